@@ -1,0 +1,20 @@
+# Debian 12 packages; docs/dependencies.md says what each is for.
+find_package(Threads REQUIRED)
+link_libraries(Threads::Threads)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+
+# function(package_library TARGET HEADER LIBRARY...): a package without CMake files of its own
+function(package_library TARGET HEADER)
+  find_path(${TARGET}_INCLUDE ${HEADER} REQUIRED)
+  add_library(${TARGET} INTERFACE)
+  target_include_directories(${TARGET} SYSTEM INTERFACE ${${TARGET}_INCLUDE})
+  foreach(LIBRARY ${ARGN})
+    find_library(${TARGET}_${LIBRARY} ${LIBRARY} REQUIRED)
+    target_link_libraries(${TARGET} INTERFACE ${${TARGET}_${LIBRARY}})
+  endforeach()
+endfunction()
+package_library(dnnl dnnl.hpp dnnl)
+package_library(hwy hwy/highway.h hwy)
+package_library(tomlplusplus toml++/toml.h)
+package_library(xxhash xxhash.h xxhash)

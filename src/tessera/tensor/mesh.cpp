@@ -1,0 +1,77 @@
+#include "tessera/tensor/mesh.h"
+
+#include <array>
+#include <charconv>
+
+#include "tessera/base/error.h"
+
+namespace tessera {
+
+namespace {
+constexpr std::array<const char*, 5> kLevels = {"time", "core", "socket", "host", "rack"};
+}
+
+Mesh::Mesh(std::vector<Axis> axes) {
+  for (Axis& axis : axes) {
+    require(axis.size >= 1, "mesh axis '", axis.name, "' has size ", axis.size, "; sizes are 1 or more");
+    require(!has(axis.name), "mesh axis '", axis.name, "' is given twice");
+    if (axis.size > 1) axes_.push_back(std::move(axis));
+  }
+}
+
+std::int64_t Mesh::size(std::string_view name) const {
+  for (const Axis& axis : axes_) {
+    if (axis.name == name) return axis.size;
+  }
+  return 1;
+}
+
+bool Mesh::is_time(std::string_view name) const {
+  for (const Axis& axis : axes_) {
+    if (axis.name == name) return axis.level == Level::Time;
+  }
+  return false;
+}
+
+std::int64_t Mesh::ranks() const {
+  std::int64_t n = 1;
+  for (const Axis& axis : axes_) {
+    if (axis.level != Level::Time) n *= axis.size;
+  }
+  return n;
+}
+
+std::string to_text(const Mesh& mesh) {
+  std::string out;
+  for (const Axis& axis : mesh.axes()) {
+    out += text(out.empty() ? "" : " ", axis.name, "=", axis.size);
+    if (axis.level != Level::Core) out += text("@", kLevels[static_cast<std::size_t>(axis.level)]);
+  }
+  return out;
+}
+
+Mesh parse_mesh(std::string_view line) {
+  std::vector<Axis> axes;
+  for (const std::string& word : split(line, ' ')) {
+    if (trim(word).empty()) continue;
+    const std::size_t equals = word.find('=');
+    require(equals != std::string::npos, "mesh '", line, "': '", word, "' is not like dp=4");
+    Axis axis{word.substr(0, equals), 0, Level::Core};
+    const std::size_t at = word.find('@');
+    const std::string digits = word.substr(equals + 1, at == std::string::npos ? at : at - equals - 1);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), axis.size);
+    require(error == std::errc() && end == digits.data() + digits.size(), "mesh '", line, "': '", digits,
+            "' is not a size");
+    if (at != std::string::npos) {
+      bool known = false;
+      for (std::size_t i = 0; i < kLevels.size(); ++i) {
+        if (word.substr(at + 1) == kLevels[i]) axis.level = static_cast<Level>(i), known = true;
+      }
+      require(known, "mesh '", line, "': unknown level '", word.substr(at + 1), "'");
+    }
+    axes.push_back(std::move(axis));
+  }
+  return Mesh(std::move(axes));
+}
+
+}  // namespace tessera

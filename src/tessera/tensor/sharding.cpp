@@ -1,0 +1,121 @@
+#include "tessera/tensor/sharding.h"
+
+#include <algorithm>
+#include <array>
+
+#include "tessera/base/error.h"
+
+namespace tessera {
+
+namespace {
+constexpr std::array<const char*, 3> kMonoids = {"sum", "max", "min"};
+constexpr std::string_view kHost = "@host";
+}  // namespace
+
+bool Sharding::is_replicated() const {
+  return partial.empty() && std::all_of(dims.begin(), dims.end(), [](const auto& axes) { return axes.empty(); });
+}
+
+int Sharding::dim_of(std::string_view axis) const {
+  for (int dim = 0; dim < ndim(); ++dim) {
+    for (const std::string& other : dims[static_cast<std::size_t>(dim)]) {
+      if (other == axis) return dim;
+    }
+  }
+  return -1;
+}
+
+bool Sharding::is_partial(std::string_view axis) const {
+  return std::any_of(partial.begin(), partial.end(), [&](const Partial& p) { return p.axis == axis; });
+}
+
+Sharding Sharding::without(std::string_view axis) const {
+  Sharding out = *this;
+  for (auto& axes : out.dims) std::erase(axes, axis);
+  std::erase_if(out.partial, [&](const Partial& p) { return p.axis == axis; });
+  return out;
+}
+
+Sharding Sharding::with(std::string_view axis, int dim) const {
+  Sharding out = *this;
+  out.dims.at(static_cast<std::size_t>(dim)).emplace_back(axis);
+  return out;
+}
+
+Sharding Sharding::with_partial(std::string_view axis, Monoid monoid) const {
+  Sharding out = *this;
+  out.partial.push_back({std::string(axis), monoid});
+  std::sort(out.partial.begin(), out.partial.end(), [](const Partial& a, const Partial& b) { return a.axis < b.axis; });
+  return out;
+}
+
+std::string to_text(const Sharding& sharding) {
+  std::string out = "[";
+  for (int dim = 0; dim < sharding.ndim(); ++dim) {
+    const auto& axes = sharding.dims[static_cast<std::size_t>(dim)];
+    out += text(dim ? "," : "", axes.empty() ? std::string("-") : join(axes, "."));
+  }
+  out += "]";
+  for (const Partial& p : sharding.partial) {
+    out += "+" + p.axis;
+    if (p.monoid != Monoid::Sum) out += text(":", kMonoids[static_cast<std::size_t>(p.monoid)]);
+  }
+  return out;
+}
+
+Sharding parse_sharding(std::string_view line) {
+  const std::size_t close = line.find(']');
+  require(!line.empty() && line[0] == '[' && close != std::string_view::npos, "sharding '", line,
+          "' is not like [dp,-,tp] or [-]+dp");
+  Sharding out;
+  const std::string_view dims = line.substr(1, close - 1);
+  if (!dims.empty()) {
+    for (const std::string& dim : split(dims, ',')) {
+      out.dims.push_back(dim == "-" ? std::vector<std::string>{} : split(dim, '.'));
+    }
+  }
+  for (const std::string& part : split(line.substr(close + 1), '+')) {
+    if (part.empty()) continue;
+    const std::vector<std::string> words = split(part, ':');
+    Monoid monoid = Monoid::Sum;
+    if (words.size() == 2) {
+      const auto found = std::find(kMonoids.begin(), kMonoids.end(), words[1]);
+      require(found != kMonoids.end(), "sharding '", line, "': unknown reduction '", words[1], "'");
+      monoid = static_cast<Monoid>(found - kMonoids.begin());
+    }
+    out = out.with_partial(words[0], monoid);
+  }
+  return out;
+}
+
+Extent extent(std::int64_t size, const std::vector<std::string>& axes, const Mesh& mesh, const Coordinates& at) {
+  Extent e{0, size, size};
+  for (const std::string& axis : axes) {
+    const std::int64_t n = mesh.size(axis), chunk = (e.padded + n - 1) / n;
+    const auto found = at.find(axis);
+    const std::int64_t skip = (found == at.end() ? 0 : found->second) * chunk;
+    e = {e.start + skip, std::clamp(e.valid - skip, std::int64_t{0}, chunk), chunk};
+  }
+  return e;
+}
+
+Shape local_shape(const Shape& global, const Sharding& sharding, const Mesh& mesh) {
+  check(sharding.ndim() == global.ndim(), "sharding ", sharding, " of a value of shape ", global);
+  Shape out = global;
+  for (int dim = 0; dim < global.ndim(); ++dim) {
+    out[dim] = extent(global[dim], sharding.dims[static_cast<std::size_t>(dim)], mesh, {}).padded;
+  }
+  return out;
+}
+
+std::string to_text(const Placement& placement) {
+  return text(placement.sharding, placement.memory == Memory::Host ? kHost : std::string_view());
+}
+
+Placement parse_placement(std::string_view line) {
+  const bool host = line.size() > kHost.size() && line.substr(line.size() - kHost.size()) == kHost;
+  return {parse_sharding(host ? line.substr(0, line.size() - kHost.size()) : line),
+          host ? Memory::Host : Memory::Device};
+}
+
+}  // namespace tessera
