@@ -1,0 +1,67 @@
+#pragma once
+/// Attributes of nodes: named small values that print, parse, compare and hash.
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "tessera/base/error.h"
+#include "tessera/tensor/dtype.h"
+
+namespace tessera {
+
+class Graph;
+
+enum class AttrKind : std::uint8_t { Int, Float, Bool, Text, Ints, DType, Graph };
+
+/// What an op declares of one attribute.
+struct AttrDef {
+  std::string_view name;
+  AttrKind kind = AttrKind::Int;
+};
+
+/// The attributes that an op declares: a list of fixed capacity, so that an op table entry is a constant.
+class AttrDefs {
+ public:
+  static constexpr std::size_t kMax = 8;
+  constexpr AttrDefs() = default;
+  constexpr AttrDefs(std::initializer_list<AttrDef> defs) {
+    for (const AttrDef& def : defs) defs_[size_++] = def;
+  }
+  constexpr const AttrDef* begin() const { return defs_.data(); }
+  constexpr const AttrDef* end() const { return defs_.data() + size_; }
+  constexpr std::size_t size() const { return size_; }
+  constexpr const AttrDef& operator[](std::size_t i) const { return defs_[i]; }
+  /// Its place in the list, or -1.
+  constexpr int find(std::string_view name) const {
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (defs_[i].name == name) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+ private:
+  std::array<AttrDef, kMax> defs_{};
+  std::size_t size_ = 0;
+};
+
+/// A value of an attribute. The alternatives stand in the order of AttrKind.
+using AttrValue = std::variant<std::int64_t, double, bool, std::string, std::vector<std::int64_t>, DType,
+                               std::shared_ptr<const Graph>>;
+
+/// The values of a node's attributes, in the order in which its op declares them.
+using Attrs = std::vector<AttrValue>;
+
+bool same_attr(const AttrValue& a, const AttrValue& b);
+
+/// 12, 0.5, true, "text", [1,2], f32; a graph prints as its number of nodes.
+std::string to_text(const AttrValue& value);
+/// Reads what to_text writes, for any kind but Graph.
+AttrValue parse_attr(AttrKind kind, std::string_view line);
+
+}  // namespace tessera

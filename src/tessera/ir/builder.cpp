@@ -1,0 +1,162 @@
+#include "tessera/ir/builder.h"
+
+#include <utility>
+
+namespace tessera {
+
+namespace {
+
+TensorType declared(const OpCall& call) { return {call.dtype("dtype"), Shape(call.integers("shape")), {}}; }
+
+/// Every dim of an input is a factor of its own: it takes its placement from pins or from its uses.
+Factors free_dims(const OpCall& call) { return Factors::parse("-> ...", call.ndims()); }
+
+std::vector<std::int64_t> ints(const Shape& shape) { return {shape.begin(), shape.end()}; }
+
+}  // namespace
+
+constinit const OpDef kBatch = {
+    .name = "batch",
+    .doc = "An input of the step that changes with every batch.",
+    .attrs = {{"name", AttrKind::Text}, {"dtype", AttrKind::DType}, {"shape", AttrKind::Ints}},
+    .infer = [](const OpCall& c) -> TensorTypes { return {declared(c)}; },
+    .factors = free_dims,
+    .traits = {.leaf = true},
+};
+
+constinit const OpDef kState = {
+    .name = "state",
+    .doc = "An input that outlives the step: a parameter, a moment, a counter.",
+    .attrs = {{"path", AttrKind::Text}, {"dtype", AttrKind::DType}, {"shape", AttrKind::Ints}},
+    .infer = [](const OpCall& c) -> TensorTypes { return {declared(c)}; },
+    .factors = free_dims,
+    .traits = {.leaf = true},
+};
+
+constinit const OpDef kSlot = {
+    .name = "slot",
+    .doc = "A value that an earlier region hands over.",
+    .attrs = {{"name", AttrKind::Text}, {"dtype", AttrKind::DType}, {"shape", AttrKind::Ints}},
+    .infer = [](const OpCall& c) -> TensorTypes { return {declared(c)}; },
+    .factors = free_dims,
+    .traits = {.leaf = true},
+};
+
+constinit const OpDef kConstant = {
+    .name = "constant",
+    .doc = "A scalar known when the graph is built.",
+    .attrs = {{"value", AttrKind::Float}, {"dtype", AttrKind::DType}},
+    .infer = [](const OpCall& c) -> TensorTypes { return {{c.dtype("dtype"), {}, {}}}; },
+    .factors = free_dims,
+    .traits = {.leaf = true},
+};
+
+Builder& Value::builder() const {
+  check(builder_ != nullptr, "an empty Value is used");
+  return *builder_;
+}
+
+const TensorType& Value::type() const { return builder().so_far().type(id_); }
+
+Builder::Builder(Form form, Mesh mesh) {
+  graph_.form_ = form;
+  graph_.mesh_ = std::move(mesh);
+}
+
+Value Builder::batch(std::string_view name, TensorType type) {
+  return add(kBatch, {}, {std::string(name), type.dtype, ints(type.shape)});
+}
+
+Value Builder::state(std::string_view name, TensorType type, Role role, Init init) {
+  const std::string path = mark_.block.empty() ? std::string(name) : text(mark_.block, ".", name);
+  require(graph_.find_state(path) == nullptr, "state '", path, "' is declared twice; give one of them another name");
+  const Value value = add(kState, {}, {path, type.dtype, ints(type.shape)});
+  graph_.states_.push_back({path, value.id(), role, init, {}, {}});
+  return value;
+}
+
+Value Builder::slot(std::string_view name, Result result) {
+  const Value value = add(kSlot, {}, {std::string(name), result.type.dtype, ints(result.type.shape)});
+  edit(value).results[0] = std::move(result);
+  return value;
+}
+
+Value Builder::constant(double value, DType dtype) { return add(kConstant, {}, {value, dtype}); }
+
+Value Builder::add(const OpDef& op, const std::vector<Value>& ins, Attrs attrs, Where where) {
+  return add_all(op, ins, std::move(attrs), where)[0];
+}
+
+std::vector<Value> Builder::add_all(const OpDef& op, const std::vector<Value>& ins, Attrs attrs, Where where) {
+  Node node;
+  node.op = &op;
+  node.attrs = std::move(attrs);
+  node.block = mark_.block;
+  node.phase = mark_.phase;
+  node.stage = mark_.stage;
+  node.where = where.line > 0 ? where : mark_.where;
+  check(node.attrs.size() == op.attrs.size(), op.name, " takes ", op.attrs.size(), " attributes, not ",
+        node.attrs.size());
+  for (std::size_t i = 0; i < node.attrs.size(); ++i) {
+    check(node.attrs[i].index() == static_cast<std::size_t>(op.attrs[i].kind), op.name, ": attribute '",
+          op.attrs[i].name, "' has the wrong kind");
+  }
+  OpCall::Types types;
+  for (const Value& in : ins) {
+    check(&in.builder() == this, op.name, ": an operand belongs to another graph");
+    node.inputs.push_back(in.id());
+    types.push_back(&in.type());
+  }
+  try {
+    for (TensorType& type : op.infer(OpCall(op, std::move(types), node.attrs))) {
+      node.results.push_back({std::move(type), {}, {}});
+    }
+  } catch (const Error& error) {
+    graph_.nodes_.push_back(std::move(node));
+    throw error.with(describe(graph_, graph_.size() - 1));
+  }
+  graph_.nodes_.push_back(std::move(node));
+  std::vector<Value> out;
+  const NodeId id = graph_.size() - 1;
+  for (int i = 0; i < static_cast<int>(graph_.node(id).results.size()); ++i) out.push_back({*this, {id, i}});
+  return out;
+}
+
+void Builder::next(Value state, Value value) {
+  const std::string path(std::get<std::string>(node(state).attrs[0]));
+  require(state.type() == value.type(), "state '", path, "' is ", state.type(), ", its next value is ", value.type());
+  output(Output::Kind::Next, path, value);
+}
+
+void Builder::output(Output::Kind kind, std::string_view name, Value value) {
+  check(!graph_.output(kind, name).valid(), "output '", name, "' is given twice");
+  graph_.outputs_.push_back({kind, std::string(name), value.id()});
+}
+
+void Builder::set_placement(Value value, Placement placement) {
+  edit(value).results[static_cast<std::size_t>(value.id().index)].placement = std::move(placement);
+}
+
+std::vector<Value> Builder::copy(Node node, std::vector<ValueId> inputs) {
+  node.inputs = std::move(inputs);
+  graph_.nodes_.push_back(std::move(node));
+  std::vector<Value> out;
+  const NodeId id = graph_.size() - 1;
+  for (int i = 0; i < static_cast<int>(graph_.node(id).results.size()); ++i) out.push_back({*this, {id, i}});
+  return out;
+}
+
+void Builder::add_state(State state) { graph_.states_.push_back(std::move(state)); }
+
+Graph Builder::finish() { return std::exchange(graph_, Graph()); }
+
+Scope::Scope(Builder& builder, std::string_view name, Where where) : builder_(builder), outer_(builder.mark()) {
+  Mark inner = outer_;
+  inner.block = inner.block.empty() ? std::string(name) : text(inner.block, ".", name);
+  inner.where = where;
+  builder.set_mark(std::move(inner));
+}
+
+Scope::~Scope() { builder_.set_mark(outer_); }
+
+}  // namespace tessera

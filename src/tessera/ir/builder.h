@@ -1,0 +1,106 @@
+#pragma once
+/// Builds graphs. Models and passes add nodes; the finished graph does not change.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/ir/graph.h"
+
+namespace tessera {
+
+class Builder;
+
+/// A value of a graph under construction. Ops are functions of these: `softmax(x, -1)`, `x + y`.
+class Value {
+ public:
+  Value() = default;
+  Value(Builder& builder, ValueId id) : builder_(&builder), id_(id) {}
+
+  bool valid() const { return builder_ != nullptr; }
+  ValueId id() const { return id_; }
+  Builder& builder() const;
+  const TensorType& type() const;
+  const Shape& shape() const { return type().shape; }
+  DType dtype() const { return type().dtype; }
+  int ndim() const { return type().ndim(); }
+
+ private:
+  Builder* builder_ = nullptr;
+  ValueId id_;
+};
+
+/// What new nodes are marked with.
+struct Mark {
+  std::string block;
+  Phase phase = Phase::Forward;
+  std::int32_t stage = -1;
+  Where where;
+};
+
+class Builder {
+ public:
+  explicit Builder(Form form = Form::Global, Mesh mesh = {});
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
+
+  // Inputs.
+  Value batch(std::string_view name, TensorType type);
+  /// A state under the current block: path = block + "." + name. Errors: a path twice.
+  Value state(std::string_view name, TensorType type, Role role, Init init);
+  Value slot(std::string_view name, Result result);
+  /// A scalar.
+  Value constant(double value, DType dtype = DType::F32);
+
+  // Nodes. `attrs` are in the order in which the op declares them.
+  Value add(const OpDef& op, const std::vector<Value>& ins, Attrs attrs = {}, Where where = {});
+  std::vector<Value> add_all(const OpDef& op, const std::vector<Value>& ins, Attrs attrs = {}, Where where = {});
+
+  // Outputs.
+  void next(Value state, Value value);
+  void output(Output::Kind kind, std::string_view name, Value value);
+
+  // What the last node of a value says beyond its op.
+  void set_name(Value value, std::string_view name) { edit(value).name = name; }
+  void set_cotangent(Value value, Cotangent cotangent) { edit(value).cotangent = cotangent; }
+  void set_like(Value value, NodeId like) { edit(value).like = like; }
+  void set_placement(Value value, Placement placement);
+
+  /// What following nodes are marked with; Scope sets it for a while.
+  const Mark& mark() const { return mark_; }
+  void set_mark(Mark mark) { mark_ = std::move(mark); }
+
+  const Node& node(Value value) const { return graph_.node(value.id().node); }
+  const Graph& so_far() const { return graph_; }
+
+  // For passes: nodes and states carried over from another graph.
+  /// A copy of `node` (with its marks and result types) on other inputs; ids in cotangent, like, remat_of are kept as given.
+  std::vector<Value> copy(Node node, std::vector<ValueId> inputs);
+  void add_state(State state);
+
+  /// The graph; the builder is empty afterwards.
+  Graph finish();
+
+ private:
+  Node& edit(Value value) { return graph_.nodes_[static_cast<std::size_t>(value.id().node)]; }
+  Graph graph_;
+  Mark mark_;
+};
+
+/// While it lives, new nodes belong to the block `name` inside the current one.
+class Scope {
+ public:
+  Scope(Builder& builder, std::string_view name, Where where = Where::here());
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  Builder& builder_;
+  Mark outer_;
+};
+
+// Leaf ops: inputs as nodes.
+extern const OpDef kBatch, kState, kSlot, kConstant;
+
+}  // namespace tessera

@@ -1,0 +1,146 @@
+#pragma once
+/// The graph: an immutable SSA list of nodes with static shapes.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/ir/op_def.h"
+#include "tessera/tensor/sharding.h"
+
+namespace tessera {
+
+using NodeId = std::int32_t;
+
+/// Result `index` of node `node`.
+struct ValueId {
+  NodeId node = -1;
+  std::int32_t index = 0;
+  bool valid() const { return node >= 0; }
+  friend auto operator<=>(const ValueId&, const ValueId&) = default;
+};
+
+/// "%12" or "%12.1"
+std::string to_text(ValueId id);
+
+/// Where in the model's source a node was written.
+struct Where {
+  const char* file = "";
+  int line = 0;
+  static Where here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+  friend bool operator==(const Where& a, const Where& b);
+};
+
+enum class Phase : std::uint8_t { Forward, Backward, Update };
+
+/// What passes promise of a graph; `verify` checks it.
+enum class Form : std::uint8_t {
+  Global,  // whole tensors, no placements
+  Placed,  // whole tensors, every value has a placement
+  Local,   // one rank's shards; values keep their placement and logical shape
+};
+
+/// One result of a node.
+struct Result {
+  TensorType type;
+  std::optional<Placement> placement;  // Placed, Local
+  Shape logical;                       // Local: the shape of the whole tensor
+  friend bool operator==(const Result&, const Result&) = default;
+};
+
+/// What a backward value is the gradient of: the whole of it, or one of several contributions that are summed.
+struct Cotangent {
+  ValueId of;
+  bool final = true;
+  friend bool operator==(const Cotangent&, const Cotangent&) = default;
+};
+
+struct Node {
+  const OpDef* op = nullptr;
+  std::vector<ValueId> inputs;
+  Attrs attrs;
+  std::vector<Result> results;
+
+  std::string block;  // path of the block that it belongs to: "layers.7.attn"; empty: belongs to no block
+  Phase phase = Phase::Forward;
+  std::int32_t stage = -1;  // -1: not placed on a pipeline stage
+  Where where;
+  std::string name;                    // pinned by strategies: "residual"; empty for most
+  std::optional<Cotangent> cotangent;  // backward nodes
+  NodeId like = -1;      // gradients of contracting and indexing ops: the forward node whose factor names they share
+  NodeId remat_of = -1;  // recomputed copies: the original
+
+  const TensorType& type(int result = 0) const { return results[static_cast<std::size_t>(result)].type; }
+};
+
+/// How a state gets its first value: a pure function of (seed, path).
+struct Init {
+  enum class Kind : std::uint8_t { Constant, Normal } kind = Kind::Constant;
+  double value = 0;  // the constant, or the standard deviation
+  friend bool operator==(const Init&, const Init&) = default;
+};
+
+enum class Role : std::uint8_t { Parameter, Moment, Counter };
+
+/// An input that outlives the step, with one next value, updated in place.
+struct State {
+  std::string path;
+  ValueId value;
+  Role role = Role::Parameter;
+  Init init;
+  std::optional<Placement> home, use;  // as stored; as forward and backward read it
+};
+
+/// A value that leaves the graph.
+struct Output {
+  enum class Kind : std::uint8_t {
+    Next,        // the next value of state `name`
+    Metric,      // read by the caller: loss, grad_norm
+    Slot,        // handed to a later region
+    Accumulate,  // summed over micro-batches into slot `name`
+  } kind = Kind::Metric;
+  std::string name;
+  ValueId value;
+  friend bool operator==(const Output&, const Output&) = default;
+};
+
+class Graph {
+ public:
+  Graph() = default;
+
+  Form form() const { return form_; }
+  const Mesh& mesh() const { return mesh_; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const Node& node(NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  NodeId size() const { return static_cast<NodeId>(nodes_.size()); }
+  const TensorType& type(ValueId v) const { return node(v.node).type(v.index); }
+  const Result& result(ValueId v) const { return node(v.node).results[static_cast<std::size_t>(v.index)]; }
+  const std::vector<State>& states() const { return states_; }
+  const State* find_state(std::string_view path) const;
+  const std::vector<Output>& outputs() const { return outputs_; }
+  /// The output of that kind and name; an invalid id where there is none.
+  ValueId output(Output::Kind kind, std::string_view name) const;
+
+  /// The node as its op sees it. Valid as long as the graph.
+  OpCall call(NodeId id) const;
+  Factors factors(NodeId id) const;
+
+ private:
+  friend class Builder;
+  Form form_ = Form::Global;
+  Mesh mesh_;
+  std::vector<Node> nodes_;
+  std::vector<State> states_;
+  std::vector<Output> outputs_;
+};
+
+/// A call over result types that live elsewhere, with sizes of factors filled in and checked.
+Factors factors_of(const OpCall& call);
+
+/// For messages: "node %12 = matmul(%10, %11), layers.3.mlp.up, written at nn/gpt.cpp:88".
+std::string describe(const Graph& graph, NodeId id);
+
+}  // namespace tessera

@@ -1,0 +1,144 @@
+#pragma once
+/// An op: everything known about it, in one value (the table is ops/table.cpp).
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/ir/attr.h"
+#include "tessera/ir/factors.h"
+#include "tessera/tensor/type.h"
+
+namespace tessera {
+
+struct OpDef;
+class Builder;
+class Value;
+class RefCall;
+
+/// One use of an op: the types of its operands (and of its results, once known) and its attributes.
+class OpCall {
+ public:
+  using Types = std::vector<const TensorType*>;
+  OpCall(const OpDef& op, Types ins, const Attrs& attrs, Types outs = {})
+      : op_(&op), ins_(std::move(ins)), outs_(std::move(outs)), attrs_(&attrs) {}
+
+  const OpDef& op() const { return *op_; }
+  int num_in() const { return static_cast<int>(ins_.size()); }
+  int num_out() const { return static_cast<int>(outs_.size()); }
+  const TensorType& in(int i) const;
+  const TensorType& out(int i) const;
+
+  std::int64_t integer(std::string_view name) const { return get<std::int64_t>(name); }
+  double number(std::string_view name) const { return get<double>(name); }
+  bool flag(std::string_view name) const { return get<bool>(name); }
+  const std::string& string(std::string_view name) const { return get<std::string>(name); }
+  const std::vector<std::int64_t>& integers(std::string_view name) const { return get<std::vector<std::int64_t>>(name); }
+  DType dtype(std::string_view name) const { return get<DType>(name); }
+  const Graph& graph(std::string_view name) const { return *get<std::shared_ptr<const Graph>>(name); }
+  const AttrValue& attr(std::string_view name) const;
+
+  /// Operand types, then result types: what Factors::parse asks for.
+  std::vector<int> ndims() const;
+
+ private:
+  template <typename T>
+  const T& get(std::string_view name) const {
+    return std::get<T>(attr(name));
+  }
+  const OpDef* op_;
+  Types ins_, outs_;
+  const Attrs* attrs_;
+};
+
+/// A gradient being written: din(i) receives the cotangent of operand i, built from operands, results and douts.
+class GradCall {
+ public:
+  GradCall(const OpCall& call, std::span<const Value> ins, std::span<const Value> outs, std::span<const Value> douts,
+           std::span<Value> dins, std::span<const bool> wants)
+      : call(call), ins_(ins), outs_(outs), douts_(douts), dins_(dins), wants_(wants) {}
+
+  const OpCall& call;
+  int num_in() const { return static_cast<int>(ins_.size()); }
+  Value in(int i) const;
+  Value out(int i) const;
+  bool has_dout(int i) const;
+  /// The cotangent of result i. Errors: there is none (ask has_dout first where a result may be unused).
+  Value dout(int i) const;
+  Value& din(int i);
+  /// True where the cotangent of operand i is asked for; others need not be built.
+  bool wants(int i) const { return wants_[static_cast<std::size_t>(i)]; }
+
+ private:
+  std::span<const Value> ins_, outs_, douts_;
+  std::span<Value> dins_;
+  std::span<const bool> wants_;
+};
+
+/// An expansion being written: out(i) receives the value that result i has, built from ops without `stat` factors.
+class ExpandCall {
+ public:
+  ExpandCall(const OpCall& call, std::span<const Value> ins, std::span<Value> outs)
+      : call(call), ins_(ins), outs_(outs) {}
+
+  const OpCall& call;
+  int num_in() const { return static_cast<int>(ins_.size()); }
+  Value in(int i) const;
+  Value& out(int i);
+
+ private:
+  std::span<const Value> ins_;
+  std::span<Value> outs_;
+};
+
+/// Result `result` may lie in the buffer of `operand`: element i is written after operand element i was last read.
+struct InPlace {
+  std::int8_t result = -1, operand = -1;
+};
+
+/// Result 0 as a window on operand 0's elements: strides and offset in elements of operand 0, which lies at `strides_in`.
+struct View {
+  std::int64_t offset = 0;
+  Shape strides;
+};
+
+using RefFunction = void (*)(RefCall&);
+struct Reference {
+  RefFunction f32 = nullptr, f64 = nullptr;  // floats are computed in this type; integers and bools are what they are
+};
+
+/// How an op is treated beyond its columns; each is the condition under which it holds.
+struct Traits {
+  bool leaf = false;         // has no operands: batch, state, slot, constant
+  bool elementwise = false;  // each result element depends on the operand elements that broadcast to it: may be fused
+  bool collective = false;   // moves bytes between ranks or regions
+};
+
+struct OpDef {
+  std::string_view name;
+  std::string_view doc;  // one line
+  AttrDefs attrs{};
+  /// Types of the results. Errors name the op, the operands' types and what to do.
+  TensorTypes (*infer)(const OpCall&) = nullptr;
+  /// The factor rule; called when result types are known.
+  Factors (*factors)(const OpCall&) = nullptr;
+  /// Required where a rule has a stat, stream or exchange factor.
+  void (*expand)(ExpandCall&) = nullptr;
+  /// Null: not differentiable, its operands get no cotangent.
+  void (*grad)(GradCall&) = nullptr;
+  /// Floating point operations; null counts none.
+  double (*flops)(const OpCall&) = nullptr;
+  Reference reference{};
+  std::array<InPlace, 4> in_place{};  // unused entries have result -1
+  /// Result 0 as a view of operand 0 (which lies dense or at the given strides); nullopt: it must be copied.
+  std::optional<View> (*view)(const OpCall&, const Shape& strides_in) = nullptr;
+  Traits traits{};
+};
+
+/// Bytes read and written by one call: all operands and results.
+double bytes_moved(const OpCall& call);
+
+}  // namespace tessera

@@ -1,0 +1,41 @@
+#pragma once
+/// Scaled dot-product attention with grouped queries, as one op, and rotary positions.
+
+#include "tessera/ir/builder.h"
+
+namespace tessera {
+
+struct AttentionOptions {
+  bool causal = true;     // key position <= query position (positions counted from 0 in both)
+  double scale = 0;       // of the scores; 0: 1 / sqrt(head_dim)
+  double dropout = 0;     // of the probabilities; needs `step` and `name`
+  std::string_view name = "dropout";
+};
+
+struct AttentionResult {
+  Value y;          // [b, s, g, r, e]
+  Value logsumexp;  // [b, g, r, s]: of the masked, scaled scores
+};
+
+/// softmax(q k^T * scale, masked) v.
+///
+/// Shapes: q [b, s, g, r, e]; k, v [b, t, g, e]: g key-value heads, r query heads for each of them (r = 1: plain multi-head
+///         attention); mask [b, t] bool or empty: keys that may be seen; step: i64 scalar or empty (no dropout).
+/// Kernels never hold the [s, t] scores of a head whole. Random numbers of dropout are drawn for the logical index in
+/// [b, g, r, s, t]. A row that may see no key gives zeros. Source: Dao et al. 2022, arXiv 2205.14135.
+AttentionResult attention(Value q, Value k, Value v, Value mask, Value step, const AttentionOptions& options,
+                          Where where = Where::here());
+
+// attention_grad (dy, q, k, v, y, logsumexp[, mask][, step]) -> (dq, dk, dv).
+extern const OpDef kAttention, kAttentionGrad;
+
+/// Rotates channel pairs (i, i + e/2) of `x` by angles that grow with position (rotary embedding, RoPE).
+///
+/// Shapes:  x [b, s, ..., e]; positions [b, s] of i32. Returns the type of x. The inverse rotates backwards.
+/// Numeric: angles in f32 (f64 when interpreted in f64).
+/// Source:  Su et al. 2021, RoFormer, arXiv 2104.09864, section 3.4.2.
+Value rope(Value x, Value positions, double base = 10'000.0, bool inverse = false, Where where = Where::here());
+
+extern const OpDef kRope;
+
+}  // namespace tessera

@@ -1,0 +1,167 @@
+#include "tessera/ops/elementwise.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/ops/elementwise_impl.h"
+#include "tessera/ops/reduce.h"
+
+namespace tessera {
+
+namespace {
+
+using elementwise::binary_op;
+using elementwise::unary_op;
+
+struct Add { template <typename T> T operator()(T a, T b) const { return a + b; } };
+struct Sub { template <typename T> T operator()(T a, T b) const { return a - b; } };
+struct Mul { template <typename T> T operator()(T a, T b) const { return a * b; } };
+struct Div { template <typename T> T operator()(T a, T b) const { return a / b; } };
+struct Max { template <typename T> T operator()(T a, T b) const { return std::max(a, b); } };
+struct Min { template <typename T> T operator()(T a, T b) const { return std::min(a, b); } };
+struct Power { template <typename T> T operator()(T a, T b) const { return std::pow(a, b); } };
+struct Negate { template <typename T> T operator()(T a) const { return -a; } };
+struct Exp { template <typename T> T operator()(T a) const { return std::exp(a); } };
+struct Log { template <typename T> T operator()(T a) const { return std::log(a); } };
+struct Sqrt { template <typename T> T operator()(T a) const { return std::sqrt(a); } };
+struct Rsqrt { template <typename T> T operator()(T a) const { return T(1) / std::sqrt(a); } };
+struct Tanh { template <typename T> T operator()(T a) const { return std::tanh(a); } };
+struct Erf { template <typename T> T operator()(T a) const { return std::erf(a); } };
+struct Cos { template <typename T> T operator()(T a) const { return std::cos(a); } };
+struct Abs { template <typename T> T operator()(T a) const { return std::abs(a); } };
+struct Sigmoid { template <typename T> T operator()(T a) const { return T(1) / (T(1) + std::exp(-a)); } };
+struct Same { template <typename T> T operator()(T a) const { return a; } };
+
+Factors joint(const OpCall& c) { return elementwise_factors(c, Linear::Joint, {0, 1}); }
+Factors each(const OpCall& c) { return elementwise_factors(c, Linear::Each, {0, 1}); }
+Factors first(const OpCall& c) { return elementwise_factors(c, Linear::Each, {0}); }
+Factors not_linear(const OpCall& c) { return elementwise_factors(c); }
+
+}  // namespace
+
+constinit const OpDef kAdd = binary_op<Add>("add", "a + b", joint, [](GradCall& g) -> void {
+  if (g.wants(0)) g.din(0) = unbroadcast(g.dout(0), g.in(0).shape());
+  if (g.wants(1)) g.din(1) = unbroadcast(g.dout(0), g.in(1).shape());
+});
+constinit const OpDef kSub = binary_op<Sub>("sub", "a - b", joint, [](GradCall& g) -> void {
+  if (g.wants(0)) g.din(0) = unbroadcast(g.dout(0), g.in(0).shape());
+  if (g.wants(1)) g.din(1) = unbroadcast(-g.dout(0), g.in(1).shape());
+});
+constinit const OpDef kMul = binary_op<Mul>("mul", "a * b", each, [](GradCall& g) -> void {
+  if (g.wants(0)) g.din(0) = unbroadcast(g.dout(0) * g.in(1), g.in(0).shape());
+  if (g.wants(1)) g.din(1) = unbroadcast(g.dout(0) * g.in(0), g.in(1).shape());
+});
+constinit const OpDef kDiv = binary_op<Div>("div", "a / b", first, [](GradCall& g) -> void {
+  const Value scaled = g.dout(0) / g.in(1);
+  if (g.wants(0)) g.din(0) = unbroadcast(scaled, g.in(0).shape());
+  if (g.wants(1)) g.din(1) = unbroadcast(-(scaled * g.out(0)), g.in(1).shape());
+});
+constinit const OpDef kMaximum = binary_op<Max>("maximum", "the larger of a and b", not_linear, [](GradCall& g) -> void {
+  const Value left = less_equal(g.in(1), g.in(0)), zero = g.dout(0) * 0.0;
+  if (g.wants(0)) g.din(0) = unbroadcast(select(left, g.dout(0), zero), g.in(0).shape());
+  if (g.wants(1)) g.din(1) = unbroadcast(select(left, zero, g.dout(0)), g.in(1).shape());
+});
+constinit const OpDef kMinimum = binary_op<Min>("minimum", "the smaller of a and b", not_linear, [](GradCall& g) -> void {
+  const Value left = less_equal(g.in(0), g.in(1)), zero = g.dout(0) * 0.0;
+  if (g.wants(0)) g.din(0) = unbroadcast(select(left, g.dout(0), zero), g.in(0).shape());
+  if (g.wants(1)) g.din(1) = unbroadcast(select(left, zero, g.dout(0)), g.in(1).shape());
+});
+constinit const OpDef kPower = binary_op<Power>("power", "a to the power b, a > 0", not_linear, [](GradCall& g) -> void {
+  const Value scaled = g.dout(0) * g.out(0);
+  if (g.wants(0)) g.din(0) = unbroadcast(scaled * g.in(1) / g.in(0), g.in(0).shape());
+  if (g.wants(1)) g.din(1) = unbroadcast(scaled * log(g.in(0)), g.in(1).shape());
+});
+
+constinit const OpDef kNegate =
+    unary_op<Negate>("negate", "-x", first, [](GradCall& g) -> void { g.din(0) = -g.dout(0); });
+constinit const OpDef kExp =
+    unary_op<Exp>("exp", "e to the power x", not_linear, [](GradCall& g) -> void { g.din(0) = g.dout(0) * g.out(0); });
+constinit const OpDef kLog =
+    unary_op<Log>("log", "natural logarithm", not_linear, [](GradCall& g) -> void { g.din(0) = g.dout(0) / g.in(0); });
+constinit const OpDef kSqrt = unary_op<Sqrt>("sqrt", "square root", not_linear, [](GradCall& g) -> void {
+  g.din(0) = g.dout(0) * 0.5 / g.out(0);
+});
+constinit const OpDef kRsqrt = unary_op<Rsqrt>("rsqrt", "1 / sqrt(x)", not_linear, [](GradCall& g) -> void {
+  g.din(0) = g.dout(0) * -0.5 * g.out(0) / g.in(0);
+});
+constinit const OpDef kTanh = unary_op<Tanh>("tanh", "hyperbolic tangent", not_linear, [](GradCall& g) -> void {
+  g.din(0) = g.dout(0) * (1.0 - g.out(0) * g.out(0));
+});
+constinit const OpDef kErf = unary_op<Erf>("erf", "error function", not_linear, [](GradCall& g) -> void {
+  g.din(0) = g.dout(0) * (exp(-(g.in(0) * g.in(0))) * 1.1283791670955126);  // 2 / sqrt(pi)
+});
+constinit const OpDef kCos = unary_op<Cos>("cos", "cosine of radians", not_linear, nullptr);
+constinit const OpDef kAbs = unary_op<Abs>("abs", "absolute value", not_linear, [](GradCall& g) -> void {
+  g.din(0) = select(less(g.in(0), g.in(0) * 0.0), -g.dout(0), g.dout(0));
+});
+constinit const OpDef kSigmoid =
+    unary_op<Sigmoid>("sigmoid", "1 / (1 + exp(-x))", not_linear, [](GradCall& g) -> void {
+      g.din(0) = g.dout(0) * (g.out(0) * (1.0 - g.out(0)));
+    });
+constinit const OpDef kIdentity =
+    unary_op<Same>("identity", "the same value", first, [](GradCall& g) -> void { g.din(0) = g.dout(0); });
+
+constinit const OpDef kGradient = [] {
+  OpDef op = unary_op<Same>("grad", "the end of a parameter's gradient, where it is finished", first, nullptr);
+  op.attrs = {{"path", AttrKind::Text}};
+  return op;
+}();
+
+Value operator+(Value a, Value b) { return a.builder().add(kAdd, {a, b}); }
+Value operator-(Value a, Value b) { return a.builder().add(kSub, {a, b}); }
+Value operator*(Value a, Value b) { return a.builder().add(kMul, {a, b}); }
+Value operator/(Value a, Value b) { return a.builder().add(kDiv, {a, b}); }
+Value operator-(Value a) { return a.builder().add(kNegate, {a}); }
+Value operator+(Value a, double b) { return a + a.builder().constant(b, a.dtype()); }
+Value operator-(Value a, double b) { return a - a.builder().constant(b, a.dtype()); }
+Value operator-(double a, Value b) { return b.builder().constant(a, b.dtype()) - b; }
+Value operator*(Value a, double b) { return a * a.builder().constant(b, a.dtype()); }
+Value operator/(Value a, double b) { return a / a.builder().constant(b, a.dtype()); }
+Value operator/(double a, Value b) { return b.builder().constant(a, b.dtype()) / b; }
+Value maximum(Value a, Value b) { return a.builder().add(kMaximum, {a, b}); }
+Value minimum(Value a, Value b) { return a.builder().add(kMinimum, {a, b}); }
+Value power(Value x, Value y) { return x.builder().add(kPower, {x, y}); }
+Value exp(Value x) { return x.builder().add(kExp, {x}); }
+Value log(Value x) { return x.builder().add(kLog, {x}); }
+Value sqrt(Value x) { return x.builder().add(kSqrt, {x}); }
+Value rsqrt(Value x) { return x.builder().add(kRsqrt, {x}); }
+Value tanh(Value x) { return x.builder().add(kTanh, {x}); }
+Value erf(Value x) { return x.builder().add(kErf, {x}); }
+Value cos(Value x) { return x.builder().add(kCos, {x}); }
+Value abs(Value x) { return x.builder().add(kAbs, {x}); }
+Value sigmoid(Value x) { return x.builder().add(kSigmoid, {x}); }
+Value identity(Value x) { return x.builder().add(kIdentity, {x}); }
+Value gradient(Value dy, std::string_view path) { return dy.builder().add(kGradient, {dy}, {std::string(path)}); }
+
+Factors elementwise_factors(const OpCall& c, Linear linear, std::vector<int> linear_operands) {
+  Factors out;
+  out.linear = linear;
+  out.linear_operands = std::move(linear_operands);
+  const Shape& result = c.out(0).shape;
+  for (int d = 0; d < result.ndim(); ++d) out.list.push_back({text("d", d), result[d], FactorKind::Pass});
+  const auto aligned = [&](const Shape& shape) {
+    Factors::Dims dims;
+    for (int d = 0; d < shape.ndim(); ++d) {
+      const int f = result.ndim() - shape.ndim() + d;
+      dims.push_back(shape[d] == result[f] ? std::vector<int>{f} : std::vector<int>{});
+    }
+    return dims;
+  };
+  for (int i = 0; i < c.num_in(); ++i) out.ins.push_back(aligned(c.in(i).shape));
+  for (int i = 0; i < c.num_out(); ++i) out.outs.push_back(aligned(c.out(i).shape));
+  return out;
+}
+
+Value unbroadcast(Value dy, const Shape& shape) {
+  const int lead = dy.ndim() - shape.ndim();
+  std::vector<std::int64_t> dims;
+  for (int i = 0; i < lead; ++i) dims.push_back(i);
+  if (lead > 0) dy = sum(dy, dims, KeepDim::No);
+  dims.clear();
+  for (int i = 0; i < shape.ndim(); ++i) {
+    if (dy.shape()[i] != shape[i]) dims.push_back(i);
+  }
+  return dims.empty() ? dy : sum(dy, dims, KeepDim::Yes);
+}
+
+}  // namespace tessera

@@ -1,0 +1,73 @@
+#pragma once
+/// Elementwise ops: one result element from the operand elements that broadcast to it (aligned at the last dim).
+
+#include "tessera/ir/builder.h"
+
+namespace tessera {
+
+// Arithmetic: operands of one dtype (f32, f64, i32, i64).
+Value operator+(Value a, Value b);
+Value operator-(Value a, Value b);
+Value operator*(Value a, Value b);
+Value operator/(Value a, Value b);
+Value operator-(Value a);
+Value maximum(Value a, Value b);
+Value minimum(Value a, Value b);
+// With a scalar constant of the value's dtype.
+Value operator+(Value a, double b);
+Value operator-(Value a, double b);
+Value operator-(double a, Value b);
+Value operator*(Value a, double b);
+Value operator/(Value a, double b);
+Value operator/(double a, Value b);
+
+Value exp(Value x);
+Value log(Value x);
+Value sqrt(Value x);
+Value rsqrt(Value x);
+Value tanh(Value x);
+Value erf(Value x);
+Value cos(Value x);
+Value abs(Value x);
+Value sigmoid(Value x);
+/// x to the power y; x > 0.
+Value power(Value x, Value y);
+
+// Activations.
+Value relu(Value x);
+Value silu(Value x);
+enum class GeluForm { Erf, Tanh };
+/// Source: Hendrycks and Gimpel 2016, arXiv 1606.08415; the tanh form is the one GPT-2 was trained with.
+Value gelu(Value x, GeluForm form);
+
+// Comparisons and logic: results are bool.
+Value equal(Value a, Value b);
+Value not_equal(Value a, Value b);
+Value less(Value a, Value b);
+Value less_equal(Value a, Value b);
+Value logical_and(Value a, Value b);
+Value logical_or(Value a, Value b);
+Value logical_not(Value a);
+/// True where x is neither infinite nor NaN.
+Value is_finite(Value x);
+
+/// `a` where `condition` (bool) holds, else `b`.
+Value select(Value condition, Value a, Value b);
+Value cast(Value x, DType dtype);
+/// The same value under a name of its own: passes may pin it.
+Value identity(Value x);
+
+extern const OpDef kAdd, kSub, kMul, kDiv, kMaximum, kMinimum, kPower, kNegate, kExp, kLog, kSqrt, kRsqrt, kTanh, kErf,
+    kCos, kAbs, kSigmoid, kRelu, kSilu, kSiluGrad, kGelu, kGeluGrad, kEqual, kNotEqual, kLess, kLessEqual, kLogicalAnd,
+    kLogicalOr, kLogicalNot, kIsFinite, kSelect, kCast, kIdentity, kGradient;
+
+/// The rule of an elementwise op: dims aligned at the last one; sizes of 1 that are broadcast carry no factor.
+Factors elementwise_factors(const OpCall& call, Linear linear = Linear::None, std::vector<int> linear_operands = {});
+
+/// The gradient of broadcasting: sums `dy` over the dims along which a value of `shape` was repeated.
+Value unbroadcast(Value dy, const Shape& shape);
+
+/// The end of a parameter's gradient: an identity named grad(path), where it is finished.
+Value gradient(Value dy, std::string_view path);
+
+}  // namespace tessera

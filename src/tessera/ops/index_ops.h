@@ -1,0 +1,23 @@
+#pragma once
+/// Ops that read or write by index. Indices out of range read zeros and write nothing.
+
+#include "tessera/ir/builder.h"
+
+namespace tessera {
+
+/// Rows of `table` [v, d] named by `ids` [...] (i32): [..., d]. The embedding.
+Value gather(Value ids, Value table, Where where = Where::here());
+/// The gradient of gather: adds rows of `dy` [..., d] into a zero table [rows, d] at `ids` [...]; in row order of ids.
+Value scatter_add(Value ids, Value dy, std::int64_t rows, Where where = Where::here());
+/// x [..., v] at `ids` [...] of the last dim: [...].
+Value pick(Value x, Value ids, Where where = Where::here());
+/// The gradient of pick: dy [...] placed at `ids` of a last dim of `size`, zeros elsewhere.
+Value place(Value ids, Value dy, std::int64_t size, Where where = Where::here());
+/// 1 where the last dim's index equals ids, else 0: [..., size] of `dtype`.
+Value one_hot(Value ids, std::int64_t size, DType dtype = DType::F32, Where where = Where::here());
+/// The index along `dim`, as i32 or i64 or float, of a tensor of `shape`.
+Value iota(Builder& builder, Shape shape, int dim, DType dtype, Where where = Where::here());
+
+extern const OpDef kGather, kScatterAdd, kPick, kPlace, kOneHot, kIota;
+
+}  // namespace tessera

@@ -1,0 +1,30 @@
+#pragma once
+/// Matrix products of any orientation, as an einsum of two operands.
+
+#include <string_view>
+
+#include "tessera/ir/builder.h"
+
+namespace tessera {
+
+struct MatmulOptions {
+  bool trans_a = false, trans_b = false;  // the last two dims are exchanged first
+};
+
+/// a [..., m, k] x b [..., k, n] -> [..., m, n]. A b of two dims is shared by all leading dims of a.
+Value matmul(Value a, Value b, MatmulOptions options = {}, Where where = Where::here());
+
+/// The product that `rule` says, e.g. "b s k, n k -> b s n": factors in both operands and the result are batch dims,
+/// those in both operands only are summed over. Errors: a factor in only one operand and not in the result.
+Value einsum(std::string_view rule, Value a, Value b, Where where = Where::here());
+
+extern const OpDef kMatmul;
+
+/// How a matmul's factors stand in its operands, for kernels and costs.
+struct MatmulDims {
+  std::vector<int> batch, m, n, k;  // factor ids
+  Factors factors;
+};
+MatmulDims matmul_dims(const OpCall& call);
+
+}  // namespace tessera

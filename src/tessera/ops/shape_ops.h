@@ -1,0 +1,22 @@
+#pragma once
+/// Ops that move elements without computing.
+
+#include "tessera/ir/builder.h"
+
+namespace tessera {
+
+/// The same elements in row-major order; one size may be -1. Factors: dims that split or merge share factors.
+Value reshape(Value x, Shape shape, Where where = Where::here());
+Value transpose(Value x, std::vector<std::int64_t> permutation, Where where = Where::here());
+/// Elements [start, start + size) of `dim`.
+Value slice(Value x, int dim, std::int64_t start, std::int64_t size, Where where = Where::here());
+/// As slice, at a start known only at run time: an i32 scalar, clamped so that the window lies inside.
+Value dynamic_slice(Value x, int dim, Value start, std::int64_t size, Where where = Where::here());
+/// Joined along `dim`.
+Value concat(const std::vector<Value>& values, int dim, Where where = Where::here());
+/// Zeros around [start, start + x's size) of a dim of `size`: the gradient of slice.
+Value pad(Value x, int dim, std::int64_t start, std::int64_t size, Where where = Where::here());
+
+extern const OpDef kReshape, kTranspose, kSlice, kDynamicSlice, kDynamicPad, kConcat, kPad;
+
+}  // namespace tessera

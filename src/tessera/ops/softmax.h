@@ -1,0 +1,22 @@
+#pragma once
+/// Softmax and the loss over a vocabulary.
+
+#include "tessera/ir/builder.h"
+
+namespace tessera {
+
+/// Softmax of `x` over `dim` (negative counts from the end); every other dim is a batch dim. Returns the type of x.
+Value softmax(Value x, int dim, Where where = Where::here());
+
+struct CrossEntropyResult {
+  Value loss, logsumexp;  // both of the labels' shape
+};
+/// -log softmax(logits)[label] per row; 0 where the label is `ignore_index`.
+/// Shapes: logits [..., v] f32; labels [...] i32. The gradient flows from `loss` only.
+CrossEntropyResult cross_entropy(Value logits, Value labels, std::int64_t ignore_index = -100,
+                                 Where where = Where::here());
+
+// cross_entropy_grad (logits, labels, logsumexp, dloss) -> dlogits, which may lie in the buffer of logits.
+extern const OpDef kSoftmax, kCrossEntropy, kCrossEntropyGrad;
+
+}  // namespace tessera

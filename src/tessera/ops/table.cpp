@@ -1,0 +1,52 @@
+#include "tessera/ops/table.h"
+
+#include <array>
+
+#include "tessera/ir/builder.h"
+#include "tessera/ops/attention.h"
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/index_ops.h"
+#include "tessera/ops/matmul.h"
+#include "tessera/ops/norm.h"
+#include "tessera/ops/optimizer_ops.h"
+#include "tessera/ops/random.h"
+#include "tessera/ops/reduce.h"
+#include "tessera/ops/shape_ops.h"
+#include "tessera/ops/softmax.h"
+
+namespace tessera {
+
+namespace {
+
+constinit const std::array kOps = {
+    &kBatch, &kState, &kSlot, &kConstant,
+    // elementwise
+    &kAdd, &kSub, &kMul, &kDiv, &kMaximum, &kMinimum, &kPower, &kNegate, &kExp, &kLog, &kSqrt, &kRsqrt, &kTanh, &kErf,
+    &kCos, &kAbs, &kSigmoid, &kIdentity, &kGradient, &kRelu, &kSilu, &kSiluGrad, &kGelu, &kGeluGrad, &kEqual, &kNotEqual,
+    &kLess, &kLessEqual, &kLogicalAnd, &kLogicalOr, &kLogicalNot, &kIsFinite, &kSelect, &kCast,
+    // reductions, broadcasting
+    &kSum, &kMax, &kBroadcast, &kAddN,
+    // shape
+    &kReshape, &kTranspose, &kSlice, &kDynamicSlice, &kDynamicPad, &kConcat, &kPad,
+    // index
+    &kGather, &kScatterAdd, &kPick, &kPlace, &kOneHot, &kIota,
+    // random
+    &kDropout, &kRandomUniform, &kRandomNormal,
+    // contraction, normalisation, attention, loss
+    &kMatmul, &kLayerNorm, &kLayerNormGrad, &kRmsNorm, &kRmsNormGrad, &kSoftmax, &kCrossEntropy, &kCrossEntropyGrad,
+    &kAttention, &kAttentionGrad, &kRope,
+    // optimizer updates
+    &kAdam, &kSgd};
+
+}  // namespace
+
+std::span<const OpDef* const> all_ops() { return kOps; }
+
+const OpDef* find_op(std::string_view name) {
+  for (const OpDef* op : kOps) {
+    if (op->name == name) return op;
+  }
+  return nullptr;
+}
+
+}  // namespace tessera
