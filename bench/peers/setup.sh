@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Makes a virtual environment with PyTorch for the benchmarks beside it.
+#
+#   bench/peers/setup.sh [FOLDER]        FOLDER defaults to build/peers; TORCH names a version, as in TORCH='torch==2.15.0'
+#
+# Where packages come from, and any mirror of them, is pip's own configuration. Needs python3 with venv, and a few
+# GiB of disk: the default torch for Linux brings its GPU libraries along.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+folder=${1:-build/peers}
+torch=${TORCH:-torch}
+
+if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
+  echo "setup.sh: python3 with venv is missing; on Debian: apt-get install python3-venv" >&2
+  exit 1
+fi
+if "$folder/bin/python" -c 'import torch' 2>/dev/null && [ "$torch" = torch ]; then
+  echo "setup.sh: $folder has torch already; remove the folder to install the newest"
+else
+  python3 -m venv "$folder"
+  "$folder/bin/pip" install --quiet --disable-pip-version-check "$torch" numpy
+fi
+"$folder/bin/python" -c 'import torch; print("torch", torch.__version__)'
