@@ -19,4 +19,5 @@ function(room NAME)
     target_link_libraries(${NAME} INTERFACE ${ARG_USES})
   endif()
   set_property(GLOBAL APPEND PROPERTY TESSERA_ROOMS ${NAME})
+  set_property(GLOBAL PROPERTY TESSERA_USES_${NAME} ${ARG_USES})  # for tests/repo/rooms_test.sh
 endfunction()

@@ -1,0 +1,24 @@
+#!/bin/bash
+# dev_test.sh DEV: the script at the root knows every command that its help names, and refuses what it does not know.
+set -euo pipefail
+dev=$1
+cd "${TMPDIR:-/tmp}"  # it must not matter where it is called from
+wrong() { echo "WRONG: $*"; exit 1; }
+
+bash -n "$dev"
+[ -x "$dev" ] || wrong "dev cannot be executed"
+help=$("$dev" help)
+[ "$("$dev")" = "$help" ] || wrong "dev alone does not print its help"
+for command in quickstart build test asan tsan clang lint format bench bench-peers help; do
+  grep -q "^\./dev $command " <<<"$help" || wrong "the help does not name $command"
+  grep -q "^dev_$command() " "$dev" || wrong "dev $command is not there"
+done
+if "$dev" no-such-command 2>said.$$ >&2; then wrong "an unknown command succeeds"; fi
+grep -q "no such command: no-such-command" said.$$ || wrong "an unknown command is not named"
+rm -f said.$$
+
+# Every package of the list has its line in the docs, so that none slips in unweighed.
+while read -r _ package _; do
+  [ -z "$package" ] || grep -q "$package" "$(dirname "$dev")/docs/dependencies.md" ||
+    wrong "docs/dependencies.md does not weigh $package"
+done < <(sed -n '/^PACKAGES="/,/^"/p' "$dev" | grep -v '"')

@@ -1,0 +1,64 @@
+#!/bin/bash
+# Proves that every rule of lint.sh can fail: one bad file per rule, and the line it must be found on.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+failures=0
+
+# fresh: a small tree in which nothing is wrong.
+fresh() {
+  rm -rf "${tree:?}"/*
+  mkdir -p "$tree"/{src/tessera/{tensor,device,apps},tests/repo,docs}
+  echo "# none" >"$tree/tests/repo/long_files.txt"
+  printf '#pragma once\n#include <vector>\n#include "tessera/base/error.h"\n' >"$tree/src/tessera/tensor/shape.h"
+  printf '#define A 1\n#ifdef A\n#endif\nint x;\n' >"$tree/src/tessera/device/cuda.cpp"
+  printf '#include <cstdlib>\nint main() { return std::getenv("X") != nullptr; }\n' >"$tree/src/tessera/apps/main.cpp"
+  printf '// #define, getenv("X") and abort() in a comment are words.\n/* #include "../x.h"\n   std::exit(1) */\nint at_exit();\n' \
+    >"$tree/src/tessera/tensor/words.cpp"
+  printf 'See `src/tessera/tensor/shape.h:2`, `src/tessera/*/shape.h`, `tests/<room>/x.cpp`, [this](a.md).\n' >"$tree/docs/a.md"
+}
+
+# finds RULE FILE LINE [PLACE]: with FILE made of standard input, lint.sh fails and names FILE:LINE (or PLACE) alone.
+finds() {
+  local said status=0 place=${4-$2:$3}
+  fresh
+  mkdir -p "$(dirname "$tree/$2")"
+  cat >"$tree/$2"
+  said=$(bash "$here/lint.sh" "$tree" 2>/dev/null) || status=$?
+  if [ $status = 1 ] && [ "$(grep -c . <<<"$said")" = 1 ] && [[ $said == "$place: "*"; "* ]]; then
+    echo "ok    $1"
+  else
+    echo "WRONG $1: wanted $place alone, got status $status and:"
+    echo "$said"
+    failures=$((failures + 1))
+  fi
+}
+
+fresh
+bash "$here/lint.sh" "$tree" || { echo "WRONG: finds something in a clean tree"; failures=1; }
+
+T=src/tessera/tensor
+finds "an include that climbs" $T/a.cpp 2 <<<$'int x;\n#include "../device/device.h"'
+finds "one that climbs in angles" tests/tensor/a.cpp 1 <<<'#include <tessera/tensor/../device/device.h>'
+finds "an absolute include" $T/a.cpp 1 <<<'#include "/usr/include/stdio.h"'
+finds "a quoted include of a neighbour" $T/a.cpp 1 <<<'#include "shape.h"'
+finds "a header without its guard" $T/a.h 1 <<<'int x();'
+finds "a guard only in a comment" $T/a.h 1 <<<'// #pragma once'
+finds "a macro" $T/a.cpp 1 <<<'#  define TWICE(x) (x + x)'
+finds "conditional compilation" $T/a.cpp 1 <<<'#ifdef __AVX2__'
+finds "the same after a comment" $T/a.cpp 3 <<<$'/* two\n   lines */\n#if 1'
+finds "the environment" $T/a.cpp 1 <<<'const char* x = std::getenv("HOME");'
+finds "std::exit" $T/a.cpp 1 <<<'void f() { std::exit(1); }'
+finds "abort" $T/a.cpp 1 <<<'void f() { abort(); }'
+finds "a file that is too long" $T/a.cpp 401 < <(yes '// line' | head -401)
+finds "a folder name that says nothing" src/tessera/utils/a.cpp 1 src/tessera/utils:1 <<<'int x;'
+finds "a file name that says nothing" $T/utils.h 1 <<<'#pragma once'
+finds "the path of one machine" docs/b.md 1 <<<"Data is in /$(echo home)/ann/data."
+finds "the host of a registry" cmake/a.cmake 1 <<<"# from https://$(echo py)pi.org/simple"
+finds "a text about a file that is not there" docs/b.md 2 <<<$'Read\n`src/tessera/tensor/gone.h` first.'
+finds "a link to a file that is not there" docs/b.md 1 <<<'See [that](gone.md).'
+finds "a useless exception" tests/repo/long_files.txt 1 <<<"$T/shape.h it was long"
+
+echo "$failures wrong"
+[ $failures = 0 ]

@@ -1,0 +1,82 @@
+#!/bin/bash
+# rooms_test.sh ROOMS COMPILER: an include that points up or sideways does not compile, one that points down does.
+#
+# ROOMS is what the build itself uses, one line per room: name|rooms it USES|its include folders, joined by ";".
+# The order of the rooms is stated here once more, so that a line added in CMakeLists.txt cannot change it unseen.
+set -euo pipefail
+rooms_file=$1 compiler=$2
+declare -A level=([base]=0 [tensor]=1 [ir]=2 [data]=2 [comm]=2 [ops]=3 [passes]=4 [nn]=4 [device]=4
+  [plan]=5 [runtime]=6 [train]=7 [apps]=8)
+declare -A uses=() includes=() header=()
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failures=0
+wrong() { echo "WRONG: $*"; failures=$((failures + 1)); }
+
+# Folders of the system are left out: the compiler has them anyhow.
+while IFS='|' read -r room used folders; do
+  uses[$room]=${used//;/ }
+  for folder in ${folders//;/ }; do [[ $folder == /usr/* ]] || includes[$room]+=" -I$folder"; done
+done <"$rooms_file"
+
+# sees ROOM OTHER: a line of CMakeLists.txt leads from ROOM down to OTHER.
+sees() {
+  local next
+  for next in ${uses[$1]-}; do [ "$next" = "$2" ] || sees "$next" "$2" && return 0; done
+  return 1
+}
+
+# The rooms of the build are those of the list above, each in a folder, each a step up from all that it uses.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/src/tessera
+for room in "${!level[@]}"; do [ -n "${includes[$room]-}" ] || wrong "CMakeLists.txt has no room $room"; done
+for room in "${!includes[@]}"; do
+  [ -n "${level[$room]-}" ] || { wrong "room $room has no level here; say which rooms lie below it"; level[$room]=99; }
+  for used in ${uses[$room]}; do
+    [ "${level[$used]-99}" -lt "${level[$room]}" ] || wrong "CMakeLists.txt lets $room use $used, which is not below it"
+  done
+  header[$room]=$(find "$root/$room/" -name '*.h' 2>/dev/null | sed "s|^$root/||" | LC_ALL=C sort | head -1)
+done
+for folder in "$root"/*/; do
+  [ -n "${level[$(basename "$folder")]-}" ] || wrong "src/tessera/$(basename "$folder") is not a room of CMakeLists.txt"
+done
+[ $failures = 0 ] || exit 1  # what follows walks down the rooms, so they must lead down
+
+# may_not ROOM OTHER: preprocessing one include must fail, and fail because the file is not found.
+may_not() {
+  echo "#include \"tessera/${header[$2]}\"" >"$scratch/$1-$2.cpp"
+  # shellcheck disable=SC2086
+  if "$compiler" -std=c++20 ${includes[$1]} -E "$scratch/$1-$2.cpp" -o /dev/null 2>"$scratch/said"; then
+    wrong "$1 can include tessera/${header[$2]}, but $2 is not below it"
+  elif ! grep -q "tessera/${header[$2]}.*\(No such file\|file not found\)" "$scratch/said"; then
+    wrong "$1 including tessera/${header[$2]} fails, but not because it is not found:" "$(cat "$scratch/said")"
+  fi
+}
+
+# may ROOM OTHER...: all of these includes together are found.
+may() {
+  local room=$1 other
+  shift
+  for other; do echo "#include \"tessera/${header[$other]}\""; done >"$scratch/$room.cpp"
+  # shellcheck disable=SC2086
+  "$compiler" -std=c++20 ${includes[$room]} -E "$scratch/$room.cpp" -o /dev/null 2>"$scratch/said" ||
+    wrong "$room cannot include what it may:" "$(head -3 "$scratch/said")"
+}
+
+refused=0 allowed=0
+for room in "${!includes[@]}"; do
+  below=()
+  for other in "${!includes[@]}"; do
+    [ -n "${header[$other]}" ] || continue  # an empty room
+    if [ "$other" = "$room" ] || sees "$room" "$other"; then
+      below+=("$other")
+    else
+      may_not "$room" "$other"
+      refused=$((refused + 1))
+    fi
+  done
+  may "$room" "${below[@]}"
+  allowed=$((allowed + ${#below[@]}))
+done
+
+echo "$refused includes refused, $allowed allowed, $failures wrong"
+[ $failures = 0 ] && [ $refused -gt 0 ] && [ $allowed -gt 0 ]
