@@ -1,0 +1,41 @@
+#include "tessera/data/dataset.h"
+
+#include <span>
+#include <utility>
+
+#include "tessera/base/error.h"
+#include "tessera/base/hash.h"
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+Text load(const std::vector<std::string>& paths, VocabularyKind kind) {
+  return load_text(paths,
+                   {kind == VocabularyKind::Bytes ? InvalidUtf8::Keep : InvalidUtf8::Refuse, ""});
+}
+
+Dataset make_dataset(Vocabulary vocabulary, const Text& loaded, double held_out) try {
+  TokenStream tokens(vocabulary.encode(loaded.bytes), held_out);
+  return {std::move(vocabulary), std::move(tokens), loaded.files,
+          hash128_text(std::as_bytes(std::span(loaded.bytes)))};
+} catch (const Error& error) {
+  throw error.with(
+      text("in the text of '", loaded.files.front().path, "'",
+           loaded.files.size() > 1 ? text(" and ", loaded.files.size() - 1, " more files") : ""));
+}
+
+}  // namespace
+
+Dataset load_dataset(const std::vector<std::string>& paths, VocabularyKind kind, double held_out) {
+  const Text loaded = load(paths, kind);
+  return make_dataset(Vocabulary::of(kind, loaded.bytes), loaded, held_out);
+}
+
+Dataset load_dataset(const std::vector<std::string>& paths, const Vocabulary& vocabulary,
+                     double held_out) {
+  return make_dataset(vocabulary, load(paths, vocabulary.kind()), held_out);
+}
+
+}  // namespace tessera

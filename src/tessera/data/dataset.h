@@ -1,0 +1,30 @@
+#pragma once
+/// Text files to a vocabulary and a token stream, in one call.
+
+#include <string>
+#include <vector>
+
+#include "tessera/data/text.h"
+#include "tessera/data/token_stream.h"
+#include "tessera/data/vocabulary.h"
+
+namespace tessera {
+
+struct Dataset {
+  Vocabulary vocabulary;
+  TokenStream tokens;
+  std::vector<TextFile> files;
+  std::string
+      digest;  // XXH3-128 of the normalised text: tells a resumed run that its data is the same
+};
+
+/// Loads text (data/text.h) and makes its vocabulary. Bytes take any file; characters must be
+/// UTF-8.
+Dataset load_dataset(const std::vector<std::string>& paths, VocabularyKind kind,
+                     double held_out = TokenStream::kHeldOut);
+
+/// The same with the vocabulary of a model that exists already.
+Dataset load_dataset(const std::vector<std::string>& paths, const Vocabulary& vocabulary,
+                     double held_out = TokenStream::kHeldOut);
+
+}  // namespace tessera

@@ -1,0 +1,188 @@
+#include "tessera/data/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string system_text(int error) { return std::generic_category().message(error); }
+std::string folder_of(const std::string& path);
+[[noreturn]] void fail_to_write(const std::string& path, const char* what, int error);
+
+/// write() until all is written: it may stop early or be interrupted.
+int write_all(int descriptor, std::span<const std::byte> bytes);
+int sync_and_close(int descriptor);
+
+}  // namespace
+
+InputFile::InputFile(std::string path, Fault fault) : path_(std::move(path)), fault_(fault) {
+  // stat comes first, because opening a pipe would wait for its writer.
+  struct stat info {};
+  if (path_.empty()) fail(fault, "a file name is empty; give the path of a file");
+  if (::stat(path_.c_str(), &info) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR)
+      fail(fault, "no file '", path_, "'", near_files(path_));
+    fail(fault, "cannot look at '", path_, "': ", system_text(errno),
+         "; check its permissions and its folder's");
+  }
+  if (S_ISDIR(info.st_mode))
+    fail(fault, "'", path_, "' is a folder where a file is expected; name one file in it");
+  if (!S_ISREG(info.st_mode)) {
+    fail(fault, "'", path_,
+         "' is not a regular file but a pipe, socket or device; save its bytes to a file first");
+  }
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) {
+    fail(fault, "cannot read '", path_, "': ", system_text(errno), "; check its permissions");
+  }
+  size_ = info.st_size;
+}
+
+InputFile::~InputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      fault_(other.fault_),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      size_(other.size_) {}
+
+void InputFile::read(std::int64_t offset, std::span<std::byte> out) const {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const auto at = static_cast<off_t>(offset) + static_cast<off_t>(done);
+    const ssize_t got = ::pread(descriptor_, out.data() + done, out.size() - done, at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      fail(fault_, "cannot read '", path_, "' at byte ", static_cast<std::int64_t>(at), ": ",
+           system_text(errno), "; check the disk or the network it lies on");
+    }
+    if (got == 0) {
+      fail(fault_, "'", path_, "' ends at byte ", static_cast<std::int64_t>(at), " but ",
+           out.size(), " bytes from ", offset,
+           " were wanted; it was cut short or changed after it was opened");
+    }
+    done += static_cast<std::size_t>(got);
+  }
+}
+
+std::string read_file(const std::string& path, Fault fault) {
+  const InputFile file(path, fault);
+  std::string bytes(static_cast<std::size_t>(file.size()), '\0');
+  file.read(0, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
+}
+
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  std::error_code ignored;
+  if (fs::is_directory(path_, ignored)) {
+    fail(Fault::Resource, "cannot write '", path_, "': it is a folder; give the name of a file");
+  }
+  for (int attempt = 0; descriptor_ < 0;
+       ++attempt) {  // names left over by a killed process are stepped over
+    temporary_ = text(path_, ".partial-", ::getpid(), "-", attempt);
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor_ < 0 && errno != EEXIST)
+      fail_to_write(path_, "create a temporary file beside it", errno);
+  }
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  check(descriptor_ >= 0, "a committed file is written");
+  if (const int error = write_all(descriptor_, bytes))
+    fail_to_write(path_, "write its temporary file", error);
+}
+
+void AtomicFile::commit() {
+  check(descriptor_ >= 0, "a file is committed twice");
+  if (const int error = sync_and_close(std::exchange(descriptor_, -1))) {
+    fail_to_write(path_, "flush its temporary file", error);
+  }
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+    fail_to_write(path_, "rename its temporary file", errno);
+  temporary_.clear();
+  sync_folder(folder_of(path_));
+}
+
+void write_atomically(const std::string& path, std::string_view bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+void sync_folder(const std::string& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) fail_to_write(folder, "open the folder", errno);
+  if (const int error = sync_and_close(descriptor))
+    fail_to_write(folder, "flush the folder", error);
+}
+
+std::string near_files(const std::string& path) {
+  const std::string folder = folder_of(path), name = fs::path(path).filename().string();
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) return text("; there is no folder '", folder, "' either");
+  std::vector<std::string> names;
+  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());  // folders list in no order; the message should not change
+  const std::vector<std::string> close = nearest(name, names);
+  if (close.empty()) return text("; nothing in '", folder, "' has a name like it");
+  return text("; near names in '", folder, "': ", join(close));
+}
+
+namespace {
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+void fail_to_write(const std::string& path, const char* what, int error) {
+  const char* advice = error == ENOSPC || error == EDQUOT ? "free some space"
+                       : error == ENOENT                  ? "make its folder first"
+                                         : "check the permissions of its folder and the disk";
+  fail(Fault::Resource, "cannot write '", path, "': could not ", what, ": ", system_text(error),
+       "; ", advice);
+}
+
+int write_all(int descriptor, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(descriptor, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return errno;
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+  return 0;
+}
+
+int sync_and_close(int descriptor) {
+  const int synced = ::fsync(descriptor) == 0 ? 0 : errno;
+  const int closed = ::close(descriptor) == 0 ? 0 : errno;
+  return synced != 0 ? synced : closed;
+}
+
+}  // namespace
+
+}  // namespace tessera

@@ -1,0 +1,73 @@
+#pragma once
+/// Files: read with clear errors, written so that a reader sees the old bytes or the new ones and
+/// nothing between.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tessera/base/error.h"
+
+namespace tessera {
+
+/// A regular file open for reading at any offset. Several threads may read at once.
+///
+/// Errors: missing (suggests near names of the folder), a folder, a pipe or device, unreadable; all
+/// with `fault`.
+class InputFile {
+ public:
+  explicit InputFile(std::string path, Fault fault = Fault::Data);
+  ~InputFile();
+  InputFile(InputFile&& other) noexcept;
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  /// Size in bytes when it was opened.
+  std::int64_t size() const { return size_; }
+  /// Fills `out` with the bytes from `offset`. Errors: the file ends before, or cannot be read.
+  void read(std::int64_t offset, std::span<std::byte> out) const;
+
+ private:
+  std::string path_;
+  Fault fault_;
+  int descriptor_ = -1;
+  std::int64_t size_ = 0;
+};
+
+/// All bytes of a file; an empty file gives "".
+std::string read_file(const std::string& path, Fault fault = Fault::Data);
+
+/// A file that appears under its name only when it is complete: bytes go to a temporary file of the
+/// same folder, and commit() flushes it to disk, renames it over `path` and flushes the folder.
+/// Without commit() nothing stays.
+///
+/// Errors: Fault::Resource, naming the path and what the system said; the old file is untouched.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::string path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view bytes) { write(std::as_bytes(std::span(bytes))); }
+  void commit();
+
+ private:
+  std::string path_, temporary_;
+  int descriptor_ = -1;
+};
+
+void write_atomically(const std::string& path, std::string_view bytes);
+
+/// Makes the renames and new names in a folder survive a power cut.
+void sync_folder(const std::string& folder);
+
+/// "; near names in 'data': input.txt, output.txt", or what else explains that `path` does not
+/// exist.
+std::string near_files(const std::string& path);
+
+}  // namespace tessera

@@ -1,0 +1,70 @@
+#include <bit>
+#include <cstring>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/data/safetensors.h"
+
+namespace tessera {
+
+static_assert(std::endian::native == std::endian::little,
+              "tensor bytes go to files as they lie in memory");
+
+SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path, Fault::Checkpoint) {
+  std::uint64_t header_bytes = 0;
+  constexpr std::int64_t kPrefix = sizeof header_bytes;
+  const auto bad = [&](const auto&... parts) {
+    fail(Fault::Checkpoint, "safetensors file '", path, "': ", parts...);
+  };
+  if (file_.size() < kPrefix) {
+    bad("it has ", file_.size(), " bytes, too few for the ", kPrefix,
+        " that give the header's length; ", "it was cut short or is of another format");
+  }
+  file_.read(0, std::as_writable_bytes(std::span(&header_bytes, 1)));
+  if (header_bytes > static_cast<std::uint64_t>(kMaxSafetensorsHeader)) {
+    bad("its header would be ", header_bytes, " bytes long but at most ", kMaxSafetensorsHeader,
+        " are allowed; the file is damaged or of another format");
+  }
+  data_begin_ = kPrefix + static_cast<std::int64_t>(header_bytes);
+  if (data_begin_ > file_.size()) {
+    bad("its header of ", header_bytes, " bytes is longer than the file of ", file_.size(),
+        " bytes; it was cut short: copy or make it again");
+  }
+  std::string json(header_bytes, '\0');
+  file_.read(kPrefix, std::as_writable_bytes(std::span(json)));
+  header_ = parse_safetensors_header(json, file_.size() - data_begin_, path);
+}
+
+const StoredTensor* SafetensorsFile::find(std::string_view name) const {
+  for (const StoredTensor& tensor : tensors()) {
+    if (tensor.name == name) return &tensor;
+  }
+  return nullptr;
+}
+
+const StoredTensor& SafetensorsFile::at(std::string_view name) const {
+  if (const StoredTensor* tensor = find(name)) return *tensor;
+  std::vector<std::string> names;
+  for (const StoredTensor& tensor : tensors()) names.push_back(tensor.name);
+  const std::vector<std::string> close = nearest(name, names);
+  fail(Fault::Checkpoint, "safetensors file '", path(), "' has no tensor '", name, "' among its ",
+       names.size(),
+       close.empty() ? "; it may belong to another model" : text("; near names: ", join(close)));
+}
+
+void SafetensorsFile::read(const StoredTensor& tensor, std::int64_t first,
+                           std::span<std::byte> out) const {
+  const auto size = static_cast<std::int64_t>(out.size());
+  check(first >= 0 && size <= tensor.bytes() && first <= tensor.bytes() - size, "bytes ", first,
+        " to ", first + size, " of tensor ", tensor.name, " with ", tensor.bytes());
+  file_.read(data_begin_ + tensor.begin + first, out);
+}
+
+HostTensor SafetensorsFile::load(std::string_view name) const {
+  const StoredTensor& tensor = at(name);
+  HostTensor out(tensor.type);
+  read(tensor, 0, out.bytes());
+  return out;
+}
+
+}  // namespace tessera

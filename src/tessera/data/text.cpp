@@ -1,0 +1,124 @@
+#include "tessera/data/text.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/data/file.h"
+#include "tessera/data/utf8.h"
+
+namespace tessera {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+std::vector<std::string> files_of(const std::string& folder, const TextOptions& options);
+[[noreturn]] void fail_utf8(std::string_view bytes, std::size_t offset, const std::string& path);
+
+}  // namespace
+
+Text load_text(const std::vector<std::string>& paths, const TextOptions& options) {
+  if (paths.empty()) fail(Fault::Data, "no text was named; give at least one file or folder");
+  Text out;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    const std::size_t before = out.bytes.size();
+    if (fs::is_directory(path, error)) {
+      for (const std::string& file : files_of(path, options))
+        append_text_file(out, read_file(file), file, options);
+      if (out.bytes.size() == before) {
+        fail(Fault::Data, "the files of folder '", path,
+             "' are all empty; give a folder with text");
+      }
+    } else {
+      append_text_file(out, read_file(path), path, options);
+      if (out.bytes.size() == before)
+        fail(Fault::Data, "text file '", path, "' is empty; give a file with text");
+    }
+  }
+  return out;
+}
+
+void append_text_file(Text& out, std::string_view bytes, const std::string& path,
+                      const TextOptions& options) {
+  out.files.push_back({path, static_cast<std::int64_t>(bytes.size())});
+  const bool keep = options.invalid == InvalidUtf8::Keep;
+  if (!keep && starts_with(bytes, kByteOrderMark)) ++out.byte_order_marks;
+  std::size_t at = !keep && starts_with(bytes, kByteOrderMark) ? kByteOrderMark.size() : 0;
+  if (at == bytes.size()) return;
+  if (!out.bytes.empty() && out.bytes.back() != '\n' && !keep) out.bytes += '\n';
+  if (keep) {
+    out.bytes += bytes;
+    return;
+  }
+  out.bytes.reserve(out.bytes.size() + bytes.size());
+  while (at < bytes.size()) {
+    const auto size = static_cast<std::size_t>(code_point_at(bytes, at).size);
+    if (size == 0) {
+      if (options.invalid == InvalidUtf8::Refuse) fail_utf8(bytes, at, path);
+      out.bytes += kReplacement;
+      ++out.replaced;
+    } else if (bytes[at] == '\r' && at + 1 < bytes.size() && bytes[at + 1] == '\n') {
+      ++out.crlf;
+    } else {
+      out.bytes += bytes.substr(at, size);
+    }
+    at += std::max<std::size_t>(size, 1);
+  }
+}
+
+namespace {
+
+std::vector<std::string> files_of(const std::string& folder, const TextOptions& options) {
+  std::vector<fs::path> files, links;
+  bool folders = false;
+  std::error_code error;
+  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    std::error_code ignored;  // a link may lead nowhere
+    const std::string name = it->path().filename().string();
+    if (it->is_directory(ignored)) folders = true;
+    if (name.front() == '.' || !it->is_regular_file(ignored)) continue;
+    if (!options.skip.empty() && fs::equivalent(it->path(), options.skip, ignored)) continue;
+    (it->is_symlink(ignored) ? links : files).push_back(it->path());
+  }
+  if (error)
+    fail(Fault::Data, "cannot list folder '", folder, "': ", error.message(),
+         "; check its permissions");
+  std::sort(links.begin(), links.end());
+  std::set<std::string> seen;
+  std::vector<std::string> out;
+  for (const std::vector<fs::path>* part :
+       {&files, &links}) {  // a file's own name is preferred to a link's
+    for (const fs::path& path : *part) {
+      if (seen.insert(fs::canonical(path).string()).second) out.push_back(path.string());
+    }
+  }
+  std::sort(out.begin(), out.end());
+  if (out.empty()) {
+    fail(Fault::Data, "folder '", folder, "' holds no text files",
+         folders ? ", only folders; name one of those" : "", "; hidden files are left out");
+  }
+  return out;
+}
+
+void fail_utf8(std::string_view bytes, std::size_t offset, const std::string& path) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(bytes[offset]);
+  const auto before = bytes.substr(0, offset);
+  fail(Fault::Data, "text file '", path, "', line ",
+       std::count(before.begin(), before.end(), '\n') + 1, ", byte offset ", offset, ": byte 0x",
+       kDigits[byte >> 4], kDigits[byte & 15],
+       " is not UTF-8; convert the file to UTF-8, or leave it out");
+}
+
+}  // namespace
+
+}  // namespace tessera

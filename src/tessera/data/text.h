@@ -1,0 +1,48 @@
+#pragma once
+/// Text corpora: files and folders to one run of UTF-8 bytes.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+enum class InvalidUtf8 {
+  Refuse,   // an error that names file, line and byte offset
+  Replace,  // each bad byte becomes U+FFFD, and is counted
+  Keep,     // bytes are bytes: nothing is validated and nothing normalised
+};
+
+struct TextOptions {
+  InvalidUtf8 invalid = InvalidUtf8::Refuse;
+  std::string skip;  // a file that is left out of folders, such as the one about to be written
+};
+
+struct TextFile {
+  std::string path;
+  std::int64_t bytes = 0;  // as it lies on disk
+};
+
+/// What was read, and what was changed on the way.
+struct Text {
+  std::string bytes;
+  std::vector<TextFile> files;
+  std::int64_t byte_order_marks = 0;  // removed from the start of files
+  std::int64_t crlf = 0;              // "\r\n" that became "\n"
+  std::int64_t replaced = 0;          // bytes that became U+FFFD
+};
+
+/// The text of files and folders, in the order given; of a folder every regular file that is not
+/// hidden, sorted by name, without the folders inside, each file once even where links name it
+/// again. Where a file does not end its last line and another follows, a newline is added.
+///
+/// Errors:  Fault::Data: missing, unreadable, empty (a folder may hold empty files, not only such),
+/// not UTF-8.
+Text load_text(const std::vector<std::string>& paths, const TextOptions& options = {});
+
+/// The normalisation of one file's bytes, added to `out`; `path` is for messages.
+void append_text_file(Text& out, std::string_view bytes, const std::string& path,
+                      const TextOptions& options);
+
+}  // namespace tessera

@@ -1,0 +1,159 @@
+#include "tessera/data/vocabulary.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/data/utf8.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr int kVersion = 1;
+constexpr int kNumBytes = 256;
+
+[[noreturn]] void fail_unknown(const Vocabulary& vocabulary, std::string_view utf8,
+                               std::size_t offset);
+std::u32string sorted_distinct(std::string_view utf8);
+
+}  // namespace
+
+Vocabulary Vocabulary::bytes() { return {VocabularyKind::Bytes, {}}; }
+
+Vocabulary Vocabulary::characters(std::string_view utf8) {
+  if (utf8.empty())
+    fail(Fault::Data,
+         "an empty text has no characters to make a vocabulary of; give a longer text");
+  return {VocabularyKind::Characters, sorted_distinct(utf8)};
+}
+
+Vocabulary Vocabulary::of(VocabularyKind kind, std::string_view utf8) {
+  return kind == VocabularyKind::Bytes ? bytes() : characters(utf8);
+}
+
+Vocabulary::Vocabulary(VocabularyKind kind, std::u32string characters)
+    : kind_(kind), characters_(std::move(characters)) {
+  if (!characters_.empty()) id_of_.assign(characters_.back() + 1, -1);
+  for (std::size_t i = 0; i < characters_.size(); ++i)
+    id_of_[characters_[i]] = static_cast<std::int32_t>(i);
+}
+
+int Vocabulary::size() const {
+  return kind_ == VocabularyKind::Bytes ? kNumBytes : static_cast<int>(characters_.size());
+}
+
+std::vector<std::int32_t> Vocabulary::encode(std::string_view utf8) const {
+  std::vector<std::int32_t> ids;
+  ids.reserve(utf8.size());
+  if (kind_ == VocabularyKind::Bytes) {
+    for (const char c : utf8) ids.push_back(static_cast<unsigned char>(c));
+    return ids;
+  }
+  for (std::size_t at = 0; at < utf8.size();) {
+    const CodePoint c = code_point_at(utf8, at);
+    if (c.size == 0 || c.value >= id_of_.size() || id_of_[c.value] < 0)
+      fail_unknown(*this, utf8, at);
+    ids.push_back(id_of_[c.value]);
+    at += static_cast<std::size_t>(c.size);
+  }
+  return ids;
+}
+
+std::string Vocabulary::decode(std::span<const std::int32_t> ids) const {
+  std::string out;
+  for (const std::int32_t id : ids) {
+    if (id < 0 || id >= size()) {
+      append_utf8(out, U'\uFFFD');
+    } else if (kind_ == VocabularyKind::Bytes) {
+      out += static_cast<char>(static_cast<unsigned char>(id));
+    } else {
+      append_utf8(out, characters_[static_cast<std::size_t>(id)]);
+    }
+  }
+  return out;
+}
+
+std::string Vocabulary::to_json() const {
+  nlohmann::ordered_json out = {{"format", "tessera vocabulary"},
+                                {"version", kVersion},
+                                {"kind", to_text(kind_)},
+                                {"size", size()}};
+  if (kind_ == VocabularyKind::Characters) {
+    std::string all;
+    for (const char32_t c : characters_) append_utf8(all, c);
+    out["characters"] = all;
+  }
+  return out.dump() + "\n";
+}
+
+Vocabulary Vocabulary::from_json(std::string_view json, const std::string& where) {
+  const auto bad = [&](const auto&... parts) {
+    fail(Fault::Checkpoint, "vocabulary '", where, "': ", parts...,
+         "; restore the file, or make it again from the text that the model was trained on");
+  };
+  const nlohmann::json in = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!in.is_object() || in.value("format", nlohmann::json()) != "tessera vocabulary")
+    bad("not a vocabulary file");
+  const nlohmann::json version = in.value("version", nlohmann::json());
+  if (version != kVersion) bad("version is ", version.dump(), " but this program reads ", kVersion);
+  const nlohmann::json kind = in.value("kind", nlohmann::json());
+  if (kind == to_text(VocabularyKind::Bytes)) return bytes();
+  if (kind != to_text(VocabularyKind::Characters))
+    bad("kind ", kind.dump(), " is neither \"bytes\" nor \"characters\"");
+  const nlohmann::json all = in.value("characters", nlohmann::json());
+  if (!all.is_string() || all.get_ref<const std::string&>().empty())
+    bad("it has no \"characters\"");
+  const std::string& utf8 = all.get_ref<const std::string&>();
+  Vocabulary out(VocabularyKind::Characters, sorted_distinct(utf8));
+  // The ids are the order of the characters, so a file in another order belongs to another model.
+  std::string sorted;
+  for (const char32_t c : out.characters_) append_utf8(sorted, c);
+  if (sorted != utf8) bad("its characters are not distinct and in the order of their code points");
+  const nlohmann::json size = in.value("size", nlohmann::json());
+  if (size != out.size())
+    bad("it says size ", size.dump(), " but holds ", out.size(), " characters");
+  return out;
+}
+
+std::string_view to_text(VocabularyKind kind) {
+  return kind == VocabularyKind::Bytes ? "bytes" : "characters";
+}
+
+namespace {
+
+std::u32string sorted_distinct(std::string_view utf8) {
+  std::vector<bool> seen(0x110000, false);
+  for (std::size_t at = 0; at < utf8.size();) {
+    const CodePoint c = code_point_at(utf8, at);
+    if (c.size == 0) {
+      fail(Fault::Data, "byte ", at,
+           " of the text is not UTF-8; convert it, or use the byte vocabulary");
+    }
+    seen[c.value] = true;
+    at += static_cast<std::size_t>(c.size);
+  }
+  std::u32string out;
+  for (char32_t c = 0; c < seen.size(); ++c) {
+    if (seen[c]) out += c;
+  }
+  return out;
+}
+
+void fail_unknown(const Vocabulary& vocabulary, std::string_view utf8, std::size_t offset) {
+  const CodePoint c = code_point_at(utf8, offset);
+  const std::string place = text("character ", count_characters(utf8.substr(0, offset)), " (byte ",
+                                 offset, ") of the text");
+  if (c.size == 0) fail(Fault::Data, place, " is not UTF-8; convert the text");
+  std::string shown = code_point_text(c.value);
+  if (c.value >= 0x20 && c.value != 0x7F)
+    shown = text("'", utf8.substr(offset, static_cast<std::size_t>(c.size)), "', ", shown);
+  fail(Fault::Data, place, ", ", shown, ", is not in the vocabulary of ", vocabulary.size(),
+       " characters; leave it out, or train with a text that has it");
+}
+
+}  // namespace
+
+}  // namespace tessera

@@ -1,0 +1,116 @@
+#include "tessera/data/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "data/test_data.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::size_t num_entries(const std::string& folder) {
+  return static_cast<std::size_t>(
+      std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
+
+TEST(File, ReadsWhatWasWritten) {
+  const TestFolder folder;
+  std::string bytes(100'000, 'x');
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7);
+  write_atomically(folder / "a", bytes);
+  EXPECT_EQ(read_file(folder / "a"), bytes);
+  write_atomically(folder / "a", "");
+  EXPECT_EQ(read_file(folder / "a"), "");
+  EXPECT_EQ(num_entries(folder.path()), 1u);
+}
+
+TEST(File, ReadsRanges) {
+  const TestFolder folder;
+  write_atomically(folder / "a", "0123456789");
+  const InputFile file(folder / "a");
+  std::string part(4, ' ');
+  file.read(3, std::as_writable_bytes(std::span(part)));
+  EXPECT_EQ(part, "3456");
+  EXPECT_EQ(message_of([&] { file.read(8, std::as_writable_bytes(std::span(part))); }),
+            "'" + folder.path() +
+                "/a' ends at byte 10 but 4 bytes from 8 were wanted; it was cut short or changed "
+                "after it was opened");
+}
+
+TEST(File, SaysWhatIsWrong) {
+  const TestFolder folder;
+  const std::string in = "'" + folder.path();
+  write_atomically(folder / "input.txt", "a");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  struct Case {
+    const char* name;
+    std::string path, message;
+  };
+  const Case cases[] = {
+      {"a slip of the pen", folder / "inptu.txt",
+       "no file " + in + "/inptu.txt'; near names in " + in + "': input.txt"},
+      {"nothing like it", folder / "zebra",
+       "no file " + in + "/zebra'; nothing in " + in + "' has a name like it"},
+      {"no folder", folder / "no/input.txt",
+       "no file " + in + "/no/input.txt'; there is no folder " + in + "/no' either"},
+      {"a folder", folder.path(),
+       in + "' is a folder where a file is expected; name one file in it"},
+      {"opening a pipe would wait for ever", folder / "pipe",
+       in + "/pipe' is not a regular file but a pipe, socket or device; save its bytes to a file "
+            "first"},
+      {"no name", "", "a file name is empty; give the path of a file"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    EXPECT_EQ(message_of([&] { read_file(c.path); }), c.message);
+  }
+}
+
+TEST(File, FaultIsTheCallers) {
+  try {
+    read_file("/no/such/file", Fault::Checkpoint);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::Checkpoint);
+  }
+}
+
+TEST(File, WithoutCommitNothingChanges) {
+  const TestFolder folder;
+  write_atomically(folder / "a", "old");
+  {
+    AtomicFile file(folder / "a");
+    file.write("half of the n");
+    EXPECT_EQ(read_file(folder / "a"), "old");
+  }
+  EXPECT_EQ(read_file(folder / "a"), "old");
+  EXPECT_EQ(num_entries(folder.path()), 1u);
+}
+
+TEST(File, WriteErrors) {
+  const TestFolder folder;
+  EXPECT_EQ(message_of([&] { write_atomically(folder / "no/a", "x"); }),
+            "cannot write '" + folder.path() +
+                "/no/a': could not create a temporary file beside it: No such file or directory; "
+                "make its folder "
+                "first");
+  EXPECT_EQ(message_of([&] { write_atomically(folder.path(), "x"); }),
+            "cannot write '" + folder.path() + "': it is a folder; give the name of a file");
+}
+
+TEST(File, NewFilesAreAsReadableAsAnyOther) {
+  const TestFolder folder;
+  write_atomically(folder / "a", "x");
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  EXPECT_EQ(static_cast<unsigned>(fs::status(folder / "a").permissions()), 0666u & ~mask);
+}
+
+}  // namespace
+}  // namespace tessera
