@@ -34,7 +34,9 @@ for room in "${!includes[@]}"; do
   for used in ${uses[$room]}; do
     [ "${level[$used]-99}" -lt "${level[$room]}" ] || wrong "CMakeLists.txt lets $room use $used, which is not below it"
   done
-  header[$room]=$(find "$root/$room/" -name '*.h' 2>/dev/null | sed "s|^$root/||" | LC_ALL=C sort | head -1)
+  header[$room]=""
+  [ ! -d "$root/$room" ] ||
+    header[$room]=$(find "$root/$room" -name '*.h' -printf '%P\n' | LC_ALL=C sort | sed -n "1s|^|$room/|p")
 done
 for folder in "$root"/*/; do
   [ -n "${level[$(basename "$folder")]-}" ] || wrong "src/tessera/$(basename "$folder") is not a room of CMakeLists.txt"
