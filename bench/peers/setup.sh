@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Makes a virtual environment with PyTorch for the benchmarks beside it.
 #
-#   bench/peers/setup.sh [FOLDER]        FOLDER defaults to build/peers; TORCH names a version, as in TORCH='torch==2.15.0'
+#   bench/peers/setup.sh [FOLDER]        FOLDER defaults to build/peers
+#
+# TORCH names a version, as in TORCH='torch==2.15.0'.
 #
 # Where packages come from, and any mirror of them, is pip's own configuration. Needs python3 with venv, and a few
 # GiB of disk: the default torch for Linux brings its GPU libraries along.

@@ -8,9 +8,9 @@ Models:
     gpt2-small  12 layers, 12 heads, width 768, vocabulary 50257, batch 4 x 256, dropout 0.1, biases, no clipping
     nanogpt     4 layers, 4 heads, width 128, vocabulary 65, batch 12 x 64, no dropout, no biases, clipping at 1.0
 
-Both in float32, pre-norm, tied head, attention by scaled_dot_product_attention, fused AdamW, the same random batch every
-step. Prints one JSON line; seconds are medians over `--steps` steps after `--warmup`. Forward includes the loss, optimizer
-includes clipping. The first steps of `--compile` compile; give them a warm-up of 3 or more.
+Both in float32, pre-norm, tied head, attention by scaled_dot_product_attention, fused AdamW, the same random batch in
+every step. Prints one JSON line; seconds are medians over `--steps` steps after `--warmup`, losses are of all steps.
+Forward includes the loss, optimizer includes clipping. The first steps of `--compile` compile: warm up by 3 or more.
 """
 import argparse
 import dataclasses
