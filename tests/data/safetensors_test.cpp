@@ -85,6 +85,8 @@ TEST(Safetensors, BadFiles) {
     return "safetensors file 'FILE', tensor 'x': " + rest;
   };
   const auto one = [](const std::string& line) { return file_of("{" + line + "}", 16); };
+  std::string many_ones;
+  for (int i = 0; i < 100; ++i) many_ones += ",1";
   const std::string many = std::string(10'000, '[');
   const Case cases[] = {
       {"too small", "1234567",
@@ -185,6 +187,11 @@ TEST(Safetensors, BadFiles) {
        x_says("the size of shape [4611686018427387904, 4] overflows 64 bits" + damaged)},
       {"too many dims", one(entry("x", "I32", "1,1,1,1,1,1,1,1,4", "0,16")),
        x_says("it has 9 dims but at most 8 are supported")},
+      {"an endless list", one(R"("x":{"shape":[1)" + many_ones),
+       file_says(
+           "the header has a list of more than 64 numbers in the entry 'x' as shape, which the "
+           "format does not allow" +
+           other)},
       {"a dtype of another world", one(entry("x", "F8_E4M3", "16", "0,16")),
        x_says("dtype F8_E4M3 is not supported; supported are F32, F64, BF16, F16, I32, I64, BOOL: "
               "convert the tensor to "

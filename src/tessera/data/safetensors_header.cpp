@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::uint64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
 
+constexpr std::size_t kMaxListed = 64;  // far above any number of dims; a hostile list stays small
+
 /// A tensor's entry as written, before its numbers are believed.
 struct RawTensor {
   std::string name;
@@ -174,6 +176,7 @@ bool HeaderEvents::string(std::string& value) {
 
 bool HeaderEvents::number_unsigned(std::uint64_t value) {
   if (list_ == nullptr) bad("a number");
+  if (list_->size() == kMaxListed) bad("a list of more than ", kMaxListed, " numbers");
   list_->push_back(value);
   return true;
 }
