@@ -6,9 +6,9 @@
 namespace tessera {
 
 struct AttentionOptions {
-  bool causal = true;     // key position <= query position (positions counted from 0 in both)
-  double scale = 0;       // of the scores; 0: 1 / sqrt(head_dim)
-  double dropout = 0;     // of the probabilities; needs `step` and `name`
+  bool causal = true;  // key position <= query position (positions counted from 0 in both)
+  double scale = 0;    // of the scores; 0: 1 / sqrt(head_dim)
+  double dropout = 0;  // of the probabilities; needs `step` and `name`
   std::string_view name = "dropout";
 };
 
@@ -19,22 +19,28 @@ struct AttentionResult {
 
 /// softmax(q k^T * scale, masked) v.
 ///
-/// Shapes: q [b, s, g, r, e]; k, v [b, t, g, e]: g key-value heads, r query heads for each of them (r = 1: plain multi-head
-///         attention); mask [b, t] bool or empty: keys that may be seen; step: i64 scalar or empty (no dropout).
-/// Kernels never hold the [s, t] scores of a head whole. Random numbers of dropout are drawn for the logical index in
-/// [b, g, r, s, t]. A row that may see no key gives zeros. Source: Dao et al. 2022, arXiv 2205.14135.
-AttentionResult attention(Value q, Value k, Value v, Value mask, Value step, const AttentionOptions& options,
-                          Where where = Where::here());
+/// Shapes: q [b, s, g, r, e]; k, v [b, t, g, e]: g key-value heads, r query heads for each of them
+///         (r = 1: plain multi-head attention); mask [b, t] bool or empty: keys that may be seen;
+///         step: i64 scalar or empty (no dropout).
+/// Kernels never hold the [s, t] scores of a head whole. Random numbers of dropout are drawn for
+/// the logical index in [b, g, r, s, t]. A row that may see no key gives zeros, and a logsumexp of
+/// -infinity. The gradient flows from y only.
+/// Source: Dao et al. 2022, arXiv 2205.14135.
+AttentionResult attention(Value q, Value k, Value v, Value mask, Value step,
+                          const AttentionOptions& options, Where where = Where::here());
 
 // attention_grad (dy, q, k, v, y, logsumexp[, mask][, step]) -> (dq, dk, dv).
 extern const OpDef kAttention, kAttentionGrad;
 
-/// Rotates channel pairs (i, i + e/2) of `x` by angles that grow with position (rotary embedding, RoPE).
+/// Rotates channel pairs (i, i + e/2) of `x` by position * base^(-2i/e): rotary embedding, RoPE.
 ///
-/// Shapes:  x [b, s, ..., e]; positions [b, s] of i32. Returns the type of x. The inverse rotates backwards.
+/// Shapes:  x [b, s, ..., e]; positions [b, s] of i32. Returns the type of x.
+/// Units:   angles in radians; the inverse rotates backwards.
 /// Numeric: angles in f32 (f64 when interpreted in f64).
+/// Errors:  e odd; positions not i32 or of another batch or length.
 /// Source:  Su et al. 2021, RoFormer, arXiv 2104.09864, section 3.4.2.
-Value rope(Value x, Value positions, double base = 10'000.0, bool inverse = false, Where where = Where::here());
+Value rope(Value x, Value positions, double base = 10'000.0, bool inverse = false,
+           Where where = Where::here());
 
 extern const OpDef kRope;
 

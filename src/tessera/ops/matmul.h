@@ -11,11 +11,12 @@ struct MatmulOptions {
   bool trans_a = false, trans_b = false;  // the last two dims are exchanged first
 };
 
-/// a [..., m, k] x b [..., k, n] -> [..., m, n]. A b of two dims is shared by all leading dims of a.
+/// a [..., m, k] x b [..., k, n] -> [..., m, n]. A b of two dims is shared by all leading dims.
 Value matmul(Value a, Value b, MatmulOptions options = {}, Where where = Where::here());
 
-/// The product that `rule` says, e.g. "b s k, n k -> b s n": factors in both operands and the result are batch dims,
-/// those in both operands only are summed over. Errors: a factor in only one operand and not in the result.
+/// The product that `rule` says, e.g. "b s k, n k -> b s n": factors in both operands and the
+/// result are batch dims, those in both operands only are summed over. One name per dim.
+/// Errors: a factor in only one operand and not in the result; sizes that differ.
 Value einsum(std::string_view rule, Value a, Value b, Where where = Where::here());
 
 extern const OpDef kMatmul;

@@ -1,5 +1,7 @@
 #pragma once
-/// Normalisations over the last dim. Statistics are results, so that gradients need not compute them again.
+/// Normalisations over the last dim.
+///
+/// Statistics are results, so that gradients need not compute them again.
 
 #include "tessera/ir/builder.h"
 
@@ -10,7 +12,8 @@ struct LayerNormResult {
 };
 /// (x - mean) / sqrt(var + eps) * weight + bias; `bias` may be empty (an invalid Value).
 /// Shapes: x [..., d]; weight, bias [d]. Source: Ba et al. 2016, arXiv 1607.06450.
-LayerNormResult layer_norm(Value x, Value weight, Value bias, double eps = 1e-5, Where where = Where::here());
+LayerNormResult layer_norm(Value x, Value weight, Value bias, double eps = 1e-5,
+                           Where where = Where::here());
 
 struct RmsNormResult {
   Value y, rstd;
@@ -18,7 +21,8 @@ struct RmsNormResult {
 /// x / sqrt(mean(x^2) + eps) * weight. Source: Zhang and Sennrich 2019, arXiv 1910.07467.
 RmsNormResult rms_norm(Value x, Value weight, double eps = 1e-5, Where where = Where::here());
 
-// The gradients: (dy, x, weight, mean, rstd) -> (dx, dweight, dbias); (dy, x, weight, rstd) -> (dx, dweight).
+// The gradients, which flow from y only:
+// (dy, x, weight, mean, rstd) -> (dx, dweight[, dbias]); (dy, x, weight, rstd) -> (dx, dweight).
 extern const OpDef kLayerNorm, kLayerNormGrad, kRmsNorm, kRmsNormGrad;
 
 }  // namespace tessera

@@ -13,18 +13,33 @@ struct AdamOptions {
 struct AdamResult {
   Value parameter, m, v;
 };
-/// One step, as reference formulas: g' = g * scale; m = b1 m + (1-b1) g'; v = b2 v + (1-b2) g'^2;
-/// p -= lr * (m / correction1 / (sqrt(v / correction2) + eps) + weight_decay p). Where `ok` is false nothing changes.
-/// Scalars (f32, [] shape): lr, scale (clipping), correction1 = 1 - b1^t, correction2 = 1 - b2^t; ok: bool.
-AdamResult adam(Value p, Value m, Value v, Value g, Value lr, Value scale, Value correction1, Value correction2, Value ok,
-                const AdamOptions& options);
+/// One step of AdamW (decoupled), or of Adam:
+///
+///   g' = g * scale            (Adam: + weight_decay * p)
+///   m  = beta1 * m + (1 - beta1) * g'
+///   v  = beta2 * v + (1 - beta2) * g'^2
+///   p -= lr * (m / correction1 / (sqrt(v / correction2) + eps) + weight_decay * p)
+///                             (Adam: without the last term)
+///
+/// Where `ok` is false nothing changes, whatever g is.
+/// Shapes: p, m, v, g of one type; scalars of its dtype: lr, scale (of clipping),
+///         correction1 = 1 - beta1^t, correction2 = 1 - beta2^t; ok is a bool scalar.
+/// Source: Loshchilov and Hutter 2019, arXiv 1711.05101; Kingma and Ba 2015, arXiv 1412.6980.
+AdamResult adam(Value p, Value m, Value v, Value g, Value lr, Value scale, Value correction1,
+                Value correction2, Value ok, const AdamOptions& options);
 
 struct SgdResult {
   Value parameter, momentum;
 };
-/// g' = g * scale + weight_decay p; u = momentum * u + g'; p -= lr u (nesterov: g' + momentum u). No dampening.
-SgdResult sgd(Value p, Value u, Value g, Value lr, Value scale, Value ok, double momentum, double weight_decay,
-              bool nesterov);
+/// One step of SGD with momentum, without dampening:
+///
+///   g' = g * scale + weight_decay * p
+///   u  = momentum * u + g'
+///   p -= lr * u               (nesterov: lr * (g' + momentum * u))
+///
+/// Where `ok` is false nothing changes. Shapes as adam.
+SgdResult sgd(Value p, Value u, Value g, Value lr, Value scale, Value ok, double momentum,
+              double weight_decay, bool nesterov);
 
 extern const OpDef kAdam, kSgd;
 

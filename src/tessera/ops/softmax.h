@@ -5,18 +5,21 @@
 
 namespace tessera {
 
-/// Softmax of `x` over `dim` (negative counts from the end); every other dim is a batch dim. Returns the type of x.
+/// Softmax of `x` over `dim` (negative counts from the end); every other dim is a batch dim.
+/// Returns the type of x.
 Value softmax(Value x, int dim, Where where = Where::here());
 
 struct CrossEntropyResult {
   Value loss, logsumexp;  // both of the labels' shape
 };
 /// -log softmax(logits)[label] per row; 0 where the label is `ignore_index`.
-/// Shapes: logits [..., v] f32; labels [...] i32. The gradient flows from `loss` only.
+///
+/// Shapes: logits [..., v] f32; labels [...] i32. Any other label outside [0, v) counts as a logit
+/// of 0, as pick reads it: what checks labels is the data. The gradient flows from `loss` only.
 CrossEntropyResult cross_entropy(Value logits, Value labels, std::int64_t ignore_index = -100,
                                  Where where = Where::here());
 
-// cross_entropy_grad (logits, labels, logsumexp, dloss) -> dlogits, which may lie in the buffer of logits.
+// cross_entropy_grad (logits, labels, logsumexp, dloss) -> dlogits, which may lie on the logits.
 extern const OpDef kSoftmax, kCrossEntropy, kCrossEntropyGrad;
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include "tessera/ir/builder.h"
 #include "tessera/ops/attention.h"
 #include "tessera/ops/elementwise.h"
+#include "tessera/ops/fused.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/norm.h"
@@ -36,7 +37,9 @@ constinit const std::array kOps = {
     &kMatmul, &kLayerNorm, &kLayerNormGrad, &kRmsNorm, &kRmsNormGrad, &kSoftmax, &kCrossEntropy, &kCrossEntropyGrad,
     &kAttention, &kAttentionGrad, &kRope,
     // optimizer updates
-    &kAdam, &kSgd};
+    &kAdam, &kSgd,
+    // made by passes
+    &kFused};
 
 }  // namespace
 

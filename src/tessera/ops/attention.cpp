@@ -1,0 +1,215 @@
+#include "tessera/ops/attention.h"
+
+#include <cmath>
+
+#include "tessera/ops/attention_reference.h"
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/index_ops.h"
+#include "tessera/ops/matmul.h"
+#include "tessera/ops/random.h"
+#include "tessera/ops/reduce.h"
+#include "tessera/ops/shape_ops.h"
+
+namespace tessera {
+
+namespace {
+
+/// Types shared by both ops: q, k, v at `first`; mask and step at the end. Returns the type of
+/// logsumexp.
+TensorType check_operands(const OpCall& c, int first, int extras) {
+  const TensorType &q = c.in(first), &k = c.in(first + 1), &v = c.in(first + 2);
+  require(q.ndim() == 5 && k.ndim() == 4 && k == v && is_float(q.dtype) && q.dtype == k.dtype,
+          c.op().name, ": q is ", q, ", k is ", k, ", v is ", v,
+          "; they need q [b, s, g, r, e] and k, v [b, t, g, e] of one floating dtype");
+  const std::int64_t b = q.shape[0], s = q.shape[1], g = q.shape[2], r = q.shape[3], e = q.shape[4];
+  require(k.shape[0] == b && k.shape[2] == g && k.shape[3] == e, c.op().name, ": q is ", q,
+          ", k and v are ", k, "; batch, key-value heads and head_dim must agree");
+  const bool mask = c.flag("mask"), step = c.number("dropout") > 0;
+  require(c.num_in() == extras + mask + step, c.op().name, ": ", c.num_in(),
+          " operands; a mask and a step (for ", "dropout) are operands where they are used");
+  if (mask) {
+    const TensorType wanted{DType::Bool, {b, k.shape[1]}, {}};
+    require(c.in(extras) == wanted, c.op().name, ": k is ", k, ", the mask is ", c.in(extras),
+            "; it needs ", wanted);
+  }
+  if (step) {
+    const TensorType wanted{DType::I64, {}, {}};
+    require(c.in(extras + mask) == wanted, c.op().name, ": step is ", c.in(extras + mask),
+            "; it needs ", wanted);
+  }
+  const double dropout = c.number("dropout");
+  require(dropout >= 0 && dropout < 1, c.op().name, ": dropout is ", dropout,
+          "; it needs to be in [0, 1)");
+  check(c.number("scale") != 0, c.op().name, ": scale is not resolved");
+  return {q.dtype, {b, g, r, s}, {}};
+}
+
+/// The rule's operands after the fixed ones.
+std::string extra_operands(const OpCall& c) {
+  return text(c.flag("mask") ? ", b t" : "", c.number("dropout") > 0 ? "," : "");
+}
+
+/// Pairs of a query and a key that are seen, times head_dim: the work of one of its matrix
+/// products, in multiply-adds.
+double products(const OpCall& c, const TensorType& q, const TensorType& k) {
+  return static_cast<double>(q.numel()) * static_cast<double>(k.shape[1]) *
+         (c.flag("causal") ? 0.5 : 1.0);
+}
+
+/// The scores [b, g, r, s, t] of an expansion, and which of them are seen (invalid: all).
+struct Scores {
+  Value values, seen, none;
+};
+
+Scores scores_of(const OpCall& c, Value q, Value k, Value mask) {
+  Builder& builder = q.builder();
+  const std::int64_t b = k.shape()[0], s = q.shape()[1], t = k.shape()[1];
+  Scores out;
+  out.values = einsum("b s g r e, b t g e -> b g r s t", q, k, {}) * c.number("scale");
+  out.none = builder.constant(0, q.dtype());
+  if (c.flag("causal")) {
+    out.seen = less_equal(iota(builder, {1, t}, 1, DType::I32, {}),
+                          iota(builder, {s, 1}, 0, DType::I32, {}));
+  }
+  if (mask.valid()) {
+    const Value keys = reshape(mask, {b, 1, 1, 1, t}, {});
+    out.seen = out.seen.valid() ? logical_and(keys, out.seen) : keys;
+  }
+  return out;
+}
+
+/// Zero where a pair is not seen.
+Value seen_only(const Scores& scores, Value x) {
+  return scores.seen.valid() ? select(scores.seen, x, scores.none) : x;
+}
+
+/// Dropout's masks are drawn for the index in [b, g, r, s, t]: the same that the op draws.
+Value drop(const OpCall& c, Value x, Value step) {
+  if (!step.valid()) return x;
+  return x.builder().add(kDropout, {x, step}, {c.number("dropout"), c.string("key")});
+}
+
+void expand(ExpandCall& e) {
+  const OpCall& c = e.call;
+  const Value q = e.in(0), k = e.in(1), v = e.in(2);
+  const bool masked = c.flag("mask");
+  const Scores scores = scores_of(c, q, k, masked ? e.in(3) : Value());
+  Value x = scores.values;
+  // Not -inf: a row that sees no key would compute -inf - -inf.
+  if (scores.seen.valid()) x = select(scores.seen, x, q.builder().constant(-1e30, q.dtype()));
+  const Value top = max(x, -1, KeepDim::Yes), u = seen_only(scores, exp(x - top));
+  const Value total = sum(u, -1, KeepDim::Yes);
+  e.out(1) = reshape(log(total) + top, c.out(1).shape, {});               // log(0) is -inf
+  const Value some = total + cast(equal(total, scores.none), q.dtype());  // 1 instead of 0
+  const Value p = drop(c, u / some, c.number("dropout") > 0 ? e.in(3 + masked) : Value());
+  e.out(0) = einsum("b g r s t, b t g e -> b s g r e", p, v, {});
+}
+
+void expand_grad(ExpandCall& e) {
+  const OpCall& c = e.call;
+  const Value dy = e.in(0), q = e.in(1), k = e.in(2), v = e.in(3), y = e.in(4);
+  const bool masked = c.flag("mask");
+  const Value step = c.number("dropout") > 0 ? e.in(6 + masked) : Value();
+  const Scores scores = scores_of(c, q, k, masked ? e.in(6) : Value());
+  Shape rows = c.in(5).shape;
+  rows.push_back(1);
+  const Value p = seen_only(scores, exp(scores.values - reshape(e.in(5), rows, {})));
+  const Value row_sum = reshape(einsum("b s g r e, b s g r e -> b g r s", dy, y, {}), rows, {});
+  const Value dp = drop(c, einsum("b s g r e, b t g e -> b g r s t", dy, v, {}), step);
+  const Value ds = p * (dp - row_sum) * c.number("scale");
+  e.out(0) = einsum("b g r s t, b t g e -> b s g r e", ds, k, {});
+  e.out(1) = einsum("b g r s t, b s g r e -> b t g e", ds, q, {});
+  e.out(2) = einsum("b g r s t, b s g r e -> b t g e", drop(c, p, step), dy, {});
+}
+
+void gradient_of(GradCall& g) {
+  const OpCall& c = g.call;
+  require(
+      !g.has_dout(1),
+      "attention: the gradient flows from y only, but logsumexp is used; compute it with matmul,",
+      " exp, sum and log");
+  std::vector<Value> ins = {g.dout(0), g.in(0), g.in(1), g.in(2), g.out(0), g.out(1)};
+  for (int i = 3; i < g.num_in(); ++i) ins.push_back(g.in(i));
+  const std::vector<Value> d = ins[0].builder().add_all(
+      kAttentionGrad, ins,
+      {c.flag("causal"), c.number("scale"), c.number("dropout"), c.flag("mask"), c.string("key")});
+  for (int i = 0; i < 3; ++i) g.din(i) = d[static_cast<std::size_t>(i)];
+}
+
+constexpr AttrDefs kAttrs = {
+    {"causal", AttrKind::Bool},
+    {"scale", AttrKind::Float},    // never 0
+    {"dropout", AttrKind::Float},  // above 0: the last operand is the step
+    {"mask", AttrKind::Bool},      // true: there is an operand that says which keys are seen
+    {"key", AttrKind::Text}};      // of dropout
+
+}  // namespace
+
+constinit const OpDef kAttention = {
+    .name = "attention",
+    .doc =
+        "softmax(q k^T * scale, masked) v, with logsumexp of the scores; never holds the scores "
+        "whole.",
+    .attrs = kAttrs,
+    .infer = [](const OpCall& c) -> TensorTypes {
+      const TensorType logsumexp = check_operands(c, 0, 3);
+      return {c.in(0), logsumexp};
+    },
+    // Queries may be sharded: their offset says where the causal mask stands.
+    .factors = [](const OpCall& c) -> Factors {
+      return Factors::parse(text("b s g r e, b t g e, b t g e", extra_operands(c),
+                                 " -> b s g r e, b g r s | t:stream e:whole"),
+                            c.ndims());
+    },
+    .expand = expand,
+    .grad = gradient_of,
+    .flops = [](const OpCall& c) -> double { return 4 * products(c, c.in(0), c.in(1)); },
+    .reference = {attention_reference<float>, attention_reference<double>},
+};
+
+constinit const OpDef kAttentionGrad = {
+    .name = "attention_grad",
+    .doc = "Gradient of attention: (dy, q, k, v, y, logsumexp[, mask][, step]) -> (dq, dk, dv).",
+    .attrs = kAttrs,
+    .infer = [](const OpCall& c) -> TensorTypes {
+      const TensorType logsumexp = check_operands(c, 1, 6);
+      require(c.in(0) == c.in(1) && c.in(4) == c.in(1) && c.in(5) == logsumexp,
+              "attention_grad: dy is ", c.in(0), ", q is ", c.in(1), ", y is ", c.in(4),
+              ", logsumexp is ", c.in(5), "; give it the results of attention");
+      return {c.in(1), c.in(2), c.in(3)};
+    },
+    // Queries and heads that share a key add up in dk and dv: partial sums where they are sharded.
+    .factors = [](const OpCall& c) -> Factors {
+      return Factors::parse(
+          text("b s g r e, b s g r e, b t g e, b t g e, b s g r e, b g r s", extra_operands(c),
+               " -> b s g r e, b t g e, b t g e | t:stream e:whole"),
+          c.ndims());
+    },
+    .expand = expand_grad,
+    .flops = [](const OpCall& c) -> double {
+      return 10 * products(c, c.in(1), c.in(2));
+    },  // with the scores again
+    .reference = {attention_grad_reference<float>, attention_grad_reference<double>},
+};
+
+AttentionResult attention(Value q, Value k, Value v, Value mask, Value step,
+                          const AttentionOptions& options, Where where) {
+  Builder& builder = q.builder();
+  require(options.dropout == 0 || step.valid(), "attention: dropout is ", options.dropout,
+          "; give the step too, random numbers are drawn for it");
+  std::vector<Value> ins = {q, k, v};
+  if (mask.valid()) ins.push_back(mask);
+  std::string key;
+  if (options.dropout > 0) {
+    ins.push_back(step);
+    const std::string& block = builder.mark().block;
+    key = block.empty() ? std::string(options.name) : text(block, ".", options.name);
+  }
+  const double head_dim = q.ndim() > 0 ? static_cast<double>(q.shape().back()) : 1;
+  const double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(head_dim);
+  const std::vector<Value> out = builder.add_all(
+      kAttention, ins, {options.causal, scale, options.dropout, mask.valid(), key}, where);
+  return {out[0], out[1]};
+}
+
+}  // namespace tessera

@@ -1,0 +1,153 @@
+#include "tessera/ops/attention_reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "tessera/base/philox.h"
+
+namespace tessera {
+
+namespace {
+
+/// One call's sizes, what a query sees, and its dropout.
+template <typename T>
+class Heads {
+ public:
+  /// `first` is the operand q; k and v follow it; `extras` is the number of operands before mask
+  /// and step.
+  Heads(const RefCall& c, std::size_t first, int extras)
+      : q(c.ins[first]),
+        k(c.ins[first + 1]),
+        B(q.type.shape[0]),
+        S(q.type.shape[1]),
+        G(q.type.shape[2]),
+        R(q.type.shape[3]),
+        E(q.type.shape[4]),
+        K(k.type.shape[1]),
+        scale(static_cast<T>(c.call.number("scale"))),
+        causal_(c.call.flag("causal")),
+        dropout_(c.call.number("dropout")),
+        key_(c.key) {
+    if (c.call.flag("mask")) mask_ = c.in<bool>(extras);
+    if (dropout_ > 0)
+      step_ = static_cast<std::uint64_t>(*c.in<std::int64_t>(extras + (mask_ != nullptr)));
+  }
+
+  /// Calls f(b, g, r, s) for each row of scores.
+  template <typename F>
+  void each_row(F&& f) const {
+    for_each_index({B, G, R, S},
+                   [&](const Shape& at, std::int64_t) { f(at[0], at[1], at[2], at[3]); });
+  }
+  std::int64_t query(std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t s) const {
+    return (((b * S + s) * G + g) * R + r) * E;
+  }
+  std::int64_t key(std::int64_t b, std::int64_t g, std::int64_t t) const {
+    return ((b * K + t) * G + g) * E;
+  }
+  std::int64_t row(std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t s) const {
+    return ((b * G + g) * R + r) * S + s;
+  }
+  bool seen(std::int64_t b, std::int64_t s, std::int64_t t) const {
+    if (t >= k.valid[1] || (mask_ != nullptr && !mask_[b * K + t])) return false;
+    return !causal_ || k.offset[1] + t <= q.offset[1] + s;
+  }
+  /// What dropout multiplies a probability with.
+  T kept(std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t s, std::int64_t t) const {
+    if (dropout_ == 0) return 1;
+    std::int64_t index = q.offset[0] + b;
+    index = index * q.global[2] + q.offset[2] + g;
+    index = index * q.global[3] + q.offset[3] + r;
+    index = index * q.global[1] + q.offset[1] + s;
+    index = index * k.global[1] + k.offset[1] + t;
+    const std::uint32_t bits = philox_bits(key_, static_cast<std::uint64_t>(index), step_);
+    return unit_float(bits) >= static_cast<float>(dropout_) ? T(1) / static_cast<T>(1 - dropout_)
+                                                            : T(0);
+  }
+  T dot(const T* a, const T* b) const {
+    T sum = 0;
+    for (std::int64_t e = 0; e < E; ++e) sum += a[e] * b[e];
+    return sum;
+  }
+
+  const RefOperand &q, &k;
+  const std::int64_t B, S, G, R, E, K;
+  const T scale;
+
+ private:
+  const bool causal_;
+  const double dropout_;
+  const std::uint64_t key_;
+  const bool* mask_ = nullptr;
+  std::uint64_t step_ = 0;
+};
+
+}  // namespace
+
+template <typename T>
+void attention_reference(RefCall& c) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  const Heads<T> h(c, 0, 3);
+  const T *q = c.in<T>(0), *k = c.in<T>(1), *v = c.in<T>(2);
+  T *y = c.out<T>(0), *logsumexp = c.out<T>(1);
+  std::vector<T> scores(static_cast<std::size_t>(h.K));
+  h.each_row([&](std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t s) {
+    const std::int64_t at = h.query(b, g, r, s);
+    T top = -kInfinity, total = 0;
+    for (std::int64_t t = 0; t < h.K; ++t) {
+      T& score = scores[static_cast<std::size_t>(t)];
+      score = h.seen(b, s, t) ? h.dot(q + at, k + h.key(b, g, t)) * h.scale : -kInfinity;
+      top = std::max(top, score);
+    }
+    std::fill(y + at, y + at + h.E, T(0));
+    logsumexp[h.row(b, g, r, s)] = -kInfinity;
+    if (top == -kInfinity) return;  // sees no key
+    for (const T score : scores) total += std::exp(score - top);
+    logsumexp[h.row(b, g, r, s)] = top + std::log(total);
+    for (std::int64_t t = 0; t < h.K; ++t) {
+      if (!h.seen(b, s, t)) continue;
+      const T p =
+          std::exp(scores[static_cast<std::size_t>(t)] - top) / total * h.kept(b, g, r, s, t);
+      for (std::int64_t e = 0; e < h.E; ++e) y[at + e] += p * v[h.key(b, g, t) + e];
+    }
+  });
+}
+
+template <typename T>
+void attention_grad_reference(RefCall& c) {
+  const Heads<T> h(c, 1, 6);
+  const T *dy = c.in<T>(0), *q = c.in<T>(1), *k = c.in<T>(2), *v = c.in<T>(3), *y = c.in<T>(4);
+  const T* logsumexp = c.in<T>(5);
+  T *dq = c.out<T>(0), *dk = c.out<T>(1), *dv = c.out<T>(2);
+  std::fill(dk, dk + c.out_shape(1).numel(), T(0));
+  std::fill(dv, dv + c.out_shape(2).numel(), T(0));
+  h.each_row([&](std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t s) {
+    const std::int64_t at = h.query(b, g, r, s);
+    std::fill(dq + at, dq + at + h.E, T(0));
+    // Rows and heads beyond the logical extent are undefined: they must not enter the sums in dk
+    // and dv.
+    if (s >= h.q.valid[1] || r >= h.q.valid[3]) return;
+    const T row_sum = h.dot(dy + at, y + at);
+    for (std::int64_t t = 0; t < h.K; ++t) {
+      if (!h.seen(b, s, t)) continue;
+      const std::int64_t to = h.key(b, g, t);
+      const T p = std::exp(h.dot(q + at, k + to) * h.scale - logsumexp[h.row(b, g, r, s)]);
+      const T kept = h.kept(b, g, r, s, t);
+      const T ds = p * (h.dot(dy + at, v + to) * kept - row_sum) * h.scale;
+      for (std::int64_t e = 0; e < h.E; ++e) {
+        dq[at + e] += ds * k[to + e];
+        dk[to + e] += ds * q[at + e];
+        dv[to + e] += p * kept * dy[at + e];
+      }
+    }
+  });
+}
+
+template void attention_reference<float>(RefCall&);
+template void attention_reference<double>(RefCall&);
+template void attention_grad_reference<float>(RefCall&);
+template void attention_grad_reference<double>(RefCall&);
+
+}  // namespace tessera

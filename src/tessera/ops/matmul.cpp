@@ -1,0 +1,222 @@
+#include "tessera/ops/matmul.h"
+
+#include <algorithm>
+#include <string>
+
+#include "tessera/ops/reference.h"
+
+namespace tessera {
+
+namespace {
+
+/// The names of a rule's dims, per operand and for the result.
+struct Spec {
+  std::vector<std::string> a, b, out;
+};
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<std::string> names_of(std::string_view side, std::string_view rule) {
+  std::vector<std::string> out;
+  for (const std::string& name : split(trim(side), ' ')) {
+    if (name.empty()) continue;
+    require(name.find_first_of("().|:") == std::string::npos, "matmul: '", name, "' in rule '",
+            rule, "' is not a plain name; reshape compound dims first");
+    require(!contains(out, name), "matmul: rule '", rule, "' has ", name,
+            " twice in one operand; name it twice");
+    out.push_back(name);
+  }
+  return out;
+}
+
+Spec read_spec(std::string_view rule) {
+  const std::size_t comma = rule.find(','), arrow = rule.find("->");
+  require(comma != std::string_view::npos && arrow != std::string_view::npos && comma < arrow,
+          "matmul: rule '", rule, "' is not like 'm k, k n -> m n'");
+  Spec spec{names_of(rule.substr(0, comma), rule),
+            names_of(rule.substr(comma + 1, arrow - comma - 1), rule),
+            names_of(rule.substr(arrow + 2), rule)};
+  for (const std::string& name : spec.out) {
+    require(contains(spec.a, name) || contains(spec.b, name), "matmul: rule '", rule,
+            "' has no operand with ", name, "; a result dim comes from an operand");
+  }
+  const auto used = [&](const std::vector<std::string>& names,
+                        const std::vector<std::string>& other) {
+    for (const std::string& name : names) {
+      require(contains(other, name) || contains(spec.out, name), "matmul: rule '", rule, "' has ",
+              name, " in one operand only; keep it in the result, or sum over it first");
+    }
+  };
+  used(spec.a, spec.b);
+  used(spec.b, spec.a);
+  return spec;
+}
+
+std::int64_t size_of_dim(const std::vector<std::string>& names, const TensorType& type,
+                         const std::string& name) {
+  const auto at = std::find(names.begin(), names.end(), name);
+  return at == names.end() ? -1 : type.shape[static_cast<int>(at - names.begin())];
+}
+
+TensorTypes infer(const OpCall& c) {
+  const TensorType &a = c.in(0), &b = c.in(1);
+  const std::string& rule = c.string("rule");
+  const Spec spec = read_spec(rule);
+  require(a.dtype == b.dtype && is_float(a.dtype), "matmul: a is ", a, ", b is ", b,
+          "; cast them to one floating dtype");
+  const auto fits = [&](const std::vector<std::string>& names, const TensorType& type) {
+    require(static_cast<int>(names.size()) == type.ndim(), "matmul: rule '", rule,
+            "' does not fit: a is ", a, ", b is ", b, "; give every dim one name");
+  };
+  fits(spec.a, a);
+  fits(spec.b, b);
+  for (const std::string& name : spec.a) {
+    const std::int64_t left = size_of_dim(spec.a, a, name), right = size_of_dim(spec.b, b, name);
+    require(right < 0 || left == right,
+            "matmul: ", contains(spec.out, name) ? "batch" : "contracted", " dims differ: a is ", a,
+            ", b is ", b, ", ", name, " in '", rule, "' is ", left, " and ", right,
+            "; transpose one of them, or check the sizes of the layer");
+  }
+  TensorType out{a.dtype, {}, {}};
+  for (const std::string& name : spec.out) {
+    out.shape.push_back(std::max(size_of_dim(spec.a, a, name), size_of_dim(spec.b, b, name)));
+  }
+  return {out};
+}
+
+Factors factors(const OpCall& c) {
+  return Factors::parse(c.string("rule") + " | each 0 1", c.ndims());
+}
+
+/// `out` from two of the forward rule's operands. The one that has the result's last dim is the
+/// second: rows come from the first operand and columns from the second, so that kernels need not
+/// transpose the result.
+Value rearranged(const std::vector<std::string>& a_names, Value a,
+                 const std::vector<std::string>& b_names, Value b,
+                 const std::vector<std::string>& out, NodeId forward) {
+  bool swap = false;
+  for (const std::string& name : out) {
+    if (contains(a_names, name) != contains(b_names, name))
+      swap = contains(a_names, name);  // the last such name decides
+  }
+  const std::string left = join(swap ? b_names : a_names, " "),
+                    right = join(swap ? a_names : b_names, " ");
+  Builder& builder = a.builder();
+  const Value result =
+      swap ? builder.add(kMatmul, {b, a}, {text(left, ", ", right, " -> ", join(out, " "))})
+           : builder.add(kMatmul, {a, b}, {text(left, ", ", right, " -> ", join(out, " "))});
+  builder.set_like(result, forward);
+  return result;
+}
+
+void gradient_of(GradCall& g) {
+  const Spec spec = read_spec(g.call.string("rule"));
+  const NodeId forward = g.out(0).id().node;
+  if (g.wants(0)) g.din(0) = rearranged(spec.out, g.dout(0), spec.b, g.in(1), spec.a, forward);
+  if (g.wants(1)) g.din(1) = rearranged(spec.out, g.dout(0), spec.a, g.in(0), spec.b, forward);
+}
+
+double flops(const OpCall& c) {
+  double out = 2;
+  for (const Factor& factor : factors_of(c).list) out *= static_cast<double>(factor.size);
+  return out;
+}
+
+/// Sizes of some factors with their strides in both operands: a loop nest.
+struct Loops {
+  Shape sizes, a, b;
+
+  /// Calls f(offset in a, offset in b) for every index, the last dim fastest.
+  template <typename F>
+  void each(F&& f) const {
+    Shape at = Shape::of(sizes.ndim(), 0);
+    std::int64_t oa = 0, ob = 0;
+    for (std::int64_t i = 0, n = sizes.numel(); i < n; ++i) {
+      f(oa, ob);
+      for (int d = sizes.ndim() - 1; d >= 0; --d) {
+        oa += a[d], ob += b[d];
+        if (++at[d] < sizes[d]) break;
+        oa -= a[d] * sizes[d], ob -= b[d] * sizes[d];
+        at[d] = 0;
+      }
+    }
+  }
+};
+
+Loops loops_over(const std::vector<std::string>& names, const Spec& spec, const RefCall& c) {
+  Loops out;
+  const auto stride = [](const std::vector<std::string>& dims, const Shape& shape,
+                         const std::string& name) {
+    const auto at = std::find(dims.begin(), dims.end(), name);
+    return at == dims.end() ? 0 : shape.strides()[static_cast<int>(at - dims.begin())];
+  };
+  for (const std::string& name : names) {
+    out.sizes.push_back(std::max(size_of_dim(spec.a, c.ins[0].type, name),
+                                 size_of_dim(spec.b, c.ins[1].type, name)));
+    out.a.push_back(stride(spec.a, c.in_shape(0), name));
+    out.b.push_back(stride(spec.b, c.in_shape(1), name));
+  }
+  return out;
+}
+
+template <typename T>
+void reference(RefCall& c) {
+  const Spec spec = read_spec(c.call.string("rule"));
+  std::vector<std::string> summed;
+  for (const std::string& name : spec.a) {
+    if (!contains(spec.out, name)) summed.push_back(name);
+  }
+  const Loops outer = loops_over(spec.out, spec, c), inner = loops_over(summed, spec, c);
+  const T *a = c.in<T>(0), *b = c.in<T>(1);
+  T* y = c.out<T>(0);
+  outer.each([&](std::int64_t oa, std::int64_t ob) {
+    T sum = 0;
+    inner.each([&](std::int64_t ka, std::int64_t kb) { sum += a[oa + ka] * b[ob + kb]; });
+    *y++ = sum;
+  });
+}
+
+}  // namespace
+
+constinit const OpDef kMatmul = {
+    .name = "matmul",
+    .doc = "Product of two operands as an einsum rule says, e.g. 'b m k, k n -> b m n'.",
+    .attrs = {{"rule", AttrKind::Text}},
+    .infer = infer,
+    .factors = factors,
+    .grad = gradient_of,
+    .flops = flops,
+    .reference = {reference<float>, reference<double>},
+};
+
+Value matmul(Value a, Value b, MatmulOptions options, Where where) {
+  const bool shared = b.ndim() == 2;
+  require(a.ndim() >= 2 && b.ndim() >= 2 && (shared || a.ndim() == b.ndim()), "matmul: a is ",
+          a.type(), ", b is ", b.type(),
+          "; a needs [..., m, k], b [k, n] or the leading dims of a");
+  std::string lead;
+  for (int i = 0; i < a.ndim() - 2; ++i) lead += text("b", i, " ");
+  const std::string left = lead + (options.trans_a ? "k m" : "m k");
+  const std::string right = (shared ? "" : lead) + (options.trans_b ? "n k" : "k n");
+  return einsum(text(left, ", ", right, " -> ", lead, "m n"), a, b, where);
+}
+
+Value einsum(std::string_view rule, Value a, Value b, Where where) {
+  return a.builder().add(kMatmul, {a, b}, {std::string(rule)}, where);
+}
+
+MatmulDims matmul_dims(const OpCall& call) {
+  MatmulDims out;
+  out.factors = factors_of(call);
+  for (int f = 0; f < static_cast<int>(out.factors.list.size()); ++f) {
+    const bool a = out.factors.has(out.factors.ins[0], f),
+               b = out.factors.has(out.factors.ins[1], f);
+    const bool kept = out.factors.has(out.factors.outs[0], f);
+    (!kept ? out.k : a && b ? out.batch : a ? out.m : out.n).push_back(f);
+  }
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,288 @@
+#include "tessera/ops/norm.h"
+
+#include <cmath>
+
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/reduce.h"
+#include "tessera/ops/reference.h"
+
+namespace tessera {
+
+namespace {
+
+void check_operands(const OpCall& c, const TensorType& x) {
+  require(x.ndim() >= 1 && is_float(x.dtype), c.op().name, ": x is ", x,
+          "; it needs a floating dtype and a last dim");
+}
+
+void check_vector(const OpCall& c, const char* what, const TensorType& v, const TensorType& x) {
+  require(v.dtype == x.dtype && v.ndim() == 1 && v.shape[0] == x.shape.back(), c.op().name,
+          ": x is ", x, ", ", what, " is ", v,
+          "; it needs one number per channel of x: ", TensorType{x.dtype, {x.shape.back()}, {}});
+}
+
+/// The type of one statistic per row: the last dim is 1.
+TensorType per_row(TensorType x) {
+  x.shape[x.ndim() - 1] = 1;
+  return x;
+}
+
+Value mean_of(Value x) { return sum(x, -1, KeepDim::Yes) / static_cast<double>(x.shape().back()); }
+
+/// The rows of x and dy as a kernel walks them.
+struct Rows {
+  explicit Rows(const RefOperand& x) : x(&x), width(x.type.shape.back()) {
+    shape = x.type.shape;
+    shape[shape.ndim() - 1] = 1;
+  }
+  /// f(row, true where the row lies inside the logical extent: others must not enter sums over
+  /// rows).
+  template <typename F>
+  void each(F&& f) const {
+    for_each_index(shape, [&](const Shape& at, std::int64_t row) {
+      bool valid = true;
+      for (int d = 0; d < at.ndim() - 1; ++d) valid = valid && at[d] < x->valid[d];
+      f(row, valid);
+    });
+  }
+  const RefOperand* x;
+  std::int64_t width;
+  Shape shape;
+};
+
+// ---- layer_norm
+
+/// Two passes: the mean first, then the variance of what is left, so that a large mean costs no
+/// digits.
+template <typename T>
+void layer_norm_reference(RefCall& c) {
+  const T eps = static_cast<T>(c.call.number("eps"));
+  const T *x = c.in<T>(0), *weight = c.in<T>(1), *bias = c.num_in() > 2 ? c.in<T>(2) : nullptr;
+  T *y = c.out<T>(0), *mean = c.out<T>(1), *rstd = c.out<T>(2);
+  const Rows rows(c.ins[0]);
+  const std::int64_t n = rows.width;
+  rows.each([&](std::int64_t row, bool) {
+    const T* in = x + row * n;
+    T total = 0, squares = 0;
+    for (std::int64_t i = 0; i < n; ++i) total += in[i];
+    const T mu = total / static_cast<T>(n);
+    for (std::int64_t i = 0; i < n; ++i) squares += (in[i] - mu) * (in[i] - mu);
+    const T r = T(1) / std::sqrt(squares / static_cast<T>(n) + eps);
+    for (std::int64_t i = 0; i < n; ++i) {
+      y[row * n + i] = (in[i] - mu) * r * weight[i] + (bias != nullptr ? bias[i] : T(0));
+    }
+    mean[row] = mu, rstd[row] = r;
+  });
+}
+
+template <typename T>
+void layer_norm_grad_reference(RefCall& c) {
+  const T *dy = c.in<T>(0), *x = c.in<T>(1), *weight = c.in<T>(2), *mean = c.in<T>(3),
+          *rstd = c.in<T>(4);
+  T *dx = c.out<T>(0), *dweight = c.out<T>(1), *dbias = c.outs.size() > 2 ? c.out<T>(2) : nullptr;
+  const Rows rows(c.ins[0]);
+  const std::int64_t n = rows.width;
+  for (std::int64_t i = 0; i < n; ++i) {
+    dweight[i] = 0;
+    if (dbias != nullptr) dbias[i] = 0;
+  }
+  rows.each([&](std::int64_t row, bool valid) {
+    const auto hat = [&](std::int64_t i) { return (x[row * n + i] - mean[row]) * rstd[row]; };
+    T sum_g = 0, sum_gh = 0;  // of g = dy * weight, and of g * hat
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T g = dy[row * n + i] * weight[i];
+      sum_g += g, sum_gh += g * hat(i);
+      if (valid) dweight[i] += dy[row * n + i] * hat(i);
+      if (valid && dbias != nullptr) dbias[i] += dy[row * n + i];
+    }
+    const T k = T(1) / static_cast<T>(n);
+    for (std::int64_t i = 0; i < n; ++i) {
+      dx[row * n + i] = rstd[row] * (dy[row * n + i] * weight[i] - k * sum_g - hat(i) * k * sum_gh);
+    }
+  });
+}
+
+// ---- rms_norm
+
+template <typename T>
+void rms_norm_reference(RefCall& c) {
+  const T eps = static_cast<T>(c.call.number("eps"));
+  const T *x = c.in<T>(0), *weight = c.in<T>(1);
+  T *y = c.out<T>(0), *rstd = c.out<T>(1);
+  const Rows rows(c.ins[0]);
+  const std::int64_t n = rows.width;
+  rows.each([&](std::int64_t row, bool) {
+    T squares = 0;
+    for (std::int64_t i = 0; i < n; ++i) squares += x[row * n + i] * x[row * n + i];
+    const T r = T(1) / std::sqrt(squares / static_cast<T>(n) + eps);
+    for (std::int64_t i = 0; i < n; ++i) y[row * n + i] = x[row * n + i] * r * weight[i];
+    rstd[row] = r;
+  });
+}
+
+template <typename T>
+void rms_norm_grad_reference(RefCall& c) {
+  const T *dy = c.in<T>(0), *x = c.in<T>(1), *weight = c.in<T>(2), *rstd = c.in<T>(3);
+  T *dx = c.out<T>(0), *dweight = c.out<T>(1);
+  const Rows rows(c.ins[0]);
+  const std::int64_t n = rows.width;
+  for (std::int64_t i = 0; i < n; ++i) dweight[i] = 0;
+  rows.each([&](std::int64_t row, bool valid) {
+    T sum_gh = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T hat = x[row * n + i] * rstd[row];
+      sum_gh += dy[row * n + i] * weight[i] * hat;
+      if (valid) dweight[i] += dy[row * n + i] * hat;
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T hat = x[row * n + i] * rstd[row];
+      dx[row * n + i] =
+          rstd[row] * (dy[row * n + i] * weight[i] - hat * sum_gh / static_cast<T>(n));
+    }
+  });
+}
+
+template <int kPerElement>
+double flops(const OpCall& c) {
+  return static_cast<double>(kPerElement) * static_cast<double>(c.in(0).numel());
+}
+
+void only_y(GradCall& g) {
+  for (int i = 1; i < g.call.num_out(); ++i) {
+    require(!g.has_dout(i), g.call.op().name, ": the gradient flows from y only, but result ", i,
+            " (a statistic of its rows) is used; compute that with reductions");
+  }
+}
+
+}  // namespace
+
+constinit const OpDef kLayerNorm = {
+    .name = "layer_norm",
+    .doc = "(x - mean) * rstd * weight [+ bias] over the last dim; mean and rstd are results.",
+    .attrs = {{"eps", AttrKind::Float}},
+    .infer = [](const OpCall& c) -> TensorTypes {
+      const TensorType& x = c.in(0);
+      check_operands(c, x);
+      check_vector(c, "weight", c.in(1), x);
+      if (c.num_in() > 2) check_vector(c, "bias", c.in(2), x);
+      return {x, per_row(x), per_row(x)};
+    },
+    .factors = [](const OpCall& c) -> Factors {
+      return Factors::parse(c.num_in() > 2 ? "... d, d, d -> ... d, ... ., ... . | d:stat"
+                                           : "... d, d -> ... d, ... ., ... . | d:stat",
+                            c.ndims());
+    },
+    .expand = [](ExpandCall& e) -> void {
+      const Value x = e.in(0), mean = mean_of(x), centered = x - mean;
+      const Value rstd = rsqrt(mean_of(centered * centered) + e.call.number("eps"));
+      const Value y = centered * rstd * e.in(1);
+      e.out(0) = e.num_in() > 2 ? y + e.in(2) : y;
+      e.out(1) = mean;
+      e.out(2) = rstd;
+    },
+    .grad = [](GradCall& g) -> void {
+      only_y(g);
+      const bool bias = g.num_in() > 2;
+      const std::vector<Value> d = g.dout(0).builder().add_all(
+          kLayerNormGrad, {g.dout(0), g.in(0), g.in(1), g.out(1), g.out(2)}, {bias});
+      for (int i = 0; i < g.num_in(); ++i) g.din(i) = d[static_cast<std::size_t>(i)];
+    },
+    .flops = flops<8>,  // add; sub, mul, add; sub, mul, mul, add
+    .reference = {layer_norm_reference<float>, layer_norm_reference<double>},
+};
+
+constinit const OpDef kLayerNormGrad = {
+    .name = "layer_norm_grad",
+    .doc = "Gradient of layer_norm: (dy, x, weight, mean, rstd) -> (dx, dweight[, dbias]).",
+    .attrs = {{"bias", AttrKind::Bool}},  // true: there is a bias, and a third result
+    .infer = [](const OpCall& c) -> TensorTypes {
+      const TensorType& x = c.in(1);
+      check_operands(c, x);
+      check_vector(c, "weight", c.in(2), x);
+      require(c.in(0) == x && c.in(3) == per_row(x) && c.in(4) == per_row(x),
+              "layer_norm_grad: dy is ", c.in(0), ", x is ", x, ", mean is ", c.in(3), ", rstd is ",
+              c.in(4), "; give it the results of layer_norm");
+      return c.flag("bias") ? TensorTypes{x, c.in(2), c.in(2)} : TensorTypes{x, c.in(2)};
+    },
+    .factors = [](const OpCall& c) -> Factors {
+      return Factors::parse(c.flag("bias") ? "... d, ... d, d, ... ., ... . -> ... d, d, d | d:stat"
+                                           : "... d, ... d, d, ... ., ... . -> ... d, d | d:stat",
+                            c.ndims());
+    },
+    .expand = [](ExpandCall& e) -> void {
+      const Value dy = e.in(0), weight = e.in(2), rstd = e.in(4);
+      const Value hat = (e.in(1) - e.in(3)) * rstd, g = dy * weight;
+      e.out(0) = rstd * (g - mean_of(g) - hat * mean_of(g * hat));
+      e.out(1) = unbroadcast(dy * hat, weight.shape());
+      if (e.call.flag("bias")) e.out(2) = unbroadcast(dy, weight.shape());
+    },
+    .flops = flops<14>,  // hat 2, g 1, sums 3, dweight 2, dbias 1, dx 5
+    .reference = {layer_norm_grad_reference<float>, layer_norm_grad_reference<double>},
+};
+
+constinit const OpDef kRmsNorm = {
+    .name = "rms_norm",
+    .doc =
+        "x * rstd * weight over the last dim, rstd = 1 / sqrt(mean(x^2) + eps), which is a result.",
+    .attrs = {{"eps", AttrKind::Float}},
+    .infer = [](const OpCall& c) -> TensorTypes {
+      check_operands(c, c.in(0));
+      check_vector(c, "weight", c.in(1), c.in(0));
+      return {c.in(0), per_row(c.in(0))};
+    },
+    .factors = [](const OpCall& c) -> Factors {
+      return Factors::parse("... d, d -> ... d, ... . | d:stat", c.ndims());
+    },
+    .expand = [](ExpandCall& e) -> void {
+      const Value x = e.in(0), rstd = rsqrt(mean_of(x * x) + e.call.number("eps"));
+      e.out(0) = x * rstd * e.in(1);
+      e.out(1) = rstd;
+    },
+    .grad = [](GradCall& g) -> void {
+      only_y(g);
+      const std::vector<Value> d =
+          g.dout(0).builder().add_all(kRmsNormGrad, {g.dout(0), g.in(0), g.in(1), g.out(1)});
+      g.din(0) = d[0];
+      g.din(1) = d[1];
+    },
+    .flops = flops<4>,  // mul, add; mul, mul
+    .reference = {rms_norm_reference<float>, rms_norm_reference<double>},
+};
+
+constinit const OpDef kRmsNormGrad = {
+    .name = "rms_norm_grad",
+    .doc = "Gradient of rms_norm: (dy, x, weight, rstd) -> (dx, dweight).",
+    .infer = [](const OpCall& c) -> TensorTypes {
+      const TensorType& x = c.in(1);
+      check_operands(c, x);
+      check_vector(c, "weight", c.in(2), x);
+      require(c.in(0) == x && c.in(3) == per_row(x), "rms_norm_grad: dy is ", c.in(0), ", x is ", x,
+              ", rstd is ", c.in(3), "; give it the results of rms_norm");
+      return {x, c.in(2)};
+    },
+    .factors = [](const OpCall& c) -> Factors {
+      return Factors::parse("... d, ... d, d, ... . -> ... d, d | d:stat", c.ndims());
+    },
+    .expand = [](ExpandCall& e) -> void {
+      const Value dy = e.in(0), weight = e.in(2), rstd = e.in(3);
+      const Value hat = e.in(1) * rstd, g = dy * weight;
+      e.out(0) = rstd * (g - hat * mean_of(g * hat));
+      e.out(1) = unbroadcast(dy * hat, weight.shape());
+    },
+    .flops = flops<9>,  // hat 1, g 1, sum 2, dweight 2, dx 3
+    .reference = {rms_norm_grad_reference<float>, rms_norm_grad_reference<double>},
+};
+
+LayerNormResult layer_norm(Value x, Value weight, Value bias, double eps, Where where) {
+  std::vector<Value> ins = {x, weight};
+  if (bias.valid()) ins.push_back(bias);
+  const std::vector<Value> out = x.builder().add_all(kLayerNorm, ins, {eps}, where);
+  return {out[0], out[1], out[2]};
+}
+
+RmsNormResult rms_norm(Value x, Value weight, double eps, Where where) {
+  const std::vector<Value> out = x.builder().add_all(kRmsNorm, {x, weight}, {eps}, where);
+  return {out[0], out[1]};
+}
+
+}  // namespace tessera

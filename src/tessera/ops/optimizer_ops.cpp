@@ -1,0 +1,119 @@
+#include "tessera/ops/optimizer_ops.h"
+
+#include <cmath>
+
+#include "tessera/ops/reference.h"
+
+namespace tessera {
+
+namespace {
+
+/// Operands [0, tensors) are of one type, those between are scalars of its dtype, the last one is
+/// the flag `ok`.
+void check_operands(const OpCall& c, int tensors) {
+  const TensorType& p = c.in(0);
+  require(is_float(p.dtype), c.op().name, ": the parameter is ", p, "; it needs a floating dtype");
+  for (int i = 1; i < tensors; ++i) {
+    require(c.in(i) == p, c.op().name, ": the parameter is ", p, ", operand ", i, " is ", c.in(i),
+            "; moments and gradient need the parameter's type");
+  }
+  for (int i = tensors; i < c.num_in(); ++i) {
+    const TensorType wanted{i + 1 < c.num_in() ? p.dtype : DType::Bool, {}, {}};
+    require(c.in(i) == wanted, c.op().name, ": operand ", i, " is ", c.in(i), "; it needs ",
+            wanted);
+  }
+}
+
+template <typename T>
+void adam_reference(RefCall& c) {
+  const T beta1 = static_cast<T>(c.call.number("beta1")),
+          beta2 = static_cast<T>(c.call.number("beta2"));
+  const T eps = static_cast<T>(c.call.number("eps")),
+          decay = static_cast<T>(c.call.number("weight_decay"));
+  const bool decoupled = c.call.flag("decoupled"), ok = *c.in<bool>(8);
+  const T lr = *c.in<T>(4), scale = *c.in<T>(5), correction1 = *c.in<T>(6),
+          correction2 = *c.in<T>(7);
+  for (std::int64_t i = 0, n = c.in_shape(0).numel(); i < n; ++i) {
+    const T p = c.in<T>(0)[i], m = c.in<T>(1)[i], v = c.in<T>(2)[i];
+    const T g = c.in<T>(3)[i] * scale + (decoupled ? T(0) : decay * p);
+    const T m1 = beta1 * m + (T(1) - beta1) * g, v1 = beta2 * v + (T(1) - beta2) * g * g;
+    const T step =
+        m1 / correction1 / (std::sqrt(v1 / correction2) + eps) + (decoupled ? decay * p : T(0));
+    c.out<T>(0)[i] = ok ? p - lr * step : p;
+    c.out<T>(1)[i] = ok ? m1 : m;
+    c.out<T>(2)[i] = ok ? v1 : v;
+  }
+}
+
+template <typename T>
+void sgd_reference(RefCall& c) {
+  const T momentum = static_cast<T>(c.call.number("momentum")),
+          decay = static_cast<T>(c.call.number("weight_decay"));
+  const bool nesterov = c.call.flag("nesterov"), ok = *c.in<bool>(5);
+  const T lr = *c.in<T>(3), scale = *c.in<T>(4);
+  for (std::int64_t i = 0, n = c.in_shape(0).numel(); i < n; ++i) {
+    const T p = c.in<T>(0)[i], u = c.in<T>(1)[i];
+    const T g = c.in<T>(2)[i] * scale + decay * p, u1 = momentum * u + g;
+    c.out<T>(0)[i] = ok ? p - lr * (nesterov ? g + momentum * u1 : u1) : p;
+    c.out<T>(1)[i] = ok ? u1 : u;
+  }
+}
+
+}  // namespace
+
+constinit const OpDef kAdam = {
+    .name = "adam",
+    .doc =
+        "One step of Adam or AdamW: (p, m, v, g, lr, scale, correction1, correction2, ok) -> (p, "
+        "m, v).",
+    .attrs = {{"beta1", AttrKind::Float},
+              {"beta2", AttrKind::Float},
+              {"eps", AttrKind::Float},
+              {"weight_decay", AttrKind::Float},
+              {"decoupled", AttrKind::Bool}},  // true: AdamW
+    .infer = [](const OpCall& c) -> TensorTypes {
+      check_operands(c, 4);
+      return {c.in(0), c.in(0), c.in(0)};
+    },
+    .factors = [](const OpCall& c) -> Factors {
+      return Factors::parse("..., ..., ..., ..., , , , , -> ..., ..., ...", c.ndims());
+    },
+    .flops = [](const OpCall& c) -> double { return 15.0 * static_cast<double>(c.in(0).numel()); },
+    .reference = {adam_reference<float>, adam_reference<double>},
+    .in_place = {{{0, 0}, {1, 1}, {2, 2}}},
+};
+
+constinit const OpDef kSgd = {
+    .name = "sgd",
+    .doc = "One step of SGD with momentum: (p, u, g, lr, scale, ok) -> (p, u).",
+    .attrs = {{"momentum", AttrKind::Float},
+              {"weight_decay", AttrKind::Float},
+              {"nesterov", AttrKind::Bool}},
+    .infer = [](const OpCall& c) -> TensorTypes {
+      check_operands(c, 3);
+      return {c.in(0), c.in(0)};
+    },
+    .factors = [](const OpCall& c) -> Factors {
+      return Factors::parse("..., ..., ..., , , -> ..., ...", c.ndims());
+    },
+    .flops = [](const OpCall& c) -> double { return 7.0 * static_cast<double>(c.in(0).numel()); },
+    .reference = {sgd_reference<float>, sgd_reference<double>},
+    .in_place = {{{0, 0}, {1, 1}}},
+};
+
+AdamResult adam(Value p, Value m, Value v, Value g, Value lr, Value scale, Value correction1,
+                Value correction2, Value ok, const AdamOptions& options) {
+  const std::vector<Value> out = p.builder().add_all(
+      kAdam, {p, m, v, g, lr, scale, correction1, correction2, ok},
+      {options.beta1, options.beta2, options.eps, options.weight_decay, options.decoupled});
+  return {out[0], out[1], out[2]};
+}
+
+SgdResult sgd(Value p, Value u, Value g, Value lr, Value scale, Value ok, double momentum,
+              double weight_decay, bool nesterov) {
+  const std::vector<Value> out =
+      p.builder().add_all(kSgd, {p, u, g, lr, scale, ok}, {momentum, weight_decay, nesterov});
+  return {out[0], out[1]};
+}
+
+}  // namespace tessera
