@@ -94,7 +94,8 @@ TEST(Sampler, OrderChangesWithEpochAndSeed) {
   EXPECT_EQ(order(1, 0), order(1, 0));
   EXPECT_NE(order(1, 0), order(1, 1));
   EXPECT_NE(order(1, 0), order(2, 0));
-  EXPECT_FALSE(std::is_sorted(order(1, 0).begin(), order(1, 0).end()));
+  const auto shuffled = order(1, 0);
+  EXPECT_FALSE(std::is_sorted(shuffled.begin(), shuffled.end()));
 }
 
 TEST(Sampler, TheRestIsLeftOutAtDifferentPlaces) {

@@ -34,6 +34,7 @@ check_sources() {
     sub(/\/\*.*/, "", code) { comment = 1 }
 
     code ~ /^[ \t]*#[ \t]*pragma[ \t]+once/ { pragma = 1 }
+    seam && code ~ /HWY_TARGET_TOGGLE/ { pragma = 1 }  # included once per instruction set
     code ~ /^[ \t]*#[ \t]*include[ \t]*["<][^">]*\.\.\// {
       tell("include with ../; write \"tessera/<room>/<file>.h\", which compiles only where the room may be used")
       next
@@ -42,7 +43,7 @@ check_sources() {
       tell("include of an absolute path; name it from an include root")
       next
     }
-    room != "" && code ~ /^[ \t]*#[ \t]*include[ \t]*"/ && code !~ /"tessera\// {
+    room != "" && code ~ /^[ \t]*#[ \t]*include[ \t]*"/ && code !~ /"(tessera|hwy)\// {
       tell("quoted include outside tessera/; ours are \"tessera/<room>/<file>.h\", others are <in angles>")
     }
     product && !seam && code ~ /^[ \t]*#[ \t]*(define|undef)/ {
