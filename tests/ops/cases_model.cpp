@@ -1,0 +1,187 @@
+#include "ops/cases.h"
+#include "tessera/ops/attention.h"
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/fused.h"
+#include "tessera/ops/interpret.h"
+#include "tessera/ops/matmul.h"
+#include "tessera/ops/norm.h"
+#include "tessera/ops/optimizer_ops.h"
+#include "tessera/ops/softmax.h"
+
+namespace tessera::test {
+
+namespace {
+
+using Tensors = std::vector<HostTensor>;
+
+/// Result `result` of `op` on some of the earlier operands: what a gradient is handed.
+Operand result_of(const OpDef& op, std::vector<std::size_t> operands, Attrs attrs,
+                  std::size_t result, Shape shape) {
+  return made(shape, [=, &op](const Tensors& earlier) {
+    Tensors ins;
+    for (const std::size_t i : operands) ins.push_back(earlier[i]);
+    Interpretation how;
+    how.f64 = true;
+    return evaluate(op, ins, attrs, how)[result];
+  });
+}
+
+Attrs attention_attrs(bool causal, bool mask, double dropout = 0) {
+  return {causal, 0.4, dropout, mask, std::string(dropout > 0 ? "layers.0.attn.dropout" : "")};
+}
+
+/// (dy, q, k, v, y, logsumexp) for b = 2, s, t, g = 2, r = 2, e = 4. Masks and dropout come after
+/// them, so y and logsumexp are those without: the gradient's formulas hold for any.
+std::vector<Operand> attention_grad_operands(std::int64_t s, std::int64_t t, bool causal) {
+  const Shape q = {2, s, 2, 2, 4}, k = {2, t, 2, 4};
+  const Attrs attrs = attention_attrs(causal, false);
+  return {normal(q),
+          normal(q),
+          normal(k),
+          normal(k),
+          result_of(kAttention, {1, 2, 3}, attrs, 0, q),
+          result_of(kAttention, {1, 2, 3}, attrs, 1, {2, 2, 2, s})};
+}
+
+std::vector<Operand> with(std::vector<Operand> operands, const std::vector<Operand>& more) {
+  operands.insert(operands.end(), more.begin(), more.end());
+  return operands;
+}
+
+Operand step() { return exactly(3, DType::I64); }
+
+void add_norms(std::vector<Case>& out) {
+  const Shape x = {2, 3, 5}, d = {5}, row = {2, 3, 1};
+  const Attrs eps = {1e-5};
+  out.push_back({&kLayerNorm, "", {normal(x), normal(d), normal(d)}, eps, {0}});
+  out.push_back({&kLayerNorm, "without bias", {normal({4, 6}), normal({6})}, eps, {0}});
+  out.push_back({&kLayerNorm, "one row", {normal({7}), normal({7})}, eps, {0}});
+  for (const bool bias : {true, false}) {
+    out.push_back({&kLayerNormGrad,
+                   bias ? "" : "without bias",
+                   {normal(x), normal(x), normal(d), result_of(kLayerNorm, {1, 2}, eps, 1, row),
+                    result_of(kLayerNorm, {1, 2}, eps, 2, row)},
+                   {bias}});
+  }
+  out.push_back({&kRmsNorm, "", {normal(x), normal(d)}, eps, {0}});
+  out.push_back({&kRmsNormGrad,
+                 "",
+                 {normal(x), normal(x), normal(d), result_of(kRmsNorm, {1, 2}, eps, 1, row)}});
+}
+
+void add_softmax(std::vector<Case>& out) {
+  const std::int64_t ignored = -1;
+  const Shape logits = {2, 3, 5}, rows = {2, 3};
+  out.push_back({&kSoftmax, "the last dim", {normal(logits)}, {std::int64_t{2}}});
+  out.push_back({&kSoftmax, "an inner dim", {normal({3, 5, 4})}, {std::int64_t{1}}});
+  out.push_back({&kCrossEntropy, "", {normal(logits), ids(rows, 0, 5)}, {ignored}, {0}});
+  out.push_back({&kCrossEntropy,
+                 "ignored labels, and some that name nothing",
+                 {normal({12, 4}), ids({12}, -2, 6)},
+                 {ignored},
+                 {0}});
+  const Operand logsumexp = result_of(kCrossEntropy, {0, 1}, {ignored}, 1, rows);
+  out.push_back({&kCrossEntropyGrad,
+                 "",
+                 {normal(logits), ids(rows, -1, 5), logsumexp, normal(rows)},
+                 {ignored}});
+}
+
+void add_attention(std::vector<Case>& out) {
+  const Shape q = {2, 5, 2, 2, 4}, k = {2, 5, 2, 4}, longer = {2, 7, 2, 4};
+  out.push_back({&kAttention,
+                 "causal",
+                 {normal(q), normal(k), normal(k)},
+                 attention_attrs(true, false),
+                 {0}});
+  out.push_back({&kAttention,
+                 "more keys than queries",
+                 {normal(q), normal(longer), normal(longer)},
+                 attention_attrs(false, false),
+                 {0}});
+  out.push_back({&kAttention,
+                 "causal, more keys than queries",
+                 {normal(q), normal(longer), normal(longer)},
+                 attention_attrs(true, false),
+                 {0}});
+  out.push_back({&kAttention,
+                 "causal, a mask of keys",
+                 {normal(q), normal(k), normal(k), bits({2, 5})},
+                 attention_attrs(true, true),
+                 {0}});
+  out.push_back({&kAttention,
+                 "no key is seen",
+                 {normal(q), normal(k), normal(k), exactly(0, DType::Bool, {2, 5})},
+                 attention_attrs(true, true),
+                 {0}});
+  out.push_back({&kAttention,
+                 "dropout",
+                 {normal(q), normal(k), normal(k), step()},
+                 attention_attrs(true, false, 0.3),
+                 {0}});
+  out.push_back({&kAttention,
+                 "a mask and dropout",
+                 {normal(q), normal(k), normal(k), bits({2, 5}), step()},
+                 attention_attrs(false, true, 0.3),
+                 {0}});
+  out.push_back({&kAttention,
+                 "one head",
+                 {normal({3, 4, 1, 1, 2}), normal({3, 4, 1, 2}), normal({3, 4, 1, 2})},
+                 attention_attrs(true, false),
+                 {0}});
+  out.push_back({&kAttentionGrad, "causal", attention_grad_operands(5, 5, true),
+                 attention_attrs(true, false)});
+  out.push_back({&kAttentionGrad, "more keys than queries", attention_grad_operands(3, 5, false),
+                 attention_attrs(false, false)});
+  out.push_back({&kAttentionGrad, "a mask of keys",
+                 with(attention_grad_operands(5, 5, true), {bits({2, 5})}),
+                 attention_attrs(true, true)});
+  out.push_back({&kAttentionGrad, "a mask and dropout",
+                 with(attention_grad_operands(5, 4, false), {bits({2, 4}), step()}),
+                 attention_attrs(false, true, 0.3)});
+  out.push_back({&kRope, "", {normal({2, 5, 3, 4}), ids({2, 5}, 0, 50)}, {10'000.0, false}});
+  out.push_back({&kRope,
+                 "grouped heads, backwards",
+                 {normal({2, 3, 2, 2, 6}), ids({2, 3}, 0, 50)},
+                 {100.0, true}});
+}
+
+/// y = (a * b + 1, tanh(a)) with a row b: two results, a constant, an operand that repeats.
+std::shared_ptr<const Graph> fused_body() {
+  Builder builder;
+  const Value a = builder.batch("0", {DType::F32, {4, 5}, {}}),
+              b = builder.batch("1", {DType::F32, {5}, {}});
+  builder.output(Output::Kind::Metric, "scaled", a * b + 1.0);
+  builder.output(Output::Kind::Metric, "bent", tanh(a));
+  return std::make_shared<const Graph>(builder.finish());
+}
+
+void add_updates(std::vector<Case>& out) {
+  const Shape p = {5, 3};
+  const std::vector<Operand> scalars = {exactly(0.1), exactly(0.7)};
+  for (const bool ok : {true, false}) {
+    const std::vector<Operand> adam =
+        with(with({normal(p), normal(p), positive(p), normal(p)}, scalars),
+             {exactly(0.3), exactly(0.2), exactly(ok, DType::Bool)});
+    out.push_back({&kAdam, ok ? "AdamW" : "skipped", adam, {0.9, 0.99, 1e-8, 0.1, true}});
+    if (ok) out.push_back({&kAdam, "Adam", adam, {0.9, 0.99, 1e-8, 0.1, false}});
+    const std::vector<Operand> sgd =
+        with(with({normal(p), normal(p), normal(p)}, scalars), {exactly(ok, DType::Bool)});
+    out.push_back({&kSgd, ok ? "" : "skipped", sgd, {0.9, 0.1, false}});
+    if (ok) out.push_back({&kSgd, "nesterov", sgd, {0.9, 0.1, true}});
+  }
+}
+
+}  // namespace
+
+std::vector<Case> model_cases() {
+  std::vector<Case> out;
+  add_norms(out);
+  add_softmax(out);
+  add_attention(out);
+  add_updates(out);
+  out.push_back({&kFused, "", {normal({4, 5}), normal({5})}, {fused_body()}});
+  return out;
+}
+
+}  // namespace tessera::test
