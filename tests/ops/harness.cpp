@@ -1,0 +1,108 @@
+#include "ops/harness.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "tessera/base/hash.h"
+
+namespace tessera::test {
+
+namespace {
+
+TensorType widened(TensorType type) {
+  if (type.dtype == DType::F32) type.dtype = DType::F64;
+  return type;
+}
+
+}  // namespace
+
+HostTensor filled(const Operand& operand, std::uint64_t seed) {
+  HostTensor out(widened(operand.type));
+  std::mt19937_64 rng(seed);
+  std::normal_distribution<double> normal;
+  std::uniform_real_distribution<double> unit;
+  for (std::int64_t i = 0; i < out.numel(); ++i) {
+    switch (operand.fill) {
+      case Operand::Fill::Normal:
+        out.set(i, normal(rng));
+        break;
+      case Operand::Fill::Positive:
+        out.set(i, 0.5 + 1.5 * unit(rng));
+        break;
+      case Operand::Fill::Ids:
+        out.set(i, operand.low + std::floor(unit(rng) * (operand.high - operand.low)));
+        break;
+      case Operand::Fill::Bits:
+        out.set(i, unit(rng) < 0.5);
+        break;
+      case Operand::Fill::Exactly:
+        out.set(i, operand.low);
+        break;
+      case Operand::Fill::Made:
+        break;
+    }
+  }
+  return out;
+}
+
+Tensors operands(const Case& c) {
+  Tensors out;
+  for (const Operand& operand : c.ins) {
+    const std::uint64_t seed = hash64(title(c), out.size());
+    out.push_back(operand.fill == Operand::Fill::Made ? operand.make(out) : filled(operand, seed));
+    check(out.back().type() == widened(operand.type), title(c), ": operand ", out.size() - 1,
+          " was made a ", out.back().type(), ", not ", operand.type);
+  }
+  return out;
+}
+
+Use use(Builder& builder, const Case& c) {
+  Use out;
+  for (const Operand& operand : c.ins)
+    out.ins.push_back(builder.batch(text("in", out.ins.size()), operand.type));
+  out.outs = builder.add_all(*c.op, out.ins, c.attrs);
+  return out;
+}
+
+Bindings bind(const Tensors& ins) {
+  Bindings out;
+  for (std::size_t i = 0; i < ins.size(); ++i) out.batch.emplace(text("in", i), ins[i]);
+  return out;
+}
+
+Tensors run(const Graph& graph, const Bindings& inputs, Coordinates at) {
+  Interpretation how;
+  how.f64 = true;
+  how.at = std::move(at);
+  return interpret(graph, inputs, how);
+}
+
+Tensors results(const Case& c, const Tensors& ins) {
+  Builder builder;
+  const Use used = use(builder, c);
+  for (std::size_t i = 0; i < used.outs.size(); ++i) {
+    builder.output(Output::Kind::Metric, text("out", i), used.outs[i]);
+  }
+  return run(builder.finish(), bind(ins));
+}
+
+bool is_near(double got, double want, double absolute, double relative) {
+  if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got);
+  if (std::isinf(want) || std::isinf(got)) return got == want;
+  return std::abs(got - want) <= absolute + relative * std::abs(want);
+}
+
+void expect_near(const HostTensor& got, const HostTensor& want, double absolute, double relative,
+                 const std::string& what) {
+  ASSERT_EQ(to_text(got.type()), to_text(want.type())) << what;
+  int wrong = 0;
+  for (std::int64_t i = 0; i < want.numel() && wrong < 3; ++i) {
+    if (is_near(got.at(i), want.at(i), absolute, relative)) continue;
+    ++wrong;
+    ADD_FAILURE() << what << ": element " << i << " is " << got.at(i) << ", not " << want.at(i);
+  }
+}
+
+}  // namespace tessera::test

@@ -1,0 +1,37 @@
+#pragma once
+/// What the tests of ops share: operands of a row, runs of it in f64, comparison.
+
+#include <vector>
+
+#include "ops/cases.h"
+#include "tessera/ir/builder.h"
+#include "tessera/ops/interpret.h"
+
+namespace tessera::test {
+
+using Tensors = std::vector<HostTensor>;
+
+/// The operands of a row; floats in f64.
+Tensors operands(const Case& c);
+/// Numbers of that fill, drawn for `seed`; floats in f64.
+HostTensor filled(const Operand& operand, std::uint64_t seed);
+
+/// The op on its operands as inputs "in0", "in1", ... of a graph.
+struct Use {
+  std::vector<Value> ins, outs;
+};
+Use use(Builder& builder, const Case& c);
+Bindings bind(const Tensors& ins);
+
+/// The results of a graph's outputs in f64.
+Tensors run(const Graph& graph, const Bindings& inputs, Coordinates at = {});
+/// The op's results on these operands, in f64.
+Tensors results(const Case& c, const Tensors& ins);
+
+/// Numbers of one type agree: |got - want| <= absolute + relative * |want|; NaN and infinities
+/// agree with themselves.
+void expect_near(const HostTensor& got, const HostTensor& want, double absolute, double relative,
+                 const std::string& what);
+bool is_near(double got, double want, double absolute, double relative);
+
+}  // namespace tessera::test

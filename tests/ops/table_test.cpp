@@ -1,0 +1,122 @@
+/// Every op of the table has all its columns, and a row to be tested by.
+
+#include "tessera/ops/table.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "ops/harness.h"
+
+namespace tessera::test {
+
+namespace {
+
+/// Ops whose operands get no gradient, and why.
+const std::set<std::string_view> kWithoutGradient = {
+    // results are bools or integers, or there is no float operand
+    "equal", "not_equal", "less", "less_equal", "logical_and", "logical_or", "logical_not",
+    "is_finite", "one_hot", "iota", "random_uniform", "random_normal",
+    // gradients: nothing here needs a second derivative
+    "grad", "silu_grad", "gelu_grad", "layer_norm_grad", "rms_norm_grad", "cross_entropy_grad",
+    "attention_grad",
+    // of angles only
+    "cos",
+    // updates stand behind the gradients
+    "adam", "sgd", "sum_squares",
+    // made by passes that run after grad
+    "fused"};
+
+bool needs_expansion(const Factors& factors) {
+  for (const Factor& factor : factors.list) {
+    if (factor.kind == FactorKind::Stat || factor.kind == FactorKind::Stream ||
+        factor.kind == FactorKind::Exchange) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST(OpTable, ColumnsAreFilled) {
+  std::set<std::string_view> names;
+  for (const OpDef* op : all_ops()) {
+    SCOPED_TRACE(op->name);
+    EXPECT_FALSE(op->name.empty());
+    EXPECT_TRUE(names.insert(op->name).second) << "two ops have this name";
+    EXPECT_EQ(find_op(op->name), op);
+    EXPECT_FALSE(op->doc.empty());
+    EXPECT_NE(op->infer, nullptr);
+    EXPECT_NE(op->factors, nullptr);
+    if (op->traits.leaf) continue;
+    EXPECT_NE(op->reference.f32, nullptr);
+    EXPECT_NE(op->reference.f64, nullptr);
+    if (!op->traits.collective) {
+      EXPECT_EQ(op->grad == nullptr, kWithoutGradient.contains(op->name))
+          << "list it, or give it a gradient";
+    }
+  }
+}
+
+TEST(OpTable, EveryOpHasARow) {
+  std::set<const OpDef*> tried;
+  for (const Case& c : all_cases()) tried.insert(c.op);
+  for (const OpDef* op : all_ops()) {
+    if (op->traits.leaf || op->traits.collective) continue;
+    EXPECT_TRUE(tried.contains(op)) << op->name;
+  }
+}
+
+TEST(OpTable, RowsHaveDifferentTitles) {
+  std::set<std::string> titles;
+  for (const Case& c : all_cases()) EXPECT_TRUE(titles.insert(title(c)).second) << title(c);
+}
+
+TEST(OpTable, RulesFitAndReadBack) {
+  for (const Case& c : all_cases()) {
+    SCOPED_TRACE(title(c));
+    Builder builder;
+    const Use used = use(builder, c);
+    const Factors factors = builder.so_far().factors(used.outs[0].id().node);
+    ASSERT_EQ(factors.ins.size(), used.ins.size());
+    ASSERT_EQ(factors.outs.size(), used.outs.size());
+    const auto fits = [&](const Factors::Dims& dims, const Value& value) {
+      ASSERT_EQ(static_cast<int>(dims.size()), value.ndim());
+      for (int d = 0; d < value.ndim(); ++d) {
+        std::int64_t size = 1;
+        for (const int f : dims[static_cast<std::size_t>(d)])
+          size *= factors.list[static_cast<std::size_t>(f)].size;
+        EXPECT_EQ(size, value.shape()[d])
+            << to_text(factors) << ", dim " << d << " of " << to_text(value.type());
+      }
+    };
+    for (std::size_t i = 0; i < used.ins.size(); ++i) fits(factors.ins[i], used.ins[i]);
+    for (std::size_t i = 0; i < used.outs.size(); ++i) fits(factors.outs[i], used.outs[i]);
+    EXPECT_TRUE(!needs_expansion(factors) || c.op->expand != nullptr) << to_text(factors);
+    EXPECT_EQ(factors.linear == Linear::None, factors.linear_operands.empty());
+  }
+}
+
+/// What a kernel computes in f32 is what it computes in f64, to f32's precision.
+TEST(OpTable, BothPrecisionsAgree) {
+  for (const Case& c : all_cases()) {
+    SCOPED_TRACE(title(c));
+    // The operands of both runs are numbers that f32 holds.
+    Tensors narrow, wide;
+    for (const HostTensor& in : operands(c)) {
+      narrow.push_back(in.dtype() == DType::F64 ? in.cast(DType::F32) : in);
+      wide.push_back(in.dtype() == DType::F64 ? narrow.back().cast(DType::F64) : in);
+    }
+    const Tensors want = results(c, wide);
+    const Tensors got = evaluate(*c.op, narrow, c.attrs);
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      const bool is_f32 = got[i].dtype() == DType::F32;
+      // Sums of a few dozen products: some hundred roundings of 2^-24.
+      expect_near(is_f32 ? got[i].cast(DType::F64) : got[i], want[i], is_f32 ? 2e-5 : 0,
+                  is_f32 ? 2e-5 : 1e-6, text("result ", i));
+    }
+  }
+}
+
+}  // namespace tessera::test
