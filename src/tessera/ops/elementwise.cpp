@@ -35,6 +35,7 @@ struct Same { template <typename T> T operator()(T a) const { return a; } };
 Factors joint(const OpCall& c) { return elementwise_factors(c, Linear::Joint, {0, 1}); }
 Factors each(const OpCall& c) { return elementwise_factors(c, Linear::Each, {0, 1}); }
 Factors first(const OpCall& c) { return elementwise_factors(c, Linear::Each, {0}); }
+std::optional<View> same_elements(const OpCall&, const Shape& strides) { return View{0, strides}; }
 Factors not_linear(const OpCall& c) { return elementwise_factors(c); }
 
 }  // namespace
@@ -98,12 +99,16 @@ constinit const OpDef kSigmoid =
     unary_op<Sigmoid>("sigmoid", "1 / (1 + exp(-x))", not_linear, [](GradCall& g) -> void {
       g.din(0) = g.dout(0) * (g.out(0) * (1.0 - g.out(0)));
     });
-constinit const OpDef kIdentity =
-    unary_op<Same>("identity", "the same value", first, [](GradCall& g) -> void { g.din(0) = g.dout(0); });
+constinit const OpDef kIdentity = [] {
+  OpDef op = unary_op<Same>("identity", "the same value", first, [](GradCall& g) -> void { g.din(0) = g.dout(0); });
+  op.view = same_elements;
+  return op;
+}();
 
 constinit const OpDef kGradient = [] {
   OpDef op = unary_op<Same>("grad", "the end of a parameter's gradient, where it is finished", first, nullptr);
   op.attrs = {{"path", AttrKind::Text}};
+  op.view = same_elements;
   return op;
 }();
 

@@ -4,6 +4,7 @@
 
 #include "tessera/ir/builder.h"
 #include "tessera/ops/attention.h"
+#include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/fused.h"
 #include "tessera/ops/index_ops.h"
@@ -14,19 +15,20 @@
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
 #include "tessera/ops/softmax.h"
+#include "tessera/ops/sum_squares.h"
 
 namespace tessera {
 
 namespace {
 
 constinit const std::array kOps = {
-    &kBatch, &kState, &kSlot, &kConstant,
+    &kBatch, &kState, &kSlot, &kConstant, &kShard,
     // elementwise
     &kAdd, &kSub, &kMul, &kDiv, &kMaximum, &kMinimum, &kPower, &kNegate, &kExp, &kLog, &kSqrt, &kRsqrt, &kTanh, &kErf,
     &kCos, &kAbs, &kSigmoid, &kIdentity, &kGradient, &kRelu, &kSilu, &kSiluGrad, &kGelu, &kGeluGrad, &kEqual, &kNotEqual,
     &kLess, &kLessEqual, &kLogicalAnd, &kLogicalOr, &kLogicalNot, &kIsFinite, &kSelect, &kCast,
     // reductions, broadcasting
-    &kSum, &kMax, &kBroadcast, &kAddN,
+    &kSum, &kMax, &kBroadcast, &kAddN, &kSumSquares,
     // shape
     &kReshape, &kTranspose, &kSlice, &kDynamicSlice, &kDynamicPad, &kConcat, &kPad,
     // index

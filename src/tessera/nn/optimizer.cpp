@@ -1,0 +1,144 @@
+#include "tessera/nn/optimizer.h"
+
+#include <numbers>
+
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/optimizer_ops.h"
+#include "tessera/ops/reduce.h"
+#include "tessera/ops/sum_squares.h"
+
+namespace tessera {
+
+namespace {
+
+Value counter(Builder& builder, std::string_view name) {
+  return builder.state(name, {DType::I64, {}, {}}, Role::Counter, {});
+}
+
+Value constant(Value like, double value) { return like.builder().constant(value, like.dtype()); }
+
+struct Global {
+  Value lr, scale, norm, ok, correction1, correction2;
+};
+
+/// What all parameters share: the norm, the clipping factor, whether to step, the learning rate;
+/// and the counters.
+Global shared(const std::vector<Value>& parameters, const std::vector<Value>& grads, Value loss,
+              Value consumed, std::int64_t batch, const OptimizerConfig& config) {
+  Builder& builder = loss.builder();
+  std::vector<Value> squares;
+  for (std::size_t i = 0; i < grads.size(); ++i) {
+    builder.set_mark({builder.node(parameters[i]).block, Phase::Update, -1, Where::here()});
+    squares.push_back(sum_squares(grads[i]));
+  }
+  builder.set_mark({"", Phase::Update, -1, Where::here()});
+  Global out;
+  const Value square = add_n(squares);
+  out.norm = sqrt(square);
+  out.ok = logical_and(is_finite(square), is_finite(loss));
+  const Value one = builder.constant(1.0);
+  out.scale = config.clip > 0 ? minimum(one, config.clip / (out.norm + 1e-6)) : one;
+
+  const Value updates = counter(builder, "optimizer.updates"),
+              samples = counter(builder, "schedule.samples");
+  out.lr = cast(learning_rate(samples, config.schedule, batch), DType::F32);
+  const Value t = updates + 1.0;
+  const Value t64 = cast(t, DType::F64);
+  out.correction1 = cast(1.0 - power(constant(t64, config.beta1), t64), DType::F32);
+  out.correction2 = cast(1.0 - power(constant(t64, config.beta2), t64), DType::F32);
+  builder.next(updates, select(out.ok, t, updates));
+  builder.next(samples, select(out.ok, samples + static_cast<double>(batch), samples));
+  builder.next(consumed, consumed + static_cast<double>(batch));
+  return out;
+}
+
+void update_one(Value p, Value g, const Global& global, const OptimizerConfig& config) {
+  Builder& builder = p.builder();
+  const std::string path = std::get<std::string>(builder.node(p).attrs[0]);
+  const std::string block = builder.node(p).block;
+  builder.set_mark({block, Phase::Update, -1, Where::here()});
+  const std::string leaf = block.empty() ? path : path.substr(block.size() + 1);
+  const auto moment = [&](std::string_view suffix) {
+    return builder.state(text(leaf, ".", suffix), p.type(), Role::Moment, {});
+  };
+  const double decay = p.ndim() >= 2 ? config.weight_decay : 0.0;
+  if (config.kind == OptimizerKind::Sgd) {
+    const Value u = moment("momentum");
+    const SgdResult next =
+        sgd(p, u, g, global.lr, global.scale, global.ok, config.momentum, decay, config.nesterov);
+    builder.next(p, next.parameter);
+    builder.next(u, next.momentum);
+    return;
+  }
+  const Value m = moment("m"), v = moment("v");
+  const AdamOptions options{config.beta1, config.beta2, config.eps, decay,
+                            config.kind == OptimizerKind::AdamW};
+  const AdamResult next = adam(p, m, v, g, global.lr, global.scale, global.correction1,
+                               global.correction2, global.ok, options);
+  builder.next(p, next.parameter);
+  builder.next(m, next.m);
+  builder.next(v, next.v);
+}
+
+}  // namespace
+
+std::vector<std::string> problems(const OptimizerConfig& c) {
+  std::vector<std::string> out;
+  const auto within = [&](std::string_view name, double value, double low, double high, bool open) {
+    if (!(value >= low && (open ? value < high : value <= high))) {
+      out.push_back(text(name, " is ", value, "; it must be at least ", low, " and ",
+                         open ? "less than " : "at most ", high));
+    }
+  };
+  constexpr double kLarge = 1e30;
+  within("lr", c.schedule.lr, 0, kLarge, false);
+  within("min-lr", c.schedule.min_lr, 0, kLarge, false);
+  within("adam-beta1", c.beta1, 0, 1, true);
+  within("adam-beta2", c.beta2, 0, 1, true);
+  within("adam-eps", c.eps, 0, kLarge, false);
+  within("sgd-momentum", c.momentum, 0, 1, true);
+  within("weight-decay", c.weight_decay, 0, kLarge, false);
+  within("clip-grad", c.clip, 0, kLarge, false);
+  if (c.schedule.min_lr > c.schedule.lr) {
+    out.push_back(text("min-lr ", c.schedule.min_lr, " is above lr ", c.schedule.lr, "; lower it"));
+  }
+  if (c.schedule.warmup_steps < 0)
+    out.push_back(text("lr-warmup-steps is ", c.schedule.warmup_steps, "; it must be 0 or more"));
+  if (c.schedule.kind != ScheduleKind::Constant &&
+      c.schedule.warmup_steps >= c.schedule.decay_steps) {
+    out.push_back(text("lr-warmup-steps ", c.schedule.warmup_steps,
+                       " must be less than lr-decay-steps ", c.schedule.decay_steps));
+  }
+  return out;
+}
+
+Value learning_rate(Value samples, const ScheduleConfig& config, std::int64_t batch) {
+  const Value n = cast(samples, DType::F64);
+  const double warmup = static_cast<double>(config.warmup_steps * batch);
+  const double decay = static_cast<double>(config.decay_steps * batch);
+  const Value highest = constant(n, config.lr);
+  Value lr = highest;
+  if (config.kind != ScheduleKind::Constant) {
+    const Value r = (n - warmup) / (decay - warmup);
+    const Value share =
+        config.kind == ScheduleKind::Linear ? 1.0 - r : (cos(r * std::numbers::pi) + 1.0) * 0.5;
+    lr = share * (config.lr - config.min_lr) + config.min_lr;
+    lr = select(less(constant(n, decay), n), constant(n, config.min_lr), lr);
+  }
+  if (config.warmup_steps == 0) return lr;
+  return select(less_equal(n, constant(n, warmup)), n * (config.lr / warmup), lr);
+}
+
+UpdateResult update(const std::vector<Value>& parameters, const std::vector<Value>& grads,
+                    Value loss, Value samples_consumed, std::int64_t batch,
+                    const OptimizerConfig& config) {
+  Builder& builder = loss.builder();
+  const Mark outer = builder.mark();
+  const Global global = shared(parameters, grads, loss, samples_consumed, batch, config);
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    update_one(parameters[i], grads[i], global, config);
+  builder.set_mark(outer);
+  return {global.lr, global.norm, global.ok};
+}
+
+}  // namespace tessera

@@ -1,0 +1,15 @@
+#pragma once
+/// Joins elementwise nodes into `fused` nodes, which a device runs tile by tile in cache.
+
+#include "tessera/ir/graph.h"
+
+namespace tessera {
+
+/// A node joins the group of an operand of the same shape if the group's results are read by nobody
+/// before it; the group then stands where its last node stood. Results that are read outside stay
+/// results. Scalars are left alone, and so are nodes that differ in phase.
+///
+/// In, out: Form::Global or Form::Local.
+Graph fuse(const Graph& graph);
+
+}  // namespace tessera

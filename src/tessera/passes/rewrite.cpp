@@ -1,0 +1,65 @@
+#include "tessera/passes/rewrite.h"
+
+namespace tessera {
+
+Rewrite::Rewrite(const Graph& from, Form form) : from_(from), to_(form, from.mesh()) {
+  std::int32_t next = 0;
+  for (const Node& node : from.nodes()) {
+    first_.push_back(next);
+    next += static_cast<std::int32_t>(node.results.size());
+  }
+  map_.resize(static_cast<std::size_t>(next));
+}
+
+Value Rewrite::operator()(ValueId old) {
+  const Value value = map_[index(old)];
+  check(value.valid(), "rewrite: ", describe(from_, old.node), " has not been carried over");
+  return value;
+}
+
+std::vector<Value> Rewrite::copy(NodeId id) { return copy_as(id, from_.node(id)); }
+
+std::vector<Value> Rewrite::copy_as(NodeId id, Node node) {
+  std::vector<ValueId> inputs;
+  for (const ValueId input : from_.node(id).inputs) inputs.push_back((*this)(input).id());
+  const auto follow = [&](NodeId old) {
+    return old >= 0 && has({old, 0}) ? (*this)({old, 0}).id().node : -1;
+  };
+  node.like = follow(node.like);
+  node.remat_of = follow(node.remat_of);
+  if (node.cotangent) {
+    if (has(node.cotangent->of)) {
+      node.cotangent->of = (*this)(node.cotangent->of).id();
+    } else {
+      node.cotangent.reset();
+    }
+  }
+  const std::vector<Value> values = to_.copy(std::move(node), std::move(inputs));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    map({id, static_cast<std::int32_t>(i)}, values[i]);
+  return values;
+}
+
+Graph Rewrite::finish() {
+  for (State state : from_.states()) {
+    if (!has(state.value)) continue;
+    state.value = (*this)(state.value).id();
+    to_.add_state(std::move(state));
+  }
+  for (const Output& output : from_.outputs())
+    to_.output(output.kind, output.name, (*this)(output.value));
+  return to_.finish();
+}
+
+std::vector<std::vector<NodeId>> users_of(const Graph& graph) {
+  std::vector<std::vector<NodeId>> users(graph.nodes().size());
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    for (const ValueId input : graph.node(id).inputs) {
+      auto& list = users[static_cast<std::size_t>(input.node)];
+      if (list.empty() || list.back() != id) list.push_back(id);
+    }
+  }
+  return users;
+}
+
+}  // namespace tessera

@@ -1,0 +1,46 @@
+#pragma once
+/// Carries a graph over into a new one, node by node: what every pass that keeps most of a graph is
+/// written with.
+
+#include <vector>
+
+#include "tessera/ir/builder.h"
+
+namespace tessera {
+
+class Rewrite {
+ public:
+  explicit Rewrite(const Graph& from) : Rewrite(from, from.form()) {}
+  Rewrite(const Graph& from, Form form);
+
+  Builder& to() { return to_; }
+  const Graph& from() const { return from_; }
+
+  /// The new value that stands for an old one. Errors: none does.
+  Value operator()(ValueId old);
+  bool has(ValueId old) const { return map_[index(old)].valid(); }
+  void map(ValueId old, Value value) { map_[index(old)] = value; }
+
+  /// Copies a node on the new values of its inputs; references to other nodes (cotangent, like,
+  /// remat_of) follow.
+  std::vector<Value> copy(NodeId id);
+  /// The same, with the node changed by the caller; inputs are still those of `id`.
+  std::vector<Value> copy_as(NodeId id, Node node);
+
+  /// Carries states and outputs over and ends the graph.
+  Graph finish();
+
+ private:
+  std::size_t index(ValueId v) const {
+    return static_cast<std::size_t>(first_[static_cast<std::size_t>(v.node)] + v.index);
+  }
+  const Graph& from_;
+  Builder to_;
+  std::vector<std::int32_t> first_;  // per node, the place of its first result in map_
+  std::vector<Value> map_;
+};
+
+/// Per node, the nodes that use a result of it, in order; outputs are not counted.
+std::vector<std::vector<NodeId>> users_of(const Graph& graph);
+
+}  // namespace tessera

@@ -1,0 +1,115 @@
+#include "tessera/passes/simplify.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "tessera/base/hash.h"
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/interpret.h"
+#include "tessera/passes/rewrite.h"
+
+namespace tessera {
+
+namespace {
+
+std::vector<bool> live_nodes(const Graph& graph) {
+  std::vector<bool> live(graph.nodes().size(), false);
+  for (const Output& output : graph.outputs())
+    live[static_cast<std::size_t>(output.value.node)] = true;
+  for (NodeId id = graph.size() - 1; id >= 0; --id) {
+    const Node& node = graph.node(id);
+    if (node.op == &kState)
+      live[static_cast<std::size_t>(id)] = true;  // states stay, whether they are read or not
+    if (!live[static_cast<std::size_t>(id)]) continue;
+    for (const ValueId input : node.inputs) live[static_cast<std::size_t>(input.node)] = true;
+  }
+  return live;
+}
+
+bool may_merge(const Node& node) {
+  return node.name.empty() && node.op != &kGradient && node.op != &kState && node.op != &kBatch;
+}
+
+std::uint64_t structural_hash(const Node& node, const std::vector<ValueId>& inputs) {
+  std::string key =
+      text(node.op->name, static_cast<int>(node.phase), " ", node.remat_of, " ", node.stage);
+  for (const ValueId input : inputs) key += text(",", input);
+  for (const AttrValue& attr : node.attrs) key += text(";", attr);
+  return hash64(key);
+}
+
+bool same(const Node& a, const Node& b, const std::vector<ValueId>& b_inputs) {
+  return a.op == b.op && a.phase == b.phase && a.remat_of == b.remat_of && a.stage == b.stage &&
+         a.inputs == b_inputs && a.results == b.results && a.name == b.name &&
+         std::equal(a.attrs.begin(), a.attrs.end(), b.attrs.begin(), b.attrs.end(), same_attr);
+}
+
+class Simplifier {
+ public:
+  explicit Simplifier(const Graph& graph) : rewrite_(graph), live_(live_nodes(graph)) {}
+
+  Graph run() {
+    const Graph& from = rewrite_.from();
+    for (NodeId id = 0; id < from.size(); ++id) {
+      if (live_[static_cast<std::size_t>(id)] && !fold(id) && !merge(id)) rewrite_.copy(id);
+    }
+    return rewrite_.finish();
+  }
+
+ private:
+  /// Scalars of constants become constants.
+  bool fold(NodeId id) {
+    const Node& node = rewrite_.from().node(id);
+    if (!node.op->traits.elementwise || node.inputs.empty() || node.results.size() != 1 ||
+        !node.name.empty()) {
+      return false;
+    }
+    const auto foldable = [](const TensorType& t) {
+      return t.ndim() == 0 &&
+             (t.dtype == DType::F32 || t.dtype == DType::F64 || t.dtype == DType::I32);
+    };
+    if (!foldable(node.type()) || node.op == &kGradient) return false;
+    std::vector<HostTensor> ins;
+    for (const ValueId input : node.inputs) {
+      const Node& source = rewrite_.to().node(rewrite_(input));
+      if (source.op != &kConstant || !foldable(source.type())) return false;
+      HostTensor value(source.type());
+      value.set(0, std::get<double>(source.attrs[0]));
+      ins.push_back(std::move(value));
+    }
+    const double value = evaluate(*node.op, ins, node.attrs)[0].at(0);
+    Builder& to = rewrite_.to();
+    to.set_mark({node.block, node.phase, node.stage, node.where});
+    const Value constant = to.constant(value, node.type().dtype);
+    if (node.results[0].placement) to.set_placement(constant, *node.results[0].placement);
+    rewrite_.map({id, 0}, constant);
+    return true;
+  }
+
+  bool merge(NodeId id) {
+    const Node& node = rewrite_.from().node(id);
+    if (!may_merge(node)) return false;
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(rewrite_(input).id());
+    auto& bucket = seen_[structural_hash(node, inputs)];
+    for (const NodeId other : bucket) {
+      if (!same(rewrite_.to().so_far().node(other), node, inputs)) continue;
+      for (int i = 0; i < static_cast<int>(node.results.size()); ++i) {
+        rewrite_.map({id, i}, Value(rewrite_.to(), {other, i}));
+      }
+      return true;
+    }
+    bucket.push_back(rewrite_.to().so_far().size());  // the copy that the caller makes next
+    return false;
+  }
+
+  Rewrite rewrite_;
+  std::vector<bool> live_;
+  std::unordered_map<std::uint64_t, std::vector<NodeId>> seen_;
+};
+
+}  // namespace
+
+Graph simplify(const Graph& graph) { return Simplifier(graph).run(); }
+
+}  // namespace tessera

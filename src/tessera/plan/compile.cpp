@@ -1,0 +1,81 @@
+#include "tessera/plan/compile.h"
+
+#include <chrono>
+
+#include "tessera/passes/fuse.h"
+#include "tessera/passes/partition.h"
+#include "tessera/passes/propagate.h"
+#include "tessera/passes/simplify.h"
+#include "tessera/plan/lower.h"
+
+namespace tessera {
+
+namespace {
+
+/// Runs one pass: times it, shows what it leaves, and says where an error came from.
+class Passes {
+ public:
+  Passes(const std::string& program, const CompileOptions& options)
+      : program_(program), options_(options) {}
+
+  template <typename Pass>
+  auto operator()(const char* name, const Pass& pass) const {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point begin = Clock::now();
+    try {
+      auto result = pass();
+      const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      if (options_.observe) options_.observe(program_, name, graphs_of(result), seconds);
+      return result;
+    } catch (const Error& error) {
+      throw error.with(text("in pass ", name, " of program ", program_));
+    }
+  }
+
+ private:
+  static std::vector<const Graph*> graphs_of(const Graph& graph) { return {&graph}; }
+  static std::vector<const Graph*> graphs_of(const ProgramPlan&) { return {}; }
+  static std::vector<const Graph*> graphs_of(const std::vector<Region>& regions) {
+    std::vector<const Graph*> out;
+    for (const Region& region : regions) out.push_back(&region.graph);
+    return out;
+  }
+
+  const std::string& program_;
+  const CompileOptions& options_;
+};
+
+std::vector<Region> fuse_regions(std::vector<Region> regions) {
+  for (Region& region : regions) region.graph = simplify(fuse(region.graph));
+  return regions;
+}
+
+}  // namespace
+
+Plan compile(const std::vector<ProgramSource>& sources, Device& device,
+             const CompileOptions& options) {
+  StateSection states;
+  Plan plan;
+  for (const ProgramSource& source : sources) {
+    const Passes pass(source.name, options);
+    const Graph simple = pass("simplify", [&] { return simplify(source.graph); });
+    const Graph placed = pass("propagate", [&] { return propagate(simple, source.strategy); });
+    std::vector<Region> regions = pass("partition", [&] { return partition(placed); });
+    if (options.fuse) regions = pass("fuse", [&] { return fuse_regions(std::move(regions)); });
+    plan.programs.push_back(
+        pass("lower", [&] { return lower(source.name, regions, states, device, options.seed); }));
+  }
+  plan.states = std::move(states.states);
+  plan.constants = std::move(states.constants);
+  plan.state_bytes = states.bytes;
+  for (ProgramPlan& program : plan.programs) {
+    for (const StatePlan& state : plan.states) {
+      std::int64_t& bytes = state.state.role == Role::Parameter ? program.memory.parameters
+                                                                : program.memory.optimizer;
+      bytes += aligned(state.type.bytes());
+    }
+  }
+  return plan;
+}
+
+}  // namespace tessera

@@ -1,0 +1,34 @@
+#pragma once
+/// From graphs to a plan: the one page that names every pass, in order.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tessera/ir/strategy.h"
+#include "tessera/plan/plan.h"
+
+namespace tessera {
+
+/// One program of the plan: what it computes and how it is cut.
+struct ProgramSource {
+  std::string name;  // "train", "evaluate", ...
+  Graph graph;       // Form::Global
+  Strategy strategy;
+};
+
+struct CompileOptions {
+  std::uint64_t seed = 1;  // of random ops
+  bool fuse = true;
+  /// Called after each pass with its program, its name and the graphs it leaves (one, or one per
+  /// region).
+  std::function<void(const std::string& program, const std::string& pass,
+                     const std::vector<const Graph*>&, double seconds)>
+      observe;
+};
+
+/// Errors: as the passes'; each is completed by the line "in pass <name> of program <name>".
+Plan compile(const std::vector<ProgramSource>& sources, Device& device,
+             const CompileOptions& options = {});
+
+}  // namespace tessera

@@ -1,0 +1,357 @@
+#include "tessera/plan/lower.h"
+
+#include <algorithm>
+
+#include "tessera/base/hash.h"
+#include "tessera/ir/strategy.h"
+#include "tessera/ops/elementwise.h"
+#include "tessera/plan/memory.h"
+#include "tessera/plan/values.h"
+
+namespace tessera {
+
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+ShardInfo shard_info(const Result& result, const Mesh& mesh) {
+  const int ndim = result.type.ndim();
+  ShardInfo out{result.logical, Shape::of(ndim, 0), Shape::of(ndim, 0)};
+  if (!result.placement) return out;
+  for (int d = 0; d < ndim; ++d) {
+    const auto& axes = result.placement->sharding.dims[at(d)];
+    const auto start = [&](std::int64_t microbatch) {
+      const Coordinates where = {{std::string(kMicrobatchAxis), microbatch}};
+      return extent(result.logical[d], axes, mesh, where).start;
+    };
+    out.offset[d] = start(0);
+    out.step[d] = start(1) - start(0);
+  }
+  return out;
+}
+
+std::uint64_t key_of(const Node& node, std::uint64_t seed) {
+  const int i = node.op->attrs.find("key");
+  return i < 0 ? 0 : random_key(seed, std::get<std::string>(node.attrs[at(i)]));
+}
+
+/// A call whose operands are still values.
+struct Draft {
+  Call call;
+  std::vector<int> ins, outs;  // StoredValues
+  std::int32_t time = 0;
+  std::int64_t workspace_bytes = 0;
+};
+
+class Lowering {
+ public:
+  Lowering(const std::string& name, const std::vector<Region>& regions, StateSection& states,
+           Device& device, std::uint64_t seed)
+      : regions_(regions), states_(states), device_(device), seed_(seed), values_(regions, device) {
+    program_.name = name;
+    const Mesh& mesh = regions[0].graph.mesh();
+    program_.microbatches = mesh.size(kMicrobatchAxis);
+    program_.actions.push_back({RegionKind::Begin, 0});
+    for (std::int64_t m = 0; m < program_.microbatches; ++m) {
+      program_.actions.push_back({RegionKind::Forward, m});
+      program_.actions.push_back({RegionKind::Backward, m});
+    }
+    program_.actions.push_back({RegionKind::Update, 0});
+  }
+
+  ProgramPlan run() {
+    for (int r = 0; r < static_cast<int>(regions_.size()); ++r) draft_region(r);
+    store_states();
+    place_buffers();
+    place_calls();
+    name_inputs();
+    count_memory();
+    return std::move(program_);
+  }
+
+ private:
+  const StoredValue& value(int v) const { return values_.values()[at(v)]; }
+
+  KernelRequest request(OpCall call, const std::vector<int>& ins, const std::vector<int>& outs,
+                        std::uint64_t key) const {
+    KernelRequest out{std::move(call), {}, {}, {}, key};
+    const Mesh& mesh = regions_[0].graph.mesh();
+    for (const int v : ins) {
+      out.in_strides.push_back(value(v).strides);
+      out.ins.push_back(shard_info(value(v).result, mesh));
+    }
+    for (const int v : outs) out.outs.push_back(shard_info(value(v).result, mesh));
+    return out;
+  }
+
+  void add_call(int region, const OpDef& op, const std::string& block, const KernelRequest& request,
+                Draft draft) {
+    draft.call.kernel = device_.make_kernel(request);
+    draft.call.op = &op;
+    draft.call.block = block;
+    draft.call.flops = op.flops == nullptr ? 0 : op.flops(request.call);
+    draft.call.bytes = bytes_moved(request.call);
+    draft.workspace_bytes = draft.call.kernel->workspace_bytes();
+    const double times =
+        draft.call.when == When::Always
+            ? (in_loop(regions_[at(region)].kind) ? static_cast<double>(program_.microbatches)
+                                                  : 1.0)
+            : 0.0;  // accumulation is not counted
+    program_.flops += draft.call.flops * times;
+    drafts_[at(region)].push_back(std::move(draft));
+  }
+
+  static bool in_loop(RegionKind kind) {
+    return kind == RegionKind::Forward || kind == RegionKind::Backward;
+  }
+
+  void draft_region(int r) {
+    const Graph& graph = regions_[at(r)].graph;
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      const Node& node = graph.node(id);
+      if (node.op->traits.leaf || values_.is_view(r, id)) {
+        accumulate(r, id);
+        continue;
+      }
+      Draft draft;
+      for (const ValueId input : node.inputs) draft.ins.push_back(values_.value(r, input));
+      for (int i = 0; i < static_cast<int>(node.results.size()); ++i)
+        draft.outs.push_back(values_.value(r, {id, i}));
+      draft.time = values_.timeline().at[at(r)][at(id)];
+      const KernelRequest what =
+          request(graph.call(id), draft.ins, draft.outs, key_of(node, seed_));
+      try {
+        add_call(r, *node.op, node.block, what, std::move(draft));
+      } catch (const Error& error) {
+        throw error.with(describe(graph, id));
+      }
+      accumulate(r, id);
+    }
+  }
+
+  /// After a node whose results are accumulated: the first micro-batch writes, later ones add.
+  void accumulate(int r, NodeId id) {
+    for (const Accumulation& a : values_.accumulations()) {
+      if (a.region != r || a.value.node != id) continue;
+      const int from = values_.value(r, a.value);
+      const TensorType& type = value(from).result.type;
+      const Attrs none;
+      const auto add = [&](const OpDef& op, OpCall::Types types, std::vector<int> ins, When when) {
+        Draft draft;
+        draft.ins = std::move(ins);
+        draft.outs = {a.into};
+        draft.time = values_.timeline().at[at(r)][at(id)];
+        draft.call.when = when;
+        const KernelRequest what =
+            request(OpCall(op, std::move(types), none, {&type}), draft.ins, draft.outs, 0);
+        add_call(r, op, regions_[at(r)].graph.node(id).block, what, std::move(draft));
+      };
+      add(kIdentity, {&type}, {from}, When::First);
+      add(kAdd, {&type, &type}, {a.into, from}, When::Later);
+    }
+  }
+
+  /// Next values that do not lie in their state yet are copied there at the very end.
+  void store_states() {
+    const int r = static_cast<int>(RegionKind::Update);
+    const Graph& graph = regions_[at(r)].graph;
+    const Attrs none;
+    for (const Output& output : graph.outputs()) {
+      if (output.kind != Output::Kind::Next) continue;
+      const int from = values_.value(r, output.value);
+      const auto& buffer = values_.buffers()[at(value(from).buffer)];
+      const bool stored =
+          buffer.home == Buffer::Home::State && value(buffer.values[0]).name == output.name;
+      if (stored) continue;
+      check(buffer.home != Buffer::Home::State, "the next value of state '", output.name,
+            "' is another state");
+      Draft draft;
+      draft.ins = {from};
+      draft.time = values_.timeline().end;
+      const TensorType& type = value(from).result.type;
+      const KernelRequest what =
+          request(OpCall(kIdentity, {&type}, none, {&type}), {from}, {from}, 0);
+      stores_.emplace_back(drafts_[at(r)].size(), output.name);
+      add_call(r, kIdentity, "", what, std::move(draft));
+    }
+  }
+
+  void place_buffers() {
+    std::vector<Lifetime> lifetimes;
+    const auto& buffers = values_.buffers();
+    for (std::size_t b = 0; b < buffers.size(); ++b) {
+      if (buffers[b].home != Buffer::Home::Work) continue;
+      work_index_.emplace(static_cast<int>(b), lifetimes.size());
+      lifetimes.push_back({aligned(buffers[b].bytes), buffers[b].first, buffers[b].last});
+    }
+    for (auto& region : drafts_) {
+      for (Draft& draft : region) {
+        if (draft.workspace_bytes == 0) continue;
+        workspace_index_.push_back(lifetimes.size());
+        lifetimes.push_back({aligned(draft.workspace_bytes), draft.time, draft.time});
+      }
+    }
+    layout_ = plan_memory(lifetimes);
+    lifetimes_ = std::move(lifetimes);
+    program_.work_bytes = layout_.bytes;
+    program_.lower_bound_bytes = layout_.lower_bound;
+  }
+
+  Place place(int v) {
+    const StoredValue& stored = value(v);
+    const Buffer& buffer = values_.buffers()[at(stored.buffer)];
+    const std::int64_t shift = stored.offset_elements * size_of(stored.result.type.dtype);
+    Place out;
+    if (buffer.home == Buffer::Home::Work) {
+      out = {Place::Section::Work, layout_.offsets[work_index_.at(stored.buffer)]};
+    } else if (buffer.home == Buffer::Home::State) {
+      out = state_place(value(buffer.values[0]).name);
+    } else {
+      const StoredValue& constant = value(buffer.values[0]);
+      const Node& node = regions_[at(constant.region)].graph.node(constant.id.node);
+      out = states_.constant(constant.result.type.dtype, std::get<double>(node.attrs[0]));
+    }
+    out.offset += shift;
+    return out;
+  }
+
+  Place state_place(const std::string& path) {
+    for (const Region& region : regions_) {
+      if (const State* state = region.graph.find_state(path))
+        return states_.place(*state, region.graph.type(state->value));
+    }
+    throw Broken(text("no region has state '", path, "'"));
+  }
+
+  void place_calls() {
+    std::size_t workspace = 0;
+    for (int r = 0; r < static_cast<int>(drafts_.size()); ++r) {
+      program_.regions[at(r)].kind = static_cast<RegionKind>(r);
+      for (Draft& draft : drafts_[at(r)]) {
+        for (const int v : draft.ins) draft.call.ins.push_back(place(v));
+        for (const int v : draft.outs) draft.call.outs.push_back(place(v));
+        if (draft.workspace_bytes > 0) {
+          draft.call.workspace = {Place::Section::Work,
+                                  layout_.offsets[workspace_index_[workspace++]]};
+        }
+        program_.regions[at(r)].calls.push_back(std::move(draft.call));
+      }
+    }
+    for (const auto& [call, path] : stores_) {
+      program_.regions[at(static_cast<int>(RegionKind::Update))].calls[call].outs = {
+          state_place(path)};
+    }
+  }
+
+  void name_inputs() {
+    std::map<std::string, bool> seen;
+    for (int v = 0; v < static_cast<int>(values_.values().size()); ++v) {
+      const StoredValue& stored = value(v);
+      if (stored.kind == StoredValue::Kind::Batch) {
+        program_.batch.push_back({stored.name, stored.result.type, place(v)});
+      }
+    }
+    for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
+      for (const Output& output : regions_[at(r)].graph.outputs()) {
+        if (output.kind != Output::Kind::Metric) continue;
+        const int v = values_.value(r, output.value);
+        program_.metrics.push_back({output.name, value(v).result.type, place(v)});
+      }
+    }
+  }
+
+  /// What lies in the work section at its fullest moment.
+  void count_memory() {
+    std::vector<std::int64_t> alive(at(values_.timeline().end + 2), 0);
+    for (const Lifetime& b : lifetimes_) {
+      alive[at(b.first)] += b.bytes;
+      alive[at(b.last + 1)] -= b.bytes;
+    }
+    std::int64_t now = 0, most = -1;
+    std::int32_t peak = 0;
+    for (std::size_t t = 0; t < alive.size(); ++t) {
+      now += alive[t];
+      if (now > most) most = now, peak = static_cast<std::int32_t>(t);
+    }
+    MemoryUse& use = program_.memory;
+    for (const auto& [b, index] : work_index_) {
+      const Buffer& buffer = values_.buffers()[at(b)];
+      if (buffer.first > peak || buffer.last < peak) continue;
+      use_of(buffer, use) += lifetimes_[index].bytes;
+    }
+    for (const std::size_t index : workspace_index_) {
+      if (lifetimes_[index].first == peak) use.temporaries += lifetimes_[index].bytes;
+    }
+  }
+
+  std::int64_t& use_of(const Buffer& buffer, MemoryUse& use) const {
+    const auto any = [&](auto&& holds) {
+      return std::any_of(buffer.values.begin(), buffer.values.end(),
+                         [&](int v) { return holds(value(v)); });
+    };
+    const int backward = static_cast<int>(RegionKind::Backward),
+              update = static_cast<int>(RegionKind::Update);
+    if (any([](const StoredValue& v) { return v.kind == StoredValue::Kind::Batch; }))
+      return use.inputs;
+    if (any([&](const StoredValue& v) {
+          return v.kind == StoredValue::Kind::Accumulator ||
+                 (v.region == backward &&
+                  std::any_of(v.uses.begin(), v.uses.end(),
+                              [&](const Use& u) { return u.region == update; }));
+        })) {
+      return use.gradients;
+    }
+    if (any([&](const StoredValue& v) {
+          return v.region < backward &&
+                 std::any_of(v.uses.begin(), v.uses.end(),
+                             [&](const Use& u) { return u.region >= backward; });
+        })) {
+      return use.activations;
+    }
+    return use.temporaries;
+  }
+
+  const std::vector<Region>& regions_;
+  StateSection& states_;
+  Device& device_;
+  std::uint64_t seed_;
+  ProgramValues values_;
+  ProgramPlan program_;
+  std::array<std::vector<Draft>, 4> drafts_;
+  std::vector<std::pair<std::size_t, std::string>>
+      stores_;  // calls of Update that write a state: its index, its path
+  std::map<int, std::size_t> work_index_;     // buffer -> lifetime
+  std::vector<std::size_t> workspace_index_;  // per draft with a workspace, in order
+  std::vector<Lifetime> lifetimes_;
+  MemoryLayout layout_;
+};
+
+}  // namespace
+
+Place StateSection::take(std::int64_t size) {
+  const Place place{Place::Section::State, bytes};
+  bytes += aligned(size);
+  return place;
+}
+
+Place StateSection::place(const State& state, const TensorType& type) {
+  const auto [found, fresh] = by_path_.try_emplace(state.path, states.size());
+  if (fresh) states.push_back({state, type, take(type.bytes())});
+  const StatePlan& known = states[found->second];
+  require(known.type == type, "state '", state.path, "' is ", known.type, " in one program and ",
+          type, " in another");
+  return known.place;
+}
+
+Place StateSection::constant(DType dtype, double value) {
+  const auto [found, fresh] = by_value_.try_emplace({dtype, value}, constants.size());
+  if (fresh) constants.push_back({dtype, value, take(size_of(dtype))});
+  return constants[found->second].place;
+}
+
+ProgramPlan lower(const std::string& name, const std::vector<Region>& regions, StateSection& states,
+                  Device& device, std::uint64_t seed) {
+  return Lowering(name, regions, states, device, seed).run();
+}
+
+}  // namespace tessera

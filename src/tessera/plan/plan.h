@@ -1,0 +1,111 @@
+#pragma once
+/// The plan: one state section and several programs over it, with every byte in its place before
+/// anything runs.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/device/device.h"
+#include "tessera/ir/graph.h"
+#include "tessera/passes/partition.h"
+
+namespace tessera {
+
+/// Where bytes lie: in the state section, which lives as long as the run, or in the work section,
+/// which programs share.
+struct Place {
+  enum class Section : std::uint8_t { State, Work } section = Section::Work;
+  std::int64_t offset = 0;
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+/// In which micro-batches a call runs: an accumulator is written by the first and added to by the
+/// later ones.
+enum class When : std::uint8_t { Always, First, Later };
+
+/// One ready call.
+struct Call {
+  std::shared_ptr<const Kernel> kernel;
+  std::vector<Place> ins, outs;
+  Place workspace;
+  When when = When::Always;
+  const OpDef* op = nullptr;
+  std::string block;
+  double flops = 0, bytes = 0;  // of the whole call, for profiles
+};
+
+struct RegionPlan {
+  RegionKind kind = RegionKind::Forward;
+  std::vector<Call> calls;
+};
+
+/// What a stage does next. Pipelines add kinds here, not machinery.
+struct Action {
+  RegionKind region = RegionKind::Forward;
+  std::int64_t microbatch = 0;
+  friend bool operator==(const Action&, const Action&) = default;
+};
+
+struct NamedTensor {
+  std::string name;
+  TensorType type;
+  Place place;
+};
+
+/// Bytes of the work section at its fullest moment, by what they hold; and of the state section by
+/// role.
+struct MemoryUse {
+  std::int64_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, temporaries = 0,
+               inputs = 0;
+};
+
+struct ProgramPlan {
+  std::string name;
+  std::int64_t microbatches = 1;
+  std::array<RegionPlan, 4> regions;  // in the order of RegionKind
+  std::vector<Action> actions;
+  std::vector<NamedTensor> batch, metrics;
+  std::int64_t work_bytes = 0;         // of its work section
+  std::int64_t lower_bound_bytes = 0;  // most bytes alive at once
+  MemoryUse memory;
+  double flops = 0;  // of one step
+};
+
+/// A scalar that programs read, written once at start.
+struct ConstantPlan {
+  DType dtype = DType::F32;
+  double value = 0;
+  Place place;
+};
+
+struct StatePlan {
+  State state;  // `value` is of no meaning here
+  TensorType type;
+  Place place;
+};
+
+struct Plan {
+  std::vector<StatePlan> states;
+  std::vector<ConstantPlan> constants;
+  std::int64_t state_bytes = 0;
+  std::vector<ProgramPlan> programs;
+
+  const ProgramPlan& program(std::string_view name) const;
+  const StatePlan* find_state(std::string_view path) const;
+  std::int64_t work_bytes() const;
+  /// Bytes of the one arena: the state section and the largest work section.
+  std::int64_t peak_bytes() const { return state_bytes + work_bytes(); }
+  std::int64_t lower_bound_bytes() const;
+};
+
+/// Everything in an arena starts at a multiple of this.
+inline constexpr std::int64_t kAlignment = 64;
+constexpr std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+}  // namespace tessera

@@ -1,0 +1,265 @@
+#include "tessera/plan/values.h"
+
+#include <algorithm>
+
+#include "tessera/ir/builder.h"
+
+namespace tessera {
+
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+bool in_loop(const Region& region) {
+  return region.kind == RegionKind::Forward || region.kind == RegionKind::Backward;
+}
+
+}  // namespace
+
+ProgramValues::ProgramValues(const std::vector<Region>& regions, const Device& device)
+    : regions_(regions), device_(device), index_(regions.size()) {
+  for (const Region& region : regions) views_.emplace_back(region.graph.nodes().size(), false);
+  collect();
+  find_uses();
+  find_lifetimes();
+  assign_buffers();
+}
+
+int ProgramValues::value(int region, ValueId id) const {
+  const auto found = index_[at(region)].find(id);
+  check(found != index_[at(region)].end(), "plan: a value without storage: ", id);
+  return found->second;
+}
+
+void ProgramValues::collect() {
+  using Kind = StoredValue::Kind;
+  for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
+    const Graph& graph = regions_[at(r)].graph;
+    const auto add = [&](Kind kind, ValueId id, std::string name) {
+      StoredValue value;
+      value.kind = kind;
+      value.result = graph.result(id);
+      value.name = std::move(name);
+      value.region = r;
+      value.id = id;
+      value.strides = value.result.type.shape.strides();
+      values_.push_back(std::move(value));
+      return static_cast<int>(values_.size()) - 1;
+    };
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      const Node& node = graph.node(id);
+      const auto named = [&](Kind kind, std::map<std::string, int>& known) {
+        const std::string& name = std::get<std::string>(node.attrs[0]);
+        const auto found = known.find(name);
+        const int v = found != known.end() ? found->second : add(kind, {id, 0}, name);
+        known.emplace(name, v);
+        index_[at(r)][{id, 0}] = v;
+      };
+      if (node.op == &kState) {
+        named(Kind::State, states_);
+      } else if (node.op == &kBatch) {
+        named(Kind::Batch, batches_);
+      } else if (node.op == &kSlot) {
+        const auto found = slots_.find(std::get<std::string>(node.attrs[0]));
+        check(found != slots_.end(), "plan: no earlier region fills slot ",
+              std::get<std::string>(node.attrs[0]));
+        index_[at(r)][{id, 0}] = found->second;
+      } else {
+        const Kind kind = node.op == &kConstant ? Kind::Constant : Kind::Computed;
+        for (int i = 0; i < static_cast<int>(node.results.size()); ++i)
+          index_[at(r)][{id, i}] = add(kind, {id, i}, "");
+      }
+    }
+    for (const Output& output : graph.outputs()) {
+      if (output.kind == Output::Kind::Slot) slots_[output.name] = value(r, output.value);
+      if (output.kind == Output::Kind::Accumulate) {
+        const int into = add(Kind::Accumulator, output.value, output.name);
+        slots_[output.name] = into;
+        accumulations_.push_back({r, output.value, into});
+      }
+    }
+  }
+}
+
+void ProgramValues::find_uses() {
+  for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
+    const Graph& graph = regions_[at(r)].graph;
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      const Node& node = graph.node(id);
+      for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
+        values_[at(value(r, node.inputs[at(i)]))].uses.push_back({r, id, i});
+      }
+    }
+    for (const Output& output : graph.outputs()) {
+      if (output.kind != Output::Kind::Slot) values_[at(value(r, output.value))].leaves = true;
+    }
+  }
+}
+
+void ProgramValues::find_lifetimes() {
+  std::int32_t now = 0;
+  time_.loop_begin = -1;
+  for (const Region& region : regions_) {
+    if (in_loop(region) && time_.loop_begin < 0) time_.loop_begin = now;
+    auto& times = time_.at.emplace_back();
+    for (std::size_t i = 0; i < region.graph.nodes().size(); ++i) times.push_back(now++);
+    ++now;  // outputs of the region
+    if (in_loop(region)) time_.loop_end = now - 1;
+  }
+  time_.end = now;
+  for (StoredValue& v : values_) {
+    const bool before_loop = !in_loop(regions_[at(v.region)]) || v.kind == StoredValue::Kind::Batch;
+    v.first = v.last = v.kind == StoredValue::Kind::Batch ? 0
+                       : v.kind == StoredValue::Kind::Accumulator
+                           ? time_.loop_begin
+                           : time_.at[at(v.region)][at(v.id.node)];
+    for (const Use& use : v.uses) {
+      const bool again =
+          before_loop && in_loop(regions_[at(use.region)]);  // every micro-batch reads it
+      v.last = std::max(v.last, again ? time_.loop_end : time_.at[at(use.region)][at(use.node)]);
+    }
+    if (v.kind == StoredValue::Kind::Accumulator) v.last = std::max(v.last, time_.loop_end);
+  }
+  // Metrics and states without a place of their own are read after the last call.
+  for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
+    for (const Output& output : regions_[at(r)].graph.outputs()) {
+      if (output.kind == Output::Kind::Metric || output.kind == Output::Kind::Next) {
+        values_[at(value(r, output.value))].last = time_.end;
+      }
+    }
+  }
+}
+
+int ProgramValues::new_buffer(int value) {
+  StoredValue& v = values_[at(value)];
+  Buffer buffer;
+  buffer.bytes = v.result.type.bytes();
+  buffer.first = v.first;
+  buffer.last = v.last;
+  if (v.kind == StoredValue::Kind::State) buffer.home = Buffer::Home::State;
+  if (v.kind == StoredValue::Kind::Constant) buffer.home = Buffer::Home::Constant;
+  buffer.in_place_allowed =
+      v.kind == StoredValue::Kind::Computed || v.kind == StoredValue::Kind::Accumulator;
+  buffer.values = {value};
+  v.buffer = static_cast<int>(buffers_.size());
+  buffers_.push_back(std::move(buffer));
+  return v.buffer;
+}
+
+void ProgramValues::share(int value, int buffer) {
+  Buffer& b = buffers_[at(buffer)];
+  StoredValue& v = values_[at(value)];
+  b.values.push_back(value);
+  b.last = std::max(b.last, v.last);
+  v.buffer = buffer;
+}
+
+void ProgramValues::assign_buffers() {
+  for (int v = 0; v < static_cast<int>(values_.size()); ++v) {
+    if (values_[at(v)].kind != StoredValue::Kind::Computed) new_buffer(v);
+  }
+  for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
+    const Graph& graph = regions_[at(r)].graph;
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      const Node& node = graph.node(id);
+      if (node.op->traits.leaf || try_view(r, id)) continue;
+      for (int i = 0; i < static_cast<int>(node.results.size()); ++i) {
+        if (!try_in_place(r, id, i)) new_buffer(value(r, {id, i}));
+      }
+    }
+  }
+}
+
+/// True where every consumer reads the value at its strides; a dense value is read by all.
+bool ProgramValues::accepted_by_all(int value, bool dense) const {
+  const StoredValue& v = values_[at(value)];
+  if (dense) return true;
+  if (v.leaves || v.strides.back() != 1) return false;
+  return std::all_of(v.uses.begin(), v.uses.end(), [&](const Use& use) {
+    const Node& node = regions_[at(use.region)].graph.node(use.node);
+    if (device_.accepts_strides(*node.op, use.operand)) return true;
+    // A view of a view: its own consumers decide.
+    if (node.op->view == nullptr || use.operand != 0) return false;
+    const auto view = node.op->view(regions_[at(use.region)].graph.call(use.node), v.strides);
+    if (!view) return false;
+    const int next = this->value(use.region, {use.node, 0});
+    StoredValue copy = values_[at(next)];
+    return !copy.leaves && view->strides.back() == 1 &&
+           std::all_of(copy.uses.begin(), copy.uses.end(), [&](const Use& u) {
+             return device_.accepts_strides(*regions_[at(u.region)].graph.node(u.node).op,
+                                            u.operand);
+           });
+  });
+}
+
+bool ProgramValues::try_view(int region, NodeId node) {
+  const Graph& graph = regions_[at(region)].graph;
+  const Node& n = graph.node(node);
+  if (n.op->view == nullptr) return false;
+  const int from = value(region, n.inputs[0]), to = value(region, {node, 0});
+  StoredValue& source = values_[at(from)];
+  StoredValue& target = values_[at(to)];
+  if (source.buffer < 0) return false;
+  const auto view = n.op->view(graph.call(node), source.strides);
+  if (!view) return false;
+  const bool dense = view->strides == n.type().shape.strides();
+  const Shape kept = target.strides;
+  target.strides = view->strides;
+  // A state that is updated in place may change while the view lives: copy it.
+  const bool of_state = source.kind == StoredValue::Kind::State && target.last > time_.loop_end;
+  if (of_state || !accepted_by_all(to, dense) ||
+      (target.leaves && source.kind != StoredValue::Kind::Computed)) {
+    target.strides = kept;
+    return false;
+  }
+  target.offset_elements = source.offset_elements + view->offset;
+  share(to, source.buffer);
+  views_[at(region)][at(node)] = true;
+  return true;
+}
+
+bool ProgramValues::dies_at(const Buffer& buffer, std::int32_t time) const {
+  return std::all_of(buffer.values.begin(), buffer.values.end(),
+                     [&](int v) { return values_[at(v)].last <= time; });
+}
+
+bool ProgramValues::try_in_place(int region, NodeId node, int result) {
+  const Graph& graph = regions_[at(region)].graph;
+  const Node& n = graph.node(node);
+  const int to = value(region, {node, result});
+  const std::int32_t now = time_.at[at(region)][at(node)];
+  for (const InPlace& pair : n.op->in_place) {
+    if (pair.result != result || pair.operand >= static_cast<int>(n.inputs.size())) continue;
+    const int from = value(region, n.inputs[at(pair.operand)]);
+    const StoredValue& source = values_[at(from)];
+    if (source.buffer < 0) continue;
+    Buffer& buffer = buffers_[at(source.buffer)];
+    if (source.result.type != n.results[at(result)].type || source.offset_elements != 0 ||
+        source.strides != source.result.type.shape.strides() || !dies_at(buffer, now)) {
+      continue;
+    }
+    // No other operand may lie in the same buffer: it would be read after it is overwritten.
+    const auto same_buffer = [&](ValueId v) {
+      return values_[at(value(region, v))].buffer == source.buffer;
+    };
+    if (std::count_if(n.inputs.begin(), n.inputs.end(), same_buffer) != 1) continue;
+    const bool next_of_state = source.kind == StoredValue::Kind::State && source.name == [&] {
+      for (const Output& output : graph.outputs()) {
+        if (output.kind == Output::Kind::Next && output.value == ValueId{node, result})
+          return output.name;
+      }
+      return std::string();
+    }();
+    if (!buffer.in_place_allowed && !next_of_state) continue;
+    // Another result of this node may have taken the buffer.
+    const bool taken = std::any_of(buffer.values.begin(), buffer.values.end(), [&](int v) {
+      return values_[at(v)].region == region && values_[at(v)].id.node == node;
+    });
+    if (taken) continue;
+    share(to, source.buffer);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace tessera

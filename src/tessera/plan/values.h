@@ -1,0 +1,103 @@
+#pragma once
+/// The values of a program across its regions, and which of them share a buffer. For lower.cpp.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tessera/device/device.h"
+#include "tessera/passes/partition.h"
+
+namespace tessera {
+
+/// One consumer of a value.
+struct Use {
+  int region = 0;
+  NodeId node = -1;
+  int operand = 0;
+};
+
+/// A value with storage: slots of later regions are the value that the earlier region put out.
+struct StoredValue {
+  enum class Kind : std::uint8_t {
+    Computed,
+    State,
+    Batch,
+    Constant,
+    Accumulator
+  } kind = Kind::Computed;
+  Result result;
+  std::string name;  // of a state, batch input or accumulator
+  int region = 0;
+  ValueId id;                        // Computed, State, Batch, Constant: its first occurrence
+  std::int32_t first = 0, last = 0;  // times; see Timeline
+  std::vector<Use> uses;
+  bool leaves = false;  // an output reads it: it must lie dense
+  int buffer = -1;
+  std::int64_t offset_elements = 0;  // in its buffer, for views
+  Shape strides;
+};
+
+/// A stretch of memory; the values in it have one lifetime together.
+struct Buffer {
+  enum class Home : std::uint8_t { Work, State, Constant } home = Home::Work;
+  std::int64_t bytes = 0;
+  std::int32_t first = 0, last = 0;
+  std::vector<int> values;
+  bool in_place_allowed = true;  // false for states, batch inputs, constants
+};
+
+/// Every node of every region has a time; regions follow each other. What the micro-batch loop
+/// reads from before it lives until the loop's end; what it accumulates lives from the loop's
+/// begin.
+struct Timeline {
+  std::vector<std::vector<std::int32_t>> at;  // [region][node]
+  std::int32_t loop_begin = 0, loop_end = 0, end = 0;
+};
+
+/// A micro-batch's contribution to an accumulator.
+struct Accumulation {
+  int region = 0;
+  ValueId value;
+  int into = 0;  // a StoredValue
+};
+
+class ProgramValues {
+ public:
+  ProgramValues(const std::vector<Region>& regions, const Device& device);
+
+  int value(int region, ValueId id) const;
+  const std::vector<StoredValue>& values() const { return values_; }
+  const std::vector<Buffer>& buffers() const { return buffers_; }
+  const std::vector<Accumulation>& accumulations() const { return accumulations_; }
+  const Timeline& timeline() const { return time_; }
+  /// True where the node is a view: it needs no call.
+  bool is_view(int region, NodeId node) const {
+    return views_[static_cast<std::size_t>(region)][static_cast<std::size_t>(node)];
+  }
+
+ private:
+  void collect();
+  void find_uses();
+  void find_lifetimes();
+  void assign_buffers();
+  bool try_view(int region, NodeId node);
+  bool accepted_by_all(int value, bool dense) const;
+  bool try_in_place(int region, NodeId node, int result);
+  bool dies_at(const Buffer& buffer, std::int32_t time) const;
+  void share(int value, int buffer);
+  int new_buffer(int value);
+
+  const std::vector<Region>& regions_;
+  const Device& device_;
+  std::vector<StoredValue> values_;
+  std::vector<Buffer> buffers_;
+  std::vector<Accumulation> accumulations_;
+  Timeline time_;
+  std::vector<std::map<ValueId, int>> index_;  // [region]
+  std::map<std::string, int> slots_, states_, batches_;
+  std::vector<std::vector<bool>> views_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,94 @@
+#include "tessera/runtime/executor.h"
+
+#include <array>
+#include <cstring>
+
+namespace tessera {
+
+struct Executor::Ready {
+  const Kernel* kernel;
+  std::vector<const void*> ins;
+  std::vector<void*> outs;
+  void* workspace;
+  When when;
+};
+
+struct Executor::Runnable {
+  const ProgramPlan* plan;
+  std::array<std::vector<Ready>, 4> regions;
+};
+
+Executor::Executor(Plan plan, Device& device) : plan_(std::move(plan)), device_(device) {
+  arena_ = static_cast<std::byte*>(device_.allocate(plan_.peak_bytes()));
+  for (const ConstantPlan& constant : plan_.constants) {
+    HostTensor value(constant.dtype, {});
+    value.set(0, constant.value);
+    std::memcpy(address(constant.place), value.bytes().data(), value.bytes().size());
+  }
+  for (const ProgramPlan& program : plan_.programs) {
+    auto runnable = std::make_unique<Runnable>();
+    runnable->plan = &program;
+    for (std::size_t r = 0; r < program.regions.size(); ++r) {
+      for (const Call& call : program.regions[r].calls) {
+        Ready ready{call.kernel.get(), {}, {}, address(call.workspace), call.when};
+        for (const Place& in : call.ins) ready.ins.push_back(address(in));
+        for (const Place& out : call.outs) ready.outs.push_back(address(out));
+        runnable->regions[r].push_back(std::move(ready));
+      }
+    }
+    programs_.push_back(std::move(runnable));
+  }
+}
+
+Executor::~Executor() { device_.release(arena_); }
+
+std::byte* Executor::address(const Place& place) const {
+  return arena_ + place.offset + (place.section == Place::Section::Work ? plan_.state_bytes : 0);
+}
+
+const Executor::Runnable& Executor::runnable(std::string_view name) const {
+  for (const auto& program : programs_) {
+    if (program->plan->name == name) return *program;
+  }
+  throw Broken(text("the plan has no program '", name, "'"));
+}
+
+void* Executor::batch(std::string_view program, std::string_view name) {
+  for (const NamedTensor& input : runnable(program).plan->batch) {
+    if (input.name == name) return address(input.place);
+  }
+  throw Broken(text("program '", program, "' has no batch input '", name, "'"));
+}
+
+void Executor::run(std::string_view name) {
+  const Runnable& program = runnable(name);
+  for (const Action& action : program.plan->actions) {
+    for (const Ready& call : program.regions[static_cast<std::size_t>(action.region)]) {
+      if (call.when != When::Always && (call.when == When::First) != (action.microbatch == 0))
+        continue;
+      call.kernel->run({call.ins.data(), call.outs.data(), call.workspace, action.microbatch});
+    }
+  }
+}
+
+HostTensor Executor::metric(std::string_view program, std::string_view name) const {
+  for (const NamedTensor& metric : runnable(program).plan->metrics) {
+    if (metric.name != name) continue;
+    HostTensor out(metric.type);
+    std::memcpy(out.bytes().data(), address(metric.place), out.bytes().size());
+    return out;
+  }
+  throw Broken(text("program '", program, "' has no metric '", name, "'"));
+}
+
+std::span<std::byte> Executor::state(std::string_view path) {
+  const StatePlan* state = plan_.find_state(path);
+  check(state != nullptr, "the plan has no state '", path, "'");
+  return {address(state->place), static_cast<std::size_t>(state->type.bytes())};
+}
+
+std::span<const std::byte> Executor::state(std::string_view path) const {
+  return const_cast<Executor*>(this)->state(path);
+}
+
+}  // namespace tessera

@@ -1,0 +1,53 @@
+#pragma once
+/// Runs the programs of a plan: a step is a walk over ready calls.
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/plan/plan.h"
+#include "tessera/tensor/host_tensor.h"
+
+namespace tessera {
+
+class Executor {
+ public:
+  /// Allocates the plan's arena on the device and writes the constants; states are zero until they
+  /// are set or a program writes them. The device must outlive the executor.
+  Executor(Plan plan, Device& device);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  const Plan& plan() const { return plan_; }
+
+  /// The memory of a batch input, to be filled before run(). Errors: no such input.
+  void* batch(std::string_view program, std::string_view name);
+  /// Runs all actions of a program.
+  void run(std::string_view program);
+  /// A metric of the last run, before another program runs.
+  HostTensor metric(std::string_view program, std::string_view name) const;
+  double scalar(std::string_view program, std::string_view name) const {
+    return metric(program, name).at(0);
+  }
+
+  /// The bytes of a state, in its type of the plan.
+  std::span<std::byte> state(std::string_view path);
+  std::span<const std::byte> state(std::string_view path) const;
+
+ private:
+  struct Ready;  // a call with addresses
+  struct Runnable;
+  std::byte* address(const Place& place) const;
+  const Runnable& runnable(std::string_view program) const;
+
+  Plan plan_;
+  Device& device_;
+  std::byte* arena_ = nullptr;
+  std::vector<std::unique_ptr<Runnable>> programs_;
+};
+
+}  // namespace tessera
