@@ -1,0 +1,17 @@
+#pragma once
+/// Counter-based random bits in bulk: base/philox.h, a vector of blocks at a time.
+
+#include <cstdint>
+
+namespace tessera::cpu {
+
+/// The four words of philox(key, b, step) for the `blocks` blocks from `first_block` on, in order:
+/// words[4 * blocks]. Word i is that of logical element 4 * first_block + i.
+void philox_words(std::uint64_t key, std::uint64_t step, std::uint64_t first_block,
+                  std::int64_t blocks, std::uint32_t* words);
+
+/// The least number of 24 bits that is kept: unit_float(bits) >= static_cast<float>(p) exactly
+/// where bits >> 8 is at least this.
+std::int32_t keep_threshold(double p);
+
+}  // namespace tessera::cpu

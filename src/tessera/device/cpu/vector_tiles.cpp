@@ -1,0 +1,268 @@
+#include "tessera/device/cpu/vector_tiles.h"
+
+#include "tessera/device/cpu/vector_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tessera/device/cpu/vector_tiles.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "tessera/device/cpu/vector_math.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::cpu::HWY_NAMESPACE {
+namespace {
+
+using D = hn::ScalableTag<float>;
+using V = hn::VFromD<D>;
+using M = hn::Mask<D>;
+using Bytes = hn::Rebind<std::uint8_t, D>;  // as many bytes as V has lanes: a bool each
+
+// ---- one vector of each op
+
+// clang-format off
+struct Add { HWY_INLINE V operator()(D, V a, V b) const { return hn::Add(a, b); } };
+struct Sub { HWY_INLINE V operator()(D, V a, V b) const { return hn::Sub(a, b); } };
+struct Mul { HWY_INLINE V operator()(D, V a, V b) const { return hn::Mul(a, b); } };
+struct Div { HWY_INLINE V operator()(D, V a, V b) const { return hn::Div(a, b); } };
+// Written out, so that NaN is treated as std::max and std::min do: `a` where nothing can be said.
+struct Maximum { HWY_INLINE V operator()(D, V a, V b) const { return hn::IfThenElse(hn::Lt(a, b), b, a); } };
+struct Minimum { HWY_INLINE V operator()(D, V a, V b) const { return hn::IfThenElse(hn::Lt(b, a), b, a); } };
+
+struct Negate { HWY_INLINE V operator()(D, V x) const { return hn::Neg(x); } };
+struct Exp { HWY_INLINE V operator()(D d, V x) const { return exp_of(d, x); } };
+struct Log { HWY_INLINE V operator()(D d, V x) const { return log_of(d, x); } };
+struct Sqrt { HWY_INLINE V operator()(D, V x) const { return hn::Sqrt(x); } };
+struct Rsqrt { HWY_INLINE V operator()(D d, V x) const { return hn::Div(hn::Set(d, 1.0f), hn::Sqrt(x)); } };
+struct Tanh { HWY_INLINE V operator()(D d, V x) const { return tanh_of(d, x); } };
+struct Erf { HWY_INLINE V operator()(D d, V x) const { return erf_of(d, x); } };
+struct Abs { HWY_INLINE V operator()(D, V x) const { return hn::Abs(x); } };
+struct Sigmoid { HWY_INLINE V operator()(D d, V x) const { return sigmoid_of(d, x); } };
+// clang-format on
+
+struct Relu {
+  // NaN stays NaN: what is not below zero passes.
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
+  }
+};
+/// The sigmoid s and 1 - s, which has all its digits where s is near 1.
+struct Gate {
+  V open, closed;
+};
+HWY_INLINE Gate gate(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  const V e =
+      exp_of(d, hn::Min(hn::Set(d, 80.0f), hn::Neg(x)));  // finite, so that e * open is a number
+  const V open = hn::Div(one, hn::Add(one, e));
+  return {open, hn::Mul(e, open)};
+}
+struct Silu {
+  HWY_INLINE V operator()(D d, V x) const { return hn::Mul(x, sigmoid_of(d, x)); }
+};
+struct SiluGrad {
+  HWY_INLINE V operator()(D d, V x, V dy) const {  // dy * s * (1 + x (1 - s))
+    const Gate s = gate(d, x);
+    return hn::Mul(hn::Mul(dy, s.open), hn::MulAdd(x, s.closed, hn::Set(d, 1.0f)));
+  }
+};
+struct GeluErf {
+  HWY_INLINE V operator()(D d, V x) const { return hn::Mul(x, normal_cdf_of(d, x)); }
+};
+struct GeluErfGrad {
+  HWY_INLINE V operator()(D d, V x, V dy) const {  // dy * (cdf + x pdf)
+    const V e = exp_of(d, hn::Mul(hn::Set(d, -0.5f), hn::Mul(x, x)));
+    const V pdf = hn::Mul(hn::Set(d, 0.3989422804f), e);  // 1 / sqrt(2 pi)
+    return hn::Mul(dy, hn::MulAdd(x, pdf, normal_cdf_of(d, x)));
+  }
+};
+// (1 + tanh u) / 2 is the sigmoid of 2u; u = sqrt(2 / pi) (x + 0.044715 x^3).
+constexpr float kTwoU1 = 1.5957691216f, kTwoU3 = kTwoU1 * 0.044715f;
+HWY_INLINE V twice_u(D d, V x) {
+  return hn::Mul(x, hn::MulAdd(hn::Mul(x, x), hn::Set(d, kTwoU3), hn::Set(d, kTwoU1)));
+}
+struct GeluTanh {
+  HWY_INLINE V operator()(D d, V x) const { return hn::Mul(x, sigmoid_of(d, twice_u(d, x))); }
+};
+struct GeluTanhGrad {
+  HWY_INLINE V operator()(D d, V x, V dy) const {  // dy * (s + x s (1 - s) (2u)')
+    const Gate s = gate(d, twice_u(d, x));
+    const V slope = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 3 * kTwoU3), hn::Set(d, kTwoU1));
+    return hn::Mul(dy, hn::MulAdd(hn::Mul(x, slope), hn::Mul(s.open, s.closed), s.open));
+  }
+};
+
+struct Equal {
+  HWY_INLINE M operator()(D, V a, V b) const { return hn::Eq(a, b); }
+};
+struct NotEqual {
+  HWY_INLINE M operator()(D, V a, V b) const { return hn::Not(hn::Eq(a, b)); }
+};
+struct Less {
+  HWY_INLINE M operator()(D, V a, V b) const { return hn::Lt(a, b); }
+};
+struct LessEqual {
+  HWY_INLINE M operator()(D, V a, V b) const { return hn::Le(a, b); }
+};
+
+// ---- loops
+
+const float* in(const TileCall& c, int i) { return static_cast<const float*>(c.in[i]); }
+
+template <class Op>
+void unary(const TileCall& c) {
+  const D d;
+  const std::size_t lanes = hn::Lanes(d), n = static_cast<std::size_t>(c.n);
+  const float* x = in(c, 0);
+  float* y = static_cast<float*>(c.out);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(Op()(d, hn::LoadU(d, x + i)), d, y + i);
+  if (i < n) store_first(d, Op()(d, load_first(d, x + i, n - i)), y + i, n - i);
+}
+
+template <class Op>
+void binary(const TileCall& c) {
+  const D d;
+  const std::size_t lanes = hn::Lanes(d), n = static_cast<std::size_t>(c.n);
+  const float *a = in(c, 0), *b = in(c, 1);
+  float* y = static_cast<float*>(c.out);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(Op()(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
+  if (i < n)
+    store_first(d, Op()(d, load_first(d, a + i, n - i), load_first(d, b + i, n - i)), y + i, n - i);
+}
+
+/// A mask as one byte per lane, 0 or 1.
+HWY_INLINE hn::VFromD<Bytes> to_bytes(D d, M mask) {
+  const hn::RebindToSigned<D> di;
+  return hn::DemoteTo(Bytes(), hn::And(hn::BitCast(di, hn::VecFromMask(d, mask)), hn::Set(di, 1)));
+}
+
+template <class Op>
+void compare(const TileCall& c) {
+  const D d;
+  const std::size_t lanes = hn::Lanes(d), n = static_cast<std::size_t>(c.n);
+  const float *a = in(c, 0), *b = in(c, 1);
+  std::uint8_t* y = static_cast<std::uint8_t*>(c.out);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(to_bytes(d, Op()(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i))), Bytes(), y + i);
+  }
+  if (i == n) return;
+  const std::size_t rest = n - i;
+  const M last = Op()(d, load_first(d, a + i, rest), load_first(d, b + i, rest));
+  store_first(Bytes(), to_bytes(d, last), y + i, rest);
+}
+
+void is_finite(const TileCall& c) {
+  const D d;
+  const std::size_t lanes = hn::Lanes(d), n = static_cast<std::size_t>(c.n);
+  const float* x = in(c, 0);
+  std::uint8_t* y = static_cast<std::uint8_t*>(c.out);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(to_bytes(d, hn::IsFinite(hn::LoadU(d, x + i))), Bytes(), y + i);
+  if (i < n)
+    store_first(Bytes(), to_bytes(d, hn::IsFinite(load_first(d, x + i, n - i))), y + i, n - i);
+}
+
+HWY_INLINE M to_mask(D d, hn::VFromD<Bytes> condition) {
+  const hn::RebindToSigned<D> di;
+  const auto wide = hn::PromoteTo(di, condition);
+  return hn::RebindMask(d, hn::Ne(wide, hn::Zero(di)));
+}
+
+void select(const TileCall& c) {
+  const D d;
+  const std::size_t lanes = hn::Lanes(d), n = static_cast<std::size_t>(c.n);
+  const std::uint8_t* condition = static_cast<const std::uint8_t*>(c.in[0]);
+  const float *a = in(c, 1), *b = in(c, 2);
+  float* y = static_cast<float*>(c.out);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const M mask = to_mask(d, hn::LoadU(Bytes(), condition + i));
+    hn::StoreU(hn::IfThenElse(mask, hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
+  }
+  if (i == n) return;
+  const std::size_t rest = n - i;
+  const M mask = to_mask(d, load_first(Bytes(), condition + i, rest));
+  store_first(d, hn::IfThenElse(mask, load_first(d, a + i, rest), load_first(d, b + i, rest)),
+              y + i, rest);
+}
+
+}  // namespace
+
+TileFunction find(Tile tile) {
+  switch (tile) {
+    case Tile::Add:
+      return binary<Add>;
+    case Tile::Sub:
+      return binary<Sub>;
+    case Tile::Mul:
+      return binary<Mul>;
+    case Tile::Div:
+      return binary<Div>;
+    case Tile::Maximum:
+      return binary<Maximum>;
+    case Tile::Minimum:
+      return binary<Minimum>;
+    case Tile::Negate:
+      return unary<Negate>;
+    case Tile::Exp:
+      return unary<Exp>;
+    case Tile::Log:
+      return unary<Log>;
+    case Tile::Sqrt:
+      return unary<Sqrt>;
+    case Tile::Rsqrt:
+      return unary<Rsqrt>;
+    case Tile::Tanh:
+      return unary<Tanh>;
+    case Tile::Erf:
+      return unary<Erf>;
+    case Tile::Abs:
+      return unary<Abs>;
+    case Tile::Sigmoid:
+      return unary<Sigmoid>;
+    case Tile::Relu:
+      return unary<Relu>;
+    case Tile::Silu:
+      return unary<Silu>;
+    case Tile::SiluGrad:
+      return binary<SiluGrad>;
+    case Tile::GeluErf:
+      return unary<GeluErf>;
+    case Tile::GeluTanh:
+      return unary<GeluTanh>;
+    case Tile::GeluErfGrad:
+      return binary<GeluErfGrad>;
+    case Tile::GeluTanhGrad:
+      return binary<GeluTanhGrad>;
+    case Tile::Equal:
+      return compare<Equal>;
+    case Tile::NotEqual:
+      return compare<NotEqual>;
+    case Tile::Less:
+      return compare<Less>;
+    case Tile::LessEqual:
+      return compare<LessEqual>;
+    case Tile::IsFinite:
+      return is_finite;
+    case Tile::Select:
+      return select;
+  }
+  return nullptr;
+}
+
+}  // namespace tessera::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tessera::cpu {
+
+HWY_EXPORT(find);
+
+TileFunction f32_tile(Tile tile) { return HWY_DYNAMIC_DISPATCH(find)(tile); }
+
+}  // namespace tessera::cpu
+#endif
