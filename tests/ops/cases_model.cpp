@@ -6,6 +6,7 @@
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/norm.h"
 #include "tessera/ops/optimizer_ops.h"
+#include "tessera/ops/reduce.h"
 #include "tessera/ops/softmax.h"
 
 namespace tessera::test {
@@ -147,10 +148,11 @@ void add_attention(std::vector<Case>& out) {
 }
 
 /// y = (a * b + 1, tanh(a)) with a row b: two results, a constant, an operand that repeats.
-std::shared_ptr<const Graph> fused_body() {
+std::shared_ptr<const Graph> fused_body(bool broadcast) {
   Builder builder;
-  const Value a = builder.batch("0", {DType::F32, {4, 5}, {}}),
-              b = builder.batch("1", {DType::F32, {5}, {}});
+  const Value a = builder.batch("0", {DType::F32, {4, 5}, {}});
+  Value b = builder.batch("1", {DType::F32, {5}, {}});
+  if (broadcast) b = broadcast_to(b, {4, 5});
   builder.output(Output::Kind::Metric, "scaled", a * b + 1.0);
   builder.output(Output::Kind::Metric, "bent", tanh(a));
   return std::make_shared<const Graph>(builder.finish());
@@ -180,7 +182,9 @@ std::vector<Case> model_cases() {
   add_softmax(out);
   add_attention(out);
   add_updates(out);
-  out.push_back({&kFused, "", {normal({4, 5}), normal({5})}, {fused_body()}});
+  out.push_back({&kFused, "", {normal({4, 5}), normal({5})}, {fused_body(false)}});
+  out.push_back(
+      {&kFused, "a row is broadcast inside", {normal({4, 5}), normal({5})}, {fused_body(true)}});
   return out;
 }
 

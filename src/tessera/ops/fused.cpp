@@ -5,11 +5,19 @@
 
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/interpret.h"
+#include "tessera/ops/reduce.h"
 #include "tessera/ops/reference.h"
 
 namespace tessera {
 
 namespace {
+
+/// The operand that an input of the body stands for.
+std::size_t operand_of(const Node& input, std::size_t num_in) {
+  std::size_t i = 0;
+  while (i < num_in && std::get<std::string>(input.attrs[0]) != text(i)) ++i;
+  return i;
+}
 
 void check_body(const OpCall& c, const Graph& body) {
   std::vector<bool> found(static_cast<std::size_t>(c.num_in()), false);
@@ -20,11 +28,9 @@ void check_body(const OpCall& c, const Graph& body) {
             " is not elementwise");
       continue;
     }
-    const std::string& name = std::get<std::string>(node.attrs[0]);
-    int i = 0;
-    while (i < c.num_in() && name != text(i)) ++i;
-    check(i < c.num_in(), "fused: the body reads '", name, "', there are ", c.num_in(),
-          " operands");
+    const int i = static_cast<int>(operand_of(node, found.size()));
+    check(i < c.num_in(), "fused: the body reads '", std::get<std::string>(node.attrs[0]),
+          "', there are ", c.num_in(), " operands");
     check(node.type() == c.in(i), "fused: operand ", i, " is ", c.in(i), ", the body takes ",
           node.type());
     found[static_cast<std::size_t>(i)] = true;
@@ -57,6 +63,38 @@ double flops(const OpCall& c) {
   return out;
 }
 
+/// The body over one rank's shards, where the graph was fused before it was cut. A broadcast inside
+/// follows the results.
+Graph body_of_shard(const Graph& body, const RefCall& c) {
+  const Shape whole = body.type(body.outputs()[0].value).shape;
+  Builder builder;
+  std::vector<std::vector<Value>> values;
+  for (const Node& node : body.nodes()) {
+    std::vector<Value> ins;
+    for (const ValueId input : node.inputs) {
+      ins.push_back(
+          values[static_cast<std::size_t>(input.node)].at(static_cast<std::size_t>(input.index)));
+    }
+    Attrs attrs = node.attrs;
+    if (node.op == &kBatch || node.op == &kBroadcast) {
+      Shape shape = node.type().shape;
+      if (node.op == &kBatch) shape = c.ins[operand_of(node, c.ins.size())].type.shape;
+      for (int i = 0; node.op == &kBroadcast && i < shape.ndim(); ++i) {
+        if (shape.back(i) == whole.back(i)) {
+          shape[shape.ndim() - 1 - i] = c.outs[0].type.shape.back(i);
+        }
+      }
+      attrs.back() = std::vector<std::int64_t>(shape.begin(), shape.end());
+    }
+    values.push_back(builder.add_all(*node.op, ins, std::move(attrs)));
+  }
+  for (const Output& output : body.outputs()) {
+    const std::vector<Value>& results = values[static_cast<std::size_t>(output.value.node)];
+    builder.output(output.kind, output.name, results[static_cast<std::size_t>(output.value.index)]);
+  }
+  return builder.finish();
+}
+
 template <bool kF64>
 void reference(RefCall& c) {
   Bindings inputs;
@@ -67,7 +105,10 @@ void reference(RefCall& c) {
   }
   Interpretation how;
   how.f64 = kF64;
-  const std::vector<HostTensor> results = interpret(c.call.graph("body"), inputs, how);
+  const Graph& body = c.call.graph("body");
+  const std::vector<HostTensor> results = body.type(body.outputs()[0].value).shape == c.out_shape(0)
+                                              ? interpret(body, inputs, how)
+                                              : interpret(body_of_shard(body, c), inputs, how);
   for (std::size_t i = 0; i < results.size(); ++i) {
     std::memcpy(c.outs[i].data, results[i].bytes().data(), results[i].bytes().size());
   }
