@@ -6,6 +6,7 @@
 #include "tessera/ops/random.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
+#include "tessera/ops/sum_squares.h"
 
 namespace tessera::test {
 
@@ -108,6 +109,7 @@ std::vector<Case> basic_cases() {
       {&kBroadcast, "an inner dim", {normal({3, 1, 4})}, {Ints{2, 3, 5, 4}}},
       {&kBroadcast, "a scalar", {normal({})}, {Ints{4, 3}}},
       {&kAddN, "", {normal({3, 5}), normal({3, 5}), normal({3, 5})}},
+      {&kSumSquares, "", {normal({3, 5})}},
       {&kAddN, "one value", {normal({3})}},
 
       {&kReshape, "splits a dim", {normal({3, 8})}, {Ints{3, 4, 2}}},
