@@ -126,6 +126,7 @@ class Partitioner {
       }
       Node leaf = node;
       leaf.results[0] = result;
+      leaf.cotangent.reset();
       const int shape = leaf.op->attrs.find("shape");
       if (shape >= 0) {
         leaf.attrs[static_cast<std::size_t>(shape)] =
