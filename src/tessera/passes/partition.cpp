@@ -80,6 +80,8 @@ class Partitioner {
       const RegionKind at = graph_.mesh().has(kMicrobatchAxis) || output.kind == Output::Kind::Next
                                 ? RegionKind::Update
                                 : home(output.value);
+      if (output.kind == Output::Kind::Next)
+        import(graph_.find_state(output.name)->value, at);  // listed where it is written
       builder(at).output(output.kind, output.name,
                          Value(builder(at), import(output.value, at).id()));
     }
