@@ -1,0 +1,131 @@
+#pragma once
+/// Checkpoints: the whole state of a run as logical tensors, written so that a crash at any moment
+/// leaves the last one intact, and checked against hashes whenever bytes are read back.
+///
+/// A run keeps them in OUTPUT/checkpoints, one folder each; docs/checkpoint-format.md has the
+/// format, the order of writes and what each failure leaves behind.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/ir/graph.h"
+#include "tessera/tensor/type.h"
+#include "tessera/train/checkpoint_calls.h"
+
+namespace tessera {
+
+/// A logical tensor to save: whole, row-major, without padding. The bytes must not change before
+/// save_checkpoint returns.
+struct CheckpointTensor {
+  std::string name;  // the state's path
+  TensorType type;
+  Role role = Role::Parameter;
+  std::span<const std::byte> bytes;
+};
+
+/// What is saved beside the tensors.
+struct CheckpointRecord {
+  std::int64_t step = 0, samples = 0;
+  std::map<std::string, std::string> texts;  // UTF-8, kept as they are: "config", "vocabulary", ...
+  friend bool operator==(const CheckpointRecord&, const CheckpointRecord&) = default;
+};
+
+struct SaveOptions {
+  int keep_last = 3;                  // newest checkpoints that stay, the new one included
+  std::int64_t file_bytes = 1 << 30;  // most tensor bytes per file; larger tensors are sliced
+  FileCalls calls = {};               // tests let them fail
+  std::vector<std::string>* notices = nullptr;  // takes what went wrong after the commit
+};
+
+/// Saves one checkpoint in `folder` (OUTPUT/checkpoints; made where it is missing) and returns its
+/// path, ".../step-00000020". When it returns, the checkpoint is on disk and older ones beyond
+/// `keep_last` are gone, with what killed saves left behind. It never changes a committed
+/// checkpoint: one that repeats or goes back behind a step that is there (a resume from an older
+/// one) is named ".../step-00000020.1" and counts as newer than all without the ".1".
+///
+/// Errors: Fault::Resource, naming the path and what the system said; everything saved before is as
+/// it was.
+std::string save_checkpoint(const std::string& folder, const CheckpointRecord& record,
+                            std::span<const CheckpointTensor> tensors,
+                            const SaveOptions& options = {});
+
+/// The newest checkpoint of `folder` (OUTPUT/checkpoints) of which every byte is as it was saved;
+/// none where there is none. Each one passed over gives a notice with the reason. Deletes nothing.
+std::optional<std::string> latest_checkpoint(const std::string& folder,
+                                             std::vector<std::string>* notices = nullptr);
+
+/// The committed checkpoints of `folder`, oldest first, whatever their state.
+std::vector<std::string> list_checkpoints(const std::string& folder);
+
+/// What a checkpoint says of one tensor, or what a model wants.
+struct TensorEntry {
+  std::string name;
+  TensorType type;
+  Role role = Role::Parameter;
+  friend bool operator==(const TensorEntry&, const TensorEntry&) = default;
+};
+
+struct Manifest;
+
+/// An open checkpoint. Its files stay open, so that pruning by the run that writes them does not
+/// disturb a reader. Several threads may read at once.
+class Checkpoint {
+ public:
+  /// `path` is a checkpoint, a folder of checkpoints or the OUTPUT of a run; of several the newest
+  /// is taken, or refused: falling back is for latest_checkpoint. Checks the manifest and the
+  /// existence, sizes and headers of all files.
+  ///
+  /// Errors: Fault::Checkpoint; each names the file.
+  static Checkpoint open(const std::string& path);
+  ~Checkpoint();
+  Checkpoint(Checkpoint&&) noexcept;
+
+  const std::string& path() const { return path_; }
+  const CheckpointRecord& record() const;
+  const std::vector<TensorEntry>& tensors() const { return entries_; }  // in the order of names
+  /// The tensor of that name, or nullptr.
+  const TensorEntry* find(std::string_view name) const;
+
+  /// Fills `into` with all bytes of a tensor; every one is checked against its hash first.
+  ///
+  /// Errors: Fault::Checkpoint: no such tensor (names near ones); another number of bytes; damage,
+  /// naming file and tensor.
+  void read(std::string_view name, std::span<std::byte> into) const;
+
+ private:
+  friend std::string digest(const Checkpoint& checkpoint);
+  friend std::vector<std::string> verify(const Checkpoint& checkpoint);
+  struct Files;
+  Checkpoint();
+
+  std::string path_;
+  std::unique_ptr<const Manifest> manifest_;
+  std::unique_ptr<const Files> files_;
+  std::vector<TensorEntry> entries_;
+};
+
+/// One XXH3-128 over (name, dtype, shape, bytes) of all tensors in the order of names, as 32
+/// hexadecimal digits: the same however tensors are sliced into files. Every byte is verified.
+std::string digest(const Checkpoint& checkpoint);
+
+/// Reads every byte of every file. One line per problem, each naming its file; empty: intact.
+std::vector<std::string> verify(const Checkpoint& checkpoint);
+
+/// The same for each checkpoint at or below `path`, those included that do not open.
+/// Errors: Fault::Checkpoint: there is none.
+std::vector<std::string> verify_checkpoints(const std::string& path);
+
+/// Whether a model that wants `expected` can take the tensors of a checkpoint: "" if it can, else
+/// one message of up to three lists: missing, unexpected and mis-shaped tensors, the first 20 of
+/// each. Order and roles do not matter.
+std::string tensor_mismatch(std::span<const TensorEntry> expected,
+                            std::span<const TensorEntry> found);
+
+}  // namespace tessera

@@ -1,0 +1,15 @@
+#pragma once
+/// What `tessera inspect PATH` prints.
+
+#include <string>
+
+namespace tessera {
+
+/// A description in lines of text, ending in a newline. `path` is a checkpoint, a folder of them,
+/// the OUTPUT of a run, or a safetensors file. Reads headers and manifests only; nothing is
+/// verified beyond them.
+///
+/// Errors: Fault::Checkpoint: nothing of these, or damaged, naming the file.
+std::string describe(const std::string& path);
+
+}  // namespace tessera
