@@ -118,6 +118,7 @@ std::vector<Case> basic_cases() {
       {&kReshape, "dims of size 1 come and go", {normal({3, 1, 5})}, {Ints{1, 3, 5, 1}}},
       {&kReshape, "dims overlap", {normal({8, 4})}, {Ints{2, 16}}},
       {&kReshape, "dims share only a divisor", {normal({6, 4})}, {Ints{4, 6}}},
+      {&kReshape, "a result dim that no cut divides", {normal({4, 6})}, {Ints{2, 3, 4}}},
       {&kReshape, "to one dim", {normal({2, 3, 4})}, {Ints{24}}},
       {&kReshape, "a scalar", {normal({1, 1})}, {Ints{}}},
       {&kReshape, "integers", {ids({4, 6}, 0, 9)}, {Ints{4, 2, 3}}},

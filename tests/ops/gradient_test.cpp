@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <set>
 
 #include "ops/harness.h"
 
@@ -59,7 +61,8 @@ struct Trial {
 
   /// The gradients of the wanted operands, as the op's `grad` builds them; none where it says that
   /// there is none.
-  std::vector<std::optional<HostTensor>> gradients(const std::vector<bool>& wanted) const {
+  std::vector<std::optional<HostTensor>> gradients(const std::vector<bool>& wanted,
+                                                   int* like = nullptr) const {
     Builder builder;
     const Use used = use(builder, c);
     Bindings inputs = bind(ins);
@@ -84,7 +87,8 @@ struct Trial {
       }
     }
     const Graph graph = builder.finish();
-    expect_shared_names(graph, node);
+    const int sharing = expect_shared_names(graph, node);
+    if (like != nullptr) *like = sharing;
     const Tensors outputs = run(graph, inputs);
     std::vector<std::optional<HostTensor>> out(dins.size());
     std::size_t next = 0;
@@ -94,9 +98,11 @@ struct Trial {
     return out;
   }
 
-  /// Nodes that say that they are like the forward node have its factors under its names.
-  static void expect_shared_names(const Graph& graph, NodeId forward) {
+  /// Nodes that say that they are like the forward node have its factors under its names; returns
+  /// how many say so.
+  static int expect_shared_names(const Graph& graph, NodeId forward) {
     const Factors first = graph.factors(forward);
+    int nodes = 0;
     for (NodeId id = forward + 1; id < graph.size(); ++id) {
       if (graph.node(id).like < 0) continue;
       EXPECT_EQ(graph.node(id).like, forward);
@@ -108,7 +114,9 @@ struct Trial {
         EXPECT_EQ(first.list[static_cast<std::size_t>(at)].size, factor.size) << factor.name;
       }
       EXPECT_TRUE(shared > 0 || first.list.empty()) << "like a node with which it shares no factor";
+      ++nodes;
     }
+    return nodes;
   }
 };
 
@@ -149,6 +157,22 @@ TEST(Gradients, AgreeWithFiniteDifferences) {
   }
   RecordProperty("operands", checked);
   EXPECT_GT(checked, 60);
+}
+
+/// Gradients of contracting and indexing ops take their axes from the forward node: each says which
+/// one that is.
+TEST(Gradients, OfContractionsAndLookupsAreLikeTheForwardNode) {
+  const std::set<std::string_view> ops = {"matmul", "gather", "scatter_add", "pick", "place"};
+  for (const Case& c : all_cases()) {
+    if (!ops.contains(c.op->name)) continue;
+    SCOPED_TRACE(title(c));
+    const Trial trial(c);
+    std::vector<bool> wanted;
+    for (int i = 0; i < static_cast<int>(c.ins.size()); ++i) wanted.push_back(trial.is_variable(i));
+    int like = 0;
+    trial.gradients(wanted, &like);
+    EXPECT_EQ(like, std::count(wanted.begin(), wanted.end(), true));
+  }
 }
 
 /// Asking for one gradient gives the one that asking for all gives.

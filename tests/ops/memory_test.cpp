@@ -3,12 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "ops/harness.h"
 #include "tessera/base/hash.h"
 #include "tessera/ops/reference.h"
+#include "tessera/ops/shape_ops.h"
 
 namespace tessera::test {
 
@@ -149,17 +150,13 @@ TEST(Memory, ViewsShowTheResult) {
 
 /// Where strides do not allow a view, there is none.
 TEST(Memory, ReshapeOfATransposedMatrixIsACopy) {
-  const Case c{nullptr, "", {}, {}};
   Builder builder;
   const Value x = builder.batch("x", {DType::F32, {3, 4}, {}});
-  const OpDef* reshape = nullptr;
-  for (const Case& row : all_cases()) {
-    if (row.op->name == "reshape") reshape = row.op;
-  }
-  const Value y = builder.add(*reshape, {x}, {std::vector<std::int64_t>{12}});
-  EXPECT_FALSE(reshape->view(builder.so_far().call(y.id().node), Shape{1, 3}));
-  EXPECT_FALSE(reshape->view(builder.so_far().call(y.id().node), Shape{8, 1}));
-  EXPECT_TRUE(reshape->view(builder.so_far().call(y.id().node), Shape{4, 1}));
+  reshape(x, {12});
+  const Graph graph = builder.finish();
+  EXPECT_FALSE(kReshape.view(graph.call(1), Shape{1, 3}));  // transposed
+  EXPECT_FALSE(kReshape.view(graph.call(1), Shape{8, 1}));  // rows with gaps
+  EXPECT_TRUE(kReshape.view(graph.call(1), Shape{4, 1}));
 }
 
 }  // namespace tessera::test

@@ -124,7 +124,7 @@ class Sharded {
  public:
   Sharded(const Case& c, const Tensors& ins, const Tensors& want, const Graph& whole, NodeId node,
           const Mesh& mesh, const Assignment& assignment)
-      : c_(c), ins_(ins), want_(want), mesh_(mesh) {
+      : ins_(ins), want_(want), mesh_(mesh) {
     const Factors factors = whole.factors(node);
     for (std::size_t i = 0; i < ins.size(); ++i) {
       in_.push_back(local_result(c.ins[i].type, sharding_of(factors.ins[i], assignment), mesh));
@@ -207,7 +207,6 @@ class Sharded {
     }
   }
 
-  const Case& c_;
   const Tensors &ins_, &want_;
   Mesh mesh_;
   std::vector<Result> in_, out_;
