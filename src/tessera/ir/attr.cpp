@@ -1,5 +1,6 @@
 #include "tessera/ir/attr.h"
 
+#include <bit>
 #include <charconv>
 
 #include "tessera/ir/graph.h"
@@ -8,25 +9,6 @@
 namespace tessera {
 
 namespace {
-
-std::string quoted(const std::string& s) {
-  std::string out = "\"";
-  for (const char c : s) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
-
-std::string unquoted(std::string_view line) {
-  require(line.size() >= 2 && line.front() == '"' && line.back() == '"', "'", line, "' is not a quoted text");
-  std::string out;
-  for (std::size_t i = 1; i + 1 < line.size(); ++i) {
-    if (line[i] == '\\' && i + 2 < line.size()) ++i;
-    out += line[i];
-  }
-  return out;
-}
 
 template <typename T>
 T parse_number(std::string_view line) {
@@ -47,17 +29,20 @@ struct Printer {
     return out + "]";
   }
   std::string operator()(DType v) const { return std::string(to_text(v)); }
-  std::string operator()(const std::shared_ptr<const Graph>& v) const { return "{" + body_text(*v) + "}"; }
+  std::string operator()(const std::shared_ptr<const Graph>& v) const { return "{\n" + to_text(*v) + "}"; }
 };
 
 }  // namespace
 
 bool same_attr(const AttrValue& a, const AttrValue& b) {
   if (a.index() != b.index()) return false;
+  if (const auto* number = std::get_if<double>(&a)) {
+    return std::bit_cast<std::uint64_t>(*number) == std::bit_cast<std::uint64_t>(std::get<double>(b));
+  }
   const auto* graph = std::get_if<std::shared_ptr<const Graph>>(&a);
   if (graph == nullptr) return a == b;
   const auto& other = std::get<std::shared_ptr<const Graph>>(b);
-  return *graph == other || to_text(a) == to_text(b);
+  return *graph == other || **graph == *other;
 }
 
 std::string to_text(const AttrValue& value) { return std::visit(Printer{}, value); }
@@ -83,7 +68,51 @@ AttrValue parse_attr(AttrKind kind, std::string_view line) {
     case AttrKind::DType: return parse_dtype(line);
     case AttrKind::Graph: break;
   }
-  fail(Fault::Usage, "a graph cannot be an attribute in text: '", line, "'");
+  fail(Fault::Usage, "a graph as an attribute is read by parse_graph, not from '", line, "'");
+}
+
+std::string quoted(std::string_view line) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : line) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\', out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (byte < 0x20 || byte == 0x7F) {
+      out += "\\x", out += kDigits[byte >> 4], out += kDigits[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string unquoted(std::string_view line) {
+  require(line.size() >= 2 && line.front() == '"' && line.back() == '"', "'", line, "' is not a quoted text");
+  const std::string_view inside = line.substr(1, line.size() - 2);
+  std::string out;
+  for (std::size_t i = 0; i < inside.size(); ++i) {
+    require(inside[i] != '"', "'", line, "' has a quote inside; write it \\\"");
+    if (inside[i] != '\\') {
+      out += inside[i];
+      continue;
+    }
+    const char kind = ++i < inside.size() ? inside[i] : ' ';
+    unsigned byte = 0;
+    const char *digits = inside.data() + i + 1, *end = inside.data() + inside.size();
+    if (kind == '"' || kind == '\\') {
+      out += kind;
+    } else if (kind == 'n') {
+      out += '\n';
+    } else if (kind == 'x' && end - digits >= 2 && std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2) {
+      out += static_cast<char>(byte), i += 2;
+    } else {
+      fail(Fault::Usage, "'", line, "' has an unknown escape; known are \\\" \\\\ \\n and \\x with two digits");
+    }
+  }
+  return out;
 }
 
 }  // namespace tessera

@@ -57,11 +57,16 @@ using AttrValue = std::variant<std::int64_t, double, bool, std::string, std::vec
 /// The values of a node's attributes, in the order in which its op declares them.
 using Attrs = std::vector<AttrValue>;
 
+/// Floats are compared bit by bit (0 is not -0, NaN is NaN), graphs by what they hold.
 bool same_attr(const AttrValue& a, const AttrValue& b);
 
-/// 12, 0.5, true, "text", [1,2], f32; a graph prints as its number of nodes.
+/// 12, 0.5, true, "text", [1,2], f32; a graph stands in braces, one node per line.
 std::string to_text(const AttrValue& value);
 /// Reads what to_text writes, for any kind but Graph.
 AttrValue parse_attr(AttrKind kind, std::string_view line);
+
+/// "a \"text\"", on one line whatever it holds; and back.
+std::string quoted(std::string_view line);
+std::string unquoted(std::string_view line);
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
 #include "tessera/ir/graph.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "tessera/base/error.h"
@@ -9,6 +10,28 @@ namespace tessera {
 std::string to_text(ValueId id) { return id.index == 0 ? text("%", id.node) : text("%", id.node, ".", id.index); }
 
 bool operator==(const Where& a, const Where& b) { return a.line == b.line && std::strcmp(a.file, b.file) == 0; }
+
+Where Where::read(std::string file, int line) {
+  auto owner = std::make_shared<const std::string>(std::move(file));
+  return {owner->c_str(), line, owner};
+}
+
+/// The path below the last folder tessera/, or the last folder and the name: the same on every machine.
+const char* Where::short_name(const char* file) {
+  const std::string_view path = file;
+  std::size_t at = path.rfind("tessera/");
+  if (at != std::string_view::npos) return file + at + 8;
+  at = path.rfind('/');
+  if (at != std::string_view::npos && at > 0) at = path.rfind('/', at - 1);
+  return at == std::string_view::npos ? file : file + at + 1;
+}
+
+bool operator==(const Node& a, const Node& b) {
+  return a.op == b.op && a.inputs == b.inputs && a.results == b.results && a.block == b.block && a.phase == b.phase &&
+         a.stage == b.stage && a.where == b.where && a.name == b.name && a.cotangent == b.cotangent &&
+         a.like == b.like && a.remat_of == b.remat_of &&
+         std::equal(a.attrs.begin(), a.attrs.end(), b.attrs.begin(), b.attrs.end(), same_attr);
+}
 
 const State* Graph::find_state(std::string_view path) const {
   for (const State& state : states_) {
@@ -38,11 +61,7 @@ std::string describe(const Graph& graph, NodeId id) {
   const Node& n = graph.node(id);
   std::string out = text("node %", id, " = ", n.op->name, "(", join(n.inputs), ")");
   if (!n.block.empty()) out += ", " + n.block;
-  if (n.where.line > 0) {
-    const std::string_view file = n.where.file;
-    const std::size_t at = file.rfind("tessera/");
-    out += text(", written at ", at == std::string_view::npos ? file : file.substr(at + 8), ":", n.where.line);
-  }
+  if (n.where.line > 0) out += text(", written at ", n.where.file, ":", n.where.line);
   return out;
 }
 

@@ -28,10 +28,15 @@ std::string to_text(ValueId id);
 
 /// Where in the model's source a node was written.
 struct Where {
-  const char* file = "";
+  const char* file = "";                          // "nn/gpt.cpp": below tessera/, or with its folder
   int line = 0;
-  static Where here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+  std::shared_ptr<const std::string> owner = {};  // holds `file` where it is no literal: it was read from text
+  static Where here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {short_name(file), line}; }
+  static Where read(std::string file, int line);
   friend bool operator==(const Where& a, const Where& b);
+
+ private:
+  static const char* short_name(const char* file);
 };
 
 enum class Phase : std::uint8_t { Forward, Backward, Update };
@@ -74,6 +79,7 @@ struct Node {
   NodeId remat_of = -1;  // recomputed copies: the original
 
   const TensorType& type(int result = 0) const { return results[static_cast<std::size_t>(result)].type; }
+  friend bool operator==(const Node& a, const Node& b);
 };
 
 /// How a state gets its first value: a pure function of (seed, path).
@@ -92,6 +98,7 @@ struct State {
   Role role = Role::Parameter;
   Init init;
   std::optional<Placement> home, use;  // as stored; as forward and backward read it
+  friend bool operator==(const State&, const State&) = default;
 };
 
 /// A value that leaves the graph.
@@ -127,6 +134,8 @@ class Graph {
   /// The node as its op sees it. Valid as long as the graph.
   OpCall call(NodeId id) const;
   Factors factors(NodeId id) const;
+
+  friend bool operator==(const Graph&, const Graph&) = default;
 
  private:
   friend class Builder;

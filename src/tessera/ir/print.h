@@ -1,17 +1,15 @@
 #pragma once
-/// The text form of graphs: one line per node, and back. The grammar is in docs/graph-text.md.
+/// The text form of graphs: one line per node. parse.h reads it back; the grammar is in
+/// docs/graph-text.md.
 
 #include <string>
-#include <string_view>
 
 #include "tessera/ir/graph.h"
 
 namespace tessera {
 
-/// The whole graph, as parse_graph reads it.
+/// Everything that is in the graph; equal graphs have equal texts. Blocks that repeat are printed
+/// once.
 std::string to_text(const Graph& graph);
-
-/// Only "op(inputs) ..." of each node on one line, separated by "; ": for graphs that are attributes.
-std::string body_text(const Graph& graph);
 
 }  // namespace tessera

@@ -37,7 +37,7 @@ TensorType parse_type(std::string_view line) {
   if (close + 1 < line.size()) {
     const std::string_view layout = line.substr(close + 1);
     const std::size_t colon = layout.find(':');
-    require(layout[0] == '@' && colon != std::string_view::npos, "tensor type '", line, "': a layout is like @tag:bytes");
+    require(layout[0] == '@' && colon != std::string_view::npos && colon > 1, "tensor type '", line, "': a layout is like @tag:bytes");
     type.layout = {std::string(layout.substr(1, colon - 1)), parse_size(layout.substr(colon + 1), line)};
   }
   return type;

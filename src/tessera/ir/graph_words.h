@@ -1,0 +1,17 @@
+#pragma once
+/// The words of the text form that stand for enumerators, in their order; print and parse share
+/// them.
+
+#include <array>
+#include <string_view>
+
+namespace tessera::graph_words {
+
+inline constexpr std::array<std::string_view, 3> kForms = {"global", "placed", "local"};
+inline constexpr std::array<std::string_view, 3> kPhases = {"fwd", "bwd", "upd"};
+inline constexpr std::array<std::string_view, 3> kRoles = {"parameter", "moment", "counter"};
+inline constexpr std::array<std::string_view, 2> kInits = {"constant", "normal"};
+inline constexpr std::array<std::string_view, 4> kOutputs = {"next", "metric", "slot",
+                                                             "accumulate"};
+
+}  // namespace tessera::graph_words

@@ -1,0 +1,98 @@
+// The builder: what it marks, and what it refuses.
+#include "tessera/ir/builder.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/small_ops.h"
+
+namespace tessera {
+namespace {
+
+const TensorType kType{DType::F32, {2, 3}, {}}, kOther{DType::F32, {4}, {}};
+
+template <typename Act>
+std::string error_of(const Act& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Builder, ScopesNestAndEnd) {
+  Builder b;
+  const Value x = b.batch("x", kType);
+  {
+    const Scope layer(b, "layers.3", {"nn/gpt.cpp", 1});
+    const Scope mlp(b, "mlp", {"nn/gpt.cpp", 2});
+    const Value w = b.state("up", kType, Role::Parameter, {Init::Kind::Normal, 0.02});
+    const Value y = b.add(kTestAdd, {x, w});
+    EXPECT_EQ(b.node(y).block, "layers.3.mlp");
+    EXPECT_EQ(b.node(y).where, (Where{"nn/gpt.cpp", 2}));
+    EXPECT_EQ(b.so_far().states()[0].path, "layers.3.mlp.up");
+    const Value z = b.add(kTestAdd, {y, y}, {}, {"ops/other.cpp", 5});
+    EXPECT_EQ(b.node(z).where, (Where{"ops/other.cpp", 5}));  // a call that names its place wins
+  }
+  EXPECT_EQ(b.mark().block, "");
+  EXPECT_EQ(b.node(b.add(kTestAdd, {x, x})).block, "");
+}
+
+TEST(Builder, FinishHandsTheGraphOver) {
+  Builder b;
+  const Value x = b.batch("x", kType);
+  b.output(Output::Kind::Metric, "x", x);
+  const Graph graph = b.finish();
+  EXPECT_EQ(graph.size(), 1);
+  EXPECT_EQ(graph.output(Output::Kind::Metric, "x"), x.id());
+  EXPECT_FALSE(graph.output(Output::Kind::Slot, "x").valid());
+  EXPECT_EQ(b.so_far().size(), 0);
+}
+
+TEST(Builder, WhereIsTheSameOnEveryMachine) {
+  EXPECT_EQ(std::string(Where::here().file), "ir/builder_test.cpp");
+  EXPECT_EQ(std::string(Where::here("/some/where/tessera/src/tessera/nn/gpt.cpp").file),
+            "nn/gpt.cpp");
+  EXPECT_EQ(std::string(Where::here("gpt.cpp").file), "gpt.cpp");
+  EXPECT_EQ(std::string(Where::here("nn/gpt.cpp").file), "nn/gpt.cpp");
+  EXPECT_EQ(std::string(Where::here("/gpt.cpp").file), "gpt.cpp");
+  EXPECT_EQ(Where::read("nn/gpt.cpp", 3), (Where{"nn/gpt.cpp", 3}));
+  EXPECT_FALSE(Where::read("nn/gpt.cpp", 3) == (Where{"nn/gpt.cpp", 4}));
+}
+
+TEST(Builder, ErrorsSayWhatAndWhere) {
+  Builder b;
+  const Value x = b.batch("x", kType), y = b.batch("y", kOther),
+              w = b.state("w", kType, Role::Parameter, {});
+  EXPECT_EQ(error_of([&] { b.state("w", kType, Role::Parameter, {}); }),
+            "state 'w' is declared twice; give one of them another name");
+  EXPECT_EQ(error_of([&] { b.next(w, y); }), "state 'w' is f32[2,3], its next value is f32[4]");
+  const Scope scope(b, "layers.3.mlp", {"nn/gpt.cpp", 88});
+  EXPECT_EQ(error_of([&] {
+              b.add(kTestAdd, {x, y});
+            }),
+            "test_add: operands are f32[2,3] and f32[4]\n"
+            "    node %3 = test_add(%0, %1), layers.3.mlp, written at nn/gpt.cpp:88");
+}
+
+TEST(Builder, BugsAreCalledSo) {
+  Builder b, other;
+  const Value x = b.batch("x", kType), foreign = other.batch("x", kType);
+  EXPECT_THROW(b.add(kTestAdd, {x, foreign}), Broken);
+  EXPECT_THROW(b.add(kTestAdd, {x, Value()}), Broken);
+  EXPECT_THROW(b.add(kConstant, {}, {0.5}), Broken);
+  EXPECT_THROW(b.add(kConstant, {}, {std::int64_t{1}, DType::F32}), Broken);
+}
+
+TEST(Builder, CopiesKeepMarks) {
+  const Graph from = layered_graph(1);
+  Builder b;
+  for (const Node& node : from.nodes()) b.copy(node, node.inputs);
+  for (const State& state : from.states()) b.add_state(state);
+  for (const Output& output : from.outputs())
+    b.output(output.kind, output.name, Value(b, output.value));
+  EXPECT_TRUE(b.finish() == from);
+}
+
+}  // namespace
+}  // namespace tessera

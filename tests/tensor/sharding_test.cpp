@@ -1,0 +1,137 @@
+// Shards: nested ceil division, local shapes, and the text forms of meshes, shardings and
+// placements.
+#include "tessera/tensor/sharding.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/base/error.h"
+
+namespace tessera {
+namespace {
+
+/// The valid sizes on all coordinates of `axes`, the last axis fastest.
+std::vector<std::int64_t> valid_sizes(std::int64_t size, const std::vector<std::string>& axes,
+                                      const Mesh& mesh) {
+  std::vector<std::int64_t> out;
+  std::vector<std::int64_t> at(axes.size(), 0);
+  for (;;) {
+    Coordinates coordinates;
+    for (std::size_t i = 0; i < axes.size(); ++i) coordinates[axes[i]] = at[i];
+    out.push_back(extent(size, axes, mesh, coordinates).valid);
+    std::size_t i = axes.size();
+    while (i > 0 && ++at[i - 1] == mesh.size(axes[i - 1])) at[--i] = 0;
+    if (i == 0) return out;
+  }
+}
+
+TEST(Extent, ShardsNest) {
+  const Mesh mesh = parse_mesh("dp=3 mb=2@time");
+  EXPECT_EQ(valid_sizes(8, {"dp", "mb"}, mesh), (std::vector<std::int64_t>{2, 1, 2, 1, 2, 0}));
+  EXPECT_EQ(valid_sizes(8, {"mb", "dp"}, mesh), (std::vector<std::int64_t>{2, 2, 0, 2, 2, 0}));
+  EXPECT_EQ(valid_sizes(2, {"dp"}, mesh), (std::vector<std::int64_t>{1, 1, 0}));
+  EXPECT_EQ(valid_sizes(0, {"dp"}, mesh), (std::vector<std::int64_t>{0, 0, 0}));
+  EXPECT_EQ(valid_sizes(6, {"dp", "mb"}, mesh), (std::vector<std::int64_t>{1, 1, 1, 1, 1, 1}));
+}
+
+TEST(Extent, StartsAreLogical) {
+  const Mesh mesh = parse_mesh("dp=3 mb=2@time");
+  EXPECT_EQ(extent(8, {"dp", "mb"}, mesh, {{"dp", 1}, {"mb", 1}}), (Extent{5, 1, 2}));
+  EXPECT_EQ(extent(8, {"dp", "mb"}, mesh, {{"dp", 2}}),
+            (Extent{6, 2, 2}));  // an absent axis counts as 0
+  EXPECT_EQ(extent(8, {"dp"}, mesh, {{"dp", 2}}), (Extent{6, 2, 3}));
+  EXPECT_EQ(extent(8, {}, mesh, {{"dp", 2}}), (Extent{0, 8, 8}));
+  EXPECT_EQ(extent(8, {"absent"}, mesh, {}), (Extent{0, 8, 8}));
+}
+
+/// On any nesting the valid parts, in order, are the dim: no element twice, none left out.
+TEST(Extent, PartsMakeTheWhole) {
+  for (std::int64_t size = 0; size <= 20; ++size) {
+    for (std::int64_t a = 1; a <= 4; ++a) {
+      for (std::int64_t b = 1; b <= 4; ++b) {
+        const Mesh mesh({{"a", a, Level::Core}, {"b", b, Level::Core}});
+        std::int64_t next = 0;
+        for (std::int64_t i = 0; i < a; ++i) {
+          for (std::int64_t j = 0; j < b; ++j) {
+            const Extent e = extent(size, {"a", "b"}, mesh, {{"a", i}, {"b", j}});
+            EXPECT_TRUE(e.valid == 0 || e.start == next) << size << " on " << a << " x " << b;
+            EXPECT_LE(e.valid, e.padded);
+            EXPECT_EQ(e.padded, extent(size, {"a", "b"}, mesh, {}).padded);
+            next += e.valid;
+          }
+        }
+        EXPECT_EQ(next, size) << "on " << a << " x " << b;
+      }
+    }
+  }
+}
+
+TEST(Sharding, LocalShapes) {
+  const Mesh mesh = parse_mesh("dp=3 mb=2@time tp=4");
+  const auto local = [&](const Shape& shape, const char* sharding) {
+    return to_text(local_shape(shape, parse_sharding(sharding), mesh));
+  };
+  EXPECT_EQ(local({8, 16}, "[dp.mb,tp]"), "[2,4]");
+  EXPECT_EQ(local({8, 16}, "[-,-]+dp"), "[8,16]");
+  EXPECT_EQ(local({}, "[]"), "[]");
+  EXPECT_EQ(local({7}, "[tp]"), "[2]");
+  EXPECT_THROW(local({8, 16}, "[dp]"), Broken);
+}
+
+struct TextCase {
+  const char* text;
+  bool replicated;
+};
+const TextCase kTexts[] = {
+    {"[]", true},         {"[-]", true},         {"[-,-,-]", true},        {"[dp.mb,-,tp]", false},
+    {"[-,tp]+dp", false}, {"[-]+tp:max", false}, {"[-]+dp+tp:min", false},
+};
+
+TEST(Sharding, TextAndBack) {
+  for (const TextCase& c : kTexts) {
+    const Sharding sharding = parse_sharding(c.text);
+    EXPECT_EQ(to_text(sharding), c.text);
+    EXPECT_EQ(sharding.is_replicated(), c.replicated) << c.text;
+    EXPECT_EQ(parse_sharding(to_text(sharding)), sharding);
+    for (const Memory memory : {Memory::Device, Memory::Host}) {
+      const Placement placement{sharding, memory};
+      EXPECT_EQ(parse_placement(to_text(placement)), placement);
+    }
+  }
+  EXPECT_EQ(to_text(parse_sharding("[-]+tp+dp:max")), "[-]+dp:max+tp");  // partial axes are a set
+  EXPECT_EQ(to_text(parse_placement("[dp]+tp@host")), "[dp]+tp@host");
+  for (const char* bad : {"", "dp", "[dp", "[-]+tp:mean"})
+    EXPECT_THROW(parse_sharding(bad), Error) << bad;
+}
+
+TEST(Sharding, AxesComeAndGo) {
+  const Sharding sharding = parse_sharding("[dp,-]+tp");
+  EXPECT_EQ(sharding.ndim(), 2);
+  EXPECT_EQ(sharding.dim_of("dp"), 0);
+  EXPECT_EQ(sharding.dim_of("tp"), -1);
+  EXPECT_TRUE(sharding.is_partial("tp"));
+  EXPECT_FALSE(sharding.is_partial("dp"));
+  EXPECT_EQ(to_text(sharding.without("dp")), "[-,-]+tp");
+  EXPECT_EQ(to_text(sharding.without("tp")), "[dp,-]");
+  EXPECT_EQ(to_text(sharding.with("mb", 0)), "[dp.mb,-]+tp");
+  EXPECT_EQ(to_text(sharding.with_partial("a", Monoid::Max)), "[dp,-]+a:max+tp");
+  EXPECT_TRUE(Sharding::replicated(3).is_replicated());
+}
+
+TEST(Mesh, TextAndBack) {
+  const Mesh mesh = parse_mesh("rack=2@rack host=3@host  socket=2@socket dp=4 one=1 mb=3@time");
+  EXPECT_EQ(to_text(mesh), "rack=2@rack host=3@host socket=2@socket dp=4 mb=3@time");
+  EXPECT_EQ(parse_mesh(to_text(mesh)), mesh);
+  EXPECT_EQ(mesh.ranks(), 48);
+  EXPECT_EQ(mesh.size("mb"), 3);
+  EXPECT_TRUE(mesh.is_time("mb"));
+  EXPECT_FALSE(mesh.is_time("dp"));
+  EXPECT_FALSE(mesh.has("one"));
+  EXPECT_EQ(mesh.size("one"), 1);
+  EXPECT_EQ(Mesh().ranks(), 1);
+  for (const char* bad : {"dp", "dp=", "dp=x", "dp=0", "dp=-2", "dp=2@moon", "dp=2 dp=2"}) {
+    EXPECT_THROW(parse_mesh(bad), Error) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace tessera
