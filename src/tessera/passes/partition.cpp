@@ -68,7 +68,10 @@ class Partitioner {
  public:
   explicit Partitioner(const Graph& graph) : graph_(graph), region_(assign_regions(graph)) {
     for (auto& builder : builders_) builder = std::make_unique<Builder>(Form::Local, graph.mesh());
-    for (const State& state : graph.states()) states_[state.value.node] = &state;
+    for (const State& state : graph.states()) {
+      states_[state.value.node] = &state;
+      state_named_[state.path] = state.value;
+    }
   }
 
   std::vector<Region> run() {
@@ -81,7 +84,7 @@ class Partitioner {
                                 ? RegionKind::Update
                                 : home(output.value);
       if (output.kind == Output::Kind::Next)
-        import(graph_.find_state(output.name)->value, at);  // listed where it is written
+        import(state_named_.at(output.name), at);  // listed where it is written
       builder(at).output(output.kind, output.name,
                          Value(builder(at), import(output.value, at).id()));
     }
@@ -257,6 +260,7 @@ class Partitioner {
   std::array<std::map<std::pair<ValueId, int>, Value>, 4> rows_;
   std::set<ValueId> handed_;
   std::map<NodeId, const State*> states_;
+  std::map<std::string, ValueId> state_named_;
 };
 
 }  // namespace

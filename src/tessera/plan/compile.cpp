@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "tessera/passes/fuse.h"
+#include "tessera/passes/merge_pads.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
@@ -58,7 +59,7 @@ Plan compile(const std::vector<ProgramSource>& sources, Device& device,
   Plan plan;
   for (const ProgramSource& source : sources) {
     const Passes pass(source.name, options);
-    const Graph simple = pass("simplify", [&] { return simplify(source.graph); });
+    const Graph simple = pass("simplify", [&] { return simplify(merge_pads(source.graph)); });
     const Graph placed = pass("propagate", [&] { return propagate(simple, source.strategy); });
     std::vector<Region> regions = pass("partition", [&] { return partition(placed); });
     if (options.fuse) regions = pass("fuse", [&] { return fuse_regions(std::move(regions)); });

@@ -49,6 +49,12 @@ class Lowering {
            Device& device, std::uint64_t seed)
       : regions_(regions), states_(states), device_(device), seed_(seed), values_(regions, device) {
     program_.name = name;
+    for (const Region& region : regions) {
+      for (const State& state : region.graph.states())
+        state_of_.try_emplace(state.path, &state, &region.graph.type(state.value));
+    }
+    for (const Accumulation& a : values_.accumulations())
+      accumulations_[{a.region, a.value.node}].push_back(&a);
     const Mesh& mesh = regions[0].graph.mesh();
     program_.microbatches = mesh.size(kMicrobatchAxis);
     program_.actions.push_back({RegionKind::Begin, 0});
@@ -131,8 +137,10 @@ class Lowering {
 
   /// After a node whose results are accumulated: the first micro-batch writes, later ones add.
   void accumulate(int r, NodeId id) {
-    for (const Accumulation& a : values_.accumulations()) {
-      if (a.region != r || a.value.node != id) continue;
+    const auto found = accumulations_.find({r, id});
+    if (found == accumulations_.end()) return;
+    for (const Accumulation* accumulation : found->second) {
+      const Accumulation& a = *accumulation;
       const int from = values_.value(r, a.value);
       const TensorType& type = value(from).result.type;
       const Attrs none;
@@ -216,11 +224,8 @@ class Lowering {
   }
 
   Place state_place(const std::string& path) {
-    for (const Region& region : regions_) {
-      if (const State* state = region.graph.find_state(path))
-        return states_.place(*state, region.graph.type(state->value));
-    }
-    throw Broken(text("no region has state '", path, "'"));
+    const auto& [state, type] = state_of_.at(path);
+    return states_.place(*state, *type);
   }
 
   void place_calls() {
@@ -317,6 +322,9 @@ class Lowering {
   std::uint64_t seed_;
   ProgramValues values_;
   ProgramPlan program_;
+  std::map<std::string, std::pair<const State*, const TensorType*>, std::less<>> state_of_;
+  std::map<std::pair<int, NodeId>, std::vector<const Accumulation*>>
+      accumulations_;  // by region and node
   std::array<std::vector<Draft>, 4> drafts_;
   std::vector<std::pair<std::size_t, std::string>>
       stores_;  // calls of Update that write a state: its index, its path

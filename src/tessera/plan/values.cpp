@@ -71,6 +71,8 @@ void ProgramValues::collect() {
       }
     }
     for (const Output& output : graph.outputs()) {
+      if (output.kind == Output::Kind::Next)
+        next_of_.emplace(std::tuple(r, output.value.node, output.value.index), output.name);
       if (output.kind == Output::Kind::Slot) slots_[output.name] = value(r, output.value);
       if (output.kind == Output::Kind::Accumulate) {
         const int into = add(Kind::Accumulator, output.value, output.name);
@@ -243,13 +245,9 @@ bool ProgramValues::try_in_place(int region, NodeId node, int result) {
       return values_[at(value(region, v))].buffer == source.buffer;
     };
     if (std::count_if(n.inputs.begin(), n.inputs.end(), same_buffer) != 1) continue;
-    const bool next_of_state = source.kind == StoredValue::Kind::State && source.name == [&] {
-      for (const Output& output : graph.outputs()) {
-        if (output.kind == Output::Kind::Next && output.value == ValueId{node, result})
-          return output.name;
-      }
-      return std::string();
-    }();
+    const auto next = next_of_.find({region, node, result});
+    const bool next_of_state = source.kind == StoredValue::Kind::State && next != next_of_.end() &&
+                               next->second == source.name;
     if (!buffer.in_place_allowed && !next_of_state) continue;
     // Another result of this node may have taken the buffer.
     const bool taken = std::any_of(buffer.values.begin(), buffer.values.end(), [&](int v) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tessera/device/device.h"
@@ -97,6 +98,8 @@ class ProgramValues {
   Timeline time_;
   std::vector<std::map<ValueId, int>> index_;  // [region]
   std::map<std::string, int> slots_, states_, batches_;
+  std::map<std::tuple<int, NodeId, int>, std::string>
+      next_of_;  // (region, node, result) -> the state it is next of
   std::vector<std::vector<bool>> views_;
 };
 
