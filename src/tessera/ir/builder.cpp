@@ -69,7 +69,7 @@ Value Builder::batch(std::string_view name, TensorType type) {
 
 Value Builder::state(std::string_view name, TensorType type, Role role, Init init) {
   const std::string path = mark_.block.empty() ? std::string(name) : text(mark_.block, ".", name);
-  require(graph_.find_state(path) == nullptr, "state '", path, "' is declared twice; give one of them another name");
+  require(paths_.insert(path).second, "state '", path, "' is declared twice; give one of them another name");
   const Value value = add(kState, {}, {path, type.dtype, ints(type.shape)});
   graph_.states_.push_back({path, value.id(), role, init, {}, {}});
   return value;
@@ -129,7 +129,6 @@ void Builder::next(Value state, Value value) {
 }
 
 void Builder::output(Output::Kind kind, std::string_view name, Value value) {
-  check(!graph_.output(kind, name).valid(), "output '", name, "' is given twice");
   graph_.outputs_.push_back({kind, std::string(name), value.id()});
 }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "tessera/ir/graph.h"
@@ -85,6 +86,7 @@ class Builder {
   Node& edit(Value value) { return graph_.nodes_[static_cast<std::size_t>(value.id().node)]; }
   Graph graph_;
   Mark mark_;
+  std::unordered_set<std::string> paths_;  // of states declared here
 };
 
 /// While it lives, new nodes belong to the block `name` inside the current one.
