@@ -11,7 +11,8 @@
 namespace tessera {
 
 /// Outputs by name: metrics as they are, next values of states as "next <path>".
-inline std::map<std::string, HostTensor> interpret_regions(const std::vector<Region>& regions, const Bindings& inputs,
+inline std::map<std::string, HostTensor> interpret_regions(const std::vector<Region>& regions,
+                                                           const Bindings& inputs,
                                                            Interpretation how) {
   Bindings bound = inputs;
   std::map<std::string, HostTensor> out;
@@ -26,7 +27,8 @@ inline std::map<std::string, HostTensor> interpret_regions(const std::vector<Reg
       if (output.kind != Output::Kind::Accumulate) continue;
       HostTensor sum = values[i].clone();
       if (microbatch > 0) {
-        for (std::int64_t e = 0; e < sum.numel(); ++e) sum.set(e, sum.at(e) + bound.slots[output.name].at(e));
+        for (std::int64_t e = 0; e < sum.numel(); ++e)
+          sum.set(e, sum.at(e) + bound.slots[output.name].at(e));
       }
       bound.slots[output.name] = sum;
     }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "tessera/ir/verify.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/merge_pads.h"
 #include "tessera/passes/partition.h"
@@ -26,6 +27,7 @@ class Passes {
     try {
       auto result = pass();
       const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      for (const Graph* graph : graphs_of(result)) verify(*graph);
       if (options_.observe) options_.observe(program_, name, graphs_of(result), seconds);
       return result;
     } catch (const Error& error) {
