@@ -1,0 +1,189 @@
+#include "tessera/device/cpu/attention.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <string>
+
+#include "tessera/device/cpu/attention_call.h"
+#include "tessera/device/cpu/vector_philox.h"
+#include "tessera/ops/attention.h"
+
+namespace tessera::cpu {
+
+namespace {
+
+constexpr double kFlopsPerThread = 5e5;
+
+/// What both kernels share: everything of a call that is known before it runs.
+class AttentionKernel : public Kernel {
+ public:
+  /// `first` is the operand q; k and v follow it; `extras` is the number of operands before mask
+  /// and step.
+  AttentionKernel(const KernelRequest& request, int first, int extras, Pool& pool)
+      : pool_(pool),
+        first_(static_cast<std::size_t>(first)),
+        shard_q_(in_shard(request, first)),
+        shard_k_(in_shard(request, first + 1)) {
+    const OpCall& call = request.call;
+    const Shape &q = call.in(first).shape, &k = call.in(first + 1).shape;
+    shape_q_ = q, shape_k_ = k;
+    fixed_.B = q[0], fixed_.S = q[1], fixed_.G = q[2], fixed_.R = q[3], fixed_.E = q[4],
+    fixed_.T = k[1];
+    fixed_.scale = static_cast<float>(call.number("scale"));
+    fixed_.causal = call.flag("causal");
+    const double dropout = call.number("dropout");
+    if (dropout > 0) {
+      fixed_.drop_below = keep_threshold(dropout);
+      fixed_.keep_scale = 1.0F / static_cast<float>(1 - dropout);
+      step_ = extras + call.flag("mask");
+    }
+    if (call.flag("mask")) mask_ = extras;
+    fixed_.key = request.key;
+    const auto rows = [&](int i) {
+      const Shape s = strides_of(request, i);
+      return s.ndim() == 5 ? HeadRows{nullptr, s[0], s[1], s[2], s[3]}
+                           : HeadRows{nullptr, s[0], s[1], s[2], 0};
+    };
+    fixed_.q = rows(first), fixed_.k = rows(first + 1), fixed_.v = rows(first + 2);
+    fixed_.global_s = shard_q_.global[1], fixed_.global_g = shard_q_.global[2],
+    fixed_.global_r = shard_q_.global[3];
+    fixed_.global_t = shard_k_.global[1];
+  }
+
+ protected:
+  AttentionCall call(const KernelArgs& args) const {
+    AttentionCall out = fixed_;
+    const Shape at_q = offset_at(shard_q_, args.microbatch),
+                at_k = offset_at(shard_k_, args.microbatch);
+    const Shape valid_q = valid_at(shard_q_, shape_q_, at_q),
+                valid_k = valid_at(shard_k_, shape_k_, at_k);
+    out.index_b = at_q[0], out.first_query = at_q[1], out.index_g = at_q[2], out.index_r = at_q[3];
+    out.first_key = at_k[1];
+    out.valid_s = valid_q[1], out.valid_r = valid_q[3], out.valid_t = valid_k[1];
+    out.q.data = static_cast<const float*>(args.ins[first_]);
+    out.k.data = static_cast<const float*>(args.ins[first_ + 1]);
+    out.v.data = static_cast<const float*>(args.ins[first_ + 2]);
+    if (mask_ >= 0) out.mask = static_cast<const bool*>(args.ins[mask_]);
+    if (step_ >= 0)
+      out.step = static_cast<std::uint64_t>(*static_cast<const std::int64_t*>(args.ins[step_]));
+    return out;
+  }
+
+  int threads(double flops) const {
+    return static_cast<int>(
+        std::clamp(flops / kFlopsPerThread, 1.0, static_cast<double>(pool_.threads())));
+  }
+
+  /// Calls task(unit, scratch) for every unit; threads take the next one as they become free (units
+  /// differ in work, and results do not depend on who computes them).
+  template <typename Task>
+  void each(std::int64_t units, int threads, const KernelArgs& args, std::int64_t scratch_floats,
+            const Task& task) const {
+    std::atomic<std::int64_t> next{0};
+    pool_.run(threads, [&](int thread) {
+      float* const scratch = static_cast<float*>(args.workspace) + thread * scratch_floats;
+      for (std::int64_t unit; (unit = next.fetch_add(1, std::memory_order_relaxed)) < units;)
+        task(unit, scratch);
+    });
+  }
+
+  AttentionCall fixed_;
+
+ private:
+  Pool& pool_;
+  std::size_t first_;
+  ShardInfo shard_q_, shard_k_;
+  Shape shape_q_, shape_k_;
+  int mask_ = -1, step_ = -1;
+};
+
+double products(const OpCall& call, int first) {
+  return static_cast<double>(call.in(first).numel()) *
+         static_cast<double>(call.in(first + 1).shape[1]);
+}
+
+class Forward final : public AttentionKernel {
+ public:
+  Forward(const KernelRequest& request, Pool& pool)
+      : AttentionKernel(request, 0, 3, pool),
+        threads_(threads(4 * products(request.call, 0))),
+        scratch_(attention_forward_scratch(fixed_.E)) {}
+
+  std::string_view name() const override { return "hwy:attention"; }
+  std::int64_t workspace_bytes() const override { return threads_ * scratch_ * 4; }
+
+  void run(const KernelArgs& args) const override {
+    AttentionCall c = call(args);
+    c.y = static_cast<float*>(args.outs[0]), c.logsumexp = static_cast<float*>(args.outs[1]);
+    const std::int64_t tiles = (c.S + kTile - 1) / kTile;
+    each(c.B * c.G * c.R * tiles, threads_, args, scratch_, [&](std::int64_t unit, float* scratch) {
+      // The last tile of queries sees the most keys: it comes first, so that no thread is left with
+      // a long one.
+      const std::int64_t tile = tiles - 1 - unit % tiles, head = unit / tiles;
+      attention_forward(c, head / (c.R * c.G), head / c.R % c.G, head % c.R, tile * kTile, scratch);
+    });
+  }
+
+ private:
+  int threads_;
+  std::int64_t scratch_;
+};
+
+class Backward final : public AttentionKernel {
+ public:
+  Backward(const KernelRequest& request, Pool& pool)
+      : AttentionKernel(request, 1, 6, pool),
+        threads_(static_cast<int>(
+            std::min<std::int64_t>(threads(10 * products(request.call, 1)), fixed_.B * fixed_.G))),
+        scratch_(attention_backward_scratch(fixed_.E, fixed_.T)) {}
+
+  std::string_view name() const override { return "hwy:attention_grad"; }
+  std::int64_t workspace_bytes() const override { return threads_ * scratch_ * 4; }
+
+  void run(const KernelArgs& args) const override {
+    AttentionCall c = call(args);
+    c.dy = static_cast<const float*>(args.ins[0]);
+    c.y_in = static_cast<const float*>(args.ins[4]),
+    c.logsumexp_in = static_cast<const float*>(args.ins[5]);
+    c.dq = static_cast<float*>(args.outs[0]);
+    c.dk = static_cast<float*>(args.outs[1]), c.dv = static_cast<float*>(args.outs[2]);
+    each(c.B * c.G, threads_, args, scratch_, [&](std::int64_t unit, float* scratch) {
+      attention_backward(c, unit / c.G, unit % c.G, scratch);
+    });
+  }
+
+ private:
+  int threads_;
+  std::int64_t scratch_;
+};
+
+/// f32, not empty, the channels of q, k and v adjacent, everything else dense.
+bool accepts(const KernelRequest& request, int first) {
+  const OpCall& call = request.call;
+  for (int i = 0; i < call.num_in(); ++i) {
+    const bool rows = i >= first && i < first + 3;
+    if (rows && (call.in(i).dtype != DType::F32 || call.in(i).numel() == 0)) return false;
+    if (rows ? call.in(i).shape.back() > 1 && strides_of(request, i).back() != 1
+             : !is_dense(request, i))
+      return false;
+  }
+  return true;
+}
+
+std::unique_ptr<Kernel> make_forward(const KernelRequest& request, Pool& pool) {
+  return accepts(request, 0) ? std::make_unique<Forward>(request, pool) : nullptr;
+}
+
+std::unique_ptr<Kernel> make_backward(const KernelRequest& request, Pool& pool) {
+  return accepts(request, 1) ? std::make_unique<Backward>(request, pool) : nullptr;
+}
+
+constexpr std::array<KernelEntry, 2> kEntries = {
+    {{&kAttention, make_forward}, {&kAttentionGrad, make_backward}}};
+
+}  // namespace
+
+std::span<const KernelEntry> attention_kernels() { return kEntries; }
+
+}  // namespace tessera::cpu

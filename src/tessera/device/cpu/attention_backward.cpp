@@ -1,0 +1,166 @@
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/device/cpu/attention_call.h"
+#include "tessera/device/cpu/vector_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tessera/device/cpu/attention_backward.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "tessera/device/cpu/attention_tile.h"
+#include "tessera/device/cpu/vector_math.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::cpu::HWY_NAMESPACE {
+namespace {
+
+/// Channels of a row that is read as vectors.
+HWY_INLINE Index padded(Index e) { return (e + 15) / 16 * 16; }
+
+/// Where things lie in a thread's scratch. Of a head: keys and values [t][e], their gradients
+/// [t][padded e]. Of a tile of queries: turned [e][kTile], and as rows [query][padded e]. Of a tile
+/// of scores: [key][kTile].
+struct Backward {
+  float *keys, *values, *dkeys, *dvalues;
+  float *queries, *dresults, *dqueries;
+  float *query_rows, *dresult_rows;
+  float *p, *ds, *kept;
+  float *row_sum, *logsumexp;  // per query
+  std::uint64_t* random;
+
+  Backward(float* scratch, Index e, Index t) {
+    const auto take = [&](Index n) { return std::exchange(scratch, scratch + (n + 15) / 16 * 16); };
+    keys = take(t * e), values = take(t * e), dkeys = take(t * padded(e)),
+    dvalues = take(t * padded(e));
+    queries = take(e * kTile), dresults = take(e * kTile), dqueries = take(e * kTile);
+    query_rows = take(kTile * padded(e)), dresult_rows = take(kTile * padded(e));
+    p = take(kTile * kTile), ds = take(kTile * kTile), kept = take(kTile * kTile);
+    row_sum = take(kTile), logsumexp = take(kTile);
+    random = reinterpret_cast<std::uint64_t*>(take(2 * kTile));
+  }
+};
+
+/// Rows of e channels to rows of `to_stride`, multiplied, the rest zero.
+HWY_INLINE void copy_rows(const float* from, Index stride, Index rows, Index e, float factor,
+                          float* to, Index to_stride) {
+  for (Index i = 0; i < rows; ++i) {
+    for (Index c = 0; c < e; ++c) to[i * to_stride + c] = from[i * stride + c] * factor;
+    for (Index c = e; c < to_stride; ++c) to[i * to_stride + c] = 0;
+  }
+}
+
+/// Scores and the gradients of probabilities become what is summed: kept probabilities, and
+/// gradients of scores.
+HWY_INLINE void score_gradients(const AttentionCall& call, const Backward& f, Index cols,
+                                Index keys) {
+  const D d;
+  const bool dropout = call.drop_below > 0;
+  for (Index c = 0; c < cols; c += lanes()) {
+    const V base = hn::Load(d, f.logsumexp + c), row_sum = hn::Load(d, f.row_sum + c);
+    for (Index j = 0; j < keys; ++j) {
+      const Index at = j * kTile + c;
+      const V p = exp_of(d, hn::Sub(hn::Load(d, f.p + at), base));
+      V kept = p, dp = hn::Load(d, f.ds + at);
+      if (dropout) {
+        const V factor = hn::Load(d, f.kept + at);
+        kept = hn::Mul(p, factor), dp = hn::Mul(dp, factor);
+      }
+      hn::Store(kept, d, f.p + at);
+      hn::Store(hn::Mul(p, hn::Sub(dp, row_sum)), d, f.ds + at);
+    }
+  }
+}
+
+/// Queries [first, first + queries) of one head and what belongs to them.
+HWY_INLINE void load_queries(const AttentionCall& call, const Backward& f, Index b, Index g,
+                             Index r, Index first, Index queries, Index cols) {
+  const Index e = call.E, row = call.G * call.R * e, at = call.query_at(b, first, g, r);
+  const float *q = call.q.at(b, g, r) + first * call.q.row, *dy = call.dy + at, *y = call.y_in + at;
+  const float* logsumexp = call.logsumexp_in + call.row_at(b, g, r, first);
+  load_turned(q, call.q.row, queries, cols, e, call.scale, f.queries);
+  load_turned(dy, row, queries, cols, e, 1, f.dresults);
+  copy_rows(q, call.q.row, queries, e, call.scale, f.query_rows, padded(e));
+  copy_rows(dy, row, queries, e, 1, f.dresult_rows, padded(e));
+  for (Index i = 0; i < cols; ++i) {
+    float sum = 0;
+    for (Index c = 0; c < e && i < queries; ++c) sum += dy[i * row + c] * y[i * row + c];
+    f.row_sum[i] = sum;
+    // A query that sees no key has -infinity, and only hidden scores: any finite number makes their
+    // exponentials zero.
+    f.logsumexp[i] =
+        i < queries && !(std::isinf(logsumexp[i]) && logsumexp[i] < 0) ? logsumexp[i] : 0;
+    if (call.drop_below == 0) continue;
+    f.random[i] =
+        static_cast<std::uint64_t>(call.random_index(b, g, r, first + std::min(i, queries - 1)));
+  }
+}
+
+HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b, Index g, Index r,
+                           Index first) {
+  const Index e = call.E, wide = padded(e), queries = std::min(kTile, call.valid_s - first);
+  const Index cols = (queries + lanes() - 1) / lanes() * lanes();
+  load_queries(call, f, b, g, r, first, queries, cols);
+  std::fill(f.dqueries, f.dqueries + e * kTile, 0.0F);
+  const Index end = call.keys_before(first + queries - 1);
+  for (Index t = 0; t < end; t += kTile) {
+    const Index keys = std::min(kTile, end - t);
+    multiply({keys, cols, e, f.keys + t * e, e, 1, f.queries, kTile, f.p, kTile, false});
+    multiply({keys, cols, e, f.values + t * e, e, 1, f.dresults, kTile, f.ds, kTile, false});
+    hide_unseen(call, b, first, t, cols, keys, f.p);
+    if (call.drop_below > 0) draw_kept(call, f.random, t, cols, keys, f.kept);
+    score_gradients(call, f, cols, keys);
+    // Depth is queries, not cols: lanes beyond the last query must not enter the sums.
+    multiply({keys, wide, queries, f.p, kTile, 1, f.dresult_rows, wide, f.dvalues + t * wide, wide,
+              true});
+    multiply(
+        {keys, wide, queries, f.ds, kTile, 1, f.query_rows, wide, f.dkeys + t * wide, wide, true});
+    multiply({e, cols, keys, f.keys + t * e, 1, e, f.ds, kTile, f.dqueries, kTile, true});
+  }
+  std::fill(f.row_sum, f.row_sum + kTile, call.scale);
+  scale_columns(f.dqueries, e, cols, f.row_sum);
+  transpose(f.dqueries, kTile, e, queries, call.dq + call.query_at(b, first, g, r),
+            call.G * call.R * e);
+}
+
+}  // namespace
+
+void backward(const AttentionCall& call, Index b, Index g, float* scratch) {
+  const Backward f(scratch, call.E, call.T);
+  const Index e = call.E, row = call.G * e;
+  copy_rows(call.k.at(b, g, 0), call.k.row, call.valid_t, e, 1, f.keys, e);
+  copy_rows(call.v.at(b, g, 0), call.v.row, call.valid_t, e, 1, f.values, e);
+  std::fill(f.dkeys, f.dkeys + call.T * padded(e), 0.0F);
+  std::fill(f.dvalues, f.dvalues + call.T * padded(e), 0.0F);
+  for (Index r = 0; r < call.R; ++r) {
+    const Index end = r < call.valid_r ? call.valid_s : 0;
+    for (Index first = 0; first < end; first += kTile) query_tile(call, f, b, g, r, first);
+    for (Index s = end; s < call.S; ++s) std::fill_n(call.dq + call.query_at(b, s, g, r), e, 0.0F);
+  }
+  const Index at = b * call.T * row + g * e;
+  for (Index t = 0; t < call.T; ++t) {
+    std::copy_n(f.dkeys + t * padded(e), e, call.dk + at + t * row);
+    std::copy_n(f.dvalues + t * padded(e), e, call.dv + at + t * row);
+  }
+}
+
+}  // namespace tessera::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tessera::cpu {
+
+HWY_EXPORT(backward);
+
+std::int64_t attention_backward_scratch(std::int64_t e, std::int64_t t) {
+  const std::int64_t wide = (e + 15) / 16 * 16;
+  return 2 * ((t * e + 15) / 16 * 16) + 2 * t * wide + 3 * e * kTile + 2 * kTile * wide +
+         3 * kTile * kTile + 4 * kTile;
+}
+
+void attention_backward(const AttentionCall& call, std::int64_t b, std::int64_t g, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(backward)(call, b, g, scratch);
+}
+
+}  // namespace tessera::cpu
+#endif

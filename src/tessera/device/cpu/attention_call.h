@@ -1,0 +1,71 @@
+#pragma once
+/// What the tiles of attention are handed, and how a head's work is called.
+
+#include <cstdint>
+
+namespace tessera::cpu {
+
+constexpr std::int64_t kTile = 64;  // queries, and keys, of one tile of scores
+
+/// Rows of e channels that lie apart: element [b, row, g, r] of q, or [b, row, g] of k and v.
+struct HeadRows {
+  const float* data = nullptr;
+  std::int64_t b = 0, row = 0, g = 0, r = 0;  // strides in elements; channels are adjacent
+  const float* at(std::int64_t ib, std::int64_t ig, std::int64_t ir) const {
+    return data + ib * b + ig * g + ir * r;
+  }
+};
+
+/// One call of attention or its gradient. Random numbers are drawn for the index in [b, g, r, s, t]
+/// of the whole tensor.
+struct AttentionCall {
+  std::int64_t B = 0, S = 0, G = 0, R = 0, E = 0, T = 0;  // local sizes
+  std::int64_t valid_s = 0, valid_r = 0, valid_t = 0;     // what lies inside the logical extents
+  std::int64_t first_query = 0, first_key = 0;  // logical positions of the first local ones
+  float scale = 1;
+  bool causal = false;
+  const bool* mask = nullptr;  // [B, T]: keys that are seen
+
+  std::int32_t drop_below = 0;  // dropped where 24 random bits are below this; 0: no dropout
+  float keep_scale = 1;         // 1 / (1 - p)
+  std::uint64_t key = 0, step = 0;
+  std::int64_t index_b = 0, index_g = 0, index_r = 0;  // offsets of the random index
+  std::int64_t global_g = 0, global_r = 0, global_s = 0, global_t = 0;  // and its extents
+
+  HeadRows q, k, v;
+  float *y = nullptr, *logsumexp = nullptr;  // forward: results
+  // Backward: dy, y and logsumexp are operands.
+  const float *dy = nullptr, *y_in = nullptr, *logsumexp_in = nullptr;
+  float *dq = nullptr, *dk = nullptr, *dv = nullptr;
+
+  std::int64_t query_at(std::int64_t b, std::int64_t s, std::int64_t g, std::int64_t r) const {
+    return (((b * S + s) * G + g) * R + r) * E;
+  }
+  std::int64_t row_at(std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t s) const {
+    return ((b * G + g) * R + r) * S + s;
+  }
+  /// The random index of (b, g, r, s) and the first local key.
+  std::int64_t random_index(std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t s) const {
+    const std::int64_t head = ((index_b + b) * global_g + index_g + g) * global_r + index_r + r;
+    return (head * global_s + first_query + s) * global_t + first_key;
+  }
+  /// Keys that the queries up to local `s` may see: those before this local one.
+  std::int64_t keys_before(std::int64_t s) const {
+    if (!causal) return valid_t;
+    const std::int64_t seen = first_query + s + 1 - first_key;
+    return seen < 0 ? 0 : seen < valid_t ? seen : valid_t;
+  }
+};
+
+/// Floats of scratch, 64-byte aligned, that one thread needs.
+std::int64_t attention_forward_scratch(std::int64_t e);
+std::int64_t attention_backward_scratch(std::int64_t e, std::int64_t t);
+
+/// y and logsumexp of queries [first, first + kTile) of one head.
+void attention_forward(const AttentionCall& call, std::int64_t b, std::int64_t g, std::int64_t r,
+                       std::int64_t first, float* scratch);
+/// dq of all query heads of one key-value head, and its dk and dv. Sums run in one order, whoever
+/// calls.
+void attention_backward(const AttentionCall& call, std::int64_t b, std::int64_t g, float* scratch);
+
+}  // namespace tessera::cpu

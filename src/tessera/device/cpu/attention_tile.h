@@ -1,0 +1,291 @@
+// Tiles of attention, compiled once per instruction set: included after hwy/highway.h, inside
+// foreach_target.
+//
+// Scores lie transposed, [key][query]: lanes are queries. So the sums and maxima of softmax run
+// down the lanes, keys and values are read in place, one number at a time for a vector of queries,
+// and only queries are ever transposed.
+
+#if defined(TESSERA_ATTENTION_TILE) == defined(HWY_TARGET_TOGGLE)
+#ifdef TESSERA_ATTENTION_TILE
+#undef TESSERA_ATTENTION_TILE
+#else
+#define TESSERA_ATTENTION_TILE
+#endif
+
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "tessera/base/philox.h"
+#include "tessera/device/cpu/attention_call.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+using V = hn::VFromD<D>;
+using Index = std::int64_t;
+
+HWY_INLINE Index lanes() { return static_cast<Index>(hn::Lanes(D())); }
+
+/// A [rows x depth] block of A at strides, B [depth x cols] and C in rows of ldb and ldc floats,
+/// 64-byte aligned.
+struct Product {
+  Index rows, cols, depth;  // cols: whole vectors
+  const float* a;
+  Index a_row, a_col;
+  const float* b;
+  Index ldb;
+  float* c;
+  Index ldc;
+  bool add;
+};
+
+/// kRows x kVectors accumulators in registers.
+template <int kRows, int kVectors, std::size_t... I, std::size_t... R, std::size_t... C>
+HWY_INLINE void register_block(const Product& p, const float* a, const float* b, float* c,
+                               std::index_sequence<I...>, std::index_sequence<R...>,
+                               std::index_sequence<C...>) {
+  const D d;
+  const Index n = lanes(), a_row = p.a_row, a_col = p.a_col, ldb = p.ldb, depth = p.depth;
+  V sum[kRows * kVectors];
+  if (p.add) {
+    ((sum[I] = hn::Load(
+          d, c + static_cast<Index>(I / kVectors) * p.ldc + static_cast<Index>(I % kVectors) * n)),
+     ...);
+  } else {
+    ((sum[I] = hn::Zero(d)), ...);
+  }
+  for (Index k = 0; k < depth; ++k, a += a_col, b += ldb) {
+    const V columns[] = {hn::Load(d, b + static_cast<Index>(C) * n)...};
+    const V rows[] = {hn::Set(d, a[static_cast<Index>(R) * a_row])...};
+    ((sum[I] = hn::MulAdd(rows[I / kVectors], columns[I % kVectors], sum[I])), ...);
+  }
+  (hn::Store(sum[I], d,
+             c + static_cast<Index>(I / kVectors) * p.ldc + static_cast<Index>(I % kVectors) * n),
+   ...);
+}
+
+template <int kRows, int kVectors>
+HWY_INLINE void register_block(const Product& p, Index row, Index col) {
+  register_block<kRows, kVectors>(p, p.a + row * p.a_row, p.b + col, p.c + row * p.ldc + col,
+                                  std::make_index_sequence<kRows * kVectors>(),
+                                  std::make_index_sequence<kRows>(),
+                                  std::make_index_sequence<kVectors>());
+}
+
+template <int kVectors>
+HWY_INLINE void columns(const Product& p, Index col) {
+  Index row = 0;
+#if HWY_TARGET <= HWY_AVX3
+  for (; row + 6 <= p.rows; row += 6) register_block<6, kVectors>(p, row, col);
+  if (row + 4 <= p.rows) register_block<4, kVectors>(p, row, col), row += 4;
+#else
+  for (; row + 4 <= p.rows; row += 4) register_block<4, kVectors>(p, row, col);
+#endif
+  for (; row < p.rows; ++row) register_block<1, kVectors>(p, row, col);
+}
+
+/// C = A B, or C += A B.
+HWY_INLINE void multiply(const Product& p) {
+  const Index n = lanes();
+  Index col = 0;
+#if HWY_TARGET <= HWY_AVX3
+  for (; col + 4 * n <= p.cols; col += 4 * n) columns<4>(p, col);
+#endif
+  for (; col + 2 * n <= p.cols; col += 2 * n) columns<2>(p, col);
+  for (; col < p.cols; col += n) columns<1>(p, col);
+}
+
+/// to[c][r] = from[r][c].
+HWY_INLINE void transpose(const float* from, Index ldf, Index rows, Index cols, float* to,
+                          Index ldt) {
+  Index r = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::Full128<float> d;
+  for (; r + 4 <= rows; r += 4) {
+    Index c = 0;
+    for (; c + 4 <= cols; c += 4) {
+      const float* f = from + r * ldf + c;
+      float* t = to + c * ldt + r;
+      const auto r0 = hn::LoadU(d, f), r1 = hn::LoadU(d, f + ldf), r2 = hn::LoadU(d, f + 2 * ldf),
+                 r3 = hn::LoadU(d, f + 3 * ldf);
+      const auto low02 = hn::InterleaveLower(d, r0, r2), high02 = hn::InterleaveUpper(d, r0, r2),
+                 low13 = hn::InterleaveLower(d, r1, r3), high13 = hn::InterleaveUpper(d, r1, r3);
+      hn::StoreU(hn::InterleaveLower(d, low02, low13), d, t);
+      hn::StoreU(hn::InterleaveUpper(d, low02, low13), d, t + ldt);
+      hn::StoreU(hn::InterleaveLower(d, high02, high13), d, t + 2 * ldt);
+      hn::StoreU(hn::InterleaveUpper(d, high02, high13), d, t + 3 * ldt);
+    }
+    for (; c < cols; ++c) {
+      for (Index i = 0; i < 4; ++i) to[c * ldt + r + i] = from[(r + i) * ldf + c];
+    }
+  }
+#endif
+  for (; r < rows; ++r) {
+    for (Index c = 0; c < cols; ++c) to[c * ldt + r] = from[r * ldf + c];
+  }
+}
+
+/// Columns of a tile [rows][kTile] times one factor per column.
+HWY_INLINE void scale_columns(float* tile, Index rows, Index cols, const float* factors) {
+  const D d;
+  for (Index c = 0; c < cols; c += lanes()) {
+    const V factor = hn::Load(d, factors + c);
+    for (Index i = 0; i < rows; ++i) {
+      float* const at = tile + i * kTile + c;
+      hn::Store(hn::Mul(hn::Load(d, at), factor), d, at);
+    }
+  }
+}
+
+/// Up to kTile rows of e channels, turned to [e][kTile] and multiplied; zero in the columns from
+/// `rows` to `cols`.
+HWY_INLINE void load_turned(const float* from, Index stride, Index rows, Index cols, Index e,
+                            float factor, float* to) {
+  for (Index i = 0; rows < cols && i < e; ++i) {
+    std::memset(to + i * kTile + rows, 0, static_cast<std::size_t>(cols - rows) * sizeof(float));
+  }
+  transpose(from, stride, rows, e, to, kTile);
+  if (factor == 1) return;
+  const D d;
+  const V f = hn::Set(d, factor);
+  for (Index i = 0; i < e; ++i) {
+    for (Index c = 0; c < cols; c += lanes()) {
+      hn::Store(hn::Mul(hn::Load(d, to + i * kTile + c), f), d, to + i * kTile + c);
+    }
+  }
+}
+
+/// Scores that are not seen become -infinity. Queries start at local `s`, keys at local `t`.
+HWY_INLINE void hide_unseen(const AttentionCall& call, Index b, Index s, Index t, Index queries,
+                            Index keys, float* scores) {
+  const D d;
+  const V none = hn::Set(d, -std::numeric_limits<float>::infinity());
+  const Index ahead = call.first_key + t - call.first_query - s;  // of key 0 before query 0
+  const bool triangle = call.causal && ahead + keys - 1 > 0;
+  if (!triangle && call.mask == nullptr) return;
+  for (Index j = 0; j < keys; ++j) {
+    float* const row = scores + j * kTile;
+    const bool hidden = call.mask != nullptr && !call.mask[b * call.T + t + j];
+    if (!hidden && (!triangle || ahead + j <= 0)) continue;
+    const V first = hn::Set(d, hidden ? static_cast<float>(kTile)
+                                      : static_cast<float>(ahead + j));  // query that sees it
+    for (Index c = 0; c < queries; c += lanes()) {
+      const V query = hn::Iota(d, static_cast<float>(c));
+      hn::Store(hn::IfThenElse(hn::Lt(query, first), none, hn::Load(d, row + c)), d, row + c);
+    }
+  }
+}
+
+using D64 = hn::ScalableTag<std::uint64_t>;
+using V64 = hn::VFromD<D64>;
+using D32 = hn::ScalableTag<std::uint32_t>;
+using V32 = hn::VFromD<D32>;
+
+#if HWY_TARGET != HWY_SCALAR
+struct Words {
+  V32 w[4];
+};
+
+HWY_INLINE V64 mul_low(V64 a, V64 b) {
+  return hn::MulEven(hn::BitCast(D32(), a), hn::BitCast(D32(), b));
+}
+
+/// philox(key, block, step) of one block per 64-bit lane; words lie in the low halves, the high
+/// ones hold garbage.
+HWY_INLINE void philox_lanes(std::uint64_t key, std::uint64_t step, V64 block, V64 (&c)[4]) {
+  const D64 d;
+  const V64 m0 = hn::Set(d, 0xD2511F53u), m1 = hn::Set(d, 0xCD9E8D57u);
+  c[0] = block, c[1] = hn::ShiftRight<32>(block), c[2] = hn::Set(d, step & 0xFFFFFFFFu),
+  c[3] = hn::Set(d, step >> 32);
+  std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const V64 p0 = mul_low(c[0], m0), p1 = mul_low(c[2], m1);
+    c[0] = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), c[1]), hn::Set(d, k0));
+    c[2] = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), c[3]), hn::Set(d, k1));
+    c[1] = p1, c[3] = p0;
+    k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
+  }
+}
+
+/// The words of a block per 32-bit lane; blocks of even and of odd lanes come apart.
+HWY_INLINE Words words_of(std::uint64_t key, std::uint64_t step, V64 even, V64 odd) {
+  const D64 d;
+  V64 e[4], o[4];
+  philox_lanes(key, step, even, e);
+  philox_lanes(key, step, odd, o);
+  const V64 low = hn::Set(d, 0xFFFFFFFFu);
+  Words out;
+  for (int i = 0; i < 4; ++i) {
+    out.w[i] = hn::BitCast(D32(), hn::Or(hn::And(e[i], low), hn::ShiftLeft<32>(o[i])));
+  }
+  return out;
+}
+
+/// Elements phase ... phase + 3 of the eight words of two blocks; the phase, below 4, differs by
+/// lane.
+HWY_INLINE Words shifted(const Words& a, const Words& b, V32 phase) {
+  const D32 d;
+  const V32 all[8] = {a.w[0], a.w[1], a.w[2], a.w[3], b.w[0], b.w[1], b.w[2], b.w[3]};
+  const auto two = hn::TestBit(phase, hn::Set(d, 2u)), one = hn::TestBit(phase, hn::Set(d, 1u));
+  V32 by_two[5];
+  for (int i = 0; i < 5; ++i) by_two[i] = hn::IfThenElse(two, all[i + 2], all[i]);
+  Words out;
+  for (int i = 0; i < 4; ++i) out.w[i] = hn::IfThenElse(one, by_two[i + 1], by_two[i]);
+  return out;
+}
+#endif
+
+/// What dropout multiplies probabilities with: [key][query], 0 or keep_scale. Key 0 is local key
+/// `t`; first[i] is the random index of query i and local key 0.
+HWY_INLINE void draw_kept(const AttentionCall& call, const std::uint64_t* first, Index t,
+                          Index queries, Index keys, float* kept) {
+#if HWY_TARGET == HWY_SCALAR
+  for (Index j = 0; j < keys; ++j) {
+    for (Index c = 0; c < queries; ++c) {
+      const std::uint32_t bits =
+          philox_bits(call.key, first[c] + static_cast<std::uint64_t>(t + j), call.step);
+      kept[j * kTile + c] =
+          static_cast<std::int32_t>(bits >> 8) >= call.drop_below ? call.keep_scale : 0.0F;
+    }
+  }
+#else
+  const D d;
+  const D64 d64;
+  const D32 d32;
+  const hn::RebindToSigned<D32> di;
+  const auto last_dropped = hn::Set(di, call.drop_below - 1);
+  const V scale = hn::Set(d, call.keep_scale);
+  const V64 skip = hn::Set(d64, static_cast<std::uint64_t>(t)),
+            one = hn::Set(d64, std::uint64_t{1});
+  for (Index c = 0; c < queries; c += lanes()) {
+    V64 even, odd;
+    hn::LoadInterleaved2(d64, first + c, even, odd);
+    even = hn::Add(even, skip), odd = hn::Add(odd, skip);
+    const V64 low = hn::Set(d64, std::uint64_t{3});
+    const V32 phase =
+        hn::BitCast(d32, hn::Or(hn::And(even, low), hn::ShiftLeft<32>(hn::And(odd, low))));
+    const bool aligned = hn::AllTrue(d32, hn::Eq(phase, hn::Zero(d32)));
+    even = hn::ShiftRight<2>(even), odd = hn::ShiftRight<2>(odd);
+    Words now = words_of(call.key, call.step, even, odd);
+    for (Index j = 0; j < keys; j += 4) {
+      Words words = now;
+      even = hn::Add(even, one), odd = hn::Add(odd, one);
+      if (!aligned || j + 4 < keys) now = words_of(call.key, call.step, even, odd);
+      if (!aligned) words = shifted(words, now, phase);
+      for (Index i = 0; i < 4 && j + i < keys; ++i) {
+        const auto bits = hn::BitCast(di, hn::ShiftRight<8>(words.w[i]));
+        const auto keep = hn::RebindMask(d, hn::Gt(bits, last_dropped));
+        hn::Store(hn::IfThenElseZero(keep, scale), d, kept + (j + i) * kTile + c);
+      }
+    }
+  }
+#endif
+}
+
+}  // namespace tessera::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

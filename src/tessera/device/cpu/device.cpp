@@ -1,0 +1,110 @@
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include "tessera/base/error.h"
+#include "tessera/device/cpu/kernels.h"
+#include "tessera/device/cpu/vector.h"
+#include "tessera/ops/attention.h"
+#include "tessera/ops/matmul.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::int64_t kHugePage = 2 << 20, kPage = 4096;
+
+int cores_of_this_process() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+bool is_any(const OpDef& op, std::initializer_list<const OpDef*> list) {
+  for (const OpDef* one : list) {
+    if (one == &op) return true;
+  }
+  return false;
+}
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(const CpuOptions& options)
+      : pool_(options.threads > 0 ? options.threads : cores_of_this_process(), options.first_core) {
+  }
+
+  ~CpuDevice() override {
+    for (const auto& [memory, bytes] : arenas_) munmap(memory, static_cast<std::size_t>(bytes));
+  }
+
+  std::string name() const override { return text("cpu x ", pool_.threads()); }
+
+  std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) override {
+    for (const cpu::KernelEntry& entry : cpu::kernel_list()) {
+      if (entry.op != &request.call.op()) continue;
+      if (std::unique_ptr<Kernel> kernel = entry.make(request, pool_)) return kernel;
+    }
+    return cpu::make_reference_kernel(request);
+  }
+
+  bool accepts_strides(const OpDef& op, int operand) const override {
+    if (is_any(op, {&kMatmul})) return true;
+    if (is_any(op, {&kAttention})) return operand <= 2;                      // q, k, v
+    if (is_any(op, {&kAttentionGrad})) return operand >= 1 && operand <= 3;  // q, k, v after dy
+    return cpu::vector_accepts_strides(op, operand);
+  }
+
+  void* allocate(std::int64_t bytes) override;
+
+  void release(void* memory) override {
+    const auto found = arenas_.find(memory);
+    check(found != arenas_.end(), "memory is released that this device did not allocate");
+    munmap(memory, static_cast<std::size_t>(found->second));
+    arenas_.erase(found);
+  }
+
+ private:
+  cpu::Pool pool_;
+  std::map<void*, std::int64_t> arenas_;
+};
+
+/// A reservation larger by one huge page, cut to its aligned part.
+void* CpuDevice::allocate(std::int64_t bytes) {
+  check(bytes >= 0, "an arena of ", bytes, " bytes");
+  const std::int64_t size =
+      std::max((bytes + kHugePage - 1) / kHugePage, std::int64_t{1}) * kHugePage;
+  const auto reserved = static_cast<std::size_t>(size + kHugePage);
+  void* raw = mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED) {
+    fail(Fault::Resource, "the device's memory of ", size >> 20,
+         " MiB cannot be reserved: ", std::strerror(errno),
+         "; use a smaller model, batch or context, or raise the memory limit (ulimit -v, cgroup)");
+  }
+  char* const base = static_cast<char*>(raw);
+  const auto address = reinterpret_cast<std::uintptr_t>(raw);
+  const std::size_t before = (kHugePage - address % kHugePage) % kHugePage;
+  const std::size_t after = kHugePage - before;
+  if (before > 0) munmap(base, before);
+  if (after > 0) munmap(base + before + size, after);
+  char* const memory = base + before;
+  madvise(memory, static_cast<std::size_t>(size),
+          MADV_HUGEPAGE);  // advice: refusal costs only speed
+  arenas_.emplace(memory, size);
+  pool_.split(size, kHugePage, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; i += kPage) static_cast<volatile char*>(memory)[i] = 0;
+  });
+  return memory;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {
+  require(options.threads >= 0, "threads: ", options.threads, " is negative; 0 takes one per core");
+  return std::make_unique<CpuDevice>(options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,292 @@
+#include "tessera/device/cpu/matmul.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "tessera/device/cpu/onednn.h"
+#include "tessera/ops/matmul.h"
+
+namespace tessera::cpu {
+
+namespace {
+
+/// A dim of the product, possibly several adjacent ones merged: its size and its strides, 0 where
+/// an operand lacks it.
+struct Dim {
+  std::int64_t size = 1, a = 0, b = 0, c = 0;
+};
+using Dims = std::vector<Dim>;
+
+/// The einsum as loops around one product.
+struct Canonical {
+  Dims outer;    // loops over blocks of the result
+  Dims inner;    // loops over parts of the contraction: they add up
+  Dim m, n, k;   // of the product
+  bool swapped;  // a and b have changed roles, so that the result's columns are adjacent
+};
+
+/// A part of the result's rows or columns: offsets into the operands, and which product makes it.
+struct Slice {
+  std::int64_t a, b, c;
+  std::size_t product;
+};
+
+constexpr double kFlopsPerThread = 5e5;  // some 10 us: an order above what waking a helper costs
+constexpr std::int64_t kGrain = 16;      // rows or columns: a cache line of f32
+
+std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
+
+std::int64_t count(const Dims& dims) {
+  std::int64_t n = 1;
+  for (const Dim& dim : dims) n *= dim.size;
+  return n;
+}
+
+/// Calls f(offset in a, b, c) for the iterations [begin, end) of a loop nest, the last dim fastest.
+template <typename F>
+void for_each(const Dims& dims, std::int64_t begin, std::int64_t end, F&& f) {
+  for (std::int64_t i = begin; i < end; ++i) {
+    std::int64_t rest = i, a = 0, b = 0, c = 0;
+    for (std::size_t d = dims.size(); d-- > 0;) {
+      const std::int64_t at = rest % dims[d].size;
+      rest /= dims[d].size;
+      a += at * dims[d].a, b += at * dims[d].b, c += at * dims[d].c;
+    }
+    f(a, b, c);
+  }
+}
+
+/// The factors as dims, outermost first, neighbours that lie one inside the other in every operand
+/// merged.
+Dims merged(const std::vector<int>& ids, const std::vector<Dim>& factors,
+            std::int64_t Dim::*order) {
+  Dims dims;
+  for (const int id : ids) {
+    if (factors[static_cast<std::size_t>(id)].size != 1)
+      dims.push_back(factors[static_cast<std::size_t>(id)]);
+  }
+  std::stable_sort(dims.begin(), dims.end(),
+                   [&](const Dim& x, const Dim& y) { return x.*order > y.*order; });
+  Dims out;
+  for (const Dim& dim : dims) {
+    const bool inside = !out.empty() && out.back().a == dim.a * dim.size &&
+                        out.back().b == dim.b * dim.size && out.back().c == dim.c * dim.size;
+    if (inside) {
+      out.back() = {out.back().size * dim.size, dim.a, dim.b, dim.c};
+    } else {
+      out.push_back(dim);
+    }
+  }
+  return out;
+}
+
+/// True where rows and columns of a matrix have usable strides: one of them 1 (that of a size of 1
+/// does not matter).
+bool is_matrix(std::int64_t rows, std::int64_t row, std::int64_t cols, std::int64_t col) {
+  return (rows == 1 || cols == 1 || row == 1 || col == 1) && (rows == 1 || row > 0) &&
+         (cols == 1 || col > 0);
+}
+
+std::optional<Canonical> with_product(const Canonical& loops, const Dim& m, const Dim& n,
+                                      const Dim& k) {
+  Canonical out = loops;
+  out.m = m, out.n = n, out.k = k;
+  if (!is_matrix(m.size, m.a, k.size, k.a) || !is_matrix(k.size, k.b, n.size, n.b))
+    return std::nullopt;
+  out.swapped = !(n.size == 1 || n.c == 1);
+  if (!out.swapped) return out;
+  if (!(m.size == 1 || m.c == 1)) return std::nullopt;
+  const auto turn = [](Dim& dim) { std::swap(dim.a, dim.b); };
+  std::swap(out.m, out.n);
+  for (Dim* dim : {&out.m, &out.n, &out.k}) turn(*dim);
+  for (Dims* dims : {&out.outer, &out.inner}) std::for_each(dims->begin(), dims->end(), turn);
+  return out;
+}
+
+Dims without(const Dims& dims, std::size_t i) {
+  Dims out = dims;
+  if (i < out.size()) out.erase(out.begin() + static_cast<std::ptrdiff_t>(i));
+  return out;
+}
+
+Dim at_or_unit(const Dims& dims, std::size_t i) { return i < dims.size() ? dims[i] : Dim{}; }
+
+/// Of all choices of one dim each of rows, columns and contraction, the one with the largest
+/// product.
+std::optional<Canonical> canonical(const Dims& batch, const Dims& ms, const Dims& ns,
+                                   const Dims& ks) {
+  std::optional<Canonical> best;
+  double best_work = -1;
+  const auto choices = [](const Dims& dims) { return std::max<std::size_t>(dims.size(), 1); };
+  for (std::size_t i = 0; i < choices(ms); ++i) {
+    for (std::size_t j = 0; j < choices(ns); ++j) {
+      for (std::size_t l = 0; l < choices(ks); ++l) {
+        const Dim m = at_or_unit(ms, i), n = at_or_unit(ns, j), k = at_or_unit(ks, l);
+        const double work = static_cast<double>(m.size) * static_cast<double>(n.size * k.size);
+        if (work <= best_work) continue;
+        Canonical loops{batch, without(ks, l), {}, {}, {}, false};
+        for (const Dim& dim : without(ms, i)) loops.outer.push_back(dim);
+        for (const Dim& dim : without(ns, j)) loops.outer.push_back(dim);
+        if (std::optional<Canonical> found = with_product(loops, m, n, k))
+          best = found, best_work = work;
+      }
+    }
+  }
+  return best;
+}
+
+/// Sizes and strides of every factor; nullopt where a contracted dim may hold content beyond its
+/// logical extent.
+std::optional<std::vector<Dim>> factor_dims(const KernelRequest& request, const MatmulDims& dims) {
+  std::vector<Dim> out(dims.factors.list.size());
+  const auto place = [&](const Factors::Dims& operand, const Shape& strides,
+                         std::int64_t Dim::*stride) {
+    for (int d = 0; d < strides.ndim(); ++d) {
+      for (const int f : operand[static_cast<std::size_t>(d)])
+        out[static_cast<std::size_t>(f)].*stride = strides[d];
+    }
+  };
+  for (std::size_t f = 0; f < out.size(); ++f) out[f].size = dims.factors.list[f].size;
+  place(dims.factors.ins[0], strides_of(request, 0), &Dim::a);
+  place(dims.factors.ins[1], strides_of(request, 1), &Dim::b);
+  place(dims.factors.outs[0], request.call.out(0).shape.strides(), &Dim::c);
+  for (int i = 0; i < 2; ++i) {
+    const Shape& shape = request.call.in(i).shape;
+    for (int d = 0; d < shape.ndim(); ++d) {
+      const std::vector<int>& fs =
+          dims.factors.ins[static_cast<std::size_t>(i)][static_cast<std::size_t>(d)];
+      if (fs.size() != 1) return std::nullopt;
+      const bool summed = std::find(dims.k.begin(), dims.k.end(), fs[0]) != dims.k.end();
+      if (summed && may_be_padded(in_shard(request, i), shape, d)) return std::nullopt;
+    }
+  }
+  return out;
+}
+
+class MatmulKernel final : public Kernel {
+ public:
+  MatmulKernel(Canonical form, Pool& pool) : form_(std::move(form)), pool_(pool) {
+    loops_ = count(form_.outer);
+    parts_ = count(form_.inner);
+    const double flops = 2.0 * static_cast<double>(form_.m.size) *
+                         static_cast<double>(form_.n.size) * static_cast<double>(form_.k.size) *
+                         static_cast<double>(loops_ * parts_);
+    const auto threads = static_cast<std::int64_t>(
+        std::clamp(flops / kFlopsPerThread, 1.0, static_cast<double>(pool.threads())));
+    split_loops_ = loops_ % threads == 0 || loops_ >= 4 * threads;
+    cut(split_loops_ ? 1 : threads);
+    tasks_ = static_cast<int>(split_loops_ ? threads : static_cast<std::int64_t>(slices_.size()));
+    for (const Gemm& gemm : first_) scratch_ = std::max(scratch_, gemm.scratch_bytes());
+    for (const Gemm& gemm : next_) scratch_ = std::max(scratch_, gemm.scratch_bytes());
+    scratch_ = round_up(scratch_, 64);
+  }
+
+  std::string_view name() const override { return "onednn:matmul"; }
+  std::int64_t workspace_bytes() const override { return scratch_ * tasks_; }
+
+  void run(const KernelArgs& args) const override {
+    pool_.run(tasks_, [&](int task) {
+      char* const scratch = static_cast<char*>(args.workspace) + task * scratch_;
+      if (!split_loops_)
+        return run_slice(args, slices_[static_cast<std::size_t>(task)], 0, loops_, scratch);
+      const std::int64_t begin = loops_ * task / tasks_, end = loops_ * (task + 1) / tasks_;
+      for (const Slice& slice : slices_) run_slice(args, slice, begin, end, scratch);
+    });
+  }
+
+ private:
+  void run_slice(const KernelArgs& args, const Slice& slice, std::int64_t begin, std::int64_t end,
+                 char* scratch) const {
+    const float* const a = static_cast<const float*>(args.ins[form_.swapped ? 1 : 0]) + slice.a;
+    const float* const b = static_cast<const float*>(args.ins[form_.swapped ? 0 : 1]) + slice.b;
+    float* const c = static_cast<float*>(args.outs[0]) + slice.c;
+    for_each(form_.outer, begin, end, [&](std::int64_t ao, std::int64_t bo, std::int64_t co) {
+      bool first = true;
+      for_each(form_.inner, 0, parts_, [&](std::int64_t ai, std::int64_t bi, std::int64_t) {
+        const Gemm& gemm = (first ? first_ : next_)[slice.product];
+        gemm.execute(a + ao + ai, b + bo + bi, c + co, scratch);
+        first = false;
+      });
+    });
+  }
+
+  /// Cuts the product into at least `slices` parts of its rows or columns (fewer where it is
+  /// small).
+  void cut(std::int64_t slices) {
+    // oneDNN's batch-reduce loops lose a quarter of their speed where rows of B lie whole 4 KiB
+    // pages apart, and are not chosen for a part of B's columns: the general loops, which copy B,
+    // then run at full speed.
+    const bool trap = form_.n.b == 1 && form_.k.b % 1024 == 0 && form_.k.size > 1;
+    if (trap) slices = std::max<std::int64_t>(slices, 2);
+    // Columns first: every slice reads all of A. Rows where the result is far taller than wide.
+    const bool rows =
+        !trap && (form_.m.size >= 4 * form_.n.size || form_.n.size < 3 * kGrain * slices);
+    const std::int64_t size = rows ? form_.m.size : form_.n.size;
+    const std::int64_t step = round_up((size + slices - 1) / slices, slices > 1 ? kGrain : 1);
+    std::vector<std::int64_t> made;  // sizes of the products
+    for (std::int64_t begin = 0; begin < size; begin += step) {
+      const std::int64_t width = std::min(step, size - begin);
+      const auto found = std::find(made.begin(), made.end(), width);
+      const auto product = static_cast<std::size_t>(found - made.begin());
+      if (found == made.end())
+        made.push_back(width), make(rows ? width : form_.m.size, rows ? form_.n.size : width);
+      slices_.push_back(rows ? Slice{begin * form_.m.a, 0, begin * form_.m.c, product}
+                             : Slice{0, begin * form_.n.b, begin * form_.n.c, product});
+    }
+  }
+
+  /// Strides of a dim of size 1 are free: they are chosen so that the matrix looks dense.
+  void make(std::int64_t m, std::int64_t n) {
+    GemmShape shape{m,         n,         form_.k.size, form_.m.a, form_.k.a,
+                    form_.k.b, form_.n.b, form_.m.c,    false};
+    free_strides(m, shape.k, shape.a_row, shape.a_col);
+    free_strides(shape.k, n, shape.b_row, shape.b_col);
+    if (m == 1) shape.c_row = n;
+    first_.emplace_back(shape);
+    if (parts_ == 1) return;
+    shape.accumulate = true;
+    next_.emplace_back(shape);
+  }
+
+  static void free_strides(std::int64_t rows, std::int64_t cols, std::int64_t& row,
+                           std::int64_t& col) {
+    if (rows == 1) row = col == 1 || cols == 1 ? cols : 1;
+    if (cols == 1) col = row == 1 && rows > 1 ? rows : 1;
+  }
+
+  Canonical form_;
+  Pool& pool_;
+  std::int64_t loops_ = 1, parts_ = 1, scratch_ = 0;
+  bool split_loops_ = false;
+  int tasks_ = 1;
+  std::vector<Slice> slices_;
+  std::vector<Gemm> first_, next_;  // per size of slice; next_ adds to the result
+};
+
+std::unique_ptr<Kernel> make_matmul(const KernelRequest& request, Pool& pool) {
+  const OpCall& call = request.call;
+  if (call.in(0).dtype != DType::F32 || call.in(0).numel() == 0 || call.in(1).numel() == 0)
+    return nullptr;
+  if (!call.in(0).layout.plain() || !call.in(1).layout.plain()) return nullptr;
+  const MatmulDims dims = matmul_dims(call);
+  const std::optional<std::vector<Dim>> factors = factor_dims(request, dims);
+  if (!factors) return nullptr;
+  std::optional<Canonical> form =
+      canonical(merged(dims.batch, *factors, &Dim::c), merged(dims.m, *factors, &Dim::c),
+                merged(dims.n, *factors, &Dim::c), merged(dims.k, *factors, &Dim::a));
+  if (!form) return nullptr;
+  // A call costs about a microsecond: many tiny products are better off in plain loops.
+  const std::int64_t work = form->m.size * form->n.size * form->k.size;
+  if (work < 512 && count(form->outer) * count(form->inner) > 1) return nullptr;
+  return std::make_unique<MatmulKernel>(std::move(*form), pool);
+}
+
+constexpr std::array<KernelEntry, 1> kEntries = {{{&kMatmul, make_matmul}}};
+
+}  // namespace
+
+std::span<const KernelEntry> matmul_kernels() { return kEntries; }
+
+}  // namespace tessera::cpu

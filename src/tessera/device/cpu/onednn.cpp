@@ -1,0 +1,140 @@
+#include "tessera/device/cpu/onednn.h"
+
+#include <algorithm>
+#include <array>
+#include <dnnl.hpp>
+#include <optional>
+#include <string>
+
+#include "tessera/base/error.h"
+
+// Of the OpenMP library that oneDNN is built on. Weak, so that no compiler's own one is linked
+// beside it; absent where oneDNN is built on something else.
+extern "C" {
+__attribute__((weak)) void omp_set_num_threads(int);
+__attribute__((weak)) int omp_get_max_threads();
+}
+
+namespace tessera::cpu {
+
+namespace {
+
+/// oneDNN asks OpenMP how many threads there are when it makes a product and when it runs it: while
+/// this lives, the calling thread's answer is one. The threads are ours.
+class OneThread {
+ public:
+  OneThread() : before_(omp_get_max_threads != nullptr ? omp_get_max_threads() : 1) {
+    if (before_ != 1) omp_set_num_threads(1);
+  }
+  ~OneThread() {
+    if (before_ != 1) omp_set_num_threads(before_);
+  }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
+using Desc = dnnl::memory::desc;
+
+Desc matrix(std::int64_t rows, std::int64_t cols, std::int64_t row, std::int64_t col) {
+  return {{rows, cols}, dnnl::memory::data_type::f32, dnnl::memory::dims{row, col}};
+}
+
+dnnl::primitive_attr attributes(bool accumulate) {
+  dnnl::primitive_attr out;
+  out.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (accumulate) {
+    dnnl::post_ops sum;
+    sum.append_sum(1.0F);
+    out.set_post_ops(sum);
+  }
+  return out;
+}
+
+}  // namespace
+
+struct Gemm::State {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+  Desc plain_b;
+  dnnl::matmul::primitive_desc desc;
+  dnnl::matmul product;
+  std::optional<dnnl::reorder::primitive_desc> pack_desc;
+  dnnl::reorder packing;
+
+  State(const GemmShape& s, Weights weights) : plain_b(matrix(s.k, s.n, s.b_row, s.b_col)) {
+    const bool packed = weights == Weights::Packed;
+    const Desc any({s.k, s.n}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+    desc = {
+        {matrix(s.m, s.k, s.a_row, s.a_col), packed ? any : plain_b, matrix(s.m, s.n, s.c_row, 1)},
+        attributes(s.accumulate),
+        engine};
+    product = dnnl::matmul(desc);
+    if (!packed) return;
+    pack_desc.emplace(engine, plain_b, engine, desc.weights_desc(), attributes(false));
+    packing = dnnl::reorder(*pack_desc);
+  }
+
+  /// The C++ wrapper would build a map of arguments per call.
+  template <std::size_t N>
+  void execute(const dnnl::primitive& primitive, const std::array<dnnl_exec_arg_t, N>& args) const {
+    const dnnl_status_t status =
+        dnnl_primitive_execute(primitive.get(), stream.get(), static_cast<int>(N), args.data());
+    check(status == dnnl_success, "oneDNN: status ", static_cast<int>(status));
+  }
+
+  dnnl::memory at(const Desc& desc, const void* data) const {
+    return {desc, engine, const_cast<void*>(data)};  // operands are only read
+  }
+};
+
+Gemm::Gemm(const GemmShape& shape, Weights weights) {
+  const OneThread one;
+  try {
+    state_ = std::make_unique<State>(shape, weights);
+  } catch (const dnnl::error& error) {
+    check(false, "oneDNN refuses a product of ", shape.m, " x ", shape.k, " x ", shape.n, ": ",
+          error.what());
+  }
+}
+Gemm::Gemm(Gemm&&) noexcept = default;
+Gemm& Gemm::operator=(Gemm&&) noexcept = default;
+Gemm::~Gemm() = default;
+
+std::int64_t Gemm::scratch_bytes() const {
+  std::size_t bytes = state_->desc.scratchpad_desc().get_size();
+  if (state_->pack_desc) bytes = std::max(bytes, state_->pack_desc->scratchpad_desc().get_size());
+  return static_cast<std::int64_t>(bytes);
+}
+
+std::int64_t Gemm::packed_bytes() const {
+  return static_cast<std::int64_t>(state_->desc.weights_desc().get_size());
+}
+
+std::string_view Gemm::implementation() const { return state_->desc.impl_info_str(); }
+
+void Gemm::pack(const float* b, void* packed, void* scratch) const {
+  check(state_->pack_desc.has_value(), "a product of plain operands is asked to pack");
+  const OneThread one;
+  const State& s = *state_;
+  const dnnl::memory from = s.at(s.plain_b, b), to = s.at(s.desc.weights_desc(), packed),
+                     pad = s.at(s.pack_desc->scratchpad_desc(), scratch);
+  s.execute<3>(
+      s.packing,
+      {{{DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to.get()}, {DNNL_ARG_SCRATCHPAD, pad.get()}}});
+}
+
+void Gemm::execute(const float* a, const void* b, float* c, void* scratch) const {
+  const OneThread one;
+  const State& s = *state_;
+  const dnnl::memory ma = s.at(s.desc.src_desc(), a), mb = s.at(s.desc.weights_desc(), b),
+                     mc = s.at(s.desc.dst_desc(), c), pad = s.at(s.desc.scratchpad_desc(), scratch);
+  s.execute<4>(s.product, {{{DNNL_ARG_SRC, ma.get()},
+                            {DNNL_ARG_WEIGHTS, mb.get()},
+                            {DNNL_ARG_DST, mc.get()},
+                            {DNNL_ARG_SCRATCHPAD, pad.get()}}});
+}
+
+}  // namespace tessera::cpu

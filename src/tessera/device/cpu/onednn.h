@@ -1,0 +1,47 @@
+#pragma once
+/// The adapter of oneDNN: f32 matrix products of fixed shapes. Its .cpp is the only file that knows
+/// the library.
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+namespace tessera::cpu {
+
+/// C [m, n] = A [m, k] B [k, n], or C += A B. Strides in elements; of a matrix's two strides one
+/// is 1.
+struct GemmShape {
+  std::int64_t m = 1, n = 1, k = 1;
+  std::int64_t a_row = 1, a_col = 1;
+  std::int64_t b_row = 1, b_col = 1;
+  std::int64_t c_row = 1;  // columns of C are adjacent
+  bool accumulate = false;
+  friend bool operator==(const GemmShape&, const GemmShape&) = default;
+};
+
+enum class Weights { Plain, Packed };  // Packed: B lies in a form of oneDNN's own, written by pack
+
+/// A product made ready once. Calls may come from several threads at once, each with its own
+/// scratch; each call uses the one thread that it comes from, whatever OpenMP's settings are.
+class Gemm {
+ public:
+  explicit Gemm(const GemmShape& shape, Weights weights = Weights::Plain);
+  Gemm(Gemm&&) noexcept;
+  Gemm& operator=(Gemm&&) noexcept;
+  ~Gemm();
+
+  std::int64_t scratch_bytes() const;  // of execute and pack; 64-byte aligned
+  std::int64_t packed_bytes() const;   // of B as execute reads it
+  /// The library's name of the chosen loops: "brg:avx512_core", "ref:any".
+  std::string_view implementation() const;
+
+  /// Writes the packed form of a B that lies as the shape says.
+  void pack(const float* b, void* packed, void* scratch) const;
+  void execute(const float* a, const void* b, float* c, void* scratch) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera::cpu

@@ -1,0 +1,169 @@
+#include "tessera/device/cpu/pool.h"
+
+#include <hwy/cache_control.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <thread>
+#include <vector>
+
+#include "tessera/base/error.h"
+
+namespace tessera::cpu {
+
+namespace {
+
+constexpr int kSpins =
+    2000;  // pauses before the first yield: tens of microseconds, the gap between two kernels
+constexpr auto kAwake =
+    std::chrono::microseconds(1500);  // idle helpers yield for so long, then sleep in the kernel
+
+void pin(pthread_t thread, int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  require(core < CPU_SETSIZE, "core ", core, " is beyond the ", CPU_SETSIZE,
+          " cores that can be named");
+  CPU_SET(static_cast<unsigned>(core), &set);
+  require(pthread_setaffinity_np(thread, sizeof(set), &set) == 0,
+          "a thread cannot be pinned to core ", core,
+          ": the machine or the container has no such core; start at a lower core, or use fewer "
+          "threads per device");
+}
+
+}  // namespace
+
+struct Pool::State {
+  /// What one helper waits on. A cache line of its own: the caller writes it once per job.
+  struct alignas(64) Helper {
+    std::atomic<int> ticket{
+        0};  // grows by one per job that this helper takes part in; negative: stop
+    std::thread thread;
+  };
+
+  int threads, first_core;
+  std::vector<Helper> helpers;
+
+  // The job: written by the caller before it moves the tickets, read by the helpers that it woke.
+  int count = 0;
+  void (*call)(const void*, int) = nullptr;
+  const void* task = nullptr;
+
+  alignas(64) std::atomic<int> running{0};
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;  // of the one that set `failed` first; read when nobody runs
+  pthread_t pinned{};        // the last caller that was pinned
+  bool any_pinned = false;
+
+  State(int threads, int first_core)
+      : threads(threads), first_core(first_core), helpers(static_cast<std::size_t>(threads - 1)) {}
+
+  void take_part(int thread) {
+    try {
+      for (int i = thread; i < count; i += threads) call(task, i);
+    } catch (...) {
+      if (!failed.exchange(true)) error = std::current_exception();
+    }
+  }
+
+  void help(int thread) {
+    std::atomic<int>& ticket = helpers[static_cast<std::size_t>(thread - 1)].ticket;
+    for (int seen = 0;;) {
+      seen = next_ticket(ticket, seen);
+      if (seen < 0) return;
+      take_part(thread);
+      running.fetch_sub(1, std::memory_order_release);
+    }
+  }
+
+  static int next_ticket(const std::atomic<int>& ticket, int seen) {
+    int now = seen;
+    const auto changed = [&] { return (now = ticket.load(std::memory_order_acquire)) != seen; };
+    for (int i = 0; i < kSpins; ++i) {
+      if (changed()) return now;
+      hwy::Pause();
+    }
+    const auto asleep_at = std::chrono::steady_clock::now() + kAwake;
+    do {
+      if (changed()) return now;
+      sched_yield();
+    } while (std::chrono::steady_clock::now() < asleep_at);
+    while (!changed()) ticket.wait(seen, std::memory_order_acquire);
+    return now;
+  }
+
+  void wait_for_helpers() const {
+    for (int i = 0; running.load(std::memory_order_acquire) != 0; ++i) {
+      if (i < kSpins) {
+        hwy::Pause();
+      } else {
+        sched_yield();
+      }
+    }
+  }
+
+  void stop() {
+    for (Helper& helper : helpers) {
+      helper.ticket.store(-1, std::memory_order_release);
+      helper.ticket.notify_one();
+    }
+    for (Helper& helper : helpers) {
+      if (helper.thread.joinable()) helper.thread.join();
+    }
+  }
+};
+
+Pool::Pool(int threads, int first_core) {
+  require(threads >= 1, "a device needs at least one thread, not ", threads);
+  state_ = std::make_unique<State>(threads, first_core);
+  try {
+    for (int t = 1; t < threads; ++t) {
+      State::Helper& helper = state_->helpers[static_cast<std::size_t>(t - 1)];
+      helper.thread = std::thread([state = state_.get(), t] { state->help(t); });
+      if (first_core >= 0) pin(helper.thread.native_handle(), first_core + t);
+    }
+  } catch (...) {
+    state_->stop();
+    throw;
+  }
+}
+
+Pool::~Pool() { state_->stop(); }
+
+int Pool::threads() const { return state_->threads; }
+
+void Pool::pin_caller() const {
+  State& s = *state_;
+  if (s.first_core < 0 || (s.any_pinned && pthread_equal(s.pinned, pthread_self()))) return;
+  pin(pthread_self(), s.first_core);
+  s.pinned = pthread_self();
+  s.any_pinned = true;
+}
+
+void Pool::run_erased(int count, void (*call)(const void*, int), const void* task) {
+  State& s = *state_;
+  pin_caller();
+  const int helpers = std::min(s.threads, count) - 1;
+  if (helpers <= 0) {
+    for (int i = 0; i < count; ++i) call(task, i);
+    return;
+  }
+  s.count = count, s.call = call, s.task = task;
+  s.running.store(helpers, std::memory_order_relaxed);
+  for (int i = 0; i < helpers; ++i) {
+    std::atomic<int>& ticket = s.helpers[static_cast<std::size_t>(i)].ticket;
+    ticket.store((ticket.load(std::memory_order_relaxed) + 1) & 0x7fffffff,
+                 std::memory_order_release);
+    ticket.notify_one();  // a look at a counter where nobody sleeps
+  }
+  s.take_part(0);
+  s.wait_for_helpers();
+  if (s.failed.load(std::memory_order_relaxed)) {
+    s.failed.store(false, std::memory_order_relaxed);
+    std::rethrow_exception(std::exchange(s.error, nullptr));
+  }
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "tessera/device/cpu/kernels.h"
+#include "tessera/ir/graph.h"
+#include "tessera/ops/reference.h"
+
+namespace tessera::cpu {
+
+namespace {
+
+/// A call that owns what it speaks of.
+struct OwnedCall {
+  std::vector<TensorType> ins, outs;
+  Attrs attrs;
+  OpCall call;
+
+  explicit OwnedCall(const OpCall& from)
+      : ins(types(from, from.num_in(), &OpCall::in)),
+        outs(types(from, from.num_out(), &OpCall::out)),
+        attrs(copied(from)),
+        call(from.op(), pointers(ins), attrs, pointers(outs)) {}
+  OwnedCall(const OwnedCall&) = delete;
+  OwnedCall& operator=(const OwnedCall&) = delete;
+
+  static std::vector<TensorType> types(const OpCall& from, int n,
+                                       const TensorType& (OpCall::*get)(int) const) {
+    std::vector<TensorType> out;
+    for (int i = 0; i < n; ++i) out.push_back((from.*get)(i));
+    return out;
+  }
+  static Attrs copied(const OpCall& from) {
+    Attrs out;
+    for (const AttrDef& def : from.op().attrs) out.push_back(from.attr(def.name));
+    return out;
+  }
+  static OpCall::Types pointers(const std::vector<TensorType>& types) {
+    OpCall::Types out;
+    for (const TensorType& type : types) out.push_back(&type);
+    return out;
+  }
+};
+
+/// Where an operand is padded along a reduced dim, the identity of the reduction is selected.
+struct Fill {
+  int dim;
+  double value;
+};
+
+/// An operand that must be copied before the reference loops may read it: dense, padding filled,
+/// not being overwritten.
+struct Staged {
+  int operand;
+  bool always;          // else only where a result lies in its buffer
+  std::int64_t offset;  // in the workspace
+  Shape strides;
+  std::vector<Fill> fills;
+};
+
+double identity(FactorKind kind) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return kind == FactorKind::Max ? -kInfinity : kind == FactorKind::Min ? kInfinity : 0;
+}
+
+std::vector<Fill> fills_of(const KernelRequest& request, int operand) {
+  const TensorType& type = request.call.in(operand);
+  const ShardInfo shard = in_shard(request, operand);
+  std::vector<Fill> out;
+  for (int d = 0; d < type.ndim(); ++d) {
+    if (!is_float(type.dtype) || !may_be_padded(shard, type.shape, d)) continue;
+    const Factors factors = factors_of(request.call);
+    const auto& dims = factors.ins[static_cast<std::size_t>(operand)];
+    for (const int f : dims[static_cast<std::size_t>(d)]) {
+      if (!factors.reduces(f, 0)) continue;
+      out.push_back({d, identity(factors.list[static_cast<std::size_t>(f)].kind)});
+      break;
+    }
+  }
+  return out;
+}
+
+class ReferenceKernel final : public Kernel {
+ public:
+  explicit ReferenceKernel(const KernelRequest& request)
+      : call_(request.call), function_(loops_of(request.call)), key_(request.key) {
+    check(function_ != nullptr, request.call.op().name, " has no reference kernel");
+    for (int i = 0; i < request.call.num_in(); ++i) {
+      in_shards_.push_back(in_shard(request, i));
+      ins_.push_back(operand(request.call.in(i), in_shards_.back()));
+      stage(request, i);
+    }
+    for (int i = 0; i < request.call.num_out(); ++i) {
+      out_shards_.push_back(out_shard(request, i));
+      outs_.push_back(operand(request.call.out(i), out_shards_.back()));
+    }
+  }
+
+  std::string_view name() const override { return "reference"; }
+  std::int64_t workspace_bytes() const override { return workspace_; }
+
+  void run(const KernelArgs& args) const override {
+    place(ins_, in_shards_, args.microbatch);
+    place(outs_, out_shards_, args.microbatch);
+    // The loops get non-const pointers of operands, and only read them.
+    for (std::size_t i = 0; i < ins_.size(); ++i) ins_[i].data = const_cast<void*>(args.ins[i]);
+    for (std::size_t i = 0; i < outs_.size(); ++i) outs_[i].data = args.outs[i];
+    for (const Staged& staged : staged_) copy(staged, args);
+    RefCall ref(call_.call, ins_, outs_, key_);
+    function_(ref);
+  }
+
+ private:
+  static RefFunction loops_of(const OpCall& call) {
+    const Reference& reference = call.op().reference;
+    for (int i = 0; i < call.num_in(); ++i) {
+      if (call.in(i).dtype == DType::F64) return reference.f64;
+    }
+    return reference.f32;
+  }
+
+  static RefOperand operand(const TensorType& type, const ShardInfo& shard) {
+    return {type, nullptr, shard.offset, type.shape, shard.global};
+  }
+
+  static void place(std::vector<RefOperand>& operands, const std::vector<ShardInfo>& shards,
+                    std::int64_t microbatch) {
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      operands[i].offset = offset_at(shards[i], microbatch);
+      operands[i].valid = valid_at(shards[i], operands[i].type.shape, operands[i].offset);
+    }
+  }
+
+  void stage(const KernelRequest& request, int i) {
+    const TensorType& type = request.call.in(i);
+    Staged staged{i, false, workspace_, strides_of(request, i), fills_of(request, i)};
+    staged.always = !is_dense(request, i) || !staged.fills.empty();
+    bool overwritten = false;
+    for (const InPlace& pair : request.call.op().in_place) {
+      overwritten |= pair.result >= 0 && pair.operand == i;
+    }
+    if (!staged.always && !overwritten) return;
+    workspace_ += (type.bytes() + 63) / 64 * 64;
+    staged_.push_back(std::move(staged));
+  }
+
+  void copy(const Staged& staged, const KernelArgs& args) const {
+    RefOperand& in = ins_[static_cast<std::size_t>(staged.operand)];
+    const bool overwritten = std::any_of(
+        outs_.begin(), outs_.end(), [&](const RefOperand& out) { return out.data == in.data; });
+    if (!staged.always && !overwritten) return;
+    const char* const from = static_cast<const char*>(in.data);
+    char* const to = static_cast<char*>(args.workspace) + staged.offset;
+    in.data = to;
+    const auto size = static_cast<std::size_t>(size_of(in.type.dtype));
+    for_each_index(in.type.shape, [&](const Shape& at, std::int64_t linear) {
+      std::int64_t offset = 0;
+      for (int d = 0; d < at.ndim(); ++d) offset += at[d] * staged.strides[d];
+      std::memcpy(to + linear * static_cast<std::int64_t>(size),
+                  from + offset * static_cast<std::int64_t>(size), size);
+    });
+    for (const Fill& fill : staged.fills) select_valid(in, fill);
+  }
+
+  static void select_valid(RefOperand& in, const Fill& fill) {
+    if (in.valid[fill.dim] == in.type.shape[fill.dim]) return;
+    with_element(in.type.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      T* const data = static_cast<T*>(in.data);
+      for_each_index(in.type.shape, [&](const Shape& at, std::int64_t linear) {
+        if (at[fill.dim] >= in.valid[fill.dim]) data[linear] = static_cast<T>(fill.value);
+      });
+    });
+  }
+
+  OwnedCall call_;
+  RefFunction function_;
+  std::uint64_t key_;
+  std::vector<ShardInfo> in_shards_, out_shards_;
+  std::vector<Staged> staged_;
+  std::int64_t workspace_ = 0;
+  // Set anew by every run: kept here so that a run allocates nothing. One thread at a time, says
+  // Kernel.
+  mutable std::vector<RefOperand> ins_, outs_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_reference_kernel(const KernelRequest& request) {
+  return std::make_unique<ReferenceKernel>(request);
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,200 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "device/kernel_test.h"
+#include "tessera/ops/attention.h"
+
+namespace tessera {
+namespace {
+
+using testing::KernelSetting;
+using testing::random_tensor;
+using testing::run_kernel;
+
+struct Case {
+  const char* name;
+  std::int64_t b, s, g, r, e, t;
+  bool causal = true;
+  double dropout = 0;
+  bool mask = false;
+};
+
+const Case kCases[] = {
+    {"one tile", 1, 64, 1, 1, 32, 64},
+    {"everything of one", 1, 1, 1, 1, 1, 1},
+    {"small and odd", 2, 5, 3, 1, 7, 5},
+    {"several tiles, the last one partial", 2, 150, 2, 1, 16, 150},
+    {"grouped queries", 2, 70, 2, 3, 24, 70},
+    {"all keys are seen", 2, 70, 2, 1, 20, 70, false},
+    {"more keys than queries", 1, 33, 2, 2, 12, 130, false},
+    {"more queries than keys", 1, 130, 1, 1, 12, 33, false},
+    {"causal, more queries than keys", 1, 130, 1, 1, 12, 33},
+    {"causal, more keys than queries: the last are never seen", 1, 33, 1, 1, 12, 130},
+    {"padding mask", 3, 70, 2, 1, 16, 70, false, 0, true},
+    {"padding mask and causal: first queries see no key", 3, 70, 2, 2, 16, 70, true, 0, true},
+    {"dropout, rows of whole blocks of random numbers", 2, 72, 2, 1, 16, 72, true, 0.2},
+    {"dropout, rows of odd length", 2, 71, 1, 2, 16, 71, true, 0.2},
+    {"dropout, rows two off", 1, 20, 2, 1, 9, 70, false, 0.5},
+    {"everything", 2, 67, 2, 2, 13, 75, true, 0.1, true},
+    {"wide heads", 1, 40, 1, 1, 160, 40},
+    {"one query", 2, 1, 2, 2, 32, 100, false},
+};
+
+Attrs attributes(const Case& c) {
+  return {c.causal, 1 / std::sqrt(static_cast<double>(c.e)), c.dropout, c.mask,
+          std::string("layer.dropout")};
+}
+
+/// q, k, v and, where the case has them, mask and step.
+std::vector<HostTensor> operands(const Case& c) {
+  std::vector<HostTensor> out = {random_tensor(DType::F32, {c.b, c.s, c.g, c.r, c.e}, 1, -2, 2),
+                                 random_tensor(DType::F32, {c.b, c.t, c.g, c.e}, 2, -2, 2),
+                                 random_tensor(DType::F32, {c.b, c.t, c.g, c.e}, 3)};
+  if (c.mask) {
+    out.push_back(random_tensor(DType::Bool, {c.b, c.t}, 4));
+    out.back().set(0, 0);  // with causal: query 0 of row 0 sees nothing
+  }
+  if (c.dropout > 0) out.push_back(HostTensor::scalar<std::int64_t>(12'345'678'901));
+  return out;
+}
+
+/// dy, q, k, v, y, logsumexp and the rest.
+std::vector<HostTensor> gradient_operands(const Case& c) {
+  const std::vector<HostTensor> ins = operands(c);
+  const std::vector<HostTensor> outs = evaluate(kAttention, ins, attributes(c));
+  std::vector<HostTensor> out = {
+      random_tensor(DType::F32, ins[0].shape(), 5), ins[0], ins[1], ins[2], outs[0], outs[1]};
+  out.insert(out.end(), ins.begin() + 3, ins.end());
+  return out;
+}
+
+// Scores are at most 4 sqrt(160) = 50, with errors of some 2^-24 of that, and an error of a score
+// is a relative one of its exponential; sums of up to 150 terms add some more.
+constexpr testing::Tolerance kForward = {1e-5, 1e-5};
+constexpr testing::Tolerance kBackward = {1e-5, 5e-5};
+
+TEST(Attention, EqualsTheReference) {
+  for (const int threads : {1, 3}) {
+    const std::unique_ptr<Device> device = make_cpu_device({threads, -1});
+    for (const Case& c : kCases) {
+      SCOPED_TRACE(text(c.name, ", ", threads, " threads"));
+      EXPECT_EQ(expect_like_reference(*device, kAttention, attributes(c), operands(c), kForward),
+                "hwy:attention");
+      EXPECT_EQ(expect_like_reference(*device, kAttentionGrad, attributes(c), gradient_operands(c),
+                                      kBackward),
+                "hwy:attention_grad");
+    }
+  }
+}
+
+TEST(Attention, ReadsSlicesOfOneProjection) {
+  const std::unique_ptr<Device> device = make_cpu_device({2, -1});
+  const Case c = {"", 2, 70, 3, 1, 16, 70};
+  const std::int64_t row = 3 * 3 * 16;
+  const Shape q = {70 * row, row, 16, 16, 1}, kv = {70 * row, row, 16, 1};
+  for (const int operand : {0, 1, 2}) EXPECT_TRUE(device->accepts_strides(kAttention, operand));
+  for (const int operand : {1, 2, 3}) EXPECT_TRUE(device->accepts_strides(kAttentionGrad, operand));
+  EXPECT_FALSE(device->accepts_strides(kAttentionGrad, 0));
+  KernelSetting setting;
+  setting.strides = {q, kv, kv};
+  expect_like_reference(*device, kAttention, attributes(c), operands(c), kForward, setting);
+  setting.strides = {{}, q, kv, kv};
+  expect_like_reference(*device, kAttentionGrad, attributes(c), gradient_operands(c), kBackward,
+                        setting);
+}
+
+/// Equal to the reference kernel on the same shard.
+void expect_like_reference_on_shard(Device& device, const OpDef& op, const Case& c,
+                                    const std::vector<HostTensor>& ins,
+                                    const KernelSetting& setting, testing::Tolerance tolerance,
+                                    std::int64_t valid_rows, int dim_of_rows) {
+  testing::ReferenceDevice reference;
+  const TensorTypes types = testing::result_types(op, attributes(c), ins);
+  const testing::KernelRun fast = run_kernel(device, op, attributes(c), ins, types, setting);
+  const testing::KernelRun plain = run_kernel(reference, op, attributes(c), ins, types, setting);
+  EXPECT_NE(fast.kernel, plain.kernel);
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    SCOPED_TRACE(text(op.name, ", result ", i));
+    HostTensor a = fast.outs[i], b = plain.outs[i];
+    // Beyond the logical extent, content is undefined.
+    const int dim = i == 0 ? 1 : dim_of_rows;
+    for (std::int64_t at = 0; at < a.numel() && dim >= 0; ++at) {
+      if (at / a.shape().strides()[dim] % a.shape()[dim] >= valid_rows) a.set(at, 0), b.set(at, 0);
+    }
+    testing::expect_close(a, b, tolerance);
+  }
+}
+
+TEST(Attention, KnowsItsShardAndItsMicroBatch) {
+  const std::unique_ptr<Device> device = make_cpu_device({2, -1});
+  // Rows 4 and 5 of a batch of 6, heads 2 and 3 of 4, queries 70 ... 139 of 133: seven rows are
+  // padding.
+  const Case c = {"", 2, 70, 2, 2, 16, 150, true, 0.3, true};
+  const auto shard_q = [](Shape global, Shape offset, Shape step) {
+    return ShardInfo{global, offset, step};
+  };
+  const ShardInfo q = shard_q({6, 133, 4, 2, 16}, {0, 70, 2, 0, 0}, {2, 0, 0, 0, 0});
+  const ShardInfo kv = shard_q({6, 147, 4, 16}, {0, 0, 2, 0}, {2, 0, 0, 0});
+  const ShardInfo rows = shard_q({6, 4, 2, 133}, {0, 2, 0, 70}, {2, 0, 0, 0});
+  const ShardInfo mask = shard_q({6, 147}, {0, 0}, {2, 0}), step{};
+  KernelSetting setting;
+  setting.microbatch = 2;
+  setting.ins = {q, kv, kv, mask, step};
+  setting.outs = {q, rows};
+  std::vector<HostTensor> ins = operands(c);
+  for (std::int64_t i = 0; i < ins[1].numel(); ++i) {
+    if (i / (2 * 16) % 150 < 147) continue;
+    for (const std::size_t operand : {1, 2}) ins[operand].set(i, 1e30);  // must not be read
+  }
+  expect_like_reference_on_shard(*device, kAttention, c, ins, setting, kForward, 63, 3);
+  testing::ReferenceDevice reference;
+  const std::vector<HostTensor> outs =
+      run_kernel(reference, kAttention, attributes(c), ins,
+                 testing::result_types(kAttention, attributes(c), ins), setting)
+          .outs;
+  const std::vector<HostTensor> grad_ins = {random_tensor(DType::F32, ins[0].shape(), 5),
+                                            ins[0],
+                                            ins[1],
+                                            ins[2],
+                                            outs[0],
+                                            outs[1],
+                                            ins[3],
+                                            ins[4]};
+  setting.ins = {q, q, kv, kv, q, rows, mask, step};
+  setting.outs = {q, kv, kv};
+  expect_like_reference_on_shard(*device, kAttentionGrad, c, grad_ins, setting, kBackward, 63, -1);
+}
+
+TEST(Attention, GivesTheSameBitsWithAnyNumberOfThreads) {
+  const Case c = {"", 2, 130, 2, 2, 16, 130, true, 0.1};
+  const auto bits = [&](int threads, const OpDef& op, const std::vector<HostTensor>& ins) {
+    const std::unique_ptr<Device> device = make_cpu_device({threads, -1});
+    std::string out;
+    for (const HostTensor& result :
+         run_kernel(*device, op, attributes(c), ins, testing::result_types(op, attributes(c), ins))
+             .outs) {
+      out += hash128_text(result.bytes());
+    }
+    return out;
+  };
+  EXPECT_EQ(bits(1, kAttention, operands(c)), bits(4, kAttention, operands(c)));
+  EXPECT_EQ(bits(1, kAttentionGrad, gradient_operands(c)),
+            bits(4, kAttentionGrad, gradient_operands(c)));
+}
+
+TEST(Attention, NotANumberComesThrough) {
+  // An overflow in a query must be found by whoever looks at the gradients.
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  const Case c = {"", 1, 70, 1, 1, 16, 70};
+  std::vector<HostTensor> ins = operands(c);
+  ins[0].set(69 * 16, NAN);
+  const testing::KernelRun run = run_kernel(*device, kAttention, attributes(c), ins,
+                                            testing::result_types(kAttention, attributes(c), ins));
+  EXPECT_TRUE(std::isnan(run.outs[0].at(69 * 16)));
+  EXPECT_TRUE(std::isnan(run.outs[1].at(69)));
+  EXPECT_FALSE(std::isnan(run.outs[0].at(68 * 16)));
+}
+
+}  // namespace
+}  // namespace tessera

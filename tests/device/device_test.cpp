@@ -1,0 +1,139 @@
+#include "tessera/device/device.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+
+#include "device/kernel_test.h"
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/index_ops.h"
+#include "tessera/ops/matmul.h"
+#include "tessera/ops/random.h"
+#include "tessera/ops/reduce.h"
+#include "tessera/ops/softmax.h"
+#include "tessera/ops/table.h"
+
+namespace tessera {
+namespace {
+
+using testing::KernelSetting;
+using testing::expect_like_reference;
+using testing::random_tensor;
+using testing::run_kernel;
+
+TEST(Device, ArenasAreAlignedZeroAndReleased) {
+  const std::unique_ptr<Device> device = make_cpu_device({2, -1});
+  EXPECT_EQ(device->name(), "cpu x 2");
+  for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{1}, std::int64_t{5} << 20}) {
+    char* const memory = static_cast<char*>(device->allocate(bytes));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % (2 << 20), 0U);
+    for (std::int64_t i = 0; i < bytes; i += 4096) EXPECT_EQ(memory[i], 0);
+    std::memset(memory, 1, static_cast<std::size_t>(bytes));
+    device->release(memory);
+  }
+  int outside = 0;
+  EXPECT_THROW(device->release(&outside), Error);
+  device->allocate(1 << 20);  // freed with the device
+}
+
+TEST(Device, RefusesWhatItCannotGive) {
+  EXPECT_THROW(make_cpu_device({-1, -1}), Error);
+  try {
+    make_cpu_device({1, -1})->allocate(std::int64_t{1} << 60);
+    FAIL() << "a reservation of 2^60 bytes succeeded";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::Resource);
+    EXPECT_NE(std::string(error.what()).find("1099511627776 MiB"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Device, SeveralInOneProcess) {
+  std::vector<std::thread> ranks;
+  for (std::uint64_t rank = 0; rank < 3; ++rank) {
+    ranks.emplace_back([rank] {
+      const std::unique_ptr<Device> device = make_cpu_device({2, -1});
+      for (int i = 0; i < 5; ++i) {
+        const std::vector<HostTensor> ins = {random_tensor(DType::F32, {64, 96}, rank),
+                                             random_tensor(DType::F32, {96, 128}, rank + 10)};
+        expect_like_reference(*device, kMatmul, {std::string("m k, k n -> m n")}, ins,
+                              {1e-6, 1e-5});
+      }
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+}
+
+TEST(Device, EveryOpHasAKernelForWhatItIs) {
+  // A kernel is listed for an op of the table, once or more.
+  for (const cpu::KernelEntry& entry : cpu::kernel_list()) {
+    ASSERT_NE(entry.op, nullptr);
+    EXPECT_EQ(find_op(entry.op->name), entry.op);
+    EXPECT_NE(entry.make, nullptr);
+  }
+}
+
+TEST(ReferenceKernel, EqualsTheInterpreter) {
+  testing::ReferenceDevice device;
+  const std::vector<HostTensor> x = {random_tensor(DType::F32, {3, 5, 7}, 1)};
+  EXPECT_EQ(expect_like_reference(device, kSoftmax, {std::int64_t{2}}, x, {1e-6, 1e-7}),
+            "reference");
+  const std::vector<HostTensor> ints = {random_tensor(DType::I64, {3, 5}, 1, -9, 9),
+                                        random_tensor(DType::I64, {5}, 2, -9, 9)};
+  expect_like_reference(device, kMul, {}, ints, {});
+}
+
+TEST(ReferenceKernel, ReadsStridedOperandsAndItsOwnResult) {
+  testing::ReferenceDevice device;
+  const std::vector<HostTensor> ins = {random_tensor(DType::F32, {4, 6}, 1),
+                                       random_tensor(DType::F32, {4, 6}, 2)};
+  KernelSetting setting;
+  setting.strides = {{1, 4}, {10, 1}};
+  expect_like_reference(device, kSub, {}, ins, {1e-7, 0}, setting);
+  setting.strides = {};
+  setting.in_place = 0;
+  expect_like_reference(device, kSub, {}, ins, {1e-7, 0}, setting);
+}
+
+TEST(ReferenceKernel, RandomNumbersFollowTheMicroBatch) {
+  testing::ReferenceDevice device;
+  const HostTensor x = random_tensor(DType::F32, {6, 5}, 1, 1, 2),
+                   step = HostTensor::scalar<std::int64_t>(3);
+  const Attrs attrs = {0.5, std::string("here")};
+  const HostTensor whole = evaluate(kDropout, {x, step}, attrs)[0];
+  for (std::int64_t microbatch = 0; microbatch < 3; ++microbatch) {
+    HostTensor rows(DType::F32, {2, 5});
+    for (std::int64_t i = 0; i < 10; ++i) rows.set(i, x.at(10 * microbatch + i));
+    const ShardInfo shard{{6, 5}, {0, 0}, {2, 0}};
+    KernelSetting setting;
+    setting.ins = {shard, {}}, setting.outs = {shard};
+    setting.microbatch = microbatch;
+    const testing::KernelRun run =
+        run_kernel(device, kDropout, attrs, {rows, step}, {rows.type()}, setting);
+    for (std::int64_t i = 0; i < 10; ++i)
+      EXPECT_EQ(run.outs[0].at(i), whole.at(10 * microbatch + i));
+  }
+}
+
+TEST(ReferenceKernel, ReductionsSelectWhatLiesInside) {
+  testing::ReferenceDevice device;
+  HostTensor x = random_tensor(DType::F32, {2, 4}, 1);
+  x.set(3, NAN), x.set(7, 1e30);  // column 3 lies beyond the extent of 3
+  KernelSetting setting;
+  setting.ins = {{{2, 3}, {0, 0}, {0, 0}}};
+  setting.outs = {{{2}, {0}, {0}}};
+  for (const OpDef* op : {&kSum, &kMax}) {
+    const Attrs attrs = {std::vector<std::int64_t>{1}, false};
+    const testing::KernelRun run =
+        run_kernel(device, *op, attrs, {x}, {{DType::F32, {2}, {}}}, setting);
+    for (int row = 0; row < 2; ++row) {
+      const double a = x.at(4 * row), b = x.at(4 * row + 1), c = x.at(4 * row + 2);
+      EXPECT_FLOAT_EQ(static_cast<float>(run.outs[0].at(row)),
+                      static_cast<float>(op == &kSum ? a + b + c : std::max({a, b, c})));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,181 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "device/kernel_test.h"
+#include "tessera/device/cpu/matmul.h"
+#include "tessera/device/cpu/onednn.h"
+#include "tessera/ops/matmul.h"
+
+namespace tessera {
+namespace {
+
+using testing::expect_like_reference;
+using testing::KernelSetting;
+using testing::random_tensor;
+
+struct Case {
+  const char *name, *rule;
+  Shape a, b;
+  const char* kernel = "onednn:matmul";
+};
+
+const Case kCases[] = {
+    {"row-major", "m k, k n -> m n", {32, 64}, {64, 48}},
+    {"odd sizes", "m k, k n -> m n", {37, 19}, {19, 53}},
+    {"weights stored [out, in]", "b s k, n k -> b s n", {3, 17, 40}, {56, 40}},
+    {"gradient of the weights: rows and contraction merge",
+     "b s n, b s k -> n k",
+     {3, 17, 40},
+     {3, 17, 24}},
+    {"gradient of the input", "b s n, n k -> b s k", {3, 17, 40}, {40, 24}},
+    {"the result is transposed: operands change roles", "m k, k n -> n m", {32, 16}, {16, 40}},
+    {"both transposed", "k m, n k -> m n", {20, 33}, {45, 20}},
+    {"contraction of one", "m k, k n -> m n", {33, 1}, {1, 21}},
+    {"one column", "m k, k n -> m n", {50, 31}, {31, 1}},
+    {"one row", "m k, n k -> m n", {1, 31}, {50, 31}},
+    {"one row and one column", "m k, k n -> m n", {1, 100}, {100, 1}},
+    {"one number", "m k, k n -> m n", {1, 1}, {1, 1}},
+    {"a vector", "b s k, k -> b s", {4, 9, 70}, {70}},
+    {"outer product", "m, n -> m n", {40}, {30}},
+    {"a batch dim", "b m k, b k n -> b m n", {5, 20, 30}, {5, 30, 24}},
+    {"many small batches", "b m k, b n k -> b m n", {64, 8, 16}, {64, 8, 16}},
+    {"heads inside rows: scores", "b s g e, b t g e -> b g s t", {2, 24, 3, 16}, {2, 40, 3, 16}},
+    {"heads inside rows: values", "b g s t, b t g e -> b s g e", {2, 3, 24, 40}, {2, 40, 3, 16}},
+    {"grouped queries", "b s g r e, b t g e -> b g r s t", {2, 9, 2, 3, 16}, {2, 11, 2, 16}},
+    {"grouped values: a sum over heads and rows",
+     "b g r s t, b s g r e -> b t g e",
+     {2, 2, 3, 9, 11},
+     {2, 9, 2, 3, 16}},
+    {"rows that do not merge", "b s k, k n -> s b n", {6, 10, 32}, {32, 20}},
+    {"a contraction in many parts", "m k l, l k n -> m n", {20, 6, 16}, {16, 6, 24}},
+    {"columns that do not merge", "m k, n l k -> l m n", {20, 32}, {6, 18, 32}},
+    {"rows of 4 KiB: cut by columns even for one thread", "m k, k n -> m n", {64, 32}, {32, 1024}},
+    {"tall", "m k, n k -> m n", {1000, 16}, {20, 16}},
+    {"wide", "m k, n k -> m n", {24, 32}, {3001, 32}},
+    {"dims of size one anywhere", "a m k, a k n -> m a n", {1, 30, 20}, {1, 20, 10}},
+    {"dot products of rows: plain loops are as good",
+     "b s e, b s e -> b s",
+     {4, 5, 8},
+     {4, 5, 8},
+     "reference"},
+};
+
+/// Sums of k products of numbers below 1: each rounding is 2^-24 of a partial sum that is at most
+/// k.
+testing::Tolerance tolerance(std::int64_t contraction) {
+  return {1e-6, 3e-8 * static_cast<double>(contraction) + 1e-6};
+}
+
+TEST(Matmul, EqualsTheReference) {
+  for (const int threads : {1, 2, 3}) {
+    const std::unique_ptr<Device> device = make_cpu_device({threads, -1});
+    for (const Case& c : kCases) {
+      SCOPED_TRACE(text(c.name, ", ", threads, " threads"));
+      const std::vector<HostTensor> ins = {random_tensor(DType::F32, c.a, 1),
+                                           random_tensor(DType::F32, c.b, 2)};
+      EXPECT_EQ(expect_like_reference(*device, kMatmul, {std::string(c.rule)}, ins,
+                                      tolerance(c.a.numel())),
+                c.kernel);
+    }
+  }
+}
+
+TEST(Matmul, LargeEnoughForEveryThread) {
+  const Case cases[] = {
+      {"columns", "b s k, n k -> b s n", {4, 64, 128}, {384, 128}},
+      {"rows", "m k, n k -> m n", {1500, 128}, {70, 128}},
+      {"weights' gradient", "b s n, b s k -> n k", {4, 64, 384}, {4, 64, 128}},
+      {"batches", "b s g e, b t g e -> b g s t", {2, 64, 6, 32}, {2, 64, 6, 32}},
+      {"odd", "m k, k n -> m n", {131, 127}, {127, 257}},
+  };
+  for (const int threads : {2, 4}) {
+    const std::unique_ptr<Device> device = make_cpu_device({threads, -1});
+    for (const Case& c : cases) {
+      SCOPED_TRACE(text(c.name, ", ", threads, " threads"));
+      const std::vector<HostTensor> ins = {random_tensor(DType::F32, c.a, 1),
+                                           random_tensor(DType::F32, c.b, 2)};
+      expect_like_reference(*device, kMatmul, {std::string(c.rule)}, ins, {1e-6, 1e-4});
+    }
+  }
+}
+
+TEST(Matmul, OperandsMayLieAtStrides) {
+  const std::unique_ptr<Device> device = make_cpu_device({2, -1});
+  const std::vector<HostTensor> ins = {random_tensor(DType::F32, {2, 9, 3, 16}, 1),
+                                       random_tensor(DType::F32, {2, 11, 3, 16}, 2)};
+  KernelSetting setting;
+  // As slices of one [b, s, 3 * heads * e] projection.
+  setting.strides = {{9 * 144, 144, 16, 1}, {11 * 144, 144, 16, 1}};
+  EXPECT_EQ(expect_like_reference(*device, kMatmul, {std::string("b s g e, b t g e -> b g s t")},
+                                  ins, {1e-6, 1e-5}, setting),
+            "onednn:matmul");
+  // The plain loops read them too.
+  const std::vector<HostTensor> small = {random_tensor(DType::F32, {4, 5, 8}, 1),
+                                         random_tensor(DType::F32, {4, 5, 8}, 2)};
+  setting.strides = {{100, 20, 1}, {}};
+  EXPECT_EQ(expect_like_reference(*device, kMatmul, {std::string("b s e, b s e -> b s")}, small,
+                                  {1e-6, 1e-5}, setting),
+            "reference");
+}
+
+TEST(Matmul, SumsOnlyWhatLiesInsideTheLogicalExtent) {
+  const std::unique_ptr<Device> device = make_cpu_device({2, -1});
+  HostTensor a = random_tensor(DType::F32, {8, 16}, 1), b = random_tensor(DType::F32, {16, 24}, 2);
+  std::vector<HostTensor> cut = {a.clone(), b.clone()};
+  for (int i = 0; i < 8; ++i) a.set(i * 16 + 15, NAN), cut[0].set(i * 16 + 15, 0);
+  const ShardInfo whole_out{{8, 24}, {0, 0}, {0, 0}};
+  KernelSetting setting;
+  setting.ins = {{{8, 15}, {0, 0}, {0, 0}}, {{15, 24}, {0, 0}, {0, 0}}};
+  setting.outs = {whole_out};
+  const Attrs rule = {std::string("m k, k n -> m n")};
+  const testing::KernelRun run =
+      run_kernel(*device, kMatmul, rule, {a, b}, {{DType::F32, {8, 24}, {}}}, setting);
+  testing::expect_close(run.outs[0], evaluate(kMatmul, cut, rule)[0], {1e-6, 1e-6});
+}
+
+TEST(Matmul, OtherDtypesAreComputedByTheReference) {
+  const std::unique_ptr<Device> device = make_cpu_device({2, -1});
+  const std::vector<HostTensor> ins = {random_tensor(DType::F64, {8, 16}, 1),
+                                       random_tensor(DType::F64, {16, 24}, 2)};
+  EXPECT_EQ(expect_like_reference(*device, kMatmul, {std::string("m k, k n -> m n")}, ins,
+                                  {1e-12, 1e-12}),
+            "reference");
+}
+
+TEST(Gemm, PackedWeightsGiveTheSameProduct) {
+  for (const std::int64_t n : {48, 100, 257}) {
+    const std::int64_t m = 40, k = 70;
+    const HostTensor a = random_tensor(DType::F32, {m, k}, 1),
+                     b = random_tensor(DType::F32, {n, k}, 2);
+    const cpu::GemmShape shape{m, n, k, k, 1, 1, k, n, false};
+    const cpu::Gemm plain(shape), packed(shape, cpu::Weights::Packed);
+    testing::detail::Guarded weights(packed.packed_bytes()),
+        scratch(std::max(plain.scratch_bytes(), packed.scratch_bytes()));
+    HostTensor x(DType::F32, {m, n}), y(DType::F32, {m, n});
+    plain.execute(a.data<float>(), b.data<float>(), x.data<float>(), scratch.data());
+    packed.pack(b.data<float>(), weights.data(), scratch.data());
+    packed.execute(a.data<float>(), weights.data(), y.data<float>(), scratch.data());
+    EXPECT_TRUE(weights.intact() && scratch.intact());
+    testing::expect_close(y, x, {1e-6, 1e-5});
+  }
+}
+
+TEST(Gemm, Accumulates) {
+  const HostTensor a = random_tensor(DType::F32, {20, 30}, 1),
+                   b = random_tensor(DType::F32, {30, 40}, 2);
+  HostTensor once(DType::F32, {20, 40}), twice(DType::F32, {20, 40});
+  cpu::GemmShape shape{20, 40, 30, 30, 1, 40, 1, 40, false};
+  const cpu::Gemm set(shape);
+  shape.accumulate = true;
+  const cpu::Gemm add(shape);
+  testing::detail::Guarded scratch(std::max(set.scratch_bytes(), add.scratch_bytes()));
+  set.execute(a.data<float>(), b.data<float>(), once.data<float>(), scratch.data());
+  set.execute(a.data<float>(), b.data<float>(), twice.data<float>(), scratch.data());
+  add.execute(a.data<float>(), b.data<float>(), twice.data<float>(), scratch.data());
+  for (std::int64_t i = 0; i < once.numel(); ++i) once.set(i, 2 * once.at(i));
+  testing::expect_close(twice, once, {1e-6, 1e-5});
+}
+
+}  // namespace
+}  // namespace tessera
