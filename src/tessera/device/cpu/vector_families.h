@@ -9,5 +9,26 @@ namespace tessera::cpu {
 std::unique_ptr<Kernel> make_elementwise(const KernelRequest& request,
                                          Pool& pool);  // fused, add_n, broadcast too
 std::unique_ptr<Kernel> make_dropout(const KernelRequest& request, Pool& pool);
+std::unique_ptr<Kernel> make_norm(const KernelRequest& request,
+                                  Pool& pool);  // layer_norm, rms_norm
+std::unique_ptr<Kernel> make_norm_grad(const KernelRequest& request, Pool& pool);
+std::unique_ptr<Kernel> make_softmax(const KernelRequest& request, Pool& pool);
+std::unique_ptr<Kernel> make_cross_entropy(const KernelRequest& request, Pool& pool);
+std::unique_ptr<Kernel> make_cross_entropy_grad(const KernelRequest& request, Pool& pool);
+std::unique_ptr<Kernel> make_reduce(const KernelRequest& request,
+                                    Pool& pool);  // sum, max, sum_squares
+std::unique_ptr<Kernel> make_adam(const KernelRequest& request, Pool& pool);
+std::unique_ptr<Kernel> make_sgd(const KernelRequest& request, Pool& pool);
+std::unique_ptr<Kernel> make_rope(const KernelRequest& request, Pool& pool);
+std::unique_ptr<Kernel> make_gather(const KernelRequest& request, Pool& pool);
+std::unique_ptr<Kernel> make_scatter_add(const KernelRequest& request, Pool& pool);
+std::unique_ptr<Kernel> make_copy(const KernelRequest& request,
+                                  Pool& pool);  // reshape, transpose, slice, pad, concat
+
+// Conditions that makers share.
+bool all_dense(const KernelRequest& request);
+bool first_are_f32(const KernelRequest& request, int count);
+/// No micro-batch holds elements of operand `i` beyond the logical extents.
+bool never_padded(const KernelRequest& request, int i);
 
 }  // namespace tessera::cpu

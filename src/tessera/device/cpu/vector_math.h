@@ -156,6 +156,28 @@ HWY_INLINE void store_first(D d, V v, T* to, std::size_t n) {
   }
 }
 
+/// Calls f(load, store) for each vector of the row, the last one in part: load(p) and store(v, p)
+/// at its place.
+template <class D, class F>
+HWY_INLINE void each_vector(D d, std::int64_t n, const F& f) {
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  const auto load = [&](const float* p) HWY_ATTR { return hn::LoadU(d, p + i); };
+  const auto store = [&](hn::VFromD<D> v, float* p) HWY_ATTR { hn::StoreU(v, d, p + i); };
+  for (; i + lanes <= n; i += lanes) f(load, store);
+  if (i == n) return;
+  const auto rest = static_cast<std::size_t>(n - i);
+  const auto load_rest = [&](const float* p) HWY_ATTR { return load_first(d, p + i, rest); };
+  const auto store_rest = [&](hn::VFromD<D> v, float* p)
+                              HWY_ATTR { store_first(d, v, p + i, rest); };
+  f(load_rest, store_rest);
+}
+
+template <class D, class V>
+HWY_INLINE float sum_of_lanes(D d, V v) {
+  return hn::GetLane(hn::SumOfLanes(d, v));
+}
+
 }  // namespace tessera::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

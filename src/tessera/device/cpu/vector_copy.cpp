@@ -1,0 +1,126 @@
+#include "tessera/device/cpu/vector_copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tessera/base/error.h"
+
+namespace tessera::cpu {
+
+namespace {
+
+constexpr std::int64_t kGrainBytes = 64 << 10;  // worth a thread
+constexpr std::int64_t kBlock =
+    16;  // rows and columns of a block that is transposed: lines of both sides fit L1
+
+}  // namespace
+
+StridedCopy::StridedCopy(const Shape& shape, const Shape& from, const Shape& to, int element_bytes)
+    : size_(element_bytes) {
+  Shape sizes, f, t;  // dims of size 1 dropped, neighbours joined where both sides walk them as one
+  for (int d = 0; d < shape.ndim(); ++d) {
+    if (shape[d] == 1) continue;
+    if (!sizes.empty() && f.back() == from[d] * shape[d] && t.back() == to[d] * shape[d]) {
+      const int last = sizes.ndim() - 1;
+      sizes[last] *= shape[d], f[last] = from[d], t[last] = to[d];
+    } else {
+      sizes.push_back(shape[d]), f.push_back(from[d]), t.push_back(to[d]);
+    }
+  }
+  if (sizes.empty()) sizes = {1}, f = {1}, t = {1};
+  const int last = sizes.ndim() - 1;
+  columns_ = sizes[last], column_from_ = f[last], column_to_ = t[last];
+  int row = -1;
+  for (int d = 0; d < last && column_from_ != 1; ++d) {
+    if (f[d] == 1) row = d;
+  }
+  for (int d = 0; d < last; ++d) {
+    if (d == row) {
+      rows_ = sizes[d], row_from_ = f[d], row_to_ = t[d];
+    } else {
+      outer_.push_back(sizes[d]), outer_from_.push_back(f[d]), outer_to_.push_back(t[d]);
+    }
+  }
+}
+
+/// visit(offset in from, offset in to) for the outer indices [begin, end), in order.
+template <typename Visit>
+void StridedCopy::each_outer(std::int64_t begin, std::int64_t end, const Visit& visit) const {
+  Shape at = Shape::of(outer_.ndim(), 0);
+  std::int64_t from = 0, to = 0, rest = begin;
+  for (int d = outer_.ndim() - 1; d >= 0; --d) {
+    at[d] = rest % outer_[d];
+    rest /= outer_[d];
+    from += at[d] * outer_from_[d], to += at[d] * outer_to_[d];
+  }
+  for (std::int64_t i = begin; i < end; ++i) {
+    visit(from, to);
+    for (int d = outer_.ndim() - 1; d >= 0; --d) {
+      from += outer_from_[d], to += outer_to_[d];
+      if (++at[d] < outer_[d]) break;
+      from -= outer_[d] * outer_from_[d], to -= outer_[d] * outer_to_[d];
+      at[d] = 0;
+    }
+  }
+}
+
+void StridedCopy::run(const std::byte* from, std::byte* to, Pool& pool) const {
+  const std::int64_t outer = outer_.numel(), bytes = rows_ * columns_ * size_;
+  if (columns_ == 0 || rows_ == 0 || outer == 0) return;
+  if (column_from_ == 1 && column_to_ == 1 && outer == 1) {
+    return pool.split(bytes, kGrainBytes, [&](std::int64_t begin, std::int64_t end) {
+      std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
+    });
+  }
+  const bool runs = column_from_ == 1 && column_to_ == 1;
+  // Blocks of one outer index are shared out as well: there may be one alone.
+  const std::int64_t blocks = runs ? 1 : (columns_ + kBlock - 1) / kBlock;
+  const std::int64_t grain = std::max<std::int64_t>(1, kGrainBytes * blocks / bytes);
+  pool.split(outer * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
+    if (runs) return copy_runs(from, to, begin, end);
+    switch (size_) {
+      case 1:
+        return copy_blocks<std::uint8_t>(from, to, begin, end);
+      case 2:
+        return copy_blocks<std::uint16_t>(from, to, begin, end);
+      case 4:
+        return copy_blocks<std::uint32_t>(from, to, begin, end);
+      default:
+        return copy_blocks<std::uint64_t>(from, to, begin, end);
+    }
+  });
+}
+
+void StridedCopy::copy_runs(const std::byte* from, std::byte* to, std::int64_t begin,
+                            std::int64_t end) const {
+  const std::size_t bytes = static_cast<std::size_t>(columns_ * size_);
+  each_outer(begin, end, [&](std::int64_t f, std::int64_t t) {
+    std::memcpy(to + t * size_, from + f * size_, bytes);
+  });
+}
+
+template <typename T>
+void StridedCopy::copy_blocks(const std::byte* from, std::byte* to, std::int64_t begin,
+                              std::int64_t end) const {
+  const T* const x = reinterpret_cast<const T*>(from);
+  T* const y = reinterpret_cast<T*>(to);
+  const std::int64_t blocks = (columns_ + kBlock - 1) / kBlock;
+  while (begin < end) {
+    const std::int64_t outer = begin / blocks, first = begin % blocks;
+    const std::int64_t last = std::min(blocks, first + end - begin),
+                       stop = std::min(columns_, last * kBlock);
+    each_outer(outer, outer + 1, [&](std::int64_t f, std::int64_t t) {
+      for (std::int64_t c0 = first * kBlock; c0 < stop; c0 += kBlock) {
+        const std::int64_t c1 = std::min(stop, c0 + kBlock);
+        for (std::int64_t r = 0; r < rows_; ++r) {
+          const T* in = x + f + r * row_from_;
+          T* out = y + t + r * row_to_;
+          for (std::int64_t c = c0; c < c1; ++c) out[c * column_to_] = in[c * column_from_];
+        }
+      }
+    });
+    begin += last - first;
+  }
+}
+
+}  // namespace tessera::cpu

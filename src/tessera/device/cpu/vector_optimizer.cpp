@@ -1,0 +1,145 @@
+#include "tessera/device/cpu/vector_optimizer.h"
+
+#include <cstring>
+
+#include "tessera/device/cpu/vector_families.h"
+#include "tessera/device/cpu/vector_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tessera/device/cpu/vector_optimizer.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "tessera/device/cpu/vector_math.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::cpu::HWY_NAMESPACE {
+
+void adam_span(const AdamSpan& a, std::int64_t begin, std::int64_t end) {
+  const hn::ScalableTag<float> d;
+  const auto beta1 = hn::Set(d, a.beta1), beta2 = hn::Set(d, a.beta2);
+  const auto rest1 = hn::Set(d, 1.0f - a.beta1), rest2 = hn::Set(d, 1.0f - a.beta2);
+  const auto lr = hn::Set(d, a.lr), scale = hn::Set(d, a.scale), eps = hn::Set(d, a.eps);
+  const auto inverse1 = hn::Set(d, 1.0f / a.correction1),
+             inverse2 = hn::Set(d, 1.0f / a.correction2);
+  const auto to_gradient = hn::Set(d, a.decoupled ? 0.0f : a.decay),
+             to_step = hn::Set(d, a.decoupled ? a.decay : 0.0f);
+  each_vector(d, end - begin, [&](auto load, auto store) HWY_ATTR {
+    const auto p = load(a.p + begin);
+    const auto g = hn::MulAdd(load(a.g + begin), scale, hn::Mul(to_gradient, p));
+    const auto m = hn::MulAdd(beta1, load(a.m + begin), hn::Mul(rest1, g));
+    const auto v = hn::MulAdd(beta2, load(a.v + begin), hn::Mul(hn::Mul(rest2, g), g));
+    const auto root = hn::Add(hn::Sqrt(hn::Mul(v, inverse2)), eps);
+    const auto step = hn::MulAdd(to_step, p, hn::Div(hn::Mul(m, inverse1), root));
+    store(hn::NegMulAdd(lr, step, p), a.p_out + begin);
+    store(m, a.m_out + begin);
+    store(v, a.v_out + begin);
+  });
+}
+
+void sgd_span(const SgdSpan& a, std::int64_t begin, std::int64_t end) {
+  const hn::ScalableTag<float> d;
+  const auto lr = hn::Set(d, a.lr), scale = hn::Set(d, a.scale);
+  const auto momentum = hn::Set(d, a.momentum), decay = hn::Set(d, a.decay);
+  each_vector(d, end - begin, [&](auto load, auto store) HWY_ATTR {
+    const auto p = load(a.p + begin);
+    const auto g = hn::MulAdd(load(a.g + begin), scale, hn::Mul(decay, p));
+    const auto u = hn::MulAdd(momentum, load(a.u + begin), g);
+    store(hn::NegMulAdd(lr, a.nesterov ? hn::MulAdd(momentum, u, g) : u, p), a.p_out + begin);
+    store(u, a.u_out + begin);
+  });
+}
+
+}  // namespace tessera::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tessera::cpu {
+
+namespace {
+
+HWY_EXPORT(adam_span);
+HWY_EXPORT(sgd_span);
+
+constexpr std::int64_t kGrain = 8192;  // elements that are worth a thread
+
+const float* in(const KernelArgs& args, int i) { return static_cast<const float*>(args.ins[i]); }
+float* out(const KernelArgs& args, int i) { return static_cast<float*>(args.outs[i]); }
+float scalar(const KernelArgs& args, int i) { return *in(args, i); }
+float number(const KernelRequest& request, std::string_view name) {
+  return static_cast<float>(request.call.number(name));
+}
+
+/// A skipped step: what does not lie in place already is copied.
+void keep(const KernelArgs& args, int results, std::int64_t numel) {
+  for (int i = 0; i < results; ++i) {
+    if (args.outs[i] != args.ins[i])
+      std::memcpy(args.outs[i], args.ins[i], static_cast<std::size_t>(numel) * 4);
+  }
+}
+
+class AdamKernel final : public Kernel {
+ public:
+  AdamKernel(const KernelRequest& request, Pool& pool)
+      : pool_(&pool), numel_(request.call.in(0).numel()) {
+    span_.beta1 = number(request, "beta1"), span_.beta2 = number(request, "beta2"),
+    span_.eps = number(request, "eps");
+    span_.decay = number(request, "weight_decay"), span_.decoupled = request.call.flag("decoupled");
+  }
+  std::string_view name() const override { return "hwy:adam"; }
+  void run(const KernelArgs& args) const override {
+    if (!*static_cast<const bool*>(args.ins[8])) return keep(args, 3, numel_);
+    AdamSpan a = span_;
+    a.p = in(args, 0), a.m = in(args, 1), a.v = in(args, 2), a.g = in(args, 3);
+    a.p_out = out(args, 0), a.m_out = out(args, 1), a.v_out = out(args, 2);
+    a.lr = scalar(args, 4), a.scale = scalar(args, 5);
+    a.correction1 = scalar(args, 6), a.correction2 = scalar(args, 7);
+    pool_->split(numel_, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      HWY_DYNAMIC_DISPATCH(adam_span)(a, begin, end);
+    });
+  }
+
+ private:
+  Pool* pool_;
+  std::int64_t numel_;
+  AdamSpan span_{};
+};
+
+class SgdKernel final : public Kernel {
+ public:
+  SgdKernel(const KernelRequest& request, Pool& pool)
+      : pool_(&pool), numel_(request.call.in(0).numel()) {
+    span_.momentum = number(request, "momentum"), span_.decay = number(request, "weight_decay");
+    span_.nesterov = request.call.flag("nesterov");
+  }
+  std::string_view name() const override { return "hwy:sgd"; }
+  void run(const KernelArgs& args) const override {
+    if (!*static_cast<const bool*>(args.ins[5])) return keep(args, 2, numel_);
+    SgdSpan a = span_;
+    a.p = in(args, 0), a.u = in(args, 1), a.g = in(args, 2);
+    a.p_out = out(args, 0), a.u_out = out(args, 1);
+    a.lr = scalar(args, 3), a.scale = scalar(args, 4);
+    pool_->split(numel_, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      HWY_DYNAMIC_DISPATCH(sgd_span)(a, begin, end);
+    });
+  }
+
+ private:
+  Pool* pool_;
+  std::int64_t numel_;
+  SgdSpan span_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_adam(const KernelRequest& request, Pool& pool) {
+  if (!all_dense(request) || !first_are_f32(request, 4)) return nullptr;
+  return std::make_unique<AdamKernel>(request, pool);
+}
+
+std::unique_ptr<Kernel> make_sgd(const KernelRequest& request, Pool& pool) {
+  if (!all_dense(request) || !first_are_f32(request, 3)) return nullptr;
+  return std::make_unique<SgdKernel>(request, pool);
+}
+
+}  // namespace tessera::cpu
+#endif

@@ -1,0 +1,23 @@
+#pragma once
+/// What the inner functions of the optimizer updates are handed.
+
+#include <cstdint>
+
+namespace tessera::cpu {
+
+struct AdamSpan {
+  const float *p, *m, *v, *g;
+  float *p_out, *m_out, *v_out;
+  float lr, scale, correction1, correction2;
+  float beta1, beta2, eps, decay;
+  bool decoupled;
+};
+
+struct SgdSpan {
+  const float *p, *u, *g;
+  float *p_out, *u_out;
+  float lr, scale, momentum, decay;
+  bool nesterov;
+};
+
+}  // namespace tessera::cpu

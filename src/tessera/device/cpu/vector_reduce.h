@@ -1,0 +1,10 @@
+#pragma once
+/// What the inner functions of reductions are asked to fold with.
+
+#include <cstdint>
+
+namespace tessera::cpu {
+
+enum class Fold : std::uint8_t { Sum, Max, SumSquares };
+
+}  // namespace tessera::cpu

@@ -1,0 +1,126 @@
+#include "device/vector_test.h"
+#include "tessera/ops/index_ops.h"
+#include "tessera/ops/shape_ops.h"
+
+namespace tessera {
+
+namespace {
+
+using testing::expect_vector;
+using testing::in_place;
+using testing::KernelSetting;
+using testing::random_tensor;
+using testing::strided;
+using Dims = std::vector<std::int64_t>;
+
+constexpr std::string_view kCopy = "cpu:copy";
+
+TEST(VectorMove, Reshape) {
+  const HostTensor x = random_tensor(DType::F32, {6, 4, 50}, 1);
+  expect_vector(kCopy, kReshape, {Dims{24, 50}}, {x}, {});
+  expect_vector(kCopy, kReshape, {Dims{24, 50}}, {x}, {}, in_place(0));
+  expect_vector(kCopy, kReshape, {Dims{6, 200}}, {x}, {},
+                strided({{50, 300, 1}}));  // dims exchanged
+  expect_vector(kCopy, kReshape, {Dims{200'000}}, {random_tensor(DType::F32, {400, 500}, 1)}, {});
+}
+
+TEST(VectorMove, Transpose) {
+  struct Case {
+    Shape shape;
+    Dims permutation;
+  };
+  const Case cases[] = {
+      {{1, 1}, {1, 0}},
+      {{5, 70}, {1, 0}},
+      {{301, 403}, {1, 0}},
+      {{2, 9, 3, 16}, {0, 2, 1, 3}},  // heads before positions
+      {{2, 9, 3, 16}, {0, 2, 3, 1}},
+      {{4, 5, 6, 7}, {3, 2, 1, 0}},
+      {{4, 1, 6, 7}, {2, 1, 0, 3}},
+      {{33}, {0}},
+      {{0, 3}, {1, 0}},
+  };
+  for (const Case& c : cases) {
+    for (const DType dtype : {DType::F32, DType::I64, DType::Bool}) {
+      SCOPED_TRACE(text(c.shape, " ", AttrValue(c.permutation)));
+      expect_vector(kCopy, kTranspose, {c.permutation}, {random_tensor(dtype, c.shape, 1, -9, 9)},
+                    {});
+    }
+  }
+}
+
+TEST(VectorMove, Windows) {
+  const HostTensor x = random_tensor(DType::F32, {6, 40, 50}, 1);
+  for (const std::int64_t dim : {0, 1, 2}) {
+    SCOPED_TRACE(dim);
+    for (const std::int64_t start : {0, 1, 3}) {
+      expect_vector(kCopy, kSlice, {dim, start, std::int64_t{3}}, {x}, {});
+      expect_vector(kCopy, kPad, {dim, start, std::int64_t{60}}, {x}, {});
+      expect_vector(kCopy, kPad, {dim, start, std::int64_t{60}}, {x}, {}, strided({{50, 300, 1}}));
+    }
+    for (const std::int32_t start : {-3, 0, 2, 1000}) {  // clamped to the window
+      const HostTensor at = HostTensor::scalar<std::int32_t>(start);
+      expect_vector(kCopy, kDynamicSlice, {dim, std::int64_t{3}}, {x, at}, {});
+      expect_vector(kCopy, kDynamicSlice, {dim, std::int64_t{3}}, {x, at}, {},
+                    strided({{50, 300, 1}, {}}));
+      expect_vector(kCopy, kDynamicPad, {dim, std::int64_t{60}}, {x, at}, {});
+    }
+  }
+}
+
+TEST(VectorMove, Concat) {
+  for (const int dim : {0, 1, 2}) {
+    SCOPED_TRACE(dim);
+    std::vector<HostTensor> parts;
+    for (const std::int64_t size : {1, 4, 7}) {
+      Shape shape = {3, 5, 20};
+      shape[dim] = size;
+      parts.push_back(random_tensor(DType::F32, shape, static_cast<std::uint64_t>(size)));
+    }
+    expect_vector(kCopy, kConcat, {std::int64_t{dim}}, parts, {});
+  }
+  const HostTensor column = random_tensor(DType::F32, {70, 1}, 1);
+  expect_vector(kCopy, kConcat, {std::int64_t{1}}, {column, column}, {});  // last dims of size 1
+}
+
+TEST(VectorMove, GatherAndScatterAdd) {
+  for (const std::int64_t width : {1, 5, 48, 800}) {
+    HostTensor ids = random_tensor(DType::I32, {7, 30}, 1, 0, 40);  // repeated
+    ids.set(3, -1), ids.set(4, 40);                                 // out of range
+    const HostTensor table = random_tensor(DType::F32, {40, width}, 2),
+                     dy = random_tensor(DType::F32, {7, 30, width}, 3);
+    expect_vector("cpu:gather", kGather, {}, {ids, table}, {});
+    expect_vector("cpu:gather", kGather, {}, {ids, random_tensor(DType::I64, {40, width}, 2, 0, 9)},
+                  {});
+    // Some ten terms per row, in f32.
+    expect_vector("hwy:scatter_add", kScatterAdd, {std::int64_t{40}}, {ids, dy}, {1e-6, 1e-6});
+  }
+}
+
+TEST(VectorMove, RowsOfAnotherRankAreZeros) {
+  const HostTensor ids = HostTensor::of<std::int32_t>({4}, {3, 5, 6, 7}),
+                   rows = random_tensor(DType::F32, {4, 8}, 1);
+  KernelSetting setting;  // this rank holds rows 4 ... 7 of 7: the last one is beyond the table
+  const ShardInfo shard{{7, 8}, {4, 0}, {0, 0}}, whole{{4}, {0}, {0}}, all{{4, 8}, {0, 0}, {0, 0}};
+  testing::VectorDevice device(2);
+  setting.ins = {whole, shard};
+  const testing::KernelRun run =
+      testing::run_kernel(device, kGather, {}, {ids, rows}, {{DType::F32, {4, 8}, {}}}, setting);
+  EXPECT_EQ(run.kernel, "cpu:gather");
+  setting.ins = {whole, all};
+  setting.outs = {shard};
+  const testing::KernelRun sum = testing::run_kernel(
+      device, kScatterAdd, {std::int64_t{4}}, {ids, rows}, {{DType::F32, {4, 8}, {}}}, setting);
+  for (std::int64_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(run.outs[0].at(i), 0) << "row 3 is held below";
+    EXPECT_EQ(run.outs[0].at(8 + i), rows.at(8 + i)) << "row 5 is the second held";
+    EXPECT_EQ(run.outs[0].at(24 + i), 0) << "row 7 does not exist";
+    EXPECT_EQ(sum.outs[0].at(8 + i), rows.at(8 + i));
+    EXPECT_EQ(sum.outs[0].at(16 + i), rows.at(16 + i));
+    EXPECT_EQ(sum.outs[0].at(24 + i), 0);
+  }
+}
+
+}  // namespace
+
+}  // namespace tessera

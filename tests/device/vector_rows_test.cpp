@@ -1,0 +1,193 @@
+#include "device/vector_test.h"
+#include "tessera/ops/attention.h"
+#include "tessera/ops/norm.h"
+#include "tessera/ops/optimizer_ops.h"
+#include "tessera/ops/reduce.h"
+#include "tessera/ops/softmax.h"
+#include "tessera/ops/sum_squares.h"
+
+namespace tessera {
+
+namespace {
+
+using testing::expect_vector;
+using testing::in_place;
+using testing::random_tensor;
+using testing::strided;
+using testing::Tolerance;
+using Dims = std::vector<std::int64_t>;
+
+constexpr double kUlp = 0x1p-23;
+
+/// Rows of numbers of many sizes, the last one cut.
+const Shape kRows[] = {{1}, {1, 7}, {3, 5, 33}, {65, 128}, {37, 1000}, {2, 5003}};
+
+TEST(VectorNorm, Forward) {
+  for (const Shape& shape : kRows) {
+    SCOPED_TRACE(to_text(shape));
+    const HostTensor x = random_tensor(DType::F32, shape, 1, 2, 5),
+                     weight = random_tensor(DType::F32, {shape.back()}, 2),
+                     bias = random_tensor(DType::F32, {shape.back()}, 3);
+    // x - mean loses digits: the mean is 3.5 times what is left.
+    const Tolerance tolerance{20 * kUlp, 20 * kUlp};
+    expect_vector("hwy:norm", kLayerNorm, {1e-5}, {x, weight, bias},
+                  shape.back() == 1 ? Tolerance{0, 1e-4} : tolerance);
+    if (shape.back() > 1) expect_vector("hwy:norm", kLayerNorm, {1e-5}, {x, weight}, tolerance);
+    expect_vector("hwy:norm", kRmsNorm, {1e-5}, {x, weight}, {8 * kUlp, 0});
+  }
+}
+
+TEST(VectorNorm, Backward) {
+  for (const Shape& shape : kRows) {
+    if (shape.back() == 1) continue;  // rstd is then 1 / sqrt(eps), and everything is rounding
+    SCOPED_TRACE(to_text(shape));
+    const HostTensor x = random_tensor(DType::F32, shape, 1, -2, 2),
+                     dy = random_tensor(DType::F32, shape, 4),
+                     weight = random_tensor(DType::F32, {shape.back()}, 2);
+    const std::vector<HostTensor> layer = evaluate(kLayerNorm, {x, weight}, {1e-5}),
+                                  rms = evaluate(kRmsNorm, {x, weight}, {1e-5});
+    // Sums over 65 rows and along 5003 columns in f32.
+    const Tolerance tolerance{1e-5, 1e-5};
+    expect_vector("hwy:norm_grad", kLayerNormGrad, {true}, {dy, x, weight, layer[1], layer[2]},
+                  tolerance);
+    expect_vector("hwy:norm_grad", kLayerNormGrad, {false}, {dy, x, weight, layer[1], layer[2]},
+                  tolerance);
+    expect_vector("hwy:norm_grad", kRmsNormGrad, {}, {dy, x, weight, rms[1]}, tolerance);
+  }
+}
+
+TEST(VectorSoftmax, EqualsReference) {
+  for (const Shape& shape : kRows) {
+    SCOPED_TRACE(to_text(shape));
+    const HostTensor x = random_tensor(DType::F32, shape, 1, -9, 9);
+    const std::int64_t last = shape.ndim() - 1;
+    // x - max is rounded once, up to 18: 2 ulp of the exponent are 2e-6 of the result.
+    expect_vector("hwy:softmax", kSoftmax, {last}, {x}, {4e-6, 1e-12});
+    expect_vector("hwy:softmax", kSoftmax, {last}, {x}, {4e-6, 1e-12}, in_place(0));
+  }
+  expect_vector("reference", kSoftmax, {std::int64_t{0}}, {random_tensor(DType::F32, {4, 6}, 1)},
+                {4e-6, 1e-12});
+}
+
+TEST(VectorCrossEntropy, ForwardAndBackward) {
+  for (const Shape& shape : {Shape{1, 2}, Shape{3, 5, 33}, Shape{37, 1000}, Shape{3, 50257}}) {
+    SCOPED_TRACE(to_text(shape));
+    Shape rows = shape;
+    rows.erase(rows.ndim() - 1);
+    const HostTensor logits = random_tensor(DType::F32, shape, 1, -9, 9),
+                     dloss = random_tensor(DType::F32, rows, 2);
+    HostTensor labels = random_tensor(DType::I32, rows, 3, 0, static_cast<double>(shape.back()));
+    if (rows.numel() > 1) labels.set(1, -100);
+    const Attrs attrs = {std::int64_t{-100}};
+    expect_vector("hwy:cross_entropy", kCrossEntropy, attrs, {logits, labels}, {4 * kUlp, 4e-6});
+    const HostTensor logsumexp = evaluate(kCrossEntropy, {logits, labels}, attrs)[1];
+    for (const int operand : {-1, 0}) {
+      expect_vector("hwy:cross_entropy_grad", kCrossEntropyGrad, attrs,
+                    {logits, labels, logsumexp, dloss}, {4e-6, 2 * kUlp}, in_place(operand));
+    }
+  }
+}
+
+struct ReduceCase {
+  Shape shape;
+  Dims dims;
+};
+const ReduceCase kReduce[] = {
+    {{1}, {0}},
+    {{5}, {0}},
+    {{100'003}, {0}},
+    {{33, 1, 70}, {0, 1, 2}},
+    {{33, 70}, {1}},
+    {{2, 20'011}, {1}},
+    {{4, 33, 70}, {0, 1}},    // a bias
+    {{4, 257, 768}, {0, 1}},  // a bias, columns shared by threads
+    {{5000, 12}, {0}},        // few columns: rows are shared
+    {{4, 33, 70}, {1}},
+    {{7, 300, 31}, {1}},
+    {{40, 5, 60}, {0, 2}},
+    {{3, 1, 5}, {1}},  // nothing
+    {{0, 5}, {0}},
+};
+
+TEST(VectorReduce, EqualsReference) {
+  for (const ReduceCase& c : kReduce) {
+    SCOPED_TRACE(text(c.shape, " over ", AttrValue(c.dims)));
+    const HostTensor x = random_tensor(DType::F32, c.shape, 1, 0.5, 1);
+    for (const bool keep : {false, true}) {
+      // Positive terms: short sums in f32, joined as trees or in f64.
+      expect_vector("hwy:reduce", kSum, {c.dims, keep}, {x}, {3e-6, 0});
+      expect_vector("hwy:reduce", kMax, {c.dims, keep}, {x}, {});
+    }
+    expect_vector("hwy:reduce", kSumSquares, {}, {x}, {2e-6, 0});
+  }
+  const HostTensor x = random_tensor(DType::F32, {2, 3, 4, 5}, 1);
+  expect_vector("reference", kSum, {Dims{0, 2}, false}, {x}, {1e-6, 1e-6});
+}
+
+TEST(VectorReduce, NotANumberWins) {
+  for (const std::int64_t at : {0, 40, 69}) {
+    HostTensor x = random_tensor(DType::F32, {3, 70}, 1);
+    x.set(70 + at, std::nan(""));
+    for (const Dims& dims : {Dims{0}, Dims{1}, Dims{0, 1}}) {
+      expect_vector("hwy:reduce", kMax, {dims, false}, {x}, {});
+      expect_vector("hwy:reduce", kSum, {dims, false}, {x}, {1e-6, 1e-6});
+    }
+  }
+}
+
+TEST(VectorReduce, TheSameBitsOnAnyThreads) {
+  const HostTensor x = random_tensor(DType::F32, {300'001}, 1);
+  float bits[3];
+  for (const int threads : {1, 2, 3}) {
+    testing::VectorDevice device(threads);
+    bits[threads - 1] = testing::run_kernel(device, kSumSquares, {}, {x}, {{DType::F32, {}, {}}})
+                            .outs[0]
+                            .data<float>()[0];
+  }
+  EXPECT_EQ(bits[0], bits[1]);
+  EXPECT_EQ(bits[0], bits[2]);
+}
+
+TEST(VectorOptimizer, EqualsReference) {
+  for (const Shape& shape : {Shape{1}, Shape{7, 5}, Shape{33'333}}) {
+    SCOPED_TRACE(to_text(shape));
+    const HostTensor p = random_tensor(DType::F32, shape, 1),
+                     m = random_tensor(DType::F32, shape, 2, -0.1, 0.1),
+                     v = random_tensor(DType::F32, shape, 3, 0, 0.1),
+                     g = random_tensor(DType::F32, shape, 4);
+    const auto scalar = [](float x) { return HostTensor::scalar<float>(x); };
+    for (const bool ok : {true, false}) {
+      const HostTensor flag = HostTensor::scalar<bool>(ok);
+      for (const bool flavour : {true, false}) {  // decoupled, nesterov
+        for (const int operand : {-1, 0}) {
+          expect_vector(
+              "hwy:adam", kAdam, {0.9, 0.95, 1e-8, 0.1, flavour},
+              {p, m, v, g, scalar(1e-3f), scalar(0.5f), scalar(0.19f), scalar(0.0975f), flag},
+              {4 * kUlp, 2 * kUlp}, in_place(operand));
+          expect_vector("hwy:sgd", kSgd, {0.9, 0.1, flavour},
+                        {p, m, g, scalar(1e-3f), scalar(0.5f), flag}, {4 * kUlp, 2 * kUlp},
+                        in_place(operand));
+        }
+      }
+    }
+  }
+}
+
+TEST(VectorRope, EqualsReference) {
+  const HostTensor positions = random_tensor(DType::I32, {2, 9}, 1, 0, 500);
+  for (const std::int64_t e : {2, 6, 16, 64}) {
+    const HostTensor x = random_tensor(DType::F32, {2, 9, 3, 2, e}, 2);
+    for (const bool inverse : {false, true}) {
+      const Attrs attrs = {10'000.0, inverse};
+      // Angles of up to 500 are rounded to 3e-5.
+      expect_vector("hwy:rope", kRope, attrs, {x, positions}, {0, 1e-4});
+      expect_vector("hwy:rope", kRope, attrs, {x, positions}, {0, 1e-4}, in_place(0));
+      expect_vector("hwy:rope", kRope, attrs, {x, positions}, {0, 1e-4},
+                    strided({{9 * 20 * e, 20 * e, 2 * e, e, 1}, {}}));  // a slice of a wider row
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace tessera
