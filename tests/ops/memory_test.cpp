@@ -32,8 +32,9 @@ Tensors run_in_place(const Case& c, const Graph& graph, NodeId node, InPlace pla
   for (HostTensor& in : ins) in_refs.push_back(whole(in));
   for (HostTensor& out : outs) out_refs.push_back(whole(out));
   const int key = c.op->attrs.find("key");
+  const OpCall op_call = graph.call(node);
   RefCall call(
-      graph.call(node), in_refs, out_refs,
+      op_call, in_refs, out_refs,
       key < 0 ? 0 : random_key(1, std::get<std::string>(c.attrs[static_cast<std::size_t>(key)])));
   c.op->reference.f64(call);
   return outs;
