@@ -2,6 +2,8 @@
 /// A device with the vector kernels alone: a test sees which ops they take and which are left to
 /// the reference.
 
+#include <hwy/targets.h>
+
 #include "device/kernel_test.h"
 #include "tessera/device/cpu/vector.h"
 
@@ -40,13 +42,32 @@ inline KernelSetting strided(std::vector<Shape> strides) {
   return out;
 }
 
-/// As expect_like_reference, on 1, 2 and 3 threads; the kernel must be `kernel`.
+/// Kernels made while it lives do without some instruction sets of this machine.
+class Without {
+ public:
+  explicit Without(std::int64_t targets) { hwy::DisableTargets(targets); }
+  ~Without() { hwy::DisableTargets(0); }
+  Without(const Without&) = delete;
+  Without& operator=(const Without&) = delete;
+};
+
+/// As expect_like_reference, on 1, 2 and 3 threads, each with other instructions; the kernel must
+/// be `kernel`.
 inline void expect_vector(std::string_view kernel, const OpDef& op, const Attrs& attrs,
                           const std::vector<HostTensor>& ins, Tolerance tolerance,
                           const KernelSetting& setting = {}) {
-  for (const int threads : {1, 2, 3}) {
-    SCOPED_TRACE(text(op.name, " on ", threads, " threads"));
-    VectorDevice device(threads);
+  constexpr std::int64_t kAvx512 = HWY_AVX3 | HWY_AVX3_DL,
+                         kAll = kAvx512 | HWY_AVX2 | HWY_SSE4 | HWY_SSSE3;
+  struct {
+    int threads;
+    const char* instructions;
+    std::int64_t without;
+  } const cases[] = {{1, "the best", 0}, {2, "AVX2", kAvx512}, {3, "the baseline", kAll}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(
+        text(op.name, " on ", c.threads, " threads with ", c.instructions, " instructions"));
+    const Without without(c.without);
+    VectorDevice device(c.threads);
     EXPECT_EQ(expect_like_reference(device, op, attrs, ins, tolerance, setting), kernel);
   }
 }

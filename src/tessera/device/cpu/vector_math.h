@@ -33,12 +33,29 @@ HWY_INLINE V polynomial(D d, V x, float first, float second, Rest... rest) {
   }
 }
 
+/// The smaller and the larger of x and a limit; NaN stays NaN.
+template <class D, class V>
+HWY_INLINE V at_most(D d, float limit, V x) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::IfThenElse(hn::Gt(x, hn::Set(d, limit)), hn::Set(d, limit), x);
+#else
+  return hn::Min(hn::Set(d, limit), x);  // x86 gives the second operand where one is NaN
+#endif
+}
+template <class D, class V>
+HWY_INLINE V at_least(D d, float limit, V x) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, limit)), hn::Set(d, limit), x);
+#else
+  return hn::Max(hn::Set(d, limit), x);
+#endif
+}
+
 /// e^x within 1 ulp; 0 below -87 (results under 2.4e-38), infinity above 88.72; NaN stays NaN.
 template <class D, class V>
 HWY_INLINE V exp_of(D d, V x) {
   const hn::RebindToSigned<D> di;
-  // The constant comes first: x86 gives the second operand where one is NaN.
-  x = hn::Max(hn::Set(d, -87.5f), hn::Min(hn::Set(d, 89.0f), x));
+  x = at_least(d, -87.5f, at_most(d, 89.0f, x));
   const V n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504f)));
   // ln 2 in two parts: n times the first is exact.
   const V r =
@@ -104,7 +121,7 @@ struct ErfParts {
 };
 template <class D, class V>
 HWY_INLINE ErfParts<D, V> erf_parts(D d, V x) {
-  const V size = hn::Min(hn::Set(d, 4.1f), hn::Abs(x)), x2 = hn::Mul(x, x);
+  const V size = at_most(d, 4.1f, hn::Abs(x)), x2 = hn::Mul(x, x);
   const V p = polynomial(d, x2, 1.1283791f, -0.37612626f, 0.112836f, -0.026854444f, 0.005189535f,
                          -0.0008020841f, 7.889119e-05f);
   // The logarithm of erfc is nearly a parabola.

@@ -34,7 +34,7 @@ HWY_INLINE float row_max(D d, const float* x, std::int64_t n) {
   return top;
 }
 
-/// The sum of e^(x - top); the terms are stored at y unless that is null.
+/// The sum of e^(x - top); the terms may be stored at y.
 template <bool kStore>
 HWY_INLINE float exp_sum(D d, const float* x, float top, float* y, std::int64_t n) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -58,6 +58,17 @@ HWY_INLINE float exp_sum(D d, const float* x, float top, float* y, std::int64_t 
   return sum_of_lanes(d, hn::Add(a, b));
 }
 
+/// As exp_sum, of a row of any length: spans are added in f32, their sums in f64.
+template <bool kStore>
+HWY_INLINE float long_exp_sum(D d, const float* x, float top, float* y, std::int64_t n) {
+  constexpr std::int64_t kSpan = 4096;
+  double total = 0;
+  for (std::int64_t i = 0; i < n; i += kSpan) {
+    total += exp_sum<kStore>(d, x + i, top, kStore ? y + i : nullptr, std::min(kSpan, n - i));
+  }
+  return static_cast<float>(total);
+}
+
 }  // namespace
 
 void softmax_rows(const float* x, float* y, std::int64_t n, std::int64_t begin, std::int64_t end) {
@@ -65,7 +76,7 @@ void softmax_rows(const float* x, float* y, std::int64_t n, std::int64_t begin, 
   for (std::int64_t row = begin; row < end; ++row) {
     const float* in = x + row * n;
     float* out = y + row * n;
-    const float sum = exp_sum<true>(d, in, row_max(d, in, n), out, n);
+    const float sum = long_exp_sum<true>(d, in, row_max(d, in, n), out, n);
     const V scale = hn::Set(d, 1.0f / sum);
     each_vector(d, n,
                 [&](auto load, auto store) HWY_ATTR { store(hn::Mul(load(out), scale), out); });
@@ -80,7 +91,7 @@ void cross_entropy_rows(const float* logits, const std::int32_t* labels, std::in
   for (std::int64_t row = begin; row < end; ++row) {
     const float* x = logits + row * n;
     const float top = row_max(d, x, n);
-    logsumexp[row] = top + std::log(exp_sum<false>(d, x, top, nullptr, n));
+    logsumexp[row] = top + std::log(long_exp_sum<false>(d, x, top, nullptr, n));
     const std::int64_t label = labels[row];
     const float target = label >= 0 && label < n ? x[label] : 0.0f;
     loss[row] = label == ignore ? 0.0f : logsumexp[row] - target;

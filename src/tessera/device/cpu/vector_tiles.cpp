@@ -51,8 +51,7 @@ struct Gate {
 };
 HWY_INLINE Gate gate(D d, V x) {
   const V one = hn::Set(d, 1.0f);
-  const V e =
-      exp_of(d, hn::Min(hn::Set(d, 80.0f), hn::Neg(x)));  // finite, so that e * open is a number
+  const V e = exp_of(d, at_most(d, 80.0f, hn::Neg(x)));  // finite, so that e * open is a number
   const V open = hn::Div(one, hn::Add(one, e));
   return {open, hn::Mul(e, open)};
 }
