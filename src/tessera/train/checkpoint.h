@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/data/file.h"
 #include "tessera/ir/graph.h"
 #include "tessera/tensor/type.h"
 #include "tessera/train/checkpoint_calls.h"
@@ -57,7 +58,11 @@ std::string save_checkpoint(const std::string& folder, const CheckpointRecord& r
                             const SaveOptions& options = {});
 
 /// The newest checkpoint of `folder` (OUTPUT/checkpoints) of which every byte is as it was saved;
-/// none where there is none. Each one passed over gives a notice with the reason. Deletes nothing.
+/// none where there is none. Each one passed over, unfinished or damaged, gives a notice with the
+/// reason. Deletes nothing.
+///
+/// Errors: Fault::Checkpoint: there are some, but all are damaged; starting anew is for the user to
+/// decide.
 std::optional<std::string> latest_checkpoint(const std::string& folder,
                                              std::vector<std::string>* notices = nullptr);
 
@@ -79,10 +84,10 @@ struct Manifest;
 class Checkpoint {
  public:
   /// `path` is a checkpoint, a folder of checkpoints or the OUTPUT of a run; of several the newest
-  /// is taken, or refused: falling back is for latest_checkpoint. Checks the manifest and the
-  /// existence, sizes and headers of all files.
+  /// is taken, or refused: falling back is for latest_checkpoint. Checks the manifest and that all
+  /// files are there with their sizes and headers.
   ///
-  /// Errors: Fault::Checkpoint; each names the file.
+  /// Errors: Fault::Checkpoint: no checkpoint; damage: one line per file.
   static Checkpoint open(const std::string& path);
   ~Checkpoint();
   Checkpoint(Checkpoint&&) noexcept;
@@ -93,7 +98,8 @@ class Checkpoint {
   /// The tensor of that name, or nullptr.
   const TensorEntry* find(std::string_view name) const;
 
-  /// Fills `into` with all bytes of a tensor; every one is checked against its hash first.
+  /// Fills `into` with all bytes of a tensor and checks them against their hashes; after an error
+  /// `into` holds anything.
   ///
   /// Errors: Fault::Checkpoint: no such tensor (names near ones); another number of bytes; damage,
   /// naming file and tensor.
@@ -102,12 +108,11 @@ class Checkpoint {
  private:
   friend std::string digest(const Checkpoint& checkpoint);
   friend std::vector<std::string> verify(const Checkpoint& checkpoint);
-  struct Files;
   Checkpoint();
 
   std::string path_;
   std::unique_ptr<const Manifest> manifest_;
-  std::unique_ptr<const Files> files_;
+  std::vector<InputFile> files_;  // in the order of the manifest
   std::vector<TensorEntry> entries_;
 };
 

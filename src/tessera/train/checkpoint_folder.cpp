@@ -1,0 +1,151 @@
+#include "tessera/train/checkpoint_folder.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/data/file.h"
+#include "tessera/train/checkpoint_files.h"
+#include "tessera/train/checkpoint_manifest.h"
+
+namespace tessera {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step-";
+constexpr std::size_t kStepDigits = 8;
+
+bool is_folder(const std::string& path);
+/// Takes a checkpoint out of the list; what went wrong, or "".
+std::string discard(const FileCalls& calls, const std::string& folder, const std::string& name);
+[[noreturn]] void fail_to_find(const std::string& path);
+
+}  // namespace
+
+std::string to_text(const StepName& name) {
+  std::string digits = text(name.step);
+  if (digits.size() < kStepDigits) digits.insert(0, kStepDigits - digits.size(), '0');
+  return name.branch == 0 ? text(kPrefix, digits) : text(kPrefix, digits, ".", name.branch);
+}
+
+std::optional<StepName> parse_step_name(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return {};
+  StepName out;
+  const char* end = name.data() + name.size();
+  const auto step = std::from_chars(name.data() + kPrefix.size(), end, out.step);
+  if (step.ec != std::errc()) return {};
+  if (step.ptr != end) std::from_chars(step.ptr + 1, end, out.branch);
+  if (out.step < 0 || out.branch < 0 || to_text(out) != name) return {};
+  return out;
+}
+
+CheckpointFolder scan_checkpoints(const std::string& folder) {
+  CheckpointFolder out;
+  std::error_code error;
+  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (const auto step = parse_step_name(name)) out.committed.push_back(*step);
+    if (name.starts_with(kUnfinished) || name.starts_with(kPruned)) out.leftover.push_back(name);
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    fail(Fault::Resource, "cannot list the checkpoints in '", folder, "': ", error.message(),
+         "; check the permissions of the folder and the disk");
+  }
+  std::sort(out.committed.begin(), out.committed.end());
+  std::sort(out.leftover.begin(), out.leftover.end());
+  return out;
+}
+
+StepName next_name(const CheckpointFolder& present, std::int64_t step) {
+  if (present.committed.empty()) return {0, step};
+  const StepName last = present.committed.back();
+  return {last.step < step ? last.branch : last.branch + 1, step};
+}
+
+std::vector<std::string> tidy_checkpoints(const FileCalls& calls, const std::string& folder,
+                                          int keep_last) {
+  std::vector<std::string> problems;
+  const auto remember = [&](std::string problem) {
+    if (!problem.empty()) problems.push_back(std::move(problem));
+  };
+  std::vector<StepName> committed = scan_checkpoints(folder).committed;
+  const auto count = static_cast<std::ptrdiff_t>(committed.size());
+  for (std::ptrdiff_t i = 0; i < count - keep_last; ++i)
+    remember(discard(calls, folder, to_text(committed[static_cast<std::size_t>(i)])));
+  for (const std::string& name : scan_checkpoints(folder).leftover) {
+    const std::string path = text(folder, "/", name);
+    // Another process that saves here holds the lock of its folder.
+    if (const auto lock = FolderLock::take(path)) remember(remove_folder(calls, path));
+  }
+  return problems;
+}
+
+std::string find_checkpoint(const std::string& path) { return find_checkpoints(path).back(); }
+
+std::vector<std::string> find_checkpoints(const std::string& path) {
+  std::error_code ignored;
+  const fs::path itself = fs::path(path).lexically_normal();
+  const std::string name =
+      (itself.has_filename() ? itself : itself.parent_path()).filename().string();
+  if (!is_folder(path)) fail_to_find(path);
+  if (fs::exists(text(path, "/", kManifestName), ignored) || parse_step_name(name)) return {path};
+  for (const std::string& folder : {path, text(path, "/checkpoints")}) {
+    std::vector<std::string> found = list_checkpoints(folder);
+    if (!found.empty()) return found;
+  }
+  fail_to_find(path);
+}
+
+std::vector<std::string> list_checkpoints(const std::string& folder) {
+  std::vector<std::string> out;
+  for (const StepName& name : scan_checkpoints(folder).committed)
+    out.push_back(text(folder, "/", to_text(name)));
+  return out;
+}
+
+namespace {
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+std::string discard(const FileCalls& calls, const std::string& folder, const std::string& name) {
+  const std::string path = text(folder, "/", name);
+  for (int attempt = 0;; ++attempt) {
+    const std::string trash = text(folder, "/", kPruned, name, "-", ::getpid(), "-", attempt);
+    if (calls.rename(path.c_str(), trash.c_str()) == 0) return "";
+    if (errno != EEXIST && errno != ENOTEMPTY)
+      return text("could not remove '", path, "': ", system_text(errno));
+  }
+}
+
+void fail_to_find(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+    fail(Fault::Checkpoint, "no checkpoint '", path, "'", near_files(path));
+  if (!is_folder(path)) {
+    fail(Fault::Checkpoint, "'", path,
+         "' is a file where a checkpoint is expected; name its folder, step-NNNNNNNN, or the "
+         "folder of the run");
+  }
+  std::size_t unfinished = 0;
+  for (const std::string& folder : {path, text(path, "/checkpoints")})
+    unfinished += scan_checkpoints(folder).leftover.size();
+  fail(Fault::Checkpoint, "'", path, "' holds no checkpoint",
+       unfinished == 0 ? "" : text(" (", unfinished, " unfinished)"),
+       "; name a folder step-NNNNNNNN, a folder of them or the folder of a run that saved one");
+}
+
+}  // namespace
+
+}  // namespace tessera

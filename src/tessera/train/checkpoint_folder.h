@@ -1,0 +1,52 @@
+#pragma once
+/// The folder of a run's checkpoints: what is committed, in which order, what is left over.
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/train/checkpoint_calls.h"
+
+namespace tessera {
+
+/// The name of a committed checkpoint, in the order in which they were committed: a branch is begun
+/// by a save that does not go on from the last step, after a resume from an older checkpoint.
+struct StepName {
+  std::int64_t branch = 0, step = 0;
+  friend auto operator<=>(const StepName&, const StepName&) = default;
+};
+
+/// "step-00000020", "step-00000020.1"
+std::string to_text(const StepName& name);
+/// Reads what to_text writes, and nothing else.
+std::optional<StepName> parse_step_name(std::string_view name);
+
+struct CheckpointFolder {
+  std::vector<StepName> committed;    // oldest first
+  std::vector<std::string> leftover;  // names of unfinished and pruned ones, sorted
+};
+/// What lies in a folder; nothing where it does not exist.
+CheckpointFolder scan_checkpoints(const std::string& folder);
+
+/// The name under which a save commits beside those that are there.
+StepName next_name(const CheckpointFolder& present, std::int64_t step);
+
+/// Removes all committed ones but the newest `keep_last`, and leftovers of no living process.
+/// Returns what could not be removed.
+std::vector<std::string> tidy_checkpoints(const FileCalls& calls, const std::string& folder,
+                                          int keep_last);
+
+/// Begins of names that hold no checkpoint yet, or no longer.
+inline constexpr const char* kUnfinished = ".tmp-";
+inline constexpr const char* kPruned = ".trash-";
+
+/// The checkpoint that `path` names: itself, or the newest of a folder of checkpoints or of the
+/// OUTPUT of a run. Errors: Fault::Checkpoint.
+std::string find_checkpoint(const std::string& path);
+/// All that `path` names, oldest first. Errors: Fault::Checkpoint: none.
+std::vector<std::string> find_checkpoints(const std::string& path);
+
+}  // namespace tessera

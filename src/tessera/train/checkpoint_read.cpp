@@ -1,0 +1,276 @@
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "tessera/base/error.h"
+#include "tessera/base/hash.h"
+#include "tessera/base/text.h"
+#include "tessera/train/checkpoint.h"
+#include "tessera/train/checkpoint_folder.h"
+#include "tessera/train/checkpoint_manifest.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::size_t kMaxProblems = 20;  // of one checkpoint, in an error
+constexpr const char* kAdvice = "restore it from a copy or use another checkpoint";
+
+Manifest load_manifest(const std::string& folder);
+/// A file that is there, with its size and its header; a problem otherwise.
+std::optional<InputFile> open_file(const std::string& folder, const ManifestFile& saved,
+                                   std::vector<std::string>& problems);
+/// Reads block `index` of a slice into `out`, which has its size.
+void read_block(const InputFile& file, const ManifestTensor& tensor, const ManifestSlice& slice,
+                std::size_t index, std::span<std::byte> out);
+std::size_t block_bytes(const ManifestSlice& slice, std::size_t index);
+void verify_file(const InputFile& file, std::size_t index, const Manifest& manifest,
+                 std::vector<std::string>& problems);
+void verify_names(const std::string& folder, const Manifest& manifest,
+                  std::vector<std::string>& problems);
+std::vector<std::string> verify_folder(const std::string& folder);
+
+}  // namespace
+
+Checkpoint::Checkpoint() = default;
+Checkpoint::~Checkpoint() = default;
+Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
+
+Checkpoint Checkpoint::open(const std::string& path) {
+  Checkpoint out;
+  out.path_ = find_checkpoint(path);
+  out.manifest_ = std::make_unique<const Manifest>(load_manifest(out.path_));
+  std::vector<std::string> problems;
+  for (const ManifestFile& saved : out.manifest_->files) {
+    if (auto file = open_file(out.path_, saved, problems)) out.files_.push_back(std::move(*file));
+  }
+  if (problems.size() > kMaxProblems) {
+    const std::size_t more = problems.size() - kMaxProblems;
+    problems.resize(kMaxProblems);
+    problems.push_back(text("and ", more, " more"));
+  }
+  if (!problems.empty()) fail(Fault::Checkpoint, join(problems, "\n"));
+  for (const ManifestTensor& tensor : out.manifest_->tensors) out.entries_.push_back(tensor.entry);
+  return out;
+}
+
+const CheckpointRecord& Checkpoint::record() const { return manifest_->record; }
+
+const TensorEntry* Checkpoint::find(std::string_view name) const {
+  const auto at =
+      std::lower_bound(entries_.begin(), entries_.end(), name,
+                       [](const TensorEntry& e, std::string_view n) { return e.name < n; });
+  return at != entries_.end() && at->name == name ? &*at : nullptr;
+}
+
+void Checkpoint::read(std::string_view name, std::span<std::byte> into) const {
+  const TensorEntry* entry = find(name);
+  if (entry == nullptr) {
+    std::vector<std::string> names;
+    for (const TensorEntry& e : entries_) names.push_back(e.name);
+    const std::vector<std::string> close = nearest(name, names);
+    fail(Fault::Checkpoint, "checkpoint '", path_, "' has no tensor '", name, "' among its ",
+         names.size(),
+         close.empty() ? "; it may belong to another model" : text("; near names: ", join(close)));
+  }
+  if (static_cast<std::int64_t>(into.size()) != entry->type.bytes()) {
+    fail(Fault::Checkpoint, "checkpoint '", path_, "': tensor '", name, "' is ", entry->type,
+         " of ", entry->type.bytes(), " bytes but ", into.size(),
+         " are wanted; it belongs to another model");
+  }
+  const ManifestTensor& tensor = manifest_->tensors[static_cast<std::size_t>(entry - &entries_[0])];
+  for (const ManifestSlice& slice : tensor.slices) {
+    for (std::size_t i = 0; i < slice.blocks.size(); ++i) {
+      const std::size_t bytes = block_bytes(slice, i);
+      read_block(files_[slice.file], tensor, slice, i, into.first(bytes));
+      into = into.subspan(bytes);
+    }
+  }
+}
+
+std::optional<std::string> latest_checkpoint(const std::string& folder,
+                                             std::vector<std::string>* notices) {
+  const auto note = [&](const std::string& line) {
+    if (notices != nullptr) notices->push_back(line);
+  };
+  for (const std::string& name : scan_checkpoints(folder).leftover) {
+    note(text("'", folder, "/", name, "' is no finished checkpoint: it is passed over, ",
+              "and removed by the next save"));
+  }
+  const std::vector<std::string> committed = list_checkpoints(folder);
+  std::string newest_problem;
+  for (auto path = committed.rbegin(); path != committed.rend(); ++path) {
+    const std::vector<std::string> problems = verify_folder(*path);
+    if (problems.empty()) return *path;
+    note(text("checkpoint '", *path, "' is passed over: ", problems.front()));
+    if (newest_problem.empty()) newest_problem = problems.front();
+  }
+  if (committed.empty()) return {};
+  fail(Fault::Checkpoint, "none of the ", committed.size(), " checkpoints in '", folder,
+       "' is intact; the newest: ", newest_problem);
+}
+
+std::string digest(const Checkpoint& checkpoint) {
+  StreamHash hash;
+  const auto add = [&](const std::string& line) {
+    const std::uint64_t size = line.size();
+    hash.update(&size, sizeof size);
+    hash.update(line);
+  };
+  std::vector<std::byte> block;
+  for (const ManifestTensor& tensor : checkpoint.manifest_->tensors) {
+    add(tensor.entry.name);
+    add(to_text(tensor.entry.type));
+    for (const ManifestSlice& slice : tensor.slices) {
+      for (std::size_t i = 0; i < slice.blocks.size(); ++i) {
+        block.resize(block_bytes(slice, i));
+        read_block(checkpoint.files_[slice.file], tensor, slice, i, block);
+        hash.update(block.data(), block.size());
+      }
+    }
+  }
+  return hash.text();
+}
+
+std::vector<std::string> verify(const Checkpoint& checkpoint) {
+  std::vector<std::string> problems;
+  for (std::size_t i = 0; i < checkpoint.files_.size(); ++i)
+    verify_file(checkpoint.files_[i], i, *checkpoint.manifest_, problems);
+  verify_names(checkpoint.path_, *checkpoint.manifest_, problems);
+  return problems;
+}
+
+std::vector<std::string> verify_checkpoints(const std::string& path) {
+  std::vector<std::string> out;
+  for (const std::string& folder : find_checkpoints(path)) {
+    const std::vector<std::string> problems = verify_folder(folder);
+    out.insert(out.end(), problems.begin(), problems.end());
+  }
+  return out;
+}
+
+namespace {
+
+Manifest load_manifest(const std::string& folder) {
+  const std::string path = text(folder, "/", kManifestName);
+  const InputFile file(path, Fault::Checkpoint);
+  if (file.size() > kMaxManifest) {
+    fail(Fault::Checkpoint, "checkpoint file '", path, "': it has ", file.size(),
+         " bytes but at most ", kMaxManifest, " are allowed; ", kAdvice);
+  }
+  std::string bytes(static_cast<std::size_t>(file.size()), '\0');
+  file.read(0, std::as_writable_bytes(std::span(bytes)));
+  return parse_manifest(bytes, path);
+}
+
+std::optional<InputFile> open_file(const std::string& folder, const ManifestFile& saved,
+                                   std::vector<std::string>& problems) {
+  const std::string path = text(folder, "/", saved.name);
+  try {
+    InputFile file(path, Fault::Checkpoint);
+    if (file.size() != saved.bytes) {
+      fail(Fault::Checkpoint, "checkpoint file '", path, "': it has ", file.size(), " bytes but ",
+           saved.bytes, " were saved; ", kAdvice);
+    }
+    std::vector<std::byte> header(static_cast<std::size_t>(saved.header_bytes));
+    file.read(0, header);
+    if (const std::string hash = hash128_text(header); hash != saved.header_hash) {
+      fail(Fault::Checkpoint, "checkpoint file '", path, "': damaged: its header (bytes 0 to ",
+           saved.header_bytes, ") has the hash ", hash, " but ", saved.header_hash, " was saved; ",
+           kAdvice);
+    }
+    return file;
+  } catch (const Error& error) {
+    problems.push_back(error.what());
+    return {};
+  }
+}
+
+void read_block(const InputFile& file, const ManifestTensor& tensor, const ManifestSlice& slice,
+                std::size_t index, std::span<std::byte> out) {
+  const std::int64_t at = slice.at + static_cast<std::int64_t>(index) * kBlockBytes;
+  file.read(at, out);
+  const std::string hash = hash128_text(out);
+  if (hash == slice.blocks[index]) return;
+  fail(Fault::Checkpoint, "checkpoint file '", file.path(), "': damaged: bytes ", at, " to ",
+       at + static_cast<std::int64_t>(out.size()), ", of tensor '", tensor.entry.name,
+       "', have the hash ", hash, " but ", slice.blocks[index], " was saved; ", kAdvice);
+}
+
+std::size_t block_bytes(const ManifestSlice& slice, std::size_t index) {
+  const std::int64_t rest = slice.bytes - static_cast<std::int64_t>(index) * kBlockBytes;
+  return static_cast<std::size_t>(std::min(rest, kBlockBytes));
+}
+
+/// One pass in the order of the file; only a file that is damaged is read again for the place.
+void verify_file(const InputFile& file, std::size_t index, const Manifest& manifest,
+                 std::vector<std::string>& problems) {
+  const ManifestFile& saved = manifest.files[index];
+  const std::size_t before = problems.size();
+  std::string hash;
+  std::vector<std::byte> block(static_cast<std::size_t>(std::min(saved.bytes, kBlockBytes)));
+  try {
+    StreamHash stream;
+    for (std::int64_t at = 0; at < saved.bytes; at += kBlockBytes) {
+      block.resize(static_cast<std::size_t>(std::min(saved.bytes - at, kBlockBytes)));
+      file.read(at, block);
+      stream.update(block.data(), block.size());
+    }
+    hash = stream.text();
+  } catch (const Error& error) {
+    problems.push_back(error.what());
+    return;
+  }
+  if (hash == saved.hash) return;
+  for (const ManifestTensor& tensor : manifest.tensors) {
+    for (const ManifestSlice& slice : tensor.slices) {
+      for (std::size_t i = 0; slice.file == index && i < slice.blocks.size(); ++i) {
+        block.resize(block_bytes(slice, i));
+        try {
+          read_block(file, tensor, slice, i, block);
+        } catch (const Error& error) {
+          problems.push_back(error.what());
+        }
+      }
+    }
+  }
+  if (problems.size() != before) return;
+  problems.push_back(text("checkpoint file '", file.path(), "': damaged: it has the hash ", hash,
+                          " but ", saved.hash, " was saved; ", kAdvice));
+}
+
+/// A file that the manifest does not name is covered by no hash.
+void verify_names(const std::string& folder, const Manifest& manifest,
+                  std::vector<std::string>& problems) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const auto known = [&](const ManifestFile& file) { return file.name == name; };
+    if (name != kManifestName &&
+        std::none_of(manifest.files.begin(), manifest.files.end(), known)) {
+      problems.push_back(
+          text("'", folder, "/", name, "' does not belong to the checkpoint; move it elsewhere"));
+    }
+  }
+}
+
+std::vector<std::string> verify_folder(const std::string& folder) {
+  std::vector<std::string> problems;
+  try {
+    const Manifest manifest = load_manifest(folder);
+    for (std::size_t i = 0; i < manifest.files.size(); ++i) {
+      if (const auto file = open_file(folder, manifest.files[i], problems))
+        verify_file(*file, i, manifest, problems);
+    }
+    verify_names(folder, manifest, problems);
+  } catch (const Error& error) {
+    problems.push_back(error.what());
+  }
+  return problems;
+}
+
+}  // namespace
+
+}  // namespace tessera
