@@ -66,7 +66,9 @@ TEST_P(OnDevice, EqualsTheInterpreter) {
                              {"train", graph, one_device(c.microbatches)}},
                             *device, options),
                     *device);
+  executor.fill_work(std::byte{0x5A});
   executor.run("init");
+  std::int64_t highest = executor.highest_written(std::byte{0x5A});
 
   Bindings in;
   for (const State& state : graph.states()) {
@@ -83,9 +85,12 @@ TEST_P(OnDevice, EqualsTheInterpreter) {
     }
     in.batch["ids"] = ids;
     in.batch["labels"] = labels;
+    executor.fill_work(std::byte{0x5A});  // before the batch, which lies in the work section
     std::memcpy(executor.batch("train", "ids"), ids.bytes().data(), ids.bytes().size());
     std::memcpy(executor.batch("train", "labels"), labels.bytes().data(), labels.bytes().size());
     executor.run("train");
+    highest = std::max(highest, executor.highest_written(std::byte{0x5A}));
+    EXPECT_TRUE(executor.guard_intact());
     Interpretation how;
     const std::vector<HostTensor> out = interpret(graph, in, how);
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -100,6 +105,7 @@ TEST_P(OnDevice, EqualsTheInterpreter) {
       }
     }
   }
+  EXPECT_EQ(highest, executor.plan().peak_bytes()) << "the plan is what was used, to the byte";
   for (const State& state : graph.states()) {
     HostTensor value(graph.type(state.value));
     std::memcpy(value.bytes().data(), executor.state(state.path).data(), value.bytes().size());

@@ -1,4 +1,5 @@
-/// A train step cut into micro-batches computes what the whole step computes: interpreted in f64, with dropout.
+/// A train step cut into micro-batches computes what the whole step computes: interpreted in f64,
+/// with dropout.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +31,10 @@ ModelConfig tiny(const std::string& family) {
 Bindings random_inputs(const Graph& graph) {
   Bindings in;
   std::uint64_t n = 1;
-  const auto next = [&n] { return static_cast<double>((n = n * 6364136223846793005u + 1442695040888963407u) >> 40) * 0x1p-24; };
+  const auto next = [&n] {
+    return static_cast<double>((n = n * 6364136223846793005u + 1442695040888963407u) >> 40) *
+           0x1p-24;
+  };
   for (const State& state : graph.states()) {
     HostTensor value(graph.type(state.value));
     const bool parameter = state.role == Role::Parameter;
@@ -62,16 +66,19 @@ TEST_P(Microbatch, EqualsTheWholeStep) {
   Interpretation how;
   how.f64 = true;
   const std::vector<HostTensor> whole = interpret(graph, inputs, how);
-  std::vector<Region> regions = partition(propagate(simplify(graph), one_device(GetParam().microbatches)));
+  std::vector<Region> regions =
+      partition(propagate(simplify(graph), one_device(GetParam().microbatches)));
   if (GetParam().fused) {
     for (Region& region : regions) region.graph = fuse(region.graph);
   }
   const std::map<std::string, HostTensor> cut = interpret_regions(regions, inputs, how);
   for (std::size_t i = 0; i < whole.size(); ++i) {
     const Output& output = graph.outputs()[i];
-    const HostTensor& other = cut.at(output.kind == Output::Kind::Next ? "next " + output.name : output.name);
+    const HostTensor& other =
+        cut.at(output.kind == Output::Kind::Next ? "next " + output.name : output.name);
     for (std::int64_t e = 0; e < other.numel(); ++e) {
-      // Adam turns the zero gradient of a key bias into rounding noise of up to twice the learning rate.
+      // Adam turns the zero gradient of a key bias into rounding noise of up to twice the learning
+      // rate.
       const double bound = output.name.ends_with("qkv.bias") ? 2e-3 : 1e-10;
       ASSERT_NEAR(whole[i].at(e), other.at(e), bound) << output.name << " [" << e << "]";
     }
@@ -79,11 +86,13 @@ TEST_P(Microbatch, EqualsTheWholeStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuts, Microbatch,
-                         testing::Values(Case{"gpt2", 1, false}, Case{"gpt2", 1, true}, Case{"gpt2", 2, false},
-                                         Case{"gpt2", 3, true}, Case{"gpt2", 12, true}, Case{"llama", 1, true},
+                         testing::Values(Case{"gpt2", 1, false}, Case{"gpt2", 1, true},
+                                         Case{"gpt2", 2, false}, Case{"gpt2", 3, true},
+                                         Case{"gpt2", 12, true}, Case{"llama", 1, true},
                                          Case{"llama", 4, false}, Case{"llama", 6, true}),
                          [](const auto& info) {
-                           return std::string(info.param.family) + std::to_string(info.param.microbatches) +
+                           return std::string(info.param.family) +
+                                  std::to_string(info.param.microbatches) +
                                   (info.param.fused ? "Fused" : "");
                          });
 

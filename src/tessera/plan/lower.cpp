@@ -190,16 +190,16 @@ class Lowering {
     for (std::size_t b = 0; b < buffers.size(); ++b) {
       if (buffers[b].home != Buffer::Home::Work) continue;
       work_index_.emplace(static_cast<int>(b), lifetimes.size());
-      lifetimes.push_back({aligned(buffers[b].bytes), buffers[b].first, buffers[b].last});
+      lifetimes.push_back({buffers[b].bytes, buffers[b].first, buffers[b].last});
     }
     for (auto& region : drafts_) {
       for (Draft& draft : region) {
         if (draft.workspace_bytes == 0) continue;
         workspace_index_.push_back(lifetimes.size());
-        lifetimes.push_back({aligned(draft.workspace_bytes), draft.time, draft.time});
+        lifetimes.push_back({draft.workspace_bytes, draft.time, draft.time, false});
       }
     }
-    layout_ = plan_memory(lifetimes);
+    layout_ = plan_memory(lifetimes, kAlignment);
     lifetimes_ = std::move(lifetimes);
     program_.work_bytes = layout_.bytes;
     program_.lower_bound_bytes = layout_.lower_bound;

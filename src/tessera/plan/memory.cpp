@@ -32,15 +32,21 @@ struct Placed {
 };
 
 MemoryLayout place_in_order(std::span<const Lifetime> buffers,
-                            const std::vector<std::size_t>& order, Fit fit) {
+                            const std::vector<std::size_t>& order, Fit fit,
+                            std::int64_t alignment) {
   MemoryLayout out;
   out.offsets.resize(buffers.size());
   std::vector<Placed> placed;  // by offset
   placed.reserve(buffers.size());
+  const auto padding = [&](std::size_t i) {
+    return (alignment - buffers[i].bytes % alignment) % alignment;
+  };
   for (const std::size_t i : order) {
     const Lifetime& b = buffers[i];
-    std::int64_t end = 0, best = -1,
-                 best_gap = 0;  // end: of what is alive with b below the gap being looked at
+    // `end` is that of what is alive with b below the gap being looked at. Nothing may reach beyond
+    // the first buffer once the layout is upside down.
+    std::int64_t end = padding(i) < padding(order[0]) ? alignment : 0;
+    std::int64_t best = -1, best_gap = 0;
     for (const Placed& p : placed) {
       if (p.last < b.first || p.first > b.last) continue;
       const std::int64_t gap = p.offset - end;
@@ -48,7 +54,7 @@ MemoryLayout place_in_order(std::span<const Lifetime> buffers,
         best = end, best_gap = gap;
         if (fit == Fit::Lowest) break;
       }
-      end = std::max(end, p.offset + p.bytes);
+      end = std::max(end, (p.offset + p.bytes + alignment - 1) / alignment * alignment);
     }
     const std::int64_t offset = best < 0 ? end : best;
     out.offsets[i] = offset;
@@ -61,9 +67,22 @@ MemoryLayout place_in_order(std::span<const Lifetime> buffers,
   return out;
 }
 
+/// Upside down: what was placed first, at 0, lies at the top.
+void flip(std::span<const Lifetime> buffers, MemoryLayout& layout, std::int64_t alignment) {
+  const auto up = [&](std::int64_t bytes) {
+    return (bytes + alignment - 1) / alignment * alignment;
+  };
+  const std::int64_t top = up(layout.bytes);
+  layout.bytes = 0;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    layout.offsets[i] = top - layout.offsets[i] - up(buffers[i].bytes);
+    layout.bytes = std::max(layout.bytes, layout.offsets[i] + buffers[i].bytes);
+  }
+}
+
 }  // namespace
 
-MemoryLayout plan_memory(std::span<const Lifetime> buffers) {
+MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignment) {
   const std::int64_t bound = lower_bound(buffers);
   using Less = bool (*)(const Lifetime&, const Lifetime&);
   constexpr std::array<Less, 3> kOrders = {
@@ -79,12 +98,16 @@ MemoryLayout plan_memory(std::span<const Lifetime> buffers) {
       std::iota(order.begin(), order.end(), std::size_t{0});
       std::stable_sort(order.begin(), order.end(),
                        [&](std::size_t a, std::size_t b) { return less(buffers[a], buffers[b]); });
-      MemoryLayout layout = place_in_order(buffers, order, fit);
+      const auto whole = std::find_if(order.begin(), order.end(),
+                                      [&](std::size_t i) { return buffers[i].written_whole; });
+      if (whole != order.end()) std::rotate(order.begin(), whole, whole + 1);
+      MemoryLayout layout = place_in_order(buffers, order, fit, alignment);
       if (best.offsets.empty() || layout.bytes < best.bytes) best = std::move(layout);
       if (best.bytes == bound) break;
     }
     if (best.bytes == bound) break;
   }
+  flip(buffers, best, alignment);
   best.lower_bound = bound;
   return best;
 }

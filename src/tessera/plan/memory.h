@@ -7,15 +7,17 @@
 
 namespace tessera {
 
-/// Alive at times first ... last, both included. `bytes` is a multiple of the alignment.
+/// Alive at times first ... last, both included.
 struct Lifetime {
   std::int64_t bytes = 0;
   std::int32_t first = 0, last = 0;
+  bool written_whole =
+      true;  // false for scratch memory, of which a kernel may use less than it asked for
 };
 
 struct MemoryLayout {
-  std::vector<std::int64_t> offsets;  // one per buffer
-  std::int64_t bytes = 0;             // of the arena
+  std::vector<std::int64_t> offsets;  // one per buffer, multiples of the alignment
+  std::int64_t bytes = 0;             // of the arena: the end of the highest buffer
   std::int64_t lower_bound = 0;       // the most bytes alive at once: no layout can be smaller
 };
 
@@ -23,6 +25,6 @@ struct MemoryLayout {
 /// length, each at the tightest gap, or the lowest, that is free during its whole life.
 /// Deterministic. Source: for layered Transformers size-ordered best fit lies within 0.2 % of the
 /// bound (docs/design.md, memory).
-MemoryLayout plan_memory(std::span<const Lifetime> buffers);
+MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignment);
 
 }  // namespace tessera

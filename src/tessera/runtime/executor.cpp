@@ -1,9 +1,15 @@
 #include "tessera/runtime/executor.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
 namespace tessera {
+
+namespace {
+constexpr std::int64_t kGuardBytes = 4096;
+constexpr std::byte kGuard{0xC9};
+}  // namespace
 
 struct Executor::Ready {
   const Kernel* kernel;
@@ -19,7 +25,8 @@ struct Executor::Runnable {
 };
 
 Executor::Executor(Plan plan, Device& device) : plan_(std::move(plan)), device_(device) {
-  arena_ = static_cast<std::byte*>(device_.allocate(plan_.peak_bytes()));
+  arena_ = static_cast<std::byte*>(device_.allocate(plan_.peak_bytes() + kGuardBytes));
+  std::memset(arena_ + plan_.peak_bytes(), static_cast<int>(kGuard), kGuardBytes);
   for (const ConstantPlan& constant : plan_.constants) {
     HostTensor value(constant.dtype, {});
     value.set(0, constant.value);
@@ -79,6 +86,22 @@ HostTensor Executor::metric(std::string_view program, std::string_view name) con
     return out;
   }
   throw Broken(text("program '", program, "' has no metric '", name, "'"));
+}
+
+void Executor::fill_work(std::byte pattern) {
+  std::memset(arena_ + plan_.state_bytes, static_cast<int>(pattern),
+              static_cast<std::size_t>(plan_.work_bytes()));
+}
+
+std::int64_t Executor::highest_written(std::byte pattern) const {
+  std::int64_t end = plan_.peak_bytes();
+  while (end > plan_.state_bytes && arena_[end - 1] == pattern) --end;
+  return end;
+}
+
+bool Executor::guard_intact() const {
+  const std::byte* guard = arena_ + plan_.peak_bytes();
+  return std::all_of(guard, guard + kGuardBytes, [](std::byte b) { return b == kGuard; });
 }
 
 std::span<std::byte> Executor::state(std::string_view path) {

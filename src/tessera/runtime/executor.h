@@ -38,6 +38,15 @@ class Executor {
   std::span<std::byte> state(std::string_view path);
   std::span<const std::byte> state(std::string_view path) const;
 
+  // Proof that the plan is the truth: between steps the work section holds nothing that is needed.
+  /// Fills the work section with `pattern`; batch inputs lie in it, so fill them afterwards.
+  void fill_work(std::byte pattern);
+  /// One past the highest byte of the arena that differs from `pattern` since fill_work: what was
+  /// really used.
+  std::int64_t highest_written(std::byte pattern) const;
+  /// False if a byte behind the arena's end was written.
+  bool guard_intact() const;
+
  private:
   struct Ready;  // a call with addresses
   struct Runnable;
