@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <set>
@@ -142,6 +144,26 @@ TEST(GraphText, LargeGraphsTakeLittleTime) {
   EXPECT_TRUE(back == graph);
   RecordProperty("print_us", static_cast<int>((middle - begin) / std::chrono::microseconds(1)));
   RecordProperty("parse_us", static_cast<int>((end - middle) / std::chrono::microseconds(1)));
+}
+
+constinit const OpDef kMatmulOfDocs = {
+    .name = "matmul",
+    .doc = "as in ops, which this room does not see",
+    .attrs = {{"rule", AttrKind::Text}},
+};
+
+TEST(GraphText, TheExampleInTheDocsIsPrintedSo) {
+  std::ifstream file(TESSERA_SOURCE_DIR "/docs/graph-text.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const std::string fence = "```text\n";
+  const std::size_t begin = page.find(fence) + fence.size();
+  const std::string example = page.substr(begin, page.find("```", begin) - begin);
+  const Graph graph = parse_graph(example, [](std::string_view name) -> const OpDef* {
+    return name == "matmul" ? &kMatmulOfDocs : name == "add" ? &kTestAdd : find_small_op(name);
+  });
+  std::string printed = to_text(graph);
+  for (std::size_t at; (at = printed.find("test_add")) != std::string::npos;) printed.erase(at, 5);
+  EXPECT_EQ(printed, example);
 }
 
 // ---- Random graphs. Anything that the types allow must survive, whatever it means.

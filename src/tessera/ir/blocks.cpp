@@ -158,8 +158,7 @@ std::string_view block_of(std::string_view path, int depth) {
   return {};
 }
 
-std::vector<ValueId> outside_values(const Graph& graph, const Block& block,
-                                    const std::vector<ValueId>& more) {
+std::vector<ValueId> outside_values(const Graph& graph, const Block& block) {
   const auto inside = positions(block);
   std::vector<ValueId> out;
   std::map<ValueId, bool> seen;
@@ -167,7 +166,6 @@ std::vector<ValueId> outside_values(const Graph& graph, const Block& block,
     if (!inside.contains(value.node) && seen.emplace(value, true).second) out.push_back(value);
   };
   for (const NodeId id : block.nodes) for_each_mention(graph.node(id), visit);
-  for (const ValueId value : more) visit(value);
   return out;
 }
 

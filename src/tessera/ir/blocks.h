@@ -39,9 +39,8 @@ std::string_view block_of(std::string_view path, int depth = 1);
 // How blocks are compared and repeated.
 
 /// The values of other nodes that the block mentions (as operands, in cotangent, like and
-/// remat_of), in order of first mention. `more` are mentioned after all nodes.
-std::vector<ValueId> outside_values(const Graph& graph, const Block& block,
-                                    const std::vector<ValueId>& more = {});
+/// remat_of), in order of first mention.
+std::vector<ValueId> outside_values(const Graph& graph, const Block& block);
 
 /// Equal for blocks of one class.
 std::uint64_t structural_hash(const Graph& graph, const Block& block);

@@ -12,59 +12,65 @@ namespace {
 
 using namespace graph_words;
 
-/// Where states and outputs stand among the nodes: in their own order, each as early as its value
-/// is defined.
-struct Lines {
-  explicit Lines(const Graph& graph);
-  /// Indices of the states, and of the outputs, that stand behind nodes first..last.
-  std::pair<std::size_t, std::size_t> states_behind(NodeId first, NodeId last) const {
-    return range(states, first, last);
-  }
-  std::pair<std::size_t, std::size_t> outputs_behind(NodeId first, NodeId last) const {
-    return range(outputs, first, last);
-  }
-
-  std::vector<std::size_t> states,
-      outputs;  // [i]: how many stand before node i, and at the end all
-
- private:
-  static std::pair<std::size_t, std::size_t> range(const std::vector<std::size_t>& before,
-                                                   NodeId first, NodeId last) {
-    return {before[static_cast<std::size_t>(first) + 1],
-            before[static_cast<std::size_t>(last) + 2]};
-  }
+/// Items begin..end of a list.
+struct Span {
+  std::size_t begin = 0, end = 0;
+  std::size_t size() const { return end - begin; }
 };
 
-/// Consecutive nodes of one block, phase and stage.
+/// States and outputs: some of each.
+struct Lines {
+  Span states, outputs;
+};
+
+/// Where states and outputs stand among the nodes: in their own order, each as early as its value
+/// is defined.
+class LineOrder {
+ public:
+  explicit LineOrder(const Graph& graph);
+  /// What stands behind nodes first..last.
+  Lines behind(NodeId first, NodeId last) const {
+    const auto begin = static_cast<std::size_t>(first + 1),
+               end = static_cast<std::size_t>(last + 2);
+    return {{states_[begin], states_[end]}, {outputs_[begin], outputs_[end]}};
+  }
+
+ private:
+  std::vector<std::size_t> states_, outputs_;  // [i + 1]: how many stand before node i
+};
+
+/// Consecutive nodes of one block, phase and stage; inputs of earlier phases may be among them.
 struct Run {
   Block block;
   std::int32_t stage = -1;
   std::vector<ValueId> reads = {};
-  Run* same_as = nullptr;     // the first run of its class, carried over, is this one
-  bool repeats = false;       // it is the first of a class of several
-  bool carries_lines = true;  // of the first: the states and outputs of all runs of the class are
-                              // its own, carried over
-  const Run& body() const { return same_as != nullptr ? *same_as : *this; }
+  Lines lines = {};        // that stand behind its nodes
+  Run* same_as = nullptr;  // the first run of its class, carried over, is this one
+  bool repeats = false;    // it is the first of a class of several
+  /// Of the first: how many of its states and outputs, carried over, are those of all the class.
+  std::size_t common_states = 0, common_outputs = 0;
+  const Run& model() const { return same_as != nullptr ? *same_as : *this; }
   NodeId first() const { return block.nodes.front(); }
   NodeId last() const { return block.nodes.back(); }
 };
 
-std::vector<Run> find_runs(const Graph& graph, const Lines& lines);
+std::vector<Run> find_runs(const Graph& graph, const LineOrder& order);
 
 class Printer {
  public:
   Printer(const Graph& graph, std::string indent)
-      : graph_(graph), indent_(std::move(indent)), lines_(graph) {}
+      : graph_(graph), indent_(std::move(indent)), order_(graph) {}
   std::string print();
 
  private:
-  void range(NodeId first, NodeId last, bool with_lines = true);
+  void nodes(NodeId first, NodeId last);
+  void body(const Run& run);
   void block(const Run& run);
   void node(NodeId id);
   void attr(const AttrValue& value);
   void result(const Result& result);
   void marks(const Node& node);
-  void declarations(NodeId first, NodeId last);
+  void declarations(const Lines& lines);
   void state(const State& state);
   template <typename... Parts>
   void put(const Parts&... parts) {
@@ -73,7 +79,7 @@ class Printer {
 
   const Graph& graph_;
   std::string indent_, out_;
-  Lines lines_;
+  LineOrder order_;
 };
 
 /// A path as it is, or in quotes where it would not read back.
@@ -95,22 +101,22 @@ std::string Printer::print() {
   put(indent_, "graph ", kForms[static_cast<std::size_t>(graph_.form())]);
   if (!graph_.mesh().axes().empty()) put(" mesh ", graph_.mesh());
   put("\n");
-  declarations(-1, -1);
+  declarations(order_.behind(-1, -1));
   NodeId next = 0;
-  for (const Run& run : find_runs(graph_, lines_)) {
+  for (const Run& run : find_runs(graph_, order_)) {
     if (run.same_as == nullptr && !run.repeats) continue;
-    range(next, run.first() - 1);
+    nodes(next, run.first() - 1);
     block(run);
     next = run.last() + 1;
   }
-  range(next, graph_.size() - 1);
+  nodes(next, graph_.size() - 1);
   return std::move(out_);
 }
 
-void Printer::range(NodeId first, NodeId last, bool with_lines) {
+void Printer::nodes(NodeId first, NodeId last) {
   for (NodeId id = first; id <= last; ++id) {
     node(id);
-    if (with_lines) declarations(id, id);
+    declarations(order_.behind(id, id));
   }
 }
 
@@ -124,11 +130,26 @@ void Printer::block(const Run& run) {
   } else {
     put(" {\n");
     indent_ += "  ";
-    range(run.first(), run.last(), run.carries_lines);
+    body(run);
     indent_.resize(indent_.size() - 2);
     put(indent_, "}\n");
   }
-  if (!run.body().carries_lines) declarations(run.first(), run.last());
+  Lines own = run.lines;  // those that not all of the class have stand behind the block
+  own.states.begin += run.model().common_states;
+  own.outputs.begin += run.model().common_outputs;
+  declarations(own);
+}
+
+void Printer::body(const Run& run) {
+  const std::size_t end_states = run.lines.states.begin + run.common_states;
+  const std::size_t end_outputs = run.lines.outputs.begin + run.common_outputs;
+  for (const NodeId id : run.block.nodes) {
+    node(id);
+    Lines lines = order_.behind(id, id);
+    lines.states.end = std::min(lines.states.end, end_states);
+    lines.outputs.end = std::min(lines.outputs.end, end_outputs);
+    declarations(lines);
+  }
 }
 
 void Printer::node(NodeId id) {
@@ -174,12 +195,9 @@ void Printer::marks(const Node& n) {
     put(" ", path_text(n.where.file), ":", n.where.line);
 }
 
-/// The states and outputs that stand behind nodes first..last.
-void Printer::declarations(NodeId first, NodeId last) {
-  const auto [state_begin, state_end] = lines_.states_behind(first, last);
-  for (std::size_t i = state_begin; i < state_end; ++i) state(graph_.states()[i]);
-  const auto [output_begin, output_end] = lines_.outputs_behind(first, last);
-  for (std::size_t i = output_begin; i < output_end; ++i) {
+void Printer::declarations(const Lines& lines) {
+  for (std::size_t i = lines.states.begin; i < lines.states.end; ++i) state(graph_.states()[i]);
+  for (std::size_t i = lines.outputs.begin; i < lines.outputs.end; ++i) {
     const Output& output = graph_.outputs()[i];
     put(indent_, kOutputs[static_cast<std::size_t>(output.kind)], " ", quoted(output.name), " = ",
         output.value, "\n");
@@ -195,7 +213,7 @@ void Printer::state(const State& state) {
   put("\n");
 }
 
-Lines::Lines(const Graph& graph) {
+LineOrder::LineOrder(const Graph& graph) {
   const auto place = [&](const auto& items, std::vector<std::size_t>& before) {
     std::size_t done = 0;
     NodeId reached = -1;  // the latest node of items[..done]
@@ -207,8 +225,8 @@ Lines::Lines(const Graph& graph) {
       }
     }
   };
-  place(graph.states(), states);
-  place(graph.outputs(), outputs);
+  place(graph.states(), states_);
+  place(graph.outputs(), outputs_);
 }
 
 /// True where the nodes of `a`, carried over, are those of `b` to the letter.
@@ -224,36 +242,35 @@ bool same_nodes(const Graph& graph, const Run& a, const Run& b) {
   return true;
 }
 
-/// The same of the states and outputs behind them. `a_reads` and `b_reads` list what these mention,
-/// too.
-bool same_lines(const Graph& graph, const Lines& lines, const Run& a, const Run& b,
-                const std::vector<ValueId>& a_reads, const std::vector<ValueId>& b_reads) {
-  if (a_reads.size() != b_reads.size()) return false;
-  const Carry carry(a.block, b.block, a_reads, b_reads);
-  const auto same = [&](const auto& items, auto of_a, auto of_b) {
-    if (of_a.second - of_a.first != of_b.second - of_b.first) return false;
-    for (std::size_t i = of_a.first, j = of_b.first; i < of_a.second; ++i, ++j) {
-      if (!(carry(items[i]) == items[j])) return false;
-    }
-    return true;
-  };
-  return same(graph.states(), lines.states_behind(a.first(), a.last()),
-              lines.states_behind(b.first(), b.last())) &&
-         same(graph.outputs(), lines.outputs_behind(a.first(), a.last()),
-              lines.outputs_behind(b.first(), b.last()));
+/// How many of the first `limit` items of run `a`, carried over, are those of run `b`. What stands
+/// for a value of another run is not carried.
+template <typename Item>
+std::size_t common(const std::vector<Item>& items, const Run& a, Span of_a, Span of_b,
+                   std::size_t limit, const Carry& carry) {
+  std::size_t n = 0;
+  for (; n < std::min(limit, of_b.size()); ++n) {
+    const Item& item = items[of_a.begin + n];
+    const bool inside = item.value.node >= a.first() && item.value.node <= a.last();
+    if (!inside || !(carry(item) == items[of_b.begin + n])) break;
+  }
+  return n;
 }
 
-/// The outside values of a run, those that its states and outputs mention included.
-std::vector<ValueId> reads_with_lines(const Graph& graph, const Lines& lines, const Run& run) {
-  std::vector<ValueId> more;
-  const auto mention = [&](const auto& items, auto of_run) {
-    for (std::size_t i = of_run.first; i < of_run.second; ++i) {
-      if (items[i].value.valid()) more.push_back(items[i].value);
-    }
-  };
-  mention(graph.states(), lines.states_behind(run.first(), run.last()));
-  mention(graph.outputs(), lines.outputs_behind(run.first(), run.last()));
-  return outside_values(graph, run.block, more);
+/// The node behind the run that begins at `first`. Inputs may be of an earlier phase than what
+/// reads them.
+NodeId end_of_run(const Graph& graph, NodeId first) {
+  const Node& front = graph.node(first);
+  const std::string_view path = block_of(front.block);
+  std::optional<Phase> phase;
+  for (NodeId end = first; end < graph.size(); ++end) {
+    const Node& node = graph.node(end);
+    if (node.stage != front.stage || block_of(node.block) != path) return end;
+    const bool same =
+        !phase || node.phase == *phase || (node.op->traits.leaf && node.phase < *phase);
+    if (!same) return end;
+    if (!node.op->traits.leaf) phase = node.phase;
+  }
+  return graph.size();
 }
 
 /// Runs of two nodes or more that lie in a block; a line that stands for one node would save
@@ -261,48 +278,39 @@ std::vector<ValueId> reads_with_lines(const Graph& graph, const Lines& lines, co
 std::vector<Run> split_runs(const Graph& graph) {
   std::vector<Run> runs;
   for (NodeId first = 0, end = 0; first < graph.size(); first = end) {
-    const Node& front = graph.node(first);
-    const std::string_view path = block_of(front.block);
-    Run run{{std::string(path), {}}, front.stage};
-    for (end = first; end < graph.size(); ++end) {
-      const Node& node = graph.node(end);
-      if (node.phase != front.phase || node.stage != front.stage || block_of(node.block) != path)
-        break;
-      run.block.nodes.push_back(end);
-    }
-    if (!path.empty() && end - first > 1) runs.push_back(std::move(run));
+    end = end_of_run(graph, first);
+    const std::string_view path = block_of(graph.node(first).block);
+    if (path.empty() || end - first < 2) continue;
+    Run& run = runs.emplace_back(Run{{std::string(path), {}}, graph.node(first).stage});
+    for (NodeId id = first; id < end; ++id) run.block.nodes.push_back(id);
   }
   return runs;
 }
 
-std::vector<Run> find_runs(const Graph& graph, const Lines& lines) {
+std::vector<Run> find_runs(const Graph& graph, const LineOrder& order) {
   std::vector<Run> runs = split_runs(graph);
   std::unordered_map<std::uint64_t, std::vector<Run*>> by_hash;
   for (Run& run : runs) {
     run.reads = outside_values(graph, run.block);
+    run.lines = order.behind(run.first(), run.last());
+    run.common_states = run.lines.states.size();
+    run.common_outputs = run.lines.outputs.size();
     std::vector<Run*>& candidates = by_hash[structural_hash(graph, run.block)];
     const auto same = std::find_if(candidates.begin(), candidates.end(), [&](const Run* other) {
       return same_nodes(graph, *other, run);
     });
     if (same == candidates.end()) {
       candidates.push_back(&run);
-    } else {
-      run.same_as = *same;
-      run.same_as->repeats = true;
+      continue;
     }
-  }
-  std::vector<std::vector<ValueId>> reads;
-  std::unordered_map<const Run*, std::size_t> index;
-  for (Run& run : runs) {
-    index.emplace(&run, reads.size());
-    reads.push_back(reads_with_lines(graph, lines, run));
-    if (run.same_as == nullptr) continue;
-    const std::vector<ValueId>& first = reads[index.at(run.same_as)];
-    if (!same_lines(graph, lines, *run.same_as, run, first, reads.back()))
-      run.same_as->carries_lines = false;
-  }
-  for (Run& run : runs) {
-    if (run.body().carries_lines) run.reads = std::move(reads[index.at(&run)]);
+    Run& model = **same;
+    run.same_as = &model;
+    model.repeats = true;
+    const Carry carry(model.block, run.block, model.reads, run.reads);
+    model.common_states = common(graph.states(), model, model.lines.states, run.lines.states,
+                                 model.common_states, carry);
+    model.common_outputs = common(graph.outputs(), model, model.lines.outputs, run.lines.outputs,
+                                  model.common_outputs, carry);
   }
   return runs;
 }
