@@ -10,8 +10,7 @@ namespace tessera::cpu {
 namespace {
 
 constexpr std::int64_t kGrainBytes = 64 << 10;  // worth a thread
-constexpr std::int64_t kBlock =
-    16;  // rows and columns of a block that is transposed: lines of both sides fit L1
+constexpr std::int64_t kBlock = 16;             // rows and columns of a block that is transposed
 
 }  // namespace
 
@@ -99,6 +98,34 @@ void StridedCopy::copy_runs(const std::byte* from, std::byte* to, std::int64_t b
   });
 }
 
+/// All rows of some columns, through blocks: lines are read and written whole, because columns that
+/// lie a power of two apart push each other out of the cache, and in few instructions, so that many
+/// are on their way at once.
+template <typename T>
+void StridedCopy::transpose(const T* from, T* to, std::int64_t columns) const {
+  T read[kBlock][kBlock], written[kBlock][kBlock];
+  for (std::int64_t r0 = 0; r0 < rows_; r0 += kBlock) {
+    const std::int64_t rows = std::min(kBlock, rows_ - r0);
+    const bool whole = rows == kBlock && columns == kBlock && column_to_ == 1;
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const T* const line = from + r0 + c * column_from_;
+      whole ? void(std::memcpy(read[c], line, sizeof(read[c])))
+            : void(std::copy_n(line, rows, read[c]));
+    }
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t c = 0; c < columns; ++c) written[r][c] = read[c][r];
+    }
+    for (std::int64_t r = 0; r < rows; ++r) {
+      T* const line = to + (r0 + r) * row_to_;
+      if (whole) {
+        std::memcpy(line, written[r], sizeof(written[r]));
+      } else {
+        for (std::int64_t c = 0; c < columns; ++c) line[c * column_to_] = written[r][c];
+      }
+    }
+  }
+}
+
 template <typename T>
 void StridedCopy::copy_blocks(const std::byte* from, std::byte* to, std::int64_t begin,
                               std::int64_t end) const {
@@ -111,11 +138,13 @@ void StridedCopy::copy_blocks(const std::byte* from, std::byte* to, std::int64_t
                        stop = std::min(columns_, last * kBlock);
     each_outer(outer, outer + 1, [&](std::int64_t f, std::int64_t t) {
       for (std::int64_t c0 = first * kBlock; c0 < stop; c0 += kBlock) {
-        const std::int64_t c1 = std::min(stop, c0 + kBlock);
-        for (std::int64_t r = 0; r < rows_; ++r) {
-          const T* in = x + f + r * row_from_;
-          T* out = y + t + r * row_to_;
-          for (std::int64_t c = c0; c < c1; ++c) out[c * column_to_] = in[c * column_from_];
+        const std::int64_t columns = std::min(kBlock, stop - c0);
+        const T* in = x + f + c0 * column_from_;
+        T* out = y + t + c0 * column_to_;
+        if (row_from_ == 1) {
+          transpose(in, out, columns);
+        } else {
+          for (std::int64_t c = 0; c < columns; ++c) out[c * column_to_] = in[c * column_from_];
         }
       }
     });

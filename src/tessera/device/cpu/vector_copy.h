@@ -19,6 +19,8 @@ class StridedCopy {
  private:
   void copy_runs(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const;
   template <typename T>
+  void transpose(const T* from, T* to, std::int64_t columns) const;
+  template <typename T>
   void copy_blocks(const std::byte* from, std::byte* to, std::int64_t begin,
                    std::int64_t end) const;
   template <typename Visit>

@@ -18,6 +18,7 @@ namespace {
 
 using D = hn::ScalableTag<float>;
 using V = hn::VFromD<D>;
+constexpr std::int64_t kSpan = 4096;  // elements that stay in the first cache between two passes
 
 /// The largest element; NaN is passed over here and found again in the sum.
 HWY_INLINE float row_max(D d, const float* x, std::int64_t n) {
@@ -59,12 +60,10 @@ HWY_INLINE float exp_sum(D d, const float* x, float top, float* y, std::int64_t 
 }
 
 /// As exp_sum, of a row of any length: spans are added in f32, their sums in f64.
-template <bool kStore>
 HWY_INLINE float long_exp_sum(D d, const float* x, float top, float* y, std::int64_t n) {
-  constexpr std::int64_t kSpan = 4096;
   double total = 0;
   for (std::int64_t i = 0; i < n; i += kSpan) {
-    total += exp_sum<kStore>(d, x + i, top, kStore ? y + i : nullptr, std::min(kSpan, n - i));
+    total += exp_sum<true>(d, x + i, top, y + i, std::min(kSpan, n - i));
   }
   return static_cast<float>(total);
 }
@@ -76,22 +75,37 @@ void softmax_rows(const float* x, float* y, std::int64_t n, std::int64_t begin, 
   for (std::int64_t row = begin; row < end; ++row) {
     const float* in = x + row * n;
     float* out = y + row * n;
-    const float sum = long_exp_sum<true>(d, in, row_max(d, in, n), out, n);
+    const float sum = long_exp_sum(d, in, row_max(d, in, n), out, n);
     const V scale = hn::Set(d, 1.0f / sum);
     each_vector(d, n,
                 [&](auto load, auto store) HWY_ATTR { store(hn::Mul(load(out), scale), out); });
   }
 }
 
-/// A row stays in the second cache between its two passes.
+/// log(sum(e^x)) in one pass over memory: spans that fit the first cache, their sums joined in f64
+/// under the largest element so far.
+HWY_INLINE float log_sum_exp(D d, const float* x, std::int64_t n) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  float top = -kInfinity;
+  double total = 0;
+  for (std::int64_t i = 0; i < n; i += kSpan) {
+    const std::int64_t count = std::min(kSpan, n - i);
+    const float larger = std::max(top, row_max(d, x + i, count));
+    if (larger == -kInfinity) continue;  // e^-infinity adds nothing
+    total = total * std::exp(static_cast<double>(top) - larger) +
+            exp_sum<false>(d, x + i, larger, nullptr, count);
+    top = larger;
+  }
+  return top + static_cast<float>(std::log(total));
+}
+
 void cross_entropy_rows(const float* logits, const std::int32_t* labels, std::int64_t ignore,
                         float* loss, float* logsumexp, std::int64_t n, std::int64_t begin,
                         std::int64_t end) {
   const D d;
   for (std::int64_t row = begin; row < end; ++row) {
     const float* x = logits + row * n;
-    const float top = row_max(d, x, n);
-    logsumexp[row] = top + std::log(long_exp_sum<false>(d, x, top, nullptr, n));
+    logsumexp[row] = log_sum_exp(d, x, n);
     const std::int64_t label = labels[row];
     const float target = label >= 0 && label < n ? x[label] : 0.0f;
     loss[row] = label == ignore ? 0.0f : logsumexp[row] - target;
