@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "tessera/ir/blocks.h"
 #include "tessera/ir/builder.h"
 #include "tessera/ir/strategy.h"
 #include "tessera/ops/collective.h"
@@ -68,6 +69,11 @@ class Partitioner {
  public:
   explicit Partitioner(const Graph& graph) : graph_(graph), region_(assign_regions(graph)) {
     for (auto& builder : builders_) builder = std::make_unique<Builder>(Form::Local, graph.mesh());
+    std::map<std::string_view, std::int32_t> sizes;
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      const std::string_view block = block_of(graph.node(id).block);
+      place_in_block_.push_back(block.empty() ? id : sizes[block]++);
+    }
     for (const State& state : graph.states()) {
       states_[state.value.node] = &state;
       state_named_[state.path] = state.value;
@@ -87,6 +93,11 @@ class Partitioner {
         import(state_named_.at(output.name), at);  // listed where it is written
       builder(at).output(output.kind, output.name,
                          Value(builder(at), import(output.value, at).id()));
+    }
+    for (const ValueId v : handed_) {
+      const auto kind =
+          accumulates(graph_.result(v)) ? Output::Kind::Accumulate : Output::Kind::Slot;
+      builder(home(v)).output(kind, slot_name(v), known_[index(home(v))].at(v));
     }
     std::vector<Region> out;
     for (std::size_t i = 0; i < builders_.size(); ++i)
@@ -146,19 +157,19 @@ class Partitioner {
     return value;
   }
 
-  static std::string slot_name(ValueId v) {
-    return v.index == 0 ? text("v", v.node) : text("v", v.node, "_", v.index);
+  /// Named by the place in its block, so that blocks of one class stay alike.
+  std::string slot_name(ValueId v) const {
+    const std::string_view block = block_of(graph_.node(v.node).block);
+    const std::int32_t place = place_in_block_[static_cast<std::size_t>(v.node)];
+    return text(block, block.empty() ? "" : ".", "v", place, v.index == 0 ? "" : "_",
+                v.index == 0 ? "" : text(v.index));
   }
 
-  /// Makes the home region of `v` put it out; an accumulator is complete, so no longer partial,
+  /// The home region of `v` will put it out; an accumulator is complete, so no longer partial,
   /// where it is read.
   Result hand_over(ValueId v, Result result) {
-    const RegionKind from = home(v);
     const bool sums = accumulates(result);
-    if (handed_.insert(v).second) {
-      builder(from).output(sums ? Output::Kind::Accumulate : Output::Kind::Slot, slot_name(v),
-                           known_[index(from)].at(v));
-    }
+    handed_.insert(v);
     if (sums) result.placement->sharding = result.placement->sharding.without(kMicrobatchAxis);
     return result;
   }
@@ -258,7 +269,8 @@ class Partitioner {
   std::array<std::unique_ptr<Builder>, 4> builders_;
   std::array<std::map<ValueId, Value>, 4> known_;
   std::array<std::map<std::pair<ValueId, int>, Value>, 4> rows_;
-  std::set<ValueId> handed_;
+  std::set<ValueId> handed_;  // values that a later region reads
+  std::vector<std::int32_t> place_in_block_;
   std::map<NodeId, const State*> states_;
   std::map<std::string, ValueId> state_named_;
 };

@@ -25,7 +25,7 @@ struct Region {
 /// In:      Form::Placed.
 /// Out:     four graphs in Form::Local, in the order of RegionKind, some of them empty. A value of
 /// an earlier region is
-///          read as slot("v<id>"), which that region has as output; a value partial on the
+///          read as a slot, which that region has as output; a value partial on the
 ///          micro-batch axis leaves as Output::Accumulate. Batch inputs are whole: time nodes take
 ///          their rows by `shard`.
 /// Errors:  a node before the first micro-batch that reads a result of one ("needs a sum over mb").

@@ -91,6 +91,9 @@ MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignme
         return a.bytes * (a.last - a.first + 1) > b.bytes * (b.last - b.first + 1);
       },
       [](const Lifetime& a, const Lifetime& b) { return a.last - a.first > b.last - b.first; }};
+  // Other orders are tried only where there is something to gain: alignment alone costs a few bytes
+  // per buffer.
+  const auto near_enough = [&](std::int64_t bytes) { return bytes - bound <= bound / 2000; };
   MemoryLayout best;
   for (const Less less : kOrders) {
     for (const Fit fit : {Fit::Tightest, Fit::Lowest}) {
@@ -103,9 +106,9 @@ MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignme
       if (whole != order.end()) std::rotate(order.begin(), whole, whole + 1);
       MemoryLayout layout = place_in_order(buffers, order, fit, alignment);
       if (best.offsets.empty() || layout.bytes < best.bytes) best = std::move(layout);
-      if (best.bytes == bound) break;
+      if (near_enough(best.bytes)) break;
     }
-    if (best.bytes == bound) break;
+    if (near_enough(best.bytes)) break;
   }
   flip(buffers, best, alignment);
   best.lower_bound = bound;
