@@ -1,0 +1,90 @@
+#include "tessera/apps/command.h"
+
+#include <exception>
+#include <new>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+struct Entry {
+  const char* name;
+  Command run;
+  const char* help;
+};
+constexpr Entry kCommands[] = {
+    {"train", train_command, "train a model on text"},
+    {"sample", sample_command, "write text with a trained model"},
+    {"plan", plan_command, "parameters, memory and work of a training step, without running it"},
+    {"prepare", prepare_command, "make one clean text file of texts, or of a corpus by name"},
+    {"inspect", inspect_command, "what a checkpoint holds, its digest, whether it is intact"},
+};
+
+void print_help(Console& console) {
+  console.out << "tessera trains Transformers.\n\n";
+  for (const Entry& entry : kCommands) {
+    std::string name = text("  tessera ", entry.name);
+    name.resize(20, ' ');
+    console.out << name << entry.help << "\n";
+  }
+  console.out << "  tessera version   the version\n\n"
+                 "tessera COMMAND --help says more. A first run:\n\n"
+                 "  tessera prepare kjv --output corpus.txt\n"
+                 "  tessera train --preset nanogpt-shakespeare-cpu --data corpus.txt "
+                 "--output runs/first\n"
+                 "  tessera sample runs/first\n";
+}
+
+int dispatch(const Arguments& arguments, Console& console) {
+  const std::string name = arguments.empty() ? "help" : arguments.front();
+  Arguments rest(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
+  if (name == "version" || name == "--version") {
+    console.out << "tessera " << kVersion << "\n";
+    return 0;
+  }
+  if (name == "help" || name == "--help" || name == "-h") {
+    if (rest.empty()) {
+      print_help(console);
+      return arguments.empty() ? static_cast<int>(Fault::Usage) : 0;
+    }
+    return dispatch({rest.front(), "--help"}, console);
+  }
+  std::vector<std::string> names;
+  for (const Entry& entry : kCommands) {
+    if (name == entry.name) return entry.run(rest, console);
+    names.emplace_back(entry.name);
+  }
+  const std::vector<std::string> near = nearest(name, names);
+  fail(Fault::Usage, "unknown command '", name, "'; ",
+       near.empty() ? text("known are ", join(names)) : text("nearest: ", join(near)));
+}
+
+}  // namespace
+
+int run_command(const Arguments& arguments, Console& console) {
+  const auto report = [&](std::string_view what, Fault fault) {
+    console.out.flush();
+    console.err << "error: " << what << std::endl;
+    return static_cast<int>(fault);
+  };
+  try {
+    const int code = dispatch(arguments, console);
+    console.out.flush();
+    return code;
+  } catch (const Error& error) {
+    return report(error.what(), error.fault());
+  } catch (const std::bad_alloc&) {
+    return report(
+        "out of memory; lower --micro-batch-size (the same numbers in less memory), --context or "
+        "--width; `tessera plan` says how much a run takes",
+        Fault::Resource);
+  } catch (const std::exception& error) {
+    return report(text("internal error: ", error.what(), "; please report this with the command"),
+                  Fault::Internal);
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,132 @@
+#include "tessera/apps/flags.h"
+
+#include <algorithm>
+
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+const Flag* find_flag(const std::vector<Flag>& flags, std::string_view name) {
+  for (const Flag& flag : flags) {
+    if (flag.name == name) return &flag;
+    if (std::find(flag.also.begin(), flag.also.end(), name) != flag.also.end()) return &flag;
+  }
+  return nullptr;
+}
+
+std::string unknown(const std::string& name, const std::vector<Flag>& flags) {
+  std::vector<std::string> names;
+  for (const Flag& flag : flags) {
+    names.push_back(flag.name);
+    names.insert(names.end(), flag.also.begin(), flag.also.end());
+  }
+  std::vector<std::string> near = nearest(name, names);
+  for (std::string& candidate : near) candidate.insert(0, "--");
+  return text("unknown flag --", name, "; ",
+              near.empty() ? "--help lists them"
+                           : text("nearest ", near.size() == 1 ? "is " : "are ", join(near)));
+}
+
+/// Adds `help` to `out` in lines of at most `columns`, from `indent` on.
+void wrap(std::string& out, std::string_view help, std::size_t indent, std::size_t columns) {
+  std::size_t at = out.size() - (out.rfind('\n') + 1);  // npos + 1 is 0
+  if (at + 2 > indent) {
+    out += "\n";
+    at = 0;
+  }
+  out += std::string(indent - at, ' ');
+  at = indent;
+  for (const std::string& word : split(help, ' ')) {
+    if (at > indent && at + word.size() + 1 > columns) {
+      out += "\n" + std::string(indent, ' ');
+      at = indent;
+    }
+    if (at > indent) out += " ";
+    out += word;
+    at += word.size() + 1;
+  }
+  out += "\n";
+}
+
+}  // namespace
+
+const std::string* ParsedFlags::find(std::string_view name) const {
+  const std::string* out = nullptr;
+  for (const Setting& setting : settings) {
+    if (setting.key == name && !setting.values.empty()) out = &setting.values.back();
+  }
+  return out;
+}
+
+ParsedFlags parse_flags(const Arguments& arguments, const std::vector<Flag>& flags,
+                        Problems& problems) {
+  ParsedFlags out;
+  const auto is_flag = [](const std::string& word) { return starts_with(word, "--"); };
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const auto next_is_value = [&] {
+      return i + 1 < arguments.size() && !is_flag(arguments[i + 1]);
+    };
+    if (word == "--") {
+      out.words.insert(out.words.end(), arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                       arguments.end());
+      break;
+    }
+    if (word == "--help" || word == "-h") {
+      out.help = true;
+      continue;
+    }
+    if (!is_flag(word)) {
+      out.words.push_back(word);
+      continue;
+    }
+    const std::size_t equals = word.find('=');
+    const std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+    const Flag* flag = find_flag(flags, name);
+    Setting setting{name, {}, "--" + name};
+    if (equals != std::string::npos) setting.values.push_back(word.substr(equals + 1));
+    if (flag == nullptr) {
+      problems.add(unknown(name, flags));
+      while (setting.values.empty() && next_is_value()) ++i;  // what was meant for it
+      continue;
+    }
+    if (setting.values.empty() && flag->value.empty()) {
+      const bool told =
+          next_is_value() && (arguments[i + 1] == "true" || arguments[i + 1] == "false");
+      setting.values.push_back(told ? arguments[++i] : "true");
+    }
+    while (next_is_value() && (setting.values.empty() || flag->many))
+      setting.values.push_back(arguments[++i]);
+    if (setting.values.empty()) {
+      problems.add(text("--", name, " needs a value: --", name, " ", flag->value));
+      continue;
+    }
+    out.settings.push_back(std::move(setting));
+  }
+  return out;
+}
+
+std::string flags_help(const std::vector<Flag>& flags, int columns) {
+  constexpr std::size_t kIndent = 28;
+  const auto width = static_cast<std::size_t>(std::clamp(columns, 60, 110));
+  std::string out;
+  std::vector<std::string> groups;
+  for (const Flag& flag : flags) {
+    if (std::find(groups.begin(), groups.end(), flag.group) == groups.end())
+      groups.push_back(flag.group);
+  }
+  for (const std::string& group : groups) {
+    if (!out.empty()) out += "\n";
+    if (!group.empty()) out += group + "\n";
+    for (const Flag& flag : flags) {
+      if (flag.group != group) continue;
+      out += text("  --", flag.name, flag.value.empty() ? "" : " ", flag.value);
+      wrap(out, flag.help, kIndent, width);
+    }
+  }
+  return out;
+}
+
+}  // namespace tessera

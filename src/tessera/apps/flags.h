@@ -1,0 +1,50 @@
+#pragma once
+/// Flags of a command: told in a list, read from arguments, printed as help.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/apps/command.h"
+#include "tessera/train/config.h"
+
+namespace tessera {
+
+struct Flag {
+  std::string name;               // without the dashes
+  std::vector<std::string> also;  // other names
+  std::string value;              // what to give, for help: "N"; empty: a switch
+  std::string help;
+  std::string group;  // heading in the help; empty: the command's own
+  bool many = false;  // takes all words up to the next flag
+};
+
+struct ParsedFlags {
+  std::vector<Setting> settings;   // of a switch the value is "true" or "false"
+  std::vector<std::string> words;  // what belongs to no flag
+  bool help = false;
+
+  /// The last value given for the flag; nullptr: none.
+  const std::string* find(std::string_view name) const;
+};
+
+/// Reads `--name value`, `--name=value`, `--switch`, and `--` after which all are words. Unknown
+/// flags (with the nearest names) and missing values become problems.
+ParsedFlags parse_flags(const Arguments& arguments, const std::vector<Flag>& flags,
+                        Problems& problems);
+
+/// One flag per line, by group, wrapped at `columns`.
+std::string flags_help(const std::vector<Flag>& flags, int columns);
+
+/// Every field of a run's configuration as a flag, and --config.
+std::vector<Flag> field_flags();
+
+/// The settings of a TOML file: keys are names of fields, at the top or in a table named after
+/// their group. Errors: Fault::Usage: unreadable; bad syntax, with line and column.
+std::vector<Setting> read_config_file(const std::string& path, Problems& problems);
+
+/// The configuration told by field_flags() in `parsed`, and by the file that --config names.
+RunConfig configure(const ParsedFlags& parsed, Problems& problems,
+                    std::vector<std::string>& notices);
+
+}  // namespace tessera

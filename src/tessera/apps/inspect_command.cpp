@@ -1,0 +1,49 @@
+#include "tessera/apps/command.h"
+#include "tessera/apps/flags.h"
+#include "tessera/base/text.h"
+#include "tessera/train/checkpoint.h"
+#include "tessera/train/inspect.h"
+
+namespace tessera {
+
+int inspect_command(const Arguments& arguments, Console& console) {
+  const std::vector<Flag> flags = {
+      {"digest",
+       {},
+       "",
+       "one hash over all logical tensors, the same however they are stored",
+       "",
+       false},
+      {"verify", {}, "", "read every byte and hold it against its hash", "", false},
+  };
+  Problems problems;
+  const ParsedFlags parsed = parse_flags(arguments, flags, problems);
+  if (parsed.help) {
+    console.out << "tessera inspect PATH [--digest] [--verify]\n\n"
+                   "PATH is the folder of a run, a checkpoint, or a safetensors file.\n\n"
+                << flags_help(flags, console.columns);
+    return 0;
+  }
+  if (parsed.words.size() != 1)
+    problems.add(text("inspect takes one PATH, not ", parsed.words.size(),
+                      "; give the folder of a run or a checkpoint"));
+  problems.raise();
+  const std::string& path = parsed.words.front();
+  const auto asked = [&](const char* name) {
+    const std::string* value = parsed.find(name);
+    return value != nullptr && *value == "true";
+  };
+  if (asked("verify")) {
+    const std::vector<std::string> damage = verify_checkpoints(path);
+    if (!damage.empty()) fail(Fault::Checkpoint, join(damage, "\n  "));
+    console.out << "intact: every byte of " << path << " is as it was saved\n";
+  }
+  if (asked("digest")) {
+    console.out << digest(Checkpoint::open(path)) << "\n";
+  } else if (!asked("verify")) {
+    console.out << describe(path);
+  }
+  return 0;
+}
+
+}  // namespace tessera

@@ -1,0 +1,100 @@
+#include "tessera/apps/progress.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+template <typename... Args>
+std::string format(const char* pattern, Args... args) {
+  std::array<char, 200> buffer;
+  std::snprintf(buffer.data(), buffer.size(), pattern, args...);
+  return buffer.data();
+}
+
+/// "1:02:03", "2:03"
+std::string clock_text(double seconds) {
+  const auto s = static_cast<long long>(std::llround(seconds));
+  return s >= 3600 ? format("%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60)
+                   : format("%lld:%02lld", s / 60, s % 60);
+}
+
+}  // namespace
+
+void Progress::on_start(const RunStart& start) {
+  start_ = start;
+  line(text(grouped(start.parameters), " parameters, ", bytes_text(start.peak_bytes),
+            " of memory, ", format("%.3g", start.flops_per_step * 1e-9), " GFLOP and ",
+            grouped(start.tokens_per_step), " tokens a step; compiled in ",
+            format("%.2f", start.compile_seconds), " s"));
+  if (start.first_step > 0) line(text("resuming after step ", start.first_step));
+  if (start.first_step >= start.steps) line("nothing to do: all steps are done");
+}
+
+void Progress::on_step(const StepRecord& record) {
+  using namespace std::chrono_literals;
+  constexpr double kForget = 0.1;  // share of the newest step in the average
+  seconds_ = seconds_ == 0 ? record.seconds : seconds_ + kForget * (record.seconds - seconds_);
+  const bool end = record.step == start_.first_step + 1 || record.step == start_.steps;
+  if (!console_.terminal) {
+    if (end || record.step % every_ == 0) line(numbers(record));
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (!end && now - last_ < 100ms) return;
+  last_ = now;
+  std::string shown = text(bar(record.step), " ", numbers(record));
+  shown.resize(std::min(shown.size(), static_cast<std::size_t>(console_.columns - 1)));
+  console_.out << "\r\x1b[K" << shown << std::flush;
+  drawn_ = true;
+}
+
+std::string Progress::numbers(const StepRecord& r) const {
+  const double left = static_cast<double>(start_.steps - r.step) * seconds_;
+  return text("step ", r.step, "/", start_.steps, "  loss ", format("%.4f", r.loss), "  lr ",
+              format("%.3g", r.lr), "  ",
+              grouped(std::llround(static_cast<double>(start_.tokens_per_step) / seconds_)),
+              " tokens/s  ", format("%.1f", start_.flops_per_step / seconds_ * 1e-9), " GFLOP/s  ",
+              clock_text(left), " left");
+}
+
+std::string Progress::bar(std::int64_t step) const {
+  constexpr std::int64_t kWidth = 20;
+  const std::int64_t full = start_.steps == 0 ? kWidth : step * kWidth / start_.steps;
+  return text("[", std::string(static_cast<std::size_t>(full), '='),
+              std::string(static_cast<std::size_t>(kWidth - full), ' '), "]");
+}
+
+void Progress::on_valid(std::int64_t step, double loss) {
+  line(text("step ", step, "  validation loss ", format("%.4f", loss)));
+}
+
+void Progress::on_sample(std::int64_t step, const std::string& sample) {
+  line(text("step ", step, "  sample:"));
+  for (const std::string& row : split(sample, '\n')) line("    " + row);
+}
+
+void Progress::on_save(std::int64_t step, const std::string& path) {
+  line(text("step ", step, "  saved ", path));
+}
+
+void Progress::on_notice(const std::string& notice) { line("notice: " + notice); }
+
+void Progress::finish() {
+  if (drawn_) console_.out << "\n";
+  drawn_ = false;
+  console_.out.flush();
+}
+
+void Progress::line(const std::string& text) {
+  finish();
+  console_.out << text << "\n" << std::flush;
+}
+
+}  // namespace tessera

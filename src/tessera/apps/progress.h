@@ -1,0 +1,38 @@
+#pragma once
+/// What a run shows while it goes: a bar on a terminal, plain lines elsewhere.
+
+#include <chrono>
+
+#include "tessera/apps/console.h"
+#include "tessera/train/callbacks.h"
+
+namespace tessera {
+
+class Progress : public TrainCallback {
+ public:
+  /// Plain lines come every `log_every` steps, and for the first and the last.
+  Progress(Console& console, std::int64_t log_every) : console_(console), every_(log_every) {}
+
+  void on_start(const RunStart& start) override;
+  void on_step(const StepRecord& record) override;
+  void on_valid(std::int64_t step, double loss) override;
+  void on_sample(std::int64_t step, const std::string& text) override;
+  void on_save(std::int64_t step, const std::string& path) override;
+  void on_notice(const std::string& notice) override;
+  /// Ends the line of the bar.
+  void finish();
+
+ private:
+  void line(const std::string& text);
+  std::string numbers(const StepRecord& record) const;
+  std::string bar(std::int64_t step) const;
+
+  Console& console_;
+  std::int64_t every_;
+  RunStart start_;
+  double seconds_ = 0;  // per step, as of late
+  bool drawn_ = false;  // a bar stands on the terminal's line
+  std::chrono::steady_clock::time_point last_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,150 @@
+/// Flags and files that tell a run's configuration.
+
+#include <toml++/toml.h>
+#include <algorithm>
+
+#include "tessera/apps/flags.h"
+#include "tessera/base/text.h"
+#include "tessera/data/file.h"
+#include "tessera/data/utf8.h"
+#include "tessera/train/fields.h"
+#include "tessera/train/presets.h"
+
+namespace tessera {
+
+namespace {
+
+std::string help_of(const Field& field) {
+  const RunConfig defaults;
+  const std::string standard = get_text(field, defaults);
+  std::string out(field.help);
+  if (!field.when.empty()) out += text(", ", field.when);
+  if (field.name == "preset") {
+    std::vector<std::string> names;
+    for (const Preset& preset : presets()) names.emplace_back(preset.name);
+    out += text(": ", join(names));
+  }
+  if (!standard.empty()) out += text(" [", standard, "]");
+  if (!field.aliases.empty()) {
+    std::vector<std::string> names;
+    for (const std::string& alias : split(field.aliases, ' '))
+      names.push_back(text("--", alias[0] == '!' ? std::string_view(alias).substr(1) : alias,
+                           alias[0] == '!' ? " (the opposite)" : ""));
+    out += text(" (also ", join(names), ")");
+  }
+  return out;
+}
+
+/// A TOML value as the text that a flag would have; arrays have several.
+bool value_texts(const toml::node& node, std::vector<std::string>& out) {
+  if (const auto* array = node.as_array()) {
+    for (const toml::node& entry : *array) {
+      if (entry.is_array() || !value_texts(entry, out)) return false;
+    }
+    return true;
+  }
+  if (const auto* value = node.as_string()) {
+    out.push_back(value->get());
+  } else if (const auto* whole = node.as_integer()) {
+    out.push_back(number_text(whole->get()));
+  } else if (const auto* real = node.as_floating_point()) {
+    out.push_back(number_text(real->get()));
+  } else if (const auto* boolean = node.as_boolean()) {
+    out.push_back(boolean->get() ? "true" : "false");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void read_table(const toml::table& table, const std::string& path, std::string_view group,
+                std::vector<Setting>& out, Problems& problems) {
+  for (const auto& [key, node] : table) {
+    const std::string name(key.str());
+    const std::string source =
+        text(name, " in ", path, ":", static_cast<std::int64_t>(node.source().begin.line));
+    if (const toml::table* inner = node.as_table()) {
+      std::vector<std::string> groups;
+      for (const Group known :
+           {Group::Run, Group::Data, Group::Model, Group::Optimizer, Group::Machine})
+        groups.emplace_back(to_text(known));
+      const bool known = std::find(groups.begin(), groups.end(), name) != groups.end();
+      if (known && group.empty()) {
+        read_table(*inner, path, name, out, problems);
+      } else {
+        problems.add(text("unknown table ", source, "; known are ", join(groups)));
+      }
+      continue;
+    }
+    Setting setting{name, {}, source};
+    if (!value_texts(node, setting.values)) {
+      problems.add(text(source, " is no text, number, true, false or list of such"));
+      continue;
+    }
+    const Field* field = find_field(name).field;
+    if (field != nullptr && !is_list(*field) && setting.values.size() != 1) {
+      problems.add(text(source, " is a list; give one value"));
+      continue;
+    }
+    if (field != nullptr && !group.empty() && to_text(field->group) != group) {
+      problems.add(
+          text(source, " stands in table ", group, "; it belongs to ", to_text(field->group)));
+      continue;
+    }
+    out.push_back(std::move(setting));
+  }
+}
+
+}  // namespace
+
+std::vector<Flag> field_flags() {
+  std::vector<Flag> out;
+  for (const Field& field : fields()) {
+    Flag flag{
+        std::string(field.name),           field_names(field), kind_text(field), help_of(field),
+        std::string(to_text(field.group)), is_list(field)};
+    flag.also.erase(flag.also.begin());
+    out.push_back(std::move(flag));
+  }
+  out.insert(out.begin(), Flag{"config",
+                               {},
+                               "FILE.toml",
+                               "fields by the names of flags; a flag beats the file",
+                               "run",
+                               false});
+  return out;
+}
+
+std::vector<Setting> read_config_file(const std::string& path, Problems& problems) {
+  std::vector<Setting> out;
+  problems.gather([&] {
+    const std::string bytes = read_file(path, Fault::Usage);
+    const std::size_t bad = find_invalid_utf8(bytes);
+    require(bad == std::string::npos, "'", path, "' is not UTF-8 at byte ", bad,
+            "; save it as UTF-8");
+    try {
+      read_table(toml::parse(bytes), path, "", out, problems);
+    } catch (const toml::parse_error& error) {
+      const auto& at = error.source().begin;
+      fail(Fault::Usage, path, ":", static_cast<std::int64_t>(at.line), ":",
+           static_cast<std::int64_t>(at.column), ": ", error.description());
+    }
+  });
+  return out;
+}
+
+RunConfig configure(const ParsedFlags& parsed, Problems& problems,
+                    std::vector<std::string>& notices) {
+  std::vector<Setting> file, flags;
+  for (const Setting& setting : parsed.settings) {
+    if (setting.key != "config") {
+      flags.push_back(setting);
+      continue;
+    }
+    for (Setting& told : read_config_file(setting.values.back(), problems))
+      file.push_back(std::move(told));
+  }
+  return configure(file, flags, problems, notices);
+}
+
+}  // namespace tessera

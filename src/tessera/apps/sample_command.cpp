@@ -1,0 +1,116 @@
+#include "tessera/apps/command.h"
+#include "tessera/apps/flags.h"
+#include "tessera/base/text.h"
+#include "tessera/device/device.h"
+#include "tessera/train/fields.h"
+#include "tessera/train/generate.h"
+#include "tessera/train/prepare.h"
+#include "tessera/train/programs.h"
+
+namespace tessera {
+
+namespace {
+
+std::vector<Flag> sample_flags() {
+  const std::vector<Flag> flags = {
+      {"checkpoint",
+       {},
+       "PATH",
+       "the folder of a run (its newest checkpoint) or a checkpoint",
+       "",
+       false},
+      {"prompt", {}, "TEXT", "what the text begins with [a new line]", "", false},
+      {"tokens", {}, "N", "how many tokens to write [500]", "", false},
+      {"temperature",
+       {},
+       "NUMBER",
+       "above 1 wilder, below 1 tamer, 0 always the likeliest [0.8]",
+       "",
+       false},
+      {"top-k", {}, "N", "draw from the N likeliest tokens; 0: from all [0]", "", false},
+      {"seed", {}, "N", "of the draws [1]", "", false},
+      {"threads", {}, "N", "threads; 0: one per core [0]", "", false},
+  };
+  return flags;
+}
+
+/// The flags' numbers, read by the kind of their target.
+struct SampleRequest {
+  std::string checkpoint, prompt;
+  GenerateOptions options;
+  std::int64_t seed = 1, threads = 0;
+};
+
+SampleRequest read_request(const ParsedFlags& parsed, Problems& problems) {
+  SampleRequest out;
+  out.options.tokens = 500;
+  const auto read = [&](const char* name, auto* to) {
+    const std::string* value = parsed.find(name);
+    if (value != nullptr) problems.gather([&] { read_number(text("--", name), *value, to); });
+  };
+  read("tokens", &out.options.tokens);
+  read("temperature", &out.options.temperature);
+  read("top-k", &out.options.top_k);
+  read("seed", &out.seed);
+  read("threads", &out.threads);
+  if (out.threads < 0 || out.threads > 4096)
+    problems.add(text("--threads is ", out.threads, "; it must be from 0 to 4096"));
+  out.options.seed = static_cast<std::uint64_t>(out.seed);
+  for (const std::string& problem : tessera::problems(out.options)) problems.add("--" + problem);
+  if (const std::string* prompt = parsed.find("prompt")) out.prompt = *prompt;
+  std::vector<std::string> paths = parsed.words;
+  if (const std::string* path = parsed.find("checkpoint")) paths.push_back(*path);
+  if (paths.size() == 1) {
+    out.checkpoint = paths.front();
+  } else {
+    problems.add(paths.empty()
+                     ? std::string("checkpoint is missing; give the folder of a run, like "
+                                   "tessera sample runs/first")
+                     : text("several checkpoints: ", join(paths), "; give one"));
+  }
+  return out;
+}
+
+void load_parameters(const Checkpoint& from, Executor& executor) {
+  std::vector<TensorEntry> wanted, found;
+  for (const StatePlan& state : executor.plan().states)
+    wanted.push_back({state.state.path, state.type, state.state.role});
+  for (const TensorEntry& entry : from.tensors()) {
+    if (entry.role == Role::Parameter) found.push_back(entry);
+  }
+  const std::string mismatch = tensor_mismatch(wanted, found);
+  if (!mismatch.empty())
+    fail(Fault::Checkpoint, "checkpoint '", from.path(),
+         "' is not of the model that it records: ", mismatch);
+  for (const TensorEntry& entry : wanted) from.read(entry.name, executor.state(entry.name));
+}
+
+}  // namespace
+
+int sample_command(const Arguments& arguments, Console& console) {
+  Problems problems;
+  const ParsedFlags parsed = parse_flags(arguments, sample_flags(), problems);
+  if (parsed.help) {
+    console.out << "tessera sample PATH [FLAG...]\n\n"
+                << flags_help(sample_flags(), console.columns);
+    return 0;
+  }
+  const SampleRequest request = read_request(parsed, problems);
+  problems.raise();
+
+  const Checkpoint checkpoint = Checkpoint::open(request.checkpoint);
+  RunConfig config = recorded_config(checkpoint);
+  config.dump_dir.clear();
+  const Vocabulary vocabulary = recorded_vocabulary(checkpoint);
+  const auto device = make_cpu_device({static_cast<int>(request.threads), -1});
+  Executor executor(compile_programs(config, {false, false, true}, *device).plan, *device);
+  load_parameters(checkpoint, executor);
+
+  const std::vector<std::int32_t> ids =
+      generate(executor, vocabulary, vocabulary.encode(request.prompt), request.options);
+  const std::size_t skip = request.prompt.empty() ? 1 : 0;  // the new line that stood for a prompt
+  console.out << vocabulary.decode(std::span(ids).subspan(skip)) << "\n";
+  return 0;
+}
+
+}  // namespace tessera

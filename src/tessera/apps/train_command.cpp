@@ -1,0 +1,62 @@
+#include <array>
+#include <cstdio>
+
+#include "tessera/apps/command.h"
+#include "tessera/apps/flags.h"
+#include "tessera/apps/progress.h"
+#include "tessera/apps/stop_signal.h"
+#include "tessera/base/text.h"
+#include "tessera/train/trainer.h"
+
+namespace tessera {
+
+namespace {
+
+void print_end(const TrainResult& result, const RunConfig& config, Console& console) {
+  const Summary& s = result.summary;
+  const auto loss = [](const std::optional<double>& value) {
+    return value ? json_number(*value) : std::string("not known");
+  };
+  const char* ending = result.ending == Ending::Finished   ? "done"
+                       : result.ending == Ending::Interval ? "stopped after --exit-interval"
+                                                           : "stopped on request";
+  console.out << ending << ": step " << s.steps << " of " << config.steps << ", training loss "
+              << loss(s.train_loss) << ", validation loss " << loss(s.val_loss) << ", "
+              << json_number(s.seconds) << " s; all of it is in " << config.output << "\n";
+  if (result.ending != Ending::Finished) console.out << "go on with --resume auto\n";
+}
+
+}  // namespace
+
+int train_command(const Arguments& arguments, Console& console) {
+  Problems problems;
+  const std::vector<Flag> flags = field_flags();
+  const ParsedFlags parsed = parse_flags(arguments, flags, problems);
+  if (parsed.help) {
+    console.out << "tessera train --preset NAME --data FILE --output FOLDER [FLAG...]\n\n"
+                << flags_help(flags, console.columns);
+    return 0;
+  }
+  for (const std::string& word : parsed.words)
+    problems.add(text("unexpected '", word, "'; flags begin with --, as in --data ", word));
+  std::vector<std::string> notices;
+  const RunConfig config = configure(parsed, problems, notices);
+  std::optional<PreparedRun> run = prepare_run(config, problems);
+  problems.raise();
+  run->notices.insert(run->notices.begin(), notices.begin(), notices.end());
+
+  const std::atomic<bool>& stop = catch_stop_signals();
+  const auto device = make_cpu_device({static_cast<int>(config.threads), -1});
+  Progress progress(console, config.log_every);
+  try {
+    const TrainResult result = train(std::move(*run), *device, {{&progress}, &stop});
+    progress.finish();
+    print_end(result, config, console);
+    return result.ending == Ending::Stopped ? kExitStopped : 0;
+  } catch (...) {
+    progress.finish();  // the message begins a line of its own
+    throw;
+  }
+}
+
+}  // namespace tessera

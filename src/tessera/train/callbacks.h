@@ -1,0 +1,35 @@
+#pragma once
+/// What a run tells while it goes: a progress display, a test or a service listens.
+
+#include <cstdint>
+#include <string>
+
+namespace tessera {
+
+struct RunStart {
+  std::int64_t first_step = 0, steps = 0;  // attempts done, attempts wanted
+  std::int64_t parameters = 0, tokens_per_step = 0;
+  std::int64_t peak_bytes = 0;
+  double flops_per_step = 0, compile_seconds = 0;
+};
+
+/// One attempt.
+struct StepRecord {
+  std::int64_t step = 0;  // attempts done, this one included
+  double loss = 0, lr = 0, grad_norm = 0;
+  bool ok = true;  // false: skipped, because the loss or a gradient was inf or nan
+  double seconds = 0, tokens_per_s = 0;
+};
+
+class TrainCallback {
+ public:
+  virtual ~TrainCallback() = default;
+  virtual void on_start(const RunStart&) {}
+  virtual void on_step(const StepRecord&) {}
+  virtual void on_valid(std::int64_t /*step*/, double /*loss*/) {}
+  virtual void on_sample(std::int64_t /*step*/, const std::string& /*text*/) {}
+  virtual void on_save(std::int64_t /*step*/, const std::string& /*path*/) {}
+  virtual void on_notice(const std::string&) {}
+};
+
+}  // namespace tessera

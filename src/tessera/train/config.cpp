@@ -1,0 +1,147 @@
+#include "tessera/train/config.h"
+
+#include <algorithm>
+#include <map>
+
+#include "tessera/base/text.h"
+#include "tessera/train/fields.h"
+#include "tessera/train/presets.h"
+
+namespace tessera {
+
+namespace {
+
+/// A setting with the field that it means.
+struct Meant {
+  const Field* field;
+  std::vector<std::string> values;
+  std::string source;
+};
+
+/// The settings of one origin by field, in the order of their first mention.
+std::vector<Meant> meant(const std::vector<Setting>& settings, std::string_view prefix,
+                         Problems& problems) {
+  std::vector<Meant> out;
+  for (const Setting& setting : settings) {
+    const auto [field, negated] = find_field(setting.key);
+    if (field == nullptr) {
+      problems.add(text("unknown ", prefix.empty() ? "key " : "flag ", setting.source,
+                        near_fields(setting.key, prefix)));
+      continue;
+    }
+    std::vector<std::string> values = setting.values;
+    if (negated) {
+      for (std::string& value : values) {
+        value = value == "true" ? "false" : value == "false" ? "true" : value;
+      }
+    }
+    const auto earlier =
+        std::find_if(out.begin(), out.end(), [&](const Meant& m) { return m.field == field; });
+    if (earlier == out.end()) {
+      out.push_back({field, values, setting.source});
+    } else if (is_list(*field)) {
+      earlier->values.insert(earlier->values.end(), values.begin(), values.end());
+    } else if (earlier->values != values) {
+      problems.add(text(earlier->source, " ", join(earlier->values), " and ", setting.source, " ",
+                        join(values), " disagree; both tell ", field->name, ", give one"));
+    }
+  }
+  return out;
+}
+
+void apply(const Meant& setting, RunConfig& config, Problems& problems) {
+  for (const std::string& value : setting.values) {
+    problems.gather([&] { set_text(*setting.field, config, value, setting.source); });
+  }
+}
+
+const Meant* find(const std::vector<Meant>& settings, std::string_view name) {
+  for (const Meant& setting : settings) {
+    if (setting.field->name == name) return &setting;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>& flags,
+                    Problems& problems, std::vector<std::string>& notices) {
+  const std::vector<Meant> from_file = meant(file, "", problems),
+                           from_flags = meant(flags, "--", problems);
+  RunConfig config;
+  const Meant* preset = find(from_flags, "preset");
+  if (preset == nullptr) preset = find(from_file, "preset");
+  if (preset != nullptr) {
+    problems.gather([&] { find_preset(preset->values.at(0)).apply(config); });
+  }
+  for (const Meant& setting : from_file) {
+    const Meant* flag = find(from_flags, setting.field->name);
+    if (flag == nullptr) {
+      apply(setting, config, problems);
+    } else if (flag->values != setting.values) {
+      notices.push_back(text(flag->source, " ", join(flag->values), " overrules ", setting.source,
+                             ", which says ", join(setting.values)));
+    }
+  }
+  for (const Meant& setting : from_flags) apply(setting, config, problems);
+  return config;
+}
+
+void complete(RunConfig& config) {
+  if (config.micro_batch_size == 0) config.micro_batch_size = config.global_batch_size;
+  ScheduleConfig& schedule = config.optimizer.schedule;
+  if (schedule.decay_steps == 0)
+    schedule.decay_steps = std::max(config.steps, schedule.warmup_steps + 1);
+}
+
+void find_problems(const RunConfig& config, Problems& problems) {
+  ModelConfig model = config.model;
+  if (model.vocabulary == 0) model.vocabulary = 1;  // the data will tell
+  bool known = problems.gather([&] { find_model(model.family); });
+  for (const std::string& problem : tessera::problems(model)) {
+    if (known) problems.add(problem);
+  }
+  for (const std::string& problem : tessera::problems(config.optimizer)) problems.add(problem);
+
+  const std::int64_t global = config.global_batch_size, micro = config.micro_batch_size;
+  if (micro > global) {
+    problems.add(text("micro-batch-size ", micro, " is above global-batch-size ", global,
+                      "; lower the first or raise the second"));
+  } else if (micro > 0 && global % micro != 0) {
+    std::int64_t below = micro, above = micro;
+    while (below > 1 && global % below != 0) --below;
+    while (above < global && global % above != 0) ++above;
+    problems.add(text("micro-batch-size ", micro, " does not divide global-batch-size ", global,
+                      "; nearest are micro-batch-size ", below, " or ", above,
+                      ", or global-batch-size ", global / micro * micro, " or ",
+                      (global / micro + 1) * micro));
+  }
+}
+
+std::map<std::string, std::string> record_of(const RunConfig& config) {
+  std::map<std::string, std::string> out;
+  for (const Field& field : fields()) out[std::string(field.name)] = get_text(field, config);
+  return out;
+}
+
+RunConfig config_of(const std::map<std::string, std::string>& record, const std::string& where) {
+  RunConfig config;
+  for (const Field& field : fields()) {
+    const auto found = record.find(std::string(field.name));
+    if (found == record.end()) continue;
+    try {
+      if (is_list(field)) {
+        for (const std::string& value : split(found->second, '\n')) {
+          if (!value.empty()) set_text(field, config, value, field.name);
+        }
+      } else {
+        set_text(field, config, found->second, field.name);
+      }
+    } catch (const Error& error) {
+      fail(Fault::Checkpoint, where, ": ", error.what(), " (in its configuration)");
+    }
+  }
+  return config;
+}
+
+}  // namespace tessera

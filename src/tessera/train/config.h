@@ -1,0 +1,77 @@
+#pragma once
+/// The configuration of a run: one value, told by a preset, a file and flags.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tessera/data/sampler.h"
+#include "tessera/data/vocabulary.h"
+#include "tessera/nn/model.h"
+#include "tessera/nn/optimizer.h"
+#include "tessera/train/problems.h"
+
+namespace tessera {
+
+/// Fields and their meaning stand in train/fields.cpp, once for flags, files, help and checkpoints.
+struct RunConfig {
+  std::string preset;
+  ModelConfig model = {.vocabulary = 0};  // vocabulary 0: as many as the data has
+  OptimizerConfig optimizer;              // decay_steps 0: as many as steps
+
+  std::vector<std::string> data;
+  VocabularyKind vocabulary = VocabularyKind::Characters;
+  SampleOrder sample_order = SampleOrder::ShuffledWindows;
+  double held_out = 0.1;
+  std::int64_t global_batch_size = 8;  // samples per step
+  std::int64_t micro_batch_size = 0;   // samples at a time; 0: all of them
+
+  std::string output;
+  std::int64_t steps = 1000;  // attempts: skipped steps count
+  std::int64_t exit_interval = 0;
+  std::int64_t save_every = 0, keep_last = 3;
+  std::int64_t eval_every = 0;
+  bool eval_at_end = true;
+  std::int64_t sample_every = 0, sample_tokens = 200;
+  std::int64_t log_every = 10;
+  std::int64_t seed = 1;
+  std::string resume = "none";  // none, auto, or a path
+  bool allow_changes = false;
+  std::string dump_dir;
+
+  std::int64_t threads = 0;  // 0: one per core
+
+  std::int64_t micro_batches() const { return global_batch_size / micro_batch_size; }
+};
+
+/// One statement about a field.
+struct Setting {
+  std::string key;                  // a field's name or alias, as the user wrote it
+  std::vector<std::string> values;  // one, or several where the field is a list
+  std::string source;               // for messages: "--steps", "steps in run.toml:3"
+};
+
+/// Defaults, then the preset, then the file, then the flags: the later wins. Unknown keys (with
+/// the nearest names), bad values and flags that disagree become problems; a flag that overrules
+/// the file becomes a notice.
+RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>& flags,
+                    Problems& problems, std::vector<std::string>& notices);
+
+/// Sets what is derived from other fields: micro_batch_size, decay_steps (steps; a step more than
+/// the warm-up where that is longer, so that a short trial of a long recipe runs its beginning).
+void complete(RunConfig& config);
+
+/// Everything that can be known to be wrong without reading a file. `config` is complete.
+void find_problems(const RunConfig& config, Problems& problems);
+
+/// Every field by name, as text: what checkpoints record.
+std::map<std::string, std::string> record_of(const RunConfig& config);
+/// Reads a record; fields that it lacks keep their defaults, names that it alone knows are passed
+/// over. Errors: Fault::Checkpoint: a value that the field refuses; `where` names the file.
+RunConfig config_of(const std::map<std::string, std::string>& record, const std::string& where);
+
+/// A TOML file that makes this run again.
+std::string to_toml(const RunConfig& config);
+
+}  // namespace tessera

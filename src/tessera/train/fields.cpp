@@ -1,0 +1,211 @@
+#include "tessera/train/fields.h"
+
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr double kMost = 1e15;  // of counts: far from where 64 bits end
+constexpr double kAnyHigh = std::numeric_limits<double>::infinity(), kAnyLow = -kAnyHigh;
+
+// clang-format off
+constexpr Field kFields[] = {
+    {"preset", "", Group::Run, OnResume::Free, "NAME",
+     "a model and its recipe; other fields override it",
+     [](RunConfig& c) -> Slot { return &c.preset; }},
+    {"output", "", Group::Run, OnResume::Free, "FOLDER",
+     "where metrics, checkpoints and the summary go; made if it does not exist",
+     [](RunConfig& c) -> Slot { return &c.output; }},
+    {"steps", "train-iters", Group::Run, OnResume::Free, "",
+     "training steps, those that are skipped for inf or nan included",
+     [](RunConfig& c) -> Slot { return &c.steps; }, 0, kMost},
+    {"exit-interval", "", Group::Run, OnResume::Free, "",
+     "save and stop after so many steps of this invocation; 0: never",
+     [](RunConfig& c) -> Slot { return &c.exit_interval; }, 0, kMost},
+    {"resume", "", Group::Run, OnResume::Free, "none|auto|PATH",
+     "go on from a checkpoint: auto takes the newest of the output folder, and starts where there is none",
+     [](RunConfig& c) -> Slot { return &c.resume; }},
+    {"allow-changes", "", Group::Run, OnResume::Free, "",
+     "resume although data, seed or batch differ from those of the checkpoint",
+     [](RunConfig& c) -> Slot { return &c.allow_changes; }, kAnyLow, kAnyHigh, "with --resume"},
+    {"seed", "", Group::Run, OnResume::Confirm, "",
+     "of initial weights, dropout and the order of samples",
+     [](RunConfig& c) -> Slot { return &c.seed; }, 0, 9e15},
+    {"save-every", "save-interval", Group::Run, OnResume::Free, "",
+     "steps between checkpoints; 0: at the end only",
+     [](RunConfig& c) -> Slot { return &c.save_every; }, 0, kMost},
+    {"keep-last", "", Group::Run, OnResume::Free, "",
+     "checkpoints that are kept, the newest; 0: all",
+     [](RunConfig& c) -> Slot { return &c.keep_last; }, 0, kMost},
+    {"eval-every", "eval-interval", Group::Run, OnResume::Free, "",
+     "steps between validations over the whole held-out part; 0: at the end only",
+     [](RunConfig& c) -> Slot { return &c.eval_every; }, 0, kMost},
+    {"eval-at-end", "", Group::Run, OnResume::Free, "",
+     "validate after the last step",
+     [](RunConfig& c) -> Slot { return &c.eval_at_end; }},
+    {"sample-every", "", Group::Run, OnResume::Free, "",
+     "steps between text samples; 0: none",
+     [](RunConfig& c) -> Slot { return &c.sample_every; }, 0, kMost},
+    {"sample-tokens", "", Group::Run, OnResume::Free, "",
+     "length of a text sample",
+     [](RunConfig& c) -> Slot { return &c.sample_tokens; }, 1, kMost},
+    {"log-every", "log-interval", Group::Run, OnResume::Free, "",
+     "steps between lines where the output is no terminal",
+     [](RunConfig& c) -> Slot { return &c.log_every; }, 1, kMost},
+    {"dump-dir", "", Group::Run, OnResume::Free, "FOLDER",
+     "write the graphs after each pass of the compiler",
+     [](RunConfig& c) -> Slot { return &c.dump_dir; }},
+
+    {"data", "data-path", Group::Data, OnResume::Free, "PATH",
+     "text files and folders of them, one text in the order given",
+     [](RunConfig& c) -> Slot { return &c.data; }},
+    {"vocabulary", "tokenizer-type", Group::Data, OnResume::Confirm, "",
+     "what a token is",
+     [](RunConfig& c) -> Slot { return &c.vocabulary; }},
+    {"held-out", "", Group::Data, OnResume::Confirm, "FRACTION",
+     "the end of the text that is kept for validation",
+     [](RunConfig& c) -> Slot { return &c.held_out; }, 0, 0.99},
+    {"sample-order", "", Group::Data, OnResume::Confirm, "",
+     "every window once per epoch, or samples that begin anywhere",
+     [](RunConfig& c) -> Slot { return &c.sample_order; }},
+    {"global-batch-size", "", Group::Data, OnResume::Confirm, "",
+     "samples per step",
+     [](RunConfig& c) -> Slot { return &c.global_batch_size; }, 1, 1e9},
+    {"micro-batch-size", "", Group::Data, OnResume::Free, "",
+     "samples that are computed at a time; 0: all of the step; less takes less memory",
+     [](RunConfig& c) -> Slot { return &c.micro_batch_size; }, 0, 1e9},
+
+    {"family", "", Group::Model, OnResume::Model, "NAME",
+     "of models",
+     [](RunConfig& c) -> Slot { return &c.model.family; }},
+    {"layers", "num-layers", Group::Model, OnResume::Model, "",
+     "Transformer blocks",
+     [](RunConfig& c) -> Slot { return &c.model.layers; }},
+    {"heads", "num-attention-heads", Group::Model, OnResume::Model, "",
+     "attention heads",
+     [](RunConfig& c) -> Slot { return &c.model.heads; }},
+    {"kv-heads", "num-query-groups", Group::Model, OnResume::Model, "",
+     "key-value heads; 0: as many as heads",
+     [](RunConfig& c) -> Slot { return &c.model.kv_heads; }},
+    {"width", "hidden-size", Group::Model, OnResume::Model, "",
+     "channels of the residual stream",
+     [](RunConfig& c) -> Slot { return &c.model.width; }},
+    {"ffn-width", "ffn-hidden-size", Group::Model, OnResume::Model, "",
+     "hidden channels of the feed-forward layer; 0: 4 x width",
+     [](RunConfig& c) -> Slot { return &c.model.ffn_width; }},
+    {"context", "seq-length max-position-embeddings", Group::Model, OnResume::Model, "",
+     "tokens per sample",
+     [](RunConfig& c) -> Slot { return &c.model.context; }},
+    {"vocab-size", "", Group::Model, OnResume::Model, "",
+     "tokens that the model tells apart; 0: as many as the data has",
+     [](RunConfig& c) -> Slot { return &c.model.vocabulary; }, 0, 1e9},
+    {"dropout", "attention-dropout hidden-dropout", Group::Model, OnResume::Notice, "",
+     "share of values dropped, in attention and after each layer",
+     [](RunConfig& c) -> Slot { return &c.model.dropout; }},
+    {"bias", "!disable-bias-linear", Group::Model, OnResume::Model, "",
+     "biases in linear layers and norms",
+     [](RunConfig& c) -> Slot { return &c.model.bias; }, kAnyLow, kAnyHigh, "with --family gpt2"},
+    {"tied-head", "!untie-embeddings-and-output-weights", Group::Model, OnResume::Model, "",
+     "the output projection is the token embedding",
+     [](RunConfig& c) -> Slot { return &c.model.tied_head; }},
+    {"norm-eps", "layernorm-epsilon norm-epsilon", Group::Model, OnResume::Notice, "",
+     "added to the variance in norms",
+     [](RunConfig& c) -> Slot { return &c.model.norm_eps; }, 0, 1},
+    {"rope-base", "rotary-base", Group::Model, OnResume::Notice, "",
+     "base of rotary positions",
+     [](RunConfig& c) -> Slot { return &c.model.rope_base; }, 1, 1e12, "with --family llama"},
+    {"init-std", "init-method-std", Group::Model, OnResume::Free, "",
+     "standard deviation of initial weights",
+     [](RunConfig& c) -> Slot { return &c.model.init_std; }, 0, 1e6},
+
+    {"optimizer", "", Group::Optimizer, OnResume::Model, "",
+     "how gradients become updates",
+     [](RunConfig& c) -> Slot { return &c.optimizer.kind; }},
+    {"lr", "", Group::Optimizer, OnResume::Notice, "",
+     "the highest learning rate",
+     [](RunConfig& c) -> Slot { return &c.optimizer.schedule.lr; }},
+    {"min-lr", "", Group::Optimizer, OnResume::Notice, "",
+     "learning rate after the decay",
+     [](RunConfig& c) -> Slot { return &c.optimizer.schedule.min_lr; }, kAnyLow, kAnyHigh,
+     "unless --lr-decay-style constant"},
+    {"lr-decay-style", "", Group::Optimizer, OnResume::Notice, "",
+     "how the learning rate falls",
+     [](RunConfig& c) -> Slot { return &c.optimizer.schedule.kind; }},
+    {"lr-warmup-steps", "lr-warmup-iters", Group::Optimizer, OnResume::Notice, "",
+     "steps in which the learning rate rises from 0",
+     [](RunConfig& c) -> Slot { return &c.optimizer.schedule.warmup_steps; }},
+    {"lr-decay-steps", "lr-decay-iters", Group::Optimizer, OnResume::Notice, "",
+     "steps, warm-up included, after which the lowest rate is reached; 0: all steps",
+     [](RunConfig& c) -> Slot { return &c.optimizer.schedule.decay_steps; }, 0, kMost,
+     "unless --lr-decay-style constant"},
+    {"weight-decay", "", Group::Optimizer, OnResume::Notice, "",
+     "decay of weights of two or more dims; biases and norms do not decay",
+     [](RunConfig& c) -> Slot { return &c.optimizer.weight_decay; }},
+    {"adam-beta1", "", Group::Optimizer, OnResume::Notice, "",
+     "memory of the mean of gradients",
+     [](RunConfig& c) -> Slot { return &c.optimizer.beta1; }, kAnyLow, kAnyHigh, "with --optimizer adamw or adam"},
+    {"adam-beta2", "", Group::Optimizer, OnResume::Notice, "",
+     "memory of the mean of squared gradients",
+     [](RunConfig& c) -> Slot { return &c.optimizer.beta2; }, kAnyLow, kAnyHigh, "with --optimizer adamw or adam"},
+    {"adam-eps", "", Group::Optimizer, OnResume::Notice, "",
+     "added to the root of the squared gradients",
+     [](RunConfig& c) -> Slot { return &c.optimizer.eps; }, kAnyLow, kAnyHigh, "with --optimizer adamw or adam"},
+    {"sgd-momentum", "", Group::Optimizer, OnResume::Notice, "",
+     "memory of past gradients",
+     [](RunConfig& c) -> Slot { return &c.optimizer.momentum; }, kAnyLow, kAnyHigh, "with --optimizer sgd"},
+    {"nesterov", "", Group::Optimizer, OnResume::Notice, "",
+     "look ahead along the momentum",
+     [](RunConfig& c) -> Slot { return &c.optimizer.nesterov; }, kAnyLow, kAnyHigh, "with --optimizer sgd"},
+    {"clip-grad", "", Group::Optimizer, OnResume::Notice, "",
+     "greatest norm of the whole gradient; 0: none",
+     [](RunConfig& c) -> Slot { return &c.optimizer.clip; }},
+
+    {"threads", "", Group::Machine, OnResume::Free, "",
+     "threads per device; 0: one per core",
+     [](RunConfig& c) -> Slot { return &c.threads; }, 0, 4096},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Field> fields() { return kFields; }
+
+std::string_view to_text(Group group) {
+  constexpr std::string_view kNames[] = {"run", "data", "model", "optimizer", "machine"};
+  return kNames[static_cast<std::size_t>(group)];
+}
+
+std::vector<std::string> field_names(const Field& field) {
+  std::vector<std::string> out = {std::string(field.name)};
+  for (const std::string& alias : split(field.aliases, ' ')) {
+    if (!alias.empty()) out.push_back(alias[0] == '!' ? alias.substr(1) : alias);
+  }
+  if (is_switch(field)) out.push_back("no-" + std::string(field.name));
+  return out;
+}
+
+FoundField find_field(std::string_view key) {
+  for (const Field& field : kFields) {
+    if (field.name == key) return {&field, false};
+    if (is_switch(field) && starts_with(key, "no-") && key.substr(3) == field.name)
+      return {&field, true};
+    for (const std::string& alias : split(field.aliases, ' ')) {
+      if (alias == key) return {&field, false};
+      if (!alias.empty() && alias[0] == '!' && alias.substr(1) == key) return {&field, true};
+    }
+  }
+  return {};
+}
+
+std::string near_fields(std::string_view key, std::string_view prefix) {
+  std::vector<std::string> names;
+  for (const Field& field : kFields) {
+    for (const std::string& name : field_names(field)) names.push_back(name);
+  }
+  std::vector<std::string> near = nearest(key, names);
+  for (std::string& name : near) name.insert(0, prefix);
+  return near.empty() ? "" : text("; nearest ", near.size() == 1 ? "is " : "are ", join(near));
+}
+
+}  // namespace tessera

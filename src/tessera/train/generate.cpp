@@ -1,0 +1,94 @@
+#include "tessera/train/generate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "tessera/base/hash.h"
+#include "tessera/base/philox.h"
+#include "tessera/train/programs.h"
+
+namespace tessera {
+
+namespace {
+
+/// In [0, 1), a multiple of 2^-53.
+double uniform(std::uint64_t key, std::uint64_t index) {
+  const PhiloxBlock random = philox(key, index, 0);
+  const std::uint64_t bits = static_cast<std::uint64_t>(random[0]) << 32 | random[1];
+  return static_cast<double>(bits >> 11) * 0x1p-53;
+}
+
+/// A new line where the vocabulary has it.
+std::int32_t start_token(const Vocabulary& vocabulary) {
+  try {
+    return vocabulary.encode("\n").front();
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> problems(const GenerateOptions& o) {
+  std::vector<std::string> out;
+  if (o.tokens < 1) out.push_back(text("tokens is ", o.tokens, "; it must be 1 or more"));
+  if (!(o.temperature >= 0 && o.temperature <= 100))
+    out.push_back(text("temperature is ", o.temperature,
+                       "; it must be at least 0 (the most likely token) and at most 100"));
+  if (o.top_k < 0) out.push_back(text("top-k is ", o.top_k, "; it must be 0 (all) or more"));
+  return out;
+}
+
+std::int32_t draw(const std::vector<double>& logits, const GenerateOptions& options,
+                  double random) {
+  const auto best = std::max_element(logits.begin(), logits.end());
+  if (options.temperature == 0) return static_cast<std::int32_t>(best - logits.begin());
+  std::vector<std::int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (options.top_k > 0 && options.top_k < static_cast<std::int64_t>(logits.size())) {
+    const auto likelier = [&](std::int32_t a, std::int32_t b) {
+      const double x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
+      return x != y ? x > y : a < b;
+    };
+    std::partial_sort(order.begin(), order.begin() + options.top_k, order.end(), likelier);
+    order.resize(static_cast<std::size_t>(options.top_k));
+  }
+  std::vector<double> upto;  // sums of weights
+  double total = 0;
+  for (const std::int32_t id : order) {
+    total += std::exp((logits[static_cast<std::size_t>(id)] - *best) / options.temperature);
+    upto.push_back(total);
+  }
+  const auto at = std::upper_bound(upto.begin(), upto.end(), random * total);
+  return order[std::min(static_cast<std::size_t>(at - upto.begin()), order.size() - 1)];
+}
+
+std::vector<std::int32_t> generate(Executor& executor, const Vocabulary& vocabulary,
+                                   std::vector<std::int32_t> prompt,
+                                   const GenerateOptions& options) {
+  const ProgramPlan& program = executor.plan().program(kSampleProgram);
+  std::int64_t context = 0;
+  for (const NamedTensor& input : program.batch) {
+    if (input.name == "ids") context = input.type.numel();
+  }
+  auto* ids = static_cast<std::int32_t*>(executor.batch(kSampleProgram, "ids"));
+  auto* position = static_cast<std::int32_t*>(executor.batch(kSampleProgram, "position"));
+  if (prompt.empty()) prompt.push_back(start_token(vocabulary));
+  const std::uint64_t key = random_key(options.seed, "sample");
+  for (std::int64_t i = 0; i < options.tokens; ++i) {
+    const auto seen = std::min(static_cast<std::int64_t>(prompt.size()), context);
+    std::fill(std::copy(prompt.end() - seen, prompt.end(), ids), ids + context, 0);
+    *position = static_cast<std::int32_t>(seen - 1);
+    executor.run(kSampleProgram);
+    const HostTensor all = executor.metric(kSampleProgram, "logits");
+    std::vector<double> logits;
+    const std::int64_t known = std::min<std::int64_t>(all.numel(), vocabulary.size());
+    for (std::int64_t j = 0; j < known; ++j) logits.push_back(all.at(j));
+    prompt.push_back(draw(logits, options, uniform(key, static_cast<std::uint64_t>(i))));
+  }
+  return prompt;
+}
+
+}  // namespace tessera

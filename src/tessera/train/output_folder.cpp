@@ -1,0 +1,107 @@
+#include "tessera/train/output_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void cannot(std::string_view what, const std::string& path) {
+  fail(Fault::Resource, "cannot ", what, " '", path, "': ", std::strerror(errno),
+       "; give an --output that you may write to");
+}
+
+/// "host alpha, process 4711, since 2024-05-01 10:00:00"
+std::string whoami() {
+  std::array<char, 256> host = {};
+  gethostname(host.data(), host.size() - 1);
+  std::array<char, 32> since = {};
+  const std::time_t now = std::time(nullptr);
+  std::tm local = {};
+  localtime_r(&now, &local);
+  std::strftime(since.data(), since.size(), "%Y-%m-%d %H:%M:%S", &local);
+  return text("host ", host.data(), ", process ", getpid(), ", since ", since.data());
+}
+
+std::string content(int file) {
+  std::array<char, 512> bytes = {};
+  const ssize_t size = pread(file, bytes.data(), bytes.size(), 0);
+  return std::string(trim({bytes.data(), static_cast<std::size_t>(size > 0 ? size : 0)}));
+}
+
+/// True where the open file is still the one of that name: its last owner may have removed it.
+bool is_at(int file, const std::string& path) {
+  struct stat opened = {}, named = {};
+  return fstat(file, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
+         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+}  // namespace
+
+std::string in_folder(const std::string& folder, const std::string& name) {
+  return (fs::path(folder) / name).string();
+}
+
+std::vector<std::string> traces_of_run(const std::string& folder) {
+  std::vector<std::string> out;
+  for (const char* name : {kMetricsFile, kSummaryFile, kCheckpointsFolder}) {
+    std::error_code ignored;
+    if (fs::exists(fs::path(folder) / name, ignored)) out.emplace_back(name);
+  }
+  return out;
+}
+
+OutputLock::OutputLock(const std::string& folder, std::vector<std::string>& notices)
+    : path_(in_folder(folder, "lock")) {
+  std::error_code failure;
+  fs::create_directories(folder, failure);
+  if (failure) {
+    errno = failure.value();
+    cannot("make the folder", folder);
+  }
+  do {
+    if (file_ >= 0) close(file_);
+    file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (file_ < 0) cannot("write", path_);
+    // The system frees this lock when its process ends, however it ends.
+    if (flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      const std::string owner = content(file_);
+      close(file_);
+      fail(Fault::Resource, "another run is writing into '", folder, "' (", owner,
+           "); wait for it, or give another --output");
+    }
+  } while (!is_at(file_, path_));
+  const std::string old = content(file_);
+  if (!old.empty()) notices.push_back(text("took over the lock of a run that is gone: ", old));
+  const std::string mine = whoami() + "\n";
+  const bool written = ftruncate(file_, 0) == 0 && pwrite(file_, mine.data(), mine.size(), 0) ==
+                                                       static_cast<ssize_t>(mine.size());
+  if (!written) {
+    const int reason = errno;
+    unlink(path_.c_str());
+    close(file_);
+    errno = reason;
+    cannot("write", path_);
+  }
+}
+
+OutputLock::~OutputLock() {
+  unlink(path_.c_str());
+  close(file_);
+}
+
+}  // namespace tessera

@@ -1,0 +1,36 @@
+#pragma once
+/// The folder of a run: whose it is, and that only one run writes into it.
+
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+/// Names of files of a run in OUTPUT.
+inline constexpr const char* kMetricsFile = "metrics.jsonl";
+inline constexpr const char* kSummaryFile = "summary.json";
+inline constexpr const char* kConfigFile = "config.toml";
+inline constexpr const char* kCheckpointsFolder = "checkpoints";
+
+std::string in_folder(const std::string& folder, const std::string& name);
+
+/// What a run left in `folder`, by name; empty where there is nothing of one.
+std::vector<std::string> traces_of_run(const std::string& folder);
+
+/// Holds OUTPUT for one process; makes the folder where it is missing. The file `lock` in it names
+/// host, process and start. A lock whose process is gone is taken over, with a notice.
+///
+/// Errors: Fault::Resource: the folder cannot be made or written, or another run holds it.
+class OutputLock {
+ public:
+  OutputLock(const std::string& folder, std::vector<std::string>& notices);
+  ~OutputLock();
+  OutputLock(const OutputLock&) = delete;
+  OutputLock& operator=(const OutputLock&) = delete;
+
+ private:
+  std::string path_;
+  int file_ = -1;
+};
+
+}  // namespace tessera

@@ -1,0 +1,185 @@
+#include "tessera/train/prepare.h"
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/text.h"
+#include "tessera/data/token_stream.h"
+#include "tessera/train/fields.h"
+#include "tessera/train/output_folder.h"
+
+namespace tessera {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Names of the texts in a checkpoint's record.
+constexpr const char *kConfig = "config", *kVocabulary = "vocabulary", *kData = "data";
+
+const std::string& recorded(const Checkpoint& checkpoint, const std::string& name) {
+  const auto& texts = checkpoint.record().texts;
+  const auto found = texts.find(name);
+  if (found == texts.end())
+    fail(Fault::Checkpoint, "'", checkpoint.path(), "' has no text '", name,
+         "': no checkpoint of `tessera train`; give another one");
+  return found->second;
+}
+
+std::map<std::string, std::string> recorded_fields(const Checkpoint& checkpoint) {
+  const auto json = nlohmann::json::parse(recorded(checkpoint, kConfig), nullptr, false);
+  std::map<std::string, std::string> out;
+  bool good = json.is_object();
+  for (auto it = json.begin(); good && it != json.end(); ++it) {
+    good = it->is_string();
+    if (good) out[it.key()] = it->get<std::string>();
+  }
+  if (!good)
+    fail(Fault::Checkpoint, "'", checkpoint.path(),
+         "' records a configuration that is no list of texts; give another checkpoint");
+  return out;
+}
+
+void check_output(const RunConfig& config, Problems& problems) {
+  if (config.output.empty()) {
+    problems.add("output is missing; give a folder for the run, like --output runs/first");
+    return;
+  }
+  std::error_code ignored;
+  if (fs::exists(config.output, ignored) && !fs::is_directory(config.output, ignored)) {
+    problems.add(text("output '", config.output, "' is a file; give a folder"), Fault::Resource);
+    return;
+  }
+  const std::vector<std::string> traces = traces_of_run(config.output);
+  const auto within = [&] {  // resuming in place
+    const std::string path = fs::weakly_canonical(config.resume, ignored).string() + "/";
+    return starts_with(path, fs::weakly_canonical(config.output, ignored).string() + "/");
+  };
+  if (!traces.empty() && config.resume != "auto" && (config.resume == "none" || !within())) {
+    problems.add(text("output '", config.output, "' holds another run (", join(traces),
+                      "); go on with it by --resume auto, or give a new folder"));
+  }
+}
+
+std::optional<Checkpoint> find_checkpoint(const RunConfig& config, Problems& problems,
+                                          std::vector<std::string>& notices) {
+  std::optional<Checkpoint> out;
+  if (config.resume == "none") return out;
+  problems.gather([&] {
+    if (config.resume != "auto") {
+      out.emplace(Checkpoint::open(config.resume));
+      return;
+    }
+    const std::string folder = in_folder(config.output, kCheckpointsFolder);
+    const std::optional<std::string> newest = latest_checkpoint(folder, &notices);
+    if (newest) out.emplace(Checkpoint::open(*newest));
+  });
+  return out;
+}
+
+/// The data as the model is to see it: with the checkpoint's vocabulary where there is one.
+std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Checkpoint>& from,
+                                 Problems& problems) {
+  std::optional<Dataset> out;
+  if (config.data.empty()) {
+    problems.add("data is missing; give a text file, like --data input.txt", Fault::Usage);
+    return out;
+  }
+  problems.gather([&] {
+    out = load_dataset(config.data, config.vocabulary, config.held_out);
+    if (from && config.allow_changes && from->record().texts.at(kData) != out->digest)
+      out = load_dataset(config.data, recorded_vocabulary(*from), config.held_out);
+  });
+  return out;
+}
+
+void check_data(const PreparedRun& run, Problems& problems) {
+  const RunConfig& c = run.config;
+  if (c.model.context < 1) return;  // told already
+  problems.gather([&] {
+    Sampler(run.data.tokens.train(),
+            {c.model.context, static_cast<std::uint64_t>(c.seed), c.sample_order});
+  });
+  if (c.held_out > 0 && (c.eval_every > 0 || c.eval_at_end))
+    problems.gather([&] { EvalWindows(run.data.tokens.held_out(), c.model.context); });
+  const std::int64_t known = run.data.vocabulary.size();
+  if (c.model.vocabulary < known)
+    problems.add(text("vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
+                      to_text(run.data.vocabulary.kind()), " of the data; give 0 or at least ",
+                      known));
+}
+
+/// "layers is 4 there and 6 here"
+std::string difference(std::string_view name, std::string_view there, std::string_view here) {
+  return text(name, " is ", there, " there and ", here, " here");
+}
+
+/// Holds the run against the checkpoint that it goes on from.
+void compare(PreparedRun& run, Problems& problems) {
+  const std::map<std::string, std::string> there = recorded_fields(*run.from),
+                                           here = record_of(run.config);
+  std::vector<std::string> model, confirm, notice;
+  for (const Field& field : fields()) {
+    const std::string name(field.name);
+    const auto old = there.find(name);
+    if (old == there.end() || old->second == here.at(name)) continue;
+    const std::string line = difference(name, old->second, here.at(name));
+    if (field.on_resume == OnResume::Model) model.push_back(line);
+    if (field.on_resume == OnResume::Confirm) confirm.push_back(line);
+    if (field.on_resume == OnResume::Notice) notice.push_back(line);
+  }
+  const std::string& digest = recorded(*run.from, kData);
+  if (digest != run.data.digest)
+    confirm.push_back(difference("the data's digest", digest, run.data.digest));
+  const std::string& path = run.from->path();
+  if (!model.empty()) {
+    problems.add(text("checkpoint '", path, "' is of another model: ", join(model, "; "),
+                      "; give the same, or start a new run without --resume"),
+                 Fault::Checkpoint);
+  } else if (!confirm.empty() && !run.config.allow_changes) {
+    problems.add(text("checkpoint '", path, "' has seen other samples: ", join(confirm, "; "),
+                      "; give the same, or add --allow-changes"));
+  } else {
+    notice.insert(notice.end(), confirm.begin(), confirm.end());
+  }
+  for (const std::string& line : notice)
+    run.notices.push_back(text("resuming with a change: ", line));
+}
+
+}  // namespace
+
+std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
+  complete(config);
+  find_problems(config, problems);
+  check_output(config, problems);
+  std::vector<std::string> notices;
+  std::optional<Checkpoint> from = find_checkpoint(config, problems, notices);
+  std::optional<Dataset> data = load_data(config, from, problems);
+  if (!data) return {};
+  if (config.model.vocabulary == 0) config.model.vocabulary = data->vocabulary.size();
+  PreparedRun run{std::move(config), std::move(*data), std::move(from), std::move(notices)};
+  check_data(run, problems);
+  if (run.from) problems.gather([&] { compare(run, problems); });
+  if (!problems.empty()) return {};
+  return run;
+}
+
+CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step,
+                                   std::int64_t samples) {
+  CheckpointRecord out{step, samples, {}};
+  out.texts[kConfig] = nlohmann::json(record_of(run.config)).dump(1);
+  out.texts[kVocabulary] = run.data.vocabulary.to_json();
+  out.texts[kData] = run.data.digest;
+  return out;
+}
+
+RunConfig recorded_config(const Checkpoint& checkpoint) {
+  return config_of(recorded_fields(checkpoint), "'" + checkpoint.path() + "'");
+}
+
+Vocabulary recorded_vocabulary(const Checkpoint& checkpoint) {
+  return Vocabulary::from_json(recorded(checkpoint, kVocabulary), checkpoint.path());
+}
+
+}  // namespace tessera

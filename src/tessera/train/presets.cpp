@@ -1,0 +1,96 @@
+#include "tessera/train/presets.h"
+
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+/// The recipe of nanoGPT for a CPU: character Shakespeare in minutes.
+void nanogpt_shakespeare_cpu(RunConfig& c) {
+  c.model = {.family = "gpt2",
+             .layers = 4,
+             .heads = 4,
+             .width = 128,
+             .context = 64,
+             .vocabulary = 0,
+             .bias = false};
+  c.optimizer = {.beta2 = 0.99,
+                 .weight_decay = 0.1,
+                 .schedule = {.lr = 1e-3, .min_lr = 1e-4, .warmup_steps = 100}};
+  c.sample_order = SampleOrder::RandomOffsets;
+  c.global_batch_size = 12;
+  c.steps = 2000;
+  c.sample_every = 500;
+}
+
+/// What the small models for tests share.
+void tiny(RunConfig& c) {
+  c.optimizer = {.beta2 = 0.99,
+                 .weight_decay = 0.1,
+                 .schedule = {.lr = 1e-3, .min_lr = 1e-4, .warmup_steps = 10}};
+  c.global_batch_size = 8;
+  c.steps = 200;
+}
+
+void gpt2_tiny(RunConfig& c) {
+  tiny(c);
+  c.model = {
+      .family = "gpt2", .layers = 4, .heads = 8, .width = 64, .context = 32, .vocabulary = 0};
+}
+
+void llama_tiny(RunConfig& c) {
+  tiny(c);
+  c.model = {.family = "llama",
+             .layers = 4,
+             .heads = 8,
+             .kv_heads = 4,
+             .width = 64,
+             .ffn_width = 172,
+             .context = 32,
+             .vocabulary = 0,
+             .bias = false,
+             .tied_head = false};
+}
+
+/// The shape that is benchmarked.
+void gpt2_small(RunConfig& c) {
+  c.model = {.family = "gpt2",
+             .layers = 12,
+             .heads = 12,
+             .width = 768,
+             .context = 256,
+             .vocabulary = 50'257,
+             .dropout = 0.1};
+  c.optimizer = {.beta2 = 0.95,
+                 .weight_decay = 0.1,
+                 .schedule = {.lr = 6e-4, .min_lr = 6e-5, .warmup_steps = 100}};
+  c.global_batch_size = 4;
+  c.steps = 1000;
+  c.eval_at_end = false;  // a whole held-out part can take longer than a trial of the step
+}
+
+constexpr Preset kPresets[] = {
+    {"nanogpt-shakespeare-cpu", "4 layers, width 128, context 64, 2000 steps of batch 12: minutes",
+     nanogpt_shakespeare_cpu},
+    {"gpt2-tiny", "GPT-2 of 4 layers, width 64, context 32: seconds, for tests", gpt2_tiny},
+    {"llama-tiny", "LLaMA of 4 layers, width 64, context 32: seconds, for tests", llama_tiny},
+    {"gpt2-small", "GPT-2 of 12 layers, width 768, vocabulary 50257: for measuring", gpt2_small},
+};
+
+}  // namespace
+
+std::span<const Preset> presets() { return kPresets; }
+
+const Preset& find_preset(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Preset& preset : kPresets) {
+    if (preset.name == name) return preset;
+    names.emplace_back(preset.name);
+  }
+  const std::vector<std::string> near = nearest(name, names);
+  fail(Fault::Usage, "unknown preset '", name, "'; ",
+       near.empty() ? text("known are ", join(names)) : text("nearest: ", join(near)));
+}
+
+}  // namespace tessera

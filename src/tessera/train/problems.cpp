@@ -1,0 +1,19 @@
+#include "tessera/train/problems.h"
+
+namespace tessera {
+
+void Problems::raise() const {
+  if (list_.empty()) return;
+  if (list_.size() == 1) throw list_.front();
+  std::string all = text(list_.size(), " problems, nothing was started:");
+  for (const Error& error : list_) {
+    all += "\n  ";
+    for (const char c : std::string_view(error.what())) {
+      all += c;
+      if (c == '\n') all += "  ";  // what belongs to one problem stays under it
+    }
+  }
+  throw Error(list_.front().fault(), all);
+}
+
+}  // namespace tessera

@@ -1,0 +1,79 @@
+#include "tessera/train/programs.h"
+
+#include <chrono>
+#include <filesystem>
+
+#include "tessera/data/file.h"
+#include "tessera/ir/print.h"
+#include "tessera/passes/partition.h"
+#include "tessera/train/output_folder.h"
+#include "tessera/train/step.h"
+
+namespace tessera {
+
+namespace {
+
+std::vector<ProgramSource> sources_of(const RunConfig& c, const WantedPrograms& wanted) {
+  std::vector<ProgramSource> out;
+  if (wanted.train) {
+    Graph step = train_step(c.model, c.optimizer, c.global_batch_size, c.model.context);
+    out.push_back({kInitProgram, initialise(step), one_device(1)});
+    out.push_back({kTrainProgram, std::move(step), one_device(c.micro_batches())});
+  }
+  if (wanted.evaluate) {
+    // A micro-batch at a time, so that validation takes no more memory than training.
+    out.push_back({kEvaluateProgram, evaluate_step(c.model, c.micro_batch_size, c.model.context),
+                   one_device(1)});
+  }
+  if (wanted.sample)
+    out.push_back({kSampleProgram, sample_step(c.model, c.model.context), one_device(1)});
+  return out;
+}
+
+/// "FOLDER/train.3.partition.forward.txt": in the order in which they came about.
+void dump(const std::string& folder, const std::string& program, int number,
+          const std::string& pass, const std::vector<const Graph*>& graphs) {
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    const std::string region =
+        graphs.size() == 1 ? "" : text(".", to_text(static_cast<RegionKind>(i)));
+    write_atomically(in_folder(folder, text(program, ".", number, ".", pass, region, ".txt")),
+                     to_text(*graphs[i]));
+  }
+}
+
+}  // namespace
+
+Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted, Device& device) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  Compiled out;
+  CompileOptions options;
+  options.seed = static_cast<std::uint64_t>(config.seed);
+  int number = 0;
+  options.observe = [&](const std::string& program, const std::string& pass,
+                        const std::vector<const Graph*>& graphs, double seconds) {
+    number = out.passes.empty() || out.passes.back().program != program ? 1 : number + 1;
+    out.passes.push_back({program, pass, seconds});
+    if (!config.dump_dir.empty()) dump(config.dump_dir, program, number, pass, graphs);
+  };
+  if (!config.dump_dir.empty()) {
+    std::error_code failure;
+    std::filesystem::create_directories(config.dump_dir, failure);
+    if (failure)
+      fail(Fault::Resource, "cannot make the folder '", config.dump_dir, "': ", failure.message(),
+           "; give a --dump-dir that you may write to");
+  }
+  out.plan = compile(sources_of(config, wanted), device, options);
+  out.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return out;
+}
+
+std::int64_t count_parameters(const Plan& plan) {
+  std::int64_t out = 0;
+  for (const StatePlan& state : plan.states) {
+    if (state.state.role == Role::Parameter) out += state.type.numel();
+  }
+  return out;
+}
+
+}  // namespace tessera

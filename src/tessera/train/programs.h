@@ -1,0 +1,42 @@
+#pragma once
+/// The programs of a run, compiled into one plan.
+
+#include <string>
+#include <vector>
+
+#include "tessera/plan/compile.h"
+#include "tessera/train/config.h"
+
+namespace tessera {
+
+/// Names of the programs of a plan.
+inline constexpr const char* kInitProgram = "init";  // writes the first value of every state
+inline constexpr const char* kTrainProgram = "train";
+inline constexpr const char* kEvaluateProgram = "evaluate";
+inline constexpr const char* kSampleProgram = "sample";
+
+struct PassTime {
+  std::string program, pass;
+  double seconds = 0;
+};
+
+struct Compiled {
+  Plan plan;
+  std::vector<PassTime> passes;
+  double seconds = 0;
+};
+
+struct WantedPrograms {
+  bool train = true;  // with init
+  bool evaluate = true;
+  bool sample = true;
+};
+
+/// Compiles for `config`, which is complete and has a vocabulary size. Writes the graphs after each
+/// pass to config.dump_dir where there is one.
+Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted, Device& device);
+
+/// How many numbers the model has.
+std::int64_t count_parameters(const Plan& plan);
+
+}  // namespace tessera

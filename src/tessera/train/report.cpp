@@ -1,0 +1,95 @@
+#include "tessera/train/report.h"
+
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+struct Component {
+  const char *key, *name;
+  std::int64_t MemoryUse::*bytes;
+};
+constexpr Component kComponents[] = {
+    {"parameters", "parameters", &MemoryUse::parameters},
+    {"gradients", "gradients", &MemoryUse::gradients},
+    {"optimizer", "optimizer state", &MemoryUse::optimizer},
+    {"activations", "saved activations", &MemoryUse::activations},
+    {"temporaries", "temporaries", &MemoryUse::temporaries},
+    {"inputs", "batch", &MemoryUse::inputs},
+};
+
+std::string fixed(double value, int digits) {
+  std::array<char, 64> buffer;
+  std::snprintf(buffer.data(), buffer.size(), "%.*f", digits, value);
+  return buffer.data();
+}
+
+std::string row(std::string_view name, const std::string& value) {
+  std::string out = text("  ", name);
+  out.resize(std::max<std::size_t>(out.size() + 1, 22), ' ');
+  const std::size_t pad = value.size() < 14 ? 14 - value.size() : 0;
+  return out + std::string(pad, ' ') + value + "\n";
+}
+
+}  // namespace
+
+PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
+  const Plan& plan = compiled.plan;
+  const ProgramPlan& train = plan.program(kTrainProgram);
+  PlanReport out;
+  out.parameters = count_parameters(plan);
+  out.memory = train.memory;
+  out.peak_bytes = plan.peak_bytes();
+  out.lower_bound_bytes = plan.lower_bound_bytes();
+  out.state_bytes = plan.state_bytes;
+  out.work_bytes = plan.work_bytes();
+  out.flops_per_step = train.flops;
+  out.tokens_per_step = config.global_batch_size * config.model.context;
+  out.micro_batches = config.micro_batches();
+  out.passes = compiled.passes;
+  out.compile_seconds = compiled.seconds;
+  return out;
+}
+
+std::string to_text(const PlanReport& r) {
+  std::string out = text("parameters            ", grouped(r.parameters), "\n");
+  out += "memory of a training step, at its fullest moment\n";
+  for (const Component& component : kComponents)
+    out += row(component.name, bytes_text(r.memory.*component.bytes));
+  out += row("planned peak", bytes_text(r.peak_bytes));
+  out += row("lower bound", bytes_text(r.lower_bound_bytes));
+  out += text("step\n", row("tokens", grouped(r.tokens_per_step)),
+              row("micro-batches", grouped(r.micro_batches)),
+              row("GFLOP", fixed(r.flops_per_step * 1e-9, 3)));
+  out += "compile time, ms\n";
+  for (const PassTime& pass : r.passes)
+    out += row(text(pass.program, " ", pass.pass), fixed(pass.seconds * 1e3, 1));
+  return out + row("in all", fixed(r.compile_seconds * 1e3, 1));
+}
+
+std::string to_json(const PlanReport& r) {
+  nlohmann::ordered_json json;
+  json["parameters"] = r.parameters;
+  for (const Component& component : kComponents)
+    json["memory"][component.key] = r.memory.*component.bytes;
+  json["planned_peak_bytes"] = r.peak_bytes;
+  json["lower_bound_bytes"] = r.lower_bound_bytes;
+  json["state_bytes"] = r.state_bytes;
+  json["work_bytes"] = r.work_bytes;
+  json["flops_per_step"] = r.flops_per_step;
+  json["tokens_per_step"] = r.tokens_per_step;
+  json["micro_batches"] = r.micro_batches;
+  json["compile_seconds"] = r.compile_seconds;
+  json["passes"] = nlohmann::ordered_json::array();
+  for (const PassTime& pass : r.passes)
+    json["passes"].push_back(
+        {{"program", pass.program}, {"pass", pass.pass}, {"seconds", pass.seconds}});
+  return json.dump(2) + "\n";
+}
+
+}  // namespace tessera

@@ -1,0 +1,60 @@
+/// A run's configuration as the file that makes it again.
+
+#include "tessera/base/text.h"
+#include "tessera/train/fields.h"
+
+namespace tessera {
+
+namespace {
+
+/// A TOML basic string.
+std::string quoted(std::string_view value) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : value) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20 || byte == 0x7F) {
+      out += text("\\u00", kHex[byte >> 4], kHex[byte & 15]);
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string toml_value(const Field& field, const RunConfig& config) {
+  RunConfig copy = config;
+  const Slot slot = field.slot(copy);
+  const std::string value = get_text(field, config);
+  if (std::holds_alternative<std::int64_t*>(slot) || std::holds_alternative<bool*>(slot))
+    return value;
+  if (std::holds_alternative<double*>(slot)) {
+    // TOML wants digits after the point or an exponent, else it is a whole number.
+    return value.find_first_of(".e") == std::string::npos ? value + ".0" : value;
+  }
+  if (const auto* list = std::get_if<std::vector<std::string>*>(&slot)) {
+    std::vector<std::string> entries;
+    for (const std::string& entry : **list) entries.push_back(quoted(entry));
+    return "[" + join(entries) + "]";
+  }
+  return quoted(value);
+}
+
+}  // namespace
+
+std::string to_toml(const RunConfig& config) {
+  std::string out;
+  for (const Group group :
+       {Group::Run, Group::Data, Group::Model, Group::Optimizer, Group::Machine}) {
+    out += text(out.empty() ? "" : "\n", "[", to_text(group), "]\n");
+    for (const Field& field : fields()) {
+      if (field.group == group) out += text(field.name, " = ", toml_value(field, config), "\n");
+    }
+  }
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,287 @@
+#include "tessera/train/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <map>
+
+#include "tessera/data/file.h"
+#include "tessera/data/token_stream.h"
+#include "tessera/runtime/executor.h"
+#include "tessera/train/generate.h"
+#include "tessera/train/output_folder.h"
+#include "tessera/train/programs.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::int64_t kMaxBadSteps = 3;  // in a row
+constexpr const char* kSamplesState = "data.samples";
+
+using Clock = std::chrono::steady_clock;
+double since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+bool due(std::int64_t every, std::int64_t step) { return every > 0 && step % every == 0; }
+
+class Trainer {
+ public:
+  Trainer(PreparedRun run, Device& device, const TrainOptions& options);
+  TrainResult run();
+
+ private:
+  bool validates() const { return config().held_out > 0; }
+  const RunConfig& config() const { return run_.config; }
+  std::int64_t first_step() const { return run_.from ? run_.from->record().step : 0; }
+  std::int64_t samples() const;  // consumed
+  std::span<std::int32_t> buffer(const char* program, const char* name, std::int64_t tokens) {
+    return {static_cast<std::int32_t*>(executor_->batch(program, name)),
+            static_cast<std::size_t>(tokens)};
+  }
+
+  /// Runs a program whose batch `fill` writes. Its first runs are the proof that the plan is the
+  /// truth: what they leave of a pattern in the arena is what was used.
+  template <typename Fill>
+  void execute(const char* program, const Fill& fill);
+  void restore();
+  void announce(const Compiled& compiled) const;
+  StepRecord attempt();
+  void after_step(const StepRecord& record);
+  void count_bad(const StepRecord& record);
+  void validate();
+  void write_sample();
+  void save();
+  Summary summary() const;
+
+  template <typename... Args>
+  void tell(void (TrainCallback::*what)(Args...), const std::type_identity_t<Args>&... args) const {
+    for (TrainCallback* callback : options_.callbacks) (callback->*what)(args...);
+  }
+
+  PreparedRun run_;
+  TrainOptions options_;
+  Clock::time_point begin_ = Clock::now();
+  OutputLock lock_;
+  Sampler sampler_;
+  std::unique_ptr<Executor> executor_;
+  std::optional<MetricsFile> metrics_;
+
+  std::int64_t step_ = 0;  // attempts done
+  std::int64_t saved_ = -1, bad_ = 0, skipped_ = 0;
+  double step_seconds_ = 0;
+  std::map<std::string, std::size_t> runs_;  // of each program, until they are enough to measure
+  std::int64_t measured_bytes_ = 0;
+};
+
+Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
+    : run_(std::move(run)),
+      options_(options),
+      lock_(config().output, run_.notices),
+      sampler_(run_.data.tokens.train(),
+               {config().model.context, static_cast<std::uint64_t>(config().seed),
+                config().sample_order}),
+      step_(first_step()) {
+  for (const std::string& notice : run_.notices) tell(&TrainCallback::on_notice, notice);
+  const WantedPrograms wanted{true, validates(), config().sample_every > 0};
+  Compiled compiled = compile_programs(config(), wanted, device);
+  announce(compiled);
+  executor_ = std::make_unique<Executor>(std::move(compiled.plan), device);
+  if (run_.from) {
+    restore();
+  } else {
+    executor_->run(kInitProgram);
+  }
+  // Only now is anything that an earlier run left behind changed.
+  metrics_.emplace(in_folder(config().output, kMetricsFile), step_);
+  write_atomically(in_folder(config().output, kConfigFile), to_toml(config()));
+}
+
+void Trainer::announce(const Compiled& compiled) const {
+  RunStart start;
+  start.first_step = step_;
+  start.steps = config().steps;
+  start.parameters = count_parameters(compiled.plan);
+  start.tokens_per_step = config().global_batch_size * config().model.context;
+  start.peak_bytes = compiled.plan.peak_bytes();
+  start.flops_per_step = compiled.plan.program(kTrainProgram).flops;
+  start.compile_seconds = compiled.seconds;
+  tell(&TrainCallback::on_start, start);
+}
+
+template <typename Fill>
+void Trainer::execute(const char* program, const Fill& fill) {
+  // Two patterns, because the last byte that is used may happen to equal one of them.
+  constexpr std::byte kPatterns[] = {std::byte{0xA5}, std::byte{0x5A}};
+  std::size_t& runs = runs_[program];
+  const bool measure = runs < std::size(kPatterns);
+  if (measure) executor_->fill_work(kPatterns[runs]);
+  fill();
+  executor_->run(program);
+  if (!measure) return;
+  measured_bytes_ = std::max(measured_bytes_, executor_->highest_written(kPatterns[runs]));
+  check(executor_->guard_intact(), "program ", program, " wrote beyond its arena");
+  ++runs;
+}
+
+/// All states from the checkpoint.
+void Trainer::restore() {
+  std::vector<TensorEntry> wanted;
+  for (const StatePlan& state : executor_->plan().states)
+    wanted.push_back({state.state.path, state.type, state.state.role});
+  const Checkpoint& from = *run_.from;
+  const std::string mismatch = tensor_mismatch(wanted, from.tensors());
+  if (!mismatch.empty())
+    fail(Fault::Checkpoint, "checkpoint '", from.path(), "' is of another model: ", mismatch);
+  for (const TensorEntry& entry : wanted) from.read(entry.name, executor_->state(entry.name));
+  saved_ = step_;
+}
+
+TrainResult Trainer::run() {
+  const std::int64_t last = config().exit_interval > 0
+                                ? std::min(config().steps, step_ + config().exit_interval)
+                                : config().steps;
+  const auto stopped = [&] { return options_.stop != nullptr && options_.stop->load(); };
+  while (step_ < last && !stopped()) after_step(attempt());
+  TrainResult out;
+  if (step_ < last) {
+    out.ending = Ending::Stopped;
+  } else if (step_ < config().steps) {
+    out.ending = Ending::Interval;
+  } else if (config().eval_at_end && validates() && metrics_->valid_step() != step_) {
+    validate();
+  }
+  if (saved_ != step_) save();
+  out.summary = summary();
+  write_atomically(in_folder(config().output, kSummaryFile), to_json(out.summary));
+  return out;
+}
+
+/// One training step.
+StepRecord Trainer::attempt() {
+  const std::int64_t batch = config().global_batch_size, tokens = batch * config().model.context;
+  Clock::time_point begin;
+  execute(kTrainProgram, [&] {
+    begin = Clock::now();
+    sampler_.fill(samples(), batch, buffer(kTrainProgram, "ids", tokens),
+                  buffer(kTrainProgram, "labels", tokens));
+  });
+  StepRecord out;
+  out.seconds = since(begin);
+  const auto metric = [&](const char* name) { return executor_->scalar(kTrainProgram, name); };
+  out.step = ++step_;
+  out.loss = metric("loss");
+  out.lr = metric("lr");
+  out.grad_norm = metric("grad_norm");
+  out.ok = metric("ok") != 0;
+  out.tokens_per_s = static_cast<double>(tokens) / out.seconds;
+  step_seconds_ += out.seconds;
+  return out;
+}
+
+/// What follows a step, in this order: whatever of a step is in the metrics was written before its
+/// checkpoint, so a resumed run misses none of it.
+void Trainer::after_step(const StepRecord& record) {
+  metrics_->train(record);
+  tell(&TrainCallback::on_step, record);
+  count_bad(record);
+  if (due(config().eval_every, step_) && validates()) validate();
+  if (due(config().sample_every, step_)) write_sample();
+  if (due(config().save_every, step_)) save();
+}
+
+void Trainer::count_bad(const StepRecord& record) {
+  bad_ = record.ok ? 0 : bad_ + 1;
+  if (record.ok) return;
+  ++skipped_;
+  tell(&TrainCallback::on_notice, text("step ", step_, " was skipped: loss ", record.loss,
+                                       ", gradient norm ", record.grad_norm));
+  if (bad_ < kMaxBadSteps) return;
+  save();
+  fail(Fault::Numerics, "loss or gradient was inf or nan in ", bad_, " steps in a row, ",
+       step_ - bad_ + 1, " to ", step_, " (loss ", record.loss, ", gradient norm ",
+       record.grad_norm, ", lr ", record.lr,
+       "); no parameter took harm; lower --lr or --clip-grad, or lengthen --lr-warmup-steps, and "
+       "go on with --resume auto");
+}
+
+/// Mean loss over every label of the held-out part.
+void Trainer::validate() {
+  const EvalWindows windows(run_.data.tokens.held_out(), config().model.context);
+  const std::int64_t batch = config().micro_batch_size, tokens = batch * config().model.context;
+  double sum = 0;
+  for (std::int64_t first = 0; first < windows.count(); first += batch) {
+    execute(kEvaluateProgram, [&] {
+      windows.fill(first, batch, buffer(kEvaluateProgram, "ids", tokens),
+                   buffer(kEvaluateProgram, "labels", tokens));
+    });
+    sum += executor_->scalar(kEvaluateProgram, "loss_sum");
+  }
+  const double loss = sum / static_cast<double>(windows.num_labels());
+  metrics_->valid(step_, loss);
+  tell(&TrainCallback::on_valid, step_, loss);
+}
+
+void Trainer::write_sample() {
+  GenerateOptions options;
+  options.tokens = config().sample_tokens;
+  options.seed = static_cast<std::uint64_t>(config().seed);
+  const std::vector<std::int32_t> ids = generate(*executor_, run_.data.vocabulary, {}, options);
+  tell(&TrainCallback::on_sample, step_, run_.data.vocabulary.decode(std::span(ids).subspan(1)));
+}
+
+void Trainer::save() {
+  std::vector<CheckpointTensor> tensors;
+  for (const StatePlan& state : executor_->plan().states) {
+    tensors.push_back(
+        {state.state.path, state.type, state.state.role, executor_->state(state.state.path)});
+  }
+  std::vector<std::string> notices;
+  SaveOptions options;
+  constexpr std::int64_t kAll = std::numeric_limits<int>::max();
+  options.keep_last =
+      static_cast<int>(config().keep_last == 0 ? kAll : std::min(config().keep_last, kAll));
+  options.notices = &notices;
+  const std::string path =
+      save_checkpoint(in_folder(config().output, kCheckpointsFolder),
+                      checkpoint_record(run_, step_, samples()), tensors, options);
+  saved_ = step_;
+  for (const std::string& notice : notices) tell(&TrainCallback::on_notice, notice);
+  tell(&TrainCallback::on_save, step_, path);
+}
+
+std::int64_t Trainer::samples() const {
+  std::int64_t out = 0;
+  const std::span<const std::byte> bytes = std::as_const(*executor_).state(kSamplesState);
+  std::memcpy(&out, bytes.data(), sizeof out);
+  return out;
+}
+
+Summary Trainer::summary() const {
+  Summary out;
+  const Plan& plan = executor_->plan();
+  out.steps = step_;
+  out.skipped_steps = skipped_;
+  out.train_loss = metrics_->train_loss();
+  out.val_loss = metrics_->valid_loss();
+  out.seconds = since(begin_);
+  const std::int64_t tokens =
+      (step_ - first_step()) * config().global_batch_size * config().model.context;
+  out.tokens_per_s = tokens == 0 ? 0 : static_cast<double>(tokens) / step_seconds_;
+  out.parameters = count_parameters(plan);
+  out.planned_peak_bytes = plan.peak_bytes();
+  out.lower_bound_bytes = plan.lower_bound_bytes();
+  out.peak_rss_bytes = peak_rss_bytes();
+  if (runs_.contains(kTrainProgram)) out.measured_peak_bytes = measured_bytes_;
+  return out;
+}
+
+}  // namespace
+
+TrainResult train(PreparedRun run, Device& device, const TrainOptions& options) {
+  return Trainer(std::move(run), device, options).run();
+}
+
+}  // namespace tessera

@@ -1,0 +1,40 @@
+#pragma once
+/// The loop: next batch, step, metrics, validation, samples, checkpoints.
+
+#include <atomic>
+#include <vector>
+
+#include "tessera/device/device.h"
+#include "tessera/train/callbacks.h"
+#include "tessera/train/metrics.h"
+#include "tessera/train/prepare.h"
+
+namespace tessera {
+
+struct TrainOptions {
+  std::vector<TrainCallback*> callbacks;
+  /// Set from outside, by a signal handler: the step at hand is finished and saved, then train
+  /// returns.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+enum class Ending {
+  Finished,  // all steps are done
+  Interval,  // --exit-interval
+  Stopped,   // asked to, before the last step
+};
+
+struct TrainResult {
+  Ending ending = Ending::Finished;
+  Summary summary;
+};
+
+/// Trains as `run` says and leaves in OUTPUT: metrics.jsonl, summary.json, config.toml and
+/// checkpoints. A resumed run is, bit by bit, the one that was never interrupted.
+///
+/// Errors: Fault::Resource: OUTPUT cannot be written or belongs to a running process.
+///         Fault::Checkpoint: damage, or other tensors than the model's.
+///         Fault::Numerics: three steps in a row were inf or nan; what they leave is saved.
+TrainResult train(PreparedRun run, Device& device, const TrainOptions& options = {});
+
+}  // namespace tessera
