@@ -1,0 +1,107 @@
+/// What the plan of a train step must not contain: copies that sharing buffers avoids. And how
+/// compile time grows.
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tessera/plan/compile.h"
+#include "tessera/train/step.h"
+
+namespace tessera {
+namespace {
+
+ModelConfig tiny(const std::string& family, std::int64_t layers) {
+  ModelConfig c;
+  c.family = family;
+  c.layers = layers;
+  c.heads = 8;
+  c.kv_heads = family == "llama" ? 4 : 0;
+  c.width = 64;
+  c.context = 32;
+  c.vocabulary = 65;
+  c.dropout = 0.1;
+  return c;
+}
+
+OptimizerConfig recipe() {
+  OptimizerConfig c;
+  c.schedule.decay_steps = 100;
+  return c;
+}
+
+Plan plan_of(const ModelConfig& model, std::int64_t microbatches) {
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  return compile({{"train", train_step(model, recipe(), 8, 32), one_device(microbatches)}},
+                 *device);
+}
+
+std::map<std::string, int> calls_by_op(const Plan& plan) {
+  std::map<std::string, int> out;
+  for (const RegionPlan& region : plan.program("train").regions) {
+    for (const Call& call : region.calls) ++out[std::string(call.op->name)];
+  }
+  return out;
+}
+
+TEST(Plan, ReshapesAndSlicesOfAttentionAreViews) {
+  std::map<std::string, int> calls = calls_by_op(plan_of(tiny("gpt2", 3), 1));
+  EXPECT_EQ(calls["reshape"], 0);
+  EXPECT_EQ(calls["slice"], 0) << "queries, keys and values are read in place by strides";
+  EXPECT_EQ(calls["pad"], 0);
+  EXPECT_EQ(calls["concat"], 3) << "the gradient of each packed projection is joined once";
+}
+
+TEST(Plan, ParametersAndMomentsAreUpdatedInPlace) {
+  const Plan plan = plan_of(tiny("llama", 2), 2);
+  const auto& update = plan.program("train").regions[static_cast<std::size_t>(RegionKind::Update)];
+  for (const Call& call : update.calls) {
+    if (call.op->name == "adam") {
+      for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(call.ins[i], call.outs[i]) << call.block;
+    }
+    EXPECT_NE(call.op->name, "grad") << "the end of a gradient is the accumulator itself";
+  }
+}
+
+TEST(Plan, CrossEntropyGradientLiesInTheLogits) {
+  const Plan plan = plan_of(tiny("gpt2", 1), 1);
+  for (const RegionPlan& region : plan.program("train").regions) {
+    for (const Call& call : region.calls) {
+      if (call.op->name == "cross_entropy_grad") {
+        EXPECT_EQ(call.ins[0], call.outs[0]);
+      }
+    }
+  }
+}
+
+TEST(Plan, MemoryIsNearTheBound) {
+  for (const std::int64_t microbatches : {1, 4}) {
+    const Plan plan = plan_of(tiny("gpt2", 6), microbatches);
+    EXPECT_LE(static_cast<double>(plan.peak_bytes()),
+              1.005 * static_cast<double>(plan.lower_bound_bytes()));
+    EXPECT_GE(plan.peak_bytes(), plan.lower_bound_bytes());
+  }
+}
+
+TEST(Plan, MoreMicrobatchesNeedLessMemory) {
+  EXPECT_LT(plan_of(tiny("gpt2", 4), 8).peak_bytes(), plan_of(tiny("gpt2", 4), 1).peak_bytes());
+}
+
+TEST(Plan, ErrorsNamePassAndProgram) {
+  Builder builder;
+  const Value x = builder.batch("x", {DType::F32, {5, 2}, {}});
+  builder.output(Output::Kind::Metric, "x", x);
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  try {
+    compile({{"mine", builder.finish(), one_device(2)}}, *device);
+    FAIL() << "five rows were cut in two";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "batch input 'x' has 5 rows, which 2 micro-batches do not divide; choose a "
+                 "micro-batch size that divides it\n"
+                 "    in pass propagate of program mine");
+  }
+}
+
+}  // namespace
+}  // namespace tessera
