@@ -78,12 +78,20 @@ FolderLock::FolderLock(FolderLock&& other) noexcept : file_(std::exchange(other.
 UnfinishedFolder::UnfinishedFolder(const FileCalls& calls, const std::string& folder,
                                    const std::string& name)
     : calls_(calls) {
-  for (int attempt = 0;; ++attempt) {
+  constexpr int kLockAttempts = 10;  // a file system without locks is used without them
+  for (int attempt = 0, unlocked = 0; unlocked < kLockAttempts; ++attempt) {
     path_ = text(folder, "/", name, "-", ::getpid(), "-", attempt);
-    if (calls_.mkdir(path_.c_str(), 0777) == 0) break;
-    if (errno != EEXIST) fail_to("make the folder", path_, errno);
+    if (calls_.mkdir(path_.c_str(), 0777) != 0) {
+      if (errno == EEXIST) continue;
+      fail_to("make the folder", path_, errno);
+    }
+    if (auto lock = FolderLock::take(path_)) {
+      lock_.emplace(std::move(*lock));
+      return;
+    }
+    // Another saver may have taken it for a leftover before it was locked.
+    if (++unlocked < kLockAttempts) calls_.remove(path_.c_str());
   }
-  if (auto lock = FolderLock::take(path_)) lock_.emplace(std::move(*lock));
 }
 
 UnfinishedFolder::~UnfinishedFolder() {
@@ -136,11 +144,11 @@ std::string remove_folder(const FileCalls& calls, const std::string& folder) {
     std::error_code ignored;
     if (it->symlink_status(ignored).type() == fs::file_type::directory) {
       if (std::string below = remove_folder(calls, path); !below.empty()) problem = below;
-    } else if (calls.remove(path.c_str()) != 0) {
+    } else if (calls.remove(path.c_str()) != 0 && errno != ENOENT) {  // another may remove it too
       problem = text("could not remove '", path, "': ", system_text(errno));
     }
   }
-  if (!problem.empty() || calls.remove(folder.c_str()) == 0) return problem;
+  if (!problem.empty() || calls.remove(folder.c_str()) == 0 || errno == ENOENT) return problem;
   return text("could not remove '", folder, "': ", system_text(errno));
 }
 

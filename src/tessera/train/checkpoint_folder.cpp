@@ -123,7 +123,7 @@ std::string discard(const FileCalls& calls, const std::string& folder, const std
   const std::string path = text(folder, "/", name);
   for (int attempt = 0;; ++attempt) {
     const std::string trash = text(folder, "/", kPruned, name, "-", ::getpid(), "-", attempt);
-    if (calls.rename(path.c_str(), trash.c_str()) == 0) return "";
+    if (calls.rename(path.c_str(), trash.c_str()) == 0 || errno == ENOENT) return "";
     if (errno != EEXIST && errno != ENOTEMPTY)
       return text("could not remove '", path, "': ", system_text(errno));
   }

@@ -152,13 +152,16 @@ ManifestFile write_pieces(const FileCalls& calls, const std::string& folder,
 
 std::string commit(const FileCalls& calls, const std::string& folder, UnfinishedFolder& aside,
                    std::int64_t step) {
-  for (;;) {
+  constexpr int kAttempts = 100;  // another saver may take the name after the scan
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const StepName name = next_name(scan_checkpoints(folder), step);
-    const std::string path = text(folder, "/", to_text(name));
-    if (!aside.rename_to(path)) continue;  // taken since the scan
+    std::string path = text(folder, "/", to_text(name));
+    if (!aside.rename_to(path)) continue;
     flush_folder(calls, folder);
     return path;
   }
+  fail(Fault::Resource, "cannot save a checkpoint: each new name in '", folder,
+       "' is taken; let only one run save there");
 }
 
 std::vector<std::string> block_hashes(std::span<const std::byte> bytes) {
