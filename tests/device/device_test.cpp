@@ -17,8 +17,8 @@
 namespace tessera {
 namespace {
 
-using testing::KernelSetting;
 using testing::expect_like_reference;
+using testing::KernelSetting;
 using testing::random_tensor;
 using testing::run_kernel;
 

@@ -44,21 +44,37 @@ struct Backward {
 /// Rows of e channels to rows of `to_stride`, multiplied, the rest zero.
 HWY_INLINE void copy_rows(const float* from, Index stride, Index rows, Index e, float factor,
                           float* to, Index to_stride) {
-  for (Index i = 0; i < rows; ++i) {
-    for (Index c = 0; c < e; ++c) to[i * to_stride + c] = from[i * stride + c] * factor;
-    for (Index c = e; c < to_stride; ++c) to[i * to_stride + c] = 0;
+  const D d;
+  const Index n = lanes();
+  const V f = hn::Set(d, factor);
+  for (Index i = 0; i < rows; ++i, from += stride, to += to_stride) {
+    Index c = 0;
+    for (; c + n <= e; c += n) hn::StoreU(hn::Mul(hn::LoadU(d, from + c), f), d, to + c);
+    for (; c < e; ++c) to[c] = from[c] * factor;
+    for (; c < to_stride; ++c) to[c] = 0;
   }
+}
+
+HWY_INLINE float dot(const float* x, const float* y, Index e) {
+  const D d;
+  const Index n = lanes();
+  V sums = hn::Zero(d);
+  Index c = 0;
+  for (; c + n <= e; c += n) sums = hn::MulAdd(hn::LoadU(d, x + c), hn::LoadU(d, y + c), sums);
+  float sum = hn::GetLane(hn::SumOfLanes(d, sums));
+  for (; c < e; ++c) sum += x[c] * y[c];
+  return sum;
 }
 
 /// Scores and the gradients of probabilities become what is summed: kept probabilities, and
 /// gradients of scores.
-HWY_INLINE void score_gradients(const AttentionCall& call, const Backward& f, Index cols,
-                                Index keys) {
+HWY_INLINE void score_gradients(const AttentionCall& call, const Backward& f, const KeyTile& tile,
+                                Index cols) {
   const D d;
   const bool dropout = call.drop_below > 0;
-  for (Index c = 0; c < cols; c += lanes()) {
+  for (Index c = tile.from; c < cols; c += lanes()) {
     const V base = hn::Load(d, f.logsumexp + c), row_sum = hn::Load(d, f.row_sum + c);
-    for (Index j = 0; j < keys; ++j) {
+    for (Index j = 0; j < tile.keys; ++j) {
       const Index at = j * kTile + c;
       const V p = exp_of(d, hn::Sub(hn::Load(d, f.p + at), base));
       V kept = p, dp = hn::Load(d, f.ds + at);
@@ -83,9 +99,7 @@ HWY_INLINE void load_queries(const AttentionCall& call, const Backward& f, Index
   copy_rows(q, call.q.row, queries, e, call.scale, f.query_rows, padded(e));
   copy_rows(dy, row, queries, e, 1, f.dresult_rows, padded(e));
   for (Index i = 0; i < cols; ++i) {
-    float sum = 0;
-    for (Index c = 0; c < e && i < queries; ++c) sum += dy[i * row + c] * y[i * row + c];
-    f.row_sum[i] = sum;
+    f.row_sum[i] = i < queries ? dot(dy + i * row, y + i * row, e) : 0;
     // A query that sees no key has -infinity, and only hidden scores: any finite number makes their
     // exponentials zero.
     f.logsumexp[i] =
@@ -103,22 +117,25 @@ HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b
   load_queries(call, f, b, g, r, first, queries, cols);
   std::fill(f.dqueries, f.dqueries + e * kTile, 0.0F);
   const Index end = call.keys_before(first + queries - 1);
-  for (Index t = 0; t < end; t += kTile) {
-    const Index keys = std::min(kTile, end - t);
-    multiply({keys, cols, e, f.keys + t * e, e, 1, f.queries, kTile, f.p, kTile, false});
-    multiply({keys, cols, e, f.values + t * e, e, 1, f.dresults, kTile, f.ds, kTile, false});
-    hide_unseen(call, b, first, t, cols, keys, f.p);
-    if (call.drop_below > 0) draw_kept(call, f.random, t, cols, keys, f.kept);
-    score_gradients(call, f, cols, keys);
+  KeyTile tile{};
+  for (Index t = 0; t < end; t += tile.keys) {
+    tile = call.key_tile(t, end, first);
+    const Index keys = tile.keys, from = tile.from, width = cols - from, seeing = queries - from;
+    const float *k = f.keys + t * e, *v = f.values + t * e;
+    float *const p = f.p + from, *const ds = f.ds + from;
+    multiply({keys, width, e, k, e, 1, f.queries + from, kTile, p, kTile, false});
+    multiply({keys, width, e, v, e, 1, f.dresults + from, kTile, ds, kTile, false});
+    hide_unseen(call, b, first, tile, cols, f.p);
+    if (call.drop_below > 0) draw_kept(call, f.random, tile, cols, f.kept);
+    score_gradients(call, f, tile, cols);
     // Depth is queries, not cols: lanes beyond the last query must not enter the sums.
-    multiply({keys, wide, queries, f.p, kTile, 1, f.dresult_rows, wide, f.dvalues + t * wide, wide,
-              true});
-    multiply(
-        {keys, wide, queries, f.ds, kTile, 1, f.query_rows, wide, f.dkeys + t * wide, wide, true});
-    multiply({e, cols, keys, f.keys + t * e, 1, e, f.ds, kTile, f.dqueries, kTile, true});
+    const float *dy = f.dresult_rows + from * wide, *q = f.query_rows + from * wide;
+    multiply({keys, wide, seeing, p, kTile, 1, dy, wide, f.dvalues + t * wide, wide, true});
+    multiply({keys, wide, seeing, ds, kTile, 1, q, wide, f.dkeys + t * wide, wide, true});
+    multiply({e, width, keys, k, 1, e, ds, kTile, f.dqueries + from, kTile, true});
   }
   std::fill(f.row_sum, f.row_sum + kTile, call.scale);
-  scale_columns(f.dqueries, e, cols, f.row_sum);
+  scale_columns(f.dqueries, e, 0, cols, f.row_sum);
   transpose(f.dqueries, kTile, e, queries, call.dq + call.query_at(b, first, g, r),
             call.G * call.R * e);
 }

@@ -1,6 +1,7 @@
 #pragma once
 /// What the tiles of attention are handed, and how a head's work is called.
 
+#include <algorithm>
 #include <cstdint>
 
 namespace tessera::cpu {
@@ -14,6 +15,11 @@ struct HeadRows {
   const float* at(std::int64_t ib, std::int64_t ig, std::int64_t ir) const {
     return data + ib * b + ig * g + ir * r;
   }
+};
+
+/// Keys [t, t + keys) against a tile of queries, of which those before `from` see none of them.
+struct KeyTile {
+  std::int64_t t, keys, from;
 };
 
 /// One call of attention or its gradient. Random numbers are drawn for the index in [b, g, r, s, t]
@@ -49,11 +55,19 @@ struct AttentionCall {
     const std::int64_t head = ((index_b + b) * global_g + index_g + g) * global_r + index_r + r;
     return (head * global_s + first_query + s) * global_t + first_key;
   }
+  /// Of local key `t` before local query `s`, in logical positions.
+  std::int64_t ahead(std::int64_t t, std::int64_t s) const {
+    return first_key + t - first_query - s;
+  }
   /// Keys that the queries up to local `s` may see: those before this local one.
   std::int64_t keys_before(std::int64_t s) const {
-    if (!causal) return valid_t;
-    const std::int64_t seen = first_query + s + 1 - first_key;
-    return seen < 0 ? 0 : seen < valid_t ? seen : valid_t;
+    return causal ? std::clamp(-ahead(-1, s), std::int64_t{0}, valid_t) : valid_t;
+  }
+  /// The tile that starts at key `t` < `end`, for queries from local `s` on. Where the causal
+  /// diagonal crosses it, it is half as tall, so that less work is thrown away.
+  KeyTile key_tile(std::int64_t t, std::int64_t end, std::int64_t s) const {
+    if (!causal || ahead(t, s) + kTile <= 1) return {t, std::min(kTile, end - t), 0};
+    return {t, std::min(kTile / 2, end - t), std::max(ahead(t, s), std::int64_t{0}) / 16 * 16};
   }
 };
 

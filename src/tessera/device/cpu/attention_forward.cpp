@@ -32,10 +32,10 @@ struct Forward {
 
 /// Scores become probabilities under the running maximum; `shrink` is what earlier sums are
 /// multiplied with.
-HWY_INLINE void online_softmax(const Forward& f, Index queries, Index keys) {
+HWY_INLINE void online_softmax(const Forward& f, Index from, Index to, Index keys) {
   const D d;
   const V none = hn::Set(d, -std::numeric_limits<float>::infinity());
-  for (Index c = 0; c < queries; c += lanes()) {
+  for (Index c = from; c < to; c += lanes()) {
     const V before = hn::Load(d, f.top + c);
     V top = before;
     for (Index j = 0; j < keys; ++j) top = hn::Max(top, hn::Load(d, f.scores + j * kTile + c));
@@ -55,10 +55,10 @@ HWY_INLINE void online_softmax(const Forward& f, Index queries, Index keys) {
   }
 }
 
-HWY_INLINE void drop(const Forward& f, Index queries, Index keys) {
+HWY_INLINE void drop(const Forward& f, Index from, Index to, Index keys) {
   const D d;
   for (Index j = 0; j < keys; ++j) {
-    for (Index c = 0; c < queries; c += lanes()) {
+    for (Index c = from; c < to; c += lanes()) {
       float* const at = f.scores + j * kTile + c;
       hn::Store(hn::Mul(hn::Load(d, at), hn::Load(d, f.kept + j * kTile + c)), d, at);
     }
@@ -76,7 +76,7 @@ HWY_INLINE void finish(const AttentionCall& call, const Forward& f, Index b, Ind
   }
   const Index cols = (queries + lanes() - 1) / lanes() * lanes();
   std::fill(f.shrink + queries, f.shrink + cols, 0.0F);
-  scale_columns(f.sums, call.E, cols, f.shrink);
+  scale_columns(f.sums, call.E, 0, cols, f.shrink);
   transpose(f.sums, kTile, call.E, queries, call.y + call.query_at(b, first, g, r),
             call.G * call.R * call.E);
 }
@@ -98,23 +98,25 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
   }
   const float *k = call.k.at(b, g, 0), *v = call.v.at(b, g, 0);
   const Index end = call.keys_before(first + queries - 1);
-  for (Index t = 0; t < end; t += kTile) {
-    const Index keys = std::min(kTile, end - t);
-    multiply({keys, cols, e, k + t * call.k.row, call.k.row, 1, f.queries, kTile, f.scores, kTile,
-              false});
-    hide_unseen(call, b, first, t, cols, keys, f.scores);
-    online_softmax(f, cols, keys);
+  KeyTile tile{};
+  for (Index t = 0; t < end; t += tile.keys) {
+    tile = call.key_tile(t, end, first);
+    const Index keys = tile.keys, from = tile.from, width = cols - from;
+    multiply({keys, width, e, k + t * call.k.row, call.k.row, 1, f.queries + from, kTile,
+              f.scores + from, kTile, false});
+    hide_unseen(call, b, first, tile, cols, f.scores);
+    online_softmax(f, from, cols, keys);
     if (call.drop_below > 0) {
-      draw_kept(call, f.random, t, cols, keys, f.kept);
-      drop(f, cols, keys);
+      draw_kept(call, f.random, tile, cols, f.kept);
+      drop(f, from, cols, keys);
     }
-    if (t > 0) scale_columns(f.sums, e, cols, f.shrink);
+    if (t > 0) scale_columns(f.sums, e, from, cols, f.shrink);
     // Values are read channel by channel, many times: together, not at rows that lie far apart.
     for (Index j = 0; j < keys; ++j) {
       std::memcpy(f.values + j * e, v + (t + j) * call.v.row,
                   static_cast<std::size_t>(e) * sizeof(float));
     }
-    multiply({e, cols, keys, f.values, 1, e, f.scores, kTile, f.sums, kTile, true});
+    multiply({e, width, keys, f.values, 1, e, f.scores + from, kTile, f.sums + from, kTile, true});
   }
   finish(call, f, b, g, r, first, queries);
 }

@@ -43,27 +43,29 @@ struct Product {
 };
 
 /// kRows x kVectors accumulators in registers.
-template <int kRows, int kVectors, std::size_t... I, std::size_t... R, std::size_t... C>
+template <int kRows, int kVectors, std::size_t... I, std::size_t... C>
 HWY_INLINE void register_block(const Product& p, const float* a, const float* b, float* c,
-                               std::index_sequence<I...>, std::index_sequence<R...>,
-                               std::index_sequence<C...>) {
+                               std::index_sequence<I...>, std::index_sequence<C...>) {
   const D d;
-  const Index n = lanes(), a_row = p.a_row, a_col = p.a_col, ldb = p.ldb, depth = p.depth;
+  const Index n = lanes(), a_row = p.a_row, a_col = p.a_col, ldb = p.ldb, ldc = p.ldc,
+              depth = p.depth;
   V sum[kRows * kVectors];
   if (p.add) {
     ((sum[I] = hn::Load(
-          d, c + static_cast<Index>(I / kVectors) * p.ldc + static_cast<Index>(I % kVectors) * n)),
+          d, c + static_cast<Index>(I / kVectors) * ldc + static_cast<Index>(I % kVectors) * n)),
      ...);
   } else {
     ((sum[I] = hn::Zero(d)), ...);
   }
   for (Index k = 0; k < depth; ++k, a += a_col, b += ldb) {
     const V columns[] = {hn::Load(d, b + static_cast<Index>(C) * n)...};
-    const V rows[] = {hn::Set(d, a[static_cast<Index>(R) * a_row])...};
-    ((sum[I] = hn::MulAdd(rows[I / kVectors], columns[I % kVectors], sum[I])), ...);
+    V row;  // one at a time: registers are full of sums
+    ((row = I % kVectors == 0 ? hn::Set(d, a[static_cast<Index>(I / kVectors) * a_row]) : row,
+      sum[I] = hn::MulAdd(row, columns[I % kVectors], sum[I])),
+     ...);
   }
   (hn::Store(sum[I], d,
-             c + static_cast<Index>(I / kVectors) * p.ldc + static_cast<Index>(I % kVectors) * n),
+             c + static_cast<Index>(I / kVectors) * ldc + static_cast<Index>(I % kVectors) * n),
    ...);
 }
 
@@ -71,7 +73,6 @@ template <int kRows, int kVectors>
 HWY_INLINE void register_block(const Product& p, Index row, Index col) {
   register_block<kRows, kVectors>(p, p.a + row * p.a_row, p.b + col, p.c + row * p.ldc + col,
                                   std::make_index_sequence<kRows * kVectors>(),
-                                  std::make_index_sequence<kRows>(),
                                   std::make_index_sequence<kVectors>());
 }
 
@@ -80,11 +81,10 @@ HWY_INLINE void columns(const Product& p, Index col) {
   Index row = 0;
 #if HWY_TARGET <= HWY_AVX3
   for (; row + 6 <= p.rows; row += 6) register_block<6, kVectors>(p, row, col);
-  if (row + 4 <= p.rows) register_block<4, kVectors>(p, row, col), row += 4;
-#else
-  for (; row + 4 <= p.rows; row += 4) register_block<4, kVectors>(p, row, col);
 #endif
-  for (; row < p.rows; ++row) register_block<1, kVectors>(p, row, col);
+  for (; row + 4 <= p.rows; row += 4) register_block<4, kVectors>(p, row, col);
+  if (row + 2 <= p.rows) register_block<2, kVectors>(p, row, col), row += 2;
+  if (row < p.rows) register_block<1, kVectors>(p, row, col);
 }
 
 /// C = A B, or C += A B.
@@ -128,10 +128,10 @@ HWY_INLINE void transpose(const float* from, Index ldf, Index rows, Index cols, 
   }
 }
 
-/// Columns of a tile [rows][kTile] times one factor per column.
-HWY_INLINE void scale_columns(float* tile, Index rows, Index cols, const float* factors) {
+/// Columns [from, to) of a tile [rows][kTile] times one factor per column.
+HWY_INLINE void scale_columns(float* tile, Index rows, Index from, Index to, const float* factors) {
   const D d;
-  for (Index c = 0; c < cols; c += lanes()) {
+  for (Index c = from; c < to; c += lanes()) {
     const V factor = hn::Load(d, factors + c);
     for (Index i = 0; i < rows; ++i) {
       float* const at = tile + i * kTile + c;
@@ -158,21 +158,22 @@ HWY_INLINE void load_turned(const float* from, Index stride, Index rows, Index c
   }
 }
 
-/// Scores that are not seen become -infinity. Queries start at local `s`, keys at local `t`.
-HWY_INLINE void hide_unseen(const AttentionCall& call, Index b, Index s, Index t, Index queries,
-                            Index keys, float* scores) {
+/// Scores that are not seen become -infinity. Queries start at local `s`; `cols` of them, less
+/// those before tile.from.
+HWY_INLINE void hide_unseen(const AttentionCall& call, Index b, Index s, const KeyTile& tile,
+                            Index cols, float* scores) {
   const D d;
   const V none = hn::Set(d, -std::numeric_limits<float>::infinity());
-  const Index ahead = call.first_key + t - call.first_query - s;  // of key 0 before query 0
-  const bool triangle = call.causal && ahead + keys - 1 > 0;
+  const Index ahead = call.ahead(tile.t, s);
+  const bool triangle = call.causal && ahead + tile.keys - 1 > tile.from;
   if (!triangle && call.mask == nullptr) return;
-  for (Index j = 0; j < keys; ++j) {
+  for (Index j = 0; j < tile.keys; ++j) {
     float* const row = scores + j * kTile;
-    const bool hidden = call.mask != nullptr && !call.mask[b * call.T + t + j];
-    if (!hidden && (!triangle || ahead + j <= 0)) continue;
-    const V first = hn::Set(d, hidden ? static_cast<float>(kTile)
-                                      : static_cast<float>(ahead + j));  // query that sees it
-    for (Index c = 0; c < queries; c += lanes()) {
+    const bool hidden = call.mask != nullptr && !call.mask[b * call.T + tile.t + j];
+    if (!hidden && (!triangle || ahead + j <= tile.from)) continue;
+    const V first =
+        hn::Set(d, static_cast<float>(hidden ? kTile : ahead + j));  // the first query that sees it
+    for (Index c = tile.from; c < cols; c += lanes()) {
       const V query = hn::Iota(d, static_cast<float>(c));
       hn::Store(hn::IfThenElse(hn::Lt(query, first), none, hn::Load(d, row + c)), d, row + c);
     }
@@ -238,15 +239,16 @@ HWY_INLINE Words shifted(const Words& a, const Words& b, V32 phase) {
 }
 #endif
 
-/// What dropout multiplies probabilities with: [key][query], 0 or keep_scale. Key 0 is local key
-/// `t`; first[i] is the random index of query i and local key 0.
-HWY_INLINE void draw_kept(const AttentionCall& call, const std::uint64_t* first, Index t,
-                          Index queries, Index keys, float* kept) {
+/// What dropout multiplies probabilities with: [key][query], 0 or keep_scale. first[i] is the
+/// random index of query i and local key 0.
+HWY_INLINE void draw_kept(const AttentionCall& call, const std::uint64_t* first,
+                          const KeyTile& tile, Index cols, float* kept) {
+  const Index keys = tile.keys;
 #if HWY_TARGET == HWY_SCALAR
   for (Index j = 0; j < keys; ++j) {
-    for (Index c = 0; c < queries; ++c) {
+    for (Index c = tile.from; c < cols; ++c) {
       const std::uint32_t bits =
-          philox_bits(call.key, first[c] + static_cast<std::uint64_t>(t + j), call.step);
+          philox_bits(call.key, first[c] + static_cast<std::uint64_t>(tile.t + j), call.step);
       kept[j * kTile + c] =
           static_cast<std::int32_t>(bits >> 8) >= call.drop_below ? call.keep_scale : 0.0F;
     }
@@ -258,9 +260,9 @@ HWY_INLINE void draw_kept(const AttentionCall& call, const std::uint64_t* first,
   const hn::RebindToSigned<D32> di;
   const auto last_dropped = hn::Set(di, call.drop_below - 1);
   const V scale = hn::Set(d, call.keep_scale);
-  const V64 skip = hn::Set(d64, static_cast<std::uint64_t>(t)),
+  const V64 skip = hn::Set(d64, static_cast<std::uint64_t>(tile.t)),
             one = hn::Set(d64, std::uint64_t{1});
-  for (Index c = 0; c < queries; c += lanes()) {
+  for (Index c = tile.from; c < cols; c += lanes()) {
     V64 even, odd;
     hn::LoadInterleaved2(d64, first + c, even, odd);
     even = hn::Add(even, skip), odd = hn::Add(odd, skip);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <dnnl.hpp>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -35,6 +36,13 @@ class OneThread {
  private:
   int before_;
 };
+
+/// Products are made one at a time. oneDNN may make them together, but its cache is set up where
+/// ThreadSanitizer cannot see it, and devices that start at once would be reported.
+std::mutex& making() {
+  static constinit std::mutex mutex;
+  return mutex;
+}
 
 using Desc = dnnl::memory::desc;
 
@@ -92,6 +100,7 @@ struct Gemm::State {
 
 Gemm::Gemm(const GemmShape& shape, Weights weights) {
   const OneThread one;
+  const std::lock_guard lock(making());
   try {
     state_ = std::make_unique<State>(shape, weights);
   } catch (const dnnl::error& error) {

@@ -16,10 +16,13 @@ namespace tessera::cpu {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr int kSpins =
-    2000;  // pauses before the first yield: tens of microseconds, the gap between two kernels
+    500;  // pauses before the first yield: some ten microseconds, the gap between two kernels
 constexpr auto kAwake =
     std::chrono::microseconds(1500);  // idle helpers yield for so long, then sleep in the kernel
+constexpr auto kBetweenMoves = std::chrono::milliseconds(5);
 
 void pin(pthread_t thread, int core) {
   cpu_set_t set;
@@ -31,6 +34,19 @@ void pin(pthread_t thread, int core) {
           "a thread cannot be pinned to core ", core,
           ": the machine or the container has no such core; start at a lower core, or use fewer "
           "threads per device");
+}
+
+/// Moves the calling thread away from `core`, where it may run on others. Schedulers wake a thread
+/// on the core of the one that woke it, and may leave both there for seconds.
+void leave(int core) {
+  cpu_set_t allowed, others;
+  if (pthread_getaffinity_np(pthread_self(), sizeof(allowed), &allowed) != 0) return;
+  others = allowed;
+  CPU_CLR(static_cast<unsigned>(core), &others);
+  if (CPU_COUNT(&others) == 0) return;
+  if (pthread_setaffinity_np(pthread_self(), sizeof(others), &others) != 0)
+    return;  // moves at once
+  pthread_setaffinity_np(pthread_self(), sizeof(allowed), &allowed);
 }
 
 }  // namespace
@@ -48,6 +64,7 @@ struct Pool::State {
 
   // The job: written by the caller before it moves the tickets, read by the helpers that it woke.
   int count = 0;
+  int caller_core = -1;  // where threads are not pinned
   void (*call)(const void*, int) = nullptr;
   const void* task = nullptr;
 
@@ -70,9 +87,15 @@ struct Pool::State {
 
   void help(int thread) {
     std::atomic<int>& ticket = helpers[static_cast<std::size_t>(thread - 1)].ticket;
+    Clock::time_point moved{};
     for (int seen = 0;;) {
       seen = next_ticket(ticket, seen);
       if (seen < 0) return;
+      if (caller_core >= 0 && sched_getcpu() == caller_core &&
+          Clock::now() - moved > kBetweenMoves) {
+        leave(caller_core);
+        moved = Clock::now();
+      }
       take_part(thread);
       running.fetch_sub(1, std::memory_order_release);
     }
@@ -85,11 +108,11 @@ struct Pool::State {
       if (changed()) return now;
       hwy::Pause();
     }
-    const auto asleep_at = std::chrono::steady_clock::now() + kAwake;
+    const auto asleep_at = Clock::now() + kAwake;
     do {
       if (changed()) return now;
       sched_yield();
-    } while (std::chrono::steady_clock::now() < asleep_at);
+    } while (Clock::now() < asleep_at);
     while (!changed()) ticket.wait(seen, std::memory_order_acquire);
     return now;
   }
@@ -151,6 +174,7 @@ void Pool::run_erased(int count, void (*call)(const void*, int), const void* tas
     return;
   }
   s.count = count, s.call = call, s.task = task;
+  s.caller_core = s.first_core < 0 ? sched_getcpu() : -1;
   s.running.store(helpers, std::memory_order_relaxed);
   for (int i = 0; i < helpers; ++i) {
     std::atomic<int>& ticket = s.helpers[static_cast<std::size_t>(i)].ticket;
