@@ -88,7 +88,7 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Ch
   }
   problems.gather([&] {
     out = load_dataset(config.data, config.vocabulary, config.held_out);
-    if (from && config.allow_changes && from->record().texts.at(kData) != out->digest)
+    if (from && config.allow_changes && recorded(*from, kData) != out->digest)
       out = load_dataset(config.data, recorded_vocabulary(*from), config.held_out);
   });
   return out;
@@ -104,7 +104,7 @@ void check_data(const PreparedRun& run, Problems& problems) {
   if (c.held_out > 0 && (c.eval_every > 0 || c.eval_at_end))
     problems.gather([&] { EvalWindows(run.data.tokens.held_out(), c.model.context); });
   const std::int64_t known = run.data.vocabulary.size();
-  if (c.model.vocabulary < known)
+  if (!run.from && c.model.vocabulary < known)  // a resumed run keeps its vocabulary
     problems.add(text("vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
                       to_text(run.data.vocabulary.kind()), " of the data; give 0 or at least ",
                       known));
@@ -157,7 +157,12 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   std::optional<Checkpoint> from = find_checkpoint(config, problems, notices);
   std::optional<Dataset> data = load_data(config, from, problems);
   if (!data) return {};
-  if (config.model.vocabulary == 0) config.model.vocabulary = data->vocabulary.size();
+  if (config.model.vocabulary == 0) {
+    config.model.vocabulary = data->vocabulary.size();
+    // Other data is to be told as such, not as another model.
+    if (from)
+      problems.gather([&] { config.model.vocabulary = recorded_config(*from).model.vocabulary; });
+  }
   PreparedRun run{std::move(config), std::move(*data), std::move(from), std::move(notices)};
   check_data(run, problems);
   if (run.from) problems.gather([&] { compare(run, problems); });

@@ -1,0 +1,164 @@
+#include "apps/command_test.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+namespace tessera {
+namespace {
+
+constexpr const char* kTrain =
+    "train --preset llama-tiny --layers 1 --data @/text.txt --output @/run --threads 1 ";
+
+TEST(Command, TrainsResumesInspectsAndSamples) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const Ran first = run(words(folder.expand(std::string(kTrain) + "--steps 12 --exit-interval 5")));
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_NE(first.out.find("stopped after --exit-interval: step 5 of 12"), std::string::npos);
+  const Ran second = run(words(folder.expand(std::string(kTrain) + "--steps 12 --resume auto")));
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_NE(second.out.find("resuming after step 5\n"), std::string::npos) << second.out;
+  EXPECT_NE(second.out.find("step 12  validation loss "), std::string::npos);
+  const Ran third = run(words(folder.expand(std::string(kTrain) + "--steps 12 --resume auto")));
+  EXPECT_EQ(third.code, 0) << "nothing to do is success";
+  EXPECT_NE(third.out.find("nothing to do"), std::string::npos);
+
+  const Ran digest = run({"inspect", folder / "run", "--digest"});
+  EXPECT_EQ(digest.out.size(), 33u) << digest.out << digest.err;
+  EXPECT_EQ(run({"inspect", folder / "run", "--verify"}).code, 0);
+  EXPECT_NE(run({"inspect", folder / "run"}).out.find("layers.0"), std::string::npos);
+
+  const Arguments sample = {"sample", folder / "run", "--prompt", "line 1", "--tokens", "20"};
+  const Ran one = run(sample), two = run(sample);
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(one.out.substr(0, 6), "line 1");
+  EXPECT_EQ(one.out.size(), 27u) << "six characters, twenty tokens, one new line";
+  EXPECT_EQ(one.out, two.out) << "a sample is a function of its seed";
+  const Ran foreign = run({"sample", folder / "run", "--prompt", "Z"});
+  EXPECT_EQ(foreign.code, 3) << foreign.err;
+}
+
+TEST(Command, ConfigOfARunMakesItAgain) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const Ran first = run(words(folder.expand(std::string(kTrain) + "--steps 3 --dropout 0.1")));
+  ASSERT_EQ(first.code, 0) << first.err;
+  const Ran second = run({"train", "--config", folder / "run/config.toml", "--output",
+                          folder / "again", "--eval-at-end"});
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_NE(second.out.find(folder.expand("notice: --output @/again overrules output in "
+                                          "@/run/config.toml:")),
+            std::string::npos)
+      << second.out;
+  EXPECT_EQ(run({"inspect", folder / "run", "--digest"}).out,
+            run({"inspect", folder / "again", "--digest"}).out);
+}
+
+TEST(Command, PlansWithoutData) {
+  const Arguments plan = words("plan --preset gpt2-tiny --vocab-size 65");
+  const Ran table = run(plan);
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_EQ(table.out.substr(0, 30), "parameters            206,272\n");
+  Arguments json = plan;
+  json.push_back("--json");
+  const Ran object = run(json);
+  EXPECT_EQ(object.out.substr(0, 25), "{\n  \"parameters\": 206272,") << object.out;
+}
+
+TEST(Command, DumpsGraphsAfterEachPass) {
+  const Folder folder;
+  const Ran ran = run(
+      words(folder.expand("plan --preset gpt2-tiny --layers 1 --vocab-size 65 --dump-dir @/dump")));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  for (const char* name : {"train.1.simplify.txt", "train.2.propagate.txt",
+                           "train.3.partition.forward.txt", "evaluate.1.simplify.txt"}) {
+    EXPECT_NE(read(folder / ("dump/" + std::string(name))), "") << name;
+  }
+}
+
+/// Starts the command in a process of its own, and once it has written its metrics sends it
+/// `signal`. Returns its exit code.
+int stopped_by(int signal, const Arguments& arguments, const std::string& metrics) {
+  const pid_t child = fork();
+  if (child == 0) _exit(run(arguments).code);
+  using namespace std::chrono_literals;
+  for (int i = 0; i < 2000 && read(metrics).empty(); ++i) std::this_thread::sleep_for(10ms);
+  kill(child, signal);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST(Command, StopsOnRequestWithACheckpoint) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const Arguments train = words(folder.expand(std::string(kTrain) + "--steps 1000000"));
+  for (const int signal : {SIGTERM, SIGINT}) {
+    EXPECT_EQ(stopped_by(signal, train, folder / "run/metrics.jsonl"), 75);
+    EXPECT_EQ(run({"inspect", folder / "run", "--verify"}).code, 0);
+    EXPECT_FALSE(std::filesystem::exists(folder / "run/lock"));
+    std::filesystem::remove_all(folder / "run");
+  }
+}
+
+TEST(Command, RefusesTheFolderOfALivingRunAndTakesThatOfADeadOne) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const Arguments train =
+      words(folder.expand(std::string(kTrain) + "--steps 1000000 --resume auto"));
+  const pid_t child = fork();
+  if (child == 0) _exit(run(train).code);
+  using namespace std::chrono_literals;
+  for (int i = 0; i < 2000 && read(folder / "run/metrics.jsonl").empty(); ++i)
+    std::this_thread::sleep_for(10ms);
+  const Ran refused = run(train);
+  EXPECT_EQ(refused.code, 5);
+  EXPECT_NE(refused.err.find(text("process ", child, ", since ")), std::string::npos)
+      << refused.err;
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  const Ran taken = run(words(folder.expand(std::string(kTrain) + "--steps 2 --resume auto")));
+  EXPECT_EQ(taken.code, 0) << taken.err;
+  EXPECT_NE(taken.out.find("notice: took over the lock of a run that is gone: host "),
+            std::string::npos)
+      << taken.out;
+}
+
+TEST(Command, StopsWhereNumbersStayInfinite) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const Ran ran = run(words(folder.expand(std::string(kTrain) +
+                                          "--steps 50 --lr 1e30 --min-lr 1e30 --lr-decay-style "
+                                          "constant --lr-warmup-steps 0 --clip-grad 0")));
+  EXPECT_EQ(ran.code, 6) << ran.out;
+  EXPECT_NE(ran.err.find("error: loss or gradient was inf or nan in 3 steps in a row, 2 to 4"),
+            std::string::npos)
+      << ran.err;
+  EXPECT_EQ(run({"inspect", folder / "run", "--verify"}).code, 0);
+}
+
+TEST(Command, VersionIsThatOfTheBuild) {
+  EXPECT_NE(read(std::string(TESSERA_SOURCE_DIR) + "/CMakeLists.txt")
+                .find(text("project(tessera VERSION ", kVersion, " ")),
+            std::string::npos);
+  EXPECT_EQ(run({"version"}).out, text("tessera ", kVersion, "\n"));
+}
+
+TEST(Command, HelpNamesEveryFlag) {
+  for (const char* command : {"train", "plan", "sample", "prepare", "inspect"}) {
+    const Ran flag = run({command, "--help"}), word = run({"help", command});
+    EXPECT_EQ(flag.code, 0);
+    EXPECT_EQ(flag.out, word.out);
+    EXPECT_EQ(flag.out.substr(0, 8), "tessera ");
+  }
+  EXPECT_NE(run({"train", "--help"}).out.find("--train-iters"), std::string::npos);
+  EXPECT_EQ(run({}).code, 2);
+  EXPECT_EQ(run({"help"}).code, 0);
+}
+
+}  // namespace
+}  // namespace tessera
