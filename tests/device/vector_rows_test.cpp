@@ -88,6 +88,16 @@ TEST(VectorCrossEntropy, ForwardAndBackward) {
   }
 }
 
+TEST(VectorCrossEntropy, ColumnsThatAreRuledOut) {
+  HostTensor logits = random_tensor(DType::F32, {2, 9000}, 1, -9, 9);
+  for (std::int64_t i = 0; i < 5000; ++i)
+    logits.set(i, -std::numeric_limits<double>::infinity());  // a whole span
+  logits.set(9000 + 77, std::nan(""));
+  const HostTensor labels = HostTensor::of<std::int32_t>({2}, {7000, 3});
+  expect_vector("hwy:cross_entropy", kCrossEntropy, {std::int64_t{-100}}, {logits, labels},
+                {4 * kUlp, 4e-6});
+}
+
 struct ReduceCase {
   Shape shape;
   Dims dims;
