@@ -1,0 +1,160 @@
+#include "tessera/train/config.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tessera/train/fields.h"
+#include "tessera/train/presets.h"
+
+namespace tessera {
+namespace {
+
+struct Told {
+  RunConfig config;
+  Problems problems;
+  std::vector<std::string> notices;
+};
+
+Told tell(const std::vector<Setting>& file, const std::vector<Setting>& flags) {
+  Told out;
+  out.config = configure(file, flags, out.problems, out.notices);
+  return out;
+}
+
+Setting flag(const std::string& name, const std::string& value) {
+  return {name, {value}, "--" + name};
+}
+
+TEST(Fields, NamesAreUniqueAndEveryFieldReadsBackWhatItWrites) {
+  std::set<std::string> names;
+  for (const Field& field : fields()) {
+    SCOPED_TRACE(std::string(field.name));
+    for (const std::string& name : field_names(field)) {
+      EXPECT_TRUE(names.insert(name).second) << name << " names two fields";
+      EXPECT_EQ(find_field(name).field, &field) << name;
+    }
+    for (const Preset& preset : presets()) {
+      RunConfig config, copy;
+      preset.apply(config);
+      config.data = {"a b.txt"};
+      if (is_list(field)) {
+        set_text(field, copy, "a b.txt", "");
+      } else {
+        set_text(field, copy, get_text(field, config), "");
+      }
+      EXPECT_EQ(get_text(field, copy), is_list(field) ? "a b.txt" : get_text(field, config));
+    }
+  }
+}
+
+TEST(Config, RecordsReadBack) {
+  for (const Preset& preset : presets()) {
+    RunConfig config;
+    preset.apply(config);
+    config.data = {"one.txt", "two \"quoted\".txt"};
+    config.optimizer.schedule.lr = 0.1 + 0.2;  // needs all 17 digits
+    complete(config);
+    EXPECT_EQ(record_of(config_of(record_of(config), "here")), record_of(config));
+  }
+}
+
+TEST(Config, ADamagedRecordIsRefused) {
+  try {
+    config_of({{"layers", "many"}}, "'here'");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::Checkpoint);
+    EXPECT_EQ(
+        std::string(error.what()),
+        "'here': layers is 'many'; it must be a whole number, like 100 (in its configuration)");
+  }
+}
+
+TEST(Config, PresetsAreThePublishedRecipes) {
+  const RunConfig nano = tell({}, {flag("preset", "nanogpt-shakespeare-cpu")}).config;
+  EXPECT_EQ(
+      nano.model,
+      (ModelConfig{
+          .layers = 4, .heads = 4, .width = 128, .context = 64, .vocabulary = 0, .bias = false}));
+  EXPECT_EQ(nano.optimizer.beta2, 0.99);
+  EXPECT_EQ(nano.optimizer.weight_decay, 0.1);
+  EXPECT_EQ(nano.optimizer.clip, 1.0);
+  EXPECT_EQ(nano.optimizer.schedule.warmup_steps, 100);
+  EXPECT_EQ(nano.optimizer.schedule.lr, 1e-3);
+  EXPECT_EQ(nano.optimizer.schedule.min_lr, 1e-4);
+  EXPECT_EQ(nano.optimizer.schedule.kind, ScheduleKind::Cosine);
+  EXPECT_EQ(nano.global_batch_size, 12);
+  EXPECT_EQ(nano.steps, 2000);
+  EXPECT_EQ(nano.sample_order, SampleOrder::RandomOffsets);
+  EXPECT_EQ(nano.vocabulary, VocabularyKind::Characters);
+
+  const RunConfig llama = tell({}, {flag("preset", "llama-tiny")}).config;
+  EXPECT_EQ(llama.model.kv_heads, 4);
+  EXPECT_EQ(llama.model.ffn_width, 172);
+  const RunConfig small = tell({}, {flag("preset", "gpt2-small")}).config;
+  EXPECT_EQ(small.model.vocabulary, 50'257);
+  EXPECT_EQ(small.model.dropout, 0.1);
+  EXPECT_EQ(small.global_batch_size, 4);
+  for (const Preset& preset : presets()) {
+    RunConfig config;
+    preset.apply(config);
+    complete(config);
+    Problems problems;
+    find_problems(config, problems);
+    EXPECT_TRUE(problems.empty()) << preset.name << ": " << problems.list().front().what();
+  }
+}
+
+TEST(Config, FlagsBeatTheFileAndTheFileBeatsThePreset) {
+  const Told told =
+      tell({{"layers", {"6"}, "layers in run.toml:1"}, {"heads", {"2"}, "heads in run.toml:2"}},
+           {flag("preset", "gpt2-tiny"), flag("num-layers", "7")});
+  EXPECT_TRUE(told.problems.empty());
+  EXPECT_EQ(told.config.model.layers, 7);
+  EXPECT_EQ(told.config.model.heads, 2);
+  EXPECT_EQ(told.config.model.context, 32);
+  EXPECT_EQ(
+      told.notices,
+      (std::vector<std::string>{"--num-layers 7 overrules layers in run.toml:1, which says 6"}));
+}
+
+TEST(Config, TheSeedsNamesAreAliases) {
+  const Told told = tell({}, {flag("train-iters", "9"), flag("data-path", "a"), flag("data", "b"),
+                              flag("hidden-size", "96"), flag("disable-bias-linear", "true"),
+                              flag("no-tied-head", "true"), flag("lr-decay-iters", "50")});
+  EXPECT_TRUE(told.problems.empty());
+  EXPECT_EQ(told.config.steps, 9);
+  EXPECT_EQ(told.config.data, (std::vector<std::string>{"a", "b"})) << "a list takes all";
+  EXPECT_EQ(told.config.model.width, 96);
+  EXPECT_FALSE(told.config.model.bias);
+  EXPECT_FALSE(told.config.model.tied_head);
+  EXPECT_EQ(told.config.optimizer.schedule.decay_steps, 50);
+}
+
+TEST(Config, TheDecayLastsAsLongAsTheRunUnlessTheWarmupIsLonger) {
+  struct Case {
+    std::int64_t steps, warmup, decay, want;
+  };
+  for (const Case& c : {Case{2000, 100, 0, 2000}, Case{4, 100, 0, 101}, Case{4, 100, 500, 500}}) {
+    RunConfig config;
+    config.steps = c.steps;
+    config.optimizer.schedule.warmup_steps = c.warmup;
+    config.optimizer.schedule.decay_steps = c.decay;
+    complete(config);
+    EXPECT_EQ(config.optimizer.schedule.decay_steps, c.want);
+  }
+}
+
+TEST(Config, TomlNamesEveryField) {
+  RunConfig config;
+  config.data = {"a\"b.txt"};
+  const std::string toml = to_toml(config);
+  for (const Field& field : fields())
+    EXPECT_NE(toml.find(text("\n", field.name, " = ")), std::string::npos) << field.name;
+  EXPECT_NE(toml.find("data = [\"a\\\"b.txt\"]"), std::string::npos);
+  EXPECT_NE(toml.find("clip-grad = 1.0\n"), std::string::npos) << "a TOML float has a point";
+}
+
+}  // namespace
+}  // namespace tessera

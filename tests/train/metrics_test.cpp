@@ -1,0 +1,38 @@
+#include "tessera/train/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+namespace tessera {
+namespace {
+
+TEST(Metrics, NineDigitsGiveAnF32Back) {
+  for (const float value : {1.0f / 3, 4.18140888f, 1e-38f, 3.40282347e38f, 0.0f, -1.5f}) {
+    EXPECT_EQ(std::strtof(json_number(value).c_str(), nullptr), value) << json_number(value);
+  }
+  EXPECT_EQ(json_number(std::nan("")), "null") << "JSON has no word for it";
+  EXPECT_EQ(json_number(std::numeric_limits<double>::infinity()), "null");
+}
+
+TEST(Metrics, SummaryIsAStableListOfKeys) {
+  Summary s;
+  s.steps = 3;
+  s.train_loss = 1.5;
+  s.seconds = 2;
+  s.parameters = 10;
+  EXPECT_EQ(to_json(s),
+            "{\n  \"steps\": 3,\n  \"skipped_steps\": 0,\n  \"train_loss\": 1.5,\n"
+            "  \"val_loss\": null,\n  \"seconds\": 2,\n  \"tokens_per_s\": 0,\n"
+            "  \"parameters\": 10,\n  \"planned_peak_bytes\": 0,\n"
+            "  \"lower_bound_bytes\": 0,\n  \"peak_rss_bytes\": 0\n}\n");
+  s.measured_peak_bytes = 7;
+  EXPECT_NE(to_json(s).find("\"measured_peak_bytes\": 7,"), std::string::npos);
+}
+
+TEST(Metrics, PeakMemoryOfThisProcessIsSomething) { EXPECT_GT(peak_rss_bytes(), 1 << 20); }
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,192 @@
+#include "tessera/train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tessera/train/output_folder.h"
+#include "tessera/train/presets.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TrainerTest : public testing::Test {
+ protected:
+  TrainerTest() {
+    std::string name = testing::TempDir() + "tessera-trainer-XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+    std::ofstream text(folder_ + "/text.txt");
+    for (int i = 0; i < 400; ++i) text << "line " << i * 7919 % 1000 << (i % 5 == 0 ? '\n' : ' ');
+  }
+  ~TrainerTest() override { fs::remove_all(folder_); }
+
+  RunConfig config(const std::string& output) const {
+    RunConfig out;
+    find_preset("gpt2-tiny").apply(out);
+    out.model.layers = 2;
+    out.model.dropout = 0.1;
+    out.data = {folder_ + "/text.txt"};
+    out.output = folder_ + "/" + output;
+    out.steps = 12;
+    out.resume = "auto";
+    return out;
+  }
+
+  TrainResult run(const RunConfig& config, const TrainOptions& options = {}) {
+    Problems problems;
+    std::optional<PreparedRun> prepared = prepare_run(config, problems);
+    problems.raise();
+    return train(std::move(*prepared), *device_, options);
+  }
+
+  std::string digest_of(const std::string& output) const {
+    return digest(Checkpoint::open(folder_ + "/" + output));
+  }
+  std::string file(const std::string& name) const {
+    std::ostringstream out;
+    out << std::ifstream(folder_ + "/" + name).rdbuf();
+    return out.str();
+  }
+  /// The metrics without what a clock says.
+  std::string losses(const std::string& output) const {
+    std::istringstream lines(file(output + "/metrics.jsonl"));
+    std::string out;
+    for (std::string line; std::getline(lines, line);)
+      out += line.substr(0, line.find(",\"tokens_per_s\"")) + "\n";
+    return out;
+  }
+
+  std::string folder_;
+  std::unique_ptr<Device> device_ = make_cpu_device({2, -1});
+};
+
+/// Sets the flag when a step is done.
+struct StopAfter : TrainCallback {
+  explicit StopAfter(std::int64_t step) : at(step) {}
+  void on_step(const StepRecord& record) override {
+    if (record.step == at) stop = true;
+  }
+  std::int64_t at;
+  std::atomic<bool> stop = false;
+};
+
+TEST_F(TrainerTest, AnInterruptedRunIsTheUndisturbedOneBitByBit) {
+  RunConfig whole = config("whole");
+  whole.eval_every = 4;
+  whole.save_every = 5;
+  EXPECT_EQ(run(whole).ending, Ending::Finished);
+
+  RunConfig parts = whole;
+  parts.output = folder_ + "/parts";
+  parts.exit_interval = 5;
+  EXPECT_EQ(run(parts).ending, Ending::Interval);
+  parts.exit_interval = 0;
+  StopAfter stop(9);
+  EXPECT_EQ(run(parts, {{&stop}, &stop.stop}).ending, Ending::Stopped);
+  // As if killed in step 12, after its metrics and before its checkpoint.
+  std::ofstream(parts.output + "/metrics.jsonl", std::ios::app)
+      << R"({"kind":"train","step":10,"loss":1})"
+      << "\n"
+      << R"({"kind":"valid","step":10,"loss":1})"
+      << "\n"
+      << R"({"kind":"train","st)";
+  const TrainResult end = run(parts);
+  EXPECT_EQ(end.ending, Ending::Finished);
+  EXPECT_EQ(end.summary.steps, 12);
+  EXPECT_EQ(digest_of("parts"), digest_of("whole"));
+  EXPECT_EQ(losses("parts"), losses("whole"));
+  const std::string whole_losses = losses("whole");
+  EXPECT_EQ(std::count(whole_losses.begin(), whole_losses.end(), '\n'), 12 + 3);
+  EXPECT_EQ(file("parts/metrics.jsonl").find("\"loss\":1}"), std::string::npos);
+}
+
+TEST_F(TrainerTest, OlderCheckpointsGoAndTheNewestStays) {
+  RunConfig c = config("kept");
+  c.save_every = 2;
+  c.keep_last = 2;
+  run(c);
+  std::vector<std::string> names;
+  for (const std::string& path : list_checkpoints(c.output + "/checkpoints"))
+    names.push_back(fs::path(path).filename());
+  EXPECT_EQ(names, (std::vector<std::string>{"step-00000010", "step-00000012"}));
+}
+
+TEST_F(TrainerTest, GoesOnFromANamedCheckpointIntoANewFolder) {
+  RunConfig first = config("first");
+  first.exit_interval = 7;
+  run(first);
+  RunConfig second = config("second");
+  second.resume = first.output;
+  run(second);
+  run(config("whole"));
+  EXPECT_EQ(digest_of("second"), digest_of("whole"));
+  EXPECT_EQ(file("second/metrics.jsonl").substr(0, 25), R"({"kind":"train","step":8,)");
+}
+
+TEST_F(TrainerTest, MicroBatchesDoNotChangeTheLosses) {
+  RunConfig c = config("8");
+  const double whole = *run(c).summary.val_loss;
+  for (const std::int64_t micro : {4, 2, 1}) {
+    RunConfig cut = config(text(micro));
+    cut.micro_batch_size = micro;
+    // f32: sums in another order (docs/design.md, the same numbers).
+    EXPECT_NEAR(*run(cut).summary.val_loss, whole, 1e-5 * whole) << micro;
+  }
+}
+
+TEST_F(TrainerTest, SummaryHoldsWhatThePlanPromised) {
+  RunConfig c = config("run");
+  c.sample_every = 6;
+  const Summary s = run(c).summary;
+  EXPECT_EQ(s.measured_peak_bytes, s.planned_peak_bytes);
+  EXPECT_LE(s.lower_bound_bytes, s.planned_peak_bytes);
+  EXPECT_GT(s.peak_rss_bytes, s.planned_peak_bytes);
+  EXPECT_GT(s.parameters, 100'000);
+  EXPECT_TRUE(std::isfinite(*s.train_loss));
+  EXPECT_EQ(file("run/summary.json"), to_json(s));
+  EXPECT_FALSE(fs::exists(c.output + "/lock"));
+}
+
+TEST_F(TrainerTest, NothingToDoIsSuccess) {
+  run(config("run"));
+  const std::string before = losses("run");
+  const TrainResult again = run(config("run"));
+  EXPECT_EQ(again.ending, Ending::Finished);
+  EXPECT_EQ(again.summary.steps, 12);
+  EXPECT_TRUE(again.summary.train_loss.has_value()) << "told by the metrics";
+  EXPECT_FALSE(again.summary.measured_peak_bytes.has_value());
+  EXPECT_EQ(losses("run"), before);
+}
+
+TEST_F(TrainerTest, WithoutAHeldOutPartThereIsNoValidation) {
+  RunConfig c = config("run");
+  c.held_out = 0;
+  c.eval_every = 2;
+  EXPECT_FALSE(run(c).summary.val_loss.has_value());
+  EXPECT_NE(file("run/summary.json").find("\"val_loss\": null"), std::string::npos);
+}
+
+TEST_F(TrainerTest, ThreeBadStepsInARowStopTheRunAndSpoilNothing) {
+  RunConfig c = config("run");
+  c.optimizer.schedule = {.kind = ScheduleKind::Constant, .lr = 1e30};
+  c.optimizer.clip = 0;
+  c.save_every = 1;
+  try {
+    run(c);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::Numerics);
+  }
+  EXPECT_EQ(Checkpoint::open(c.output).record().step, 4);
+  EXPECT_NE(losses("run").find(R"("step":4,"loss":null)"), std::string::npos) << losses("run");
+  EXPECT_NE(file("run/metrics.jsonl").find("\"skipped\":true"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera
