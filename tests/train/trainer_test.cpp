@@ -106,6 +106,21 @@ TEST_F(TrainerTest, AnInterruptedRunIsTheUndisturbedOneBitByBit) {
   EXPECT_EQ(file("parts/metrics.jsonl").find("\"loss\":1}"), std::string::npos);
 }
 
+TEST_F(TrainerTest, AValidationThatWasCutShortIsMadeUpFor) {
+  RunConfig whole = config("whole");
+  whole.eval_every = 4;
+  run(whole);
+  RunConfig parts = whole;
+  parts.output = folder_ + "/parts";
+  for (const std::int64_t step : {8, 12}) {
+    StopAfter stop(step);
+    EXPECT_EQ(run(parts, {{&stop}, &stop.stop}).ending, Ending::Stopped) << step;
+    EXPECT_EQ(losses("parts").find(text(R"({"kind":"valid","step":)", step)), std::string::npos);
+  }
+  EXPECT_EQ(run(parts).ending, Ending::Finished);
+  EXPECT_EQ(losses("parts"), losses("whole"));
+}
+
 TEST_F(TrainerTest, OlderCheckpointsGoAndTheNewestStays) {
   RunConfig c = config("kept");
   c.save_every = 2;

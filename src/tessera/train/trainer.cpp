@@ -51,7 +51,9 @@ class Trainer {
   StepRecord attempt();
   void after_step(const StepRecord& record);
   void count_bad(const StepRecord& record);
+  bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
   void validate();
+  void validate_if_due();
   void write_sample();
   void save();
   Summary summary() const;
@@ -71,6 +73,7 @@ class Trainer {
 
   std::int64_t step_ = 0;  // attempts done
   std::int64_t saved_ = -1, bad_ = 0, skipped_ = 0;
+  bool cut_short_ = false;  // a validation, by a request to stop
   double step_seconds_ = 0;
   std::map<std::string, std::size_t> runs_;  // of each program, until they are enough to measure
   std::int64_t measured_bytes_ = 0;
@@ -143,16 +146,13 @@ TrainResult Trainer::run() {
   const std::int64_t last = config().exit_interval > 0
                                 ? std::min(config().steps, step_ + config().exit_interval)
                                 : config().steps;
-  const auto stopped = [&] { return options_.stop != nullptr && options_.stop->load(); };
+  validate_if_due();  // where a request to stop cut it short
   while (step_ < last && !stopped()) after_step(attempt());
+  const bool finished = step_ >= config().steps;
+  if (finished && config().eval_at_end) validate();
   TrainResult out;
-  if (step_ < last) {
-    out.ending = Ending::Stopped;
-  } else if (step_ < config().steps) {
-    out.ending = Ending::Interval;
-  } else if (config().eval_at_end && validates() && metrics_->valid_step() != step_) {
-    validate();
-  }
+  const bool done = step_ >= last && !cut_short_;
+  out.ending = !done ? Ending::Stopped : finished ? Ending::Finished : Ending::Interval;
   if (saved_ != step_) save();
   out.summary = summary();
   write_atomically(in_folder(config().output, kSummaryFile), to_json(out.summary));
@@ -187,7 +187,7 @@ void Trainer::after_step(const StepRecord& record) {
   metrics_->train(record);
   tell(&TrainCallback::on_step, record);
   count_bad(record);
-  if (due(config().eval_every, step_) && validates()) validate();
+  validate_if_due();
   if (due(config().sample_every, step_)) write_sample();
   if (due(config().save_every, step_)) save();
 }
@@ -207,12 +207,19 @@ void Trainer::count_bad(const StepRecord& record) {
        "go on with --resume auto");
 }
 
-/// Mean loss over every label of the held-out part.
+void Trainer::validate_if_due() {
+  if (step_ > 0 && due(config().eval_every, step_)) validate();
+}
+
+/// Mean loss over every label of the held-out part, once for a step. A request to stop leaves it
+/// undone; a resumed run makes up for it.
 void Trainer::validate() {
+  if (!validates() || metrics_->valid_step() == step_) return;
   const EvalWindows windows(run_.data.tokens.held_out(), config().model.context);
   const std::int64_t batch = config().micro_batch_size, tokens = batch * config().model.context;
   double sum = 0;
   for (std::int64_t first = 0; first < windows.count(); first += batch) {
+    if ((cut_short_ = stopped())) return;
     execute(kEvaluateProgram, [&] {
       windows.fill(first, batch, buffer(kEvaluateProgram, "ids", tokens),
                    buffer(kEvaluateProgram, "labels", tokens));
