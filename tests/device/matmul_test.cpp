@@ -51,6 +51,7 @@ const Case kCases[] = {
     {"a contraction in many parts", "m k l, l k n -> m n", {20, 6, 16}, {16, 6, 24}},
     {"columns that do not merge", "m k, n l k -> l m n", {20, 32}, {6, 18, 32}},
     {"rows of 4 KiB: cut by columns even for one thread", "m k, k n -> m n", {64, 32}, {32, 1024}},
+    {"a long contraction: the same", "m k, k n -> m n", {8, 16400}, {16400, 40}},
     {"tall", "m k, n k -> m n", {1000, 16}, {20, 16}},
     {"wide", "m k, n k -> m n", {24, 32}, {3001, 32}},
     {"dims of size one anywhere", "a m k, a k n -> m a n", {1, 30, 20}, {1, 20, 10}},

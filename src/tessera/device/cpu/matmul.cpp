@@ -216,9 +216,10 @@ class MatmulKernel final : public Kernel {
   /// small).
   void cut(std::int64_t slices) {
     // oneDNN's batch-reduce loops lose a quarter of their speed where rows of B lie whole 4 KiB
-    // pages apart, and are not chosen for a part of B's columns: the general loops, which copy B,
-    // then run at full speed.
-    const bool trap = form_.n.b == 1 && form_.k.b % 1024 == 0 && form_.k.size > 1;
+    // pages apart, and a fifth where the contraction is very long. They are not chosen for a part
+    // of B's columns: the general loops, which copy B, then run at full speed.
+    const bool paged = form_.k.b % 1024 == 0 && form_.k.size > 1, lengthy = form_.k.size >= 16384;
+    const bool trap = form_.n.b == 1 && form_.n.size >= 2 * kGrain && (paged || lengthy);
     if (trap) slices = std::max<std::int64_t>(slices, 2);
     // Columns first: every slice reads all of A. Rows where the result is far taller than wide.
     const bool rows =
