@@ -10,6 +10,7 @@
 #include "tessera/ir/builder.h"
 #include "tessera/ir/strategy.h"
 #include "tessera/ops/collective.h"
+#include "tessera/ops/elementwise.h"
 
 namespace tessera {
 
@@ -91,8 +92,7 @@ class Partitioner {
                                 : home(output.value);
       if (output.kind == Output::Kind::Next)
         import(state_named_.at(output.name), at);  // listed where it is written
-      builder(at).output(output.kind, output.name,
-                         Value(builder(at), import(output.value, at).id()));
+      builder(at).output(output.kind, output.name, leaving(output, at));
     }
     for (const ValueId v : handed_) {
       const auto kind =
@@ -155,6 +155,30 @@ class Partitioner {
     }
     known.emplace(v, value);
     return value;
+  }
+
+  /// The value of an output. A state's old value is copied, because the state may be overwritten
+  /// before the output is read.
+  Value leaving(const Output& output, RegionKind at) {
+    const Node& node = graph_.node(output.value.node);
+    const Sharding& sharding = graph_.result(output.value).placement->sharding;
+    require(node.op == &kBatch || sharding.dim_of(kMicrobatchAxis) < 0, "output '", output.name,
+            "' cannot be cut into micro-batches: it holds rows of the batch, but only sums over ",
+            "them leave the step; reduce it, or run one micro-batch\n    ",
+            describe(graph_, output.value.node));
+    const Value value = import(output.value, at);
+    const bool kept =
+        output.kind == Output::Kind::Next && state_named_.at(output.name) == output.value;
+    if (node.op != &kState || kept) return value;
+    auto& known = copies_[index(at)];
+    if (const auto found = known.find(output.value); found != known.end()) return found->second;
+    Node copy = builder(at).node(value);
+    copy.op = &kIdentity;
+    copy.attrs.clear();
+    copy.name.clear();
+    const Value out = builder(at).copy(std::move(copy), {value.id()})[0];
+    known.emplace(output.value, out);
+    return out;
   }
 
   /// Named by the place in its block, so that blocks of one class stay alike.
@@ -269,7 +293,8 @@ class Partitioner {
   std::array<std::unique_ptr<Builder>, 4> builders_;
   std::array<std::map<ValueId, Value>, 4> known_;
   std::array<std::map<std::pair<ValueId, int>, Value>, 4> rows_;
-  std::set<ValueId> handed_;  // values that a later region reads
+  std::array<std::map<ValueId, Value>, 4> copies_;  // of states that leave
+  std::set<ValueId> handed_;                        // values that a later region reads
   std::vector<std::int32_t> place_in_block_;
   std::map<NodeId, const State*> states_;
   std::map<std::string, ValueId> state_named_;

@@ -171,7 +171,9 @@ class Lowering {
       const bool stored =
           buffer.home == Buffer::Home::State && value(buffer.values[0]).name == output.name;
       if (stored) continue;
-      check(buffer.home != Buffer::Home::State, "the next value of state '", output.name,
+      // What another state becomes may be read here, for it lies there to the end; what it was may
+      // be overwritten by now.
+      check(value(from).kind != StoredValue::Kind::State, "the next value of state '", output.name,
             "' is another state");
       Draft draft;
       draft.ins = {from};

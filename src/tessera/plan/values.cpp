@@ -209,7 +209,9 @@ bool ProgramValues::try_view(int region, NodeId node) {
   target.strides = view->strides;
   // A state that is updated in place may change while the view lives: copy it.
   const bool of_state = source.kind == StoredValue::Kind::State && target.last > time_.loop_end;
-  if (of_state || !accepted_by_all(to, dense) ||
+  // What leaves is read after states are stored, so not even a view of a view may lie in a state.
+  const bool leaves_state = target.leaves && buffers_[at(source.buffer)].home != Buffer::Home::Work;
+  if (of_state || leaves_state || !accepted_by_all(to, dense) ||
       (target.leaves && source.kind != StoredValue::Kind::Computed)) {
     target.strides = kept;
     return false;
