@@ -114,7 +114,7 @@ struct Reference {
 struct Traits {
   bool leaf = false;         // has no operands: batch, state, slot, constant
   bool elementwise = false;  // each result element depends on the operand elements that broadcast to it: may be fused
-  bool collective = false;   // moves bytes between ranks or regions
+  bool collective = false;   // inserted by passes: it changes where or how a value lies, not its numbers
 };
 
 struct OpDef {

@@ -11,7 +11,9 @@ namespace tessera {
 
 namespace {
 
+/// Layouts are a device's affair: here everything is plain.
 TensorType computed(TensorType type, bool f64) {
+  type.layout = {};
   if (f64 && type.dtype == DType::F32) type.dtype = DType::F64;
   return type;
 }

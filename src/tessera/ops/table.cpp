@@ -11,6 +11,7 @@
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/norm.h"
 #include "tessera/ops/optimizer_ops.h"
+#include "tessera/ops/pack.h"
 #include "tessera/ops/random.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
@@ -22,7 +23,7 @@ namespace tessera {
 namespace {
 
 constinit const std::array kOps = {
-    &kBatch, &kState, &kSlot, &kConstant, &kShard,
+    &kBatch, &kState, &kSlot, &kConstant, &kShard, &kPack,
     // elementwise
     &kAdd, &kSub, &kMul, &kDiv, &kMaximum, &kMinimum, &kPower, &kNegate, &kExp, &kLog, &kSqrt, &kRsqrt, &kTanh, &kErf,
     &kCos, &kAbs, &kSigmoid, &kIdentity, &kGradient, &kRelu, &kSilu, &kSiluGrad, &kGelu, &kGeluGrad, &kEqual, &kNotEqual,

@@ -17,11 +17,14 @@ Value Rewrite::operator()(ValueId old) {
   return value;
 }
 
-std::vector<Value> Rewrite::copy(NodeId id) { return copy_as(id, from_.node(id)); }
-
-std::vector<Value> Rewrite::copy_as(NodeId id, Node node) {
+std::vector<Value> Rewrite::copy(NodeId id) {
   std::vector<ValueId> inputs;
   for (const ValueId input : from_.node(id).inputs) inputs.push_back((*this)(input).id());
+  return copy_on(id, std::move(inputs));
+}
+
+std::vector<Value> Rewrite::copy_on(NodeId id, std::vector<ValueId> inputs) {
+  Node node = from_.node(id);
   const auto follow = [&](NodeId old) {
     return old >= 0 && has({old, 0}) ? (*this)({old, 0}).id().node : -1;
   };

@@ -24,8 +24,8 @@ class Rewrite {
   /// Copies a node on the new values of its inputs; references to other nodes (cotangent, like,
   /// remat_of) follow.
   std::vector<Value> copy(NodeId id);
-  /// The same, with the node changed by the caller; inputs are still those of `id`.
-  std::vector<Value> copy_as(NodeId id, Node node);
+  /// The same, on other inputs, which are values of the new graph.
+  std::vector<Value> copy_on(NodeId id, std::vector<ValueId> inputs);
 
   /// Carries states and outputs over and ends the graph.
   Graph finish();
