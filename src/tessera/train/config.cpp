@@ -23,14 +23,15 @@ std::vector<Meant> meant(const std::vector<Setting>& settings, std::string_view 
                          Problems& problems) {
   std::vector<Meant> out;
   for (const Setting& setting : settings) {
-    const auto [field, negated] = find_field(setting.key);
+    const FoundField found = find_field(setting.key);
+    const Field* field = found.field;
     if (field == nullptr) {
       problems.add(text("unknown ", prefix.empty() ? "key " : "flag ", setting.source,
                         near_fields(setting.key, prefix)));
       continue;
     }
     std::vector<std::string> values = setting.values;
-    if (negated) {
+    if (found.negated) {
       for (std::string& value : values) {
         value = value == "true" ? "false" : value == "false" ? "true" : value;
       }
