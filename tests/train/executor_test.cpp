@@ -52,6 +52,7 @@ struct Case {
   std::int64_t microbatches;
   int threads;
   bool fuse;
+  bool pack = false;
 };
 
 class OnDevice : public testing::TestWithParam<Case> {};
@@ -59,7 +60,7 @@ class OnDevice : public testing::TestWithParam<Case> {};
 TEST_P(OnDevice, EqualsTheInterpreter) {
   const Case& c = GetParam();
   const Graph graph = train_step(tiny(c.family), recipe(c.optimizer), kBatch_, kLength);
-  const std::unique_ptr<Device> device = make_cpu_device({c.threads, -1});
+  const std::unique_ptr<Device> device = make_cpu_device({c.threads, -1, c.pack});
   CompileOptions options;
   options.fuse = c.fuse;
   Executor executor(compile({{"init", initialise(graph), one_device(1)},
@@ -127,7 +128,10 @@ INSTANTIATE_TEST_SUITE_P(Plans, OnDevice,
                                          Case{"gpt2", OptimizerKind::Adam, 12, 3, true},
                                          Case{"llama", OptimizerKind::AdamW, 1, 2, true},
                                          Case{"llama", OptimizerKind::AdamW, 4, 1, true},
-                                         Case{"llama", OptimizerKind::Sgd, 6, 2, false}));
+                                         Case{"llama", OptimizerKind::Sgd, 6, 2, false},
+                                         Case{"gpt2", OptimizerKind::AdamW, 1, 2, true, true},
+                                         Case{"gpt2", OptimizerKind::AdamW, 3, 2, true, true},
+                                         Case{"llama", OptimizerKind::AdamW, 4, 3, true, true}));
 
 }  // namespace
 }  // namespace tessera

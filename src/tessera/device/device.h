@@ -1,8 +1,10 @@
 #pragma once
-/// A device: what makes ops fast. It turns one op on known shapes into a ready call; the plan decides where bytes lie.
+/// A device: what makes ops fast. It turns one op on known shapes into a ready call; the plan
+/// decides where bytes lie.
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,17 +15,20 @@ namespace tessera {
 
 /// Which part of a tensor a rank holds, as micro-batch `i` sees it: offset + i * step in each dim.
 struct ShardInfo {
-  Shape global;   // logical extents
-  Shape offset;   // logical index of the first element
-  Shape step;     // what one micro-batch adds to the offset; zeros where the time axis does not shard the dim
+  Shape global;  // logical extents
+  Shape offset;  // logical index of the first element
+  Shape step;  // what one micro-batch adds to the offset; zeros where the time axis does not shard
+               // the dim
 };
 
-/// One op to be made ready. Operands and results are dense and row-major unless `in_strides` says otherwise.
+/// One op to be made ready. Operands and results are dense and row-major unless `in_strides` says
+/// otherwise.
 struct KernelRequest {
-  OpCall call;                     // local types; valid only during make_kernel
-  std::vector<Shape> in_strides;   // per operand, in elements; dense where the device does not accept strides
+  OpCall call;  // local types; valid only during make_kernel
+  std::vector<Shape>
+      in_strides;  // per operand, in elements; dense where the device does not accept strides
   std::vector<ShardInfo> ins, outs;
-  std::uint64_t key = 0;           // of a random op
+  std::uint64_t key = 0;  // of a random op
 };
 
 struct KernelArgs {
@@ -33,12 +38,13 @@ struct KernelArgs {
   std::int64_t microbatch;
 };
 
-/// A ready call. `run` allocates nothing, decides nothing that could have been decided before, and is called by one
-/// thread; inside it uses the threads of its device.
+/// A ready call. `run` allocates nothing, decides nothing that could have been decided before, and
+/// is called by one thread; inside it uses the threads of its device.
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  /// Which implementation it is, for profiles and plans: "onednn:matmul", "hwy:layer_norm", "reference".
+  /// Which implementation it is, for profiles and plans: "onednn:matmul", "hwy:layer_norm",
+  /// "reference".
   virtual std::string_view name() const = 0;
   virtual std::int64_t workspace_bytes() const { return 0; }
   virtual void run(const KernelArgs& args) const = 0;
@@ -48,18 +54,28 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  /// The first kernel of the device's list for this op that accepts the case; the reference kernel is last.
+  /// The first kernel of the device's list for this op that accepts the case; the reference kernel
+  /// is last.
   virtual std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) = 0;
   /// True where the op's kernels read this operand at any strides whose last dim is contiguous.
   virtual bool accepts_strides(const OpDef& op, int operand) const = 0;
-  /// Memory for an arena, zero-filled and touched by the threads that will use it; freed with the device.
+  /// The layout in which the device would read operand `operand` of a call that runs `uses` times a
+  /// step, if a `pack` of it pays; make_kernel accepts what this returns, and makes the pack.
+  virtual std::optional<Layout> wanted_layout(const OpCall& call, int operand,
+                                              std::int64_t uses) const {
+    (void)call, (void)operand, (void)uses;
+    return std::nullopt;
+  }
+  /// Memory for an arena, zero-filled and touched by the threads that will use it; freed with the
+  /// device.
   virtual void* allocate(std::int64_t bytes) = 0;
   virtual void release(void* memory) = 0;
 };
 
 struct CpuOptions {
-  int threads = 0;       // 0: one per core
-  int first_core = -1;   // threads are pinned to cores first_core, first_core + 1, ...; -1: not pinned
+  int threads = 0;           // 0: one per core
+  int first_core = -1;       // threads are pinned to this core and those after it; -1: not pinned
+  bool pack_always = false;  // weights are packed even where that is not expected to pay; for tests
 };
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options);
 

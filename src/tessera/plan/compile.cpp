@@ -5,6 +5,7 @@
 #include "tessera/ir/verify.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/merge_pads.h"
+#include "tessera/passes/pack.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
@@ -53,6 +54,12 @@ std::vector<Region> fuse_regions(std::vector<Region> regions) {
   return regions;
 }
 
+WantedLayout wanted_by(const Device& device) {
+  return [&device](const OpCall& call, int operand, std::int64_t uses) {
+    return device.wanted_layout(call, operand, uses);
+  };
+}
+
 }  // namespace
 
 Plan compile(const std::vector<ProgramSource>& sources, Device& device,
@@ -65,6 +72,7 @@ Plan compile(const std::vector<ProgramSource>& sources, Device& device,
     const Graph placed = pass("propagate", [&] { return propagate(simple, source.strategy); });
     std::vector<Region> regions = pass("partition", [&] { return partition(placed); });
     if (options.fuse) regions = pass("fuse", [&] { return fuse_regions(std::move(regions)); });
+    regions = pass("pack", [&] { return pack(std::move(regions), wanted_by(device)); });
     plan.programs.push_back(
         pass("lower", [&] { return lower(source.name, regions, states, device, options.seed); }));
   }

@@ -7,6 +7,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/device/cpu/kernels.h"
+#include "tessera/device/cpu/packed.h"
 #include "tessera/device/cpu/vector.h"
 #include "tessera/ops/attention.h"
 #include "tessera/ops/matmul.h"
@@ -34,7 +35,8 @@ bool is_any(const OpDef& op, std::initializer_list<const OpDef*> list) {
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(const CpuOptions& options)
-      : pool_(options.threads > 0 ? options.threads : cores_of_this_process(), options.first_core) {
+      : pack_always_(options.pack_always),
+        pool_(options.threads > 0 ? options.threads : cores_of_this_process(), options.first_core) {
   }
 
   ~CpuDevice() override {
@@ -58,6 +60,11 @@ class CpuDevice final : public Device {
     return cpu::vector_accepts_strides(op, operand);
   }
 
+  std::optional<Layout> wanted_layout(const OpCall& call, int operand,
+                                      std::int64_t uses) const override {
+    return cpu::packed_layout(call, operand, uses, pool_.threads(), pack_always_);
+  }
+
   void* allocate(std::int64_t bytes) override;
 
   void release(void* memory) override {
@@ -68,6 +75,7 @@ class CpuDevice final : public Device {
   }
 
  private:
+  bool pack_always_;
   cpu::Pool pool_;
   std::map<void*, std::int64_t> arenas_;
 };

@@ -5,6 +5,7 @@
 
 #include "tessera/device/cpu/attention.h"
 #include "tessera/device/cpu/matmul.h"
+#include "tessera/device/cpu/packed.h"
 #include "tessera/device/cpu/vector.h"
 
 namespace tessera::cpu {
@@ -21,7 +22,7 @@ std::span<const KernelEntry> kernel_list() {
   static const std::vector<KernelEntry> all = [] {
     std::vector<KernelEntry> out;
     for (const std::span<const KernelEntry> family :
-         {matmul_kernels(), attention_kernels(), vector_kernels()}) {
+         {packed_kernels(), matmul_kernels(), attention_kernels(), vector_kernels()}) {
       out.insert(out.end(), family.begin(), family.end());
     }
     return out;

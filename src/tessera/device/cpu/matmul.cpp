@@ -266,17 +266,21 @@ class MatmulKernel final : public Kernel {
   std::vector<Gemm> first_, next_;  // per size of slice; next_ adds to the result
 };
 
-std::unique_ptr<Kernel> make_matmul(const KernelRequest& request, Pool& pool) {
+std::optional<Canonical> form_of(const KernelRequest& request) {
   const OpCall& call = request.call;
   if (call.in(0).dtype != DType::F32 || call.in(0).numel() == 0 || call.in(1).numel() == 0)
-    return nullptr;
-  if (!call.in(0).layout.plain() || !call.in(1).layout.plain()) return nullptr;
+    return std::nullopt;
   const MatmulDims dims = matmul_dims(call);
   const std::optional<std::vector<Dim>> factors = factor_dims(request, dims);
-  if (!factors) return nullptr;
-  std::optional<Canonical> form =
-      canonical(merged(dims.batch, *factors, &Dim::c), merged(dims.m, *factors, &Dim::c),
-                merged(dims.n, *factors, &Dim::c), merged(dims.k, *factors, &Dim::a));
+  if (!factors) return std::nullopt;
+  return canonical(merged(dims.batch, *factors, &Dim::c), merged(dims.m, *factors, &Dim::c),
+                   merged(dims.n, *factors, &Dim::c), merged(dims.k, *factors, &Dim::a));
+}
+
+std::unique_ptr<Kernel> make_matmul(const KernelRequest& request, Pool& pool) {
+  const OpCall& call = request.call;
+  if (!call.in(0).layout.plain() || !call.in(1).layout.plain()) return nullptr;
+  std::optional<Canonical> form = form_of(request);
   if (!form) return nullptr;
   // A call costs about a microsecond: many tiny products are better off in plain loops.
   const std::int64_t work = form->m.size * form->n.size * form->k.size;
@@ -289,5 +293,12 @@ constexpr std::array<KernelEntry, 1> kEntries = {{{&kMatmul, make_matmul}}};
 }  // namespace
 
 std::span<const KernelEntry> matmul_kernels() { return kEntries; }
+
+std::optional<SingleProduct> single_product(const KernelRequest& request) {
+  const std::optional<Canonical> form = form_of(request);
+  if (!form || count(form->outer) * count(form->inner) != 1) return std::nullopt;
+  const Dim &m = form->m, &n = form->n, &k = form->k;
+  return SingleProduct{{m.size, n.size, k.size, m.a, k.a, k.b, n.b, m.c, false}, form->swapped};
+}
 
 }  // namespace tessera::cpu

@@ -1,0 +1,186 @@
+#include "tessera/device/cpu/packed.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "tessera/device/cpu/matmul.h"
+#include "tessera/ops/matmul.h"
+#include "tessera/ops/pack.h"
+
+namespace tessera::cpu {
+
+namespace {
+
+constexpr std::string_view kTag = "onednn";
+constexpr std::int64_t kGrain = 16;  // columns: a cache line of f32
+
+std::int64_t up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
+
+/// What a tag says: the product that the weights are packed for, and into how many parts of columns
+/// it is cut, one per thread. Both the pack and the product are made from it, so they agree.
+struct Form {
+  std::int64_t m = 0, n = 0, k = 0, b_row = 0, b_col = 0, parts = 0;
+
+  std::string tag() const {
+    return text(kTag, ".", m, ".", n, ".", k, ".", b_row, ".", b_col, ".", parts);
+  }
+  static std::optional<Form> parse(const std::string& tag) {
+    const std::vector<std::string> words = split(tag, '.');
+    if (words.size() != 7 || words[0] != kTag) return std::nullopt;
+    std::array<std::int64_t, 6> v{};
+    for (std::size_t i = 0; i < v.size(); ++i) {
+      const std::string& word = words[i + 1];
+      std::from_chars(word.data(), word.data() + word.size(), v[i]);
+    }
+    return Form{v[0], v[1], v[2], v[3], v[4], v[5]};
+  }
+};
+
+/// A part of the columns and where its packed weights lie.
+struct Part {
+  std::int64_t first = 0, offset = 0;
+  std::size_t product = 0;
+};
+
+class Parts {
+ public:
+  Parts(const Form& form, std::int64_t a_row, std::int64_t a_col, std::int64_t c_row) {
+    const std::int64_t step = up((form.n + form.parts - 1) / form.parts, kGrain);
+    std::vector<std::int64_t> widths;
+    for (std::int64_t first = 0; first < form.n; first += step) {
+      const std::int64_t width = std::min(step, form.n - first);
+      const auto found = std::find(widths.begin(), widths.end(), width);
+      list.push_back({first, bytes, static_cast<std::size_t>(found - widths.begin())});
+      if (found == widths.end()) {
+        widths.push_back(width);
+        products.emplace_back(
+            GemmShape{form.m, width, form.k, a_row, a_col, form.b_row, form.b_col, c_row, false},
+            Weights::Packed);
+        scratch = std::max(scratch, up(products.back().scratch_bytes(), 64));
+      }
+      bytes += up(products[list.back().product].packed_bytes(), 64);
+    }
+  }
+  const Gemm& product(const Part& part) const { return products[part.product]; }
+
+  std::vector<Part> list;
+  std::vector<Gemm> products;
+  std::int64_t bytes = 0, scratch = 0;  // scratch: of one part
+};
+
+class PackKernel final : public Kernel {
+ public:
+  PackKernel(const Form& form, Pool& pool)
+      : b_col_(form.b_col), parts_(form, form.k, 1, form.n), pool_(pool) {}
+  std::string_view name() const override { return "onednn:pack"; }
+  std::int64_t workspace_bytes() const override { return parts_.scratch * count(); }
+  std::int64_t packed_bytes() const { return parts_.bytes; }
+
+  void run(const KernelArgs& args) const override {
+    pool_.run(static_cast<int>(count()), [&](int i) {
+      const Part& part = parts_.list[static_cast<std::size_t>(i)];
+      parts_.product(part).pack(static_cast<const float*>(args.ins[0]) + part.first * b_col_,
+                                static_cast<char*>(args.outs[0]) + part.offset,
+                                static_cast<char*>(args.workspace) + i * parts_.scratch);
+    });
+  }
+
+ private:
+  std::int64_t count() const { return static_cast<std::int64_t>(parts_.list.size()); }
+  std::int64_t b_col_;
+  Parts parts_;
+  Pool& pool_;
+};
+
+class PackedMatmulKernel final : public Kernel {
+ public:
+  PackedMatmulKernel(const Form& form, const SingleProduct& product, Pool& pool)
+      : swapped_(product.swapped),
+        parts_(form, product.shape.a_row, product.shape.a_col, product.shape.c_row),
+        pool_(pool) {}
+  std::string_view name() const override { return "onednn:matmul_packed"; }
+  std::int64_t workspace_bytes() const override { return parts_.scratch * count(); }
+  std::int64_t packed_bytes() const { return parts_.bytes; }
+
+  void run(const KernelArgs& args) const override {
+    pool_.run(static_cast<int>(count()), [&](int i) {
+      const Part& part = parts_.list[static_cast<std::size_t>(i)];
+      parts_.product(part).execute(
+          static_cast<const float*>(args.ins[swapped_ ? 1 : 0]),
+          static_cast<const char*>(args.ins[swapped_ ? 0 : 1]) + part.offset,
+          static_cast<float*>(args.outs[0]) + part.first,
+          static_cast<char*>(args.workspace) + i * parts_.scratch);
+    });
+  }
+
+ private:
+  std::int64_t count() const { return static_cast<std::int64_t>(parts_.list.size()); }
+  bool swapped_;
+  Parts parts_;
+  Pool& pool_;
+};
+
+std::unique_ptr<Kernel> make_pack(const KernelRequest& request, Pool& pool) {
+  const std::optional<Form> form = Form::parse(request.call.string("tag"));
+  if (!form) return nullptr;
+  auto kernel = std::make_unique<PackKernel>(*form, pool);
+  check(kernel->packed_bytes() <= request.call.out(0).bytes(), "pack: ", request.call.out(0),
+        " is too small for ", kernel->packed_bytes(), " bytes");
+  return kernel;
+}
+
+std::unique_ptr<Kernel> make_packed_matmul(const KernelRequest& request, Pool& pool) {
+  const OpCall& call = request.call;
+  const bool first = !call.in(0).layout.plain();
+  const std::optional<Form> form = Form::parse(call.in(first ? 0 : 1).layout.tag);
+  if (!form) return nullptr;
+  const std::optional<SingleProduct> product = single_product(request);
+  check(product && product->swapped == first, "matmul: packed for another product: ", call.in(0),
+        ", ", call.in(1));
+  return std::make_unique<PackedMatmulKernel>(*form, *product, pool);
+}
+
+constexpr std::array<KernelEntry, 2> kEntries = {
+    {{&kPack, make_pack}, {&kMatmul, make_packed_matmul}}};
+
+KernelRequest dense_request(const OpCall& call) {
+  KernelRequest request{call, {}, {}, {}, 0};
+  const auto whole = [](const TensorType& type) {
+    return ShardInfo{type.shape, Shape::of(type.ndim(), 0), Shape::of(type.ndim(), 0)};
+  };
+  for (int i = 0; i < call.num_in(); ++i) {
+    request.in_strides.push_back(call.in(i).shape.strides());
+    request.ins.push_back(whole(call.in(i)));
+  }
+  for (int i = 0; i < call.num_out(); ++i) request.outs.push_back(whole(call.out(i)));
+  return request;
+}
+
+/// Packing writes and reads the weights once more; a product gains some per cent by it. Measured
+/// figures: bench/results.
+bool pays(const GemmShape& shape, std::int64_t uses) {
+  constexpr std::int64_t kRows = 512;  // of A: fewer rows do not make up for the packing
+  return uses >= 2 && shape.m * uses >= kRows;
+}
+
+}  // namespace
+
+std::optional<Layout> packed_layout(const OpCall& call, int operand, std::int64_t uses, int threads,
+                                    bool always) {
+  if (&call.op() != &kMatmul) return std::nullopt;
+  const std::optional<SingleProduct> product = single_product(dense_request(call));
+  if (!product || operand != (product->swapped ? 0 : 1)) return std::nullopt;
+  const GemmShape& s = product->shape;
+  if (s.m == 1 || s.n == 1 || s.k == 1) return std::nullopt;
+  if (!always && !pays(s, uses)) return std::nullopt;
+  const Form form{s.m, s.n, s.k, s.b_row, s.b_col, threads};
+  const Parts parts(form, s.a_row, s.a_col, s.c_row);
+  // The type rule counts elements: the packed form is at least as large.
+  const std::int64_t plain = call.in(operand).numel() * size_of(DType::F32);
+  return Layout{form.tag(), std::max(parts.bytes, plain)};
+}
+
+std::span<const KernelEntry> packed_kernels() { return kEntries; }
+
+}  // namespace tessera::cpu
