@@ -40,35 +40,40 @@ void Progress::on_start(const RunStart& start) {
 void Progress::on_step(const StepRecord& record) {
   using namespace std::chrono_literals;
   constexpr double kForget = 0.1;  // share of the newest step in the average
-  seconds_ = seconds_ == 0 ? record.seconds : seconds_ + kForget * (record.seconds - seconds_);
+  // The first step warms up what later ones find warm.
+  seconds_ = ++steps_ <= 2 ? record.seconds : seconds_ + kForget * (record.seconds - seconds_);
   const bool end = record.step == start_.first_step + 1 || record.step == start_.steps;
   if (!console_.terminal) {
-    if (end || record.step % every_ == 0) line(numbers(record));
+    if (end || record.step % every_ == 0) line("step " + numbers(record, "  "));
     return;
   }
   const auto now = std::chrono::steady_clock::now();
   if (!end && now - last_ < 100ms) return;
   last_ = now;
-  std::string shown = text(bar(record.step), " ", numbers(record));
+  std::string shown = numbers(record, " ");
+  shown.insert(0, bar(record.step, console_.columns - 1 - static_cast<int>(shown.size())));
   shown.resize(std::min(shown.size(), static_cast<std::size_t>(console_.columns - 1)));
   console_.out << "\r\x1b[K" << shown << std::flush;
   drawn_ = true;
 }
 
-std::string Progress::numbers(const StepRecord& r) const {
+std::string Progress::numbers(const StepRecord& r, std::string_view gap) const {
   const double left = static_cast<double>(start_.steps - r.step) * seconds_;
-  return text("step ", r.step, "/", start_.steps, "  loss ", format("%.4f", r.loss), "  lr ",
-              format("%.3g", r.lr), "  ",
+  return text(r.step, "/", start_.steps, gap, "loss ", format("%.4f", r.loss), gap, "lr ",
+              format("%.3g", r.lr), gap,
               grouped(std::llround(static_cast<double>(start_.tokens_per_step) / seconds_)),
-              " tokens/s  ", format("%.1f", start_.flops_per_step / seconds_ * 1e-9), " GFLOP/s  ",
-              clock_text(left), " left");
+              " tokens/s", gap, format("%.1f", start_.flops_per_step / seconds_ * 1e-9), " GFLOP/s",
+              gap, clock_text(left), " left");
 }
 
-std::string Progress::bar(std::int64_t step) const {
-  constexpr std::int64_t kWidth = 20;
-  const std::int64_t full = start_.steps == 0 ? kWidth : step * kWidth / start_.steps;
+/// The bar and a blank, in at most `room` columns; nothing where it would be too short to read.
+std::string Progress::bar(std::int64_t step, std::int64_t room) const {
+  const std::int64_t width = std::min<std::int64_t>(room - 3, 30);
+  if (width < 5) return "";
+  const std::int64_t full =
+      start_.steps == 0 ? width : std::min(step, start_.steps) * width / start_.steps;
   return text("[", std::string(static_cast<std::size_t>(full), '='),
-              std::string(static_cast<std::size_t>(kWidth - full), ' '), "]");
+              std::string(static_cast<std::size_t>(width - full), ' '), "] ");
 }
 
 void Progress::on_valid(std::int64_t step, double loss) {

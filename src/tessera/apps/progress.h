@@ -2,6 +2,7 @@
 /// What a run shows while it goes: a bar on a terminal, plain lines elsewhere.
 
 #include <chrono>
+#include <string_view>
 
 #include "tessera/apps/console.h"
 #include "tessera/train/callbacks.h"
@@ -24,14 +25,15 @@ class Progress : public TrainCallback {
 
  private:
   void line(const std::string& text);
-  std::string numbers(const StepRecord& record) const;
-  std::string bar(std::int64_t step) const;
+  std::string numbers(const StepRecord& record, std::string_view gap) const;
+  std::string bar(std::int64_t step, std::int64_t room) const;
 
   Console& console_;
   std::int64_t every_;
   RunStart start_;
-  double seconds_ = 0;  // per step, as of late
-  bool drawn_ = false;  // a bar stands on the terminal's line
+  double seconds_ = 0;      // per step, as of late
+  std::int64_t steps_ = 0;  // seen
+  bool drawn_ = false;      // a bar stands on the terminal's line
   std::chrono::steady_clock::time_point last_;
 };
 

@@ -1,0 +1,58 @@
+#include "tessera/apps/progress.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace tessera {
+namespace {
+
+StepRecord step(std::int64_t number) {
+  return {.step = number, .loss = 2.5, .lr = 1e-3, .seconds = 0.5};
+}
+
+RunStart start() {
+  RunStart out;
+  out.steps = 100;
+  out.tokens_per_step = 768;
+  out.flops_per_step = 4e9;
+  return out;
+}
+
+TEST(Progress, PlainLinesForTheFirstTheLastAndEveryTenthStep) {
+  std::ostringstream out;
+  Console console{out, out, false, 80};
+  Progress progress(console, 10);
+  progress.on_start(start());
+  out.str("");
+  for (const std::int64_t number : {1, 2, 20, 55, 100}) progress.on_step(step(number));
+  progress.on_valid(100, 1.5);
+  progress.finish();
+  EXPECT_EQ(out.str(),
+            "step 1/100  loss 2.5000  lr 0.001  1,536 tokens/s  8.0 GFLOP/s  0:50 left\n"
+            "step 20/100  loss 2.5000  lr 0.001  1,536 tokens/s  8.0 GFLOP/s  0:40 left\n"
+            "step 100/100  loss 2.5000  lr 0.001  1,536 tokens/s  8.0 GFLOP/s  0:00 left\n"
+            "step 100  validation loss 1.5000\n");
+}
+
+TEST(Progress, ABarThatFitsTheTerminal) {
+  for (const int columns : {20, 80, 200}) {
+    std::ostringstream out;
+    Console console{out, out, true, columns};
+    Progress progress(console, 10);
+    progress.on_start(start());
+    out.str("");
+    progress.on_step(step(100));
+    std::string shown = out.str();
+    EXPECT_EQ(shown.substr(0, 4), "\r\x1b[K") << "written over the last";
+    EXPECT_LT(shown.size(), static_cast<std::size_t>(columns) + 4);
+    EXPECT_EQ(shown.find('=') != std::string::npos, columns > 20);
+    EXPECT_EQ(shown.find("left") != std::string::npos, columns > 20);
+    out.str("");
+    progress.on_valid(100, 1.5);
+    EXPECT_EQ(out.str(), "\nstep 100  validation loss 1.5000\n") << "lines begin below the bar";
+  }
+}
+
+}  // namespace
+}  // namespace tessera
