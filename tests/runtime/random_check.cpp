@@ -73,7 +73,7 @@ std::vector<Step> interpreted(const Graph& graph, std::uint64_t seed, Tally& tal
     for (std::size_t i = 0; i < value.size(); ++i) {
       const double tolerance = 4 * std::max(largest_difference(value[i], rounded[i]),
                                             largest_difference(value[i], other[i])) +
-                               2e-6 * largest(value[i]) + 1.2e-7 * most;
+                               2e-6 * largest(value[i]) + 2.4e-7 * most;
       tally.loose += tolerance > 1e-3 * (1 + largest(value[i]));
       expected.push_back({value[i], tolerance});
     }

@@ -27,7 +27,7 @@ void first_inputs(Pool& p) {
     Shape shape{kRows};
     for (std::int64_t dims = p.random.below(4); dims > 0; --dims) {
       const std::int64_t size = p.dim_size();
-      if (shape.numel() * size <= kMaxElements / 2) shape.push_back(size);
+      if (shape.numel() * size <= p.max_elements / 2) shape.push_back(size);
     }
     p.batch_floats(shape);
   }
@@ -179,6 +179,8 @@ void metrics(Pool& p, const std::vector<Value>& weights, const std::vector<Value
     if (p.random.chance(0.3)) put(g);
     if (p.random.chance(0.1)) put(w);
     if (p.random.chance(0.1)) put(reshape(w, {w.type().numel()}));
+    if (p.random.chance(0.15) && w.ndim() > 1 && w.shape()[0] > 1)  // a view of a view
+      put(reshape(slice(w, 0, 0, 1), {w.type().numel() / w.shape()[0]}));
     if (p.random.chance(0.1)) put(tanh(w));
     if (p.random.chance(0.1) && g.ndim() == 2) put(transpose(g, {1, 0}));
     if (p.random.chance(0.1) && g.ndim() > 0 && g.shape()[0] > 1)
@@ -246,6 +248,12 @@ RandomGraph random_graph(std::uint64_t seed, int ops) {
     if (state.role == Role::Parameter && p.random.chance(0.9)) weights.push_back({b, state.value});
   }
   if (p.random.chance(0.3)) std::reverse(weights.begin(), weights.end());
+  if (!weights.empty() && p.random.chance(0.2)) {  // a view of a view of a state
+    const Value w = weights[0];
+    if (w.ndim() > 1)
+      b.output(Output::Kind::Metric, "early",
+               reshape(slice(w, 0, 0, 1), {w.type().numel() / w.shape()[0]}));
+  }
   const std::vector<Value> grads = gradients(loss, weights);
 
   b.set_mark({"", Phase::Update, -1, Where::here()});

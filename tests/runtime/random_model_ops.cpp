@@ -44,7 +44,7 @@ void push_product(Pool& p, Product names, const Item& a, const Item& b) {
                     : b.shape()[static_cast<int>(std::find(names.b.begin(), names.b.end(), name) -
                                                  names.b.begin())];
   }
-  if (elements > kMaxElements || names.out.size() > 6) return;
+  if (elements > p.max_elements || names.out.size() > 6) return;
   if (p.random.chance(0.5)) shuffle(p.random, names.out);
   const bool swap = p.random.chance(0.4);
   const std::string left = join(swap ? names.b : names.a, " "),
@@ -104,7 +104,7 @@ void linear_product(Pool& p) {
     names.b.push_back(weight[i]);
     shape.push_back(sizes[i]);
   }
-  if (shape.numel() > kMaxElements) return;
+  if (shape.numel() > p.max_elements) return;
   push_product(p, names, *x, p.parameter(shape));
 }
 
@@ -303,7 +303,7 @@ void attends(Pool& p) {
   if (!x || x->shape()[1] > 9) return;
   const std::int64_t b = kRows, s = x->shape()[1], g = p.random.one_of({1, 2}),
                      r = p.random.one_of({1, 1, 2}), e = p.random.one_of({2, 4, 8});
-  if (b * s * g * (r + 2) * e > kMaxElements) return;
+  if (b * s * g * (r + 2) * e > p.max_elements) return;
   Value q, k, v;
   bool stops = x->gradient_stops;
   if (p.random.chance(0.6)) {  // packed, as in models

@@ -20,7 +20,7 @@ std::optional<Item> Pool::pick(const Wanted& wanted) {
 }
 
 void Pool::push(Item item, std::initializer_list<const Item*> from) {
-  if (item.value.type().numel() > kMaxElements || item.ndim() > 6) return;
+  if (item.value.type().numel() > max_elements || item.ndim() > 6) return;
   for (const Item* source : from) {
     item.gradient_stops = item.gradient_stops || source->gradient_stops;
     item.trained = item.trained || source->trained;

@@ -49,15 +49,24 @@ struct Item {
   bool rows_first() const { return rows_dim == 0 && per_row == 1; }
 };
 
+inline constexpr std::int64_t kMaxElements = 6000;
+
 class Pool {
  public:
-  Pool(Builder& builder, std::uint64_t seed) : builder(builder), random(seed, 0) {}
+  Pool(Builder& builder, std::uint64_t seed)
+      : builder(builder),
+        random(seed, 0),
+        large(seed % 16 == 5),
+        max_elements(large ? kMaxElements : 700) {}
 
   Builder& builder;
   Random random;
   std::vector<Item> items;
   std::size_t window = 0;  // items before it are out of sight: what lies outside a block
   int names = 0;           // of parameters and random ops in the current block
+  /// A few graphs have tensors of more than one tile of a kernel, or of more than one thread.
+  const bool large;
+  const std::int64_t max_elements;
   bool mixes_rows = false;
   Value step;  // i64 scalar: for random ops
 
@@ -87,10 +96,11 @@ class Pool {
   Item ids_like(const Item& like, std::int64_t high);
 
   /// Sizes for dims other than the batch.
-  std::int64_t dim_size() { return random.one_of({1, 2, 3, 4, 4, 5, 7, 8, 8, 16, 17}); }
+  std::int64_t dim_size() {
+    if (large && random.chance(0.3)) return random.one_of({33, 48, 64, 100});
+    return random.one_of({1, 2, 3, 4, 4, 5, 7, 8, 8, 16, 17});
+  }
 };
-
-inline constexpr std::int64_t kMaxElements = 700;
 
 /// How the rows lie in the result of an elementwise op; nothing where the two do not fit.
 std::optional<Item> broadcast_rows(const Item& a, const Item& b);

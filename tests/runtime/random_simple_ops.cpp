@@ -101,6 +101,14 @@ Item partner(Pool& p, const Item& x) {
   }
   if (kind > 0.9) return x;
   if (kind > 0.8 && x.rows_first() && p.window == 0) return p.batch_floats(x.shape());
+  if (kind > 0.7 && x.ndim() > 0) {  // a part of x itself, which repeats
+    const int d = static_cast<int>(p.random.below(x.ndim()));
+    if (d != x.rows_dim) {
+      Item part = x;
+      part.value = slice(x.value, d, p.random.below(x.shape()[d]), 1);
+      return part;
+    }
+  }
   std::vector<std::int64_t> sizes;
   const int dropped = p.random.chance(0.5) ? 0 : static_cast<int>(p.random.below(x.ndim() + 1));
   for (int d = dropped; d < x.ndim(); ++d) {
@@ -275,7 +283,7 @@ void broadcasts(Pool& p) {
   }
   for (const std::int64_t size : x->shape())
     shape.push_back(size == 1 && p.random.chance(0.7) ? p.dim_size() : size);
-  if (shape == x->shape() || shape.numel() > kMaxElements) return;
+  if (shape == x->shape() || shape.numel() > p.max_elements) return;
   y.value = broadcast_to(x->value, shape);
   p.push(y, {&*x});
 }
