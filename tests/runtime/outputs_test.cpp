@@ -1,0 +1,93 @@
+/// What leaves a step is what the graph says, though states are overwritten in place before the
+/// caller reads anything.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/reduce.h"
+#include "tessera/ops/shape_ops.h"
+#include "tessera/plan/compile.h"
+#include "tessera/runtime/executor.h"
+
+namespace tessera {
+namespace {
+
+const TensorType kType{DType::F32, {2, 3}, {}};
+
+Value state(Builder& builder, std::string_view name) {
+  return builder.state(name, kType, Role::Parameter, {});
+}
+
+void fill(std::span<std::byte> bytes, float value) {
+  for (std::size_t i = 0; i < bytes.size(); i += sizeof value)
+    std::memcpy(bytes.data() + i, &value, sizeof value);
+}
+
+float first(std::span<const std::byte> bytes) {
+  float out = 0;
+  std::memcpy(&out, bytes.data(), sizeof out);
+  return out;
+}
+
+TEST(Outputs, AMetricOfAStateIsItsOldValue) {
+  Builder builder;
+  const Value w = state(builder, "w");
+  const Value row = reshape(slice(w, 0, 0, 1), {3});  // a view of a view
+  builder.output(Output::Kind::Metric, "row", row);
+  builder.output(Output::Kind::Metric, "w", w);
+  builder.set_mark({"", Phase::Update, -1, {}});
+  builder.next(w, w + 1.0);
+  const auto device = make_cpu_device({.threads = 1});
+  Executor executor(compile({{"step", builder.finish(), one_device(1)}}, *device), *device);
+  fill(executor.state("w"), 5);
+  executor.run("step");
+  EXPECT_EQ(executor.scalar("step", "w"), 5);
+  EXPECT_EQ(executor.scalar("step", "row"), 5);
+  EXPECT_EQ(first(executor.state("w")), 6);
+}
+
+TEST(Outputs, StatesMayChangePlacesAndBecomeTheSame) {
+  Builder builder;
+  const Value a = state(builder, "a"), b = state(builder, "b"), c = state(builder, "c"),
+              d = state(builder, "d");
+  builder.set_mark({"", Phase::Update, -1, {}});
+  builder.next(a, b);
+  builder.next(b, a);
+  const Value same = c * 2.0 + 1.0;
+  builder.next(c, same);
+  builder.next(d, same);
+  const auto device = make_cpu_device({.threads = 1});
+  Executor executor(compile({{"step", builder.finish(), one_device(1)}}, *device), *device);
+  fill(executor.state("a"), 1);
+  fill(executor.state("b"), 2);
+  fill(executor.state("c"), 3);
+  executor.run("step");
+  EXPECT_EQ(first(executor.state("a")), 2);
+  EXPECT_EQ(first(executor.state("b")), 1);
+  EXPECT_EQ(first(executor.state("c")), 7);
+  EXPECT_EQ(first(executor.state("d")), 7);
+}
+
+TEST(Outputs, RowsOfTheBatchDoNotLeaveInPieces) {
+  Builder builder;
+  const Value x = builder.batch("x", {DType::F32, {6, 3}, {}});
+  const Value y = x * builder.state("w", {DType::F32, {3}, {}}, Role::Parameter, {});
+  builder.output(Output::Kind::Metric, "sum", sum_all(y));
+  builder.output(Output::Kind::Metric, "rows", y);
+  const Graph graph = builder.finish();
+  const auto device = make_cpu_device({.threads = 1});
+  EXPECT_NO_THROW(compile({{"step", graph, one_device(1)}}, *device));
+  try {
+    compile({{"step", graph, one_device(2)}}, *device);
+    FAIL() << "the rows of the last micro-batch would be all that is seen";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("output 'rows' cannot be cut into micro-batches"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace tessera
