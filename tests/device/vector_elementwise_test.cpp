@@ -208,6 +208,16 @@ TEST(VectorElementwise, Fused) {
   }
 }
 
+TEST(VectorRandom, EqualsReferenceBits) {
+  const HostTensor step = HostTensor::scalar<std::int64_t>(7);
+  for (const OpDef* op : {&kRandomNormal, &kRandomUniform}) {
+    for (const std::int64_t size : {1, 3, 4, 1023, 5000}) {
+      const Attrs attrs = {std::vector<std::int64_t>{size}, std::string("key")};
+      expect_vector("cpu:random", *op, attrs, {step}, {});
+    }
+  }
+}
+
 TEST(VectorDropout, EqualsReferenceBits) {
   const HostTensor step = HostTensor::scalar<std::int64_t>((std::int64_t{3} << 32) + 5);
   for (const Shape& shape : {Shape{1}, Shape{3, 5}, Shape{130, 257}, Shape{3, 50001}}) {

@@ -118,12 +118,18 @@ constinit const OpDef kRandomNormal = {
     .reference = {fill_reference<float, normal_number>, fill_reference<double, normal_number>},
 };
 
+NormalPair normal_pair(std::uint32_t first, std::uint32_t second) {
+  const double u = (first + 1.0) * 0x1p-32;  // in (0, 1]: its logarithm is finite
+  const double radius = std::sqrt(-2 * std::log(u)), angle = kTwoPi * (second * 0x1p-32);
+  return {static_cast<float>(radius * std::cos(angle)),
+          static_cast<float>(radius * std::sin(angle))};
+}
+
 float normal_number(std::uint64_t key, std::uint64_t index, std::uint64_t step) {
   const PhiloxBlock words = philox(key, index / 4, step);
   const std::size_t pair = (index % 4) & 2;
-  const double u = (words[pair] + 1.0) * 0x1p-32;  // in (0, 1]: its logarithm is finite
-  const double radius = std::sqrt(-2 * std::log(u)), angle = kTwoPi * (words[pair + 1] * 0x1p-32);
-  return static_cast<float>(radius * (index % 2 == 0 ? std::cos(angle) : std::sin(angle)));
+  const NormalPair numbers = normal_pair(words[pair], words[pair + 1]);
+  return index % 2 == 0 ? numbers.even : numbers.odd;
 }
 
 Value dropout(Value x, Value step, double p, std::string_view name, Where where) {

@@ -21,6 +21,12 @@ Value random_uniform(Builder& builder, Shape shape, Value step, std::string_view
 Value random_normal(Builder& builder, Shape shape, Value step, std::string_view name,
                     Where where = Where::here());
 
+/// Two standard normal numbers from two random words, by Box and Muller.
+struct NormalPair {
+  float even = 0, odd = 0;  // of the elements with an even and an odd index
+};
+NormalPair normal_pair(std::uint32_t first, std::uint32_t second);
+
 /// The number that random_normal gives one logical element; initial weights are drawn with it too.
 float normal_number(std::uint64_t key, std::uint64_t index, std::uint64_t step);
 

@@ -56,6 +56,8 @@ constinit const KernelEntry kEntries[] = {
     {&kAddN, make_elementwise},
     {&kFused, make_elementwise},
     {&kDropout, make_dropout},
+    {&kRandomNormal, make_random},
+    {&kRandomUniform, make_random},
     {&kLayerNorm, make_norm},
     {&kRmsNorm, make_norm},
     {&kLayerNormGrad, make_norm_grad},

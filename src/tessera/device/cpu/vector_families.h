@@ -9,6 +9,8 @@ namespace tessera::cpu {
 std::unique_ptr<Kernel> make_elementwise(const KernelRequest& request,
                                          Pool& pool);  // fused, add_n, broadcast too
 std::unique_ptr<Kernel> make_dropout(const KernelRequest& request, Pool& pool);
+std::unique_ptr<Kernel> make_random(const KernelRequest& request,
+                                    Pool& pool);  // random_normal, random_uniform
 std::unique_ptr<Kernel> make_norm(const KernelRequest& request,
                                   Pool& pool);  // layer_norm, rms_norm
 std::unique_ptr<Kernel> make_norm_grad(const KernelRequest& request, Pool& pool);
