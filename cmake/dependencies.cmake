@@ -2,7 +2,6 @@
 find_package(Threads REQUIRED)
 link_libraries(Threads::Threads)
 find_package(nlohmann_json REQUIRED)
-find_package(CLI11 REQUIRED)
 
 # function(package_library TARGET HEADER LIBRARY...): a package without CMake files of its own
 function(package_library TARGET HEADER)
