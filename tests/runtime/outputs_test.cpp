@@ -70,6 +70,22 @@ TEST(Outputs, StatesMayChangePlacesAndBecomeTheSame) {
   EXPECT_EQ(first(executor.state("d")), 7);
 }
 
+TEST(Outputs, AValueIsNotOverwrittenWhileAViewOfItIsRead) {
+  Builder builder;
+  const Value x = builder.batch("x", {DType::F32, {300, 40}, {}});  // more than a tile
+  const Value y = x * 2.0;
+  builder.output(Output::Kind::Metric, "z", slice(y, 0, 0, 1) - y);
+  CompileOptions options;
+  options.fuse = false;
+  const auto device = make_cpu_device({.threads = 2});
+  Executor executor(compile({{"step", builder.finish(), one_device(1)}}, *device, options),
+                    *device);
+  fill({static_cast<std::byte*>(executor.batch("step", "x")), 300 * 40 * 4}, 1);
+  executor.run("step");
+  const HostTensor z = executor.metric("step", "z");
+  for (std::int64_t i = 0; i < z.numel(); ++i) ASSERT_EQ(z.at(i), 0) << i;
+}
+
 TEST(Outputs, RowsOfTheBatchDoNotLeaveInPieces) {
   Builder builder;
   const Value x = builder.batch("x", {DType::F32, {6, 3}, {}});
