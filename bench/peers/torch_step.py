@@ -147,6 +147,7 @@ def result(args, shape, model, times, losses):
         "parameters": sum(a.numel() for a in model.parameters()),
         "step_seconds": {"median": round(median["step"], 5), "min": round(min(times["step"]), 5),
                          "max": round(max(times["step"]), 5)},
+        "all_step_seconds": [round(seconds, 5) for seconds in times["step"]],
         **{part + "_seconds": round(median[part], 5) for part in ("forward", "backward", "optimizer")},
         "tokens_per_s": round(shape.batch * shape.context / median["step"], 1),
         "peak_rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),  # Linux counts KiB
