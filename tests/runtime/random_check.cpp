@@ -192,7 +192,9 @@ std::string text_wrong(const Graph& graph) {
 }  // namespace
 
 Checker::Checker() {
-  for (int threads = 1; threads <= 3; ++threads) devices_.push_back(make_cpu_device({threads, -1}));
+  // One of the three packs every weight that it can.
+  for (int threads = 1; threads <= 3; ++threads)
+    devices_.push_back(make_cpu_device({threads, -1, threads == 2}));
 }
 
 std::string Checker::wrong(std::uint64_t seed, int ops, Tally& tally) const {

@@ -6,7 +6,9 @@ namespace tessera {
 
 namespace {
 
-TensorType declared(const OpCall& call) { return {call.dtype("dtype"), Shape(call.integers("shape")), {}}; }
+TensorType declared(const OpCall& call) {
+  return {call.dtype("dtype"), Shape(call.integers("shape")), {}};
+}
 
 /// Every dim of an input is a factor of its own: it takes its placement from pins or from its uses.
 Factors free_dims(const OpCall& call) { return Factors::parse("-> ...", call.ndims()); }
@@ -46,7 +48,9 @@ constinit const OpDef kConstant = {
     .name = "constant",
     .doc = "A scalar known when the graph is built.",
     .attrs = {{"value", AttrKind::Float}, {"dtype", AttrKind::DType}},
-    .infer = [](const OpCall& c) -> TensorTypes { return {{c.dtype("dtype"), {}, {}}}; },
+    .infer = [](const OpCall& c) -> TensorTypes {
+      return {{c.dtype("dtype"), {}, {}}};
+    },
     .factors = free_dims,
     .traits = {.leaf = true},
 };
@@ -69,14 +73,16 @@ Value Builder::batch(std::string_view name, TensorType type) {
 
 Value Builder::state(std::string_view name, TensorType type, Role role, Init init) {
   const std::string path = mark_.block.empty() ? std::string(name) : text(mark_.block, ".", name);
-  require(paths_.insert(path).second, "state '", path, "' is declared twice; give one of them another name");
+  require(paths_.insert(path).second, "state '", path,
+          "' is declared twice; give one of them another name");
   const Value value = add(kState, {}, {path, type.dtype, ints(type.shape)});
   graph_.states_.push_back({path, value.id(), role, init, {}, {}});
   return value;
 }
 
 Value Builder::slot(std::string_view name, Result result) {
-  const Value value = add(kSlot, {}, {std::string(name), result.type.dtype, ints(result.type.shape)});
+  const Value value =
+      add(kSlot, {}, {std::string(name), result.type.dtype, ints(result.type.shape)});
   edit(value).results[0] = std::move(result);
   return value;
 }
@@ -87,7 +93,8 @@ Value Builder::add(const OpDef& op, const std::vector<Value>& ins, Attrs attrs, 
   return add_all(op, ins, std::move(attrs), where)[0];
 }
 
-std::vector<Value> Builder::add_all(const OpDef& op, const std::vector<Value>& ins, Attrs attrs, Where where) {
+std::vector<Value> Builder::add_all(const OpDef& op, const std::vector<Value>& ins, Attrs attrs,
+                                    Where where) {
   Node node;
   node.op = &op;
   node.attrs = std::move(attrs);
@@ -95,11 +102,11 @@ std::vector<Value> Builder::add_all(const OpDef& op, const std::vector<Value>& i
   node.phase = mark_.phase;
   node.stage = mark_.stage;
   node.where = where.line > 0 ? where : mark_.where;
-  check(node.attrs.size() == op.attrs.size(), op.name, " takes ", op.attrs.size(), " attributes, not ",
-        node.attrs.size());
+  check(node.attrs.size() == op.attrs.size(), op.name, " takes ", op.attrs.size(),
+        " attributes, not ", node.attrs.size());
   for (std::size_t i = 0; i < node.attrs.size(); ++i) {
-    check(node.attrs[i].index() == static_cast<std::size_t>(op.attrs[i].kind), op.name, ": attribute '",
-          op.attrs[i].name, "' has the wrong kind");
+    check(node.attrs[i].index() == static_cast<std::size_t>(op.attrs[i].kind), op.name,
+          ": attribute '", op.attrs[i].name, "' has the wrong kind");
   }
   OpCall::Types types;
   for (const Value& in : ins) {
@@ -118,13 +125,22 @@ std::vector<Value> Builder::add_all(const OpDef& op, const std::vector<Value>& i
   graph_.nodes_.push_back(std::move(node));
   std::vector<Value> out;
   const NodeId id = graph_.size() - 1;
-  for (int i = 0; i < static_cast<int>(graph_.node(id).results.size()); ++i) out.push_back({*this, {id, i}});
+  for (int i = 0; i < static_cast<int>(graph_.node(id).results.size()); ++i)
+    out.push_back({*this, {id, i}});
   return out;
+}
+
+std::string Builder::random_path(std::string_view name) {
+  std::string path = mark_.block.empty() ? std::string(name) : text(mark_.block, ".", name);
+  require(random_paths_.insert(path).second, "random op '", path,
+          "' is named twice, so both would draw the same numbers; give one of them another name");
+  return path;
 }
 
 void Builder::next(Value state, Value value) {
   const std::string path(std::get<std::string>(node(state).attrs[0]));
-  require(state.type() == value.type(), "state '", path, "' is ", state.type(), ", its next value is ", value.type());
+  require(state.type() == value.type(), "state '", path, "' is ", state.type(),
+          ", its next value is ", value.type());
   output(Output::Kind::Next, path, value);
 }
 
@@ -141,7 +157,8 @@ std::vector<Value> Builder::copy(Node node, std::vector<ValueId> inputs) {
   graph_.nodes_.push_back(std::move(node));
   std::vector<Value> out;
   const NodeId id = graph_.size() - 1;
-  for (int i = 0; i < static_cast<int>(graph_.node(id).results.size()); ++i) out.push_back({*this, {id, i}});
+  for (int i = 0; i < static_cast<int>(graph_.node(id).results.size()); ++i)
+    out.push_back({*this, {id, i}});
   return out;
 }
 
@@ -149,7 +166,8 @@ void Builder::add_state(State state) { graph_.states_.push_back(std::move(state)
 
 Graph Builder::finish() { return std::exchange(graph_, Graph()); }
 
-Scope::Scope(Builder& builder, std::string_view name, Where where) : builder_(builder), outer_(builder.mark()) {
+Scope::Scope(Builder& builder, std::string_view name, Where where)
+    : builder_(builder), outer_(builder.mark()) {
   Mark inner = outer_;
   inner.block = inner.block.empty() ? std::string(name) : text(inner.block, ".", name);
   inner.where = where;

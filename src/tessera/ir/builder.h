@@ -55,11 +55,16 @@ class Builder {
 
   // Nodes. `attrs` are in the order in which the op declares them.
   Value add(const OpDef& op, const std::vector<Value>& ins, Attrs attrs = {}, Where where = {});
-  std::vector<Value> add_all(const OpDef& op, const std::vector<Value>& ins, Attrs attrs = {}, Where where = {});
+  std::vector<Value> add_all(const OpDef& op, const std::vector<Value>& ins, Attrs attrs = {},
+                             Where where = {});
 
   // Outputs.
   void next(Value state, Value value);
   void output(Output::Kind kind, std::string_view name, Value value);
+
+  /// The key path of a random op: the current block and `name`. Errors: it is taken, as two ops
+  /// would draw the same numbers.
+  std::string random_path(std::string_view name);
 
   // What the last node of a value says beyond its op.
   void set_name(Value value, std::string_view name) { edit(value).name = name; }
@@ -75,7 +80,8 @@ class Builder {
   const Graph& so_far() const { return graph_; }
 
   // For passes: nodes and states carried over from another graph.
-  /// A copy of `node` (with its marks and result types) on other inputs; ids in cotangent, like, remat_of are kept as given.
+  /// A copy of `node` (with its marks and result types) on other inputs; ids in cotangent, like,
+  /// remat_of are kept as given.
   std::vector<Value> copy(Node node, std::vector<ValueId> inputs);
   void add_state(State state);
 
@@ -86,7 +92,7 @@ class Builder {
   Node& edit(Value value) { return graph_.nodes_[static_cast<std::size_t>(value.id().node)]; }
   Graph graph_;
   Mark mark_;
-  std::unordered_set<std::string> paths_;  // of states declared here
+  std::unordered_set<std::string> paths_, random_paths_;  // of states and random ops declared here
 };
 
 /// While it lives, new nodes belong to the block `name` inside the current one.

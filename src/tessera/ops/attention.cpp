@@ -202,8 +202,7 @@ AttentionResult attention(Value q, Value k, Value v, Value mask, Value step,
   std::string key;
   if (options.dropout > 0) {
     ins.push_back(step);
-    const std::string& block = builder.mark().block;
-    key = block.empty() ? std::string(options.name) : text(block, ".", options.name);
+    key = builder.random_path(options.name);
   }
   const double head_dim = q.ndim() > 0 ? static_cast<double>(q.shape().back()) : 1;
   const double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(head_dim);

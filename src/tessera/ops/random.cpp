@@ -62,14 +62,8 @@ Factors free_dims(const OpCall& c) {
   return out;
 }
 
-/// The path of the current block and the op's own name.
-std::string key_path(Builder& builder, std::string_view name) {
-  const std::string& block = builder.mark().block;
-  return block.empty() ? std::string(name) : text(block, ".", name);
-}
-
 Attrs filled_attrs(Builder& builder, const Shape& shape, std::string_view name) {
-  return {std::vector<std::int64_t>(shape.begin(), shape.end()), key_path(builder, name)};
+  return {std::vector<std::int64_t>(shape.begin(), shape.end()), builder.random_path(name)};
 }
 
 }  // namespace
@@ -134,7 +128,7 @@ float normal_number(std::uint64_t key, std::uint64_t index, std::uint64_t step) 
 
 Value dropout(Value x, Value step, double p, std::string_view name, Where where) {
   if (p == 0) return x;
-  return x.builder().add(kDropout, {x, step}, {p, key_path(x.builder(), name)}, where);
+  return x.builder().add(kDropout, {x, step}, {p, x.builder().random_path(name)}, where);
 }
 
 Value random_uniform(Builder& builder, Shape shape, Value step, std::string_view name,

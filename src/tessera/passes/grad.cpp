@@ -17,8 +17,11 @@ class Backward {
       : builder_(loss.builder()),
         end_(loss.id().node + 1),
         needed_(static_cast<std::size_t>(end_), false) {
-    for (const Value& parameter : parameters)
+    for (const Value& parameter : parameters) {
+      require(parameter.id().node < end_, "gradients: ", describe(graph(), parameter.id().node),
+              " is declared after the loss, so the loss cannot depend on it");
       needed_[static_cast<std::size_t>(parameter.id().node)] = true;
+    }
     for (NodeId id = 0; id < end_; ++id) {
       const Node& node = graph().node(id);
       const bool reads =

@@ -82,6 +82,7 @@ class PadMerger {
     Node node = rewrite_.from().node(id);
     node.op = &kConcat;
     node.attrs = {std::int64_t{pieces.dim}};
+    node.like = node.remat_of = -1;
     if (node.cotangent) node.cotangent->of = rewrite_(node.cotangent->of).id();
     std::vector<ValueId> inputs;
     for (const Piece& piece : pieces.list) inputs.push_back(rewrite_(piece.value).id());

@@ -22,6 +22,19 @@ struct Packed {
   std::string slot() const { return text(path, ".", layout.tag); }
 };
 
+Value add_pack(Builder& to, Value state, Result result) {
+  const Layout layout = result.type.layout;
+  Node node;
+  node.op = &kPack;
+  node.attrs = {layout.tag, layout.bytes};
+  node.block = to.mark().block;
+  node.phase = to.mark().phase;
+  node.stage = to.mark().stage;
+  node.where = to.mark().where;
+  node.results = {std::move(result)};
+  return to.copy(std::move(node), {state.id()})[0];
+}
+
 class RegionPacker {
  public:
   RegionPacker(const Graph& graph, const WantedLayout& wanted, std::int64_t uses, bool from_begin)
@@ -74,20 +87,6 @@ class RegionPacker {
     return values_.emplace(key, value).first->second;
   }
 
- public:
-  static Value add_pack(Builder& to, Value state, Result result) {
-    const Layout layout = result.type.layout;
-    Node node;
-    node.op = &kPack;
-    node.attrs = {layout.tag, layout.bytes};
-    node.block = to.mark().block;
-    node.phase = to.mark().phase;
-    node.where = to.mark().where;
-    node.results = {std::move(result)};
-    return to.copy(std::move(node), {state.id()})[0];
-  }
-
- private:
   Rewrite rewrite_;
   const WantedLayout& wanted_;
   std::int64_t uses_;
@@ -118,8 +117,7 @@ Graph with_packs(const Graph& begin, const Graph& reader, const std::map<Packed,
     }
     Result result = reader.result(state);
     result.type.layout = key.layout;
-    slots.emplace_back(key.slot(),
-                       RegionPacker::add_pack(rewrite.to(), found->second, std::move(result)));
+    slots.emplace_back(key.slot(), add_pack(rewrite.to(), found->second, std::move(result)));
   }
   for (const auto& [name, value] : slots) rewrite.to().output(Output::Kind::Slot, name, value);
   return rewrite.finish();

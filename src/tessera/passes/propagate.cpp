@@ -98,20 +98,24 @@ class TimeAxis {
     const Factors rule = graph_.factors(id);
     int factor = -1;
     bool partial = false, all_partial = !node.inputs.empty();
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const Stand have = at(node.inputs[i]);
-      partial = partial || have.kind == Stand::Partial;
-      all_partial = all_partial && have.kind == Stand::Partial;
-      if (have.kind != Stand::Sharded) continue;
-      const std::vector<int>& fs = rule.ins[i][static_cast<std::size_t>(have.dim)];
-      if (graph_.node(node.inputs[i].node).op == &kBatch && factor >= 0)
-        continue;  // stored whole: takes what others say
-      const int found = fs.empty() ? -1 : fs[0];
-      const bool same =
-          factor < 0 || found == factor || graph_.node(node.inputs[i].node).op == &kBatch;
-      require(found >= 0 && same, node.op->name, " cannot be cut into micro-batches: its rule is ",
-              rule, "\n    ", describe(graph_, id));
-      factor = found;
+    for (const ValueId input : node.inputs) {
+      partial = partial || at(input).kind == Stand::Partial;
+      all_partial = all_partial && at(input).kind == Stand::Partial;
+    }
+    // Batch inputs are stored whole: they take the factor that others bring.
+    for (const bool batch_inputs : {false, true}) {
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const Stand have = at(node.inputs[i]);
+        const bool is_batch = graph_.node(node.inputs[i].node).op == &kBatch;
+        if (have.kind != Stand::Sharded || is_batch != batch_inputs || (is_batch && factor >= 0))
+          continue;
+        const std::vector<int>& fs = rule.ins[i][static_cast<std::size_t>(have.dim)];
+        const int found = fs.empty() ? -1 : fs[0];
+        require(found >= 0 && (factor < 0 || found == factor), node.op->name,
+                " cannot be cut into micro-batches: its rule is ", rule, "\n    ",
+                describe(graph_, id));
+        factor = found;
+      }
     }
     if (factor < 0 && node.cotangent && node.cotangent->final) factor = demanded(id, rule);
     std::vector<Stand> out(node.results.size());

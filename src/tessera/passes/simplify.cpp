@@ -30,16 +30,18 @@ bool may_merge(const Node& node) {
   return node.name.empty() && node.op != &kGradient && node.op != &kState && node.op != &kBatch;
 }
 
-std::uint64_t structural_hash(const Node& node, const std::vector<ValueId>& inputs) {
+/// `inputs` and `remat_of` are of the new graph.
+std::uint64_t structural_hash(const Node& node, const std::vector<ValueId>& inputs,
+                              NodeId remat_of) {
   std::string key =
-      text(node.op->name, static_cast<int>(node.phase), " ", node.remat_of, " ", node.stage);
+      text(node.op->name, static_cast<int>(node.phase), " ", remat_of, " ", node.stage);
   for (const ValueId input : inputs) key += text(",", input);
   for (const AttrValue& attr : node.attrs) key += text(";", attr);
   return hash64(key);
 }
 
-bool same(const Node& a, const Node& b, const std::vector<ValueId>& b_inputs) {
-  return a.op == b.op && a.phase == b.phase && a.remat_of == b.remat_of && a.stage == b.stage &&
+bool same(const Node& a, const Node& b, const std::vector<ValueId>& b_inputs, NodeId b_remat_of) {
+  return a.op == b.op && a.phase == b.phase && a.remat_of == b_remat_of && a.stage == b.stage &&
          a.inputs == b_inputs && a.results == b.results && a.name == b.name &&
          std::equal(a.attrs.begin(), a.attrs.end(), b.attrs.begin(), b.attrs.end(), same_attr);
 }
@@ -91,9 +93,11 @@ class Simplifier {
     if (!may_merge(node)) return false;
     std::vector<ValueId> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(rewrite_(input).id());
-    auto& bucket = seen_[structural_hash(node, inputs)];
+    const bool copy = node.remat_of >= 0 && rewrite_.has({node.remat_of, 0});
+    const NodeId remat_of = copy ? rewrite_({node.remat_of, 0}).id().node : -1;
+    auto& bucket = seen_[structural_hash(node, inputs, remat_of)];
     for (const NodeId other : bucket) {
-      if (!same(rewrite_.to().so_far().node(other), node, inputs)) continue;
+      if (!same(rewrite_.to().so_far().node(other), node, inputs, remat_of)) continue;
       for (int i = 0; i < static_cast<int>(node.results.size()); ++i) {
         rewrite_.map({id, i}, Value(rewrite_.to(), {other, i}));
       }

@@ -68,7 +68,9 @@ Plan compile(const std::vector<ProgramSource>& sources, Device& device,
   Plan plan;
   for (const ProgramSource& source : sources) {
     const Passes pass(source.name, options);
-    const Graph simple = pass("simplify", [&] { return simplify(merge_pads(source.graph)); });
+    const Graph whole = pass("source", [&] { return source.graph; });
+    const Graph merged = pass("merge_pads", [&] { return merge_pads(whole); });
+    const Graph simple = pass("simplify", [&] { return simplify(merged); });
     const Graph placed = pass("propagate", [&] { return propagate(simple, source.strategy); });
     std::vector<Region> regions = pass("partition", [&] { return partition(placed); });
     if (options.fuse) regions = pass("fuse", [&] { return fuse_regions(std::move(regions)); });

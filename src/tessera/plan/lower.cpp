@@ -251,7 +251,6 @@ class Lowering {
   }
 
   void name_inputs() {
-    std::map<std::string, bool> seen;
     for (int v = 0; v < static_cast<int>(values_.values().size()); ++v) {
       const StoredValue& stored = value(v);
       if (stored.kind == StoredValue::Kind::Batch) {
@@ -298,6 +297,7 @@ class Lowering {
     };
     const int backward = static_cast<int>(RegionKind::Backward),
               update = static_cast<int>(RegionKind::Update);
+    if (any([](const StoredValue& v) { return !v.result.type.layout.plain(); })) return use.packed;
     if (any([](const StoredValue& v) { return v.kind == StoredValue::Kind::Batch; }))
       return use.inputs;
     if (any([&](const StoredValue& v) {

@@ -59,8 +59,8 @@ struct NamedTensor {
 /// Bytes of the work section at its fullest moment, by what they hold; and of the state section by
 /// role.
 struct MemoryUse {
-  std::int64_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, temporaries = 0,
-               inputs = 0;
+  std::int64_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, packed = 0,
+               temporaries = 0, inputs = 0;
 };
 
 struct ProgramPlan {

@@ -166,7 +166,7 @@ void ProgramValues::assign_buffers() {
       const Node& node = graph.node(id);
       if (node.op->traits.leaf || try_view(r, id)) continue;
       for (int i = 0; i < static_cast<int>(node.results.size()); ++i) {
-        if (!try_in_place(r, id, i)) new_buffer(value(r, {id, i}));
+        if (!try_in_place(r, id, i) && !try_state(r, id, i)) new_buffer(value(r, {id, i}));
       }
     }
   }
@@ -179,18 +179,12 @@ bool ProgramValues::accepted_by_all(int value, bool dense) const {
   if (v.leaves || v.strides.back() != 1) return false;
   return std::all_of(v.uses.begin(), v.uses.end(), [&](const Use& use) {
     const Node& node = regions_[at(use.region)].graph.node(use.node);
-    if (device_.accepts_strides(*node.op, use.operand)) return true;
-    // A view of a view: its own consumers decide.
-    if (node.op->view == nullptr || use.operand != 0) return false;
-    const auto view = node.op->view(regions_[at(use.region)].graph.call(use.node), v.strides);
-    if (!view) return false;
-    const int next = this->value(use.region, {use.node, 0});
-    StoredValue copy = values_[at(next)];
-    return !copy.leaves && view->strides.back() == 1 &&
-           std::all_of(copy.uses.begin(), copy.uses.end(), [&](const Use& u) {
-             return device_.accepts_strides(*regions_[at(u.region)].graph.node(u.node).op,
-                                            u.operand);
-           });
+    // A product with packed weights is one product: rows that do not lie at one stride would need
+    // several.
+    const bool packed = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
+      return !regions_[at(use.region)].graph.type(v).layout.plain();
+    });
+    return !packed && device_.accepts_strides(*node.op, use.operand);
   });
 }
 
@@ -225,6 +219,29 @@ bool ProgramValues::try_view(int region, NodeId node) {
 bool ProgramValues::dies_at(const Buffer& buffer, std::int32_t time) const {
   return std::all_of(buffer.values.begin(), buffer.values.end(),
                      [&](int v) { return values_[at(v)].last <= time; });
+}
+
+/// The next value of a state is computed where the state lies, if the old one is read by nobody any
+/// more.
+bool ProgramValues::try_state(int region, NodeId node, int result) {
+  const auto next = next_of_.find({region, node, result});
+  if (next == next_of_.end()) return false;
+  const auto state = states_.find(next->second);
+  if (state == states_.end()) return false;
+  const StoredValue& old = values_[at(state->second)];
+  const int to = value(region, {node, result});
+  const std::int32_t now = time_.at[at(region)][at(node)];
+  const auto read_later = [&](int v) {
+    const StoredValue& other = values_[at(v)];
+    return other.leaves || (!other.uses.empty() && other.last >= now);
+  };
+  const Buffer& buffer = buffers_[at(old.buffer)];
+  if (old.result.type != values_[at(to)].result.type ||
+      std::any_of(buffer.values.begin(), buffer.values.end(), read_later)) {
+    return false;
+  }
+  share(to, old.buffer);
+  return true;
 }
 
 bool ProgramValues::try_in_place(int region, NodeId node, int result) {

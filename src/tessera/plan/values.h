@@ -86,6 +86,7 @@ class ProgramValues {
   bool try_view(int region, NodeId node);
   bool accepted_by_all(int value, bool dense) const;
   bool try_in_place(int region, NodeId node, int result);
+  bool try_state(int region, NodeId node, int result);
   bool dies_at(const Buffer& buffer, std::int32_t time) const;
   void share(int value, int buffer);
   int new_buffer(int value);

@@ -19,6 +19,7 @@ constexpr Component kComponents[] = {
     {"gradients", "gradients", &MemoryUse::gradients},
     {"optimizer", "optimizer state", &MemoryUse::optimizer},
     {"activations", "saved activations", &MemoryUse::activations},
+    {"packed_weights", "packed weights", &MemoryUse::packed},
     {"temporaries", "temporaries", &MemoryUse::temporaries},
     {"inputs", "batch", &MemoryUse::inputs},
 };

@@ -18,22 +18,25 @@ constexpr std::int64_t kGrain = 16;  // columns: a cache line of f32
 std::int64_t up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
 /// What a tag says: the product that the weights are packed for, and into how many parts of columns
-/// it is cut, one per thread. Both the pack and the product are made from it, so they agree.
+/// it is cut, one per thread. Both the pack and the product are made from it alone, so they agree.
 struct Form {
-  std::int64_t m = 0, n = 0, k = 0, b_row = 0, b_col = 0, parts = 0;
+  GemmShape shape;
+  std::int64_t parts = 0;
 
-  std::string tag() const {
-    return text(kTag, ".", m, ".", n, ".", k, ".", b_row, ".", b_col, ".", parts);
+  std::array<std::int64_t, 9> numbers() const {
+    return {shape.m,     shape.n,     shape.k,     shape.a_row, shape.a_col,
+            shape.b_row, shape.b_col, shape.c_row, parts};
   }
+  std::string tag() const { return text(kTag, ".", join(numbers(), ".")); }
   static std::optional<Form> parse(const std::string& tag) {
     const std::vector<std::string> words = split(tag, '.');
-    if (words.size() != 7 || words[0] != kTag) return std::nullopt;
-    std::array<std::int64_t, 6> v{};
+    std::array<std::int64_t, 9> v{};
+    if (words.size() != v.size() + 1 || words[0] != kTag) return std::nullopt;
     for (std::size_t i = 0; i < v.size(); ++i) {
       const std::string& word = words[i + 1];
       std::from_chars(word.data(), word.data() + word.size(), v[i]);
     }
-    return Form{v[0], v[1], v[2], v[3], v[4], v[5]};
+    return Form{{v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], false}, v[8]};
   }
 };
 
@@ -45,18 +48,17 @@ struct Part {
 
 class Parts {
  public:
-  Parts(const Form& form, std::int64_t a_row, std::int64_t a_col, std::int64_t c_row) {
-    const std::int64_t step = up((form.n + form.parts - 1) / form.parts, kGrain);
+  explicit Parts(const Form& form) {
+    const std::int64_t n = form.shape.n, step = up((n + form.parts - 1) / form.parts, kGrain);
     std::vector<std::int64_t> widths;
-    for (std::int64_t first = 0; first < form.n; first += step) {
-      const std::int64_t width = std::min(step, form.n - first);
-      const auto found = std::find(widths.begin(), widths.end(), width);
+    for (std::int64_t first = 0; first < n; first += step) {
+      GemmShape shape = form.shape;
+      shape.n = std::min(step, n - first);
+      const auto found = std::find(widths.begin(), widths.end(), shape.n);
       list.push_back({first, bytes, static_cast<std::size_t>(found - widths.begin())});
       if (found == widths.end()) {
-        widths.push_back(width);
-        products.emplace_back(
-            GemmShape{form.m, width, form.k, a_row, a_col, form.b_row, form.b_col, c_row, false},
-            Weights::Packed);
+        widths.push_back(shape.n);
+        products.emplace_back(shape, Weights::Packed);
         scratch = std::max(scratch, up(products.back().scratch_bytes(), 64));
       }
       bytes += up(products[list.back().product].packed_bytes(), 64);
@@ -71,8 +73,7 @@ class Parts {
 
 class PackKernel final : public Kernel {
  public:
-  PackKernel(const Form& form, Pool& pool)
-      : b_col_(form.b_col), parts_(form, form.k, 1, form.n), pool_(pool) {}
+  PackKernel(const Form& form, Pool& pool) : b_col_(form.shape.b_col), parts_(form), pool_(pool) {}
   std::string_view name() const override { return "onednn:pack"; }
   std::int64_t workspace_bytes() const override { return parts_.scratch * count(); }
   std::int64_t packed_bytes() const { return parts_.bytes; }
@@ -95,10 +96,8 @@ class PackKernel final : public Kernel {
 
 class PackedMatmulKernel final : public Kernel {
  public:
-  PackedMatmulKernel(const Form& form, const SingleProduct& product, Pool& pool)
-      : swapped_(product.swapped),
-        parts_(form, product.shape.a_row, product.shape.a_col, product.shape.c_row),
-        pool_(pool) {}
+  PackedMatmulKernel(const Form& form, bool swapped, Pool& pool)
+      : swapped_(swapped), parts_(form), pool_(pool) {}
   std::string_view name() const override { return "onednn:matmul_packed"; }
   std::int64_t workspace_bytes() const override { return parts_.scratch * count(); }
   std::int64_t packed_bytes() const { return parts_.bytes; }
@@ -136,9 +135,9 @@ std::unique_ptr<Kernel> make_packed_matmul(const KernelRequest& request, Pool& p
   const std::optional<Form> form = Form::parse(call.in(first ? 0 : 1).layout.tag);
   if (!form) return nullptr;
   const std::optional<SingleProduct> product = single_product(request);
-  check(product && product->swapped == first, "matmul: packed for another product: ", call.in(0),
-        ", ", call.in(1));
-  return std::make_unique<PackedMatmulKernel>(*form, *product, pool);
+  check(product && product->swapped == first && product->shape == form->shape,
+        "matmul: packed for another product: ", call.in(0), ", ", call.in(1));
+  return std::make_unique<PackedMatmulKernel>(*form, first, pool);
 }
 
 constexpr std::array<KernelEntry, 2> kEntries = {
@@ -157,11 +156,12 @@ KernelRequest dense_request(const OpCall& call) {
   return request;
 }
 
-/// Packing writes and reads the weights once more; a product gains some per cent by it. Measured
-/// figures: bench/results.
+/// Packed weights are a second and a third copy of the weights for the length of the micro-batch
+/// loop, and writing them costs a pass over memory. On Intel's cores products then run 1.1 to 2
+/// times as fast (docs/design.md, Kernels); on AMD's, 1 to 5 per cent faster, which does not pay.
 bool pays(const GemmShape& shape, std::int64_t uses) {
   constexpr std::int64_t kRows = 512;  // of A: fewer rows do not make up for the packing
-  return uses >= 2 && shape.m * uses >= kRows;
+  return uses >= 2 && shape.m * uses >= kRows && __builtin_cpu_is("intel") != 0;
 }
 
 }  // namespace
@@ -174,8 +174,8 @@ std::optional<Layout> packed_layout(const OpCall& call, int operand, std::int64_
   const GemmShape& s = product->shape;
   if (s.m == 1 || s.n == 1 || s.k == 1) return std::nullopt;
   if (!always && !pays(s, uses)) return std::nullopt;
-  const Form form{s.m, s.n, s.k, s.b_row, s.b_col, threads};
-  const Parts parts(form, s.a_row, s.a_col, s.c_row);
+  const Form form{s, threads};
+  const Parts parts(form);
   // The type rule counts elements: the packed form is at least as large.
   const std::int64_t plain = call.in(operand).numel() * size_of(DType::F32);
   return Layout{form.tag(), std::max(parts.bytes, plain)};
