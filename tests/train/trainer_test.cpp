@@ -144,6 +144,17 @@ TEST_F(TrainerTest, GoesOnFromANamedCheckpointIntoANewFolder) {
   EXPECT_EQ(file("second/metrics.jsonl").substr(0, 25), R"({"kind":"train","step":8,)");
 }
 
+TEST_F(TrainerTest, ItsConfigurationFileSaysWhatWasToldAndItsCheckpointWhatCameOfIt) {
+  run(config("run"));
+  const std::string toml = file("run/config.toml");
+  for (const char* open : {"lr-decay-steps = 0\n", "micro-batch-size = 0\n", "vocab-size = 0\n"})
+    EXPECT_NE(toml.find(open), std::string::npos) << open << toml;
+  const RunConfig recorded = recorded_config(Checkpoint::open(folder_ + "/run"));
+  EXPECT_EQ(recorded.optimizer.schedule.decay_steps, 12);
+  EXPECT_EQ(recorded.micro_batch_size, 8);
+  EXPECT_GT(recorded.model.vocabulary, 0);
+}
+
 TEST_F(TrainerTest, MicroBatchesDoNotChangeTheLosses) {
   RunConfig c = config("8");
   const double whole = *run(c).summary.val_loss;

@@ -72,7 +72,7 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
   RunConfig config;
   const Meant* preset = find(from_flags, "preset");
   if (preset == nullptr) preset = find(from_file, "preset");
-  if (preset != nullptr) {
+  if (preset != nullptr && !preset->values.at(0).empty()) {  // to_toml writes "" for none
     problems.gather([&] { find_preset(preset->values.at(0)).apply(config); });
   }
   for (const Meant& setting : from_file) {

@@ -150,6 +150,7 @@ void compare(PreparedRun& run, Problems& problems) {
 }  // namespace
 
 std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
+  RunConfig told = config;
   complete(config);
   find_problems(config, problems);
   check_output(config, problems);
@@ -163,7 +164,8 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
     if (from)
       problems.gather([&] { config.model.vocabulary = recorded_config(*from).model.vocabulary; });
   }
-  PreparedRun run{std::move(config), std::move(*data), std::move(from), std::move(notices)};
+  PreparedRun run{std::move(config), std::move(told), std::move(*data), std::move(from),
+                  std::move(notices)};
   check_data(run, problems);
   if (run.from) problems.gather([&] { compare(run, problems); });
   if (!problems.empty()) return {};

@@ -13,6 +13,7 @@ namespace tessera {
 
 struct PreparedRun {
   RunConfig config;  // complete; model.vocabulary is known
+  RunConfig told;    // as it was given: what is derived stays open
   Dataset data;
   std::optional<Checkpoint> from;  // where it goes on
   std::vector<std::string> notices;

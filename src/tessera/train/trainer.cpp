@@ -99,7 +99,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   }
   // Only now is anything that an earlier run left behind changed.
   metrics_.emplace(in_folder(config().output, kMetricsFile), step_);
-  write_atomically(in_folder(config().output, kConfigFile), to_toml(config()));
+  write_atomically(in_folder(config().output, kConfigFile), to_toml(run_.told));
 }
 
 void Trainer::announce(const Compiled& compiled) const {

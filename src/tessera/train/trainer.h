@@ -30,7 +30,9 @@ struct TrainResult {
 };
 
 /// Trains as `run` says and leaves in OUTPUT: metrics.jsonl, summary.json, config.toml and
-/// checkpoints. A resumed run is, bit by bit, the one that was never interrupted.
+/// checkpoints. config.toml says what was told, so that what is derived follows the fields that a
+/// later run changes; checkpoints record what came of it. A resumed run is, bit by bit, the one
+/// that was never interrupted.
 ///
 /// Errors: Fault::Resource: OUTPUT cannot be written or belongs to a running process.
 ///         Fault::Checkpoint: damage, or other tensors than the model's.
