@@ -82,6 +82,27 @@ TEST(Command, ItsConfigurationFileGoesOnAsItsFlagsDo) {
             run({"inspect", folder / "file", "--digest"}).out);
 }
 
+TEST(Command, AModelThatIsNotToldIsThatOfTheCheckpoint) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const Ran first = run(words(folder.expand(std::string(kTrain) + "--steps 6 --exit-interval 2")));
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_NE(first.out.find(folder.expand("go on with --config @/run/config.toml --resume auto\n")),
+            std::string::npos)
+      << first.out;
+  const std::string bare = "train --data @/text.txt --output @/run --resume auto --threads 1 ";
+  const Ran second = run(words(folder.expand(bare + "--steps 4")));
+  ASSERT_EQ(second.code, 0) << second.err;
+  const Ran third = run(
+      words(folder.expand("train --config @/run/config.toml --resume auto --steps 5 --threads 1")));
+  ASSERT_EQ(third.code, 0) << third.err << "the file has the checkpoint's model";
+  const Ran other = run(words(folder.expand(bare + "--steps 6 --width 32")));
+  EXPECT_EQ(other.code, 4);
+  EXPECT_NE(other.err.find("is of another model: width is 64 there and 32 here; give the same"),
+            std::string::npos)
+      << other.err;
+}
+
 TEST(Command, PlansWithoutData) {
   const Arguments plan = words("plan --preset gpt2-tiny --vocab-size 65");
   const Ran table = run(plan);

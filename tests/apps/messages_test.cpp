@@ -144,11 +144,12 @@ TEST(Messages, OfResume) {
       {"another model", "--steps 2 --data @/text.txt --resume auto --layers 2 --width 32", 4,
        "checkpoint '@/run/checkpoints/step-00000002' is of another model: layers is 1 there and 2 "
        "here; width is 64 there and 32 here; give the same, "
-       "or start a new run without --resume"},
+       "as with --config @/run/config.toml --resume auto, or start a new run without --resume"},
       {"other samples",
        "--steps 2 --layers 1 --data @/text.txt --resume auto --seed 2 --global-batch-size 4", 2,
        "checkpoint '@/run/checkpoints/step-00000002' has seen other samples: seed is 1 there and 2 "
-       "here; global-batch-size is 8 there and 4 here; give the same, or add --allow-changes"},
+       "here; global-batch-size is 8 there and 4 here; give the same, as with "
+       "--config @/run/config.toml --resume auto, or add --allow-changes"},
       {"no resume", "--data @/text.txt --steps 2 --layers 1", 2,
        "output '@/run' holds another run (metrics.jsonl, summary.json, checkpoints); go on with it "
        "by --resume auto, or give a new folder"},

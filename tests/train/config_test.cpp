@@ -119,6 +119,16 @@ TEST(Config, FlagsBeatTheFileAndTheFileBeatsThePreset) {
       (std::vector<std::string>{"--num-layers 7 overrules layers in run.toml:1, which says 6"}));
 }
 
+TEST(Config, KnowsWhatNobodyTold) {
+  const RunConfig some = tell({{"layers", {"6"}, "layers in run.toml:1"}, {"preset", {""}, "p"}},
+                              {flag("num-attention-heads", "2")})
+                             .config;
+  EXPECT_FALSE(some.untold.contains("layers"));
+  EXPECT_FALSE(some.untold.contains("heads"));
+  EXPECT_TRUE(some.untold.contains("width"));
+  EXPECT_TRUE(tell({}, {flag("preset", "gpt2-tiny")}).config.untold.empty());
+}
+
 TEST(Config, TheSeedsNamesAreAliases) {
   const Told told = tell({}, {flag("train-iters", "9"), flag("data-path", "a"), flag("data", "b"),
                               flag("hidden-size", "96"), flag("disable-bias-linear", "true"),

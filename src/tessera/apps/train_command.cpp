@@ -6,6 +6,7 @@
 #include "tessera/apps/progress.h"
 #include "tessera/apps/stop_signal.h"
 #include "tessera/base/text.h"
+#include "tessera/train/output_folder.h"
 #include "tessera/train/trainer.h"
 
 namespace tessera {
@@ -23,7 +24,8 @@ void print_end(const TrainResult& result, const RunConfig& config, Console& cons
   console.out << ending << ": step " << s.steps << " of " << config.steps << ", training loss "
               << loss(s.train_loss) << ", validation loss " << loss(s.val_loss) << ", "
               << json_number(s.seconds) << " s; all of it is in " << config.output << "\n";
-  if (result.ending != Ending::Finished) console.out << "go on with --resume auto\n";
+  if (result.ending != Ending::Finished)
+    console.out << "go on with " << flags_to_go_on(config.output) << "\n";
 }
 
 }  // namespace

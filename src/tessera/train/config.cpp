@@ -74,6 +74,11 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
   if (preset == nullptr) preset = find(from_file, "preset");
   if (preset != nullptr && !preset->values.at(0).empty()) {  // to_toml writes "" for none
     problems.gather([&] { find_preset(preset->values.at(0)).apply(config); });
+  } else {
+    for (const Field& field : fields()) config.untold.emplace(field.name);
+  }
+  for (const std::vector<Meant>* settings : {&from_file, &from_flags}) {
+    for (const Meant& setting : *settings) config.untold.erase(std::string(setting.field->name));
   }
   for (const Meant& setting : from_file) {
     const Meant* flag = find(from_flags, setting.field->name);

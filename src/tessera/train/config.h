@@ -2,7 +2,9 @@
 /// The configuration of a run: one value, told by a preset, a file and flags.
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +43,10 @@ struct RunConfig {
   std::string dump_dir;
 
   std::int64_t threads = 0;  // 0: one per core
+
+  /// Names of fields that neither a preset nor a file nor a flag told: a resumed run takes those of
+  /// its model from the checkpoint.
+  std::set<std::string, std::less<>> untold;
 
   std::int64_t micro_batches() const { return global_batch_size / micro_batch_size; }
 };

@@ -56,6 +56,10 @@ std::string in_folder(const std::string& folder, const std::string& name) {
   return (fs::path(folder) / name).string();
 }
 
+std::string flags_to_go_on(const std::string& folder, const std::string& resume) {
+  return text("--config ", in_folder(folder, kConfigFile), " --resume ", resume);
+}
+
 std::vector<std::string> traces_of_run(const std::string& folder) {
   std::vector<std::string> out;
   for (const char* name : {kMetricsFile, kSummaryFile, kCheckpointsFolder}) {

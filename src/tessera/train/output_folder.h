@@ -14,6 +14,9 @@ inline constexpr const char* kCheckpointsFolder = "checkpoints";
 
 std::string in_folder(const std::string& folder, const std::string& name);
 
+/// The flags that go on with the run of `folder`.
+std::string flags_to_go_on(const std::string& folder, const std::string& resume = "auto");
+
 /// What a run left in `folder`, by name; empty where there is nothing of one.
 std::vector<std::string> traces_of_run(const std::string& folder);
 

@@ -78,6 +78,20 @@ std::optional<Checkpoint> find_checkpoint(const RunConfig& config, Problems& pro
   return out;
 }
 
+/// The model is that of the checkpoint but for what the user told.
+void take_model(RunConfig& config, const Checkpoint& from) {
+  const RunConfig recorded = recorded_config(from);
+  for (const Field& field : fields()) {
+    if (field.group != Group::Model && field.on_resume != OnResume::Model) continue;
+    if (config.untold.contains(field.name))
+      set_text(field, config, get_text(field, recorded), field.name);
+  }
+  // As many as the data had: stays open in config.toml.
+  if (config.untold.contains("vocab-size") &&
+      recorded.model.vocabulary == recorded_vocabulary(from).size())
+    config.model.vocabulary = 0;
+}
+
 /// The data as the model is to see it: with the checkpoint's vocabulary where there is one.
 std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Checkpoint>& from,
                                  Problems& problems) {
@@ -115,6 +129,14 @@ std::string difference(std::string_view name, std::string_view there, std::strin
   return text(name, " is ", there, " there and ", here, " here");
 }
 
+/// ", as with --config RUN/config.toml --resume auto", where the checkpoint's run left such a file.
+std::string how_to_give_the_same(const PreparedRun& run) {
+  const std::string folder = fs::path(run.from->path()).parent_path().parent_path().string();
+  std::error_code ignored;
+  if (!fs::exists(in_folder(folder, kConfigFile), ignored)) return "";
+  return text(", as with ", flags_to_go_on(folder, run.config.resume));
+}
+
 /// Holds the run against the checkpoint that it goes on from.
 void compare(PreparedRun& run, Problems& problems) {
   const std::map<std::string, std::string> there = recorded_fields(*run.from),
@@ -134,12 +156,13 @@ void compare(PreparedRun& run, Problems& problems) {
     confirm.push_back(difference("the data's digest", digest, run.data.digest));
   const std::string& path = run.from->path();
   if (!model.empty()) {
-    problems.add(text("checkpoint '", path, "' is of another model: ", join(model, "; "),
-                      "; give the same, or start a new run without --resume"),
-                 Fault::Checkpoint);
+    problems.add(
+        text("checkpoint '", path, "' is of another model: ", join(model, "; "), "; give the same",
+             how_to_give_the_same(run), ", or start a new run without --resume"),
+        Fault::Checkpoint);
   } else if (!confirm.empty() && !run.config.allow_changes) {
     problems.add(text("checkpoint '", path, "' has seen other samples: ", join(confirm, "; "),
-                      "; give the same, or add --allow-changes"));
+                      "; give the same", how_to_give_the_same(run), ", or add --allow-changes"));
   } else {
     notice.insert(notice.end(), confirm.begin(), confirm.end());
   }
@@ -150,12 +173,13 @@ void compare(PreparedRun& run, Problems& problems) {
 }  // namespace
 
 std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
+  std::vector<std::string> notices;
+  std::optional<Checkpoint> from = find_checkpoint(config, problems, notices);
+  if (from) problems.gather([&] { take_model(config, *from); });
   RunConfig told = config;
   complete(config);
   find_problems(config, problems);
   check_output(config, problems);
-  std::vector<std::string> notices;
-  std::optional<Checkpoint> from = find_checkpoint(config, problems, notices);
   std::optional<Dataset> data = load_data(config, from, problems);
   if (!data) return {};
   if (config.model.vocabulary == 0) {

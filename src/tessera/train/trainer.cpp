@@ -204,7 +204,8 @@ void Trainer::count_bad(const StepRecord& record) {
        step_ - bad_ + 1, " to ", step_, " (loss ", record.loss, ", gradient norm ",
        record.grad_norm, ", lr ", record.lr,
        "); no parameter took harm; lower --lr or --clip-grad, or lengthen --lr-warmup-steps, and "
-       "go on with --resume auto");
+       "go on with ",
+       flags_to_go_on(config().output));
 }
 
 void Trainer::validate_if_due() {
