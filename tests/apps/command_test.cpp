@@ -132,6 +132,17 @@ TEST(Command, DumpsGraphsAfterEachPass) {
   }
 }
 
+TEST(Command, WhatNeverValidatesDoesNotPlanForIt) {
+  const std::string plan = "plan --preset gpt2-tiny --layers 1 --vocab-size 65 --json ";
+  const auto evaluates = [&](const std::string& flags) {
+    return run(words(plan + flags)).out.find("\"evaluate\"") != std::string::npos;
+  };
+  EXPECT_TRUE(evaluates(""));
+  EXPECT_FALSE(evaluates("--no-eval-at-end"));
+  EXPECT_TRUE(evaluates("--no-eval-at-end --eval-every 5"));
+  EXPECT_FALSE(evaluates("--held-out 0"));
+}
+
 /// Starts the command in a process of its own, and once it has written its metrics sends it
 /// `signal`. Returns its exit code.
 int stopped_by(int signal, const Arguments& arguments, const std::string& metrics) {

@@ -51,9 +51,8 @@ int plan_command(const Arguments& arguments, Console& console) {
   for (const std::string& notice : notices) console.err << "notice: " << notice << "\n";
 
   const auto device = make_cpu_device({static_cast<int>(config.threads), -1});
-  const PlanReport report = report_of(
-      compile_programs(config, {true, config.held_out > 0, config.sample_every > 0}, *device),
-      config);
+  const PlanReport report =
+      report_of(compile_programs(config, wanted_programs(config), *device), config);
   console.out << (as_json ? to_json(report) : to_text(report));
   return 0;
 }

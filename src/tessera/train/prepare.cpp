@@ -8,6 +8,7 @@
 #include "tessera/data/token_stream.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/output_folder.h"
+#include "tessera/train/programs.h"
 
 namespace tessera {
 
@@ -115,7 +116,7 @@ void check_data(const PreparedRun& run, Problems& problems) {
     Sampler(run.data.tokens.train(),
             {c.model.context, static_cast<std::uint64_t>(c.seed), c.sample_order});
   });
-  if (c.held_out > 0 && (c.eval_every > 0 || c.eval_at_end))
+  if (wanted_programs(c).evaluate)
     problems.gather([&] { EvalWindows(run.data.tokens.held_out(), c.model.context); });
   const std::int64_t known = run.data.vocabulary.size();
   if (!run.from && c.model.vocabulary < known)  // a resumed run keeps its vocabulary

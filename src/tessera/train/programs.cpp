@@ -43,6 +43,12 @@ void dump(const std::string& folder, const std::string& program, int number,
 
 }  // namespace
 
+WantedPrograms wanted_programs(const RunConfig& config) {
+  return {.train = true,
+          .evaluate = config.held_out > 0 && (config.eval_every > 0 || config.eval_at_end),
+          .sample = config.sample_every > 0};
+}
+
 Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted, Device& device) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();

@@ -32,6 +32,10 @@ struct WantedPrograms {
   bool sample = true;
 };
 
+/// Those that the run of `config` executes. One that never validates neither compiles nor budgets
+/// "evaluate".
+WantedPrograms wanted_programs(const RunConfig& config);
+
 /// Compiles for `config`, which is complete and has a vocabulary size. Writes the graphs after each
 /// pass to config.dump_dir where there is one.
 Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted, Device& device);

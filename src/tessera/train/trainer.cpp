@@ -33,7 +33,6 @@ class Trainer {
   TrainResult run();
 
  private:
-  bool validates() const { return config().held_out > 0; }
   const RunConfig& config() const { return run_.config; }
   std::int64_t first_step() const { return run_.from ? run_.from->record().step : 0; }
   std::int64_t samples() const;  // consumed
@@ -88,8 +87,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
                 config().sample_order}),
       step_(first_step()) {
   for (const std::string& notice : run_.notices) tell(&TrainCallback::on_notice, notice);
-  const WantedPrograms wanted{true, validates(), config().sample_every > 0};
-  Compiled compiled = compile_programs(config(), wanted, device);
+  Compiled compiled = compile_programs(config(), wanted_programs(config()), device);
   announce(compiled);
   executor_ = std::make_unique<Executor>(std::move(compiled.plan), device);
   if (run_.from) {
@@ -215,7 +213,7 @@ void Trainer::validate_if_due() {
 /// Mean loss over every label of the held-out part, once for a step. A request to stop leaves it
 /// undone; a resumed run makes up for it.
 void Trainer::validate() {
-  if (!validates() || metrics_->valid_step() == step_) return;
+  if (!wanted_programs(config()).evaluate || metrics_->valid_step() == step_) return;
   const EvalWindows windows(run_.data.tokens.held_out(), config().model.context);
   const std::int64_t batch = config().micro_batch_size, tokens = batch * config().model.context;
   double sum = 0;
