@@ -25,8 +25,8 @@ EmbeddingResult embedding(Value ids, std::string_view name, std::int64_t rows, s
 /// Adds one learned vector per position to x [b, s, d]. Parameter: weight [context, d].
 Value learned_positions(Value x, std::string_view name, std::int64_t context, double init_std,
                         Where where = Where::here());
-/// Adds sin and cos of positions to x [b, s, d], d even. Source: Vaswani et al. 2017, arXiv
-/// 1706.03762, section 3.5.
+/// Adds sines (channels [0, d/2)) and cosines (the rest) of positions to x [b, s, d], d even.
+/// Source: Vaswani et al. 2017, arXiv 1706.03762, section 3.5, which interleaves the two.
 Value sinusoidal_positions(Value x, double base = 10'000, Where where = Where::here());
 
 /// Layer norm over the last dim. Parameters: weight [d] (ones), bias [d] (zeros) unless `bias` is
