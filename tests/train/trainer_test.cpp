@@ -155,6 +155,33 @@ TEST_F(TrainerTest, ItsConfigurationFileSaysWhatWasToldAndItsCheckpointWhatCameO
   EXPECT_GT(recorded.model.vocabulary, 0);
 }
 
+TEST_F(TrainerTest, RefusesAnOutputThatAnotherRunWroteMeanwhile) {
+  RunConfig c = config("run");
+  const auto prepare = [&] {
+    Problems problems;
+    std::optional<PreparedRun> out = prepare_run(c, problems);
+    problems.raise();
+    return std::move(*out);
+  };
+  for (const std::int64_t steps : {6, 9}) {  // into an empty folder, then onto a checkpoint
+    c.steps = 12;
+    PreparedRun late = prepare();
+    c.steps = steps;
+    run(c);
+    const std::string before = file("run/metrics.jsonl");
+    try {
+      train(std::move(late), *device_);
+      ADD_FAILURE() << steps;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::Resource);
+      EXPECT_NE(std::string(error.what()).find("while this one was being prepared"),
+                std::string::npos)
+          << error.what();
+    }
+    EXPECT_EQ(file("run/metrics.jsonl"), before);
+  }
+}
+
 TEST_F(TrainerTest, MicroBatchesDoNotChangeTheLosses) {
   RunConfig c = config("8");
   const double whole = *run(c).summary.val_loss;

@@ -63,6 +63,16 @@ void check_output(const RunConfig& config, Problems& problems) {
   }
 }
 
+/// Its traces of a run and its checkpoints, by name.
+std::vector<std::string> what_output_holds(const std::string& output) {
+  std::vector<std::string> out = traces_of_run(output);
+  const std::string folder = in_folder(output, kCheckpointsFolder);
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) return out;
+  for (const std::string& path : list_checkpoints(folder)) out.push_back(path);
+  return out;
+}
+
 std::optional<Checkpoint> find_checkpoint(const RunConfig& config, Problems& problems,
                                           std::vector<std::string>& notices) {
   std::optional<Checkpoint> out;
@@ -174,7 +184,8 @@ void compare(PreparedRun& run, Problems& problems) {
 }  // namespace
 
 std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
-  std::vector<std::string> notices;
+  std::vector<std::string> notices, held;
+  problems.gather([&] { held = what_output_holds(config.output); });
   std::optional<Checkpoint> from = find_checkpoint(config, problems, notices);
   if (from) problems.gather([&] { take_model(config, *from); });
   RunConfig told = config;
@@ -189,12 +200,23 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
     if (from)
       problems.gather([&] { config.model.vocabulary = recorded_config(*from).model.vocabulary; });
   }
-  PreparedRun run{std::move(config), std::move(told), std::move(*data), std::move(from),
-                  std::move(notices)};
+  PreparedRun run{std::move(config), std::move(told),    std::move(*data),
+                  std::move(from),   std::move(notices), std::move(held)};
   check_data(run, problems);
   if (run.from) problems.gather([&] { compare(run, problems); });
   if (!problems.empty()) return {};
   return run;
+}
+
+void require_same_output(const PreparedRun& run) {
+  const std::vector<std::string> now = what_output_holds(run.config.output);
+  if (now == run.output_held) return;
+  const auto told = [](const std::vector<std::string>& names) {
+    return names.empty() ? "nothing of a run" : join(names);
+  };
+  fail(Fault::Resource, "another run wrote into '", run.config.output,
+       "' while this one was being prepared: it held ", told(run.output_held), " and now holds ",
+       told(now), "; start again");
 }
 
 CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step,

@@ -17,12 +17,17 @@ struct PreparedRun {
   Dataset data;
   std::optional<Checkpoint> from;  // where it goes on
   std::vector<std::string> notices;
+  std::vector<std::string> output_held;  // what_output_holds, before the checkpoint was chosen
 };
 
 /// Completes `config`, reads the data and the checkpoint to resume from, and holds them against
 /// each other. What is wrong is added to `problems`, all of it; without any, the result is engaged.
 /// Writes nothing.
 std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems);
+
+/// To be called once the lock of OUTPUT is held: before that, another run may have written there.
+/// Errors: Fault::Resource: it has; what was prepared no longer fits.
+void require_same_output(const PreparedRun& run);
 
 /// What a checkpoint of this run records beside its tensors.
 CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step, std::int64_t samples);

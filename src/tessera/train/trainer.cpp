@@ -86,6 +86,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
                {config().model.context, static_cast<std::uint64_t>(config().seed),
                 config().sample_order}),
       step_(first_step()) {
+  require_same_output(run_);
   for (const std::string& notice : run_.notices) tell(&TrainCallback::on_notice, notice);
   Compiled compiled = compile_programs(config(), wanted_programs(config()), device);
   announce(compiled);

@@ -34,7 +34,8 @@ struct TrainResult {
 /// later run changes; checkpoints record what came of it. A resumed run is, bit by bit, the one
 /// that was never interrupted.
 ///
-/// Errors: Fault::Resource: OUTPUT cannot be written or belongs to a running process.
+/// Errors: Fault::Resource: OUTPUT cannot be written, belongs to a running process, or was
+///         written by one since `run` was prepared.
 ///         Fault::Checkpoint: damage, or other tensors than the model's.
 ///         Fault::Numerics: three steps in a row were inf or nan; what they leave is saved.
 TrainResult train(PreparedRun run, Device& device, const TrainOptions& options = {});
