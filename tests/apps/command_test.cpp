@@ -39,7 +39,27 @@ TEST(Command, TrainsResumesInspectsAndSamples) {
   EXPECT_EQ(one.out.size(), 27u) << "six characters, twenty tokens, one new line";
   EXPECT_EQ(one.out, two.out) << "a sample is a function of its seed";
   const Ran foreign = run({"sample", folder / "run", "--prompt", "Z"});
-  EXPECT_EQ(foreign.code, 3) << foreign.err;
+  EXPECT_EQ(foreign.code, 2) << foreign.err;
+  EXPECT_EQ(foreign.err.substr(0, 17), "error: --prompt: ") << foreign.err;
+}
+
+/// Counts how often what was written is passed on.
+struct CountFlushes : std::stringbuf {
+  int sync() override { return ++count, 0; }
+  int count = 0;
+};
+
+TEST(Command, ASampleIsWrittenAsItIsDrawn) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  ASSERT_EQ(run(words(folder.expand(std::string(kTrain) + "--steps 1"))).code, 0);
+  CountFlushes buffer;
+  std::ostream out(&buffer);
+  std::ostringstream err;
+  Console console{out, err};
+  EXPECT_EQ(run_command({"sample", folder / "run", "--tokens", "20"}, console), 0) << err.str();
+  EXPECT_GE(buffer.count, 20);
+  EXPECT_EQ(buffer.str().size(), 21u) << "twenty tokens and one new line";
 }
 
 TEST(Command, ConfigOfARunMakesItAgain) {

@@ -85,6 +85,14 @@ void load_parameters(const Checkpoint& from, Executor& executor) {
   for (const TensorEntry& entry : wanted) from.read(entry.name, executor.state(entry.name));
 }
 
+std::vector<std::int32_t> encode_prompt(const Vocabulary& vocabulary, const std::string& prompt) {
+  try {
+    return vocabulary.encode(prompt);
+  } catch (const Error& error) {
+    fail(Fault::Usage, "--prompt: ", error.what());
+  }
+}
+
 }  // namespace
 
 int sample_command(const Arguments& arguments, Console& console) {
@@ -102,14 +110,18 @@ int sample_command(const Arguments& arguments, Console& console) {
   RunConfig config = recorded_config(checkpoint);
   config.dump_dir.clear();
   const Vocabulary vocabulary = recorded_vocabulary(checkpoint);
+  const std::vector<std::int32_t> prompt = encode_prompt(vocabulary, request.prompt);
   const auto device = make_cpu_device({static_cast<int>(request.threads), -1});
   Executor executor(compile_programs(config, {false, false, true}, *device).plan, *device);
   load_parameters(checkpoint, executor);
 
-  const std::vector<std::int32_t> ids =
-      generate(executor, vocabulary, vocabulary.encode(request.prompt), request.options);
-  const std::size_t skip = request.prompt.empty() ? 1 : 0;  // the new line that stood for a prompt
-  console.out << vocabulary.decode(std::span(ids).subspan(skip)) << "\n";
+  console.out << request.prompt << std::flush;
+  GenerateOptions options = request.options;
+  options.on_token = [&](std::int32_t id) {
+    console.out << vocabulary.decode(std::span(&id, 1)) << std::flush;
+  };
+  generate(executor, vocabulary, prompt, options);
+  console.out << "\n";
   return 0;
 }
 

@@ -87,6 +87,7 @@ std::vector<std::int32_t> generate(Executor& executor, const Vocabulary& vocabul
     const std::int64_t known = std::min<std::int64_t>(all.numel(), vocabulary.size());
     for (std::int64_t j = 0; j < known; ++j) logits.push_back(all.at(j));
     prompt.push_back(draw(logits, options, uniform(key, static_cast<std::uint64_t>(i))));
+    if (options.on_token) options.on_token(prompt.back());
   }
   return prompt;
 }

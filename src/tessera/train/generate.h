@@ -2,6 +2,7 @@
 /// Text from a trained model, token by token.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct GenerateOptions {
   double temperature = 0.8;  // 0: always the most likely token
   std::int64_t top_k = 0;    // draw from the k most likely tokens; 0: from all
   std::uint64_t seed = 1;
+  std::function<void(std::int32_t)> on_token = nullptr;  // called with each token as it is drawn
 };
 
 std::vector<std::string> problems(const GenerateOptions& options);
