@@ -47,6 +47,8 @@ const Case kCases[] = {
      "unknown preset 'gpt2-tinny'; nearest: gpt2-tiny, gpt2-small"},
     {"a flag that is misspelled", "--data @/text.txt --stesp 5", 2,
      "unknown flag --stesp; nearest is --steps"},
+    {"a flag of another program", "--data @/text.txt --learning_rate 1", 2,
+     "unknown flag --learning_rate; here it is --lr"},
     {"a flag like nothing else", "--data @/text.txt --zzzzzzzzzzzz", 2,
      "unknown flag --zzzzzzzzzzzz; --help lists them"},
     {"a word that belongs to no flag", "word --data @/text.txt", 2,

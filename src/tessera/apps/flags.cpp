@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
+#include "tessera/train/hints.h"
 
 namespace tessera {
 
@@ -22,11 +23,8 @@ std::string unknown(const std::string& name, const std::vector<Flag>& flags) {
     names.push_back(flag.name);
     names.insert(names.end(), flag.also.begin(), flag.also.end());
   }
-  std::vector<std::string> near = nearest(name, names);
-  for (std::string& candidate : near) candidate.insert(0, "--");
-  return text("unknown flag --", name, "; ",
-              near.empty() ? "--help lists them"
-                           : text("nearest ", near.size() == 1 ? "is " : "are ", join(near)));
+  const std::string told = hint(name, names, "--");
+  return text("unknown flag --", name, "; ", told.empty() ? "--help lists them" : told);
 }
 
 /// Adds `help` to `out` in lines of at most `columns`, from `indent` on.

@@ -1,6 +1,7 @@
 #include "tessera/train/fields.h"
 
 #include "tessera/base/text.h"
+#include "tessera/train/hints.h"
 
 namespace tessera {
 
@@ -203,9 +204,8 @@ std::string near_fields(std::string_view key, std::string_view prefix) {
   for (const Field& field : kFields) {
     for (const std::string& name : field_names(field)) names.push_back(name);
   }
-  std::vector<std::string> near = nearest(key, names);
-  for (std::string& name : near) name.insert(0, prefix);
-  return near.empty() ? "" : text("; nearest ", near.size() == 1 ? "is " : "are ", join(near));
+  const std::string told = hint(key, names, prefix);
+  return told.empty() ? "" : "; " + told;
 }
 
 }  // namespace tessera

@@ -51,7 +51,7 @@ struct FoundField {
   bool negated = false;
 };
 FoundField find_field(std::string_view key);
-/// "; nearest are steps and seed", or "".
+/// "; nearest are steps and seed", "; here it is lr", or "".
 std::string near_fields(std::string_view key, std::string_view prefix = "");
 /// All names and aliases.
 std::vector<std::string> field_names(const Field& field);

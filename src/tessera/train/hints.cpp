@@ -1,0 +1,85 @@
+#include "tessera/train/hints.h"
+
+#include <algorithm>
+
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+struct Hint {
+  std::string_view name;
+  std::string_view meant;  // a field; empty: there is none
+  std::string_view instead = "here it is ";
+};
+
+constexpr std::string_view kF32 = "all numbers are f32 today";
+constexpr std::string_view kCpu = "a run computes on the processor today, with so many cores: ";
+constexpr std::string_view kSteps = "a run is as long as its steps, not counted in epochs: ";
+
+constexpr Hint kHints[] = {
+    {"learning-rate", "lr"},
+    {"max-lr", "lr"},
+    {"warmup", "lr-warmup-steps"},
+    {"warmup-steps", "lr-warmup-steps"},
+    {"warmup-iters", "lr-warmup-steps"},
+    {"grad-clip", "clip-grad"},
+    {"max-grad-norm", "clip-grad"},
+    {"beta1", "adam-beta1"},
+    {"beta2", "adam-beta2"},
+    {"max-steps", "steps"},
+    {"max-iters", "steps"},
+    {"num-steps", "steps"},
+    {"train-steps", "steps"},
+    {"epochs", "steps", kSteps},
+    {"num-epochs", "steps", kSteps},
+    {"num-train-epochs", "steps", kSteps},
+    {"batch-size", "global-batch-size"},
+    {"block-size", "context"},
+    {"context-length", "context"},
+    {"sequence-length", "context"},
+    {"seq-len", "context"},
+    {"max-seq-len", "context"},
+    {"n-layer", "layers"},
+    {"n-head", "heads"},
+    {"n-embd", "width"},
+    {"d-model", "width"},
+    {"dataset", "data"},
+    {"out-dir", "output"},
+    {"output-dir", "output"},
+    {"save-steps", "save-every"},
+    {"eval-steps", "eval-every"},
+    {"logging-steps", "log-every"},
+    {"max-new-tokens", "tokens"},
+    {"num-tokens", "tokens"},
+    {"device", "threads", kCpu},
+    {"gpus", "threads", kCpu},
+    {"cuda", "threads", kCpu},
+    {"bf16", "", kF32},
+    {"fp16", "", kF32},
+    {"dtype", "", kF32},
+    {"precision", "", kF32},
+};
+
+}  // namespace
+
+std::string hint(std::string_view name, const std::vector<std::string>& known,
+                 std::string_view prefix) {
+  std::string typed(name);
+  std::replace(typed.begin(), typed.end(), '_', '-');
+  const auto is_known = [&](std::string_view meant) {
+    return std::find(known.begin(), known.end(), meant) != known.end();
+  };
+  if (is_known(typed)) return text("here it is ", prefix, typed);
+  for (const Hint& h : kHints) {
+    if (h.name != typed) continue;
+    if (h.meant.empty()) return std::string(h.instead);
+    if (is_known(h.meant)) return text(h.instead, prefix, h.meant);
+  }
+  std::vector<std::string> near = nearest(typed, known);
+  for (std::string& candidate : near) candidate.insert(0, prefix);
+  return near.empty() ? "" : text("nearest ", near.size() == 1 ? "is " : "are ", join(near));
+}
+
+}  // namespace tessera

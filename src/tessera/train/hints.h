@@ -1,0 +1,15 @@
+#pragma once
+/// Names that people type who know other trainers, and what is meant by them here.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+/// "here it is --lr", "nearest are --steps and --seed"; empty where nothing is near. `name` is an
+/// unknown one, `known` are those that there are; _ reads as -. `prefix` stands before names.
+std::string hint(std::string_view name, const std::vector<std::string>& known,
+                 std::string_view prefix = "");
+
+}  // namespace tessera

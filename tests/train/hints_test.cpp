@@ -1,0 +1,46 @@
+#include "tessera/train/hints.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/base/text.h"
+#include "tessera/train/fields.h"
+
+namespace tessera {
+namespace {
+
+std::vector<std::string> all_names() {
+  std::vector<std::string> out;
+  for (const Field& field : fields()) {
+    for (const std::string& name : field_names(field)) out.push_back(name);
+  }
+  return out;
+}
+
+TEST(Hints, OfNamesThatPeopleType) {
+  struct Case {
+    const char *typed, *want;
+  };
+  const Case cases[] = {
+      {"learning-rate", "here it is --lr"},
+      {"learning_rate", "here it is --lr"},
+      {"max_iters", "here it is --steps"},
+      {"num-steps", "here it is --steps"},
+      {"batch_size", "here it is --global-batch-size"},
+      {"block-size", "here it is --context"},
+      {"global_batch_size", "here it is --global-batch-size"},
+      {"epochs", "a run is as long as its steps, not counted in epochs: --steps"},
+      {"device", "a run computes on the processor today, with so many cores: --threads"},
+      {"bf16", "all numbers are f32 today"},
+      {"stesp", "nearest is --steps"},
+      {"zzzzzzzzzz", ""},
+  };
+  for (const Case& c : cases) EXPECT_EQ(hint(c.typed, all_names(), "--"), c.want) << c.typed;
+}
+
+TEST(Hints, NameOnlyWhatThereIs) {
+  EXPECT_EQ(hint("learning-rate", {"tokens", "seed"}), "");
+  EXPECT_EQ(hint("max_new_tokens", {"tokens", "seed"}), "here it is tokens");
+}
+
+}  // namespace
+}  // namespace tessera
