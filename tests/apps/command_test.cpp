@@ -239,6 +239,11 @@ TEST(Command, HelpNamesEveryFlag) {
     EXPECT_EQ(flag.out.substr(0, 8), "tessera ");
   }
   EXPECT_NE(run({"train", "--help"}).out.find("--train-iters"), std::string::npos);
+  const std::string plan = run({"plan", "--help"}).out;
+  for (const char* name : {"--json", "--width", "--micro-batch-size", "--optimizer", "--threads"})
+    EXPECT_NE(plan.find(name), std::string::npos) << name;
+  for (const char* name : {"--lr", "--seed", "--resume", "--output"})
+    EXPECT_EQ(plan.find(text("  ", name, " ")), std::string::npos) << name;
   EXPECT_EQ(run({}).code, 2);
   EXPECT_EQ(run({"help"}).code, 0);
 }

@@ -1,8 +1,11 @@
+#include <algorithm>
+
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/base/text.h"
 #include "tessera/data/dataset.h"
 #include "tessera/device/device.h"
+#include "tessera/train/fields.h"
 #include "tessera/train/report.h"
 
 namespace tessera {
@@ -24,6 +27,21 @@ void find_vocabulary(RunConfig& config, Problems& problems) {
   });
 }
 
+/// Those that change what is compiled: the model, the machine, and these.
+std::vector<Flag> flags_that_matter(const std::vector<Flag>& flags) {
+  constexpr std::string_view kOthers[] = {
+      "json",        "config",       "preset",    "dump-dir",          "eval-every",
+      "eval-at-end", "sample-every", "data",      "vocabulary",        "held-out",
+      "optimizer",   "sgd-momentum", "clip-grad", "global-batch-size", "micro-batch-size"};
+  std::vector<Flag> out;
+  for (const Flag& flag : flags) {
+    if (flag.group == to_text(Group::Model) || flag.group == to_text(Group::Machine) ||
+        std::find(std::begin(kOthers), std::end(kOthers), flag.name) != std::end(kOthers))
+      out.push_back(flag);
+  }
+  return out;
+}
+
 }  // namespace
 
 int plan_command(const Arguments& arguments, Console& console) {
@@ -33,8 +51,9 @@ int plan_command(const Arguments& arguments, Console& console) {
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
     console.out
-        << "tessera plan --preset NAME [FLAG...]\n\nThe flags are those of tessera train.\n\n"
-        << flags_help(flags, console.columns);
+        << "tessera plan --preset NAME [FLAG...]\n\nTakes every flag of tessera train. These "
+           "matter:\n\n"
+        << flags_help(flags_that_matter(flags), console.columns);
     return 0;
   }
   for (const std::string& word : parsed.words)
