@@ -119,6 +119,32 @@ TEST(Config, FlagsBeatTheFileAndTheFileBeatsThePreset) {
       (std::vector<std::string>{"--num-layers 7 overrules layers in run.toml:1, which says 6"}));
 }
 
+TEST(Config, AFamilyHasItsOwnDefaults) {
+  struct Case {
+    std::vector<Setting> flags;
+    bool bias, tied_head;
+    std::int64_t ffn_width;
+  };
+  const Case cases[] = {
+      {{}, true, true, 0},
+      {{flag("family", "llama")}, false, false, 344},  // 8/3 of 128 is 341.3
+      {{flag("family", "llama"), flag("width", "96")}, false, false, 256},
+      {{flag("family", "llama"), flag("tied-head", "true"), flag("ffn-width", "512")},
+       false,
+       true,
+       512},
+      {{flag("preset", "gpt2-tiny"), flag("family", "llama")}, true, true, 172},
+  };
+  for (const Case& c : cases) {
+    RunConfig config = tell({}, c.flags).config;
+    EXPECT_EQ(config.model.ffn_width, c.ffn_width == 512 ? 512 : 0) << "told, not derived";
+    complete(config);
+    EXPECT_EQ(config.model.bias, c.bias);
+    EXPECT_EQ(config.model.tied_head, c.tied_head);
+    EXPECT_EQ(config.model.ffn_width, c.ffn_width);
+  }
+}
+
 TEST(Config, KnowsWhatNobodyTold) {
   const RunConfig some = tell({{"layers", {"6"}, "layers in run.toml:1"}, {"preset", {""}, "p"}},
                               {flag("num-attention-heads", "2")})

@@ -11,6 +11,8 @@ namespace tessera {
 
 namespace {
 
+constexpr std::int64_t kMaxWidth = 1'000'000'000;  // what is above is judged elsewhere
+
 /// A setting with the field that it means.
 struct Meant {
   const Field* field;
@@ -75,6 +77,10 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
   if (preset != nullptr && !preset->values.at(0).empty()) {  // to_toml writes "" for none
     problems.gather([&] { find_preset(preset->values.at(0)).apply(config); });
   } else {
+    const Meant* family = find(from_flags, "family");
+    if (family == nullptr) family = find(from_file, "family");
+    if (family != nullptr && family->values.at(0) == "llama")
+      config.model.bias = config.model.tied_head = false;  // as published
     for (const Field& field : fields()) config.untold.emplace(field.name);
   }
   for (const std::vector<Meant>* settings : {&from_file, &from_flags}) {
@@ -95,6 +101,10 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
 
 void complete(RunConfig& config) {
   if (config.micro_batch_size == 0) config.micro_batch_size = config.global_batch_size;
+  ModelConfig& model = config.model;
+  // SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do there.
+  if (model.family == "llama" && model.ffn_width == 0 && model.width > 0 && model.width < kMaxWidth)
+    model.ffn_width = (8 * model.width + 11) / 12 * 4;
   ScheduleConfig& schedule = config.optimizer.schedule;
   if (schedule.decay_steps == 0)
     schedule.decay_steps = std::max(config.steps, schedule.warmup_steps + 1);

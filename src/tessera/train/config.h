@@ -64,7 +64,8 @@ struct Setting {
 RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>& flags,
                     Problems& problems, std::vector<std::string>& notices);
 
-/// Sets what is derived from other fields: micro_batch_size, decay_steps (steps; a step more than
+/// Sets what is derived from other fields: micro_batch_size, ffn_width of
+/// LLaMA (8/3 of the width, up to a multiple of 4), decay_steps (steps; a step more than
 /// the warm-up where that is longer, so that a short trial of a long recipe runs its beginning).
 void complete(RunConfig& config);
 

@@ -78,7 +78,7 @@ constexpr Field kFields[] = {
      [](RunConfig& c) -> Slot { return &c.micro_batch_size; }, 0, 1e9},
 
     {"family", "", Group::Model, OnResume::Model, "NAME",
-     "of models",
+     "of models; llama without a preset has no biases and an untied head",
      [](RunConfig& c) -> Slot { return &c.model.family; }},
     {"layers", "num-layers", Group::Model, OnResume::Model, "",
      "Transformer blocks",
@@ -93,7 +93,7 @@ constexpr Field kFields[] = {
      "channels of the residual stream",
      [](RunConfig& c) -> Slot { return &c.model.width; }},
     {"ffn-width", "ffn-hidden-size", Group::Model, OnResume::Model, "",
-     "hidden channels of the feed-forward layer; 0: 4 x width",
+     "hidden channels of the feed-forward layer; 0: 4 x width, of llama 8/3 x width up to a multiple of 4",
      [](RunConfig& c) -> Slot { return &c.model.ffn_width; }},
     {"context", "seq-length max-position-embeddings", Group::Model, OnResume::Model, "",
      "tokens per sample",
