@@ -26,6 +26,13 @@ struct ValueId {
 /// "%12" or "%12.1"
 std::string to_text(ValueId id);
 
+/// For tables by value; a node has few results.
+struct ValueIdHash {
+  std::size_t operator()(ValueId v) const {
+    return static_cast<std::size_t>(v.node) * 8 + static_cast<std::size_t>(v.index);
+  }
+};
+
 /// Where in the model's source a node was written.
 struct Where {
   const char* file = "";                          // "nn/gpt.cpp": below tessera/, or with its folder

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <unordered_map>
 
 #include "tessera/ir/blocks.h"
 #include "tessera/ir/builder.h"
@@ -291,7 +292,7 @@ class Partitioner {
   const Graph& graph_;
   std::vector<RegionKind> region_;
   std::array<std::unique_ptr<Builder>, 4> builders_;
-  std::array<std::map<ValueId, Value>, 4> known_;
+  std::array<std::unordered_map<ValueId, Value, ValueIdHash>, 4> known_;
   std::array<std::map<std::pair<ValueId, int>, Value>, 4> rows_;
   std::array<std::map<ValueId, Value>, 4> copies_;  // of states that leave
   std::set<ValueId> handed_;                        // values that a later region reads

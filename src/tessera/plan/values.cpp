@@ -18,7 +18,10 @@ bool in_loop(const Region& region) {
 
 ProgramValues::ProgramValues(const std::vector<Region>& regions, const Device& device)
     : regions_(regions), device_(device), index_(regions.size()) {
-  for (const Region& region : regions) views_.emplace_back(region.graph.nodes().size(), false);
+  for (std::size_t r = 0; r < regions.size(); ++r) {
+    views_.emplace_back(regions[r].graph.nodes().size(), false);
+    index_[r].reserve(2 * regions[r].graph.nodes().size());
+  }
   collect();
   find_uses();
   find_lifetimes();

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "tessera/device/device.h"
@@ -97,7 +98,7 @@ class ProgramValues {
   std::vector<Buffer> buffers_;
   std::vector<Accumulation> accumulations_;
   Timeline time_;
-  std::vector<std::map<ValueId, int>> index_;  // [region]
+  std::vector<std::unordered_map<ValueId, int, ValueIdHash>> index_;  // [region]
   std::map<std::string, int> slots_, states_, batches_;
   std::map<std::tuple<int, NodeId, int>, std::string>
       next_of_;  // (region, node, result) -> the state it is next of
