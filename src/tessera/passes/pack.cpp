@@ -123,6 +123,18 @@ Graph with_packs(const Graph& begin, const Graph& reader, const std::map<Packed,
   return rewrite.finish();
 }
 
+bool any_wanted(const Graph& graph, const WantedLayout& wanted, std::int64_t uses) {
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (graph.node(node.inputs[i].node).op == &kState &&
+          wanted(graph.call(id), static_cast<int>(i), uses))
+        return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<Region> pack(std::vector<Region> regions, const WantedLayout& wanted) {
@@ -130,7 +142,8 @@ std::vector<Region> pack(std::vector<Region> regions, const WantedLayout& wanted
   std::set<std::string> made;
   for (Region& region : regions) {
     if (region.kind != RegionKind::Forward && region.kind != RegionKind::Backward) continue;
-    const Graph before = region.graph;
+    if (!any_wanted(region.graph, wanted, uses)) continue;
+    const Graph before = std::move(region.graph);
     RegionPacker packer(before, wanted, uses, uses > 1);
     region.graph = packer.run();
     if (uses > 1 && !packer.states().empty()) {

@@ -28,12 +28,17 @@ class Passes {
     try {
       auto result = pass();
       const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-      for (const Graph* graph : graphs_of(result)) verify(*graph);
-      if (options_.observe) options_.observe(program_, name, graphs_of(result), seconds);
+      show(name, graphs_of(result), seconds);
       return result;
     } catch (const Error& error) {
       throw error.with(text("in pass ", name, " of program ", program_));
     }
+  }
+
+  /// Verifies the graphs that a pass left and hands them to the observer.
+  void show(const char* name, const std::vector<const Graph*>& graphs, double seconds) const {
+    for (const Graph* graph : graphs) verify(*graph);
+    if (options_.observe) options_.observe(program_, name, graphs, seconds);
   }
 
  private:
@@ -68,8 +73,8 @@ Plan compile(const std::vector<ProgramSource>& sources, Device& device,
   Plan plan;
   for (const ProgramSource& source : sources) {
     const Passes pass(source.name, options);
-    const Graph whole = pass("source", [&] { return source.graph; });
-    const Graph merged = pass("merge_pads", [&] { return merge_pads(whole); });
+    pass.show("source", {&source.graph}, 0);
+    const Graph merged = pass("merge_pads", [&] { return merge_pads(source.graph); });
     const Graph simple = pass("simplify", [&] { return simplify(merged); });
     const Graph placed = pass("propagate", [&] { return propagate(simple, source.strategy); });
     std::vector<Region> regions = pass("partition", [&] { return partition(placed); });

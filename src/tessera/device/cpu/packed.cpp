@@ -159,21 +159,21 @@ KernelRequest dense_request(const OpCall& call) {
 /// Packed weights are a second and a third copy of the weights for the length of the micro-batch
 /// loop, and writing them costs a pass over memory. On Intel's cores products then run 1.1 to 2
 /// times as fast (docs/design.md, Kernels); on AMD's, 1 to 5 per cent faster, which does not pay.
-bool pays(const GemmShape& shape, std::int64_t uses) {
-  constexpr std::int64_t kRows = 512;  // of A: fewer rows do not make up for the packing
-  return uses >= 2 && shape.m * uses >= kRows && __builtin_cpu_is("intel") != 0;
-}
+bool may_pay(std::int64_t uses) { return uses >= 2 && __builtin_cpu_is("intel") != 0; }
+
+/// Fewer rows of A do not make up for the packing.
+constexpr std::int64_t kRows = 512;
 
 }  // namespace
 
 std::optional<Layout> packed_layout(const OpCall& call, int operand, std::int64_t uses, int threads,
                                     bool always) {
-  if (&call.op() != &kMatmul) return std::nullopt;
+  if (&call.op() != &kMatmul || !(always || may_pay(uses))) return std::nullopt;
   const std::optional<SingleProduct> product = single_product(dense_request(call));
   if (!product || operand != (product->swapped ? 0 : 1)) return std::nullopt;
   const GemmShape& s = product->shape;
   if (s.m == 1 || s.n == 1 || s.k == 1) return std::nullopt;
-  if (!always && !pays(s, uses)) return std::nullopt;
+  if (!always && s.m * uses < kRows) return std::nullopt;
   const Form form{s, threads};
   const Parts parts(form);
   // The type rule counts elements: the packed form is at least as large.
