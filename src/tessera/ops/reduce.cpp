@@ -225,7 +225,8 @@ constinit const OpDef kAddN = {
 };
 
 Value sum(Value x, Dims dims, KeepDim keep) {
-  return dims.empty() ? x : x.builder().add(kSum, {x}, {std::move(dims), keep == KeepDim::Yes});
+  if (dims.empty()) return x;
+  return x.builder().add(kSum, {x}, {std::move(dims), keep == KeepDim::Yes});
 }
 
 Value sum(Value x, int dim, KeepDim keep) { return sum(x, one_dim(x, dim), keep); }
@@ -237,7 +238,8 @@ Value sum_all(Value x) {
 }
 
 Value max(Value x, Dims dims, KeepDim keep) {
-  return dims.empty() ? x : x.builder().add(kMax, {x}, {std::move(dims), keep == KeepDim::Yes});
+  if (dims.empty()) return x;
+  return x.builder().add(kMax, {x}, {std::move(dims), keep == KeepDim::Yes});
 }
 
 Value max(Value x, int dim, KeepDim keep) { return max(x, one_dim(x, dim), keep); }
