@@ -36,7 +36,7 @@ HWY_INLINE V polynomial(D d, V x, float first, float second, Rest... rest) {
 /// The smaller and the larger of x and a limit; NaN stays NaN.
 template <class D, class V>
 HWY_INLINE V at_most(D d, float limit, V x) {
-#if HWY_TARGET == HWY_SCALAR
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128  // the other operand where one is NaN
   return hn::IfThenElse(hn::Gt(x, hn::Set(d, limit)), hn::Set(d, limit), x);
 #else
   return hn::Min(hn::Set(d, limit), x);  // x86 gives the second operand where one is NaN
@@ -44,7 +44,7 @@ HWY_INLINE V at_most(D d, float limit, V x) {
 }
 template <class D, class V>
 HWY_INLINE V at_least(D d, float limit, V x) {
-#if HWY_TARGET == HWY_SCALAR
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128  // the other operand where one is NaN
   return hn::IfThenElse(hn::Lt(x, hn::Set(d, limit)), hn::Set(d, limit), x);
 #else
   return hn::Max(hn::Set(d, limit), x);
