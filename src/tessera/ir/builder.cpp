@@ -15,34 +15,25 @@ Factors free_dims(const OpCall& call) { return Factors::parse("-> ...", call.ndi
 
 std::vector<std::int64_t> ints(const Shape& shape) { return {shape.begin(), shape.end()}; }
 
+constexpr OpDef input_op(std::string_view name, std::string_view doc, std::string_view label) {
+  OpDef op;
+  op.name = name;
+  op.doc = doc;
+  op.attrs = {{label, AttrKind::Text}, {"dtype", AttrKind::DType}, {"shape", AttrKind::Ints}};
+  op.infer = [](const OpCall& c) -> TensorTypes { return {declared(c)}; };
+  op.factors = free_dims;
+  op.traits.leaf = true;
+  return op;
+}
+
 }  // namespace
 
-constinit const OpDef kBatch = {
-    .name = "batch",
-    .doc = "An input of the step that changes with every batch.",
-    .attrs = {{"name", AttrKind::Text}, {"dtype", AttrKind::DType}, {"shape", AttrKind::Ints}},
-    .infer = [](const OpCall& c) -> TensorTypes { return {declared(c)}; },
-    .factors = free_dims,
-    .traits = {.leaf = true},
-};
-
-constinit const OpDef kState = {
-    .name = "state",
-    .doc = "An input that outlives the step: a parameter, a moment, a counter.",
-    .attrs = {{"path", AttrKind::Text}, {"dtype", AttrKind::DType}, {"shape", AttrKind::Ints}},
-    .infer = [](const OpCall& c) -> TensorTypes { return {declared(c)}; },
-    .factors = free_dims,
-    .traits = {.leaf = true},
-};
-
-constinit const OpDef kSlot = {
-    .name = "slot",
-    .doc = "A value that an earlier region hands over.",
-    .attrs = {{"name", AttrKind::Text}, {"dtype", AttrKind::DType}, {"shape", AttrKind::Ints}},
-    .infer = [](const OpCall& c) -> TensorTypes { return {declared(c)}; },
-    .factors = free_dims,
-    .traits = {.leaf = true},
-};
+constinit const OpDef kBatch =
+    input_op("batch", "An input of the step that changes with every batch.", "name");
+constinit const OpDef kState =
+    input_op("state", "An input that outlives the step: a parameter, a moment, a counter.", "path");
+constinit const OpDef kSlot =
+    input_op("slot", "A value that an earlier region hands over.", "name");
 
 constinit const OpDef kConstant = {
     .name = "constant",

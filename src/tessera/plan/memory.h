@@ -23,8 +23,7 @@ struct MemoryLayout {
 
 /// The smallest of several greedy layouts: buffers in order of size, of area (bytes x time) or of
 /// length, each at the tightest gap, or the lowest, that is free during its whole life.
-/// Deterministic. Source: for layered Transformers size-ordered best fit lies within 0.2 % of the
-/// bound (docs/design.md, memory).
+/// Deterministic. How near the bound it comes is in docs/design.md, Memory.
 MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignment);
 
 }  // namespace tessera

@@ -157,8 +157,9 @@ KernelRequest dense_request(const OpCall& call) {
 }
 
 /// Packed weights are a second and a third copy of the weights for the length of the micro-batch
-/// loop, and writing them costs a pass over memory. On Intel's cores products then run 1.1 to 2
-/// times as fast (docs/design.md, Kernels); on AMD's, 1 to 5 per cent faster, which does not pay.
+/// loop, and writing them costs a pass over memory. AMD's cores gain 1 to 5 per cent, which does
+/// not pay; Intel's lose up to half of a plain product's speed to row strides of whole pages, which
+/// does.
 bool may_pay(std::int64_t uses) { return uses >= 2 && __builtin_cpu_is("intel") != 0; }
 
 /// Fewer rows of A do not make up for the packing.
