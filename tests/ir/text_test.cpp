@@ -257,7 +257,9 @@ class RandomGraph {
     out.op =
         pick<const OpDef*>({&kTestAdd, &kTestMany, &kTestMany, &kTestPair,
                             depth < 2 ? &kTestBody : &kTestAdd, &kTestSink, &kBatch, &kConstant});
-    for (const AttrDef& def : out.op->attrs) out.attrs.push_back(attr(def.kind, depth));
+    std::vector<AttrValue> attrs;
+    for (const AttrDef& def : out.op->attrs) attrs.push_back(attr(def.kind, depth));
+    out.attrs = Attrs(std::move(attrs));
     for (int i = below(4); i > 0; --i) out.results.push_back(result());
     out.block = pick<std::string>(
         {"", "layers.0", "layers.1", "layers.0.mlp", "head", "an odd \"block\"", "#"});

@@ -57,7 +57,7 @@ TEST(Plan, ParametersAndMomentsAreUpdatedInPlace) {
   const auto& update = plan.program("train").regions[static_cast<std::size_t>(RegionKind::Update)];
   for (const Call& call : update.calls) {
     if (call.op->name == "adam") {
-      for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(call.ins[i], call.outs[i]) << call.block;
+      for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(call.ins[i], call.outs[i]) << std::string_view(call.block);
     }
     EXPECT_NE(call.op->name, "grad") << "the end of a gradient is the accumulator itself";
   }

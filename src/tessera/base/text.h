@@ -1,5 +1,6 @@
 #pragma once
-/// Text from values: `text("hidden ", 12, " of ", shape)`. A type takes part by having `to_text(const T&)`.
+/// Text from values: `text("hidden ", 12, " of ", shape)`. A type takes part by having `to_text(const T&)`; a function
+/// without arguments is asked for its text when it is due: what a message says is made when the message is.
 
 #include <concepts>
 #include <cstdint>
@@ -30,6 +31,8 @@ void append_text(std::string& out, const T& part) {
     out += number_text(static_cast<std::uint64_t>(part));
   } else if constexpr (std::is_integral_v<T>) {
     out += number_text(static_cast<std::int64_t>(part));
+  } else if constexpr (std::is_invocable_v<const T&>) {
+    append_text(out, part());
   } else {
     out += to_text(part);  // found beside the type
   }

@@ -1,5 +1,6 @@
 #include "tessera/ir/attr.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 
@@ -43,6 +44,18 @@ bool same_attr(const AttrValue& a, const AttrValue& b) {
   if (graph == nullptr) return a == b;
   const auto& other = std::get<std::shared_ptr<const Graph>>(b);
   return *graph == other || **graph == *other;
+}
+
+Attrs Attrs::with(std::size_t i, AttrValue value) const {
+  if (i < size() && same_attr((*this)[i], value)) return *this;
+  std::vector<AttrValue> values(begin(), end());
+  if (i == values.size()) values.emplace_back();
+  values[i] = std::move(value);
+  return Attrs(std::move(values));
+}
+
+bool operator==(const Attrs& a, const Attrs& b) {
+  return a.values_ == b.values_ || std::equal(a.begin(), a.end(), b.begin(), b.end(), same_attr);
 }
 
 std::string to_text(const AttrValue& value) { return std::visit(Printer{}, value); }

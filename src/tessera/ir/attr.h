@@ -54,8 +54,25 @@ class AttrDefs {
 using AttrValue = std::variant<std::int64_t, double, bool, std::string, std::vector<std::int64_t>, DType,
                                std::shared_ptr<const Graph>>;
 
-/// The values of a node's attributes, in the order in which its op declares them.
-using Attrs = std::vector<AttrValue>;
+/// The values of a node's attributes, in the order in which its op declares them. Copies share them.
+class Attrs {
+ public:
+  Attrs() = default;
+  Attrs(std::initializer_list<AttrValue> values) : Attrs(std::vector<AttrValue>(values)) {}
+  explicit Attrs(std::vector<AttrValue> values)
+      : values_(std::make_shared<const std::vector<AttrValue>>(std::move(values))) {}
+
+  std::size_t size() const { return values_ ? values_->size() : 0; }
+  const AttrValue* begin() const { return values_ ? values_->data() : nullptr; }
+  const AttrValue* end() const { return begin() + size(); }
+  const AttrValue& operator[](std::size_t i) const { return (*values_)[i]; }
+  /// The same with another value at place `i`, which may be one past the last.
+  Attrs with(std::size_t i, AttrValue value) const;
+  friend bool operator==(const Attrs& a, const Attrs& b);
+
+ private:
+  std::shared_ptr<const std::vector<AttrValue>> values_;  // null: none
+};
 
 /// Floats are compared bit by bit (0 is not -0, NaN is NaN), graphs by what they hold.
 bool same_attr(const AttrValue& a, const AttrValue& b);

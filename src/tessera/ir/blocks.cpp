@@ -1,10 +1,9 @@
 #include "tessera/ir/blocks.h"
 
 #include <algorithm>
-#include <bit>
 
-#include "tessera/base/hash.h"
 #include "tessera/ir/builder.h"
+#include "tessera/ir/hasher.h"
 
 namespace tessera {
 
@@ -25,73 +24,6 @@ void for_each_mention(const Node& node, const Visit& visit) {
   if (node.cotangent) one(node.cotangent->of);
   one({node.like, 0});
   one({node.remat_of, 0});
-}
-
-/// A hash of what structural_hash looks at, as it is met.
-class Hasher {
- public:
-  explicit Hasher(std::string_view path) : path_(path) {}
-
-  void add(std::uint64_t x) { hash_ = (std::rotl(hash_, 23) ^ x) * 0x9E3779B97F4A7C15; }
-  /// Text in which the block's own path may stand.
-  void add(std::string_view line) {
-    if (line.find(path_) == std::string_view::npos) return add(hash64(line));
-    add(hash64(replace_path(line, path_, "~")));
-  }
-  void add(const AttrValue& value);
-  void add(const Result& result);
-  void add(const Placement& placement);
-  void add_node(const Node& node);
-  std::uint64_t value() const { return hash_; }
-
- private:
-  std::string_view path_;
-  std::uint64_t hash_ = 0;
-};
-
-void Hasher::add(const AttrValue& value) {
-  add(value.index());
-  if (const auto* line = std::get_if<std::string>(&value)) return add(std::string_view(*line));
-  if (const auto* i = std::get_if<std::int64_t>(&value)) return add(static_cast<std::uint64_t>(*i));
-  if (const auto* x = std::get_if<double>(&value)) return add(std::bit_cast<std::uint64_t>(*x));
-  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value)) {
-    for (const std::int64_t i : *list) add(static_cast<std::uint64_t>(i));
-    return;
-  }
-  if (const auto* graph = std::get_if<std::shared_ptr<const Graph>>(&value)) {
-    for (const Node& node : (*graph)->nodes()) {
-      add_node(node);
-      for (const ValueId input : node.inputs) add(static_cast<std::uint64_t>(input.node));
-    }
-    return;
-  }
-  add(std::string_view(to_text(value)));
-}
-
-void Hasher::add(const Placement& placement) {
-  for (const auto& axes : placement.sharding.dims) {
-    add(axes.size());
-    for (const std::string& axis : axes) add(hash64(axis));
-  }
-  for (const Partial& partial : placement.sharding.partial) add(hash64(partial.axis));
-  add(static_cast<std::uint64_t>(placement.memory));
-}
-
-void Hasher::add(const Result& result) {
-  add(static_cast<std::uint64_t>(result.type.dtype));
-  for (const std::int64_t size : result.type.shape) add(static_cast<std::uint64_t>(size));
-  add(hash64(result.type.layout.tag));
-  if (result.placement) add(*result.placement);
-}
-
-/// All of a node but what it mentions.
-void Hasher::add_node(const Node& node) {
-  add(hash64(node.op->name));
-  add(static_cast<std::uint64_t>(node.phase));
-  add(std::string_view(node.block));
-  add(std::string_view(node.name));
-  for (const AttrValue& attr : node.attrs) add(attr);
-  for (const Result& result : node.results) add(result);
 }
 
 std::unordered_map<NodeId, NodeId> positions(const Block& block) {
@@ -228,15 +160,17 @@ ValueId Carry::carry(ValueId value) const {
   return outside->second;
 }
 
-std::string Carry::carry(const std::string& line) const { return replace_path(line, from_, to_); }
+std::string Carry::carry(std::string_view line) const { return replace_path(line, from_, to_); }
 
 void Carry::rename(Node& node) const {
   node.block = carry(node.block);
   node.name = carry(node.name);
-  for (AttrValue& attr : node.attrs) {
+  std::vector<AttrValue> attrs(node.attrs.begin(), node.attrs.end());
+  for (AttrValue& attr : attrs) {
     if (auto* line = std::get_if<std::string>(&attr)) *line = carry(*line);
     if (auto* graph = std::get_if<std::shared_ptr<const Graph>>(&attr)) *graph = carry(*graph);
   }
+  node.attrs = Attrs(std::move(attrs));
 }
 
 /// Paths change; ids inside an attribute are its own.

@@ -60,7 +60,7 @@ class Carry {
  private:
   ValueId carry(ValueId value) const;
   NodeId carry(NodeId node) const { return carry(ValueId{node, 0}).node; }
-  std::string carry(const std::string& line) const;
+  std::string carry(std::string_view line) const;
   std::shared_ptr<const Graph> carry(const std::shared_ptr<const Graph>& graph) const;
   void rename(Node& node) const;
 

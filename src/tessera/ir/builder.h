@@ -33,7 +33,7 @@ class Value {
 
 /// What new nodes are marked with.
 struct Mark {
-  std::string block;
+  Name block;
   Phase phase = Phase::Forward;
   std::int32_t stage = -1;
   Where where;

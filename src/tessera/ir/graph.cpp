@@ -29,8 +29,7 @@ const char* Where::short_name(const char* file) {
 bool operator==(const Node& a, const Node& b) {
   return a.op == b.op && a.inputs == b.inputs && a.results == b.results && a.block == b.block && a.phase == b.phase &&
          a.stage == b.stage && a.where == b.where && a.name == b.name && a.cotangent == b.cotangent &&
-         a.like == b.like && a.remat_of == b.remat_of &&
-         std::equal(a.attrs.begin(), a.attrs.end(), b.attrs.begin(), b.attrs.end(), same_attr);
+         a.like == b.like && a.remat_of == b.remat_of && a.attrs == b.attrs;
 }
 
 const State* Graph::find_state(std::string_view path) const {
@@ -60,7 +59,7 @@ Factors Graph::factors(NodeId id) const { return factors_of(call(id)); }
 std::string describe(const Graph& graph, NodeId id) {
   const Node& n = graph.node(id);
   std::string out = text("node %", id, " = ", n.op->name, "(", join(n.inputs), ")");
-  if (!n.block.empty()) out += ", " + n.block;
+  if (!n.block.empty()) out += text(", ", n.block);
   if (n.where.line > 0) out += text(", written at ", n.where.file, ":", n.where.line);
   return out;
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/name.h"
 #include "tessera/ir/op_def.h"
 #include "tessera/tensor/sharding.h"
 
@@ -76,11 +77,11 @@ struct Node {
   Attrs attrs;
   std::vector<Result> results;
 
-  std::string block;  // path of the block that it belongs to: "layers.7.attn"; empty: belongs to no block
+  Name block;  // path of the block that it belongs to: "layers.7.attn"; empty: belongs to no block
   Phase phase = Phase::Forward;
   std::int32_t stage = -1;  // -1: not placed on a pipeline stage
   Where where;
-  std::string name;                    // pinned by strategies: "residual"; empty for most
+  Name name;                           // pinned by strategies: "residual"; empty for most
   std::optional<Cotangent> cotangent;  // backward nodes
   NodeId like = -1;      // gradients of contracting and indexing ops: the forward node whose factor names they share
   NodeId remat_of = -1;  // recomputed copies: the original
@@ -158,5 +159,9 @@ Factors factors_of(const OpCall& call);
 
 /// For messages: "node %12 = matmul(%10, %11), layers.3.mlp.up, written at nn/gpt.cpp:88".
 std::string describe(const Graph& graph, NodeId id);
+/// The same, made when it is asked for: for checks that nearly always hold.
+inline auto describing(const Graph& graph, NodeId id) {
+  return [&graph, id] { return describe(graph, id); };
+}
 
 }  // namespace tessera

@@ -27,6 +27,7 @@ class OpCall {
       : op_(&op), ins_(std::move(ins)), outs_(std::move(outs)), attrs_(&attrs) {}
 
   const OpDef& op() const { return *op_; }
+  const Attrs& attrs() const { return *attrs_; }
   int num_in() const { return static_cast<int>(ins_.size()); }
   int num_out() const { return static_cast<int>(outs_.size()); }
   const TensorType& in(int i) const;

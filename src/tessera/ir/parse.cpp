@@ -129,12 +129,14 @@ void GraphReader::node() {
   if (node.op == nullptr)
     in_.wrong(at, text("expected an op, found '", name, "', which the op table does not have"));
   node.inputs = in_.values();
+  std::vector<AttrValue> attrs;
   for (const AttrDef& def : node.op->attrs) {
     const std::string what = text("attribute ", def.name, "= of ", name);
     in_.keyword(def.name, what);
     in_.expect('=', what);
-    node.attrs.push_back(attr(def.kind));
+    attrs.push_back(attr(def.kind));
   }
+  node.attrs = Attrs(std::move(attrs));
   in_.expect(':', "':' and the types of the results");
   if (in_.accept('(')) {
     in_.expect(')', "')' for no results, or types");

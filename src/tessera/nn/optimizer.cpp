@@ -55,9 +55,9 @@ Global shared(const std::vector<Value>& parameters, const std::vector<Value>& gr
 void update_one(Value p, Value g, const Global& global, const OptimizerConfig& config) {
   Builder& builder = p.builder();
   const std::string path = std::get<std::string>(builder.node(p).attrs[0]);
-  const std::string block = builder.node(p).block;
+  const Name block = builder.node(p).block;
   builder.set_mark({block, Phase::Update, -1, Where::here()});
-  const std::string leaf = block.empty() ? path : path.substr(block.size() + 1);
+  const std::string leaf = block.empty() ? path : path.substr(std::string_view(block).size() + 1);
   const auto moment = [&](std::string_view suffix) {
     return builder.state(text(leaf, ".", suffix), p.type(), Role::Moment, {});
   };

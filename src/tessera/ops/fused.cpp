@@ -84,7 +84,7 @@ Graph body_of_shard(const Graph& body, const RefCall& c) {
           shape[shape.ndim() - 1 - i] = c.outs[0].type.shape.back(i);
         }
       }
-      attrs.back() = std::vector<std::int64_t>(shape.begin(), shape.end());
+      attrs = attrs.with(attrs.size() - 1, std::vector<std::int64_t>(shape.begin(), shape.end()));
     }
     values.push_back(builder.add_all(*node.op, ins, std::move(attrs)));
   }

@@ -24,7 +24,7 @@ class Fuser {
  public:
   explicit Fuser(const Graph& graph)
       : rewrite_(graph),
-        users_(users_of(graph)),
+        users_(graph),
         group_of_(graph.nodes().size(), -1),
         is_output_(graph.nodes().size(), false) {
     for (const Output& output : graph.outputs())
@@ -82,7 +82,7 @@ class Fuser {
     // Nobody outside reads the group before its new end; so no operand of `id` depends on it
     // through others.
     for (const NodeId member : group.nodes) {
-      for (const NodeId user : users_[static_cast<std::size_t>(member)]) {
+      for (const NodeId user : users_(member)) {
         const bool inside =
             std::find(group.nodes.begin(), group.nodes.end(), user) != group.nodes.end();
         if (!inside && user < id) return false;
@@ -108,7 +108,7 @@ class Fuser {
   }
 
   bool read_outside(const Group& group, NodeId member) const {
-    const auto& users = users_[static_cast<std::size_t>(member)];
+    const auto users = users_(member);
     return is_output_[static_cast<std::size_t>(member)] ||
            std::any_of(users.begin(), users.end(), [&](NodeId user) {
              return std::find(group.nodes.begin(), group.nodes.end(), user) == group.nodes.end();
@@ -147,7 +147,7 @@ class Fuser {
     Node fused = node(group.nodes.back());
     fused.op = &kFused;
     fused.attrs = {std::make_shared<const Graph>(body.finish())};
-    fused.name.clear();
+    fused.name = {};
     fused.like = fused.remat_of = -1;
     fused.cotangent.reset();
     fused.results.clear();
@@ -159,7 +159,7 @@ class Fuser {
   }
 
   Rewrite rewrite_;
-  std::vector<std::vector<NodeId>> users_;
+  Users users_;
   std::vector<int> group_of_;
   std::vector<bool> is_output_;
   std::vector<Group> groups_;

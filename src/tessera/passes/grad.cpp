@@ -18,7 +18,7 @@ class Backward {
         end_(loss.id().node + 1),
         needed_(static_cast<std::size_t>(end_), false) {
     for (const Value& parameter : parameters) {
-      require(parameter.id().node < end_, "gradients: ", describe(graph(), parameter.id().node),
+      require(parameter.id().node < end_, "gradients: ", describing(graph(), parameter.id().node),
               " is declared after the loss, so the loss cannot depend on it");
       needed_[static_cast<std::size_t>(parameter.id().node)] = true;
     }
@@ -71,7 +71,7 @@ class Backward {
   }
 
   void contribute(ValueId of, Value value) {
-    check(value.type() == graph().type(of), "gradient of ", describe(graph(), of.node), " is ",
+    check(value.type() == graph().type(of), "gradient of ", describing(graph(), of.node), " is ",
           value.type(), ", not ", graph().type(of));
     contributions_[of].push_back(value);
     mark(value, of, false);
@@ -114,7 +114,7 @@ class Backward {
     }
     if (!any) return;
     require(node.op->grad != nullptr, "gradients: ", node.op->name,
-            " has no gradient; no parameter may be above it\n    ", describe(graph(), id));
+            " has no gradient; no parameter may be above it\n    ", describing(graph(), id));
     std::vector<Value> dins(ins.size());
     const auto wants = std::make_unique<bool[]>(ins.size());
     for (std::size_t i = 0; i < ins.size(); ++i) wants[i] = needs(node.inputs[i]);

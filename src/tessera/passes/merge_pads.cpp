@@ -25,7 +25,7 @@ struct Pieces {
 
 class PadMerger {
  public:
-  explicit PadMerger(const Graph& graph) : rewrite_(graph), users_(users_of(graph)) {}
+  explicit PadMerger(const Graph& graph) : rewrite_(graph), users_(graph) {}
 
   Graph run() {
     const Graph& from = rewrite_.from();
@@ -67,7 +67,7 @@ class PadMerger {
     return out;
   }
 
-  bool read_once(NodeId id) const { return users_[static_cast<std::size_t>(id)].size() == 1; }
+  bool read_once(NodeId id) const { return users_(id).size() == 1; }
 
   bool tiles(NodeId id, const Pieces& pieces) const {
     std::int64_t end = 0;
@@ -90,7 +90,7 @@ class PadMerger {
   }
 
   Rewrite rewrite_;
-  std::vector<std::vector<NodeId>> users_;
+  Users users_;
   std::map<NodeId, Pieces> known_;
 };
 

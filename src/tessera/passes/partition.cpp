@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::size_t index(RegionKind kind) { return static_cast<std::size_t>(kind); }
 
+std::vector<std::int64_t> ints(const Shape& shape) { return {shape.begin(), shape.end()}; }
+
 bool on_time(const Result& result) {
   return result.placement->sharding.dim_of(kMicrobatchAxis) >= 0 ||
          result.placement->sharding.is_partial(kMicrobatchAxis);
@@ -60,7 +62,7 @@ std::vector<RegionKind> assign_regions(const Graph& graph) {
                 " needs a sum over mb: a micro-batch reads it,",
                 " but it is complete only after the last one; run it with one micro-batch, or keep "
                 "it out of the model\n",
-                "    ", describe(graph, static_cast<NodeId>(i)));
+                "    ", describing(graph, static_cast<NodeId>(i)));
       }
     }
   }
@@ -146,8 +148,7 @@ class Partitioner {
       leaf.cotangent.reset();
       const int shape = leaf.op->attrs.find("shape");
       if (shape >= 0) {
-        leaf.attrs[static_cast<std::size_t>(shape)] =
-            std::vector<std::int64_t>(result.type.shape.begin(), result.type.shape.end());
+        leaf.attrs = leaf.attrs.with(static_cast<std::size_t>(shape), ints(result.type.shape));
       }
       value = builder(at).copy(std::move(leaf), {})[0];
       if (node.op == &kState) add_state(at, v.node, value);
@@ -166,7 +167,7 @@ class Partitioner {
     require(node.op == &kBatch || sharding.dim_of(kMicrobatchAxis) < 0, "output '", output.name,
             "' cannot be cut into micro-batches: it holds rows of the batch, but only sums over ",
             "them leave the step; reduce it, or run one micro-batch\n    ",
-            describe(graph_, output.value.node));
+            describing(graph_, output.value.node));
     const Value value = import(output.value, at);
     const bool kept =
         output.kind == Output::Kind::Next && state_named_.at(output.name) == output.value;
@@ -175,8 +176,8 @@ class Partitioner {
     if (const auto found = known.find(output.value); found != known.end()) return found->second;
     Node copy = builder(at).node(value);
     copy.op = &kIdentity;
-    copy.attrs.clear();
-    copy.name.clear();
+    copy.attrs = {};
+    copy.name = {};
     const Value out = builder(at).copy(std::move(copy), {value.id()})[0];
     known.emplace(output.value, out);
     return out;
@@ -201,7 +202,7 @@ class Partitioner {
 
   void add_state(RegionKind at, NodeId id, Value value) {
     const auto found = states_.find(id);
-    check(found != states_.end(), "a state node is not listed: ", describe(graph_, id));
+    check(found != states_.end(), "a state node is not listed: ", describing(graph_, id));
     State state = *found->second;
     state.value = value.id();
     builder(at).add_state(std::move(state));
@@ -218,10 +219,9 @@ class Partitioner {
     result.type.shape = local_shape(result.logical, result.placement->sharding, graph_.mesh());
     Node node = graph_.node(v.node);
     node.op = &kShard;
-    node.attrs = {std::string(kMicrobatchAxis), std::int64_t{dim},
-                  std::vector<std::int64_t>(result.type.shape.begin(), result.type.shape.end())};
+    node.attrs = {std::string(kMicrobatchAxis), std::int64_t{dim}, ints(result.type.shape)};
     node.results = {std::move(result)};
-    node.name.clear();
+    node.name = {};
     node.cotangent.reset();
     node.like = node.remat_of = -1;
     const Value value = builder(at).copy(std::move(node), {whole.id()})[0];
@@ -273,8 +273,7 @@ class Partitioner {
     for (Result& result : node.results) result = local(result);
     const int shape = node.op->attrs.find("shape");  // by convention the shape of result 0
     if (shape >= 0) {
-      const Shape& s = node.results[0].type.shape;
-      node.attrs[static_cast<std::size_t>(shape)] = std::vector<std::int64_t>(s.begin(), s.end());
+      node.attrs = node.attrs.with(static_cast<std::size_t>(shape), ints(node.results[0].type.shape));
     }
     const auto follow = [&](NodeId other) {
       const auto found = other < 0 ? known_[index(at)].end() : known_[index(at)].find({other, 0});

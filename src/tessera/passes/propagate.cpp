@@ -90,7 +90,7 @@ class TimeAxis {
          " needs a sum over mb: it reads, inside a micro-batch, a value that is"
          " complete only after the last one; run it with one micro-batch, or keep it out of the "
          "model\n    ",
-         describe(graph_, id));
+         describing(graph_, id));
   }
 
   std::vector<Stand> decide(NodeId id) const {
@@ -113,7 +113,7 @@ class TimeAxis {
         const int found = fs.empty() ? -1 : fs[0];
         require(found >= 0 && (factor < 0 || found == factor), node.op->name,
                 " cannot be cut into micro-batches: its rule is ", rule, "\n    ",
-                describe(graph_, id));
+                describing(graph_, id));
         factor = found;
       }
     }
@@ -127,7 +127,7 @@ class TimeAxis {
     const FactorKind kind = rule.list[static_cast<std::size_t>(factor)].kind;
     require(kind == FactorKind::Pass, node.op->name,
             " mixes rows of the batch, so it cannot be cut into micro-batches:", " its rule is ",
-            rule, "\n    ", describe(graph_, id));
+            rule, "\n    ", describing(graph_, id));
     if (partial) needs_sum(id);
     for (std::size_t r = 0; r < out.size(); ++r) {
       if (rule.reduces(factor, static_cast<int>(r))) {

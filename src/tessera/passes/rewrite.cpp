@@ -1,5 +1,7 @@
 #include "tessera/passes/rewrite.h"
 
+#include <numeric>
+
 namespace tessera {
 
 Rewrite::Rewrite(const Graph& from, Form form) : from_(from), to_(form, from.mesh()) {
@@ -13,7 +15,7 @@ Rewrite::Rewrite(const Graph& from, Form form) : from_(from), to_(form, from.mes
 
 Value Rewrite::operator()(ValueId old) {
   const Value value = map_[index(old)];
-  check(value.valid(), "rewrite: ", describe(from_, old.node), " has not been carried over");
+  check(value.valid(), "rewrite: ", describing(from_, old.node), " has not been carried over");
   return value;
 }
 
@@ -54,15 +56,22 @@ Graph Rewrite::finish() {
   return to_.finish();
 }
 
-std::vector<std::vector<NodeId>> users_of(const Graph& graph) {
-  std::vector<std::vector<NodeId>> users(graph.nodes().size());
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    for (const ValueId input : graph.node(id).inputs) {
-      auto& list = users[static_cast<std::size_t>(input.node)];
-      if (list.empty() || list.back() != id) list.push_back(id);
+Users::Users(const Graph& graph) : first_(graph.nodes().size() + 1, 0) {
+  const auto for_each_use = [&](auto&& visit) {
+    std::vector<NodeId> last(graph.nodes().size(), -1);
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      for (const ValueId input : graph.node(id).inputs) {
+        NodeId& seen = last[static_cast<std::size_t>(input.node)];
+        if (seen != id) visit(input.node, id);
+        seen = id;
+      }
     }
-  }
-  return users;
+  };
+  for_each_use([&](NodeId of, NodeId) { ++first_[static_cast<std::size_t>(of) + 1]; });
+  std::partial_sum(first_.begin(), first_.end(), first_.begin());
+  list_.resize(first_.back());
+  std::vector<std::size_t> next = first_;
+  for_each_use([&](NodeId of, NodeId user) { list_[next[static_cast<std::size_t>(of)]++] = user; });
 }
 
 }  // namespace tessera

@@ -2,6 +2,7 @@
 /// Carries a graph over into a new one, node by node: what every pass that keeps most of a graph is
 /// written with.
 
+#include <span>
 #include <vector>
 
 #include "tessera/ir/builder.h"
@@ -40,7 +41,18 @@ class Rewrite {
   std::vector<Value> map_;
 };
 
-/// Per node, the nodes that use a result of it, in order; outputs are not counted.
-std::vector<std::vector<NodeId>> users_of(const Graph& graph);
+/// Per node, the nodes that use a result of it, each once, in order; outputs are not counted.
+class Users {
+ public:
+  explicit Users(const Graph& graph);
+  std::span<const NodeId> operator()(NodeId id) const {
+    const std::size_t i = static_cast<std::size_t>(id);
+    return std::span(list_).subspan(first_[i], first_[i + 1] - first_[i]);
+  }
+
+ private:
+  std::vector<std::size_t> first_;  // per node, and one more
+  std::vector<NodeId> list_;
+};
 
 }  // namespace tessera

@@ -1,9 +1,10 @@
 #include "tessera/passes/simplify.h"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 
-#include "tessera/base/hash.h"
+#include "tessera/ir/hasher.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/interpret.h"
 #include "tessera/passes/rewrite.h"
@@ -33,17 +34,17 @@ bool may_merge(const Node& node) {
 /// `inputs` and `remat_of` are of the new graph.
 std::uint64_t structural_hash(const Node& node, const std::vector<ValueId>& inputs,
                               NodeId remat_of) {
-  std::string key =
-      text(node.op->name, static_cast<int>(node.phase), " ", remat_of, " ", node.stage);
-  for (const ValueId input : inputs) key += text(",", input);
-  for (const AttrValue& attr : node.attrs) key += text(";", attr);
-  return hash64(key);
+  Hasher hash;
+  hash.add(std::bit_cast<std::uintptr_t>(node.op));
+  for (const ValueId input : inputs) hash.add(input);
+  for (const AttrValue& attr : node.attrs) hash.add(attr);
+  hash.add(ValueId{remat_of, node.stage});
+  return hash.value();
 }
 
 bool same(const Node& a, const Node& b, const std::vector<ValueId>& b_inputs, NodeId b_remat_of) {
   return a.op == b.op && a.phase == b.phase && a.remat_of == b_remat_of && a.stage == b.stage &&
-         a.inputs == b_inputs && a.results == b.results && a.name == b.name &&
-         std::equal(a.attrs.begin(), a.attrs.end(), b.attrs.begin(), b.attrs.end(), same_attr);
+         a.inputs == b_inputs && a.results == b.results && a.name == b.name && a.attrs == b.attrs;
 }
 
 class Simplifier {

@@ -74,10 +74,11 @@ Plan compile(const std::vector<ProgramSource>& sources, Device& device,
   for (const ProgramSource& source : sources) {
     const Passes pass(source.name, options);
     pass.show("source", {&source.graph}, 0);
-    const Graph merged = pass("merge_pads", [&] { return merge_pads(source.graph); });
-    const Graph simple = pass("simplify", [&] { return simplify(merged); });
-    const Graph placed = pass("propagate", [&] { return propagate(simple, source.strategy); });
-    std::vector<Region> regions = pass("partition", [&] { return partition(placed); });
+    Graph graph = pass("merge_pads", [&] { return merge_pads(source.graph); });
+    graph = pass("simplify", [&] { return simplify(graph); });
+    graph = pass("propagate", [&] { return propagate(graph, source.strategy); });
+    std::vector<Region> regions = pass("partition", [&] { return partition(graph); });
+    graph = {};
     if (options.fuse) regions = pass("fuse", [&] { return fuse_regions(std::move(regions)); });
     regions = pass("pack", [&] { return pack(std::move(regions), wanted_by(device)); });
     plan.programs.push_back(

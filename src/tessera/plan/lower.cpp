@@ -20,6 +20,7 @@ ShardInfo shard_info(const Result& result, const Mesh& mesh) {
   if (!result.placement) return out;
   for (int d = 0; d < ndim; ++d) {
     const auto& axes = result.placement->sharding.dims[at(d)];
+    if (axes.empty()) continue;
     const auto start = [&](std::int64_t microbatch) {
       const Coordinates where = {{std::string(kMicrobatchAxis), microbatch}};
       return extent(result.logical[d], axes, mesh, where).start;
@@ -84,13 +85,13 @@ class Lowering {
     const Mesh& mesh = regions_[0].graph.mesh();
     for (const int v : ins) {
       out.in_strides.push_back(value(v).strides);
-      out.ins.push_back(shard_info(value(v).result, mesh));
+      out.ins.push_back(shard_info(*value(v).result, mesh));
     }
-    for (const int v : outs) out.outs.push_back(shard_info(value(v).result, mesh));
+    for (const int v : outs) out.outs.push_back(shard_info(*value(v).result, mesh));
     return out;
   }
 
-  void add_call(int region, const OpDef& op, const std::string& block, const KernelRequest& request,
+  void add_call(int region, const OpDef& op, const Name& block, const KernelRequest& request,
                 Draft draft) {
     draft.call.kernel = device_.make_kernel(request);
     draft.call.op = &op;
@@ -142,7 +143,7 @@ class Lowering {
     for (const Accumulation* accumulation : found->second) {
       const Accumulation& a = *accumulation;
       const int from = values_.value(r, a.value);
-      const TensorType& type = value(from).result.type;
+      const TensorType& type = value(from).result->type;
       const Attrs none;
       const auto add = [&](const OpDef& op, OpCall::Types types, std::vector<int> ins, When when) {
         Draft draft;
@@ -177,8 +178,8 @@ class Lowering {
             "' is another state");
       Draft draft;
       draft.ins = {from};
-      draft.time = values_.timeline().end;
-      const TensorType& type = value(from).result.type;
+      draft.time = values_.timeline().stores + static_cast<std::int32_t>(stores_.size());
+      const TensorType& type = value(from).result->type;
       const KernelRequest what =
           request(OpCall(kIdentity, {&type}, none, {&type}), {from}, {from}, 0);
       stores_.emplace_back(drafts_[at(r)].size(), output.name);
@@ -210,7 +211,7 @@ class Lowering {
   Place place(int v) {
     const StoredValue& stored = value(v);
     const Buffer& buffer = values_.buffers()[at(stored.buffer)];
-    const std::int64_t shift = stored.offset_elements * size_of(stored.result.type.dtype);
+    const std::int64_t shift = stored.offset_elements * size_of(stored.result->type.dtype);
     Place out;
     if (buffer.home == Buffer::Home::Work) {
       out = {Place::Section::Work, layout_.offsets[work_index_.at(stored.buffer)]};
@@ -219,7 +220,7 @@ class Lowering {
     } else {
       const StoredValue& constant = value(buffer.values[0]);
       const Node& node = regions_[at(constant.region)].graph.node(constant.id.node);
-      out = states_.constant(constant.result.type.dtype, std::get<double>(node.attrs[0]));
+      out = states_.constant(constant.result->type.dtype, std::get<double>(node.attrs[0]));
     }
     out.offset += shift;
     return out;
@@ -254,14 +255,14 @@ class Lowering {
     for (int v = 0; v < static_cast<int>(values_.values().size()); ++v) {
       const StoredValue& stored = value(v);
       if (stored.kind == StoredValue::Kind::Batch) {
-        program_.batch.push_back({stored.name, stored.result.type, place(v)});
+        program_.batch.push_back({stored.name, stored.result->type, place(v)});
       }
     }
     for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
       for (const Output& output : regions_[at(r)].graph.outputs()) {
         if (output.kind != Output::Kind::Metric) continue;
         const int v = values_.value(r, output.value);
-        program_.metrics.push_back({output.name, value(v).result.type, place(v)});
+        program_.metrics.push_back({output.name, value(v).result->type, place(v)});
       }
     }
   }
@@ -297,7 +298,7 @@ class Lowering {
     };
     const int backward = static_cast<int>(RegionKind::Backward),
               update = static_cast<int>(RegionKind::Update);
-    if (any([](const StoredValue& v) { return !v.result.type.layout.plain(); })) return use.packed;
+    if (any([](const StoredValue& v) { return !v.result->type.layout.plain(); })) return use.packed;
     if (any([](const StoredValue& v) { return v.kind == StoredValue::Kind::Batch; }))
       return use.inputs;
     if (any([&](const StoredValue& v) {

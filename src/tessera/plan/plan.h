@@ -34,7 +34,7 @@ struct Call {
   Place workspace;
   When when = When::Always;
   const OpDef* op = nullptr;
-  std::string block;
+  Name block;
   double flops = 0, bytes = 0;  // of the whole call, for profiles
 };
 

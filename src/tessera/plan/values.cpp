@@ -41,11 +41,11 @@ void ProgramValues::collect() {
     const auto add = [&](Kind kind, ValueId id, std::string name) {
       StoredValue value;
       value.kind = kind;
-      value.result = graph.result(id);
+      value.result = &graph.result(id);
       value.name = std::move(name);
       value.region = r;
       value.id = id;
-      value.strides = value.result.type.shape.strides();
+      value.strides = value.result->type.shape.strides();
       values_.push_back(std::move(value));
       return static_cast<int>(values_.size()) - 1;
     };
@@ -111,7 +111,10 @@ void ProgramValues::find_lifetimes() {
     ++now;  // outputs of the region
     if (in_loop(region)) time_.loop_end = now - 1;
   }
-  time_.end = now;
+  time_.stores = now;
+  const std::vector<Output>& outputs =
+      regions_[at(static_cast<int>(RegionKind::Update))].graph.outputs();
+  time_.end = now + static_cast<std::int32_t>(outputs.size());
   for (StoredValue& v : values_) {
     const bool before_loop = !in_loop(regions_[at(v.region)]) || v.kind == StoredValue::Kind::Batch;
     v.first = v.last = v.kind == StoredValue::Kind::Batch ? 0
@@ -138,7 +141,7 @@ void ProgramValues::find_lifetimes() {
 int ProgramValues::new_buffer(int value) {
   StoredValue& v = values_[at(value)];
   Buffer buffer;
-  buffer.bytes = v.result.type.bytes();
+  buffer.bytes = v.result->type.bytes();
   buffer.first = v.first;
   buffer.last = v.last;
   if (v.kind == StoredValue::Kind::State) buffer.home = Buffer::Home::State;
@@ -169,7 +172,7 @@ void ProgramValues::assign_buffers() {
       const Node& node = graph.node(id);
       if (node.op->traits.leaf || try_view(r, id)) continue;
       for (int i = 0; i < static_cast<int>(node.results.size()); ++i) {
-        if (!try_in_place(r, id, i) && !try_state(r, id, i)) new_buffer(value(r, {id, i}));
+        if (!try_state(r, id, i) && !try_in_place(r, id, i)) new_buffer(value(r, {id, i}));
       }
     }
   }
@@ -239,7 +242,7 @@ bool ProgramValues::try_state(int region, NodeId node, int result) {
     return other.leaves || (!other.uses.empty() && other.last >= now);
   };
   const Buffer& buffer = buffers_[at(old.buffer)];
-  if (old.result.type != values_[at(to)].result.type ||
+  if (old.result->type != values_[at(to)].result->type ||
       std::any_of(buffer.values.begin(), buffer.values.end(), read_later)) {
     return false;
   }
@@ -258,8 +261,8 @@ bool ProgramValues::try_in_place(int region, NodeId node, int result) {
     const StoredValue& source = values_[at(from)];
     if (source.buffer < 0) continue;
     Buffer& buffer = buffers_[at(source.buffer)];
-    if (source.result.type != n.results[at(result)].type || source.offset_elements != 0 ||
-        source.strides != source.result.type.shape.strides() || !dies_at(buffer, now)) {
+    if (source.result->type != n.results[at(result)].type || source.offset_elements != 0 ||
+        source.strides != source.result->type.shape.strides() || !dies_at(buffer, now)) {
       continue;
     }
     // No other operand may lie in the same buffer: it would be read after it is overwritten.

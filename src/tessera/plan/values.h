@@ -29,8 +29,8 @@ struct StoredValue {
     Constant,
     Accumulator
   } kind = Kind::Computed;
-  Result result;
-  std::string name;  // of a state, batch input or accumulator
+  const Result* result = nullptr;  // in the graph of its region
+  std::string name;                // of a state, batch input or accumulator
   int region = 0;
   ValueId id;                        // Computed, State, Batch, Constant: its first occurrence
   std::int32_t first = 0, last = 0;  // times; see Timeline
@@ -50,12 +50,13 @@ struct Buffer {
   bool in_place_allowed = true;  // false for states, batch inputs, constants
 };
 
-/// Every node of every region has a time; regions follow each other. What the micro-batch loop
+/// Every node of every region has a time; regions follow each other, then next values are stored
+/// that do not lie in their state, each at its time. What the micro-batch loop
 /// reads from before it lives until the loop's end; what it accumulates lives from the loop's
 /// begin.
 struct Timeline {
   std::vector<std::vector<std::int32_t>> at;  // [region][node]
-  std::int32_t loop_begin = 0, loop_end = 0, end = 0;
+  std::int32_t loop_begin = 0, loop_end = 0, stores = 0, end = 0;
 };
 
 /// A micro-batch's contribution to an accumulator.

@@ -19,7 +19,7 @@ struct OwnedCall {
   explicit OwnedCall(const OpCall& from)
       : ins(types(from, from.num_in(), &OpCall::in)),
         outs(types(from, from.num_out(), &OpCall::out)),
-        attrs(copied(from)),
+        attrs(from.attrs()),
         call(from.op(), pointers(ins), attrs, pointers(outs)) {}
   OwnedCall(const OwnedCall&) = delete;
   OwnedCall& operator=(const OwnedCall&) = delete;
@@ -28,11 +28,6 @@ struct OwnedCall {
                                        const TensorType& (OpCall::*get)(int) const) {
     std::vector<TensorType> out;
     for (int i = 0; i < n; ++i) out.push_back((from.*get)(i));
-    return out;
-  }
-  static Attrs copied(const OpCall& from) {
-    Attrs out;
-    for (const AttrDef& def : from.op().attrs) out.push_back(from.attr(def.name));
     return out;
   }
   static OpCall::Types pointers(const std::vector<TensorType>& types) {
