@@ -178,7 +178,7 @@ class RandomGraph {
               pick<Mesh>({Mesh(), parse_mesh("dp=4 tp=2 mb=3@time"), parse_mesh("rack=2@rack")}));
     const int nodes = below(max_nodes + 1);
     for (int i = 0; i < nodes; ++i) {
-      std::vector<ValueId> inputs;
+      ValueIds inputs;
       for (int k = below(4); k > 0; --k) {
         if (const ValueId v = value(b); v.valid()) inputs.push_back(v);
       }
@@ -223,10 +223,12 @@ class RandomGraph {
     const int results = static_cast<int>(b.so_far().node(id).results.size());
     return results == 0 ? ValueId{} : ValueId{id, below(results)};
   }
-  std::optional<Placement> placement() {
-    return pick<std::optional<Placement>>(
-        {std::nullopt, parse_placement("[]"), parse_placement("[dp.mb,-,tp]"),
-         parse_placement("[-]+dp+tp:max@host"), parse_placement("[dp]@host")});
+  Shared<Placement> placement() {
+    return pick<Shared<Placement>>({{},
+                                    parse_placement("[]"),
+                                    parse_placement("[dp.mb,-,tp]"),
+                                    parse_placement("[-]+dp+tp:max@host"),
+                                    parse_placement("[dp]@host")});
   }
   Result result() {
     return {pick<TensorType>({parse_type("f32[]"), parse_type("bf16[4,256]"), parse_type("i64[0]"),
@@ -302,7 +304,7 @@ Graph repeated(const Graph& graph, std::mt19937& random) {
       }
       if (node.like >= 0 && node.like < graph.size()) node.like += base;
       if (random() % 20 == 0) node.name = text("l.", random() % 4, ".odd");
-      std::vector<ValueId> inputs = node.inputs;
+      ValueIds inputs = node.inputs;
       for (ValueId& input : inputs) input.node += base;
       b.copy(std::move(node), std::move(inputs));
       if (!graph.node(id).results.empty() && random() % 3 == 0) {

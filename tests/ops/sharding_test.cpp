@@ -175,7 +175,7 @@ class Sharded {
   Tensors run_one(const Coordinates& at, double garbage) const {
     Builder builder(Form::Local, mesh_);
     Bindings inputs;
-    std::vector<ValueId> operands;
+    ValueIds operands;
     for (std::size_t i = 0; i < ins_.size(); ++i) {
       operands.push_back(builder.slot(text("in", i), in_[i]).id());
       inputs.slots.emplace(text("in", i), cut(ins_[i], in_[i], mesh_, at, garbage));

@@ -19,7 +19,9 @@ class Name {
 
   bool empty() const { return line_ == nullptr; }
   std::string str() const { return std::string(*this); }
-  operator std::string_view() const { return line_ ? std::string_view(*line_) : std::string_view(); }
+  operator std::string_view() const {
+    return line_ ? std::string_view(*line_) : std::string_view();
+  }
 
   friend bool operator==(const Name& a, const Name& b) {
     return a.line_ == b.line_ || std::string_view(a) == std::string_view(b);

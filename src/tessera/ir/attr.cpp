@@ -30,7 +30,9 @@ struct Printer {
     return out + "]";
   }
   std::string operator()(DType v) const { return std::string(to_text(v)); }
-  std::string operator()(const std::shared_ptr<const Graph>& v) const { return "{\n" + to_text(*v) + "}"; }
+  std::string operator()(const std::shared_ptr<const Graph>& v) const {
+    return "{\n" + to_text(*v) + "}";
+  }
 };
 
 }  // namespace
@@ -38,7 +40,8 @@ struct Printer {
 bool same_attr(const AttrValue& a, const AttrValue& b) {
   if (a.index() != b.index()) return false;
   if (const auto* number = std::get_if<double>(&a)) {
-    return std::bit_cast<std::uint64_t>(*number) == std::bit_cast<std::uint64_t>(std::get<double>(b));
+    return std::bit_cast<std::uint64_t>(*number) ==
+           std::bit_cast<std::uint64_t>(std::get<double>(b));
   }
   const auto* graph = std::get_if<std::shared_ptr<const Graph>>(&a);
   if (graph == nullptr) return a == b;
@@ -55,21 +58,25 @@ Attrs Attrs::with(std::size_t i, AttrValue value) const {
 }
 
 bool operator==(const Attrs& a, const Attrs& b) {
-  return a.values_ == b.values_ || std::equal(a.begin(), a.end(), b.begin(), b.end(), same_attr);
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_attr);
 }
 
 std::string to_text(const AttrValue& value) { return std::visit(Printer{}, value); }
 
 AttrValue parse_attr(AttrKind kind, std::string_view line) {
   switch (kind) {
-    case AttrKind::Int: return parse_number<std::int64_t>(line);
-    case AttrKind::Float: return parse_number<double>(line);
+    case AttrKind::Int:
+      return parse_number<std::int64_t>(line);
+    case AttrKind::Float:
+      return parse_number<double>(line);
     case AttrKind::Bool:
       require(line == "true" || line == "false", "'", line, "' is neither true nor false");
       return line == "true";
-    case AttrKind::Text: return unquoted(line);
+    case AttrKind::Text:
+      return unquoted(line);
     case AttrKind::Ints: {
-      require(line.size() >= 2 && line.front() == '[' && line.back() == ']', "'", line, "' is not like [1,2]");
+      require(line.size() >= 2 && line.front() == '[' && line.back() == ']', "'", line,
+              "' is not like [1,2]");
       std::vector<std::int64_t> out;
       if (line.size() > 2) {
         for (const std::string& item : split(line.substr(1, line.size() - 2), ',')) {
@@ -78,8 +85,10 @@ AttrValue parse_attr(AttrKind kind, std::string_view line) {
       }
       return out;
     }
-    case AttrKind::DType: return parse_dtype(line);
-    case AttrKind::Graph: break;
+    case AttrKind::DType:
+      return parse_dtype(line);
+    case AttrKind::Graph:
+      break;
   }
   fail(Fault::Usage, "a graph as an attribute is read by parse_graph, not from '", line, "'");
 }
@@ -103,7 +112,8 @@ std::string quoted(std::string_view line) {
 }
 
 std::string unquoted(std::string_view line) {
-  require(line.size() >= 2 && line.front() == '"' && line.back() == '"', "'", line, "' is not a quoted text");
+  require(line.size() >= 2 && line.front() == '"' && line.back() == '"', "'", line,
+          "' is not a quoted text");
   const std::string_view inside = line.substr(1, line.size() - 2);
   std::string out;
   for (std::size_t i = 0; i < inside.size(); ++i) {
@@ -119,10 +129,12 @@ std::string unquoted(std::string_view line) {
       out += kind;
     } else if (kind == 'n') {
       out += '\n';
-    } else if (kind == 'x' && end - digits >= 2 && std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2) {
+    } else if (kind == 'x' && end - digits >= 2 &&
+               std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2) {
       out += static_cast<char>(byte), i += 2;
     } else {
-      fail(Fault::Usage, "'", line, "' has an unknown escape; known are \\\" \\\\ \\n and \\x with two digits");
+      fail(Fault::Usage, "'", line,
+           "' has an unknown escape; known are \\\" \\\\ \\n and \\x with two digits");
     }
   }
   return out;

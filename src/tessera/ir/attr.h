@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tessera/base/error.h"
+#include "tessera/base/shared.h"
 #include "tessera/tensor/dtype.h"
 
 namespace tessera {
@@ -25,7 +26,8 @@ struct AttrDef {
   AttrKind kind = AttrKind::Int;
 };
 
-/// The attributes that an op declares: a list of fixed capacity, so that an op table entry is a constant.
+/// The attributes that an op declares: a list of fixed capacity, so that an op table entry is a
+/// constant.
 class AttrDefs {
  public:
   static constexpr std::size_t kMax = 8;
@@ -51,16 +53,16 @@ class AttrDefs {
 };
 
 /// A value of an attribute. The alternatives stand in the order of AttrKind.
-using AttrValue = std::variant<std::int64_t, double, bool, std::string, std::vector<std::int64_t>, DType,
-                               std::shared_ptr<const Graph>>;
+using AttrValue = std::variant<std::int64_t, double, bool, std::string, std::vector<std::int64_t>,
+                               DType, std::shared_ptr<const Graph>>;
 
-/// The values of a node's attributes, in the order in which its op declares them. Copies share them.
+/// The values of a node's attributes, in the order in which its op declares them. Copies share
+/// them.
 class Attrs {
  public:
   Attrs() = default;
   Attrs(std::initializer_list<AttrValue> values) : Attrs(std::vector<AttrValue>(values)) {}
-  explicit Attrs(std::vector<AttrValue> values)
-      : values_(std::make_shared<const std::vector<AttrValue>>(std::move(values))) {}
+  explicit Attrs(std::vector<AttrValue> values) : values_(std::move(values)) {}
 
   std::size_t size() const { return values_ ? values_->size() : 0; }
   const AttrValue* begin() const { return values_ ? values_->data() : nullptr; }
@@ -71,7 +73,7 @@ class Attrs {
   friend bool operator==(const Attrs& a, const Attrs& b);
 
  private:
-  std::shared_ptr<const std::vector<AttrValue>> values_;  // null: none
+  Shared<std::vector<AttrValue>> values_;  // null: none
 };
 
 /// Floats are compared bit by bit (0 is not -0, NaN is NaN), graphs by what they hold.

@@ -36,7 +36,7 @@ std::unordered_map<NodeId, NodeId> positions(const Block& block) {
 /// True where the blocks differ in nothing but paths, stages and places in the source.
 bool isomorphic(const Graph& graph, const Block& a, const Block& b) {
   if (a.nodes.size() != b.nodes.size()) return false;
-  const std::vector<ValueId> a_reads = outside_values(graph, a), b_reads = outside_values(graph, b);
+  const ValueIds a_reads = outside_values(graph, a), b_reads = outside_values(graph, b);
   if (a_reads.size() != b_reads.size()) return false;
   const Carry carry(a, b, a_reads, b_reads);
   for (std::size_t i = 0; i < a.nodes.size(); ++i) {
@@ -90,9 +90,9 @@ std::string_view block_of(std::string_view path, int depth) {
   return {};
 }
 
-std::vector<ValueId> outside_values(const Graph& graph, const Block& block) {
+ValueIds outside_values(const Graph& graph, const Block& block) {
   const auto inside = positions(block);
-  std::vector<ValueId> out;
+  ValueIds out;
   std::map<ValueId, bool> seen;
   const auto visit = [&](ValueId value) {
     if (!inside.contains(value.node) && seen.emplace(value, true).second) out.push_back(value);
@@ -120,8 +120,8 @@ std::uint64_t structural_hash(const Graph& graph, const Block& block) {
   return hash.value();
 }
 
-Carry::Carry(const Block& from, const Block& to, const std::vector<ValueId>& from_reads,
-             const std::vector<ValueId>& to_reads)
+Carry::Carry(const Block& from, const Block& to, const ValueIds& from_reads,
+             const ValueIds& to_reads)
     : from_(from.path), to_(to.path) {
   check(from.nodes.size() == to.nodes.size() && from_reads.size() == to_reads.size(), "blocks ",
         from.path, " and ", to.path, " differ in size");
@@ -178,7 +178,7 @@ std::shared_ptr<const Graph> Carry::carry(const std::shared_ptr<const Graph>& gr
   Builder builder(graph->form(), graph->mesh());
   for (Node node : graph->nodes()) {
     rename(node);
-    std::vector<ValueId> inputs = node.inputs;
+    ValueIds inputs = node.inputs;
     builder.copy(std::move(node), std::move(inputs));
   }
   for (State state : graph->states()) {

@@ -40,7 +40,7 @@ std::string_view block_of(std::string_view path, int depth = 1);
 
 /// The values of other nodes that the block mentions (as operands, in cotangent, like and
 /// remat_of), in order of first mention.
-std::vector<ValueId> outside_values(const Graph& graph, const Block& block);
+ValueIds outside_values(const Graph& graph, const Block& block);
 
 /// Equal for blocks of one class.
 std::uint64_t structural_hash(const Graph& graph, const Block& block);
@@ -50,8 +50,8 @@ class Carry {
  public:
   /// `reads` are the outside values of both blocks; those of `from` that are not listed are an
   /// Error when met.
-  Carry(const Block& from, const Block& to, const std::vector<ValueId>& from_reads,
-        const std::vector<ValueId>& to_reads);
+  Carry(const Block& from, const Block& to, const ValueIds& from_reads,
+        const ValueIds& to_reads);
 
   Node operator()(Node node) const;
   State operator()(State state) const;

@@ -143,7 +143,7 @@ void Builder::set_placement(Value value, Placement placement) {
   edit(value).results[static_cast<std::size_t>(value.id().index)].placement = std::move(placement);
 }
 
-std::vector<Value> Builder::copy(Node node, std::vector<ValueId> inputs) {
+std::vector<Value> Builder::copy(Node node, ValueIds inputs) {
   node.inputs = std::move(inputs);
   graph_.nodes_.push_back(std::move(node));
   std::vector<Value> out;

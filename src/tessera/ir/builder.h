@@ -82,7 +82,7 @@ class Builder {
   // For passes: nodes and states carried over from another graph.
   /// A copy of `node` (with its marks and result types) on other inputs; ids in cotangent, like,
   /// remat_of are kept as given.
-  std::vector<Value> copy(Node node, std::vector<ValueId> inputs);
+  std::vector<Value> copy(Node node, ValueIds inputs);
   void add_state(State state);
 
   /// The graph; the builder is empty afterwards.

@@ -9,7 +9,8 @@ namespace tessera {
 
 namespace {
 
-constexpr std::array<const char*, 7> kKinds = {"pass", "max", "min", "stat", "stream", "whole", "exchange"};
+constexpr std::array<const char*, 7> kKinds = {"pass",   "max",   "min",     "stat",
+                                               "stream", "whole", "exchange"};
 
 std::vector<std::string> words(std::string_view line) {
   std::vector<std::string> out;
@@ -32,7 +33,8 @@ struct Reader {
     return id;
   }
 
-  /// "b (h e) . d": one entry per dim; "." is a dim without a factor; "..." stands for the missing dims.
+  /// "b (h e) . d": one entry per dim; "." is a dim without a factor; "..." stands for the missing
+  /// dims.
   Factors::Dims dims(std::string_view line, int ndim) {
     Factors::Dims result;
     bool inside = false;
@@ -45,7 +47,8 @@ struct Reader {
     }
     for (const std::string& token : tokens) {
       if (token == "...") {
-        // Dims under "..." are aligned at the right, so that operands of fewer dims share the minor ones.
+        // Dims under "..." are aligned at the right, so that operands of fewer dims share the minor
+        // ones.
         for (int i = ndim - named; i > 0; --i) result.push_back({factor(text("..", i))});
         continue;
       }
@@ -61,20 +64,22 @@ struct Reader {
       }
       if (closes) inside = false;
     }
-    check(static_cast<int>(result.size()) == ndim, "rule '", rule, "' gives ", result.size(), " dims to a value of ",
-          ndim);
+    check(static_cast<int>(result.size()) == ndim, "rule '", rule, "' gives ", result.size(),
+          " dims to a value of ", ndim);
     return result;
   }
 
   void note(const std::vector<std::string>& tokens) {
     if (tokens[0] == "joint" || tokens[0] == "each") {
       out.linear = tokens[0] == "joint" ? Linear::Joint : Linear::Each;
-      for (std::size_t i = 1; i < tokens.size(); ++i) out.linear_operands.push_back(std::stoi(tokens[i]));
+      for (std::size_t i = 1; i < tokens.size(); ++i)
+        out.linear_operands.push_back(std::stoi(tokens[i]));
       return;
     }
     for (const std::string& token : tokens) {
       const std::vector<std::string> parts = split(token, ':');
-      const auto kind = parts.size() == 2 ? std::find(kKinds.begin(), kKinds.end(), parts[1]) : kKinds.end();
+      const auto kind =
+          parts.size() == 2 ? std::find(kKinds.begin(), kKinds.end(), parts[1]) : kKinds.end();
       check(kind != kKinds.end(), "rule '", rule, "': '", token, "' is not like d:stat");
       const int id = out.find(parts[0]);
       check(id >= 0, "rule '", rule, "' has no factor '", parts[0], "'");
@@ -108,8 +113,8 @@ Factors Factors::parse(std::string_view rule, const std::vector<int>& ndims) {
   } else {
     read(results, out.outs);
   }
-  check(next == ndims.size(), "rule '", rule, "' has fewer operands and results than the op: ", next, " of ",
-        ndims.size());
+  check(next == ndims.size(), "rule '", rule,
+        "' has fewer operands and results than the op: ", next, " of ", ndims.size());
   for (std::size_t i = 1; i < parts.size(); ++i) reader.note(words(parts[i]));
   return out;
 }
@@ -122,8 +127,8 @@ int Factors::find(std::string_view name) const {
 }
 
 bool Factors::is_linear(int operand) const {
-  return linear != Linear::None &&
-         std::find(linear_operands.begin(), linear_operands.end(), operand) != linear_operands.end();
+  return linear != Linear::None && std::find(linear_operands.begin(), linear_operands.end(),
+                                             operand) != linear_operands.end();
 }
 
 bool Factors::has(const Dims& dims, int factor) const {
@@ -134,15 +139,19 @@ bool Factors::has(const Dims& dims, int factor) const {
 
 bool Factors::reduces(int factor, int result) const {
   const FactorKind kind = list[static_cast<std::size_t>(factor)].kind;
-  const bool reducible = kind == FactorKind::Pass || kind == FactorKind::Max || kind == FactorKind::Min;
+  const bool reducible =
+      kind == FactorKind::Pass || kind == FactorKind::Max || kind == FactorKind::Min;
   return reducible && !has(outs[static_cast<std::size_t>(result)], factor);
 }
 
 Monoid Factors::monoid(int factor) const {
   switch (list[static_cast<std::size_t>(factor)].kind) {
-    case FactorKind::Max: return Monoid::Max;
-    case FactorKind::Min: return Monoid::Min;
-    default: return Monoid::Sum;
+    case FactorKind::Max:
+      return Monoid::Max;
+    case FactorKind::Min:
+      return Monoid::Min;
+    default:
+      return Monoid::Sum;
   }
 }
 
@@ -161,7 +170,8 @@ std::string to_text(const Factors& factors) {
   for (const auto& dims : factors.ins) ins.push_back(dims_text(dims));
   for (const auto& dims : factors.outs) outs.push_back(dims_text(dims));
   for (const Factor& f : factors.list) {
-    if (f.kind != FactorKind::Pass) kinds.push_back(text(f.name, ":", kKinds[static_cast<std::size_t>(f.kind)]));
+    if (f.kind != FactorKind::Pass)
+      kinds.push_back(text(f.name, ":", kKinds[static_cast<std::size_t>(f.kind)]));
   }
   std::string line = "";
   for (std::size_t i = 0; i < ins.size(); ++i) line += text(i ? ", " : "", ins[i]);

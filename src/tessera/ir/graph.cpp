@@ -7,16 +7,21 @@
 
 namespace tessera {
 
-std::string to_text(ValueId id) { return id.index == 0 ? text("%", id.node) : text("%", id.node, ".", id.index); }
+std::string to_text(ValueId id) {
+  return id.index == 0 ? text("%", id.node) : text("%", id.node, ".", id.index);
+}
 
-bool operator==(const Where& a, const Where& b) { return a.line == b.line && std::strcmp(a.file, b.file) == 0; }
+bool operator==(const Where& a, const Where& b) {
+  return a.line == b.line && std::strcmp(a.file, b.file) == 0;
+}
 
 Where Where::read(std::string file, int line) {
   auto owner = std::make_shared<const std::string>(std::move(file));
   return {owner->c_str(), line, owner};
 }
 
-/// The path below the last folder tessera/, or the last folder and the name: the same on every machine.
+/// The path below the last folder tessera/, or the last folder and the name: the same on every
+/// machine.
 const char* Where::short_name(const char* file) {
   const std::string_view path = file;
   std::size_t at = path.rfind("tessera/");
@@ -27,9 +32,10 @@ const char* Where::short_name(const char* file) {
 }
 
 bool operator==(const Node& a, const Node& b) {
-  return a.op == b.op && a.inputs == b.inputs && a.results == b.results && a.block == b.block && a.phase == b.phase &&
-         a.stage == b.stage && a.where == b.where && a.name == b.name && a.cotangent == b.cotangent &&
-         a.like == b.like && a.remat_of == b.remat_of && a.attrs == b.attrs;
+  return a.op == b.op && a.inputs == b.inputs && a.results == b.results && a.block == b.block &&
+         a.phase == b.phase && a.stage == b.stage && a.where == b.where && a.name == b.name &&
+         a.cotangent == b.cotangent && a.like == b.like && a.remat_of == b.remat_of &&
+         a.attrs == b.attrs;
 }
 
 const State* Graph::find_state(std::string_view path) const {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "tessera/base/name.h"
+#include "tessera/base/shared.h"
+#include "tessera/base/small_vector.h"
 #include "tessera/ir/op_def.h"
 #include "tessera/tensor/sharding.h"
 
@@ -27,6 +29,8 @@ struct ValueId {
 /// "%12" or "%12.1"
 std::string to_text(ValueId id);
 
+using ValueIds = SmallVector<ValueId, 4>;
+
 /// For tables by value; a node has few results.
 struct ValueIdHash {
   std::size_t operator()(ValueId v) const {
@@ -36,10 +40,13 @@ struct ValueIdHash {
 
 /// Where in the model's source a node was written.
 struct Where {
-  const char* file = "";                          // "nn/gpt.cpp": below tessera/, or with its folder
+  const char* file = "";  // "nn/gpt.cpp": below tessera/, or with its folder
   int line = 0;
-  std::shared_ptr<const std::string> owner = {};  // holds `file` where it is no literal: it was read from text
-  static Where here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {short_name(file), line}; }
+  std::shared_ptr<const std::string> owner =
+      {};  // holds `file` where it is no literal: it was read from text
+  static Where here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {short_name(file), line};
+  }
   static Where read(std::string file, int line);
   friend bool operator==(const Where& a, const Where& b);
 
@@ -59,12 +66,13 @@ enum class Form : std::uint8_t {
 /// One result of a node.
 struct Result {
   TensorType type;
-  std::optional<Placement> placement;  // Placed, Local
-  Shape logical;                       // Local: the shape of the whole tensor
+  Shared<Placement> placement;  // Placed, Local
+  Shape logical;                // Local: the shape of the whole tensor
   friend bool operator==(const Result&, const Result&) = default;
 };
 
-/// What a backward value is the gradient of: the whole of it, or one of several contributions that are summed.
+/// What a backward value is the gradient of: the whole of it, or one of several contributions that
+/// are summed.
 struct Cotangent {
   ValueId of;
   bool final = true;
@@ -73,9 +81,9 @@ struct Cotangent {
 
 struct Node {
   const OpDef* op = nullptr;
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   Attrs attrs;
-  std::vector<Result> results;
+  std::vector<Result> results;  // stays where it is while the graph grows
 
   Name block;  // path of the block that it belongs to: "layers.7.attn"; empty: belongs to no block
   Phase phase = Phase::Forward;
@@ -83,10 +91,13 @@ struct Node {
   Where where;
   Name name;                           // pinned by strategies: "residual"; empty for most
   std::optional<Cotangent> cotangent;  // backward nodes
-  NodeId like = -1;      // gradients of contracting and indexing ops: the forward node whose factor names they share
+  NodeId like = -1;      // gradients of contracting and indexing ops: the forward node whose factor
+                         // names they share
   NodeId remat_of = -1;  // recomputed copies: the original
 
-  const TensorType& type(int result = 0) const { return results[static_cast<std::size_t>(result)].type; }
+  const TensorType& type(int result = 0) const {
+    return results[static_cast<std::size_t>(result)].type;
+  }
   friend bool operator==(const Node& a, const Node& b);
 };
 
@@ -105,7 +116,7 @@ struct State {
   ValueId value;
   Role role = Role::Parameter;
   Init init;
-  std::optional<Placement> home, use;  // as stored; as forward and backward read it
+  Shared<Placement> home, use;  // as stored; as forward and backward read it
   friend bool operator==(const State&, const State&) = default;
 };
 
@@ -132,7 +143,9 @@ class Graph {
   const Node& node(NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
   NodeId size() const { return static_cast<NodeId>(nodes_.size()); }
   const TensorType& type(ValueId v) const { return node(v.node).type(v.index); }
-  const Result& result(ValueId v) const { return node(v.node).results[static_cast<std::size_t>(v.index)]; }
+  const Result& result(ValueId v) const {
+    return node(v.node).results[static_cast<std::size_t>(v.index)];
+  }
   const std::vector<State>& states() const { return states_; }
   const State* find_state(std::string_view path) const;
   const std::vector<Output>& outputs() const { return outputs_; }

@@ -13,7 +13,8 @@ const TensorType& OpCall::out(int i) const { return *outs_[static_cast<std::size
 
 const AttrValue& OpCall::attr(std::string_view name) const {
   const int i = op_->attrs.find(name);
-  check(i >= 0 && static_cast<std::size_t>(i) < attrs_->size(), op_->name, " has no attribute '", name, "'");
+  check(i >= 0 && static_cast<std::size_t>(i) < attrs_->size(), op_->name, " has no attribute '",
+        name, "'");
   return (*attrs_)[static_cast<std::size_t>(i)];
 }
 
@@ -28,7 +29,8 @@ Value GradCall::in(int i) const { return ins_[static_cast<std::size_t>(i)]; }
 Value GradCall::out(int i) const { return outs_[static_cast<std::size_t>(i)]; }
 bool GradCall::has_dout(int i) const { return douts_[static_cast<std::size_t>(i)].valid(); }
 Value GradCall::dout(int i) const {
-  check(has_dout(i), call.op().name, ": the gradient asks for the cotangent of result ", i, ", which has none");
+  check(has_dout(i), call.op().name, ": the gradient asks for the cotangent of result ", i,
+        ", which has none");
   return douts_[static_cast<std::size_t>(i)];
 }
 Value& GradCall::din(int i) { return dins_[static_cast<std::size_t>(i)]; }
@@ -49,10 +51,12 @@ Factors factors_of(const OpCall& call) {
   const auto bind = [&](const Factors::Dims& dims, const TensorType& type) {
     for (int d = 0; d < type.ndim(); ++d) {
       const std::vector<int>& fs = dims[static_cast<std::size_t>(d)];
-      if (fs.size() != 1) continue;  // compound dims are bound by the rule itself or through other operands
+      if (fs.size() != 1)
+        continue;  // compound dims are bound by the rule itself or through other operands
       std::int64_t& size = out.list[static_cast<std::size_t>(fs[0])].size;
       check(size == 0 || size == type.shape[d], call.op().name, ": rule '", out, "' gives factor ",
-            out.list[static_cast<std::size_t>(fs[0])].name, " sizes ", size, " and ", type.shape[d]);
+            out.list[static_cast<std::size_t>(fs[0])].name, " sizes ", size, " and ",
+            type.shape[d]);
       size = type.shape[d];
     }
   };

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/small_vector.h"
 #include "tessera/ir/attr.h"
 #include "tessera/ir/factors.h"
 #include "tessera/tensor/type.h"
@@ -22,7 +23,7 @@ class RefCall;
 /// One use of an op: the types of its operands (and of its results, once known) and its attributes.
 class OpCall {
  public:
-  using Types = std::vector<const TensorType*>;
+  using Types = SmallVector<const TensorType*, 4>;
   OpCall(const OpDef& op, Types ins, const Attrs& attrs, Types outs = {})
       : op_(&op), ins_(std::move(ins)), outs_(std::move(outs)), attrs_(&attrs) {}
 

@@ -28,7 +28,7 @@ class GraphReader {
   /// A block whose nodes are written out.
   struct Definition {
     Block block;
-    std::vector<ValueId> reads;
+    ValueIds reads;
     std::size_t first_state = 0, end_state = 0, first_output = 0, end_output = 0;
   };
 
@@ -43,7 +43,7 @@ class GraphReader {
   void output(Output::Kind kind);
   void begin_block();
   void end_block();
-  void repeat_block(Block to, const std::vector<ValueId>& reads);
+  void repeat_block(Block to, const ValueIds& reads);
   void repeat(const Definition& from, const Carry& carry, std::int32_t stage, std::size_t start);
 
   Placement placement();
@@ -279,7 +279,7 @@ void GraphReader::begin_block() {
     in_.wrong(start, text("expected %", size(), ", the block's first node"));
   in_.keyword("in", "'in' and the block's path");
   Block block{in_.path("the block's path"), {}};
-  std::vector<ValueId> reads = in_.values();
+  ValueIds reads = in_.values();
   if (!in_.accept('{')) return repeat_block(std::move(block), reads);
   in_.end_of_line();
   block.nodes.push_back(size());
@@ -300,7 +300,7 @@ void GraphReader::end_block() {
   open_.reset();
 }
 
-void GraphReader::repeat_block(Block to, const std::vector<ValueId>& reads) {
+void GraphReader::repeat_block(Block to, const ValueIds& reads) {
   in_.keyword("as", "'{' and the block's nodes, or 'as' and an earlier block");
   in_.blanks();
   const std::size_t start = in_.position();
@@ -349,7 +349,7 @@ Placement GraphReader::placement() {
 
 void GraphReader::add(Node node, std::size_t start) {
   for (const ValueId input : node.inputs) check_defined(input, start);
-  std::vector<ValueId> inputs = node.inputs;
+  ValueIds inputs = node.inputs;
   builder_->copy(std::move(node), std::move(inputs));
 }
 

@@ -43,7 +43,7 @@ class LineOrder {
 struct Run {
   Block block;
   std::int32_t stage = -1;
-  std::vector<ValueId> reads = {};
+  ValueIds reads = {};
   Lines lines = {};        // that stand behind its nodes
   Run* same_as = nullptr;  // the first run of its class, carried over, is this one
   bool repeats = false;    // it is the first of a class of several

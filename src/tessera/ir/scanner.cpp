@@ -100,8 +100,8 @@ ValueId Scanner::value() {
   return out;
 }
 
-std::vector<ValueId> Scanner::values() {
-  std::vector<ValueId> out;
+ValueIds Scanner::values() {
+  ValueIds out;
   expect('(', "'(' and values");
   if (accept(')')) return out;
   do out.push_back(value());

@@ -41,7 +41,7 @@ class Scanner {
   T number(std::string_view what);
   NodeId node_id();               // "%12"
   ValueId value();                // "%12" or "%12.1"
-  std::vector<ValueId> values();  // "(%1, %2)"
+  ValueIds values();  // "(%1, %2)"
   std::string_view rest_of_line();
   void end_of_line();
 

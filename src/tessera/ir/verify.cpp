@@ -112,7 +112,7 @@ bool Verifier::declares(const Result& stored, const TensorType& attrs) const {
 
 /// Where the value lies, as the form promises.
 void Verifier::lies(NodeId id, const Result& result) const {
-  const bool placed = result.placement.has_value(), has_mesh = !graph_.mesh().axes().empty();
+  const bool placed = bool(result.placement), has_mesh = !graph_.mesh().axes().empty();
   switch (graph_.form()) {
     case Form::Global:
       check_node(!placed && result.logical.empty(), id, "has a placement in a global graph");
@@ -161,7 +161,7 @@ void Verifier::states() const {
     check_node(node.op == &kState && std::get<std::string>(node.attrs[0]) == state.path,
                state.value.node, "state '", state.path, "' is the value of another node");
     if (graph_.form() == Form::Global) continue;
-    for (const std::optional<Placement>& placement : {state.home, state.use}) {
+    for (const Shared<Placement>& placement : {state.home, state.use}) {
       if (!placement) continue;
       check_node(placement->sharding.ndim() == node.type().ndim(), state.value.node, "placement ",
                  *placement, " of state '", state.path, "', a ", node.type());

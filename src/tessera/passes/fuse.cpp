@@ -94,8 +94,8 @@ class Fuser {
   }
 
   /// Values read from outside, in order of first use; scalar constants are inside the body.
-  std::vector<ValueId> operands(const Group& group) const {
-    std::vector<ValueId> out;
+  ValueIds operands(const Group& group) const {
+    ValueIds out;
     for (const NodeId member : group.nodes) {
       for (const ValueId input : node(member).inputs) {
         const bool inside =
@@ -152,7 +152,7 @@ class Fuser {
     fused.cotangent.reset();
     fused.results.clear();
     for (const NodeId member : results) fused.results.push_back(node(member).results[0]);
-    std::vector<ValueId> in_ids;
+    ValueIds in_ids;
     for (const Value& in : ins) in_ids.push_back(in.id());
     const std::vector<Value> values = rewrite_.to().copy(std::move(fused), std::move(in_ids));
     for (std::size_t i = 0; i < results.size(); ++i) rewrite_.map({results[i], 0}, values[i]);

@@ -84,7 +84,7 @@ class PadMerger {
     node.attrs = {std::int64_t{pieces.dim}};
     node.like = node.remat_of = -1;
     if (node.cotangent) node.cotangent->of = rewrite_(node.cotangent->of).id();
-    std::vector<ValueId> inputs;
+    ValueIds inputs;
     for (const Piece& piece : pieces.list) inputs.push_back(rewrite_(piece.value).id());
     rewrite_.map({id, 0}, rewrite_.to().copy(std::move(node), std::move(inputs))[0]);
   }

@@ -54,7 +54,7 @@ class RegionPacker {
         rewrite_.copy(id);
         continue;
       }
-      std::vector<ValueId> inputs;
+      ValueIds inputs;
       for (std::size_t i = 0; i < from.node(id).inputs.size(); ++i) {
         const auto found = replaced.find(i);
         inputs.push_back(found != replaced.end() ? found->second.id()

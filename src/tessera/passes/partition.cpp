@@ -123,6 +123,12 @@ class Partitioner {
             placed.type.shape};
   }
 
+  /// Gives a local value another sharding, and so another shape.
+  void lie(Result& result, Sharding sharding) const {
+    result.type.shape = local_shape(result.logical, sharding, graph_.mesh());
+    result.placement = Placement{std::move(sharding), result.placement->memory};
+  }
+
   void mark_like(RegionKind at, NodeId id) {
     const Node& node = graph_.node(id);
     builder(at).set_mark({node.block, node.phase, node.stage, node.where});
@@ -140,8 +146,7 @@ class Partitioner {
     if (node.op->traits.leaf) {
       // Batch inputs are stored whole on time.
       if (node.op == &kBatch) {
-        result.placement->sharding = result.placement->sharding.without(kMicrobatchAxis);
-        result.type.shape = local_shape(result.logical, result.placement->sharding, graph_.mesh());
+        lie(result, result.placement->sharding.without(kMicrobatchAxis));
       }
       Node leaf = node;
       leaf.results[0] = result;
@@ -196,7 +201,7 @@ class Partitioner {
   Result hand_over(ValueId v, Result result) {
     const bool sums = accumulates(result);
     handed_.insert(v);
-    if (sums) result.placement->sharding = result.placement->sharding.without(kMicrobatchAxis);
+    if (sums) lie(result, result.placement->sharding.without(kMicrobatchAxis));
     return result;
   }
 
@@ -215,8 +220,7 @@ class Partitioner {
     auto& known = rows_[index(at)];
     if (const auto found = known.find(key); found != known.end()) return found->second;
     Result result = builder(at).so_far().result(whole.id());
-    result.placement->sharding = result.placement->sharding.with(kMicrobatchAxis, dim);
-    result.type.shape = local_shape(result.logical, result.placement->sharding, graph_.mesh());
+    lie(result, result.placement->sharding.with(kMicrobatchAxis, dim));
     Node node = graph_.node(v.node);
     node.op = &kShard;
     node.attrs = {std::string(kMicrobatchAxis), std::int64_t{dim}, ints(result.type.shape)};
@@ -262,7 +266,7 @@ class Partitioner {
     Node node = graph_.node(id);
     const bool time = graph_.mesh().has(kMicrobatchAxis) && is_time(at);
     const std::vector<int> dims = time ? time_dims(id) : std::vector<int>(node.inputs.size(), -1);
-    std::vector<ValueId> inputs;
+    ValueIds inputs;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       Value value = import(node.inputs[i], at);
       const bool whole =
@@ -273,7 +277,8 @@ class Partitioner {
     for (Result& result : node.results) result = local(result);
     const int shape = node.op->attrs.find("shape");  // by convention the shape of result 0
     if (shape >= 0) {
-      node.attrs = node.attrs.with(static_cast<std::size_t>(shape), ints(node.results[0].type.shape));
+      node.attrs =
+          node.attrs.with(static_cast<std::size_t>(shape), ints(node.results[0].type.shape));
     }
     const auto follow = [&](NodeId other) {
       const auto found = other < 0 ? known_[index(at)].end() : known_[index(at)].find({other, 0});

@@ -1,6 +1,8 @@
 #include "tessera/passes/propagate.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "tessera/ir/builder.h"
 
@@ -167,24 +169,29 @@ Graph propagate(const Graph& graph, const Strategy& strategy) {
   TimeAxis time(graph, strategy, axis);
   if (cut) time.run();
   Builder placed(Form::Placed, strategy.mesh);
+  // Values that lie alike share what says so.
+  std::map<std::tuple<int, Stand::Kind, int>, Shared<Placement>> known;
+  const auto placement = [&](int ndim, Stand stand) {
+    Shared<Placement>& out = known[{ndim, stand.kind, stand.dim}];
+    if (out) return out;
+    Sharding sharding = Sharding::replicated(ndim);
+    if (stand.kind == Stand::Sharded) sharding = sharding.with(axis, stand.dim);
+    if (stand.kind == Stand::Partial) sharding = sharding.with_partial(axis, Monoid::Sum);
+    return out = Placement{std::move(sharding), Memory::Device};
+  };
   // Ids are kept: the graph is the same, with placements.
   for (NodeId id = 0; id < graph.size(); ++id) {
     Node node = graph.node(id);
     for (int i = 0; i < static_cast<int>(node.results.size()); ++i) {
       Result& result = node.results[static_cast<std::size_t>(i)];
-      Sharding sharding = Sharding::replicated(result.type.ndim());
-      const Stand stand = cut ? time.at({id, i}) : Stand{};
-      if (stand.kind == Stand::Sharded) sharding = sharding.with(axis, stand.dim);
-      if (stand.kind == Stand::Partial) sharding = sharding.with_partial(axis, Monoid::Sum);
-      result.placement = Placement{std::move(sharding), Memory::Device};
+      result.placement = placement(result.type.ndim(), cut ? time.at({id, i}) : Stand{});
     }
-    std::vector<ValueId> inputs = node.inputs;
+    ValueIds inputs = node.inputs;
     placed.copy(std::move(node), std::move(inputs));
   }
   for (const State& state : graph.states()) {
     State kept = state;
-    kept.home = kept.use =
-        Placement{Sharding::replicated(graph.type(state.value).ndim()), Memory::Device};
+    kept.home = kept.use = placement(graph.type(state.value).ndim(), {});
     placed.add_state(std::move(kept));
   }
   for (const Output& output : graph.outputs())

@@ -20,12 +20,12 @@ Value Rewrite::operator()(ValueId old) {
 }
 
 std::vector<Value> Rewrite::copy(NodeId id) {
-  std::vector<ValueId> inputs;
+  ValueIds inputs;
   for (const ValueId input : from_.node(id).inputs) inputs.push_back((*this)(input).id());
   return copy_on(id, std::move(inputs));
 }
 
-std::vector<Value> Rewrite::copy_on(NodeId id, std::vector<ValueId> inputs) {
+std::vector<Value> Rewrite::copy_on(NodeId id, ValueIds inputs) {
   Node node = from_.node(id);
   const auto follow = [&](NodeId old) {
     return old >= 0 && has({old, 0}) ? (*this)({old, 0}).id().node : -1;

@@ -26,7 +26,7 @@ class Rewrite {
   /// remat_of) follow.
   std::vector<Value> copy(NodeId id);
   /// The same, on other inputs, which are values of the new graph.
-  std::vector<Value> copy_on(NodeId id, std::vector<ValueId> inputs);
+  std::vector<Value> copy_on(NodeId id, ValueIds inputs);
 
   /// Carries states and outputs over and ends the graph.
   Graph finish();

@@ -32,8 +32,7 @@ bool may_merge(const Node& node) {
 }
 
 /// `inputs` and `remat_of` are of the new graph.
-std::uint64_t structural_hash(const Node& node, const std::vector<ValueId>& inputs,
-                              NodeId remat_of) {
+std::uint64_t structural_hash(const Node& node, const ValueIds& inputs, NodeId remat_of) {
   Hasher hash;
   hash.add(std::bit_cast<std::uintptr_t>(node.op));
   for (const ValueId input : inputs) hash.add(input);
@@ -42,7 +41,7 @@ std::uint64_t structural_hash(const Node& node, const std::vector<ValueId>& inpu
   return hash.value();
 }
 
-bool same(const Node& a, const Node& b, const std::vector<ValueId>& b_inputs, NodeId b_remat_of) {
+bool same(const Node& a, const Node& b, const ValueIds& b_inputs, NodeId b_remat_of) {
   return a.op == b.op && a.phase == b.phase && a.remat_of == b_remat_of && a.stage == b.stage &&
          a.inputs == b_inputs && a.results == b.results && a.name == b.name && a.attrs == b.attrs;
 }
@@ -92,7 +91,7 @@ class Simplifier {
   bool merge(NodeId id) {
     const Node& node = rewrite_.from().node(id);
     if (!may_merge(node)) return false;
-    std::vector<ValueId> inputs;
+    ValueIds inputs;
     for (const ValueId input : node.inputs) inputs.push_back(rewrite_(input).id());
     const bool copy = node.remat_of >= 0 && rewrite_.has({node.remat_of, 0});
     const NodeId remat_of = copy ? rewrite_({node.remat_of, 0}).id().node : -1;
