@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/test_data.h"
+#include "tessera/base/text.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/file.h"
 
@@ -78,6 +79,7 @@ TEST(Vocabulary, BadJsonIsRefused) {
   struct Case {
     std::string json, part;
   };
+  const std::string deep(100'000, '[');  // deeper than a stack
   const Case cases[] = {
       {"", "not a vocabulary file"},
       {"[1", "not a vocabulary file"},
@@ -91,6 +93,10 @@ TEST(Vocabulary, BadJsonIsRefused) {
        "its characters are not distinct and in the order of their code points"},
       {head + R"(,"characters":"aa","size":2})",
        "its characters are not distinct and in the order of their code points"},
+      {head + R"(,"characters":"","size":0})", "it has no \"characters\""},
+      {text(R"({"format":"tessera vocabulary","version":)", deep, std::string(deep.size(), ']'),
+            "}"),
+       "version is null but this program reads 1"},
       {head + R"(,"characters":"ab","size":3})", "it says size 3 but holds 2 characters"},
   };
   for (const Case& c : cases) {

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "tessera/base/text.h"
+
 namespace tessera {
 namespace {
 
@@ -30,6 +32,21 @@ TEST(Metrics, SummaryIsAStableListOfKeys) {
             "  \"lower_bound_bytes\": 0,\n  \"peak_rss_bytes\": 0\n}\n");
   s.measured_peak_bytes = 7;
   EXPECT_NE(to_json(s).find("\"measured_peak_bytes\": 7,"), std::string::npos);
+}
+
+TEST(Metrics, ARunThatGoesOnKeepsItsOwnWholeLines) {
+  const std::string train = R"({"kind":"train","step":10,"loss":4.5,"lr":0.1})", deep(100'000, '['),
+                    valid = R"({"kind":"valid","step":10,"loss":3.5})",
+                    late = R"({"kind":"train","step":11,"loss":1})", other = R"({"step":1})",
+                    nested = text(R"({"kind":"train","step":9,"x":)", deep,
+                                  std::string(deep.size(), ']'), "}");
+  const KeptMetrics kept = keep_metrics(
+      text(nested, "\n", train, "\n", valid, "\n", late, "\n", other, "\n", deep, "\n", R"({"kin)"),
+      10);
+  EXPECT_EQ(kept.lines, text(nested, "\n", train, "\n", valid, "\n"));
+  EXPECT_EQ(kept.train_loss, 4.5);
+  EXPECT_EQ(kept.valid_loss, 3.5);
+  EXPECT_EQ(kept.valid_step, 10);
 }
 
 TEST(Metrics, PeakMemoryOfThisProcessIsSomething) { EXPECT_GT(peak_rss_bytes(), 1 << 20); }

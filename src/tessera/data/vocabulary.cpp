@@ -95,27 +95,34 @@ Vocabulary Vocabulary::from_json(std::string_view json, const std::string& where
          "; restore the file, or make it again from the text that the model was trained on");
   };
   const nlohmann::json in = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (!in.is_object() || in.value("format", nlohmann::json()) != "tessera vocabulary")
-    bad("not a vocabulary file");
-  const nlohmann::json version = in.value("version", nlohmann::json());
-  if (version != kVersion) bad("version is ", version.dump(), " but this program reads ", kVersion);
-  const nlohmann::json kind = in.value("kind", nlohmann::json());
-  if (kind == to_text(VocabularyKind::Bytes)) return bytes();
-  if (kind != to_text(VocabularyKind::Characters))
-    bad("kind ", kind.dump(), " is neither \"bytes\" nor \"characters\"");
-  const nlohmann::json all = in.value("characters", nlohmann::json());
-  if (!all.is_string() || all.get_ref<const std::string&>().empty())
-    bad("it has no \"characters\"");
-  const std::string& utf8 = all.get_ref<const std::string&>();
-  Vocabulary out(VocabularyKind::Characters, sorted_distinct(utf8));
+  if (!in.is_object()) bad("not a vocabulary file");
+  // Neither copied nor shown where it is a list or an object: it may be nested deeper than a stack.
+  const nlohmann::json none;
+  const auto field = [&](const char* key) -> const nlohmann::json& {
+    const auto found = in.find(key);
+    return found == in.end() || found->is_structured() ? none : *found;
+  };
+  if (field("format") != "tessera vocabulary") bad("not a vocabulary file");
+  if (field("version") != kVersion)
+    bad("version is ", field("version").dump(), " but this program reads ", kVersion);
+  if (field("kind") == to_text(VocabularyKind::Bytes)) return bytes();
+  if (field("kind") != to_text(VocabularyKind::Characters))
+    bad("kind ", field("kind").dump(), " is neither \"bytes\" nor \"characters\"");
+  if (!field("characters").is_string()) bad("it has no \"characters\"");
+  const std::string& utf8 = field("characters").get_ref<const std::string&>();
   // The ids are the order of the characters, so a file in another order belongs to another model.
-  std::string sorted;
-  for (const char32_t c : out.characters_) append_utf8(sorted, c);
-  if (sorted != utf8) bad("its characters are not distinct and in the order of their code points");
-  const nlohmann::json size = in.value("size", nlohmann::json());
-  if (size != out.size())
-    bad("it says size ", size.dump(), " but holds ", out.size(), " characters");
-  return out;
+  std::u32string characters;
+  for (std::size_t at = 0; at < utf8.size();) {
+    const CodePoint c = code_point_at(utf8, at);
+    if (c.size == 0 || (at > 0 && c.value <= characters.back()))
+      bad("its characters are not distinct and in the order of their code points");
+    characters += c.value;
+    at += static_cast<std::size_t>(c.size);
+  }
+  if (characters.empty()) bad("it has no \"characters\"");
+  if (field("size") != characters.size())
+    bad("it says size ", field("size").dump(), " but holds ", characters.size(), " characters");
+  return {VocabularyKind::Characters, std::move(characters)};
 }
 
 std::string_view to_text(VocabularyKind kind) {
@@ -125,20 +132,20 @@ std::string_view to_text(VocabularyKind kind) {
 namespace {
 
 std::u32string sorted_distinct(std::string_view utf8) {
-  std::vector<bool> seen(0x110000, false);
+  std::u32string out;
+  std::vector<bool> seen;  // by code point, up to the largest
   for (std::size_t at = 0; at < utf8.size();) {
     const CodePoint c = code_point_at(utf8, at);
     if (c.size == 0) {
       fail(Fault::Data, "byte ", at,
            " of the text is not UTF-8; convert it, or use the byte vocabulary");
     }
+    if (c.value >= seen.size()) seen.resize(c.value + 1);
+    if (!seen[c.value]) out += c.value;
     seen[c.value] = true;
     at += static_cast<std::size_t>(c.size);
   }
-  std::u32string out;
-  for (char32_t c = 0; c < seen.size(); ++c) {
-    if (seen[c]) out += c;
-  }
+  std::sort(out.begin(), out.end());
   return out;
 }
 

@@ -20,12 +20,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The line as JSON with a whole `step`; discarded where it is torn or not ours.
-Json parse_line(const std::string& line) {
-  Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  const bool ours = json.is_object() && json.contains("kind") && json["kind"].is_string() &&
-                    json.contains("step") && json["step"].is_number_integer();
-  return ours ? json : Json(Json::value_t::discarded);
+/// True where the line has a kind and a whole step: it is neither torn nor another program's.
+bool is_ours(const Json& line) {
+  return line.is_object() && line.contains("kind") && line["kind"].is_string() &&
+         line.contains("step") && line["step"].is_number_integer();
 }
 
 }  // namespace
@@ -38,29 +36,36 @@ std::string json_number(double value) {
   return {buffer.data(), end.ptr};
 }
 
+KeptMetrics keep_metrics(std::string_view lines, std::int64_t step) {
+  KeptMetrics out;
+  for (const std::string& line : split(lines, '\n')) {
+    // Nothing of it is copied but numbers: a value may be nested deeper than a stack.
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!is_ours(json) || json["step"].get<std::int64_t>() > step) continue;
+    const auto found = json.find("loss");
+    std::optional<double> loss;
+    if (found != json.end() && found->is_number()) loss = found->get<double>();
+    if (json["kind"] == "train" && loss) out.train_loss = loss;
+    if (json["kind"] == "valid") {
+      out.valid_step = json["step"].get<std::int64_t>();
+      if (loss) out.valid_loss = loss;
+    }
+    out.lines += line + "\n";
+  }
+  return out;
+}
+
 MetricsFile::MetricsFile(const std::string& path, std::int64_t step) : path_(path) {
-  if (std::filesystem::exists(path)) keep(step);
+  if (std::filesystem::exists(path)) {
+    const std::string old = read_file(path, Fault::Resource);
+    last_ = keep_metrics(old, step);
+    if (last_.lines != old) write_atomically(path, last_.lines);
+    last_.lines = {};
+  }
   file_.reset(std::fopen(path.c_str(), "a"));
   if (file_ == nullptr)
     fail(Fault::Resource, "cannot write '", path, "': ", std::strerror(errno),
          "; check the folder's permissions and the disk");
-}
-
-void MetricsFile::keep(std::int64_t step) {
-  const std::string old = read_file(path_, Fault::Resource);
-  std::string kept;
-  for (const std::string& line : split(old, '\n')) {
-    const Json json = parse_line(line);
-    if (json.is_discarded() || json["step"].get<std::int64_t>() > step) continue;
-    const Json loss = json.value("loss", Json());
-    if (json["kind"] == "train" && loss.is_number()) train_loss_ = loss.get<double>();
-    if (json["kind"] == "valid") {
-      valid_step_ = json["step"].get<std::int64_t>();
-      if (loss.is_number()) valid_loss_ = loss.get<double>();
-    }
-    kept += line + "\n";
-  }
-  if (kept != old) write_atomically(path_, kept);
 }
 
 void MetricsFile::write(const std::string& line) {
@@ -76,13 +81,13 @@ void MetricsFile::train(const StepRecord& r) {
              json_number(r.lr), R"(,"grad_norm":)", json_number(r.grad_norm), R"(,"tokens_per_s":)",
              json_number(r.tokens_per_s), R"(,"step_seconds":)", json_number(r.seconds),
              r.ok ? "" : R"(,"skipped":true)", "}\n"));
-  if (std::isfinite(r.loss)) train_loss_ = r.loss;
+  if (std::isfinite(r.loss)) last_.train_loss = r.loss;
 }
 
 void MetricsFile::valid(std::int64_t step, double loss) {
   write(text(R"({"kind":"valid","step":)", step, R"(,"loss":)", json_number(loss), "}\n"));
-  valid_step_ = step;
-  valid_loss_ = loss;
+  last_.valid_step = step;
+  last_.valid_loss = loss;
 }
 
 std::string to_json(const Summary& s) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "tessera/train/callbacks.h"
 
@@ -13,6 +14,17 @@ namespace tessera {
 
 /// Nine significant digits, which give an f32 back; null for inf and nan, which JSON lacks.
 std::string json_number(double value);
+
+/// What a run that goes on from a step keeps of its metrics.
+struct KeptMetrics {
+  std::string lines;
+  std::optional<double> train_loss, valid_loss;  // the last of each kind
+  std::int64_t valid_step = -1;                  // -1: none
+  friend bool operator==(const KeptMetrics&, const KeptMetrics&) = default;
+};
+
+/// Keeps the lines up to `step`; later ones, and those that are torn or not ours, go.
+KeptMetrics keep_metrics(std::string_view lines, std::int64_t step);
 
 /// The metrics of a run, one line at a time, each flushed: a killed run loses no line.
 class MetricsFile {
@@ -25,21 +37,19 @@ class MetricsFile {
   void valid(std::int64_t step, double loss);
 
   /// The last of each kind, from before a resume too.
-  std::optional<double> train_loss() const { return train_loss_; }
-  std::optional<double> valid_loss() const { return valid_loss_; }
-  std::int64_t valid_step() const { return valid_step_; }  // -1: none
+  std::optional<double> train_loss() const { return last_.train_loss; }
+  std::optional<double> valid_loss() const { return last_.valid_loss; }
+  std::int64_t valid_step() const { return last_.valid_step; }  // -1: none
 
  private:
   void write(const std::string& line);
-  void keep(std::int64_t step);
 
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
-  std::optional<double> train_loss_, valid_loss_;
-  std::int64_t valid_step_ = -1;
+  KeptMetrics last_;  // without its lines
 };
 
 struct Summary {
