@@ -422,6 +422,10 @@ const ErrorCase kErrors[] = {
      "line 3, column 1: expected a node: the block is empty"},
     {"a repetition of nothing", "graph global\nblock %0 in l.0 () as %0\n",
      "line 2, column 23: expected the first node of an earlier block that has a body"},
+    {"a state that begins as no number",
+     "graph global\n%0 = state() path=\"w\" dtype=f32 shape=[] : f32[]\n"
+     "state \"w\" = %0 parameter constant=nan\n",
+     "line 3, column 6: expected a first value, found nan"},
     {"a closing brace too many", "graph global\n}\n",
      "line 2, column 1: expected a node, or the end of the text, found '}'"},
 };
@@ -476,6 +480,19 @@ std::string sample() {
                parse_placement("[-,-]")});
   b.output(Output::Kind::Accumulate, "g", Value(b, {5, 0}));
   return to_text(b.finish());
+}
+
+TEST(GraphText, ShortLinesDoNotMakeAHugeGraph) {
+  constexpr int kNodes = 500, kBlocks = 2000;
+  std::string line = "graph global\n%0 = batch() name=\"x\" dtype=f32 shape=[2] : f32[2]\n";
+  line += "block %1 in layers.0 (%0) {\n";
+  for (int i = 1; i <= kNodes; ++i)
+    line += text("%", i, " = test_add(%0, %0) : f32[2] @layers.0\n");
+  line += "}\n";
+  for (int i = 1; i < kBlocks; ++i)
+    line += text("block %", i * kNodes + 1, " in layers.", i, " (%0) as %1\n");
+  const std::string error = error_of(line);
+  EXPECT_NE(error.find("repeated blocks take more memory than a graph may"), error.npos) << error;
 }
 
 TEST(GraphText, DamagedTextIsAnErrorOrAnotherGraph) {

@@ -99,7 +99,8 @@ TEST(Sharding, TextAndBack) {
   }
   EXPECT_EQ(to_text(parse_sharding("[-]+tp+dp:max")), "[-]+dp:max+tp");  // partial axes are a set
   EXPECT_EQ(to_text(parse_placement("[dp]+tp@host")), "[dp]+tp@host");
-  for (const char* bad : {"", "dp", "[dp", "[-]+tp:mean"})
+  for (const char* bad : {"", "dp", "[dp", "[-]+tp:mean", "[a b]", "[.dp]", "[dp,]", "[-]tp",
+                          "[-]+t[p", "[-]+dp:sum:max", "[-]+dp+dp"})
     EXPECT_THROW(parse_sharding(bad), Error) << bad;
 }
 
@@ -128,7 +129,9 @@ TEST(Mesh, TextAndBack) {
   EXPECT_FALSE(mesh.has("one"));
   EXPECT_EQ(mesh.size("one"), 1);
   EXPECT_EQ(Mesh().ranks(), 1);
-  for (const char* bad : {"dp", "dp=", "dp=x", "dp=0", "dp=-2", "dp=2@moon", "dp=2 dp=2"}) {
+  EXPECT_EQ(parse_mesh("dp=4\r"), parse_mesh("dp=4"));
+  for (const char* bad : {"dp", "dp=", "dp=x", "dp=0", "dp=-2", "dp=2@moon", "dp=2 dp=2", "=2",
+                          "d[p=2", "dp=1048576 tp=1048577"}) {
     EXPECT_THROW(parse_mesh(bad), Error) << bad;
   }
 }

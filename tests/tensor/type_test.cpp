@@ -58,7 +58,8 @@ TEST(Type, TextAndBack) {
   EXPECT_EQ(parse_type("bool[3]").bytes(), 3);
   for (const char* bad :
        {"", "f32", "f32[", "f32]4[", "f8[4]", "f32[-1]", "f32[x]", "f32[4,]", "f32[4]packed",
-        "f32[4]@packed", "f32[4]@:12", "f32[4]@packed:", "f32[1,1,1,1,1,1,1,1,1]"}) {
+        "f32[4]@packed", "f32[4]@:12", "f32[4]@packed:", "f32[4]@a[:8",
+        "f32[0,4294967296,4294967296]", "f32[1,1,1,1,1,1,1,1,1]"}) {
     EXPECT_THROW(parse_type(bad), Error) << bad;
   }
 }

@@ -1,6 +1,7 @@
 #include "tessera/ir/parse.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <unordered_map>
 
@@ -16,11 +17,16 @@ namespace {
 using namespace graph_words;
 
 constexpr int kMaxDepth = 16;  // of graphs in attributes: text must not exhaust the stack
+// A short line can repeat a long block, so what all take is bounded, in bytes; a training step of a
+// hundred layers takes a tenth of the first, lines that repeat nothing less than the second.
+constexpr std::size_t kMaxTaken = std::size_t{128} << 20, kMaxTakenPerByte = 64;
 
 /// Reads one graph; attributes that are graphs have a reader of their own on the same scanner.
 class GraphReader {
  public:
-  GraphReader(Scanner& in, FindOp find_op, int depth) : in_(in), find_op_(find_op), depth_(depth) {}
+  /// `taken` counts the bytes of nodes beyond their text, over all graphs of the text.
+  GraphReader(Scanner& in, FindOp find_op, std::size_t& taken, int depth)
+      : in_(in), find_op_(find_op), taken_(taken), depth_(depth) {}
   /// Up to the end of the text, or the brace that closes an attribute.
   Graph read();
 
@@ -30,6 +36,7 @@ class GraphReader {
     Block block;
     ValueIds reads;
     std::size_t first_state = 0, end_state = 0, first_output = 0, end_output = 0;
+    std::size_t taken = 0;  // by it and the graphs in it; before its end, by all before it
   };
 
   void header();
@@ -57,6 +64,7 @@ class GraphReader {
 
   Scanner& in_;
   FindOp find_op_;
+  std::size_t& taken_;
   int depth_;
   std::optional<Builder> builder_;
   std::set<std::string> state_paths_;
@@ -69,7 +77,8 @@ class GraphReader {
 
 Graph parse_graph(std::string_view text, FindOp find_op) {
   Scanner in(text);
-  Graph graph = GraphReader(in, find_op, 0).read();
+  std::size_t taken = 0;
+  Graph graph = GraphReader(in, find_op, taken, 0).read();
   if (!in.at_end()) in.expected("a node, or the end of the text");
   return graph;
 }
@@ -146,6 +155,7 @@ void GraphReader::node() {
   }
   for (in_.blanks(); in_.peek() != '\n'; in_.blanks()) mark(node);
   in_.end_of_line();
+  taken_ += sizeof(Node);
   add(std::move(node), start);
 }
 
@@ -160,7 +170,7 @@ AttrValue GraphReader::attr(AttrKind kind) {
   in_.expect('{', "'{' and a graph");
   if (depth_ == kMaxDepth)
     in_.wrong(start, text("graphs in graphs are more than ", kMaxDepth, " deep"));
-  auto graph = std::make_shared<const Graph>(GraphReader(in_, find_op_, depth_ + 1).read());
+  auto graph = std::make_shared<const Graph>(GraphReader(in_, find_op_, taken_, depth_ + 1).read());
   in_.expect('}', "'}' after the graph");
   return graph;
 }
@@ -229,9 +239,10 @@ void GraphReader::where(Node& node, std::size_t start) {
   const std::string_view word = in_.word();
   const std::size_t colon = word.rfind(':');
   int line = 0;
-  const char *digits = word.data() + colon + 1, *end = word.data() + word.size();
-  if (colon == std::string_view::npos || digits == end || (in_quotes && colon != 0) ||
-      std::from_chars(digits, end, line).ptr != end) {
+  const std::string_view digits = word.substr(colon == word.npos ? word.size() : colon + 1);
+  const char* end = digits.data() + digits.size();
+  if (digits.empty() || (in_quotes && colon != 0) ||
+      std::from_chars(digits.data(), end, line).ptr != end) {
     in_.back_to(start);
     in_.expected(
         "a mark: @block, fwd, bwd, upd, stage=, name=, cotangent=, contribution=, like=, "
@@ -252,6 +263,7 @@ void GraphReader::state() {
       static_cast<Init::Kind>(in_.one_of(kInits, "a first value like constant=0 or normal=0.02"));
   in_.expect('=', "'=' and a number");
   state.init.value = in_.number<double>("a number");
+  if (std::isnan(state.init.value)) in_.wrong(start, "expected a first value, found nan");
   for (in_.blanks(); in_.peek() != '\n'; in_.blanks()) {
     const int use = in_.one_of(std::array<std::string_view, 2>{"home", "use"},
                                "home=, use= or the end of the line");
@@ -283,8 +295,10 @@ void GraphReader::begin_block() {
   if (!in_.accept('{')) return repeat_block(std::move(block), reads);
   in_.end_of_line();
   block.nodes.push_back(size());
-  open_ = Definition{
-      std::move(block), std::move(reads), graph().states().size(), 0, graph().outputs().size(), 0};
+  open_ = Definition{std::move(block),         std::move(reads),
+                     graph().states().size(),  0,
+                     graph().outputs().size(), 0,
+                     in_.position() + taken_};
 }
 
 void GraphReader::end_block() {
@@ -296,6 +310,7 @@ void GraphReader::end_block() {
   for (NodeId id = first + 1; id < size(); ++id) open_->block.nodes.push_back(id);
   open_->end_state = graph().states().size();
   open_->end_output = graph().outputs().size();
+  open_->taken = in_.position() + taken_ - open_->taken;
   definitions_.emplace(first, std::move(*open_));
   open_.reset();
 }
@@ -320,6 +335,11 @@ void GraphReader::repeat_block(Block to, const ValueIds& reads) {
     stage = in_.number<std::int32_t>("a stage");
   }
   in_.end_of_line();
+  // A longer path can stand in the place of every other byte.
+  const std::size_t from_path = from.block.path.size() + 1, to_path = to.path.size() + 1;
+  taken_ += std::max(from.taken, from.taken * to_path / from_path);
+  if (taken_ > kMaxTaken + kMaxTakenPerByte * in_.position())
+    in_.wrong(start, "repeated blocks take more memory than a graph may; write fewer of them");
   for (std::size_t i = 0; i < from.block.nodes.size(); ++i)
     to.nodes.push_back(size() + static_cast<NodeId>(i));
   repeat(from, Carry(from.block, to, from.reads, reads), stage, start);

@@ -1,5 +1,6 @@
 #include "tessera/tensor/mesh.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -12,9 +13,17 @@ constexpr std::array<const char*, 5> kLevels = {"time", "core", "socket", "host"
 }
 
 Mesh::Mesh(std::vector<Axis> axes) {
+  require(axes.size() <= kMaxAxes, "a mesh has at most ", kMaxAxes, " axes, not ", axes.size());
+  std::int64_t total = 1;
   for (Axis& axis : axes) {
-    require(axis.size >= 1, "mesh axis '", axis.name, "' has size ", axis.size, "; sizes are 1 or more");
+    require(is_axis_name(axis.name), "mesh axis '", axis.name,
+            "': a name has letters, digits and _ only");
+    require(axis.size >= 1, "mesh axis '", axis.name, "' has size ", axis.size,
+            "; sizes are 1 or more");
     require(!has(axis.name), "mesh axis '", axis.name, "' is given twice");
+    require(axis.size <= kMaxSize / total, "mesh axis '", axis.name, "' of size ", axis.size,
+            " makes the mesh larger than ", kMaxSize);
+    total *= axis.size;
     if (axis.size > 1) axes_.push_back(std::move(axis));
   }
 }
@@ -41,6 +50,12 @@ std::int64_t Mesh::ranks() const {
   return n;
 }
 
+bool is_axis_name(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
 std::string to_text(const Mesh& mesh) {
   std::string out;
   for (const Axis& axis : mesh.axes()) {
@@ -52,16 +67,19 @@ std::string to_text(const Mesh& mesh) {
 
 Mesh parse_mesh(std::string_view line) {
   std::vector<Axis> axes;
-  for (const std::string& word : split(line, ' ')) {
-    if (trim(word).empty()) continue;
+  for (const std::string& part : split(line, ' ')) {
+    const std::string word(trim(part));
+    if (word.empty()) continue;
     const std::size_t equals = word.find('=');
     require(equals != std::string::npos, "mesh '", line, "': '", word, "' is not like dp=4");
     Axis axis{word.substr(0, equals), 0, Level::Core};
     const std::size_t at = word.find('@');
-    const std::string digits = word.substr(equals + 1, at == std::string::npos ? at : at - equals - 1);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), axis.size);
-    require(error == std::errc() && end == digits.data() + digits.size(), "mesh '", line, "': '", digits,
-            "' is not a size");
+    const std::string digits =
+        word.substr(equals + 1, at == std::string::npos ? at : at - equals - 1);
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), axis.size);
+    require(error == std::errc() && end == digits.data() + digits.size(), "mesh '", line, "': '",
+            digits, "' is not a size");
     if (at != std::string::npos) {
       bool known = false;
       for (std::size_t i = 0; i < kLevels.size(); ++i) {

@@ -8,7 +8,8 @@
 
 namespace tessera {
 
-/// What an axis is bound to. Time: its coordinates run one after another on the same rank (micro-batches).
+/// What an axis is bound to. Time: its coordinates run one after another on the same rank
+/// (micro-batches).
 enum class Level : std::uint8_t { Time, Core, Socket, Host, Rack };
 
 struct Axis {
@@ -21,7 +22,11 @@ struct Axis {
 class Mesh {
  public:
   Mesh() = default;
-  /// Axes of size 1 are dropped: they shard nothing. Errors: a name twice, a size below 1.
+  static constexpr std::size_t kMaxAxes = 32;
+  static constexpr std::int64_t kMaxSize = std::int64_t{1}
+                                           << 40;  // of all axes together, time included
+  /// Axes of size 1 are dropped: they shard nothing. Errors: a name twice or not of letters, digits
+  /// and _; a size below 1; too many.
   explicit Mesh(std::vector<Axis> axes);
 
   const std::vector<Axis>& axes() const { return axes_; }
@@ -36,6 +41,9 @@ class Mesh {
  private:
   std::vector<Axis> axes_;
 };
+
+/// Letters, digits and _, at least one.
+bool is_axis_name(std::string_view name);
 
 /// "dp=4 tp=2 mb=3@time"
 std::string to_text(const Mesh& mesh);

@@ -10,10 +10,13 @@ namespace tessera {
 namespace {
 constexpr std::array<const char*, 3> kMonoids = {"sum", "max", "min"};
 constexpr std::string_view kHost = "@host";
+
+bool by_axis(const Partial& a, const Partial& b) { return a.axis < b.axis; }
 }  // namespace
 
 bool Sharding::is_replicated() const {
-  return partial.empty() && std::all_of(dims.begin(), dims.end(), [](const auto& axes) { return axes.empty(); });
+  return partial.empty() &&
+         std::all_of(dims.begin(), dims.end(), [](const auto& axes) { return axes.empty(); });
 }
 
 int Sharding::dim_of(std::string_view axis) const {
@@ -26,7 +29,8 @@ int Sharding::dim_of(std::string_view axis) const {
 }
 
 bool Sharding::is_partial(std::string_view axis) const {
-  return std::any_of(partial.begin(), partial.end(), [&](const Partial& p) { return p.axis == axis; });
+  return std::any_of(partial.begin(), partial.end(),
+                     [&](const Partial& p) { return p.axis == axis; });
 }
 
 Sharding Sharding::without(std::string_view axis) const {
@@ -45,7 +49,7 @@ Sharding Sharding::with(std::string_view axis, int dim) const {
 Sharding Sharding::with_partial(std::string_view axis, Monoid monoid) const {
   Sharding out = *this;
   out.partial.push_back({std::string(axis), monoid});
-  std::sort(out.partial.begin(), out.partial.end(), [](const Partial& a, const Partial& b) { return a.axis < b.axis; });
+  std::sort(out.partial.begin(), out.partial.end(), by_axis);
   return out;
 }
 
@@ -67,14 +71,23 @@ Sharding parse_sharding(std::string_view line) {
   const std::size_t close = line.find(']');
   require(!line.empty() && line[0] == '[' && close != std::string_view::npos, "sharding '", line,
           "' is not like [dp,-,tp] or [-]+dp");
+  const auto axis = [&](const std::string& name) -> const std::string& {
+    require(is_axis_name(name), "sharding '", line, "': '", name,
+            "' is no axis; a name has letters, digits and _ only");
+    return name;
+  };
   Sharding out;
   const std::string_view dims = line.substr(1, close - 1);
   if (!dims.empty()) {
     for (const std::string& dim : split(dims, ',')) {
       out.dims.push_back(dim == "-" ? std::vector<std::string>{} : split(dim, '.'));
+      for (const std::string& name : out.dims.back()) axis(name);
     }
   }
-  for (const std::string& part : split(line.substr(close + 1), '+')) {
+  const std::string_view partial = line.substr(close + 1);
+  require(partial.empty() || partial[0] == '+', "sharding '", line,
+          "': partial axes are like [-]+dp, not '", partial, "'");
+  for (const std::string& part : split(partial, '+')) {
     if (part.empty()) continue;
     const std::vector<std::string> words = split(part, ':');
     Monoid monoid = Monoid::Sum;
@@ -83,12 +96,19 @@ Sharding parse_sharding(std::string_view line) {
       require(found != kMonoids.end(), "sharding '", line, "': unknown reduction '", words[1], "'");
       monoid = static_cast<Monoid>(found - kMonoids.begin());
     }
-    out = out.with_partial(words[0], monoid);
+    require(words.size() <= 2, "sharding '", line, "': '", part, "' is not like dp or dp:max");
+    out.partial.push_back({axis(words[0]), monoid});
   }
+  std::sort(out.partial.begin(), out.partial.end(), by_axis);
+  const auto twice =
+      std::adjacent_find(out.partial.begin(), out.partial.end(),
+                         [](const Partial& a, const Partial& b) { return a.axis == b.axis; });
+  require(twice == out.partial.end(), "sharding '", line, "' is partial twice on one axis");
   return out;
 }
 
-Extent extent(std::int64_t size, const std::vector<std::string>& axes, const Mesh& mesh, const Coordinates& at) {
+Extent extent(std::int64_t size, const std::vector<std::string>& axes, const Mesh& mesh,
+              const Coordinates& at) {
   Extent e{0, size, size};
   for (const std::string& axis : axes) {
     const std::int64_t n = mesh.size(axis), chunk = (e.padded + n - 1) / n;

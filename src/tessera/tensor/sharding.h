@@ -1,5 +1,6 @@
 #pragma once
-/// Sharding: which dim of a tensor lies along which axes of the mesh, and which sums are still to be finished.
+/// Sharding: which dim of a tensor lies along which axes of the mesh, and which sums are still to
+/// be finished.
 
 #include <cstdint>
 #include <map>
@@ -21,12 +22,15 @@ struct Partial {
   friend bool operator==(const Partial&, const Partial&) = default;
 };
 
-/// Per dim an ordered list of mesh axes, major first; a set of partial axes, sorted by name; replicated on all others.
+/// Per dim an ordered list of mesh axes, major first; a set of partial axes, sorted by name;
+/// replicated on all others.
 struct Sharding {
   std::vector<std::vector<std::string>> dims;
   std::vector<Partial> partial;
 
-  static Sharding replicated(int ndim) { return {std::vector<std::vector<std::string>>(static_cast<std::size_t>(ndim)), {}}; }
+  static Sharding replicated(int ndim) {
+    return {std::vector<std::vector<std::string>>(static_cast<std::size_t>(ndim)), {}};
+  }
 
   int ndim() const { return static_cast<int>(dims.size()); }
   bool is_replicated() const;
@@ -45,17 +49,20 @@ struct Sharding {
 std::string to_text(const Sharding& sharding);
 Sharding parse_sharding(std::string_view line);
 
-/// Coordinates of one rank, with the micro-batch as the coordinate of a time axis. Absent axes count as 0.
+/// Coordinates of one rank, with the micro-batch as the coordinate of a time axis. Absent axes
+/// count as 0.
 using Coordinates = std::map<std::string, std::int64_t, std::less<>>;
 
-/// One rank's part of a dim. Shards nest: each axis, major to minor, ceil-divides its parent's padded extent.
+/// One rank's part of a dim. Shards nest: each axis, major to minor, ceil-divides its parent's
+/// padded extent.
 struct Extent {
   std::int64_t start = 0;   // logical index of the first element
   std::int64_t valid = 0;   // elements inside the logical extent
   std::int64_t padded = 0;  // elements stored; equal on all ranks
   friend bool operator==(const Extent&, const Extent&) = default;
 };
-Extent extent(std::int64_t size, const std::vector<std::string>& axes, const Mesh& mesh, const Coordinates& at);
+Extent extent(std::int64_t size, const std::vector<std::string>& axes, const Mesh& mesh,
+              const Coordinates& at);
 
 /// The shape that each rank stores: padded extents.
 Shape local_shape(const Shape& global, const Sharding& sharding, const Mesh& mesh);

@@ -11,7 +11,8 @@
 
 namespace tessera {
 
-/// How elements lie in memory: plain row-major, or an opaque form that only the device which made it can read.
+/// How elements lie in memory: plain row-major, or an opaque form that only the device which made
+/// it can read.
 struct Layout {
   std::string tag;         // empty: plain
   std::int64_t bytes = 0;  // size of the opaque form
