@@ -42,6 +42,9 @@ std::vector<Flag> field_flags();
 /// The settings of a TOML file: keys are names of fields, at the top or in a table named after
 /// their group. Errors: Fault::Usage: unreadable; bad syntax, with line and column.
 std::vector<Setting> read_config_file(const std::string& path, Problems& problems);
+/// The same of a file's bytes; `path` is for messages.
+std::vector<Setting> parse_config(std::string_view toml, const std::string& path,
+                                  Problems& problems);
 
 /// The configuration told by field_flags() in `parsed`, and by the file that --config names.
 RunConfig configure(const ParsedFlags& parsed, Problems& problems,

@@ -117,19 +117,23 @@ std::vector<Flag> field_flags() {
 
 std::vector<Setting> read_config_file(const std::string& path, Problems& problems) {
   std::vector<Setting> out;
-  problems.gather([&] {
-    const std::string bytes = read_file(path, Fault::Usage);
-    const std::size_t bad = find_invalid_utf8(bytes);
-    require(bad == std::string::npos, "'", path, "' is not UTF-8 at byte ", bad,
-            "; save it as UTF-8");
-    try {
-      read_table(toml::parse(bytes), path, "", out, problems);
-    } catch (const toml::parse_error& error) {
-      const auto& at = error.source().begin;
-      fail(Fault::Usage, path, ":", static_cast<std::int64_t>(at.line), ":",
-           static_cast<std::int64_t>(at.column), ": ", error.description());
-    }
-  });
+  problems.gather([&] { out = parse_config(read_file(path, Fault::Usage), path, problems); });
+  return out;
+}
+
+std::vector<Setting> parse_config(std::string_view toml, const std::string& path,
+                                  Problems& problems) {
+  const std::size_t bad = find_invalid_utf8(toml);
+  require(bad == std::string::npos, "'", path, "' is not UTF-8 at byte ", bad,
+          "; save it as UTF-8");
+  std::vector<Setting> out;
+  try {
+    read_table(toml::parse(toml), path, "", out, problems);
+  } catch (const toml::parse_error& error) {
+    const auto& at = error.source().begin;
+    fail(Fault::Usage, path, ":", static_cast<std::int64_t>(at.line), ":",
+         static_cast<std::int64_t>(at.column), ": ", error.description());
+  }
   return out;
 }
 

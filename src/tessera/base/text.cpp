@@ -57,7 +57,9 @@ std::string_view trim(std::string_view line) {
   return line;
 }
 
-bool starts_with(std::string_view line, std::string_view prefix) { return line.substr(0, prefix.size()) == prefix; }
+bool starts_with(std::string_view line, std::string_view prefix) {
+  return line.substr(0, prefix.size()) == prefix;
+}
 
 std::string grouped(std::int64_t value) {
   std::string digits = number_text(value);
@@ -75,20 +77,28 @@ std::string bytes_text(std::int64_t bytes) {
   if (unit == 0) return text(bytes, " B");
   std::array<char, 40> buffer;
   const int digits = value >= 100 ? 0 : value >= 10 ? 1 : 2;
-  const auto end =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed, digits).ptr;
-  return text(std::string_view(buffer.data(), static_cast<std::size_t>(end - buffer.data())), " ", kUnits[unit]);
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
+                                 std::chars_format::fixed, digits)
+                       .ptr;
+  return text(std::string_view(buffer.data(), static_cast<std::size_t>(end - buffer.data())), " ",
+              kUnits[unit]);
 }
 
-std::vector<std::string> nearest(std::string_view name, const std::vector<std::string>& known, int count) {
+std::vector<std::string> nearest(std::string_view name, const std::vector<std::string>& known,
+                                 int count) {
   std::vector<std::pair<int, std::string>> ranked;
   for (const std::string& candidate : known) {
-    const int distance = edit_distance(name, candidate);
-    const int limit = std::max(2, static_cast<int>(std::min(name.size(), candidate.size()) / 2));
+    const auto [shorter, longer] = std::minmax({name.size(), candidate.size()});
+    const int limit = std::max(2, static_cast<int>(shorter / 2));
     const bool inside = name.size() >= 3 && candidate.find(name) != std::string::npos;
-    if (distance <= limit || inside) ranked.emplace_back(inside ? std::min(distance, limit) : distance, candidate);
+    const bool far =
+        longer - shorter > static_cast<std::size_t>(limit);  // a long name is not compared in full
+    const int distance = far ? limit + 1 : edit_distance(name, candidate);
+    if (distance <= limit || inside)
+      ranked.emplace_back(inside ? std::min(distance, limit) : distance, candidate);
   }
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> out;
   for (const auto& [distance, candidate] : ranked) {
     if (static_cast<int>(out.size()) < count) out.push_back(candidate);

@@ -74,6 +74,10 @@ std::string kind(const Enum*) {
 
 }  // namespace
 
+Slot read_slot(const Field& field, const RunConfig& config) {
+  return field.slot(const_cast<RunConfig&>(config));  // it only takes addresses
+}
+
 bool is_switch(const Field& field) {
   RunConfig config;
   return std::holds_alternative<bool*>(field.slot(config));
@@ -91,8 +95,7 @@ std::string kind_text(const Field& field) {
 }
 
 std::string get_text(const Field& field, const RunConfig& config) {
-  RunConfig copy = config;
-  return std::visit([](const auto* slot) { return write(slot); }, field.slot(copy));
+  return std::visit([](const auto* slot) { return write(slot); }, read_slot(field, config));
 }
 
 void set_text(const Field& field, RunConfig& config, std::string_view value,

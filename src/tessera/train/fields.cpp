@@ -1,5 +1,7 @@
 #include "tessera/train/fields.h"
 
+#include <algorithm>
+
 #include "tessera/base/text.h"
 #include "tessera/train/hints.h"
 
@@ -135,7 +137,7 @@ constexpr Field kFields[] = {
      [](RunConfig& c) -> Slot { return &c.optimizer.schedule.kind; }},
     {"lr-warmup-steps", "lr-warmup-iters", Group::Optimizer, OnResume::Notice, "",
      "steps in which the learning rate rises from 0",
-     [](RunConfig& c) -> Slot { return &c.optimizer.schedule.warmup_steps; }},
+     [](RunConfig& c) -> Slot { return &c.optimizer.schedule.warmup_steps; }, kAnyLow, kMost},
     {"lr-decay-steps", "lr-decay-iters", Group::Optimizer, OnResume::Notice, "",
      "steps, warm-up included, after which the lowest rate is reached; 0: all steps",
      [](RunConfig& c) -> Slot { return &c.optimizer.schedule.decay_steps; }, 0, kMost,
@@ -189,11 +191,13 @@ std::vector<std::string> field_names(const Field& field) {
 FoundField find_field(std::string_view key) {
   for (const Field& field : kFields) {
     if (field.name == key) return {&field, false};
-    if (is_switch(field) && starts_with(key, "no-") && key.substr(3) == field.name)
+    if (starts_with(key, "no-") && key.substr(3) == field.name && is_switch(field))
       return {&field, true};
-    for (const std::string& alias : split(field.aliases, ' ')) {
+    for (std::string_view rest = field.aliases; !rest.empty();) {
+      const std::string_view alias = rest.substr(0, rest.find(' '));
+      rest.remove_prefix(std::min(alias.size() + 1, rest.size()));
       if (alias == key) return {&field, false};
-      if (!alias.empty() && alias[0] == '!' && alias.substr(1) == key) return {&field, true};
+      if (alias[0] == '!' && alias.substr(1) == key) return {&field, true};
     }
   }
   return {};

@@ -56,6 +56,8 @@ std::string near_fields(std::string_view key, std::string_view prefix = "");
 /// All names and aliases.
 std::vector<std::string> field_names(const Field& field);
 
+/// Where the field lies, to be read only.
+Slot read_slot(const Field& field, const RunConfig& config);
 bool is_switch(const Field& field);
 bool is_list(const Field& field);
 /// "N", "NUMBER", "adamw|adam|sgd", "PATH...", and the like.

@@ -26,8 +26,7 @@ std::string quoted(std::string_view value) {
 }
 
 std::string toml_value(const Field& field, const RunConfig& config) {
-  RunConfig copy = config;
-  const Slot slot = field.slot(copy);
+  const Slot slot = read_slot(field, config);
   const std::string value = get_text(field, config);
   if (std::holds_alternative<std::int64_t*>(slot) || std::holds_alternative<bool*>(slot))
     return value;
