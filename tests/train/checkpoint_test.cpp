@@ -860,5 +860,34 @@ TEST(Inspect, Files) {
             std::string::npos);
 }
 
+TEST(Inspect, Graphs) {
+  const TestFolder folder;
+  put(folder / "train.1.source.txt",
+      "graph global\n"
+      "%0 = batch() name=\"x\" dtype=f32 shape=[8,16] : f32[8,16]\n"
+      "%1 = state() path=\"w\" dtype=f32 shape=[16,4] : f32[16,4]\n"
+      "state \"w\" = %1 parameter normal=0.02\n"
+      "%2 = matmul(%0, %1) rule=\"m k, k n -> m n\" : f32[8,4]\n"
+      "metric \"out\" = %2\n");
+  EXPECT_EQ(describe(folder / "train.1.source.txt"), "graph " + folder / "train.1.source.txt" +
+                                                         "\n"
+                                                         "  form    global\n"
+                                                         "  nodes   3\n"
+                                                         "  states  1, 256 B\n"
+                                                         "  work    1.02e-06 GFLOP\n"
+                                                         "  batch   x    f32[8,16]\n"
+                                                         "  metric  out  f32[8,4]\n"
+                                                         "\n"
+                                                         "  batch   1  0 GFLOP\n"
+                                                         "  matmul  1  1.02e-06 GFLOP\n"
+                                                         "  state   1  0 GFLOP\n");
+  put(folder / "notes.txt", "graph global\n%0 = nothing() : f32[]\n");
+  const std::string message = message_of([&] { describe(folder / "notes.txt"); });
+  EXPECT_NE(message.find("notes.txt' is neither a safetensors file nor a graph that can be read: "
+                         "graph text, line 2, column "),
+            message.npos)
+      << message;
+}
+
 }  // namespace
 }  // namespace tessera

@@ -1,7 +1,10 @@
 #include "tessera/train/inspect.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <filesystem>
+#include <map>
 #include <system_error>
 #include <vector>
 
@@ -9,6 +12,9 @@
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/data/safetensors.h"
+#include "tessera/ir/graph_words.h"
+#include "tessera/ir/parse.h"
+#include "tessera/ops/table.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/checkpoint_folder.h"
 
@@ -25,7 +31,17 @@ std::string table(const Rows& rows);
 std::string describe_checkpoints(const std::vector<std::string>& paths);
 std::string describe_checkpoint(const Checkpoint& checkpoint);
 std::string describe_safetensors(const std::string& path);
+std::string describe_graph(const std::string& path);
+/// The first bytes of a file, as many as there are.
+std::string first_bytes(const std::string& path);
 void refuse_pickle(const std::string& path);
+bool is_text(const std::string& path);
+
+std::string gflop_text(double flops) {
+  std::array<char, 40> out;
+  std::snprintf(out.data(), out.size(), "%.3g GFLOP", flops * 1e-9);
+  return out.data();
+}
 
 std::string_view to_text(Role role) {
   return role == Role::Parameter ? "parameter" : role == Role::Moment ? "moment" : "counter";
@@ -39,7 +55,7 @@ std::string describe(const std::string& path) {
   if (!fs::exists(path, ignored))
     fail(Fault::Checkpoint, "nothing at '", path, "'", near_files(path));
   refuse_pickle(path);
-  return describe_safetensors(path);
+  return is_text(path) ? describe_graph(path) : describe_safetensors(path);
 }
 
 namespace {
@@ -104,12 +120,50 @@ std::string describe_safetensors(const std::string& path) {
               table(metadata), "\n", table(tensors));
 }
 
+/// What it takes, what it gives, and how often it does what.
+std::string describe_graph(const std::string& path) {
+  Graph graph;
+  try {
+    graph = parse_graph(read_file(path, Fault::Checkpoint), find_op);
+  } catch (const Error& error) {
+    fail(Fault::Checkpoint, "'", path,
+         "' is neither a safetensors file nor a graph that can be read: ", error.what());
+  }
+  Rows inputs, ops;
+  std::map<std::string_view, std::pair<std::int64_t, double>> of_op;  // calls, flops
+  double flops = 0;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const OpDef& op = *graph.node(id).op;
+    const OpCall call = graph.call(id);
+    auto& [calls, work] = of_op[op.name];
+    ++calls;
+    const double more = op.flops == nullptr ? 0 : op.flops(call);
+    work += more;
+    flops += more;
+    if (op.name == "batch")
+      inputs.push_back({"batch", call.string("name"), tessera::to_text(graph.node(id).type())});
+  }
+  std::int64_t state_bytes = 0;
+  for (const State& state : graph.states()) state_bytes += graph.type(state.value).bytes();
+  for (const Output& output : graph.outputs()) {
+    if (output.kind == Output::Kind::Metric)
+      inputs.push_back({"metric", output.name, tessera::to_text(graph.type(output.value))});
+  }
+  for (const auto& [name, use] : of_op)
+    ops.push_back({std::string(name), grouped(use.first), gflop_text(use.second)});
+  return text(
+      "graph ", path, "\n",
+      table({{"form", std::string(graph_words::kForms[static_cast<std::size_t>(graph.form())])},
+             {"nodes", grouped(graph.size())},
+             {"states", text(graph.states().size(), ", ", bytes_text(state_bytes))},
+             {"work", gflop_text(flops)}}),
+      table(inputs), "\n", table(ops));
+}
+
 /// A pickle is a program; it is recognised by its first bytes and not read further.
 void refuse_pickle(const std::string& path) {
-  const InputFile file(path, Fault::Checkpoint);
-  std::string begin(8, '\0');
-  if (file.size() < static_cast<std::int64_t>(begin.size())) return;
-  file.read(0, std::as_writable_bytes(std::span(begin)));
+  const std::string begin = first_bytes(path);
+  if (begin.size() < 8) return;
   // A safetensors file begins with the length of its header, whose upper half is zero.
   const bool zip = begin.starts_with("PK\3\4");
   const bool pickle = begin[0] == '\x80' && begin[1] >= 2 && begin[1] <= 5 &&
@@ -118,6 +172,19 @@ void refuse_pickle(const std::string& path) {
   fail(Fault::Checkpoint, "'", path,
        "' looks like a PyTorch pickle, which can run code when it is loaded, so it is not read; "
        "convert it to safetensors where you trust it");
+}
+
+/// A safetensors file begins with a number whose last bytes are zero.
+bool is_text(const std::string& path) {
+  const std::string begin = first_bytes(path);
+  return !begin.empty() && begin.find('\0') == begin.npos;
+}
+
+std::string first_bytes(const std::string& path) {
+  const InputFile file(path, Fault::Checkpoint);
+  std::string out(static_cast<std::size_t>(std::min<std::int64_t>(file.size(), 8)), '\0');
+  file.read(0, std::as_writable_bytes(std::span(out)));
+  return out;
 }
 
 std::string table(const Rows& rows) {
