@@ -29,7 +29,7 @@ TEST(Metrics, SummaryIsAStableListOfKeys) {
             "{\n  \"steps\": 3,\n  \"skipped_steps\": 0,\n  \"train_loss\": 1.5,\n"
             "  \"val_loss\": null,\n  \"seconds\": 2,\n  \"tokens_per_s\": 0,\n"
             "  \"parameters\": 10,\n  \"planned_peak_bytes\": 0,\n"
-            "  \"lower_bound_bytes\": 0,\n  \"peak_rss_bytes\": 0\n}\n");
+            "  \"lower_bound_bytes\": 0,\n  \"save_copy_bytes\": 0,\n  \"peak_rss_bytes\": 0\n}\n");
   s.measured_peak_bytes = 7;
   EXPECT_NE(to_json(s).find("\"measured_peak_bytes\": 7,"), std::string::npos);
 }

@@ -1,5 +1,3 @@
-#include "tessera/train/trainer.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,73 +6,12 @@
 #include <fstream>
 #include <sstream>
 
-#include "tessera/train/output_folder.h"
-#include "tessera/train/presets.h"
+#include "train/tiny_run.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-
-class TrainerTest : public testing::Test {
- protected:
-  TrainerTest() {
-    std::string name = testing::TempDir() + "tessera-trainer-XXXXXX";
-    folder_ = ::mkdtemp(name.data());
-    std::ofstream text(folder_ + "/text.txt");
-    for (int i = 0; i < 400; ++i) text << "line " << i * 7919 % 1000 << (i % 5 == 0 ? '\n' : ' ');
-  }
-  ~TrainerTest() override { fs::remove_all(folder_); }
-
-  RunConfig config(const std::string& output) const {
-    RunConfig out;
-    find_preset("gpt2-tiny").apply(out);
-    out.model.layers = 2;
-    out.model.dropout = 0.1;
-    out.data = {folder_ + "/text.txt"};
-    out.output = folder_ + "/" + output;
-    out.steps = 12;
-    out.resume = "auto";
-    return out;
-  }
-
-  TrainResult run(const RunConfig& config, const TrainOptions& options = {}) {
-    Problems problems;
-    std::optional<PreparedRun> prepared = prepare_run(config, problems);
-    problems.raise();
-    return train(std::move(*prepared), *device_, options);
-  }
-
-  std::string digest_of(const std::string& output) const {
-    return digest(Checkpoint::open(folder_ + "/" + output));
-  }
-  std::string file(const std::string& name) const {
-    std::ostringstream out;
-    out << std::ifstream(folder_ + "/" + name).rdbuf();
-    return out.str();
-  }
-  /// The metrics without what a clock says.
-  std::string losses(const std::string& output) const {
-    std::istringstream lines(file(output + "/metrics.jsonl"));
-    std::string out;
-    for (std::string line; std::getline(lines, line);)
-      out += line.substr(0, line.find(",\"tokens_per_s\"")) + "\n";
-    return out;
-  }
-
-  std::string folder_;
-  std::unique_ptr<Device> device_ = make_cpu_device({2, -1});
-};
-
-/// Sets the flag when a step is done.
-struct StopAfter : TrainCallback {
-  explicit StopAfter(std::int64_t step) : at(step) {}
-  void on_step(const StepRecord& record) override {
-    if (record.step == at) stop = true;
-  }
-  std::int64_t at;
-  std::atomic<bool> stop = false;
-};
 
 TEST_F(TrainerTest, AnInterruptedRunIsTheUndisturbedOneBitByBit) {
   RunConfig whole = config("whole");

@@ -30,9 +30,10 @@ void find_vocabulary(RunConfig& config, Problems& problems) {
 /// Those that change what is compiled: the model, the machine, and these.
 std::vector<Flag> flags_that_matter(const std::vector<Flag>& flags) {
   constexpr std::string_view kOthers[] = {
-      "json",        "config",       "preset",    "dump-dir",          "eval-every",
-      "eval-at-end", "sample-every", "data",      "vocabulary",        "held-out",
-      "optimizer",   "sgd-momentum", "clip-grad", "global-batch-size", "micro-batch-size"};
+      "save-every",        "background-save", "json",        "config",       "preset",
+      "dump-dir",          "eval-every",      "eval-at-end", "sample-every", "data",
+      "vocabulary",        "held-out",        "optimizer",   "sgd-momentum", "clip-grad",
+      "global-batch-size", "micro-batch-size"};
   std::vector<Flag> out;
   for (const Flag& flag : flags) {
     if (flag.group == to_text(Group::Model) || flag.group == to_text(Group::Machine) ||

@@ -29,8 +29,12 @@ std::string clock_text(double seconds) {
 
 void Progress::on_start(const RunStart& start) {
   start_ = start;
+  const std::string copy =
+      start.save_copy_bytes == 0
+          ? ""
+          : text("and ", bytes_text(start.save_copy_bytes), " for a copy to save from, ");
   line(text(grouped(start.parameters), " parameters, ", bytes_text(start.peak_bytes),
-            " of memory, ", format("%.3g", start.flops_per_step * 1e-9), " GFLOP and ",
+            " of memory, ", copy, format("%.3g", start.flops_per_step * 1e-9), " GFLOP and ",
             grouped(start.tokens_per_step), " tokens a step; compiled in ",
             format("%.2f", start.compile_seconds), " s"));
   if (start.first_step > 0) line(text("resuming after step ", start.first_step));

@@ -113,8 +113,10 @@ void make_folders(const FileCalls& calls, const std::string& folder) {
   if (folder.empty() || fs::is_directory(folder, ignored)) return;
   const std::string parent = fs::path(folder).parent_path().string();
   make_folders(calls, parent);
-  if (calls.mkdir(folder.c_str(), 0777) != 0 && !fs::is_directory(folder, ignored))
-    fail_to("make the folder", folder, errno);
+  if (calls.mkdir(folder.c_str(), 0777) != 0) {
+    const int error = errno;  // before the next call changes it
+    if (!fs::is_directory(folder, ignored)) fail_to("make the folder", folder, error);
+  }
   flush_folder(calls, parent.empty() ? "." : parent);
 }
 

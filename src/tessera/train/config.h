@@ -33,6 +33,7 @@ struct RunConfig {
   std::int64_t steps = 1000;  // attempts: skipped steps count
   std::int64_t exit_interval = 0;
   std::int64_t save_every = 0, keep_last = 3;
+  bool background_save = true;
   std::int64_t eval_every = 0;
   bool eval_at_end = true;
   std::int64_t sample_every = 0, sample_tokens = 200;

@@ -1,18 +1,20 @@
 #include "tessera/train/metrics.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
+#include "tessera/train/checkpoint_files.h"
 
 namespace tessera {
 
@@ -55,25 +57,37 @@ KeptMetrics keep_metrics(std::string_view lines, std::int64_t step) {
   return out;
 }
 
-MetricsFile::MetricsFile(const std::string& path, std::int64_t step) : path_(path) {
+MetricsFile::MetricsFile(const std::string& path, std::int64_t step, FileCalls calls)
+    : path_(path), calls_(std::move(calls)) {
   if (std::filesystem::exists(path)) {
     const std::string old = read_file(path, Fault::Resource);
     last_ = keep_metrics(old, step);
     if (last_.lines != old) write_atomically(path, last_.lines);
     last_.lines = {};
   }
-  file_.reset(std::fopen(path.c_str(), "a"));
-  if (file_ == nullptr)
-    fail(Fault::Resource, "cannot write '", path, "': ", std::strerror(errno),
+  file_ = calls_.open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file_ < 0)
+    fail(Fault::Resource, "cannot write '", path, "': ", system_text(errno),
          "; check the folder's permissions and the disk");
 }
 
+MetricsFile::~MetricsFile() { calls_.close(file_); }
+
 void MetricsFile::write(const std::string& line) {
-  const bool written = std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size() &&
-                       std::fflush(file_.get()) == 0;
-  if (!written)
-    fail(Fault::Resource, "cannot write '", path_, "': ", std::strerror(errno),
-         "; free some disk, then go on with --resume auto");
+  kept_ += line;
+  flush();  // who saves or ends the run asks whether all is written
+}
+
+std::string MetricsFile::flush() {
+  while (!kept_.empty()) {
+    const ssize_t put = calls_.write(file_, kept_.data(), kept_.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0)
+      return text("cannot write '", path_, "': ", system_text(put < 0 ? errno : EIO),
+                  "; free some space, or check the disk");
+    kept_.erase(0, static_cast<std::size_t>(put));
+  }
+  return "";
 }
 
 void MetricsFile::train(const StepRecord& r) {
@@ -108,6 +122,7 @@ std::string to_json(const Summary& s) {
   line("planned_peak_bytes", number_text(s.planned_peak_bytes));
   if (s.measured_peak_bytes) line("measured_peak_bytes", number_text(*s.measured_peak_bytes));
   line("lower_bound_bytes", number_text(s.lower_bound_bytes));
+  line("save_copy_bytes", number_text(s.save_copy_bytes));
   line("peak_rss_bytes", number_text(s.peak_rss_bytes));
   return out + "\n}\n";
 }

@@ -2,13 +2,12 @@
 /// metrics.jsonl and summary.json: what other programs read. docs/metrics.md has their contract.
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "tessera/train/callbacks.h"
+#include "tessera/train/checkpoint_calls.h"
 
 namespace tessera {
 
@@ -26,15 +25,21 @@ struct KeptMetrics {
 /// Keeps the lines up to `step`; later ones, and those that are torn or not ours, go.
 KeptMetrics keep_metrics(std::string_view lines, std::int64_t step);
 
-/// The metrics of a run, one line at a time, each flushed: a killed run loses no line.
+/// The metrics of a run, one line at a time, each written at once: a killed run loses no line. What
+/// a full disk does not take is kept and written with the next line.
 class MetricsFile {
  public:
   /// Keeps the lines of an existing file up to `step`; later ones, and a torn last line, go.
   /// Errors: Fault::Resource.
-  MetricsFile(const std::string& path, std::int64_t step);
+  MetricsFile(const std::string& path, std::int64_t step, FileCalls calls = {});
+  ~MetricsFile();
+  MetricsFile(const MetricsFile&) = delete;
+  MetricsFile& operator=(const MetricsFile&) = delete;
 
   void train(const StepRecord& record);
   void valid(std::int64_t step, double loss);
+  /// Writes what was kept. Returns what keeps lines from the file; empty where all are in it.
+  std::string flush();
 
   /// The last of each kind, from before a resume too.
   std::optional<double> train_loss() const { return last_.train_loss; }
@@ -44,11 +49,10 @@ class MetricsFile {
  private:
   void write(const std::string& line);
 
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
   std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  FileCalls calls_;
+  int file_ = -1;
+  std::string kept_;   // not written yet
   KeptMetrics last_;  // without its lines
 };
 
@@ -57,6 +61,7 @@ struct Summary {
   std::optional<double> train_loss, val_loss;
   double seconds = 0, tokens_per_s = 0;
   std::int64_t parameters = 0, planned_peak_bytes = 0, lower_bound_bytes = 0, peak_rss_bytes = 0;
+  std::int64_t save_copy_bytes = 0;                 // beside the arena
   std::optional<std::int64_t> measured_peak_bytes;  // none: no step ran, and the key is absent
   std::int64_t skipped_steps = 0;
 };

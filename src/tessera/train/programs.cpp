@@ -82,4 +82,12 @@ std::int64_t count_parameters(const Plan& plan) {
   return out;
 }
 
+std::int64_t save_copy_bytes(const RunConfig& config, const Plan& plan) {
+  const bool copies =
+      config.background_save && config.save_every > 0 && config.save_every < config.steps;
+  std::int64_t out = 0;
+  for (const StatePlan& state : plan.states) out += copies ? state.type.bytes() : 0;
+  return out;
+}
+
 }  // namespace tessera

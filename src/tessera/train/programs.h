@@ -43,4 +43,8 @@ Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted,
 /// How many numbers the model has.
 std::int64_t count_parameters(const Plan& plan);
 
+/// Bytes of the copy of all states that is saved while training goes on, beside the arena; 0 where
+/// every save is waited for: that after the last step always is.
+std::int64_t save_copy_bytes(const RunConfig& config, const Plan& plan);
+
 }  // namespace tessera

@@ -49,6 +49,7 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
   out.lower_bound_bytes = plan.lower_bound_bytes();
   out.state_bytes = plan.state_bytes;
   out.work_bytes = plan.work_bytes();
+  out.save_copy_bytes = save_copy_bytes(config, plan);
   out.flops_per_step = train.flops;
   out.tokens_per_step = config.global_batch_size * config.model.context;
   out.micro_batches = config.micro_batches();
@@ -64,6 +65,9 @@ std::string to_text(const PlanReport& r) {
     out += row(component.name, bytes_text(r.memory.*component.bytes));
   out += row("planned peak", bytes_text(r.peak_bytes));
   out += row("lower bound", bytes_text(r.lower_bound_bytes));
+  if (r.save_copy_bytes > 0)
+    out +=
+        text("memory outside the plan\n", row("copy to save from", bytes_text(r.save_copy_bytes)));
   out += text("step\n", row("tokens", grouped(r.tokens_per_step)),
               row("micro-batches", grouped(r.micro_batches)),
               row("GFLOP", fixed(r.flops_per_step * 1e-9, 3)));
@@ -82,6 +86,7 @@ std::string to_json(const PlanReport& r) {
   json["lower_bound_bytes"] = r.lower_bound_bytes;
   json["state_bytes"] = r.state_bytes;
   json["work_bytes"] = r.work_bytes;
+  json["save_copy_bytes"] = r.save_copy_bytes;
   json["flops_per_step"] = r.flops_per_step;
   json["tokens_per_step"] = r.tokens_per_step;
   json["micro_batches"] = r.micro_batches;

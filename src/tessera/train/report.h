@@ -11,6 +11,7 @@ struct PlanReport {
   std::int64_t parameters = 0;
   MemoryUse memory;  // of the training step, in bytes
   std::int64_t peak_bytes = 0, lower_bound_bytes = 0, state_bytes = 0, work_bytes = 0;
+  std::int64_t save_copy_bytes = 0;  // beside the arena
   double flops_per_step = 0;
   std::int64_t tokens_per_step = 0, micro_batches = 1;
   std::vector<PassTime> passes;

@@ -9,6 +9,7 @@
 #include "tessera/data/file.h"
 #include "tessera/data/token_stream.h"
 #include "tessera/runtime/executor.h"
+#include "tessera/train/checkpoint_saver.h"
 #include "tessera/train/generate.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/programs.h"
@@ -17,7 +18,7 @@ namespace tessera {
 
 namespace {
 
-constexpr std::int64_t kMaxBadSteps = 3;  // in a row
+constexpr std::int64_t kMaxBadSteps = 3, kMaxFailedSaves = 3;  // in a row
 constexpr const char* kSamplesState = "data.samples";
 
 using Clock = std::chrono::steady_clock;
@@ -54,7 +55,11 @@ class Trainer {
   void validate();
   void validate_if_due();
   void write_sample();
-  void save();
+  std::vector<CheckpointTensor> states();
+  void check_metrics();
+  void save_on_the_way();
+  void save_and_wait();
+  void settle(const std::optional<SaveResult>& result, std::int64_t most = kMaxFailedSaves);
   Summary summary() const;
 
   template <typename... Args>
@@ -67,11 +72,17 @@ class Trainer {
   Clock::time_point begin_ = Clock::now();
   OutputLock lock_;
   Sampler sampler_;
+  std::optional<CheckpointSaver> saver_;
   std::unique_ptr<Executor> executor_;
   std::optional<MetricsFile> metrics_;
 
-  std::int64_t step_ = 0;  // attempts done
-  std::int64_t saved_ = -1, bad_ = 0, skipped_ = 0;
+  std::int64_t step_ = 0;          // attempts done
+  std::int64_t last_ = 0;          // the step after which this invocation ends
+  std::int64_t saved_ = -1;        // the step of the last checkpoint
+  std::string checkpoint_;         // and its path
+  std::int64_t failed_saves_ = 0;  // in a row
+  bool metrics_late_ = false;      // lines wait for room on the disk, and that was told
+  std::int64_t bad_ = 0, skipped_ = 0;
   bool cut_short_ = false;  // a validation, by a request to stop
   double step_seconds_ = 0;
   std::map<std::string, std::size_t> runs_;  // of each program, until they are enough to measure
@@ -85,11 +96,20 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
       sampler_(run_.data.tokens.train(),
                {config().model.context, static_cast<std::uint64_t>(config().seed),
                 config().sample_order}),
-      step_(first_step()) {
+      step_(first_step()),
+      last_(config().exit_interval > 0 ? std::min(config().steps, step_ + config().exit_interval)
+                                       : config().steps) {
   require_same_output(run_);
   for (const std::string& notice : run_.notices) tell(&TrainCallback::on_notice, notice);
   Compiled compiled = compile_programs(config(), wanted_programs(config()), device);
   announce(compiled);
+  SaveOptions save;
+  constexpr std::int64_t kAll = std::numeric_limits<int>::max();
+  save.keep_last =
+      static_cast<int>(config().keep_last == 0 ? kAll : std::min(config().keep_last, kAll));
+  save.calls = options_.calls;
+  saver_.emplace(in_folder(config().output, kCheckpointsFolder), std::move(save),
+                 save_copy_bytes(config(), compiled.plan));
   executor_ = std::make_unique<Executor>(std::move(compiled.plan), device);
   if (run_.from) {
     restore();
@@ -97,7 +117,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
     executor_->run(kInitProgram);
   }
   // Only now is anything that an earlier run left behind changed.
-  metrics_.emplace(in_folder(config().output, kMetricsFile), step_);
+  metrics_.emplace(in_folder(config().output, kMetricsFile), step_, options_.calls);
   write_atomically(in_folder(config().output, kConfigFile), to_toml(run_.told));
 }
 
@@ -108,6 +128,7 @@ void Trainer::announce(const Compiled& compiled) const {
   start.parameters = count_parameters(compiled.plan);
   start.tokens_per_step = config().global_batch_size * config().model.context;
   start.peak_bytes = compiled.plan.peak_bytes();
+  start.save_copy_bytes = save_copy_bytes(config(), compiled.plan);
   start.flops_per_step = compiled.plan.program(kTrainProgram).flops;
   start.compile_seconds = compiled.seconds;
   tell(&TrainCallback::on_start, start);
@@ -139,20 +160,18 @@ void Trainer::restore() {
     fail(Fault::Checkpoint, "checkpoint '", from.path(), "' is of another model: ", mismatch);
   for (const TensorEntry& entry : wanted) from.read(entry.name, executor_->state(entry.name));
   saved_ = step_;
+  checkpoint_ = from.path();
 }
 
 TrainResult Trainer::run() {
-  const std::int64_t last = config().exit_interval > 0
-                                ? std::min(config().steps, step_ + config().exit_interval)
-                                : config().steps;
   validate_if_due();  // where a request to stop cut it short
-  while (step_ < last && !stopped()) after_step(attempt());
+  while (step_ < last_ && !stopped()) after_step(attempt());
   const bool finished = step_ >= config().steps;
   if (finished && config().eval_at_end) validate();
   TrainResult out;
-  const bool done = step_ >= last && !cut_short_;
+  const bool done = step_ >= last_ && !cut_short_;
   out.ending = !done ? Ending::Stopped : finished ? Ending::Finished : Ending::Interval;
-  if (saved_ != step_) save();
+  save_and_wait();
   out.summary = summary();
   write_atomically(in_folder(config().output, kSummaryFile), to_json(out.summary));
   return out;
@@ -188,7 +207,10 @@ void Trainer::after_step(const StepRecord& record) {
   count_bad(record);
   validate_if_due();
   if (due(config().sample_every, step_)) write_sample();
-  if (due(config().save_every, step_)) save();
+  check_metrics();
+  settle(saver_->finished());
+  // The save at the end is not one on the way.
+  if (due(config().save_every, step_) && step_ < last_ && !stopped()) save_on_the_way();
 }
 
 void Trainer::count_bad(const StepRecord& record) {
@@ -198,7 +220,11 @@ void Trainer::count_bad(const StepRecord& record) {
   tell(&TrainCallback::on_notice, text("step ", step_, " was skipped: loss ", record.loss,
                                        ", gradient norm ", record.grad_norm));
   if (bad_ < kMaxBadSteps) return;
-  save();
+  try {
+    save_and_wait();
+  } catch (const Error& error) {  // the numbers are what ended the run
+    tell(&TrainCallback::on_notice, error.what());
+  }
   fail(Fault::Numerics, "loss or gradient was inf or nan in ", bad_, " steps in a row, ",
        step_ - bad_ + 1, " to ", step_, " (loss ", record.loss, ", gradient norm ",
        record.grad_norm, ", lr ", record.lr,
@@ -239,24 +265,65 @@ void Trainer::write_sample() {
   tell(&TrainCallback::on_sample, step_, run_.data.vocabulary.decode(std::span(ids).subspan(1)));
 }
 
-void Trainer::save() {
-  std::vector<CheckpointTensor> tensors;
-  for (const StatePlan& state : executor_->plan().states) {
-    tensors.push_back(
+std::vector<CheckpointTensor> Trainer::states() {
+  std::vector<CheckpointTensor> out;
+  for (const StatePlan& state : executor_->plan().states)
+    out.push_back(
         {state.state.path, state.type, state.state.role, executor_->state(state.state.path)});
+  return out;
+}
+
+/// A disk that takes no more lines does not end the run: they are kept until it does, or until a
+/// save fails for want of them.
+void Trainer::check_metrics() {
+  const std::string problem = metrics_->flush();
+  if (!problem.empty() && !metrics_late_)
+    tell(&TrainCallback::on_notice,
+         text(problem,
+              "; training goes on, and its lines are kept in memory until they can be written"));
+  metrics_late_ = !problem.empty();
+}
+
+/// In the background, where there is memory for it; training goes on whatever comes of it.
+void Trainer::save_on_the_way() {
+  settle(saver_->wait());  // one at a time
+  if (const std::string problem = metrics_->flush(); !problem.empty())
+    return settle(SaveResult{step_, "", problem});
+  saver_->begin(checkpoint_record(run_, step_, samples()), states());
+  settle(saver_->finished());
+}
+
+/// The state at the end, unless it is saved: without it the run has not ended well.
+void Trainer::save_and_wait() {
+  settle(saver_->wait(), kMaxFailedSaves + 1);  // however it went, there is one more try
+  SaveResult result{step_, "", metrics_->flush()};
+  if (result.problem.empty() && saved_ == step_) return;
+  if (result.problem.empty())
+    result = saver_->save(checkpoint_record(run_, step_, samples()), states());
+  settle(result, 1);
+}
+
+/// Takes note of what became of a save; the run ends where `most` failed in a row.
+void Trainer::settle(const std::optional<SaveResult>& result, std::int64_t most) {
+  if (!result) return;
+  for (const std::string& notice : result->notices) tell(&TrainCallback::on_notice, notice);
+  if (result->problem.empty()) {
+    saved_ = result->step;
+    checkpoint_ = result->path;
+    failed_saves_ = 0;
+    return tell(&TrainCallback::on_save, saved_, checkpoint_);
   }
-  std::vector<std::string> notices;
-  SaveOptions options;
-  constexpr std::int64_t kAll = std::numeric_limits<int>::max();
-  options.keep_last =
-      static_cast<int>(config().keep_last == 0 ? kAll : std::min(config().keep_last, kAll));
-  options.notices = &notices;
-  const std::string path =
-      save_checkpoint(in_folder(config().output, kCheckpointsFolder),
-                      checkpoint_record(run_, step_, samples()), tensors, options);
-  saved_ = step_;
-  for (const std::string& notice : notices) tell(&TrainCallback::on_notice, notice);
-  tell(&TrainCallback::on_save, step_, path);
+  const std::string what = text("step ", result->step, " is not saved: ", result->problem);
+  if (++failed_saves_ < most)
+    return tell(
+        &TrainCallback::on_notice,
+        text(what, "; training goes on, and a save is tried again when the next is due (failure ",
+             failed_saves_, " of ", kMaxFailedSaves, " that end the run)"));
+  fail(Fault::Resource, what,
+       failed_saves_ == 1 ? "" : text("; it is failure ", failed_saves_, " in a row"),
+       checkpoint_.empty() ? "; there is no checkpoint yet"
+                           : text("; the last checkpoint is '", checkpoint_, "'"),
+       "; then go on with ", flags_to_go_on(config().output));
 }
 
 std::int64_t Trainer::samples() const {
@@ -280,6 +347,7 @@ Summary Trainer::summary() const {
   out.parameters = count_parameters(plan);
   out.planned_peak_bytes = plan.peak_bytes();
   out.lower_bound_bytes = plan.lower_bound_bytes();
+  out.save_copy_bytes = save_copy_bytes(config(), plan);
   out.peak_rss_bytes = peak_rss_bytes();
   if (runs_.contains(kTrainProgram)) out.measured_peak_bytes = measured_bytes_;
   return out;

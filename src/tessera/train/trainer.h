@@ -6,6 +6,7 @@
 
 #include "tessera/device/device.h"
 #include "tessera/train/callbacks.h"
+#include "tessera/train/checkpoint_calls.h"
 #include "tessera/train/metrics.h"
 #include "tessera/train/prepare.h"
 
@@ -16,6 +17,7 @@ struct TrainOptions {
   /// Set from outside, by a signal handler: the step at hand is finished and saved, then train
   /// returns.
   const std::atomic<bool>* stop = nullptr;
+  FileCalls calls = {};  // of saves and metrics; tests let them fail
 };
 
 enum class Ending {
@@ -34,8 +36,12 @@ struct TrainResult {
 /// later run changes; checkpoints record what came of it. A resumed run is, bit by bit, the one
 /// that was never interrupted.
 ///
+/// A save that fails leaves the run and the checkpoints before it alone: a notice says why, and the
+/// next save is tried as if nothing had been.
+///
 /// Errors: Fault::Resource: OUTPUT cannot be written, belongs to a running process, or was
-///         written by one since `run` was prepared.
+///         written by one since `run` was prepared; three saves in a row, or the one at the end,
+///         failed.
 ///         Fault::Checkpoint: damage, or other tensors than the model's.
 ///         Fault::Numerics: three steps in a row were inf or nan; what they leave is saved.
 TrainResult train(PreparedRun run, Device& device, const TrainOptions& options = {});
