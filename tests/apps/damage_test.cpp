@@ -1,0 +1,202 @@
+/// What happens to saved bytes: damage of any of them, and disks that are really full.
+
+#include <sched.h>
+#include <sys/mount.h>
+
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "apps/command_test.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kTrain =
+    "train --preset llama-tiny --layers 1 --data @/text.txt --threads 1 --output ";
+
+std::vector<std::string> files_below(const std::string& folder) {
+  std::vector<std::string> out;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) out.push_back(entry.path());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void put_byte(const std::string& path, std::uintmax_t at, char byte) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(at)).put(byte);
+}
+
+/// Both ways to look at a checkpoint refuse it, by a message with the file's name: verifying it,
+/// and going on from it.
+void expect_refused(const Folder& folder, const std::string& checkpoint, const std::string& file,
+                    bool resume) {
+  const Ran verified = run({"inspect", folder / "run", "--verify"});
+  EXPECT_EQ(verified.code, 4);
+  EXPECT_NE(verified.err.find(file), std::string::npos) << verified.err;
+  if (!resume) return;
+  const Ran resumed =
+      run(words(folder.expand(kTrain + ("@/other --steps 4 --resume " + checkpoint))));
+  EXPECT_EQ(resumed.code, 4) << resumed.out;
+  EXPECT_NE(resumed.err.find(file), std::string::npos) << resumed.err;
+  EXPECT_FALSE(fs::exists(folder / "other/checkpoints"));
+}
+
+/// One bit of sampled bytes, and sampled lengths, over all files of a checkpoint as runs write it;
+/// every sixteenth is resumed from as well.
+TEST(Damage, SampledBytesOfACheckpoint) {
+  constexpr int kFlips = 1000, kCuts = 200;
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const Ran trained = run(words(folder.expand(kTrain + std::string("@/run --steps 2"))));
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const std::string checkpoint = folder / "run/checkpoints/step-00000002";
+  const std::vector<std::string> files = files_below(checkpoint);
+  ASSERT_EQ(files.size(), 2u);
+  std::mt19937 random(7);
+  for (int i = 0; i < kFlips + kCuts; ++i) {
+    const std::string& file = files[random() % files.size()];
+    const std::uintmax_t size = fs::file_size(file), at = random() % size;
+    const bool resume = i % 16 == 0, flip = i < kFlips;
+    SCOPED_TRACE(text(file, flip ? " flipped at " : " cut to ", static_cast<std::int64_t>(at)));
+    const std::string good = read(file);
+    if (flip)
+      put_byte(file, at, static_cast<char>(good[at] ^ (1 << random() % 8)));
+    else
+      fs::resize_file(file, at);
+    expect_refused(folder, checkpoint, file, resume);
+    std::ofstream(file, std::ios::binary) << good;
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_EQ(run({"inspect", folder / "run", "--verify"}).code, 0);
+}
+
+
+// ---- full disks
+
+/// A small file system of its own in memory, which goes away with the test; none where the system
+/// refuses it.
+class SmallDisk {
+ public:
+  SmallDisk(const std::string& folder, const std::string& limit) : folder_(folder) {
+    fs::create_directory(folder);
+    if (!mounts_are_private()) return;
+    mounted_ = ::mount("tmpfs", folder.c_str(), "tmpfs", 0, limit.c_str()) == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) ::umount2(folder_.c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  bool mounted() const { return mounted_; }
+
+ private:
+  /// Mounts of this process are seen by no other from now on.
+  static bool mounts_are_private() {
+    return ::unshare(CLONE_NEWNS) == 0 &&
+           ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+  }
+  std::string folder_;
+  bool mounted_ = false;
+};
+
+constexpr const char* kNoDisk = "only root may make a small disk; nothing was tested";
+
+/// Fills a disk to the last byte. Returns the file that does.
+std::string fill(const std::string& folder) {
+  const std::string path = folder + "/ballast";
+  std::ofstream file(path, std::ios::binary);
+  const std::string block(4096, 'x');
+  while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) continue;
+  return path;
+}
+
+/// The disk is full from the second step on: saves and metrics are refused, the checkpoint of
+/// before stays, the run says so and ends with code 5. With room again it goes on to the state of
+/// the undisturbed run.
+TEST(FullDisk, ARunStopsAndGoesOn) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const SmallDisk disk(folder / "disk", "size=4m");
+  if (!disk.mounted()) GTEST_SKIP() << kNoDisk;
+  const std::string begin = kTrain, steps = " --steps 12 --save-every 2 --resume auto";
+  ASSERT_EQ(run(words(folder.expand(begin + "@/whole" + steps))).code, 0);
+  ASSERT_EQ(run(words(folder.expand(begin + "@/disk/run --exit-interval 2" + steps))).code, 0);
+  const std::string ballast = fill(folder / "disk");
+
+  const Ran full = run(words(folder.expand(begin + "@/disk/run" + steps)));
+  EXPECT_EQ(full.code, 5) << full.out;
+  EXPECT_NE(full.err.find(folder.expand("'@/disk/run")), std::string::npos) << full.err;
+  EXPECT_NE(full.err.find("No space left on device"), std::string::npos) << full.err;
+  EXPECT_EQ(run({"inspect", folder / "disk/run", "--verify"}).code, 0);
+
+  fs::remove(ballast);
+  const Ran again = run(words(folder.expand(begin + "@/disk/run" + steps)));
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(run({"inspect", folder / "disk/run", "--digest"}).out,
+            run({"inspect", folder / "whole", "--digest"}).out);
+}
+
+/// The disk fills up while the run is under way, until it takes no line of the metrics, and then
+/// has room again.
+TEST(FullDisk, ARunGoesOnWhenThereIsRoomAgain) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const SmallDisk disk(folder / "disk", "size=4m");
+  if (!disk.mounted()) GTEST_SKIP() << kNoDisk;
+  const std::string begin = kTrain, steps = " --steps 4000 --context 16 --global-batch-size 2";
+  std::thread meanwhile([&] {
+    using namespace std::chrono_literals;
+    const std::string metrics = folder / "disk/run/metrics.jsonl";
+    const auto step_done = [&](int step) {
+      return read(metrics).find(text("\"step\":", step, ",")) != std::string::npos;
+    };
+    for (int i = 0; i < 30'000 && !step_done(200); ++i) std::this_thread::sleep_for(1ms);
+    const std::string ballast = fill(folder / "disk");
+    std::uintmax_t before = 0, size = fs::file_size(metrics);
+    for (int i = 0; i < 1000 && size != before; ++i) {
+      std::this_thread::sleep_for(100ms);
+      before = std::exchange(size, fs::file_size(metrics));
+    }
+    fs::remove(ballast);
+  });
+  const Ran ran = run(words(folder.expand(begin + "@/disk/run" + steps)));
+  meanwhile.join();
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_NE(ran.out.find("No space left on device"), std::string::npos) << ran.out;
+  ASSERT_EQ(run(words(folder.expand(begin + "@/whole" + steps))).code, 0);
+  EXPECT_EQ(run({"inspect", folder / "disk/run", "--digest"}).out,
+            run({"inspect", folder / "whole", "--digest"}).out);
+  const auto lines = [&](const std::string& name) {
+    return split(read(folder / (name + "/metrics.jsonl")), '\n').size();
+  };
+  EXPECT_EQ(lines("disk/run"), lines("whole")) << "a line of the metrics is lost";
+}
+
+/// No file can be made, though there is room for bytes: found by the system alone.
+TEST(FullDisk, NoMoreFiles) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  // The disk, the run's folder, its lock, metrics and configuration, the folder of checkpoints and
+  // that of a save; no file in it.
+  const SmallDisk disk(folder / "disk", "size=64m,nr_inodes=7");
+  if (!disk.mounted()) GTEST_SKIP() << kNoDisk;
+  const Ran ran =
+      run(words(folder.expand(kTrain + std::string("@/disk/run --steps 9 --save-every 2"))));
+  EXPECT_EQ(ran.code, 5) << ran.out;
+  EXPECT_NE(ran.err.find("No space left on device; free some space"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find(folder.expand("'@/disk/run/checkpoints")), std::string::npos) << ran.err;
+  EXPECT_NE(ran.out.find("notice: step 2 is not saved: "), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("notice: step 4 is not saved: "), std::string::npos) << ran.out;
+  EXPECT_NE(ran.err.find("; it is failure 3 in a row; there is no checkpoint yet; "),
+            std::string::npos)
+      << ran.err;
+}
+
+}  // namespace
+}  // namespace tessera
