@@ -1,0 +1,60 @@
+#!/bin/bash
+# kill_campaign.sh TESSERA [KILLS]: kills runs by SIGKILL at random moments, also while they save, and resumes them,
+# until KILLS (default 8) kills were seen and the run at hand has ended. Each run must end in the state, and with the
+# losses, of the undisturbed one; no resume may be refused, and no committed checkpoint damaged.
+set -euo pipefail
+tessera=$1 wanted=${2:-8}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+RANDOM=${SEED:-$$}
+
+for i in $(seq 1 700); do echo "line $((i * 7919 % 1000))"; done >"$work/text.txt"
+# Most of the time of such a run goes by while a save is under way.
+train=("$tessera" train --preset llama-tiny --layers 1 --dropout 0.1 --data "$work/text.txt" --steps 60
+  --save-every 2 --keep-last 2 --eval-every 10 --threads 1 --resume auto)
+fail() {
+  echo "kill_campaign: $*; the last words of the run were:" >&2
+  tail -5 "$work/log" >&2
+  exit 1
+}
+digest() { "$tessera" inspect "$1" --digest; }
+losses() { sed 's/,"tokens_per_s".*//' "$1/metrics.jsonl"; }
+count() { grep -c "$1" "$2" || true; }
+now() { date +%s%3N; }
+
+begin=$(now)
+"${train[@]}" --output "$work/whole" >"$work/log" 2>&1 || fail "the undisturbed run fails"
+whole_ms=$(($(now) - begin))
+expected=$(digest "$work/whole")
+
+kills=0 runs=0 while_saving=0 resumed=0 leftovers=0
+while [ "$kills" -lt "$wanted" ]; do
+  out=$work/run-$runs
+  while true; do
+    "${train[@]}" --output "$out" >"$work/log" 2>&1 &
+    run=$!
+    # From before its first step to the end of what is left.
+    ms=$((RANDOM % (whole_ms / 2) + 1))
+    sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
+    kill -KILL $run 2>/dev/null || true
+    rc=0
+    wait $run 2>/dev/null || rc=$?
+    ! grep -q "is passed over: " "$work/log" || fail "a committed checkpoint was damaged"
+    [ "$(count '^resuming after' "$work/log")" = 0 ] || resumed=$((resumed + 1))
+    [ "$(count 'is no finished checkpoint' "$work/log")" = 0 ] || leftovers=$((leftovers + 1))
+    [ $rc != 0 ] || break
+    [ $rc = 137 ] || fail "after $kills kills a resume ends with $rc"
+    kills=$((kills + 1))
+    ! compgen -G "$out/checkpoints/.tmp-*" >/dev/null || while_saving=$((while_saving + 1))
+  done
+  runs=$((runs + 1))
+  [ "$(digest "$out")" = "$expected" ] || fail "run $runs ends in another state"
+  "$tessera" inspect "$out" --verify >/dev/null || fail "run $runs leaves a damaged checkpoint"
+  [ "$(losses "$out")" = "$(losses "$work/whole")" ] || fail "run $runs has other losses"
+  # What is left over goes with the next save; a run that was killed behind its last one has none.
+  grep -q "^nothing to do" "$work/log" || ! compgen -G "$out/checkpoints/.*-*" >/dev/null ||
+    fail "run $runs leaves $(ls -A "$out/checkpoints")"
+  rm -rf "$out"
+done
+echo "$kills kills over $runs runs, $while_saving of them left an unfinished save, $resumed resumes went on from a" \
+  "checkpoint, $leftovers of them passed over an unfinished save; 0 refused; $runs of $runs digests equal, $expected"
