@@ -76,7 +76,6 @@ TEST(Damage, SampledBytesOfACheckpoint) {
   EXPECT_EQ(run({"inspect", folder / "run", "--verify"}).code, 0);
 }
 
-
 // ---- full disks
 
 /// A small file system of its own in memory, which goes away with the test; none where the system
@@ -176,6 +175,23 @@ TEST(FullDisk, ARunGoesOnWhenThereIsRoomAgain) {
     return split(read(folder / (name + "/metrics.jsonl")), '\n').size();
   };
   EXPECT_EQ(lines("disk/run"), lines("whole")) << "a line of the metrics is lost";
+}
+
+TEST(FullDisk, TooSmallForTheLastSave) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const SmallDisk disk(folder / "disk", "size=400k");
+  if (!disk.mounted()) GTEST_SKIP() << kNoDisk;
+  const Ran ran = run(words(folder.expand(kTrain + std::string("@/disk/run --steps 3"))));
+  EXPECT_EQ(ran.code, 5) << ran.out;
+  EXPECT_TRUE(
+      ran.err.starts_with(folder.expand("error: step 3 is not saved: cannot save a checkpoint in "
+                                        "'@/disk/run/checkpoints': it takes ")))
+      << ran.err;
+  EXPECT_TRUE(ran.err.ends_with(
+      folder.expand(" are free; free some space or keep fewer checkpoints; there is no checkpoint "
+                    "yet; then go on with --config @/disk/run/config.toml --resume auto\n")))
+      << ran.err;
 }
 
 /// No file can be made, though there is room for bytes: found by the system alone.

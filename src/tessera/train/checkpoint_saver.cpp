@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -20,9 +21,13 @@ constexpr int kNice = 10;
 }  // namespace
 
 CheckpointSaver::CheckpointSaver(std::string folder, SaveOptions options, std::int64_t copy_bytes)
-    : folder_(std::move(folder)),
-      options_(std::move(options)),
-      copy_(static_cast<std::size_t>(copy_bytes)) {
+    : folder_(std::move(folder)), options_(std::move(options)) {
+  try {
+    copy_.resize(static_cast<std::size_t>(copy_bytes));
+  } catch (const std::bad_alloc&) {
+    fail(Fault::Resource, "no memory for a copy of the state to save from, ",
+         bytes_text(copy_bytes), "; give --no-background-save, which lets training wait for saves");
+  }
   if (!copy_.empty()) thread_ = std::thread([this] { work(); });
 }
 

@@ -31,7 +31,7 @@ class CheckpointSaver {
   /// Saves into `folder`. A copy takes `copy_bytes`, all of a run's tensors; the memory is touched
   /// here, so that a machine that lacks it says so before the first step. 0: no save is in the
   /// background. The thread inherits the cores of the caller, so make it before a device pins that
-  /// one.
+  /// one. Errors: Fault::Resource: no memory.
   CheckpointSaver(std::string folder, SaveOptions options, std::int64_t copy_bytes);
   /// Waits for the save that is under way.
   ~CheckpointSaver();
