@@ -6,8 +6,8 @@
 namespace tessera {
 
 /// A description in lines of text, ending in a newline. `path` is a checkpoint, a folder of them,
-/// the OUTPUT of a run, a safetensors file, or a graph as --dump-dir writes it. Of what holds tensors
-/// it reads headers and manifests only; nothing is verified beyond them.
+/// the OUTPUT of a run, a safetensors file, or a graph as --dump-dir writes it. Of what holds
+/// tensors it reads headers and manifests only; nothing is verified beyond them.
 ///
 /// Errors: Fault::Checkpoint: nothing of these, or damaged, naming the file.
 std::string describe(const std::string& path);
