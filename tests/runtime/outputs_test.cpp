@@ -86,6 +86,25 @@ TEST(Outputs, AValueIsNotOverwrittenWhileAViewOfItIsRead) {
   for (std::int64_t i = 0; i < z.numel(); ++i) ASSERT_EQ(z.at(i), 0) << i;
 }
 
+TEST(Outputs, InputsThatNothingReadHaveAPlace) {
+  Builder builder;
+  const Value x = builder.batch("x", {DType::F32, {4, 3}, {}});
+  builder.batch("unread", {DType::F32, {4, 3}, {}});
+  state(builder, "idle");
+  builder.output(Output::Kind::Metric, "sum", sum_all(x));
+  const Graph graph = builder.finish();
+  for (const std::int64_t microbatches : {1, 2}) {
+    const auto device = make_cpu_device({.threads = 1});
+    Executor executor(compile({{"step", graph, one_device(microbatches)}}, *device), *device);
+    fill(executor.state("idle"), 3);
+    fill({static_cast<std::byte*>(executor.batch("step", "x")), 48}, 1);
+    fill({static_cast<std::byte*>(executor.batch("step", "unread")), 48}, 2);
+    executor.run("step");
+    EXPECT_EQ(executor.scalar("step", "sum"), 12) << "the inputs lie apart";
+    EXPECT_EQ(first(executor.state("idle")), 3);
+  }
+}
+
 TEST(Outputs, RowsOfTheBatchDoNotLeaveInPieces) {
   Builder builder;
   const Value x = builder.batch("x", {DType::F32, {6, 3}, {}});

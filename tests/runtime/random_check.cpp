@@ -112,20 +112,14 @@ HostTensor state_of(const Executor& executor, const Graph& graph, const State& s
 std::string run_wrong(const Graph& graph, std::uint64_t seed, Executor& executor,
                       const std::vector<Step>& steps, Tally& tally) {
   Bindings in = random_states(graph, seed);
-  // Inputs that nothing reads have no place in the plan.
-  for (const StatePlan& state : executor.plan().states) {
-    const std::string& path = state.state.path;
-    const HostTensor& value = in.states.at(path);
+  for (const auto& [path, value] : in.states)
     std::memcpy(executor.state(path).data(), value.bytes().data(), value.bytes().size());
-  }
   for (int step = 0; step < kSteps; ++step) {
     random_batch(graph, seed, step, in);
     const std::byte pattern{static_cast<unsigned char>(step % 2 == 0 ? 0xFF : 0x5A)};
     executor.fill_work(pattern);
-    for (const NamedTensor& input : executor.plan().program("step").batch) {
-      const HostTensor& value = in.batch.at(input.name);
-      std::memcpy(executor.batch("step", input.name), value.bytes().data(), value.bytes().size());
-    }
+    for (const auto& [name, value] : in.batch)
+      std::memcpy(executor.batch("step", name), value.bytes().data(), value.bytes().size());
     executor.run("step");
     const auto say = [&](const std::string& what) { return text("step ", step, ": ", what); };
     if (!executor.guard_intact()) return say("the bytes behind the arena were written");
@@ -136,7 +130,6 @@ std::string run_wrong(const Graph& graph, std::uint64_t seed, Executor& executor
       const Output& output = graph.outputs()[i];
       const bool next = output.kind == Output::Kind::Next;
       if (next) changed.insert(output.name);
-      if (next && executor.plan().find_state(output.name) == nullptr) continue;
       const HostTensor got = next ? state_of(executor, graph, *graph.find_state(output.name))
                                   : executor.metric("step", output.name);
       if (got.type() != graph.type(output.value))
@@ -145,8 +138,7 @@ std::string run_wrong(const Graph& graph, std::uint64_t seed, Executor& executor
       if (!what.empty()) return say(text(next ? "next " : "", output.name, ": ", what));
     }
     for (const State& state : graph.states()) {
-      if (changed.contains(state.path) || executor.plan().find_state(state.path) == nullptr)
-        continue;
+      if (changed.contains(state.path)) continue;
       if (differs(state_of(executor, graph, state), {in.states.at(state.path), 0}, tally) != "")
         return say(text("state ", state.path, " changed, and has no next value"));
     }

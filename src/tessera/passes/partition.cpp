@@ -97,6 +97,7 @@ class Partitioner {
         import(state_named_.at(output.name), at);  // listed where it is written
       builder(at).output(output.kind, output.name, leaving(output, at));
     }
+    list_unread();
     for (const ValueId v : handed_) {
       const auto kind =
           accumulates(graph_.result(v)) ? Output::Kind::Accumulate : Output::Kind::Slot;
@@ -127,6 +128,17 @@ class Partitioner {
   void lie(Result& result, Sharding sharding) const {
     result.type.shape = local_shape(result.logical, sharding, graph_.mesh());
     result.placement = Placement{std::move(sharding), result.placement->memory};
+  }
+
+  /// States and batch inputs that nothing reads are inputs all the same: the last region has them.
+  void list_unread() {
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_.node(id);
+      const auto knows = [&](const auto& known) { return known.contains({id, 0}); };
+      if ((node.op == &kState || node.op == &kBatch) &&
+          std::none_of(known_.begin(), known_.end(), knows))
+        import({id, 0}, RegionKind::Update);
+    }
   }
 
   void mark_like(RegionKind at, NodeId id) {

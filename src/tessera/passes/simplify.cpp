@@ -19,8 +19,8 @@ std::vector<bool> live_nodes(const Graph& graph) {
     live[static_cast<std::size_t>(output.value.node)] = true;
   for (NodeId id = graph.size() - 1; id >= 0; --id) {
     const Node& node = graph.node(id);
-    if (node.op == &kState)
-      live[static_cast<std::size_t>(id)] = true;  // states stay, whether they are read or not
+    // What a graph has from outside stays, whether it is read or not.
+    if (node.op == &kState || node.op == &kBatch) live[static_cast<std::size_t>(id)] = true;
     if (!live[static_cast<std::size_t>(id)]) continue;
     for (const ValueId input : node.inputs) live[static_cast<std::size_t>(input.node)] = true;
   }

@@ -249,6 +249,8 @@ class Lowering {
       program_.regions[at(static_cast<int>(RegionKind::Update))].calls[call].outs = {
           state_place(path)};
     }
+    // A state that no call reads or writes is a state all the same.
+    for (const auto& [path, state] : state_of_) states_.place(*state.first, *state.second);
   }
 
   void name_inputs() {
