@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
+#include <iostream>
+#include <sstream>
 #include <thread>
 
 #include "device/kernel_test.h"
@@ -35,6 +38,39 @@ TEST(Device, ArenasAreAlignedZeroAndReleased) {
   int outside = 0;
   EXPECT_THROW(device->release(&outside), Error);
   device->allocate(1 << 20);  // freed with the device
+}
+
+/// A field of the mapping in which `memory` lies, in bytes, and how large it is; read without the
+/// device's help.
+std::int64_t mapping(const void* memory, const std::string& key) {
+  std::ifstream maps("/proc/self/smaps");
+  std::ostringstream address;
+  address << std::hex << reinterpret_cast<std::uintptr_t>(memory) << "-";
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.starts_with(address.str())) inside = true;
+    if (inside && line.starts_with(key)) return std::stoll(line.substr(key.size())) * 1024;
+  }
+  return -1;
+}
+
+TEST(Device, ArenasAreTouchedOnceAtStartOnHugePages) {
+  const std::unique_ptr<Device> device = make_cpu_device({2, -1});
+  constexpr std::int64_t kBytes = std::int64_t{32} << 20;
+  void* const memory = device->allocate(kBytes);
+  if (mapping(memory, "Size:") != kBytes) GTEST_SKIP() << "the arena joined a neighbour's mapping";
+  EXPECT_EQ(mapping(memory, "Rss:"), kBytes) << "every page is there before the first step";
+  const std::int64_t huge = mapping(memory, "AnonHugePages:");
+  EXPECT_EQ(device->huge_page_bytes(memory), huge);
+  std::string allowed;
+  std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"), allowed);
+  const bool given =
+      allowed.find("[madvise]") != allowed.npos || allowed.find("[always]") != allowed.npos;
+  std::cout << huge << " of " << kBytes << " bytes on huge pages (" << allowed << ")\n";
+  // The system may have fewer free huge pages than asked for, but hardly none.
+  EXPECT_EQ(huge > 0, given);
+  int outside = 0;
+  EXPECT_THROW(device->huge_page_bytes(&outside), Error);
 }
 
 TEST(Device, RefusesWhatItCannotGive) {

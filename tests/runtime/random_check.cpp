@@ -87,7 +87,7 @@ std::vector<Step> interpreted(const Graph& graph, std::uint64_t seed, Tally& tal
 /// How a graph is compiled and run.
 struct Run {
   std::int64_t microbatches;
-  bool fuse;
+  bool fuse, guards;
   Device* device;
 };
 
@@ -159,6 +159,7 @@ std::string compiled_wrong(const RandomGraph& random, std::uint64_t seed, const 
   const Graph& graph = random.graph;
   CompileOptions options;
   options.fuse = how.fuse;
+  options.guard_bytes = how.guards ? 64 : 0;
   try {
     Plan plan = compile({{"step", graph, one_device(how.microbatches)}}, *how.device, options);
     if (plan.lower_bound_bytes() > plan.peak_bytes()) return "the lower bound is above the peak";
@@ -204,11 +205,11 @@ std::string Checker::wrong(std::uint64_t seed, int ops, Tally& tally) const {
     for (std::int64_t microbatches = 1; microbatches <= 3; ++microbatches) {
       const std::uint64_t choice = seed + static_cast<std::uint64_t>(microbatches);
       const std::size_t threads = choice / 2 % 3;
-      const Run how{microbatches, choice % 2 == 0, devices_[threads].get()};
+      const Run how{microbatches, choice % 2 == 0, choice / 6 % 2 == 0, devices_[threads].get()};
       const std::string what = compiled_wrong(random, seed, how, steps, tally);
       if (!what.empty())
         return text(microbatches, " micro-batches, ", threads + 1, " threads",
-                    how.fuse ? ", fused: " : ": ", what);
+                    how.fuse ? ", fused" : "", how.guards ? ", guarded: " : ": ", what);
     }
     return {};
   } catch (const std::exception& error) {

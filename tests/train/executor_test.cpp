@@ -53,6 +53,7 @@ struct Case {
   int threads;
   bool fuse;
   bool pack = false;
+  std::int64_t guard_bytes = 0;
 };
 
 class OnDevice : public testing::TestWithParam<Case> {};
@@ -63,6 +64,7 @@ TEST_P(OnDevice, EqualsTheInterpreter) {
   const std::unique_ptr<Device> device = make_cpu_device({c.threads, -1, c.pack});
   CompileOptions options;
   options.fuse = c.fuse;
+  options.guard_bytes = c.guard_bytes;
   Executor executor(compile({{"init", initialise(graph), one_device(1)},
                              {"train", graph, one_device(c.microbatches)}},
                             *device, options),
@@ -131,7 +133,11 @@ INSTANTIATE_TEST_SUITE_P(Plans, OnDevice,
                                          Case{"llama", OptimizerKind::Sgd, 6, 2, false},
                                          Case{"gpt2", OptimizerKind::AdamW, 1, 2, true, true},
                                          Case{"gpt2", OptimizerKind::AdamW, 3, 2, true, true},
-                                         Case{"llama", OptimizerKind::AdamW, 4, 3, true, true}));
+                                         Case{"llama", OptimizerKind::AdamW, 4, 3, true, true},
+                                         Case{"gpt2", OptimizerKind::AdamW, 3, 2, true, true, 64},
+                                         Case{"gpt2", OptimizerKind::Sgd, 1, 1, false, false, 64},
+                                         Case{"llama", OptimizerKind::Adam, 4, 3, true, false, 64},
+                                         Case{"llama", OptimizerKind::Sgd, 1, 2, false, true, 64}));
 
 }  // namespace
 }  // namespace tessera

@@ -69,8 +69,10 @@ WantedLayout wanted_by(const Device& device) {
 
 Plan compile(const std::vector<ProgramSource>& sources, Device& device,
              const CompileOptions& options) {
-  StateSection states;
+  check(options.guard_bytes % kAlignment == 0, "guards of ", options.guard_bytes, " bytes");
+  StateSection states(options.guard_bytes);
   Plan plan;
+  plan.guard_bytes = options.guard_bytes;
   for (const ProgramSource& source : sources) {
     const Passes pass(source.name, options);
     pass.show("source", {&source.graph}, 0);

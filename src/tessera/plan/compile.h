@@ -20,6 +20,9 @@ struct ProgramSource {
 struct CompileOptions {
   std::uint64_t seed = 1;  // of random ops
   bool fuse = true;
+  /// Free bytes on both sides of every buffer, which the executor fills and checks after every
+  /// call: a multiple of kAlignment, for tests.
+  std::int64_t guard_bytes = 0;
   /// Called after each pass with its program, its name and the graphs it leaves (one, or one per
   /// region).
   std::function<void(const std::string& program, const std::string& pass,

@@ -193,16 +193,21 @@ class Lowering {
     for (std::size_t b = 0; b < buffers.size(); ++b) {
       if (buffers[b].home != Buffer::Home::Work) continue;
       work_index_.emplace(static_cast<int>(b), lifetimes.size());
-      lifetimes.push_back({buffers[b].bytes, buffers[b].first, buffers[b].last});
+      lifetimes.push_back({buffers[b].bytes + 2 * guard(), buffers[b].first, buffers[b].last});
     }
     for (auto& region : drafts_) {
       for (Draft& draft : region) {
         if (draft.workspace_bytes == 0) continue;
         workspace_index_.push_back(lifetimes.size());
-        lifetimes.push_back({draft.workspace_bytes, draft.time, draft.time, false});
+        lifetimes.push_back({draft.workspace_bytes + 2 * guard(), draft.time, draft.time, false});
       }
     }
     layout_ = plan_memory(lifetimes, kAlignment);
+    for (std::size_t i = 0; i < lifetimes.size() && guard() > 0; ++i) {
+      const Lifetime& b = lifetimes[i];
+      const Place place{Place::Section::Work, layout_.offsets[i] += guard()};
+      program_.guarded.push_back({place, b.bytes - 2 * guard(), b.first, b.last});
+    }
     lifetimes_ = std::move(lifetimes);
     program_.work_bytes = layout_.bytes;
     program_.lower_bound_bytes = layout_.lower_bound;
@@ -226,6 +231,8 @@ class Lowering {
     return out;
   }
 
+  std::int64_t guard() const { return states_.guard_bytes; }
+
   Place state_place(const std::string& path) {
     const auto& [state, type] = state_of_.at(path);
     return states_.place(*state, *type);
@@ -238,6 +245,7 @@ class Lowering {
       for (Draft& draft : drafts_[at(r)]) {
         for (const int v : draft.ins) draft.call.ins.push_back(place(v));
         for (const int v : draft.outs) draft.call.outs.push_back(place(v));
+        draft.call.time = draft.time;
         if (draft.workspace_bytes > 0) {
           draft.call.workspace = {Place::Section::Work,
                                   layout_.offsets[workspace_index_[workspace++]]};
@@ -342,8 +350,8 @@ class Lowering {
 }  // namespace
 
 Place StateSection::take(std::int64_t size) {
-  const Place place{Place::Section::State, bytes};
-  bytes += aligned(size);
+  const Place place{Place::Section::State, bytes + guard_bytes};
+  bytes += aligned(size + 2 * guard_bytes);
   return place;
 }
 

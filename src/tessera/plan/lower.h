@@ -13,12 +13,14 @@ namespace tessera {
 /// The state section that all programs of a plan share, built up as programs are lowered.
 class StateSection {
  public:
+  explicit StateSection(std::int64_t guard_bytes) : guard_bytes(guard_bytes) {}
   /// The place of a state; the same state of several programs must have one type.
   Place place(const State& state, const TensorType& type);
   Place constant(DType dtype, double value);
   std::vector<StatePlan> states;
   std::vector<ConstantPlan> constants;
   std::int64_t bytes = 0;
+  const std::int64_t guard_bytes;  // on both sides of every buffer, in the work section too
 
  private:
   Place take(std::int64_t size);

@@ -35,6 +35,7 @@ struct Call {
   When when = When::Always;
   const OpDef* op = nullptr;
   Name block;
+  std::int32_t time = 0;        // on the program's timeline
   double flops = 0, bytes = 0;  // of the whole call, for profiles
 };
 
@@ -56,6 +57,14 @@ struct NamedTensor {
   Place place;
 };
 
+/// A buffer of the work section, in a plan with guards: free bytes lie on both sides of it while a
+/// call at one of the times first ... last runs.
+struct GuardedBuffer {
+  Place place;
+  std::int64_t bytes = 0;
+  std::int32_t first = 0, last = 0;
+};
+
 /// Bytes of the work section at its fullest moment, by what they hold; and of the state section by
 /// role.
 struct MemoryUse {
@@ -72,7 +81,8 @@ struct ProgramPlan {
   std::int64_t work_bytes = 0;         // of its work section
   std::int64_t lower_bound_bytes = 0;  // most bytes alive at once
   MemoryUse memory;
-  double flops = 0;  // of one step
+  std::vector<GuardedBuffer> guarded;  // empty without guards
+  double flops = 0;                    // of one step
 };
 
 /// A scalar that programs read, written once at start.
@@ -92,6 +102,7 @@ struct Plan {
   std::vector<StatePlan> states;
   std::vector<ConstantPlan> constants;
   std::int64_t state_bytes = 0;
+  std::int64_t guard_bytes = 0;  // on each side of every buffer, for tests; 0: buffers touch
   std::vector<ProgramPlan> programs;
 
   const ProgramPlan& program(std::string_view name) const;

@@ -4,6 +4,9 @@
 #include <array>
 #include <cstring>
 
+#include "tessera/runtime/guards.h"
+#include "tessera/tensor/element.h"
+
 namespace tessera {
 
 namespace {
@@ -32,6 +35,7 @@ Executor::Executor(Plan plan, Device& device) : plan_(std::move(plan)), device_(
     value.set(0, constant.value);
     std::memcpy(address(constant.place), value.bytes().data(), value.bytes().size());
   }
+  if (plan_.guard_bytes > 0) watch_guards(plan_, arena_);
   for (const ProgramPlan& program : plan_.programs) {
     auto runnable = std::make_unique<Runnable>();
     runnable->plan = &program;
@@ -78,14 +82,23 @@ void Executor::run(std::string_view name) {
   }
 }
 
-HostTensor Executor::metric(std::string_view program, std::string_view name) const {
+const NamedTensor& Executor::find_metric(std::string_view program, std::string_view name) const {
   for (const NamedTensor& metric : runnable(program).plan->metrics) {
-    if (metric.name != name) continue;
-    HostTensor out(metric.type);
-    std::memcpy(out.bytes().data(), address(metric.place), out.bytes().size());
-    return out;
+    if (metric.name == name) return metric;
   }
   throw Broken(text("program '", program, "' has no metric '", name, "'"));
+}
+
+HostTensor Executor::metric(std::string_view program, std::string_view name) const {
+  const NamedTensor& metric = find_metric(program, name);
+  HostTensor out(metric.type);
+  std::memcpy(out.bytes().data(), address(metric.place), out.bytes().size());
+  return out;
+}
+
+double Executor::scalar(std::string_view program, std::string_view name) const {
+  const NamedTensor& metric = find_metric(program, name);
+  return element(metric.type.dtype, address(metric.place), 0);
 }
 
 void Executor::fill_work(std::byte pattern) {

@@ -1,6 +1,7 @@
 #pragma once
 /// Runs the programs of a plan: a step is a walk over ready calls.
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <span>
@@ -30,9 +31,8 @@ class Executor {
   void run(std::string_view program);
   /// A metric of the last run, before another program runs.
   HostTensor metric(std::string_view program, std::string_view name) const;
-  double scalar(std::string_view program, std::string_view name) const {
-    return metric(program, name).at(0);
-  }
+  /// One that is a number. Allocates nothing.
+  double scalar(std::string_view program, std::string_view name) const;
 
   /// The bytes of a state, in its type of the plan.
   std::span<std::byte> state(std::string_view path);
@@ -46,12 +46,17 @@ class Executor {
   std::int64_t highest_written(std::byte pattern) const;
   /// False if a byte behind the arena's end was written.
   bool guard_intact() const;
+  /// Bytes of the plan that lie on huge pages, as far as the system tells.
+  std::int64_t huge_page_bytes() const {
+    return std::min(device_.huge_page_bytes(arena_), plan_.peak_bytes());
+  }
 
  private:
   struct Ready;  // a call with addresses
   struct Runnable;
   std::byte* address(const Place& place) const;
   const Runnable& runnable(std::string_view program) const;
+  const NamedTensor& find_metric(std::string_view program, std::string_view name) const;
 
   Plan plan_;
   Device& device_;

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <new>
 
+#include "tessera/tensor/element.h"
+
 namespace tessera {
 
 namespace {
@@ -59,19 +61,20 @@ HostTensor HostTensor::clone() const {
   return out;
 }
 
-double HostTensor::at(std::int64_t i) const {
-  const std::byte* p = bytes_.get();
-  switch (type_.dtype) {
-    case DType::F32: return reinterpret_cast<const float*>(p)[i];
-    case DType::F64: return reinterpret_cast<const double*>(p)[i];
-    case DType::I32: return reinterpret_cast<const std::int32_t*>(p)[i];
-    case DType::I64: return static_cast<double>(reinterpret_cast<const std::int64_t*>(p)[i]);
-    case DType::Bool: return reinterpret_cast<const std::uint8_t*>(p)[i] != 0;
-    case DType::BF16: return from_bf16(reinterpret_cast<const std::uint16_t*>(p)[i]);
-    case DType::F16: return from_f16(reinterpret_cast<const std::uint16_t*>(p)[i]);
+double element(DType dtype, const void* data, std::int64_t i) {
+  switch (dtype) {
+    case DType::F32: return static_cast<const float*>(data)[i];
+    case DType::F64: return static_cast<const double*>(data)[i];
+    case DType::I32: return static_cast<const std::int32_t*>(data)[i];
+    case DType::I64: return static_cast<double>(static_cast<const std::int64_t*>(data)[i]);
+    case DType::Bool: return static_cast<const std::uint8_t*>(data)[i] != 0;
+    case DType::BF16: return from_bf16(static_cast<const std::uint16_t*>(data)[i]);
+    case DType::F16: return from_f16(static_cast<const std::uint16_t*>(data)[i]);
   }
   return 0;
 }
+
+double HostTensor::at(std::int64_t i) const { return element(type_.dtype, bytes_.get(), i); }
 
 void HostTensor::set(std::int64_t i, double value) {
   std::byte* p = bytes_.get();

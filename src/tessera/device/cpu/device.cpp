@@ -2,7 +2,9 @@
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <fstream>
 #include <map>
 
 #include "tessera/base/error.h"
@@ -66,6 +68,7 @@ class CpuDevice final : public Device {
   }
 
   void* allocate(std::int64_t bytes) override;
+  std::int64_t huge_page_bytes(const void* memory) const override;
 
   void release(void* memory) override {
     const auto found = arenas_.find(memory);
@@ -102,10 +105,33 @@ void* CpuDevice::allocate(std::int64_t bytes) {
   madvise(memory, static_cast<std::size_t>(size),
           MADV_HUGEPAGE);  // advice: refusal costs only speed
   arenas_.emplace(memory, size);
+  pool_.pin_caller();  // a small arena is touched by the caller alone
   pool_.split(size, kHugePage, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; i += kPage) static_cast<volatile char*>(memory)[i] = 0;
   });
   return memory;
+}
+
+/// The kernel's list of mappings: a line "begin-end rights ..." with both ends in hexadecimal, then
+/// lines like "AnonHugePages:   4096 kB". Neighbouring arenas may be one mapping.
+std::int64_t CpuDevice::huge_page_bytes(const void* memory) const {
+  const auto found = arenas_.find(const_cast<void*>(memory));
+  check(found != arenas_.end(), "memory is asked for that this device did not allocate");
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    const char *at = line.data(), *const last = at + line.size();
+    const auto [dash, bad] = std::from_chars(at, last, begin, 16);
+    if (bad == std::errc() && dash < last && *dash == '-' &&
+        std::from_chars(dash + 1, last, end, 16).ec == std::errc()) {
+      inside = begin <= address && address < end;
+    } else if (inside && starts_with(line, "AnonHugePages:")) {
+      return std::min(std::stoll(line.substr(14)) * 1024LL, static_cast<long long>(found->second));
+    }
+  }
+  return 0;
 }
 
 }  // namespace

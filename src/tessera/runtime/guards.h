@@ -1,0 +1,18 @@
+#pragma once
+/// Guard bytes: what lies between buffers is filled with a pattern and read after every call.
+
+#include <cstddef>
+
+#include "tessera/plan/plan.h"
+
+namespace tessera {
+
+/// Puts a kernel around each kernel of a plan with guards. Before the call it fills the guards of
+/// the buffers that begin to live; after it, it checks the guards of every buffer that is alive,
+/// and throws Broken, naming the call and the buffer, where one was written. The pattern is not a
+/// number in f32: what reads beyond a buffer is seen too, in its results.
+///
+/// In: a plan whose guard_bytes are not zero, and its arena, which must outlive the plan.
+void watch_guards(Plan& plan, std::byte* arena);
+
+}  // namespace tessera
