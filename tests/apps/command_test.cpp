@@ -134,6 +134,35 @@ TEST(Command, PlansWithoutData) {
   EXPECT_EQ(object.out.substr(0, 25), "{\n  \"parameters\": 206272,") << object.out;
 }
 
+TEST(Command, ThePlanIsWhatTheRunUses) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const auto number = [](const std::string& json, std::string_view key) {
+    const std::size_t at = json.find(text("\"", key, "\": "));
+    return at == std::string::npos ? -1 : std::stoll(json.substr(at + key.size() + 4));
+  };
+  int runs = 0;
+  for (const char* flags : {"", "--micro-batch-size 2 --sample-every 2", "--no-eval-at-end"}) {
+    const std::string what =
+        folder.expand(text("--preset llama-tiny --data @/text.txt --threads 2 "
+                           "--output @/run",
+                           runs++, " --steps 2 ", flags));
+    const Ran planned = run(words("plan --json " + what));
+    const Ran trained = run(words("train " + what));
+    ASSERT_EQ(planned.code + trained.code, 0) << planned.err << trained.err;
+    const std::string summary = read(folder / text("run", runs - 1, "/summary.json"));
+    for (const char* key : {"planned_peak_bytes", "lower_bound_bytes", "parameters"})
+      EXPECT_EQ(number(planned.out, key), number(summary, key)) << key << flags;
+    EXPECT_EQ(number(planned.out, "planned_peak_bytes"), number(summary, "measured_peak_bytes"));
+    EXPECT_GT(number(summary, "text"), 0) << summary;
+    EXPECT_GT(number(summary, "program"), 0) << summary;
+    EXPECT_GE(number(summary, "plan"), 0) << "nothing where this process planned the same before";
+    EXPECT_NE(planned.out.find(R"("op": "attention_grad")"), std::string::npos) << "a workspace\n"
+                                                                                << planned.out;
+    EXPECT_NE(trained.out.find("\nmemory: "), std::string::npos) << trained.out;
+  }
+}
+
 TEST(Command, DumpsGraphsAfterEachPass) {
   const Folder folder;
   const Ran ran = run(

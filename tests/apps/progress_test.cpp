@@ -35,6 +35,15 @@ TEST(Progress, PlainLinesForTheFirstTheLastAndEveryTenthStep) {
             "step 100  validation loss 1.5000\n");
 }
 
+TEST(Progress, TheMemoryOfARun) {
+  std::ostringstream out;
+  Console console{out, out, false, 80};
+  Progress(console, 10).on_memory({3 << 20, 2 << 20, {.program = 1 << 20, .text = 8, .plan = 512}});
+  EXPECT_EQ(out.str(),
+            "memory: 2.00 MiB of 3.00 MiB on huge pages; outside it 1.00 MiB of program, 8 B of "
+            "text, 512 B of plan and kernels\n");
+}
+
 TEST(Progress, ABarThatFitsTheTerminal) {
   for (const int columns : {20, 80, 200}) {
     std::ostringstream out;

@@ -41,6 +41,11 @@ void Progress::on_start(const RunStart& start) {
   if (start.first_step >= start.steps) line("nothing to do: all steps are done");
 }
 
+void Progress::on_memory(const RunMemory& memory) {
+  line(text("memory: ", bytes_text(memory.huge_page_bytes), " of ", bytes_text(memory.arena_bytes),
+            " on huge pages; outside it ", to_text(memory.outside)));
+}
+
 void Progress::on_step(const StepRecord& record) {
   using namespace std::chrono_literals;
   constexpr double kForget = 0.1;  // share of the newest step in the average

@@ -15,6 +15,7 @@ class Progress : public TrainCallback {
   Progress(Console& console, std::int64_t log_every) : console_(console), every_(log_every) {}
 
   void on_start(const RunStart& start) override;
+  void on_memory(const RunMemory& memory) override;
   void on_step(const StepRecord& record) override;
   void on_valid(std::int64_t step, double loss) override;
   void on_sample(std::int64_t step, const std::string& text) override;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "tessera/train/outside.h"
+
 namespace tessera {
 
 struct RunStart {
@@ -11,6 +13,12 @@ struct RunStart {
   std::int64_t parameters = 0, tokens_per_step = 0;
   std::int64_t peak_bytes = 0, save_copy_bytes = 0;
   double flops_per_step = 0, compile_seconds = 0;
+};
+
+/// The memory of a run, once its arena is there.
+struct RunMemory {
+  std::int64_t arena_bytes = 0, huge_page_bytes = 0;  // of it on huge pages
+  OutsideArena outside;
 };
 
 /// One attempt.
@@ -25,6 +33,7 @@ class TrainCallback {
  public:
   virtual ~TrainCallback() = default;
   virtual void on_start(const RunStart&) {}
+  virtual void on_memory(const RunMemory&) {}
   virtual void on_step(const StepRecord&) {}
   virtual void on_valid(std::int64_t /*step*/, double /*loss*/) {}
   virtual void on_sample(std::int64_t /*step*/, const std::string& /*text*/) {}

@@ -22,6 +22,15 @@ namespace {
 
 using Json = nlohmann::json;
 
+/// What the system says of this process under `key`; 0 where it does not.
+std::int64_t status_bytes(std::string_view key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (starts_with(line, key)) return std::stoll(line.substr(key.size())) * 1024;
+  }
+  return 0;
+}
+
 /// True where the line has a kind and a whole step: it is neither torn nor another program's.
 bool is_ours(const Json& line) {
   return line.is_object() && line.contains("kind") && line["kind"].is_string() &&
@@ -69,12 +78,14 @@ MetricsFile::MetricsFile(const std::string& path, std::int64_t step, FileCalls c
   if (file_ < 0)
     fail(Fault::Resource, "cannot write '", path, "': ", system_text(errno),
          "; check the folder's permissions and the disk");
+  kept_.reserve(400);  // more than any line takes
 }
 
 MetricsFile::~MetricsFile() { calls_.close(file_); }
 
-void MetricsFile::write(const std::string& line) {
-  kept_ += line;
+template <typename... Parts>
+void MetricsFile::write(const Parts&... parts) {
+  (append_text(kept_, parts), ...);
   flush();  // who saves or ends the run asks whether all is written
 }
 
@@ -91,15 +102,15 @@ std::string MetricsFile::flush() {
 }
 
 void MetricsFile::train(const StepRecord& r) {
-  write(text(R"({"kind":"train","step":)", r.step, R"(,"loss":)", json_number(r.loss), R"(,"lr":)",
-             json_number(r.lr), R"(,"grad_norm":)", json_number(r.grad_norm), R"(,"tokens_per_s":)",
-             json_number(r.tokens_per_s), R"(,"step_seconds":)", json_number(r.seconds),
-             r.ok ? "" : R"(,"skipped":true)", "}\n"));
+  write(R"({"kind":"train","step":)", r.step, R"(,"loss":)", json_number(r.loss), R"(,"lr":)",
+        json_number(r.lr), R"(,"grad_norm":)", json_number(r.grad_norm), R"(,"tokens_per_s":)",
+        json_number(r.tokens_per_s), R"(,"step_seconds":)", json_number(r.seconds),
+        r.ok ? "" : R"(,"skipped":true)", "}\n");
   if (std::isfinite(r.loss)) last_.train_loss = r.loss;
 }
 
 void MetricsFile::valid(std::int64_t step, double loss) {
-  write(text(R"({"kind":"valid","step":)", step, R"(,"loss":)", json_number(loss), "}\n"));
+  write(R"({"kind":"valid","step":)", step, R"(,"loss":)", json_number(loss), "}\n");
   last_.valid_step = step;
   last_.valid_loss = loss;
 }
@@ -123,19 +134,20 @@ std::string to_json(const Summary& s) {
   if (s.measured_peak_bytes) line("measured_peak_bytes", number_text(*s.measured_peak_bytes));
   line("lower_bound_bytes", number_text(s.lower_bound_bytes));
   line("save_copy_bytes", number_text(s.save_copy_bytes));
+  line("huge_page_bytes", number_text(s.huge_page_bytes));
+  line("outside_arena_bytes", to_json(s.outside));
   line("peak_rss_bytes", number_text(s.peak_rss_bytes));
   return out + "\n}\n";
 }
 
 std::int64_t peak_rss_bytes() {
   // VmHWM counts this program alone; getrusage also what ran in this process before exec.
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (starts_with(line, "VmHWM:")) return std::stoll(line.substr(6)) * 1024;
-  }
+  if (const std::int64_t most = status_bytes("VmHWM:"); most > 0) return most;
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
+
+std::int64_t resident_bytes() { return status_bytes("VmRSS:"); }
 
 }  // namespace tessera

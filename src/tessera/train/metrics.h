@@ -8,6 +8,7 @@
 
 #include "tessera/train/callbacks.h"
 #include "tessera/train/checkpoint_calls.h"
+#include "tessera/train/outside.h"
 
 namespace tessera {
 
@@ -47,12 +48,14 @@ class MetricsFile {
   std::int64_t valid_step() const { return last_.valid_step; }  // -1: none
 
  private:
-  void write(const std::string& line);
+  /// Makes the line of `parts` and writes it. Its memory is used again: a step allocates nothing.
+  template <typename... Parts>
+  void write(const Parts&... parts);
 
   std::string path_;
   FileCalls calls_;
   int file_ = -1;
-  std::string kept_;   // not written yet
+  std::string kept_;  // not written yet
   KeptMetrics last_;  // without its lines
 };
 
@@ -63,12 +66,15 @@ struct Summary {
   std::int64_t parameters = 0, planned_peak_bytes = 0, lower_bound_bytes = 0, peak_rss_bytes = 0;
   std::int64_t save_copy_bytes = 0;                 // beside the arena
   std::optional<std::int64_t> measured_peak_bytes;  // none: no step ran, and the key is absent
+  std::int64_t huge_page_bytes = 0;
+  OutsideArena outside;
   std::int64_t skipped_steps = 0;
 };
 
 std::string to_json(const Summary& summary);
 
-/// The most memory that this process has held, of any kind.
+/// The most memory that this process has held, of any kind; and what it holds now.
 std::int64_t peak_rss_bytes();
+std::int64_t resident_bytes();
 
 }  // namespace tessera

@@ -6,6 +6,7 @@
 #include "tessera/data/file.h"
 #include "tessera/ir/print.h"
 #include "tessera/passes/partition.h"
+#include "tessera/train/metrics.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/step.h"
 
@@ -53,6 +54,7 @@ Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted,
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   Compiled out;
+  out.resident_before = resident_bytes();
   CompileOptions options;
   options.seed = static_cast<std::uint64_t>(config.seed);
   int number = 0;
@@ -71,6 +73,7 @@ Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted,
   }
   out.plan = compile(sources_of(config, wanted), device, options);
   out.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  out.resident_after = resident_bytes();
   return out;
 }
 

@@ -24,6 +24,7 @@ struct Compiled {
   Plan plan;
   std::vector<PassTime> passes;
   double seconds = 0;
+  std::int64_t resident_before = 0, resident_after = 0;  // bytes of the process in memory
 };
 
 struct WantedPrograms {

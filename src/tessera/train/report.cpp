@@ -1,8 +1,11 @@
 #include "tessera/train/report.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "tessera/base/text.h"
 
@@ -24,6 +27,8 @@ constexpr Component kComponents[] = {
     {"inputs", "batch", &MemoryUse::inputs},
 };
 
+constexpr std::int64_t kSmallWorkspace = 1024;  // smaller ones are told in JSON alone
+
 std::string fixed(double value, int digits) {
   std::array<char, 64> buffer;
   std::snprintf(buffer.data(), buffer.size(), "%.*f", digits, value);
@@ -35,6 +40,24 @@ std::string row(std::string_view name, const std::string& value) {
   out.resize(std::max<std::size_t>(out.size() + 1, 22), ' ');
   const std::size_t pad = value.size() < 14 ? 14 - value.size() : 0;
   return out + std::string(pad, ' ') + value + "\n";
+}
+
+std::vector<WorkspaceUse> workspaces_of(const ProgramPlan& program) {
+  std::map<std::tuple<std::int64_t, RegionKind, std::string_view, std::string_view>, std::int64_t>
+      calls;  // by bytes below zero: the largest first
+  for (const RegionPlan& region : program.regions) {
+    for (const Call& call : region.calls) {
+      const std::int64_t bytes = call.kernel->workspace_bytes();
+      if (bytes > 0) ++calls[{-bytes, region.kind, call.op->name, call.kernel->name()}];
+    }
+  }
+  std::vector<WorkspaceUse> out;
+  for (const auto& [what, count] : calls) {
+    const auto& [bytes, region, op, kernel] = what;
+    out.push_back(
+        {std::string(to_text(region)), std::string(op), std::string(kernel), -bytes, count});
+  }
+  return out;
 }
 
 }  // namespace
@@ -53,6 +76,8 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
   out.flops_per_step = train.flops;
   out.tokens_per_step = config.global_batch_size * config.model.context;
   out.micro_batches = config.micro_batches();
+  out.workspaces = workspaces_of(train);
+  out.outside = outside_arena(compiled, 0);
   out.passes = compiled.passes;
   out.compile_seconds = compiled.seconds;
   return out;
@@ -65,9 +90,24 @@ std::string to_text(const PlanReport& r) {
     out += row(component.name, bytes_text(r.memory.*component.bytes));
   out += row("planned peak", bytes_text(r.peak_bytes));
   out += row("lower bound", bytes_text(r.lower_bound_bytes));
+  out += text("outside the arena: ", bytes_text(r.outside.program), " of program, ",
+              bytes_text(r.outside.plan),
+              " of plan and kernels, 4 bytes for each token of the "
+              "text\n");
   if (r.save_copy_bytes > 0)
-    out +=
-        text("memory outside the plan\n", row("copy to save from", bytes_text(r.save_copy_bytes)));
+    out += row("copy to save from", bytes_text(r.save_copy_bytes));
+  out += "workspaces that kernels asked of the arena, each\n";
+  std::int64_t small = 0;
+  for (const WorkspaceUse& w : r.workspaces) {
+    if (w.bytes < kSmallWorkspace) {
+      small += w.calls;
+      continue;
+    }
+    out += row(text(w.calls, " x ", w.region), bytes_text(w.bytes));
+    out.back() = ' ';
+    out += text(" ", w.op, " (", w.kernel, ")\n");
+  }
+  out += text("  ", small, " calls want less than ", bytes_text(kSmallWorkspace), "\n");
   out += text("step\n", row("tokens", grouped(r.tokens_per_step)),
               row("micro-batches", grouped(r.micro_batches)),
               row("GFLOP", fixed(r.flops_per_step * 1e-9, 3)));
@@ -87,6 +127,14 @@ std::string to_json(const PlanReport& r) {
   json["state_bytes"] = r.state_bytes;
   json["work_bytes"] = r.work_bytes;
   json["save_copy_bytes"] = r.save_copy_bytes;
+  json["outside_arena_bytes"] = {{"program", r.outside.program}, {"plan", r.outside.plan}};
+  json["workspaces"] = nlohmann::ordered_json::array();
+  for (const WorkspaceUse& w : r.workspaces)
+    json["workspaces"].push_back({{"region", w.region},
+                                  {"op", w.op},
+                                  {"kernel", w.kernel},
+                                  {"bytes", w.bytes},
+                                  {"calls", w.calls}});
   json["flops_per_step"] = r.flops_per_step;
   json["tokens_per_step"] = r.tokens_per_step;
   json["micro_batches"] = r.micro_batches;

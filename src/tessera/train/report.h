@@ -3,9 +3,18 @@
 
 #include <string>
 
+#include "tessera/train/outside.h"
 #include "tessera/train/programs.h"
 
 namespace tessera {
+
+/// Scratch memory that kernels of the training step asked for: the calls of one region, op and
+/// kernel that want as much as each other.
+struct WorkspaceUse {
+  std::string region, op, kernel;
+  std::int64_t bytes = 0;  // of each call
+  std::int64_t calls = 0;
+};
 
 struct PlanReport {
   std::int64_t parameters = 0;
@@ -14,6 +23,8 @@ struct PlanReport {
   std::int64_t save_copy_bytes = 0;  // beside the arena
   double flops_per_step = 0;
   std::int64_t tokens_per_step = 0, micro_batches = 1;
+  std::vector<WorkspaceUse> workspaces;  // the largest first
+  OutsideArena outside;                  // of this process, without a text
   std::vector<PassTime> passes;
   double compile_seconds = 0;
 };

@@ -74,6 +74,7 @@ class Trainer {
   Sampler sampler_;
   std::optional<CheckpointSaver> saver_;
   std::unique_ptr<Executor> executor_;
+  RunMemory memory_;
   std::optional<MetricsFile> metrics_;
 
   std::int64_t step_ = 0;          // attempts done
@@ -110,7 +111,12 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   save.calls = options_.calls;
   saver_.emplace(in_folder(config().output, kCheckpointsFolder), std::move(save),
                  save_copy_bytes(config(), compiled.plan));
+  memory_.outside =
+      outside_arena(compiled, static_cast<std::int64_t>(run_.data.tokens.all().size()));
   executor_ = std::make_unique<Executor>(std::move(compiled.plan), device);
+  memory_.arena_bytes = executor_->plan().peak_bytes();
+  memory_.huge_page_bytes = executor_->huge_page_bytes();
+  tell(&TrainCallback::on_memory, memory_);
   if (run_.from) {
     restore();
   } else {
@@ -348,6 +354,8 @@ Summary Trainer::summary() const {
   out.planned_peak_bytes = plan.peak_bytes();
   out.lower_bound_bytes = plan.lower_bound_bytes();
   out.save_copy_bytes = save_copy_bytes(config(), plan);
+  out.huge_page_bytes = memory_.huge_page_bytes;
+  out.outside = memory_.outside;
   out.peak_rss_bytes = peak_rss_bytes();
   if (runs_.contains(kTrainProgram)) out.measured_peak_bytes = measured_bytes_;
   return out;

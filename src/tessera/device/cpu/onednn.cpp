@@ -61,6 +61,24 @@ dnnl::primitive_attr attributes(bool accumulate) {
   return out;
 }
 
+/// An operand of one call. The C++ wrapper would allocate a counter of owners for each.
+class Operand {
+ public:
+  Operand(const Desc& desc, const dnnl::engine& engine, const void* data) {
+    const dnnl_status_t status =
+        dnnl_memory_create(&memory_, &desc.data, engine.get(),
+                           const_cast<void*>(data));  // operands are only read
+    check(status == dnnl_success, "oneDNN: status ", static_cast<int>(status));
+  }
+  ~Operand() { dnnl_memory_destroy(memory_); }
+  Operand(const Operand&) = delete;
+  Operand& operator=(const Operand&) = delete;
+  dnnl_memory_t get() const { return memory_; }
+
+ private:
+  dnnl_memory_t memory_ = nullptr;
+};
+
 }  // namespace
 
 struct Gemm::State {
@@ -68,6 +86,7 @@ struct Gemm::State {
   dnnl::stream stream{engine};
   Desc plain_b;
   dnnl::matmul::primitive_desc desc;
+  Desc a, b, c, scratch, pack_scratch;  // asked for once: each answer is allocated
   dnnl::matmul product;
   std::optional<dnnl::reorder::primitive_desc> pack_desc;
   dnnl::reorder packing;
@@ -80,9 +99,12 @@ struct Gemm::State {
         attributes(s.accumulate),
         engine};
     product = dnnl::matmul(desc);
+    a = desc.src_desc(), b = desc.weights_desc(), c = desc.dst_desc();
+    scratch = desc.scratchpad_desc();
     if (!packed) return;
-    pack_desc.emplace(engine, plain_b, engine, desc.weights_desc(), attributes(false));
+    pack_desc.emplace(engine, plain_b, engine, b, attributes(false));
     packing = dnnl::reorder(*pack_desc);
+    pack_scratch = pack_desc->scratchpad_desc();
   }
 
   /// The C++ wrapper would build a map of arguments per call.
@@ -93,9 +115,7 @@ struct Gemm::State {
     check(status == dnnl_success, "oneDNN: status ", static_cast<int>(status));
   }
 
-  dnnl::memory at(const Desc& desc, const void* data) const {
-    return {desc, engine, const_cast<void*>(data)};  // operands are only read
-  }
+  Operand at(const Desc& desc, const void* data) const { return {desc, engine, data}; }
 };
 
 Gemm::Gemm(const GemmShape& shape, Weights weights) {
@@ -113,14 +133,12 @@ Gemm& Gemm::operator=(Gemm&&) noexcept = default;
 Gemm::~Gemm() = default;
 
 std::int64_t Gemm::scratch_bytes() const {
-  std::size_t bytes = state_->desc.scratchpad_desc().get_size();
-  if (state_->pack_desc) bytes = std::max(bytes, state_->pack_desc->scratchpad_desc().get_size());
+  std::size_t bytes = state_->scratch.get_size();
+  if (state_->pack_desc) bytes = std::max(bytes, state_->pack_scratch.get_size());
   return static_cast<std::int64_t>(bytes);
 }
 
-std::int64_t Gemm::packed_bytes() const {
-  return static_cast<std::int64_t>(state_->desc.weights_desc().get_size());
-}
+std::int64_t Gemm::packed_bytes() const { return static_cast<std::int64_t>(state_->b.get_size()); }
 
 std::string_view Gemm::implementation() const { return state_->desc.impl_info_str(); }
 
@@ -128,8 +146,8 @@ void Gemm::pack(const float* b, void* packed, void* scratch) const {
   check(state_->pack_desc.has_value(), "a product of plain operands is asked to pack");
   const OneThread one;
   const State& s = *state_;
-  const dnnl::memory from = s.at(s.plain_b, b), to = s.at(s.desc.weights_desc(), packed),
-                     pad = s.at(s.pack_desc->scratchpad_desc(), scratch);
+  const Operand from = s.at(s.plain_b, b), to = s.at(s.b, packed),
+                pad = s.at(s.pack_scratch, scratch);
   s.execute<3>(
       s.packing,
       {{{DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to.get()}, {DNNL_ARG_SCRATCHPAD, pad.get()}}});
@@ -138,8 +156,8 @@ void Gemm::pack(const float* b, void* packed, void* scratch) const {
 void Gemm::execute(const float* a, const void* b, float* c, void* scratch) const {
   const OneThread one;
   const State& s = *state_;
-  const dnnl::memory ma = s.at(s.desc.src_desc(), a), mb = s.at(s.desc.weights_desc(), b),
-                     mc = s.at(s.desc.dst_desc(), c), pad = s.at(s.desc.scratchpad_desc(), scratch);
+  const Operand ma = s.at(s.a, a), mb = s.at(s.b, b), mc = s.at(s.c, c),
+                pad = s.at(s.scratch, scratch);
   s.execute<4>(s.product, {{{DNNL_ARG_SRC, ma.get()},
                             {DNNL_ARG_WEIGHTS, mb.get()},
                             {DNNL_ARG_DST, mc.get()},

@@ -1,0 +1,27 @@
+#pragma once
+/// What a run holds beside its arena.
+
+#include <cstdint>
+#include <string>
+
+namespace tessera {
+
+struct Compiled;
+
+/// Bytes of the process outside the arena, by kind. The text's are counted; the others are how much
+/// of the process the system had in memory before and after compiling. A batch has no bytes here:
+/// it is drawn into the arena.
+struct OutsideArena {
+  std::int64_t program = 0;  // code, libraries and what they hold, stacks, flags
+  std::int64_t text = 0;     // token ids of the text, 0 where none is loaded
+  std::int64_t plan = 0;     // what compiling left: the plan, its kernels, oneDNN's code
+};
+
+OutsideArena outside_arena(const Compiled& compiled, std::int64_t num_tokens);
+
+/// "39.1 MiB of program, 4.25 MiB of text, 12.0 MiB of plan and kernels"
+std::string to_text(const OutsideArena& outside);
+/// As an object of JSON: {"program": 1, "text": 2, "plan": 3}
+std::string to_json(const OutsideArena& outside);
+
+}  // namespace tessera
