@@ -30,7 +30,8 @@ TEST(Metrics, SummaryIsAStableListOfKeys) {
             "  \"val_loss\": null,\n  \"seconds\": 2,\n  \"tokens_per_s\": 0,\n"
             "  \"parameters\": 10,\n  \"planned_peak_bytes\": 0,\n"
             "  \"lower_bound_bytes\": 0,\n  \"save_copy_bytes\": 0,\n  \"huge_page_bytes\": 0,\n"
-            "  \"outside_arena_bytes\": {\"program\": 0, \"text\": 0, \"plan\": 0},\n"
+            "  \"outside_arena_bytes\": {\"program\": 0, \"text\": 0, \"plan\": 0, "
+            "\"steps\": 0},\n"
             "  \"peak_rss_bytes\": 0\n}\n");
   s.measured_peak_bytes = 7;
   EXPECT_NE(to_json(s).find("\"measured_peak_bytes\": 7,"), std::string::npos);

@@ -21,7 +21,8 @@ std::string to_text(const OutsideArena& o) {
 }
 
 std::string to_json(const OutsideArena& o) {
-  return text(R"({"program": )", o.program, R"(, "text": )", o.text, R"(, "plan": )", o.plan, "}");
+  return text(R"({"program": )", o.program, R"(, "text": )", o.text, R"(, "plan": )", o.plan,
+              R"(, "steps": )", o.steps, "}");
 }
 
 }  // namespace tessera

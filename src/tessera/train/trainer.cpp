@@ -146,10 +146,12 @@ void Trainer::execute(const char* program, const Fill& fill) {
   constexpr std::byte kPatterns[] = {std::byte{0xA5}, std::byte{0x5A}};
   std::size_t& runs = runs_[program];
   const bool measure = runs < std::size(kPatterns);
+  const std::int64_t peak = measure ? peak_rss_bytes() : 0;
   if (measure) executor_->fill_work(kPatterns[runs]);
   fill();
   executor_->run(program);
   if (!measure) return;
+  memory_.outside.steps += peak_rss_bytes() - peak;
   measured_bytes_ = std::max(measured_bytes_, executor_->highest_written(kPatterns[runs]));
   check(executor_->guard_intact(), "program ", program, " wrote beyond its arena");
   ++runs;
