@@ -39,6 +39,7 @@ Value ExpandCall::in(int i) const { return ins_[static_cast<std::size_t>(i)]; }
 Value& ExpandCall::out(int i) { return outs_[static_cast<std::size_t>(i)]; }
 
 double bytes_moved(const OpCall& call) {
+  if (call.op().bytes != nullptr) return call.op().bytes(call);
   double bytes = 0;
   for (int i = 0; i < call.num_in(); ++i) bytes += static_cast<double>(call.in(i).bytes());
   for (int i = 0; i < call.num_out(); ++i) bytes += static_cast<double>(call.out(i).bytes());

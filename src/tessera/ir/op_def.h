@@ -28,11 +28,11 @@ class OpCall {
       : op_(&op), ins_(std::move(ins)), outs_(std::move(outs)), attrs_(&attrs) {}
 
   const OpDef& op() const { return *op_; }
-  const Attrs& attrs() const { return *attrs_; }
   int num_in() const { return static_cast<int>(ins_.size()); }
   int num_out() const { return static_cast<int>(outs_.size()); }
   const TensorType& in(int i) const;
   const TensorType& out(int i) const;
+  const Attrs& attrs() const { return *attrs_; }
 
   std::int64_t integer(std::string_view name) const { return get<std::int64_t>(name); }
   double number(std::string_view name) const { return get<double>(name); }
@@ -133,6 +133,8 @@ struct OpDef {
   void (*grad)(GradCall&) = nullptr;
   /// Floating point operations; null counts none.
   double (*flops)(const OpCall&) = nullptr;
+  /// Bytes read and written; null: every operand and every result once.
+  double (*bytes)(const OpCall&) = nullptr;
   Reference reference{};
   std::array<InPlace, 4> in_place{};  // unused entries have result -1
   /// Result 0 as a view of operand 0 (which lies dense or at the given strides); nullopt: it must be copied.
@@ -140,7 +142,7 @@ struct OpDef {
   Traits traits{};
 };
 
-/// Bytes read and written by one call: all operands and results.
+/// Bytes read and written by one call, each once: its column, or all operands and results.
 double bytes_moved(const OpCall& call);
 
 }  // namespace tessera

@@ -116,6 +116,12 @@ void iota_reference(RefCall& c) {
   });
 }
 
+/// The ids, and what they name: read, then written.
+template <int kIds>
+double bytes_named(const OpCall& c) {
+  return static_cast<double>(c.in(kIds).bytes() + 2 * c.out(0).bytes());
+}
+
 double one_per_cotangent(const OpCall& c) { return static_cast<double>(c.in(1).numel()); }
 
 /// Says that a gradient shares the factor names of the forward node that made `result`.
@@ -145,6 +151,7 @@ constinit const OpDef kGather = {
       if (g.wants(1))
         g.din(1) = like(scatter_add(g.in(0), g.dout(0), g.in(1).shape()[0], {}), g.out(0));
     },
+    .bytes = bytes_named<0>,
     .reference = {gather_reference, gather_reference},
 };
 
@@ -186,6 +193,7 @@ constinit const OpDef kPick = {
       if (g.wants(0))
         g.din(0) = like(place(g.in(1), g.dout(0), g.in(0).shape().back(), {}), g.out(0));
     },
+    .bytes = bytes_named<1>,
     .reference = {pick_reference, pick_reference},
 };
 

@@ -81,6 +81,9 @@ Factors window_factors(const OpCall& c, Linear linear, std::vector<int> linear_o
 
 Factors linear_window(const OpCall& c) { return window_factors(c, Linear::Each, {0}); }
 
+/// A window is read and written; what lies around it is not touched.
+double bytes_of_window(const OpCall& c) { return 2 * static_cast<double>(c.out(0).bytes()); }
+
 void require_start(const OpCall& c) {
   require(c.in(1) == TensorType{DType::I32, {}, {}}, c.op().name, ": start is ", c.in(1),
           "; it must be an i32 scalar");
@@ -200,6 +203,7 @@ constinit const OpDef kSlice = {
       const int dim = dim_of(g.call);
       g.din(0) = pad(g.dout(0), dim, g.call.integer("start"), g.in(0).shape()[dim], {});
     },
+    .bytes = bytes_of_window,
     .reference = {slice_reference, slice_reference},
     .view = [](const OpCall& c, const Shape& strides) -> std::optional<View> {
       return View{c.integer("start") * strides[dim_of(c)], strides};
@@ -224,6 +228,7 @@ constinit const OpDef kDynamicSlice = {
       const std::int64_t dim = g.call.integer("dim"), size = g.in(0).shape()[static_cast<int>(dim)];
       g.din(0) = g.dout(0).builder().add(kDynamicPad, {g.dout(0), g.in(1)}, {dim, size});
     },
+    .bytes = bytes_of_window,
     .reference = {dynamic_slice_reference, dynamic_slice_reference},
 };
 
