@@ -181,6 +181,19 @@ TEST(Command, DumpsGraphsAfterEachPass) {
   }
 }
 
+TEST(Command, ProfilesAStep) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const Ran ran = run(words(folder.expand(
+      "train --preset gpt2-tiny --layers 1 --data @/text.txt --output @/run --steps 4 --threads 1 "
+      "--profile @/trace.json --profile-steps 1 --no-eval-at-end")));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  for (const char* told : {"profile of steps 3 to 3 on cpu x 1", " in no kernel\n",
+                           "! more than 2 % of the step", "wrote the trace @/trace.json\n"})
+    EXPECT_NE(ran.out.find(folder.expand(told)), std::string::npos) << told << " in\n" << ran.out;
+  EXPECT_EQ(read(folder / "trace.json").substr(0, 23), "{\"displayTimeUnit\":\"ms\"");
+}
+
 TEST(Command, WhatNeverValidatesDoesNotPlanForIt) {
   const std::string plan = "plan --preset gpt2-tiny --layers 1 --vocab-size 65 --json ";
   const auto evaluates = [&](const std::string& flags) {

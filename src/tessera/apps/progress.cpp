@@ -98,6 +98,10 @@ void Progress::on_save(std::int64_t step, const std::string& path) {
   line(text("step ", step, "  saved ", path));
 }
 
+void Progress::on_profile(const std::string& path, const std::string& table) {
+  line(table + "wrote the trace " + path);
+}
+
 void Progress::on_notice(const std::string& notice) { line("notice: " + notice); }
 
 void Progress::finish() {

@@ -20,6 +20,7 @@ class Progress : public TrainCallback {
   void on_valid(std::int64_t step, double loss) override;
   void on_sample(std::int64_t step, const std::string& text) override;
   void on_save(std::int64_t step, const std::string& path) override;
+  void on_profile(const std::string& path, const std::string& table) override;
   void on_notice(const std::string& notice) override;
   /// Ends the line of the bar.
   void finish();

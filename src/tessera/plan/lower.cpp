@@ -95,6 +95,13 @@ class Lowering {
                 Draft draft) {
     draft.call.kernel = device_.make_kernel(request);
     draft.call.op = &op;
+    draft.call.attrs = request.call.attrs();
+    draft.call.in_types.reserve(at(request.call.num_in()));
+    for (int i = 0; i < request.call.num_in(); ++i)
+      draft.call.in_types.push_back(request.call.in(i));
+    draft.call.out_types.reserve(at(request.call.num_out()));
+    for (int i = 0; i < request.call.num_out(); ++i)
+      draft.call.out_types.push_back(request.call.out(i));
     draft.call.block = block;
     draft.call.flops = op.flops == nullptr ? 0 : op.flops(request.call);
     draft.call.bytes = bytes_moved(request.call);

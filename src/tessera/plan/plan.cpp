@@ -4,6 +4,34 @@
 
 namespace tessera {
 
+namespace {
+
+std::string types_text(const std::vector<TensorType>& types) {
+  std::vector<std::string> out;
+  for (const TensorType& type : types)
+    out.push_back(text(type.dtype, type.shape, type.layout.plain() ? "" : "@packed"));
+  return join(out, " ");
+}
+
+}  // namespace
+
+std::string op_text(const Call& call) {
+  for (const AttrValue& attr : call.attrs) {
+    const auto* body = std::get_if<std::shared_ptr<const Graph>>(&attr);
+    if (body == nullptr || *body == nullptr) continue;
+    std::vector<std::string_view> inner;
+    for (const Node& node : (*body)->nodes()) {
+      if (!node.op->traits.leaf) inner.push_back(node.op->name);
+    }
+    return text(call.op->name, "(", join(inner, ","), ")");
+  }
+  return std::string(call.op->name);
+}
+
+std::string types_text(const Call& call) {
+  return text(types_text(call.in_types), " -> ", types_text(call.out_types));
+}
+
 const ProgramPlan& Plan::program(std::string_view name) const {
   for (const ProgramPlan& program : programs) {
     if (program.name == name) return program;

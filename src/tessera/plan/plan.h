@@ -26,6 +26,9 @@ struct Place {
 /// In which micro-batches a call runs: an accumulator is written by the first and added to by the
 /// later ones.
 enum class When : std::uint8_t { Always, First, Later };
+constexpr bool runs_in(When when, std::int64_t microbatch) {
+  return when == When::Always || (when == When::First) == (microbatch == 0);
+}
 
 /// One ready call.
 struct Call {
@@ -33,11 +36,19 @@ struct Call {
   std::vector<Place> ins, outs;
   Place workspace;
   When when = When::Always;
+  // For profiles: what it computes, and the cost of it.
   const OpDef* op = nullptr;
+  Attrs attrs;
+  std::vector<TensorType> in_types, out_types;
   Name block;
-  std::int32_t time = 0;        // on the program's timeline
-  double flops = 0, bytes = 0;  // of the whole call, for profiles
+  std::int32_t time = 0;  // on the program's timeline
+  double flops = 0, bytes = 0;
 };
+
+/// "matmul", "fused(mul,add)": the op, with those of its body where it has one.
+std::string op_text(const Call& call);
+/// "f32[4,256] f32[256,8]@packed -> f32[4,8]"
+std::string types_text(const Call& call);
 
 struct RegionPlan {
   RegionKind kind = RegionKind::Forward;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 
 #include "tessera/runtime/guards.h"
@@ -12,6 +13,11 @@ namespace tessera {
 namespace {
 constexpr std::int64_t kGuardBytes = 4096;
 constexpr std::byte kGuard{0xC9};
+
+std::int64_t now_ns() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
 }  // namespace
 
 struct Executor::Ready {
@@ -20,6 +26,7 @@ struct Executor::Ready {
   std::vector<void*> outs;
   void* workspace;
   When when;
+  const Call* call;
 };
 
 struct Executor::Runnable {
@@ -41,7 +48,7 @@ Executor::Executor(Plan plan, Device& device) : plan_(std::move(plan)), device_(
     runnable->plan = &program;
     for (std::size_t r = 0; r < program.regions.size(); ++r) {
       for (const Call& call : program.regions[r].calls) {
-        Ready ready{call.kernel.get(), {}, {}, address(call.workspace), call.when};
+        Ready ready{call.kernel.get(), {}, {}, address(call.workspace), call.when, &call};
         for (const Place& in : call.ins) ready.ins.push_back(address(in));
         for (const Place& out : call.outs) ready.outs.push_back(address(out));
         runnable->regions[r].push_back(std::move(ready));
@@ -71,15 +78,31 @@ void* Executor::batch(std::string_view program, std::string_view name) {
   throw Broken(text("program '", program, "' has no batch input '", name, "'"));
 }
 
-void Executor::run(std::string_view name) {
+void Executor::run(std::string_view name, std::vector<CallTime>* times) {
   const Runnable& program = runnable(name);
   for (const Action& action : program.plan->actions) {
     for (const Ready& call : program.regions[static_cast<std::size_t>(action.region)]) {
-      if (call.when != When::Always && (call.when == When::First) != (action.microbatch == 0))
+      if (!runs_in(call.when, action.microbatch)) continue;
+      const KernelArgs args{call.ins.data(), call.outs.data(), call.workspace, action.microbatch};
+      if (times == nullptr) {
+        call.kernel->run(args);
         continue;
-      call.kernel->run({call.ins.data(), call.outs.data(), call.workspace, action.microbatch});
+      }
+      const std::int64_t begin = now_ns();
+      call.kernel->run(args);
+      times->push_back({call.call, action, begin, now_ns()});
     }
   }
+}
+
+std::size_t Executor::calls_of_run(std::string_view name) const {
+  const ProgramPlan& program = *runnable(name).plan;
+  std::size_t out = 0;
+  for (const Action& action : program.actions) {
+    for (const Call& call : program.regions[static_cast<std::size_t>(action.region)].calls)
+      out += runs_in(call.when, action.microbatch) ? 1 : 0;
+  }
+  return out;
 }
 
 const NamedTensor& Executor::find_metric(std::string_view program, std::string_view name) const {

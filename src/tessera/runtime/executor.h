@@ -14,6 +14,13 @@
 
 namespace tessera {
 
+/// When a call ran, on a clock that never goes back. `call` lies in the executor's plan.
+struct CallTime {
+  const Call* call = nullptr;
+  Action action;
+  std::int64_t begin_ns = 0, end_ns = 0;
+};
+
 class Executor {
  public:
   /// Allocates the plan's arena on the device and writes the constants; states are zero until they
@@ -27,8 +34,11 @@ class Executor {
 
   /// The memory of a batch input, to be filled before run(). Errors: no such input.
   void* batch(std::string_view program, std::string_view name);
-  /// Runs all actions of a program.
-  void run(std::string_view program);
+  /// Runs all actions of a program. Each call that runs is added to `times`: reserve what
+  /// calls_of_run says, and nothing is allocated.
+  void run(std::string_view program, std::vector<CallTime>* times = nullptr);
+  /// How many calls run() makes.
+  std::size_t calls_of_run(std::string_view program) const;
   /// A metric of the last run, before another program runs.
   HostTensor metric(std::string_view program, std::string_view name) const;
   /// One that is a number. Allocates nothing.

@@ -38,6 +38,7 @@ class TrainCallback {
   virtual void on_valid(std::int64_t /*step*/, double /*loss*/) {}
   virtual void on_sample(std::int64_t /*step*/, const std::string& /*text*/) {}
   virtual void on_save(std::int64_t /*step*/, const std::string& /*path*/) {}
+  virtual void on_profile(const std::string& /*path*/, const std::string& /*table*/) {}
   virtual void on_notice(const std::string&) {}
 };
 

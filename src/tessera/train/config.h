@@ -42,6 +42,8 @@ struct RunConfig {
   std::string resume = "none";  // none, auto, or a path
   bool allow_changes = false;
   std::string dump_dir;
+  std::string profile;  // a file; empty: none
+  std::int64_t profile_steps = 3;
 
   std::int64_t threads = 0;  // 0: one per core
 

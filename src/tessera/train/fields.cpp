@@ -62,6 +62,12 @@ constexpr Field kFields[] = {
     {"dump-dir", "", Group::Run, OnResume::Free, "FOLDER",
      "write the graphs after each pass of the compiler",
      [](RunConfig& c) -> Slot { return &c.dump_dir; }},
+    {"profile", "", Group::Run, OnResume::Free, "FILE.json",
+     "write a trace of every kernel of some steps, for Perfetto or Chrome, and print a table of them",
+     [](RunConfig& c) -> Slot { return &c.profile; }},
+    {"profile-steps", "", Group::Run, OnResume::Free, "",
+     "steps that are recorded, after 2 that warm up",
+     [](RunConfig& c) -> Slot { return &c.profile_steps; }, 1, 10000, "with --profile"},
 
     {"data", "data-path", Group::Data, OnResume::Free, "PATH",
      "text files and folders of them, one text in the order given",

@@ -13,6 +13,7 @@
 #include "tessera/train/generate.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/recorder.h"
 
 namespace tessera {
 
@@ -22,8 +23,8 @@ constexpr std::int64_t kMaxBadSteps = 3, kMaxFailedSaves = 3;  // in a row
 constexpr const char* kSamplesState = "data.samples";
 
 using Clock = std::chrono::steady_clock;
-double since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+double between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
 }
 
 bool due(std::int64_t every, std::int64_t step) { return every > 0 && step % every == 0; }
@@ -45,7 +46,7 @@ class Trainer {
   /// Runs a program whose batch `fill` writes. Its first runs are the proof that the plan is the
   /// truth: what they leave of a pattern in the arena is what was used.
   template <typename Fill>
-  void execute(const char* program, const Fill& fill);
+  void execute(const char* program, const Fill& fill, std::vector<CallTime>* times = nullptr);
   void restore();
   void announce(const Compiled& compiled) const;
   StepRecord attempt();
@@ -60,6 +61,7 @@ class Trainer {
   void save_on_the_way();
   void save_and_wait();
   void settle(const std::optional<SaveResult>& result, std::int64_t most = kMaxFailedSaves);
+  void write_profile();
   Summary summary() const;
 
   template <typename... Args>
@@ -76,6 +78,7 @@ class Trainer {
   std::unique_ptr<Executor> executor_;
   RunMemory memory_;
   std::optional<MetricsFile> metrics_;
+  std::optional<Recorder> recorder_;  // until the profile is written
 
   std::int64_t step_ = 0;          // attempts done
   std::int64_t last_ = 0;          // the step after which this invocation ends
@@ -102,6 +105,8 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
                                        : config().steps) {
   require_same_output(run_);
   for (const std::string& notice : run_.notices) tell(&TrainCallback::on_notice, notice);
+  if (!config().profile.empty())
+    recorder_.emplace(config().profile, config().profile_steps, device);
   Compiled compiled = compile_programs(config(), wanted_programs(config()), device);
   announce(compiled);
   SaveOptions save;
@@ -117,6 +122,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   memory_.arena_bytes = executor_->plan().peak_bytes();
   memory_.huge_page_bytes = executor_->huge_page_bytes();
   tell(&TrainCallback::on_memory, memory_);
+  if (recorder_) recorder_->reserve(*executor_, kTrainProgram);
   if (run_.from) {
     restore();
   } else {
@@ -141,7 +147,7 @@ void Trainer::announce(const Compiled& compiled) const {
 }
 
 template <typename Fill>
-void Trainer::execute(const char* program, const Fill& fill) {
+void Trainer::execute(const char* program, const Fill& fill, std::vector<CallTime>* times) {
   // Two patterns, because the last byte that is used may happen to equal one of them.
   constexpr std::byte kPatterns[] = {std::byte{0xA5}, std::byte{0x5A}};
   std::size_t& runs = runs_[program];
@@ -149,7 +155,7 @@ void Trainer::execute(const char* program, const Fill& fill) {
   const std::int64_t peak = measure ? peak_rss_bytes() : 0;
   if (measure) executor_->fill_work(kPatterns[runs]);
   fill();
-  executor_->run(program);
+  executor_->run(program, times);
   if (!measure) return;
   memory_.outside.steps += peak_rss_bytes() - peak;
   measured_bytes_ = std::max(measured_bytes_, executor_->highest_written(kPatterns[runs]));
@@ -176,6 +182,7 @@ TrainResult Trainer::run() {
   while (step_ < last_ && !stopped()) after_step(attempt());
   const bool finished = step_ >= config().steps;
   if (finished && config().eval_at_end) validate();
+  if (recorder_) write_profile();  // of fewer steps than asked for
   TrainResult out;
   const bool done = step_ >= last_ && !cut_short_;
   out.ending = !done ? Ending::Stopped : finished ? Ending::Finished : Ending::Interval;
@@ -189,15 +196,20 @@ TrainResult Trainer::run() {
 StepRecord Trainer::attempt() {
   const std::int64_t batch = config().global_batch_size, tokens = batch * config().model.context;
   Clock::time_point begin;
-  execute(kTrainProgram, [&] {
-    begin = Clock::now();
-    sampler_.fill(samples(), batch, buffer(kTrainProgram, "ids", tokens),
-                  buffer(kTrainProgram, "labels", tokens));
-  });
+  execute(
+      kTrainProgram,
+      [&] {
+        begin = Clock::now();
+        sampler_.fill(samples(), batch, buffer(kTrainProgram, "ids", tokens),
+                      buffer(kTrainProgram, "labels", tokens));
+      },
+      recorder_ ? recorder_->calls_of_step() : nullptr);
+  const Clock::time_point end = Clock::now();
   StepRecord out;
-  out.seconds = since(begin);
+  out.seconds = between(begin, end);
   const auto metric = [&](const char* name) { return executor_->scalar(kTrainProgram, name); };
   out.step = ++step_;
+  if (recorder_) recorder_->step_done(step_, begin, end);
   out.loss = metric("loss");
   out.lr = metric("lr");
   out.grad_norm = metric("grad_norm");
@@ -213,6 +225,7 @@ void Trainer::after_step(const StepRecord& record) {
   metrics_->train(record);
   tell(&TrainCallback::on_step, record);
   count_bad(record);
+  if (recorder_ && recorder_->complete()) write_profile();
   validate_if_due();
   if (due(config().sample_every, step_)) write_sample();
   check_metrics();
@@ -271,6 +284,17 @@ void Trainer::write_sample() {
   options.seed = static_cast<std::uint64_t>(config().seed);
   const std::vector<std::int32_t> ids = generate(*executor_, run_.data.vocabulary, {}, options);
   tell(&TrainCallback::on_sample, step_, run_.data.vocabulary.decode(std::span(ids).subspan(1)));
+}
+
+void Trainer::write_profile() {
+  if (recorder_->empty()) {
+    tell(&TrainCallback::on_notice,
+         text("no profile: it is of steps after ", Recorder::kWarmUp, " that warm up, and ",
+              step_ - first_step(), " were done"));
+  } else {
+    tell(&TrainCallback::on_profile, config().profile, recorder_->write());
+  }
+  recorder_.reset();
 }
 
 std::vector<CheckpointTensor> Trainer::states() {
@@ -348,7 +372,7 @@ Summary Trainer::summary() const {
   out.skipped_steps = skipped_;
   out.train_loss = metrics_->train_loss();
   out.val_loss = metrics_->valid_loss();
-  out.seconds = since(begin_);
+  out.seconds = between(begin_, Clock::now());
   const std::int64_t tokens =
       (step_ - first_step()) * config().global_batch_size * config().model.context;
   out.tokens_per_s = tokens == 0 ? 0 : static_cast<double>(tokens) / step_seconds_;

@@ -1,0 +1,136 @@
+#include "tessera/runtime/rates.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/matmul.h"
+#include "tessera/ops/pack.h"
+#include "tessera/ops/sum_squares.h"
+#include "tessera/plan/plan.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::int64_t kSmallestStream = 128 << 10, kStreamStep = 4;
+constexpr double kPatience = 0.06, kFaster = 0.98;
+
+/// Memory of a device for the length of a trial.
+class Memory {
+ public:
+  Memory(Device& device, const std::vector<TensorType>& types) : device_(device) {
+    std::int64_t bytes = 0;
+    for (const TensorType& type : types) {
+      offsets_.push_back(bytes);
+      bytes += aligned(type.bytes());
+    }
+    base_ = static_cast<std::byte*>(device.allocate(bytes));
+    constexpr int kSmall = 0x3c;  // f32 0.0115: sums and products of it stay finite
+    std::memset(base_, kSmall, static_cast<std::size_t>(bytes));
+  }
+  ~Memory() { device_.release(base_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  void* at(std::size_t i) const { return base_ + offsets_[i]; }
+
+ private:
+  Device& device_;
+  std::vector<std::int64_t> offsets_;
+  std::byte* base_ = nullptr;
+};
+
+/// Seconds of the fastest run: again until it has not become faster for some time.
+double best_seconds(const Kernel& kernel, std::vector<const void*> ins, std::vector<void*> outs,
+                    void* workspace) {
+  using Clock = std::chrono::steady_clock;
+  const auto between = [](Clock::time_point begin, Clock::time_point end) {
+    return std::chrono::duration<double>(end - begin).count();
+  };
+  const KernelArgs args{ins.data(), outs.data(), workspace, 0};
+  double best = std::numeric_limits<double>::infinity(), recent = best;
+  Clock::time_point begin = Clock::now(), improved = begin;
+  while (between(improved, begin) < kPatience) {
+    kernel.run(args);
+    const Clock::time_point end = Clock::now();
+    best = std::min(best, between(begin, end));
+    if (best < kFaster * recent) recent = best, improved = end;
+    begin = end;
+  }
+  return best;
+}
+
+TensorType bytes_of(std::int64_t bytes) { return {DType::I32, {bytes / 4}, {}}; }
+
+double product_rate(Device& device) {
+  // Large enough for full speed, short enough to fall between the interruptions of a busy machine.
+  const TensorType a{DType::F32, {384, 768}, {}}, b{DType::F32, {768, 768}, {}},
+      c{DType::F32, {384, 768}, {}};
+  const Attrs rule = {std::string("m k, k n -> m n")};
+  const OpCall call(kMatmul, {&a, &b}, rule, {&c});
+  const auto rate = [&](const OpCall& product, const TensorType& weights) {
+    const std::unique_ptr<Kernel> kernel = device.make_kernel({product, {}, {}, {}, 0});
+    const Memory memory(device, {a, weights, c, bytes_of(kernel->workspace_bytes())});
+    const double seconds =
+        best_seconds(*kernel, {memory.at(0), memory.at(1)}, {memory.at(2)}, memory.at(3));
+    return kMatmul.flops(call) / seconds;
+  };
+  double best = rate(call, b);
+  constexpr std::int64_t kManyUses = 1000;
+  if (const std::optional<Layout> layout = device.wanted_layout(call, 1, kManyUses)) {
+    const TensorType packed{b.dtype, b.shape, *layout};
+    best = std::max(best, rate(OpCall(kMatmul, {&a, &packed}, rule, {&c}), packed));
+  }
+  return best;
+}
+
+/// The better of a sum into an operand, which reads two and writes one, and of a reduction, which
+/// only reads.
+double stream_rate(Device& device, std::int64_t bytes) {
+  const Attrs none;
+  const auto rate = [&](const OpDef& op, std::vector<TensorType> ins, const TensorType& out,
+                        std::size_t out_at) {
+    OpCall::Types types;
+    for (const TensorType& in : ins) types.push_back(&in);
+    const OpCall call(op, types, none, {&out});
+    const std::unique_ptr<Kernel> kernel = device.make_kernel({call, {}, {}, {}, 0});
+    std::vector<TensorType> all = ins;
+    all.push_back(out);
+    all.push_back(bytes_of(kernel->workspace_bytes()));
+    const Memory memory(device, all);
+    std::vector<const void*> operands;
+    for (std::size_t i = 0; i < ins.size(); ++i) operands.push_back(memory.at(i));
+    return bytes_moved(call) /
+           best_seconds(*kernel, operands, {memory.at(out_at)}, memory.at(ins.size() + 1));
+  };
+  const TensorType third{DType::F32, {bytes / 3 / 4}, {}}, whole{DType::F32, {bytes / 4}, {}},
+      scalar{DType::F32, {}, {}};
+  return std::max(rate(kAdd, {third, third}, third, 0), rate(kSumSquares, {whole}, scalar, 1));
+}
+
+}  // namespace
+
+double DeviceRates::bytes_per_s(double bytes) const {
+  const auto larger = std::find_if(streams.begin() + 1, streams.end(),
+                                   [&](const StreamRate& s) { return s.bytes > bytes; });
+  return (larger - 1)->bytes_per_s;
+}
+
+double DeviceRates::floor_seconds(double flops, double bytes) const {
+  return std::max(flops / flops_per_s, bytes / bytes_per_s(bytes));
+}
+
+DeviceRates measure_rates(Device& device) {
+  DeviceRates out;
+  out.flops_per_s = product_rate(device);
+  for (std::int64_t bytes = kSmallestStream;; bytes *= kStreamStep) {
+    const std::int64_t size = std::min(bytes, kLargestStream);
+    out.streams.push_back({static_cast<double>(size), stream_rate(device, size)});
+    if (size == kLargestStream) return out;
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,35 @@
+#include "tessera/train/recorder.h"
+
+#include "tessera/data/file.h"
+#include "tessera/train/trace.h"
+
+namespace tessera {
+
+Recorder::Recorder(std::string path, std::int64_t steps, Device& device)
+    : path_(std::move(path)), steps_(steps) {
+  // Without a commit it leaves nothing: told now, not after the steps.
+  const AtomicFile can_be_written(path_);
+  profile_.device = device.name();
+  profile_.rates = measure_rates(device);
+}
+
+void Recorder::reserve(const Executor& executor, std::string_view program) {
+  const auto steps = static_cast<std::size_t>(steps_);
+  profile_.steps.reserve(steps);
+  profile_.calls.reserve(steps * executor.calls_of_run(program));
+}
+
+void Recorder::step_done(std::int64_t step, Clock::time_point begin, Clock::time_point end) {
+  const auto ns = [](Clock::time_point time) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+  };
+  if (recording()) profile_.steps.push_back({step, ns(begin), ns(end)});
+  ++seen_;
+}
+
+std::string Recorder::write() const {
+  write_atomically(path_, trace_json(profile_));
+  return table(profile_);
+}
+
+}  // namespace tessera
