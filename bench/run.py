@@ -56,14 +56,15 @@ def main():
     result = {"date": datetime.date.today().isoformat(), "quick": args.quick, "threads": args.threads,
               "rounds": args.rounds, "machine": report.machine(), "commit": report.commit(), "runs": [],
               "workloads": [dataclasses.asdict(w) for w in (QUICK if args.quick else FULL)]}
-    tasks = contestants(args, QUICK if args.quick else FULL, text_of(args))
+    data = text_of(args)
+    tasks = contestants(args, QUICK if args.quick else FULL, data)
     for number in range(args.rounds):
         for task in tasks if number % 2 == 0 else tasks[::-1]:
             say(f"round {number + 1} of {args.rounds}: {task['workload']}, {task['who']}")
             run = {key: task[key] for key in ("workload", "who")} | {"round": number} | task["measure"]()
             say(f"    {run['median']:.4f} s a step")
             result["runs"].append(run)
-    result["ops"] = op_times(args)
+    result["profile"] = profile(args, data)
     result["machine"]["load_after"] = os.getloadavg()[0]
     result["seconds"] = round(time.time() - begin, 1)
     write(args, result)
@@ -87,7 +88,7 @@ def parse_args():
     args.output = pathlib.Path(args.output or (WORK if args.quick else "bench/results"))
     if args.threads < 1 or args.rounds < 1:
         parser.error("--threads and --rounds must be at least 1")
-    for name in ("tessera", "gemm_floor", "op_times"):
+    for name in ("tessera", "gemm_floor"):
         if not os.access(f"{args.build}/{name}", os.X_OK):
             parser.error(f"{args.build}/{name} is not there; run ./dev bench, which builds it")
     return args
@@ -151,15 +152,16 @@ def curve(losses, w):
     return {"losses": losses, "plausible": plausible}
 
 
-def op_times(args):
-    """Where a step's time goes: the sums by op, from one more run."""
-    shape = ["--preset", "gpt2-tiny" if args.quick else "gpt2-small", "--steps", 2]
-    file = WORK / "ops.json"
-    say("the time of each op")
-    _, command = told_by([f"{args.build}/op_times", "--threads", args.threads, "--json", file, *shape])
-    ops = json.loads(file.read_text())
-    del ops["calls"]
-    return ops | {"command": command}
+def profile(args, data):
+    """Where a step's time goes, from one more run."""
+    preset, folder, file = "gpt2-tiny" if args.quick else "gpt2-small", WORK / "tessera", WORK / "profile.json"
+    say("the time of each kernel")
+    shutil.rmtree(folder, ignore_errors=True)
+    _, command = told_by([
+        f"{args.build}/tessera", "train", "--preset", preset, "--data", data, "--output", folder, "--threads",
+        args.threads, "--steps", 5, "--no-eval-at-end", "--profile", file])
+    shutil.rmtree(folder)
+    return {"preset": preset} | json.loads(file.read_text())["profile"] | {"command": command}
 
 
 def text_of(args):
