@@ -1,7 +1,7 @@
 #include "tessera/ir/verify.h"
 
 #include <algorithm>
-#include <set>
+#include <array>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -179,12 +179,12 @@ void Verifier::states() const {
 void Verifier::outputs() const {
   std::unordered_map<std::string_view, ValueId> states;
   for (const State& state : graph_.states()) states.emplace(state.path, state.value);
-  std::set<std::pair<Output::Kind, std::string_view>> names;
+  std::array<std::unordered_set<std::string_view>, 4> names;  // by kind
   for (const Output& output : graph_.outputs()) {
     check(defined(output.value, graph_.size()), "output '", output.name, "' is ", output.value,
           ", which is not there");
-    check(names.insert({output.kind, output.name}).second, "output '", output.name,
-          "' is given twice");
+    check(names[static_cast<std::size_t>(output.kind)].insert(output.name).second, "output '",
+          output.name, "' is given twice");
     if (output.kind != Output::Kind::Next) continue;
     const auto state = states.find(output.name);
     // A region that writes a state need not read it.

@@ -73,7 +73,7 @@ class Partitioner {
  public:
   explicit Partitioner(const Graph& graph) : graph_(graph), region_(assign_regions(graph)) {
     for (auto& builder : builders_) builder = std::make_unique<Builder>(Form::Local, graph.mesh());
-    std::map<std::string_view, std::int32_t> sizes;
+    std::unordered_map<std::string_view, std::int32_t> sizes;
     for (NodeId id = 0; id < graph.size(); ++id) {
       const std::string_view block = block_of(graph.node(id).block);
       place_in_block_.push_back(block.empty() ? id : sizes[block]++);
@@ -313,8 +313,8 @@ class Partitioner {
   std::array<std::map<ValueId, Value>, 4> copies_;  // of states that leave
   std::set<ValueId> handed_;                        // values that a later region reads
   std::vector<std::int32_t> place_in_block_;
-  std::map<NodeId, const State*> states_;
-  std::map<std::string, ValueId> state_named_;
+  std::unordered_map<NodeId, const State*> states_;
+  std::unordered_map<std::string, ValueId> state_named_;
 };
 
 }  // namespace

@@ -67,16 +67,16 @@ WantedLayout wanted_by(const Device& device) {
 
 }  // namespace
 
-Plan compile(const std::vector<ProgramSource>& sources, Device& device,
-             const CompileOptions& options) {
+Plan compile(std::vector<ProgramSource> sources, Device& device, const CompileOptions& options) {
   check(options.guard_bytes % kAlignment == 0, "guards of ", options.guard_bytes, " bytes");
   StateSection states(options.guard_bytes);
   Plan plan;
   plan.guard_bytes = options.guard_bytes;
-  for (const ProgramSource& source : sources) {
+  for (ProgramSource& source : sources) {
     const Passes pass(source.name, options);
     pass.show("source", {&source.graph}, 0);
     Graph graph = pass("merge_pads", [&] { return merge_pads(source.graph); });
+    source.graph = {};
     graph = pass("simplify", [&] { return simplify(graph); });
     graph = pass("propagate", [&] { return propagate(graph, source.strategy); });
     std::vector<Region> regions = pass("partition", [&] { return partition(graph); });

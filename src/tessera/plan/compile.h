@@ -31,7 +31,7 @@ struct CompileOptions {
 };
 
 /// Errors: as the passes'; each is completed by the line "in pass <name> of program <name>".
-Plan compile(const std::vector<ProgramSource>& sources, Device& device,
+Plan compile(std::vector<ProgramSource> sources, Device& device,
              const CompileOptions& options = {});
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 #include "tessera/plan/lower.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "tessera/base/hash.h"
 #include "tessera/ir/strategy.h"
@@ -342,13 +343,13 @@ class Lowering {
   std::uint64_t seed_;
   ProgramValues values_;
   ProgramPlan program_;
-  std::map<std::string, std::pair<const State*, const TensorType*>, std::less<>> state_of_;
+  std::unordered_map<std::string, std::pair<const State*, const TensorType*>> state_of_;
   std::map<std::pair<int, NodeId>, std::vector<const Accumulation*>>
       accumulations_;  // by region and node
   std::array<std::vector<Draft>, 4> drafts_;
   std::vector<std::pair<std::size_t, std::string>>
       stores_;  // calls of Update that write a state: its index, its path
-  std::map<int, std::size_t> work_index_;     // buffer -> lifetime
+  std::unordered_map<int, std::size_t> work_index_;     // buffer -> lifetime
   std::vector<std::size_t> workspace_index_;  // per draft with a workspace, in order
   std::vector<Lifetime> lifetimes_;
   MemoryLayout layout_;

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "tessera/passes/partition.h"
@@ -24,7 +25,7 @@ class StateSection {
 
  private:
   Place take(std::int64_t size);
-  std::map<std::string, std::size_t, std::less<>> by_path_;
+  std::unordered_map<std::string, std::size_t> by_path_;
   std::map<std::pair<DType, double>, std::size_t> by_value_;
 };
 

@@ -51,7 +51,7 @@ void ProgramValues::collect() {
     };
     for (NodeId id = 0; id < graph.size(); ++id) {
       const Node& node = graph.node(id);
-      const auto named = [&](Kind kind, std::map<std::string, int>& known) {
+      const auto named = [&](Kind kind, std::unordered_map<std::string, int>& known) {
         const std::string& name = std::get<std::string>(node.attrs[0]);
         const auto found = known.find(name);
         const int v = found != known.end() ? found->second : add(kind, {id, 0}, name);

@@ -100,7 +100,7 @@ class ProgramValues {
   std::vector<Accumulation> accumulations_;
   Timeline time_;
   std::vector<std::unordered_map<ValueId, int, ValueIdHash>> index_;  // [region]
-  std::map<std::string, int> slots_, states_, batches_;
+  std::unordered_map<std::string, int> slots_, states_, batches_;
   std::map<std::tuple<int, NodeId, int>, std::string>
       next_of_;  // (region, node, result) -> the state it is next of
   std::vector<std::vector<bool>> views_;

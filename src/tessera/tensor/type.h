@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/small_vector.h"
 #include "tessera/tensor/dtype.h"
 #include "tessera/tensor/shape.h"
 
@@ -33,7 +34,7 @@ struct TensorType {
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
-using TensorTypes = std::vector<TensorType>;
+using TensorTypes = SmallVector<TensorType, 1>;
 
 /// "f32[4,256]", "f32[768,768]@packed:2359296"
 std::string to_text(const TensorType& type);
