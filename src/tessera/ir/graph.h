@@ -31,13 +31,6 @@ std::string to_text(ValueId id);
 
 using ValueIds = SmallVector<ValueId, 4>;
 
-/// For tables by value; a node has few results.
-struct ValueIdHash {
-  std::size_t operator()(ValueId v) const {
-    return static_cast<std::size_t>(v.node) * 8 + static_cast<std::size_t>(v.index);
-  }
-};
-
 /// Where in the model's source a node was written.
 struct Where {
   const char* file = "";  // "nn/gpt.cpp": below tessera/, or with its folder

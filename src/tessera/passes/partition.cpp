@@ -10,6 +10,7 @@
 #include "tessera/ir/blocks.h"
 #include "tessera/ir/builder.h"
 #include "tessera/ir/strategy.h"
+#include "tessera/ir/value_table.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 
@@ -71,7 +72,8 @@ std::vector<RegionKind> assign_regions(const Graph& graph) {
 
 class Partitioner {
  public:
-  explicit Partitioner(const Graph& graph) : graph_(graph), region_(assign_regions(graph)) {
+  explicit Partitioner(const Graph& graph)
+      : graph_(graph), region_(assign_regions(graph)), known_(graph) {
     for (auto& builder : builders_) builder = std::make_unique<Builder>(Form::Local, graph.mesh());
     std::unordered_map<std::string_view, std::int32_t> sizes;
     for (NodeId id = 0; id < graph.size(); ++id) {
@@ -101,7 +103,7 @@ class Partitioner {
     for (const ValueId v : handed_) {
       const auto kind =
           accumulates(graph_.result(v)) ? Output::Kind::Accumulate : Output::Kind::Slot;
-      builder(home(v)).output(kind, slot_name(v), known_[index(home(v))].at(v));
+      builder(home(v)).output(kind, slot_name(v), known_[v][index(home(v))]);
     }
     std::vector<Region> out;
     for (std::size_t i = 0; i < builders_.size(); ++i)
@@ -134,9 +136,9 @@ class Partitioner {
   void list_unread() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
-      const auto knows = [&](const auto& known) { return known.contains({id, 0}); };
+      const auto knows = [](const Value& value) { return value.valid(); };
       if ((node.op == &kState || node.op == &kBatch) &&
-          std::none_of(known_.begin(), known_.end(), knows))
+          std::none_of(known_[{id, 0}].begin(), known_[{id, 0}].end(), knows))
         import({id, 0}, RegionKind::Update);
     }
   }
@@ -149,8 +151,7 @@ class Partitioner {
   /// The value inside region `at`: computed there, an input of it, or a slot that an earlier region
   /// fills.
   Value import(ValueId v, RegionKind at) {
-    auto& known = known_[index(at)];
-    if (const auto found = known.find(v); found != known.end()) return found->second;
+    if (const Value known = known_[v][index(at)]; known.valid()) return known;
     const Node& node = graph_.node(v.node);
     Result result = local(graph_.result(v));
     mark_like(at, v.node);
@@ -172,7 +173,7 @@ class Partitioner {
     } else {
       value = builder(at).slot(slot_name(v), hand_over(v, std::move(result)));
     }
-    known.emplace(v, value);
+    known_[v][index(at)] = value;
     return value;
   }
 
@@ -293,22 +294,21 @@ class Partitioner {
           node.attrs.with(static_cast<std::size_t>(shape), ints(node.results[0].type.shape));
     }
     const auto follow = [&](NodeId other) {
-      const auto found = other < 0 ? known_[index(at)].end() : known_[index(at)].find({other, 0});
-      return found == known_[index(at)].end() ? -1 : found->second.id().node;
+      return other < 0 ? -1 : known_[{other, 0}][index(at)].id().node;
     };
     node.like = follow(node.like);
     node.remat_of = follow(node.remat_of);
     node.cotangent.reset();  // placements have been decided
     const std::vector<Value> values = builder(at).copy(std::move(node), std::move(inputs));
     for (std::size_t i = 0; i < values.size(); ++i) {
-      known_[index(at)].emplace(ValueId{id, static_cast<std::int32_t>(i)}, values[i]);
+      known_[{id, static_cast<std::int32_t>(i)}][index(at)] = values[i];
     }
   }
 
   const Graph& graph_;
   std::vector<RegionKind> region_;
   std::array<std::unique_ptr<Builder>, 4> builders_;
-  std::array<std::unordered_map<ValueId, Value, ValueIdHash>, 4> known_;
+  ValueTable<std::array<Value, 4>> known_;  // by region
   std::array<std::map<std::pair<ValueId, int>, Value>, 4> rows_;
   std::array<std::map<ValueId, Value>, 4> copies_;  // of states that leave
   std::set<ValueId> handed_;                        // values that a later region reads

@@ -4,17 +4,10 @@
 
 namespace tessera {
 
-Rewrite::Rewrite(const Graph& from, Form form) : from_(from), to_(form, from.mesh()) {
-  std::int32_t next = 0;
-  for (const Node& node : from.nodes()) {
-    first_.push_back(next);
-    next += static_cast<std::int32_t>(node.results.size());
-  }
-  map_.resize(static_cast<std::size_t>(next));
-}
+Rewrite::Rewrite(const Graph& from, Form form) : from_(from), to_(form, from.mesh()), map_(from) {}
 
 Value Rewrite::operator()(ValueId old) {
-  const Value value = map_[index(old)];
+  const Value value = map_[old];
   check(value.valid(), "rewrite: ", describing(from_, old.node), " has not been carried over");
   return value;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/ir/builder.h"
+#include "tessera/ir/value_table.h"
 
 namespace tessera {
 
@@ -19,8 +20,8 @@ class Rewrite {
 
   /// The new value that stands for an old one. Errors: none does.
   Value operator()(ValueId old);
-  bool has(ValueId old) const { return map_[index(old)].valid(); }
-  void map(ValueId old, Value value) { map_[index(old)] = value; }
+  bool has(ValueId old) const { return map_[old].valid(); }
+  void map(ValueId old, Value value) { map_[old] = value; }
 
   /// Copies a node on the new values of its inputs; references to other nodes (cotangent, like,
   /// remat_of) follow.
@@ -32,13 +33,9 @@ class Rewrite {
   Graph finish();
 
  private:
-  std::size_t index(ValueId v) const {
-    return static_cast<std::size_t>(first_[static_cast<std::size_t>(v.node)] + v.index);
-  }
   const Graph& from_;
   Builder to_;
-  std::vector<std::int32_t> first_;  // per node, the place of its first result in map_
-  std::vector<Value> map_;
+  ValueTable<Value> map_;
 };
 
 /// Per node, the nodes that use a result of it, each once, in order; outputs are not counted.

@@ -17,10 +17,10 @@ bool in_loop(const Region& region) {
 }  // namespace
 
 ProgramValues::ProgramValues(const std::vector<Region>& regions, const Device& device)
-    : regions_(regions), device_(device), index_(regions.size()) {
+    : regions_(regions), device_(device) {
   for (std::size_t r = 0; r < regions.size(); ++r) {
     views_.emplace_back(regions[r].graph.nodes().size(), false);
-    index_[r].reserve(2 * regions[r].graph.nodes().size());
+    index_.emplace_back(regions[r].graph, -1);
   }
   collect();
   find_uses();
@@ -29,9 +29,9 @@ ProgramValues::ProgramValues(const std::vector<Region>& regions, const Device& d
 }
 
 int ProgramValues::value(int region, ValueId id) const {
-  const auto found = index_[at(region)].find(id);
-  check(found != index_[at(region)].end(), "plan: a value without storage: ", id);
-  return found->second;
+  const int found = index_[at(region)][id];
+  check(found >= 0, "plan: a value without storage: ", id);
+  return found;
 }
 
 void ProgramValues::collect() {

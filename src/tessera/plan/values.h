@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tessera/device/device.h"
+#include "tessera/ir/value_table.h"
 #include "tessera/passes/partition.h"
 
 namespace tessera {
@@ -99,7 +100,7 @@ class ProgramValues {
   std::vector<Buffer> buffers_;
   std::vector<Accumulation> accumulations_;
   Timeline time_;
-  std::vector<std::unordered_map<ValueId, int, ValueIdHash>> index_;  // [region]
+  std::vector<ValueTable<int>> index_;  // [region]
   std::unordered_map<std::string, int> slots_, states_, batches_;
   std::map<std::tuple<int, NodeId, int>, std::string>
       next_of_;  // (region, node, result) -> the state it is next of
