@@ -4,6 +4,8 @@
 #include <array>
 #include <numeric>
 
+#include "tessera/plan/occupancy.h"
+
 namespace tessera {
 
 namespace {
@@ -26,42 +28,14 @@ std::int64_t lower_bound(std::span<const Lifetime> buffers) {
   return most;
 }
 
-struct Life {
-  std::int32_t first, last;
-};
-struct Stretch {
-  std::int64_t offset, end;  // the end is aligned
-};
-
-/// Placed buffers by offset. Lives are apart: most of the time goes by finding that two do not
-/// meet.
-struct Shelf {
-  std::vector<Life> lives;
-  std::vector<Stretch> stretches;
-
-  void insert(Life life, Stretch stretch) {
-    const auto after = std::upper_bound(
-        stretches.begin(), stretches.end(), stretch.offset,
-        [](std::int64_t value, const Stretch& other) { return value < other.offset; });
-    lives.insert(lives.begin() + (after - stretches.begin()), life);
-    stretches.insert(after, stretch);
-  }
-};
-constexpr std::int64_t kShelves = 64;
-
 MemoryLayout place_in_order(std::span<const Lifetime> buffers,
                             const std::vector<std::size_t>& order, Fit fit,
                             std::int64_t alignment) {
   MemoryLayout out;
   out.offsets.resize(buffers.size());
-  // Most buffers live briefly: those are compared with what lives in their stretch of time alone.
   std::int32_t end_of_time = 1;
   for (const Lifetime& b : buffers) end_of_time = std::max(end_of_time, b.last + 1);
-  const auto shelf_of = [&](std::int32_t time) {
-    return static_cast<std::size_t>(std::int64_t{time} * kShelves / end_of_time);
-  };
-  Shelf everything;
-  std::vector<Shelf> shelves(kShelves);
+  Occupancy taken(end_of_time, buffers.size());
   const auto padding = [&](std::size_t i) {
     return (alignment - buffers[i].bytes % alignment) % alignment;
   };
@@ -71,24 +45,19 @@ MemoryLayout place_in_order(std::span<const Lifetime> buffers,
     // the first buffer once the layout is upside down.
     std::int64_t end = padding(i) < padding(order[0]) ? alignment : 0;
     std::int64_t best = -1, best_gap = 0;
-    const std::size_t from = shelf_of(b.first), to = shelf_of(b.last);
-    const auto& [lives, stretches] = from == to ? shelves[from] : everything;
-    for (std::size_t j = 0; j < lives.size(); ++j) {
-      if (lives[j].last < b.first || lives[j].first > b.last) continue;
-      const std::int64_t gap = stretches[j].offset - end;
+    for (const Stretch& other : taken.during({b.first, b.last})) {
+      const std::int64_t gap = other.offset - end;
       if (gap >= b.bytes && (best < 0 || gap < best_gap)) {
         best = end, best_gap = gap;
         if (fit == Fit::Lowest || gap - b.bytes < alignment) break;  // none can be tighter
       }
-      end = std::max(end, stretches[j].end);
+      end = std::max(end, other.end);
     }
     const std::int64_t offset = best < 0 ? end : best;
     out.offsets[i] = offset;
     out.bytes = std::max(out.bytes, offset + b.bytes);
-    const Stretch stretch{offset, (offset + b.bytes + alignment - 1) / alignment * alignment};
-    everything.insert({b.first, b.last}, stretch);
-    for (std::size_t shelf = from; shelf <= to; ++shelf)
-      shelves[shelf].insert({b.first, b.last}, stretch);
+    const std::int64_t top = (offset + b.bytes + alignment - 1) / alignment * alignment;
+    taken.add({b.first, b.last}, {offset, top});
   }
   return out;
 }

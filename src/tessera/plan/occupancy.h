@@ -1,0 +1,47 @@
+#pragma once
+/// Which stretches of an arena are taken during which time. For memory.cpp.
+
+#include <cstdint>
+#include <vector>
+
+namespace tessera {
+
+/// Times first ... last, both included.
+struct Life {
+  std::int32_t first, last;
+};
+struct Stretch {
+  std::int64_t offset, end;
+};
+
+/// A binary tree over time. A node knows what is taken at any moment of its time, and what during
+/// all of it, each as disjoint stretches: few, because buffers lie close. So neither adding nor
+/// asking looks at all buffers.
+class Occupancy {
+ public:
+  /// For times 0 ... end - 1 and about as many buffers.
+  Occupancy(std::int32_t end, std::size_t buffers);
+
+  void add(Life life, Stretch stretch);
+  /// What is taken at any moment of `life`, by offset; stretches may overlap.
+  const std::vector<Stretch>& during(Life life);
+
+ private:
+  using Runs = std::vector<Stretch>;  // by offset, disjoint
+  struct Part {
+    Life life;
+    Stretch stretch;
+  };
+  static void add(Runs& runs, Stretch stretch);
+  Life time_of(std::size_t node) const;
+  template <typename Visit>
+  void descend(std::size_t node, Life life, const Visit& visit);
+
+  std::size_t leaves_ = 1;
+  std::int64_t step_ = 1;        // the time of a leaf
+  std::vector<Runs> any_, all_;  // per node, the root at 1: taken at some moment, at every one
+  std::vector<std::vector<Part>> parts_;  // per leaf: buffers that live during part of it
+  std::vector<Stretch> found_;
+};
+
+}  // namespace tessera
