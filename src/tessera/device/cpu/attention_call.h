@@ -64,10 +64,10 @@ struct AttentionCall {
     return causal ? std::clamp(-ahead(-1, s), std::int64_t{0}, valid_t) : valid_t;
   }
   /// The tile that starts at key `t` < `end`, for queries from local `s` on. Where the causal
-  /// diagonal crosses it, it is half as tall, so that less work is thrown away.
+  /// diagonal crosses it, it is a quarter as tall, so that less work is thrown away.
   KeyTile key_tile(std::int64_t t, std::int64_t end, std::int64_t s) const {
     if (!causal || ahead(t, s) + kTile <= 1) return {t, std::min(kTile, end - t), 0};
-    return {t, std::min(kTile / 2, end - t), std::max(ahead(t, s), std::int64_t{0}) / 16 * 16};
+    return {t, std::min(kTile / 4, end - t), std::max(ahead(t, s), std::int64_t{0}) / 16 * 16};
   }
 };
 
