@@ -26,8 +26,9 @@ Call call(const OpDef& op, const char* kernel, const char* block, double flops, 
   out.kernel = std::make_shared<Named>(kernel);
   out.op = &op;
   out.block = block;
-  out.in_types = {{DType::F32, {4, 8}, {}}, {DType::F32, {8, 2}, {"secret", 64}}};
-  out.out_types = {{DType::F32, {4, 2}, {}}};
+  out.types = CallTypes{{},
+                        {{DType::F32, {4, 8}, {}}, {DType::F32, {8, 2}, {"secret", 64}}},
+                        {{DType::F32, {4, 2}, {}}}};
   out.flops = flops;
   out.bytes = bytes;
   return out;

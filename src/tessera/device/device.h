@@ -19,6 +19,7 @@ struct ShardInfo {
   Shape offset;  // logical index of the first element
   Shape step;  // what one micro-batch adds to the offset; zeros where the time axis does not shard
                // the dim
+  friend bool operator==(const ShardInfo&, const ShardInfo&) = default;
 };
 
 /// One op to be made ready. Operands and results are dense and row-major unless `in_strides` says

@@ -6,6 +6,7 @@
 #include "tessera/base/hash.h"
 #include "tessera/ir/strategy.h"
 #include "tessera/ops/elementwise.h"
+#include "tessera/plan/kernels.h"
 #include "tessera/plan/memory.h"
 #include "tessera/plan/values.h"
 
@@ -49,7 +50,11 @@ class Lowering {
  public:
   Lowering(const std::string& name, const std::vector<Region>& regions, StateSection& states,
            Device& device, std::uint64_t seed)
-      : regions_(regions), states_(states), device_(device), seed_(seed), values_(regions, device) {
+      : regions_(regions),
+        states_(states),
+        kernels_(device),
+        seed_(seed),
+        values_(regions, device) {
     program_.name = name;
     for (const Region& region : regions) {
       for (const State& state : region.graph.states())
@@ -92,20 +97,11 @@ class Lowering {
     return out;
   }
 
-  void add_call(int region, const OpDef& op, const Name& block, const KernelRequest& request,
-                Draft draft) {
-    draft.call.kernel = device_.make_kernel(request);
-    draft.call.op = &op;
-    draft.call.attrs = request.call.attrs();
-    draft.call.in_types.reserve(at(request.call.num_in()));
-    for (int i = 0; i < request.call.num_in(); ++i)
-      draft.call.in_types.push_back(request.call.in(i));
-    draft.call.out_types.reserve(at(request.call.num_out()));
-    for (int i = 0; i < request.call.num_out(); ++i)
-      draft.call.out_types.push_back(request.call.out(i));
+  void add_call(int region, const Name& block, const KernelRequest& request, Draft draft) {
+    const When when = draft.call.when;
+    draft.call = kernels_.call(request);
+    draft.call.when = when;
     draft.call.block = block;
-    draft.call.flops = op.flops == nullptr ? 0 : op.flops(request.call);
-    draft.call.bytes = bytes_moved(request.call);
     draft.workspace_bytes = draft.call.kernel->workspace_bytes();
     const double times =
         draft.call.when == When::Always
@@ -136,7 +132,7 @@ class Lowering {
       const KernelRequest what =
           request(graph.call(id), draft.ins, draft.outs, key_of(node, seed_));
       try {
-        add_call(r, *node.op, node.block, what, std::move(draft));
+        add_call(r, node.block, what, std::move(draft));
       } catch (const Error& error) {
         throw error.with(describe(graph, id));
       }
@@ -161,7 +157,7 @@ class Lowering {
         draft.call.when = when;
         const KernelRequest what =
             request(OpCall(op, std::move(types), none, {&type}), draft.ins, draft.outs, 0);
-        add_call(r, op, regions_[at(r)].graph.node(id).block, what, std::move(draft));
+        add_call(r, regions_[at(r)].graph.node(id).block, what, std::move(draft));
       };
       add(kIdentity, {&type}, {from}, When::First);
       add(kAdd, {&type, &type}, {a.into, from}, When::Later);
@@ -191,7 +187,7 @@ class Lowering {
       const KernelRequest what =
           request(OpCall(kIdentity, {&type}, none, {&type}), {from}, {from}, 0);
       stores_.emplace_back(drafts_[at(r)].size(), output.name);
-      add_call(r, kIdentity, "", what, std::move(draft));
+      add_call(r, "", what, std::move(draft));
     }
   }
 
@@ -339,7 +335,7 @@ class Lowering {
 
   const std::vector<Region>& regions_;
   StateSection& states_;
-  Device& device_;
+  KernelTable kernels_;
   std::uint64_t seed_;
   ProgramValues values_;
   ProgramPlan program_;
@@ -349,8 +345,8 @@ class Lowering {
   std::array<std::vector<Draft>, 4> drafts_;
   std::vector<std::pair<std::size_t, std::string>>
       stores_;  // calls of Update that write a state: its index, its path
-  std::unordered_map<int, std::size_t> work_index_;     // buffer -> lifetime
-  std::vector<std::size_t> workspace_index_;  // per draft with a workspace, in order
+  std::unordered_map<int, std::size_t> work_index_;  // buffer -> lifetime
+  std::vector<std::size_t> workspace_index_;         // per draft with a workspace, in order
   std::vector<Lifetime> lifetimes_;
   MemoryLayout layout_;
 };

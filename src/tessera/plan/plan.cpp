@@ -6,7 +6,7 @@ namespace tessera {
 
 namespace {
 
-std::string types_text(const std::vector<TensorType>& types) {
+std::string types_text(const TensorTypes& types) {
   std::vector<std::string> out;
   for (const TensorType& type : types)
     out.push_back(text(type.dtype, type.shape, type.layout.plain() ? "" : "@packed"));
@@ -16,7 +16,7 @@ std::string types_text(const std::vector<TensorType>& types) {
 }  // namespace
 
 std::string op_text(const Call& call) {
-  for (const AttrValue& attr : call.attrs) {
+  for (const AttrValue& attr : call.types->attrs) {
     const auto* body = std::get_if<std::shared_ptr<const Graph>>(&attr);
     if (body == nullptr || *body == nullptr) continue;
     std::vector<std::string_view> inner;
@@ -29,7 +29,7 @@ std::string op_text(const Call& call) {
 }
 
 std::string types_text(const Call& call) {
-  return text(types_text(call.in_types), " -> ", types_text(call.out_types));
+  return text(types_text(call.types->ins), " -> ", types_text(call.types->outs));
 }
 
 const ProgramPlan& Plan::program(std::string_view name) const {

@@ -30,6 +30,13 @@ constexpr bool runs_in(When when, std::int64_t microbatch) {
   return when == When::Always || (when == When::First) == (microbatch == 0);
 }
 
+/// What a call is of. Calls that are alike share it.
+struct CallTypes {
+  Attrs attrs;
+  TensorTypes ins, outs;
+  friend bool operator==(const CallTypes&, const CallTypes&) = default;
+};
+
 /// One ready call.
 struct Call {
   std::shared_ptr<const Kernel> kernel;
@@ -38,8 +45,7 @@ struct Call {
   When when = When::Always;
   // For profiles: what it computes, and the cost of it.
   const OpDef* op = nullptr;
-  Attrs attrs;
-  std::vector<TensorType> in_types, out_types;
+  Shared<CallTypes> types;
   Name block;
   std::int32_t time = 0;  // on the program's timeline
   double flops = 0, bytes = 0;
