@@ -1,0 +1,240 @@
+#include "tessera/passes/redistribute.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+
+#include "tessera/base/error.h"
+#include "tessera/passes/move_space.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::array<std::string_view, 7> kKinds = {
+    "slice", "mark_partial", "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute"};
+constexpr std::size_t kExactAxes = 4;
+constexpr std::size_t kExactDims = 3;
+
+void validate(const Shape& shape, const Sharding& sharding, const Mesh& mesh) {
+  require(sharding.ndim() == shape.ndim(), "sharding ", sharding, " of a value of shape ", shape,
+          ": one has ", sharding.ndim(), " dims, the other ", shape.ndim());
+  std::vector<std::string> seen;
+  const auto see = [&](const std::string& axis) {
+    require(mesh.has(axis), "sharding ", sharding, ": mesh '", mesh, "' has no axis '", axis, "'");
+    require(std::find(seen.begin(), seen.end(), axis) == seen.end(), "sharding ", sharding,
+            " has axis '", axis, "' twice");
+    seen.push_back(axis);
+  };
+  for (const auto& axes : sharding.dims) std::for_each(axes.begin(), axes.end(), see);
+  for (const Partial& p : sharding.partial) {
+    see(p.axis);
+    require(p.monoid == sharding.partial[0].monoid, "sharding ", sharding,
+            " is partial by several reductions, whose order it does not say; finish one of them ",
+            "first");
+  }
+}
+
+/// The dims that either sharding cuts; others, largest first, until there are three.
+std::vector<int> dims_of(const Shape& shape, const Sharding& from, const Sharding& to) {
+  std::vector<int> order(static_cast<std::size_t>(shape.ndim()));
+  std::iota(order.begin(), order.end(), 0);
+  const auto cut = [&](const int d) {
+    const auto dim = static_cast<std::size_t>(d);
+    return !from.dims[dim].empty() || !to.dims[dim].empty();
+  };
+  std::stable_sort(order.begin(), order.end(), [&](const int a, const int b) {
+    return cut(a) != cut(b) ? cut(a) : shape[a] > shape[b];
+  });
+  const auto needed = static_cast<std::size_t>(std::count_if(order.begin(), order.end(), cut));
+  order.resize(std::min(order.size(), std::max(needed, kExactDims)));
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+Places encode(const Sharding& sharding, const std::vector<std::string>& axes) {
+  Places out{};
+  const auto index = [&](const std::string& axis) {
+    return static_cast<std::size_t>(std::find(axes.begin(), axes.end(), axis) - axes.begin());
+  };
+  for (int d = 0; d < sharding.ndim(); ++d) {
+    int position = 0;
+    for (const std::string& axis : sharding.dims[static_cast<std::size_t>(d)])
+      out[index(axis)] = dim_place(d, position++);
+  }
+  for (const Partial& p : sharding.partial) out[index(p.axis)] = partial_place(p.monoid);
+  return out;
+}
+
+Sharding decode(const Places& places, const std::vector<std::string>& axes, int ndim) {
+  Sharding out = Sharding::replicated(ndim);
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    const int dim = dim_at(places[a]);
+    if (dim >= 0) {
+      auto& names = out.dims[static_cast<std::size_t>(dim)];
+      const auto position = static_cast<std::size_t>(places[a] % 16);
+      if (names.size() <= position) names.resize(position + 1);
+      names[position] = axes[a];
+    } else if (is_partial_place(places[a])) {
+      out = out.with_partial(axes[a], static_cast<Monoid>(places[a] - 1));
+    }
+  }
+  return out;
+}
+
+/// The axes that a step moved, in the order in which they lie in the dim that they left or joined.
+std::vector<std::string> moved_axes(const MoveSpace::Step& step, const Places& before,
+                                    const Places& after, const std::vector<std::string>& axes) {
+  std::vector<std::size_t> moved;
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    if (((step.axes >> a) & 1U) != 0) moved.push_back(a);
+  }
+  const Places& order = step.from >= 0 ? before : after;
+  if (step.kind != MoveKind::Permute) {
+    std::stable_sort(moved.begin(), moved.end(),
+                     [&](const std::size_t a, const std::size_t b) { return order[a] < order[b]; });
+  }
+  std::vector<std::string> out;
+  for (const std::size_t a : moved) out.push_back(axes[a]);
+  return out;
+}
+
+int parse_dim(std::string_view line, std::string_view digits) {
+  if (digits.empty()) return -1;
+  int dim = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), dim);
+  require(error == std::errc() && end == digits.data() + digits.size() && dim >= 0 &&
+              dim < Shape::kMaxDims,
+          "move '", line, "': '", digits, "' is no dim");
+  return dim;
+}
+
+}  // namespace
+
+std::string_view to_text(MoveKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+
+std::string to_text(const Move& move) {
+  std::string dims;
+  if (move.from >= 0 || move.to >= 0) {
+    dims =
+        text(" ", move.from >= 0 ? text(move.from) : "", "->", move.to >= 0 ? text(move.to) : "");
+  }
+  return text(move.kind, " ", join(move.axes, "."), dims, " ", move.bytes, "B ", move.after);
+}
+
+Move parse_move(std::string_view line) {
+  const std::vector<std::string> words = split(line, ' ');
+  require(words.size() == 4 || words.size() == 5, "move '", line,
+          "' is not like all_to_all tp 0->1 4096B [-,tp]");
+  Move out;
+  const auto kind = std::find(kKinds.begin(), kKinds.end(), words[0]);
+  require(kind != kKinds.end(), "move '", line, "': unknown kind '", words[0], "'; kinds are ",
+          join(kKinds));
+  out.kind = static_cast<MoveKind>(kind - kKinds.begin());
+  out.axes = split(words[1], '.');
+  for (const std::string& axis : out.axes)
+    require(is_axis_name(axis), "move '", line, "': '", axis, "' is no axis");
+  if (words.size() == 5) {
+    const std::size_t arrow = words[2].find("->");
+    require(arrow != std::string::npos, "move '", line, "': dims are like 0->1, not '", words[2],
+            "'");
+    out.from = parse_dim(line, std::string_view(words[2]).substr(0, arrow));
+    out.to = parse_dim(line, std::string_view(words[2]).substr(arrow + 2));
+  }
+  const std::string& bytes = words[words.size() - 2];
+  const auto [end, error] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), out.bytes);
+  require(error == std::errc() && std::string_view(end) == "B" && out.bytes >= 0, "move '", line,
+          "': '", bytes, "' is not like 4096B");
+  out.after = parse_sharding(words.back());
+  return out;
+}
+
+std::int64_t Redistribution::bytes() const {
+  std::int64_t sum = 0;
+  for (const Move& move : moves) sum += move.bytes;
+  return sum;
+}
+
+/// One explored space and the names of its axes.
+struct Redistributor::Search {
+  std::vector<std::string> axes;
+  MoveSpace space;
+};
+
+Redistributor::Redistributor(Mesh mesh, Machine machine, std::vector<std::string> helpers)
+    : mesh_(std::move(mesh)), machine_(machine), helpers_(std::move(helpers)) {
+  for (const std::string& axis : helpers_) {
+    require(mesh_.has(axis), "helper: mesh '", mesh_, "' has no axis '", axis, "'");
+    require(!mesh_.is_time(axis), "helper '", axis,
+            "' is an axis of time, along which nothing moves");
+  }
+}
+
+Redistributor::~Redistributor() = default;
+
+const Redistribution& Redistributor::plan(const Shape& shape, DType dtype, const Sharding& from,
+                                          const Sharding& to) {
+  std::string key = text(shape, " ", dtype, " ", from, " ", to);
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  validate(shape, from, mesh_);
+  validate(shape, to, mesh_);
+
+  MoveProblem problem;
+  problem.shape = shape;
+  problem.element = size_of(dtype);
+  problem.dims = dims_of(shape, from, to);
+  std::vector<std::string> axes;
+  bool time = false;
+  for (const Axis& axis : mesh_.axes()) {
+    const auto names = [&](const Sharding& s) {
+      return s.dim_of(axis.name) >= 0 || s.is_partial(axis.name);
+    };
+    if (!names(from) && !names(to) &&
+        std::find(helpers_.begin(), helpers_.end(), axis.name) == helpers_.end())
+      continue;
+    const bool is_time = axis.level == Level::Time;
+    const Link link = is_time ? Link{1, 0} : machine_.link(axis.level);
+    axes.push_back(axis.name);
+    problem.axes.push_back({axis.size, std::round(1e6 / link.gigabytes_per_s),
+                            std::round(1e9 * link.microseconds), is_time});
+    time = time || is_time;
+  }
+  require(axes.size() <= kMaxMoveAxes, "from ", from, " to ", to, ": ", axes.size(),
+          " axes are more than ", kMaxMoveAxes, "; go in two steps");
+  problem.directed = axes.size() > kExactAxes;
+  for (const Sharding* s : {&from, &to}) {
+    if (s->partial.empty()) continue;
+    const Monoid monoid = s->partial[0].monoid;
+    if (std::find(problem.monoids.begin(), problem.monoids.end(), monoid) == problem.monoids.end())
+      problem.monoids.push_back(monoid);
+  }
+
+  // Without time and with every move allowed, all pairs over these axes share one space.
+  std::sort(problem.monoids.begin(), problem.monoids.end());
+  std::string space_key = text(shape, " ", dtype, " ", join(axes, "."), " ", join(problem.dims));
+  for (const Monoid monoid : problem.monoids) space_key += text(" ", static_cast<int>(monoid));
+  if (time || problem.directed) space_key = key;
+
+  const Places begin = encode(from, axes), end = encode(to, axes);
+  std::unique_ptr<Search>& search = searches_[space_key];
+  if (search == nullptr)
+    search = std::make_unique<Search>(Search{axes, MoveSpace(std::move(problem), begin, end)});
+  const MoveSpace::Path path = search->space.cheapest(begin, end);
+  require(path.found, "no moves lead from ", from, " to ", to, " on mesh '", mesh_,
+          "': what an axis of time cuts or sums cannot be gathered or reduced inside the loop");
+
+  Redistribution out;
+  out.seconds = path.cost * 1e-15;
+  Places before = begin;
+  for (const MoveSpace::Step& step : path.steps) {
+    const Places& after = search->space.places(step.node);
+    out.moves.push_back({step.kind, moved_axes(step, before, after, axes), step.from, step.to,
+                         step.bytes, decode(after, axes, shape.ndim())});
+    before = after;
+  }
+  if (time || search->axes.size() > kExactAxes) searches_.erase(space_key);  // nobody asks it again
+  return known_.emplace(std::move(key), std::move(out)).first->second;
+}
+
+}  // namespace tessera
