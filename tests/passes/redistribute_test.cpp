@@ -165,8 +165,9 @@ TEST(Redistribute, IsFast) {
     std::sort(times.begin(), times.end());
     return times[times.size() / 2];
   };
+  const double most = *std::max_element(warm.begin(), warm.end());
   std::printf("median us: fresh %.0f, warm %.0f (most %.0f), known %.1f\n", median(fresh),
-              median(warm), warm.back(), median(known));
+              median(warm), most, median(known));
   EXPECT_LT(median(fresh), 20'000);  // loose: sanitizers, busy machines
   EXPECT_LT(median(known), 500);
 }
@@ -231,6 +232,50 @@ TEST(Redistribute, MovesEveryElement) {
     EXPECT_GE(count[static_cast<MoveKind>(k)], 20) << to_text(static_cast<MoveKind>(k));
 }
 
+/// Beyond four axes the planner searches less, but still finds one call where one will do.
+TEST(Redistribute, ManyAxes) {
+  const Case kMany[] = {{"one exchange",
+                         "a=2 b=2 c=2 d=2 e=2",
+                         {64, 64},
+                         "[a.b.c.d.e,-]",
+                         "[-,a.b.c.d.e]",
+                         "all_to_all a.b.c.d.e 0->1 496B [-,a.b.c.d.e]"},
+                        {"the order of six",
+                         "a=2 b=2 c=2 d=2 e=2 f=2",
+                         {64},
+                         "[a.b.c.d.e.f]",
+                         "[f.e.d.c.b.a]",
+                         "permute a.b.c.d.e.f 4B [f.e.d.c.b.a]"},
+                        {"one sum",
+                         "a=2 b=2 c=2 d=2 e=2",
+                         {64},
+                         "[-]+a+b+c+d+e",
+                         "[e.d.c.b.a]",
+                         "reduce_scatter e.d.c.b.a ->0 248B [e.d.c.b.a]"},
+                        {"another dim in another order",
+                         "a=2 b=2 c=2 d=2 e=2 f=2",
+                         {64, 64},
+                         "[a.b.c.d.e.f,-]",
+                         "[-,f.e.d.c.b.a]",
+                         ""}};
+  std::map<MoveKind, int> count;
+  for (const Case& c : kMany) {
+    SCOPED_TRACE(c.name);
+    const Mesh mesh = parse_mesh(c.mesh);
+    Redistributor planner(mesh);
+    const Sharding from = parse_sharding(c.from), to = parse_sharding(c.to);
+    const std::string moves = moves_text(planner.plan(c.shape, DType::F32, from, to));
+    EXPECT_TRUE(*c.moves == '\0' || moves == c.moves) << moves;
+    act(planner, mesh, c.shape, from, to, count);
+  }
+  const Mesh ten = parse_mesh("a=2 b=2 c=2 d=2 e=2 f=2 g=2 h=2 i=2 j=2");
+  const Redistribution far =
+      Redistributor(ten).plan({1024, 1024}, DType::F32, parse_sharding("[a.b.c.d.e.f.g.h.i.j,-]"),
+                              parse_sharding("[-,j.i.h.g.f.e.d.c.b.a]"));
+  EXPECT_EQ(far.moves.back().after, parse_sharding("[-,j.i.h.g.f.e.d.c.b.a]"));
+  std::printf("ten axes: %s\n", moves_text(far).c_str());
+}
+
 /// The ranks that act do tell a wrong move: [a.b] of 8 on 3 x 2 is cut at other places than [b.a].
 TEST(Redistribute, WorldCanFail) {
   const Mesh mesh = parse_mesh("a=3 b=2");
@@ -255,7 +300,8 @@ TEST(Redistribute, MovesEveryElementAtRandom) {
   for (int i = 0; i < 1000; ++i) {
     const Mesh mesh = parse_mesh(kMeshes[random() % std::size(kMeshes)]);
     Shape shape;
-    for (std::uint32_t d = 0; d < 1 + random() % 3; ++d)
+    const std::uint32_t ndim = 1 + random() % 3;
+    for (std::uint32_t d = 0; d < ndim; ++d)
       shape.push_back(1 + static_cast<std::int64_t>(random() % 9));
     const auto monoid = static_cast<Monoid>(random() % 3);
     const auto draw = [&] {

@@ -103,10 +103,11 @@ std::uint32_t MoveSpace::node(const Places& places) {
   return found->second;
 }
 
-/// Whether `axis` may join `dim`.
-bool MoveSpace::wanted(int axis, int dim) const {
+/// Whether `axis` may join `dim` at `position`.
+bool MoveSpace::wanted(int axis, int dim, std::size_t position) const {
   const auto a = static_cast<std::size_t>(axis);
-  return (!problem_.directed && !problem_.axes[a].time) || dim_at(target_[a]) == dim;
+  if (problem_.directed) return target_[a] == dim_place(dim, static_cast<int>(position));
+  return !problem_.axes[a].time || dim_at(target_[a]) == dim;
 }
 
 double MoveSpace::cost(MoveKind kind, std::int64_t bytes, std::int64_t ranks, double per_byte,
@@ -140,7 +141,7 @@ void MoveSpace::expand(const View& at) {
     const Axes axis{static_cast<int>(a)};
     Places after = at.places;
     for (const int d : problem_.dims) {
-      if (!wanted(axis[0], d)) continue;
+      if (!wanted(axis[0], d, at.at(d).size())) continue;
       after[a] = dim_place(d, static_cast<int>(at.at(d).size()));
       add(at, MoveKind::Slice, axis, -1, d, 0, after);
     }
@@ -166,13 +167,15 @@ void MoveSpace::expand(const View& at) {
       ranks *= problem_.axes[a].size;
       add(at, MoveKind::AllGather, moved, d, -1, (ranks - 1) * at.bytes, gathered);
       for (const int to : problem_.dims) {
-        if (to == d || !std::all_of(moved.begin(), moved.end(),
-                                    [&](const int axis) { return wanted(axis, to); }))
-          continue;
+        if (to == d) continue;
         Places after = gathered;
-        int position = static_cast<int>(at.at(to).size());
-        for (const int axis : moved)
-          after[static_cast<std::size_t>(axis)] = dim_place(to, position++);
+        std::size_t position = at.at(to).size();
+        bool legal = true;
+        for (const int axis : moved) {
+          legal = legal && wanted(axis, to, position);
+          after[static_cast<std::size_t>(axis)] = dim_place(to, static_cast<int>(position++));
+        }
+        if (!legal) continue;
         Shape piece = at.shard;
         piece[to] = View::cut(problem_, piece[to], moved, moved.size());
         add(at, MoveKind::AllToAll, moved, d, to, (ranks - 1) * piece.numel() * problem_.element,
@@ -205,13 +208,10 @@ void MoveSpace::expand_partial(const View& at) {
   for (const int d : problem_.dims) scatter(at, {}, sums, d);
 }
 
-/// Reduce-scatters of every ordered choice of partial axes that begins with `axes`. Where directed,
-/// of those in the target's order.
+/// Reduce-scatters of every ordered choice of partial axes that begins with `axes`.
 void MoveSpace::scatter(const View& at, const Axes& axes, const Axes& left, int dim) {
   for (const int next : left) {
-    if (!wanted(next, dim)) continue;
-    const auto place = [&](const int a) { return target_[static_cast<std::size_t>(a)]; };
-    if (problem_.directed && !axes.empty() && place(next) != place(axes.back()) + 1) continue;
+    if (!wanted(next, dim, at.at(dim).size() + axes.size())) continue;
     Axes more = axes, rest = left;
     more.push_back(next);
     std::erase(rest, next);
@@ -323,8 +323,13 @@ MoveSpace::Path MoveSpace::cheapest(const Places& from, const Places& to) const 
       open.emplace(cost, moves, step.node);
     };
     for (std::uint32_t i = first_[at]; i < first_[at + 1]; ++i) reach(steps_[i]);
-    for (const std::uint32_t other : members_[class_[at]]) {
-      if (other != at && !best[other].done) reach(permute(at, other));
+    const std::vector<std::uint32_t>& alike = members_[class_[at]];
+    if (problem_.directed) {  // classes are large
+      if (class_[at] == class_[end->second]) reach(permute(at, end->second));
+    } else {
+      for (const std::uint32_t other : alike) {
+        if (other != at && !best[other].done) reach(permute(at, other));
+      }
     }
   }
   Path path;

@@ -11,10 +11,11 @@
 
 namespace tessera {
 
-constexpr std::size_t kMaxMoveAxes = 16;
+/// Directed, each axis has at most three places: 3^10 codes at most.
+constexpr std::size_t kMaxMoveAxes = 10;
 
 /// Where each axis is: kReplicated, 1 + monoid, or dim_place(dim, position in the dim).
-using Places = std::array<std::uint8_t, kMaxMoveAxes>;
+using Places = std::array<std::uint8_t, 16>;
 constexpr std::uint8_t kReplicated = 0;
 constexpr std::uint8_t partial_place(Monoid monoid) {
   return static_cast<std::uint8_t>(1 + static_cast<int>(monoid));
@@ -41,7 +42,7 @@ struct MoveProblem {
   std::vector<MoveAxis> axes;   // at most kMaxMoveAxes
   std::vector<int> dims;        // that axes may join
   std::vector<Monoid> monoids;  // that a value may be partial by
-  bool directed = false;        // each axis goes only where the target has it
+  bool directed = false;        // each axis goes only to its place in the target
 };
 
 class MoveSpace {
@@ -80,7 +81,7 @@ class MoveSpace {
   void scatter(const View& at, const Axes& axes, const Axes& left, int dim);
   void add(const View& at, MoveKind kind, const Axes& axes, int from, int to, std::int64_t bytes,
            const Places& after);
-  bool wanted(int axis, int dim) const;
+  bool wanted(int axis, int dim, std::size_t position) const;
   double cost(MoveKind kind, std::int64_t bytes, std::int64_t ranks, double per_byte,
               double per_step) const;
   std::string permutation_class(const View& at) const;

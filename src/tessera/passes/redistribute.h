@@ -74,14 +74,15 @@ class Redistributor {
   ~Redistributor();
 
   /// A move takes its bytes over the slowest link among its axes, plus that link's latency per
-  /// step: log2 n steps, twice for all_reduce, one for permute. Equal seconds: fewer moves. Up to
+  /// step: log2 n steps, twice for all_reduce, one for permute. A link's
+  /// price is whole femtoseconds per byte, so that ties are ties: then the fewer moves win. Up to
   /// four axes the result is optimal among all paths of moves (with more than three dims: among
   /// those over the dims that either sharding cuts, filled up to three with the largest others);
-  /// with more axes, among those that take each axis only where `to` wants it. Along an axis of
+  /// with more axes, among those that take each axis only to its place in `to`. Along an axis of
   /// time only slices happen.
   ///
   /// Errors: axes that the mesh has not, or that a sharding names twice; several monoids in one
-  /// sharding; more than 16 axes; a value that would have to move along time.
+  /// sharding; more than 10 axes; a value that would have to move along time.
   const Redistribution& plan(const Shape& shape, DType dtype, const Sharding& from,
                              const Sharding& to);
 
