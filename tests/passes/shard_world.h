@@ -112,7 +112,8 @@ class ShardWorld {
     Coordinates out;
     for (std::size_t a = mesh_.axes().size(); a-- > 0;) {
       const Axis& axis = mesh_.axes()[a];
-      if (axis.level == Level::Time) continue;  // one moment: coordinate 0
+      out[axis.name] = 0;
+      if (axis.level == Level::Time) continue;  // the first micro-batch
       out[axis.name] = rank % axis.size;
       rank /= axis.size;
     }
@@ -181,7 +182,8 @@ class ShardWorld {
     for (const std::string& axis : axes) {
       std::vector<Coordinates> more;
       for (const Coordinates& one : all) {
-        for (std::int64_t i = 0; i < mesh_.size(axis); ++i) {
+        const std::int64_t n = mesh_.is_time(axis) ? 1 : mesh_.size(axis);
+        for (std::int64_t i = 0; i < n; ++i) {
           more.push_back(one);
           more.back()[axis] = i;
         }
