@@ -1,0 +1,128 @@
+#include "tessera/comm/collective.h"
+
+#include <array>
+#include <utility>
+
+#include "tessera/base/error.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::array<const char*, kNumKinds> kKinds = {"all_reduce", "all_gather", "reduce_scatter",
+                                                       "all_to_all", "broadcast",  "send",
+                                                       "recv",       "barrier"};
+constexpr std::array<const char*, 3> kMonoids = {"sum", "max", "min"};
+
+bool reduces(Kind kind) { return kind == Kind::AllReduce || kind == Kind::ReduceScatter; }
+bool gathers(Kind kind) { return kind == Kind::AllGather || kind == Kind::AllToAll; }
+bool scatters(Kind kind) { return kind == Kind::ReduceScatter || kind == Kind::AllToAll; }
+
+std::int64_t whole_bytes(const Collective& c) {
+  return c.kind == Kind::Barrier ? 0 : c.whole.numel() * size_of(c.dtype);
+}
+
+/// Bytes of `whole` with one dim, or none, cut.
+std::int64_t cut_bytes(const Collective& c, int dim, int ranks) {
+  if (dim < 0) return whole_bytes(c);
+  Shape shape = c.whole;
+  shape[dim] = (shape[dim] + ranks - 1) / ranks;
+  return shape.numel() * size_of(c.dtype);
+}
+
+}  // namespace
+
+std::string_view to_text(Kind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+
+Collective Collective::all_reduce(DType dtype, const Shape& whole, Monoid monoid,
+                                  std::string name) {
+  return {Kind::AllReduce, dtype, monoid, -1, -1, -1, whole, std::move(name)};
+}
+Collective Collective::all_gather(DType dtype, const Shape& whole, int dim, std::string name) {
+  return {Kind::AllGather, dtype, Monoid::Sum, dim, -1, -1, whole, std::move(name)};
+}
+Collective Collective::reduce_scatter(DType dtype, const Shape& whole, int dim, Monoid monoid,
+                                      std::string name) {
+  return {Kind::ReduceScatter, dtype, monoid, -1, dim, -1, whole, std::move(name)};
+}
+Collective Collective::all_to_all(DType dtype, const Shape& whole, int gather, int scatter,
+                                  std::string name) {
+  return {Kind::AllToAll, dtype, Monoid::Sum, gather, scatter, -1, whole, std::move(name)};
+}
+Collective Collective::broadcast(DType dtype, const Shape& whole, int root, std::string name) {
+  return {Kind::Broadcast, dtype, Monoid::Sum, -1, -1, root, whole, std::move(name)};
+}
+Collective Collective::send(DType dtype, const Shape& whole, int to, std::string name) {
+  return {Kind::Send, dtype, Monoid::Sum, -1, -1, to, whole, std::move(name)};
+}
+Collective Collective::recv(DType dtype, const Shape& whole, int from, std::string name) {
+  return {Kind::Recv, dtype, Monoid::Sum, -1, -1, from, whole, std::move(name)};
+}
+Collective Collective::barrier(std::string name) {
+  Collective c;
+  c.name = std::move(name);
+  return c;
+}
+
+std::string to_text(const Collective& c) {
+  std::string out(to_text(c.kind));
+  if (c.kind == Kind::Barrier) return out;
+  if (reduces(c.kind)) out += text(" ", kMonoids[static_cast<std::size_t>(c.monoid)]);
+  out += text(" ", to_text(c.dtype), c.whole);
+  if (c.kind == Kind::AllGather) out += text(" on dim ", c.gather);
+  if (c.kind == Kind::ReduceScatter) out += text(" on dim ", c.scatter);
+  if (c.kind == Kind::AllToAll) out += text(" from dim ", c.scatter, " to dim ", c.gather);
+  if (c.kind == Kind::Broadcast || c.kind == Kind::Recv) out += text(" from member ", c.peer);
+  if (c.kind == Kind::Send) out += text(" to member ", c.peer);
+  return out;
+}
+
+std::int64_t in_bytes(const Collective& c, int ranks) {
+  return c.kind == Kind::Recv ? 0 : cut_bytes(c, c.gather, ranks);
+}
+
+std::int64_t out_bytes(const Collective& c, int ranks) {
+  return c.kind == Kind::Send ? 0 : cut_bytes(c, c.scatter, ranks);
+}
+
+std::int64_t bytes_sent(const Collective& c, int ranks) {
+  const std::int64_t others = ranks - 1;
+  switch (c.kind) {
+    case Kind::AllReduce:
+      return 2 * others * whole_bytes(c) / ranks;
+    case Kind::AllGather:
+      return others * in_bytes(c, ranks);
+    case Kind::ReduceScatter:
+      return others * out_bytes(c, ranks);
+    case Kind::AllToAll: {
+      Collective cut = c;
+      cut.whole[c.gather] = (c.whole[c.gather] + ranks - 1) / ranks;
+      return others * cut_bytes(cut, c.scatter, ranks);
+    }
+    case Kind::Broadcast:
+      return others * whole_bytes(c) / ranks;
+    case Kind::Send:
+      return whole_bytes(c);
+    case Kind::Recv:
+    case Kind::Barrier:
+      return 0;
+  }
+  return 0;
+}
+
+void validate(const Collective& c, int ranks) {
+  const auto is_dim = [&](int dim) { return dim >= 0 && dim < c.whole.ndim(); };
+  const bool has_peer = c.kind == Kind::Broadcast || c.kind == Kind::Send || c.kind == Kind::Recv;
+  check(!gathers(c.kind) || is_dim(c.gather), c, " '", c.name, "': no such dim");
+  check(!scatters(c.kind) || is_dim(c.scatter), c, " '", c.name, "': no such dim");
+  check(c.kind != Kind::AllToAll || c.gather != c.scatter, c, " '", c.name, "': one dim twice");
+  check(!has_peer || (c.peer >= 0 && c.peer < ranks), c, " '", c.name, "': the group has ", ranks,
+        " members");
+  if (!reduces(c.kind)) return;
+  check(c.dtype != DType::BF16 && c.dtype != DType::F16, c, " '", c.name,
+        "': sums of 16-bit floats are made in f32; convert first");
+  check(c.dtype != DType::Bool || c.monoid != Monoid::Sum, c, " '", c.name,
+        "': booleans have no sum; max is or, min is and");
+}
+
+}  // namespace tessera

@@ -1,0 +1,63 @@
+#include "tessera/comm/communicator.h"
+
+#include <functional>
+#include <utility>
+
+#include "tessera/base/error.h"
+
+namespace tessera {
+
+namespace {
+
+/// The rule on memory of Collective.
+bool memory_allowed(const Collective& c, int ranks, int index, const void* in, const void* out) {
+  const auto* a = static_cast<const char*>(in);
+  const auto* b = static_cast<const char*>(out);
+  const std::int64_t a_bytes = in_bytes(c, ranks), b_bytes = out_bytes(c, ranks);
+  const std::less<const char*> before;
+  if (a == nullptr || b == nullptr || !before(a, b + b_bytes) || !before(b, a + a_bytes))
+    return true;
+  if (c.kind == Kind::AllReduce || c.kind == Kind::Broadcast) return a == b;
+  return c.kind == Kind::AllGather && c.gather == 0 && a == b + a_bytes * index;
+}
+
+}  // namespace
+
+Ticket& Ticket::operator=(Ticket&& other) noexcept {
+  if (this == &other) return *this;
+  if (owner != nullptr) owner->drop(*this);
+  owner = std::exchange(other.owner, nullptr);
+  collective = other.collective, out = other.out, number = other.number;
+  return *this;
+}
+
+Ticket::~Ticket() {
+  if (owner != nullptr) owner->drop(*this);
+}
+
+Ticket Communicator::start(const Collective& c, const void* in, void* out) {
+  validate(c, size());
+  check(c.kind == Kind::Send || c.kind == Kind::Recv || memory_allowed(c, size(), index_, in, out),
+        c, " '", c.name, "': operand and result overlap");
+  Ticket ticket;
+  ticket.collective = &c, ticket.out = out;
+  do_start(ticket, in);
+  ticket.owner = this;
+  Count& count = counts_[static_cast<std::size_t>(c.kind)];
+  ++count.calls;
+  count.bytes += bytes_sent(c, size());
+  return ticket;
+}
+
+void Communicator::wait(Ticket& ticket) {
+  check(ticket.owner == this, "a ticket is given to another communicator, or twice");
+  do_wait(ticket);
+  ticket.owner = nullptr;
+}
+
+void Communicator::run(const Collective& collective, const void* in, void* out) {
+  Ticket ticket = start(collective, in, out);
+  wait(ticket);
+}
+
+}  // namespace tessera

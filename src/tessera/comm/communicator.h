@@ -1,0 +1,86 @@
+#pragma once
+/// Communicators: one rank's end of a group. The seam behind which backends lie.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tessera/comm/collective.h"
+#include "tessera/comm/group.h"
+
+namespace tessera {
+
+class Communicator;
+
+/// What `start` gives and `wait` takes. A value without memory of its own; a plan's executor keeps
+/// as many as it has calls in flight. One that is dropped takes its send back, so that nobody reads
+/// the memory of a rank that failed.
+class Ticket {
+ public:
+  Ticket() = default;
+  Ticket(Ticket&& other) noexcept { *this = std::move(other); }
+  Ticket& operator=(Ticket&& other) noexcept;
+  ~Ticket();
+
+  Communicator* owner = nullptr;  // null: nothing is under way
+  const Collective* collective = nullptr;
+  void* out = nullptr;
+  std::uint64_t number = 0;  // for the backend
+};
+
+/// What one rank has called on one group: counted when a call starts.
+struct Count {
+  std::int64_t calls = 0;
+  std::int64_t bytes = 0;  // bytes_sent() of the calls
+  friend bool operator==(const Count&, const Count&) = default;
+};
+using Counts = std::array<Count, kNumKinds>;  // by Kind
+
+/// All members of a group make the same calls in the same order (send and recv: the two of a pair,
+/// at most kInFlight sends before the first is received). Nothing is allocated by start and wait.
+///
+/// Errors:  Fault::Peer where ranks call different things, a rank failed, or one does not come; the
+///          message names it. After that every call of every rank fails.
+class Communicator {
+ public:
+  static constexpr int kInFlight = 8;
+
+  explicit Communicator(Group group, int index) : group_(std::move(group)), index_(index) {}
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  const Group& group() const { return group_; }
+  /// This rank's index in the group.
+  int rank() const { return index_; }
+  int size() const { return group_.size(); }
+  const Counts& counts() const { return counts_; }
+
+  /// This rank's end of another group of the same world. All its members ask for it, before a step;
+  /// twice the same group is the same group.
+  virtual std::unique_ptr<Communicator> join(const Group& group) = 0;
+  /// Names the step in messages, for all groups of this rank.
+  virtual void set_step(std::int64_t step) = 0;
+
+  /// Begins a call; `collective`, `in` and `out` stay as they are until wait. A backend may do all
+  /// of the work here, so calls on groups that cross must start in an order that all ranks share.
+  Ticket start(const Collective& collective, const void* in, void* out);
+  /// Ends it: `out` is there, `in` may be written. Receives from one peer end in the order in which
+  /// they were started.
+  void wait(Ticket& ticket);
+  void run(const Collective& collective, const void* in, void* out);
+
+ protected:
+  friend class Ticket;
+  virtual void do_start(Ticket& ticket, const void* in) = 0;
+  virtual void do_wait(Ticket& ticket) = 0;
+  virtual void drop(Ticket& ticket) noexcept = 0;
+
+ private:
+  Group group_;
+  int index_;
+  Counts counts_{};
+};
+
+}  // namespace tessera

@@ -1,0 +1,121 @@
+/// Threads as ranks: how they start and how they end.
+
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <typeinfo>
+#include <vector>
+
+#include "tessera/base/error.h"
+#include "tessera/comm/local.h"
+#include "tessera/comm/local/communicator.h"
+#include "tessera/comm/local/world.h"
+
+namespace tessera {
+
+namespace {
+
+using local::LocalCommunicator;
+using local::Place;
+using local::World;
+
+constexpr auto kGrace = std::chrono::seconds(2);  // between a stop and the end of every rank
+
+/// Counts the ranks that run.
+class Running {
+ public:
+  explicit Running(int n) : count_(n) {}
+  void one_ended() {
+    const std::scoped_lock lock(mutex_);
+    --count_;
+    changed_.notify_all();
+  }
+  void stop_seen() {
+    const std::scoped_lock lock(mutex_);
+    stopped_ = true;
+    changed_.notify_all();
+  }
+  /// True when all have ended; false where some still run `grace` after the first was stopped.
+  bool wait(std::chrono::milliseconds grace) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return count_ == 0 || stopped_; });
+    return changed_.wait_for(lock, grace, [&] { return count_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int count_;
+  bool stopped_ = false;
+};
+
+std::string_view first_line(std::string_view words) { return words.substr(0, words.find('\n')); }
+
+/// Notes the exception being handled as the world's failure, unless another was first.
+void note_failure(World& world, int rank) {
+  const Place::View at = world.places[static_cast<std::size_t>(rank)].view();
+  const std::exception_ptr error = std::current_exception();
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    world.stop(rank,
+               std::make_exception_ptr(e.with(text("rank ", rank, " of ", world.size(), ", ", at))),
+               text("failed ", at, ": ", first_line(e.what())));
+  } catch (const std::exception& e) {
+    world.stop(rank, error, text("failed ", at, ": ", first_line(e.what())));
+  } catch (...) {
+    world.stop(rank, error, text("failed ", at));
+  }
+}
+
+void run_rank(World& world, int rank, const std::function<void(Communicator&)>& body,
+              Running& running) {
+  try {
+    LocalCommunicator communicator(world, world.group(world_group(world.size())), rank);
+    body(communicator);
+  } catch (...) {
+    note_failure(world, rank);
+  }
+  world.places[static_cast<std::size_t>(rank)].end();
+  if (world.stopped()) running.stop_seen();
+  running.one_ended();
+}
+
+/// "rank 2 (in step 3 after ...) does not end"
+std::string stuck_report(const World& world) {
+  std::string who;
+  for (int r = 0; r < world.size(); ++r) {
+    const Place::View at = world.places[static_cast<std::size_t>(r)].view();
+    if (!at.ended) who += text(who.empty() ? "rank " : ", rank ", r, " (", at, ")");
+  }
+  return text(world.why(), "\n    does not end: ", who);
+}
+
+}  // namespace
+
+void run_ranks(int n, const std::function<void(Communicator&)>& body, const LocalOptions& options) {
+  require(n >= 1, "a world has at least one rank, not ", n);
+  World world(n, options.deadline);
+  Running running(n);
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(n));
+  for (int r = 0; r < n; ++r) {
+    try {
+      threads.emplace_back([&, r] { run_rank(world, r, body, running); });
+    } catch (...) {  // no more threads to be had: the others are told
+      note_failure(world, r);
+      running.stop_seen();
+      for (int rest = r; rest < n; ++rest) running.one_ended();
+      break;
+    }
+  }
+  if (!running.wait(kGrace) && options.stuck) options.stuck(stuck_report(world));
+  for (std::thread& thread : threads) thread.join();
+  if (world.stopped()) std::rethrow_exception(world.cause());
+}
+
+}  // namespace tessera

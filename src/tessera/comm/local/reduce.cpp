@@ -1,0 +1,107 @@
+#include "tessera/comm/local/reduce.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "tessera/base/error.h"
+
+namespace tessera::local {
+
+namespace {
+
+struct Plus {
+  template <typename T>
+  static T of(T a, T b) {
+    return a + b;
+  }
+};
+struct Larger {  // a NaN wins, as in ops
+  template <typename T>
+  static T of(T a, T b) {
+    return a < b || b != b ? b : a;
+  }
+};
+struct Smaller {
+  template <typename T>
+  static T of(T a, T b) {
+    return b < a || b != b ? b : a;
+  }
+};
+
+constexpr std::int64_t kBlockBytes = 4096;  // stays in the first cache
+
+/// The length of a whole block is a constant, so that the loop is vectorized.
+template <typename T, typename Op>
+void add_block(T* __restrict acc, const T* __restrict x, std::int64_t n) {
+  constexpr std::int64_t kBlock = kBlockBytes / static_cast<std::int64_t>(sizeof(T));
+  if (n == kBlock) {
+    for (std::int64_t i = 0; i < kBlock; ++i) acc[i] = Op::of(acc[i], x[i]);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) acc[i] = Op::of(acc[i], x[i]);
+  }
+}
+
+template <typename T, typename Op>
+void first_two(T* __restrict acc, const T* __restrict x, const T* __restrict y, std::int64_t n) {
+  constexpr std::int64_t kBlock = kBlockBytes / static_cast<std::int64_t>(sizeof(T));
+  if (n == kBlock) {
+    for (std::int64_t i = 0; i < kBlock; ++i) acc[i] = Op::of(x[i], y[i]);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) acc[i] = Op::of(x[i], y[i]);
+  }
+}
+
+template <typename T, typename Op>
+void reduce_as(std::span<const void* const> ins, std::int64_t in_at, std::span<void* const> outs,
+               std::int64_t out_at, std::int64_t count) {
+  constexpr std::int64_t kBlock = kBlockBytes / static_cast<std::int64_t>(sizeof(T));
+  alignas(64) std::array<T, kBlock> acc;
+  const auto in = [&](std::size_t j, std::int64_t i) {
+    return static_cast<const T*>(ins[j]) + in_at + i;
+  };
+  for (std::int64_t i = 0; i < count; i += kBlock) {
+    const std::int64_t n = std::min(kBlock, count - i);
+    const auto bytes = static_cast<std::size_t>(n) * sizeof(T);
+    if (ins.size() == 1) {
+      std::memcpy(acc.data(), in(0, i), bytes);
+    } else {
+      first_two<T, Op>(acc.data(), in(0, i), in(1, i), n);
+    }
+    for (std::size_t j = 2; j < ins.size(); ++j) add_block<T, Op>(acc.data(), in(j, i), n);
+    for (void* out : outs) std::memcpy(static_cast<T*>(out) + out_at + i, acc.data(), bytes);
+  }
+}
+
+}  // namespace
+
+void reduce(DType dtype, Monoid monoid, std::span<const void* const> ins, std::int64_t in_at,
+            std::span<void* const> outs, std::int64_t out_at, std::int64_t count) {
+  const auto as = [&]<typename Signed, typename Sum>(Signed, Sum) {
+    switch (monoid) {
+      case Monoid::Sum:
+        return reduce_as<Sum, Plus>(ins, in_at, outs, out_at, count);
+      case Monoid::Max:
+        return reduce_as<Signed, Larger>(ins, in_at, outs, out_at, count);
+      case Monoid::Min:
+        return reduce_as<Signed, Smaller>(ins, in_at, outs, out_at, count);
+    }
+  };
+  switch (dtype) {
+    case DType::F32:
+      return as(float{}, float{});
+    case DType::F64:
+      return as(double{}, double{});
+    case DType::I32:
+      return as(std::int32_t{}, std::uint32_t{});  // unsigned sums wrap
+    case DType::I64:
+      return as(std::int64_t{}, std::uint64_t{});
+    case DType::Bool:
+      return as(std::uint8_t{}, std::uint8_t{});
+    case DType::BF16:
+    case DType::F16:
+      check(false, "16-bit floats are not reduced here");
+  }
+}
+
+}  // namespace tessera::local

@@ -1,0 +1,159 @@
+#pragma once
+/// What the ranks of one process share: where each is, who failed, which groups there are.
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/comm/collective.h"
+#include "tessera/comm/communicator.h"
+#include "tessera/comm/group.h"
+
+namespace tessera::local {
+
+using Clock = std::chrono::steady_clock;
+using Number = std::uint64_t;  // of a call: 1, 2, ...
+constexpr std::size_t kCacheLine = 64;
+
+/// Waits of growing length: 200 pauses (another core answers in less), yields for 2 ms (another
+/// thread of this core), then naps of 100 us, so that long waits leave the core to others.
+class Patience {
+ public:
+  void wait();
+  /// True where it is time to look for more than the one awaited thing.
+  bool waits_long() const { return spins_ >= kSpins; }
+  /// Since the first yield.
+  Clock::duration waited() const { return waits_long() ? now_ - since_ : Clock::duration{}; }
+
+  bool saw_end = false;  // the awaited rank had ended; it may have done its part just before
+
+ private:
+  static constexpr int kSpins = 200;
+  int spins_ = 0;
+  Clock::time_point since_, now_;
+};
+
+/// What one rank does, for the messages of others. Relaxed atomics: a message may mix two calls of
+/// a rank that goes on, but never reads what is being written.
+class alignas(kCacheLine) Place {
+ public:
+  struct View {
+    std::int64_t step;
+    const Group* group;  // null: no call yet
+    Kind kind;
+    Number number;
+    bool inside, ended;
+    std::string name;
+  };
+  void enter(const Group& group, const Collective& c, Number number);
+  void leave() { inside_.store(false, std::memory_order_relaxed); }
+  void set_step(std::int64_t step) { step_.store(step, std::memory_order_relaxed); }
+  /// The rank's body has returned or thrown.
+  void end() { ended_.store(true, std::memory_order_release); }
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
+  View view() const;
+
+ private:
+  static constexpr std::size_t kWords = 8;  // names are cut to 64 bytes
+  std::atomic<std::int64_t> step_{-1};
+  std::atomic<const Group*> group_{nullptr};
+  std::atomic<Kind> kind_{};
+  std::atomic<Number> number_{0};
+  std::atomic<bool> inside_{false}, ended_{false};
+  std::array<std::atomic<std::uint64_t>, kWords> name_{};
+};
+
+/// "in step 3 at all_reduce 'grads' (number 5 of dp)"
+std::string to_text(const Place::View& view);
+
+/// What one member shows the others of its group, call by call.
+struct alignas(kCacheLine) Post {
+  static constexpr std::int64_t kInline = 1024;
+  // All that must agree.
+  Kind kind;
+  DType dtype;
+  Monoid monoid;
+  int gather, scatter, peer;
+  Shape whole;
+
+  const void* in;
+  void* out;
+  alignas(kCacheLine) std::array<std::byte, kInline> small;  // a small `in`, copied
+
+  void fill(const Collective& c, const void* from, void* to);
+  bool agrees(const Post& other) const;
+  Collective collective() const;
+};
+
+/// One member's side of the barriers of a group.
+struct Member {
+  alignas(kCacheLine) std::atomic<Number> arrived{0};  // the last call that it has posted
+  alignas(kCacheLine) std::atomic<Number> done{
+      0};                         // the last with which it no longer touches peers
+  std::atomic<bool> left{false};  // it failed, and touches peers no more
+  /// By parity of the number: who posts call k + 2 knows that all have posted k + 1, so are past k.
+  std::array<Post, 2> posts;
+};
+
+/// Messages from one member to another, at most kInFlight that are not yet received.
+struct Channel {
+  alignas(kCacheLine) std::atomic<Number> posted{0};
+  alignas(kCacheLine) std::atomic<Number> received{0};
+  std::atomic<Number> taking{0};       // the message that the receiver is copying, or 0
+  std::atomic<bool> withdrawn{false};  // the sender failed: nothing more may be taken
+  struct Message {
+    DType dtype;
+    Shape whole;
+    const void* in;
+  };
+  std::array<Message, Communicator::kInFlight> messages;
+};
+
+struct LocalGroup {
+  explicit LocalGroup(Group g);
+  Channel& channel(int from, int to) {
+    return channels[static_cast<std::size_t>(from * group.size() + to)];
+  }
+  Group group;
+  std::vector<Member> members;
+  std::vector<Channel> channels;
+  std::vector<Number> next;                  // per member: its last call; only that member's
+  std::vector<Number> next_send, next_recv;  // per channel, likewise
+};
+
+class World {
+ public:
+  World(int n, std::chrono::milliseconds deadline)
+      : deadline(deadline), places(static_cast<std::size_t>(n)) {}
+
+  int size() const { return static_cast<int>(places.size()); }
+  LocalGroup& group(const Group& group);
+
+  /// The first failure counts; `why` is one line about it.
+  void stop(int rank, std::exception_ptr cause, std::string why);
+  bool stopped() const { return stopped_.load(std::memory_order_seq_cst); }
+  /// After the stop.
+  const std::string& why() const { return why_; }
+  std::exception_ptr cause() const { return cause_; }
+
+  const std::chrono::milliseconds deadline;
+  std::vector<Place> places;  // by rank
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<LocalGroup>> groups_;
+  std::exception_ptr cause_;
+  std::string why_;
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace tessera::local
