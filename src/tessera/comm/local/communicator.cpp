@@ -54,13 +54,12 @@ void LocalCommunicator::collective(const Collective& c, const void* in, void* ou
   const std::int64_t bytes = in_bytes(c, size());
   const bool small = bytes <= Post::kInline;
   place().enter(shared_.group, c, number);
-  Member& member = shared_.members[me];
-  Post& post = member.posts[number % 2];
+  Post& post = shared_.members[me].posts[number % 2];
   post.fill(c, in, out);
   if (small && bytes > 0 && (c.kind != Kind::Broadcast || c.peer == rank())) {
     std::memcpy(post.small.data(), in, static_cast<std::size_t>(bytes));
   }
-  member.arrived.store(number, std::memory_order_seq_cst);
+  post.arrived.store(number, std::memory_order_seq_cst);
   enter(c, number);
   require_agreement(c, number);
   for (std::size_t j = 0; j < shared_.members.size(); ++j) {
@@ -76,8 +75,7 @@ void LocalCommunicator::collective(const Collective& c, const void* in, void* ou
 void LocalCommunicator::enter(const Collective& c, Number number) {
   Patience patience;
   for (int j = 0; j < size();) {
-    const Member& peer = shared_.members[static_cast<std::size_t>(j)];
-    if (peer.arrived.load(std::memory_order_seq_cst) >= number) {
+    if (shared_.members[static_cast<std::size_t>(j)].has_arrived(number)) {
       ++j;
       continue;
     }
@@ -102,9 +100,7 @@ void LocalCommunicator::finish(const Collective& c, Number number) {
 void LocalCommunicator::leave(const Collective& c, Number number) {
   Member& me = shared_.members[static_cast<std::size_t>(rank())];
   me.left.store(true, std::memory_order_seq_cst);
-  const auto arrived = [&](const Member& peer) {
-    return peer.arrived.load(std::memory_order_seq_cst) >= number;
-  };
+  const auto arrived = [&](const Member& peer) { return peer.has_arrived(number); };
   if (in_bytes(c, size()) > Post::kInline && std::ranges::all_of(shared_.members, arrived)) {
     Patience patience;
     for (const Member& peer : shared_.members) {
@@ -120,18 +116,19 @@ void LocalCommunicator::require_agreement(const Collective& c, Number number) {
   const auto post = [&](int member) -> const Post& {
     return shared_.members[static_cast<std::size_t>(member)].posts[number % 2];
   };
+  const auto agree = [&](int a, int b) { return post(a).signature == post(b).signature; };
   int differs = 1;
-  while (differs < size() && post(differs).agrees(post(0))) ++differs;
+  while (differs < size() && agree(differs, 0)) ++differs;
   if (differs >= size()) return;
   // The one that most agree with is right.
   int most = 0, right = 0;
   for (int i = 0; i < size(); ++i) {
-    int agree = 0;
-    for (int j = 0; j < size(); ++j) agree += post(i).agrees(post(j));
-    if (agree > most) most = agree, right = i;
+    int count = 0;
+    for (int j = 0; j < size(); ++j) count += agree(i, j);
+    if (count > most) most = count, right = i;
   }
   differs = 0;
-  while (post(differs).agrees(post(right))) ++differs;
+  while (agree(differs, right)) ++differs;
   shared_.members[static_cast<std::size_t>(rank())].left.store(true, std::memory_order_seq_cst);
   stop(text("found that the ranks of group ", shared_.group, " call different things as number ",
             number, " (here '", c.name, "'): rank ", world_rank(differs), " calls ",
@@ -242,7 +239,7 @@ std::string LocalCommunicator::missing(const Collective& c, Number number) const
   for (int j = 0; j < size(); ++j) {
     const int at = world_rank(j);
     const Member& member = shared_.members[static_cast<std::size_t>(j)];
-    const bool here = pair ? j != c.peer : member.arrived.load() >= number;
+    const bool here = pair ? j != c.peer : member.has_arrived(number);
     if (pair && j != c.peer && j != rank()) continue;
     if (here) {
       arrived.push_back(at);

@@ -75,15 +75,15 @@ void Post::fill(const Collective& c, const void* from, void* to) {
   kind = c.kind, dtype = c.dtype, monoid = c.monoid;
   gather = c.gather, scatter = c.scatter, peer = c.peer, whole = c.whole;
   in = from, out = to;
-}
-
-bool Post::agrees(const Post& o) const {
-  return kind == o.kind && dtype == o.dtype && monoid == o.monoid && gather == o.gather &&
-         scatter == o.scatter && peer == o.peer && whole == o.whole;
-}
-
-Collective Post::collective() const {
-  return {kind, dtype, monoid, gather, scatter, peer, whole, ""};
+  std::uint64_t h = 0;
+  const auto mix = [&](auto value) {
+    h = (h ^ static_cast<std::uint64_t>(value)) * 0x9e3779b97f4a7c15u;
+    h ^= h >> 32;
+  };
+  mix(static_cast<int>(kind) | static_cast<int>(dtype) << 8 | static_cast<int>(monoid) << 16);
+  mix(gather), mix(scatter), mix(peer), mix(whole.ndim());
+  for (const std::int64_t size : whole) mix(size);
+  signature = h;
 }
 
 LocalGroup::LocalGroup(Group g)

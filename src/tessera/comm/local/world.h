@@ -75,33 +75,39 @@ class alignas(kCacheLine) Place {
 /// "in step 3 at all_reduce 'grads' (number 5 of dp)"
 std::string to_text(const Place::View& view);
 
-/// What one member shows the others of its group, call by call.
+/// What one member shows the others of its group for one call. Its first cache line is all that
+/// they read of most calls: a line that moves between cores is what a small call costs.
 struct alignas(kCacheLine) Post {
-  static constexpr std::int64_t kInline = 1024;
-  // All that must agree.
-  Kind kind;
+  static constexpr std::int64_t kInline = 96;
+
+  std::atomic<Number> arrived{0};  // the call; written last
+  std::uint64_t signature;         // of all that must agree
+  const void* in;
+  void* out;
+  std::array<std::byte, kInline> small;  // a small `in`, copied
+
+  // What the signature stands for, read where signatures differ.
+  alignas(kCacheLine) Kind kind;
   DType dtype;
   Monoid monoid;
   int gather, scatter, peer;
   Shape whole;
 
-  const void* in;
-  void* out;
-  alignas(kCacheLine) std::array<std::byte, kInline> small;  // a small `in`, copied
-
   void fill(const Collective& c, const void* from, void* to);
-  bool agrees(const Post& other) const;
-  Collective collective() const;
+  Collective collective() const { return {kind, dtype, monoid, gather, scatter, peer, whole, ""}; }
 };
 
 /// One member's side of the barriers of a group.
 struct Member {
-  alignas(kCacheLine) std::atomic<Number> arrived{0};  // the last call that it has posted
+  /// By parity of the number: who posts call k + 2 knows that all have posted k + 1, so are past k.
+  std::array<Post, 2> posts;
   alignas(kCacheLine) std::atomic<Number> done{
       0};                         // the last with which it no longer touches peers
   std::atomic<bool> left{false};  // it failed, and touches peers no more
-  /// By parity of the number: who posts call k + 2 knows that all have posted k + 1, so are past k.
-  std::array<Post, 2> posts;
+
+  bool has_arrived(Number number) const {
+    return posts[number % 2].arrived.load(std::memory_order_seq_cst) >= number;
+  }
 };
 
 /// Messages from one member to another, at most kInFlight that are not yet received.
