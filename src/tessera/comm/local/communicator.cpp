@@ -73,7 +73,7 @@ void LocalCommunicator::collective(const Collective& c, const void* in, void* ou
 }
 
 void LocalCommunicator::enter(const Collective& c, Number number) {
-  Patience patience;
+  Patience patience(world_.spins);
   for (int j = 0; j < size();) {
     if (shared_.members[static_cast<std::size_t>(j)].has_arrived(number)) {
       ++j;
@@ -87,7 +87,7 @@ void LocalCommunicator::enter(const Collective& c, Number number) {
 
 void LocalCommunicator::finish(const Collective& c, Number number) {
   shared_.members[static_cast<std::size_t>(rank())].done.store(number, std::memory_order_release);
-  Patience patience;
+  Patience patience(world_.spins);
   for (const Member& peer : shared_.members) {
     while (peer.done.load(std::memory_order_acquire) < number) {
       // No deadline: a peer that is neither done nor gone is copying.
@@ -102,7 +102,7 @@ void LocalCommunicator::leave(const Collective& c, Number number) {
   me.left.store(true, std::memory_order_seq_cst);
   const auto arrived = [&](const Member& peer) { return peer.has_arrived(number); };
   if (in_bytes(c, size()) > Post::kInline && std::ranges::all_of(shared_.members, arrived)) {
-    Patience patience;
+    Patience patience(world_.spins);
     for (const Member& peer : shared_.members) {
       while (peer.done.load(std::memory_order_acquire) < number &&
              !peer.left.load(std::memory_order_acquire))
@@ -144,7 +144,7 @@ void LocalCommunicator::start_send(Ticket& ticket, const void* in) {
   Channel& channel = shared_.channel(rank(), c.peer);
   ticket.number = ++shared_.next_send[static_cast<std::size_t>(rank() * size() + c.peer)];
   place().enter(shared_.group, c, ticket.number);
-  Patience patience;
+  Patience patience(world_.spins);
   while (channel.received.load(std::memory_order_acquire) + kInFlight < ticket.number) {
     if (world_.stopped()) fail_as_peer(c, ticket.number);
     wait_for(patience, c.peer, c, ticket.number);
@@ -158,7 +158,7 @@ void LocalCommunicator::wait_send(Ticket& ticket) {
   const Collective& c = *ticket.collective;
   const Channel& channel = shared_.channel(rank(), c.peer);
   place().enter(shared_.group, c, ticket.number);
-  Patience patience;
+  Patience patience(world_.spins);
   while (channel.received.load(std::memory_order_acquire) < ticket.number) {
     if (world_.stopped()) fail_as_peer(c, ticket.number);
     wait_for(patience, c.peer, c, ticket.number);
@@ -173,7 +173,7 @@ void LocalCommunicator::wait_recv(Ticket& ticket) {
   check(channel.received.load(std::memory_order_relaxed) + 1 == number, c, " '", c.name,
         "': receives from one peer end in the order in which they were started");
   place().enter(shared_.group, c, number);
-  Patience patience;
+  Patience patience(world_.spins);
   const auto await = [&](const auto& ready) {
     while (!ready()) {
       if (world_.stopped()) fail_as_peer(c, number);
@@ -209,7 +209,7 @@ void LocalCommunicator::drop(Ticket& ticket) noexcept {
   Channel& channel = shared_.channel(rank(), ticket.collective->peer);
   if (channel.received.load(std::memory_order_acquire) >= ticket.number) return;
   channel.withdrawn.store(true, std::memory_order_seq_cst);
-  Patience patience;
+  Patience patience(world_.spins);
   while (channel.taking.load(std::memory_order_seq_cst) != 0) patience.wait();
 }
 

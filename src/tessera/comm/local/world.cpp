@@ -25,12 +25,12 @@ void pause_core() {
 
 void Patience::wait() {
   constexpr auto kAwake = std::chrono::milliseconds(2);
-  if (spins_ < kSpins) {
-    ++spins_;
+  if (left_ > 0) {
+    --left_;
     pause_core();
     return;
   }
-  if (spins_ == kSpins) ++spins_, since_ = Clock::now();
+  if (left_ == 0) --left_, since_ = Clock::now();
   now_ = Clock::now();
   if (now_ - since_ < kAwake) {
     sched_yield();

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "tessera/comm/collective.h"
@@ -24,21 +25,22 @@ using Clock = std::chrono::steady_clock;
 using Number = std::uint64_t;  // of a call: 1, 2, ...
 constexpr std::size_t kCacheLine = 64;
 
-/// Waits of growing length: 200 pauses (another core answers in less), yields for 2 ms (another
+/// Waits of growing length: pauses (200: another core answers in less; none where ranks outnumber
+/// cores, because the awaited one may need this core), yields for 2 ms (another
 /// thread of this core), then naps of 100 us, so that long waits leave the core to others.
 class Patience {
  public:
+  explicit Patience(int spins) : left_(spins) {}
   void wait();
   /// True where it is time to look for more than the one awaited thing.
-  bool waits_long() const { return spins_ >= kSpins; }
+  bool waits_long() const { return left_ < 0; }
   /// Since the first yield.
   Clock::duration waited() const { return waits_long() ? now_ - since_ : Clock::duration{}; }
 
   bool saw_end = false;  // the awaited rank had ended; it may have done its part just before
 
  private:
-  static constexpr int kSpins = 200;
-  int spins_ = 0;
+  int left_;  // pauses; -1: it yields
   Clock::time_point since_, now_;
 };
 
@@ -139,7 +141,9 @@ struct LocalGroup {
 class World {
  public:
   World(int n, std::chrono::milliseconds deadline)
-      : deadline(deadline), places(static_cast<std::size_t>(n)) {}
+      : deadline(deadline),
+        spins(n > static_cast<int>(std::thread::hardware_concurrency()) ? 0 : 200),
+        places(static_cast<std::size_t>(n)) {}
 
   int size() const { return static_cast<int>(places.size()); }
   LocalGroup& group(const Group& group);
@@ -152,6 +156,7 @@ class World {
   std::exception_ptr cause() const { return cause_; }
 
   const std::chrono::milliseconds deadline;
+  const int spins;            // of Patience
   std::vector<Place> places;  // by rank
 
  private:
