@@ -132,7 +132,7 @@ TEST(Attention, KnowsItsShardAndItsMicroBatch) {
   // padding.
   const Case c = {"", 2, 70, 2, 2, 16, 150, true, 0.3, true};
   const auto shard_q = [](Shape global, Shape offset, Shape step) {
-    return ShardInfo{global, offset, step};
+    return ShardInfo{global, offset, step, global};
   };
   const ShardInfo q = shard_q({6, 133, 4, 2, 16}, {0, 70, 2, 0, 0}, {2, 0, 0, 0, 0});
   const ShardInfo kv = shard_q({6, 147, 4, 16}, {0, 0, 2, 0}, {2, 0, 0, 0});

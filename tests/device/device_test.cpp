@@ -141,7 +141,7 @@ TEST(ReferenceKernel, RandomNumbersFollowTheMicroBatch) {
   for (std::int64_t microbatch = 0; microbatch < 3; ++microbatch) {
     HostTensor rows(DType::F32, {2, 5});
     for (std::int64_t i = 0; i < 10; ++i) rows.set(i, x.at(10 * microbatch + i));
-    const ShardInfo shard{{6, 5}, {0, 0}, {2, 0}};
+    const ShardInfo shard{{6, 5}, {0, 0}, {2, 0}, {6, 5}};
     KernelSetting setting;
     setting.ins = {shard, {}}, setting.outs = {shard};
     setting.microbatch = microbatch;
@@ -157,8 +157,8 @@ TEST(ReferenceKernel, ReductionsSelectWhatLiesInside) {
   HostTensor x = random_tensor(DType::F32, {2, 4}, 1);
   x.set(3, NAN), x.set(7, 1e30);  // column 3 lies beyond the extent of 3
   KernelSetting setting;
-  setting.ins = {{{2, 3}, {0, 0}, {0, 0}}};
-  setting.outs = {{{2}, {0}, {0}}};
+  setting.ins = {{{2, 3}, {0, 0}, {0, 0}, {2, 3}}};
+  setting.outs = {{{2}, {0}, {0}, {2}}};
   for (const OpDef* op : {&kSum, &kMax}) {
     const Attrs attrs = {std::vector<std::int64_t>{1}, false};
     const testing::KernelRun run =

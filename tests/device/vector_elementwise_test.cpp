@@ -242,7 +242,7 @@ TEST(VectorDropout, MasksBelongToTheWholeTensor) {
       part.set(i, whole.at(at));
       wanted.set(i, truth.at(at));
     }
-    const ShardInfo shard{{8, 6, 10}, {0, 3, 0}, {2, 0, 0}}, scalar{};
+    const ShardInfo shard{{8, 6, 10}, {0, 3, 0}, {2, 0, 0}, {8, 6, 10}}, scalar{};
     KernelSetting setting;
     setting.ins = {shard, scalar};
     setting.outs = {shard};

@@ -101,7 +101,8 @@ TEST(VectorMove, RowsOfAnotherRankAreZeros) {
   const HostTensor ids = HostTensor::of<std::int32_t>({4}, {3, 5, 6, 7}),
                    rows = random_tensor(DType::F32, {4, 8}, 1);
   KernelSetting setting;  // this rank holds rows 4 ... 7 of 7: the last one is beyond the table
-  const ShardInfo shard{{7, 8}, {4, 0}, {0, 0}}, whole{{4}, {0}, {0}}, all{{4, 8}, {0, 0}, {0, 0}};
+  const ShardInfo shard{{7, 8}, {4, 0}, {0, 0}, {7, 8}}, whole{{4}, {0}, {0}, {4}},
+      all{{4, 8}, {0, 0}, {0, 0}, {4, 8}};
   testing::VectorDevice device(2);
   setting.ins = {whole, shard};
   const testing::KernelRun run =

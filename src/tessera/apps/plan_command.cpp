@@ -36,7 +36,7 @@ std::vector<Flag> flags_that_matter(const std::vector<Flag>& flags) {
       "global-batch-size", "micro-batch-size"};
   std::vector<Flag> out;
   for (const Flag& flag : flags) {
-    if (flag.group == to_text(Group::Model) || flag.group == to_text(Group::Machine) ||
+    if (flag.group == to_text(FieldGroup::Model) || flag.group == to_text(FieldGroup::Machine) ||
         std::find(std::begin(kOthers), std::end(kOthers), flag.name) != std::end(kOthers))
       out.push_back(flag);
   }

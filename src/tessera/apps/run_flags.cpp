@@ -65,8 +65,9 @@ void read_table(const toml::table& table, const std::string& path, std::string_v
         text(name, " in ", path, ":", static_cast<std::int64_t>(node.source().begin.line));
     if (const toml::table* inner = node.as_table()) {
       std::vector<std::string> groups;
-      for (const Group known :
-           {Group::Run, Group::Data, Group::Model, Group::Optimizer, Group::Machine})
+      for (const FieldGroup known :
+           {FieldGroup::Run, FieldGroup::Data, FieldGroup::Model, FieldGroup::Optimizer,
+            FieldGroup::Parallel, FieldGroup::Machine})
         groups.emplace_back(to_text(known));
       const bool known = std::find(groups.begin(), groups.end(), name) != groups.end();
       if (known && group.empty()) {

@@ -71,20 +71,6 @@ SampleRequest read_request(const ParsedFlags& parsed, Problems& problems) {
   return out;
 }
 
-void load_parameters(const Checkpoint& from, Executor& executor) {
-  std::vector<TensorEntry> wanted, found;
-  for (const StatePlan& state : executor.plan().states)
-    wanted.push_back({state.state.path, state.type, state.state.role});
-  for (const TensorEntry& entry : from.tensors()) {
-    if (entry.role == Role::Parameter) found.push_back(entry);
-  }
-  const std::string mismatch = tensor_mismatch(wanted, found);
-  if (!mismatch.empty())
-    fail(Fault::Checkpoint, "checkpoint '", from.path(),
-         "' is not of the model that it records: ", mismatch);
-  for (const TensorEntry& entry : wanted) from.read(entry.name, executor.state(entry.name));
-}
-
 std::vector<std::int32_t> encode_prompt(const Vocabulary& vocabulary, const std::string& prompt) {
   try {
     return vocabulary.encode(prompt);
@@ -109,18 +95,19 @@ int sample_command(const Arguments& arguments, Console& console) {
   const Checkpoint checkpoint = Checkpoint::open(request.checkpoint);
   RunConfig config = recorded_config(checkpoint);
   config.dump_dir.clear();
+  config.parallel = {};  // one device, whatever it was trained on
   const Vocabulary vocabulary = recorded_vocabulary(checkpoint);
   const std::vector<std::int32_t> prompt = encode_prompt(vocabulary, request.prompt);
   const auto device = make_cpu_device({static_cast<int>(request.threads), -1});
-  Executor executor(compile_programs(config, {false, false, true}, *device).plan, *device);
-  load_parameters(checkpoint, executor);
+  Crew crew(compile_programs(config, {false, false, true}, *device).plan, *device);
+  crew.load(checkpoint);
 
   console.out << request.prompt << std::flush;
   GenerateOptions options = request.options;
   options.on_token = [&](std::int32_t id) {
     console.out << vocabulary.decode(std::span(&id, 1)) << std::flush;
   };
-  generate(executor, vocabulary, prompt, options);
+  generate(crew, vocabulary, prompt, options);
   console.out << "\n";
   return 0;
 }

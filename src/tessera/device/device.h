@@ -17,8 +17,10 @@ namespace tessera {
 struct ShardInfo {
   Shape global;  // logical extents
   Shape offset;  // logical index of the first element
-  Shape step;  // what one micro-batch adds to the offset; zeros where the time axis does not shard
-               // the dim
+  Shape step;   // what one micro-batch adds to the offset; zeros where the time axis does not shard
+                // the dim
+  Shape limit;  // one past the last logical index that this rank may hold, in any micro-batch:
+                // what lies beyond is undefined
   friend bool operator==(const ShardInfo&, const ShardInfo&) = default;
 };
 
@@ -29,7 +31,8 @@ struct KernelRequest {
   std::vector<Shape>
       in_strides;  // per operand, in elements; dense where the device does not accept strides
   std::vector<ShardInfo> ins, outs;
-  std::uint64_t key = 0;  // of a random op
+  std::uint64_t key = 0;        // of a random op
+  std::int64_t coordinate = 0;  // of this rank along the attribute `axes`, where there is one
 };
 
 struct KernelArgs {

@@ -22,8 +22,12 @@ enum class AttrKind : std::uint8_t { Int, Float, Bool, Text, Ints, DType, Graph 
 
 /// What an op declares of one attribute.
 struct AttrDef {
+  static constexpr int kNoDim = -99;
   std::string_view name;
   AttrKind kind = AttrKind::Int;
+  /// An Int that is the size of this dim of result 0 (-1: the last); on a shard it is the shard's.
+  /// Ints named "shape" are the shape of result 0.
+  int size_of_dim = kNoDim;
 };
 
 /// The attributes that an op declares: a list of fixed capacity, so that an op table entry is a

@@ -38,9 +38,13 @@ class OpCall {
   double number(std::string_view name) const { return get<double>(name); }
   bool flag(std::string_view name) const { return get<bool>(name); }
   const std::string& string(std::string_view name) const { return get<std::string>(name); }
-  const std::vector<std::int64_t>& integers(std::string_view name) const { return get<std::vector<std::int64_t>>(name); }
+  const std::vector<std::int64_t>& integers(std::string_view name) const {
+    return get<std::vector<std::int64_t>>(name);
+  }
   DType dtype(std::string_view name) const { return get<DType>(name); }
-  const Graph& graph(std::string_view name) const { return *get<std::shared_ptr<const Graph>>(name); }
+  const Graph& graph(std::string_view name) const {
+    return *get<std::shared_ptr<const Graph>>(name);
+  }
   const AttrValue& attr(std::string_view name) const;
 
   /// Operand types, then result types: what Factors::parse asks for.
@@ -56,11 +60,12 @@ class OpCall {
   const Attrs* attrs_;
 };
 
-/// A gradient being written: din(i) receives the cotangent of operand i, built from operands, results and douts.
+/// A gradient being written: din(i) receives the cotangent of operand i, built from operands,
+/// results and douts.
 class GradCall {
  public:
-  GradCall(const OpCall& call, std::span<const Value> ins, std::span<const Value> outs, std::span<const Value> douts,
-           std::span<Value> dins, std::span<const bool> wants)
+  GradCall(const OpCall& call, std::span<const Value> ins, std::span<const Value> outs,
+           std::span<const Value> douts, std::span<Value> dins, std::span<const bool> wants)
       : call(call), ins_(ins), outs_(outs), douts_(douts), dins_(dins), wants_(wants) {}
 
   const OpCall& call;
@@ -68,7 +73,8 @@ class GradCall {
   Value in(int i) const;
   Value out(int i) const;
   bool has_dout(int i) const;
-  /// The cotangent of result i. Errors: there is none (ask has_dout first where a result may be unused).
+  /// The cotangent of result i. Errors: there is none (ask has_dout first where a result may be
+  /// unused).
   Value dout(int i) const;
   Value& din(int i);
   /// True where the cotangent of operand i is asked for; others need not be built.
@@ -80,7 +86,8 @@ class GradCall {
   std::span<const bool> wants_;
 };
 
-/// An expansion being written: out(i) receives the value that result i has, built from ops without `stat` factors.
+/// An expansion being written: out(i) receives the value that result i has, built from ops without
+/// `stat` factors.
 class ExpandCall {
  public:
   ExpandCall(const OpCall& call, std::span<const Value> ins, std::span<Value> outs)
@@ -96,12 +103,14 @@ class ExpandCall {
   std::span<Value> outs_;
 };
 
-/// Result `result` may lie in the buffer of `operand`: element i is written after operand element i was last read.
+/// Result `result` may lie in the buffer of `operand`: element i is written after operand element i
+/// was last read.
 struct InPlace {
   std::int8_t result = -1, operand = -1;
 };
 
-/// Result 0 as a window on operand 0's elements: strides and offset in elements of operand 0, which lies at `strides_in`.
+/// Result 0 as a window on operand 0's elements: strides and offset in elements of operand 0, which
+/// lies at `strides_in`.
 struct View {
   std::int64_t offset = 0;
   Shape strides;
@@ -109,14 +118,19 @@ struct View {
 
 using RefFunction = void (*)(RefCall&);
 struct Reference {
-  RefFunction f32 = nullptr, f64 = nullptr;  // floats are computed in this type; integers and bools are what they are
+  RefFunction
+      f32 = nullptr,
+      f64 = nullptr;  // floats are computed in this type; integers and bools are what they are
 };
 
 /// How an op is treated beyond its columns; each is the condition under which it holds.
 struct Traits {
   bool leaf = false;         // has no operands: batch, state, slot, constant
-  bool elementwise = false;  // each result element depends on the operand elements that broadcast to it: may be fused
-  bool collective = false;   // inserted by passes: it changes where or how a value lies, not its numbers
+  bool elementwise = false;  // each result element depends on the operand elements that broadcast
+                             // to it: may be fused
+  bool collective =
+      false;  // inserted by passes: it changes where or how a value lies, not its numbers
+  bool exchanges = false;  // ranks act together: there is no kernel, `comm` does it
 };
 
 struct OpDef {
@@ -137,7 +151,8 @@ struct OpDef {
   double (*bytes)(const OpCall&) = nullptr;
   Reference reference{};
   std::array<InPlace, 4> in_place{};  // unused entries have result -1
-  /// Result 0 as a view of operand 0 (which lies dense or at the given strides); nullopt: it must be copied.
+  /// Result 0 as a view of operand 0 (which lies dense or at the given strides); nullopt: it must
+  /// be copied.
   std::optional<View> (*view)(const OpCall&, const Shape& strides_in) = nullptr;
   Traits traits{};
 };

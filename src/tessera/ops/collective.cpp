@@ -1,13 +1,22 @@
 #include "tessera/ops/collective.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstring>
+#include <limits>
 
 #include "tessera/ops/reference.h"
 
 namespace tessera {
 
 namespace {
+
+constexpr std::array<std::string_view, 3> kMonoids = {"sum", "max", "min"};
+
+void copy_reference(RefCall& c) {
+  std::memcpy(c.outs[0].data, c.ins[0].data, static_cast<std::size_t>(c.outs[0].type.bytes()));
+}
 
 void shard_reference(RefCall& c) {
   const RefOperand &from = c.ins[0], &to = c.outs[0];
@@ -27,24 +36,135 @@ void shard_reference(RefCall& c) {
   });
 }
 
+void clear_reference(RefCall& c) {
+  const RefOperand& from = c.ins[0];
+  const double fill = c.call.number("fill");
+  with_element(from.type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const T* x = c.in<T>(0);
+    T* y = c.out<T>(0);
+    for_each_index(from.type.shape, [&](const Shape& at, std::int64_t i) {
+      bool inside = true;
+      for (const std::int64_t dim : c.call.integers("dims")) {
+        const int d = static_cast<int>(dim);
+        inside = inside && at[d] < from.valid[d];
+      }
+      y[i] = inside ? x[i] : static_cast<T>(fill);
+    });
+  });
+}
+
+TensorTypes same_type(const OpCall& c) { return {c.in(0)}; }
+TensorTypes told_shape(const OpCall& c) {
+  return {{c.in(0).dtype, Shape(c.integers("shape")), {}}};
+}
+
+/// Nothing passes: they are made when all has been decided.
+Factors no_factors(const OpCall& c) {
+  Factors out;
+  const auto whole = [&](const Shape& shape) {
+    Factors::Dims dims;
+    for (const std::int64_t size : shape) {
+      dims.push_back({static_cast<int>(out.list.size())});
+      out.list.push_back({text("w", out.list.size()), size, FactorKind::Whole});
+    }
+    return dims;
+  };
+  out.ins = {whole(c.in(0).shape)};
+  out.outs = {whole(c.out(0).shape)};
+  return out;
+}
+
+void mark_reference(RefCall& c) {
+  if (c.coordinate == 0) return copy_reference(c);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Monoid monoid = read_monoid(c.call.string("monoid"));
+  const double fill = monoid == Monoid::Sum ? 0 : monoid == Monoid::Max ? -kInfinity : kInfinity;
+  with_element(c.outs[0].type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    std::fill_n(c.out<T>(0), c.out_shape(0).numel(), static_cast<T>(fill));
+  });
+}
+
+/// What all of them have in common; where ranks exchange nothing there is a reference.
+constexpr OpDef moves(std::string_view name, std::string_view doc, AttrDefs attrs,
+                      TensorTypes (*infer)(const OpCall&), RefFunction reference = nullptr) {
+  OpDef op;
+  op.name = name;
+  op.doc = doc;
+  op.attrs = attrs;
+  op.infer = infer;
+  op.factors = no_factors;
+  op.reference = {reference, reference};
+  op.traits.collective = true;
+  op.traits.exchanges = reference == nullptr;
+  return op;
+}
+
 }  // namespace
 
-constinit const OpDef kShard = {
-    .name = "shard",
-    .doc = "This rank's part of a dim of a value that is whole along a mesh axis.",
-    .attrs = {{"axis", AttrKind::Text}, {"dim", AttrKind::Int}, {"shape", AttrKind::Ints}},
-    .infer = [](const OpCall& c) -> TensorTypes {
-      return {{c.in(0).dtype, Shape(c.integers("shape")), {}}};
-    },
-    .factors = [](const OpCall& c) -> Factors {
-      Factors rule = Factors::parse("... -> ... | each 0", c.ndims());
-      rule.list[static_cast<std::size_t>(
-                    rule.outs[0][static_cast<std::size_t>(c.integer("dim"))][0])]
-          .kind = FactorKind::Whole;
-      return rule;
-    },
-    .reference = {shard_reference, shard_reference},
+constinit const OpDef kReshard =
+    moves("reshard", "The same value, lying otherwise on the mesh.", {}, same_type, copy_reference);
+
+constinit const OpDef kShard =
+    moves("shard", "This rank's part of a dim of a value that is whole along mesh axes.",
+          {{"axes", AttrKind::Text}, {"dim", AttrKind::Int}, {"shape", AttrKind::Ints}}, told_shape,
+          shard_reference);
+
+constinit const OpDef kMarkPartial =
+    moves("mark_partial", "The value on the first rank of an axis, the identity on the others.",
+          {{"axes", AttrKind::Text}, {"monoid", AttrKind::Text}}, same_type, mark_reference);
+
+constinit const OpDef kAllReduce = [] {
+  OpDef op = moves("all_reduce", "Combines what ranks along mesh axes hold, in rank order.",
+                   {{"axes", AttrKind::Text}, {"monoid", AttrKind::Text}}, same_type);
+  op.in_place[0] = {0, 0};
+  return op;
+}();
+
+constinit const OpDef kAllGather = moves(
+    "all_gather", "Joins the shards of a dim that ranks along mesh axes hold.",
+    {{"axes", AttrKind::Text}, {"dim", AttrKind::Int}, {"shape", AttrKind::Ints}}, told_shape);
+
+constinit const OpDef kReduceScatter =
+    moves("reduce_scatter", "Combines what ranks along mesh axes hold; each keeps its part of dim.",
+          {{"axes", AttrKind::Text},
+           {"dim", AttrKind::Int},
+           {"monoid", AttrKind::Text},
+           {"shape", AttrKind::Ints}},
+          told_shape);
+
+constinit const OpDef kAllToAll =
+    moves("all_to_all", "Joins dim `from` and cuts dim `to` along mesh axes.",
+          {{"axes", AttrKind::Text},
+           {"from", AttrKind::Int},
+           {"to", AttrKind::Int},
+           {"shape", AttrKind::Ints}},
+          told_shape);
+
+constinit const OpDef kPermute =
+    moves("permute", "Each rank takes the whole shard of one other rank.",
+          {{"axes", AttrKind::Text}, {"shape", AttrKind::Ints}}, told_shape);
+
+constinit const OpDef kClearPadding = {
+    .name = "clear_padding",
+    .doc = "A padded shard with `fill` beyond the logical extent in `dims`.",
+    .attrs = {{"dims", AttrKind::Ints}, {"fill", AttrKind::Float}},
+    .infer = same_type,
+    .factors = no_factors,
+    .reference = {clear_reference, clear_reference},
+    .in_place = {InPlace{0, 0}},
     .traits = {.collective = true},
 };
+
+std::string monoid_text(Monoid monoid) {
+  return std::string(kMonoids[static_cast<std::size_t>(monoid)]);
+}
+
+Monoid read_monoid(std::string_view line) {
+  const auto found = std::find(kMonoids.begin(), kMonoids.end(), line);
+  check(found != kMonoids.end(), "'", line, "' is no monoid");
+  return static_cast<Monoid>(found - kMonoids.begin());
+}
 
 }  // namespace tessera

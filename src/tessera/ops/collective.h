@@ -1,12 +1,29 @@
 #pragma once
-/// Ops that change where a value lies. They are inserted by partition; models do not call them.
+/// Ops that change where a value lies. They are inserted by passes; models do not call them. Which
+/// ranks take part, and who holds what, follows from the placements of operand and result.
 
 #include "tessera/ir/builder.h"
 
 namespace tessera {
 
-/// This rank's (or micro-batch's) shard of `dim` of a value that is whole along `axis`; `shape` is
-/// the local result. Which shard it is follows from the placements of operand and result.
+/// Placed graphs: the same value, lying otherwise. Partition makes moves of it.
+extern const OpDef kReshard;
+
+// Local graphs. `axes` are joined by dots, major first: "cp.tp". `shape` is the local result.
+/// This rank's (or micro-batch's) part of a dim of a value that is whole along the axes.
 extern const OpDef kShard;
+/// The value on the first rank of the axis, the monoid's identity on the others.
+extern const OpDef kMarkPartial;
+extern const OpDef kAllReduce;      // partial -> whole
+extern const OpDef kAllGather;      // shards of a dim -> whole
+extern const OpDef kReduceScatter;  // partial -> shards of a dim
+extern const OpDef kAllToAll;       // shards of dim `from` -> shards of dim `to`
+extern const OpDef kPermute;        // each rank takes the shard of one other
+/// A padded shard with `fill` beyond the logical extent in `dims`: for those who reduce them.
+extern const OpDef kClearPadding;
+
+/// "sum", "max", "min": the attribute `monoid`.
+std::string monoid_text(Monoid monoid);
+Monoid read_monoid(std::string_view line);
 
 }  // namespace tessera

@@ -159,7 +159,7 @@ constinit const OpDef kScatterAdd = {
     .name = "scatter_add",
     .doc =
         "adds rows into a zero table at ids, in the order of ids; ids out of range write nothing",
-    .attrs = {{"rows", AttrKind::Int}},
+    .attrs = {{"rows", AttrKind::Int, 0}},
     .infer = [](const OpCall& c) -> TensorTypes {
       require_ids(c, 0);
       require(c.in(1).ndim() > 0 && leading(c.in(1).shape) == c.in(0).shape,
@@ -200,7 +200,7 @@ constinit const OpDef kPick = {
 constinit const OpDef kPlace = {
     .name = "place",
     .doc = "each element at the place in a row that its id names, zeros elsewhere",
-    .attrs = {{"size", AttrKind::Int}},
+    .attrs = {{"size", AttrKind::Int, -1}},
     .infer = [](const OpCall& c) -> TensorTypes {
       require_ids(c, 0);
       require(c.in(0).shape == c.in(1).shape, "place: ids are ", c.in(0), ", elements are ",
@@ -221,7 +221,7 @@ constinit const OpDef kPlace = {
 constinit const OpDef kOneHot = {
     .name = "one_hot",
     .doc = "1 where the last dim's index equals the id, else 0",
-    .attrs = {{"size", AttrKind::Int}, {"dtype", AttrKind::DType}},
+    .attrs = {{"size", AttrKind::Int, -1}, {"dtype", AttrKind::DType}},
     .infer = [](const OpCall& c) -> TensorTypes {
       require_ids(c, 0);
       Shape shape = c.in(0).shape;

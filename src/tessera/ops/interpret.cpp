@@ -18,13 +18,15 @@ TensorType computed(TensorType type, bool f64) {
   return type;
 }
 
-RefOperand operand(const Result& result, const Mesh& mesh, const Interpretation& how, HostTensor& data) {
-  RefOperand out{data.type(), data.bytes().data(), Shape::of(result.type.ndim(), 0), result.type.shape,
-                 result.type.shape};
+RefOperand operand(const Result& result, const Mesh& mesh, const Interpretation& how,
+                   HostTensor& data) {
+  RefOperand out{data.type(), data.bytes().data(), Shape::of(result.type.ndim(), 0),
+                 result.type.shape, result.type.shape};
   if (result.logical == result.type.shape || !result.placement) return out;
   out.global = result.logical;
   for (int d = 0; d < out.global.ndim(); ++d) {
-    const Extent e = extent(out.global[d], result.placement->sharding.dims[static_cast<std::size_t>(d)], mesh, how.at);
+    const Extent e = extent(
+        out.global[d], result.placement->sharding.dims[static_cast<std::size_t>(d)], mesh, how.at);
     out.offset[d] = e.start;
     out.valid[d] = e.valid;
   }
@@ -38,14 +40,16 @@ double identity(FactorKind kind) {
 
 /// Whoever reduces selects the identity beyond the logical extent: garbage times zero may be NaN.
 void select_valid(const OpCall& call, std::span<RefOperand> ins, std::vector<HostTensor>& data) {
-  const bool padded = std::any_of(ins.begin(), ins.end(), [](const RefOperand& o) { return o.valid != o.type.shape; });
+  const bool padded = std::any_of(ins.begin(), ins.end(),
+                                  [](const RefOperand& o) { return o.valid != o.type.shape; });
   if (!padded) return;
   const Factors factors = factors_of(call);
   for (std::size_t i = 0; i < ins.size(); ++i) {
     if (ins[i].valid == ins[i].type.shape || !is_float(ins[i].type.dtype)) continue;
     for (int d = 0; d < ins[i].type.ndim(); ++d) {
       const std::vector<int>& fs = factors.ins[i][static_cast<std::size_t>(d)];
-      const bool reduced = std::any_of(fs.begin(), fs.end(), [&](int f) { return factors.reduces(f, 0); });
+      const bool reduced =
+          std::any_of(fs.begin(), fs.end(), [&](int f) { return factors.reduces(f, 0); });
       if (!reduced || ins[i].valid[d] == ins[i].type.shape[d]) continue;
       data[i] = data[i].clone();
       ins[i].data = data[i].bytes().data();
@@ -57,28 +61,92 @@ void select_valid(const OpCall& call, std::span<RefOperand> ins, std::vector<Hos
   }
 }
 
+/// Of ops that act along one axis.
+std::int64_t coordinate_of(const Node& node, const Coordinates& at) {
+  const int i = node.op->attrs.find("axes");
+  if (i < 0) return 0;
+  const auto found = at.find(std::get<std::string>(node.attrs[static_cast<std::size_t>(i)]));
+  return found == at.end() ? 0 : found->second;
+}
+
 std::uint64_t key_of(const Node& node, std::uint64_t seed) {
   const int i = node.op->attrs.find("key");
-  return i < 0 ? 0 : random_key(seed, std::get<std::string>(node.attrs[static_cast<std::size_t>(i)]));
+  return i < 0 ? 0
+               : random_key(seed, std::get<std::string>(node.attrs[static_cast<std::size_t>(i)]));
 }
+
+}  // namespace
+
+std::vector<HostTensor> interpret_leaf(const Graph& graph, NodeId id, const Bindings& inputs,
+                                       const Interpretation& how) {
+  const Node& node = graph.node(id);
+  const TensorType type = computed(node.type(), how.f64);
+  if (node.op == &kConstant) {
+    HostTensor out(type);
+    out.set(0, std::get<double>(node.attrs[0]));
+    return {out};
+  }
+  const auto& bound = node.op == &kBatch   ? inputs.batch
+                      : node.op == &kState ? inputs.states
+                                           : inputs.slots;
+  const std::string& name = std::get<std::string>(node.attrs[0]);
+  const auto found = bound.find(name);
+  require(found != bound.end(), "interpret: ", node.op->name, " '", name, "' is not bound");
+  require(found->second.shape() == type.shape, "interpret: ", node.op->name, " '", name, "' is ",
+          type, ", bound to ", found->second.type());
+  return {found->second.dtype() == type.dtype ? found->second : found->second.cast(type.dtype)};
+}
+
+std::vector<HostTensor> interpret_node(const Graph& graph, NodeId id,
+                                       std::vector<HostTensor> in_data, const Interpretation& how) {
+  const Node& node = graph.node(id);
+  std::vector<HostTensor> out_data;
+  std::vector<RefOperand> ins, outs;
+  for (const Result& result : node.results) out_data.emplace_back(computed(result.type, how.f64));
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    ins.push_back(operand(graph.result(node.inputs[i]), graph.mesh(), how, in_data[i]));
+  for (std::size_t i = 0; i < node.results.size(); ++i)
+    outs.push_back(operand(node.results[i], graph.mesh(), how, out_data[i]));
+  const OpCall call = graph.call(id);
+  const RefFunction function = how.f64 ? node.op->reference.f64 : node.op->reference.f32;
+  check(function != nullptr, node.op->name, " has no reference kernel");
+  select_valid(call, ins, in_data);
+  RefCall ref(call, ins, outs, key_of(node, how.seed));
+  ref.coordinate = coordinate_of(node, how.at);
+  try {
+    function(ref);
+  } catch (const Error& error) {
+    throw error.with(describe(graph, id));
+  }
+  return out_data;
+}
+
+namespace {
 
 class Interpreter {
  public:
   Interpreter(const Graph& graph, const Bindings& inputs, const Interpretation& how)
-      : graph_(graph), inputs_(inputs), how_(how), values_(graph.nodes().size()), uses_(graph.nodes().size(), 0) {
+      : graph_(graph),
+        inputs_(inputs),
+        how_(how),
+        values_(graph.nodes().size()),
+        uses_(graph.nodes().size(), 0) {
     for (const Node& node : graph.nodes()) {
       for (const ValueId input : node.inputs) ++uses_[static_cast<std::size_t>(input.node)];
     }
-    for (const Output& output : graph.outputs()) ++uses_[static_cast<std::size_t>(output.value.node)];
+    for (const Output& output : graph.outputs())
+      ++uses_[static_cast<std::size_t>(output.value.node)];
   }
 
   std::vector<HostTensor> run() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       auto& results = values_[static_cast<std::size_t>(id)];
-      results = graph_.node(id).op->traits.leaf ? leaf(id) : compute(id);
+      results =
+          graph_.node(id).op->traits.leaf ? interpret_leaf(graph_, id, inputs_, how_) : compute(id);
       if (how_.observe) how_.observe(id, results);
       for (const ValueId input : graph_.node(id).inputs) {
-        if (--uses_[static_cast<std::size_t>(input.node)] == 0) values_[static_cast<std::size_t>(input.node)].clear();
+        if (--uses_[static_cast<std::size_t>(input.node)] == 0)
+          values_[static_cast<std::size_t>(input.node)].clear();
       }
     }
     std::vector<HostTensor> out;
@@ -91,46 +159,10 @@ class Interpreter {
     return values_[static_cast<std::size_t>(v.node)].at(static_cast<std::size_t>(v.index));
   }
 
-  std::vector<HostTensor> leaf(NodeId id) {
-    const Node& node = graph_.node(id);
-    const TensorType type = computed(node.type(), how_.f64);
-    if (node.op == &kConstant) {
-      HostTensor out(type);
-      out.set(0, std::get<double>(node.attrs[0]));
-      return {out};
-    }
-    const auto& bound = node.op == &kBatch ? inputs_.batch : node.op == &kState ? inputs_.states : inputs_.slots;
-    const std::string& name = std::get<std::string>(node.attrs[0]);
-    const auto found = bound.find(name);
-    require(found != bound.end(), "interpret: ", node.op->name, " '", name, "' is not bound");
-    require(found->second.shape() == type.shape, "interpret: ", node.op->name, " '", name, "' is ", type, ", bound to ",
-            found->second.type());
-    return {found->second.dtype() == type.dtype ? found->second : found->second.cast(type.dtype)};
-  }
-
   std::vector<HostTensor> compute(NodeId id) {
-    const Node& node = graph_.node(id);
-    std::vector<HostTensor> in_data, out_data;
-    std::vector<RefOperand> ins, outs;
-    for (const ValueId input : node.inputs) in_data.push_back(value(input));
-    for (const Result& result : node.results) out_data.emplace_back(computed(result.type, how_.f64));
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      ins.push_back(operand(graph_.result(node.inputs[i]), graph_.mesh(), how_, in_data[i]));
-    }
-    for (std::size_t i = 0; i < node.results.size(); ++i) {
-      outs.push_back(operand(node.results[i], graph_.mesh(), how_, out_data[i]));
-    }
-    const OpCall call = graph_.call(id);
-    const RefFunction function = how_.f64 ? node.op->reference.f64 : node.op->reference.f32;
-    check(function != nullptr, node.op->name, " has no reference kernel");
-    select_valid(call, ins, in_data);
-    RefCall ref(call, ins, outs, key_of(node, how_.seed));
-    try {
-      function(ref);
-    } catch (const Error& error) {
-      throw error.with(describe(graph_, id));
-    }
-    return out_data;
+    std::vector<HostTensor> ins;
+    for (const ValueId input : graph_.node(id).inputs) ins.push_back(value(input));
+    return interpret_node(graph_, id, std::move(ins), how_);
   }
 
   const Graph& graph_;
@@ -142,12 +174,13 @@ class Interpreter {
 
 }  // namespace
 
-std::vector<HostTensor> interpret(const Graph& graph, const Bindings& inputs, const Interpretation& how) {
+std::vector<HostTensor> interpret(const Graph& graph, const Bindings& inputs,
+                                  const Interpretation& how) {
   return Interpreter(graph, inputs, how).run();
 }
 
-std::vector<HostTensor> evaluate(const OpDef& op, const std::vector<HostTensor>& ins, const Attrs& attrs,
-                                 const Interpretation& how) {
+std::vector<HostTensor> evaluate(const OpDef& op, const std::vector<HostTensor>& ins,
+                                 const Attrs& attrs, const Interpretation& how) {
   Builder builder;
   Bindings inputs;
   std::vector<Value> values;
@@ -157,7 +190,8 @@ std::vector<HostTensor> evaluate(const OpDef& op, const std::vector<HostTensor>&
     inputs.batch.emplace(name, ins[i]);
   }
   const std::vector<Value> results = builder.add_all(op, values, attrs);
-  for (std::size_t i = 0; i < results.size(); ++i) builder.output(Output::Kind::Metric, text("out", i), results[i]);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    builder.output(Output::Kind::Metric, text("out", i), results[i]);
   return interpret(builder.finish(), inputs, how);
 }
 

@@ -23,7 +23,9 @@ namespace tessera {
 namespace {
 
 constinit const std::array kOps = {
-    &kBatch, &kState, &kSlot, &kConstant, &kShard, &kPack,
+    &kBatch, &kState, &kSlot, &kConstant, &kPack,
+    // where a value lies
+    &kReshard, &kShard, &kMarkPartial, &kAllReduce, &kAllGather, &kReduceScatter, &kAllToAll, &kPermute, &kClearPadding,
     // elementwise
     &kAdd, &kSub, &kMul, &kDiv, &kMaximum, &kMinimum, &kPower, &kNegate, &kExp, &kLog, &kSqrt, &kRsqrt, &kTanh, &kErf,
     &kCos, &kAbs, &kSigmoid, &kIdentity, &kGradient, &kRelu, &kSilu, &kSiluGrad, &kGelu, &kGeluGrad, &kEqual, &kNotEqual,

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "tessera/ir/blocks.h"
@@ -13,6 +15,7 @@
 #include "tessera/ir/value_table.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
+#include "tessera/passes/moves.h"
 
 namespace tessera {
 
@@ -31,6 +34,11 @@ bool accumulates(const Result& result) {
   return result.placement->sharding.is_partial(kMicrobatchAxis);
 }
 
+bool gathers_state(const Graph& graph, const Node& node) {
+  return node.op == &kReshard && graph.node(node.inputs[0].node).op == &kState &&
+         node.phase != Phase::Update;
+}
+
 std::vector<RegionKind> assign_regions(const Graph& graph) {
   const std::size_t size = graph.nodes().size();
   std::vector<RegionKind> out(size, RegionKind::Update);
@@ -39,17 +47,22 @@ std::vector<RegionKind> assign_regions(const Graph& graph) {
       out[i] = static_cast<RegionKind>(static_cast<int>(graph.nodes()[i].phase) + 1);
     return out;
   }
-  std::vector<bool> time(size), before(size, false);
+  std::vector<bool> time(size), before(size, false), at_begin(size, false);
   for (std::size_t i = 0; i < size; ++i) {
     const Node& node = graph.nodes()[i];
     time[i] = !node.op->traits.leaf && std::any_of(node.results.begin(), node.results.end(),
                                                    [](const Result& r) { return on_time(r); });
   }
   for (std::size_t i = size; i-- > 0;) {
+    const Node& node = graph.nodes()[i];
     if (!time[i] && !before[i]) continue;
-    for (const ValueId input : graph.nodes()[i].inputs) {
-      if (!time[static_cast<std::size_t>(input.node)])
-        before[static_cast<std::size_t>(input.node)] = true;
+    // A state is gathered where it is read, in every micro-batch, unless Begin needs it.
+    const bool in_loop = before[i] && !at_begin[i] && gathers_state(graph, node);
+    if (in_loop) time[i] = true;
+    for (const ValueId input : node.inputs) {
+      if (time[static_cast<std::size_t>(input.node)]) continue;
+      before[static_cast<std::size_t>(input.node)] = true;
+      if (!time[i]) at_begin[static_cast<std::size_t>(input.node)] = true;
     }
   }
   for (std::size_t i = 0; i < size; ++i) {
@@ -72,8 +85,11 @@ std::vector<RegionKind> assign_regions(const Graph& graph) {
 
 class Partitioner {
  public:
-  explicit Partitioner(const Graph& graph)
-      : graph_(graph), region_(assign_regions(graph)), known_(graph) {
+  Partitioner(const Graph& graph, const Machine& machine)
+      : graph_(graph),
+        region_(assign_regions(graph)),
+        known_(graph),
+        redistributor_(graph.mesh(), machine) {
     for (auto& builder : builders_) builder = std::make_unique<Builder>(Form::Local, graph.mesh());
     std::unordered_map<std::string_view, std::int32_t> sizes;
     for (NodeId id = 0; id < graph.size(); ++id) {
@@ -157,10 +173,6 @@ class Partitioner {
     mark_like(at, v.node);
     Value value;
     if (node.op->traits.leaf) {
-      // Batch inputs are stored whole on time.
-      if (node.op == &kBatch) {
-        lie(result, result.placement->sharding.without(kMicrobatchAxis));
-      }
       Node leaf = node;
       leaf.results[0] = result;
       leaf.cotangent.reset();
@@ -226,78 +238,35 @@ class Partitioner {
     builder(at).add_state(std::move(state));
   }
 
-  /// An operand as a time node needs it: rows of whole values that the axis shards in the node's
-  /// rule.
-  Value rows(Value whole, ValueId v, int dim, RegionKind at) {
-    const auto key = std::make_pair(v, dim);
-    auto& known = rows_[index(at)];
-    if (const auto found = known.find(key); found != known.end()) return found->second;
-    Result result = builder(at).so_far().result(whole.id());
-    lie(result, result.placement->sharding.with(kMicrobatchAxis, dim));
-    Node node = graph_.node(v.node);
-    node.op = &kShard;
-    node.attrs = {std::string(kMicrobatchAxis), std::int64_t{dim}, ints(result.type.shape)};
-    node.results = {std::move(result)};
-    node.name = {};
-    node.cotangent.reset();
-    node.like = node.remat_of = -1;
-    const Value value = builder(at).copy(std::move(node), {whole.id()})[0];
-    known.emplace(key, value);
-    return value;
-  }
-
-  /// Per operand, the dim that the time axis shards in this node; -1 for none.
-  std::vector<int> time_dims(NodeId id) const {
-    const Node& node = graph_.node(id);
-    std::vector<int> dims(node.inputs.size(), -1);
-    const Factors rule = graph_.factors(id);
-    int factor = -1;
-    const auto find = [&](const Factors::Dims& of, const Result& result) {
-      const int dim = result.placement->sharding.dim_of(kMicrobatchAxis);
-      if (dim >= 0 && !of[static_cast<std::size_t>(dim)].empty())
-        factor = of[static_cast<std::size_t>(dim)][0];
-    };
-    for (std::size_t r = 0; r < node.results.size() && factor < 0; ++r)
-      find(rule.outs[r], node.results[r]);
-    for (std::size_t i = 0; i < node.inputs.size() && factor < 0; ++i) {
-      if (graph_.node(node.inputs[i].node).op != &kBatch)
-        find(rule.ins[i], graph_.result(node.inputs[i]));
-    }
-    for (std::size_t i = 0; i < node.inputs.size() && factor < 0; ++i)
-      find(rule.ins[i], graph_.result(node.inputs[i]));
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      for (std::size_t d = 0; d < rule.ins[i].size(); ++d) {
-        const std::vector<int>& fs = rule.ins[i][d];
-        if (factor >= 0 && !fs.empty() && fs[0] == factor) dims[i] = static_cast<int>(d);
-      }
-    }
-    return dims;
-  }
-
   void place(NodeId id) {
+    if (graph_.node(id).op == &kReshard) {
+      move(id);
+    } else {
+      compute(id);
+    }
+  }
+
+  /// From where the value lies inside its region: what micro-batches summed is whole in time.
+  void move(NodeId id) {
+    const Node& node = graph_.node(id);
+    const RegionKind at = region_[static_cast<std::size_t>(id)];
+    const Value value = import(node.inputs[0], at);
+    const Result from = builder(at).so_far().result(value.id());
+    const Redistribution& plan =
+        redistributor_.plan(from.logical, from.type.dtype, from.placement->sharding,
+                            node.results[0].placement->sharding);
+    known_[{id, 0}][index(at)] = add_moves(builder(at), value, plan.moves, node);
+  }
+
+  void compute(NodeId id) {
     const RegionKind at = region_[static_cast<std::size_t>(id)];
     Node node = graph_.node(id);
-    const bool time = graph_.mesh().has(kMicrobatchAxis) && is_time(at);
-    const std::vector<int> dims = time ? time_dims(id) : std::vector<int>(node.inputs.size(), -1);
     ValueIds inputs;
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      Value value = import(node.inputs[i], at);
-      const bool whole =
-          builder(at).so_far().result(value.id()).placement->sharding.dim_of(kMicrobatchAxis) < 0;
-      if (dims[i] >= 0 && whole) value = rows(value, node.inputs[i], dims[i], at);
-      inputs.push_back(value.id());
-    }
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      inputs.push_back(cleared(import(node.inputs[i], at), id, static_cast<int>(i), at).id());
     for (Result& result : node.results) result = local(result);
-    const int shape = node.op->attrs.find("shape");  // by convention the shape of result 0
-    if (shape >= 0) {
-      node.attrs =
-          node.attrs.with(static_cast<std::size_t>(shape), ints(node.results[0].type.shape));
-    }
-    const auto follow = [&](NodeId other) {
-      return other < 0 ? -1 : known_[{other, 0}][index(at)].id().node;
-    };
-    node.like = follow(node.like);
-    node.remat_of = follow(node.remat_of);
+    localise(node);
+    node.like = node.remat_of = -1;
     node.cotangent.reset();  // placements have been decided
     const std::vector<Value> values = builder(at).copy(std::move(node), std::move(inputs));
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -305,11 +274,79 @@ class Partitioner {
     }
   }
 
+  /// Attributes that name sizes of result 0 name those of the shard.
+  static void localise(Node& node) {
+    const Shape& shape = node.results[0].type.shape;
+    for (std::size_t i = 0; i < node.op->attrs.size(); ++i) {
+      const AttrDef& attr = node.op->attrs[i];
+      if (attr.name == "shape") node.attrs = node.attrs.with(i, ints(shape));
+      if (attr.size_of_dim != AttrDef::kNoDim) {
+        const int dim = attr.size_of_dim < 0 ? attr.size_of_dim + shape.ndim() : attr.size_of_dim;
+        node.attrs = node.attrs.with(i, shape[dim]);
+      }
+    }
+  }
+
+  /// An operand as a node may reduce it: what lies beyond the logical extent of a dim that it
+  /// reduces is the identity.
+  Value cleared(Value value, NodeId reader, int operand, RegionKind at) {
+    const Result& result = builder(at).so_far().result(value.id());
+    const std::vector<std::int64_t> padded = padded_dims(result);
+    if (padded.empty()) return value;
+    const Factors rule = graph_.factors(reader);
+    std::vector<std::int64_t> dims;
+    double fill = 0;
+    for (const std::int64_t d : padded) {
+      for (const int f : rule.ins[static_cast<std::size_t>(operand)][static_cast<std::size_t>(d)]) {
+        bool reduced = false;
+        for (int r = 0; r < static_cast<int>(rule.outs.size()); ++r)
+          reduced = reduced || rule.reduces(f, r);
+        if (!reduced) continue;
+        dims.push_back(d);
+        fill = identity_of(rule.monoid(f));
+        break;
+      }
+    }
+    if (dims.empty() || result.type.dtype == DType::Bool) return value;
+    auto& known = cleared_[index(at)];
+    const auto key = std::make_tuple(value.id(), dims, fill);
+    if (const auto found = known.find(key); found != known.end()) return found->second;
+    const Node& marks = graph_.node(reader);
+    Node node;
+    node.op = &kClearPadding;
+    node.attrs = {dims, is_float(result.type.dtype) ? fill : 0.0};
+    node.block = marks.block;
+    node.phase = marks.phase;
+    node.stage = marks.stage;
+    node.where = marks.where;
+    node.results = {result};
+    const Value out = builder(at).copy(std::move(node), {value.id()})[0];
+    known.emplace(key, out);
+    return out;
+  }
+
+  std::vector<std::int64_t> padded_dims(const Result& result) const {
+    std::vector<std::int64_t> out;
+    for (int d = 0; d < result.logical.ndim(); ++d) {
+      std::int64_t stored = result.type.shape[d];
+      for (const std::string& axis : result.placement->sharding.dims[static_cast<std::size_t>(d)])
+        stored *= graph_.mesh().size(axis);
+      if (stored != result.logical[d]) out.push_back(d);
+    }
+    return out;
+  }
+
+  static double identity_of(Monoid monoid) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    return monoid == Monoid::Sum ? 0 : monoid == Monoid::Max ? -kInfinity : kInfinity;
+  }
+
   const Graph& graph_;
   std::vector<RegionKind> region_;
   std::array<std::unique_ptr<Builder>, 4> builders_;
   ValueTable<std::array<Value, 4>> known_;  // by region
-  std::array<std::map<std::pair<ValueId, int>, Value>, 4> rows_;
+  std::array<std::map<std::tuple<ValueId, std::vector<std::int64_t>, double>, Value>, 4> cleared_;
+  Redistributor redistributor_;
   std::array<std::map<ValueId, Value>, 4> copies_;  // of states that leave
   std::set<ValueId> handed_;                        // values that a later region reads
   std::vector<std::int32_t> place_in_block_;
@@ -324,6 +361,8 @@ std::string_view to_text(RegionKind kind) {
   return kNames[index(kind)];
 }
 
-std::vector<Region> partition(const Graph& placed) { return Partitioner(placed).run(); }
+std::vector<Region> partition(const Graph& placed, const Machine& machine) {
+  return Partitioner(placed, machine).run();
+}
 
 }  // namespace tessera

@@ -2,201 +2,355 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "tessera/ir/builder.h"
+#include "tessera/ops/collective.h"
+#include "tessera/ops/elementwise.h"
+#include "tessera/passes/before_loop.h"
+#include "tessera/passes/decide.h"
+#include "tessera/passes/demand.h"
+#include "tessera/passes/refusals.h"
 
 namespace tessera {
 
 namespace {
 
-/// How one value stands on one axis.
-struct Stand {
-  enum Kind { Whole, Sharded, Partial } kind = Whole;
-  int dim = -1;  // Sharded
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// Of a state, or of the parameter whose gradient a node ends.
+const std::string& path_of(const Node& node) { return std::get<std::string>(node.attrs[0]); }
+
+/// A value of the placed graph and how it stands.
+struct Kept {
+  Value value;
+  Stands stands;
 };
 
-class TimeAxis {
+class Propagation {
  public:
-  TimeAxis(const Graph& graph, const Strategy& strategy, std::string axis)
+  Propagation(const Graph& graph, const Strategy& strategy)
       : graph_(graph),
         strategy_(strategy),
-        axis_(std::move(axis)),
-        stands_(graph.nodes().size()),
-        begin_(before_first_microbatch(graph)) {}
-
-  void run() {
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      auto& results = stands_[static_cast<std::size_t>(id)];
-      results.resize(graph_.node(id).results.size());
-      if (graph_.node(id).op == &kBatch) {
-        results[0] = batch(id);
-      } else if (!graph_.node(id).op->traits.leaf && !begin_[static_cast<std::size_t>(id)]) {
-        results = decide(id);
-      }
+        axes_(strategy),
+        places_(graph, strategy, axes_),
+        demands_(find_demands(graph, places_, axes_)),
+        before_loop_(nodes_before_loop(graph)),
+        placed_(Form::Placed, strategy.mesh),
+        kept_(graph),
+        choices_(graph.nodes().size()) {
+    for (const Node& node : graph.nodes()) {
+      if (node.op == &kGradient)
+        accumulators_.emplace(node.inputs[0], places_.of(path_of(node)).accumulator);
     }
   }
 
-  Stand at(ValueId v) const {
-    return stands_[static_cast<std::size_t>(v.node)][static_cast<std::size_t>(v.index)];
+  Graph run() {
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (graph_.node(id).op->traits.leaf) {
+        leaf(id);
+      } else {
+        visit(id);
+      }
+    }
+    require(refused_.empty(), join(refused_, "\n"));
+    for (State state : graph_.states()) {
+      const int ndim = graph_.type(state.value).ndim();
+      state.home = axes_.write(places_.of(state.path).home, ndim);
+      state.use = axes_.write(places_.of(state.path).use, ndim);
+      state.value = kept_[state.value].value.id();
+      placed_.add_state(std::move(state));
+    }
+    for (const Output& output : graph_.outputs()) leave(output);
+    return placed_.finish();
   }
 
  private:
-  /// Batch-only nodes that reduce a batch dim, with their ancestors, see the whole batch: the token
-  /// count.
-  static std::vector<bool> before_first_microbatch(const Graph& graph) {
-    std::vector<bool> batch_only(graph.nodes().size(), false), begin(graph.nodes().size(), false);
-    for (NodeId id = 0; id < graph.size(); ++id) {
-      const Node& node = graph.node(id);
-      bool any = false, only = !node.inputs.empty();
-      for (const ValueId input : node.inputs) {
-        const bool constant = graph.node(input.node).op == &kConstant;
-        any = any || !constant;
-        only = only && (constant || batch_only[static_cast<std::size_t>(input.node)]);
-      }
-      batch_only[static_cast<std::size_t>(id)] = node.op == &kBatch || (only && any);
-    }
-    std::vector<NodeId> stack;
-    for (NodeId id = 0; id < graph.size(); ++id) {
-      const Node& node = graph.node(id);
-      if (!batch_only[static_cast<std::size_t>(id)] || node.inputs.empty() ||
-          graph.type(node.inputs[0]).ndim() == 0) {
-        continue;
-      }
-      const Factors rule = graph.factors(id);
-      const std::vector<int>& outer = rule.ins[0][0];
-      if (!outer.empty() && rule.reduces(outer[0], 0)) stack.push_back(id);
-    }
-    while (!stack.empty()) {
-      const NodeId id = stack.back();
-      stack.pop_back();
-      if (begin[static_cast<std::size_t>(id)] || graph.node(id).op->traits.leaf) continue;
-      begin[static_cast<std::size_t>(id)] = true;
-      for (const ValueId input : graph.node(id).inputs) stack.push_back(input.node);
-    }
-    return begin;
-  }
-
-  Stand batch(NodeId id) const {
-    const TensorType& type = graph_.node(id).type();
-    if (type.ndim() == 0) return {};
-    require(type.shape[0] % strategy_.mesh.size(axis_) == 0, "batch input '",
-            std::get<std::string>(graph_.node(id).attrs[0]), "' has ", type.shape[0],
-            " rows, which ", strategy_.mesh.size(axis_),
-            " micro-batches do not divide; choose a micro-batch size that divides it");
-    return {Stand::Sharded, 0};
-  }
-
-  [[noreturn]] void needs_sum(NodeId id) const {
-    fail(Fault::Usage, graph_.node(id).op->name,
-         " needs a sum over mb: it reads, inside a micro-batch, a value that is"
-         " complete only after the last one; run it with one micro-batch, or keep it out of the "
-         "model\n    ",
-         describing(graph_, id));
-  }
-
-  std::vector<Stand> decide(NodeId id) const {
-    const Node& node = graph_.node(id);
-    const Factors rule = graph_.factors(id);
-    int factor = -1;
-    bool partial = false, all_partial = !node.inputs.empty();
-    for (const ValueId input : node.inputs) {
-      partial = partial || at(input).kind == Stand::Partial;
-      all_partial = all_partial && at(input).kind == Stand::Partial;
-    }
-    // Batch inputs are stored whole: they take the factor that others bring.
-    for (const bool batch_inputs : {false, true}) {
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        const Stand have = at(node.inputs[i]);
-        const bool is_batch = graph_.node(node.inputs[i].node).op == &kBatch;
-        if (have.kind != Stand::Sharded || is_batch != batch_inputs || (is_batch && factor >= 0))
-          continue;
-        const std::vector<int>& fs = rule.ins[i][static_cast<std::size_t>(have.dim)];
-        const int found = fs.empty() ? -1 : fs[0];
-        require(found >= 0 && (factor < 0 || found == factor), node.op->name,
-                " cannot be cut into micro-batches: its rule is ", rule, "\n    ",
-                describing(graph_, id));
-        factor = found;
-      }
-    }
-    if (factor < 0 && node.cotangent && node.cotangent->final) factor = demanded(id, rule);
-    std::vector<Stand> out(node.results.size());
-    if (factor < 0) {
-      // A joint sum of accumulating terms stays inside the micro-batch: one accumulator.
-      if (all_partial && rule.linear == Linear::Joint) out[0] = {Stand::Partial, -1};
-      return out;
-    }
-    const FactorKind kind = rule.list[static_cast<std::size_t>(factor)].kind;
-    require(kind == FactorKind::Pass, node.op->name,
-            " mixes rows of the batch, so it cannot be cut into micro-batches:", " its rule is ",
-            rule, "\n    ", describing(graph_, id));
-    if (partial) needs_sum(id);
-    for (std::size_t r = 0; r < out.size(); ++r) {
-      if (rule.reduces(factor, static_cast<int>(r))) {
-        out[r] = {Stand::Partial, -1};
-        continue;
-      }
-      for (std::size_t d = 0; d < rule.outs[r].size(); ++d) {
-        const std::vector<int>& fs = rule.outs[r][d];
-        if (!fs.empty() && fs[0] == factor) out[r] = {Stand::Sharded, static_cast<int>(d)};
-      }
-    }
-    return out;
-  }
-
-  /// An operand-free factor (a broadcast cotangent) lies where its primal lies.
-  int demanded(NodeId id, const Factors& rule) const {
-    const Stand primal = at(graph_.node(id).cotangent->of);
-    if (primal.kind != Stand::Sharded) return -1;
-    const std::vector<int>& fs = rule.outs[0][static_cast<std::size_t>(primal.dim)];
-    return !fs.empty() && rule.list[static_cast<std::size_t>(fs[0])].kind == FactorKind::Pass
-               ? fs[0]
-               : -1;
-  }
+  void leaf(NodeId id);
+  void visit(NodeId id);
+  std::vector<Kept> place(const Node& node, const std::vector<Kept>& ins, Question question,
+                          const std::vector<const Demand*>& demands, Choices* chosen);
+  std::vector<Kept> expand(const Node& node, const std::vector<Kept>& ins,
+                           const std::vector<const Demand*>& demands, bool deferred);
+  Kept reshard(const Kept& from, const Stands& to, const Node& reader);
+  Stands settled(const Stands& natural, const Demand* demand) const;
+  void leave(const Output& output);
+  Question question_of(NodeId id, const std::vector<Kept>& ins) const;
+  Choices inherited(NodeId id, const Factors& rule) const;
+  Kept accumulating(ValueId v, const Kept& value);
+  void check_microbatches(NodeId id) const;
 
   const Graph& graph_;
   const Strategy& strategy_;
-  std::string axis_;
-  std::vector<std::vector<Stand>> stands_;
-  std::vector<bool> begin_;
+  Axes axes_;
+  StatePlaces places_;
+  Demands demands_;
+  std::vector<bool> before_loop_;
+  Builder placed_;
+  ValueTable<Kept> kept_;
+  std::map<ValueId, Stands> accumulators_;  // of what the gradient of a parameter sums up to
+  std::vector<Choices> choices_;            // per node; empty for leaves
+  std::map<std::tuple<ValueId, int>, std::vector<Kept>> resharded_;  // by phase, -1: for all
+  std::vector<std::string> refused_;
 };
+
+void Propagation::leaf(NodeId id) {
+  Node node = graph_.node(id);
+  Stands stands = axes_.whole();
+  if (node.op == &kState) stands = places_.of(path_of(node)).home;
+  if (node.op == &kBatch) {
+    check_microbatches(id);
+    stands = places_.batch(node.type());
+    for (int a = 0; a < axes_.count(); ++a) {
+      if (axes_.is_time(a)) stands[at(a)] = kWhole;  // stored whole, cut where it is read
+    }
+  }
+  node.results[0].placement = axes_.write(stands, node.type().ndim());
+  kept_[{id, 0}] = {placed_.copy(std::move(node), {})[0], stands};
+}
+
+void Propagation::check_microbatches(NodeId id) const {
+  const TensorType& type = graph_.node(id).type();
+  const std::int64_t n = strategy_.mesh.size(kMicrobatchAxis);
+  const int axis = axes_.find(kMicrobatchAxis);
+  const Stands stands = places_.batch(type);
+  if (axis < 0 || stands[at(axis)] < 0) return;
+  const std::int64_t rows = type.shape[stands[at(axis)]];
+  require(rows % n == 0, "batch input '", std::get<std::string>(graph_.node(id).attrs[0]), "' has ",
+          rows, " rows, which ", n,
+          " micro-batches do not divide; choose a micro-batch size that divides it");
+}
+
+/// Operands as a node of the source graph reads them: states as their use, batch inputs cut by
+/// time.
+Question Propagation::question_of(NodeId id, const std::vector<Kept>& ins) const {
+  const Node& node = graph_.node(id);
+  Question out;
+  out.before_loop = before_loop_[at(id)];
+  for (std::size_t i = 0; i < ins.size(); ++i) {
+    const Node& source = graph_.node(node.inputs[i].node);
+    Question::Operand in{&graph_.type(node.inputs[i]), ins[i].stands};
+    if (source.op == &kState && node.phase != Phase::Update) {
+      in.have = places_.of(path_of(source)).use;
+      in.bound = true;
+    }
+    if (source.op == &kBatch && !out.before_loop) {
+      in.have = places_.batch(source.type());
+      in.whole_in_time = true;
+    }
+    out.ins.push_back(std::move(in));
+  }
+  return out;
+}
+
+void Propagation::visit(NodeId id) {
+  const Node& node = graph_.node(id);
+  std::vector<Kept> ins;
+  for (const ValueId input : node.inputs) ins.push_back(kept_[input]);
+  Question question = question_of(id, ins);
+  std::vector<const Demand*> demands;
+  for (int r = 0; r < static_cast<int>(node.results.size()); ++r) {
+    const std::optional<Demand>& demand = demands_[{id, r}];
+    demands.push_back(demand ? &*demand : nullptr);
+  }
+  // A gradient lies where the value lies whose gradient it is; one of a state is finished later.
+  Demand mirrored;
+  if (node.cotangent && node.op != &kGradient && demands[0] == nullptr) {
+    const Node& primal = graph_.node(node.cotangent->of.node);
+    if (primal.op == &kState) {
+      mirrored = {places_.of(path_of(primal)).use, Firmness::Hint};
+      question.deferred = true;
+      demands[0] = &mirrored;
+    } else if (!primal.op->traits.leaf) {
+      mirrored = {without_partials(kept_[node.cotangent->of].stands),
+                  node.cotangent->final ? Firmness::Hard : Firmness::Hint};
+      demands[0] = &mirrored;
+    }
+  }
+  const NodeId shares = node.remat_of >= 0 ? node.remat_of : node.like;
+  Choices told;
+  const Factors rule = graph_.factors(id);
+  question.rule = &rule;
+  if (shares >= 0 && !choices_[at(shares)].empty()) {
+    told = inherited(shares, rule);
+    question.inherited = &told;
+  }
+  std::vector<Kept> results = place(node, ins, question, demands, &choices_[at(id)]);
+  for (int r = 0; r < static_cast<int>(results.size()); ++r)
+    kept_[{id, r}] = accumulating({id, r}, results[at(r)]);
+}
+
+/// What micro-batches add to is sharded as the strategy says while they do.
+Kept Propagation::accumulating(ValueId v, const Kept& value) {
+  const auto found = accumulators_.find(v);
+  if (found == accumulators_.end()) return value;
+  Stands to = value.stands;
+  for (int a = 0; a < axes_.count(); ++a) {
+    if (to[at(a)] == kSum && found->second[at(a)] >= 0) to[at(a)] = found->second[at(a)];
+  }
+  return reshard(value, to, graph_.node(v.node));
+}
+
+/// What another node decided, in the factors of this rule.
+Choices Propagation::inherited(NodeId id, const Factors& rule) const {
+  const Factors theirs = graph_.factors(id);
+  Choices out;
+  for (const Choice choice : choices_[at(id)]) {
+    const int f = choice < 0 ? -1 : rule.find(theirs.list[at(choice)].name);
+    out.push_back(f < 0 ? kReplicate : static_cast<Choice>(f));
+  }
+  return out;
+}
+
+std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& ins,
+                                     Question question, const std::vector<const Demand*>& demands,
+                                     Choices* chosen) {
+  const Factors& rule = *question.rule;
+  question.expands = node.op->expand != nullptr;
+  std::vector<Question::Wanted> wanted(demands.size());
+  for (std::size_t r = 0; r < demands.size(); ++r) {
+    question.outs.push_back(&node.results[r].type);
+    if (demands[r] != nullptr)
+      wanted[r] = {demands[r]->stands, demands[r]->firmness != Firmness::Hint};
+    question.wanted.push_back(demands[r] == nullptr ? nullptr : &wanted[r]);
+  }
+  Answer answer = decide(question, axes_);
+  if (answer.stuck >= 0) refuse_time(node, question, answer.stuck);
+  for (const Answer::Lost& lost : answer.lost)
+    refused_.push_back(why_lost(node, question, lost, axes_));
+  if (chosen != nullptr) *chosen = answer.choices;
+  const bool stat = std::any_of(answer.choices.begin(), answer.choices.end(), [&](Choice c) {
+    return c >= 0 && rule.list[at(c)].kind == FactorKind::Stat;
+  });
+  if (stat) return expand(node, ins, demands, question.deferred);
+
+  ValueIds operands;
+  for (std::size_t i = 0; i < ins.size(); ++i) {
+    const Stands need = required(question, answer.choices, static_cast<int>(i), axes_);
+    operands.push_back(reshard(ins[i], need, node).value.id());
+  }
+  Node copy = node;
+  copy.cotangent.reset();  // what they said has been decided
+  copy.like = copy.remat_of = -1;
+  std::vector<Kept> out(node.results.size());
+  for (std::size_t r = 0; r < out.size(); ++r) {
+    out[r].stands = natural(rule, answer.choices, static_cast<int>(r), axes_);
+    copy.results[r].placement = axes_.write(out[r].stands, node.results[r].type.ndim());
+  }
+  const std::vector<Value> values = placed_.copy(std::move(copy), std::move(operands));
+  for (std::size_t r = 0; r < out.size(); ++r) {
+    out[r].value = values[r];
+    out[r] = reshard(out[r], settled(out[r].stands, demands[r]), node);
+  }
+  return out;
+}
+
+/// The primitive ops that a stat op consists of, placed by the same rule.
+std::vector<Kept> Propagation::expand(const Node& node, const std::vector<Kept>& ins,
+                                      const std::vector<const Demand*>& demands, bool deferred) {
+  Builder parts;
+  parts.set_mark({node.block, node.phase, node.stage, node.where});
+  std::vector<Value> operands, results(node.results.size());
+  OpCall::Types in_types, out_types;
+  for (std::size_t i = 0; i < ins.size(); ++i)
+    operands.push_back(parts.batch(text("in", i), ins[i].value.type()));
+  for (const Kept& in : ins) in_types.push_back(&in.value.type());
+  for (const Result& result : node.results) out_types.push_back(&result.type);
+  ExpandCall call(OpCall(*node.op, std::move(in_types), node.attrs, std::move(out_types)), operands,
+                  results);
+  node.op->expand(call);
+  const Graph graph = parts.finish();
+  ValueTable<Kept> kept(graph);
+  for (std::size_t i = 0; i < ins.size(); ++i) kept[operands[i].id()] = ins[i];
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& part = graph.node(id);
+    if (part.op == &kBatch) continue;
+    if (part.op->traits.leaf) {
+      Node leaf = part;
+      leaf.results[0].placement = axes_.write(axes_.whole(), leaf.type().ndim());
+      kept[{id, 0}] = {placed_.copy(std::move(leaf), {})[0], axes_.whole()};
+      continue;
+    }
+    std::vector<Kept> part_ins;
+    Question question;
+    for (const ValueId input : part.inputs) {
+      part_ins.push_back(kept[input]);
+      question.ins.push_back({&graph.type(input), kept[input].stands});
+    }
+    std::vector<const Demand*> part_demands(part.results.size(), nullptr);
+    for (std::size_t r = 0; r < results.size(); ++r) {
+      if (results[r].id().node == id) {
+        part_demands[at(results[r].id().index)] = demands[r];
+        question.deferred = deferred;
+      }
+    }
+    const Factors rule = graph.factors(id);
+    question.rule = &rule;
+    std::vector<Kept> part_results = place(part, part_ins, question, part_demands, nullptr);
+    for (std::size_t r = 0; r < part_results.size(); ++r)
+      kept[{id, static_cast<std::int32_t>(r)}] = std::move(part_results[r]);
+  }
+  std::vector<Kept> out;
+  for (const Value& result : results) out.push_back(kept[result.id()]);
+  return out;
+}
+
+/// Where a result is kept. Hard demands hold; toward soft ones sums are finished; shards stay. Time
+/// is not a place to move along.
+Stands Propagation::settled(const Stands& natural, const Demand* demand) const {
+  if (demand == nullptr || demand->firmness == Firmness::Hint) return natural;
+  Stands out = natural;
+  for (int a = 0; a < axes_.count(); ++a) {
+    Stand& stand = out[at(a)];
+    if (axes_.is_time(a)) continue;
+    if (demand->firmness == Firmness::Hard || is_partial(stand)) stand = demand->stands[at(a)];
+  }
+  return out;
+}
+
+/// The value, lying as `reader` needs it. A sum is finished once, beside the node that made it;
+/// what is gathered or cut is so for forward, backward and update each.
+Kept Propagation::reshard(const Kept& from, const Stands& to, const Node& reader) {
+  if (from.stands == to) return from;
+  bool finishes = false;
+  for (int a = 0; a < axes_.count(); ++a)
+    finishes = finishes || (is_partial(from.stands[at(a)]) && !is_partial(to[at(a)]));
+  const int phase = finishes ? -1 : static_cast<int>(reader.phase);
+  std::vector<Kept>& known = resharded_[{from.value.id(), phase}];
+  for (const Kept& one : known) {
+    if (one.stands == to) return one;
+  }
+  const Node& marks = finishes ? placed_.node(from.value) : reader;
+  Node node;
+  node.op = &kReshard;
+  node.block = marks.block;
+  node.phase = marks.phase;
+  node.stage = marks.stage;
+  node.where = marks.where;
+  node.results = {{from.value.type(), axes_.write(to, from.value.ndim()), {}}};
+  known.push_back({placed_.copy(std::move(node), {from.value.id()})[0], to});
+  return known.back();
+}
+
+/// Next values go home; what the caller reads is whole on every rank.
+void Propagation::leave(const Output& output) {
+  Kept kept = kept_[output.value];
+  Stands to = axes_.whole();
+  if (output.kind == Output::Kind::Next) to = places_.of(output.name).home;
+  for (int a = 0; a < axes_.count(); ++a) {
+    if (axes_.is_time(a) && kept.stands[at(a)] >= 0) to[at(a)] = kept.stands[at(a)];
+  }
+  Node reader = graph_.node(output.value.node);
+  reader.phase = output.kind == Output::Kind::Next ? Phase::Update : reader.phase;
+  kept = reshard(kept, to, reader);
+  placed_.output(output.kind, output.name, kept.value);
+}
 
 }  // namespace
 
 Graph propagate(const Graph& graph, const Strategy& strategy) {
-  const std::string axis(kMicrobatchAxis);
-  const bool cut = strategy.mesh.has(axis);
-  TimeAxis time(graph, strategy, axis);
-  if (cut) time.run();
-  Builder placed(Form::Placed, strategy.mesh);
-  // Values that lie alike share what says so.
-  std::map<std::tuple<int, Stand::Kind, int>, Shared<Placement>> known;
-  const auto placement = [&](int ndim, Stand stand) {
-    Shared<Placement>& out = known[{ndim, stand.kind, stand.dim}];
-    if (out) return out;
-    Sharding sharding = Sharding::replicated(ndim);
-    if (stand.kind == Stand::Sharded) sharding = sharding.with(axis, stand.dim);
-    if (stand.kind == Stand::Partial) sharding = sharding.with_partial(axis, Monoid::Sum);
-    return out = Placement{std::move(sharding), Memory::Device};
-  };
-  // Ids are kept: the graph is the same, with placements.
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    Node node = graph.node(id);
-    for (int i = 0; i < static_cast<int>(node.results.size()); ++i) {
-      Result& result = node.results[static_cast<std::size_t>(i)];
-      result.placement = placement(result.type.ndim(), cut ? time.at({id, i}) : Stand{});
-    }
-    ValueIds inputs = node.inputs;
-    placed.copy(std::move(node), std::move(inputs));
-  }
-  for (const State& state : graph.states()) {
-    State kept = state;
-    kept.home = kept.use = placement(graph.type(state.value).ndim(), {});
-    placed.add_state(std::move(kept));
-  }
-  for (const Output& output : graph.outputs())
-    placed.output(output.kind, output.name, Value(placed, output.value));
-  return placed.finish();
+  return Propagation(graph, strategy).run();
 }
 
 }  // namespace tessera

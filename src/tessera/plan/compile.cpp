@@ -59,6 +59,12 @@ std::vector<Region> fuse_regions(std::vector<Region> regions) {
   return regions;
 }
 
+Mesh mesh_of_ranks(const Mesh& mesh) {
+  std::vector<Axis> axes = mesh.axes();
+  std::erase_if(axes, [](const Axis& axis) { return axis.level == Level::Time; });
+  return Mesh(std::move(axes));
+}
+
 WantedLayout wanted_by(const Device& device) {
   return [&device](const OpCall& call, int operand, std::int64_t uses) {
     return device.wanted_layout(call, operand, uses);
@@ -83,9 +89,12 @@ Plan compile(std::vector<ProgramSource> sources, Device& device, const CompileOp
     graph = {};
     if (options.fuse) regions = pass("fuse", [&] { return fuse_regions(std::move(regions)); });
     regions = pass("pack", [&] { return pack(std::move(regions), wanted_by(device)); });
-    plan.programs.push_back(
-        pass("lower", [&] { return lower(source.name, regions, states, device, options.seed); }));
+    plan.programs.push_back(pass("lower", [&] {
+      return lower(source.name, regions, states, device, options.seed, options.rank);
+    }));
+    plan.mesh = mesh_of_ranks(source.strategy.mesh);
   }
+  plan.rank = options.rank;
   plan.states = std::move(states.states);
   plan.constants = std::move(states.constants);
   plan.state_bytes = states.bytes;

@@ -22,6 +22,7 @@ class KernelTable {
     std::vector<Shape> in_strides;
     std::vector<ShardInfo> ins, outs;
     std::uint64_t key;
+    std::int64_t coordinate;
     Call call;
   };
   static bool alike(const Made& made, const KernelRequest& request);

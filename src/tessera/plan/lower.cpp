@@ -5,9 +5,11 @@
 
 #include "tessera/base/hash.h"
 #include "tessera/ir/strategy.h"
+#include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/plan/kernels.h"
 #include "tessera/plan/memory.h"
+#include "tessera/plan/shards.h"
 #include "tessera/plan/values.h"
 
 namespace tessera {
@@ -15,23 +17,6 @@ namespace tessera {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-ShardInfo shard_info(const Result& result, const Mesh& mesh) {
-  const int ndim = result.type.ndim();
-  ShardInfo out{result.logical, Shape::of(ndim, 0), Shape::of(ndim, 0)};
-  if (!result.placement) return out;
-  for (int d = 0; d < ndim; ++d) {
-    const auto& axes = result.placement->sharding.dims[at(d)];
-    if (axes.empty()) continue;
-    const auto start = [&](std::int64_t microbatch) {
-      const Coordinates where = {{std::string(kMicrobatchAxis), microbatch}};
-      return extent(result.logical[d], axes, mesh, where).start;
-    };
-    out.offset[d] = start(0);
-    out.step[d] = start(1) - start(0);
-  }
-  return out;
-}
 
 std::uint64_t key_of(const Node& node, std::uint64_t seed) {
   const int i = node.op->attrs.find("key");
@@ -49,16 +34,17 @@ struct Draft {
 class Lowering {
  public:
   Lowering(const std::string& name, const std::vector<Region>& regions, StateSection& states,
-           Device& device, std::uint64_t seed)
+           Device& device, std::uint64_t seed, int rank)
       : regions_(regions),
         states_(states),
         kernels_(device),
         seed_(seed),
+        shards_(regions[0].graph.mesh(), rank),
         values_(regions, device) {
     program_.name = name;
     for (const Region& region : regions) {
       for (const State& state : region.graph.states())
-        state_of_.try_emplace(state.path, &state, &region.graph.type(state.value));
+        state_of_.try_emplace(state.path, &state, &region.graph.result(state.value));
     }
     for (const Accumulation& a : values_.accumulations())
       accumulations_[{a.region, a.value.node}].push_back(&a);
@@ -87,14 +73,19 @@ class Lowering {
 
   KernelRequest request(OpCall call, const std::vector<int>& ins, const std::vector<int>& outs,
                         std::uint64_t key) const {
-    KernelRequest out{std::move(call), {}, {}, {}, key};
-    const Mesh& mesh = regions_[0].graph.mesh();
+    KernelRequest out{std::move(call), {}, {}, {}, key, 0};
+    out.coordinate = shards_.coordinate(out.call);
     for (const int v : ins) {
       out.in_strides.push_back(value(v).strides);
-      out.ins.push_back(shard_info(*value(v).result, mesh));
+      out.ins.push_back(shards_.info(*value(v).result, is_cleared(value(v))));
     }
-    for (const int v : outs) out.outs.push_back(shard_info(*value(v).result, mesh));
+    for (const int v : outs) out.outs.push_back(shards_.info(*value(v).result));
     return out;
+  }
+
+  bool is_cleared(const StoredValue& v) const {
+    return v.kind == StoredValue::Kind::Computed &&
+           regions_[at(v.region)].graph.node(v.id.node).op == &kClearPadding;
   }
 
   void add_call(int region, const Name& block, const KernelRequest& request, Draft draft) {
@@ -102,7 +93,7 @@ class Lowering {
     draft.call = kernels_.call(request);
     draft.call.when = when;
     draft.call.block = block;
-    draft.workspace_bytes = draft.call.kernel->workspace_bytes();
+    draft.workspace_bytes = tessera::workspace_bytes(draft.call);
     const double times =
         draft.call.when == When::Always
             ? (in_loop(regions_[at(region)].kind) ? static_cast<double>(program_.microbatches)
@@ -129,6 +120,12 @@ class Lowering {
       for (int i = 0; i < static_cast<int>(node.results.size()); ++i)
         draft.outs.push_back(values_.value(r, {id, i}));
       draft.time = values_.timeline().at[at(r)][at(id)];
+      if (node.op->traits.exchanges) {
+        draft.call = shards_.transfer(graph, id);
+        drafts_[at(r)].push_back(std::move(draft));
+        accumulate(r, id);
+        continue;
+      }
       const KernelRequest what =
           request(graph.call(id), draft.ins, draft.outs, key_of(node, seed_));
       try {
@@ -238,8 +235,8 @@ class Lowering {
   std::int64_t guard() const { return states_.guard_bytes; }
 
   Place state_place(const std::string& path) {
-    const auto& [state, type] = state_of_.at(path);
-    return states_.place(*state, *type);
+    const auto& [state, lies] = state_of_.at(path);
+    return states_.place(*state, *lies);
   }
 
   void place_calls() {
@@ -265,18 +262,23 @@ class Lowering {
     for (const auto& [path, state] : state_of_) states_.place(*state.first, *state.second);
   }
 
+  NamedTensor named(const std::string& name, int v) {
+    const Result& lies = *value(v).result;
+    return {name, lies.type, place(v), lies.logical, lies.placement};
+  }
+
   void name_inputs() {
     for (int v = 0; v < static_cast<int>(values_.values().size()); ++v) {
       const StoredValue& stored = value(v);
       if (stored.kind == StoredValue::Kind::Batch) {
-        program_.batch.push_back({stored.name, stored.result->type, place(v)});
+        program_.batch.push_back(named(stored.name, v));
       }
     }
     for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
       for (const Output& output : regions_[at(r)].graph.outputs()) {
         if (output.kind != Output::Kind::Metric) continue;
         const int v = values_.value(r, output.value);
-        program_.metrics.push_back({output.name, value(v).result->type, place(v)});
+        program_.metrics.push_back(named(output.name, v));
       }
     }
   }
@@ -337,9 +339,10 @@ class Lowering {
   StateSection& states_;
   KernelTable kernels_;
   std::uint64_t seed_;
+  RankShards shards_;
   ProgramValues values_;
   ProgramPlan program_;
-  std::unordered_map<std::string, std::pair<const State*, const TensorType*>> state_of_;
+  std::unordered_map<std::string, std::pair<const State*, const Result*>> state_of_;
   std::map<std::pair<int, NodeId>, std::vector<const Accumulation*>>
       accumulations_;  // by region and node
   std::array<std::vector<Draft>, 4> drafts_;
@@ -359,12 +362,12 @@ Place StateSection::take(std::int64_t size) {
   return place;
 }
 
-Place StateSection::place(const State& state, const TensorType& type) {
+Place StateSection::place(const State& state, const Result& lies) {
   const auto [found, fresh] = by_path_.try_emplace(state.path, states.size());
-  if (fresh) states.push_back({state, type, take(type.bytes())});
+  if (fresh) states.push_back({state, lies.type, take(lies.type.bytes()), lies.logical});
   const StatePlan& known = states[found->second];
-  require(known.type == type, "state '", state.path, "' is ", known.type, " in one program and ",
-          type, " in another");
+  require(known.type == lies.type && known.state.home == state.home, "state '", state.path, "' is ",
+          known.type, " in one program and ", lies.type, " in another");
   return known.place;
 }
 
@@ -375,8 +378,8 @@ Place StateSection::constant(DType dtype, double value) {
 }
 
 ProgramPlan lower(const std::string& name, const std::vector<Region>& regions, StateSection& states,
-                  Device& device, std::uint64_t seed) {
-  return Lowering(name, regions, states, device, seed).run();
+                  Device& device, std::uint64_t seed, int rank) {
+  return Lowering(name, regions, states, device, seed, rank).run();
 }
 
 }  // namespace tessera

@@ -16,7 +16,7 @@ class StateSection {
  public:
   explicit StateSection(std::int64_t guard_bytes) : guard_bytes(guard_bytes) {}
   /// The place of a state; the same state of several programs must have one type.
-  Place place(const State& state, const TensorType& type);
+  Place place(const State& state, const Result& lies);
   Place constant(DType dtype, double value);
   std::vector<StatePlan> states;
   std::vector<ConstantPlan> constants;
@@ -34,8 +34,8 @@ class StateSection {
 /// operand's buffer,
 ///          ops work in place where their column allows it and the operand is read by nobody after,
 ///          a state's next value is written into the state where that is safe and copied at the end
-///          where it is not.
+///          where it is not. Offsets of shards are those of `rank`.
 ProgramPlan lower(const std::string& name, const std::vector<Region>& regions, StateSection& states,
-                  Device& device, std::uint64_t seed);
+                  Device& device, std::uint64_t seed, int rank = 0);
 
 }  // namespace tessera

@@ -15,6 +15,14 @@ std::string types_text(const TensorTypes& types) {
 
 }  // namespace
 
+std::string_view kernel_name(const Call& call) {
+  return call.transfer ? "comm" : call.kernel->name();
+}
+
+std::int64_t workspace_bytes(const Call& call) {
+  return call.transfer ? 0 : call.kernel->workspace_bytes();
+}
+
 std::string op_text(const Call& call) {
   for (const AttrValue& attr : call.types->attrs) {
     const auto* body = std::get_if<std::shared_ptr<const Graph>>(&attr);

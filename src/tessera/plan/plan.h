@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/comm/collective.h"
 #include "tessera/device/device.h"
 #include "tessera/ir/graph.h"
 #include "tessera/passes/partition.h"
@@ -37,9 +38,18 @@ struct CallTypes {
   friend bool operator==(const CallTypes&, const CallTypes&) = default;
 };
 
-/// One ready call.
+/// What ranks do together, as one of them sees it.
+struct Transfer {
+  Collective collective;          // of a permute: the send
+  std::vector<std::string> axes;  // the group: ranks that differ along these, major first
+  int from = -1;                  // permute: the member whose shard this rank takes
+  friend bool operator==(const Transfer&, const Transfer&) = default;
+};
+
+/// One ready call: of a kernel, or a transfer.
 struct Call {
   std::shared_ptr<const Kernel> kernel;
+  Shared<Transfer> transfer;
   std::vector<Place> ins, outs;
   Place workspace;
   When when = When::Always;
@@ -51,6 +61,9 @@ struct Call {
   double flops = 0, bytes = 0;
 };
 
+/// Which implementation runs it: a kernel's name, or "comm".
+std::string_view kernel_name(const Call& call);
+std::int64_t workspace_bytes(const Call& call);
 /// "matmul", "fused(mul,add)": the op, with those of its body where it has one.
 std::string op_text(const Call& call);
 /// "f32[4,256] f32[256,8]@packed -> f32[4,8]"
@@ -70,8 +83,10 @@ struct Action {
 
 struct NamedTensor {
   std::string name;
-  TensorType type;
+  TensorType type;  // of the shard
   Place place;
+  Shape logical;  // of the whole
+  Shared<Placement> placement;
 };
 
 /// A buffer of the work section, in a plan with guards: free bytes lie on both sides of it while a
@@ -110,12 +125,16 @@ struct ConstantPlan {
 };
 
 struct StatePlan {
-  State state;  // `value` is of no meaning here
-  TensorType type;
+  State state;      // `value` is of no meaning here
+  TensorType type;  // of the shard
   Place place;
+  Shape logical;  // of the whole
 };
 
+/// What one rank runs.
 struct Plan {
+  Mesh mesh;  // of ranks: without axes of time
+  int rank = 0;
   std::vector<StatePlan> states;
   std::vector<ConstantPlan> constants;
   std::int64_t state_bytes = 0;

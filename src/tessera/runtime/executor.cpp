@@ -22,11 +22,23 @@ std::int64_t now_ns() {
 
 struct Executor::Ready {
   const Kernel* kernel;
+  const Transfer* transfer;  // where there is no kernel
+  Communicator* group;
+  Collective receive;  // of a permute
   std::vector<const void*> ins;
   std::vector<void*> outs;
   void* workspace;
   When when;
   const Call* call;
+
+  void run(std::int64_t microbatch) const {
+    if (transfer == nullptr) return kernel->run({ins.data(), outs.data(), workspace, microbatch});
+    Ticket ticket = group->start(transfer->collective, ins[0], outs[0]);
+    if (receive.kind != Kind::Recv) return group->wait(ticket);
+    Ticket taken = group->start(receive, nullptr, outs[0]);
+    group->wait(taken);
+    group->wait(ticket);
+  }
 };
 
 struct Executor::Runnable {
@@ -34,7 +46,11 @@ struct Executor::Runnable {
   std::array<std::vector<Ready>, 4> regions;
 };
 
-Executor::Executor(Plan plan, Device& device) : plan_(std::move(plan)), device_(device) {
+Executor::Executor(Plan plan, Device& device, Communicator* world)
+    : plan_(std::move(plan)), device_(device), world_(world) {
+  const std::int64_t ranks = plan_.mesh.ranks();
+  check(ranks == (world == nullptr ? 1 : world->size()), "a plan of ", ranks,
+        " ranks for a world of ", world == nullptr ? 1 : world->size());
   arena_ = static_cast<std::byte*>(device_.allocate(plan_.peak_bytes() + kGuardBytes));
   std::memset(arena_ + plan_.peak_bytes(), static_cast<int>(kGuard), kGuardBytes);
   for (const ConstantPlan& constant : plan_.constants) {
@@ -48,7 +64,18 @@ Executor::Executor(Plan plan, Device& device) : plan_(std::move(plan)), device_(
     runnable->plan = &program;
     for (std::size_t r = 0; r < program.regions.size(); ++r) {
       for (const Call& call : program.regions[r].calls) {
-        Ready ready{call.kernel.get(), {}, {}, address(call.workspace), call.when, &call};
+        Ready ready{};
+        ready.kernel = call.kernel.get();
+        ready.workspace = address(call.workspace);
+        ready.when = call.when;
+        ready.call = &call;
+        if (call.transfer) {
+          ready.transfer = &*call.transfer;
+          ready.group = group(call.transfer->axes);
+          const Collective& c = call.transfer->collective;
+          if (c.kind == Kind::Send)
+            ready.receive = Collective::recv(c.dtype, c.whole, call.transfer->from, c.name);
+        }
         for (const Place& in : call.ins) ready.ins.push_back(address(in));
         for (const Place& out : call.outs) ready.outs.push_back(address(out));
         runnable->regions[r].push_back(std::move(ready));
@@ -56,6 +83,19 @@ Executor::Executor(Plan plan, Device& device) : plan_(std::move(plan)), device_(
     }
     programs_.push_back(std::move(runnable));
   }
+}
+
+/// All ranks ask for their groups in the order of the plan.
+Communicator* Executor::group(const std::vector<std::string>& axes) {
+  std::unique_ptr<Communicator>& known = groups_[join(axes, ".")];
+  if (!known) known = world_->join(group_of(plan_.mesh, axes, plan_.rank));
+  return known.get();
+}
+
+std::map<std::string, Counts> Executor::sent() const {
+  std::map<std::string, Counts> out;
+  for (const auto& [axes, group] : groups_) out.emplace(axes, group->counts());
+  return out;
 }
 
 Executor::~Executor() { device_.release(arena_); }
@@ -83,14 +123,9 @@ void Executor::run(std::string_view name, std::vector<CallTime>* times) {
   for (const Action& action : program.plan->actions) {
     for (const Ready& call : program.regions[static_cast<std::size_t>(action.region)]) {
       if (!runs_in(call.when, action.microbatch)) continue;
-      const KernelArgs args{call.ins.data(), call.outs.data(), call.workspace, action.microbatch};
-      if (times == nullptr) {
-        call.kernel->run(args);
-        continue;
-      }
-      const std::int64_t begin = now_ns();
-      call.kernel->run(args);
-      times->push_back({call.call, action, begin, now_ns()});
+      const std::int64_t begin = times == nullptr ? 0 : now_ns();
+      call.run(action.microbatch);
+      if (times != nullptr) times->push_back({call.call, action, begin, now_ns()});
     }
   }
 }

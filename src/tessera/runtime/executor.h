@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/comm/communicator.h"
 #include "tessera/plan/plan.h"
 #include "tessera/tensor/host_tensor.h"
 
@@ -24,8 +25,10 @@ struct CallTime {
 class Executor {
  public:
   /// Allocates the plan's arena on the device and writes the constants; states are zero until they
-  /// are set or a program writes them. The device must outlive the executor.
-  Executor(Plan plan, Device& device);
+  /// are set or a program writes them. Device and world must outlive the executor. `world`: where
+  /// the plan is of one rank of several; all ranks make their executors together, then run the same
+  /// programs in the same order.
+  Executor(Plan plan, Device& device, Communicator* world = nullptr);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -43,6 +46,9 @@ class Executor {
   HostTensor metric(std::string_view program, std::string_view name) const;
   /// One that is a number. Allocates nothing.
   double scalar(std::string_view program, std::string_view name) const;
+
+  /// What this rank has sent, by the axes of groups ("dp", "cp.tp").
+  std::map<std::string, Counts> sent() const;
 
   /// The bytes of a state, in its type of the plan.
   std::span<std::byte> state(std::string_view path);
@@ -68,8 +74,12 @@ class Executor {
   const Runnable& runnable(std::string_view program) const;
   const NamedTensor& find_metric(std::string_view program, std::string_view name) const;
 
+  Communicator* group(const std::vector<std::string>& axes);
+
   Plan plan_;
   Device& device_;
+  Communicator* world_;
+  std::map<std::string, std::unique_ptr<Communicator>> groups_;  // by axes
   std::byte* arena_ = nullptr;
   std::vector<std::unique_ptr<Runnable>> programs_;
 };

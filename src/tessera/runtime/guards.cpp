@@ -85,7 +85,7 @@ class Watch {
     for (const RegionPlan& region : program.regions) {
       for (const Call& call : region.calls) {
         if (call.time < b.first || call.time > b.last) continue;
-        if (call.kernel->workspace_bytes() > 0 && inside(call.workspace))
+        if (workspace_bytes(call) > 0 && inside(call.workspace))
           return "the workspace" + whose(call);
         for (std::size_t i = 0; i < call.outs.size(); ++i) {
           if (inside(call.outs[i])) return text("result ", i, whose(call));
@@ -128,6 +128,7 @@ void watch_guards(Plan& plan, std::byte* arena) {
     for (RegionPlan& region : plan.programs[p].regions) {
       for (Call& call : region.calls) {
         if (call.time != now) since = now, now = call.time;
+        if (call.transfer) continue;
         call.kernel = std::make_shared<WatchedKernel>(watch, call, since);
       }
     }

@@ -102,12 +102,12 @@ std::vector<KernelRow> kernel_rows(const Profile& profile) {
     std::vector<double> seconds;
     for (std::size_t s = 0; s < steps; ++s)
       seconds.push_back(seconds_of(profile.calls[s * of_step + i]));
-    KernelRow row{std::string(call.kernel->name()), op_text(call), types_text(call), "", 1};
+    KernelRow row{std::string(kernel_name(call)), op_text(call), types_text(call), "", 1};
     row.seconds = median(std::move(seconds));
     row.flops = call.flops, row.bytes = call.bytes;
     row.floor_seconds = profile.rates.floor_seconds(call.flops, call.bytes);
     const auto [found, fresh] =
-        row_of_kind.try_emplace({call.kernel->name(), row.op, row.types}, rows.size());
+        row_of_kind.try_emplace({kernel_name(call), row.op, row.types}, rows.size());
     if (fresh) {
       rows.push_back(std::move(row));
       blocks.emplace_back();

@@ -107,6 +107,59 @@ Sharding parse_sharding(std::string_view line) {
   return out;
 }
 
+Coordinates coordinates_of(const Mesh& mesh, std::int64_t rank) {
+  Coordinates out;
+  for (auto axis = mesh.axes().rbegin(); axis != mesh.axes().rend(); ++axis) {
+    if (axis->level == Level::Time) continue;
+    out[axis->name] = rank % axis->size;
+    rank /= axis->size;
+  }
+  return out;
+}
+
+std::int64_t rank_at(const Mesh& mesh, const Coordinates& at) {
+  std::int64_t out = 0;
+  for (const Axis& axis : mesh.axes()) {
+    if (axis.level == Level::Time) continue;
+    const auto found = at.find(axis.name);
+    out = out * axis.size + (found == at.end() ? 0 : found->second);
+  }
+  return out;
+}
+
+namespace {
+
+/// Which shard a rank holds, and which addend and copy of it among the ranks of `among`.
+std::vector<std::int64_t> position(const Sharding& sharding, const Coordinates& rank,
+                                   const std::vector<std::string>& among, const Mesh& mesh) {
+  const auto coordinate = [&](const std::string& axis) {
+    const auto found = rank.find(axis);
+    return found == rank.end() ? 0 : found->second;
+  };
+  std::vector<std::int64_t> out;
+  for (const auto& axes : sharding.dims) {
+    out.push_back(0);
+    for (const std::string& axis : axes)
+      out.back() = out.back() * mesh.size(axis) + coordinate(axis);
+  }
+  std::int64_t part = 0, copy = 0;
+  for (const std::string& axis : among) {
+    if (sharding.dim_of(axis) >= 0) continue;
+    std::int64_t& count = sharding.is_partial(axis) ? part : copy;
+    count = count * mesh.size(axis) + coordinate(axis);
+  }
+  out.push_back(part);
+  out.push_back(copy);
+  return out;
+}
+
+}  // namespace
+
+bool permutes(const Sharding& from, const Coordinates& sender, const Sharding& to,
+              const Coordinates& receiver, const std::vector<std::string>& axes, const Mesh& mesh) {
+  return position(from, sender, axes, mesh) == position(to, receiver, axes, mesh);
+}
+
 Extent extent(std::int64_t size, const std::vector<std::string>& axes, const Mesh& mesh,
               const Coordinates& at) {
   Extent e{0, size, size};

@@ -53,6 +53,10 @@ Sharding parse_sharding(std::string_view line);
 /// count as 0.
 using Coordinates = std::map<std::string, std::int64_t, std::less<>>;
 
+/// Ranks number the coordinates of the mesh row by row, axes of time left out.
+Coordinates coordinates_of(const Mesh& mesh, std::int64_t rank);
+std::int64_t rank_at(const Mesh& mesh, const Coordinates& at);
+
 /// One rank's part of a dim. Shards nest: each axis, major to minor, ceil-divides its parent's
 /// padded extent.
 struct Extent {
@@ -63,6 +67,12 @@ struct Extent {
 };
 Extent extent(std::int64_t size, const std::vector<std::string>& axes, const Mesh& mesh,
               const Coordinates& at);
+
+/// True where, of a value that goes from one sharding to another by handing whole shards on among
+/// the ranks of `axes`, the rank at `sender` holds what the one at `receiver` is to hold: the same
+/// shard, the same addend, the same copy.
+bool permutes(const Sharding& from, const Coordinates& sender, const Sharding& to,
+              const Coordinates& receiver, const std::vector<std::string>& axes, const Mesh& mesh);
 
 /// The shape that each rank stores: padded extents.
 Shape local_shape(const Shape& global, const Sharding& sharding, const Mesh& mesh);

@@ -17,6 +17,7 @@
 
 #include "tessera/data/file.h"
 #include "tessera/ir/graph.h"
+#include "tessera/tensor/sharding.h"
 #include "tessera/tensor/type.h"
 #include "tessera/train/checkpoint_calls.h"
 
@@ -104,11 +105,16 @@ class Checkpoint {
   /// Errors: Fault::Checkpoint: no such tensor (names near ones); another number of bytes; damage,
   /// naming file and tensor.
   void read(std::string_view name, std::span<std::byte> into) const;
+  /// The shard of it that a rank holds; zeros beyond the extents. Reads and checks only the blocks
+  /// in which the shard lies.
+  void read_shard(std::string_view name, const Sharding& sharding, const Mesh& mesh,
+                  const Coordinates& at, std::span<std::byte> into) const;
 
  private:
   friend std::string digest(const Checkpoint& checkpoint);
   friend std::vector<std::string> verify(const Checkpoint& checkpoint);
   Checkpoint();
+  const TensorEntry& entry(std::string_view name) const;
 
   std::string path_;
   std::unique_ptr<const Manifest> manifest_;

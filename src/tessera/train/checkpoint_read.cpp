@@ -5,6 +5,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
+#include "tessera/tensor/shard_copy.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/checkpoint_folder.h"
 #include "tessera/train/checkpoint_manifest.h"
@@ -63,22 +64,26 @@ const TensorEntry* Checkpoint::find(std::string_view name) const {
   return at != entries_.end() && at->name == name ? &*at : nullptr;
 }
 
-void Checkpoint::read(std::string_view name, std::span<std::byte> into) const {
+const TensorEntry& Checkpoint::entry(std::string_view name) const {
   const TensorEntry* entry = find(name);
-  if (entry == nullptr) {
-    std::vector<std::string> names;
-    for (const TensorEntry& e : entries_) names.push_back(e.name);
-    const std::vector<std::string> close = nearest(name, names);
-    fail(Fault::Checkpoint, "checkpoint '", path_, "' has no tensor '", name, "' among its ",
-         names.size(),
-         close.empty() ? "; it may belong to another model" : text("; near names: ", join(close)));
-  }
-  if (static_cast<std::int64_t>(into.size()) != entry->type.bytes()) {
-    fail(Fault::Checkpoint, "checkpoint '", path_, "': tensor '", name, "' is ", entry->type,
-         " of ", entry->type.bytes(), " bytes but ", into.size(),
+  if (entry != nullptr) return *entry;
+  std::vector<std::string> names;
+  for (const TensorEntry& e : entries_) names.push_back(e.name);
+  const std::vector<std::string> close = nearest(name, names);
+  fail(Fault::Checkpoint, "checkpoint '", path_, "' has no tensor '", name, "' among its ",
+       names.size(),
+       close.empty() ? "; it may belong to another model" : text("; near names: ", join(close)));
+}
+
+void Checkpoint::read(std::string_view name, std::span<std::byte> into) const {
+  const TensorEntry& entry = this->entry(name);
+  if (static_cast<std::int64_t>(into.size()) != entry.type.bytes()) {
+    fail(Fault::Checkpoint, "checkpoint '", path_, "': tensor '", name, "' is ", entry.type, " of ",
+         entry.type.bytes(), " bytes but ", into.size(),
          " are wanted; it belongs to another model");
   }
-  const ManifestTensor& tensor = manifest_->tensors[static_cast<std::size_t>(entry - &entries_[0])];
+  const ManifestTensor& tensor =
+      manifest_->tensors[static_cast<std::size_t>(&entry - &entries_[0])];
   for (const ManifestSlice& slice : tensor.slices) {
     for (std::size_t i = 0; i < slice.blocks.size(); ++i) {
       const std::size_t bytes = block_bytes(slice, i);
@@ -86,6 +91,49 @@ void Checkpoint::read(std::string_view name, std::span<std::byte> into) const {
       into = into.subspan(bytes);
     }
   }
+}
+
+void Checkpoint::read_shard(std::string_view name, const Sharding& sharding, const Mesh& mesh,
+                            const Coordinates& at, std::span<std::byte> into) const {
+  const TensorEntry& entry = this->entry(name);
+  const Shape& shape = entry.type.shape;
+  const std::int64_t size = size_of(entry.type.dtype);
+  const std::int64_t wanted =
+      sharding.ndim() == shape.ndim() ? local_shape(shape, sharding, mesh).numel() * size : -1;
+  if (static_cast<std::int64_t>(into.size()) != wanted) {
+    fail(Fault::Checkpoint, "checkpoint '", path_, "': a shard of tensor '", name, "', ",
+         entry.type, ", has ", wanted, " bytes but ", into.size(),
+         " are wanted; it belongs to another model");
+  }
+  const ManifestTensor& tensor =
+      manifest_->tensors[static_cast<std::size_t>(&entry - &entries_[0])];
+  std::fill(into.begin(), into.end(), std::byte{0});
+  // Runs come in the order of the tensor, so one block at a time is enough.
+  std::size_t slice = 0, index = 0;
+  std::vector<std::byte> block;
+  const auto first_of_block = [&] {
+    return tensor.slices[slice].first + static_cast<std::int64_t>(index) * kBlockBytes;
+  };
+  const auto bytes_of_block = [&] {
+    return static_cast<std::int64_t>(block_bytes(tensor.slices[slice], index));
+  };
+  each_run(shape, sharding, mesh, at, [&](const ShardRun& run) {
+    std::int64_t from = run.whole * size, to = run.shard * size, left = run.count * size;
+    while (left > 0) {
+      while (from >= first_of_block() + bytes_of_block()) {
+        block.clear();
+        if (++index == tensor.slices[slice].blocks.size()) ++slice, index = 0;
+      }
+      if (block.empty()) {
+        block.resize(static_cast<std::size_t>(bytes_of_block()));
+        read_block(files_[tensor.slices[slice].file], tensor, tensor.slices[slice], index, block);
+      }
+      const std::int64_t inside = from - first_of_block();
+      const std::int64_t n = std::min(left, bytes_of_block() - inside);
+      std::copy_n(block.begin() + inside, n, into.begin() + to);
+      from += n, to += n, left -= n;
+    }
+  });
 }
 
 std::optional<std::string> latest_checkpoint(const std::string& folder,

@@ -100,7 +100,14 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
 }
 
 void complete(RunConfig& config) {
-  if (config.micro_batch_size == 0) config.micro_batch_size = config.global_batch_size;
+  ParallelConfig& parallel = config.parallel;
+  // What find_problems refuses must not divide by zero before.
+  const std::int64_t data = parallel.tensor > 0 && parallel.context > 0 ? parallel.data() : 0;
+  if (config.micro_batch_size == 0 && data > 0)
+    config.micro_batch_size = (config.global_batch_size + data - 1) / data;
+  parallel.shard_parameters = config.zero3 || config.fsdp;
+  parallel.shard_gradients = config.zero2 || parallel.shard_parameters;
+  parallel.shard_optimizer = config.zero1 || parallel.shard_gradients;
   ModelConfig& model = config.model;
   // SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do there.
   if (model.family == "llama" && model.ffn_width == 0 && model.width > 0 && model.width < kMaxWidth)
@@ -119,8 +126,20 @@ void find_problems(const RunConfig& config, Problems& problems) {
   }
   for (const std::string& problem : tessera::problems(config.optimizer)) problems.add(problem);
 
-  const std::int64_t global = config.global_batch_size, micro = config.micro_batch_size;
-  if (micro > global) {
+  for (const std::string& problem : tessera::problems(config.parallel, model))
+    problems.add(problem);
+  if (config.parallel.tensor < 1 || config.parallel.context < 1 || config.parallel.data() < 1)
+    return;
+  const std::int64_t data = config.parallel.data(), global = config.global_batch_size,
+                     micro = config.micro_batch_size;
+  if (data > 1) {
+    // Devices may have unequal shares of a step that is computed at once.
+    if (micro * data < global && global % (micro * data) != 0)
+      problems.add(text("micro-batch-size ", micro, " x ", data,
+                        " data parallel devices does not divide global-batch-size ", global,
+                        "; choose a micro-batch-size that divides ", global, " / ", data,
+                        ", or 0 for no micro-batches"));
+  } else if (micro > global) {
     problems.add(text("micro-batch-size ", micro, " is above global-batch-size ", global,
                       "; lower the first or raise the second"));
   } else if (micro > 0 && global % micro != 0) {

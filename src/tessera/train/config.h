@@ -12,6 +12,7 @@
 #include "tessera/data/vocabulary.h"
 #include "tessera/nn/model.h"
 #include "tessera/nn/optimizer.h"
+#include "tessera/nn/parallel.h"
 #include "tessera/train/problems.h"
 
 namespace tessera {
@@ -45,13 +46,20 @@ struct RunConfig {
   std::string profile;  // a file; empty: none
   std::int64_t profile_steps = 3;
 
-  std::int64_t threads = 0;  // 0: one per core
+  std::int64_t threads = 0;  // per device; 0: one per core, shared out
+
+  ParallelConfig parallel;  // micro_batches and what is sharded follow from other fields
+  bool zero1 = false, zero2 = false, zero3 = false, fsdp = false;
 
   /// Names of fields that neither a preset nor a file nor a flag told: a resumed run takes those of
   /// its model from the checkpoint.
   std::set<std::string, std::less<>> untold;
 
-  std::int64_t micro_batches() const { return global_batch_size / micro_batch_size; }
+  /// Per device: samples of a step over those that the data parallel devices compute at a time.
+  std::int64_t micro_batches() const {
+    const std::int64_t at_a_time = micro_batch_size * parallel.data();
+    return (global_batch_size + at_a_time - 1) / at_a_time;
+  }
 };
 
 /// One statement about a field.

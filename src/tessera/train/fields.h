@@ -13,8 +13,8 @@
 
 namespace tessera {
 
-enum class Group { Run, Data, Model, Optimizer, Machine };
-std::string_view to_text(Group group);
+enum class FieldGroup { Run, Data, Model, Optimizer, Parallel, Machine };
+std::string_view to_text(FieldGroup group);
 
 /// What it means that a run goes on with another value than it began with.
 enum class OnResume {
@@ -32,7 +32,7 @@ struct Field {
   std::string_view name;
   /// Other names of the field, separated by blanks; one that begins with ! says the opposite.
   std::string_view aliases;
-  Group group;
+  FieldGroup group;
   OnResume on_resume;
   std::string_view unit;  // of the value, for help: "steps", "PATH"; empty: told by the kind
   std::string_view help;

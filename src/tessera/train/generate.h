@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tessera/data/vocabulary.h"
-#include "tessera/runtime/executor.h"
+#include "tessera/train/crew.h"
 
 namespace tessera {
 
@@ -21,10 +21,10 @@ struct GenerateOptions {
 
 std::vector<std::string> problems(const GenerateOptions& options);
 
-/// Runs program "sample" of `executor` once for each token; the model sees the last `context`
+/// Runs program "sample" of `crew` once for each token; the model sees the last `context`
 /// tokens. Draws are a pure function of (seed, place of the token). Returns the prompt's tokens and
 /// the new ones. An empty prompt starts at a new line. Ids that `vocabulary` lacks are never drawn.
-std::vector<std::int32_t> generate(Executor& executor, const Vocabulary& vocabulary,
+std::vector<std::int32_t> generate(Crew& crew, const Vocabulary& vocabulary,
                                    std::vector<std::int32_t> prompt,
                                    const GenerateOptions& options);
 

@@ -93,7 +93,7 @@ std::optional<Checkpoint> find_checkpoint(const RunConfig& config, Problems& pro
 void take_model(RunConfig& config, const Checkpoint& from) {
   const RunConfig recorded = recorded_config(from);
   for (const Field& field : fields()) {
-    if (field.group != Group::Model && field.on_resume != OnResume::Model) continue;
+    if (field.group != FieldGroup::Model && field.on_resume != OnResume::Model) continue;
     if (config.untold.contains(field.name))
       set_text(field, config, get_text(field, recorded), field.name);
   }

@@ -16,18 +16,20 @@ namespace {
 
 std::vector<ProgramSource> sources_of(const RunConfig& c, const WantedPrograms& wanted) {
   std::vector<ProgramSource> out;
+  ParallelConfig parallel = c.parallel;
+  const Strategy whole = strategy_of(parallel, Batch::Whole), cut = strategy_of(parallel);
   if (wanted.train) {
+    parallel.micro_batches = c.micro_batches();
     Graph step = train_step(c.model, c.optimizer, c.global_batch_size, c.model.context);
-    out.push_back({kInitProgram, initialise(step), one_device(1)});
-    out.push_back({kTrainProgram, std::move(step), one_device(c.micro_batches())});
+    out.push_back({kInitProgram, initialise(step), whole});
+    out.push_back({kTrainProgram, std::move(step), strategy_of(parallel)});
   }
   if (wanted.evaluate) {
     // A micro-batch at a time, so that validation takes no more memory than training.
-    out.push_back({kEvaluateProgram, evaluate_step(c.model, c.micro_batch_size, c.model.context),
-                   one_device(1)});
+    out.push_back(
+        {kEvaluateProgram, evaluate_step(c.model, evaluation_batch(c), c.model.context), cut});
   }
-  if (wanted.sample)
-    out.push_back({kSampleProgram, sample_step(c.model, c.model.context), one_device(1)});
+  if (wanted.sample) out.push_back({kSampleProgram, sample_step(c.model, c.model.context), whole});
   return out;
 }
 
@@ -44,19 +46,25 @@ void dump(const std::string& folder, const std::string& program, int number,
 
 }  // namespace
 
+std::int64_t evaluation_batch(const RunConfig& config) {
+  return config.micro_batch_size * config.parallel.data();
+}
+
 WantedPrograms wanted_programs(const RunConfig& config) {
   return {.train = true,
           .evaluate = config.held_out > 0 && (config.eval_every > 0 || config.eval_at_end),
           .sample = config.sample_every > 0};
 }
 
-Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted, Device& device) {
+Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted, Device& device,
+                          int rank) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   Compiled out;
   out.resident_before = resident_bytes();
   CompileOptions options;
   options.seed = static_cast<std::uint64_t>(config.seed);
+  options.rank = rank;
   int number = 0;
   options.observe = [&](const std::string& program, const std::string& pass,
                         const std::vector<const Graph*>& graphs, double seconds) {
@@ -80,7 +88,7 @@ Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted,
 std::int64_t count_parameters(const Plan& plan) {
   std::int64_t out = 0;
   for (const StatePlan& state : plan.states) {
-    if (state.state.role == Role::Parameter) out += state.type.numel();
+    if (state.state.role == Role::Parameter) out += state.logical.numel();
   }
   return out;
 }
@@ -89,7 +97,8 @@ std::int64_t save_copy_bytes(const RunConfig& config, const Plan& plan) {
   const bool copies =
       config.background_save && config.save_every > 0 && config.save_every < config.steps;
   std::int64_t out = 0;
-  for (const StatePlan& state : plan.states) out += copies ? state.type.bytes() : 0;
+  for (const StatePlan& state : plan.states)
+    out += copies ? state.logical.numel() * size_of(state.type.dtype) : 0;
   return out;
 }
 

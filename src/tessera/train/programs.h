@@ -27,6 +27,9 @@ struct Compiled {
   std::int64_t resident_before = 0, resident_after = 0;  // bytes of the process in memory
 };
 
+/// Samples of one run of "evaluate".
+std::int64_t evaluation_batch(const RunConfig& config);
+
 struct WantedPrograms {
   bool train = true;  // with init
   bool evaluate = true;
@@ -39,7 +42,8 @@ WantedPrograms wanted_programs(const RunConfig& config);
 
 /// Compiles for `config`, which is complete and has a vocabulary size. Writes the graphs after each
 /// pass to config.dump_dir where there is one.
-Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted, Device& device);
+Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted, Device& device,
+                          int rank = 0);
 
 /// How many numbers the model has.
 std::int64_t count_parameters(const Plan& plan);

@@ -47,8 +47,8 @@ std::vector<WorkspaceUse> workspaces_of(const ProgramPlan& program) {
       calls;  // by bytes below zero: the largest first
   for (const RegionPlan& region : program.regions) {
     for (const Call& call : region.calls) {
-      const std::int64_t bytes = call.kernel->workspace_bytes();
-      if (bytes > 0) ++calls[{-bytes, region.kind, call.op->name, call.kernel->name()}];
+      const std::int64_t bytes = workspace_bytes(call);
+      if (bytes > 0) ++calls[{-bytes, region.kind, call.op->name, kernel_name(call)}];
     }
   }
   std::vector<WorkspaceUse> out;
@@ -94,8 +94,7 @@ std::string to_text(const PlanReport& r) {
               bytes_text(r.outside.plan),
               " of plan and kernels, 4 bytes for each token of the "
               "text\n");
-  if (r.save_copy_bytes > 0)
-    out += row("copy to save from", bytes_text(r.save_copy_bytes));
+  if (r.save_copy_bytes > 0) out += row("copy to save from", bytes_text(r.save_copy_bytes));
   out += "workspaces that kernels asked of the arena, each\n";
   std::int64_t small = 0;
   for (const WorkspaceUse& w : r.workspaces) {

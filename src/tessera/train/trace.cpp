@@ -34,7 +34,7 @@ std::string described(const Call& call, const Action& action) {
   return members({{"name", op_text(call)},
                   {"args",
                    {{"op", call.op->name},
-                    {"kernel", call.kernel->name()},
+                    {"kernel", kernel_name(call)},
                     {"block", call.block.str()},
                     {"shapes", types_text(call)},
                     {"GFLOP", call.flops * 1e-9},

@@ -8,8 +8,8 @@
 
 #include "tessera/data/file.h"
 #include "tessera/data/token_stream.h"
-#include "tessera/runtime/executor.h"
 #include "tessera/train/checkpoint_saver.h"
+#include "tessera/train/crew.h"
 #include "tessera/train/generate.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/programs.h"
@@ -39,7 +39,7 @@ class Trainer {
   std::int64_t first_step() const { return run_.from ? run_.from->record().step : 0; }
   std::int64_t samples() const;  // consumed
   std::span<std::int32_t> buffer(const char* program, const char* name, std::int64_t tokens) {
-    return {static_cast<std::int32_t*>(executor_->batch(program, name)),
+    return {static_cast<std::int32_t*>(crew_->batch(program, name)),
             static_cast<std::size_t>(tokens)};
   }
 
@@ -56,7 +56,6 @@ class Trainer {
   void validate();
   void validate_if_due();
   void write_sample();
-  std::vector<CheckpointTensor> states();
   void check_metrics();
   void save_on_the_way();
   void save_and_wait();
@@ -75,7 +74,7 @@ class Trainer {
   OutputLock lock_;
   Sampler sampler_;
   std::optional<CheckpointSaver> saver_;
-  std::unique_ptr<Executor> executor_;
+  std::optional<Crew> crew_;
   RunMemory memory_;
   std::optional<MetricsFile> metrics_;
   std::optional<Recorder> recorder_;  // until the profile is written
@@ -118,15 +117,15 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
                  save_copy_bytes(config(), compiled.plan));
   memory_.outside =
       outside_arena(compiled, static_cast<std::int64_t>(run_.data.tokens.all().size()));
-  executor_ = std::make_unique<Executor>(std::move(compiled.plan), device);
-  memory_.arena_bytes = executor_->plan().peak_bytes();
-  memory_.huge_page_bytes = executor_->huge_page_bytes();
+  crew_.emplace(std::move(compiled.plan), device, options_.world);
+  memory_.arena_bytes = crew_->plan().peak_bytes();
+  memory_.huge_page_bytes = crew_->executor().huge_page_bytes();
   tell(&TrainCallback::on_memory, memory_);
-  if (recorder_) recorder_->reserve(*executor_, kTrainProgram);
+  if (recorder_) recorder_->reserve(crew_->executor(), kTrainProgram);
   if (run_.from) {
     restore();
   } else {
-    executor_->run(kInitProgram);
+    crew_->run(kInitProgram);
   }
   // Only now is anything that an earlier run left behind changed.
   metrics_.emplace(in_folder(config().output, kMetricsFile), step_, options_.calls);
@@ -141,7 +140,8 @@ void Trainer::announce(const Compiled& compiled) const {
   start.tokens_per_step = config().global_batch_size * config().model.context;
   start.peak_bytes = compiled.plan.peak_bytes();
   start.save_copy_bytes = save_copy_bytes(config(), compiled.plan);
-  start.flops_per_step = compiled.plan.program(kTrainProgram).flops;
+  start.flops_per_step =
+      compiled.plan.program(kTrainProgram).flops * static_cast<double>(compiled.plan.mesh.ranks());
   start.compile_seconds = compiled.seconds;
   tell(&TrainCallback::on_start, start);
 }
@@ -153,26 +153,20 @@ void Trainer::execute(const char* program, const Fill& fill, std::vector<CallTim
   std::size_t& runs = runs_[program];
   const bool measure = runs < std::size(kPatterns);
   const std::int64_t peak = measure ? peak_rss_bytes() : 0;
-  if (measure) executor_->fill_work(kPatterns[runs]);
+  if (measure) crew_->executor().fill_work(kPatterns[runs]);
   fill();
-  executor_->run(program, times);
+  crew_->run(program, times);
   if (!measure) return;
   memory_.outside.steps += peak_rss_bytes() - peak;
-  measured_bytes_ = std::max(measured_bytes_, executor_->highest_written(kPatterns[runs]));
-  check(executor_->guard_intact(), "program ", program, " wrote beyond its arena");
+  measured_bytes_ = std::max(measured_bytes_, crew_->executor().highest_written(kPatterns[runs]));
+  check(crew_->executor().guard_intact(), "program ", program, " wrote beyond its arena");
   ++runs;
 }
 
 /// All states from the checkpoint.
 void Trainer::restore() {
-  std::vector<TensorEntry> wanted;
-  for (const StatePlan& state : executor_->plan().states)
-    wanted.push_back({state.state.path, state.type, state.state.role});
   const Checkpoint& from = *run_.from;
-  const std::string mismatch = tensor_mismatch(wanted, from.tensors());
-  if (!mismatch.empty())
-    fail(Fault::Checkpoint, "checkpoint '", from.path(), "' is of another model: ", mismatch);
-  for (const TensorEntry& entry : wanted) from.read(entry.name, executor_->state(entry.name));
+  crew_->load(from);
   saved_ = step_;
   checkpoint_ = from.path();
 }
@@ -189,6 +183,7 @@ TrainResult Trainer::run() {
   save_and_wait();
   out.summary = summary();
   write_atomically(in_folder(config().output, kSummaryFile), to_json(out.summary));
+  crew_->dismiss();
   return out;
 }
 
@@ -207,8 +202,11 @@ StepRecord Trainer::attempt() {
   const Clock::time_point end = Clock::now();
   StepRecord out;
   out.seconds = between(begin, end);
-  const auto metric = [&](const char* name) { return executor_->scalar(kTrainProgram, name); };
+  const auto metric = [&](const char* name) {
+    return crew_->executor().scalar(kTrainProgram, name);
+  };
   out.step = ++step_;
+  crew_->set_step(step_);
   if (recorder_) recorder_->step_done(step_, begin, end);
   out.loss = metric("loss");
   out.lr = metric("lr");
@@ -263,7 +261,7 @@ void Trainer::validate_if_due() {
 void Trainer::validate() {
   if (!wanted_programs(config()).evaluate || metrics_->valid_step() == step_) return;
   const EvalWindows windows(run_.data.tokens.held_out(), config().model.context);
-  const std::int64_t batch = config().micro_batch_size, tokens = batch * config().model.context;
+  const std::int64_t batch = evaluation_batch(config()), tokens = batch * config().model.context;
   double sum = 0;
   for (std::int64_t first = 0; first < windows.count(); first += batch) {
     if ((cut_short_ = stopped())) return;
@@ -271,7 +269,7 @@ void Trainer::validate() {
       windows.fill(first, batch, buffer(kEvaluateProgram, "ids", tokens),
                    buffer(kEvaluateProgram, "labels", tokens));
     });
-    sum += executor_->scalar(kEvaluateProgram, "loss_sum");
+    sum += crew_->executor().scalar(kEvaluateProgram, "loss_sum");
   }
   const double loss = sum / static_cast<double>(windows.num_labels());
   metrics_->valid(step_, loss);
@@ -282,7 +280,7 @@ void Trainer::write_sample() {
   GenerateOptions options;
   options.tokens = config().sample_tokens;
   options.seed = static_cast<std::uint64_t>(config().seed);
-  const std::vector<std::int32_t> ids = generate(*executor_, run_.data.vocabulary, {}, options);
+  const std::vector<std::int32_t> ids = generate(*crew_, run_.data.vocabulary, {}, options);
   tell(&TrainCallback::on_sample, step_, run_.data.vocabulary.decode(std::span(ids).subspan(1)));
 }
 
@@ -295,14 +293,6 @@ void Trainer::write_profile() {
     tell(&TrainCallback::on_profile, config().profile, recorder_->write());
   }
   recorder_.reset();
-}
-
-std::vector<CheckpointTensor> Trainer::states() {
-  std::vector<CheckpointTensor> out;
-  for (const StatePlan& state : executor_->plan().states)
-    out.push_back(
-        {state.state.path, state.type, state.state.role, executor_->state(state.state.path)});
-  return out;
 }
 
 /// A disk that takes no more lines does not end the run: they are kept until it does, or until a
@@ -321,7 +311,8 @@ void Trainer::save_on_the_way() {
   settle(saver_->wait());  // one at a time
   if (const std::string problem = metrics_->flush(); !problem.empty())
     return settle(SaveResult{step_, "", problem});
-  saver_->begin(checkpoint_record(run_, step_, samples()), states());
+  saver_->begin(checkpoint_record(run_, step_, samples()), crew_->states());
+  crew_->forget_states();
   settle(saver_->finished());
 }
 
@@ -331,7 +322,8 @@ void Trainer::save_and_wait() {
   SaveResult result{step_, "", metrics_->flush()};
   if (result.problem.empty() && saved_ == step_) return;
   if (result.problem.empty())
-    result = saver_->save(checkpoint_record(run_, step_, samples()), states());
+    result = saver_->save(checkpoint_record(run_, step_, samples()), crew_->states());
+  crew_->forget_states();
   settle(result, 1);
 }
 
@@ -360,14 +352,14 @@ void Trainer::settle(const std::optional<SaveResult>& result, std::int64_t most)
 
 std::int64_t Trainer::samples() const {
   std::int64_t out = 0;
-  const std::span<const std::byte> bytes = std::as_const(*executor_).state(kSamplesState);
+  const std::span<const std::byte> bytes = crew_->state(kSamplesState);
   std::memcpy(&out, bytes.data(), sizeof out);
   return out;
 }
 
 Summary Trainer::summary() const {
   Summary out;
-  const Plan& plan = executor_->plan();
+  const Plan& plan = crew_->plan();
   out.steps = step_;
   out.skipped_steps = skipped_;
   out.train_loss = metrics_->train_loss();
@@ -388,6 +380,12 @@ Summary Trainer::summary() const {
 }
 
 }  // namespace
+
+void follow(RunConfig config, Device& device, Communicator& world) {
+  config.dump_dir.clear();  // the leader writes
+  Plan plan = compile_programs(config, wanted_programs(config), device, world.rank()).plan;
+  Crew(std::move(plan), device, &world).follow();
+}
 
 TrainResult train(PreparedRun run, Device& device, const TrainOptions& options) {
   return Trainer(std::move(run), device, options).run();

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <vector>
 
+#include "tessera/comm/communicator.h"
 #include "tessera/device/device.h"
 #include "tessera/train/callbacks.h"
 #include "tessera/train/checkpoint_calls.h"
@@ -17,7 +18,8 @@ struct TrainOptions {
   /// Set from outside, by a signal handler: the step at hand is finished and saved, then train
   /// returns.
   const std::atomic<bool>* stop = nullptr;
-  FileCalls calls = {};  // of saves and metrics; tests let them fail
+  FileCalls calls = {};           // of saves and metrics; tests let them fail
+  Communicator* world = nullptr;  // where there are several devices; this is its rank 0
 };
 
 enum class Ending {
@@ -45,5 +47,8 @@ struct TrainResult {
 ///         Fault::Checkpoint: damage, or other tensors than the model's.
 ///         Fault::Numerics: three steps in a row were inf or nan; what they leave is saved.
 TrainResult train(PreparedRun run, Device& device, const TrainOptions& options = {});
+
+/// What ranks but 0 do while rank 0 trains: `config` is that of its PreparedRun.
+void follow(RunConfig config, Device& device, Communicator& world);
 
 }  // namespace tessera

@@ -13,7 +13,7 @@ namespace tessera::cpu {
 namespace {
 
 ShardInfo whole(const Shape& shape) {
-  return {shape, Shape::of(shape.ndim(), 0), Shape::of(shape.ndim(), 0)};
+  return {shape, Shape::of(shape.ndim(), 0), Shape::of(shape.ndim(), 0), shape};
 }
 
 }  // namespace
@@ -66,13 +66,13 @@ Shape offset_at(const ShardInfo& shard, std::int64_t microbatch) {
 Shape valid_at(const ShardInfo& shard, const Shape& shape, const Shape& offset) {
   Shape out = shape;
   for (int d = 0; d < out.ndim(); ++d) {
-    out[d] = std::clamp(shard.global[d] - offset[d], std::int64_t{0}, shape[d]);
+    out[d] = std::clamp(shard.limit[d] - offset[d], std::int64_t{0}, shape[d]);
   }
   return out;
 }
 
 bool may_be_padded(const ShardInfo& shard, const Shape& shape, int dim) {
-  const std::int64_t size = shape[dim], left = shard.global[dim] - shard.offset[dim];
+  const std::int64_t size = shape[dim], left = shard.limit[dim] - shard.offset[dim];
   return shard.step[dim] == 0 ? left < size : size > 0 && left % size != 0;
 }
 

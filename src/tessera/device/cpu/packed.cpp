@@ -146,7 +146,7 @@ constexpr std::array<KernelEntry, 2> kEntries = {
 KernelRequest dense_request(const OpCall& call) {
   KernelRequest request{call, {}, {}, {}, 0};
   const auto whole = [](const TensorType& type) {
-    return ShardInfo{type.shape, Shape::of(type.ndim(), 0), Shape::of(type.ndim(), 0)};
+    return ShardInfo{type.shape, Shape::of(type.ndim(), 0), Shape::of(type.ndim(), 0), type.shape};
   };
   for (int i = 0; i < call.num_in(); ++i) {
     request.in_strides.push_back(call.in(i).shape.strides());

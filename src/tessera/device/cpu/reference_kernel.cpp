@@ -78,7 +78,10 @@ std::vector<Fill> fills_of(const KernelRequest& request, int operand) {
 class ReferenceKernel final : public Kernel {
  public:
   explicit ReferenceKernel(const KernelRequest& request)
-      : call_(request.call), function_(loops_of(request.call)), key_(request.key) {
+      : call_(request.call),
+        function_(loops_of(request.call)),
+        key_(request.key),
+        coordinate_(request.coordinate) {
     check(function_ != nullptr, request.call.op().name, " has no reference kernel");
     for (int i = 0; i < request.call.num_in(); ++i) {
       in_shards_.push_back(in_shard(request, i));
@@ -102,6 +105,7 @@ class ReferenceKernel final : public Kernel {
     for (std::size_t i = 0; i < outs_.size(); ++i) outs_[i].data = args.outs[i];
     for (const Staged& staged : staged_) copy(staged, args);
     RefCall ref(call_.call, ins_, outs_, key_);
+    ref.coordinate = coordinate_;
     function_(ref);
   }
 
@@ -171,6 +175,7 @@ class ReferenceKernel final : public Kernel {
   OwnedCall call_;
   RefFunction function_;
   std::uint64_t key_;
+  std::int64_t coordinate_;
   std::vector<ShardInfo> in_shards_, out_shards_;
   std::vector<Staged> staged_;
   std::int64_t workspace_ = 0;

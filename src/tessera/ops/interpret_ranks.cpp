@@ -1,0 +1,211 @@
+#include "tessera/ops/interpret_ranks.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "tessera/ops/collective.h"
+
+namespace tessera {
+
+namespace {
+
+using Tensors = std::vector<HostTensor>;
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+void spoil(HostTensor& tensor, std::int64_t i) {
+  if (tensor.dtype() == DType::Bool) return;
+  tensor.set(i, is_float(tensor.dtype()) ? std::numeric_limits<double>::quiet_NaN() : -999);
+}
+
+std::vector<Extent> extents(const Result& result, const Mesh& mesh, const Coordinates& where) {
+  std::vector<Extent> out;
+  for (int d = 0; d < result.logical.ndim(); ++d)
+    out.push_back(extent(result.logical[d], result.placement->sharding.dims[at(d)], mesh, where));
+  return out;
+}
+
+/// Visits every element of a shard: f(index in the shard, index in the whole; -1 beyond it).
+template <typename F>
+void each_element(const Result& result, const Mesh& mesh, const Coordinates& where, F&& f) {
+  const std::vector<Extent> parts = extents(result, mesh, where);
+  const Shape strides = result.logical.strides();
+  std::int64_t i = 0;
+  Shape index = Shape::of(result.type.ndim(), 0);
+  for (const std::int64_t n = result.type.numel(); i < n; ++i) {
+    std::int64_t whole = 0;
+    for (int d = 0; d < index.ndim() && whole >= 0; ++d) {
+      const Extent& part = parts[at(d)];
+      whole = index[d] < part.valid ? whole + (part.start + index[d]) * strides[d] : -1;
+    }
+    f(i, whole);
+    for (int d = index.ndim(); d-- > 0;) {
+      if (++index[d] < result.type.shape[d]) break;
+      index[d] = 0;
+    }
+  }
+}
+
+std::vector<std::string> axes_of(const Node& node) {
+  return split(std::get<std::string>(node.attrs[0]), '.');
+}
+
+double combined(Monoid monoid, double a, double b) {
+  return monoid == Monoid::Sum ? a + b : monoid == Monoid::Max ? std::max(a, b) : std::min(a, b);
+}
+
+class Ranks {
+ public:
+  Ranks(const Graph& graph, const std::vector<Bindings>& inputs, const Interpretation& how)
+      : graph_(graph), mesh_(graph.mesh()), inputs_(inputs) {
+    for (std::int64_t r = 0; r < mesh_.ranks(); ++r) {
+      how_.push_back(how);
+      for (const auto& [axis, i] : coordinates_of(mesh_, r)) how_.back().at[axis] = i;
+    }
+    check(inputs.size() == how_.size(), "inputs of ", inputs.size(), " ranks, not ", how_.size());
+    for (std::size_t r = 0; r < how_.size(); ++r) values_.emplace_back(graph.nodes().size());
+  }
+
+  std::vector<Tensors> run() {
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_.node(id);
+      for (std::size_t r = 0; r < how_.size(); ++r) {
+        if (node.op->traits.exchanges) continue;
+        values_[r][at(id)] = node.op->traits.leaf ? interpret_leaf(graph_, id, inputs_[r], how_[r])
+                                                  : interpret_node(graph_, id, ins(r, id), how_[r]);
+      }
+      if (node.op->traits.exchanges) exchange(id);
+      if (!node.op->traits.leaf) spoil_padding(id);
+    }
+    std::vector<Tensors> out(how_.size());
+    for (std::size_t r = 0; r < how_.size(); ++r) {
+      for (const Output& output : graph_.outputs()) out[r].push_back(value(r, output.value));
+    }
+    return out;
+  }
+
+ private:
+  HostTensor& value(std::size_t rank, ValueId v) { return values_[rank][at(v.node)][at(v.index)]; }
+  Tensors ins(std::size_t rank, NodeId id) {
+    Tensors out;
+    for (const ValueId input : graph_.node(id).inputs) out.push_back(value(rank, input));
+    return out;
+  }
+
+  void spoil_padding(NodeId id) {
+    const Node& node = graph_.node(id);
+    for (std::size_t i = 0; i < node.results.size(); ++i) {
+      const Result& result = node.results[i];
+      if (!result.placement || node.op == &kClearPadding) continue;
+      for (std::size_t r = 0; r < how_.size(); ++r) {
+        each_element(result, mesh_, how_[r].at, [&](std::int64_t e, std::int64_t whole) {
+          if (whole < 0) spoil(values_[r][at(id)][i], e);
+        });
+      }
+    }
+  }
+
+  /// Every rank sees what the ranks of its group hold, as elements of the whole.
+  void exchange(NodeId id) {
+    const Node& node = graph_.node(id);
+    const Result &from = graph_.result(node.inputs[0]), &to = node.results[0];
+    for (std::size_t r = 0; r < how_.size(); ++r) {
+      HostTensor out(value(r, node.inputs[0]).dtype(), to.type.shape);
+      if (node.op == &kPermute) {
+        values_[r][at(id)] = {value(sender(from, to, r, axes_of(node)), node.inputs[0])};
+        continue;
+      }
+      const std::vector<std::size_t> group = members(r, axes_of(node));
+      const int monoid = node.op->attrs.find("monoid");
+      // Where the group's shards cover the whole, by element.
+      std::vector<double> whole(at(to.logical.numel()), std::numeric_limits<double>::quiet_NaN());
+      std::vector<bool> seen(whole.size(), false);
+      for (const std::size_t member : group) {
+        const HostTensor& held = value(member, node.inputs[0]);
+        each_element(from, mesh_, how_[member].at, [&](std::int64_t e, std::int64_t w) {
+          if (w < 0) return;
+          const bool combine = monoid >= 0 && seen[at(w)];
+          whole[at(w)] = combine
+                             ? combined(read_monoid(std::get<std::string>(node.attrs[at(monoid)])),
+                                        whole[at(w)], held.at(e))
+                             : held.at(e);
+          seen[at(w)] = true;
+        });
+      }
+      each_element(to, mesh_, how_[r].at, [&](std::int64_t e, std::int64_t w) {
+        if (w >= 0) out.set(e, whole[at(w)]);
+      });
+      values_[r][at(id)] = {out};
+    }
+  }
+
+  /// The ranks that differ from `rank` along `axes` only, row by row.
+  std::vector<std::size_t> members(std::size_t rank, const std::vector<std::string>& axes) const {
+    std::vector<Coordinates> all{how_[rank].at};
+    for (const std::string& axis : axes) {
+      std::vector<Coordinates> more;
+      for (const Coordinates& one : all) {
+        for (std::int64_t i = 0; i < mesh_.size(axis); ++i) {
+          more.push_back(one);
+          more.back()[axis] = i;
+        }
+      }
+      all = std::move(more);
+    }
+    std::vector<std::size_t> out;
+    for (const Coordinates& one : all) out.push_back(at(rank_at(mesh_, one)));
+    return out;
+  }
+
+  /// The rank of the group that holds what `rank` is to hold.
+  std::size_t sender(const Result& from, const Result& to, std::size_t rank,
+                     const std::vector<std::string>& axes) const {
+    for (const std::size_t other : members(rank, axes)) {
+      if (permutes(from.placement->sharding, how_[other].at, to.placement->sharding, how_[rank].at,
+                   axes, mesh_))
+        return other;
+    }
+    throw Broken("no rank holds what a permute wants");
+  }
+
+  const Graph& graph_;
+  const Mesh& mesh_;
+  const std::vector<Bindings>& inputs_;
+  std::vector<Interpretation> how_;           // per rank
+  std::vector<std::vector<Tensors>> values_;  // [rank][node]
+};
+
+}  // namespace
+
+std::vector<Tensors> interpret_ranks(const Graph& graph, const std::vector<Bindings>& inputs,
+                                     const Interpretation& how) {
+  return Ranks(graph, inputs, how).run();
+}
+
+HostTensor shard_of(const HostTensor& whole, const Result& result, const Mesh& mesh,
+                    const Coordinates& where) {
+  HostTensor out(whole.dtype(), result.type.shape);
+  each_element(result, mesh, where, [&](std::int64_t e, std::int64_t w) {
+    if (w < 0) return spoil(out, e);
+    out.set(e, whole.at(w));
+  });
+  return out;
+}
+
+HostTensor joined(const std::vector<HostTensor>& shards, const Result& result, const Mesh& mesh) {
+  HostTensor out(shards[0].dtype(), result.logical);
+  std::vector<bool> seen(at(out.numel()), false);
+  for (std::size_t r = 0; r < shards.size(); ++r) {
+    each_element(result, mesh, coordinates_of(mesh, static_cast<std::int64_t>(r)),
+                 [&](std::int64_t e, std::int64_t w) {
+                   if (w < 0) return;
+                   const double x = shards[r].at(e), y = out.at(w);
+                   check(!seen[at(w)] || x == y || (x != x && y != y), "replicas differ: rank ", r,
+                         " has ", x, " where another has ", y, ", element ", w);
+                   out.set(w, x);
+                   seen[at(w)] = true;
+                 });
+  }
+  return out;
+}
+
+}  // namespace tessera

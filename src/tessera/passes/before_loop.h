@@ -1,0 +1,14 @@
+#pragma once
+/// What is known of a batch before the first micro-batch.
+
+#include <vector>
+
+#include "tessera/ir/graph.h"
+
+namespace tessera {
+
+/// Per node: true for nodes that reduce the rows of batch inputs and read nothing else (the token
+/// count), and for what they read: they see the whole batch.
+std::vector<bool> nodes_before_loop(const Graph& graph);
+
+}  // namespace tessera

@@ -1,0 +1,309 @@
+#include "tessera/passes/decide.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tessera {
+
+namespace {
+
+constexpr double kImpossible = std::numeric_limits<double>::infinity();
+constexpr double kWorkPrice = 1e-3;  // of touching an element, where moving one costs 1
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// How a value stands on the axis at hand, in words of the rule: a factor, kReplicate, kThrough
+/// (partial) or kNoFactor (sharded in a way that the rule cannot say).
+using Standing = Choice;
+
+class Decider {
+ public:
+  Decider(const Question& question, const Axes& axes)
+      : q_(question), rule_(*question.rule), axes_(axes) {
+    for (int i = 0; i < axes.count(); ++i) answer_.choices.push_back(kReplicate);
+    for (std::size_t i = 0; i < q_.ins.size(); ++i)
+      in_factors_.push_back(factors_on_axes(rule_, rule_.ins[i], q_.ins[i].have, axes));
+    for (std::size_t r = 0; r < q_.outs.size(); ++r) {
+      out_factors_.push_back(q_.wanted[r] == nullptr ? Choices()
+                                                     : factors_on_axes(rule_, rule_.outs[r],
+                                                                       q_.wanted[r]->stands, axes));
+    }
+  }
+
+  /// Minor axes first: time, data, model, so that local sizes are known when the last are priced.
+  Answer run() {
+    for (int axis = axes_.count(); axis-- > 0;) {
+      const Choice best = choose(axis);
+      answer_.choices[at(axis)] = best;
+      note_lost(axis, best);
+    }
+    return std::move(answer_);
+  }
+
+ private:
+  Standing standing(std::size_t operand, int axis) const {
+    return is_partial(q_.ins[operand].have[at(axis)]) ? kThrough : in_factors_[operand][at(axis)];
+  }
+
+  Choice choose(int axis) {
+    axis_ = axis;
+    ranks_ = static_cast<double>(axes_[axis].size);
+    time_ = axes_.is_time(axis);
+    stand_.clear();
+    for (std::size_t i = 0; i < q_.ins.size(); ++i) stand_.push_back(standing(i, axis));
+    if (time_ && rule_.linear == Linear::Joint && !stand_.empty() &&
+        std::all_of(stand_.begin(), stand_.end(), [](Standing s) { return s == kThrough; }))
+      return kThrough;  // a sum of accumulating terms: one accumulator
+    const auto cheapest = [&](const std::vector<Choice>& candidates) {
+      Choice best = kReplicate;
+      double least = kImpossible;
+      for (const Choice candidate : candidates) {
+        const double cost = cost_of(candidate);
+        if (cost < least) least = cost, best = candidate;
+      }
+      return std::pair(best, least);
+    };
+    if (q_.inherited != nullptr) {
+      const Choice told = (*q_.inherited)[at(axis)];
+      if (told < 0 || legal(told)) {
+        const auto [best, cost] = cheapest({told == kThrough ? kReplicate : told});
+        if (cost < kImpossible) return best;
+      }
+    }
+    const auto [best, cost] = cheapest(candidates());
+    if (cost == kImpossible) answer_.stuck = axis;
+    return best;
+  }
+
+  /// Axes enter only by what operands and demands bring: nothing is invented.
+  std::vector<Choice> candidates() const {
+    std::vector<Choice> out{kReplicate};
+    const auto offer = [&](Standing s) {
+      if (s >= 0 && std::find(out.begin(), out.end(), s) == out.end() && legal(s)) out.push_back(s);
+    };
+    for (const Standing s : stand_) offer(s);
+    for (const Choices& wanted : out_factors_) {
+      if (!wanted.empty()) offer(wanted[at(axis_)]);
+    }
+    if (q_.before_loop && time_) return {kReplicate};
+    if (rule_.linear == Linear::None || time_) return out;
+    for (const int i : rule_.linear_operands) {
+      if (q_.ins[at(i)].have[at(axis_)] != kSum) continue;
+      out.push_back(kThrough);
+      break;
+    }
+    return out;
+  }
+
+  bool legal(Choice f) const {
+    const Factor& factor = rule_.list[at(f)];
+    switch (factor.kind) {
+      case FactorKind::Pass:
+      case FactorKind::Max:
+      case FactorKind::Min:
+        break;
+      case FactorKind::Stat:
+        if (q_.expands && !time_) break;
+        return false;
+      default:
+        return false;
+    }
+    return in_one_run(f, rule_.ins) && in_one_run(f, rule_.outs);
+  }
+
+  /// Inside a compound dim an axis must divide its factor, and what is major to it must be cut to
+  /// the end: else a shard would not be one run of the dim.
+  bool in_one_run(Choice f, const std::vector<Factors::Dims>& sides) const {
+    for (const Factors::Dims& dims : sides) {
+      for (const std::vector<int>& fs : dims) {
+        const auto found = std::find(fs.begin(), fs.end(), f);
+        if (found == fs.end() || fs.size() < 2) continue;
+        if (rule_.list[at(f)].size % (cut_by_now(f) * axes_[axis_].size) != 0) return false;
+        for (auto major = fs.begin(); major != found; ++major) {
+          if (rule_.list[at(*major)].size > 1) return false;
+        }
+      }
+    }
+    return true;
+  }
+  std::int64_t cut_by_now(Choice f) const {
+    std::int64_t out = 1;
+    for (int a = axis_ + 1; a < axes_.count(); ++a) {
+      if (answer_.choices[at(a)] == f) out *= axes_[a].size;
+    }
+    return out;
+  }
+
+  static bool has(const Factors::Dims& dims, Choice f) {
+    return std::any_of(dims.begin(), dims.end(), [&](const std::vector<int>& fs) {
+      return std::find(fs.begin(), fs.end(), f) != fs.end();
+    });
+  }
+
+  /// Elements to move to bring n of them, whole along this axis, from one standing to another.
+  double moved(Standing from, Standing to, double n, bool free_in_time) const {
+    if (from == to || from == kReplicate) return 0;
+    if (time_) return from == kThrough || free_in_time ? 0 : kImpossible;
+    const double others = (ranks_ - 1) / ranks_ * n;
+    if (from == kThrough) return to == kReplicate ? 2 * others : others;
+    return to >= 0 ? others / ranks_ : others;
+  }
+
+  double cost_of(Choice candidate) const {
+    double cost = 0, work = 0;
+    bool handed = false;  // `each` hands the sums of one operand through
+    for (std::size_t i = 0; i < q_.ins.size(); ++i) {
+      const Question::Operand& in = q_.ins[i];
+      Standing to = kReplicate;
+      if (candidate == kThrough) {
+        const bool linear = rule_.is_linear(static_cast<int>(i)) &&
+                            (rule_.linear == Linear::Joint || (stand_[i] == kThrough && !handed));
+        if (linear) to = kThrough, handed = true;
+      } else if (candidate >= 0 && has(rule_.ins[i], candidate)) {
+        to = candidate;
+      }
+      // A sum over micro-batches is complete after the last: none of them can read it.
+      if (time_ && candidate >= 0 && stand_[i] == kThrough) return kImpossible;
+      const double c = moved(stand_[i], to, local_elements(in), in.whole_in_time);
+      if (c > 0 && in.bound) return kImpossible;
+      cost += c;
+      work += static_cast<double>(in.type->numel());
+    }
+    for (std::size_t r = 0; r < q_.outs.size(); ++r) {
+      const double n = local_result(r);
+      cost += cost_of_result(candidate, r, n);
+      work += static_cast<double>(q_.outs[r]->numel());
+    }
+    return cost + kWorkPrice * work / (candidate >= 0 ? ranks_ : 1);
+  }
+
+  double cost_of_result(Choice candidate, std::size_t r, double n) const {
+    const bool in_result = candidate >= 0 && has(rule_.outs[r], candidate);
+    Standing stands = candidate;
+    double cost = 0;
+    if (candidate >= 0 && !in_result)
+      stands = rule_.reduces(candidate, static_cast<int>(r)) ? kThrough : kReplicate;
+    if (candidate >= 0 && rule_.list[at(candidate)].kind == FactorKind::Stat) {
+      // Two all-reduces of a number per row.
+      const auto size = static_cast<double>(in_result ? rule_.list[at(candidate)].size : 1);
+      cost += 4 * (ranks_ - 1) / ranks_ * n / size;
+    }
+    if (time_) return cost;  // nothing is moved along time
+    if (q_.wanted[r] == nullptr || !q_.wanted[r]->firm) {
+      if (stands == kThrough && !q_.deferred) cost += (ranks_ - 1) / ranks_ * n;
+    } else {
+      const Choice wanted = out_factors_[r][at(axis_)];
+      cost += moved(stands, wanted, n, false);
+    }
+    return cost;
+  }
+
+  /// Elements on one rank, whole along the axis at hand.
+  double local_elements(const Question::Operand& in) const {
+    auto n = static_cast<double>(in.type->numel());
+    for (int a = 0; a < axes_.count(); ++a) {
+      if (a != axis_ && in.have[at(a)] >= 0) n /= static_cast<double>(axes_[a].size);
+    }
+    return n;
+  }
+  double local_result(std::size_t r) const {
+    auto n = static_cast<double>(q_.outs[r]->numel());
+    for (int a = axis_ + 1; a < axes_.count(); ++a) {
+      const Choice choice = answer_.choices[at(a)];
+      if (choice >= 0 && has(rule_.outs[r], choice)) n /= static_cast<double>(axes_[a].size);
+    }
+    return n;
+  }
+
+  /// A sharded operand whose axis ends here because the dim that it lands on cannot be cut so.
+  void note_lost(int axis, Choice best) {
+    if (best != kReplicate || time_) return;
+    for (std::size_t i = 0; i < q_.ins.size(); ++i) {
+      const Stand stand = q_.ins[i].have[at(axis)];
+      if (stand < 0) continue;
+      const Standing f = stand_[i];
+      const std::vector<int>& fs = rule_.ins[i][at(stand)];
+      const bool cannot = f == kNoFactor
+                              ? fs.size() > 1
+                              : f >= 0 && rule_.list[at(f)].kind == FactorKind::Pass && !legal(f);
+      if (cannot) answer_.lost.push_back({axis, static_cast<int>(i), stand});
+    }
+  }
+
+  const Question& q_;
+  const Factors& rule_;
+  const Axes& axes_;
+  std::vector<Choices> in_factors_, out_factors_;
+  Answer answer_;
+  // Of the axis at hand:
+  int axis_ = 0;
+  double ranks_ = 1;
+  bool time_ = false;
+  std::vector<Standing> stand_;  // per operand
+};
+
+}  // namespace
+
+Choices factors_on_axes(const Factors& rule, const Factors::Dims& dims, const Stands& stands,
+                        const Axes& axes) {
+  Choices out;
+  for (int a = 0; a < axes.count(); ++a) out.push_back(kReplicate);
+  for (int d = 0; d < static_cast<int>(dims.size()); ++d) {
+    const std::vector<int>& fs = dims[at(d)];
+    std::size_t i = 0;
+    std::int64_t left = fs.empty() ? 0 : rule.list[at(fs[0])].size;
+    for (int a = 0; a < axes.count(); ++a) {
+      if (stands[at(a)] != d) continue;
+      const std::int64_t n = axes[a].size;
+      while (fs.size() > 1 && left == 1 && i + 1 < fs.size()) left = rule.list[at(fs[++i])].size;
+      if (fs.empty() || (fs.size() > 1 && left % n != 0)) {
+        out[at(a)] = kNoFactor;
+        continue;
+      }
+      out[at(a)] = static_cast<Choice>(fs[i]);
+      left = (left + n - 1) / n;
+    }
+  }
+  return out;
+}
+
+Answer decide(const Question& question, const Axes& axes) { return Decider(question, axes).run(); }
+
+Stands required(const Question& q, const Choices& choices, int i, const Axes& axes) {
+  const Factors& rule = *q.rule;
+  Stands out = axes.whole();
+  for (int a = 0; a < axes.count(); ++a) {
+    const Choice choice = choices[at(a)];
+    if (choice >= 0) {
+      for (std::size_t d = 0; d < rule.ins[at(i)].size(); ++d) {
+        const std::vector<int>& fs = rule.ins[at(i)][d];
+        if (std::find(fs.begin(), fs.end(), choice) != fs.end()) out[at(a)] = static_cast<Stand>(d);
+      }
+    }
+    if (choice != kThrough || !rule.is_linear(i)) continue;
+    bool first = true;  // the first operand that brings sums, where only one may
+    for (const int other : rule.linear_operands) {
+      if (other < i) first = first && q.ins[at(other)].have[at(a)] != kSum;
+    }
+    if (rule.linear == Linear::Joint || (first && q.ins[at(i)].have[at(a)] == kSum))
+      out[at(a)] = kSum;
+  }
+  return out;
+}
+
+Stands natural(const Factors& rule, const Choices& choices, int r, const Axes& axes) {
+  Stands out = axes.whole();
+  for (int a = 0; a < axes.count(); ++a) {
+    const Choice choice = choices[at(a)];
+    if (choice == kThrough) out[at(a)] = kSum;
+    if (choice < 0) continue;
+    if (rule.reduces(choice, r)) out[at(a)] = partial_stand(rule.monoid(choice));
+    for (std::size_t d = 0; d < rule.outs[at(r)].size(); ++d) {
+      const std::vector<int>& fs = rule.outs[at(r)][d];
+      if (std::find(fs.begin(), fs.end(), choice) != fs.end()) out[at(a)] = static_cast<Stand>(d);
+    }
+  }
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,64 @@
+#pragma once
+/// How one node is spread over the mesh, from where its operands lie and where its results are
+/// wanted. Only cost depends on it: whatever is decided, partition makes it right.
+
+#include <string>
+#include <vector>
+
+#include "tessera/ir/factors.h"
+#include "tessera/passes/stands.h"
+#include "tessera/tensor/type.h"
+
+namespace tessera {
+
+/// What a node does along one axis: shards a factor of its rule, or:
+using Choice = std::int16_t;
+inline constexpr Choice kReplicate = -1;  // every rank computes all of it
+inline constexpr Choice kThrough = -2;    // hands sums through that are not finished
+using Choices = SmallVector<Choice, 8>;   // per axis
+
+/// Per axis the factor that it shards where a value with these dims stands so; kReplicate where it
+/// shards none, kNoFactor where the rule cannot say it.
+inline constexpr Choice kNoFactor = -3;
+Choices factors_on_axes(const Factors& rule, const Factors::Dims& dims, const Stands& stands,
+                        const Axes& axes);
+
+struct Question {
+  struct Operand {
+    const TensorType* type = nullptr;
+    Stands have;
+    bool bound = false;          // a state where its use is read: what it has must stay
+    bool whole_in_time = false;  // a batch input: all rows are there in every micro-batch
+  };
+  struct Wanted {
+    Stands stands;
+    bool firm = false;  // costs what conversion costs; else it only offers its axes
+  };
+
+  const Factors* rule = nullptr;
+  bool expands = false;  // stat factors may be sharded
+  std::vector<Operand> ins;
+  std::vector<const TensorType*> outs;
+  std::vector<const Wanted*> wanted;   // per result, or nullptr
+  const Choices* inherited = nullptr;  // of the node whose factors it shares
+  bool before_loop = false;            // may not be cut by time
+  bool deferred = false;  // a contribution to a state's gradient: its sums are finished later
+};
+
+struct Answer {
+  Choices choices;
+  /// An operand arrives sharded where the rule cannot carry it on: what, per axis that was lost.
+  struct Lost {
+    int axis = 0, operand = 0, dim = 0;
+  };
+  std::vector<Lost> lost;
+  int stuck = -1;  // an axis of time on which nothing is legal
+};
+
+Answer decide(const Question& question, const Axes& axes);
+
+/// Where operand `i` must lie, and where result `r` comes to lie.
+Stands required(const Question& question, const Choices& choices, int i, const Axes& axes);
+Stands natural(const Factors& rule, const Choices& choices, int r, const Axes& axes);
+
+}  // namespace tessera

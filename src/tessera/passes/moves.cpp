@@ -1,0 +1,136 @@
+#include "tessera/passes/moves.h"
+
+#include <algorithm>
+
+#include "tessera/ops/collective.h"
+
+namespace tessera {
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+class Moves {
+ public:
+  Moves(Builder& builder, Value value, const Node& like)
+      : builder_(builder), mesh_(builder.so_far().mesh()), like_(like), value_(value) {}
+
+  void apply(const Move& move);
+  Value value() const { return value_; }
+
+ private:
+  const Result& here() const { return builder_.so_far().result(value_.id()); }
+  const Sharding& sharding() const { return here().placement->sharding; }
+
+  /// True where the axes cut the dim of this extent into chunks of one size.
+  bool even(std::int64_t extent, const Names& axes) const {
+    std::int64_t n = 1;
+    for (const std::string& axis : axes) n *= mesh_.size(axis);
+    return axes.size() < 2 || extent % n == 0;
+  }
+
+  void gather(const Names& axes, int dim);
+  void scatter(const Names& axes, int dim);
+  void shard(const Names& axes, int dim);
+  void add(const OpDef& op, Sharding after, std::vector<AttrValue> attrs);
+
+  Builder& builder_;
+  const Mesh& mesh_;
+  const Node& like_;
+  Value value_;
+};
+
+Names one(const std::string& axis) { return {axis}; }
+
+Sharding moved(Sharding sharding, const Names& axes, int to) {
+  for (const std::string& axis : axes) sharding = sharding.without(axis);
+  for (const std::string& axis : axes) {
+    if (to >= 0) sharding = sharding.with(axis, to);
+  }
+  return sharding;
+}
+
+/// `attrs` end with the result's shape where the op declares one.
+void Moves::add(const OpDef& op, Sharding after, std::vector<AttrValue> attrs) {
+  Node node;
+  node.op = &op;
+  node.block = like_.block;
+  node.phase = like_.phase;
+  node.stage = like_.stage;
+  node.where = like_.where;
+  Result result = here();
+  result.type.shape = local_shape(result.logical, after, mesh_);
+  result.placement = Placement{std::move(after), result.placement->memory};
+  const Shape& shape = result.type.shape;
+  if (op.attrs.find("shape") >= 0)
+    attrs.emplace_back(std::vector<std::int64_t>(shape.begin(), shape.end()));
+  node.attrs = Attrs(std::move(attrs));
+  node.results = {std::move(result)};
+  value_ = builder_.copy(std::move(node), {value_.id()})[0];
+}
+
+void Moves::gather(const Names& axes, int dim) {
+  const Sharding after = moved(sharding(), axes, -1);
+  if (even(local_shape(here().logical, after, mesh_)[dim], axes))
+    return add(kAllGather, after, {join(axes, "."), std::int64_t{dim}});
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis)
+    add(kAllGather, sharding().without(*axis), {*axis, std::int64_t{dim}});
+}
+
+void Moves::scatter(const Names& axes, int dim) {
+  const std::string monoid = monoid_text(sharding().partial[0].monoid);
+  if (even(here().type.shape[dim], axes))
+    return add(kReduceScatter, moved(sharding(), axes, dim),
+               {join(axes, "."), std::int64_t{dim}, monoid});
+  for (const std::string& axis : axes)
+    add(kReduceScatter, moved(sharding(), one(axis), dim), {axis, std::int64_t{dim}, monoid});
+}
+
+void Moves::shard(const Names& axes, int dim) {
+  add(kShard, moved(sharding(), axes, dim), {join(axes, "."), std::int64_t{dim}});
+}
+
+void Moves::apply(const Move& move) {
+  switch (move.kind) {
+    case MoveKind::Slice:
+      return shard(move.axes, move.to);
+    case MoveKind::MarkPartial:
+      for (const Partial& p : move.after.partial) {
+        if (std::find(move.axes.begin(), move.axes.end(), p.axis) != move.axes.end())
+          add(kMarkPartial, sharding().with_partial(p.axis, p.monoid),
+              {p.axis, monoid_text(p.monoid)});
+      }
+      return;
+    case MoveKind::AllGather:
+      return gather(move.axes, move.from);
+    case MoveKind::ReduceScatter:
+      return scatter(move.axes, move.to);
+    case MoveKind::AllReduce:
+      return add(kAllReduce, moved(sharding(), move.axes, -1),
+                 {join(move.axes, "."), monoid_text(sharding().partial[0].monoid)});
+    case MoveKind::AllToAll: {
+      const Shape joined = local_shape(here().logical, moved(sharding(), move.axes, -1), mesh_);
+      if (even(joined[move.from], move.axes) && even(joined[move.to], move.axes))
+        return add(kAllToAll, move.after,
+                   {join(move.axes, "."), std::int64_t{move.from}, std::int64_t{move.to}});
+      gather(move.axes, move.from);
+      return shard(move.axes, move.to);
+    }
+    case MoveKind::Permute:
+      return add(kPermute, move.after, {join(move.axes, ".")});
+  }
+}
+
+}  // namespace
+
+Value add_moves(Builder& builder, Value value, const std::vector<Move>& moves, const Node& like) {
+  Moves out(builder, value, like);
+  for (const Move& move : moves) {
+    out.apply(move);
+    check(builder.so_far().result(out.value().id()).placement->sharding == move.after, "move ",
+          move, " leads to ", builder.so_far().result(out.value().id()).placement->sharding);
+  }
+  return out.value();
+}
+
+}  // namespace tessera

@@ -1,0 +1,17 @@
+#pragma once
+/// The moves of a redistribution as nodes of a local graph.
+
+#include "tessera/ir/builder.h"
+#include "tessera/passes/redistribute.h"
+
+namespace tessera {
+
+/// Adds the nodes that bring `value`, which lies at `from` (on a rank: builder and value), to where
+/// the moves lead. `like` gives block, phase, stage and place in the source.
+///
+/// Uneven: a collective joins or cuts chunks of one size, so axes that nest unevenly on a dim are
+/// taken one after another, the minor first where shards are joined, the major first where they are
+/// cut.
+Value add_moves(Builder& builder, Value value, const std::vector<Move>& moves, const Node& like);
+
+}  // namespace tessera

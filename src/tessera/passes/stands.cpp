@@ -1,0 +1,84 @@
+#include "tessera/passes/stands.h"
+
+#include <algorithm>
+
+#include "tessera/base/error.h"
+
+namespace tessera {
+
+Stands without_partials(Stands stands) {
+  for (Stand& stand : stands) {
+    if (is_partial(stand)) stand = kWhole;
+  }
+  return stands;
+}
+
+Axes::Axes(const Strategy& strategy) {
+  const auto take = [&](std::string_view name) {
+    if (find(name) >= 0) return;
+    for (const Axis& axis : strategy.mesh.axes()) {
+      if (axis.name == name) axes_.push_back(axis);
+    }
+  };
+  for (const std::string& name : strategy.major) take(name);
+  for (const bool time : {false, true}) {
+    for (const Axis& axis : strategy.mesh.axes()) {
+      if ((axis.level == Level::Time) == time) take(axis.name);
+    }
+  }
+}
+
+int Axes::find(std::string_view name) const {
+  for (int i = 0; i < count(); ++i) {
+    if ((*this)[i].name == name) return i;
+  }
+  return -1;
+}
+
+Stands Axes::whole() const {
+  Stands out;
+  for (int i = 0; i < count(); ++i) out.push_back(kWhole);
+  return out;
+}
+
+Stands Axes::read(const Sharding& sharding) const {
+  Stands out = whole();
+  const auto set = [&](std::string_view name, Stand stand) {
+    const int i = find(name);
+    if (i >= 0) out[static_cast<std::size_t>(i)] = stand;
+    return i;
+  };
+  for (int d = 0; d < sharding.ndim(); ++d) {
+    int before = -1;
+    for (const std::string& name : sharding.dims[static_cast<std::size_t>(d)]) {
+      const int i = set(name, static_cast<Stand>(d));
+      require(i < 0 || i > before, "sharding ", sharding, ": axis '", name,
+              "' is minor to one that is major on this mesh; name it before, or change the order");
+      if (i >= 0) before = i;
+    }
+  }
+  for (const Partial& p : sharding.partial) set(p.axis, partial_stand(p.monoid));
+  return out;
+}
+
+Shared<Placement> Axes::write(const Stands& stands, int ndim) const {
+  Shared<Placement>& out = known_[{ndim, stands}];
+  if (out) return out;
+  Sharding sharding = Sharding::replicated(ndim);
+  for (int i = 0; i < count(); ++i) {
+    const Stand stand = stands[static_cast<std::size_t>(i)];
+    if (stand >= 0) sharding = sharding.with((*this)[i].name, stand);
+    if (is_partial(stand))
+      sharding = sharding.with_partial((*this)[i].name, static_cast<Monoid>(kSum - stand));
+  }
+  return out = Placement{std::move(sharding), Memory::Device};
+}
+
+bool Axes::Less::operator()(const std::pair<int, Stands>& a,
+                            const std::pair<int, Stands>& b) const {
+  if (a.first != b.first) return a.first < b.first;
+  return std::lexicographical_compare(a.second.begin(), a.second.end(), b.second.begin(),
+                                      b.second.end());
+}
+
+}  // namespace tessera

@@ -1,0 +1,55 @@
+#pragma once
+/// How a value stands on each axis of the mesh: placements as propagation thinks of them, one axis
+/// at a time.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/shared.h"
+#include "tessera/base/small_vector.h"
+#include "tessera/ir/strategy.h"
+
+namespace tessera {
+
+/// The dim that the axis shards, or:
+using Stand = std::int8_t;
+inline constexpr Stand kWhole = -1, kSum = -2, kMax = -3, kMin = -4;
+constexpr bool is_partial(Stand stand) { return stand <= kSum; }
+constexpr Stand partial_stand(Monoid monoid) {
+  return static_cast<Stand>(kSum - static_cast<int>(monoid));
+}
+
+/// Per axis, in the order of Axes.
+using Stands = SmallVector<Stand, 8>;
+Stands without_partials(Stands stands);
+
+/// The axes of a mesh in the order in which they meet on a dim, major first.
+class Axes {
+ public:
+  /// Errors: the strategy names an axis twice.
+  explicit Axes(const Strategy& strategy);
+
+  int count() const { return static_cast<int>(axes_.size()); }
+  const Axis& operator[](int i) const { return axes_[static_cast<std::size_t>(i)]; }
+  bool is_time(int i) const { return (*this)[i].level == Level::Time; }
+  /// -1 for an axis that the mesh lacks.
+  int find(std::string_view name) const;
+
+  Stands whole() const;
+  /// Axes that the mesh lacks are dropped. Errors: a dim has its axes in another order.
+  Stands read(const Sharding& sharding) const;
+  /// Values that lie alike share what says so.
+  Shared<Placement> write(const Stands& stands, int ndim) const;
+
+ private:
+  std::vector<Axis> axes_;
+  struct Less {
+    bool operator()(const std::pair<int, Stands>& a, const std::pair<int, Stands>& b) const;
+  };
+  mutable std::map<std::pair<int, Stands>, Shared<Placement>, Less> known_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,90 @@
+#include "tessera/passes/state_places.h"
+
+#include <algorithm>
+
+namespace tessera {
+
+namespace {
+
+/// A moment belongs to the parameter whose path it extends.
+std::string_view parameter_of(const State& state) {
+  const std::string_view path = state.path;
+  return state.role == Role::Moment ? path.substr(0, path.rfind('.')) : path;
+}
+
+}  // namespace
+
+StatePlaces::StatePlaces(const Graph& graph, const Strategy& strategy, const Axes& axes)
+    : strategy_(strategy), axes_(axes) {
+  std::vector<std::string> wrong;
+  for (const State& state : graph.states()) {
+    try {
+      places_.emplace(state.path, place(state, graph.type(state.value).shape));
+    } catch (const Error& error) {
+      wrong.push_back(error.what());
+    }
+  }
+  require(wrong.empty(), join(wrong, "\n"));
+}
+
+StatePlaces::Places StatePlaces::place(const State& state, const Shape& shape) const {
+  Places out;
+  out.use = axes_.whole();
+  if (const Sharding* pin = find(parameter_of(state))) {
+    require(pin->ndim() == shape.ndim(), "state '", state.path, "' of shape ", shape,
+            " is pinned to ", *pin, ", which has ", pin->ndim(), " dims; give it ", shape.ndim());
+    out.use = axes_.read(*pin);
+  }
+  out.gradient = with(out.use, strategy_.shard_moments, shape);
+  out.accumulator = with(out.use, strategy_.shard_gradients, shape);
+  out.home = state.role == Role::Parameter ? with(out.use, strategy_.shard_parameters, shape)
+             : state.role == Role::Moment  ? out.gradient
+                                           : out.use;
+  return out;
+}
+
+const Sharding* StatePlaces::find(std::string_view path) const {
+  const Sharding* out = nullptr;
+  for (const Pin& pin : strategy_.pins) {
+    if (matches(pin.values, path)) out = &pin.sharding;
+  }
+  return out;
+}
+
+const Sharding* StatePlaces::pinned(const Node& node) const {
+  if (node.name.empty()) return nullptr;
+  return find(node.block.empty() ? node.name.str() : text(node.block, ".", node.name));
+}
+
+/// All of `more` on one dim: the first free one that they divide, else the first free one, else
+/// behind the axes of the first.
+Stands StatePlaces::with(Stands stands, const std::vector<std::string>& more,
+                         const Shape& shape) const {
+  std::int64_t ranks = 1;
+  for (const std::string& name : more) {
+    const int axis = axes_.find(name);
+    if (axis >= 0) ranks *= axes_[axis].size;
+  }
+  if (shape.ndim() == 0 || ranks == 1) return stands;
+  int dim = -1;
+  for (const bool dividing : {true, false}) {
+    for (int d = 0; d < shape.ndim() && dim < 0; ++d) {
+      const bool free = std::find(stands.begin(), stands.end(), d) == stands.end();
+      if (free && (!dividing || shape[d] % ranks == 0)) dim = d;
+    }
+  }
+  for (const std::string& name : more) {
+    const int axis = axes_.find(name);
+    if (axis >= 0) stands[static_cast<std::size_t>(axis)] = static_cast<Stand>(std::max(dim, 0));
+  }
+  return stands;
+}
+
+Stands StatePlaces::batch(const TensorType& type) const {
+  Sharding sharding = Sharding::replicated(type.ndim());
+  for (int d = 0; d < type.ndim() && d < static_cast<int>(strategy_.batch.size()); ++d)
+    sharding.dims[static_cast<std::size_t>(d)] = strategy_.batch[static_cast<std::size_t>(d)];
+  return axes_.read(sharding);
+}
+
+}  // namespace tessera

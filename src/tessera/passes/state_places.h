@@ -1,0 +1,39 @@
+#pragma once
+/// Where inputs, states and named values lie, as the strategy says.
+
+#include <string_view>
+
+#include "tessera/ir/graph.h"
+#include "tessera/passes/stands.h"
+
+namespace tessera {
+
+class StatePlaces {
+ public:
+  /// Errors: a pin that does not fit what it names: the message has all of them.
+  StatePlaces(const Graph& graph, const Strategy& strategy, const Axes& axes);
+
+  /// A batch input, with its axes of time: they cut it where it is read.
+  Stands batch(const TensorType& type) const;
+  /// Of a state, by its path.
+  struct Places {
+    Stands use;          // as forward and backward read it
+    Stands home;         // as it is stored; the update sees it so
+    Stands gradient;     // of a parameter: finished
+    Stands accumulator;  // the sum that micro-batches add to
+  };
+  const Places& of(std::string_view path) const { return places_.find(path)->second; }
+  /// A named value; nullptr where no pin matches.
+  const Sharding* pinned(const Node& node) const;
+
+ private:
+  Places place(const State& state, const Shape& shape) const;
+  const Sharding* find(std::string_view path) const;
+  Stands with(Stands stands, const std::vector<std::string>& more, const Shape& shape) const;
+
+  const Strategy& strategy_;
+  const Axes& axes_;
+  std::map<std::string, Places, std::less<>> places_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,186 @@
+#include "tessera/train/crew.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tessera/tensor/shard_copy.h"
+
+namespace tessera {
+
+namespace {
+
+TensorType whole_type(const StatePlan& state) { return {state.type.dtype, state.logical, {}}; }
+
+std::string key_of(const std::string& program, const std::string& name) {
+  return program + "/" + name;
+}
+
+/// True for one rank of those that hold the same shard.
+bool speaks(const Sharding& sharding, const Coordinates& at) {
+  return std::all_of(at.begin(), at.end(), [&](const auto& axis) {
+    return axis.second == 0 || sharding.dim_of(axis.first) >= 0;
+  });
+}
+
+}  // namespace
+
+std::vector<TensorEntry> entries_of(const Plan& plan) {
+  std::vector<TensorEntry> out;
+  for (const StatePlan& state : plan.states)
+    out.push_back({state.state.path, whole_type(state), state.state.role});
+  return out;
+}
+
+Crew::Crew(Plan plan, Device& device, Communicator* world)
+    : executor_(std::move(plan), device, world),
+      world_(world),
+      at_(coordinates_of(executor_.plan().mesh, executor_.plan().rank)) {
+  if (world_ == nullptr) return;
+  for (const ProgramPlan& program : this->plan().programs) {
+    for (const NamedTensor& input : program.batch)
+      batches_.emplace(key_of(program.name, input.name),
+                       HostTensor(input.type.dtype, input.logical));
+  }
+}
+
+void* Crew::batch(const std::string& program, const std::string& name) {
+  if (world_ == nullptr) return executor_.batch(program, name);
+  const auto found = batches_.find(key_of(program, name));
+  check(found != batches_.end(), "program '", program, "' has no batch input '", name, "'");
+  return found->second.bytes().data();
+}
+
+/// The leader's bytes, on every rank.
+void Crew::share(void* data, std::int64_t bytes, const char* what) {
+  world_->run(Collective::broadcast(DType::I32, {(bytes + 3) / 4}, 0, what), data, data);
+}
+
+void Crew::say(Order order, std::int64_t argument) {
+  if (world_ == nullptr) return;
+  std::int64_t words[3] = {static_cast<std::int64_t>(order), argument, step_};
+  share(words, sizeof words, "what comes next");
+}
+
+void Crew::set_step(std::int64_t step) {
+  step_ = step;
+  if (world_ != nullptr) world_->set_step(step);
+}
+
+void Crew::share_batch(const ProgramPlan& program) {
+  for (const NamedTensor& input : program.batch) {
+    HostTensor& whole = batches_.at(key_of(program.name, input.name));
+    share(whole.bytes().data(), whole.type().bytes(), "batch");
+    auto* mine = static_cast<std::byte*>(executor_.batch(program.name, input.name));
+    cut_shard(whole.bytes(), input.logical, input.type.dtype, input.placement->sharding,
+              plan().mesh, at_, {mine, static_cast<std::size_t>(input.type.bytes())});
+  }
+}
+
+void Crew::run(const std::string& program, std::vector<CallTime>* times) {
+  if (world_ != nullptr) {
+    const ProgramPlan& what = plan().program(program);
+    say(Order::Run, &what - plan().programs.data());
+    share_batch(what);
+  }
+  executor_.run(program, times);
+}
+
+void Crew::load(const Checkpoint& from) {
+  std::vector<TensorEntry> wanted = entries_of(plan()), found;
+  for (const TensorEntry& entry : from.tensors()) {
+    const bool has_role = std::any_of(wanted.begin(), wanted.end(),
+                                      [&](const TensorEntry& w) { return w.role == entry.role; });
+    if (has_role) found.push_back(entry);
+  }
+  const std::string mismatch = tensor_mismatch(wanted, found);
+  if (!mismatch.empty())
+    fail(Fault::Checkpoint, "checkpoint '", from.path(), "' is of another model: ", mismatch);
+  if (world_ != nullptr) {
+    std::string path = from.path();
+    say(Order::Load, static_cast<std::int64_t>(path.size()));
+    path.resize((path.size() + 3) / 4 * 4);
+    share(path.data(), static_cast<std::int64_t>(path.size()), "checkpoint");
+  }
+  load_shards(from);
+}
+
+void Crew::load_shards(const Checkpoint& from) {
+  for (const StatePlan& state : plan().states) {
+    const std::span<std::byte> into = executor_.state(state.state.path);
+    if (world_ == nullptr) {
+      from.read(state.state.path, into);
+    } else {
+      from.read_shard(state.state.path, state.state.home->sharding, plan().mesh, at_, into);
+    }
+  }
+}
+
+std::vector<CheckpointTensor> Crew::states() {
+  say(Order::Gather);
+  std::vector<CheckpointTensor> out;
+  for (const StatePlan& state : plan().states) {
+    if (world_ != nullptr) gather(state);
+    const std::string& path = state.state.path;
+    const std::span<const std::byte> bytes =
+        world_ == nullptr ? executor_.state(path) : gathered_.at(path).bytes();
+    out.push_back({path, whole_type(state), state.state.role, bytes});
+  }
+  return out;
+}
+
+/// Every shard once, from the ranks in order, to the leader.
+void Crew::gather(const StatePlan& state) {
+  const Sharding& home = state.state.home->sharding;
+  const Mesh& mesh = plan().mesh;
+  const std::span<std::byte> mine = executor_.state(state.state.path);
+  const bool leads = world_->rank() == 0;
+  if (!leads) {
+    if (!speaks(home, at_)) return;
+    return world_->run(Collective::send(state.type.dtype, state.type.shape, 0, state.state.path),
+                       mine.data(), nullptr);
+  }
+  HostTensor& whole = gathered_[state.state.path] = HostTensor(whole_type(state));
+  HostTensor shard(state.type);
+  for (int r = 0; r < world_->size(); ++r) {
+    const Coordinates at = coordinates_of(mesh, r);
+    if (!speaks(home, at)) continue;
+    if (r > 0)
+      world_->run(Collective::recv(state.type.dtype, state.type.shape, r, state.state.path),
+                  nullptr, shard.bytes().data());
+    paste_shard(r > 0 ? std::span<const std::byte>(shard.bytes()) : mine, state.logical,
+                state.type.dtype, home, mesh, at, whole.bytes());
+  }
+}
+
+void Crew::dismiss() { say(Order::End); }
+
+void Crew::follow() {
+  while (true) {
+    std::int64_t words[3] = {};
+    share(words, sizeof words, "what comes next");
+    set_step(words[2]);
+    switch (static_cast<Order>(words[0])) {
+      case Order::Run: {
+        const ProgramPlan& program = plan().programs.at(static_cast<std::size_t>(words[1]));
+        share_batch(program);
+        executor_.run(program.name);
+        break;
+      }
+      case Order::Load: {
+        const auto size = static_cast<std::size_t>(words[1]);
+        std::string path((size + 3) / 4 * 4, ' ');
+        share(path.data(), static_cast<std::int64_t>(path.size()), "checkpoint");
+        path.resize(size);
+        load_shards(Checkpoint::open(path));
+        break;
+      }
+      case Order::Gather:
+        for (const StatePlan& state : plan().states) gather(state);
+        break;
+      case Order::End:
+        return;
+    }
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,64 @@
+#pragma once
+/// The executors of all ranks, as one: rank 0 leads, the others follow.
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/runtime/executor.h"
+#include "tessera/train/checkpoint.h"
+
+namespace tessera {
+
+/// Batch inputs, metrics and states of the leader are whole, whatever the mesh. What the leader
+/// does with programs and states, all ranks do: it says what comes next, and every rank does it.
+class Crew {
+ public:
+  /// `world`: nullptr where there is one rank. Errors and order of calls as of Executor.
+  Crew(Plan plan, Device& device, Communicator* world = nullptr);
+
+  Executor& executor() { return executor_; }  // of this rank
+  const Plan& plan() const { return executor_.plan(); }
+  std::span<const std::byte> state(std::string_view path) const { return executor_.state(path); }
+  int ranks() const { return world_ == nullptr ? 1 : world_->size(); }
+
+  // Of the leader:
+  /// The memory of a whole batch input, to be filled before run().
+  void* batch(const std::string& program, const std::string& name);
+  void run(const std::string& program, std::vector<CallTime>* times = nullptr);
+  /// Names the step in messages about ranks.
+  void set_step(std::int64_t step);
+  /// All states, or those that the plan has, from a checkpoint: each rank reads the blocks that it
+  /// needs.
+  /// Errors: Fault::Checkpoint: other tensors than the plan's, of the roles that it has; damage.
+  void load(const Checkpoint& from);
+  /// All states, whole; on several ranks in memory that lives until forget_states().
+  std::vector<CheckpointTensor> states();
+  void forget_states() { gathered_.clear(); }
+  /// Lets the others go: the last call.
+  void dismiss();
+
+  /// Of the others: does what the leader says until it lets them go.
+  void follow();
+
+ private:
+  enum class Order : std::int64_t { Run, Load, Gather, End };
+  void say(Order order, std::int64_t argument = 0);
+  void share(void* data, std::int64_t bytes, const char* what);
+  void share_batch(const ProgramPlan& program);
+  void load_shards(const Checkpoint& from);
+  void gather(const StatePlan& state);
+
+  Executor executor_;
+  Communicator* world_;
+  Coordinates at_;
+  std::int64_t step_ = 0;
+  std::map<std::string, HostTensor> batches_;   // whole, by program and name
+  std::map<std::string, HostTensor> gathered_;  // by path
+};
+
+/// What a checkpoint must hold for the states of a plan.
+std::vector<TensorEntry> entries_of(const Plan& plan);
+
+}  // namespace tessera

@@ -1,0 +1,70 @@
+#pragma once
+/// Runs the regions of a partitioned graph on all ranks of its mesh, in lock-step.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tessera/ir/builder.h"
+#include "tessera/ir/strategy.h"
+#include "tessera/ops/interpret_ranks.h"
+#include "tessera/passes/partition.h"
+
+namespace tessera {
+
+/// Outputs by name, whole: metrics as they are, next values of states as "next <path>".
+/// Errors: replicas that differ in a bit. `inputs` are whole.
+inline std::map<std::string, HostTensor> interpret_mesh(const std::vector<Region>& regions,
+                                                        const Bindings& inputs,
+                                                        Interpretation how) {
+  const Mesh& mesh = regions[0].graph.mesh();
+  const auto ranks = static_cast<std::size_t>(mesh.ranks());
+  std::vector<Bindings> bound(ranks);
+  for (const Region& region : regions) {
+    for (const Node& node : region.graph.nodes()) {
+      if (node.op != &kBatch && node.op != &kState) continue;
+      const std::string& name = std::get<std::string>(node.attrs[0]);
+      for (std::size_t r = 0; r < ranks; ++r) {
+        const Coordinates at = coordinates_of(mesh, static_cast<std::int64_t>(r));
+        const auto& from = node.op == &kBatch ? inputs.batch : inputs.states;
+        auto& into = node.op == &kBatch ? bound[r].batch : bound[r].states;
+        if (!into.contains(name))
+          into[name] = shard_of(from.find(name)->second, node.results[0], mesh, at);
+      }
+    }
+  }
+  std::map<std::string, HostTensor> out;
+  const auto run = [&](const Region& region, std::int64_t microbatch) {
+    how.at[std::string(kMicrobatchAxis)] = microbatch;
+    const auto values = interpret_ranks(region.graph, bound, how);
+    for (std::size_t i = 0; i < region.graph.outputs().size(); ++i) {
+      const Output& output = region.graph.outputs()[i];
+      std::vector<HostTensor> shards;
+      for (std::size_t r = 0; r < ranks; ++r) {
+        shards.push_back(values[r][i]);
+        auto& slots = bound[r].slots;
+        if (output.kind == Output::Kind::Accumulate && microbatch > 0) {
+          HostTensor sum = values[r][i].clone();
+          for (std::int64_t e = 0; e < sum.numel(); ++e)
+            sum.set(e, sum.at(e) + slots[output.name].at(e));
+          slots[output.name] = sum;
+        } else if (output.kind == Output::Kind::Slot || output.kind == Output::Kind::Accumulate) {
+          slots[output.name] = values[r][i];
+        }
+      }
+      const Result& result = region.graph.result(output.value);
+      if (output.kind == Output::Kind::Metric) out[output.name] = joined(shards, result, mesh);
+      if (output.kind == Output::Kind::Next)
+        out["next " + output.name] = joined(shards, result, mesh);
+    }
+  };
+  run(regions[0], 0);
+  for (std::int64_t m = 0; m < mesh.size(kMicrobatchAxis); ++m) {
+    run(regions[1], m);
+    run(regions[2], m);
+  }
+  run(regions[3], 0);
+  return out;
+}
+
+}  // namespace tessera
