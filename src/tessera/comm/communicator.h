@@ -62,6 +62,9 @@ class Communicator {
   virtual std::unique_ptr<Communicator> join(const Group& group) = 0;
   /// Names the step in messages, for all groups of this rank.
   virtual void set_step(std::int64_t step) = 0;
+  /// True once a rank of the world, this one or another, has failed: what is due now, a checkpoint
+  /// most of all, must not be done. Looks without waiting; the next call says what happened.
+  virtual bool peer_failed() = 0;
 
   /// Begins a call; `collective`, `in` and `out` stay as they are until wait. A backend may do all
   /// of the work here, so calls on groups that cross must start in an order that all ranks share.

@@ -7,6 +7,9 @@
 #include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/comm/backend/parts.h"
+#include "tessera/comm/backend/reduce.h"
+#include "tessera/comm/backend/work.h"
 
 namespace tessera::local {
 
@@ -67,7 +70,11 @@ void LocalCommunicator::collective(const Collective& c, const void* in, void* ou
     ins_[j] = small ? theirs.small.data() : theirs.in;
     outs_[j] = theirs.out;
   }
-  work(c, small);
+  if (c.kind == Kind::AllReduce && !small) {
+    reduce_share(c);
+  } else {
+    backend::work(c, rank(), ins_, out);
+  }
   if (!small) finish(c, number);
   place().leave();
 }
@@ -83,6 +90,12 @@ void LocalCommunicator::enter(const Collective& c, Number number) {
     wait_for(patience, j, c, number);
   }
   if (world_.stopped()) leave(c, number);
+}
+
+/// Of a large one, rank r reduces the r-th chunk and writes it to all.
+void LocalCommunicator::reduce_share(const Collective& c) {
+  const backend::Span mine = backend::share(c.whole.numel(), size(), rank());
+  backend::reduce(c.dtype, c.monoid, ins_, mine.begin, outs_, mine.begin, mine.end - mine.begin);
 }
 
 void LocalCommunicator::finish(const Collective& c, Number number) {
@@ -120,20 +133,11 @@ void LocalCommunicator::require_agreement(const Collective& c, Number number) {
   int differs = 1;
   while (differs < size() && agree(differs, 0)) ++differs;
   if (differs >= size()) return;
-  // The one that most agree with is right.
-  int most = 0, right = 0;
-  for (int i = 0; i < size(); ++i) {
-    int count = 0;
-    for (int j = 0; j < size(); ++j) count += agree(i, j);
-    if (count > most) most = count, right = i;
-  }
-  differs = 0;
-  while (agree(differs, right)) ++differs;
+  const auto [odd, right] = backend::who_differs(size(), agree);
   shared_.members[static_cast<std::size_t>(rank())].left.store(true, std::memory_order_seq_cst);
-  stop(text("found that the ranks of group ", shared_.group, " call different things as number ",
-            number, " (here '", c.name, "'): rank ", world_rank(differs), " calls ",
-            post(differs).collective(), ", rank ", world_rank(right), " calls ",
-            post(right).collective(), "; all ranks must run one program with one configuration"));
+  stop(backend::disagreement(shared_.group, number, c.name, world_rank(odd),
+                             tessera::to_text(post(odd).collective()), world_rank(right),
+                             tessera::to_text(post(right).collective())));
   fail_as_peer(c, number);
 }
 
@@ -195,10 +199,10 @@ void LocalCommunicator::wait_recv(Ticket& ticket) {
   if (same) channel.received.store(number, std::memory_order_release);
   channel.taking.store(0, std::memory_order_release);
   if (!same) {
-    stop(text("found that rank ", world_rank(c.peer), " sends ", to_text(message.dtype),
-              message.whole, " as number ", number, " of group ", shared_.group, ", where rank ",
-              world_rank(rank()), " receives ", to_text(c.dtype), c.whole, " for '", c.name,
-              "'; all ranks must run one program with one configuration"));
+    stop(backend::disagreement(shared_.group, number, world_rank(c.peer),
+                               text(tessera::to_text(message.dtype), message.whole),
+                               world_rank(rank()), text(tessera::to_text(c.dtype), c.whole),
+                               c.name));
     fail_as_peer(c, number);
   }
   place().leave();
@@ -234,22 +238,15 @@ void LocalCommunicator::wait_for(Patience& patience, int member, const Collectiv
 /// "not arrived: rank 2 (in step 3 after ...); arrived: ranks 0, 1"
 std::string LocalCommunicator::missing(const Collective& c, Number number) const {
   const bool pair = c.kind == Kind::Send || c.kind == Kind::Recv;
-  std::string late;
-  std::vector<int> arrived;
+  std::vector<backend::Awaited> members;
   for (int j = 0; j < size(); ++j) {
-    const int at = world_rank(j);
-    const Member& member = shared_.members[static_cast<std::size_t>(j)];
-    const bool here = pair ? j != c.peer : member.has_arrived(number);
     if (pair && j != c.peer && j != rank()) continue;
-    if (here) {
-      arrived.push_back(at);
-    } else {
-      late += text(late.empty() ? "not arrived: rank " : ", rank ", at, " (",
-                   world_.places[static_cast<std::size_t>(at)].view(), ")");
-    }
+    const int at = world_rank(j);
+    const bool arrived =
+        pair ? j != c.peer : shared_.members[static_cast<std::size_t>(j)].has_arrived(number);
+    members.push_back({at, arrived, world_.places[static_cast<std::size_t>(at)].view()});
   }
-  return text(late, "; arrived: ", arrived.size() == 1 ? "rank " : "ranks ",
-              tessera::join(arrived));
+  return backend::to_text(members);
 }
 
 void LocalCommunicator::stop(const std::string& why) {
@@ -266,9 +263,7 @@ void LocalCommunicator::fail_as_peer(const Collective& c, Number number) const {
 }
 
 std::string LocalCommunicator::here(const Collective& c, Number number) const {
-  const std::int64_t step = place().view().step;
-  return text(step < 0 ? std::string("before the first step") : text("in step ", step), " at ", c,
-              " '", c.name, "' (number ", number, " of group ", shared_.group, ")");
+  return backend::here(place().view().step, c, number, shared_.group);
 }
 
 }  // namespace tessera::local

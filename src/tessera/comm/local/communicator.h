@@ -19,6 +19,7 @@ class LocalCommunicator final : public Communicator {
 
   std::unique_ptr<Communicator> join(const Group& group) override;
   void set_step(std::int64_t step) override { place().set_step(step); }
+  bool peer_failed() override { return world_.stopped(); }
 
  private:
   void do_start(Ticket& ticket, const void* in) override;
@@ -28,8 +29,7 @@ class LocalCommunicator final : public Communicator {
   void collective(const Collective& c, const void* in, void* out);
   void enter(const Collective& c, Number number);
   void require_agreement(const Collective& c, Number number);
-  void work(const Collective& c, bool small);
-  void all_reduce(const Collective& c, bool small);
+  void reduce_share(const Collective& c);
   void finish(const Collective& c, Number number);
   [[noreturn]] void leave(const Collective& c, Number number);
 

@@ -5,12 +5,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <typeinfo>
 #include <vector>
 
 #include "tessera/base/error.h"
+#include "tessera/comm/backend/call.h"
 #include "tessera/comm/local.h"
 #include "tessera/comm/local/communicator.h"
 #include "tessera/comm/local/world.h"
@@ -19,8 +19,9 @@ namespace tessera {
 
 namespace {
 
+using backend::first_line;
+using backend::Seen;
 using local::LocalCommunicator;
-using local::Place;
 using local::World;
 
 constexpr auto kGrace = std::chrono::seconds(2);  // between a stop and the end of every rank
@@ -53,11 +54,9 @@ class Running {
   bool stopped_ = false;
 };
 
-std::string_view first_line(std::string_view words) { return words.substr(0, words.find('\n')); }
-
 /// Notes the exception being handled as the world's failure, unless another was first.
 void note_failure(World& world, int rank) {
-  const Place::View at = world.places[static_cast<std::size_t>(rank)].view();
+  const Seen at = world.places[static_cast<std::size_t>(rank)].view();
   const std::exception_ptr error = std::current_exception();
   try {
     std::rethrow_exception(error);
@@ -89,7 +88,7 @@ void run_rank(World& world, int rank, const std::function<void(Communicator&)>& 
 std::string stuck_report(const World& world) {
   std::string who;
   for (int r = 0; r < world.size(); ++r) {
-    const Place::View at = world.places[static_cast<std::size_t>(r)].view();
+    const Seen at = world.places[static_cast<std::size_t>(r)].view();
     if (!at.ended) who += text(who.empty() ? "rank " : ", rank ", r, " (", at, ")");
   }
   return text(world.why(), "\n    does not end: ", who);

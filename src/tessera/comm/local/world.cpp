@@ -1,43 +1,11 @@
 #include "tessera/comm/local/world.h"
 
-#include <sched.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "tessera/base/error.h"
 
 namespace tessera::local {
-
-namespace {
-void pause_core() {
-#if defined(__x86_64__)
-  _mm_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-}  // namespace
-
-void Patience::wait() {
-  constexpr auto kAwake = std::chrono::milliseconds(2);
-  if (left_ > 0) {
-    --left_;
-    pause_core();
-    return;
-  }
-  if (left_ == 0) --left_, since_ = Clock::now();
-  now_ = Clock::now();
-  if (now_ - since_ < kAwake) {
-    sched_yield();
-  } else {
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-}
 
 void Place::enter(const Group& group, const Collective& c, Number number) {
   std::array<std::uint64_t, kWords> words{};
@@ -49,13 +17,14 @@ void Place::enter(const Group& group, const Collective& c, Number number) {
   inside_.store(true, std::memory_order_relaxed);
 }
 
-Place::View Place::view() const {
+Seen Place::view() const {
   std::array<std::uint64_t, kWords> words{};
   for (std::size_t i = 0; i < kWords; ++i) words[i] = name_[i].load(std::memory_order_relaxed);
   std::array<char, sizeof(words)> name{};
   std::memcpy(name.data(), words.data(), sizeof(words));
+  const Group* group = group_.load(std::memory_order_acquire);
   return {step_.load(std::memory_order_relaxed),
-          group_.load(std::memory_order_acquire),
+          group == nullptr ? std::string() : group->name,
           kind_.load(std::memory_order_relaxed),
           number_.load(std::memory_order_relaxed),
           inside_.load(std::memory_order_relaxed),
@@ -63,27 +32,11 @@ Place::View Place::view() const {
           std::string(name.data())};
 }
 
-std::string to_text(const Place::View& view) {
-  std::string out = view.step < 0 ? "before the first step" : text("in step ", view.step);
-  if (view.group == nullptr) return out + ", before any call";
-  out += text(view.inside ? " at " : " after ", to_text(view.kind), " '", view.name, "' (number ",
-              view.number, " of ", view.group->name, ")");
-  return view.ended ? out + ", has ended" : out;
-}
-
 void Post::fill(const Collective& c, const void* from, void* to) {
   kind = c.kind, dtype = c.dtype, monoid = c.monoid;
   gather = c.gather, scatter = c.scatter, peer = c.peer, whole = c.whole;
   in = from, out = to;
-  std::uint64_t h = 0;
-  const auto mix = [&](auto value) {
-    h = (h ^ static_cast<std::uint64_t>(value)) * 0x9e3779b97f4a7c15u;
-    h ^= h >> 32;
-  };
-  mix(static_cast<int>(kind) | static_cast<int>(dtype) << 8 | static_cast<int>(monoid) << 16);
-  mix(gather), mix(scatter), mix(peer), mix(whole.ndim());
-  for (const std::int64_t size : whole) mix(size);
-  signature = h;
+  signature = backend::signature(c);
 }
 
 LocalGroup::LocalGroup(Group g)

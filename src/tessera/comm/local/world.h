@@ -15,54 +15,31 @@
 #include <thread>
 #include <vector>
 
+#include "tessera/comm/backend/call.h"
+#include "tessera/comm/backend/patience.h"
 #include "tessera/comm/collective.h"
 #include "tessera/comm/communicator.h"
 #include "tessera/comm/group.h"
 
 namespace tessera::local {
 
-using Clock = std::chrono::steady_clock;
-using Number = std::uint64_t;  // of a call: 1, 2, ...
+using backend::Clock;
+using backend::Number;
+using backend::Patience;
+using backend::Seen;
 constexpr std::size_t kCacheLine = 64;
-
-/// Waits of growing length: pauses (200: another core answers in less; none where ranks outnumber
-/// cores, because the awaited one may need this core), yields for 2 ms (another
-/// thread of this core), then naps of 100 us, so that long waits leave the core to others.
-class Patience {
- public:
-  explicit Patience(int spins) : left_(spins) {}
-  void wait();
-  /// True where it is time to look for more than the one awaited thing.
-  bool waits_long() const { return left_ < 0; }
-  /// Since the first yield.
-  Clock::duration waited() const { return waits_long() ? now_ - since_ : Clock::duration{}; }
-
-  bool saw_end = false;  // the awaited rank had ended; it may have done its part just before
-
- private:
-  int left_;  // pauses; -1: it yields
-  Clock::time_point since_, now_;
-};
 
 /// What one rank does, for the messages of others. Relaxed atomics: a message may mix two calls of
 /// a rank that goes on, but never reads what is being written.
 class alignas(kCacheLine) Place {
  public:
-  struct View {
-    std::int64_t step;
-    const Group* group;  // null: no call yet
-    Kind kind;
-    Number number;
-    bool inside, ended;
-    std::string name;
-  };
   void enter(const Group& group, const Collective& c, Number number);
   void leave() { inside_.store(false, std::memory_order_relaxed); }
   void set_step(std::int64_t step) { step_.store(step, std::memory_order_relaxed); }
   /// The rank's body has returned or thrown.
   void end() { ended_.store(true, std::memory_order_release); }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
-  View view() const;
+  Seen view() const;
 
  private:
   static constexpr std::size_t kWords = 8;  // names are cut to 64 bytes
@@ -73,9 +50,6 @@ class alignas(kCacheLine) Place {
   std::atomic<bool> inside_{false}, ended_{false};
   std::array<std::atomic<std::uint64_t>, kWords> name_{};
 };
-
-/// "in step 3 at all_reduce 'grads' (number 5 of dp)"
-std::string to_text(const Place::View& view);
 
 /// What one member shows the others of its group for one call. Its first cache line is all that
 /// they read of most calls: a line that moves between cores is what a small call costs.

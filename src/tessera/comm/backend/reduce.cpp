@@ -1,4 +1,4 @@
-#include "tessera/comm/local/reduce.h"
+#include "tessera/comm/backend/reduce.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include "tessera/base/error.h"
 
-namespace tessera::local {
+namespace tessera::backend {
 
 namespace {
 
@@ -104,4 +104,4 @@ void reduce(DType dtype, Monoid monoid, std::span<const void* const> ins, std::i
   }
 }
 
-}  // namespace tessera::local
+}  // namespace tessera::backend
