@@ -21,3 +21,18 @@ package_library(tomlplusplus toml++/toml.h)
 target_compile_options(tomlplusplus INTERFACE -UNDEBUG "-DTOML_ASSERT(expr)=static_assert(true)"
   -fno-sanitize=unreachable)
 package_library(xxhash xxhash.h xxhash)
+
+# MPI, where it is installed: ranks in several processes. One file includes its header; without it, another stands in.
+set(MPI_CXX_SKIP_MPICXX ON)
+find_package(MPI COMPONENTS CXX)
+if(MPI_CXX_FOUND)
+  list(FILTER MPI_CXX_LIBRARIES EXCLUDE REGEX "mpi_cxx")  # the C interface is all that is used
+  add_library(mpi INTERFACE)
+  target_include_directories(mpi SYSTEM INTERFACE ${MPI_CXX_INCLUDE_DIRS})
+  target_link_libraries(mpi INTERFACE ${MPI_CXX_LIBRARIES})
+  set(MPI_LIBRARY mpi)
+  set(MPI_STUB mpi/absent)
+else()
+  message(STATUS "no MPI: ranks are threads of one process (on Debian: libopenmpi-dev openmpi-bin)")
+  set(MPI_STUB mpi/found)
+endif()

@@ -1,11 +1,14 @@
-# room(NAME USES ROOM... LINKS TARGET...): the library of one folder under src/tessera.
+# room(NAME USES ROOM... LINKS TARGET... WITHOUT FOLDER...): the library of one folder under src/tessera, less some in it.
 #
 # Its include root holds only itself, and it inherits the roots of the rooms that it uses: an include that points up or
 # sideways is not found, so it does not compile. Sources are globbed: adding a file edits no build file.
 function(room NAME)
-  cmake_parse_arguments(ARG "" "" "USES;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "USES;LINKS;WITHOUT" ${ARGN})
   file(GLOB_RECURSE SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tessera/${NAME}/*.cpp)
   list(FILTER SOURCES EXCLUDE REGEX "/main.cpp$")
+  foreach(FOLDER ${ARG_WITHOUT})
+    list(FILTER SOURCES EXCLUDE REGEX "/tessera/${NAME}/${FOLDER}/")
+  endforeach()
   set(ROOT ${CMAKE_BINARY_DIR}/rooms/${NAME})
   file(MAKE_DIRECTORY ${ROOT}/tessera)
   file(CREATE_LINK ${CMAKE_SOURCE_DIR}/src/tessera/${NAME} ${ROOT}/tessera/${NAME} SYMBOLIC)

@@ -75,6 +75,50 @@ void copy(const Part& part, int element_bytes, const void* from, void* to) {
   });
 }
 
+bool in_one_piece(const Part& p, const Side& side) {
+  return (p.b == 1 || side.b == p.row) && (p.x == 1 || side.x == p.b * p.row) &&
+         (p.a == 1 || side.a == p.x * p.b * p.row);
+}
+
+namespace {
+
+/// Calls move(where on the side, where in the run, length) for each row, or piece of one, of a run
+/// of elements.
+template <typename Move>
+void for_run(const Part& p, const Side& side, std::int64_t begin, std::int64_t count,
+             const Move& move) {
+  for (std::int64_t done = 0; done < count;) {
+    const std::int64_t i = (begin + done) / p.row, skip = (begin + done) % p.row;
+    const std::int64_t length = std::min(p.row - skip, count - done);
+    const std::int64_t at =
+        side.begin + i / (p.b * p.x) * side.a + i / p.b % p.x * side.x + i % p.b * side.b + skip;
+    move(at, done, length);
+    done += length;
+  }
+}
+
+}  // namespace
+
+void pack(const Part& part, int element_bytes, const void* from, std::int64_t begin,
+          std::int64_t count, void* dense) {
+  const auto* source = static_cast<const char*>(from);
+  auto* target = static_cast<char*>(dense);
+  for_run(part, part.from, begin, count, [&](std::int64_t at, std::int64_t i, std::int64_t n) {
+    std::memcpy(target + i * element_bytes, source + at * element_bytes,
+                static_cast<std::size_t>(n * element_bytes));
+  });
+}
+
+void unpack(const Part& part, int element_bytes, const void* dense, std::int64_t begin,
+            std::int64_t count, void* to) {
+  const auto* source = static_cast<const char*>(dense);
+  auto* target = static_cast<char*>(to);
+  for_run(part, part.to, begin, count, [&](std::int64_t at, std::int64_t i, std::int64_t n) {
+    std::memcpy(target + at * element_bytes, source + i * element_bytes,
+                static_cast<std::size_t>(n * element_bytes));
+  });
+}
+
 Span share(std::int64_t count, int ranks, int i) {
   constexpr std::int64_t kGrain = 64;  // elements
   const std::int64_t grains = (count + kGrain - 1) / kGrain;

@@ -47,6 +47,15 @@ constexpr Part flat(std::int64_t begin, std::int64_t count) {
 
 void copy(const Part& part, int element_bytes, const void* from, void* to);
 
+/// True where the elements of a side lie one after another.
+bool in_one_piece(const Part& part, const Side& side);
+/// Elements `begin` to `begin + count` of the part, in the order of its rows, from its `from` side
+/// to dense memory; and from there to its `to` side.
+void pack(const Part& part, int element_bytes, const void* from, std::int64_t begin,
+          std::int64_t count, void* dense);
+void unpack(const Part& part, int element_bytes, const void* dense, std::int64_t begin,
+            std::int64_t count, void* to);
+
 /// Chunk `i` of `count` elements that one rank of `ranks` reduces for all: chunks share no cache
 /// line.
 struct Span {

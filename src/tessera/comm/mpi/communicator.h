@@ -1,0 +1,100 @@
+#pragma once
+/// One rank's end of a group of processes.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/comm/backend/parts.h"
+#include "tessera/comm/communicator.h"
+#include "tessera/comm/mpi/slot.h"
+#include "tessera/comm/mpi/world.h"
+
+namespace tessera::mpi {
+
+/// Collectives are done in start. Every member writes to every other what it calls: a call of which
+/// all have that letter is agreed, and only then memory is touched. An operand of at most
+/// Letter::kInline bytes comes with the letter; larger ones follow in segments, several under way.
+///
+/// A send is under way from start until the receiver asks for it in wait. Receives are done in
+/// wait.
+class MpiCommunicator final : public Communicator {
+ public:
+  MpiCommunicator(World& world, const Group& group, int index);
+
+  std::unique_ptr<Communicator> join(const Group& group) override;
+  void set_step(std::int64_t step) override { world_.set_step(step); }
+  bool peer_failed() override;
+
+ private:
+  void do_start(Ticket& ticket, const void* in) override;
+  void do_wait(Ticket& ticket) override;
+  void drop(Ticket& ticket) noexcept override;
+
+  // ---- communicator.cpp: the letters, and failures.
+  void collective(const Collective& c, const void* in, void* out);
+  void exchange_letters(const Collective& c, const void* in, bool small);
+  void require_agreement(const Collective& c);
+  const Header& header_of(int member);
+  /// Waits until all of `requests` are done; they are of `members`, one each.
+  void await_all(const Collective& c, Number number, std::span<Request> requests,
+                 std::span<const int> members);
+  void await_longer(Patience& patience, const Collective& c, Number number, int member);
+  /// A call outside of collectives.
+  void begin(const Collective& c, Number number);
+  /// After a failure: see World.
+  void quiesce(std::span<Request> requests, std::span<const int> members) noexcept;
+  void stop(const std::string& why) { world_.stop(Fault::Peer, why, nullptr); }
+  [[noreturn]] void fail_as_peer(const Collective& c, Number number) const;
+  std::string here(const Collective& c, Number number) const;
+  std::string missing(const Collective& c, int late) const;
+
+  // ---- data.cpp: large operands.
+  /// One direction between this rank and one other: a part, in segments.
+  struct Flow {
+    backend::Part part;
+    bool straight;  // its elements lie in one piece on our side
+  };
+  static Flow flow(const backend::Part& part, backend::Side backend::Part::*side);
+  void move_data(const Collective& c, const void* in, void* out);
+  void all_reduce(const Collective& c, const void* in, void* out);
+  void broadcast(const Collective& c, const void* in, void* out);
+  void all_gather(const Collective& c, const void* in, void* out);
+  void all_to_all(const Collective& c, const void* in, void* out);
+  void reduce_scatter(const Collective& c, const void* in, void* out);
+  template <typename Consume>
+  void stream(const Collective& c, const void* in, void* out, bool staged, const Consume& consume);
+  void unpack(const Collective& c, std::int64_t segment, void* out);
+  template <typename First, typename Between, typename Second>
+  void two_phases(const Collective& c, std::int64_t segments, const First& first,
+                  const Between& between, const Second& second);
+  std::int64_t segment_elements(const Collective& c) const;
+  std::byte* staged_out(const Collective& c, std::int64_t segment, int member);
+  std::byte* staged_in(const Collective& c, std::int64_t segment, int member);
+  void send(int slot, const void* data, std::int64_t bytes, int member, int tag);
+  void receive(int slot, void* data, std::int64_t bytes, int member, int tag);
+  void await_slot(const Collective& c, int slot);
+
+  // ---- sends.cpp
+  void start_send(Ticket& ticket, const void* in);
+  void wait_send(Ticket& ticket);
+  void wait_recv(Ticket& ticket);
+  Header await_mail(const Collective& c, Number number);
+
+  int world_rank(int member) const { return group().ranks[static_cast<std::size_t>(member)]; }
+
+  World& world_;
+  const std::uint64_t id_;
+  Calls& calls_;
+  std::vector<char> arrived_;  // by member, of the call at hand
+  Slot letters_;
+  std::array<Slot, 4> slots_;  // two segments in each of two phases
+  std::vector<const void*> ins_;
+  std::vector<Flow> outgoing_, incoming_;
+  Clock::time_point saw_end_;  // of the rank that is awaited
+};
+
+}  // namespace tessera::mpi

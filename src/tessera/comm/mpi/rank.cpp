@@ -1,0 +1,135 @@
+/// A process as a rank: how it starts and how it ends.
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "tessera/base/error.h"
+#include "tessera/comm/mpi.h"
+#include "tessera/comm/mpi/communicator.h"
+#include "tessera/comm/mpi/link.h"
+#include "tessera/comm/mpi/world.h"
+
+namespace tessera {
+
+namespace {
+
+using namespace std::chrono_literals;
+using mpi::Cause;
+using mpi::Clock;
+using mpi::World;
+
+/// From the first failure to the end of every rank. Where one has died the launcher ends the rest
+/// within a second, so that what is to be told must be told sooner.
+constexpr auto kGrace = 2s;
+constexpr auto kGraceAfterDeath = 300ms;
+
+/// Notes the exception being handled as the world's failure, unless another was first.
+void note_failure(World& world) {
+  const std::string where =
+      text("rank ", world.rank(), " of ", world.size(), ", ", world.seen(world.rank()));
+  const auto stop = [&](Fault fault, std::string_view what, const std::exception_ptr& error) {
+    world.stop(fault, text("failed ", world.seen(world.rank()), ": ", backend::first_line(what)),
+               error);
+  };
+  world.look();
+  try {
+    throw;
+  } catch (const Error& e) {
+    stop(e.fault(), e.what(), std::make_exception_ptr(e.with(where)));
+  } catch (const std::bad_alloc& e) {
+    stop(Fault::Resource, e.what(), std::current_exception());
+  } catch (const std::exception& e) {
+    stop(Fault::Internal, e.what(), std::current_exception());
+  } catch (...) {
+    stop(Fault::Internal, "an exception of unknown type", std::current_exception());
+  }
+}
+
+/// Waits until every rank has come to its end, or is not going to. True: all have ended.
+bool await_ends(World& world) {
+  mpi::Patience patience(world.spins());
+  std::optional<Clock::time_point> stopped;
+  for (;;) {
+    world.look();
+    bool all = true, ended = true;
+    for (int r = 0; r < world.size(); ++r) {
+      if (r == world.rank() || world.ended(r)) continue;
+      ended = false;
+      all = all && world.dead(r);
+    }
+    if (all) return ended;
+    if (world.stopped() && !stopped) stopped = Clock::now();
+    const auto grace = world.any_dead() ? Clock::duration(kGraceAfterDeath) : kGrace;
+    if (stopped && Clock::now() - *stopped > grace) return false;
+    patience.wait();
+  }
+}
+
+/// The rank that tells what happened: the cause's, or the lowest that lives.
+bool is_teller(const World& world) {
+  const int cause = world.cause().rank;
+  if (!world.dead(cause) && !world.any_dead()) return cause == world.rank();
+  for (int r = 0; r < world.rank(); ++r) {
+    if (!world.dead(r)) return false;
+  }
+  return true;
+}
+
+std::exception_ptr failure_of(World& world) {
+  const Cause& cause = world.cause();
+  if (!is_teller(world) || !world.may_report())
+    return std::make_exception_ptr(FailedElsewhere(cause.fault, cause.why));
+  if (cause.rank == world.rank()) return world.error();
+  return std::make_exception_ptr(Error(cause.fault, cause.why));
+}
+
+/// Ends a world in which some rank neither ends nor has died: nobody but the launcher can.
+[[noreturn]] void end_stuck(World& world, mpi::Link& link, const MpiOptions& options) {
+  const std::exception_ptr failure = failure_of(world);
+  try {
+    std::rethrow_exception(failure);
+  } catch (const FailedElsewhere&) {
+    std::this_thread::sleep_for(1s);  // whoever tells comes first
+  } catch (const std::exception& e) {
+    if (options.stuck) options.stuck(text(e.what(), "\n    does not end: ", world.not_ended()));
+  } catch (...) {
+    if (options.stuck) options.stuck(text(world.why(), "\n    does not end: ", world.not_ended()));
+  }
+  for (;;) {
+    link.end_all(static_cast<int>(world.cause().fault));
+    std::this_thread::sleep_for(1s);  // until the launcher has seen to it
+  }
+}
+
+}  // namespace
+
+void run_mpi_rank(const std::function<void(Communicator&)>& body, const MpiOptions& options) {
+  const std::unique_ptr<mpi::Link> link = mpi::open_link();
+  std::exception_ptr failure;
+  bool all_ended = false;
+  {
+    World world(*link, options);
+    try {
+      const auto communicator =
+          std::make_unique<mpi::MpiCommunicator>(world, world_group(world.size()), world.rank());
+      body(*communicator);
+    } catch (...) {
+      note_failure(world);
+    }
+    world.end();
+    all_ended = await_ends(world);
+    if (world.stopped()) {
+      if (!all_ended && !world.any_dead()) end_stuck(world, *link, options);
+      failure = failure_of(world);
+    }
+  }
+  if (all_ended) link->finish();  // it would wait for a dead one
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace tessera

@@ -1,0 +1,44 @@
+#pragma once
+/// Messages under way.
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "tessera/comm/communicator.h"
+#include "tessera/comm/mpi/letter.h"
+#include "tessera/comm/mpi/link.h"
+
+namespace tessera::mpi {
+
+/// Messages that are awaited together, and with which members of the group they are.
+struct Slot {
+  std::vector<Request> requests;
+  std::vector<int> members;
+
+  void reserve(std::size_t count) { requests.reserve(count), members.reserve(count); }
+  void add(int member, Request request) {
+    requests.push_back(request);
+    members.push_back(member);
+  }
+  void clear() { requests.clear(), members.clear(); }
+};
+
+/// A send that the receiver may not have asked for yet.
+struct Sent {
+  Header header;
+  std::array<Request, 2> requests;  // header, data
+};
+
+/// What this rank has called on one group, however often it joined.
+struct Calls {
+  struct Channel {
+    Number sends = 0, receives = 0;  // started
+    Number received = 0;             // ended
+    std::array<Sent, Communicator::kInFlight> sent;
+  };
+  Number collectives = 0;
+  std::vector<Channel> with;  // by member
+};
+
+}  // namespace tessera::mpi

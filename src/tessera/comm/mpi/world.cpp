@@ -1,0 +1,271 @@
+#include "tessera/comm/mpi/world.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <thread>
+
+namespace tessera::mpi {
+
+using namespace std::chrono_literals;
+
+/// What ranks tell each other when they meet.
+struct World::Host {
+  std::array<char, 64> name;
+  int pid;
+  cpu_set_t cores;  // on which the process may run
+};
+
+World::World(Link& link, const MpiOptions& options)
+    : link_(link),
+      options_(options),
+      rank_(link.rank()),
+      size_(link.size()),
+      seen_(static_cast<std::size_t>(size_)),
+      ended_(seen_.size()),
+      left_(seen_.size()),
+      dead_(seen_.size()),
+      mine_(std::make_unique<Letter>()),
+      letters_(seen_.size()),
+      mail_(seen_.size()),
+      next_mail_(seen_.size()) {
+  for (Seen& seen : seen_) seen.group.reserve(64), seen.name.reserve(64);
+  outgoing_requests_.reserve(seen_.size() * Notice::kKinds);
+  for (std::vector<Header>& headers : mail_) headers.reserve(64);
+  incoming_request_ =
+      link_.receive(Channel::Control, &incoming_, sizeof(incoming_), Link::kAnyone, kNotice);
+  meet();
+}
+
+World::~World() {
+  closing_ = true;
+  watch_.reset();
+  link_.cancel(incoming_request_);
+  link_.done(incoming_request_);
+}
+
+void World::meet() {
+  Host mine = {};
+  gethostname(mine.name.data(), mine.name.size() - 1);
+  mine.pid = getpid();
+  sched_getaffinity(0, sizeof(mine.cores), &mine.cores);
+  std::vector<Host> all(seen_.size());
+  link_.gather(&mine, all.data(), sizeof(Host));
+  std::vector<Watch::Process> here;
+  int ranks_here = 0;
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (int r = 0; r < size_; ++r) {
+    const Host& host = all[static_cast<std::size_t>(r)];
+    pids_.push_back(host.pid);
+    hosts_.emplace_back(host.name.data());
+    if (hosts_.back() != mine.name.data()) continue;
+    ++ranks_here;
+    CPU_OR(&cores, &cores, &host.cores);
+    if (r != rank_) here.push_back({r, host.pid});
+  }
+  spins_ = ranks_here > CPU_COUNT(&cores) ? 0 : 200;
+  watch_ = std::make_unique<Watch>(here, [this](int rank) { died(rank); });
+}
+
+// ---- Where ranks are.
+
+void World::set_step(std::int64_t step) {
+  const std::scoped_lock lock(mutex_);
+  step_ = step;
+  seen_[static_cast<std::size_t>(rank_)].step = step;
+}
+
+void World::enter(const Collective& c, const Group& group, Number number) {
+  const std::scoped_lock lock(mutex_);
+  Seen& me = seen_[static_cast<std::size_t>(rank_)];
+  me.group = group.name, me.name = c.name, me.kind = c.kind, me.number = number;
+  me.inside = true;
+}
+
+void World::leave() {
+  const std::scoped_lock lock(mutex_);
+  seen_[static_cast<std::size_t>(rank_)].inside = false;
+}
+
+void World::saw(int rank, const Header& call) {
+  const std::scoped_lock lock(mutex_);
+  call.show(seen_[static_cast<std::size_t>(rank)]);
+}
+
+Seen World::seen(int rank) const {
+  const std::scoped_lock lock(mutex_);
+  return seen_[static_cast<std::size_t>(rank)];
+}
+
+std::string World::not_ended() const {
+  std::string who;
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_ || ended(r) || dead(r)) continue;
+    who += text(who.empty() ? "rank " : ", rank ", r, " (", seen(r), ")");
+  }
+  return who;
+}
+
+Calls& World::calls(std::uint64_t group, int members) {
+  Calls& out = calls_[group];
+  out.with.resize(static_cast<std::size_t>(members));
+  return out;
+}
+
+std::byte* World::staging(std::size_t bytes) {
+  if (staging_.size() < bytes) staging_.resize(bytes);
+  return staging_.data();
+}
+
+// ---- Failures.
+
+void World::look() {
+  drain();
+  if (stopped()) return;
+  if (any_dead()) find_deaths();
+  if (!options_.told_to_end || stopped() || !options_.told_to_end()) return;
+  // Who died on this host is known a moment later, and says more.
+  const Clock::time_point now = Clock::now();
+  if (!told_) told_ = now;
+  if (now - *told_ < 200ms) return;
+  const std::string why =
+      "was told to end by what started it: a rank of another host has failed, or the job was ended";
+  stop(Fault::Peer, why, nullptr);
+}
+
+void World::drain() {
+  while (link_.done(incoming_request_)) {
+    const Notice notice = incoming_;
+    incoming_request_ =
+        link_.receive(Channel::Control, &incoming_, sizeof(incoming_), Link::kAnyone, kNotice);
+    take(notice);
+  }
+}
+
+void World::take(const Notice& notice) {
+  if (notice.kind == Notice::Ended) {
+    ended_[static_cast<std::size_t>(notice.rank)] = true;
+    const std::scoped_lock lock(mutex_);
+    seen_[static_cast<std::size_t>(notice.rank)].ended = true;
+    return;
+  }
+  left_[static_cast<std::size_t>(notice.rank)] |= notice.kind == Notice::Leaving;
+  if (notice.kind == Notice::Leaving && stopped()) return;
+  causes_.push_back({notice.rank, static_cast<Fault>(notice.fault), notice.words.data(),
+                     notice.kind == Notice::Failed});
+  stopped_ = true;
+}
+
+void World::find_deaths() {
+  for (int r = 0; r < size_; ++r) {
+    if (!dead(r) || ended(r)) continue;
+    // What it told before may still be on its way.
+    for (int i = 0; i < 10 && !ended(r) && !stopped(); ++i) {
+      std::this_thread::sleep_for(1ms);
+      drain();
+    }
+    if (stopped()) return;
+    if (!ended(r)) return stop(Fault::Peer, death_text(r), nullptr);
+  }
+}
+
+std::string World::death_text(int rank) const {
+  const auto r = static_cast<std::size_t>(rank);
+  return text("found that rank ", rank, " (process ", pids_[r], " of ", hosts_[r],
+              ") has died; it was last seen ", seen(rank));
+}
+
+void World::stop(Fault fault, const std::string& why, std::exception_ptr error) {
+  if (stopped()) return;
+  const std::string all = text("rank ", rank_, " of ", size_, " ", why);
+  causes_.push_back({rank_, fault, all, true});
+  error_ = error ? error : std::make_exception_ptr(Error(fault, all));
+  stopped_ = true;
+  tell(Notice::Failed, fault, all);
+}
+
+void World::leaving() {
+  tell(Notice::Leaving, Fault::Peer,
+       text("rank ", rank_, " of ", size_, " left its calls ", seen(rank_)));
+}
+
+void World::quiesce(std::span<Request> requests, std::span<const int> members,
+                    const std::vector<int>& ranks) noexcept {
+  const auto all_done = [&] {
+    bool all = true;
+    for (Request& request : requests) all = link_.done(request) && all;
+    return all;
+  };
+  const auto all_gone = [&] {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (requests[i].pending && !gone(ranks[static_cast<std::size_t>(members[i])])) return false;
+    }
+    return true;
+  };
+  try {
+    if (all_done()) return;
+    for (Request& request : requests) link_.cancel(request);  // sends go on
+    leaving();
+    if (!quieted_) quieted_ = Clock::now();
+    Patience patience(0);
+    std::optional<Clock::time_point> gone_since;
+    while (!all_done() && Clock::now() - *quieted_ < 1s) {
+      drain();
+      // What both sides have begun is finished while both wait here.
+      if (!gone_since && all_gone()) gone_since = Clock::now();
+      if (gone_since && Clock::now() - *gone_since > 50ms) return;
+      patience.wait();
+    }
+  } catch (...) {  // a message has failed: it is no longer under way
+  }
+}
+
+void World::end() {
+  {
+    const std::scoped_lock lock(mutex_);
+    seen_[static_cast<std::size_t>(rank_)].ended = true;
+  }
+  tell(Notice::Ended, Fault::Peer, text(seen(rank_)));
+}
+
+void World::tell(Notice::Kind kind, Fault fault, const std::string& words) {
+  Notice& notice = outgoing_[static_cast<std::size_t>(kind)];
+  if (notice.told) return;
+  notice.told = true;
+  notice.kind = kind, notice.rank = rank_, notice.fault = static_cast<std::int32_t>(fault);
+  notice.write(words);
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_ || dead(r)) continue;
+    outgoing_requests_.push_back(link_.send(Channel::Control, &notice, sizeof(notice), r, kNotice));
+  }
+}
+
+const Cause& World::cause() const {
+  const auto less = [](const Cause& a, const Cause& b) {
+    const auto worth = [](const Cause& c) { return c.known + (c.known && c.fault != Fault::Peer); };
+    return worth(a) != worth(b) ? worth(a) > worth(b) : a.rank < b.rank;
+  };
+  return *std::min_element(causes_.begin(), causes_.end(), less);
+}
+
+/// Main threads that wait in comm see a death within a millisecond, and tell. Where none does, the
+/// ranks compute, and the launcher will end them soon: the lowest tells from here.
+void World::died(int rank) {
+  dead_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
+  any_dead_.store(true, std::memory_order_release);
+  for (int i = 0; i < 40; ++i) {
+    if (stopped() || closing_) return;
+    std::this_thread::sleep_for(10ms);
+  }
+  for (int r = 0; r < rank_; ++r) {
+    if (!dead(r)) return;
+  }
+  if (stopped() || closing_ || !options_.stuck || !may_report()) return;
+  options_.stuck(text("rank ", rank_, " of ", size_, " ", death_text(rank)));
+}
+
+}  // namespace tessera::mpi

@@ -1,0 +1,146 @@
+#pragma once
+/// What one process knows of all ranks: where each is, who failed, who has died.
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/base/error.h"
+#include "tessera/comm/backend/patience.h"
+#include "tessera/comm/mpi.h"
+#include "tessera/comm/mpi/letter.h"
+#include "tessera/comm/mpi/link.h"
+#include "tessera/comm/mpi/slot.h"
+#include "tessera/comm/mpi/watch.h"
+
+namespace tessera::mpi {
+
+using backend::Clock;
+using backend::Patience;
+
+/// A reason for which the world stopped, on the rank that found it.
+struct Cause {
+  int rank;
+  Fault fault;
+  std::string why;  // "rank 1 of 4 failed in step 3 after ...: no space"
+  bool known;       // false: the rank has only told that it leaves its calls
+};
+
+class World {
+ public:
+  World(Link& link, const MpiOptions& options);
+
+  Link& link() { return link_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  std::chrono::milliseconds deadline() const { return options_.deadline; }
+  int spins() const { return spins_; }  // of Patience
+
+  // ---- Where ranks are.
+  void set_step(std::int64_t step);
+  std::int64_t step() const { return step_; }
+  /// This rank begins or ends a call.
+  void enter(const Collective& c, const Group& group, Number number);
+  void leave();
+  void saw(int rank, const Header& call);
+  Seen seen(int rank) const;
+
+  // ---- Failures.
+  /// Takes in what others have told and who has died, without waiting.
+  void look();
+  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+  const std::string& why() const { return causes_.front().why; }
+  /// Stops all, unless they are stopped already; `why` goes on after "rank 1 of 4".
+  void stop(Fault fault, const std::string& why, std::exception_ptr error);
+  /// Tells the others to touch this rank's memory no more.
+  void leaving();
+  /// After a failure: gives up messages of `members` of a group, so that MPI no longer reads or
+  /// writes memory that is about to be freed. Waits for those that are being moved at the moment,
+  /// at most a second in all.
+  void quiesce(std::span<Request> requests, std::span<const int> members,
+               const std::vector<int>& ranks) noexcept;
+  /// Tells the others that this rank's body is over.
+  void end();
+  /// It touches no memory of others any more.
+  bool gone(int rank) const {
+    return left_[static_cast<std::size_t>(rank)] || ended(rank) || dead(rank);
+  }
+  bool ended(int rank) const { return ended_[static_cast<std::size_t>(rank)]; }
+  bool dead(int rank) const {
+    return dead_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
+  }
+  bool any_dead() const { return any_dead_.load(std::memory_order_acquire); }
+  /// The one that all ranks choose of what they know: not a mere echo, then the lowest rank's.
+  const Cause& cause() const;
+  /// What this rank found, to be rethrown.
+  const std::exception_ptr& error() const { return error_; }
+  /// True for the first who asks: a failure is told once.
+  bool may_report() { return !reported_.exchange(true); }
+  /// "rank 2 (in step 3 after ...)", of ranks that have neither ended nor died.
+  std::string not_ended() const;
+
+  // ---- Memory of calls, kept from one to the next.
+  Letter& mine() { return *mine_; }
+  Letter& letter_of(int rank) { return letters_[static_cast<std::size_t>(rank)]; }
+  Calls& calls(std::uint64_t group, int members);
+  /// At least `bytes`, aligned for any element.
+  std::byte* staging(std::size_t bytes);
+  /// Headers of sends from `rank` that have come and are not yet asked for.
+  std::vector<Header>& mail_of(int rank) { return mail_[static_cast<std::size_t>(rank)]; }
+  std::uint64_t next_mail_to(int rank) { return ++next_mail_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  struct Host;
+  void meet();
+  void take(const Notice& notice);
+  void drain();
+  void tell(Notice::Kind kind, Fault fault, const std::string& words);
+  void find_deaths();
+  void died(int rank);  // on the thread of the watch
+  std::string death_text(int rank) const;
+
+  Link& link_;
+  const MpiOptions& options_;
+  const int rank_, size_;
+  int spins_ = 0;
+  std::vector<int> pids_;
+  std::vector<std::string> hosts_;
+
+  mutable std::mutex mutex_;  // of seen_
+  std::vector<Seen> seen_;
+  std::int64_t step_ = -1;
+
+  Notice incoming_;
+  Request incoming_request_;
+  std::array<Notice, Notice::kKinds> outgoing_;
+  std::vector<Request> outgoing_requests_;
+  std::vector<char> ended_, left_;
+  std::vector<Cause> causes_;
+  std::exception_ptr error_;
+  std::vector<std::atomic<bool>> dead_;
+  std::atomic<bool> any_dead_{false}, stopped_{false}, reported_{false}, closing_{false};
+  std::optional<Clock::time_point> told_;     // to end, first seen
+  std::optional<Clock::time_point> quieted_;  // first
+
+  std::unique_ptr<Letter> mine_;
+  std::vector<Letter> letters_;
+  std::vector<std::byte> staging_;
+  std::map<std::uint64_t, Calls> calls_;
+  std::vector<std::vector<Header>> mail_;
+  std::vector<std::uint64_t> next_mail_;
+
+  std::unique_ptr<Watch> watch_;  // last: its thread reads the above
+
+ public:
+  ~World();
+};
+
+}  // namespace tessera::mpi
