@@ -2,6 +2,7 @@
 /// Ranks as processes, started by mpirun or srun.
 
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <string>
 
@@ -14,17 +15,18 @@ struct MpiOptions {
   /// How long a rank waits in a call before it reports who has not come and stops all. Longer than
   /// anything that ranks do not do together (one writes a checkpoint while the others wait).
   std::chrono::milliseconds deadline{60'000};
-  /// Called on one rank, once, with what happened, before a world ends that cannot end by itself: a
-  /// rank is stuck outside of comm, or one died while the others compute. The launcher then ends
-  /// the processes, so this is the last chance to tell. May be called from another thread.
-  std::function<void(const std::string& report)> stuck;
+  /// Called with the first failure, on one rank of all, before any process ends: what started them
+  /// may end the rest at once, and lose words that come later. May be called from another thread
+  /// (one rank died, and this one computes). Empty: the failure is rethrown there.
+  std::function<void(const std::exception_ptr& failure)> report;
   /// True where this process was sent SIGTERM by what started it, as all ranks are after one has
   /// died. Asked while a rank waits; needed where ranks are on several hosts. May be empty.
   std::function<bool()> told_to_end;
 };
 
-/// Another rank tells what happened: end with the exit code of fault(), and say nothing.
-class FailedElsewhere : public Error {
+/// A failure that MpiOptions::report was told, here or on another rank: end with the exit code of
+/// fault(), and say nothing.
+class Reported : public Error {
  public:
   using Error::Error;
 };
@@ -32,9 +34,8 @@ class FailedElsewhere : public Error {
 /// Calls body(world) on this process's rank of MPI_COMM_WORLD and returns when all ranks have come
 /// to their end. Once per process, on one thread, which is the one that calls comm.
 ///
-/// The first failure stops all ranks that wait or call. Then it is rethrown: on one rank as it is,
-/// with the rank and its step below it; on the others as FailedElsewhere with the same fault, so
-/// that a failure is told once, and every process ends with the same code.
+/// The first failure stops all ranks that wait or call. It is reported once, with the rank and its
+/// step below it; then every rank throws Reported with its fault, so that all end with one code.
 ///
 /// Errors:  built without MPI; the message says how to get it.
 void run_mpi_rank(const std::function<void(Communicator& world)>& body,

@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
           code = RUN_ALL_TESTS();
         },
         options);
-  } catch (const tessera::FailedElsewhere& e) {
+  } catch (const tessera::Reported& e) {
     return static_cast<int>(e.fault());
   } catch (const std::exception& e) {
     std::fprintf(stderr, "error: %s\n", e.what());

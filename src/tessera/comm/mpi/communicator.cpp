@@ -107,10 +107,16 @@ void MpiCommunicator::exchange_letters(const Collective& c, const void* in, bool
     const int j = (rank() + k) % size();
     letters_.add(j, world_.link().send(Channel::Calls, &mine, bytes, world_rank(j), kLetter));
   }
-  // One by one, so that a message can say who has come.
+  const auto receives = static_cast<std::size_t>(size() - 1);
+  await_all(c, mine.header.number, {letters_.requests.data(), receives},
+            {letters_.members.data(), receives});
+  note_arrivals();
+}
+
+void MpiCommunicator::note_arrivals() {
   for (std::size_t i = 0; i + 1 < static_cast<std::size_t>(size()); ++i) {
     const int j = letters_.members[i];
-    await_all(c, mine.header.number, {&letters_.requests[i], 1}, {&letters_.members[i], 1});
+    if (!world_.link().done(letters_.requests[i])) continue;
     arrived_[static_cast<std::size_t>(j)] = 1;
     world_.saw(world_rank(j), world_.letter_of(world_rank(j)).header);
   }
@@ -182,8 +188,9 @@ void MpiCommunicator::await_longer(Patience& patience, const Collective& c, Numb
   fail_as_peer(c, number);
 }
 
-std::string MpiCommunicator::missing(const Collective& c, int late) const {
+std::string MpiCommunicator::missing(const Collective& c, int late) {
   const bool pair = c.kind == Kind::Send || c.kind == Kind::Recv;
+  if (!pair) note_arrivals();
   std::vector<backend::Awaited> members;
   for (int j = 0; j < size(); ++j) {
     if (pair && j != late && j != rank()) continue;

@@ -37,6 +37,7 @@ class MpiCommunicator final : public Communicator {
   // ---- communicator.cpp: the letters, and failures.
   void collective(const Collective& c, const void* in, void* out);
   void exchange_letters(const Collective& c, const void* in, bool small);
+  void note_arrivals();
   void require_agreement(const Collective& c);
   const Header& header_of(int member);
   /// Waits until all of `requests` are done; they are of `members`, one each.
@@ -50,7 +51,7 @@ class MpiCommunicator final : public Communicator {
   void stop(const std::string& why) { world_.stop(Fault::Peer, why, nullptr); }
   [[noreturn]] void fail_as_peer(const Collective& c, Number number) const;
   std::string here(const Collective& c, Number number) const;
-  std::string missing(const Collective& c, int late) const;
+  std::string missing(const Collective& c, int late);
 
   // ---- data.cpp: large operands.
   /// One direction between this rank and one other: a part, in segments.

@@ -65,7 +65,8 @@ struct Notice {
   Kind kind = Ended;
   std::int32_t rank = 0;
   std::int32_t fault = 0;
-  bool told = false;               // by this rank
+  bool told = false;               // this notice, by this rank
+  bool told_by_others = false;     // that the world has stopped
   std::array<char, 1500> words{};  // cut; of Ended: where the rank was
 
   void write(const std::string& text);

@@ -60,11 +60,11 @@ bool await_ends(World& world) {
     for (int r = 0; r < world.size(); ++r) {
       if (r == world.rank() || world.ended(r)) continue;
       ended = false;
-      all = all && world.dead(r);
+      all = all && world.lost(r);
     }
     if (all) return ended;
     if (world.stopped() && !stopped) stopped = Clock::now();
-    const auto grace = world.any_dead() ? Clock::duration(kGraceAfterDeath) : kGrace;
+    const auto grace = world.any_lost() ? Clock::duration(kGraceAfterDeath) : kGrace;
     if (stopped && Clock::now() - *stopped > grace) return false;
     patience.wait();
   }
@@ -73,33 +73,41 @@ bool await_ends(World& world) {
 /// The rank that tells what happened: the cause's, or the lowest that lives.
 bool is_teller(const World& world) {
   const int cause = world.cause().rank;
-  if (!world.dead(cause) && !world.any_dead()) return cause == world.rank();
+  if (!world.any_lost()) return cause == world.rank();
   for (int r = 0; r < world.rank(); ++r) {
-    if (!world.dead(r)) return false;
+    if (!world.lost(r)) return false;
   }
   return true;
 }
 
-std::exception_ptr failure_of(World& world) {
+std::exception_ptr with(const std::exception_ptr& failure, const std::string& line) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& e) {
+    return std::make_exception_ptr(e.with(line));
+  } catch (const std::exception& e) {
+    return std::make_exception_ptr(Error(Fault::Internal, text(e.what(), "\n    ", line)));
+  } catch (...) {
+    return failure;
+  }
+}
+
+/// Tells the world's failure, where this rank is the one to do so. Gives what this rank ends with.
+std::exception_ptr report(World& world, const MpiOptions& options, const std::string& more) {
   const Cause& cause = world.cause();
-  if (!is_teller(world) || !world.may_report())
-    return std::make_exception_ptr(FailedElsewhere(cause.fault, cause.why));
-  if (cause.rank == world.rank()) return world.error();
-  return std::make_exception_ptr(Error(cause.fault, cause.why));
+  if (is_teller(world) && world.may_report()) {
+    std::exception_ptr failure = std::make_exception_ptr(Error(cause.fault, cause.why));
+    if (cause.rank == world.rank()) failure = world.error();
+    if (!options.report) return failure;
+    options.report(more.empty() ? failure : with(failure, more));
+  }
+  return std::make_exception_ptr(Reported(cause.fault, cause.why));
 }
 
 /// Ends a world in which some rank neither ends nor has died: nobody but the launcher can.
 [[noreturn]] void end_stuck(World& world, mpi::Link& link, const MpiOptions& options) {
-  const std::exception_ptr failure = failure_of(world);
-  try {
-    std::rethrow_exception(failure);
-  } catch (const FailedElsewhere&) {
-    std::this_thread::sleep_for(1s);  // whoever tells comes first
-  } catch (const std::exception& e) {
-    if (options.stuck) options.stuck(text(e.what(), "\n    does not end: ", world.not_ended()));
-  } catch (...) {
-    if (options.stuck) options.stuck(text(world.why(), "\n    does not end: ", world.not_ended()));
-  }
+  report(world, options, text("does not end: ", world.not_ended()));
+  if (!is_teller(world)) std::this_thread::sleep_for(1s);  // it comes first
   for (;;) {
     link.end_all(static_cast<int>(world.cause().fault));
     std::this_thread::sleep_for(1s);  // until the launcher has seen to it
@@ -124,8 +132,8 @@ void run_mpi_rank(const std::function<void(Communicator&)>& body, const MpiOptio
     world.end();
     all_ended = await_ends(world);
     if (world.stopped()) {
-      if (!all_ended && !world.any_dead()) end_stuck(world, *link, options);
-      failure = failure_of(world);
+      if (!all_ended && !world.any_lost()) end_stuck(world, *link, options);
+      failure = report(world, options, "");
     }
   }
   if (all_ended) link->finish();  // it would wait for a dead one

@@ -126,7 +126,7 @@ std::byte* World::staging(std::size_t bytes) {
 void World::look() {
   drain();
   if (stopped()) return;
-  if (any_dead()) find_deaths();
+  if (any_dead_.load(std::memory_order_acquire)) find_deaths();
   if (!options_.told_to_end || stopped() || !options_.told_to_end()) return;
   // Who died on this host is known a moment later, and says more.
   const Clock::time_point now = Clock::now();
@@ -153,16 +153,25 @@ void World::take(const Notice& notice) {
     seen_[static_cast<std::size_t>(notice.rank)].ended = true;
     return;
   }
-  left_[static_cast<std::size_t>(notice.rank)] |= notice.kind == Notice::Leaving;
-  if (notice.kind == Notice::Leaving && stopped()) return;
+  if (notice.kind == Notice::Leaving) {
+    left_[static_cast<std::size_t>(notice.rank)] = true;
+    if (notice.told_by_others || stopped()) return;
+  }
   causes_.push_back({notice.rank, static_cast<Fault>(notice.fault), notice.words.data(),
                      notice.kind == Notice::Failed});
   stopped_ = true;
 }
 
+bool World::any_lost() const {
+  for (int r = 0; r < size_; ++r) {
+    if (lost(r)) return true;
+  }
+  return false;
+}
+
 void World::find_deaths() {
   for (int r = 0; r < size_; ++r) {
-    if (!dead(r) || ended(r)) continue;
+    if (!lost(r)) continue;
     // What it told before may still be on its way.
     for (int i = 0; i < 10 && !ended(r) && !stopped(); ++i) {
       std::this_thread::sleep_for(1ms);
@@ -180,7 +189,8 @@ std::string World::death_text(int rank) const {
 }
 
 void World::stop(Fault fault, const std::string& why, std::exception_ptr error) {
-  if (stopped()) return;
+  // Where a rank has told only that it leaves, this may be another failure, or its echo.
+  if (stopped() && (fault == Fault::Peer || std::ranges::any_of(causes_, &Cause::known))) return;
   const std::string all = text("rank ", rank_, " of ", size_, " ", why);
   causes_.push_back({rank_, fault, all, true});
   error_ = error ? error : std::make_exception_ptr(Error(fault, all));
@@ -236,6 +246,7 @@ void World::tell(Notice::Kind kind, Fault fault, const std::string& words) {
   Notice& notice = outgoing_[static_cast<std::size_t>(kind)];
   if (notice.told) return;
   notice.told = true;
+  notice.told_by_others = !error_ && stopped();
   notice.kind = kind, notice.rank = rank_, notice.fault = static_cast<std::int32_t>(fault);
   notice.write(words);
   for (int r = 0; r < size_; ++r) {
@@ -264,8 +275,9 @@ void World::died(int rank) {
   for (int r = 0; r < rank_; ++r) {
     if (!dead(r)) return;
   }
-  if (stopped() || closing_ || !options_.stuck || !may_report()) return;
-  options_.stuck(text("rank ", rank_, " of ", size_, " ", death_text(rank)));
+  if (stopped() || closing_ || !options_.report || !may_report()) return;
+  options_.report(std::make_exception_ptr(
+      Error(Fault::Peer, text("rank ", rank_, " of ", size_, " ", death_text(rank)))));
 }
 
 }  // namespace tessera::mpi

@@ -77,7 +77,9 @@ class World {
   bool dead(int rank) const {
     return dead_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
   }
-  bool any_dead() const { return any_dead_.load(std::memory_order_acquire); }
+  /// It died before it came to its end; any of them.
+  bool lost(int rank) const { return dead(rank) && !ended(rank); }
+  bool any_lost() const;
   /// The one that all ranks choose of what they know: not a mere echo, then the lowest rank's.
   const Cause& cause() const;
   /// What this rank found, to be rethrown.

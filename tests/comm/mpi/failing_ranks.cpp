@@ -1,0 +1,155 @@
+/// Ranks that fail in one of many ways, as a program would: tell what happened once, end with the
+/// fault's code. failure_test.cpp runs it under mpirun.
+///
+/// Run:  mpirun -n 4 build/failing_ranks HOW
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tessera/base/error.h"
+#include "tessera/comm/mpi.h"
+
+namespace {
+
+using namespace tessera;
+using namespace std::chrono_literals;
+
+std::atomic<bool> told_to_end = false;
+
+void call(Communicator& comm, const Collective& c) {
+  std::vector<std::byte> in(1 << 20), out(1 << 20);
+  comm.run(c, in.data(), out.data());
+}
+
+Collective sum(std::int64_t count, const char* name = "grads") {
+  return Collective::all_reduce(DType::F32, {count}, Monoid::Sum, name);
+}
+
+/// Calls forever; `odd` is called by rank 2 in step 12.
+void steps(Communicator& world, std::int64_t count, const std::function<void()>& odd) {
+  for (std::int64_t step = 0;; ++step) {
+    world.set_step(step);
+    if (step == 12 && world.rank() == 2) odd();
+    call(world, sum(count));
+  }
+}
+
+void compute(std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }
+
+using Body = std::function<void(Communicator&)>;
+const std::map<std::string, Body> kWays = {
+    {"throws",
+     [](Communicator& world) {
+       steps(world, 1000, [] { fail(Fault::Data, "the text is gone\nlook at it"); });
+     }},
+    {"throws-in-large-calls",
+     [](Communicator& world) {
+       steps(world, 200'000, [] { fail(Fault::Data, "the text is gone"); });
+     }},
+    {"all-throw", [](Communicator&) { fail(Fault::Usage, "no such file"); }},
+    {"throws-another-type",
+     [](Communicator& world) { steps(world, 10, [] { throw std::out_of_range("far"); }); }},
+    {"dies", [](Communicator& world) { steps(world, 1000, [] { raise(SIGKILL); }); }},
+    {"dies-in-large-calls",
+     [](Communicator& world) {
+       if (world.rank() == 2) {
+         std::thread([] {
+           std::this_thread::sleep_for(300ms);
+           raise(SIGKILL);
+         }).detach();
+       }
+       steps(world, 250'000, [] {});
+     }},
+    {"dies-while-others-compute",
+     [](Communicator& world) {
+       world.set_step(5);
+       call(world, sum(10));
+       if (world.rank() == 2) raise(SIGKILL);
+       for (int i = 0; i < 500; ++i) compute(10ms);
+     }},
+    {"exits", [](Communicator& world) { steps(world, 1000, [] { _exit(0); }); }},
+    {"hangs", [](Communicator& world) { steps(world, 1000, [] { compute(1h); }); }},
+    {"is-stopped", [](Communicator& world) { steps(world, 1000, [] { raise(SIGSTOP); }); }},
+    {"is-slow", [](Communicator& world) { steps(world, 1000, [] { compute(2500ms); }); }},
+    {"calls-another",
+     [](Communicator& world) {
+       steps(world, 1000,
+             [&] { call(world, Collective::all_gather(DType::F32, {8}, 0, "weights")); });
+     }},
+    {"calls-another-size",
+     [](Communicator& world) { steps(world, 1000, [&] { call(world, sum(100'000)); }); }},
+    {"calls-another-group",
+     [](Communicator& world) {
+       const auto a = world.join(Group{"a", {0, 1, 2, 3}}),
+                  b = world.join(Group{"b", {0, 1, 2, 3}});
+       call(world.rank() == 2 ? *b : *a, Collective::barrier("x"));
+     }},
+    {"sends-another-size",
+     [](Communicator& world) {
+       if (world.rank() == 0) call(world, Collective::send(DType::F32, {4}, 1, "x"));
+       if (world.rank() == 1) call(world, Collective::recv(DType::F64, {4}, 0, "x"));
+       call(world, Collective::barrier("b"));
+     }},
+    {"ends-early",
+     [](Communicator& world) {
+       call(world, Collective::barrier("a"));
+       if (world.rank() != 2) call(world, Collective::barrier("b"));
+     }},
+    {"drops-a-send",
+     [](Communicator& world) {
+       std::vector<float> x(200'000);
+       const auto send = Collective::send(DType::F32, {200'000}, 1, "x");
+       world.set_step(3);
+       if (world.rank() == 0) {
+         Ticket ticket = world.start(send, x.data(), nullptr);
+         fail(Fault::Data, "the text is gone");
+       }
+       call(world, Collective::barrier("b"));
+     }},
+    // What a training loop does: looks before it saves.
+    {"asks",
+     [](Communicator& world) {
+       call(world, Collective::barrier("a"));
+       if (world.rank() == 2) compute(200ms), raise(SIGKILL);
+       for (int i = 0; i < 200 && !told_to_end; ++i) compute(10ms);
+       compute(20ms);
+       std::fprintf(stderr, "rank %d %s\n", world.rank(),
+                    world.peer_failed() ? "sees a peer that failed" : "would save");
+       call(world, Collective::barrier("b"));
+     }},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto way = kWays.find(argc > 1 ? argv[1] : "");
+  if (way == kWays.end()) {
+    std::fprintf(stderr, "usage: failing_ranks HOW\n");
+    return 2;
+  }
+  signal(SIGTERM, [](int) { told_to_end = true; });
+  MpiOptions options;
+  options.deadline = 1500ms;
+  options.report = [](const std::exception_ptr& failure) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "error: %s\n", e.what());
+    }
+  };
+  options.told_to_end = []() -> bool { return told_to_end; };
+  try {
+    run_mpi_rank(way->second, options);
+  } catch (const Reported& e) {
+    return static_cast<int>(e.fault());
+  }
+}
