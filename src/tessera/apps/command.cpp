@@ -21,6 +21,7 @@ constexpr Entry kCommands[] = {
     {"plan", plan_command, "parameters, memory and work of a training step, without running it"},
     {"prepare", prepare_command, "make one clean text file of texts, or of a corpus by name"},
     {"inspect", inspect_command, "what a checkpoint holds, its digest, whether it is intact"},
+    {"launch", launch_command, "a command on several ranks, each a process of its own"},
 };
 
 void print_help(Console& console) {

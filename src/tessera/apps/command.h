@@ -21,6 +21,7 @@ int sample_command(const Arguments& arguments, Console& console);
 int plan_command(const Arguments& arguments, Console& console);
 int prepare_command(const Arguments& arguments, Console& console);
 int inspect_command(const Arguments& arguments, Console& console);
+int launch_command(const Arguments& arguments, Console& console);
 
 /// As in CMakeLists.txt; a test holds them together.
 inline constexpr const char* kVersion = "0.1.0";

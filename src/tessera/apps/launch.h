@@ -1,0 +1,34 @@
+#pragma once
+/// Ranks as processes: how mpirun is asked for them.
+
+#include <string>
+#include <vector>
+
+#include "tessera/apps/command.h"
+
+namespace tessera {
+
+struct Launch {
+  int ranks = 0;
+  std::string hostfile;       // empty: all on this machine
+  std::string bind = "auto";  // core, none; auto: core where all ranks have one or more
+  bool verbose = false;       // mpirun's own words too
+  bool dry_run = false;
+  bool help = false;
+  Arguments command;  // of tessera, with its arguments
+};
+
+/// Reads the arguments of `tessera launch`. Errors: Fault::Usage.
+Launch parse_launch(const Arguments& arguments);
+
+/// The machine that launches.
+struct Launcher {
+  std::string mpirun, program;  // paths
+  int cores = 1;                // that this process may use, threads of one core counted once
+  bool root = false;
+};
+
+/// mpirun and its arguments. Errors: Fault::Usage: a host file that cannot be read.
+Arguments mpirun_words(const Launch& launch, const Launcher& launcher);
+
+}  // namespace tessera

@@ -1,0 +1,58 @@
+#!/bin/bash
+# launch_test.sh TESSERA: `tessera launch` with a real mpirun: exit codes, requests to stop, deaths.
+set -euo pipefail
+tessera=$1
+folder=$(mktemp -d)
+launcher=
+trap '[ -z "$launcher" ] || kill -KILL "$launcher" 2>/dev/null || true; rm -rf "$folder"' EXIT
+wrong() { printf 'launch_test: %s\n' "$*" >&2; tail -n 5 "$folder"/*.log >&2 || true; exit 1; }
+
+# code_of ARG...: of a launch, its output in $folder/out.log
+code_of() {
+  local code=0
+  timeout 60 "$tessera" launch "$@" >"$folder/out.log" 2>&1 || code=$?
+  echo $code
+}
+[ "$(code_of -n 2 -- version)" = 0 ] || wrong "a command that succeeds has another code than 0"
+[ "$(grep -c '^tessera ' "$folder/out.log")" = 2 ] || wrong "two ranks do not print twice"
+[ "$(code_of -n 3 -- nosuch)" = 2 ] || wrong "an error of usage has another code than 2"
+! grep -q mpirun "$folder/out.log" || wrong "mpirun has words of its own"
+code=0
+PATH=$folder "$tessera" launch -n 2 -- version 2>"$folder/out.log" || code=$?
+[ $code = 5 ] || wrong "without mpirun the code is $code, not 5"
+grep -q 'there is no mpirun in PATH; on Debian: apt-get install openmpi-bin' "$folder/out.log" || wrong "no word of how to get mpirun"
+
+# start: a run of one rank that takes minutes, its launcher's process in $launcher
+for ((i = 0; i < 400; ++i)); do echo "line $i of a text to train on, which is read again and again"; done >"$folder/text.txt"
+start() {
+  rm -rf "$folder/run"
+  "$tessera" launch -n 1 -- train --preset llama-tiny --layers 1 --threads 1 --data "$folder/text.txt" \
+    --output "$folder/run" --steps 1000000 --save-every 1000000 >"$folder/run.log" 2>&1 &
+  launcher=$!
+  for ((i = 0; i < 300; ++i)); do
+    [ ! -s "$folder/run/metrics.jsonl" ] || return 0
+    sleep 0.1
+  done
+  wrong "no step within 30 s"
+}
+
+start
+kill -TERM $launcher
+code=0
+wait $launcher || code=$?
+launcher=
+[ $code = 75 ] || wrong "a run that is asked to stop has the code $code, not 75"
+ls "$folder"/run/checkpoints/step-* >/dev/null || wrong "a run that is asked to stop does not save"
+
+start
+rank=$(pgrep -f "^$tessera train .*$folder/run")
+kill -KILL $launcher
+wait $launcher 2>/dev/null || true
+launcher=
+for ((i = 0; i < 50; ++i)); do
+  [ -e "/proc/$rank" ] || break
+  ! grep -q '^State:.*Z' "/proc/$rank/status" 2>/dev/null || break
+  sleep 0.1
+done
+[ ! -e "/proc/$rank" ] || grep -q '^State:.*Z' "/proc/$rank/status" || wrong "a rank outlives its launcher by 5 s"
+echo "launch_test: all as it should be"
