@@ -59,6 +59,18 @@ TEST(Config, RecordsReadBack) {
   }
 }
 
+/// A list is recorded as lines: such a name would come back as two, or without its first character.
+TEST(Config, ANameWithALineBreakIsRefused) {
+  for (const char* name : {"\nf", "f\n", "one\ntwo", "\n"}) {
+    SCOPED_TRACE(name);
+    Told told = tell({{"data", {"a", name}, "data in run.toml:1"}}, {});
+    ASSERT_EQ(told.problems.list().size(), 1u);
+    const std::string before = std::string(name).substr(0, std::string(name).find('\n'));
+    EXPECT_EQ(std::string(told.problems.list().front().what()),
+              "data in run.toml:1 has a line break after '" + before + "'; rename the file");
+  }
+}
+
 TEST(Config, ADamagedRecordIsRefused) {
   try {
     config_of({{"layers", "many"}}, "'here'");

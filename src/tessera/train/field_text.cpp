@@ -43,6 +43,9 @@ struct Reader {
   void read(std::string* to) const { *to = value; }
   void read(std::vector<std::string>* to) const {
     if (value.empty()) refuse("is empty; give a path");
+    // Lists are recorded as lines.
+    if (const std::size_t at = value.find('\n'); at != value.npos)
+      refuse(text("has a line break after '", value.substr(0, at), "'; rename the file"));
     to->emplace_back(value);
   }
   template <typename Enum>
