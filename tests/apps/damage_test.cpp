@@ -82,10 +82,9 @@ TEST(Damage, SampledBytesOfACheckpoint) {
 /// refuses it.
 class SmallDisk {
  public:
-  SmallDisk(const std::string& folder, const std::string& limit) : folder_(folder) {
+  explicit SmallDisk(const std::string& folder) : folder_(folder) {
     fs::create_directory(folder);
-    if (!mounts_are_private()) return;
-    mounted_ = ::mount("tmpfs", folder.c_str(), "tmpfs", 0, limit.c_str()) == 0;
+    mounted_ = mounts_are_private() && mount("size=4m", 0);
   }
   ~SmallDisk() {
     if (mounted_) ::umount2(folder_.c_str(), MNT_DETACH);
@@ -93,18 +92,49 @@ class SmallDisk {
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;
   bool mounted() const { return mounted_; }
+  /// Other limits than those that it begins with, 4 MiB.
+  void limit(const char* options) {
+    ASSERT_TRUE(mount(options, MS_REMOUNT)) << options << ": " << std::strerror(errno);
+  }
 
  private:
-  /// Mounts of this process are seen by no other from now on.
+  /// Mounts of this process are seen by no other from now on. Who is not root may have them in a
+  /// name space of users, where the system allows that: to a process of one thread.
   static bool mounts_are_private() {
-    return ::unshare(CLONE_NEWNS) == 0 &&
-           ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+    if (::unshare(CLONE_NEWNS) != 0 && !unshare_users()) return false;
+    return ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
   }
+  static bool unshare_users() {
+    const uid_t user = ::getuid();
+    const gid_t group = ::getgid();
+    if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+    // Everybody stays who he is.
+    return tell("setgroups", "deny") && tell("uid_map", text(user, " ", user, " 1")) &&
+           tell("gid_map", text(group, " ", group, " 1"));
+  }
+  static bool tell(const std::string& file, const std::string& line) {
+    return (std::ofstream("/proc/self/" + file) << line << std::flush).good();
+  }
+  bool mount(const char* options, unsigned long flags) const {
+    return ::mount("tmpfs", folder_.c_str(), "tmpfs", flags, options) == 0;
+  }
+
   std::string folder_;
   bool mounted_ = false;
 };
 
-constexpr const char* kNoDisk = "only root may make a small disk; nothing was tested";
+/// A text to train on, and a small disk.
+struct FullDisk : testing::Test {
+  void SetUp() override {
+    if (!disk.mounted()) GTEST_SKIP() << "the system allows no small disk; nothing was tested";
+    folder.write("text.txt", some_text());
+  }
+  /// `arguments`: where to, and what else.
+  Ran train(const std::string& arguments) { return run(words(folder.expand(kTrain + arguments))); }
+
+  const Folder folder;
+  SmallDisk disk{folder / "disk"};
+};
 
 /// Fills a disk to the last byte. Returns the file that does.
 std::string fill(const std::string& folder) {
@@ -118,24 +148,20 @@ std::string fill(const std::string& folder) {
 /// The disk is full from the second step on: saves and metrics are refused, the checkpoint of
 /// before stays, the run says so and ends with code 5. With room again it goes on to the state of
 /// the undisturbed run.
-TEST(FullDisk, ARunStopsAndGoesOn) {
-  const Folder folder;
-  folder.write("text.txt", some_text());
-  const SmallDisk disk(folder / "disk", "size=4m");
-  if (!disk.mounted()) GTEST_SKIP() << kNoDisk;
-  const std::string begin = kTrain, steps = " --steps 12 --save-every 2 --resume auto";
-  ASSERT_EQ(run(words(folder.expand(begin + "@/whole" + steps))).code, 0);
-  ASSERT_EQ(run(words(folder.expand(begin + "@/disk/run --exit-interval 2" + steps))).code, 0);
+TEST_F(FullDisk, ARunStopsAndGoesOn) {
+  const std::string steps = " --steps 12 --save-every 2 --resume auto";
+  ASSERT_EQ(train("@/whole" + steps).code, 0);
+  ASSERT_EQ(train("@/disk/run --exit-interval 2" + steps).code, 0);
   const std::string ballast = fill(folder / "disk");
 
-  const Ran full = run(words(folder.expand(begin + "@/disk/run" + steps)));
+  const Ran full = train("@/disk/run" + steps);
   EXPECT_EQ(full.code, 5) << full.out;
   EXPECT_NE(full.err.find(folder.expand("'@/disk/run")), std::string::npos) << full.err;
   EXPECT_NE(full.err.find("No space left on device"), std::string::npos) << full.err;
   EXPECT_EQ(run({"inspect", folder / "disk/run", "--verify"}).code, 0);
 
   fs::remove(ballast);
-  const Ran again = run(words(folder.expand(begin + "@/disk/run" + steps)));
+  const Ran again = train("@/disk/run" + steps);
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(run({"inspect", folder / "disk/run", "--digest"}).out,
             run({"inspect", folder / "whole", "--digest"}).out);
@@ -143,12 +169,8 @@ TEST(FullDisk, ARunStopsAndGoesOn) {
 
 /// The disk fills up while the run is under way, until it takes no line of the metrics, and then
 /// has room again.
-TEST(FullDisk, ARunGoesOnWhenThereIsRoomAgain) {
-  const Folder folder;
-  folder.write("text.txt", some_text());
-  const SmallDisk disk(folder / "disk", "size=4m");
-  if (!disk.mounted()) GTEST_SKIP() << kNoDisk;
-  const std::string begin = kTrain, steps = " --steps 4000 --context 16 --global-batch-size 2";
+TEST_F(FullDisk, ARunGoesOnWhenThereIsRoomAgain) {
+  const std::string steps = " --steps 4000 --context 16 --global-batch-size 2";
   std::thread meanwhile([&] {
     using namespace std::chrono_literals;
     const std::string metrics = folder / "disk/run/metrics.jsonl";
@@ -164,11 +186,11 @@ TEST(FullDisk, ARunGoesOnWhenThereIsRoomAgain) {
     }
     fs::remove(ballast);
   });
-  const Ran ran = run(words(folder.expand(begin + "@/disk/run" + steps)));
+  const Ran ran = train("@/disk/run" + steps);
   meanwhile.join();
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_NE(ran.out.find("No space left on device"), std::string::npos) << ran.out;
-  ASSERT_EQ(run(words(folder.expand(begin + "@/whole" + steps))).code, 0);
+  ASSERT_EQ(train("@/whole" + steps).code, 0);
   EXPECT_EQ(run({"inspect", folder / "disk/run", "--digest"}).out,
             run({"inspect", folder / "whole", "--digest"}).out);
   const auto lines = [&](const std::string& name) {
@@ -177,12 +199,9 @@ TEST(FullDisk, ARunGoesOnWhenThereIsRoomAgain) {
   EXPECT_EQ(lines("disk/run"), lines("whole")) << "a line of the metrics is lost";
 }
 
-TEST(FullDisk, TooSmallForTheLastSave) {
-  const Folder folder;
-  folder.write("text.txt", some_text());
-  const SmallDisk disk(folder / "disk", "size=400k");
-  if (!disk.mounted()) GTEST_SKIP() << kNoDisk;
-  const Ran ran = run(words(folder.expand(kTrain + std::string("@/disk/run --steps 3"))));
+TEST_F(FullDisk, TooSmallForTheLastSave) {
+  disk.limit("size=400k");
+  const Ran ran = train("@/disk/run --steps 3");
   EXPECT_EQ(ran.code, 5) << ran.out;
   EXPECT_TRUE(
       ran.err.starts_with(folder.expand("error: step 3 is not saved: cannot save a checkpoint in "
@@ -195,15 +214,11 @@ TEST(FullDisk, TooSmallForTheLastSave) {
 }
 
 /// No file can be made, though there is room for bytes: found by the system alone.
-TEST(FullDisk, NoMoreFiles) {
-  const Folder folder;
-  folder.write("text.txt", some_text());
+TEST_F(FullDisk, NoMoreFiles) {
   // The disk, the run's folder, its lock, metrics and configuration, the folder of checkpoints and
   // that of a save; no file in it.
-  const SmallDisk disk(folder / "disk", "size=64m,nr_inodes=7");
-  if (!disk.mounted()) GTEST_SKIP() << kNoDisk;
-  const Ran ran =
-      run(words(folder.expand(kTrain + std::string("@/disk/run --steps 9 --save-every 2"))));
+  disk.limit("size=64m,nr_inodes=7");
+  const Ran ran = train("@/disk/run --steps 9 --save-every 2");
   EXPECT_EQ(ran.code, 5) << ran.out;
   EXPECT_NE(ran.err.find("No space left on device; free some space"), std::string::npos) << ran.err;
   EXPECT_NE(ran.err.find(folder.expand("'@/disk/run/checkpoints")), std::string::npos) << ran.err;
