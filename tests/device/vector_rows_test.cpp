@@ -174,6 +174,10 @@ TEST(VectorOptimizer, EqualsReference) {
               "hwy:adam", kAdam, {0.9, 0.95, 1e-8, 0.1, flavour},
               {p, m, v, g, scalar(1e-3f), scalar(0.5f), scalar(0.19f), scalar(0.0975f), flag},
               {4 * kUlp, 2 * kUlp}, in_place(operand));
+          expect_vector("hwy:lamb", kLambDirection, {0.9, 0.95, 1e-6, flavour ? 0.1 : 0.0},
+                        {p, m, v, g, scalar(0.5f), scalar(0.19f), scalar(0.0975f), flag},
+                        // The mean of gradients cancels, and is divided by roots down to 0.01.
+                        {8 * kUlp, 1e-5}, in_place(operand < 0 ? -1 : 3));
           expect_vector("hwy:sgd", kSgd, {0.9, 0.1, flavour},
                         {p, m, g, scalar(1e-3f), scalar(0.5f), flag}, {4 * kUlp, 2 * kUlp},
                         in_place(operand));

@@ -167,6 +167,10 @@ void add_updates(std::vector<Case>& out) {
              {exactly(0.3), exactly(0.2), exactly(ok, DType::Bool)});
     out.push_back({&kAdam, ok ? "AdamW" : "skipped", adam, {0.9, 0.99, 1e-8, 0.1, true}});
     if (ok) out.push_back({&kAdam, "Adam", adam, {0.9, 0.99, 1e-8, 0.1, false}});
+    const std::vector<Operand> lamb = {
+        normal(p),    normal(p),    positive(p),  normal(p),
+        exactly(0.7), exactly(0.3), exactly(0.2), exactly(ok, DType::Bool)};
+    out.push_back({&kLambDirection, ok ? "" : "skipped", lamb, {0.9, 0.99, 1e-6, 0.1}});
     const std::vector<Operand> sgd =
         with(with({normal(p), normal(p), normal(p)}, scalars), {exactly(ok, DType::Bool)});
     out.push_back({&kSgd, ok ? "" : "skipped", sgd, {0.9, 0.1, false}});

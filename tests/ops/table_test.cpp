@@ -23,7 +23,7 @@ const std::set<std::string_view> kWithoutGradient = {
     // of angles only
     "cos",
     // updates stand behind the gradients
-    "adam", "sgd",
+    "adam", "lamb_direction", "sgd",
     // made by passes that run after grad
     "fused"};
 

@@ -46,6 +46,24 @@ void adam_reference(RefCall& c) {
 }
 
 template <typename T>
+void lamb_direction_reference(RefCall& c) {
+  const T beta1 = static_cast<T>(c.call.number("beta1")),
+          beta2 = static_cast<T>(c.call.number("beta2"));
+  const T eps = static_cast<T>(c.call.number("eps")),
+          decay = static_cast<T>(c.call.number("weight_decay"));
+  const bool ok = *c.in<bool>(7);
+  const T scale = *c.in<T>(4), correction1 = *c.in<T>(5), correction2 = *c.in<T>(6);
+  for (std::int64_t i = 0, n = c.in_shape(0).numel(); i < n; ++i) {
+    const T p = c.in<T>(0)[i], m = c.in<T>(1)[i], v = c.in<T>(2)[i], g = c.in<T>(3)[i] * scale;
+    const T m1 = beta1 * m + (T(1) - beta1) * g, v1 = beta2 * v + (T(1) - beta2) * g * g;
+    const T u = m1 / correction1 / (std::sqrt(v1 / correction2) + eps) + decay * p;
+    c.out<T>(0)[i] = ok ? u : T(0);
+    c.out<T>(1)[i] = ok ? m1 : m;
+    c.out<T>(2)[i] = ok ? v1 : v;
+  }
+}
+
+template <typename T>
 void sgd_reference(RefCall& c) {
   const T momentum = static_cast<T>(c.call.number("momentum")),
           decay = static_cast<T>(c.call.number("weight_decay"));
@@ -83,6 +101,27 @@ constinit const OpDef kAdam = {
     .in_place = {{{0, 0}, {1, 1}, {2, 2}}},
 };
 
+constinit const OpDef kLambDirection = {
+    .name = "lamb_direction",
+    .doc =
+        "The direction of a step of LAMB: (p, m, v, g, scale, correction1, correction2, ok) -> (u, "
+        "m, v).",
+    .attrs = {{"beta1", AttrKind::Float},
+              {"beta2", AttrKind::Float},
+              {"eps", AttrKind::Float},
+              {"weight_decay", AttrKind::Float}},
+    .infer = [](const OpCall& c) -> TensorTypes {
+      check_operands(c, 4);
+      return {c.in(0), c.in(0), c.in(0)};
+    },
+    .factors = [](const OpCall& c) -> Factors {
+      return Factors::parse("..., ..., ..., ..., , , , -> ..., ..., ...", c.ndims());
+    },
+    .flops = [](const OpCall& c) -> double { return 14.0 * static_cast<double>(c.in(0).numel()); },
+    .reference = {lamb_direction_reference<float>, lamb_direction_reference<double>},
+    .in_place = {{{0, 3}, {1, 1}, {2, 2}}},
+};
+
 constinit const OpDef kSgd = {
     .name = "sgd",
     .doc = "One step of SGD with momentum: (p, u, g, lr, scale, ok) -> (p, u).",
@@ -106,6 +145,14 @@ AdamResult adam(Value p, Value m, Value v, Value g, Value lr, Value scale, Value
   const std::vector<Value> out = p.builder().add_all(
       kAdam, {p, m, v, g, lr, scale, correction1, correction2, ok},
       {options.beta1, options.beta2, options.eps, options.weight_decay, options.decoupled});
+  return {out[0], out[1], out[2]};
+}
+
+LambResult lamb_direction(Value p, Value m, Value v, Value g, Value scale, Value correction1,
+                          Value correction2, Value ok, const AdamOptions& options) {
+  const std::vector<Value> out =
+      p.builder().add_all(kLambDirection, {p, m, v, g, scale, correction1, correction2, ok},
+                          {options.beta1, options.beta2, options.eps, options.weight_decay});
   return {out[0], out[1], out[2]};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-/// Optimizer updates: elementwise over a parameter, its gradient and its moments, in place.
+/// Optimizer updates: elementwise over a parameter, its gradient and its moments, in place. What
+/// needs norms of whole tensors is composed of these and of sums in nn/optimizer.
 
 #include "tessera/ir/builder.h"
 
@@ -28,6 +29,22 @@ struct AdamResult {
 AdamResult adam(Value p, Value m, Value v, Value g, Value lr, Value scale, Value correction1,
                 Value correction2, Value ok, const AdamOptions& options);
 
+struct LambResult {
+  Value direction, m, v;
+};
+/// The direction in which LAMB moves, before it is scaled to the parameter's norm:
+///
+///   g' = g * scale
+///   m  = beta1 * m + (1 - beta1) * g'
+///   v  = beta2 * v + (1 - beta2) * g'^2
+///   u  = m / correction1 / (sqrt(v / correction2) + eps) + weight_decay * p
+///
+/// Where `ok` is false u is 0 and the moments stay, whatever g is. u may lie on g. Shapes as adam;
+/// `decoupled` has no meaning here.
+/// Source: You et al. 2020, arXiv 1904.00962, algorithm 2.
+LambResult lamb_direction(Value p, Value m, Value v, Value g, Value scale, Value correction1,
+                          Value correction2, Value ok, const AdamOptions& options);
+
 struct SgdResult {
   Value parameter, momentum;
 };
@@ -41,6 +58,6 @@ struct SgdResult {
 SgdResult sgd(Value p, Value u, Value g, Value lr, Value scale, Value ok, double momentum,
               double weight_decay, bool nesterov);
 
-extern const OpDef kAdam, kSgd;
+extern const OpDef kAdam, kLambDirection, kSgd;
 
 }  // namespace tessera

@@ -42,7 +42,7 @@ constinit const std::array kOps = {
     &kMatmul, &kLayerNorm, &kLayerNormGrad, &kRmsNorm, &kRmsNormGrad, &kSoftmax, &kCrossEntropy, &kCrossEntropyGrad,
     &kAttention, &kAttentionGrad, &kRope,
     // optimizer updates
-    &kAdam, &kSgd,
+    &kAdam, &kLambDirection, &kSgd,
     // made by passes
     &kFused};
 

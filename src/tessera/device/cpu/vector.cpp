@@ -69,6 +69,7 @@ constinit const KernelEntry kEntries[] = {
     {&kMax, make_reduce},
     {&kSumSquares, make_reduce},
     {&kAdam, make_adam},
+    {&kLambDirection, make_lamb},
     {&kSgd, make_sgd},
     {&kRope, make_rope},
     {&kGather, make_gather},

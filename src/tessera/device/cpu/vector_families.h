@@ -20,6 +20,7 @@ std::unique_ptr<Kernel> make_cross_entropy_grad(const KernelRequest& request, Po
 std::unique_ptr<Kernel> make_reduce(const KernelRequest& request,
                                     Pool& pool);  // sum, max, sum_squares
 std::unique_ptr<Kernel> make_adam(const KernelRequest& request, Pool& pool);
+std::unique_ptr<Kernel> make_lamb(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_sgd(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_rope(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_gather(const KernelRequest& request, Pool& pool);

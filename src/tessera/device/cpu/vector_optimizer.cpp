@@ -36,6 +36,24 @@ void adam_span(const AdamSpan& a, std::int64_t begin, std::int64_t end) {
   });
 }
 
+void lamb_span(const LambSpan& a, std::int64_t begin, std::int64_t end) {
+  const hn::ScalableTag<float> d;
+  const auto beta1 = hn::Set(d, a.beta1), beta2 = hn::Set(d, a.beta2);
+  const auto rest1 = hn::Set(d, 1.0f - a.beta1), rest2 = hn::Set(d, 1.0f - a.beta2);
+  const auto scale = hn::Set(d, a.scale), eps = hn::Set(d, a.eps), decay = hn::Set(d, a.decay);
+  const auto inverse1 = hn::Set(d, 1.0f / a.correction1),
+             inverse2 = hn::Set(d, 1.0f / a.correction2);
+  each_vector(d, end - begin, [&](auto load, auto store) HWY_ATTR {
+    const auto p = load(a.p + begin), g = hn::Mul(load(a.g + begin), scale);
+    const auto m = hn::MulAdd(beta1, load(a.m + begin), hn::Mul(rest1, g));
+    const auto v = hn::MulAdd(beta2, load(a.v + begin), hn::Mul(hn::Mul(rest2, g), g));
+    const auto root = hn::Add(hn::Sqrt(hn::Mul(v, inverse2)), eps);
+    store(hn::MulAdd(decay, p, hn::Div(hn::Mul(m, inverse1), root)), a.u_out + begin);
+    store(m, a.m_out + begin);
+    store(v, a.v_out + begin);
+  });
+}
+
 void sgd_span(const SgdSpan& a, std::int64_t begin, std::int64_t end) {
   const hn::ScalableTag<float> d;
   const auto lr = hn::Set(d, a.lr), scale = hn::Set(d, a.scale);
@@ -58,6 +76,7 @@ namespace tessera::cpu {
 namespace {
 
 HWY_EXPORT(adam_span);
+HWY_EXPORT(lamb_span);
 HWY_EXPORT(sgd_span);
 
 constexpr std::int64_t kGrain = 8192;  // elements that are worth a thread
@@ -69,9 +88,9 @@ float number(const KernelRequest& request, std::string_view name) {
   return static_cast<float>(request.call.number(name));
 }
 
-/// A skipped step: what does not lie in place already is copied.
-void keep(const KernelArgs& args, int results, std::int64_t numel) {
-  for (int i = 0; i < results; ++i) {
+/// A skipped step: of results [first, results), what does not lie in place already is copied.
+void keep(const KernelArgs& args, int results, std::int64_t numel, int first = 0) {
+  for (int i = first; i < results; ++i) {
     if (args.outs[i] != args.ins[i])
       std::memcpy(args.outs[i], args.ins[i], static_cast<std::size_t>(numel) * 4);
   }
@@ -104,6 +123,34 @@ class AdamKernel final : public Kernel {
   AdamSpan span_{};
 };
 
+class LambKernel final : public Kernel {
+ public:
+  LambKernel(const KernelRequest& request, Pool& pool)
+      : pool_(&pool), numel_(request.call.in(0).numel()) {
+    span_.beta1 = number(request, "beta1"), span_.beta2 = number(request, "beta2"),
+    span_.eps = number(request, "eps"), span_.decay = number(request, "weight_decay");
+  }
+  std::string_view name() const override { return "hwy:lamb"; }
+  void run(const KernelArgs& args) const override {
+    if (!*static_cast<const bool*>(args.ins[7])) {
+      std::memset(args.outs[0], 0, static_cast<std::size_t>(numel_) * 4);
+      return keep(args, 3, numel_, 1);
+    }
+    LambSpan a = span_;
+    a.p = in(args, 0), a.m = in(args, 1), a.v = in(args, 2), a.g = in(args, 3);
+    a.u_out = out(args, 0), a.m_out = out(args, 1), a.v_out = out(args, 2);
+    a.scale = scalar(args, 4), a.correction1 = scalar(args, 5), a.correction2 = scalar(args, 6);
+    pool_->split(numel_, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      HWY_DYNAMIC_DISPATCH(lamb_span)(a, begin, end);
+    });
+  }
+
+ private:
+  Pool* pool_;
+  std::int64_t numel_;
+  LambSpan span_{};
+};
+
 class SgdKernel final : public Kernel {
  public:
   SgdKernel(const KernelRequest& request, Pool& pool)
@@ -134,6 +181,11 @@ class SgdKernel final : public Kernel {
 std::unique_ptr<Kernel> make_adam(const KernelRequest& request, Pool& pool) {
   if (!all_dense(request) || !first_are_f32(request, 4)) return nullptr;
   return std::make_unique<AdamKernel>(request, pool);
+}
+
+std::unique_ptr<Kernel> make_lamb(const KernelRequest& request, Pool& pool) {
+  if (!all_dense(request) || !first_are_f32(request, 4)) return nullptr;
+  return std::make_unique<LambKernel>(request, pool);
 }
 
 std::unique_ptr<Kernel> make_sgd(const KernelRequest& request, Pool& pool) {

@@ -13,6 +13,13 @@ struct AdamSpan {
   bool decoupled;
 };
 
+struct LambSpan {
+  const float *p, *m, *v, *g;
+  float *u_out, *m_out, *v_out;
+  float scale, correction1, correction2;
+  float beta1, beta2, eps, decay;
+};
+
 struct SgdSpan {
   const float *p, *u, *g;
   float *p_out, *u_out;
