@@ -52,6 +52,16 @@ Global shared(const std::vector<Value>& parameters, const std::vector<Value>& gr
   return out;
 }
 
+/// |p| / |u| within the bounds; 1 where either is 0.
+Value trust_ratio(Value p, Value u, const OptimizerConfig& config) {
+  const Value weight = sqrt(sum_squares(p)), move = sqrt(sum_squares(u));
+  const Value zero = constant(weight, 0);
+  Value ratio = weight / move;
+  if (config.max_trust_ratio > 0) ratio = minimum(ratio, constant(ratio, config.max_trust_ratio));
+  if (config.min_trust_ratio > 0) ratio = maximum(ratio, constant(ratio, config.min_trust_ratio));
+  return select(logical_and(less(zero, weight), less(zero, move)), ratio, constant(ratio, 1));
+}
+
 void update_one(Value p, Value g, const Global& global, const OptimizerConfig& config) {
   Builder& builder = p.builder();
   const std::string path = std::get<std::string>(builder.node(p).attrs[0]);
@@ -73,6 +83,15 @@ void update_one(Value p, Value g, const Global& global, const OptimizerConfig& c
   const Value m = moment("m"), v = moment("v");
   const AdamOptions options{config.beta1, config.beta2, config.eps, decay,
                             config.kind == OptimizerKind::AdamW};
+  if (config.kind == OptimizerKind::Lamb) {
+    const LambResult next = lamb_direction(p, m, v, g, global.scale, global.correction1,
+                                           global.correction2, global.ok, options);
+    const Value rate = global.lr * trust_ratio(p, next.direction, config);
+    builder.next(p, select(global.ok, p - next.direction * rate, p));
+    builder.next(m, next.m);
+    builder.next(v, next.v);
+    return;
+  }
   const AdamResult next = adam(p, m, v, g, global.lr, global.scale, global.correction1,
                                global.correction2, global.ok, options);
   builder.next(p, next.parameter);
@@ -96,6 +115,12 @@ std::vector<std::string> problems(const OptimizerConfig& c) {
   within("adam-beta1", c.beta1, 0, 1, true);
   within("adam-beta2", c.beta2, 0, 1, true);
   within("adam-eps", c.eps, 0, kLarge, false);
+  within("lamb-min-trust-ratio", c.min_trust_ratio, 0, kLarge, false);
+  within("lamb-max-trust-ratio", c.max_trust_ratio, 0, kLarge, false);
+  if (c.max_trust_ratio > 0 && c.min_trust_ratio > c.max_trust_ratio) {
+    out.push_back(text("lamb-min-trust-ratio ", c.min_trust_ratio,
+                       " is above lamb-max-trust-ratio ", c.max_trust_ratio, "; lower it"));
+  }
   within("sgd-momentum", c.momentum, 0, 1, true);
   within("weight-decay", c.weight_decay, 0, kLarge, false);
   within("clip-grad", c.clip, 0, kLarge, false);

@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-enum class OptimizerKind { AdamW, Adam, Sgd };
+enum class OptimizerKind { AdamW, Adam, Sgd, Lamb };
 enum class ScheduleKind { Constant, Linear, Cosine };
 
 struct ScheduleConfig {
@@ -23,8 +23,10 @@ struct ScheduleConfig {
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::AdamW;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
-  double momentum = 0.9;       // Sgd
-  bool nesterov = false;       // Sgd
+  double momentum = 0.9;  // Sgd
+  bool nesterov = false;  // Sgd
+  // Lamb; a highest of 0: none
+  double min_trust_ratio = 0, max_trust_ratio = 0;
   double weight_decay = 0.01;  // of parameters of two or more dims; biases and norms do not decay
   double clip = 1.0;           // of the global gradient norm; 0: none
   ScheduleConfig schedule;
@@ -46,7 +48,13 @@ struct UpdateResult {
 /// Adds the update of all `parameters` (states) from their gradients: clipping by the global norm,
 /// the optimizer, its moments and counters as states. Nothing but the samples consumed changes
 /// where a gradient or the loss is not finite. States: optimizer.updates, schedule.samples,
-/// data.samples (i64), and <parameter>.m, .v (Adam) or .momentum (Sgd).
+/// data.samples (i64), and <parameter>.m, .v (Adam, Lamb) or .momentum (Sgd).
+///
+/// LAMB moves each parameter by p -= lr * ratio * u, u as lamb_direction makes it, where the trust
+/// ratio is |p| / |u|, 1 where either norm is 0, else within the two bounds. Norms are of whole
+/// tensors, however they are sharded, and every tensor is scaled, biases and norms too; a packed
+/// projection is one tensor.
+/// Source: You et al. 2020, arXiv 1904.00962, algorithm 2, with phi the identity.
 UpdateResult update(const std::vector<Value>& parameters, const std::vector<Value>& grads,
                     Value loss, Value samples_consumed, std::int64_t batch,
                     const OptimizerConfig& config);

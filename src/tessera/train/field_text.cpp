@@ -25,7 +25,7 @@ struct Names<SampleOrder> {
 };
 template <>
 struct Names<OptimizerKind> {
-  static constexpr std::array<std::string_view, 3> kList = {"adamw", "adam", "sgd"};
+  static constexpr std::array<std::string_view, 4> kList = {"adamw", "adam", "sgd", "lamb"};
 };
 template <>
 struct Names<ScheduleKind> {

@@ -28,6 +28,8 @@ constexpr Hint kHints[] = {
     {"max-grad-norm", "clip-grad"},
     {"beta1", "adam-beta1"},
     {"beta2", "adam-beta2"},
+    {"min-coeff", "lamb-min-trust-ratio"},
+    {"max-coeff", "lamb-max-trust-ratio"},
     {"max-steps", "steps"},
     {"max-iters", "steps"},
     {"num-steps", "steps"},
