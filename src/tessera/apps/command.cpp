@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/comm/mpi.h"
 
 namespace tessera {
 
@@ -18,6 +19,7 @@ struct Entry {
 constexpr Entry kCommands[] = {
     {"train", train_command, "train a model on text"},
     {"sample", sample_command, "write text with a trained model"},
+    {"verify", verify_command, "that a mesh computes what one device computes"},
     {"plan", plan_command, "parameters, memory and work of a training step, without running it"},
     {"prepare", prepare_command, "make one clean text file of texts, or of a corpus by name"},
     {"inspect", inspect_command, "what a checkpoint holds, its digest, whether it is intact"},
@@ -65,16 +67,16 @@ int dispatch(const Arguments& arguments, Console& console) {
 
 }  // namespace
 
-int run_command(const Arguments& arguments, Console& console) {
+int report_failure(const std::exception_ptr& failure, Console& console) {
   const auto report = [&](std::string_view what, Fault fault) {
     console.out.flush();
     console.err << "error: " << what << std::endl;
     return static_cast<int>(fault);
   };
   try {
-    const int code = dispatch(arguments, console);
-    console.out.flush();
-    return code;
+    std::rethrow_exception(failure);
+  } catch (const Reported& error) {
+    return static_cast<int>(error.fault());
   } catch (const Error& error) {
     return report(error.what(), error.fault());
   } catch (const std::bad_alloc&) {
@@ -85,6 +87,16 @@ int run_command(const Arguments& arguments, Console& console) {
   } catch (const std::exception& error) {
     return report(text("internal error: ", error.what(), "; please report this with the command"),
                   Fault::Internal);
+  }
+}
+
+int run_command(const Arguments& arguments, Console& console) {
+  try {
+    const int code = dispatch(arguments, console);
+    console.out.flush();
+    return code;
+  } catch (...) {
+    return report_failure(std::current_exception(), console);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 /// The `tessera` command: docs/command.md.
 
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,15 @@ using Arguments = std::vector<std::string>;
 /// Errors are printed, once, on the console's error stream.
 int run_command(const Arguments& arguments, Console& console);
 
+/// Prints an error and returns the exit code that it means; one that was told before is not
+/// printed.
+int report_failure(const std::exception_ptr& failure, Console& console);
+
 /// A subcommand; each has a file of its own. Throws Error.
 using Command = int (*)(const Arguments& arguments, Console& console);
 int train_command(const Arguments& arguments, Console& console);
 int sample_command(const Arguments& arguments, Console& console);
+int verify_command(const Arguments& arguments, Console& console);
 int plan_command(const Arguments& arguments, Console& console);
 int prepare_command(const Arguments& arguments, Console& console);
 int inspect_command(const Arguments& arguments, Console& console);

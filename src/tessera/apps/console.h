@@ -10,6 +10,9 @@ struct Console {
   std::ostream& err;
   bool terminal = false;  // of `out`: a line may be written over
   int columns = 80;       // of the terminal
+
+  /// All of it goes elsewhere.
+  Console with(std::ostream& elsewhere) const { return {elsewhere, elsewhere, false, columns}; }
 };
 
 /// Standard output and error of this process.

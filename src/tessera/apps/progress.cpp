@@ -5,18 +5,12 @@
 #include <cmath>
 #include <cstdio>
 
+#include "tessera/base/format.h"
 #include "tessera/base/text.h"
 
 namespace tessera {
 
 namespace {
-
-template <typename... Args>
-std::string format(const char* pattern, Args... args) {
-  std::array<char, 200> buffer;
-  std::snprintf(buffer.data(), buffer.size(), pattern, args...);
-  return buffer.data();
-}
 
 /// "1:02:03", "2:03"
 std::string clock_text(double seconds) {

@@ -1,4 +1,5 @@
 #include "tessera/runtime/profile.h"
+#include "tessera/base/format.h"
 
 #include <algorithm>
 #include <array>
@@ -13,13 +14,6 @@ namespace {
 
 constexpr double kLargeShare = 0.02, kFarFromFloor = 0.5;
 constexpr double kSmallShare = 0.001;  // rows below are one line of the table
-
-template <typename... Args>
-std::string format(const char* pattern, Args... args) {
-  std::array<char, 200> buffer;
-  std::snprintf(buffer.data(), buffer.size(), pattern, args...);
-  return buffer.data();
-}
 
 /// "layers.7.attn" -> "layers.*.attn"
 std::string any_number(const std::string& path) {

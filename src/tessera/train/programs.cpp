@@ -21,6 +21,7 @@ std::vector<ProgramSource> sources_of(const RunConfig& c, const WantedPrograms& 
   if (wanted.train) {
     parallel.micro_batches = c.micro_batches();
     Graph step = train_step(c.model, c.optimizer, c.global_batch_size, c.model.context);
+    if (wanted.gradients) step = with_gradients(step);
     out.push_back({kInitProgram, initialise(step), whole});
     out.push_back({kTrainProgram, std::move(step), strategy_of(parallel)});
   }

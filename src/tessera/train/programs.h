@@ -34,6 +34,7 @@ struct WantedPrograms {
   bool train = true;  // with init
   bool evaluate = true;
   bool sample = true;
+  bool gradients = false;  // metrics of train: "gradient " and the path of each parameter
 };
 
 /// Those that the run of `config` executes. One that never validates neither compiles nor budgets

@@ -5,6 +5,7 @@
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
 #include "tessera/passes/grad.h"
+#include "tessera/passes/rewrite.h"
 
 namespace tessera {
 
@@ -42,6 +43,18 @@ Graph train_step(const ModelConfig& model, const OptimizerConfig& optimizer, std
   builder.output(Output::Kind::Metric, "lr", result.lr);
   builder.output(Output::Kind::Metric, "ok", result.ok);
   return builder.finish();
+}
+
+Graph with_gradients(const Graph& step) {
+  Rewrite all(step);
+  for (NodeId id = 0; id < step.size(); ++id) all.copy(id);
+  for (NodeId id = 0; id < step.size(); ++id) {
+    const Node& node = step.node(id);
+    if (node.op == &kGradient)
+      all.to().output(Output::Kind::Metric, text("gradient ", std::get<std::string>(node.attrs[0])),
+                      all({id, 0}));
+  }
+  return all.finish();
 }
 
 Graph evaluate_step(const ModelConfig& model, std::int64_t batch, std::int64_t length) {

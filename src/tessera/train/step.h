@@ -17,6 +17,9 @@ namespace tessera {
 Graph train_step(const ModelConfig& model, const OptimizerConfig& optimizer, std::int64_t batch,
                  std::int64_t length);
 
+/// The same with the finished gradient of each parameter as a metric, "gradient " and its path.
+Graph with_gradients(const Graph& step);
+
 /// Loss without dropout and without an update. Metrics: loss_sum (f32), labels (f32, how many
 /// count).
 Graph evaluate_step(const ModelConfig& model, std::int64_t batch, std::int64_t length);

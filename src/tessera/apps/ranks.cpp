@@ -1,0 +1,79 @@
+#include "tessera/apps/ranks.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <sstream>
+#include <thread>
+
+#include "tessera/apps/stop_signal.h"
+#include "tessera/comm/local.h"
+#include "tessera/comm/mpi.h"
+
+namespace tessera {
+
+namespace {
+
+/// Longer than anything that one rank does alone: writing a checkpoint, for example.
+constexpr std::chrono::minutes kDeadline{30};
+
+/// Cores are shared out; with as many threads as cores or fewer, each keeps to its own.
+std::unique_ptr<Device> device_of(const RunConfig& config, int rank, bool pinned) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int devices = static_cast<int>(config.parallel.devices);
+  CpuOptions out;
+  out.threads = static_cast<int>(config.threads);
+  if (devices > 1 && out.threads == 0) out.threads = std::max(1, cores / devices);
+  if (devices > 1 && pinned && out.threads * devices <= cores) out.first_core = rank * out.threads;
+  return make_cpu_device(out);
+}
+
+}  // namespace
+
+int on_launched_ranks(Console& console, const std::function<int(Communicator*, Console&)>& body) {
+  if (!mpi_launched([](const char* name) { return std::getenv(name); }))
+    return body(nullptr, console);
+  int code = 0;
+  const std::atomic<bool>& stop = catch_stop_signals();
+  MpiOptions options;
+  options.deadline = kDeadline;
+  options.report = [&](const std::exception_ptr& failure) { report_failure(failure, console); };
+  options.told_to_end = [&] { return stop.load(); };
+  run_mpi_rank(
+      [&](Communicator& world) {
+        if (world.rank() == 0) {
+          code = body(&world, console);
+          return;
+        }
+        std::ostringstream nowhere;
+        Console silent = console.with(nowhere);
+        code = body(&world, silent);
+      },
+      options);
+  return code;
+}
+
+void take_launched_devices(RunConfig& config, Communicator* world, Problems& problems) {
+  if (world == nullptr) return;
+  std::int64_t& devices = config.parallel.devices;
+  if (devices != 1 && devices != world->size())
+    problems.add(text("devices is ", devices, ", but ", world->size(),
+                      " ranks were launched; leave it out, or launch as many"));
+  devices = world->size();
+}
+
+void on_ranks(const RunConfig& config, Communicator* launched,
+              const std::function<void(Communicator*, Device&)>& body) {
+  const int devices = static_cast<int>(config.parallel.devices);
+  if (launched != nullptr) {
+    // The launcher pins processes, or has its reasons not to.
+    return body(devices == 1 ? nullptr : launched, *device_of(config, launched->rank(), false));
+  }
+  if (devices == 1) return body(nullptr, *device_of(config, 0, false));
+  LocalOptions options;
+  options.deadline = kDeadline;
+  run_ranks(
+      devices, [&](Communicator& world) { body(&world, *device_of(config, world.rank(), true)); },
+      options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,28 @@
+#pragma once
+/// The ranks of a command: threads of this process, or processes that a launcher started.
+
+#include <functional>
+
+#include "tessera/apps/command.h"
+#include "tessera/comm/communicator.h"
+#include "tessera/device/device.h"
+#include "tessera/train/config.h"
+
+namespace tessera {
+
+/// Where a launcher started this process, `body` runs as one of its ranks, with a console that is
+/// silent but on rank 0; else alone, with nullptr for a world. A failure of several processes is
+/// told once.
+int on_launched_ranks(Console& console,
+                      const std::function<int(Communicator* world, Console& console)>& body);
+
+/// The devices of `config` are those that were launched. Errors, as problems: it says another
+/// number.
+void take_launched_devices(RunConfig& config, Communicator* world, Problems& problems);
+
+/// Calls `body` on every rank of `config`: on the launched one, or on threads, one each. `world` is
+/// nullptr where there is one rank.
+void on_ranks(const RunConfig& config, Communicator* launched,
+              const std::function<void(Communicator* world, Device& device)>& body);
+
+}  // namespace tessera

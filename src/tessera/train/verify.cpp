@@ -1,0 +1,203 @@
+#include "tessera/train/verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/format.h"
+#include "tessera/base/hash.h"
+#include "tessera/base/philox.h"
+#include "tessera/base/text.h"
+#include "tessera/train/crew.h"
+#include "tessera/train/programs.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr double kTolerance = 1e-4;  // of f32 sums in another order
+constexpr double kNoise = 1e-6;      // of the global norm: gradients below are rounding
+constexpr std::size_t kShownRows = 10;
+
+void fill_tokens(const RunConfig& config, std::int64_t step, std::int32_t* ids,
+                 std::int32_t* labels) {
+  const std::uint64_t key = random_key(static_cast<std::uint64_t>(config.seed), "verify");
+  const std::int64_t tokens = config.global_batch_size * config.model.context;
+  for (std::int64_t i = 0; i < tokens; ++i) {
+    const auto draw = [&](std::int64_t k) {
+      return philox_bits(key, static_cast<std::uint64_t>(2 * i + k),
+                         static_cast<std::uint64_t>(step));
+    };
+    const auto size = static_cast<std::uint32_t>(config.model.vocabulary);
+    ids[i] = static_cast<std::int32_t>(draw(0) % size);
+    // Some rows have fewer labels than others: a mean over rows would be another number.
+    const bool counts = draw(1) % 8 != 0 || i % config.model.context == 0;
+    labels[i] = counts ? static_cast<std::int32_t>((draw(1) >> 8) % size) : -100;
+  }
+}
+
+/// Sums of squares of the differences and of the numbers; noise is left out, but must stay small.
+struct Distance {
+  double difference = 0, size = 0;
+  bool noise_is_small = true;
+  double relative(double least) const {
+    return std::sqrt(difference) / std::max({std::sqrt(size), least, 1e-300});
+  }
+};
+
+Distance distance(const HostTensor& one, const HostTensor& mesh, const HostTensor* gradient,
+                  double noise, double bound) {
+  Distance out;
+  for (std::int64_t i = 0; i < one.numel(); ++i) {
+    const double x = one.at(i), d = mesh.at(i) - x;
+    if (gradient != nullptr && std::abs(gradient->at(i)) < noise) {
+      out.noise_is_small = out.noise_is_small && std::abs(d) <= bound;
+      continue;
+    }
+    out.difference += d * d;
+    out.size += x * x;
+  }
+  return out;
+}
+
+class Comparison {
+ public:
+  void take(const std::string& name, std::int64_t step, double error, bool ok) {
+    if (std::isnan(error)) error = std::numeric_limits<double>::infinity();
+    VerifyRow& row = rows_.try_emplace(name, VerifyRow{name, step, -1, true}).first->second;
+    if (error > row.error) row.error = error, row.step = step;
+    row.ok = row.ok && ok && error <= kTolerance;
+  }
+
+  std::vector<VerifyRow> rows() const {
+    std::vector<VerifyRow> out;
+    for (const auto& [name, row] : rows_) out.push_back(row);
+    std::stable_sort(out.begin(), out.end(), [](const VerifyRow& a, const VerifyRow& b) {
+      return a.ok != b.ok ? b.ok : a.error > b.error;
+    });
+    return out;
+  }
+
+ private:
+  std::map<std::string, VerifyRow> rows_;
+};
+
+double relative(double one, double mesh) {
+  return std::abs(mesh - one) / std::max(std::abs(one), 1e-300);
+}
+
+}  // namespace
+
+std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device& device,
+                                   Communicator* world) {
+  config.dump_dir.clear();
+  const WantedPrograms wanted{true, false, false, true};
+  const int rank = world == nullptr ? 0 : world->rank();
+  Crew crew(compile_programs(config, wanted, device, rank).plan, device, world);
+  std::vector<StepTrace> out;
+  if (rank > 0) {
+    crew.follow();
+    return out;
+  }
+  crew.run(kInitProgram);
+  for (std::int64_t step = 1; step <= steps; ++step) {
+    crew.set_step(step);
+    fill_tokens(config, step, static_cast<std::int32_t*>(crew.batch(kTrainProgram, "ids")),
+                static_cast<std::int32_t*>(crew.batch(kTrainProgram, "labels")));
+    crew.run(kTrainProgram);
+    StepTrace trace;
+    const Executor& mine = crew.executor();
+    trace.loss = mine.scalar(kTrainProgram, "loss");
+    trace.grad_norm = mine.scalar(kTrainProgram, "grad_norm");
+    trace.lr = mine.scalar(kTrainProgram, "lr");
+    for (const NamedTensor& metric : crew.plan().program(kTrainProgram).metrics) {
+      if (starts_with(metric.name, "gradient "))
+        trace.gradients.emplace(metric.name.substr(9), mine.metric(kTrainProgram, metric.name));
+    }
+    for (const CheckpointTensor& state : crew.states()) {
+      if (state.role != Role::Parameter) continue;
+      HostTensor value(state.type);
+      std::copy(state.bytes.begin(), state.bytes.end(), value.bytes().begin());
+      trace.parameters.emplace(state.name, std::move(value));
+    }
+    crew.forget_states();
+    out.push_back(std::move(trace));
+  }
+  crew.dismiss();
+  return out;
+}
+
+bool VerifyReport::ok() const {
+  return std::all_of(rows.begin(), rows.end(), [](const VerifyRow& row) { return row.ok; });
+}
+
+VerifyReport compare_traces(const std::vector<StepTrace>& one, const std::vector<StepTrace>& mesh) {
+  Comparison all;
+  double moved = 0;  // how far noise may have carried an element apart
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    const auto step = static_cast<std::int64_t>(i) + 1;
+    const StepTrace &a = one[i], &b = mesh.at(i);
+    const double noise = kNoise * a.grad_norm;
+    moved += 2 * a.lr;
+    all.take("loss", step, relative(a.loss, b.loss), true);
+    all.take("gradient norm", step, relative(a.grad_norm, b.grad_norm), true);
+    for (const auto& [path, gradient] : a.gradients) {
+      const Distance d = distance(gradient, b.gradients.at(path), nullptr, 0, 0);
+      all.take("gradient " + path, step, d.relative(noise), true);
+    }
+    for (const auto& [path, parameter] : a.parameters) {
+      const Distance d =
+          distance(parameter, b.parameters.at(path), &a.gradients.at(path), noise, moved);
+      all.take("parameter " + path, step, d.relative(a.lr), d.noise_is_small);
+    }
+  }
+  VerifyReport out;
+  out.rows = all.rows();
+  out.steps = static_cast<std::int64_t>(one.size());
+  out.tolerance = kTolerance;
+  return out;
+}
+
+std::string to_text(const VerifyReport& r) {
+  const auto count = [&](std::string_view prefix) {
+    return std::count_if(r.rows.begin(), r.rows.end(),
+                         [&](const VerifyRow& row) { return starts_with(row.name, prefix); });
+  };
+  std::string out =
+      text(r.devices, " devices (", r.mesh.empty() ? "one rank" : r.mesh, "), ", r.steps,
+           " steps: loss, gradient norm, ", count("gradient ") - 1, " gradients and ",
+           count("parameter "), " updated parameters beside those of one device\n\n");
+  out += "  error     step  of\n";
+  for (std::size_t i = 0; i < std::min(kShownRows, r.rows.size()); ++i) {
+    const VerifyRow& row = r.rows[i];
+    std::string error = format("%.2e", row.error), step = text(row.step);
+    error.resize(std::max<std::size_t>(error.size(), 10), ' ');
+    step.resize(std::max<std::size_t>(step.size(), 6), ' ');
+    out += text("  ", error, step, row.name, row.ok ? "" : "   <- differs", "\n");
+  }
+  if (r.rows.size() > kShownRows)
+    out += text("  ... and ", r.rows.size() - kShownRows, " closer ones\n");
+  out += r.ok() ? text("\nthe same numbers: worst is ", r.worst().name, ", ",
+                       format("%.2e", r.worst().error), " (", format("%.0e", r.tolerance),
+                       " is allowed: f32 sums in another order)\n")
+                : text("\nNOT the same numbers: worst is ", r.worst().name, ", ",
+                       format("%.2e", r.worst().error), " where ", format("%.0e", r.tolerance),
+                       " is allowed; please report this with the command\n");
+  return out;
+}
+
+std::string to_json(const VerifyReport& r) {
+  nlohmann::ordered_json out{{"ok", r.ok()},
+                             {"max_relative_error", r.worst().error},
+                             {"worst", r.worst().name},
+                             {"tolerance", r.tolerance},
+                             {"devices", r.devices},
+                             {"mesh", r.mesh},
+                             {"steps", r.steps}};
+  for (const VerifyRow& row : r.rows)
+    out["rows"].push_back(
+        {{"name", row.name}, {"step", row.step}, {"relative_error", row.error}, {"ok", row.ok}});
+  return out.dump(2) + "\n";
+}
+
+}  // namespace tessera

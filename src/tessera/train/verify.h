@@ -1,0 +1,53 @@
+#pragma once
+/// The proof for users: a mesh computes what one device computes.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tessera/comm/communicator.h"
+#include "tessera/device/device.h"
+#include "tessera/tensor/host_tensor.h"
+#include "tessera/train/config.h"
+
+namespace tessera {
+
+/// What some training steps computed, whole.
+struct StepTrace {
+  double loss = 0, grad_norm = 0, lr = 0;
+  std::map<std::string, HostTensor> gradients, parameters;  // by path; parameters after the step
+};
+
+/// Runs `steps` training steps of `config` (complete, with a vocabulary size) on random tokens, the
+/// same on any mesh. On ranks but 0 the result is empty.
+std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device& device,
+                                   Communicator* world);
+
+/// How far the mesh is from one device.
+struct VerifyRow {
+  std::string name;       // "loss", "gradient layers.0.mlp.up.weight", "parameter ..."
+  std::int64_t step = 0;  // at which it was worst
+  double error = 0;       // relative
+  bool ok = true;
+};
+
+struct VerifyReport {
+  std::vector<VerifyRow> rows;  // the worst first
+  std::string mesh;             // "dp=4 tp=2"
+  std::int64_t devices = 1, steps = 0;
+  double tolerance = 0;
+
+  const VerifyRow& worst() const { return rows.front(); }
+  bool ok() const;
+};
+
+/// A tensor's error is |difference| / max(|one device's|, 1e-6 of the gradient's global norm), with
+/// Euclidean norms; loss and gradient norm are tensors of one number. Elements of a parameter whose
+/// gradient is rounding noise (below 1e-6 of the global norm, as of a key bias under softmax, which
+/// Adam makes steps of) may differ by twice the learning rate per step.
+VerifyReport compare_traces(const std::vector<StepTrace>& one, const std::vector<StepTrace>& mesh);
+
+std::string to_text(const VerifyReport& report);
+std::string to_json(const VerifyReport& report);
+
+}  // namespace tessera
