@@ -22,7 +22,12 @@ RefOperand operand(const Result& result, const Mesh& mesh, const Interpretation&
                    HostTensor& data) {
   RefOperand out{data.type(), data.bytes().data(), Shape::of(result.type.ndim(), 0),
                  result.type.shape, result.type.shape};
-  if (result.logical == result.type.shape || !result.placement) return out;
+  if (!result.placement) return out;
+  // Not by the shapes: a dim of size 1 keeps its size where it is sharded, and most ranks hold none
+  // of it.
+  const auto& dims = result.placement->sharding.dims;
+  if (std::all_of(dims.begin(), dims.end(), [](const auto& axes) { return axes.empty(); }))
+    return out;
   out.global = result.logical;
   for (int d = 0; d < out.global.ndim(); ++d) {
     const Extent e = extent(
