@@ -16,10 +16,7 @@ TEST(Expansion, EqualsTheOp) {
     const Use used = use(builder, c);
     const Graph alone = builder.so_far();  // the call refers into it while the builder grows
     const NodeId node = used.outs[0].id().node;
-    std::vector<Value> outs(used.outs.size());
-    const OpCall op_call = alone.call(node);
-    ExpandCall call(op_call, used.ins, outs);
-    c.op->expand(call);
+    const std::vector<Value> outs = expansion(alone.call(node), used.ins);
     for (std::size_t j = 0; j < outs.size(); ++j) {
       ASSERT_TRUE(outs[j].valid()) << "result " << j << " is not expanded";
       ASSERT_EQ(to_text(outs[j].type()), to_text(used.outs[j].type())) << "result " << j;

@@ -16,10 +16,6 @@ namespace {
 constexpr double kStep = 1e-6;
 constexpr double kAbsolute = 1e-5, kRelative = 1e-3;  // the numbers that torch's gradcheck takes
 
-bool contains(const std::vector<int>& list, int i) {
-  return std::find(list.begin(), list.end(), i) != list.end();
-}
-
 /// A row with fixed random weights: loss = sum over results of sum(result * weight).
 struct Trial {
   const Case& c;
@@ -29,16 +25,10 @@ struct Trial {
     const Tensors outs = results(c, ins);
     for (int j = 0; j < static_cast<int>(outs.size()); ++j) {
       const HostTensor& out = outs[static_cast<std::size_t>(j)];
-      const bool flows =
-          is_float(out.dtype()) && (c.cotangents.empty() || contains(c.cotangents, j));
-      weights.push_back(flows ? filled(normal(out.shape()), 1000 + static_cast<std::uint64_t>(j))
-                              : HostTensor());
+      weights.push_back(test::flows(c, j, out.dtype())
+                            ? filled(normal(out.shape()), 1000 + static_cast<std::uint64_t>(j))
+                            : HostTensor());
     }
-  }
-
-  bool is_variable(int i) const {
-    const auto at = static_cast<std::size_t>(i);
-    return is_float(c.ins[at].type.dtype) && !contains(c.constants, i);
   }
 
   double loss(const Tensors& at) const {
@@ -63,37 +53,18 @@ struct Trial {
   /// there is none.
   std::vector<std::optional<HostTensor>> gradients(const std::vector<bool>& wanted,
                                                    int* like = nullptr) const {
-    Builder builder;
-    const Use used = use(builder, c);
+    const Derivative d = differentiate(c, wanted);
     Bindings inputs = bind(ins);
-    std::vector<Value> douts(used.outs.size()), dins(used.ins.size());
-    for (std::size_t j = 0; j < douts.size(); ++j) {
-      if (!flows(j)) continue;
-      douts[j] = builder.batch(text("weight", j), used.outs[j].type());
-      inputs.batch.emplace(text("weight", j), weights[j]);
+    for (std::size_t j = 0; j < weights.size(); ++j) {
+      if (d.douts[j].valid()) inputs.batch.emplace(text("dout", j), weights[j]);
     }
-    const Graph forward = builder.so_far();  // calls refer into it while the builder grows
-    const NodeId node = used.outs[0].id().node;
-    const auto wants = std::make_unique<bool[]>(wanted.size());
-    std::copy(wanted.begin(), wanted.end(), wants.get());
-    const OpCall op_call = forward.call(node);
-    GradCall call(op_call, used.ins, used.outs, douts, dins, {wants.get(), wanted.size()});
-    c.op->grad(call);
-    for (std::size_t i = 0; i < dins.size(); ++i) {
-      if (dins[i].valid() && wanted[i]) {
-        EXPECT_EQ(to_text(dins[i].type()), to_text(used.ins[i].type()))
-            << "the gradient of operand " << i;
-        builder.output(Output::Kind::Metric, text("din", i), dins[i]);
-      }
-    }
-    const Graph graph = builder.finish();
-    const int sharing = expect_shared_names(graph, node);
+    const int sharing = expect_shared_names(d.graph, d.forward);
     if (like != nullptr) *like = sharing;
-    const Tensors outputs = run(graph, inputs);
-    std::vector<std::optional<HostTensor>> out(dins.size());
+    const Tensors outputs = run(d.graph, inputs);
+    std::vector<std::optional<HostTensor>> out(d.dins.size());
     std::size_t next = 0;
-    for (std::size_t i = 0; i < dins.size(); ++i) {
-      if (dins[i].valid() && wanted[i]) out[i] = outputs[next++];
+    for (std::size_t i = 0; i < d.dins.size(); ++i) {
+      if (d.dins[i].valid()) out[i] = outputs[next++];
     }
     return out;
   }
@@ -130,7 +101,7 @@ TEST(Gradients, AgreeWithFiniteDifferences) {
     const Trial trial(c);
     const int n = static_cast<int>(c.ins.size());
     std::vector<bool> wanted;
-    for (int i = 0; i < n; ++i) wanted.push_back(trial.is_variable(i));
+    for (int i = 0; i < n; ++i) wanted.push_back(is_variable(c, i));
     if (!trial.has_loss() || std::none_of(wanted.begin(), wanted.end(), [](bool w) { return w; }))
       continue;
     const auto analytic = trial.gradients(wanted);
@@ -168,7 +139,7 @@ TEST(Gradients, OfContractionsAndLookupsAreLikeTheForwardNode) {
     SCOPED_TRACE(title(c));
     const Trial trial(c);
     std::vector<bool> wanted;
-    for (int i = 0; i < static_cast<int>(c.ins.size()); ++i) wanted.push_back(trial.is_variable(i));
+    for (int i = 0; i < static_cast<int>(c.ins.size()); ++i) wanted.push_back(is_variable(c, i));
     int like = 0;
     trial.gradients(wanted, &like);
     EXPECT_EQ(like, std::count(wanted.begin(), wanted.end(), true));
@@ -183,7 +154,7 @@ TEST(Gradients, OneAtATime) {
     const Trial trial(c);
     if (!trial.has_loss()) continue;
     std::vector<bool> all;
-    for (int i = 0; i < static_cast<int>(c.ins.size()); ++i) all.push_back(trial.is_variable(i));
+    for (int i = 0; i < static_cast<int>(c.ins.size()); ++i) all.push_back(is_variable(c, i));
     const auto together = trial.gradients(all);
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (!all[i]) continue;

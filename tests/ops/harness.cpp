@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
 #include <random>
 
 #include "tessera/base/hash.h"
@@ -64,6 +66,78 @@ Use use(Builder& builder, const Case& c) {
     out.ins.push_back(builder.batch(text("in", out.ins.size()), operand.type));
   out.outs = builder.add_all(*c.op, out.ins, c.attrs);
   return out;
+}
+
+std::vector<Value> expansion(const OpCall& call, const std::vector<Value>& ins) {
+  std::vector<Value> outs(static_cast<std::size_t>(call.num_out()));
+  ExpandCall e(call, ins, outs);
+  call.op().expand(e);
+  return outs;
+}
+
+namespace {
+
+bool contains(const std::vector<int>& list, int i) {
+  return std::find(list.begin(), list.end(), i) != list.end();
+}
+
+}  // namespace
+
+bool is_variable(const Case& c, int operand) {
+  return is_float(c.ins[static_cast<std::size_t>(operand)].type.dtype) &&
+         !contains(c.constants, operand);
+}
+
+bool flows(const Case& c, int result, DType dtype) {
+  return is_float(dtype) && (c.cotangents.empty() || contains(c.cotangents, result));
+}
+
+bool is_differentiable(const Case& c) {
+  if (c.op->grad == nullptr) return false;
+  Builder builder;
+  const Use used = use(builder, c);
+  bool variable = false, flowing = false;
+  for (int i = 0; i < static_cast<int>(used.ins.size()); ++i)
+    variable = variable || is_variable(c, i);
+  for (int j = 0; j < static_cast<int>(used.outs.size()); ++j)
+    flowing = flowing || flows(c, j, used.outs[static_cast<std::size_t>(j)].dtype());
+  return variable && flowing;
+}
+
+Derivative differentiate(const Case& c, const std::vector<bool>& wanted) {
+  Builder builder;
+  const Use used = use(builder, c);
+  Derivative out;
+  out.forward = used.outs[0].id().node;
+  std::vector<Value> douts(used.outs.size()), dins(used.ins.size());
+  for (std::size_t j = 0; j < douts.size(); ++j) {
+    if (flows(c, static_cast<int>(j), used.outs[j].dtype()))
+      douts[j] = builder.batch(text("dout", j), used.outs[j].type());
+    out.douts.push_back(douts[j].id());
+  }
+  const Graph forward = builder.so_far();  // the call refers into it while the builder grows
+  const OpCall op_call = forward.call(out.forward);
+  const auto wants = std::make_unique<bool[]>(wanted.size());
+  std::copy(wanted.begin(), wanted.end(), wants.get());
+  GradCall call(op_call, used.ins, used.outs, douts, dins, {wants.get(), wanted.size()});
+  c.op->grad(call);
+  for (std::size_t i = 0; i < dins.size(); ++i) {
+    out.ins.push_back(used.ins[i].id());
+    const bool is_there = dins[i].valid() && wanted[i];
+    out.dins.push_back(is_there ? dins[i].id() : ValueId{});
+    if (!is_there) continue;
+    EXPECT_EQ(to_text(dins[i].type()), to_text(used.ins[i].type()))
+        << "the gradient of operand " << i;
+    builder.output(Output::Kind::Metric, text("din", i), dins[i]);
+  }
+  out.graph = builder.finish();
+  return out;
+}
+
+Derivative differentiate(const Case& c) {
+  std::vector<bool> wanted;
+  for (int i = 0; i < static_cast<int>(c.ins.size()); ++i) wanted.push_back(is_variable(c, i));
+  return differentiate(c, wanted);
 }
 
 Bindings bind(const Tensors& ins) {

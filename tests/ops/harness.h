@@ -23,6 +23,27 @@ struct Use {
 Use use(Builder& builder, const Case& c);
 Bindings bind(const Tensors& ins);
 
+/// The op's expansion on these operands. `call` must not refer into the graph that grows.
+std::vector<Value> expansion(const OpCall& call, const std::vector<Value>& ins);
+
+/// Operands of a row that get a gradient, and results through which one flows.
+bool is_variable(const Case& c, int operand);
+bool flows(const Case& c, int result, DType dtype);
+/// True where the op has a gradient and the row an operand and a result for it.
+bool is_differentiable(const Case& c);
+
+/// The op of a row and what its `grad` builds: inputs in0, in1, ... and, for results through which
+/// a gradient flows, cotangents dout0, ...; the gradients are outputs din0, ...
+struct Derivative {
+  Graph graph;
+  NodeId forward = -1;
+  std::vector<ValueId> ins, douts, dins;  // invalid: there is none
+};
+/// For the operands that are wanted.
+Derivative differentiate(const Case& c, const std::vector<bool>& wanted);
+/// For all that are variable.
+Derivative differentiate(const Case& c);
+
 /// The results of a graph's outputs in f64.
 Tensors run(const Graph& graph, const Bindings& inputs, Coordinates at = {});
 /// The op's results on these operands, in f64.

@@ -1,292 +1,152 @@
-/// Factor rules at work: the op on shards that the rule allows gives what the op on whole tensors
-/// gives.
+/// Factor rules at work: every op, with everything that gradients and expansions are made of, under
+/// every sharding that its rule admits, on simulated ranks, gives what it gives on whole tensors.
+///
+/// Nothing is sampled: all rows, all nodes of their gradients and expansions (one of each op,
+/// attributes and operand types), all assignments of the axes of each mesh to factors.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <map>
+#include <iostream>
 
-#include "ops/harness.h"
+#include "ops/sharded.h"
+#include "tessera/ir/print.h"
 
 namespace tessera::test {
 
 namespace {
 
-using Axes = std::vector<std::string>;
-
-/// Which axes shard each factor, major first.
-using Assignment = std::map<int, Axes>;
-
-bool reducible(const Factor& factor) {
-  return factor.kind == FactorKind::Pass || factor.kind == FactorKind::Max ||
-         factor.kind == FactorKind::Min;
-}
-
-std::int64_t shards(const Axes& axes, const Mesh& mesh) {
-  std::int64_t n = 1;
-  for (const std::string& axis : axes) n *= mesh.size(axis);
-  return n;
-}
-
-/// A compound dim may be sharded along a factor only if its axes divide it and every more-major
-/// factor is sharded to the end: else a shard would not be one run of the dim.
-bool is_legal(const Factors& factors, const Assignment& assignment, const Mesh& mesh) {
-  const auto dims_legal = [&](const Factors::Dims& dims) {
-    return std::all_of(dims.begin(), dims.end(), [&](const std::vector<int>& fs) {
-      if (fs.size() < 2) return true;
-      bool open = false;  // a more-major factor has elements left on each shard
-      for (const int f : fs) {
-        const auto found = assignment.find(f);
-        const std::int64_t n = found == assignment.end() ? 1 : shards(found->second, mesh);
-        const std::int64_t size = factors.list[static_cast<std::size_t>(f)].size;
-        if (n > 1 && (open || size % n != 0)) return false;
-        open = open || n < size;
-      }
-      return true;
-    });
-  };
-  return std::all_of(factors.ins.begin(), factors.ins.end(), dims_legal) &&
-         std::all_of(factors.outs.begin(), factors.outs.end(), dims_legal);
-}
-
-Sharding sharding_of(const Factors::Dims& dims, const Assignment& assignment) {
-  Sharding out = Sharding::replicated(static_cast<int>(dims.size()));
-  for (std::size_t d = 0; d < dims.size(); ++d) {
-    for (const int f : dims[d]) {
-      const auto found = assignment.find(f);
-      if (found != assignment.end())
-        out.dims[d].insert(out.dims[d].end(), found->second.begin(), found->second.end());
-    }
-  }
-  return out;
-}
-
-Result local_result(const TensorType& type, Sharding sharding, const Mesh& mesh) {
-  TensorType local = type;
-  local.shape = local_shape(type.shape, sharding, mesh);
-  return {local, Placement{std::move(sharding), Memory::Device}, type.shape};
-}
-
-/// One rank's part of a dim each, by the shape of the whole.
-std::vector<Extent> extents(const Result& result, const Mesh& mesh, const Coordinates& at) {
-  std::vector<Extent> out;
-  for (int d = 0; d < result.logical.ndim(); ++d) {
-    const Axes& axes = result.placement->sharding.dims[static_cast<std::size_t>(d)];
-    out.push_back(extent(result.logical[d], axes, mesh, at));
-  }
-  return out;
-}
-
-/// Visits the elements of a shard: f(local index, index in the whole, or -1 beyond its extent).
-template <typename F>
-void each_element(const Result& result, const Mesh& mesh, const Coordinates& at, F&& f) {
-  const std::vector<Extent> parts = extents(result, mesh, at);
-  const Shape &local = result.type.shape, strides = result.logical.strides();
-  for (std::int64_t i = 0; i < local.numel(); ++i) {
-    std::int64_t rest = i, whole = 0;
-    for (int d = local.ndim() - 1; d >= 0; --d) {
-      const std::int64_t k = rest % local[d];
-      rest /= local[d];
-      const Extent& part = parts[static_cast<std::size_t>(d)];
-      whole = whole < 0 || k >= part.valid ? -1 : whole + (part.start + k) * strides[d];
-    }
-    f(i, whole);
-  }
-}
-
-HostTensor cut(const HostTensor& whole, const Result& result, const Mesh& mesh,
-               const Coordinates& at, double garbage) {
-  TensorType type = result.type;
-  type.dtype = whole.dtype();
-  HostTensor out(type);
-  const double beyond = is_float(type.dtype) ? std::numeric_limits<double>::quiet_NaN() : garbage;
-  each_element(result, mesh, at, [&](std::int64_t i, std::int64_t from) {
-    out.set(i, from < 0 ? beyond : whole.at(from));
-  });
-  return out;
-}
-
-double combined(Monoid monoid, double a, double b) {
-  switch (monoid) {
-    case Monoid::Max:
-      return std::max(a, b);
-    case Monoid::Min:
-      return std::min(a, b);
-    default:
-      return a + b;
-  }
-}
-
-/// One row on one mesh, sharded in one way.
-class Sharded {
+/// Rows, the nodes of their gradients, the nodes of expansions of both; each use of an op once.
+class Subjects {
  public:
-  Sharded(const Case& c, const Tensors& ins, const Tensors& want, const Graph& whole, NodeId node,
-          const Mesh& mesh, const Assignment& assignment)
-      : ins_(ins), want_(want), mesh_(mesh) {
-    const Factors factors = whole.factors(node);
-    for (std::size_t i = 0; i < ins.size(); ++i) {
-      in_.push_back(local_result(c.ins[i].type, sharding_of(factors.ins[i], assignment), mesh));
-    }
-    for (std::size_t j = 0; j < want.size(); ++j) {
-      Sharding sharding = sharding_of(factors.outs[j], assignment);
-      for (const auto& [f, axes] : assignment) {
-        if (!factors.reduces(f, static_cast<int>(j))) continue;
-        for (const std::string& axis : axes)
-          sharding = sharding.with_partial(axis, factors.monoid(f));
-      }
-      out_.push_back(local_result(whole.node(node).results[j].type, std::move(sharding), mesh));
-    }
-    node_.op = c.op;
-    node_.attrs = c.attrs;
-    node_.results = out_;
-    for (std::size_t j = 0; j < want.size(); ++j) {
-      total_.push_back(want[j].cast(DType::F64));
-      seen_.emplace_back(static_cast<std::size_t>(want[j].numel()), 0);
+  Subjects() {
+    for (const Case& c : all_cases()) add(subject_of(c));
+    rows = list.size();
+    for (const Case& c : all_cases()) {
+      if (is_differentiable(c)) add_gradient(c);
     }
   }
 
-  /// Runs every rank and compares what the ranks' results combine to.
-  void run_all(double garbage) {
-    std::vector<Coordinates> ranks = {{}};
-    for (const Axis& axis : mesh_.axes()) {
-      std::vector<Coordinates> more;
-      for (const Coordinates& rank : ranks) {
-        for (std::int64_t i = 0; i < axis.size; ++i) {
-          more.push_back(rank);
-          more.back()[axis.name] = i;
-        }
-      }
-      ranks = std::move(more);
-    }
-    for (const Coordinates& at : ranks) take(at, run_one(at, garbage));
-    for (std::size_t j = 0; j < want_.size(); ++j) {
-      const bool is_partial = !out_[j].placement->sharding.partial.empty();
-      for (const int seen : seen_[j])
-        EXPECT_GT(seen, 0) << "an element of result " << j << " lies on no rank";
-      if (is_partial)
-        expect_near(total_[j], want_[j].cast(DType::F64), 1e-10, 1e-10,
-                    text("combined result ", j));
-    }
-  }
+  std::vector<Subject> list;
+  std::size_t rows = 0;
 
  private:
-  Tensors run_one(const Coordinates& at, double garbage) const {
-    Builder builder(Form::Local, mesh_);
-    Bindings inputs;
-    ValueIds operands;
-    for (std::size_t i = 0; i < ins_.size(); ++i) {
-      operands.push_back(builder.slot(text("in", i), in_[i]).id());
-      inputs.slots.emplace(text("in", i), cut(ins_[i], in_[i], mesh_, at, garbage));
-    }
-    const std::vector<Value> results = builder.copy(node_, operands);
-    for (std::size_t j = 0; j < results.size(); ++j) {
-      builder.output(Output::Kind::Metric, text("out", j), results[j]);
-    }
-    return run(builder.finish(), inputs, at);
+  void add(Subject subject) {
+    if (!seen_.insert(to_text(*subject.graph)).second) return;
+    list.push_back(std::move(subject));
+    if (list.back().op().expand != nullptr) add_expansion(Subject(list.back()));
   }
 
-  /// Partial elements are added up; others are compared at once.
-  void take(const Coordinates& at, const Tensors& got) {
-    for (std::size_t j = 0; j < got.size(); ++j) {
-      const std::vector<Partial>& partial = out_[j].placement->sharding.partial;
-      int wrong = 0;
-      each_element(out_[j], mesh_, at, [&](std::int64_t i, std::int64_t whole) {
-        if (whole < 0) return;
-        const bool first = seen_[j][static_cast<std::size_t>(whole)]++ == 0;
-        const double value = got[j].at(i);
-        if (!partial.empty()) {
-          total_[j].set(whole,
-                        first ? value : combined(partial[0].monoid, total_[j].at(whole), value));
-        } else if (!is_near(value, want_[j].at(whole), 1e-10, 1e-10) && ++wrong <= 2) {
-          ADD_FAILURE() << "result " << j << ", element " << whole << " is " << value << ", not "
-                        << want_[j].at(whole);
-        }
-      });
+  void add_expansion(const Subject& of) {
+    Builder builder;
+    std::vector<Value> ins;
+    for (std::size_t i = 0; i < of.ins.size(); ++i)
+      ins.push_back(builder.batch(text("in", i), of.graph->type({static_cast<NodeId>(i), 0})));
+    const std::vector<Value> outs = expansion(of.graph->call(of.node), ins);
+    for (std::size_t j = 0; j < outs.size(); ++j)
+      builder.output(Output::Kind::Metric, text("out", j), outs[j]);
+    add_nodes(text("the expansion of ", of.title), builder.finish(), test::bind(of.ins), 0);
+  }
+
+  void add_gradient(const Case& c) {
+    const Derivative d = differentiate(c);
+    const Tensors ins = operands(c);
+    Bindings inputs = bind(ins);
+    for (std::size_t j = 0; j < d.douts.size(); ++j) {
+      if (!d.douts[j].valid()) continue;
+      const Shape& shape = d.graph.type(d.douts[j]).shape;
+      inputs.batch.emplace(text("dout", j), filled(normal(shape), 1000 + j));
+    }
+    add_nodes(text("the gradient of ", title(c)), d.graph, inputs, d.forward + 1);
+  }
+
+  /// The nodes from `first` on, with the numbers that they have on these inputs.
+  void add_nodes(const std::string& title, const Graph& graph, const Bindings& inputs,
+                 NodeId first) {
+    std::vector<Tensors> values;
+    Interpretation how;
+    how.f64 = true;
+    how.observe = [&](NodeId, const Tensors& results) { values.push_back(results); };
+    interpret(graph, inputs, how);
+    for (NodeId id = first; id < graph.size(); ++id) {
+      const Node& node = graph.node(id);
+      if (node.op->traits.leaf) continue;
+      Tensors ins;
+      for (const ValueId input : node.inputs) {
+        ins.push_back(
+            values[static_cast<std::size_t>(input.node)][static_cast<std::size_t>(input.index)]);
+      }
+      add(subject_of(text(node.op->name, " in ", title), graph, id, std::move(ins),
+                     values[static_cast<std::size_t>(id)]));
     }
   }
 
-  const Tensors &ins_, &want_;
-  Mesh mesh_;
-  std::vector<Result> in_, out_;
-  Node node_;
-  Tensors total_;
-  std::vector<std::vector<int>> seen_;
+  std::set<std::string> seen_;
 };
 
-struct Layout {
-  Mesh mesh;
-  Assignment assignment;
+struct Count {
+  int ops = 0, shardings = 0, uneven = 0;
+  void tell(const std::string& where) const {
+    std::cout << where << ": " << shardings << " shardings of " << ops << " uses of ops, " << uneven
+              << " of them uneven\n";
+    ::testing::Test::RecordProperty("shardings", shardings);
+    ::testing::Test::RecordProperty("uneven", uneven);
+  }
 };
 
-/// Every factor alone on 2, 3 and nested 2 x 2 ranks; every two factors on 2 x 3; minor factors of
-/// compound dims under their fully sharded majors.
-std::vector<Layout> layouts(const Factors& factors) {
-  std::vector<Layout> out;
-  const int n = static_cast<int>(factors.list.size());
-  const auto usable = [&](int f) {
-    const Factor& factor = factors.list[static_cast<std::size_t>(f)];
-    return reducible(factor) && factor.size > 1;
-  };
-  for (int f = 0; f < n; ++f) {
-    if (!usable(f)) continue;
-    out.push_back({Mesh({{"a", 2}}), {{f, {"a"}}}});
-    out.push_back({Mesh({{"a", 3}}), {{f, {"a"}}}});
-    out.push_back({Mesh({{"a", 2}, {"b", 2}}), {{f, {"a", "b"}}}});
-    for (int g = 0; g < n; ++g) {
-      if (g == f || !usable(g)) continue;
-      out.push_back({Mesh({{"a", 2}, {"b", 3}}), {{f, {"a"}}, {g, {"b"}}}});
-      const std::int64_t whole = factors.list[static_cast<std::size_t>(f)].size;
-      out.push_back({Mesh({{"a", whole}, {"b", 2}}), {{f, {"a"}}, {g, {"b"}}}});
+/// Every sharding of one use of an op on one mesh that needs no expansion.
+void try_all(const Subject& subject, const Mesh& mesh, Count& count) {
+  const Factors factors = subject.factors();
+  ++count.ops;
+  for (const Assignment& assignment : admitted(factors, mesh)) {
+    if (needs_expansion(factors, assignment)) continue;  // spmd_test.cpp has those
+    SCOPED_TRACE(text(subject.title, " | ", factors, " | ", describe(factors, assignment, mesh)));
+    ++count.shardings;
+    count.uneven += is_uneven(factors, assignment, mesh);
+    // Integers beyond the extent may name something or nothing.
+    for (const double garbage : {-999, 1}) {
+      const Tensors outs =
+          run_on_ranks(*subject.graph, subject.node, subject.ins, mesh, assignment, garbage);
+      for (std::size_t j = 0; j < outs.size(); ++j)
+        expect_near(outs[j], subject.outs[j], 1e-10, 1e-10, text("result ", j));
+      if (!has_integers(subject.ins)) break;
     }
+    if (has_failed()) return;
   }
-  return out;
 }
 
-/// Two reductions of different kinds do not commute: such layouts are not made.
-bool one_monoid(const Factors& factors, const Assignment& assignment) {
-  for (int j = 0; j < static_cast<int>(factors.outs.size()); ++j) {
-    std::vector<Monoid> seen;
-    for (const auto& [f, axes] : assignment) {
-      if (factors.reduces(f, j)) seen.push_back(factors.monoid(f));
-    }
-    if (std::any_of(seen.begin(), seen.end(), [&](Monoid m) { return m != seen[0]; })) return false;
-  }
-  return true;
-}
-
-bool has_integers(const Case& c) {
-  return std::any_of(c.ins.begin(), c.ins.end(),
-                     [](const Operand& o) { return !is_float(o.type.dtype) && o.type.ndim() > 0; });
-}
+class Shardings : public testing::TestWithParam<Mesh> {};
 
 }  // namespace
 
-TEST(FactorRules, ShardsGiveTheWhole) {
-  int checked = 0;
-  for (const Case& c : all_cases()) {
-    Builder builder;
-    const NodeId node = use(builder, c).outs[0].id().node;
-    const Graph whole = builder.finish();
-    const Factors factors = whole.factors(node);
-    const Tensors ins = operands(c), want = results(c, ins);
-    for (const auto& [mesh, assignment] : layouts(factors)) {
-      if (!is_legal(factors, assignment, mesh) || !one_monoid(factors, assignment)) continue;
-      std::string how;
-      for (const auto& [f, axes] : assignment) {
-        how += text(" ", factors.list[static_cast<std::size_t>(f)].name, " on ", join(axes, "."));
-      }
-      SCOPED_TRACE(text(title(c), " | ", factors, " |", how, " of ", mesh));
-      ++checked;
-      // Integers beyond the extent may name something or nothing.
-      Sharded(c, ins, want, whole, node, mesh, assignment).run_all(-999);
-      if (has_integers(c)) Sharded(c, ins, want, whole, node, mesh, assignment).run_all(1);
-      if (::testing::Test::HasFailure()) break;
+TEST_P(Shardings, OfEveryOpGiveTheWhole) {
+  const Subjects subjects;
+  const Mesh mesh = GetParam();
+  Count count;
+  for (const Subject& subject : subjects.list) {
+    try_all(subject, mesh, count);
+    if (has_failed()) return;
+  }
+  count.tell(text("forward and backward on ", mesh));
+  EXPECT_GT(count.ops, 390);
+  EXPECT_GT(count.uneven, count.ops);
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, Shardings, testing::ValuesIn(test_meshes()),
+                         [](const auto& info) { return mesh_name(info.param); });
+
+/// The minor factors of compound dims, where the axis before takes the whole major one.
+TEST(Shardings, OfCompoundDimsGiveTheWhole) {
+  const Subjects subjects;
+  Count count;
+  for (const Subject& subject : subjects.list) {
+    for (const Mesh& mesh : meshes_of_compound_dims(subject.factors())) {
+      try_all(subject, mesh, count);
+      if (has_failed()) return;
     }
   }
-  RecordProperty("layouts", checked);
-  EXPECT_GT(checked, 500);
+  count.tell("of compound dims");
+  EXPECT_GT(count.ops, 10);
 }
 
 /// An operand that its rule calls linear may be a sum of addends: the results are then addends of
