@@ -21,6 +21,7 @@
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
 #include "tessera/data/safetensors.h"
+#include "tessera/tensor/shard_copy.h"
 #include "tessera/train/checkpoint_folder.h"
 #include "tessera/train/checkpoint_manifest.h"
 #include "tessera/train/inspect.h"
@@ -235,6 +236,46 @@ void put_byte(const std::string& path, std::size_t at, char byte) {
 
 /// All bytes of all files: each flipped bit and each cut is found, by a message with the file's
 /// name, by verifying and by loading.
+TEST(Checkpoint, AShardIsReadFromTheBlocksInWhichItLies) {
+  const TestFolder folder;
+  Model model;  // of three blocks in two slices
+  model.add("w", {DType::F32, {6, 700, 1001}, {}}, Role::Parameter, 3);
+  const TensorType type = model.entries[0].type;
+  SaveOptions options;
+  options.file_bytes = 10'000'000;
+  const std::string path = save(folder.path(), 1, model, options);
+  const Mesh mesh({{"a", 2}, {"b", 3}});
+  for (const char* line : {"[a,-,-]", "[-,b,-]", "[-,-,b.a]", "[b,a,-]", "[-,-,-]"}) {
+    SCOPED_TRACE(line);
+    const Sharding sharding = parse_sharding(line);
+    const Checkpoint checkpoint = Checkpoint::open(path);
+    for (std::int64_t r = 0; r < mesh.ranks(); ++r) {
+      const Coordinates at = coordinates_of(mesh, r);
+      const auto bytes =
+          static_cast<std::size_t>(local_shape(type.shape, sharding, mesh).numel() * 4);
+      std::vector<std::byte> want(bytes), got(bytes, std::byte{7});
+      cut_shard(model.bytes[0], type.shape, type.dtype, sharding, mesh, at, want);
+      checkpoint.read_shard("w", sharding, mesh, at, got);
+      EXPECT_TRUE(got == want) << "rank " << r;
+    }
+  }
+  // Damage where another rank reads is that one's affair.
+  std::string last;
+  for (const std::string& name : files_in(path)) {
+    if (name != kManifestName) last = path + "/" + name;
+  }
+  std::string bytes = bytes_of(last);
+  bytes[bytes.size() - 1] ^= 1;
+  put(last, bytes);
+  const Checkpoint checkpoint = Checkpoint::open(path);
+  const Sharding halves = parse_sharding("[a,-,-]");
+  std::vector<std::byte> half(static_cast<std::size_t>(type.bytes() / 2));
+  EXPECT_NO_THROW(checkpoint.read_shard("w", halves, mesh, {{"a", 0}}, half));
+  EXPECT_THROW(checkpoint.read_shard("w", halves, mesh, {{"a", 1}}, half), Error);
+  half.pop_back();
+  EXPECT_THROW(checkpoint.read_shard("w", halves, mesh, {{"a", 0}}, half), Error);
+}
+
 TEST(Checkpoint, EveryFlippedBitAndEveryCutIsRefused) {
   const TestFolder folder;
   const std::string path = save(folder.path(), 20, small_model(0), {.file_bytes = 320});

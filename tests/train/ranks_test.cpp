@@ -1,0 +1,200 @@
+/// Runs on several ranks, as threads: the same losses on any mesh, the same bits on the same one.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/base/text.h"
+#include "tessera/comm/local.h"
+#include "tessera/train/verify.h"
+#include "train/tiny_run.h"
+
+namespace tessera {
+namespace {
+
+struct MeshCase {
+  const char* name;
+  ParallelConfig parallel;
+  std::int64_t micro_batch_size = 0;
+  int zero = 0;
+};
+
+/// Data parallel 1 to 8 and 3, tensor parallel 2, 4 and 8, sequence and context parallel, every
+/// level of sharded states, micro-batches, mixtures.
+const MeshCase kMeshes[] = {
+    {"dp 2", {.devices = 2}},
+    {"dp 3, uneven", {.devices = 3}},
+    {"dp 4", {.devices = 4}},
+    {"dp 5, uneven", {.devices = 5}},
+    {"dp 8", {.devices = 8}},
+    {"tp 2", {.devices = 2, .tensor = 2}},
+    {"tp 4", {.devices = 4, .tensor = 4}},
+    {"tp 8", {.devices = 8, .tensor = 8}},
+    {"tp 2, sequence", {.devices = 2, .tensor = 2, .sequence = true}},
+    {"cp 2", {.devices = 2, .context = 2}},
+    {"dp 2, tp 2, cp 2", {.devices = 8, .tensor = 2, .context = 2}},
+    {"zero 1", {.devices = 4}, 0, 1},
+    {"zero 2", {.devices = 4}, 1, 2},
+    {"zero 3", {.devices = 4}, 0, 3},
+    {"zero 3, uneven, micro-batches", {.devices = 2}, 2, 3},
+    {"zero 1, tp 2, sequence", {.devices = 8, .tensor = 2, .sequence = true}, 0, 1},
+    {"zero 2, tp 2, micro-batches", {.devices = 4, .tensor = 2}, 2, 2},
+    {"zero 3, tp 2, cp 2, sequence",
+     {.devices = 8, .tensor = 2, .context = 2, .sequence = true},
+     0,
+     3},
+};
+
+RunConfig on_mesh(RunConfig config, const MeshCase& mesh) {
+  config.parallel = mesh.parallel;
+  config.micro_batch_size = mesh.micro_batch_size;
+  config.zero1 = mesh.zero == 1, config.zero2 = mesh.zero == 2, config.zero3 = mesh.zero == 3;
+  return config;
+}
+
+class RanksTest : public TrainerTest {
+ protected:
+  /// As the command does it.
+  TrainResult run_ranked(const RunConfig& config, const TrainOptions& options = {}) {
+    Problems problems;
+    std::optional<PreparedRun> prepared = prepare_run(config, problems);
+    problems.raise();
+    const RunConfig complete = prepared->config;
+    TrainResult out;
+    run_ranks(static_cast<int>(complete.parallel.devices), [&](Communicator& world) {
+      const auto device = make_cpu_device({1, -1});
+      if (world.rank() > 0) return follow(complete, *device, world);
+      TrainOptions mine = options;
+      mine.world = &world;
+      out = train(std::move(*prepared), *device, mine);
+    });
+    return out;
+  }
+};
+
+std::vector<StepTrace> trace(RunConfig config, std::int64_t steps) {
+  config.model.vocabulary = 61;
+  complete(config);
+  std::vector<StepTrace> out;
+  if (config.parallel.devices == 1)
+    return trace_steps(config, steps, *make_cpu_device({1, -1}), nullptr);
+  run_ranks(static_cast<int>(config.parallel.devices), [&](Communicator& world) {
+    auto mine = trace_steps(config, steps, *make_cpu_device({1, -1}), &world);
+    if (world.rank() == 0) out = std::move(mine);
+  });
+  return out;
+}
+
+TEST(Ranks, LossesOfTenStepsAreThoseOfOneDevice) {
+  for (const char* preset : {"gpt2-tiny", "llama-tiny"}) {
+    RunConfig config;
+    find_preset(preset).apply(config);
+    config.model.layers = 2;
+    config.model.dropout = 0.1;
+    config.model.heads = config.model.kv_heads = 8;
+    config.global_batch_size = 8;
+    const std::vector<StepTrace> one = trace(config, 10);
+    for (const MeshCase& mesh : kMeshes) {
+      SCOPED_TRACE(text(preset, " on ", mesh.name));
+      const std::vector<StepTrace> many = trace(on_mesh(config, mesh), 10);
+      ASSERT_EQ(many.size(), one.size());
+      for (std::size_t i = 0; i < one.size(); ++i)
+        EXPECT_NEAR(many[i].loss, one[i].loss, 1e-5 * one[i].loss) << "step " << i + 1;
+      const VerifyReport report = compare_traces({one[0]}, {many[0]});
+      EXPECT_TRUE(report.ok()) << to_text(report);
+    }
+  }
+}
+
+TEST(Ranks, VerifySeesAWrongNumber) {
+  RunConfig config;
+  find_preset("gpt2-tiny").apply(config);
+  config.model.layers = 1;
+  const std::vector<StepTrace> one = trace(config, 2);
+  EXPECT_TRUE(compare_traces(one, one).ok());
+  for (const auto& [path, gradient] : one[0].gradients) {
+    std::vector<StepTrace> other = one;
+    HostTensor& wrong = other[1].gradients.at(path) = one[1].gradients.at(path).clone();
+    for (std::int64_t i = 0; i < wrong.numel(); ++i) wrong.set(i, wrong.at(i) * 1.001);
+    const VerifyReport report = compare_traces(one, other);
+    EXPECT_FALSE(report.ok()) << path;
+    EXPECT_EQ(report.worst().name, "gradient " + path);
+    EXPECT_EQ(report.worst().step, 2);
+    EXPECT_NEAR(report.worst().error, 1e-3, 1e-5);
+  }
+}
+
+TEST_F(RanksTest, InitialWeightsAreTheSameBitsOnAnyMesh) {
+  RunConfig config = this->config("one");
+  config.model.heads = config.model.kv_heads = 8;
+  config.global_batch_size = 8;
+  config.steps = 0;
+  run(config);
+  for (const MeshCase& mesh : kMeshes) {
+    RunConfig ranked = on_mesh(config, mesh);
+    ranked.output = folder_ + "/" + text(&mesh - kMeshes);
+    run_ranked(ranked);
+    EXPECT_EQ(digest_of(text(&mesh - kMeshes)), digest_of("one")) << mesh.name;
+  }
+}
+
+TEST_F(RanksTest, AnInterruptedRunIsTheUndisturbedOneBitByBit) {
+  RunConfig whole = on_mesh(config("whole"), {"", {.devices = 4, .tensor = 2}, 0, 2});
+  whole.eval_every = 4;
+  whole.save_every = 5;
+  EXPECT_EQ(run_ranked(whole).ending, Ending::Finished);
+  RunConfig parts = whole;
+  parts.output = folder_ + "/parts";
+  parts.exit_interval = 5;
+  EXPECT_EQ(run_ranked(parts).ending, Ending::Interval);
+  parts.exit_interval = 0;
+  EXPECT_EQ(run_ranked(parts).ending, Ending::Finished);
+  EXPECT_EQ(digest_of("parts"), digest_of("whole"));
+  EXPECT_EQ(losses("parts"), losses("whole"));
+}
+
+TEST_F(RanksTest, ACheckpointOfOneMeshGoesOnOnAnother) {
+  RunConfig begin = on_mesh(config("begin"), {"", {.devices = 4, .tensor = 2}, 0, 1});
+  begin.exit_interval = 6;
+  run_ranked(begin);
+  const TrainResult one = [&] {
+    RunConfig whole = config("whole");
+    return run(whole);
+  }();
+  for (const MeshCase& mesh :
+       {MeshCase{"zero", {.devices = 3}, 0, 3},
+        MeshCase{"tp", {.devices = 4, .tensor = 4, .sequence = true}}, MeshCase{"one", {}}}) {
+    RunConfig rest = on_mesh(begin, mesh);
+    rest.output = folder_ + "/" + mesh.name;
+    rest.exit_interval = 0;
+    rest.resume = begin.output;
+    const TrainResult end = run_ranked(rest);
+    ASSERT_EQ(end.summary.steps, 12) << mesh.name;
+    EXPECT_NEAR(*end.summary.train_loss, *one.summary.train_loss, 2e-5) << mesh.name;
+    EXPECT_NEAR(*end.summary.val_loss, *one.summary.val_loss, 2e-5) << mesh.name;
+  }
+}
+
+struct ThrowAt : TrainCallback {
+  void on_step(const StepRecord& record) override {
+    if (record.step == 3) fail(Fault::Data, "the third step displeases");
+  }
+};
+
+TEST_F(RanksTest, AFailureOfTheLeaderEndsAllAndIsTheOneThatIsTold) {
+  ThrowAt callback;
+  TrainOptions options;
+  options.callbacks = {&callback};
+  try {
+    run_ranked(on_mesh(config("fails"), {"", {.devices = 3}}), options);
+    FAIL() << "it went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::Data);
+    EXPECT_NE(std::string(error.what()).find("the third step displeases"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("rank 0"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace tessera
