@@ -67,7 +67,8 @@ void World::meet() {
     CPU_OR(&cores, &cores, &host.cores);
     if (r != rank_) here.push_back({r, host.pid});
   }
-  spins_ = ranks_here > CPU_COUNT(&cores) ? 0 : 200;
+  // Asking MPI takes its time: 2000 turns are some tenths of a millisecond, in which a segment comes.
+  spins_ = ranks_here > CPU_COUNT(&cores) ? 0 : 2000;
   watch_ = std::make_unique<Watch>(here, [this](int rank) { died(rank); });
 }
 
