@@ -1,0 +1,226 @@
+/// What sharding states over data parallel ranks saves, and what it moves: the plan's bytes are the
+/// formulas', and those that a run counts are the plan's.
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <mutex>
+#include <set>
+
+#include "tessera/comm/local.h"
+#include "tessera/nn/parallel.h"
+#include "tessera/plan/compile.h"
+#include "tessera/plan/traffic.h"
+#include "tessera/train/crew.h"
+#include "tessera/train/programs.h"
+#include "tessera/train/step.h"
+
+namespace tessera {
+namespace {
+
+ModelConfig model_of(const std::string& family, std::int64_t vocabulary) {
+  ModelConfig c;
+  c.family = family;
+  c.layers = 2;
+  c.heads = 8;
+  c.width = 64;
+  c.context = 16;
+  c.vocabulary = vocabulary;
+  return c;
+}
+
+ParallelConfig zero(std::int64_t ranks, int level, std::int64_t micro_batches = 1) {
+  return {.devices = ranks,
+          .shard_optimizer = level > 0,
+          .shard_gradients = level > 1,
+          .shard_parameters = level > 2,
+          .micro_batches = micro_batches};
+}
+
+constexpr std::int64_t kBatch = 24;
+
+/// Its kernels belong to the device.
+Plan plan_of(const ModelConfig& model, const ParallelConfig& parallel, Device& device,
+             int rank = 0) {
+  OptimizerConfig optimizer;
+  optimizer.schedule.kind = ScheduleKind::Constant;
+  const Graph step = train_step(model, optimizer, kBatch, model.context);
+  ParallelConfig once = parallel;
+  once.micro_batches = 1;
+  CompileOptions options;
+  options.rank = rank;
+  return compile({{kInitProgram, initialise(step), strategy_of(once, Batch::Whole)},
+                  {kTrainProgram, step, strategy_of(parallel)}},
+                 device, options);
+}
+
+std::int64_t bytes_of_role(const Plan& plan, Role role) {
+  std::int64_t out = 0;
+  for (const StatePlan& state : plan.states)
+    out += state.state.role == role ? state.type.bytes() : 0;
+  return out;
+}
+
+/// What micro-batches add to, but for numbers such as the loss.
+std::int64_t accumulator_bytes(const ProgramPlan& program) {
+  std::int64_t out = 0;
+  for (const RegionPlan& region : program.regions) {
+    for (const Call& call : region.calls) {
+      const TensorType& type = call.types->outs[0];
+      if (!call.transfer && call.when == When::First && type.ndim() > 0) out += type.bytes();
+    }
+  }
+  return out;
+}
+
+/// By how many numbers a shard is larger than its part of the tensor: the first dim that the ranks
+/// divide is cut, else the first, into shards that are rounded up.
+double padding(const Shape& shape, std::int64_t ranks) {
+  int dim = 0;
+  for (int d = shape.ndim(); d-- > 0;) {
+    if (shape[d] % ranks == 0) dim = d;
+  }
+  const std::int64_t rows = (shape[dim] + ranks - 1) / ranks;
+  return static_cast<double>(rows * (shape.numel() / shape[dim])) -
+         static_cast<double>(shape.numel()) / static_cast<double>(ranks);
+}
+
+/// Bytes per parameter of f32 parameters, sums of gradients and two moments.
+double formula(int level, double d) {
+  constexpr double kWhole[] = {16, 8, 4, 0}, kShared[] = {0, 8, 12, 16};
+  return kWhole[level] + kShared[level] / d;
+}
+
+TEST(Zero, StatesAndGradientsTakeTheBytesOfTheFormulasAndThePaddingThatShapesTell) {
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  for (const std::int64_t ranks : {2, 3, 4, 8}) {
+    for (int level = 0; level <= 3; ++level) {
+      for (const std::string family : {"gpt2", "llama"}) {
+        const Plan plan = plan_of(model_of(family, 65), zero(ranks, level, 3), *device);
+        double parameters = 0, padded = 0;  // in numbers
+        for (const StatePlan& state : plan.states) {
+          if (state.state.role != Role::Parameter) continue;
+          parameters += static_cast<double>(state.logical.numel());
+          const int sharded = level == 0 ? 0 : level + 1;  // tensors of this shape
+          padded += sharded * padding(state.logical, ranks);
+        }
+        const std::int64_t planned = bytes_of_role(plan, Role::Parameter) +
+                                     bytes_of_role(plan, Role::Moment) +
+                                     accumulator_bytes(plan.program(kTrainProgram));
+        const double ideal = parameters * formula(level, static_cast<double>(ranks));
+        // Thirds are rounded: in the formula, and once per tensor in the padding.
+        EXPECT_NEAR(static_cast<double>(planned), ideal + 4 * padded, 1e-3)
+            << family << " ZeRO-" << level << " on " << ranks;
+        std::cout << family << " ZeRO-" << level << " on " << ranks << " ranks: " << planned
+                  << " bytes, " << static_cast<double>(planned) / parameters
+                  << " per parameter, of them padding " << 4 * padded << " bytes\n";
+      }
+    }
+  }
+}
+
+std::int64_t sent_along_dp(const Plan& plan) {
+  return bytes_of(planned_counts(plan.program(kTrainProgram), plan.mesh)["dp"]);
+}
+
+/// With one micro-batch. Matrices move by the formulas to the byte; beside them, ranks that share
+/// out the gradients also sum up a norm, and forward and backward do not both need each vector.
+TEST(Zero, OneMicroBatchMovesAsMuchAsDataParallelAndHalfAsMuchAgainForParameters) {
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  for (const std::int64_t ranks : {2, 4, 8}) {
+    for (const std::string family : {"gpt2", "llama"}) {
+      const auto sent = [&](int level) {
+        return static_cast<double>(
+            sent_along_dp(plan_of(model_of(family, 64), zero(ranks, level), *device)));
+      };
+      const double plain = sent(0), d = static_cast<double>(ranks);
+      double gradients = 0;
+      for (const StatePlan& state : plan_of(model_of(family, 64), zero(ranks, 0), *device).states) {
+        if (state.state.role == Role::Parameter)
+          gradients += 2 * (d - 1) / d * static_cast<double>(state.type.bytes());
+      }
+      const double one = 2 * (d - 1) / d * 4;  // the all-reduce of a number
+      std::cout << family << " on " << ranks << ": data parallel " << plain << ", ZeRO-1 "
+                << sent(1) << ", ZeRO-2 " << sent(2) << ", ZeRO-3 " << sent(3) << " bytes\n";
+      EXPECT_NEAR(plain, gradients, 4 * one);
+      EXPECT_NEAR(sent(1), plain, 4 * one);
+      EXPECT_EQ(sent(2), sent(1));
+      EXPECT_LE(sent(3), 1.5 * plain + 4 * one);
+      EXPECT_GT(sent(3), 1.48 * plain);
+    }
+  }
+}
+
+struct MeshRun {
+  const char* name;
+  const char* family;
+  ParallelConfig parallel;
+};
+
+TEST(Traffic, ARunSendsWhatThePlanSays) {
+  ParallelConfig cube{.devices = 8, .tensor = 2, .context = 2, .sequence = true};
+  cube.micro_batches = 2;
+  cube.shard_optimizer = cube.shard_gradients = cube.shard_parameters = true;
+  const MeshRun runs[] = {{"dp2", "gpt2", zero(2, 0)},
+                          {"zero1", "llama", zero(3, 1)},
+                          {"zero2", "gpt2", zero(2, 2, 3)},
+                          {"zero3", "llama", zero(3, 3, 2)},
+                          {"tp2", "llama", {.devices = 2, .tensor = 2}},
+                          {"tp2 sp", "gpt2", {.devices = 2, .tensor = 2, .sequence = true}},
+                          {"dp2 cp2 tp2", "gpt2", cube}};
+  for (const MeshRun& run : runs) {
+    SCOPED_TRACE(run.name);
+    std::mutex mutex;
+    run_ranks(static_cast<int>(run.parallel.devices), [&](Communicator& world) {
+      const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+      Crew crew(plan_of(model_of(run.family, 65), run.parallel, *device, world.rank()), *device,
+                &world);
+      if (world.rank() > 0) {
+        crew.follow();
+      } else {
+        crew.run(kInitProgram);
+        crew.run(kTrainProgram);
+        crew.run(kTrainProgram);
+        crew.dismiss();
+      }
+      const Plan& plan = crew.plan();
+      std::map<std::string, Counts> planned =
+          planned_counts(plan.program(kTrainProgram), plan.mesh, 2);
+      for (const auto& [axes, counts] : planned_counts(plan.program(kInitProgram), plan.mesh)) {
+        for (std::size_t k = 0; k < counts.size(); ++k) {
+          planned[axes][k].calls += counts[k].calls;
+          planned[axes][k].bytes += counts[k].bytes;
+        }
+      }
+      const std::scoped_lock lock(mutex);  // failures are told one at a time
+      EXPECT_GT(bytes_of(planned.begin()->second), 0);
+      EXPECT_EQ(crew.executor().sent(), planned) << "rank " << world.rank();
+    });
+  }
+}
+
+/// Flows are the same calls, told by block: their sum is the sum by axes.
+TEST(Traffic, FlowsByClassAddUpToTheStep) {
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  ModelConfig model = model_of("gpt2", 65);
+  model.layers = 4;
+  ParallelConfig parallel{.devices = 4, .tensor = 2};
+  parallel.micro_batches = 2;
+  const Plan plan = plan_of(model, parallel, *device);
+  const ProgramPlan& train = plan.program(kTrainProgram);
+  std::map<std::string, std::int64_t> by_axes, by_blocks;
+  for (const auto& [axes, counts] : planned_counts(train, plan.mesh))
+    by_axes[axes] = bytes_of(counts);
+  std::set<std::string> blocks;
+  for (const FlowClass& flows : by_class(flows_of(train, plan.mesh))) {
+    for (const Flow& flow : flows.flows)
+      by_blocks[flow.axes] += flow.total() * static_cast<std::int64_t>(flows.blocks.size());
+    for (const std::string& block : flows.blocks) EXPECT_TRUE(blocks.insert(block).second);
+  }
+  EXPECT_EQ(by_axes, by_blocks);
+  EXPECT_EQ(blocks, (std::set<std::string>{"", "layers.0", "layers.1", "layers.2", "layers.3"}));
+  EXPECT_EQ(by_class(flows_of(train, plan.mesh)).size(), 2u) << "all layers are alike";
+}
+
+}  // namespace
+}  // namespace tessera
