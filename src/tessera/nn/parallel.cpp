@@ -40,12 +40,11 @@ std::vector<std::string> problems(const ParallelConfig& c, const ModelConfig& mo
   if (c.context < 1)
     out.push_back(text("context-parallel-size is ", c.context, "; it must be at least 1"));
   if (!out.empty()) return out;
-  if (c.devices % (c.tensor * c.context) != 0)
-    out.push_back(
-        text("devices ", c.devices, " is not a multiple of tensor-model-parallel-size ", c.tensor,
-             " x context-parallel-size ", c.context, "; nearest are devices ",
-             std::max<std::int64_t>(1, c.devices / (c.tensor * c.context)) * c.tensor * c.context,
-             " or ", (c.devices / (c.tensor * c.context) + 1) * c.tensor * c.context));
+  const std::int64_t share = c.tensor * c.context, times = c.devices / share;
+  if (c.devices % share != 0)
+    out.push_back(text("devices ", c.devices, " is not a multiple of tensor-model-parallel-size ",
+                       c.tensor, " x context-parallel-size ", c.context, "; nearest: devices ",
+                       times > 0 ? text(times * share, " or ") : "", (times + 1) * share));
   const auto divides = [&](std::int64_t size, const char* what) {
     if (size % c.tensor != 0)
       out.push_back(text("tensor-model-parallel-size ", c.tensor, " does not divide the model's ",

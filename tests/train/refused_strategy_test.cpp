@@ -1,0 +1,55 @@
+/// Strategies that a graph cannot carry out: every reason at once, with what is legal.
+
+#include <gtest/gtest.h>
+
+#include "tessera/nn/parallel.h"
+#include "tessera/passes/propagate.h"
+#include "train/tiny_step.h"
+
+namespace tessera {
+namespace {
+
+std::string refusal(const Graph& graph, const Strategy& strategy) {
+  try {
+    propagate(graph, strategy);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::Usage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(RefusedStrategy, HeadsThatTheAxisDoesNotDivide) {
+  const Graph graph = train_step(tiny("gpt2"), {}, 12, 8);  // 4 heads, 2 blocks
+  const std::string message = refusal(graph, strategy_of({.devices = 3, .tensor = 3}));
+  const std::string reason =
+      " cannot be split by axis 'tp' of size 3: dim 2 of f32[12,8,48] is 4 x 3 x 4 (major first), "
+      "and the axis must divide the major part; choose a size of 'tp' that divides 4";
+  EXPECT_NE(message.find("reshape in layers.0.attn" + reason), message.npos) << message;
+  EXPECT_NE(message.find("reshape in layers.1.attn" + reason), message.npos) << message;
+}
+
+TEST(RefusedStrategy, PinsThatFitNoShape) {
+  const Graph graph = train_step(tiny("gpt2"), {}, 12, 8);
+  Strategy strategy = strategy_of({.devices = 2});
+  strategy.pins.push_back({"*.norm1.weight", parse_sharding("[dp,-]")});
+  const std::string message = refusal(graph, strategy);
+  for (const char* path : {"layers.0.norm1.weight", "layers.1.norm1.weight"}) {
+    EXPECT_NE(message.find(text("state '", path,
+                                "' of shape [16] is pinned to [dp,-], which has 2 dims; give it "
+                                "1")),
+              message.npos)
+        << message;
+  }
+}
+
+TEST(RefusedStrategy, AxesInAnotherOrderThanTheMeshs) {
+  const Graph graph = train_step(tiny("gpt2"), {}, 12, 8);
+  Strategy strategy = strategy_of({.devices = 4, .tensor = 2});
+  strategy.pins.push_back({"*.mlp.up.weight", parse_sharding("[dp.tp,-]")});
+  EXPECT_NE(refusal(graph, strategy).find("axis 'tp' is minor to one that is major on this mesh"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera
