@@ -45,6 +45,8 @@ int train_on(Communicator* launched, const Arguments& arguments, Console& consol
   std::optional<PreparedRun> run = prepare_run(config, problems);
   problems.raise();
   run->notices.insert(run->notices.begin(), notices.begin(), notices.end());
+  // All have looked at the output folder before rank 0 writes there.
+  if (launched != nullptr) launched->run(Collective::barrier("prepared"), nullptr, nullptr);
 
   const std::atomic<bool>& stop = catch_stop_signals();
   const RunConfig complete = run->config;
