@@ -12,11 +12,18 @@
 
 namespace tessera {
 
+/// One node whose exchange is left out.
+struct Deleted {
+  RegionKind region = RegionKind::Begin;
+  NodeId node = -1;
+};
+
 /// Outputs by name, whole: metrics as they are, next values of states as "next <path>".
-/// Errors: replicas that differ in a bit. `inputs` are whole.
+/// Errors: replicas that differ in a bit, unless something is deleted: then the first rank's count,
+/// as they do for who reads a step's results. `inputs` are whole.
 inline std::map<std::string, HostTensor> interpret_mesh(const std::vector<Region>& regions,
-                                                        const Bindings& inputs,
-                                                        Interpretation how) {
+                                                        const Bindings& inputs, Interpretation how,
+                                                        const Deleted& deleted = {}) {
   const Mesh& mesh = regions[0].graph.mesh();
   const auto ranks = static_cast<std::size_t>(mesh.ranks());
   std::vector<Bindings> bound(ranks);
@@ -33,10 +40,12 @@ inline std::map<std::string, HostTensor> interpret_mesh(const std::vector<Region
       }
     }
   }
+  const Replicas replicas = deleted.node < 0 ? Replicas::Equal : Replicas::First;
   std::map<std::string, HostTensor> out;
   const auto run = [&](const Region& region, std::int64_t microbatch) {
     how.at[std::string(kMicrobatchAxis)] = microbatch;
-    const auto values = interpret_ranks(region.graph, bound, how);
+    const auto values = interpret_ranks(region.graph, bound, how,
+                                        region.kind == deleted.region ? deleted.node : -1);
     for (std::size_t i = 0; i < region.graph.outputs().size(); ++i) {
       const Output& output = region.graph.outputs()[i];
       std::vector<HostTensor> shards;
@@ -53,9 +62,10 @@ inline std::map<std::string, HostTensor> interpret_mesh(const std::vector<Region
         }
       }
       const Result& result = region.graph.result(output.value);
-      if (output.kind == Output::Kind::Metric) out[output.name] = joined(shards, result, mesh);
+      if (output.kind == Output::Kind::Metric)
+        out[output.name] = joined(shards, result, mesh, replicas);
       if (output.kind == Output::Kind::Next)
-        out["next " + output.name] = joined(shards, result, mesh);
+        out["next " + output.name] = joined(shards, result, mesh, replicas);
     }
   };
   run(regions[0], 0);

@@ -55,8 +55,9 @@ double combined(Monoid monoid, double a, double b) {
 
 class Ranks {
  public:
-  Ranks(const Graph& graph, const std::vector<Bindings>& inputs, const Interpretation& how)
-      : graph_(graph), mesh_(graph.mesh()), inputs_(inputs) {
+  Ranks(const Graph& graph, const std::vector<Bindings>& inputs, const Interpretation& how,
+        NodeId deleted)
+      : graph_(graph), mesh_(graph.mesh()), inputs_(inputs), deleted_(deleted) {
     for (std::int64_t r = 0; r < mesh_.ranks(); ++r) {
       how_.push_back(how);
       for (const auto& [axis, i] : coordinates_of(mesh_, r)) how_.back().at[axis] = i;
@@ -110,14 +111,16 @@ class Ranks {
     const Result &from = graph_.result(node.inputs[0]), &to = node.results[0];
     for (std::size_t r = 0; r < how_.size(); ++r) {
       HostTensor out(value(r, node.inputs[0]).dtype(), to.type.shape);
-      if (node.op == &kPermute) {
+      if (node.op == &kPermute && id != deleted_) {
         values_[r][at(id)] = {value(sender(from, to, r, axes_of(node)), node.inputs[0])};
         continue;
       }
-      const std::vector<std::size_t> group = members(r, axes_of(node));
+      const std::vector<std::size_t> group =
+          id == deleted_ ? std::vector{r} : members(r, axes_of(node));
       const int monoid = node.op->attrs.find("monoid");
       // Where the group's shards cover the whole, by element.
-      std::vector<double> whole(at(to.logical.numel()), std::numeric_limits<double>::quiet_NaN());
+      const double nothing = id == deleted_ ? 0 : std::numeric_limits<double>::quiet_NaN();
+      std::vector<double> whole(at(to.logical.numel()), nothing);
       std::vector<bool> seen(whole.size(), false);
       for (const std::size_t member : group) {
         const HostTensor& held = value(member, node.inputs[0]);
@@ -170,6 +173,7 @@ class Ranks {
   const Graph& graph_;
   const Mesh& mesh_;
   const std::vector<Bindings>& inputs_;
+  const NodeId deleted_;
   std::vector<Interpretation> how_;           // per rank
   std::vector<std::vector<Tensors>> values_;  // [rank][node]
 };
@@ -177,8 +181,8 @@ class Ranks {
 }  // namespace
 
 std::vector<Tensors> interpret_ranks(const Graph& graph, const std::vector<Bindings>& inputs,
-                                     const Interpretation& how) {
-  return Ranks(graph, inputs, how).run();
+                                     const Interpretation& how, NodeId deleted) {
+  return Ranks(graph, inputs, how, deleted).run();
 }
 
 HostTensor shard_of(const HostTensor& whole, const Result& result, const Mesh& mesh,
@@ -191,13 +195,14 @@ HostTensor shard_of(const HostTensor& whole, const Result& result, const Mesh& m
   return out;
 }
 
-HostTensor joined(const std::vector<HostTensor>& shards, const Result& result, const Mesh& mesh) {
+HostTensor joined(const std::vector<HostTensor>& shards, const Result& result, const Mesh& mesh,
+                  Replicas replicas) {
   HostTensor out(shards[0].dtype(), result.logical);
   std::vector<bool> seen(at(out.numel()), false);
   for (std::size_t r = 0; r < shards.size(); ++r) {
     each_element(result, mesh, coordinates_of(mesh, static_cast<std::int64_t>(r)),
                  [&](std::int64_t e, std::int64_t w) {
-                   if (w < 0) return;
+                   if (w < 0 || (replicas == Replicas::First && seen[at(w)])) return;
                    const double x = shards[r].at(e), y = out.at(w);
                    check(!seen[at(w)] || x == y || (x != x && y != y), "replicas differ: rank ", r,
                          " has ", x, " where another has ", y, ", element ", w);
