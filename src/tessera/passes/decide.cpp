@@ -8,6 +8,9 @@ namespace tessera {
 namespace {
 
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
+// Of gathering a state that is to be read where it lies: above any other price, but where its use
+// cannot be what the node needs (two states of one node lie otherwise), there is no other way.
+constexpr double kBreach = 1e18;
 constexpr double kWorkPrice = 1e-3;  // of touching an element, where moving one costs 1
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
@@ -67,7 +70,7 @@ class Decider {
       const Choice told = (*q_.inherited)[at(axis)];
       if (told < 0 || legal(told)) {
         const auto [best, cost] = cheapest({told == kThrough ? kReplicate : told});
-        if (cost < kImpossible) return best;
+        if (cost < kBreach) return best;
       }
     }
     const auto [best, cost] = cheapest(candidates());
@@ -165,7 +168,7 @@ class Decider {
       // A sum over micro-batches is complete after the last: none of them can read it.
       if (time_ && candidate >= 0 && stand_[i] == kThrough) return kImpossible;
       const double c = moved(stand_[i], to, local_elements(in), in.whole_in_time);
-      if (c > 0 && in.bound) return kImpossible;
+      if (c > 0 && in.bound) cost += kBreach;
       cost += c;
       work += static_cast<double>(in.type->numel());
     }
