@@ -32,7 +32,11 @@ TEST(Metrics, SummaryIsAStableListOfKeys) {
             "  \"lower_bound_bytes\": 0,\n  \"save_copy_bytes\": 0,\n  \"huge_page_bytes\": 0,\n"
             "  \"outside_arena_bytes\": {\"program\": 0, \"text\": 0, \"plan\": 0, "
             "\"steps\": 0},\n"
+            "  \"sent_bytes_per_step\": {},\n"
             "  \"peak_rss_bytes\": 0\n}\n");
+  s.sent = {{"cp.tp", 12}, {"dp", 5}};
+  EXPECT_NE(to_json(s).find("\"sent_bytes_per_step\": {\"cp.tp\": 12, \"dp\": 5},"),
+            std::string::npos);
   s.measured_peak_bytes = 7;
   EXPECT_NE(to_json(s).find("\"measured_peak_bytes\": 7,"), std::string::npos);
 }

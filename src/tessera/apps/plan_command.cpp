@@ -29,14 +29,28 @@ void find_vocabulary(RunConfig& config, Problems& problems) {
 
 /// Those that change what is compiled: the model, the machine, and these.
 std::vector<Flag> flags_that_matter(const std::vector<Flag>& flags) {
-  constexpr std::string_view kOthers[] = {
-      "save-every",        "background-save", "json",        "config",       "preset",
-      "dump-dir",          "eval-every",      "eval-at-end", "sample-every", "data",
-      "vocabulary",        "held-out",        "optimizer",   "sgd-momentum", "clip-grad",
-      "global-batch-size", "micro-batch-size"};
+  constexpr std::string_view kOthers[] = {"save-every",
+                                          "background-save",
+                                          "json",
+                                          "placements",
+                                          "config",
+                                          "preset",
+                                          "dump-dir",
+                                          "eval-every",
+                                          "eval-at-end",
+                                          "sample-every",
+                                          "data",
+                                          "vocabulary",
+                                          "held-out",
+                                          "optimizer",
+                                          "sgd-momentum",
+                                          "clip-grad",
+                                          "global-batch-size",
+                                          "micro-batch-size"};
   std::vector<Flag> out;
   for (const Flag& flag : flags) {
     if (flag.group == to_text(FieldGroup::Model) || flag.group == to_text(FieldGroup::Machine) ||
+        flag.group == to_text(FieldGroup::Parallel) ||
         std::find(std::begin(kOthers), std::end(kOthers), flag.name) != std::end(kOthers))
       out.push_back(flag);
   }
@@ -48,7 +62,9 @@ std::vector<Flag> flags_that_matter(const std::vector<Flag>& flags) {
 int plan_command(const Arguments& arguments, Console& console) {
   Problems problems;
   std::vector<Flag> flags = field_flags();
-  flags.insert(flags.begin(), Flag{"json", {}, "", "print JSON", "", false});
+  flags.insert(flags.begin(),
+               {{"json", {}, "", "print JSON", "", false},
+                {"placements", {}, "", "where each value lies on the mesh", "", false}});
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
     console.out
@@ -59,9 +75,14 @@ int plan_command(const Arguments& arguments, Console& console) {
   }
   for (const std::string& word : parsed.words)
     problems.add(text("unexpected '", word, "'; flags begin with --"));
-  const std::string* json = parsed.find("json");
-  const bool as_json = json != nullptr && *json == "true";
-  std::erase_if(parsed.settings, [](const Setting& s) { return s.key == "json"; });
+  const auto told = [&](std::string_view name) {
+    const std::string* value = parsed.find(name);
+    return value != nullptr && *value == "true";
+  };
+  const bool as_json = told("json");
+  const bool placements = told("placements");
+  std::erase_if(parsed.settings,
+                [](const Setting& s) { return s.key == "json" || s.key == "placements"; });
   std::vector<std::string> notices;
   RunConfig config = configure(parsed, problems, notices);
   complete(config);
@@ -71,8 +92,9 @@ int plan_command(const Arguments& arguments, Console& console) {
   for (const std::string& notice : notices) console.err << "notice: " << notice << "\n";
 
   const auto device = make_cpu_device({static_cast<int>(config.threads), -1});
-  const PlanReport report =
-      report_of(compile_programs(config, wanted_programs(config), *device), config);
+  WantedPrograms wanted = wanted_programs(config);
+  wanted.placed = placements;
+  const PlanReport report = report_of(compile_programs(config, wanted, *device), config);
   console.out << (as_json ? to_json(report) : to_text(report));
   return 0;
 }

@@ -136,6 +136,10 @@ std::string to_json(const Summary& s) {
   line("save_copy_bytes", number_text(s.save_copy_bytes));
   line("huge_page_bytes", number_text(s.huge_page_bytes));
   line("outside_arena_bytes", to_json(s.outside));
+  std::string sent;
+  for (const auto& [axes, bytes] : s.sent)
+    sent += text(sent.empty() ? "" : ", ", "\"", axes, "\": ", bytes);
+  line("sent_bytes_per_step", text("{", sent, "}"));
   line("peak_rss_bytes", number_text(s.peak_rss_bytes));
   return out + "\n}\n";
 }

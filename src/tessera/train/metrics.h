@@ -2,6 +2,7 @@
 /// metrics.jsonl and summary.json: what other programs read. docs/metrics.md has their contract.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -68,6 +69,7 @@ struct Summary {
   std::optional<std::int64_t> measured_peak_bytes;  // none: no step ran, and the key is absent
   std::int64_t huge_page_bytes = 0;
   OutsideArena outside;
+  std::map<std::string, std::int64_t> sent;  // bytes per training step of one device, by axes
   std::int64_t skipped_steps = 0;
 };
 

@@ -71,6 +71,7 @@ Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted,
                         const std::vector<const Graph*>& graphs, double seconds) {
     number = out.passes.empty() || out.passes.back().program != program ? 1 : number + 1;
     out.passes.push_back({program, pass, seconds});
+    if (wanted.placed && program == kTrainProgram && pass == "propagate") out.placed = *graphs[0];
     if (!config.dump_dir.empty()) dump(config.dump_dir, program, number, pass, graphs);
   };
   if (!config.dump_dir.empty()) {

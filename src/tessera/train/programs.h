@@ -1,6 +1,7 @@
 #pragma once
 /// The programs of a run, compiled into one plan.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct PassTime {
 struct Compiled {
   Plan plan;
   std::vector<PassTime> passes;
+  std::optional<Graph> placed;  // the training step as propagated, where it was asked for
   double seconds = 0;
   std::int64_t resident_before = 0, resident_after = 0;  // bytes of the process in memory
 };
@@ -35,6 +37,7 @@ struct WantedPrograms {
   bool evaluate = true;
   bool sample = true;
   bool gradients = false;  // metrics of train: "gradient " and the path of each parameter
+  bool placed = false;     // keep the graph that says where the values of train lie
 };
 
 /// Those that the run of `config` executes. One that never validates neither compiles nor budgets

@@ -73,6 +73,7 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
   out.state_bytes = plan.state_bytes;
   out.work_bytes = plan.work_bytes();
   out.save_copy_bytes = save_copy_bytes(config, plan);
+  out.mesh = mesh_report_of(compiled);
   out.flops_per_step = train.flops;
   out.tokens_per_step = config.global_batch_size * config.model.context;
   out.micro_batches = config.micro_batches();
@@ -85,7 +86,10 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
 
 std::string to_text(const PlanReport& r) {
   std::string out = text("parameters            ", grouped(r.parameters), "\n");
-  out += "memory of a training step, at its fullest moment\n";
+  const bool many = r.mesh.devices > 1;
+  if (many) out += text("mesh                  ", r.mesh.mesh, ": ", r.mesh.devices, " devices\n");
+  out +=
+      text("memory of a training step", many ? " on each device" : "", ", at its fullest moment\n");
   for (const Component& component : kComponents)
     out += row(component.name, bytes_text(r.memory.*component.bytes));
   out += row("planned peak", bytes_text(r.peak_bytes));
@@ -107,9 +111,10 @@ std::string to_text(const PlanReport& r) {
     out += text(" ", w.op, " (", w.kernel, ")\n");
   }
   out += text("  ", small, " calls want less than ", bytes_text(kSmallWorkspace), "\n");
+  out += to_text(r.mesh);
   out += text("step\n", row("tokens", grouped(r.tokens_per_step)),
               row("micro-batches", grouped(r.micro_batches)),
-              row("GFLOP", fixed(r.flops_per_step * 1e-9, 3)));
+              row(many ? "GFLOP of each device" : "GFLOP", fixed(r.flops_per_step * 1e-9, 3)));
   out += "compile time, ms\n";
   for (const PassTime& pass : r.passes)
     out += row(text(pass.program, " ", pass.pass), fixed(pass.seconds * 1e3, 1));
@@ -134,6 +139,7 @@ std::string to_json(const PlanReport& r) {
                                   {"kernel", w.kernel},
                                   {"bytes", w.bytes},
                                   {"calls", w.calls}});
+  add_to(json, r.mesh);
   json["flops_per_step"] = r.flops_per_step;
   json["tokens_per_step"] = r.tokens_per_step;
   json["micro_batches"] = r.micro_batches;

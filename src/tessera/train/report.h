@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "tessera/train/mesh_report.h"
 #include "tessera/train/outside.h"
 #include "tessera/train/programs.h"
 
@@ -18,10 +19,11 @@ struct WorkspaceUse {
 
 struct PlanReport {
   std::int64_t parameters = 0;
-  MemoryUse memory;  // of the training step, in bytes
+  MemoryUse memory;  // of the training step on one device, in bytes
   std::int64_t peak_bytes = 0, lower_bound_bytes = 0, state_bytes = 0, work_bytes = 0;
   std::int64_t save_copy_bytes = 0;  // beside the arena
-  double flops_per_step = 0;
+  MeshReport mesh;
+  double flops_per_step = 0;  // of one device
   std::int64_t tokens_per_step = 0, micro_batches = 1;
   std::vector<WorkspaceUse> workspaces;  // the largest first
   OutsideArena outside;                  // of this process, without a text

@@ -11,6 +11,7 @@
 #include "tessera/train/checkpoint_saver.h"
 #include "tessera/train/crew.h"
 #include "tessera/train/generate.h"
+#include "tessera/train/mesh_report.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/recorder.h"
@@ -374,6 +375,7 @@ Summary Trainer::summary() const {
   out.save_copy_bytes = save_copy_bytes(config(), plan);
   out.huge_page_bytes = memory_.huge_page_bytes;
   out.outside = memory_.outside;
+  out.sent = sent_per_step(plan);
   out.peak_rss_bytes = peak_rss_bytes();
   if (runs_.contains(kTrainProgram)) out.measured_peak_bytes = measured_bytes_;
   return out;

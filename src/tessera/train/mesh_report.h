@@ -1,0 +1,47 @@
+#pragma once
+/// What the mesh means for a training step: who sends what, and where values lie. Part of what
+/// `tessera plan` prints.
+
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "tessera/plan/traffic.h"
+#include "tessera/train/programs.h"
+
+namespace tessera {
+
+/// A value of a training step.
+struct PlacedValue {
+  std::string kind;  // "parameter", "moment", "counter", "batch"; else its phase
+  std::string path;  // of a state or batch input, or where it is computed; without the block
+  std::string op;    // empty for a state or batch input
+  std::string type;  // of the whole: "f32[8,64,192]"
+  std::string lies;  // "[dp,-,tp]"; of a state as it is stored
+  std::string use;   // of a state, as forward and backward read it, where that differs
+};
+
+/// Blocks that are the same but for their paths; what lies in no block has an empty path.
+struct PlacedBlocks {
+  std::vector<std::string> blocks;
+  std::vector<PlacedValue> values;  // of one of them
+};
+
+struct MeshReport {
+  std::string mesh;  // "dp=2 tp=2"; empty for one device
+  std::int64_t devices = 1;
+  std::map<std::string, std::int64_t> sent;  // bytes per step of one device, by axes
+  std::vector<FlowClass> flows;              // of a step
+  std::vector<PlacedBlocks> placements;      // where they were asked for
+};
+
+MeshReport mesh_report_of(const Compiled& compiled);
+
+/// Bytes that one device sends in a training step, by axes.
+std::map<std::string, std::int64_t> sent_per_step(const Plan& plan);
+
+std::string to_text(const MeshReport& report);
+void add_to(nlohmann::ordered_json& json, const MeshReport& report);
+
+}  // namespace tessera

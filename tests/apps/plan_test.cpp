@@ -1,0 +1,82 @@
+/// What `tessera plan` tells of a mesh.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/command_test.h"
+
+namespace tessera {
+namespace {
+
+const std::string kPlan = "plan --preset gpt2-tiny --vocab-size 64 --threads 1 ";
+
+nlohmann::json json_of(const std::string& flags) {
+  const Ran ran = run(words(kPlan + "--json " + flags));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  return nlohmann::json::parse(ran.out);
+}
+
+TEST(PlanCommand, OneDeviceSendsNothingAndSaysNothingOfIt) {
+  const nlohmann::json one = json_of("");
+  EXPECT_EQ(one["devices"], 1);
+  EXPECT_EQ(one["sent_bytes_per_step"], nlohmann::json::object());
+  EXPECT_EQ(one["collectives"], nlohmann::json::array());
+  EXPECT_FALSE(one.contains("placements"));
+  EXPECT_EQ(run(words(kPlan)).out.find("sends"), std::string::npos);
+}
+
+/// gpt2-tiny has activations of 8 x 32 x 64 numbers, 32 KiB on each of two data parallel devices.
+TEST(PlanCommand, TellsCollectivesByBlockAndBytesByAxis) {
+  const std::string mesh = "--devices 4 --tensor-model-parallel-size 2";
+  const Ran ran = run(words(kPlan + mesh));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  for (const char* told :
+       {"mesh                  dp=2 tp=2: 4 devices\n",
+        "each of layers.0 ... layers.3 (4 blocks)\n",
+        "    forward   all_reduce      tp            2      32.0 KiB      64.0 KiB\n",
+        "    backward  all_reduce      tp            2      32.0 KiB      64.0 KiB\n"})
+    EXPECT_NE(ran.out.find(told), std::string::npos) << told << " in\n" << ran.out;
+  const nlohmann::json json = json_of(mesh);
+  EXPECT_EQ(json["mesh"], "dp=2 tp=2");
+  std::map<std::string, std::int64_t> sent;
+  for (const auto& flows : json["collectives"]) {
+    for (const auto& call : flows["calls"])
+      sent[call["axes"].get<std::string>()] += call["bytes"].get<std::int64_t>() *
+                                               call["calls"].get<std::int64_t>() *
+                                               static_cast<std::int64_t>(flows["blocks"].size());
+  }
+  EXPECT_EQ(nlohmann::json(sent), json["sent_bytes_per_step"]);
+  EXPECT_GT(sent["dp"], 0);
+}
+
+TEST(PlanCommand, ADeviceOfManyHoldsLess) {
+  const auto parameters = [](const std::string& flags) {
+    return json_of(flags)["memory"]["parameters"].get<std::int64_t>();
+  };
+  const std::int64_t one = parameters("");
+  EXPECT_EQ(parameters("--devices 4"), one);
+  EXPECT_EQ(parameters("--devices 4 --zero-3-memory-optimization"), one / 4);
+}
+
+TEST(PlanCommand, TellsWhereValuesLie) {
+  const nlohmann::json json = json_of(
+      "--devices 4 --tensor-model-parallel-size 2 --zero-3-memory-optimization --placements");
+  int found = 0;
+  for (const auto& blocks : json["placements"]) {
+    for (const auto& value : blocks["values"]) {
+      if (value["path"] == "attn.qkv.weight" && value["kind"] == "parameter") {
+        EXPECT_EQ(value["placement"], "[tp,dp]");
+        EXPECT_EQ(value["read_as"], "[tp,-]");
+        ++found;
+      }
+      if (value["path"] == "mlp.down" && value["kind"] == "forward" && value["op"] == "matmul") {
+        EXPECT_EQ(value["placement"], "[dp,-,-]+tp");
+      }
+    }
+  }
+  EXPECT_GT(found, 0);
+}
+
+}  // namespace
+}  // namespace tessera
