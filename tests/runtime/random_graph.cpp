@@ -132,7 +132,16 @@ void update_parameter(Pool& p, Value w, Value g, const Shared& shared) {
     return b.state(text(path, ".", name), w.type(), Role::Moment, {});
   };
   switch (p.random.below(8)) {
-    case 0:
+    case 0: {  // LAMB, of which the step is as long as the parameter says
+      const Value m = moment("m"), v = moment("v");
+      const LambResult r = lamb_direction(w, m, v, g, shared.scale, shared.one, shared.one,
+                                          shared.ok, {0.9, 0.95, 1e-2, 0.1});
+      const Value ratio = sqrt(sum_squares(w)) / (sqrt(sum_squares(r.direction)) + 1e-2);
+      b.next(w, select(shared.ok, w - r.direction * (shared.lr * ratio), w));
+      b.next(m, r.m);
+      b.next(v, r.v);
+      return;
+    }
     case 1: {
       const Value u = moment("momentum");
       const SgdResult r = sgd(w, u, g, shared.lr, shared.scale, shared.ok, 0.9,
