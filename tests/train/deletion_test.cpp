@@ -1,0 +1,125 @@
+/// Every exchange of a mesh matters: with any one left out, what `verify` compares is wrong.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <iostream>
+#include <limits>
+
+#include "passes/ranks.h"
+#include "tessera/nn/parallel.h"
+#include "tessera/passes/fuse.h"
+#include "tessera/passes/propagate.h"
+#include "tessera/passes/simplify.h"
+#include "train/tiny_step.h"
+
+namespace tessera {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* family;
+  ParallelConfig parallel;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+
+constexpr double kFound = 1e-4;  // what verify allows for f32
+
+using Outputs = std::map<std::string, HostTensor>;
+
+/// Softmax takes no notice of what a bias adds to all keys: its gradient is zero but for rounding,
+/// which Adam makes steps of. Packed biases lie as (head, role, channel), channels being 4.
+bool is_noise(std::string_view name, std::int64_t i) {
+  return name.ends_with("qkv.bias") && i / 4 % 3 == 1;
+}
+
+/// |x - y| / |x|, Euclidean.
+double relative(std::string_view name, const HostTensor& x, const HostTensor& y, double least) {
+  double difference = 0, size = 0;
+  for (std::int64_t i = 0; i < x.numel(); ++i) {
+    if (is_noise(name, i)) continue;
+    difference += (x.at(i) - y.at(i)) * (x.at(i) - y.at(i));
+    size += x.at(i) * x.at(i);
+  }
+  return std::sqrt(difference) / std::max(std::sqrt(size), least);
+}
+
+/// The largest relative error among what `verify` compares: loss, gradient norm, gradients,
+/// parameters after the step. Not a number counts as infinite.
+double error(const Graph& graph, const Outputs& one, const Outputs& mesh) {
+  const double least = 1e-6 * one.at("grad_norm").at(0);
+  double out = 0;
+  for (const auto& [name, value] : one) {
+    const State* state = starts_with(name, "next ") ? graph.find_state(name.substr(5)) : nullptr;
+    const bool compared = name == "loss" || name == "grad_norm" || starts_with(name, "gradient ") ||
+                          (state != nullptr && state->role == Role::Parameter);
+    if (!compared) continue;
+    const double e = relative(name, value, mesh.at(name), least);
+    out = std::isnan(e) ? std::numeric_limits<double>::infinity() : std::max(out, e);
+  }
+  return out;
+}
+
+class Deletion : public testing::TestWithParam<Case> {};
+
+TEST_P(Deletion, OfAnyExchangeIsFound) {
+  OptimizerConfig optimizer;
+  optimizer.schedule.kind = ScheduleKind::Constant;
+  optimizer.clip = 0.1;
+  // Simplified on both sides: constants are folded in f32.
+  const Graph graph =
+      simplify(with_gradients(train_step(tiny(GetParam().family), optimizer, 12, 8)));
+  const Bindings inputs = random_inputs(graph);
+  Interpretation how;
+  how.f64 = true;
+  Outputs one;
+  const std::vector<HostTensor> whole = interpret(graph, inputs, how);
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    const Output& output = graph.outputs()[i];
+    one.emplace((output.kind == Output::Kind::Next ? "next " : "") + output.name, whole[i]);
+  }
+  ASSERT_GT(one.at("grad_norm").at(0), optimizer.clip) << "clipping is active";
+  std::vector<Region> regions = partition(propagate(graph, strategy_of(GetParam().parallel)));
+  for (Region& region : regions) region.graph = simplify(fuse(region.graph));
+  ASSERT_LT(error(graph, one, interpret_mesh(regions, inputs, how)), 1e-10);
+  int all = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Region& region : regions) {
+    for (NodeId id = 0; id < region.graph.size(); ++id) {
+      const Node& node = region.graph.node(id);
+      if (!node.op->traits.exchanges) continue;
+      ++all;
+      const double e = error(graph, one, interpret_mesh(regions, inputs, how, {region.kind, id}));
+      least = std::min(least, e);
+      EXPECT_GT(e, kFound) << to_text(region.kind) << " " << describe(region.graph, id);
+    }
+  }
+  EXPECT_GT(all, 50);
+  std::cout << all << " deletions, the least error " << least << "\n";
+}
+
+constexpr ParallelConfig config(std::int64_t devices, std::int64_t tp, std::int64_t cp,
+                                bool sequence, int level, std::int64_t micro_batches) {
+  return {.devices = devices,
+          .tensor = tp,
+          .context = cp,
+          .sequence = sequence,
+          .shard_optimizer = level > 0,
+          .shard_gradients = level > 1,
+          .shard_parameters = level > 2,
+          .micro_batches = micro_batches};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Meshes, Deletion,
+    testing::Values(Case{"Dp2Tp2SpZero1Mb2", "gpt2", config(4, 2, 1, true, 1, 2)},
+                    Case{"Dp2Tp2SpZero1Mb2Llama", "llama", config(4, 2, 1, true, 1, 2)},
+                    Case{"Cp2Tp2", "gpt2", config(4, 2, 2, false, 0, 1)},
+                    Case{"Cp2Tp2Llama", "llama", config(4, 2, 2, false, 0, 1)},
+                    Case{"Dp2Zero3", "gpt2", config(2, 1, 1, false, 3, 1)},
+                    Case{"Dp2Zero3Mb2Llama", "llama", config(2, 1, 1, false, 3, 2)}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace tessera
