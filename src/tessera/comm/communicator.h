@@ -63,7 +63,8 @@ class Communicator {
   /// Names the step in messages, for all groups of this rank.
   virtual void set_step(std::int64_t step) = 0;
   /// True once a rank of the world, this one or another, has failed: what is due now, a checkpoint
-  /// most of all, must not be done. Looks without waiting; the next call says what happened.
+  /// most of all, must not be done. Looks without waiting; the next call says what happened. May be
+  /// asked on any thread.
   virtual bool peer_failed() = 0;
 
   /// Begins a call; `collective`, `in` and `out` stay as they are until wait. A backend may do all

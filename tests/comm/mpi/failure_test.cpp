@@ -1,5 +1,5 @@
 /// Processes that fail, die, hang or call different things, under mpirun: one message, one exit
-/// code, and no process left behind.
+/// code, soon.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -37,6 +37,7 @@ std::unique_ptr<Communicator> MpiCommunicator::join(const Group& group) {
 }
 
 bool MpiCommunicator::peer_failed() {
+  if (world_.on_other_thread()) return world_.stopped() || world_.any_dead();
   world_.look();
   return world_.stopped();
 }

@@ -40,10 +40,14 @@ void Header::fill(const Collective& c, const Group& of, std::uint64_t group_id, 
   put(name, c.name);
 }
 
+Shape Header::shape() const {
+  Shape out;
+  for (int d = 0; d < ndim; ++d) out.push_back(whole[static_cast<std::size_t>(d)]);
+  return out;
+}
+
 Collective Header::collective() const {
-  Shape shape;
-  for (int d = 0; d < ndim; ++d) shape.push_back(whole[static_cast<std::size_t>(d)]);
-  return {kind, dtype, monoid, gather, scatter, peer, shape, name.data()};
+  return {kind, dtype, monoid, gather, scatter, peer, shape(), name.data()};
 }
 
 void Header::show(Seen& seen) const {

@@ -41,6 +41,7 @@ struct Header {
   bool agrees(const Header& other) const {
     return number == other.number && group == other.group && signature == other.signature;
   }
+  Shape shape() const;
   Collective collective() const;
   /// Writes what others know of this rank by it.
   void show(Seen& seen) const;

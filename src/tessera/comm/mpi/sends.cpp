@@ -53,11 +53,10 @@ void MpiCommunicator::wait_recv(Ticket& ticket) {
   Request request;
   try {
     const Header header = await_mail(c, ticket.number);
-    const Collective sent = header.collective();
-    if (sent.dtype != c.dtype || sent.whole != c.whole || header.number != ticket.number) {
+    if (header.dtype != c.dtype || header.shape() != c.whole || header.number != ticket.number) {
       stop(backend::disagreement(group(), ticket.number, from,
-                                 text(tessera::to_text(sent.dtype), sent.whole), world_.rank(),
-                                 text(tessera::to_text(c.dtype), c.whole), c.name));
+                                 text(tessera::to_text(header.dtype), header.shape()),
+                                 world_.rank(), text(tessera::to_text(c.dtype), c.whole), c.name));
       fail_as_peer(c, ticket.number);
     }
     const auto bytes = static_cast<std::size_t>(out_bytes(c, size()));

@@ -67,7 +67,8 @@ void World::meet() {
     CPU_OR(&cores, &cores, &host.cores);
     if (r != rank_) here.push_back({r, host.pid});
   }
-  // Asking MPI takes its time: 2000 turns are some tenths of a millisecond, in which a segment comes.
+  // Asking MPI takes its time: 2000 turns are some tenths of a millisecond, in which a segment
+  // comes.
   spins_ = ranks_here > CPU_COUNT(&cores) ? 0 : 2000;
   watch_ = std::make_unique<Watch>(here, [this](int rank) { died(rank); });
 }
@@ -127,7 +128,7 @@ std::byte* World::staging(std::size_t bytes) {
 void World::look() {
   drain();
   if (stopped()) return;
-  if (any_dead_.load(std::memory_order_acquire)) find_deaths();
+  if (any_dead()) find_deaths();
   if (!options_.told_to_end || stopped() || !options_.told_to_end()) return;
   // Who died on this host is known a moment later, and says more.
   const Clock::time_point now = Clock::now();

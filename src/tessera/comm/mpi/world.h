@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tessera/base/error.h"
@@ -43,6 +44,9 @@ class World {
   int size() const { return size_; }
   std::chrono::milliseconds deadline() const { return options_.deadline; }
   int spins() const { return spins_; }  // of Patience
+
+  /// True where not even a look is allowed: MPI is called from one thread.
+  bool on_other_thread() const { return std::this_thread::get_id() != thread_; }
 
   // ---- Where ranks are.
   void set_step(std::int64_t step);
@@ -80,6 +84,7 @@ class World {
   /// It died before it came to its end; any of them.
   bool lost(int rank) const { return dead(rank) && !ended(rank); }
   bool any_lost() const;
+  bool any_dead() const { return any_dead_.load(std::memory_order_acquire); }
   /// The one that all ranks choose of what they know: not a mere echo, then the lowest rank's.
   const Cause& cause() const;
   /// What this rank found, to be rethrown.
@@ -112,6 +117,7 @@ class World {
   Link& link_;
   const MpiOptions& options_;
   const int rank_, size_;
+  const std::thread::id thread_ = std::this_thread::get_id();
   int spins_ = 0;
   std::vector<int> pids_;
   std::vector<std::string> hosts_;
