@@ -22,11 +22,11 @@ PATH=$folder "$tessera" launch -n 2 -- version 2>"$folder/out.log" || code=$?
 [ $code = 5 ] || wrong "without mpirun the code is $code, not 5"
 grep -q 'there is no mpirun in PATH; on Debian: apt-get install openmpi-bin' "$folder/out.log" || wrong "no word of how to get mpirun"
 
-# start: a run of one rank that takes minutes, its launcher's process in $launcher
+# start RANKS: a run that takes minutes, its launcher's process in $launcher
 for ((i = 0; i < 400; ++i)); do echo "line $i of a text to train on, which is read again and again"; done >"$folder/text.txt"
 start() {
   rm -rf "$folder/run"
-  "$tessera" launch -n 1 -- train --preset llama-tiny --layers 1 --threads 1 --data "$folder/text.txt" \
+  "$tessera" launch -n "$1" -- train --preset llama-tiny --layers 1 --threads 1 --data "$folder/text.txt" \
     --output "$folder/run" --steps 1000000 --save-every 1000000 >"$folder/run.log" 2>&1 &
   launcher=$!
   for ((i = 0; i < 300; ++i)); do
@@ -36,23 +36,45 @@ start() {
   wrong "no step within 30 s"
 }
 
-start
-kill -TERM $launcher
-code=0
-wait $launcher || code=$?
-launcher=
-[ $code = 75 ] || wrong "a run that is asked to stop has the code $code, not 75"
-ls "$folder"/run/checkpoints/step-* >/dev/null || wrong "a run that is asked to stop does not save"
+# end: waits for the launcher; its exit code in $code
+end() {
+  code=0
+  wait $launcher 2>/dev/null || code=$?
+  launcher=
+}
+ranks() { pgrep -f "^$tessera train .*$folder/run"; }
+saved() { ls "$folder"/run/checkpoints/step-* >/dev/null 2>&1; }
 
-start
-rank=$(pgrep -f "^$tessera train .*$folder/run")
-kill -KILL $launcher
-wait $launcher 2>/dev/null || true
-launcher=
-for ((i = 0; i < 50; ++i)); do
-  [ -e "/proc/$rank" ] || break
-  ! grep -q '^State:.*Z' "/proc/$rank/status" 2>/dev/null || break
-  sleep 0.1
+for n in 1 2; do
+  start $n
+  kill -TERM $launcher
+  end
+  [ $code = 75 ] || wrong "a run on $n ranks that is asked to stop has the code $code, not 75"
+  saved || wrong "a run on $n ranks that is asked to stop does not save"
+  ! grep -q error: "$folder/run.log" || wrong "a run on $n ranks that is asked to stop tells of an error"
 done
-[ ! -e "/proc/$rank" ] || grep -q '^State:.*Z' "/proc/$rank/status" || wrong "a rank outlives its launcher by 5 s"
+
+# The death of a rank reaches the others as SIGTERM: no request to save.
+for victim in first last; do
+  start 2
+  [ $victim = first ] && rank=$(ranks | head -1) || rank=$(ranks | tail -1)
+  kill -KILL "$rank"
+  end
+  [ $code = 137 ] || wrong "a run whose $victim rank is killed has the code $code, not 137"
+  [ "$(grep -c error: "$folder/run.log")" = 1 ] || wrong "the death of the $victim rank is not told once"
+  grep -q "process $rank of .*) has died" "$folder/run.log" || wrong "the death of the $victim rank is not named"
+  ! saved || wrong "a run whose $victim rank is killed saves"
+done
+
+start 2
+survivors=$(ranks)
+kill -KILL $launcher
+end
+for rank in $survivors; do
+  for ((i = 0; i < 50; ++i)); do
+    [ -e "/proc/$rank" ] && ! grep -q '^State:.*Z' "/proc/$rank/status" 2>/dev/null || continue 2
+    sleep 0.1
+  done
+  wrong "a rank outlives its launcher by 5 s"
+done
 echo "launch_test: all as it should be"

@@ -33,11 +33,13 @@ int on_launched_ranks(Console& console, const std::function<int(Communicator*, C
   if (!mpi_launched([](const char* name) { return std::getenv(name); }))
     return body(nullptr, console);
   int code = 0;
-  const std::atomic<bool>& stop = catch_stop_signals();
   MpiOptions options;
   options.deadline = kDeadline;
   options.report = [&](const std::exception_ptr& failure) { report_failure(failure, console); };
-  options.told_to_end = [&] { return stop.load(); };
+  // Other launchers send SIGTERM to ask for a stop, and leave time for it.
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) {
+    options.told_to_end = [&end = catch_launchers_end()]() -> bool { return end; };
+  }
   run_mpi_rank(
       [&](Communicator& world) {
         if (world.rank() == 0) {

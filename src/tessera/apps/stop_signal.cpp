@@ -7,11 +7,15 @@ namespace tessera {
 
 namespace {
 
-// A signal handler is handed nothing, so this one flag is global.
-std::atomic<bool> stop_requested = false;
+// A signal handler is handed nothing, so these flags are global.
+std::atomic<bool> stop_requested = false, has_launcher = false, ended_by_launcher = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-extern "C" void request_stop(int signal) {
+extern "C" void request_stop(int signal, siginfo_t* info, void*) {
+  if (signal == SIGTERM && has_launcher && info->si_pid == getppid()) {
+    ended_by_launcher = true;
+    return;
+  }
   if (stop_requested.exchange(true)) _exit(128 + signal);
 }
 
@@ -19,10 +23,16 @@ extern "C" void request_stop(int signal) {
 
 const std::atomic<bool>& catch_stop_signals() {
   struct sigaction action = {};
-  action.sa_handler = request_stop;
-  action.sa_flags = SA_RESTART;  // a save that is under way finishes
+  action.sa_sigaction = request_stop;
+  action.sa_flags = SA_RESTART | SA_SIGINFO;  // a save that is under way finishes
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaction(signal, &action, nullptr);
   return stop_requested;
+}
+
+const std::atomic<bool>& catch_launchers_end() {
+  has_launcher = true;
+  catch_stop_signals();
+  return ended_by_launcher;
 }
 
 }  // namespace tessera
