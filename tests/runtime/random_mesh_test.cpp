@@ -53,6 +53,7 @@ TEST(MoreRandomMeshes, FoundOnce) {
   } kFound[] = {
       {6, "a state is cut along a dim of size 1: refused, as if it were about micro-batches"},
       {36, "two states of one node lie otherwise: refused"},
+      {1845, "a gradient known before the first micro-batch was cut by them, as its forward node"},
       {142, "a state cannot stay as it lies: refused, as if rows were mixed"},
   };
   for (const auto& found : kFound) {

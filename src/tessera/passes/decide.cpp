@@ -66,7 +66,7 @@ class Decider {
       }
       return std::pair(best, least);
     };
-    if (q_.inherited != nullptr) {
+    if (q_.inherited != nullptr && !(q_.before_loop && time_)) {
       const Choice told = (*q_.inherited)[at(axis)];
       if (told < 0 || legal(told)) {
         const auto [best, cost] = cheapest({told == kThrough ? kReplicate : told});
