@@ -75,6 +75,7 @@ void add_softmax(std::vector<Case>& out) {
   const Shape logits = {2, 3, 5}, rows = {2, 3};
   out.push_back({&kSoftmax, "the last dim", {normal(logits)}, {std::int64_t{2}}});
   out.push_back({&kSoftmax, "an inner dim", {normal({3, 5, 4})}, {std::int64_t{1}}});
+  out.push_back({&kLogSoftmax, "", {normal({3, 5, 4})}, {std::int64_t{1}}});
   out.push_back({&kCrossEntropy, "", {normal(logits), ids(rows, 0, 5)}, {ignored}, {0}});
   out.push_back({&kCrossEntropy,
                  "ignored labels, and some that name nothing",

@@ -19,22 +19,38 @@ double flops(const OpCall& c) {
   return static_cast<double>(kPerElement) * static_cast<double>(c.in(0).numel());
 }
 
-template <typename T>
-void softmax_reference(RefCall& c) {
+/// Calls f(x, y, n, stride) for every row of x and y along the attribute `dim`.
+template <typename T, typename F>
+void each_row(RefCall& c, F&& f) {
   const int dim = static_cast<int>(c.call.integer("dim"));
   const Shape& shape = c.in_shape(0);
-  const std::int64_t n = shape[dim], stride = shape.strides()[dim];
   Shape rows = shape;
   rows[dim] = 1;
   for_each_index(rows, [&](const Shape& at, std::int64_t) {
     std::int64_t first = 0;
     for (int d = 0; d < at.ndim(); ++d) first += at[d] * shape.strides()[d];
-    const T* x = c.in<T>(0) + first;
-    T* y = c.out<T>(0) + first;
+    f(c.in<T>(0) + first, c.out<T>(0) + first, shape[dim], shape.strides()[dim]);
+  });
+}
+
+template <typename T>
+void softmax_reference(RefCall& c) {
+  each_row<T>(c, [](const T* x, T* y, std::int64_t n, std::int64_t stride) {
     T top = -std::numeric_limits<T>::infinity(), total = 0;
     for (std::int64_t i = 0; i < n; ++i) top = std::max(top, x[i * stride]);
     for (std::int64_t i = 0; i < n; ++i) total += y[i * stride] = std::exp(x[i * stride] - top);
     for (std::int64_t i = 0; i < n; ++i) y[i * stride] /= total;
+  });
+}
+
+template <typename T>
+void log_softmax_reference(RefCall& c) {
+  each_row<T>(c, [](const T* x, T* y, std::int64_t n, std::int64_t stride) {
+    T top = -std::numeric_limits<T>::infinity(), total = 0;
+    for (std::int64_t i = 0; i < n; ++i) top = std::max(top, x[i * stride]);
+    for (std::int64_t i = 0; i < n; ++i) total += std::exp(x[i * stride] - top);
+    const T log_total = std::log(total);
+    for (std::int64_t i = 0; i < n; ++i) y[i * stride] = x[i * stride] - top - log_total;
   });
 }
 
@@ -118,6 +134,37 @@ constinit const OpDef kSoftmax = {
     .in_place = {{{0, 0}}},
 };
 
+constinit const OpDef kLogSoftmax = {
+    .name = "log_softmax",
+    .doc = "x - logsumexp(x) over one dim.",
+    .attrs = {{"dim", AttrKind::Int}},
+    .infer = [](const OpCall& c) -> TensorTypes {
+      const std::int64_t dim = c.integer("dim");
+      require(is_float(c.in(0).dtype) && dim >= 0 && dim < c.in(0).ndim(), "log_softmax: x is ",
+              c.in(0), ", dim is ", dim, "; x needs a floating dtype and that dim");
+      return {c.in(0)};
+    },
+    // As softmax.
+    .factors = [](const OpCall& c) -> Factors {
+      Factors out = elementwise_factors(c);
+      out.list[static_cast<std::size_t>(c.integer("dim"))].kind = FactorKind::Stat;
+      return out;
+    },
+    .expand = [](ExpandCall& e) -> void {
+      const int dim = static_cast<int>(e.call.integer("dim"));
+      const Value u = e.in(0) - max(e.in(0), dim, KeepDim::Yes);
+      e.out(0) = u - log(sum(exp(u), dim, KeepDim::Yes));
+    },
+    // dx = dy - softmax(x) * sum(dy, dim), where softmax(x) is exp(y): x is not kept.
+    .grad = [](GradCall& g) -> void {
+      const Value y = g.out(0), dy = g.dout(0);
+      g.din(0) = dy - exp(y) * sum(dy, static_cast<int>(g.call.integer("dim")), KeepDim::Yes);
+    },
+    .flops = flops<5>,  // max, sub, exp, add, sub
+    .reference = {log_softmax_reference<float>, log_softmax_reference<double>},
+    .in_place = {{{0, 0}}},
+};
+
 constinit const OpDef kCrossEntropy = {
     .name = "cross_entropy",
     .doc =
@@ -177,6 +224,11 @@ constinit const OpDef kCrossEntropyGrad = {
 Value softmax(Value x, int dim, Where where) {
   const int positive = dim < 0 ? dim + x.ndim() : dim;
   return x.builder().add(kSoftmax, {x}, {std::int64_t{positive}}, where);
+}
+
+Value log_softmax(Value x, int dim, Where where) {
+  const int positive = dim < 0 ? dim + x.ndim() : dim;
+  return x.builder().add(kLogSoftmax, {x}, {std::int64_t{positive}}, where);
 }
 
 CrossEntropyResult cross_entropy(Value logits, Value labels, std::int64_t ignore_index,

@@ -9,6 +9,9 @@ namespace tessera {
 /// Returns the type of x.
 Value softmax(Value x, int dim, Where where = Where::here());
 
+/// log(softmax(x)) over `dim`, finite where softmax itself rounds to 0. Returns the type of x.
+Value log_softmax(Value x, int dim, Where where = Where::here());
+
 struct CrossEntropyResult {
   Value loss, logsumexp;  // both of the labels' shape
 };
@@ -20,6 +23,6 @@ CrossEntropyResult cross_entropy(Value logits, Value labels, std::int64_t ignore
                                  Where where = Where::here());
 
 // cross_entropy_grad (logits, labels, logsumexp, dloss) -> dlogits, which may lie on the logits.
-extern const OpDef kSoftmax, kCrossEntropy, kCrossEntropyGrad;
+extern const OpDef kSoftmax, kLogSoftmax, kCrossEntropy, kCrossEntropyGrad;
 
 }  // namespace tessera

@@ -40,7 +40,7 @@ constinit const std::array kOps = {
     &kDropout, &kRandomUniform, &kRandomNormal,
     // contraction, normalisation, attention, loss
     &kMatmul, &kLayerNorm, &kLayerNormGrad, &kRmsNorm, &kRmsNormGrad, &kSoftmax, &kCrossEntropy, &kCrossEntropyGrad,
-    &kAttention, &kAttentionGrad, &kRope,
+    &kLogSoftmax, &kAttention, &kAttentionGrad, &kRope,
     // optimizer updates
     &kAdam, &kLambDirection, &kSgd,
     // made by passes
