@@ -4,9 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "ops/harness.h"
+#include "tessera/ir/parse.h"
+#include "tessera/ir/print.h"
 
 namespace tessera::test {
 
@@ -96,6 +99,38 @@ TEST(OpTable, RulesFitAndReadBack) {
     for (std::size_t i = 0; i < used.outs.size(); ++i) fits(factors.outs[i], used.outs[i]);
     EXPECT_TRUE(!needs_expansion(factors) || c.op->expand != nullptr) << to_text(factors);
     EXPECT_EQ(factors.linear == Linear::None, factors.linear_operands.empty());
+  }
+}
+
+TEST(OpTable, RowsAreTheSameReadBackFromText) {
+  for (const Case& c : all_cases()) {
+    SCOPED_TRACE(title(c));
+    Builder builder;
+    const Use used = use(builder, c);
+    for (std::size_t j = 0; j < used.outs.size(); ++j)
+      builder.output(Output::Kind::Metric, text("out", j), used.outs[j]);
+    const Graph graph = builder.finish();
+    const std::string printed = to_text(graph);
+    const Graph read = parse_graph(printed, find_op);
+    EXPECT_TRUE(read == graph) << printed;
+    EXPECT_EQ(to_text(read), printed);
+  }
+}
+
+/// What plans and profiles add up.
+TEST(OpTable, RowsHaveACost) {
+  for (const Case& c : all_cases()) {
+    SCOPED_TRACE(title(c));
+    Builder builder;
+    const NodeId node = use(builder, c).outs[0].id().node;
+    const Graph graph = builder.finish();
+    const OpCall call = graph.call(node);
+    double results = 0;
+    for (int j = 0; j < call.num_out(); ++j) results += static_cast<double>(call.out(j).bytes());
+    EXPECT_GE(bytes_moved(call), results) << "every result is written";
+    if (c.op->flops == nullptr) continue;
+    const double flops = c.op->flops(call);
+    EXPECT_TRUE(std::isfinite(flops) && flops > 0) << flops;
   }
 }
 
