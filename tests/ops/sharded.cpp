@@ -117,8 +117,9 @@ std::vector<Coordinates> ranks_of(const Mesh& mesh) {
 /// One op on the ranks of a mesh.
 class Ranks {
  public:
-  Ranks(const Graph& graph, NodeId node, const Mesh& mesh, const Assignment& assignment)
-      : mesh_(mesh) {
+  Ranks(const Graph& graph, NodeId node, const Mesh& mesh, const Assignment& assignment,
+        const RunNode& run_node)
+      : mesh_(mesh), run_node_(run_node) {
     const Factors factors = graph.factors(node);
     const Node& whole = graph.node(node);
     for (std::size_t i = 0; i < whole.inputs.size(); ++i) {
@@ -186,9 +187,12 @@ class Ranks {
 
  private:
   Tensors run_one(const Tensors& ins, const Coordinates& at, double garbage) const {
-    Bindings inputs;
+    Tensors shards;
     for (std::size_t i = 0; i < in_.size(); ++i)
-      inputs.slots.emplace(text("in", i), cut(ins[i], in_[i], mesh_, at, garbage));
+      shards.push_back(cut(ins[i], in_[i], mesh_, at, garbage));
+    if (run_node_) return run_node_(local_, local_.size() - 1, shards, at);
+    Bindings inputs;
+    for (std::size_t i = 0; i < in_.size(); ++i) inputs.slots.emplace(text("in", i), shards[i]);
     return test::run(local_, inputs, at);
   }
 
@@ -219,6 +223,7 @@ class Ranks {
   }
 
   Mesh mesh_;
+  const RunNode& run_node_;
   std::vector<Result> in_, out_;
   Axes idle_;  // axes that shard nothing
   Graph local_;
@@ -351,8 +356,8 @@ Subject subject_of(std::string title, const Graph& graph, NodeId id, Tensors ins
 }
 
 Tensors run_on_ranks(const Graph& graph, NodeId node, const Tensors& ins, const Mesh& mesh,
-                     const Assignment& assignment, double garbage) {
-  return Ranks(graph, node, mesh, assignment).run(ins, garbage);
+                     const Assignment& assignment, double garbage, const RunNode& run_node) {
+  return Ranks(graph, node, mesh, assignment, run_node).run(ins, garbage);
 }
 
 bool has_integers(const Tensors& ins) {

@@ -1,6 +1,7 @@
 #pragma once
 /// Ops on simulated ranks: which shardings a factor rule admits, and one op under one of them.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -67,11 +68,17 @@ Subject subject_of(const Case& c);
 /// Node `id` of a graph, on these numbers.
 Subject subject_of(std::string title, const Graph& graph, NodeId id, Tensors ins, Tensors outs);
 
+/// How one rank computes a node of a local graph on its shards.
+using RunNode =
+    std::function<Tensors(const Graph& local, NodeId node, const Tensors& ins, const Coordinates&)>;
+
 /// What the ranks of the mesh compute together, each with its shards of `ins`: results put together
 /// from shards, partial ones combined in rank order. Beyond the logical extents lie NaN and, in
 /// integers, `garbage`. Fails the test where an element lies on no rank, or where replicas differ.
+/// Ranks interpret in f64, unless `run_node` says otherwise.
 Tensors run_on_ranks(const Graph& graph, NodeId node, const Tensors& ins, const Mesh& mesh,
-                     const Assignment& assignment, double garbage = -999);
+                     const Assignment& assignment, double garbage = -999,
+                     const RunNode& run_node = {});
 
 /// True where an operand holds integers that may name something: what lies beyond the extent must
 /// not matter, whatever it names.
