@@ -36,6 +36,7 @@ void first_inputs(Pool& p) {
 }
 
 void one_op(Pool& p) {
+  if (p.random.chance(0.1)) return row_of_an_op(p);
   const bool simple = p.random.chance(0.6);
   const std::span<const WeightedFamily> families = simple ? simple_families() : model_families();
   std::int64_t all = 0;

@@ -113,5 +113,7 @@ struct WeightedFamily {
 };
 std::span<const WeightedFamily> simple_families();  // elementwise, reductions, shape
 std::span<const WeightedFamily> model_families();   // products, index, norms, attention, random
+/// Any op, as one of the rows of its tests uses it: how ops are met that no family knows.
+void row_of_an_op(Pool& p);
 
 }  // namespace tessera::fuzz
