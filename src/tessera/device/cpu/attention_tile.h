@@ -98,19 +98,29 @@ HWY_INLINE void multiply(const Product& p) {
   for (; col < p.cols; col += n) columns<1>(p, col);
 }
 
-/// to[c][r] = from[r][c].
-HWY_INLINE void transpose(const float* from, Index ldf, Index rows, Index cols, float* to,
-                          Index ldt) {
-  Index r = 0;
 #if HWY_TARGET != HWY_SCALAR
-  const hn::Full128<float> d;
-  for (; r + 4 <= rows; r += 4) {
-    Index c = 0;
-    for (; c + 4 <= cols; c += 4) {
-      const float* f = from + r * ldf + c;
-      float* t = to + c * ldt + r;
-      const auto r0 = hn::LoadU(d, f), r1 = hn::LoadU(d, f + ldf), r2 = hn::LoadU(d, f + 2 * ldf),
-                 r3 = hn::LoadU(d, f + 3 * ldf);
+/// Four columns of as many rows as there are lanes: block b has those of row 4 b.
+template <class B>
+HWY_INLINE hn::VFromD<B> stacked(B d, const float* from, Index ldf) {
+  if constexpr (hn::MaxLanes(B()) > 4) {
+    const hn::Half<B> half;
+    const Index rows = static_cast<Index>(hn::Lanes(half));
+    return hn::Combine(d, stacked(half, from + rows * ldf, ldf), stacked(half, from, ldf));
+  } else {
+    return hn::LoadU(d, from);
+  }
+}
+
+/// to[c][r] = from[r][c] for whole vectors of rows and fours of columns.
+template <class B>
+HWY_INLINE void transpose_blocks(B d, const float* from, Index ldf, Index rows, Index cols,
+                                 float* to, Index ldt) {
+  for (Index r = 0; r < rows; r += static_cast<Index>(hn::Lanes(d))) {
+    for (Index c = 0; c < cols; c += 4) {
+      const float* const f = from + r * ldf + c;
+      float* const t = to + c * ldt + r;
+      const auto r0 = stacked(d, f, ldf), r1 = stacked(d, f + ldf, ldf),
+                 r2 = stacked(d, f + 2 * ldf, ldf), r3 = stacked(d, f + 3 * ldf, ldf);
       const auto low02 = hn::InterleaveLower(d, r0, r2), high02 = hn::InterleaveUpper(d, r0, r2),
                  low13 = hn::InterleaveLower(d, r1, r3), high13 = hn::InterleaveUpper(d, r1, r3);
       hn::StoreU(hn::InterleaveLower(d, low02, low13), d, t);
@@ -118,13 +128,24 @@ HWY_INLINE void transpose(const float* from, Index ldf, Index rows, Index cols, 
       hn::StoreU(hn::InterleaveLower(d, high02, high13), d, t + 2 * ldt);
       hn::StoreU(hn::InterleaveUpper(d, high02, high13), d, t + 3 * ldt);
     }
-    for (; c < cols; ++c) {
-      for (Index i = 0; i < 4; ++i) to[c * ldt + r + i] = from[(r + i) * ldf + c];
-    }
   }
+}
 #endif
-  for (; r < rows; ++r) {
-    for (Index c = 0; c < cols; ++c) to[c * ldt + r] = from[r * ldf + c];
+
+/// to[c][r] = from[r][c].
+HWY_INLINE void transpose(const float* from, Index ldf, Index rows, Index cols, float* to,
+                          Index ldt) {
+  Index even = 0;  // rows of which only columns are left
+  const Index fours = cols / 4 * 4;
+#if HWY_TARGET != HWY_SCALAR
+  const Index wide = rows / lanes() * lanes();
+  even = rows / 4 * 4;
+  transpose_blocks(D(), from, ldf, wide, fours, to, ldt);
+  transpose_blocks(hn::Full128<float>(), from + wide * ldf, ldf, even - wide, fours, to + wide,
+                   ldt);
+#endif
+  for (Index r = 0; r < rows; ++r) {
+    for (Index c = r < even ? fours : 0; c < cols; ++c) to[c * ldt + r] = from[r * ldf + c];
   }
 }
 
