@@ -35,6 +35,7 @@ struct Slice {
 
 constexpr double kFlopsPerThread = 5e5;  // some 10 us: an order above what waking a helper costs
 constexpr std::int64_t kGrain = 16;      // rows or columns: a cache line of f32
+constexpr std::int64_t kCachedFloats = 128 << 10;  // 512 KiB: half of a core's second cache
 
 std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
@@ -221,9 +222,11 @@ class MatmulKernel final : public Kernel {
     const bool paged = form_.k.b % 1024 == 0 && form_.k.size > 1, lengthy = form_.k.size >= 16384;
     const bool trap = form_.n.b == 1 && form_.n.size >= 2 * kGrain && (paged || lengthy);
     if (trap) slices = std::max<std::int64_t>(slices, 2);
-    // Columns first: every slice reads all of A. Rows where the result is far taller than wide.
-    const bool rows =
-        !trap && (form_.m.size >= 4 * form_.n.size || form_.n.size < 3 * kGrain * slices);
+    // Columns first: every slice reads all of A. Rows where the result is far taller than wide, or
+    // taller at all and B lies in a core's cache: a thread then goes on with rows that it wrote.
+    const bool cached = form_.k.size * form_.n.size <= kCachedFloats;
+    const bool rows = !trap && (form_.m.size >= (cached ? 1 : 4) * form_.n.size ||
+                                form_.n.size < 3 * kGrain * slices);
     const std::int64_t size = rows ? form_.m.size : form_.n.size;
     const std::int64_t step = round_up((size + slices - 1) / slices, slices > 1 ? kGrain : 1);
     std::vector<std::int64_t> made;  // sizes of the products
