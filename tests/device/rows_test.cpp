@@ -22,10 +22,13 @@ Tensors narrow(const Case& c) {
 /// The part of a value that a rank holds, as a kernel is told.
 ShardInfo shard_of(const Result& result, const Mesh& mesh, const Coordinates& at) {
   const int ndim = result.logical.ndim();
-  ShardInfo out{result.logical, Shape::of(ndim, 0), Shape::of(ndim, 0)};
+  const Shape zeros = Shape::of(ndim, 0);
+  ShardInfo out{result.logical, zeros, zeros, zeros};
   for (int d = 0; d < ndim; ++d) {
     const Axes& axes = result.placement->sharding.dims[static_cast<std::size_t>(d)];
-    out.offset[d] = extent(result.logical[d], axes, mesh, at).start;
+    const Extent mine = extent(result.logical[d], axes, mesh, at);
+    out.offset[d] = mine.start;
+    out.limit[d] = mine.start + mine.valid;
   }
   return out;
 }

@@ -31,24 +31,15 @@ struct Smaller {
 
 constexpr std::int64_t kBlockBytes = 4096;  // stays in the first cache
 
-/// The length of a whole block is a constant, so that the loop is vectorized.
+/// out = x with y. The length of a whole block is a constant and nothing overlaps, so that the loop
+/// is vectorized.
 template <typename T, typename Op>
-void add_block(T* __restrict acc, const T* __restrict x, std::int64_t n) {
+void combine(T* __restrict out, const T* __restrict x, const T* __restrict y, std::int64_t n) {
   constexpr std::int64_t kBlock = kBlockBytes / static_cast<std::int64_t>(sizeof(T));
   if (n == kBlock) {
-    for (std::int64_t i = 0; i < kBlock; ++i) acc[i] = Op::of(acc[i], x[i]);
+    for (std::int64_t i = 0; i < kBlock; ++i) out[i] = Op::of(x[i], y[i]);
   } else {
-    for (std::int64_t i = 0; i < n; ++i) acc[i] = Op::of(acc[i], x[i]);
-  }
-}
-
-template <typename T, typename Op>
-void first_two(T* __restrict acc, const T* __restrict x, const T* __restrict y, std::int64_t n) {
-  constexpr std::int64_t kBlock = kBlockBytes / static_cast<std::int64_t>(sizeof(T));
-  if (n == kBlock) {
-    for (std::int64_t i = 0; i < kBlock; ++i) acc[i] = Op::of(x[i], y[i]);
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) acc[i] = Op::of(x[i], y[i]);
+    for (std::int64_t i = 0; i < n; ++i) out[i] = Op::of(x[i], y[i]);
   }
 }
 
@@ -56,20 +47,18 @@ template <typename T, typename Op>
 void reduce_as(std::span<const void* const> ins, std::int64_t in_at, std::span<void* const> outs,
                std::int64_t out_at, std::int64_t count) {
   constexpr std::int64_t kBlock = kBlockBytes / static_cast<std::int64_t>(sizeof(T));
-  alignas(64) std::array<T, kBlock> acc;
-  const auto in = [&](std::size_t j, std::int64_t i) {
-    return static_cast<const T*>(ins[j]) + in_at + i;
-  };
+  alignas(64) std::array<T, kBlock> acc[2];  // in turns: what is read is not what is written
   for (std::int64_t i = 0; i < count; i += kBlock) {
     const std::int64_t n = std::min(kBlock, count - i);
-    const auto bytes = static_cast<std::size_t>(n) * sizeof(T);
-    if (ins.size() == 1) {
-      std::memcpy(acc.data(), in(0, i), bytes);
-    } else {
-      first_two<T, Op>(acc.data(), in(0, i), in(1, i), n);
+    const auto in = [&](std::size_t j) { return static_cast<const T*>(ins[j]) + in_at + i; };
+    const T* sum = in(0);
+    for (std::size_t j = 1; j < ins.size(); ++j) {
+      combine<T, Op>(acc[j % 2].data(), sum, in(j), n);
+      sum = acc[j % 2].data();
     }
-    for (std::size_t j = 2; j < ins.size(); ++j) add_block<T, Op>(acc.data(), in(j, i), n);
-    for (void* out : outs) std::memcpy(static_cast<T*>(out) + out_at + i, acc.data(), bytes);
+    const auto bytes = static_cast<std::size_t>(n) * sizeof(T);
+    for (void* out : outs)  // that of a single input may be the input
+      std::memmove(static_cast<T*>(out) + out_at + i, sum, bytes);
   }
 }
 

@@ -43,7 +43,7 @@ struct RowsHeld {
   /// -1 where another rank, or nobody, holds the row.
   std::int64_t place(std::int64_t id, std::int64_t microbatch) const {
     const std::int64_t offset = shard.offset[0] + microbatch * shard.step[0], local = id - offset;
-    return local >= 0 && local < std::min(size, shard.global[0] - offset) ? local : -1;
+    return local >= 0 && local < std::min(size, shard.limit[0] - offset) ? local : -1;
   }
 };
 
