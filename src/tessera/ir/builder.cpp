@@ -53,6 +53,27 @@ Builder& Value::builder() const {
 
 const TensorType& Value::type() const { return builder().so_far().type(id_); }
 
+Value Value::shard(Splits ins, Splits outs) const {
+  builder().shard(*this, {"", std::move(ins), std::move(outs)});
+  return *this;
+}
+
+Value Value::shard(std::vector<TensorLayout> ins, std::vector<TensorLayout> outs) const {
+  builder().shard(*this, {"", {}, {}, std::move(ins), std::move(outs)});
+  return *this;
+}
+
+void Builder::shard(Value value, OpShard how) {
+  Node& node = edit(value);
+  how.ops = op_paths(graph_)[static_cast<std::size_t>(value.id().node)];
+  require(!node.op->traits.leaf && !how.ops.empty(), "shard() on ", node.op->name,
+          ", which computes nothing forward; shard an op that reads it\n    ",
+          describing(graph_, value.id().node));
+  if (node.name.empty())
+    node.name = node.block.empty() ? how.ops : how.ops.substr(std::string_view(node.block).size() + 1);
+  shards_.push_back(std::move(how));
+}
+
 Builder::Builder(Form form, Mesh mesh) {
   graph_.form_ = form;
   graph_.mesh_ = std::move(mesh);

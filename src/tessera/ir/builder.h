@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/ir/graph.h"
+#include "tessera/ir/op_shard.h"
 
 namespace tessera {
 
@@ -25,6 +26,12 @@ class Value {
   const Shape& shape() const { return type().shape; }
   DType dtype() const { return type().dtype; }
   int ndim() const { return type().ndim(); }
+
+  /// Says how the op that made this value is split, once there is more than one device: per
+  /// operand, and per result where it shall lie otherwise than the op leaves it. Returns the value.
+  /// The op gets a name where it has none; what was said is in Builder::shards().
+  Value shard(Splits ins, Splits outs = {}) const;
+  Value shard(std::vector<TensorLayout> ins, std::vector<TensorLayout> outs = {}) const;
 
  private:
   Builder* builder_ = nullptr;
@@ -79,6 +86,10 @@ class Builder {
   const Node& node(Value value) const { return graph_.node(value.id().node); }
   const Graph& so_far() const { return graph_; }
 
+  /// What Value::shard said of single ops, for a strategy (plan/auto_parallel.h).
+  const std::vector<OpShard>& shards() const { return shards_; }
+  void shard(Value value, OpShard how);
+
   // For passes: nodes and states carried over from another graph.
   /// A copy of `node` (with its marks and result types) on other inputs; ids in cotangent, like,
   /// remat_of are kept as given.
@@ -92,6 +103,7 @@ class Builder {
   Node& edit(Value value) { return graph_.nodes_[static_cast<std::size_t>(value.id().node)]; }
   Graph graph_;
   Mark mark_;
+  std::vector<OpShard> shards_;
   std::unordered_set<std::string> paths_, random_paths_;  // of states and random ops declared here
 };
 

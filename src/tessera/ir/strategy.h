@@ -20,6 +20,15 @@ struct Pin {
   friend bool operator==(const Pin&, const Pin&) = default;
 };
 
+/// A decision on the op with this path (op_paths): where it reads each operand, and where its
+/// results are then kept. Dims that it shards along no axis are whole.
+struct OpPin {
+  std::string op;
+  std::vector<Sharding> ins;
+  std::vector<Sharding> outs = {};  // none: where the op leaves them
+  friend bool operator==(const OpPin&, const OpPin&) = default;
+};
+
 struct Strategy {
   Mesh mesh;
   /// Per dim of every batch input the axes that shard it, major first; those that the mesh lacks
@@ -31,6 +40,7 @@ struct Strategy {
   /// Of states, as forward and backward read them (their `use`), and of named values. Of several
   /// that match, the last one holds.
   std::vector<Pin> pins = {};
+  std::vector<OpPin> ops = {};
   /// Axes that shard states and gradients beyond their use, each on a dim that is free of other
   /// axes where there is one: moments and the gradients that update them; the sums of gradients
   /// that micro-batches add to; parameters as they are stored.

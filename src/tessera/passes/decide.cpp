@@ -57,6 +57,7 @@ class Decider {
     if (time_ && rule_.linear == Linear::Joint && !stand_.empty() &&
         std::all_of(stand_.begin(), stand_.end(), [](Standing s) { return s == kThrough; }))
       return kThrough;  // a sum of accumulating terms: one accumulator
+    if (q_.told != nullptr && !time_) return (*q_.told)[at(axis)];
     const auto cheapest = [&](const std::vector<Choice>& candidates) {
       Choice best = kReplicate;
       double least = kImpossible;
@@ -85,6 +86,7 @@ class Decider {
       if (s >= 0 && std::find(out.begin(), out.end(), s) == out.end() && legal(s)) out.push_back(s);
     };
     for (const Standing s : stand_) offer(s);
+    offer_parts(offer);
     for (const Choices& wanted : out_factors_) {
       if (!wanted.empty()) offer(wanted[at(axis_)]);
     }
@@ -96,6 +98,26 @@ class Decider {
       break;
     }
     return out;
+  }
+
+  /// A sum that has to be finished may be finished in parts along a dim, first of all one that is
+  /// not cut yet.
+  template <typename Offer>
+  void offer_parts(const Offer& offer) const {
+    if (time_ || !q_.parts) return;
+    for (std::size_t i = 0; i < q_.ins.size(); ++i) {
+      if (stand_[i] != kThrough) continue;
+      const Stands& have = q_.ins[i].have;
+      for (const bool cut : {false, true}) {
+        for (std::size_t d = 0; d < rule_.ins[i].size(); ++d) {
+          const bool is_cut =
+              std::find(have.begin(), have.end(), static_cast<Stand>(d)) != have.end();
+          for (const int f : rule_.ins[i][d]) {
+            if (is_cut == cut) offer(static_cast<Standing>(f));
+          }
+        }
+      }
+    }
   }
 
   bool legal(Choice f) const {
@@ -220,7 +242,7 @@ class Decider {
 
   /// A sharded operand whose axis ends here because the dim that it lands on cannot be cut so.
   void note_lost(int axis, Choice best) {
-    if (best != kReplicate || time_) return;
+    if (best != kReplicate || time_ || q_.told != nullptr) return;
     for (std::size_t i = 0; i < q_.ins.size(); ++i) {
       const Stand stand = q_.ins[i].have[at(axis)];
       if (stand < 0) continue;

@@ -35,7 +35,8 @@ class Propagation {
         strategy_(strategy),
         axes_(strategy),
         places_(graph, strategy, axes_),
-        demands_(find_demands(graph, places_, axes_)),
+        told_(graph, strategy, axes_),
+        demands_(find_demands(graph, places_, told_, axes_)),
         before_loop_(nodes_before_loop(graph)),
         placed_(Form::Placed, strategy.mesh),
         kept_(graph),
@@ -85,6 +86,7 @@ class Propagation {
   const Strategy& strategy_;
   Axes axes_;
   StatePlaces places_;
+  Told told_;
   Demands demands_;
   std::vector<bool> before_loop_;
   Builder placed_;
@@ -101,7 +103,7 @@ void Propagation::leaf(NodeId id) {
   if (node.op == &kState) stands = places_.of(path_of(node)).home;
   if (node.op == &kBatch) {
     check_microbatches(id);
-    stands = places_.batch(node.type());
+    stands = places_.batch(node);
     for (int a = 0; a < axes_.count(); ++a) {
       if (axes_.is_time(a)) stands[at(a)] = kWhole;  // stored whole, cut where it is read
     }
@@ -114,7 +116,7 @@ void Propagation::check_microbatches(NodeId id) const {
   const TensorType& type = graph_.node(id).type();
   const std::int64_t n = strategy_.mesh.size(kMicrobatchAxis);
   const int axis = axes_.find(kMicrobatchAxis);
-  const Stands stands = places_.batch(type);
+  const Stands stands = places_.batch(graph_.node(id));
   if (axis < 0 || stands[at(axis)] < 0) return;
   const std::int64_t rows = type.shape[stands[at(axis)]];
   require(rows % n == 0, "batch input '", std::get<std::string>(graph_.node(id).attrs[0]), "' has ",
@@ -128,6 +130,7 @@ Question Propagation::question_of(NodeId id, const std::vector<Kept>& ins) const
   const Node& node = graph_.node(id);
   Question out;
   out.before_loop = before_loop_[at(id)];
+  out.parts = node.phase == Phase::Forward;
   for (std::size_t i = 0; i < ins.size(); ++i) {
     const Node& source = graph_.node(node.inputs[i].node);
     Question::Operand in{&graph_.type(node.inputs[i]), ins[i].stands};
@@ -136,7 +139,7 @@ Question Propagation::question_of(NodeId id, const std::vector<Kept>& ins) const
       in.bound = true;
     }
     if (source.op == &kBatch && !out.before_loop) {
-      in.have = places_.batch(source.type());
+      in.have = places_.batch(source);
       in.whole_in_time = true;
     }
     out.ins.push_back(std::move(in));
@@ -172,6 +175,7 @@ void Propagation::visit(NodeId id) {
   Choices told;
   const Factors rule = graph_.factors(id);
   question.rule = &rule;
+  if (const Telling* telling = told_.of(id)) question.told = &telling->choices;
   if (shares >= 0 && !choices_[at(shares)].empty()) {
     told = inherited(shares, rule);
     question.inherited = &told;

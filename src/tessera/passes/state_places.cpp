@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tessera/ir/builder.h"
+
 namespace tessera {
 
 namespace {
@@ -56,14 +58,17 @@ const Sharding* StatePlaces::pinned(const Node& node) const {
   return find(node.block.empty() ? node.name.str() : text(node.block, ".", node.name));
 }
 
-/// All of `more` on one dim: the first free one that they divide, else the first free one, else
-/// behind the axes of the first.
+/// Those of `more` along which the state is whole, on one dim: the first free one that they divide,
+/// else the first free one, else behind the axes of the first.
 Stands StatePlaces::with(Stands stands, const std::vector<std::string>& more,
                          const Shape& shape) const {
   std::int64_t ranks = 1;
+  std::vector<std::size_t> axes;
   for (const std::string& name : more) {
     const int axis = axes_.find(name);
-    if (axis >= 0) ranks *= axes_[axis].size;
+    if (axis < 0 || stands[static_cast<std::size_t>(axis)] != kWhole) continue;
+    axes.push_back(static_cast<std::size_t>(axis));
+    ranks *= axes_[axis].size;
   }
   if (shape.ndim() == 0 || ranks == 1) return stands;
   int dim = -1;
@@ -73,14 +78,13 @@ Stands StatePlaces::with(Stands stands, const std::vector<std::string>& more,
       if (free && (!dividing || shape[d] % ranks == 0)) dim = d;
     }
   }
-  for (const std::string& name : more) {
-    const int axis = axes_.find(name);
-    if (axis >= 0) stands[static_cast<std::size_t>(axis)] = static_cast<Stand>(std::max(dim, 0));
-  }
+  for (const std::size_t axis : axes) stands[axis] = static_cast<Stand>(std::max(dim, 0));
   return stands;
 }
 
-Stands StatePlaces::batch(const TensorType& type) const {
+Stands StatePlaces::batch(const Node& node) const {
+  const TensorType& type = node.type();
+  if (const Sharding* pin = find(std::get<std::string>(node.attrs[0]))) return axes_.read(*pin);
   Sharding sharding = Sharding::replicated(type.ndim());
   for (int d = 0; d < type.ndim() && d < static_cast<int>(strategy_.batch.size()); ++d)
     sharding.dims[static_cast<std::size_t>(d)] = strategy_.batch[static_cast<std::size_t>(d)];

@@ -13,8 +13,9 @@ class StatePlaces {
   /// Errors: a pin that does not fit what it names: the message has all of them.
   StatePlaces(const Graph& graph, const Strategy& strategy, const Axes& axes);
 
-  /// A batch input, with its axes of time: they cut it where it is read.
-  Stands batch(const TensorType& type) const;
+  /// A batch input, with its axes of time: they cut it where it is read. Pinned by its name, or as
+  /// all are.
+  Stands batch(const Node& node) const;
   /// Of a state, by its path.
   struct Places {
     Stands use;          // as forward and backward read it

@@ -1,0 +1,345 @@
+#include "tessera/plan/op_strategy.h"
+
+#include <algorithm>
+
+#include "tessera/ir/strategy.h"
+#include "tessera/ops/index_ops.h"
+
+namespace tessera {
+
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+std::string divisors(std::int64_t n) {
+  std::vector<std::string> out;
+  for (std::int64_t d = 1; d <= n; ++d) {
+    if (n % d == 0) out.push_back(text(d));
+  }
+  if (out.size() > 12) out.erase(out.begin() + 11, out.end() - 1);
+  return join(out);
+}
+
+std::int64_t product(const std::vector<std::int64_t>& numbers) {
+  std::int64_t out = 1;
+  for (const std::int64_t n : numbers) out *= n;
+  return out;
+}
+
+class Spreading {
+ public:
+  Spreading(const Graph& graph, NodeId id, const OpShard& shard, std::int64_t devices)
+      : graph_(graph),
+        node_(graph.node(id)),
+        rule_(graph.factors(id)),
+        shard_(shard),
+        devices_(devices),
+        splits_(rule_.list.size(), 1) {
+    out_.node = id;
+  }
+
+  OpSpread run() {
+    if (shard_.in_layouts.empty()) {
+      read_splits();
+    } else {
+      read_layouts();
+    }
+    refuse();
+    for (const Factors::Dims& dims : rule_.ins) out_.ins.push_back(layout(dims));
+    for (std::size_t r = 0; r < rule_.outs.size(); ++r) out_.outs.push_back(layout(rule_.outs[r]));
+    read_results();
+    refuse();
+    return std::move(out_);
+  }
+
+ private:
+  template <typename... Parts>
+  void wrong(const Parts&... parts) {
+    reasons_.push_back(text("op '", shard_.ops, "' (", node_.op->name, "): ", parts...));
+  }
+  void refuse() const {
+    require(reasons_.empty(), join(reasons_, "\n"), "\n    strategy ", shard_, " for ",
+            node_.op->name, " with rule ", rule_, " on ", devices_, " devices, ",
+            describing(graph_, out_.node));
+  }
+
+  const Shape& shape(std::size_t operand) const { return graph_.type(node_.inputs[operand]).shape; }
+
+  /// True where the strategies are as many as the operands and as long as these have dims.
+  bool fits(std::size_t given, const auto& length_of) {
+    if (given > node_.inputs.size()) {
+      wrong(given, " strategies for ", node_.inputs.size(), " inputs; give each input one");
+      return false;
+    }
+    bool out = true;
+    for (std::size_t i = 0; i < node_.inputs.size(); ++i) {
+      const auto ndim = at(shape(i).ndim());
+      if (i >= given) {
+        if (ndim == 0) continue;
+        wrong("input ", i, " of shape ", shape(i), " has no strategy: ", given, " strategies for ",
+              node_.inputs.size(), " inputs; give each input one");
+        out = false;
+      } else if (length_of(i) != ndim) {
+        wrong("the strategy of input ", i, " has ", length_of(i), " dims, but its shape ", shape(i),
+              " has ", ndim, "; give each dim a number");
+        out = false;
+      }
+    }
+    return out;
+  }
+
+  void read_splits() {
+    if (!fits(shard_.ins.size(), [&](std::size_t i) { return shard_.ins[i].size(); })) return;
+    std::vector<std::string> said(rule_.list.size());  // where a factor was split first
+    for (std::size_t i = 0; i < shard_.ins.size(); ++i) {
+      for (std::size_t d = 0; d < shard_.ins[i].size(); ++d)
+        split_dim(i, d, shard_.ins[i][d], said);
+    }
+    order_factors();
+    std::vector<std::int64_t> used;
+    for (const int f : order_) used.push_back(splits_[at(f)]);
+    const std::int64_t ranks = product(used);
+    if (ranks > devices_ || devices_ % ranks != 0) {
+      wrong("its splits make ", ranks, " parts, which does not divide ", devices_,
+            " devices; legal products: ", divisors(devices_));
+      return;
+    }
+    const std::int64_t repeat = devices_ / ranks;
+    const bool first = repeat > 1 && repeats_first();
+    if (first) matrix_.push_back(repeat);
+    matrix_.insert(matrix_.end(), used.begin(), used.end());
+    if (repeat > 1 && !first) matrix_.push_back(repeat);
+    dims_.resize(rule_.list.size());
+    for (std::size_t k = 0; k < order_.size(); ++k) {
+      const std::size_t place = k + (first ? 1 : 0);
+      if (splits_[at(order_[k])] > 1)
+        dims_[at(order_[k])] = {static_cast<int>(matrix_.size() - 1 - place)};
+    }
+  }
+
+  /// The split of a dim, on the factors that it consists of, major first.
+  void split_dim(std::size_t i, std::size_t d, std::int64_t n, std::vector<std::string>& said) {
+    const std::int64_t size = shape(i)[static_cast<int>(d)];
+    if (n < 1)
+      return wrong("dim ", d, " of input ", i, " is split ", n, " times; it must be at least 1");
+    if (size % n != 0)
+      return wrong("dim ", d, " of input ", i, " has size ", size, ", which ", n,
+                   " parts do not divide; legal: ", divisors(size));
+    std::int64_t left = n;
+    for (const int f : rule_.ins[i][d]) {
+      const Factor& factor = rule_.list[at(f)];
+      std::int64_t share = left % factor.size == 0 ? factor.size : left;
+      if (factor.size % share != 0)
+        return wrong("dim ", d, " of input ", i, " is ", size, ", made of parts of which '",
+                     factor.name, "' of ", factor.size, " is cut first; ", n,
+                     " does not divide it; legal: ", divisors(factor.size));
+      if (share > 1 && !may_split(factor.kind))
+        return wrong("dim ", d, " of input ", i, " (", factor.name,
+                     ") must stay whole, but is split ", n, " times; legal: 1");
+      const std::string here = text("dim ", d, " of input ", i);
+      std::string& before = said[at(f)];
+      if (before.empty()) {
+        before = here;
+        splits_[at(f)] = share;
+      } else if (splits_[at(f)] != share) {
+        return wrong(before, " and ", here, " are the same (", factor.name, "), but are split ",
+                     splits_[at(f)], " and ", share, " times; split both alike: legal ",
+                     divisors(factor.size));
+      }
+      left /= share;
+    }
+  }
+
+  bool may_split(FactorKind kind) const {
+    return kind == FactorKind::Pass || kind == FactorKind::Max || kind == FactorKind::Min ||
+           (kind == FactorKind::Stat && node_.op->expand != nullptr);
+  }
+
+  void order_factors() {
+    const auto take = [&](const Factors::Dims& dims) {
+      for (const std::vector<int>& fs : dims) {
+        for (const int f : fs) {
+          if (std::find(order_.begin(), order_.end(), f) == order_.end()) order_.push_back(f);
+        }
+      }
+    };
+    const auto longest = std::max_element(
+        rule_.ins.begin(), rule_.ins.end(),
+        [](const Factors::Dims& a, const Factors::Dims& b) { return a.size() < b.size(); });
+    if (longest != rule_.ins.end()) take(*longest);
+    for (const Factors::Dims& dims : rule_.ins) take(dims);
+  }
+
+  bool repeats_first() const {
+    if (node_.op != &kGather) return false;
+    const std::int64_t rows = shard_.ins[1][0];
+    return rows != 1 && rows != devices_;
+  }
+
+  void read_layouts() {
+    const std::vector<TensorLayout>& layouts = shard_.in_layouts;
+    if (!fits(layouts.size(), [&](std::size_t i) { return layouts[i].map.size(); })) return;
+    matrix_ = layouts[0].matrix;
+    aliases_ = layouts[0].aliases;
+    if (product(matrix_) != devices_)
+      wrong("its layout has ", product(matrix_), " ranks, but there are ", devices_, " devices");
+    dims_.resize(rule_.list.size());
+    std::vector<bool> said(rule_.list.size(), false);
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
+      if (layouts[i].matrix != matrix_ || layouts[i].aliases != aliases_) {
+        wrong("its layouts are on two matrices, ", layouts[0], " and ", layouts[i], "; use one");
+        return;
+      }
+      for (std::size_t d = 0; d < layouts[i].map.size(); ++d)
+        lay_dim(i, d, layouts[i].map[d], layouts[i].splits()[d], said);
+    }
+    for (int d = 0; d < static_cast<int>(matrix_.size()); ++d) {
+      const auto uses =
+          std::count_if(dims_.begin(), dims_.end(), [&](const std::vector<int>& dims) {
+            return std::find(dims.begin(), dims.end(), d) != dims.end();
+          });
+      if (uses > 1) wrong("'", alias(d), "' splits two different dims of the op; use it for one");
+    }
+  }
+
+  void lay_dim(std::size_t i, std::size_t d, const std::vector<int>& map, std::int64_t n,
+               std::vector<bool>& said) {
+    const std::int64_t size = shape(i)[static_cast<int>(d)];
+    if (size % n != 0)
+      return wrong("dim ", d, " of input ", i, " has size ", size, ", which ", n,
+                   " parts do not divide; legal: ", divisors(size));
+    const std::vector<int>& fs = rule_.ins[i][d];
+    if (fs.empty()) return;
+    const Factor& factor = rule_.list[at(fs[0])];
+    if (factor.size % n != 0)
+      return wrong("dim ", d, " of input ", i, " is cut along '", factor.name, "' of ", factor.size,
+                   " first, which ", n, " does not divide; legal: ", divisors(factor.size));
+    if (!map.empty() && !may_split(factor.kind))
+      return wrong("dim ", d, " of input ", i, " (", factor.name, ") must stay whole; use None");
+    if (said[at(fs[0])] && dims_[at(fs[0])] != map)
+      return wrong("dim ", d, " of input ", i, " (", factor.name,
+                   ") lies otherwise than in another input; lay both alike");
+    said[at(fs[0])] = true;
+    dims_[at(fs[0])] = map;
+  }
+
+  std::string alias(int d) const {
+    return aliases_.empty() ? text(d) : aliases_[aliases_.size() - 1 - at(d)];
+  }
+
+  TensorLayout layout(const Factors::Dims& dims) const {
+    TensorLayout out{matrix_, {}, aliases_};
+    for (const std::vector<int>& fs : dims) {
+      std::vector<int> map;
+      for (const int f : fs) map.insert(map.end(), dims_[at(f)].begin(), dims_[at(f)].end());
+      out.map.push_back(std::move(map));
+    }
+    return out;
+  }
+
+  void read_results() {
+    const std::size_t given = std::max(shard_.outs.size(), shard_.out_layouts.size());
+    if (given == 0) return;
+    if (given != rule_.outs.size())
+      return wrong(given, " output strategies for ", rule_.outs.size(), " results; give each one");
+    out_.outs_asked = true;
+    for (std::size_t r = 0; r < given; ++r) {
+      TensorLayout& result = out_.outs[r];
+      const std::size_t ndim = result.map.size();
+      const std::size_t length =
+          shard_.outs.empty() ? shard_.out_layouts[r].map.size() : shard_.outs[r].size();
+      if (length != ndim) {
+        wrong("the strategy of result ", r, " has ", length, " dims, but the result has ", ndim);
+        continue;
+      }
+      if (shard_.outs.empty()) {
+        if (shard_.out_layouts[r].matrix != matrix_ || shard_.out_layouts[r].aliases != aliases_) {
+          wrong("the layout of result ", r, " is on another matrix than those of the inputs");
+          continue;
+        }
+        result = shard_.out_layouts[r];
+      } else {
+        for (std::size_t d = 0; d < ndim; ++d) split_result(r, d, shard_.outs[r][d]);
+      }
+    }
+  }
+
+  /// A dim of a result as the op leaves it, whole, or cut further along what else the op was split
+  /// by: rows by rows and by what was summed over, which scatters the sums.
+  void split_result(std::size_t r, std::size_t d, std::int64_t n) {
+    std::vector<int>& map = out_.outs[r].map[d];
+    std::int64_t parts = out_.outs[r].splits()[d];
+    if (n == parts) return;
+    if (n == 1) return map.clear();
+    for (const int free : out_.outs[r].repeated()) {
+      const std::int64_t size = matrix_[matrix_.size() - 1 - at(free)];
+      if (size > 1 && n % (parts * size) == 0) map.push_back(free), parts *= size;
+    }
+    const std::int64_t size = node_.type(static_cast<int>(r)).shape[static_cast<int>(d)];
+    if (parts != n || size % n != 0)
+      wrong("dim ", d, " of result ", r, " of size ", size, " cannot be kept in ", n,
+            " parts; the op leaves it in ", out_.outs[r].splits()[d],
+            ", and can cut it further along what its inputs are split by");
+  }
+
+  const Graph& graph_;
+  const Node& node_;
+  Factors rule_;
+  const OpShard& shard_;
+  std::int64_t devices_;
+  std::vector<std::int64_t> splits_;  // per factor
+  std::vector<int> order_;            // of factors in the matrix
+  DeviceMatrix matrix_;
+  std::vector<std::string> aliases_;    // of its dims, or none
+  std::vector<std::vector<int>> dims_;  // per factor, of the matrix, from the right
+  std::vector<std::string> reasons_;
+  OpSpread out_;
+};
+
+}  // namespace
+
+OpSpread spread(const Graph& graph, NodeId node, const OpShard& shard, std::int64_t devices) {
+  OpSpread out = Spreading(graph, node, shard, devices).run();
+  out.path = shard.ops;
+  return out;
+}
+
+TensorLayout spread_tensor(const std::string& what, const Shape& shape,
+                           const std::vector<std::int64_t>& splits, std::int64_t devices) {
+  require(at(shape.ndim()) == splits.size(), what, ": a strategy of ", splits.size(),
+          " dims for the shape ", shape, "; give each dim a number");
+  std::vector<std::string> reasons;
+  for (int d = 0; d < shape.ndim(); ++d) {
+    const std::int64_t n = splits[at(d)];
+    if (n < 1 || shape[d] % n != 0)
+      reasons.push_back(text(what, ": dim ", d, " of size ", shape[d], " is split ", n,
+                             " times; legal: ", divisors(shape[d])));
+  }
+  require(reasons.empty(), join(reasons, "\n"));
+  const std::int64_t ranks = product(splits);
+  require(devices % ranks == 0, what, ": its splits make ", ranks, " parts, which does not divide ",
+          devices, " devices; legal products: ", divisors(devices));
+  TensorLayout out{splits, {}, {}};
+  for (std::size_t d = 0; d < splits.size(); ++d)
+    out.map.push_back(splits[d] == 1 ? std::vector<int>{}
+                                     : std::vector<int>{static_cast<int>(splits.size() - 1 - d)});
+  if (ranks < devices) out.matrix.insert(out.matrix.begin(), devices / ranks);
+  return out;
+}
+
+Splits in_strategy(const Graph& placed, NodeId id) {
+  Splits out;
+  for (const ValueId input : placed.node(id).inputs) {
+    std::vector<std::int64_t>& dims = out.emplace_back();
+    for (const std::vector<std::string>& axes : placed.result(input).placement->sharding.dims) {
+      std::int64_t n = 1;
+      for (const std::string& axis : axes) {
+        if (axis != kMicrobatchAxis) n *= placed.mesh().size(axis);
+      }
+      dims.push_back(n);
+    }
+  }
+  return out;
+}
+
+}  // namespace tessera

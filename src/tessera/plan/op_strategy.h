@@ -1,0 +1,38 @@
+#pragma once
+/// Strategies of single operators, as MindSpore reads them: a matrix of all ranks for each.
+
+#include <string>
+#include <vector>
+
+#include "tessera/ir/graph.h"
+#include "tessera/ir/op_shard.h"
+
+namespace tessera {
+
+/// An op on the matrix that its strategy makes: the splits of its factors, first those of the
+/// operand with the most dims, then a last dim of ranks that repeat the computation where the
+/// product is smaller than the number of ranks. A gather whose table is cut along its rows, though
+/// not by all ranks, has that dim first.
+struct OpSpread {
+  NodeId node = -1;
+  std::string path;
+  std::vector<TensorLayout> ins, outs;  // all on one matrix
+  bool outs_asked = false;              // else as the op leaves them: parts of sums are finished
+};
+
+/// Errors: all that is wrong, in order: the number of strategies, of dims, splits below 1, dims
+/// that splits do not divide, what the rule of the op does not let be split, operands that
+/// disagree, a product that does not divide the devices; each with op, operand, dim, size and
+/// split, and what is legal.
+OpSpread spread(const Graph& graph, NodeId node, const OpShard& shard, std::int64_t devices);
+
+/// How `result` lies, its dims split so: as the ranks of `matrix` have it. For batch inputs and
+/// states, which have no rule. Ranks that are left over come first. Errors: as of spread().
+TensorLayout spread_tensor(const std::string& what, const Shape& shape,
+                           const std::vector<std::int64_t>& splits, std::int64_t devices);
+
+/// The strategy of an op in a placed graph, in MindSpore's words: per operand the number of parts
+/// of each dim, as it is read.
+Splits in_strategy(const Graph& placed, NodeId node);
+
+}  // namespace tessera
