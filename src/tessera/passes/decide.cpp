@@ -233,11 +233,18 @@ class Decider {
   }
   double local_result(std::size_t r) const {
     auto n = static_cast<double>(q_.outs[r]->numel());
-    for (int a = axis_ + 1; a < axes_.count(); ++a) {
-      const Choice choice = answer_.choices[at(a)];
+    for (int a = 0; a < axes_.count(); ++a) {
+      const Choice choice = a > axis_ ? answer_.choices[at(a)] : a < axis_ ? likely(a) : kReplicate;
       if (choice >= 0 && has(rule_.outs[r], choice)) n /= static_cast<double>(axes_[a].size);
     }
     return n;
+  }
+  /// What will be chosen along an axis that is not decided yet: what an operand brings.
+  Choice likely(int axis) const {
+    for (const Choices& factors : in_factors_) {
+      if (factors[at(axis)] >= 0) return factors[at(axis)];
+    }
+    return kReplicate;
   }
 
   /// A sharded operand whose axis ends here because the dim that it lands on cannot be cut so.
