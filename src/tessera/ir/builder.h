@@ -107,6 +107,16 @@ class Builder {
   std::unordered_set<std::string> paths_, random_paths_;  // of states and random ops declared here
 };
 
+/// An operand, with the place in the source where it was handed to an op: that of the layer around
+/// it, where there is one. Functions that cannot take a Where, as operators, take this.
+struct At : Value {
+  At(Value value, Where here = Where::here())  // NOLINT: a value is an operand
+      : Value(value), where(value.builder().mark().where) {
+    if (where.line == 0) where = std::move(here);
+  }
+  Where where;
+};
+
 /// While it lives, new nodes belong to the block `name` inside the current one.
 class Scope {
  public:

@@ -163,8 +163,8 @@ constinit const OpDef kGeluGrad = [] {
   return op;
 }();
 
-Value relu(Value x) { return x.builder().add(kRelu, {x}); }
-Value silu(Value x) { return x.builder().add(kSilu, {x}); }
-Value gelu(Value x, GeluForm form) { return x.builder().add(kGelu, {x}, {form == GeluForm::Tanh}); }
+Value relu(At x) { return x.builder().add(kRelu, {x}, {}, x.where); }
+Value silu(At x) { return x.builder().add(kSilu, {x}, {}, x.where); }
+Value gelu(At x, GeluForm form) { return x.builder().add(kGelu, {x}, {form == GeluForm::Tanh}, x.where); }
 
 }  // namespace tessera

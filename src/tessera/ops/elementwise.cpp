@@ -112,29 +112,29 @@ constinit const OpDef kGradient = [] {
   return op;
 }();
 
-Value operator+(Value a, Value b) { return a.builder().add(kAdd, {a, b}); }
-Value operator-(Value a, Value b) { return a.builder().add(kSub, {a, b}); }
-Value operator*(Value a, Value b) { return a.builder().add(kMul, {a, b}); }
-Value operator/(Value a, Value b) { return a.builder().add(kDiv, {a, b}); }
-Value operator-(Value a) { return a.builder().add(kNegate, {a}); }
-Value operator+(Value a, double b) { return a + a.builder().constant(b, a.dtype()); }
-Value operator-(Value a, double b) { return a - a.builder().constant(b, a.dtype()); }
-Value operator-(double a, Value b) { return b.builder().constant(a, b.dtype()) - b; }
-Value operator*(Value a, double b) { return a * a.builder().constant(b, a.dtype()); }
-Value operator/(Value a, double b) { return a / a.builder().constant(b, a.dtype()); }
-Value operator/(double a, Value b) { return b.builder().constant(a, b.dtype()) / b; }
-Value maximum(Value a, Value b) { return a.builder().add(kMaximum, {a, b}); }
-Value minimum(Value a, Value b) { return a.builder().add(kMinimum, {a, b}); }
-Value power(Value x, Value y) { return x.builder().add(kPower, {x, y}); }
-Value exp(Value x) { return x.builder().add(kExp, {x}); }
-Value log(Value x) { return x.builder().add(kLog, {x}); }
-Value sqrt(Value x) { return x.builder().add(kSqrt, {x}); }
-Value rsqrt(Value x) { return x.builder().add(kRsqrt, {x}); }
-Value tanh(Value x) { return x.builder().add(kTanh, {x}); }
-Value erf(Value x) { return x.builder().add(kErf, {x}); }
-Value cos(Value x) { return x.builder().add(kCos, {x}); }
-Value abs(Value x) { return x.builder().add(kAbs, {x}); }
-Value sigmoid(Value x) { return x.builder().add(kSigmoid, {x}); }
+Value operator+(At a, Value b) { return a.builder().add(kAdd, {a, b}, {}, a.where); }
+Value operator-(At a, Value b) { return a.builder().add(kSub, {a, b}, {}, a.where); }
+Value operator*(At a, Value b) { return a.builder().add(kMul, {a, b}, {}, a.where); }
+Value operator/(At a, Value b) { return a.builder().add(kDiv, {a, b}, {}, a.where); }
+Value operator-(At a) { return a.builder().add(kNegate, {a}, {}, a.where); }
+Value operator+(At a, double b) { return a + a.builder().constant(b, a.dtype()); }
+Value operator-(At a, double b) { return a - a.builder().constant(b, a.dtype()); }
+Value operator-(double a, At b) { return At(b.builder().constant(a, b.dtype()), b.where) - b; }
+Value operator*(At a, double b) { return a * a.builder().constant(b, a.dtype()); }
+Value operator/(At a, double b) { return a / a.builder().constant(b, a.dtype()); }
+Value operator/(double a, At b) { return At(b.builder().constant(a, b.dtype()), b.where) / b; }
+Value maximum(At a, Value b) { return a.builder().add(kMaximum, {a, b}, {}, a.where); }
+Value minimum(At a, Value b) { return a.builder().add(kMinimum, {a, b}, {}, a.where); }
+Value power(At x, Value y) { return x.builder().add(kPower, {x, y}, {}, x.where); }
+Value exp(At x) { return x.builder().add(kExp, {x}, {}, x.where); }
+Value log(At x) { return x.builder().add(kLog, {x}, {}, x.where); }
+Value sqrt(At x) { return x.builder().add(kSqrt, {x}, {}, x.where); }
+Value rsqrt(At x) { return x.builder().add(kRsqrt, {x}, {}, x.where); }
+Value tanh(At x) { return x.builder().add(kTanh, {x}, {}, x.where); }
+Value erf(At x) { return x.builder().add(kErf, {x}, {}, x.where); }
+Value cos(At x) { return x.builder().add(kCos, {x}, {}, x.where); }
+Value abs(At x) { return x.builder().add(kAbs, {x}, {}, x.where); }
+Value sigmoid(At x) { return x.builder().add(kSigmoid, {x}, {}, x.where); }
 Value identity(Value x) { return x.builder().add(kIdentity, {x}); }
 Value gradient(Value dy, std::string_view path) { return dy.builder().add(kGradient, {dy}, {std::string(path)}); }
 

@@ -6,50 +6,50 @@
 namespace tessera {
 
 // Arithmetic: operands of one dtype (f32, f64, i32, i64).
-Value operator+(Value a, Value b);
-Value operator-(Value a, Value b);
-Value operator*(Value a, Value b);
-Value operator/(Value a, Value b);
-Value operator-(Value a);
-Value maximum(Value a, Value b);
-Value minimum(Value a, Value b);
+Value operator+(At a, Value b);
+Value operator-(At a, Value b);
+Value operator*(At a, Value b);
+Value operator/(At a, Value b);
+Value operator-(At a);
+Value maximum(At a, Value b);
+Value minimum(At a, Value b);
 // With a scalar constant of the value's dtype.
-Value operator+(Value a, double b);
-Value operator-(Value a, double b);
-Value operator-(double a, Value b);
-Value operator*(Value a, double b);
-Value operator/(Value a, double b);
-Value operator/(double a, Value b);
+Value operator+(At a, double b);
+Value operator-(At a, double b);
+Value operator-(double a, At b);
+Value operator*(At a, double b);
+Value operator/(At a, double b);
+Value operator/(double a, At b);
 
-Value exp(Value x);
-Value log(Value x);
-Value sqrt(Value x);
-Value rsqrt(Value x);
-Value tanh(Value x);
-Value erf(Value x);
-Value cos(Value x);
-Value abs(Value x);
-Value sigmoid(Value x);
+Value exp(At x);
+Value log(At x);
+Value sqrt(At x);
+Value rsqrt(At x);
+Value tanh(At x);
+Value erf(At x);
+Value cos(At x);
+Value abs(At x);
+Value sigmoid(At x);
 /// x to the power y; x > 0.
-Value power(Value x, Value y);
+Value power(At x, Value y);
 
 // Activations.
-Value relu(Value x);
-Value silu(Value x);
+Value relu(At x);
+Value silu(At x);
 enum class GeluForm { Erf, Tanh };
 /// Source: Hendrycks and Gimpel 2016, arXiv 1606.08415; the tanh form is the one GPT-2 was trained with.
-Value gelu(Value x, GeluForm form);
+Value gelu(At x, GeluForm form);
 
 // Comparisons and logic: results are bool.
-Value equal(Value a, Value b);
-Value not_equal(Value a, Value b);
-Value less(Value a, Value b);
-Value less_equal(Value a, Value b);
-Value logical_and(Value a, Value b);
-Value logical_or(Value a, Value b);
-Value logical_not(Value a);
+Value equal(At a, Value b);
+Value not_equal(At a, Value b);
+Value less(At a, Value b);
+Value less_equal(At a, Value b);
+Value logical_and(At a, Value b);
+Value logical_or(At a, Value b);
+Value logical_not(At a);
 /// True where x is neither infinite nor NaN.
-Value is_finite(Value x);
+Value is_finite(At x);
 
 /// `a` where `condition` (bool) holds, else `b`.
 Value select(Value condition, Value a, Value b);

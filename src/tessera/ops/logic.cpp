@@ -219,14 +219,14 @@ constinit const OpDef kCast = {
     .traits = {.elementwise = true},
 };
 
-Value equal(Value a, Value b) { return a.builder().add(kEqual, {a, b}); }
-Value not_equal(Value a, Value b) { return a.builder().add(kNotEqual, {a, b}); }
-Value less(Value a, Value b) { return a.builder().add(kLess, {a, b}); }
-Value less_equal(Value a, Value b) { return a.builder().add(kLessEqual, {a, b}); }
-Value logical_and(Value a, Value b) { return a.builder().add(kLogicalAnd, {a, b}); }
-Value logical_or(Value a, Value b) { return a.builder().add(kLogicalOr, {a, b}); }
-Value logical_not(Value a) { return a.builder().add(kLogicalNot, {a}); }
-Value is_finite(Value x) { return x.builder().add(kIsFinite, {x}); }
+Value equal(At a, Value b) { return a.builder().add(kEqual, {a, b}, {}, a.where); }
+Value not_equal(At a, Value b) { return a.builder().add(kNotEqual, {a, b}, {}, a.where); }
+Value less(At a, Value b) { return a.builder().add(kLess, {a, b}, {}, a.where); }
+Value less_equal(At a, Value b) { return a.builder().add(kLessEqual, {a, b}, {}, a.where); }
+Value logical_and(At a, Value b) { return a.builder().add(kLogicalAnd, {a, b}, {}, a.where); }
+Value logical_or(At a, Value b) { return a.builder().add(kLogicalOr, {a, b}, {}, a.where); }
+Value logical_not(At a) { return a.builder().add(kLogicalNot, {a}, {}, a.where); }
+Value is_finite(At x) { return x.builder().add(kIsFinite, {x}, {}, x.where); }
 Value select(Value condition, Value a, Value b) {
   return a.builder().add(kSelect, {condition, a, b});
 }

@@ -224,33 +224,33 @@ constinit const OpDef kAddN = {
     .traits = {.elementwise = true},
 };
 
-Value sum(Value x, Dims dims, KeepDim keep) {
+Value sum(At x, Dims dims, KeepDim keep) {
   if (dims.empty()) return x;
-  return x.builder().add(kSum, {x}, {std::move(dims), keep == KeepDim::Yes});
+  return x.builder().add(kSum, {x}, {std::move(dims), keep == KeepDim::Yes}, x.where);
 }
 
-Value sum(Value x, int dim, KeepDim keep) { return sum(x, one_dim(x, dim), keep); }
+Value sum(At x, int dim, KeepDim keep) { return sum(x, one_dim(x, dim), keep); }
 
-Value sum_all(Value x) {
+Value sum_all(At x) {
   Dims all;
   for (int d = 0; d < x.ndim(); ++d) all.push_back(d);
   return sum(x, std::move(all));
 }
 
-Value max(Value x, Dims dims, KeepDim keep) {
+Value max(At x, Dims dims, KeepDim keep) {
   if (dims.empty()) return x;
-  return x.builder().add(kMax, {x}, {std::move(dims), keep == KeepDim::Yes});
+  return x.builder().add(kMax, {x}, {std::move(dims), keep == KeepDim::Yes}, x.where);
 }
 
-Value max(Value x, int dim, KeepDim keep) { return max(x, one_dim(x, dim), keep); }
+Value max(At x, int dim, KeepDim keep) { return max(x, one_dim(x, dim), keep); }
 
-Value mean(Value x, Dims dims, KeepDim keep) {
+Value mean(At x, Dims dims, KeepDim keep) {
   double count = 1;
   for (const std::int64_t d : dims) {
     require(d >= 0 && d < x.ndim(), "mean: there is no dim ", d, " in ", x.type());
     count *= static_cast<double>(x.shape()[static_cast<int>(d)]);
   }
-  return sum(x, std::move(dims), keep) / count;
+  return At(sum(x, std::move(dims), keep), x.where) / count;
 }
 
 Value broadcast_to(Value x, const Shape& shape) {

@@ -8,14 +8,14 @@ namespace tessera {
 enum class KeepDim { No, Yes };  // whether a reduced dim stays, with size 1
 
 /// Sum over `dims` (non-negative, ascending). Sums of f32 are accumulated in f32.
-Value sum(Value x, std::vector<std::int64_t> dims, KeepDim keep = KeepDim::No);
+Value sum(At x, std::vector<std::int64_t> dims, KeepDim keep = KeepDim::No);
 /// Sum over one dim; negative counts from the end.
-Value sum(Value x, int dim, KeepDim keep = KeepDim::No);
+Value sum(At x, int dim, KeepDim keep = KeepDim::No);
 /// Sum over all dims: a scalar.
-Value sum_all(Value x);
-Value max(Value x, std::vector<std::int64_t> dims, KeepDim keep = KeepDim::No);
-Value max(Value x, int dim, KeepDim keep = KeepDim::No);
-Value mean(Value x, std::vector<std::int64_t> dims, KeepDim keep = KeepDim::No);
+Value sum_all(At x);
+Value max(At x, std::vector<std::int64_t> dims, KeepDim keep = KeepDim::No);
+Value max(At x, int dim, KeepDim keep = KeepDim::No);
+Value mean(At x, std::vector<std::int64_t> dims, KeepDim keep = KeepDim::No);
 /// Repeats x (numpy's rules, aligned at the last dim) to `shape`.
 Value broadcast_to(Value x, const Shape& shape);
 /// The sum of many values of one type, as one node: joint-linear, so that partial sums meet before they are finished.

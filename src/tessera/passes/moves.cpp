@@ -12,8 +12,12 @@ using Names = std::vector<std::string>;
 
 class Moves {
  public:
-  Moves(Builder& builder, Value value, const Node& like)
-      : builder_(builder), mesh_(builder.so_far().mesh()), like_(like), value_(value) {}
+  Moves(Builder& builder, Value value, const Node& like, MoveStyle style)
+      : builder_(builder),
+        mesh_(builder.so_far().mesh()),
+        like_(like),
+        style_(style),
+        value_(value) {}
 
   void apply(const Move& move);
   Value value() const { return value_; }
@@ -31,12 +35,14 @@ class Moves {
 
   void gather(const Names& axes, int dim);
   void scatter(const Names& axes, int dim);
+  void reduce(const Names& axes);
   void shard(const Names& axes, int dim);
   void add(const OpDef& op, Sharding after, std::vector<AttrValue> attrs);
 
   Builder& builder_;
   const Mesh& mesh_;
   const Node& like_;
+  MoveStyle style_;
   Value value_;
 };
 
@@ -77,7 +83,16 @@ void Moves::gather(const Names& axes, int dim) {
     add(kAllGather, sharding().without(*axis), {*axis, std::int64_t{dim}});
 }
 
+void Moves::reduce(const Names& axes) {
+  add(kAllReduce, moved(sharding(), axes, -1),
+      {join(axes, "."), monoid_text(sharding().partial[0].monoid)});
+}
+
 void Moves::scatter(const Names& axes, int dim) {
+  if (style_ == MoveStyle::MindSpore) {
+    reduce(axes);
+    return shard(axes, dim);
+  }
   const std::string monoid = monoid_text(sharding().partial[0].monoid);
   if (even(here().type.shape[dim], axes))
     return add(kReduceScatter, moved(sharding(), axes, dim),
@@ -106,11 +121,11 @@ void Moves::apply(const Move& move) {
     case MoveKind::ReduceScatter:
       return scatter(move.axes, move.to);
     case MoveKind::AllReduce:
-      return add(kAllReduce, moved(sharding(), move.axes, -1),
-                 {join(move.axes, "."), monoid_text(sharding().partial[0].monoid)});
+      return reduce(move.axes);
     case MoveKind::AllToAll: {
       const Shape joined = local_shape(here().logical, moved(sharding(), move.axes, -1), mesh_);
-      if (even(joined[move.from], move.axes) && even(joined[move.to], move.axes))
+      if (style_ == MoveStyle::Least && even(joined[move.from], move.axes) &&
+          even(joined[move.to], move.axes))
         return add(kAllToAll, move.after,
                    {join(move.axes, "."), std::int64_t{move.from}, std::int64_t{move.to}});
       gather(move.axes, move.from);
@@ -123,8 +138,9 @@ void Moves::apply(const Move& move) {
 
 }  // namespace
 
-Value add_moves(Builder& builder, Value value, const std::vector<Move>& moves, const Node& like) {
-  Moves out(builder, value, like);
+Value add_moves(Builder& builder, Value value, const std::vector<Move>& moves, const Node& like,
+                MoveStyle style) {
+  Moves out(builder, value, like, style);
   for (const Move& move : moves) {
     out.apply(move);
     check(builder.so_far().result(out.value().id()).placement->sharding == move.after, "move ",

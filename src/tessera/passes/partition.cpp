@@ -15,7 +15,6 @@
 #include "tessera/ir/value_table.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
-#include "tessera/passes/moves.h"
 
 namespace tessera {
 
@@ -85,8 +84,9 @@ std::vector<RegionKind> assign_regions(const Graph& graph) {
 
 class Partitioner {
  public:
-  Partitioner(const Graph& graph, const Machine& machine)
+  Partitioner(const Graph& graph, const Machine& machine, MoveStyle style)
       : graph_(graph),
+        style_(style),
         region_(assign_regions(graph)),
         known_(graph),
         redistributor_(graph.mesh(), machine) {
@@ -255,7 +255,7 @@ class Partitioner {
     const Redistribution& plan =
         redistributor_.plan(from.logical, from.type.dtype, from.placement->sharding,
                             node.results[0].placement->sharding);
-    known_[{id, 0}][index(at)] = add_moves(builder(at), value, plan.moves, node);
+    known_[{id, 0}][index(at)] = add_moves(builder(at), value, plan.moves, node, style_);
   }
 
   void compute(NodeId id) {
@@ -342,6 +342,7 @@ class Partitioner {
   }
 
   const Graph& graph_;
+  MoveStyle style_;
   std::vector<RegionKind> region_;
   std::array<std::unique_ptr<Builder>, 4> builders_;
   ValueTable<std::array<Value, 4>> known_;  // by region
@@ -361,8 +362,8 @@ std::string_view to_text(RegionKind kind) {
   return kNames[index(kind)];
 }
 
-std::vector<Region> partition(const Graph& placed, const Machine& machine) {
-  return Partitioner(placed, machine).run();
+std::vector<Region> partition(const Graph& placed, const Machine& machine, MoveStyle style) {
+  return Partitioner(placed, machine, style).run();
 }
 
 }  // namespace tessera

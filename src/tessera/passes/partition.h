@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tessera/ir/graph.h"
+#include "tessera/passes/moves.h"
 #include "tessera/tensor/machine.h"
 
 namespace tessera {
@@ -30,6 +31,7 @@ struct Region {
 ///          micro-batch axis leaves as Output::Accumulate. Batch inputs are whole: time nodes take
 ///          their rows by `shard`.
 /// Errors:  a node before the first micro-batch that reads a result of one ("needs a sum over mb").
-std::vector<Region> partition(const Graph& placed, const Machine& machine = {});
+std::vector<Region> partition(const Graph& placed, const Machine& machine = {},
+                              MoveStyle style = MoveStyle::Least);
 
 }  // namespace tessera

@@ -85,7 +85,8 @@ Plan compile(std::vector<ProgramSource> sources, Device& device, const CompileOp
     source.graph = {};
     graph = pass("simplify", [&] { return simplify(graph); });
     graph = pass("propagate", [&] { return propagate(graph, source.strategy); });
-    std::vector<Region> regions = pass("partition", [&] { return partition(graph); });
+    std::vector<Region> regions =
+        pass("partition", [&] { return partition(graph, {}, options.moves); });
     graph = {};
     if (options.fuse) regions = pass("fuse", [&] { return fuse_regions(std::move(regions)); });
     regions = pass("pack", [&] { return pack(std::move(regions), wanted_by(device)); });

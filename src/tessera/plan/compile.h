@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/ir/strategy.h"
+#include "tessera/passes/moves.h"
 #include "tessera/plan/plan.h"
 
 namespace tessera {
@@ -20,7 +21,8 @@ struct ProgramSource {
 struct CompileOptions {
   std::uint64_t seed = 1;  // of random ops
   bool fuse = true;
-  int rank = 0;  // of the strategies' meshes, whose ranks are the same
+  MoveStyle moves = MoveStyle::Least;  // which collectives they become
+  int rank = 0;                        // of the strategies' meshes, whose ranks are the same
   /// Free bytes on both sides of every buffer, which the executor fills and checks after every
   /// call: a multiple of kAlignment, for tests.
   std::int64_t guard_bytes = 0;
