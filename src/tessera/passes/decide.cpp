@@ -23,7 +23,6 @@ class Decider {
  public:
   Decider(const Question& question, const Axes& axes)
       : q_(question), rule_(*question.rule), axes_(axes) {
-    for (int i = 0; i < axes.count(); ++i) answer_.choices.push_back(kReplicate);
     for (std::size_t i = 0; i < q_.ins.size(); ++i)
       in_factors_.push_back(factors_on_axes(rule_, rule_.ins[i], q_.ins[i].have, axes));
     for (std::size_t r = 0; r < q_.outs.size(); ++r) {
@@ -35,15 +34,53 @@ class Decider {
 
   /// Minor axes first: time, data, model, so that local sizes are known when the last are priced.
   Answer run() {
-    for (int axis = axes_.count(); axis-- > 0;) {
-      const Choice best = choose(axis);
-      answer_.choices[at(axis)] = best;
-      note_lost(axis, best);
+    decide_all();
+    if (!holds()) {
+      // What seemed likely of a major axis did not come: then nothing may build on it.
+      trusts_ = false;
+      decide_all();
     }
     return std::move(answer_);
   }
 
  private:
+  void decide_all() {
+    answer_ = {};
+    for (int i = 0; i < axes_.count(); ++i) answer_.choices.push_back(kReplicate);
+    for (int axis = axes_.count(); axis-- > 0;) {
+      const Choice best = choose(axis);
+      answer_.choices[at(axis)] = best;
+      note_lost(axis, best);
+    }
+  }
+
+  /// True where every choice is legal now that all are known.
+  bool holds() const {
+    for (int a = 0; a < axes_.count(); ++a) {
+      const Choice f = answer_.choices[at(a)];
+      if (f >= 0 && !(after_whole(a, rule_.ins) && after_whole(a, rule_.outs))) return false;
+    }
+    return true;
+  }
+  /// True where the axes major to this one cut all that is major to its factor in a dim to the end.
+  bool after_whole(int axis, const std::vector<Factors::Dims>& sides) const {
+    const Choice f = answer_.choices[at(axis)];
+    for (const Factors::Dims& dims : sides) {
+      for (const std::vector<int>& fs : dims) {
+        const auto found = std::find(fs.begin(), fs.end(), f);
+        if (found == fs.end()) continue;
+        for (auto major = fs.begin(); major != found; ++major) {
+          std::int64_t cut = 1;
+          for (int a = 0; a < axis; ++a) {
+            if (answer_.choices[at(a)] == *major) cut *= axes_[a].size;
+          }
+          if (cut != rule_.list[at(*major)].size) return false;
+        }
+      }
+    }
+    return true;
+  }
+
   Standing standing(std::size_t operand, int axis) const {
     return is_partial(q_.ins[operand].have[at(axis)]) ? kThrough : in_factors_[operand][at(axis)];
   }
@@ -145,11 +182,19 @@ class Decider {
         if (found == fs.end() || fs.size() < 2) continue;
         if (rule_.list[at(f)].size % (cut_by_now(f) * axes_[axis_].size) != 0) return false;
         for (auto major = fs.begin(); major != found; ++major) {
-          if (rule_.list[at(*major)].size > 1) return false;
+          if (likely_cut(static_cast<Choice>(*major)) != rule_.list[at(*major)].size) return false;
         }
       }
     }
     return true;
+  }
+  /// Into how many parts it will be cut by the major axes, which are not decided yet.
+  std::int64_t likely_cut(Choice f) const {
+    std::int64_t out = 1;
+    for (int a = 0; a < axis_; ++a) {
+      if (trusts_ && likely(a) == f) out *= axes_[a].size;
+    }
+    return out;
   }
   std::int64_t cut_by_now(Choice f) const {
     std::int64_t out = 1;
@@ -267,6 +312,7 @@ class Decider {
   const Axes& axes_;
   std::vector<Choices> in_factors_, out_factors_;
   Answer answer_;
+  bool trusts_ = true;  // that axes which are not decided yet will be what operands bring
   // Of the axis at hand:
   int axis_ = 0;
   double ranks_ = 1;

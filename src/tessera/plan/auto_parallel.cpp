@@ -25,6 +25,10 @@ bool by_ops(ParallelMode mode) {
   return mode == ParallelMode::SemiAutoParallel || mode == ParallelMode::AutoParallel;
 }
 
+bool reads_shards(ParallelMode mode) {
+  return by_ops(mode) || mode == ParallelMode::HybridParallel;
+}
+
 /// All that does not fit together.
 std::vector<std::string> problems(const AutoParallel& o) {
   std::vector<std::string> out;
@@ -48,7 +52,7 @@ std::vector<std::string> problems(const AutoParallel& o) {
                        o.search_mode == SearchMode::DynamicProgramming ? "dynamic_programming"
                                                                        : "recursive_programming",
                        " is not there yet; use sharding_propagation, and shard() an op or two"));
-  if (!by_ops(o.mode) && !o.shards.empty())
+  if (!reads_shards(o.mode) && !o.shards.empty())
     out.push_back(text("op '", o.shards[0].ops, "' has a strategy, but the mode does not read it; ",
                        "use semi_auto_parallel or auto_parallel"));
   return out;
@@ -64,7 +68,7 @@ class Parallelizer {
     read_ops();
     require(wrong_.empty(), join(wrong_, "\n"));
     lay_out();
-    if (by_ops(options_.mode)) follow_readers();
+    if (reads_shards(options_.mode)) follow_readers();
     return std::move(strategy_);
   }
 

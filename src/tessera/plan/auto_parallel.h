@@ -15,7 +15,7 @@ enum class ParallelMode {
   DataParallel,      // parameters are whole on every rank, the batch is cut
   SemiAutoParallel,  // ops lie as their strategies say; those without one are cut along the batch
   AutoParallel,      // ops lie as their strategies say; the rest is found
-  HybridParallel,    // the user's collectives
+  HybridParallel,    // the user's collectives, inside of local() (nn/local.h)
 };
 enum class SearchMode { DynamicProgramming, RecursiveProgramming, ShardingPropagation };
 
