@@ -70,7 +70,8 @@ void Builder::shard(Value value, OpShard how) {
           ", which computes nothing forward; shard an op that reads it\n    ",
           describing(graph_, value.id().node));
   if (node.name.empty())
-    node.name = node.block.empty() ? how.ops : how.ops.substr(std::string_view(node.block).size() + 1);
+    node.name =
+        node.block.empty() ? how.ops : how.ops.substr(std::string_view(node.block).size() + 1);
   shards_.push_back(std::move(how));
 }
 
@@ -79,15 +80,17 @@ Builder::Builder(Form form, Mesh mesh) {
   graph_.mesh_ = std::move(mesh);
 }
 
-Value Builder::batch(std::string_view name, TensorType type) {
-  return add(kBatch, {}, {std::string(name), type.dtype, ints(type.shape)});
+Value Builder::batch(std::string_view name, TensorType type, Where where) {
+  return add(kBatch, {}, {std::string(name), type.dtype, ints(type.shape)},
+             outer(std::move(where)));
 }
 
-Value Builder::state(std::string_view name, TensorType type, Role role, Init init) {
+Value Builder::state(std::string_view name, TensorType type, Role role, Init init, Where where) {
   const std::string path = mark_.block.empty() ? std::string(name) : text(mark_.block, ".", name);
   require(paths_.insert(path).second, "state '", path,
           "' is declared twice; give one of them another name");
-  const Value value = add(kState, {}, {path, type.dtype, ints(type.shape)});
+  const Value value =
+      add(kState, {}, {path, type.dtype, ints(type.shape)}, outer(std::move(where)));
   graph_.states_.push_back({path, value.id(), role, init, {}, {}});
   return value;
 }
@@ -99,7 +102,11 @@ Value Builder::slot(std::string_view name, Result result) {
   return value;
 }
 
-Value Builder::constant(double value, DType dtype) { return add(kConstant, {}, {value, dtype}); }
+Value Builder::constant(double value, DType dtype, Where where) {
+  return add(kConstant, {}, {value, dtype}, std::move(where));
+}
+
+Where Builder::outer(Where here) const { return mark_.where.line > 0 ? mark_.where : here; }
 
 Value Builder::add(const OpDef& op, const std::vector<Value>& ins, Attrs attrs, Where where) {
   return add_all(op, ins, std::move(attrs), where)[0];

@@ -53,12 +53,13 @@ class Builder {
   Builder& operator=(const Builder&) = delete;
 
   // Inputs.
-  Value batch(std::string_view name, TensorType type);
+  Value batch(std::string_view name, TensorType type, Where where = Where::here());
   /// A state under the current block: path = block + "." + name. Errors: a path twice.
-  Value state(std::string_view name, TensorType type, Role role, Init init);
+  Value state(std::string_view name, TensorType type, Role role, Init init,
+              Where where = Where::here());
   Value slot(std::string_view name, Result result);
   /// A scalar.
-  Value constant(double value, DType dtype = DType::F32);
+  Value constant(double value, DType dtype = DType::F32, Where where = {});
 
   // Nodes. `attrs` are in the order in which the op declares them.
   Value add(const OpDef& op, const std::vector<Value>& ins, Attrs attrs = {}, Where where = {});
@@ -82,6 +83,8 @@ class Builder {
   /// What following nodes are marked with; Scope sets it for a while.
   const Mark& mark() const { return mark_; }
   void set_mark(Mark mark) { mark_ = std::move(mark); }
+  /// The place of the layer that is being written, where there is one; else `here`.
+  Where outer(Where here) const;
 
   const Node& node(Value value) const { return graph_.node(value.id().node); }
   const Graph& so_far() const { return graph_; }
@@ -111,9 +114,7 @@ class Builder {
 /// it, where there is one. Functions that cannot take a Where, as operators, take this.
 struct At : Value {
   At(Value value, Where here = Where::here())  // NOLINT: a value is an operand
-      : Value(value), where(value.builder().mark().where) {
-    if (where.line == 0) where = std::move(here);
-  }
+      : Value(value), where(value.builder().outer(std::move(here))) {}
   Where where;
 };
 

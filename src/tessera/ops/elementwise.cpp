@@ -117,12 +117,12 @@ Value operator-(At a, Value b) { return a.builder().add(kSub, {a, b}, {}, a.wher
 Value operator*(At a, Value b) { return a.builder().add(kMul, {a, b}, {}, a.where); }
 Value operator/(At a, Value b) { return a.builder().add(kDiv, {a, b}, {}, a.where); }
 Value operator-(At a) { return a.builder().add(kNegate, {a}, {}, a.where); }
-Value operator+(At a, double b) { return a + a.builder().constant(b, a.dtype()); }
-Value operator-(At a, double b) { return a - a.builder().constant(b, a.dtype()); }
-Value operator-(double a, At b) { return At(b.builder().constant(a, b.dtype()), b.where) - b; }
-Value operator*(At a, double b) { return a * a.builder().constant(b, a.dtype()); }
-Value operator/(At a, double b) { return a / a.builder().constant(b, a.dtype()); }
-Value operator/(double a, At b) { return At(b.builder().constant(a, b.dtype()), b.where) / b; }
+Value operator+(At a, double b) { return a + a.builder().constant(b, a.dtype(), a.where); }
+Value operator-(At a, double b) { return a - a.builder().constant(b, a.dtype(), a.where); }
+Value operator-(double a, At b) { return At(b.builder().constant(a, b.dtype(), b.where), b.where) - b; }
+Value operator*(At a, double b) { return a * a.builder().constant(b, a.dtype(), a.where); }
+Value operator/(At a, double b) { return a / a.builder().constant(b, a.dtype(), a.where); }
+Value operator/(double a, At b) { return At(b.builder().constant(a, b.dtype(), b.where), b.where) / b; }
 Value maximum(At a, Value b) { return a.builder().add(kMaximum, {a, b}, {}, a.where); }
 Value minimum(At a, Value b) { return a.builder().add(kMinimum, {a, b}, {}, a.where); }
 Value power(At x, Value y) { return x.builder().add(kPower, {x, y}, {}, x.where); }
