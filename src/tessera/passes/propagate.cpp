@@ -227,7 +227,14 @@ std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& 
   const bool stat = std::any_of(answer.choices.begin(), answer.choices.end(), [&](Choice c) {
     return c >= 0 && rule.list[at(c)].kind == FactorKind::Stat;
   });
-  if (stat) return expand(node, ins, demands, question.deferred);
+  if (stat) {
+    std::vector<Kept> lying = ins;  // as the user said, or as they come
+    for (std::size_t i = 0; i < ins.size() && question.told != nullptr; ++i) {
+      const Stands need = required(question, answer.choices, static_cast<int>(i), axes_);
+      lying[i] = reshard(ins[i], need, node);
+    }
+    return expand(node, lying, demands, question.deferred);
+  }
 
   ValueIds operands;
   for (std::size_t i = 0; i < ins.size(); ++i) {

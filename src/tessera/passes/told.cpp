@@ -24,6 +24,7 @@ class Reader {
   Telling read() {
     for (std::size_t i = 0; i < pin_.ins.size(); ++i) operand(i);
     for (std::size_t i = 0; i < pin_.ins.size(); ++i) agrees(i);
+    for (std::size_t r = 0; r < rule_.outs.size(); ++r) makes_runs(static_cast<int>(r));
     for (std::size_t r = 0; r < pin_.outs.size(); ++r) {
       require(pin_.outs[r].dims.size() == rule_.outs[r].size(), "op '", pin_.op, "': result ", r,
               " has ", rule_.outs[r].size(), " dims, but is pinned to ", pin_.outs[r]);
@@ -61,6 +62,20 @@ class Reader {
               "': operand ", i, " is pinned to ", pin_.ins[i], ", but another operand has '",
               f < 0 ? "" : rule_.list[at(f)].name, "' along axis '", axes_[a].name,
               "': its rule is ", rule_);
+    }
+  }
+
+  /// What the op leaves on a rank is one run of each dim of the result.
+  void makes_runs(int r) const {
+    const Factors::Dims& dims = rule_.outs[at(r)];
+    const Choices left =
+        factors_on_axes(rule_, dims, natural(rule_, out_.choices, r, axes_), axes_);
+    for (int a = 0; a < axes_.count(); ++a) {
+      const Choice f = out_.choices[at(a)];
+      require(f < 0 || !rule_.has(dims, f) || left[at(a)] == f, "op '", pin_.op,
+              "' is told to shard '", f < 0 ? "" : rule_.list[at(f)].name, "' along axis '",
+              axes_[a].name, "', behind a factor of its result ", r,
+              " that is not cut to the end: its rule is ", rule_);
     }
   }
 
