@@ -95,6 +95,7 @@ class Spreading {
       for (std::size_t d = 0; d < shard_.ins[i].size(); ++d)
         split_dim(i, d, shard_.ins[i][d], said);
     }
+    if (reasons_.empty()) keep_runs();
     order_factors();
     std::vector<std::int64_t> used;
     for (const int f : order_) used.push_back(splits_[at(f)]);
@@ -200,6 +201,10 @@ class Spreading {
           });
       if (uses > 1) wrong("'", alias(d), "' splits two different dims of the op; use it for one");
     }
+    for (std::size_t f = 0; f < dims_.size(); ++f) {
+      for (const int d : dims_[f]) splits_[f] *= matrix_[matrix_.size() - 1 - at(d)];
+    }
+    if (reasons_.empty()) keep_runs();
   }
 
   void lay_dim(std::size_t i, std::size_t d, const std::vector<int>& map, std::int64_t n,
@@ -221,6 +226,29 @@ class Spreading {
                    ") lies otherwise than in another input; lay both alike");
     said[at(fs[0])] = true;
     dims_[at(fs[0])] = map;
+  }
+
+  /// A shard of a dim that several factors make up is one run of it: behind a factor that is not
+  /// cut to the end, none may be cut. A user who splits dims before they are merged may break that.
+  void keep_runs() {
+    const auto keep = [&](const char* what, std::size_t number, const Factors::Dims& dims) {
+      for (std::size_t d = 0; d < dims.size(); ++d) {
+        int open = -1;  // the first factor that is not cut to the end
+        for (const int f : dims[d]) {
+          if (open >= 0 && splits_[at(f)] > 1) {
+            const Factor &major = rule_.list[at(open)], &minor = rule_.list[at(f)];
+            wrong("dim ", d, " of ", what, " ", number, " is '", major.name, "' of ", major.size,
+                  " before '", minor.name, "' of ", minor.size, ", which are split ",
+                  splits_[at(open)], " and ", splits_[at(f)], " times; legal: '", minor.name,
+                  "' whole, or '", major.name, "' split ", major.size, " times");
+            break;
+          }
+          if (open < 0 && splits_[at(f)] < rule_.list[at(f)].size) open = f;
+        }
+      }
+    };
+    for (std::size_t i = 0; i < rule_.ins.size(); ++i) keep("input", i, rule_.ins[i]);
+    for (std::size_t r = 0; r < rule_.outs.size(); ++r) keep("result", r, rule_.outs[r]);
   }
 
   std::string alias(int d) const {
@@ -275,6 +303,7 @@ class Spreading {
       const std::int64_t size = matrix_[matrix_.size() - 1 - at(free)];
       if (size > 1 && n % (parts * size) == 0) map.push_back(free), parts *= size;
     }
+    std::sort(map.rbegin(), map.rend());  // in the order of the matrix, as all other dims are
     const std::int64_t size = node_.type(static_cast<int>(r)).shape[static_cast<int>(d)];
     if (parts != n || size % n != 0)
       wrong("dim ", d, " of result ", r, " of size ", size, " cannot be kept in ", n,
