@@ -30,8 +30,7 @@ struct TwoMatmuls {
 
   /// The whole step, with momentum; the gradients are metrics too.
   Graph step() {
-    const Value samples =
-        builder.state("data.samples", {DType::I64, {}, {}}, Role::Counter, {});
+    const Value samples = builder.state("data.samples", {DType::I64, {}, {}}, Role::Counter, {});
     OptimizerConfig momentum;
     momentum.kind = OptimizerKind::Sgd;
     momentum.momentum = 0.1;
@@ -40,6 +39,8 @@ struct TwoMatmuls {
     const std::vector<Value> grads = gradients(loss_, {w, w2});
     update({w, w2}, grads, loss_, samples, out.shape()[0], momentum);
     builder.output(Output::Kind::Metric, "loss", loss_);
+    builder.output(Output::Kind::Metric, "gradient w", grads[0]);
+    builder.output(Output::Kind::Metric, "gradient w2", grads[1]);
     return builder.finish();
   }
 

@@ -151,7 +151,8 @@ class Parallelizer {
       const bool open = node.phase == Phase::Forward && !node.op->traits.leaf && !told.count(id);
       if (!open || rows < 0 || rule.list[at(rows)].size % options_.device_num != 0) continue;
       const FactorKind kind = rule.list[at(rows)].kind;
-      if (kind == FactorKind::Whole || kind == FactorKind::Stream || kind == FactorKind::Exchange)
+      if (kind == FactorKind::Whole || kind == FactorKind::Stream || kind == FactorKind::Exchange ||
+          (kind == FactorKind::Stat && node.op->expand == nullptr))
         continue;
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         for (std::size_t d = 0; d < rule.ins[i].size(); ++d) {
@@ -192,10 +193,15 @@ class Parallelizer {
     const std::string time(kMicrobatchAxis);
     strategy_.mesh = axes.mesh({time, options_.micro_batches, Level::Time});
     strategy_.major = axes.major();
+    const bool first = time_first();
+    if (first) strategy_.major.insert(strategy_.major.begin(), time);
     strategy_.batch = {{time}};
     for (const auto& [path, layout] : tensors_) {
       Sharding sharding = axes.sharding(layout);
-      if (!stated_.count(path) && sharding.ndim() > 0) sharding = sharding.with(time, 0);
+      if (!stated_.count(path) && sharding.ndim() > 0) {
+        std::vector<std::string>& rows = sharding.dims[0];
+        rows.insert(first ? rows.begin() : rows.end(), time);
+      }
       strategy_.pins.push_back({path, sharding});
     }
     for (const OpSpread& op : ops_) {
@@ -212,6 +218,15 @@ class Parallelizer {
       strategy_.shard_moments = strategy_.shard_gradients = axes.names();
       strategy_.shard_parameters = axes.names();
     }
+  }
+
+  /// Where ops cut rows otherwise than batch inputs do, a micro-batch is the same rows for all of
+  /// them only if ranks share out the rows of a micro-batch, and not micro-batches the rows of a
+  /// rank. Ranks then read rows that others brought.
+  bool time_first() const {
+    return options_.micro_batches > 1 &&
+           (!options_.shards.empty() ||
+            options_.dataset_strategy.kind == DatasetStrategy::Kind::Splits);
   }
 
   /// A parameter lies as the first op with a strategy reads it.
