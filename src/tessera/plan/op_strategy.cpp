@@ -11,13 +11,18 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-std::string divisors(std::int64_t n) {
+/// "1, 2, 4, 8": the divisors of n that fit, the largest one among them.
+template <typename Fits>
+std::string divisors(std::int64_t n, const Fits& fits) {
   std::vector<std::string> out;
   for (std::int64_t d = 1; d <= n; ++d) {
-    if (n % d == 0) out.push_back(text(d));
+    if (n % d == 0 && fits(d)) out.push_back(text(d));
   }
   if (out.size() > 12) out.erase(out.begin() + 11, out.end() - 1);
   return join(out);
+}
+std::string divisors(std::int64_t n) {
+  return divisors(n, [](std::int64_t) { return true; });
 }
 
 std::int64_t product(const std::vector<std::int64_t>& numbers) {
@@ -118,36 +123,49 @@ class Spreading {
     }
   }
 
-  /// The split of a dim, on the factors that it consists of, major first.
+  /// The parts of each factor of a dim that is cut in n, major first; none where these do not nest.
+  std::vector<std::int64_t> shares(const std::vector<int>& factors, std::int64_t n) const {
+    std::vector<std::int64_t> out;
+    for (const int f : factors) {
+      const std::int64_t size = rule_.list[at(f)].size;
+      out.push_back(n % size == 0 ? size : n);
+      if (size % out.back() != 0) return {};
+      n /= out.back();
+    }
+    return out;
+  }
+
+  /// The split of a dim, on the factors that it consists of.
   void split_dim(std::size_t i, std::size_t d, std::int64_t n, std::vector<std::string>& said) {
     const std::int64_t size = shape(i)[static_cast<int>(d)];
-    if (n < 1)
-      return wrong("dim ", d, " of input ", i, " is split ", n, " times; it must be at least 1");
-    if (size % n != 0)
-      return wrong("dim ", d, " of input ", i, " has size ", size, ", which ", n,
-                   " parts do not divide; legal: ", divisors(size));
-    std::int64_t left = n;
-    for (const int f : rule_.ins[i][d]) {
-      const Factor& factor = rule_.list[at(f)];
-      std::int64_t share = left % factor.size == 0 ? factor.size : left;
-      if (factor.size % share != 0)
-        return wrong("dim ", d, " of input ", i, " is ", size, ", made of parts of which '",
-                     factor.name, "' of ", factor.size, " is cut first; ", n,
-                     " does not divide it; legal: ", divisors(factor.size));
-      if (share > 1 && !may_split(factor.kind))
-        return wrong("dim ", d, " of input ", i, " (", factor.name,
-                     ") must stay whole, but is split ", n, " times; legal: 1");
-      const std::string here = text("dim ", d, " of input ", i);
-      std::string& before = said[at(f)];
+    const std::vector<int>& factors = rule_.ins[i][d];
+    const std::string here = text("dim ", d, " of input ", i);
+    if (n < 1) return wrong(here, " is split ", n, " times; it must be at least 1");
+    const std::vector<std::int64_t> parts = shares(factors, n);
+    if (size % n != 0 || parts.size() != factors.size()) {
+      std::vector<std::string> sizes;
+      for (const int f : factors) sizes.push_back(text(rule_.list[at(f)].size));
+      return wrong(here, " has size ", size,
+                   factors.size() > 1 ? text(" (", join(sizes, " x "), ", cut in this order)") : "",
+                   ", which ", n,
+                   " parts do not divide; legal: ", divisors(size, [&](std::int64_t legal) {
+                     return shares(factors, legal).size() == factors.size();
+                   }));
+    }
+    for (std::size_t k = 0; k < factors.size(); ++k) {
+      const Factor& factor = rule_.list[at(factors[k])];
+      if (parts[k] > 1 && !may_split(factor.kind))
+        return wrong(here, " (", factor.name, ") must stay whole, but is split ", n,
+                     " times; legal: 1");
+      std::string& before = said[at(factors[k])];
       if (before.empty()) {
         before = here;
-        splits_[at(f)] = share;
-      } else if (splits_[at(f)] != share) {
+        splits_[at(factors[k])] = parts[k];
+      } else if (splits_[at(factors[k])] != parts[k]) {
         return wrong(before, " and ", here, " are the same (", factor.name, "), but are split ",
-                     splits_[at(f)], " and ", share, " times; split both alike: legal ",
+                     splits_[at(factors[k])], " and ", parts[k], " times; split both alike: legal ",
                      divisors(factor.size));
       }
-      left /= share;
     }
   }
 
@@ -156,10 +174,11 @@ class Spreading {
            (kind == FactorKind::Stat && node_.op->expand != nullptr);
   }
 
+  /// Leading dims that only a longer operand has come first, then the operands in order.
   void order_factors() {
-    const auto take = [&](const Factors::Dims& dims) {
-      for (const std::vector<int>& fs : dims) {
-        for (const int f : fs) {
+    const auto take = [&](auto begin, auto end) {
+      for (auto dim = begin; dim != end; ++dim) {
+        for (const int f : *dim) {
           if (std::find(order_.begin(), order_.end(), f) == order_.end()) order_.push_back(f);
         }
       }
@@ -167,8 +186,9 @@ class Spreading {
     const auto longest = std::max_element(
         rule_.ins.begin(), rule_.ins.end(),
         [](const Factors::Dims& a, const Factors::Dims& b) { return a.size() < b.size(); });
-    if (longest != rule_.ins.end()) take(*longest);
-    for (const Factors::Dims& dims : rule_.ins) take(dims);
+    if (longest == rule_.ins.end()) return;
+    take(longest->begin(), longest->end() - static_cast<std::ptrdiff_t>(rule_.ins[0].size()));
+    for (const Factors::Dims& dims : rule_.ins) take(dims.begin(), dims.end());
   }
 
   bool repeats_first() const {
@@ -183,7 +203,8 @@ class Spreading {
     matrix_ = layouts[0].matrix;
     aliases_ = layouts[0].aliases;
     if (product(matrix_) != devices_)
-      wrong("its layout has ", product(matrix_), " ranks, but there are ", devices_, " devices");
+      wrong("its layout has ", product(matrix_), " ranks, but there are ", devices_,
+            " devices; give it a dim more for ranks that repeat, or one less");
     dims_.resize(rule_.list.size());
     std::vector<bool> said(rule_.list.size(), false);
     for (std::size_t i = 0; i < layouts.size(); ++i) {
@@ -286,6 +307,7 @@ class Spreading {
           continue;
         }
         result = shard_.out_layouts[r];
+        check_result(r);
       } else {
         for (std::size_t d = 0; d < ndim; ++d) split_result(r, d, shard_.outs[r][d]);
       }
@@ -309,6 +331,16 @@ class Spreading {
       wrong("dim ", d, " of result ", r, " of size ", size, " cannot be kept in ", n,
             " parts; the op leaves it in ", out_.outs[r].splits()[d],
             ", and can cut it further along what its inputs are split by");
+  }
+
+  void check_result(std::size_t r) {
+    const Shape& shape = node_.type(static_cast<int>(r)).shape;
+    const std::vector<std::int64_t> parts = out_.outs[r].splits();
+    for (int d = 0; d < shape.ndim(); ++d) {
+      if (shape[d] % parts[at(d)] != 0)
+        wrong("dim ", d, " of result ", r, " has size ", shape[d], ", which ", parts[at(d)],
+              " parts do not divide; legal: ", divisors(shape[d]));
+    }
   }
 
   const Graph& graph_;
@@ -344,10 +376,11 @@ TensorLayout spread_tensor(const std::string& what, const Shape& shape,
       reasons.push_back(text(what, ": dim ", d, " of size ", shape[d], " is split ", n,
                              " times; legal: ", divisors(shape[d])));
   }
-  require(reasons.empty(), join(reasons, "\n"));
   const std::int64_t ranks = product(splits);
-  require(devices % ranks == 0, what, ": its splits make ", ranks, " parts, which does not divide ",
-          devices, " devices; legal products: ", divisors(devices));
+  if (ranks > 0 && devices % ranks != 0)
+    reasons.push_back(text(what, ": its splits make ", ranks, " parts, which does not divide ",
+                           devices, " devices; legal products: ", divisors(devices)));
+  require(reasons.empty(), join(reasons, "\n"));
   TensorLayout out{splits, {}, {}};
   for (std::size_t d = 0; d < splits.size(); ++d)
     out.map.push_back(splits[d] == 1 ? std::vector<int>{}

@@ -9,10 +9,11 @@
 
 namespace tessera {
 
-/// An op on the matrix that its strategy makes: the splits of its factors, first those of the
-/// operand with the most dims, then a last dim of ranks that repeat the computation where the
-/// product is smaller than the number of ranks. A gather whose table is cut along its rows, though
-/// not by all ranks, has that dim first.
+/// An op on the matrix that its strategy makes: one dim for each factor of its rule, so split, in
+/// the order of the operands, behind leading dims that only a longer operand has; then, where the
+/// product is smaller than the number of ranks, one for the ranks that repeat the computation. A
+/// gather whose table is cut along its rows, though not by all ranks, has that dim first. Of a
+/// product of matrices: batch dims, rows, what is summed over, columns.
 struct OpSpread {
   NodeId node = -1;
   std::string path;
@@ -26,8 +27,8 @@ struct OpSpread {
 /// split, and what is legal.
 OpSpread spread(const Graph& graph, NodeId node, const OpShard& shard, std::int64_t devices);
 
-/// How `result` lies, its dims split so: as the ranks of `matrix` have it. For batch inputs and
-/// states, which have no rule. Ranks that are left over come first. Errors: as of spread().
+/// A batch input or a state, which has no rule: a matrix of its dims, so split; ranks that are left
+/// over come first and hold the same. Errors: as of spread(); `what` begins each reason.
 TensorLayout spread_tensor(const std::string& what, const Shape& shape,
                            const std::vector<std::int64_t>& splits, std::int64_t devices);
 
