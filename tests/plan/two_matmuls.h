@@ -28,7 +28,7 @@ struct TwoMatmuls {
     loss_ = sum_all(error * error) / static_cast<double>(batch * 16);
   }
 
-  /// The whole step, with momentum; the gradients are metrics too.
+  /// The whole step, with momentum: after the first one that is the gradient.
   Graph step() {
     const Value samples = builder.state("data.samples", {DType::I64, {}, {}}, Role::Counter, {});
     OptimizerConfig momentum;

@@ -35,6 +35,8 @@ StatePlaces::Places StatePlaces::place(const State& state, const Shape& shape) c
   if (const Sharding* pin = find(parameter_of(state))) {
     require(pin->ndim() == shape.ndim(), "state '", state.path, "' of shape ", shape,
             " is pinned to ", *pin, ", which has ", pin->ndim(), " dims; give it ", shape.ndim());
+    require(pin->partial.empty(), "state '", state.path, "' is pinned to ", *pin,
+            ", a sum to be finished; a state is whole or cut");
     out.use = axes_.read(*pin);
   }
   out.gradient = with(out.use, strategy_.shard_moments, shape);

@@ -249,7 +249,9 @@ class Parallelizer {
       if (node.inputs.empty() || node.phase != Phase::Forward) continue;
       const auto found = open.find(node.inputs[0].node);
       if (found == open.end() || node.op != &kReshard) continue;
-      strategy_.pins.push_back({found->second, node.results[0].placement->sharding});
+      Sharding sharding = node.results[0].placement->sharding;
+      sharding.partial.clear();  // marked as an addend where it joins a sum: it lies whole there
+      strategy_.pins.push_back({found->second, std::move(sharding)});
       open.erase(found);
     }
   }
