@@ -15,45 +15,28 @@ HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
 namespace {
 
-/// Channels of a row that is read as vectors.
-HWY_INLINE Index padded(Index e) { return (e + 15) / 16 * 16; }
-
-/// Where things lie in a thread's scratch. Of a head: keys and values [t][e], their gradients
-/// [t][padded e]. Of a tile of queries: turned [e][kTile], and as rows [query][padded e]. Of a tile
-/// of scores: [key][kTile].
+/// Where things lie in a thread's scratch. Of a head: keys, values and their gradients [t][padded
+/// e]. Of a tile of queries: turned [e][kTile], and as rows [query][padded e]. Of a tile of scores:
+/// [key][kTile].
 struct Backward {
   float *keys, *values, *dkeys, *dvalues;
-  float *queries, *dresults, *dqueries;
-  float *query_rows, *dresult_rows;
+  float *queries, *dresults;
+  float *query_rows, *dresult_rows, *dquery_rows;
   float *p, *ds, *kept;
   float *row_sum, *logsumexp;  // per query
   std::uint64_t* random;
 
   Backward(float* scratch, Index e, Index t) {
     const auto take = [&](Index n) { return std::exchange(scratch, scratch + (n + 15) / 16 * 16); };
-    keys = take(t * e), values = take(t * e), dkeys = take(t * padded(e)),
-    dvalues = take(t * padded(e));
-    queries = take(e * kTile), dresults = take(e * kTile), dqueries = take(e * kTile);
-    query_rows = take(kTile * padded(e)), dresult_rows = take(kTile * padded(e));
+    const Index all = t * padded(e), some = kTile * padded(e);
+    keys = take(all), values = take(all), dkeys = take(all), dvalues = take(all);
+    queries = take(e * kTile), dresults = take(e * kTile);
+    query_rows = take(some), dresult_rows = take(some), dquery_rows = take(some);
     p = take(kTile * kTile), ds = take(kTile * kTile), kept = take(kTile * kTile);
     row_sum = take(kTile), logsumexp = take(kTile);
     random = reinterpret_cast<std::uint64_t*>(take(2 * kTile));
   }
 };
-
-/// Rows of e channels to rows of `to_stride`, multiplied, the rest zero.
-HWY_INLINE void copy_rows(const float* from, Index stride, Index rows, Index e, float factor,
-                          float* to, Index to_stride) {
-  const D d;
-  const Index n = lanes();
-  const V f = hn::Set(d, factor);
-  for (Index i = 0; i < rows; ++i, from += stride, to += to_stride) {
-    Index c = 0;
-    for (; c + n <= e; c += n) hn::StoreU(hn::Mul(hn::LoadU(d, from + c), f), d, to + c);
-    for (; c < e; ++c) to[c] = from[c] * factor;
-    for (; c < to_stride; ++c) to[c] = 0;
-  }
-}
 
 HWY_INLINE float dot(const float* x, const float* y, Index e) {
   const D d;
@@ -96,8 +79,8 @@ HWY_INLINE void load_queries(const AttentionCall& call, const Backward& f, Index
   const float* logsumexp = call.logsumexp_in + call.row_at(b, g, r, first);
   load_turned(q, call.q.row, queries, cols, e, call.scale, f.queries);
   load_turned(dy, row, queries, cols, e, 1, f.dresults);
-  copy_rows(q, call.q.row, queries, e, call.scale, f.query_rows, padded(e));
-  copy_rows(dy, row, queries, e, 1, f.dresult_rows, padded(e));
+  scale_rows(q, call.q.row, queries, e, &call.scale, 0, f.query_rows, padded(e), padded(e));
+  copy_rows(dy, row, queries, e, f.dresult_rows, padded(e), padded(e));
   for (Index i = 0; i < cols; ++i) {
     f.row_sum[i] = i < queries ? dot(dy + i * row, y + i * row, e) : 0;
     // A query that sees no key has -infinity, and only hidden scores: any finite number makes their
@@ -115,16 +98,16 @@ HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b
   const Index e = call.E, wide = padded(e), queries = std::min(kTile, call.valid_s - first);
   const Index cols = (queries + lanes() - 1) / lanes() * lanes();
   load_queries(call, f, b, g, r, first, queries, cols);
-  std::fill(f.dqueries, f.dqueries + e * kTile, 0.0F);
+  std::fill(f.dquery_rows, f.dquery_rows + kTile * wide, 0.0F);
   const Index end = call.keys_before(first + queries - 1);
   KeyTile tile{};
   for (Index t = 0; t < end; t += tile.keys) {
     tile = call.key_tile(t, end, first);
     const Index keys = tile.keys, from = tile.from, width = cols - from, seeing = queries - from;
-    const float *k = f.keys + t * e, *v = f.values + t * e;
+    const float *k = f.keys + t * wide, *v = f.values + t * wide;
     float *const p = f.p + from, *const ds = f.ds + from;
-    multiply({keys, width, e, k, e, 1, f.queries + from, kTile, p, kTile, false});
-    multiply({keys, width, e, v, e, 1, f.dresults + from, kTile, ds, kTile, false});
+    multiply({keys, width, e, k, wide, 1, f.queries + from, kTile, p, kTile, false});
+    multiply({keys, width, e, v, wide, 1, f.dresults + from, kTile, ds, kTile, false});
     hide_unseen(call, b, first, tile, cols, f.p);
     if (call.drop_below > 0) draw_kept(call, f.random, tile, cols, f.kept);
     score_gradients(call, f, tile, cols);
@@ -132,12 +115,10 @@ HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b
     const float *dy = f.dresult_rows + from * wide, *q = f.query_rows + from * wide;
     multiply({keys, wide, seeing, p, kTile, 1, dy, wide, f.dvalues + t * wide, wide, true});
     multiply({keys, wide, seeing, ds, kTile, 1, q, wide, f.dkeys + t * wide, wide, true});
-    multiply({e, width, keys, k, 1, e, ds, kTile, f.dqueries + from, kTile, true});
+    multiply({seeing, wide, keys, ds, 1, kTile, k, wide, f.dquery_rows + from * wide, wide, true});
   }
-  std::fill(f.row_sum, f.row_sum + kTile, call.scale);
-  scale_columns(f.dqueries, e, 0, cols, f.row_sum);
-  transpose(f.dqueries, kTile, e, queries, call.dq + call.query_at(b, first, g, r),
-            call.G * call.R * e);
+  scale_rows(f.dquery_rows, wide, queries, e, &call.scale, 0,
+             call.dq + call.query_at(b, first, g, r), call.G * call.R * e, e);
 }
 
 }  // namespace
@@ -145,20 +126,19 @@ HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b
 void backward(const AttentionCall& call, Index b, Index g, float* scratch) {
   const Backward f(scratch, call.E, call.T);
   const Index e = call.E, row = call.G * e;
-  copy_rows(call.k.at(b, g, 0), call.k.row, call.valid_t, e, 1, f.keys, e);
-  copy_rows(call.v.at(b, g, 0), call.v.row, call.valid_t, e, 1, f.values, e);
-  std::fill(f.dkeys, f.dkeys + call.T * padded(e), 0.0F);
-  std::fill(f.dvalues, f.dvalues + call.T * padded(e), 0.0F);
+  const Index wide = padded(e);
+  copy_rows(call.k.at(b, g, 0), call.k.row, call.valid_t, e, f.keys, wide, wide);
+  copy_rows(call.v.at(b, g, 0), call.v.row, call.valid_t, e, f.values, wide, wide);
+  std::fill(f.dkeys, f.dkeys + call.T * wide, 0.0F);
+  std::fill(f.dvalues, f.dvalues + call.T * wide, 0.0F);
   for (Index r = 0; r < call.R; ++r) {
     const Index end = r < call.valid_r ? call.valid_s : 0;
     for (Index first = 0; first < end; first += kTile) query_tile(call, f, b, g, r, first);
     for (Index s = end; s < call.S; ++s) std::fill_n(call.dq + call.query_at(b, s, g, r), e, 0.0F);
   }
   const Index at = b * call.T * row + g * e;
-  for (Index t = 0; t < call.T; ++t) {
-    std::copy_n(f.dkeys + t * padded(e), e, call.dk + at + t * row);
-    std::copy_n(f.dvalues + t * padded(e), e, call.dv + at + t * row);
-  }
+  copy_rows(f.dkeys, wide, call.T, e, call.dk + at, row, e);
+  copy_rows(f.dvalues, wide, call.T, e, call.dv + at, row, e);
 }
 
 }  // namespace tessera::cpu::HWY_NAMESPACE
@@ -171,8 +151,7 @@ HWY_EXPORT(backward);
 
 std::int64_t attention_backward_scratch(std::int64_t e, std::int64_t t) {
   const std::int64_t wide = (e + 15) / 16 * 16;
-  return 2 * ((t * e + 15) / 16 * 16) + 2 * t * wide + 3 * e * kTile + 2 * kTile * wide +
-         3 * kTile * kTile + 4 * kTile;
+  return 4 * t * wide + 2 * e * kTile + 3 * kTile * wide + 3 * kTile * kTile + 4 * kTile;
 }
 
 void attention_backward(const AttentionCall& call, std::int64_t b, std::int64_t g, float* scratch) {

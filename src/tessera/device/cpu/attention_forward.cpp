@@ -15,27 +15,51 @@ HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
 namespace {
 
-/// Where things lie in a thread's scratch; tiles are [.][kTile].
+/// Where things lie in a thread's scratch.
 struct Forward {
-  float *queries, *sums, *values, *scores, *kept;  // [e], [e], [key][e], [key], [key]
-  float *top, *total, *shrink;                     // per query
+  float* queries;               // [e][kTile]
+  float *sums, *values;         // [query][padded e], [key][padded e]
+  float *scores, *kept;         // [key][kTile]
+  float *top, *total, *shrink;  // per query
   std::uint64_t* random;
 
   Forward(float* scratch, Index e) {
     const auto take = [&](Index n) { return std::exchange(scratch, scratch + n); };
-    queries = take(e * kTile), sums = take(e * kTile), values = take(e * kTile);
+    queries = take(e * kTile), sums = take(padded(e) * kTile), values = take(padded(e) * kTile);
     scores = take(kTile * kTile), kept = take(kTile * kTile);
     top = take(kTile), total = take(kTile), shrink = take(kTile);
     random = reinterpret_cast<std::uint64_t*>(take(2 * kTile));
   }
 };
 
+/// What one pass of softmax is made of: a tile of keys, or up to four low ones where the causal
+/// diagonal runs.
+struct KeyTiles {
+  KeyTile list[4];
+  int count = 0;
+  Index keys = 0;
+
+  KeyTiles(const AttentionCall& call, Index t, Index end, Index first) {
+    do {
+      list[count] = call.key_tile(t + keys, end, first);
+      keys += list[count++].keys;
+    } while (t + keys < end && keys + kTile / 4 <= kTile);
+  }
+  /// Keys that some of the queries from `c` on see: the later a tile, the later its first query.
+  Index seen_from(Index c) const {
+    Index n = 0;
+    for (int i = 0; i < count && list[i].from <= c; ++i) n += list[i].keys;
+    return n;
+  }
+};
+
 /// Scores become probabilities under the running maximum; `shrink` is what earlier sums are
 /// multiplied with.
-HWY_INLINE void online_softmax(const Forward& f, Index from, Index to, Index keys) {
+HWY_INLINE void online_softmax(const Forward& f, const KeyTiles& tiles, Index cols) {
   const D d;
   const V none = hn::Set(d, -std::numeric_limits<float>::infinity());
-  for (Index c = from; c < to; c += lanes()) {
+  for (Index c = tiles.list[0].from; c < cols; c += lanes()) {
+    const Index keys = tiles.seen_from(c);
     const V before = hn::Load(d, f.top + c);
     V top = before;
     for (Index j = 0; j < keys; ++j) top = hn::Max(top, hn::Load(d, f.scores + j * kTile + c));
@@ -55,17 +79,17 @@ HWY_INLINE void online_softmax(const Forward& f, Index from, Index to, Index key
   }
 }
 
-HWY_INLINE void drop(const Forward& f, Index from, Index to, Index keys) {
+HWY_INLINE void drop(float* scores, const float* kept, const KeyTile& tile, Index cols) {
   const D d;
-  for (Index j = 0; j < keys; ++j) {
-    for (Index c = from; c < to; c += lanes()) {
-      float* const at = f.scores + j * kTile + c;
-      hn::Store(hn::Mul(hn::Load(d, at), hn::Load(d, f.kept + j * kTile + c)), d, at);
+  for (Index j = 0; j < tile.keys; ++j) {
+    for (Index c = tile.from; c < cols; c += lanes()) {
+      float* const at = scores + j * kTile + c;
+      hn::Store(hn::Mul(hn::Load(d, at), hn::Load(d, kept + j * kTile + c)), d, at);
     }
   }
 }
 
-/// y = sums / total, turned back; a query without keys gives zeros.
+/// y = sums / total; a query without keys gives zeros.
 HWY_INLINE void finish(const AttentionCall& call, const Forward& f, Index b, Index g, Index r,
                        Index first, Index queries) {
   float* const logsumexp = call.logsumexp + call.row_at(b, g, r, first);
@@ -74,49 +98,56 @@ HWY_INLINE void finish(const AttentionCall& call, const Forward& f, Index b, Ind
     logsumexp[i] = f.top[i] + std::log(total);
     f.shrink[i] = total == 0 ? 0.0F : 1 / total;
   }
-  const Index cols = (queries + lanes() - 1) / lanes() * lanes();
-  std::fill(f.shrink + queries, f.shrink + cols, 0.0F);
-  scale_columns(f.sums, call.E, 0, cols, f.shrink);
-  transpose(f.sums, kTile, call.E, queries, call.y + call.query_at(b, first, g, r),
-            call.G * call.R * call.E);
+  scale_rows(f.sums, padded(call.E), queries, call.E, f.shrink, 1,
+             call.y + call.query_at(b, first, g, r), call.G * call.R * call.E, call.E);
 }
 
 }  // namespace
 
 void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, float* scratch) {
   const Forward f(scratch, call.E);
-  const Index e = call.E, queries = std::min(kTile, call.S - first);
+  const Index e = call.E, wide = padded(e), queries = std::min(kTile, call.S - first);
   const Index cols = (queries + lanes() - 1) / lanes() * lanes();
   load_turned(call.q.at(b, g, r) + first * call.q.row, call.q.row, queries, cols, e, call.scale,
               f.queries);
   std::fill(f.top, f.top + kTile, -std::numeric_limits<float>::infinity());
   std::fill(f.total, f.total + kTile, 0.0F);
-  std::fill(f.sums, f.sums + e * kTile, 0.0F);
+  std::fill(f.sums, f.sums + wide * kTile, 0.0F);
   for (Index i = 0; i < cols && call.drop_below > 0; ++i) {
     f.random[i] =
         static_cast<std::uint64_t>(call.random_index(b, g, r, first + std::min(i, queries - 1)));
   }
   const float *k = call.k.at(b, g, 0), *v = call.v.at(b, g, 0);
   const Index end = call.keys_before(first + queries - 1);
-  KeyTile tile{};
-  for (Index t = 0; t < end; t += tile.keys) {
-    tile = call.key_tile(t, end, first);
-    const Index keys = tile.keys, from = tile.from, width = cols - from;
-    multiply({keys, width, e, k + t * call.k.row, call.k.row, 1, f.queries + from, kTile,
-              f.scores + from, kTile, false});
-    hide_unseen(call, b, first, tile, cols, f.scores);
-    online_softmax(f, from, cols, keys);
-    if (call.drop_below > 0) {
-      draw_kept(call, f.random, tile, cols, f.kept);
-      drop(f, from, cols, keys);
+  for (Index t = 0, keys = 0; t < end; t += keys) {
+    const KeyTiles tiles(call, t, end, first);
+    keys = tiles.keys;
+    for (int i = 0; i < tiles.count; ++i) {
+      const KeyTile& tile = tiles.list[i];
+      float* const scores = f.scores + (tile.t - t) * kTile;
+      multiply({tile.keys, cols - tile.from, e, k + tile.t * call.k.row, call.k.row, 1,
+                f.queries + tile.from, kTile, scores + tile.from, kTile, false});
+      hide_unseen(call, b, first, tile, cols, scores);
     }
-    if (t > 0) scale_columns(f.sums, e, from, cols, f.shrink);
-    // Values are read channel by channel, many times: together, not at rows that lie far apart.
-    for (Index j = 0; j < keys; ++j) {
-      std::memcpy(f.values + j * e, v + (t + j) * call.v.row,
-                  static_cast<std::size_t>(e) * sizeof(float));
+    online_softmax(f, tiles, cols);
+    const Index from = tiles.list[0].from;
+    if (t > 0) {
+      float* const sums = f.sums + from * wide;
+      scale_rows(sums, wide, queries - from, wide, f.shrink + from, 1, sums, wide, wide);
     }
-    multiply({e, width, keys, f.values, 1, e, f.scores + from, kTile, f.sums + from, kTile, true});
+    // Vectors of rows that lie together, whole ones.
+    copy_rows(v + t * call.v.row, call.v.row, keys, e, f.values, wide, wide);
+    for (int i = 0; i < tiles.count; ++i) {
+      const KeyTile& tile = tiles.list[i];
+      const Index at = tile.t - t, seeing = queries - tile.from;
+      float* const scores = f.scores + at * kTile;
+      if (call.drop_below > 0) {
+        draw_kept(call, f.random, tile, cols, f.kept);
+        drop(scores, f.kept, tile, cols);
+      }
+      multiply({seeing, wide, tile.keys, scores + tile.from, 1, kTile, f.values + at * wide, wide,
+                f.sums + tile.from * wide, wide, true});
+    }
   }
   finish(call, f, b, g, r, first, queries);
 }
@@ -129,7 +160,9 @@ namespace tessera::cpu {
 
 HWY_EXPORT(forward);
 
-std::int64_t attention_forward_scratch(std::int64_t e) { return (3 * e + 2 * kTile + 5) * kTile; }
+std::int64_t attention_forward_scratch(std::int64_t e) {
+  return (e + 2 * ((e + 15) / 16 * 16) + 2 * kTile + 5) * kTile;
+}
 
 void attention_forward(const AttentionCall& call, std::int64_t b, std::int64_t g, std::int64_t r,
                        std::int64_t first, float* scratch) {

@@ -2,8 +2,8 @@
 // foreach_target.
 //
 // Scores lie transposed, [key][query]: lanes are queries. So the sums and maxima of softmax run
-// down the lanes, keys and values are read in place, one number at a time for a vector of queries,
-// and only queries are ever transposed.
+// down the lanes, keys are read in place, one number at a time for a vector of queries, and only
+// queries are ever transposed. Where scores are multiplied with rows of channels, lanes are those.
 
 #if defined(TESSERA_ATTENTION_TILE) == defined(HWY_TARGET_TOGGLE)
 #ifdef TESSERA_ATTENTION_TILE
@@ -29,8 +29,7 @@ using Index = std::int64_t;
 
 HWY_INLINE Index lanes() { return static_cast<Index>(hn::Lanes(D())); }
 
-/// A [rows x depth] block of A at strides, B [depth x cols] and C in rows of ldb and ldc floats,
-/// 64-byte aligned.
+/// A [rows x depth] block of A at strides, B [depth x cols] and C in rows of ldb and ldc floats.
 struct Product {
   Index rows, cols, depth;  // cols: whole vectors
   const float* a;
@@ -58,7 +57,7 @@ HWY_INLINE void register_block(const Product& p, const float* a, const float* b,
     ((sum[I] = hn::Zero(d)), ...);
   }
   for (Index k = 0; k < depth; ++k, a += a_col, b += ldb) {
-    const V columns[] = {hn::Load(d, b + static_cast<Index>(C) * n)...};
+    const V columns[] = {hn::LoadU(d, b + static_cast<Index>(C) * n)...};
     V row;  // one at a time: registers are full of sums
     ((row = I % kVectors == 0 ? hn::Set(d, a[static_cast<Index>(I / kVectors) * a_row]) : row,
       sum[I] = hn::MulAdd(row, columns[I % kVectors], sum[I])),
@@ -80,7 +79,10 @@ template <int kVectors>
 HWY_INLINE void columns(const Product& p, Index col) {
   Index row = 0;
 #if HWY_TARGET <= HWY_AVX3
-  for (; row + 6 <= p.rows; row += 6) register_block<6, kVectors>(p, row, col);
+  // Sums in most of the 32 registers; one vector wide, rows are halves of the smallest tile of
+  // keys.
+  constexpr int kRows = kVectors == 4 ? 6 : 8;
+  for (; row + kRows <= p.rows; row += kRows) register_block<kRows, kVectors>(p, row, col);
 #endif
   for (; row + 4 <= p.rows; row += 4) register_block<4, kVectors>(p, row, col);
   if (row + 2 <= p.rows) register_block<2, kVectors>(p, row, col), row += 2;
@@ -93,6 +95,7 @@ HWY_INLINE void multiply(const Product& p) {
   Index col = 0;
 #if HWY_TARGET <= HWY_AVX3
   for (; col + 4 * n <= p.cols; col += 4 * n) columns<4>(p, col);
+  if (col + 3 * n <= p.cols) columns<3>(p, col), col += 3 * n;
 #endif
   for (; col + 2 * n <= p.cols; col += 2 * n) columns<2>(p, col);
   for (; col < p.cols; col += n) columns<1>(p, col);
@@ -149,15 +152,41 @@ HWY_INLINE void transpose(const float* from, Index ldf, Index rows, Index cols, 
   }
 }
 
-/// Columns [from, to) of a tile [rows][kTile] times one factor per column.
-HWY_INLINE void scale_columns(float* tile, Index rows, Index from, Index to, const float* factors) {
+/// Channels of a row that is read or written as whole vectors.
+HWY_INLINE Index padded(Index e) { return (e + 15) / 16 * 16; }
+
+/// Rows of e channels, row i multiplied by factors[i * step]; beyond them `fill` channels of a row
+/// are zero.
+HWY_INLINE void scale_rows(const float* from, Index stride, Index rows, Index e,
+                           const float* factors, Index step, float* to, Index to_stride,
+                           Index fill) {
   const D d;
-  for (Index c = from; c < to; c += lanes()) {
-    const V factor = hn::Load(d, factors + c);
-    for (Index i = 0; i < rows; ++i) {
-      float* const at = tile + i * kTile + c;
-      hn::Store(hn::Mul(hn::Load(d, at), factor), d, at);
+  const Index n = lanes();
+  for (Index i = 0; i < rows; ++i, from += stride, to += to_stride, factors += step) {
+    const V all = hn::Set(d, *factors);
+    Index c = 0;
+    for (; c + n <= e; c += n) hn::StoreU(hn::Mul(hn::LoadU(d, from + c), all), d, to + c);
+    for (; c < e; ++c) to[c] = from[c] * *factors;
+    for (; c < fill; ++c) to[c] = 0;
+  }
+}
+
+/// The same with a factor of 1. Two vectors at a time: where rows miss the caches, what is done
+/// between two of them counts.
+HWY_INLINE void copy_rows(const float* from, Index stride, Index rows, Index e, float* to,
+                          Index to_stride, Index fill) {
+  const D d;
+  const Index n = lanes();
+  for (Index i = 0; i < rows; ++i, from += stride, to += to_stride) {
+    Index c = 0;
+    for (; c + 2 * n <= e; c += 2 * n) {
+      const V first = hn::LoadU(d, from + c), second = hn::LoadU(d, from + c + n);
+      hn::StoreU(first, d, to + c);
+      hn::StoreU(second, d, to + c + n);
     }
+    for (; c + n <= e; c += n) hn::StoreU(hn::LoadU(d, from + c), d, to + c);
+    for (; c < e; ++c) to[c] = from[c];
+    for (; c < fill; ++c) to[c] = 0;
   }
 }
 
