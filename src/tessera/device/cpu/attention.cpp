@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <new>
 #include <string>
 
 #include "tessera/device/cpu/attention_call.h"
@@ -14,6 +15,7 @@ namespace tessera::cpu {
 namespace {
 
 constexpr double kFlopsPerThread = 5e5;
+constexpr std::int64_t kLine = 16;  // floats of a cache line
 
 /// What both kernels share: everything of a call that is known before it runs.
 class AttentionKernel : public Kernel {
@@ -75,17 +77,33 @@ class AttentionKernel : public Kernel {
         std::clamp(flops / kFlopsPerThread, 1.0, static_cast<double>(pool_.threads())));
   }
 
-  /// Calls task(unit, scratch) for every unit; threads take the next one as they become free (units
-  /// differ in work, and results do not depend on who computes them).
+  /// Calls task(unit, scratch) for every unit. A thread begins with the units of its own part,
+  /// whose rows it has often written itself, then takes what others have left: units differ in
+  /// work, and results do not depend on who computes them.
   template <typename Task>
   void each(std::int64_t units, int threads, const KernelArgs& args, std::int64_t scratch_floats,
             const Task& task) const {
-    std::atomic<std::int64_t> next{0};
+    const auto scratch = [&](int thread) {
+      return static_cast<float*>(args.workspace) + thread * (kLine + scratch_floats);
+    };
+    const auto begin = [&](int part) { return units * part / threads; };
+    using Next = std::atomic<std::int64_t>;
+    const auto next = [&](int part) {
+      return std::launder(reinterpret_cast<Next*>(scratch(part)));
+    };
+    for (int part = 0; part < threads; ++part) new (scratch(part)) Next(begin(part));
     pool_.run(threads, [&](int thread) {
-      float* const scratch = static_cast<float*>(args.workspace) + thread * scratch_floats;
-      for (std::int64_t unit; (unit = next.fetch_add(1, std::memory_order_relaxed)) < units;)
-        task(unit, scratch);
+      for (int i = 0; i < threads; ++i) {
+        const int part = (thread + i) % threads;
+        const std::int64_t end = begin(part + 1);
+        for (std::int64_t unit; (unit = next(part)->fetch_add(1, std::memory_order_relaxed)) < end;)
+          task(unit, scratch(thread) + kLine);
+      }
     });
+  }
+
+  static std::int64_t workspace(int threads, std::int64_t scratch_floats) {
+    return threads * (kLine + scratch_floats) * std::int64_t{sizeof(float)};
   }
 
   AttentionCall fixed_;
@@ -111,7 +129,7 @@ class Forward final : public AttentionKernel {
         scratch_(attention_forward_scratch(fixed_.E)) {}
 
   std::string_view name() const override { return "hwy:attention"; }
-  std::int64_t workspace_bytes() const override { return threads_ * scratch_ * 4; }
+  std::int64_t workspace_bytes() const override { return workspace(threads_, scratch_); }
 
   void run(const KernelArgs& args) const override {
     AttentionCall c = call(args);
@@ -139,7 +157,7 @@ class Backward final : public AttentionKernel {
         scratch_(attention_backward_scratch(fixed_.E, fixed_.T)) {}
 
   std::string_view name() const override { return "hwy:attention_grad"; }
-  std::int64_t workspace_bytes() const override { return threads_ * scratch_ * 4; }
+  std::int64_t workspace_bytes() const override { return workspace(threads_, scratch_); }
 
   void run(const KernelArgs& args) const override {
     AttentionCall c = call(args);
