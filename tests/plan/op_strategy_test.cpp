@@ -12,6 +12,7 @@
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/shape_ops.h"
 #include "tessera/ops/softmax.h"
+#include "tessera/plan/tensor_strategy.h"
 
 namespace tessera {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/base/divisors.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 
@@ -21,14 +22,6 @@ constexpr Cut kTensorCuts[] = {
     {"*.mlp.gate.bias", 0, 1},   {"*.mlp.down.weight", 1, 2}, {"embed.token.weight", 0, 2},
     {"head.weight", 0, 2},
 };
-
-std::string divisors(std::int64_t of) {
-  std::vector<std::string> out;
-  for (std::int64_t n = 1; n <= of && out.size() < 12; ++n) {
-    if (of % n == 0) out.push_back(text(n));
-  }
-  return join(out);
-}
 
 }  // namespace
 

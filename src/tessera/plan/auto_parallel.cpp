@@ -14,6 +14,7 @@
 #include "tessera/passes/simplify.h"
 #include "tessera/plan/op_strategy.h"
 #include "tessera/plan/refined_axes.h"
+#include "tessera/plan/tensor_strategy.h"
 
 namespace tessera {
 

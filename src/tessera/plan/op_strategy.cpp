@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/base/divisors.h"
 #include "tessera/ir/strategy.h"
 #include "tessera/ops/index_ops.h"
 
@@ -10,20 +11,6 @@ namespace tessera {
 namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-/// "1, 2, 4, 8": the divisors of n that fit, the largest one among them.
-template <typename Fits>
-std::string divisors(std::int64_t n, const Fits& fits) {
-  std::vector<std::string> out;
-  for (std::int64_t d = 1; d <= n; ++d) {
-    if (n % d == 0 && fits(d)) out.push_back(text(d));
-  }
-  if (out.size() > 12) out.erase(out.begin() + 11, out.end() - 1);
-  return join(out);
-}
-std::string divisors(std::int64_t n) {
-  return divisors(n, [](std::int64_t) { return true; });
-}
 
 std::int64_t product(const std::vector<std::int64_t>& numbers) {
   std::int64_t out = 1;
@@ -362,30 +349,6 @@ class Spreading {
 OpSpread spread(const Graph& graph, NodeId node, const OpShard& shard, std::int64_t devices) {
   OpSpread out = Spreading(graph, node, shard, devices).run();
   out.path = shard.ops;
-  return out;
-}
-
-TensorLayout spread_tensor(const std::string& what, const Shape& shape,
-                           const std::vector<std::int64_t>& splits, std::int64_t devices) {
-  require(at(shape.ndim()) == splits.size(), what, ": a strategy of ", splits.size(),
-          " dims for the shape ", shape, "; give each dim a number");
-  std::vector<std::string> reasons;
-  for (int d = 0; d < shape.ndim(); ++d) {
-    const std::int64_t n = splits[at(d)];
-    if (n < 1 || shape[d] % n != 0)
-      reasons.push_back(text(what, ": dim ", d, " of size ", shape[d], " is split ", n,
-                             " times; legal: ", divisors(shape[d])));
-  }
-  const std::int64_t ranks = product(splits);
-  if (ranks > 0 && devices % ranks != 0)
-    reasons.push_back(text(what, ": its splits make ", ranks, " parts, which does not divide ",
-                           devices, " devices; legal products: ", divisors(devices)));
-  require(reasons.empty(), join(reasons, "\n"));
-  TensorLayout out{splits, {}, {}};
-  for (std::size_t d = 0; d < splits.size(); ++d)
-    out.map.push_back(splits[d] == 1 ? std::vector<int>{}
-                                     : std::vector<int>{static_cast<int>(splits.size() - 1 - d)});
-  if (ranks < devices) out.matrix.insert(out.matrix.begin(), devices / ranks);
   return out;
 }
 

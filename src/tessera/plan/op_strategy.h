@@ -27,11 +27,6 @@ struct OpSpread {
 /// split, and what is legal.
 OpSpread spread(const Graph& graph, NodeId node, const OpShard& shard, std::int64_t devices);
 
-/// A batch input or a state, which has no rule: a matrix of its dims, so split; ranks that are left
-/// over come first and hold the same. Errors: as of spread(); `what` begins each reason.
-TensorLayout spread_tensor(const std::string& what, const Shape& shape,
-                           const std::vector<std::int64_t>& splits, std::int64_t devices);
-
 /// The strategy of an op in a placed graph, in MindSpore's words: per operand the number of parts
 /// of each dim, as it is read.
 Splits in_strategy(const Graph& placed, NodeId node);

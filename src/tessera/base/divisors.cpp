@@ -1,0 +1,18 @@
+#include "tessera/base/divisors.h"
+
+#include <vector>
+
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+std::string divisors(std::int64_t n, const std::function<bool(std::int64_t)>& fits) {
+  std::vector<std::string> out;
+  for (std::int64_t d = 1; d <= n; ++d) {
+    if (n % d == 0 && (!fits || fits(d))) out.push_back(text(d));
+  }
+  if (out.size() > 12) out.erase(out.begin() + 11, out.end() - 1);
+  return join(out);
+}
+
+}  // namespace tessera
