@@ -48,11 +48,11 @@ def commit():
     return (git("rev-parse", "--short=12", "HEAD") or "unknown") + (" with changes" if changed else "")
 
 
-def name_of(result):
+def name_of(result, kind):
     m = result["machine"]
     words = " ".join([m["cpu"], m["family"], m["model"]])
     slug = re.sub(r"[^a-z0-9]+", "-", re.sub(r"\([RTMrtm]+\)|CPU|Processor|@.*", " ", words).lower()).strip("-")
-    return f"{result['date']}-{slug}-{result['threads']}-threads"
+    return f"{result['date']}-{slug}-{kind}"
 
 
 def json_text(result):
@@ -88,7 +88,7 @@ def about(result):
         f"{result['rounds']} rounds, each contestant once a round, every other round in reverse order; f32 throughout. "
         f"Load of the machine {m['load_before']:.2f} before and {m['load_after']:.2f} after; {result['seconds']:.0f} s in all.",
     ]
-    if result["quick"]:
+    if result.get("quick"):
         out += ["", "**A smoke run: these are no figures.**"]
     busy = m["load_before"] > 0.5
     return out + (["", "**The machine was not idle at the start: trust minima and ratios only.**"] if busy else [])
@@ -135,8 +135,8 @@ def ratios(result, w, floors):
     return out
 
 
-def spread(ours, theirs):
-    quotients = [a["median"] / b["median"] for a, b in zip(ours, theirs)]
+def spread(ours, theirs, key="median"):
+    quotients = [a[key] / b[key] for a, b in zip(ours, theirs)]
     return f"{median(quotients):.3f} ({min(quotients):.3f} to {max(quotients):.3f})"
 
 
@@ -160,6 +160,9 @@ def kernel_table(profile):
 
 
 def runs_of(result, workload_name, who):
+    return [run for run in of_contestant(result, who) if run["workload"] == workload_name]
+
+
+def of_contestant(result, who):
     """In the order of rounds."""
-    runs = [run for run in result["runs"] if run["workload"] == workload_name and run["who"] == who]
-    return sorted(runs, key=lambda run: run["round"])
+    return sorted((run for run in result["runs"] if run["who"] == who), key=lambda run: run["round"])

@@ -67,7 +67,8 @@ def main():
     result["profile"] = profile(args, data)
     result["machine"]["load_after"] = os.getloadavg()[0]
     result["seconds"] = round(time.time() - begin, 1)
-    write(args, result)
+    name = "quick" if args.quick else report.name_of(result, f"{result['threads']}-threads")
+    save(args.output / name, result, report.table(result))
     if not all(run.get("plausible", True) for run in result["runs"]):
         sys.exit("bench: a loss curve does not look like training: the times mean nothing; the JSON has the curves")
 
@@ -77,30 +78,45 @@ def parse_args():
     parser.add_argument("--quick", action="store_true", help="a smoke run of seconds")
     parser.add_argument("--rounds", type=int, help="turns of every contestant [3; with --quick 2]")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of each side [all cores]")
-    parser.add_argument("--data", metavar="FILE", help="text to train on [the licence texts that every Debian has]")
     parser.add_argument("--compile", action="store_true", help="PyTorch also with torch.compile; a minute more a round")
-    parser.add_argument("--build", default="build", metavar="FOLDER", help="where the programs are [build]")
-    parser.add_argument("--peer", default="build/peers/bin/python", metavar="PYTHON",
-                        help="a Python that has PyTorch [build/peers/bin/python]")
-    parser.add_argument("--output", metavar="FOLDER", help="where the table goes [bench/results]")
+    add_common_flags(parser)
     args = parser.parse_args()
     args.rounds = args.rounds or (2 if args.quick else 3)
     args.output = pathlib.Path(args.output or (WORK if args.quick else "bench/results"))
     if args.threads < 1 or args.rounds < 1:
         parser.error("--threads and --rounds must be at least 1")
-    for name in ("tessera", "gemm_floor"):
+    require_programs(parser, args, "tessera", "gemm_floor")
+    return args
+
+
+def add_common_flags(parser):
+    parser.add_argument("--data", metavar="FILE", help="text to train on [the licence texts that every Debian has]")
+    parser.add_argument("--build", default="build", metavar="FOLDER", help="where the programs are [build]")
+    parser.add_argument("--peer", default="build/peers/bin/python", metavar="PYTHON",
+                        help="a Python that has PyTorch [build/peers/bin/python]")
+    parser.add_argument("--output", metavar="FOLDER", help="where the table goes [bench/results]")
+    parser.add_argument("--under", type=shlex.split, default=[], metavar="COMMAND",
+                        help="what every contestant is run under, such as 'nice -n -10'")
+
+
+def require_programs(parser, args, *names):
+    for name in names:
         if not os.access(f"{args.build}/{name}", os.X_OK):
             parser.error(f"{args.build}/{name} is not there; run ./dev bench, which builds it")
-    return args
+
+
+def has_torch(args):
+    probe = [args.peer, "-c", "import torch"]
+    found = os.access(args.peer, os.X_OK) and subprocess.run(probe, capture_output=True).returncode == 0
+    if not found:
+        say(f"PyTorch is skipped: {args.peer} does not have it; ./dev bench-peers installs it")
+    return found
 
 
 def contestants(args, workloads, data):
     """What a round runs, in order."""
     out = [{"workload": "gpt2-small", "who": "floor", "measure": lambda: floor(args)}]
-    probe = [args.peer, "-c", "import torch"]
-    peer = os.access(args.peer, os.X_OK) and subprocess.run(probe, capture_output=True).returncode == 0
-    if not peer:
-        say(f"PyTorch is skipped: {args.peer} does not have it; ./dev bench-peers installs it")
+    peer = has_torch(args)
     for w in workloads:
         out.append({"workload": w.name, "who": "tessera", "measure": lambda w=w: tessera(args, w, data)})
         for how in ([()] if peer else []) + ([("--compile",)] if peer and args.compile else []):
@@ -111,7 +127,7 @@ def contestants(args, workloads, data):
 
 def floor(args):
     shape = ["--batch", "1", "--seq", "64"] if args.quick else []
-    told, command = told_by([f"{args.build}/gemm_floor", "--threads", args.threads, "--repeats", 1, *shape])
+    told, command = told_by([f"{args.build}/gemm_floor", "--threads", args.threads, "--repeats", 1, *shape], args.under)
     floor = json.loads(told)
     return {"command": command, "median": floor["seconds"], "step_seconds": [floor["seconds"]],
             "flops": floor["flops"], "pack_seconds": floor["pack_seconds"]}
@@ -123,7 +139,7 @@ def tessera(args, w, data):
     _, command = told_by([
         f"{args.build}/tessera", "train", "--preset", w.preset, "--data", data, "--output", folder, "--threads",
         args.threads, "--steps", w.warmup + w.steps, "--lr", w.lr, "--lr-decay-style", "constant", "--lr-warmup-steps",
-        0, "--sample-every", 0, "--no-eval-at-end"])
+        0, "--sample-every", 0, "--no-eval-at-end"], args.under)
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     lines = [line for line in lines if line["kind"] == "train"]
     summary = json.loads((folder / "summary.json").read_text())
@@ -137,7 +153,7 @@ def tessera(args, w, data):
 def pytorch(args, w, how):
     warmup = max(w.warmup, 3) if how else w.warmup
     told, command = told_by([args.peer, "bench/peers/torch_step.py", "--model", w.peer, "--threads", args.threads,
-                             "--steps", w.steps, "--warmup", warmup, *how])
+                             "--steps", w.steps, "--warmup", warmup, *how], args.under)
     torch = json.loads(told.splitlines()[-1])
     parts = {part: torch[f"{part}_seconds"] for part in ("forward", "backward", "optimizer")}
     return {"command": command, "median": torch["step_seconds"]["median"], "step_seconds": torch["all_step_seconds"],
@@ -159,7 +175,7 @@ def profile(args, data):
     shutil.rmtree(folder, ignore_errors=True)
     _, command = told_by([
         f"{args.build}/tessera", "train", "--preset", preset, "--data", data, "--output", folder, "--threads",
-        args.threads, "--steps", 5, "--no-eval-at-end", "--profile", file])
+        args.threads, "--steps", 5, "--no-eval-at-end", "--profile", file], args.under)
     shutil.rmtree(folder)
     return {"preset": preset} | json.loads(file.read_text())["profile"] | {"command": command}
 
@@ -177,19 +193,23 @@ def text_of(args):
     return out
 
 
-def told_by(words):
+def told_by(words, under=()):
     """Runs a command; returns what it printed, and the command as a line that holds on any machine."""
     words = [str(word) for word in words]
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = subprocess.run([*under, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"bench: this failed with {done.returncode}: {shlex.join(words)}\n{done.stderr[-4000:]}")
-    return done.stdout, shlex.join(pathlib.Path(word).name if os.path.isabs(word) else word for word in words)
+    return done.stdout, line_of(words)
 
 
-def write(args, result):
-    args.output.mkdir(parents=True, exist_ok=True)
-    name = args.output / ("quick" if args.quick else report.name_of(result))
-    text = report.table(result)
+def line_of(words):
+    words = [str(word) for word in words]
+    return shlex.join(pathlib.Path(word).name if os.path.isabs(word) else word for word in words)
+
+
+def save(name, result, text):
+    """The table, printed too, and what it was made from."""
+    name.parent.mkdir(parents=True, exist_ok=True)
     pathlib.Path(f"{name}.json").write_text(report.json_text(result))
     pathlib.Path(f"{name}.md").write_text(text)
     print(text)
