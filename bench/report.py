@@ -50,8 +50,8 @@ def commit():
 
 def name_of(result, kind):
     m = result["machine"]
-    words = " ".join([m["cpu"], m["family"], m["model"]])
-    slug = re.sub(r"[^a-z0-9]+", "-", re.sub(r"\([RTMrtm]+\)|CPU|Processor|@.*", " ", words).lower()).strip("-")
+    words = " ".join([re.sub(r"\([RTMrtm]+\)|CPU|Processor|@.*", " ", m["cpu"]), m["family"], m["model"]])
+    slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
     return f"{result['date']}-{slug}-{kind}"
 
 
