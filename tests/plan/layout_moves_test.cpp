@@ -3,6 +3,7 @@
 // are a shortest path, so they never receive more.
 #include <gtest/gtest.h>
 
+#include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/passes/redistribute.h"
 #include "tessera/plan/refined_axes.h"
@@ -96,6 +97,30 @@ TEST(LayoutMoves, EveryRankHoldsItsSlice) {
             << "rank " << r << " dim " << d;
       }
     }
+  }
+}
+
+TEST(LayoutMoves, AxesAreCalledAsTheirLayoutsCallThem) {
+  const DeviceLayout layout({2, 4}, {"dp", "mp"}), coarse({8}, {"all"}), odd({2, 4}, {"mb", "d0"});
+  const auto names = [](const std::vector<TensorLayout>& layouts) {
+    return join(RefinedAxes(layouts).names());
+  };
+  EXPECT_EQ(names({layout("dp", "mp")}), "dp, mp");
+  EXPECT_EQ(names({coarse("all"), layout("dp", "None")}), "dp, mp") << "two axes: no name fits";
+  EXPECT_EQ(names({{{2, 4}, {{1}, {0}}}}), "d0, d1");
+  EXPECT_EQ(names({odd("mb", "None")}), "d0, d1") << "mb is the axis of time, d0 another axis";
+}
+
+TEST(LayoutMoves, AxesOfOneDimHaveOneOrder) {
+  const DeviceLayout layout({2, 4}, {"dp", "mp"});
+  EXPECT_EQ(join(RefinedAxes({layout({"mp", "dp"})}).major()), "mp, dp");
+  try {
+    RefinedAxes({layout({"mp", "dp"}), layout({"dp", "mp"})});
+    FAIL() << "two orders";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "layouts order the axes dp, mp in two ways, major first here and minor there; "
+                 "order them alike in every tensor");
   }
 }
 

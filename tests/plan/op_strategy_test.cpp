@@ -413,6 +413,21 @@ const Refusal kRefusals[] = {
      {"", {{2, 4}, {4, 1}}, {{2, 3}}},
      "op 'matmul' (matmul): dim 1 of result 0 of size 16 cannot be kept in 3 parts; the op leaves "
      "it in 1, and can cut it further along what its inputs are split by"},
+    {"a result cut along one free dim, and not enough",
+     kProduct,
+     {"", {{2, 4}, {4, 1}}, {{1, 12}}},
+     "op 'matmul' (matmul): dim 1 of result 0 of size 16 cannot be kept in 12 parts; the op leaves "
+     "it in 1, and can cut it further along what its inputs are split by"},
+    {"a result in no parts",
+     kProduct,
+     {"", {{2, 4}, {4, 1}}, {{2, 0}}},
+     "op 'matmul' (matmul): dim 1 of result 0 of size 16 cannot be kept in 0 parts; the op leaves "
+     "it in 1, and can cut it further along what its inputs are split by"},
+    {"a result whose layout does not divide it",
+     {"matmul", {{6, 8}, {8, 6}}, product},
+     {"", {}, {}, {kLayout("dp", "mp"), kLayout("mp", "None")}, {kLayout("dp", "mp")}},
+     "op 'matmul' (matmul): dim 1 of result 0 has size 6, which 4 parts do not divide; legal: 1, "
+     "2, 3, 6"},
     {"as many results as the op has",
      kProduct,
      {"", {{2, 4}, {4, 1}}, {{2, 1}, {1, 1}}},

@@ -41,7 +41,7 @@ class Reader {
     for (int a = 0; a < axes_.count(); ++a) {
       const Choice f = factors[at(a)];
       if (axes_.is_time(a) || f == kReplicate) continue;
-      const bool cut = f >= 0 && may_be_cut(rule_.list[at(f)].kind);
+      const bool cut = f >= 0 && may_shard(*node_.op, rule_.list[at(f)].kind);
       require(cut, "op '", pin_.op, "' cannot shard a dim of operand ", i, " along axis '",
               axes_[a].name, "' as ", pin_.ins[i], ": its rule is ", rule_);
       Choice& told = out_.choices[at(a)];
@@ -79,11 +79,6 @@ class Reader {
     }
   }
 
-  bool may_be_cut(FactorKind kind) const {
-    return kind == FactorKind::Pass || kind == FactorKind::Max || kind == FactorKind::Min ||
-           (kind == FactorKind::Stat && node_.op->expand != nullptr);
-  }
-
   const Node& node_;
   Factors rule_;
   const OpPin& pin_;
@@ -92,6 +87,11 @@ class Reader {
 };
 
 }  // namespace
+
+bool may_shard(const OpDef& op, FactorKind kind) {
+  return kind == FactorKind::Pass || kind == FactorKind::Max || kind == FactorKind::Min ||
+         (kind == FactorKind::Stat && op.expand != nullptr);
+}
 
 Told::Told(const Graph& graph, const Strategy& strategy, const Axes& axes) {
   if (strategy.ops.empty()) return;

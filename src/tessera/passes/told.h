@@ -10,6 +10,10 @@
 
 namespace tessera {
 
+/// True where a strategy may shard a factor of this kind. What is streamed, exchanged or whole it
+/// may not.
+bool may_shard(const OpDef& op, FactorKind kind);
+
 /// One op as it was told to be spread.
 struct Telling {
   Choices choices;           // per axis; nothing is told of axes of time

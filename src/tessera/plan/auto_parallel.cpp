@@ -46,8 +46,7 @@ std::vector<std::string> problems(const AutoParallel& o) {
       o.dataset_strategy.kind != DatasetStrategy::Kind::DataParallel)
     out.push_back(
         "data_parallel cuts the batch along its rows, but dataset_strategy says otherwise; leave "
-        "it "
-        "out, or use semi_auto_parallel");
+        "that out, or use semi_auto_parallel");
   if (o.mode == ParallelMode::AutoParallel && o.search_mode != SearchMode::ShardingPropagation)
     out.push_back(text("search_mode ",
                        o.search_mode == SearchMode::DynamicProgramming ? "dynamic_programming"

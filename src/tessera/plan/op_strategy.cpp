@@ -5,6 +5,7 @@
 #include "tessera/base/divisors.h"
 #include "tessera/ir/strategy.h"
 #include "tessera/ops/index_ops.h"
+#include "tessera/passes/told.h"
 
 namespace tessera {
 
@@ -141,7 +142,7 @@ class Spreading {
     }
     for (std::size_t k = 0; k < factors.size(); ++k) {
       const Factor& factor = rule_.list[at(factors[k])];
-      if (parts[k] > 1 && !may_split(factor.kind))
+      if (parts[k] > 1 && !may_shard(*node_.op, factor.kind))
         return wrong(here, " (", factor.name, ") must stay whole, but is split ", n,
                      " times; legal: 1");
       std::string& before = said[at(factors[k])];
@@ -154,11 +155,6 @@ class Spreading {
                      divisors(factor.size));
       }
     }
-  }
-
-  bool may_split(FactorKind kind) const {
-    return kind == FactorKind::Pass || kind == FactorKind::Max || kind == FactorKind::Min ||
-           (kind == FactorKind::Stat && node_.op->expand != nullptr);
   }
 
   /// Leading dims that only a longer operand has come first, then the operands in order.
@@ -227,7 +223,7 @@ class Spreading {
     if (factor.size % n != 0)
       return wrong("dim ", d, " of input ", i, " is cut along '", factor.name, "' of ", factor.size,
                    " first, which ", n, " does not divide; legal: ", divisors(factor.size));
-    if (!map.empty() && !may_split(factor.kind))
+    if (!map.empty() && !may_shard(*node_.op, factor.kind))
       return wrong("dim ", d, " of input ", i, " (", factor.name, ") must stay whole; use None");
     if (said[at(fs[0])] && dims_[at(fs[0])] != map)
       return wrong("dim ", d, " of input ", i, " (", factor.name,
@@ -304,19 +300,22 @@ class Spreading {
   /// A dim of a result as the op leaves it, whole, or cut further along what else the op was split
   /// by: rows by rows and by what was summed over, which scatters the sums.
   void split_result(std::size_t r, std::size_t d, std::int64_t n) {
-    std::vector<int>& map = out_.outs[r].map[d];
-    std::int64_t parts = out_.outs[r].splits()[d];
-    if (n == parts) return;
-    if (n == 1) return map.clear();
-    for (const int free : out_.outs[r].repeated()) {
+    TensorLayout& result = out_.outs[r];
+    const std::int64_t left = result.splits()[d];
+    if (n == left) return;
+    if (n == 1) return result.map[d].clear();
+    std::int64_t parts = left;
+    for (const int free : result.repeated()) {
       const std::int64_t size = matrix_[matrix_.size() - 1 - at(free)];
-      if (size > 1 && n % (parts * size) == 0) map.push_back(free), parts *= size;
+      if (size == 1 || n < 1 || n % (parts * size) != 0) continue;
+      result.map[d].push_back(free);
+      parts *= size;
     }
     std::sort(map.rbegin(), map.rend());  // in the order of the matrix, as all other dims are
     const std::int64_t size = node_.type(static_cast<int>(r)).shape[static_cast<int>(d)];
     if (parts != n || size % n != 0)
       wrong("dim ", d, " of result ", r, " of size ", size, " cannot be kept in ", n,
-            " parts; the op leaves it in ", out_.outs[r].splits()[d],
+            " parts; the op leaves it in ", left,
             ", and can cut it further along what its inputs are split by");
   }
 

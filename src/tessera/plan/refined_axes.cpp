@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/ir/strategy.h"
 
 namespace tessera {
 
@@ -31,8 +32,10 @@ void RefinedAxes::name_axes(const std::vector<TensorLayout>& layouts) {
     for (std::size_t i = 0; i < layout.aliases.size(); ++i) {
       const std::vector<int> axes =
           matrix_.axes_of(layout.matrix, static_cast<int>(layout.matrix.size() - 1 - i));
-      const bool taken = std::find(names_.begin(), names_.end(), layout.aliases[i]) != names_.end();
-      if (axes.size() == 1 && !taken) names_[at(axes[0])] = layout.aliases[i];
+      const std::string& alias = layout.aliases[i];
+      const bool taken = alias == kMicrobatchAxis ||
+                         std::find(names_.begin(), names_.end(), alias) != names_.end();
+      if (axes.size() == 1 && !taken) names_[at(axes[0])] = alias;
     }
   }
 }

@@ -16,8 +16,8 @@ class RefinedAxes {
   /// Errors: matrices without a common refinement; tensors that want two axes in two orders.
   explicit RefinedAxes(const std::vector<TensorLayout>& layouts);
 
-  /// All axes, outermost first: called as the layouts call them, where one of them is one axis;
-  /// else "d0", "d1" and so on.
+  /// All axes, outermost first: called as the first layout calls them of which one dim is one axis,
+  /// but never like the axis of time; else "d0", "d1" and so on.
   const std::vector<std::string>& names() const { return names_; }
   /// In the order in which they meet on dims.
   const std::vector<std::string>& major() const { return major_; }
