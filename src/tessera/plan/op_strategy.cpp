@@ -300,23 +300,34 @@ class Spreading {
   /// A dim of a result as the op leaves it, whole, or cut further along what else the op was split
   /// by: rows by rows and by what was summed over, which scatters the sums.
   void split_result(std::size_t r, std::size_t d, std::int64_t n) {
-    TensorLayout& result = out_.outs[r];
-    const std::int64_t left = result.splits()[d];
-    if (n == left) return;
-    if (n == 1) return result.map[d].clear();
-    std::int64_t parts = left;
-    for (const int free : result.repeated()) {
-      const std::int64_t size = matrix_[matrix_.size() - 1 - at(free)];
-      if (size == 1 || n < 1 || n % (parts * size) != 0) continue;
-      result.map[d].push_back(free);
-      parts *= size;
-    }
-    std::sort(map.rbegin(), map.rend());  // in the order of the matrix, as all other dims are
+    std::vector<int>& map = out_.outs[r].map[d];
+    const std::int64_t parts = out_.outs[r].splits()[d];
+    if (n == parts) return;
+    if (n == 1) return map.clear();
     const std::int64_t size = node_.type(static_cast<int>(r)).shape[static_cast<int>(d)];
-    if (parts != n || size % n != 0)
-      wrong("dim ", d, " of result ", r, " of size ", size, " cannot be kept in ", n,
-            " parts; the op leaves it in ", left,
-            ", and can cut it further along what its inputs are split by");
+    const std::vector<int> free = out_.outs[r].repeated();
+    for (std::size_t chosen = 1; chosen < std::size_t{1} << free.size(); ++chosen) {
+      std::int64_t cut = parts;
+      std::vector<int> further = map;
+      for (std::size_t k = 0; k < free.size(); ++k) {
+        if ((chosen >> k & 1) == 0) continue;
+        cut *= matrix_[matrix_.size() - 1 - at(free[k])];
+        further.push_back(free[k]);
+      }
+      if (cut != n || size % n != 0) continue;
+      std::sort(further.rbegin(), further.rend());  // in the order of the matrix, as other dims are
+      map = further;
+      return;
+    }
+    wrong("dim ", d, " of result ", r, " of size ", size, " cannot be kept in ", n,
+          " parts; legal: 1, the ", parts, " that the op leaves it in, or these times parts of ",
+          matrix_text(), " that cut no other dim of it");
+  }
+
+  std::string matrix_text() const {
+    std::vector<std::string> sizes;
+    for (const std::int64_t size : matrix_) sizes.push_back(text(size));
+    return text("(", join(sizes), ")");
   }
 
   void check_result(std::size_t r) {
