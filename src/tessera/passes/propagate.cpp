@@ -221,8 +221,10 @@ std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& 
   }
   Answer answer = decide(question, axes_);
   if (answer.stuck >= 0) refuse_time(node, question, answer.stuck);
-  for (const Answer::Lost& lost : answer.lost)
-    refused_.push_back(why_lost(node, question, lost, axes_));
+  // Where single ops are told how to lie, what is between them is gathered if it must be.
+  for (const Answer::Lost& lost : answer.lost) {
+    if (strategy_.ops.empty()) refused_.push_back(why_lost(node, question, lost, axes_));
+  }
   if (chosen != nullptr) *chosen = answer.choices;
   const bool stat = std::any_of(answer.choices.begin(), answer.choices.end(), [&](Choice c) {
     return c >= 0 && rule.list[at(c)].kind == FactorKind::Stat;
