@@ -72,7 +72,7 @@ inline const OpDef* find_small_op(std::string_view name) {
 inline Graph layered_graph(int layers, std::int64_t width = 4, bool stages = false) {
   Builder b;
   const TensorType type{DType::F32, {2, width}, {}};
-  Value x = b.batch("x", type);
+  Value x = b.batch("x", type, Where{});
   std::vector<std::vector<Value>> kept;
   std::vector<Value> weights;
   const auto mark = [&](const std::string& block, Phase phase, int layer, int line) {

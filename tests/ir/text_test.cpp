@@ -38,7 +38,7 @@ void expect_round_trip(const Graph& graph) {
 TEST(GraphText, ASmallGraphReadsLikeAProgram) {
   Builder b;
   const TensorType type{DType::F32, {2, 3}, {}};
-  const Value x = b.batch("x", type);
+  const Value x = b.batch("x", type, Where{});
   {
     const Scope scope(b, "head", {"nn/small.cpp", 7});
     const Value w = b.state("w", type, Role::Parameter, {Init::Kind::Normal, 0.02});
@@ -99,7 +99,7 @@ TEST(GraphText, BlocksThatRepeatArePrintedOnce) {
 
 TEST(GraphText, OutputsThatDoNotRepeatStandBehindTheirBlocks) {
   Builder b;
-  Value x = b.batch("x", {DType::F32, {2}, {}});
+  Value x = b.batch("x", {DType::F32, {2}, {}}, Where{});
   for (int i = 0; i < 3; ++i) {
     const Scope scope(b, text("layers.", i), {});
     const Value half = b.add(kTestAdd, {x, x});
@@ -331,11 +331,11 @@ TEST(GraphText, RandomBlocksSurvive) {
 
 TEST(GraphText, PathsInsideAttributeGraphsFollowTheirBlock) {
   Builder b;
-  Value x = b.batch("x", {DType::F32, {2}, {}});
+  Value x = b.batch("x", {DType::F32, {2}, {}}, Where{});
   for (int i = 0; i < 3; ++i) {
     Builder body;
     body.set_mark({text("layers.", i, ".act"), Phase::Forward, -1, {}});
-    const Value in = body.batch("in", {DType::F32, {2}, {}});
+    const Value in = body.batch("in", {DType::F32, {2}, {}}, Where{});
     body.output(Output::Kind::Metric, "out", body.add(kTestAdd, {in, in}));
     const Scope scope(b, text("layers.", i), {});
     x = b.add(kTestBody, {x}, {std::make_shared<const Graph>(body.finish()), std::int64_t{1}});

@@ -411,18 +411,21 @@ const Refusal kRefusals[] = {
     {"a result that cannot lie so",
      kProduct,
      {"", {{2, 4}, {4, 1}}, {{2, 3}}},
-     "op 'matmul' (matmul): dim 1 of result 0 of size 16 cannot be kept in 3 parts; the op leaves "
-     "it in 1, and can cut it further along what its inputs are split by"},
+     "op 'matmul' (matmul): dim 1 of result 0 of size 16 cannot be kept in 3 parts; legal: "
+     "1, the 1 that the op leaves it in, or these times parts of (2, 4, 1) that cut no other dim "
+     "of it"},
     {"a result cut along one free dim, and not enough",
      kProduct,
      {"", {{2, 4}, {4, 1}}, {{1, 12}}},
-     "op 'matmul' (matmul): dim 1 of result 0 of size 16 cannot be kept in 12 parts; the op leaves "
-     "it in 1, and can cut it further along what its inputs are split by"},
+     "op 'matmul' (matmul): dim 1 of result 0 of size 16 cannot be kept in 12 parts; legal: "
+     "1, the 1 that the op leaves it in, or these times parts of (2, 4, 1) that cut no other dim "
+     "of it"},
     {"a result in no parts",
      kProduct,
      {"", {{2, 4}, {4, 1}}, {{2, 0}}},
-     "op 'matmul' (matmul): dim 1 of result 0 of size 16 cannot be kept in 0 parts; the op leaves "
-     "it in 1, and can cut it further along what its inputs are split by"},
+     "op 'matmul' (matmul): dim 1 of result 0 of size 16 cannot be kept in 0 parts; legal: "
+     "1, the 1 that the op leaves it in, or these times parts of (2, 4, 1) that cut no other dim "
+     "of it"},
     {"a result whose layout does not divide it",
      {"matmul", {{6, 8}, {8, 6}}, product},
      {"", {}, {}, {kLayout("dp", "mp"), kLayout("mp", "None")}, {kLayout("dp", "mp")}},

@@ -120,7 +120,7 @@ class Fuser {
     std::map<ValueId, Value> inside;
     std::vector<Value> ins;
     for (const ValueId operand : operands(group)) {
-      inside.emplace(operand, body.batch(text(ins.size()), rewrite_.from().type(operand)));
+      inside.emplace(operand, body.batch(text(ins.size()), rewrite_.from().type(operand), Where{}));
       ins.push_back(rewrite_(operand));
     }
     std::vector<NodeId> results;

@@ -1,0 +1,46 @@
+// What ops are called, and what shard() says of them.
+#include "tessera/ir/op_shard.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/small_ops.h"
+
+namespace tessera {
+namespace {
+
+const TensorType kType{DType::F32, {2, 3}, {}};
+
+TEST(OpShard, PathsAreNumberedFromTheSecondOn) {
+  Builder b;
+  const Value x = b.batch("x", kType);
+  Value y = b.add(kTestAdd, {x, x});
+  {
+    const Scope layer(b, "layers.0");
+    const Value w = b.state("w", kType, Role::Parameter, {});
+    for (int i = 0; i < 2; ++i) {
+      y = b.add(kTestAdd, {y, w});
+      y = b.add(kTestAdd, {y, w});
+      b.set_name(y, "residual");
+    }
+  }
+  const std::string op(kTestAdd.name), block = "layers.0.";
+  EXPECT_EQ(op_paths(b.so_far()),
+            (std::vector<std::string>{"x", op, block + "w", block + op, block + "residual",
+                                      block + op + "3", block + "residual2"}));
+}
+
+TEST(OpShard, ShardNamesTheOpThatMadeTheValue) {
+  Builder b;
+  const Value x = b.batch("x", kType);
+  const Value first = b.add(kTestAdd, {x, x});
+  const Value second = b.add(kTestAdd, {first, x}).shard({{2, 1}, {2, 1}});
+  const std::string path = text(kTestAdd.name, 2);
+  ASSERT_EQ(b.shards().size(), 1U);
+  EXPECT_EQ(b.shards()[0], (OpShard{path, {{2, 1}, {2, 1}}}));
+  EXPECT_EQ(b.node(second).name, path) << "the path stays, whatever passes do to ops before it";
+  EXPECT_EQ(op_paths(b.so_far())[2], path);
+  EXPECT_THROW(x.shard({{2, 1}}), Error) << "nothing computes a batch input";
+}
+
+}  // namespace
+}  // namespace tessera
