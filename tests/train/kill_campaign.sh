@@ -1,17 +1,26 @@
 #!/bin/bash
-# kill_campaign.sh TESSERA [KILLS]: kills runs by SIGKILL at random moments, also while they save, and resumes them,
-# until KILLS (default 8) kills were seen and the run at hand has ended. Each run must end in the state, and with the
+# kill_campaign.sh TESSERA [KILLS [HOW]]: kills runs by SIGKILL at random moments, also while they save, and resumes
+# them, until KILLS (default 8) kills were seen and the run at hand has ended. Each run must end in the state, and with the
 # losses, of the undisturbed one; no resume may be refused, and no committed checkpoint damaged.
+#
+# HOW: alone, one device; threads, two devices that share the optimizer; processes, the same under `tessera launch`,
+# where one of the ranks is killed, any.
 set -euo pipefail
-tessera=$1 wanted=${2:-8}
+tessera=$1 wanted=${2:-8} how=${3:-alone}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 RANDOM=${SEED:-$$}
 
 for i in $(seq 1 700); do echo "line $((i * 7919 % 1000))"; done >"$work/text.txt"
 # Most of the time of such a run goes by while a save is under way.
-train=("$tessera" train --preset llama-tiny --layers 1 --dropout 0.1 --data "$work/text.txt" --steps 60
+train=(train --preset llama-tiny --layers 1 --dropout 0.1 --data "$work/text.txt" --steps 60
   --save-every 2 --keep-last 2 --eval-every 10 --threads 1 --resume auto)
+case $how in
+  alone) train=("$tessera" "${train[@]}") ;;
+  threads) train=("$tessera" "${train[@]}" --devices 2 --zero-1-memory-optimization) ;;
+  processes) train=("$tessera" launch -n 2 -- "${train[@]}" --zero-1-memory-optimization) ;;
+  *) echo "kill_campaign: HOW is '$how'; it is one of alone, threads, processes" >&2; exit 2 ;;
+esac
 fail() {
   echo "kill_campaign: $*; the last words of the run were:" >&2
   tail -5 "$work/log" >&2
@@ -21,13 +30,19 @@ digest() { "$tessera" inspect "$1" --digest; }
 losses() { sed 's/,"tokens_per_s".*//' "$1/metrics.jsonl"; }
 count() { grep -c "$1" "$2" || true; }
 now() { date +%s%3N; }
+# Processes to choose from: the run, or its ranks, which are mpirun's children and so the launcher's grandchildren.
+living() {
+  local mpirun
+  [ $how = processes ] || { echo $run; return; }
+  mpirun=$(pgrep -P $run) && pgrep -P "$mpirun" || true
+}
 
 begin=$(now)
 "${train[@]}" --output "$work/whole" >"$work/log" 2>&1 || fail "the undisturbed run fails"
 whole_ms=$(($(now) - begin))
 expected=$(digest "$work/whole")
 
-kills=0 runs=0 while_saving=0 resumed=0 leftovers=0
+kills=0 others=0 runs=0 while_saving=0 resumed=0 leftovers=0
 while [ "$kills" -lt "$wanted" ]; do
   out=$work/run-$runs
   while true; do
@@ -36,7 +51,11 @@ while [ "$kills" -lt "$wanted" ]; do
     # From before its first step to the end of what is left.
     ms=$((RANDOM % (whole_ms / 2) + 1))
     sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
-    kill -KILL $run 2>/dev/null || true
+    candidates=($(living)) chosen=0
+    if [ ${#candidates[@]} -gt 0 ]; then
+      chosen=$((RANDOM % ${#candidates[@]}))
+      kill -KILL "${candidates[chosen]}" 2>/dev/null || true
+    fi
     rc=0
     wait $run 2>/dev/null || rc=$?
     ! grep -q "is passed over: " "$work/log" || fail "a committed checkpoint was damaged"
@@ -45,6 +64,7 @@ while [ "$kills" -lt "$wanted" ]; do
     [ $rc != 0 ] || break
     [ $rc = 137 ] || fail "after $kills kills a resume ends with $rc"
     kills=$((kills + 1))
+    [ $chosen = 0 ] || others=$((others + 1))
     ! compgen -G "$out/checkpoints/.tmp-*" >/dev/null || while_saving=$((while_saving + 1))
   done
   runs=$((runs + 1))
@@ -56,5 +76,5 @@ while [ "$kills" -lt "$wanted" ]; do
     fail "run $runs leaves $(ls -A "$out/checkpoints")"
   rm -rf "$out"
 done
-echo "$kills kills over $runs runs, $while_saving of them left an unfinished save, $resumed resumes went on from a" \
-  "checkpoint, $leftovers of them passed over an unfinished save; 0 refused; $runs of $runs digests equal, $expected"
+echo "$how: $kills kills over $runs runs, $others of them of another rank than 0, $while_saving left an unfinished save," \
+  "$resumed resumes went on from a checkpoint, $leftovers of them passed over an unfinished save; 0 refused; $runs of $runs digests equal, $expected"
