@@ -246,11 +246,13 @@ TEST(Command, RefusesTheFolderOfALivingRunAndTakesThatOfADeadOne) {
       << refused.err;
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
+  folder.write("run/summary.json.partial-17-0", "{");  // as if it had been killed in writing it
   const Ran taken = run(words(folder.expand(std::string(kTrain) + "--steps 2 --resume auto")));
   EXPECT_EQ(taken.code, 0) << taken.err;
   EXPECT_NE(taken.out.find("notice: took over the lock of a run that is gone: host "),
             std::string::npos)
       << taken.out;
+  EXPECT_FALSE(std::filesystem::exists(folder / "run/summary.json.partial-17-0"));
 }
 
 TEST(Command, StopsWhereNumbersStayInfinite) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -91,6 +93,25 @@ TEST(File, WithoutCommitNothingChanges) {
   }
   EXPECT_EQ(read_file(folder / "a"), "old");
   EXPECT_EQ(num_entries(folder.path()), 1u);
+}
+
+TEST(File, WhatAKilledProcessLeftIsRemoved) {
+  const TestFolder folder;
+  write_atomically(folder / "a", "old");
+  write_atomically(folder / "a.partial", "another file");
+  write_atomically(folder / "aa.partial-1-0", "of another file");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFile killed(folder / "a");
+    killed.write("half of the n");
+    ::_exit(0);  // no destructor runs
+  }
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(num_entries(folder.path()), 4u);
+  remove_unfinished(folder / "a");
+  EXPECT_EQ(num_entries(folder.path()), 3u);
+  EXPECT_EQ(read_file(folder / "a"), "old");
+  remove_unfinished(folder / "no/such/folder");
 }
 
 TEST(File, WriteErrors) {

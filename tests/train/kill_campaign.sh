@@ -74,6 +74,7 @@ while [ "$kills" -lt "$wanted" ]; do
   # What is left over goes with the next save; a run that was killed behind its last one has none.
   grep -q "^nothing to do" "$work/log" || ! compgen -G "$out/checkpoints/.*-*" >/dev/null ||
     fail "run $runs leaves $(ls -A "$out/checkpoints")"
+  ! compgen -G "$out/*.partial-*" >/dev/null || fail "run $runs leaves unfinished files: $(ls "$out")"
   rm -rf "$out"
 done
 echo "$how: $kills kills over $runs runs, $others of them of another rank than 0, $while_saving left an unfinished save," \

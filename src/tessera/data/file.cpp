@@ -19,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kPartial = ".partial-";  // in names, before process and attempt
+
 std::string system_text(int error) { return std::generic_category().message(error); }
 std::string folder_of(const std::string& path);
 [[noreturn]] void fail_to_write(const std::string& path, const char* what, int error);
@@ -95,7 +97,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   }
   for (int attempt = 0; descriptor_ < 0;
        ++attempt) {  // names left over by a killed process are stepped over
-    temporary_ = text(path_, ".partial-", ::getpid(), "-", attempt);
+    temporary_ = text(path_, kPartial, ::getpid(), "-", attempt);
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor_ < 0 && errno != EEXIST)
       fail_to_write(path_, "create a temporary file beside it", errno);
@@ -122,6 +124,17 @@ void AtomicFile::commit() {
     fail_to_write(path_, "rename its temporary file", errno);
   temporary_.clear();
   sync_folder(folder_of(path_));
+}
+
+void remove_unfinished(const std::string& path) {
+  const std::string start = fs::path(path).filename().string() + kPartial;
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (auto it = fs::directory_iterator(folder_of(path), error);
+       !error && it != fs::directory_iterator(); it.increment(error)) {
+    if (it->path().filename().string().starts_with(start)) found.push_back(it->path());
+  }
+  for (const fs::path& file : found) fs::remove(file, error);  // what stays costs no more than room
 }
 
 void write_atomically(const std::string& path, std::string_view bytes) {

@@ -61,6 +61,9 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+/// Removes the temporary files that killed processes left of `path`. Nobody may be writing it.
+void remove_unfinished(const std::string& path);
+
 void write_atomically(const std::string& path, std::string_view bytes);
 
 /// Makes the renames and new names in a folder survive a power cut.

@@ -13,6 +13,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/data/file.h"
 
 namespace tessera {
 
@@ -101,6 +102,8 @@ OutputLock::OutputLock(const std::string& folder, std::vector<std::string>& noti
     errno = reason;
     cannot("write", path_);
   }
+  for (const char* name : {kMetricsFile, kSummaryFile, kConfigFile})
+    remove_unfinished(in_folder(folder, name));
 }
 
 OutputLock::~OutputLock() {

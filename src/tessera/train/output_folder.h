@@ -21,7 +21,8 @@ std::string flags_to_go_on(const std::string& folder, const std::string& resume 
 std::vector<std::string> traces_of_run(const std::string& folder);
 
 /// Holds OUTPUT for one process; makes the folder where it is missing. The file `lock` in it names
-/// host, process and start. A lock whose process is gone is taken over, with a notice.
+/// host, process and start. A lock whose process is gone is taken over, with a notice. What killed
+/// runs left of the files above that they were writing is removed.
 ///
 /// Errors: Fault::Resource: the folder cannot be made or written, or another run holds it.
 class OutputLock {
