@@ -114,14 +114,37 @@ TEST(Pool, SeveralPoolsWorkAtOnce) {
 
 TEST(Pool, PinsToCores) {
   std::thread([] {  // a thread of its own: the caller stays pinned
+    cpu_set_t allowed;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+    unsigned first = 0;
+    while (!CPU_ISSET(first, &allowed)) ++first;
     Pool pool(1, 0);
     int core = -1;
     pool.run(1, [&](int) { core = sched_getcpu(); });
-    EXPECT_EQ(core, 0);
+    EXPECT_EQ(core, static_cast<int>(first));
   })
       .join();
   EXPECT_THROW(Pool(2, 100'000), Error);
   EXPECT_THROW(Pool(0, -1), Error);
+}
+
+TEST(Pool, CoresAreCountedAmongThoseThatTheProcessMayUse) {
+  std::thread([] {
+    cpu_set_t allowed, last;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+    if (CPU_COUNT(&allowed) < 2) GTEST_SKIP() << "needs 2 cores";
+    unsigned core = CPU_SETSIZE - 1;
+    while (!CPU_ISSET(core, &allowed)) --core;
+    CPU_ZERO(&last);
+    CPU_SET(core, &last);
+    ASSERT_EQ(sched_setaffinity(0, sizeof(last), &last), 0);  // as taskset or a container do
+    Pool pool(1, 0);
+    int ran_on = -1;
+    pool.run(1, [&](int) { ran_on = sched_getcpu(); });
+    EXPECT_EQ(ran_on, static_cast<int>(core));
+    EXPECT_THROW(Pool(1, 1), Error);
+    EXPECT_THROW(Pool(2, 0), Error);
+  }).join();
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include "tessera/apps/ranks.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <sstream>
-#include <thread>
 
 #include "tessera/apps/stop_signal.h"
 #include "tessera/comm/local.h"
@@ -17,13 +17,14 @@ namespace {
 constexpr std::chrono::minutes kDeadline{30};
 
 /// Cores are shared out; with as many threads as cores or fewer, each keeps to its own.
-std::unique_ptr<Device> device_of(const RunConfig& config, int rank, bool pinned) {
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  const int devices = static_cast<int>(config.parallel.devices);
+std::unique_ptr<Device> device_of(const RunConfig& config, const Communicator* world, bool pinned) {
   CpuOptions out;
   out.threads = static_cast<int>(config.threads);
-  if (devices > 1 && out.threads == 0) out.threads = std::max(1, cores / devices);
-  if (devices > 1 && pinned && out.threads * devices <= cores) out.first_core = rank * out.threads;
+  if (world != nullptr) {
+    const int cores = world->cores_per_rank();
+    if (out.threads == 0) out.threads = std::max(1, cores);
+    if (pinned && out.threads <= cores) out.first_core = world->rank() * out.threads;
+  }
   return make_cpu_device(out);
 }
 
@@ -68,13 +69,13 @@ void on_ranks(const RunConfig& config, Communicator* launched,
   const int devices = static_cast<int>(config.parallel.devices);
   if (launched != nullptr) {
     // The launcher pins processes, or has its reasons not to.
-    return body(devices == 1 ? nullptr : launched, *device_of(config, launched->rank(), false));
+    return body(devices == 1 ? nullptr : launched, *device_of(config, launched, false));
   }
-  if (devices == 1) return body(nullptr, *device_of(config, 0, false));
+  if (devices == 1) return body(nullptr, *device_of(config, nullptr, false));
   LocalOptions options;
   options.deadline = kDeadline;
   run_ranks(
-      devices, [&](Communicator& world) { body(&world, *device_of(config, world.rank(), true)); },
+      devices, [&](Communicator& world) { body(&world, *device_of(config, &world, true)); },
       options);
 }
 

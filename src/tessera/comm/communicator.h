@@ -66,6 +66,10 @@ class Communicator {
   /// most of all, must not be done. Looks without waiting; the next call says what happened. May be
   /// asked on any thread.
   virtual bool peer_failed() = 0;
+  /// Cores of each rank of the world, the same number on every rank: each host's are shared out
+  /// over the ranks on it, and the rank that has fewest counts. 0 where a host has more ranks than
+  /// cores.
+  virtual int cores_per_rank() const = 0;
 
   /// Begins a call; `collective`, `in` and `out` stay as they are until wait. A backend may do all
   /// of the work here, so calls on groups that cross must start in an order that all ranks share.

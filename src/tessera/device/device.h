@@ -83,7 +83,8 @@ class Device {
 
 struct CpuOptions {
   int threads = 0;           // 0: one per core
-  int first_core = -1;       // threads are pinned to this core and those after it; -1: not pinned
+  int first_core = -1;       // threads are pinned to this core and those after it, counted among
+                             // those that the process may use; -1: not pinned
   bool pack_always = false;  // weights are packed even where that is not expected to pay; for tests
 };
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options);

@@ -166,6 +166,16 @@ TEST(SameAsLocal, Groups) {
   });
 }
 
+/// Processes that no launcher has bound, all on this host.
+TEST(SameAsLocal, CoresOfEachRank) {
+  int expected = -1;
+  run_ranks(worlds().back(), [&](Communicator& world) {
+    if (world.rank() == 0) expected = world.cores_per_rank();
+  });
+  run_world(worlds().back(),
+            [&](Communicator& world) { EXPECT_EQ(world.cores_per_rank(), expected); });
+}
+
 /// Twice the same group is the same group: its calls are counted on.
 TEST(SameAsLocal, AGroupJoinedTwice) {
   run_world(worlds().back(), [](Communicator& world) {

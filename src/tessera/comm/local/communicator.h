@@ -20,6 +20,7 @@ class LocalCommunicator final : public Communicator {
   std::unique_ptr<Communicator> join(const Group& group) override;
   void set_step(std::int64_t step) override { place().set_step(step); }
   bool peer_failed() override { return world_.stopped(); }
+  int cores_per_rank() const override { return world_.cores_per_rank; }
 
  private:
   void do_start(Ticket& ticket, const void* in) override;

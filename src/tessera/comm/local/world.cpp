@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/comm/backend/cores.h"
 
 namespace tessera::local {
 
@@ -46,6 +47,12 @@ LocalGroup::LocalGroup(Group g)
       next(group.ranks.size()),
       next_send(channels.size()),
       next_recv(channels.size()) {}
+
+World::World(int n, std::chrono::milliseconds deadline)
+    : deadline(deadline),
+      cores_per_rank(backend::num_usable_cores() / n),
+      spins(cores_per_rank == 0 ? 0 : 200),
+      places(static_cast<std::size_t>(n)) {}
 
 LocalGroup& World::group(const Group& group) {
   for (const int rank : group.ranks) {

@@ -12,7 +12,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "tessera/comm/backend/call.h"
@@ -114,10 +113,7 @@ struct LocalGroup {
 
 class World {
  public:
-  World(int n, std::chrono::milliseconds deadline)
-      : deadline(deadline),
-        spins(n > static_cast<int>(std::thread::hardware_concurrency()) ? 0 : 200),
-        places(static_cast<std::size_t>(n)) {}
+  World(int n, std::chrono::milliseconds deadline);
 
   int size() const { return static_cast<int>(places.size()); }
   LocalGroup& group(const Group& group);
@@ -130,6 +126,7 @@ class World {
   std::exception_ptr cause() const { return cause_; }
 
   const std::chrono::milliseconds deadline;
+  const int cores_per_rank;
   const int spins;            // of Patience
   std::vector<Place> places;  // by rank
 

@@ -1,12 +1,13 @@
 #include "tessera/comm/mpi/world.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <thread>
+
+#include "tessera/comm/backend/cores.h"
 
 namespace tessera::mpi {
 
@@ -51,7 +52,7 @@ void World::meet() {
   Host mine = {};
   gethostname(mine.name.data(), mine.name.size() - 1);
   mine.pid = getpid();
-  sched_getaffinity(0, sizeof(mine.cores), &mine.cores);
+  mine.cores = backend::usable_cores();
   std::vector<Host> all(seen_.size());
   link_.gather(&mine, all.data(), sizeof(Host));
   std::vector<Watch::Process> here;
@@ -70,6 +71,9 @@ void World::meet() {
   // Asking MPI takes its time: 2000 turns are some tenths of a millisecond, in which a segment
   // comes.
   spins_ = ranks_here > CPU_COUNT(&cores) ? 0 : 2000;
+  std::vector<backend::Seat> seats;
+  for (const Host& host : all) seats.push_back({host.name.data(), host.cores});
+  cores_per_rank_ = backend::cores_per_rank(seats);
   watch_ = std::make_unique<Watch>(here, [this](int rank) { died(rank); });
 }
 

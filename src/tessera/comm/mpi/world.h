@@ -44,6 +44,7 @@ class World {
   int size() const { return size_; }
   std::chrono::milliseconds deadline() const { return options_.deadline; }
   int spins() const { return spins_; }  // of Patience
+  int cores_per_rank() const { return cores_per_rank_; }
 
   /// True where not even a look is allowed: MPI is called from one thread.
   bool on_other_thread() const { return std::this_thread::get_id() != thread_; }
@@ -118,7 +119,7 @@ class World {
   const MpiOptions& options_;
   const int rank_, size_;
   const std::thread::id thread_ = std::this_thread::get_id();
-  int spins_ = 0;
+  int spins_ = 0, cores_per_rank_ = 0;
   std::vector<int> pids_;
   std::vector<std::string> hosts_;
 

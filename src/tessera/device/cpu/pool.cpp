@@ -24,16 +24,30 @@ constexpr auto kAwake =
     std::chrono::microseconds(1500);  // idle helpers yield for so long, then sleep in the kernel
 constexpr auto kBetweenMoves = std::chrono::milliseconds(5);
 
+/// The system's names of `count` of the cores on which the calling thread may run, from the first
+/// on. What a container or taskset has left need not begin at 0.
+std::vector<int> usable_cores(int first, int count) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  pthread_getaffinity_np(pthread_self(), sizeof(allowed), &allowed);
+  std::vector<int> out;
+  int at = 0;
+  for (int core = 0; core < CPU_SETSIZE && static_cast<int>(out.size()) < count; ++core) {
+    if (CPU_ISSET(static_cast<unsigned>(core), &allowed) && at++ >= first) out.push_back(core);
+  }
+  require(static_cast<int>(out.size()) == count, "a device cannot pin ", count,
+          " threads from core ", first, " on: this process may run on ", CPU_COUNT(&allowed),
+          " cores; start at a lower core, or use fewer threads per device");
+  return out;
+}
+
 void pin(pthread_t thread, int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  require(core < CPU_SETSIZE, "core ", core, " is beyond the ", CPU_SETSIZE,
-          " cores that can be named");
   CPU_SET(static_cast<unsigned>(core), &set);
   require(pthread_setaffinity_np(thread, sizeof(set), &set) == 0,
           "a thread cannot be pinned to core ", core,
-          ": the machine or the container has no such core; start at a lower core, or use fewer "
-          "threads per device");
+          ": it was taken from this process; start again");
 }
 
 /// Moves the calling thread away from `core`, where it may run on others. Schedulers wake a thread
@@ -59,7 +73,8 @@ struct Pool::State {
     std::thread thread;
   };
 
-  int threads, first_core;
+  int threads;
+  std::vector<int> cores;  // by thread; empty: not pinned
   std::vector<Helper> helpers;
 
   // The job: written by the caller before it moves the tickets, read by the helpers that it woke.
@@ -75,7 +90,9 @@ struct Pool::State {
   bool any_pinned = false;
 
   State(int threads, int first_core)
-      : threads(threads), first_core(first_core), helpers(static_cast<std::size_t>(threads - 1)) {}
+      : threads(threads), helpers(static_cast<std::size_t>(threads - 1)) {
+    if (first_core >= 0) cores = usable_cores(first_core, threads);
+  }
 
   void take_part(int thread) {
     try {
@@ -145,7 +162,8 @@ Pool::Pool(int threads, int first_core) {
     for (int t = 1; t < threads; ++t) {
       State::Helper& helper = state_->helpers[static_cast<std::size_t>(t - 1)];
       helper.thread = std::thread([state = state_.get(), t] { state->help(t); });
-      if (first_core >= 0) pin(helper.thread.native_handle(), first_core + t);
+      if (first_core >= 0)
+        pin(helper.thread.native_handle(), state_->cores[static_cast<std::size_t>(t)]);
     }
   } catch (...) {
     state_->stop();
@@ -159,8 +177,8 @@ int Pool::threads() const { return state_->threads; }
 
 void Pool::pin_caller() const {
   State& s = *state_;
-  if (s.first_core < 0 || (s.any_pinned && pthread_equal(s.pinned, pthread_self()))) return;
-  pin(pthread_self(), s.first_core);
+  if (s.cores.empty() || (s.any_pinned && pthread_equal(s.pinned, pthread_self()))) return;
+  pin(pthread_self(), s.cores.front());
   s.pinned = pthread_self();
   s.any_pinned = true;
 }
@@ -174,7 +192,7 @@ void Pool::run_erased(int count, void (*call)(const void*, int), const void* tas
     return;
   }
   s.count = count, s.call = call, s.task = task;
-  s.caller_core = s.first_core < 0 ? sched_getcpu() : -1;
+  s.caller_core = s.cores.empty() ? sched_getcpu() : -1;
   s.running.store(helpers, std::memory_order_relaxed);
   for (int i = 0; i < helpers; ++i) {
     std::atomic<int>& ticket = s.helpers[static_cast<std::size_t>(i)].ticket;

@@ -11,9 +11,9 @@ namespace tessera::cpu {
 
 class Pool {
  public:
-  /// `threads` >= 1, the caller of run included. If first_core >= 0, helpers are pinned to
-  /// first_core + 1, ..., and run pins its caller to first_core (it stays pinned; threads that it
-  /// makes afterwards inherit that).
+  /// `threads` >= 1, the caller of run included. If first_core >= 0, threads are pinned to cores
+  /// from that one on, counted among those on which the caller of this constructor may run: helpers
+  /// now, the caller of run there (it stays pinned; threads that it makes afterwards inherit that).
   Pool(int threads, int first_core);
   ~Pool();
   Pool(const Pool&) = delete;

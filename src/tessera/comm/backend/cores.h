@@ -1,0 +1,27 @@
+#pragma once
+/// How many cores a rank has.
+
+#include <sched.h>
+
+#include <span>
+#include <string_view>
+
+namespace tessera::backend {
+
+/// Where a rank runs.
+struct Seat {
+  std::string_view host;
+  cpu_set_t cores;  // of that host, on which it may run
+};
+
+/// Those on which the calling thread may run, and threads that it makes: all of the machine's,
+/// unless a launcher, a container or taskset has left fewer.
+cpu_set_t usable_cores();
+int num_usable_cores();
+
+/// Cores of each rank, where every host's are shared out evenly over the ranks on it: those of the
+/// rank that has fewest, because ranks with other numbers of threads would round otherwise. 0 where
+/// some host has more ranks than cores.
+int cores_per_rank(std::span<const Seat> seats);
+
+}  // namespace tessera::backend
