@@ -10,6 +10,7 @@
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
 #include "tessera/plan/lower.h"
+#include "tessera/plan/overlap.h"
 
 namespace tessera {
 
@@ -43,6 +44,7 @@ class Passes {
 
  private:
   static std::vector<const Graph*> graphs_of(const Graph& graph) { return {&graph}; }
+  static std::vector<const Graph*> graphs_of(const Timeline&) { return {}; }
   static std::vector<const Graph*> graphs_of(const ProgramPlan&) { return {}; }
   static std::vector<const Graph*> graphs_of(const std::vector<Region>& regions) {
     std::vector<const Graph*> out;
@@ -90,8 +92,10 @@ Plan compile(std::vector<ProgramSource> sources, Device& device, const CompileOp
     graph = {};
     if (options.fuse) regions = pass("fuse", [&] { return fuse_regions(std::move(regions)); });
     regions = pass("pack", [&] { return pack(std::move(regions), wanted_by(device)); });
+    const Timeline time =
+        pass("overlap", [&] { return options.overlap ? overlap(regions) : Timeline(regions); });
     plan.programs.push_back(pass("lower", [&] {
-      return lower(source.name, regions, states, device, options.seed, options.rank);
+      return lower(source.name, regions, time, states, device, options.seed, options.rank);
     }));
     plan.mesh = mesh_of_ranks(source.strategy.mesh);
   }

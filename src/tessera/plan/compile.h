@@ -21,6 +21,7 @@ struct ProgramSource {
 struct CompileOptions {
   std::uint64_t seed = 1;  // of random ops
   bool fuse = true;
+  bool overlap = true;                 // transfers are under way while kernels run
   MoveStyle moves = MoveStyle::Least;  // which collectives they become
   int rank = 0;                        // of the strategies' meshes, whose ranks are the same
   /// Free bytes on both sides of every buffer, which the executor fills and checks after every

@@ -33,14 +33,15 @@ struct Draft {
 
 class Lowering {
  public:
-  Lowering(const std::string& name, const std::vector<Region>& regions, StateSection& states,
-           Device& device, std::uint64_t seed, int rank)
+  Lowering(const std::string& name, const std::vector<Region>& regions, const Timeline& time,
+           StateSection& states, Device& device, std::uint64_t seed, int rank)
       : regions_(regions),
+        time_(time),
         states_(states),
         kernels_(device),
         seed_(seed),
         shards_(regions[0].graph.mesh(), rank),
-        values_(regions, device) {
+        values_(regions, time, device) {
     program_.name = name;
     for (const Region& region : regions) {
       for (const State& state : region.graph.states())
@@ -60,6 +61,7 @@ class Lowering {
 
   ProgramPlan run() {
     for (int r = 0; r < static_cast<int>(regions_.size()); ++r) draft_region(r);
+    for (auto& drafts : drafts_) std::ranges::stable_sort(drafts, {}, &Draft::time);
     store_states();
     place_buffers();
     place_calls();
@@ -119,10 +121,9 @@ class Lowering {
       for (const ValueId input : node.inputs) draft.ins.push_back(values_.value(r, input));
       for (int i = 0; i < static_cast<int>(node.results.size()); ++i)
         draft.outs.push_back(values_.value(r, {id, i}));
-      draft.time = values_.timeline().at[at(r)][at(id)];
+      draft.time = time_.of(r, id).first;
       if (node.op->traits.exchanges) {
-        draft.call = shards_.transfer(graph, id);
-        drafts_[at(r)].push_back(std::move(draft));
+        draft_transfer(r, id, std::move(draft));
         accumulate(r, id);
         continue;
       }
@@ -134,6 +135,21 @@ class Lowering {
         throw error.with(describe(graph, id));
       }
       accumulate(r, id);
+    }
+  }
+
+  /// A start and a wait, each where its time lies: in the loop, once all micro-batches are summed.
+  void draft_transfer(int r, NodeId id, Draft start) {
+    start.call = shards_.transfer(regions_[at(r)].graph, id);
+    start.call.ticket = program_.transfers++;
+    Draft wait;
+    wait.time = time_.of(r, id).last;
+    wait.call.op = start.call.op, wait.call.types = start.call.types;
+    wait.call.block = start.call.block, wait.call.ticket = start.call.ticket;
+    for (Draft* draft : {&start, &wait}) {
+      const int region = time_.region_at(draft->time);
+      if (region != r) draft->call.when = When::Last;
+      drafts_[at(region)].push_back(std::move(*draft));
     }
   }
 
@@ -150,7 +166,7 @@ class Lowering {
         Draft draft;
         draft.ins = std::move(ins);
         draft.outs = {a.into};
-        draft.time = values_.timeline().at[at(r)][at(id)];
+        draft.time = time_.of(r, id).last;
         draft.call.when = when;
         const KernelRequest what =
             request(OpCall(op, std::move(types), none, {&type}), draft.ins, draft.outs, 0);
@@ -179,7 +195,7 @@ class Lowering {
             "' is another state");
       Draft draft;
       draft.ins = {from};
-      draft.time = values_.timeline().stores + static_cast<std::int32_t>(stores_.size());
+      draft.time = time_.stores + static_cast<std::int32_t>(stores_.size());
       const TensorType& type = value(from).result->type;
       const KernelRequest what =
           request(OpCall(kIdentity, {&type}, none, {&type}), {from}, {from}, 0);
@@ -285,7 +301,7 @@ class Lowering {
 
   /// What lies in the work section at its fullest moment.
   void count_memory() {
-    std::vector<std::int64_t> alive(at(values_.timeline().end + 2), 0);
+    std::vector<std::int64_t> alive(at(time_.end + 2), 0);
     for (const Lifetime& b : lifetimes_) {
       alive[at(b.first)] += b.bytes;
       alive[at(b.last + 1)] -= b.bytes;
@@ -336,6 +352,7 @@ class Lowering {
   }
 
   const std::vector<Region>& regions_;
+  const Timeline& time_;
   StateSection& states_;
   KernelTable kernels_;
   std::uint64_t seed_;
@@ -356,30 +373,9 @@ class Lowering {
 
 }  // namespace
 
-Place StateSection::take(std::int64_t size) {
-  const Place place{Place::Section::State, bytes + guard_bytes};
-  bytes += aligned(size + 2 * guard_bytes);
-  return place;
-}
-
-Place StateSection::place(const State& state, const Result& lies) {
-  const auto [found, fresh] = by_path_.try_emplace(state.path, states.size());
-  if (fresh) states.push_back({state, lies.type, take(lies.type.bytes()), lies.logical});
-  const StatePlan& known = states[found->second];
-  require(known.type == lies.type && known.state.home == state.home, "state '", state.path, "' is ",
-          known.type, " in one program and ", lies.type, " in another");
-  return known.place;
-}
-
-Place StateSection::constant(DType dtype, double value) {
-  const auto [found, fresh] = by_value_.try_emplace({dtype, value}, constants.size());
-  if (fresh) constants.push_back({dtype, value, take(size_of(dtype))});
-  return constants[found->second].place;
-}
-
-ProgramPlan lower(const std::string& name, const std::vector<Region>& regions, StateSection& states,
-                  Device& device, std::uint64_t seed, int rank) {
-  return Lowering(name, regions, states, device, seed, rank).run();
+ProgramPlan lower(const std::string& name, const std::vector<Region>& regions, const Timeline& time,
+                  StateSection& states, Device& device, std::uint64_t seed, int rank) {
+  return Lowering(name, regions, time, states, device, seed, rank).run();
 }
 
 }  // namespace tessera

@@ -16,11 +16,12 @@ std::string types_text(const TensorTypes& types) {
 }  // namespace
 
 std::string_view kernel_name(const Call& call) {
-  return call.transfer ? "comm" : call.kernel->name();
+  if (call.kernel) return call.kernel->name();
+  return call.transfer ? "start" : "wait";
 }
 
 std::int64_t workspace_bytes(const Call& call) {
-  return call.transfer ? 0 : call.kernel->workspace_bytes();
+  return call.kernel ? call.kernel->workspace_bytes() : 0;
 }
 
 std::string op_text(const Call& call) {

@@ -25,10 +25,20 @@ struct Place {
 };
 
 /// In which micro-batches a call runs: an accumulator is written by the first and added to by the
-/// later ones.
-enum class When : std::uint8_t { Always, First, Later };
-constexpr bool runs_in(When when, std::int64_t microbatch) {
-  return when == When::Always || (when == When::First) == (microbatch == 0);
+/// later ones; once the last has done so, it can be sent.
+enum class When : std::uint8_t { Always, First, Later, Last };
+constexpr bool runs_in(When when, std::int64_t microbatch, std::int64_t microbatches) {
+  switch (when) {
+    case When::Always:
+      return true;
+    case When::First:
+      return microbatch == 0;
+    case When::Later:
+      return microbatch > 0;
+    case When::Last:
+      return microbatch + 1 == microbatches;
+  }
+  return false;
 }
 
 /// What a call is of. Calls that are alike share it.
@@ -46,10 +56,11 @@ struct Transfer {
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
-/// One ready call: of a kernel, or a transfer.
+/// One ready call: of a kernel, the start of a transfer, or the wait for one.
 struct Call {
   std::shared_ptr<const Kernel> kernel;
-  Shared<Transfer> transfer;
+  Shared<Transfer> transfer;  // of a start
+  std::int32_t ticket = -1;   // of a start and its wait: the number of the transfer
   std::vector<Place> ins, outs;
   Place workspace;
   When when = When::Always;
@@ -61,7 +72,7 @@ struct Call {
   double flops = 0, bytes = 0;
 };
 
-/// Which implementation runs it: a kernel's name, or "comm".
+/// Which implementation runs it: a kernel's name, "start" or "wait".
 std::string_view kernel_name(const Call& call);
 std::int64_t workspace_bytes(const Call& call);
 /// "matmul", "fused(mul,add)": the op, with those of its body where it has one.
@@ -107,6 +118,7 @@ struct MemoryUse {
 struct ProgramPlan {
   std::string name;
   std::int64_t microbatches = 1;
+  std::int32_t transfers = 0;         // their tickets are 0 ... transfers - 1
   std::array<RegionPlan, 4> regions;  // in the order of RegionKind
   std::vector<Action> actions;
   std::vector<NamedTensor> batch, metrics;
@@ -115,6 +127,10 @@ struct ProgramPlan {
   MemoryUse memory;
   std::vector<GuardedBuffer> guarded;  // empty without guards
   double flops = 0;                    // of one step
+
+  bool runs(const Call& call, const Action& action) const {
+    return runs_in(call.when, action.microbatch, microbatches);
+  }
 };
 
 /// A scalar that programs read, written once at start.

@@ -16,8 +16,9 @@ bool in_loop(const Region& region) {
 
 }  // namespace
 
-ProgramValues::ProgramValues(const std::vector<Region>& regions, const Device& device)
-    : regions_(regions), device_(device) {
+ProgramValues::ProgramValues(const std::vector<Region>& regions, const Timeline& time,
+                             const Device& device)
+    : regions_(regions), time_(time), device_(device) {
   for (std::size_t r = 0; r < regions.size(); ++r) {
     views_.emplace_back(regions[r].graph.nodes().size(), false);
     index_.emplace_back(regions[r].graph, -1);
@@ -102,29 +103,18 @@ void ProgramValues::find_uses() {
 }
 
 void ProgramValues::find_lifetimes() {
-  std::int32_t now = 0;
-  time_.loop_begin = -1;
-  for (const Region& region : regions_) {
-    if (in_loop(region) && time_.loop_begin < 0) time_.loop_begin = now;
-    auto& times = time_.at.emplace_back();
-    for (std::size_t i = 0; i < region.graph.nodes().size(); ++i) times.push_back(now++);
-    ++now;  // outputs of the region
-    if (in_loop(region)) time_.loop_end = now - 1;
-  }
-  time_.stores = now;
-  const std::vector<Output>& outputs =
-      regions_[at(static_cast<int>(RegionKind::Update))].graph.outputs();
-  time_.end = now + static_cast<std::int32_t>(outputs.size());
   for (StoredValue& v : values_) {
     const bool before_loop = !in_loop(regions_[at(v.region)]) || v.kind == StoredValue::Kind::Batch;
-    v.first = v.last = v.kind == StoredValue::Kind::Batch ? 0
-                       : v.kind == StoredValue::Kind::Accumulator
-                           ? time_.loop_begin
-                           : time_.at[at(v.region)][at(v.id.node)];
+    if (v.kind == StoredValue::Kind::Accumulator) {
+      v.first = v.last = time_.loop_begin;
+    } else if (v.kind != StoredValue::Kind::Batch) {
+      v.first = time_.of(v.region, v.id.node).first;
+      v.last = time_.of(v.region, v.id.node).last;
+    }
     for (const Use& use : v.uses) {
       const bool again =
           before_loop && in_loop(regions_[at(use.region)]);  // every micro-batch reads it
-      v.last = std::max(v.last, again ? time_.loop_end : time_.at[at(use.region)][at(use.node)]);
+      v.last = std::max(v.last, again ? time_.loop_end : time_.of(use.region, use.node).last);
     }
     if (v.kind == StoredValue::Kind::Accumulator) v.last = std::max(v.last, time_.loop_end);
   }
@@ -222,9 +212,18 @@ bool ProgramValues::try_view(int region, NodeId node) {
   return true;
 }
 
-bool ProgramValues::dies_at(const Buffer& buffer, std::int32_t time) const {
-  return std::all_of(buffer.values.begin(), buffer.values.end(),
-                     [&](int v) { return values_[at(v)].last <= time; });
+/// True where nobody reads what the buffer holds after the node has begun, but the node itself.
+bool ProgramValues::dies_in(const Buffer& buffer, int region, NodeId node) const {
+  const Busy& busy = time_.of(region, node);
+  const auto read_before = [&](const Use& use) {
+    const bool itself = use.region == region && use.node == node;
+    return itself || time_.of(use.region, use.node).last <= busy.first;
+  };
+  return std::all_of(buffer.values.begin(), buffer.values.end(), [&](int v) {
+    const StoredValue& value = values_[at(v)];
+    return value.last <= busy.first ||
+           (value.last == busy.last && std::ranges::all_of(value.uses, read_before));
+  });
 }
 
 /// The next value of a state is computed where the state lies, if the old one is read by nobody any
@@ -236,7 +235,7 @@ bool ProgramValues::try_state(int region, NodeId node, int result) {
   if (state == states_.end()) return false;
   const StoredValue& old = values_[at(state->second)];
   const int to = value(region, {node, result});
-  const std::int32_t now = time_.at[at(region)][at(node)];
+  const std::int32_t now = time_.of(region, node).first;
   const auto read_later = [&](int v) {
     const StoredValue& other = values_[at(v)];
     return other.leaves || (!other.uses.empty() && other.last >= now);
@@ -254,7 +253,6 @@ bool ProgramValues::try_in_place(int region, NodeId node, int result) {
   const Graph& graph = regions_[at(region)].graph;
   const Node& n = graph.node(node);
   const int to = value(region, {node, result});
-  const std::int32_t now = time_.at[at(region)][at(node)];
   for (const InPlace& pair : n.op->in_place) {
     if (pair.result != result || pair.operand >= static_cast<int>(n.inputs.size())) continue;
     const int from = value(region, n.inputs[at(pair.operand)]);
@@ -262,7 +260,7 @@ bool ProgramValues::try_in_place(int region, NodeId node, int result) {
     if (source.buffer < 0) continue;
     Buffer& buffer = buffers_[at(source.buffer)];
     if (source.result->type != n.results[at(result)].type || source.offset_elements != 0 ||
-        source.strides != source.result->type.shape.strides() || !dies_at(buffer, now)) {
+        source.strides != source.result->type.shape.strides() || !dies_in(buffer, region, node)) {
       continue;
     }
     // No other operand may lie in the same buffer: it would be read after it is overwritten.

@@ -10,7 +10,7 @@
 
 #include "tessera/device/device.h"
 #include "tessera/ir/value_table.h"
-#include "tessera/passes/partition.h"
+#include "tessera/plan/timeline.h"
 
 namespace tessera {
 
@@ -34,7 +34,7 @@ struct StoredValue {
   std::string name;                // of a state, batch input or accumulator
   int region = 0;
   ValueId id;                        // Computed, State, Batch, Constant: its first occurrence
-  std::int32_t first = 0, last = 0;  // times; see Timeline
+  std::int32_t first = 0, last = 0;  // on the Timeline
   std::vector<Use> uses;
   bool leaves = false;  // an output reads it: it must lie dense
   int buffer = -1;
@@ -51,15 +51,6 @@ struct Buffer {
   bool in_place_allowed = true;  // false for states, batch inputs, constants
 };
 
-/// Every node of every region has a time; regions follow each other, then next values are stored
-/// that do not lie in their state, each at its time. What the micro-batch loop
-/// reads from before it lives until the loop's end; what it accumulates lives from the loop's
-/// begin.
-struct Timeline {
-  std::vector<std::vector<std::int32_t>> at;  // [region][node]
-  std::int32_t loop_begin = 0, loop_end = 0, stores = 0, end = 0;
-};
-
 /// A micro-batch's contribution to an accumulator.
 struct Accumulation {
   int region = 0;
@@ -69,13 +60,12 @@ struct Accumulation {
 
 class ProgramValues {
  public:
-  ProgramValues(const std::vector<Region>& regions, const Device& device);
+  ProgramValues(const std::vector<Region>& regions, const Timeline& time, const Device& device);
 
   int value(int region, ValueId id) const;
   const std::vector<StoredValue>& values() const { return values_; }
   const std::vector<Buffer>& buffers() const { return buffers_; }
   const std::vector<Accumulation>& accumulations() const { return accumulations_; }
-  const Timeline& timeline() const { return time_; }
   /// True where the node is a view: it needs no call.
   bool is_view(int region, NodeId node) const {
     return views_[static_cast<std::size_t>(region)][static_cast<std::size_t>(node)];
@@ -90,16 +80,16 @@ class ProgramValues {
   bool accepted_by_all(int value, bool dense) const;
   bool try_in_place(int region, NodeId node, int result);
   bool try_state(int region, NodeId node, int result);
-  bool dies_at(const Buffer& buffer, std::int32_t time) const;
+  bool dies_in(const Buffer& buffer, int region, NodeId node) const;
   void share(int value, int buffer);
   int new_buffer(int value);
 
   const std::vector<Region>& regions_;
+  const Timeline& time_;
   const Device& device_;
   std::vector<StoredValue> values_;
   std::vector<Buffer> buffers_;
   std::vector<Accumulation> accumulations_;
-  Timeline time_;
   std::vector<ValueTable<int>> index_;  // [region]
   std::unordered_map<std::string, int> slots_, states_, batches_;
   std::map<std::tuple<int, NodeId, int>, std::string>

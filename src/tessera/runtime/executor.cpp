@@ -18,32 +18,46 @@ std::int64_t now_ns() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
+
+/// A transfer between its start and its wait.
+struct UnderWay {
+  Ticket sent, received;  // the second of a permute
+};
 }  // namespace
 
 struct Executor::Ready {
   const Kernel* kernel;
-  const Transfer* transfer;  // where there is no kernel
+  const Transfer* transfer;  // of a start
+  UnderWay* under_way;       // of a start and its wait
   Communicator* group;
   Collective receive;  // of a permute
   std::vector<const void*> ins;
   std::vector<void*> outs;
   void* workspace;
-  When when;
   const Call* call;
 
   void run(std::int64_t microbatch) const {
-    if (transfer == nullptr) return kernel->run({ins.data(), outs.data(), workspace, microbatch});
-    Ticket ticket = group->start(transfer->collective, ins[0], outs[0]);
-    if (receive.kind != Kind::Recv) return group->wait(ticket);
-    Ticket taken = group->start(receive, nullptr, outs[0]);
-    group->wait(taken);
-    group->wait(ticket);
+    if (kernel != nullptr) return kernel->run({ins.data(), outs.data(), workspace, microbatch});
+    return transfer != nullptr ? start() : wait();
+  }
+
+ private:
+  void start() const {
+    under_way->sent = group->start(transfer->collective, ins[0], outs[0]);
+    if (receive.kind == Kind::Recv) under_way->received = group->start(receive, nullptr, outs[0]);
+  }
+
+  void wait() const {
+    for (Ticket* ticket : {&under_way->received, &under_way->sent}) {
+      if (ticket->owner != nullptr) ticket->owner->wait(*ticket);
+    }
   }
 };
 
 struct Executor::Runnable {
   const ProgramPlan* plan;
   std::array<std::vector<Ready>, 4> regions;
+  std::vector<UnderWay> under_way;  // by ticket
 };
 
 Executor::Executor(Plan plan, Device& device, Communicator* world)
@@ -62,13 +76,15 @@ Executor::Executor(Plan plan, Device& device, Communicator* world)
   for (const ProgramPlan& program : plan_.programs) {
     auto runnable = std::make_unique<Runnable>();
     runnable->plan = &program;
+    runnable->under_way.resize(static_cast<std::size_t>(program.transfers));
     for (std::size_t r = 0; r < program.regions.size(); ++r) {
       for (const Call& call : program.regions[r].calls) {
         Ready ready{};
         ready.kernel = call.kernel.get();
         ready.workspace = address(call.workspace);
-        ready.when = call.when;
         ready.call = &call;
+        if (call.ticket >= 0)
+          ready.under_way = &runnable->under_way[static_cast<std::size_t>(call.ticket)];
         if (call.transfer) {
           ready.transfer = &*call.transfer;
           ready.group = group(call.transfer->axes);
@@ -98,7 +114,10 @@ std::map<std::string, Counts> Executor::sent() const {
   return out;
 }
 
-Executor::~Executor() { device_.release(arena_); }
+Executor::~Executor() {
+  programs_.clear();  // what is under way after a failure lets go of the arena
+  device_.release(arena_);
+}
 
 std::byte* Executor::address(const Place& place) const {
   return arena_ + place.offset + (place.section == Place::Section::Work ? plan_.state_bytes : 0);
@@ -122,7 +141,7 @@ void Executor::run(std::string_view name, std::vector<CallTime>* times) {
   const Runnable& program = runnable(name);
   for (const Action& action : program.plan->actions) {
     for (const Ready& call : program.regions[static_cast<std::size_t>(action.region)]) {
-      if (!runs_in(call.when, action.microbatch)) continue;
+      if (!program.plan->runs(*call.call, action)) continue;
       const std::int64_t begin = times == nullptr ? 0 : now_ns();
       call.run(action.microbatch);
       if (times != nullptr) times->push_back({call.call, action, begin, now_ns()});
@@ -135,7 +154,7 @@ std::size_t Executor::calls_of_run(std::string_view name) const {
   std::size_t out = 0;
   for (const Action& action : program.actions) {
     for (const Call& call : program.regions[static_cast<std::size_t>(action.region)].calls)
-      out += runs_in(call.when, action.microbatch) ? 1 : 0;
+      out += program.runs(call, action) ? 1 : 0;
   }
   return out;
 }

@@ -128,7 +128,7 @@ void watch_guards(Plan& plan, std::byte* arena) {
     for (RegionPlan& region : plan.programs[p].regions) {
       for (Call& call : region.calls) {
         if (call.time != now) since = now, now = call.time;
-        if (call.transfer) continue;
+        if (!call.kernel) continue;
         call.kernel = std::make_shared<WatchedKernel>(watch, call, since);
       }
     }

@@ -1,0 +1,106 @@
+#include "tessera/plan/overlap.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "tessera/ir/builder.h"
+#include "tessera/ir/value_table.h"
+
+namespace tessera {
+
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+class Overlap {
+ public:
+  explicit Overlap(const std::vector<Region>& regions) : regions_(regions), time_(regions) {}
+
+  Timeline run() {
+    for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
+      widen(r);
+      for (const Output& output : graph(r).outputs()) {
+        if (output.kind == Output::Kind::Slot || output.kind == Output::Kind::Accumulate)
+          filled_[output.name] = {r, output.value.node};
+      }
+    }
+    return std::move(time_);
+  }
+
+ private:
+  const Graph& graph(int r) const { return regions_[at(r)].graph; }
+
+  /// As wide as operands and readers allow, then narrowed where memory would be held.
+  void widen(int r) {
+    const ValueTable<std::int32_t> deadline = deadlines(r);
+    std::vector<Busy*> growing, shrinking;
+    for (NodeId id = 0; id < graph(r).size(); ++id) {
+      const Node& node = graph(r).node(id);
+      if (!node.op->traits.exchanges) continue;
+      const std::int64_t in = graph(r).type(node.inputs[0]).bytes(), out = node.type().bytes();
+      const bool in_place = node.op->in_place[0].result == 0;
+      if (in == out && !in_place) continue;
+      Busy& busy = time_.of(r, id);
+      busy = {ready(r, node.inputs[0]), deadline[{id, 0}]};
+      if (!in_place) (out > in ? growing : shrinking).push_back(&busy);
+    }
+    start_one_ahead(growing, time_.begins[at(r)]);
+    end_one_behind(shrinking);
+  }
+
+  /// By value: before its first reader, or behind the last node.
+  ValueTable<std::int32_t> deadlines(int r) const {
+    ValueTable<std::int32_t> out(graph(r), time_.ends[at(r)]);
+    for (NodeId id = 0; id < graph(r).size(); ++id) {
+      for (const ValueId v : graph(r).node(id).inputs)
+        out[v] = std::min(out[v], time_.of(r, id).first - 1);
+    }
+    return out;
+  }
+
+  std::int32_t ready(int r, ValueId v) const {
+    const Node& node = graph(r).node(v.node);
+    if (node.op == &kSlot) {
+      const auto& [region, source] = filled_.at(std::get<std::string>(node.attrs[0]));
+      const bool loop_is_over = regions_[at(r)].kind == RegionKind::Update &&
+                                regions_[at(region)].kind != RegionKind::Begin;
+      return loop_is_over ? behind(time_.of(region, source)) : time_.begins[at(r)];
+    }
+    return node.op->traits.leaf ? time_.begins[at(r)] : behind(time_.of(r, v.node));
+  }
+
+  /// The first even time at which the node's results are there.
+  static std::int32_t behind(const Busy& busy) { return busy.last + busy.last % 2; }
+
+  static void start_one_ahead(std::vector<Busy*>& transfers, std::int32_t begin) {
+    std::ranges::stable_sort(transfers, {}, &Busy::last);
+    std::int32_t ahead = begin, last = begin;
+    for (Busy* busy : transfers) {
+      if (busy->last > last) ahead = std::exchange(last, busy->last);
+      busy->first = std::max(busy->first, ahead);
+    }
+  }
+
+  static void end_one_behind(std::vector<Busy*>& transfers) {
+    std::ranges::stable_sort(transfers, std::greater(), &Busy::first);
+    std::int32_t next = std::numeric_limits<std::int32_t>::max(), first = next;
+    for (Busy* busy : transfers) {
+      if (busy->first < first) next = std::exchange(first, busy->first);
+      busy->last = std::min(busy->last, next);
+    }
+  }
+
+  const std::vector<Region>& regions_;
+  Timeline time_;
+  std::unordered_map<std::string, std::pair<int, NodeId>> filled_;  // slots, by name: region, node
+};
+
+}  // namespace
+
+Timeline overlap(const std::vector<Region>& regions) { return Overlap(regions).run(); }
+
+}  // namespace tessera

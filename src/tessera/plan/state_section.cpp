@@ -1,0 +1,26 @@
+#include "tessera/plan/state_section.h"
+
+namespace tessera {
+
+Place StateSection::take(std::int64_t size) {
+  const Place place{Place::Section::State, bytes + guard_bytes};
+  bytes += aligned(size + 2 * guard_bytes);
+  return place;
+}
+
+Place StateSection::place(const State& state, const Result& lies) {
+  const auto [found, fresh] = by_path_.try_emplace(state.path, states.size());
+  if (fresh) states.push_back({state, lies.type, take(lies.type.bytes()), lies.logical});
+  const StatePlan& known = states[found->second];
+  require(known.type == lies.type && known.state.home == state.home, "state '", state.path, "' is ",
+          known.type, " in one program and ", lies.type, " in another");
+  return known.place;
+}
+
+Place StateSection::constant(DType dtype, double value) {
+  const auto [found, fresh] = by_value_.try_emplace({dtype, value}, constants.size());
+  if (fresh) constants.push_back({dtype, value, take(size_of(dtype))});
+  return constants[found->second].place;
+}
+
+}  // namespace tessera

@@ -1,0 +1,32 @@
+#pragma once
+/// Where states and constants lie.
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tessera/plan/plan.h"
+
+namespace tessera {
+
+/// The state section that all programs of a plan share, built up as programs are lowered.
+class StateSection {
+ public:
+  explicit StateSection(std::int64_t guard_bytes) : guard_bytes(guard_bytes) {}
+  /// The place of a state; the same state of several programs must have one type.
+  Place place(const State& state, const Result& lies);
+  Place constant(DType dtype, double value);
+  std::vector<StatePlan> states;
+  std::vector<ConstantPlan> constants;
+  std::int64_t bytes = 0;
+  const std::int64_t guard_bytes;  // on both sides of every buffer, in the work section too
+
+ private:
+  Place take(std::int64_t size);
+  std::unordered_map<std::string, std::size_t> by_path_;
+  std::map<std::pair<DType, double>, std::size_t> by_value_;
+};
+
+}  // namespace tessera

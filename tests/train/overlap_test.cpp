@@ -1,0 +1,265 @@
+/// Transfers under way: nobody touches what they read and write, all are waited for, little memory
+/// is held for them, and the numbers are those without overlap.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <map>
+
+#include "tessera/comm/local.h"
+#include "tessera/nn/parallel.h"
+#include "tessera/plan/compile.h"
+#include "tessera/train/crew.h"
+#include "tessera/train/programs.h"
+#include "tessera/train/step.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t kBatch = 24;
+
+ModelConfig model_of(const std::string& family) {
+  ModelConfig c;
+  c.family = family;
+  c.layers = 3;
+  c.heads = 8;
+  c.width = 64;
+  c.context = 16;
+  c.vocabulary = 65;
+  c.dropout = family == "gpt2" ? 0.1 : 0;
+  return c;
+}
+
+Plan plan_of(const std::string& family, const ParallelConfig& parallel, Device& device,
+             bool overlap = true, int rank = 0) {
+  OptimizerConfig optimizer;
+  optimizer.schedule.kind = ScheduleKind::Constant;
+  optimizer.clip = 0.1;
+  const ModelConfig model = model_of(family);
+  const Graph step = train_step(model, optimizer, kBatch, model.context);
+  ParallelConfig once = parallel;
+  once.micro_batches = 1;
+  CompileOptions options;
+  options.overlap = overlap;
+  options.rank = rank;
+  return compile({{kInitProgram, initialise(step), strategy_of(once, Batch::Whole)},
+                  {kTrainProgram, step, strategy_of(parallel)}},
+                 device, options);
+}
+
+struct Mesh {
+  const char* name;
+  ParallelConfig parallel;
+};
+
+ParallelConfig zero(std::int64_t ranks, int level, std::int64_t micro_batches = 1) {
+  return {.devices = ranks,
+          .shard_optimizer = level > 0,
+          .shard_gradients = level > 1,
+          .shard_parameters = level > 2,
+          .micro_batches = micro_batches};
+}
+
+std::vector<Mesh> meshes() {
+  ParallelConfig cube{.devices = 8, .tensor = 2, .context = 2, .sequence = true};
+  cube.micro_batches = 2;
+  ParallelConfig sharded = cube;
+  sharded.shard_optimizer = sharded.shard_gradients = sharded.shard_parameters = true;
+  return {{"dp2", zero(2, 0)},
+          {"dp3, 4 micro-batches", zero(3, 0, 4)},
+          {"zero1", zero(2, 1)},
+          {"zero1, 3 micro-batches", zero(2, 1, 3)},
+          {"zero2, 3 micro-batches", zero(2, 2, 3)},
+          {"zero3", zero(3, 3)},
+          {"zero3, 2 micro-batches", zero(2, 3, 2)},
+          {"tp2", {.devices = 2, .tensor = 2}},
+          {"tp2 sp", {.devices = 2, .tensor = 2, .sequence = true}},
+          {"cp2", {.devices = 2, .context = 2}},
+          {"dp2 cp2 tp2 sp", cube},
+          {"dp2 cp2 tp2 sp zero3", sharded}};
+}
+
+/// A stretch of the arena.
+struct Bytes {
+  Place::Section section;
+  std::int64_t begin, end;
+  bool touches(const Bytes& other) const {
+    return section == other.section && begin < other.end && other.begin < end;
+  }
+};
+Bytes bytes_of(const Place& place, std::int64_t bytes) {
+  return {place.section, place.offset, place.offset + bytes};
+}
+
+/// Walks a run of a program, with what is under way at each call.
+class Walk {
+ public:
+  explicit Walk(const ProgramPlan& program) : program_(program) {
+    for (const Action& action : program.actions) {
+      for (const Call& call : program.regions[static_cast<std::size_t>(action.region)].calls) {
+        if (program.runs(call, action)) step(call);
+      }
+    }
+    EXPECT_TRUE(under_way_.empty()) << under_way_.size() << " transfers are never waited for";
+  }
+
+  /// Transfers with a kernel at work between start and wait, by op; and all.
+  std::map<std::string, int> parted, all;
+
+ private:
+  struct UnderWay {
+    const Call* start;
+    Bytes in, out;
+    bool kernels = false;
+  };
+
+  void step(const Call& call) {
+    if (call.kernel) return kernel(call);
+    if (!call.transfer) return wait(call);
+    ++all[std::string(call.op->name)];
+    const UnderWay fresh{&call, bytes_of(call.ins[0], call.types->ins[0].bytes()),
+                         bytes_of(call.outs[0], call.types->outs[0].bytes())};
+    for (const auto& [ticket, other] : under_way_) {
+      EXPECT_FALSE(fresh.out.touches(other.in) || fresh.out.touches(other.out) ||
+                   fresh.in.touches(other.out))
+          << words(call) << " meets " << words(*other.start);
+    }
+    EXPECT_TRUE(under_way_.emplace(call.ticket, fresh).second) << words(call) << " starts twice";
+  }
+
+  void wait(const Call& call) {
+    const auto found = under_way_.find(call.ticket);
+    ASSERT_TRUE(found != under_way_.end()) << words(call) << " is waited for before its start";
+    if (found->second.kernels) ++parted[std::string(call.op->name)];
+    under_way_.erase(found);
+  }
+
+  void kernel(const Call& call) {
+    std::vector<Bytes> writes;
+    for (std::size_t i = 0; i < call.outs.size(); ++i)
+      writes.push_back(bytes_of(call.outs[i], call.types->outs[i].bytes()));
+    writes.push_back(bytes_of(call.workspace, workspace_bytes(call)));
+    for (auto& [ticket, other] : under_way_) {
+      other.kernels = true;
+      for (const Bytes& written : writes) {
+        EXPECT_FALSE(written.touches(other.in) || written.touches(other.out))
+            << words(call) << " writes what is under way: " << words(*other.start);
+      }
+      for (std::size_t i = 0; i < call.ins.size(); ++i) {
+        EXPECT_FALSE(bytes_of(call.ins[i], call.types->ins[i].bytes()).touches(other.out))
+            << words(call) << " reads what is under way: " << words(*other.start);
+      }
+    }
+  }
+
+  static std::string words(const Call& call) {
+    return text(kernel_name(call), " ", op_text(call), " in ", call.block, " ", types_text(call));
+  }
+
+  const ProgramPlan& program_;
+  std::map<std::int32_t, UnderWay> under_way_;  // by ticket
+};
+
+TEST(Overlap, NobodyTouchesWhatIsUnderWayAndAllOfItIsWaitedFor) {
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  for (const Mesh& mesh : meshes()) {
+    for (const std::string family : {"gpt2", "llama"}) {
+      SCOPED_TRACE(text(mesh.name, " ", family));
+      for (const bool overlap : {true, false}) {
+        const Plan plan = plan_of(family, mesh.parallel, *device, overlap);
+        for (const ProgramPlan& program : plan.programs) {
+          const Walk walk(program);
+          const bool expected = overlap && program.name == kTrainProgram;
+          EXPECT_TRUE(expected ? !walk.parted.empty() : overlap || walk.parted.empty());
+        }
+      }
+    }
+  }
+}
+
+/// Kernels and transfers of one block in one region, in order: "matmul start:all_reduce ...".
+std::string order_in(const ProgramPlan& program, RegionKind region, std::string_view block) {
+  std::vector<std::string> out;
+  for (const Call& call : program.regions[static_cast<std::size_t>(region)].calls) {
+    if (call.block.str().rfind(block, 0) != 0) continue;
+    if (call.kernel && call.op->name != "matmul") continue;
+    out.push_back(call.kernel ? "matmul" : text(kernel_name(call), ":", call.op->name));
+  }
+  return join(out, " ");
+}
+
+/// The sums of a tensor-parallel block are under way while gradients of weights are computed.
+TEST(Overlap, TensorParallelSumsPassBesideTheGradientsOfWeights) {
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  const Plan plan = plan_of("gpt2", {.devices = 2, .tensor = 2}, *device);
+  for (const char* layer : {"layers.1.attn.qkv", "layers.1.mlp.up"}) {
+    EXPECT_EQ(order_in(plan.program(kTrainProgram), RegionKind::Backward, layer),
+              "matmul start:all_reduce matmul wait:all_reduce");
+  }
+}
+
+/// In place, as sums are, nothing is held for a transfer.
+TEST(Overlap, DataParallelSumsTakeNoMemoryAndPassBesideTheBackwardPass) {
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  for (const std::int64_t micro_batches : {1, 4}) {
+    const Plan with = plan_of("gpt2", zero(2, 0, micro_batches), *device),
+               without = plan_of("gpt2", zero(2, 0, micro_batches), *device, false);
+    EXPECT_EQ(with.peak_bytes(), without.peak_bytes());
+    const Walk walk(with.program(kTrainProgram));
+    EXPECT_GE(walk.parted.at("all_reduce"), 35) << "of 40 gradients";
+  }
+}
+
+/// One gathered matrix more than without, and one gradient: those of the head and of an up.
+TEST(Overlap, ShardedParametersAreGatheredOneAheadAndGradientsScatteredOneBehind) {
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  const Plan with = plan_of("llama", zero(2, 3, 2), *device),
+             without = plan_of("llama", zero(2, 3, 2), *device, false);
+  const ModelConfig model = model_of("llama");
+  EXPECT_LE(with.peak_bytes() - without.peak_bytes(), 4 * 2 * 4 * model.width * model.width);
+  const Walk walk(with.program(kTrainProgram));
+  for (const char* op : {"all_gather", "reduce_scatter"}) {
+    EXPECT_GE(walk.parted.at(op), walk.all.at(op) * 3 / 4) << op;
+  }
+}
+
+/// Tokens that differ from place to place.
+void fill_batch(Crew& crew, std::int64_t tokens, std::int64_t vocabulary) {
+  auto* ids = static_cast<std::int32_t*>(crew.batch(kTrainProgram, "ids"));
+  auto* labels = static_cast<std::int32_t*>(crew.batch(kTrainProgram, "labels"));
+  for (std::int64_t i = 0; i < tokens; ++i) {
+    ids[i] = static_cast<std::int32_t>(i * i % vocabulary);
+    labels[i] = static_cast<std::int32_t>((i + 1) * (i + 1) % vocabulary);
+  }
+}
+
+/// States after two steps on threads: the same bits with overlap and without.
+TEST(Overlap, ChangesNoNumber) {
+  for (const Mesh& mesh : meshes()) {
+    for (const std::string family : {"gpt2", "llama"}) {
+      SCOPED_TRACE(text(mesh.name, " ", family));
+      std::array<std::map<std::string, std::vector<std::byte>>, 2> ends;  // by path
+      for (const bool overlap : {false, true}) {
+        run_ranks(static_cast<int>(mesh.parallel.devices), [&](Communicator& world) {
+          const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+          Crew crew(plan_of(family, mesh.parallel, *device, overlap, world.rank()), *device,
+                    &world);
+          if (world.rank() > 0) return crew.follow();
+          crew.run(kInitProgram);
+          for (int i = 0; i < 2; ++i) {
+            fill_batch(crew, kBatch * model_of(family).context, model_of(family).vocabulary);
+            crew.run(kTrainProgram);
+          }
+          for (const CheckpointTensor& state : crew.states()) {
+            ends[overlap ? 1 : 0][state.name].assign(state.bytes.begin(), state.bytes.end());
+          }
+          crew.dismiss();
+        });
+      }
+      for (const auto& [path, bytes] : ends[0]) EXPECT_TRUE(ends[1].at(path) == bytes) << path;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera
