@@ -22,6 +22,17 @@ PATH=$folder "$tessera" launch -n 2 -- version 2>"$folder/out.log" || code=$?
 [ $code = 5 ] || wrong "without mpirun the code is $code, not 5"
 grep -q 'there is no mpirun in PATH; on Debian: apt-get install openmpi-bin' "$folder/out.log" || wrong "no word of how to get mpirun"
 
+# An mpirun that hangs without a rank is ended: beside the other tests, for it takes 20 s.
+mkdir "$folder/hanging"
+printf '#!/bin/sh\n[ "$1" != --version ] || { echo Open MPI; exit; }\nexec sleep 1000\n' >"$folder/hanging/mpirun"
+chmod +x "$folder/hanging/mpirun"
+(
+  code=0
+  PATH=$folder/hanging:$PATH timeout 60 "$tessera" launch -n 2 -- version 2>"$folder/hanging.txt" || code=$?
+  echo "$code" >"$folder/hanging.code"
+) &
+hanging=$!
+
 # start RANKS: a run that takes minutes, its launcher's process in $launcher
 for ((i = 0; i < 400; ++i)); do echo "line $i of a text to train on, which is read again and again"; done >"$folder/text.txt"
 start() {
@@ -77,4 +88,7 @@ for rank in $survivors; do
   done
   wrong "a rank outlives its launcher by 5 s"
 done
+wait $hanging
+[ "$(cat "$folder/hanging.code")" = 137 ] || wrong "an mpirun that hangs is ended with the code $(cat "$folder/hanging.code"), not 137"
+grep -q 'no rank under it for 20 s and does not end' "$folder/hanging.txt" || wrong "no word of an mpirun that hangs"
 echo "launch_test: all as it should be"

@@ -93,9 +93,35 @@ int cores() {
   _exit(127);
 }
 
+bool lives(const std::string& pid) {
+  std::ifstream file("/proc/" + pid + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return false;
+  const std::size_t name_ends = line.rfind(')');  // then a blank and the state
+  return name_ends != std::string::npos && line.compare(name_ends + 2, 1, "Z") != 0;
+}
+
+/// True where the system does not tell.
+bool has_living_child(pid_t pid) {
+  std::error_code gone;
+  for (const auto& thread :
+       std::filesystem::directory_iterator(text("/proc/", pid, "/task"), gone)) {
+    std::ifstream file(thread.path() / "children");
+    if (!file) return true;
+    for (std::string child; file >> child;) {
+      if (lives(child)) return true;
+    }
+  }
+  return false;
+}
+
+/// How long a launcher may have no process under it, at the start and at the end: Open MPI 4.1 can
+/// wait for ever for a rank that was killed while it came up.
+constexpr int kSecondsWithoutRanks = 20;
+
 /// Runs a program to its end and passes requests to stop on to it. Gives its exit code, 128 + n
 /// where signal n has ended it.
-int run_to_end(std::vector<std::string> words) {
+int run_to_end(std::vector<std::string> words, Console& console) {
   sigset_t caught, before;
   sigemptyset(&caught);
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGCHLD}) sigaddset(&caught, signal);
@@ -107,10 +133,20 @@ int run_to_end(std::vector<std::string> words) {
   }
   if (child == 0) become(words, parent, before);
   bool asked = false;
-  for (;;) {
-    int signal = 0, status = 0;
-    if (sigwait(&caught, &signal) != 0) continue;
-    if (signal != SIGCHLD) {
+  constexpr timespec kSecond = {1, 0};
+  for (int idle = 0;;) {
+    int status = 0;
+    const int signal = sigtimedwait(&caught, nullptr, &kSecond);
+    if (signal < 0) {
+      idle = has_living_child(child) ? 0 : idle + 1;
+      if (idle == kSecondsWithoutRanks) {
+        console.err << "error: " << words[0] << " has had no rank under it for "
+                    << kSecondsWithoutRanks
+                    << " s and does not end; it is ended now. If a rank was killed while the run "
+                       "came up, run again\n";
+        kill(child, SIGKILL);
+      }
+    } else if (signal != SIGCHLD) {
       // mpirun passes SIGUSR1 on to every rank, and at SIGTERM ends them.
       kill(child, asked ? SIGTERM : SIGUSR1);
       asked = true;
@@ -146,7 +182,7 @@ int launch_command(const Arguments& arguments, Console& console) {
     return 0;
   }
   console.out.flush();
-  const int code = run_to_end(words);
+  const int code = run_to_end(words, console);
   if (is_launchers_own(code)) {
     console.err << "error: mpirun ended with code " << code
                 << (launch.verbose ? "" : "; run again with --verbose, for its own words") << "\n";
