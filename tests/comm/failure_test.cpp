@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/outcome.h"
 #include "tessera/base/error.h"
 #include "tessera/comm/local.h"
 
@@ -17,45 +18,6 @@ namespace tessera {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
-
-struct Outcome {
-  std::string message;
-  Fault fault{};
-  Clock::duration took{};
-  std::vector<std::string> seen;  // per rank: what it stopped with
-};
-
-/// Runs ranks that must fail.
-Outcome outcome_of(int n, const std::function<void(Communicator&)>& body,
-                   const LocalOptions& options = {}) {
-  Outcome out;
-  out.seen.resize(static_cast<std::size_t>(n));
-  const auto start = Clock::now();
-  try {
-    run_ranks(
-        n,
-        [&](Communicator& world) {
-          try {
-            body(world);
-          } catch (const Error& e) {
-            out.seen[static_cast<std::size_t>(world.rank())] = e.what();
-            throw;
-          }
-        },
-        options);
-    ADD_FAILURE() << "nothing failed";
-  } catch (const Error& e) {
-    out.message = e.what(), out.fault = e.fault();
-  }
-  out.took = Clock::now() - start;
-  return out;
-}
-
-bool has(const std::string& message, const std::string& words) {
-  return message.find(words) != std::string::npos;
-}
-
 void call(Communicator& comm, const Collective& c) {
   static constexpr std::size_t kBytes = 1 << 20;
   std::vector<std::byte> in(kBytes), out(kBytes);

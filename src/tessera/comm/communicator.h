@@ -14,8 +14,9 @@ namespace tessera {
 class Communicator;
 
 /// What `start` gives and `wait` takes. A value without memory of its own; a plan's executor keeps
-/// as many as it has calls in flight. One that is dropped takes its send back, so that nobody reads
-/// the memory of a rank that failed.
+/// as many as it has calls under way. One that is dropped before its wait takes its call back, so
+/// that nobody touches the memory of a rank that failed: drop it before that memory. Where a rank
+/// drops one of a collective and goes on, its next collective on that group fails.
 class Ticket {
  public:
   Ticket() = default;
@@ -37,8 +38,10 @@ struct Count {
 };
 using Counts = std::array<Count, kNumKinds>;  // by Kind
 
-/// All members of a group make the same calls in the same order (send and recv: the two of a pair,
-/// at most kInFlight sends before the first is received). Nothing is allocated by start and wait.
+/// A call is under way from start to wait. All members of a group start the same calls in the same
+/// order (send and recv: the two of a pair, at most kInFlight sends before the first is received).
+/// Up to kInFlight collectives of one group may be under way; one more start ends the oldest first.
+/// Nothing is allocated by start and wait.
 ///
 /// Errors:  Fault::Peer where ranks call different things, a rank failed, or one does not come; the
 ///          message names it. After that every call of every rank fails.
@@ -71,11 +74,13 @@ class Communicator {
   /// cores.
   virtual int cores_per_rank() const = 0;
 
-  /// Begins a call; `collective`, `in` and `out` stay as they are until wait. A backend may do all
-  /// of the work here, so calls on groups that cross must start in an order that all ranks share.
+  /// Begins a call; `collective`, `in` and `out` stay as they are until wait, and what it writes is
+  /// no part of another call under way. Where groups cross, calls on them start in an order that
+  /// all ranks share.
   Ticket start(const Collective& collective, const void* in, void* out);
-  /// Ends it: `out` is there, `in` may be written. Receives from one peer end in the order in which
-  /// they were started.
+  /// Ends it: `out` is there, `in` may be written. A collective ends with all that were started
+  /// before it on its group; tickets may be waited for in any order, also other ones on other
+  /// ranks. Receives from one peer end in the order in which they were started.
   void wait(Ticket& ticket);
   void run(const Collective& collective, const void* in, void* out);
 

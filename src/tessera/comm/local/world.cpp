@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/comm/backend/cores.h"
+#include "tessera/comm/local/collectives.h"
 
 namespace tessera::local {
 
@@ -15,6 +16,14 @@ void Place::enter(const Group& group, const Collective& c, Number number) {
   kind_.store(c.kind, std::memory_order_relaxed);
   number_.store(number, std::memory_order_relaxed);
   group_.store(&group, std::memory_order_release);
+  inside_.store(true, std::memory_order_relaxed);
+}
+
+void Place::enter_again(const Group& group, const Collective& c, Number number) {
+  const bool same = group_.load(std::memory_order_relaxed) == &group &&
+                    number_.load(std::memory_order_relaxed) == number &&
+                    kind_.load(std::memory_order_relaxed) == c.kind;
+  if (!same) return enter(group, c, number);
   inside_.store(true, std::memory_order_relaxed);
 }
 
@@ -40,19 +49,24 @@ void Post::fill(const Collective& c, const void* from, void* to) {
   signature = backend::signature(c);
 }
 
-LocalGroup::LocalGroup(Group g)
+LocalGroup::LocalGroup(World& world, Group g)
     : group(std::move(g)),
       members(group.ranks.size()),
       channels(group.ranks.size() * group.ranks.size()),
-      next(group.ranks.size()),
       next_send(channels.size()),
-      next_recv(channels.size()) {}
+      next_recv(channels.size()) {
+  for (int i = 0; i < group.size(); ++i)
+    collectives.push_back(std::make_unique<Collectives>(world, *this, i));
+}
+
+LocalGroup::~LocalGroup() = default;
 
 World::World(int n, std::chrono::milliseconds deadline)
     : deadline(deadline),
       cores_per_rank(backend::num_usable_cores() / n),
       spins(cores_per_rank == 0 ? 0 : 200),
-      places(static_cast<std::size_t>(n)) {}
+      places(static_cast<std::size_t>(n)),
+      open(static_cast<std::size_t>(n)) {}
 
 LocalGroup& World::group(const Group& group) {
   for (const int rank : group.ranks) {
@@ -62,7 +76,7 @@ LocalGroup& World::group(const Group& group) {
   }
   const std::scoped_lock lock(mutex_);
   std::unique_ptr<LocalGroup>& found = groups_[text(group)];
-  if (!found) found = std::make_unique<LocalGroup>(group);
+  if (!found) found = std::make_unique<LocalGroup>(*this, group);
   return *found;
 }
 
@@ -71,7 +85,7 @@ void World::stop(int rank, std::exception_ptr cause, std::string why) {
   if (stopped_.load(std::memory_order_relaxed)) return;
   cause_ = std::move(cause);
   why_ = text("rank ", rank, " of ", size(), " ", why);
-  stopped_.store(true, std::memory_order_seq_cst);
+  stopped_.store(true, std::memory_order_release);
 }
 
 }  // namespace tessera::local

@@ -33,6 +33,8 @@ constexpr std::size_t kCacheLine = 64;
 class alignas(kCacheLine) Place {
  public:
   void enter(const Group& group, const Collective& c, Number number);
+  /// The same for the wait of a collective, which most often was the last call that began.
+  void enter_again(const Group& group, const Collective& c, Number number);
   void leave() { inside_.store(false, std::memory_order_relaxed); }
   void set_step(std::int64_t step) { step_.store(step, std::memory_order_relaxed); }
   /// The rank's body has returned or thrown.
@@ -49,6 +51,9 @@ class alignas(kCacheLine) Place {
   std::atomic<bool> inside_{false}, ended_{false};
   std::array<std::atomic<std::uint64_t>, kWords> name_{};
 };
+
+class Collectives;
+class World;
 
 /// What one member shows the others of its group for one call. Its first cache line is all that
 /// they read of most calls: a line that moves between cores is what a small call costs.
@@ -72,16 +77,16 @@ struct alignas(kCacheLine) Post {
   Collective collective() const { return {kind, dtype, monoid, gather, scatter, peer, whole, ""}; }
 };
 
-/// One member's side of the barriers of a group.
+/// What the others of a group see of one member.
 struct Member {
-  /// By parity of the number: who posts call k + 2 knows that all have posted k + 1, so are past k.
-  std::array<Post, 2> posts;
-  alignas(kCacheLine) std::atomic<Number> done{
-      0};                         // the last with which it no longer touches peers
-  std::atomic<bool> left{false};  // it failed, and touches peers no more
+  /// By number: the post of call k + kInFlight is written when all are done with k.
+  std::array<Post, Communicator::kInFlight> posts;
+  alignas(kCacheLine) std::atomic<Number> done{0};  // the last call of which it has done its share
+  /// It touches the memory of others. Read only where one withdraws, so that setting it is cheap.
+  alignas(kCacheLine) std::atomic<bool> working{false};
 
   bool has_arrived(Number number) const {
-    return posts[number % 2].arrived.load(std::memory_order_seq_cst) >= number;
+    return posts[number % posts.size()].arrived.load(std::memory_order_acquire) >= number;
   }
 };
 
@@ -100,15 +105,22 @@ struct Channel {
 };
 
 struct LocalGroup {
-  explicit LocalGroup(Group g);
+  LocalGroup(World& world, Group g);
+  ~LocalGroup();
   Channel& channel(int from, int to) {
     return channels[static_cast<std::size_t>(from * group.size() + to)];
   }
   Group group;
   std::vector<Member> members;
   std::vector<Channel> channels;
-  std::vector<Number> next;                  // per member: its last call; only that member's
-  std::vector<Number> next_send, next_recv;  // per channel, likewise
+  std::atomic<int> withdrawn{-1};  // the first member that gave up a collective under way
+  std::vector<std::unique_ptr<Collectives>> collectives;  // by member; only that member's
+  std::vector<Number> next_send, next_recv;               // per channel, likewise
+};
+
+/// The groups on which one rank has collectives whose shares it has not done; only that rank's.
+struct alignas(kCacheLine) Open {
+  Collectives* first = nullptr;
 };
 
 class World {
@@ -120,7 +132,7 @@ class World {
 
   /// The first failure counts; `why` is one line about it.
   void stop(int rank, std::exception_ptr cause, std::string why);
-  bool stopped() const { return stopped_.load(std::memory_order_seq_cst); }
+  bool stopped() const { return stopped_.load(std::memory_order_acquire); }
   /// After the stop.
   const std::string& why() const { return why_; }
   std::exception_ptr cause() const { return cause_; }
@@ -129,6 +141,7 @@ class World {
   const int cores_per_rank;
   const int spins;            // of Patience
   std::vector<Place> places;  // by rank
+  std::vector<Open> open;     // by rank
 
  private:
   std::mutex mutex_;
