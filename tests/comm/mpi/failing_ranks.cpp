@@ -43,6 +43,17 @@ void steps(Communicator& world, std::int64_t count, const std::function<void()>&
   }
 }
 
+/// Has three calls under way; `between` comes after the first.
+void under_way(Communicator& world, const std::function<void()>& between) {
+  std::vector<float> a(100), b(200'000), c(1000);
+  const Collective first = sum(100, "a"), second = sum(200'000, "b"), third = sum(1000, "c");
+  Ticket ta = world.start(first, a.data(), a.data());
+  between();
+  Ticket tb = world.start(second, b.data(), b.data());
+  Ticket tc = world.start(third, c.data(), c.data());
+  world.wait(tc), world.wait(ta), world.wait(tb);
+}
+
 void compute(std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }
 
 using Body = std::function<void(Communicator&)>;
@@ -54,6 +65,22 @@ const std::map<std::string, Body> kWays = {
     {"throws-in-large-calls",
      [](Communicator& world) {
        steps(world, 200'000, [] { fail(Fault::Data, "the text is gone"); });
+     }},
+    {"throws-under-way",
+     [](Communicator& world) {
+       for (std::int64_t step = 0;; ++step) {
+         world.set_step(step);
+         under_way(world, [&] {
+           if (step == 12 && world.rank() == 2) fail(Fault::Data, "the text is gone");
+         });
+       }
+     }},
+    {"is-slow-under-way",
+     [](Communicator& world) {
+       world.set_step(3);
+       under_way(world, [&] {
+         if (world.rank() == 2) compute(2500ms);
+       });
      }},
     {"all-throw", [](Communicator&) { fail(Fault::Usage, "no such file"); }},
     {"throws-another-type",

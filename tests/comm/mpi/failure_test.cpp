@@ -70,6 +70,10 @@ TEST(MpiFailure, ARankThatThrowsStopsAll) {
         {"error: the text is gone\nlook at it\n    rank 2 of 4, in step 12 after all_reduce "
          "'grads' "
          "(number 12 of world)\n"}},
+       {"throws-under-way",
+        3,
+        {"error: the text is gone\n    rank 2 of 4, in step 12 after all_reduce 'a' (number 37 of "
+         "world)\n"}},
        {"throws-in-large-calls", 3, {"error: the text is gone\n    rank 2 of 4, in step 12"}},
        {"throws-another-type", 8, {"error: far\n"}},
        {"all-throw", 2, {"error: no such file\n    rank "}},
@@ -97,9 +101,15 @@ TEST(MpiFailure, ARankThatHangsIsNamed) {
       "); not arrived: rank 2 (in step 11 after all_reduce 'grads' (number 12 of world)); arrived: "
       "ranks 0, 1, 3\n";
   const std::string stuck = "    does not end: rank 2 (in step 11 after";
-  expect_all(
-      {{"hangs", 7, {waited, stuck}}, {"is-stopped", 7, {waited, stuck}}, {"is-slow", 7, {waited}}},
-      10);
+  const std::string under_way =
+      " has waited 1.5 s in step 3 at all_reduce sum f32[200000] 'b' (number 2 " + kWorld +
+      "); not arrived: rank 2 (in step 3 after all_reduce 'a' (number 1 of world)); arrived: ranks "
+      "0, 1, 3\n";
+  expect_all({{"is-slow-under-way", 7, {under_way}},
+              {"hangs", 7, {waited, stuck}},
+              {"is-stopped", 7, {waited, stuck}},
+              {"is-slow", 7, {waited}}},
+             10);
 }
 
 TEST(MpiFailure, RanksThatCallDifferentThingsAreNamed) {

@@ -15,9 +15,11 @@
 
 namespace tessera::mpi {
 
-/// Collectives are done in start. Every member writes to every other what it calls: a call of which
-/// all have that letter is agreed, and only then memory is touched. An operand of at most
-/// Letter::kInline bytes comes with the letter; larger ones follow in segments, several under way.
+/// Every member writes to every other what it calls, in start: a call of which all have that letter
+/// is agreed, and only then memory is touched. An operand of at most Letter::kInline bytes comes
+/// with the letter; larger ones follow in wait, in segments, several under way. Calls are ended in
+/// the order in which this rank started them, whatever group they are of: that order all ranks
+/// share, so each finds the others at the same one.
 ///
 /// A send is under way from start until the receiver asks for it in wait. Receives are done in
 /// wait.
@@ -35,12 +37,24 @@ class MpiCommunicator final : public Communicator {
   void do_wait(Ticket& ticket) override;
   void drop(Ticket& ticket) noexcept override;
 
-  // ---- communicator.cpp: the letters, and failures.
-  void collective(const Collective& c, const void* in, void* out);
-  void exchange_letters(const Collective& c, const void* in, bool small);
-  void note_arrivals();
-  void require_agreement(const Collective& c);
-  const Header& header_of(int member);
+  // ---- collectives.cpp
+  void start_collective(Ticket& ticket, const void* in);
+  void wait_collective(Ticket& ticket);
+  void require_kept(const Collective& c, Number number);
+  void post_letters(Underway& call);
+  /// Ends calls under way, up to this one.
+  void end_through(const Underway& last);
+  void end(Underway& call);
+  void end_work(Underway& call);
+  void give_up(Underway& call) noexcept;
+  /// Ends those whose letters are all there, while this rank waits for something else.
+  void advance();
+  bool letters_are_there(Underway& call);
+  void note_arrivals(Underway& call);
+  void require_agreement(const Underway& call);
+  const Header& header_of(const Underway& call, int member) const;
+
+  // ---- communicator.cpp: waiting, and failures.
   /// Waits until all of `requests` are done; they are of `members`, one each.
   void await_all(const Collective& c, Number number, std::span<Request> requests,
                  std::span<const int> members);
@@ -52,7 +66,7 @@ class MpiCommunicator final : public Communicator {
   void stop(const std::string& why) { world_.stop(Fault::Peer, why, nullptr); }
   [[noreturn]] void fail_as_peer(const Collective& c, Number number) const;
   std::string here(const Collective& c, Number number) const;
-  std::string missing(const Collective& c, int late);
+  std::string missing(const Collective& c, Number number, int late);
 
   // ---- data.cpp: large operands.
   /// One direction between this rank and one other: a part, in segments.
@@ -84,6 +98,7 @@ class MpiCommunicator final : public Communicator {
   void start_send(Ticket& ticket, const void* in);
   void wait_send(Ticket& ticket);
   void wait_recv(Ticket& ticket);
+  void drop_send(Ticket& ticket) noexcept;
   Header await_mail(const Collective& c, Number number);
 
   int world_rank(int member) const { return group().ranks[static_cast<std::size_t>(member)]; }
@@ -91,8 +106,7 @@ class MpiCommunicator final : public Communicator {
   World& world_;
   const std::uint64_t id_;
   Calls& calls_;
-  std::vector<char> arrived_;  // by member, of the call at hand
-  Slot letters_;
+  Number number_ = 0;          // of the large call that is being ended
   std::array<Slot, 4> slots_;  // two segments in each of two phases
   std::vector<const void*> ins_;
   std::vector<Flow> outgoing_, incoming_;

@@ -306,7 +306,7 @@ void MpiCommunicator::receive(int slot, void* data, std::int64_t bytes, int memb
 
 void MpiCommunicator::await_slot(const Collective& c, int slot) {
   Slot& all = slots_[static_cast<std::size_t>(slot)];
-  await_all(c, calls_.collectives, all.requests, all.members);
+  await_all(c, number_, all.requests, all.members);
   all.clear();
 }
 

@@ -95,9 +95,8 @@ Header MpiCommunicator::await_mail(const Collective& c, Number number) {
   }
 }
 
-void MpiCommunicator::drop(Ticket& ticket) noexcept {
+void MpiCommunicator::drop_send(Ticket& ticket) noexcept {
   const Collective& c = *ticket.collective;
-  if (c.kind != Kind::Send) return;
   Sent& sent = calls_.with[static_cast<std::size_t>(c.peer)].sent[ticket.number % kInFlight];
   if (sent.header.number != ticket.number) return;
   quiesce(sent.requests, std::array{c.peer, c.peer});

@@ -30,6 +30,22 @@ struct Sent {
   std::array<Request, 2> requests;  // header, data
 };
 
+class MpiCommunicator;
+
+/// A collective under way: what it was called with, and all letters of it.
+struct Underway {
+  MpiCommunicator* owner = nullptr;  // null: none is
+  const Collective* collective = nullptr;
+  const void* in = nullptr;
+  void* out = nullptr;
+  bool small = false;
+  Letter mine;
+  std::vector<Letter> letters;  // by member
+  std::vector<char> arrived;    // by member
+  Slot messages;                // theirs, then ours to them
+  Underway* next = nullptr;     // that this rank started after it, on any group
+};
+
 /// What this rank has called on one group, however often it joined.
 struct Calls {
   struct Channel {
@@ -37,8 +53,12 @@ struct Calls {
     Number received = 0;             // ended
     std::array<Sent, Communicator::kInFlight> sent;
   };
-  Number collectives = 0;
-  std::vector<Channel> with;  // by member
+  Number started = 0, ended = 0;  // collectives
+  Number dropped = 0;             // the first that this rank gave up, or 0
+  std::array<Underway, Communicator::kInFlight> under_way;  // by number
+  std::vector<Channel> with;                                // by member
+
+  Underway& at(Number number) { return under_way[number % under_way.size()]; }
 };
 
 }  // namespace tessera::mpi

@@ -29,8 +29,6 @@ World::World(Link& link, const MpiOptions& options)
       ended_(seen_.size()),
       left_(seen_.size()),
       dead_(seen_.size()),
-      mine_(std::make_unique<Letter>()),
-      letters_(seen_.size()),
       mail_(seen_.size()),
       next_mail_(seen_.size()) {
   for (Seen& seen : seen_) seen.group.reserve(64), seen.name.reserve(64);
@@ -118,8 +116,27 @@ std::string World::not_ended() const {
 
 Calls& World::calls(std::uint64_t group, int members) {
   Calls& out = calls_[group];
-  out.with.resize(static_cast<std::size_t>(members));
+  const auto n = static_cast<std::size_t>(members);
+  out.with.resize(n);
+  for (Underway& call : out.under_way) {
+    call.letters.resize(n), call.arrived.resize(n);
+    call.messages.reserve(2 * n);
+  }
   return out;
+}
+
+void World::add(Underway& call) {
+  Underway** at = &first_;
+  while (*at != nullptr) at = &(*at)->next;
+  *at = &call;
+  call.next = nullptr;
+}
+
+void World::remove(Underway& call) noexcept {
+  Underway** at = &first_;
+  while (*at != &call) at = &(*at)->next;
+  *at = call.next;
+  call.owner = nullptr;
 }
 
 std::byte* World::staging(std::size_t bytes) {

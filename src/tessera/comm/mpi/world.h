@@ -95,9 +95,14 @@ class World {
   /// "rank 2 (in step 3 after ...)", of ranks that have neither ended nor died.
   std::string not_ended() const;
 
+  // ---- Collectives under way, of all groups, in the order in which this rank started them.
+  Underway* first_under_way() { return first_; }
+  void add(Underway& call);
+  void remove(Underway& call) noexcept;
+  /// True while one is being ended: then no other is.
+  bool ending = false;
+
   // ---- Memory of calls, kept from one to the next.
-  Letter& mine() { return *mine_; }
-  Letter& letter_of(int rank) { return letters_[static_cast<std::size_t>(rank)]; }
   Calls& calls(std::uint64_t group, int members);
   /// At least `bytes`, aligned for any element.
   std::byte* staging(std::size_t bytes);
@@ -139,8 +144,7 @@ class World {
   std::optional<Clock::time_point> told_;     // to end, first seen
   std::optional<Clock::time_point> quieted_;  // first
 
-  std::unique_ptr<Letter> mine_;
-  std::vector<Letter> letters_;
+  Underway* first_ = nullptr;
   std::vector<std::byte> staging_;
   std::map<std::uint64_t, Calls> calls_;
   std::vector<std::vector<Header>> mail_;
