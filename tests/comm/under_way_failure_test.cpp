@@ -128,31 +128,30 @@ void await(const std::atomic<int>& count, int value) {
   while (count < value) std::this_thread::sleep_for(1ms);
 }
 
-/// Rank 1 fails with calls under way, at which the others have arrived and are at work; each names
-/// the call that it is stopped at, though it waits for a later one.
+/// Each names the call at which it is stopped, though it waits for a later one.
 TEST(UnderWayFailure, TheCallThatAwaitedTheRankIsNamed) {
   Cemetery cemetery;
-  std::atomic<int> first{0}, started{0};
+  std::atomic<int> waiting{0};
   const Outcome out = outcome_of(3, [&](Communicator& world) {
     world.set_step(4);
-    if (world.rank() != 1) await(first, 1);  // so that rank 1 has done no share
-    Call a(world, sum(6000, "a"), cemetery), b(world, sum(6000, "b"), cemetery);
-    Call c(world, sum(5, "c"), cemetery);
-    ++(world.rank() == 1 ? first : started);
-    if (world.rank() == 1) await(started, 2), fail(Fault::Numerics, "the loss is nan");
-    world.wait(world.rank() == 0 ? b.ticket : c.ticket);
+    Call a(world, sum(5, "a"), cemetery);
+    if (world.rank() == 1) await(waiting, 2), fail(Fault::Numerics, "the loss is nan");
+    Call b(world, sum(6000, "b"), cemetery), c(world, sum(5, "c"), cemetery);
+    world.wait(a.ticket);
+    ++waiting;
+    world.wait(c.ticket);
   });
   SCOPED_TRACE(out.message);
   EXPECT_LT(out.took, 2s);
   EXPECT_EQ(out.fault, Fault::Numerics);
   EXPECT_TRUE(has(out.message, "the loss is nan"));
-  const std::string after = "in step 4 after all_reduce 'c' (number 3 of world)";
+  const std::string after = "in step 4 after all_reduce 'a' (number 1 of world)";
   for (const std::size_t r : {0U, 2U}) {
     const std::string& seen = out.seen[r];
     EXPECT_TRUE(has(seen, text("rank 1 of 3 failed ", after, ": the loss is nan"))) << seen;
     EXPECT_TRUE(has(seen, text("rank ", r,
-                               " stopped in step 4 at all_reduce sum f32[6000] 'a' "
-                               "(number 1 of group world")))
+                               " stopped in step 4 at all_reduce sum f32[6000] 'b' "
+                               "(number 2 of group world")))
         << seen;
   }
 }
