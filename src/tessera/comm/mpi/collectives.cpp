@@ -17,6 +17,8 @@ void MpiCommunicator::start_collective(Ticket& ticket, const void* in) {
   require_kept(c, number);
   Underway& call = calls_.at(number);
   if (call.owner != nullptr) end_through(call);
+  // Its letters to the others are not awaited before: that may be until they are in MPI again.
+  await_all(c, number, call.messages.requests, call.messages.members);
   ++calls_.started;
   call.owner = this, call.collective = &c, call.in = in, call.out = ticket.out;
   call.small = in_bytes(c, size()) <= Letter::kInline;
@@ -114,7 +116,6 @@ void MpiCommunicator::end_work(Underway& call) {
     number_ = number;
     move_data(c, call.in, call.out);
   }
-  await_all(c, number, call.messages.requests, messages.members);  // ours may be written again
 }
 
 void MpiCommunicator::give_up(Underway& call) noexcept {

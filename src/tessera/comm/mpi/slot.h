@@ -42,7 +42,7 @@ struct Underway {
   Letter mine;
   std::vector<Letter> letters;  // by member
   std::vector<char> arrived;    // by member
-  Slot messages;                // theirs, then ours to them
+  Slot messages;                // theirs, then ours to them: these may outlast the call
   Underway* next = nullptr;     // that this rank started after it, on any group
 };
 

@@ -40,10 +40,28 @@ World::World(Link& link, const MpiOptions& options)
 }
 
 World::~World() {
+  finish_letters();
   closing_ = true;
   watch_.reset();
   link_.cancel(incoming_request_);
   link_.done(incoming_request_);
+}
+
+/// Letters of calls that have ended may still be on their way to a rank that has not been in MPI
+/// since. After a failure it may never be.
+void World::finish_letters() noexcept {
+  const auto limit = stopped() ? 100ms : 1000ms;
+  Patience patience(spins_);
+  try {
+    for (auto& [group, calls] : calls_) {
+      for (Underway& call : calls.under_way) {
+        for (Request& request : call.messages.requests) {
+          while (!link_.done(request) && patience.waited() < limit) patience.wait();
+        }
+      }
+    }
+  } catch (...) {  // a message has failed: it is no longer under way
+  }
 }
 
 void World::meet() {

@@ -116,6 +116,7 @@ class World {
   void take(const Notice& notice);
   void drain();
   void tell(Notice::Kind kind, Fault fault, const std::string& words);
+  void finish_letters() noexcept;
   void find_deaths();
   void died(int rank);  // on the thread of the watch
   std::string death_text(int rank) const;
