@@ -4,7 +4,8 @@ set -euo pipefail
 tessera=$1
 folder=$(mktemp -d)
 launcher=
-trap '[ -z "$launcher" ] || kill -KILL "$launcher" 2>/dev/null || true; rm -rf "$folder"' EXIT
+hanging=
+trap 'kill -KILL $launcher $hanging 2>/dev/null || true; rm -rf "$folder"' EXIT
 wrong() { printf 'launch_test: %s\n' "$*" >&2; tail -n 5 "$folder"/*.log >&2 || true; exit 1; }
 
 # code_of ARG...: of a launch, its output in $folder/out.log

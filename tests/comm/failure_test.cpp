@@ -18,6 +18,7 @@ namespace tessera {
 namespace {
 
 using namespace std::chrono_literals;
+
 void call(Communicator& comm, const Collective& c) {
   static constexpr std::size_t kBytes = 1 << 20;
   std::vector<std::byte> in(kBytes), out(kBytes);

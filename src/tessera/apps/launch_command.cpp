@@ -96,12 +96,13 @@ int cores() {
 bool lives(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   std::string line;
-  if (!std::getline(file, line)) return false;
+  std::error_code unknown;
+  if (!std::getline(file, line)) return std::filesystem::exists("/proc/" + pid, unknown);
   const std::size_t name_ends = line.rfind(')');  // then a blank and the state
   return name_ends != std::string::npos && line.compare(name_ends + 2, 1, "Z") != 0;
 }
 
-/// True where the system does not tell.
+/// True where the system does not tell as well.
 bool has_living_child(pid_t pid) {
   std::error_code gone;
   for (const auto& thread :
@@ -112,16 +113,16 @@ bool has_living_child(pid_t pid) {
       if (lives(child)) return true;
     }
   }
-  return false;
+  return gone.value() != 0;
 }
 
-/// How long a launcher may have no process under it, at the start and at the end: Open MPI 4.1 can
-/// wait for ever for a rank that was killed while it came up.
+/// How long a launcher of ranks on this machine may have none under it, at the start and at the
+/// end: Open MPI 4.1 can wait for ever for a rank that was killed while it came up.
 constexpr int kSecondsWithoutRanks = 20;
 
 /// Runs a program to its end and passes requests to stop on to it. Gives its exit code, 128 + n
 /// where signal n has ended it.
-int run_to_end(std::vector<std::string> words, Console& console) {
+int run_to_end(std::vector<std::string> words, bool ranks_are_here, Console& console) {
   sigset_t caught, before;
   sigemptyset(&caught);
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGCHLD}) sigaddset(&caught, signal);
@@ -138,6 +139,7 @@ int run_to_end(std::vector<std::string> words, Console& console) {
     int status = 0;
     const int signal = sigtimedwait(&caught, nullptr, &kSecond);
     if (signal < 0) {
+      if (!ranks_are_here) continue;
       idle = has_living_child(child) ? 0 : idle + 1;
       if (idle == kSecondsWithoutRanks) {
         console.err << "error: " << words[0] << " has had no rank under it for "
@@ -182,7 +184,7 @@ int launch_command(const Arguments& arguments, Console& console) {
     return 0;
   }
   console.out.flush();
-  const int code = run_to_end(words, console);
+  const int code = run_to_end(words, launch.hostfile.empty(), console);
   if (is_launchers_own(code)) {
     console.err << "error: mpirun ended with code " << code
                 << (launch.verbose ? "" : "; run again with --verbose, for its own words") << "\n";

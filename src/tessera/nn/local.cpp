@@ -101,7 +101,7 @@ Value LocalRanks::first_of(Value x, int axis) const {
 
 Value LocalRanks::all_reduce(Value x, std::string_view axis) const {
   const int i = index(axis);
-  return lie(repeated(sum(x, {i}, KeepDim::Yes), i, sizes_[at(i)]));
+  return lie(repeated(sum(x, i, KeepDim::Yes), i, sizes_[at(i)]));
 }
 
 Value LocalRanks::all_gather(Value x, std::string_view axis, int dim) const {

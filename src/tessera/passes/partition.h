@@ -14,6 +14,10 @@ namespace tessera {
 /// last.
 enum class RegionKind : std::uint8_t { Begin, Forward, Backward, Update };
 std::string_view to_text(RegionKind kind);
+/// True of the regions that every micro-batch runs.
+constexpr bool in_loop(RegionKind kind) {
+  return kind == RegionKind::Forward || kind == RegionKind::Backward;
+}
 
 struct Region {
   RegionKind kind = RegionKind::Forward;

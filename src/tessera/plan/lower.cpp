@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "tessera/base/hash.h"
 #include "tessera/ir/strategy.h"
@@ -105,10 +106,6 @@ class Lowering {
     drafts_[at(region)].push_back(std::move(draft));
   }
 
-  static bool in_loop(RegionKind kind) {
-    return kind == RegionKind::Forward || kind == RegionKind::Backward;
-  }
-
   void draft_region(int r) {
     const Graph& graph = regions_[at(r)].graph;
     for (NodeId id = 0; id < graph.size(); ++id) {
@@ -138,7 +135,8 @@ class Lowering {
     }
   }
 
-  /// A start and a wait, each where its time lies: in the loop, once all micro-batches are summed.
+  /// A start and a wait, each where its time lies. One of Update whose time lies in the loop runs
+  /// in the last micro-batch only, which completes the sum.
   void draft_transfer(int r, NodeId id, Draft start) {
     start.call = shards_.transfer(regions_[at(r)].graph, id);
     start.call.ticket = program_.transfers++;
@@ -146,6 +144,7 @@ class Lowering {
     wait.time = time_.of(r, id).last;
     wait.call.op = start.call.op, wait.call.types = start.call.types;
     wait.call.block = start.call.block, wait.call.ticket = start.call.ticket;
+    wait.call.bytes = std::exchange(start.call.bytes, 0);  // most are moved while one waits
     for (Draft* draft : {&start, &wait}) {
       const int region = time_.region_at(draft->time);
       if (region != r) draft->call.when = When::Last;

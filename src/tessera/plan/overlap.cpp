@@ -25,13 +25,19 @@ class Overlap {
       widen(r);
       for (const Output& output : graph(r).outputs()) {
         if (output.kind == Output::Kind::Slot || output.kind == Output::Kind::Accumulate)
-          filled_[output.name] = {r, output.value.node};
+          filled_[output.name] = {r, output.value.node, output.kind == Output::Kind::Accumulate};
       }
     }
     return std::move(time_);
   }
 
  private:
+  struct Filled {
+    int region;
+    NodeId node;
+    bool summed;  // over micro-batches
+  };
+
   const Graph& graph(int r) const { return regions_[at(r)].graph; }
 
   /// As wide as operands and readers allow, then narrowed where memory would be held.
@@ -44,8 +50,8 @@ class Overlap {
       const std::int64_t in = graph(r).type(node.inputs[0]).bytes(), out = node.type().bytes();
       const bool in_place = node.op->in_place[0].result == 0;
       if (in == out && !in_place) continue;
-      Busy& busy = time_.of(r, id);
-      busy = {ready(r, node.inputs[0]), deadline[{id, 0}]};
+      Busy& busy = time_.busy[at(r)][at(id)];
+      busy = {ready(r, node.inputs[0], in_place), deadline[{id, 0}]};
       if (!in_place) (out > in ? growing : shrinking).push_back(&busy);
     }
     start_one_ahead(growing, time_.begins[at(r)]);
@@ -62,13 +68,13 @@ class Overlap {
     return out;
   }
 
-  std::int32_t ready(int r, ValueId v) const {
+  std::int32_t ready(int r, ValueId v, bool in_place) const {
     const Node& node = graph(r).node(v.node);
     if (node.op == &kSlot) {
-      const auto& [region, source] = filled_.at(std::get<std::string>(node.attrs[0]));
-      const bool loop_is_over = regions_[at(r)].kind == RegionKind::Update &&
-                                regions_[at(region)].kind != RegionKind::Begin;
-      return loop_is_over ? behind(time_.of(region, source)) : time_.begins[at(r)];
+      const Filled& slot = filled_.at(std::get<std::string>(node.attrs[0]));
+      const bool loop_ends = regions_[at(r)].kind == RegionKind::Update &&
+                             in_loop(regions_[at(slot.region)].kind) && (in_place || !slot.summed);
+      return loop_ends ? behind(time_.of(slot.region, slot.node)) : time_.begins[at(r)];
     }
     return node.op->traits.leaf ? time_.begins[at(r)] : behind(time_.of(r, v.node));
   }
@@ -96,7 +102,7 @@ class Overlap {
 
   const std::vector<Region>& regions_;
   Timeline time_;
-  std::unordered_map<std::string, std::pair<int, NodeId>> filled_;  // slots, by name: region, node
+  std::unordered_map<std::string, Filled> filled_;  // slots, by name
 };
 
 }  // namespace

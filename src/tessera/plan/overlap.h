@@ -17,7 +17,8 @@ namespace tessera {
 ///   the result is smaller (reduce_scatter) it ends one behind: where the next one starts
 ///   both are of one size                   it starts and ends at its node
 ///
-/// What the micro-batches summed up starts in the last one, behind the node that ends the sum.
+/// A sum over micro-batches that is finished in place starts in the last of them, behind the node
+/// that completes it; others start after the loop, to whose end the sum lives in any case.
 ///
 /// In:      four regions in Form::Local, ready to be lowered.
 Timeline overlap(const std::vector<Region>& regions);

@@ -16,8 +16,7 @@ std::string types_text(const TensorTypes& types) {
 }  // namespace
 
 std::string_view kernel_name(const Call& call) {
-  if (call.kernel) return call.kernel->name();
-  return call.transfer ? "start" : "wait";
+  return call.kernel ? call.kernel->name() : "comm";
 }
 
 std::int64_t workspace_bytes(const Call& call) {

@@ -72,7 +72,7 @@ struct Call {
   double flops = 0, bytes = 0;
 };
 
-/// Which implementation runs it: a kernel's name, "start" or "wait".
+/// Which implementation runs it: a kernel's name, or "comm".
 std::string_view kernel_name(const Call& call);
 std::int64_t workspace_bytes(const Call& call);
 /// "matmul", "fused(mul,add)": the op, with those of its body where it has one.

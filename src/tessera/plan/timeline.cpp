@@ -13,9 +13,11 @@ Timeline::Timeline(const std::vector<Region>& regions) {
     for (NodeId id = 0; id < region.graph.size(); ++id, now += 2)
       times.push_back({now + 1, now + 1});
     ends.push_back(now);
-    const bool loops = region.kind == RegionKind::Forward || region.kind == RegionKind::Backward;
-    if (loops && !looped) loop_begin = begins.back();
-    if (loops) looped = true, loop_end = now + 1;
+    if (in_loop(region.kind)) {
+      if (!looped) loop_begin = begins.back();
+      looped = true;
+      loop_end = now + 1;
+    }
     now += 2;
   }
   stores = now;

@@ -2,7 +2,6 @@
 /// When each node of a program runs: one clock over its regions.
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "tessera/passes/partition.h"
@@ -24,9 +23,6 @@ struct Timeline {
 
   const Busy& of(int region, NodeId node) const {
     return busy[static_cast<std::size_t>(region)][static_cast<std::size_t>(node)];
-  }
-  Busy& of(int region, NodeId node) {
-    return const_cast<Busy&>(std::as_const(*this).of(region, node));
   }
   /// The region in which a time lies.
   int region_at(std::int32_t time) const;

@@ -10,10 +10,6 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-bool in_loop(const Region& region) {
-  return region.kind == RegionKind::Forward || region.kind == RegionKind::Backward;
-}
-
 }  // namespace
 
 ProgramValues::ProgramValues(const std::vector<Region>& regions, const Timeline& time,
@@ -104,7 +100,8 @@ void ProgramValues::find_uses() {
 
 void ProgramValues::find_lifetimes() {
   for (StoredValue& v : values_) {
-    const bool before_loop = !in_loop(regions_[at(v.region)]) || v.kind == StoredValue::Kind::Batch;
+    const bool before_loop =
+        !in_loop(regions_[at(v.region)].kind) || v.kind == StoredValue::Kind::Batch;
     if (v.kind == StoredValue::Kind::Accumulator) {
       v.first = v.last = time_.loop_begin;
     } else if (v.kind != StoredValue::Kind::Batch) {
@@ -113,7 +110,7 @@ void ProgramValues::find_lifetimes() {
     }
     for (const Use& use : v.uses) {
       const bool again =
-          before_loop && in_loop(regions_[at(use.region)]);  // every micro-batch reads it
+          before_loop && in_loop(regions_[at(use.region)].kind);  // every micro-batch reads it
       v.last = std::max(v.last, again ? time_.loop_end : time_.of(use.region, use.node).last);
     }
     if (v.kind == StoredValue::Kind::Accumulator) v.last = std::max(v.last, time_.loop_end);

@@ -127,8 +127,8 @@ void watch_guards(Plan& plan, std::byte* arena) {
     std::int32_t since = -1, now = -1;
     for (RegionPlan& region : plan.programs[p].regions) {
       for (Call& call : region.calls) {
+        if (!call.kernel) continue;  // what begins with a transfer is filled by the next kernel
         if (call.time != now) since = now, now = call.time;
-        if (!call.kernel) continue;
         call.kernel = std::make_shared<WatchedKernel>(watch, call, since);
       }
     }

@@ -31,7 +31,8 @@ std::string members(const Json& object) {
 }
 
 std::string described(const Call& call, const Action& action) {
-  return members({{"name", op_text(call)},
+  const char* part = call.kernel ? "" : call.transfer ? "start " : "wait ";
+  return members({{"name", part + op_text(call)},
                   {"args",
                    {{"op", call.op->name},
                     {"kernel", kernel_name(call)},

@@ -125,12 +125,15 @@ void MpiCommunicator::give_up(Underway& call) noexcept {
   world_.remove(call);
 }
 
-void MpiCommunicator::advance() {
+bool MpiCommunicator::advance() {
+  bool ended = false;
   while (!world_.ending) {
     Underway* const first = world_.first_under_way();
-    if (first == nullptr || !letters_are_there(*first)) return;
+    if (first == nullptr || !letters_are_there(*first)) break;
     first->owner->end(*first);
+    ended = true;
   }
+  return ended;
 }
 
 bool MpiCommunicator::letters_are_there(Underway& call) {

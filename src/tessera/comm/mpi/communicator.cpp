@@ -86,7 +86,10 @@ void MpiCommunicator::await_all(const Collective& c, Number number, std::span<Re
       ++i;
       continue;
     }
-    advance();
+    if (advance()) {
+      patience = Patience(world_.spins());  // that took time of its own
+      continue;
+    }
     patience.wait();
     if (patience.waits_long()) await_longer(patience, c, number, members[i]);
   }

@@ -47,8 +47,9 @@ class MpiCommunicator final : public Communicator {
   void end(Underway& call);
   void end_work(Underway& call);
   void give_up(Underway& call) noexcept;
-  /// Ends those whose letters are all there, while this rank waits for something else.
-  void advance();
+  /// Ends those whose letters are all there, while this rank waits for something else. True where
+  /// there were any.
+  bool advance();
   bool letters_are_there(Underway& call);
   void note_arrivals(Underway& call);
   void require_agreement(const Underway& call);
@@ -59,7 +60,7 @@ class MpiCommunicator final : public Communicator {
   void await_all(const Collective& c, Number number, std::span<Request> requests,
                  std::span<const int> members);
   void await_longer(Patience& patience, const Collective& c, Number number, int member);
-  /// A call outside of collectives.
+  /// Names a call for others to see, and looks whether all goes well.
   void begin(const Collective& c, Number number);
   /// After a failure: see World.
   void quiesce(std::span<Request> requests, std::span<const int> members) noexcept;
