@@ -51,20 +51,29 @@ HWY_INLINE V at_least(D d, float limit, V x) {
 #endif
 }
 
-/// e^x within 1 ulp; 0 below -87 (results under 2.4e-38), infinity above 88.72; NaN stays NaN.
+/// e^x within 1 ulp for x in [-87.5, 89] only: 0 below -87 (results under 2.4e-38), infinity above
+/// 88.72; NaN stays NaN.
 template <class D, class V>
-HWY_INLINE V exp_of(D d, V x) {
+HWY_INLINE V exp_within(D d, V x) {
   const hn::RebindToSigned<D> di;
-  x = at_least(d, -87.5f, at_most(d, 89.0f, x));
-  const V n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504f)));
+  // The sum has no digits after the point, and its last bits are those of n + 126.
+  const V two = hn::Set(d, 2.0f), round = hn::Set(d, 12582912.0f + 126.0f);  // 1.5 * 2^23
+  const V rounded = hn::MulAdd(x, hn::Set(d, 1.44269504f), round);
+  const V n = hn::Sub(rounded, round);
   // ln 2 in two parts: n times the first is exact.
   const V r =
       hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x));
   const V q = polynomial(d, r, 0.5f, 0.16666521f, 0.04166839f, 0.008368711f, 0.0013814608f);
-  const V p = hn::Add(hn::Set(d, 1.0f), hn::MulAdd(hn::Mul(r, r), q, r));
+  const V p = hn::MulAdd(hn::Mul(r, r), q, r);
   // 2^n as 2 * 2^(n - 1), so that n = 128 has an exponent of its own; n = -126 becomes 0.
-  const auto exponent = hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(di, n), hn::Set(di, 126)));
-  return hn::Mul(hn::Add(p, p), hn::BitCast(d, exponent));
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, rounded));
+  return hn::Mul(hn::MulAdd(p, two, two), hn::BitCast(d, exponent));
+}
+
+/// The same for every x.
+template <class D, class V>
+HWY_INLINE V exp_of(D d, V x) {
+  return exp_within(d, at_least(d, -87.5f, at_most(d, 89.0f, x)));
 }
 
 /// Natural logarithm within 1 ulp, of zero -infinity, of what is negative NaN; denormals count as
@@ -108,7 +117,7 @@ HWY_INLINE V tanh_of(D d, V x) {
   const V p =
       polynomial(d, x2, -0.33333284f, 0.13331491f, -0.053743497f, 0.020650579f, -0.005717037f);
   const V near = hn::MulAdd(hn::Mul(x, x2), p, x);
-  const V e = exp_of(d, hn::Add(size, size));
+  const V e = exp_within(d, at_most(d, 89.0f, hn::Add(size, size)));
   const V far = hn::Sub(one, hn::Div(hn::Set(d, 2.0f), hn::Add(e, one)));
   return hn::IfThenElse(hn::Lt(size, hn::Set(d, 0.625f)), near, hn::CopySignToAbs(far, x));
 }
@@ -127,7 +136,7 @@ HWY_INLINE ErfParts<D, V> erf_parts(D d, V x) {
   // The logarithm of erfc is nearly a parabola.
   const V q = polynomial(d, size, -0.0026716583f, -1.1174387f, -0.65448874f, -0.088634335f,
                          0.014778175f, -0.0011504296f);
-  return {hn::Mul(x, p), exp_of(d, q), hn::Lt(size, hn::Set(d, 1.0f))};
+  return {hn::Mul(x, p), exp_within(d, q), hn::Lt(size, hn::Set(d, 1.0f))};
 }
 
 /// The error function within 2 ulp.

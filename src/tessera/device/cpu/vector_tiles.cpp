@@ -51,7 +51,8 @@ struct Gate {
 };
 HWY_INLINE Gate gate(D d, V x) {
   const V one = hn::Set(d, 1.0f);
-  const V e = exp_of(d, at_most(d, 80.0f, hn::Neg(x)));  // finite, so that e * open is a number
+  // Finite, so that e * open is a number.
+  const V e = exp_within(d, at_least(d, -87.5f, at_most(d, 80.0f, hn::Neg(x))));
   const V open = hn::Div(one, hn::Add(one, e));
   return {open, hn::Mul(e, open)};
 }
@@ -69,7 +70,7 @@ struct GeluErf {
 };
 struct GeluErfGrad {
   HWY_INLINE V operator()(D d, V x, V dy) const {  // dy * (cdf + x pdf)
-    const V e = exp_of(d, hn::Mul(hn::Set(d, -0.5f), hn::Mul(x, x)));
+    const V e = exp_within(d, at_least(d, -87.5f, hn::Mul(hn::Set(d, -0.5f), hn::Mul(x, x))));
     const V pdf = hn::Mul(hn::Set(d, 0.3989422804f), e);  // 1 / sqrt(2 pi)
     return hn::Mul(dy, hn::MulAdd(x, pdf, normal_cdf_of(d, x)));
   }
