@@ -1,9 +1,12 @@
 #include "tessera/device/cpu/vector_tiles.h"
 
+#include <type_traits>
+
 #include "tessera/device/cpu/vector_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/device/cpu/vector_tiles.cpp"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "tessera/device/cpu/vector_math.h"
@@ -19,6 +22,11 @@ using Bytes = hn::Rebind<std::uint8_t, D>;  // as many bytes as V has lanes: a b
 
 // ---- one vector of each op
 
+/// Ops that take as long as it takes a line to come from a far cache. The processor foresees reads
+/// up to the end of a page; loops of these ops fetch a page ahead, so that none waits at the next.
+/// Faster ops are held up by the fetching itself.
+struct Slow {};
+
 // clang-format off
 struct Add { HWY_INLINE V operator()(D, V a, V b) const { return hn::Add(a, b); } };
 struct Sub { HWY_INLINE V operator()(D, V a, V b) const { return hn::Sub(a, b); } };
@@ -29,14 +37,14 @@ struct Maximum { HWY_INLINE V operator()(D, V a, V b) const { return hn::IfThenE
 struct Minimum { HWY_INLINE V operator()(D, V a, V b) const { return hn::IfThenElse(hn::Lt(b, a), b, a); } };
 
 struct Negate { HWY_INLINE V operator()(D, V x) const { return hn::Neg(x); } };
-struct Exp { HWY_INLINE V operator()(D d, V x) const { return exp_of(d, x); } };
-struct Log { HWY_INLINE V operator()(D d, V x) const { return log_of(d, x); } };
+struct Exp : Slow { HWY_INLINE V operator()(D d, V x) const { return exp_of(d, x); } };
+struct Log : Slow { HWY_INLINE V operator()(D d, V x) const { return log_of(d, x); } };
 struct Sqrt { HWY_INLINE V operator()(D, V x) const { return hn::Sqrt(x); } };
 struct Rsqrt { HWY_INLINE V operator()(D d, V x) const { return hn::Div(hn::Set(d, 1.0f), hn::Sqrt(x)); } };
-struct Tanh { HWY_INLINE V operator()(D d, V x) const { return tanh_of(d, x); } };
-struct Erf { HWY_INLINE V operator()(D d, V x) const { return erf_of(d, x); } };
+struct Tanh : Slow { HWY_INLINE V operator()(D d, V x) const { return tanh_of(d, x); } };
+struct Erf : Slow { HWY_INLINE V operator()(D d, V x) const { return erf_of(d, x); } };
 struct Abs { HWY_INLINE V operator()(D, V x) const { return hn::Abs(x); } };
-struct Sigmoid { HWY_INLINE V operator()(D d, V x) const { return sigmoid_of(d, x); } };
+struct Sigmoid : Slow { HWY_INLINE V operator()(D d, V x) const { return sigmoid_of(d, x); } };
 // clang-format on
 
 struct Relu {
@@ -56,19 +64,19 @@ HWY_INLINE Gate gate(D d, V x) {
   const V open = hn::Div(one, hn::Add(one, e));
   return {open, hn::Mul(e, open)};
 }
-struct Silu {
+struct Silu : Slow {
   HWY_INLINE V operator()(D d, V x) const { return hn::Mul(x, sigmoid_of(d, x)); }
 };
-struct SiluGrad {
+struct SiluGrad : Slow {
   HWY_INLINE V operator()(D d, V x, V dy) const {  // dy * s * (1 + x (1 - s))
     const Gate s = gate(d, x);
     return hn::Mul(hn::Mul(dy, s.open), hn::MulAdd(x, s.closed, hn::Set(d, 1.0f)));
   }
 };
-struct GeluErf {
+struct GeluErf : Slow {
   HWY_INLINE V operator()(D d, V x) const { return hn::Mul(x, normal_cdf_of(d, x)); }
 };
-struct GeluErfGrad {
+struct GeluErfGrad : Slow {
   HWY_INLINE V operator()(D d, V x, V dy) const {  // dy * (cdf + x pdf)
     const V e = exp_within(d, at_least(d, -87.5f, hn::Mul(hn::Set(d, -0.5f), hn::Mul(x, x))));
     const V pdf = hn::Mul(hn::Set(d, 0.3989422804f), e);  // 1 / sqrt(2 pi)
@@ -80,10 +88,10 @@ constexpr float kTwoU1 = 1.5957691216f, kTwoU3 = kTwoU1 * 0.044715f;
 HWY_INLINE V twice_u(D d, V x) {
   return hn::Mul(x, hn::MulAdd(hn::Mul(x, x), hn::Set(d, kTwoU3), hn::Set(d, kTwoU1)));
 }
-struct GeluTanh {
+struct GeluTanh : Slow {
   HWY_INLINE V operator()(D d, V x) const { return hn::Mul(x, sigmoid_of(d, twice_u(d, x))); }
 };
-struct GeluTanhGrad {
+struct GeluTanhGrad : Slow {
   HWY_INLINE V operator()(D d, V x, V dy) const {  // dy * (s + x s (1 - s) (2u)')
     const Gate s = gate(d, twice_u(d, x));
     const V slope = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 3 * kTwoU3), hn::Set(d, kTwoU1));
@@ -109,13 +117,22 @@ struct LessEqual {
 const float* in(const TileCall& c, int i) { return static_cast<const float*>(c.in[i]); }
 
 template <class Op>
+HWY_INLINE void fetch_ahead([[maybe_unused]] const float* x) {
+  constexpr std::size_t kPageFloats = 4096 / sizeof(float);
+  if constexpr (std::is_base_of_v<Slow, Op>) hwy::Prefetch(x + kPageFloats);
+}
+
+template <class Op>
 void unary(const TileCall& c) {
   const D d;
   const std::size_t lanes = hn::Lanes(d), n = static_cast<std::size_t>(c.n);
   const float* x = in(c, 0);
   float* y = static_cast<float*>(c.out);
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(Op()(d, hn::LoadU(d, x + i)), d, y + i);
+  for (; i + lanes <= n; i += lanes) {
+    fetch_ahead<Op>(x + i);
+    hn::StoreU(Op()(d, hn::LoadU(d, x + i)), d, y + i);
+  }
   if (i < n) store_first(d, Op()(d, load_first(d, x + i, n - i)), y + i, n - i);
 }
 
@@ -126,8 +143,10 @@ void binary(const TileCall& c) {
   const float *a = in(c, 0), *b = in(c, 1);
   float* y = static_cast<float*>(c.out);
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes)
+  for (; i + lanes <= n; i += lanes) {
+    fetch_ahead<Op>(a + i), fetch_ahead<Op>(b + i);
     hn::StoreU(Op()(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
+  }
   if (i < n)
     store_first(d, Op()(d, load_first(d, a + i, n - i), load_first(d, b + i, n - i)), y + i, n - i);
 }
