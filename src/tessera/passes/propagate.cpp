@@ -270,8 +270,8 @@ std::vector<Kept> Propagation::expand(const Node& node, const std::vector<Kept>&
     operands.push_back(parts.batch(text("in", i), ins[i].value.type()));
   for (const Kept& in : ins) in_types.push_back(&in.value.type());
   for (const Result& result : node.results) out_types.push_back(&result.type);
-  ExpandCall call(OpCall(*node.op, std::move(in_types), node.attrs, std::move(out_types)), operands,
-                  results);
+  const OpCall whole(*node.op, std::move(in_types), node.attrs, std::move(out_types));
+  ExpandCall call(whole, operands, results);
   node.op->expand(call);
   const Graph graph = parts.finish();
   ValueTable<Kept> kept(graph);
