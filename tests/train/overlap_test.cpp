@@ -7,11 +7,8 @@
 #include <map>
 
 #include "tessera/comm/local.h"
-#include "tessera/nn/parallel.h"
-#include "tessera/plan/compile.h"
 #include "tessera/train/crew.h"
-#include "tessera/train/programs.h"
-#include "tessera/train/step.h"
+#include "train/step_plan.h"
 
 namespace tessera {
 namespace {
@@ -32,34 +29,17 @@ ModelConfig model_of(const std::string& family) {
 
 Plan plan_of(const std::string& family, const ParallelConfig& parallel, Device& device,
              bool overlap = true, int rank = 0, std::int64_t guard_bytes = 0) {
-  OptimizerConfig optimizer;
-  optimizer.schedule.kind = ScheduleKind::Constant;
-  optimizer.clip = 0.1;
-  const ModelConfig model = model_of(family);
-  const Graph step = train_step(model, optimizer, kBatch, model.context);
-  ParallelConfig once = parallel;
-  once.micro_batches = 1;
   CompileOptions options;
   options.overlap = overlap;
   options.rank = rank;
   options.guard_bytes = guard_bytes;
-  return compile({{kInitProgram, initialise(step), strategy_of(once, Batch::Whole)},
-                  {kTrainProgram, step, strategy_of(parallel)}},
-                 device, options);
+  return step_plan(model_of(family), kBatch, parallel, device, options);
 }
 
 struct Mesh {
   const char* name;
   ParallelConfig parallel;
 };
-
-ParallelConfig zero(std::int64_t ranks, int level, std::int64_t micro_batches = 1) {
-  return {.devices = ranks,
-          .shard_optimizer = level > 0,
-          .shard_gradients = level > 1,
-          .shard_parameters = level > 2,
-          .micro_batches = micro_batches};
-}
 
 std::vector<Mesh> meshes() {
   ParallelConfig cube{.devices = 8, .tensor = 2, .context = 2, .sequence = true};

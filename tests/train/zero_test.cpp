@@ -8,12 +8,9 @@
 #include <set>
 
 #include "tessera/comm/local.h"
-#include "tessera/nn/parallel.h"
-#include "tessera/plan/compile.h"
 #include "tessera/plan/traffic.h"
 #include "tessera/train/crew.h"
-#include "tessera/train/programs.h"
-#include "tessera/train/step.h"
+#include "train/step_plan.h"
 
 namespace tessera {
 namespace {
@@ -29,29 +26,13 @@ ModelConfig model_of(const std::string& family, std::int64_t vocabulary) {
   return c;
 }
 
-ParallelConfig zero(std::int64_t ranks, int level, std::int64_t micro_batches = 1) {
-  return {.devices = ranks,
-          .shard_optimizer = level > 0,
-          .shard_gradients = level > 1,
-          .shard_parameters = level > 2,
-          .micro_batches = micro_batches};
-}
-
 constexpr std::int64_t kBatch = 24;
 
-/// Its kernels belong to the device.
 Plan plan_of(const ModelConfig& model, const ParallelConfig& parallel, Device& device,
              int rank = 0) {
-  OptimizerConfig optimizer;
-  optimizer.schedule.kind = ScheduleKind::Constant;
-  const Graph step = train_step(model, optimizer, kBatch, model.context);
-  ParallelConfig once = parallel;
-  once.micro_batches = 1;
   CompileOptions options;
   options.rank = rank;
-  return compile({{kInitProgram, initialise(step), strategy_of(once, Batch::Whole)},
-                  {kTrainProgram, step, strategy_of(parallel)}},
-                 device, options);
+  return step_plan(model, kBatch, parallel, device, options);
 }
 
 std::int64_t bytes_of_role(const Plan& plan, Role role) {
