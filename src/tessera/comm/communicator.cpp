@@ -41,7 +41,16 @@ Ticket Communicator::start(const Collective& c, const void* in, void* out) {
         c, " '", c.name, "': operand and result overlap");
   Ticket ticket;
   ticket.collective = &c, ticket.out = out;
-  do_start(ticket, in);
+  switch (c.kind) {
+    case Kind::Send:
+      start_send(ticket, in);
+      break;
+    case Kind::Recv:
+      start_recv(ticket);
+      break;
+    default:
+      start_collective(ticket, in);
+  }
   ticket.owner = this;
   Count& count = counts_[static_cast<std::size_t>(c.kind)];
   ++count.calls;
@@ -51,8 +60,24 @@ Ticket Communicator::start(const Collective& c, const void* in, void* out) {
 
 void Communicator::wait(Ticket& ticket) {
   check(ticket.owner == this, "a ticket is given to another communicator, or twice");
-  do_wait(ticket);
+  switch (ticket.collective->kind) {
+    case Kind::Send:
+      wait_send(ticket);
+      break;
+    case Kind::Recv:
+      wait_recv(ticket);
+      break;
+    default:
+      wait_collective(ticket);
+  }
   ticket.owner = nullptr;
+}
+
+/// Nobody reads the memory of a receive but its own rank.
+void Communicator::drop(Ticket& ticket) noexcept {
+  const Kind kind = ticket.collective->kind;
+  if (kind == Kind::Send) return drop_send(ticket);
+  if (kind != Kind::Recv) drop_collective(ticket);
 }
 
 void Communicator::run(const Collective& collective, const void* in, void* out) {

@@ -86,11 +86,18 @@ class Communicator {
 
  protected:
   friend class Ticket;
-  virtual void do_start(Ticket& ticket, const void* in) = 0;
-  virtual void do_wait(Ticket& ticket) = 0;
-  virtual void drop(Ticket& ticket) noexcept = 0;
+  virtual void start_collective(Ticket& ticket, const void* in) = 0;
+  virtual void start_send(Ticket& ticket, const void* in) = 0;
+  virtual void start_recv(Ticket& ticket) = 0;
+  virtual void wait_collective(Ticket& ticket) = 0;
+  virtual void wait_send(Ticket& ticket) = 0;
+  virtual void wait_recv(Ticket& ticket) = 0;
+  virtual void drop_collective(Ticket& ticket) noexcept = 0;
+  virtual void drop_send(Ticket& ticket) noexcept = 0;
 
  private:
+  void drop(Ticket& ticket) noexcept;
+
   Group group_;
   int index_;
   Counts counts_{};

@@ -21,15 +21,16 @@ class LocalCommunicator final : public Communicator {
   int cores_per_rank() const override { return world_.cores_per_rank; }
 
  private:
-  void do_start(Ticket& ticket, const void* in) override;
-  void do_wait(Ticket& ticket) override;
-  void drop(Ticket& ticket) noexcept override;
+  void start_collective(Ticket& ticket, const void* in) override;
+  void wait_collective(Ticket& ticket) override;
+  void drop_collective(Ticket& ticket) noexcept override;
 
   // ---- sends.cpp
-  void start_send(Ticket& ticket, const void* in);
-  void wait_send(Ticket& ticket);
-  void wait_recv(Ticket& ticket);
-  void drop_send(Ticket& ticket) noexcept;
+  void start_send(Ticket& ticket, const void* in) override;
+  void start_recv(Ticket& ticket) override;
+  void wait_send(Ticket& ticket) override;
+  void wait_recv(Ticket& ticket) override;
+  void drop_send(Ticket& ticket) noexcept override;
 
   World& world_;
   LocalGroup& shared_;

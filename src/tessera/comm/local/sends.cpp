@@ -20,6 +20,11 @@ void LocalCommunicator::start_send(Ticket& ticket, const void* in) {
   waiting_.place().leave();
 }
 
+void LocalCommunicator::start_recv(Ticket& ticket) {
+  const int channel = ticket.collective->peer * size() + rank();
+  ticket.number = ++shared_.next_recv[static_cast<std::size_t>(channel)];
+}
+
 void LocalCommunicator::wait_send(Ticket& ticket) {
   const Collective& c = *ticket.collective;
   const Channel& channel = shared_.channel(rank(), c.peer);

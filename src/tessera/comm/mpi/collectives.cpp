@@ -43,6 +43,11 @@ void MpiCommunicator::wait_collective(Ticket& ticket) {
   world_.leave();
 }
 
+void MpiCommunicator::drop_collective(Ticket& ticket) noexcept {
+  Underway& call = calls_.at(ticket.number);
+  if (ticket.number > calls_.ended && call.owner != nullptr) give_up(call);
+}
+
 /// A group of which this rank gave up a call is of no more use to it.
 void MpiCommunicator::require_kept(const Collective& c, Number number) {
   if (calls_.dropped == 0) return;

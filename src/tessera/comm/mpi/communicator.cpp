@@ -37,38 +37,6 @@ bool MpiCommunicator::peer_failed() {
   return world_.stopped();
 }
 
-void MpiCommunicator::do_start(Ticket& ticket, const void* in) {
-  const Collective& c = *ticket.collective;
-  switch (c.kind) {
-    case Kind::Send:
-      return start_send(ticket, in);
-    case Kind::Recv:
-      ticket.number = ++calls_.with[static_cast<std::size_t>(c.peer)].receives;
-      return;
-    default:
-      return start_collective(ticket, in);
-  }
-}
-
-void MpiCommunicator::do_wait(Ticket& ticket) {
-  switch (ticket.collective->kind) {
-    case Kind::Send:
-      return wait_send(ticket);
-    case Kind::Recv:
-      return wait_recv(ticket);
-    default:
-      return wait_collective(ticket);
-  }
-}
-
-void MpiCommunicator::drop(Ticket& ticket) noexcept {
-  const Kind kind = ticket.collective->kind;
-  if (kind == Kind::Recv) return;
-  if (kind == Kind::Send) return drop_send(ticket);
-  Underway& call = calls_.at(ticket.number);
-  if (ticket.number > calls_.ended && call.owner != nullptr) give_up(call);
-}
-
 // ---- Waiting, and failures.
 
 void MpiCommunicator::begin(const Collective& c, Number number) {

@@ -33,13 +33,10 @@ class MpiCommunicator final : public Communicator {
   int cores_per_rank() const override { return world_.cores_per_rank(); }
 
  private:
-  void do_start(Ticket& ticket, const void* in) override;
-  void do_wait(Ticket& ticket) override;
-  void drop(Ticket& ticket) noexcept override;
-
   // ---- collectives.cpp
-  void start_collective(Ticket& ticket, const void* in);
-  void wait_collective(Ticket& ticket);
+  void start_collective(Ticket& ticket, const void* in) override;
+  void wait_collective(Ticket& ticket) override;
+  void drop_collective(Ticket& ticket) noexcept override;
   void require_kept(const Collective& c, Number number);
   void post_letters(Underway& call);
   /// Ends calls under way, up to this one.
@@ -96,10 +93,11 @@ class MpiCommunicator final : public Communicator {
   void await_slot(const Collective& c, int slot);
 
   // ---- sends.cpp
-  void start_send(Ticket& ticket, const void* in);
-  void wait_send(Ticket& ticket);
-  void wait_recv(Ticket& ticket);
-  void drop_send(Ticket& ticket) noexcept;
+  void start_send(Ticket& ticket, const void* in) override;
+  void start_recv(Ticket& ticket) override;
+  void wait_send(Ticket& ticket) override;
+  void wait_recv(Ticket& ticket) override;
+  void drop_send(Ticket& ticket) noexcept override;
   Header await_mail(const Collective& c, Number number);
 
   int world_rank(int member) const { return group().ranks[static_cast<std::size_t>(member)]; }

@@ -33,6 +33,10 @@ void MpiCommunicator::start_send(Ticket& ticket, const void* in) {
   world_.leave();
 }
 
+void MpiCommunicator::start_recv(Ticket& ticket) {
+  ticket.number = ++calls_.with[static_cast<std::size_t>(ticket.collective->peer)].receives;
+}
+
 void MpiCommunicator::wait_send(Ticket& ticket) {
   const Collective& c = *ticket.collective;
   Calls::Channel& channel = calls_.with[static_cast<std::size_t>(c.peer)];
