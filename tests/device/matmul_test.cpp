@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "device/kernel_test.h"
+#include "tessera/device/cpu/amx.h"
 #include "tessera/device/cpu/matmul.h"
 #include "tessera/device/cpu/onednn.h"
 #include "tessera/ops/matmul.h"
@@ -70,14 +71,17 @@ testing::Tolerance tolerance(std::int64_t contraction) {
 
 TEST(Matmul, EqualsTheReference) {
   for (const int threads : {1, 2, 3}) {
-    const std::unique_ptr<Device> device = make_cpu_device({threads, -1});
+    const std::unique_ptr<Device> plain = make_cpu_device({threads, -1, false, false}),
+                                  device = make_cpu_device({threads, -1});
     for (const Case& c : kCases) {
       SCOPED_TRACE(text(c.name, ", ", threads, " threads"));
+      const Attrs rule = {std::string(c.rule)};
       const std::vector<HostTensor> ins = {random_tensor(DType::F32, c.a, 1),
                                            random_tensor(DType::F32, c.b, 2)};
-      EXPECT_EQ(expect_like_reference(*device, kMatmul, {std::string(c.rule)}, ins,
-                                      tolerance(c.a.numel())),
-                c.kernel);
+      const testing::Tolerance close = tolerance(c.a.numel());
+      EXPECT_EQ(expect_like_reference(*plain, kMatmul, rule, ins, close), c.kernel);
+      const std::string kernel = expect_like_reference(*device, kMatmul, rule, ins, close);
+      EXPECT_TRUE(kernel == c.kernel || (cpu::amx_usable() && kernel == "amx:matmul")) << kernel;
     }
   }
 }
@@ -90,10 +94,10 @@ TEST(Matmul, LargeEnoughForEveryThread) {
       {"batches", "b s g e, b t g e -> b g s t", {2, 64, 6, 32}, {2, 64, 6, 32}},
       {"odd", "m k, k n -> m n", {131, 127}, {127, 257}},
   };
-  for (const int threads : {2, 4}) {
-    const std::unique_ptr<Device> device = make_cpu_device({threads, -1});
+  for (const auto& [threads, amx] : {std::pair{2, false}, {4, false}, {2, true}, {4, true}}) {
+    const std::unique_ptr<Device> device = make_cpu_device({threads, -1, false, amx});
     for (const Case& c : cases) {
-      SCOPED_TRACE(text(c.name, ", ", threads, " threads"));
+      SCOPED_TRACE(text(c.name, ", ", threads, " threads, AMX ", amx));
       const std::vector<HostTensor> ins = {random_tensor(DType::F32, c.a, 1),
                                            random_tensor(DType::F32, c.b, 2)};
       expect_like_reference(*device, kMatmul, {std::string(c.rule)}, ins, {1e-6, 1e-4});

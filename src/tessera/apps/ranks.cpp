@@ -20,6 +20,7 @@ constexpr std::chrono::minutes kDeadline{30};
 std::unique_ptr<Device> device_of(const RunConfig& config, const Communicator* world, bool pinned) {
   CpuOptions out;
   out.threads = static_cast<int>(config.threads);
+  out.amx = config.amx;
   if (world != nullptr) {
     const int cores = world->cores_per_rank();
     if (out.threads == 0) out.threads = std::max(1, cores);

@@ -86,6 +86,7 @@ struct CpuOptions {
   int first_core = -1;       // threads are pinned to this core and those after it, counted among
                              // those that the process may use; -1: not pinned
   bool pack_always = false;  // weights are packed even where that is not expected to pay; for tests
+  bool amx = true;           // f32 products on the tile unit (AMX) of processors that have one
 };
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options);
 

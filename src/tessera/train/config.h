@@ -47,6 +47,7 @@ struct RunConfig {
   std::int64_t profile_steps = 3;
 
   std::int64_t threads = 0;  // per device; 0: one per core, shared out
+  bool amx = true;           // CpuOptions::amx
 
   ParallelConfig parallel;  // micro_batches and what is sharded follow from other fields
   bool zero1 = false, zero2 = false, zero3 = false, fsdp = false;

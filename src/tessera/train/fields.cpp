@@ -207,6 +207,9 @@ constexpr Field kFields[] = {
     {"threads", "", FieldGroup::Machine, OnResume::Free, "",
      "threads per device; 0: one per core, shared out over the devices",
      [](RunConfig& c) -> Slot { return &c.threads; }, 0, 4096},
+    {"amx", "", FieldGroup::Machine, OnResume::Free, "",
+     "matrix products on the processor's tile unit, where it has one; no-amx: as plain multiply-adds",
+     [](RunConfig& c) -> Slot { return &c.amx; }},
 };
 // clang-format on
 

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "tessera/base/error.h"
+#include "tessera/device/cpu/amx.h"
 #include "tessera/device/cpu/kernels.h"
 #include "tessera/device/cpu/packed.h"
 #include "tessera/device/cpu/vector.h"
@@ -38,6 +39,7 @@ class CpuDevice final : public Device {
  public:
   explicit CpuDevice(const CpuOptions& options)
       : pack_always_(options.pack_always),
+        amx_(options.amx && cpu::amx_usable()),
         pool_(options.threads > 0 ? options.threads : cores_of_this_process(), options.first_core) {
   }
 
@@ -49,7 +51,7 @@ class CpuDevice final : public Device {
 
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) override {
     for (const cpu::KernelEntry& entry : cpu::kernel_list()) {
-      if (entry.op != &request.call.op()) continue;
+      if (entry.op != &request.call.op() || (entry.unit == cpu::Unit::Amx && !amx_)) continue;
       if (std::unique_ptr<Kernel> kernel = entry.make(request, pool_)) return kernel;
     }
     return cpu::make_reference_kernel(request);
@@ -64,6 +66,8 @@ class CpuDevice final : public Device {
 
   std::optional<Layout> wanted_layout(const OpCall& call, int operand,
                                       std::int64_t uses) const override {
+    // Tiles read weights as they lie.
+    if (amx_ && !pack_always_) return std::nullopt;
     return cpu::packed_layout(call, operand, uses, pool_.threads(), pack_always_);
   }
 
@@ -78,7 +82,7 @@ class CpuDevice final : public Device {
   }
 
  private:
-  bool pack_always_;
+  bool pack_always_, amx_;
   cpu::Pool pool_;
   std::map<void*, std::int64_t> arenas_;
 };

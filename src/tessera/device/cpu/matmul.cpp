@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "tessera/device/cpu/amx.h"
 #include "tessera/device/cpu/onednn.h"
 #include "tessera/ops/matmul.h"
 
@@ -166,6 +167,39 @@ std::optional<std::vector<Dim>> factor_dims(const KernelRequest& request, const 
   return out;
 }
 
+/// How a product is cut among threads: parts of its rows, or of its columns, of a multiple of
+/// `grain`.
+struct Cut {
+  bool rows;
+  std::int64_t parts, grain;
+};
+
+template <typename Product>
+Cut cut_of(const Canonical& form, std::int64_t threads);
+
+template <>
+Cut cut_of<Gemm>(const Canonical& form, std::int64_t threads) {
+  // oneDNN's batch-reduce loops lose a quarter of their speed where rows of B lie whole 4 KiB
+  // pages apart, and a fifth where the contraction is very long. They are not chosen for a part
+  // of B's columns: the general loops, which copy B, then run at full speed.
+  const bool paged = form.k.b % 1024 == 0 && form.k.size > 1, lengthy = form.k.size >= 16384;
+  const bool trap = form.n.b == 1 && form.n.size >= 2 * kGrain && (paged || lengthy);
+  const std::int64_t parts = trap ? std::max<std::int64_t>(threads, 2) : threads;
+  // Columns first: every part reads all of A. Rows where the result is far taller than wide, or
+  // taller at all and B lies in a core's cache: a thread then goes on with rows that it wrote.
+  const bool cached = form.k.size * form.n.size <= kCachedFloats;
+  const bool rows =
+      !trap && (form.m.size >= (cached ? 1 : 4) * form.n.size || form.n.size < 3 * kGrain * parts);
+  return {rows, parts, parts > 1 ? kGrain : 1};
+}
+
+/// Every part packs all of the operand that is not cut: the smaller one.
+template <>
+Cut cut_of<AmxGemm>(const Canonical& form, std::int64_t threads) {
+  return {form.m.size >= form.n.size, threads, AmxGemm::kGrain};
+}
+
+template <typename Product>
 class MatmulKernel final : public Kernel {
  public:
   MatmulKernel(Canonical form, Pool& pool) : form_(std::move(form)), pool_(pool) {
@@ -179,12 +213,12 @@ class MatmulKernel final : public Kernel {
     split_loops_ = loops_ % threads == 0 || loops_ >= 4 * threads;
     cut(split_loops_ ? 1 : threads);
     tasks_ = static_cast<int>(split_loops_ ? threads : static_cast<std::int64_t>(slices_.size()));
-    for (const Gemm& gemm : first_) scratch_ = std::max(scratch_, gemm.scratch_bytes());
-    for (const Gemm& gemm : next_) scratch_ = std::max(scratch_, gemm.scratch_bytes());
+    for (const Product& product : first_) scratch_ = std::max(scratch_, product.scratch_bytes());
+    for (const Product& product : next_) scratch_ = std::max(scratch_, product.scratch_bytes());
     scratch_ = round_up(scratch_, 64);
   }
 
-  std::string_view name() const override { return "onednn:matmul"; }
+  std::string_view name() const override { return Product::kMatmulName; }
   std::int64_t workspace_bytes() const override { return scratch_ * tasks_; }
 
   void run(const KernelArgs& args) const override {
@@ -206,29 +240,19 @@ class MatmulKernel final : public Kernel {
     for_each(form_.outer, begin, end, [&](std::int64_t ao, std::int64_t bo, std::int64_t co) {
       bool first = true;
       for_each(form_.inner, 0, parts_, [&](std::int64_t ai, std::int64_t bi, std::int64_t) {
-        const Gemm& gemm = (first ? first_ : next_)[slice.product];
-        gemm.execute(a + ao + ai, b + bo + bi, c + co, scratch);
+        const Product& product = (first ? first_ : next_)[slice.product];
+        product.execute(a + ao + ai, b + bo + bi, c + co, scratch);
         first = false;
       });
     });
   }
 
-  /// Cuts the product into at least `slices` parts of its rows or columns (fewer where it is
+  /// Cuts the product into at least `threads` parts of its rows or columns (fewer where it is
   /// small).
-  void cut(std::int64_t slices) {
-    // oneDNN's batch-reduce loops lose a quarter of their speed where rows of B lie whole 4 KiB
-    // pages apart, and a fifth where the contraction is very long. They are not chosen for a part
-    // of B's columns: the general loops, which copy B, then run at full speed.
-    const bool paged = form_.k.b % 1024 == 0 && form_.k.size > 1, lengthy = form_.k.size >= 16384;
-    const bool trap = form_.n.b == 1 && form_.n.size >= 2 * kGrain && (paged || lengthy);
-    if (trap) slices = std::max<std::int64_t>(slices, 2);
-    // Columns first: every slice reads all of A. Rows where the result is far taller than wide, or
-    // taller at all and B lies in a core's cache: a thread then goes on with rows that it wrote.
-    const bool cached = form_.k.size * form_.n.size <= kCachedFloats;
-    const bool rows = !trap && (form_.m.size >= (cached ? 1 : 4) * form_.n.size ||
-                                form_.n.size < 3 * kGrain * slices);
+  void cut(std::int64_t threads) {
+    const auto [rows, parts, grain] = cut_of<Product>(form_, threads);
     const std::int64_t size = rows ? form_.m.size : form_.n.size;
-    const std::int64_t step = round_up((size + slices - 1) / slices, slices > 1 ? kGrain : 1);
+    const std::int64_t step = round_up((size + parts - 1) / parts, grain);
     std::vector<std::int64_t> made;  // sizes of the products
     for (std::int64_t begin = 0; begin < size; begin += step) {
       const std::int64_t width = std::min(step, size - begin);
@@ -266,7 +290,7 @@ class MatmulKernel final : public Kernel {
   bool split_loops_ = false;
   int tasks_ = 1;
   std::vector<Slice> slices_;
-  std::vector<Gemm> first_, next_;  // per size of slice; next_ adds to the result
+  std::vector<Product> first_, next_;  // per size of slice; next_ adds to the result
 };
 
 std::optional<Canonical> form_of(const KernelRequest& request) {
@@ -280,18 +304,29 @@ std::optional<Canonical> form_of(const KernelRequest& request) {
                    merged(dims.n, *factors, &Dim::c), merged(dims.k, *factors, &Dim::a));
 }
 
-std::unique_ptr<Kernel> make_matmul(const KernelRequest& request, Pool& pool) {
+std::optional<Canonical> plain_form(const KernelRequest& request) {
   const OpCall& call = request.call;
-  if (!call.in(0).layout.plain() || !call.in(1).layout.plain()) return nullptr;
-  std::optional<Canonical> form = form_of(request);
+  const bool plain = call.in(0).layout.plain() && call.in(1).layout.plain();
+  return plain ? form_of(request) : std::nullopt;
+}
+
+std::unique_ptr<Kernel> make_onednn_matmul(const KernelRequest& request, Pool& pool) {
+  std::optional<Canonical> form = plain_form(request);
   if (!form) return nullptr;
   // A call costs about a microsecond: many tiny products are better off in plain loops.
   const std::int64_t work = form->m.size * form->n.size * form->k.size;
   if (work < 512 && count(form->outer) * count(form->inner) > 1) return nullptr;
-  return std::make_unique<MatmulKernel>(std::move(*form), pool);
+  return std::make_unique<MatmulKernel<Gemm>>(std::move(*form), pool);
 }
 
-constexpr std::array<KernelEntry, 1> kEntries = {{{&kMatmul, make_matmul}}};
+std::unique_ptr<Kernel> make_amx_matmul(const KernelRequest& request, Pool& pool) {
+  std::optional<Canonical> form = plain_form(request);
+  if (!form || !AmxGemm::pays(form->m.size, form->n.size, form->k.size)) return nullptr;
+  return std::make_unique<MatmulKernel<AmxGemm>>(std::move(*form), pool);
+}
+
+constexpr std::array<KernelEntry, 2> kEntries = {
+    {{&kMatmul, make_amx_matmul, Unit::Amx}, {&kMatmul, make_onednn_matmul}}};
 
 }  // namespace
 

@@ -6,18 +6,9 @@
 #include <memory>
 #include <string_view>
 
-namespace tessera::cpu {
+#include "tessera/device/cpu/gemm_shape.h"
 
-/// C [m, n] = A [m, k] B [k, n], or C += A B. Strides in elements; of a matrix's two strides one
-/// is 1.
-struct GemmShape {
-  std::int64_t m = 1, n = 1, k = 1;
-  std::int64_t a_row = 1, a_col = 1;
-  std::int64_t b_row = 1, b_col = 1;
-  std::int64_t c_row = 1;  // columns of C are adjacent
-  bool accumulate = false;
-  friend bool operator==(const GemmShape&, const GemmShape&) = default;
-};
+namespace tessera::cpu {
 
 enum class Weights { Plain, Packed };  // Packed: B lies in a form of oneDNN's own, written by pack
 
@@ -25,6 +16,8 @@ enum class Weights { Plain, Packed };  // Packed: B lies in a form of oneDNN's o
 /// scratch; each call uses the one thread that it comes from, whatever OpenMP's settings are.
 class Gemm {
  public:
+  static constexpr std::string_view kMatmulName = "onednn:matmul";
+
   explicit Gemm(const GemmShape& shape, Weights weights = Weights::Plain);
   Gemm(Gemm&&) noexcept;
   Gemm& operator=(Gemm&&) noexcept;
