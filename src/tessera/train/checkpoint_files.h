@@ -34,7 +34,7 @@ class HashedFile {
   const FileCalls& calls_;
   std::string path_;
   int file_ = -1;
-  std::int64_t bytes_ = 0;
+  std::int64_t bytes_ = 0, on_its_way_ = 0;  // written; of these, told to the disk
   StreamHash hash_;
 };
 
