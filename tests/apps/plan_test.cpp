@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command_test.h"
+#include "tessera/device/cpu/amx.h"
 
 namespace tessera {
 namespace {
@@ -24,6 +25,11 @@ TEST(PlanCommand, OneDeviceSendsNothingAndSaysNothingOfIt) {
   EXPECT_EQ(one["collectives"], nlohmann::json::array());
   EXPECT_FALSE(one.contains("placements"));
   EXPECT_EQ(run(words(kPlan)).out.find("sends"), std::string::npos);
+}
+
+TEST(PlanCommand, PlansForTheDeviceThatTrainingWillUse) {
+  EXPECT_EQ(run(words(kPlan + "--no-amx")).out.find("amx:"), std::string::npos);
+  EXPECT_EQ(run(words(kPlan)).out.find("amx:") != std::string::npos, cpu::amx_usable());
 }
 
 /// gpt2-tiny has activations of 8 x 32 x 64 numbers, 32 KiB on each of two data parallel devices.

@@ -2,6 +2,7 @@
 
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
+#include "tessera/apps/ranks.h"
 #include "tessera/base/text.h"
 #include "tessera/data/dataset.h"
 #include "tessera/device/device.h"
@@ -91,7 +92,7 @@ int plan_command(const Arguments& arguments, Console& console) {
   problems.raise();
   for (const std::string& notice : notices) console.err << "notice: " << notice << "\n";
 
-  const auto device = make_cpu_device({static_cast<int>(config.threads), -1});
+  const auto device = make_cpu_device(cpu_options(config));
   WantedPrograms wanted = wanted_programs(config);
   wanted.placed = placements;
   const PlanReport report = report_of(compile_programs(config, wanted, *device), config);

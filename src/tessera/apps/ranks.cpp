@@ -18,9 +18,7 @@ constexpr std::chrono::minutes kDeadline{30};
 
 /// Cores are shared out; with as many threads as cores or fewer, each keeps to its own.
 std::unique_ptr<Device> device_of(const RunConfig& config, const Communicator* world, bool pinned) {
-  CpuOptions out;
-  out.threads = static_cast<int>(config.threads);
-  out.amx = config.amx;
+  CpuOptions out = cpu_options(config);
   if (world != nullptr) {
     const int cores = world->cores_per_rank();
     if (out.threads == 0) out.threads = std::max(1, cores);
@@ -30,6 +28,10 @@ std::unique_ptr<Device> device_of(const RunConfig& config, const Communicator* w
 }
 
 }  // namespace
+
+CpuOptions cpu_options(const RunConfig& config) {
+  return {.threads = static_cast<int>(config.threads), .amx = config.amx};
+}
 
 int on_launched_ranks(Console& console, const std::function<int(Communicator*, Console&)>& body) {
   if (!mpi_launched([](const char* name) { return std::getenv(name); }))

@@ -20,6 +20,9 @@ int on_launched_ranks(Console& console,
 /// number.
 void take_launched_devices(RunConfig& config, Communicator* world, Problems& problems);
 
+/// What `config` says of a CPU device.
+CpuOptions cpu_options(const RunConfig& config);
+
 /// Calls `body` on every rank of `config`: on the launched one, or on threads, one each. `world` is
 /// nullptr where there is one rank.
 void on_ranks(const RunConfig& config, Communicator* launched,

@@ -1,5 +1,6 @@
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
+#include "tessera/apps/ranks.h"
 #include "tessera/base/text.h"
 #include "tessera/device/device.h"
 #include "tessera/train/fields.h"
@@ -96,9 +97,10 @@ int sample_command(const Arguments& arguments, Console& console) {
   RunConfig config = recorded_config(checkpoint);
   config.dump_dir.clear();
   config.parallel = {};  // one device, whatever it was trained on
+  config.threads = request.threads;
   const Vocabulary vocabulary = recorded_vocabulary(checkpoint);
   const std::vector<std::int32_t> prompt = encode_prompt(vocabulary, request.prompt);
-  const auto device = make_cpu_device({static_cast<int>(request.threads), -1});
+  const auto device = make_cpu_device(cpu_options(config));
   Crew crew(compile_programs(config, {false, false, true}, *device).plan, *device);
   crew.load(checkpoint);
 

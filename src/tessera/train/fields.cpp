@@ -208,7 +208,7 @@ constexpr Field kFields[] = {
      "threads per device; 0: one per core, shared out over the devices",
      [](RunConfig& c) -> Slot { return &c.threads; }, 0, 4096},
     {"amx", "", FieldGroup::Machine, OnResume::Free, "",
-     "matrix products on the processor's tile unit, where it has one; no-amx: as plain multiply-adds",
+     "matrix products on the processor's tile unit (AMX), where it has one; without: as multiply-adds of f32",
      [](RunConfig& c) -> Slot { return &c.amx; }},
 };
 // clang-format on

@@ -4,10 +4,14 @@
 ///
 /// Every f32 is exactly the sum of three bf16: 24 bits of significand are three times 8. Of the
 /// nine products of parts the six largest are added; those left out are at most 2^-24 of a product,
-/// as much as one f32 rounding. Sums are made in f32, 32 terms at a time, so that errors are
-/// smaller than those of a multiply-add per term. What differs from plain f32: what lies below
-/// 2^-126 counts as zero, in results and in parts of operands (numbers below 2^-102 keep fewer
-/// bits), and where an operand is infinite or above 3.39e38 the result is NaN.
+/// as much as one f32 rounding. Sums are made in f32, 32 terms at a time: from 16 terms on, errors
+/// are smaller than those of a multiply-add per term.
+///
+/// What differs from plain f32 lies at the ends of its range. Whatever is below 2^-126 counts as
+/// zero, results and parts included: numbers below 2^-102 keep fewer bits, and so do products,
+/// which are down to 8 bits at 2^-118. Results within 2^-8 of the largest f32 may become infinite,
+/// as high parts are rounded up. Where an operand is infinite or above 3.396e38 the result is NaN.
+///
 /// Source: Henry, Tang, Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For
 /// Higher-Precision Computations", 2019 (arXiv:1904.06376).
 
@@ -18,8 +22,8 @@
 
 namespace tessera::cpu {
 
-/// True where the processor has AMX with bf16 and the system lets this process use it. The first
-/// call asks the system.
+/// True where the processor has AMX with bf16 and the system lets this process use it: the first
+/// call asks, for all threads and for processes that are forked later.
 bool amx_usable();
 
 /// A product made ready once. Calls may come from several threads at once, each with its own
@@ -28,8 +32,9 @@ bool amx_usable();
 class AmxGemm {
  public:
   static constexpr std::string_view kMatmulName = "amx:matmul";
-  static constexpr std::int64_t kGrain = 32;  // rows or columns that are computed together
+  static constexpr std::int64_t kGrain = 16;  // rows or columns of a tile
 
+  /// Sizes are at least 1. amx_usable().
   explicit AmxGemm(const GemmShape& shape);
   /// True where tiles are full enough for this unit to be the faster one.
   static bool pays(std::int64_t m, std::int64_t n, std::int64_t k);

@@ -66,9 +66,8 @@ class CpuDevice final : public Device {
 
   std::optional<Layout> wanted_layout(const OpCall& call, int operand,
                                       std::int64_t uses) const override {
-    // Tiles read weights as they lie.
-    if (amx_ && !pack_always_) return std::nullopt;
-    return cpu::packed_layout(call, operand, uses, pool_.threads(), pack_always_);
+    return cpu::packed_layout(call, operand, uses,
+                              {.threads = pool_.threads(), .always = pack_always_, .amx = amx_});
   }
 
   void* allocate(std::int64_t bytes) override;

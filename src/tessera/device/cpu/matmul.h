@@ -1,5 +1,6 @@
 #pragma once
-/// Matrix products of the CPU: an einsum as loops over oneDNN's products, cut among the threads.
+/// Matrix products of the CPU: an einsum as loops over products of two matrices, cut among the
+/// threads.
 
 #include <optional>
 #include <span>

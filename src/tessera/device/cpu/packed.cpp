@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "tessera/device/cpu/amx.h"
 #include "tessera/device/cpu/matmul.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/pack.h"
@@ -167,15 +168,17 @@ constexpr std::int64_t kRows = 512;
 
 }  // namespace
 
-std::optional<Layout> packed_layout(const OpCall& call, int operand, std::int64_t uses, int threads,
-                                    bool always) {
+std::optional<Layout> packed_layout(const OpCall& call, int operand, std::int64_t uses,
+                                    const Packing& packing) {
+  const bool always = packing.always;
   if (&call.op() != &kMatmul || !(always || may_pay(uses))) return std::nullopt;
   const std::optional<SingleProduct> product = single_product(dense_request(call));
   if (!product || operand != (product->swapped ? 0 : 1)) return std::nullopt;
   const GemmShape& s = product->shape;
   if (s.m == 1 || s.n == 1 || s.k == 1) return std::nullopt;
+  if (packing.amx && !always && AmxGemm::pays(s.m, s.n, s.k)) return std::nullopt;
   if (!always && s.m * uses < kRows) return std::nullopt;
-  const Form form{s, threads};
+  const Form form{s, packing.threads};
   const Parts parts(form);
   // The type rule counts elements: the packed form is at least as large.
   const std::int64_t plain = call.in(operand).numel() * size_of(DType::F32);

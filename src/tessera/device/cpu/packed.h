@@ -8,10 +8,17 @@
 
 namespace tessera::cpu {
 
-/// The layout in which `operand` of this matmul is packed on a device of `threads` threads; nullopt
-/// where the product cannot read it so, or where packing would cost more than it gains.
-std::optional<Layout> packed_layout(const OpCall& call, int operand, std::int64_t uses, int threads,
-                                    bool always);
+/// A device that may pack.
+struct Packing {
+  int threads;
+  bool always;  // even where it does not pay
+  bool amx;     // products of the tile unit read weights as they lie
+};
+
+/// The layout in which `operand` of this matmul is packed; nullopt where the product cannot read it
+/// so, or where packing would cost more than it gains.
+std::optional<Layout> packed_layout(const OpCall& call, int operand, std::int64_t uses,
+                                    const Packing& packing);
 
 std::span<const KernelEntry> packed_kernels();
 

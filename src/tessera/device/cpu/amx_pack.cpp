@@ -1,0 +1,156 @@
+#include "tessera/device/cpu/amx_pack.h"
+
+#if defined(__x86_64__) && defined(__linux__)
+
+#include <immintrin.h>
+
+#include <algorithm>
+
+// GCC 12 takes the undefined operands of its own intrinsics for ours (bug 105593).
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+namespace tessera::cpu {
+
+namespace {
+
+#define TESSERA_INLINE inline __attribute__((always_inline))
+
+/// Bits 0 to n - 1.
+TESSERA_AMX __mmask16 first_lanes(std::int64_t n) {
+  return static_cast<__mmask16>((1U << std::clamp<std::int64_t>(n, 0, kTile)) - 1);
+}
+
+/// Splits two rows of 16 numbers: part p of both goes, as pairs of bf16, to `to` + p * stride. The
+/// parts add up to the numbers.
+TESSERA_AMX TESSERA_INLINE void split(__m512 low, __m512 high, char* to, std::int64_t stride) {
+  const __m512i half = _mm512_set1_epi32(0x8000), top = _mm512_set1_epi32(-0x10000);
+#pragma GCC unroll 2
+  for (int part = 0; part < kParts - 1; ++part) {
+    const __m512i near_low =
+        _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(low), half), top);
+    const __m512i near_high =
+        _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(high), half), top);
+    _mm512_store_si512(to, _mm512_or_si512(_mm512_srli_epi32(near_low, 16), near_high));
+    low = _mm512_sub_ps(low, _mm512_castsi512_ps(near_low));
+    high = _mm512_sub_ps(high, _mm512_castsi512_ps(near_high));
+    to += stride;
+  }
+  // What is left has no more than 8 bits.
+  const __m512i last = _mm512_srli_epi32(_mm512_castps_si512(low), 16);
+  _mm512_store_si512(to, _mm512_or_si512(last, _mm512_and_si512(_mm512_castps_si512(high), top)));
+}
+
+/// Rows of 64 bytes become columns of 4 bytes.
+TESSERA_AMX TESSERA_INLINE void transpose(const char* from, char* to) {
+  __m512i r[kTile], t[kTile];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) r[i] = _mm512_load_si512(from + 64 * i);
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
+    t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+    t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < 4; ++i) {
+    _mm512_store_si512(to + 64 * i, _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88));
+    _mm512_store_si512(to + 64 * (i + 4), _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88));
+    _mm512_store_si512(to + 64 * (i + 8), _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd));
+    _mm512_store_si512(to + 64 * (i + 12), _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd));
+  }
+}
+
+/// Which dim lies densely in the source.
+enum class Dense { Across, Along };
+
+/// Writes one tile per part, `stride` bytes apart. What lies beyond `across` or `along` is zero.
+template <Lanes lanes, Dense dense>
+TESSERA_AMX TESSERA_INLINE void pack_tile(const Source& from, std::int64_t across,
+                                          std::int64_t along, char* to, std::int64_t stride) {
+  constexpr bool kAlong = dense == Dense::Along;
+  constexpr bool kTurned = kAlong != (lanes == Lanes::Along);
+  const float* low = from.data;
+  const float* high = low + kTile * from.along;
+  const std::int64_t row = kAlong ? from.across : from.along;
+  alignas(64) char rows[kTurned ? kParts * kTileBytes : 1];
+  char* const split_to = kTurned ? rows : to;
+  const std::int64_t split_stride = kTurned ? kTileBytes : stride;
+  if (across >= kTile && along >= kDepth) {
+#pragma GCC unroll 2
+    for (int i = 0; i < kTile; ++i, low += row, high += row)
+      split(_mm512_loadu_ps(low), _mm512_loadu_ps(high), split_to + i * 64, split_stride);
+  } else {
+    const std::int64_t low_rows = kAlong ? across : along;
+    const std::int64_t high_rows = kAlong ? across : along - kTile;
+    const __mmask16 low_lanes = first_lanes(kAlong ? along : across);
+    const __mmask16 high_lanes = first_lanes(kAlong ? along - kTile : across);
+    for (int i = 0; i < kTile; ++i, low += row, high += row) {
+      split(_mm512_maskz_loadu_ps(i < low_rows ? low_lanes : __mmask16{0}, low),
+            _mm512_maskz_loadu_ps(i < high_rows ? high_lanes : __mmask16{0}, high),
+            split_to + i * 64, split_stride);
+    }
+  }
+  if constexpr (kTurned) {
+    for (int part = 0; part < kParts; ++part)
+      transpose(rows + part * kTileBytes, to + part * stride);
+  }
+}
+
+/// The source is read the way it lies.
+template <Lanes lanes, Dense dense>
+TESSERA_AMX void pack_panels(const Source& from, std::int64_t across, std::int64_t along,
+                             char* to) {
+  const std::int64_t panels = up(across, kWide) / kWide, steps = up(along, kDepth) / kDepth;
+  const auto pack = [&](std::int64_t panel, std::int64_t step) TESSERA_AMX {
+    const std::int64_t left = panel * kWide,
+                       tiles = up(std::min(kWide, across - left), kTile) / kTile;
+    char* const at = to + panel * steps * step_bytes(kPanel) + step * step_bytes(tiles);
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+      const std::int64_t x = left + tile * kTile, k = step * kDepth;
+      pack_tile<lanes, dense>(
+          {from.data + x * from.across + k * from.along, from.across, from.along}, across - x,
+          along - k, at + tile * kTileBytes, tiles * kTileBytes);
+    }
+  };
+  if constexpr (dense == Dense::Across) {
+    for (std::int64_t step = 0; step < steps; ++step)
+      for (std::int64_t panel = 0; panel < panels; ++panel) pack(panel, step);
+  } else {
+    for (std::int64_t panel = 0; panel < panels; ++panel)
+      for (std::int64_t step = 0; step < steps; ++step) pack(panel, step);
+  }
+}
+
+}  // namespace
+
+template <Lanes lanes>
+TESSERA_AMX void pack_block(const Source& from, std::int64_t across, std::int64_t along, char* to) {
+  if (from.along == 1) {
+    pack_panels<lanes, Dense::Along>(from, across, along, to);
+  } else {
+    pack_panels<lanes, Dense::Across>(from, across, along, to);
+  }
+}
+
+template void pack_block<Lanes::Across>(const Source&, std::int64_t, std::int64_t, char*);
+template void pack_block<Lanes::Along>(const Source&, std::int64_t, std::int64_t, char*);
+
+}  // namespace tessera::cpu
+
+#endif
