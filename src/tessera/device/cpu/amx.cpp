@@ -128,8 +128,12 @@ bool ask() {
   return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
 }
 
-constexpr std::int64_t kDeepest = 128, kHighest = 64;
-constexpr std::int64_t kWidestBytes = 1 << 20;  // of a core's second cache
+// Of the block of B that lies packed: half of a core's second cache. Wide is better than deep, as A
+// is packed anew for every block; but each pass along the contraction reads and writes the result,
+// whose neighbours other threads write, so that a long one takes few passes.
+constexpr std::int64_t kBlockBytes = 1 << 20;
+constexpr std::int64_t kDepths[] = {128, 384};
+constexpr std::int64_t kHighest = 64;  // rows of A that lie packed
 
 /// The size of n's equal parts that are multiples of `grain` and not much larger than `most`.
 std::int64_t part_of(std::int64_t n, std::int64_t most, std::int64_t grain) {
@@ -147,10 +151,10 @@ bool amx_usable() {
 AmxGemm::AmxGemm(const GemmShape& shape) : shape_(shape) {
   check(amx_usable(), "a product on a tile unit that this process may not use");
   check(std::min({shape.m, shape.n, shape.k}) > 0, "a product of nothing");
-  depth_ = part_of(shape.k, kDeepest, kDepth);
+  const bool deep = shape.k > kDepths[1] && block_bytes(shape.n, kDepths[1]) <= kBlockBytes;
+  depth_ = part_of(shape.k, kDepths[deep ? 1 : 0], kDepth);
   height_ = part_of(shape.m, kHighest, kWide);
-  width_ = part_of(
-      shape.n, std::max(kWidestBytes / block_bytes(kWide, depth_), std::int64_t{1}) * kWide, kWide);
+  width_ = part_of(shape.n, kBlockBytes / block_bytes(kWide, depth_) * kWide, kWide);
 }
 
 bool AmxGemm::pays(std::int64_t m, std::int64_t n, std::int64_t k) {
