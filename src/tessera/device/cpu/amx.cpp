@@ -133,7 +133,8 @@ bool ask() {
 // whose neighbours other threads write, so that a long one takes few passes.
 constexpr std::int64_t kBlockBytes = 1 << 20;
 constexpr std::int64_t kDepths[] = {128, 384};
-constexpr std::int64_t kHighest = 64;  // rows of A that lie packed
+constexpr std::int64_t kHighest = 64;       // rows of A that lie packed
+constexpr std::int64_t kResultRows = 1024;  // whose results are finished before the next ones
 
 /// The size of n's equal parts that are multiples of `grain` and not much larger than `most`.
 std::int64_t part_of(std::int64_t n, std::int64_t most, std::int64_t grain) {
@@ -169,25 +170,35 @@ std::int64_t AmxGemm::scratch_bytes() const {
 TESSERA_AMX void AmxGemm::execute(const float* a, const float* b, float* c, void* scratch) const {
   const Tiles tiles;
   const GemmShape& s = shape_;
-  char* const packed_b = static_cast<char*>(scratch);
+  for (std::int64_t left = 0; left < s.n; left += width_) {
+    for (std::int64_t top = 0; top < s.m; top += kResultRows) {
+      const std::int64_t rows = std::min(kResultRows, s.m - top),
+                         cols = std::min(width_, s.n - left);
+      for (std::int64_t k = 0; k < s.k; k += depth_) {
+        pass(a + top * s.a_row + k * s.a_col, b + k * s.b_row + left * s.b_col,
+             c + top * s.c_row + left, rows, cols, std::min(depth_, s.k - k), s.accumulate || k > 0,
+             static_cast<char*>(scratch));
+      }
+    }
+  }
+}
+
+/// Adds a part of the contraction to a block of the result.
+TESSERA_AMX void AmxGemm::pass(const float* a, const float* b, float* c, std::int64_t m,
+                               std::int64_t n, std::int64_t along, bool accumulate,
+                               char* packed_b) const {
+  const GemmShape& s = shape_;
   char* const packed_a = packed_b + block_bytes(std::min(width_, s.n), depth_);
-  for (std::int64_t k = 0; k < s.k; k += depth_) {
-    const std::int64_t along = std::min(depth_, s.k - k), panel = block_bytes(kWide, along);
-    for (std::int64_t left = 0; left < s.n; left += width_) {
-      const std::int64_t width = std::min(width_, s.n - left);
-      pack_block<Lanes::Across>({b + k * s.b_row + left * s.b_col, s.b_col, s.b_row}, width, along,
-                                packed_b);
-      for (std::int64_t top = 0; top < s.m; top += height_) {
-        const std::int64_t height = std::min(height_, s.m - top);
-        pack_block<Lanes::Along>({a + top * s.a_row + k * s.a_col, s.a_row, s.a_col}, height, along,
-                                 packed_a);
-        for (std::int64_t i = 0; i < height; i += kWide) {
-          for (std::int64_t j = 0; j < width; j += kWide) {
-            multiply_part(packed_a + i / kWide * panel, packed_b + j / kWide * panel, along,
-                          c + (top + i) * s.c_row + left + j, s.c_row, std::min(kWide, height - i),
-                          std::min(kWide, width - j), s.accumulate || k > 0);
-          }
-        }
+  const std::int64_t panel = block_bytes(kWide, along);
+  pack_block<Lanes::Across>({b, s.b_col, s.b_row}, n, along, packed_b);
+  for (std::int64_t top = 0; top < m; top += height_) {
+    const std::int64_t height = std::min(height_, m - top);
+    pack_block<Lanes::Along>({a + top * s.a_row, s.a_row, s.a_col}, height, along, packed_a);
+    for (std::int64_t i = 0; i < height; i += kWide) {
+      for (std::int64_t j = 0; j < n; j += kWide) {
+        multiply_part(packed_a + i / kWide * panel, packed_b + j / kWide * panel, along,
+                      c + (top + i) * s.c_row + j, s.c_row, std::min(kWide, height - i),
+                      std::min(kWide, n - j), accumulate);
       }
     }
   }
@@ -205,6 +216,8 @@ AmxGemm::AmxGemm(const GemmShape&) { check(false, "this processor has no AMX"); 
 bool AmxGemm::pays(std::int64_t, std::int64_t, std::int64_t) { return false; }
 std::int64_t AmxGemm::scratch_bytes() const { return 0; }
 void AmxGemm::execute(const float*, const float*, float*, void*) const {}
+void AmxGemm::pass(const float*, const float*, float*, std::int64_t, std::int64_t, std::int64_t,
+                   bool, char*) const {}
 
 }  // namespace tessera::cpu
 

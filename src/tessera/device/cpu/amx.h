@@ -43,6 +43,9 @@ class AmxGemm {
   void execute(const float* a, const float* b, float* c, void* scratch) const;
 
  private:
+  void pass(const float* a, const float* b, float* c, std::int64_t m, std::int64_t n,
+            std::int64_t along, bool accumulate, char* packed_b) const;
+
   GemmShape shape_;
   // Of the contraction, of rows of A and of columns of B: what lies packed in scratch at a time.
   std::int64_t depth_ = 0, height_ = 0, width_ = 0;
