@@ -42,10 +42,13 @@ class Workload:
 
 
 FULL = [
-    Workload("gpt2-small", "gpt2-small", "gpt2-small", 50257, 4 * 256, "1e-4", 1, 2),
+    Workload("gpt2-small", "gpt2-small", "gpt2-small", 50257, 4 * 256, "1e-4", 2, 3),
     Workload("nanogpt", "nanogpt-shakespeare-cpu", "nanogpt", VOCABULARY, 12 * 64, "1e-3", 10, 90),
 ]
 QUICK = [Workload("nanogpt", "nanogpt-shakespeare-cpu", "nanogpt", VOCABULARY, 12 * 64, "1e-3", 2, 5)]
+
+# Of the peer: glibc gives large blocks back to the system as they are freed, and each step would touch new pages.
+KEEP_MEMORY = ["env", "MALLOC_MMAP_THRESHOLD_=4294967296", "MALLOC_TRIM_THRESHOLD_=8589934592"]
 
 
 def main():
@@ -152,8 +155,8 @@ def tessera(args, w, data):
 
 def pytorch(args, w, how):
     warmup = max(w.warmup, 3) if how else w.warmup
-    told, command = told_by([args.peer, "bench/peers/torch_step.py", "--model", w.peer, "--threads", args.threads,
-                             "--steps", w.steps, "--warmup", warmup, *how], args.under)
+    told, command = told_by([*KEEP_MEMORY, args.peer, "bench/peers/torch_step.py", "--model", w.peer, "--threads",
+                             args.threads, "--steps", w.steps, "--warmup", warmup, *how], args.under)
     torch = json.loads(told.splitlines()[-1])
     parts = {part: torch[f"{part}_seconds"] for part in ("forward", "backward", "optimizer")}
     return {"command": command, "median": torch["step_seconds"]["median"], "step_seconds": torch["all_step_seconds"],
