@@ -112,8 +112,12 @@ TEST_F(StepTest, TheCounterSeesEveryWayToAllocate) {
         std::free(memory);
       },
       [] { std::free(used(std::realloc(nullptr, 8))); },
-      [] { std::string(100, 'x').append(200, 'y'); },
-      [] { std::free(strdup("in the C library")); },
+      [] {
+        std::string text(100, 'x');
+        used(text.data());
+        used(text.append(200, 'y').data());
+      },
+      [] { std::free(used(strdup("in the C library"))); },
   };
   for (std::size_t i = 0; i < std::size(ways); ++i) {
     Careless careless;

@@ -166,11 +166,9 @@ Splits other_results(const Graph& graph, NodeId id, const Verdict& verdict, Rand
   Splits out;
   for (std::size_t r = 0; r < rule.outs.size(); ++r) {
     std::vector<std::int64_t>& parts = out.emplace_back();
-    std::int64_t used = 1;
     for (const std::vector<int>& fs : rule.outs[r]) {
       parts.push_back(1);
       for (const int f : fs) parts.back() *= verdict.splits.contains(f) ? verdict.splits.at(f) : 1;
-      used *= parts.back();
     }
     if (parts.empty()) continue;
     const auto d = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(parts.size())));
