@@ -113,7 +113,7 @@ def of_runs(w, folders, command):
 
 
 def pytorch(args, w, processes):
-    text, command = run.told_by([args.peer, "bench/peers/torch_ddp.py", "--processes", processes, "--cores",
+    text, command = run.told_by([*run.KEEP_MEMORY, args.peer, "bench/peers/torch_ddp.py", "--processes", processes, "--cores",
                                  ",".join(map(str, args.cores)), "--batch", args.batch, "--steps", w.steps,
                                  "--warmup", w.warmup], args.under)
     torch = json.loads(text.splitlines()[-1])

@@ -82,7 +82,8 @@ constexpr MultiplyPanels kMultiplyPanels[kPanel][kPanel] = {
 TESSERA_AMX void multiply_part(const char* a, const char* b, std::int64_t along, float* c,
                                std::int64_t c_row, std::int64_t m, std::int64_t n,
                                bool accumulate) {
-  const std::int64_t rows = up(m, kTile), cols = up(n, kTile), steps = up(along, kDepth) / kDepth;
+  const std::int64_t rows = round_up(m, kTile), cols = round_up(n, kTile),
+                     steps = round_up(along, kDepth) / kDepth;
   const MultiplyPanels run = kMultiplyPanels[rows / kTile - 1][cols / kTile - 1];
   if (rows == m && cols == n) return run(a, b, steps, c, c_row, accumulate);
   alignas(64) float whole[kPanel * kTile * kPanel * kTile];
@@ -139,7 +140,7 @@ constexpr std::int64_t kResultRows = 1024;  // whose results are finished before
 /// The size of n's equal parts that are multiples of `grain` and not much larger than `most`.
 std::int64_t part_of(std::int64_t n, std::int64_t most, std::int64_t grain) {
   const std::int64_t parts = (n + most - 1) / most;
-  return up((n + parts - 1) / parts, grain);
+  return round_up((n + parts - 1) / parts, grain);
 }
 
 }  // namespace

@@ -116,10 +116,11 @@ TESSERA_AMX TESSERA_INLINE void pack_tile(const Source& from, std::int64_t acros
 template <Lanes lanes, Dense dense>
 TESSERA_AMX void pack_panels(const Source& from, std::int64_t across, std::int64_t along,
                              char* to) {
-  const std::int64_t panels = up(across, kWide) / kWide, steps = up(along, kDepth) / kDepth;
+  const std::int64_t panels = round_up(across, kWide) / kWide,
+                     steps = round_up(along, kDepth) / kDepth;
   const auto pack = [&](std::int64_t panel, std::int64_t step) TESSERA_AMX {
     const std::int64_t left = panel * kWide,
-                       tiles = up(std::min(kWide, across - left), kTile) / kTile;
+                       tiles = round_up(std::min(kWide, across - left), kTile) / kTile;
     char* const at = to + panel * steps * step_bytes(kPanel) + step * step_bytes(tiles);
     for (std::int64_t tile = 0; tile < tiles; ++tile) {
       const std::int64_t x = left + tile * kTile, k = step * kDepth;

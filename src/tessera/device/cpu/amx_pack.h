@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "tessera/base/round_up.h"
+
 namespace tessera::cpu {
 
 #define TESSERA_AMX __attribute__((target("amx-tile,amx-bf16,avx512f")))
@@ -17,13 +19,11 @@ constexpr std::int64_t kParts = 3;  // bf16 whose sum is an f32
 constexpr std::int64_t kPanel = 2;  // tiles side by side in a panel of rows of A or columns of B
 constexpr std::int64_t kWide = kPanel * kTile;
 
-constexpr std::int64_t up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
-
 /// Bytes of a packed panel of `tiles` tiles across, per step of kDepth along.
 constexpr std::int64_t step_bytes(std::int64_t tiles) { return kParts * tiles * kTileBytes; }
 /// Bytes of a packed block, and so the offset of what lies behind it.
 constexpr std::int64_t block_bytes(std::int64_t across, std::int64_t along) {
-  return up(along, kDepth) / kDepth * step_bytes(up(across, kTile) / kTile);
+  return round_up(along, kDepth) / kDepth * step_bytes(round_up(across, kTile) / kTile);
 }
 
 /// A source matrix as a packer reads it: `across` is the dim of the panel (rows of A, columns of

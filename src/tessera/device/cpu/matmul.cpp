@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "tessera/base/round_up.h"
 #include "tessera/device/cpu/amx.h"
 #include "tessera/device/cpu/onednn.h"
 #include "tessera/ops/matmul.h"
@@ -37,8 +38,6 @@ struct Slice {
 constexpr double kFlopsPerThread = 5e5;  // some 10 us: an order above what waking a helper costs
 constexpr std::int64_t kGrain = 16;      // rows or columns: a cache line of f32
 constexpr std::int64_t kCachedFloats = 128 << 10;  // 512 KiB: half of a core's second cache
-
-std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
 std::int64_t count(const Dims& dims) {
   std::int64_t n = 1;

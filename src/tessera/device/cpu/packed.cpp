@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "tessera/base/round_up.h"
 #include "tessera/device/cpu/amx.h"
 #include "tessera/device/cpu/matmul.h"
 #include "tessera/ops/matmul.h"
@@ -15,8 +16,6 @@ namespace {
 
 constexpr std::string_view kTag = "onednn";
 constexpr std::int64_t kGrain = 16;  // columns: a cache line of f32
-
-std::int64_t up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
 /// What a tag says: the product that the weights are packed for, and into how many parts of columns
 /// it is cut, one per thread. Both the pack and the product are made from it alone, so they agree.
@@ -50,7 +49,7 @@ struct Part {
 class Parts {
  public:
   explicit Parts(const Form& form) {
-    const std::int64_t n = form.shape.n, step = up((n + form.parts - 1) / form.parts, kGrain);
+    const std::int64_t n = form.shape.n, step = round_up((n + form.parts - 1) / form.parts, kGrain);
     std::vector<std::int64_t> widths;
     for (std::int64_t first = 0; first < n; first += step) {
       GemmShape shape = form.shape;
@@ -60,9 +59,9 @@ class Parts {
       if (found == widths.end()) {
         widths.push_back(shape.n);
         products.emplace_back(shape, Weights::Packed);
-        scratch = std::max(scratch, up(products.back().scratch_bytes(), 64));
+        scratch = std::max(scratch, round_up(products.back().scratch_bytes(), 64));
       }
-      bytes += up(products[list.back().product].packed_bytes(), 64);
+      bytes += round_up(products[list.back().product].packed_bytes(), 64);
     }
   }
   const Gemm& product(const Part& part) const { return products[part.product]; }

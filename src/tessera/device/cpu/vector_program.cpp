@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "tessera/base/round_up.h"
 #include "tessera/ops/reference.h"
 
 namespace tessera::cpu {
 
 namespace {
-
-std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
 /// Strides of an operand over `shape`, to which it broadcasts: 0 along dims that it repeats.
 Shape broadcast_strides(const Shape& shape, const Shape& own, const Shape& strides) {
