@@ -7,6 +7,8 @@
 #include <chrono>
 #include <thread>
 
+#include "repo_file.h"
+
 namespace tessera {
 namespace {
 
@@ -269,7 +271,7 @@ TEST(Command, StopsWhereNumbersStayInfinite) {
 }
 
 TEST(Command, VersionIsThatOfTheBuild) {
-  EXPECT_NE(read(std::string(TESSERA_SOURCE_DIR) + "/CMakeLists.txt")
+  EXPECT_NE(read(repo_file("CMakeLists.txt"))
                 .find(text("project(tessera VERSION ", kVersion, " ")),
             std::string::npos);
   EXPECT_EQ(run({"version"}).out, text("tessera ", kVersion, "\n"));

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "repo_file.h"
 #include "tessera/base/error.h"
 
 namespace tessera {
@@ -18,7 +19,7 @@ inline std::string test_data(const std::string& name) {
   const char* given = std::getenv("TESSERA_TEST_DATA");
   const std::filesystem::path root =
       given != nullptr ? std::filesystem::path(given)
-                       : std::filesystem::path(TESSERA_SOURCE_DIR) / "../shared/data";
+                       : std::filesystem::path(repo_file("../shared/data"));
   const std::filesystem::path path = root / name;
   return std::filesystem::exists(path) ? path.string() : "";
 }

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "ops/harness.h"
+#include "repo_file.h"
 #include "tessera/ir/parse.h"
 #include "tessera/ir/print.h"
 #include "tessera/ops/elementwise.h"
@@ -176,7 +177,7 @@ TEST(AddAnOp, TheDeviceRunsItFusedAndInMicrobatches) {
 // ---- The document shows this code.
 
 std::vector<std::string> lines_of(const std::string& path) {
-  std::ifstream file(std::string(TESSERA_SOURCE_DIR) + "/" + path);
+  std::ifstream file(repo_file(path));
   EXPECT_TRUE(file.is_open()) << path;
   std::vector<std::string> out;
   for (std::string line; std::getline(file, line);) out.push_back(line);

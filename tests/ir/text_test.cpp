@@ -10,6 +10,7 @@
 #include <set>
 
 #include "ir/small_ops.h"
+#include "repo_file.h"
 #include "tessera/ir/parse.h"
 #include "tessera/ir/print.h"
 
@@ -153,7 +154,7 @@ constinit const OpDef kMatmulOfDocs = {
 };
 
 TEST(GraphText, TheExampleInTheDocsIsPrintedSo) {
-  std::ifstream file(TESSERA_SOURCE_DIR "/docs/graph-text.md");
+  std::ifstream file(repo_file("docs/graph-text.md"));
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   const std::string fence = "```text\n";
   const std::size_t begin = page.find(fence) + fence.size();

@@ -9,12 +9,13 @@
 #include <fstream>
 
 #include "ops/sharded.h"
+#include "repo_file.h"
 
 namespace tessera::test {
 
 namespace {
 
-const std::string kFile = std::string(TESSERA_SOURCE_DIR) + "/tests/ops/admits.txt";
+const std::string kFile = repo_file("tests/ops/admits.txt");
 
 constexpr const char* kHead =
     "# The factors that each row's rule must admit shards of, beside others: as they are, or with\n"

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "ops/harness.h"
+#include "repo_file.h"
 #include "tessera/ops/attention.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
@@ -24,7 +25,7 @@ namespace {
 class Golden {
  public:
   Golden() {
-    std::ifstream file(TESSERA_SOURCE_DIR "/tests/golden/ops.safetensors", std::ios::binary);
+    std::ifstream file(repo_file("tests/golden/ops.safetensors"), std::ios::binary);
     check(file.good(), "tests/golden/ops.safetensors is missing");
     const std::string all((std::istreambuf_iterator<char>(file)), {});
     std::uint64_t size = 0;

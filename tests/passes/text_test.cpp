@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "repo_file.h"
 #include "tessera/ir/parse.h"
 #include "tessera/ir/print.h"
 #include "tessera/ir/verify.h"
@@ -49,8 +50,7 @@ std::string run_pass(const std::string& pass, const Graph& graph) {
 
 std::vector<std::string> case_files() {
   std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(TESSERA_SOURCE_DIR) +
-                                                               "/tests/passes/graphs")) {
+  for (const auto& entry : std::filesystem::directory_iterator(repo_file("tests/passes/graphs"))) {
     out.push_back(entry.path().string());
   }
   std::sort(out.begin(), out.end());

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "repo_file.h"
 #include "tessera/data/safetensors.h"
 #include "tessera/ops/interpret.h"
 #include "tessera/passes/grad.h"
@@ -62,8 +63,7 @@ Bindings parameters_of(const SafetensorsFile& file, const Graph& graph) {
 
 class Golden : public testing::TestWithParam<std::string> {
  protected:
-  SafetensorsFile file_{std::string(TESSERA_SOURCE_DIR) + "/tests/golden/" + GetParam() +
-                        ".safetensors"};
+  SafetensorsFile file_{repo_file("tests/golden/" + GetParam() + ".safetensors")};
 };
 
 TEST_P(Golden, LogitsLossAndEveryGradient) {
