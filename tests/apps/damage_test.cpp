@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kTrain =
+constexpr const char* kTrainToDamage =
     "train --preset llama-tiny --layers 1 --data @/text.txt --threads 1 --output ";
 
 std::vector<std::string> files_below(const std::string& folder) {
@@ -41,7 +41,7 @@ void expect_refused(const Folder& folder, const std::string& checkpoint, const s
   EXPECT_NE(verified.err.find(file), std::string::npos) << verified.err;
   if (!resume) return;
   const Ran resumed =
-      run(words(folder.expand(kTrain + ("@/other --steps 4 --resume " + checkpoint))));
+      run(words(folder.expand(kTrainToDamage + ("@/other --steps 4 --resume " + checkpoint))));
   EXPECT_EQ(resumed.code, 4) << resumed.out;
   EXPECT_NE(resumed.err.find(file), std::string::npos) << resumed.err;
   EXPECT_FALSE(fs::exists(folder / "other/checkpoints"));
@@ -53,7 +53,7 @@ TEST(Damage, SampledBytesOfACheckpoint) {
   constexpr int kFlips = 1000, kCuts = 200;
   const Folder folder;
   folder.write("text.txt", some_text());
-  const Ran trained = run(words(folder.expand(kTrain + std::string("@/run --steps 2"))));
+  const Ran trained = run(words(folder.expand(kTrainToDamage + std::string("@/run --steps 2"))));
   ASSERT_EQ(trained.code, 0) << trained.err;
   const std::string checkpoint = folder / "run/checkpoints/step-00000002";
   const std::vector<std::string> files = files_below(checkpoint);
@@ -130,7 +130,7 @@ struct FullDisk : testing::Test {
     folder.write("text.txt", some_text());
   }
   /// `arguments`: where to, and what else.
-  Ran train(const std::string& arguments) { return run(words(folder.expand(kTrain + arguments))); }
+  Ran train(const std::string& arguments) { return run(words(folder.expand(kTrainToDamage + arguments))); }
 
   const Folder folder;
   SmallDisk disk{folder / "disk"};

@@ -15,13 +15,13 @@ using testing::expect_like_reference;
 using testing::KernelSetting;
 using testing::random_tensor;
 
-struct Case {
+struct ProductCase {
   const char *name, *rule;
   Shape a, b;
   const char* kernel = "onednn:matmul";
 };
 
-const Case kCases[] = {
+const ProductCase kProductCases[] = {
     {"row-major", "m k, k n -> m n", {32, 64}, {64, 48}},
     {"odd sizes", "m k, k n -> m n", {37, 19}, {19, 53}},
     {"weights stored [out, in]", "b s k, n k -> b s n", {3, 17, 40}, {56, 40}},
@@ -73,7 +73,7 @@ TEST(Matmul, EqualsTheReference) {
   for (const int threads : {1, 2, 3}) {
     const std::unique_ptr<Device> plain = make_cpu_device({.threads = threads, .amx = false}),
                                   device = make_cpu_device({threads, -1});
-    for (const Case& c : kCases) {
+    for (const ProductCase& c : kProductCases) {
       SCOPED_TRACE(text(c.name, ", ", threads, " threads"));
       const Attrs rule = {std::string(c.rule)};
       const std::vector<HostTensor> ins = {random_tensor(DType::F32, c.a, 1),
@@ -88,7 +88,7 @@ TEST(Matmul, EqualsTheReference) {
 }
 
 TEST(Matmul, LargeEnoughForEveryThread) {
-  const Case cases[] = {
+  const ProductCase cases[] = {
       {"columns", "b s k, n k -> b s n", {4, 64, 128}, {384, 128}},
       {"rows", "m k, n k -> m n", {1500, 128}, {70, 128}},
       {"weights' gradient", "b s n, b s k -> n k", {4, 64, 384}, {4, 64, 128}},
@@ -97,7 +97,7 @@ TEST(Matmul, LargeEnoughForEveryThread) {
   };
   for (const auto& [threads, amx] : {std::pair{2, false}, {4, false}, {2, true}, {4, true}}) {
     const std::unique_ptr<Device> device = make_cpu_device({.threads = threads, .amx = amx});
-    for (const Case& c : cases) {
+    for (const ProductCase& c : cases) {
       SCOPED_TRACE(text(c.name, ", ", threads, " threads, AMX ", amx));
       const std::vector<HostTensor> ins = {random_tensor(DType::F32, c.a, 1),
                                            random_tensor(DType::F32, c.b, 2)};

@@ -17,7 +17,7 @@ using testing::strided;
 using testing::Tolerance;
 using Dims = std::vector<std::int64_t>;
 
-constexpr double kUlp = 0x1p-23;
+constexpr double kRowsUlp = 0x1p-23;
 
 /// Rows of numbers of many sizes, the last one cut.
 const Shape kRows[] = {{1}, {1, 7}, {3, 5, 33}, {65, 128}, {37, 1000}, {2, 5003}};
@@ -29,11 +29,11 @@ TEST(VectorNorm, Forward) {
                      weight = random_tensor(DType::F32, {shape.back()}, 2),
                      bias = random_tensor(DType::F32, {shape.back()}, 3);
     // x - mean loses digits: the mean is 3.5 times what is left.
-    const Tolerance tolerance{20 * kUlp, 20 * kUlp};
+    const Tolerance tolerance{20 * kRowsUlp, 20 * kRowsUlp};
     expect_vector("hwy:norm", kLayerNorm, {1e-5}, {x, weight, bias},
                   shape.back() == 1 ? Tolerance{0, 1e-4} : tolerance);
     if (shape.back() > 1) expect_vector("hwy:norm", kLayerNorm, {1e-5}, {x, weight}, tolerance);
-    expect_vector("hwy:norm", kRmsNorm, {1e-5}, {x, weight}, {8 * kUlp, 0});
+    expect_vector("hwy:norm", kRmsNorm, {1e-5}, {x, weight}, {8 * kRowsUlp, 0});
   }
 }
 
@@ -79,11 +79,11 @@ TEST(VectorCrossEntropy, ForwardAndBackward) {
     HostTensor labels = random_tensor(DType::I32, rows, 3, 0, static_cast<double>(shape.back()));
     if (rows.numel() > 1) labels.set(1, -100);
     const Attrs attrs = {std::int64_t{-100}};
-    expect_vector("hwy:cross_entropy", kCrossEntropy, attrs, {logits, labels}, {4 * kUlp, 4e-6});
+    expect_vector("hwy:cross_entropy", kCrossEntropy, attrs, {logits, labels}, {4 * kRowsUlp, 4e-6});
     const HostTensor logsumexp = evaluate(kCrossEntropy, {logits, labels}, attrs)[1];
     for (const int operand : {-1, 0}) {
       expect_vector("hwy:cross_entropy_grad", kCrossEntropyGrad, attrs,
-                    {logits, labels, logsumexp, dloss}, {4e-6, 2 * kUlp}, in_place(operand));
+                    {logits, labels, logsumexp, dloss}, {4e-6, 2 * kRowsUlp}, in_place(operand));
     }
   }
 }
@@ -95,7 +95,7 @@ TEST(VectorCrossEntropy, ColumnsThatAreRuledOut) {
   logits.set(9000 + 77, std::nan(""));
   const HostTensor labels = HostTensor::of<std::int32_t>({2}, {7000, 3});
   expect_vector("hwy:cross_entropy", kCrossEntropy, {std::int64_t{-100}}, {logits, labels},
-                {4 * kUlp, 4e-6});
+                {4 * kRowsUlp, 4e-6});
 }
 
 struct ReduceCase {
@@ -173,13 +173,13 @@ TEST(VectorOptimizer, EqualsReference) {
           expect_vector(
               "hwy:adam", kAdam, {0.9, 0.95, 1e-8, 0.1, flavour},
               {p, m, v, g, scalar(1e-3f), scalar(0.5f), scalar(0.19f), scalar(0.0975f), flag},
-              {4 * kUlp, 2 * kUlp}, in_place(operand));
+              {4 * kRowsUlp, 2 * kRowsUlp}, in_place(operand));
           expect_vector("hwy:lamb", kLambDirection, {0.9, 0.95, 1e-6, flavour ? 0.1 : 0.0},
                         {p, m, v, g, scalar(0.5f), scalar(0.19f), scalar(0.0975f), flag},
                         // The mean of gradients cancels, and is divided by roots down to 0.01.
-                        {8 * kUlp, 1e-5}, in_place(operand < 0 ? -1 : 3));
+                        {8 * kRowsUlp, 1e-5}, in_place(operand < 0 ? -1 : 3));
           expect_vector("hwy:sgd", kSgd, {0.9, 0.1, flavour},
-                        {p, m, g, scalar(1e-3f), scalar(0.5f), flag}, {4 * kUlp, 2 * kUlp},
+                        {p, m, g, scalar(1e-3f), scalar(0.5f), flag}, {4 * kRowsUlp, 2 * kRowsUlp},
                         in_place(operand));
         }
       }

@@ -8,13 +8,13 @@
 namespace tessera {
 namespace {
 
-struct Case {
+struct RuleCase {
   const char *name, *rule;
   std::vector<int> ndims;
   const char* text;  // as printed; empty: as `rule`
 };
 
-const Case kCases[] = {
+const RuleCase kRuleCases[] = {
     {"matmul", "b m k, k n -> b m n | each 0 1", {3, 2, 3}, ""},
     {"add", "b s d, d -> b s d | joint 0 1", {3, 1, 3}, ""},
     {"softmax", "b s d -> b s d | d:stat", {3, 3}, ""},
@@ -36,7 +36,7 @@ const Case kCases[] = {
 };
 
 TEST(Factors, RulesReadAndPrint) {
-  for (const Case& c : kCases) {
+  for (const RuleCase& c : kRuleCases) {
     SCOPED_TRACE(c.name);
     const Factors factors = Factors::parse(c.rule, c.ndims);
     EXPECT_EQ(to_text(factors), *c.text != '\0' ? c.text : c.rule);
@@ -81,12 +81,12 @@ TEST(Factors, LinearOperands) {
   EXPECT_FALSE(Factors::parse("d -> d", {1, 1}).is_linear(0));
 }
 
-struct BadCase {
+struct BadRule {
   const char* rule;
   std::vector<int> ndims;
   const char* says;
 };
-const BadCase kBad[] = {
+const BadRule kBadRules[] = {
     {"m k, k n", {2, 2, 2}, "has no ->"},
     {"m k -> m", {2, 1, 1}, "has fewer operands and results than the op: 2 of 3"},
     {"m k, k n -> m n", {2, 2}, "has more operands and results than the op"},
@@ -96,7 +96,7 @@ const BadCase kBad[] = {
 };
 
 TEST(Factors, BadRulesAreBugsOfOurs) {
-  for (const BadCase& c : kBad) {
+  for (const BadRule& c : kBadRules) {
     SCOPED_TRACE(c.rule);
     try {
       Factors::parse(c.rule, c.ndims);

@@ -8,15 +8,15 @@
 namespace tessera {
 namespace {
 
-const TensorType kType{DType::F32, {2, 3}, {}};
+const TensorType kSharded{DType::F32, {2, 3}, {}};
 
 TEST(OpShard, PathsAreNumberedFromTheSecondOn) {
   Builder b;
-  const Value x = b.batch("x", kType);
+  const Value x = b.batch("x", kSharded);
   Value y = b.add(kTestAdd, {x, x});
   {
     const Scope layer(b, "layers.0");
-    const Value w = b.state("w", kType, Role::Parameter, {});
+    const Value w = b.state("w", kSharded, Role::Parameter, {});
     for (int i = 0; i < 2; ++i) {
       y = b.add(kTestAdd, {y, w});
       y = b.add(kTestAdd, {y, w});
@@ -31,7 +31,7 @@ TEST(OpShard, PathsAreNumberedFromTheSecondOn) {
 
 TEST(OpShard, ShardNamesTheOpThatMadeTheValue) {
   Builder b;
-  const Value x = b.batch("x", kType);
+  const Value x = b.batch("x", kSharded);
   const Value first = b.add(kTestAdd, {x, x});
   const Value second = b.add(kTestAdd, {first, x}).shard({{2, 1}, {2, 1}});
   const std::string path = text(kTestAdd.name, 2);

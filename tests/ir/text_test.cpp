@@ -372,7 +372,7 @@ TEST(GraphText, HandwrittenTextMayBeLoose) {
 
 // ---- Errors.
 
-std::string error_of(std::string_view line) {
+std::string parse_error(std::string_view line) {
   try {
     parsed(line);
   } catch (const Error& error) {
@@ -434,7 +434,7 @@ const ErrorCase kErrors[] = {
 TEST(GraphText, ErrorsSayWhereAndWhatWasExpected) {
   for (const ErrorCase& c : kErrors) {
     SCOPED_TRACE(c.name);
-    EXPECT_EQ(error_of(c.text), text("graph text, ", c.says));
+    EXPECT_EQ(parse_error(c.text), text("graph text, ", c.says));
   }
 }
 
@@ -442,15 +442,15 @@ TEST(GraphText, ARepetitionMustFit) {
   const std::string head =
       "graph global\n%0 = constant() value=1 dtype=f32 : f32[]\n"
       "block %1 in l.0 (%0) {\n%1 = test_add(%0, %0) : f32[]\nmetric \"l.0\" = %1\n}\n";
-  EXPECT_EQ(error_of(head + "block %2 in l.1 (%1) as %1\n"), "no error");
-  EXPECT_EQ(error_of(head + "block %2 in l.1 () as %1\n"),
+  EXPECT_EQ(parse_error(head + "block %2 in l.1 (%1) as %1\n"), "no error");
+  EXPECT_EQ(parse_error(head + "block %2 in l.1 () as %1\n"),
             "graph text, line 7, column 23: expected 1 values in (), as block l.0 has, not 0");
-  EXPECT_EQ(error_of(head + "block %2 in l.1 (%9) as %1\n"),
+  EXPECT_EQ(parse_error(head + "block %2 in l.1 (%9) as %1\n"),
             "graph text, line 7, column 25: expected values that are defined above, found %9");
-  EXPECT_EQ(error_of(head + "block %2 in l.0 (%1) as %1\n"),
+  EXPECT_EQ(parse_error(head + "block %2 in l.0 (%1) as %1\n"),
             "graph text, line 7, column 25: output 'l.0' is given twice");
   EXPECT_EQ(
-      error_of("graph global\n%0 = constant() value=1 dtype=f32 : f32[]\nblock %1 in l.0 () {\n"
+      parse_error("graph global\n%0 = constant() value=1 dtype=f32 : f32[]\nblock %1 in l.0 () {\n"
                "%1 = test_add(%0, %0) : f32[]\n}\nblock %2 in l.1 () as %1\n"),
       "graph text, line 6, column 23: block l.0 mentions %0, which its first line does not list");
 }
@@ -492,7 +492,7 @@ TEST(GraphText, ShortLinesDoNotMakeAHugeGraph) {
   line += "}\n";
   for (int i = 1; i < kBlocks; ++i)
     line += text("block %", i * kNodes + 1, " in layers.", i, " (%0) as %1\n");
-  const std::string error = error_of(line);
+  const std::string error = parse_error(line);
   EXPECT_NE(error.find("repeated blocks take more memory than a graph may"), error.npos) << error;
 }
 
@@ -529,7 +529,7 @@ TEST(GraphText, DamagedTextIsAnErrorOrAnotherGraph) {
 TEST(GraphText, DeepNestingEndsInAnError) {
   std::string deep;
   for (int i = 0; i < 10'000; ++i) deep += "graph global\n%0 = test_body() body={";
-  EXPECT_NE(error_of(deep).find("graphs in graphs are more than 16 deep"), std::string::npos);
+  EXPECT_NE(parse_error(deep).find("graphs in graphs are more than 16 deep"), std::string::npos);
 }
 
 }  // namespace

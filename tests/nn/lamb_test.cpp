@@ -35,16 +35,16 @@ std::vector<Tensor> tensors() {
           {"unused", {3}, some(3, 3)}};
 }
 
-struct Batch {
+struct LambBatch {
   std::vector<Numbers> grads;
   double loss = 1;
 };
 
 /// Six steps; the gradient of step 2 and the loss of step 4 are not finite.
-std::vector<Batch> batches() {
-  std::vector<Batch> out;
+std::vector<LambBatch> batches() {
+  std::vector<LambBatch> out;
   for (int step = 0; step < 6; ++step) {
-    Batch batch;
+    LambBatch batch;
     for (const Tensor& t : tensors()) {
       batch.grads.push_back(some(t.shape.numel(), 10.0 * step + t.shape[0]));
       if (std::string_view(t.path) == "unused") batch.grads.back() = Numbers(3, 0.0);
@@ -73,7 +73,7 @@ class PlainLamb {
     }
   }
 
-  void step(const Batch& batch) {
+  void step(const LambBatch& batch) {
     double square = 0;
     for (const Numbers& g : batch.grads) square += norm(g) * norm(g);
     if (!std::isfinite(square) || !std::isfinite(batch.loss)) return;
@@ -132,7 +132,7 @@ class GraphLamb {
     for (const Tensor& t : tensors()) set(in_.states.at(t.path), t.start);
   }
 
-  void step(const Batch& batch) {
+  void step(const LambBatch& batch) {
     for (std::size_t n = 0; n < batch.grads.size(); ++n) {
       HostTensor g(DType::F64, tensors()[n].shape);
       set(g, batch.grads[n]);
@@ -193,7 +193,7 @@ TEST(Lamb, EqualsThePapersFormulas) {
     config.max_trust_ratio = row.high;
     PlainLamb plain(config);
     GraphLamb graph(config);
-    for (const Batch& batch : batches()) {
+    for (const LambBatch& batch : batches()) {
       plain.step(batch);
       graph.step(batch);
       for (std::size_t n = 0; n < tensors().size(); ++n) {

@@ -456,7 +456,7 @@ void iotas(Pool& p) {
   p.push(y, {});
 }
 
-constexpr std::array kFamilies = {
+constexpr std::array kSimpleFamilies = {
     WeightedFamily{10, unary},   WeightedFamily{12, binary},    WeightedFamily{4, choose},
     WeightedFamily{3, casts},    WeightedFamily{5, reduce},     WeightedFamily{3, broadcasts},
     WeightedFamily{6, reshapes}, WeightedFamily{5, transposes}, WeightedFamily{5, slices},
@@ -466,6 +466,6 @@ constexpr std::array kFamilies = {
 
 }  // namespace
 
-std::span<const WeightedFamily> simple_families() { return kFamilies; }
+std::span<const WeightedFamily> simple_families() { return kSimpleFamilies; }
 
 }  // namespace tessera::fuzz

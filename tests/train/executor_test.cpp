@@ -46,7 +46,7 @@ struct Numbers {
   }
 };
 
-struct Case {
+struct ExecutorCase {
   const char* family;
   OptimizerKind optimizer;
   std::int64_t microbatches;
@@ -56,10 +56,10 @@ struct Case {
   std::int64_t guard_bytes = 0;
 };
 
-class OnDevice : public testing::TestWithParam<Case> {};
+class OnDevice : public testing::TestWithParam<ExecutorCase> {};
 
 TEST_P(OnDevice, EqualsTheInterpreter) {
-  const Case& c = GetParam();
+  const ExecutorCase& c = GetParam();
   const Graph graph = train_step(tiny(c.family), recipe(c.optimizer), kBatch_, kLength);
   const std::unique_ptr<Device> device = make_cpu_device({c.threads, -1, c.pack});
   CompileOptions options;
@@ -124,20 +124,20 @@ TEST_P(OnDevice, EqualsTheInterpreter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, OnDevice,
-                         testing::Values(Case{"gpt2", OptimizerKind::AdamW, 1, 1, false},
-                                         Case{"gpt2", OptimizerKind::AdamW, 1, 2, true},
-                                         Case{"gpt2", OptimizerKind::Sgd, 3, 1, true},
-                                         Case{"gpt2", OptimizerKind::Adam, 12, 3, true},
-                                         Case{"llama", OptimizerKind::AdamW, 1, 2, true},
-                                         Case{"llama", OptimizerKind::AdamW, 4, 1, true},
-                                         Case{"llama", OptimizerKind::Sgd, 6, 2, false},
-                                         Case{"gpt2", OptimizerKind::AdamW, 1, 2, true, true},
-                                         Case{"gpt2", OptimizerKind::AdamW, 3, 2, true, true},
-                                         Case{"llama", OptimizerKind::AdamW, 4, 3, true, true},
-                                         Case{"gpt2", OptimizerKind::AdamW, 3, 2, true, true, 64},
-                                         Case{"gpt2", OptimizerKind::Sgd, 1, 1, false, false, 64},
-                                         Case{"llama", OptimizerKind::Adam, 4, 3, true, false, 64},
-                                         Case{"llama", OptimizerKind::Sgd, 1, 2, false, true, 64}));
+                         testing::Values(ExecutorCase{"gpt2", OptimizerKind::AdamW, 1, 1, false},
+                                         ExecutorCase{"gpt2", OptimizerKind::AdamW, 1, 2, true},
+                                         ExecutorCase{"gpt2", OptimizerKind::Sgd, 3, 1, true},
+                                         ExecutorCase{"gpt2", OptimizerKind::Adam, 12, 3, true},
+                                         ExecutorCase{"llama", OptimizerKind::AdamW, 1, 2, true},
+                                         ExecutorCase{"llama", OptimizerKind::AdamW, 4, 1, true},
+                                         ExecutorCase{"llama", OptimizerKind::Sgd, 6, 2, false},
+                                         ExecutorCase{"gpt2", OptimizerKind::AdamW, 1, 2, true, true},
+                                         ExecutorCase{"gpt2", OptimizerKind::AdamW, 3, 2, true, true},
+                                         ExecutorCase{"llama", OptimizerKind::AdamW, 4, 3, true, true},
+                                         ExecutorCase{"gpt2", OptimizerKind::AdamW, 3, 2, true, true, 64},
+                                         ExecutorCase{"gpt2", OptimizerKind::Sgd, 1, 1, false, false, 64},
+                                         ExecutorCase{"llama", OptimizerKind::Adam, 4, 3, true, false, 64},
+                                         ExecutorCase{"llama", OptimizerKind::Sgd, 1, 2, false, true, 64}));
 
 }  // namespace
 }  // namespace tessera

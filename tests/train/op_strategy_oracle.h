@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/index.h"
 #include "tessera/base/text.h"
 #include "tessera/ir/graph.h"
 #include "tessera/ir/op_shard.h"
@@ -78,8 +79,6 @@ class Oracle {
   }
 
  private:
-  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
   /// The split of a dim as splits of its factors: those in front are cut to the end, one in part.
   bool read(std::size_t i, std::size_t d, std::int64_t n, Verdict& out) const {
     if (n < 1 || graph_.type(node_.inputs[i]).shape[static_cast<int>(d)] % n != 0) return false;

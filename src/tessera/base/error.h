@@ -1,12 +1,13 @@
 #pragma once
 /// Errors: what, where, and what to do.
 ///
-/// Input from outside fails with `Error` (the user can fix it); a broken promise between our own parts fails with
-/// `Broken` through `check` (we must fix it). Each layer may add one line of what it was doing and rethrow.
+/// Input from outside fails with `Error` (the user can fix it); a broken promise between our own
+/// parts fails with `Broken` through `check` (we must fix it). Each layer may add one line of what
+/// it was doing and rethrow.
 
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 #include "tessera/base/text.h"
 
@@ -25,11 +26,11 @@ enum class Fault {
 
 class Error : public std::runtime_error {
  public:
-  Error(Fault fault, std::string message) : std::runtime_error(std::move(message)), fault_(fault) {}
+  Error(Fault fault, const std::string& message);
   Fault fault() const { return fault_; }
 
   /// The same error with one more line below it: where it happened.
-  Error with(const std::string& line) const { return Error(fault_, std::string(what()) + "\n    " + line); }
+  Error with(const std::string& line) const;
 
  private:
   Fault fault_;
@@ -38,25 +39,29 @@ class Error : public std::runtime_error {
 /// A promise between our own parts that does not hold: a bug, with what to report.
 class Broken : public Error {
  public:
-  explicit Broken(std::string message)
-      : Error(Fault::Internal, "internal error: " + std::move(message) + "; please report this with the command") {}
+  explicit Broken(const std::string& message);
 };
+
+[[noreturn]] void fail_with(Fault fault, std::initializer_list<TextPart> parts);
 
 template <typename... Parts>
 [[noreturn]] void fail(Fault fault, const Parts&... parts) {
-  throw Error(fault, text(parts...));
+  fail_with(fault, {TextPart(parts)...});
 }
 
-/// Input from outside must satisfy `ok`; else an Error that reads like a sentence: what, both values, what to do.
+/// Input from outside must satisfy `ok`; else an Error that reads like a sentence: what, both
+/// values, what to do.
 template <typename... Parts>
 void require(bool ok, const Parts&... parts) {
-  if (!ok) [[unlikely]] fail(Fault::Usage, parts...);
+  if (!ok) [[unlikely]]
+    fail_with(Fault::Usage, {TextPart(parts)...});
 }
 
-/// Our own parts must satisfy `ok`.
+/// Our own parts must satisfy `ok`; else Broken.
 template <typename... Parts>
 void check(bool ok, const Parts&... parts) {
-  if (!ok) [[unlikely]] throw Broken(text(parts...));
+  if (!ok) [[unlikely]]
+    fail_with(Fault::Internal, {TextPart(parts)...});
 }
 
 }  // namespace tessera

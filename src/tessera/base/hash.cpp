@@ -24,7 +24,9 @@ std::uint64_t hash64(std::string_view bytes, std::uint64_t seed) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 
-std::string hash128_text(std::span<const std::byte> bytes) { return hex(XXH3_128bits(bytes.data(), bytes.size())); }
+std::string hash128_text(std::span<const std::byte> bytes) {
+  return hex(XXH3_128bits(bytes.data(), bytes.size()));
+}
 
 std::uint64_t random_key(std::uint64_t seed, std::string_view path) {
   return XXH3_128bits_withSeed(path.data(), path.size(), seed).low64;
@@ -38,6 +40,8 @@ StreamHash::~StreamHash() { XXH3_freeState(static_cast<XXH3_state_t*>(state_)); 
 void StreamHash::update(const void* bytes, std::size_t size) {
   XXH3_128bits_update(static_cast<XXH3_state_t*>(state_), bytes, size);
 }
-std::string StreamHash::text() const { return hex(XXH3_128bits_digest(static_cast<XXH3_state_t*>(state_))); }
+std::string StreamHash::text() const {
+  return hex(XXH3_128bits_digest(static_cast<XXH3_state_t*>(state_)));
+}
 
 }  // namespace tessera

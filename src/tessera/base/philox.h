@@ -1,8 +1,9 @@
 #pragma once
-/// Counter-based random numbers: Philox-4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").
+/// Counter-based random numbers: Philox-4x32-10 (Salmon et al. 2011, "Parallel random numbers: as
+/// easy as 1, 2, 3").
 ///
-/// A number is a pure function of (key, logical index, step): masks, initial weights and data order do not depend on how
-/// a tensor was cut, and no generator state needs to be saved.
+/// A number is a pure function of (key, logical index, step): masks, initial weights and data order
+/// do not depend on how a tensor was cut, and no generator state needs to be saved.
 
 #include <array>
 #include <cstdint>
@@ -11,13 +12,15 @@ namespace tessera {
 
 using PhiloxBlock = std::array<std::uint32_t, 4>;
 
-/// Ten rounds over counter words (index / 4 low, high, step low, high) with a 64-bit key: 4 x 32 random bits.
+/// Ten rounds over counter words (index / 4 low, high, step low, high) with a 64-bit key: 4 x 32
+/// random bits.
 constexpr PhiloxBlock philox(std::uint64_t key, std::uint64_t block, std::uint64_t step) {
   PhiloxBlock c = {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
                    static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32)};
   std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
-    const std::uint64_t p0 = std::uint64_t{0xD2511F53} * c[0], p1 = std::uint64_t{0xCD9E8D57} * c[2];
+    const std::uint64_t p0 = std::uint64_t{0xD2511F53} * c[0],
+                        p1 = std::uint64_t{0xCD9E8D57} * c[2];
     c = {static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<std::uint32_t>(p1),
          static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<std::uint32_t>(p0)};
     k0 += 0x9E3779B9, k1 += 0xBB67AE85;
@@ -30,7 +33,8 @@ constexpr std::uint32_t philox_bits(std::uint64_t key, std::uint64_t index, std:
   return philox(key, index / 4, step)[index % 4];
 }
 
-/// 32 bits to a number in [0, 1), a multiple of 2^-24: exact in f32, so every device compares the same value.
+/// 32 bits to a number in [0, 1), a multiple of 2^-24: exact in f32, so every device compares the
+/// same value.
 constexpr float unit_float(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
 }  // namespace tessera

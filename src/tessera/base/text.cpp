@@ -33,6 +33,12 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::string text_of(std::initializer_list<TextPart> parts) {
+  std::string out;
+  for (const TextPart& part : parts) part.append_to(out);
+  return out;
+}
+
 std::string number_text(std::int64_t value) { return shortest(value); }
 std::string number_text(std::uint64_t value) { return shortest(value); }
 std::string number_text(double value) { return shortest(value); }

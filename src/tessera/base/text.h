@@ -1,9 +1,10 @@
 #pragma once
-/// Text from values: `text("hidden ", 12, " of ", shape)`. A type takes part by having `to_text(const T&)`; a function
-/// without arguments is asked for its text when it is due: what a message says is made when the message is.
+/// Text from values: `text("hidden ", 12, " of ", shape)`. A type takes part by having
+/// `to_text(const T&)`; a function without arguments is asked for its text when it is due: what a
+/// message says is made when the message is.
 
-#include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -17,32 +18,56 @@ std::string number_text(std::uint64_t value);
 std::string number_text(double value);
 std::string number_text(float value);
 
-template <typename T>
-void append_text(std::string& out, const T& part) {
-  if constexpr (std::is_same_v<T, bool>) {
-    out += part ? "true" : "false";
-  } else if constexpr (std::is_same_v<T, char>) {
-    out += part;
-  } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
-    out += std::string_view(part);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    out += number_text(part);
-  } else if constexpr (std::is_unsigned_v<T>) {
-    out += number_text(static_cast<std::uint64_t>(part));
-  } else if constexpr (std::is_integral_v<T>) {
-    out += number_text(static_cast<std::int64_t>(part));
-  } else if constexpr (std::is_invocable_v<const T&>) {
-    append_text(out, part());
-  } else {
-    out += to_text(part);  // found beside the type
+/// One part of a text: a value that outlives the call, and how it becomes text. What is done with
+/// parts is compiled once, not once for each combination of types that a message has.
+class TextPart {
+ public:
+  template <typename T>
+  TextPart(const T& part) {  // NOLINT: a part is made of whatever is handed over
+    if constexpr (std::is_same_v<T, bool>) {
+      view_ = part ? "true" : "false";
+    } else if constexpr (std::is_same_v<T, char>) {
+      view_ = {&part, 1};
+    } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+      view_ = part;
+    } else {
+      value_ = &part;
+      append_ = append<T>;
+    }
   }
-}
+  void append_to(std::string& out) const {
+    append_ == nullptr ? void(out += view_) : append_(out, value_);
+  }
+
+ private:
+  template <typename T>
+  static void append(std::string& out, const void* value) {
+    const T& part = *static_cast<const T*>(value);
+    if constexpr (std::is_floating_point_v<T>) {
+      out += number_text(part);
+    } else if constexpr (std::is_unsigned_v<T>) {
+      out += number_text(static_cast<std::uint64_t>(part));
+    } else if constexpr (std::is_integral_v<T>) {
+      out += number_text(static_cast<std::int64_t>(part));
+    } else if constexpr (std::is_invocable_v<const T&>) {
+      TextPart(part()).append_to(out);
+    } else {
+      out += to_text(part);  // found beside the type
+    }
+  }
+
+  std::string_view view_;
+  const void* value_ = nullptr;
+  void (*append_)(std::string&, const void*) = nullptr;
+};
+
+inline void append_text(std::string& out, const TextPart& part) { part.append_to(out); }
+
+std::string text_of(std::initializer_list<TextPart> parts);
 
 template <typename... Parts>
 std::string text(const Parts&... parts) {
-  std::string out;
-  (append_text(out, parts), ...);
-  return out;
+  return text_of({TextPart(parts)...});
 }
 
 /// "a, b, c"
@@ -65,7 +90,9 @@ std::string grouped(std::int64_t value);
 /// 1536 -> "1.50 KiB"
 std::string bytes_text(std::int64_t bytes);
 
-/// The known names nearest to `name` by edit distance, best first, at most `count`; far ones are left out.
-std::vector<std::string> nearest(std::string_view name, const std::vector<std::string>& known, int count = 3);
+/// The known names nearest to `name` by edit distance, best first, at most `count`; far ones are
+/// left out.
+std::vector<std::string> nearest(std::string_view name, const std::vector<std::string>& known,
+                                 int count = 3);
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tessera/base/index.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
@@ -10,8 +11,6 @@
 namespace tessera {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// The permutation that takes dim `from` to place `to`.
 std::vector<std::int64_t> moving(int ndim, int from, int to) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "tessera/base/index.h"
 #include "tessera/ops/collective.h"
 
 namespace tessera {
@@ -10,7 +11,6 @@ namespace tessera {
 namespace {
 
 using Tensors = std::vector<HostTensor>;
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 void spoil(HostTensor& tensor, std::int64_t i) {
   if (tensor.dtype() == DType::Bool) return;

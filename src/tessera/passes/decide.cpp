@@ -1,5 +1,7 @@
 #include "tessera/passes/decide.h"
 
+#include "tessera/base/index.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -13,7 +15,6 @@ constexpr double kImpossible = std::numeric_limits<double>::infinity();
 constexpr double kBreach = 1e18;
 constexpr double kWorkPrice = 1e-3;  // of touching an element, where moving one costs 1
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// How a value stands on the axis at hand, in words of the rule: a factor, kReplicate, kThrough
 /// (partial) or kNoFactor (sharded in a way that the rule cannot say).
@@ -130,7 +131,7 @@ class Decider {
     if (q_.before_loop && time_) return {kReplicate};
     if (rule_.linear == Linear::None || time_) return out;
     for (const int i : rule_.linear_operands) {
-      if (q_.ins[at(i)].have[at(axis_)] != kSum) continue;
+      if (q_.ins[at(i)].have[at(axis_)] != kPartialSum) continue;
       out.push_back(kThrough);
       break;
     }
@@ -361,10 +362,10 @@ Stands required(const Question& q, const Choices& choices, int i, const Axes& ax
     if (choice != kThrough || !rule.is_linear(i)) continue;
     bool first = true;  // the first operand that brings sums, where only one may
     for (const int other : rule.linear_operands) {
-      if (other < i) first = first && q.ins[at(other)].have[at(a)] != kSum;
+      if (other < i) first = first && q.ins[at(other)].have[at(a)] != kPartialSum;
     }
-    if (rule.linear == Linear::Joint || (first && q.ins[at(i)].have[at(a)] == kSum))
-      out[at(a)] = kSum;
+    if (rule.linear == Linear::Joint || (first && q.ins[at(i)].have[at(a)] == kPartialSum))
+      out[at(a)] = kPartialSum;
   }
   return out;
 }
@@ -373,7 +374,7 @@ Stands natural(const Factors& rule, const Choices& choices, int r, const Axes& a
   Stands out = axes.whole();
   for (int a = 0; a < axes.count(); ++a) {
     const Choice choice = choices[at(a)];
-    if (choice == kThrough) out[at(a)] = kSum;
+    if (choice == kThrough) out[at(a)] = kPartialSum;
     if (choice < 0) continue;
     if (rule.reduces(choice, r)) out[at(a)] = partial_stand(rule.monoid(choice));
     for (std::size_t d = 0; d < rule.outs[at(r)].size(); ++d) {

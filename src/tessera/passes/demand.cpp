@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/base/index.h"
 #include "tessera/ir/builder.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/passes/decide.h"
@@ -9,8 +10,6 @@
 namespace tessera {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool passes_demands(const Factors& rule, int result) {
   for (int f = 0; f < static_cast<int>(rule.list.size()); ++f) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "tessera/base/index.h"
 #include "tessera/ir/builder.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
@@ -16,8 +17,6 @@
 namespace tessera {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Of a state, or of the parameter whose gradient a node ends.
 const std::string& path_of(const Node& node) { return std::get<std::string>(node.attrs[0]); }
@@ -191,7 +190,7 @@ Kept Propagation::accumulating(ValueId v, const Kept& value) {
   if (found == accumulators_.end()) return value;
   Stands to = value.stands;
   for (int a = 0; a < axes_.count(); ++a) {
-    if (to[at(a)] == kSum && found->second[at(a)] >= 0) to[at(a)] = found->second[at(a)];
+    if (to[at(a)] == kPartialSum && found->second[at(a)] >= 0) to[at(a)] = found->second[at(a)];
   }
   return reshard(value, to, graph_.node(v.node));
 }

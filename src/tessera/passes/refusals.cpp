@@ -1,12 +1,11 @@
 #include "tessera/passes/refusals.h"
 
 #include "tessera/base/error.h"
+#include "tessera/base/index.h"
 
 namespace tessera {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::string place_of(const Node& node) {
   std::vector<std::string> inputs;

@@ -69,7 +69,7 @@ Shared<Placement> Axes::write(const Stands& stands, int ndim) const {
     const Stand stand = stands[static_cast<std::size_t>(i)];
     if (stand >= 0) sharding = sharding.with((*this)[i].name, stand);
     if (is_partial(stand))
-      sharding = sharding.with_partial((*this)[i].name, static_cast<Monoid>(kSum - stand));
+      sharding = sharding.with_partial((*this)[i].name, static_cast<Monoid>(kPartialSum - stand));
   }
   return out = Placement{std::move(sharding), Memory::Device};
 }

@@ -16,10 +16,10 @@ namespace tessera {
 
 /// The dim that the axis shards, or:
 using Stand = std::int8_t;
-inline constexpr Stand kWhole = -1, kSum = -2, kMax = -3, kMin = -4;
-constexpr bool is_partial(Stand stand) { return stand <= kSum; }
+inline constexpr Stand kWhole = -1, kPartialSum = -2, kPartialMax = -3, kPartialMin = -4;
+constexpr bool is_partial(Stand stand) { return stand <= kPartialSum; }
 constexpr Stand partial_stand(Monoid monoid) {
-  return static_cast<Stand>(kSum - static_cast<int>(monoid));
+  return static_cast<Stand>(kPartialSum - static_cast<int>(monoid));
 }
 
 /// Per axis, in the order of Axes.

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "tessera/base/index.h"
 #include "tessera/ir/op_shard.h"
 
 namespace tessera {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Reader {
  public:

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "tessera/base/index.h"
 #include "tessera/ir/builder.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
@@ -19,8 +20,6 @@
 namespace tessera {
 
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 bool by_ops(ParallelMode mode) {
   return mode == ParallelMode::SemiAutoParallel || mode == ParallelMode::AutoParallel;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tessera/base/hash.h"
+#include "tessera/base/index.h"
 #include "tessera/ir/strategy.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
@@ -16,8 +17,6 @@
 namespace tessera {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::uint64_t key_of(const Node& node, std::uint64_t seed) {
   const int i = node.op->attrs.find("key");

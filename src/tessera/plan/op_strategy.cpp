@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/divisors.h"
+#include "tessera/base/index.h"
 #include "tessera/ir/strategy.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/passes/told.h"
@@ -10,8 +11,6 @@
 namespace tessera {
 
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::int64_t product(const std::vector<std::int64_t>& numbers) {
   std::int64_t out = 1;

@@ -7,14 +7,13 @@
 #include <unordered_map>
 #include <utility>
 
+#include "tessera/base/index.h"
 #include "tessera/ir/builder.h"
 #include "tessera/ir/value_table.h"
 
 namespace tessera {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Overlap {
  public:

@@ -4,14 +4,13 @@
 #include <set>
 
 #include "tessera/base/error.h"
+#include "tessera/base/index.h"
 #include "tessera/base/text.h"
 #include "tessera/ir/strategy.h"
 
 namespace tessera {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::vector<DeviceMatrix> matrices_of(const std::vector<TensorLayout>& layouts) {
   std::vector<DeviceMatrix> out;

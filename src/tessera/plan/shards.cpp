@@ -1,16 +1,11 @@
 #include "tessera/plan/shards.h"
 
+#include "tessera/base/index.h"
 #include "tessera/comm/group.h"
 #include "tessera/ir/strategy.h"
 #include "tessera/ops/collective.h"
 
 namespace tessera {
-
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
 
 ShardInfo RankShards::info(const Result& result, bool cleared) const {
   const int ndim = result.type.ndim();

@@ -2,15 +2,10 @@
 
 #include <algorithm>
 
+#include "tessera/base/index.h"
 #include "tessera/ir/builder.h"
 
 namespace tessera {
-
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
 
 ProgramValues::ProgramValues(const std::vector<Region>& regions, const Timeline& time,
                              const Device& device)

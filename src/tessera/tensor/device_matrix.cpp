@@ -4,13 +4,12 @@
 #include <set>
 
 #include "tessera/base/error.h"
+#include "tessera/base/index.h"
 #include "tessera/base/text.h"
 
 namespace tessera {
 
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::int64_t product(const DeviceMatrix& sizes) {
   std::int64_t out = 1;

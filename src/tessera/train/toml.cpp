@@ -8,7 +8,7 @@ namespace tessera {
 namespace {
 
 /// A TOML basic string.
-std::string quoted(std::string_view value) {
+std::string toml_string(std::string_view value) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string out = "\"";
   for (const char c : value) {
@@ -36,10 +36,10 @@ std::string toml_value(const Field& field, const RunConfig& config) {
   }
   if (const auto* list = std::get_if<std::vector<std::string>*>(&slot)) {
     std::vector<std::string> entries;
-    for (const std::string& entry : **list) entries.push_back(quoted(entry));
+    for (const std::string& entry : **list) entries.push_back(toml_string(entry));
     return "[" + join(entries) + "]";
   }
-  return quoted(value);
+  return toml_string(value);
 }
 
 }  // namespace

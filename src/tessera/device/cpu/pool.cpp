@@ -8,6 +8,7 @@
 #include <chrono>
 #include <exception>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/error.h"
