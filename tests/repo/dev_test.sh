@@ -17,6 +17,23 @@ if "$dev" no-such-command 2>said.$$ >&2; then wrong "an unknown command succeeds
 grep -q "no such command: no-such-command" said.$$ || wrong "an unknown command is not named"
 rm -f said.$$
 
+# --no-install names what is missing, installs nothing and goes on; its place among the words does not matter.
+mkdir -p bin.$$
+for tool in cmake ninja ctest apt-get sudo; do printf '#!/bin/sh\necho "%s $*" >>"$SAID"\n' $tool >bin.$$/$tool; done
+printf '#!/bin/sh\n[ "$4" = ccache ] || echo installed\n' >bin.$$/dpkg-query
+chmod +x bin.$$/*
+copy=$PWD/copy.$$
+mkdir -p "$copy"
+cp "$dev" "$copy/dev"
+for words in "--no-install build" "build --no-install"; do
+  : >said.$$
+  SAID=$PWD/said.$$ PATH=$PWD/bin.$$:$PATH "$copy/dev" $words 2>told.$$ || wrong "dev $words fails: $(cat told.$$)"
+  grep -q "not installed, because of --no-install: ccache" told.$$ || wrong "dev $words does not name what is missing"
+  ! grep -q "apt-get\|sudo" said.$$ || wrong "dev $words installs"
+  grep -q "ninja .*tessera examples" said.$$ || wrong "dev $words does not build"
+done
+rm -rf said.$$ told.$$ bin.$$ "$copy"
+
 # Every package of the list has its line in the docs, so that none slips in unweighed.
 while read -r _ package _; do
   [ -z "$package" ] || grep -q "$package" "$(dirname "$dev")/docs/dependencies.md" ||
