@@ -101,6 +101,22 @@ std::string MetricsFile::flush() {
   return "";
 }
 
+std::string MetricsFile::sync() {
+  if (std::string problem = flush(); !problem.empty()) return problem;
+  if (calls_.fsync(file_) != 0)
+    return text("cannot flush '", path_, "' to disk: ", system_text(errno), "; check the disk");
+  if (named_) return "";
+  try {
+    const std::filesystem::path folder = std::filesystem::absolute(path_).parent_path();
+    flush_folder(calls_, folder);
+    flush_folder(calls_, folder.parent_path());  // the run may have made its folder
+    named_ = true;
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 void MetricsFile::train(const StepRecord& r) {
   write(R"({"kind":"train","step":)", r.step, R"(,"loss":)", json_number(r.loss), R"(,"lr":)",
         json_number(r.lr), R"(,"grad_norm":)", json_number(r.grad_norm), R"(,"tokens_per_s":)",

@@ -96,7 +96,7 @@ class Trainer {
 Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
     : run_(std::move(run)),
       options_(options),
-      lock_(config().output, run_.notices),
+      lock_(config().output, run_.notices, options_.calls),
       sampler_(run_.data.tokens.train(),
                {config().model.context, static_cast<std::uint64_t>(config().seed),
                 config().sample_order}),
@@ -310,7 +310,7 @@ void Trainer::check_metrics() {
 /// In the background, where there is memory for it; training goes on whatever comes of it.
 void Trainer::save_on_the_way() {
   settle(saver_->wait());  // one at a time
-  if (const std::string problem = metrics_->flush(); !problem.empty())
+  if (const std::string problem = metrics_->sync(); !problem.empty())
     return settle(SaveResult{step_, "", problem});
   saver_->begin(checkpoint_record(run_, step_, samples()), crew_->states());
   crew_->forget_states();
@@ -320,7 +320,7 @@ void Trainer::save_on_the_way() {
 /// The state at the end, unless it is saved: without it the run has not ended well.
 void Trainer::save_and_wait() {
   settle(saver_->wait(), kMaxFailedSaves + 1);  // however it went, there is one more try
-  SaveResult result{step_, "", metrics_->flush()};
+  SaveResult result{step_, "", metrics_->sync()};
   if (result.problem.empty() && saved_ == step_) return;
   if (result.problem.empty())
     result = saver_->save(checkpoint_record(run_, step_, samples()), crew_->states());
