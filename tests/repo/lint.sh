@@ -136,7 +136,7 @@ check_docs() {
 
 mapfile -t sources < <(files '[^/]*\.(h|cpp|cu|cuh)' "${folders[@]}")
 mapfile -t lengthy < <(files '[^/]*\.(h|cpp|cu|cuh|cmake|sh|py|txt)|run|peers' "${folders[@]}" | grep -v '^tests/\|^bench/results/\|/data/')
-mapfile -t docs < <(ls README.md CHANGELOG.md docs/*.md 2>/dev/null)
+mapfile -t docs < <(ls README.md CHANGELOG.md docs/*.md docs/*/*.md 2>/dev/null)
 mapfile -t texts < <(files '[^/]*' "${folders[@]}" | grep -v '\.\(safetensors\|bin\|json\|jsonl\|npy\|npz\)$'; ls README.md CHANGELOG.md CMakeLists.txt CMakePresets.json dev 2>/dev/null)
 
 findings=$(
