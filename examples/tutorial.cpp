@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <exception>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "tessera/comm/local.h"
@@ -93,9 +94,9 @@ Plan make_plan(const Strategy& strategy, Device& device, int rank) {
 
 // [data]
 /// Points of the square from -1 to 1; label 1 inside of a circle.
-void fill(std::mt19937& random, float* points, std::int32_t* labels) {
+void fill(std::mt19937& random, std::span<float> points, std::span<std::int32_t> labels) {
   std::uniform_real_distribution<float> between(-1, 1);
-  for (std::int64_t i = 0; i < kPoints; ++i) {
+  for (std::size_t i = 0; i < labels.size(); ++i) {
     const float x = points[2 * i] = between(random), y = points[2 * i + 1] = between(random);
     labels[i] = x * x + y * y < 0.6F ? 1 : 0;
   }
@@ -123,14 +124,14 @@ Outcome train(const Strategy& strategy, Communicator* world) {
   std::vector<std::int32_t> truth(kPoints);
   crew.run("init");
   for (int i = 0; i < kSteps; ++i) {
-    fill(random, static_cast<float*>(crew.batch("train", "points")),
-         static_cast<std::int32_t*>(crew.batch("train", "labels")));
-    crew.run("train");
+    crew.run("train", [&](BatchInputs& batch) {
+      fill(random, batch.fill<float>("points"), batch.fill<std::int32_t>("labels"));
+    });
     out.losses.push_back(crew.executor().scalar("train", "loss"));
   }
 
-  fill(random, static_cast<float*>(crew.batch("predict", "points")), truth.data());
-  crew.run("predict");
+  crew.run("predict",
+           [&](BatchInputs& batch) { fill(random, batch.fill<float>("points"), truth); });
   const HostTensor logits = crew.executor().metric("predict", "logits");
   for (std::int64_t i = 0; i < kPoints; ++i) {
     const bool inside = logits.at(2 * i + 1) > logits.at(2 * i);

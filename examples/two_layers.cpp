@@ -13,6 +13,7 @@
 #include <exception>
 #include <memory>
 #include <random>
+#include <span>
 
 #include "tessera/nn/layers.h"
 #include "tessera/nn/optimizer.h"
@@ -79,9 +80,11 @@ Graph build_step() {
 }
 
 /// Fills one batch: points in the square from -1 to 1, label 1 inside a circle.
-void fill(std::mt19937& numbers, float* points, std::int32_t* labels) {
+void fill(std::mt19937& numbers, BatchInputs& batch) {
+  const std::span<float> points = batch.fill<float>("points");                // [kPoints, 2]
+  const std::span<std::int32_t> labels = batch.fill<std::int32_t>("labels");  // [kPoints]
   std::uniform_real_distribution<float> between(-1, 1);
-  for (std::int64_t i = 0; i < kPoints; ++i) {
+  for (std::size_t i = 0; i < labels.size(); ++i) {
     const float x = points[2 * i] = between(numbers), y = points[2 * i + 1] = between(numbers);
     labels[i] = x * x + y * y < 0.6F ? 1 : 0;
   }
@@ -101,13 +104,10 @@ double train() {
 
   Executor executor(std::move(plan), *device);
   executor.run("init");
-  auto* const points = static_cast<float*>(executor.batch("train", "points"));
-  auto* const labels = static_cast<std::int32_t*>(executor.batch("train", "labels"));
   std::mt19937 numbers(1);
   double recent = 0;  // mean loss since the last line
   for (int i = 1; i <= kSteps; ++i) {
-    fill(numbers, points, labels);
-    executor.run("train");
+    executor.run("train", [&](BatchInputs& batch) { fill(numbers, batch); });
     recent += executor.scalar("train", "loss") / 50;
     if (i % 50 != 0) continue;
     std::printf("step %3d   loss %.4f   lr %.5f\n", i, recent, executor.scalar("train", "lr"));

@@ -160,12 +160,11 @@ TEST(AddAnOp, TheDeviceRunsItFusedAndInMicrobatches) {
   const std::unique_ptr<Device> device = make_cpu_device({.threads = 2});
   for (const std::int64_t microbatches : {1, 2}) {
     Executor executor(compile({{"step", graph, one_device(microbatches)}}, *device), *device);
-    const auto copy = [](void* to, const HostTensor& from) {
-      std::memcpy(to, from.bytes().data(), from.bytes().size());
-    };
-    copy(executor.state("w").data(), in.states.at("w"));
-    copy(executor.batch("step", "x"), in.batch.at("x"));
-    executor.run("step");
+    std::ranges::copy(in.states.at("w").bytes(), executor.state("w").begin());
+    executor.run("step", [&](BatchInputs& batch) {
+      const HostTensor& x = in.batch.at("x");
+      std::ranges::copy(x.bytes(), batch.fill("x", x.dtype()).begin());
+    });
     // f32 keeps 24 bits; 1200 numbers are summed in another order.
     EXPECT_NEAR(executor.scalar("step", "loss"), expected[1].at(0), 1e-5);
     expect_near(executor.metric("step", "gradient"), expected[2], 1e-7, 1e-5, "gradient");

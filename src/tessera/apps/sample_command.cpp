@@ -101,7 +101,7 @@ int sample_command(const Arguments& arguments, Console& console) {
   const Vocabulary vocabulary = recorded_vocabulary(checkpoint);
   const std::vector<std::int32_t> prompt = encode_prompt(vocabulary, request.prompt);
   const auto device = make_cpu_device(cpu_options(config));
-  Crew crew(compile_programs(config, {false, false, true}, *device).plan, *device);
+  Crew crew(compile_programs(config, {false, false, true}, *device).plan, *device, nullptr, kFast);
   crew.load(checkpoint);
 
   console.out << request.prompt << std::flush;

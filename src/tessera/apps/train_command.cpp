@@ -55,13 +55,14 @@ int train_on(Communicator* launched, const Arguments& arguments, Console& consol
   const auto lead = [&](Communicator* world, Device& device) {
     TrainOptions options{{&progress}, &stop};
     options.world = world;
+    options.executor = kFast;
     result = train(std::move(*run), device, options);
   };
   const bool leads = launched == nullptr || launched->rank() == 0;
   try {
     on_ranks(complete, launched, [&](Communicator* world, Device& device) {
       if (world == nullptr || world->rank() == 0) return lead(world, device);
-      follow(complete, device, *world);
+      follow(complete, device, *world, kFast);
     });
     progress.finish();
     if (!leads) return 0;

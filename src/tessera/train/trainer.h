@@ -6,6 +6,7 @@
 
 #include "tessera/comm/communicator.h"
 #include "tessera/device/device.h"
+#include "tessera/runtime/executor.h"
 #include "tessera/train/callbacks.h"
 #include "tessera/train/checkpoint_calls.h"
 #include "tessera/train/metrics.h"
@@ -20,6 +21,7 @@ struct TrainOptions {
   const std::atomic<bool>* stop = nullptr;
   FileCalls calls = {};           // of saves and metrics; tests let them fail
   Communicator* world = nullptr;  // where there are several devices; this is its rank 0
+  ExecutorOptions executor = {};
 };
 
 enum class Ending {
@@ -49,6 +51,7 @@ struct TrainResult {
 TrainResult train(PreparedRun run, Device& device, const TrainOptions& options = {});
 
 /// What ranks but 0 do while rank 0 trains: `config` is that of its PreparedRun.
-void follow(RunConfig config, Device& device, Communicator& world);
+void follow(RunConfig config, Device& device, Communicator& world,
+            const ExecutorOptions& options = {});
 
 }  // namespace tessera
