@@ -13,8 +13,9 @@ void BatchInputs::add(std::string name, const TensorType& type, std::byte* data)
 std::span<std::byte> BatchInputs::fill(std::string_view name, DType dtype) {
   const auto input = std::find_if(inputs_.begin(), inputs_.end(),
                                   [&](const Input& one) { return one.name == name; });
-  require(input != inputs_.end(), "program '", program_, "' has no batch input '", name, "'; ",
-          inputs_.empty() ? "it has none" : text("it has ", names()));
+  if (input == inputs_.end())  // a step must not allocate even the message
+    fail(Fault::Usage, "program '", program_, "' has no batch input '", name, "'; ",
+         inputs_.empty() ? "it has none" : text("it has ", names()));
   require(input->type.dtype == dtype, "batch input '", name, "' of program '", program_, "' is ",
           input->type, " and is filled with ", dtype, "; fill it with ", input->type.dtype);
   input->filled = true;
