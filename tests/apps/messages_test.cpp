@@ -41,6 +41,20 @@ const Case kCases[] = {
     {"batch sizes that do not divide", "--data @/text.txt --micro-batch-size 3", 2,
      "micro-batch-size 3 does not divide global-batch-size 8; nearest are micro-batch-size 2 or "
      "4, or global-batch-size 6 or 9"},
+    {"fewer samples than devices", "--data @/text.txt --devices 16", 2,
+     "global-batch-size 8 is less than the 16 data parallel devices, some of which would have no "
+     "sample; give at least 16, or fewer devices"},
+    {"a micro-batch that devices cannot share",
+     "--data @/text.txt --devices 2 --micro-batch-size 3", 2,
+     "micro-batch-size 3 x 2 data parallel devices does not divide global-batch-size 8; "
+     "micro-batch-size can be 1, 2, 4"},
+    {"micro-batches of unequal shares",
+     "--data @/text.txt --devices 4 --global-batch-size 6 --micro-batch-size 1", 2,
+     "micro-batch-size 1 x 4 data parallel devices does not divide global-batch-size 6; without "
+     "equal shares there are no micro-batches: give micro-batch-size 0, or global-batch-size 4 or "
+     "8"},
+    {"more heads than channels", "--data @/text.txt --heads 1000000000000", 2,
+     "heads 1000000000000 are more than the width 64; choose heads that divide the width"},
     {"a micro-batch above the batch", "--data @/text.txt --micro-batch-size 16", 2,
      "micro-batch-size 16 is above global-batch-size 8; lower the first or raise the second"},
     {"a preset that is misspelled", "--data @/text.txt --preset gpt2-tinny", 2,

@@ -28,6 +28,12 @@ void print_end(const TrainResult& result, const RunConfig& config, Console& cons
     console.out << "go on with " << flags_to_go_on(config.output) << "\n";
 }
 
+/// Until the arena is there, a run has nothing to save.
+struct Starting : TrainCallback {
+  NothingToSave nothing;
+  void on_memory(const RunMemory&) override { nothing.end(); }
+};
+
 int train_on(Communicator* launched, const Arguments& arguments, Console& console) {
   Problems problems;
   const std::vector<Flag> flags = field_flags();
@@ -39,6 +45,9 @@ int train_on(Communicator* launched, const Arguments& arguments, Console& consol
   }
   for (const std::string& word : parsed.words)
     problems.add(text("unexpected '", word, "'; flags begin with --, as in --data ", word));
+  const std::atomic<bool>& stop = catch_stop_signals();
+  Starting starting;
+  if (launched != nullptr) starting.nothing.end();  // its peers would see a death
   std::vector<std::string> notices;
   RunConfig config = configure(parsed, problems, notices);
   take_launched_devices(config, launched, problems);
@@ -48,12 +57,11 @@ int train_on(Communicator* launched, const Arguments& arguments, Console& consol
   // All have looked at the output folder before rank 0 writes there.
   if (launched != nullptr) launched->run(Collective::barrier("prepared"), nullptr, nullptr);
 
-  const std::atomic<bool>& stop = catch_stop_signals();
   const RunConfig complete = run->config;
   Progress progress(console, config.log_every);
   TrainResult result;
   const auto lead = [&](Communicator* world, Device& device) {
-    TrainOptions options{{&progress}, &stop};
+    TrainOptions options{{&progress, &starting}, &stop};
     options.world = world;
     options.executor = kFast;
     result = train(std::move(*run), device, options);

@@ -33,7 +33,11 @@ struct ModelConfig {
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 
-/// All that is wrong with a configuration, one sentence each; empty if it can be built.
+inline constexpr std::int64_t kMaxLayers = 100'000;
+inline constexpr std::int64_t kMaxFieldSize = 1'000'000'000'000'000;  // of every other field
+
+/// All that is wrong with a configuration, one sentence each; empty if it can be built. Sizes of
+/// tensors are among it: none of a model that passes has more than 2^62 bytes for one sample.
 std::vector<std::string> problems(const ModelConfig& config);
 
 /// Logits [b, s, vocabulary] of token ids [b, s]. `step` is an i64 scalar that tells dropout masks
@@ -54,6 +58,9 @@ const ModelFamily& find_model(std::string_view family);
 // The families, one file each.
 Value gpt2(const ModelConfig& config, Value ids, Value step);
 Value llama(const ModelConfig& config, Value ids, Value step);
+
+/// Errors: Fault::Usage: a tensor of a training step on `batch` samples has more than 2^62 bytes.
+void check_step_sizes(const ModelConfig& config, std::int64_t batch);
 
 /// Mean cross-entropy over all labels of the step that are not ignored: one token count, however
 /// the batch is cut.

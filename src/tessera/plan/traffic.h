@@ -19,7 +19,7 @@ struct Flow {
   std::string axes;        // "dp", "cp.tp": the group, as Executor::sent() has it
   std::int64_t bytes = 0;  // that one rank sends in one call: bytes_sent()
   std::int64_t calls = 0;  // per run, all micro-batches together
-  std::int64_t total() const { return calls * bytes; }
+  std::int64_t total() const;
   friend auto operator<=>(const Flow&, const Flow&) = default;
 };
 
