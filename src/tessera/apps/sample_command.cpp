@@ -108,6 +108,10 @@ int sample_command(const Arguments& arguments, Console& console) {
   GenerateOptions options = request.options;
   options.on_token = [&](std::int32_t id) {
     console.out << vocabulary.decode(std::span(&id, 1)) << std::flush;
+    if (!console.out)
+      fail(Fault::Resource,
+           "standard output takes no more text; free some space, or read the pipe "
+           "to its end");
   };
   generate(crew, vocabulary, prompt, options);
   console.out << "\n";

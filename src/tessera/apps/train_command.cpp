@@ -21,11 +21,13 @@ void print_end(const TrainResult& result, const RunConfig& config, Console& cons
   const char* ending = result.ending == Ending::Finished   ? "done"
                        : result.ending == Ending::Interval ? "stopped after --exit-interval"
                                                            : "stopped on request";
-  console.out << ending << ": step " << s.steps << " of " << config.steps << ", training loss "
-              << loss(s.train_loss) << ", validation loss " << loss(s.val_loss) << ", "
-              << json_number(s.seconds) << " s; all of it is in " << config.output << "\n";
+  // Where the screen is gone, whoever reads the errors still learns what became of the run.
+  std::ostream& out = console.out.flush() ? console.out : console.err;
+  out << ending << ": step " << s.steps << " of " << config.steps << ", training loss "
+      << loss(s.train_loss) << ", validation loss " << loss(s.val_loss) << ", "
+      << json_number(s.seconds) << " s; all of it is in " << config.output << "\n";
   if (result.ending != Ending::Finished)
-    console.out << "go on with " << flags_to_go_on(config.output) << "\n";
+    out << "go on with " << flags_to_go_on(config.output) << "\n";
 }
 
 /// Until the arena is there, a run has nothing to save.

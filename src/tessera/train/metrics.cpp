@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
@@ -115,6 +116,13 @@ std::string MetricsFile::sync() {
   } catch (const Error& error) {
     return error.what();
   }
+}
+
+std::string MetricsFile::removed() const {
+  struct stat opened = {}, named = {};
+  const bool there = fstat(file_, &opened) == 0 && stat(path_.c_str(), &named) == 0 &&
+                     opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+  return there ? "" : text("'", path_, "' was removed or replaced while the run was writing it");
 }
 
 void MetricsFile::train(const StepRecord& r) {

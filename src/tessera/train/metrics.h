@@ -45,6 +45,9 @@ class MetricsFile {
   /// The same, and the lines are on disk: a power cut loses none of them.
   std::string sync();
 
+  /// What became of the file where it is no longer the one that the path names; empty where it is.
+  std::string removed() const;
+
   /// The last of each kind, from before a resume too.
   std::optional<double> train_loss() const { return last_.train_loss; }
   std::optional<double> valid_loss() const { return last_.valid_loss; }

@@ -177,6 +177,9 @@ TrainResult Trainer::run() {
   out.summary = summary();
   write_atomically(in_folder(config().output, kSummaryFile), to_json(out.summary));
   crew_->dismiss();
+  if (const std::string removed = metrics_->removed(); !removed.empty())
+    fail(Fault::Resource, removed, ": its lines are lost; the state after step ", step_,
+         " is saved in '", checkpoint_, "'");
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tessera/base/counted.h"
 #include "tessera/base/format.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/philox.h"
@@ -162,10 +163,10 @@ std::string to_text(const VerifyReport& r) {
     return std::count_if(r.rows.begin(), r.rows.end(),
                          [&](const VerifyRow& row) { return starts_with(row.name, prefix); });
   };
-  std::string out =
-      text(r.devices, " devices (", r.mesh.empty() ? "one rank" : r.mesh, "), ", r.steps,
-           " steps: loss, gradient norm, ", count("gradient ") - 1, " gradients and ",
-           count("parameter "), " updated parameters beside those of one device\n\n");
+  std::string out = text(r.devices, " devices (", r.mesh.empty() ? "one rank" : r.mesh, "), ",
+                         counted(r.steps, "step"), ": loss, gradient norm, ",
+                         count("gradient ") - 1, " gradients and ", count("parameter "),
+                         " updated parameters beside those of one device\n\n");
   out += "  error     step  of\n";
   for (std::size_t i = 0; i < std::min(kShownRows, r.rows.size()); ++i) {
     const VerifyRow& row = r.rows[i];
