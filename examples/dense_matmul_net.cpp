@@ -53,12 +53,10 @@ ParallelStep dense_matmul_net(std::int64_t devices) {
 }
 
 /// Small whole numbers, so that sums are exact in any order.
-void fill(Crew& crew) {
+void fill(BatchInputs& batch) {
   std::int64_t n = 0;
-  for (const NamedTensor& input : crew.plan().program("net").batch) {
-    auto* const into = static_cast<float*>(crew.batch("net", input.name));
-    for (std::int64_t i = 0; i < input.logical.numel(); ++i)
-      into[i] = static_cast<float>(++n * 3 % 7 - 3);
+  for (const char* name : {"x", "w", "v"}) {
+    for (float& number : batch.fill<float>(name)) number = static_cast<float>(++n * 3 % 7 - 3);
   }
 }
 
@@ -77,8 +75,7 @@ Outcome run(std::int64_t devices) {
     Crew crew(compile({{"net", step.graph, step.strategy}}, *device, mine), *device, &world);
     if (world.rank() > 0) return crew.follow();
 
-    fill(crew);
-    crew.run("net");
+    crew.run("net", fill);
     out.z = crew.executor().metric("net", "z");
     for (const RegionPlan& region : crew.plan().program("net").regions) {
       for (const Call& call : region.calls) {

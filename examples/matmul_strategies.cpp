@@ -72,9 +72,10 @@ Outcome run(const ParallelStep& step) {
     Crew crew(compile({{"product", step.graph, step.strategy}}, *device, mine), *device, &world);
     if (world.rank() > 0) return crew.follow();
 
-    std::copy(kA.begin(), kA.end(), static_cast<float*>(crew.batch("product", "a")));
-    std::copy(kB.begin(), kB.end(), static_cast<float*>(crew.batch("product", "b")));
-    crew.run("product");
+    crew.run("product", [](BatchInputs& batch) {
+      batch.set("a", kA);
+      batch.set("b", kB);
+    });
     const HostTensor c = crew.executor().metric("product", "c");
     for (std::int64_t i = 0; i < c.numel(); ++i) out.product.push_back(static_cast<float>(c.at(i)));
     // What devices send each other is known before anything runs.

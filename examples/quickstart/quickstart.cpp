@@ -17,6 +17,7 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "tessera/comm/local.h"
 #include "tessera/comm/mpi.h"
@@ -93,11 +94,13 @@ Graph read_parameters(const Graph& step) {
 }
 
 /// What numpy's random.seed(1) and random.rand give, as float32.
-void fill(std::mt19937& numbers, void* to, std::int64_t count) {
+std::vector<float> draw(std::mt19937& numbers, std::int64_t count) {
+  std::vector<float> out;
   for (std::int64_t i = 0; i < count; ++i) {
     const double high = numbers() >> 5, low = numbers() >> 6;
-    static_cast<float*>(to)[i] = static_cast<float>((high * 67108864 + low) / 9007199254740992);
+    out.push_back(static_cast<float>((high * 67108864 + low) / 9007199254740992));
   }
+  return out;
 }
 
 void save(Executor& executor, const std::string& folder) {
@@ -133,11 +136,14 @@ std::pair<double, double> train(Communicator& world, const Flags& flags) {
   Executor executor(std::move(plan), *device, &world);
   executor.run("init");
   std::mt19937 numbers(1);
-  fill(numbers, executor.batch("train", "input"), kRows * kInDim);
-  fill(numbers, executor.batch("train", "label"), kRows * kOutDim);
+  const std::vector<float> input = draw(numbers, kRows * kInDim),
+                           label = draw(numbers, kRows * kOutDim);
   double first = 0, last = 0;
   for (int i = 0; i < kEpochs * kStepsPerEpoch; ++i) {
-    executor.run("train");
+    executor.run("train", [&](BatchInputs& batch) {  // the same rows every time
+      batch.set("input", input);
+      batch.set("label", label);
+    });
     last = executor.scalar("train", "loss");
     if (i == 0) first = last;
     std::printf("epoch: %d step: %d, loss is %.15g\n", i / kStepsPerEpoch + 1,

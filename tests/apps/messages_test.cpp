@@ -25,6 +25,10 @@ const Case kCases[] = {
     {"a text that is not UTF-8", "--data @/latin.txt", 3,
      "text file '@/latin.txt', line 1, byte offset 3: byte 0xe9 is not UTF-8; convert the file to "
      "UTF-8, or leave it out"},
+    {"a link to nothing", "--data @/broken", 3,
+     "no file '@/broken'; it is a link to 'nowhere', which does not exist"},
+    {"a number nearer to 0 than any", "--data @/text.txt --lr 1e-400", 2,
+     "--lr is 1e-400, which is nearer to 0 than 64 bits hold; give 0, or a number like 1e-300"},
     {"no data", "", 2, "data is missing; give a text file, like --data input.txt"},
     {"a context that is longer than the data", "--data @/text.txt --context 5000", 3,
      "context 5000 is longer than the data: a sample takes 5001 tokens (one more for the last "
@@ -32,7 +36,7 @@ const Case kCases[] = {
     {"a text of three letters: too short for both parts", "--data @/short.txt", 3,
      "2 problems, nothing was started:\n  context 32 is longer than the data: a sample takes 33 "
      "tokens (one more for the last label) but the training text has 2; use a longer text, or a "
-     "context of at most 1\n  the held-out part has 1 tokens but validation needs at least 2 (one "
+     "context of at most 1\n  the held-out part has 1 token but validation needs at least 2 (one "
      "and its label); use a longer text or hold out more of it"},
     {"heads that do not divide the width", "--data @/text.txt --heads 7", 2,
      "heads 7 do not divide the width 64; nearest widths are 63 and 70"},
@@ -41,6 +45,20 @@ const Case kCases[] = {
     {"batch sizes that do not divide", "--data @/text.txt --micro-batch-size 3", 2,
      "micro-batch-size 3 does not divide global-batch-size 8; nearest are micro-batch-size 2 or "
      "4, or global-batch-size 6 or 9"},
+    {"fewer samples than devices", "--data @/text.txt --devices 16", 2,
+     "global-batch-size 8 is less than the 16 data parallel devices, some of which would have no "
+     "sample; give at least 16, or fewer devices"},
+    {"a micro-batch that devices cannot share",
+     "--data @/text.txt --devices 2 --micro-batch-size 3", 2,
+     "micro-batch-size 3 x 2 data parallel devices does not divide global-batch-size 8; "
+     "micro-batch-size can be 1, 2, 4"},
+    {"micro-batches of unequal shares",
+     "--data @/text.txt --devices 4 --global-batch-size 6 --micro-batch-size 1", 2,
+     "micro-batch-size 1 x 4 data parallel devices does not divide global-batch-size 6; without "
+     "equal shares there are no micro-batches: give micro-batch-size 0, or global-batch-size 4 or "
+     "8"},
+    {"more heads than channels", "--data @/text.txt --heads 1000000000000", 2,
+     "heads 1000000000000 are more than the width 64; choose heads that divide the width"},
     {"a micro-batch above the batch", "--data @/text.txt --micro-batch-size 16", 2,
      "micro-batch-size 16 is above global-batch-size 8; lower the first or raise the second"},
     {"a preset that is misspelled", "--data @/text.txt --preset gpt2-tinny", 2,
@@ -99,6 +117,7 @@ TEST(Messages, OfTrain) {
   folder.write("key.toml", "[model]\nleyers = 3\n");
   folder.write("syntax.toml", "steps = 3\nlayers = = 4\n");
   std::filesystem::create_directory(folder / "empty");
+  std::filesystem::create_symlink("nowhere", folder / "broken");
   std::filesystem::create_directory(folder / "old");
   folder.write("old/metrics.jsonl", "");
   for (const Case& c : kCases) {
@@ -116,6 +135,36 @@ TEST(Messages, OfTrain) {
     EXPECT_EQ(ran.out, "");
     EXPECT_FALSE(std::filesystem::exists(folder / "new")) << "something was written";
   }
+}
+
+/// A TOML value has the type of its field: what looks like another one is most likely a mistake.
+TEST(Messages, OfTypesInAConfigurationFile) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"steps = 3.0",
+       "steps in @/c.toml:1 is a number with a fraction or an exponent; it must be a "
+       "whole number, like 100"},
+      {"steps = [3]", "steps in @/c.toml:1 is a list; it must be a whole number, like 100"},
+      {"steps = true", "steps in @/c.toml:1 is true or false; it must be a whole number, like 100"},
+      {"lr = \"0.1\"", "lr in @/c.toml:1 is text in quotes; it must be a number, like 0.1"},
+      {"bias = \"true\"", "bias in @/c.toml:1 is text in quotes; it must be true or false"},
+      {"bias = 1", "bias in @/c.toml:1 is a whole number; it must be true or false"},
+      {"optimizer = 1", "optimizer in @/c.toml:1 is a whole number; it must be text in quotes"},
+      {"data = [1]", "data in @/c.toml:1 is a list; it must be a list of texts in quotes"},
+  };
+  const Folder folder;
+  const std::string text_file = folder.write("text.txt", some_text());
+  for (const auto& [toml, message] : cases) {
+    folder.write("c.toml", text(toml, "\n"));
+    const Ran ran = run(words(folder.expand(
+        "train --preset gpt2-tiny --output @/new --data @/text.txt --config @/c.toml")));
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_EQ(ran.err, "error: " + folder.expand(message) + "\n");
+  }
+  folder.write("c.toml", "data = \"" + text_file + "\"\nlr = 1\n");
+  EXPECT_EQ(run(words(folder.expand(
+                    "train --preset gpt2-tiny --output @/new --steps 0 --config @/c.toml")))
+                .code,
+            0);
 }
 
 TEST(Messages, SeveralProblemsAreToldAtOnce) {

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <sstream>
+
+#include "tessera/base/text.h"
 
 namespace tessera {
 namespace {
@@ -33,6 +36,21 @@ TEST(Progress, PlainLinesForTheFirstTheLastAndEveryTenthStep) {
             "step 20/100  loss 2.5000  lr 0.001  1,536 tokens/s  8.0 GFLOP/s  0:40 left\n"
             "step 100/100  loss 2.5000  lr 0.001  1,536 tokens/s  8.0 GFLOP/s  0:00 left\n"
             "step 100  validation loss 1.5000\n");
+}
+
+TEST(Progress, WhatIsNoNumberHasNoSign) {
+  std::ostringstream out;
+  Console console{out, out, false, 80};
+  Progress progress(console, 10);
+  progress.on_start(start());
+  out.str("");
+  StepRecord record = step(1);
+  record.loss = -std::numeric_limits<double>::quiet_NaN();
+  progress.on_step(record);
+  progress.on_valid(1, record.loss);
+  EXPECT_NE(out.str().find("loss nan "), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("validation loss nan"), std::string::npos) << out.str();
+  EXPECT_EQ(text("loss ", record.loss), "loss nan");
 }
 
 TEST(Progress, TheMemoryOfARun) {

@@ -113,12 +113,39 @@ TEST(Corpus, FromFiles) {
                                  report.digest + "\n");
 }
 
-TEST(Corpus, MadeTwiceInItsOwnFolderItIsTheSame) {
+/// What a user wrote is never lost: the output is no source, and no file with other bytes.
+TEST(Corpus, OverwritesNothingUnasked) {
   const TestFolder folder;
-  write_atomically(folder / "a", "some text\n");
-  const CorpusRequest request{{folder.path()}, folder / "out.txt"};
-  const std::string digest = prepare_corpus(request).digest;
-  EXPECT_EQ(prepare_corpus(request).digest, digest);
+  const std::string in = folder / "in", file = in + "/a.txt";
+  fs::create_directory(in);
+  write_atomically(file, "my  own \r\nwords");
+  write_atomically(folder / "mine", "another file\n");
+  fs::create_symlink(file, folder / "link");
+  fs::create_directory_symlink(in, folder / "also-in");
+  struct Case {
+    const char* name;
+    CorpusRequest request;
+    std::string message;
+  };
+  const std::string is_source = "' is the source '", lies = "' lies in the source folder '";
+  const Case cases[] = {
+      {"a source", {{file}, file, "", true}, is_source + file + "' itself"},
+      {"by another name", {{file}, folder / "link", "", true}, is_source + file + "' itself"},
+      {"a file of a source folder", {{in}, file, "", true}, lies + in + "'"},
+      {"a new file of a source folder", {{in}, in + "/new", "", true}, lies + in + "'"},
+      {"under another name", {{in}, folder / "also-in/new", "", true}, lies + in + "'"},
+      {"a file of the user's", {{file}, folder / "mine"}, "exists and holds something else"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    EXPECT_NE(message_of([&] { prepare_corpus(c.request); }).find(c.message), std::string::npos);
+    EXPECT_EQ(read_file(file), "my  own \r\nwords");
+    EXPECT_EQ(read_file(folder / "mine"), "another file\n");
+    EXPECT_FALSE(fs::exists(in + "/new"));
+  }
+  prepare_corpus({{file}, folder / "mine", "", true});
+  EXPECT_EQ(read_file(folder / "mine"), "my  own\nwords\n");
+  prepare_corpus({{file}, folder / "mine"});  // made again, it is the same
 }
 
 TEST(Corpus, Errors) {

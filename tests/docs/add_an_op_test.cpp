@@ -6,12 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <map>
 #include <string>
 
+#include "docs/shown.h"
 #include "ops/harness.h"
-#include "repo_file.h"
 #include "tessera/ir/parse.h"
 #include "tessera/ir/print.h"
 #include "tessera/ops/elementwise.h"
@@ -162,67 +160,19 @@ TEST(AddAnOp, TheDeviceRunsItFusedAndInMicrobatches) {
   const std::unique_ptr<Device> device = make_cpu_device({.threads = 2});
   for (const std::int64_t microbatches : {1, 2}) {
     Executor executor(compile({{"step", graph, one_device(microbatches)}}, *device), *device);
-    const auto copy = [](void* to, const HostTensor& from) {
-      std::memcpy(to, from.bytes().data(), from.bytes().size());
-    };
-    copy(executor.state("w").data(), in.states.at("w"));
-    copy(executor.batch("step", "x"), in.batch.at("x"));
-    executor.run("step");
+    std::ranges::copy(in.states.at("w").bytes(), executor.state("w").begin());
+    executor.run("step", [&](BatchInputs& batch) {
+      const HostTensor& x = in.batch.at("x");
+      std::ranges::copy(x.bytes(), batch.fill("x", x.dtype()).begin());
+    });
     // f32 keeps 24 bits; 1200 numbers are summed in another order.
     EXPECT_NEAR(executor.scalar("step", "loss"), expected[1].at(0), 1e-5);
     expect_near(executor.metric("step", "gradient"), expected[2], 1e-7, 1e-5, "gradient");
   }
 }
 
-// ---- The document shows this code.
-
-std::vector<std::string> lines_of(const std::string& path) {
-  std::ifstream file(repo_file(path));
-  EXPECT_TRUE(file.is_open()) << path;
-  std::vector<std::string> out;
-  for (std::string line; std::getline(file, line);) out.push_back(line);
-  return out;
-}
-
-/// The lines between those that `begin` names and the first that is `end`.
-template <typename Begin>
-std::map<std::string, std::string> blocks(const std::vector<std::string>& lines, Begin begin,
-                                          std::string_view end) {
-  std::map<std::string, std::string> out;
-  std::string name;
-  for (const std::string& line : lines) {
-    if (name.empty()) {
-      name = begin(line);
-    } else if (line.ends_with(end)) {
-      name.clear();
-    } else if (!line.ends_with("```cpp")) {
-      out[name] += line + "\n";
-    }
-  }
-  return out;
-}
-
-/// What stands between `before` and `after` in a line; empty where they are not there.
-std::string between(const std::string& line, const std::string& before, const std::string& after) {
-  const std::size_t at = line.find(before);
-  if (at == std::string::npos || !line.ends_with(after)) return {};
-  return line.substr(at + before.size(), line.size() - at - before.size() - after.size());
-}
-
 TEST(AddAnOp, TheDocumentShowsTheCodeThatIsTested) {
-  const std::string file = "tests/docs/add_an_op_test.cpp";
-  const auto code = blocks(
-      lines_of(file), [](const std::string& line) { return between(line, "// [", "]"); },
-      "// [end]");
-  const auto shown = blocks(
-      lines_of("docs/add-an-op.md"),
-      [&](const std::string& line) { return between(line, "<!-- " + file + ": ", " -->"); }, "```");
-  EXPECT_EQ(code.size(), 4U);
-  for (const auto& [name, text] : code) {
-    const auto found = shown.find(name);
-    ASSERT_NE(found, shown.end()) << "docs/add-an-op.md does not show [" << name << "]";
-    EXPECT_EQ(found->second, text) << "docs/add-an-op.md shows another [" << name << "]";
-  }
+  expect_shown("docs/add-an-op.md", "tests/docs/add_an_op_test.cpp");
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tessera/nn/layers.h"
 #include "tessera/nn/optimizer.h"
+#include "tessera/ops/elementwise.h"
 #include "tessera/ops/interpret.h"
 
 namespace tessera {
@@ -75,6 +77,45 @@ TEST(Models, ProblemsAreSentences) {
   EXPECT_TRUE(problems(ModelConfig()).empty());
 }
 
+/// Each field in turn so large that a product of sizes is above 2^62 bytes, up to where 64 bits
+/// end.
+TEST(Models, AModelThatCannotExistIsRefused) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  using Field = std::int64_t ModelConfig::*;
+  for (const auto& [name, field] : {std::pair<std::string, Field>("layers", &ModelConfig::layers),
+                                    {"heads", &ModelConfig::heads},
+                                    {"kv-heads", &ModelConfig::kv_heads},
+                                    {"width", &ModelConfig::width},
+                                    {"ffn-width", &ModelConfig::ffn_width},
+                                    {"context", &ModelConfig::context},
+                                    {"vocabulary", &ModelConfig::vocabulary}}) {
+    for (const std::int64_t value : {kMost, kMost - 3, kMost / 4, kMaxFieldSize + 1}) {
+      ModelConfig c;
+      c.*field = value;
+      const std::vector<std::string> found = problems(c);
+      ASSERT_FALSE(found.empty()) << name << " " << value;
+      EXPECT_NE(found[0].find(name), std::string::npos) << found[0];
+      for (const std::string& problem : found)
+        EXPECT_EQ(problem.find(" -"), std::string::npos) << "wrapped: " << problem;
+    }
+  }
+  ModelConfig c;
+  c.layers = kMaxLayers;
+  EXPECT_TRUE(problems(c).empty());
+  c.layers = kMaxLayers + 1;
+  EXPECT_EQ(problems(c), std::vector<std::string>{"layers is 100001; it must be at most 100000"});
+  EXPECT_THROW(check_step_sizes(ModelConfig(), kMost / 1000), Error);
+}
+
+/// Types of graphs are exact too: a result with more bytes than 2^62 is refused where it is made.
+TEST(Models, ATensorThatCannotExistIsRefused) {
+  Builder builder;
+  const Value x = builder.batch("x", {DType::F32, {1LL << 30, 1}, {}}),
+              y = builder.batch("y", {DType::F32, {1, 1LL << 31}, {}});
+  EXPECT_THROW(x + y, Error);
+  EXPECT_THROW(builder.batch("z", {DType::F32, {1LL << 40, 1LL << 40}, {}}), Error);
+}
+
 TEST(Models, AnUnknownFamilyNamesTheKnown) {
   try {
     find_model("bert");
@@ -108,6 +149,16 @@ TEST(Layers, ALongSequenceNeedsALongContext) {
   Builder builder;
   const Value x = builder.batch("x", {DType::F32, {1, 9, 4}, {}});
   EXPECT_THROW(learned_positions(x, "position", 8, 0.02), Error);
+}
+
+TEST(Schedule, StepsTimesSamplesDoNotWrap) {
+  const ScheduleConfig config{ScheduleKind::Linear, 1.0, 0.1, 0, 1'000'000'000'000'000};
+  Builder builder;
+  const Value samples = builder.batch("n", {DType::I64, {}, {}});
+  builder.output(Output::Kind::Metric, "lr", learning_rate(samples, config, 1'000'000'000));
+  Bindings in;
+  in.batch.emplace("n", HostTensor::scalar(std::int64_t{1000}));
+  EXPECT_NEAR(interpret(builder.finish(), in)[0].at(0), 1.0, 1e-9);
 }
 
 /// Megatron's schedule in samples: the first step of a warm-up runs at 0, the decay ends at its

@@ -134,9 +134,23 @@ check_docs() {
   done
 }
 
+# ---- Lines of documents, tables and shown code excepted; every document is in the index.
+check_pages() {
+  awk '
+    FNR == 1 { fenced = 0 }
+    /^[ \t]*```/ { fenced = !fenced }
+    !fenced && !/^(\||<!--|!\[)/ && length > 125 { printf "%s:%d: %d columns; wrap at 120\n", FILENAME, FNR, length }
+  ' "$@"
+  [ -e docs/README.md ] || return 0
+  find docs -name '*.md' ! -path docs/README.md -printf '%P\n' | LC_ALL=C sort | while read -r path; do
+    grep -qF "]($path)" docs/README.md || echo "docs/README.md:1: has no line for docs/$path; add one that says what is there"
+  done
+}
+
 mapfile -t sources < <(files '[^/]*\.(h|cpp|cu|cuh)' "${folders[@]}")
 mapfile -t lengthy < <(files '[^/]*\.(h|cpp|cu|cuh|cmake|sh|py|txt)|run|peers' "${folders[@]}" | grep -v '^tests/\|^bench/results/\|/data/')
-mapfile -t docs < <(ls README.md CHANGELOG.md docs/*.md 2>/dev/null)
+mapfile -t pages < <(ls README.md docs/*.md docs/*/*.md bench/results/README.md bench/results/*-notes.md 2>/dev/null)
+mapfile -t docs < <(ls README.md CHANGELOG.md docs/*.md docs/*/*.md 2>/dev/null)
 mapfile -t texts < <(files '[^/]*' "${folders[@]}" | grep -v '\.\(safetensors\|bin\|json\|jsonl\|npy\|npz\)$'; ls README.md CHANGELOG.md CMakeLists.txt CMakePresets.json dev 2>/dev/null)
 
 findings=$(
@@ -145,6 +159,7 @@ findings=$(
   check_names
   check_places "${texts[@]}"
   [ ${#docs[@]} = 0 ] || check_docs "${docs[@]}"
+  [ ${#pages[@]} = 0 ] || check_pages "${pages[@]}"
 )
 if [ -n "$findings" ]; then
   printf '%s\n' "$findings"

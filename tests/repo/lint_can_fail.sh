@@ -58,6 +58,8 @@ finds "the path of one machine" docs/b.md 1 <<<"Data is in /$(echo home)/ann/dat
 finds "the host of a registry" cmake/a.cmake 1 <<<"# from https://$(echo py)pi.org/simple"
 finds "a text about a file that is not there" docs/b.md 2 <<<$'Read\n`src/tessera/tensor/gone.h` first.'
 finds "a link to a file that is not there" docs/b.md 1 <<<'See [that](gone.md).'
+finds "a document of long lines" docs/b.md 1 < <(printf 'word %.0s' $(seq 26); echo)
+finds "a document that the index lacks" docs/README.md 1 <<<'Nothing here.'
 finds "a useless exception" tests/repo/long_files.txt 1 <<<"$T/shape.h it was long"
 
 echo "$failures wrong"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "tessera/ops/elementwise.h"
@@ -80,8 +81,7 @@ TEST(Outputs, AValueIsNotOverwrittenWhileAViewOfItIsRead) {
   const auto device = make_cpu_device({.threads = 2});
   Executor executor(compile({{"step", builder.finish(), one_device(1)}}, *device, options),
                     *device);
-  fill({static_cast<std::byte*>(executor.batch("step", "x")), 300 * 40 * 4}, 1);
-  executor.run("step");
+  executor.run("step", [](BatchInputs& batch) { std::ranges::fill(batch.fill<float>("x"), 1); });
   const HostTensor z = executor.metric("step", "z");
   for (std::int64_t i = 0; i < z.numel(); ++i) ASSERT_EQ(z.at(i), 0) << i;
 }
@@ -97,9 +97,10 @@ TEST(Outputs, InputsThatNothingReadHaveAPlace) {
     const auto device = make_cpu_device({.threads = 1});
     Executor executor(compile({{"step", graph, one_device(microbatches)}}, *device), *device);
     fill(executor.state("idle"), 3);
-    fill({static_cast<std::byte*>(executor.batch("step", "x")), 48}, 1);
-    fill({static_cast<std::byte*>(executor.batch("step", "unread")), 48}, 2);
-    executor.run("step");
+    executor.run("step", [](BatchInputs& batch) {
+      std::ranges::fill(batch.fill<float>("x"), 1);
+      std::ranges::fill(batch.fill<float>("unread"), 2);
+    });
     EXPECT_EQ(executor.scalar("step", "sum"), 12) << "the inputs lie apart";
     EXPECT_EQ(first(executor.state("idle")), 3);
   }

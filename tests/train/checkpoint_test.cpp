@@ -458,6 +458,25 @@ TEST(CheckpointFolder, LatestPassesOverDamagedAndUnfinished) {
   EXPECT_NE(none.find("none of the 2 checkpoints in"), none.npos) << none;
 }
 
+/// A writer that hashed one thing and wrote another: reading would refuse what the file's hash
+/// calls intact.
+TEST(CheckpointFolder, LatestPassesOverWrongHashesOfBlocks) {
+  const TestFolder folder;
+  save(folder.path(), 10, small_model(0));
+  const std::string newest = save(folder.path(), 20, small_model(1));
+  const std::string path = newest + "/" + kManifestName;
+  Manifest manifest = parse_manifest(bytes_of(path), path);
+  std::string& hash = manifest.tensors.back().slices.front().blocks.front();
+  hash.front() = hash.front() == '0' ? '1' : '0';
+  put(path, to_text(manifest));
+  const std::vector<std::string> problems = verify_checkpoints(newest);
+  ASSERT_EQ(problems.size(), 1u) << join(problems, "\n");
+  EXPECT_NE(problems[0].find("'wte.weight.m'"), problems[0].npos) << problems[0];
+  std::vector<std::string> notices;
+  EXPECT_EQ(latest_checkpoint(folder.path(), &notices), folder / "step-00000010");
+  EXPECT_EQ(notices.size(), 1u);
+}
+
 TEST(CheckpointFolder, AnOpenOneOutlivesItsPruning) {
   const TestFolder folder;
   const Model model = small_model(3);
@@ -768,11 +787,22 @@ TEST(CheckpointManifest, FieldsThatDoNotFit) {
       {"an unknown dtype", "\"f32\"", "\"f8\"", "'f8' is no dtype that this tessera knows"},
       {"an unknown role", "\"moment\"", "\"role\"", "'role' is no role"},
       {"a shape that overflows", "    2,\n    2\n", "4611686018427387904, 2\n",
-       "overflows 64 bits"},
+       "its shape has more than 1152921504606846976 bytes"},
+      {"a shape whose strides overflow", "    2,\n    2\n", "0, 4611686018427387904, 2\n",
+       "its shape has more than 1152921504606846976 bytes"},
       {"too many dims", "    2,\n    2\n", "2,2,1,1,1,1,1,1,1\n", "too many dims"},
       {"slices that are too few", "    2,\n    2\n", "2,3\n",
        "its slices hold 16 bytes but a f32[2,3] has 24"},
-      {"slices that are too many", "    2,\n    2\n", "2,1\n", "'bytes' is 16, not from 0 to 8"},
+      {"slices that are too many", "    2,\n    2\n", "2,1\n", "'bytes' is 16, not from 1 to 8"},
+      {"a slice without bytes", "\"slices\": [",
+       "\"slices\": [{\"file\":0,\"first\":0,\"bytes\":0,\"at\":100,\"blocks\":[]},",
+       "tensor 'a' slice 0: its 'bytes' is 0, not from 1 to 16"},
+      {"a slice without bytes at the end", "\"at\": 100,",
+       "\"at\": 100, \"blocks\": [\"00000000000000000000000000000000\"]}, {\"file\": 0, "
+       "\"first\": 16, \"bytes\": 0, \"at\": 116,",
+       "tensor 'a' slice 1: its 'bytes' is 0, not from 1 to 0"},
+      {"half an element", "\"bytes\": 16", "\"bytes\": 15",
+       "its 15 bytes hold no whole number of f32"},
       {"a slice that skips", "\"first\": 0", "\"first\": 4", "'first' is 4, not from 0 to 0"},
       {"no such file", "\"file\": 0", "\"file\": 1", "'file' is 1, not from 0 to 0"},
       {"slices that overlap", "\"at\": 116", "\"at\": 108", "overlap or leave a gap at byte 116"},

@@ -204,5 +204,13 @@ TEST(Config, TomlNamesEveryField) {
   EXPECT_NE(toml.find("clip-grad = 1.0\n"), std::string::npos) << "a TOML float has a point";
 }
 
+TEST(Config, AProblemIsListedOnce) {
+  Problems problems;
+  problems.add("one");
+  problems.gather([] { fail(Fault::Data, "one"); });
+  problems.add("two");
+  EXPECT_EQ(problems.list().size(), 2u);
+}
+
 }  // namespace
 }  // namespace tessera

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -69,9 +70,8 @@ TEST_P(OnDevice, EqualsTheInterpreter) {
                              {"train", graph, one_device(c.microbatches)}},
                             *device, options),
                     *device);
-  executor.fill_work(std::byte{0x5A});
-  executor.run("init");
-  std::int64_t highest = executor.highest_written(std::byte{0x5A});
+  std::int64_t highest = 0, used = 0;
+  executor.run("init", {.used_bytes = &highest});
 
   Bindings in;
   for (const State& state : graph.states()) {
@@ -88,11 +88,12 @@ TEST_P(OnDevice, EqualsTheInterpreter) {
     }
     in.batch["ids"] = ids;
     in.batch["labels"] = labels;
-    executor.fill_work(std::byte{0x5A});  // before the batch, which lies in the work section
-    std::memcpy(executor.batch("train", "ids"), ids.bytes().data(), ids.bytes().size());
-    std::memcpy(executor.batch("train", "labels"), labels.bytes().data(), labels.bytes().size());
-    executor.run("train");
-    highest = std::max(highest, executor.highest_written(std::byte{0x5A}));
+    const auto fill = [&](BatchInputs& batch) {
+      for (const auto& [name, value] : in.batch)
+        std::ranges::copy(value.bytes(), batch.fill(name, DType::I32).begin());
+    };
+    executor.run("train", fill, {.used_bytes = &used});
+    highest = std::max(highest, used);
     EXPECT_TRUE(executor.guard_intact());
     Interpretation how;
     const std::vector<HostTensor> out = interpret(graph, in, how);

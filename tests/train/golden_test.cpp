@@ -159,9 +159,10 @@ TEST_P(Golden, TenStepsOnTheCpu) {
     const HostTensor ids = file_.load("step_ids"), labels = file_.load("step_labels"),
                      losses = file_.load("losses");
     for (std::int64_t step = 0; step < 10; ++step) {
-      std::memcpy(executor.batch("train", "ids"), ids.data<std::int32_t>() + step * 64, 256);
-      std::memcpy(executor.batch("train", "labels"), labels.data<std::int32_t>() + step * 64, 256);
-      executor.run("train");
+      executor.run("train", [&](BatchInputs& batch) {
+        batch.set("ids", std::span(ids.data<std::int32_t>() + step * 64, 64));
+        batch.set("labels", std::span(labels.data<std::int32_t>() + step * 64, 64));
+      });
       // f32 for ten steps, as docs/design.md promises; PyTorch's own f32 is within 6e-7 of these.
       EXPECT_NEAR(executor.scalar("train", "loss"), losses.at(step), 1e-5 * losses.at(step))
           << "step " << step;

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 
 #include "tessera/plan/compile.h"
 #include "tessera/runtime/executor.h"
@@ -57,10 +57,11 @@ std::string said(Plan plan, RegionKind region, std::size_t i, Careless::Writes w
   kernel = std::make_shared<Careless>(kernel, writes, offset);
   Executor executor(std::move(plan), device);
   executor.run("init");
-  for (const char* name : {"ids", "labels"})
-    std::memset(executor.batch("train", name), 0, kBatch_ * kLength * 4);
+  const auto fill = [](BatchInputs& batch) {
+    for (const char* name : {"ids", "labels"}) std::ranges::fill(batch.fill<std::int32_t>(name), 0);
+  };
   try {
-    executor.run("train");
+    executor.run("train", fill);
     return {};
   } catch (const Broken& error) {
     return error.what();

@@ -215,13 +215,16 @@ TEST(Overlap, ShardedParametersAreGatheredOneAheadAndGradientsScatteredOneBehind
 }
 
 /// Tokens that differ from place to place.
-void fill_batch(Crew& crew, std::int64_t tokens, std::int64_t vocabulary) {
-  auto* ids = static_cast<std::int32_t*>(crew.batch(kTrainProgram, "ids"));
-  auto* labels = static_cast<std::int32_t*>(crew.batch(kTrainProgram, "labels"));
-  for (std::int64_t i = 0; i < tokens; ++i) {
-    ids[i] = static_cast<std::int32_t>(i * i % vocabulary);
-    labels[i] = static_cast<std::int32_t>((i + 1) * (i + 1) % vocabulary);
-  }
+void train(Crew& crew, const std::string& family) {
+  crew.run(kTrainProgram, [&](BatchInputs& batch) {
+    const std::span<std::int32_t> ids = batch.fill<std::int32_t>("ids"),
+                                  labels = batch.fill<std::int32_t>("labels");
+    const auto vocabulary = static_cast<std::size_t>(model_of(family).vocabulary);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      ids[i] = static_cast<std::int32_t>(i * i % vocabulary);
+      labels[i] = static_cast<std::int32_t>((i + 1) * (i + 1) % vocabulary);
+    }
+  });
 }
 
 /// Kernels beside transfers keep to their buffers.
@@ -232,8 +235,7 @@ TEST(Overlap, GuardsHold) {
     Crew crew(plan_of("gpt2", mesh, *device, true, world.rank(), 64), *device, &world);
     if (world.rank() > 0) return crew.follow();
     crew.run(kInitProgram);
-    fill_batch(crew, kBatch * model_of("gpt2").context, model_of("gpt2").vocabulary);
-    crew.run(kTrainProgram);
+    train(crew, "gpt2");
     crew.dismiss();
   });
 }
@@ -251,10 +253,7 @@ TEST(Overlap, ChangesNoNumber) {
                     &world);
           if (world.rank() > 0) return crew.follow();
           crew.run(kInitProgram);
-          for (int i = 0; i < 2; ++i) {
-            fill_batch(crew, kBatch * model_of(family).context, model_of(family).vocabulary);
-            crew.run(kTrainProgram);
-          }
+          for (int i = 0; i < 2; ++i) train(crew, family);
           for (const CheckpointTensor& state : crew.states()) {
             ends[overlap ? 1 : 0][state.name].assign(state.bytes.begin(), state.bytes.end());
           }

@@ -150,14 +150,14 @@ TEST_F(ProfileTest, RecordingAllocatesNothing) {
   c.model.vocabulary = 19;
   Executor executor(compile_programs(c, {true, false, false}, *device_).plan, *device_);
   executor.run(kInitProgram);
-  for (const NamedTensor& input : executor.plan().program(kTrainProgram).batch)
-    std::memset(executor.batch(kTrainProgram, input.name), 0,
-                static_cast<std::size_t>(input.type.bytes()));
+  const auto fill = [](BatchInputs& batch) {
+    for (const char* name : {"ids", "labels"}) std::ranges::fill(batch.fill<std::int32_t>(name), 0);
+  };
   std::vector<CallTime> times;
   times.reserve(executor.calls_of_run(kTrainProgram));
   const CallTime* const at = times.data();
   const std::size_t room = times.capacity();
-  executor.run(kTrainProgram, &times);
+  executor.run(kTrainProgram, fill, {.times = &times});
   EXPECT_EQ(times.data(), at);
   EXPECT_EQ(times.size(), room) << "as many as were announced";
   // An accumulation has a call for the first micro-batch and one for the second.

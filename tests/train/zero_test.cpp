@@ -159,9 +159,13 @@ TEST(Traffic, ARunSendsWhatThePlanSays) {
       if (world.rank() > 0) {
         crew.follow();
       } else {
+        const auto fill = [](BatchInputs& batch) {
+          for (const char* name : {"ids", "labels"})
+            std::ranges::fill(batch.fill<std::int32_t>(name), 1);
+        };
         crew.run(kInitProgram);
-        crew.run(kTrainProgram);
-        crew.run(kTrainProgram);
+        crew.run(kTrainProgram, fill);
+        crew.run(kTrainProgram, fill);
         crew.dismiss();
       }
       const Plan& plan = crew.plan();

@@ -1,9 +1,12 @@
 #include "tessera/apps/command.h"
 
+#include <cerrno>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "tessera/base/error.h"
+#include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/comm/mpi.h"
 
@@ -67,10 +70,20 @@ int dispatch(const Arguments& arguments, Console& console) {
 
 }  // namespace
 
+int with_output_checked(int code, Console& console) {
+  errno = 0;
+  console.out.flush();
+  if (console.out.good() || code != 0) return code;
+  const std::string reason = errno == 0 ? "" : ": " + std::generic_category().message(errno);
+  console.err << "error: not all output could be written to standard output" << reason
+              << "; free some space, or read the pipe to its end\n";
+  return static_cast<int>(Fault::Resource);
+}
+
 int report_failure(const std::exception_ptr& failure, Console& console) {
   const auto report = [&](std::string_view what, Fault fault) {
     console.out.flush();
-    console.err << "error: " << what << std::endl;
+    console.err << "error: " << printable(what) << std::endl;
     return static_cast<int>(fault);
   };
   try {
@@ -92,9 +105,7 @@ int report_failure(const std::exception_ptr& failure, Console& console) {
 
 int run_command(const Arguments& arguments, Console& console) {
   try {
-    const int code = dispatch(arguments, console);
-    console.out.flush();
-    return code;
+    return with_output_checked(dispatch(arguments, console), console);
   } catch (...) {
     return report_failure(std::current_exception(), console);
   }

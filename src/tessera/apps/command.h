@@ -15,6 +15,10 @@ using Arguments = std::vector<std::string>;
 /// Errors are printed, once, on the console's error stream.
 int run_command(const Arguments& arguments, Console& console);
 
+/// The code of a command that ended with `code`: that of Fault::Resource, with a message, where all
+/// went well but for what it printed, which standard output did not take.
+int with_output_checked(int code, Console& console);
+
 /// Prints an error and returns the exit code that it means; one that was told before is not
 /// printed.
 int report_failure(const std::exception_ptr& failure, Console& console);

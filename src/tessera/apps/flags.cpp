@@ -52,10 +52,21 @@ void wrap(std::string& out, std::string_view help, std::size_t indent, std::size
 
 const std::string* ParsedFlags::find(std::string_view name) const {
   const std::string* out = nullptr;
-  for (const Setting& setting : settings) {
-    if (setting.key == name && !setting.values.empty()) out = &setting.values.back();
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    if (flags[i] == name && !settings[i].values.empty()) out = &settings[i].values.back();
   }
   return out;
+}
+
+bool ParsedFlags::take_switch(std::string_view name) {
+  const std::string* value = find(name);
+  const bool on = value != nullptr && *value == "true";
+  for (std::size_t i = settings.size(); i-- > 0;) {
+    if (flags[i] != name) continue;
+    settings.erase(settings.begin() + static_cast<std::ptrdiff_t>(i));
+    flags.erase(flags.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return on;
 }
 
 ParsedFlags parse_flags(const Arguments& arguments, const std::vector<Flag>& flags,
@@ -102,6 +113,7 @@ ParsedFlags parse_flags(const Arguments& arguments, const std::vector<Flag>& fla
       continue;
     }
     out.settings.push_back(std::move(setting));
+    out.flags.push_back(flag->name);
   }
   return out;
 }

@@ -20,12 +20,16 @@ struct Flag {
 };
 
 struct ParsedFlags {
-  std::vector<Setting> settings;   // of a switch the value is "true" or "false"
+  std::vector<Setting> settings;  // of a switch the value is "true" or "false"
+  std::vector<std::string>
+      flags;  // of each setting: the name of its flag, whatever alias was given
   std::vector<std::string> words;  // what belongs to no flag
   bool help = false;
 
-  /// The last value given for the flag; nullptr: none.
+  /// The last value given for the flag, under any of its names; nullptr: none.
   const std::string* find(std::string_view name) const;
+  /// Removes a switch of the command's own and returns whether it is on.
+  bool take_switch(std::string_view name);
 };
 
 /// Reads `--name value`, `--name=value`, `--switch`, and `--` after which all are words. Unknown

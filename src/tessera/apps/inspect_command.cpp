@@ -1,5 +1,6 @@
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
+#include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/inspect.h"
@@ -17,7 +18,7 @@ int inspect_command(const Arguments& arguments, Console& console) {
       {"verify", {}, "", "read every byte and hold it against its hash", "", false},
   };
   Problems problems;
-  const ParsedFlags parsed = parse_flags(arguments, flags, problems);
+  ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
     console.out << "tessera inspect PATH [--digest] [--verify]\n\n"
                    "PATH is the folder of a run, a checkpoint, a safetensors file, or a graph that "
@@ -30,19 +31,16 @@ int inspect_command(const Arguments& arguments, Console& console) {
                       "; give the folder of a run or a checkpoint"));
   problems.raise();
   const std::string& path = parsed.words.front();
-  const auto asked = [&](const char* name) {
-    const std::string* value = parsed.find(name);
-    return value != nullptr && *value == "true";
-  };
-  if (asked("verify")) {
+  const bool verify = parsed.take_switch("verify");
+  if (verify) {
     const std::vector<std::string> damage = verify_checkpoints(path);
     if (!damage.empty()) fail(Fault::Checkpoint, join(damage, "\n  "));
     console.out << "intact: every byte of " << path << " is as it was saved\n";
   }
-  if (asked("digest")) {
+  if (parsed.take_switch("digest")) {
     console.out << digest(Checkpoint::open(path)) << "\n";
-  } else if (!asked("verify")) {
-    console.out << describe(path);
+  } else if (!verify) {
+    console.out << printable(describe(path));
   }
   return 0;
 }

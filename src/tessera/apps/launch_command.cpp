@@ -85,6 +85,7 @@ int cores() {
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // were we killed, mpirun would end the ranks
   if (getppid() != parent) _exit(128 + SIGTERM);
   sigprocmask(SIG_SETMASK, &signals, nullptr);
+  for (const int ignored : {SIGPIPE, SIGXFSZ}) signal(ignored, SIG_DFL);
   if (freopen("/dev/null", "r", stdin) == nullptr) _exit(127);
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());

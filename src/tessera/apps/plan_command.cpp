@@ -76,14 +76,7 @@ int plan_command(const Arguments& arguments, Console& console) {
   }
   for (const std::string& word : parsed.words)
     problems.add(text("unexpected '", word, "'; flags begin with --"));
-  const auto told = [&](std::string_view name) {
-    const std::string* value = parsed.find(name);
-    return value != nullptr && *value == "true";
-  };
-  const bool as_json = told("json");
-  const bool placements = told("placements");
-  std::erase_if(parsed.settings,
-                [](const Setting& s) { return s.key == "json" || s.key == "placements"; });
+  const bool as_json = parsed.take_switch("json"), placements = parsed.take_switch("placements");
   std::vector<std::string> notices;
   RunConfig config = configure(parsed, problems, notices);
   complete(config);

@@ -8,9 +8,15 @@ namespace tessera {
 int prepare_command(const Arguments& arguments, Console& console) {
   const std::vector<Flag> flags = {
       {"output", {}, "FILE", "the text file to write", "", false},
+      {"overwrite",
+       {},
+       "",
+       "replace the output where it exists and holds something else",
+       "",
+       false},
   };
   Problems problems;
-  const ParsedFlags parsed = parse_flags(arguments, flags, problems);
+  ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
     console.out << "tessera prepare SOURCE... --output FILE\n\n"
                    "A SOURCE is a text file, a folder of them, or a corpus by name: "
@@ -28,6 +34,7 @@ int prepare_command(const Arguments& arguments, Console& console) {
   CorpusRequest request;
   request.sources = parsed.words;
   request.output = *output;
+  request.overwrite = parsed.take_switch("overwrite");
   console.out << to_text(prepare_corpus(request));
   return 0;
 }

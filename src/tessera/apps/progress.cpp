@@ -6,11 +6,17 @@
 #include <cstdio>
 
 #include "tessera/base/format.h"
+#include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 
 namespace tessera {
 
 namespace {
+
+/// A number of a step, which may be none: "nan" without a sign.
+std::string number(const char* how, double value) {
+  return std::isnan(value) ? "nan" : format(how, value);
+}
 
 /// "1:02:03", "2:03"
 std::string clock_text(double seconds) {
@@ -62,7 +68,7 @@ void Progress::on_step(const StepRecord& record) {
 
 std::string Progress::numbers(const StepRecord& r, std::string_view gap) const {
   const double left = static_cast<double>(start_.steps - r.step) * seconds_;
-  return text(r.step, "/", start_.steps, gap, "loss ", format("%.4f", r.loss), gap, "lr ",
+  return text(r.step, "/", start_.steps, gap, "loss ", number("%.4f", r.loss), gap, "lr ",
               format("%.3g", r.lr), gap,
               grouped(std::llround(static_cast<double>(start_.tokens_per_step) / seconds_)),
               " tokens/s", gap, format("%.1f", start_.flops_per_step / seconds_ * 1e-9), " GFLOP/s",
@@ -80,7 +86,7 @@ std::string Progress::bar(std::int64_t step, std::int64_t room) const {
 }
 
 void Progress::on_valid(std::int64_t step, double loss) {
-  line(text("step ", step, "  validation loss ", format("%.4f", loss)));
+  line(text("step ", step, "  validation loss ", number("%.4f", loss)));
 }
 
 void Progress::on_sample(std::int64_t step, const std::string& sample) {
@@ -96,7 +102,7 @@ void Progress::on_profile(const std::string& path, const std::string& table) {
   line(table + "wrote the trace " + path);
 }
 
-void Progress::on_notice(const std::string& notice) { line("notice: " + notice); }
+void Progress::on_notice(const std::string& notice) { line("notice: " + printable(notice)); }
 
 void Progress::finish() {
   if (drawn_) console_.out << "\n";

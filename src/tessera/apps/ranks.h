@@ -6,6 +6,7 @@
 #include "tessera/apps/command.h"
 #include "tessera/comm/communicator.h"
 #include "tessera/device/device.h"
+#include "tessera/runtime/executor.h"
 #include "tessera/train/config.h"
 
 namespace tessera {
@@ -19,6 +20,9 @@ int on_launched_ranks(Console& console,
 /// The devices of `config` are those that were launched. Errors, as problems: it says another
 /// number.
 void take_launched_devices(RunConfig& config, Communicator* world, Problems& problems);
+
+/// Commands run plans that tests have run with poisoned memory.
+inline constexpr ExecutorOptions kFast{.poison = false};
 
 /// What `config` says of a CPU device.
 CpuOptions cpu_options(const RunConfig& config);

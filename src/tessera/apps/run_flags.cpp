@@ -57,6 +57,31 @@ bool value_texts(const toml::node& node, std::vector<std::string>& out) {
   return true;
 }
 
+std::string_view type_text(const toml::node& node) {
+  return node.is_array()            ? "a list"
+         : node.is_string()         ? "text in quotes"
+         : node.is_integer()        ? "a whole number"
+         : node.is_floating_point() ? "a number with a fraction or an exponent"
+                                    : "true or false";
+}
+
+/// What a field takes, where the value is of another type; empty where it is of this one.
+std::string other_type_wanted(const toml::node& node, const Field& field) {
+  const RunConfig config;
+  const Slot slot = read_slot(field, config);
+  if (std::holds_alternative<std::vector<std::string>*>(slot)) {
+    const toml::array* list = node.as_array();
+    const bool texts =
+        list == nullptr ? node.is_string() : list->empty() || list->is_homogeneous<std::string>();
+    return texts ? "" : "a list of texts in quotes";
+  }
+  if (std::holds_alternative<std::int64_t*>(slot))
+    return node.is_integer() ? "" : "a whole number, like 100";
+  if (std::holds_alternative<double*>(slot)) return node.is_number() ? "" : "a number, like 0.1";
+  if (std::holds_alternative<bool*>(slot)) return node.is_boolean() ? "" : "true or false";
+  return node.is_string() ? "" : "text in quotes";
+}
+
 void read_table(const toml::table& table, const std::string& path, std::string_view group,
                 std::vector<Setting>& out, Problems& problems) {
   for (const auto& [key, node] : table) {
@@ -83,8 +108,9 @@ void read_table(const toml::table& table, const std::string& path, std::string_v
       continue;
     }
     const Field* field = find_field(name).field;
-    if (field != nullptr && !is_list(*field) && setting.values.size() != 1) {
-      problems.add(text(source, " is a list; give one value"));
+    const std::string wanted = field == nullptr ? "" : other_type_wanted(node, *field);
+    if (!wanted.empty()) {
+      problems.add(text(source, " is ", type_text(node), "; it must be ", wanted));
       continue;
     }
     if (field != nullptr && !group.empty() && to_text(field->group) != group) {

@@ -101,13 +101,17 @@ int sample_command(const Arguments& arguments, Console& console) {
   const Vocabulary vocabulary = recorded_vocabulary(checkpoint);
   const std::vector<std::int32_t> prompt = encode_prompt(vocabulary, request.prompt);
   const auto device = make_cpu_device(cpu_options(config));
-  Crew crew(compile_programs(config, {false, false, true}, *device).plan, *device);
+  Crew crew(compile_programs(config, {false, false, true}, *device).plan, *device, nullptr, kFast);
   crew.load(checkpoint);
 
   console.out << request.prompt << std::flush;
   GenerateOptions options = request.options;
   options.on_token = [&](std::int32_t id) {
     console.out << vocabulary.decode(std::span(&id, 1)) << std::flush;
+    if (!console.out)
+      fail(Fault::Resource,
+           "standard output takes no more text; free some space, or read the pipe "
+           "to its end");
   };
   generate(crew, vocabulary, prompt, options);
   console.out << "\n";

@@ -5,9 +5,21 @@
 
 namespace tessera {
 
-/// From now on SIGINT, SIGTERM and SIGUSR1 set the flag that is returned; a second one ends the
-/// process at once, with the exit code 128 + its number. What was saved stays intact.
+/// From now on SIGINT, SIGTERM, SIGUSR1 and SIGHUP (unless it is ignored, as under nohup) set the
+/// flag that is returned; a second one ends the process at once, with the exit code 128 + its
+/// number. What was saved stays intact.
 const std::atomic<bool>& catch_stop_signals();
+
+/// As long as it lives, there is nothing that could be saved, as while a model is compiled: a
+/// request to stop then ends the process at once, with kExitStopped and a sentence.
+class NothingToSave {
+ public:
+  NothingToSave();
+  ~NothingToSave() { end(); }
+  NothingToSave(const NothingToSave&) = delete;
+  NothingToSave& operator=(const NothingToSave&) = delete;
+  void end();
+};
 
 /// From now on SIGTERM from the process that started this one sets the flag that is returned, and
 /// asks for nothing else: mpirun sends it when a rank has died, and SIGKILL a second later. There

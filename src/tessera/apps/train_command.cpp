@@ -21,12 +21,20 @@ void print_end(const TrainResult& result, const RunConfig& config, Console& cons
   const char* ending = result.ending == Ending::Finished   ? "done"
                        : result.ending == Ending::Interval ? "stopped after --exit-interval"
                                                            : "stopped on request";
-  console.out << ending << ": step " << s.steps << " of " << config.steps << ", training loss "
-              << loss(s.train_loss) << ", validation loss " << loss(s.val_loss) << ", "
-              << json_number(s.seconds) << " s; all of it is in " << config.output << "\n";
+  // Where the screen is gone, whoever reads the errors still learns what became of the run.
+  std::ostream& out = console.out.flush() ? console.out : console.err;
+  out << ending << ": step " << s.steps << " of " << config.steps << ", training loss "
+      << loss(s.train_loss) << ", validation loss " << loss(s.val_loss) << ", "
+      << json_number(s.seconds) << " s; all of it is in " << config.output << "\n";
   if (result.ending != Ending::Finished)
-    console.out << "go on with " << flags_to_go_on(config.output) << "\n";
+    out << "go on with " << flags_to_go_on(config.output) << "\n";
 }
+
+/// Until the arena is there, a run has nothing to save.
+struct Starting : TrainCallback {
+  NothingToSave nothing;
+  void on_memory(const RunMemory&) override { nothing.end(); }
+};
 
 int train_on(Communicator* launched, const Arguments& arguments, Console& console) {
   Problems problems;
@@ -39,6 +47,9 @@ int train_on(Communicator* launched, const Arguments& arguments, Console& consol
   }
   for (const std::string& word : parsed.words)
     problems.add(text("unexpected '", word, "'; flags begin with --, as in --data ", word));
+  const std::atomic<bool>& stop = catch_stop_signals();
+  Starting starting;
+  if (launched != nullptr) starting.nothing.end();  // its peers would see a death
   std::vector<std::string> notices;
   RunConfig config = configure(parsed, problems, notices);
   take_launched_devices(config, launched, problems);
@@ -48,20 +59,20 @@ int train_on(Communicator* launched, const Arguments& arguments, Console& consol
   // All have looked at the output folder before rank 0 writes there.
   if (launched != nullptr) launched->run(Collective::barrier("prepared"), nullptr, nullptr);
 
-  const std::atomic<bool>& stop = catch_stop_signals();
   const RunConfig complete = run->config;
   Progress progress(console, config.log_every);
   TrainResult result;
   const auto lead = [&](Communicator* world, Device& device) {
-    TrainOptions options{{&progress}, &stop};
+    TrainOptions options{{&progress, &starting}, &stop};
     options.world = world;
+    options.executor = kFast;
     result = train(std::move(*run), device, options);
   };
   const bool leads = launched == nullptr || launched->rank() == 0;
   try {
     on_ranks(complete, launched, [&](Communicator* world, Device& device) {
       if (world == nullptr || world->rank() == 0) return lead(world, device);
-      follow(complete, device, *world);
+      follow(complete, device, *world, kFast);
     });
     progress.finish();
     if (!leads) return 0;

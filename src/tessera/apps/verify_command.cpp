@@ -24,10 +24,8 @@ int verify_on(Communicator* launched, const Arguments& arguments, Console& conso
   }
   for (const std::string& word : parsed.words)
     problems.add(text("unexpected '", word, "'; flags begin with --"));
-  const std::string* json = parsed.find("json");
-  const bool as_json = json != nullptr && *json == "true";
+  const bool as_json = parsed.take_switch("json");
   const bool told_steps = parsed.find("steps") != nullptr;
-  std::erase_if(parsed.settings, [](const Setting& s) { return s.key == "json"; });
   std::vector<std::string> notices;
   RunConfig config = configure(parsed, problems, notices);
   if (!told_steps) config.steps = kSteps;

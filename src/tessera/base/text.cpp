@@ -11,6 +11,7 @@ namespace {
 
 template <typename T>
 std::string shortest(T value) {
+  if (value != value) return "nan";  // whatever its sign
   std::array<char, 40> buffer;
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
   return {buffer.data(), end};

@@ -85,11 +85,20 @@ std::int64_t out_bytes(const Collective& c, int ranks) {
   return c.kind == Kind::Send ? 0 : cut_bytes(c, c.scatter, ranks);
 }
 
+namespace {
+
+/// bytes * parts / ranks, rounded down; the product itself may be more than 64 bits hold.
+std::int64_t share(std::int64_t bytes, std::int64_t parts, std::int64_t ranks) {
+  return bytes / ranks * parts + bytes % ranks * parts / ranks;
+}
+
+}  // namespace
+
 std::int64_t bytes_sent(const Collective& c, int ranks) {
   const std::int64_t others = ranks - 1;
   switch (c.kind) {
     case Kind::AllReduce:
-      return 2 * others * whole_bytes(c) / ranks;
+      return share(whole_bytes(c), 2 * others, ranks);
     case Kind::AllGather:
       return others * in_bytes(c, ranks);
     case Kind::ReduceScatter:
@@ -100,7 +109,7 @@ std::int64_t bytes_sent(const Collective& c, int ranks) {
       return others * cut_bytes(cut, c.scatter, ranks);
     }
     case Kind::Broadcast:
-      return others * whole_bytes(c) / ranks;
+      return share(whole_bytes(c), others, ranks);
     case Kind::Send:
       return whole_bytes(c);
     case Kind::Recv:

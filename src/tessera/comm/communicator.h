@@ -1,5 +1,5 @@
 #pragma once
-/// Communicators: one rank's end of a group. The seam behind which backends lie.
+/// Communicators: one rank's end of a group. Backends (threads, MPI) implement this interface.
 
 #include <array>
 #include <cstdint>
@@ -30,7 +30,7 @@ class Ticket {
   std::uint64_t number = 0;  // for the backend
 };
 
-/// What one rank has called on one group: counted when a call starts.
+/// Calls of one rank on one group, counted when a call starts.
 struct Count {
   std::int64_t calls = 0;
   std::int64_t bytes = 0;  // bytes_sent() of the calls

@@ -36,6 +36,10 @@ struct Draft {
 };
 
 void require_sources(const CorpusRequest& request);
+/// The output is no source: neither one of the files, nor in one of the folders, under any name.
+void require_output_apart(const CorpusRequest& request);
+/// What the output holds already is `bytes`, or may be overwritten.
+void require_no_loss(const CorpusRequest& request, std::string_view bytes);
 /// The text as the package's own program prints it, one verse per line. Throws PackagesUnavailable.
 std::string fetch_kjv(const CorpusRequest& request);
 ProcessResult run_bible(const std::string& root, const CorpusRequest& request,
@@ -46,6 +50,7 @@ void count(CorpusReport& report, std::string_view bytes);
 
 CorpusReport prepare_corpus(const CorpusRequest& request) {
   require_sources(request);
+  require_output_apart(request);
   Draft draft{request, {}, {}, {}};
   draft.report.output = request.output;
   for (const std::string& source : request.sources) {
@@ -59,6 +64,7 @@ CorpusReport prepare_corpus(const CorpusRequest& request) {
   }
   if (draft.bytes.empty())
     fail(Fault::Data, "nothing is left after cleaning ", join(request.sources), "; give text");
+  require_no_loss(request, draft.bytes);
   write_atomically(request.output, draft.bytes);
   draft.report.cleaned = draft.log.list();
   count(draft.report, draft.bytes);
@@ -100,8 +106,30 @@ void require_sources(const CorpusRequest& request) {
   }
 }
 
+void require_output_apart(const CorpusRequest& request) {
+  const std::vector<std::string> names = corpus_names();
+  const fs::path folder = fs::path(request.output).parent_path();
+  for (const std::string& source : request.sources) {
+    if (std::find(names.begin(), names.end(), source) != names.end()) continue;
+    std::error_code missing;
+    require(!fs::equivalent(source, request.output, missing), "output '", request.output,
+            "' is the source '", source, "' itself; give another file to write");
+    require(!fs::is_directory(source, missing) ||
+                !fs::equivalent(source, folder.empty() ? "." : folder, missing),
+            "output '", request.output, "' lies in the source folder '", source,
+            "', whose files are all read; give a path outside of it");
+  }
+}
+
+void require_no_loss(const CorpusRequest& request, std::string_view bytes) {
+  std::error_code ignored;
+  if (request.overwrite || !fs::is_regular_file(request.output, ignored)) return;
+  require(read_file(request.output, Fault::Resource) == bytes, "output '", request.output,
+          "' exists and holds something else; give another file, or --overwrite to replace it");
+}
+
 void Draft::add_files(const std::string& path) {
-  const Text loaded = load_text({path}, {InvalidUtf8::Refuse, request.output});
+  const Text loaded = load_text({path});
   log.add("byte order marks removed", loaded.byte_order_marks);
   log.add("line ends CR LF made LF", loaded.crlf);
   bytes += clean_text(loaded.bytes, log);

@@ -21,6 +21,7 @@ struct CorpusRequest {
   std::vector<std::string> sources;
   std::string output;
   std::string package_tool = "apt-get";
+  bool overwrite = false;  // an output that exists and holds something else
 };
 
 /// What was made, for the user to judge.
@@ -37,7 +38,8 @@ struct CorpusReport {
 
 /// Gathers, cleans (data/clean.h) and writes one UTF-8 text file, which appears when it is
 /// complete. Errors: no source, a source that is neither a name nor a path, and those of reading
-/// and writing.
+/// and writing. Fault::Usage: the output is a source, lies in a folder that is one, or exists with
+/// other bytes and is not to be overwritten.
 CorpusReport prepare_corpus(const CorpusRequest& request);
 
 /// One fact per line.

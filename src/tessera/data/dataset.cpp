@@ -13,7 +13,7 @@ namespace {
 
 Text load(const std::vector<std::string>& paths, VocabularyKind kind) {
   return load_text(paths,
-                   {kind == VocabularyKind::Bytes ? InvalidUtf8::Keep : InvalidUtf8::Refuse, ""});
+                   {kind == VocabularyKind::Bytes ? InvalidUtf8::Keep : InvalidUtf8::Refuse});
 }
 
 Dataset make_dataset(Vocabulary vocabulary, const Text& loaded, double held_out) try {

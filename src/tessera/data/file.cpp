@@ -153,6 +153,9 @@ void sync_folder(const std::string& folder) {
 std::string near_files(const std::string& path) {
   const std::string folder = folder_of(path), name = fs::path(path).filename().string();
   std::error_code error;
+  if (fs::is_symlink(path, error))
+    return text("; it is a link to '", fs::read_symlink(path, error).string(),
+                "', which does not exist");
   if (!fs::is_directory(folder, error)) return text("; there is no folder '", folder, "' either");
   std::vector<std::string> names;
   for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();

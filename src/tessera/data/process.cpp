@@ -30,6 +30,22 @@ struct Pipe {
 };
 
 /// What the child does between its birth and the program's.
+/// Signals that this process ignores end a child again.
+struct SpawnAttributes {
+  posix_spawnattr_t value;
+  SpawnAttributes() {
+    posix_spawnattr_init(&value);
+    sigset_t ends;
+    sigemptyset(&ends);
+    for (const int signal : {SIGPIPE, SIGXFSZ}) sigaddset(&ends, signal);
+    posix_spawnattr_setsigdefault(&value, &ends);
+    posix_spawnattr_setflags(&value, POSIX_SPAWN_SETSIGDEF);
+  }
+  ~SpawnAttributes() { posix_spawnattr_destroy(&value); }
+  SpawnAttributes(const SpawnAttributes&) = delete;
+  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
+};
+
 struct SpawnActions {
   posix_spawn_file_actions_t value;
   SpawnActions() { posix_spawn_file_actions_init(&value); }
@@ -61,8 +77,9 @@ ProcessResult run_process(const std::vector<std::string>& arguments,
   const std::vector<char*> argv = pointers(argument_lines),
                            environment = pointers(environment_lines);
   pid_t child = -1;
-  const int error =
-      posix_spawnp(&child, argv[0], &actions.value, nullptr, argv.data(), environment.data());
+  const SpawnAttributes attributes;
+  const int error = posix_spawnp(&child, argv[0], &actions.value, &attributes.value, argv.data(),
+                                 environment.data());
   if (error == ENOENT || error == EACCES) {
     result.exit_code = 127;
     result.errors = text(arguments[0], ": ", std::generic_category().message(error));

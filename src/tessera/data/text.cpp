@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-std::vector<std::string> files_of(const std::string& folder, const TextOptions& options);
+std::vector<std::string> files_of(const std::string& folder);
 [[noreturn]] void fail_utf8(std::string_view bytes, std::size_t offset, const std::string& path);
 
 }  // namespace
@@ -31,7 +31,7 @@ Text load_text(const std::vector<std::string>& paths, const TextOptions& options
     std::error_code error;
     const std::size_t before = out.bytes.size();
     if (fs::is_directory(path, error)) {
-      for (const std::string& file : files_of(path, options))
+      for (const std::string& file : files_of(path))
         append_text_file(out, read_file(file), file, options);
       if (out.bytes.size() == before) {
         fail(Fault::Data, "the files of folder '", path,
@@ -76,7 +76,7 @@ void append_text_file(Text& out, std::string_view bytes, const std::string& path
 
 namespace {
 
-std::vector<std::string> files_of(const std::string& folder, const TextOptions& options) {
+std::vector<std::string> files_of(const std::string& folder) {
   std::vector<fs::path> files, links;
   bool folders = false;
   std::error_code error;
@@ -86,7 +86,6 @@ std::vector<std::string> files_of(const std::string& folder, const TextOptions& 
     const std::string name = it->path().filename().string();
     if (it->is_directory(ignored)) folders = true;
     if (name.front() == '.' || !it->is_regular_file(ignored)) continue;
-    if (!options.skip.empty() && fs::equivalent(it->path(), options.skip, ignored)) continue;
     (it->is_symlink(ignored) ? links : files).push_back(it->path());
   }
   if (error)

@@ -16,7 +16,6 @@ enum class InvalidUtf8 {
 
 struct TextOptions {
   InvalidUtf8 invalid = InvalidUtf8::Refuse;
-  std::string skip;  // a file that is left out of folders, such as the one about to be written
 };
 
 struct TextFile {

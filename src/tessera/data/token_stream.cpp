@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "tessera/base/counted.h"
 #include "tessera/base/error.h"
 
 namespace tessera {
@@ -35,8 +36,9 @@ EvalWindows::EvalWindows(std::span<const std::int32_t> tokens, std::int64_t cont
   require(context >= 1, "context ", context,
           " is not positive; give the number of tokens that the model sees");
   if (tokens.size() < 2) {
-    fail(Fault::Data, "the held-out part has ", tokens.size(),
-         " tokens but validation needs at least 2 (one and its label); use a longer text or hold "
+    fail(Fault::Data, "the held-out part has ",
+         counted(static_cast<std::int64_t>(tokens.size()), "token"),
+         " but validation needs at least 2 (one and its label); use a longer text or hold "
          "out more of it");
   }
 }

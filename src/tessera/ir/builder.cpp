@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "tessera/tensor/type_fits.h"
+
 namespace tessera {
 
 namespace {
@@ -135,6 +137,8 @@ std::vector<Value> Builder::add_all(const OpDef& op, const std::vector<Value>& i
   }
   try {
     for (TensorType& type : op.infer(OpCall(op, std::move(types), node.attrs))) {
+      require(fits(type), op.name, ": the result ", type,
+              " has more than 2^62 bytes; make the model or the batch smaller");
       node.results.push_back({std::move(type), {}, {}});
     }
   } catch (const Error& error) {

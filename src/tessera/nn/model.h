@@ -1,5 +1,5 @@
 #pragma once
-/// Models: functions that build graphs, and the registry of families.
+/// Models: functions from token ids to logits, their configuration, and the list of families.
 
 #include <span>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-/// The shape of a Transformer. Which fields a family reads is said in its file.
+/// The sizes of a Transformer. A family may ignore some fields; its file says which.
 struct ModelConfig {
   std::string family = "gpt2";
   std::int64_t layers = 4;
@@ -33,12 +33,16 @@ struct ModelConfig {
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 
-/// All that is wrong with a configuration, one sentence each; empty if it can be built.
+inline constexpr std::int64_t kMaxLayers = 100'000;
+inline constexpr std::int64_t kMaxFieldSize = 1'000'000'000'000'000;  // of every other field
+
+/// All problems of a configuration, one sentence each; empty if it can be built. Sizes of
+/// tensors are among it: none of a model that passes has more than 2^62 bytes for one sample.
 std::vector<std::string> problems(const ModelConfig& config);
 
-/// Logits [b, s, vocabulary] of token ids [b, s]. `step` is an i64 scalar that tells dropout masks
-/// of different steps apart; empty (an invalid Value): no dropout, as in evaluation. Parameters are
-/// declared as states of the graph.
+/// Logits [b, s, vocabulary] of token ids [b, s]. Parameters are declared as states of the graph.
+/// `step` is an i64 scalar that makes the dropout masks of different steps different; if it is an
+/// empty Value there is no dropout, as in evaluation.
 using ModelFunction = Value (*)(const ModelConfig& config, Value ids, Value step);
 
 struct ModelFamily {
@@ -55,14 +59,17 @@ const ModelFamily& find_model(std::string_view family);
 Value gpt2(const ModelConfig& config, Value ids, Value step);
 Value llama(const ModelConfig& config, Value ids, Value step);
 
-/// Mean cross-entropy over all labels of the step that are not ignored: one token count, however
-/// the batch is cut.
+/// Errors: Fault::Usage: a tensor of a training step on `batch` samples has more than 2^62 bytes.
+void check_step_sizes(const ModelConfig& config, std::int64_t batch);
+
+/// Mean cross-entropy over all labels of the step that are not ignored. The count is that of the
+/// whole step, so the mean does not depend on how the batch is split.
 struct Loss {
   Value mean;   // f32 scalar
   Value sum;    // f32 scalar
-  Value count;  // f32 scalar: labels that count
+  Value count;  // f32 scalar: labels that are not ignored
 };
-/// Shapes: logits [b, s, v]; labels [b, s] i32, -100 where there is none.
+/// Shapes: logits [b, s, v]; labels [b, s] i32; a label of -100 is ignored.
 Loss token_loss(Value logits, Value labels);
 
 }  // namespace tessera

@@ -139,8 +139,10 @@ std::vector<std::string> problems(const OptimizerConfig& c) {
 
 Value learning_rate(Value samples, const ScheduleConfig& config, std::int64_t batch) {
   const Value n = cast(samples, DType::F64);
-  const double warmup = static_cast<double>(config.warmup_steps * batch);
-  const double decay = static_cast<double>(config.decay_steps * batch);
+  const auto samples_of = [&](std::int64_t steps) {
+    return static_cast<double>(steps) * static_cast<double>(batch);
+  };
+  const double warmup = samples_of(config.warmup_steps), decay = samples_of(config.decay_steps);
   const Value highest = constant(n, config.lr);
   Value lr = highest;
   if (config.kind != ScheduleKind::Constant) {

@@ -1,5 +1,5 @@
 #pragma once
-/// Removes what need not be computed: dead nodes, common subexpressions, constants of constants.
+/// Simplify: removes dead nodes and common subexpressions, and folds constants.
 
 #include "tessera/ir/graph.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Where inputs, states and named values lie, as the strategy says.
+/// The placements that a strategy gives to batch inputs, states and named values.
 
 #include <string_view>
 

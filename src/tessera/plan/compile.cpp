@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "tessera/base/size.h"
 #include "tessera/ir/verify.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/merge_pads.h"
@@ -103,6 +104,7 @@ Plan compile(std::vector<ProgramSource> sources, Device& device, const CompileOp
   plan.states = std::move(states.states);
   plan.constants = std::move(states.constants);
   plan.state_bytes = states.bytes;
+  size_sum(plan.state_bytes, plan.work_bytes(), "bytes of the arena");
   for (ProgramPlan& program : plan.programs) {
     for (const StatePlan& state : plan.states) {
       std::int64_t& bytes = state.state.role == Role::Parameter ? program.memory.parameters

@@ -1,5 +1,5 @@
 #pragma once
-/// From the regions of one program to ready calls over an arena.
+/// Lowering: from the regions of one program to a list of calls with addresses.
 
 #include <string>
 #include <vector>

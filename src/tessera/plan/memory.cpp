@@ -4,6 +4,8 @@
 #include <array>
 #include <numeric>
 
+#include "tessera/base/round_up.h"
+#include "tessera/base/size.h"
 #include "tessera/plan/occupancy.h"
 
 namespace tessera {
@@ -78,6 +80,9 @@ void flip(std::span<const Lifetime> buffers, MemoryLayout& layout, std::int64_t 
 }  // namespace
 
 MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignment) {
+  std::int64_t all = 0;  // no offset is greater
+  for (const Lifetime& b : buffers)
+    all = size_sum(all, round_up(b.bytes, alignment), "bytes of all buffers of a program");
   const std::int64_t bound = lower_bound(buffers);
   using Less = bool (*)(const Lifetime&, const Lifetime&);
   constexpr std::array<Less, 3> kOrders = {

@@ -1,10 +1,12 @@
 #include "tessera/plan/state_section.h"
 
+#include "tessera/base/size.h"
+
 namespace tessera {
 
 Place StateSection::take(std::int64_t size) {
   const Place place{Place::Section::State, bytes + guard_bytes};
-  bytes += aligned(size + 2 * guard_bytes);
+  bytes = size_sum(bytes, aligned(size + 2 * guard_bytes), "bytes of all states");
   return place;
 }
 

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <tuple>
 
+#include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/ir/blocks.h"
 
 namespace tessera {
 
 namespace {
+
+constexpr std::string_view kSent = "bytes that a device sends";
 
 /// Hands each transfer of one run to `take`, with how often it is called.
 template <typename Take>
@@ -37,6 +40,8 @@ std::tuple<std::size_t, std::string_view> order_of(const std::string& block) {
 }
 
 }  // namespace
+
+std::int64_t Flow::total() const { return size_product({calls, bytes}, kSent); }
 
 std::vector<Flow> flows_of(const ProgramPlan& program, const Mesh& mesh) {
   std::map<Flow, std::int64_t> calls;
@@ -90,8 +95,9 @@ std::map<std::string, Counts> planned_counts(const ProgramPlan& program, const M
     const Transfer& transfer = *call.transfer;
     Counts& counts = out[join(transfer.axes, ".")];
     Count& count = counts[static_cast<std::size_t>(transfer.collective.kind)];
+    const std::int64_t each = bytes_sent(transfer.collective, ranks_along(transfer, mesh));
     count.calls += times * runs;
-    count.bytes += times * runs * bytes_sent(transfer.collective, ranks_along(transfer, mesh));
+    count.bytes = size_sum(count.bytes, size_product({times, runs, each}, kSent), kSent);
     if (transfer.collective.kind == Kind::Send)
       counts[static_cast<std::size_t>(Kind::Recv)].calls += times * runs;
   });
@@ -100,7 +106,7 @@ std::map<std::string, Counts> planned_counts(const ProgramPlan& program, const M
 
 std::int64_t bytes_of(const Counts& counts) {
   std::int64_t out = 0;
-  for (const Count& count : counts) out += count.bytes;
+  for (const Count& count : counts) out = size_sum(out, count.bytes, kSent);
   return out;
 }
 

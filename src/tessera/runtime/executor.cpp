@@ -13,6 +13,9 @@ namespace tessera {
 namespace {
 constexpr std::int64_t kGuardBytes = 4096;
 constexpr std::byte kGuard{0xC9};
+/// As floats of any width not a number, as integers -1.
+constexpr std::byte kPoison{0xFF};
+constexpr std::byte kSecondPattern{0x5A};
 
 std::int64_t now_ns() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -58,10 +61,43 @@ struct Executor::Runnable {
   const ProgramPlan* plan;
   std::array<std::vector<Ready>, 4> regions;
   std::vector<UnderWay> under_way;  // by ticket
+  BatchInputs inputs;
+  std::vector<std::span<std::byte>> poisoned;  // the work section without the metrics
 };
 
-Executor::Executor(Plan plan, Device& device, Communicator* world)
-    : plan_(std::move(plan)), device_(device), world_(world) {
+namespace {
+
+/// What is left of `whole` without the metrics that lie in it.
+std::vector<std::span<std::byte>> without_metrics(std::span<std::byte> whole,
+                                                  const ProgramPlan& program) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> kept;  // begin and end
+  for (const NamedTensor& metric : program.metrics) {
+    const std::int64_t begin = metric.place.offset;
+    if (metric.place.section == Place::Section::Work)
+      kept.emplace_back(begin, begin + metric.type.bytes());
+  }
+  const auto size = static_cast<std::int64_t>(whole.size());
+  kept.emplace_back(size, size);
+  std::sort(kept.begin(), kept.end());
+  std::vector<std::span<std::byte>> out;
+  std::int64_t at = 0;
+  for (const auto& [begin, end] : kept) {
+    if (begin > at)
+      out.push_back(
+          whole.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(begin - at)));
+    at = std::max(at, end);
+  }
+  return out;
+}
+
+void fill_with(std::span<std::byte> bytes, std::byte pattern) {
+  std::memset(bytes.data(), static_cast<int>(pattern), bytes.size());
+}
+
+}  // namespace
+
+Executor::Executor(Plan plan, Device& device, Communicator* world, ExecutorOptions options)
+    : plan_(std::move(plan)), device_(device), world_(world), options_(options) {
   const std::int64_t ranks = plan_.mesh.ranks();
   check(ranks == (world == nullptr ? 1 : world->size()), "a plan of ", ranks,
         " ranks for a world of ", world == nullptr ? 1 : world->size());
@@ -74,8 +110,10 @@ Executor::Executor(Plan plan, Device& device, Communicator* world)
   }
   if (plan_.guard_bytes > 0) watch_guards(plan_, arena_);
   for (const ProgramPlan& program : plan_.programs) {
-    auto runnable = std::make_unique<Runnable>();
-    runnable->plan = &program;
+    auto runnable = std::make_unique<Runnable>(
+        Runnable{&program, {}, {}, BatchInputs(program.name), without_metrics(work(), program)});
+    for (const NamedTensor& input : program.batch)
+      runnable->inputs.add(input.name, input.type, address(input.place));
     runnable->under_way.resize(static_cast<std::size_t>(program.transfers));
     for (std::size_t r = 0; r < program.regions.size(); ++r) {
       for (const Call& call : program.regions[r].calls) {
@@ -130,15 +168,18 @@ const Executor::Runnable& Executor::runnable(std::string_view name) const {
   throw Broken(text("the plan has no program '", name, "'"));
 }
 
-void* Executor::batch(std::string_view program, std::string_view name) {
-  for (const NamedTensor& input : runnable(program).plan->batch) {
-    if (input.name == name) return address(input.place);
-  }
-  throw Broken(text("program '", program, "' has no batch input '", name, "'"));
+BatchInputs& Executor::begin(std::string_view name, const RunOptions& options) {
+  Runnable& program = runnable(name);
+  last_ = nullptr;
+  if (options.used_bytes != nullptr) fill_with(work(), second_pattern_ ? kSecondPattern : kPoison);
+  program.inputs.begin();
+  return program.inputs;
 }
 
-void Executor::run(std::string_view name, std::vector<CallTime>* times) {
+void Executor::finish(std::string_view name, const RunOptions& options) {
   const Runnable& program = runnable(name);
+  program.inputs.require_filled();
+  std::vector<CallTime>* const times = options.times;
   for (const Action& action : program.plan->actions) {
     for (const Ready& call : program.regions[static_cast<std::size_t>(action.region)]) {
       if (!program.plan->runs(*call.call, action)) continue;
@@ -147,6 +188,22 @@ void Executor::run(std::string_view name, std::vector<CallTime>* times) {
       if (times != nullptr) times->push_back({call.call, action, begin, now_ns()});
     }
   }
+  last_ = &program;
+  if (options.used_bytes != nullptr) {
+    const std::byte pattern = second_pattern_ ? kSecondPattern : kPoison;
+    std::int64_t& end = *options.used_bytes = plan_.peak_bytes();
+    while (end > plan_.state_bytes && arena_[end - 1] == pattern) --end;
+    second_pattern_ = !second_pattern_;
+  }
+  if (options_.poison) poison(program);
+}
+
+std::span<std::byte> Executor::work() const {
+  return {arena_ + plan_.state_bytes, static_cast<std::size_t>(plan_.work_bytes())};
+}
+
+void Executor::poison(const Runnable& program) {
+  for (const std::span<std::byte> bytes : program.poisoned) fill_with(bytes, kPoison);
 }
 
 std::size_t Executor::calls_of_run(std::string_view name) const {
@@ -160,8 +217,15 @@ std::size_t Executor::calls_of_run(std::string_view name) const {
 }
 
 const NamedTensor& Executor::find_metric(std::string_view program, std::string_view name) const {
-  for (const NamedTensor& metric : runnable(program).plan->metrics) {
-    if (metric.name == name) return metric;
+  const Runnable& of = runnable(program);
+  for (const NamedTensor& metric : of.plan->metrics) {
+    if (metric.name != name) continue;
+    if (last_ != &of)
+      fail(Fault::Usage, "metric '", name, "' of program '", program, "' is read ",
+           last_ == nullptr ? std::string("before any run")
+                            : text("after program '", last_->plan->name, "' ran"),
+           "; run the program, and read its metrics before another one runs");
+    return metric;
   }
   throw Broken(text("program '", program, "' has no metric '", name, "'"));
 }
@@ -176,17 +240,6 @@ HostTensor Executor::metric(std::string_view program, std::string_view name) con
 double Executor::scalar(std::string_view program, std::string_view name) const {
   const NamedTensor& metric = find_metric(program, name);
   return element(metric.type.dtype, address(metric.place), 0);
-}
-
-void Executor::fill_work(std::byte pattern) {
-  std::memset(arena_ + plan_.state_bytes, static_cast<int>(pattern),
-              static_cast<std::size_t>(plan_.work_bytes()));
-}
-
-std::int64_t Executor::highest_written(std::byte pattern) const {
-  std::int64_t end = plan_.peak_bytes();
-  while (end > plan_.state_bytes && arena_[end - 1] == pattern) --end;
-  return end;
 }
 
 bool Executor::guard_intact() const {

@@ -1,7 +1,8 @@
 #pragma once
-/// Runs the programs of a plan: a step is a walk over ready calls.
+/// The executor: runs the calls of a planned program in order, on one rank.
 
 #include <algorithm>
+#include <concepts>
 #include <map>
 #include <memory>
 #include <span>
@@ -11,15 +12,33 @@
 
 #include "tessera/comm/communicator.h"
 #include "tessera/plan/plan.h"
+#include "tessera/runtime/batch_inputs.h"
 #include "tessera/tensor/host_tensor.h"
 
 namespace tessera {
 
-/// When a call ran, on a clock that never goes back. `call` lies in the executor's plan.
+/// When a call ran, on a monotonic clock. `call` points into the executor's plan.
 struct CallTime {
   const Call* call = nullptr;
   Action action;
   std::int64_t begin_ns = 0, end_ns = 0;
+};
+
+struct ExecutorOptions {
+  /// After every run the work section is filled with bytes that are NaN as floats, all but the
+  /// metrics of that run: a program or a caller that reads what an earlier run left computes NaN,
+  /// on every machine. Costs a write of the work section per run, of large models about 1 % of a
+  /// training step; commands that are tested with it run without.
+  bool poison = true;
+};
+
+struct RunOptions {
+  /// Each call that runs is added: reserve what calls_of_run says, and nothing is allocated.
+  std::vector<CallTime>* times = nullptr;
+  /// Set to one past the highest byte of the arena that the run wrote. Proof that the plan is the
+  /// truth: the work section is filled with a pattern first, and what differs from it was written.
+  /// Every other run has another pattern, as the last byte written may happen to equal one.
+  std::int64_t* used_bytes = nullptr;
 };
 
 class Executor {
@@ -28,21 +47,29 @@ class Executor {
   /// are set or a program writes them. Device and world must outlive the executor. `world`: where
   /// the plan is of one rank of several; all ranks make their executors together, then run the same
   /// programs in the same order.
-  Executor(Plan plan, Device& device, Communicator* world = nullptr);
+  Executor(Plan plan, Device& device, Communicator* world = nullptr, ExecutorOptions options = {});
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
   const Plan& plan() const { return plan_; }
 
-  /// The memory of a batch input, to be filled before run(). Errors: no such input.
-  void* batch(std::string_view program, std::string_view name);
-  /// Runs all actions of a program. Each call that runs is added to `times`: reserve what
-  /// calls_of_run says, and nothing is allocated.
-  void run(std::string_view program, std::vector<CallTime>* times = nullptr);
+  /// Runs all actions of a program on the batch inputs that `fill(BatchInputs&)` writes, all of
+  /// them. Between runs there are none: their memory is used for other values.
+  /// Errors: Fault::Usage: an input that was not filled; its program, its name and what to do.
+  template <std::invocable<BatchInputs&> Fill>
+  void run(std::string_view program, const Fill& fill, const RunOptions& options = {}) {
+    fill(begin(program, options));
+    finish(program, options);
+  }
+  /// Runs a program without batch inputs.
+  void run(std::string_view program, const RunOptions& options = {}) {
+    begin(program, options);
+    finish(program, options);
+  }
   /// How many calls run() makes.
   std::size_t calls_of_run(std::string_view program) const;
-  /// A metric of the last run, before another program runs.
+  /// A metric of the last run. Errors: Fault::Usage: another program has run since.
   HostTensor metric(std::string_view program, std::string_view name) const;
   /// One that is a number. Allocates nothing.
   double scalar(std::string_view program, std::string_view name) const;
@@ -54,12 +81,6 @@ class Executor {
   std::span<std::byte> state(std::string_view path);
   std::span<const std::byte> state(std::string_view path) const;
 
-  // Proof that the plan is the truth: between steps the work section holds nothing that is needed.
-  /// Fills the work section with `pattern`; batch inputs lie in it, so fill them afterwards.
-  void fill_work(std::byte pattern);
-  /// One past the highest byte of the arena that differs from `pattern` since fill_work: what was
-  /// really used.
-  std::int64_t highest_written(std::byte pattern) const;
   /// False if a byte behind the arena's end was written.
   bool guard_intact() const;
   /// Bytes of the plan that lie on huge pages, as far as the system tells.
@@ -72,6 +93,13 @@ class Executor {
   struct Runnable;
   std::byte* address(const Place& place) const;
   const Runnable& runnable(std::string_view program) const;
+  Runnable& runnable(std::string_view program) {
+    return const_cast<Runnable&>(std::as_const(*this).runnable(program));
+  }
+  BatchInputs& begin(std::string_view program, const RunOptions& options);
+  void finish(std::string_view program, const RunOptions& options);
+  std::span<std::byte> work() const;
+  void poison(const Runnable& program);
   const NamedTensor& find_metric(std::string_view program, std::string_view name) const;
 
   Communicator* group(const std::vector<std::string>& axes);
@@ -79,9 +107,12 @@ class Executor {
   Plan plan_;
   Device& device_;
   Communicator* world_;
+  ExecutorOptions options_;
   std::map<std::string, std::unique_ptr<Communicator>> groups_;  // by axes
   std::byte* arena_ = nullptr;
   std::vector<std::unique_ptr<Runnable>> programs_;
+  const Runnable* last_ = nullptr;  // whose metrics can be read
+  bool second_pattern_ = false;     // of the next run that is measured
 };
 
 }  // namespace tessera

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 
 #include "tessera/base/error.h"
+#include "tessera/base/size.h"
+#include "tessera/tensor/type_fits.h"
 
 namespace tessera {
 
@@ -18,17 +19,6 @@ std::int64_t parse_size(std::string_view digits, std::string_view line) {
   return value;
 }
 
-/// True where the sizes of all dims that are not 0 multiply to bytes of 64 bits: whatever is
-/// computed of them is exact.
-bool fits(const TensorType& type) {
-  std::int64_t bytes = size_of(type.dtype);
-  for (const std::int64_t dim : type.shape) {
-    if (dim > std::numeric_limits<std::int64_t>::max() / bytes) return false;
-    bytes *= std::max<std::int64_t>(dim, 1);
-  }
-  return true;
-}
-
 bool is_tag(std::string_view tag) {
   return !tag.empty() && std::all_of(tag.begin(), tag.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -37,6 +27,15 @@ bool is_tag(std::string_view tag) {
 }
 
 }  // namespace
+
+bool fits(const TensorType& type) {
+  std::int64_t bytes = size_of(type.dtype);
+  for (const std::int64_t dim : type.shape) {
+    if (dim < 0 || !size_product_fits(bytes, dim)) return false;
+    bytes *= std::max<std::int64_t>(dim, 1);
+  }
+  return type.layout.bytes >= 0 && type.layout.bytes <= kMaxSize;
+}
 
 std::string to_text(const TensorType& type) {
   std::string out = text(type.dtype, type.shape);
@@ -55,7 +54,6 @@ TensorType parse_type(std::string_view line) {
     for (const std::string& dim : split(dims, ','))
       type.shape.push_back(parse_size(trim(dim), line));
   }
-  require(fits(type), "tensor type '", line, "': it has more bytes than 64 bits count");
   if (close + 1 < line.size()) {
     const std::string_view layout = line.substr(close + 1);
     const std::size_t colon = layout.find(':');
@@ -66,6 +64,7 @@ TensorType parse_type(std::string_view line) {
     type.layout = {std::string(layout.substr(1, colon - 1)),
                    parse_size(layout.substr(colon + 1), line)};
   }
+  require(fits(type), "tensor type '", line, "': it has more than 2^62 bytes");
   return type;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-/// The system calls that make a checkpoint durable, as a table, so that a test can let each one
-/// fail.
+/// The system calls that make a checkpoint durable and lock the folder of a run, as a table, so
+/// that a test can let each one fail.
 
 #include <sys/types.h>
 
@@ -18,6 +18,7 @@ struct FileCalls {
   std::function<int(const char* path, mode_t mode)> mkdir;
   std::function<int(const char* from, const char* to)> rename;
   std::function<int(const char* path)> remove;  // a file or an empty folder
+  std::function<int(int file, int operation)> flock;
 
   /// Those of the system.
   FileCalls();

@@ -38,7 +38,8 @@ FileCalls::FileCalls()
       close(::close),
       mkdir(::mkdir),
       rename([](const char* from, const char* to) { return ::rename(from, to); }),
-      remove([](const char* path) { return ::remove(path); }) {}
+      remove([](const char* path) { return ::remove(path); }),
+      flock(::flock) {}
 
 HashedFile::HashedFile(const FileCalls& calls, std::string path)
     : calls_(calls), path_(std::move(path)) {

@@ -20,6 +20,8 @@ using nlohmann::json;
 
 constexpr const char* kFormat = "tessera checkpoint";
 constexpr std::int64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
+// Bytes of a tensor: far from where 64 bits end, so that offsets and sizes of shards never wrap.
+constexpr std::int64_t kMaxTensor = std::int64_t{1} << 60;
 constexpr int kMaxDepth = 8;  // what we write has 5
 constexpr std::string_view kHashKey = ",\n \"hash\": \"", kHashEnd = "\"\n}\n";
 constexpr std::size_t kHashDigits = 32;
@@ -219,7 +221,11 @@ ManifestTensor parse_tensor(const Fields& in, const Manifest& manifest, const st
     const auto files = static_cast<std::int64_t>(manifest.files.size());
     part.file = static_cast<std::size_t>(s.integer("file", 0, files - 1));
     part.first = s.integer("first", at, at);
-    part.bytes = s.integer("bytes", 0, out.entry.type.bytes() - at);
+    // Only a tensor without elements has a slice without bytes: a reader goes from slice to slice.
+    const std::int64_t rest = out.entry.type.bytes() - at;
+    part.bytes = s.integer("bytes", std::min<std::int64_t>(1, out.entry.type.bytes()), rest);
+    if (part.bytes % size_of(out.entry.type.dtype) != 0)
+      s.bad("its ", part.bytes, " bytes hold no whole number of ", out.entry.type.dtype);
     part.at = s.integer("at", 0, manifest.files[part.file].bytes - part.bytes);
     const json& blocks = s.array("blocks");
     const std::int64_t count = part.bytes / kBlockBytes + (part.bytes % kBlockBytes != 0 ? 1 : 0);
@@ -245,12 +251,13 @@ TensorType parse_tensor_type(const Fields& in) {
   }
   const json& dims = in.array("shape");
   if (dims.size() > static_cast<std::size_t>(Shape::kMaxDims)) in.bad("too many dims");
-  std::int64_t bytes = size_of(type.dtype);
+  std::int64_t bytes = size_of(type.dtype);  // of the dims that are not 0: strides know no others
   for (const json& dim : dims) {
     if (!dim.is_number_unsigned() || dim.get<std::uint64_t>() > kMaxBytes) in.bad("no shape");
     const auto size = dim.get<std::int64_t>();
-    if (size != 0 && bytes > kMaxBytes / size) in.bad("the size of its shape overflows 64 bits");
-    bytes *= size;
+    if (size != 0 && bytes > kMaxTensor / size)
+      in.bad("its shape has more than ", kMaxTensor, " bytes");
+    bytes *= std::max<std::int64_t>(size, 1);
     type.shape.push_back(size);
   }
   return type;

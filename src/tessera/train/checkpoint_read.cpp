@@ -250,41 +250,43 @@ std::size_t block_bytes(const ManifestSlice& slice, std::size_t index) {
   return static_cast<std::size_t>(std::min(rest, kBlockBytes));
 }
 
-/// One pass in the order of the file; only a file that is damaged is read again for the place.
+/// One pass in the order of the file, which its header and slices tile: each block by its own hash,
+/// which says the place of damage, and all bytes by the file's.
 void verify_file(const InputFile& file, std::size_t index, const Manifest& manifest,
                  std::vector<std::string>& problems) {
   const ManifestFile& saved = manifest.files[index];
-  const std::size_t before = problems.size();
-  std::string hash;
-  std::vector<std::byte> block(static_cast<std::size_t>(std::min(saved.bytes, kBlockBytes)));
-  try {
-    StreamHash stream;
-    for (std::int64_t at = 0; at < saved.bytes; at += kBlockBytes) {
-      block.resize(static_cast<std::size_t>(std::min(saved.bytes - at, kBlockBytes)));
-      file.read(at, block);
-      stream.update(block.data(), block.size());
-    }
-    hash = stream.text();
-  } catch (const Error& error) {
-    problems.push_back(error.what());
-    return;
-  }
-  if (hash == saved.hash) return;
+  std::vector<std::pair<const ManifestTensor*, const ManifestSlice*>> slices;
   for (const ManifestTensor& tensor : manifest.tensors) {
     for (const ManifestSlice& slice : tensor.slices) {
-      for (std::size_t i = 0; slice.file == index && i < slice.blocks.size(); ++i) {
-        block.resize(block_bytes(slice, i));
-        try {
-          read_block(file, tensor, slice, i, block);
-        } catch (const Error& error) {
-          problems.push_back(error.what());
-        }
+      if (slice.file == index) slices.emplace_back(&tensor, &slice);
+    }
+  }
+  std::sort(slices.begin(), slices.end(),
+            [](const auto& a, const auto& b) { return a.second->at < b.second->at; });
+  const std::size_t before = problems.size();
+  StreamHash all;
+  std::vector<std::byte> block(static_cast<std::size_t>(saved.header_bytes));
+  try {
+    file.read(0, block);
+    all.update(block.data(), block.size());
+  } catch (const Error& error) {
+    problems.push_back(error.what());
+  }
+  for (const auto& [tensor, slice] : slices) {
+    for (std::size_t i = 0; i < slice->blocks.size(); ++i) {
+      block.resize(block_bytes(*slice, i));
+      try {
+        read_block(file, *tensor, *slice, i, block);
+        all.update(block.data(), block.size());
+      } catch (const Error& error) {
+        problems.push_back(error.what());
       }
     }
   }
   if (problems.size() != before) return;
-  problems.push_back(text("checkpoint file '", file.path(), "': damaged: it has the hash ", hash,
-                          " but ", saved.hash, " was saved; ", kAdvice));
+  if (const std::string hash = all.text(); hash != saved.hash)
+    problems.push_back(text("checkpoint file '", file.path(), "': damaged: it has the hash ", hash,
+                            " but ", saved.hash, " was saved; ", kAdvice));
 }
 
 /// A file that the manifest does not name is covered by no hash.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "tessera/base/divisors.h"
 #include "tessera/base/text.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/presets.h"
@@ -10,8 +11,6 @@
 namespace tessera {
 
 namespace {
-
-constexpr std::int64_t kMaxWidth = 1'000'000'000;  // what is above is judged elsewhere
 
 /// A setting with the field that it means.
 struct Meant {
@@ -65,6 +64,8 @@ const Meant* find(const std::vector<Meant>& settings, std::string_view name) {
   return nullptr;
 }
 
+void find_batch_problems(const RunConfig& config, Problems& problems);
+
 }  // namespace
 
 RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>& flags,
@@ -110,7 +111,8 @@ void complete(RunConfig& config) {
   parallel.shard_optimizer = config.zero1 || parallel.shard_gradients;
   ModelConfig& model = config.model;
   // SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do there.
-  if (model.family == "llama" && model.ffn_width == 0 && model.width > 0 && model.width < kMaxWidth)
+  if (model.family == "llama" && model.ffn_width == 0 && model.width > 0 &&
+      model.width <= kMaxFieldSize)
     model.ffn_width = (8 * model.width + 11) / 12 * 4;
   ScheduleConfig& schedule = config.optimizer.schedule;
   if (schedule.decay_steps == 0)
@@ -121,24 +123,42 @@ void find_problems(const RunConfig& config, Problems& problems) {
   ModelConfig model = config.model;
   if (model.vocabulary == 0) model.vocabulary = 1;  // the data will tell
   bool known = problems.gather([&] { find_model(model.family); });
-  for (const std::string& problem : tessera::problems(model)) {
+  const std::vector<std::string> of_model = tessera::problems(model);
+  for (const std::string& problem : of_model) {
     if (known) problems.add(problem);
   }
+  if (of_model.empty()) problems.gather([&] { check_step_sizes(model, config.global_batch_size); });
   for (const std::string& problem : tessera::problems(config.optimizer)) problems.add(problem);
 
   for (const std::string& problem : tessera::problems(config.parallel, model))
     problems.add(problem);
   if (config.parallel.tensor < 1 || config.parallel.context < 1 || config.parallel.data() < 1)
     return;
+  find_batch_problems(config, problems);
+}
+
+namespace {
+
+void find_batch_problems(const RunConfig& config, Problems& problems) {
   const std::int64_t data = config.parallel.data(), global = config.global_batch_size,
                      micro = config.micro_batch_size;
-  if (data > 1) {
+  if (global < data) {
+    problems.add(text("global-batch-size ", global, " is less than the ", data,
+                      " data parallel devices, some of which would have no sample; give at least ",
+                      data, ", or fewer devices"));
+  } else if (data > 1) {
     // Devices may have unequal shares of a step that is computed at once.
-    if (micro * data < global && global % (micro * data) != 0)
-      problems.add(text("micro-batch-size ", micro, " x ", data,
-                        " data parallel devices does not divide global-batch-size ", global,
-                        "; choose a micro-batch-size that divides ", global, " / ", data,
-                        ", or 0 for no micro-batches"));
+    if (micro * data >= global || global % (micro * data) == 0) return;
+    const std::string remedy =
+        global % data == 0
+            ? text("micro-batch-size can be ", divisors(global / data))
+            : text(
+                  "without equal shares there are no micro-batches: give micro-batch-size 0, or "
+                  "global-batch-size ",
+                  global / data * data, " or ", (global / data + 1) * data);
+    problems.add(text("micro-batch-size ", micro, " x ", data,
+                      " data parallel devices does not divide global-batch-size ", global, "; ",
+                      remedy));
   } else if (micro > global) {
     problems.add(text("micro-batch-size ", micro, " is above global-batch-size ", global,
                       "; lower the first or raise the second"));
@@ -152,6 +172,8 @@ void find_problems(const RunConfig& config, Problems& problems) {
                       (global / micro + 1) * micro));
   }
 }
+
+}  // namespace
 
 std::map<std::string, std::string> record_of(const RunConfig& config) {
   std::map<std::string, std::string> out;

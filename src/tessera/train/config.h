@@ -1,5 +1,5 @@
 #pragma once
-/// The configuration of a run: one value, told by a preset, a file and flags.
+/// The configuration of a run: one value, put together from defaults, a preset, a file and flags.
 
 #include <cstdint>
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace tessera {
 
-/// Fields and their meaning stand in train/fields.cpp, once for flags, files, help and checkpoints.
+/// train/fields.cpp describes every field, once for flags, files, help and checkpoints.
 struct RunConfig {
   std::string preset;
   ModelConfig model = {.vocabulary = 0};  // vocabulary 0: as many as the data has

@@ -31,23 +31,25 @@ std::vector<TensorEntry> entries_of(const Plan& plan) {
   return out;
 }
 
-Crew::Crew(Plan plan, Device& device, Communicator* world)
-    : executor_(std::move(plan), device, world),
+Crew::Crew(Plan plan, Device& device, Communicator* world, ExecutorOptions options)
+    : executor_(std::move(plan), device, world, options),
       world_(world),
       at_(coordinates_of(executor_.plan().mesh, executor_.plan().rank)) {
   if (world_ == nullptr) return;
   for (const ProgramPlan& program : this->plan().programs) {
-    for (const NamedTensor& input : program.batch)
-      batches_.emplace(key_of(program.name, input.name),
-                       HostTensor(input.type.dtype, input.logical));
+    BatchInputs& inputs = inputs_.try_emplace(program.name, program.name).first->second;
+    for (const NamedTensor& input : program.batch) {
+      const TensorType whole{input.type.dtype, input.logical, {}};
+      HostTensor& batch = batches_[key_of(program.name, input.name)] = HostTensor(whole);
+      inputs.add(input.name, whole, batch.bytes().data());
+    }
   }
 }
 
-void* Crew::batch(const std::string& program, const std::string& name) {
-  if (world_ == nullptr) return executor_.batch(program, name);
-  const auto found = batches_.find(key_of(program, name));
-  check(found != batches_.end(), "program '", program, "' has no batch input '", name, "'");
-  return found->second.bytes().data();
+BatchInputs& Crew::whole_inputs(const std::string& program) {
+  BatchInputs& out = inputs_.at(program);
+  out.begin();
+  return out;
 }
 
 /// The leader's bytes, on every rank.
@@ -66,23 +68,21 @@ void Crew::set_step(std::int64_t step) {
   if (world_ != nullptr) world_->set_step(step);
 }
 
-void Crew::share_batch(const ProgramPlan& program) {
+void Crew::share_batch(const ProgramPlan& program, BatchInputs& shards) {
   for (const NamedTensor& input : program.batch) {
     HostTensor& whole = batches_.at(key_of(program.name, input.name));
     share(whole.bytes().data(), whole.type().bytes(), "batch");
-    auto* mine = static_cast<std::byte*>(executor_.batch(program.name, input.name));
     cut_shard(whole.bytes(), input.logical, input.type.dtype, input.placement->sharding,
-              plan().mesh, at_, {mine, static_cast<std::size_t>(input.type.bytes())});
+              plan().mesh, at_, shards.fill(input.name, input.type.dtype));
   }
 }
 
-void Crew::run(const std::string& program, std::vector<CallTime>* times) {
-  if (world_ != nullptr) {
-    const ProgramPlan& what = plan().program(program);
-    say(Order::Run, &what - plan().programs.data());
-    share_batch(what);
-  }
-  executor_.run(program, times);
+/// Says which program runs, on which inputs.
+void Crew::lead(const std::string& program, BatchInputs& shards) {
+  inputs_.at(program).require_filled();
+  const ProgramPlan& what = plan().program(program);
+  say(Order::Run, &what - plan().programs.data());
+  share_batch(what, shards);
 }
 
 void Crew::load(const Checkpoint& from) {
@@ -162,8 +162,7 @@ void Crew::follow() {
     switch (static_cast<Order>(words[0])) {
       case Order::Run: {
         const ProgramPlan& program = plan().programs.at(static_cast<std::size_t>(words[1]));
-        share_batch(program);
-        executor_.run(program.name);
+        executor_.run(program.name, [&](BatchInputs& shards) { share_batch(program, shards); });
         break;
       }
       case Order::Load: {

@@ -1,5 +1,5 @@
 #pragma once
-/// The executors of all ranks, as one: rank 0 leads, the others follow.
+/// The executors of all ranks behind one interface: rank 0 leads, the others follow.
 
 #include <map>
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace tessera {
 
-/// Batch inputs, metrics and states of the leader are whole, whatever the mesh. What the leader
-/// does with programs and states, all ranks do: it says what comes next, and every rank does it.
+/// The leader (rank 0) says which program runs next, and every rank runs it; the others call
+/// follow(). The leader sees whole batch inputs, metrics and states, whatever the mesh.
 class Crew {
  public:
-  /// `world`: nullptr where there is one rank. Errors and order of calls as of Executor.
-  Crew(Plan plan, Device& device, Communicator* world = nullptr);
+  /// `world`: nullptr if there is one rank. Errors and order of calls as of Executor.
+  Crew(Plan plan, Device& device, Communicator* world = nullptr, ExecutorOptions options = {});
 
   Executor& executor() { return executor_; }  // of this rank
   const Plan& plan() const { return executor_.plan(); }
@@ -24,9 +24,20 @@ class Crew {
   int ranks() const { return world_ == nullptr ? 1 : world_->size(); }
 
   // Of the leader:
-  /// The memory of a whole batch input, to be filled before run().
-  void* batch(const std::string& program, const std::string& name);
-  void run(const std::string& program, std::vector<CallTime>* times = nullptr);
+  /// As Executor::run: `fill` writes all batch inputs of this run, whole.
+  template <std::invocable<BatchInputs&> Fill>
+  void run(const std::string& program, const Fill& fill, const RunOptions& options = {}) {
+    if (world_ == nullptr) return executor_.run(program, fill, options);
+    const auto fill_shards = [&](BatchInputs& shards) {
+      fill(whole_inputs(program));
+      lead(program, shards);
+    };
+    executor_.run(program, fill_shards, options);
+  }
+  void run(const std::string& program, const RunOptions& options = {}) {
+    run(
+        program, [](BatchInputs&) {}, options);
+  }
   /// Names the step in messages about ranks.
   void set_step(std::int64_t step);
   /// All states, or those that the plan has, from a checkpoint: each rank reads the blocks that it
@@ -36,17 +47,19 @@ class Crew {
   /// All states, whole; on several ranks in memory that lives until forget_states().
   std::vector<CheckpointTensor> states();
   void forget_states() { gathered_.clear(); }
-  /// Lets the others go: the last call.
+  /// The last call: the others return from follow().
   void dismiss();
 
-  /// Of the others: does what the leader says until it lets them go.
+  /// Of the others: runs what the leader says, until dismiss().
   void follow();
 
  private:
   enum class Order : std::int64_t { Run, Load, Gather, End };
   void say(Order order, std::int64_t argument = 0);
   void share(void* data, std::int64_t bytes, const char* what);
-  void share_batch(const ProgramPlan& program);
+  BatchInputs& whole_inputs(const std::string& program);
+  void lead(const std::string& program, BatchInputs& shards);
+  void share_batch(const ProgramPlan& program, BatchInputs& shards);
   void load_shards(const Checkpoint& from);
   void gather(const StatePlan& state);
 
@@ -55,10 +68,11 @@ class Crew {
   Coordinates at_;
   std::int64_t step_ = 0;
   std::map<std::string, HostTensor> batches_;   // whole, by program and name
+  std::map<std::string, BatchInputs> inputs_;   // the same, by program
   std::map<std::string, HostTensor> gathered_;  // by path
 };
 
-/// What a checkpoint must hold for the states of a plan.
+/// The tensors that a checkpoint must hold for the states of a plan.
 std::vector<TensorEntry> entries_of(const Plan& plan);
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "tessera/base/text.h"
@@ -160,6 +161,10 @@ void read_number(std::string_view source, std::string_view value, std::int64_t* 
 void read_number(std::string_view source, std::string_view value, double* to) {
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), *to);
   const bool whole = end == value.data() + value.size();
+  if (error == std::errc::result_out_of_range && whole &&
+      std::abs(std::strtod(std::string(value).c_str(), nullptr)) < 1)
+    fail(Fault::Usage, source, " is ", value,
+         ", which is nearer to 0 than 64 bits hold; give 0, or a number like 1e-300");
   require(error != std::errc::result_out_of_range && !(whole && !std::isfinite(*to)), source,
           " is ", value, "; it must be a finite number, like 0.1");
   require(error == std::errc{} && whole, source, " is '", value,

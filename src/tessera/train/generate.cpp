@@ -68,20 +68,15 @@ std::int32_t draw(const std::vector<double>& logits, const GenerateOptions& opti
 std::vector<std::int32_t> generate(Crew& crew, const Vocabulary& vocabulary,
                                    std::vector<std::int32_t> prompt,
                                    const GenerateOptions& options) {
-  const ProgramPlan& program = crew.plan().program(kSampleProgram);
-  std::int64_t context = 0;
-  for (const NamedTensor& input : program.batch) {
-    if (input.name == "ids") context = input.logical.numel();
-  }
-  auto* ids = static_cast<std::int32_t*>(crew.batch(kSampleProgram, "ids"));
-  auto* position = static_cast<std::int32_t*>(crew.batch(kSampleProgram, "position"));
   if (prompt.empty()) prompt.push_back(start_token(vocabulary));
   const std::uint64_t key = random_key(options.seed, "sample");
   for (std::int64_t i = 0; i < options.tokens; ++i) {
-    const auto seen = std::min(static_cast<std::int64_t>(prompt.size()), context);
-    std::fill(std::copy(prompt.end() - seen, prompt.end(), ids), ids + context, 0);
-    *position = static_cast<std::int32_t>(seen - 1);
-    crew.run(kSampleProgram);
+    crew.run(kSampleProgram, [&](BatchInputs& batch) {
+      const std::span<std::int32_t> ids = batch.fill<std::int32_t>("ids");
+      const auto seen = std::min(std::ssize(prompt), std::ssize(ids));
+      std::fill(std::copy(prompt.end() - seen, prompt.end(), ids.begin()), ids.end(), 0);
+      batch.fill<std::int32_t>("position")[0] = static_cast<std::int32_t>(seen - 1);
+    });
     const HostTensor all = crew.executor().metric(kSampleProgram, "logits");
     std::vector<double> logits;
     const std::int64_t known = std::min<std::int64_t>(all.numel(), vocabulary.size());

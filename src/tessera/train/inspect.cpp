@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tessera/base/error.h"
+#include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/data/safetensors.h"
@@ -41,6 +42,14 @@ std::string gflop_text(double flops) {
   std::array<char, 40> out;
   std::snprintf(out.data(), out.size(), "%.3g GFLOP", flops * 1e-9);
   return out.data();
+}
+
+/// A name as a file has it, for a row of a table.
+std::string one_line(std::string_view name) {
+  std::string out = printable(name);
+  for (std::size_t at = 0; (at = out.find_first_of("\n\t", at)) != out.npos; at += 2)
+    out.replace(at, 1, out[at] == '\n' ? "\\n" : "\\t");
+  return out;
 }
 
 std::string_view to_text(Role role) {
@@ -87,11 +96,12 @@ std::string describe_checkpoint(const Checkpoint& checkpoint) {
     bytes += tensor.type.bytes();
     if (tensor.role == Role::Parameter) parameters += tensor.type.numel();
     tensors.push_back(
-        {tensor.name, tessera::to_text(tensor.type), std::string(to_text(tensor.role))});
+        {one_line(tensor.name), tessera::to_text(tensor.type), std::string(to_text(tensor.role))});
   }
   for (const auto& [key, value] : checkpoint.record().texts) {
     const bool line = !value.empty() && value.size() <= 60 && value.find('\n') == value.npos;
-    texts.push_back({key, line ? value : bytes_text(static_cast<std::int64_t>(value.size()))});
+    texts.push_back(
+        {one_line(key), line ? value : bytes_text(static_cast<std::int64_t>(value.size()))});
   }
   return text("checkpoint ", checkpoint.path(), "\n",
               table({{"step", grouped(checkpoint.record().step)},
@@ -111,9 +121,11 @@ std::string describe_safetensors(const std::string& path) {
   for (const StoredTensor& tensor : sorted) {
     bytes += tensor.bytes();
     numel += tensor.type.numel();
-    tensors.push_back({tensor.name, tessera::to_text(tensor.type), bytes_text(tensor.bytes())});
+    tensors.push_back(
+        {one_line(tensor.name), tessera::to_text(tensor.type), bytes_text(tensor.bytes())});
   }
-  for (const auto& [key, value] : file.metadata()) metadata.push_back({key, value});
+  for (const auto& [key, value] : file.metadata())
+    metadata.push_back({one_line(key), one_line(value)});
   return text("safetensors file ", path, "\n",
               table({{"tensors", text(tensors.size(), ", ", bytes_text(bytes))},
                      {"elements", grouped(numel)}}),

@@ -1,6 +1,5 @@
 #pragma once
-/// What the mesh means for a training step: who sends what, and where values lie. Part of what
-/// `tessera plan` prints.
+/// The part of `tessera plan` about the mesh: collectives with their bytes, and placements.
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -22,7 +21,7 @@ struct PlacedValue {
   std::string use;   // of a state, as forward and backward read it, where that differs
 };
 
-/// Blocks that are the same but for their paths; what lies in no block has an empty path.
+/// Blocks that are equal but for their paths. Values outside of blocks have an empty path.
 struct PlacedBlocks {
   std::vector<std::string> blocks;
   std::vector<PlacedValue> values;  // of one of them

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
@@ -99,6 +100,29 @@ std::string MetricsFile::flush() {
     kept_.erase(0, static_cast<std::size_t>(put));
   }
   return "";
+}
+
+std::string MetricsFile::sync() {
+  if (std::string problem = flush(); !problem.empty()) return problem;
+  if (calls_.fsync(file_) != 0)
+    return text("cannot flush '", path_, "' to disk: ", system_text(errno), "; check the disk");
+  if (named_) return "";
+  try {
+    const std::filesystem::path folder = std::filesystem::absolute(path_).parent_path();
+    flush_folder(calls_, folder);
+    flush_folder(calls_, folder.parent_path());  // the run may have made its folder
+    named_ = true;
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+std::string MetricsFile::removed() const {
+  struct stat opened = {}, named = {};
+  const bool there = fstat(file_, &opened) == 0 && stat(path_.c_str(), &named) == 0 &&
+                     opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+  return there ? "" : text("'", path_, "' was removed or replaced while the run was writing it");
 }
 
 void MetricsFile::train(const StepRecord& r) {

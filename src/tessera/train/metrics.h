@@ -42,6 +42,11 @@ class MetricsFile {
   void valid(std::int64_t step, double loss);
   /// Writes what was kept. Returns what keeps lines from the file; empty where all are in it.
   std::string flush();
+  /// The same, and the lines are on disk: a power cut loses none of them.
+  std::string sync();
+
+  /// What became of the file where it is no longer the one that the path names; empty where it is.
+  std::string removed() const;
 
   /// The last of each kind, from before a resume too.
   std::optional<double> train_loss() const { return last_.train_loss; }
@@ -56,8 +61,9 @@ class MetricsFile {
   std::string path_;
   FileCalls calls_;
   int file_ = -1;
-  std::string kept_;  // not written yet
-  KeptMetrics last_;  // without its lines
+  std::string kept_;    // not written yet
+  bool named_ = false;  // the file's name is on disk
+  KeptMetrics last_;    // without its lines
 };
 
 struct Summary {

@@ -44,6 +44,14 @@ std::string content(int file) {
   return std::string(trim({bytes.data(), static_cast<std::size_t>(size > 0 ? size : 0)}));
 }
 
+/// 0, or why there is no lock: EWOULDBLOCK where another process holds it.
+int lock(int file, const FileCalls& calls) {
+  while (calls.flock(file, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
 /// True where the open file is still the one of that name: its last owner may have removed it.
 bool is_at(int file, const std::string& path) {
   struct stat opened = {}, named = {};
@@ -70,7 +78,8 @@ std::vector<std::string> traces_of_run(const std::string& folder) {
   return out;
 }
 
-OutputLock::OutputLock(const std::string& folder, std::vector<std::string>& notices)
+OutputLock::OutputLock(const std::string& folder, std::vector<std::string>& notices,
+                       const FileCalls& calls)
     : path_(in_folder(folder, "lock")) {
   std::error_code failure;
   fs::create_directories(folder, failure);
@@ -78,12 +87,14 @@ OutputLock::OutputLock(const std::string& folder, std::vector<std::string>& noti
     errno = failure.value();
     cannot("make the folder", folder);
   }
+  int no_locks = 0;  // why the file system has none
   do {
     if (file_ >= 0) close(file_);
     file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (file_ < 0) cannot("write", path_);
     // The system frees this lock when its process ends, however it ends.
-    if (flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    no_locks = lock(file_, calls);
+    if (no_locks == EWOULDBLOCK) {
       const std::string owner = content(file_);
       close(file_);
       fail(Fault::Resource, "another run is writing into '", folder, "' (", owner,
@@ -91,7 +102,20 @@ OutputLock::OutputLock(const std::string& folder, std::vector<std::string>& noti
     }
   } while (!is_at(file_, path_));
   const std::string old = content(file_);
-  if (!old.empty()) notices.push_back(text("took over the lock of a run that is gone: ", old));
+  if (no_locks != 0) {
+    const std::string why =
+        text("the file system of '", folder, "' has no locks (", std::strerror(no_locks), ")");
+    if (!old.empty()) {
+      close(file_);
+      fail(Fault::Resource, why, ", so it is not known whether the run that '", path_,
+           "' names still writes there (", old,
+           "); make sure that it does not, remove that file and start again, or give another "
+           "--output");
+    }
+    notices.push_back(text(why, ": do not start a second run with this --output"));
+  } else if (!old.empty()) {
+    notices.push_back(text("took over the lock of a run that is gone: ", old));
+  }
   const std::string mine = whoami() + "\n";
   const bool written = ftruncate(file_, 0) == 0 && pwrite(file_, mine.data(), mine.size(), 0) ==
                                                        static_cast<ssize_t>(mine.size());

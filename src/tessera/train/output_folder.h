@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "tessera/train/checkpoint_calls.h"
+
 namespace tessera {
 
 /// Names of files of a run in OUTPUT.
@@ -24,10 +26,14 @@ std::vector<std::string> traces_of_run(const std::string& folder);
 /// host, process and start. A lock whose process is gone is taken over, with a notice. What killed
 /// runs left of the files above that they were writing is removed.
 ///
-/// Errors: Fault::Resource: the folder cannot be made or written, or another run holds it.
+/// On a file system without locks (flock) nobody can tell whether the run that a lock names is
+/// gone: it is refused. Without such a file a notice says that nothing keeps a second run away.
+///
+/// Errors: Fault::Resource: the folder cannot be made or written, or another run holds it or may.
 class OutputLock {
  public:
-  OutputLock(const std::string& folder, std::vector<std::string>& notices);
+  OutputLock(const std::string& folder, std::vector<std::string>& notices,
+             const FileCalls& calls = {});
   ~OutputLock();
   OutputLock(const OutputLock&) = delete;
   OutputLock& operator=(const OutputLock&) = delete;

@@ -121,7 +121,7 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Ch
 
 void check_data(const PreparedRun& run, Problems& problems) {
   const RunConfig& c = run.config;
-  if (c.model.context < 1) return;  // told already
+  if (c.model.context < 1 || c.model.context > kMaxFieldSize) return;  // reported before
   problems.gather([&] {
     Sampler(run.data.tokens.train(),
             {c.model.context, static_cast<std::uint64_t>(c.seed), c.sample_order});

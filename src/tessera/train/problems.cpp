@@ -2,6 +2,13 @@
 
 namespace tessera {
 
+void Problems::add(const Error& problem) {
+  for (const Error& known : list_) {
+    if (std::string_view(known.what()) == problem.what()) return;
+  }
+  list_.push_back(problem);
+}
+
 void Problems::raise() const {
   if (list_.empty()) return;
   if (list_.size() == 1) throw list_.front();

@@ -11,9 +11,9 @@ namespace tessera {
 
 class Problems {
  public:
-  void add(std::string what, Fault fault = Fault::Usage) {
-    list_.emplace_back(fault, std::move(what));
-  }
+  /// What is in the list already is not added again: several checks may meet the same problem.
+  void add(const Error& problem);
+  void add(const std::string& what, Fault fault = Fault::Usage) { add(Error(fault, what)); }
   /// Runs `check`; an Error that it throws becomes a problem. Returns whether there was none.
   template <typename Check>
   bool gather(Check&& check) {
@@ -23,7 +23,7 @@ class Problems {
     } catch (const Broken&) {
       throw;
     } catch (const Error& error) {
-      list_.push_back(error);
+      add(error);
       return false;
     }
   }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "tessera/base/size.h"
 #include "tessera/data/file.h"
 #include "tessera/ir/print.h"
 #include "tessera/passes/partition.h"
@@ -90,7 +91,8 @@ Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted,
 std::int64_t count_parameters(const Plan& plan) {
   std::int64_t out = 0;
   for (const StatePlan& state : plan.states) {
-    if (state.state.role == Role::Parameter) out += state.logical.numel();
+    if (state.state.role == Role::Parameter)
+      out = size_sum(out, state.logical.numel(), "parameters");
   }
   return out;
 }
@@ -99,8 +101,10 @@ std::int64_t save_copy_bytes(const RunConfig& config, const Plan& plan) {
   const bool copies =
       config.background_save && config.save_every > 0 && config.save_every < config.steps;
   std::int64_t out = 0;
-  for (const StatePlan& state : plan.states)
-    out += copies ? state.logical.numel() * size_of(state.type.dtype) : 0;
+  for (const StatePlan& state : plan.states) {
+    const std::int64_t bytes = state.logical.numel() * size_of(state.type.dtype);
+    if (copies) out = size_sum(out, bytes, "bytes of a copy to save from");
+  }
   return out;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-/// What a run will cost, without running it: what `tessera plan` prints.
+/// The report that `tessera plan` prints: memory, communication and work of a run.
+/// docs/plan-output.md explains it line by line.
 
 #include <string>
 
@@ -9,8 +10,8 @@
 
 namespace tessera {
 
-/// Scratch memory that kernels of the training step asked for: the calls of one region, op and
-/// kernel that want as much as each other.
+/// Scratch memory of kernels of the training step: calls of one region, op and kernel with the same
+/// number of bytes.
 struct WorkspaceUse {
   std::string region, op, kernel;
   std::int64_t bytes = 0;  // of each call

@@ -21,6 +21,7 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kMaxBadSteps = 3, kMaxFailedSaves = 3;  // in a row
+constexpr std::size_t kMeasuredRuns = 2;  // of each program, each with a pattern of its own
 constexpr const char* kSamplesState = "data.samples";
 
 using Clock = std::chrono::steady_clock;
@@ -39,11 +40,6 @@ class Trainer {
   const RunConfig& config() const { return run_.config; }
   std::int64_t first_step() const { return run_.from ? run_.from->record().step : 0; }
   std::int64_t samples() const;  // consumed
-  std::span<std::int32_t> buffer(const char* program, const char* name, std::int64_t tokens) {
-    return {static_cast<std::int32_t*>(crew_->batch(program, name)),
-            static_cast<std::size_t>(tokens)};
-  }
-
   /// Runs a program whose batch `fill` writes. Its first runs are the proof that the plan is the
   /// truth: what they leave of a pattern in the arena is what was used.
   template <typename Fill>
@@ -96,7 +92,7 @@ class Trainer {
 Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
     : run_(std::move(run)),
       options_(options),
-      lock_(config().output, run_.notices),
+      lock_(config().output, run_.notices, options_.calls),
       sampler_(run_.data.tokens.train(),
                {config().model.context, static_cast<std::uint64_t>(config().seed),
                 config().sample_order}),
@@ -118,7 +114,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
                  save_copy_bytes(config(), compiled.plan));
   memory_.outside =
       outside_arena(compiled, static_cast<std::int64_t>(run_.data.tokens.all().size()));
-  crew_.emplace(std::move(compiled.plan), device, options_.world);
+  crew_.emplace(std::move(compiled.plan), device, options_.world, options_.executor);
   memory_.arena_bytes = crew_->plan().peak_bytes();
   memory_.huge_page_bytes = crew_->executor().huge_page_bytes();
   tell(&TrainCallback::on_memory, memory_);
@@ -149,17 +145,13 @@ void Trainer::announce(const Compiled& compiled) const {
 
 template <typename Fill>
 void Trainer::execute(const char* program, const Fill& fill, std::vector<CallTime>* times) {
-  // Two patterns, because the last byte that is used may happen to equal one of them.
-  constexpr std::byte kPatterns[] = {std::byte{0xA5}, std::byte{0x5A}};
   std::size_t& runs = runs_[program];
-  const bool measure = runs < std::size(kPatterns);
-  const std::int64_t peak = measure ? peak_rss_bytes() : 0;
-  if (measure) crew_->executor().fill_work(kPatterns[runs]);
-  fill();
-  crew_->run(program, times);
-  if (!measure) return;
+  if (runs == kMeasuredRuns) return crew_->run(program, fill, {.times = times});
+  const std::int64_t peak = peak_rss_bytes();
+  std::int64_t used = 0;
+  crew_->run(program, fill, {.times = times, .used_bytes = &used});
   memory_.outside.steps += peak_rss_bytes() - peak;
-  measured_bytes_ = std::max(measured_bytes_, crew_->executor().highest_written(kPatterns[runs]));
+  measured_bytes_ = std::max(measured_bytes_, used);
   check(crew_->executor().guard_intact(), "program ", program, " wrote beyond its arena");
   ++runs;
 }
@@ -185,6 +177,9 @@ TrainResult Trainer::run() {
   out.summary = summary();
   write_atomically(in_folder(config().output, kSummaryFile), to_json(out.summary));
   crew_->dismiss();
+  if (const std::string removed = metrics_->removed(); !removed.empty())
+    fail(Fault::Resource, removed, ": its lines are lost; the state after step ", step_,
+         " is saved in '", checkpoint_, "'");
   return out;
 }
 
@@ -194,10 +189,10 @@ StepRecord Trainer::attempt() {
   Clock::time_point begin;
   execute(
       kTrainProgram,
-      [&] {
+      [&](BatchInputs& inputs) {
         begin = Clock::now();
-        sampler_.fill(samples(), batch, buffer(kTrainProgram, "ids", tokens),
-                      buffer(kTrainProgram, "labels", tokens));
+        sampler_.fill(samples(), batch, inputs.fill<std::int32_t>("ids"),
+                      inputs.fill<std::int32_t>("labels"));
       },
       recorder_ ? recorder_->calls_of_step() : nullptr);
   const Clock::time_point end = Clock::now();
@@ -262,13 +257,13 @@ void Trainer::validate_if_due() {
 void Trainer::validate() {
   if (!wanted_programs(config()).evaluate || metrics_->valid_step() == step_) return;
   const EvalWindows windows(run_.data.tokens.held_out(), config().model.context);
-  const std::int64_t batch = evaluation_batch(config()), tokens = batch * config().model.context;
+  const std::int64_t batch = evaluation_batch(config());
   double sum = 0;
   for (std::int64_t first = 0; first < windows.count(); first += batch) {
     if ((cut_short_ = stopped())) return;
-    execute(kEvaluateProgram, [&] {
-      windows.fill(first, batch, buffer(kEvaluateProgram, "ids", tokens),
-                   buffer(kEvaluateProgram, "labels", tokens));
+    execute(kEvaluateProgram, [&](BatchInputs& inputs) {
+      windows.fill(first, batch, inputs.fill<std::int32_t>("ids"),
+                   inputs.fill<std::int32_t>("labels"));
     });
     sum += crew_->executor().scalar(kEvaluateProgram, "loss_sum");
   }
@@ -310,7 +305,7 @@ void Trainer::check_metrics() {
 /// In the background, where there is memory for it; training goes on whatever comes of it.
 void Trainer::save_on_the_way() {
   settle(saver_->wait());  // one at a time
-  if (const std::string problem = metrics_->flush(); !problem.empty())
+  if (const std::string problem = metrics_->sync(); !problem.empty())
     return settle(SaveResult{step_, "", problem});
   saver_->begin(checkpoint_record(run_, step_, samples()), crew_->states());
   crew_->forget_states();
@@ -320,7 +315,7 @@ void Trainer::save_on_the_way() {
 /// The state at the end, unless it is saved: without it the run has not ended well.
 void Trainer::save_and_wait() {
   settle(saver_->wait(), kMaxFailedSaves + 1);  // however it went, there is one more try
-  SaveResult result{step_, "", metrics_->flush()};
+  SaveResult result{step_, "", metrics_->sync()};
   if (result.problem.empty() && saved_ == step_) return;
   if (result.problem.empty())
     result = saver_->save(checkpoint_record(run_, step_, samples()), crew_->states());
@@ -383,10 +378,10 @@ Summary Trainer::summary() const {
 
 }  // namespace
 
-void follow(RunConfig config, Device& device, Communicator& world) {
+void follow(RunConfig config, Device& device, Communicator& world, const ExecutorOptions& options) {
   config.dump_dir.clear();  // the leader writes
   Plan plan = compile_programs(config, wanted_programs(config), device, world.rank()).plan;
-  Crew(std::move(plan), device, &world).follow();
+  Crew(std::move(plan), device, &world, options).follow();
 }
 
 TrainResult train(PreparedRun run, Device& device, const TrainOptions& options) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tessera/base/counted.h"
 #include "tessera/base/format.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/philox.h"
@@ -19,8 +20,9 @@ constexpr double kTolerance = 1e-4;  // of f32 sums in another order
 constexpr double kNoise = 1e-6;      // of the global norm: gradients below are rounding
 constexpr std::size_t kShownRows = 10;
 
-void fill_tokens(const RunConfig& config, std::int64_t step, std::int32_t* ids,
-                 std::int32_t* labels) {
+void fill_tokens(const RunConfig& config, std::int64_t step, BatchInputs& batch) {
+  std::int32_t* const ids = batch.fill<std::int32_t>("ids").data();
+  std::int32_t* const labels = batch.fill<std::int32_t>("labels").data();
   const std::uint64_t key = random_key(static_cast<std::uint64_t>(config.seed), "verify");
   const std::int64_t tokens = config.global_batch_size * config.model.context;
   for (std::int64_t i = 0; i < tokens; ++i) {
@@ -102,9 +104,7 @@ std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device&
   crew.run(kInitProgram);
   for (std::int64_t step = 1; step <= steps; ++step) {
     crew.set_step(step);
-    fill_tokens(config, step, static_cast<std::int32_t*>(crew.batch(kTrainProgram, "ids")),
-                static_cast<std::int32_t*>(crew.batch(kTrainProgram, "labels")));
-    crew.run(kTrainProgram);
+    crew.run(kTrainProgram, [&](BatchInputs& batch) { fill_tokens(config, step, batch); });
     StepTrace trace;
     const Executor& mine = crew.executor();
     trace.loss = mine.scalar(kTrainProgram, "loss");
@@ -163,10 +163,10 @@ std::string to_text(const VerifyReport& r) {
     return std::count_if(r.rows.begin(), r.rows.end(),
                          [&](const VerifyRow& row) { return starts_with(row.name, prefix); });
   };
-  std::string out =
-      text(r.devices, " devices (", r.mesh.empty() ? "one rank" : r.mesh, "), ", r.steps,
-           " steps: loss, gradient norm, ", count("gradient ") - 1, " gradients and ",
-           count("parameter "), " updated parameters beside those of one device\n\n");
+  std::string out = text(r.devices, " devices (", r.mesh.empty() ? "one rank" : r.mesh, "), ",
+                         counted(r.steps, "step"), ": loss, gradient norm, ",
+                         count("gradient ") - 1, " gradients and ", count("parameter "),
+                         " updated parameters beside those of one device\n\n");
   out += "  error     step  of\n";
   for (std::size_t i = 0; i < std::min(kShownRows, r.rows.size()); ++i) {
     const VerifyRow& row = r.rows[i];

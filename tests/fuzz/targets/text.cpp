@@ -15,7 +15,7 @@ namespace {
 
 std::string loaded(std::string_view input, InvalidUtf8 invalid) {
   Text out;
-  append_text_file(out, input, "input", {invalid, ""});
+  append_text_file(out, input, "input", {invalid});
   return out.bytes;
 }
 

@@ -1,0 +1,61 @@
+#pragma once
+/// The batch inputs of one run of a program, which whoever starts the run fills.
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/base/error.h"
+#include "tessera/tensor/type.h"
+
+namespace tessera {
+
+/// Handed to the function that fills the inputs of a run; a program never runs on inputs of an
+/// earlier one. Their memory is only theirs until the program has read them, so the spans must not
+/// be kept.
+class BatchInputs {
+ public:
+  explicit BatchInputs(std::string program) : program_(std::move(program)) {}
+  void add(std::string name, const TensorType& type, std::byte* data);
+
+  /// The memory of an input, row-major, to be written whole. Errors: no such input; elements of
+  /// another type.
+  template <typename T>
+  std::span<T> fill(std::string_view name) {
+    const std::span<std::byte> bytes = fill(name, dtype_of<T>());
+    return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+  std::span<std::byte> fill(std::string_view name, DType dtype);
+  /// Copies all elements of an input. Errors: no such input; another type or number of elements.
+  template <typename T>
+  void set(std::string_view name, std::span<const T> values) {
+    copy(name, dtype_of<T>(), std::as_bytes(values));
+  }
+  template <typename T>
+  void set(std::string_view name, const std::vector<T>& values) {
+    set(name, std::span<const T>(values));
+  }
+
+  // Of whoever runs the program:
+  /// Forgets what was filled.
+  void begin();
+  /// Errors: an input that was not filled since begin().
+  void require_filled() const;
+
+ private:
+  struct Input {
+    std::string name;
+    TensorType type;
+    std::byte* data;
+    bool filled;
+  };
+  void copy(std::string_view name, DType dtype, std::span<const std::byte> values);
+  std::string names() const;
+
+  std::string program_;
+  std::vector<Input> inputs_;
+};
+
+}  // namespace tessera

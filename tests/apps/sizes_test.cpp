@@ -1,0 +1,49 @@
+/// Models that no machine can hold are refused at once, before anything is compiled or written.
+
+#include "apps/command_test.h"
+
+namespace tessera {
+namespace {
+
+struct Case {
+  const char* flags;
+  const char* message;  // part of it
+};
+
+const Case kCases[] = {
+    {"--width 1000000000", "is above 2^62, more than any machine has"},
+    {"--width 9223372036854775807", "width is 9223372036854775807; it must be at most"},
+    {"--width 72057594037927936 --heads 1", "width is 72057594037927936; it must be at most"},
+    {"--context 9223372036854775807", "context is 9223372036854775807; it must be at most"},
+    {"--context 900000000000000", "(samples x context x ffn-width x 4): 8 x 900000000000000 x 256 x 4 is above 2^62"},
+    {"--layers 2000000000", "layers is 2000000000; it must be at most 100000"},
+    {"--layers 100001", "layers is 100001; it must be at most 100000"},
+    {"--heads 9223372036854775807", "heads is 9223372036854775807; it must be at most"},
+    {"--heads 1000000000000000", "heads 1000000000000000 are more than the width 64"},
+    {"--kv-heads 4611686018427387904", "kv-heads is 4611686018427387904; it must be at most"},
+    {"--ffn-width 900000000000000", "bytes of feed-forward layers"},
+    {"--global-batch-size 1000000000 --context 900000000 --micro-batch-size 1",
+     "bytes of logits (samples x context x vocabulary x 4): 1000000000 x 900000000 x 64 x 4"},
+    {"--family llama --width 9223372036854775800", "width is 9223372036854775800"},
+};
+
+TEST(Sizes, OfModelsThatCannotExist) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.flags);
+    const Ran plan = run(words(text("plan --preset gpt2-tiny --vocab-size 64 ", c.flags)));
+    const Ran train = run(words(folder.expand(text(
+        "train --preset gpt2-tiny --data @/text.txt --vocab-size 64 --output @/new ", c.flags))));
+    for (const Ran& ran : {plan, train}) {
+      EXPECT_EQ(ran.code, 2) << ran.err;
+      EXPECT_NE(ran.err.find(c.message), std::string::npos) << ran.err;
+      EXPECT_EQ(ran.err.find(" -"), std::string::npos) << ran.err;
+    }
+    EXPECT_EQ(plan.err.find("problems"), std::string::npos) << "said once: " << plan.err;
+    EXPECT_FALSE(std::filesystem::exists(folder / "new"));
+  }
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,48 @@
+/// docs/plan-output.md shows what `tessera plan` prints of a mesh: the parts that do not depend on
+/// the machine.
+
+#include <gtest/gtest.h>
+
+#include "docs/shown.h"
+#include "tessera/base/text.h"
+#include "tessera/train/mesh_report.h"
+#include "tessera/train/presets.h"
+
+namespace tessera::test {
+namespace {
+
+constexpr const char* kDocument = "docs/plan-output.md";
+constexpr const char* kFile = "tests/docs/plan_output_test.cpp";
+
+/// tessera plan --preset gpt2-tiny --vocab-size 65 --devices 4 --tensor-model-parallel-size 2
+/// --zero-1-memory-optimization
+RunConfig config() {
+  RunConfig out;
+  find_preset("gpt2-tiny").apply(out);
+  out.model.vocabulary = 65;
+  out.parallel.devices = 4;
+  out.parallel.tensor = 2;
+  out.zero1 = true;
+  complete(out);
+  return out;
+}
+
+TEST(PlanOutput, TheDocumentShowsTheTrafficAndThePlacements) {
+  const auto device = make_cpu_device({.threads = 1});
+  MeshReport report = mesh_report_of(
+      compile_programs(config(), {.evaluate = false, .sample = false, .placed = true}, *device));
+  const std::vector<PlacedBlocks> placements = std::move(report.placements);
+  report.placements.clear();
+  expect_text(kDocument, kFile, "traffic", to_text(report));
+
+  // Of the first class of blocks, the second half of the feed-forward layer.
+  report = {};
+  report.placements = {placements[0]};
+  std::erase_if(report.placements[0].values, [](const PlacedValue& value) {
+    return value.path.find("mlp.down") == std::string::npos;
+  });
+  expect_text(kDocument, kFile, "placements", to_text(report));
+}
+
+}  // namespace
+}  // namespace tessera::test

@@ -1,0 +1,13 @@
+/// docs/tutorial.md shows the code of examples/tutorial.cpp, which the tests run.
+
+#include <gtest/gtest.h>
+
+#include "docs/shown.h"
+
+namespace tessera::test {
+
+TEST(Tutorial, TheDocumentShowsTheExample) {
+  expect_shown("docs/tutorial.md", "examples/tutorial.cpp");
+}
+
+}  // namespace tessera::test
