@@ -128,9 +128,6 @@ void check_data(const PreparedRun& run, Problems& problems) {
   });
   if (wanted_programs(c).evaluate)
     problems.gather([&] { EvalWindows(run.data.tokens.held_out(), c.model.context); });
-  if (run.from)  // its vocabulary is what the checkpoint says
-    problems.gather(
-        [&] { require_ids(run.data.tokens.all(), c.model.vocabulary, name_of(run.data.files)); });
   const std::int64_t known = run.data.vocabulary.size();
   if (!run.from && c.model.vocabulary < known)  // a resumed run keeps its vocabulary
     problems.add(text("vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
@@ -213,6 +210,11 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
                   std::move(from),   std::move(notices), std::move(held)};
   check_data(run, problems);
   if (run.from) problems.gather([&] { compare(run, problems); });
+  if (problems.empty()) {  // a vocabulary from a checkpoint may be larger than its model's
+    problems.gather([&] {
+      require_ids(run.data.tokens.all(), run.config.model.vocabulary, name_of(run.data.files));
+    });
+  }
   if (!problems.empty()) return {};
   return run;
 }
