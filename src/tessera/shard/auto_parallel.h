@@ -1,0 +1,71 @@
+#pragma once
+/// MindSpore's parallel modes, as one strategy.
+
+#include <string>
+#include <vector>
+
+#include "tessera/ir/graph.h"
+#include "tessera/ir/strategy.h"
+#include "tessera/shard/op_shard.h"
+
+namespace tessera {
+
+enum class ParallelMode {
+  StandAlone,        // one device
+  DataParallel,      // parameters are whole on every rank, the batch is cut
+  SemiAutoParallel,  // ops lie as their strategies say; those without one are cut along the batch
+  AutoParallel,      // ops lie as their strategies say; the rest is found
+  HybridParallel,    // the user's collectives, inside of local() (shard/local.h)
+};
+enum class SearchMode { DynamicProgramming, RecursiveProgramming, ShardingPropagation };
+
+/// How each batch input is cut: along its rows by all ranks, not at all, or as said for each input.
+struct DatasetStrategy {
+  enum class Kind { DataParallel, FullBatch, Splits } kind = Kind::DataParallel;
+  Splits splits = {};  // Kind::Splits: in order of declaration; ranks that are left over repeat
+};
+
+/// What MindSpore's users set on a context, for one step: no part of it is global.
+///
+/// How the gradient of a parameter relates to that of one device, which computes the loss over the
+/// whole batch. `replicas`: ranks that hold the same slice of the parameter.
+///
+///   mode                              gradients_mean   loss_repeated_mean   factor
+///   stand_alone, hybrid_parallel      any              any                  1
+///   data_parallel                     false            any                  devices
+///   data_parallel                     true             any                  1
+///   semi_auto_, auto_parallel         false            true                 1
+///   semi_auto_, auto_parallel         true             true                 1 / replicas
+///   semi_auto_, auto_parallel         false            false                devices
+///   semi_auto_, auto_parallel         true             false                devices / replicas
+///
+/// dataset_strategy changes none of them. Results of the forward pass stay where they are computed,
+/// each rank reads its own part of them, unless dataset_strategy is FullBatch: then they are whole
+/// on every rank, as all other outputs are.
+struct AutoParallel {
+  ParallelMode mode = ParallelMode::StandAlone;
+  SearchMode search_mode = SearchMode::ShardingPropagation;
+  std::int64_t device_num = 1;
+  std::int64_t micro_batches = 1;
+  DatasetStrategy dataset_strategy = {};
+  bool gradients_mean = false;
+  bool loss_repeated_mean = true;
+  /// Moments and stored parameters are cut further, along ranks that hold the same slice.
+  bool enable_parallel_optimizer = false;
+  /// Of single ops, by path; shards_of() has those of shard() (shard/shard.h). Of several that
+  /// match, the last one holds.
+  std::vector<OpShard> shards = {};
+};
+
+/// A step and how it is spread: what compile() takes.
+struct ParallelStep {
+  Graph graph;  // gradients times their factors
+  Strategy strategy;
+};
+
+/// Errors: options that do not fit together; strategies that match no op; all that is wrong with
+/// strategies (shard/op_strategy.h), of all ops at once; device matrices without a common
+/// refinement; axes of layouts that two tensors order in two ways.
+ParallelStep parallelize(const Graph& step, const AutoParallel& options);
+
+}  // namespace tessera
