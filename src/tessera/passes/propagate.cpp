@@ -29,10 +29,10 @@ struct Kept {
 
 class Propagation {
  public:
-  Propagation(const Graph& graph, const Strategy& strategy)
+  Propagation(const Graph& graph, const Strategy& strategy, const Machine& machine)
       : graph_(graph),
         strategy_(strategy),
-        axes_(strategy),
+        axes_(strategy, machine),
         places_(graph, strategy, axes_),
         decisions_(graph, strategy, axes_),
         demands_(find_demands(graph, places_, decisions_, axes_)),
@@ -364,8 +364,8 @@ void Propagation::leave(const Output& output) {
 
 }  // namespace
 
-Graph propagate(const Graph& graph, const Strategy& strategy) {
-  return Propagation(graph, strategy).run();
+Graph propagate(const Graph& graph, const Strategy& strategy, const Machine& machine) {
+  return Propagation(graph, strategy, machine).run();
 }
 
 }  // namespace tessera

@@ -265,8 +265,7 @@ std::vector<Group> groups_of(const OpCall& call) {
 }  // namespace
 
 std::unique_ptr<Kernel> make_reduce(const KernelRequest& request, Pool& pool) {
-  if (!all_dense(request) || !first_are_f32(request, 1) || !never_padded(request, 0))
-    return nullptr;
+  if (!all_dense(request) || !first_are_f32(request, 1)) return nullptr;
   const OpCall& call = request.call;
   if (&call.op() == &kSumSquares)
     return std::make_unique<ReduceAll>(Fold::SumSquares, pool, call.in(0).numel());
