@@ -5,9 +5,12 @@
 
 namespace tessera {
 
-void take_choices(RunConfig& config, Communicator* launched, Problems& problems) {
+void agree_on_choices(RunConfig& config, Communicator* launched, Problems& problems) {
   CpuChoices mine = machine_choices();
-  problems.gather([&] { mine = choices_of(config, mine); });
+  Problems own;
+  own.gather([&] { mine = choices_of(config, mine); });
+  if (launched != nullptr && launched->rank() > 0) own.raise();
+  problems.gather([&] { own.raise(); });
   config.choices = common_choices(mine, launched);
 }
 

@@ -7,7 +7,8 @@
 namespace tessera {
 
 /// Sets config.choices to what the fields say of this machine; on launched ranks, all of which call
-/// this, to the lowest level among them and rank 0's packing. Errors, as problems: choices_of.
-void take_choices(RunConfig& config, Communicator* launched, Problems& problems);
+/// this, to the lowest level among them and rank 0's packing. Errors, as problems: choices_of; a
+/// rank other than 0 throws them, since only the problems of rank 0 are reported for all.
+void agree_on_choices(RunConfig& config, Communicator* launched, Problems& problems);
 
 }  // namespace tessera

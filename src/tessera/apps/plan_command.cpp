@@ -80,7 +80,7 @@ int plan_command(const Arguments& arguments, Console& console) {
   const bool as_json = parsed.take_switch("json"), placements = parsed.take_switch("placements");
   std::vector<std::string> notices;
   RunConfig config = configure(parsed, problems, notices);
-  take_choices(config, nullptr, problems);
+  agree_on_choices(config, nullptr, problems);
   complete(config);
   find_vocabulary(config, problems);
   find_problems(config, problems);

@@ -66,7 +66,7 @@ SampleRequest read_request(const ParsedFlags& parsed, Problems& problems) {
   if (out.threads < 0 || out.threads > 4096)
     problems.add(text("--threads is ", out.threads, "; it must be from 0 to 4096"));
   if (const std::string* isa = parsed.find("max-isa")) out.machine.max_isa = *isa;
-  take_choices(out.machine, nullptr, problems);
+  agree_on_choices(out.machine, nullptr, problems);
   out.options.seed = static_cast<std::uint64_t>(out.seed);
   for (const std::string& problem : tessera::problems(out.options)) problems.add("--" + problem);
   if (const std::string* prompt = parsed.find("prompt")) out.prompt = *prompt;

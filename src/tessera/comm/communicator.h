@@ -69,6 +69,10 @@ class Communicator {
   /// most of all, must not be done. Looks without waiting; the next call says what happened. May be
   /// asked on any thread.
   virtual bool peer_failed() = 0;
+  /// A sign of life of a rank that works at something in which the others take no part, and for
+  /// which they may be waiting: their deadline begins anew. To be called often, on the rank's own
+  /// thread; the beginning of a call is a sign too. work_alone.h does it for long work.
+  virtual void alive() = 0;
   /// Cores of each rank of the world, the same number on every rank: each host's are shared out
   /// over the ranks on it, and the rank that has fewest counts. 0 where a host has more ranks than
   /// cores.

@@ -54,6 +54,7 @@ struct RunConfig {
   std::optional<CpuChoices> choices;  // what devices are made from, once it is known
 
   ParallelConfig parallel;  // micro_batches and what is sharded follow from other fields
+  std::int64_t distributed_timeout = 60;  // seconds without a sign of life of other ranks
   bool zero1 = false, zero2 = false, zero3 = false, fsdp = false;
 
   /// Names of fields that neither a preset nor a file nor a flag told: a resumed run takes those of
