@@ -271,8 +271,7 @@ TEST(Command, StopsWhereNumbersStayInfinite) {
 }
 
 TEST(Command, VersionIsThatOfTheBuild) {
-  EXPECT_NE(read(repo_file("CMakeLists.txt"))
-                .find(text("project(tessera VERSION ", kVersion, " ")),
+  EXPECT_NE(read(repo_file("CMakeLists.txt")).find(text("project(tessera VERSION ", kVersion, " ")),
             std::string::npos);
   EXPECT_EQ(run({"version"}).out, text("tessera ", kVersion, "\n"));
 }

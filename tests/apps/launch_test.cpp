@@ -22,16 +22,19 @@ TEST(Launch, WhatMpirunIsAsked) {
   };
   const Case cases[] = {
       {"a core for each", "-n 2 -- train --steps 3", 2,
-       "/mpirun -n 2 --quiet --map-by slot:PE=1 --bind-to core /tessera train --steps 3"},
+       "/mpirun -n 2 -x TESSERA_STOP_BY_INPUT=1 --map-by slot:PE=1 --bind-to core /tessera train "
+       "--steps 3"},
       {"neighbouring cores for each", "--ranks=2 --verbose train -n 7", 5,
-       "/mpirun -n 2 --map-by slot:PE=2 --bind-to core /tessera train -n 7"},
+       "/mpirun -n 2 -x TESSERA_STOP_BY_INPUT=1 --map-by slot:PE=2 --bind-to core /tessera train "
+       "-n 7"},
       {"more ranks than cores", "-n 8 -- train", 2,
-       "/mpirun -n 8 --quiet --oversubscribe --mca mpi_yield_when_idle 1 --bind-to none /tessera "
+       "/mpirun -n 8 -x TESSERA_STOP_BY_INPUT=1 --oversubscribe --mca mpi_yield_when_idle 1 "
+       "--bind-to none /tessera "
        "train"},
       {"not bound on request", "-n 2 --bind none -- train", 2,
-       "/mpirun -n 2 --quiet --bind-to none /tessera train"},
+       "/mpirun -n 2 -x TESSERA_STOP_BY_INPUT=1 --bind-to none /tessera train"},
       {"a flag of ours behind the command is the command's", "-n 2 --bind none train --verbose", 2,
-       "/mpirun -n 2 --quiet --bind-to none /tessera train --verbose"},
+       "/mpirun -n 2 -x TESSERA_STOP_BY_INPUT=1 --bind-to none /tessera train --verbose"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
@@ -46,7 +49,8 @@ TEST(Launch, HostFilesSayHowManySlotsThereAre) {
   folder.write("unknown", "a slots=2\nb\n");
   const std::string two = folder / "two", unknown = folder / "unknown";
   EXPECT_EQ(asked("-n 2 --hostfile " + two + " train", 1),
-            "/mpirun -n 2 --quiet --hostfile " + two + " --bind-to none /tessera train");
+            "/mpirun -n 2 -x TESSERA_STOP_BY_INPUT=1 --hostfile " + two +
+                " --bind-to none /tessera train");
   EXPECT_NE(asked("-n 3 --hostfile " + two + " train", 9).find("--oversubscribe"),
             std::string::npos);
   // Where mpirun counts the cores of a host, it knows best.
@@ -64,7 +68,14 @@ TEST(Launch, WhatIsRefused) {
       {"-n two train", "-n: 'two' is no number of ranks; give a whole number above 0"},
       {"-n", "-n needs a value; tessera launch --help says which"},
       {"-n 2", "launch: no command; tessera launch -n 2 -- train ..."},
-      {"-n 2 launch -n 2 train", "launch: of launch; give the command itself"},
+      {"-n 2 launch -n 2 train",
+       "launch: 'launch' is no command that runs on ranks; train and verify are; give any other "
+       "one "
+       "by itself"},
+      {"-n 2 sample runs/first",
+       "launch: 'sample' is no command that runs on ranks; train and verify are; give any other "
+       "one "
+       "by itself"},
       {"-n 2 --bind cores train", "--bind: 'cores' is none of auto, core, none"},
       {"-n 2 --hostfiel x train",
        "launch: unknown flag --hostfiel; nearest is --hostfile; flags of the command come after "

@@ -4,8 +4,7 @@ set -euo pipefail
 tessera=$1
 folder=$(mktemp -d)
 launcher=
-hanging=
-trap 'kill -KILL $launcher $hanging 2>/dev/null || true; rm -rf "$folder"' EXIT
+trap 'kill -KILL $launcher 2>/dev/null || true; rm -rf "$folder"' EXIT
 wrong() { printf 'launch_test: %s\n' "$*" >&2; tail -n 5 "$folder"/*.log >&2 || true; exit 1; }
 
 # code_of ARG...: of a launch, its output in $folder/out.log
@@ -14,33 +13,54 @@ code_of() {
   timeout 60 "$tessera" launch "$@" >"$folder/out.log" 2>&1 || code=$?
   echo $code
 }
+
 [ "$(code_of -n 2 -- version)" = 0 ] || wrong "a command that succeeds has another code than 0"
 [ "$(grep -c '^tessera ' "$folder/out.log")" = 2 ] || wrong "two ranks do not print twice"
 [ "$(code_of -n 3 -- nosuch)" = 2 ] || wrong "an error of usage has another code than 2"
-! grep -q mpirun "$folder/out.log" || wrong "mpirun has words of its own"
+[ "$(code_of -n 3 -- train --lrr 3)" = 2 ] || wrong "an unknown flag has another code than 2"
+[ "$(grep -c 'unknown flag --lrr; nearest is --lr' "$folder/out.log")" = 1 ] || wrong "an unknown flag is not reported once"
+! grep -q 'rank 0' "$folder/out.log" || wrong "an unknown flag is reported as that of one rank"
 code=0
 PATH=$folder "$tessera" launch -n 2 -- version 2>"$folder/out.log" || code=$?
 [ $code = 5 ] || wrong "without mpirun the code is $code, not 5"
 grep -q 'there is no mpirun in PATH; on Debian: apt-get install openmpi-bin' "$folder/out.log" || wrong "no word of how to get mpirun"
+env -i "$tessera" launch -n 2 -- version >"$folder/out.log" 2>&1 || wrong "without an environment nothing runs"
 
-# An mpirun that hangs without a rank is ended: beside the other tests, for it takes 20 s.
-mkdir "$folder/hanging"
-printf '#!/bin/sh\n[ "$1" != --version ] || { echo Open MPI; exit; }\nexec sleep 1000\n' >"$folder/hanging/mpirun"
-chmod +x "$folder/hanging/mpirun"
-(
+# A stand-in for mpirun, which does what $1 says after it was asked for its version.
+stand_in() {
+  mkdir -p "$folder/bin"
+  printf '#!/bin/sh\n[ "$1" != --version ] || { echo Open MPI; exit; }\n%s\n' "$1" >"$folder/bin/mpirun"
+  chmod +x "$folder/bin/mpirun"
   code=0
-  PATH=$folder/hanging:$PATH timeout 60 "$tessera" launch -n 2 -- version 2>"$folder/hanging.txt" || code=$?
-  echo "$code" >"$folder/hanging.code"
-) &
-hanging=$!
+  PATH=$folder/bin:$PATH timeout 60 "$tessera" launch -n 2 -- train --distributed-timeout 2 >"$folder/out.log" 2>&1 || code=$?
+}
+says() { [ "$(grep -c '^error: ' "$folder/out.log")" = 1 ] && grep -q "^error: $1" "$folder/out.log"; }
+stand_in 'exec sleep 1000'
+[ $code = 7 ] || wrong "an mpirun that hangs is ended with the code $code, not 7"
+says '.*/mpirun had no rank under it and did not end; it was ended now' || wrong "no word of an mpirun that hangs"
+stand_in 'exit 137'
+[ $code = 137 ] || wrong "a rank that was killed without a word gives the code $code, not 137"
+says 'a rank was ended by signal 9 (Killed)' || wrong "no word of a rank that was killed"
+stand_in 'kill -KILL $$'
+[ $code = 137 ] || wrong "an mpirun that is killed gives the code $code, not 137"
+says '.*/mpirun was ended by signal 9 (Killed)' || wrong "no word of an mpirun that is killed"
+stand_in 'echo ------------------------------ >&2; echo there is no such host >&2; exit 243'
+[ $code = 5 ] || wrong "an mpirun that fails gives the code $code, not 5"
+says 'the ranks did not run to their end (.*243); .* says: there is no such host' || wrong "no word of why mpirun fails"
+stand_in 'echo "error: a rank says why" >&2; exit 1'
+[ $code = 7 ] || wrong "a failure that a rank has reported gives the code $code, not 7"
+says 'a rank says why' || wrong "a failure that a rank has reported is reported again"
 
-# start RANKS: a run that takes minutes, its launcher's process in $launcher
+# start RANKS [FLAG...]: a run that takes minutes, its launcher's process in $launcher
 for ((i = 0; i < 400; ++i)); do echo "line $i of a text to train on, which is read again and again"; done >"$folder/text.txt"
-start() {
+run_flags=(train --preset llama-tiny --layers 1 --threads 1 --data "$folder/text.txt" --output "$folder/run" --steps 1000000)
+begin() {
   rm -rf "$folder/run"
-  "$tessera" launch -n "$1" -- train --preset llama-tiny --layers 1 --threads 1 --data "$folder/text.txt" \
-    --output "$folder/run" --steps 1000000 --save-every 1000000 >"$folder/run.log" 2>&1 &
+  "$tessera" launch -n "$1" -- "${run_flags[@]}" "${@:2}" >"$folder/run.log" 2>&1 &
   launcher=$!
+}
+start() {
+  begin "$@"
   for ((i = 0; i < 300; ++i)); do
     [ ! -s "$folder/run/metrics.jsonl" ] || return 0
     sleep 0.1
@@ -57,14 +77,31 @@ end() {
 ranks() { pgrep -f "^$tessera train .*$folder/run"; }
 saved() { ls "$folder"/run/checkpoints/step-* >/dev/null 2>&1; }
 
+in_order() {
+  [ $code = 75 ] || wrong "$1 has the code $code, not 75"
+  saved || wrong "$1 does not save"
+  ! grep -q error: "$folder/run.log" || wrong "$1 reports an error"
+}
 for n in 1 2; do
   start $n
   kill -TERM $launcher
   end
-  [ $code = 75 ] || wrong "a run on $n ranks that is asked to stop has the code $code, not 75"
-  saved || wrong "a run on $n ranks that is asked to stop does not save"
-  ! grep -q error: "$folder/run.log" || wrong "a run on $n ranks that is asked to stop tells of an error"
+  in_order "a run on $n ranks that is asked to stop"
 done
+begin 2
+sleep 0.1
+kill -TERM $launcher
+end
+in_order "a run that is asked to stop while it comes up"
+start 2
+kill -TERM "$(ranks | tail -1)"
+kill -TERM $launcher
+end
+in_order "a run of which a rank is asked to stop, and then the launcher"
+start 2
+kill -TERM "$(ranks | tail -1)"
+end
+in_order "a run of which one rank alone is asked to stop"
 
 # The death of a rank reaches the others as SIGTERM: no request to save.
 for victim in first last; do
@@ -78,6 +115,33 @@ for victim in first last; do
   ! saved || wrong "a run whose $victim rank is killed saves"
 done
 
+# While the ranks come up.
+begin 2
+for ((i = 0; i < 3000; ++i)); do
+  rank=$(ranks | tail -1) || true
+  [ -z "$rank" ] || break
+  sleep 0.01
+done
+kill -KILL "$rank"
+end
+[ $code = 137 ] || wrong "a rank that is killed while it comes up has the code $code, not 137"
+[ "$(grep -c error: "$folder/run.log")" = 1 ] || wrong "the death of a rank that comes up is not reported once"
+
+start 2 --distributed-timeout 3
+kill -STOP "$(ranks | tail -1)"
+end
+[ $code = 7 ] || wrong "a rank that hangs has the code $code, not 7"
+[ "$(grep -c error: "$folder/run.log")" = 1 ] || wrong "a rank that hangs is not reported once"
+grep -q 'has waited 3 s in step .*; not arrived: rank ' "$folder/run.log" || wrong "a rank that hangs is not named"
+
+start 2
+survivors=$(ranks)
+kill -KILL "$(pgrep -P $launcher)"
+end
+[ $code = 137 ] || wrong "an mpirun that is killed has the code $code, not 137"
+[ "$(grep -c error: "$folder/run.log")" = 1 ] || wrong "the death of mpirun is not reported once"
+for rank in $survivors; do [ ! -e "/proc/$rank" ] || wrong "a rank outlives its mpirun"; done
+
 start 2
 survivors=$(ranks)
 kill -KILL $launcher
@@ -89,7 +153,30 @@ for rank in $survivors; do
   done
   wrong "a rank outlives its launcher by 5 s"
 done
-wait $hanging
-[ "$(cat "$folder/hanging.code")" = 137 ] || wrong "an mpirun that hangs is ended with the code $(cat "$folder/hanging.code"), not 137"
-grep -q 'no rank under it for 20 s and does not end' "$folder/hanging.txt" || wrong "no word of an mpirun that hangs"
+
+# Ranks of one run that were started with other flags, or by another program. Rank 1 needs no text: it looks for it elsewhere.
+as_root=()
+[ "$(id -u)" != 0 ] || as_root=(--allow-run-as-root)
+pair() { # FLAG...: of rank 1
+  rm -rf "$folder/run"
+  code=0
+  cp "$folder/text.txt" "$folder/here.txt"
+  local flags=(train --preset llama-tiny --layers 1 --threads 1 --data here.txt --output "$folder/run" --steps 2)
+  mpirun "${as_root[@]}" --oversubscribe --bind-to none --quiet -wdir "$folder" -n 1 "$tessera" "${flags[@]}" : \
+    -wdir / -n 1 "${second:-$tessera}" "${flags[@]}" "$@" >"$folder/run.log" 2>&1 || code=$?
+}
+pair
+[ $code = 0 ] || wrong "a rank other than 0 needs the text (code $code)"
+for flags in "--lr 0.01" "--seed 7" "--dropout 0.3" "--optimizer sgd" "--heads 2" "--clip-grad 3" "--log-every 7"; do
+  pair $flags
+  [ $code = 2 ] || wrong "ranks that differ in $flags end with $code, not 2"
+  [ "$(grep -c error: "$folder/run.log")" = 1 ] || wrong "that ranks differ in $flags is not reported once"
+  grep -q -- " ${flags% *} is .* on rank 0 and ${flags#* } on rank 1" "$folder/run.log" || wrong "it is not said how ranks differ in $flags"
+  [ ! -e "$folder/run" ] || wrong "ranks that differ in $flags touch the output folder"
+done
+cp "$tessera" "$folder/other"
+echo >>"$folder/other"
+second=$folder/other pair
+[ $code = 2 ] || wrong "ranks of two builds end with $code, not 2"
+grep -q 'program is .* on rank 0 and .* on rank 1' "$folder/run.log" || wrong "it is not said that ranks are of two builds"
 echo "launch_test: all as it should be"

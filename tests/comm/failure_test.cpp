@@ -13,6 +13,7 @@
 #include "comm/outcome.h"
 #include "tessera/base/error.h"
 #include "tessera/comm/local.h"
+#include "tessera/comm/work_alone.h"
 
 namespace tessera {
 namespace {
@@ -163,6 +164,45 @@ TEST(Failure, ARankThatHangsIsNamed) {
   EXPECT_TRUE(has(out.seen[2], "rank 2 stopped in step 7 at all_reduce")) << out.seen[2];
 }
 
+/// It takes five times the deadline, with a sign of life now and then, or on a thread of its own.
+TEST(Failure, ARankThatWorksAloneIsWaitedFor) {
+  const LocalOptions options{.deadline = 300ms, .stuck = {}};
+  run_ranks(
+      3,
+      [&](Communicator& world) {
+        if (world.rank() == 1) {
+          for (int i = 0; i < 75; ++i) std::this_thread::sleep_for(20ms), world.alive();
+        }
+        call(world, Collective::barrier("a"));
+        if (world.rank() == 2) work_alone(&world, [] { std::this_thread::sleep_for(1500ms); });
+        call(world, Collective::barrier("b"));
+      },
+      options);
+  // After the last sign of life the deadline begins.
+  const Outcome out = outcome_of(
+      2,
+      [&](Communicator& world) {
+        if (world.rank() == 1) {
+          work_alone(&world, [] { std::this_thread::sleep_for(500ms); });
+          std::this_thread::sleep_for(800ms);
+        }
+        call(world, Collective::barrier("a"));
+      },
+      options);
+  EXPECT_TRUE(has(out.message, "has waited 0.3 s")) << out.message;
+}
+
+TEST(Failure, WorkAloneRethrows) {
+  EXPECT_THROW(work_alone(nullptr, [] { throw std::out_of_range("far"); }), std::out_of_range);
+  EXPECT_THROW(run_ranks(2,
+                         [](Communicator& world) {
+                           if (world.rank() == 1)
+                             work_alone(&world, [] { throw std::out_of_range("far"); });
+                           call(world, Collective::barrier("b"));
+                         }),
+               std::out_of_range);
+}
+
 /// Two ranks wait for each other on groups that cross: each is told where the other is.
 TEST(Failure, ADeadlockIsReported) {
   const LocalOptions options{.deadline = 200ms, .stuck = {}};
@@ -211,7 +251,7 @@ TEST(Failure, ARankThatHasEndedIsNotWaitedFor) {
 TEST(Failure, ARankThatIsStuckIsReported) {
   std::atomic<bool> release{false};
   std::string report;
-  const LocalOptions options{.deadline = 60'000ms, .stuck = [&](const std::string& words) {
+  const LocalOptions options{.deadline = 300ms, .stuck = [&](const std::string& words) {
                                report = words;
                                release = true;
                              }};

@@ -3,8 +3,9 @@
 # them, until KILLS (default 8) kills were seen and the run at hand has ended. Each run must end in the state, and with the
 # losses, of the undisturbed one; no resume may be refused, and no committed checkpoint damaged.
 #
-# HOW: alone, one device; threads, two devices that share the optimizer; processes, the same under `tessera launch`,
-# where one of the ranks is killed, any.
+# HOW: alone, one device; threads, two devices that share the optimizer; processes, the same under `tessera launch`: a rank
+# is killed, any, or mpirun, or the launch itself, and half of the time while they come up. Unless it was the launch that
+# was killed, it must say so in one message.
 set -euo pipefail
 tessera=$1 wanted=${2:-8} how=${3:-alone}
 work=$(mktemp -d)
@@ -30,19 +31,46 @@ digest() { "$tessera" inspect "$1" --digest; }
 losses() { sed 's/,"tokens_per_s".*//' "$1/metrics.jsonl"; }
 count() { grep -c "$1" "$2" || true; }
 now() { date +%s%3N; }
-# Processes to choose from: the run, or its ranks, which are mpirun's children and so the launcher's grandchildren.
-living() {
-  local mpirun
-  [ $how = processes ] || { echo $run; return; }
-  mpirun=$(pgrep -P $run) && pgrep -P "$mpirun" || true
+
+# choose: the process to kill in $victim, and what it is in $kind. Ranks are mpirun's children, and so grandchildren of the
+# launch; while they come up there may be none.
+choose() {
+  local mpirun ranks=()
+  victim=$run kind=run
+  [ $how = processes ] || return 0
+  kind=launch
+  [ $((RANDOM % 8)) != 0 ] || return 0
+  mpirun=$(pgrep -P $run | tail -1) || return 0
+  victim=$mpirun kind=mpirun
+  [ $((RANDOM % 4)) != 0 ] || return 0
+  ranks=($(pgrep -P "$mpirun")) || return 0
+  victim=${ranks[RANDOM % ${#ranks[@]}]} kind=rank
+}
+
+# A launch that is killed leaves its ranks to mpirun, which ends them.
+await_orphans() {
+  for ((i = 0; i < 100; ++i)); do
+    pgrep -f "^$tessera train .*$work" >/dev/null || return 0
+    sleep 0.1
+  done
+  fail "ranks outlive their launch by 10 s"
+}
+
+# reported: what the launch must have said of the kill, and its code.
+reported() {
+  [ "$(count '^error: ' "$work/log")" = 1 ] || fail "a killed $kind is reported $(count '^error: ' "$work/log") times"
+  # Of mpirun the first call asks for its version.
+  [ $rc = 137 ] || { [ $kind = mpirun ] && [ $rc = 5 ]; } || fail "a killed $kind gives the code $rc"
 }
 
 begin=$(now)
 "${train[@]}" --output "$work/whole" >"$work/log" 2>&1 || fail "the undisturbed run fails"
 whole_ms=$(($(now) - begin))
+launch_ms=$((whole_ms / 4))  # about as long as ranks take to come up
 expected=$(digest "$work/whole")
 
-kills=0 others=0 runs=0 while_saving=0 resumed=0 leftovers=0
+kills=0 early=0 runs=0 while_saving=0 resumed=0 leftovers=0
+declare -A by_kind=()
 while [ "$kills" -lt "$wanted" ]; do
   out=$work/run-$runs
   while true; do
@@ -50,21 +78,23 @@ while [ "$kills" -lt "$wanted" ]; do
     run=$!
     # From before its first step to the end of what is left.
     ms=$((RANDOM % (whole_ms / 2) + 1))
+    [ $how != processes ] || [ $((RANDOM % 2)) = 0 ] || ms=$((RANDOM % launch_ms))
     sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
-    candidates=($(living)) chosen=0
-    if [ ${#candidates[@]} -gt 0 ]; then
-      chosen=$((RANDOM % ${#candidates[@]}))
-      kill -KILL "${candidates[chosen]}" 2>/dev/null || true
-    fi
+    choose
+    kill -KILL "$victim" 2>/dev/null || true
     rc=0
     wait $run 2>/dev/null || rc=$?
     ! grep -q "is passed over: " "$work/log" || fail "a committed checkpoint was damaged"
     [ "$(count '^resuming after' "$work/log")" = 0 ] || resumed=$((resumed + 1))
     [ "$(count 'is no finished checkpoint' "$work/log")" = 0 ] || leftovers=$((leftovers + 1))
     [ $rc != 0 ] || break
-    [ $rc = 137 ] || fail "after $kills kills a resume ends with $rc"
-    kills=$((kills + 1))
-    [ $chosen = 0 ] || others=$((others + 1))
+    case $kind in
+      rank | mpirun) reported ;;
+      launch) await_orphans ;;
+    esac
+    [ $rc = 137 ] || [ $kind = mpirun ] || fail "after $kills kills a resume ends with $rc"
+    kills=$((kills + 1)) by_kind[$kind]=$((${by_kind[$kind]:-0} + 1))
+    grep -q '^step ' "$work/log" || early=$((early + 1))
     ! compgen -G "$out/checkpoints/.tmp-*" >/dev/null || while_saving=$((while_saving + 1))
   done
   runs=$((runs + 1))
@@ -77,5 +107,7 @@ while [ "$kills" -lt "$wanted" ]; do
   ! compgen -G "$out/*.partial-*" >/dev/null || fail "run $runs leaves unfinished files: $(ls "$out")"
   rm -rf "$out"
 done
-echo "$how: $kills kills over $runs runs, $others of them of another rank than 0, $while_saving left an unfinished save," \
+of=
+for kind in "${!by_kind[@]}"; do of="$of ${by_kind[$kind]} of a $kind,"; done
+echo "$how: $kills kills over $runs runs,$of $early before a step, $while_saving left an unfinished save," \
   "$resumed resumes went on from a checkpoint, $leftovers of them passed over an unfinished save; 0 refused; $runs of $runs digests equal, $expected"

@@ -1,5 +1,6 @@
 #include "tessera/apps/launch.h"
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <sstream>
@@ -78,13 +79,16 @@ Launch parse_launch(const Arguments& arguments) {
   require(out.ranks > 0, "launch: how many ranks? tessera launch -n 8 -- train ...");
   require(!out.command.empty(), "launch: no command; tessera launch -n ", out.ranks,
           " -- train ...");
-  require(out.command.front() != "launch", "launch: of launch; give the command itself");
+  const std::vector<std::string> known = {"train", "verify", "version"};
+  require(std::find(known.begin(), known.end(), out.command.front()) != known.end(), "launch: '",
+          out.command.front(),
+          "' is no command that runs on ranks; train and verify are; give any other one by itself");
   return out;
 }
 
 Arguments mpirun_words(const Launch& launch, const Launcher& launcher) {
   Arguments out = {launcher.mpirun, "-n", text(launch.ranks)};
-  if (!launch.verbose) out.emplace_back("--quiet");  // a failure of ours is told once, by us
+  out.insert(out.end(), {"-x", text(kStopByInput, "=1")});
   if (launcher.root) out.emplace_back("--allow-run-as-root");
   const bool local = launch.hostfile.empty();
   const int slots = local ? launcher.cores : slots_of(launch.hostfile);

@@ -8,6 +8,9 @@
 
 namespace tessera {
 
+/// Set in the environment of ranks of which rank 0 is asked to stop by its standard input.
+inline constexpr const char* kStopByInput = "TESSERA_STOP_BY_INPUT";
+
 struct Launch {
   int ranks = 0;
   std::string hostfile;       // empty: all on this machine

@@ -1,22 +1,22 @@
 /// tessera launch: a command on several ranks, each a process that mpirun starts.
 
 #include <sched.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "tessera/apps/command.h"
+#include "tessera/apps/flags.h"
 #include "tessera/apps/launch.h"
+#include "tessera/apps/launcher_words.h"
+#include "tessera/apps/supervise.h"
 #include "tessera/base/error.h"
 #include "tessera/comm/mpi.h"
 #include "tessera/data/process.h"
@@ -35,8 +35,10 @@ constexpr const char* kHelp =
     "                      all ranks are here and there are cores for all, else none\n"
     "  --verbose           with mpirun's own words\n"
     "  --dry-run           print what would be run\n\n"
-    "A first Ctrl-C, SIGTERM or SIGUSR1 lets the ranks save and stop, a second ends them at once.\n"
-    "The exit code is the command's.\n";
+    "A first Ctrl-C, SIGTERM or SIGUSR1 lets the ranks of `train` save and stop, a second ends "
+    "them "
+    "at\n"
+    "once. The exit code is the command's.\n";
 
 /// The path of a program, as a shell finds it; empty: nowhere.
 std::string find_program(const std::string& name) {
@@ -48,13 +50,21 @@ std::string find_program(const std::string& name) {
   return {};
 }
 
+std::string signal_text(int signal) {
+  return text("signal ", signal, " (", strsignal(signal), ")");
+}
+
 /// mpirun of Open MPI, whose flags we know.
 std::string find_mpirun() {
   const std::string get = "on Debian: apt-get install openmpi-bin";
   for (const char* name : {"mpirun", "mpirun.openmpi"}) {
     const std::string path = find_program(name);
     if (path.empty()) continue;
-    if (run_process({path, "--version"}).output.find("Open MPI") != std::string::npos) return path;
+    const ProcessResult version = run_process({path, "--version"});
+    if (version.output.find("Open MPI") != std::string::npos) return path;
+    if (version.exit_code > 128)
+      fail(Fault::Resource, "launch: '", path, " --version' was ended by ",
+           signal_text(version.exit_code - 128), "; start again");
     if (find_program("mpirun.openmpi").empty()) {
       fail(Fault::Resource, "launch: ", path, " is not Open MPI's, whose flags are known here; ",
            get, ", or start `tessera` with your own launcher, which needs no `launch`");
@@ -79,89 +89,57 @@ int cores() {
   return static_cast<int>(siblings.size());
 }
 
-[[noreturn]] void become(std::vector<std::string>& words, pid_t parent, const sigset_t& signals) {
-  // The terminal's Ctrl-C is for us alone: mpirun would end the ranks at once.
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGTERM);  // were we killed, mpirun would end the ranks
-  if (getppid() != parent) _exit(128 + SIGTERM);
-  sigprocmask(SIG_SETMASK, &signals, nullptr);
-  for (const int ignored : {SIGPIPE, SIGXFSZ}) signal(ignored, SIG_DFL);
-  if (freopen("/dev/null", "r", stdin) == nullptr) _exit(127);
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  execv(pointers[0], pointers.data());
-  _exit(127);
+/// As the command's own flags say; else what is usual.
+std::chrono::seconds timeout_of(const Arguments& command) {
+  Problems ignored;  // the ranks will tell
+  std::vector<std::string> notices;
+  RunConfig config;
+  ignored.gather([&] {
+    const Arguments flags(command.begin() + 1, command.end());
+    config = configure(parse_flags(flags, field_flags(), ignored), ignored, notices);
+  });
+  return std::chrono::seconds(config.distributed_timeout);
 }
 
-bool lives(const std::string& pid) {
-  std::ifstream file("/proc/" + pid + "/stat");
-  std::string line;
-  std::error_code unknown;
-  if (!std::getline(file, line)) return std::filesystem::exists("/proc/" + pid, unknown);
-  const std::size_t name_ends = line.rfind(')');  // then a blank and the state
-  return name_ends != std::string::npos && line.compare(name_ends + 2, 1, "Z") != 0;
+/// True of the exit codes of docs/errors.md: 128 + n with a signal n among them.
+bool is_documented(int code) {
+  constexpr int kLastSignal = 64;
+  return code == 0 || (code >= 2 && code <= 8) || code == kExitStopped ||
+         (code > 128 && code <= 128 + kLastSignal);
 }
 
-/// True where the system does not tell as well.
-bool has_living_child(pid_t pid) {
-  std::error_code gone;
-  for (const auto& thread :
-       std::filesystem::directory_iterator(text("/proc/", pid, "/task"), gone)) {
-    std::ifstream file(thread.path() / "children");
-    if (!file) return true;
-    for (std::string child; file >> child;) {
-      if (lives(child)) return true;
-    }
+/// What to say of a run that has ended with a failure of which no rank spoke; empty: nothing.
+std::string report_of(const LaunchEnd& end, const Launch& launch, const std::string& mpirun) {
+  const std::string again = launch.command.front() == "train"
+                                ? "; what was saved is intact: go on with --resume auto"
+                                : "; start again";
+  const bool in_order =
+      end.code == 0 || end.code == kExitStopped;  // before a request at once took effect
+  if (end.error_seen || in_order) return {};
+  if (end.hung)
+    return text(mpirun, " had no rank under it and did not end; it was ended now", again);
+  if (end.killed)
+    return text(mpirun, " was ended by ", signal_text(end.code - 128), ", and its ranks with it",
+                again);
+  if (end.requested != 0)
+    return text("ended at once by ", signal_text(end.requested), ", as requested", again);
+  const std::string own = end.words.empty() ? "" : text("; ", mpirun, " says: ", end.words);
+  if (end.code > 128 && is_documented(end.code)) {
+    const std::string died = rank_that_died(end.words), who = died.empty() ? "a rank" : died;
+    return text(who, " was ended by ", signal_text(end.code - 128),
+                " before the ranks could say more", again);
   }
-  return gone.value() != 0;
+  return text("the ranks did not run to their end (", mpirun, " ended with code ", end.code, ")",
+              own, launch.verbose ? "" : "; --verbose shows all of its words");
 }
 
-/// How long a launcher of ranks on this machine may have none under it, at the start and at the
-/// end: Open MPI 4.1 can wait for ever for a rank that was killed while it came up.
-constexpr int kSecondsWithoutRanks = 20;
-
-/// Runs a program to its end and passes requests to stop on to it. Gives its exit code, 128 + n
-/// where signal n has ended it.
-int run_to_end(std::vector<std::string> words, bool ranks_are_here, Console& console) {
-  sigset_t caught, before;
-  sigemptyset(&caught);
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGCHLD}) sigaddset(&caught, signal);
-  sigprocmask(SIG_BLOCK, &caught, &before);
-  const pid_t parent = getpid(), child = fork();
-  if (child < 0) {
-    fail(Fault::Resource, "launch: cannot start ", words[0], ": ",
-         std::generic_category().message(errno), "; check the limits of processes and memory");
-  }
-  if (child == 0) become(words, parent, before);
-  bool asked = false;
-  constexpr timespec kSecond = {1, 0};
-  for (int idle = 0;;) {
-    int status = 0;
-    const int signal = sigtimedwait(&caught, nullptr, &kSecond);
-    if (signal < 0) {
-      if (!ranks_are_here) continue;
-      idle = has_living_child(child) ? 0 : idle + 1;
-      if (idle == kSecondsWithoutRanks) {
-        console.err << "error: " << words[0] << " has had no rank under it for "
-                    << kSecondsWithoutRanks
-                    << " s and does not end; it is ended now. If a rank was killed while the run "
-                       "came up, run again\n";
-        kill(child, SIGKILL);
-      }
-    } else if (signal != SIGCHLD) {
-      // mpirun passes SIGUSR1 on to every rank, and at SIGTERM ends them.
-      kill(child, asked ? SIGTERM : SIGUSR1);
-      asked = true;
-    } else if (waitpid(child, &status, WNOHANG) == child) {
-      sigprocmask(SIG_SETMASK, &before, nullptr);
-      return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    }
-  }
+int code_of(const LaunchEnd& end) {
+  const bool in_order = end.code == 0 || end.code == kExitStopped;
+  if (end.hung) return static_cast<int>(Fault::Peer);
+  if (end.requested != 0 && !in_order) return 128 + end.requested;
+  if (is_documented(end.code)) return end.code;
+  return static_cast<int>(end.error_seen ? Fault::Peer : Fault::Resource);
 }
-
-/// True of exit codes that a command never has: mpirun itself failed.
-bool is_launchers_own(int code) { return code == 1 || code == 127 || code == 255; }
 
 }  // namespace
 
@@ -177,6 +155,7 @@ int launch_command(const Arguments& arguments, Console& console) {
           "command, which makes ranks of threads");
   require(!mpi_launched([](const char* name) { return std::getenv(name); }),
           "launch: this is a rank already, started by an MPI launcher; give it the command itself");
+  StopRequests requests;
   const Launcher launcher = {find_mpirun(), std::filesystem::read_symlink("/proc/self/exe"),
                              cores(), geteuid() == 0};
   const Arguments words = mpirun_words(launch, launcher);
@@ -185,12 +164,13 @@ int launch_command(const Arguments& arguments, Console& console) {
     return 0;
   }
   console.out.flush();
-  const int code = run_to_end(words, launch.hostfile.empty(), console);
-  if (is_launchers_own(code)) {
-    console.err << "error: mpirun ended with code " << code
-                << (launch.verbose ? "" : "; run again with --verbose, for its own words") << "\n";
-  }
-  return code;
+  const LaunchEnd end = supervise(words,
+                                  {launch.hostfile.empty(), launch.command.front() == "train",
+                                   launch.verbose, timeout_of(launch.command)},
+                                  requests, console);
+  const std::string report = report_of(end, launch, launcher.mpirun);
+  if (!report.empty()) console.err << "error: " << report << "\n";
+  return code_of(end);
 }
 
 }  // namespace tessera

@@ -1,10 +1,16 @@
 #include "tessera/apps/ranks.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <sstream>
+#include <thread>
 
+#include "tessera/apps/agreement.h"
+#include "tessera/apps/launch.h"
 #include "tessera/apps/stop_signal.h"
 #include "tessera/comm/local.h"
 #include "tessera/comm/mpi.h"
@@ -13,8 +19,51 @@ namespace tessera {
 
 namespace {
 
-/// Longer than anything that one rank does alone: writing a checkpoint, for example.
-constexpr std::chrono::minutes kDeadline{30};
+/// For a failure that no exception can carry out of this process.
+[[noreturn]] void end_process(const std::string& report, Console& console) {
+  _exit(report_failure(std::make_exception_ptr(Error(Fault::Peer, report)), console));
+}
+
+std::chrono::seconds deadline_of(const RunConfig& config) {
+  return std::chrono::seconds(config.distributed_timeout);
+}
+
+/// "rank 2 of 4", before MPI has said so.
+std::string launched_name() {
+  const char *rank = std::getenv("OMPI_COMM_WORLD_RANK"),
+             *size = std::getenv("OMPI_COMM_WORLD_SIZE");
+  return rank == nullptr || size == nullptr ? "a rank" : text("rank ", rank, " of ", size);
+}
+
+/// The ranks come to one end, and one of them is to tell it: the lowest that can. The launcher ends
+/// the others when it ends.
+void await_lower_ranks() {
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  const int turn = rank == nullptr ? 0 : std::min(std::atoi(rank), 4);
+  std::this_thread::sleep_for(turn * std::chrono::milliseconds(500));
+}
+
+MpiOptions mpi_options(const RanksCommand& command, Console& console) {
+  MpiOptions options;
+  options.deadline = deadline_of(command.config);
+  options.report = [&console](const std::exception_ptr& failure) {
+    report_failure(failure, console);
+  };
+  // Other launchers send SIGTERM to ask for a stop, and leave time for it.
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) {
+    options.told_to_end = [&end = catch_launchers_end()]() -> bool { return end; };
+  }
+  options.stuck = [&console, ended = options.told_to_end](const std::string& report) {
+    await_lower_ranks();
+    const Fault fault = Fault::Peer;
+    if (ended && ended()) _exit(static_cast<int>(fault));  // another rank has spoken
+    end_process(text(launched_name(), " ", report,
+                     "; if it is only slow, give a longer --distributed-timeout"),
+                console);
+  };
+  if (command.stops) options.stop = &catch_stop_signals();
+  return options;
+}
 
 /// Cores are shared out; with as many threads as cores or fewer, each keeps to its own.
 std::unique_ptr<Device> device_of(const RunConfig& config, const Communicator* world, bool pinned) {
@@ -33,26 +82,20 @@ CpuOptions cpu_options(const RunConfig& config) {
   return {.threads = static_cast<int>(config.threads), .amx = config.amx};
 }
 
-int on_launched_ranks(Console& console, const std::function<int(Communicator*, Console&)>& body) {
+int on_launched_ranks(const RanksCommand& command, Console& console,
+                      const std::function<int(Communicator*, Console&)>& body) {
   if (!mpi_launched([](const char* name) { return std::getenv(name); }))
     return body(nullptr, console);
   int code = 0;
-  MpiOptions options;
-  options.deadline = kDeadline;
-  options.report = [&](const std::exception_ptr& failure) { report_failure(failure, console); };
-  // Other launchers send SIGTERM to ask for a stop, and leave time for it.
-  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) {
-    options.told_to_end = [&end = catch_launchers_end()]() -> bool { return end; };
-  }
+  const MpiOptions options = mpi_options(command, console);
+  std::optional<StopByInput> asked;
+  if (options.stop != nullptr && std::getenv(kStopByInput) != nullptr) asked.emplace(*options.stop);
   run_mpi_rank(
       [&](Communicator& world) {
-        if (world.rank() == 0) {
-          code = body(&world, console);
-          return;
-        }
+        require_same(world, asked_of(command.name, command.config), command.problems);
         std::ostringstream nowhere;
         Console silent = console.with(nowhere);
-        code = body(&world, silent);
+        code = body(&world, world.rank() == 0 ? console : silent);
       },
       options);
   return code;
@@ -67,7 +110,7 @@ void take_launched_devices(RunConfig& config, Communicator* world, Problems& pro
   devices = world->size();
 }
 
-void on_ranks(const RunConfig& config, Communicator* launched,
+void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
               const std::function<void(Communicator*, Device&)>& body) {
   const int devices = static_cast<int>(config.parallel.devices);
   if (launched != nullptr) {
@@ -76,7 +119,8 @@ void on_ranks(const RunConfig& config, Communicator* launched,
   }
   if (devices == 1) return body(nullptr, *device_of(config, nullptr, false));
   LocalOptions options;
-  options.deadline = kDeadline;
+  options.deadline = deadline_of(config);
+  options.stuck = [&](const std::string& report) { end_process(report, console); };
   run_ranks(
       devices, [&](Communicator& world) { body(&world, *device_of(config, &world, true)); },
       options);

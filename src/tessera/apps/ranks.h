@@ -2,19 +2,29 @@
 /// The ranks of a command: threads of this process, or processes that a launcher started.
 
 #include <functional>
+#include <string>
 
 #include "tessera/apps/command.h"
 #include "tessera/comm/communicator.h"
 #include "tessera/device/device.h"
 #include "tessera/runtime/executor.h"
 #include "tessera/train/config.h"
+#include "tessera/train/problems.h"
 
 namespace tessera {
 
+/// A command that runs on ranks, as its flags say.
+struct RanksCommand {
+  std::string name;
+  RunConfig config;    // as it was given
+  Problems problems;   // of the flags
+  bool stops = false;  // it saves and ends in order where it is asked to stop
+};
+
 /// Where a launcher started this process, `body` runs as one of its ranks, with a console that is
 /// silent but on rank 0; else alone, with nullptr for a world. A failure of several processes is
-/// told once.
-int on_launched_ranks(Console& console,
+/// told once. Before anything else launched ranks find out that they were all asked for the same.
+int on_launched_ranks(const RanksCommand& command, Console& console,
                       const std::function<int(Communicator* world, Console& console)>& body);
 
 /// The devices of `config` are those that were launched. Errors, as problems: it says another
@@ -28,8 +38,8 @@ inline constexpr ExecutorOptions kFast{.poison = false};
 CpuOptions cpu_options(const RunConfig& config);
 
 /// Calls `body` on every rank of `config`: on the launched one, or on threads, one each. `world` is
-/// nullptr where there is one rank.
-void on_ranks(const RunConfig& config, Communicator* launched,
+/// nullptr where there is one rank. A thread that hangs is told on `console`, and ends the process.
+void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
               const std::function<void(Communicator* world, Device& device)>& body);
 
 }  // namespace tessera

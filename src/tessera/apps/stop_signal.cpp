@@ -1,8 +1,13 @@
 #include "tessera/apps/stop_signal.h"
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
+#include <cstdint>
 #include <string_view>
 
 #include "tessera/apps/command.h"
@@ -14,10 +19,13 @@ namespace {
 // A signal handler is handed nothing, so these flags are global.
 std::atomic<bool> stop_requested = false, has_launcher = false, ended_by_launcher = false,
                   nothing_to_save = false;
+std::atomic<bool> stops_in_order = false;  // else a request to stop ends the process
+std::atomic<bool> asked = false, asked_by_launcher = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 extern "C" void request_stop(int signal, siginfo_t* info, void*) {
-  if (signal == SIGTERM && has_launcher && info->si_pid == getppid()) {
+  const bool from_launcher = has_launcher && info->si_pid == getppid();
+  if (signal == SIGTERM && from_launcher) {
     ended_by_launcher = true;
     return;
   }
@@ -27,12 +35,12 @@ extern "C" void request_stop(int signal, siginfo_t* info, void*) {
     [[maybe_unused]] const ssize_t put = write(STDERR_FILENO, kSaid.data(), kSaid.size());
     _exit(kExitStopped);
   }
-  if (stop_requested.exchange(true)) _exit(128 + signal);
+  if ((from_launcher ? asked_by_launcher : asked).exchange(true) || !stops_in_order)
+    _exit(128 + signal);
+  stop_requested = true;
 }
 
-}  // namespace
-
-const std::atomic<bool>& catch_stop_signals() {
+void catch_signals() {
   struct sigaction action = {};
   action.sa_sigaction = request_stop;
   action.sa_flags = SA_RESTART | SA_SIGINFO;  // a save that is under way finishes
@@ -40,6 +48,13 @@ const std::atomic<bool>& catch_stop_signals() {
   struct sigaction before = {};
   sigaction(SIGHUP, nullptr, &before);
   if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
+}
+
+}  // namespace
+
+std::atomic<bool>& catch_stop_signals() {
+  stops_in_order = true;
+  catch_signals();
   return stop_requested;
 }
 
@@ -49,8 +64,37 @@ void NothingToSave::end() { nothing_to_save = false; }
 
 const std::atomic<bool>& catch_launchers_end() {
   has_launcher = true;
-  catch_stop_signals();
+  catch_signals();
   return ended_by_launcher;
+}
+
+StopByInput::StopByInput(std::atomic<bool>& stop) : end_(eventfd(0, EFD_CLOEXEC)) {
+  if (end_ < 0) return;
+  // Signals are for the program's own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this, &stop] {
+    std::array<pollfd, 2> files = {{{end_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}}};
+    char byte = 0;
+    while (poll(files.data(), files.size(), -1) >= 0 || errno == EINTR) {
+      if (files[0].revents != 0) return;
+      if (files[1].revents == 0) continue;
+      if (read(STDIN_FILENO, &byte, 1) == 1) stop = true;
+      files[1].fd = -1;  // once is enough
+    }
+  });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+StopByInput::~StopByInput() {
+  if (thread_.joinable()) {
+    const std::uint64_t one = 1;
+    while (write(end_, &one, sizeof(one)) < 0) {
+    }
+    thread_.join();
+  }
+  if (end_ >= 0) close(end_);
 }
 
 }  // namespace tessera

@@ -2,13 +2,15 @@
 /// Requests to stop, from the keyboard or a job manager, and a launcher's way to end its ranks.
 
 #include <atomic>
+#include <thread>
 
 namespace tessera {
 
 /// From now on SIGINT, SIGTERM, SIGUSR1 and SIGHUP (unless it is ignored, as under nohup) set the
 /// flag that is returned; a second one ends the process at once, with the exit code 128 + its
-/// number. What was saved stays intact.
-const std::atomic<bool>& catch_stop_signals();
+/// number. What was saved stays intact. Signals from what started this process are counted apart:
+/// mpirun passes on a request that others make too.
+std::atomic<bool>& catch_stop_signals();
 
 /// As long as it lives, there is nothing that could be saved, as while a model is compiled: a
 /// request to stop then ends the process at once, with kExitStopped and a sentence.
@@ -23,7 +25,23 @@ class NothingToSave {
 
 /// From now on SIGTERM from the process that started this one sets the flag that is returned, and
 /// asks for nothing else: mpirun sends it when a rank has died, and SIGKILL a second later. There
-/// is nothing to save then, nor time for it.
+/// is nothing to save then, nor time for it. Other requests to stop end the process, unless they
+/// are caught.
 const std::atomic<bool>& catch_launchers_end();
+
+/// While it lives, anything that comes on standard input sets `stop`: `tessera launch` asks rank 0
+/// so, because a signal would end a rank that is still coming up. The end of the input means
+/// nothing.
+class StopByInput {
+ public:
+  explicit StopByInput(std::atomic<bool>& stop);
+  ~StopByInput();
+  StopByInput(const StopByInput&) = delete;
+  StopByInput& operator=(const StopByInput&) = delete;
+
+ private:
+  int end_ = -1;  // an event that ends the thread
+  std::thread thread_;
+};
 
 }  // namespace tessera

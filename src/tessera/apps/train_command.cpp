@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "tessera/apps/agreement.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/progress.h"
@@ -36,30 +37,54 @@ struct Starting : TrainCallback {
   void on_memory(const RunMemory&) override { nothing.end(); }
 };
 
-int train_on(Communicator* launched, const Arguments& arguments, Console& console) {
-  Problems problems;
-  const std::vector<Flag> flags = field_flags();
-  const ParsedFlags parsed = parse_flags(arguments, flags, problems);
-  if (parsed.help) {
-    console.out << "tessera train --preset NAME --data FILE --output FOLDER [FLAG...]\n\n"
-                << flags_help(flags, console.columns);
-    return 0;
-  }
+/// What `tessera train` was asked to do.
+struct Request {
+  RanksCommand command{.name = "train", .config = {}, .problems = {}, .stops = true};
+  std::vector<std::string> notices;
+  bool help = false;
+};
+
+Request read_request(const Arguments& arguments) {
+  Request out;
+  Problems& problems = out.command.problems;
+  const ParsedFlags parsed = parse_flags(arguments, field_flags(), problems);
+  out.help = parsed.help;
   for (const std::string& word : parsed.words)
     problems.add(text("unexpected '", word, "'; flags begin with --, as in --data ", word));
+  out.command.config = configure(parsed, problems, out.notices);
+  return out;
+}
+
+/// All that rank 0 finds before anything is written. The others need of it only the configuration:
+/// rank 0 reads the text, and draws the batches of all.
+RunConfig prepare(Communicator* launched, const Request& request, std::optional<PreparedRun>& run) {
+  const auto found = from_leader(launched, [&] {
+    Problems problems = request.command.problems;
+    RunConfig config = request.command.config;
+    take_launched_devices(config, launched, problems);
+    std::optional<PreparedRun> prepared = prepare_run(config, problems);
+    problems.raise();
+    run.emplace(std::move(*prepared));
+    run->notices.insert(run->notices.begin(), request.notices.begin(), request.notices.end());
+    return record_of(run->config);
+  });
+  if (run) return run->config;
+  RunConfig config = config_of(found, "the configuration of rank 0");
+  complete(config);
+  return config;
+}
+
+int train_on(Communicator* launched, const Request& request, Console& console) {
+  if (request.help) {
+    console.out << "tessera train --preset NAME --data FILE --output FOLDER [FLAG...]\n\n"
+                << flags_help(field_flags(), console.columns);
+    return 0;
+  }
   const std::atomic<bool>& stop = catch_stop_signals();
   Starting starting;
   if (launched != nullptr) starting.nothing.end();  // its peers would see a death
-  std::vector<std::string> notices;
-  RunConfig config = configure(parsed, problems, notices);
-  take_launched_devices(config, launched, problems);
-  std::optional<PreparedRun> run = prepare_run(config, problems);
-  problems.raise();
-  run->notices.insert(run->notices.begin(), notices.begin(), notices.end());
-  // All have looked at the output folder before rank 0 writes there.
-  if (launched != nullptr) launched->run(Collective::barrier("prepared"), nullptr, nullptr);
-
-  const RunConfig complete = run->config;
+  std::optional<PreparedRun> run;
+  const RunConfig config = prepare(launched, request, run);
   Progress progress(console, config.log_every);
   TrainResult result;
   const auto lead = [&](Communicator* world, Device& device) {
@@ -70,9 +95,9 @@ int train_on(Communicator* launched, const Arguments& arguments, Console& consol
   };
   const bool leads = launched == nullptr || launched->rank() == 0;
   try {
-    on_ranks(complete, launched, [&](Communicator* world, Device& device) {
+    on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
       if (world == nullptr || world->rank() == 0) return lead(world, device);
-      follow(complete, device, *world, kFast);
+      follow(config, device, *world, kFast);
     });
     progress.finish();
     if (!leads) return 0;
@@ -87,8 +112,9 @@ int train_on(Communicator* launched, const Arguments& arguments, Console& consol
 }  // namespace
 
 int train_command(const Arguments& arguments, Console& console) {
-  return on_launched_ranks(console, [&](Communicator* launched, Console& mine) {
-    return train_on(launched, arguments, mine);
+  const Request request = read_request(arguments);
+  return on_launched_ranks(request.command, console, [&](Communicator* launched, Console& mine) {
+    return train_on(launched, request, mine);
   });
 }
 

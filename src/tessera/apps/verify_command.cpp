@@ -1,7 +1,9 @@
+#include "tessera/apps/agreement.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/ranks.h"
 #include "tessera/base/text.h"
+#include "tessera/comm/work_alone.h"
 #include "tessera/train/verify.h"
 
 namespace tessera {
@@ -10,35 +12,57 @@ namespace {
 
 constexpr std::int64_t kSteps = 3, kVocabulary = 256;  // where nothing says how many
 
-int verify_on(Communicator* launched, const Arguments& arguments, Console& console) {
-  Problems problems;
+/// What `tessera verify` was asked to do.
+struct Request {
+  RanksCommand command{.name = "verify", .config = {}, .problems = {}};
+  std::vector<std::string> notices;
+  bool help = false, as_json = false;
+};
+
+Request read_request(const Arguments& arguments) {
+  Request out;
+  Problems& problems = out.command.problems;
   std::vector<Flag> flags = field_flags();
   flags.insert(flags.begin(), Flag{"json", {}, "", "print JSON", "", false});
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
-  if (parsed.help) {
+  out.help = parsed.help;
+  for (const std::string& word : parsed.words)
+    problems.add(text("unexpected '", word, "'; flags begin with --"));
+  out.as_json = parsed.take_switch("json");
+  const bool told_steps = parsed.find("steps") != nullptr;
+  RunConfig& config = out.command.config = configure(parsed, problems, out.notices);
+  if (!told_steps) config.steps = kSteps;
+  if (config.steps < 1) problems.add("steps is 0; verify needs at least 1");
+  return out;
+}
+
+RunConfig complete_config(Communicator* launched, const Request& request) {
+  RunConfig config = request.command.config;
+  Problems problems = request.command.problems;
+  take_launched_devices(config, launched, problems);
+  if (config.model.vocabulary == 0) config.model.vocabulary = kVocabulary;
+  complete(config);
+  find_problems(config, problems);
+  from_leader(launched, [&]() -> std::map<std::string, std::string> {
+    problems.raise();  // the same on every rank
+    return {};
+  });
+  return config;
+}
+
+int verify_on(Communicator* launched, const Request& request, Console& console) {
+  if (request.help) {
     console.out << "tessera verify --preset NAME --devices N [FLAG...]\n\n"
                    "Runs a few training steps (--steps, or 3) on random tokens, on one device and "
                    "on the mesh,\nand compares loss, gradients and updated parameters. Takes the "
                    "flags of tessera train.\n";
     return 0;
   }
-  for (const std::string& word : parsed.words)
-    problems.add(text("unexpected '", word, "'; flags begin with --"));
-  const bool as_json = parsed.take_switch("json");
-  const bool told_steps = parsed.find("steps") != nullptr;
-  std::vector<std::string> notices;
-  RunConfig config = configure(parsed, problems, notices);
-  if (!told_steps) config.steps = kSteps;
-  if (config.steps < 1) problems.add("steps is 0; verify needs at least 1");
-  take_launched_devices(config, launched, problems);
-  if (config.model.vocabulary == 0) config.model.vocabulary = kVocabulary;
-  complete(config);
-  find_problems(config, problems);
-  problems.raise();
-  for (const std::string& notice : notices) console.err << "notice: " << notice << "\n";
+  const RunConfig config = complete_config(launched, request);
+  for (const std::string& notice : request.notices) console.err << "notice: " << notice << "\n";
 
   std::vector<StepTrace> mesh, one;
-  on_ranks(config, launched, [&](Communicator* world, Device& device) {
+  on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
     std::vector<StepTrace> trace = trace_steps(config, config.steps, device, world);
     if (world == nullptr || world->rank() == 0) mesh = std::move(trace);
   });
@@ -46,21 +70,24 @@ int verify_on(Communicator* launched, const Arguments& arguments, Console& conso
   RunConfig alone = config;
   alone.parallel = {};
   alone.micro_batch_size = alone.global_batch_size;
-  on_ranks(alone, nullptr, [&](Communicator*, Device& device) {
-    one = trace_steps(alone, alone.steps, device, nullptr);
+  work_alone(launched, [&] {
+    on_ranks(alone, nullptr, console, [&](Communicator*, Device& device) {
+      one = trace_steps(alone, alone.steps, device, nullptr);
+    });
   });
   VerifyReport report = compare_traces(one, mesh);
   report.devices = config.parallel.devices;
   report.mesh = to_text(strategy_of(config.parallel).mesh);
-  console.out << (as_json ? to_json(report) : to_text(report));
+  console.out << (request.as_json ? to_json(report) : to_text(report));
   return report.ok() ? 0 : static_cast<int>(Fault::Numerics);
 }
 
 }  // namespace
 
 int verify_command(const Arguments& arguments, Console& console) {
-  return on_launched_ranks(console, [&](Communicator* launched, Console& mine) {
-    return verify_on(launched, arguments, mine);
+  const Request request = read_request(arguments);
+  return on_launched_ranks(request.command, console, [&](Communicator* launched, Console& mine) {
+    return verify_on(launched, request, mine);
   });
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Communicators: one rank's end of a group. Backends (threads, MPI) implement this interface.
+/// Communicators: one rank's end of a group. The seam behind which backends lie.
 
 #include <array>
 #include <cstdint>
@@ -30,7 +30,7 @@ class Ticket {
   std::uint64_t number = 0;  // for the backend
 };
 
-/// Calls of one rank on one group, counted when a call starts.
+/// What one rank has called on one group: counted when a call starts.
 struct Count {
   std::int64_t calls = 0;
   std::int64_t bytes = 0;  // bytes_sent() of the calls
@@ -69,6 +69,10 @@ class Communicator {
   /// most of all, must not be done. Looks without waiting; the next call says what happened. May be
   /// asked on any thread.
   virtual bool peer_failed() = 0;
+  /// A sign of life of a rank that works at something in which the others take no part, and for
+  /// which they may be waiting: their deadline begins anew. To be called often, on the rank's own
+  /// thread; the beginning of a call is a sign too. work_alone.h does it for long work.
+  virtual void alive() = 0;
   /// Cores of each rank of the world, the same number on every rank: each host's are shared out
   /// over the ranks on it, and the rank that has fewest counts. 0 where a host has more ranks than
   /// cores.

@@ -10,12 +10,12 @@
 namespace tessera {
 
 struct LocalOptions {
-  /// How long a rank waits in a call before it reports who has not come and stops all. Longer than
-  /// anything that ranks do not do together (one writes a checkpoint while the others wait).
+  /// How long a rank waits in a call without a sign of life of a rank that works
+  /// (Communicator::alive), before it reports who has not come and stops all.
   std::chrono::milliseconds deadline{60'000};
-  /// Called once, with what happened, where a rank does not end within 2 s of the others' stop: a
-  /// thread that is stuck outside of comm cannot be ended from outside, so the program should tell
-  /// and end itself. Empty: the rank is waited for.
+  /// Called once, with what happened, where a rank does not end within `deadline` of the others'
+  /// stop: a thread that is stuck outside of comm cannot be ended from outside, so the program
+  /// should tell and end itself. Empty: the rank is waited for.
   std::function<void(const std::string& report)> stuck;
 };
 

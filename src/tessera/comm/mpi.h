@@ -1,6 +1,7 @@
 #pragma once
 /// Ranks as processes, started by mpirun or srun.
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -12,8 +13,9 @@
 namespace tessera {
 
 struct MpiOptions {
-  /// How long a rank waits in a call before it reports who has not come and stops all. Longer than
-  /// anything that ranks do not do together (one writes a checkpoint while the others wait).
+  /// How long a rank waits, for the others to come up, in a call, or for their end, without a sign
+  /// of life of a rank that works (Communicator::alive), before it reports who has not come and
+  /// stops all.
   std::chrono::milliseconds deadline{60'000};
   /// Called with the first failure, on one rank of all, before any process ends: what started them
   /// may end the rest at once, and lose words that come later. May be called from another thread
@@ -22,11 +24,24 @@ struct MpiOptions {
   /// True where this process was sent SIGTERM by what started it, as all ranks are after one has
   /// died. Asked while a rank waits; needed where ranks are on several hosts. May be empty.
   std::function<bool()> told_to_end;
+  /// A request to stop, as a signal handler sets it: set on one rank, it is soon set on all. May be
+  /// null.
+  std::atomic<bool>* stop = nullptr;
+  /// Called on another thread, with what happened, where the ranks do not come up or do not leave
+  /// MPI within the deadline: the program should tell and end itself, for nobody else can. Empty:
+  /// they are waited for.
+  std::function<void(const std::string& report)> stuck;
 };
 
 /// A failure that MpiOptions::report was told, here or on another rank: end with the exit code of
 /// fault(), and say nothing.
 class Reported : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A failure that every rank throws alike: told as it is, without the rank on which it was noticed.
+class CommonError : public Error {
  public:
   using Error::Error;
 };
@@ -45,7 +60,8 @@ void run_mpi_rank(const std::function<void(Communicator& world)>& body,
 bool has_mpi();
 
 /// True where what started this process is an MPI launcher (mpirun, srun with several tasks), as
-/// its variables say. `variable` looks one up: null where it is not set.
+/// its variables say; a shell that `srun` started as the only task is none. `variable` looks one
+/// up: null where it is not set.
 bool mpi_launched(const std::function<const char*(const char* name)>& variable);
 
 }  // namespace tessera

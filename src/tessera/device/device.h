@@ -1,6 +1,6 @@
 #pragma once
-/// A device: makes a kernel for an op on known shapes. The plan decides the addresses of operands,
-/// results and scratch memory.
+/// A device: what makes ops fast. It turns one op on known shapes into a ready call; the plan
+/// decides where bytes lie.
 
 #include <cstdint>
 #include <memory>
@@ -24,8 +24,8 @@ struct ShardInfo {
   friend bool operator==(const ShardInfo&, const ShardInfo&) = default;
 };
 
-/// The op for which a kernel is wanted. Operands and results are dense and row-major unless
-/// `in_strides` says otherwise.
+/// One op to be made ready. Operands and results are dense and row-major unless `in_strides` says
+/// otherwise.
 struct KernelRequest {
   OpCall call;  // local types; valid only during make_kernel
   std::vector<Shape>
@@ -42,8 +42,8 @@ struct KernelArgs {
   std::int64_t microbatch;
 };
 
-/// An implementation of an op for given shapes. `run` allocates nothing and is called by one
-/// thread; inside, it uses the threads of its device.
+/// A ready call. `run` allocates nothing, decides nothing that could have been decided before, and
+/// is called by one thread; inside it uses the threads of its device.
 class Kernel {
  public:
   virtual ~Kernel() = default;

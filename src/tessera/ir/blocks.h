@@ -1,5 +1,5 @@
 #pragma once
-/// Blocks: the repeated parts of a model, recognised by the number in their paths ("layers.7").
+/// Blocks: the repeated parts of a model, told by the numbers in their paths ("layers.7").
 ///
 /// Isomorphic blocks are found by a structural hash and proven by exact comparison, so that an
 /// expensive decision is made once per class, and the text form prints a class once.

@@ -1,5 +1,5 @@
 #pragma once
-/// The graph: an immutable SSA list of nodes with static shapes. A training step is one graph.
+/// The graph: an immutable SSA list of nodes with static shapes.
 
 #include <cstdint>
 #include <memory>
@@ -31,12 +31,12 @@ std::string to_text(ValueId id);
 
 using ValueIds = SmallVector<ValueId, 4>;
 
-/// The line of source code that made a node; errors and dumps show it.
+/// Where in the model's source a node was written.
 struct Where {
-  const char* file = "";  // "nn/gpt.cpp": relative to tessera/, or with its folder
+  const char* file = "";  // "nn/gpt.cpp": below tessera/, or with its folder
   int line = 0;
   std::shared_ptr<const std::string> owner =
-      {};  // owns `file` if it was read from text and is no literal
+      {};  // holds `file` where it is no literal: it was read from text
   static Where here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     return {short_name(file), line};
   }
@@ -49,11 +49,11 @@ struct Where {
 
 enum class Phase : std::uint8_t { Forward, Backward, Update };
 
-/// How far a graph has been compiled, and what it therefore promises; `verify` checks it.
+/// What passes promise of a graph; `verify` checks it.
 enum class Form : std::uint8_t {
   Global,  // whole tensors, no placements
   Placed,  // whole tensors, every value has a placement
-  Local,   // the shapes of one rank's shards; values keep their placement and the whole shape
+  Local,   // one rank's shards; values keep their placement and logical shape
 };
 
 /// One result of a node.
@@ -64,8 +64,8 @@ struct Result {
   friend bool operator==(const Result&, const Result&) = default;
 };
 
-/// Says that a backward value is the gradient of the loss with respect to value `of`, or (if not
-/// `final`) one of several contributions to it, which are summed.
+/// What a backward value is the gradient of: the whole of it, or one of several contributions that
+/// are summed.
 struct Cotangent {
   ValueId of;
   bool final = true;
@@ -76,17 +76,17 @@ struct Node {
   const OpDef* op = nullptr;
   ValueIds inputs;
   Attrs attrs;
-  std::vector<Result> results;  // addresses are stable while the graph grows
+  std::vector<Result> results;  // stays where it is while the graph grows
 
-  Name block;  // path of the part of the model it belongs to: "layers.7.attn"; may be empty
+  Name block;  // path of the block that it belongs to: "layers.7.attn"; empty: belongs to no block
   Phase phase = Phase::Forward;
   std::int32_t stage = -1;  // -1: not placed on a pipeline stage
   Where where;
-  Name name;                           // for strategies that refer to it: "residual"; mostly empty
+  Name name;                           // pinned by strategies: "residual"; empty for most
   std::optional<Cotangent> cotangent;  // backward nodes
-  NodeId like = -1;      // gradients of products and lookups: the forward node whose sharding they
-                         // follow
-  NodeId remat_of = -1;  // of a recomputed copy: the original
+  NodeId like = -1;      // gradients of contracting and indexing ops: the forward node whose factor
+                         // names they share
+  NodeId remat_of = -1;  // recomputed copies: the original
 
   const TensorType& type(int result = 0) const {
     return results[static_cast<std::size_t>(result)].type;
@@ -94,7 +94,7 @@ struct Node {
   friend bool operator==(const Node& a, const Node& b);
 };
 
-/// The first value of a state: a pure function of (seed, path).
+/// How a state gets its first value: a pure function of (seed, path).
 struct Init {
   enum class Kind : std::uint8_t { Constant, Normal } kind = Kind::Constant;
   double value = 0;  // the constant, or the standard deviation
@@ -103,23 +103,23 @@ struct Init {
 
 enum class Role : std::uint8_t { Parameter, Moment, Counter };
 
-/// A tensor that lives from step to step (parameter, moment, counter) and has one next value.
+/// An input that outlives the step, with one next value, updated in place.
 struct State {
   std::string path;
   ValueId value;
   Role role = Role::Parameter;
   Init init;
-  Shared<Placement> home, use;  // as stored and updated; as forward and backward read it (ZeRO)
+  Shared<Placement> home, use;  // as stored; as forward and backward read it
   friend bool operator==(const State&, const State&) = default;
 };
 
-/// A value that the graph hands out under a name.
+/// A value that leaves the graph.
 struct Output {
   enum class Kind : std::uint8_t {
     Next,        // the next value of state `name`
-    Metric,      // read by the caller after a step: loss, grad_norm
-    Slot,        // read by a later region of the step
-    Accumulate,  // one term of a sum over micro-batches, which a later region reads as slot `name`
+    Metric,      // read by the caller: loss, grad_norm
+    Slot,        // handed to a later region
+    Accumulate,  // summed over micro-batches into slot `name`
   } kind = Kind::Metric;
   std::string name;
   ValueId value;
@@ -142,7 +142,7 @@ class Graph {
   const std::vector<State>& states() const { return states_; }
   const State* find_state(std::string_view path) const;
   const std::vector<Output>& outputs() const { return outputs_; }
-  /// The output of that kind and name; an invalid id if there is none.
+  /// The output of that kind and name; an invalid id where there is none.
   ValueId output(Output::Kind kind, std::string_view name) const;
 
   /// The node as its op sees it. Valid as long as the graph.
@@ -165,7 +165,7 @@ Factors factors_of(const OpCall& call);
 
 /// For messages: "node %12 = matmul(%10, %11), layers.3.mlp.up, written at nn/gpt.cpp:88".
 std::string describe(const Graph& graph, NodeId id);
-/// The same, computed only if a check fails.
+/// The same, made when it is asked for: for checks that nearly always hold.
 inline auto describing(const Graph& graph, NodeId id) {
   return [&graph, id] { return describe(graph, id); };
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// The strategy: the mesh, and the decisions from which `propagate` derives all placements.
+/// The strategy: the user's or the search's decisions on where values lie, as a plain value.
 
 #include <string>
 #include <string_view>
@@ -9,49 +9,49 @@
 
 namespace tessera {
 
-/// The axis of time: its coordinates are the micro-batches of a step.
+/// The axis of time: micro-batches.
 inline constexpr std::string_view kMicrobatchAxis = "mb";
 
-/// Fixes the sharding of all values whose path matches: block and name, "layers.3.residual", or the
-/// path of a state, "layers.3.mlp.up.weight". Axes that the mesh lacks are ignored.
+/// A decision on every value whose path matches: block and name, "layers.3.residual", or the path
+/// of a state, "layers.3.mlp.up.weight". Axes that the mesh lacks are dropped.
 struct Pin {
   std::string values;  // '*' stands for any characters
   Sharding sharding;
   friend bool operator==(const Pin&, const Pin&) = default;
 };
 
-/// Fixes the sharding of one op, by its path (op_paths): of each operand as the op reads it, and of
-/// its results. Dims without an axis are not split.
+/// A decision on the op with this path (op_paths): where it reads each operand, and where its
+/// results are then kept. Dims that it shards along no axis are whole.
 struct OpPin {
   std::string op;
   std::vector<Sharding> ins;
-  std::vector<Sharding> outs = {};  // empty: as they follow from the operands
+  std::vector<Sharding> outs = {};  // none: where the op leaves them
   friend bool operator==(const OpPin&, const OpPin&) = default;
 };
 
 struct Strategy {
   Mesh mesh;
-  /// Of every batch input: per dim the axes that split it, in order. Axes that the mesh lacks are
-  /// ignored.
+  /// Per dim of every batch input the axes that shard it, major first; those that the mesh lacks
+  /// are dropped.
   std::vector<std::vector<std::string>> batch = {{std::string(kMicrobatchAxis)}};
-  /// The order of axes that split one dim: those named first split first. Axes that are not named
-  /// follow in the order of the mesh, the axis of time last.
+  /// Where several axes shard one dim, those named first are major; axes that are not named follow
+  /// in the order of the mesh, time last.
   std::vector<std::string> major = {};
-  /// Shardings of states as forward and backward read them (their `use`), and of named values. If
-  /// several match, the last one holds.
+  /// Of states, as forward and backward read them (their `use`), and of named values. Of several
+  /// that match, the last one holds.
   std::vector<Pin> pins = {};
   std::vector<OpPin> ops = {};
-  /// ZeRO: axes that shard states further where they are stored (their `home`), on a dim that no
-  /// other axis splits if there is one. Moments, with the gradients that update them (ZeRO-1);
-  /// accumulated gradients (ZeRO-2); stored parameters (ZeRO-3).
+  /// Axes that shard states and gradients beyond their use, each on a dim that is free of other
+  /// axes where there is one: moments and the gradients that update them; the sums of gradients
+  /// that micro-batches add to; parameters as they are stored.
   std::vector<std::string> shard_moments = {}, shard_gradients = {}, shard_parameters = {};
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 
-/// True if `path` matches `pattern`, in which '*' stands for any characters.
+/// True where `path` is what `pattern` says: '*' stands for any characters.
 bool matches(std::string_view pattern, std::string_view path);
 
-/// One rank that computes each step in `microbatches` micro-batches.
+/// One process, `microbatches` micro-batches.
 inline Strategy one_device(std::int64_t microbatches) {
   return {Mesh({{std::string(kMicrobatchAxis), microbatches, Level::Time}})};
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// Layers: functions that add nodes to a graph and declare their parameters as states of it.
+/// Layers: each declares its parameters under the block of its name and returns its result.
 
 #include <string_view>
 
@@ -18,7 +18,7 @@ Value linear(Value x, std::string_view name, std::int64_t out, LinearOptions opt
 struct EmbeddingResult {
   Value rows, weight;
 };
-/// A lookup in weight [rows, width]: ids [...] -> rows [..., width].
+/// Rows of weight [rows, width] named by ids [...]: [..., width].
 EmbeddingResult embedding(Value ids, std::string_view name, std::int64_t rows, std::int64_t width,
                           double init_std, Where where = Where::here());
 
@@ -29,16 +29,16 @@ Value learned_positions(Value x, std::string_view name, std::int64_t context, do
 /// Source: Vaswani et al. 2017, arXiv 1706.03762, section 3.5, which interleaves the two.
 Value sinusoidal_positions(Value x, double base = 10'000, Where where = Where::here());
 
-/// Layer norm over the last dim. Parameters: weight [d], initially ones; bias [d], initially zeros,
-/// absent if `bias` is false.
+/// Layer norm over the last dim. Parameters: weight [d] (ones), bias [d] (zeros) unless `bias` is
+/// false.
 Value layer_norm_layer(Value x, std::string_view name, double eps, bool bias = true,
                        Where where = Where::here());
-/// RMS norm over the last dim. Parameter: weight [d], initially ones.
+/// RMS norm over the last dim. Parameter: weight [d] (ones).
 Value rms_norm_layer(Value x, std::string_view name, double eps, Where where = Where::here());
 
-/// Causal self-attention: g key-value heads, r query heads for each, head_dim e. Parameters:
-/// proj.weight [d, g r e]; qkv.weight [g (r+2) e, d], whose rows hold, for each key-value head, its
-/// r query heads, its key and its value, so that to shard the rows is to shard the heads.
+/// Self-attention, causal, with grouped queries. Parameters: qkv.weight [(g (r+2) e), d], whose
+/// rows hold, for each key-value head, its r query heads, its key and its value, so that heads can
+/// be sharded; proj.weight [d, (g r e)].
 Value multi_head_attention(Value x, const ModelConfig& config, bool rotary, Value step,
                            Where where = Where::here());
 
@@ -47,7 +47,7 @@ enum class FeedForward { Gelu, SwiGlu };
 Value feed_forward(Value x, const ModelConfig& config, FeedForward kind,
                    Where where = Where::here());
 
-/// Dropout with the model's rate. Returns x itself if `step` is empty or the rate is 0.
+/// Dropout with the model's rate; x itself where `step` is empty or the rate 0.
 Value dropout_layer(Value x, const ModelConfig& config, Value step, std::string_view name,
                     Where where = Where::here());
 

@@ -1,5 +1,5 @@
 #pragma once
-/// local(): code that is written for one rank, with collectives called by hand.
+/// Code for one rank: the user says what moves.
 
 #include <functional>
 #include <string_view>
@@ -9,15 +9,14 @@
 
 namespace tessera {
 
-/// The collectives that `body` of local() can call.
+/// The ranks of a layout, and what they do together. A value inside of local() has one leading dim
+/// per axis of the layout, and behind them the dims of what one rank holds: [dp, mp, rows,
+/// columns]. Ops that take leading dims (products, elementwise ops, norms over the last dims) act
+/// on each rank's part. Dims below are those of a rank's part, from 0, or from the end where
+/// negative.
 ///
-/// A value inside local() is one tensor over all ranks: one leading dim per axis of the layout,
-/// then the dims of the part that one rank holds, as in [dp, mp, rows, columns]. Ops that allow
-/// leading dims (products, elementwise ops, norms over the last dims) compute each rank's part. The
-/// `dim` arguments below count the dims of a rank's part, from 0, or from the end if negative.
-///
-/// The gradient of each collective is its transpose. So a loss is differentiated as usual: the
-/// gradient is that of one device, and nothing has to be synchronised by hand.
+/// Each collective has its transpose as gradient, so a loss of such values is differentiated like
+/// any other: the gradient is that of one device, and nothing has to be synchronised by hand.
 class LocalRanks {
  public:
   LocalRanks(DeviceLayout layout, DeviceMatrix sizes, std::vector<std::string> axes);
@@ -27,12 +26,12 @@ class LocalRanks {
   Value all_reduce(Value x, std::string_view axis) const;
   /// The parts of all ranks along `axis`, joined on `dim`.
   Value all_gather(Value x, std::string_view axis, int dim) const;
-  /// The sum along `axis`; each rank keeps its part of `dim`. Errors: a dim that the axis does not
-  /// divide.
+  /// The sum along `axis`, of which each rank keeps its part of `dim`. Errors: a dim that the axis
+  /// does not divide.
   Value reduce_scatter(Value x, std::string_view axis, int dim) const;
-  /// Gathers dim `gather` and splits dim `scatter`. Errors: as reduce_scatter.
+  /// Joined on `gather`, cut on `scatter`. Errors: as of reduce_scatter.
   Value all_to_all(Value x, std::string_view axis, int gather, int scatter) const;
-  /// The part of the rank with coordinate `root` along `axis`, on all its ranks.
+  /// What rank `root` along `axis` holds.
   Value broadcast(Value x, std::string_view axis, std::int64_t root) const;
 
   // For local().
@@ -52,13 +51,12 @@ class LocalRanks {
   std::vector<std::string> axes_;
 };
 
-/// Calls `body` with the shards of `inputs` that the layouts `ins` describe, and puts its results
-/// together as the layouts `outs` describe: one layout per value, all on the same matrix of named
-/// axes. If a result is replicated along an axis, the part of the first rank is taken. Compile with
-/// the strategy of ParallelMode::HybridParallel.
+/// Runs `body` on the shards of `inputs` that `ins` say, and puts its results together as `outs`
+/// say; all layouts are on one matrix of named axes. A result that is whole along an axis is that
+/// of the axis' first rank. Compile with the strategy of ParallelMode::HybridParallel.
 ///
-/// Errors: layouts on different matrices; another number of layouts than of values; dims that axes
-/// do not divide.
+/// Errors: layouts on several matrices, or as many layouts as there are values; dims that axes do
+/// not divide.
 using LocalBody =
     std::function<std::vector<Value>(const LocalRanks& ranks, const std::vector<Value>& inputs)>;
 std::vector<Value> local(const LocalBody& body, const std::vector<Value>& inputs,

@@ -1,5 +1,5 @@
 #pragma once
-/// Models: functions from token ids to logits, their configuration, and the list of families.
+/// Models: functions that build graphs, and the registry of families.
 
 #include <span>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-/// The sizes of a Transformer. A family may ignore some fields; its file says which.
+/// The shape of a Transformer. Which fields a family reads is said in its file.
 struct ModelConfig {
   std::string family = "gpt2";
   std::int64_t layers = 4;
@@ -36,13 +36,13 @@ struct ModelConfig {
 inline constexpr std::int64_t kMaxLayers = 100'000;
 inline constexpr std::int64_t kMaxFieldSize = 1'000'000'000'000'000;  // of every other field
 
-/// All problems of a configuration, one sentence each; empty if it can be built. Sizes of
+/// All that is wrong with a configuration, one sentence each; empty if it can be built. Sizes of
 /// tensors are among it: none of a model that passes has more than 2^62 bytes for one sample.
 std::vector<std::string> problems(const ModelConfig& config);
 
-/// Logits [b, s, vocabulary] of token ids [b, s]. Parameters are declared as states of the graph.
-/// `step` is an i64 scalar that makes the dropout masks of different steps different; if it is an
-/// empty Value there is no dropout, as in evaluation.
+/// Logits [b, s, vocabulary] of token ids [b, s]. `step` is an i64 scalar that tells dropout masks
+/// of different steps apart; empty (an invalid Value): no dropout, as in evaluation. Parameters are
+/// declared as states of the graph.
 using ModelFunction = Value (*)(const ModelConfig& config, Value ids, Value step);
 
 struct ModelFamily {
@@ -62,14 +62,14 @@ Value llama(const ModelConfig& config, Value ids, Value step);
 /// Errors: Fault::Usage: a tensor of a training step on `batch` samples has more than 2^62 bytes.
 void check_step_sizes(const ModelConfig& config, std::int64_t batch);
 
-/// Mean cross-entropy over all labels of the step that are not ignored. The count is that of the
-/// whole step, so the mean does not depend on how the batch is split.
+/// Mean cross-entropy over all labels of the step that are not ignored: one token count, however
+/// the batch is cut.
 struct Loss {
   Value mean;   // f32 scalar
   Value sum;    // f32 scalar
-  Value count;  // f32 scalar: labels that are not ignored
+  Value count;  // f32 scalar: labels that count
 };
-/// Shapes: logits [b, s, v]; labels [b, s] i32; a label of -100 is ignored.
+/// Shapes: logits [b, s, v]; labels [b, s] i32, -100 where there is none.
 Loss token_loss(Value logits, Value labels);
 
 }  // namespace tessera

@@ -16,7 +16,7 @@ struct ScheduleConfig {
   double lr = 1e-3;   // the highest
   double min_lr = 0;  // after the decay
   std::int64_t warmup_steps = 0;
-  std::int64_t decay_steps = 0;  // steps, warm-up included, after which min_lr is reached
+  std::int64_t decay_steps = 0;  // steps, warm-up included, after which the lowest rate is reached
   friend bool operator==(const ScheduleConfig&, const ScheduleConfig&) = default;
 };
 
@@ -25,19 +25,19 @@ struct OptimizerConfig {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double momentum = 0.9;  // Sgd
   bool nesterov = false;  // Sgd
-  // Lamb; max_trust_ratio 0: no upper bound
+  // Lamb; a highest of 0: none
   double min_trust_ratio = 0, max_trust_ratio = 0;
-  double weight_decay = 0.01;  // of parameters with two or more dims; not of biases and norms
-  double clip = 1.0;           // largest global gradient norm; 0: no clipping
+  double weight_decay = 0.01;  // of parameters of two or more dims; biases and norms do not decay
+  double clip = 1.0;           // of the global gradient norm; 0: none
   ScheduleConfig schedule;
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
 };
 
 std::vector<std::string> problems(const OptimizerConfig& config);
 
-/// The learning rate (an f64 scalar) as a function of the samples of successful steps so far (an
-/// i64 scalar), with `batch` samples per step. Source: Megatron-LM's schedule in samples: linear
-/// warm-up from 0, then the decay from lr to min_lr.
+/// The learning rate, an f64 scalar, after `samples` (an i64 scalar) samples of successful steps;
+/// `batch` samples a step. Source: Megatron-LM's schedule in samples: linear warm-up from 0, then
+/// the decay from lr to min_lr.
 Value learning_rate(Value samples, const ScheduleConfig& config, std::int64_t batch);
 
 struct UpdateResult {
@@ -45,15 +45,15 @@ struct UpdateResult {
   Value ok;             // bool: loss and gradients are finite, and the update was made
 };
 
-/// Adds the update of all `parameters` (states) to the graph: clipping by the global norm and the
-/// optimizer, with its moments and counters as states. If the loss or a gradient is not finite,
-/// nothing changes but the count of samples consumed. States: optimizer.updates, schedule.samples,
+/// Adds the update of all `parameters` (states) from their gradients: clipping by the global norm,
+/// the optimizer, its moments and counters as states. Nothing but the samples consumed changes
+/// where a gradient or the loss is not finite. States: optimizer.updates, schedule.samples,
 /// data.samples (i64), and <parameter>.m, .v (Adam, Lamb) or .momentum (Sgd).
 ///
-/// LAMB updates each parameter by p -= lr * ratio * u, with u from lamb_direction. The trust ratio
-/// is |p| / |u| within the two bounds, or 1 if either norm is 0. Norms are of whole tensors,
-/// however they are sharded, and every tensor is scaled, biases and norms too; a packed projection
-/// is one tensor.
+/// LAMB moves each parameter by p -= lr * ratio * u, u as lamb_direction makes it, where the trust
+/// ratio is |p| / |u|, 1 where either norm is 0, else within the two bounds. Norms are of whole
+/// tensors, however they are sharded, and every tensor is scaled, biases and norms too; a packed
+/// projection is one tensor.
 /// Source: You et al. 2020, arXiv 1904.00962, algorithm 2, with phi the identity.
 UpdateResult update(const std::vector<Value>& parameters, const std::vector<Value>& grads,
                     Value loss, Value samples_consumed, std::int64_t batch,

@@ -1,6 +1,6 @@
 #pragma once
-/// Demands: the placements that readers want values to have, known before anything is decided. They
-/// start at pins and travel from results to operands.
+/// Where values are wanted, before anything is decided: what is pinned, and what follows from it
+/// for the values above.
 
 #include <optional>
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Pack: copies weights, once per step, into the layout that the device's products read fastest.
+/// Packs weights once per step into the layouts that a device's products read fastest.
 
 #include <functional>
 #include <optional>

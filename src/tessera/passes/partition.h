@@ -1,5 +1,5 @@
 #pragma once
-/// Partition: makes the graphs, one per region, that every rank runs on its own shards.
+/// Cuts a placed graph into the programs that every rank runs on its own shards, one per region.
 
 #include <string_view>
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace tessera {
 
-/// The parts of a step. Begin runs once, before the first micro-batch; Forward and Backward once
-/// per micro-batch; Update once, after the last.
+/// Begin runs before the first micro-batch, Forward and Backward once for each, Update after the
+/// last.
 enum class RegionKind : std::uint8_t { Begin, Forward, Backward, Update };
 std::string_view to_text(RegionKind kind);
 /// True of the regions that every micro-batch runs.
@@ -24,9 +24,9 @@ struct Region {
   Graph graph;
 };
 
-/// Nodes with a result that is split or partial along the micro-batch axis are in the loop: Forward
-/// or Backward by their phase. Other nodes that the loop depends on are in Begin, all the rest in
-/// Update. Without micro-batches, the region of a node is its phase.
+/// Region follows from placement. A node is a time node if the micro-batch axis shards or
+/// accumulates it: Forward or Backward by its phase. Its other ancestors are Begin, all other nodes
+/// Update. Without micro-batches, region = phase.
 ///
 /// In:      Form::Placed.
 /// Out:     four graphs in Form::Local, in the order of RegionKind, some of them empty. A value of

@@ -1,16 +1,15 @@
 #pragma once
-/// Propagate: gives every value of the graph a placement, starting from the pins of a strategy.
+/// Gives every value of the graph a placement.
 
 #include "tessera/ir/graph.h"
 #include "tessera/ir/strategy.h"
 
 namespace tessera {
 
-/// Each node, in order, gets the placement that needs the least communication, given the placements
-/// of its operands and those wanted by its readers (passes/decide.h). If a node needs a value in
-/// another placement, a `reshard` node is inserted; nodes that need it in the same placement share
-/// one, for forward and backward each. An op whose `stat` factor is sharded is replaced by its
-/// expansion.
+/// What is pinned spreads: each node, in order, takes what costs least, given where its operands
+/// lie and where its results are wanted (passes/decide.h). Where a value lies otherwise than a node
+/// needs it, a `reshard` stands between; a value that several nodes need in one way is resharded
+/// once, for forward and backward each. An op whose `stat` factor is sharded is expanded.
 ///
 /// In:      Form::Global.
 /// Out:     Form::Placed: every result has a placement on the strategy's mesh, as the node's factor

@@ -1,5 +1,5 @@
 #pragma once
-/// Redistribution: the cheapest sequence of moves from one sharding of a value to another.
+/// Redistribution: the cheapest moves that bring a value from one sharding to another.
 
 #include <cstdint>
 #include <memory>
@@ -15,8 +15,8 @@
 namespace tessera {
 
 /// What one move does within each group of ranks that differ only on `axes` (n ranks, major first).
-/// On [dp.tp], dp splits first and tp splits each part, so only the last axis of a dim can be added
-/// or removed. N is the bytes that a rank stores before the move; padding is stored and sent too.
+/// Shards nest, so axes join and leave a dim at its minor end. N is the bytes that a rank stores
+/// before the move, ceil-sized shards included: what lies beyond the logical extent travels too.
 ///
 ///   slice           replicated -> shard of `to`; each rank keeps its part      0 bytes
 ///   mark_partial    replicated -> partial; coordinate 0 keeps the value, the others hold the

@@ -1,5 +1,5 @@
 #pragma once
-/// Simplify: removes dead nodes and common subexpressions, and folds constants.
+/// Removes what need not be computed: dead nodes, common subexpressions, constants of constants.
 
 #include "tessera/ir/graph.h"
 

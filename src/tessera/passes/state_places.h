@@ -1,5 +1,5 @@
 #pragma once
-/// The placements that a strategy gives to batch inputs, states and named values.
+/// Where inputs, states and named values lie, as the strategy says.
 
 #include <string_view>
 

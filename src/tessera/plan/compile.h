@@ -1,5 +1,5 @@
 #pragma once
-/// From graphs to a plan. compile.cpp names every pass of the compiler, in order, on one page.
+/// From graphs to a plan: the one page that names every pass, in order.
 
 #include <functional>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-/// One program of the plan: what it computes, and how it is distributed.
+/// One program of the plan: what it computes and how it is cut.
 struct ProgramSource {
   std::string name;  // "train", "evaluate", ...
   Graph graph;       // Form::Global
@@ -21,7 +21,7 @@ struct ProgramSource {
 struct CompileOptions {
   std::uint64_t seed = 1;  // of random ops
   bool fuse = true;
-  bool overlap = true;                 // collectives run while kernels do
+  bool overlap = true;                 // transfers are under way while kernels run
   MoveStyle moves = MoveStyle::Least;  // which collectives they become
   int rank = 0;                        // of the strategies' meshes, whose ranks are the same
   /// Free bytes on both sides of every buffer, which the executor fills and checks after every

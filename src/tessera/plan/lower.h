@@ -1,5 +1,5 @@
 #pragma once
-/// Lowering: from the regions of one program to a list of calls with addresses.
+/// From the regions of one program to ready calls over an arena.
 
 #include <string>
 #include <vector>

@@ -18,7 +18,7 @@ struct Lifetime {
 struct MemoryLayout {
   std::vector<std::int64_t> offsets;  // one per buffer, multiples of the alignment
   std::int64_t bytes = 0;             // of the arena: the end of the highest buffer
-  std::int64_t lower_bound = 0;       // most bytes alive at one time: no layout can be smaller
+  std::int64_t lower_bound = 0;       // the most bytes alive at once: no layout can be smaller
 };
 
 /// The smallest of several greedy layouts: buffers in order of size, of area (bytes x time) or of

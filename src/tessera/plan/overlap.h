@@ -1,5 +1,5 @@
 #pragma once
-/// Overlap of communication and computation: when each transfer starts and ends.
+/// Overlap: transfers are under way while other nodes run.
 
 #include <vector>
 
@@ -7,17 +7,18 @@
 
 namespace tessera {
 
-/// Each transfer starts as soon as its operand exists, and ends before the first node that reads
-/// its result (or with the region, if none does). Other nodes run in between. To bound the memory
-/// that this takes:
+/// Each transfer starts when its operand is there and ends before the first node that reads its
+/// result, or with the region where none does: ranks that come at different times meet in between
+/// without waiting, and a device that moves bytes beside its kernels hides them. So that little
+/// memory is held for it:
 ///
-///   the result replaces its operand        no more memory is held: it may take the whole time
-///   the result is larger (all_gather)      at most one is started ahead: when the one before ends
-///   the result is smaller (reduce_scatter) at most one ends late: when the next one starts
-///   both have one size                     it starts and ends at its node
+///   the result takes the operand's place   nothing is held: the whole time
+///   the result is larger (all_gather)      it starts one ahead: where the gathers before it end
+///   the result is smaller (reduce_scatter) it ends one behind: where the next one starts
+///   both are of one size                   it starts and ends at its node
 ///
-/// An accumulator that is summed over ranks in place starts in the last micro-batch, after the node
-/// that completes it. Other transfers of accumulators start after the loop.
+/// A sum over micro-batches that is finished in place starts in the last of them, behind the node
+/// that completes it; others start after the loop, to whose end the sum lives in any case.
 ///
 /// In:      four regions in Form::Local, ready to be lowered.
 Timeline overlap(const std::vector<Region>& regions);

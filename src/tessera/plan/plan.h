@@ -1,6 +1,6 @@
 #pragma once
-/// The plan: what one rank runs. Programs as lists of calls over shared states, and an address for
-/// every tensor, all decided before the first step.
+/// The plan: one state section and several programs over it, with every byte in its place before
+/// anything runs.
 
 #include <array>
 #include <cstdint>
@@ -16,16 +16,16 @@
 
 namespace tessera {
 
-/// An address in the arena (the one block of memory of a rank). The state section keeps its content
-/// for the whole run; the work section is reused by all programs.
+/// Where bytes lie: in the state section, which lives as long as the run, or in the work section,
+/// which programs share.
 struct Place {
   enum class Section : std::uint8_t { State, Work } section = Section::Work;
   std::int64_t offset = 0;
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-/// In which micro-batches a call runs. Example: the first micro-batch writes an accumulator, later
-/// ones add to it, and after the last one it can be sent.
+/// In which micro-batches a call runs: an accumulator is written by the first and added to by the
+/// later ones; once the last has done so, it can be sent.
 enum class When : std::uint8_t { Always, First, Later, Last };
 constexpr bool runs_in(When when, std::int64_t microbatch, std::int64_t microbatches) {
   switch (when) {
@@ -41,14 +41,14 @@ constexpr bool runs_in(When when, std::int64_t microbatch, std::int64_t microbat
   return false;
 }
 
-/// Attributes and types of a call. Calls with equal ones share this object.
+/// What a call is of. Calls that are alike share it.
 struct CallTypes {
   Attrs attrs;
   TensorTypes ins, outs;
   friend bool operator==(const CallTypes&, const CallTypes&) = default;
 };
 
-/// A collective or a permute, as one rank sees it.
+/// What ranks do together, as one of them sees it.
 struct Transfer {
   Collective collective;          // of a permute: the send
   std::vector<std::string> axes;  // the group: ranks that differ along these, major first
@@ -56,11 +56,11 @@ struct Transfer {
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
-/// One call of a program: a kernel with its addresses, the start of a transfer, or the wait for it.
+/// One ready call: of a kernel, the start of a transfer, or the wait for one.
 struct Call {
   std::shared_ptr<const Kernel> kernel;
   Shared<Transfer> transfer;  // of a start
-  std::int32_t ticket = -1;   // the number of the transfer, the same for its start and its wait
+  std::int32_t ticket = -1;   // of a start and its wait: the number of the transfer
   std::vector<Place> ins, outs;
   Place workspace;
   When when = When::Always;
@@ -85,7 +85,7 @@ struct RegionPlan {
   std::vector<Call> calls;
 };
 
-/// One region of one micro-batch: a program is a sequence of these.
+/// What a stage does next. Pipelines add kinds here, not machinery.
 struct Action {
   RegionKind region = RegionKind::Forward;
   std::int64_t microbatch = 0;
@@ -100,16 +100,16 @@ struct NamedTensor {
   Shared<Placement> placement;
 };
 
-/// A buffer of the work section in a plan with guards: there are free bytes on both sides of it at
-/// the times first ... last.
+/// A buffer of the work section, in a plan with guards: free bytes lie on both sides of it while a
+/// call at one of the times first ... last runs.
 struct GuardedBuffer {
   Place place;
   std::int64_t bytes = 0;
   std::int32_t first = 0, last = 0;
 };
 
-/// Bytes at the fullest moment of a program: of the work section by content, of the state section
-/// by role.
+/// Bytes of the work section at its fullest moment, by what they hold; and of the state section by
+/// role.
 struct MemoryUse {
   std::int64_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, packed = 0,
                temporaries = 0, inputs = 0;

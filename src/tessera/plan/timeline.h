@@ -1,5 +1,5 @@
 #pragma once
-/// The timeline: when each node of a program runs, as numbers from which lifetimes are read.
+/// When each node of a program runs: one clock over its regions.
 
 #include <cstdint>
 #include <vector>
@@ -8,16 +8,16 @@
 
 namespace tessera {
 
-/// The times at which a node is at work. `first` and `last` are equal, except for transfers, which
-/// go on while other nodes run.
+/// When a node is at work: at one time, but for transfers, which are under way from `first` to
+/// `last` while other nodes run.
 struct Busy {
   std::int32_t first = 0, last = 0;
 };
 
-/// Every node has an odd time of its own, region after region. Transfers may begin and end at the
-/// even times in between. After the regions come the copies of next values into their states, if
-/// they were not computed there. A value that the micro-batch loop reads from outside is alive
-/// until the end of the loop; an accumulator is alive from its begin.
+/// Every node of every region has an odd time of its own; transfers may begin and end at the even
+/// ones between. Regions follow each other, then next values are stored that do not lie in their
+/// state, each at its time. What the micro-batch loop reads from before it lives until the loop's
+/// end; what it accumulates lives from the loop's begin.
 struct Timeline {
   explicit Timeline(const std::vector<Region>& regions);
 

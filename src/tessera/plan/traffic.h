@@ -1,5 +1,5 @@
 #pragma once
-/// The bytes that ranks will send each other, computed from a plan.
+/// What ranks send each other, told by the plan before anything runs.
 
 #include <map>
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace tessera {
 
-/// The calls of one run of a program that are equal in region, block, kind, axes and bytes, and
-/// their number.
+/// The calls of one run of a program that are alike: of one region and block, of one kind along the
+/// same axes, sending as much.
 struct Flow {
   RegionKind region = RegionKind::Forward;
   std::string block;  // "layers.3"; empty outside of blocks
@@ -23,11 +23,11 @@ struct Flow {
   friend auto operator<=>(const Flow&, const Flow&) = default;
 };
 
-/// The flows of one rank, ordered by region, block, kind, axes and bytes.
+/// Those of a rank, in order: by region, then block, kind, axes and bytes.
 std::vector<Flow> flows_of(const ProgramPlan& program, const Mesh& mesh);
 
-/// Blocks that send alike, with the flows of one of them. Calls outside of blocks are a class of
-/// their own, with an empty name. In order of the first block.
+/// Blocks that send alike, with the flows of each of them; what lies in no block is a class by
+/// itself, without a name. In order of the first block.
 struct FlowClass {
   std::vector<std::string> blocks;
   std::vector<Flow> flows;  // of one block; their `block` is empty
@@ -35,8 +35,8 @@ struct FlowClass {
 };
 std::vector<FlowClass> by_class(const std::vector<Flow>& flows);
 
-/// By axes, the calls and bytes of each kind that communicators will count in `runs` runs of the
-/// program. Axes along which nothing is sent are not listed.
+/// By axes, what communicators count in one run of the program: calls and bytes by kind. With
+/// `runs`, in as many. Axes along which nothing is sent are not listed.
 std::map<std::string, Counts> planned_counts(const ProgramPlan& program, const Mesh& mesh,
                                              std::int64_t runs = 1);
 

@@ -184,6 +184,7 @@ void Executor::finish(std::string_view name, const RunOptions& options) {
     for (const Ready& call : program.regions[static_cast<std::size_t>(action.region)]) {
       if (!program.plan->runs(*call.call, action)) continue;
       const std::int64_t begin = times == nullptr ? 0 : now_ns();
+      if (world_ != nullptr) world_->alive();
       call.run(action.microbatch);
       if (times != nullptr) times->push_back({call.call, action, begin, now_ns()});
     }

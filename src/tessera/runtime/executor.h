@@ -1,5 +1,5 @@
 #pragma once
-/// The executor: runs the calls of a planned program in order, on one rank.
+/// Runs the programs of a plan: a step is a walk over ready calls.
 
 #include <algorithm>
 #include <concepts>
@@ -17,7 +17,7 @@
 
 namespace tessera {
 
-/// When a call ran, on a monotonic clock. `call` points into the executor's plan.
+/// When a call ran, on a clock that never goes back. `call` lies in the executor's plan.
 struct CallTime {
   const Call* call = nullptr;
   Action action;

@@ -1,5 +1,5 @@
 #pragma once
-/// The machine: bandwidth and latency of the links between ranks, by level.
+/// The machine that a mesh lies on: what moving bytes along an axis costs.
 
 #include <array>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-/// The link of one level, as seen by a rank that receives from a neighbour.
+/// One level of the topology, seen by one rank that receives from a neighbour.
 struct Link {
   double gigabytes_per_s = 0;  // 1e9 bytes
   double microseconds = 0;     // from the first word sent to the first word there

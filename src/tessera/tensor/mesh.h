@@ -1,5 +1,5 @@
 #pragma once
-/// The mesh: all ranks, arranged along named axes with sizes, outermost first ("dp=2 tp=4").
+/// The mesh: named axes with sizes, outermost first.
 
 #include <cstdint>
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace tessera {
 
-/// The level of the machine that the ranks of an axis are spread over. Time is special: the
-/// coordinates of such an axis are computed one after another by the same rank (micro-batches).
+/// What an axis is bound to. Time: its coordinates run one after another on the same rank
+/// (micro-batches).
 enum class Level : std::uint8_t { Time, Core, Socket, Host, Rack };
 
 struct Axis {
@@ -25,8 +25,8 @@ class Mesh {
   static constexpr std::size_t kMaxAxes = 32;
   static constexpr std::int64_t kMaxSize = std::int64_t{1}
                                            << 40;  // of all axes together, time included
-  /// Axes of size 1 are dropped, because they split nothing. Errors: a name twice or not of
-  /// letters, digits and _; a size below 1; too many.
+  /// Axes of size 1 are dropped: they shard nothing. Errors: a name twice or not of letters, digits
+  /// and _; a size below 1; too many.
   explicit Mesh(std::vector<Axis> axes);
 
   const std::vector<Axis>& axes() const { return axes_; }

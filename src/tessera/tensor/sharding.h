@@ -1,6 +1,6 @@
 #pragma once
-/// Sharding: which mesh axes split which dim of a tensor, and along which axes it is partial (an
-/// unfinished sum). docs/parallelism.md introduces the notation, docs/glossary.md the words.
+/// Sharding: which dim of a tensor lies along which axes of the mesh, and which sums are still to
+/// be finished.
 
 #include <cstdint>
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-/// How the partial values of several ranks combine to the value.
+/// How partial values of several ranks combine.
 enum class Monoid : std::uint8_t { Sum, Max, Min };
 
 struct Partial {
@@ -22,8 +22,8 @@ struct Partial {
   friend bool operator==(const Partial&, const Partial&) = default;
 };
 
-/// Per dim the mesh axes that split it, in order: the first splits the dim, the second splits each
-/// part. Then the partial axes, sorted by name. The tensor is replicated along all other axes.
+/// Per dim an ordered list of mesh axes, major first; a set of partial axes, sorted by name;
+/// replicated on all others.
 struct Sharding {
   std::vector<std::vector<std::string>> dims;
   std::vector<Partial> partial;
@@ -39,7 +39,7 @@ struct Sharding {
   bool is_partial(std::string_view axis) const;
   /// Without `axis`, wherever it is.
   Sharding without(std::string_view axis) const;
-  /// With `axis` added to `dim` as its last axis: it splits each part.
+  /// With `axis` as the minor-most axis of `dim`.
   Sharding with(std::string_view axis, int dim) const;
   Sharding with_partial(std::string_view axis, Monoid monoid) const;
   friend bool operator==(const Sharding&, const Sharding&) = default;
@@ -49,16 +49,16 @@ struct Sharding {
 std::string to_text(const Sharding& sharding);
 Sharding parse_sharding(std::string_view line);
 
-/// The coordinates of one rank on the mesh, by axis. The coordinate of the axis of time is the
-/// micro-batch. An absent axis counts as 0.
+/// Coordinates of one rank, with the micro-batch as the coordinate of a time axis. Absent axes
+/// count as 0.
 using Coordinates = std::map<std::string, std::int64_t, std::less<>>;
 
-/// Ranks are numbered row by row, without axes of time: on dp=2 tp=4, rank 5 has dp 1, tp 1.
+/// Ranks number the coordinates of the mesh row by row, axes of time left out.
 Coordinates coordinates_of(const Mesh& mesh, std::int64_t rank);
 std::int64_t rank_at(const Mesh& mesh, const Coordinates& at);
 
-/// One rank's part of a dim. Each axis splits the parts that the one before it made, rounding up:
-/// 10 elements on an axis of 4 are parts of 3 at 0, 3, 6, 9; the last has 1 valid and 2 of padding.
+/// One rank's part of a dim. Shards nest: each axis, major to minor, ceil-divides its parent's
+/// padded extent.
 struct Extent {
   std::int64_t start = 0;   // logical index of the first element
   std::int64_t valid = 0;   // elements inside the logical extent
@@ -68,16 +68,16 @@ struct Extent {
 Extent extent(std::int64_t size, const std::vector<std::string>& axes, const Mesh& mesh,
               const Coordinates& at);
 
-/// For a permute from sharding `from` to `to` among the ranks of `axes`: true if the shard that the
-/// rank at `sender` holds is the one that the rank at `receiver` needs (same part, same partial
-/// term, same copy).
+/// True where, of a value that goes from one sharding to another by handing whole shards on among
+/// the ranks of `axes`, the rank at `sender` holds what the one at `receiver` is to hold: the same
+/// shard, the same addend, the same copy.
 bool permutes(const Sharding& from, const Coordinates& sender, const Sharding& to,
               const Coordinates& receiver, const std::vector<std::string>& axes, const Mesh& mesh);
 
-/// The shape that each rank stores, padding included.
+/// The shape that each rank stores: padded extents.
 Shape local_shape(const Shape& global, const Sharding& sharding, const Mesh& mesh);
 
-/// Where a value is: its sharding and its memory.
+/// Where a value lies: its sharding and its memory.
 enum class Memory : std::uint8_t { Device, Host };
 struct Placement {
   Sharding sharding;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/comm/work_alone.h"
 
 namespace tessera {
 
@@ -20,8 +21,9 @@ constexpr int kNice = 10;
 
 }  // namespace
 
-CheckpointSaver::CheckpointSaver(std::string folder, SaveOptions options, std::int64_t copy_bytes)
-    : folder_(std::move(folder)), options_(std::move(options)) {
+CheckpointSaver::CheckpointSaver(std::string folder, SaveOptions options, std::int64_t copy_bytes,
+                                 Communicator* world)
+    : folder_(std::move(folder)), options_(std::move(options)), world_(world) {
   try {
     copy_.resize(static_cast<std::size_t>(copy_bytes));
   } catch (const std::bad_alloc&) {
@@ -43,7 +45,9 @@ CheckpointSaver::~CheckpointSaver() {
 SaveResult CheckpointSaver::save(const CheckpointRecord& record,
                                  std::span<const CheckpointTensor> tensors) {
   check(!result_.valid(), "a save begins while another one is under way");
-  return save_to_disk(record, tensors);
+  SaveResult out;
+  work_alone(world_, [&] { out = save_to_disk(record, tensors); });
+  return out;
 }
 
 SaveResult CheckpointSaver::save_to_disk(const CheckpointRecord& record,
@@ -76,7 +80,7 @@ void CheckpointSaver::begin(const CheckpointRecord& record,
   std::packaged_task<SaveResult()> task(
       [this, record, copies = std::move(copies)] { return save_to_disk(record, copies); });
   result_ = task.get_future();
-  if (copy_.empty()) return task();
+  if (copy_.empty()) return work_alone(world_, [&] { task(); });
   {
     const std::lock_guard lock(mutex_);
     task_ = std::move(task);
@@ -92,6 +96,7 @@ std::optional<SaveResult> CheckpointSaver::finished() {
 
 std::optional<SaveResult> CheckpointSaver::wait() {
   if (!result_.valid()) return {};
+  work_alone(world_, [&] { result_.wait(); });
   return result_.get();
 }
 

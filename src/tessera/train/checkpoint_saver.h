@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "tessera/comm/communicator.h"
 #include "tessera/train/checkpoint.h"
 
 namespace tessera {
@@ -31,8 +32,10 @@ class CheckpointSaver {
   /// Saves into `folder`. A copy takes `copy_bytes`, all of a run's tensors; the memory is touched
   /// here, so that a machine that lacks it says so before the first step. 0: no save is in the
   /// background. The thread inherits the cores of the caller, so make it before a device pins that
-  /// one. Errors: Fault::Resource: no memory.
-  CheckpointSaver(std::string folder, SaveOptions options, std::int64_t copy_bytes);
+  /// one. `world`: other ranks, which may wait for this one while it saves. Errors:
+  /// Fault::Resource: no memory.
+  CheckpointSaver(std::string folder, SaveOptions options, std::int64_t copy_bytes,
+                  Communicator* world = nullptr);
   /// Waits for the save that is under way.
   ~CheckpointSaver();
   CheckpointSaver(const CheckpointSaver&) = delete;
@@ -55,6 +58,7 @@ class CheckpointSaver {
 
   std::string folder_;
   SaveOptions options_;
+  Communicator* world_;
   std::vector<std::byte> copy_;
   std::future<SaveResult> result_;  // of the save that was begun
 

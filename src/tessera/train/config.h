@@ -1,5 +1,5 @@
 #pragma once
-/// The configuration of a run: one value, put together from defaults, a preset, a file and flags.
+/// The configuration of a run: one value, told by a preset, a file and flags.
 
 #include <cstdint>
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace tessera {
 
-/// train/fields.cpp describes every field, once for flags, files, help and checkpoints.
+/// Fields and their meaning stand in train/fields.cpp, once for flags, files, help and checkpoints.
 struct RunConfig {
   std::string preset;
   ModelConfig model = {.vocabulary = 0};  // vocabulary 0: as many as the data has
@@ -50,6 +50,7 @@ struct RunConfig {
   bool amx = true;           // CpuOptions::amx
 
   ParallelConfig parallel;  // micro_batches and what is sharded follow from other fields
+  std::int64_t distributed_timeout = 60;  // seconds without a sign of life of other ranks
   bool zero1 = false, zero2 = false, zero3 = false, fsdp = false;
 
   /// Names of fields that neither a preset nor a file nor a flag told: a resumed run takes those of

@@ -110,6 +110,7 @@ void Crew::load_shards(const Checkpoint& from) {
     if (world_ == nullptr) {
       from.read(state.state.path, into);
     } else {
+      world_->alive();
       from.read_shard(state.state.path, state.state.home->sharding, plan().mesh, at_, into);
     }
   }

@@ -1,5 +1,5 @@
 #pragma once
-/// The executors of all ranks behind one interface: rank 0 leads, the others follow.
+/// The executors of all ranks, as one: rank 0 leads, the others follow.
 
 #include <map>
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace tessera {
 
-/// The leader (rank 0) says which program runs next, and every rank runs it; the others call
-/// follow(). The leader sees whole batch inputs, metrics and states, whatever the mesh.
+/// Batch inputs, metrics and states of the leader are whole, whatever the mesh. What the leader
+/// does with programs and states, all ranks do: it says what comes next, and every rank does it.
 class Crew {
  public:
-  /// `world`: nullptr if there is one rank. Errors and order of calls as of Executor.
+  /// `world`: nullptr where there is one rank. Errors and order of calls as of Executor.
   Crew(Plan plan, Device& device, Communicator* world = nullptr, ExecutorOptions options = {});
 
   Executor& executor() { return executor_; }  // of this rank
@@ -47,10 +47,10 @@ class Crew {
   /// All states, whole; on several ranks in memory that lives until forget_states().
   std::vector<CheckpointTensor> states();
   void forget_states() { gathered_.clear(); }
-  /// The last call: the others return from follow().
+  /// Lets the others go: the last call.
   void dismiss();
 
-  /// Of the others: runs what the leader says, until dismiss().
+  /// Of the others: does what the leader says until it lets them go.
   void follow();
 
  private:
@@ -72,7 +72,7 @@ class Crew {
   std::map<std::string, HostTensor> gathered_;  // by path
 };
 
-/// The tensors that a checkpoint must hold for the states of a plan.
+/// What a checkpoint must hold for the states of a plan.
 std::vector<TensorEntry> entries_of(const Plan& plan);
 
 }  // namespace tessera

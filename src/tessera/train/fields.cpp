@@ -203,6 +203,9 @@ constexpr Field kFields[] = {
     {"fsdp-memory-optimization", "", FieldGroup::Parallel, OnResume::Free, "",
      "the same as zero-3-memory-optimization",
      [](RunConfig& c) -> Slot { return &c.fsdp; }},
+    {"distributed-timeout", "", FieldGroup::Parallel, OnResume::Free, "SECONDS",
+     "the run ends with an error once a rank has shown no sign of life for so long",
+     [](RunConfig& c) -> Slot { return &c.distributed_timeout; }, 1, 1e6},
 
     {"threads", "", FieldGroup::Machine, OnResume::Free, "",
      "threads per device; 0: one per core, shared out over the devices",

@@ -1,5 +1,6 @@
 #pragma once
-/// The part of `tessera plan` about the mesh: collectives with their bytes, and placements.
+/// What the mesh means for a training step: who sends what, and where values lie. Part of what
+/// `tessera plan` prints.
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -21,7 +22,7 @@ struct PlacedValue {
   std::string use;   // of a state, as forward and backward read it, where that differs
 };
 
-/// Blocks that are equal but for their paths. Values outside of blocks have an empty path.
+/// Blocks that are the same but for their paths; what lies in no block has an empty path.
 struct PlacedBlocks {
   std::vector<std::string> blocks;
   std::vector<PlacedValue> values;  // of one of them

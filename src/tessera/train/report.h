@@ -1,6 +1,5 @@
 #pragma once
-/// The report that `tessera plan` prints: memory, communication and work of a run.
-/// docs/plan-output.md explains it line by line.
+/// What a run will cost, without running it: what `tessera plan` prints.
 
 #include <string>
 
@@ -10,8 +9,8 @@
 
 namespace tessera {
 
-/// Scratch memory of kernels of the training step: calls of one region, op and kernel with the same
-/// number of bytes.
+/// Scratch memory that kernels of the training step asked for: the calls of one region, op and
+/// kernel that want as much as each other.
 struct WorkspaceUse {
   std::string region, op, kernel;
   std::int64_t bytes = 0;  // of each call

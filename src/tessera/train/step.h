@@ -1,5 +1,5 @@
 #pragma once
-/// The programs of a training run, each as one graph on whole tensors.
+/// The WHAT: every program of a training run as one global graph.
 
 #include "tessera/ir/graph.h"
 #include "tessera/nn/model.h"

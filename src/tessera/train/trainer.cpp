@@ -111,7 +111,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
       static_cast<int>(config().keep_last == 0 ? kAll : std::min(config().keep_last, kAll));
   save.calls = options_.calls;
   saver_.emplace(in_folder(config().output, kCheckpointsFolder), std::move(save),
-                 save_copy_bytes(config(), compiled.plan));
+                 save_copy_bytes(config(), compiled.plan), options_.world);
   memory_.outside =
       outside_arena(compiled, static_cast<std::int64_t>(run_.data.tokens.all().size()));
   crew_.emplace(std::move(compiled.plan), device, options_.world, options_.executor);

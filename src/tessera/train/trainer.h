@@ -1,5 +1,5 @@
 #pragma once
-/// The training loop: next batch, step, metrics, validation, samples, checkpoints.
+/// The loop: next batch, step, metrics, validation, samples, checkpoints.
 
 #include <atomic>
 #include <vector>
@@ -27,7 +27,7 @@ struct TrainOptions {
 enum class Ending {
   Finished,  // all steps are done
   Interval,  // --exit-interval
-  Stopped,   // on request, before the last step
+  Stopped,   // asked to, before the last step
 };
 
 struct TrainResult {
@@ -35,13 +35,13 @@ struct TrainResult {
   Summary summary;
 };
 
-/// Trains as `run` says and writes metrics.jsonl, summary.json, config.toml and checkpoints to
-/// OUTPUT. config.toml has the values that were given; derived ones are computed again by a run
-/// that reads it. Checkpoints record the complete configuration. A resumed run is bit for bit the
-/// one that was never interrupted.
+/// Trains as `run` says and leaves in OUTPUT: metrics.jsonl, summary.json, config.toml and
+/// checkpoints. config.toml says what was told, so that what is derived follows the fields that a
+/// later run changes; checkpoints record what came of it. A resumed run is, bit by bit, the one
+/// that was never interrupted.
 ///
-/// A save that fails leaves the run and earlier checkpoints as they are: a notice says why, and the
-/// next save tries again.
+/// A save that fails leaves the run and the checkpoints before it alone: a notice says why, and the
+/// next save is tried as if nothing had been.
 ///
 /// Errors: Fault::Resource: OUTPUT cannot be written, belongs to a running process, or was
 ///         written by one since `run` was prepared; three saves in a row, or the one at the end,
@@ -50,7 +50,7 @@ struct TrainResult {
 ///         Fault::Numerics: three steps in a row were inf or nan; what they leave is saved.
 TrainResult train(PreparedRun run, Device& device, const TrainOptions& options = {});
 
-/// For the other ranks, while rank 0 trains. `config` is that of its PreparedRun.
+/// What ranks but 0 do while rank 0 trains: `config` is that of its PreparedRun.
 void follow(RunConfig config, Device& device, Communicator& world,
             const ExecutorOptions& options = {});
 

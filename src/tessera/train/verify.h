@@ -1,5 +1,5 @@
 #pragma once
-/// `tessera verify`: compares a few training steps on a mesh with the same steps on one device.
+/// The proof for users: a mesh computes what one device computes.
 
 #include <map>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-/// The results of one training step, as whole tensors.
+/// What some training steps computed, whole.
 struct StepTrace {
   double loss = 0, grad_norm = 0, lr = 0;
   std::map<std::string, HostTensor> gradients, parameters;  // by path; parameters after the step
@@ -23,7 +23,7 @@ struct StepTrace {
 std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device& device,
                                    Communicator* world);
 
-/// The largest difference of one tensor between the mesh and one device.
+/// How far the mesh is from one device.
 struct VerifyRow {
   std::string name;       // "loss", "gradient layers.0.mlp.up.weight", "parameter ..."
   std::int64_t step = 0;  // at which it was worst

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <string>
@@ -17,13 +18,21 @@
 
 #include "tessera/base/error.h"
 #include "tessera/comm/mpi.h"
+#include "tessera/comm/work_alone.h"
 
 namespace {
 
 using namespace tessera;
 using namespace std::chrono_literals;
 
-std::atomic<bool> told_to_end = false;
+std::atomic<bool> told_to_end = false, asked_to_stop = false;
+
+/// Of this process, before MPI has said so.
+int launched_rank() {
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  return rank == nullptr ? 0 : std::atoi(rank);
+}
+bool stops_in_finalize = false;
 
 void call(Communicator& comm, const Collective& c) {
   std::vector<std::byte> in(1 << 20), out(1 << 20);
@@ -129,6 +138,44 @@ const std::map<std::string, Body> kWays = {
        if (world.rank() == 1) call(world, Collective::recv(DType::F64, {4}, 0, "x"));
        call(world, Collective::barrier("b"));
      }},
+    {"hangs-at-the-end",
+     [](Communicator& world) {
+       call(world, Collective::barrier("a"));
+       if (world.rank() == 2) compute(1h);
+     }},
+    {"stops-in-finalize", [](Communicator& world) { call(world, Collective::barrier("a")); }},
+    {"stops-at-start", [](Communicator& world) { call(world, Collective::barrier("a")); }},
+    {"works-alone",
+     [](Communicator& world) {
+       if (world.rank() == 2) work_alone(&world, [] { compute(4s); });
+       call(world, Collective::barrier("a"));
+       if (world.rank() == 0) std::fprintf(stderr, "all came\n");
+     }},
+    // Signs of life come between calls too, and at the end of a body.
+    {"works-in-parts",
+     [](Communicator& world) {
+       call(world, Collective::barrier("a"));
+       for (int i = 0; i < 40 && world.rank() == 2; ++i) compute(100ms), world.alive();
+       if (world.rank() == 2) std::fprintf(stderr, "all came\n");
+     }},
+    {"works-alone-and-throws",
+     [](Communicator& world) {
+       if (world.rank() == 2) work_alone(&world, [] { fail(Fault::Data, "the text is gone"); });
+       call(world, Collective::barrier("a"));
+     }},
+    {"asks-one-to-stop",
+     [](Communicator& world) {
+       for (std::int64_t step = 0;; ++step) {
+         world.set_step(step);
+         if (step == 12 && world.rank() == 2) asked_to_stop = true;
+         // The one that leads says whether to go on.
+         std::int32_t on = world.rank() == 0 && asked_to_stop ? 0 : 1;
+         world.run(Collective::broadcast(DType::I32, {1}, 0, "go on"), &on, &on);
+         if (on == 0) break;
+       }
+       std::fprintf(stderr, "rank %d stops, %s\n", world.rank(),
+                    asked_to_stop ? "asked" : "unasked");
+     }},
     {"ends-early",
      [](Communicator& world) {
        call(world, Collective::barrier("a"));
@@ -160,6 +207,13 @@ const std::map<std::string, Body> kWays = {
 
 }  // namespace
 
+/// Of the MPI library, which calls it as well by its other name.
+extern "C" int PMPI_Finalize();
+extern "C" int MPI_Finalize() {
+  if (stops_in_finalize && launched_rank() == 2) raise(SIGSTOP);
+  return PMPI_Finalize();
+}
+
 int main(int argc, char** argv) {
   const auto way = kWays.find(argc > 1 ? argv[1] : "");
   if (way == kWays.end()) {
@@ -177,6 +231,13 @@ int main(int argc, char** argv) {
     }
   };
   options.told_to_end = []() -> bool { return told_to_end; };
+  options.stop = &asked_to_stop;
+  options.stuck = [](const std::string& report) {
+    std::fprintf(stderr, "error: a rank %s\n", report.c_str());
+    _exit(7);
+  };
+  stops_in_finalize = way->first == "stops-in-finalize";
+  if (way->first == "stops-at-start" && launched_rank() == 2) raise(SIGSTOP);
   try {
     run_mpi_rank(way->second, options);
   } catch (const Reported& e) {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/text.h"
@@ -110,6 +111,48 @@ TEST(MpiFailure, ARankThatHangsIsNamed) {
               {"is-stopped", 7, {waited, stuck}},
               {"is-slow", 7, {waited}}},
              10);
+}
+
+TEST(MpiFailure, ARankThatHangsAtTheEndIsNamed) {
+  expect_all({{"hangs-at-the-end",
+               7,
+               {" has waited 1.5 s for others to end; not ended: rank 2 (before the first step "
+                "after barrier 'a' (number 1 of world))\n    does not end: rank 2 ("}}},
+             10);
+}
+
+/// MPI blocks there: every rank finds it for itself, and the launcher ends the others.
+TEST(MpiFailure, ARankThatHangsInsideMpiEndsAll) {
+  for (const auto& [how, words] :
+       {std::pair{"stops-at-start",
+                  "error: a rank has waited 1.5 s for all ranks to come up; some rank has not "
+                  "started, hangs, or cannot be reached\n"},
+        {"stops-in-finalize",
+         "error: a rank has waited 1.5 s for all ranks to leave MPI; some rank hangs; the work "
+         "itself is done\n"}}) {
+    const Outcome out = outcome_of(how);
+    SCOPED_TRACE(text(how, " took ", out.seconds, " s:\n", out.output));
+    EXPECT_EQ(out.code, 7);
+    EXPECT_GE(count(words, out.output), 1);
+  }
+}
+
+/// It takes 4 s, and the deadline is 1.5 s.
+TEST(MpiFailure, ARankThatWorksAloneIsWaitedFor) {
+  for (const char* how : {"works-alone", "works-in-parts"}) {
+    const Outcome out = outcome_of(how);
+    SCOPED_TRACE(text(how, " took ", out.seconds, " s:\n", out.output));
+    EXPECT_EQ(out.code, 0);
+    EXPECT_EQ(out.output, "all came\n");
+  }
+  expect_all({{"works-alone-and-throws", 3, {"error: the text is gone\n    rank 2 of 4"}}}, 6);
+}
+
+TEST(MpiFailure, ARequestToStopReachesAllRanks) {
+  const Outcome out = outcome_of("asks-one-to-stop");
+  SCOPED_TRACE(out.output);
+  EXPECT_EQ(out.code, 0);
+  EXPECT_EQ(count(" stops, asked", out.output), 4);
 }
 
 TEST(MpiFailure, RanksThatCallDifferentThingsAreNamed) {

@@ -2,6 +2,7 @@
 /// How a rank waits for others.
 
 #include <chrono>
+#include <cstdint>
 
 namespace tessera::backend {
 
@@ -18,12 +19,24 @@ class Patience {
   bool waits_long() const { return left_ < 0; }
   /// Since the first yield.
   Clock::duration waited() const { return waits_long() ? now_ - since_ : Clock::duration{}; }
+  /// True once `limit` has passed without a sign of life of a rank that works; `signs` counts
+  /// those, and is asked eight times within the limit.
+  template <typename Signs>
+  bool silent(Clock::duration limit, const Signs& signs) {
+    if (!waits_long() || now_ < next_look_) return false;
+    const bool first = next_look_ == Clock::time_point{};
+    const std::uint64_t seen = signs();
+    if (first || seen != signs_) quiet_since_ = first ? since_ : now_;
+    signs_ = seen, next_look_ = now_ + limit / 8;
+    return now_ - quiet_since_ >= limit;
+  }
 
   bool saw_end = false;  // the awaited rank had ended; it may have done its part just before
 
  private:
   int left_;  // pauses; -1: it yields
-  Clock::time_point since_, now_;
+  Clock::time_point since_, now_, quiet_since_, next_look_;
+  std::uint64_t signs_ = 0;
 };
 
 }  // namespace tessera::backend

@@ -18,6 +18,7 @@ class LocalCommunicator final : public Communicator {
   std::unique_ptr<Communicator> join(const Group& group) override;
   void set_step(std::int64_t step) override { waiting_.place().set_step(step); }
   bool peer_failed() override { return world_.stopped(); }
+  void alive() override { waiting_.place().alive(); }
   int cores_per_rank() const override { return world_.cores_per_rank; }
 
  private:

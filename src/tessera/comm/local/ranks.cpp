@@ -24,8 +24,6 @@ using backend::Seen;
 using local::LocalCommunicator;
 using local::World;
 
-constexpr auto kGrace = std::chrono::seconds(2);  // between a stop and the end of every rank
-
 /// Counts the ranks that run.
 class Running {
  public:
@@ -112,7 +110,7 @@ void run_ranks(int n, const std::function<void(Communicator&)>& body, const Loca
       break;
     }
   }
-  if (!running.wait(kGrace) && options.stuck) options.stuck(stuck_report(world));
+  if (!running.wait(options.deadline) && options.stuck) options.stuck(stuck_report(world));
   for (std::thread& thread : threads) thread.join();
   if (world.stopped()) std::rethrow_exception(world.cause());
 }

@@ -21,7 +21,7 @@ void Waiting::turn(Patience& patience, int member, const Collective& c, Number n
               theirs.view(), ")"));
   }
   patience.saw_end = theirs.ended();
-  if (patience.waited() < world_.deadline) return;
+  if (!patience.silent(world_.deadline, [&] { return world_.signs(); })) return;
   const auto seconds = std::chrono::duration<double>(world_.deadline).count();
   stop(text("has waited ", seconds, " s ", here(c, number), "; ", missing(c, number, member)));
 }

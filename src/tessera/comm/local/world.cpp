@@ -17,6 +17,7 @@ void Place::enter(const Group& group, const Collective& c, Number number) {
   number_.store(number, std::memory_order_relaxed);
   group_.store(&group, std::memory_order_release);
   inside_.store(true, std::memory_order_relaxed);
+  alive();
 }
 
 void Place::enter_again(const Group& group, const Collective& c, Number number) {
@@ -78,6 +79,12 @@ LocalGroup& World::group(const Group& group) {
   std::unique_ptr<LocalGroup>& found = groups_[text(group)];
   if (!found) found = std::make_unique<LocalGroup>(*this, group);
   return *found;
+}
+
+std::uint64_t World::signs() const {
+  std::uint64_t out = 0;
+  for (const Place& place : places) out += place.signs();
+  return out;
 }
 
 void World::stop(int rank, std::exception_ptr cause, std::string why) {

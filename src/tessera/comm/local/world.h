@@ -37,6 +37,9 @@ class alignas(kCacheLine) Place {
   void enter_again(const Group& group, const Collective& c, Number number);
   void leave() { inside_.store(false, std::memory_order_relaxed); }
   void set_step(std::int64_t step) { step_.store(step, std::memory_order_relaxed); }
+  /// A sign of life: only this rank's.
+  void alive() { signs_.store(signs() + 1, std::memory_order_relaxed); }
+  std::uint64_t signs() const { return signs_.load(std::memory_order_relaxed); }
   /// The rank's body has returned or thrown.
   void end() { ended_.store(true, std::memory_order_release); }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
@@ -49,6 +52,7 @@ class alignas(kCacheLine) Place {
   std::atomic<Kind> kind_{};
   std::atomic<Number> number_{0};
   std::atomic<bool> inside_{false}, ended_{false};
+  std::atomic<std::uint64_t> signs_{0};
   std::array<std::atomic<std::uint64_t>, kWords> name_{};
 };
 
@@ -129,6 +133,8 @@ class World {
 
   int size() const { return static_cast<int>(places.size()); }
   LocalGroup& group(const Group& group);
+  /// Signs of life of all ranks.
+  std::uint64_t signs() const;
 
   /// The first failure counts; `why` is one line about it.
   void stop(int rank, std::exception_ptr cause, std::string why);

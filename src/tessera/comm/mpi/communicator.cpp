@@ -37,10 +37,16 @@ bool MpiCommunicator::peer_failed() {
   return world_.stopped();
 }
 
+void MpiCommunicator::alive() {
+  check(!world_.on_other_thread(), "comm is called by another thread than the rank's own");
+  world_.alive();
+}
+
 // ---- Waiting, and failures.
 
 void MpiCommunicator::begin(const Collective& c, Number number) {
   world_.enter(c, group(), number);
+  world_.alive();
   world_.look();
   if (world_.stopped()) fail_as_peer(c, number);
 }
@@ -78,7 +84,7 @@ void MpiCommunicator::await_longer(Patience& patience, const Collective& c, Numb
       fail_as_peer(c, number);
     }
   }
-  if (patience.waited() < world_.deadline()) return;
+  if (!patience.silent(world_.deadline(), [&] { return world_.signs(); })) return;
   const auto seconds = std::chrono::duration<double>(world_.deadline()).count();
   stop(text("has waited ", seconds, " s ", here(c, number), "; ", missing(c, number, member)));
   fail_as_peer(c, number);

@@ -30,6 +30,7 @@ class MpiCommunicator final : public Communicator {
   std::unique_ptr<Communicator> join(const Group& group) override;
   void set_step(std::int64_t step) override { world_.set_step(step); }
   bool peer_failed() override;
+  void alive() override;
   int cores_per_rank() const override { return world_.cores_per_rank(); }
 
  private:

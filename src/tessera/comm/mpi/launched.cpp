@@ -1,22 +1,21 @@
 /// Who started this process.
 
-#include <array>
 #include <cstdlib>
-#include <string>
 
 #include "tessera/comm/mpi.h"
 
 namespace tessera {
 
 bool mpi_launched(const std::function<const char*(const char* name)>& variable) {
-  // Slurm's are there in a plain shell of an allocation too, but not the rank of a task.
-  constexpr std::array<const char*, 4> kSizes = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
-                                                 "MV2_COMM_WORLD_SIZE", "PMIX_RANK"};
-  for (const char* name : kSizes) {
-    if (variable(name) != nullptr) return true;
-  }
-  const char* tasks = variable("SLURM_NTASKS");
-  return variable("SLURM_PROCID") != nullptr && tasks != nullptr && std::atoi(tasks) > 1;
+  const auto has = [&](const char* name) { return variable(name) != nullptr; };
+  const auto number = [&](const char* name) { return has(name) ? std::atoi(variable(name)) : 0; };
+  if (has("OMPI_COMM_WORLD_SIZE") || has("MV2_COMM_WORLD_SIZE") || number("PMI_SIZE") > 1)
+    return true;
+  // Slurm says the same to a task and to a plain shell that is the only task of its step: there a
+  // program is a rank only where the step has several.
+  const bool in_slurm = has("SLURM_PROCID");
+  if (!in_slurm) return has("PMI_SIZE") || has("PMIX_RANK");
+  return number(has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS") > 1;
 }
 
 }  // namespace tessera

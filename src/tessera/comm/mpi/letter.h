@@ -55,18 +55,19 @@ struct Letter {
   std::array<std::byte, kInline> small;
 };
 
-/// To every other rank of the world, at most one of a kind.
+/// To every other rank of the world, at most one of a kind, but for signs of life.
 struct Notice {
   enum Kind : std::int32_t {
     Leaving,  // a call that others take part in was given up; why is not known yet
     Failed,   // the first cause, as far as this rank knows
-    Ended     // the body has returned or thrown
+    Ended,    // the body has returned or thrown
+    Stop,     // this process was asked to stop
+    Alive     // this rank works; comes without words
   };
-  static constexpr int kKinds = 3;
+  static constexpr int kKinds = 4;  // that are sent once
   Kind kind = Ended;
   std::int32_t rank = 0;
   std::int32_t fault = 0;
-  bool told = false;               // this notice, by this rank
   bool told_by_others = false;     // that the world has stopped
   std::array<char, 1500> words{};  // cut; of Ended: where the rank was
 

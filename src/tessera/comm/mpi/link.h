@@ -24,6 +24,8 @@ class Link {
   virtual ~Link() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// The lowest rank of those that share memory with this one. Blocks, as gather does.
+  virtual int machine() = 0;
   /// Every rank's `bytes`, in rank order. Blocks: only before and after the body.
   virtual void gather(const void* mine, void* all, std::size_t bytes) = 0;
 

@@ -1,8 +1,10 @@
 /// A process as a rank: how it starts and how it ends.
 
+#include <condition_variable>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
@@ -39,6 +41,8 @@ void note_failure(World& world) {
   world.look();
   try {
     throw;
+  } catch (const CommonError& e) {
+    stop(e.fault(), e.what(), std::current_exception());
   } catch (const Error& e) {
     stop(e.fault(), e.what(), std::make_exception_ptr(e.with(where)));
   } catch (const std::bad_alloc& e) {
@@ -48,6 +52,47 @@ void note_failure(World& world) {
   } catch (...) {
     stop(Fault::Internal, "an exception of unknown type", std::current_exception());
   }
+}
+
+/// Calls `late` unless it is destroyed within a time: what cannot be called off by waiting.
+class Limit {
+ public:
+  Limit(std::chrono::milliseconds time, std::function<void()> late) {
+    thread_ = std::thread([this, time, late = std::move(late)] {
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait_for(lock, time, [&] { return over_; })) late();
+    });
+  }
+  ~Limit() {
+    {
+      const std::scoped_lock lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  Limit(const Limit&) = delete;
+  Limit& operator=(const Limit&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+/// For a call of MPI that blocks until all ranks have come to it. Null: nobody wants to know.
+std::unique_ptr<Limit> limit_of(const MpiOptions& options, const char* to_do, const char* why) {
+  if (!options.stuck) return nullptr;
+  return std::make_unique<Limit>(options.deadline, [&options, to_do, why] {
+    const double seconds = std::chrono::duration<double>(options.deadline).count();
+    options.stuck(text("has waited ", seconds, " s for all ranks to ", to_do, "; ", why));
+  });
+}
+
+std::string no_end(const World& world) {
+  return text("has waited ", std::chrono::duration<double>(world.deadline()).count(),
+              " s for others to end; not ended: ", world.not_ended());
 }
 
 /// Waits until every rank has come to its end, or is not going to. True: all have ended.
@@ -63,6 +108,8 @@ bool await_ends(World& world) {
       all = all && world.lost(r);
     }
     if (all) return ended;
+    if (!world.stopped() && patience.silent(world.deadline(), [&] { return world.signs(); }))
+      world.stop(Fault::Peer, no_end(world), nullptr);
     if (world.stopped() && !stopped) stopped = Clock::now();
     const auto grace = world.any_lost() ? Clock::duration(kGraceAfterDeath) : kGrace;
     if (stopped && Clock::now() - *stopped > grace) return false;
@@ -117,11 +164,14 @@ std::exception_ptr report(World& world, const MpiOptions& options, const std::st
 }  // namespace
 
 void run_mpi_rank(const std::function<void(Communicator&)>& body, const MpiOptions& options) {
+  std::unique_ptr<Limit> limit =
+      limit_of(options, "come up", "some rank has not started, hangs, or cannot be reached");
   const std::unique_ptr<mpi::Link> link = mpi::open_link();
   std::exception_ptr failure;
   bool all_ended = false;
   {
     World world(*link, options);
+    limit.reset();
     try {
       const auto communicator =
           std::make_unique<mpi::MpiCommunicator>(world, world_group(world.size()), world.rank());
@@ -136,7 +186,9 @@ void run_mpi_rank(const std::function<void(Communicator&)>& body, const MpiOptio
       failure = report(world, options, "");
     }
   }
+  limit = limit_of(options, "leave MPI", "some rank hangs; the work itself is done");
   if (all_ended) link->finish();  // it would wait for a dead one
+  limit.reset();
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -1,24 +1,12 @@
 #include "tessera/comm/mpi/world.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <thread>
-
-#include "tessera/comm/backend/cores.h"
 
 namespace tessera::mpi {
 
 using namespace std::chrono_literals;
-
-/// What ranks tell each other when they meet.
-struct World::Host {
-  std::array<char, 64> name;
-  int pid;
-  cpu_set_t cores;  // on which the process may run
-};
 
 World::World(Link& link, const MpiOptions& options)
     : link_(link),
@@ -26,38 +14,37 @@ World::World(Link& link, const MpiOptions& options)
       rank_(link.rank()),
       size_(link.size()),
       seen_(static_cast<std::size_t>(size_)),
+      notices_(link),
       ended_(seen_.size()),
       left_(seen_.size()),
       dead_(seen_.size()),
       mail_(seen_.size()),
       next_mail_(seen_.size()) {
   for (Seen& seen : seen_) seen.group.reserve(64), seen.name.reserve(64);
-  outgoing_requests_.reserve(seen_.size() * Notice::kKinds);
   for (std::vector<Header>& headers : mail_) headers.reserve(64);
-  incoming_request_ =
-      link_.receive(Channel::Control, &incoming_, sizeof(incoming_), Link::kAnyone, kNotice);
   meet();
 }
 
 World::~World() {
-  finish_letters();
+  finish_messages();
   closing_ = true;
   watch_.reset();
-  link_.cancel(incoming_request_);
-  link_.done(incoming_request_);
 }
 
-/// Letters of calls that have ended may still be on their way to a rank that has not been in MPI
-/// since. After a failure it may never be.
-void World::finish_letters() noexcept {
+/// What this rank has sent lies in its own memory until it has left: notices, and letters of calls
+/// that have ended, which may be on their way to a rank that has not been in MPI since. After a
+/// failure it may never be.
+void World::finish_messages() noexcept {
   const auto limit = stopped() ? 100ms : 1000ms;
   Patience patience(spins_);
+  const auto await = [&](const auto& done) {
+    while (!done() && patience.waited() < limit) patience.wait();
+  };
   try {
+    await([&] { return notices_.delivered(); });
     for (auto& [group, calls] : calls_) {
       for (Underway& call : calls.under_way) {
-        for (Request& request : call.messages.requests) {
-          while (!link_.done(request) && patience.waited() < limit) patience.wait();
-        }
+        for (Request& request : call.messages.requests) await([&] { return link_.done(request); });
       }
     }
   } catch (...) {  // a message has failed: it is no longer under way
@@ -65,32 +52,22 @@ void World::finish_letters() noexcept {
 }
 
 void World::meet() {
-  Host mine = {};
-  gethostname(mine.name.data(), mine.name.size() - 1);
-  mine.pid = getpid();
-  mine.cores = backend::usable_cores();
-  std::vector<Host> all(seen_.size());
-  link_.gather(&mine, all.data(), sizeof(Host));
-  std::vector<Watch::Process> here;
-  int ranks_here = 0;
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  for (int r = 0; r < size_; ++r) {
-    const Host& host = all[static_cast<std::size_t>(r)];
-    pids_.push_back(host.pid);
-    hosts_.emplace_back(host.name.data());
-    if (hosts_.back() != mine.name.data()) continue;
-    ++ranks_here;
-    CPU_OR(&cores, &cores, &host.cores);
-    if (r != rank_) here.push_back({r, host.pid});
-  }
+  const Process mine = this_process(link_.machine());
+  processes_.resize(seen_.size());
+  link_.gather(&mine, processes_.data(), sizeof(Process));
   // Asking MPI takes its time: 2000 turns are some tenths of a millisecond, in which a segment
   // comes.
-  spins_ = ranks_here > CPU_COUNT(&cores) ? 0 : 2000;
-  std::vector<backend::Seat> seats;
-  for (const Host& host : all) seats.push_back({host.name.data(), host.cores});
-  cores_per_rank_ = backend::cores_per_rank(seats);
-  watch_ = std::make_unique<Watch>(here, [this](int rank) { died(rank); });
+  const Neighbours here = neighbours(processes_, rank_);
+  spins_ = here.ranks > here.cores ? 0 : 2000;
+  cores_per_rank_ = mpi::cores_per_rank(processes_);
+  watch_ = std::make_unique<Watch>(watchable(processes_, rank_), [this](int rank) { died(rank); });
+}
+
+void World::alive() {
+  const Clock::time_point now = Clock::now();
+  if (size_ == 1 || now < next_alive_) return;
+  next_alive_ = now + options_.deadline / 4;
+  notices_.alive([this](int r) { return !dead(r) && !ended(r); });
 }
 
 // ---- Where ranks are.
@@ -167,6 +144,7 @@ std::byte* World::staging(std::size_t bytes) {
 void World::look() {
   drain();
   if (stopped()) return;
+  pass_on_stop();
   if (any_dead()) find_deaths();
   if (!options_.told_to_end || stopped() || !options_.told_to_end()) return;
   // Who died on this host is known a moment later, and says more.
@@ -179,15 +157,23 @@ void World::look() {
 }
 
 void World::drain() {
-  while (link_.done(incoming_request_)) {
-    const Notice notice = incoming_;
-    incoming_request_ =
-        link_.receive(Channel::Control, &incoming_, sizeof(incoming_), Link::kAnyone, kNotice);
-    take(notice);
-  }
+  Notice notice;
+  while (notices_.next(notice)) take(notice);
+}
+
+/// A request that reached one rank is all ranks': the one that leads decides what follows.
+void World::pass_on_stop() {
+  if (options_.stop == nullptr || notices_.told(Notice::Ended) || !*options_.stop) return;
+  tell(Notice::Stop, Fault::Peer, "");
 }
 
 void World::take(const Notice& notice) {
+  ++signs_;
+  if (notice.kind == Notice::Alive) return;
+  if (notice.kind == Notice::Stop) {
+    if (options_.stop != nullptr) *options_.stop = true;
+    return;
+  }
   if (notice.kind == Notice::Ended) {
     ended_[static_cast<std::size_t>(notice.rank)] = true;
     const std::scoped_lock lock(mutex_);
@@ -224,8 +210,8 @@ void World::find_deaths() {
 }
 
 std::string World::death_text(int rank) const {
-  const auto r = static_cast<std::size_t>(rank);
-  return text("found that rank ", rank, " (process ", pids_[r], " of ", hosts_[r],
+  const Process& process = processes_[static_cast<std::size_t>(rank)];
+  return text("found that rank ", rank, " (process ", process.pid, " of ", process.host_name.data(),
               ") has died; it was last seen ", seen(rank));
 }
 
@@ -284,16 +270,12 @@ void World::end() {
 }
 
 void World::tell(Notice::Kind kind, Fault fault, const std::string& words) {
-  Notice& notice = outgoing_[static_cast<std::size_t>(kind)];
-  if (notice.told) return;
-  notice.told = true;
+  if (notices_.told(kind)) return;
+  Notice notice;
   notice.told_by_others = !error_ && stopped();
   notice.kind = kind, notice.rank = rank_, notice.fault = static_cast<std::int32_t>(fault);
   notice.write(words);
-  for (int r = 0; r < size_; ++r) {
-    if (r == rank_ || dead(r)) continue;
-    outgoing_requests_.push_back(link_.send(Channel::Control, &notice, sizeof(notice), r, kNotice));
-  }
+  notices_.tell(notice, [this](int r) { return !dead(r); });
 }
 
 const Cause& World::cause() const {

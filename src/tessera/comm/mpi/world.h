@@ -1,7 +1,6 @@
 #pragma once
 /// What one process knows of all ranks: where each is, who failed, who has died.
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <exception>
@@ -17,8 +16,10 @@
 #include "tessera/base/error.h"
 #include "tessera/comm/backend/patience.h"
 #include "tessera/comm/mpi.h"
+#include "tessera/comm/mpi/hosts.h"
 #include "tessera/comm/mpi/letter.h"
 #include "tessera/comm/mpi/link.h"
+#include "tessera/comm/mpi/notices.h"
 #include "tessera/comm/mpi/slot.h"
 #include "tessera/comm/mpi/watch.h"
 
@@ -58,8 +59,13 @@ class World {
   void saw(int rank, const Header& call);
   Seen seen(int rank) const;
 
+  /// Tells the others, now and then, that this rank works.
+  void alive();
+  /// Signs of life of the others.
+  std::uint64_t signs() const { return signs_; }
+
   // ---- Failures.
-  /// Takes in what others have told and who has died, without waiting.
+  /// Takes in what others have told and who has died, without waiting; passes a request to stop on.
   void look();
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   const std::string& why() const { return causes_.front().why; }
@@ -111,12 +117,12 @@ class World {
   std::uint64_t next_mail_to(int rank) { return ++next_mail_[static_cast<std::size_t>(rank)]; }
 
  private:
-  struct Host;
   void meet();
   void take(const Notice& notice);
   void drain();
   void tell(Notice::Kind kind, Fault fault, const std::string& words);
-  void finish_letters() noexcept;
+  void pass_on_stop();
+  void finish_messages() noexcept;
   void find_deaths();
   void died(int rank);  // on the thread of the watch
   std::string death_text(int rank) const;
@@ -126,17 +132,15 @@ class World {
   const int rank_, size_;
   const std::thread::id thread_ = std::this_thread::get_id();
   int spins_ = 0, cores_per_rank_ = 0;
-  std::vector<int> pids_;
-  std::vector<std::string> hosts_;
+  std::vector<Process> processes_;  // by rank
 
   mutable std::mutex mutex_;  // of seen_
   std::vector<Seen> seen_;
   std::int64_t step_ = -1;
 
-  Notice incoming_;
-  Request incoming_request_;
-  std::array<Notice, Notice::kKinds> outgoing_;
-  std::vector<Request> outgoing_requests_;
+  Notices notices_;
+  std::uint64_t signs_ = 0;
+  Clock::time_point next_alive_;
   std::vector<char> ended_, left_;
   std::vector<Cause> causes_;
   std::exception_ptr error_;

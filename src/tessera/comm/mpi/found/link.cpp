@@ -47,6 +47,11 @@ class MpiLink final : public Link {
   MpiLink() {
     int level = 0;
     require_success(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "start");
+    if (level < MPI_THREAD_FUNNELED)
+      fail(Fault::Resource,
+           "MPI: this library allows no threads beside the one that calls it (it grants level ",
+           level, ", and MPI_THREAD_FUNNELED, ", int{MPI_THREAD_FUNNELED},
+           ", is needed); use one that was built with threads");
     for (MPI_Comm& comm : comms_) {
       require_success(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "a communicator of all ranks");
       MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -62,6 +67,17 @@ class MpiLink final : public Link {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+
+  int machine() override {
+    MPI_Comm neighbours = MPI_COMM_NULL;
+    require_success(MPI_Comm_split_type(comm(Channel::Calls), MPI_COMM_TYPE_SHARED, rank_,
+                                        MPI_INFO_NULL, &neighbours),
+                    "a communicator of one machine");
+    int lowest = rank_;
+    require_success(MPI_Allreduce(&rank_, &lowest, 1, MPI_INT, MPI_MIN, neighbours), "a minimum");
+    MPI_Comm_free(&neighbours);
+    return lowest;
+  }
 
   void gather(const void* mine, void* all, std::size_t bytes) override {
     const int count = static_cast<int>(bytes);

@@ -1,0 +1,262 @@
+#include "tessera/apps/supervise.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "tessera/apps/launcher_words.h"
+#include "tessera/base/error.h"
+
+namespace tessera {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+/// An mpirun that has had ranks ends a moment after them. Open MPI 4.1 can wait for ever for a rank
+/// that was killed while it came up.
+constexpr auto kAfterRanks = 10s;
+
+constexpr std::array<int, 4> kRequests = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+
+[[noreturn]] void cannot_start(const std::string& program) {
+  fail(Fault::Resource, "launch: cannot start ", program, ": ",
+       std::generic_category().message(errno), "; check the limits of processes and memory");
+}
+
+struct Pipe {
+  int read_end = -1, write_end = -1;
+  explicit Pipe(const std::string& program) {
+    std::array<int, 2> ends;
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) cannot_start(program);
+    read_end = ends[0], write_end = ends[1];
+  }
+  ~Pipe() { close(&read_end), close(&write_end); }
+  static void close(int* end) {
+    if (*end >= 0) ::close(*end);
+    *end = -1;
+  }
+};
+
+bool lives(const std::string& pid) {
+  std::ifstream file("/proc/" + pid + "/stat");
+  std::string line;
+  std::error_code unknown;
+  if (!std::getline(file, line)) return std::filesystem::exists("/proc/" + pid, unknown);
+  const std::size_t name_ends = line.rfind(')');  // then a blank and the state
+  return name_ends != std::string::npos && line.compare(name_ends + 2, 1, "Z") != 0;
+}
+
+/// The children of a process; `unknown` where the system does not tell all.
+std::vector<std::string> children_of(const std::string& pid, bool& unknown) {
+  std::vector<std::string> out;
+  std::error_code gone;
+  for (const auto& thread :
+       std::filesystem::directory_iterator(text("/proc/", pid, "/task"), gone)) {
+    std::ifstream file(thread.path() / "children");
+    unknown = unknown || !file;
+    for (std::string child; file >> child;) out.push_back(child);
+  }
+  unknown = unknown || gone.value() != 0;
+  return out;
+}
+
+/// True where the system does not tell as well.
+bool has_living_child(pid_t pid) {
+  bool unknown = false;
+  const std::vector<std::string> children = children_of(text(pid), unknown);
+  return unknown || std::any_of(children.begin(), children.end(), lives);
+}
+
+/// One run of mpirun.
+class Run {
+ public:
+  Run(std::vector<std::string> words, const Supervision& how, StopRequests& requests,
+      Console& console)
+      : words_(std::move(words)),
+        how_(how),
+        requests_(requests),
+        console_(console),
+        input_(words_[0]),
+        errors_(words_[0]) {}
+  LaunchEnd to_end();
+
+ private:
+  void start();
+  [[noreturn]] void become(pid_t parent);
+  bool ended();
+  void ask(int signal);
+  void look_for_ranks();
+  /// Prints what the ranks have said. False: all ends of the stream are closed.
+  bool pass_words();
+  void end_the_rest();
+
+  std::vector<std::string> words_;
+  const Supervision& how_;
+  StopRequests& requests_;
+  Console& console_;
+  Pipe input_, errors_;
+  LauncherWords heard_;
+  LaunchEnd end_;
+  pid_t child_ = -1;
+  int asked_ = 0;
+  bool had_ranks_ = false;
+  Clock::time_point with_ranks_ = Clock::now();  // the last time that there were any, or the start
+};
+
+LaunchEnd Run::to_end() {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // ranks whose mpirun dies are ours to end
+  start();
+  bool listens = true;
+  while (!ended()) {
+    std::array<pollfd, 2> files = {
+        {{requests_.file(), POLLIN, 0}, {listens ? errors_.read_end : -1, POLLIN, 0}}};
+    poll(files.data(), files.size(), 1000);
+    for (const int signal : requests_.take()) ask(signal);
+    if (files[1].revents != 0) listens = pass_words();
+    look_for_ranks();
+  }
+  end_the_rest();
+  while (listens && pass_words()) {
+  }
+  console_.err << heard_.rest() << std::flush;
+  end_.error_seen = heard_.error_seen();
+  end_.words = heard_.own();
+  return end_;
+}
+
+void Run::start() {
+  const pid_t parent = getpid();
+  child_ = fork();
+  if (child_ < 0) cannot_start(words_[0]);
+  if (child_ == 0) become(parent);
+  Pipe::close(&input_.read_end), Pipe::close(&errors_.write_end);
+  fcntl(errors_.read_end, F_SETFL, O_NONBLOCK);
+}
+
+void Run::become(pid_t parent) {
+  // The terminal's Ctrl-C is for us alone: mpirun would end the ranks at once.
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // were we killed, mpirun would end the ranks
+  if (getppid() != parent) _exit(128 + SIGTERM);
+  requests_.restore();
+  for (const int ignored : {SIGPIPE, SIGXFSZ}) signal(ignored, SIG_DFL);
+  dup2(input_.read_end, STDIN_FILENO);
+  dup2(errors_.write_end, STDERR_FILENO);
+  setenv("PATH", "/usr/local/bin:/usr/bin:/bin",
+         0);  // without one mpirun finds nothing, itself included
+  std::vector<char*> pointers;
+  for (std::string& word : words_) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execv(pointers[0], pointers.data());
+  _exit(127);
+}
+
+/// True once mpirun has ended; its code is noted.
+bool Run::ended() {
+  // Ranks that it leaves behind become our children, and are collected here as well.
+  int status = 0;
+  for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (pid != child_) continue;
+    end_.killed = WIFSIGNALED(status) && !end_.hung && end_.requested == 0;
+    end_.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return true;
+  }
+  return false;
+}
+
+void Run::ask(int signal) {
+  ++asked_;
+  if (asked_ == 1 && how_.stops_in_order) {
+    constexpr char kStop = 's';
+    if (write(input_.write_end, &kStop, 1) == 1) return;
+  }
+  // At SIGTERM mpirun ends the ranks, in a second at most.
+  end_.requested = signal;
+  kill(child_, asked_ <= 2 ? SIGTERM : SIGKILL);
+}
+
+void Run::look_for_ranks() {
+  if (!how_.ranks_are_here) return;
+  const Clock::time_point now = Clock::now();
+  if (has_living_child(child_)) {
+    had_ranks_ = true;
+    with_ranks_ = now;
+    return;
+  }
+  const auto limit = had_ranks_ ? std::min<Clock::duration>(kAfterRanks, how_.timeout)
+                                : Clock::duration(how_.timeout);
+  if (now - with_ranks_ < limit) return;
+  end_.hung = true;
+  kill(child_, SIGKILL);
+}
+
+bool Run::pass_words() {
+  std::array<char, 1 << 14> buffer;
+  const ssize_t got = read(errors_.read_end, buffer.data(), buffer.size());
+  if (got < 0 && errno == EINTR) return true;
+  if (got <= 0) return false;  // with nothing to be read now: only after mpirun's end
+  const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
+  const std::string of_ranks = heard_.pass(bytes);
+  console_.err << (how_.verbose ? bytes : std::string_view(of_ranks)) << std::flush;
+  return true;
+}
+
+/// Kills what mpirun has left behind on this machine: it holds the output folder's lock.
+void Run::end_the_rest() {
+  const auto limit = Clock::now() + 5s;
+  while (Clock::now() < limit) {
+    bool unknown = false;
+    for (const std::string& child : children_of("self", unknown))
+      kill(static_cast<pid_t>(std::stol(child)), SIGKILL);
+    if (waitpid(-1, nullptr, WNOHANG) < 0) return;  // there is none
+    poll(nullptr, 0, 10);
+  }
+}
+
+}  // namespace
+
+StopRequests::StopRequests() {
+  sigset_t caught;
+  sigemptyset(&caught);
+  for (const int signal : kRequests) sigaddset(&caught, signal);
+  sigaddset(&caught, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &caught, &before_);
+  file_ = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+StopRequests::~StopRequests() {
+  if (file_ >= 0) close(file_);
+  restore();
+}
+
+void StopRequests::restore() const { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+std::vector<int> StopRequests::take() {
+  std::vector<int> out;
+  signalfd_siginfo info;
+  while (read(file_, &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo != SIGCHLD) out.push_back(static_cast<int>(info.ssi_signo));
+  }
+  return out;
+}
+
+LaunchEnd supervise(std::vector<std::string> words, const Supervision& how, StopRequests& requests,
+                    Console& console) {
+  return Run(std::move(words), how, requests, console).to_end();
+}
+
+}  // namespace tessera

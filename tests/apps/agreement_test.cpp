@@ -1,0 +1,112 @@
+#include "tessera/apps/agreement.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tessera/comm/local.h"
+#include "tessera/comm/mpi.h"
+#include "tessera/comm/share_text.h"
+
+namespace tessera {
+namespace {
+
+TEST(Agreement, WhatRanksWereAskedDifferentlyIsNamed) {
+  struct Case {
+    const char* name;
+    std::vector<Asked> ranks;
+    const char* says;
+  };
+  const Asked usual = {{"--lr", "0.1"}, {"--seed", "1"}};
+  const Case cases[] = {
+      {"the same", {usual, usual}, ""},
+      {"one flag",
+       {usual, {{"--lr", "0.2"}, {"--seed", "1"}}},
+       "--lr is 0.1 on rank 0 and 0.2 on rank 1"},
+      {"two flags, of two ranks",
+       {usual, {{"--lr", "0.2"}, {"--seed", "1"}}, {{"--lr", "0.1"}, {"--seed", "3"}}},
+       "--lr is 0.1 on ranks 0, 2 and 0.2 on rank 1; --seed is 1 on ranks 0, 1 and 3 on rank 2"},
+      {"many ranks",
+       {usual, usual, usual, {{"--lr", ""}, {"--seed", "1"}}, usual},
+       "--lr is 0.1 on ranks 0 to 2, 4 and not given on rank 3"},
+      {"a flag that one command lacks",
+       {usual, {{"--lr", "0.1"}}},
+       "--seed is 1 on rank 0 and not given on rank 1"},
+      {"a problem of one rank's flags",
+       {{{"problems", ""}}, {{"problems", "--lr is 'x'"}}},
+       "--lr is 'x' (rank 1)"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    EXPECT_EQ(differences(c.ranks), c.says);
+  }
+}
+
+/// Every field of a configuration is compared, those that no one has thought of yet included.
+TEST(Agreement, EveryFlagCounts) {
+  const RunConfig config;
+  const Asked asked = asked_of("train", config);
+  EXPECT_EQ(asked.size(), record_of(config).size() + 1);
+  EXPECT_EQ(asked.at("--seed"), "1");
+  EXPECT_EQ(asked.at("command"), "train");
+}
+
+TEST(Agreement, RanksThatDifferEndAlike) {
+  for (const bool differ : {false, true}) {
+    std::vector<std::string> seen(3);
+    const auto run = [&] {
+      run_ranks(3, [&](Communicator& world) {
+        RunConfig config;
+        if (differ && world.rank() == 1) config.seed = 7;
+        try {
+          require_same(world, asked_of("train", config), {});
+        } catch (const CommonError& error) {
+          EXPECT_EQ(error.fault(), Fault::Usage);
+          seen[static_cast<std::size_t>(world.rank())] = error.what();
+        }
+      });
+    };
+    run();
+    for (const std::string& what : seen) {
+      EXPECT_EQ(what, differ
+                          ? "the ranks of one run were started differently: --seed is 1 on ranks "
+                            "0, 2 and 7 on rank 1; start the same program with the same flags on "
+                            "all"
+                          : "");
+    }
+  }
+}
+
+TEST(Agreement, WhatRankZeroFindsAllKnow) {
+  run_ranks(3, [](Communicator& world) {
+    const auto found = from_leader(&world, [&]() -> std::map<std::string, std::string> {
+      EXPECT_EQ(world.rank(), 0);
+      return {{"a", "1"}, {"b", ""}};
+    });
+    EXPECT_EQ(found, (std::map<std::string, std::string>{{"a", "1"}, {"b", ""}}));
+    try {
+      from_leader(&world,
+                  []() -> std::map<std::string, std::string> { fail(Fault::Data, "no text"); });
+      ADD_FAILURE() << "nothing failed";
+    } catch (const CommonError& error) {
+      EXPECT_EQ(error.fault(), Fault::Data);
+      EXPECT_EQ(std::string(error.what()), "no text");
+    }
+  });
+}
+
+TEST(Agreement, TextsOfAnyLengthAreShared) {
+  const auto text_of = [](int rank) {
+    return std::string(static_cast<std::size_t>(rank * 3001), 'a');
+  };
+  run_ranks(3, [&](Communicator& world) {
+    const std::vector<std::string> all = gather_texts(world, text_of(world.rank()), "texts");
+    ASSERT_EQ(all.size(), 3u);
+    for (int r = 0; r < 3; ++r) EXPECT_EQ(all[static_cast<std::size_t>(r)], text_of(r));
+    EXPECT_EQ(share_text(world, world.rank() == 0 ? "abcde" : "other", "text"), "abcde");
+    EXPECT_EQ(share_text(world, "", "nothing"), "");
+  });
+}
+
+}  // namespace
+}  // namespace tessera
