@@ -29,7 +29,7 @@ void verify_file(const InputFile& file, std::size_t index, const Manifest& manif
                  std::vector<std::string>& problems);
 void verify_names(const std::string& folder, const Manifest& manifest,
                   std::vector<std::string>& problems);
-std::vector<std::string> verify_folder(const std::string& folder);
+std::vector<std::string> verify_folder(const std::string& folder, const CheckpointJudge& judge);
 
 }  // namespace
 
@@ -137,7 +137,8 @@ void Checkpoint::read_shard(std::string_view name, const Sharding& sharding, con
 }
 
 std::optional<std::string> latest_checkpoint(const std::string& folder,
-                                             std::vector<std::string>* notices) {
+                                             std::vector<std::string>* notices,
+                                             const CheckpointJudge& judge) {
   const auto note = [&](const std::string& line) {
     if (notices != nullptr) notices->push_back(line);
   };
@@ -148,7 +149,7 @@ std::optional<std::string> latest_checkpoint(const std::string& folder,
   const std::vector<std::string> committed = list_checkpoints(folder);
   std::string newest_problem;
   for (auto path = committed.rbegin(); path != committed.rend(); ++path) {
-    const std::vector<std::string> problems = verify_folder(*path);
+    const std::vector<std::string> problems = verify_folder(*path, judge);
     if (problems.empty()) return *path;
     note(text("checkpoint '", *path, "' is passed over: ", problems.front()));
     if (newest_problem.empty()) newest_problem = problems.front();
@@ -188,10 +189,10 @@ std::vector<std::string> verify(const Checkpoint& checkpoint) {
   return problems;
 }
 
-std::vector<std::string> verify_checkpoints(const std::string& path) {
+std::vector<std::string> verify_checkpoints(const std::string& path, const CheckpointJudge& judge) {
   std::vector<std::string> out;
   for (const std::string& folder : find_checkpoints(path)) {
-    const std::vector<std::string> problems = verify_folder(folder);
+    const std::vector<std::string> problems = verify_folder(folder, judge);
     out.insert(out.end(), problems.begin(), problems.end());
   }
   return out;
@@ -306,7 +307,7 @@ void verify_names(const std::string& folder, const Manifest& manifest,
   }
 }
 
-std::vector<std::string> verify_folder(const std::string& folder) {
+std::vector<std::string> verify_folder(const std::string& folder, const CheckpointJudge& judge) {
   std::vector<std::string> problems;
   try {
     const Manifest manifest = load_manifest(folder);
@@ -315,6 +316,7 @@ std::vector<std::string> verify_folder(const std::string& folder) {
         verify_file(*file, i, manifest, problems);
     }
     verify_names(folder, manifest, problems);
+    if (judge && problems.empty()) judge(Checkpoint::open(folder));
   } catch (const Error& error) {
     problems.push_back(error.what());
   }

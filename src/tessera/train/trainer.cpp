@@ -14,6 +14,7 @@
 #include "tessera/train/mesh_report.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/recorded.h"
 #include "tessera/train/recorder.h"
 
 namespace tessera {
@@ -22,7 +23,6 @@ namespace {
 
 constexpr std::int64_t kMaxBadSteps = 3, kMaxFailedSaves = 3;  // in a row
 constexpr std::size_t kMeasuredRuns = 2;  // of each program, each with a pattern of its own
-constexpr const char* kSamplesState = "data.samples";
 
 using Clock = std::chrono::steady_clock;
 double between(Clock::time_point begin, Clock::time_point end) {
