@@ -85,6 +85,7 @@ struct TensorEntry {
   friend bool operator==(const TensorEntry&, const TensorEntry&) = default;
 };
 
+struct Box;
 struct Manifest;
 
 /// An open checkpoint. Its files stay open, so that pruning by the run that writes them does not
@@ -118,10 +119,12 @@ class Checkpoint {
                   const Coordinates& at, std::span<std::byte> into) const;
 
  private:
-  friend std::string digest(const Checkpoint& checkpoint);
   friend std::vector<std::string> verify(const Checkpoint& checkpoint);
   Checkpoint();
   const TensorEntry& entry(std::string_view name) const;
+  /// Fills the memory of a box, in elements of `strides`.
+  void read_box(const TensorEntry& entry, const Box& box, const Shape& strides,
+                std::span<std::byte> into) const;
 
   std::string path_;
   std::unique_ptr<const Manifest> manifest_;
