@@ -11,6 +11,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 #include <string>
@@ -202,7 +203,47 @@ TEST(Checkpoint, DataFilesAreOrdinarySafetensors) {
     const SafetensorsFile part(sliced + "/" + name);
     for (const StoredTensor& t : part.tensors()) names.insert(t.name);
   }
-  EXPECT_TRUE(names.contains("wte.weight[16:32]")) << join(names);
+  EXPECT_TRUE(names.contains("wte.weight[2:4,0:6]")) << join(names);
+}
+
+/// Version 1 cut a tensor into runs of its elements in one row, wherever a row of it ends.
+TEST(Checkpoint, OfVersionOneIsReadAsItWas) {
+  const TestFolder folder;
+  Model model;
+  model.add("w", {DType::F32, {13, 6}, {}}, Role::Parameter, 1);
+  const std::string good = save(folder / "now", 1, model);
+  Model row = model;
+  row.entries[0].type.shape = {78};
+  const std::string path = save(folder / "then", 1, row, {.file_bytes = 40});  // 10 elements
+  const std::string manifest = path + "/" + kManifestName;
+  const Manifest now = parse_manifest(bytes_of(manifest), manifest);
+  nlohmann::json then = nlohmann::json::parse(to_text(now));
+  then.erase("hash");
+  then["version"] = 1;
+  then["tensors"][0].erase("cuts");
+  then["tensors"][0]["shape"] = {13, 6};
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < now.tensors[0].slices.size(); ++i) {
+    then["tensors"][0]["slices"][i]["first"] = first;
+    then["tensors"][0]["slices"][i]["bytes"] = now.tensors[0].slices[i].bytes;
+    first += now.tensors[0].slices[i].bytes;
+  }
+  put(manifest, seal_manifest(then.dump(1)));
+  expect_equal(path, 1, model);
+  const Checkpoint checkpoint = Checkpoint::open(path);
+  EXPECT_EQ(digest(checkpoint), digest(Checkpoint::open(good)));
+  const Mesh mesh({{"a", 2}, {"b", 3}});
+  for (const char* line : {"[a,b]", "[b,a]", "[-,b.a]", "[a,-]"}) {
+    const Sharding sharding = parse_sharding(line);
+    for (std::int64_t r = 0; r < mesh.ranks(); ++r) {
+      const Coordinates at = coordinates_of(mesh, r);
+      const auto bytes = static_cast<std::size_t>(local_shape({13, 6}, sharding, mesh).numel() * 4);
+      std::vector<std::byte> want(bytes), got(bytes, std::byte{7});
+      cut_shard(model.bytes[0], {13, 6}, DType::F32, sharding, mesh, at, want);
+      checkpoint.read_shard("w", sharding, mesh, at, got);
+      EXPECT_EQ(got, want) << line << " rank " << r;
+    }
+  }
 }
 
 TEST(Checkpoint, SeveralBlocksOfATensor) {
@@ -736,12 +777,15 @@ TEST(CheckpointFaults, KilledAtAnyMoment) {
 // ---- the manifest
 
 Manifest tiny_manifest() {
-  const std::string hash(32, '0');
+  const std::string hash = "0123456789abcdef0123456789abcdef";
   Manifest m;
   m.record = record_at(3);
   m.files = {{"data-00000.safetensors", 124, 100, hash, hash}};
-  m.tensors = {{{"a", {DType::F32, {2, 2}, {}}, Role::Moment}, {{0, 0, 16, 100, {hash}}}},
-               {{"b", {DType::F64, {}, {}}, Role::Counter}, {{0, 0, 8, 116, {hash}}}}};
+  m.tensors = {
+      {{"a", {DType::F32, {2, 2}, {}}, Role::Moment},
+       TensorGrid::whole({2, 2}),
+       {{0, 100, 16, {hash}}}},
+      {{"b", {DType::F64, {}, {}}, Role::Counter}, TensorGrid::whole({}), {{0, 116, 8, {hash}}}}};
   return m;
 }
 
@@ -755,8 +799,8 @@ TEST(CheckpointManifest, FieldsThatDoNotFit) {
   };
   const Case cases[] = {
       {"another format", "tessera checkpoint", "other", "the manifest: it is of another format"},
-      {"a newer version", "\"version\": 1", "\"version\": 2",
-       "its format has version 2 but this tessera reads up to 1; use a newer tessera"},
+      {"a newer version", "\"version\": 2", "\"version\": 3",
+       "its format has version 3 but this tessera reads up to 2; use a newer tessera"},
       {"a negative step", "\"step\": 3", "\"step\": -3", "the manifest: its 'step' is no count"},
       {"a fraction", "\"step\": 3", "\"step\": 3.0", "the manifest: its 'step' is no count"},
       {"more than 63 bits", "\"step\": 3", "\"step\": 9223372036854775808", "'step' is no count"},
@@ -768,7 +812,9 @@ TEST(CheckpointManifest, FieldsThatDoNotFit) {
       {"a text that is a number", "\"empty\": \"\"", "\"empty\": 1",
        "the text 'empty' is no string"},
       {"texts that are a list", "\"texts\": {", "\"texts\": [], \"other\": {", "is no object"},
-      {"another block size", "8388608", "4194304", "'block_bytes' is 4194304, not from 8388608"},
+      {"a larger block size", "8388608", "8388609",
+       "'block_bytes' is 8388609, not from 1 to 8388608"},
+      {"smaller blocks", "8388608", "15", "it has 1 hashes of blocks where 2 belong"},
       {"a name that leaves the folder", "data-00000", "../data", "is no name of a data file"},
       {"a hidden name", "data-00000", ".data", "is no name of a data file"},
       {"the manifest's own name", "data-00000.safetensors", "manifest.json",
@@ -791,19 +837,29 @@ TEST(CheckpointManifest, FieldsThatDoNotFit) {
       {"a shape whose strides overflow", "    2,\n    2\n", "0, 4611686018427387904, 2\n",
        "its shape has more than 1152921504606846976 bytes"},
       {"too many dims", "    2,\n    2\n", "2,2,1,1,1,1,1,1,1\n", "too many dims"},
-      {"slices that are too few", "    2,\n    2\n", "2,3\n",
-       "its slices hold 16 bytes but a f32[2,3] has 24"},
-      {"slices that are too many", "    2,\n    2\n", "2,1\n", "'bytes' is 16, not from 1 to 8"},
-      {"a slice without bytes", "\"slices\": [",
-       "\"slices\": [{\"file\":0,\"first\":0,\"bytes\":0,\"at\":100,\"blocks\":[]},",
-       "tensor 'a' slice 0: its 'bytes' is 0, not from 1 to 16"},
-      {"a slice without bytes at the end", "\"at\": 100,",
-       "\"at\": 100, \"blocks\": [\"00000000000000000000000000000000\"]}, {\"file\": 0, "
-       "\"first\": 16, \"bytes\": 0, \"at\": 116,",
-       "tensor 'a' slice 1: its 'bytes' is 0, not from 1 to 0"},
-      {"half an element", "\"bytes\": 16", "\"bytes\": 15",
-       "its 15 bytes hold no whole number of f32"},
-      {"a slice that skips", "\"first\": 0", "\"first\": 4", "'first' is 4, not from 0 to 0"},
+      {"a tensor that is too large", "    2,\n    2\n", "2,3\n", "leave a gap at byte 124"},
+      {"a tensor that is too small", "    2,\n    2\n", "2,1\n", "leave a gap at byte 108"},
+      {"a tensor larger than its file", "    2,\n    2\n", "200,3\n",
+       "tensor 'a' slice 0: its 2400 bytes are more than its file has"},
+      {"more cells than slices", "\"slices\": [", "\"cuts\": [[1], []], \"slices\": [",
+       "tensor 0: its cuts give more cells than slices"},
+      {"more cells than slices, of a row", "\"slices\": [", "\"cuts\": [[1]], \"slices\": [",
+       "tensor 0: its cuts give more cells than slices"},
+      {"fewer cells than slices", "\"slices\": [",
+       "\"slices\": [{\"file\": 0, \"at\": 100, \"blocks\": []}, ",
+       "tensor 0: it has 2 slices where 1 belong"},
+      {"slices of a tensor without elements", "    2,\n    2\n", "0,2\n",
+       "tensor 0: it has 1 slices where 0 belong"},
+      {"a cut at the begin", "\"slices\": [", "\"cuts\": [[0], []], \"slices\": [",
+       "tensor 0: the cuts of dim 0 are not ascending from 1 to 1"},
+      {"a cut at the end", "\"slices\": [", "\"cuts\": [[], [2]], \"slices\": [",
+       "tensor 0: the cuts of dim 1 are not ascending from 1 to 1"},
+      {"a cut twice", "\"slices\": [", "\"cuts\": [[1, 1], []], \"slices\": [",
+       "tensor 0: the cuts of dim 0 are not ascending from 1 to 1"},
+      {"cuts of another number of dims", "\"slices\": [", "\"cuts\": [[], [], []], \"slices\": [",
+       "tensor 0: it has cuts of 3 dims where it has 2"},
+      {"cuts that are no lists", "\"slices\": [", "\"cuts\": [1, []], \"slices\": [",
+       "tensor 0: the cuts of a dim are no list"},
       {"no such file", "\"file\": 0", "\"file\": 1", "'file' is 1, not from 0 to 0"},
       {"slices that overlap", "\"at\": 116", "\"at\": 108", "overlap or leave a gap at byte 116"},
       {"a slice in the header", "\"at\": 100", "\"at\": 99", "overlap or leave a gap at byte 100"},
@@ -825,6 +881,33 @@ TEST(CheckpointManifest, FieldsThatDoNotFit) {
     const std::string message = message_of([&] { parse_manifest(seal_manifest(bad), "M"); });
     EXPECT_NE(message.find(c.message), message.npos) << message;
     EXPECT_TRUE(message.starts_with("checkpoint file 'M': ")) << message;
+  }
+  // Version 1, whose slices are runs of bytes.
+  const std::string one = bytes_of(repo_file("tests/fuzz/corpus/manifest/tiny.json"));
+  EXPECT_EQ(parse_manifest(seal_manifest(one), "M").tensors, tiny_manifest().tensors);
+  const Case old_cases[] = {
+      {"slices that are too few", "    2,\n    2\n", "2,3\n",
+       "its slices hold 16 bytes but a f32[2,3] has 24"},
+      {"slices that are too many", "    2,\n    2\n", "2,1\n", "'bytes' is 16, not from 1 to 8"},
+      {"a slice without bytes", "\"slices\": [",
+       "\"slices\": [{\"file\":0,\"first\":0,\"bytes\":0,\"at\":100,\"blocks\":[]},",
+       "a slice of tensor 'a': its 'bytes' is 0, not from 1 to 16"},
+      {"a slice without bytes at the end", "\"at\": 100,",
+       "\"at\": 100, \"blocks\": [\"00000000000000000000000000000000\"]}, {\"file\": 0, "
+       "\"first\": 16, \"bytes\": 0, \"at\": 116,",
+       "a slice of tensor 'a': its 'bytes' is 0, not from 1 to 0"},
+      {"half an element", "\"bytes\": 16", "\"bytes\": 15",
+       "its 15 bytes hold no whole number of f32"},
+      {"a slice that skips", "\"first\": 0", "\"first\": 4", "'first' is 4, not from 0 to 0"},
+  };
+  for (const Case& c : old_cases) {
+    SCOPED_TRACE(c.name);
+    std::string bad = one;
+    const std::size_t at = bad.find(c.from);
+    ASSERT_NE(at, bad.npos);
+    bad.replace(at, std::string(c.from).size(), c.to);
+    const std::string message = message_of([&] { parse_manifest(seal_manifest(bad), "M"); });
+    EXPECT_NE(message.find(c.message), message.npos) << message;
   }
   const std::string unknown = seal_manifest("{\"new\": [{}]," + body.substr(1));
   EXPECT_EQ(parse_manifest(unknown, "M"), tiny_manifest())

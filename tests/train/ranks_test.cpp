@@ -1,8 +1,10 @@
 /// Runs on several ranks, as threads: the same losses on any mesh, the same bits on the same one.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 
 #include "tessera/base/text.h"
@@ -56,7 +58,8 @@ RunConfig on_mesh(RunConfig config, const MeshCase& mesh) {
 class RanksTest : public TrainerTest {
  protected:
   /// As the command does it.
-  TrainResult run_ranked(const RunConfig& config, const TrainOptions& options = {}) {
+  TrainResult run_ranked(const RunConfig& config, const TrainOptions& options = {},
+                         const FileCalls& calls_of_others = {}) {
     Problems problems;
     std::optional<PreparedRun> prepared = prepare_run(config, problems);
     problems.raise();
@@ -64,7 +67,7 @@ class RanksTest : public TrainerTest {
     TrainResult out;
     run_ranks(static_cast<int>(complete.parallel.devices), [&](Communicator& world) {
       const auto device = make_cpu_device({1, -1});
-      if (world.rank() > 0) return follow(complete, *device, world);
+      if (world.rank() > 0) return follow(complete, *device, world, {}, calls_of_others);
       TrainOptions mine = options;
       mine.world = &world;
       out = train(std::move(*prepared), *device, mine);
@@ -173,6 +176,97 @@ TEST_F(RanksTest, ACheckpointOfOneMeshGoesOnOnAnother) {
     ASSERT_EQ(end.summary.steps, 12) << mesh.name;
     EXPECT_NEAR(*end.summary.train_loss, *one.summary.train_loss, 2e-5) << mesh.name;
     EXPECT_NEAR(*end.summary.val_loss, *one.summary.val_loss, 2e-5) << mesh.name;
+  }
+}
+
+/// The state of a step that was saved while training went on is that of a run that ended there.
+TEST_F(RanksTest, SavesOnTheWayAreOfTheirStep) {
+  RunConfig run = on_mesh(config("run"), {"", {.devices = 4, .tensor = 2}, 0, 3});
+  run.save_every = 3;
+  run.keep_last = 0;
+  run_ranked(run);
+  for (const std::int64_t step : {3, 6, 9, 12}) {
+    RunConfig part = run;
+    part.output = folder_ + "/" + text(step);
+    part.save_every = 0;
+    part.exit_interval = step;
+    run_ranked(part);
+    const std::string path =
+        run.output + "/checkpoints/step-000000" + (step < 10 ? "0" : "") + text(step);
+    EXPECT_EQ(digest(Checkpoint::open(path)), digest_of(text(step)));
+    EXPECT_EQ(verify_checkpoints(path), std::vector<std::string>{});
+  }
+}
+
+struct Notices : TrainCallback {
+  void on_notice(const std::string& notice) override { all.push_back(notice); }
+  void on_save(std::int64_t step, const std::string&) override { saves.push_back(step); }
+  std::vector<std::string> all;
+  std::vector<std::int64_t> saves;
+};
+
+/// One rank's disk is full for one save: none of it counts, a notice says which rank, and the next
+/// save is a new try.
+TEST_F(RanksTest, AShareThatIsNotWrittenFailsTheSave) {
+  for (const bool background : {true, false}) {
+    SCOPED_TRACE(background);
+    RunConfig run = on_mesh(config(background ? "run" : "waited"), {"", {.devices = 2}, 0, 1});
+    run.save_every = 4;
+    run.background_save = background;
+    FileCalls calls;
+    std::atomic<int> files = 0;
+    calls.open = [&](const char* path, int flags, mode_t mode) {
+      if (std::string_view(path).ends_with(".safetensors") && ++files == 1) {
+        errno = ENOSPC;
+        return -1;
+      }
+      return ::open(path, flags, mode);
+    };
+    Notices notices;
+    EXPECT_EQ(run_ranked(run, {{&notices}}, calls).ending, Ending::Finished);
+    ASSERT_EQ(notices.all.size(), 1u) << join(notices.all, "\n");
+    EXPECT_TRUE(notices.all[0].starts_with(
+        "step 4 is not saved: rank 1: cannot save a checkpoint: could not create '"))
+        << notices.all[0];
+    EXPECT_NE(notices.all[0].find("No space left on device"), std::string::npos);
+    EXPECT_EQ(notices.saves, (std::vector<std::int64_t>{8, 12}));
+    EXPECT_EQ(list_checkpoints(run.output + "/checkpoints").size(), 2u);
+  }
+}
+
+/// Refused before the first step, and nothing is left that looks like a run.
+TEST_F(RanksTest, ARankThatDoesNotSeeTheFolderIsNamed) {
+  const RunConfig run = on_mesh(config("run"), {"", {.devices = 3}});
+  const struct {
+    const char* name;
+    int flag;
+    const char* message;
+  } cases[] = {{"it is not there", O_RDONLY, "it does not see '"},
+               {"it may not write", O_WRONLY, "could not create '"}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    FileCalls calls;
+    calls.open = [&](const char* path, int flags, mode_t mode) {
+      if ((flags & O_ACCMODE) == c.flag) {
+        errno = ENOENT;
+        return -1;
+      }
+      return ::open(path, flags, mode);
+    };
+    try {
+      run_ranked(run, {}, calls);
+      FAIL() << "it went on";
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      EXPECT_EQ(error.fault(), Fault::Resource);
+      EXPECT_NE(message.find("rank 1 of 3, on host "), std::string::npos) << message;
+      EXPECT_NE(message.find("does not share the folder '" + run.output + "/checkpoints'"),
+                std::string::npos)
+          << message;
+      EXPECT_NE(message.find(c.message), std::string::npos) << message;
+    }
+    EXPECT_FALSE(std::filesystem::exists(run.output + "/checkpoints"));
+    EXPECT_FALSE(std::filesystem::exists(run.output + "/metrics.jsonl"));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tessera/train/recorded.h"
 #include "train/tiny_run.h"
 
 namespace tessera {
@@ -86,7 +87,7 @@ TEST_F(TrainerTest, ItsConfigurationFileSaysWhatWasToldAndItsCheckpointWhatCameO
   const std::string toml = file("run/config.toml");
   for (const char* open : {"lr-decay-steps = 0\n", "micro-batch-size = 0\n", "vocab-size = 0\n"})
     EXPECT_NE(toml.find(open), std::string::npos) << open << toml;
-  const RunConfig recorded = recorded_config(Checkpoint::open(folder_ + "/run"));
+  const RunConfig recorded = recorded_run(Checkpoint::open(folder_ + "/run")).config;
   EXPECT_EQ(recorded.optimizer.schedule.decay_steps, 12);
   EXPECT_EQ(recorded.micro_batch_size, 8);
   EXPECT_GT(recorded.model.vocabulary, 0);

@@ -1,9 +1,12 @@
+#include <filesystem>
+
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/inspect.h"
+#include "tessera/train/recorded.h"
 
 namespace tessera {
 
@@ -33,13 +36,15 @@ int inspect_command(const Arguments& arguments, Console& console) {
   const std::string& path = parsed.words.front();
   const bool verify = parsed.take_switch("verify");
   if (verify) {
-    const std::vector<std::string> damage = verify_checkpoints(path);
+    const std::vector<std::string> damage = verify_checkpoints(path, check_recorded_run);
     if (!damage.empty()) fail(Fault::Checkpoint, join(damage, "\n  "));
     console.out << "intact: every byte of " << path << " is as it was saved\n";
   }
   if (parsed.take_switch("digest")) {
     console.out << digest(Checkpoint::open(path)) << "\n";
   } else if (!verify) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) check_recorded_run(Checkpoint::open(path));
     console.out << printable(describe(path));
   }
   return 0;

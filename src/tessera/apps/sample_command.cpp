@@ -7,8 +7,8 @@
 #include "tessera/device/device.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/generate.h"
-#include "tessera/train/prepare.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/recorded.h"
 
 namespace tessera {
 
@@ -105,12 +105,13 @@ int sample_command(const Arguments& arguments, Console& console) {
   problems.raise();
 
   const Checkpoint checkpoint = Checkpoint::open(request.checkpoint);
-  RunConfig config = recorded_config(checkpoint);
+  RecordedRun recorded = recorded_run(checkpoint);
+  RunConfig& config = recorded.config;
   config.dump_dir.clear();
   config.parallel = {};  // one device, whatever it was trained on
   config.threads = request.threads;
   config.choices = request.machine.choices;  // not those that it was trained with
-  const Vocabulary vocabulary = recorded_vocabulary(checkpoint);
+  const Vocabulary& vocabulary = recorded.vocabulary;
   const std::vector<std::int32_t> prompt = encode_prompt(vocabulary, request.prompt);
   require_ids(prompt, config.model.vocabulary, "--prompt");
   const auto device = make_cpu_device(cpu_options(config));

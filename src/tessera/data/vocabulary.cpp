@@ -105,7 +105,12 @@ Vocabulary Vocabulary::from_json(std::string_view json, const std::string& where
   if (field("format") != "tessera vocabulary") bad("not a vocabulary file");
   if (field("version") != kVersion)
     bad("version is ", field("version").dump(), " but this program reads ", kVersion);
-  if (field("kind") == to_text(VocabularyKind::Bytes)) return bytes();
+  if (field("kind") == to_text(VocabularyKind::Bytes)) {
+    const Vocabulary out = bytes();
+    if (field("size") != out.size())
+      bad("it says size ", field("size").dump(), " but there are ", out.size(), " bytes");
+    return out;
+  }
   if (field("kind") != to_text(VocabularyKind::Characters))
     bad("kind ", field("kind").dump(), " is neither \"bytes\" nor \"characters\"");
   if (!field("characters").is_string()) bad("it has no \"characters\"");

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "tessera/train/outside.h"
 
@@ -41,5 +43,12 @@ class TrainCallback {
   virtual void on_profile(const std::string& /*path*/, const std::string& /*table*/) {}
   virtual void on_notice(const std::string&) {}
 };
+
+/// Calls one of them on each of `callbacks`.
+template <typename... Args>
+void tell(const std::vector<TrainCallback*>& callbacks, void (TrainCallback::*what)(Args...),
+          const std::type_identity_t<Args>&... args) {
+  for (TrainCallback* callback : callbacks) (callback->*what)(args...);
+}
 
 }  // namespace tessera

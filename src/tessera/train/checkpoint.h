@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -58,14 +59,20 @@ std::string save_checkpoint(const std::string& folder, const CheckpointRecord& r
                             std::span<const CheckpointTensor> tensors,
                             const SaveOptions& options = {});
 
-/// The newest checkpoint of `folder` (OUTPUT/checkpoints) of which every byte is as it was saved;
-/// none where there is none. Each one passed over, unfinished or damaged, gives a notice with the
-/// reason. Deletes nothing.
+class Checkpoint;
+
+/// Throws an Error where what a checkpoint says is not to be used.
+using CheckpointJudge = std::function<void(const Checkpoint&)>;
+
+/// The newest checkpoint of `folder` (OUTPUT/checkpoints) of which every byte is as it was saved,
+/// and which `judge` accepts; none where there is none. Each one passed over, unfinished or
+/// damaged, gives a notice with the reason. Deletes nothing.
 ///
 /// Errors: Fault::Checkpoint: there are some, but all are damaged; starting anew is for the user to
 /// decide.
 std::optional<std::string> latest_checkpoint(const std::string& folder,
-                                             std::vector<std::string>* notices = nullptr);
+                                             std::vector<std::string>* notices = nullptr,
+                                             const CheckpointJudge& judge = {});
 
 /// The committed checkpoints of `folder`, oldest first, whatever their state.
 std::vector<std::string> list_checkpoints(const std::string& folder);
@@ -78,6 +85,7 @@ struct TensorEntry {
   friend bool operator==(const TensorEntry&, const TensorEntry&) = default;
 };
 
+struct Box;
 struct Manifest;
 
 /// An open checkpoint. Its files stay open, so that pruning by the run that writes them does not
@@ -111,10 +119,12 @@ class Checkpoint {
                   const Coordinates& at, std::span<std::byte> into) const;
 
  private:
-  friend std::string digest(const Checkpoint& checkpoint);
   friend std::vector<std::string> verify(const Checkpoint& checkpoint);
   Checkpoint();
   const TensorEntry& entry(std::string_view name) const;
+  /// Fills the memory of a box, in elements of `strides`.
+  void read_box(const TensorEntry& entry, const Box& box, const Shape& strides,
+                std::span<std::byte> into) const;
 
   std::string path_;
   std::unique_ptr<const Manifest> manifest_;
@@ -129,9 +139,10 @@ std::string digest(const Checkpoint& checkpoint);
 /// Reads every byte of every file. One line per problem, each naming its file; empty: intact.
 std::vector<std::string> verify(const Checkpoint& checkpoint);
 
-/// The same for each checkpoint at or below `path`, those included that do not open.
-/// Errors: Fault::Checkpoint: there is none.
-std::vector<std::string> verify_checkpoints(const std::string& path);
+/// The same for each checkpoint at or below `path`, those included that do not open, and what
+/// `judge` says of those that are intact. Errors: Fault::Checkpoint: there is none.
+std::vector<std::string> verify_checkpoints(const std::string& path,
+                                            const CheckpointJudge& judge = {});
 
 /// Whether a model that wants `expected` can take the tensors of a checkpoint: "" if it can, else
 /// one message of up to three lists: missing, unexpected and mis-shaped tensors, the first 20 of

@@ -11,56 +11,31 @@
 #include "tessera/base/text.h"
 #include "tessera/data/safetensors.h"
 #include "tessera/data/utf8.h"
+#include "tessera/train/manifest_fields.h"
 
 namespace tessera {
 
 namespace {
 
 using nlohmann::json;
+using Fields = ManifestFields;
 
 constexpr const char* kFormat = "tessera checkpoint";
-constexpr std::int64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
 // Bytes of a tensor: far from where 64 bits end, so that offsets and sizes of shards never wrap.
 constexpr std::int64_t kMaxTensor = std::int64_t{1} << 60;
 constexpr int kMaxDepth = 8;  // what we write has 5
 constexpr std::string_view kHashKey = ",\n \"hash\": \"", kHashEnd = "\"\n}\n";
-constexpr std::size_t kHashDigits = 32;
 
 constexpr std::pair<Role, const char*> kRoles[] = {
     {Role::Parameter, "parameter"}, {Role::Moment, "moment"}, {Role::Counter, "counter"}};
 
-template <typename... Parts>
-[[noreturn]] void damaged(const std::string& path, const Parts&... parts) {
-  fail(Fault::Checkpoint, "checkpoint file '", path, "': ", parts...,
-       "; restore it from a copy or use another checkpoint");
-}
-
-/// A JSON object whose fields are checked as they are read.
-class Fields {
- public:
-  Fields(const json& object, std::string what, const std::string& path);
-  std::int64_t integer(const char* key, std::int64_t least, std::int64_t most = kMaxBytes) const;
-  std::string string(const char* key) const;
-  std::string hash(const char* key) const { return hash_of(at(key)); }
-  const json& array(const char* key) const;
-  const json& object(const char* key) const;
-  const json& at(const char* key) const;
-  std::string hash_of(const json& value) const;
-  template <typename... Parts>
-  [[noreturn]] void bad(const Parts&... parts) const {
-    damaged(path_, what_, ": ", parts...);
-  }
-
- private:
-  const json& object_;
-  std::string what_;
-  const std::string& path_;
-};
-
 void require_seal(std::string_view text, const std::string& path);
 json parse_json(std::string_view text, const std::string& path);
 ManifestFile parse_file(const Fields& in);
-ManifestTensor parse_tensor(const Fields& in, const Manifest& manifest, const std::string& path);
+ManifestTensor parse_tensor(const Fields& in, const Manifest& manifest, std::int64_t version,
+                            const std::string& path);
+TensorGrid parse_cuts(const Fields& in, const Shape& shape, std::int64_t most_cells);
+TensorGrid grid_of_runs(const Fields& in, const TensorType& type, const std::string& path);
 TensorType parse_tensor_type(const Fields& in);
 void require_tiled_files(const Manifest& manifest, const std::string& path);
 
@@ -76,7 +51,7 @@ std::string to_text(const Manifest& manifest) {
                                 {"step", manifest.record.step},
                                 {"samples", manifest.record.samples},
                                 {"texts", json::object()},
-                                {"block_bytes", kBlockBytes},
+                                {"block_bytes", manifest.block_bytes},
                                 {"files", json::array()},
                                 {"tensors", json::array()}};
   for (const auto& [key, value] : manifest.record.texts)
@@ -95,15 +70,11 @@ std::string to_text(const Manifest& manifest) {
     nlohmann::ordered_json tensor = {{"name", utf8(t.entry.name, "a tensor's name")},
                                      {"dtype", to_text(t.entry.type.dtype)},
                                      {"shape", std::vector(shape.begin(), shape.end())},
-                                     {"role", role->second},
-                                     {"slices", json::array()}};
-    for (const ManifestSlice& s : t.slices) {
-      tensor["slices"].push_back({{"file", s.file},
-                                  {"first", s.first},
-                                  {"bytes", s.bytes},
-                                  {"at", s.at},
-                                  {"blocks", s.blocks}});
-    }
+                                     {"role", role->second}};
+    if (t.grid != TensorGrid::whole(shape)) tensor["cuts"] = t.grid.cuts;
+    tensor["slices"] = json::array();
+    for (const ManifestSlice& s : t.slices)
+      tensor["slices"].push_back({{"file", s.file}, {"at", s.at}, {"blocks", s.blocks}});
     out["tensors"].push_back(std::move(tensor));
   }
   std::string text = seal_manifest(out.dump(1));
@@ -120,12 +91,22 @@ std::string seal_manifest(std::string_view object) {
   return text(begin, hash128_text(std::as_bytes(std::span(begin))), kHashEnd);
 }
 
+std::int64_t count_blocks(const Manifest& manifest, std::int64_t bytes) {
+  return bytes / manifest.block_bytes + (bytes % manifest.block_bytes != 0 ? 1 : 0);
+}
+
+std::int64_t size_of_block(const Manifest& manifest, const ManifestSlice& slice,
+                           std::int64_t index) {
+  return std::min(slice.bytes - index * manifest.block_bytes, manifest.block_bytes);
+}
+
 Manifest parse_manifest(std::string_view text, const std::string& path) {
   require_seal(text, path);
   const json object = parse_json(text, path);
   const Fields in(object, "the manifest", path);
   if (in.string("format") != kFormat) in.bad("it is of another format");
-  if (const std::int64_t version = in.integer("version", 1); version > kManifestVersion) {
+  const std::int64_t version = in.integer("version", 1);
+  if (version > kManifestVersion) {
     fail(Fault::Checkpoint, "checkpoint file '", path, "': its format has version ", version,
          " but this tessera reads up to ", kManifestVersion, "; use a newer tessera");
   }
@@ -136,7 +117,7 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
     if (!value.is_string()) in.bad("the text '", key, "' is no string");
     out.record.texts[key] = value.get<std::string>();
   }
-  in.integer("block_bytes", kBlockBytes, kBlockBytes);
+  out.block_bytes = in.integer("block_bytes", 1, kBlockBytes);
 
   std::set<std::string> names;
   for (const json& file : in.array("files")) {
@@ -146,7 +127,7 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
   }
   for (const json& tensor : in.array("tensors")) {
     const Fields fields(tensor, tessera::text("tensor ", out.tensors.size()), path);
-    ManifestTensor parsed = parse_tensor(fields, out, path);
+    ManifestTensor parsed = parse_tensor(fields, out, version, path);
     if (!out.tensors.empty() && out.tensors.back().entry.name >= parsed.entry.name)
       fields.bad("'", parsed.entry.name, "' is twice or out of order");
     out.tensors.push_back(std::move(parsed));
@@ -158,34 +139,35 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
 namespace {
 
 void require_seal(std::string_view text, const std::string& path) {
-  const std::size_t tail = kHashDigits + kHashEnd.size();
+  const std::size_t tail = kManifestHashDigits + kHashEnd.size();
   const std::size_t size = text.size() < tail ? 0 : text.size() - tail;
   const std::string_view begin = text.substr(0, size);
   if (size == 0 || !begin.ends_with(kHashKey) || !text.ends_with(kHashEnd))
-    damaged(path, "its ", text.size(), " bytes do not end in its hash, so it is damaged or cut");
+    damaged_manifest(path, "its ", text.size(),
+                     " bytes do not end in its hash, so it is damaged or cut");
   const std::string hash = hash128_text(std::as_bytes(std::span(begin)));
-  const std::string_view saved = text.substr(size, kHashDigits);
+  const std::string_view saved = text.substr(size, kManifestHashDigits);
   if (hash != saved)
-    damaged(path, "damaged: its bytes have the hash ", hash, " but ", saved, " was saved");
+    damaged_manifest(path, "damaged: its bytes have the hash ", hash, " but ", saved, " was saved");
 }
 
 json parse_json(std::string_view text, const std::string& path) {
   // The parser would take a zero byte for the end, and keep one of two equal keys.
-  if (text.find('\0') != text.npos || text.front() != '{') damaged(path, "it is not JSON");
+  if (text.find('\0') != text.npos || text.front() != '{') damaged_manifest(path, "it is not JSON");
   std::vector<std::set<std::string>> keys;
   const auto guard = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (depth > kMaxDepth) damaged(path, "its JSON is nested deeper than ", kMaxDepth);
+    if (depth > kMaxDepth) damaged_manifest(path, "its JSON is nested deeper than ", kMaxDepth);
     const auto level = static_cast<std::size_t>(depth);
     if (event == json::parse_event_t::object_start) {
       keys.resize(std::max(keys.size(), level + 2));
       keys[level + 1].clear();
     }
     if (event == json::parse_event_t::key && !keys[level].insert(parsed.get<std::string>()).second)
-      damaged(path, "its JSON has the key '", parsed.get<std::string>(), "' twice");
+      damaged_manifest(path, "its JSON has the key '", parsed.get<std::string>(), "' twice");
     return true;
   };
   json object = json::parse(text, guard, /*allow_exceptions=*/false);
-  if (!object.is_object()) damaged(path, "it is not JSON");
+  if (!object.is_object()) damaged_manifest(path, "it is not JSON");
   return object;
 }
 
@@ -204,7 +186,8 @@ ManifestFile parse_file(const Fields& in) {
   return out;
 }
 
-ManifestTensor parse_tensor(const Fields& in, const Manifest& manifest, const std::string& path) {
+ManifestTensor parse_tensor(const Fields& in, const Manifest& manifest, std::int64_t version,
+                            const std::string& path) {
   ManifestTensor out;
   out.entry.name = in.string("name");
   out.entry.type = parse_tensor_type(in);
@@ -214,31 +197,83 @@ ManifestTensor parse_tensor(const Fields& in, const Manifest& manifest, const st
   if (known == std::end(kRoles)) in.bad("'", role, "' is no role");
   out.entry.role = known->first;
 
-  std::int64_t at = 0;
-  for (const json& slice : in.array("slices")) {
-    const Fields s(slice, text("tensor '", out.entry.name, "' slice ", out.slices.size()), path);
+  const Shape& shape = out.entry.type.shape;
+  const json& slices = in.array("slices");
+  const auto count = static_cast<std::int64_t>(slices.size());
+  out.grid = version == 1 ? grid_of_runs(in, out.entry.type, path) : parse_cuts(in, shape, count);
+  // A tensor without elements has none; version 1 had one without bytes.
+  const std::int64_t cells = out.grid.cells();
+  if (cells == 0 && version == 1) return out;
+  if (count != cells) in.bad("it has ", count, " slices where ", cells, " belong");
+  for (const json& slice : slices) {
+    const auto index = static_cast<std::int64_t>(out.slices.size());
+    const Fields s(slice, text("tensor '", out.entry.name, "' slice ", index), path);
     ManifestSlice part;
     const auto files = static_cast<std::int64_t>(manifest.files.size());
     part.file = static_cast<std::size_t>(s.integer("file", 0, files - 1));
-    part.first = s.integer("first", at, at);
-    // Only a tensor without elements has a slice without bytes: a reader goes from slice to slice.
-    const std::int64_t rest = out.entry.type.bytes() - at;
-    part.bytes = s.integer("bytes", std::min<std::int64_t>(1, out.entry.type.bytes()), rest);
-    if (part.bytes % size_of(out.entry.type.dtype) != 0)
-      s.bad("its ", part.bytes, " bytes hold no whole number of ", out.entry.type.dtype);
-    part.at = s.integer("at", 0, manifest.files[part.file].bytes - part.bytes);
+    part.bytes = out.grid.cell(index).extent.numel() * size_of(out.entry.type.dtype);
+    const std::int64_t room = manifest.files[part.file].bytes - part.bytes;
+    if (room < 0) s.bad("its ", part.bytes, " bytes are more than its file has");
+    part.at = s.integer("at", 0, room);
     const json& blocks = s.array("blocks");
-    const std::int64_t count = part.bytes / kBlockBytes + (part.bytes % kBlockBytes != 0 ? 1 : 0);
-    if (static_cast<std::int64_t>(blocks.size()) != count)
-      s.bad("it has ", blocks.size(), " hashes of blocks where ", count, " belong");
+    const std::int64_t wanted = count_blocks(manifest, part.bytes);
+    if (static_cast<std::int64_t>(blocks.size()) != wanted)
+      s.bad("it has ", blocks.size(), " hashes of blocks where ", wanted, " belong");
     for (const json& block : blocks) part.blocks.push_back(s.hash_of(block));
-    at += part.bytes;
     out.slices.push_back(std::move(part));
   }
-  if (at != out.entry.type.bytes())
-    in.bad("its slices hold ", at, " bytes but a ", out.entry.type, " has ",
-           out.entry.type.bytes());
   return out;
+}
+
+/// One list for each dim, or one for all elements in a row.
+TensorGrid parse_cuts(const Fields& in, const Shape& shape, std::int64_t most_cells) {
+  TensorGrid out = TensorGrid::whole(shape);
+  if (!in.has("cuts")) return out;
+  const json& dims = in.array("cuts");
+  if (static_cast<int>(dims.size()) != shape.ndim()) {
+    if (dims.size() != 1)
+      in.bad("it has cuts of ", dims.size(), " dims where it has ", shape.ndim());
+    out = TensorGrid::whole({shape.numel()});
+  }
+  std::int64_t cells = 1;
+  for (int d = 0; d < out.shape.ndim(); ++d) {
+    const json& list = dims[static_cast<std::size_t>(d)];
+    if (!list.is_array()) in.bad("the cuts of a dim are no list");
+    std::int64_t above = 0;
+    for (const json& cut : list) {
+      if (!cut.is_number_unsigned() ||
+          cut.get<std::uint64_t>() >= static_cast<std::uint64_t>(out.shape[d]) ||
+          cut.get<std::int64_t>() <= above)
+        in.bad("the cuts of dim ", d, " are not ascending from 1 to ", out.shape[d] - 1);
+      above = cut.get<std::int64_t>();
+      out.cuts[static_cast<std::size_t>(d)].push_back(above);
+    }
+    // Fewer than there are slices, so that their number does not wrap.
+    const std::int64_t parts = static_cast<std::int64_t>(list.size()) + 1;
+    if (parts > 1 && cells > most_cells / parts) in.bad("its cuts give more cells than slices");
+    cells *= parts;
+  }
+  return out;
+}
+
+/// Of version 1: slices are runs of the tensor's bytes, one behind the other.
+TensorGrid grid_of_runs(const Fields& in, const TensorType& type, const std::string& path) {
+  const std::int64_t width = size_of(type.dtype), numel = type.numel();
+  TensorGrid out = TensorGrid::whole({numel});
+  std::int64_t at = 0;
+  for (const json& slice : in.array("slices")) {
+    const Fields s(slice, text("a slice of tensor '", in.string("name"), "'"), path);
+    s.integer("first", at, at);
+    if (at > 0) out.cuts[0].push_back(at / width);
+    // Only a tensor without elements has a slice without bytes: a reader goes from slice to slice.
+    const std::int64_t bytes = s.integer("bytes", numel == 0 ? 0 : 1, type.bytes() - at);
+    if (bytes % width != 0)
+      s.bad("its ", bytes, " bytes hold no whole number of ", to_text(type.dtype));
+    at += bytes;
+  }
+  if (at != type.bytes())
+    in.bad("its slices hold ", at, " bytes but a ", type, " has ", type.bytes());
+  return out.cuts[0].empty() ? TensorGrid::whole(type.shape) : out;
 }
 
 TensorType parse_tensor_type(const Fields& in) {
@@ -253,7 +288,7 @@ TensorType parse_tensor_type(const Fields& in) {
   if (dims.size() > static_cast<std::size_t>(Shape::kMaxDims)) in.bad("too many dims");
   std::int64_t bytes = size_of(type.dtype);  // of the dims that are not 0: strides know no others
   for (const json& dim : dims) {
-    if (!dim.is_number_unsigned() || dim.get<std::uint64_t>() > kMaxBytes) in.bad("no shape");
+    if (!dim.is_number_unsigned() || dim.get<std::uint64_t>() > kMaxCount) in.bad("no shape");
     const auto size = dim.get<std::int64_t>();
     if (size != 0 && bytes > kMaxTensor / size)
       in.bad("its shape has more than ", kMaxTensor, " bytes");
@@ -269,7 +304,7 @@ void require_tiled_files(const Manifest& manifest, const std::string& path) {
   std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> parts(manifest.files.size());
   for (const ManifestTensor& tensor : manifest.tensors) {
     for (const ManifestSlice& slice : tensor.slices) {
-      if (slice.bytes != 0) parts[slice.file].emplace_back(slice.at, slice.at + slice.bytes);
+      parts[slice.file].emplace_back(slice.at, slice.at + slice.bytes);
     }
   }
   const auto what = [&](std::size_t file) {
@@ -279,58 +314,11 @@ void require_tiled_files(const Manifest& manifest, const std::string& path) {
     std::sort(parts[i].begin(), parts[i].end());
     std::int64_t at = manifest.files[i].header_bytes;
     for (const auto& [begin, end] : parts[i]) {
-      if (begin != at) damaged(path, what(i), at);
+      if (begin != at) damaged_manifest(path, what(i), at);
       at = end;
     }
-    if (at != manifest.files[i].bytes) damaged(path, what(i), at);
+    if (at != manifest.files[i].bytes) damaged_manifest(path, what(i), at);
   }
-}
-
-Fields::Fields(const json& object, std::string what, const std::string& path)
-    : object_(object), what_(std::move(what)), path_(path) {
-  if (!object.is_object()) bad("it is no object");
-}
-
-const json& Fields::at(const char* key) const {
-  const auto found = object_.find(key);
-  if (found == object_.end()) bad("its '", key, "' is missing");
-  return *found;
-}
-
-std::int64_t Fields::integer(const char* key, std::int64_t least, std::int64_t most) const {
-  const json& value = at(key);
-  // A negative number is of another kind; one above 2^63 would wrap.
-  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMaxBytes)
-    bad("its '", key, "' is no count");
-  const auto number = value.get<std::int64_t>();
-  if (number < least || number > most)
-    bad("its '", key, "' is ", number, ", not from ", least, " to ", most);
-  return number;
-}
-
-std::string Fields::string(const char* key) const {
-  const json& value = at(key);
-  if (!value.is_string()) bad("its '", key, "' is no string");
-  return value.get<std::string>();
-}
-
-const json& Fields::array(const char* key) const {
-  const json& value = at(key);
-  if (!value.is_array()) bad("its '", key, "' is no list");
-  return value;
-}
-
-const json& Fields::object(const char* key) const {
-  const json& value = at(key);
-  if (!value.is_object()) bad("its '", key, "' is no object");
-  return value;
-}
-
-std::string Fields::hash_of(const json& value) const {
-  const auto digits = value.is_string() ? value.get<std::string>() : std::string();
-  if (digits.size() != kHashDigits || digits.find_first_not_of("0123456789abcdef") != digits.npos)
-    bad("a hash is not of ", kHashDigits, " hexadecimal digits");
-  return digits;
 }
 
 }  // namespace

@@ -8,14 +8,16 @@
 #include <vector>
 
 #include "tessera/train/checkpoint.h"
+#include "tessera/train/tensor_grid.h"
 
 namespace tessera {
 
 inline constexpr const char* kManifestName = "manifest.json";
-inline constexpr std::int64_t kManifestVersion = 1;
+inline constexpr std::int64_t kManifestVersion = 2;
 /// Longest manifest, in bytes, that is read or written: enough for tensors of 16 TiB.
 inline constexpr std::int64_t kMaxManifest = 100'000'000;
-/// Every so many bytes of a slice have a hash of their own.
+/// Every so many bytes of a slice that is written have a hash of their own; at most as many in one
+/// that is read.
 inline constexpr std::int64_t kBlockBytes = 8 << 20;
 
 struct ManifestFile {
@@ -25,23 +27,25 @@ struct ManifestFile {
   friend bool operator==(const ManifestFile&, const ManifestFile&) = default;
 };
 
-/// A run of a tensor's bytes, row-major, in one file.
+/// The elements of one cell, row-major, in one file.
 struct ManifestSlice {
   std::size_t file = 0;
-  std::int64_t first = 0, bytes = 0;  // in the tensor
-  std::int64_t at = 0;                // of its first byte in the file
-  std::vector<std::string> blocks;    // hashes
+  std::int64_t at = 0;              // of its first byte in the file
+  std::int64_t bytes = 0;           // of the cell
+  std::vector<std::string> blocks;  // hashes
   friend bool operator==(const ManifestSlice&, const ManifestSlice&) = default;
 };
 
 struct ManifestTensor {
   TensorEntry entry;
-  std::vector<ManifestSlice> slices;  // in order; they tile the tensor
+  TensorGrid grid;                    // of the shape; of version 1 also of the elements in one row
+  std::vector<ManifestSlice> slices;  // of the cells, in their order
   friend bool operator==(const ManifestTensor&, const ManifestTensor&) = default;
 };
 
 struct Manifest {
   CheckpointRecord record;
+  std::int64_t block_bytes = kBlockBytes;
   std::vector<ManifestFile> files;
   std::vector<ManifestTensor> tensors;  // in the order of names
   friend bool operator==(const Manifest&, const Manifest&) = default;
@@ -51,8 +55,14 @@ struct Manifest {
 /// than kMaxManifest.
 std::string to_text(const Manifest& manifest);
 
-/// Reads what to_text writes. What it returns is consistent: slices tile tensors and, with the
-/// headers, files; there are as many hashes as blocks. Fields that it does not know are ignored.
+/// How many blocks a slice of so many bytes has, and the size of one of them.
+std::int64_t count_blocks(const Manifest& manifest, std::int64_t bytes);
+std::int64_t size_of_block(const Manifest& manifest, const ManifestSlice& slice,
+                           std::int64_t index);
+
+/// Reads what to_text writes, and version 1, whose slices are runs of a tensor's bytes. What it
+/// returns is consistent: cells tile tensors; slices and headers tile files; there are as many
+/// slices as cells and as many hashes as blocks. Fields that it does not know are ignored.
 ///
 /// Errors: Fault::Checkpoint, naming `path`: another byte than was written, a newer version, a
 /// field that is missing or wrong.

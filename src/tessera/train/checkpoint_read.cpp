@@ -5,7 +5,6 @@
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
-#include "tessera/tensor/shard_copy.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/checkpoint_folder.h"
 #include "tessera/train/checkpoint_manifest.h"
@@ -21,15 +20,31 @@ Manifest load_manifest(const std::string& folder);
 /// A file that is there, with its size and its header; a problem otherwise.
 std::optional<InputFile> open_file(const std::string& folder, const ManifestFile& saved,
                                    std::vector<std::string>& problems);
-/// Reads block `index` of a slice into `out`, which has its size.
-void read_block(const InputFile& file, const ManifestTensor& tensor, const ManifestSlice& slice,
-                std::size_t index, std::span<std::byte> out);
-std::size_t block_bytes(const ManifestSlice& slice, std::size_t index);
+/// Reads the block of a slice into `out`, which has its size.
+void read_block(const InputFile& file, const Manifest& manifest, const ManifestTensor& tensor,
+                const ManifestSlice& slice, std::int64_t index, std::span<std::byte> out);
 void verify_file(const InputFile& file, std::size_t index, const Manifest& manifest,
                  std::vector<std::string>& problems);
 void verify_names(const std::string& folder, const Manifest& manifest,
                   std::vector<std::string>& problems);
-std::vector<std::string> verify_folder(const std::string& folder);
+std::vector<std::string> verify_folder(const std::string& folder, const CheckpointJudge& judge);
+
+/// Reads runs of a tensor's cells. Each block is read and checked once where runs come in order.
+class CellReader {
+ public:
+  CellReader(const std::vector<InputFile>& files, const Manifest& manifest,
+             const ManifestTensor& tensor)
+      : files_(files), manifest_(manifest), tensor_(tensor) {}
+  /// Bytes of a cell, from its byte `from` on.
+  void read(std::int64_t cell, std::int64_t from, std::span<std::byte> into);
+
+ private:
+  const std::vector<InputFile>& files_;
+  const Manifest& manifest_;
+  const ManifestTensor& tensor_;
+  std::int64_t cell_ = -1, index_ = -1;  // of the block at hand
+  std::vector<std::byte> block_;
+};
 
 }  // namespace
 
@@ -82,15 +97,7 @@ void Checkpoint::read(std::string_view name, std::span<std::byte> into) const {
          entry.type.bytes(), " bytes but ", into.size(),
          " are wanted; it belongs to another model");
   }
-  const ManifestTensor& tensor =
-      manifest_->tensors[static_cast<std::size_t>(&entry - &entries_[0])];
-  for (const ManifestSlice& slice : tensor.slices) {
-    for (std::size_t i = 0; i < slice.blocks.size(); ++i) {
-      const std::size_t bytes = block_bytes(slice, i);
-      read_block(files_[slice.file], tensor, slice, i, into.first(bytes));
-      into = into.subspan(bytes);
-    }
-  }
+  read_box(entry, Box::whole(entry.type.shape), entry.type.shape.strides(), into);
 }
 
 void Checkpoint::read_shard(std::string_view name, const Sharding& sharding, const Mesh& mesh,
@@ -105,39 +112,58 @@ void Checkpoint::read_shard(std::string_view name, const Sharding& sharding, con
          entry.type, ", has ", wanted, " bytes but ", into.size(),
          " are wanted; it belongs to another model");
   }
+  std::fill(into.begin(), into.end(), std::byte{0});
+  read_box(entry, shard_box(shape, sharding, mesh, at),
+           local_shape(shape, sharding, mesh).strides(), into);
+}
+
+void CellReader::read(std::int64_t cell, std::int64_t from, std::span<std::byte> into) {
+  const ManifestSlice& slice = tensor_.slices[static_cast<std::size_t>(cell)];
+  const InputFile& file = files_[slice.file];
+  while (!into.empty()) {
+    const std::int64_t index = from / manifest_.block_bytes, inside = from % manifest_.block_bytes;
+    const std::int64_t bytes = size_of_block(manifest_, slice, index);
+    const std::int64_t count = std::min(static_cast<std::int64_t>(into.size()), bytes - inside);
+    const auto part = into.first(static_cast<std::size_t>(count));
+    if (count == bytes) {
+      read_block(file, manifest_, tensor_, slice, index, part);
+    } else {
+      if (cell != cell_ || index != index_) {
+        block_.resize(static_cast<std::size_t>(bytes));
+        read_block(file, manifest_, tensor_, slice, index, block_);
+        cell_ = cell, index_ = index;
+      }
+      std::copy_n(block_.begin() + inside, count, part.begin());
+    }
+    into = into.subspan(part.size());
+    from += count;
+  }
+}
+
+void Checkpoint::read_box(const TensorEntry& entry, const Box& box, const Shape& strides,
+                          std::span<std::byte> into) const {
   const ManifestTensor& tensor =
       manifest_->tensors[static_cast<std::size_t>(&entry - &entries_[0])];
-  std::fill(into.begin(), into.end(), std::byte{0});
-  // Runs come in the order of the tensor, so one block at a time is enough.
-  std::size_t slice = 0, index = 0;
-  std::vector<std::byte> block;
-  const auto first_of_block = [&] {
-    return tensor.slices[slice].first + static_cast<std::int64_t>(index) * kBlockBytes;
+  if (tensor.slices.empty()) return;
+  const std::int64_t width = size_of(entry.type.dtype);
+  CellReader cells(files_, *manifest_, tensor);
+  const auto read = [&](const CellRun& run) {
+    cells.read(run.cell, run.from * width,
+               into.subspan(static_cast<std::size_t>(run.at * width),
+                            static_cast<std::size_t>(run.count * width)));
   };
-  const auto bytes_of_block = [&] {
-    return static_cast<std::int64_t>(block_bytes(tensor.slices[slice], index));
-  };
-  each_run(shape, sharding, mesh, at, [&](const ShardRun& run) {
-    std::int64_t from = run.whole * size, to = run.shard * size, left = run.count * size;
-    while (left > 0) {
-      while (from >= first_of_block() + bytes_of_block()) {
-        block.clear();
-        if (++index == tensor.slices[slice].blocks.size()) ++slice, index = 0;
-      }
-      if (block.empty()) {
-        block.resize(static_cast<std::size_t>(bytes_of_block()));
-        read_block(files_[tensor.slices[slice].file], tensor, tensor.slices[slice], index, block);
-      }
-      const std::int64_t inside = from - first_of_block();
-      const std::int64_t n = std::min(left, bytes_of_block() - inside);
-      std::copy_n(block.begin() + inside, n, into.begin() + to);
-      from += n, to += n, left -= n;
-    }
+  if (tensor.grid.shape == entry.type.shape) return each_cell_run(tensor.grid, box, strides, read);
+  // Cut as one row of elements: each run of the box is a box of that row.
+  each_cell_run(TensorGrid::whole(entry.type.shape), box, strides, [&](const CellRun& run) {
+    each_cell_run(tensor.grid, {{run.from}, {run.count}}, {1}, [&](const CellRun& part) {
+      read({part.cell, part.from, run.at + part.at, part.count});
+    });
   });
 }
 
 std::optional<std::string> latest_checkpoint(const std::string& folder,
-                                             std::vector<std::string>* notices) {
+                                             std::vector<std::string>* notices,
+                                             const CheckpointJudge& judge) {
   const auto note = [&](const std::string& line) {
     if (notices != nullptr) notices->push_back(line);
   };
@@ -148,7 +174,7 @@ std::optional<std::string> latest_checkpoint(const std::string& folder,
   const std::vector<std::string> committed = list_checkpoints(folder);
   std::string newest_problem;
   for (auto path = committed.rbegin(); path != committed.rend(); ++path) {
-    const std::vector<std::string> problems = verify_folder(*path);
+    const std::vector<std::string> problems = verify_folder(*path, judge);
     if (problems.empty()) return *path;
     note(text("checkpoint '", *path, "' is passed over: ", problems.front()));
     if (newest_problem.empty()) newest_problem = problems.front();
@@ -165,17 +191,13 @@ std::string digest(const Checkpoint& checkpoint) {
     hash.update(&size, sizeof size);
     hash.update(line);
   };
-  std::vector<std::byte> block;
-  for (const ManifestTensor& tensor : checkpoint.manifest_->tensors) {
-    add(tensor.entry.name);
-    add(to_text(tensor.entry.type));
-    for (const ManifestSlice& slice : tensor.slices) {
-      for (std::size_t i = 0; i < slice.blocks.size(); ++i) {
-        block.resize(block_bytes(slice, i));
-        read_block(checkpoint.files_[slice.file], tensor, slice, i, block);
-        hash.update(block.data(), block.size());
-      }
-    }
+  std::vector<std::byte> bytes;
+  for (const TensorEntry& tensor : checkpoint.tensors()) {
+    add(tensor.name);
+    add(to_text(tensor.type));
+    bytes.resize(static_cast<std::size_t>(tensor.type.bytes()));
+    checkpoint.read(tensor.name, bytes);
+    hash.update(bytes.data(), bytes.size());
   }
   return hash.text();
 }
@@ -188,10 +210,10 @@ std::vector<std::string> verify(const Checkpoint& checkpoint) {
   return problems;
 }
 
-std::vector<std::string> verify_checkpoints(const std::string& path) {
+std::vector<std::string> verify_checkpoints(const std::string& path, const CheckpointJudge& judge) {
   std::vector<std::string> out;
   for (const std::string& folder : find_checkpoints(path)) {
-    const std::vector<std::string> problems = verify_folder(folder);
+    const std::vector<std::string> problems = verify_folder(folder, judge);
     out.insert(out.end(), problems.begin(), problems.end());
   }
   return out;
@@ -234,20 +256,16 @@ std::optional<InputFile> open_file(const std::string& folder, const ManifestFile
   }
 }
 
-void read_block(const InputFile& file, const ManifestTensor& tensor, const ManifestSlice& slice,
-                std::size_t index, std::span<std::byte> out) {
-  const std::int64_t at = slice.at + static_cast<std::int64_t>(index) * kBlockBytes;
+void read_block(const InputFile& file, const Manifest& manifest, const ManifestTensor& tensor,
+                const ManifestSlice& slice, std::int64_t index, std::span<std::byte> out) {
+  const std::int64_t at = slice.at + index * manifest.block_bytes;
   file.read(at, out);
   const std::string hash = hash128_text(out);
-  if (hash == slice.blocks[index]) return;
+  const std::string& saved = slice.blocks[static_cast<std::size_t>(index)];
+  if (hash == saved) return;
   fail(Fault::Checkpoint, "checkpoint file '", file.path(), "': damaged: bytes ", at, " to ",
        at + static_cast<std::int64_t>(out.size()), ", of tensor '", tensor.entry.name,
-       "', have the hash ", hash, " but ", slice.blocks[index], " was saved; ", kAdvice);
-}
-
-std::size_t block_bytes(const ManifestSlice& slice, std::size_t index) {
-  const std::int64_t rest = slice.bytes - static_cast<std::int64_t>(index) * kBlockBytes;
-  return static_cast<std::size_t>(std::min(rest, kBlockBytes));
+       "', have the hash ", hash, " but ", saved, " was saved; ", kAdvice);
 }
 
 /// One pass in the order of the file, which its header and slices tile: each block by its own hash,
@@ -273,10 +291,10 @@ void verify_file(const InputFile& file, std::size_t index, const Manifest& manif
     problems.push_back(error.what());
   }
   for (const auto& [tensor, slice] : slices) {
-    for (std::size_t i = 0; i < slice->blocks.size(); ++i) {
-      block.resize(block_bytes(*slice, i));
+    for (std::int64_t i = 0; i < count_blocks(manifest, slice->bytes); ++i) {
+      block.resize(static_cast<std::size_t>(size_of_block(manifest, *slice, i)));
       try {
-        read_block(file, *tensor, *slice, i, block);
+        read_block(file, manifest, *tensor, *slice, i, block);
         all.update(block.data(), block.size());
       } catch (const Error& error) {
         problems.push_back(error.what());
@@ -306,7 +324,7 @@ void verify_names(const std::string& folder, const Manifest& manifest,
   }
 }
 
-std::vector<std::string> verify_folder(const std::string& folder) {
+std::vector<std::string> verify_folder(const std::string& folder, const CheckpointJudge& judge) {
   std::vector<std::string> problems;
   try {
     const Manifest manifest = load_manifest(folder);
@@ -315,6 +333,7 @@ std::vector<std::string> verify_folder(const std::string& folder) {
         verify_file(*file, i, manifest, problems);
     }
     verify_names(folder, manifest, problems);
+    if (judge && problems.empty()) judge(Checkpoint::open(folder));
   } catch (const Error& error) {
     problems.push_back(error.what());
   }

@@ -1,117 +1,122 @@
 #include "tessera/train/checkpoint_saver.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <chrono>
-#include <cstring>
-#include <new>
+#include <filesystem>
 #include <utility>
 
 #include "tessera/base/error.h"
-#include "tessera/comm/work_alone.h"
+#include "tessera/base/text.h"
+#include "tessera/train/checkpoint_folder.h"
 
 namespace tessera {
 
 namespace {
 
-/// Of the saving thread: it shares the cores with the threads that train, which wait for each other
-/// at every kernel.
-constexpr int kNice = 10;
+/// Runs `what`; the message of a failure that the run survives, or "".
+template <typename What>
+std::string problem_of(const What& what) {
+  try {
+    what();
+    return "";
+  } catch (const Error& error) {
+    if (error.fault() != Fault::Resource) throw;
+    return error.what();
+  }
+}
 
 }  // namespace
 
-CheckpointSaver::CheckpointSaver(std::string folder, SaveOptions options, std::int64_t copy_bytes,
-                                 Communicator* world)
-    : folder_(std::move(folder)), options_(std::move(options)), world_(world) {
-  try {
-    copy_.resize(static_cast<std::size_t>(copy_bytes));
-  } catch (const std::bad_alloc&) {
-    fail(Fault::Resource, "no memory for a copy of the state to save from, ",
-         bytes_text(copy_bytes), "; give --no-background-save, which lets training wait for saves");
-  }
-  if (!copy_.empty()) thread_ = std::thread([this] { work(); });
-}
+CheckpointSaver::CheckpointSaver(std::string folder, SaveOptions options, Crew& crew,
+                                 RankSaver& mine)
+    : folder_(std::move(folder)), options_(std::move(options)), crew_(crew), mine_(mine) {}
 
 CheckpointSaver::~CheckpointSaver() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  changed_.notify_one();
-  if (thread_.joinable()) thread_.join();
-}
-
-SaveResult CheckpointSaver::save(const CheckpointRecord& record,
-                                 std::span<const CheckpointTensor> tensors) {
-  check(!result_.valid(), "a save begins while another one is under way");
-  SaveResult out;
-  work_alone(world_, [&] { out = save_to_disk(record, tensors); });
-  return out;
-}
-
-SaveResult CheckpointSaver::save_to_disk(const CheckpointRecord& record,
-                                         std::span<const CheckpointTensor> tensors) const {
-  SaveResult out;
-  out.step = record.step;
-  SaveOptions options = options_;
-  options.notices = &out.notices;
   try {
-    out.path = save_checkpoint(folder_, record, tensors, options);
-  } catch (const Error& error) {
-    if (error.fault() != Fault::Resource) throw;
-    out.problem = error.what();
+    if (crew_.ranks() == 1) wait();
+  } catch (const std::exception&) {  // the run fails already
   }
-  return out;
+  if (committed_.valid()) committed_.wait();
 }
 
-void CheckpointSaver::begin(const CheckpointRecord& record,
-                            std::span<const CheckpointTensor> tensors) {
-  check(!result_.valid(), "a save begins while another one is under way");
-  std::vector<CheckpointTensor> copies(tensors.begin(), tensors.end());
-  std::span<std::byte> free = copy_;
-  for (CheckpointTensor& tensor : copies) {
-    if (copy_.empty()) break;  // saved now, from where they are
-    check(tensor.bytes.size() <= free.size(), "no room for a copy of ", tensor.name);
-    if (!tensor.bytes.empty()) std::memcpy(free.data(), tensor.bytes.data(), tensor.bytes.size());
-    tensor.bytes = free.first(tensor.bytes.size());
-    free = free.subspan(tensor.bytes.size());
-  }
-  std::packaged_task<SaveResult()> task(
-      [this, record, copies = std::move(copies)] { return save_to_disk(record, copies); });
-  result_ = task.get_future();
-  if (copy_.empty()) return work_alone(world_, [&] { task(); });
-  {
-    const std::lock_guard lock(mutex_);
-    task_ = std::move(task);
-  }
-  changed_.notify_one();
+SaveResult CheckpointSaver::save(const CheckpointRecord& record) {
+  start(record, true);
+  return *wait();
+}
+
+void CheckpointSaver::begin(const CheckpointRecord& record) {
+  start(record, mine_.background() == nullptr);
 }
 
 std::optional<SaveResult> CheckpointSaver::finished() {
-  using namespace std::chrono_literals;
-  if (!result_.valid() || result_.wait_for(0s) != std::future_status::ready) return {};
-  return result_.get();
+  if (now_) return wait();
+  if (stage_ == Stage::Writing && crew_.shares_written()) collect();
+  const bool ready = stage_ == Stage::Committing &&
+                     committed_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  if (stage_ != Stage::Done && !ready) return {};
+  return take();
 }
 
 std::optional<SaveResult> CheckpointSaver::wait() {
-  if (!result_.valid()) return {};
-  work_alone(world_, [&] { result_.wait(); });
-  return result_.get();
+  if (stage_ == Stage::None) return {};
+  if (stage_ == Stage::Writing) collect();
+  return take();
 }
 
-void CheckpointSaver::work() {
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
-  for (;;) {
-    std::packaged_task<SaveResult()> task;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return stop_ || task_.valid(); });
-      if (!task_.valid()) return;
-      std::swap(task, task_);
-    }
-    task();
+/// Lets all ranks write, into a folder that the leader makes and locks.
+void CheckpointSaver::start(const CheckpointRecord& record, bool now) {
+  check(stage_ == Stage::None, "a save begins while another one is under way");
+  result_ = {record.step, "", ""};
+  record_ = record;
+  now_ = now;
+  result_.problem = problem_of([&] {
+    make_folders(options_.calls, folder_);
+    require_space(folder_, mine_.shares().bytes() + kSaveOverhead);
+    aside_ = std::make_unique<UnfinishedFolder>(
+        options_.calls, folder_, text(kUnfinished, to_text(StepName{0, record.step})));
+  });
+  stage_ = result_.problem.empty() ? Stage::Writing : Stage::Done;
+  if (stage_ == Stage::Writing)
+    crew_.write_shares(std::filesystem::absolute(aside_->path()).string(), now);
+}
+
+/// Waits until all ranks have written, then commits, in the background unless the save is waited
+/// for.
+void CheckpointSaver::collect() {
+  std::vector<std::string> texts = crew_.collect_shares();
+  if (now_) {
+    crew_.alone([&] { commit(texts); });
+    stage_ = Stage::Done;
+    return;
   }
+  stage_ = Stage::Committing;
+  committed_ = mine_.background()->run([this, texts = std::move(texts)] { commit(texts); });
+}
+
+void CheckpointSaver::commit(const std::vector<std::string>& texts) {
+  std::vector<WrittenPart> parts;
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+    RankResult result = parse_rank_result(texts[rank]);
+    if (!result.problem.empty() && result_.problem.empty())
+      result_.problem =
+          texts.size() == 1 ? result.problem : text("rank ", rank, ": ", result.problem);
+    parts.push_back(std::move(result.part));
+  }
+  if (result_.problem.empty()) {
+    SaveOptions options = options_;
+    options.notices = &result_.notices;
+    result_.problem = problem_of([&] {
+      result_.path =
+          commit_parts(folder_, *aside_, record_, mine_.shares().tensors, parts, options);
+    });
+    if (!result_.problem.empty()) result_.path.clear();
+  }
+  aside_.reset();  // a folder that was not renamed goes
+}
+
+SaveResult CheckpointSaver::take() {
+  if (committed_.valid()) crew_.alone([&] { committed_.get(); });
+  stage_ = Stage::None;
+  return std::exchange(result_, {});
 }
 
 }  // namespace tessera

@@ -1,20 +1,15 @@
 #pragma once
-/// The saves of a run, one at a time: in the background, from a copy, while training goes on; or at
-/// once.
+/// The saves of a run, one at a time: every rank writes its share, and the leader commits what all
+/// have written.
 
-#include <condition_variable>
-#include <cstddef>
-#include <cstdint>
 #include <future>
-#include <mutex>
+#include <memory>
 #include <optional>
-#include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "tessera/comm/communicator.h"
-#include "tessera/train/checkpoint.h"
+#include "tessera/train/crew.h"
+#include "tessera/train/rank_saver.h"
 
 namespace tessera {
 
@@ -27,46 +22,44 @@ struct SaveResult {
   std::vector<std::string> notices = {};  // what went wrong after the commit
 };
 
+/// Of the leader. What it calls on the crew, all ranks do together, between steps.
 class CheckpointSaver {
  public:
-  /// Saves into `folder`. A copy takes `copy_bytes`, all of a run's tensors; the memory is touched
-  /// here, so that a machine that lacks it says so before the first step. 0: no save is in the
-  /// background. The thread inherits the cores of the caller, so make it before a device pins that
-  /// one. `world`: other ranks, which may wait for this one while it saves. Errors:
-  /// Fault::Resource: no memory.
-  CheckpointSaver(std::string folder, SaveOptions options, std::int64_t copy_bytes,
-                  Communicator* world = nullptr);
-  /// Waits for the save that is under way.
+  /// Saves into `folder`. `mine` is the leader's own, which the crew has.
+  CheckpointSaver(std::string folder, SaveOptions options, Crew& crew, RankSaver& mine);
+  /// Waits for what is being written here. One rank alone finishes the save that is under way.
   ~CheckpointSaver();
   CheckpointSaver(const CheckpointSaver&) = delete;
   CheckpointSaver& operator=(const CheckpointSaver&) = delete;
 
   /// Saves now. No save is under way.
-  SaveResult save(const CheckpointRecord& record, std::span<const CheckpointTensor> tensors);
-  /// Copies the tensors and saves the copy in the background; without a copy, saves now. The result
-  /// of the last one was taken.
-  void begin(const CheckpointRecord& record, std::span<const CheckpointTensor> tensors);
-  /// Takes the result of begin(); none while the save goes on, and where none was begun.
+  SaveResult save(const CheckpointRecord& record);
+  /// Copies the states and saves the copies in the background; without copies, saves now. The
+  /// result of the last one was taken.
+  void begin(const CheckpointRecord& record);
+  /// Takes the result of begin(); none while the save goes on, and where none was begun. To be
+  /// asked between steps: it is what lets a save go on from writing to its commit.
   std::optional<SaveResult> finished();
   /// The same, once it is there.
   std::optional<SaveResult> wait();
 
  private:
-  SaveResult save_to_disk(const CheckpointRecord& record,
-                          std::span<const CheckpointTensor> tensors) const;
-  void work();
+  enum class Stage { None, Writing, Committing, Done };
+  void start(const CheckpointRecord& record, bool now);
+  void collect();
+  SaveResult take();
+  void commit(const std::vector<std::string>& texts);
 
   std::string folder_;
   SaveOptions options_;
-  Communicator* world_;
-  std::vector<std::byte> copy_;
-  std::future<SaveResult> result_;  // of the save that was begun
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::packaged_task<SaveResult()> task_;  // waits for the thread
-  bool stop_ = false;
-  std::thread thread_;
+  Crew& crew_;
+  RankSaver& mine_;
+  Stage stage_ = Stage::None;
+  bool now_ = false;
+  CheckpointRecord record_;                  // of the save that is under way
+  std::unique_ptr<UnfinishedFolder> aside_;  // and its folder
+  SaveResult result_;
+  std::future<void> committed_;
 };
 
 }  // namespace tessera

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tessera/comm/work_alone.h"
 #include "tessera/tensor/shard_copy.h"
+#include "tessera/train/shared_folder.h"
 
 namespace tessera {
 
@@ -63,6 +65,93 @@ void Crew::say(Order order, std::int64_t argument) {
   share(words, sizeof words, "what comes next");
 }
 
+void Crew::say_path(Order order, std::string path) {
+  if (world_ == nullptr) return;
+  say(order, static_cast<std::int64_t>(path.size()));
+  path.resize((path.size() + 3) / 4 * 4);
+  share(path.data(), static_cast<std::int64_t>(path.size()), "path");
+}
+
+std::string Crew::hear_path(std::int64_t size) {
+  std::string path(static_cast<std::size_t>((size + 3) / 4 * 4), ' ');
+  share(path.data(), static_cast<std::int64_t>(path.size()), "path");
+  path.resize(static_cast<std::size_t>(size));
+  return path;
+}
+
+std::vector<std::string> Crew::gather_texts(const std::string& mine) {
+  if (world_ == nullptr) return {mine};
+  const auto size = static_cast<std::int64_t>(mine.size());
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(world_->size()));
+  world_->run(Collective::all_gather(DType::I64, {world_->size()}, 0, "sizes of reports"), &size,
+              sizes.data());
+  const auto words = [&](int rank) { return (sizes[static_cast<std::size_t>(rank)] + 3) / 4; };
+  std::vector<std::string> out{mine};
+  if (world_->rank() > 0) {
+    out[0].resize(static_cast<std::size_t>(words(world_->rank()) * 4));
+    if (size > 0)
+      world_->run(Collective::send(DType::I32, {words(world_->rank())}, 0, "report"), out[0].data(),
+                  nullptr);
+    return {};
+  }
+  for (int r = 1; r < world_->size(); ++r) {
+    std::string& text = out.emplace_back(static_cast<std::size_t>(words(r) * 4), ' ');
+    if (!text.empty())
+      world_->run(Collective::recv(DType::I32, {words(r)}, r, "report"), nullptr, text.data());
+    text.resize(static_cast<std::size_t>(sizes[static_cast<std::size_t>(r)]));
+  }
+  return out;
+}
+
+void Crew::require_shared_folder(const std::string& folder, const FileCalls& calls) {
+  if (world_ == nullptr) return;
+  const SharedFolderProbe probe(folder, calls);
+  say_path(Order::Probe, probe.path());
+  probe.require(gather_texts(""));
+}
+
+void Crew::write_shares(const std::string& folder, bool now) {
+  say_path(now ? Order::WriteNow : Order::Write, folder);
+  write_share(folder, now);
+}
+
+void Crew::write_share(const std::string& folder, bool now) {
+  const auto begin = [&] {
+    saver_->begin(folder,
+                  pieces_of(saver_->shares(), plan(),
+                            [&](std::string_view path) { return executor_.state(path); }),
+                  now);
+  };
+  now ? alone(begin) : begin();
+}
+
+void Crew::alone(const std::function<void()>& work) { work_alone(world_, work); }
+
+bool Crew::shares_written() {
+  say(Order::Ask);
+  return all_written();
+}
+
+bool Crew::all_written() {
+  const std::int32_t mine = saver_->finished() ? 1 : 0;
+  if (world_ == nullptr) return mine == 1;
+  std::vector<std::int32_t> all(static_cast<std::size_t>(world_->size()));
+  world_->run(Collective::all_gather(DType::I32, {world_->size()}, 0, "which shares are written"),
+              &mine, all.data());
+  return std::find(all.begin(), all.end(), 0) == all.end();
+}
+
+RankResult Crew::take_share() {
+  RankResult out;
+  alone([&] { out = saver_->take(); });
+  return out;
+}
+
+std::vector<std::string> Crew::collect_shares() {
+  say(Order::Collect);
+  return gather_texts(to_text(take_share()));
+}
+
 void Crew::set_step(std::int64_t step) {
   step_ = step;
   if (world_ != nullptr) world_->set_step(step);
@@ -95,12 +184,7 @@ void Crew::load(const Checkpoint& from) {
   const std::string mismatch = tensor_mismatch(wanted, found);
   if (!mismatch.empty())
     fail(Fault::Checkpoint, "checkpoint '", from.path(), "' is of another model: ", mismatch);
-  if (world_ != nullptr) {
-    std::string path = from.path();
-    say(Order::Load, static_cast<std::int64_t>(path.size()));
-    path.resize((path.size() + 3) / 4 * 4);
-    share(path.data(), static_cast<std::int64_t>(path.size()), "checkpoint");
-  }
+  say_path(Order::Load, from.path());
   load_shards(from);
 }
 
@@ -167,15 +251,24 @@ void Crew::follow() {
         break;
       }
       case Order::Load: {
-        const auto size = static_cast<std::size_t>(words[1]);
-        std::string path((size + 3) / 4 * 4, ' ');
-        share(path.data(), static_cast<std::int64_t>(path.size()), "checkpoint");
-        path.resize(size);
-        load_shards(Checkpoint::open(path));
+        load_shards(Checkpoint::open(hear_path(words[1])));
         break;
       }
       case Order::Gather:
         for (const StatePlan& state : plan().states) gather(state);
+        break;
+      case Order::Probe:
+        gather_texts(probe_folder(hear_path(words[1]), world_->rank(), saver_->calls()));
+        break;
+      case Order::Write:
+      case Order::WriteNow:
+        write_share(hear_path(words[1]), static_cast<Order>(words[0]) == Order::WriteNow);
+        break;
+      case Order::Ask:
+        all_written();
+        break;
+      case Order::Collect:
+        gather_texts(to_text(take_share()));
         break;
       case Order::End:
         return;

@@ -1,6 +1,7 @@
 #pragma once
 /// The executors of all ranks behind one interface: rank 0 leads, the others follow.
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include "tessera/runtime/executor.h"
 #include "tessera/train/checkpoint.h"
+#include "tessera/train/rank_saver.h"
 
 namespace tessera {
 
@@ -22,6 +24,8 @@ class Crew {
   const Plan& plan() const { return executor_.plan(); }
   std::span<const std::byte> state(std::string_view path) const { return executor_.state(path); }
   int ranks() const { return world_ == nullptr ? 1 : world_->size(); }
+  /// What this rank does in saves; outlives the crew's last call.
+  void set_saver(RankSaver& saver) { saver_ = &saver; }
 
   // Of the leader:
   /// As Executor::run: `fill` writes all batch inputs of this run, whole.
@@ -44,6 +48,19 @@ class Crew {
   /// needs.
   /// Errors: Fault::Checkpoint: other tensors than the plan's, of the roles that it has; damage.
   void load(const Checkpoint& from);
+  /// Errors: Fault::Resource: a rank does not see `folder`, where checkpoints go, or may not write
+  /// there, as the leader does and may; names rank, host and folder.
+  void require_shared_folder(const std::string& folder, const FileCalls& calls);
+  /// Every rank writes its share of the states into `folder`: `now`, or from a copy in the
+  /// background.
+  void write_shares(const std::string& folder, bool now);
+  /// True where all ranks have.
+  bool shares_written();
+  /// Waits until they have: what became of each share, a RankResult as text, in the order of ranks.
+  std::vector<std::string> collect_shares();
+  /// Runs long work that needs no other rank, while this rank shows the others, which may wait for
+  /// it, that it is alive. `work` calls nothing of the crew.
+  void alone(const std::function<void()>& work);
   /// All states, whole; on several ranks in memory that lives until forget_states().
   std::vector<CheckpointTensor> states();
   void forget_states() { gathered_.clear(); }
@@ -54,12 +71,20 @@ class Crew {
   void follow();
 
  private:
-  enum class Order : std::int64_t { Run, Load, Gather, End };
+  enum class Order : std::int64_t { Run, Load, Gather, Probe, Write, WriteNow, Ask, Collect, End };
   void say(Order order, std::int64_t argument = 0);
   void share(void* data, std::int64_t bytes, const char* what);
   BatchInputs& whole_inputs(const std::string& program);
   void lead(const std::string& program, BatchInputs& shards);
   void share_batch(const ProgramPlan& program, BatchInputs& shards);
+  /// An order with a path: the leader's, on every rank.
+  void say_path(Order order, std::string path);
+  std::string hear_path(std::int64_t size);
+  /// One text of each rank, on the leader.
+  std::vector<std::string> gather_texts(const std::string& mine);
+  void write_share(const std::string& folder, bool now);
+  bool all_written();
+  RankResult take_share();
   void load_shards(const Checkpoint& from);
   void gather(const StatePlan& state);
 
@@ -67,6 +92,7 @@ class Crew {
   Communicator* world_;
   Coordinates at_;
   std::int64_t step_ = 0;
+  RankSaver* saver_ = nullptr;
   std::map<std::string, HostTensor> batches_;   // whole, by program and name
   std::map<std::string, BatchInputs> inputs_;   // the same, by program
   std::map<std::string, HostTensor> gathered_;  // by path

@@ -9,38 +9,13 @@
 #include "tessera/train/fields.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/recorded.h"
 
 namespace tessera {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-// Names of the texts in a checkpoint's record.
-constexpr const char *kConfig = "config", *kVocabulary = "vocabulary", *kData = "data";
-
-const std::string& recorded(const Checkpoint& checkpoint, const std::string& name) {
-  const auto& texts = checkpoint.record().texts;
-  const auto found = texts.find(name);
-  if (found == texts.end())
-    fail(Fault::Checkpoint, "'", checkpoint.path(), "' has no text '", name,
-         "': no checkpoint of `tessera train`; give another one");
-  return found->second;
-}
-
-std::map<std::string, std::string> recorded_fields(const Checkpoint& checkpoint) {
-  const auto json = nlohmann::json::parse(recorded(checkpoint, kConfig), nullptr, false);
-  std::map<std::string, std::string> out;
-  bool good = json.is_object();
-  for (auto it = json.begin(); good && it != json.end(); ++it) {
-    good = it->is_string();
-    if (good) out[it.key()] = it->get<std::string>();
-  }
-  if (!good)
-    fail(Fault::Checkpoint, "'", checkpoint.path(),
-         "' records a configuration that is no list of texts; give another checkpoint");
-  return out;
-}
 
 void check_output(const RunConfig& config, Problems& problems) {
   if (config.output.empty()) {
@@ -73,38 +48,44 @@ std::vector<std::string> what_output_holds(const std::string& output) {
   return out;
 }
 
-std::optional<Checkpoint> find_checkpoint(const RunConfig& config, Problems& problems,
-                                          std::vector<std::string>& notices) {
-  std::optional<Checkpoint> out;
+/// A checkpoint to go on from, and what it records.
+struct Source {
+  Checkpoint checkpoint;
+  RecordedRun run;
+};
+
+std::optional<Source> find_source(const RunConfig& config, Problems& problems,
+                                  std::vector<std::string>& notices) {
+  std::optional<Source> out;
   if (config.resume == "none") return out;
   problems.gather([&] {
-    if (config.resume != "auto") {
-      out.emplace(Checkpoint::open(config.resume));
-      return;
-    }
-    const std::string folder = in_folder(config.output, kCheckpointsFolder);
-    const std::optional<std::string> newest = latest_checkpoint(folder, &notices);
-    if (newest) out.emplace(Checkpoint::open(*newest));
+    std::optional<std::string> path = config.resume;
+    if (config.resume == "auto")
+      path = latest_checkpoint(in_folder(config.output, kCheckpointsFolder), &notices,
+                               check_recorded_run);
+    if (!path) return;
+    Checkpoint checkpoint = Checkpoint::open(*path);
+    RecordedRun run = recorded_run(checkpoint);
+    out.emplace(Source{std::move(checkpoint), std::move(run)});
   });
   return out;
 }
 
 /// The model is that of the checkpoint but for what the user told.
-void take_model(RunConfig& config, const Checkpoint& from) {
-  const RunConfig recorded = recorded_config(from);
+void take_model(RunConfig& config, const RecordedRun& from) {
   for (const Field& field : fields()) {
     if (field.group != FieldGroup::Model && field.on_resume != OnResume::Model) continue;
     if (config.untold.contains(field.name))
-      set_text(field, config, get_text(field, recorded), field.name);
+      set_text(field, config, get_text(field, from.config), field.name);
   }
   // As many as the data had: stays open in config.toml.
   if (config.untold.contains("vocab-size") &&
-      recorded.model.vocabulary == recorded_vocabulary(from).size())
+      from.config.model.vocabulary == from.vocabulary.size())
     config.model.vocabulary = 0;
 }
 
 /// The data as the model is to see it: with the checkpoint's vocabulary where there is one.
-std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Checkpoint>& from,
+std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Source>& from,
                                  Problems& problems) {
   std::optional<Dataset> out;
   if (config.data.empty()) {
@@ -113,8 +94,8 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Ch
   }
   problems.gather([&] {
     out = load_dataset(config.data, config.vocabulary, config.held_out);
-    if (from && config.allow_changes && recorded(*from, kData) != out->digest)
-      out = load_dataset(config.data, recorded_vocabulary(*from), config.held_out);
+    if (from && config.allow_changes && from->run.data != out->digest)
+      out = load_dataset(config.data, from->run.vocabulary, config.held_out);
   });
   return out;
 }
@@ -149,9 +130,9 @@ std::string how_to_give_the_same(const PreparedRun& run) {
 }
 
 /// Holds the run against the checkpoint that it goes on from.
-void compare(PreparedRun& run, Problems& problems) {
-  const std::map<std::string, std::string> there = recorded_fields(*run.from),
-                                           here = record_of(run.config);
+void compare(PreparedRun& run, const RecordedRun& from, Problems& problems) {
+  const std::map<std::string, std::string>& there = from.fields;
+  const std::map<std::string, std::string> here = record_of(run.config);
   std::vector<std::string> model, confirm, notice, rounding;
   for (const Field& field : fields()) {
     const std::string name(field.name);
@@ -164,9 +145,8 @@ void compare(PreparedRun& run, Problems& problems) {
     const bool known = old->second != "auto" && here.at(name) != "auto";
     if (field.on_resume == OnResume::Rounding && known) rounding.push_back(line);
   }
-  const std::string& digest = recorded(*run.from, kData);
-  if (digest != run.data.digest)
-    confirm.push_back(difference("the data's digest", digest, run.data.digest));
+  if (from.data != run.data.digest)
+    confirm.push_back(difference("the data's digest", from.data, run.data.digest));
   const std::string& path = run.from->path();
   if (!model.empty()) {
     problems.add(
@@ -192,8 +172,8 @@ void compare(PreparedRun& run, Problems& problems) {
 std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   std::vector<std::string> notices, held;
   problems.gather([&] { held = what_output_holds(config.output); });
-  std::optional<Checkpoint> from = find_checkpoint(config, problems, notices);
-  if (from) problems.gather([&] { take_model(config, *from); });
+  std::optional<Source> from = find_source(config, problems, notices);
+  if (from) problems.gather([&] { take_model(config, from->run); });
   RunConfig told = config;
   complete(config);
   find_problems(config, problems);
@@ -203,13 +183,13 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   if (config.model.vocabulary == 0) {
     config.model.vocabulary = data->vocabulary.size();
     // Other data is to be told as such, not as another model.
-    if (from)
-      problems.gather([&] { config.model.vocabulary = recorded_config(*from).model.vocabulary; });
+    if (from) config.model.vocabulary = from->run.config.model.vocabulary;
   }
-  PreparedRun run{std::move(config), std::move(told),    std::move(*data),
-                  std::move(from),   std::move(notices), std::move(held)};
+  PreparedRun run{std::move(config),  std::move(told), std::move(*data), {},
+                  std::move(notices), std::move(held)};
+  if (from) run.from.emplace(std::move(from->checkpoint));
   check_data(run, problems);
-  if (run.from) problems.gather([&] { compare(run, problems); });
+  if (from) compare(run, from->run, problems);
   if (problems.empty()) {  // a vocabulary from a checkpoint may be larger than its model's
     problems.gather([&] {
       require_ids(run.data.tokens.all(), run.config.model.vocabulary, name_of(run.data.files));
@@ -233,18 +213,10 @@ void require_same_output(const PreparedRun& run) {
 CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step,
                                    std::int64_t samples) {
   CheckpointRecord out{step, samples, {}};
-  out.texts[kConfig] = nlohmann::json(record_of(run.config)).dump(1);
-  out.texts[kVocabulary] = run.data.vocabulary.to_json();
-  out.texts[kData] = run.data.digest;
+  out.texts[kRecordedConfig] = nlohmann::json(record_of(run.config)).dump(1);
+  out.texts[kRecordedVocabulary] = run.data.vocabulary.to_json();
+  out.texts[kRecordedData] = run.data.digest;
   return out;
-}
-
-RunConfig recorded_config(const Checkpoint& checkpoint) {
-  return config_of(recorded_fields(checkpoint), "'" + checkpoint.path() + "'");
-}
-
-Vocabulary recorded_vocabulary(const Checkpoint& checkpoint) {
-  return Vocabulary::from_json(recorded(checkpoint, kVocabulary), checkpoint.path());
 }
 
 }  // namespace tessera

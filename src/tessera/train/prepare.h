@@ -32,9 +32,4 @@ void require_same_output(const PreparedRun& run);
 /// What a checkpoint of this run records beside its tensors.
 CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step, std::int64_t samples);
 
-/// The configuration and the vocabulary that a checkpoint records.
-/// Errors: Fault::Checkpoint: it records none, or a damaged one.
-RunConfig recorded_config(const Checkpoint& checkpoint);
-Vocabulary recorded_vocabulary(const Checkpoint& checkpoint);
-
 }  // namespace tessera

@@ -9,6 +9,7 @@
 #include "tessera/passes/partition.h"
 #include "tessera/train/metrics.h"
 #include "tessera/train/output_folder.h"
+#include "tessera/train/save_shares.h"
 #include "tessera/train/step.h"
 
 namespace tessera {
@@ -97,15 +98,12 @@ std::int64_t count_parameters(const Plan& plan) {
   return out;
 }
 
+bool saves_from_a_copy(const RunConfig& config) {
+  return config.background_save && config.save_every > 0 && config.save_every < config.steps;
+}
+
 std::int64_t save_copy_bytes(const RunConfig& config, const Plan& plan) {
-  const bool copies =
-      config.background_save && config.save_every > 0 && config.save_every < config.steps;
-  std::int64_t out = 0;
-  for (const StatePlan& state : plan.states) {
-    const std::int64_t bytes = state.logical.numel() * size_of(state.type.dtype);
-    if (copies) out = size_sum(out, bytes, "bytes of a copy to save from");
-  }
-  return out;
+  return saves_from_a_copy(config) ? most_bytes_of_a_share(plan) : 0;
 }
 
 }  // namespace tessera

@@ -52,8 +52,10 @@ Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted,
 /// How many numbers the model has.
 std::int64_t count_parameters(const Plan& plan);
 
-/// Bytes of the copy of all states that is saved while training goes on, beside the arena; 0 where
-/// every save is waited for: that after the last step always is.
+/// True where saves on the way are made from a copy while training goes on; that after the last
+/// step is always waited for.
+bool saves_from_a_copy(const RunConfig& config);
+/// Bytes of that copy, beside the arena, of the rank that writes most; 0 where there is none.
 std::int64_t save_copy_bytes(const RunConfig& config, const Plan& plan);
 
 }  // namespace tessera

@@ -3,26 +3,25 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <limits>
 #include <map>
 
 #include "tessera/data/file.h"
 #include "tessera/data/token_stream.h"
-#include "tessera/train/checkpoint_saver.h"
 #include "tessera/train/crew.h"
 #include "tessera/train/generate.h"
 #include "tessera/train/mesh_report.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/recorded.h"
 #include "tessera/train/recorder.h"
+#include "tessera/train/run_saves.h"
 
 namespace tessera {
 
 namespace {
 
-constexpr std::int64_t kMaxBadSteps = 3, kMaxFailedSaves = 3;  // in a row
+constexpr std::int64_t kMaxBadSteps = 3;  // in a row
 constexpr std::size_t kMeasuredRuns = 2;  // of each program, each with a pattern of its own
-constexpr const char* kSamplesState = "data.samples";
 
 using Clock = std::chrono::steady_clock;
 double between(Clock::time_point begin, Clock::time_point end) {
@@ -44,7 +43,6 @@ class Trainer {
   /// truth: what they leave of a pattern in the arena is what was used.
   template <typename Fill>
   void execute(const char* program, const Fill& fill, std::vector<CallTime>* times = nullptr);
-  void restore();
   void announce(const Compiled& compiled) const;
   StepRecord attempt();
   void after_step(const StepRecord& record);
@@ -54,15 +52,12 @@ class Trainer {
   void validate_if_due();
   void write_sample();
   void check_metrics();
-  void save_on_the_way();
-  void save_and_wait();
-  void settle(const std::optional<SaveResult>& result, std::int64_t most = kMaxFailedSaves);
   void write_profile();
   Summary summary() const;
 
   template <typename... Args>
   void tell(void (TrainCallback::*what)(Args...), const std::type_identity_t<Args>&... args) const {
-    for (TrainCallback* callback : options_.callbacks) (callback->*what)(args...);
+    tessera::tell(options_.callbacks, what, args...);
   }
 
   PreparedRun run_;
@@ -71,18 +66,16 @@ class Trainer {
   Clock::time_point begin_ = Clock::now();
   OutputLock lock_;
   Sampler sampler_;
-  std::optional<CheckpointSaver> saver_;
+  std::optional<RankSaver> share_;  // this rank's of saves
   std::optional<Crew> crew_;
+  std::optional<RunSaves> saves_;
   RunMemory memory_;
   std::optional<MetricsFile> metrics_;
   std::optional<Recorder> recorder_;  // until the profile is written
 
-  std::int64_t step_ = 0;          // attempts done
-  std::int64_t last_ = 0;          // the step after which this invocation ends
-  std::int64_t saved_ = -1;        // the step of the last checkpoint
-  std::string checkpoint_;         // and its path
-  std::int64_t failed_saves_ = 0;  // in a row
-  bool metrics_late_ = false;      // lines wait for room on the disk, and that was told
+  std::int64_t step_ = 0;      // attempts done
+  std::int64_t last_ = 0;      // the step after which this invocation ends
+  bool metrics_late_ = false;  // lines wait for room on the disk, and that was told
   std::int64_t bad_ = 0, skipped_ = 0;
   bool cut_short_ = false;  // a validation, by a request to stop
   double step_seconds_ = 0;
@@ -107,22 +100,22 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
     recorder_.emplace(config().profile, config().profile_steps, device);
   Compiled compiled = compile_programs(config(), wanted_programs(config()), device);
   announce(compiled);
-  SaveOptions save;
-  constexpr std::int64_t kAll = std::numeric_limits<int>::max();
-  save.keep_last =
-      static_cast<int>(config().keep_last == 0 ? kAll : std::min(config().keep_last, kAll));
-  save.calls = options_.calls;
-  saver_.emplace(in_folder(config().output, kCheckpointsFolder), std::move(save),
-                 save_copy_bytes(config(), compiled.plan), options_.world);
+  share_.emplace(compiled.plan, save_options(config(), options_.calls),
+                 saves_from_a_copy(config()));
   memory_.outside =
       outside_arena(compiled, static_cast<std::int64_t>(run_.data.tokens.all().size()));
   crew_.emplace(std::move(compiled.plan), device, options_.world, options_.executor);
+  crew_->set_saver(*share_);
+  saves_.emplace(config(), options_, *crew_, *share_,
+                 [this] { return checkpoint_record(run_, step_, samples()); });
   memory_.arena_bytes = crew_->plan().peak_bytes();
   memory_.huge_page_bytes = crew_->executor().huge_page_bytes();
   tell(&TrainCallback::on_memory, memory_);
   if (recorder_) recorder_->reserve(crew_->executor(), kTrainProgram);
+  crew_->require_shared_folder(in_folder(config().output, kCheckpointsFolder), options_.calls);
   if (run_.from) {
-    restore();
+    crew_->load(*run_.from);
+    saves_->goes_on_from(step_, run_.from->path());
   } else {
     crew_->run(kInitProgram);
   }
@@ -158,14 +151,6 @@ void Trainer::execute(const char* program, const Fill& fill, std::vector<CallTim
   ++runs;
 }
 
-/// All states from the checkpoint.
-void Trainer::restore() {
-  const Checkpoint& from = *run_.from;
-  crew_->load(from);
-  saved_ = step_;
-  checkpoint_ = from.path();
-}
-
 TrainResult Trainer::run() {
   validate_if_due();  // where a request to stop cut it short
   while (step_ < last_ && !stopped()) after_step(attempt());
@@ -175,13 +160,13 @@ TrainResult Trainer::run() {
   TrainResult out;
   const bool done = step_ >= last_ && !cut_short_;
   out.ending = !done ? Ending::Stopped : finished ? Ending::Finished : Ending::Interval;
-  save_and_wait();
+  saves_->at_end(step_, *metrics_);
   out.summary = summary();
   write_atomically(in_folder(config().output, kSummaryFile), to_json(out.summary));
   crew_->dismiss();
   if (const std::string removed = metrics_->removed(); !removed.empty())
     fail(Fault::Resource, removed, ": its lines are lost; the state after step ", step_,
-         " is saved in '", checkpoint_, "'");
+         " is saved in '", saves_->last(), "'");
   return out;
 }
 
@@ -225,9 +210,10 @@ void Trainer::after_step(const StepRecord& record) {
   validate_if_due();
   if (due(config().sample_every, step_)) write_sample();
   check_metrics();
-  settle(saver_->finished());
+  saves_->look();
   // The save at the end is not one on the way.
-  if (due(config().save_every, step_) && step_ < last_ && !stopped()) save_on_the_way();
+  if (due(config().save_every, step_) && step_ < last_ && !stopped())
+    saves_->on_the_way(step_, *metrics_);
 }
 
 void Trainer::count_bad(const StepRecord& record) {
@@ -238,7 +224,7 @@ void Trainer::count_bad(const StepRecord& record) {
                                        ", gradient norm ", record.grad_norm));
   if (bad_ < kMaxBadSteps) return;
   try {
-    save_and_wait();
+    saves_->at_end(step_, *metrics_);
   } catch (const Error& error) {  // the numbers are what ended the run
     tell(&TrainCallback::on_notice, error.what());
   }
@@ -304,50 +290,6 @@ void Trainer::check_metrics() {
   metrics_late_ = !problem.empty();
 }
 
-/// In the background, where there is memory for it; training goes on whatever comes of it.
-void Trainer::save_on_the_way() {
-  settle(saver_->wait());  // one at a time
-  if (const std::string problem = metrics_->sync(); !problem.empty())
-    return settle(SaveResult{step_, "", problem});
-  saver_->begin(checkpoint_record(run_, step_, samples()), crew_->states());
-  crew_->forget_states();
-  settle(saver_->finished());
-}
-
-/// The state at the end, unless it is saved: without it the run has not ended well.
-void Trainer::save_and_wait() {
-  settle(saver_->wait(), kMaxFailedSaves + 1);  // however it went, there is one more try
-  SaveResult result{step_, "", metrics_->sync()};
-  if (result.problem.empty() && saved_ == step_) return;
-  if (result.problem.empty())
-    result = saver_->save(checkpoint_record(run_, step_, samples()), crew_->states());
-  crew_->forget_states();
-  settle(result, 1);
-}
-
-/// Takes note of what became of a save; the run ends where `most` failed in a row.
-void Trainer::settle(const std::optional<SaveResult>& result, std::int64_t most) {
-  if (!result) return;
-  for (const std::string& notice : result->notices) tell(&TrainCallback::on_notice, notice);
-  if (result->problem.empty()) {
-    saved_ = result->step;
-    checkpoint_ = result->path;
-    failed_saves_ = 0;
-    return tell(&TrainCallback::on_save, saved_, checkpoint_);
-  }
-  const std::string what = text("step ", result->step, " is not saved: ", result->problem);
-  if (++failed_saves_ < most)
-    return tell(
-        &TrainCallback::on_notice,
-        text(what, "; training goes on, and a save is tried again when the next is due (failure ",
-             failed_saves_, " of ", kMaxFailedSaves, " that end the run)"));
-  fail(Fault::Resource, what,
-       failed_saves_ == 1 ? "" : text("; it is failure ", failed_saves_, " in a row"),
-       checkpoint_.empty() ? "; there is no checkpoint yet"
-                           : text("; the last checkpoint is '", checkpoint_, "'"),
-       "; then go on with ", flags_to_go_on(config().output));
-}
-
 std::int64_t Trainer::samples() const {
   std::int64_t out = 0;
   const std::span<const std::byte> bytes = crew_->state(kSamplesState);
@@ -381,10 +323,14 @@ Summary Trainer::summary() const {
 
 }  // namespace
 
-void follow(RunConfig config, Device& device, Communicator& world, const ExecutorOptions& options) {
+void follow(RunConfig config, Device& device, Communicator& world, const ExecutorOptions& options,
+            const FileCalls& calls) {
   config.dump_dir.clear();  // the leader writes
   Plan plan = compile_programs(config, wanted_programs(config), device, world.rank()).plan;
-  Crew(std::move(plan), device, &world, options).follow();
+  RankSaver share(plan, save_options(config, calls), saves_from_a_copy(config));
+  Crew crew(std::move(plan), device, &world, options);
+  crew.set_saver(share);
+  crew.follow();
 }
 
 TrainResult train(PreparedRun run, Device& device, const TrainOptions& options) {

@@ -40,18 +40,20 @@ struct TrainResult {
 /// that reads it. Checkpoints record the complete configuration. A resumed run is bit for bit the
 /// one that was never interrupted.
 ///
+/// On several ranks each writes its share of a checkpoint into the one folder, which all must see.
 /// A save that fails leaves the run and earlier checkpoints as they are: a notice says why, and the
 /// next save tries again.
 ///
-/// Errors: Fault::Resource: OUTPUT cannot be written, belongs to a running process, or was
-///         written by one since `run` was prepared; three saves in a row, or the one at the end,
-///         failed.
+/// Errors: Fault::Resource: OUTPUT cannot be written, belongs to a running process, was written by
+///         one since `run` was prepared, or is not seen by a rank; three saves in a row, or the one
+///         at the end, failed.
 ///         Fault::Checkpoint: damage, or other tensors than the model's.
 ///         Fault::Numerics: three steps in a row were inf or nan; what they leave is saved.
 TrainResult train(PreparedRun run, Device& device, const TrainOptions& options = {});
 
-/// For the other ranks, while rank 0 trains. `config` is that of its PreparedRun.
+/// For the other ranks, while rank 0 trains. `config` is that of its PreparedRun; with `calls` this
+/// rank writes its share of checkpoints.
 void follow(RunConfig config, Device& device, Communicator& world,
-            const ExecutorOptions& options = {});
+            const ExecutorOptions& options = {}, const FileCalls& calls = {});
 
 }  // namespace tessera

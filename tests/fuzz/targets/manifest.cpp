@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using Bytes = std::vector<std::byte>;
 
-constexpr std::int64_t kMostBytes = 1 << 16;  // of the files that are made for one input
+constexpr std::int64_t kMostBytes = 1 << 14;  // of the files that are made for one input
 constexpr std::size_t kMostFiles = 16;
 
 /// A damaged manifest hardly ever has the right hash: it is given one, so that what reads behind
@@ -83,20 +83,38 @@ Manifest fitted(Manifest manifest, const std::vector<Bytes>& files) {
   for (ManifestTensor& tensor : manifest.tensors) {
     for (ManifestSlice& slice : tensor.slices) {
       for (std::size_t i = 0; i < slice.blocks.size(); ++i) {
-        const std::int64_t first = static_cast<std::int64_t>(i) * kBlockBytes;
-        slice.blocks[i] = hash128_text(
-            part(files[slice.file], slice.at + first, std::min(kBlockBytes, slice.bytes - first)));
+        const std::int64_t first = static_cast<std::int64_t>(i) * manifest.block_bytes;
+        slice.blocks[i] = hash128_text(part(files[slice.file], slice.at + first,
+                                            std::min(manifest.block_bytes, slice.bytes - first)));
       }
     }
   }
   return manifest;
 }
 
-/// The bytes of a tensor, put together without the code under test.
+/// The bytes of a tensor, put together without the code under test: element by element.
 Bytes whole_of(const ManifestTensor& tensor, const std::vector<Bytes>& files) {
+  const std::int64_t width = size_of(tensor.entry.type.dtype);
+  const Shape& shape = tensor.grid.shape;
   Bytes out;
-  for (const ManifestSlice& slice : tensor.slices) {
-    const Bytes bytes = part(files[slice.file], slice.at, slice.bytes);
+  for (std::int64_t element = 0; element < tensor.entry.type.numel(); ++element) {
+    std::int64_t cell = 0, inside = 0, rest = element, below = tensor.entry.type.numel();
+    for (int d = 0; d < shape.ndim(); ++d) {
+      below /= shape[d];
+      const std::int64_t index = rest / below;
+      rest %= below;
+      std::int64_t part = 0, begin = 0, end = shape[d];
+      for (const std::int64_t cut : tensor.grid.cuts[static_cast<std::size_t>(d)]) {
+        if (cut <= index) ++part, begin = cut;
+        if (cut > index) end = std::min(end, cut);
+      }
+      const auto parts =
+          static_cast<std::int64_t>(tensor.grid.cuts[static_cast<std::size_t>(d)].size()) + 1;
+      cell = cell * parts + part;
+      inside = inside * (end - begin) + index - begin;
+    }
+    const ManifestSlice& slice = tensor.slices.at(static_cast<std::size_t>(cell));
+    const Bytes bytes = part(files[slice.file], slice.at + inside * width, width);
     out.insert(out.end(), bytes.begin(), bytes.end());
   }
   return out;

@@ -1,0 +1,219 @@
+#include "tessera/train/checkpoint_write.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "tessera/base/error.h"
+#include "tessera/base/hash.h"
+#include "tessera/base/text.h"
+#include "tessera/data/safetensors.h"
+#include "tessera/train/checkpoint_folder.h"
+
+namespace tessera {
+
+namespace {
+
+std::string number_name(const std::string& prefix, std::size_t number) {
+  std::string digits = text(number);
+  if (digits.size() < 5) digits.insert(0, 5 - digits.size(), '0');
+  return text(prefix, digits, ".safetensors");
+}
+
+/// "w", or "w[0:128,64:128]" where it is one of several cells.
+std::string label_of(const ManifestTensor& tensor, const Box& cell) {
+  if (tensor.grid.cells() <= 1) return tensor.entry.name;
+  std::vector<std::string> ranges;
+  for (int d = 0; d < cell.start.ndim(); ++d)
+    ranges.push_back(text(cell.start[d], ":", cell.start[d] + cell.extent[d]));
+  return text(tensor.entry.name, "[", join(ranges, ","), "]");
+}
+
+/// Bytes of a cell in order, out of memory with gaps.
+class CellBytes {
+ public:
+  CellBytes(const CheckpointPiece& piece, const Box& cell, std::int64_t width)
+      : bytes_(piece.bytes), width_(width) {
+    const Box box{Shape::of(cell.extent.ndim(), 0), cell.extent};
+    each_cell_run(TensorGrid::whole(cell.extent), box, piece.strides,
+                  [&](const CellRun& run) { runs_.push_back(run); });
+  }
+  /// The next bytes.
+  void read(std::span<std::byte> to) {
+    while (!to.empty()) {
+      const CellRun& run = runs_[run_];
+      const std::int64_t left = run.count * width_ - inside_;
+      const auto count = std::min(to.size(), static_cast<std::size_t>(left));
+      std::memcpy(to.data(), bytes_ + run.at * width_ + inside_, count);
+      to = to.subspan(count);
+      inside_ += static_cast<std::int64_t>(count);
+      if (inside_ == run.count * width_) ++run_, inside_ = 0;
+    }
+  }
+
+ private:
+  const std::byte* bytes_;
+  std::int64_t width_, inside_ = 0;
+  std::vector<CellRun> runs_;
+  std::size_t run_ = 0;
+};
+
+using Pieces = std::vector<const CheckpointPiece*>;
+
+/// Pieces by file, in their order; a file has at most `limit` bytes of them, or one piece.
+std::vector<Pieces> files_of(std::span<const ManifestTensor> tensors,
+                             std::span<const CheckpointPiece> pieces, std::int64_t limit) {
+  std::vector<Pieces> out;
+  std::int64_t used = 0;
+  for (const CheckpointPiece& piece : pieces) {
+    const ManifestTensor& tensor = tensors[piece.tensor];
+    const std::int64_t bytes =
+        tensor.grid.cell(piece.cell).extent.numel() * size_of(tensor.entry.type.dtype);
+    if (out.empty() || used + bytes > limit) {
+      out.emplace_back();
+      used = 0;
+    }
+    out.back().push_back(&piece);
+    used += bytes;
+  }
+  return out;
+}
+
+void write_file(const FileCalls& calls, const std::string& folder, const std::string& name,
+                std::span<const ManifestTensor> tensors, const Pieces& pieces, WrittenPart& out) {
+  const std::size_t number = out.files.size();
+  ManifestFile& saved = out.files.emplace_back(ManifestFile{name, 0, 0, "", ""});
+  HashedFile file(calls, text(folder, "/", name));
+  const auto end_header = [&] {
+    if (saved.header_bytes != 0) return;
+    saved.header_bytes = file.bytes();
+    saved.header_hash = file.hash();
+  };
+  const std::size_t first = out.pieces.size();
+  out.pieces.resize(first + pieces.size());
+  std::vector<TensorSource> sources;
+  std::optional<CellBytes> cell;  // that is being written
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const CheckpointPiece& piece = *pieces[i];
+    const ManifestTensor& tensor = tensors[piece.tensor];
+    const Box box = tensor.grid.cell(piece.cell);
+    const TensorType type{tensor.entry.type.dtype, box.extent, {}};
+    WrittenPiece& written = out.pieces[first + i];
+    written = {piece.tensor, piece.cell, {number, 0, type.bytes(), {}}};
+    // The first byte that is asked for ends the header; pieces of the file are blocks.
+    sources.push_back(
+        {label_of(tensor, box), type, [&, box, type](std::int64_t at, std::span<std::byte> to) {
+           end_header();
+           if (at == 0) {
+             written.slice.at = file.bytes();
+             cell.emplace(piece, box, size_of(type.dtype));
+           }
+           check(at % kBlockBytes == 0, "a block is written in parts");
+           cell->read(to);
+           written.slice.blocks.push_back(hash128_text(to));
+         }});
+  }
+  write_safetensors([&](std::span<const std::byte> bytes) { file.write(bytes); },
+                    std::move(sources), {});
+  end_header();
+  file.finish();
+  saved.bytes = file.bytes();
+  saved.hash = file.hash();
+}
+
+/// Renames the folder to the next name that is free.
+std::string give_name(const FileCalls& calls, const std::string& folder, UnfinishedFolder& aside,
+                      std::int64_t step) {
+  constexpr int kAttempts = 100;  // another saver may take the name after the scan
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const StepName name = next_name(scan_checkpoints(folder), step);
+    std::string path = text(folder, "/", to_text(name));
+    if (!aside.rename_to(path)) continue;
+    flush_folder(calls, folder);
+    return path;
+  }
+  fail(Fault::Resource, "cannot save a checkpoint: each new name in '", folder,
+       "' is taken; let only one run save there");
+}
+
+}  // namespace
+
+WrittenPart write_part(const FileCalls& calls, const std::string& folder, const std::string& prefix,
+                       std::span<const ManifestTensor> tensors,
+                       std::span<const CheckpointPiece> pieces, std::int64_t file_bytes) {
+  WrittenPart out;
+  for (const Pieces& of_file : files_of(tensors, pieces, file_bytes))
+    write_file(calls, folder, number_name(prefix, out.files.size()), tensors, of_file, out);
+  return out;
+}
+
+std::string commit_parts(const std::string& folder, UnfinishedFolder& aside,
+                         const CheckpointRecord& record, std::vector<ManifestTensor> tensors,
+                         const std::vector<WrittenPart>& parts, const SaveOptions& options) {
+  Manifest manifest;
+  manifest.record = record;
+  manifest.tensors = std::move(tensors);
+  for (ManifestTensor& tensor : manifest.tensors)
+    tensor.slices.assign(static_cast<std::size_t>(tensor.grid.cells()), {});
+  for (const WrittenPart& part : parts) {
+    for (const WrittenPiece& piece : part.pieces) {
+      if (piece.slice.bytes == 0) continue;  // a tensor without elements has no slices
+      ManifestSlice& slice =
+          manifest.tensors.at(piece.tensor).slices.at(static_cast<std::size_t>(piece.cell));
+      check(slice.blocks.empty(), "two ranks wrote a part of ",
+            manifest.tensors[piece.tensor].entry.name);
+      slice = piece.slice;
+      slice.file += manifest.files.size();
+    }
+    manifest.files.insert(manifest.files.end(), part.files.begin(), part.files.end());
+  }
+  for (const ManifestTensor& tensor : manifest.tensors) {
+    for (const ManifestSlice& slice : tensor.slices)
+      check(!slice.blocks.empty(), "nobody wrote a part of ", tensor.entry.name);
+  }
+  const FileCalls& calls = options.calls;
+  HashedFile file(calls, text(aside.path(), "/", kManifestName));
+  file.write(to_text(manifest));
+  file.finish();
+  flush_folder(calls, aside.path());
+  std::string path = give_name(calls, folder, aside, record.step);
+  const std::vector<std::string> problems = tidy_checkpoints(calls, folder, options.keep_last);
+  if (options.notices != nullptr)
+    options.notices->insert(options.notices->end(), problems.begin(), problems.end());
+  return path;
+}
+
+std::string to_text(const WrittenPart& part) {
+  std::string out;
+  for (const ManifestFile& file : part.files)
+    out += text("file ", file.name, " ", file.bytes, " ", file.header_bytes, " ", file.hash, " ",
+                file.header_hash, "\n");
+  for (const WrittenPiece& piece : part.pieces)
+    out += text("piece ", piece.tensor, " ", piece.cell, " ", piece.slice.file, " ", piece.slice.at,
+                " ", piece.slice.bytes, " ", join(piece.slice.blocks, " "), "\n");
+  return out;
+}
+
+WrittenPart parse_part(std::string_view lines) {
+  WrittenPart out;
+  for (const std::string& line : split(lines, '\n')) {
+    if (line.empty()) continue;
+    const std::vector<std::string> words = split(line, ' ');
+    const auto number = [&](std::size_t i) { return std::stoll(words.at(i)); };
+    if (words[0] == "file") {
+      out.files.push_back({words.at(1), number(2), number(3), words.at(4), words.at(5)});
+      continue;
+    }
+    check(words[0] == "piece" && words.size() > 6, "no part of a save: ", line);
+    out.pieces.push_back({static_cast<std::size_t>(number(1)),
+                          number(2),
+                          {static_cast<std::size_t>(number(3)),
+                           number(4),
+                           number(5),
+                           {words.begin() + 6, words.end()}}});
+  }
+  return out;
+}
+
+}  // namespace tessera

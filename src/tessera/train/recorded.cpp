@@ -1,0 +1,99 @@
+#include "tessera/train/recorded.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/text.h"
+#include "tessera/train/checkpoint_manifest.h"
+
+namespace tessera {
+
+namespace {
+
+/// Steps that --steps admits, and samples far from where 64 bits end.
+constexpr std::int64_t kMostSteps = 1'000'000'000'000'000, kMostSamples = 1000 * kMostSteps;
+
+template <typename... Parts>
+[[noreturn]] void refuse(const Checkpoint& checkpoint, const Parts&... parts) {
+  fail(Fault::Checkpoint, "checkpoint file '", checkpoint.path(), "/", kManifestName,
+       "': ", parts..., "; restore it from a copy or use another checkpoint");
+}
+
+const std::string& recorded(const Checkpoint& checkpoint, const char* name) {
+  const auto& texts = checkpoint.record().texts;
+  const auto found = texts.find(name);
+  if (found == texts.end())
+    fail(Fault::Checkpoint, "'", checkpoint.path(), "' has no text '", name,
+         "': no checkpoint of `tessera train`; give another one");
+  return found->second;
+}
+
+std::map<std::string, std::string> recorded_fields(const Checkpoint& checkpoint) {
+  const auto json = nlohmann::json::parse(recorded(checkpoint, kRecordedConfig), nullptr, false);
+  if (!json.is_object()) refuse(checkpoint, "its configuration is no list of texts");
+  std::map<std::string, std::string> out;
+  for (auto it = json.begin(); it != json.end(); ++it) {
+    if (!it->is_string()) refuse(checkpoint, "'", it.key(), "' of its configuration is no text");
+    out[it.key()] = it->get<std::string>();
+  }
+  return out;
+}
+
+/// By the code that judges flags.
+void check_config(const Checkpoint& checkpoint, const RunConfig& config) {
+  Problems problems;
+  if (config.model.vocabulary == 0)
+    problems.add("vocab-size is 0; the model of a checkpoint has a vocabulary");
+  find_problems(config, problems);
+  // Each layer has parameters.
+  const auto tensors = static_cast<std::int64_t>(checkpoint.tensors().size());
+  if (problems.empty() && config.model.layers > tensors)
+    problems.add(text("layers is ", config.model.layers, ", but it has ", tensors, " tensors"));
+  if (problems.empty()) return;
+  std::vector<std::string> all;
+  for (const Error& error : problems.list()) all.emplace_back(error.what());
+  refuse(checkpoint, "no run has the configuration that it records: ", join(all, "; "));
+}
+
+void check_counters(const Checkpoint& checkpoint) {
+  const CheckpointRecord& record = checkpoint.record();
+  if (record.step > kMostSteps)
+    refuse(checkpoint, "its step ", record.step, " is above ", kMostSteps);
+  if (record.samples > kMostSamples)
+    refuse(checkpoint, "its samples ", record.samples, " are above ", kMostSamples);
+  for (const TensorEntry& entry : checkpoint.tensors()) {
+    if (entry.role != Role::Counter || entry.type != TensorType{DType::I64, {}, {}}) continue;
+    std::int64_t count = 0;
+    checkpoint.read(entry.name, std::as_writable_bytes(std::span(&count, 1)));
+    if (entry.name == kSamplesState && count != record.samples)
+      refuse(checkpoint, "its counter '", entry.name, "' is ", count, " but ", record.samples,
+             " samples were consumed");
+    const std::int64_t most = std::max(record.step, record.samples);  // all count one or the other
+    if (count < 0 || count > most)
+      refuse(checkpoint, "its counter '", entry.name, "' is ", count, ", not from 0 to ", most);
+  }
+}
+
+}  // namespace
+
+RecordedRun recorded_run(const Checkpoint& checkpoint) {
+  std::map<std::string, std::string> fields = recorded_fields(checkpoint);
+  const std::string where = text("checkpoint file '", checkpoint.path(), "/", kManifestName, "'");
+  RecordedRun out{config_of(fields, where), std::move(fields),
+                  Vocabulary::from_json(recorded(checkpoint, kRecordedVocabulary),
+                                        text(checkpoint.path(), "/", kManifestName)),
+                  recorded(checkpoint, kRecordedData)};
+  complete(out.config);
+  check_config(checkpoint, out.config);
+  if (out.vocabulary.size() > out.config.model.vocabulary)
+    refuse(checkpoint, "its vocabulary has ", out.vocabulary.size(), " tokens but its model ",
+           out.config.model.vocabulary);
+  check_counters(checkpoint);
+  return out;
+}
+
+void check_recorded_run(const Checkpoint& checkpoint) {
+  if (checkpoint.record().texts.contains(kRecordedConfig)) recorded_run(checkpoint);
+}
+
+}  // namespace tessera

@@ -1,0 +1,35 @@
+#pragma once
+/// What a checkpoint of a run records beside its tensors. It comes from a file, so it is checked as
+/// strictly as what a user says, and by the same code.
+
+#include <string>
+
+#include "tessera/data/vocabulary.h"
+#include "tessera/train/checkpoint.h"
+#include "tessera/train/config.h"
+
+namespace tessera {
+
+// Names of the texts in a checkpoint's record.
+inline constexpr const char *kRecordedConfig = "config", *kRecordedVocabulary = "vocabulary",
+                            *kRecordedData = "data";
+
+/// Counts the samples that were consumed; CheckpointRecord::samples has the same number.
+inline constexpr const char* kSamplesState = "data.samples";
+
+struct RecordedRun {
+  RunConfig config;                           // complete
+  std::map<std::string, std::string> fields;  // the same as text; later versions may know more
+  Vocabulary vocabulary;
+  std::string data;  // the data's digest
+};
+
+/// Errors: Fault::Checkpoint, naming the file: it records no run; a configuration that
+/// find_problems refuses; a damaged vocabulary, or one wider than the model; a step or a counter
+/// that no run reaches; more layers than tensors.
+RecordedRun recorded_run(const Checkpoint& checkpoint);
+
+/// The same errors, for a checkpoint that may be of something else than a run: it is passed over.
+void check_recorded_run(const Checkpoint& checkpoint);
+
+}  // namespace tessera

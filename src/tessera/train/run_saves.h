@@ -1,0 +1,49 @@
+#pragma once
+/// The saves of a run as its loop sees them: when they are made, what is told of them, and when
+/// failures end the run.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "tessera/train/checkpoint_saver.h"
+#include "tessera/train/config.h"
+#include "tessera/train/metrics.h"
+#include "tessera/train/trainer.h"
+
+namespace tessera {
+
+/// How the run of `config` saves. Errors: none.
+SaveOptions save_options(const RunConfig& config, const FileCalls& calls);
+
+class RunSaves {
+ public:
+  /// `record` says what is saved beside the states, as they are when it is called.
+  RunSaves(const RunConfig& config, const TrainOptions& options, Crew& crew, RankSaver& mine,
+           std::function<CheckpointRecord()> record);
+
+  /// The run goes on from this checkpoint: the state of `step` is saved.
+  void goes_on_from(std::int64_t step, const std::string& path);
+  /// Takes note of a save that has ended. Between steps.
+  void look();
+  /// In the background, where there is memory for it; training goes on whatever comes of it.
+  void on_the_way(std::int64_t step, MetricsFile& metrics);
+  /// The state at the end, unless it is saved: without it the run has not ended well.
+  /// Errors: Fault::Resource.
+  void at_end(std::int64_t step, MetricsFile& metrics);
+  /// The path of the last checkpoint; empty: none.
+  const std::string& last() const { return checkpoint_; }
+
+ private:
+  void settle(const std::optional<SaveResult>& result, std::int64_t most);
+
+  const RunConfig& config_;
+  const std::vector<TrainCallback*>& callbacks_;
+  CheckpointSaver saver_;
+  std::function<CheckpointRecord()> record_;
+  std::int64_t saved_ = -1;  // the step of the last checkpoint
+  std::string checkpoint_;   // and its path
+  std::int64_t failed_ = 0;  // saves, in a row
+};
+
+}  // namespace tessera

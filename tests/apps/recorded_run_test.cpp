@@ -1,0 +1,151 @@
+/// Checkpoints whose bytes are intact and say nonsense: judged by the code that judges flags.
+
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "apps/command_test.h"
+#include "tessera/base/hash.h"
+#include "tessera/train/checkpoint_manifest.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kTrain =
+    "train --preset llama-tiny --layers 1 --data @/text.txt --threads 1 ";
+
+/// Changes a manifest, which is given the hash that fits.
+void change(const std::string& path, const std::function<void(Manifest&)>& how) {
+  Manifest manifest = parse_manifest(read(path), path);
+  how(manifest);
+  std::ofstream(path, std::ios::binary) << to_text(manifest);
+}
+
+void set_field(Manifest& manifest, const std::string& name, const std::string& value) {
+  std::string& config = manifest.record.texts.at("config");
+  nlohmann::json fields = nlohmann::json::parse(config);
+  ASSERT_TRUE(fields.contains(name)) << name;
+  fields[name] = value;
+  config = fields.dump(1);
+}
+
+/// Overwrites a tensor of 8 bytes, with all hashes that fit.
+void set_counter(const std::string& folder, const std::string& name, std::int64_t value) {
+  const std::string path = folder + "/" + kManifestName;
+  change(path, [&](Manifest& manifest) {
+    for (ManifestTensor& tensor : manifest.tensors) {
+      if (tensor.entry.name != name) continue;
+      ManifestSlice& slice = tensor.slices.at(0);
+      ManifestFile& file = manifest.files.at(slice.file);
+      std::string bytes = read(folder + "/" + file.name);
+      std::memcpy(bytes.data() + slice.at, &value, sizeof value);
+      std::ofstream(folder + "/" + file.name, std::ios::binary) << bytes;
+      slice.blocks.at(0) = hash128_text(std::as_bytes(std::span(&value, 1)));
+      file.hash = hash128_text(std::as_bytes(std::span(bytes)));
+      return;
+    }
+    FAIL() << "no counter " << name;
+  });
+}
+
+struct RecordedRunTest : testing::Test {
+  void SetUp() override {
+    folder.write("text.txt", some_text());
+    const Ran trained =
+        run(words(folder.expand(kTrain + std::string("--output @/good --steps 4 --save-every 2"))));
+    ASSERT_EQ(trained.code, 0) << trained.err;
+  }
+  /// A copy of the run of which the newest checkpoint may be damaged.
+  std::string copy() {
+    fs::remove_all(folder / "run");
+    fs::copy(folder / "good", folder / "run", fs::copy_options::recursive);
+    return folder / "run/checkpoints/step-00000004";
+  }
+  /// Every command that reads it ends with code 4 and names the file; going on takes an older one.
+  void expect_refused(const std::string& checkpoint, const std::string& message) {
+    const std::string resume = folder.expand(kTrain + std::string("--output @/other --steps 5 "));
+    for (const Arguments& command :
+         {Arguments{"sample", checkpoint, "--tokens", "3"}, Arguments{"inspect", checkpoint},
+          Arguments{"inspect", checkpoint, "--verify"}, words(resume + "--resume " + checkpoint)}) {
+      SCOPED_TRACE(join(command, " "));
+      const Ran ran = run(command);
+      EXPECT_EQ(ran.code, 4) << ran.err;
+      EXPECT_NE(ran.err.find(checkpoint + "/manifest.json'"), std::string::npos) << ran.err;
+      EXPECT_NE(ran.err.find(message), std::string::npos) << ran.err;
+      EXPECT_EQ(ran.err.find(message, ran.err.find(message) + 1), std::string::npos) << ran.err;
+    }
+    EXPECT_FALSE(fs::exists(folder / "other"));
+  }
+
+  const Folder folder;
+};
+
+TEST_F(RecordedRunTest, AConfigurationThatNoFlagsCouldGive) {
+  struct Case {
+    const char *field, *value, *message;
+  };
+  const Case cases[] = {
+      {"heads", "0", "heads is 0; it must be 1 or more"},
+      {"heads", "-4", "heads is -4; it must be 1 or more"},
+      {"width", "63", "the width 63"},
+      {"layers", "1000000000", "layers is 1000000000; it must be at most 100000"},
+      {"layers", "5000", "layers is 5000, but it has"},
+      {"family", "nonsense", "unknown model family 'nonsense'"},
+      {"vocab-size", "0", "vocab-size is 0"},
+      {"vocab-size", "3", "its vocabulary has"},
+      {"dropout", "nan", "dropout"},
+      {"steps", "many", "steps"},
+      {"tensor-model-parallel-size", "0", "tensor-model-parallel-size"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(text(c.field, " = ", c.value));
+    const std::string checkpoint = copy();
+    change(checkpoint + "/manifest.json",
+           [&](Manifest& manifest) { set_field(manifest, c.field, c.value); });
+    expect_refused(checkpoint, c.message);
+  }
+}
+
+TEST_F(RecordedRunTest, StepsSamplesAndTexts) {
+  const struct {
+    const char* name;
+    std::function<void(Manifest&)> how;
+    const char* message;
+  } cases[] = {
+      {"a step that no run reaches",
+       [](Manifest& m) { m.record.step = std::numeric_limits<std::int64_t>::max(); },
+       "its step 9223372036854775807 is above 1000000000000000"},
+      {"other samples than the state's", [](Manifest& m) { m.record.samples += 1; },
+       "its counter 'data.samples' is "},
+      {"a vocabulary that is none", [](Manifest& m) { m.record.texts["vocabulary"] = "{}"; },
+       "not a vocabulary file"},
+      {"a configuration that is none", [](Manifest& m) { m.record.texts["config"] = "[1]"; },
+       "its configuration is no list of texts"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    const std::string checkpoint = copy();
+    change(checkpoint + "/manifest.json", c.how);
+    expect_refused(checkpoint, c.message);
+  }
+  const std::string checkpoint = copy();
+  set_counter(checkpoint, "data.samples", -1);
+  expect_refused(checkpoint, "its counter 'data.samples' is -1 but ");
+}
+
+TEST_F(RecordedRunTest, GoingOnTakesTheOneBefore) {
+  const std::string checkpoint = copy();
+  change(checkpoint + "/manifest.json",
+         [&](Manifest& manifest) { set_field(manifest, "heads", "0"); });
+  const Ran ran = run(words(folder.expand(
+      kTrain + std::string("--output @/run --steps 4 --save-every 2 --resume auto"))));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_NE(ran.out.find("step-00000004' is passed over: "), std::string::npos) << ran.out;
+  EXPECT_EQ(run({"inspect", folder / "run/checkpoints/step-00000004.1", "--digest"}).out,
+            run({"inspect", folder / "good", "--digest"}).out);
+}
+
+}  // namespace
+}  // namespace tessera
