@@ -18,6 +18,11 @@ TokenStream::TokenStream(std::vector<std::int32_t> ids, double held_out) : ids_(
       std::floor((1.0 - held_out) * static_cast<double>(ids_.size()) + 1e-6));
 }
 
+TokenStream::TokenStream(std::vector<std::int32_t> train, std::span<const std::int32_t> held_out)
+    : TokenStream(std::move(train), 0.0) {
+  ids_.insert(ids_.end(), held_out.begin(), held_out.end());
+}
+
 void copy_window(std::span<const std::int32_t> tokens, std::int64_t begin, std::int64_t context,
                  std::int32_t* ids, std::int32_t* labels) {
   const auto num_labels = static_cast<std::int64_t>(tokens.size()) - 1;
