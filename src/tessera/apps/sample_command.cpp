@@ -31,6 +31,13 @@ std::vector<Flag> sample_flags() {
        "",
        false},
       {"top-k", {}, "N", "draw from the N likeliest tokens; 0: from all [0]", "", false},
+      {"top-p",
+       {},
+       "NUMBER",
+       "of those, draw from the fewest likeliest whose probabilities sum up to this; 1: from all "
+       "[1]",
+       "",
+       false},
       {"seed", {}, "N", "of the draws [1]", "", false},
       {"threads", {}, "N", "threads; 0: one per core [0]", "", false},
       {"max-isa",
@@ -61,6 +68,7 @@ SampleRequest read_request(const ParsedFlags& parsed, Problems& problems) {
   read("tokens", &out.options.tokens);
   read("temperature", &out.options.temperature);
   read("top-k", &out.options.top_k);
+  read("top-p", &out.options.top_p);
   read("seed", &out.seed);
   read("threads", &out.threads);
   if (out.threads < 0 || out.threads > 4096)

@@ -41,4 +41,14 @@ Dataset load_dataset(const std::vector<std::string>& paths, const Vocabulary& vo
   return make_dataset(vocabulary, load(paths, vocabulary.kind()), held_out);
 }
 
+void hold_out(Dataset& data, const std::vector<std::string>& paths) {
+  const Text loaded = load(paths, data.vocabulary.kind());
+  try {
+    const std::span<const std::int32_t> all = data.tokens.all();
+    data.tokens = TokenStream({all.begin(), all.end()}, data.vocabulary.encode(loaded.bytes));
+  } catch (const Error& error) {
+    throw error.with(text("in the validation text of '", loaded.files.front().path, "'"));
+  }
+}
+
 }  // namespace tessera

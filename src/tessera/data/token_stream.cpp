@@ -29,6 +29,11 @@ void require_ids(std::span<const std::int32_t> ids, std::int64_t vocabulary,
        "; give data of the model's vocabulary, or a model with a larger vocab-size");
 }
 
+TokenStream::TokenStream(std::vector<std::int32_t> train, std::span<const std::int32_t> held_out)
+    : TokenStream(std::move(train), 0.0) {
+  ids_.insert(ids_.end(), held_out.begin(), held_out.end());
+}
+
 void copy_window(std::span<const std::int32_t> tokens, std::int64_t begin, std::int64_t context,
                  std::int32_t* ids, std::int32_t* labels) {
   const auto num_labels = static_cast<std::int64_t>(tokens.size()) - 1;

@@ -16,6 +16,8 @@ class TokenStream {
   /// The train part is the first floor((1 - held_out) * n) tokens: 1,003,854 of tiny Shakespeare's
   /// 1,115,394. Errors: Fault::Data: no tokens. Fault::Usage: held_out not in [0, 1).
   explicit TokenStream(std::vector<std::int32_t> ids, double held_out = kHeldOut);
+  /// All of one text trains, another one is held out. Errors: Fault::Data: no tokens to train on.
+  TokenStream(std::vector<std::int32_t> train, std::span<const std::int32_t> held_out);
 
   std::span<const std::int32_t> all() const { return ids_; }
   std::span<const std::int32_t> train() const { return all().first(num_train_); }

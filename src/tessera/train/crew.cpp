@@ -174,8 +174,10 @@ void Crew::lead(const std::string& program, BatchInputs& shards) {
   share_batch(what, shards);
 }
 
-void Crew::load(const Checkpoint& from) {
+void Crew::load(const Checkpoint& from, Order what) {
   std::vector<TensorEntry> wanted = entries_of(plan()), found;
+  if (what == Order::LoadWeights)
+    std::erase_if(wanted, [](const TensorEntry& w) { return w.role != Role::Parameter; });
   for (const TensorEntry& entry : from.tensors()) {
     const bool has_role = std::any_of(wanted.begin(), wanted.end(),
                                       [&](const TensorEntry& w) { return w.role == entry.role; });
@@ -184,12 +186,13 @@ void Crew::load(const Checkpoint& from) {
   const std::string mismatch = tensor_mismatch(wanted, found);
   if (!mismatch.empty())
     fail(Fault::Checkpoint, "checkpoint '", from.path(), "' is of another model: ", mismatch);
-  say_path(Order::Load, from.path());
-  load_shards(from);
+  say_path(what, from.path());
+  load_shards(from, what);
 }
 
-void Crew::load_shards(const Checkpoint& from) {
+void Crew::load_shards(const Checkpoint& from, Order what) {
   for (const StatePlan& state : plan().states) {
+    if (what == Order::LoadWeights && state.state.role != Role::Parameter) continue;
     const std::span<std::byte> into = executor_.state(state.state.path);
     if (world_ == nullptr) {
       from.read(state.state.path, into);
@@ -250,8 +253,9 @@ void Crew::follow() {
         executor_.run(program.name, [&](BatchInputs& shards) { share_batch(program, shards); });
         break;
       }
-      case Order::Load: {
-        load_shards(Checkpoint::open(hear_path(words[1])));
+      case Order::Load:
+      case Order::LoadWeights: {
+        load_shards(Checkpoint::open(hear_path(words[1])), static_cast<Order>(words[0]));
         break;
       }
       case Order::Gather:

@@ -47,7 +47,9 @@ class Crew {
   /// All states, or those that the plan has, from a checkpoint: each rank reads the blocks that it
   /// needs.
   /// Errors: Fault::Checkpoint: other tensors than the plan's, of the roles that it has; damage.
-  void load(const Checkpoint& from);
+  void load(const Checkpoint& from) { load(from, Order::Load); }
+  /// Parameters alone; other states stay what they are. Errors: as of load().
+  void load_weights(const Checkpoint& from) { load(from, Order::LoadWeights); }
   /// Errors: Fault::Resource: a rank does not see `folder`, where checkpoints go, or may not write
   /// there, as the leader does and may; names rank, host and folder.
   void require_shared_folder(const std::string& folder, const FileCalls& calls);
@@ -71,7 +73,18 @@ class Crew {
   void follow();
 
  private:
-  enum class Order : std::int64_t { Run, Load, Gather, Probe, Write, WriteNow, Ask, Collect, End };
+  enum class Order : std::int64_t {
+    Run,
+    Load,
+    LoadWeights,
+    Gather,
+    Probe,
+    Write,
+    WriteNow,
+    Ask,
+    Collect,
+    End
+  };
   void say(Order order, std::int64_t argument = 0);
   void share(void* data, std::int64_t bytes, const char* what);
   BatchInputs& whole_inputs(const std::string& program);
@@ -85,7 +98,8 @@ class Crew {
   void write_share(const std::string& folder, bool now);
   bool all_written();
   RankResult take_share();
-  void load_shards(const Checkpoint& from);
+  void load(const Checkpoint& from, Order what);
+  void load_shards(const Checkpoint& from, Order what);
   void gather(const StatePlan& state);
 
   Executor executor_;

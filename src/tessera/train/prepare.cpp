@@ -54,6 +54,12 @@ struct Source {
   RecordedRun run;
 };
 
+Source open_source(const std::string& path) {
+  Checkpoint checkpoint = Checkpoint::open(path);
+  RecordedRun run = recorded_run(checkpoint);
+  return {std::move(checkpoint), std::move(run)};
+}
+
 std::optional<Source> find_source(const RunConfig& config, Problems& problems,
                                   std::vector<std::string>& notices) {
   std::optional<Source> out;
@@ -64,9 +70,7 @@ std::optional<Source> find_source(const RunConfig& config, Problems& problems,
       path = latest_checkpoint(in_folder(config.output, kCheckpointsFolder), &notices,
                                check_recorded_run);
     if (!path) return;
-    Checkpoint checkpoint = Checkpoint::open(*path);
-    RecordedRun run = recorded_run(checkpoint);
-    out.emplace(Source{std::move(checkpoint), std::move(run)});
+    out.emplace(open_source(*path));
   });
   return out;
 }
@@ -86,18 +90,27 @@ void take_model(RunConfig& config, const RecordedRun& from) {
 
 /// The data as the model is to see it: with the checkpoint's vocabulary where there is one.
 std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Source>& from,
-                                 Problems& problems) {
+                                 const std::optional<Source>& init, Problems& problems) {
   std::optional<Dataset> out;
   if (config.data.empty()) {
     problems.add("data is missing; give a text file, like --data input.txt", Fault::Usage);
     return out;
   }
+  const double held_out = config.valid_data.empty() ? config.held_out : 0;
   problems.gather([&] {
-    out = load_dataset(config.data, config.vocabulary, config.held_out);
+    out = init ? load_dataset(config.data, init->run.vocabulary, held_out)
+               : load_dataset(config.data, config.vocabulary, held_out);
     if (from && config.allow_changes && from->run.data != out->digest)
-      out = load_dataset(config.data, from->run.vocabulary, config.held_out);
+      out = load_dataset(config.data, from->run.vocabulary, held_out);
+    if (!config.valid_data.empty()) hold_out(*out, config.valid_data);
   });
   return out;
+}
+
+std::int64_t windows_in(const Dataset& data, const RunConfig& c) {
+  return Sampler(data.tokens.train(),
+                 {c.model.context, static_cast<std::uint64_t>(c.seed), c.sample_order})
+      .windows_per_epoch();
 }
 
 void check_data(const PreparedRun& run, Problems& problems) {
@@ -119,6 +132,33 @@ void check_data(const PreparedRun& run, Problems& problems) {
 /// "layers is 4 there and 6 here"
 std::string difference(std::string_view name, std::string_view there, std::string_view here) {
   return text(name, " is ", there, " there and ", here, " here");
+}
+
+/// The weights fit: every field of the model is that of their checkpoint.
+void compare_model(const PreparedRun& run, const RecordedRun& init, Problems& problems) {
+  const std::map<std::string, std::string>& there = init.fields;
+  const std::map<std::string, std::string> here = record_of(run.config);
+  std::vector<std::string> model;
+  for (const Field& field : fields()) {
+    const std::string name(field.name);
+    const auto old = there.find(name);
+    const bool shapes = field.group == FieldGroup::Model && field.on_resume == OnResume::Model;
+    if (shapes && old != there.end() && old->second != here.at(name))
+      model.push_back(difference(name, old->second, here.at(name)));
+  }
+  if (!model.empty())
+    problems.add(text("init-from '", run.init->path(), "' is of another model: ", join(model, "; "),
+                      "; give the same, or start without --init-from"),
+                 Fault::Checkpoint);
+}
+
+/// What is held out decides which samples train: a text of its own, or a part of the data.
+void compare_valid_data(const std::string& there, const std::string& here,
+                        std::vector<std::string>& confirm, std::vector<std::string>& notice) {
+  if (there == here) return;
+  const auto named = [](const std::string& paths) { return paths.empty() ? "none" : paths; };
+  (there.empty() == here.empty() ? notice : confirm)
+      .push_back(difference("valid-data", named(there), named(here)));
 }
 
 /// ", as with --config RUN/config.toml --resume auto", where the checkpoint's run left such a file.
@@ -145,6 +185,9 @@ void compare(PreparedRun& run, const RecordedRun& from, Problems& problems) {
     const bool known = old->second != "auto" && here.at(name) != "auto";
     if (field.on_resume == OnResume::Rounding && known) rounding.push_back(line);
   }
+  const auto old_valid = there.find("valid-data");
+  compare_valid_data(old_valid == there.end() ? "" : old_valid->second, here.at("valid-data"),
+                     confirm, notice);
   if (from.data != run.data.digest)
     confirm.push_back(difference("the data's digest", from.data, run.data.digest));
   const std::string& path = run.from->path();
@@ -172,24 +215,31 @@ void compare(PreparedRun& run, const RecordedRun& from, Problems& problems) {
 std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   std::vector<std::string> notices, held;
   problems.gather([&] { held = what_output_holds(config.output); });
-  std::optional<Source> from = find_source(config, problems, notices);
-  if (from) problems.gather([&] { take_model(config, from->run); });
+  std::optional<Source> from = find_source(config, problems, notices), init;
+  if (!from && !config.init_from.empty())
+    problems.gather([&] { init.emplace(open_source(config.init_from)); });
+  const std::optional<Source>& base = from ? from : init;
+  if (base) problems.gather([&] { take_model(config, base->run); });
   RunConfig told = config;
   complete(config);
   find_problems(config, problems);
   check_output(config, problems);
-  std::optional<Dataset> data = load_data(config, from, problems);
+  std::optional<Dataset> data = load_data(config, from, init, problems);
   if (!data) return {};
   if (config.model.vocabulary == 0) {
     config.model.vocabulary = data->vocabulary.size();
     // Other data is to be told as such, not as another model.
-    if (from) config.model.vocabulary = from->run.config.model.vocabulary;
+    if (base) config.model.vocabulary = base->run.config.model.vocabulary;
   }
-  PreparedRun run{std::move(config),  std::move(told), std::move(*data), {},
-                  std::move(notices), std::move(held)};
+  if (config.epochs > 0 && config.model.context > 0)
+    problems.gather([&] { complete_epochs(config, told, windows_in(*data, config)); });
+  PreparedRun run{std::move(config), std::move(told),    std::move(*data), {},
+                  {},                std::move(notices), std::move(held)};
   if (from) run.from.emplace(std::move(from->checkpoint));
+  if (init) run.init.emplace(std::move(init->checkpoint));
   check_data(run, problems);
   if (from) compare(run, from->run, problems);
+  if (init) compare_model(run, init->run, problems);
   if (problems.empty()) {  // a vocabulary from a checkpoint may be larger than its model's
     problems.gather([&] {
       require_ids(run.data.tokens.all(), run.config.model.vocabulary, name_of(run.data.files));

@@ -11,10 +11,12 @@
 #include "tessera/train/generate.h"
 #include "tessera/train/mesh_report.h"
 #include "tessera/train/output_folder.h"
+#include "tessera/train/product_rate.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/recorded.h"
 #include "tessera/train/recorder.h"
 #include "tessera/train/run_saves.h"
+#include "tessera/train/validation.h"
 
 namespace tessera {
 
@@ -79,6 +81,7 @@ class Trainer {
   std::int64_t bad_ = 0, skipped_ = 0;
   bool cut_short_ = false;  // a validation, by a request to stop
   double step_seconds_ = 0;
+  double product_rate_ = 0;                  // FLOP/s of one device
   std::map<std::string, std::size_t> runs_;  // of each program, until they are enough to measure
   std::int64_t measured_bytes_ = 0;
 };
@@ -98,6 +101,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   for (const std::string& notice : run_.notices) tell(&TrainCallback::on_notice, notice);
   if (!config().profile.empty())
     recorder_.emplace(config().profile, config().profile_steps, device);
+  product_rate_ = product_rate_for(config(), last_ - step_, device);
   Compiled compiled = compile_programs(config(), wanted_programs(config()), device);
   announce(compiled);
   share_.emplace(compiled.plan, save_options(config(), options_.calls),
@@ -118,6 +122,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
     saves_->goes_on_from(step_, run_.from->path());
   } else {
     crew_->run(kInitProgram);
+    if (run_.init) crew_->load_weights(*run_.init);
   }
   // Only now is anything that an earlier run left behind changed.
   metrics_.emplace(in_folder(config().output, kMetricsFile), step_, options_.calls);
@@ -135,6 +140,8 @@ void Trainer::announce(const Compiled& compiled) const {
   start.flops_per_step =
       compiled.plan.program(kTrainProgram).flops * static_cast<double>(compiled.plan.mesh.ranks());
   start.compile_seconds = compiled.seconds;
+  start.devices = compiled.plan.mesh.ranks();
+  start.product_flops_per_s = product_rate_;
   tell(&TrainCallback::on_start, start);
 }
 
@@ -244,7 +251,7 @@ void Trainer::validate_if_due() {
 /// undone; a resumed run makes up for it.
 void Trainer::validate() {
   if (!wanted_programs(config()).evaluate || metrics_->valid_step() == step_) return;
-  const EvalWindows windows(run_.data.tokens.held_out(), config().model.context);
+  const EvalWindows windows = validation_windows(run_);
   const std::int64_t batch = evaluation_batch(config());
   double sum = 0;
   for (std::int64_t first = 0; first < windows.count(); first += batch) {
@@ -309,6 +316,12 @@ Summary Trainer::summary() const {
   const std::int64_t tokens =
       (step_ - first_step()) * config().global_batch_size * config().model.context;
   out.tokens_per_s = tokens == 0 ? 0 : static_cast<double>(tokens) / step_seconds_;
+  const auto devices = static_cast<double>(plan.mesh.ranks());
+  out.flops_per_step = plan.program(kTrainProgram).flops * devices;
+  out.product_flops_per_s = product_rate_;
+  if (step_seconds_ > 0)
+    out.mfu = out.flops_per_step * static_cast<double>(step_ - first_step()) / step_seconds_ /
+              (product_rate_ * devices);
   out.parameters = count_parameters(plan);
   out.planned_peak_bytes = plan.peak_bytes();
   out.lower_bound_bytes = plan.lower_bound_bytes();
