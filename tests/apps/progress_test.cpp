@@ -11,7 +11,7 @@ namespace tessera {
 namespace {
 
 StepRecord step(std::int64_t number) {
-  return {.step = number, .loss = 2.5, .lr = 1e-3, .seconds = 0.5};
+  return {.step = number, .loss = 2.5, .lr = 1e-3, .grad_norm = 1.25, .seconds = 0.5};
 }
 
 RunStart start() {
@@ -19,6 +19,8 @@ RunStart start() {
   out.steps = 100;
   out.tokens_per_step = 768;
   out.flops_per_step = 4e9;
+  out.devices = 2;
+  out.product_flops_per_s = 10e9;
   return out;
 }
 
@@ -31,11 +33,30 @@ TEST(Progress, PlainLinesForTheFirstTheLastAndEveryTenthStep) {
   for (const std::int64_t number : {1, 2, 20, 55, 100}) progress.on_step(step(number));
   progress.on_valid(100, 1.5);
   progress.finish();
-  EXPECT_EQ(out.str(),
-            "step 1/100  loss 2.5000  lr 0.001  1,536 tokens/s  8.0 GFLOP/s  0:50 left\n"
-            "step 20/100  loss 2.5000  lr 0.001  1,536 tokens/s  8.0 GFLOP/s  0:40 left\n"
-            "step 100/100  loss 2.5000  lr 0.001  1,536 tokens/s  8.0 GFLOP/s  0:00 left\n"
-            "step 100  validation loss 1.5000\n");
+  EXPECT_EQ(
+      out.str(),
+      "step 1/100  loss 2.5000  grad norm 1.25  1,536 tokens/s  500 ms/step  MFU 40%  0:50 left\n"
+      "step 20/100  loss 2.5000  grad norm 1.25  1,536 tokens/s  500 ms/step  MFU 40%  0:40 left\n"
+      "step 100/100  loss 2.5000  grad norm 1.25  1,536 tokens/s  500 ms/step  MFU 40%  0:00 left\n"
+      "step 100  validation loss 1.5000\n");
+}
+
+/// A run of millions of steps of a slow model: what matters least goes.
+TEST(Progress, LinesHaveAtMost100Columns) {
+  std::ostringstream out;
+  Console console{out, out, false, 80};
+  Progress progress(console, 1);
+  RunStart long_run = start();
+  long_run.steps = 100'000'000;
+  long_run.tokens_per_step = 40'000'000;
+  progress.on_start(long_run);
+  out.str("");
+  StepRecord record = step(1);
+  record.seconds = 12.5;
+  progress.on_step(record);
+  EXPECT_LE(out.str().size(), 101u) << out.str();
+  for (const char* part : {"step 1/100000000  loss ", "tokens/s", "MFU ", " left\n"})
+    EXPECT_NE(out.str().find(part), std::string::npos) << out.str();
 }
 
 TEST(Progress, WhatIsNoNumberHasNoSign) {

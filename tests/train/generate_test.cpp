@@ -25,6 +25,33 @@ TEST(Draw, FollowsTheProbabilities) {
   EXPECT_EQ(draw(logits, options, 0.99), 1) << "the third of two is out";
 }
 
+/// The fewest likeliest tokens whose probabilities reach top-p: of 0.5, 0.3 and 0.2.
+TEST(Draw, TopP) {
+  const std::vector<double> logits = {std::log(2.0), std::log(5.0), std::log(3.0)};
+  const double last = 1 - 0x1p-53;
+  struct Case {
+    double top_p;
+    std::int64_t top_k;
+    std::int32_t least;  // the least likely that is drawn
+  };
+  for (const Case& c : {Case{1e-9, 0, 1},
+                        {0.49, 0, 1},
+                        {0.5, 0, 1},
+                        {0.51, 0, 2},
+                        {0.79, 0, 2},
+                        {0.81, 0, 0},
+                        {1.0, 2, 2},
+                        {0.6, 2, 1},
+                        {0.7, 2, 2}}) {
+    GenerateOptions options;
+    options.temperature = 1;
+    options.top_p = c.top_p;
+    options.top_k = c.top_k;
+    EXPECT_EQ(draw(logits, options, last), c.least) << c.top_p << " " << c.top_k;
+    EXPECT_EQ(draw(logits, options, 0), 1) << "the likeliest first";
+  }
+}
+
 TEST(Draw, LargeLogitsDoNotOverflow) {
   GenerateOptions options;
   options.temperature = 0.01;
@@ -37,7 +64,8 @@ TEST(Generate, OptionsAreJudged) {
   options.tokens = 0;
   options.temperature = std::nan("");
   options.top_k = -1;
-  EXPECT_EQ(problems(options).size(), 3u);
+  options.top_p = 0;
+  EXPECT_EQ(problems(options).size(), 4u);
 }
 
 }  // namespace

@@ -28,7 +28,6 @@ TEST(Hints, OfNamesThatPeopleType) {
       {"batch_size", "here it is --global-batch-size"},
       {"block-size", "here it is --context"},
       {"global_batch_size", "here it is --global-batch-size"},
-      {"epochs", "a run is as long as its steps, not counted in epochs: --steps"},
       {"device", "a run computes on the processor today, with so many cores: --threads"},
       {"bf16", "all numbers are f32 today"},
       {"stesp", "nearest is --steps"},

@@ -13,6 +13,8 @@ namespace tessera {
 
 namespace {
 
+constexpr std::size_t kLine = 100;  // columns of a plain line
+
 /// A number of a step, which may be none: "nan" without a sign.
 std::string number(const char* how, double value) {
   return std::isnan(value) ? "nan" : format(how, value);
@@ -44,6 +46,10 @@ void Progress::on_start(const RunStart& start) {
 void Progress::on_memory(const RunMemory& memory) {
   line(text("memory: ", bytes_text(memory.huge_page_bytes), " of ", bytes_text(memory.arena_bytes),
             " on huge pages; outside it ", to_text(memory.outside)));
+  if (start_.product_flops_per_s > 0)
+    line(text("best product rate ", format("%.3g", start_.product_flops_per_s * 1e-9), " GFLOP/s",
+              start_.devices > 1 ? text(" on each of ", start_.devices, " devices") : "",
+              ": 100% of MFU"));
 }
 
 void Progress::on_step(const StepRecord& record) {
@@ -53,26 +59,50 @@ void Progress::on_step(const StepRecord& record) {
   seconds_ = ++steps_ <= 2 ? record.seconds : seconds_ + kForget * (record.seconds - seconds_);
   const bool end = record.step == start_.first_step + 1 || record.step == start_.steps;
   if (!console_.terminal) {
-    if (end || record.step % every_ == 0) line("step " + numbers(record, "  "));
+    if (end || record.step % every_ == 0) line("step " + numbers(record, "  ", kLine - 5));
     return;
   }
   const auto now = std::chrono::steady_clock::now();
   if (!end && now - last_ < 100ms) return;
   last_ = now;
-  std::string shown = numbers(record, " ");
+  const auto room = static_cast<std::size_t>(console_.columns - 1);
+  constexpr std::size_t kShortBar = 12, kManyColumns = 60;
+  std::string shown = numbers(record, " ", room > kManyColumns ? room - kShortBar : room);
   shown.insert(0, bar(record.step, console_.columns - 1 - static_cast<int>(shown.size())));
-  shown.resize(std::min(shown.size(), static_cast<std::size_t>(console_.columns - 1)));
+  shown.resize(std::min(shown.size(), room));
   console_.out << "\r\x1b[K" << shown << std::flush;
   drawn_ = true;
 }
 
-std::string Progress::numbers(const StepRecord& r, std::string_view gap) const {
+/// At most `room` columns: what matters least goes first.
+std::string Progress::numbers(const StepRecord& r, std::string_view gap, std::size_t room) const {
+  struct Part {
+    std::string shown;
+    int weight;  // parts of the least go first
+  };
+  const auto per_second = static_cast<double>(start_.tokens_per_step) / seconds_;
   const double left = static_cast<double>(start_.steps - r.step) * seconds_;
-  return text(r.step, "/", start_.steps, gap, "loss ", number("%.4f", r.loss), gap, "lr ",
-              format("%.3g", r.lr), gap,
-              grouped(std::llround(static_cast<double>(start_.tokens_per_step) / seconds_)),
-              " tokens/s", gap, format("%.1f", start_.flops_per_step / seconds_ * 1e-9), " GFLOP/s",
-              gap, clock_text(left), " left");
+  std::vector<Part> parts = {
+      {text(r.step, "/", start_.steps), 9},
+      {text("loss ", number("%.4f", r.loss)), 8},
+      {text("grad norm ", number("%.3g", r.grad_norm)), 3},
+      {text(grouped(std::llround(per_second)), " tokens/s"), 6},
+      {text(format(seconds_ < 0.1 ? "%.3g" : "%.0f", seconds_ * 1e3), " ms/step"), 2}};
+  if (start_.product_flops_per_s > 0) {
+    const double best = start_.product_flops_per_s * static_cast<double>(start_.devices);
+    parts.push_back({format("MFU %.0f%%", 100 * start_.flops_per_step / seconds_ / best), 4});
+  }
+  parts.push_back({text(clock_text(left), " left"), 7});
+  const auto joined = [&] {
+    std::vector<std::string> shown;
+    for (const Part& part : parts) shown.push_back(part.shown);
+    return join(shown, gap);
+  };
+  while (joined().size() > room && parts.size() > 2) {
+    parts.erase(std::min_element(parts.begin(), parts.end(),
+                                 [](const Part& a, const Part& b) { return a.weight < b.weight; }));
+  }
+  return joined();
 }
 
 /// The bar and a blank, in at most `room` columns; nothing where it would be too short to read.

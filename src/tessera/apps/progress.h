@@ -27,7 +27,7 @@ class Progress : public TrainCallback {
 
  private:
   void line(const std::string& text);
-  std::string numbers(const StepRecord& record, std::string_view gap) const;
+  std::string numbers(const StepRecord& record, std::string_view gap, std::size_t room) const;
   std::string bar(std::int64_t step, std::int64_t room) const;
 
   Console& console_;

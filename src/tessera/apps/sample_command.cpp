@@ -1,9 +1,7 @@
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
-#include "tessera/apps/instruction_set.h"
 #include "tessera/apps/ranks.h"
 #include "tessera/base/text.h"
-#include "tessera/data/token_stream.h"
 #include "tessera/device/device.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/generate.h"
@@ -31,14 +29,15 @@ std::vector<Flag> sample_flags() {
        "",
        false},
       {"top-k", {}, "N", "draw from the N likeliest tokens; 0: from all [0]", "", false},
-      {"seed", {}, "N", "of the draws [1]", "", false},
-      {"threads", {}, "N", "threads; 0: one per core [0]", "", false},
-      {"max-isa",
+      {"top-p",
        {},
-       "auto|avx2|avx512|avx512-bf16|amx",
-       "the highest instruction set that is used; auto: the machine's [auto]",
+       "NUMBER",
+       "of those, draw from the fewest likeliest whose probabilities sum up to this; 1: from all "
+       "[1]",
        "",
        false},
+      {"seed", {}, "N", "of the draws [1]", "", false},
+      {"threads", {}, "N", "threads; 0: one per core [0]", "", false},
   };
   return flags;
 }
@@ -46,7 +45,6 @@ std::vector<Flag> sample_flags() {
 /// The flags' numbers, read by the kind of their target.
 struct SampleRequest {
   std::string checkpoint, prompt;
-  RunConfig machine;  // choices
   GenerateOptions options;
   std::int64_t seed = 1, threads = 0;
 };
@@ -61,12 +59,11 @@ SampleRequest read_request(const ParsedFlags& parsed, Problems& problems) {
   read("tokens", &out.options.tokens);
   read("temperature", &out.options.temperature);
   read("top-k", &out.options.top_k);
+  read("top-p", &out.options.top_p);
   read("seed", &out.seed);
   read("threads", &out.threads);
   if (out.threads < 0 || out.threads > 4096)
     problems.add(text("--threads is ", out.threads, "; it must be from 0 to 4096"));
-  if (const std::string* isa = parsed.find("max-isa")) out.machine.max_isa = *isa;
-  take_choices(out.machine, nullptr, problems);
   out.options.seed = static_cast<std::uint64_t>(out.seed);
   for (const std::string& problem : tessera::problems(out.options)) problems.add("--" + problem);
   if (const std::string* prompt = parsed.find("prompt")) out.prompt = *prompt;
@@ -109,10 +106,8 @@ int sample_command(const Arguments& arguments, Console& console) {
   config.dump_dir.clear();
   config.parallel = {};  // one device, whatever it was trained on
   config.threads = request.threads;
-  config.choices = request.machine.choices;  // not those that it was trained with
   const Vocabulary vocabulary = recorded_vocabulary(checkpoint);
   const std::vector<std::int32_t> prompt = encode_prompt(vocabulary, request.prompt);
-  require_ids(prompt, config.model.vocabulary, "--prompt");
   const auto device = make_cpu_device(cpu_options(config));
   Crew crew(compile_programs(config, {false, false, true}, *device).plan, *device, nullptr, kFast);
   crew.load(checkpoint);

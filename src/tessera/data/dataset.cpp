@@ -21,15 +21,12 @@ Dataset make_dataset(Vocabulary vocabulary, const Text& loaded, double held_out)
   return {std::move(vocabulary), std::move(tokens), loaded.files,
           hash128_text(std::as_bytes(std::span(loaded.bytes)))};
 } catch (const Error& error) {
-  throw error.with(text("in ", name_of(loaded.files)));
+  throw error.with(
+      text("in the text of '", loaded.files.front().path, "'",
+           loaded.files.size() > 1 ? text(" and ", loaded.files.size() - 1, " more files") : ""));
 }
 
 }  // namespace
-
-std::string name_of(const std::vector<TextFile>& files) {
-  return text("the text of '", files.front().path, "'",
-              files.size() > 1 ? text(" and ", files.size() - 1, " more files") : "");
-}
 
 Dataset load_dataset(const std::vector<std::string>& paths, VocabularyKind kind, double held_out) {
   const Text loaded = load(paths, kind);
@@ -39,6 +36,16 @@ Dataset load_dataset(const std::vector<std::string>& paths, VocabularyKind kind,
 Dataset load_dataset(const std::vector<std::string>& paths, const Vocabulary& vocabulary,
                      double held_out) {
   return make_dataset(vocabulary, load(paths, vocabulary.kind()), held_out);
+}
+
+void hold_out(Dataset& data, const std::vector<std::string>& paths) {
+  const Text loaded = load(paths, data.vocabulary.kind());
+  try {
+    const std::span<const std::int32_t> all = data.tokens.all();
+    data.tokens = TokenStream({all.begin(), all.end()}, data.vocabulary.encode(loaded.bytes));
+  } catch (const Error& error) {
+    throw error.with(text("in the validation text of '", loaded.files.front().path, "'"));
+  }
 }
 
 }  // namespace tessera

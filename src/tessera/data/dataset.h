@@ -27,7 +27,8 @@ Dataset load_dataset(const std::vector<std::string>& paths, VocabularyKind kind,
 Dataset load_dataset(const std::vector<std::string>& paths, const Vocabulary& vocabulary,
                      double held_out = TokenStream::kHeldOut);
 
-/// For messages: "the text of 'a.txt' and 2 more files".
-std::string name_of(const std::vector<TextFile>& files);
+/// Holds the text at `paths` out instead of a part of the training text, all of which then trains.
+/// Errors: a character that the vocabulary lacks, with its place.
+void hold_out(Dataset& data, const std::vector<std::string>& paths);
 
 }  // namespace tessera

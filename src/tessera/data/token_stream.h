@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 namespace tessera {
@@ -16,6 +15,8 @@ class TokenStream {
   /// The train part is the first floor((1 - held_out) * n) tokens: 1,003,854 of tiny Shakespeare's
   /// 1,115,394. Errors: Fault::Data: no tokens. Fault::Usage: held_out not in [0, 1).
   explicit TokenStream(std::vector<std::int32_t> ids, double held_out = kHeldOut);
+  /// All of one text trains, another one is held out. Errors: Fault::Data: no tokens to train on.
+  TokenStream(std::vector<std::int32_t> train, std::span<const std::int32_t> held_out);
 
   std::span<const std::int32_t> all() const { return ids_; }
   std::span<const std::int32_t> train() const { return all().first(num_train_); }
@@ -25,12 +26,6 @@ class TokenStream {
   std::vector<std::int32_t> ids_;
   std::size_t num_train_ = 0;
 };
-
-/// Kernels read ids outside a table as zeros: whoever takes ids from outside holds them against the
-/// table first.
-/// Errors: Fault::Data: an id below 0 or not below `vocabulary`; `where` names what holds it.
-void require_ids(std::span<const std::int32_t> ids, std::int64_t vocabulary,
-                 std::string_view where);
 
 /// The label of a position that is not scored.
 inline constexpr std::int32_t kIgnoreLabel = -100;

@@ -44,16 +44,18 @@ class Memory {
 };
 
 /// Seconds of the fastest run: again until it has not become faster for some time.
+/// `most`: not longer than so.
 double best_seconds(const Kernel& kernel, std::vector<const void*> ins, std::vector<void*> outs,
-                    void* workspace) {
+                    void* workspace, double most = std::numeric_limits<double>::infinity()) {
   using Clock = std::chrono::steady_clock;
   const auto between = [](Clock::time_point begin, Clock::time_point end) {
     return std::chrono::duration<double>(end - begin).count();
   };
   const KernelArgs args{ins.data(), outs.data(), workspace, 0};
   double best = std::numeric_limits<double>::infinity(), recent = best;
-  Clock::time_point begin = Clock::now(), improved = begin;
-  while (between(improved, begin) < kPatience) {
+  const Clock::time_point start = Clock::now();
+  Clock::time_point begin = start, improved = start;
+  while (between(improved, begin) < kPatience && between(start, begin) < most) {
     kernel.run(args);
     const Clock::time_point end = Clock::now();
     best = std::min(best, between(begin, end));
@@ -65,7 +67,7 @@ double best_seconds(const Kernel& kernel, std::vector<const void*> ins, std::vec
 
 TensorType bytes_of(std::int64_t bytes) { return {DType::I32, {bytes / 4}, {}}; }
 
-double product_rate(Device& device) {
+double best_product_rate(Device& device, double most) {
   // Large enough for full speed, short enough to fall between the interruptions of a busy machine.
   const TensorType a{DType::F32, {384, 768}, {}}, b{DType::F32, {768, 768}, {}},
       c{DType::F32, {384, 768}, {}};
@@ -74,8 +76,8 @@ double product_rate(Device& device) {
   const auto rate = [&](const OpCall& product, const TensorType& weights) {
     const std::unique_ptr<Kernel> kernel = device.make_kernel({product, {}, {}, {}, 0});
     const Memory memory(device, {a, weights, c, bytes_of(kernel->workspace_bytes())});
-    const double seconds =
-        best_seconds(*kernel, {memory.at(0), memory.at(1)}, {memory.at(2)}, memory.at(3));
+    const double seconds = best_seconds(*kernel, {memory.at(0), memory.at(1)}, {memory.at(2)},
+                                        memory.at(3), most / 2);
     return kMatmul.flops(call) / seconds;
   };
   double best = rate(call, b);
@@ -123,9 +125,11 @@ double DeviceRates::floor_seconds(double flops, double bytes) const {
   return std::max(flops / flops_per_s, bytes / bytes_per_s(bytes));
 }
 
+double product_rate(Device& device, double seconds) { return best_product_rate(device, seconds); }
+
 DeviceRates measure_rates(Device& device) {
   DeviceRates out;
-  out.flops_per_s = product_rate(device);
+  out.flops_per_s = product_rate(device, std::numeric_limits<double>::infinity());
   for (std::int64_t bytes = kSmallestStream;; bytes *= kStreamStep) {
     const std::int64_t size = std::min(bytes, kLargestStream);
     out.streams.push_back({static_cast<double>(size), stream_rate(device, size)});

@@ -30,6 +30,9 @@ struct DeviceRates {
 /// memory of memory's size (kLargestStream) that is given back.
 DeviceRates measure_rates(Device& device);
 
+/// FLOP/s of the best f32 matrix product alone, in about `seconds` at most.
+double product_rate(Device& device, double seconds);
+
 /// Bytes of the largest stream: several times any last-level cache that a device's threads share.
 inline constexpr std::int64_t kLargestStream = 256 << 20;
 

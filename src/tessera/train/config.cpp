@@ -4,6 +4,7 @@
 #include <map>
 
 #include "tessera/base/divisors.h"
+#include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/presets.h"
@@ -64,6 +65,49 @@ const Meant* find(const std::vector<Meant>& settings, std::string_view name) {
   return nullptr;
 }
 
+/// Two fields that answer one question.
+struct Rivals {
+  std::string_view name, other;
+  std::string_view name_off, other_off;  // the value with which one says nothing; empty: none
+  std::int64_t stage;                    // of zero-stage, for which `other` stands
+  std::string_view because;
+};
+constexpr std::string_view kLength = "both say how long the run is";
+constexpr std::string_view kZero = "both say what data parallel devices share out";
+constexpr Rivals kRivals[] = {
+    {"epochs", "steps", "0", "", 0, kLength},
+    {"zero-stage", "zero-1-memory-optimization", "", "false", 1, kZero},
+    {"zero-stage", "zero-2-memory-optimization", "", "false", 2, kZero},
+    {"zero-stage", "zero-3-memory-optimization", "", "false", 3, kZero},
+    {"zero-stage", "fsdp-memory-optimization", "", "false", 3, kZero},
+};
+
+/// Flags that disagree are problems; where a flag answers, the other field of the file says
+/// nothing.
+void settle_rivals(const std::vector<Meant>& file, const std::vector<Meant>& flags,
+                   RunConfig& config, Problems& problems) {
+  const auto answers = [](const Meant* setting, std::string_view off) {
+    return setting != nullptr && (off.empty() || setting->values.back() != off);
+  };
+  const auto silence = [&](std::string_view name) {
+    const Field& field = *find_field(name).field;
+    set_text(field, config, get_text(field, RunConfig()), name);
+  };
+  for (const Rivals& r : kRivals) {
+    const Meant *one = find(flags, r.name), *other = find(flags, r.other);
+    const bool one_answers = answers(one, r.name_off), other_answers = answers(other, r.other_off);
+    if (one_answers && other_answers) {
+      if (r.stage > 0 && one->values.back() == text(r.stage)) continue;
+      problems.add(text(one->source, " ", join(one->values), " and ", other->source, " ",
+                        join(other->values), " disagree: ", r.because, "; give one"));
+    } else if (one_answers && r.stage > 0 && other == nullptr && find(file, r.other) != nullptr) {
+      silence(r.other);
+    } else if (other_answers && one == nullptr && find(file, r.name) != nullptr) {
+      silence(r.name);
+    }
+  }
+}
+
 void find_batch_problems(const RunConfig& config, Problems& problems);
 
 }  // namespace
@@ -97,40 +141,20 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
     }
   }
   for (const Meant& setting : from_flags) apply(setting, config, problems);
+  settle_rivals(from_file, from_flags, config, problems);
   return config;
 }
 
-CpuChoices choices_of(const RunConfig& config, const CpuChoices& machine) {
-  CpuChoices out = machine;
-  if (config.max_isa != "auto") {
-    out.isa = parse_isa(config.max_isa, "max-isa");
-    require(out.isa <= machine.isa, "max-isa ", config.max_isa, " is above ", to_text(machine.isa),
-            ", the highest of this machine; give that or a lower one");
-  }
-  require(config.amx || config.max_isa == "auto" || out.isa < Isa::Amx, "max-isa ", config.max_isa,
-          " and no-amx disagree; give one of them");
-  if (!config.amx) out = out.at_most(Isa::Avx512Bf16);
-  require(
-      config.pack_weights == "auto" || config.pack_weights == "yes" || config.pack_weights == "no",
-      "pack-weights is '", config.pack_weights, "'; it can be auto, yes or no");
-  if (config.pack_weights != "auto") out.pack_weights = config.pack_weights == "yes";
-  return out;
-}
-
 void complete(RunConfig& config) {
-  if (config.choices) {
-    config.max_isa = to_text(config.choices->isa);
-    config.amx = config.choices->isa >= Isa::Amx;
-    config.pack_weights = config.choices->pack_weights ? "yes" : "no";
-  }
   ParallelConfig& parallel = config.parallel;
   // What find_problems refuses must not divide by zero before.
   const std::int64_t data = parallel.tensor > 0 && parallel.context > 0 ? parallel.data() : 0;
   if (config.micro_batch_size == 0 && data > 0)
     config.micro_batch_size = (config.global_batch_size + data - 1) / data;
-  parallel.shard_parameters = config.zero3 || config.fsdp;
-  parallel.shard_gradients = config.zero2 || parallel.shard_parameters;
-  parallel.shard_optimizer = config.zero1 || parallel.shard_gradients;
+  const std::int64_t stage = config.zero_stage;
+  parallel.shard_parameters = stage == 3 || config.zero3 || config.fsdp;
+  parallel.shard_gradients = stage == 2 || config.zero2 || parallel.shard_parameters;
+  parallel.shard_optimizer = stage == 1 || config.zero1 || parallel.shard_gradients;
   ModelConfig& model = config.model;
   // SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do there.
   if (model.family == "llama" && model.ffn_width == 0 && model.width > 0 &&
@@ -138,6 +162,16 @@ void complete(RunConfig& config) {
     model.ffn_width = (8 * model.width + 11) / 12 * 4;
   ScheduleConfig& schedule = config.optimizer.schedule;
   if (schedule.decay_steps == 0)
+    schedule.decay_steps = std::max(config.steps, schedule.warmup_steps + 1);
+}
+
+void complete_epochs(RunConfig& config, const RunConfig& told, std::int64_t windows) {
+  if (config.epochs == 0) return;
+  const std::int64_t samples =
+      size_product({config.epochs, windows}, "samples (epochs x windows of the text)");
+  config.steps = (samples + config.global_batch_size - 1) / config.global_batch_size;
+  ScheduleConfig& schedule = config.optimizer.schedule;
+  if (told.optimizer.schedule.decay_steps == 0)
     schedule.decay_steps = std::max(config.steps, schedule.warmup_steps + 1);
 }
 

@@ -4,14 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "tessera/data/sampler.h"
 #include "tessera/data/vocabulary.h"
-#include "tessera/device/isa.h"
 #include "tessera/nn/model.h"
 #include "tessera/nn/optimizer.h"
 #include "tessera/nn/parallel.h"
@@ -25,7 +23,7 @@ struct RunConfig {
   ModelConfig model = {.vocabulary = 0};  // vocabulary 0: as many as the data has
   OptimizerConfig optimizer;              // decay_steps 0: as many as steps
 
-  std::vector<std::string> data;
+  std::vector<std::string> data, valid_data;  // valid_data empty: held_out of data
   VocabularyKind vocabulary = VocabularyKind::Characters;
   SampleOrder sample_order = SampleOrder::ShuffledWindows;
   double held_out = 0.1;
@@ -34,26 +32,27 @@ struct RunConfig {
 
   std::string output;
   std::int64_t steps = 1000;  // attempts: skipped steps count
+  std::int64_t epochs = 0;    // above 0: steps follow from the data, in prepare_run
   std::int64_t exit_interval = 0;
   std::int64_t save_every = 0, keep_last = 3;
   bool background_save = true;
-  std::int64_t eval_every = 0;
+  std::int64_t eval_every = 0, eval_iters = 0;
   bool eval_at_end = true;
   std::int64_t sample_every = 0, sample_tokens = 200;
   std::int64_t log_every = 10;
   std::int64_t seed = 1;
   std::string resume = "none";  // none, auto, or a path
+  std::string init_from;        // a path; empty: none
   bool allow_changes = false;
   std::string dump_dir;
   std::string profile;  // a file; empty: none
   std::int64_t profile_steps = 3;
 
-  std::int64_t threads = 0;                             // per device; 0: one per core, shared out
-  std::string max_isa = "auto", pack_weights = "auto";  // CpuChoices
-  bool amx = true;                                      // false: at most the level below
-  std::optional<CpuChoices> choices;  // what devices are made from, once it is known
+  std::int64_t threads = 0;  // per device; 0: one per core, shared out
+  bool amx = true;           // CpuOptions::amx
 
   ParallelConfig parallel;  // micro_batches and what is sharded follow from other fields
+  std::int64_t zero_stage = 0;
   bool zero1 = false, zero2 = false, zero3 = false, fsdp = false;
 
   /// Names of fields that neither a preset nor a file nor a flag told: a resumed run takes those of
@@ -80,15 +79,13 @@ struct Setting {
 RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>& flags,
                     Problems& problems, std::vector<std::string>& notices);
 
-/// Sets what is derived from other fields: max_isa and pack_weights (choices), micro_batch_size,
-/// ffn_width of LLaMA (8/3 of the width, up to a multiple of 4), decay_steps (steps; a step more
-/// than the warm-up where that is longer, so that a short trial of a long recipe runs its
-/// beginning).
+/// Sets what is derived from other fields: micro_batch_size, ffn_width of
+/// LLaMA (8/3 of the width, up to a multiple of 4), decay_steps (steps; a step more than
+/// the warm-up where that is longer, so that a short trial of a long recipe runs its beginning).
 void complete(RunConfig& config);
-
-/// What the fields say of a machine that could take `machine`.
-/// Errors: Fault::Usage: an instruction set that it lacks; fields that disagree; no such value.
-CpuChoices choices_of(const RunConfig& config, const CpuChoices& machine);
+/// The steps of config.epochs passes over `windows` windows, where it has epochs; decay_steps
+/// follow where `told` leaves them open.
+void complete_epochs(RunConfig& config, const RunConfig& told, std::int64_t windows);
 
 /// Everything that can be known to be wrong without reading a file. `config` is complete.
 void find_problems(const RunConfig& config, Problems& problems);

@@ -85,8 +85,10 @@ void Crew::lead(const std::string& program, BatchInputs& shards) {
   share_batch(what, shards);
 }
 
-void Crew::load(const Checkpoint& from) {
+void Crew::load(const Checkpoint& from, Order what) {
   std::vector<TensorEntry> wanted = entries_of(plan()), found;
+  if (what == Order::LoadWeights)
+    std::erase_if(wanted, [](const TensorEntry& w) { return w.role != Role::Parameter; });
   for (const TensorEntry& entry : from.tensors()) {
     const bool has_role = std::any_of(wanted.begin(), wanted.end(),
                                       [&](const TensorEntry& w) { return w.role == entry.role; });
@@ -97,15 +99,16 @@ void Crew::load(const Checkpoint& from) {
     fail(Fault::Checkpoint, "checkpoint '", from.path(), "' is of another model: ", mismatch);
   if (world_ != nullptr) {
     std::string path = from.path();
-    say(Order::Load, static_cast<std::int64_t>(path.size()));
+    say(what, static_cast<std::int64_t>(path.size()));
     path.resize((path.size() + 3) / 4 * 4);
     share(path.data(), static_cast<std::int64_t>(path.size()), "checkpoint");
   }
-  load_shards(from);
+  load_shards(from, what);
 }
 
-void Crew::load_shards(const Checkpoint& from) {
+void Crew::load_shards(const Checkpoint& from, Order what) {
   for (const StatePlan& state : plan().states) {
+    if (what == Order::LoadWeights && state.state.role != Role::Parameter) continue;
     const std::span<std::byte> into = executor_.state(state.state.path);
     if (world_ == nullptr) {
       from.read(state.state.path, into);
@@ -165,12 +168,13 @@ void Crew::follow() {
         executor_.run(program.name, [&](BatchInputs& shards) { share_batch(program, shards); });
         break;
       }
-      case Order::Load: {
+      case Order::Load:
+      case Order::LoadWeights: {
         const auto size = static_cast<std::size_t>(words[1]);
         std::string path((size + 3) / 4 * 4, ' ');
         share(path.data(), static_cast<std::int64_t>(path.size()), "checkpoint");
         path.resize(size);
-        load_shards(Checkpoint::open(path));
+        load_shards(Checkpoint::open(path), static_cast<Order>(words[0]));
         break;
       }
       case Order::Gather:

@@ -43,7 +43,9 @@ class Crew {
   /// All states, or those that the plan has, from a checkpoint: each rank reads the blocks that it
   /// needs.
   /// Errors: Fault::Checkpoint: other tensors than the plan's, of the roles that it has; damage.
-  void load(const Checkpoint& from);
+  void load(const Checkpoint& from) { load(from, Order::Load); }
+  /// Parameters alone; other states stay what they are. Errors: as of load().
+  void load_weights(const Checkpoint& from) { load(from, Order::LoadWeights); }
   /// All states, whole; on several ranks in memory that lives until forget_states().
   std::vector<CheckpointTensor> states();
   void forget_states() { gathered_.clear(); }
@@ -54,13 +56,14 @@ class Crew {
   void follow();
 
  private:
-  enum class Order : std::int64_t { Run, Load, Gather, End };
+  enum class Order : std::int64_t { Run, Load, LoadWeights, Gather, End };
   void say(Order order, std::int64_t argument = 0);
   void share(void* data, std::int64_t bytes, const char* what);
   BatchInputs& whole_inputs(const std::string& program);
   void lead(const std::string& program, BatchInputs& shards);
   void share_batch(const ProgramPlan& program, BatchInputs& shards);
-  void load_shards(const Checkpoint& from);
+  void load(const Checkpoint& from, Order what);
+  void load_shards(const Checkpoint& from, Order what);
   void gather(const StatePlan& state);
 
   Executor executor_;

@@ -38,6 +38,8 @@ std::vector<std::string> problems(const GenerateOptions& o) {
     out.push_back(text("temperature is ", o.temperature,
                        "; it must be at least 0 (the most likely token) and at most 100"));
   if (o.top_k < 0) out.push_back(text("top-k is ", o.top_k, "; it must be 0 (all) or more"));
+  if (!(o.top_p > 0 && o.top_p <= 1))
+    out.push_back(text("top-p is ", o.top_p, "; it must be above 0 and at most 1 (all)"));
   return out;
 }
 
@@ -47,19 +49,27 @@ std::int32_t draw(const std::vector<double>& logits, const GenerateOptions& opti
   if (options.temperature == 0) return static_cast<std::int32_t>(best - logits.begin());
   std::vector<std::int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
-  if (options.top_k > 0 && options.top_k < static_cast<std::int64_t>(logits.size())) {
+  const bool few = options.top_k > 0 && options.top_k < static_cast<std::int64_t>(logits.size());
+  if (few || options.top_p < 1) {
     const auto likelier = [&](std::int32_t a, std::int32_t b) {
       const double x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
       return x != y ? x > y : a < b;
     };
-    std::partial_sort(order.begin(), order.begin() + options.top_k, order.end(), likelier);
-    order.resize(static_cast<std::size_t>(options.top_k));
+    const auto end = few ? order.begin() + options.top_k : order.end();
+    std::partial_sort(order.begin(), end, order.end(), likelier);
+    order.erase(end, order.end());
   }
   std::vector<double> upto;  // sums of weights
   double total = 0;
   for (const std::int32_t id : order) {
     total += std::exp((logits[static_cast<std::size_t>(id)] - *best) / options.temperature);
     upto.push_back(total);
+  }
+  if (options.top_p < 1) {
+    const auto reached = std::lower_bound(upto.begin(), upto.end(), options.top_p * total);
+    if (reached != upto.end()) upto.erase(reached + 1, upto.end());
+    total = upto.back();
+    order.resize(upto.size());
   }
   const auto at = std::upper_bound(upto.begin(), upto.end(), random * total);
   return order[std::min(static_cast<std::size_t>(at - upto.begin()), order.size() - 1)];

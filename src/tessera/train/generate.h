@@ -15,6 +15,7 @@ struct GenerateOptions {
   std::int64_t tokens = 200;
   double temperature = 0.8;  // 0: always the most likely token
   std::int64_t top_k = 0;    // draw from the k most likely tokens; 0: from all
+  double top_p = 1;          // of those, from the fewest likeliest whose shares reach it; 1: all
   std::uint64_t seed = 1;
   std::function<void(std::int32_t)> on_token = nullptr;  // called with each token as it is drawn
 };

@@ -16,7 +16,6 @@ struct Hint {
 
 constexpr std::string_view kF32 = "all numbers are f32 today";
 constexpr std::string_view kCpu = "a run computes on the processor today, with so many cores: ";
-constexpr std::string_view kSteps = "a run is as long as its steps, not counted in epochs: ";
 
 constexpr Hint kHints[] = {
     {"learning-rate", "lr"},
@@ -34,9 +33,6 @@ constexpr Hint kHints[] = {
     {"max-iters", "steps"},
     {"num-steps", "steps"},
     {"train-steps", "steps"},
-    {"epochs", "steps", kSteps},
-    {"num-epochs", "steps", kSteps},
-    {"num-train-epochs", "steps", kSteps},
     {"batch-size", "global-batch-size"},
     {"block-size", "context"},
     {"context-length", "context"},

@@ -148,12 +148,14 @@ std::string to_json(const Summary& s) {
     out += text(out.size() > 2 ? ",\n" : "", "  \"", key, "\": ", value);
   };
   line("steps", number_text(s.steps));
-  if (!s.isa.empty()) line("isa", text("\"", s.isa, "\""));
   line("skipped_steps", number_text(s.skipped_steps));
   line("train_loss", number(s.train_loss));
   line("val_loss", number(s.val_loss));
   line("seconds", json_number(s.seconds));
   line("tokens_per_s", json_number(s.tokens_per_s));
+  line("flops_per_step", json_number(s.flops_per_step));
+  line("product_flops_per_s", json_number(s.product_flops_per_s));
+  line("mfu", json_number(s.mfu));
   line("parameters", number_text(s.parameters));
   line("planned_peak_bytes", number_text(s.planned_peak_bytes));
   if (s.measured_peak_bytes) line("measured_peak_bytes", number_text(*s.measured_peak_bytes));

@@ -105,18 +105,27 @@ void take_model(RunConfig& config, const Checkpoint& from) {
 
 /// The data as the model is to see it: with the checkpoint's vocabulary where there is one.
 std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Checkpoint>& from,
-                                 Problems& problems) {
+                                 const std::optional<Checkpoint>& init, Problems& problems) {
   std::optional<Dataset> out;
   if (config.data.empty()) {
     problems.add("data is missing; give a text file, like --data input.txt", Fault::Usage);
     return out;
   }
+  const double held_out = config.valid_data.empty() ? config.held_out : 0;
   problems.gather([&] {
-    out = load_dataset(config.data, config.vocabulary, config.held_out);
+    out = init ? load_dataset(config.data, recorded_vocabulary(*init), held_out)
+               : load_dataset(config.data, config.vocabulary, held_out);
     if (from && config.allow_changes && recorded(*from, kData) != out->digest)
-      out = load_dataset(config.data, recorded_vocabulary(*from), config.held_out);
+      out = load_dataset(config.data, recorded_vocabulary(*from), held_out);
+    if (!config.valid_data.empty()) hold_out(*out, config.valid_data);
   });
   return out;
+}
+
+std::int64_t windows_in(const Dataset& data, const RunConfig& c) {
+  return Sampler(data.tokens.train(),
+                 {c.model.context, static_cast<std::uint64_t>(c.seed), c.sample_order})
+      .windows_per_epoch();
 }
 
 void check_data(const PreparedRun& run, Problems& problems) {
@@ -140,6 +149,33 @@ std::string difference(std::string_view name, std::string_view there, std::strin
   return text(name, " is ", there, " there and ", here, " here");
 }
 
+/// The weights fit: every field of the model is that of their checkpoint.
+void compare_model(const PreparedRun& run, Problems& problems) {
+  const std::map<std::string, std::string> there = recorded_fields(*run.init),
+                                           here = record_of(run.config);
+  std::vector<std::string> model;
+  for (const Field& field : fields()) {
+    const std::string name(field.name);
+    const auto old = there.find(name);
+    const bool shapes = field.group == FieldGroup::Model && field.on_resume == OnResume::Model;
+    if (shapes && old != there.end() && old->second != here.at(name))
+      model.push_back(difference(name, old->second, here.at(name)));
+  }
+  if (!model.empty())
+    problems.add(text("init-from '", run.init->path(), "' is of another model: ", join(model, "; "),
+                      "; give the same, or start without --init-from"),
+                 Fault::Checkpoint);
+}
+
+/// What is held out decides which samples train: a text of its own, or a part of the data.
+void compare_valid_data(const std::string& there, const std::string& here,
+                        std::vector<std::string>& confirm, std::vector<std::string>& notice) {
+  if (there == here) return;
+  const auto named = [](const std::string& paths) { return paths.empty() ? "none" : paths; };
+  (there.empty() == here.empty() ? notice : confirm)
+      .push_back(difference("valid-data", named(there), named(here)));
+}
+
 /// ", as with --config RUN/config.toml --resume auto", where the checkpoint's run left such a file.
 std::string how_to_give_the_same(const PreparedRun& run) {
   const std::string folder = fs::path(run.from->path()).parent_path().parent_path().string();
@@ -152,7 +188,7 @@ std::string how_to_give_the_same(const PreparedRun& run) {
 void compare(PreparedRun& run, Problems& problems) {
   const std::map<std::string, std::string> there = recorded_fields(*run.from),
                                            here = record_of(run.config);
-  std::vector<std::string> model, confirm, notice, rounding;
+  std::vector<std::string> model, confirm, notice;
   for (const Field& field : fields()) {
     const std::string name(field.name);
     const auto old = there.find(name);
@@ -161,9 +197,10 @@ void compare(PreparedRun& run, Problems& problems) {
     if (field.on_resume == OnResume::Model) model.push_back(line);
     if (field.on_resume == OnResume::Confirm) confirm.push_back(line);
     if (field.on_resume == OnResume::Notice) notice.push_back(line);
-    const bool known = old->second != "auto" && here.at(name) != "auto";
-    if (field.on_resume == OnResume::Rounding && known) rounding.push_back(line);
   }
+  const auto old_valid = there.find("valid-data");
+  compare_valid_data(old_valid == there.end() ? "" : old_valid->second, here.at("valid-data"),
+                     confirm, notice);
   const std::string& digest = recorded(*run.from, kData);
   if (digest != run.data.digest)
     confirm.push_back(difference("the data's digest", digest, run.data.digest));
@@ -181,10 +218,6 @@ void compare(PreparedRun& run, Problems& problems) {
   }
   for (const std::string& line : notice)
     run.notices.push_back(text("resuming with a change: ", line));
-  for (const std::string& line : rounding)
-    run.notices.push_back(text("resuming with other kernels: ", line,
-                               "; sums are rounded differently from here on, so the run will not "
-                               "equal, bit by bit, one that was never interrupted"));
 }
 
 }  // namespace
@@ -193,28 +226,30 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   std::vector<std::string> notices, held;
   problems.gather([&] { held = what_output_holds(config.output); });
   std::optional<Checkpoint> from = find_checkpoint(config, problems, notices);
-  if (from) problems.gather([&] { take_model(config, *from); });
+  std::optional<Checkpoint> init;
+  if (!from && !config.init_from.empty())
+    problems.gather([&] { init.emplace(Checkpoint::open(config.init_from)); });
+  const std::optional<Checkpoint>& base = from ? from : init;
+  if (base) problems.gather([&] { take_model(config, *base); });
   RunConfig told = config;
   complete(config);
   find_problems(config, problems);
   check_output(config, problems);
-  std::optional<Dataset> data = load_data(config, from, problems);
+  std::optional<Dataset> data = load_data(config, from, init, problems);
   if (!data) return {};
   if (config.model.vocabulary == 0) {
     config.model.vocabulary = data->vocabulary.size();
     // Other data is to be told as such, not as another model.
-    if (from)
-      problems.gather([&] { config.model.vocabulary = recorded_config(*from).model.vocabulary; });
+    if (base)
+      problems.gather([&] { config.model.vocabulary = recorded_config(*base).model.vocabulary; });
   }
-  PreparedRun run{std::move(config), std::move(told),    std::move(*data),
-                  std::move(from),   std::move(notices), std::move(held)};
+  if (config.epochs > 0 && config.model.context > 0)
+    problems.gather([&] { complete_epochs(config, told, windows_in(*data, config)); });
+  PreparedRun run{std::move(config), std::move(told),    std::move(*data), std::move(from),
+                  std::move(init),   std::move(notices), std::move(held)};
   check_data(run, problems);
   if (run.from) problems.gather([&] { compare(run, problems); });
-  if (problems.empty()) {  // a vocabulary from a checkpoint may be larger than its model's
-    problems.gather([&] {
-      require_ids(run.data.tokens.all(), run.config.model.vocabulary, name_of(run.data.files));
-    });
-  }
+  if (run.init) problems.gather([&] { compare_model(run, problems); });
   if (!problems.empty()) return {};
   return run;
 }

@@ -16,6 +16,7 @@ struct PreparedRun {
   RunConfig told;    // as it was given: what is derived stays open
   Dataset data;
   std::optional<Checkpoint> from;  // where it goes on
+  std::optional<Checkpoint> init;  // whose weights it begins with; none where it goes on
   std::vector<std::string> notices;
   std::vector<std::string> output_held;  // what_output_holds, before the checkpoint was chosen
 };

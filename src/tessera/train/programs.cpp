@@ -54,7 +54,8 @@ std::int64_t evaluation_batch(const RunConfig& config) {
 
 WantedPrograms wanted_programs(const RunConfig& config) {
   return {.train = true,
-          .evaluate = config.held_out > 0 && (config.eval_every > 0 || config.eval_at_end),
+          .evaluate = (config.held_out > 0 || !config.valid_data.empty()) &&
+                      (config.eval_every > 0 || config.eval_at_end),
           .sample = config.sample_every > 0};
 }
 

@@ -13,8 +13,10 @@
 #include "tessera/train/generate.h"
 #include "tessera/train/mesh_report.h"
 #include "tessera/train/output_folder.h"
+#include "tessera/train/product_rate.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/recorder.h"
+#include "tessera/train/validation.h"
 
 namespace tessera {
 
@@ -44,7 +46,6 @@ class Trainer {
   /// truth: what they leave of a pattern in the arena is what was used.
   template <typename Fill>
   void execute(const char* program, const Fill& fill, std::vector<CallTime>* times = nullptr);
-  void restore();
   void announce(const Compiled& compiled) const;
   StepRecord attempt();
   void after_step(const StepRecord& record);
@@ -67,7 +68,6 @@ class Trainer {
 
   PreparedRun run_;
   TrainOptions options_;
-  std::string isa_;
   Clock::time_point begin_ = Clock::now();
   OutputLock lock_;
   Sampler sampler_;
@@ -86,6 +86,7 @@ class Trainer {
   std::int64_t bad_ = 0, skipped_ = 0;
   bool cut_short_ = false;  // a validation, by a request to stop
   double step_seconds_ = 0;
+  double product_rate_ = 0;                  // FLOP/s of one device
   std::map<std::string, std::size_t> runs_;  // of each program, until they are enough to measure
   std::int64_t measured_bytes_ = 0;
 };
@@ -93,7 +94,6 @@ class Trainer {
 Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
     : run_(std::move(run)),
       options_(options),
-      isa_(device.isa()),
       lock_(config().output, run_.notices, options_.calls),
       sampler_(run_.data.tokens.train(),
                {config().model.context, static_cast<std::uint64_t>(config().seed),
@@ -105,6 +105,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   for (const std::string& notice : run_.notices) tell(&TrainCallback::on_notice, notice);
   if (!config().profile.empty())
     recorder_.emplace(config().profile, config().profile_steps, device);
+  product_rate_ = product_rate_for(config(), last_ - step_, device);
   Compiled compiled = compile_programs(config(), wanted_programs(config()), device);
   announce(compiled);
   SaveOptions save;
@@ -122,9 +123,12 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   tell(&TrainCallback::on_memory, memory_);
   if (recorder_) recorder_->reserve(crew_->executor(), kTrainProgram);
   if (run_.from) {
-    restore();
+    crew_->load(*run_.from);
+    saved_ = step_;
+    checkpoint_ = run_.from->path();
   } else {
     crew_->run(kInitProgram);
+    if (run_.init) crew_->load_weights(*run_.init);
   }
   // Only now is anything that an earlier run left behind changed.
   metrics_.emplace(in_folder(config().output, kMetricsFile), step_, options_.calls);
@@ -142,6 +146,8 @@ void Trainer::announce(const Compiled& compiled) const {
   start.flops_per_step =
       compiled.plan.program(kTrainProgram).flops * static_cast<double>(compiled.plan.mesh.ranks());
   start.compile_seconds = compiled.seconds;
+  start.devices = compiled.plan.mesh.ranks();
+  start.product_flops_per_s = product_rate_;
   tell(&TrainCallback::on_start, start);
 }
 
@@ -156,14 +162,6 @@ void Trainer::execute(const char* program, const Fill& fill, std::vector<CallTim
   measured_bytes_ = std::max(measured_bytes_, used);
   check(crew_->executor().guard_intact(), "program ", program, " wrote beyond its arena");
   ++runs;
-}
-
-/// All states from the checkpoint.
-void Trainer::restore() {
-  const Checkpoint& from = *run_.from;
-  crew_->load(from);
-  saved_ = step_;
-  checkpoint_ = from.path();
 }
 
 TrainResult Trainer::run() {
@@ -258,7 +256,7 @@ void Trainer::validate_if_due() {
 /// undone; a resumed run makes up for it.
 void Trainer::validate() {
   if (!wanted_programs(config()).evaluate || metrics_->valid_step() == step_) return;
-  const EvalWindows windows(run_.data.tokens.held_out(), config().model.context);
+  const EvalWindows windows = validation_windows(run_);
   const std::int64_t batch = evaluation_batch(config());
   double sum = 0;
   for (std::int64_t first = 0; first < windows.count(); first += batch) {
@@ -359,7 +357,6 @@ Summary Trainer::summary() const {
   Summary out;
   const Plan& plan = crew_->plan();
   out.steps = step_;
-  out.isa = isa_;
   out.skipped_steps = skipped_;
   out.train_loss = metrics_->train_loss();
   out.val_loss = metrics_->valid_loss();
@@ -367,6 +364,12 @@ Summary Trainer::summary() const {
   const std::int64_t tokens =
       (step_ - first_step()) * config().global_batch_size * config().model.context;
   out.tokens_per_s = tokens == 0 ? 0 : static_cast<double>(tokens) / step_seconds_;
+  const auto devices = static_cast<double>(plan.mesh.ranks());
+  out.flops_per_step = plan.program(kTrainProgram).flops * devices;
+  out.product_flops_per_s = product_rate_;
+  if (step_seconds_ > 0)
+    out.mfu = out.flops_per_step * static_cast<double>(step_ - first_step()) / step_seconds_ /
+              (product_rate_ * devices);
   out.parameters = count_parameters(plan);
   out.planned_peak_bytes = plan.peak_bytes();
   out.lower_bound_bytes = plan.lower_bound_bytes();

@@ -1,0 +1,179 @@
+/// What a run trains on, begins with and validates on: --epochs, --init-from, --valid-data,
+/// --eval-iters, --zero-stage.
+
+#include <nlohmann/json.hpp>
+
+#include "apps/command_test.h"
+#include "tessera/train/checkpoint.h"
+
+namespace tessera {
+namespace {
+
+using Json = nlohmann::json;
+
+/// 3000 characters: 2700 to train on, of which windows of 32 are 84; 8 of them a step.
+constexpr const char* kTrain = "train --preset gpt2-tiny --layers 1 --data @/text.txt ";
+
+struct Runs {
+  Folder folder;
+  Runs() { folder.write("text.txt", some_text().substr(0, 3000)); }
+
+  Ran command(const std::string& line) const { return run(words(folder.expand(line))); }
+  Json train(const std::string& name, const std::string& flags) const {
+    const Ran ran = command(kTrain + flags + " --output @/" + name);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return Json::parse(read(folder / (name + "/summary.json")));
+  }
+  std::string digest(const std::string& name) const {
+    return command("inspect @/" + name + " --digest").out;
+  }
+  /// Kind and loss of each line.
+  std::vector<std::pair<std::string, double>> losses(const std::string& name) const {
+    std::vector<std::pair<std::string, double>> out;
+    for (const std::string& line : split(read(folder / (name + "/metrics.jsonl")), '\n')) {
+      if (line.empty()) continue;
+      const Json json = Json::parse(line);
+      out.emplace_back(json["kind"], json["loss"]);
+    }
+    return out;
+  }
+};
+
+TEST(RunOptions, EpochsArePassesOverTheData) {
+  const Runs runs;
+  EXPECT_EQ(runs.train("one", "--epochs 1")["steps"], 11) << "84 windows, 8 a step";
+  EXPECT_EQ(runs.train("two", "--epochs 2 --lr-warmup-steps 3")["steps"], 21);
+  const Ran again = runs.command("train --config @/one/config.toml --resume auto");
+  EXPECT_NE(again.out.find("all steps are done"), std::string::npos) << again.out << again.err;
+  const Ran longer = runs.command("train --config @/one/config.toml --resume auto --steps 13");
+  EXPECT_NE(longer.out.find("done: step 13 of 13"), std::string::npos) << longer.out << longer.err;
+  const Ran passes = runs.command("train --config @/one/config.toml --resume auto --epochs 2");
+  EXPECT_NE(passes.out.find("done: step 21 of 21"), std::string::npos) << passes.out << passes.err;
+  const Ran both = runs.command(std::string(kTrain) + "--output @/x --epochs 2 --steps 5");
+  EXPECT_EQ(both.code, 2);
+  EXPECT_EQ(both.err,
+            "error: --epochs 2 and --steps 5 disagree: both say how long the run is; give one\n");
+}
+
+TEST(RunOptions, EpochsThatWereInterruptedAreTheSame) {
+  const Runs runs;
+  runs.train("whole", "--epochs 2 --eval-every 7");
+  runs.train("cut", "--epochs 2 --eval-every 7 --exit-interval 9");
+  EXPECT_EQ(runs.command("train --config @/cut/config.toml --resume auto --exit-interval 0").code,
+            0);
+  EXPECT_EQ(runs.digest("whole"), runs.digest("cut"));
+  EXPECT_EQ(runs.losses("whole"), runs.losses("cut"));
+}
+
+/// Every parameter of `name` is that of the run `from`; counters and moments are fresh.
+void expect_weights_of(const Runs& runs, const std::string& name, const std::string& from) {
+  const Checkpoint a = Checkpoint::open(runs.folder / from),
+                   b = Checkpoint::open(runs.folder / name);
+  for (const TensorEntry& tensor : b.tensors()) {
+    const auto size = static_cast<std::size_t>(tensor.type.bytes());
+    std::vector<std::byte> expected(size), found(size);
+    if (tensor.role == Role::Parameter) a.read(tensor.name, expected);
+    b.read(tensor.name, found);
+    EXPECT_TRUE(found == expected) << tensor.name;
+  }
+}
+
+TEST(RunOptions, InitFromTakesWeightsAlone) {
+  const Runs runs;
+  runs.train("first", "--steps 3");
+  for (const std::string devices : {"1", "2 --zero-3-memory-optimization"}) {
+    const std::string name = "second" + devices.substr(0, 1);
+    runs.train(name, "--steps 0 --seed 9 --init-from @/first --devices " + devices);
+    expect_weights_of(runs, name, "first");
+  }
+  runs.train("whole", "--steps 4 --init-from @/first");
+  runs.train("cut", "--steps 4 --init-from @/first --exit-interval 2");
+  EXPECT_EQ(runs.command("train --config @/cut/config.toml --resume auto --exit-interval 0").code,
+            0);
+  EXPECT_EQ(runs.digest("whole"), runs.digest("cut")) << "a resumed run goes on";
+  const Ran other = runs.command(
+      "train --preset gpt2-tiny --layers 2 --heads 4 --data @/text.txt --steps 1 "
+      "--output @/x --init-from @/first");
+  EXPECT_EQ(other.code, 4);
+  EXPECT_NE(other.err.find("is of another model: layers is 1 there and 2 here; heads is 8 there "
+                           "and 4 here; give the same"),
+            std::string::npos)
+      << other.err;
+  EXPECT_FALSE(std::filesystem::exists(runs.folder / "x"));
+  EXPECT_EQ(runs.command(std::string(kTrain) + "--output @/x --init-from @/nothing").code, 4);
+}
+
+/// The held-out part as a text of its own: the same training samples, the same validation.
+TEST(RunOptions, ValidDataReplacesTheHeldOutPart) {
+  const Runs runs;
+  const std::string text = some_text().substr(0, 3000);
+  runs.folder.write("a.txt", text.substr(0, 2700));
+  runs.folder.write("b.txt", text.substr(2700));
+  runs.folder.write("b257.txt", text.substr(2700, 257));
+  runs.folder.write("odd.txt", "what? no such marks!");
+  runs.train("cut", "--steps 4 --eval-every 2");
+  const std::string apart = "train --preset gpt2-tiny --layers 1 --steps 4 --data @/a.txt ";
+  EXPECT_EQ(runs.command(apart + "--eval-every 2 --valid-data @/b.txt --output @/own").code, 0);
+  EXPECT_EQ(runs.losses("cut"), runs.losses("own"));
+  EXPECT_EQ(runs.digest("cut"), runs.digest("own"));
+  // A validation of one batch: 8 windows of 32, and the label of the last token.
+  EXPECT_EQ(runs.command(apart + "--valid-data-path @/b257.txt --output @/short").code, 0);
+  runs.train("one", "--steps 4 --eval-iters 1");
+  EXPECT_EQ(runs.losses("one"), runs.losses("short"));
+  EXPECT_NE(runs.losses("one").back(), runs.losses("cut").back());
+  runs.train("many", "--steps 4 --eval-every 2 --eval-iters 1000");
+  EXPECT_EQ(runs.losses("many"), runs.losses("cut"));
+
+  const Ran odd = runs.command(apart + "--valid-data @/odd.txt --output @/x");
+  EXPECT_EQ(odd.code, 3);
+  EXPECT_NE(odd.err.find("in the validation text of"), std::string::npos) << odd.err;
+  const Ran none = runs.command(apart + "--valid-data @/none.txt --output @/x");
+  EXPECT_EQ(none.code, 3);
+  // Without it a part of the data is held out again: other samples.
+  const Ran other = runs.command(apart + "--output @/own --resume auto --steps 5");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("has seen other samples: valid-data is "), std::string::npos)
+      << other.err;
+}
+
+TEST(RunOptions, ZeroStageStandsForTheSwitches) {
+  const std::string plan =
+      "plan --preset gpt2-tiny --vocab-size 64 --layers 1 --threads 1 "
+      "--devices 2 --json ";
+  const auto memory = [&](const std::string& flags) {
+    const Ran ran = run(words(plan + flags));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    const Json json = Json::parse(ran.out);
+    return text(json["memory"].dump(), json["sent_bytes_per_step"].dump(),
+                json["collectives"].dump());
+  };
+  std::string before = memory("");
+  EXPECT_EQ(memory("--zero-stage 0"), before);
+  for (const std::string stage : {"1", "2", "3"}) {
+    const std::string by_switch = memory("--zero-" + stage + "-memory-optimization");
+    EXPECT_EQ(memory("--zero-stage " + stage), by_switch);
+    EXPECT_EQ(memory("--zero-stage=" + stage + " --zero-" + stage + "-memory-optimization"),
+              by_switch);
+    before = by_switch;
+  }
+  EXPECT_EQ(memory("--zero-stage 3 --fsdp-memory-optimization"), before);
+  for (const std::string flags : {"--zero-stage 1 --zero-3-memory-optimization",
+                                  "--zero-stage 0 --fsdp-memory-optimization"}) {
+    const Ran ran = run(words(plan + flags));
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_NE(ran.err.find("disagree: both say what data parallel devices share out; give one"),
+              std::string::npos)
+        << ran.err;
+  }
+  EXPECT_EQ(run(words(plan + "--zero-stage 4")).code, 2);
+  // A flag answers, whatever the file says.
+  const Folder folder;
+  folder.write("c.toml", "zero-stage = 3\nzero-1-memory-optimization = false\n");
+  EXPECT_EQ(memory(folder.expand("--config @/c.toml")), before);
+  EXPECT_EQ(memory(folder.expand("--config @/c.toml --zero-stage 1")), memory("--zero-stage 1"));
+  EXPECT_EQ(memory(folder.expand("--config @/c.toml --zero-1-memory-optimization")),
+            memory("--zero-stage 1"));
+}
+
+}  // namespace
+}  // namespace tessera
