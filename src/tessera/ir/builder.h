@@ -28,7 +28,7 @@ class Value {
   int ndim() const { return type().ndim(); }
 
   /// Says how the op that made this value is split, once there is more than one device: per
-  /// operand, and per result where it shall lie otherwise than the op leaves it. Returns the value.
+  /// operand, and per result if it shall be split otherwise than follows. Returns the value.
   /// The op gets a name where it has none; what was said is in Builder::shards().
   Value shard(Splits ins, Splits outs = {}) const;
   Value shard(std::vector<TensorLayout> ins, std::vector<TensorLayout> outs = {}) const;

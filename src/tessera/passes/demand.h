@@ -13,7 +13,7 @@ namespace tessera {
 enum class Firmness : std::uint8_t {
   Hint,  // offers its axes
   Soft,  // costs what it takes to get there; sums are finished toward it
-  Hard,  // the value will lie so
+  Hard,  // the value will have this placement
 };
 
 struct Demand {
@@ -23,7 +23,7 @@ struct Demand {
 using Demands = ValueTable<std::optional<Demand>>;
 
 /// Of forward and update values. Hard: pinned values, next values of states, finished gradients;
-/// soft: what an op that was told how to lie reads.
+/// soft: operands of an op with an explicit strategy.
 /// From there demands travel upward through nodes that reduce nothing, to operands with as many
 /// dims: soft, or as a hint where a node joins several values that may all be partial, so that a
 /// sum that could be merged is not split.

@@ -13,7 +13,7 @@ enum class MoveStyle : std::uint8_t {
               // be cut along another dim is gathered first
 };
 
-/// Adds the nodes that bring `value`, which lies at `from` (on a rank: builder and value), to where
+/// Adds the nodes that bring `value`, whose local form is in the builder, to the sharding to which
 /// the moves lead. `like` gives block, phase, stage and place in the source.
 ///
 /// Uneven: a collective joins or cuts chunks of one size, so axes that nest unevenly on a dim are

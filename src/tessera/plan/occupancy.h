@@ -15,8 +15,8 @@ struct Stretch {
 };
 
 /// A binary tree over time. A node knows what is taken at any moment of its time, and what during
-/// all of it, each as disjoint stretches: few, because buffers lie close. So neither adding nor
-/// asking looks at all buffers.
+/// all of it, each as disjoint stretches: few, because buffers are close together. So neither
+/// adding nor asking looks at all buffers.
 class Occupancy {
  public:
   /// For times 0 ... end - 1 and about as many buffers.

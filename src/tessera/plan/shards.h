@@ -9,7 +9,7 @@ class RankShards {
  public:
   RankShards(const Mesh& mesh, int rank) : mesh_(mesh), at_(coordinates_of(mesh, rank)) {}
 
-  /// The part of a value of a local graph. `cleared`: what lies beyond the extent may be read.
+  /// The part of a value of a local graph. `cleared`: padding may be read.
   ShardInfo info(const Result& result, bool cleared = false) const;
   /// Along the attribute `axes` of ops that act along one; 0 for others.
   std::int64_t coordinate(const OpCall& call) const;

@@ -83,7 +83,7 @@ class Executor {
 
   /// False if a byte behind the arena's end was written.
   bool guard_intact() const;
-  /// Bytes of the plan that lie on huge pages, as far as the system tells.
+  /// Bytes of the plan that are on huge pages, as far as the system says.
   std::int64_t huge_page_bytes() const {
     return std::min(device_.huge_page_bytes(arena_), plan_.peak_bytes());
   }

@@ -9,7 +9,7 @@ namespace tessera {
 struct Compiled;
 
 /// Bytes of the process outside the arena, by kind. The text's are counted; the others are by how
-/// much the process grew, as the system tells. A batch has no bytes here: it is drawn into the
+/// much the process grew, as the system reports. A batch has no bytes here: it is drawn into the
 /// arena.
 struct OutsideArena {
   std::int64_t program = 0;  // code, libraries and what they hold, stacks, flags
