@@ -20,7 +20,7 @@ class Graph;
 
 enum class AttrKind : std::uint8_t { Int, Float, Bool, Text, Ints, DType, Graph };
 
-/// What an op declares of one attribute.
+/// The declaration of one attribute of an op.
 struct AttrDef {
   static constexpr int kNoDim = -99;
   std::string_view name;

@@ -13,7 +13,7 @@ namespace tessera {
 
 class Builder;
 
-/// A value of a graph under construction. Ops are functions of these: `softmax(x, -1)`, `x + y`.
+/// A value of a graph under construction: it has no numbers. Ops take these: `softmax(x, -1)`, `x + y`.
 class Value {
  public:
   Value() = default;
@@ -27,9 +27,9 @@ class Value {
   DType dtype() const { return type().dtype; }
   int ndim() const { return type().ndim(); }
 
-  /// Says how the op that made this value is split, once there is more than one device: per
+  /// Gives the op that made this value an explicit strategy, for several devices: split counts per
   /// operand, and per result if it shall be split otherwise than follows. Returns the value.
-  /// The op gets a name where it has none; what was said is in Builder::shards().
+  /// The op gets a name if it has none; the strategy is in Builder::shards().
   Value shard(Splits ins, Splits outs = {}) const;
   Value shard(std::vector<TensorLayout> ins, std::vector<TensorLayout> outs = {}) const;
 
@@ -38,7 +38,7 @@ class Value {
   ValueId id_;
 };
 
-/// What new nodes are marked with.
+/// The marks of new nodes.
 struct Mark {
   Name block;
   Phase phase = Phase::Forward;
@@ -74,13 +74,13 @@ class Builder {
   /// would draw the same numbers.
   std::string random_path(std::string_view name);
 
-  // What the last node of a value says beyond its op.
+  // Marks of the node that made a value.
   void set_name(Value value, std::string_view name) { edit(value).name = name; }
   void set_cotangent(Value value, Cotangent cotangent) { edit(value).cotangent = cotangent; }
   void set_like(Value value, NodeId like) { edit(value).like = like; }
   void set_placement(Value value, Placement placement);
 
-  /// What following nodes are marked with; Scope sets it for a while.
+  /// The marks of the nodes that follow; a Scope sets them while it lives.
   const Mark& mark() const { return mark_; }
   void set_mark(Mark mark) { mark_ = std::move(mark); }
   /// The place of the layer that is being written, where there is one; else `here`.
@@ -89,7 +89,7 @@ class Builder {
   const Node& node(Value value) const { return graph_.node(value.id().node); }
   const Graph& so_far() const { return graph_; }
 
-  /// What Value::shard said of single ops, for a strategy (plan/auto_parallel.h).
+  /// The strategies that Value::shard gave to single ops (plan/auto_parallel.h).
   const std::vector<OpShard>& shards() const { return shards_; }
   void shard(Value value, OpShard how);
 

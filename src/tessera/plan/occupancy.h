@@ -23,7 +23,7 @@ class Occupancy {
   Occupancy(std::int32_t end, std::size_t buffers);
 
   void add(Life life, Stretch stretch);
-  /// What is taken at any moment of `life`, by offset; stretches may overlap.
+  /// The stretches taken at any moment of `life`, by offset; they may overlap.
   const std::vector<Stretch>& during(Life life);
 
  private:

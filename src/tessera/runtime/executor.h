@@ -74,7 +74,7 @@ class Executor {
   /// One that is a number. Allocates nothing.
   double scalar(std::string_view program, std::string_view name) const;
 
-  /// What this rank has sent, by the axes of groups ("dp", "cp.tp").
+  /// The calls and bytes that this rank has sent, by the axes of groups ("dp", "cp.tp").
   std::map<std::string, Counts> sent() const;
 
   /// The bytes of a state, in its type of the plan.
