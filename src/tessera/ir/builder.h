@@ -13,7 +13,7 @@ namespace tessera {
 
 class Builder;
 
-/// A value of a graph under construction: it has no numbers. Ops take these: `softmax(x, -1)`, `x + y`.
+/// A value of a graph under construction, without numbers: `softmax(x, -1)`, `x + y` are values.
 class Value {
  public:
   Value() = default;
