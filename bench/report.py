@@ -156,7 +156,7 @@ def kernel_table(profile):
             continue
         lines.append(f"| {op} | {kernel} | {row['calls']} | {s * 1e3:.1f} | {s / whole:.1%} | {row['flops'] / s / 1e9:.1f} | "
                      f"{row['bytes'] / s / 1e9:.1f} | {row['floor_seconds'] / s:.0%} |")
-    return lines + ["", f"Of {whole:.4f} s a step; ops below 0.5 % are left out. `./dev bench ops` tells every kernel."]
+    return lines + ["", f"Of {whole:.4f} s a step; ops below 0.5 % are left out. `./dev bench ops` prints every kernel."]
 
 
 def runs_of(result, workload_name, who):

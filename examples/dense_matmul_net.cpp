@@ -9,9 +9,9 @@
 ///           z = self.matmul2(y, v)
 ///           return z
 ///
-/// The first product is cut by rows of X, so device i has rows Y_i; the second is cut by columns of
-/// V and needs all rows. Nobody writes that down: one all_gather of Y stands between them, because
-/// that is where it lies and that is where it is read.
+/// The first product is split by rows of X, so device i has rows Y_i. The second is split by
+/// columns of V and needs all rows of Y on every device. The compiler finds that and inserts one
+/// all_gather of Y between them.
 
 #include <algorithm>
 #include <cmath>
@@ -100,7 +100,7 @@ int main() try {
     furthest = std::max(furthest, std::abs(one.z.at(i) - four.z.at(i)));
   std::printf("furthest from one device: %g\n", furthest);
 
-  // Y between the products; and Z, which lies by columns, for whoever reads it.
+  // Y between the products; and Z, which is split by columns, to be read as a whole.
   const std::vector<std::string> expected = {"all_gather to [8,5]", "all_gather to [8,4]"};
   if (one.moves.empty() && four.moves == expected && furthest == 0) return 0;
   std::fprintf(stderr, "not what was expected\n");

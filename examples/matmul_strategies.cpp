@@ -3,9 +3,9 @@
 ///   [1 2]   [5 6]   [19 22]
 ///   [3 4] x [7 8] = [43 50]
 ///
-/// A strategy says into how many parts each dim of each operand is cut: ((2,1),(1,1)) gives each of
-/// two devices one row of the first matrix and all of the second. What has to move between devices
-/// follows from it. The program is the same every time, and so are its numbers.
+/// A strategy says into how many parts each dim of each operand is split: ((2,1),(1,1)) gives each
+/// of two devices one row of the first matrix and all of the second. The compiler inserts the
+/// collectives that follow from it. The program is the same every time, and so are its numbers.
 
 #include <algorithm>
 #include <cstdio>
@@ -40,7 +40,7 @@ const Variant kVariants[] = {
     {"shard(matmul(a, b), {{1, 2}, {2, 1}})", {{1, 2}, {2, 1}}, "all_reduce"},  // what is summed
 };
 
-/// The program, and how it is spread over the devices.
+/// The program and its strategy.
 ParallelStep build(const Splits& strategy) {
   Builder builder;
   const Value a = builder.batch("a", {DType::F32, {2, 2}, {}});
@@ -63,7 +63,7 @@ struct Outcome {
   std::string collectives;
 };
 
-/// Runs it on devices that are threads of this process; the first of them tells the outcome.
+/// Runs it on devices that are threads of this process; rank 0 returns the outcome.
 Outcome run(const ParallelStep& step) {
   Outcome out;
   run_ranks(kDevices, [&](Communicator& world) {
@@ -79,7 +79,7 @@ Outcome run(const ParallelStep& step) {
     });
     const HostTensor c = crew.executor().metric("product", "c");
     for (std::int64_t i = 0; i < c.numel(); ++i) out.product.push_back(static_cast<float>(c.at(i)));
-    // What devices send each other is known before anything runs.
+    // The collectives are known before anything runs.
     for (const Flow& flow : flows_of(crew.plan().program("product"), crew.plan().mesh))
       out.collectives += to_text(flow.kind);
     crew.dismiss();

@@ -2,6 +2,7 @@
 ///
 /// It learns to tell points inside a circle from points outside it, in less than a second.
 
+// [includes]
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -22,6 +23,7 @@
 #include "tessera/train/step.h"
 
 using namespace tessera;
+// [end]
 
 namespace {
 

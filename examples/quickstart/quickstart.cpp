@@ -1,5 +1,5 @@
-/// MindSpore's quick start of distributed training, on Tessera: one hidden layer on 8 ranks, one
-/// strategy on one product, and the rest is found.
+/// MindSpore's quick start of distributed training, on Tessera: one hidden layer on 8 ranks, a
+/// strategy for one product, and the compiler finds the rest.
 ///
 ///   example_quickstart --devices 8             ranks are threads of this process
 ///   bash run_with_mpi.sh                       ranks are processes: mpirun -n 8
@@ -85,7 +85,7 @@ ParallelStep training_step(int devices) {
   return parallelize(builder.finish(), parallel);
 }
 
-/// The parameters, whole on every rank: what is to be saved.
+/// A program whose metrics are the parameters, whole on every rank, to be saved.
 Graph read_parameters(const Graph& step) {
   Builder builder;
   for (const State& state : step.states()) {
@@ -95,7 +95,7 @@ Graph read_parameters(const Graph& step) {
   return builder.finish();
 }
 
-/// What numpy's random.seed(1) and random.rand give, as float32.
+/// The numbers of numpy's random.seed(1) and random.rand, as float32.
 std::vector<float> draw(std::mt19937& numbers, std::int64_t count) {
   std::vector<float> out;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -116,7 +116,7 @@ void save(Executor& executor, const std::string& folder) {
   save_checkpoint(folder, {kEpochs * kStepsPerEpoch, 0, {}}, tensors);
 }
 
-/// What one rank does. Returns the first and the last loss.
+/// The code of one rank. Returns the first and the last loss.
 std::pair<double, double> train(Communicator& world, const Flags& flags) {
   const ParallelStep step = training_step(world.size());
   CompileOptions options;

@@ -22,11 +22,13 @@ struct Entry {
 constexpr Entry kCommands[] = {
     {"train", train_command, "train a model on text"},
     {"sample", sample_command, "write text with a trained model"},
-    {"verify", verify_command, "that a mesh computes what one device computes"},
-    {"plan", plan_command, "parameters, memory and work of a training step, without running it"},
-    {"prepare", prepare_command, "make one clean text file of texts, or of a corpus by name"},
-    {"inspect", inspect_command, "what a checkpoint holds, its digest, whether it is intact"},
-    {"launch", launch_command, "a command on several ranks, each a process of its own"},
+    {"verify", verify_command, "check that a mesh computes the same numbers as one device"},
+    {"plan", plan_command,
+     "print memory, communication and work of a training step without running it"},
+    {"prepare", prepare_command, "make one clean text file from several, or from a corpus by name"},
+    {"inspect", inspect_command,
+     "print what a checkpoint holds, its digest, and whether it is intact"},
+    {"launch", launch_command, "run a command on several ranks, each a process"},
 };
 
 void print_help(Console& console) {

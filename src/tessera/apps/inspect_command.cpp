@@ -12,13 +12,8 @@ namespace tessera {
 
 int inspect_command(const Arguments& arguments, Console& console) {
   const std::vector<Flag> flags = {
-      {"digest",
-       {},
-       "",
-       "one hash over all logical tensors, the same however they are stored",
-       "",
-       false},
-      {"verify", {}, "", "read every byte and hold it against its hash", "", false},
+      {"digest", {}, "", "print one hash over all tensors, whatever files they are in", "", false},
+      {"verify", {}, "", "read every byte and compare it with its hash", "", false},
   };
   Problems problems;
   ParsedFlags parsed = parse_flags(arguments, flags, problems);

@@ -64,9 +64,10 @@ std::vector<Flag> flags_that_matter(const std::vector<Flag>& flags) {
 int plan_command(const Arguments& arguments, Console& console) {
   Problems problems;
   std::vector<Flag> flags = field_flags();
-  flags.insert(flags.begin(),
-               {{"json", {}, "", "print JSON", "", false},
-                {"placements", {}, "", "where each value lies on the mesh", "", false}});
+  flags.insert(
+      flags.begin(),
+      {{"json", {}, "", "print JSON", "", false},
+       {"placements", {}, "", "print the placement of each value on the mesh", "", false}});
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
     console.out

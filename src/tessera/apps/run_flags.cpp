@@ -136,7 +136,7 @@ std::vector<Flag> field_flags() {
   out.insert(out.begin(), Flag{"config",
                                {},
                                "FILE.toml",
-                               "fields by the names of flags; a flag beats the file",
+                               "TOML file whose keys are names of flags; flags override it",
                                "run",
                                false});
   return out;

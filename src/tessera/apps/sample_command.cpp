@@ -27,7 +27,7 @@ std::vector<Flag> sample_flags() {
       {"temperature",
        {},
        "NUMBER",
-       "above 1 wilder, below 1 tamer, 0 always the likeliest [0.8]",
+       "above 1 more random, below 1 less; 0: always the likeliest token [0.8]",
        "",
        false},
       {"top-k", {}, "N", "draw from the N likeliest tokens; 0: from all [0]", "", false},

@@ -1,5 +1,5 @@
 #pragma once
-/// A list of few elements, kept where the list itself lies: a graph is many short lists.
+/// A list of few elements, stored inside the list object: a graph is many short lists.
 
 #include <algorithm>
 #include <array>

@@ -27,8 +27,8 @@ std::string_view to_text(Kind kind);
 
 /// One call. Tensors are dense and row-major. `whole` is the larger side; the smaller side has the
 /// `gather` or the `scatter` dim cut into chunks of ceil(size / ranks), as shards are (chunks of
-/// one axis: axes that nest are gathered one after another, minor first). What lies beyond the end
-/// of `whole` in a last chunk is neither read nor written.
+/// one axis; several axes of a dim are gathered one by one, the last first). Padding beyond the
+/// end of `whole` in a last chunk is neither read nor written.
 ///
 /// kind            in                       out
 /// all_reduce      whole                    whole: sums (max, min) over the ranks, in rank order
@@ -40,7 +40,7 @@ std::string_view to_text(Kind kind);
 /// recv                                     whole, from `peer`
 ///
 /// Memory: `in` and `out` do not overlap, but may be the same in all_reduce and broadcast, and in
-/// an all_gather over the outermost dim `in` may lie in its place in `out`.
+/// an all_gather over the outermost dim `in` may be its part of `out`.
 struct Collective {
   Kind kind = Kind::Barrier;
   DType dtype = DType::F32;

@@ -13,7 +13,7 @@ namespace tessera {
 
 class Communicator;
 
-/// What `start` gives and `wait` takes. A value without memory of its own; a plan's executor keeps
+/// The handle that `start` returns and `wait` takes. It has no memory of its own; an executor keeps
 /// as many as it has calls under way. One that is dropped before its wait takes its call back, so
 /// that nobody touches the memory of a rank that failed: drop it before that memory. Where a rank
 /// drops one of a collective and goes on, its next collective on that group fails.

@@ -15,7 +15,7 @@ struct Dataset {
   TokenStream tokens;
   std::vector<TextFile> files;
   std::string
-      digest;  // XXH3-128 of the normalised text: tells a resumed run that its data is the same
+      digest;  // XXH3-128 of the normalised text: a resumed run checks that its data is the same
 };
 
 /// Loads text (data/text.h) and makes its vocabulary. Bytes take any file; characters must be

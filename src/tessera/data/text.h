@@ -20,7 +20,7 @@ struct TextOptions {
 
 struct TextFile {
   std::string path;
-  std::int64_t bytes = 0;  // as it lies on disk
+  std::int64_t bytes = 0;  // on disk
 };
 
 /// What was read, and what was changed on the way.

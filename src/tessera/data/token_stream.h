@@ -38,7 +38,7 @@ void require_ids(std::span<const std::int32_t> ids, std::int64_t vocabulary,
 inline constexpr std::int32_t kIgnoreLabel = -100;
 
 /// Writes the `ids` of `context` tokens from `begin` and their `labels`, which are the tokens one
-/// later. What lies beyond the last token that has a label is id 0 with kIgnoreLabel.
+/// later. Positions beyond the last token with a label have id 0 and kIgnoreLabel.
 void copy_window(std::span<const std::int32_t> tokens, std::int64_t begin, std::int64_t context,
                  std::int32_t* ids, std::int32_t* labels);
 

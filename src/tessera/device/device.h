@@ -77,7 +77,7 @@ class Device {
   /// Memory for an arena, zero-filled and touched by the threads that will use it; freed with the
   /// device.
   virtual void* allocate(std::int64_t bytes) = 0;
-  /// Bytes of what allocate gave that lie on huge pages now, as far as the system tells.
+  /// Bytes of what allocate gave that are on huge pages now, as far as the system says.
   virtual std::int64_t huge_page_bytes(const void* memory) const {
     (void)memory;
     return 0;

@@ -20,7 +20,7 @@ class Graph;
 
 enum class AttrKind : std::uint8_t { Int, Float, Bool, Text, Ints, DType, Graph };
 
-/// What an op declares of one attribute.
+/// The declaration of one attribute of an op.
 struct AttrDef {
   static constexpr int kNoDim = -99;
   std::string_view name;
@@ -56,7 +56,7 @@ class AttrDefs {
   std::size_t size_ = 0;
 };
 
-/// A value of an attribute. The alternatives stand in the order of AttrKind.
+/// A value of an attribute. The alternatives are in the order of AttrKind.
 using AttrValue = std::variant<std::int64_t, double, bool, std::string, std::vector<std::int64_t>,
                                DType, std::shared_ptr<const Graph>>;
 
@@ -83,7 +83,7 @@ class Attrs {
 /// Floats are compared bit by bit (0 is not -0, NaN is NaN), graphs by what they hold.
 bool same_attr(const AttrValue& a, const AttrValue& b);
 
-/// 12, 0.5, true, "text", [1,2], f32; a graph stands in braces, one node per line.
+/// 12, 0.5, true, "text", [1,2], f32; a graph is in braces, one node per line.
 std::string to_text(const AttrValue& value);
 /// Reads what to_text writes, for any kind but Graph.
 AttrValue parse_attr(AttrKind kind, std::string_view line);

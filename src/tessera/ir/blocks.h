@@ -28,11 +28,11 @@ struct BlockClass {
   std::vector<Block> blocks;
 };
 
-/// All blocks of the graph by class, in order of their first nodes; nodes that lie in no block are
+/// All blocks of the graph by class, in order of their first nodes; nodes outside of blocks are
 /// in no class.
 std::vector<BlockClass> block_classes(const Graph& graph, int depth = 1);
 
-/// The block in which `path` lies: up to and including its `depth`-th numeric component; empty
+/// The block that contains `path`: up to and including its `depth`-th numeric component; empty
 /// where there is none.
 std::string_view block_of(std::string_view path, int depth = 1);
 
@@ -69,7 +69,7 @@ class Carry {
   std::map<ValueId, ValueId> reads_;
 };
 
-/// `line` with the path `from` replaced by `to`, where it stands as a whole path or in front of
+/// `line` with the path `from` replaced by `to`, where it is a whole path or in front of
 /// one: "layers.1" in "layers.1.w" and "grad layers.1", not in "layers.10" or "old.layers.1".
 std::string replace_path(std::string_view line, std::string_view from, std::string_view to);
 

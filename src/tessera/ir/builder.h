@@ -13,7 +13,7 @@ namespace tessera {
 
 class Builder;
 
-/// A value of a graph under construction. Ops are functions of these: `softmax(x, -1)`, `x + y`.
+/// A value of a graph under construction, without numbers: `softmax(x, -1)`, `x + y` are values.
 class Value {
  public:
   Value() = default;
@@ -32,7 +32,7 @@ class Value {
   ValueId id_;
 };
 
-/// What new nodes are marked with.
+/// The marks of new nodes.
 struct Mark {
   Name block;
   Phase phase = Phase::Forward;
@@ -68,13 +68,13 @@ class Builder {
   /// would draw the same numbers.
   std::string random_path(std::string_view name);
 
-  // What the last node of a value says beyond its op.
+  // Marks of the node that made a value.
   void set_name(Value value, std::string_view name) { edit(value).name = name; }
   void set_cotangent(Value value, Cotangent cotangent) { edit(value).cotangent = cotangent; }
   void set_like(Value value, NodeId like) { edit(value).like = like; }
   void set_placement(Value value, Placement placement);
 
-  /// What following nodes are marked with; Scope sets it for a while.
+  /// The marks of the nodes that follow; a Scope sets them while it lives.
   const Mark& mark() const { return mark_; }
   void set_mark(Mark mark) { mark_ = std::move(mark); }
   /// The place of the layer that is being written, where there is one; else `here`.

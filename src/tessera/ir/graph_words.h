@@ -1,5 +1,5 @@
 #pragma once
-/// The words of the text form that stand for enumerators, in their order; print and parse share
+/// The words of the text form for enumerators, in their order; print and parse share
 /// them.
 
 #include <array>

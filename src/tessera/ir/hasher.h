@@ -11,7 +11,7 @@ namespace tessera {
 
 class Hasher {
  public:
-  /// Where text holds `path`, the path of a block, any other path may stand in its place.
+  /// Where text holds `path`, the path of a block, any other path counts as equal.
   explicit Hasher(std::string_view path = {}) : path_(path) {}
 
   void add(std::uint64_t x) { hash_ = (std::rotl(hash_, 23) ^ x) * 0x9E3779B97F4A7C15; }

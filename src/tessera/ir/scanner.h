@@ -1,5 +1,5 @@
 #pragma once
-/// Reads words from the text form of graphs and says where it is: what parse.cpp stands on.
+/// Reads words from the text form of graphs and knows its position; for parse.cpp.
 
 #include <array>
 #include <charconv>
@@ -27,7 +27,7 @@ class Scanner {
   // All of the following skip blanks first; `what` completes "expected ...".
   bool accept(char c);
   void expect(char c, std::string_view what);
-  /// Up to a blank, a line end or one of ,(){}="# outside of []; empty where one of them stands.
+  /// Up to a blank, a line end or one of ,(){}="# outside of []; empty if one of them comes first.
   std::string_view word();
   void keyword(std::string_view keyword, std::string_view what);
   /// The index of the word in `names`.
@@ -39,8 +39,8 @@ class Scanner {
   std::string path(std::string_view what);
   template <typename T>
   T number(std::string_view what);
-  NodeId node_id();               // "%12"
-  ValueId value();                // "%12" or "%12.1"
+  NodeId node_id();   // "%12"
+  ValueId value();    // "%12" or "%12.1"
   ValueIds values();  // "(%1, %2)"
   std::string_view rest_of_line();
   void end_of_line();

@@ -1,6 +1,6 @@
 #pragma once
-/// Ops that change where a value lies. They are inserted by passes; models do not call them. Which
-/// ranks take part, and who holds what, follows from the placements of operand and result.
+/// Ops that change the placement of a value. They are inserted by passes; models do not call them.
+/// Which ranks take part, and who holds what, follows from the placements of operand and result.
 
 #include <optional>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-/// Placed graphs: the same value, lying otherwise. Partition makes moves of it.
+/// Placed graphs: the same value in another placement. Partition makes collectives of it.
 extern const OpDef kReshard;
 
 // Local graphs. `axes` are joined by dots, major first: "cp.tp". `shape` is the local result.

@@ -1,5 +1,5 @@
 #pragma once
-/// Several elementwise ops run as one: what lies between them is never written to memory.
+/// Several elementwise ops run as one: intermediate results are never written to memory.
 
 #include <memory>
 #include <vector>

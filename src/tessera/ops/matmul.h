@@ -21,7 +21,7 @@ Value einsum(std::string_view rule, Value a, Value b, Where where = Where::here(
 
 extern const OpDef kMatmul;
 
-/// How a matmul's factors stand in its operands, for kernels and costs.
+/// How a matmul's factors are ordered in its operands, for kernels and costs.
 struct MatmulDims {
   std::vector<int> batch, m, n, k;  // factor ids
   Factors factors;

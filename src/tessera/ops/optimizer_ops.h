@@ -39,7 +39,7 @@ struct LambResult {
 ///   v  = beta2 * v + (1 - beta2) * g'^2
 ///   u  = m / correction1 / (sqrt(v / correction2) + eps) + weight_decay * p
 ///
-/// Where `ok` is false u is 0 and the moments stay, whatever g is. u may lie on g. Shapes as adam;
+/// Where `ok` is false u is 0 and the moments stay, whatever g is. u may be in g. Shapes as adam;
 /// `decoupled` has no meaning here.
 /// Source: You et al. 2020, arXiv 1904.00962, algorithm 2.
 LambResult lamb_direction(Value p, Value m, Value v, Value g, Value scale, Value correction1,

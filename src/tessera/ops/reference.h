@@ -1,5 +1,5 @@
 #pragma once
-/// What a reference kernel is handed: plain loops over one rank's shard, the truth every fast kernel is held to.
+/// The arguments of a reference kernel: plain loops over one rank's shard.
 
 #include <cstdint>
 #include <span>

@@ -10,7 +10,7 @@ Value reshape(Value x, Shape shape, Where where = Where::here());
 Value transpose(Value x, std::vector<std::int64_t> permutation, Where where = Where::here());
 /// Elements [start, start + size) of `dim`.
 Value slice(Value x, int dim, std::int64_t start, std::int64_t size, Where where = Where::here());
-/// As slice, at a start known only at run time: an i32 scalar, clamped so that the window lies inside.
+/// As slice, at a start known only at run time: an i32 scalar, clamped so that the window fits.
 Value dynamic_slice(Value x, int dim, Value start, std::int64_t size, Where where = Where::here());
 /// Joined along `dim`.
 Value concat(const std::vector<Value>& values, int dim, Where where = Where::here());

@@ -22,7 +22,7 @@ struct CrossEntropyResult {
 CrossEntropyResult cross_entropy(Value logits, Value labels, std::int64_t ignore_index = -100,
                                  Where where = Where::here());
 
-// cross_entropy_grad (logits, labels, logsumexp, dloss) -> dlogits, which may lie on the logits.
+// cross_entropy_grad (logits, labels, logsumexp, dloss) -> dlogits, which may overwrite the logits.
 extern const OpDef kSoftmax, kLogSoftmax, kCrossEntropy, kCrossEntropyGrad;
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
 #pragma once
-/// What is known of a batch before the first micro-batch.
+/// Nodes that need the whole batch and can run before the first micro-batch.
 
 #include <vector>
 

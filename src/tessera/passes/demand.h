@@ -13,7 +13,7 @@ namespace tessera {
 enum class Firmness : std::uint8_t {
   Hint,  // offers its axes
   Soft,  // costs what it takes to get there; sums are finished toward it
-  Hard,  // the value will lie so
+  Hard,  // the value will have this placement
 };
 
 struct Demand {

@@ -6,7 +6,7 @@
 namespace tessera {
 
 /// A node joins the group of an operand of the same shape if the group's results are read by nobody
-/// before it; the group then stands where its last node stood. Results that are read outside stay
+/// before it; the group takes the place of its last node. Results that are read outside stay
 /// results. Scalars are left alone, and so are nodes that differ in phase.
 ///
 /// In, out: Form::Global or Form::Local.

@@ -18,7 +18,7 @@ class Rewrite {
   Builder& to() { return to_; }
   const Graph& from() const { return from_; }
 
-  /// The new value that stands for an old one. Errors: none does.
+  /// The new value for an old one. Errors: there is none.
   Value operator()(ValueId old);
   bool has(ValueId old) const { return map_[old].valid(); }
   void map(ValueId old, Value value) { map_[old] = value; }

@@ -15,15 +15,15 @@ struct Stretch {
 };
 
 /// A binary tree over time. A node knows what is taken at any moment of its time, and what during
-/// all of it, each as disjoint stretches: few, because buffers lie close. So neither adding nor
-/// asking looks at all buffers.
+/// all of it, each as disjoint stretches: few, because buffers are close together. So neither
+/// adding nor asking looks at all buffers.
 class Occupancy {
  public:
   /// For times 0 ... end - 1 and about as many buffers.
   Occupancy(std::int32_t end, std::size_t buffers);
 
   void add(Life life, Stretch stretch);
-  /// What is taken at any moment of `life`, by offset; stretches may overlap.
+  /// The stretches taken at any moment of `life`, by offset; they may overlap.
   const std::vector<Stretch>& during(Life life);
 
  private:

@@ -147,7 +147,7 @@ struct StatePlan {
   Shape logical;  // of the whole
 };
 
-/// What one rank runs.
+/// Everything that one rank runs.
 struct Plan {
   Mesh mesh;  // of ranks: without axes of time
   int rank = 0;

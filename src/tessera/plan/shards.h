@@ -1,5 +1,5 @@
 #pragma once
-/// What one rank holds and with whom it acts: from placements to offsets and groups. For lower.cpp.
+/// The shards and groups of one rank: from placements to offsets and members. For lower.cpp.
 
 #include "tessera/plan/plan.h"
 

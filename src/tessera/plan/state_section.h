@@ -1,5 +1,5 @@
 #pragma once
-/// Where states and constants lie.
+/// The addresses of states and constants.
 
 #include <map>
 #include <string>

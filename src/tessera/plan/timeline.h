@@ -24,7 +24,7 @@ struct Timeline {
   const Busy& of(int region, NodeId node) const {
     return busy[static_cast<std::size_t>(region)][static_cast<std::size_t>(node)];
   }
-  /// The region in which a time lies.
+  /// The region of a time.
   int region_at(std::int32_t time) const;
 
   std::vector<std::vector<Busy>> busy;        // [region][node]

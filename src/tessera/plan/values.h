@@ -36,7 +36,7 @@ struct StoredValue {
   ValueId id;                        // Computed, State, Batch, Constant: its first occurrence
   std::int32_t first = 0, last = 0;  // on the Timeline
   std::vector<Use> uses;
-  bool leaves = false;  // an output reads it: it must lie dense
+  bool leaves = false;  // an output reads it: it must be dense
   int buffer = -1;
   std::int64_t offset_elements = 0;  // in its buffer, for views
   Shape strides;

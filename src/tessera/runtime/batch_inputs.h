@@ -1,5 +1,5 @@
 #pragma once
-/// The batch inputs of one run of a program, which whoever starts the run fills.
+/// The batch inputs of one run of a program, filled by the caller of the run.
 
 #include <cstddef>
 #include <span>
@@ -38,7 +38,7 @@ class BatchInputs {
     set(name, std::span<const T>(values));
   }
 
-  // Of whoever runs the program:
+  // For the executor that runs the program:
   /// Forgets what was filled.
   void begin();
   /// Errors: an input that was not filled since begin().

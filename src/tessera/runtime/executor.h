@@ -74,7 +74,7 @@ class Executor {
   /// One that is a number. Allocates nothing.
   double scalar(std::string_view program, std::string_view name) const;
 
-  /// What this rank has sent, by the axes of groups ("dp", "cp.tp").
+  /// The calls and bytes that this rank has sent, by the axes of groups ("dp", "cp.tp").
   std::map<std::string, Counts> sent() const;
 
   /// The bytes of a state, in its type of the plan.
@@ -83,7 +83,7 @@ class Executor {
 
   /// False if a byte behind the arena's end was written.
   bool guard_intact() const;
-  /// Bytes of the plan that lie on huge pages, as far as the system tells.
+  /// Bytes of the plan that are on huge pages, as far as the system says.
   std::int64_t huge_page_bytes() const {
     return std::min(device_.huge_page_bytes(arena_), plan_.peak_bytes());
   }

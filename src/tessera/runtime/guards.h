@@ -1,5 +1,5 @@
 #pragma once
-/// Guard bytes: what lies between buffers is filled with a pattern and read after every call.
+/// Guard bytes: gaps between buffers are filled with a pattern and checked after every call.
 
 #include <cstddef>
 

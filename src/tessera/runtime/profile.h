@@ -16,7 +16,7 @@ struct StepTime {
   std::int64_t step = 0, begin_ns = 0, end_ns = 0;
 };
 
-/// What was recorded. Calls point into the plan of the executor that ran them.
+/// The recorded calls. They point into the plan of the executor that ran them.
 struct Profile {
   std::string device;
   DeviceRates rates;

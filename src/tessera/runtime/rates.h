@@ -1,5 +1,5 @@
 #pragma once
-/// What a device does at best, measured: what the floors of kernels are made of.
+/// The best rates of a device, measured, from which the floors of kernels are computed.
 
 #include <cstdint>
 #include <vector>

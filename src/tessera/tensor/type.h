@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-/// How elements lie in memory: plain row-major, or an opaque form that only the device which made
+/// How elements are stored: plain row-major, or an opaque form that only the device which made
 /// it can read.
 struct Layout {
   std::string tag;         // empty: plain

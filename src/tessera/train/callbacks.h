@@ -1,5 +1,5 @@
 #pragma once
-/// What a run tells while it goes: a progress display, a test or a service listens.
+/// Events of a run, for a progress display, a test or a service.
 
 #include <cstdint>
 #include <string>

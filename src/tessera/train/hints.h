@@ -8,7 +8,7 @@
 namespace tessera {
 
 /// "here it is --lr", "nearest are --steps and --seed"; empty where nothing is near. `name` is an
-/// unknown one, `known` are those that there are; _ reads as -. `prefix` stands before names.
+/// unknown one, `known` are those that there are; _ reads as -. `prefix` is put before names.
 std::string hint(std::string_view name, const std::vector<std::string>& known,
                  std::string_view prefix = "");
 

@@ -1,5 +1,5 @@
 #pragma once
-/// What `tessera inspect PATH` prints.
+/// The output of `tessera inspect PATH`.
 
 #include <string>
 

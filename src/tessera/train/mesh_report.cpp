@@ -150,8 +150,9 @@ std::string to_text(const MeshReport& r) {
   }
   if (!r.placements.empty())
     out +=
-        "where values lie: per dim the axes that cut it, - for none; + sums that are not "
-        "finished\n";
+        "placements: per dim the axes that split it, - for none; +axis: partial along it, a sum "
+        "that "
+        "is not finished\n";
   for (const PlacedBlocks& blocks : r.placements) {
     out += text("  ", names_of(blocks.blocks), "\n");
     for (const PlacedValue& v : blocks.values)

@@ -1,5 +1,5 @@
 #pragma once
-/// What a run holds beside its arena.
+/// The memory of a run outside its arena.
 
 #include <cstdint>
 #include <string>
@@ -9,13 +9,13 @@ namespace tessera {
 struct Compiled;
 
 /// Bytes of the process outside the arena, by kind. The text's are counted; the others are by how
-/// much the process grew, as the system tells. A batch has no bytes here: it is drawn into the
+/// much the process grew, as the system reports. A batch has no bytes here: it is drawn into the
 /// arena.
 struct OutsideArena {
   std::int64_t program = 0;  // code, libraries and what they hold, stacks, flags
   std::int64_t text = 0;     // token ids of the text, 0 where none is loaded
   std::int64_t plan = 0;     // what compiling left: the plan, its kernels, oneDNN's code
-  /// What the first two runs of each program took at their most: copies that oneDNN makes of
+  /// The peak that the first two runs of each program added: copies that oneDNN makes of
   /// operands within a call, code that had not run before.
   std::int64_t steps = 0;
 };

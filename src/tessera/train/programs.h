@@ -37,7 +37,7 @@ struct WantedPrograms {
   bool evaluate = true;
   bool sample = true;
   bool gradients = false;  // metrics of train: "gradient " and the path of each parameter
-  bool placed = false;     // keep the graph that says where the values of train lie
+  bool placed = false;     // keep the placed graph of train
 };
 
 /// Those that the run of `config` executes. One that never validates neither compiles nor budgets

@@ -13,7 +13,7 @@ namespace tessera {
 /// Metrics:       loss (mean over the step's labels), grad_norm, lr: f32; ok: bool, false where the
 /// step was skipped. States:        the parameters; the optimizer's (nn/optimizer.h); data.samples,
 /// an i64 that every attempt advances by
-///                `batch`, and that tells the random numbers of different steps apart.
+///                `batch`, and that makes random numbers of different steps differ.
 Graph train_step(const ModelConfig& model, const OptimizerConfig& optimizer, std::int64_t batch,
                  std::int64_t length);
 

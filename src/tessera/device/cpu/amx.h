@@ -7,7 +7,7 @@
 /// as much as one f32 rounding. Sums are made in f32, 32 terms at a time: from 16 terms on, errors
 /// are smaller than those of a multiply-add per term.
 ///
-/// What differs from plain f32 lies at the ends of its range. Whatever is below 2^-126 counts as
+/// It differs from plain f32 only at the ends of the range. Anything below 2^-126 counts as
 /// zero, results and parts included: numbers below 2^-102 keep fewer bits, and so do products,
 /// which are down to 8 bits at 2^-118. Results within 2^-8 of the largest f32 may become infinite,
 /// as high parts are rounded up. Where an operand is infinite or above 3.396e38 the result is NaN.

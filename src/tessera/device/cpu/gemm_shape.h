@@ -1,5 +1,5 @@
 #pragma once
-/// One matrix product on matrices that lie at strides.
+/// One matrix product on matrices with strides.
 
 #include <cstdint>
 
