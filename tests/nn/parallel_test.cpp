@@ -82,5 +82,18 @@ TEST(Strategy, PatternsMatch) {
     EXPECT_EQ(matches(c.pattern, c.path), c.matches) << c.pattern << " on " << c.path;
 }
 
+TEST(Parallel, AxesKnowWhichLinkTheyCross) {
+  ParallelConfig c{.devices = 16, .tensor = 2, .context = 2};
+  EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=4 cp=2 tp=2");
+  c.ranks_per_host = 4;
+  EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=4@host cp=2 tp=2");
+  c.ranks_per_host = 2;
+  EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=4@host cp=2@host tp=2");
+  c.ranks_per_host = 1;
+  EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=4@host cp=2@host tp=2@host");
+  c.ranks_per_host = 16;
+  EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=4 cp=2 tp=2");
+}
+
 }  // namespace
 }  // namespace tessera

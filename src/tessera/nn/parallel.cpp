@@ -59,9 +59,14 @@ Strategy strategy_of(const ParallelConfig& c, Batch batch) {
       c.context, "; choose a number that they divide");
   const std::string dp(kDataAxis), cp(kContextAxis), tp(kTensorAxis), mb(kMicrobatchAxis);
   Strategy out;
-  out.mesh = Mesh({{dp, c.data(), Level::Core},
-                   {cp, c.context, Level::Core},
-                   {tp, c.tensor, Level::Core},
+  // Ranks number the coordinates row by row: those of an axis and the axes inside it are
+  // neighbours.
+  const auto level = [&](std::int64_t neighbours) {
+    return c.ranks_per_host == 0 || c.ranks_per_host % neighbours == 0 ? Level::Core : Level::Host;
+  };
+  out.mesh = Mesh({{dp, c.data(), level(c.devices)},
+                   {cp, c.context, level(c.context * c.tensor)},
+                   {tp, c.tensor, level(c.tensor)},
                    {mb, c.micro_batches, Level::Time}});
   out.major = {cp, tp, dp, mb};
   out.batch.clear();

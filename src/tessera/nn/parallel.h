@@ -21,6 +21,7 @@ struct ParallelConfig {
   bool shard_gradients = false;   // dp also shards accumulated gradients: ZeRO-2
   bool shard_parameters = false;  // dp also shards stored parameters: ZeRO-3, FSDP
   std::int64_t micro_batches = 1;
+  std::int64_t ranks_per_host = 0;  // consecutive ranks that share a host; 0: all of them
   std::int64_t data() const { return devices / (tensor * context); }
   friend bool operator==(const ParallelConfig&, const ParallelConfig&) = default;
 };
@@ -32,6 +33,7 @@ inline constexpr std::string_view kDataAxis = "dp", kContextAxis = "cp", kTensor
 std::vector<std::string> problems(const ParallelConfig& config, const ModelConfig& model);
 
 /// The strategy for compile(). Batch::Whole: every device has all of the batch, as sampling needs.
+/// Axes whose ranks are not all on one host have Level::Host.
 /// Errors: devices that tensor x context do not divide.
 enum class Batch { Cut, Whole };
 Strategy strategy_of(const ParallelConfig& config, Batch batch = Batch::Cut);

@@ -11,7 +11,8 @@ constexpr double kImpossible = std::numeric_limits<double>::infinity();
 // Of gathering a state that is to be read where it lies: above any other price, but where its use
 // cannot be what the node needs (two states of one node lie otherwise), there is no other way.
 constexpr double kBreach = 1e18;
-constexpr double kWorkPrice = 1e-3;  // of touching an element, where moving one costs 1
+constexpr double kWorkPrice =
+    1e-3;  // of touching an element, where moving one between cores costs 1
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
@@ -91,8 +92,9 @@ class Decider {
     time_ = axes_.is_time(axis);
     stand_.clear();
     for (std::size_t i = 0; i < q_.ins.size(); ++i) stand_.push_back(standing(i, axis));
-    if (time_ && rule_.linear == Linear::Joint && !stand_.empty() &&
-        std::all_of(stand_.begin(), stand_.end(), [](Standing s) { return s == kThrough; }))
+    if (time_ && rule_.linear == Linear::Joint && !q_.ins.empty() &&
+        std::all_of(q_.ins.begin(), q_.ins.end(),
+                    [&](const Question::Operand& in) { return in.have[at(axis)] == kSum; }))
       return kThrough;  // a sum of accumulating terms: one accumulator
     if (q_.told != nullptr && !time_) return (*q_.told)[at(axis)];
     const auto cheapest = [&](const std::vector<Choice>& candidates) {
@@ -210,14 +212,17 @@ class Decider {
     });
   }
 
-  /// Elements to move to bring n of them, whole along this axis, from one standing to another.
+  /// The price of bringing n elements, whole along this axis, from one standing to another.
   double moved(Standing from, Standing to, double n, bool free_in_time) const {
     if (from == to || from == kReplicate) return 0;
     if (time_) return from == kThrough || free_in_time ? 0 : kImpossible;
-    const double others = (ranks_ - 1) / ranks_ * n;
+    const double others = others_of(n);
     if (from == kThrough) return to == kReplicate ? 2 * others : others;
     return to >= 0 ? others / ranks_ : others;
   }
+
+  /// The price of receiving all but a rank's own part of n elements.
+  double others_of(double n) const { return axes_.price(axis_) * (ranks_ - 1) / ranks_ * n; }
 
   double cost_of(Choice candidate) const {
     double cost = 0, work = 0;
@@ -256,11 +261,11 @@ class Decider {
     if (candidate >= 0 && rule_.list[at(candidate)].kind == FactorKind::Stat) {
       // Two all-reduces of a number per row.
       const auto size = static_cast<double>(in_result ? rule_.list[at(candidate)].size : 1);
-      cost += 4 * (ranks_ - 1) / ranks_ * n / size;
+      cost += 4 * others_of(n / size);
     }
     if (time_) return cost;  // nothing is moved along time
     if (q_.wanted[r] == nullptr || !q_.wanted[r]->firm) {
-      if (stands == kThrough && !q_.deferred) cost += (ranks_ - 1) / ranks_ * n;
+      if (stands == kThrough && !q_.deferred) cost += others_of(n);
     } else {
       const Choice wanted = out_factors_[r][at(axis_)];
       cost += moved(stands, wanted, n, false);

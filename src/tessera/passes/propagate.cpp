@@ -30,10 +30,10 @@ struct Kept {
 
 class Propagation {
  public:
-  Propagation(const Graph& graph, const Strategy& strategy)
+  Propagation(const Graph& graph, const Strategy& strategy, const Machine& machine)
       : graph_(graph),
         strategy_(strategy),
-        axes_(strategy),
+        axes_(strategy, machine),
         places_(graph, strategy, axes_),
         told_(graph, strategy, axes_),
         demands_(find_demands(graph, places_, told_, axes_)),
@@ -362,8 +362,8 @@ void Propagation::leave(const Output& output) {
 
 }  // namespace
 
-Graph propagate(const Graph& graph, const Strategy& strategy) {
-  return Propagation(graph, strategy).run();
+Graph propagate(const Graph& graph, const Strategy& strategy, const Machine& machine) {
+  return Propagation(graph, strategy, machine).run();
 }
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 
 #include "tessera/ir/graph.h"
 #include "tessera/ir/strategy.h"
+#include "tessera/tensor/machine.h"
 
 namespace tessera {
 
@@ -19,6 +20,6 @@ namespace tessera {
 ///          over micro-batches inside one ("needs a sum over mb"); a batch size that the
 ///          micro-batches do not divide; pins that fit no shape, or that a reshape cannot carry
 ///          on: every reason at once. The message names node, dim, size and axis.
-Graph propagate(const Graph& graph, const Strategy& strategy);
+Graph propagate(const Graph& graph, const Strategy& strategy, const Machine& machine = {});
 
 }  // namespace tessera

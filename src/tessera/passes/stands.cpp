@@ -13,7 +13,7 @@ Stands without_partials(Stands stands) {
   return stands;
 }
 
-Axes::Axes(const Strategy& strategy) {
+Axes::Axes(const Strategy& strategy, const Machine& machine) {
   const auto take = [&](std::string_view name) {
     if (find(name) >= 0) return;
     for (const Axis& axis : strategy.mesh.axes()) {
@@ -25,6 +25,11 @@ Axes::Axes(const Strategy& strategy) {
     for (const Axis& axis : strategy.mesh.axes()) {
       if ((axis.level == Level::Time) == time) take(axis.name);
     }
+  }
+  for (const Axis& axis : axes_) {
+    prices_.push_back(axis.level == Level::Time ? 0
+                                                : machine.core.gigabytes_per_s /
+                                                      machine.link(axis.level).gigabytes_per_s);
   }
 }
 

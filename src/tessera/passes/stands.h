@@ -11,6 +11,7 @@
 #include "tessera/base/shared.h"
 #include "tessera/base/small_vector.h"
 #include "tessera/ir/strategy.h"
+#include "tessera/tensor/machine.h"
 
 namespace tessera {
 
@@ -30,11 +31,13 @@ Stands without_partials(Stands stands);
 class Axes {
  public:
   /// Errors: the strategy names an axis twice.
-  explicit Axes(const Strategy& strategy);
+  explicit Axes(const Strategy& strategy, const Machine& machine = {});
 
   int count() const { return static_cast<int>(axes_.size()); }
   const Axis& operator[](int i) const { return axes_[static_cast<std::size_t>(i)]; }
   bool is_time(int i) const { return (*this)[i].level == Level::Time; }
+  /// Of receiving an element over an axis of ranks: 1 between cores, more over slower links.
+  double price(int i) const { return prices_[static_cast<std::size_t>(i)]; }
   /// -1 for an axis that the mesh lacks.
   int find(std::string_view name) const;
 
@@ -46,6 +49,7 @@ class Axes {
 
  private:
   std::vector<Axis> axes_;
+  std::vector<double> prices_;
   struct Less {
     bool operator()(const std::pair<int, Stands>& a, const std::pair<int, Stands>& b) const;
   };

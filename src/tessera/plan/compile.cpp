@@ -68,6 +68,20 @@ Mesh mesh_of_ranks(const Mesh& mesh) {
   return Mesh(std::move(axes));
 }
 
+/// States lie on ranks: all programs that share them have the same.
+Mesh mesh_of_all(const std::vector<ProgramSource>& sources) {
+  Mesh out;
+  for (const ProgramSource& source : sources) {
+    const Mesh mesh = mesh_of_ranks(source.strategy.mesh);
+    if (&source == &sources[0]) out = mesh;
+    require(mesh == out, "program '", source.name, "' is compiled for the mesh ", mesh,
+            ", program '", sources[0].name, "' for ", out,
+            "; programs of one plan share their states, so give them one mesh (axes of time may ",
+            "differ)");
+  }
+  return out;
+}
+
 WantedLayout wanted_by(const Device& device) {
   return [&device](const OpCall& call, int operand, std::int64_t uses) {
     return device.wanted_layout(call, operand, uses);
@@ -80,6 +94,7 @@ Plan compile(std::vector<ProgramSource> sources, Device& device, const CompileOp
   check(options.guard_bytes % kAlignment == 0, "guards of ", options.guard_bytes, " bytes");
   StateSection states(options.guard_bytes);
   Plan plan;
+  plan.mesh = mesh_of_all(sources);
   plan.guard_bytes = options.guard_bytes;
   for (ProgramSource& source : sources) {
     const Passes pass(source.name, options);
@@ -87,9 +102,9 @@ Plan compile(std::vector<ProgramSource> sources, Device& device, const CompileOp
     Graph graph = pass("merge_pads", [&] { return merge_pads(source.graph); });
     source.graph = {};
     graph = pass("simplify", [&] { return simplify(graph); });
-    graph = pass("propagate", [&] { return propagate(graph, source.strategy); });
+    graph = pass("propagate", [&] { return propagate(graph, source.strategy, options.machine); });
     std::vector<Region> regions =
-        pass("partition", [&] { return partition(graph, {}, options.moves); });
+        pass("partition", [&] { return partition(graph, options.machine, options.moves); });
     graph = {};
     if (options.fuse) regions = pass("fuse", [&] { return fuse_regions(std::move(regions)); });
     regions = pass("pack", [&] { return pack(std::move(regions), wanted_by(device)); });
@@ -98,7 +113,6 @@ Plan compile(std::vector<ProgramSource> sources, Device& device, const CompileOp
     plan.programs.push_back(pass("lower", [&] {
       return lower(source.name, regions, time, states, device, options.seed, options.rank);
     }));
-    plan.mesh = mesh_of_ranks(source.strategy.mesh);
   }
   plan.rank = options.rank;
   plan.states = std::move(states.states);

@@ -23,6 +23,7 @@ struct CompileOptions {
   bool fuse = true;
   bool overlap = true;                 // collectives run while kernels do
   MoveStyle moves = MoveStyle::Least;  // which collectives they become
+  Machine machine = {};                // what they cost, by the levels of the mesh's axes
   int rank = 0;                        // of the strategies' meshes, whose ranks are the same
   /// Free bytes on both sides of every buffer, which the executor fills and checks after every
   /// call: a multiple of kAlignment, for tests.
@@ -34,7 +35,8 @@ struct CompileOptions {
       observe;
 };
 
-/// Errors: as the passes'; each is completed by the line "in pass <name> of program <name>".
+/// Errors: programs on meshes whose ranks differ. As the passes'; each is completed by the line "in
+/// pass <name> of program <name>".
 Plan compile(std::vector<ProgramSource> sources, Device& device,
              const CompileOptions& options = {});
 
