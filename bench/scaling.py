@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Two devices of one core each against one device of one core: data parallel training of GPT-2 small.
+"""Two devices of one core each against one device of one core: data and tensor parallel training of GPT-2 small.
 
     ./dev bench scaling [FLAG...]           builds, then runs this; ./dev bench-peers first installs PyTorch
 
 Two cores are rarely twice one core: they share memory, caches and what the machine gives them of its clock. So a
 round also runs two processes of one device that know nothing of each other; what they do together is what the machine
 gives, and the most that two devices can reach. PyTorch runs alone and as two processes with DistributedDataParallel
-over gloo. Every device has the same batch. Ratios are taken within a round, every other round is in reverse order.
-Writes a table and a JSON file, named by date and CPU, to bench/results.
+over gloo. Every device has the same batch; with tensor parallel, both share the batch of one. Ratios are taken within
+a round, every other round is in reverse order. Writes a table and a JSON file, named by date and CPU, to
+bench/results.
 """
 import argparse
 import dataclasses
@@ -25,7 +26,8 @@ import run
 
 WORK = pathlib.Path("runs/bench")
 TOKENS = 256  # of a sample
-NAMES = {"one": "Tessera, one device", "two": "Tessera, two devices", "apart": "Tessera, two processes of one device apart",
+NAMES = {"one": "Tessera, one device", "two": "Tessera, two devices",
+         "tensor": "Tessera, two devices, tensor parallel", "apart": "Tessera, two processes of one device apart",
          "torch one": "PyTorch, one process", "torch two": "PyTorch, two processes, DDP over gloo"}
 
 
@@ -40,7 +42,7 @@ def main():
     workload = dataclasses.replace(run.FULL[0], warmup=args.warmup, steps=args.steps)
     data = run.text_of(args)
     tasks = {"one": lambda: apart(args, workload, data, args.cores[:1]), "two": lambda: two(args, workload, data),
-             "apart": lambda: apart(args, workload, data, args.cores)}
+             "tensor": lambda: two(args, workload, data, tensor=2), "apart": lambda: apart(args, workload, data, args.cores)}
     if run.has_torch(args):
         tasks |= {f"torch {word}": lambda n=n: pytorch(args, workload, n) for n, word in ((1, "one"), (2, "two"))}
     for number in range(args.rounds):
@@ -75,9 +77,9 @@ def parse_args():
     return args
 
 
-def two(args, w, data):
+def two(args, w, data, tensor=1):
     folder = WORK / "scaling"
-    return of_runs(w, [folder], run.told_by(train(args, w, data, folder, 2), args.under)[1])
+    return of_runs(w, [folder], run.told_by(train(args, w, data, folder, 2, tensor), args.under)[1])
 
 
 def apart(args, w, data, cores):
@@ -89,10 +91,11 @@ def apart(args, w, data, cores):
     return of_runs(w, folders, " & ".join(map(run.line_of, commands)))
 
 
-def train(args, w, data, folder, devices):
+def train(args, w, data, folder, devices, tensor=1):
     shutil.rmtree(folder, ignore_errors=True)
     words = [f"{args.build}/tessera", "train", "--preset", w.preset, "--data", data, "--output", folder, "--devices",
-             devices, "--threads", 1, "--global-batch-size", devices * args.batch, "--steps", w.warmup + w.steps, "--lr",
+             devices, "--threads", 1, "--tensor-model-parallel-size", tensor, "--global-batch-size",
+             devices // tensor * args.batch, "--steps", w.warmup + w.steps, "--lr",
              w.lr, "--lr-decay-style", "constant", "--lr-warmup-steps", 0, "--sample-every", 0, "--no-eval-at-end"]
     return [str(word) for word in words]
 
