@@ -11,6 +11,7 @@
 #include "tessera/base/hash.h"
 #include "tessera/base/philox.h"
 #include "tessera/ops/elementwise.h"
+#include "tessera/ops/fused.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/random.h"
 #include "tessera/ops/reduce.h"
@@ -286,6 +287,24 @@ TEST(Random, DropoutDropsAShareAndScalesTheRest) {
     EXPECT_EQ(y.at(i), u.at(i) >= 0.25 ? static_cast<float>(1 / 0.75f) : 0);
   }
   EXPECT_NEAR(dropped / kCount, 0.25, 4 * std::sqrt(0.25 * 0.75 / kCount));
+}
+
+TEST(Random, NumbersAreNotDrawnInsideFusedOps) {
+  Builder body;
+  const Value x = body.batch("0", {DType::F32, {4}, {}});
+  const Value step = body.batch("1", {DType::I64, {}, {}});
+  body.output(Output::Kind::Metric, "y", body.add(kDropout, {x, step}, {0.5, std::string("here")}));
+  Builder builder;
+  const std::vector<Value> ins = {builder.batch("x", {DType::F32, {4}, {}}),
+                                  builder.batch("step", {DType::I64, {}, {}})};
+  try {
+    fused(ins, std::make_shared<const Graph>(body.finish()));
+    FAIL() << "its numbers would be those of seed 1, the same on every shard";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("dropout is not elementwise, or draws random numbers"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(Random, KeysAreBlockPaths) {

@@ -5,6 +5,7 @@
 
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/interpret.h"
+#include "tessera/ops/random.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/reference.h"
 
@@ -24,8 +25,8 @@ void check_body(const OpCall& c, const Graph& body) {
   for (NodeId id = 0; id < body.size(); ++id) {
     const Node& node = body.node(id);
     if (node.op != &kBatch) {
-      check(node.op == &kConstant || node.op->traits.elementwise, "fused: ", node.op->name,
-            " is not elementwise");
+      check(node.op == &kConstant || may_be_fused(*node.op), "fused: ", node.op->name,
+            " is not elementwise, or draws random numbers");
       continue;
     }
     const int i = static_cast<int>(operand_of(node, found.size()));
@@ -126,6 +127,10 @@ constinit const OpDef kFused = {
     .reference = {reference<false>, reference<true>},
     .in_place = {{{0, 0}, {0, 1}, {0, 2}, {0, 3}}},  // where the operand has the type of result 0
 };
+
+bool may_be_fused(const OpDef& op) {
+  return op.traits.elementwise && &op != &kFused && !is_random(op);
+}
 
 std::vector<Value> fused(const std::vector<Value>& ins, std::shared_ptr<const Graph> body,
                          Where where) {

@@ -14,6 +14,9 @@ namespace tessera {
 std::vector<Value> fused(const std::vector<Value>& ins, std::shared_ptr<const Graph> body,
                          Where where = {});
 
+/// True of ops that a body may hold, beside constants.
+bool may_be_fused(const OpDef& op);
+
 extern const OpDef kFused;
 
 }  // namespace tessera

@@ -140,4 +140,6 @@ Value random_normal(Builder& builder, Shape shape, Value step, std::string_view 
   return builder.add(kRandomNormal, {step}, filled_attrs(builder, shape, name), where);
 }
 
+bool is_random(const OpDef& op) { return op.attrs.find("key") >= 0; }
+
 }  // namespace tessera

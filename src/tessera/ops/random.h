@@ -32,4 +32,8 @@ float normal_number(std::uint64_t key, std::uint64_t index, std::uint64_t step);
 
 extern const OpDef kDropout, kRandomUniform, kRandomNormal;
 
+/// True of ops that draw random numbers: their results depend on the seed and on where an element
+/// lies in the whole tensor, so they can be neither fused nor computed ahead.
+bool is_random(const OpDef& op);
+
 }  // namespace tessera

@@ -53,8 +53,8 @@ class Fuser {
 
   bool fusable(NodeId id) const {
     const Node& n = node(id);
-    return n.op->traits.elementwise && n.op != &kFused && n.results.size() == 1 &&
-           n.type().ndim() > 0 && (n.type().dtype == DType::F32 || n.type().dtype == DType::Bool) &&
+    return may_be_fused(*n.op) && n.results.size() == 1 && n.type().ndim() > 0 &&
+           (n.type().dtype == DType::F32 || n.type().dtype == DType::Bool) &&
            std::all_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) {
              const DType d = rewrite_.from().type(v).dtype;
              return d == DType::F32 || d == DType::Bool;

@@ -7,6 +7,7 @@
 #include "tessera/ir/hasher.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/interpret.h"
+#include "tessera/ops/random.h"
 #include "tessera/passes/rewrite.h"
 
 namespace tessera {
@@ -62,8 +63,8 @@ class Simplifier {
   /// Scalars of constants become constants.
   bool fold(NodeId id) {
     const Node& node = rewrite_.from().node(id);
-    if (!node.op->traits.elementwise || node.inputs.empty() || node.results.size() != 1 ||
-        !node.name.empty()) {
+    if (!node.op->traits.elementwise || is_random(*node.op) || node.inputs.empty() ||
+        node.results.size() != 1 || !node.name.empty()) {
       return false;
     }
     const auto foldable = [](const TensorType& t) {
