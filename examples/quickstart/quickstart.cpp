@@ -171,7 +171,7 @@ Flags read_flags(int argc, char** argv) {
       out.save_graphs = value;
     } else if (flag == "--compat") {
       require(value == "mindspore", "--compat ", value, " is not known; it can be mindspore");
-      out.style = MoveStyle::MindSpore;
+      out.style = MoveStyle::DimByDim;
     } else {
       fail(Fault::Usage, "unknown flag ", flag,
            "; there are --devices, --checkpoints, --save-graphs and --compat");

@@ -73,6 +73,19 @@ const Case kCases[] = {
     {"uneven scatter", "tp=3", {7}, "[-]+tp", "[tp]", "reduce_scatter tp ->0 24B [tp]"},
     {"a scalar", "dp=4 tp=2", {}, "[]+dp+tp", "[]", "all_reduce dp.tp 7B []"},
     {"maxima", "tp=2", {4}, "[-]+tp:max", "[-]", "all_reduce tp 16B [-]"},
+    {"a minor axis is cut before its major one arrives",
+     "a=2 b=16",
+     {2, 4096},
+     "[a,-]",
+     "[-,a.b]",
+     "slice b ->2 0B [a,-,b]; all_to_all a 0->1 512B [-,a,b]"},
+    {"an axis that crosses a cut moves in parts",
+     "a=2 b=6",
+     {6},
+     "[a]",
+     "[b]",
+     "slice b__2x3 ->1 0B [a,b__2x3]; all_gather a 0-> 4B [-,b__2x3]; slice b__1x2 ->0 0B "
+     "[b__1x2,b__2x3]"},
     {"slow links carry what is reduced",
      "h=2@rack a=8",
      {1 << 20},
@@ -116,19 +129,36 @@ const Case kCases[] = {
 
 std::string moves_text(const Redistribution& plan) { return join(plan.moves, "; "); }
 
+/// True where every rank holds the same elements in the same order, whatever dims they have.
+bool same_elements(const ShardWorld& a, const ShardWorld& b) {
+  for (std::size_t r = 0; r < a.arrays().size(); ++r) {
+    if (a.arrays()[r].data != b.arrays()[r].data) return false;
+  }
+  return a.arrays().size() == b.arrays().size();
+}
+
 /// Plans and acts; counts the moves.
 void act(Redistributor& planner, const Mesh& mesh, const Shape& shape, const Sharding& from,
          const Sharding& to, std::map<MoveKind, int>& count) {
   const Redistribution& plan = planner.plan(shape, DType::F32, from, to);
   SCOPED_TRACE(text(shape, " on '", mesh, "' from ", from, " to ", to, ": ", moves_text(plan)));
-  ShardWorld world(shape, from, mesh);
+  ShardWorld world = plan.view ? ShardWorld(plan.view->shape, plan.view->from, plan.view->mesh)
+                               : ShardWorld(shape, from, mesh);
   ASSERT_EQ(world.wrong(), "");
+  if (plan.view) {
+    ASSERT_TRUE(same_elements(world, ShardWorld(shape, from, mesh)));
+  }
   for (const Move& move : plan.moves) {
     world.apply(move);
     ++count[move.kind];
     ASSERT_EQ(world.wrong(), "");
   }
-  ASSERT_EQ(plan.moves.empty() ? from : plan.moves.back().after, to);
+  const Sharding& end = plan.moves.empty() ? from : plan.moves.back().after;
+  ASSERT_EQ(end, plan.view ? plan.view->to : to);
+  if (plan.view) {
+    ASSERT_TRUE(same_elements(ShardWorld(plan.view->shape, end, plan.view->mesh),
+                              ShardWorld(shape, to, mesh)));
+  }
 }
 
 /// The moves that a case asks for, if it does; each reads back; a shape that is small is acted out.

@@ -79,6 +79,9 @@ class ShardWorld {
     }
   }
 
+  /// By rank.
+  const std::vector<Array>& arrays() const { return arrays_; }
+
   void apply(const Move& move) {
     std::vector<Array> after;
     for (std::size_t r = 0; r < ranks_.size(); ++r) after.push_back(result(move, r));

@@ -13,7 +13,7 @@
 #include "tessera/passes/merge_pads.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
-#include "tessera/plan/op_strategy.h"
+#include "tessera/plan/graph_dump.h"
 
 namespace tessera {
 namespace {
@@ -328,6 +328,80 @@ TEST(AutoParallel, ABlockWhoseBatchIsCutAlongAnotherAxis) {
   EXPECT_EQ(to_text(placed.mesh()), "d0=2 d1=2 d2=2");
   EXPECT_EQ(parameters(placed, "*down.bias"), "layers.0.mlp.down.bias [-]");
   expect_equals_one_device(step, options, kVocabulary);
+}
+
+// ---- the order of axes
+// ---------------------------------------------------------------------------------------
+
+/// A result whose rows are cut by dp, mp and sp in this order, on a matrix that has sp before mp.
+/// What nobody ordered, the batch input and in semi_auto_parallel the rows of other ops, follows.
+TEST(AutoParallel, RowsThatNobodyOrderedFollowTheUsersOrder) {
+  const DeviceLayout on({2, 2, 2, 2}, {"dp", "sp", "vp", "mp"});
+  for (const ParallelMode mode : {ParallelMode::AutoParallel, ParallelMode::SemiAutoParallel}) {
+    TwoMatmuls net;
+    net.first.shard({on("dp", {"mp", "sp"}), on({"mp", "sp"}, "vp")},
+                    {on({"dp", "mp", "sp"}, "vp")});
+    AutoParallel options = auto_parallel(net.builder.shards(), 16);
+    options.mode = mode;
+    const Graph step = net.step();
+    const ParallelStep spread = parallelize(step, options);
+    EXPECT_EQ(to_text(spread.strategy.pins[0].sharding), "[dp.vp.mp.sp,-]") << "the batch input x";
+    expect_equals_one_device(step, options);
+  }
+}
+
+/// Two ops of the user that differ are named.
+TEST(AutoParallel, TwoOrdersOfTheUserAreRefused) {
+  const DeviceLayout on({2, 4}, {"dp", "mp"});
+  TwoMatmuls net;
+  net.middle.shard({on({"mp", "dp"}, "None")});
+  net.out.shard({on({"dp", "mp"}, "None"), on("None", "None")});
+  const AutoParallel options = auto_parallel(net.builder.shards());
+  try {
+    (void)parallelize(net.step(), options);
+    FAIL() << "two orders";
+  } catch (const Error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "layouts order the axes dp, mp in two ways: op 'matmul2' cuts a dim by dp and then "
+        "by mp, op 'relu' cuts a dim by mp and then by dp; order them alike in all layouts");
+  }
+}
+
+// ---- what nobody reads, and predictions
+// ---------------------------------------------------------------------------------------
+
+TEST(AutoParallel, AStrategyOnAnOpThatNobodyReads) {
+  TwoMatmuls net;
+  (void)tanh(net.middle);
+  try {
+    (void)parallelize(net.step(), auto_parallel({{"tanh", {{2, 4}}}}));
+    FAIL() << "an op that nobody reads";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "op 'tanh' has a strategy, but nothing that the step computes reads its result; "
+                 "remove the strategy, or read the result");
+  }
+}
+
+/// Where the batch comes cut, each rank keeps its rows of what is predicted; elsewhere all have it.
+TEST(AutoParallel, PredictionsOfACutBatchStayCut) {
+  Builder builder;
+  const Value x = builder.batch("x", {DType::F32, {16, 32}, {}});
+  const Value w = builder.state("w", {DType::F32, {32, 16}, {}}, Role::Parameter, {});
+  builder.output(Output::Kind::Metric, "y", relu(matmul(x, w)));
+  const Graph graph = builder.finish();
+  const AutoParallel cut = auto_parallel({{"matmul", {{8, 1}, {1, 1}}}});
+  const auto sharding = [](const Graph& placed) {
+    return to_text(placed.result(placed.outputs()[0].value).placement->sharding);
+  };
+  const Graph placed = placed_of(graph, cut);
+  EXPECT_EQ(sharding(placed), "[d0,-]");
+  for (const Region& region : partition(placed)) {
+    for (const Node& node : region.graph.nodes()) EXPECT_FALSE(node.op->traits.exchanges);
+  }
+  EXPECT_EQ(sharding(placed_of(graph, full_batch(cut))), "[-,-]");
+  expect_equals_one_device(graph, cut);
 }
 
 // ---- states that are cut further

@@ -5,7 +5,7 @@
 #include "tessera/ops/reduce.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/plan/auto_parallel.h"
-#include "tessera/plan/op_strategy.h"
+#include "tessera/plan/graph_dump.h"
 
 namespace tessera::test {
 

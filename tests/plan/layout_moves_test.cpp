@@ -1,6 +1,7 @@
 // MindSpore's worked cases of tensors that go from one layout to another, with our moves. Theirs
 // are found dim by dim: slice what nobody holds, gather what stands in the way, slice again; ours
-// are a shortest path, so they never receive more.
+// are a shortest path. That they never receive more is tested on random pairs of layouts,
+// redistribution_campaign_test.cpp.
 #include <gtest/gtest.h>
 
 #include "tessera/base/error.h"
@@ -68,7 +69,7 @@ std::vector<std::int64_t> digits(const DeviceMatrix& matrix, std::int64_t rank) 
 TEST(LayoutMoves, WorkedCases) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(text(c.name, "; theirs: ", c.theirs));
-    const RefinedAxes axes({c.from, c.to});
+    const RefinedAxes axes({{c.from, "from"}, {c.to, "to"}});
     Redistributor redistributor(axes.mesh({"mb", 1, Level::Time}));
     const Redistribution& ours =
         redistributor.plan(c.shape, DType::F32, axes.sharding(c.from), axes.sharding(c.to));
@@ -81,7 +82,7 @@ TEST(LayoutMoves, WorkedCases) {
 TEST(LayoutMoves, EveryRankHoldsItsSlice) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.name);
-    const RefinedAxes axes({c.from, c.to});
+    const RefinedAxes axes({{c.from, "from"}, {c.to, "to"}});
     const Mesh mesh = axes.mesh({"mb", 1, Level::Time});
     for (std::int64_t r = 0; r < mesh.ranks(); ++r) {
       const std::vector<std::int64_t> coordinates = digits(c.from.matrix, r);
@@ -103,7 +104,9 @@ TEST(LayoutMoves, EveryRankHoldsItsSlice) {
 TEST(LayoutMoves, AxesAreCalledAsTheirLayoutsCallThem) {
   const DeviceLayout layout({2, 4}, {"dp", "mp"}), coarse({8}, {"all"}), odd({2, 4}, {"mb", "d0"});
   const auto names = [](const std::vector<TensorLayout>& layouts) {
-    return join(RefinedAxes(layouts).names());
+    std::vector<GivenLayout> given;
+    for (const TensorLayout& one : layouts) given.push_back({one, "x"});
+    return join(RefinedAxes(given).names());
   };
   EXPECT_EQ(names({layout("dp", "mp")}), "dp, mp");
   EXPECT_EQ(names({coarse("all"), layout("dp", "None")}), "dp, mp") << "two axes: no name fits";
@@ -113,14 +116,18 @@ TEST(LayoutMoves, AxesAreCalledAsTheirLayoutsCallThem) {
 
 TEST(LayoutMoves, AxesOfOneDimHaveOneOrder) {
   const DeviceLayout layout({2, 4}, {"dp", "mp"});
-  EXPECT_EQ(join(RefinedAxes({layout({"mp", "dp"})}).major()), "mp, dp");
+  const TensorLayout rows = {{8, 1}, {{1}, {}}};  // no order of its own
+  const RefinedAxes axes({{layout({"mp", "dp"}), "op 'relu'"}}, {rows});
+  EXPECT_EQ(join(axes.major()), "mp, dp");
+  EXPECT_EQ(to_text(axes.sharding(rows)), "[mp.dp,-]");
   try {
-    RefinedAxes({layout({"mp", "dp"}), layout({"dp", "mp"})});
+    RefinedAxes({{layout({"mp", "dp"}), "op 'relu'"}, {layout({"dp", "mp"}), "op 'tanh'"}});
     FAIL() << "two orders";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "layouts order the axes dp, mp in two ways, major first here and minor there; "
-                 "order them alike in every tensor");
+    EXPECT_STREQ(
+        error.what(),
+        "layouts order the axes dp, mp in two ways: op 'tanh' cuts a dim by dp and then by "
+        "mp, op 'relu' cuts a dim by mp and then by dp; order them alike in all layouts");
   }
 }
 

@@ -55,18 +55,66 @@ TEST(MoveStyle, TheQuickStartSendsHalfOfWhatMindSporeSends) {
   EXPECT_EQ(forward_exchanges(MoveStyle::Least),
             (std::vector<std::string>{"all_to_all [8,8]", "reduce_scatter [8,4]",
                                       "reduce_scatter [2,16]", "all_reduce []"}));
-  EXPECT_EQ(forward_exchanges(MoveStyle::MindSpore),
-            (std::vector<std::string>{"all_gather [8,32]", "shard [8,8]", "all_reduce [8,16]",
-                                      "shard [8,4]", "all_reduce [8,16]", "shard [2,16]",
+  EXPECT_EQ(forward_exchanges(MoveStyle::DimByDim),
+            (std::vector<std::string>{"all_gather [1,8,32]", "shard [1,8,8]", "all_reduce [8,16]",
+                                      "shard [8,4]", "all_reduce [1,8,16]", "shard [1,2,16]",
                                       "all_reduce []"}));
   const auto ours = bytes_sent_with(MoveStyle::Least),
-             theirs = bytes_sent_with(MoveStyle::MindSpore);
+             theirs = bytes_sent_with(MoveStyle::DimByDim);
   // The gradient of a product gathers its cotangent and exchanges its operand once more; along d0
   // the gradients of both weights are summed, alike in both. As metrics they are made whole.
   const std::int64_t metrics = 3 * 4 * (8 * 16 + 4 * 16);
   EXPECT_EQ(ours.at("d1"), 192 + 384 + 384 + 384 + 384 + 192 + 6 + metrics);
   EXPECT_EQ(theirs.at("d1"), 768 + 768 + 768 + 384 + 384 + 768 + 6 + metrics);
   EXPECT_EQ(ours.at("d0"), theirs.at("d0"));
+}
+
+/// x comes transposed. Rows are cut in two and what is summed over in four, as where it does not:
+/// the matrix is (2, 4, 1) all the same, and the sum lies where the next product wants it.
+TEST(MoveStyle, ATransposedOperandSendsNoMore) {
+  const auto bytes = [](bool transposed) {
+    Builder builder;
+    const Value x =
+        builder.batch("x", {DType::F32, transposed ? Shape{32, 16} : Shape{16, 32}, {}});
+    const Value w = builder.state("w", {DType::F32, {32, 16}, {}}, Role::Parameter, {});
+    const Value y = matmul(x, w, {.trans_a = transposed});
+    y.shard(transposed ? Splits{{4, 2}, {4, 1}} : Splits{{2, 4}, {4, 1}});
+    const Value z = relu(y);
+    z.shard(Splits{{2, 1}});
+    builder.output(Output::Kind::Metric, "loss", sum_all(z));
+    AutoParallel options;
+    options.mode = ParallelMode::AutoParallel;
+    options.device_num = 8;
+    options.dataset_strategy.kind = DatasetStrategy::Kind::FullBatch;
+    options.shards = builder.shards();
+    ParallelStep step = parallelize(builder.finish(), options);
+    const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+    const Plan plan = compile({{"train", std::move(step.graph), step.strategy}}, *device, {});
+    std::int64_t out = 0;
+    for (const auto& [axes, counts] : planned_counts(plan.programs[0], plan.mesh))
+      out += bytes_of(counts);
+    return out;
+  };
+  EXPECT_EQ(bytes(true), bytes(false));
+}
+
+/// A rank that the mesh does not have is refused.
+TEST(Compile, RanksOfTheMeshAlone) {
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  for (const int rank : {-1, 8, 4096}) {
+    ParallelStep step = quick_start();
+    CompileOptions options;
+    options.rank = rank;
+    try {
+      (void)compile({{"train", std::move(step.graph), step.strategy}}, *device, options);
+      ADD_FAILURE() << "rank " << rank << " of 8";
+    } catch (const Error& error) {
+      EXPECT_STREQ(
+          error.what(),
+          text("rank ", rank, " of program train on mesh 'd0=2 d1=4', whose ", "ranks are 0 to 7")
+              .c_str());
+    }
+  }
 }
 
 TEST(MoveStyle, TheNumbersAreThoseOfOneDevice) {
@@ -91,7 +139,8 @@ TEST(MoveStyle, TheNumbersAreThoseOfOneDevice) {
     return interpret_mesh(partition(propagate(step.graph, strategy), {}, moves), inputs, how);
   };
   const auto want = run(one_device(1), MoveStyle::Least);
-  for (const MoveStyle moves : {MoveStyle::Least, MoveStyle::MindSpore}) {
+  for (const MoveStyle moves :
+       {MoveStyle::Least, MoveStyle::DimByDim, MoveStyle::DimByDimAllToAll}) {
     const auto got = run(step.strategy, moves);
     for (const auto& [name, tensor] : want) {
       for (std::int64_t i = 0; i < tensor.numel(); ++i)

@@ -80,12 +80,12 @@ const MatrixCase kMatrices[] = {
      {{4, 2}, {1, 2}},
      "(4, 2, 1 | 2, 1) (4, 2, 1 | -1, 1)",
      "(4, 2, 1 | 2, -1)"},
-    {"the first one transposed: what is summed over is its major dim",
+    {"the first one transposed: rows before what is summed over all the same",
      {"matmul", {{32, 16}, {32, 16}}, product_ta},
      8,
      {{4, 2}, {4, 1}},
-     "(4, 2, 1 | 2, 1) (4, 2, 1 | 2, -1)",
-     "(4, 2, 1 | 1, -1)"},
+     "(2, 4, 1 | 1, 2) (2, 4, 1 | 1, -1)",
+     "(2, 4, 1 | 2, -1)"},
     {"three dims",
      {"matmul", {{16, 32}, {32, 16}}, product},
      8,
@@ -473,6 +473,20 @@ TEST(OpStrategy, AResultMayBeScattered) {
       8);
   EXPECT_TRUE(named.outs_asked);
   EXPECT_EQ(texts(named.outs), "(2, 4 | (1, 0), -1)");
+}
+
+/// 8 parts of 512 rows that become 4 x 128: as splits and as a layout.
+TEST(OpStrategy, ALayoutMayCutSeveralFactorsWithOneAxis) {
+  const auto make = [](const std::vector<Value>& in) { return reshape(in[0], {4, 128, 1024}); };
+  const Op op = {"reshape", {{512, 1024}}, make};
+  const DeviceLayout on({8, 4}, {"dp", "mp"});
+  const OpSpread splits = spread_op(op, {"", {{8, 4}}}, 32);
+  EXPECT_EQ(texts(splits.ins), "(4, 2, 4 | (2, 1), 0)");
+  EXPECT_EQ(texts(splits.outs), "(4, 2, 4 | 2, 1, 0)");
+  const OpSpread layout = spread_op(op, {"", {}, {}, {on("dp", "mp")}}, 32);
+  EXPECT_EQ(texts(layout.ins), texts(splits.ins));
+  EXPECT_EQ(texts(layout.outs), texts(splits.outs));
+  EXPECT_EQ(join(layout.ins[0].aliases), "dp_0, dp_1, mp");
 }
 
 TEST(OpStrategy, BatchInputsAndStates) {

@@ -24,6 +24,29 @@ std::vector<std::int64_t> valid_sizes(std::int64_t size, const std::vector<std::
   }
 }
 
+/// A part of an axis is an axis whose coordinate is one digit of the axis' coordinate.
+TEST(AxisPart, SizesStridesAndCoordinates) {
+  const Mesh mesh = parse_mesh("a=2 b=12 c=2");
+  const std::string major = axis_part("b", 1, 2), middle = axis_part("b", 2, 3),
+                    minor = axis_part("b", 6, 2);
+  EXPECT_EQ(middle, "b__2x3");
+  EXPECT_TRUE(mesh.size(major) == 2 && mesh.size(middle) == 3 && mesh.size(minor) == 2);
+  EXPECT_TRUE(mesh.stride(major) == 12 && mesh.stride(middle) == 4 && mesh.stride(minor) == 2);
+  EXPECT_TRUE(mesh.stride("a") == 24 && mesh.stride("b") == 2 && mesh.stride("c") == 1);
+  for (const char* none : {"b__5x2", "d__1x2", "b__0x2", "b__2", "b__x2"})
+    EXPECT_EQ(mesh.size(none), 1) << none;
+  for (std::int64_t rank = 0; rank < mesh.ranks(); ++rank) {
+    const Coordinates at = coordinates_of(mesh, rank);
+    EXPECT_EQ((coordinate(mesh, at, major) * 3 + coordinate(mesh, at, middle)) * 2 +
+                  coordinate(mesh, at, minor),
+              at.at("b"));
+    for (const std::string& part : {major, middle, minor})
+      EXPECT_EQ(rank / mesh.stride(part) % mesh.size(part), coordinate(mesh, at, part));
+    EXPECT_EQ(extent(24, {major, middle, minor}, mesh, at), extent(24, {"b"}, mesh, at));
+  }
+  EXPECT_EQ(ranks_along(mesh, {minor, "a"}, 3), (std::vector<std::int64_t>{1, 25, 3, 27}));
+}
+
 TEST(Extent, ShardsNest) {
   const Mesh mesh = parse_mesh("dp=3 mb=2@time");
   EXPECT_EQ(valid_sizes(8, {"dp", "mb"}, mesh), (std::vector<std::int64_t>{2, 1, 2, 1, 2, 0}));

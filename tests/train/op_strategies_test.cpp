@@ -18,6 +18,7 @@
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
 #include "tessera/plan/auto_parallel.h"
+#include "tessera/plan/graph_dump.h"
 #include "tessera/plan/op_strategy.h"
 #include "tessera/train/step.h"
 #include "train/op_strategy_oracle.h"

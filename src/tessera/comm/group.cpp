@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "tessera/base/error.h"
+#include "tessera/tensor/sharding.h"
 
 namespace tessera {
 
@@ -32,20 +33,9 @@ Group group_of(const Mesh& mesh, const std::vector<std::string>& axes, int rank)
     require(std::find(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(i), axes[i]) ==
                 axes.begin() + static_cast<std::ptrdiff_t>(i),
             "axis '", axes[i], "' is given twice");
-    std::int64_t stride = 1;  // ranks between neighbours along the axis
-    for (auto axis = mesh.axes().rbegin(); axis != mesh.axes().rend(); ++axis) {
-      if (axis->name == axes[i]) break;
-      if (axis->level != Level::Time) stride *= axis->size;
-    }
-    const std::int64_t size = mesh.size(axes[i]);
-    if (size == 1) continue;
-    std::vector<int> ranks;
-    for (const int at : out.ranks) {
-      const std::int64_t first = at - at / stride % size * stride;
-      for (std::int64_t k = 0; k < size; ++k) ranks.push_back(static_cast<int>(first + k * stride));
-    }
-    out.ranks = std::move(ranks);
   }
+  const std::vector<std::int64_t> ranks = ranks_along(mesh, axes, rank);
+  out.ranks.assign(ranks.begin(), ranks.end());
   return out;
 }
 

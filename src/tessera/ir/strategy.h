@@ -45,6 +45,9 @@ struct Strategy {
   /// other axis splits if there is one. Moments, with the gradients that update them (ZeRO-1);
   /// accumulated gradients (ZeRO-2); stored parameters (ZeRO-3).
   std::vector<std::string> shard_moments = {}, shard_gradients = {}, shard_parameters = {};
+  /// Outputs by name that leave the step as they are sharded where they are computed: each rank has
+  /// its own part of them. All others are whole on every rank.
+  std::vector<std::string> cut_outputs = {};
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 

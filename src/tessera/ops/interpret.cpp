@@ -67,11 +67,10 @@ void select_valid(const OpCall& call, std::span<RefOperand> ins, std::vector<Hos
 }
 
 /// Of ops that act along one axis.
-std::int64_t coordinate_of(const Node& node, const Coordinates& at) {
+std::int64_t coordinate_of(const Node& node, const Mesh& mesh, const Coordinates& at) {
   const int i = node.op->attrs.find("axes");
   if (i < 0) return 0;
-  const auto found = at.find(std::get<std::string>(node.attrs[static_cast<std::size_t>(i)]));
-  return found == at.end() ? 0 : found->second;
+  return coordinate(mesh, at, std::get<std::string>(node.attrs[static_cast<std::size_t>(i)]));
 }
 
 std::uint64_t key_of(const Node& node, std::uint64_t seed) {
@@ -117,7 +116,7 @@ std::vector<HostTensor> interpret_node(const Graph& graph, NodeId id,
   check(function != nullptr, node.op->name, " has no reference kernel");
   select_valid(call, ins, in_data);
   RefCall ref(call, ins, outs, key_of(node, how.seed));
-  ref.coordinate = coordinate_of(node, how.at);
+  ref.coordinate = coordinate_of(node, graph.mesh(), how.at);
   try {
     function(ref);
   } catch (const Error& error) {

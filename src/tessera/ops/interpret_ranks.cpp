@@ -143,19 +143,9 @@ class Ranks {
 
   /// The ranks that differ from `rank` along `axes` only, row by row.
   std::vector<std::size_t> members(std::size_t rank, const std::vector<std::string>& axes) const {
-    std::vector<Coordinates> all{how_[rank].at};
-    for (const std::string& axis : axes) {
-      std::vector<Coordinates> more;
-      for (const Coordinates& one : all) {
-        for (std::int64_t i = 0; i < mesh_.size(axis); ++i) {
-          more.push_back(one);
-          more.back()[axis] = i;
-        }
-      }
-      all = std::move(more);
-    }
     std::vector<std::size_t> out;
-    for (const Coordinates& one : all) out.push_back(at(rank_at(mesh_, one)));
+    for (const std::int64_t other : ranks_along(mesh_, axes, static_cast<std::int64_t>(rank)))
+      out.push_back(at(other));
     return out;
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/ops/collective.h"
+#include "tessera/ops/shape_ops.h"
 
 namespace tessera {
 
@@ -12,14 +13,12 @@ using Names = std::vector<std::string>;
 
 class Moves {
  public:
-  Moves(Builder& builder, Value value, const Node& like, MoveStyle style)
-      : builder_(builder),
-        mesh_(builder.so_far().mesh()),
-        like_(like),
-        style_(style),
-        value_(value) {}
+  Moves(Builder& builder, Value value, const Node& like)
+      : builder_(builder), mesh_(builder.so_far().mesh()), like_(like), value_(value) {}
 
   void apply(const Move& move);
+  /// The value with these logical dims, on which it lies as `after` says.
+  void view(const Shape& logical, Sharding after);
   Value value() const { return value_; }
 
  private:
@@ -37,12 +36,14 @@ class Moves {
   void scatter(const Names& axes, int dim);
   void reduce(const Names& axes);
   void shard(const Names& axes, int dim);
-  void add(const OpDef& op, Sharding after, std::vector<AttrValue> attrs);
+  void add(const OpDef& op, Sharding after, std::vector<AttrValue> attrs) {
+    add(op, here().logical, std::move(after), std::move(attrs));
+  }
+  void add(const OpDef& op, const Shape& logical, Sharding after, std::vector<AttrValue> attrs);
 
   Builder& builder_;
   const Mesh& mesh_;
   const Node& like_;
-  MoveStyle style_;
   Value value_;
 };
 
@@ -57,7 +58,8 @@ Sharding moved(Sharding sharding, const Names& axes, int to) {
 }
 
 /// `attrs` end with the result's shape where the op declares one.
-void Moves::add(const OpDef& op, Sharding after, std::vector<AttrValue> attrs) {
+void Moves::add(const OpDef& op, const Shape& logical, Sharding after,
+                std::vector<AttrValue> attrs) {
   Node node;
   node.op = &op;
   node.block = like_.block;
@@ -65,7 +67,8 @@ void Moves::add(const OpDef& op, Sharding after, std::vector<AttrValue> attrs) {
   node.stage = like_.stage;
   node.where = like_.where;
   Result result = here();
-  result.type.shape = local_shape(result.logical, after, mesh_);
+  result.logical = logical;
+  result.type.shape = local_shape(logical, after, mesh_);
   result.placement = Placement{std::move(after), result.placement->memory};
   const Shape& shape = result.type.shape;
   if (op.attrs.find("shape") >= 0)
@@ -89,10 +92,6 @@ void Moves::reduce(const Names& axes) {
 }
 
 void Moves::scatter(const Names& axes, int dim) {
-  if (style_ == MoveStyle::MindSpore) {
-    reduce(axes);
-    return shard(axes, dim);
-  }
   const std::string monoid = monoid_text(sharding().partial[0].monoid);
   if (even(here().type.shape[dim], axes))
     return add(kReduceScatter, moved(sharding(), axes, dim),
@@ -103,6 +102,10 @@ void Moves::scatter(const Names& axes, int dim) {
 
 void Moves::shard(const Names& axes, int dim) {
   add(kShard, moved(sharding(), axes, dim), {join(axes, "."), std::int64_t{dim}});
+}
+
+void Moves::view(const Shape& logical, Sharding after) {
+  add(kReshape, logical, std::move(after), {});
 }
 
 void Moves::apply(const Move& move) {
@@ -124,8 +127,7 @@ void Moves::apply(const Move& move) {
       return reduce(move.axes);
     case MoveKind::AllToAll: {
       const Shape joined = local_shape(here().logical, moved(sharding(), move.axes, -1), mesh_);
-      if (style_ == MoveStyle::Least && even(joined[move.from], move.axes) &&
-          even(joined[move.to], move.axes))
+      if (even(joined[move.from], move.axes) && even(joined[move.to], move.axes))
         return add(kAllToAll, move.after,
                    {join(move.axes, "."), std::int64_t{move.from}, std::int64_t{move.to}});
       gather(move.axes, move.from);
@@ -138,14 +140,18 @@ void Moves::apply(const Move& move) {
 
 }  // namespace
 
-Value add_moves(Builder& builder, Value value, const std::vector<Move>& moves, const Node& like,
-                MoveStyle style) {
-  Moves out(builder, value, like, style);
-  for (const Move& move : moves) {
+Value add_moves(Builder& builder, Value value, const Redistribution& plan, const Sharding& to,
+                const Node& like) {
+  Moves out(builder, value, like);
+  const Shape whole = builder.so_far().result(value.id()).logical;
+  const bool viewed = plan.view && !(plan.view->shape == whole);
+  if (viewed) out.view(plan.view->shape, plan.view->from);
+  for (const Move& move : plan.moves) {
     out.apply(move);
     check(builder.so_far().result(out.value().id()).placement->sharding == move.after, "move ",
           move, " leads to ", builder.so_far().result(out.value().id()).placement->sharding);
   }
+  if (viewed) out.view(whole, to);
   return out.value();
 }
 

@@ -6,20 +6,13 @@
 
 namespace tessera {
 
-/// Which collectives moves become.
-enum class MoveStyle : std::uint8_t {
-  Least,      // those that move the fewest bytes
-  MindSpore,  // as MindSpore's compiler has it: sums are reduced whole and then cut, and what is to
-              // be cut along another dim is gathered first
-};
-
-/// Adds the nodes that bring `value`, which lies at `from` (on a rank: builder and value), to where
-/// the moves lead. `like` gives block, phase, stage and place in the source.
+/// Adds the nodes of a plan that brings `value` to `to`; between two reshapes if its moves are of a
+/// split view. `like` gives block, phase, stage and place in the source.
 ///
 /// Uneven: a collective joins or cuts chunks of one size, so axes that nest unevenly on a dim are
 /// taken one after another, the minor first where shards are joined, the major first where they are
 /// cut.
-Value add_moves(Builder& builder, Value value, const std::vector<Move>& moves, const Node& like,
-                MoveStyle style = MoveStyle::Least);
+Value add_moves(Builder& builder, Value value, const Redistribution& plan, const Sharding& to,
+                const Node& like);
 
 }  // namespace tessera

@@ -15,6 +15,7 @@
 #include "tessera/ir/value_table.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
+#include "tessera/passes/moves.h"
 
 namespace tessera {
 
@@ -252,10 +253,13 @@ class Partitioner {
     const RegionKind at = region_[static_cast<std::size_t>(id)];
     const Value value = import(node.inputs[0], at);
     const Result from = builder(at).so_far().result(value.id());
-    const Redistribution& plan =
-        redistributor_.plan(from.logical, from.type.dtype, from.placement->sharding,
-                            node.results[0].placement->sharding);
-    known_[{id, 0}][index(at)] = add_moves(builder(at), value, plan.moves, node, style_);
+    const Sharding& to = node.results[0].placement->sharding;
+    const std::optional<Redistribution> dim_by_dim = plan_dim_by_dim(
+        style_, graph_.mesh(), from.logical, from.type.dtype, from.placement->sharding, to);
+    const Redistribution& plan = dim_by_dim ? *dim_by_dim
+                                            : redistributor_.plan(from.logical, from.type.dtype,
+                                                                  from.placement->sharding, to);
+    known_[{id, 0}][index(at)] = add_moves(builder(at), value, plan, to, node);
   }
 
   void compute(NodeId id) {

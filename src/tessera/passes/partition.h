@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tessera/ir/graph.h"
-#include "tessera/passes/moves.h"
+#include "tessera/passes/dim_by_dim.h"
 #include "tessera/tensor/machine.h"
 
 namespace tessera {

@@ -346,10 +346,13 @@ Kept Propagation::reshard(const Kept& from, const Stands& to, const Node& reader
   return known.back();
 }
 
-/// Next values go home; what the caller reads is whole on every rank.
+/// Next values go home; what the caller reads is whole on every rank, unless it is to stay cut.
 void Propagation::leave(const Output& output) {
   Kept kept = kept_[output.value];
-  Stands to = axes_.whole();
+  const bool cut = std::any_of(
+      strategy_.cut_outputs.begin(), strategy_.cut_outputs.end(),
+      [&](const std::string& pattern) { return matches(pattern, output.name); });
+  Stands to = cut ? without_partials(kept.stands) : axes_.whole();
   if (output.kind == Output::Kind::Next) to = places_.of(output.name).home;
   for (int a = 0; a < axes_.count(); ++a) {
     if (axes_.is_time(a) && kept.stands[at(a)] >= 0) to[at(a)] = kept.stands[at(a)];

@@ -179,20 +179,36 @@ const Redistribution& Redistributor::plan(const Shape& shape, DType dtype, const
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   validate(shape, from, mesh_);
   validate(shape, to, mesh_);
+  std::optional<Redistribution> best = search(mesh_, shape, dtype, from, to, false);
+  if (const auto view = split_view(shape, from, to, mesh_); view && !(view->shape == shape)) {
+    std::optional<Redistribution> split =
+        search(view->mesh, view->shape, dtype, view->from, view->to, true);
+    if (split && (!best || split->seconds < best->seconds)) {
+      best = std::move(split);
+      best->view = view;
+    }
+  }
+  require(best.has_value(), "no moves lead from ", from, " to ", to, " on mesh '", mesh_,
+          "': what an axis of time cuts or sums cannot be gathered or reduced inside the loop");
+  return known_.emplace(std::move(key), *std::move(best)).first->second;
+}
 
+std::optional<Redistribution> Redistributor::search(const Mesh& mesh, const Shape& shape,
+                                                    DType dtype, const Sharding& from,
+                                                    const Sharding& to, bool split) {
   MoveProblem problem;
   problem.shape = shape;
   problem.element = size_of(dtype);
   problem.dims = dims_of(shape, from, to);
   std::vector<std::string> axes;
   bool time = false;
-  for (const Axis& axis : mesh_.axes()) {
+  for (const Axis& axis : mesh.axes()) {
     const auto names = [&](const Sharding& s) {
       return s.dim_of(axis.name) >= 0 || s.is_partial(axis.name);
     };
-    if (!names(from) && !names(to) &&
-        std::find(helpers_.begin(), helpers_.end(), axis.name) == helpers_.end())
-      continue;
+    const bool helps =
+        !split && std::find(helpers_.begin(), helpers_.end(), axis.name) != helpers_.end();
+    if (!names(from) && !names(to) && !helps) continue;
     const bool is_time = axis.level == Level::Time;
     const Link link = is_time ? Link{1, 0} : machine_.link(axis.level);
     axes.push_back(axis.name);
@@ -202,7 +218,7 @@ const Redistribution& Redistributor::plan(const Shape& shape, DType dtype, const
   }
   require(axes.size() <= kMaxMoveAxes, "from ", from, " to ", to, ": ", axes.size(),
           " axes are more than ", kMaxMoveAxes, "; go in two steps");
-  problem.directed = axes.size() > kExactAxes;
+  problem.directed = split || axes.size() > kExactAxes;
   for (const Sharding* s : {&from, &to}) {
     if (s->partial.empty()) continue;
     const Monoid monoid = s->partial[0].monoid;
@@ -211,18 +227,18 @@ const Redistribution& Redistributor::plan(const Shape& shape, DType dtype, const
   }
 
   // Without time and with every move allowed, all pairs over these axes share one space.
+  const bool shared = !time && !problem.directed;
   std::sort(problem.monoids.begin(), problem.monoids.end());
-  std::string space_key = text(shape, " ", dtype, " ", join(axes, "."), " ", join(problem.dims));
-  for (const Monoid monoid : problem.monoids) space_key += text(" ", static_cast<int>(monoid));
-  if (time || problem.directed) space_key = key;
+  std::string key = text(shape, " ", dtype, " ", join(axes, "."), " ", join(problem.dims));
+  for (const Monoid monoid : problem.monoids) key += text(" ", static_cast<int>(monoid));
 
   const Places begin = encode(from, axes), end = encode(to, axes);
-  std::unique_ptr<Search>& search = searches_[space_key];
+  std::unique_ptr<Search> own;
+  std::unique_ptr<Search>& search = shared ? searches_[key] : own;
   if (search == nullptr)
     search = std::make_unique<Search>(Search{axes, MoveSpace(std::move(problem), begin, end)});
   const MoveSpace::Path path = search->space.cheapest(begin, end);
-  require(path.found, "no moves lead from ", from, " to ", to, " on mesh '", mesh_,
-          "': what an axis of time cuts or sums cannot be gathered or reduced inside the loop");
+  if (!path.found) return std::nullopt;
 
   Redistribution out;
   out.seconds = path.cost * 1e-15;
@@ -233,8 +249,7 @@ const Redistribution& Redistributor::plan(const Shape& shape, DType dtype, const
                          step.bytes, decode(after, axes, shape.ndim())});
     before = after;
   }
-  if (time || search->axes.size() > kExactAxes) searches_.erase(space_key);  // nobody asks it again
-  return known_.emplace(std::move(key), std::move(out)).first->second;
+  return out;
 }
 
 }  // namespace tessera

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "tessera/passes/split_view.h"
 #include "tessera/tensor/dtype.h"
 #include "tessera/tensor/machine.h"
 #include "tessera/tensor/sharding.h"
@@ -60,6 +62,8 @@ Move parse_move(std::string_view line);
 
 struct Redistribution {
   std::vector<Move> moves;  // none if nothing is to be done
+  /// If there is one, the moves are of the value reshaped to it, and lead to its `to`.
+  std::optional<SplitView> view = {};
   double seconds = 0;
   std::int64_t bytes() const;
   friend bool operator==(const Redistribution&, const Redistribution&) = default;
@@ -78,8 +82,9 @@ class Redistributor {
   /// price is whole femtoseconds per byte, so that ties are ties: then the fewer moves win. Up to
   /// four axes the result is optimal among all paths of moves (with more than three dims: among
   /// those over the dims that either sharding cuts, filled up to three with the largest others);
-  /// with more axes, among those that take each axis only to its place in `to`. Along an axis of
-  /// time only slices happen.
+  /// with more axes, among those that take each axis only to its place in `to`. If a path of the
+  /// latter kind on the split view is cheaper still, it is taken: there, each axis can move alone.
+  /// Along an axis of time only slices happen.
   ///
   /// Errors: axes that the mesh has not, or that a sharding names twice; several monoids in one
   /// sharding; more than 10 axes; a value that would have to move along time.
@@ -88,6 +93,10 @@ class Redistributor {
 
  private:
   struct Search;
+  /// The cheapest moves on the value as it is, or split; none if none lead there.
+  std::optional<Redistribution> search(const Mesh& mesh, const Shape& shape, DType dtype,
+                                       const Sharding& from, const Sharding& to, bool split);
+
   Mesh mesh_;
   Machine machine_;
   std::vector<std::string> helpers_;

@@ -60,14 +60,16 @@ std::vector<std::string> problems(const AutoParallel& o) {
 
 class Parallelizer {
  public:
-  Parallelizer(const Graph& graph, const AutoParallel& options)
-      : graph_(graph), options_(options), paths_(op_paths(graph)) {}
+  /// `step` is the graph before nodes that nobody reads were removed.
+  Parallelizer(const Graph& graph, const Graph& step, const AutoParallel& options)
+      : graph_(graph), step_(step), options_(options), paths_(op_paths(graph)) {}
 
   Strategy run() {
     read_batch();
     read_ops();
     require(wrong_.empty(), join(wrong_, "\n"));
     lay_out();
+    keep_outputs();
     if (reads_shards(options_.mode)) follow_readers();
     return std::move(strategy_);
   }
@@ -88,9 +90,10 @@ class Parallelizer {
       }
       ++next;
       take([&] {
-        tensors_.emplace_back(
-            paths_[at(id)], spread_tensor(text("batch input '", paths_[at(id)], "'"), shape, splits,
-                                          options_.device_num));
+        tensors_.push_back({paths_[at(id)],
+                            spread_tensor(text("batch input '", paths_[at(id)], "'"), shape, splits,
+                                          options_.device_num),
+                            dataset.kind != DatasetStrategy::Kind::Splits});
       });
     }
     if (dataset.kind == DatasetStrategy::Kind::Splits && next != dataset.splits.size())
@@ -111,8 +114,7 @@ class Parallelizer {
         told[id] = shard;
         told[id].ops = paths_[at(id)];
       }
-      if (!any)
-        wrong_.push_back(text("no op is called '", shard.ops, "'; there are: ", some_paths()));
+      if (!any) wrong_.push_back(why_none(shard.ops));
     }
     for (const auto& [id, shard] : told) {
       const Node& node = graph_.node(id);
@@ -123,9 +125,9 @@ class Parallelizer {
         }
         require(shard.ins.size() == 1, "state '", shard.ops, "' takes one strategy, not ",
                 shard.ins.size());
-        tensors_.emplace_back(shard.ops,
-                              spread_tensor(text("state '", shard.ops, "'"), node.type().shape,
-                                            shard.ins[0], options_.device_num));
+        tensors_.push_back(
+            {shard.ops, spread_tensor(text("state '", shard.ops, "'"), node.type().shape,
+                                      shard.ins[0], options_.device_num)});
         stated_.insert(shard.ops);
       });
     }
@@ -160,8 +162,20 @@ class Parallelizer {
             shard.ins[i][d] = options_.device_num;
         }
       }
-      take([&] { ops_.push_back(spread(graph_, id, shard, options_.device_num)); });
+      take([&] {
+        ops_.push_back(spread(graph_, id, shard, options_.device_num));
+        ops_.back().automatic = true;
+      });
     }
+  }
+
+  std::string why_none(const std::string& ops) const {
+    for (const std::string& path : op_paths(step_)) {
+      if (!path.empty() && matches(ops, path))
+        return text("op '", path, "' has a strategy, but nothing that the step computes reads its ",
+                    "result; remove the strategy, or read the result");
+    }
+    return text("no op is called '", ops, "'; there are: ", some_paths());
   }
 
   std::string some_paths() const {
@@ -183,20 +197,30 @@ class Parallelizer {
   }
 
   void lay_out() {
-    std::vector<TensorLayout> all{{{options_.device_num}, {}, {}}};
+    std::vector<GivenLayout> given;
+    std::vector<TensorLayout> automatic{{{options_.device_num}, {}, {}}};
+    const auto take_layout = [&](const TensorLayout& layout, bool is_given, const auto&... owner) {
+      if (is_given) {
+        given.push_back({layout, text(owner...)});
+      } else {
+        automatic.push_back(layout);
+      }
+    };
     for (const OpSpread& op : ops_) {
-      all.insert(all.end(), op.ins.begin(), op.ins.end());
-      all.insert(all.end(), op.outs.begin(), op.outs.end());
+      for (const std::vector<TensorLayout>* side : {&op.ins, &op.outs}) {
+        for (const TensorLayout& layout : *side)
+          take_layout(layout, !op.automatic, "op '", op.path, "'");
+      }
     }
-    for (const auto& [path, layout] : tensors_) all.push_back(layout);
-    const RefinedAxes axes(all);
+    for (const Tensor& t : tensors_) take_layout(t.layout, !t.automatic, "'", t.path, "'");
+    const RefinedAxes axes(given, automatic);
     const std::string time(kMicrobatchAxis);
     strategy_.mesh = axes.mesh({time, options_.micro_batches, Level::Time});
     strategy_.major = axes.major();
     const bool first = time_first();
     if (first) strategy_.major.insert(strategy_.major.begin(), time);
     strategy_.batch = {{time}};
-    for (const auto& [path, layout] : tensors_) {
+    for (const auto& [path, layout, _] : tensors_) {
       Sharding sharding = axes.sharding(layout);
       if (!stated_.count(path) && sharding.ndim() > 0) {
         std::vector<std::string>& rows = sharding.dims[0];
@@ -217,6 +241,24 @@ class Parallelizer {
     if (options_.enable_parallel_optimizer) {
       strategy_.shard_moments = strategy_.shard_gradients = axes.names();
       strategy_.shard_parameters = axes.names();
+    }
+  }
+
+  /// What the forward pass computes from a batch that comes cut leaves the step cut.
+  void keep_outputs() {
+    if (options_.dataset_strategy.kind == DatasetStrategy::Kind::FullBatch) return;
+    std::vector<bool> of_batch(graph_.nodes().size(), false);
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_.node(id);
+      of_batch[at(id)] = node.op == &kBatch ||
+                         std::any_of(node.inputs.begin(), node.inputs.end(),
+                                     [&](ValueId input) { return of_batch[at(input.node)]; });
+    }
+    for (const Output& output : graph_.outputs()) {
+      const NodeId id = output.value.node;
+      if (output.kind == Output::Kind::Metric && of_batch[at(id)] &&
+          graph_.node(id).phase == Phase::Forward && graph_.type(output.value).ndim() > 0)
+        strategy_.cut_outputs.push_back(output.name);
     }
   }
 
@@ -256,12 +298,17 @@ class Parallelizer {
     }
   }
 
-  const Graph& graph_;
+  const Graph &graph_, &step_;
   const AutoParallel& options_;
   std::vector<std::string> paths_;
   std::vector<OpSpread> ops_;
-  std::vector<std::pair<std::string, TensorLayout>> tensors_;  // batch inputs and states, by path
-  std::set<std::string> stated_;                               // states of which something was said
+  struct Tensor {  // a batch input or a state
+    std::string path;
+    TensorLayout layout;
+    bool automatic = false;
+  };
+  std::vector<Tensor> tensors_;
+  std::set<std::string> stated_;  // states of which something was said
   std::vector<std::string> wrong_;
   Strategy strategy_;
 };
@@ -312,7 +359,7 @@ ParallelStep parallelize(const Graph& step, const AutoParallel& options) {
   const std::vector<std::string> wrong = problems(options);
   require(wrong.empty(), join(wrong, "\n"));
   const Graph graph = simplify(merge_pads(step));
-  Strategy strategy = Parallelizer(graph, options).run();
+  Strategy strategy = Parallelizer(graph, step, options).run();
   Graph out = scaled(graph, strategy, options);
   return {std::move(out), std::move(strategy)};
 }

@@ -83,6 +83,9 @@ Plan compile(std::vector<ProgramSource> sources, Device& device, const CompileOp
   plan.guard_bytes = options.guard_bytes;
   for (ProgramSource& source : sources) {
     const Passes pass(source.name, options);
+    const std::int64_t ranks = mesh_of_ranks(source.strategy.mesh).ranks();
+    require(options.rank >= 0 && options.rank < ranks, "rank ", options.rank, " of program ",
+            source.name, " on mesh '", source.strategy.mesh, "', whose ranks are 0 to ", ranks - 1);
     pass.show("source", {&source.graph}, 0);
     Graph graph = pass("merge_pads", [&] { return merge_pads(source.graph); });
     source.graph = {};

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tessera/ir/strategy.h"
-#include "tessera/passes/moves.h"
+#include "tessera/passes/dim_by_dim.h"
 #include "tessera/plan/plan.h"
 
 namespace tessera {
@@ -22,7 +22,7 @@ struct CompileOptions {
   std::uint64_t seed = 1;  // of random ops
   bool fuse = true;
   bool overlap = true;                 // collectives run while kernels do
-  MoveStyle moves = MoveStyle::Least;  // which collectives they become
+  MoveStyle moves = MoveStyle::Least;  // who plans redistributions
   int rank = 0;                        // of the strategies' meshes, whose ranks are the same
   /// Free bytes on both sides of every buffer, which the executor fills and checks after every
   /// call: a multiple of kAlignment, for tests.

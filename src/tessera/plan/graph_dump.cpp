@@ -2,9 +2,8 @@
 
 #include "tessera/comm/group.h"
 #include "tessera/ir/builder.h"
-#include "tessera/ir/op_shard.h"
+#include "tessera/ir/strategy.h"
 #include "tessera/passes/partition.h"
-#include "tessera/plan/op_strategy.h"
 #include "tessera/plan/shards.h"
 
 namespace tessera {
@@ -122,6 +121,21 @@ std::string execution_text(const std::vector<const Graph*>& regions, int rank) {
                     ", bytes: ", bytes_sent(call.transfer->collective, group.size()), "}");
       }
       out += node_text(graph, id, more);
+    }
+  }
+  return out;
+}
+
+Splits in_strategy(const Graph& placed, NodeId id) {
+  Splits out;
+  for (const ValueId input : placed.node(id).inputs) {
+    std::vector<std::int64_t>& dims = out.emplace_back();
+    for (const std::vector<std::string>& axes : placed.result(input).placement->sharding.dims) {
+      std::int64_t n = 1;
+      for (const std::string& axis : axes) {
+        if (axis != kMicrobatchAxis) n *= placed.mesh().size(axis);
+      }
+      dims.push_back(n);
     }
   }
   return out;

@@ -6,8 +6,13 @@
 #include <vector>
 
 #include "tessera/ir/graph.h"
+#include "tessera/ir/op_shard.h"
 
 namespace tessera {
+
+/// The strategy of an op in a placed graph, in MindSpore's words: per operand the number of parts
+/// of each dim, as it is read.
+Splits in_strategy(const Graph& placed, NodeId node);
 
 /// Of a placed graph: every node with its strategy, whole shapes and where its values lie.
 ///

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "tessera/base/divisors.h"
-#include "tessera/ir/strategy.h"
 #include "tessera/ops/index_ops.h"
+#include "tessera/ops/matmul.h"
 #include "tessera/passes/told.h"
 
 namespace tessera {
@@ -123,6 +123,18 @@ class Spreading {
     return out;
   }
 
+  void wrong_parts(std::size_t i, std::size_t d, std::int64_t n) {
+    const std::int64_t size = shape(i)[static_cast<int>(d)];
+    const std::vector<int>& factors = rule_.ins[i][d];
+    std::vector<std::string> sizes;
+    for (const int f : factors) sizes.push_back(text(rule_.list[at(f)].size));
+    wrong("dim ", d, " of input ", i, " has size ", size,
+          factors.size() > 1 ? text(" (", join(sizes, " x "), ", cut in this order)") : "",
+          ", which ", n, " parts do not divide; legal: ", divisors(size, [&](std::int64_t legal) {
+            return shares(factors, legal).size() == factors.size();
+          }));
+  }
+
   /// The split of a dim, on the factors that it consists of.
   void split_dim(std::size_t i, std::size_t d, std::int64_t n, std::vector<std::string>& said) {
     const std::int64_t size = shape(i)[static_cast<int>(d)];
@@ -130,16 +142,7 @@ class Spreading {
     const std::string here = text("dim ", d, " of input ", i);
     if (n < 1) return wrong(here, " is split ", n, " times; it must be at least 1");
     const std::vector<std::int64_t> parts = shares(factors, n);
-    if (size % n != 0 || parts.size() != factors.size()) {
-      std::vector<std::string> sizes;
-      for (const int f : factors) sizes.push_back(text(rule_.list[at(f)].size));
-      return wrong(here, " has size ", size,
-                   factors.size() > 1 ? text(" (", join(sizes, " x "), ", cut in this order)") : "",
-                   ", which ", n,
-                   " parts do not divide; legal: ", divisors(size, [&](std::int64_t legal) {
-                     return shares(factors, legal).size() == factors.size();
-                   }));
-    }
+    if (size % n != 0 || parts.size() != factors.size()) return wrong_parts(i, d, n);
     for (std::size_t k = 0; k < factors.size(); ++k) {
       const Factor& factor = rule_.list[at(factors[k])];
       if (parts[k] > 1 && !may_shard(*node_.op, factor.kind))
@@ -171,7 +174,15 @@ class Spreading {
         [](const Factors::Dims& a, const Factors::Dims& b) { return a.size() < b.size(); });
     if (longest == rule_.ins.end()) return;
     take(longest->begin(), longest->end() - static_cast<std::ptrdiff_t>(rule_.ins[0].size()));
-    for (const Factors::Dims& dims : rule_.ins) take(dims.begin(), dims.end());
+    for (const Factors::Dims& dims : rule_.ins) {
+      Factors::Dims ordered = dims;
+      if (node_.op == &kMatmul) {  // a transposed first operand has its rows behind what is summed
+        std::stable_partition(ordered.begin(), ordered.end(), [&](const std::vector<int>& fs) {
+          return !fs.empty() && rule_.has(rule_.outs[0], fs[0]);
+        });
+      }
+      take(ordered.begin(), ordered.end());
+    }
   }
 
   bool repeats_first() const {
@@ -181,22 +192,31 @@ class Spreading {
   }
 
   void read_layouts() {
-    const std::vector<TensorLayout>& layouts = shard_.in_layouts;
-    if (!fits(layouts.size(), [&](std::size_t i) { return layouts[i].map.size(); })) return;
-    matrix_ = layouts[0].matrix;
-    aliases_ = layouts[0].aliases;
-    if (product(matrix_) != devices_)
-      wrong("its layout has ", product(matrix_), " ranks, but there are ", devices_,
+    const std::vector<TensorLayout>& given = shard_.in_layouts;
+    if (!fits(given.size(), [&](std::size_t i) { return given[i].map.size(); })) return;
+    if (product(given[0].matrix) != devices_)
+      wrong("its layout has ", product(given[0].matrix), " ranks, but there are ", devices_,
             " devices; give it a dim more for ranks that repeat, or one less");
+    for (const TensorLayout& layout : given) {
+      if (layout.matrix == given[0].matrix && layout.aliases == given[0].aliases) continue;
+      return wrong("its layouts are on two matrices, ", given[0], " and ", layout, "; use one");
+    }
+    for (const std::int64_t size : given[0].matrix) parts_.push_back({size});
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      for (std::size_t d = 0; d < given[i].map.size(); ++d) {
+        std::vector<std::int64_t> sizes;
+        for (const int f : rule_.ins[i][d]) sizes.push_back(rule_.list[at(f)].size);
+        split_parts(given[i], d, sizes, parts_);
+      }
+    }
+    matrix_ = in_parts(given[0], parts_).matrix;
+    aliases_ = in_parts(given[0], parts_).aliases;
     dims_.resize(rule_.list.size());
     std::vector<bool> said(rule_.list.size(), false);
-    for (std::size_t i = 0; i < layouts.size(); ++i) {
-      if (layouts[i].matrix != matrix_ || layouts[i].aliases != aliases_) {
-        wrong("its layouts are on two matrices, ", layouts[0], " and ", layouts[i], "; use one");
-        return;
-      }
-      for (std::size_t d = 0; d < layouts[i].map.size(); ++d)
-        lay_dim(i, d, layouts[i].map[d], layouts[i].splits()[d], said);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const TensorLayout layout = in_parts(given[i], parts_);
+      for (std::size_t d = 0; d < layout.map.size(); ++d)
+        lay_dim(i, d, layout.map[d], layout.splits()[d], said);
     }
     for (int d = 0; d < static_cast<int>(matrix_.size()); ++d) {
       const auto uses =
@@ -214,22 +234,34 @@ class Spreading {
   void lay_dim(std::size_t i, std::size_t d, const std::vector<int>& map, std::int64_t n,
                std::vector<bool>& said) {
     const std::int64_t size = shape(i)[static_cast<int>(d)];
-    if (size % n != 0)
-      return wrong("dim ", d, " of input ", i, " has size ", size, ", which ", n,
-                   " parts do not divide; legal: ", divisors(size));
-    const std::vector<int>& fs = rule_.ins[i][d];
-    if (fs.empty()) return;
-    const Factor& factor = rule_.list[at(fs[0])];
-    if (factor.size % n != 0)
-      return wrong("dim ", d, " of input ", i, " is cut along '", factor.name, "' of ", factor.size,
-                   " first, which ", n, " does not divide; legal: ", divisors(factor.size));
-    if (!map.empty() && !may_shard(*node_.op, factor.kind))
-      return wrong("dim ", d, " of input ", i, " (", factor.name, ") must stay whole; use None");
-    if (said[at(fs[0])] && dims_[at(fs[0])] != map)
-      return wrong("dim ", d, " of input ", i, " (", factor.name,
-                   ") lies otherwise than in another input; lay both alike");
-    said[at(fs[0])] = true;
-    dims_[at(fs[0])] = map;
+    const std::vector<int>& factors = rule_.ins[i][d];
+    if (factors.empty() && n == 1) return;
+    std::vector<std::vector<int>> shares;  // the dims of the matrix that cut each factor
+    std::size_t next = 0;
+    for (const int f : factors) {
+      std::int64_t left = rule_.list[at(f)].size;
+      shares.emplace_back();
+      for (; next < map.size(); ++next) {
+        const std::int64_t parts = matrix_[matrix_.size() - 1 - at(map[next])];
+        if (left % parts != 0) break;
+        shares.back().push_back(map[next]);
+        left /= parts;
+      }
+      if (next < map.size() && left > 1) break;
+    }
+    if (size % n != 0 || next < map.size()) return wrong_parts(i, d, n);
+    shares.resize(factors.size());
+    for (std::size_t k = 0; k < factors.size(); ++k) {
+      const std::size_t f = at(factors[k]);
+      const Factor& factor = rule_.list[f];
+      if (!shares[k].empty() && !may_shard(*node_.op, factor.kind))
+        return wrong("dim ", d, " of input ", i, " (", factor.name, ") must stay whole; use None");
+      if (said[f] && dims_[f] != shares[k])
+        return wrong("dim ", d, " of input ", i, " (", factor.name,
+                     ") lies otherwise than in another input; lay both alike");
+      said[f] = true;
+      dims_[f] = shares[k];
+    }
   }
 
   /// A shard of a dim that several factors make up is one run of it: behind a factor that is not
@@ -285,11 +317,12 @@ class Spreading {
         continue;
       }
       if (shard_.outs.empty()) {
-        if (shard_.out_layouts[r].matrix != matrix_ || shard_.out_layouts[r].aliases != aliases_) {
+        const TensorLayout &given = shard_.out_layouts[r], &of_inputs = shard_.in_layouts[0];
+        if (given.matrix != of_inputs.matrix || given.aliases != of_inputs.aliases) {
           wrong("the layout of result ", r, " is on another matrix than those of the inputs");
           continue;
         }
-        result = shard_.out_layouts[r];
+        result = in_parts(given, parts_);
         check_result(r);
       } else {
         for (std::size_t d = 0; d < ndim; ++d) split_result(r, d, shard_.outs[r][d]);
@@ -348,8 +381,9 @@ class Spreading {
   std::vector<std::int64_t> splits_;  // per factor
   std::vector<int> order_;            // of factors in the matrix
   DeviceMatrix matrix_;
-  std::vector<std::string> aliases_;    // of its dims, or none
-  std::vector<std::vector<int>> dims_;  // per factor, of the matrix, from the right
+  std::vector<std::string> aliases_;              // of its dims, or none
+  std::vector<std::vector<std::int64_t>> parts_;  // of layouts: of each dim of the given matrix
+  std::vector<std::vector<int>> dims_;            // per factor, of the matrix, from the right
   std::vector<std::string> reasons_;
   OpSpread out_;
 };
@@ -359,21 +393,6 @@ class Spreading {
 OpSpread spread(const Graph& graph, NodeId node, const OpShard& shard, std::int64_t devices) {
   OpSpread out = Spreading(graph, node, shard, devices).run();
   out.path = shard.ops;
-  return out;
-}
-
-Splits in_strategy(const Graph& placed, NodeId id) {
-  Splits out;
-  for (const ValueId input : placed.node(id).inputs) {
-    std::vector<std::int64_t>& dims = out.emplace_back();
-    for (const std::vector<std::string>& axes : placed.result(input).placement->sharding.dims) {
-      std::int64_t n = 1;
-      for (const std::string& axis : axes) {
-        if (axis != kMicrobatchAxis) n *= placed.mesh().size(axis);
-      }
-      dims.push_back(n);
-    }
-  }
   return out;
 }
 

@@ -19,6 +19,7 @@ struct OpSpread {
   std::string path;
   std::vector<TensorLayout> ins, outs;  // all on one matrix
   bool outs_asked = false;              // else as the op leaves them: parts of sums are finished
+  bool automatic = false;               // no strategy was given: cut along the batch
 };
 
 /// Errors: all that is wrong, in order: the number of strategies, of dims, splits below 1, dims
@@ -26,9 +27,5 @@ struct OpSpread {
 /// disagree, a product that does not divide the devices; each with op, operand, dim, size and
 /// split, and what is legal.
 OpSpread spread(const Graph& graph, NodeId node, const OpShard& shard, std::int64_t devices);
-
-/// The strategy of an op in a placed graph, in MindSpore's words: per operand the number of parts
-/// of each dim, as it is read.
-Splits in_strategy(const Graph& placed, NodeId node);
 
 }  // namespace tessera

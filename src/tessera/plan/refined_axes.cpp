@@ -1,7 +1,8 @@
 #include "tessera/plan/refined_axes.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
+#include <utility>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
@@ -13,40 +14,59 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-std::vector<DeviceMatrix> matrices_of(const std::vector<TensorLayout>& layouts) {
+std::vector<DeviceMatrix> matrices_of(const std::vector<GivenLayout>& given,
+                                      const std::vector<TensorLayout>& automatic) {
   std::vector<DeviceMatrix> out;
-  for (const TensorLayout& layout : layouts) out.push_back(layout.matrix);
+  for (const GivenLayout& one : given) out.push_back(one.layout.matrix);
+  for (const TensorLayout& layout : automatic) out.push_back(layout.matrix);
   return out;
+}
+
+/// By two axes that share a dim, the major one first: whose layout has them so.
+using Orders = std::map<std::pair<std::string, std::string>, std::string>;
+
+[[noreturn]] void refuse(const Orders& before, const std::vector<std::string>& axes) {
+  std::vector<std::string> lines;
+  const auto among = [&](const std::string& axis) {
+    return std::find(axes.begin(), axes.end(), axis) != axes.end();
+  };
+  for (const auto& [pair, owner] : before) {
+    if (among(pair.first) && among(pair.second))
+      lines.push_back(text(owner, " cuts a dim by ", pair.first, " and then by ", pair.second));
+  }
+  fail(Fault::Usage, "layouts order the axes ", join(axes), " in two ways: ", join(lines, ", "),
+       "; order them alike in all layouts");
 }
 
 }  // namespace
 
-RefinedAxes::RefinedAxes(const std::vector<TensorLayout>& layouts) : matrix_(matrices_of(layouts)) {
-  name_axes(layouts);
-  order_axes(layouts);
+RefinedAxes::RefinedAxes(const std::vector<GivenLayout>& given,
+                         const std::vector<TensorLayout>& automatic)
+    : matrix_(matrices_of(given, automatic)) {
+  for (std::size_t i = 0; i < matrix_.sizes().size(); ++i) names_.push_back(text("d", i));
+  for (const GivenLayout& one : given) name_axes(one.layout);
+  order_axes(given);
 }
 
-void RefinedAxes::name_axes(const std::vector<TensorLayout>& layouts) {
-  for (std::size_t i = 0; i < matrix_.sizes().size(); ++i) names_.push_back(text("d", i));
-  for (const TensorLayout& layout : layouts) {
-    for (std::size_t i = 0; i < layout.aliases.size(); ++i) {
-      const std::vector<int> axes =
-          matrix_.axes_of(layout.matrix, static_cast<int>(layout.matrix.size() - 1 - i));
-      const std::string& alias = layout.aliases[i];
-      const bool taken = alias == kMicrobatchAxis ||
-                         std::find(names_.begin(), names_.end(), alias) != names_.end();
-      if (axes.size() == 1 && !taken) names_[at(axes[0])] = alias;
-    }
+void RefinedAxes::name_axes(const TensorLayout& layout) {
+  for (std::size_t i = 0; i < layout.aliases.size(); ++i) {
+    const std::vector<int> axes =
+        matrix_.axes_of(layout.matrix, static_cast<int>(layout.matrix.size() - 1 - i));
+    const std::string& alias = layout.aliases[i];
+    const bool taken =
+        alias == kMicrobatchAxis || std::find(names_.begin(), names_.end(), alias) != names_.end();
+    if (axes.size() == 1 && !taken) names_[at(axes[0])] = alias;
   }
 }
 
-/// Axes of one dim keep their order; the others follow in the order of the mesh.
-void RefinedAxes::order_axes(const std::vector<TensorLayout>& layouts) {
-  std::set<std::pair<std::string, std::string>> before;
-  for (const TensorLayout& layout : layouts) {
-    const Sharding sharding = this->sharding(layout);
-    for (const std::vector<std::string>& axes : sharding.dims) {
-      for (std::size_t i = 1; i < axes.size(); ++i) before.emplace(axes[i - 1], axes[i]);
+/// Axes that share a dim keep their order; the others follow in the order of the mesh.
+void RefinedAxes::order_axes(const std::vector<GivenLayout>& given) {
+  Orders before;
+  for (const GivenLayout& one : given) {
+    const Sharding said = as_said(one.layout);
+    for (const std::vector<std::string>& axes : said.dims) {
+      for (std::size_t i = 1; i < axes.size(); ++i)
+        before.emplace(std::pair(axes[i - 1], axes[i]), one.owner);
     }
   }
   std::vector<std::string> left = names_;
@@ -56,8 +76,7 @@ void RefinedAxes::order_axes(const std::vector<TensorLayout>& layouts) {
         return before.count({other, name}) > 0;
       });
     });
-    require(next != left.end(), "layouts order the axes ", join(left),
-            " in two ways, major first here and minor there; order them alike in every tensor");
+    if (next == left.end()) refuse(before, left);
     major_.push_back(*next);
     left.erase(next);
   }
@@ -72,6 +91,17 @@ Mesh RefinedAxes::mesh(Axis time) const {
 }
 
 Sharding RefinedAxes::sharding(const TensorLayout& layout) const {
+  Sharding out = as_said(layout);
+  for (std::vector<std::string>& axes : out.dims) {
+    std::sort(axes.begin(), axes.end(), [&](const std::string& a, const std::string& b) {
+      return std::find(major_.begin(), major_.end(), a) <
+             std::find(major_.begin(), major_.end(), b);
+    });
+  }
+  return out;
+}
+
+Sharding RefinedAxes::as_said(const TensorLayout& layout) const {
   Sharding out = Sharding::replicated(static_cast<int>(layout.map.size()));
   for (std::size_t d = 0; d < layout.map.size(); ++d) {
     for (const int dim : layout.map[d]) {

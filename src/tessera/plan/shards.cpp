@@ -39,8 +39,7 @@ ShardInfo RankShards::info(const Result& result, bool cleared) const {
 std::int64_t RankShards::coordinate(const OpCall& call) const {
   const int i = call.op().attrs.find("axes");
   if (i < 0) return 0;
-  const auto found = at_.find(std::get<std::string>(call.attrs()[at(i)]));
-  return found == at_.end() ? 0 : found->second;
+  return tessera::coordinate(mesh_, at_, std::get<std::string>(call.attrs()[at(i)]));
 }
 
 Call RankShards::transfer(const Graph& graph, NodeId id) const {

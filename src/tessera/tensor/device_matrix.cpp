@@ -121,6 +121,50 @@ TensorLayout canonical(const TensorLayout& layout) {
   return out;
 }
 
+void split_parts(const TensorLayout& layout, std::size_t dim,
+                 const std::vector<std::int64_t>& factors,
+                 std::vector<std::vector<std::int64_t>>& parts) {
+  if (factors.size() < 2) return;
+  std::size_t k = 0;
+  std::int64_t left = factors[0];  // of this factor, not cut yet
+  for (const int d : layout.map[dim]) {
+    std::vector<std::int64_t>& sizes = parts[layout.matrix.size() - 1 - at(d)];
+    for (std::size_t p = 0; p < sizes.size(); ++p) {
+      while (left == 1 && k + 1 < factors.size()) left = factors[++k];
+      if (left > 1 && left < sizes[p] && sizes[p] % left == 0) {
+        sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(p) + 1, sizes[p] / left);
+        sizes[p] = left;
+      }
+      if (left % sizes[p] != 0) return;  // it does not divide
+      left /= sizes[p];
+    }
+  }
+}
+
+TensorLayout in_parts(const TensorLayout& layout,
+                      const std::vector<std::vector<std::int64_t>>& parts) {
+  TensorLayout out;
+  std::vector<std::vector<int>> places;  // of each dim's parts, from the left
+  for (std::size_t i = 0; i < layout.matrix.size(); ++i) {
+    places.emplace_back();
+    for (std::size_t p = 0; p < parts[i].size(); ++p) {
+      places.back().push_back(static_cast<int>(out.matrix.size()));
+      out.matrix.push_back(parts[i][p]);
+      if (layout.aliases.empty()) continue;
+      const std::string& alias = layout.aliases[i];
+      out.aliases.push_back(parts[i].size() == 1 ? alias : text(alias, "_", p));
+    }
+  }
+  for (const std::vector<int>& dims : layout.map) {
+    out.map.emplace_back();
+    for (const int d : dims) {
+      for (const int place : places[layout.matrix.size() - 1 - at(d)])
+        out.map.back().push_back(static_cast<int>(out.matrix.size()) - 1 - place);
+    }
+  }
+  return out;
+}
+
 DeviceLayout::DeviceLayout(DeviceMatrix sizes, std::vector<std::string> aliases)
     : sizes_(std::move(sizes)), aliases_(std::move(aliases)) {
   require(sizes_.size() == aliases_.size(), "a layout has ", sizes_.size(), " sizes but ",

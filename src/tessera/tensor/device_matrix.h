@@ -41,6 +41,16 @@ struct TensorLayout {
 std::string to_text(const TensorLayout& layout);
 /// Without the dims of the matrix that have size 1.
 TensorLayout canonical(const TensorLayout& layout);
+/// Splits dims of the matrix so that each part cuts one of the factors (their sizes, major first)
+/// that dim `dim` of the tensor consists of: 8 on 4 x 128 becomes 4 and 2. `parts` has those of
+/// each dim of the matrix, from the left.
+void split_parts(const TensorLayout& layout, std::size_t dim,
+                 const std::vector<std::int64_t>& factors,
+                 std::vector<std::vector<std::int64_t>>& parts);
+/// On the matrix whose dims are split: `parts` has those of each dim, from the left. "dp" in parts
+/// of 4 and 2 becomes "dp_0" and "dp_1".
+TensorLayout in_parts(const TensorLayout& layout,
+                      const std::vector<std::vector<std::int64_t>>& parts);
 
 /// Names for the dims of a matrix, what MindSpore calls a Layout. DeviceLayout({2, 2, 2}, {"dp",
 /// "sp", "mp"})("dp", {"sp", "mp"}) is a matrix [m, n], m split by dp, n by sp and then by mp;

@@ -28,18 +28,33 @@ Mesh::Mesh(std::vector<Axis> axes) {
   }
 }
 
+const Axis* Mesh::find(std::string_view name) const {
+  const auto found =
+      std::find_if(axes_.begin(), axes_.end(), [&](const Axis& axis) { return axis.name == name; });
+  return found == axes_.end() ? nullptr : &*found;
+}
+
 std::int64_t Mesh::size(std::string_view name) const {
-  for (const Axis& axis : axes_) {
-    if (axis.name == name) return axis.size;
-  }
-  return 1;
+  if (const Axis* axis = find(name)) return axis->size;
+  const std::optional<AxisPart> part = parse_axis_part(name);
+  const Axis* axis = part ? find(part->axis) : nullptr;
+  return axis != nullptr && axis->size % (part->before * part->size) == 0 ? part->size : 1;
 }
 
 bool Mesh::is_time(std::string_view name) const {
-  for (const Axis& axis : axes_) {
-    if (axis.name == name) return axis.level == Level::Time;
+  const Axis* axis = find(name);
+  return axis != nullptr && axis->level == Level::Time;
+}
+
+std::int64_t Mesh::stride(std::string_view name) const {
+  const std::optional<AxisPart> part = find(name) == nullptr ? parse_axis_part(name) : std::nullopt;
+  const std::string_view whole = part ? part->axis : name;
+  std::int64_t out = 1;
+  for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
+    if (axis->name == whole) return part ? out * (axis->size / (part->before * part->size)) : out;
+    if (axis->level != Level::Time) out *= axis->size;
   }
-  return false;
+  return out;
 }
 
 std::int64_t Mesh::ranks() const {
@@ -48,6 +63,27 @@ std::int64_t Mesh::ranks() const {
     if (axis.level != Level::Time) n *= axis.size;
   }
   return n;
+}
+
+std::string axis_part(std::string_view axis, std::int64_t before, std::int64_t size) {
+  return text(axis, "__", before, "x", size);
+}
+
+std::optional<AxisPart> parse_axis_part(std::string_view name) {
+  const std::size_t mark = name.rfind("__");
+  if (mark == std::string_view::npos) return std::nullopt;
+  const std::size_t by = name.find('x', mark);
+  if (by == std::string_view::npos) return std::nullopt;
+  AxisPart out{name.substr(0, mark)};
+  const auto read = [](std::string_view digits, std::int64_t& to) {
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), to);
+    return error == std::errc() && end == digits.data() + digits.size() && to >= 1 &&
+           to <= Mesh::kMaxSize;
+  };
+  if (!read(name.substr(mark + 2, by - mark - 2), out.before) ||
+      !read(name.substr(by + 1), out.size) || out.before > Mesh::kMaxSize / out.size)
+    return std::nullopt;
+  return out;
 }
 
 bool is_axis_name(std::string_view name) {

@@ -2,6 +2,7 @@
 /// The mesh: all ranks, arranged along named axes with sizes, outermost first ("dp=2 tp=4").
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,17 +31,33 @@ class Mesh {
   explicit Mesh(std::vector<Axis> axes);
 
   const std::vector<Axis>& axes() const { return axes_; }
-  /// 1 for an axis that is not there.
+  /// 1 for an axis that is not there. Here and below a part of an axis is an axis too.
   std::int64_t size(std::string_view axis) const;
   bool has(std::string_view axis) const { return size(axis) > 1; }
   bool is_time(std::string_view axis) const;
+  /// How far ranks are apart that are neighbours along the axis, not one of time: the coordinate of
+  /// a rank is rank / stride % size.
+  std::int64_t stride(std::string_view axis) const;
   /// Ranks: the product of all axes but those of time.
   std::int64_t ranks() const;
   friend bool operator==(const Mesh&, const Mesh&) = default;
 
  private:
+  const Axis* find(std::string_view name) const;
+
   std::vector<Axis> axes_;
 };
+
+/// The name of a part of an axis: its coordinate taken apart into (before, size, rest), major
+/// first. axis_part("tp", 2, 3) of tp=12 is "tp__2x3": coordinate / 2 % 3. It can shard dims and
+/// form groups like an axis.
+std::string axis_part(std::string_view axis, std::int64_t before, std::int64_t size);
+struct AxisPart {
+  std::string_view axis;
+  std::int64_t before = 1, size = 1;
+};
+/// None if the name is not of that form.
+std::optional<AxisPart> parse_axis_part(std::string_view name);
 
 /// Letters, digits and _, at least one.
 bool is_axis_name(std::string_view name);

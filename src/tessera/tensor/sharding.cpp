@@ -117,6 +117,29 @@ Coordinates coordinates_of(const Mesh& mesh, std::int64_t rank) {
   return out;
 }
 
+std::int64_t coordinate(const Mesh& mesh, const Coordinates& at, std::string_view axis) {
+  if (const auto found = at.find(axis); found != at.end()) return found->second;
+  const std::optional<AxisPart> part = parse_axis_part(axis);
+  const auto found = part ? at.find(part->axis) : at.end();
+  if (found == at.end()) return 0;
+  return found->second / (mesh.size(part->axis) / (part->before * part->size)) % part->size;
+}
+
+std::vector<std::int64_t> ranks_along(const Mesh& mesh, const std::vector<std::string>& axes,
+                                      std::int64_t rank) {
+  std::vector<std::int64_t> out{rank};
+  for (const std::string& axis : axes) {
+    const std::int64_t size = mesh.size(axis), stride = mesh.stride(axis);
+    std::vector<std::int64_t> more;
+    for (const std::int64_t one : out) {
+      const std::int64_t first = one - one / stride % size * stride;
+      for (std::int64_t k = 0; k < size; ++k) more.push_back(first + k * stride);
+    }
+    out = std::move(more);
+  }
+  return out;
+}
+
 std::int64_t rank_at(const Mesh& mesh, const Coordinates& at) {
   std::int64_t out = 0;
   for (const Axis& axis : mesh.axes()) {
@@ -133,8 +156,7 @@ namespace {
 std::vector<std::int64_t> position(const Sharding& sharding, const Coordinates& rank,
                                    const std::vector<std::string>& among, const Mesh& mesh) {
   const auto coordinate = [&](const std::string& axis) {
-    const auto found = rank.find(axis);
-    return found == rank.end() ? 0 : found->second;
+    return tessera::coordinate(mesh, rank, axis);
   };
   std::vector<std::int64_t> out;
   for (const auto& axes : sharding.dims) {
@@ -165,8 +187,7 @@ Extent extent(std::int64_t size, const std::vector<std::string>& axes, const Mes
   Extent e{0, size, size};
   for (const std::string& axis : axes) {
     const std::int64_t n = mesh.size(axis), chunk = (e.padded + n - 1) / n;
-    const auto found = at.find(axis);
-    const std::int64_t skip = (found == at.end() ? 0 : found->second) * chunk;
+    const std::int64_t skip = coordinate(mesh, at, axis) * chunk;
     e = {e.start + skip, std::clamp(e.valid - skip, std::int64_t{0}, chunk), chunk};
   }
   return e;

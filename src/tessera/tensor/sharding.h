@@ -55,7 +55,12 @@ using Coordinates = std::map<std::string, std::int64_t, std::less<>>;
 
 /// Ranks are numbered row by row, without axes of time: on dp=2 tp=4, rank 5 has dp 1, tp 1.
 Coordinates coordinates_of(const Mesh& mesh, std::int64_t rank);
+/// Along an axis or a part of one.
+std::int64_t coordinate(const Mesh& mesh, const Coordinates& at, std::string_view axis);
 std::int64_t rank_at(const Mesh& mesh, const Coordinates& at);
+/// The ranks that differ from `rank` along these axes alone, row by row.
+std::vector<std::int64_t> ranks_along(const Mesh& mesh, const std::vector<std::string>& axes,
+                                      std::int64_t rank);
 
 /// One rank's part of a dim. Each axis splits the parts that the one before it made, rounding up:
 /// 10 elements on an axis of 4 are parts of 3 at 0, 3, 6, 9; the last has 1 valid and 2 of padding.

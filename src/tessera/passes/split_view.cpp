@@ -1,0 +1,189 @@
+#include "tessera/passes/split_view.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace tessera {
+
+namespace {
+
+using Axes = std::vector<std::string>;
+using Cuts = std::vector<std::int64_t>;  // of a dim: the number of parts above each, ascending
+
+class Splitter {
+ public:
+  Splitter(const Shape& shape, const Sharding& from, const Sharding& to, const Mesh& mesh)
+      : shape_(shape), from_(from), to_(to), mesh_(mesh) {}
+
+  std::optional<SplitView> run(bool parts) {
+    parts_.clear();
+    for (const Axis& axis : mesh_.axes()) parts_[axis.name] = {axis.size};
+    while (parts && split_axes()) {
+    }
+    return view();
+  }
+
+ private:
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+  /// After the first part of the first axis, after the next one, and so on.
+  Cuts cuts(const Axes& axes) const {
+    Cuts out;
+    std::int64_t above = 1;
+    for (const std::string& axis : axes) {
+      for (const std::int64_t size : parts_.at(axis)) out.push_back(above *= size);
+    }
+    return out;
+  }
+
+  /// Where a border would split an axis: the axis, and its size before the border. Nothing where it
+  /// needs to split none.
+  struct Crossing {
+    bool possible = true;
+    std::string axis;
+    std::int64_t before = 0;
+  };
+  Crossing crossing(std::int64_t border, const Axes& axes) const {
+    std::int64_t above = 1;
+    for (const std::string& axis : axes) {
+      std::int64_t before = 1;
+      for (const std::int64_t size : parts_.at(axis)) {
+        const std::int64_t below = above * size;
+        if (border == below) return {};
+        if (border < below) {
+          const bool nests = border % above == 0 && below % border == 0 && !mesh_.is_time(axis);
+          return {nests, axis, before * (border / above)};
+        }
+        above = below, before *= size;
+      }
+    }
+    return {border % above == 0, {}, 0};
+  }
+
+  Cuts all_cuts(std::size_t d) const {
+    const Cuts left = cuts(from_.dims[d]), right = cuts(to_.dims[d]);
+    std::set<std::int64_t> all(left.begin(), left.end());
+    all.insert(right.begin(), right.end());
+    return {all.begin(), all.end()};
+  }
+
+  /// Splits one axis at a border that crosses it. False if there is none.
+  bool split_axes() {
+    for (std::size_t d = 0; d < from_.dims.size(); ++d) {
+      for (const std::int64_t border : all_cuts(d)) {
+        const Crossing left = crossing(border, from_.dims[d]),
+                       right = crossing(border, to_.dims[d]);
+        if (!left.possible || !right.possible) continue;
+        for (const Crossing* one : {&left, &right}) {
+          if (one->axis.empty()) continue;
+          split_axis(one->axis, one->before);
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  void split_axis(const std::string& axis, std::int64_t before) {
+    Cuts sizes;
+    std::int64_t above = 1;
+    for (const std::int64_t size : parts_.at(axis)) {
+      if (above < before && before < above * size) {
+        sizes.push_back(before / above);
+        sizes.push_back(above * size / before);
+      } else {
+        sizes.push_back(size);
+      }
+      above *= size;
+    }
+    parts_[axis] = std::move(sizes);
+  }
+
+  Axes names(const std::string& axis) const {
+    const Cuts& sizes = parts_.at(axis);
+    if (sizes.size() == 1) return {axis};
+    Axes out;
+    std::int64_t before = 1;
+    for (const std::int64_t size : sizes) {
+      out.push_back(axis_part(axis, before, size));
+      before *= size;
+    }
+    return out;
+  }
+
+  /// The axes of one dim on the dims that it is split into, each where its cut is.
+  void spread(const Axes& axes, const Cuts& borders, std::vector<Axes>& dims) const {
+    const Cuts ends = cuts(axes);
+    Axes all;
+    for (const std::string& axis : axes) {
+      for (std::string& name : names(axis)) all.push_back(std::move(name));
+    }
+    std::size_t next = 0;
+    for (std::size_t i = 0; i <= borders.size(); ++i) {
+      dims.emplace_back();
+      for (; next < all.size() && (i == borders.size() || ends[next] <= borders[i]); ++next)
+        dims.back().push_back(all[next]);
+    }
+  }
+
+  std::vector<Partial> split_sums(const std::vector<Partial>& sums) const {
+    Sharding out;
+    for (const Partial& p : sums) {
+      for (const std::string& name : names(p.axis)) out = out.with_partial(name, p.monoid);
+    }
+    return out.partial;
+  }
+
+  std::optional<SplitView> view() const {
+    SplitView out{{}, {{}, split_sums(from_.partial)}, {{}, split_sums(to_.partial)}, {}};
+    std::vector<std::int64_t> sizes;
+    for (int d = 0; d < shape_.ndim(); ++d) {
+      const Axes &left = from_.dims[at(d)], &right = to_.dims[at(d)];
+      Cuts borders;
+      std::int64_t most = 1;
+      for (const std::int64_t cut : all_cuts(at(d))) {
+        if (shape_[d] % cut != 0) return std::nullopt;
+        most = cut;
+        const Crossing a = crossing(cut, left), b = crossing(cut, right);
+        if (a.possible && b.possible && a.axis.empty() && b.axis.empty()) borders.push_back(cut);
+      }
+      // Behind the last border there is a dim of its own only for axes that cross it.
+      if (!borders.empty() && borders.back() == most) borders.pop_back();
+      std::int64_t before = 1;
+      for (const std::int64_t border : borders) {
+        sizes.push_back(border / before);
+        before = border;
+      }
+      sizes.push_back(shape_[d] / before);
+      spread(left, borders, out.from.dims);
+      spread(right, borders, out.to.dims);
+    }
+    if (sizes.size() > at(Shape::kMaxDims)) return std::nullopt;
+    out.shape = Shape(std::span<const std::int64_t>(sizes));
+    std::vector<Axis> axes;
+    for (const Axis& axis : mesh_.axes()) {
+      const Axes parts = names(axis.name);
+      for (std::size_t i = 0; i < parts.size(); ++i)
+        axes.push_back({parts[i], parts_.at(axis.name)[i], axis.level});
+    }
+    out.mesh = Mesh(std::move(axes));
+    return out;
+  }
+
+  const Shape& shape_;
+  const Sharding &from_, &to_;
+  const Mesh& mesh_;
+  std::map<std::string, Cuts, std::less<>> parts_;  // of each axis, major first: their sizes
+};
+
+}  // namespace
+
+std::optional<SplitView> split_view(const Shape& shape, const Sharding& from, const Sharding& to,
+                                    const Mesh& mesh) {
+  Splitter splitter(shape, from, to, mesh);
+  std::optional<SplitView> out = splitter.run(true);
+  return out ? out : splitter.run(false);
+}
+
+}  // namespace tessera
