@@ -22,9 +22,10 @@
 
 #include "tessera/comm/local.h"
 #include "tessera/ops/matmul.h"
-#include "tessera/plan/auto_parallel.h"
+#include "tessera/shard/auto_parallel.h"
 #include "tessera/plan/compile.h"
 #include "tessera/train/crew.h"
+#include "tessera/shard/shard.h"
 
 namespace {
 
@@ -38,8 +39,8 @@ ParallelStep dense_matmul_net(std::int64_t devices) {
   const Value x = builder.batch("x", {DType::F32, {kRows, kIn}, {}});
   const Value w = builder.batch("w", {DType::F32, {kIn, kMiddle}, {}});
   const Value v = builder.batch("v", {DType::F32, {kMiddle, kOut}, {}});
-  const Value y = matmul(x, w).shard({{4, 1}, {1, 1}});
-  const Value z = matmul(y, v).shard({{1, 1}, {1, 4}});
+  const Value y = shard(matmul(x, w), {{4, 1}, {1, 1}});
+  const Value z = shard(matmul(y, v), {{1, 1}, {1, 4}});
   builder.output(Output::Kind::Metric, "z", z);
 
   AutoParallel options;
@@ -47,7 +48,7 @@ ParallelStep dense_matmul_net(std::int64_t devices) {
     options.mode = ParallelMode::SemiAutoParallel;
     options.device_num = devices;
     options.dataset_strategy = {DatasetStrategy::Kind::Splits, {{4, 1}, {1, 1}, {1, 4}}};
-    options.shards = builder.shards();
+    options.shards = shards_of(builder);
   }
   return parallelize(builder.finish(), options);
 }

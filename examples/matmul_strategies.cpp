@@ -15,10 +15,11 @@
 
 #include "tessera/comm/local.h"
 #include "tessera/ops/matmul.h"
-#include "tessera/plan/auto_parallel.h"
+#include "tessera/shard/auto_parallel.h"
 #include "tessera/plan/compile.h"
 #include "tessera/plan/traffic.h"
 #include "tessera/train/crew.h"
+#include "tessera/shard/shard.h"
 
 namespace {
 
@@ -34,9 +35,9 @@ struct Variant {
 };
 const Variant kVariants[] = {
     {"matmul(a, b)", {}, ""},
-    {"matmul(a, b).shard({{2, 1}, {1, 1}})", {{2, 1}, {1, 1}}, "all_gather"},  // rows of a
-    {"matmul(a, b).shard({{1, 1}, {1, 2}})", {{1, 1}, {1, 2}}, "all_gather"},  // columns of b
-    {"matmul(a, b).shard({{1, 2}, {2, 1}})", {{1, 2}, {2, 1}}, "all_reduce"},  // what is summed
+    {"shard(matmul(a, b), {{2, 1}, {1, 1}})", {{2, 1}, {1, 1}}, "all_gather"},  // rows of a
+    {"shard(matmul(a, b), {{1, 1}, {1, 2}})", {{1, 1}, {1, 2}}, "all_gather"},  // columns of b
+    {"shard(matmul(a, b), {{1, 2}, {2, 1}})", {{1, 2}, {2, 1}}, "all_reduce"},  // what is summed
 };
 
 /// The program, and how it is spread over the devices.
@@ -45,7 +46,7 @@ ParallelStep build(const Splits& strategy) {
   const Value a = builder.batch("a", {DType::F32, {2, 2}, {}});
   const Value b = builder.batch("b", {DType::F32, {2, 2}, {}});
   const Value c = matmul(a, b);
-  if (!strategy.empty()) c.shard(strategy);
+  if (!strategy.empty()) shard(c, strategy);
   builder.output(Output::Kind::Metric, "c", c);  // what is read from outside is whole everywhere
 
   AutoParallel options;
@@ -53,7 +54,7 @@ ParallelStep build(const Splits& strategy) {
   options.device_num = kDevices;
   options.dataset_strategy.kind =
       DatasetStrategy::Kind::FullBatch;  // each device is fed all of a, b
-  options.shards = builder.shards();
+  options.shards = shards_of(builder);
   return parallelize(builder.finish(), options);
 }
 

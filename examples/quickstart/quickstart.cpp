@@ -6,8 +6,9 @@
 ///
 ///   --checkpoints FOLDER    each rank saves the model in FOLDER/<rank>
 ///   --save-graphs FOLDER    FOLDER/rank_<rank>: each op's strategy, and what each rank runs
-///   --compat mindspore      collectives as MindSpore's compiler chooses them: same numbers, more
-///                           bytes
+///   --compat mindspore      collectives as MindSpore's compiler chooses them by default: same
+///                           numbers, more bytes
+///   --compat mindspore-all-to-all    as it does with enable_alltoall
 ///
 /// Each rank feeds its own two rows (dataset_strategy "data_parallel"), so a step has 16.
 
@@ -26,12 +27,13 @@
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/passes/grad.h"
-#include "tessera/plan/auto_parallel.h"
+#include "tessera/shard/auto_parallel.h"
 #include "tessera/plan/traffic.h"
 #include "tessera/runtime/executor.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/save_graphs.h"
 #include "tessera/train/step.h"
+#include "tessera/shard/shard.h"
 
 namespace {
 
@@ -62,7 +64,7 @@ ParallelStep training_step(int devices) {
 
   // On 8 ranks the rows of x are cut in two and its columns in four, and so are w's rows. What the
   // relu and the second product do follows from that.
-  const Value hidden = matmul(x, w).shard({{2, devices / 2}, {devices / 2, 1}});
+  const Value hidden = shard(matmul(x, w), {{2, devices / 2}, {devices / 2, 1}});
   const Value out = matmul(relu(hidden), w2);
   const Value error = out - label;
   const Value loss = mean(error * error, {0, 1});
@@ -79,7 +81,7 @@ ParallelStep training_step(int devices) {
   parallel.mode = ParallelMode::AutoParallel;
   parallel.search_mode = SearchMode::ShardingPropagation;
   parallel.device_num = devices;
-  parallel.shards = builder.shards();
+  parallel.shards = shards_of(builder);
   return parallelize(builder.finish(), parallel);
 }
 
@@ -170,8 +172,9 @@ Flags read_flags(int argc, char** argv) {
     } else if (flag == "--save-graphs") {
       out.save_graphs = value;
     } else if (flag == "--compat") {
-      require(value == "mindspore", "--compat ", value, " is not known; it can be mindspore");
-      out.style = MoveStyle::DimByDim;
+      require(value == "mindspore" || value == "mindspore-all-to-all", "--compat ", value,
+              " is not known; it can be mindspore or mindspore-all-to-all");
+      out.style = value == "mindspore" ? MoveStyle::DimByDim : MoveStyle::DimByDimAllToAll;
     } else {
       fail(Fault::Usage, "unknown flag ", flag,
            "; there are --devices, --checkpoints, --save-graphs and --compat");

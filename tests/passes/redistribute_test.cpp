@@ -84,8 +84,7 @@ const Case kCases[] = {
      {6},
      "[a]",
      "[b]",
-     "slice b__2x3 ->1 0B [a,b__2x3]; all_gather a 0-> 4B [-,b__2x3]; slice b__1x2 ->0 0B "
-     "[b__1x2,b__2x3]"},
+     "slice b__2x3 ->1 0B [a,b__2x3]; permute a.b__1x2 4B [b__1x2,b__2x3]"},
     {"slow links carry what is reduced",
      "h=2@rack a=8",
      {1 << 20},

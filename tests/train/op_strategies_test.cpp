@@ -13,13 +13,14 @@
 
 #include "passes/ranks.h"
 #include "runtime/random_pool.h"
+#include "tessera/ir/op_paths.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/merge_pads.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
-#include "tessera/plan/auto_parallel.h"
 #include "tessera/plan/graph_dump.h"
-#include "tessera/plan/op_strategy.h"
+#include "tessera/shard/auto_parallel.h"
+#include "tessera/shard/op_strategy.h"
 #include "tessera/train/step.h"
 #include "train/op_strategy_oracle.h"
 

@@ -9,7 +9,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/ir/graph.h"
-#include "tessera/ir/op_shard.h"
+#include "tessera/shard/op_shard.h"
 
 namespace tessera::test {
 

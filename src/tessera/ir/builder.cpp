@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "tessera/ir/op_paths.h"
 #include "tessera/tensor/type_fits.h"
 
 namespace tessera {
@@ -55,26 +56,17 @@ Builder& Value::builder() const {
 
 const TensorType& Value::type() const { return builder().so_far().type(id_); }
 
-Value Value::shard(Splits ins, Splits outs) const {
-  builder().shard(*this, {"", std::move(ins), std::move(outs)});
-  return *this;
-}
-
-Value Value::shard(std::vector<TensorLayout> ins, std::vector<TensorLayout> outs) const {
-  builder().shard(*this, {"", {}, {}, std::move(ins), std::move(outs)});
-  return *this;
-}
-
-void Builder::shard(Value value, OpShard how) {
+void Builder::note(Value value, std::any what) {
   Node& node = edit(value);
-  how.ops = op_paths(graph_)[static_cast<std::size_t>(value.id().node)];
-  require(!node.op->traits.leaf && !how.ops.empty(), "shard() on ", node.op->name,
-          ", which computes nothing forward; shard an op that reads it\n    ",
-          describing(graph_, value.id().node));
+  std::string path = op_paths(graph_)[static_cast<std::size_t>(value.id().node)];
+  require(
+      !node.op->traits.leaf && !path.empty(), node.op->name,
+      " computes nothing forward, so nothing can be said of how it is computed; name an op that "
+      "reads it\n    ",
+      describing(graph_, value.id().node));
   if (node.name.empty())
-    node.name =
-        node.block.empty() ? how.ops : how.ops.substr(std::string_view(node.block).size() + 1);
-  shards_.push_back(std::move(how));
+    node.name = node.block.empty() ? path : path.substr(std::string_view(node.block).size() + 1);
+  notes_.push_back({std::move(path), std::move(what)});
 }
 
 Builder::Builder(Form form, Mesh mesh) {

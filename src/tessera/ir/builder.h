@@ -1,13 +1,13 @@
 #pragma once
 /// Builds graphs. Models and passes add nodes; the finished graph does not change.
 
+#include <any>
 #include <string>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
 
 #include "tessera/ir/graph.h"
-#include "tessera/ir/op_shard.h"
 
 namespace tessera {
 
@@ -26,12 +26,6 @@ class Value {
   const Shape& shape() const { return type().shape; }
   DType dtype() const { return type().dtype; }
   int ndim() const { return type().ndim(); }
-
-  /// Says how the op that made this value is split, once there is more than one device: per
-  /// operand, and per result where it shall lie otherwise than the op leaves it. Returns the value.
-  /// The op gets a name where it has none; what was said is in Builder::shards().
-  Value shard(Splits ins, Splits outs = {}) const;
-  Value shard(std::vector<TensorLayout> ins, std::vector<TensorLayout> outs = {}) const;
 
  private:
   Builder* builder_ = nullptr;
@@ -89,9 +83,14 @@ class Builder {
   const Node& node(Value value) const { return graph_.node(value.id().node); }
   const Graph& so_far() const { return graph_; }
 
-  /// What Value::shard said of single ops, for a strategy (plan/auto_parallel.h).
-  const std::vector<OpShard>& shards() const { return shards_; }
-  void shard(Value value, OpShard how);
+  /// A remark on the op that made the value, which a room above reads (shard/shard.h). The op gets
+  /// a name if it has none. Errors: a value that no op computes.
+  struct Note {
+    std::string op;  // its path (ir/op_paths.h)
+    std::any what;
+  };
+  void note(Value value, std::any what);
+  const std::vector<Note>& notes() const { return notes_; }
 
   // For passes: nodes and states carried over from another graph.
   /// A copy of `node` (with its marks and result types) on other inputs; ids in cotangent, like,
@@ -106,7 +105,7 @@ class Builder {
   Node& edit(Value value) { return graph_.nodes_[static_cast<std::size_t>(value.id().node)]; }
   Graph graph_;
   Mark mark_;
-  std::vector<OpShard> shards_;
+  std::vector<Note> notes_;
   std::unordered_set<std::string> paths_, random_paths_;  // of states and random ops declared here
 };
 

@@ -94,7 +94,7 @@ class Decider {
     if (time_ && rule_.linear == Linear::Joint && !stand_.empty() &&
         std::all_of(stand_.begin(), stand_.end(), [](Standing s) { return s == kThrough; }))
       return kThrough;  // a sum of accumulating terms: one accumulator
-    if (q_.told != nullptr && !time_) return (*q_.told)[at(axis)];
+    if (q_.pinned != nullptr && !time_) return (*q_.pinned)[at(axis)];
     const auto cheapest = [&](const std::vector<Choice>& candidates) {
       Choice best = kReplicate;
       double least = kImpossible;
@@ -105,9 +105,9 @@ class Decider {
       return std::pair(best, least);
     };
     if (q_.inherited != nullptr && !(q_.before_loop && time_)) {
-      const Choice told = (*q_.inherited)[at(axis)];
-      if (told < 0 || legal(told)) {
-        const auto [best, cost] = cheapest({told == kThrough ? kReplicate : told});
+      const Choice inherited = (*q_.inherited)[at(axis)];
+      if (inherited < 0 || legal(inherited)) {
+        const auto [best, cost] = cheapest({inherited == kThrough ? kReplicate : inherited});
         if (cost < kBreach) return best;
       }
     }
@@ -294,7 +294,7 @@ class Decider {
 
   /// A sharded operand whose axis ends here because the dim that it lands on cannot be cut so.
   void note_lost(int axis, Choice best) {
-    if (best != kReplicate || time_ || q_.told != nullptr) return;
+    if (best != kReplicate || time_ || q_.pinned != nullptr) return;
     for (std::size_t i = 0; i < q_.ins.size(); ++i) {
       const Stand stand = q_.ins[i].have[at(axis)];
       if (stand < 0) continue;

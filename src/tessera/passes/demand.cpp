@@ -34,7 +34,7 @@ Stands carried(const Factors::Dims& dims, const Choices& factors, const Axes& ax
 
 }  // namespace
 
-Demands find_demands(const Graph& graph, const StatePlaces& places, const Told& told,
+Demands find_demands(const Graph& graph, const StatePlaces& places, const OpDecisions& decisions,
                      const Axes& axes) {
   Demands out(graph);
   for (NodeId id = 0; id < graph.size(); ++id) {
@@ -59,15 +59,15 @@ Demands find_demands(const Graph& graph, const StatePlaces& places, const Told& 
   for (NodeId id = graph.size(); id-- > 0;) {
     const Node& node = graph.node(id);
     if (node.op->traits.leaf || node.phase == Phase::Backward) continue;
-    if (const Telling* telling = told.of(id)) {
+    if (const OpDecision* decision = decisions.of(id)) {
       const Factors rule = graph.factors(id);
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         const ValueId v = node.inputs[i];
         if (!out[v] && !graph.node(v.node).op->traits.leaf)
-          out[v] = {carried(rule.ins[i], telling->choices, axes), Firmness::Soft};
+          out[v] = {carried(rule.ins[i], decision->choices, axes), Firmness::Soft};
       }
-      for (std::size_t r = 0; r < telling->outs.size(); ++r)
-        out[{id, static_cast<std::int32_t>(r)}] = {telling->outs[r], Firmness::Hard};
+      for (std::size_t r = 0; r < decision->outs.size(); ++r)
+        out[{id, static_cast<std::int32_t>(r)}] = {decision->outs[r], Firmness::Hard};
       continue;
     }
     for (int r = 0; r < static_cast<int>(node.results.size()); ++r) {

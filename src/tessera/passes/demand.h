@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "tessera/ir/value_table.h"
+#include "tessera/passes/op_decisions.h"
 #include "tessera/passes/state_places.h"
-#include "tessera/passes/told.h"
 
 namespace tessera {
 
@@ -23,11 +23,11 @@ struct Demand {
 using Demands = ValueTable<std::optional<Demand>>;
 
 /// Of forward and update values. Hard: pinned values, next values of states, finished gradients;
-/// soft: what an op that was told how to lie reads.
+/// soft: the operands of a pinned op.
 /// From there demands travel upward through nodes that reduce nothing, to operands with as many
 /// dims: soft, or as a hint where a node joins several values that may all be partial, so that a
 /// sum that could be merged is not split.
-Demands find_demands(const Graph& graph, const StatePlaces& places, const Told& told,
+Demands find_demands(const Graph& graph, const StatePlaces& places, const OpDecisions& decisions,
                      const Axes& axes);
 
 }  // namespace tessera

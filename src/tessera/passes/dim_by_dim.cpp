@@ -10,10 +10,15 @@ namespace {
 
 using Axes = std::vector<std::string>;
 
-/// True where each dim is cut by one axis at most.
-bool one_axis_each(const Sharding& sharding) {
-  return std::all_of(sharding.dims.begin(), sharding.dims.end(),
-                     [](const Axes& axes) { return axes.size() <= 1; });
+/// True where each dim is cut by one axis at most, which has one size before and after.
+bool refined(const SplitView& view) {
+  for (std::size_t d = 0; d < view.from.dims.size(); ++d) {
+    const Axes &from = view.from.dims[d], &to = view.to.dims[d];
+    if (from.size() > 1 || to.size() > 1) return false;
+    if (!from.empty() && !to.empty() && view.mesh.size(from[0]) != view.mesh.size(to[0]))
+      return false;
+  }
+  return true;
 }
 
 class DimByDim {
@@ -29,13 +34,16 @@ class DimByDim {
 
   std::optional<Redistribution> run() {
     reduce();
-    if (!one_axis_each(view_.from) || !one_axis_each(view_.to)) {
+    if (!refined(view_)) {
       gather_all();
     } else {
       while (settle(), !open_.empty()) {
         const std::size_t before = out_.moves.size();
-        while (cut() || exchange()) settle();
-        settle();
+        for (bool any = true; any;) {
+          any = cut();
+          settle();
+          for (; exchange(); any = true) settle();
+        }
         gather_unwanted();
         if (out_.moves.size() == before && !open_.empty()) gather(open_.front());
       }
@@ -132,13 +140,12 @@ class DimByDim {
     }
   }
 
-  /// Dims that differ become whole and are cut anew.
+  /// All dims become whole and are cut anew.
   void gather_all() {
-    settle();
-    for (const int d : open_) {
+    for (int d = 0; d < view_.shape.ndim(); ++d) {
       while (!have(d).empty()) gather(d);
     }
-    for (const int d : open_) {
+    for (int d = 0; d < view_.shape.ndim(); ++d) {
       for (const std::string& axis : want(d)) slice(axis, d);
     }
   }
@@ -160,7 +167,7 @@ std::optional<Redistribution> plan_dim_by_dim(MoveStyle style, const Mesh& mesh,
                                               const Sharding& to) {
   if (style == MoveStyle::Least) return std::nullopt;
   std::optional<SplitView> view = split_view(shape, from, to, mesh);
-  if (!view) return std::nullopt;
+  if (!view || !view->exact) return std::nullopt;
   return DimByDim(*std::move(view), size_of(dtype), style == MoveStyle::DimByDimAllToAll).run();
 }
 

@@ -35,8 +35,8 @@ class Propagation {
         strategy_(strategy),
         axes_(strategy),
         places_(graph, strategy, axes_),
-        told_(graph, strategy, axes_),
-        demands_(find_demands(graph, places_, told_, axes_)),
+        decisions_(graph, strategy, axes_),
+        demands_(find_demands(graph, places_, decisions_, axes_)),
         before_loop_(nodes_before_loop(graph)),
         placed_(Form::Placed, strategy.mesh),
         kept_(graph),
@@ -86,7 +86,7 @@ class Propagation {
   const Strategy& strategy_;
   Axes axes_;
   StatePlaces places_;
-  Told told_;
+  OpDecisions decisions_;
   Demands demands_;
   std::vector<bool> before_loop_;
   Builder placed_;
@@ -172,13 +172,13 @@ void Propagation::visit(NodeId id) {
     }
   }
   const NodeId shares = node.remat_of >= 0 ? node.remat_of : node.like;
-  Choices told;
+  Choices from_other;
   const Factors rule = graph_.factors(id);
   question.rule = &rule;
-  if (const Telling* telling = told_.of(id)) question.told = &telling->choices;
+  if (const OpDecision* decision = decisions_.of(id)) question.pinned = &decision->choices;
   if (shares >= 0 && !choices_[at(shares)].empty()) {
-    told = inherited(shares, rule);
-    question.inherited = &told;
+    from_other = inherited(shares, rule);
+    question.inherited = &from_other;
   }
   std::vector<Kept> results = place(node, ins, question, demands, &choices_[at(id)]);
   for (int r = 0; r < static_cast<int>(results.size()); ++r)
@@ -221,7 +221,7 @@ std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& 
   }
   Answer answer = decide(question, axes_);
   if (answer.stuck >= 0) refuse_time(node, question, answer.stuck);
-  // Where single ops are told how to lie, what is between them is gathered if it must be.
+  // If single ops are pinned, what is between them is gathered if it must be.
   for (const Answer::Lost& lost : answer.lost) {
     if (strategy_.ops.empty()) refused_.push_back(why_lost(node, question, lost, axes_));
   }
@@ -231,7 +231,7 @@ std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& 
   });
   if (stat) {
     std::vector<Kept> lying = ins;  // as the user said, or as they come
-    for (std::size_t i = 0; i < ins.size() && question.told != nullptr; ++i) {
+    for (std::size_t i = 0; i < ins.size() && question.pinned != nullptr; ++i) {
       const Stands need = required(question, answer.choices, static_cast<int>(i), axes_);
       lying[i] = reshard(ins[i], need, node);
     }
@@ -349,9 +349,9 @@ Kept Propagation::reshard(const Kept& from, const Stands& to, const Node& reader
 /// Next values go home; what the caller reads is whole on every rank, unless it is to stay cut.
 void Propagation::leave(const Output& output) {
   Kept kept = kept_[output.value];
-  const bool cut = std::any_of(
-      strategy_.cut_outputs.begin(), strategy_.cut_outputs.end(),
-      [&](const std::string& pattern) { return matches(pattern, output.name); });
+  const bool cut =
+      std::any_of(strategy_.cut_outputs.begin(), strategy_.cut_outputs.end(),
+                  [&](const std::string& pattern) { return matches(pattern, output.name); });
   Stands to = cut ? without_partials(kept.stands) : axes_.whole();
   if (output.kind == Output::Kind::Next) to = places_.of(output.name).home;
   for (int a = 0; a < axes_.count(); ++a) {

@@ -16,8 +16,10 @@ class Splitter {
   Splitter(const Shape& shape, const Sharding& from, const Sharding& to, const Mesh& mesh)
       : shape_(shape), from_(from), to_(to), mesh_(mesh) {}
 
-  std::optional<SplitView> run(bool parts) {
+  /// `parts`: axes may be split. `runs`: axes that are neighbours before and after stay on one dim.
+  std::optional<SplitView> run(bool parts, bool runs) {
     parts_.clear();
+    runs_ = runs;
     for (const Axis& axis : mesh_.axes()) parts_[axis.name] = {axis.size};
     while (parts && split_axes()) {
     }
@@ -112,13 +114,39 @@ class Splitter {
     return out;
   }
 
+  /// With their parts, major first.
+  Axes names(const Axes& axes) const {
+    Axes out;
+    for (const std::string& axis : axes) {
+      for (std::string& name : names(axis)) out.push_back(std::move(name));
+    }
+    return out;
+  }
+
+  /// True unless this cut ends one axis of the dim and begins another that elsewhere is not behind
+  /// it.
+  bool within_run(std::int64_t cut, const Axes& axes) const {
+    const Cuts ends = cuts(axes);
+    const Axes all = names(axes);
+    const auto end = std::find(ends.begin(), ends.end(), cut);
+    if (end == ends.end()) return true;
+    const auto k = static_cast<std::size_t>(end - ends.begin());
+    return k + 1 < all.size() && neighbours(all[k], all[k + 1], from_) &&
+           neighbours(all[k], all[k + 1], to_);
+  }
+  bool neighbours(const std::string& major, const std::string& minor, const Sharding& in) const {
+    for (const Axes& axes : in.dims) {
+      const Axes all = names(axes);
+      const auto found = std::find(all.begin(), all.end(), major);
+      if (found != all.end()) return found + 1 != all.end() && *(found + 1) == minor;
+    }
+    return false;
+  }
+
   /// The axes of one dim on the dims that it is split into, each where its cut is.
   void spread(const Axes& axes, const Cuts& borders, std::vector<Axes>& dims) const {
     const Cuts ends = cuts(axes);
-    Axes all;
-    for (const std::string& axis : axes) {
-      for (std::string& name : names(axis)) all.push_back(std::move(name));
-    }
+    const Axes all = names(axes);
     std::size_t next = 0;
     for (std::size_t i = 0; i <= borders.size(); ++i) {
       dims.emplace_back();
@@ -146,7 +174,9 @@ class Splitter {
         if (shape_[d] % cut != 0) return std::nullopt;
         most = cut;
         const Crossing a = crossing(cut, left), b = crossing(cut, right);
-        if (a.possible && b.possible && a.axis.empty() && b.axis.empty()) borders.push_back(cut);
+        const bool border = a.possible && b.possible && a.axis.empty() && b.axis.empty();
+        if (border && !(runs_ && within_run(cut, left) && within_run(cut, right)))
+          borders.push_back(cut);
       }
       // Behind the last border there is a dim of its own only for axes that cross it.
       if (!borders.empty() && borders.back() == most) borders.pop_back();
@@ -175,6 +205,7 @@ class Splitter {
   const Sharding &from_, &to_;
   const Mesh& mesh_;
   std::map<std::string, Cuts, std::less<>> parts_;  // of each axis, major first: their sizes
+  bool runs_ = false;
 };
 
 }  // namespace
@@ -182,8 +213,15 @@ class Splitter {
 std::optional<SplitView> split_view(const Shape& shape, const Sharding& from, const Sharding& to,
                                     const Mesh& mesh) {
   Splitter splitter(shape, from, to, mesh);
-  std::optional<SplitView> out = splitter.run(true);
-  return out ? out : splitter.run(false);
+  for (const bool parts : {true, false}) {
+    for (const bool runs : {false, true}) {
+      std::optional<SplitView> out = splitter.run(parts, runs);
+      if (!out) continue;
+      out->exact = parts && !runs;
+      return out;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace tessera

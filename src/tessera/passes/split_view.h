@@ -19,14 +19,16 @@ namespace tessera {
 struct SplitView {
   Shape shape;
   Sharding from, to;
-  Mesh mesh;  // with the parts of axes in their places: ranks have the same numbers
+  Mesh mesh;          // with the parts of axes in their places: ranks have the same numbers
+  bool exact = true;  // every cut that both can have is a border
   friend bool operator==(const SplitView&, const SplitView&) = default;
 };
 
 /// The coarsest view in which every cut of `from` and of `to` that both can have is a border
 /// between dims: the shape itself where no dim needs to be split. Where that had more than
-/// Shape::kMaxDims dims, axes stay in one part. None if axes cut a dim unevenly, because reshapes
-/// of padded shards are no views, or if there were too many dims even so.
+/// Shape::kMaxDims dims, axes that are neighbours before and after share a dim, and if need be axes
+/// stay in one part. None if axes cut a dim unevenly, because reshapes of padded shards are no
+/// views, or if there were too many dims even so.
 std::optional<SplitView> split_view(const Shape& shape, const Sharding& from, const Sharding& to,
                                     const Mesh& mesh);
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tessera/ir/graph.h"
-#include "tessera/ir/op_shard.h"
+#include "tessera/tensor/splits.h"
 
 namespace tessera {
 

@@ -1,5 +1,5 @@
 // Device matrices as MindSpore's users read them in its dumps: maps, slices, groups, refinement.
-#include "tessera/tensor/device_matrix.h"
+#include "tessera/shard/device_matrix.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "tessera/plan/op_strategy.h"
+#include "tessera/shard/op_strategy.h"
 
 #include <algorithm>
 
 #include "tessera/base/divisors.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
-#include "tessera/passes/told.h"
+#include "tessera/passes/op_decisions.h"
 
 namespace tessera {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tessera/ir/graph.h"
-#include "tessera/ir/op_shard.h"
+#include "tessera/shard/op_shard.h"
 
 namespace tessera {
 

@@ -1,4 +1,4 @@
-#include "tessera/plan/refined_axes.h"
+#include "tessera/shard/refined_axes.h"
 
 #include <algorithm>
 #include <map>

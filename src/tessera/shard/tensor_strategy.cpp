@@ -1,4 +1,4 @@
-#include "tessera/plan/tensor_strategy.h"
+#include "tessera/shard/tensor_strategy.h"
 
 #include "tessera/base/divisors.h"
 #include "tessera/base/error.h"

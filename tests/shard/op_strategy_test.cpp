@@ -1,5 +1,5 @@
 // Strategies of single ops: their matrices, maps, slices and groups, and all that is refused.
-#include "tessera/plan/op_strategy.h"
+#include "tessera/shard/op_strategy.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/shape_ops.h"
 #include "tessera/ops/softmax.h"
-#include "tessera/plan/tensor_strategy.h"
+#include "tessera/shard/tensor_strategy.h"
 
 namespace tessera {
 namespace {
@@ -449,7 +449,7 @@ TEST(OpStrategy, ARefusalEndsWithStrategyRuleAndNode) {
     (void)spread_op(kProduct, {"", {{3, 4}, {4, 1}}}, 8);
     FAIL() << "16 rows in 3 parts";
   } catch (const Error& error) {
-    const std::string message = error.what(), file = "plan/op_strategy_test.cpp:";
+    const std::string message = error.what(), file = "shard/op_strategy_test.cpp:";
     const std::size_t begin = message.find("\n    strategy "), end = message.find(file);
     ASSERT_NE(end, std::string::npos) << message;
     EXPECT_EQ(

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "tessera/tensor/device_matrix.h"
+#include "tessera/shard/device_matrix.h"
 
 namespace tessera::test {
 

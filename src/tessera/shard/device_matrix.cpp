@@ -1,4 +1,4 @@
-#include "tessera/tensor/device_matrix.h"
+#include "tessera/shard/device_matrix.h"
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-#include "tessera/nn/local.h"
+#include "tessera/shard/local.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,8 @@
 #include "tessera/ops/reduce.h"
 #include "tessera/passes/grad.h"
 #include "tessera/passes/propagate.h"
-#include "tessera/plan/auto_parallel.h"
+#include "tessera/shard/auto_parallel.h"
+#include "tessera/shard/shard.h"
 
 namespace tessera::test {
 namespace {
@@ -38,7 +39,7 @@ Graph graph_of(const Model& model, std::vector<OpShard>* shards) {
   builder.output(Output::Kind::Metric, "loss", loss);
   builder.output(Output::Kind::Metric, "w1", grads[0]);
   builder.output(Output::Kind::Metric, "w2", grads[1]);
-  *shards = builder.shards();
+  *shards = shards_of(builder);
   return builder.finish();
 }
 

@@ -1,8 +1,8 @@
-#include "tessera/passes/told.h"
+#include "tessera/passes/op_decisions.h"
 
 #include <algorithm>
 
-#include "tessera/ir/op_shard.h"
+#include "tessera/ir/op_paths.h"
 
 namespace tessera {
 
@@ -21,7 +21,7 @@ class Reader {
             " results, but ", pin.outs.size(), " are pinned");
   }
 
-  Telling read() {
+  OpDecision read() {
     for (std::size_t i = 0; i < pin_.ins.size(); ++i) operand(i);
     for (std::size_t i = 0; i < pin_.ins.size(); ++i) agrees(i);
     for (std::size_t r = 0; r < rule_.outs.size(); ++r) makes_runs(static_cast<int>(r));
@@ -44,12 +44,12 @@ class Reader {
       const bool cut = f >= 0 && may_shard(*node_.op, rule_.list[at(f)].kind);
       require(cut, "op '", pin_.op, "' cannot shard a dim of operand ", i, " along axis '",
               axes_[a].name, "' as ", pin_.ins[i], ": its rule is ", rule_);
-      Choice& told = out_.choices[at(a)];
-      require(told == kReplicate || told == f, "op '", pin_.op,
-              "' is told to shard two of its factors (", rule_.list[at(f)].name, " and ",
-              rule_.list[at(std::max<Choice>(told, 0))].name, ") along axis '", axes_[a].name,
+      Choice& pinned = out_.choices[at(a)];
+      require(pinned == kReplicate || pinned == f, "op '", pin_.op,
+              "' is pinned to shard two of its factors (", rule_.list[at(f)].name, " and ",
+              rule_.list[at(std::max<Choice>(pinned, 0))].name, ") along axis '", axes_[a].name,
               "': its rule is ", rule_);
-      told = f;
+      pinned = f;
     }
   }
 
@@ -73,7 +73,7 @@ class Reader {
     for (int a = 0; a < axes_.count(); ++a) {
       const Choice f = out_.choices[at(a)];
       require(f < 0 || !rule_.has(dims, f) || left[at(a)] == f, "op '", pin_.op,
-              "' is told to shard '", f < 0 ? "" : rule_.list[at(f)].name, "' along axis '",
+              "' is pinned to shard '", f < 0 ? "" : rule_.list[at(f)].name, "' along axis '",
               axes_[a].name, "', behind a factor of its result ", r,
               " that is not cut to the end: its rule is ", rule_);
     }
@@ -83,7 +83,7 @@ class Reader {
   Factors rule_;
   const OpPin& pin_;
   const Axes& axes_;
-  Telling out_;
+  OpDecision out_;
 };
 
 }  // namespace
@@ -93,7 +93,7 @@ bool may_shard(const OpDef& op, FactorKind kind) {
          (kind == FactorKind::Stat && op.expand != nullptr);
 }
 
-Told::Told(const Graph& graph, const Strategy& strategy, const Axes& axes) {
+OpDecisions::OpDecisions(const Graph& graph, const Strategy& strategy, const Axes& axes) {
   if (strategy.ops.empty()) return;
   const std::vector<std::string> paths = op_paths(graph);
   std::map<std::string_view, NodeId> ids;
@@ -106,7 +106,7 @@ Told::Told(const Graph& graph, const Strategy& strategy, const Axes& axes) {
     // A program without this op (one that only evaluates, say) has nothing to decide.
     if (found == ids.end()) continue;
     try {
-      told_[found->second] = Reader(graph, found->second, pin, axes).read();
+      decisions_[found->second] = Reader(graph, found->second, pin, axes).read();
     } catch (const Error& error) {
       wrong.push_back(error.what());
     }

@@ -1,4 +1,4 @@
-#include "tessera/nn/local.h"
+#include "tessera/shard/local.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,6 +6,7 @@
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
+#include "tessera/shard/shard.h"
 
 namespace tessera {
 
@@ -79,7 +80,7 @@ int LocalRanks::dim_of(Value x, int dim) const {
 Value LocalRanks::lie(Value x) const {
   std::vector<DeviceLayout::Dim> dims;
   for (int d = 0; d < x.ndim(); ++d) dims.push_back(d < lead() ? axes_[at(d)].c_str() : "None");
-  return identity(x).shard(std::vector<TensorLayout>{layout_.of(dims)});
+  return shard(identity(x), std::vector<TensorLayout>{layout_.of(dims)});
 }
 
 Value LocalRanks::split(Value x, int dim, std::int64_t parts) const {

@@ -1,19 +1,21 @@
 // From one op with a strategy to where everything lies; and the numbers of one device.
-#include "tessera/plan/auto_parallel.h"
+#include "tessera/shard/auto_parallel.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "passes/ranks.h"
-#include "plan/two_matmuls.h"
+#include "shard/two_matmuls.h"
 #include "tessera/base/error.h"
+#include "tessera/ir/op_paths.h"
 #include "tessera/nn/model.h"
 #include "tessera/ops/collective.h"
 #include "tessera/passes/merge_pads.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
 #include "tessera/plan/graph_dump.h"
+#include "tessera/shard/shard.h"
 
 namespace tessera {
 namespace {
@@ -129,8 +131,8 @@ void expect_equals_one_device(const Graph& step, const AutoParallel& options,
 
 TEST(AutoParallel, OneOpOfTheSeedsNetworkTellsTheRest) {
   TwoMatmuls net;
-  net.first.shard({{2, 4}, {4, 1}});
-  const AutoParallel options = auto_parallel(net.builder.shards());
+  shard(net.first, {{2, 4}, {4, 1}});
+  const AutoParallel options = auto_parallel(shards_of(net.builder));
   const Graph step = net.step(), placed = placed_of(step, options);
   EXPECT_EQ(strategies(placed, "matmul"), "matmul ((2, 4), (4, 1))");
   EXPECT_EQ(strategies(placed, "relu"), "relu ((2, 4))");
@@ -339,13 +341,14 @@ TEST(AutoParallel, RowsThatNobodyOrderedFollowTheUsersOrder) {
   const DeviceLayout on({2, 2, 2, 2}, {"dp", "sp", "vp", "mp"});
   for (const ParallelMode mode : {ParallelMode::AutoParallel, ParallelMode::SemiAutoParallel}) {
     TwoMatmuls net;
-    net.first.shard({on("dp", {"mp", "sp"}), on({"mp", "sp"}, "vp")},
-                    {on({"dp", "mp", "sp"}, "vp")});
-    AutoParallel options = auto_parallel(net.builder.shards(), 16);
+    shard(net.first, {on("dp", {"mp", "sp"}), on({"mp", "sp"}, "vp")},
+          {on({"dp", "mp", "sp"}, "vp")});
+    AutoParallel options = auto_parallel(shards_of(net.builder), 16);
     options.mode = mode;
     const Graph step = net.step();
     const ParallelStep spread = parallelize(step, options);
-    EXPECT_EQ(to_text(spread.strategy.pins[0].sharding), "[dp.vp.mp.sp,-]") << "the batch input x";
+    EXPECT_EQ(to_text(spread.strategy.pins[0].sharding), "[dp.vp.mp.sp.mb,-]")
+        << "the batch input x";
     expect_equals_one_device(step, options);
   }
 }
@@ -354,9 +357,9 @@ TEST(AutoParallel, RowsThatNobodyOrderedFollowTheUsersOrder) {
 TEST(AutoParallel, TwoOrdersOfTheUserAreRefused) {
   const DeviceLayout on({2, 4}, {"dp", "mp"});
   TwoMatmuls net;
-  net.middle.shard({on({"mp", "dp"}, "None")});
-  net.out.shard({on({"dp", "mp"}, "None"), on("None", "None")});
-  const AutoParallel options = auto_parallel(net.builder.shards());
+  shard(net.middle, {on({"mp", "dp"}, "None")});
+  shard(net.out, {on({"dp", "mp"}, "None"), on("None", "None")});
+  const AutoParallel options = auto_parallel(shards_of(net.builder));
   try {
     (void)parallelize(net.step(), options);
     FAIL() << "two orders";
@@ -432,12 +435,12 @@ TEST(AutoParallel, OptimizerStatesAreCutAmongCopies) {
     const Value x = builder.batch("x", {DType::F32, {32, row.w[0]}, {}});
     const Value w = builder.state("w", {DType::F32, row.w, {}}, Role::Parameter, {});
     const Value samples = builder.state("data.samples", {DType::I64, {}, {}}, Role::Counter, {});
-    const Value y = matmul(x, w).shard(row.strategy);
+    const Value y = shard(matmul(x, w), row.strategy);
     const Value loss = sum_all(y * y);
     OptimizerConfig adam;
     adam.schedule.kind = ScheduleKind::Constant;
     update({w}, gradients(loss, {w}), loss, samples, 32, adam);
-    AutoParallel options = auto_parallel(builder.shards(), 32);
+    AutoParallel options = auto_parallel(shards_of(builder), 32);
     options.enable_parallel_optimizer = true;
     const Graph placed = placed_of(builder.finish(), options);
     for (const State& state : placed.states()) {

@@ -9,11 +9,12 @@
 #include <optional>
 
 #include "passes/ranks.h"
-#include "plan/two_matmuls.h"
+#include "shard/two_matmuls.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
-#include "tessera/plan/auto_parallel.h"
+#include "tessera/shard/auto_parallel.h"
+#include "tessera/shard/shard.h"
 
 namespace tessera {
 namespace {
@@ -92,9 +93,9 @@ AutoParallel options_of(Mode mode, const DatasetStrategy& dataset) {
 /// The network with these strategies, whose step it returns.
 Graph network(const Net& net, AutoParallel& options) {
   test::TwoMatmuls nets;
-  if (!net.first.empty()) nets.first.shard(net.first);
-  if (!net.out.empty()) nets.out.shard(net.out);
-  options.shards = nets.builder.shards();
+  if (!net.first.empty()) shard(nets.first, net.first);
+  if (!net.out.empty()) shard(nets.out, net.out);
+  options.shards = shards_of(nets.builder);
   return nets.step();
 }
 

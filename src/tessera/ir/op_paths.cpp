@@ -1,4 +1,4 @@
-#include "tessera/ir/op_shard.h"
+#include "tessera/ir/op_paths.h"
 
 #include <map>
 #include <set>
@@ -7,23 +7,6 @@
 #include "tessera/ir/builder.h"
 
 namespace tessera {
-
-std::string to_text(const Splits& splits) {
-  std::vector<std::string> tensors;
-  for (const std::vector<std::int64_t>& dims : splits) {
-    std::vector<std::string> parts;
-    for (const std::int64_t n : dims) parts.push_back(text(n));
-    tensors.push_back(text("(", join(parts), ")"));
-  }
-  return text("(", join(tensors), ")");
-}
-
-std::string to_text(const OpShard& shard) {
-  if (shard.in_layouts.empty()) return to_text(shard.ins);
-  std::vector<std::string> layouts;
-  for (const TensorLayout& layout : shard.in_layouts) layouts.push_back(to_text(layout));
-  return text("(", join(layouts), ")");
-}
 
 std::vector<std::string> op_paths(const Graph& graph) {
   std::vector<std::string> out(graph.nodes().size());

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "tessera/ir/graph.h"
-#include "tessera/ir/op_shard.h"
 #include "tessera/ir/strategy.h"
+#include "tessera/shard/op_shard.h"
 
 namespace tessera {
 
@@ -15,7 +15,7 @@ enum class ParallelMode {
   DataParallel,      // parameters are whole on every rank, the batch is cut
   SemiAutoParallel,  // ops lie as their strategies say; those without one are cut along the batch
   AutoParallel,      // ops lie as their strategies say; the rest is found
-  HybridParallel,    // the user's collectives, inside of local() (nn/local.h)
+  HybridParallel,    // the user's collectives, inside of local() (shard/local.h)
 };
 enum class SearchMode { DynamicProgramming, RecursiveProgramming, ShardingPropagation };
 
@@ -52,8 +52,8 @@ struct AutoParallel {
   bool loss_repeated_mean = true;
   /// Moments and stored parameters are cut further, along ranks that hold the same slice.
   bool enable_parallel_optimizer = false;
-  /// Of single ops, by path; Builder::shards() has those of Value::shard(). Of several that match,
-  /// the last one holds.
+  /// Of single ops, by path; shards_of() has those of shard() (shard/shard.h). Of several that
+  /// match, the last one holds.
   std::vector<OpShard> shards = {};
 };
 
@@ -64,7 +64,7 @@ struct ParallelStep {
 };
 
 /// Errors: options that do not fit together; strategies that match no op; all that is wrong with
-/// strategies (plan/op_strategy.h), of all ops at once; device matrices without a common
+/// strategies (shard/op_strategy.h), of all ops at once; device matrices without a common
 /// refinement; axes of layouts that two tensors order in two ways.
 ParallelStep parallelize(const Graph& step, const AutoParallel& options);
 

@@ -1,5 +1,5 @@
-// What ops are called, and what shard() says of them.
-#include "tessera/ir/op_shard.h"
+// What ops are called, and notes on them.
+#include "tessera/ir/op_paths.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 const TensorType kType{DType::F32, {2, 3}, {}};
 
-TEST(OpShard, PathsAreNumberedFromTheSecondOn) {
+TEST(OpPaths, PathsAreNumberedFromTheSecondOn) {
   Builder b;
   const Value x = b.batch("x", kType);
   Value y = b.add(kTestAdd, {x, x});
@@ -29,17 +29,19 @@ TEST(OpShard, PathsAreNumberedFromTheSecondOn) {
                                       block + op + "3", block + "residual2"}));
 }
 
-TEST(OpShard, ShardNamesTheOpThatMadeTheValue) {
+TEST(OpPaths, ANoteNamesTheOpThatMadeTheValue) {
   Builder b;
   const Value x = b.batch("x", kType);
   const Value first = b.add(kTestAdd, {x, x});
-  const Value second = b.add(kTestAdd, {first, x}).shard({{2, 1}, {2, 1}});
+  const Value second = b.add(kTestAdd, {first, x});
+  b.note(second, 7);
   const std::string path = text(kTestAdd.name, 2);
-  ASSERT_EQ(b.shards().size(), 1U);
-  EXPECT_EQ(b.shards()[0], (OpShard{path, {{2, 1}, {2, 1}}}));
+  ASSERT_EQ(b.notes().size(), 1U);
+  EXPECT_EQ(b.notes()[0].op, path);
+  EXPECT_EQ(std::any_cast<int>(b.notes()[0].what), 7);
   EXPECT_EQ(b.node(second).name, path) << "the path stays, whatever passes do to ops before it";
   EXPECT_EQ(op_paths(b.so_far())[2], path);
-  EXPECT_THROW(x.shard({{2, 1}}), Error) << "nothing computes a batch input";
+  EXPECT_THROW(b.note(x, 7), Error) << "nothing computes a batch input";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/ir/builder.h"
+#include "tessera/shard/device_matrix.h"
 
 namespace tessera {
 

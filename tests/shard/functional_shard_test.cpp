@@ -1,11 +1,12 @@
 #include <gtest/gtest.h>
 
+#include "tessera/ir/op_paths.h"
 #include "tessera/nn/layers.h"
-#include "tessera/nn/shard.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/passes/propagate.h"
-#include "tessera/plan/auto_parallel.h"
 #include "tessera/plan/graph_dump.h"
+#include "tessera/shard/auto_parallel.h"
+#include "tessera/shard/shard.h"
 
 namespace tessera::test {
 
@@ -19,7 +20,7 @@ TEST(FunctionalShard, SplitsALayerByItsOperandsAndResult) {
   AutoParallel options;
   options.mode = ParallelMode::AutoParallel;
   options.device_num = 8;
-  options.shards = builder.shards();
+  options.shards = shards_of(builder);
   const ParallelStep step = parallelize(builder.finish(), options);
   const Graph placed = propagate(step.graph, step.strategy);
   const std::vector<std::string> paths = op_paths(placed);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/tensor/device_matrix.h"
+#include "tessera/shard/device_matrix.h"
 
 namespace tessera {
 

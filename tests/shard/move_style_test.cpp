@@ -3,23 +3,24 @@
 #include <gtest/gtest.h>
 
 #include "passes/ranks.h"
-#include "plan/two_matmuls.h"
+#include "shard/two_matmuls.h"
 #include "tessera/passes/propagate.h"
-#include "tessera/plan/auto_parallel.h"
 #include "tessera/plan/compile.h"
 #include "tessera/plan/graph_dump.h"
 #include "tessera/plan/traffic.h"
+#include "tessera/shard/auto_parallel.h"
+#include "tessera/shard/shard.h"
 
 namespace tessera::test {
 namespace {
 
 ParallelStep quick_start() {
   TwoMatmuls net;
-  net.first.shard({{2, 4}, {4, 1}});
+  shard(net.first, {{2, 4}, {4, 1}});
   AutoParallel options;
   options.mode = ParallelMode::AutoParallel;
   options.device_num = 8;
-  options.shards = net.builder.shards();
+  options.shards = shards_of(net.builder);
   return parallelize(net.step(), options);
 }
 
@@ -78,15 +79,15 @@ TEST(MoveStyle, ATransposedOperandSendsNoMore) {
         builder.batch("x", {DType::F32, transposed ? Shape{32, 16} : Shape{16, 32}, {}});
     const Value w = builder.state("w", {DType::F32, {32, 16}, {}}, Role::Parameter, {});
     const Value y = matmul(x, w, {.trans_a = transposed});
-    y.shard(transposed ? Splits{{4, 2}, {4, 1}} : Splits{{2, 4}, {4, 1}});
+    shard(y, transposed ? Splits{{4, 2}, {4, 1}} : Splits{{2, 4}, {4, 1}});
     const Value z = relu(y);
-    z.shard(Splits{{2, 1}});
+    shard(z, Splits{{2, 1}});
     builder.output(Output::Kind::Metric, "loss", sum_all(z));
     AutoParallel options;
     options.mode = ParallelMode::AutoParallel;
     options.device_num = 8;
     options.dataset_strategy.kind = DatasetStrategy::Kind::FullBatch;
-    options.shards = builder.shards();
+    options.shards = shards_of(builder);
     ParallelStep step = parallelize(builder.finish(), options);
     const std::unique_ptr<Device> device = make_cpu_device({1, -1});
     const Plan plan = compile({{"train", std::move(step.graph), step.strategy}}, *device, {});
@@ -156,7 +157,7 @@ TEST(GraphDump, ShowsStrategiesShapesAndGroups) {
   for (const char* line :
        {"# mesh: d0=2 d1=4", "(matmul) = matmul(", "{in_strategy: ((2, 4), (4, 1))}",
         "{in_strategy: ((2, 4))}", "-> (<Tensor[Float32], (16, 16)>)", "# scope: (forward)",
-        "# In file plan/two_matmuls.h("})
+        "# In file shard/two_matmuls.h("})
     EXPECT_NE(strategies.find(line), std::string::npos) << line << "\n" << strategies;
   const std::vector<Region> regions = partition(placed);
   std::vector<const Graph*> graphs;

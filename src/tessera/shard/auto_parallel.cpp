@@ -1,4 +1,4 @@
-#include "tessera/plan/auto_parallel.h"
+#include "tessera/shard/auto_parallel.h"
 
 #include <algorithm>
 #include <map>
@@ -6,15 +6,16 @@
 #include <set>
 
 #include "tessera/ir/builder.h"
+#include "tessera/ir/op_paths.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/passes/merge_pads.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/rewrite.h"
 #include "tessera/passes/simplify.h"
-#include "tessera/plan/op_strategy.h"
-#include "tessera/plan/refined_axes.h"
-#include "tessera/plan/tensor_strategy.h"
+#include "tessera/shard/op_strategy.h"
+#include "tessera/shard/refined_axes.h"
+#include "tessera/shard/tensor_strategy.h"
 
 namespace tessera {
 
@@ -103,7 +104,7 @@ class Parallelizer {
 
   /// Of several strategies for one op, the last one holds.
   void read_ops() {
-    std::map<NodeId, OpShard> told;
+    std::map<NodeId, OpShard> strategies;
     for (const OpShard& shard : options_.shards) {
       bool any = false;
       for (NodeId id = 0; id < graph_.size(); ++id) {
@@ -111,12 +112,12 @@ class Parallelizer {
         const bool op = !node.op->traits.leaf || node.op == &kState;
         if (!op || paths_[at(id)].empty() || !matches(shard.ops, paths_[at(id)])) continue;
         any = true;
-        told[id] = shard;
-        told[id].ops = paths_[at(id)];
+        strategies[id] = shard;
+        strategies[id].ops = paths_[at(id)];
       }
       if (!any) wrong_.push_back(why_none(shard.ops));
     }
-    for (const auto& [id, shard] : told) {
+    for (const auto& [id, shard] : strategies) {
       const Node& node = graph_.node(id);
       take([&, id = id, &shard = shard] {
         if (node.op != &kState) {
@@ -131,12 +132,12 @@ class Parallelizer {
         stated_.insert(shard.ops);
       });
     }
-    if (options_.mode == ParallelMode::SemiAutoParallel) cut_the_rest(told);
+    if (options_.mode == ParallelMode::SemiAutoParallel) cut_the_rest(strategies);
   }
 
   /// Ops without a strategy are cut along their first dim by all ranks, where that comes from the
   /// batch and divides.
-  void cut_the_rest(const std::map<NodeId, OpShard>& told) {
+  void cut_the_rest(const std::map<NodeId, OpShard>& strategies) {
     std::vector<bool> of_batch(graph_.nodes().size(), false);
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
@@ -150,7 +151,8 @@ class Parallelizer {
         of_batch[at(id)] = true;
         if (rows < 0 && !rule.ins[i].empty() && !rule.ins[i][0].empty()) rows = rule.ins[i][0][0];
       }
-      const bool open = node.phase == Phase::Forward && !node.op->traits.leaf && !told.count(id);
+      const bool open =
+          node.phase == Phase::Forward && !node.op->traits.leaf && !strategies.count(id);
       if (!open || rows < 0 || rule.list[at(rows)].size % options_.device_num != 0) continue;
       const FactorKind kind = rule.list[at(rows)].kind;
       if (kind == FactorKind::Whole || kind == FactorKind::Stream || kind == FactorKind::Exchange ||

@@ -1,0 +1,39 @@
+#pragma once
+/// What a strategy pins of single ops, in the factors of their rules.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tessera/ir/graph.h"
+#include "tessera/passes/decide.h"
+
+namespace tessera {
+
+/// True where a strategy may shard a factor of this kind. What is streamed, exchanged or whole it
+/// may not.
+bool may_shard(const OpDef& op, FactorKind kind);
+
+/// How one op is pinned.
+struct OpDecision {
+  Choices choices;           // per axis; axes of time are never pinned
+  std::vector<Stands> outs;  // per result, if results are pinned
+};
+
+class OpDecisions {
+ public:
+  /// Ops that the graph lacks are passed over: another program has them.
+  /// Errors: operands that lie so that the rule of their op cannot say it. The message has all.
+  OpDecisions(const Graph& graph, const Strategy& strategy, const Axes& axes);
+
+  /// nullptr if the op is not pinned.
+  const OpDecision* of(NodeId id) const {
+    const auto found = decisions_.find(id);
+    return found == decisions_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  std::map<NodeId, OpDecision> decisions_;
+};
+
+}  // namespace tessera
