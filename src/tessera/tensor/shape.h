@@ -12,7 +12,9 @@ namespace tessera {
 /// At most kMaxDims sizes, each >= 0. A plain value without heap storage; also used for offsets and strides in elements.
 class Shape {
  public:
-  static constexpr int kMaxDims = 8;
+  /// Tensors of models have five at most; views whose dims are split where they are sharded
+  /// (passes/split_view.h) have one per axis of the mesh, before and after.
+  static constexpr int kMaxDims = 14;
 
   constexpr Shape() = default;
   Shape(std::initializer_list<std::int64_t> dims) {
