@@ -1,8 +1,8 @@
 #!/bin/bash
-# isa_test.sh TESSERA LESSER: instruction sets of the command, and ranks on unlike machines. LESSER is the same command on a machine
-# that has no more than TESSERA_MAX_ISA.
+# isa_test.sh TESSERA: instruction sets of the command, and ranks on unlike machines. TESSERA_on_lesser_machine, which lies beside it, is
+# the same command on a machine that has no more than TESSERA_MAX_ISA.
 set -euo pipefail
-tessera=$1 lesser=$2
+tessera=$1 lesser=$1_on_lesser_machine
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 wrong() { printf 'isa_test: %s\n' "$*" >&2; tail -n 5 "$folder"/*.log >&2 || true; exit 1; }
