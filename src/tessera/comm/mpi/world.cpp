@@ -67,7 +67,8 @@ void World::alive() {
   const Clock::time_point now = Clock::now();
   if (size_ == 1 || now < next_alive_) return;
   next_alive_ = now + options_.deadline / 4;
-  notices_.alive([this](int r) { return !dead(r) && !ended(r); });
+  notices_.alive(
+      [this](int r) { return !dead(r); });  // those that have ended wait for this one's end
 }
 
 // ---- Where ranks are.
