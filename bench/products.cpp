@@ -162,7 +162,9 @@ int threads_of(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     const int threads = threads_of(argc, argv);
-    const std::unique_ptr<Device> plain = make_cpu_device({.threads = threads, .amx = false}),
+    const std::unique_ptr<Device> plain = make_cpu_device(
+                                      {.threads = threads,
+                                       .choices = machine_choices().at_most(Isa::Avx512Bf16)}),
                                   device = make_cpu_device({.threads = threads});
     std::printf("%s; GFLOP/s and errors in units of 2^-24\n\n", device->name().c_str());
     std::printf(

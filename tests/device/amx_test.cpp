@@ -24,7 +24,7 @@ using testing::detail::Guarded;
 class Amx : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!cpu::amx_usable()) GTEST_SKIP() << "needs a processor with AMX and bf16";
+    if (machine_choices().isa < Isa::Amx) GTEST_SKIP() << "needs a processor with AMX and bf16";
   }
 };
 
@@ -254,7 +254,9 @@ TEST_F(Amx, TheSameBitsOnAnyThreads) {
 /// A product for tiles reads weights as they lie; one that is too flat for tiles may pack.
 TEST_F(Amx, PacksOnlyWhatItDoesNotCompute) {
   const std::unique_ptr<Device> device = make_cpu_device({.threads = 1}),
-                                plain = make_cpu_device({.threads = 1, .amx = false});
+                                plain = make_cpu_device(
+                                    {.threads = 1,
+                                     .choices = machine_choices().at_most(Isa::Avx512Bf16)});
   const Attrs rule = {std::string("m k, n k -> m n")};
   constexpr std::int64_t kUses = 1000;
   for (const std::int64_t m : {8, 64}) {
@@ -270,10 +272,12 @@ TEST_F(Amx, ADeviceCanBeToldToDoWithout) {
   const std::vector<HostTensor> ins = {testing::random_tensor(DType::F32, {64, 64}, 1),
                                        testing::random_tensor(DType::F32, {64, 64}, 2)};
   const Attrs rule = {std::string("m k, k n -> m n")};
-  for (const bool amx : {false, true}) {
-    const std::unique_ptr<Device> device = make_cpu_device({.threads = 1, .amx = amx});
+  for (const Isa isa : {Isa::Avx512, Isa::Avx512Bf16, Isa::Amx}) {
+    const std::unique_ptr<Device> device =
+        make_cpu_device({.threads = 1, .choices = machine_choices().at_most(isa)});
+    EXPECT_EQ(device->isa(), to_text(isa));
     EXPECT_EQ(testing::run_kernel(*device, kMatmul, rule, ins, {{DType::F32, {64, 64}, {}}}).kernel,
-              amx ? "amx:matmul" : "onednn:matmul");
+              isa == Isa::Amx ? "amx:matmul" : "onednn:matmul");
   }
 }
 

@@ -71,7 +71,9 @@ testing::Tolerance tolerance(std::int64_t contraction) {
 
 TEST(Matmul, EqualsTheReference) {
   for (const int threads : {1, 2, 3}) {
-    const std::unique_ptr<Device> plain = make_cpu_device({.threads = threads, .amx = false}),
+    const std::unique_ptr<Device> plain = make_cpu_device(
+                                      {.threads = threads,
+                                       .choices = machine_choices().at_most(Isa::Avx512Bf16)}),
                                   device = make_cpu_device({threads, -1});
     for (const Case& c : kCases) {
       SCOPED_TRACE(text(c.name, ", ", threads, " threads"));
@@ -81,7 +83,7 @@ TEST(Matmul, EqualsTheReference) {
       const testing::Tolerance close = tolerance(c.a.numel());
       EXPECT_EQ(expect_like_reference(*plain, kMatmul, rule, ins, close), c.kernel);
       const std::string kernel = expect_like_reference(*device, kMatmul, rule, ins, close);
-      const bool tiles = cpu::amx_usable() && kernel == "amx:matmul";
+      const bool tiles = machine_choices().isa == Isa::Amx && kernel == "amx:matmul";
       EXPECT_EQ(tiles ? "onednn:matmul" : kernel, c.kernel);
     }
   }
@@ -95,10 +97,12 @@ TEST(Matmul, LargeEnoughForEveryThread) {
       {"batches", "b s g e, b t g e -> b g s t", {2, 64, 6, 32}, {2, 64, 6, 32}},
       {"odd", "m k, k n -> m n", {131, 127}, {127, 257}},
   };
-  for (const auto& [threads, amx] : {std::pair{2, false}, {4, false}, {2, true}, {4, true}}) {
-    const std::unique_ptr<Device> device = make_cpu_device({.threads = threads, .amx = amx});
+  for (const auto& [threads, tiles] : {std::pair{2, false}, {4, false}, {2, true}, {4, true}}) {
+    const std::unique_ptr<Device> device =
+        make_cpu_device({.threads = threads,
+                         .choices = machine_choices().at_most(tiles ? Isa::Amx : Isa::Avx512Bf16)});
     for (const Case& c : cases) {
-      SCOPED_TRACE(text(c.name, ", ", threads, " threads, AMX ", amx));
+      SCOPED_TRACE(text(c.name, ", ", threads, " threads, tiles ", tiles));
       const std::vector<HostTensor> ins = {random_tensor(DType::F32, c.a, 1),
                                            random_tensor(DType::F32, c.b, 2)};
       expect_like_reference(*device, kMatmul, {std::string(c.rule)}, ins, {1e-6, 1e-4});

@@ -212,5 +212,88 @@ TEST(Config, AProblemIsListedOnce) {
   EXPECT_EQ(problems.list().size(), 2u);
 }
 
+struct ChoiceCase {
+  const char* why;
+  CpuChoices machine;
+  const char *max_isa, *pack;
+  bool amx;
+  CpuChoices choices;
+  const char* refusal;  // empty: none
+};
+const ChoiceCase kChoiceCases[] = {
+    {"as the machine", {Isa::Amx, true}, "auto", "auto", true, {Isa::Amx, true}, ""},
+    {"a cap", {Isa::Amx, true}, "avx2", "auto", true, {Isa::Avx2, true}, ""},
+    {"the machine's own level",
+     {Isa::Avx512, false},
+     "avx512",
+     "auto",
+     true,
+     {Isa::Avx512, false},
+     ""},
+    {"no tiles", {Isa::Amx, false}, "auto", "auto", false, {Isa::Avx512Bf16, false}, ""},
+    {"no tiles where there are none",
+     {Isa::Avx2, false},
+     "auto",
+     "auto",
+     false,
+     {Isa::Avx2, false},
+     ""},
+    {"packing told", {Isa::Avx2, false}, "auto", "yes", true, {Isa::Avx2, true}, ""},
+    {"no packing told", {Isa::Avx2, true}, "auto", "no", true, {Isa::Avx2, false}, ""},
+    {"above the machine",
+     {Isa::Avx2, true},
+     "avx512-bf16",
+     "auto",
+     true,
+     {},
+     "max-isa avx512-bf16 is above avx2, the highest of this machine; give that or a lower one"},
+    {"two flags",
+     {Isa::Amx, true},
+     "amx",
+     "auto",
+     false,
+     {},
+     "max-isa amx and no-amx disagree; give one of them"},
+    {"no level",
+     {Isa::Amx, true},
+     "sse9",
+     "auto",
+     true,
+     {},
+     "max-isa 'sse9' is no instruction set; it can be avx2, avx512, avx512-bf16 or amx"},
+    {"no word",
+     {Isa::Amx, true},
+     "auto",
+     "maybe",
+     true,
+     {},
+     "pack-weights is 'maybe'; it can be auto, yes or no"},
+};
+
+TEST(Config, ChoicesOfAMachine) {
+  for (const ChoiceCase& c : kChoiceCases) {
+    SCOPED_TRACE(c.why);
+    RunConfig config;
+    config.max_isa = c.max_isa, config.pack_weights = c.pack, config.amx = c.amx;
+    try {
+      EXPECT_EQ(choices_of(config, c.machine), c.choices);
+      EXPECT_STREQ(c.refusal, "");
+    } catch (const Error& error) {
+      EXPECT_STREQ(error.what(), c.refusal);
+    }
+  }
+}
+
+/// The record of a run says what its devices were made from, whatever was told.
+TEST(Config, ChoicesAreRecorded) {
+  RunConfig config;
+  config.choices = {Isa::Avx512, true};
+  complete(config);
+  const std::map<std::string, std::string> record = record_of(config);
+  EXPECT_EQ(record.at("max-isa"), "avx512");
+  EXPECT_EQ(record.at("pack-weights"), "yes");
+  EXPECT_EQ(record.at("amx"), "false");
+}
+
 }  // namespace
 }  // namespace tessera

@@ -178,5 +178,71 @@ TEST_F(TrainerTest, ThreeBadStepsInARowStopTheRunAndSpoilNothing) {
   EXPECT_NE(file("run/metrics.jsonl").find("\"skipped\":true"), std::string::npos);
 }
 
+/// Other kernels round otherwise: the run goes on, and says so.
+TEST_F(TrainerTest, AResumedRunSaysWhereItsKernelsDiffer) {
+  RunConfig c = config("kernels");
+  c.choices = machine_choices();
+  c.steps = 2;
+  const TrainResult first = run(c);
+  EXPECT_EQ(first.summary.isa, to_text(c.choices->isa));
+  const auto notices = [&] {
+    Problems problems;
+    const std::optional<PreparedRun> prepared = prepare_run(c, problems);
+    EXPECT_TRUE(problems.empty());
+    return prepared ? join(prepared->notices) : std::string();
+  };
+  EXPECT_EQ(notices().find("kernels"), std::string::npos) << notices();
+  c.choices = CpuChoices{Isa::Baseline, !c.choices->pack_weights};
+  const std::string what = notices();
+  for (const std::string& told :
+       {text("resuming with other kernels: max-isa is ", first.summary.isa,
+             " there and baseline here"),
+        text("resuming with other kernels: pack-weights is ",
+             c.choices->pack_weights ? "no" : "yes"),
+        std::string("will not equal, bit by bit, one that was never interrupted")})
+    EXPECT_NE(what.find(told), std::string::npos) << told << " in " << what;
+}
+
+/// A model and its vocabulary come from a checkpoint, which may be wrong: ids that the model lacks
+/// would be read as zeros.
+TEST_F(TrainerTest, TokensOutsideTheModelsVocabularyAreRefused) {
+  RunConfig c = config("first");
+  c.steps = 1;
+  c.eval_at_end = false;
+  run(c);
+  const Checkpoint good = Checkpoint::open(folder_ + "/first");
+  CheckpointRecord record = good.record();
+  const std::string other = file("text.txt") + "z";
+  std::ofstream(folder_ + "/other.txt") << other;
+  record.texts["vocabulary"] = Vocabulary::characters(other).to_json();
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<CheckpointTensor> tensors;
+  for (const TensorEntry& entry : good.tensors()) {
+    bytes.emplace_back(static_cast<std::size_t>(entry.type.bytes()));
+    good.read(entry.name, bytes.back());
+  }
+  std::size_t at = 0;
+  for (const TensorEntry& entry : good.tensors())
+    tensors.push_back({entry.name, entry.type, entry.role, bytes[at++]});
+  std::filesystem::create_directories(folder_ + "/wrong");
+  save_checkpoint(folder_ + "/wrong", record, tensors);
+
+  RunConfig rest = config("rest");
+  rest.resume = folder_ + "/wrong";
+  rest.data = {folder_ + "/other.txt"};
+  rest.allow_changes = true;
+  rest.steps = 2;
+  try {
+    run(rest);
+    FAIL() << "it ran";
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    EXPECT_EQ(error.fault(), Fault::Data) << what;
+    const auto size = static_cast<std::int64_t>(recorded_vocabulary(good).size());
+    EXPECT_NE(what.find(text("the text of '", folder_, "/other.txt': token ")), what.npos) << what;
+    EXPECT_NE(what.find(text(", but the model has ids from 0 to ", size - 1)), what.npos) << what;
+  }
+}
+
 }  // namespace
 }  // namespace tessera

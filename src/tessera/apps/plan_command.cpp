@@ -2,6 +2,7 @@
 
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
+#include "tessera/apps/instruction_set.h"
 #include "tessera/apps/ranks.h"
 #include "tessera/base/text.h"
 #include "tessera/data/dataset.h"
@@ -80,6 +81,7 @@ int plan_command(const Arguments& arguments, Console& console) {
   const bool as_json = parsed.take_switch("json"), placements = parsed.take_switch("placements");
   std::vector<std::string> notices;
   RunConfig config = configure(parsed, problems, notices);
+  take_choices(config, nullptr, problems);
   complete(config);
   find_vocabulary(config, problems);
   find_problems(config, problems);

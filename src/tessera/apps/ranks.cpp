@@ -30,7 +30,7 @@ std::unique_ptr<Device> device_of(const RunConfig& config, const Communicator* w
 }  // namespace
 
 CpuOptions cpu_options(const RunConfig& config) {
-  return {.threads = static_cast<int>(config.threads), .amx = config.amx};
+  return {.threads = static_cast<int>(config.threads), .choices = config.choices};
 }
 
 int on_launched_ranks(Console& console, const std::function<int(Communicator*, Console&)>& body) {

@@ -1,7 +1,9 @@
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
+#include "tessera/apps/instruction_set.h"
 #include "tessera/apps/ranks.h"
 #include "tessera/base/text.h"
+#include "tessera/data/token_stream.h"
 #include "tessera/device/device.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/generate.h"
@@ -31,6 +33,12 @@ std::vector<Flag> sample_flags() {
       {"top-k", {}, "N", "draw from the N likeliest tokens only; 0: from all [0]", "", false},
       {"seed", {}, "N", "seed of the random draws [1]", "", false},
       {"threads", {}, "N", "threads; 0: one per core [0]", "", false},
+      {"max-isa",
+       {},
+       "auto|avx2|avx512|avx512-bf16|amx",
+       "the highest instruction set that is used; auto: the machine's [auto]",
+       "",
+       false},
   };
   return flags;
 }
@@ -38,6 +46,7 @@ std::vector<Flag> sample_flags() {
 /// The flags' numbers, read by the kind of their target.
 struct SampleRequest {
   std::string checkpoint, prompt;
+  RunConfig machine;  // choices
   GenerateOptions options;
   std::int64_t seed = 1, threads = 0;
 };
@@ -56,6 +65,8 @@ SampleRequest read_request(const ParsedFlags& parsed, Problems& problems) {
   read("threads", &out.threads);
   if (out.threads < 0 || out.threads > 4096)
     problems.add(text("--threads is ", out.threads, "; it must be from 0 to 4096"));
+  if (const std::string* isa = parsed.find("max-isa")) out.machine.max_isa = *isa;
+  take_choices(out.machine, nullptr, problems);
   out.options.seed = static_cast<std::uint64_t>(out.seed);
   for (const std::string& problem : tessera::problems(out.options)) problems.add("--" + problem);
   if (const std::string* prompt = parsed.find("prompt")) out.prompt = *prompt;
@@ -98,8 +109,10 @@ int sample_command(const Arguments& arguments, Console& console) {
   config.dump_dir.clear();
   config.parallel = {};  // one device, whatever it was trained on
   config.threads = request.threads;
+  config.choices = request.machine.choices;  // not those that it was trained with
   const Vocabulary vocabulary = recorded_vocabulary(checkpoint);
   const std::vector<std::int32_t> prompt = encode_prompt(vocabulary, request.prompt);
+  require_ids(prompt, config.model.vocabulary, "--prompt");
   const auto device = make_cpu_device(cpu_options(config));
   Crew crew(compile_programs(config, {false, false, true}, *device).plan, *device, nullptr, kFast);
   crew.load(checkpoint);

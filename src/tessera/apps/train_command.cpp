@@ -2,6 +2,7 @@
 
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
+#include "tessera/apps/instruction_set.h"
 #include "tessera/apps/progress.h"
 #include "tessera/apps/ranks.h"
 #include "tessera/apps/stop_signal.h"
@@ -53,6 +54,7 @@ int train_on(Communicator* launched, const Arguments& arguments, Console& consol
   std::vector<std::string> notices;
   RunConfig config = configure(parsed, problems, notices);
   take_launched_devices(config, launched, problems);
+  take_choices(config, launched, problems);
   std::optional<PreparedRun> run = prepare_run(config, problems);
   problems.raise();
   run->notices.insert(run->notices.begin(), notices.begin(), notices.end());

@@ -1,5 +1,6 @@
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
+#include "tessera/apps/instruction_set.h"
 #include "tessera/apps/ranks.h"
 #include "tessera/base/text.h"
 #include "tessera/train/verify.h"
@@ -31,6 +32,7 @@ int verify_on(Communicator* launched, const Arguments& arguments, Console& conso
   if (!told_steps) config.steps = kSteps;
   if (config.steps < 1) problems.add("steps is 0; verify needs at least 1");
   take_launched_devices(config, launched, problems);
+  take_choices(config, launched, problems);
   if (config.model.vocabulary == 0) config.model.vocabulary = kVocabulary;
   complete(config);
   find_problems(config, problems);

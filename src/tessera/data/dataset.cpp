@@ -21,12 +21,15 @@ Dataset make_dataset(Vocabulary vocabulary, const Text& loaded, double held_out)
   return {std::move(vocabulary), std::move(tokens), loaded.files,
           hash128_text(std::as_bytes(std::span(loaded.bytes)))};
 } catch (const Error& error) {
-  throw error.with(
-      text("in the text of '", loaded.files.front().path, "'",
-           loaded.files.size() > 1 ? text(" and ", loaded.files.size() - 1, " more files") : ""));
+  throw error.with(text("in ", name_of(loaded.files)));
 }
 
 }  // namespace
+
+std::string name_of(const std::vector<TextFile>& files) {
+  return text("the text of '", files.front().path, "'",
+              files.size() > 1 ? text(" and ", files.size() - 1, " more files") : "");
+}
 
 Dataset load_dataset(const std::vector<std::string>& paths, VocabularyKind kind, double held_out) {
   const Text loaded = load(paths, kind);

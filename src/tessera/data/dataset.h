@@ -27,4 +27,7 @@ Dataset load_dataset(const std::vector<std::string>& paths, VocabularyKind kind,
 Dataset load_dataset(const std::vector<std::string>& paths, const Vocabulary& vocabulary,
                      double held_out = TokenStream::kHeldOut);
 
+/// For messages: "the text of 'a.txt' and 2 more files".
+std::string name_of(const std::vector<TextFile>& files);
+
 }  // namespace tessera

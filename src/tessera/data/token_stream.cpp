@@ -18,6 +18,17 @@ TokenStream::TokenStream(std::vector<std::int32_t> ids, double held_out) : ids_(
       std::floor((1.0 - held_out) * static_cast<double>(ids_.size()) + 1e-6));
 }
 
+void require_ids(std::span<const std::int32_t> ids, std::int64_t vocabulary,
+                 std::string_view where) {
+  const auto bad = std::find_if(ids.begin(), ids.end(), [&](std::int32_t id) {
+    return id < 0 || static_cast<std::int64_t>(id) >= vocabulary;
+  });
+  if (bad == ids.end()) return;
+  fail(Fault::Data, where, ": token ", bad - ids.begin(), " is ", *bad,
+       ", but the model has ids from 0 to ", vocabulary - 1,
+       "; give data of the model's vocabulary, or a model with a larger vocab-size");
+}
+
 void copy_window(std::span<const std::int32_t> tokens, std::int64_t begin, std::int64_t context,
                  std::int32_t* ids, std::int32_t* labels) {
   const auto num_labels = static_cast<std::int64_t>(tokens.size()) - 1;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace tessera {
@@ -24,6 +25,12 @@ class TokenStream {
   std::vector<std::int32_t> ids_;
   std::size_t num_train_ = 0;
 };
+
+/// Kernels read ids outside a table as zeros: whoever takes ids from outside holds them against the
+/// table first.
+/// Errors: Fault::Data: an id below 0 or not below `vocabulary`; `where` names what holds it.
+void require_ids(std::span<const std::int32_t> ids, std::int64_t vocabulary,
+                 std::string_view where);
 
 /// The label of a position that is not scored.
 inline constexpr std::int32_t kIgnoreLabel = -100;

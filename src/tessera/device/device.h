@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/device/isa.h"
 #include "tessera/ir/op_def.h"
 
 namespace tessera {
@@ -58,6 +59,8 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
+  /// The level of the instruction set that its kernels use; empty where there are no levels.
+  virtual std::string isa() const { return ""; }
   /// The first kernel of the device's list for this op that accepts the case; the reference kernel
   /// is last.
   virtual std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) = 0;
@@ -81,13 +84,18 @@ class Device {
   virtual void release(void* memory) = 0;
 };
 
+/// The best that this machine can take.
+CpuChoices machine_choices();
+
 struct CpuOptions {
   int threads = 0;           // 0: one per core
   int first_core = -1;       // threads are pinned to this core and those after it, counted among
                              // those that the process may use; -1: not pinned
   bool pack_always = false;  // weights are packed even where that is not expected to pay; for tests
-  bool amx = true;           // f32 products on the tile unit (AMX) of processors that have one
+  std::optional<CpuChoices> choices = {};  // nullopt: machine_choices()
 };
+/// Errors: Fault::Usage: an instruction set that the machine lacks; one below avx512 beside an
+/// earlier device of this process above it, or the other way round (cpu/isa.h).
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options);
 
 }  // namespace tessera

@@ -100,7 +100,29 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
   return config;
 }
 
+CpuChoices choices_of(const RunConfig& config, const CpuChoices& machine) {
+  CpuChoices out = machine;
+  if (config.max_isa != "auto") {
+    out.isa = parse_isa(config.max_isa, "max-isa");
+    require(out.isa <= machine.isa, "max-isa ", config.max_isa, " is above ", to_text(machine.isa),
+            ", the highest of this machine; give that or a lower one");
+  }
+  require(config.amx || config.max_isa == "auto" || out.isa < Isa::Amx, "max-isa ", config.max_isa,
+          " and no-amx disagree; give one of them");
+  if (!config.amx) out = out.at_most(Isa::Avx512Bf16);
+  require(
+      config.pack_weights == "auto" || config.pack_weights == "yes" || config.pack_weights == "no",
+      "pack-weights is '", config.pack_weights, "'; it can be auto, yes or no");
+  if (config.pack_weights != "auto") out.pack_weights = config.pack_weights == "yes";
+  return out;
+}
+
 void complete(RunConfig& config) {
+  if (config.choices) {
+    config.max_isa = to_text(config.choices->isa);
+    config.amx = config.choices->isa >= Isa::Amx;
+    config.pack_weights = config.choices->pack_weights ? "yes" : "no";
+  }
   ParallelConfig& parallel = config.parallel;
   // What find_problems refuses must not divide by zero before.
   const std::int64_t data = parallel.tensor > 0 && parallel.context > 0 ? parallel.data() : 0;

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "tessera/data/sampler.h"
 #include "tessera/data/vocabulary.h"
+#include "tessera/device/isa.h"
 #include "tessera/nn/model.h"
 #include "tessera/nn/optimizer.h"
 #include "tessera/nn/parallel.h"
@@ -46,8 +48,10 @@ struct RunConfig {
   std::string profile;  // a file; empty: none
   std::int64_t profile_steps = 3;
 
-  std::int64_t threads = 0;  // per device; 0: one per core, shared out
-  bool amx = true;           // CpuOptions::amx
+  std::int64_t threads = 0;                             // per device; 0: one per core, shared out
+  std::string max_isa = "auto", pack_weights = "auto";  // CpuChoices
+  bool amx = true;                                      // false: at most the level below
+  std::optional<CpuChoices> choices;  // what devices are made from, once it is known
 
   ParallelConfig parallel;  // micro_batches and what is sharded follow from other fields
   bool zero1 = false, zero2 = false, zero3 = false, fsdp = false;
@@ -76,10 +80,15 @@ struct Setting {
 RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>& flags,
                     Problems& problems, std::vector<std::string>& notices);
 
-/// Sets what is derived from other fields: micro_batch_size, ffn_width of
-/// LLaMA (8/3 of the width, up to a multiple of 4), decay_steps (steps; a step more than
-/// the warm-up where that is longer, so that a short trial of a long recipe runs its beginning).
+/// Sets what is derived from other fields: max_isa and pack_weights (choices), micro_batch_size,
+/// ffn_width of LLaMA (8/3 of the width, up to a multiple of 4), decay_steps (steps; a step more
+/// than the warm-up where that is longer, so that a short trial of a long recipe runs its
+/// beginning).
 void complete(RunConfig& config);
+
+/// What the fields say of a machine that could take `machine`.
+/// Errors: Fault::Usage: an instruction set that it lacks; fields that disagree; no such value.
+CpuChoices choices_of(const RunConfig& config, const CpuChoices& machine);
 
 /// Everything that can be known to be wrong without reading a file. `config` is complete.
 void find_problems(const RunConfig& config, Problems& problems);

@@ -207,9 +207,15 @@ constexpr Field kFields[] = {
     {"threads", "", FieldGroup::Machine, OnResume::Free, "",
      "threads per device; 0: the cores divided by the devices",
      [](RunConfig& c) -> Slot { return &c.threads; }, 0, 4096},
+    {"max-isa", "", FieldGroup::Machine, OnResume::Rounding, "auto|avx2|avx512|avx512-bf16|amx",
+     "the highest instruction set that is used; auto: the machine's; several ranks take the lowest among theirs",
+     [](RunConfig& c) -> Slot { return &c.max_isa; }},
     {"amx", "", FieldGroup::Machine, OnResume::Free, "",
-     "matrix products on the processor's tile unit (AMX), where it has one; without: as multiply-adds of f32",
+     "matrix products on the processor's tile unit (AMX), where it has one; without: at most --max-isa avx512-bf16",
      [](RunConfig& c) -> Slot { return &c.amx; }},
+    {"pack-weights", "", FieldGroup::Machine, OnResume::Rounding, "auto|yes|no",
+     "copy weights into the order that matrix products read, where that is expected to pay; auto: on Intel's processors; several ranks do as rank 0",
+     [](RunConfig& c) -> Slot { return &c.pack_weights; }},
 };
 // clang-format on
 

@@ -18,10 +18,11 @@ std::string_view to_text(FieldGroup group);
 
 /// What it means that a run goes on with another value than it began with.
 enum class OnResume {
-  Free,     // the numbers do not depend on it
-  Notice,   // told, and used from there on
-  Confirm,  // other samples are drawn: refused without --allow-changes
-  Model,    // other tensors: refused
+  Free,      // the numbers do not depend on it
+  Notice,    // told, and used from there on
+  Rounding,  // told, and used: from there on, bits are not those of the uninterrupted run
+  Confirm,   // other samples are drawn: refused without --allow-changes
+  Model,     // other tensors: refused
 };
 
 /// Where a field lies in a RunConfig; its type is the kind of the field.

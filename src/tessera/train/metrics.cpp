@@ -148,6 +148,7 @@ std::string to_json(const Summary& s) {
     out += text(out.size() > 2 ? ",\n" : "", "  \"", key, "\": ", value);
   };
   line("steps", number_text(s.steps));
+  if (!s.isa.empty()) line("isa", text("\"", s.isa, "\""));
   line("skipped_steps", number_text(s.skipped_steps));
   line("train_loss", number(s.train_loss));
   line("val_loss", number(s.val_loss));

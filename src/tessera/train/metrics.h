@@ -68,6 +68,7 @@ class MetricsFile {
 
 struct Summary {
   std::int64_t steps = 0;
+  std::string isa;  // the level that kernels used; empty where there are none
   std::optional<double> train_loss, val_loss;
   double seconds = 0, tokens_per_s = 0;
   std::int64_t parameters = 0, planned_peak_bytes = 0, lower_bound_bytes = 0, peak_rss_bytes = 0;

@@ -152,7 +152,7 @@ std::string how_to_give_the_same(const PreparedRun& run) {
 void compare(PreparedRun& run, Problems& problems) {
   const std::map<std::string, std::string> there = recorded_fields(*run.from),
                                            here = record_of(run.config);
-  std::vector<std::string> model, confirm, notice;
+  std::vector<std::string> model, confirm, notice, rounding;
   for (const Field& field : fields()) {
     const std::string name(field.name);
     const auto old = there.find(name);
@@ -161,6 +161,8 @@ void compare(PreparedRun& run, Problems& problems) {
     if (field.on_resume == OnResume::Model) model.push_back(line);
     if (field.on_resume == OnResume::Confirm) confirm.push_back(line);
     if (field.on_resume == OnResume::Notice) notice.push_back(line);
+    const bool known = old->second != "auto" && here.at(name) != "auto";
+    if (field.on_resume == OnResume::Rounding && known) rounding.push_back(line);
   }
   const std::string& digest = recorded(*run.from, kData);
   if (digest != run.data.digest)
@@ -179,6 +181,10 @@ void compare(PreparedRun& run, Problems& problems) {
   }
   for (const std::string& line : notice)
     run.notices.push_back(text("resuming with a change: ", line));
+  for (const std::string& line : rounding)
+    run.notices.push_back(text("resuming with other kernels: ", line,
+                               "; sums are rounded differently from here on, so the run will not "
+                               "equal, bit by bit, one that was never interrupted"));
 }
 
 }  // namespace
@@ -204,6 +210,11 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
                   std::move(from),   std::move(notices), std::move(held)};
   check_data(run, problems);
   if (run.from) problems.gather([&] { compare(run, problems); });
+  if (problems.empty()) {  // a vocabulary from a checkpoint may be larger than its model's
+    problems.gather([&] {
+      require_ids(run.data.tokens.all(), run.config.model.vocabulary, name_of(run.data.files));
+    });
+  }
   if (!problems.empty()) return {};
   return run;
 }

@@ -67,6 +67,7 @@ class Trainer {
 
   PreparedRun run_;
   TrainOptions options_;
+  std::string isa_;
   Clock::time_point begin_ = Clock::now();
   OutputLock lock_;
   Sampler sampler_;
@@ -92,6 +93,7 @@ class Trainer {
 Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
     : run_(std::move(run)),
       options_(options),
+      isa_(device.isa()),
       lock_(config().output, run_.notices, options_.calls),
       sampler_(run_.data.tokens.train(),
                {config().model.context, static_cast<std::uint64_t>(config().seed),
@@ -357,6 +359,7 @@ Summary Trainer::summary() const {
   Summary out;
   const Plan& plan = crew_->plan();
   out.steps = step_;
+  out.isa = isa_;
   out.skipped_steps = skipped_;
   out.train_loss = metrics_->train_loss();
   out.val_loss = metrics_->valid_loss();

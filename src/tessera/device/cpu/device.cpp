@@ -8,7 +8,7 @@
 #include <map>
 
 #include "tessera/base/error.h"
-#include "tessera/device/cpu/amx.h"
+#include "tessera/device/cpu/isa.h"
 #include "tessera/device/cpu/kernels.h"
 #include "tessera/device/cpu/packed.h"
 #include "tessera/device/cpu/vector.h"
@@ -37,9 +37,9 @@ bool is_any(const OpDef& op, std::initializer_list<const OpDef*> list) {
 
 class CpuDevice final : public Device {
  public:
-  explicit CpuDevice(const CpuOptions& options)
+  CpuDevice(const CpuOptions& options, const CpuChoices& choices)
       : pack_always_(options.pack_always),
-        amx_(options.amx && cpu::amx_usable()),
+        choices_(choices),
         pool_(options.threads > 0 ? options.threads : cores_of_this_process(), options.first_core) {
   }
 
@@ -49,9 +49,11 @@ class CpuDevice final : public Device {
 
   std::string name() const override { return text("cpu x ", pool_.threads()); }
 
+  std::string isa() const override { return std::string(to_text(choices_.isa)); }
+
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) override {
     for (const cpu::KernelEntry& entry : cpu::kernel_list()) {
-      if (entry.op != &request.call.op() || (entry.unit == cpu::Unit::Amx && !amx_)) continue;
+      if (entry.op != &request.call.op() || entry.isa > choices_.isa) continue;
       if (std::unique_ptr<Kernel> kernel = entry.make(request, pool_)) return kernel;
     }
     return cpu::make_reference_kernel(request);
@@ -67,7 +69,10 @@ class CpuDevice final : public Device {
   std::optional<Layout> wanted_layout(const OpCall& call, int operand,
                                       std::int64_t uses) const override {
     return cpu::packed_layout(call, operand, uses,
-                              {.threads = pool_.threads(), .always = pack_always_, .amx = amx_});
+                              {.threads = pool_.threads(),
+                               .pays = choices_.pack_weights,
+                               .always = pack_always_,
+                               .amx = choices_.isa >= Isa::Amx});
   }
 
   void* allocate(std::int64_t bytes) override;
@@ -81,7 +86,8 @@ class CpuDevice final : public Device {
   }
 
  private:
-  bool pack_always_, amx_;
+  bool pack_always_;
+  CpuChoices choices_;
   cpu::Pool pool_;
   std::map<void*, std::int64_t> arenas_;
 };
@@ -141,7 +147,11 @@ std::int64_t CpuDevice::huge_page_bytes(const void* memory) const {
 
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {
   require(options.threads >= 0, "threads: ", options.threads, " is negative; 0 takes one per core");
-  return std::make_unique<CpuDevice>(options);
+  const CpuChoices machine = machine_choices(), choices = options.choices.value_or(machine);
+  require(choices.isa <= machine.isa, "instruction set ", to_text(choices.isa), " is above ",
+          to_text(machine.isa), ", the highest of this machine; choose that or a lower one");
+  cpu::cap_libraries(choices.isa);
+  return std::make_unique<CpuDevice>(options, choices);
 }
 
 }  // namespace tessera

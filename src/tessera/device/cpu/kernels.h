@@ -12,13 +12,10 @@ namespace tessera::cpu {
 
 using KernelMaker = std::unique_ptr<Kernel> (*)(const KernelRequest&, Pool&);
 
-/// What a kernel needs beyond any x86 or ARM core; a device may be told to do without.
-enum class Unit { None, Amx };
-
 struct KernelEntry {
   const OpDef* op;
   KernelMaker make;
-  Unit unit = Unit::None;
+  Isa isa = Isa::Baseline;  // the least that it needs
 };
 
 /// All entries, in order of preference within an op; cpu/kernels.cpp lists the families.

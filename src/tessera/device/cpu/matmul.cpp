@@ -325,7 +325,7 @@ std::unique_ptr<Kernel> make_amx_matmul(const KernelRequest& request, Pool& pool
 }
 
 constexpr std::array<KernelEntry, 2> kEntries = {
-    {{&kMatmul, make_amx_matmul, Unit::Amx}, {&kMatmul, make_onednn_matmul}}};
+    {{&kMatmul, make_amx_matmul, Isa::Amx}, {&kMatmul, make_onednn_matmul}}};
 
 }  // namespace
 

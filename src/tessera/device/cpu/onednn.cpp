@@ -81,6 +81,19 @@ class Operand {
 
 }  // namespace
 
+void cap_onednn(Isa isa) {
+#if defined(__x86_64__)
+  const dnnl::cpu_isa most = isa == Isa::Baseline ? dnnl::cpu_isa::sse41
+                             : isa == Isa::Avx2   ? dnnl::cpu_isa::avx2
+                             : isa == Isa::Avx512 ? dnnl::cpu_isa::avx512_core
+                                                  : dnnl::cpu_isa::all;
+  require(dnnl::set_max_cpu_isa(most) == dnnl::status::success, "oneDNN cannot be capped at ",
+          to_text(isa), ": it has run in this process before; make a device first");
+#else
+  (void)isa;
+#endif
+}
+
 struct Gemm::State {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};

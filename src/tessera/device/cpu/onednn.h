@@ -7,8 +7,13 @@
 #include <string_view>
 
 #include "tessera/device/cpu/gemm_shape.h"
+#include "tessera/device/isa.h"
 
 namespace tessera::cpu {
+
+/// The most that products of this process use from now on; before the first one is made.
+/// Errors: Fault::Usage: the library has fixed its level already.
+void cap_onednn(Isa isa);
 
 enum class Weights { Plain, Packed };  // Packed: B lies in a form of oneDNN's own, written by pack
 

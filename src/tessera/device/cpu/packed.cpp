@@ -156,12 +156,6 @@ KernelRequest dense_request(const OpCall& call) {
   return request;
 }
 
-/// Packed weights are a second and a third copy of the weights for the length of the micro-batch
-/// loop, and writing them costs a pass over memory. AMD's cores gain 1 to 5 per cent, which does
-/// not pay; Intel's lose up to half of a plain product's speed to row strides of whole pages, which
-/// does.
-bool may_pay(std::int64_t uses) { return uses >= 2 && __builtin_cpu_is("intel") != 0; }
-
 /// Fewer rows of A do not make up for the packing.
 constexpr std::int64_t kRows = 512;
 
@@ -170,7 +164,7 @@ constexpr std::int64_t kRows = 512;
 std::optional<Layout> packed_layout(const OpCall& call, int operand, std::int64_t uses,
                                     const Packing& packing) {
   const bool always = packing.always;
-  if (&call.op() != &kMatmul || !(always || may_pay(uses))) return std::nullopt;
+  if (&call.op() != &kMatmul || !(always || (packing.pays && uses >= 2))) return std::nullopt;
   const std::optional<SingleProduct> product = single_product(dense_request(call));
   if (!product || operand != (product->swapped ? 0 : 1)) return std::nullopt;
   const GemmShape& s = product->shape;

@@ -11,6 +11,7 @@ namespace tessera::cpu {
 /// A device that may pack.
 struct Packing {
   int threads;
+  bool pays;    // CpuChoices::pack_weights
   bool always;  // even where it does not pay
   bool amx;     // products of the tile unit read weights as they lie
 };

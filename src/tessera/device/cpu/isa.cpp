@@ -1,0 +1,75 @@
+#include "tessera/device/cpu/isa.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+
+#include "hwy/targets.h"
+#include "tessera/device/cpu/amx.h"
+#include "tessera/device/cpu/onednn.h"
+
+namespace tessera::cpu {
+
+namespace {
+
+Isa ask_processor() {
+#if defined(__x86_64__)
+  const std::int64_t targets = hwy::SupportedTargets();
+  if ((targets & HWY_AVX2) == 0) return Isa::Baseline;
+  if ((targets & HWY_AVX3) == 0) return Isa::Avx2;
+  if (__builtin_cpu_supports("avx512bf16") == 0) return Isa::Avx512;
+  return amx_usable() ? Isa::Amx : Isa::Avx512Bf16;
+#else
+  return Isa::Baseline;
+#endif
+}
+
+bool is_intel() {
+#if defined(__x86_64__)
+  return __builtin_cpu_is("intel") != 0;
+#else
+  return false;
+#endif
+}
+
+void cap_highway(Isa isa) {
+#if defined(__x86_64__)
+  constexpr std::int64_t kAbove512 = HWY_AVX3_DL, kAbove2 = kAbove512 | HWY_AVX3,
+                         kAboveBaseline = kAbove2 | HWY_AVX2;
+  hwy::DisableTargets(isa == Isa::Baseline ? kAboveBaseline
+                      : isa == Isa::Avx2   ? kAbove2
+                                           : kAbove512);
+#else
+  (void)isa;
+#endif
+}
+
+}  // namespace
+
+/// Packed weights are a second and a third copy of the weights for the length of the micro-batch
+/// loop, and writing them costs a pass over memory. AMD's cores gain 1 to 5 per cent, which does
+/// not pay; Intel's lose up to half of a plain product's speed to row strides of whole pages, which
+/// does.
+CpuChoices processor_choices() {
+  static const CpuChoices choices = {ask_processor(), is_intel()};
+  return choices;
+}
+
+void cap_libraries(Isa isa) {
+  static constinit std::mutex mutex;
+  static constinit std::optional<Isa> capped;
+  (void)processor_choices();  // asked before Highway is capped
+  const Isa wanted = std::min(isa, Isa::Avx512);
+  const std::lock_guard lock(mutex);
+  if (!capped) {
+    cap_highway(wanted);
+    cap_onednn(wanted);
+    capped = wanted;
+  }
+  require(*capped == wanted, "a device of instruction set ", to_text(isa),
+          " in a process whose first device took ", to_text(*capped),
+          ": libraries have one level per process; give all devices the same, or start another "
+          "process");
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,43 @@
+#!/bin/bash
+# isa_test.sh TESSERA: instruction sets of the command; ranks on unlike machines, each of which is given its level by a flag of its own.
+set -euo pipefail
+tessera=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+wrong() { printf 'isa_test: %s\n' "$*" >&2; tail -n 5 "$folder"/*.log >&2 || true; exit 1; }
+
+for ((i = 0; i < 200; ++i)); do echo "line $i of a text to train on, which is read again and again"; done >"$folder/text.txt"
+# train RUN STEPS [FLAG...]: the words of a command
+train() { echo train --preset gpt2-tiny --threads 1 --data "$folder/text.txt" --output "$folder/$1" --steps "$2" "${@:3}"; }
+isa_of() { sed -n 's/^ *"isa": "\(.*\)",*$/\1/p' "$folder/$1/summary.json"; }
+digest_of() { "$tessera" inspect "$folder/$1" --digest; }
+
+"$tessera" $(train best 3) >"$folder/best.log" 2>&1 || wrong "no run at the best level"
+best=$(isa_of best)
+[ "$best" != baseline ] || { echo "not run: this machine has one level only"; exit 77; }
+"$tessera" $(train avx2 3 --max-isa avx2) >"$folder/avx2.log" 2>&1 || wrong "no run at avx2"
+[ "$(isa_of avx2)" = avx2 ] || wrong "summary.json says '$(isa_of avx2)', not avx2"
+[ "$best" = avx2 ] || [ "$(digest_of best)" != "$(digest_of avx2)" ] || wrong "--max-isa avx2 changes no bit of $best"
+"$tessera" verify --preset gpt2-tiny --devices 2 --max-isa avx2 >"$folder/verify.log" 2>&1 || wrong "verify fails at avx2"
+"$tessera" plan --preset gpt2-tiny --vocab-size 62 --max-isa avx2 >"$folder/plan.log" 2>&1 || wrong "plan fails at avx2"
+! grep -q 'amx:' "$folder/plan.log" || wrong "plan has tiles at avx2"
+"$tessera" sample "$folder/best" --tokens 5 --max-isa avx2 >"$folder/sample.log" 2>&1 || wrong "sample fails at avx2"
+
+"$tessera" $(train avx2 4 --resume auto) >"$folder/resumed.log" 2>&1 || wrong "no resumed run"
+[ "$best" = avx2 ] || grep -q "resuming with other kernels: max-isa is avx2 there and $best here" "$folder/resumed.log" \
+  || wrong "a resumed run does not say that its level differs"
+
+# A rank with the best level and one with avx2 compute what two with avx2 do, whoever leads.
+root=()
+[ "$(id -u)" != 0 ] || root=(--allow-run-as-root)
+both() { # RUN, FLAGS of rank 0, FLAGS of rank 1
+  mpirun "${root[@]}" --oversubscribe --bind-to none -n 1 "$tessera" $(train "$1" 3) $2 : -n 1 "$tessera" $(train "$1" 3) $3 \
+    >"$folder/$1.log" 2>&1 || wrong "ranks '$2' and '$3' do not train together"
+}
+both like "--max-isa avx2" "--max-isa avx2"
+both second "" "--max-isa avx2"
+both first "--max-isa avx2" ""
+for run in like second first; do
+  [ "$(isa_of $run)" = avx2 ] || wrong "ranks '$run' ran at '$(isa_of $run)'"
+  [ "$(digest_of $run)" = "$(digest_of like)" ] || wrong "ranks '$run' differ from two that are alike"
+done
