@@ -29,13 +29,13 @@ constexpr const char* kHelp =
     "tessera launch -n N [--hostfile FILE] [--bind HOW] -- COMMAND ...\n\n"
     "Runs a command of tessera on N ranks, each a process of its own that mpirun starts.\n\n"
     "  -n, --ranks N       how many ranks\n"
-    "  --hostfile FILE     the machines, one `HOST slots=N` a line; else all on this machine\n"
-    "  --bind HOW          core: every rank keeps to its own cores; none; auto (default): core if\n"
-    "                      all ranks are on this machine and have a core each, else none\n"
-    "  --verbose           also print mpirun's own messages\n"
-    "  --dry-run           print the call of mpirun instead of running it\n\n"
-    "A first Ctrl-C, SIGTERM or SIGUSR1 makes the ranks save and stop; a second one ends them at "
-    "once.\n"
+    "  --hostfile FILE     where: one `HOST slots=N` a line; else all on this machine\n"
+    "  --bind HOW          core: every rank keeps to its own cores; none; auto (as is): core "
+    "where\n"
+    "                      all ranks are here and there are cores for all, else none\n"
+    "  --verbose           with mpirun's own words\n"
+    "  --dry-run           print what would be run\n\n"
+    "A first Ctrl-C, SIGTERM or SIGUSR1 lets the ranks save and stop, a second ends them at once.\n"
     "The exit code is the command's.\n";
 
 /// The path of a program, as a shell finds it; empty: nowhere.

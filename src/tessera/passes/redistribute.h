@@ -14,7 +14,7 @@
 
 namespace tessera {
 
-/// The effect of a move in each group of ranks that differ only on `axes` (n ranks, in order).
+/// What one move does within each group of ranks that differ only on `axes` (n ranks, major first).
 /// On [dp.tp], dp splits first and tp splits each part, so only the last axis of a dim can be added
 /// or removed. N is the bytes that a rank stores before the move; padding is stored and sent too.
 ///
