@@ -3,6 +3,7 @@
 /// It learns to tell points inside a circle from points outside it, in less than a second.
 
 // [includes]
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
