@@ -239,7 +239,7 @@ TEST_F(TrainerTest, TokensOutsideTheModelsVocabularyAreRefused) {
   } catch (const Error& error) {
     const std::string what = error.what();
     EXPECT_EQ(error.fault(), Fault::Data) << what;
-    const auto size = static_cast<std::int64_t>(recorded_vocabulary(good).size());
+    const auto size = static_cast<std::int64_t>(recorded_run(good).vocabulary.size());
     EXPECT_NE(what.find(text("the text of '", folder_, "/other.txt': token ")), what.npos) << what;
     EXPECT_NE(what.find(text(", but the model has ids from 0 to ", size - 1)), what.npos) << what;
   }
