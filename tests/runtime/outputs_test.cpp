@@ -112,14 +112,17 @@ TEST(Outputs, AMaximumOverMicroBatchesIsNoSum) {
   Builder builder;
   const Value x = builder.batch("x", {DType::F32, {4, 3}, {}});
   const Value n = builder.batch("n", {DType::I32, {4}, {}});
-  const Value larger = max(x, {0, 1});
+  const Value w = builder.state("w", {DType::F32, {3}, {}}, Role::Parameter, {});
+  const Value zero = builder.state("zero", {DType::I32, {}, {}}, Role::Counter, {});
+  const Value larger = max(x * w, {0, 1});  // reads a state, so it is computed in every micro-batch
   builder.output(Output::Kind::Metric, "max", larger);
   builder.output(Output::Kind::Metric, "twice", larger + larger);
-  builder.output(Output::Kind::Metric, "max of integers", max(n, 0));
+  builder.output(Output::Kind::Metric, "max of integers", max(n + zero, 0));
   const Graph graph = builder.finish();
   for (const std::int64_t microbatches : {1, 2, 4}) {
     const auto device = make_cpu_device({.threads = 1});
     Executor executor(compile({{"step", graph, one_device(microbatches)}}, *device), *device);
+    fill(executor.state("w"), 1);
     executor.run("step", [](BatchInputs& batch) {
       std::ranges::copy(std::array{-8, -7, -6, -5, -4, -3, -14, -13, -12, -11, -10, -9},
                         batch.fill<float>("x").begin());
