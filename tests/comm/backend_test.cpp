@@ -36,7 +36,7 @@ std::vector<T> values(int rank, std::int64_t count) {
 }
 
 template <typename T>
-T combine(Monoid monoid, T a, T b) {
+T combined(Monoid monoid, T a, T b) {
   if (monoid == Monoid::Sum) return a + b;
   return monoid == Monoid::Max ? std::max(a, b) : std::min(a, b);
 }
@@ -47,7 +47,7 @@ std::vector<T> reduced(Monoid monoid, int n, std::int64_t count) {
   std::vector<T> out = values<T>(0, count);
   for (int r = 1; r < n; ++r) {
     const std::vector<T> next = values<T>(r, count);
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = combine(monoid, out[i], next[i]);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = combined(monoid, out[i], next[i]);
   }
   return out;
 }

@@ -156,24 +156,5 @@ TEST(ReferenceKernel, RandomNumbersFollowTheMicroBatch) {
   }
 }
 
-TEST(ReferenceKernel, ReductionsSelectWhatLiesInside) {
-  testing::ReferenceDevice device;
-  HostTensor x = random_tensor(DType::F32, {2, 4}, 1);
-  x.set(3, NAN), x.set(7, 1e30);  // column 3 lies beyond the extent of 3
-  KernelSetting setting;
-  setting.ins = {{{2, 3}, {0, 0}, {0, 0}, {2, 3}}};
-  setting.outs = {{{2}, {0}, {0}, {2}}};
-  for (const OpDef* op : {&kSum, &kMax}) {
-    const Attrs attrs = {std::vector<std::int64_t>{1}, false};
-    const testing::KernelRun run =
-        run_kernel(device, *op, attrs, {x}, {{DType::F32, {2}, {}}}, setting);
-    for (int row = 0; row < 2; ++row) {
-      const double a = x.at(4 * row), b = x.at(4 * row + 1), c = x.at(4 * row + 2);
-      EXPECT_FLOAT_EQ(static_cast<float>(run.outs[0].at(row)),
-                      static_cast<float>(op == &kSum ? a + b + c : std::max({a, b, c})));
-    }
-  }
-}
-
 }  // namespace
 }  // namespace tessera

@@ -1,4 +1,5 @@
 #include "device/vector_test.h"
+#include "tessera/ops/collective.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/shape_ops.h"
 
@@ -45,6 +46,55 @@ TEST(VectorMove, Transpose) {
       SCOPED_TRACE(text(c.shape, " ", AttrValue(c.permutation)));
       expect_vector(kCopy, kTranspose, {c.permutation}, {random_tensor(dtype, c.shape, 1, -9, 9)},
                     {});
+    }
+  }
+}
+
+TEST(VectorMove, PaddingAlone) {
+  struct Case {
+    const char* why;
+    Shape shape;
+    Dims dims;
+    ShardInfo shard;  // of the operand
+    std::int64_t microbatch;
+  };
+  const Case cases[] = {
+      {"the last row", {40, 30}, {0}, {{79, 30}, {40, 0}, {0, 0}, {79, 30}}, 0},
+      {"the last column", {40, 30}, {1}, {{40, 59}, {0, 30}, {0, 0}, {40, 59}}, 0},
+      {"rows and columns",
+       {7, 40, 30},
+       {1, 2},
+       {{7, 75, 59}, {0, 40, 30}, {0, 0, 0}, {7, 75, 59}},
+       0},
+      {"all of it", {3, 4}, {1}, {{3, 8}, {0, 8}, {0, 0}, {3, 8}}, 0},
+      {"none of it", {3, 4}, {1}, {{3, 7}, {0, 0}, {0, 0}, {3, 4}}, 0},
+      {"of the second micro-batch", {3, 4}, {0}, {{5, 4}, {0, 0}, {3, 0}, {5, 4}}, 1},
+      {"not of the first", {3, 4}, {0}, {{5, 4}, {0, 0}, {3, 0}, {5, 4}}, 0},
+  };
+  testing::ReferenceDevice reference;
+  const std::unique_ptr<Device> device = make_cpu_device({2, -1});
+  for (const Case& c : cases) {
+    for (const DType dtype : {DType::F32, DType::I32, DType::I64, DType::Bool}) {
+      for (const char* monoid : {"sum", "max", "min"}) {
+        for (const int over : {-1, 0}) {
+          SCOPED_TRACE(text(c.why, ", ", to_text(dtype), ", ", monoid, ", in place ", over));
+          KernelSetting setting;
+          setting.ins = setting.outs = {c.shard};
+          setting.microbatch = c.microbatch;
+          setting.in_place = over;
+          const HostTensor x = random_tensor(dtype, c.shape, 1, -9, 9);
+          const Attrs attrs = {c.dims, std::string(monoid)};
+          const testing::KernelRun run =
+              testing::run_kernel(*device, kClearPadding, attrs, {x}, {x.type()}, setting);
+          EXPECT_EQ(run.kernel, "cpu:clear_padding");
+          setting.in_place = -1;
+          testing::expect_close(
+              run.outs[0],
+              testing::run_kernel(reference, kClearPadding, attrs, {x}, {x.type()}, setting)
+                  .outs[0],
+              {});
+        }
+      }
     }
   }
 }

@@ -19,11 +19,10 @@ const Case kCases[] = {
     {"add", "b s d, d -> b s d | joint 0 1", {3, 1, 3}, ""},
     {"softmax", "b s d -> b s d | d:stat", {3, 3}, ""},
     {"attention",
-     "b h q d, b h k d, b h k d -> b h q d | k:stream d:whole",
+     "b h q d, b h k d, b h k d -> b h q d | k:stat d:whole",
      {4, 4, 4, 4},
-     "b h q d, b h k d, b h k d -> b h q d | d:whole k:stream"},
+     "b h q d, b h k d, b h k d -> b h q d | d:whole k:stat"},
     {"max and min", "b d e -> b | d:max e:min", {3, 1}, ""},
-    {"dispatch", "t d -> e d | e:exchange", {2, 2}, ""},
     {"a compound dim", "b (h e) -> b h e", {2, 3}, ""},
     {"a dim without a factor", "b . -> b d", {2, 2}, ""},
     {"leading dims", "... k, n k -> ... n", {4, 2, 4}, "..3 ..2 ..1 k, n k -> ..3 ..2 ..1 n"},
@@ -59,7 +58,7 @@ TEST(Factors, MissingFactorsAreReduced) {
   EXPECT_TRUE(max.reduces(max.find("d"), 0));
   EXPECT_EQ(max.monoid(max.find("d")), Monoid::Max);
   EXPECT_EQ(Factors::parse("d -> | d:min", {1, 0}).monoid(0), Monoid::Min);
-  for (const char* kind : {"stat", "stream", "whole", "exchange"}) {
+  for (const char* kind : {"stat", "whole"}) {
     EXPECT_FALSE(Factors::parse(text("b d -> b | d:", kind), {2, 1}).reduces(1, 0)) << kind;
   }
   // Reduced in one result, kept in the other.

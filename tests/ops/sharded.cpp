@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+
+#include "tessera/ops/collective.h"
+#include "tessera/ops/reference.h"
 
 void tessera::PrintTo(const Mesh& mesh, std::ostream* out) { *out << to_text(mesh); }
 
@@ -76,27 +80,22 @@ void each_element(const Result& result, const Mesh& mesh, const Coordinates& at,
   }
 }
 
+/// `reduction`: what lies beyond the extent is its identity, as partition sees to.
 HostTensor cut(const HostTensor& whole, const Result& result, const Mesh& mesh,
-               const Coordinates& at, double garbage) {
+               const Coordinates& at, double garbage, std::optional<Monoid> reduction) {
   TensorType type = result.type;
   type.dtype = whole.dtype();
   HostTensor out(type);
-  const double beyond = is_float(type.dtype) ? std::numeric_limits<double>::quiet_NaN() : garbage;
+  double beyond = is_float(type.dtype) ? std::numeric_limits<double>::quiet_NaN() : garbage;
+  if (reduction) {
+    with_element(type.dtype, [&](auto zero) {
+      beyond = static_cast<double>(identity_of<decltype(zero)>(*reduction));
+    });
+  }
   each_element(result, mesh, at, [&](std::int64_t i, std::int64_t from) {
     out.set(i, from < 0 ? beyond : whole.at(from));
   });
   return out;
-}
-
-double combined(Monoid monoid, double a, double b) {
-  switch (monoid) {
-    case Monoid::Max:
-      return std::max(a, b);
-    case Monoid::Min:
-      return std::min(a, b);
-    default:
-      return a + b;
-  }
 }
 
 std::vector<Coordinates> ranks_of(const Mesh& mesh) {
@@ -125,6 +124,8 @@ class Ranks {
     for (std::size_t i = 0; i < whole.inputs.size(); ++i) {
       in_.push_back(
           local_result(graph.type(whole.inputs[i]), sharding_of(factors.ins[i], assignment), mesh));
+      padding_.push_back(reduction_of_padding(*whole.op, factors, static_cast<int>(i),
+                                              padded_dims(in_.back(), mesh)));
     }
     for (std::size_t j = 0; j < whole.results.size(); ++j) {
       Sharding sharding = sharding_of(factors.outs[j], assignment);
@@ -189,7 +190,7 @@ class Ranks {
   Tensors run_one(const Tensors& ins, const Coordinates& at, double garbage) const {
     Tensors shards;
     for (std::size_t i = 0; i < in_.size(); ++i)
-      shards.push_back(cut(ins[i], in_[i], mesh_, at, garbage));
+      shards.push_back(cut(ins[i], in_[i], mesh_, at, garbage, padding_[i]));
     if (run_node_) return run_node_(local_, local_.size() - 1, shards, at);
     Bindings inputs;
     for (std::size_t i = 0; i < in_.size(); ++i) inputs.slots.emplace(text("in", i), shards[i]);
@@ -208,7 +209,7 @@ class Ranks {
         out.set(whole, value);
       } else {
         ASSERT_FALSE(partial.empty()) << "result " << j << ": two ranks hold element " << whole;
-        out.set(whole, combined(partial[0].monoid, out.at(whole), value));
+        out.set(whole, combine(partial[0].monoid, out.at(whole), value));
       }
     });
   }
@@ -225,7 +226,8 @@ class Ranks {
   Mesh mesh_;
   const RunNode& run_node_;
   std::vector<Result> in_, out_;
-  Axes idle_;  // axes that shard nothing
+  std::vector<std::optional<Monoid>> padding_;  // of operands that the op reduces
+  Axes idle_;                                   // axes that shard nothing
   Graph local_;
 };
 
@@ -234,7 +236,7 @@ class Ranks {
 bool is_admitted(const Factors& factors, const Assignment& assignment, const Mesh& mesh) {
   const bool whole = std::any_of(assignment.begin(), assignment.end(), [&](const auto& entry) {
     const FactorKind kind = factors.list[static_cast<std::size_t>(entry.first)].kind;
-    return kind == FactorKind::Whole || kind == FactorKind::Exchange;
+    return kind == FactorKind::Whole;
   });
   return !whole && is_legal(factors, assignment, mesh) && one_monoid(factors, assignment);
 }
@@ -264,7 +266,7 @@ std::vector<Assignment> admitted(const Factors& factors, const Mesh& mesh) {
 bool needs_expansion(const Factors& factors, const Assignment& assignment) {
   return std::any_of(assignment.begin(), assignment.end(), [&](const auto& entry) {
     const FactorKind kind = factors.list[static_cast<std::size_t>(entry.first)].kind;
-    return kind == FactorKind::Stat || kind == FactorKind::Stream;
+    return kind == FactorKind::Stat;
   });
 }
 

@@ -31,7 +31,7 @@ std::vector<Assignment> admitted(const Factors& factors, const Mesh& mesh);
 
 bool is_admitted(const Factors& factors, const Assignment& assignment, const Mesh& mesh);
 
-/// True where an axis shards a factor that only the op's expansion can shard: stat or stream.
+/// True where an axis shards a factor that only the op's expansion can shard.
 bool needs_expansion(const Factors& factors, const Assignment& assignment);
 
 /// True where a shard has padding.

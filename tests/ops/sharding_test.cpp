@@ -128,7 +128,7 @@ TEST_P(Shardings, OfEveryOpGiveTheWhole) {
     if (has_failed()) return;
   }
   count.tell(text("forward and backward on ", mesh));
-  EXPECT_GT(count.ops, 390);
+  EXPECT_GT(count.ops, 340);
   EXPECT_GT(count.uneven, count.ops);
 }
 

@@ -1,4 +1,4 @@
-/// What is sharded through more than one op: expansions, where a stat or stream factor is sharded,
+/// What is sharded through more than one op: expansions, where a stat factor is sharded,
 /// and gradients, under every sharding that the forward op admits, on simulated ranks.
 ///
 /// Both must do with what an op's rule promises: operands that lie as the op's operands lie, slices

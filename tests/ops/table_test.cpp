@@ -31,13 +31,8 @@ const std::set<std::string_view> kWithoutGradient = {
     "fused"};
 
 bool needs_expansion(const Factors& factors) {
-  for (const Factor& factor : factors.list) {
-    if (factor.kind == FactorKind::Stat || factor.kind == FactorKind::Stream ||
-        factor.kind == FactorKind::Exchange) {
-      return true;
-    }
-  }
-  return false;
+  return std::any_of(factors.list.begin(), factors.list.end(),
+                     [](const Factor& factor) { return factor.kind == FactorKind::Stat; });
 }
 
 }  // namespace
@@ -56,7 +51,7 @@ TEST(OpTable, ColumnsAreFilled) {
     // What ranks do together has no meaning on one of them.
     EXPECT_EQ(op->reference.f32 == nullptr, op->traits.exchanges);
     EXPECT_EQ(op->reference.f64 == nullptr, op->traits.exchanges);
-    if (!op->traits.collective) {
+    if (!op->traits.inserted) {
       EXPECT_EQ(op->grad == nullptr, kWithoutGradient.contains(op->name))
           << "list it, or give it a gradient";
     }
@@ -67,7 +62,7 @@ TEST(OpTable, EveryOpHasARow) {
   std::set<const OpDef*> tried;
   for (const Case& c : all_cases()) tried.insert(c.op);
   for (const OpDef* op : all_ops()) {
-    if (op->traits.leaf || op->traits.collective) continue;
+    if (op->traits.leaf || op->traits.inserted) continue;
     EXPECT_TRUE(tried.contains(op)) << op->name;
   }
 }

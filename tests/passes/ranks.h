@@ -35,8 +35,9 @@ inline std::map<std::string, HostTensor> interpret_mesh(const std::vector<Region
         const Coordinates at = coordinates_of(mesh, static_cast<std::int64_t>(r));
         const auto& from = node.op == &kBatch ? inputs.batch : inputs.states;
         auto& into = node.op == &kBatch ? bound[r].batch : bound[r].states;
+        const Beyond beyond = node.op == &kState ? Beyond::Zeros : Beyond::Poison;
         if (!into.contains(name))
-          into[name] = shard_of(from.find(name)->second, node.results[0], mesh, at);
+          into[name] = shard_of(from.find(name)->second, node.results[0], mesh, at, beyond);
       }
     }
   }
@@ -53,15 +54,21 @@ inline std::map<std::string, HostTensor> interpret_mesh(const std::vector<Region
         shards.push_back(values[r][i]);
         auto& slots = bound[r].slots;
         if (output.kind == Output::Kind::Accumulate && microbatch > 0) {
-          HostTensor sum = values[r][i].clone();
-          for (std::int64_t e = 0; e < sum.numel(); ++e)
-            sum.set(e, sum.at(e) + slots[output.name].at(e));
-          slots[output.name] = sum;
+          const Monoid monoid = reduction_over_time(region.graph.result(output.value));
+          HostTensor total = values[r][i].clone();
+          for (std::int64_t e = 0; e < total.numel(); ++e)
+            total.set(e, combine(monoid, total.at(e), slots[output.name].at(e)));
+          slots[output.name] = total;
         } else if (output.kind == Output::Kind::Slot || output.kind == Output::Kind::Accumulate) {
           slots[output.name] = values[r][i];
         }
       }
       const Result& result = region.graph.result(output.value);
+      for (std::size_t r = 0; output.kind == Output::Kind::Next && r < ranks; ++r) {
+        const Coordinates at = coordinates_of(mesh, static_cast<std::int64_t>(r));
+        check(has_zero_padding(shards[r], result, mesh, at), "state '", output.name,
+              "' is stored with something other than zeros in its padding, on rank ", r);
+      }
       if (output.kind == Output::Kind::Metric)
         out[output.name] = joined(shards, result, mesh, replicas);
       if (output.kind == Output::Kind::Next)

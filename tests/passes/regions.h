@@ -25,12 +25,11 @@ inline std::map<std::string, HostTensor> interpret_regions(const std::vector<Reg
       if (output.kind == Output::Kind::Metric) out[output.name] = values[i];
       if (output.kind == Output::Kind::Next) out["next " + output.name] = values[i];
       if (output.kind != Output::Kind::Accumulate) continue;
-      HostTensor sum = values[i].clone();
-      if (microbatch > 0) {
-        for (std::int64_t e = 0; e < sum.numel(); ++e)
-          sum.set(e, sum.at(e) + bound.slots[output.name].at(e));
-      }
-      bound.slots[output.name] = sum;
+      const Monoid monoid = reduction_over_time(region.graph.result(output.value));
+      HostTensor total = values[i].clone();
+      for (std::int64_t e = 0; microbatch > 0 && e < total.numel(); ++e)
+        total.set(e, combine(monoid, total.at(e), bound.slots[output.name].at(e)));
+      bound.slots[output.name] = total;
     }
   };
   run(regions[0], 0);

@@ -10,11 +10,11 @@
 namespace tessera {
 namespace {
 
-/// A gradient to be summed over all ranks: 4 MiB.
+/// A gradient to be summed over all ranks, which is far smaller than the rows it is computed from.
 Graph step() {
   Builder b;
-  const Value x = b.batch("x", {DType::F32, {8, 1024}, {}});
-  const Value w = b.state("w", {DType::F32, {1024, 1024}, {}}, Role::Parameter, {});
+  const Value x = b.batch("x", {DType::F32, {8192, 512}, {}});
+  const Value w = b.state("w", {DType::F32, {512, 512}, {}}, Role::Parameter, {});
   const Value y = matmul(x, w);
   const Value dw = einsum("m k, m n -> k n", x, y, {});
   b.next(w, w - dw);

@@ -41,7 +41,7 @@ std::vector<std::string> forward_exchanges(MoveStyle moves) {
   const std::vector<Region> regions = partition(propagate(step.graph, step.strategy), {}, moves);
   std::vector<std::string> out;
   for (const Node& node : regions[1].graph.nodes()) {
-    if (node.op->traits.collective) out.push_back(text(node.op->name, " ", node.type().shape));
+    if (node.op->traits.inserted) out.push_back(text(node.op->name, " ", node.type().shape));
   }
   return out;
 }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstring>
 
 #include "tessera/ops/elementwise.h"
@@ -104,6 +106,48 @@ TEST(Outputs, InputsThatNothingReadHaveAPlace) {
     EXPECT_EQ(executor.scalar("step", "sum"), 12) << "the inputs lie apart";
     EXPECT_EQ(first(executor.state("idle")), 3);
   }
+}
+
+TEST(Outputs, AMaximumOverMicroBatchesIsNoSum) {
+  Builder builder;
+  const Value x = builder.batch("x", {DType::F32, {4, 3}, {}});
+  const Value n = builder.batch("n", {DType::I32, {4}, {}});
+  const Value w = builder.state("w", {DType::F32, {3}, {}}, Role::Parameter, {});
+  const Value zero = builder.state("zero", {DType::I32, {}, {}}, Role::Counter, {});
+  const Value larger = max(x * w, {0, 1});  // reads a state, so it is computed in every micro-batch
+  builder.output(Output::Kind::Metric, "max", larger);
+  builder.output(Output::Kind::Metric, "twice", larger + larger);
+  builder.output(Output::Kind::Metric, "max of integers", max(n + zero, 0));
+  const Graph graph = builder.finish();
+  for (const std::int64_t microbatches : {1, 2, 4}) {
+    const auto device = make_cpu_device({.threads = 1});
+    Executor executor(compile({{"step", graph, one_device(microbatches)}}, *device), *device);
+    fill(executor.state("w"), 1);
+    executor.run("step", [](BatchInputs& batch) {
+      std::ranges::copy(std::array{-8, -7, -6, -5, -4, -3, -14, -13, -12, -11, -10, -9},
+                        batch.fill<float>("x").begin());
+      std::ranges::copy(std::array{-7, -8, -9, -10}, batch.fill<std::int32_t>("n").begin());
+    });
+    EXPECT_EQ(executor.scalar("step", "max"), -3) << microbatches;
+    EXPECT_EQ(executor.scalar("step", "twice"), -6) << microbatches;
+    EXPECT_EQ(executor.metric("step", "max of integers").at(0), -7) << microbatches;
+  }
+}
+
+TEST(Outputs, ConstantsThatDifferInOneBitDiffer) {
+  Builder builder;
+  const Value x = builder.batch("x", {DType::F32, {2}, {}});
+  builder.output(Output::Kind::Metric, "twice", sum_all(x * 2.0));
+  builder.output(Output::Kind::Metric, "nan", sum_all(x * std::nan("")));
+  builder.output(Output::Kind::Metric, "zero", sum_all(x / 0.0));
+  builder.output(Output::Kind::Metric, "minus zero", sum_all(x / -0.0));
+  const auto device = make_cpu_device({.threads = 1});
+  Executor executor(compile({{"step", builder.finish(), one_device(1)}}, *device), *device);
+  executor.run("step", [](BatchInputs& batch) { std::ranges::fill(batch.fill<float>("x"), 1); });
+  EXPECT_EQ(executor.scalar("step", "twice"), 4);
+  EXPECT_TRUE(std::isnan(executor.scalar("step", "nan")));
+  EXPECT_EQ(executor.scalar("step", "zero"), INFINITY);
+  EXPECT_EQ(executor.scalar("step", "minus zero"), -INFINITY);
 }
 
 TEST(Outputs, RowsOfTheBatchDoNotLeaveInPieces) {

@@ -21,8 +21,7 @@ namespace {
 using Met = std::set<std::string>;
 
 std::string_view name_of(FactorKind kind) {
-  constexpr std::string_view kNames[] = {"pass",   "max",   "min",     "stat",
-                                         "stream", "whole", "exchange"};
+  constexpr std::string_view kNames[] = {"pass", "max", "min", "stat", "whole"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -75,7 +74,7 @@ void meet_factors(const Graph& placed, NodeId id, const Axes& axes, Met& met) {
     }
   }
   for (const Factor& f : rule.list) {
-    if (!sharded.empty() && (f.kind == FactorKind::Stream || f.kind == FactorKind::Whole))
+    if (!sharded.empty() && f.kind == FactorKind::Whole)
       met.insert(text(name_of(f.kind), " beside a sharded factor"));
   }
 }
@@ -94,7 +93,7 @@ Met meet(const Graph& graph, const Graph& placed, const std::vector<Region>& reg
   if (count(placed, FactorKind::Stat) < count(graph, FactorKind::Stat)) met.insert("stat sharded");
   for (const Region& region : regions) {
     for (const Node& node : region.graph.nodes()) {
-      if (!node.op->traits.collective) continue;
+      if (!node.op->traits.inserted) continue;
       met.insert(std::string(node.op->name));
     }
   }

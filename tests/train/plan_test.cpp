@@ -6,6 +6,7 @@
 #include <iostream>
 #include <map>
 
+#include "tessera/nn/parallel.h"
 #include "tessera/plan/compile.h"
 #include "tessera/train/presets.h"
 #include "tessera/train/programs.h"
@@ -60,7 +61,8 @@ TEST(Plan, ParametersAndMomentsAreUpdatedInPlace) {
   const auto& update = plan.program("train").regions[static_cast<std::size_t>(RegionKind::Update)];
   for (const Call& call : update.calls) {
     if (call.op->name == "adam") {
-      for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(call.ins[i], call.outs[i]) << std::string_view(call.block);
+      for (std::size_t i = 0; i < 3; ++i)
+        EXPECT_EQ(call.ins[i], call.outs[i]) << std::string_view(call.block);
     }
     EXPECT_NE(call.op->name, "grad") << "the end of a gradient is the accumulator itself";
   }
@@ -74,6 +76,29 @@ TEST(Plan, CrossEntropyGradientLiesInTheLogits) {
         EXPECT_EQ(call.ins[0], call.outs[0]);
       }
     }
+  }
+}
+
+TEST(Plan, PaddingIsClearedInPlace) {
+  ParallelConfig parallel{.devices = 4, .tensor = 2, .shard_optimizer = true, .micro_batches = 2};
+  for (const bool zero3 : {false, true}) {
+    parallel.shard_gradients = parallel.shard_parameters = zero3;
+    const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+    CompileOptions options;
+    options.rank = 3;
+    const Plan plan = compile({{"train", train_step(tiny("gpt2", 2), recipe(), 8, 32),
+                                strategy_of(parallel)}},  // a vocabulary of 65 over two ranks
+                              *device, options);
+    int cleared = 0;
+    for (const RegionPlan& region : plan.program("train").regions) {
+      for (const Call& call : region.calls) {
+        if (call.op->name != "clear_padding") continue;
+        ++cleared;
+        EXPECT_EQ(call.ins[0], call.outs[0]) << "all of it would be copied: " << types_text(call);
+        EXPECT_EQ(call.kernel->name(), "cpu:clear_padding");
+      }
+    }
+    EXPECT_GE(cleared, 6);
   }
 }
 

@@ -20,8 +20,9 @@ struct ShardInfo {
   Shape offset;  // logical index of the first element
   Shape step;   // what one micro-batch adds to the offset; zeros where the time axis does not shard
                 // the dim
-  Shape limit;  // one past the last logical index that this rank may hold, in any micro-batch:
-                // what lies beyond is undefined
+  Shape limit;  // one past the last logical index that this rank may hold, in any micro-batch. What
+                // lies beyond is undefined, but for dims of an operand that the op reduces: there
+                // lies the identity of the reduction (reduction_of_padding in ops/collective.h)
   friend bool operator==(const ShardInfo&, const ShardInfo&) = default;
 };
 

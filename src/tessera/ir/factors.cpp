@@ -9,8 +9,7 @@ namespace tessera {
 
 namespace {
 
-constexpr std::array<const char*, 7> kKinds = {"pass",   "max",   "min",     "stat",
-                                               "stream", "whole", "exchange"};
+constexpr std::array<const char*, 5> kKinds = {"pass", "max", "min", "stat", "whole"};
 
 std::vector<std::string> words(std::string_view line) {
   std::vector<std::string> out;

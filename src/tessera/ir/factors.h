@@ -7,8 +7,9 @@
 ///   "(h e) -> h e"                        a compound dim, major factor first
 ///   "... k, n k -> ... n"                 leading dims, as many as the operand has
 ///
-/// A factor carries the same meaning wherever it occurs. One that is missing from a result is reduced over: sharding it
-/// leaves that result partial (sum, unless said otherwise), except for stat, stream, whole and exchange.
+/// A factor carries the same meaning wherever it occurs. One that is missing from a result is
+/// reduced over: sharding it leaves that result partial (sum, unless said otherwise), except for
+/// stat and whole.
 
 #include <cstdint>
 #include <string>
@@ -21,12 +22,11 @@
 namespace tessera {
 
 enum class FactorKind : std::uint8_t {
-  Pass,      // sharding it shards the results that have it; partial where one has not
-  Max, Min,  // as Pass, but the reduction is max or min
-  Stat,      // may be sharded through the op's expansion: small all-reduces of statistics per row
-  Stream,    // attention's key length: gathered, or a ring
-  Whole,     // must not be sharded
-  Exchange,  // tokens move between ranks: expert dispatch
+  Pass,  // sharding it shards the results that have it; partial where one has not
+  Max,
+  Min,    // as Pass, but the reduction is max or min
+  Stat,   // may be sharded through the op's expansion: small all-reduces of statistics per row
+  Whole,  // must not be sharded
 };
 
 /// Which operands may arrive partial, the result being partial then.
@@ -43,7 +43,8 @@ struct Factor {
 };
 
 struct Factors {
-  using Dims = std::vector<std::vector<int>>;  // per dim the factors, major first; empty: of size 1, nothing to shard
+  using Dims = std::vector<std::vector<int>>;  // per dim the factors, major first; empty: of size
+                                               // 1, nothing to shard
 
   std::vector<Factor> list;
   std::vector<Dims> ins, outs;

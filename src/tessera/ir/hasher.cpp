@@ -39,7 +39,10 @@ void Hasher::add(const Placement& placement) {
     add(axes.size());
     for (const std::string& axis : axes) add(hash64(axis));
   }
-  for (const Partial& partial : placement.sharding.partial) add(hash64(partial.axis));
+  for (const Partial& partial : placement.sharding.partial) {
+    add(hash64(partial.axis));
+    add(static_cast<std::uint64_t>(partial.monoid));
+  }
   add(static_cast<std::uint64_t>(placement.memory));
 }
 

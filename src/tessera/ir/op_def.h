@@ -125,12 +125,11 @@ struct Reference {
 
 /// How an op is treated beyond its columns; each is the condition under which it holds.
 struct Traits {
-  bool leaf = false;         // has no operands: batch, state, slot, constant
+  bool leaf = false;         // nothing computes it: a batch input, state, slot or constant
   bool elementwise = false;  // each result element depends on the operand elements that broadcast
                              // to it: may be fused
-  bool collective =
-      false;  // inserted by passes: it changes where or how a value lies, not its numbers
-  bool exchanges = false;  // ranks act together: there is no kernel, `comm` does it
+  bool inserted = false;     // by passes, never by models: it moves, clears or packs a value
+  bool exchanges = false;    // ranks act together: there is no kernel, `comm` does it
 };
 
 struct OpDef {
@@ -141,7 +140,7 @@ struct OpDef {
   TensorTypes (*infer)(const OpCall&) = nullptr;
   /// The factor rule; called when result types are known.
   Factors (*factors)(const OpCall&) = nullptr;
-  /// Required where a rule has a stat, stream or exchange factor.
+  /// Required where a rule has a stat factor.
   void (*expand)(ExpandCall&) = nullptr;
   /// Null: not differentiable, its operands get no cotangent.
   void (*grad)(GradCall&) = nullptr;
@@ -150,6 +149,9 @@ struct OpDef {
   /// Bytes read and written; null: every operand and every result once.
   double (*bytes)(const OpCall&) = nullptr;
   Reference reference{};
+  /// The operand whose elements are found by index, if there is one: what lies beyond its logical
+  /// extent is never read.
+  std::int8_t looks_up = -1;
   std::array<InPlace, 4> in_place{};  // unused entries have result -1
   /// Result 0 as a view of operand 0 (which lies dense or at the given strides); nullopt: it must
   /// be copied.

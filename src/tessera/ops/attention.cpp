@@ -3,12 +3,6 @@
 #include <cmath>
 
 #include "tessera/ops/attention_reference.h"
-#include "tessera/ops/elementwise.h"
-#include "tessera/ops/index_ops.h"
-#include "tessera/ops/matmul.h"
-#include "tessera/ops/random.h"
-#include "tessera/ops/reduce.h"
-#include "tessera/ops/shape_ops.h"
 
 namespace tessera {
 
@@ -56,72 +50,6 @@ double products(const OpCall& c, const TensorType& q, const TensorType& k) {
          (c.flag("causal") ? 0.5 : 1.0);
 }
 
-/// The scores [b, g, r, s, t] of an expansion, and which of them are seen (invalid: all).
-struct Scores {
-  Value values, seen, none;
-};
-
-Scores scores_of(const OpCall& c, Value q, Value k, Value mask) {
-  Builder& builder = q.builder();
-  const std::int64_t b = k.shape()[0], s = q.shape()[1], t = k.shape()[1];
-  Scores out;
-  out.values = einsum("b s g r e, b t g e -> b g r s t", q, k, {}) * c.number("scale");
-  out.none = builder.constant(0, q.dtype());
-  if (c.flag("causal")) {
-    out.seen = less_equal(iota(builder, {1, t}, 1, DType::I32, {}),
-                          iota(builder, {s, 1}, 0, DType::I32, {}));
-  }
-  if (mask.valid()) {
-    const Value keys = reshape(mask, {b, 1, 1, 1, t}, {});
-    out.seen = out.seen.valid() ? logical_and(keys, out.seen) : keys;
-  }
-  return out;
-}
-
-/// Zero where a pair is not seen.
-Value seen_only(const Scores& scores, Value x) {
-  return scores.seen.valid() ? select(scores.seen, x, scores.none) : x;
-}
-
-/// Dropout's masks are drawn for the index in [b, g, r, s, t]: the same that the op draws.
-Value drop(const OpCall& c, Value x, Value step) {
-  if (!step.valid()) return x;
-  return x.builder().add(kDropout, {x, step}, {c.number("dropout"), c.string("key")});
-}
-
-void expand(ExpandCall& e) {
-  const OpCall& c = e.call;
-  const Value q = e.in(0), k = e.in(1), v = e.in(2);
-  const bool masked = c.flag("mask");
-  const Scores scores = scores_of(c, q, k, masked ? e.in(3) : Value());
-  Value x = scores.values;
-  // Not -inf: a row that sees no key would compute -inf - -inf.
-  if (scores.seen.valid()) x = select(scores.seen, x, q.builder().constant(-1e30, q.dtype()));
-  const Value top = max(x, -1, KeepDim::Yes), u = seen_only(scores, exp(x - top));
-  const Value total = sum(u, -1, KeepDim::Yes);
-  e.out(1) = reshape(log(total) + top, c.out(1).shape, {});               // log(0) is -inf
-  const Value some = total + cast(equal(total, scores.none), q.dtype());  // 1 instead of 0
-  const Value p = drop(c, u / some, c.number("dropout") > 0 ? e.in(3 + masked) : Value());
-  e.out(0) = einsum("b g r s t, b t g e -> b s g r e", p, v, {});
-}
-
-void expand_grad(ExpandCall& e) {
-  const OpCall& c = e.call;
-  const Value dy = e.in(0), q = e.in(1), k = e.in(2), v = e.in(3), y = e.in(4);
-  const bool masked = c.flag("mask");
-  const Value step = c.number("dropout") > 0 ? e.in(6 + masked) : Value();
-  const Scores scores = scores_of(c, q, k, masked ? e.in(6) : Value());
-  Shape rows = c.in(5).shape;
-  rows.push_back(1);
-  const Value p = seen_only(scores, exp(scores.values - reshape(e.in(5), rows, {})));
-  const Value row_sum = reshape(einsum("b s g r e, b s g r e -> b g r s", dy, y, {}), rows, {});
-  const Value dp = drop(c, einsum("b s g r e, b t g e -> b g r s t", dy, v, {}), step);
-  const Value ds = p * (dp - row_sum) * c.number("scale");
-  e.out(0) = einsum("b g r s t, b t g e -> b s g r e", ds, k, {});
-  e.out(1) = einsum("b g r s t, b s g r e -> b t g e", ds, q, {});
-  e.out(2) = einsum("b g r s t, b s g r e -> b t g e", drop(c, p, step), dy, {});
-}
-
 void gradient_of(GradCall& g) {
   const OpCall& c = g.call;
   require(
@@ -158,10 +86,9 @@ constinit const OpDef kAttention = {
     // Queries may be sharded: their offset says where the causal mask stands.
     .factors = [](const OpCall& c) -> Factors {
       return Factors::parse(text("b s g r e, b t g e, b t g e", extra_operands(c),
-                                 " -> b s g r e, b g r s | t:stream e:whole"),
+                                 " -> b s g r e, b g r s | t:whole e:whole"),
                             c.ndims());
     },
-    .expand = expand,
     .grad = gradient_of,
     .flops = [](const OpCall& c) -> double { return 4 * products(c, c.in(0), c.in(1)); },
     .reference = {attention_reference<float>, attention_reference<double>},
@@ -182,10 +109,9 @@ constinit const OpDef kAttentionGrad = {
     .factors = [](const OpCall& c) -> Factors {
       return Factors::parse(
           text("b s g r e, b s g r e, b t g e, b t g e, b s g r e, b g r s", extra_operands(c),
-               " -> b s g r e, b t g e, b t g e | t:stream e:whole"),
+               " -> b s g r e, b t g e, b t g e | t:whole e:whole"),
           c.ndims());
     },
-    .expand = expand_grad,
     .flops = [](const OpCall& c) -> double {
       return 10 * products(c, c.in(1), c.in(2));
     },  // with the scores again

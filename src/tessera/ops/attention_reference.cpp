@@ -51,7 +51,7 @@ class Heads {
     return ((b * G + g) * R + r) * S + s;
   }
   bool seen(std::int64_t b, std::int64_t s, std::int64_t t) const {
-    if (t >= k.valid[1] || (mask_ != nullptr && !mask_[b * K + t])) return false;
+    if (mask_ != nullptr && !mask_[b * K + t]) return false;
     return !causal_ || k.offset[1] + t <= q.offset[1] + s;
   }
   /// What dropout multiplies a probability with.
@@ -126,9 +126,6 @@ void attention_grad_reference(RefCall& c) {
   h.each_row([&](std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t s) {
     const std::int64_t at = h.query(b, g, r, s);
     std::fill(dq + at, dq + at + h.E, T(0));
-    // Rows and heads beyond the logical extent are undefined: they must not enter the sums in dk
-    // and dv.
-    if (s >= h.q.valid[1] || r >= h.q.valid[3]) return;
     const T row_sum = h.dot(dy + at, y + at);
     for (std::int64_t t = 0; t < h.K; ++t) {
       if (!h.seen(b, s, t)) continue;

@@ -1,18 +1,14 @@
 #include "tessera/ops/collective.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstring>
-#include <limits>
 
 #include "tessera/ops/reference.h"
 
 namespace tessera {
 
 namespace {
-
-constexpr std::array<std::string_view, 3> kMonoids = {"sum", "max", "min"};
 
 void copy_reference(RefCall& c) {
   std::memcpy(c.outs[0].data, c.ins[0].data, static_cast<std::size_t>(c.outs[0].type.bytes()));
@@ -38,7 +34,7 @@ void shard_reference(RefCall& c) {
 
 void clear_reference(RefCall& c) {
   const RefOperand& from = c.ins[0];
-  const double fill = c.call.number("fill");
+  const Monoid monoid = parse_monoid(c.call.string("monoid"));
   with_element(from.type.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* x = c.in<T>(0);
@@ -49,7 +45,7 @@ void clear_reference(RefCall& c) {
         const int d = static_cast<int>(dim);
         inside = inside && at[d] < from.valid[d];
       }
-      y[i] = inside ? x[i] : static_cast<T>(fill);
+      y[i] = inside ? x[i] : identity_of<T>(monoid);
     });
   });
 }
@@ -77,12 +73,10 @@ Factors no_factors(const OpCall& c) {
 
 void mark_reference(RefCall& c) {
   if (c.coordinate == 0) return copy_reference(c);
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const Monoid monoid = read_monoid(c.call.string("monoid"));
-  const double fill = monoid == Monoid::Sum ? 0 : monoid == Monoid::Max ? -kInfinity : kInfinity;
+  const Monoid monoid = parse_monoid(c.call.string("monoid"));
   with_element(c.outs[0].type.dtype, [&](auto zero) {
     using T = decltype(zero);
-    std::fill_n(c.out<T>(0), c.out_shape(0).numel(), static_cast<T>(fill));
+    std::fill_n(c.out<T>(0), c.out_shape(0).numel(), identity_of<T>(monoid));
   });
 }
 
@@ -96,7 +90,7 @@ constexpr OpDef moves(std::string_view name, std::string_view doc, AttrDefs attr
   op.infer = infer;
   op.factors = no_factors;
   op.reference = {reference, reference};
-  op.traits.collective = true;
+  op.traits.inserted = true;
   op.traits.exchanges = reference == nullptr;
   return op;
 }
@@ -148,23 +142,42 @@ constinit const OpDef kPermute =
 
 constinit const OpDef kClearPadding = {
     .name = "clear_padding",
-    .doc = "A padded shard with `fill` beyond the logical extent in `dims`.",
-    .attrs = {{"dims", AttrKind::Ints}, {"fill", AttrKind::Float}},
+    .doc = "A padded shard with a reduction's identity beyond the logical extent in `dims`.",
+    .attrs = {{"dims", AttrKind::Ints}, {"monoid", AttrKind::Text}},
     .infer = same_type,
     .factors = no_factors,
     .reference = {clear_reference, clear_reference},
     .in_place = {InPlace{0, 0}},
-    .traits = {.collective = true},
+    .traits = {.inserted = true},
 };
 
-std::string monoid_text(Monoid monoid) {
-  return std::string(kMonoids[static_cast<std::size_t>(monoid)]);
+std::vector<std::int64_t> padded_dims(const Result& result, const Mesh& mesh) {
+  std::vector<std::int64_t> out;
+  for (int d = 0; d < result.logical.ndim(); ++d) {
+    std::int64_t stored = result.type.shape[d];
+    for (const std::string& axis : result.placement->sharding.dims[static_cast<std::size_t>(d)])
+      stored *= mesh.size(axis);
+    if (stored != result.logical[d]) out.push_back(d);
+  }
+  return out;
 }
 
-Monoid read_monoid(std::string_view line) {
-  const auto found = std::find(kMonoids.begin(), kMonoids.end(), line);
-  check(found != kMonoids.end(), "'", line, "' is no monoid");
-  return static_cast<Monoid>(found - kMonoids.begin());
+std::optional<Monoid> reduction_of_padding(const OpDef& op, const Factors& rule, int operand,
+                                           const std::vector<std::int64_t>& padded) {
+  if (op.looks_up == operand) return std::nullopt;
+  std::optional<Monoid> out;
+  for (const std::int64_t d : padded) {
+    for (const int f : rule.ins[static_cast<std::size_t>(operand)][static_cast<std::size_t>(d)]) {
+      for (int r = 0; r < static_cast<int>(rule.outs.size()); ++r) {
+        if (!rule.reduces(f, r)) continue;
+        const Monoid monoid = rule.monoid(f);
+        check(!out || *out == monoid, op.name, " reduces operand ", operand, " by ", to_text(*out),
+              " and by ", to_text(monoid), ": its padding cannot be the identity of both");
+        out = monoid;
+      }
+    }
+  }
+  return out;
 }
 
 }  // namespace tessera

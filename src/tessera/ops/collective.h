@@ -2,6 +2,9 @@
 /// Ops that change where a value lies. They are inserted by passes; models do not call them. Which
 /// ranks take part, and who holds what, follows from the placements of operand and result.
 
+#include <optional>
+#include <vector>
+
 #include "tessera/ir/builder.h"
 
 namespace tessera {
@@ -19,11 +22,15 @@ extern const OpDef kAllGather;      // shards of a dim -> whole
 extern const OpDef kReduceScatter;  // partial -> shards of a dim
 extern const OpDef kAllToAll;       // shards of dim `from` -> shards of dim `to`
 extern const OpDef kPermute;        // each rank takes the shard of one other
-/// A padded shard with `fill` beyond the logical extent in `dims`: for those who reduce them.
+/// A padded shard with a reduction's identity beyond the logical extent in `dims`.
 extern const OpDef kClearPadding;
 
-/// "sum", "max", "min": the attribute `monoid`.
-std::string monoid_text(Monoid monoid);
-Monoid read_monoid(std::string_view line);
+/// The reduction over a dim of `padded` by which the op reads this operand: its identity must lie
+/// beyond the logical extent. Kernels rely on that, and partition sees to it. Nothing where the op
+/// reduces none of these dims, or finds elements by index.
+std::optional<Monoid> reduction_of_padding(const OpDef& op, const Factors& rule, int operand,
+                                           const std::vector<std::int64_t>& padded);
+/// The dims in which shards of a value of a local graph have padding.
+std::vector<std::int64_t> padded_dims(const Result& result, const Mesh& mesh);
 
 }  // namespace tessera

@@ -153,6 +153,7 @@ constinit const OpDef kGather = {
     },
     .bytes = bytes_named<0>,
     .reference = {gather_reference, gather_reference},
+    .looks_up = 1,
 };
 
 constinit const OpDef kScatterAdd = {
@@ -195,6 +196,7 @@ constinit const OpDef kPick = {
     },
     .bytes = bytes_named<1>,
     .reference = {pick_reference, pick_reference},
+    .looks_up = 0,
 };
 
 constinit const OpDef kPlace = {

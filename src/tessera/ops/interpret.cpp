@@ -1,7 +1,6 @@
 #include "tessera/ops/interpret.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "tessera/base/hash.h"
 #include "tessera/ir/builder.h"
@@ -36,34 +35,6 @@ RefOperand operand(const Result& result, const Mesh& mesh, const Interpretation&
     out.valid[d] = e.valid;
   }
   return out;
-}
-
-double identity(FactorKind kind) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  return kind == FactorKind::Max ? -kInfinity : kind == FactorKind::Min ? kInfinity : 0;
-}
-
-/// Whoever reduces selects the identity beyond the logical extent: garbage times zero may be NaN.
-void select_valid(const OpCall& call, std::span<RefOperand> ins, std::vector<HostTensor>& data) {
-  const bool padded = std::any_of(ins.begin(), ins.end(),
-                                  [](const RefOperand& o) { return o.valid != o.type.shape; });
-  if (!padded) return;
-  const Factors factors = factors_of(call);
-  for (std::size_t i = 0; i < ins.size(); ++i) {
-    if (ins[i].valid == ins[i].type.shape || !is_float(ins[i].type.dtype)) continue;
-    for (int d = 0; d < ins[i].type.ndim(); ++d) {
-      const std::vector<int>& fs = factors.ins[i][static_cast<std::size_t>(d)];
-      const bool reduced =
-          std::any_of(fs.begin(), fs.end(), [&](int f) { return factors.reduces(f, 0); });
-      if (!reduced || ins[i].valid[d] == ins[i].type.shape[d]) continue;
-      data[i] = data[i].clone();
-      ins[i].data = data[i].bytes().data();
-      const double fill = identity(factors.list[static_cast<std::size_t>(fs[0])].kind);
-      for_each_index(ins[i].type.shape, [&](const Shape& at, std::int64_t linear) {
-        if (at[d] >= ins[i].valid[d]) data[i].set(linear, fill);
-      });
-    }
-  }
 }
 
 /// Of ops that act along one axis.
@@ -115,7 +86,6 @@ std::vector<HostTensor> interpret_node(const Graph& graph, NodeId id,
   const OpCall call = graph.call(id);
   const RefFunction function = how.f64 ? node.op->reference.f64 : node.op->reference.f32;
   check(function != nullptr, node.op->name, " has no reference kernel");
-  select_valid(call, ins, in_data);
   RefCall ref(call, ins, outs, key_of(node, how.seed));
   ref.coordinate = coordinate_of(node, how.at);
   try {

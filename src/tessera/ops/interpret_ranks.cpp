@@ -12,9 +12,11 @@ namespace {
 using Tensors = std::vector<HostTensor>;
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+/// What nobody may read: NaN; integers that are neither small nor the least or largest, of both
+/// signs, so that neither a sum nor a maximum nor a minimum ignores them.
 void spoil(HostTensor& tensor, std::int64_t i) {
-  if (tensor.dtype() == DType::Bool) return;
-  tensor.set(i, is_float(tensor.dtype()) ? std::numeric_limits<double>::quiet_NaN() : -999);
+  if (is_float(tensor.dtype())) return tensor.set(i, std::numeric_limits<double>::quiet_NaN());
+  tensor.set(i, tensor.dtype() == DType::Bool ? 1 : i % 2 == 0 ? 1e9 : -1e9);
 }
 
 std::vector<Extent> extents(const Result& result, const Mesh& mesh, const Coordinates& where) {
@@ -47,10 +49,6 @@ void each_element(const Result& result, const Mesh& mesh, const Coordinates& whe
 
 std::vector<std::string> axes_of(const Node& node) {
   return split(std::get<std::string>(node.attrs[0]), '.');
-}
-
-double combined(Monoid monoid, double a, double b) {
-  return monoid == Monoid::Sum ? a + b : monoid == Monoid::Max ? std::max(a, b) : std::min(a, b);
 }
 
 class Ranks {
@@ -126,10 +124,10 @@ class Ranks {
         const HostTensor& held = value(member, node.inputs[0]);
         each_element(from, mesh_, how_[member].at, [&](std::int64_t e, std::int64_t w) {
           if (w < 0) return;
-          const bool combine = monoid >= 0 && seen[at(w)];
-          whole[at(w)] = combine
-                             ? combined(read_monoid(std::get<std::string>(node.attrs[at(monoid)])),
-                                        whole[at(w)], held.at(e))
+          const bool again = monoid >= 0 && seen[at(w)];
+          whole[at(w)] = again
+                             ? combine(parse_monoid(std::get<std::string>(node.attrs[at(monoid)])),
+                                       whole[at(w)], held.at(e))
                              : held.at(e);
           seen[at(w)] = true;
         });
@@ -186,12 +184,20 @@ std::vector<Tensors> interpret_ranks(const Graph& graph, const std::vector<Bindi
 }
 
 HostTensor shard_of(const HostTensor& whole, const Result& result, const Mesh& mesh,
-                    const Coordinates& where) {
+                    const Coordinates& where, Beyond beyond) {
   HostTensor out(whole.dtype(), result.type.shape);
   each_element(result, mesh, where, [&](std::int64_t e, std::int64_t w) {
-    if (w < 0) return spoil(out, e);
-    out.set(e, whole.at(w));
+    if (w >= 0) return out.set(e, whole.at(w));
+    if (beyond == Beyond::Poison) spoil(out, e);
   });
+  return out;
+}
+
+bool has_zero_padding(const HostTensor& shard, const Result& result, const Mesh& mesh,
+                      const Coordinates& where) {
+  bool out = true;
+  each_element(result, mesh, where,
+               [&](std::int64_t e, std::int64_t w) { out = out && (w >= 0 || shard.at(e) == 0); });
   return out;
 }
 

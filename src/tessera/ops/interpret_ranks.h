@@ -8,9 +8,9 @@
 
 namespace tessera {
 
-/// Per rank the outputs, in the graph's order. `how.at` gives the coordinate of time; what lies
-/// beyond the logical extents of a shard is NaN after every node (-999 where integers are), so that
-/// whoever reads it is found out.
+/// Per rank the outputs, in the graph's order. `how.at` gives the coordinate of time. Every node
+/// but clear_padding leaves poison beyond the logical extents of a shard: NaN, or integers of nine
+/// digits. A reader of padding that nobody cleared gets wrong numbers.
 ///
 /// `inputs`: of each rank, shards in its local shapes. `deleted`: a node that exchanges nothing:
 /// a rank's result is what it holds itself, zero where others would have sent.
@@ -19,11 +19,15 @@ std::vector<std::vector<HostTensor>> interpret_ranks(const Graph& graph,
                                                      const Interpretation& how = {},
                                                      NodeId deleted = -1);
 
-/// A rank's shard of a whole tensor, as `result` (of a local graph) lies; beyond the extent NaN or
-/// -999. And the whole from all shards. Errors: replicas that differ in a bit, unless the first
-/// rank's is asked for.
+/// A rank's shard of a whole tensor, as `result` (of a local graph) lies; beyond the extent lies
+/// poison, or zeros. And the whole from all shards. Errors: replicas that differ in a bit, unless
+/// the first rank's is asked for.
+enum class Beyond : std::uint8_t { Poison, Zeros };
 HostTensor shard_of(const HostTensor& whole, const Result& result, const Mesh& mesh,
-                    const Coordinates& at);
+                    const Coordinates& at, Beyond beyond = Beyond::Poison);
+/// True where everything beyond the extent is zero.
+bool has_zero_padding(const HostTensor& shard, const Result& result, const Mesh& mesh,
+                      const Coordinates& at);
 enum class Replicas : std::uint8_t { Equal, First };
 HostTensor joined(const std::vector<HostTensor>& shards, const Result& result, const Mesh& mesh,
                   Replicas replicas = Replicas::Equal);

@@ -29,26 +29,11 @@ TensorType per_row(TensorType x) {
 
 Value mean_of(Value x) { return sum(x, -1, KeepDim::Yes) / static_cast<double>(x.shape().back()); }
 
-/// The rows of x and dy as a kernel walks them.
-struct Rows {
-  explicit Rows(const RefOperand& x) : x(&x), width(x.type.shape.back()) {
-    shape = x.type.shape;
-    shape[shape.ndim() - 1] = 1;
-  }
-  /// f(row, true where the row lies inside the logical extent: others must not enter sums over
-  /// rows).
-  template <typename F>
-  void each(F&& f) const {
-    for_each_index(shape, [&](const Shape& at, std::int64_t row) {
-      bool valid = true;
-      for (int d = 0; d < at.ndim() - 1; ++d) valid = valid && at[d] < x->valid[d];
-      f(row, valid);
-    });
-  }
-  const RefOperand* x;
-  std::int64_t width;
-  Shape shape;
-};
+/// Calls f(row) for every row of a value.
+template <typename F>
+void each_row(const Shape& shape, F&& f) {
+  for (std::int64_t row = 0, rows = shape.numel() / shape.back(); row < rows; ++row) f(row);
+}
 
 // ---- layer_norm
 
@@ -59,9 +44,8 @@ void layer_norm_reference(RefCall& c) {
   const T eps = static_cast<T>(c.call.number("eps"));
   const T *x = c.in<T>(0), *weight = c.in<T>(1), *bias = c.num_in() > 2 ? c.in<T>(2) : nullptr;
   T *y = c.out<T>(0), *mean = c.out<T>(1), *rstd = c.out<T>(2);
-  const Rows rows(c.ins[0]);
-  const std::int64_t n = rows.width;
-  rows.each([&](std::int64_t row, bool) {
+  const std::int64_t n = c.in_shape(0).back();
+  each_row(c.in_shape(0), [&](std::int64_t row) {
     const T* in = x + row * n;
     T total = 0, squares = 0;
     for (std::int64_t i = 0; i < n; ++i) total += in[i];
@@ -80,20 +64,19 @@ void layer_norm_grad_reference(RefCall& c) {
   const T *dy = c.in<T>(0), *x = c.in<T>(1), *weight = c.in<T>(2), *mean = c.in<T>(3),
           *rstd = c.in<T>(4);
   T *dx = c.out<T>(0), *dweight = c.out<T>(1), *dbias = c.outs.size() > 2 ? c.out<T>(2) : nullptr;
-  const Rows rows(c.ins[0]);
-  const std::int64_t n = rows.width;
+  const std::int64_t n = c.in_shape(0).back();
   for (std::int64_t i = 0; i < n; ++i) {
     dweight[i] = 0;
     if (dbias != nullptr) dbias[i] = 0;
   }
-  rows.each([&](std::int64_t row, bool valid) {
+  each_row(c.in_shape(0), [&](std::int64_t row) {
     const auto hat = [&](std::int64_t i) { return (x[row * n + i] - mean[row]) * rstd[row]; };
     T sum_g = 0, sum_gh = 0;  // of g = dy * weight, and of g * hat
     for (std::int64_t i = 0; i < n; ++i) {
       const T g = dy[row * n + i] * weight[i];
       sum_g += g, sum_gh += g * hat(i);
-      if (valid) dweight[i] += dy[row * n + i] * hat(i);
-      if (valid && dbias != nullptr) dbias[i] += dy[row * n + i];
+      dweight[i] += dy[row * n + i] * hat(i);
+      if (dbias != nullptr) dbias[i] += dy[row * n + i];
     }
     const T k = T(1) / static_cast<T>(n);
     for (std::int64_t i = 0; i < n; ++i) {
@@ -109,9 +92,8 @@ void rms_norm_reference(RefCall& c) {
   const T eps = static_cast<T>(c.call.number("eps"));
   const T *x = c.in<T>(0), *weight = c.in<T>(1);
   T *y = c.out<T>(0), *rstd = c.out<T>(1);
-  const Rows rows(c.ins[0]);
-  const std::int64_t n = rows.width;
-  rows.each([&](std::int64_t row, bool) {
+  const std::int64_t n = c.in_shape(0).back();
+  each_row(c.in_shape(0), [&](std::int64_t row) {
     T squares = 0;
     for (std::int64_t i = 0; i < n; ++i) squares += x[row * n + i] * x[row * n + i];
     const T r = T(1) / std::sqrt(squares / static_cast<T>(n) + eps);
@@ -124,15 +106,14 @@ template <typename T>
 void rms_norm_grad_reference(RefCall& c) {
   const T *dy = c.in<T>(0), *x = c.in<T>(1), *weight = c.in<T>(2), *rstd = c.in<T>(3);
   T *dx = c.out<T>(0), *dweight = c.out<T>(1);
-  const Rows rows(c.ins[0]);
-  const std::int64_t n = rows.width;
+  const std::int64_t n = c.in_shape(0).back();
   for (std::int64_t i = 0; i < n; ++i) dweight[i] = 0;
-  rows.each([&](std::int64_t row, bool valid) {
+  each_row(c.in_shape(0), [&](std::int64_t row) {
     T sum_gh = 0;
     for (std::int64_t i = 0; i < n; ++i) {
       const T hat = x[row * n + i] * rstd[row];
       sum_gh += dy[row * n + i] * weight[i] * hat;
-      if (valid) dweight[i] += dy[row * n + i] * hat;
+      dweight[i] += dy[row * n + i] * hat;
     }
     for (std::int64_t i = 0; i < n; ++i) {
       const T hat = x[row * n + i] * rstd[row];

@@ -28,7 +28,7 @@ constinit const OpDef kPack = {
     },
     .factors = [](const OpCall& c) -> Factors { return Factors::parse("... -> ...", c.ndims()); },
     .reference = {pack_reference, pack_reference},
-    .traits = {.collective = true},
+    .traits = {.inserted = true},
 };
 
 }  // namespace tessera

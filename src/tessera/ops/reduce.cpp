@@ -1,7 +1,6 @@
 #include "tessera/ops/reduce.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/reference.h"
@@ -61,48 +60,29 @@ Factors reduction_factors(const OpCall& c, FactorKind reduced) {
   return out;
 }
 
-struct Plus {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return a + b;
-  }
-};
-struct Larger {
-  // A NaN wins.
-  template <typename T>
-  T operator()(T a, T b) const {
-    return b > a || b != b ? b : a;
-  }
-};
-
-/// Folds the elements inside the logical extent; what lies beyond is never read.
-template <typename F, typename T>
-void fold(RefCall& c, T first) {
+template <Monoid kMonoid, typename T>
+void fold(RefCall& c, T) {
   const Dims& dims = c.call.integers("dims");
   const Shape x_strides = c.in_shape(0).strides(), y_strides = kept(c.in_shape(0), dims).strides();
   const T* x = c.in<T>(0);
   T* y = c.out<T>(0);
-  std::fill(y, y + c.out_shape(0).numel(), first);
-  for_each_index(c.ins[0].valid, [&](const Shape& at, std::int64_t) {
+  std::fill(y, y + c.out_shape(0).numel(), identity_of<T>(kMonoid));
+  for_each_index(c.in_shape(0), [&](const Shape& at, std::int64_t) {
     std::int64_t from = 0, to = 0;
     for (int d = 0; d < at.ndim(); ++d) {
       from += at[d] * x_strides[d];
       if (!contains(dims, d)) to += at[d] * y_strides[d];
     }
-    y[to] = F{}(y[to], x[from]);
+    y[to] = combine(kMonoid, y[to], x[from]);
   });
 }
 
 void sum_reference(RefCall& c) {
-  with_number(c.ins[0].type.dtype, [&](auto zero) { fold<Plus>(c, zero); });
+  with_number(c.ins[0].type.dtype, [&](auto zero) { fold<Monoid::Sum>(c, zero); });
 }
 
 void max_reference(RefCall& c) {
-  with_number(c.ins[0].type.dtype, [&](auto zero) {
-    using Limits = std::numeric_limits<decltype(zero)>;
-    fold<Larger>(c, Limits::has_infinity ? static_cast<decltype(zero)>(-Limits::infinity())
-                                         : Limits::lowest());
-  });
+  with_number(c.ins[0].type.dtype, [&](auto zero) { fold<Monoid::Max>(c, zero); });
 }
 
 double one_per_input(const OpCall& c) { return static_cast<double>(c.in(0).numel()); }

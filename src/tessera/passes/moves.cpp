@@ -85,7 +85,7 @@ void Moves::gather(const Names& axes, int dim) {
 
 void Moves::reduce(const Names& axes) {
   add(kAllReduce, moved(sharding(), axes, -1),
-      {join(axes, "."), monoid_text(sharding().partial[0].monoid)});
+      {join(axes, "."), std::string(to_text(sharding().partial[0].monoid))});
 }
 
 void Moves::scatter(const Names& axes, int dim) {
@@ -93,7 +93,7 @@ void Moves::scatter(const Names& axes, int dim) {
     reduce(axes);
     return shard(axes, dim);
   }
-  const std::string monoid = monoid_text(sharding().partial[0].monoid);
+  const std::string monoid = std::string(to_text(sharding().partial[0].monoid));
   if (even(here().type.shape[dim], axes))
     return add(kReduceScatter, moved(sharding(), axes, dim),
                {join(axes, "."), std::int64_t{dim}, monoid});
@@ -113,7 +113,7 @@ void Moves::apply(const Move& move) {
       for (const Partial& p : move.after.partial) {
         if (std::find(move.axes.begin(), move.axes.end(), p.axis) != move.axes.end())
           add(kMarkPartial, sharding().with_partial(p.axis, p.monoid),
-              {p.axis, monoid_text(p.monoid)});
+              {p.axis, std::string(to_text(p.monoid))});
       }
       return;
     case MoveKind::AllGather:

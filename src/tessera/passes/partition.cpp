@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
-#include <tuple>
 #include <unordered_map>
 
 #include "tessera/ir/blocks.h"
@@ -89,6 +88,7 @@ class Partitioner {
         style_(style),
         region_(assign_regions(graph)),
         known_(graph),
+        padding_(graph),
         redistributor_(graph.mesh(), machine) {
     for (auto& builder : builders_) builder = std::make_unique<Builder>(Form::Local, graph.mesh());
     std::unordered_map<std::string_view, std::int32_t> sizes;
@@ -199,9 +199,13 @@ class Partitioner {
             "them leave the step; reduce it, or run one micro-batch\n    ",
             describing(graph_, output.value.node));
     const Value value = import(output.value, at);
-    const bool kept =
-        output.kind == Output::Kind::Next && state_named_.at(output.name) == output.value;
-    if (node.op != &kState || kept) return value;
+    const bool next = output.kind == Output::Kind::Next;
+    if (node.op != &kState) {
+      const bool padded =
+          !padded_dims(builder(at).so_far().result(value.id()), graph_.mesh()).empty();
+      return next && padded ? cleared(output.value, Monoid::Sum, at, node) : value;
+    }
+    if (next && state_named_.at(output.name) == output.value) return value;
     auto& known = copies_[index(at)];
     if (const auto found = known.find(output.value); found != known.end()) return found->second;
     Node copy = builder(at).node(value);
@@ -263,7 +267,7 @@ class Partitioner {
     Node node = graph_.node(id);
     ValueIds inputs;
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
-      inputs.push_back(cleared(import(node.inputs[i], at), id, static_cast<int>(i), at).id());
+      inputs.push_back(readable(node.inputs[i], id, static_cast<int>(i), at).id());
     for (Result& result : node.results) result = local(result);
     localise(node);
     node.like = node.remat_of = -1;
@@ -287,66 +291,66 @@ class Partitioner {
     }
   }
 
-  /// An operand as a node may reduce it: what lies beyond the logical extent of a dim that it
-  /// reduces is the identity.
-  Value cleared(Value value, NodeId reader, int operand, RegionKind at) {
-    const Result& result = builder(at).so_far().result(value.id());
-    const std::vector<std::int64_t> padded = padded_dims(result);
+  /// An operand as a node may read it: beyond the logical extent of what it reduces lies the
+  /// identity of the reduction.
+  Value readable(ValueId v, NodeId reader, int operand, RegionKind at) {
+    const Value value = import(v, at);
+    const std::vector<std::int64_t> padded =
+        padded_dims(builder(at).so_far().result(value.id()), graph_.mesh());
     if (padded.empty()) return value;
-    const Factors rule = graph_.factors(reader);
-    std::vector<std::int64_t> dims;
-    double fill = 0;
-    for (const std::int64_t d : padded) {
-      for (const int f : rule.ins[static_cast<std::size_t>(operand)][static_cast<std::size_t>(d)]) {
-        bool reduced = false;
-        for (int r = 0; r < static_cast<int>(rule.outs.size()); ++r)
-          reduced = reduced || rule.reduces(f, r);
-        if (!reduced) continue;
-        dims.push_back(d);
-        fill = identity_of(rule.monoid(f));
-        break;
-      }
-    }
-    if (dims.empty() || result.type.dtype == DType::Bool) return value;
+    const Node& node = graph_.node(reader);
+    const std::optional<Monoid> need =
+        reduction_of_padding(*node.op, graph_.factors(reader), operand, padded);
+    return need ? cleared(v, *need, at, node) : value;
+  }
+
+  /// The value with the identity of a reduction in all its padding. The first reduction that asks
+  /// has it cleared for all who read the value from then on, so that nothing needs to be copied.
+  Value cleared(ValueId v, Monoid monoid, RegionKind at, const Node& reader) {
+    if (padding_of(v, at) == monoid) return import(v, at);
     auto& known = cleared_[index(at)];
-    const auto key = std::make_tuple(value.id(), dims, fill);
-    if (const auto found = known.find(key); found != known.end()) return found->second;
-    const Node& marks = graph_.node(reader);
+    if (const auto found = known.find({v, monoid}); found != known.end()) return found->second;
+    const Node& node = graph_.node(v.node);
+    const bool for_all = !node.op->traits.leaf && !padding_of(v, at);
+    const bool at_home = for_all && !accumulates(graph_.result(v)) && home(v) != at;
+    const RegionKind where = at_home ? home(v) : at;
+    const Value out = clear_padding(where, import(v, where), monoid, at_home ? node : reader);
+    if (!for_all) {
+      known.emplace(std::pair(v, monoid), out);
+      return out;
+    }
+    known_[v][index(where)] = out;
+    padding_[v][index(where)] = monoid;
+    return import(v, at);
+  }
+
+  /// What lies in a value's padding. States are stored with zeros there.
+  std::optional<Monoid> padding_of(ValueId v, RegionKind at) const {
+    if (graph_.node(v.node).op == &kState) return Monoid::Sum;
+    const auto& padding = padding_[v];
+    return padding[index(at)] ? padding[index(at)] : padding[index(home(v))];
+  }
+
+  Value clear_padding(RegionKind at, Value value, Monoid monoid, const Node& marks) {
+    const Result result = builder(at).so_far().result(value.id());
     Node node;
     node.op = &kClearPadding;
-    node.attrs = {dims, is_float(result.type.dtype) ? fill : 0.0};
+    node.attrs = {padded_dims(result, graph_.mesh()), std::string(to_text(monoid))};
     node.block = marks.block;
     node.phase = marks.phase;
     node.stage = marks.stage;
     node.where = marks.where;
     node.results = {result};
-    const Value out = builder(at).copy(std::move(node), {value.id()})[0];
-    known.emplace(key, out);
-    return out;
-  }
-
-  std::vector<std::int64_t> padded_dims(const Result& result) const {
-    std::vector<std::int64_t> out;
-    for (int d = 0; d < result.logical.ndim(); ++d) {
-      std::int64_t stored = result.type.shape[d];
-      for (const std::string& axis : result.placement->sharding.dims[static_cast<std::size_t>(d)])
-        stored *= graph_.mesh().size(axis);
-      if (stored != result.logical[d]) out.push_back(d);
-    }
-    return out;
-  }
-
-  static double identity_of(Monoid monoid) {
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    return monoid == Monoid::Sum ? 0 : monoid == Monoid::Max ? -kInfinity : kInfinity;
+    return builder(at).copy(std::move(node), {value.id()})[0];
   }
 
   const Graph& graph_;
   MoveStyle style_;
   std::vector<RegionKind> region_;
   std::array<std::unique_ptr<Builder>, 4> builders_;
-  ValueTable<std::array<Value, 4>> known_;  // by region
-  std::array<std::map<std::tuple<ValueId, std::vector<std::int64_t>, double>, Value>, 4> cleared_;
+  ValueTable<std::array<Value, 4>> known_;                    // by region
+  ValueTable<std::array<std::optional<Monoid>, 4>> padding_;  // what it was cleared to, by region
+  std::array<std::map<std::pair<ValueId, Monoid>, Value>, 4> cleared_;  // otherwise, or of leaves
   Redistributor redistributor_;
   std::array<std::map<ValueId, Value>, 4> copies_;  // of states that leave
   std::set<ValueId> handed_;                        // values that a later region reads
@@ -360,6 +364,14 @@ class Partitioner {
 std::string_view to_text(RegionKind kind) {
   constexpr std::array<std::string_view, 4> kNames = {"begin", "forward", "backward", "update"};
   return kNames[index(kind)];
+}
+
+Monoid reduction_over_time(const Result& result) {
+  for (const Partial& p : result.placement->sharding.partial) {
+    if (p.axis == kMicrobatchAxis) return p.monoid;
+  }
+  check(false, "micro-batches leave nothing unfinished in a value at ", result.placement->sharding);
+  return Monoid::Sum;
 }
 
 std::vector<Region> partition(const Graph& placed, const Machine& machine, MoveStyle style) {

@@ -151,8 +151,7 @@ class Parallelizer {
       const bool open = node.phase == Phase::Forward && !node.op->traits.leaf && !told.count(id);
       if (!open || rows < 0 || rule.list[at(rows)].size % options_.device_num != 0) continue;
       const FactorKind kind = rule.list[at(rows)].kind;
-      if (kind == FactorKind::Whole || kind == FactorKind::Stream || kind == FactorKind::Exchange ||
-          (kind == FactorKind::Stat && node.op->expand == nullptr))
+      if (kind == FactorKind::Whole || (kind == FactorKind::Stat && node.op->expand == nullptr))
         continue;
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         for (std::size_t d = 0; d < rule.ins[i].size(); ++d) {

@@ -96,7 +96,7 @@ std::string strategies_text(const Graph& placed) {
   for (NodeId id = 0; id < placed.size(); ++id) {
     const Node& node = placed.node(id);
     out += node_text(placed, id,
-                     node.op->traits.leaf || node.op->traits.collective
+                     node.op->traits.leaf || node.op->traits.inserted
                          ? ""
                          : text(" {in_strategy: ", to_text(in_strategy(placed, id)), "}"));
   }

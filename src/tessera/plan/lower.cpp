@@ -80,15 +80,10 @@ class Lowering {
     out.coordinate = shards_.coordinate(out.call);
     for (const int v : ins) {
       out.in_strides.push_back(value(v).strides);
-      out.ins.push_back(shards_.info(*value(v).result, is_cleared(value(v))));
+      out.ins.push_back(shards_.info(*value(v).result));
     }
     for (const int v : outs) out.outs.push_back(shards_.info(*value(v).result));
     return out;
-  }
-
-  bool is_cleared(const StoredValue& v) const {
-    return v.kind == StoredValue::Kind::Computed &&
-           regions_[at(v.region)].graph.node(v.id.node).op == &kClearPadding;
   }
 
   void add_call(int region, const Name& block, const KernelRequest& request, Draft draft) {
@@ -152,7 +147,7 @@ class Lowering {
     }
   }
 
-  /// After a node whose results are accumulated: the first micro-batch writes, later ones add.
+  /// After a node whose results are accumulated: the first micro-batch writes, later ones combine.
   void accumulate(int r, NodeId id) {
     const auto found = accumulations_.find({r, id});
     if (found == accumulations_.end()) return;
@@ -172,7 +167,11 @@ class Lowering {
         add_call(r, regions_[at(r)].graph.node(id).block, what, std::move(draft));
       };
       add(kIdentity, {&type}, {from}, When::First);
-      add(kAdd, {&type, &type}, {a.into, from}, When::Later);
+      const Monoid monoid = reduction_over_time(regions_[at(r)].graph.result(a.value));
+      const OpDef& combine = monoid == Monoid::Max   ? kMaximum
+                             : monoid == Monoid::Min ? kMinimum
+                                                     : kAdd;
+      add(combine, {&type, &type}, {a.into, from}, When::Later);
     }
   }
 

@@ -12,7 +12,7 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-ShardInfo RankShards::info(const Result& result, bool cleared) const {
+ShardInfo RankShards::info(const Result& result) const {
   const int ndim = result.type.ndim();
   ShardInfo out{result.logical, Shape::of(ndim, 0), Shape::of(ndim, 0), result.logical};
   if (!result.placement) return out;
@@ -29,7 +29,6 @@ ShardInfo RankShards::info(const Result& result, bool cleared) const {
     std::erase(axes, kMicrobatchAxis);
     const Extent mine = extent(result.logical[d], axes, mesh_, at_);
     out.limit[d] = mine.start + mine.valid;
-    if (cleared) out.limit[d] = mine.start + mine.padded + result.type.shape[d];
     // No step where a rank's rows are not cut by time.
     if (axes.size() == result.placement->sharding.dims[at(d)].size()) out.step[d] = 0;
   }
@@ -54,12 +53,12 @@ Call RankShards::transfer(const Graph& graph, NodeId id) const {
   const auto dim = [&](std::string_view attr) { return static_cast<int>(op.integer(attr)); };
   if (node.op == &kAllReduce) {
     out.collective =
-        Collective::all_reduce(dtype, from.type.shape, read_monoid(op.string("monoid")), name);
+        Collective::all_reduce(dtype, from.type.shape, parse_monoid(op.string("monoid")), name);
   } else if (node.op == &kAllGather) {
     out.collective = Collective::all_gather(dtype, to.type.shape, dim("dim"), name);
   } else if (node.op == &kReduceScatter) {
     out.collective = Collective::reduce_scatter(dtype, from.type.shape, dim("dim"),
-                                                read_monoid(op.string("monoid")), name);
+                                                parse_monoid(op.string("monoid")), name);
   } else if (node.op == &kAllToAll) {
     Shape whole = from.type.shape;
     whole[dim("from")] = to.type.shape[dim("from")];

@@ -9,8 +9,8 @@ class RankShards {
  public:
   RankShards(const Mesh& mesh, int rank) : mesh_(mesh), at_(coordinates_of(mesh, rank)) {}
 
-  /// The part of a value of a local graph. `cleared`: what lies beyond the extent may be read.
-  ShardInfo info(const Result& result, bool cleared = false) const;
+  /// The part of a value of a local graph.
+  ShardInfo info(const Result& result) const;
   /// Along the attribute `axes` of ops that act along one; 0 for others.
   std::int64_t coordinate(const OpCall& call) const;
   /// A node whose op exchanges, as a call without places.

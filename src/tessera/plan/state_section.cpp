@@ -1,5 +1,7 @@
 #include "tessera/plan/state_section.h"
 
+#include <bit>
+
 #include "tessera/base/size.h"
 
 namespace tessera {
@@ -20,7 +22,8 @@ Place StateSection::place(const State& state, const Result& lies) {
 }
 
 Place StateSection::constant(DType dtype, double value) {
-  const auto [found, fresh] = by_value_.try_emplace({dtype, value}, constants.size());
+  const auto [found, fresh] =
+      by_bits_.try_emplace({dtype, std::bit_cast<std::uint64_t>(value)}, constants.size());
   if (fresh) constants.push_back({dtype, value, take(size_of(dtype))});
   return constants[found->second].place;
 }

@@ -26,7 +26,7 @@ class StateSection {
  private:
   Place take(std::int64_t size);
   std::unordered_map<std::string, std::size_t> by_path_;
-  std::map<std::pair<DType, double>, std::size_t> by_value_;
+  std::map<std::pair<DType, std::uint64_t>, std::size_t> by_bits_;
 };
 
 }  // namespace tessera

@@ -71,8 +71,7 @@ void ProgramValues::collect() {
       }
     }
     for (const Output& output : graph.outputs()) {
-      if (output.kind == Output::Kind::Next)
-        next_of_.emplace(std::tuple(r, output.value.node, output.value.index), output.name);
+      if (output.kind == Output::Kind::Next) becomes_next(r, output);
       if (output.kind == Output::Kind::Slot) slots_[output.name] = value(r, output.value);
       if (output.kind == Output::Kind::Accumulate) {
         const int into = add(Kind::Accumulator, output.value, output.name);
@@ -80,6 +79,16 @@ void ProgramValues::collect() {
         accumulations_.push_back({r, output.value, into});
       }
     }
+  }
+}
+
+/// The value, and what it is made of in place.
+void ProgramValues::becomes_next(int region, const Output& output) {
+  for (ValueId v = output.value;;) {
+    next_of_.emplace(std::tuple(region, v.node, v.index), output.name);
+    const Node& node = regions_[at(region)].graph.node(v.node);
+    if (node.inputs.size() != 1 || node.op->in_place[0].result != 0) return;
+    v = node.inputs[0];
   }
 }
 
@@ -266,8 +275,8 @@ bool ProgramValues::try_in_place(int region, NodeId node, int result) {
     };
     if (std::count_if(n.inputs.begin(), n.inputs.end(), same_buffer) != 1) continue;
     const auto next = next_of_.find({region, node, result});
-    const bool next_of_state = source.kind == StoredValue::Kind::State && next != next_of_.end() &&
-                               next->second == source.name;
+    const bool next_of_state = buffer.home == Buffer::Home::State && next != next_of_.end() &&
+                               next->second == values_[at(buffer.values[0])].name;
     if (!buffer.in_place_allowed && !next_of_state) continue;
     // Another result of this node may have taken the buffer.
     const bool taken = std::any_of(buffer.values.begin(), buffer.values.end(), [&](int v) {

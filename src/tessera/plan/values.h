@@ -73,6 +73,7 @@ class ProgramValues {
 
  private:
   void collect();
+  void becomes_next(int region, const Output& output);
   void find_uses();
   void find_lifetimes();
   void assign_buffers();
@@ -93,7 +94,7 @@ class ProgramValues {
   std::vector<ValueTable<int>> index_;  // [region]
   std::unordered_map<std::string, int> slots_, states_, batches_;
   std::map<std::tuple<int, NodeId, int>, std::string>
-      next_of_;  // (region, node, result) -> the state it is next of
+      next_of_;  // (region, node, result) -> the state it becomes the next value of
   std::vector<std::vector<bool>> views_;
 };
 

@@ -8,7 +8,6 @@
 namespace tessera {
 
 namespace {
-constexpr std::array<const char*, 3> kMonoids = {"sum", "max", "min"};
 constexpr std::string_view kHost = "@host";
 
 bool by_axis(const Partial& a, const Partial& b) { return a.axis < b.axis; }
@@ -62,7 +61,7 @@ std::string to_text(const Sharding& sharding) {
   out += "]";
   for (const Partial& p : sharding.partial) {
     out += "+" + p.axis;
-    if (p.monoid != Monoid::Sum) out += text(":", kMonoids[static_cast<std::size_t>(p.monoid)]);
+    if (p.monoid != Monoid::Sum) out += text(":", p.monoid);
   }
   return out;
 }
@@ -90,13 +89,8 @@ Sharding parse_sharding(std::string_view line) {
   for (const std::string& part : split(partial, '+')) {
     if (part.empty()) continue;
     const std::vector<std::string> words = split(part, ':');
-    Monoid monoid = Monoid::Sum;
-    if (words.size() == 2) {
-      const auto found = std::find(kMonoids.begin(), kMonoids.end(), words[1]);
-      require(found != kMonoids.end(), "sharding '", line, "': unknown reduction '", words[1], "'");
-      monoid = static_cast<Monoid>(found - kMonoids.begin());
-    }
     require(words.size() <= 2, "sharding '", line, "': '", part, "' is not like dp or dp:max");
+    const Monoid monoid = words.size() == 2 ? parse_monoid(words[1]) : Monoid::Sum;
     out.partial.push_back({axis(words[0]), monoid});
   }
   std::sort(out.partial.begin(), out.partial.end(), by_axis);

@@ -9,12 +9,10 @@
 #include <vector>
 
 #include "tessera/tensor/mesh.h"
+#include "tessera/tensor/monoid.h"
 #include "tessera/tensor/shape.h"
 
 namespace tessera {
-
-/// How the partial values of several ranks combine to the value.
-enum class Monoid : std::uint8_t { Sum, Max, Min };
 
 struct Partial {
   std::string axis;

@@ -71,9 +71,4 @@ Shape valid_at(const ShardInfo& shard, const Shape& shape, const Shape& offset) 
   return out;
 }
 
-bool may_be_padded(const ShardInfo& shard, const Shape& shape, int dim) {
-  const std::int64_t size = shape[dim], left = shard.limit[dim] - shard.offset[dim];
-  return shard.step[dim] == 0 ? left < size : size > 0 && left % size != 0;
-}
-
 }  // namespace tessera::cpu

@@ -33,8 +33,6 @@ ShardInfo out_shard(const KernelRequest& request, int i);
 Shape offset_at(const ShardInfo& shard, std::int64_t microbatch);
 /// Elements of a local `shape` at `offset` that lie inside the logical extents.
 Shape valid_at(const ShardInfo& shard, const Shape& shape, const Shape& offset);
-/// True where some micro-batch may hold elements beyond the logical extent of dim `dim`.
-bool may_be_padded(const ShardInfo& shard, const Shape& shape, int dim);
 
 /// The reference kernel on one thread: accepts everything, strided and padded operands included.
 std::unique_ptr<Kernel> make_reference_kernel(const KernelRequest& request);

@@ -154,13 +154,8 @@ std::optional<std::vector<Dim>> factor_dims(const KernelRequest& request, const 
   place(dims.factors.ins[1], strides_of(request, 1), &Dim::b);
   place(dims.factors.outs[0], request.call.out(0).shape.strides(), &Dim::c);
   for (int i = 0; i < 2; ++i) {
-    const Shape& shape = request.call.in(i).shape;
-    for (int d = 0; d < shape.ndim(); ++d) {
-      const std::vector<int>& fs =
-          dims.factors.ins[static_cast<std::size_t>(i)][static_cast<std::size_t>(d)];
+    for (const std::vector<int>& fs : dims.factors.ins[static_cast<std::size_t>(i)]) {
       if (fs.size() != 1) return std::nullopt;
-      const bool summed = std::find(dims.k.begin(), dims.k.end(), fs[0]) != dims.k.end();
-      if (summed && may_be_padded(in_shard(request, i), shape, d)) return std::nullopt;
     }
   }
   return out;

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "tessera/device/cpu/kernels.h"
 #include "tessera/ir/graph.h"
@@ -37,43 +36,14 @@ struct OwnedCall {
   }
 };
 
-/// Where an operand is padded along a reduced dim, the identity of the reduction is selected.
-struct Fill {
-  int dim;
-  double value;
-};
-
-/// An operand that must be copied before the reference loops may read it: dense, padding filled,
-/// not being overwritten.
+/// An operand that must be copied before the reference loops may read it: dense, not
+/// being overwritten.
 struct Staged {
   int operand;
   bool always;          // else only where a result lies in its buffer
   std::int64_t offset;  // in the workspace
   Shape strides;
-  std::vector<Fill> fills;
 };
-
-double identity(FactorKind kind) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  return kind == FactorKind::Max ? -kInfinity : kind == FactorKind::Min ? kInfinity : 0;
-}
-
-std::vector<Fill> fills_of(const KernelRequest& request, int operand) {
-  const TensorType& type = request.call.in(operand);
-  const ShardInfo shard = in_shard(request, operand);
-  std::vector<Fill> out;
-  for (int d = 0; d < type.ndim(); ++d) {
-    if (!is_float(type.dtype) || !may_be_padded(shard, type.shape, d)) continue;
-    const Factors factors = factors_of(request.call);
-    const auto& dims = factors.ins[static_cast<std::size_t>(operand)];
-    for (const int f : dims[static_cast<std::size_t>(d)]) {
-      if (!factors.reduces(f, 0)) continue;
-      out.push_back({d, identity(factors.list[static_cast<std::size_t>(f)].kind)});
-      break;
-    }
-  }
-  return out;
-}
 
 class ReferenceKernel final : public Kernel {
  public:
@@ -132,8 +102,8 @@ class ReferenceKernel final : public Kernel {
 
   void stage(const KernelRequest& request, int i) {
     const TensorType& type = request.call.in(i);
-    Staged staged{i, false, workspace_, strides_of(request, i), fills_of(request, i)};
-    staged.always = !is_dense(request, i) || !staged.fills.empty();
+    Staged staged{i, false, workspace_, strides_of(request, i)};
+    staged.always = !is_dense(request, i);
     bool overwritten = false;
     for (const InPlace& pair : request.call.op().in_place) {
       overwritten |= pair.result >= 0 && pair.operand == i;
@@ -157,18 +127,6 @@ class ReferenceKernel final : public Kernel {
       for (int d = 0; d < at.ndim(); ++d) offset += at[d] * staged.strides[d];
       std::memcpy(to + linear * static_cast<std::int64_t>(size),
                   from + offset * static_cast<std::int64_t>(size), size);
-    });
-    for (const Fill& fill : staged.fills) select_valid(in, fill);
-  }
-
-  static void select_valid(RefOperand& in, const Fill& fill) {
-    if (in.valid[fill.dim] == in.type.shape[fill.dim]) return;
-    with_element(in.type.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      T* const data = static_cast<T*>(in.data);
-      for_each_index(in.type.shape, [&](const Shape& at, std::int64_t linear) {
-        if (at[fill.dim] >= in.valid[fill.dim]) data[linear] = static_cast<T>(fill.value);
-      });
     });
   }
 

@@ -2,6 +2,7 @@
 
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/ops/attention.h"
+#include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/fused.h"
 #include "tessera/ops/index_ops.h"
@@ -81,6 +82,7 @@ constinit const KernelEntry kEntries[] = {
     {&kDynamicPad, make_copy},
     {&kConcat, make_copy},
     {&kPad, make_copy},
+    {&kClearPadding, make_clear_padding},
 };
 
 }  // namespace
@@ -97,14 +99,6 @@ bool all_dense(const KernelRequest& request) {
 bool first_are_f32(const KernelRequest& request, int count) {
   for (int i = 0; i < count; ++i) {
     if (request.call.in(i).dtype != DType::F32) return false;
-  }
-  return true;
-}
-
-bool never_padded(const KernelRequest& request, int i) {
-  const Shape& shape = request.call.in(i).shape;
-  for (int d = 0; d < shape.ndim(); ++d) {
-    if (may_be_padded(in_shard(request, i), shape, d)) return false;
   }
   return true;
 }

@@ -27,11 +27,10 @@ std::unique_ptr<Kernel> make_gather(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_scatter_add(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_copy(const KernelRequest& request,
                                   Pool& pool);  // reshape, transpose, slice, pad, concat
+std::unique_ptr<Kernel> make_clear_padding(const KernelRequest& request, Pool& pool);
 
 // Conditions that makers share.
 bool all_dense(const KernelRequest& request);
 bool first_are_f32(const KernelRequest& request, int count);
-/// No micro-batch holds elements of operand `i` beyond the logical extents.
-bool never_padded(const KernelRequest& request, int i);
 
 }  // namespace tessera::cpu

@@ -117,9 +117,8 @@ std::unique_ptr<Kernel> make_gather(const KernelRequest& request, Pool& pool) {
 }
 
 std::unique_ptr<Kernel> make_scatter_add(const KernelRequest& request, Pool& pool) {
-  // Ids beyond the logical extent must add nothing.
   const bool f32 = request.call.in(1).dtype == DType::F32;
-  if (!f32 || !all_dense(request) || !never_padded(request, 0)) return nullptr;
+  if (!f32 || !all_dense(request)) return nullptr;
   return std::make_unique<ScatterAddKernel>(request, pool);
 }
 

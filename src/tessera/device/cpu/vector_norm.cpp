@@ -198,9 +198,7 @@ std::unique_ptr<Kernel> make_norm(const KernelRequest& request, Pool& pool) {
 }
 
 std::unique_ptr<Kernel> make_norm_grad(const KernelRequest& request, Pool& pool) {
-  // Rows beyond the logical extent must not enter the sums.
-  if (!all_dense(request) || !first_are_f32(request, 3) || !never_padded(request, 0))
-    return nullptr;
+  if (!all_dense(request) || !first_are_f32(request, 3)) return nullptr;
   return std::make_unique<NormGradKernel>(request, pool);
 }
 
