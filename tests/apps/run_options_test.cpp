@@ -136,6 +136,53 @@ TEST(RunOptions, ValidDataReplacesTheHeldOutPart) {
       << other.err;
 }
 
+/// The step that the link to the best checkpoint names, and that of the lowest validation loss.
+std::pair<std::int64_t, std::int64_t> best_steps(const Runs& runs, const std::string& name) {
+  const std::string link = runs.folder / (name + "/checkpoints/best");
+  const Checkpoint linked = Checkpoint::open(link);
+  std::pair<std::int64_t, double> best(-1, 1e30);
+  for (const std::string& line : split(read(runs.folder / (name + "/metrics.jsonl")), '\n')) {
+    if (line.empty()) continue;
+    const Json json = Json::parse(line);
+    if (json["kind"] == "valid" && json["loss"] < best.second) best = {json["step"], json["loss"]};
+  }
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  return {linked.record().step, best.first};
+}
+
+std::size_t checkpoints_of(const Runs& runs, const std::string& name) {
+  return list_checkpoints(runs.folder / (name + "/checkpoints")).size();
+}
+
+/// A learning rate that falls apart after some steps: the best is none of the newest.
+TEST(RunOptions, KeepBestStaysBesideTheNewest) {
+  const Runs runs;
+  const std::string flags =
+      "--steps 24 --keep-last 1 --keep-best --eval-every 3 --save-every 4 --lr 0.3 "
+      "--lr-warmup-steps 20 --lr-decay-style constant ";
+  runs.train("whole", flags);
+  const auto [linked, best] = best_steps(runs, "whole");
+  EXPECT_EQ(linked, best);
+  EXPECT_GT(best, 0);
+  ASSERT_LT(best, 24) << "the last is the best: this test shows nothing";
+  EXPECT_EQ(checkpoints_of(runs, "whole"), 2u);
+  EXPECT_EQ(runs.command("inspect @/whole --verify").code, 0);
+  EXPECT_EQ(runs.command("sample @/whole/checkpoints/best --tokens 3").code, 0);
+  for (const std::string devices : {"1", "2"}) {
+    const std::string name = "cut" + devices;
+    runs.train(name, flags + "--exit-interval 13 --devices " + devices);
+    EXPECT_EQ(
+        runs.command("train --config @/" + name + "/config.toml --resume auto --exit-interval 0")
+            .code,
+        0);
+    EXPECT_EQ(best_steps(runs, name).first, best_steps(runs, name).second);
+    EXPECT_EQ(checkpoints_of(runs, name), 2u);
+  }
+  EXPECT_EQ(runs.digest("whole"), runs.digest("cut1"));
+  runs.train("falling", "--steps 4 --keep-last 1 --keep-best --eval-every 1 --lr 0.001");
+  EXPECT_EQ(best_steps(runs, "falling").first, best_steps(runs, "falling").second);
+}
+
 TEST(RunOptions, ZeroStageStandsForTheSwitches) {
   const std::string plan =
       "plan --preset gpt2-tiny --vocab-size 64 --layers 1 --threads 1 "

@@ -42,6 +42,7 @@ struct CheckpointRecord {
 
 struct SaveOptions {
   int keep_last = 3;                  // newest checkpoints that stay, the new one included
+  std::string keep = {};              // the name of one more that stays; empty: none
   std::int64_t file_bytes = 1 << 30;  // most tensor bytes per file; larger tensors are sliced
   FileCalls calls = {};               // tests let them fail
   std::vector<std::string>* notices = nullptr;  // takes what went wrong after the commit

@@ -72,15 +72,17 @@ StepName next_name(const CheckpointFolder& present, std::int64_t step) {
 }
 
 std::vector<std::string> tidy_checkpoints(const FileCalls& calls, const std::string& folder,
-                                          int keep_last) {
+                                          int keep_last, const std::string& keep) {
   std::vector<std::string> problems;
   const auto remember = [&](std::string problem) {
     if (!problem.empty()) problems.push_back(std::move(problem));
   };
   std::vector<StepName> committed = scan_checkpoints(folder).committed;
   const auto count = static_cast<std::ptrdiff_t>(committed.size());
-  for (std::ptrdiff_t i = 0; i < count - keep_last; ++i)
-    remember(discard(calls, folder, to_text(committed[static_cast<std::size_t>(i)])));
+  for (std::ptrdiff_t i = 0; i < count - keep_last; ++i) {
+    const std::string name = to_text(committed[static_cast<std::size_t>(i)]);
+    if (name != keep) remember(discard(calls, folder, name));
+  }
   for (const std::string& name : scan_checkpoints(folder).leftover) {
     const std::string path = text(folder, "/", name);
     // Another process that saves here holds the lock of its folder.

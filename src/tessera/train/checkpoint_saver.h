@@ -32,6 +32,8 @@ class CheckpointSaver {
   CheckpointSaver(const CheckpointSaver&) = delete;
   CheckpointSaver& operator=(const CheckpointSaver&) = delete;
 
+  /// The name of a checkpoint that stays beside the newest ones. No save is under way.
+  void keep(std::string name) { options_.keep = std::move(name); }
   /// Saves now. No save is under way.
   SaveResult save(const CheckpointRecord& record);
   /// Copies the states and saves the copies in the background; without copies, saves now. The

@@ -37,7 +37,7 @@ struct RunConfig {
   std::int64_t epochs = 0;    // above 0: steps follow from the data, in prepare_run
   std::int64_t exit_interval = 0;
   std::int64_t save_every = 0, keep_last = 3;
-  bool background_save = true;
+  bool background_save = true, keep_best = false;
   std::int64_t eval_every = 0, eval_iters = 0;
   bool eval_at_end = true;
   std::int64_t sample_every = 0, sample_tokens = 200;

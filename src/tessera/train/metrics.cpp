@@ -48,6 +48,12 @@ std::string json_number(double value) {
   return {buffer.data(), end.ptr};
 }
 
+void KeptMetrics::note_best(std::int64_t step, double loss) {
+  if (!std::isfinite(loss) || (best_loss && loss >= *best_loss)) return;
+  best_loss = loss;
+  best_step = step;
+}
+
 KeptMetrics keep_metrics(std::string_view lines, std::int64_t step) {
   KeptMetrics out;
   for (const std::string& line : split(lines, '\n')) {
@@ -60,7 +66,7 @@ KeptMetrics keep_metrics(std::string_view lines, std::int64_t step) {
     if (json["kind"] == "train" && loss) out.train_loss = loss;
     if (json["kind"] == "valid") {
       out.valid_step = json["step"].get<std::int64_t>();
-      if (loss) out.valid_loss = loss;
+      if (loss) out.valid_loss = loss, out.note_best(out.valid_step, *loss);
     }
     out.lines += line + "\n";
   }
@@ -137,6 +143,7 @@ void MetricsFile::valid(std::int64_t step, double loss) {
   write(R"({"kind":"valid","step":)", step, R"(,"loss":)", json_number(loss), "}\n");
   last_.valid_step = step;
   last_.valid_loss = loss;
+  last_.note_best(step, loss);
 }
 
 std::string to_json(const Summary& s) {

@@ -37,12 +37,29 @@ void RunSaves::goes_on_from(std::int64_t step, const std::string& path) {
   checkpoint_ = path;
 }
 
+void RunSaves::keep_best(const MetricsFile& metrics) {
+  best_.emplace(in_folder(config_.output, kCheckpointsFolder), metrics.last());
+}
+
+void RunSaves::validated(std::int64_t step, double loss) {
+  if (!best_) return;
+  if (best_->waits()) settle(saver_.wait(), kMaxFailedSaves);  // what it is compared with
+  best_->validated(step, loss);
+  if (saved_ == step) link_best(step, checkpoint_);
+}
+
+void RunSaves::link_best(std::int64_t step, const std::string& path) {
+  const std::string problem = best_ ? best_->saved(step, path) : "";
+  if (!problem.empty()) tell(callbacks_, &TrainCallback::on_notice, problem);
+}
+
 void RunSaves::look() { settle(saver_.finished(), kMaxFailedSaves); }
 
 void RunSaves::on_the_way(std::int64_t step, MetricsFile& metrics) {
   settle(saver_.wait(), kMaxFailedSaves);  // one at a time
   if (const std::string problem = metrics.sync(); !problem.empty())
     return settle(SaveResult{step, "", problem}, kMaxFailedSaves);
+  if (best_) saver_.keep(best_->name());
   saver_.begin(record_());
   look();
 }
@@ -51,6 +68,7 @@ void RunSaves::at_end(std::int64_t step, MetricsFile& metrics) {
   settle(saver_.wait(), kMaxFailedSaves + 1);  // however it went, there is one more try
   SaveResult result{step, "", metrics.sync()};
   if (result.problem.empty() && saved_ == step) return;
+  if (best_) saver_.keep(best_->name());
   if (result.problem.empty()) result = saver_.save(record_());
   settle(result, 1);
 }
@@ -64,8 +82,10 @@ void RunSaves::settle(const std::optional<SaveResult>& result, std::int64_t most
     saved_ = result->step;
     checkpoint_ = result->path;
     failed_ = 0;
+    link_best(saved_, checkpoint_);
     return tell(callbacks_, &TrainCallback::on_save, saved_, checkpoint_);
   }
+  if (best_) best_->not_saved(result->step);
   const std::string what = text("step ", result->step, " is not saved: ", result->problem);
   if (++failed_ < most)
     return tell(

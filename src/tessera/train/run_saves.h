@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "tessera/train/best_checkpoint.h"
 #include "tessera/train/checkpoint_saver.h"
 #include "tessera/train/config.h"
 #include "tessera/train/metrics.h"
@@ -24,6 +26,12 @@ class RunSaves {
 
   /// The run goes on from this checkpoint: the state of `step` is saved.
   void goes_on_from(std::int64_t step, const std::string& path);
+  /// Keeps the best checkpoint from now on; `metrics` say which that was before.
+  void keep_best(const MetricsFile& metrics);
+  /// A validation at `step`, whose state may be saved already.
+  void validated(std::int64_t step, double loss);
+  /// True if the state of `step` is the best and not saved yet.
+  bool best_is_due(std::int64_t step) const { return best_ && best_->wants(step); }
   /// Takes note of a save that has ended. Between steps.
   void look();
   /// In the background, where there is memory for it; training goes on whatever comes of it.
@@ -36,6 +44,7 @@ class RunSaves {
 
  private:
   void settle(const std::optional<SaveResult>& result, std::int64_t most);
+  void link_best(std::int64_t step, const std::string& path);
 
   const RunConfig& config_;
   const std::vector<TrainCallback*>& callbacks_;
@@ -44,6 +53,7 @@ class RunSaves {
   std::int64_t saved_ = -1;  // the step of the last checkpoint
   std::string checkpoint_;   // and its path
   std::int64_t failed_ = 0;  // saves, in a row
+  std::optional<BestCheckpoint> best_;
 };
 
 }  // namespace tessera

@@ -126,6 +126,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   }
   // Only now is anything that an earlier run left behind changed.
   metrics_.emplace(in_folder(config().output, kMetricsFile), step_, options_.calls);
+  if (config().keep_best) saves_->keep_best(*metrics_);
   write_atomically(in_folder(config().output, kConfigFile), to_toml(run_.told));
 }
 
@@ -219,8 +220,8 @@ void Trainer::after_step(const StepRecord& record) {
   check_metrics();
   saves_->look();
   // The save at the end is not one on the way.
-  if (due(config().save_every, step_) && step_ < last_ && !stopped())
-    saves_->on_the_way(step_, *metrics_);
+  const bool wanted = due(config().save_every, step_) || saves_->best_is_due(step_);
+  if (wanted && step_ < last_ && !stopped()) saves_->on_the_way(step_, *metrics_);
 }
 
 void Trainer::count_bad(const StepRecord& record) {
@@ -264,6 +265,7 @@ void Trainer::validate() {
   }
   const double loss = sum / static_cast<double>(windows.num_labels());
   metrics_->valid(step_, loss);
+  saves_->validated(step_, loss);
   tell(&TrainCallback::on_valid, step_, loss);
 }
 
