@@ -3,6 +3,7 @@
 /// It learns to tell points inside a circle from points outside it, in less than a second.
 
 // [includes]
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -174,6 +175,7 @@ Outcome train_on_two(const Strategy& strategy) {
 }
 // [end]
 
+// [difference]
 /// The largest relative difference of the first ten losses.
 double difference(const Outcome& a, const Outcome& b) {
   double out = 0;
@@ -181,6 +183,7 @@ double difference(const Outcome& a, const Outcome& b) {
     out = std::max(out, std::abs(a.losses[i] - b.losses[i]) / a.losses[i]);
   return out;
 }
+// [end]
 
 }  // namespace
 

@@ -24,6 +24,8 @@ TEST(LauncherWords, OfRanksArePassedOnAndItsOwnAreKept) {
       {"lines of ranks", "notice: a\nb\n\n", "notice: a\nb\n\n", "", false},
       {"an error of a rank", "error: no room\n    rank 1 of 2\n",
        "error: no room\n    rank 1 of 2\n", "", true},
+      {"errors of two ranks", "error: a\n    at b\nerror: c\n    at d\nnotice: e\n  f\n",
+       "error: a\n    at b\nnotice: e\n  f\n", "", true},
       {"a line that does not end", "a\nb", "a\n", "", false},
       {"a death", "before\n" + kDied + "after\n", "before\nafter\n",
        "Primary job terminated normally, but 1 process returned a non-zero exit code. Per "

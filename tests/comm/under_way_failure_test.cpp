@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Collective sum(std::int64_t count, const char* name) {
+Collective sum_of(std::int64_t count, const char* name) {
   return Collective::all_reduce(DType::F32, {count}, Monoid::Sum, name);
 }
 Collective gather(std::int64_t count, const char* name) {
@@ -71,8 +71,8 @@ class Buffer {
 };
 
 /// A call whose memory dies with it, after its ticket.
-struct Call {
-  Call(Communicator& comm, const Collective& what, Cemetery& cemetery)
+struct FailingCall {
+  FailingCall(Communicator& comm, const Collective& what, Cemetery& cemetery)
       : comm(comm), c(what), in(cemetery, what.whole.numel()), out(cemetery, what.whole.numel()) {
     ticket = comm.start(c, in.data(), out.data());
   }
@@ -89,21 +89,21 @@ void until_one_fails(Communicator& world, unsigned round, Cemetery& cemetery,
   std::mt19937 shared(round), own(round * 100 + static_cast<unsigned>(world.rank()));
   const Group ends{"ends", {0, n - 1}};
   const auto pair = ends.index_of(world.rank()) < 0 ? nullptr : world.join(ends);
-  std::vector<std::unique_ptr<Call>> under_way;
+  std::vector<std::unique_ptr<FailingCall>> under_way;
   const auto live = [&] {
     if (--left == 0) fail(Fault::Data, "enough");
   };
   for (;;) {
     Communicator* const comm = shared() % 3 == 0 ? pair.get() : &world;
     const std::int64_t count = shared() % 3 == 0 ? 12 : 6000;
-    const Collective c = shared() % 2 == 0 ? sum(count, "s") : gather(count, "g");
+    const Collective c = shared() % 2 == 0 ? sum_of(count, "s") : gather(count, "g");
     if (comm == nullptr) continue;
     live();
-    under_way.push_back(std::make_unique<Call>(*comm, c, cemetery));
+    under_way.push_back(std::make_unique<FailingCall>(*comm, c, cemetery));
     live();
     while (own() % 10 < under_way.size()) {
       const auto i = static_cast<std::ptrdiff_t>(own() % under_way.size());
-      Call& call = **(under_way.begin() + i);
+      FailingCall& call = **(under_way.begin() + i);
       call.comm.wait(call.ticket);
       live();
       under_way.erase(under_way.begin() + i);
@@ -134,9 +134,9 @@ TEST(UnderWayFailure, TheCallThatAwaitedTheRankIsNamed) {
   std::atomic<int> waiting{0};
   const Outcome out = outcome_of(3, [&](Communicator& world) {
     world.set_step(4);
-    Call a(world, sum(5, "a"), cemetery);
+    FailingCall a(world, sum_of(5, "a"), cemetery);
     if (world.rank() == 1) await(waiting, 2), fail(Fault::Numerics, "the loss is nan");
-    Call b(world, sum(6000, "b"), cemetery), c(world, sum(5, "c"), cemetery);
+    FailingCall b(world, sum_of(6000, "b"), cemetery), c(world, sum_of(5, "c"), cemetery);
     world.wait(a.ticket);
     ++waiting;
     world.wait(c.ticket);
@@ -162,12 +162,12 @@ TEST(UnderWayFailure, AStartNamesTheCallThatItEnds) {
   std::atomic<int> first{0}, full{0};
   const Outcome out = outcome_of(2, [&](Communicator& world) {
     if (world.rank() == 0) await(first, 1);
-    std::vector<std::unique_ptr<Call>> calls;
+    std::vector<std::unique_ptr<FailingCall>> calls;
     for (int i = 0; i < Communicator::kInFlight; ++i)
-      calls.push_back(std::make_unique<Call>(world, sum(6000, "old"), cemetery));
+      calls.push_back(std::make_unique<FailingCall>(world, sum_of(6000, "old"), cemetery));
     ++(world.rank() == 1 ? first : full);
     if (world.rank() == 1) await(full, 1), fail(Fault::Numerics, "the loss is nan");
-    Call next(world, sum(6000, "new"), cemetery);
+    FailingCall next(world, sum_of(6000, "new"), cemetery);
   });
   EXPECT_TRUE(has(out.seen[0], "at all_reduce sum f32[6000] 'old' (number 1 of group world"))
       << out.seen[0];
@@ -179,9 +179,9 @@ TEST(UnderWayFailure, RanksThatCallDifferentThingsAreNamed) {
       Cemetery cemetery;
       const Outcome out = outcome_of(3, [&](Communicator& world) {
         const bool odd = world.rank() == 2;
-        Call a(world, sum(count, "a"), cemetery);
-        Call b(world, odd ? gather(count, "other") : sum(count, "b"), cemetery);
-        Call c(world, sum(count, "c"), cemetery);
+        FailingCall a(world, sum_of(count, "a"), cemetery);
+        FailingCall b(world, odd ? gather(count, "other") : sum_of(count, "b"), cemetery);
+        FailingCall c(world, sum_of(count, "c"), cemetery);
         if (in_wait) std::this_thread::sleep_for(5ms);
         world.wait(c.ticket);
       });
@@ -203,10 +203,10 @@ TEST(UnderWayFailure, ARankThatDoesNotComeIsNamed) {
         3,
         [&](Communicator& world) {
           world.set_step(7);
-          Call a(world, sum(count, "a"), cemetery);
+          FailingCall a(world, sum_of(count, "a"), cemetery);
           world.wait(a.ticket);
           if (world.rank() == 2) std::this_thread::sleep_for(600ms);
-          Call b(world, sum(count, "b"), cemetery), c(world, sum(count, "c"), cemetery);
+          FailingCall b(world, sum_of(count, "b"), cemetery), c(world, sum_of(count, "c"), cemetery);
           world.wait(c.ticket);
         },
         options);
@@ -230,7 +230,7 @@ TEST(UnderWayFailure, ARankThatDoesNotGoOnIsNamed) {
       3,
       [&](Communicator& world) {
         if (world.rank() != 2) await(first, 1);
-        Call a(world, sum(6000, "a"), cemetery), b(world, sum(6000, "b"), cemetery);
+        FailingCall a(world, sum_of(6000, "a"), cemetery), b(world, sum_of(6000, "b"), cemetery);
         ++first;
         if (world.rank() == 2) std::this_thread::sleep_for(600ms);
         world.wait(b.ticket);
@@ -249,7 +249,7 @@ TEST(UnderWayFailure, ATicketThatIsDroppedIsNamed) {
     Cemetery cemetery;
     const Outcome out = outcome_of(3, [&](Communicator& world) {
       for (int step = 0;; ++step) {
-        Call a(world, sum(count, "a"), cemetery), b(world, sum(count, "b"), cemetery);
+        FailingCall a(world, sum_of(count, "a"), cemetery), b(world, sum_of(count, "b"), cemetery);
         if (step == 3 && world.rank() == 1) continue;
         world.wait(b.ticket);
         world.wait(a.ticket);
@@ -270,7 +270,7 @@ TEST(UnderWayFailure, ATicketThatIsDroppedByARankThatEnds) {
   std::atomic<int> first{0};
   const Outcome out = outcome_of(2, [&](Communicator& world) {
     if (world.rank() == 0) await(first, 1);
-    Call a(world, sum(6000, "a"), cemetery);
+    FailingCall a(world, sum_of(6000, "a"), cemetery);
     ++first;
     if (world.rank() == 0) world.wait(a.ticket);
   });

@@ -238,7 +238,7 @@ TEST(Redistribute, Refusals) {
     }
   }
   for (const char* line :
-       {"slice", "slide tp ->0 0B [tp]", "slice tp 0 0B [tp]", "slice tp ->9 0B [tp]",
+       {"slice", "slide tp ->0 0B [tp]", "slice tp 0 0B [tp]", "slice tp ->14 0B [tp]",
         "slice t-p ->0 0B [tp]", "slice tp ->0 0 [tp]", "slice tp ->0 -1B [tp]"})
     EXPECT_THROW(parse_move(line), Error) << line;
 }

@@ -797,6 +797,7 @@ TEST(CheckpointManifest, FieldsThatDoNotFit) {
   struct Case {
     const char *name, *from, *to, *message;
   };
+  const std::string long_name(244, 'a');  // and ".safetensors"
   const Case cases[] = {
       {"another format", "tessera checkpoint", "other", "the manifest: it is of another format"},
       {"a newer version", "\"version\": 2", "\"version\": 3",
@@ -817,6 +818,7 @@ TEST(CheckpointManifest, FieldsThatDoNotFit) {
       {"smaller blocks", "8388608", "15", "it has 1 hashes of blocks where 2 belong"},
       {"a name that leaves the folder", "data-00000", "../data", "is no name of a data file"},
       {"a hidden name", "data-00000", ".data", "is no name of a data file"},
+      {"a name that is too long", "data-00000", long_name.c_str(), "is no name of a data file"},
       {"the manifest's own name", "data-00000.safetensors", "manifest.json",
        "is no name of a data"},
       {"a header longer than its file", "\"header_bytes\": 100", "\"header_bytes\": 125",

@@ -1,5 +1,7 @@
 #include "tessera/apps/agreement.h"
 
+#include <array>
+#include <fstream>
 #include <set>
 
 #include "tessera/apps/command.h"
@@ -8,7 +10,6 @@
 #include "tessera/comm/mpi.h"
 #include "tessera/comm/share_text.h"
 #include "tessera/comm/work_alone.h"
-#include "tessera/data/file.h"
 
 namespace tessera {
 
@@ -85,8 +86,13 @@ Asked asked_of(const std::string& command, const RunConfig& config) {
 }
 
 std::string program_text() {
-  const std::string bytes = read_file("/proc/self/exe", Fault::Resource);
-  return text(kVersion, " (", hash128_text(std::as_bytes(std::span(bytes))).substr(0, 8), ")");
+  std::ifstream file("/proc/self/exe", std::ios::binary);
+  require(file.good(), "cannot read the program's own file, /proc/self/exe; is /proc mounted?");
+  StreamHash hash;
+  std::array<char, 1 << 16> bytes;
+  while (file.read(bytes.data(), bytes.size()), file.gcount() > 0)
+    hash.update(bytes.data(), static_cast<std::size_t>(file.gcount()));
+  return text(kVersion, " (", hash.text().substr(0, 8), ")");
 }
 
 std::string differences(std::span<const Asked> ranks) {

@@ -52,9 +52,12 @@ bool LauncherWords::is_own(const std::string& line) {
     in_block_ = !in_block_;
     return true;
   }
+  if (repeats_ && starts_with(line, "  ")) return true;
   const bool error = starts_with(line, "error: ");
+  repeats_ = error && error_seen_;
   error_seen_ = error_seen_ || error;
-  if (error || starts_with(line, "notice: ")) return in_block_ = false;
+  if (error || starts_with(line, "notice: ")) in_block_ = false;
+  if (error) return repeats_;
   constexpr std::array<std::string_view, 3> kNames = {"mpirun: ", "mpirun.openmpi: ", "orterun: "};
   const bool own = in_block_ || has_process_before(line) ||
                    std::any_of(kNames.begin(), kNames.end(),

@@ -7,7 +7,8 @@
 namespace tessera {
 
 /// Passes the ranks' lines on and keeps mpirun's for the one sentence in which a launch that failed
-/// is reported: it says at length what the ranks say better, if they can.
+/// is reported: it says at length what the ranks say better, if they can. Where several ranks find
+/// the same failure at once, the first that reports it is passed on.
 class LauncherWords {
  public:
   /// What of `bytes`, and of a line that began before, is the ranks': whole lines.
@@ -25,6 +26,7 @@ class LauncherWords {
   std::string line_, own_;
   bool in_block_ = false;  // between two lines of dashes
   bool error_seen_ = false;
+  bool repeats_ = false;  // an error after the first, and the lines that belong to it
 };
 
 /// "rank 1, on node3," of mpirun's words about a rank that a signal ended; empty: they say nothing

@@ -79,7 +79,8 @@ std::unique_ptr<Device> device_of(const RunConfig& config, const Communicator* w
 }  // namespace
 
 CpuOptions cpu_options(const RunConfig& config) {
-  return {.threads = static_cast<int>(config.threads), .choices = config.choices};
+  return {.threads = static_cast<int>(config.threads),
+          .choices = config.choices ? *config.choices : choices_of(config, machine_choices())};
 }
 
 int on_launched_ranks(const RanksCommand& command, Console& console,

@@ -105,7 +105,7 @@ int train_on(Communicator* launched, const Request& request, Console& console) {
     });
     progress.finish();
     if (!leads) return 0;
-    print_end(result, complete, console);
+    print_end(result, config, console);
     return result.ending == Ending::Stopped ? kExitStopped : 0;
   } catch (...) {
     progress.finish();  // the message begins a line of its own

@@ -95,7 +95,7 @@ class Decider {
     for (std::size_t i = 0; i < q_.ins.size(); ++i) stand_.push_back(standing(i, axis));
     if (time_ && rule_.linear == Linear::Joint && !q_.ins.empty() &&
         std::all_of(q_.ins.begin(), q_.ins.end(),
-                    [&](const Question::Operand& in) { return in.have[at(axis)] == kSum; }))
+                    [&](const Question::Operand& in) { return in.have[at(axis)] == kPartialSum; }))
       return kThrough;  // a sum of accumulating terms: one accumulator
     if (q_.pinned != nullptr && !time_) return (*q_.pinned)[at(axis)];
     const auto cheapest = [&](const std::vector<Choice>& candidates) {

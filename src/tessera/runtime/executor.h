@@ -27,8 +27,7 @@ struct CallTime {
 struct ExecutorOptions {
   /// After every run the work section is filled with bytes that are NaN as floats, all but the
   /// metrics of that run: a program or a caller that reads what an earlier run left computes NaN,
-  /// on every machine. Costs a write of the work section per run, of large models about 1 % of a
-  /// training step; commands that are tested with it run without.
+  /// on every machine. Costs a write of the work section per run.
   bool poison = true;
 };
 

@@ -8,15 +8,15 @@
 namespace tessera {
 
 namespace {
-constexpr std::array<std::string_view, 3> kNames = {"sum", "max", "min"};
+constexpr std::array<std::string_view, 3> kMonoidNames = {"sum", "max", "min"};
 }  // namespace
 
-std::string_view to_text(Monoid monoid) { return kNames[static_cast<std::size_t>(monoid)]; }
+std::string_view to_text(Monoid monoid) { return kMonoidNames[static_cast<std::size_t>(monoid)]; }
 
 Monoid parse_monoid(std::string_view name) {
-  const auto found = std::find(kNames.begin(), kNames.end(), name);
-  require(found != kNames.end(), "'", name, "' is no reduction; there are sum, max and min");
-  return static_cast<Monoid>(found - kNames.begin());
+  const auto found = std::find(kMonoidNames.begin(), kMonoidNames.end(), name);
+  require(found != kMonoidNames.end(), "'", name, "' is no reduction; there are sum, max and min");
+  return static_cast<Monoid>(found - kMonoidNames.begin());
 }
 
 }  // namespace tessera

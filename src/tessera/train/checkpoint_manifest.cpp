@@ -180,8 +180,10 @@ ManifestFile parse_file(const Fields& in) {
   const bool plain = std::all_of(out.name.begin(), out.name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
   });
+  constexpr std::size_t kLongest = 255;  // that file systems take
   // Not a hidden file, not a path that leaves the folder.
-  if (out.name.empty() || !plain || out.name.front() == '.' || out.name == kManifestName)
+  if (out.name.empty() || out.name.size() > kLongest || !plain || out.name.front() == '.' ||
+      out.name == kManifestName)
     in.bad("'", out.name, "' is no name of a data file");
   return out;
 }

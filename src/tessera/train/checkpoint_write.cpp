@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -33,30 +32,38 @@ std::string label_of(const ManifestTensor& tensor, const Box& cell) {
 /// Bytes of a cell in order, out of memory with gaps.
 class CellBytes {
  public:
-  CellBytes(const CheckpointPiece& piece, const Box& cell, std::int64_t width)
-      : bytes_(piece.bytes), width_(width) {
-    const Box box{Shape::of(cell.extent.ndim(), 0), cell.extent};
-    each_cell_run(TensorGrid::whole(cell.extent), box, piece.strides,
-                  [&](const CellRun& run) { runs_.push_back(run); });
+  CellBytes(const CheckpointPiece& piece, const Shape& extent, std::int64_t width)
+      : bytes_(piece.bytes), width_(width), run_(width) {
+    int dense = extent.ndim();  // dims from here on lie together
+    std::int64_t count = 1;
+    while (dense > 0 && piece.strides[dense - 1] == count) count *= extent[--dense];
+    run_ = count * width;
+    for (int d = 0; d < dense; ++d) {
+      extent_.push_back(extent[d]);
+      strides_.push_back(piece.strides[d]);
+    }
   }
-  /// The next bytes.
-  void read(std::span<std::byte> to) {
+  void read(std::int64_t at, std::span<std::byte> to) const {
     while (!to.empty()) {
-      const CellRun& run = runs_[run_];
-      const std::int64_t left = run.count * width_ - inside_;
-      const auto count = std::min(to.size(), static_cast<std::size_t>(left));
-      std::memcpy(to.data(), bytes_ + run.at * width_ + inside_, count);
+      const std::int64_t inside = at % run_;
+      const auto count = std::min(to.size(), static_cast<std::size_t>(run_ - inside));
+      std::memcpy(to.data(), bytes_ + offset(at / run_) + inside, count);
       to = to.subspan(count);
-      inside_ += static_cast<std::int64_t>(count);
-      if (inside_ == run.count * width_) ++run_, inside_ = 0;
+      at += static_cast<std::int64_t>(count);
     }
   }
 
  private:
+  /// Of a run, in bytes.
+  std::int64_t offset(std::int64_t run) const {
+    std::int64_t out = 0;
+    for (int d = extent_.ndim(); d-- > 0; run /= extent_[d]) out += run % extent_[d] * strides_[d];
+    return out * width_;
+  }
+
   const std::byte* bytes_;
-  std::int64_t width_, inside_ = 0;
-  std::vector<CellRun> runs_;
-  std::size_t run_ = 0;
+  std::int64_t width_, run_;  // bytes of an element, and of a run
+  Shape extent_, strides_;    // of the runs
 };
 
 using Pieces = std::vector<const CheckpointPiece*>;
@@ -93,7 +100,6 @@ void write_file(const FileCalls& calls, const std::string& folder, const std::st
   const std::size_t first = out.pieces.size();
   out.pieces.resize(first + pieces.size());
   std::vector<TensorSource> sources;
-  std::optional<CellBytes> cell;  // that is being written
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const CheckpointPiece& piece = *pieces[i];
     const ManifestTensor& tensor = tensors[piece.tensor];
@@ -102,17 +108,15 @@ void write_file(const FileCalls& calls, const std::string& folder, const std::st
     WrittenPiece& written = out.pieces[first + i];
     written = {piece.tensor, piece.cell, {number, 0, type.bytes(), {}}};
     // The first byte that is asked for ends the header; pieces of the file are blocks.
-    sources.push_back(
-        {label_of(tensor, box), type, [&, box, type](std::int64_t at, std::span<std::byte> to) {
-           end_header();
-           if (at == 0) {
-             written.slice.at = file.bytes();
-             cell.emplace(piece, box, size_of(type.dtype));
-           }
-           check(at % kBlockBytes == 0, "a block is written in parts");
-           cell->read(to);
-           written.slice.blocks.push_back(hash128_text(to));
-         }});
+    sources.push_back({label_of(tensor, box), type,
+                       [&, cell = CellBytes(piece, box.extent, size_of(type.dtype))](
+                           std::int64_t at, std::span<std::byte> to) {
+                         end_header();
+                         if (at == 0) written.slice.at = file.bytes();
+                         check(at % kBlockBytes == 0, "a block is written in parts");
+                         cell.read(at, to);
+                         written.slice.blocks.push_back(hash128_text(to));
+                       }});
   }
   write_safetensors([&](std::span<const std::byte> bytes) { file.write(bytes); },
                     std::move(sources), {});

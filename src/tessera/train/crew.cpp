@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "tessera/comm/work_alone.h"
 #include "tessera/tensor/shard_copy.h"
@@ -67,6 +68,7 @@ void Crew::say(Order order, std::int64_t argument) {
 
 void Crew::say_path(Order order, std::string path) {
   if (world_ == nullptr) return;
+  path = std::filesystem::absolute(path).string();  // ranks may have other working folders
   say(order, static_cast<std::int64_t>(path.size()));
   path.resize((path.size() + 3) / 4 * 4);
   share(path.data(), static_cast<std::int64_t>(path.size()), "path");

@@ -23,7 +23,7 @@ void MpiCommunicator::start_collective(Ticket& ticket, const void* in) {
   call.owner = this, call.collective = &c, call.in = in, call.out = ticket.out;
   call.small = in_bytes(c, size()) <= Letter::kInline;
   call.mine.header.fill(c, group(), id_, number, world_.step());
-  world_.add(call);
+  world_.under_way().add(call);
   try {
     post_letters(call);
   } catch (...) {
@@ -83,24 +83,24 @@ void MpiCommunicator::post_letters(Underway& call) {
 
 void MpiCommunicator::end_through(const Underway& last) {
   for (bool more = true; more;) {
-    Underway& first = *world_.first_under_way();
+    Underway& first = *world_.under_way().first();
     more = &first != &last;
     first.owner->end(first);
   }
 }
 
 void MpiCommunicator::end(Underway& call) {
-  world_.ending = true;
+  world_.under_way().ending = true;
   try {
     end_work(call);
   } catch (...) {
-    world_.ending = false;
+    world_.under_way().ending = false;
     give_up(call);
     throw;
   }
-  world_.ending = false;
+  world_.under_way().ending = false;
   calls_.ended = call.mine.header.number;
-  world_.remove(call);
+  world_.under_way().remove(call);
 }
 
 void MpiCommunicator::end_work(Underway& call) {
@@ -127,13 +127,13 @@ void MpiCommunicator::give_up(Underway& call) noexcept {
   quiesce(call.messages.requests, call.messages.members);
   for (Slot& slot : slots_) quiesce(slot.requests, slot.members);
   if (calls_.dropped == 0) calls_.dropped = call.mine.header.number;
-  world_.remove(call);
+  world_.under_way().remove(call);
 }
 
 bool MpiCommunicator::advance() {
   bool ended = false;
-  while (!world_.ending) {
-    Underway* const first = world_.first_under_way();
+  while (!world_.under_way().ending) {
+    Underway* const first = world_.under_way().first();
     if (first == nullptr || !letters_are_there(*first)) break;
     first->owner->end(*first);
     ended = true;

@@ -43,7 +43,7 @@ void MpiCommunicator::move_data(const Collective& c, const void* in, void* out) 
   }
   // Two phases with two segments each, to and from every member.
   const auto staged = static_cast<std::size_t>(segment_elements(c) * size_of(c.dtype));
-  world_.staging(2 * kPhase * static_cast<std::size_t>(size()) * staged);
+  world_.under_way().staging(2 * kPhase * static_cast<std::size_t>(size()) * staged);
   switch (c.kind) {
     case Kind::AllReduce:
       return all_reduce(c, in, out);
@@ -281,13 +281,13 @@ std::int64_t MpiCommunicator::segment_elements(const Collective& c) const {
 std::byte* MpiCommunicator::staged_out(const Collective& c, std::int64_t segment, int member) {
   const std::int64_t bytes = segment_elements(c) * size_of(c.dtype);
   const std::int64_t place = (segment % kPhase * 2 + 1) * size() + member;
-  return world_.staging(0) + place * bytes;
+  return world_.under_way().staging(0) + place * bytes;
 }
 
 std::byte* MpiCommunicator::staged_in(const Collective& c, std::int64_t segment, int member) {
   const std::int64_t bytes = segment_elements(c) * size_of(c.dtype);
   const std::int64_t place = segment % kPhase * 2 * size() + member;
-  return world_.staging(0) + place * bytes;
+  return world_.under_way().staging(0) + place * bytes;
 }
 
 void MpiCommunicator::send(int slot, const void* data, std::int64_t bytes, int member, int tag) {

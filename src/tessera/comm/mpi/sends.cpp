@@ -25,7 +25,7 @@ void MpiCommunicator::start_send(Ticket& ticket, const void* in) {
   begin(c, ticket.number);
   await_all(c, ticket.number, sent.requests, std::array{c.peer, c.peer});
   sent.header.fill(c, group(), id_, ticket.number, world_.step());
-  sent.header.mail = world_.next_mail_to(to);
+  sent.header.mail = world_.under_way().next_mail_to(to);
   Link& link = world_.link();
   sent.requests[0] = link.send(Channel::Calls, &sent.header, sizeof(sent.header), to, kSendHeader);
   const auto bytes = static_cast<std::size_t>(in_bytes(c, size()));
@@ -78,7 +78,7 @@ void MpiCommunicator::wait_recv(Ticket& ticket) {
 
 Header MpiCommunicator::await_mail(const Collective& c, Number number) {
   const int from = world_rank(c.peer);
-  std::vector<Header>& mail = world_.mail_of(from);
+  std::vector<Header>& mail = world_.under_way().mail_of(from);
   for (;;) {
     for (std::size_t i = 0; i < mail.size(); ++i) {
       if (mail[i].group != id_) continue;

@@ -18,10 +18,8 @@ World::World(Link& link, const MpiOptions& options)
       ended_(seen_.size()),
       left_(seen_.size()),
       dead_(seen_.size()),
-      mail_(seen_.size()),
-      next_mail_(seen_.size()) {
+      under_way_(size_) {
   for (Seen& seen : seen_) seen.group.reserve(64), seen.name.reserve(64);
-  for (std::vector<Header>& headers : mail_) headers.reserve(64);
   meet();
 }
 
@@ -42,11 +40,7 @@ void World::finish_messages() noexcept {
   };
   try {
     await([&] { return notices_.delivered(); });
-    for (auto& [group, calls] : calls_) {
-      for (Underway& call : calls.under_way) {
-        for (Request& request : call.messages.requests) await([&] { return link_.done(request); });
-      }
-    }
+    under_way_.each_request([&](Request& request) { await([&] { return link_.done(request); }); });
   } catch (...) {  // a message has failed: it is no longer under way
   }
 }
@@ -67,7 +61,8 @@ void World::alive() {
   const Clock::time_point now = Clock::now();
   if (size_ == 1 || now < next_alive_) return;
   next_alive_ = now + options_.deadline / 4;
-  notices_.alive([this](int r) { return !dead(r) && !ended(r); });
+  notices_.alive(
+      [this](int r) { return !dead(r); });  // those that have ended wait for this one's end
 }
 
 // ---- Where ranks are.
@@ -107,36 +102,6 @@ std::string World::not_ended() const {
     who += text(who.empty() ? "rank " : ", rank ", r, " (", seen(r), ")");
   }
   return who;
-}
-
-Calls& World::calls(std::uint64_t group, int members) {
-  Calls& out = calls_[group];
-  const auto n = static_cast<std::size_t>(members);
-  out.with.resize(n);
-  for (Underway& call : out.under_way) {
-    call.letters.resize(n), call.arrived.resize(n);
-    call.messages.reserve(2 * n);
-  }
-  return out;
-}
-
-void World::add(Underway& call) {
-  Underway** at = &first_;
-  while (*at != nullptr) at = &(*at)->next;
-  *at = &call;
-  call.next = nullptr;
-}
-
-void World::remove(Underway& call) noexcept {
-  Underway** at = &first_;
-  while (*at != &call) at = &(*at)->next;
-  *at = call.next;
-  call.owner = nullptr;
-}
-
-std::byte* World::staging(std::size_t bytes) {
-  if (staging_.size() < bytes) staging_.resize(bytes);
-  return staging_.data();
 }
 
 // ---- Failures.

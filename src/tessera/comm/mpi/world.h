@@ -2,9 +2,8 @@
 /// What one process knows of all ranks: where each is, who failed, who has died.
 
 #include <atomic>
-#include <cstddef>
+#include <cstdint>
 #include <exception>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,7 +19,7 @@
 #include "tessera/comm/mpi/letter.h"
 #include "tessera/comm/mpi/link.h"
 #include "tessera/comm/mpi/notices.h"
-#include "tessera/comm/mpi/slot.h"
+#include "tessera/comm/mpi/under_way.h"
 #include "tessera/comm/mpi/watch.h"
 
 namespace tessera::mpi {
@@ -101,20 +100,7 @@ class World {
   /// "rank 2 (in step 3 after ...)", of ranks that have neither ended nor died.
   std::string not_ended() const;
 
-  // ---- Collectives under way, of all groups, in the order in which this rank started them.
-  Underway* first_under_way() { return first_; }
-  void add(Underway& call);
-  void remove(Underway& call) noexcept;
-  /// True while one is being ended: then no other is.
-  bool ending = false;
-
-  // ---- Memory of calls, kept from one to the next.
-  Calls& calls(std::uint64_t group, int members);
-  /// At least `bytes`, aligned for any element.
-  std::byte* staging(std::size_t bytes);
-  /// Headers of sends from `rank` that have come and are not yet asked for.
-  std::vector<Header>& mail_of(int rank) { return mail_[static_cast<std::size_t>(rank)]; }
-  std::uint64_t next_mail_to(int rank) { return ++next_mail_[static_cast<std::size_t>(rank)]; }
+  CallsUnderWay& under_way() { return under_way_; }
 
  private:
   void meet();
@@ -149,12 +135,7 @@ class World {
   std::optional<Clock::time_point> told_;     // to end, first seen
   std::optional<Clock::time_point> quieted_;  // first
 
-  Underway* first_ = nullptr;
-  std::vector<std::byte> staging_;
-  std::map<std::uint64_t, Calls> calls_;
-  std::vector<std::vector<Header>> mail_;
-  std::vector<std::uint64_t> next_mail_;
-
+  CallsUnderWay under_way_;
   std::unique_ptr<Watch> watch_;  // last: its thread reads the above
 
  public:

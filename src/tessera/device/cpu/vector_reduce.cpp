@@ -1,13 +1,13 @@
 #include "tessera/device/cpu/vector_reduce.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/device/cpu/vector_parallel.h"
 #include "tessera/device/cpu/vector_targets.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/sum_squares.h"
+#include "tessera/tensor/monoid.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/device/cpu/vector_reduce.cpp"
@@ -36,7 +36,7 @@ struct SumSquares {
   static HWY_INLINE V join(V a, V b) { return hn::Add(a, b); }
 };
 struct Max {
-  static constexpr float kFirst = -std::numeric_limits<float>::infinity();
+  static constexpr float kFirst = identity_of<float>(Monoid::Max);
   static HWY_INLINE V add(V total, V x) { return larger(total, x); }
   static HWY_INLINE V join(V a, V b) { return larger(a, b); }
 };
@@ -125,11 +125,10 @@ constexpr std::int64_t kGrain = 16384;  // elements that are worth a thread
 constexpr std::int64_t kNarrow = 64;    // columns; fewer are not split over threads, their rows are
 
 double join(Fold fold, double a, double b) {
-  if (fold != Fold::Max) return a + b;
-  return b > a || b != b ? b : a;
+  return combine(fold == Fold::Max ? Monoid::Max : Monoid::Sum, a, b);
 }
 double first_of(Fold fold) {
-  return fold == Fold::Max ? -std::numeric_limits<double>::infinity() : 0.0;
+  return identity_of<double>(fold == Fold::Max ? Monoid::Max : Monoid::Sum);
 }
 
 double fold_long(Fold fold, double total, const float* x, std::int64_t n) {
