@@ -25,13 +25,18 @@ BestCheckpoint::BestCheckpoint(std::string folder, const KeptMetrics& metrics)
 
 void BestCheckpoint::validated(std::int64_t step, double loss) {
   if (!std::isfinite(loss) || (loss_ && loss >= *loss_)) return;
-  loss_ = loss;
+  found_loss_ = loss;
   found_ = step;
+}
+
+void BestCheckpoint::not_saved(std::int64_t step) {
+  if (wants(step)) found_ = -1;
 }
 
 std::string BestCheckpoint::saved(std::int64_t step, const std::string& path) {
   if (!wants(step)) return "";
   name_ = fs::path(path).filename().string();
+  loss_ = found_loss_;
   found_ = -1;
   // A link under another name is moved over the old one: there is one at any moment.
   const fs::path link = fs::path(folder_) / kBestLink, fresh = fs::path(folder_) / ".best";

@@ -22,6 +22,10 @@ class BestCheckpoint {
   void validated(std::int64_t step, double loss);
   /// True if the state of `step` is the best and is not saved yet.
   bool wants(std::int64_t step) const { return found_ == step; }
+  /// True if the state of some step is.
+  bool waits() const { return found_ >= 0; }
+  /// The save of `step` failed: the best is what it was before.
+  void not_saved(std::int64_t step);
   /// The state of `step` is saved at `path`: if it is the best, the link is changed to it. Returns
   /// the problem if that fails.
   std::string saved(std::int64_t step, const std::string& path);
@@ -30,8 +34,9 @@ class BestCheckpoint {
 
  private:
   std::string folder_, name_;
-  std::optional<double> loss_;
-  std::int64_t found_ = -1;  // the step of the best, until it is saved
+  std::optional<double> loss_;  // of the one that is linked
+  std::int64_t found_ = -1;     // the step of a better one, until it is saved
+  double found_loss_ = 0;
 };
 
 }  // namespace tessera

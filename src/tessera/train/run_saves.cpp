@@ -43,6 +43,7 @@ void RunSaves::keep_best(const MetricsFile& metrics) {
 
 void RunSaves::validated(std::int64_t step, double loss) {
   if (!best_) return;
+  if (best_->waits()) settle(saver_.wait(), kMaxFailedSaves);  // what it is compared with
   best_->validated(step, loss);
   if (saved_ == step) link_best(step, checkpoint_);
 }
@@ -84,6 +85,7 @@ void RunSaves::settle(const std::optional<SaveResult>& result, std::int64_t most
     link_best(saved_, checkpoint_);
     return tell(callbacks_, &TrainCallback::on_save, saved_, checkpoint_);
   }
+  if (best_) best_->not_saved(result->step);
   const std::string what = text("step ", result->step, " is not saved: ", result->problem);
   if (++failed_ < most)
     return tell(
