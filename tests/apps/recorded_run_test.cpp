@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kTrain =
+constexpr const char* kTrainRecorded =
     "train --preset llama-tiny --layers 1 --data @/text.txt --threads 1 ";
 
 /// Changes a manifest, which is given the hash that fits.
@@ -54,7 +54,7 @@ struct RecordedRunTest : testing::Test {
   void SetUp() override {
     folder.write("text.txt", some_text());
     const Ran trained =
-        run(words(folder.expand(kTrain + std::string("--output @/good --steps 4 --save-every 2"))));
+        run(words(folder.expand(kTrainRecorded + std::string("--output @/good --steps 4 --save-every 2"))));
     ASSERT_EQ(trained.code, 0) << trained.err;
   }
   /// A copy of the run of which the newest checkpoint may be damaged.
@@ -65,7 +65,7 @@ struct RecordedRunTest : testing::Test {
   }
   /// Every command that reads it ends with code 4 and names the file; going on takes an older one.
   void expect_refused(const std::string& checkpoint, const std::string& message) {
-    const std::string resume = folder.expand(kTrain + std::string("--output @/other --steps 5 "));
+    const std::string resume = folder.expand(kTrainRecorded + std::string("--output @/other --steps 5 "));
     for (const Arguments& command :
          {Arguments{"sample", checkpoint, "--tokens", "3"}, Arguments{"inspect", checkpoint},
           Arguments{"inspect", checkpoint, "--verify"}, words(resume + "--resume " + checkpoint)}) {
@@ -140,7 +140,7 @@ TEST_F(RecordedRunTest, GoingOnTakesTheOneBefore) {
   change(checkpoint + "/manifest.json",
          [&](Manifest& manifest) { set_field(manifest, "heads", "0"); });
   const Ran ran = run(words(folder.expand(
-      kTrain + std::string("--output @/run --steps 4 --save-every 2 --resume auto"))));
+      kTrainRecorded + std::string("--output @/run --steps 4 --save-every 2 --resume auto"))));
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_NE(ran.out.find("step-00000004' is passed over: "), std::string::npos) << ran.out;
   EXPECT_EQ(run({"inspect", folder / "run/checkpoints/step-00000004.1", "--digest"}).out,

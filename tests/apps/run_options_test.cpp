@@ -12,7 +12,7 @@ namespace {
 using Json = nlohmann::json;
 
 /// 3000 characters: 2700 to train on, of which windows of 32 are 84; 8 of them a step.
-constexpr const char* kTrain = "train --preset gpt2-tiny --layers 1 --data @/text.txt ";
+constexpr const char* kTrainTiny = "train --preset gpt2-tiny --layers 1 --data @/text.txt ";
 
 struct Runs {
   Folder folder;
@@ -20,7 +20,7 @@ struct Runs {
 
   Ran command(const std::string& line) const { return run(words(folder.expand(line))); }
   Json train(const std::string& name, const std::string& flags) const {
-    const Ran ran = command(kTrain + flags + " --output @/" + name);
+    const Ran ran = command(kTrainTiny + flags + " --output @/" + name);
     EXPECT_EQ(ran.code, 0) << ran.err;
     return Json::parse(read(folder / (name + "/summary.json")));
   }
@@ -49,7 +49,7 @@ TEST(RunOptions, EpochsArePassesOverTheData) {
   EXPECT_NE(longer.out.find("done: step 13 of 13"), std::string::npos) << longer.out << longer.err;
   const Ran passes = runs.command("train --config @/one/config.toml --resume auto --epochs 2");
   EXPECT_NE(passes.out.find("done: step 21 of 21"), std::string::npos) << passes.out << passes.err;
-  const Ran both = runs.command(std::string(kTrain) + "--output @/x --epochs 2 --steps 5");
+  const Ran both = runs.command(std::string(kTrainTiny) + "--output @/x --epochs 2 --steps 5");
   EXPECT_EQ(both.code, 2);
   EXPECT_EQ(both.err,
             "error: --epochs 2 and --steps 5 disagree: both say how long the run is; give one\n");
@@ -100,7 +100,7 @@ TEST(RunOptions, InitFromTakesWeightsAlone) {
             std::string::npos)
       << other.err;
   EXPECT_FALSE(std::filesystem::exists(runs.folder / "x"));
-  EXPECT_EQ(runs.command(std::string(kTrain) + "--output @/x --init-from @/nothing").code, 4);
+  EXPECT_EQ(runs.command(std::string(kTrainTiny) + "--output @/x --init-from @/nothing").code, 4);
 }
 
 /// The held-out part as a text of its own: the same training samples, the same validation.

@@ -11,8 +11,8 @@
 namespace tessera::test {
 namespace {
 
-constexpr const char* kDocument = "docs/plan-output.md";
-constexpr const char* kFile = "tests/docs/plan_output_test.cpp";
+constexpr const char* kPlanOutput = "docs/plan-output.md";
+constexpr const char* kThisFile = "tests/docs/plan_output_test.cpp";
 
 /// tessera plan --preset gpt2-tiny --vocab-size 65 --devices 4 --tensor-model-parallel-size 2
 /// --zero-1-memory-optimization
@@ -33,7 +33,7 @@ TEST(PlanOutput, TheDocumentShowsTheTrafficAndThePlacements) {
       compile_programs(config(), {.evaluate = false, .sample = false, .placed = true}, *device));
   const std::vector<PlacedBlocks> placements = std::move(report.placements);
   report.placements.clear();
-  expect_text(kDocument, kFile, "traffic", to_text(report));
+  expect_text(kPlanOutput, kThisFile, "traffic", to_text(report));
 
   // Of the first class of blocks, the second half of the feed-forward layer.
   report = {};
@@ -41,7 +41,7 @@ TEST(PlanOutput, TheDocumentShowsTheTrafficAndThePlacements) {
   std::erase_if(report.placements[0].values, [](const PlacedValue& value) {
     return value.path.find("mlp.down") == std::string::npos;
   });
-  expect_text(kDocument, kFile, "placements", to_text(report));
+  expect_text(kPlanOutput, kThisFile, "placements", to_text(report));
 }
 
 }  // namespace
