@@ -27,13 +27,13 @@
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/passes/grad.h"
-#include "tessera/shard/auto_parallel.h"
 #include "tessera/plan/traffic.h"
 #include "tessera/runtime/executor.h"
+#include "tessera/shard/auto_parallel.h"
+#include "tessera/shard/shard.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/save_graphs.h"
 #include "tessera/train/step.h"
-#include "tessera/shard/shard.h"
 
 namespace {
 

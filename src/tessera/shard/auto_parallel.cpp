@@ -244,9 +244,9 @@ class Parallelizer {
     }
   }
 
-  /// What the forward pass computes from a batch that comes cut leaves the step cut.
+  /// What the forward pass computes from a batch whose rows each rank feeds leaves the step cut.
   void keep_outputs() {
-    if (options_.dataset_strategy.kind == DatasetStrategy::Kind::FullBatch) return;
+    if (options_.dataset_strategy.kind != DatasetStrategy::Kind::DataParallel) return;
     std::vector<bool> of_batch(graph_.nodes().size(), false);
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);

@@ -39,9 +39,11 @@ struct DatasetStrategy {
 ///   semi_auto_, auto_parallel         false            false                devices
 ///   semi_auto_, auto_parallel         true             false                devices / replicas
 ///
-/// dataset_strategy changes none of them. Results of the forward pass stay where they are computed,
-/// each rank reads its own part of them, unless dataset_strategy is FullBatch: then they are whole
-/// on every rank, as all other outputs are.
+/// dataset_strategy changes none of them.
+///
+/// If each rank feeds its own rows (dataset_strategy DataParallel), each rank also gets its own
+/// part of the results of the forward pass, as they are computed. All other outputs are whole on
+/// every rank.
 struct AutoParallel {
   ParallelMode mode = ParallelMode::StandAlone;
   SearchMode search_mode = SearchMode::ShardingPropagation;
