@@ -238,5 +238,26 @@ TEST(EvalWindows, TinyShakespeare) {
   EXPECT_EQ(windows.count(), 1743);  // the last holds 51 labels
 }
 
+/// A kernel would read an id outside its table as zeros.
+TEST(TokenStream, IdsOutsideTheVocabularyAreRefused) {
+  const std::vector<std::int32_t> good = {0, 4, 2};
+  EXPECT_NO_THROW(require_ids(good, 5, "the prompt"));
+  for (const std::int32_t bad : {-1, 5}) {
+    const std::vector<std::int32_t> ids = {0, 4, bad};
+    try {
+      require_ids(ids, 5, "the prompt");
+      FAIL() << bad;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::Data);
+      EXPECT_EQ(
+          std::string(error.what())
+              .rfind(text("the prompt: token 2 is ", bad, ", but the model has ids from 0 to 4"),
+                     0),
+          0U)
+          << error.what();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tessera
