@@ -838,7 +838,7 @@ TEST(CheckpointManifest, FieldsThatDoNotFit) {
        "its shape has more than 1152921504606846976 bytes"},
       {"a shape whose strides overflow", "    2,\n    2\n", "0, 4611686018427387904, 2\n",
        "its shape has more than 1152921504606846976 bytes"},
-      {"too many dims", "    2,\n    2\n", "2,2,1,1,1,1,1,1,1\n", "too many dims"},
+      {"too many dims", "    2,\n    2\n", "2,2,1,1,1,1,1,1,1,1,1,1,1,1,1,1\n", "too many dims"},
       {"a tensor that is too large", "    2,\n    2\n", "2,3\n", "leave a gap at byte 124"},
       {"a tensor that is too small", "    2,\n    2\n", "2,1\n", "leave a gap at byte 108"},
       {"a tensor larger than its file", "    2,\n    2\n", "200,3\n",
