@@ -790,7 +790,7 @@ TEST(CheckpointManifest, FieldsThatDoNotFit) {
        "its shape has more than 1152921504606846976 bytes"},
       {"a shape whose strides overflow", "    2,\n    2\n", "0, 4611686018427387904, 2\n",
        "its shape has more than 1152921504606846976 bytes"},
-      {"too many dims", "    2,\n    2\n", "2,2,1,1,1,1,1,1,1\n", "too many dims"},
+      {"too many dims", "    2,\n    2\n", "2,2,1,1,1,1,1,1,1,1,1,1,1,1,1\n", "too many dims"},
       {"slices that are too few", "    2,\n    2\n", "2,3\n",
        "its slices hold 16 bytes but a f32[2,3] has 24"},
       {"slices that are too many", "    2,\n    2\n", "2,1\n", "'bytes' is 16, not from 1 to 8"},
