@@ -124,7 +124,9 @@ for ((i = 0; i < 3000; ++i)); do
 done
 kill -KILL "$rank"
 end
-[ $code = 137 ] || wrong "a rank that is killed while it comes up has the code $code, not 137"
+# Open MPI 4.1 may wait for such a rank for ever; then `launch` ends it, with the code of a lost rank.
+[ $code = 137 ] || { [ $code = 7 ] && grep -q 'had no rank under it and did not end' "$folder/run.log"; } ||
+  wrong "a rank that is killed while it comes up has the code $code, not 137"
 [ "$(grep -c error: "$folder/run.log")" = 1 ] || wrong "the death of a rank that comes up is not reported once"
 
 start 2 --distributed-timeout 3

@@ -186,7 +186,8 @@ void run_mpi_rank(const std::function<void(Communicator&)>& body, const MpiOptio
       failure = report(world, options, "");
     }
   }
-  limit = limit_of(options, "leave MPI", "some rank hangs; the work itself is done");
+  // After a failure, which is reported by now, ranks come here one after another, as they notice it.
+  if (!failure) limit = limit_of(options, "leave MPI", "some rank hangs; the work itself is done");
   if (all_ended) link->finish();  // it would wait for a dead one
   limit.reset();
   if (failure) std::rethrow_exception(failure);
