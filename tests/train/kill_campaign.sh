@@ -59,8 +59,10 @@ await_orphans() {
 # reported: what the launch must have said of the kill, and its code.
 reported() {
   [ "$(count '^error: ' "$work/log")" = 1 ] || fail "a killed $kind is reported $(count '^error: ' "$work/log") times"
-  # Of mpirun the first call asks for its version.
-  [ $rc = 137 ] || { [ $kind = mpirun ] && [ $rc = 5 ]; } || fail "a killed $kind gives the code $rc"
+  # Of mpirun the first call asks for its version. Open MPI 4.1 may wait for ever for a rank that was killed while it came
+  # up; then the launch ends it.
+  [ $rc = 137 ] || { [ $kind = mpirun ] && [ $rc = 5 ]; } ||
+    { [ $rc = 7 ] && grep -q 'had no rank under it and did not end' "$work/log"; } || fail "a killed $kind gives the code $rc"
 }
 
 begin=$(now)
@@ -92,7 +94,7 @@ while [ "$kills" -lt "$wanted" ]; do
       rank | mpirun) reported ;;
       launch) await_orphans ;;
     esac
-    [ $rc = 137 ] || [ $kind = mpirun ] || fail "after $kills kills a resume ends with $rc"
+    [ $rc = 137 ] || [ $kind = mpirun ] || [ $kind = rank ] || fail "after $kills kills a resume ends with $rc"
     kills=$((kills + 1)) by_kind[$kind]=$((${by_kind[$kind]:-0} + 1))
     grep -q '^step ' "$work/log" || early=$((early + 1))
     ! compgen -G "$out/checkpoints/.tmp-*" >/dev/null || while_saving=$((while_saving + 1))
