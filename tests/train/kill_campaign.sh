@@ -13,8 +13,10 @@ trap 'rm -rf "$work"' EXIT
 RANDOM=${SEED:-$$}
 
 for i in $(seq 1 700); do echo "line $((i * 7919 % 1000))"; done >"$work/text.txt"
-# Most of the time of such a run goes by while a save is under way.
-train=(train --preset llama-tiny --layers 1 --dropout 0.1 --data "$work/text.txt" --steps 60
+# Most of the time of such a run goes by while a save is under way. Processes take seconds to start and to be killed.
+steps=60
+[ $how != processes ] || steps=24
+train=(train --preset llama-tiny --layers 1 --dropout 0.1 --data "$work/text.txt" --steps $steps
   --save-every 2 --keep-last 2 --eval-every 10 --threads 1 --resume auto)
 case $how in
   alone) train=("$tessera" "${train[@]}") ;;
