@@ -1,6 +1,6 @@
 #!/bin/bash
 # kill_campaign.sh TESSERA [KILLS [HOW]]: kills runs by SIGKILL at random moments, also while they save, and resumes
-# them, until KILLS (default 8) kills were seen and the run at hand has ended. Each run must end in the state, and with the
+# them, until KILLS (default 8) kills were seen; then the run at hand goes on to its end. Each run must end in the state, and with the
 # losses, of the undisturbed one; no resume may be refused, and no committed checkpoint damaged.
 #
 # HOW: alone, one device; threads, two devices that share the optimizer; processes, the same under `tessera launch`: a rank
@@ -13,10 +13,8 @@ trap 'rm -rf "$work"' EXIT
 RANDOM=${SEED:-$$}
 
 for i in $(seq 1 700); do echo "line $((i * 7919 % 1000))"; done >"$work/text.txt"
-# Most of the time of such a run goes by while a save is under way. Processes take seconds to start and to be killed.
-steps=60
-[ $how != processes ] || steps=24
-train=(train --preset llama-tiny --layers 1 --dropout 0.1 --data "$work/text.txt" --steps $steps
+# Most of the time of such a run goes by while a save is under way.
+train=(train --preset llama-tiny --layers 1 --dropout 0.1 --data "$work/text.txt" --steps 60
   --save-every 2 --keep-last 2 --eval-every 10 --threads 1 --resume auto)
 case $how in
   alone) train=("$tessera" "${train[@]}") ;;
@@ -80,12 +78,14 @@ while [ "$kills" -lt "$wanted" ]; do
   while true; do
     "${train[@]}" --output "$out" >"$work/log" 2>&1 &
     run=$!
-    # From before its first step to the end of what is left.
-    ms=$((RANDOM % (whole_ms / 2) + 1))
-    [ $how != processes ] || [ $((RANDOM % 2)) = 0 ] || ms=$((RANDOM % launch_ms))
-    sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
-    choose
-    kill -KILL "$victim" 2>/dev/null || true
+    if [ "$kills" -lt "$wanted" ]; then
+      # From before its first step to the end of what is left.
+      ms=$((RANDOM % (whole_ms / 2) + 1))
+      [ $how != processes ] || [ $((RANDOM % 2)) = 0 ] || ms=$((RANDOM % launch_ms))
+      sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
+      choose
+      kill -KILL "$victim" 2>/dev/null || true
+    fi
     rc=0
     wait $run 2>/dev/null || rc=$?
     ! grep -q "is passed over: " "$work/log" || fail "a committed checkpoint was damaged"
