@@ -130,7 +130,9 @@ struct FullDisk : testing::Test {
     folder.write("text.txt", some_text());
   }
   /// `arguments`: where to, and what else.
-  Ran train(const std::string& arguments) { return run(words(folder.expand(kTrainToDamage + arguments))); }
+  Ran train(const std::string& arguments) {
+    return run(words(folder.expand(kTrainToDamage + arguments)));
+  }
 
   const Folder folder;
   SmallDisk disk{folder / "disk"};

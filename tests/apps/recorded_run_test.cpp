@@ -53,8 +53,8 @@ void set_counter(const std::string& folder, const std::string& name, std::int64_
 struct RecordedRunTest : testing::Test {
   void SetUp() override {
     folder.write("text.txt", some_text());
-    const Ran trained =
-        run(words(folder.expand(kTrainRecorded + std::string("--output @/good --steps 4 --save-every 2"))));
+    const Ran trained = run(words(
+        folder.expand(kTrainRecorded + std::string("--output @/good --steps 4 --save-every 2"))));
     ASSERT_EQ(trained.code, 0) << trained.err;
   }
   /// A copy of the run of which the newest checkpoint may be damaged.
@@ -65,7 +65,8 @@ struct RecordedRunTest : testing::Test {
   }
   /// Every command that reads it ends with code 4 and names the file; going on takes an older one.
   void expect_refused(const std::string& checkpoint, const std::string& message) {
-    const std::string resume = folder.expand(kTrainRecorded + std::string("--output @/other --steps 5 "));
+    const std::string resume =
+        folder.expand(kTrainRecorded + std::string("--output @/other --steps 5 "));
     for (const Arguments& command :
          {Arguments{"sample", checkpoint, "--tokens", "3"}, Arguments{"inspect", checkpoint},
           Arguments{"inspect", checkpoint, "--verify"}, words(resume + "--resume " + checkpoint)}) {

@@ -206,7 +206,8 @@ TEST(UnderWayFailure, ARankThatDoesNotComeIsNamed) {
           FailingCall a(world, sum_of(count, "a"), cemetery);
           world.wait(a.ticket);
           if (world.rank() == 2) std::this_thread::sleep_for(600ms);
-          FailingCall b(world, sum_of(count, "b"), cemetery), c(world, sum_of(count, "c"), cemetery);
+          FailingCall b(world, sum_of(count, "b"), cemetery),
+              c(world, sum_of(count, "c"), cemetery);
           world.wait(c.ticket);
         },
         options);

@@ -187,18 +187,12 @@ Collective any_collective(Random& random, int ranks) {
   const Shape shape = {rows, columns};
   const int dim = below(random, 2);
   switch (below(random, 6)) {
-    case 0:
-      return Collective::all_reduce(DType::F32, shape, Monoid::Sum, "reduce");
-    case 1:
-      return Collective::all_gather(DType::F32, shape, dim, "gather");
-    case 2:
-      return Collective::reduce_scatter(DType::F32, shape, dim, Monoid::Sum, "scatter");
-    case 3:
-      return Collective::all_to_all(DType::F32, shape, dim, 1 - dim, "exchange");
-    case 4:
-      return Collective::broadcast(DType::F32, shape, below(random, ranks), "broadcast");
-    default:
-      return Collective::barrier("barrier");
+    case 0: return Collective::all_reduce(DType::F32, shape, Monoid::Sum, "reduce");
+    case 1: return Collective::all_gather(DType::F32, shape, dim, "gather");
+    case 2: return Collective::reduce_scatter(DType::F32, shape, dim, Monoid::Sum, "scatter");
+    case 3: return Collective::all_to_all(DType::F32, shape, dim, 1 - dim, "exchange");
+    case 4: return Collective::broadcast(DType::F32, shape, below(random, ranks), "broadcast");
+    default: return Collective::barrier("barrier");
   }
 }
 

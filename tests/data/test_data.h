@@ -17,9 +17,9 @@ namespace tessera {
 /// beside the sources. Empty where it is absent.
 inline std::string test_data(const std::string& name) {
   const char* given = std::getenv("TESSERA_TEST_DATA");
-  const std::filesystem::path root =
-      given != nullptr ? std::filesystem::path(given)
-                       : std::filesystem::path(repo_file("../shared/data"));
+  const std::filesystem::path root = given != nullptr
+                                         ? std::filesystem::path(given)
+                                         : std::filesystem::path(repo_file("../shared/data"));
   const std::filesystem::path path = root / name;
   return std::filesystem::exists(path) ? path.string() : "";
 }

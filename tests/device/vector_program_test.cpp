@@ -71,30 +71,14 @@ class RandomBody {
   void steps() {
     for (int i = 0, count = 1 + below(12); i < count; ++i) {
       switch (below(8)) {
-        case 0:
-          values_.push_back(any_f32() + any_f32());
-          break;
-        case 1:
-          values_.push_back(any_f32() * tanh(any_f32()));
-          break;
-        case 2:
-          values_.push_back(select(cast(any(), DType::Bool), any_f32(), any_f32()));
-          break;
-        case 3:
-          values_.push_back(sigmoid(any_f32()) * 3.0);
-          break;
-        case 4:
-          values_.push_back(builder_.constant(0.5) - any_f32());
-          break;
-        case 5:
-          values_.push_back(cast(logical_not(cast(any(), DType::Bool)), DType::I64));
-          break;
-        case 6:
-          values_.push_back(broadcast_to(any_f32(), shape_));
-          break;
-        default:
-          values_.push_back(relu(any_f32()));
-          break;
+        case 0: values_.push_back(any_f32() + any_f32()); break;
+        case 1: values_.push_back(any_f32() * tanh(any_f32())); break;
+        case 2: values_.push_back(select(cast(any(), DType::Bool), any_f32(), any_f32())); break;
+        case 3: values_.push_back(sigmoid(any_f32()) * 3.0); break;
+        case 4: values_.push_back(builder_.constant(0.5) - any_f32()); break;
+        case 5: values_.push_back(cast(logical_not(cast(any(), DType::Bool)), DType::I64)); break;
+        case 6: values_.push_back(broadcast_to(any_f32(), shape_)); break;
+        default: values_.push_back(relu(any_f32())); break;
       }
     }
     // Every operand must be read.

@@ -79,7 +79,8 @@ TEST(VectorCrossEntropy, ForwardAndBackward) {
     HostTensor labels = random_tensor(DType::I32, rows, 3, 0, static_cast<double>(shape.back()));
     if (rows.numel() > 1) labels.set(1, -100);
     const Attrs attrs = {std::int64_t{-100}};
-    expect_vector("hwy:cross_entropy", kCrossEntropy, attrs, {logits, labels}, {4 * kRowsUlp, 4e-6});
+    expect_vector("hwy:cross_entropy", kCrossEntropy, attrs, {logits, labels},
+                  {4 * kRowsUlp, 4e-6});
     const HostTensor logsumexp = evaluate(kCrossEntropy, {logits, labels}, attrs)[1];
     for (const int operand : {-1, 0}) {
       expect_vector("hwy:cross_entropy_grad", kCrossEntropyGrad, attrs,

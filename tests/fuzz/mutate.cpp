@@ -136,14 +136,10 @@ void Mutator::learn(std::string input) {
 void Mutator::change(std::string& input) {
   const std::size_t at = below(input.size() + 1);
   switch (below(4)) {
-    case 0:
-      return change_bytes(input, at);
-    case 1:
-      return change_range(input, at);
-    case 2:
-      return change_word(input, at);
-    default:
-      return change_line(input, at);
+    case 0: return change_bytes(input, at);
+    case 1: return change_range(input, at);
+    case 2: return change_word(input, at);
+    default: return change_line(input, at);
   }
 }
 
@@ -175,35 +171,23 @@ void Mutator::change_range(std::string& input, std::size_t at) {
   const std::string& other = any();
   const std::size_t from = below(other.size() + 1);
   switch (below(6)) {
-    case 0:
-      input.erase(at, size);
-      break;
-    case 1:
-      input.insert(below(input.size() + 1), range);
-      break;
-    case 2:
-      input.erase(at, size).insert(below(input.size() + 1), range);
-      break;
-    case 3:
-      input.insert(at, other, from, below(64));
-      break;
+    case 0: input.erase(at, size); break;
+    case 1: input.insert(below(input.size() + 1), range); break;
+    case 2: input.erase(at, size).insert(below(input.size() + 1), range); break;
+    case 3: input.insert(at, other, from, below(64)); break;
     case 4:  // the front of one, the rest of another
       input.replace(at, std::string::npos, other, from, std::string::npos);
       break;
-    default:
-      input.resize(at);
+    default: input.resize(at);
   }
 }
 
 void Mutator::change_word(std::string& input, std::size_t at) {
   const auto pick = [&]() -> std::string_view {
     switch (below(words_.empty() ? 2 : 4)) {
-      case 0:
-        return kExtremes[below(std::size(kExtremes))];
-      case 1:
-        return kPieces[below(std::size(kPieces))];
-      default:
-        return words_[below(words_.size())];
+      case 0: return kExtremes[below(std::size(kExtremes))];
+      case 1: return kPieces[below(std::size(kPieces))];
+      default: return words_[below(words_.size())];
     }
   };
   const std::size_t kind = below(4);
@@ -230,12 +214,8 @@ void Mutator::change_line(std::string& input, std::size_t at) {
   const auto [begin, size] = line_at(input, std::min(at, input.size() - 1));
   const std::string line = input.substr(begin, size);
   switch (below(4)) {
-    case 0:
-      input.erase(begin, size);
-      break;
-    case 1:
-      input.insert(begin, line);
-      break;
+    case 0: input.erase(begin, size); break;
+    case 1: input.insert(begin, line); break;
     case 2: {
       input.erase(begin, size);
       input.insert(input.empty() ? 0 : line_at(input, below(input.size())).first, line);

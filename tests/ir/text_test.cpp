@@ -238,20 +238,13 @@ class RandomGraph {
   }
   AttrValue attr(AttrKind kind, int depth) {
     switch (kind) {
-      case AttrKind::Int:
-        return std::int64_t{pick<std::int64_t>({0, -1, std::int64_t{1} << 62})};
-      case AttrKind::Float:
-        return number();
-      case AttrKind::Bool:
-        return below(2) == 1;
-      case AttrKind::Text:
-        return line();
-      case AttrKind::Ints:
-        return pick<std::vector<std::int64_t>>({{}, {1}, {-1, 2, 3}});
-      case AttrKind::DType:
-        return pick<DType>({DType::F32, DType::Bool, DType::BF16});
-      case AttrKind::Graph:
-        return std::make_shared<const Graph>(make(3, depth + 1));
+      case AttrKind::Int: return std::int64_t{pick<std::int64_t>({0, -1, std::int64_t{1} << 62})};
+      case AttrKind::Float: return number();
+      case AttrKind::Bool: return below(2) == 1;
+      case AttrKind::Text: return line();
+      case AttrKind::Ints: return pick<std::vector<std::int64_t>>({{}, {1}, {-1, 2, 3}});
+      case AttrKind::DType: return pick<DType>({DType::F32, DType::Bool, DType::BF16});
+      case AttrKind::Graph: return std::make_shared<const Graph>(make(3, depth + 1));
     }
     return {};
   }
@@ -451,7 +444,7 @@ TEST(GraphText, ARepetitionMustFit) {
             "graph text, line 7, column 25: output 'l.0' is given twice");
   EXPECT_EQ(
       parse_error("graph global\n%0 = constant() value=1 dtype=f32 : f32[]\nblock %1 in l.0 () {\n"
-               "%1 = test_add(%0, %0) : f32[]\n}\nblock %2 in l.1 () as %1\n"),
+                  "%1 = test_add(%0, %0) : f32[]\n}\nblock %2 in l.1 () as %1\n"),
       "graph text, line 6, column 23: block l.0 mentions %0, which its first line does not list");
 }
 

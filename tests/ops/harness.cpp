@@ -27,23 +27,14 @@ HostTensor filled(const Operand& operand, std::uint64_t seed) {
   std::uniform_real_distribution<double> unit;
   for (std::int64_t i = 0; i < out.numel(); ++i) {
     switch (operand.fill) {
-      case Operand::Fill::Normal:
-        out.set(i, normal(rng));
-        break;
-      case Operand::Fill::Positive:
-        out.set(i, 0.5 + 1.5 * unit(rng));
-        break;
+      case Operand::Fill::Normal: out.set(i, normal(rng)); break;
+      case Operand::Fill::Positive: out.set(i, 0.5 + 1.5 * unit(rng)); break;
       case Operand::Fill::Ids:
         out.set(i, operand.low + std::floor(unit(rng) * (operand.high - operand.low)));
         break;
-      case Operand::Fill::Bits:
-        out.set(i, unit(rng) < 0.5);
-        break;
-      case Operand::Fill::Exactly:
-        out.set(i, operand.low);
-        break;
-      case Operand::Fill::Made:
-        break;
+      case Operand::Fill::Bits: out.set(i, unit(rng) < 0.5); break;
+      case Operand::Fill::Exactly: out.set(i, operand.low); break;
+      case Operand::Fill::Made: break;
     }
   }
   return out;

@@ -241,8 +241,7 @@ class ShardWorld {
     const std::vector<std::size_t> members = group(r, move.axes);
     std::vector<Array> pieces;
     switch (move.kind) {
-      case MoveKind::Slice:
-        return cut_all(arrays_[r], move.to, move.axes, r);
+      case MoveKind::Slice: return cut_all(arrays_[r], move.to, move.axes, r);
       case MoveKind::MarkPartial: {
         Array out = arrays_[r];
         for (const Partial& p : move.after.partial) {
@@ -251,10 +250,8 @@ class ShardWorld {
         }
         return out;
       }
-      case MoveKind::AllReduce:
-        return combined(r, move.axes);
-      case MoveKind::ReduceScatter:
-        return cut_all(combined(r, move.axes), move.to, move.axes, r);
+      case MoveKind::AllReduce: return combined(r, move.axes);
+      case MoveKind::ReduceScatter: return cut_all(combined(r, move.axes), move.to, move.axes, r);
       case MoveKind::AllGather:
         for (const std::size_t member : members) pieces.push_back(arrays_[member]);
         break;
@@ -262,8 +259,7 @@ class ShardWorld {
         for (const std::size_t member : members)
           pieces.push_back(cut_all(arrays_[member], move.to, move.axes, r));
         break;
-      case MoveKind::Permute:
-        return permuted(move, r, members);
+      case MoveKind::Permute: return permuted(move, r, members);
     }
     return join_all(pieces, move.from, move.axes,
                     local_shape(shape_, move.after, mesh_)[move.from]);

@@ -82,12 +82,9 @@ void repeated_blocks(Pool& p) {
 Value loss_term(Pool& p, const Item& x) {
   const bool rows_last = x.ndim() == 0 || x.rows_dim == x.ndim() - 1;
   switch (p.random.below(rows_last ? 3 : 4)) {
-    case 0:
-      return sum_all(x.value);
-    case 1:
-      return sum_squares(x.value);
-    case 2:
-      return sum_all(silu(x.value));
+    case 0: return sum_all(x.value);
+    case 1: return sum_squares(x.value);
+    case 2: return sum_all(silu(x.value));
     default: {
       Item row = x;
       row.value = max(x.value, -1);
@@ -174,8 +171,7 @@ void update_parameter(Pool& p, Value w, Value g, const Shared& shared) {
     case 6:  // with a part of itself
       b.next(w, select(shared.ok, w * 0.99 - tanh(g) * 0.1, w));
       return;
-    default:
-      return;  // stays
+    default: return;  // stays
   }
 }
 
@@ -313,15 +309,9 @@ void random_batch(const Graph& graph, std::uint64_t seed, int step, Bindings& in
     for (std::int64_t i = 0; i < value.numel(); ++i) {
       const double x = random.between(-1, 1) + random.between(-1, 1);
       switch (value.dtype()) {
-        case DType::F32:
-          value.set(i, x * 1.2);
-          break;
-        case DType::Bool:
-          value.set(i, x > -0.4 ? 1 : 0);
-          break;
-        default:
-          value.set(i, static_cast<double>(random.below(high + 2) - 1));
-          break;
+        case DType::F32: value.set(i, x * 1.2); break;
+        case DType::Bool: value.set(i, x > -0.4 ? 1 : 0); break;
+        default: value.set(i, static_cast<double>(random.below(high + 2) - 1)); break;
       }
     }
     into.batch[name] = value;

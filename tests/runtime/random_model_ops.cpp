@@ -252,9 +252,7 @@ void index(Pool& p) {
       p.push(y, {});
       return;
     }
-    case 1:
-      y.value = pick(x->value, p.ids_like(row_of(*x), last).value);
-      break;
+    case 1: y.value = pick(x->value, p.ids_like(row_of(*x), last).value); break;
     case 2: {
       const std::int64_t size = p.dim_size();
       const Item ids = p.ids_like(row_of(*x), size);

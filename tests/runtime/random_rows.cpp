@@ -23,14 +23,11 @@ Value operand(Pool& p, const Operand& wanted) {
   const Value x = p.parameter(shape).value;
   switch (wanted.fill) {
     case Operand::Fill::Positive:
-    case Operand::Fill::Made:
-      return abs(x) + 0.5;
+    case Operand::Fill::Made: return abs(x) + 0.5;
     case Operand::Fill::Ids:
       return cast(sigmoid(x) * (wanted.high - wanted.low) + wanted.low, dtype);
-    case Operand::Fill::Bits:
-      return less(p.builder.constant(0), x);
-    default:
-      return x;
+    case Operand::Fill::Bits: return less(p.builder.constant(0), x);
+    default: return x;
   }
 }
 

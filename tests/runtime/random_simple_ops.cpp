@@ -24,69 +24,27 @@ void unary(Pool& p) {
   Item y = *x;
   y.size = std::min(x->size + 1, 8.0);
   switch (p.random.below(21)) {
-    case 0:
-      y.value = -v;
-      break;
-    case 1:
-      y.value = exp(x->size > 2 ? tanh(v) : v), y.size = 4;
-      break;
-    case 2:
-      y.value = log(abs(v) + 0.5);
-      break;
-    case 3:
-      y.value = sqrt(abs(v) + 0.25);
-      break;
-    case 4:
-      y.value = rsqrt(abs(v) + 0.25), y.size = 2;
-      break;
-    case 5:
-      y.value = tanh(v), y.size = 1;
-      break;
-    case 6:
-      y.value = erf(v), y.size = 1;
-      break;
-    case 7:
-      y.value = abs(v);
-      break;
-    case 8:
-      y.value = sigmoid(v), y.size = 1;
-      break;
-    case 9:
-      y.value = relu(v);
-      break;
-    case 10:
-      y.value = silu(v);
-      break;
-    case 11:
-      y.value = gelu(v, GeluForm::Erf);
-      break;
-    case 12:
-      y.value = gelu(v, GeluForm::Tanh);
-      break;
-    case 13:
-      y.value = v + c;
-      break;
-    case 14:
-      y.value = c - v;
-      break;
-    case 15:
-      y.value = v * c;
-      break;
-    case 16:
-      y.value = v / (std::abs(c) + 0.5);
-      break;
-    case 17:
-      y.value = c / (abs(v) + 0.5);
-      break;
-    case 18:
-      y.value = identity(v);
-      break;
-    case 19:
-      y.value = power(abs(v) + 0.5, tanh(v)), y.size = x->size + 2;
-      break;
-    default:
-      y.value = cos(v), y.size = 1, y.gradient_stops = true;
-      break;
+    case 0: y.value = -v; break;
+    case 1: y.value = exp(x->size > 2 ? tanh(v) : v), y.size = 4; break;
+    case 2: y.value = log(abs(v) + 0.5); break;
+    case 3: y.value = sqrt(abs(v) + 0.25); break;
+    case 4: y.value = rsqrt(abs(v) + 0.25), y.size = 2; break;
+    case 5: y.value = tanh(v), y.size = 1; break;
+    case 6: y.value = erf(v), y.size = 1; break;
+    case 7: y.value = abs(v); break;
+    case 8: y.value = sigmoid(v), y.size = 1; break;
+    case 9: y.value = relu(v); break;
+    case 10: y.value = silu(v); break;
+    case 11: y.value = gelu(v, GeluForm::Erf); break;
+    case 12: y.value = gelu(v, GeluForm::Tanh); break;
+    case 13: y.value = v + c; break;
+    case 14: y.value = c - v; break;
+    case 15: y.value = v * c; break;
+    case 16: y.value = v / (std::abs(c) + 0.5); break;
+    case 17: y.value = c / (abs(v) + 0.5); break;
+    case 18: y.value = identity(v); break;
+    case 19: y.value = power(abs(v) + 0.5, tanh(v)), y.size = x->size + 2; break;
+    default: y.value = cos(v), y.size = 1, y.gradient_stops = true; break;
   }
   p.push(y, {&*x});
 }
@@ -125,27 +83,13 @@ void binary(Pool& p) {
   if (p.random.chance(0.5)) std::swap(a, b);
   Item y = *broadcast_rows(a, b);
   switch (p.random.below(7)) {
-    case 0:
-      y.value = a.value + b.value, y.size = a.size + b.size;
-      break;
-    case 1:
-      y.value = a.value - b.value, y.size = a.size + b.size;
-      break;
-    case 2:
-      y.value = a.value * b.value, y.size = a.size * b.size;
-      break;
-    case 3:
-      y.value = a.value / (abs(b.value) + 0.5), y.size = 2 * a.size;
-      break;
-    case 4:
-      y.value = maximum(a.value, b.value);
-      break;
-    case 5:
-      y.value = minimum(a.value, b.value);
-      break;
-    default:
-      y.value = power(abs(a.value) + 0.5, tanh(b.value)), y.size = a.size + 2;
-      break;
+    case 0: y.value = a.value + b.value, y.size = a.size + b.size; break;
+    case 1: y.value = a.value - b.value, y.size = a.size + b.size; break;
+    case 2: y.value = a.value * b.value, y.size = a.size * b.size; break;
+    case 3: y.value = a.value / (abs(b.value) + 0.5), y.size = 2 * a.size; break;
+    case 4: y.value = maximum(a.value, b.value); break;
+    case 5: y.value = minimum(a.value, b.value); break;
+    default: y.value = power(abs(a.value) + 0.5, tanh(b.value)), y.size = a.size + 2; break;
   }
   p.meets(y, a);
   p.meets(y, b);
@@ -154,14 +98,10 @@ void binary(Pool& p) {
 
 Value compared(Pool& p, Value a, Value b) {
   switch (p.random.below(4)) {
-    case 0:
-      return equal(a, b);
-    case 1:
-      return not_equal(a, b);
-    case 2:
-      return less(a, b);
-    default:
-      return less_equal(a, b);
+    case 0: return equal(a, b);
+    case 1: return not_equal(a, b);
+    case 2: return less(a, b);
+    default: return less_equal(a, b);
   }
 }
 
@@ -212,18 +152,10 @@ void casts(Pool& p) {
   Item y = *x;
   if (x->is(DType::F32)) {
     switch (p.random.below(4)) {
-      case 0:
-        y.value = cast(tanh(cast(x->value, DType::F64)) * 1.5, DType::F32);
-        break;
-      case 1:
-        y.value = cast(x->value * 2.0, DType::I32), y.size = 2 * x->size;
-        break;
-      case 2:
-        y.value = is_finite(x->value);
-        break;
-      default:
-        y.value = cast(abs(x->value), DType::I64);
-        break;
+      case 0: y.value = cast(tanh(cast(x->value, DType::F64)) * 1.5, DType::F32); break;
+      case 1: y.value = cast(x->value * 2.0, DType::I32), y.size = 2 * x->size; break;
+      case 2: y.value = is_finite(x->value); break;
+      default: y.value = cast(abs(x->value), DType::I64); break;
     }
   } else if (x->is(DType::Bool)) {
     y.value = cast(x->value, DType::F32), y.size = 1;
@@ -262,12 +194,8 @@ void reduce(Pool& p) {
     case 0:
       y.value = sum(x->value, dims, keep), y.size = std::sqrt(static_cast<double>(reduced)) * 2;
       break;
-    case 1:
-      y.value = mean(x->value, dims, keep);
-      break;
-    default:
-      y.value = max(x->value, dims, keep);
-      break;
+    case 1: y.value = mean(x->value, dims, keep); break;
+    default: y.value = max(x->value, dims, keep); break;
   }
   p.push(y, {&*x});
 }

@@ -68,16 +68,11 @@ const Dataset kWhole = {"((1,1),(1,1))", {Kind::Splits, {{1, 1}, {1, 1}}}};
 
 const char* name_of(Mode mode) {
   switch (mode) {
-    case Mode::StandAlone:
-      return "stand_alone";
-    case Mode::DataParallel:
-      return "data_parallel";
-    case Mode::SemiAutoParallel:
-      return "semi_auto_parallel";
-    case Mode::AutoParallel:
-      return "auto_parallel";
-    case Mode::HybridParallel:
-      break;
+    case Mode::StandAlone: return "stand_alone";
+    case Mode::DataParallel: return "data_parallel";
+    case Mode::SemiAutoParallel: return "semi_auto_parallel";
+    case Mode::AutoParallel: return "auto_parallel";
+    case Mode::HybridParallel: break;
   }
   return "hybrid_parallel";
 }

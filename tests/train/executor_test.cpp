@@ -124,21 +124,22 @@ TEST_P(OnDevice, EqualsTheInterpreter) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, OnDevice,
-                         testing::Values(ExecutorCase{"gpt2", OptimizerKind::AdamW, 1, 1, false},
-                                         ExecutorCase{"gpt2", OptimizerKind::AdamW, 1, 2, true},
-                                         ExecutorCase{"gpt2", OptimizerKind::Sgd, 3, 1, true},
-                                         ExecutorCase{"gpt2", OptimizerKind::Adam, 12, 3, true},
-                                         ExecutorCase{"llama", OptimizerKind::AdamW, 1, 2, true},
-                                         ExecutorCase{"llama", OptimizerKind::AdamW, 4, 1, true},
-                                         ExecutorCase{"llama", OptimizerKind::Sgd, 6, 2, false},
-                                         ExecutorCase{"gpt2", OptimizerKind::AdamW, 1, 2, true, true},
-                                         ExecutorCase{"gpt2", OptimizerKind::AdamW, 3, 2, true, true},
-                                         ExecutorCase{"llama", OptimizerKind::AdamW, 4, 3, true, true},
-                                         ExecutorCase{"gpt2", OptimizerKind::AdamW, 3, 2, true, true, 64},
-                                         ExecutorCase{"gpt2", OptimizerKind::Sgd, 1, 1, false, false, 64},
-                                         ExecutorCase{"llama", OptimizerKind::Adam, 4, 3, true, false, 64},
-                                         ExecutorCase{"llama", OptimizerKind::Sgd, 1, 2, false, true, 64}));
+INSTANTIATE_TEST_SUITE_P(
+    Plans, OnDevice,
+    testing::Values(ExecutorCase{"gpt2", OptimizerKind::AdamW, 1, 1, false},
+                    ExecutorCase{"gpt2", OptimizerKind::AdamW, 1, 2, true},
+                    ExecutorCase{"gpt2", OptimizerKind::Sgd, 3, 1, true},
+                    ExecutorCase{"gpt2", OptimizerKind::Adam, 12, 3, true},
+                    ExecutorCase{"llama", OptimizerKind::AdamW, 1, 2, true},
+                    ExecutorCase{"llama", OptimizerKind::AdamW, 4, 1, true},
+                    ExecutorCase{"llama", OptimizerKind::Sgd, 6, 2, false},
+                    ExecutorCase{"gpt2", OptimizerKind::AdamW, 1, 2, true, true},
+                    ExecutorCase{"gpt2", OptimizerKind::AdamW, 3, 2, true, true},
+                    ExecutorCase{"llama", OptimizerKind::AdamW, 4, 3, true, true},
+                    ExecutorCase{"gpt2", OptimizerKind::AdamW, 3, 2, true, true, 64},
+                    ExecutorCase{"gpt2", OptimizerKind::Sgd, 1, 1, false, false, 64},
+                    ExecutorCase{"llama", OptimizerKind::Adam, 4, 3, true, false, 64},
+                    ExecutorCase{"llama", OptimizerKind::Sgd, 1, 2, false, true, 64}));
 
 }  // namespace
 }  // namespace tessera

@@ -114,8 +114,10 @@ std::string report_of(const LaunchEnd& end, const Launch& launch, const std::str
   const bool in_order =
       end.code == 0 || end.code == kExitStopped;  // before a request at once took effect
   if (end.error_seen || in_order) return {};
-  if (end.hung)
-    return text(mpirun, " had no rank under it and did not end; it was ended now", again);
+  if (end.hung) return text(mpirun, " started no rank and did not end; it was ended now", again);
+  if (end.lost_ranks)
+    return text("the ranks are gone without a word, as after ", signal_text(SIGKILL), ", and ",
+                mpirun, " waited for them still; it was ended now", again);
   if (end.killed)
     return text(mpirun, " was ended by ", signal_text(end.code - 128), ", and its ranks with it",
                 again);
@@ -134,6 +136,7 @@ std::string report_of(const LaunchEnd& end, const Launch& launch, const std::str
 int code_of(const LaunchEnd& end) {
   const bool in_order = end.code == 0 || end.code == kExitStopped;
   if (end.hung) return static_cast<int>(Fault::Peer);
+  if (end.lost_ranks) return end.error_seen ? static_cast<int>(Fault::Peer) : 128 + SIGKILL;
   if (end.requested != 0 && !in_order) return 128 + end.requested;
   if (is_documented(end.code)) return end.code;
   return static_cast<int>(end.error_seen ? Fault::Peer : Fault::Resource);

@@ -171,7 +171,7 @@ bool Run::ended() {
   int status = 0;
   for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     if (pid != child_) continue;
-    end_.killed = WIFSIGNALED(status) && !end_.hung && end_.requested == 0;
+    end_.killed = WIFSIGNALED(status) && !end_.hung && !end_.lost_ranks && end_.requested == 0;
     end_.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return true;
   }
@@ -200,7 +200,7 @@ void Run::look_for_ranks() {
   const auto limit = had_ranks_ ? std::min<Clock::duration>(kAfterRanks, how_.timeout)
                                 : Clock::duration(how_.timeout);
   if (now - with_ranks_ < limit) return;
-  end_.hung = true;
+  (had_ranks_ ? end_.lost_ranks : end_.hung) = true;
   kill(child_, SIGKILL);
 }
 

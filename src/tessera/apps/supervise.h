@@ -42,7 +42,8 @@ struct LaunchEnd {
   int code = 0;             // of mpirun; 128 + n: signal n has ended it
   int requested = 0;        // the signal that asked for an end at once; 0: none did
   bool killed = false;      // a signal has ended mpirun itself
-  bool hung = false;        // it was ended because it had no rank under it
+  bool hung = false;        // it was ended because it started no rank
+  bool lost_ranks = false;  // it was ended because its ranks were gone and it waited for them still
   bool error_seen = false;  // a rank has said why
   std::string words;        // mpirun's own
 };

@@ -97,24 +97,18 @@ std::int64_t share(std::int64_t bytes, std::int64_t parts, std::int64_t ranks) {
 std::int64_t bytes_sent(const Collective& c, int ranks) {
   const std::int64_t others = ranks - 1;
   switch (c.kind) {
-    case Kind::AllReduce:
-      return share(whole_bytes(c), 2 * others, ranks);
-    case Kind::AllGather:
-      return others * in_bytes(c, ranks);
-    case Kind::ReduceScatter:
-      return others * out_bytes(c, ranks);
+    case Kind::AllReduce: return share(whole_bytes(c), 2 * others, ranks);
+    case Kind::AllGather: return others * in_bytes(c, ranks);
+    case Kind::ReduceScatter: return others * out_bytes(c, ranks);
     case Kind::AllToAll: {
       Collective cut = c;
       cut.whole[c.gather] = (c.whole[c.gather] + ranks - 1) / ranks;
       return others * cut_bytes(cut, c.scatter, ranks);
     }
-    case Kind::Broadcast:
-      return share(whole_bytes(c), others, ranks);
-    case Kind::Send:
-      return whole_bytes(c);
+    case Kind::Broadcast: return share(whole_bytes(c), others, ranks);
+    case Kind::Send: return whole_bytes(c);
     case Kind::Recv:
-    case Kind::Barrier:
-      return 0;
+    case Kind::Barrier: return 0;
   }
   return 0;
 }

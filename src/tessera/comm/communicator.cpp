@@ -42,14 +42,9 @@ Ticket Communicator::start(const Collective& c, const void* in, void* out) {
   Ticket ticket;
   ticket.collective = &c, ticket.out = out;
   switch (c.kind) {
-    case Kind::Send:
-      start_send(ticket, in);
-      break;
-    case Kind::Recv:
-      start_recv(ticket);
-      break;
-    default:
-      start_collective(ticket, in);
+    case Kind::Send: start_send(ticket, in); break;
+    case Kind::Recv: start_recv(ticket); break;
+    default: start_collective(ticket, in);
   }
   ticket.owner = this;
   Count& count = counts_[static_cast<std::size_t>(c.kind)];
@@ -61,14 +56,9 @@ Ticket Communicator::start(const Collective& c, const void* in, void* out) {
 void Communicator::wait(Ticket& ticket) {
   check(ticket.owner == this, "a ticket is given to another communicator, or twice");
   switch (ticket.collective->kind) {
-    case Kind::Send:
-      wait_send(ticket);
-      break;
-    case Kind::Recv:
-      wait_recv(ticket);
-      break;
-    default:
-      wait_collective(ticket);
+    case Kind::Send: wait_send(ticket); break;
+    case Kind::Recv: wait_recv(ticket); break;
+    default: wait_collective(ticket);
   }
   ticket.owner = nullptr;
 }

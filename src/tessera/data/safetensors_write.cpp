@@ -19,20 +19,13 @@ constexpr std::size_t kAlignment = 8;
 
 std::string_view stored_name(DType dtype) {
   switch (dtype) {
-    case DType::F32:
-      return "F32";
-    case DType::F64:
-      return "F64";
-    case DType::BF16:
-      return "BF16";
-    case DType::F16:
-      return "F16";
-    case DType::I32:
-      return "I32";
-    case DType::I64:
-      return "I64";
-    case DType::Bool:
-      return "BOOL";
+    case DType::F32: return "F32";
+    case DType::F64: return "F64";
+    case DType::BF16: return "BF16";
+    case DType::F16: return "F16";
+    case DType::I32: return "I32";
+    case DType::I64: return "I64";
+    case DType::Bool: return "BOOL";
   }
   return "";
 }

@@ -65,15 +65,12 @@ std::string to_text(const AttrValue& value) { return std::visit(Printer{}, value
 
 AttrValue parse_attr(AttrKind kind, std::string_view line) {
   switch (kind) {
-    case AttrKind::Int:
-      return parse_number<std::int64_t>(line);
-    case AttrKind::Float:
-      return parse_number<double>(line);
+    case AttrKind::Int: return parse_number<std::int64_t>(line);
+    case AttrKind::Float: return parse_number<double>(line);
     case AttrKind::Bool:
       require(line == "true" || line == "false", "'", line, "' is neither true nor false");
       return line == "true";
-    case AttrKind::Text:
-      return unquoted(line);
+    case AttrKind::Text: return unquoted(line);
     case AttrKind::Ints: {
       require(line.size() >= 2 && line.front() == '[' && line.back() == ']', "'", line,
               "' is not like [1,2]");
@@ -85,10 +82,8 @@ AttrValue parse_attr(AttrKind kind, std::string_view line) {
       }
       return out;
     }
-    case AttrKind::DType:
-      return parse_dtype(line);
-    case AttrKind::Graph:
-      break;
+    case AttrKind::DType: return parse_dtype(line);
+    case AttrKind::Graph: break;
   }
   fail(Fault::Usage, "a graph as an attribute is read by parse_graph, not from '", line, "'");
 }

@@ -50,8 +50,7 @@ class Carry {
  public:
   /// `reads` are the outside values of both blocks; those of `from` that are not listed are an
   /// Error when met.
-  Carry(const Block& from, const Block& to, const ValueIds& from_reads,
-        const ValueIds& to_reads);
+  Carry(const Block& from, const Block& to, const ValueIds& from_reads, const ValueIds& to_reads);
 
   Node operator()(Node node) const;
   State operator()(State state) const;

@@ -145,12 +145,9 @@ bool Factors::reduces(int factor, int result) const {
 
 Monoid Factors::monoid(int factor) const {
   switch (list[static_cast<std::size_t>(factor)].kind) {
-    case FactorKind::Max:
-      return Monoid::Max;
-    case FactorKind::Min:
-      return Monoid::Min;
-    default:
-      return Monoid::Sum;
+    case FactorKind::Max: return Monoid::Max;
+    case FactorKind::Min: return Monoid::Min;
+    default: return Monoid::Sum;
   }
 }
 

@@ -165,6 +165,8 @@ constinit const OpDef kGeluGrad = [] {
 
 Value relu(At x) { return x.builder().add(kRelu, {x}, {}, x.where); }
 Value silu(At x) { return x.builder().add(kSilu, {x}, {}, x.where); }
-Value gelu(At x, GeluForm form) { return x.builder().add(kGelu, {x}, {form == GeluForm::Tanh}, x.where); }
+Value gelu(At x, GeluForm form) {
+  return x.builder().add(kGelu, {x}, {form == GeluForm::Tanh}, x.where);
+}
 
 }  // namespace tessera

@@ -13,24 +13,24 @@ namespace {
 using elementwise::binary_op;
 using elementwise::unary_op;
 
-struct Add { template <typename T> T operator()(T a, T b) const { return a + b; } };
-struct Sub { template <typename T> T operator()(T a, T b) const { return a - b; } };
-struct Mul { template <typename T> T operator()(T a, T b) const { return a * b; } };
-struct Div { template <typename T> T operator()(T a, T b) const { return a / b; } };
-struct Max { template <typename T> T operator()(T a, T b) const { return std::max(a, b); } };
-struct Min { template <typename T> T operator()(T a, T b) const { return std::min(a, b); } };
-struct Power { template <typename T> T operator()(T a, T b) const { return std::pow(a, b); } };
-struct Negate { template <typename T> T operator()(T a) const { return -a; } };
-struct Exp { template <typename T> T operator()(T a) const { return std::exp(a); } };
-struct Log { template <typename T> T operator()(T a) const { return std::log(a); } };
-struct Sqrt { template <typename T> T operator()(T a) const { return std::sqrt(a); } };
-struct Rsqrt { template <typename T> T operator()(T a) const { return T(1) / std::sqrt(a); } };
-struct Tanh { template <typename T> T operator()(T a) const { return std::tanh(a); } };
-struct Erf { template <typename T> T operator()(T a) const { return std::erf(a); } };
-struct Cos { template <typename T> T operator()(T a) const { return std::cos(a); } };
-struct Abs { template <typename T> T operator()(T a) const { return std::abs(a); } };
-struct Sigmoid { template <typename T> T operator()(T a) const { return T(1) / (T(1) + std::exp(-a)); } };
-struct Same { template <typename T> T operator()(T a) const { return a; } };
+using Add = decltype([](auto a, auto b) { return a + b; });
+using Sub = decltype([](auto a, auto b) { return a - b; });
+using Mul = decltype([](auto a, auto b) { return a * b; });
+using Div = decltype([](auto a, auto b) { return a / b; });
+using Max = decltype([](auto a, auto b) { return std::max(a, b); });
+using Min = decltype([](auto a, auto b) { return std::min(a, b); });
+using Power = decltype([](auto a, auto b) { return std::pow(a, b); });
+using Negate = decltype([](auto a) { return -a; });
+using Exp = decltype([](auto a) { return std::exp(a); });
+using Log = decltype([](auto a) { return std::log(a); });
+using Sqrt = decltype([](auto a) { return std::sqrt(a); });
+using Rsqrt = decltype([](auto a) { return 1 / std::sqrt(a); });
+using Tanh = decltype([](auto a) { return std::tanh(a); });
+using Erf = decltype([](auto a) { return std::erf(a); });
+using Cos = decltype([](auto a) { return std::cos(a); });
+using Abs = decltype([](auto a) { return std::abs(a); });
+using Sigmoid = decltype([](auto a) { return 1 / (1 + std::exp(-a)); });
+using Same = decltype([](auto a) { return a; });
 
 Factors joint(const OpCall& c) { return elementwise_factors(c, Linear::Joint, {0, 1}); }
 Factors each(const OpCall& c) { return elementwise_factors(c, Linear::Each, {0, 1}); }
@@ -57,56 +57,64 @@ constinit const OpDef kDiv = binary_op<Div>("div", "a / b", first, [](GradCall& 
   if (g.wants(0)) g.din(0) = unbroadcast(scaled, g.in(0).shape());
   if (g.wants(1)) g.din(1) = unbroadcast(-(scaled * g.out(0)), g.in(1).shape());
 });
-constinit const OpDef kMaximum = binary_op<Max>("maximum", "the larger of a and b", not_linear, [](GradCall& g) -> void {
-  const Value left = less_equal(g.in(1), g.in(0)), zero = g.dout(0) * 0.0;
-  if (g.wants(0)) g.din(0) = unbroadcast(select(left, g.dout(0), zero), g.in(0).shape());
-  if (g.wants(1)) g.din(1) = unbroadcast(select(left, zero, g.dout(0)), g.in(1).shape());
-});
-constinit const OpDef kMinimum = binary_op<Min>("minimum", "the smaller of a and b", not_linear, [](GradCall& g) -> void {
-  const Value left = less_equal(g.in(0), g.in(1)), zero = g.dout(0) * 0.0;
-  if (g.wants(0)) g.din(0) = unbroadcast(select(left, g.dout(0), zero), g.in(0).shape());
-  if (g.wants(1)) g.din(1) = unbroadcast(select(left, zero, g.dout(0)), g.in(1).shape());
-});
-constinit const OpDef kPower = binary_op<Power>("power", "a to the power b, a > 0", not_linear, [](GradCall& g) -> void {
-  const Value scaled = g.dout(0) * g.out(0);
-  if (g.wants(0)) g.din(0) = unbroadcast(scaled * g.in(1) / g.in(0), g.in(0).shape());
-  if (g.wants(1)) g.din(1) = unbroadcast(scaled * log(g.in(0)), g.in(1).shape());
-});
+constinit const OpDef kMaximum =
+    binary_op<Max>("maximum", "the larger of a and b", not_linear, [](GradCall& g) -> void {
+      const Value left = less_equal(g.in(1), g.in(0)), zero = g.dout(0) * 0.0;
+      if (g.wants(0)) g.din(0) = unbroadcast(select(left, g.dout(0), zero), g.in(0).shape());
+      if (g.wants(1)) g.din(1) = unbroadcast(select(left, zero, g.dout(0)), g.in(1).shape());
+    });
+constinit const OpDef kMinimum =
+    binary_op<Min>("minimum", "the smaller of a and b", not_linear, [](GradCall& g) -> void {
+      const Value left = less_equal(g.in(0), g.in(1)), zero = g.dout(0) * 0.0;
+      if (g.wants(0)) g.din(0) = unbroadcast(select(left, g.dout(0), zero), g.in(0).shape());
+      if (g.wants(1)) g.din(1) = unbroadcast(select(left, zero, g.dout(0)), g.in(1).shape());
+    });
+constinit const OpDef kPower =
+    binary_op<Power>("power", "a to the power b, a > 0", not_linear, [](GradCall& g) -> void {
+      const Value scaled = g.dout(0) * g.out(0);
+      if (g.wants(0)) g.din(0) = unbroadcast(scaled * g.in(1) / g.in(0), g.in(0).shape());
+      if (g.wants(1)) g.din(1) = unbroadcast(scaled * log(g.in(0)), g.in(1).shape());
+    });
 
 constinit const OpDef kNegate =
     unary_op<Negate>("negate", "-x", first, [](GradCall& g) -> void { g.din(0) = -g.dout(0); });
 constinit const OpDef kExp =
-    unary_op<Exp>("exp", "e to the power x", not_linear, [](GradCall& g) -> void { g.din(0) = g.dout(0) * g.out(0); });
+    unary_op<Exp>("exp", "e to the power x", not_linear,
+                  [](GradCall& g) -> void { g.din(0) = g.dout(0) * g.out(0); });
 constinit const OpDef kLog =
-    unary_op<Log>("log", "natural logarithm", not_linear, [](GradCall& g) -> void { g.din(0) = g.dout(0) / g.in(0); });
-constinit const OpDef kSqrt = unary_op<Sqrt>("sqrt", "square root", not_linear, [](GradCall& g) -> void {
-  g.din(0) = g.dout(0) * 0.5 / g.out(0);
-});
-constinit const OpDef kRsqrt = unary_op<Rsqrt>("rsqrt", "1 / sqrt(x)", not_linear, [](GradCall& g) -> void {
-  g.din(0) = g.dout(0) * -0.5 * g.out(0) / g.in(0);
-});
-constinit const OpDef kTanh = unary_op<Tanh>("tanh", "hyperbolic tangent", not_linear, [](GradCall& g) -> void {
-  g.din(0) = g.dout(0) * (1.0 - g.out(0) * g.out(0));
-});
-constinit const OpDef kErf = unary_op<Erf>("erf", "error function", not_linear, [](GradCall& g) -> void {
-  g.din(0) = g.dout(0) * (exp(-(g.in(0) * g.in(0))) * 1.1283791670955126);  // 2 / sqrt(pi)
-});
-constinit const OpDef kCos = unary_op<Cos>("cos", "cosine of radians", not_linear, nullptr);
-constinit const OpDef kAbs = unary_op<Abs>("abs", "absolute value", not_linear, [](GradCall& g) -> void {
-  g.din(0) = select(less(g.in(0), g.in(0) * 0.0), -g.dout(0), g.dout(0));
-});
-constinit const OpDef kSigmoid =
-    unary_op<Sigmoid>("sigmoid", "1 / (1 + exp(-x))", not_linear, [](GradCall& g) -> void {
-      g.din(0) = g.dout(0) * (g.out(0) * (1.0 - g.out(0)));
+    unary_op<Log>("log", "natural logarithm", not_linear,
+                  [](GradCall& g) -> void { g.din(0) = g.dout(0) / g.in(0); });
+constinit const OpDef kSqrt =
+    unary_op<Sqrt>("sqrt", "square root", not_linear,
+                   [](GradCall& g) -> void { g.din(0) = g.dout(0) * 0.5 / g.out(0); });
+constinit const OpDef kRsqrt =
+    unary_op<Rsqrt>("rsqrt", "1 / sqrt(x)", not_linear,
+                    [](GradCall& g) -> void { g.din(0) = g.dout(0) * -0.5 * g.out(0) / g.in(0); });
+constinit const OpDef kTanh =
+    unary_op<Tanh>("tanh", "hyperbolic tangent", not_linear,
+                   [](GradCall& g) -> void { g.din(0) = g.dout(0) * (1.0 - g.out(0) * g.out(0)); });
+constinit const OpDef kErf =
+    unary_op<Erf>("erf", "error function", not_linear, [](GradCall& g) -> void {
+      g.din(0) = g.dout(0) * (exp(-(g.in(0) * g.in(0))) * 1.1283791670955126);  // 2 / sqrt(pi)
     });
+constinit const OpDef kCos = unary_op<Cos>("cos", "cosine of radians", not_linear, nullptr);
+constinit const OpDef kAbs =
+    unary_op<Abs>("abs", "absolute value", not_linear, [](GradCall& g) -> void {
+      g.din(0) = select(less(g.in(0), g.in(0) * 0.0), -g.dout(0), g.dout(0));
+    });
+constinit const OpDef kSigmoid = unary_op<Sigmoid>(
+    "sigmoid", "1 / (1 + exp(-x))", not_linear,
+    [](GradCall& g) -> void { g.din(0) = g.dout(0) * (g.out(0) * (1.0 - g.out(0))); });
 constinit const OpDef kIdentity = [] {
-  OpDef op = unary_op<Same>("identity", "the same value", first, [](GradCall& g) -> void { g.din(0) = g.dout(0); });
+  OpDef op = unary_op<Same>("identity", "the same value", first,
+                            [](GradCall& g) -> void { g.din(0) = g.dout(0); });
   op.view = same_elements;
   return op;
 }();
 
 constinit const OpDef kGradient = [] {
-  OpDef op = unary_op<Same>("grad", "the end of a parameter's gradient, where it is finished", first, nullptr);
+  OpDef op = unary_op<Same>("grad", "the end of a parameter's gradient, where it is finished",
+                            first, nullptr);
   op.attrs = {{"path", AttrKind::Text}};
   op.view = same_elements;
   return op;
@@ -119,10 +127,14 @@ Value operator/(At a, Value b) { return a.builder().add(kDiv, {a, b}, {}, a.wher
 Value operator-(At a) { return a.builder().add(kNegate, {a}, {}, a.where); }
 Value operator+(At a, double b) { return a + a.builder().constant(b, a.dtype(), a.where); }
 Value operator-(At a, double b) { return a - a.builder().constant(b, a.dtype(), a.where); }
-Value operator-(double a, At b) { return At(b.builder().constant(a, b.dtype(), b.where), b.where) - b; }
+Value operator-(double a, At b) {
+  return At(b.builder().constant(a, b.dtype(), b.where), b.where) - b;
+}
 Value operator*(At a, double b) { return a * a.builder().constant(b, a.dtype(), a.where); }
 Value operator/(At a, double b) { return a / a.builder().constant(b, a.dtype(), a.where); }
-Value operator/(double a, At b) { return At(b.builder().constant(a, b.dtype(), b.where), b.where) / b; }
+Value operator/(double a, At b) {
+  return At(b.builder().constant(a, b.dtype(), b.where), b.where) / b;
+}
 Value maximum(At a, Value b) { return a.builder().add(kMaximum, {a, b}, {}, a.where); }
 Value minimum(At a, Value b) { return a.builder().add(kMinimum, {a, b}, {}, a.where); }
 Value power(At x, Value y) { return x.builder().add(kPower, {x, y}, {}, x.where); }
@@ -136,14 +148,17 @@ Value cos(At x) { return x.builder().add(kCos, {x}, {}, x.where); }
 Value abs(At x) { return x.builder().add(kAbs, {x}, {}, x.where); }
 Value sigmoid(At x) { return x.builder().add(kSigmoid, {x}, {}, x.where); }
 Value identity(Value x) { return x.builder().add(kIdentity, {x}); }
-Value gradient(Value dy, std::string_view path) { return dy.builder().add(kGradient, {dy}, {std::string(path)}); }
+Value gradient(Value dy, std::string_view path) {
+  return dy.builder().add(kGradient, {dy}, {std::string(path)});
+}
 
 Factors elementwise_factors(const OpCall& c, Linear linear, std::vector<int> linear_operands) {
   Factors out;
   out.linear = linear;
   out.linear_operands = std::move(linear_operands);
   const Shape& result = c.out(0).shape;
-  for (int d = 0; d < result.ndim(); ++d) out.list.push_back({text("d", d), result[d], FactorKind::Pass});
+  for (int d = 0; d < result.ndim(); ++d)
+    out.list.push_back({text("d", d), result[d], FactorKind::Pass});
   const auto aligned = [&](const Shape& shape) {
     Factors::Dims dims;
     for (int d = 0; d < shape.ndim(); ++d) {

@@ -1,5 +1,6 @@
 #pragma once
-/// Elementwise ops: one result element from the operand elements that broadcast to it (aligned at the last dim).
+/// Elementwise ops: one result element from the operand elements that broadcast to it (aligned at
+/// the last dim).
 
 #include "tessera/ir/builder.h"
 
@@ -37,7 +38,8 @@ Value power(At x, Value y);
 Value relu(At x);
 Value silu(At x);
 enum class GeluForm { Erf, Tanh };
-/// Source: Hendrycks and Gimpel 2016, arXiv 1606.08415; the tanh form is the one GPT-2 was trained with.
+/// Source: Hendrycks and Gimpel 2016, arXiv 1606.08415; the tanh form is the one GPT-2 was trained
+/// with.
 Value gelu(At x, GeluForm form);
 
 // Comparisons and logic: results are bool.
@@ -57,14 +59,18 @@ Value cast(Value x, DType dtype);
 /// The same value under a name of its own: passes may pin it.
 Value identity(Value x);
 
-extern const OpDef kAdd, kSub, kMul, kDiv, kMaximum, kMinimum, kPower, kNegate, kExp, kLog, kSqrt, kRsqrt, kTanh, kErf,
-    kCos, kAbs, kSigmoid, kRelu, kSilu, kSiluGrad, kGelu, kGeluGrad, kEqual, kNotEqual, kLess, kLessEqual, kLogicalAnd,
-    kLogicalOr, kLogicalNot, kIsFinite, kSelect, kCast, kIdentity, kGradient;
+extern const OpDef kAdd, kSub, kMul, kDiv, kMaximum, kMinimum, kPower, kNegate, kExp, kLog, kSqrt,
+    kRsqrt, kTanh, kErf, kCos, kAbs, kSigmoid, kRelu, kSilu, kSiluGrad, kGelu, kGeluGrad, kEqual,
+    kNotEqual, kLess, kLessEqual, kLogicalAnd, kLogicalOr, kLogicalNot, kIsFinite, kSelect, kCast,
+    kIdentity, kGradient;
 
-/// The rule of an elementwise op: dims aligned at the last one; sizes of 1 that are broadcast carry no factor.
-Factors elementwise_factors(const OpCall& call, Linear linear = Linear::None, std::vector<int> linear_operands = {});
+/// The rule of an elementwise op: dims aligned at the last one; sizes of 1 that are broadcast carry
+/// no factor.
+Factors elementwise_factors(const OpCall& call, Linear linear = Linear::None,
+                            std::vector<int> linear_operands = {});
 
-/// The gradient of broadcasting: sums `dy` over the dims along which a value of `shape` was repeated.
+/// The gradient of broadcasting: sums `dy` over the dims along which a value of `shape` was
+/// repeated.
 Value unbroadcast(Value dy, const Shape& shape);
 
 /// The end of a parameter's gradient: an identity named grad(path), where it is finished.

@@ -15,11 +15,13 @@ void unary_reference(RefCall& c) {
     using T = decltype(zero);
     const T* x = c.in<T>(0);
     T* y = c.out<T>(0);
-    for (std::int64_t i = 0, n = c.out_shape(0).numel(); i < n; ++i) y[i] = static_cast<T>(F{}(x[i]));
+    for (std::int64_t i = 0, n = c.out_shape(0).numel(); i < n; ++i)
+      y[i] = static_cast<T>(F{}(x[i]));
   });
 }
 
-/// Loops of a binary function with broadcasting; the result has type R, or the operands' where R is void.
+/// Loops of a binary function with broadcasting; the result has type R, or the operands' where R is
+/// void.
 template <typename F, typename R = void>
 void binary_reference(RefCall& c) {
   with_number(c.ins[0].type.dtype, [&](auto zero) {
@@ -29,7 +31,8 @@ void binary_reference(RefCall& c) {
     Out* y = c.out<Out>(0);
     const Shape &sa = c.in_shape(0), &sb = c.in_shape(1), ta = sa.strides(), tb = sb.strides();
     for_each_index(c.out_shape(0), [&](const Shape& at, std::int64_t i) {
-      y[i] = static_cast<Out>(F{}(a[broadcast_offset(at, sa, ta)], b[broadcast_offset(at, sb, tb)]));
+      y[i] =
+          static_cast<Out>(F{}(a[broadcast_offset(at, sa, ta)], b[broadcast_offset(at, sb, tb)]));
     });
   });
 }
@@ -43,13 +46,15 @@ inline TensorTypes broadcast_type(const OpCall& c) {
 }
 
 /// As broadcast_type, with a bool result: comparisons.
-inline TensorTypes comparison_type(const OpCall& c) { return {{DType::Bool, broadcast_type(c)[0].shape, {}}}; }
+inline TensorTypes comparison_type(const OpCall& c) {
+  return {{DType::Bool, broadcast_type(c)[0].shape, {}}};
+}
 
 inline double one_per_element(const OpCall& c) { return static_cast<double>(c.out(0).numel()); }
 
 template <typename F>
-constexpr OpDef unary_op(std::string_view name, std::string_view doc, Factors (*factors)(const OpCall&),
-                         void (*grad)(GradCall&)) {
+constexpr OpDef unary_op(std::string_view name, std::string_view doc,
+                         Factors (*factors)(const OpCall&), void (*grad)(GradCall&)) {
   OpDef op;
   op.name = name;
   op.doc = doc;
@@ -64,8 +69,8 @@ constexpr OpDef unary_op(std::string_view name, std::string_view doc, Factors (*
 }
 
 template <typename F>
-constexpr OpDef binary_op(std::string_view name, std::string_view doc, Factors (*factors)(const OpCall&),
-                          void (*grad)(GradCall&)) {
+constexpr OpDef binary_op(std::string_view name, std::string_view doc,
+                          Factors (*factors)(const OpCall&), void (*grad)(GradCall&)) {
   OpDef op;
   op.name = name;
   op.doc = doc;

@@ -7,7 +7,8 @@ namespace tessera {
 
 /// Rows of `table` [v, d] named by `ids` [...] (i32): [..., d]. The embedding.
 Value gather(Value ids, Value table, Where where = Where::here());
-/// The gradient of gather: adds rows of `dy` [..., d] into a zero table [rows, d] at `ids` [...]; in row order of ids.
+/// The gradient of gather: adds rows of `dy` [..., d] into a zero table [rows, d] at `ids` [...];
+/// in row order of ids.
 Value scatter_add(Value ids, Value dy, std::int64_t rows, Where where = Where::here());
 /// x [..., v] at `ids` [...] of the last dim: [...].
 Value pick(Value x, Value ids, Where where = Where::here());

@@ -15,36 +15,12 @@ using elementwise::broadcast_type;
 using elementwise::comparison_type;
 using elementwise::one_per_element;
 
-struct Equal {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return a == b;
-  }
-};
-struct NotEqual {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return a != b;
-  }
-};
-struct Less {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return a < b;
-  }
-};
-struct LessEqual {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return a <= b;
-  }
-};
-struct And {
-  bool operator()(bool a, bool b) const { return a && b; }
-};
-struct Or {
-  bool operator()(bool a, bool b) const { return a || b; }
-};
+using Equal = decltype([](auto a, auto b) { return a == b; });
+using NotEqual = decltype([](auto a, auto b) { return a != b; });
+using Less = decltype([](auto a, auto b) { return a < b; });
+using LessEqual = decltype([](auto a, auto b) { return a <= b; });
+using And = decltype([](bool a, bool b) { return a && b; });
+using Or = decltype([](bool a, bool b) { return a || b; });
 
 Factors not_linear(const OpCall& c) { return elementwise_factors(c); }
 

@@ -18,7 +18,8 @@ Value max(At x, int dim, KeepDim keep = KeepDim::No);
 Value mean(At x, std::vector<std::int64_t> dims, KeepDim keep = KeepDim::No);
 /// Repeats x (numpy's rules, aligned at the last dim) to `shape`.
 Value broadcast_to(Value x, const Shape& shape);
-/// The sum of many values of one type, as one node: joint-linear, so that partial sums meet before they are finished.
+/// The sum of many values of one type, as one node: joint-linear, so that partial sums meet before
+/// they are finished.
 Value add_n(const std::vector<Value>& values);
 
 extern const OpDef kSum, kMax, kBroadcast, kAddN;

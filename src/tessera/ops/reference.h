@@ -21,12 +21,13 @@ struct RefOperand {
 
 class RefCall {
  public:
-  RefCall(const OpCall& call, std::span<RefOperand> ins, std::span<RefOperand> outs, std::uint64_t key)
+  RefCall(const OpCall& call, std::span<RefOperand> ins, std::span<RefOperand> outs,
+          std::uint64_t key)
       : call(call), ins(ins), outs(outs), key(key) {}
 
   const OpCall& call;
   std::span<RefOperand> ins, outs;
-  std::uint64_t key;  // of a random op: XXH3(seed, its key path); 0 for others
+  std::uint64_t key;            // of a random op: XXH3(seed, its key path); 0 for others
   std::int64_t coordinate = 0;  // of this rank along the attribute `axes`, where there is one
 
   int num_in() const { return static_cast<int>(ins.size()); }
@@ -50,7 +51,8 @@ class RefCall {
   }
 };
 
-/// Calls `f` with a value of the C++ type of `dtype`: `with_element(d, [&](auto zero) { using T = decltype(zero); ... })`.
+/// Calls `f` with a value of the C++ type of `dtype`: `with_element(d, [&](auto zero) { using T =
+/// decltype(zero); ... })`.
 template <typename F>
 void with_element(DType dtype, F&& f) {
   switch (dtype) {
@@ -59,7 +61,8 @@ void with_element(DType dtype, F&& f) {
     case DType::I32: return f(std::int32_t{});
     case DType::I64: return f(std::int64_t{});
     case DType::Bool: return f(bool{});
-    default: fail(Fault::Usage, "no kernel computes in ", to_text(dtype), " yet; cast to f32 first");
+    default:
+      fail(Fault::Usage, "no kernel computes in ", to_text(dtype), " yet; cast to f32 first");
   }
 }
 
@@ -89,7 +92,8 @@ void for_each_index(const Shape& shape, F&& f) {
   }
 }
 
-/// Element offset of `at` under `strides`, aligned at the last dim; dims of size 1 in `shape` are broadcast.
+/// Element offset of `at` under `strides`, aligned at the last dim; dims of size 1 in `shape` are
+/// broadcast.
 inline std::int64_t broadcast_offset(const Shape& at, const Shape& shape, const Shape& strides) {
   std::int64_t offset = 0;
   for (int i = 0; i < shape.ndim(); ++i) {
@@ -98,7 +102,8 @@ inline std::int64_t broadcast_offset(const Shape& at, const Shape& shape, const 
   return offset;
 }
 
-/// Row-major position of a local index in the whole tensor: what counter-based random numbers are drawn for.
+/// Row-major position of a local index in the whole tensor: what counter-based random numbers are
+/// drawn for.
 inline std::int64_t logical_index(const Shape& at, const RefOperand& operand) {
   std::int64_t index = 0;
   for (int d = 0; d < at.ndim(); ++d) index = index * operand.global[d] + operand.offset[d] + at[d];

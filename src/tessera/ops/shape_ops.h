@@ -5,7 +5,8 @@
 
 namespace tessera {
 
-/// The same elements in row-major order; one size may be -1. Factors: dims that split or merge share factors.
+/// The same elements in row-major order; one size may be -1. Factors: dims that split or merge
+/// share factors.
 Value reshape(Value x, Shape shape, Where where = Where::here());
 Value transpose(Value x, std::vector<std::int64_t> permutation, Where where = Where::here());
 /// Elements [start, start + size) of `dim`.

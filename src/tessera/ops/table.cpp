@@ -25,11 +25,13 @@ namespace {
 constinit const std::array kOps = {
     &kBatch, &kState, &kSlot, &kConstant, &kPack,
     // where a value lies
-    &kReshard, &kShard, &kMarkPartial, &kAllReduce, &kAllGather, &kReduceScatter, &kAllToAll, &kPermute, &kClearPadding,
+    &kReshard, &kShard, &kMarkPartial, &kAllReduce, &kAllGather, &kReduceScatter, &kAllToAll,
+    &kPermute, &kClearPadding,
     // elementwise
-    &kAdd, &kSub, &kMul, &kDiv, &kMaximum, &kMinimum, &kPower, &kNegate, &kExp, &kLog, &kSqrt, &kRsqrt, &kTanh, &kErf,
-    &kCos, &kAbs, &kSigmoid, &kIdentity, &kGradient, &kRelu, &kSilu, &kSiluGrad, &kGelu, &kGeluGrad, &kEqual, &kNotEqual,
-    &kLess, &kLessEqual, &kLogicalAnd, &kLogicalOr, &kLogicalNot, &kIsFinite, &kSelect, &kCast,
+    &kAdd, &kSub, &kMul, &kDiv, &kMaximum, &kMinimum, &kPower, &kNegate, &kExp, &kLog, &kSqrt,
+    &kRsqrt, &kTanh, &kErf, &kCos, &kAbs, &kSigmoid, &kIdentity, &kGradient, &kRelu, &kSilu,
+    &kSiluGrad, &kGelu, &kGeluGrad, &kEqual, &kNotEqual, &kLess, &kLessEqual, &kLogicalAnd,
+    &kLogicalOr, &kLogicalNot, &kIsFinite, &kSelect, &kCast,
     // reductions, broadcasting
     &kSum, &kMax, &kBroadcast, &kAddN, &kSumSquares,
     // shape
@@ -39,8 +41,8 @@ constinit const std::array kOps = {
     // random
     &kDropout, &kRandomUniform, &kRandomNormal,
     // contraction, normalisation, attention, loss
-    &kMatmul, &kLayerNorm, &kLayerNormGrad, &kRmsNorm, &kRmsNormGrad, &kSoftmax, &kCrossEntropy, &kCrossEntropyGrad,
-    &kLogSoftmax, &kAttention, &kAttentionGrad, &kRope,
+    &kMatmul, &kLayerNorm, &kLayerNormGrad, &kRmsNorm, &kRmsNormGrad, &kSoftmax, &kCrossEntropy,
+    &kCrossEntropyGrad, &kLogSoftmax, &kAttention, &kAttentionGrad, &kRope,
     // optimizer updates
     &kAdam, &kLambDirection, &kSgd,
     // made by passes

@@ -16,7 +16,6 @@ constexpr double kBreach = 1e18;
 constexpr double kWorkPrice =
     1e-3;  // of touching an element, where moving one between cores costs 1
 
-
 /// How a value stands on the axis at hand, in words of the rule: a factor, kReplicate, kThrough
 /// (partial) or kNoFactor (sharded in a way that the rule cannot say).
 using Standing = Choice;
@@ -165,13 +164,11 @@ class Decider {
     switch (factor.kind) {
       case FactorKind::Pass:
       case FactorKind::Max:
-      case FactorKind::Min:
-        break;
+      case FactorKind::Min: break;
       case FactorKind::Stat:
         if (q_.expands && !time_) break;
         return false;
-      default:
-        return false;
+      default: return false;
     }
     return in_one_run(f, rule_.ins) && in_one_run(f, rule_.outs);
   }

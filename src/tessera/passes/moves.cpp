@@ -110,8 +110,7 @@ void Moves::view(const Shape& logical, Sharding after) {
 
 void Moves::apply(const Move& move) {
   switch (move.kind) {
-    case MoveKind::Slice:
-      return shard(move.axes, move.to);
+    case MoveKind::Slice: return shard(move.axes, move.to);
     case MoveKind::MarkPartial:
       for (const Partial& p : move.after.partial) {
         if (std::find(move.axes.begin(), move.axes.end(), p.axis) != move.axes.end())
@@ -119,12 +118,9 @@ void Moves::apply(const Move& move) {
               {p.axis, std::string(to_text(p.monoid))});
       }
       return;
-    case MoveKind::AllGather:
-      return gather(move.axes, move.from);
-    case MoveKind::ReduceScatter:
-      return scatter(move.axes, move.to);
-    case MoveKind::AllReduce:
-      return reduce(move.axes);
+    case MoveKind::AllGather: return gather(move.axes, move.from);
+    case MoveKind::ReduceScatter: return scatter(move.axes, move.to);
+    case MoveKind::AllReduce: return reduce(move.axes);
     case MoveKind::AllToAll: {
       const Shape joined = local_shape(here().logical, moved(sharding(), move.axes, -1), mesh_);
       if (even(joined[move.from], move.axes) && even(joined[move.to], move.axes))
@@ -133,8 +129,7 @@ void Moves::apply(const Move& move) {
       gather(move.axes, move.from);
       return shard(move.axes, move.to);
     }
-    case MoveKind::Permute:
-      return add(kPermute, move.after, {join(move.axes, ".")});
+    case MoveKind::Permute: return add(kPermute, move.after, {join(move.axes, ".")});
   }
 }
 

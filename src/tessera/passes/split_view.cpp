@@ -29,7 +29,6 @@ class Splitter {
   }
 
  private:
-
   /// After the first part of the first axis, after the next one, and so on.
   Cuts cuts(const Axes& axes) const {
     Cuts out;

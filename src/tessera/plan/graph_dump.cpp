@@ -17,23 +17,12 @@ std::string tensor_text(const TensorType& type) {
   for (const std::int64_t size : type.shape) sizes.push_back(text(size));
   std::string dtype(to_text(type.dtype));
   switch (type.dtype) {
-    case DType::F32:
-      dtype = "Float32";
-      break;
-    case DType::F64:
-      dtype = "Float64";
-      break;
-    case DType::I32:
-      dtype = "Int32";
-      break;
-    case DType::I64:
-      dtype = "Int64";
-      break;
-    case DType::Bool:
-      dtype = "Bool";
-      break;
-    default:
-      break;
+    case DType::F32: dtype = "Float32"; break;
+    case DType::F64: dtype = "Float64"; break;
+    case DType::I32: dtype = "Int32"; break;
+    case DType::I64: dtype = "Int64"; break;
+    case DType::Bool: dtype = "Bool"; break;
+    default: break;
   }
   return text("<Tensor[", dtype, "], ", numbers(sizes), ">");
 }

@@ -29,14 +29,10 @@ struct Place {
 enum class When : std::uint8_t { Always, First, Later, Last };
 constexpr bool runs_in(When when, std::int64_t microbatch, std::int64_t microbatches) {
   switch (when) {
-    case When::Always:
-      return true;
-    case When::First:
-      return microbatch == 0;
-    case When::Later:
-      return microbatch > 0;
-    case When::Last:
-      return microbatch + 1 == microbatches;
+    case When::Always: return true;
+    case When::First: return microbatch == 0;
+    case When::Later: return microbatch > 0;
+    case When::Last: return microbatch + 1 == microbatches;
   }
   return false;
 }

@@ -76,8 +76,8 @@ double best_product_rate(Device& device, double most) {
   const auto rate = [&](const OpCall& product, const TensorType& weights) {
     const std::unique_ptr<Kernel> kernel = device.make_kernel({product, {}, {}, {}, 0});
     const Memory memory(device, {a, weights, c, bytes_of(kernel->workspace_bytes())});
-    const double seconds = best_seconds(*kernel, {memory.at(0), memory.at(1)}, {memory.at(2)},
-                                        memory.at(3), most / 2);
+    const double seconds =
+        best_seconds(*kernel, {memory.at(0), memory.at(1)}, {memory.at(2)}, memory.at(3), most / 2);
     return kMatmul.flops(call) / seconds;
   };
   double best = rate(call, b);

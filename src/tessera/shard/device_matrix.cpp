@@ -198,9 +198,9 @@ TensorLayout DeviceLayout::of(const std::vector<Dim>& dims) const {
 RefinedMatrix::RefinedMatrix(const std::vector<DeviceMatrix>& matrices) {
   std::set<std::int64_t> cuts{1};
   for (const DeviceMatrix& matrix : matrices) {
-    require(ranks_in(matrix) == ranks_in(matrices[0]), "device matrices (", join(words(matrices[0])),
-            ") and (", join(words(matrix)), ") number ", ranks_in(matrices[0]), " and ",
-            ranks_in(matrix), " ranks; use one number");
+    require(ranks_in(matrix) == ranks_in(matrices[0]), "device matrices (",
+            join(words(matrices[0])), ") and (", join(words(matrix)), ") number ",
+            ranks_in(matrices[0]), " and ", ranks_in(matrix), " ranks; use one number");
     std::int64_t cut = 1;
     for (auto size = matrix.rbegin(); size != matrix.rend(); ++size) cuts.insert(cut *= *size);
   }

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace tessera {
 
-enum class DType : std::uint8_t { F32, F64, BF16, F16, I32, I64, Bool };  // Bool is one byte, 0 or 1
+/// Bool is one byte, 0 or 1.
+enum class DType : std::uint8_t { F32, F64, BF16, F16, I32, I64, Bool };
 
 constexpr int size_of(DType dtype) {
   switch (dtype) {
@@ -32,11 +34,19 @@ DType parse_dtype(std::string_view name);
 
 /// The C++ type of an element as a DType.
 template <typename T>
-constexpr DType dtype_of();
-template <> constexpr DType dtype_of<float>() { return DType::F32; }
-template <> constexpr DType dtype_of<double>() { return DType::F64; }
-template <> constexpr DType dtype_of<std::int32_t>() { return DType::I32; }
-template <> constexpr DType dtype_of<std::int64_t>() { return DType::I64; }
-template <> constexpr DType dtype_of<bool>() { return DType::Bool; }
+constexpr DType dtype_of() {
+  if constexpr (std::is_same_v<T, float>) {
+    return DType::F32;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return DType::F64;
+  } else if constexpr (std::is_same_v<T, std::int32_t>) {
+    return DType::I32;
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    return DType::I64;
+  } else {
+    static_assert(std::is_same_v<T, bool>);
+    return DType::Bool;
+  }
+}
 
 }  // namespace tessera

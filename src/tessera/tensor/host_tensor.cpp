@@ -12,7 +12,9 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
-float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+float from_bf16(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
 
 /// Round to nearest, ties to even; NaN stays NaN.
 std::uint16_t to_bf16(float value) {
@@ -38,7 +40,8 @@ std::uint16_t to_f16(float value) {
   const std::uint32_t magnitude = bits & 0x7FFFFFFF;
   if (magnitude > 0x7F800000) return static_cast<std::uint16_t>(sign | 0x7E00);
   if (magnitude >= 0x477FF000) return static_cast<std::uint16_t>(sign | 0x7C00);
-  if (magnitude < 0x38800000) {  // subnormal: adding 0.5 aligns the last kept bit with the last bit of the sum
+  if (magnitude < 0x38800000) {
+    // Subnormal: adding 0.5 aligns the last kept bit with the last bit of the sum.
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3F000000));
   }
@@ -50,8 +53,9 @@ std::uint16_t to_f16(float value) {
 
 HostTensor::HostTensor(TensorType type) : type_(std::move(type)) {
   const std::size_t size = static_cast<std::size_t>(type_.bytes());
-  bytes_ = std::shared_ptr<std::byte>(static_cast<std::byte*>(::operator new(size + 64, kAlignment)),
-                                      [](std::byte* p) { ::operator delete(p, kAlignment); });
+  bytes_ =
+      std::shared_ptr<std::byte>(static_cast<std::byte*>(::operator new(size + 64, kAlignment)),
+                                 [](std::byte* p) { ::operator delete(p, kAlignment); });
   std::memset(bytes_.get(), 0, size + 64);
 }
 
@@ -81,11 +85,19 @@ void HostTensor::set(std::int64_t i, double value) {
   switch (type_.dtype) {
     case DType::F32: reinterpret_cast<float*>(p)[i] = static_cast<float>(value); break;
     case DType::F64: reinterpret_cast<double*>(p)[i] = value; break;
-    case DType::I32: reinterpret_cast<std::int32_t*>(p)[i] = static_cast<std::int32_t>(value); break;
-    case DType::I64: reinterpret_cast<std::int64_t*>(p)[i] = static_cast<std::int64_t>(value); break;
+    case DType::I32:
+      reinterpret_cast<std::int32_t*>(p)[i] = static_cast<std::int32_t>(value);
+      break;
+    case DType::I64:
+      reinterpret_cast<std::int64_t*>(p)[i] = static_cast<std::int64_t>(value);
+      break;
     case DType::Bool: reinterpret_cast<std::uint8_t*>(p)[i] = value != 0; break;
-    case DType::BF16: reinterpret_cast<std::uint16_t*>(p)[i] = to_bf16(static_cast<float>(value)); break;
-    case DType::F16: reinterpret_cast<std::uint16_t*>(p)[i] = to_f16(static_cast<float>(value)); break;
+    case DType::BF16:
+      reinterpret_cast<std::uint16_t*>(p)[i] = to_bf16(static_cast<float>(value));
+      break;
+    case DType::F16:
+      reinterpret_cast<std::uint16_t*>(p)[i] = to_f16(static_cast<float>(value));
+      break;
   }
 }
 

@@ -47,7 +47,9 @@ class HostTensor {
     return const_cast<HostTensor*>(this)->data<T>();
   }
   std::span<std::byte> bytes() { return {bytes_.get(), static_cast<std::size_t>(type_.bytes())}; }
-  std::span<const std::byte> bytes() const { return {bytes_.get(), static_cast<std::size_t>(type_.bytes())}; }
+  std::span<const std::byte> bytes() const {
+    return {bytes_.get(), static_cast<std::size_t>(type_.bytes())};
+  }
 
   /// Element `i` in row-major order as a double, whatever the dtype.
   double at(std::int64_t i) const;

@@ -31,12 +31,9 @@ constexpr T identity_of(Monoid monoid) {
 template <typename T>
 constexpr T combine(Monoid monoid, T a, T b) {
   switch (monoid) {
-    case Monoid::Max:
-      return b > a || b != b ? b : a;
-    case Monoid::Min:
-      return b < a || b != b ? b : a;
-    default:
-      return static_cast<T>(a + b);
+    case Monoid::Max: return b > a || b != b ? b : a;
+    case Monoid::Min: return b < a || b != b ? b : a;
+    default: return static_cast<T>(a + b);
   }
 }
 

@@ -33,8 +33,8 @@ Shape broadcast(const Shape& a, const Shape& b) {
   Shape out = Shape::of(ndim, 1);
   for (int i = 0; i < ndim; ++i) {
     const std::int64_t x = i < a.ndim() ? a.back(i) : 1, y = i < b.ndim() ? b.back(i) : 1;
-    require(x == y || x == 1 || y == 1, "shapes ", a, " and ", b, " do not broadcast: sizes ", x, " and ", y,
-            " meet; reshape one of them so that aligned sizes are equal or 1");
+    require(x == y || x == 1 || y == 1, "shapes ", a, " and ", b, " do not broadcast: sizes ", x,
+            " and ", y, " meet; reshape one of them so that aligned sizes are equal or 1");
     out[ndim - 1 - i] = x == 1 ? y : x;
   }
   return out;

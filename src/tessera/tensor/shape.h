@@ -9,7 +9,8 @@
 
 namespace tessera {
 
-/// At most kMaxDims sizes, each >= 0. A plain value without heap storage; also used for offsets and strides in elements.
+/// At most kMaxDims sizes, each >= 0. A plain value without heap storage; also used for offsets and
+/// strides in elements.
 class Shape {
  public:
   /// Tensors of models have five at most; views whose dims are split where they are sharded
@@ -69,7 +70,8 @@ class Shape {
 /// "[4,256,768]"
 std::string to_text(const Shape& shape);
 
-/// The shape to which numpy's rules broadcast two shapes (aligned at the last dim). Errors: sizes that differ and are not 1.
+/// The shape to which numpy's rules broadcast two shapes (aligned at the last dim). Errors: sizes
+/// that differ and are not 1.
 Shape broadcast(const Shape& a, const Shape& b);
 
 }  // namespace tessera

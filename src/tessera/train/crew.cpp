@@ -270,14 +270,9 @@ void Crew::follow() {
       case Order::WriteNow:
         write_share(hear_path(words[1]), static_cast<Order>(words[0]) == Order::WriteNow);
         break;
-      case Order::Ask:
-        all_written();
-        break;
-      case Order::Collect:
-        gather_texts(to_text(take_share()));
-        break;
-      case Order::End:
-        return;
+      case Order::Ask: all_written(); break;
+      case Order::Collect: gather_texts(to_text(take_share())); break;
+      case Order::End: return;
     }
   }
 }

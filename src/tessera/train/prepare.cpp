@@ -233,8 +233,8 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   }
   if (config.epochs > 0 && config.model.context > 0)
     problems.gather([&] { complete_epochs(config, told, windows_in(*data, config)); });
-  PreparedRun run{std::move(config), std::move(told),    std::move(*data), {},
-                  {},                std::move(notices), std::move(held)};
+  PreparedRun run{std::move(config),  std::move(told), std::move(*data), {}, {},
+                  std::move(notices), std::move(held)};
   if (from) run.from.emplace(std::move(from->checkpoint));
   if (init) run.init.emplace(std::move(init->checkpoint));
   check_data(run, problems);

@@ -14,8 +14,7 @@ void work(const Collective& c, int me, std::span<const void* const> ins, void* o
     for (int k = 0; k < n; ++k) visit((me + k) % n, ins[static_cast<std::size_t>((me + k) % n)]);
   };
   switch (c.kind) {
-    case Kind::AllReduce:
-      return reduce(c.dtype, c.monoid, ins, 0, outs, 0, c.whole.numel());
+    case Kind::AllReduce: return reduce(c.dtype, c.monoid, ins, 0, outs, 0, c.whole.numel());
     case Kind::AllGather:
       return each_peer([&](int peer, const void* in) {
         copy(gathered(c.whole, c.gather, n, peer), bytes, in, out);
@@ -33,8 +32,7 @@ void work(const Collective& c, int me, std::span<const void* const> ins, void* o
       return copy(flat(0, c.whole.numel()), bytes, ins[static_cast<std::size_t>(c.peer)], out);
     case Kind::Send:
     case Kind::Recv:
-    case Kind::Barrier:
-      return;
+    case Kind::Barrier: return;
   }
 }
 

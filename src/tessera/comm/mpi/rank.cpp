@@ -186,7 +186,8 @@ void run_mpi_rank(const std::function<void(Communicator&)>& body, const MpiOptio
       failure = report(world, options, "");
     }
   }
-  // After a failure, which is reported by now, ranks come here one after another, as they notice it.
+  // After a failure, which is reported by now, ranks come here one after another, as they notice
+  // it.
   if (!failure) limit = limit_of(options, "leave MPI", "some rank hangs; the work itself is done");
   if (all_ended) link->finish();  // it would wait for a dead one
   limit.reset();

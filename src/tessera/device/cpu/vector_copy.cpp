@@ -78,14 +78,10 @@ void StridedCopy::run(const std::byte* from, std::byte* to, Pool& pool) const {
   pool.split(outer * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
     if (runs) return copy_runs(from, to, begin, end);
     switch (size_) {
-      case 1:
-        return copy_blocks<std::uint8_t>(from, to, begin, end);
-      case 2:
-        return copy_blocks<std::uint16_t>(from, to, begin, end);
-      case 4:
-        return copy_blocks<std::uint32_t>(from, to, begin, end);
-      default:
-        return copy_blocks<std::uint64_t>(from, to, begin, end);
+      case 1: return copy_blocks<std::uint8_t>(from, to, begin, end);
+      case 2: return copy_blocks<std::uint16_t>(from, to, begin, end);
+      case 4: return copy_blocks<std::uint32_t>(from, to, begin, end);
+      default: return copy_blocks<std::uint64_t>(from, to, begin, end);
     }
   });
 }

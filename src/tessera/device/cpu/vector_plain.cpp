@@ -182,16 +182,11 @@ TileFunction tile_function(const OpCall& call) {
     switch (dtype) {
       case DType::F32:
         return row.f32_tile >= 0 ? f32_tile(static_cast<Tile>(row.f32_tile)) : row.f32;
-      case DType::F64:
-        return row.f64;
-      case DType::I32:
-        return row.i32;
-      case DType::I64:
-        return row.i64;
-      case DType::Bool:
-        return row.boolean;
-      default:
-        return nullptr;
+      case DType::F64: return row.f64;
+      case DType::I32: return row.i32;
+      case DType::I64: return row.i64;
+      case DType::Bool: return row.boolean;
+      default: return nullptr;
     }
   }
   return nullptr;

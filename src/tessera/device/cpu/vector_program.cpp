@@ -35,14 +35,10 @@ void copy_run(std::byte* to, const std::byte* from, std::int64_t count, std::int
 void copy_run(int size, std::byte* to, const std::byte* from, std::int64_t count,
               std::int64_t stride) {
   switch (size) {
-    case 1:
-      return copy_run<std::uint8_t>(to, from, count, stride);
-    case 2:
-      return copy_run<std::uint16_t>(to, from, count, stride);
-    case 4:
-      return copy_run<std::uint32_t>(to, from, count, stride);
-    default:
-      return copy_run<std::uint64_t>(to, from, count, stride);
+    case 1: return copy_run<std::uint8_t>(to, from, count, stride);
+    case 2: return copy_run<std::uint16_t>(to, from, count, stride);
+    case 4: return copy_run<std::uint32_t>(to, from, count, stride);
+    default: return copy_run<std::uint64_t>(to, from, count, stride);
   }
 }
 
@@ -332,13 +328,9 @@ void Program::run_step(const Step& step, const KernelArgs& args, const Window& a
   std::byte* to = values[out];
   if (step.result >= 0) to = static_cast<std::byte*>(args.outs[step.result]) + at.first * size;
   switch (step.kind) {
-    case Kind::Expand:
-      return expand(registers_[out], args, at, to);
-    case Kind::Copy:
-      std::copy_n(values[out], at.n * size, to);
-      return;
-    case Kind::Apply:
-      break;
+    case Kind::Expand: return expand(registers_[out], args, at, to);
+    case Kind::Copy: std::copy_n(values[out], at.n * size, to); return;
+    case Kind::Apply: break;
   }
   TileCall call;
   for (int i = 0; i < step.num_in; ++i) call.in[i] = values[step.in[i]];

@@ -93,12 +93,9 @@ void columns(const float* x, std::int64_t stride, std::int64_t rows, std::int64_
 
 float fold_span(Fold fold, const float* x, std::int64_t n) {
   switch (fold) {
-    case Fold::Sum:
-      return span<Sum>(x, n);
-    case Fold::SumSquares:
-      return span<SumSquares>(x, n);
-    case Fold::Max:
-      return span<Max>(x, n);
+    case Fold::Sum: return span<Sum>(x, n);
+    case Fold::SumSquares: return span<SumSquares>(x, n);
+    case Fold::Max: return span<Max>(x, n);
   }
   return 0;
 }

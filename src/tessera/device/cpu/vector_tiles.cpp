@@ -213,62 +213,34 @@ void select(const TileCall& c) {
 
 TileFunction find(Tile tile) {
   switch (tile) {
-    case Tile::Add:
-      return binary<Add>;
-    case Tile::Sub:
-      return binary<Sub>;
-    case Tile::Mul:
-      return binary<Mul>;
-    case Tile::Div:
-      return binary<Div>;
-    case Tile::Maximum:
-      return binary<Maximum>;
-    case Tile::Minimum:
-      return binary<Minimum>;
-    case Tile::Negate:
-      return unary<Negate>;
-    case Tile::Exp:
-      return unary<Exp>;
-    case Tile::Log:
-      return unary<Log>;
-    case Tile::Sqrt:
-      return unary<Sqrt>;
-    case Tile::Rsqrt:
-      return unary<Rsqrt>;
-    case Tile::Tanh:
-      return unary<Tanh>;
-    case Tile::Erf:
-      return unary<Erf>;
-    case Tile::Abs:
-      return unary<Abs>;
-    case Tile::Sigmoid:
-      return unary<Sigmoid>;
-    case Tile::Relu:
-      return unary<Relu>;
-    case Tile::Silu:
-      return unary<Silu>;
-    case Tile::SiluGrad:
-      return binary<SiluGrad>;
-    case Tile::GeluErf:
-      return unary<GeluErf>;
-    case Tile::GeluTanh:
-      return unary<GeluTanh>;
-    case Tile::GeluErfGrad:
-      return binary<GeluErfGrad>;
-    case Tile::GeluTanhGrad:
-      return binary<GeluTanhGrad>;
-    case Tile::Equal:
-      return compare<Equal>;
-    case Tile::NotEqual:
-      return compare<NotEqual>;
-    case Tile::Less:
-      return compare<Less>;
-    case Tile::LessEqual:
-      return compare<LessEqual>;
-    case Tile::IsFinite:
-      return is_finite;
-    case Tile::Select:
-      return select;
+    case Tile::Add: return binary<Add>;
+    case Tile::Sub: return binary<Sub>;
+    case Tile::Mul: return binary<Mul>;
+    case Tile::Div: return binary<Div>;
+    case Tile::Maximum: return binary<Maximum>;
+    case Tile::Minimum: return binary<Minimum>;
+    case Tile::Negate: return unary<Negate>;
+    case Tile::Exp: return unary<Exp>;
+    case Tile::Log: return unary<Log>;
+    case Tile::Sqrt: return unary<Sqrt>;
+    case Tile::Rsqrt: return unary<Rsqrt>;
+    case Tile::Tanh: return unary<Tanh>;
+    case Tile::Erf: return unary<Erf>;
+    case Tile::Abs: return unary<Abs>;
+    case Tile::Sigmoid: return unary<Sigmoid>;
+    case Tile::Relu: return unary<Relu>;
+    case Tile::Silu: return unary<Silu>;
+    case Tile::SiluGrad: return binary<SiluGrad>;
+    case Tile::GeluErf: return unary<GeluErf>;
+    case Tile::GeluTanh: return unary<GeluTanh>;
+    case Tile::GeluErfGrad: return binary<GeluErfGrad>;
+    case Tile::GeluTanhGrad: return binary<GeluTanhGrad>;
+    case Tile::Equal: return compare<Equal>;
+    case Tile::NotEqual: return compare<NotEqual>;
+    case Tile::Less: return compare<Less>;
+    case Tile::LessEqual: return compare<LessEqual>;
+    case Tile::IsFinite: return is_finite;
+    case Tile::Select: return select;
   }
   return nullptr;
 }
