@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "tessera/base/error.h"
+#include "tessera/base/printable.h"
 
 namespace tessera {
 namespace {
@@ -82,6 +83,26 @@ TEST(Text, NearestNames) {
     EXPECT_EQ(found, c.found) << c.name;
   }
   EXPECT_EQ(nearest("step", known, 1), std::vector<std::string>{"steps"});
+}
+
+TEST(Text, NothingPrintedIsATerminalsCommand) {
+  const struct {
+    std::string_view text, printed;
+  } cases[] = {
+      {"layers.0.w\n\tcaf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x99\x82",
+       "layers.0.w\n\tcaf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x99\x82"},
+      {"\x1B[31m", "\\x1b[31m"},
+      {"\xC2\x9B"
+       "31m",
+       "\\xc2\\x9b31m"},
+      {"\x9B"
+       "31m",
+       "\\x9b31m"},
+      {"\xC2\xA0", "\xC2\xA0"},
+      {"\xE2\x82", "\\xe2\\x82"},
+      {"\x7F\r", "\\x7f\\x0d"},
+  };
+  for (const auto& c : cases) EXPECT_EQ(printable(c.text), c.printed);
 }
 
 TEST(Error, CarriesItsFaultAndItsLines) {

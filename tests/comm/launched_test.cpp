@@ -39,7 +39,12 @@ TEST(Launched, AsTheVariablesOfTheProcessSay) {
       {"srun --mpi=pmi2 -n 1 --pty bash",
        {{"PMI_SIZE", "1"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}},
        false},
-      {"srun --mpi=none -n 4", {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "4"}}, true},
+      {"srun --mpi=none -n 4",
+       {{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_NTASKS", "4"}},
+       true},
+      {"the script of sbatch --ntasks=4",
+       {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_NPROCS", "4"}},
+       false},
       {"a plain shell of an allocation", {{"SLURM_NTASKS", "4"}}, false},
   };
   for (const Case& c : cases) {

@@ -95,6 +95,20 @@ TEST(File, WithoutCommitNothingChanges) {
   EXPECT_EQ(num_entries(folder.path()), 1u);
 }
 
+TEST(File, ADeviceOrAPipeIsNotReplaced) {
+  const TestFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  for (const std::string& path :
+       {std::string("/dev/null"), std::string("/dev/stdout"), folder / "pipe"}) {
+    if (std::filesystem::is_regular_file(path)) continue;  // of this process's output
+    EXPECT_NE(
+        message_of([&] { AtomicFile(path).commit(); }).find("is a device, a pipe or a socket"),
+        std::string::npos)
+        << path;
+  }
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
 TEST(File, WhatAKilledProcessLeftIsRemoved) {
   const TestFolder folder;
   write_atomically(folder / "a", "old");

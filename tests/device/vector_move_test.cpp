@@ -1,6 +1,7 @@
 #include "device/vector_test.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/index_ops.h"
+#include "tessera/ops/reference.h"
 #include "tessera/ops/shape_ops.h"
 
 namespace tessera {
@@ -144,6 +145,49 @@ TEST(VectorMove, GatherAndScatterAdd) {
                   {});
     // Some ten terms per row, in f32.
     expect_vector("hwy:scatter_add", kScatterAdd, {std::int64_t{40}}, {ids, dy}, {1e-6, 1e-6});
+  }
+}
+
+/// Uneven parts, of a rank and of a micro-batch; what lies beyond the end is not compared.
+TEST(VectorMove, ShardOfAWholeValue) {
+  struct Case {
+    const char* why;
+    Shape held, part, offset, step;
+    std::int64_t microbatch;
+  };
+  const Case cases[] = {
+      {"rows", {700, 301}, {350, 301}, {350, 0}, {0, 0}, 0},
+      {"columns", {301, 700}, {301, 350}, {0, 350}, {0, 0}, 0},
+      {"the last part is shorter", {7, 5}, {4, 5}, {4, 0}, {0, 0}, 0},
+      {"an empty part", {4, 5}, {2, 5}, {4, 0}, {0, 0}, 0},
+      {"both dims", {9, 10}, {5, 4}, {5, 8}, {0, 0}, 0},
+      {"of a micro-batch", {12, 5}, {4, 5}, {0, 0}, {4, 0}, 2},
+      {"one number", {3}, {1}, {2}, {0}, 0},
+  };
+  testing::ReferenceDevice reference;
+  testing::VectorDevice device(2);
+  for (const Case& c : cases) {
+    for (const DType dtype : {DType::F32, DType::I64, DType::Bool}) {
+      SCOPED_TRACE(text(c.why, ", ", to_text(dtype)));
+      const Shape zeros = Shape::of(c.held.ndim(), 0);
+      KernelSetting setting;
+      setting.ins = {{c.held, zeros, zeros, c.held}};
+      setting.outs = {{c.held, c.offset, c.step, c.held}};
+      setting.microbatch = c.microbatch;
+      const HostTensor x = random_tensor(dtype, c.held, 1, -9, 9);
+      const auto run = [&](auto& on) {
+        return testing::run_kernel(on, kShard, {std::string("dp"), std::int64_t{0}, Dims{}}, {x},
+                                   {{dtype, c.part, {}}}, setting);
+      };
+      const testing::KernelRun fast = run(device), slow = run(reference);
+      EXPECT_EQ(fast.kernel, kCopy);
+      for_each_index(c.part, [&](const Shape& at, std::int64_t i) {
+        for (int d = 0; d < at.ndim(); ++d) {
+          if (c.offset[d] + c.microbatch * c.step[d] + at[d] >= c.held[d]) return;
+        }
+        EXPECT_EQ(fast.outs[0].at(i), slow.outs[0].at(i)) << text(at);
+      });
+    }
   }
 }
 

@@ -301,6 +301,11 @@ TEST(Redistribute, ManyAxes) {
                               parse_sharding("[-,j.i.h.g.f.e.d.c.b.a]"));
   EXPECT_EQ(far.moves.back().after, parse_sharding("[-,j.i.h.g.f.e.d.c.b.a]"));
   std::printf("ten axes: %s\n", moves_text(far).c_str());
+  // Split where either cuts them, these dims would have eleven axes.
+  const Redistribution turned =
+      Redistributor(parse_mesh("dp=64 tp=32"))
+          .plan({2048}, DType::F32, parse_sharding("[dp.tp]"), parse_sharding("[tp.dp]"));
+  EXPECT_EQ(turned.moves.back().after, parse_sharding("[tp.dp]"));
 }
 
 /// The ranks that act do tell a wrong move: [a.b] of 8 on 3 x 2 is cut at other places than [b.a].

@@ -43,6 +43,26 @@ TEST(RefusedStrategy, PinsThatFitNoShape) {
   }
 }
 
+TEST(RefusedStrategy, PinsThatFitNoBatchInput) {
+  const Graph graph = train_step(tiny("gpt2"), {}, 12, 8);
+  const struct {
+    const char* pin;
+    const char* says;
+  } cases[] = {
+      {"[-,-,dp]",
+       "batch input 'ids' of shape [12,8] is pinned to [-,-,dp], which has 3 dims; "
+       "give it 2"},
+      {"[-,-]+dp", "batch input 'ids' is pinned to [-,-]+dp, a sum to be finished"},
+      {"[dp,dp]", "sharding [dp,dp] has axis 'dp' twice"},
+  };
+  for (const auto& c : cases) {
+    Strategy strategy = strategy_of({.devices = 2});
+    strategy.pins.push_back({"ids", parse_sharding(c.pin)});
+    const std::string message = refusal(graph, strategy);
+    EXPECT_NE(message.find(c.says), message.npos) << message;
+  }
+}
+
 TEST(RefusedStrategy, AxesInAnotherOrderThanTheMeshs) {
   const Graph graph = train_step(tiny("gpt2"), {}, 12, 8);
   Strategy strategy = strategy_of({.devices = 4, .tensor = 2});

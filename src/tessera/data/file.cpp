@@ -95,6 +95,11 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   if (fs::is_directory(path_, ignored)) {
     fail(Fault::Resource, "cannot write '", path_, "': it is a folder; give the name of a file");
   }
+  if (fs::is_other(path_, ignored)) {
+    fail(Fault::Resource, "cannot write '", path_,
+         "': it is a device, a pipe or a socket, and the ",
+         "finished file would take its place; give the name of a file");
+  }
   for (int attempt = 0; descriptor_ < 0;
        ++attempt) {  // names left over by a killed process are stepped over
     temporary_ = text(path_, kPartial, ::getpid(), "-", attempt);

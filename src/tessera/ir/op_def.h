@@ -149,9 +149,9 @@ struct OpDef {
   /// Bytes read and written; null: every operand and every result once.
   double (*bytes)(const OpCall&) = nullptr;
   Reference reference{};
-  /// The operand whose elements are found by index, if there is one: what lies beyond its logical
-  /// extent is never read.
-  std::int8_t looks_up = -1;
+  /// The operand in whose padding may lie anything: a table, whose elements are found by index, or
+  /// indices of rows that are zeros there. -1: none.
+  std::int8_t any_padding = -1;
   std::array<InPlace, 4> in_place{};  // unused entries have result -1
   /// Result 0 as a view of operand 0 (which lies dense or at the given strides); nullopt: it must
   /// be copied.

@@ -164,7 +164,7 @@ std::vector<std::int64_t> padded_dims(const Result& result, const Mesh& mesh) {
 
 std::optional<Monoid> reduction_of_padding(const OpDef& op, const Factors& rule, int operand,
                                            const std::vector<std::int64_t>& padded) {
-  if (op.looks_up == operand) return std::nullopt;
+  if (op.any_padding == operand) return std::nullopt;
   std::optional<Monoid> out;
   for (const std::int64_t d : padded) {
     for (const int f : rule.ins[static_cast<std::size_t>(operand)][static_cast<std::size_t>(d)]) {

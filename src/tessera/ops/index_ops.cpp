@@ -51,14 +51,12 @@ void scatter_add_reference(RefCall& c) {
     const T* dy = c.in<T>(1);
     T* table = c.out<T>(0);
     const std::int64_t width = c.out_shape(0)[1];
-    const Shape strides = c.in_shape(0).strides();
     std::fill_n(table, c.out_shape(0).numel(), T(0));
-    for_each_index(c.ins[0].valid, [&](const Shape& at, std::int64_t) {
-      const std::int64_t i = broadcast_offset(at, c.in_shape(0), strides),
-                         row = local_place(ids[i], c.outs[0], 0);
+    for (std::int64_t i = 0, n = c.in_shape(0).numel(); i < n; ++i) {
+      const std::int64_t row = local_place(ids[i], c.outs[0], 0);
       for (std::int64_t k = 0; row >= 0 && k < width; ++k)
         table[row * width + k] += dy[i * width + k];
-    });
+    }
   });
 }
 
@@ -153,7 +151,7 @@ constinit const OpDef kGather = {
     },
     .bytes = bytes_named<0>,
     .reference = {gather_reference, gather_reference},
-    .looks_up = 1,
+    .any_padding = 1,
 };
 
 constinit const OpDef kScatterAdd = {
@@ -176,6 +174,7 @@ constinit const OpDef kScatterAdd = {
     },
     .flops = one_per_cotangent,
     .reference = {scatter_add_reference, scatter_add_reference},
+    .any_padding = 0,
 };
 
 constinit const OpDef kPick = {
@@ -196,7 +195,7 @@ constinit const OpDef kPick = {
     },
     .bytes = bytes_named<1>,
     .reference = {pick_reference, pick_reference},
-    .looks_up = 0,
+    .any_padding = 0,
 };
 
 constinit const OpDef kPlace = {

@@ -32,7 +32,9 @@ Value mean_of(Value x) { return sum(x, -1, KeepDim::Yes) / static_cast<double>(x
 /// Calls f(row) for every row of a value.
 template <typename F>
 void each_row(const Shape& shape, F&& f) {
-  for (std::int64_t row = 0, rows = shape.numel() / shape.back(); row < rows; ++row) f(row);
+  std::int64_t rows = 1;
+  for (int d = 0; d + 1 < shape.ndim(); ++d) rows *= shape[d];
+  for (std::int64_t row = 0; row < rows; ++row) f(row);
 }
 
 // ---- layer_norm

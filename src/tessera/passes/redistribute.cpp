@@ -217,6 +217,7 @@ std::optional<Redistribution> Redistributor::search(const Mesh& mesh, const Shap
                             std::round(1e9 * link.microseconds), is_time});
     time = time || is_time;
   }
+  if (split && axes.size() > kMaxMoveAxes) return std::nullopt;  // the value as it is may do
   require(axes.size() <= kMaxMoveAxes, "from ", from, " to ", to, ": ", axes.size(),
           " axes are more than ", kMaxMoveAxes, "; go in two steps");
   problem.directed = split || axes.size() > kExactAxes;

@@ -50,7 +50,10 @@ Stands Axes::read(const Sharding& sharding) const {
   Stands out = whole();
   const auto set = [&](std::string_view name, Stand stand) {
     const int i = find(name);
-    if (i >= 0) out[static_cast<std::size_t>(i)] = stand;
+    if (i < 0) return i;
+    Stand& at = out[static_cast<std::size_t>(i)];
+    require(at == kWhole, "sharding ", sharding, " has axis '", name, "' twice");
+    at = stand;
     return i;
   };
   for (int d = 0; d < sharding.ndim(); ++d) {

@@ -14,6 +14,15 @@ std::string_view parameter_of(const State& state) {
   return state.role == Role::Moment ? path.substr(0, path.rfind('.')) : path;
 }
 
+/// Errors: the pin has other dims than the value, or leaves a sum to be finished.
+void require_fits(const Sharding& pin, const char* what, const std::string& name,
+                  const Shape& shape) {
+  require(pin.ndim() == shape.ndim(), what, " '", name, "' of shape ", shape, " is pinned to ", pin,
+          ", which has ", pin.ndim(), " dims; give it ", shape.ndim());
+  require(pin.partial.empty(), what, " '", name, "' is pinned to ", pin,
+          ", a sum to be finished; a ", what, " is whole or cut");
+}
+
 }  // namespace
 
 StatePlaces::StatePlaces(const Graph& graph, const Strategy& strategy, const Axes& axes)
@@ -33,10 +42,7 @@ StatePlaces::Places StatePlaces::place(const State& state, const Shape& shape) c
   Places out;
   out.use = axes_.whole();
   if (const Sharding* pin = find(parameter_of(state))) {
-    require(pin->ndim() == shape.ndim(), "state '", state.path, "' of shape ", shape,
-            " is pinned to ", *pin, ", which has ", pin->ndim(), " dims; give it ", shape.ndim());
-    require(pin->partial.empty(), "state '", state.path, "' is pinned to ", *pin,
-            ", a sum to be finished; a state is whole or cut");
+    require_fits(*pin, "state", state.path, shape);
     out.use = axes_.read(*pin);
   }
   out.gradient = with(out.use, strategy_.shard_moments, shape);
@@ -86,7 +92,11 @@ Stands StatePlaces::with(Stands stands, const std::vector<std::string>& more,
 
 Stands StatePlaces::batch(const Node& node) const {
   const TensorType& type = node.type();
-  if (const Sharding* pin = find(std::get<std::string>(node.attrs[0]))) return axes_.read(*pin);
+  const std::string& name = std::get<std::string>(node.attrs[0]);
+  if (const Sharding* pin = find(name)) {
+    require_fits(*pin, "batch input", name, type.shape);
+    return axes_.read(*pin);
+  }
   Sharding sharding = Sharding::replicated(type.ndim());
   for (int d = 0; d < type.ndim() && d < static_cast<int>(strategy_.batch.size()); ++d)
     sharding.dims[static_cast<std::size_t>(d)] = strategy_.batch[static_cast<std::size_t>(d)];

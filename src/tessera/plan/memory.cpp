@@ -88,7 +88,10 @@ MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignme
   constexpr std::array<Less, 3> kOrders = {
       [](const Lifetime& a, const Lifetime& b) { return a.bytes > b.bytes; },
       [](const Lifetime& a, const Lifetime& b) {
-        return a.bytes * (a.last - a.first + 1) > b.bytes * (b.last - b.first + 1);
+        const auto area = [](const Lifetime& of) {  // more than 64 bits hold, perhaps
+          return static_cast<double>(of.bytes) * (of.last - of.first + 1);
+        };
+        return area(a) > area(b);
       },
       [](const Lifetime& a, const Lifetime& b) { return a.last - a.first > b.last - b.first; }};
   // Other orders are tried only where there is something to gain: alignment alone costs a few bytes

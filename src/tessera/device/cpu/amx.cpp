@@ -160,7 +160,8 @@ AmxGemm::AmxGemm(const GemmShape& shape) : shape_(shape) {
 }
 
 bool AmxGemm::pays(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return std::min({m, n, k}) >= kGrain && m * n * k >= 32 * 32 * 32;
+  return std::min({m, n, k}) >= kGrain &&
+         static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) >= 32 * 32 * 32;
 }
 
 std::int64_t AmxGemm::scratch_bytes() const {

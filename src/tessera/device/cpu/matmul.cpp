@@ -308,7 +308,8 @@ std::unique_ptr<Kernel> make_onednn_matmul(const KernelRequest& request, Pool& p
   std::optional<Canonical> form = plain_form(request);
   if (!form) return nullptr;
   // A call costs about a microsecond: many tiny products are better off in plain loops.
-  const std::int64_t work = form->m.size * form->n.size * form->k.size;
+  const double work = static_cast<double>(form->m.size) * static_cast<double>(form->n.size) *
+                      static_cast<double>(form->k.size);
   if (work < 512 && count(form->outer) * count(form->inner) > 1) return nullptr;
   return std::make_unique<MatmulKernel<Gemm>>(std::move(*form), pool);
 }

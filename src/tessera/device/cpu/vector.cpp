@@ -82,6 +82,7 @@ constinit const KernelEntry kEntries[] = {
     {&kDynamicPad, make_copy},
     {&kConcat, make_copy},
     {&kPad, make_copy},
+    {&kShard, make_copy},
     {&kClearPadding, make_clear_padding},
 };
 

@@ -4,6 +4,7 @@
 
 #include "tessera/device/cpu/vector_copy.h"
 #include "tessera/device/cpu/vector_families.h"
+#include "tessera/ops/collective.h"
 #include "tessera/ops/shape_ops.h"
 
 namespace tessera::cpu {
@@ -77,6 +78,41 @@ class CopyKernel final : public Kernel {
   std::int64_t most_ = 0, step_bytes_ = 0;
 };
 
+/// The part of a rank, or of a micro-batch, of what is whole until then. Beyond the operand's end
+/// the result is padding.
+class ShardKernel final : public Kernel {
+ public:
+  explicit ShardKernel(const KernelRequest& request, Pool& pool)
+      : pool_(&pool),
+        held_(request.call.in(0).shape),
+        part_(request.call.out(0).shape),
+        strides_(strides_of(request, 0)),
+        in_(in_shard(request, 0)),
+        out_(out_shard(request, 0)),
+        size_(size_of(request.call.out(0).dtype)) {}
+  std::string_view name() const override { return "cpu:copy"; }
+
+  void run(const KernelArgs& args) const override {
+    const Shape first = offset_at(in_, args.microbatch), start = offset_at(out_, args.microbatch);
+    Shape window = part_;
+    std::int64_t skipped = 0;
+    for (int d = 0; d < part_.ndim(); ++d) {
+      const std::int64_t position = start[d] - first[d];
+      window[d] = std::clamp(held_[d] - position, std::int64_t{0}, part_[d]);
+      skipped += position * strides_[d];
+    }
+    if (window.numel() == 0) return;
+    StridedCopy(window, strides_, part_.strides(), size_)
+        .run(in(args, 0) + skipped * size_, out(args), *pool_);
+  }
+
+ private:
+  Pool* pool_;
+  Shape held_, part_, strides_;
+  ShardInfo in_, out_;
+  int size_;
+};
+
 CopyKernel::Zeros zeros_around(const OpCall& call, int dim, std::int64_t start) {
   const Shape& shape = call.out(0).shape;
   std::int64_t outer = 1;
@@ -90,6 +126,7 @@ CopyKernel::Zeros zeros_around(const OpCall& call, int dim, std::int64_t start) 
 std::unique_ptr<Kernel> make_copy(const KernelRequest& request, Pool& pool) {
   const OpCall& call = request.call;
   const OpDef* op = &call.op();
+  if (op == &kShard) return std::make_unique<ShardKernel>(request, pool);
   const int size = size_of(call.out(0).dtype);
   const Shape shape = call.in(0).shape, result = call.out(0).shape;
   const Shape from = strides_of(request, 0), to = result.strides();
