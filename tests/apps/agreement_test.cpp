@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <vector>
 
 #include "tessera/comm/local.h"
@@ -49,6 +50,19 @@ TEST(Agreement, EveryFlagCounts) {
   EXPECT_EQ(asked.size(), record_of(config).size() + 1);
   EXPECT_EQ(asked.at("--seed"), "1");
   EXPECT_EQ(asked.at("command"), "train");
+}
+
+/// The library is shared, so the program's file says nothing of it.
+TEST(Agreement, TheProgramAndItsLibraryCount) {
+  const Asked asked = with_program({{"--seed", "1"}}, {});
+  EXPECT_EQ(asked.at("program"), program_text());
+  const std::string& version = asked.at("oneDNN");
+  EXPECT_TRUE(std::regex_match(version, std::regex("[0-9]+\\.[0-9]+\\.[0-9]+ \\(.+\\)")))
+      << version;
+  Asked other = asked;
+  other["oneDNN"] = "2.0.0 (0)";
+  EXPECT_EQ(differences(std::vector<Asked>{asked, other}),
+            text("oneDNN is ", version, " on rank 0 and 2.0.0 (0) on rank 1"));
 }
 
 TEST(Agreement, RanksThatDifferEndAlike) {

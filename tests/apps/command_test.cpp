@@ -45,6 +45,48 @@ TEST(Command, TrainsResumesInspectsAndSamples) {
   EXPECT_EQ(foreign.err.substr(0, 17), "error: --prompt: ") << foreign.err;
 }
 
+/// A switch that is neither on nor off must not be off in silence.
+TEST(Command, SwitchesAreTrueOrFalse) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  ASSERT_EQ(run(words(folder.expand(std::string(kTrain) + "--steps 1"))).code, 0);
+  struct Row {
+    const char *line, *message;
+  };
+  for (const Row& row : {
+           Row{"inspect @/run --verify=yes", "--verify is 'yes'"},
+           Row{"inspect @/run --digest=no", "--digest is 'no'"},
+           Row{"inspect @/run --digest=", "--digest is ''"},
+           Row{"plan --preset gpt2-tiny --vocab-size 64 --json=1", "--json is '1'"},
+           Row{"verify --preset gpt2-tiny --json=True", "--json is 'True'"},
+           Row{"prepare @/text.txt --output @/prepared --overwrite=on", "--overwrite is 'on'"},
+           Row{"plan --preset gpt2-tiny --vocab-size 64 --no-amx=off", "--no-amx is 'off'"},
+       }) {
+    const Ran ran = run(words(folder.expand(row.line)));
+    EXPECT_EQ(ran.code, 2) << row.line;
+    EXPECT_EQ(ran.err, text("error: ", row.message, "; it is a switch: true or false\n"));
+    EXPECT_EQ(ran.out, "") << row.line;
+  }
+  EXPECT_EQ(run({"inspect", folder / "run", "--digest=true"}).out,
+            run({"inspect", folder / "run", "--digest"}).out);
+  EXPECT_EQ(run({"inspect", folder / "run", "--digest=false"}).out,
+            run({"inspect", folder / "run"}).out);
+}
+
+/// What standard output says may be read by nobody.
+TEST(Command, VerifyThatFailsSaysSoAsAnError) {
+  const std::string verify =
+      "verify --preset gpt2-tiny --layers 1 --devices 2 --steps 3 --lr 1e30 ";
+  for (const char* flag : {"", "--json"}) {
+    const Ran ran = run(words(verify + flag));
+    EXPECT_EQ(ran.code, 6);
+    EXPECT_NE(ran.out, "");
+    EXPECT_EQ(ran.err.find("error: the mesh computes other numbers than one device: worst is "), 0u)
+        << ran.err;
+    EXPECT_EQ(ran.err.find('\n'), ran.err.size() - 1) << ran.err;
+  }
+}
+
 /// Counts how often what was written is passed on.
 struct CountFlushes : std::stringbuf {
   int sync() override { return ++count, 0; }

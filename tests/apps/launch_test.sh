@@ -14,6 +14,13 @@ code_of() {
   echo $code
 }
 
+# end: waits for the launcher; its exit code in $code
+end() {
+  code=0
+  wait $launcher 2>/dev/null || code=$?
+  launcher=
+}
+
 [ "$(code_of -n 2 -- version)" = 0 ] || wrong "a command that succeeds has another code than 0"
 [ "$(grep -c '^tessera ' "$folder/out.log")" = 2 ] || wrong "two ranks do not print twice"
 [ "$(code_of -n 3 -- nosuch)" = 2 ] || wrong "an error of usage has another code than 2"
@@ -26,13 +33,28 @@ PATH=$folder "$tessera" launch -n 2 -- version 2>"$folder/out.log" || code=$?
 grep -q 'there is no mpirun in PATH; on Debian: apt-get install openmpi-bin' "$folder/out.log" || wrong "no word of how to get mpirun"
 env -i "$tessera" launch -n 2 -- version >"$folder/out.log" 2>&1 || wrong "without an environment nothing runs"
 
-# A stand-in for mpirun, which does what $1 says after it was asked for its version.
-stand_in() {
+# Standard output that takes no more is an error of every command, and the run goes on without it.
+for command in version "verify --preset gpt2-tiny --layers 1 --steps 1 --json"; do
+  code=0
+  timeout 60 "$tessera" launch -n 1 -- $command >/dev/full 2>"$folder/out.log" || code=$?
+  [ $code = 5 ] || wrong "launch -- $command on a full disk has the code $code, not 5"
+  [ "$(grep -c '^error: not all output could be written' "$folder/out.log")" = 1 ] || wrong "that the disk is full is not reported once"
+done
+[ "$(code_of -n 2 -- verify --preset gpt2-tiny --layers 1 --lr 1e30)" = 6 ] || wrong "numbers that differ have another code than 6"
+[ "$(grep -c '^error: ' "$folder/out.log")" = 1 ] || wrong "numbers that differ are not reported once"
+grep -q '^error: the mesh computes other numbers' "$folder/out.log" || wrong "it is not said that numbers differ"
+
+# stand_in LINES: a stand-in for mpirun, which does what LINES say after it was asked for its version, and its launch.
+make_stand_in() {
   mkdir -p "$folder/bin"
   printf '#!/bin/sh\n[ "$1" != --version ] || { echo Open MPI; exit; }\n%s\n' "$1" >"$folder/bin/mpirun"
   chmod +x "$folder/bin/mpirun"
+}
+launch_stand_in() { PATH=$folder/bin:$PATH timeout 60 "$tessera" launch -n 2 -- train --distributed-timeout 2; }
+stand_in() {
+  make_stand_in "$1"
   code=0
-  PATH=$folder/bin:$PATH timeout 60 "$tessera" launch -n 2 -- train --distributed-timeout 2 >"$folder/out.log" 2>&1 || code=$?
+  launch_stand_in >"$folder/out.log" 2>&1 || code=$?
 }
 says() { [ "$(grep -c '^error: ' "$folder/out.log")" = 1 ] && grep -q "^error: $1" "$folder/out.log"; }
 stand_in 'exec sleep 1000'
@@ -55,6 +77,61 @@ stand_in 'echo "error: a rank says why" >&2; exit 1'
 [ $code = 7 ] || wrong "a failure that a rank has reported gives the code $code, not 7"
 says 'a rank says why' || wrong "a failure that a rank has reported is reported again"
 
+# The output may have a slow reader: mpirun has not ended while it waits for that, although its ranks have.
+make_stand_in 'sleep 0.3; exec perl -e "print qq(a line of output\n) x 20000"'
+heard=$( (code=0; launch_stand_in 2>"$folder/out.log" || code=$?; echo $code >"$folder/code") | (sleep 4; wc -l))
+[ "$heard" = 20000 ] || wrong "a slow reader gets $heard lines of 20000"
+[ "$(cat "$folder/code")" = 0 ] || wrong "a slow reader makes the code $(cat "$folder/code"), not 0"
+# ended_in SECONDS: true once the launcher has ended
+ended_in() {
+  for ((i = 0; i < $1 * 10; ++i)); do
+    [ -e /proc/$launcher ] && ! grep -q '^State:.*Z' /proc/$launcher/status 2>/dev/null || return 0
+    sleep 0.1
+  done
+  return 1
+}
+# Where nobody reads at all, a second request ends the launch, or a first one after mpirun has ended.
+mkfifo "$folder/unread"
+exec 9<>"$folder/unread"
+for lines in 20000 3000; do
+  make_stand_in 'exec perl -e "print qq(a line of output\n) x '$lines'"'
+  PATH=$folder/bin:$PATH "$tessera" launch -n 2 -- train >&9 2>"$folder/out.log" &
+  launcher=$!
+  sleep 1
+  kill -TERM $launcher
+  sleep 0.2
+  kill -TERM $launcher 2>/dev/null || true
+  ended_in 5 || wrong "a launch that nobody reads does not end when it is asked to"
+  end
+  [ $lines-$code = 20000-143 ] || [ $lines-$code = 3000-5 ] || wrong "a launch that nobody reads ends with $code"
+done
+exec 9>&-
+# An mpirun that ends by itself just as it is given up: the launcher looks when both have happened.
+make_stand_in 'sleep 0.3; exec perl -e "select undef, undef, undef, 1.5"'
+PATH=$folder/bin:$PATH "$tessera" launch -n 2 -- train --distributed-timeout 2 >"$folder/out.log" 2>&1 &
+launcher=$!
+sleep 1
+kill -STOP $launcher
+sleep 3
+kill -CONT $launcher
+end
+[ $code = 0 ] || wrong "an mpirun that has ended well just as it is given up gives the code $code, not 0"
+# An mpirun that does not even tell its version.
+make_stand_in ''
+sed -i 's/{ echo Open MPI; exit; }/exec sleep 1000/' "$folder/bin/mpirun"
+PATH=$folder/bin:$PATH "$tessera" launch -n 2 -- train >"$folder/out.log" 2>&1 &
+launcher=$!
+for ((i = 0; i < 100; ++i)); do
+  asked=$(pgrep -P $launcher sleep) || true
+  [ -z "$asked" ] || break
+  sleep 0.1
+done
+kill -TERM $launcher
+ended_in 5 || true
+kill -KILL $asked $launcher 2>/dev/null || true
+end
+[ $code = 75 ] || wrong "a launch that is asked to stop before there are ranks has the code $code, not 75"
+
 # start RANKS [FLAG...]: a run that takes minutes, its launcher's process in $launcher
 for ((i = 0; i < 400; ++i)); do echo "line $i of a text to train on, which is read again and again"; done >"$folder/text.txt"
 run_flags=(train --preset llama-tiny --layers 1 --threads 1 --data "$folder/text.txt" --output "$folder/run" --steps 1000000)
@@ -72,12 +149,6 @@ start() {
   wrong "no step within 30 s"
 }
 
-# end: waits for the launcher; its exit code in $code
-end() {
-  code=0
-  wait $launcher 2>/dev/null || code=$?
-  launcher=
-}
 ranks() { pgrep -f "^$tessera train .*$folder/run"; }
 saved() { ls "$folder"/run/checkpoints/step-* >/dev/null 2>&1; }
 
@@ -92,11 +163,39 @@ for n in 1 2; do
   end
   in_order "a run on $n ranks that is asked to stop"
 done
+# From when it listens on.
 begin 2
-sleep 0.1
+for ((i = 0; i < 1000; ++i)); do
+  blocked=$(sed -n 's/^SigBlk:[[:space:]]*//p' /proc/$launcher/status)
+  (((0x$blocked >> 14 & 1) == 0)) || break  # SIGTERM
+  sleep 0.01
+done
 kill -TERM $launcher
 end
 in_order "a run that is asked to stop while it comes up"
+# nohup lets a run outlive its terminal.
+trap '' HUP
+start 2
+trap - HUP
+kill -HUP $launcher
+sleep 3
+kill -0 $launcher 2>/dev/null || wrong "a launch by nohup ends when its terminal closes"
+kill -TERM $launcher
+end
+in_order "a launch by nohup that is asked to stop"
+# A reader that goes.
+rm -rf "$folder/run"
+"$tessera" launch -n 2 -- "${run_flags[@]}" --exit-interval 300 --log-every 1 2>"$folder/run.log" | head -1 >"$folder/head.log" || code=$?
+[ $code = 5 ] || wrong "a run whose reader goes has the code $code, not 5"
+[ -s "$folder/head.log" ] || wrong "a run whose reader goes has printed nothing"
+saved || wrong "a run whose reader goes does not save"
+[ ! -e "$folder/run/lock" ] || wrong "a run whose reader goes leaves its lock"
+# What the number of ranks contradicts.
+rm -rf "$folder/run"
+for command in "${run_flags[*]}" "verify --preset gpt2-tiny"; do
+  [ "$(code_of -n 2 -- $command --devices 1)" = 2 ] || wrong "--devices 1 is overruled in silence"
+  [ "$(grep -c '^error: devices is 1, but 2 ranks were launched; leave it out, or launch as many' "$folder/out.log")" = 1 ] || wrong "it is not said once that --devices 1 is another number than that of the ranks"
+done
 start 2
 kill -TERM "$(ranks | tail -1)"
 kill -TERM $launcher

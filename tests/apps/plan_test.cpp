@@ -6,6 +6,7 @@
 
 #include "apps/command_test.h"
 #include "tessera/device/device.h"
+#include "tessera/train/fields.h"
 
 namespace tessera {
 namespace {
@@ -83,6 +84,61 @@ TEST(PlanCommand, TellsWhereValuesLie) {
     }
   }
   EXPECT_GT(found, 0);
+}
+
+/// All that is reported but times and what this process holds.
+std::string report(const std::string& flags) {
+  nlohmann::json json = json_of(flags);
+  for (const char* key : {"compile_seconds", "outside_arena_bytes"}) json.erase(key);
+  for (auto& pass : json["passes"]) pass.erase("seconds");
+  return json.dump();
+}
+
+bool in_help(std::string_view name) {
+  static const std::string kHelp = run({"plan", "--help"}).out;
+  return kHelp.find(text("  --", name, "\n")) != std::string::npos ||
+         kHelp.find(text("  --", name, " ")) != std::string::npos;
+}
+
+TEST(PlanCommand, ItsHelpListsTheFlagsThatMatter) {
+  for (const char* name :
+       {"json", "placements", "config", "preset", "data", "valid-data", "epochs"})
+    EXPECT_TRUE(in_help(name)) << name;
+  struct Row {
+    const char *name, *flags, *beside;
+  };
+  for (const Row& row : {
+           Row{"steps", "--steps 1", "--layers 1 --save-every 2"},
+           Row{"eval-at-end", "--no-eval-at-end", "--layers 1"},
+           Row{"lr-decay-style", "--lr-decay-style constant", "--layers 1"},
+           Row{"lamb-min-trust-ratio", "--lamb-min-trust-ratio 0.5", "--layers 1 --optimizer lamb"},
+           Row{"lamb-max-trust-ratio", "--lamb-max-trust-ratio 5", "--layers 1 --optimizer lamb"},
+           Row{"layers", "--layers 2", ""},
+       }) {
+    EXPECT_TRUE(in_help(row.name)) << row.name;
+    EXPECT_NE(report(row.beside), report(text(row.beside, " ", row.flags))) << row.name;
+  }
+}
+
+/// Values like 0 and 1, with which an operation falls away, are left out.
+TEST(PlanCommand, FlagsThatItsHelpLeavesOutChangeNothing) {
+  const std::string base = report("--layers 1");
+  for (const Field& field : fields()) {
+    if (in_help(field.name)) continue;
+    const std::string name = text("--layers 1 --", field.name);
+    const Slot slot = read_slot(field, {});
+    if (std::holds_alternative<bool*>(slot)) {
+      EXPECT_EQ(report(name + " true"), base) << field.name;
+      EXPECT_EQ(report(name + " false"), base) << field.name;
+    } else if (std::holds_alternative<std::int64_t*>(slot)) {
+      EXPECT_EQ(report(name + " 30"), base) << field.name;
+    } else if (std::holds_alternative<double*>(slot)) {
+      EXPECT_EQ(report(name + (field.low >= 1 ? " 3" : " 0.0003")), base) << field.name;
+    } else if (!std::holds_alternative<std::string*>(slot) && !is_list(field)) {
+      for (const std::string& value : split(kind_text(field), '|'))
+        EXPECT_EQ(report(text(name, " ", value)), base) << field.name;
+    }
+  }
 }
 
 }  // namespace

@@ -220,6 +220,25 @@ TEST(RunOptions, ZeroStageStandsForTheSwitches) {
   EXPECT_EQ(memory(folder.expand("--config @/c.toml --zero-stage 1")), memory("--zero-stage 1"));
   EXPECT_EQ(memory(folder.expand("--config @/c.toml --zero-1-memory-optimization")),
             memory("--zero-stage 1"));
+  // Two lines of a file that contradict each other are as wrong as two flags, unless a flag
+  // answers.
+  folder.write("rivals.toml", "zero-stage = 1\nzero-3-memory-optimization = true\n");
+  const Ran rivals = run(words(folder.expand(plan + "--config @/rivals.toml")));
+  EXPECT_EQ(rivals.code, 2);
+  EXPECT_EQ(
+      rivals.err,
+      folder.expand("error: zero-stage in @/rivals.toml:1 1 and zero-3-memory-optimization in "
+                    "@/rivals.toml:2 true disagree: both say what data parallel devices share out; "
+                    "give one\n"));
+  for (const std::string answer : {"--zero-stage 1", "--zero-3-memory-optimization"})
+    EXPECT_EQ(memory(folder.expand("--config @/rivals.toml " + answer)), memory(answer));
+  EXPECT_EQ(memory(folder.expand("--config @/rivals.toml --no-zero-3-memory-optimization")),
+            memory("--zero-stage 1"));
+  // As runs record them.
+  folder.write("run.toml", "zero-stage = 0\nzero-3-memory-optimization = true\n");
+  EXPECT_EQ(memory(folder.expand("--config @/run.toml")), memory("--zero-stage 3"));
+  folder.write("same.toml", "zero-stage = 3\nfsdp-memory-optimization = true\n");
+  EXPECT_EQ(memory(folder.expand("--config @/same.toml")), memory("--zero-stage 3"));
 }
 
 }  // namespace

@@ -10,13 +10,15 @@
 #include "tessera/comm/mpi.h"
 #include "tessera/comm/share_text.h"
 #include "tessera/comm/work_alone.h"
+#include "tessera/device/device.h"
 
 namespace tessera {
 
 namespace {
 
 // Names among what is compared that are no flags.
-constexpr const char *kCommand = "command", *kProgram = "program", *kProblems = "problems";
+constexpr const char *kCommand = "command", *kProgram = "program", *kProblems = "problems",
+                     *kLibrary = "oneDNN";
 constexpr const char* kNotGiven = "not given";
 
 std::string packed(const Asked& values) {
@@ -108,11 +110,15 @@ std::string differences(std::span<const Asked> ranks) {
   return join(out, "; ");
 }
 
+Asked with_program(Asked asked, const Problems& problems) {
+  asked[kProgram] = program_text();
+  asked[kLibrary] = product_library();
+  asked[kProblems] = all_of(problems);
+  return asked;
+}
+
 void require_same(Communicator& world, const Asked& asked, const Problems& problems) {
-  Asked mine = asked;
-  mine[kProgram] = program_text();
-  mine[kProblems] = all_of(problems);
-  const std::string words = packed(mine);
+  const std::string words = packed(with_program(asked, problems));
   const std::string hash = hash128_text(std::as_bytes(std::span(words)));
   const std::vector<std::string> hashes = gather_texts(world, hash, "the hash of what is asked");
   if (std::set(hashes.begin(), hashes.end()).size() == 1) return;

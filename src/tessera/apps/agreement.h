@@ -26,8 +26,12 @@ std::string program_text();
 /// Empty: nothing.
 std::string differences(std::span<const Asked> ranks);
 
-/// Ends all ranks unless they were asked the same, by the same program, and none has `problems`
-/// that others do not have. The first call of comm of a launched rank.
+/// With what numbers depend on beside the flags: the program, and the version of the library of
+/// matrix products, which is shared and so no part of the program's file.
+Asked with_program(Asked asked, const Problems& problems);
+
+/// Ends all ranks unless they were asked the same, by the same program and library, and none has
+/// `problems` that others do not have. The first call of comm of a launched rank.
 void require_same(Communicator& world, const Asked& asked, const Problems& problems);
 
 /// What rank 0 finds out by `work`, on every rank; the others wait for it. Where it fails, all fail

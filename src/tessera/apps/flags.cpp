@@ -106,6 +106,11 @@ ParsedFlags parse_flags(const Arguments& arguments, const std::vector<Flag>& fla
           next_is_value() && (arguments[i + 1] == "true" || arguments[i + 1] == "false");
       setting.values.push_back(told ? arguments[++i] : "true");
     }
+    if (flag->value.empty() && setting.values[0] != "true" && setting.values[0] != "false") {
+      problems.add(
+          text("--", name, " is '", setting.values[0], "'; it is a switch: true or false"));
+      continue;
+    }
     while (next_is_value() && (setting.values.empty() || flag->many))
       setting.values.push_back(arguments[++i]);
     if (setting.values.empty()) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "tessera/apps/flags.h"
 #include "tessera/apps/launch.h"
 #include "tessera/apps/launcher_words.h"
+#include "tessera/apps/stop_signal.h"
 #include "tessera/apps/supervise.h"
 #include "tessera/base/error.h"
 #include "tessera/comm/mpi.h"
@@ -34,9 +36,8 @@ constexpr const char* kHelp =
     "                      all ranks are on this machine and have a core each, else none\n"
     "  --verbose           also print mpirun's own messages\n"
     "  --dry-run           print the call of mpirun instead of running it\n\n"
-    "A first Ctrl-C, SIGTERM or SIGUSR1 makes the ranks of `train` save and stop; a second "
-    "one ends them at once.\n"
-    "The exit code is the command's.\n";
+    "A first Ctrl-C, SIGTERM, SIGUSR1 or SIGHUP makes the ranks of `train` save and stop; a\n"
+    "second one ends them at once. The exit code is the command's.\n";
 
 /// The path of a program, as a shell finds it; empty: nowhere.
 std::string find_program(const std::string& name) {
@@ -52,13 +53,20 @@ std::string signal_text(int signal) {
   return text("signal ", signal, " (", strsignal(signal), ")");
 }
 
+constexpr int kAnswers = 60;  // seconds that mpirun has to tell its version
+
 /// mpirun of Open MPI, whose flags we know.
 std::string find_mpirun() {
   const std::string get = "on Debian: apt-get install openmpi-bin";
   for (const char* name : {"mpirun", "mpirun.openmpi"}) {
     const std::string path = find_program(name);
     if (path.empty()) continue;
-    const ProcessResult version = run_process({path, "--version"});
+    ProcessOptions options;
+    options.timeout_seconds = kAnswers;
+    const ProcessResult version = run_process({path, "--version"}, options);
+    if (version.timed_out)
+      fail(Fault::Resource, "launch: '", path, " --version' did not end within ", kAnswers,
+           " s; try it by hand");
     if (version.output.find("Open MPI") != std::string::npos) return path;
     if (version.exit_code > 128)
       fail(Fault::Resource, "launch: '", path, " --version' was ended by ",
@@ -156,7 +164,12 @@ int launch_command(const Arguments& arguments, Console& console) {
           "command, which makes ranks of threads");
   require(!mpi_launched([](const char* name) { return std::getenv(name); }),
           "launch: this is a rank already, started by an MPI launcher; give it the command itself");
-  StopRequests requests;
+  const bool stops_in_order = launch.command.front() == "train";
+  std::optional<NothingToSave> nothing;  // while mpirun is looked for, which may take its time
+  if (stops_in_order) {
+    catch_stop_signals();
+    nothing.emplace();
+  }
   const Launcher launcher = {find_mpirun(), std::filesystem::read_symlink("/proc/self/exe"),
                              cores(), geteuid() == 0};
   const Arguments words = mpirun_words(launch, launcher);
@@ -164,11 +177,12 @@ int launch_command(const Arguments& arguments, Console& console) {
     console.out << join(words, " ") << "\n";
     return 0;
   }
+  StopRequests requests;
+  nothing.reset();
   console.out.flush();
-  const LaunchEnd end = supervise(words,
-                                  {launch.hostfile.empty(), launch.command.front() == "train",
-                                   launch.verbose, timeout_of(launch.command)},
-                                  requests, console);
+  const LaunchEnd end = supervise(
+      words, {launch.hostfile.empty(), stops_in_order, launch.verbose, timeout_of(launch.command)},
+      requests, console);
   const std::string report = report_of(end, launch, launcher.mpirun);
   if (!report.empty()) console.err << "error: " << report << "\n";
   return code_of(end);

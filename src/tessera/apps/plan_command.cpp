@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
@@ -29,32 +27,12 @@ void find_vocabulary(RunConfig& config, Problems& problems) {
   });
 }
 
-/// Those that change what is compiled: the model, the machine, and these.
+/// Those on which the report depends.
 std::vector<Flag> flags_that_matter(const std::vector<Flag>& flags) {
-  constexpr std::string_view kOthers[] = {"save-every",
-                                          "background-save",
-                                          "json",
-                                          "placements",
-                                          "config",
-                                          "preset",
-                                          "dump-dir",
-                                          "eval-every",
-                                          "eval-at-end",
-                                          "sample-every",
-                                          "data",
-                                          "vocabulary",
-                                          "held-out",
-                                          "optimizer",
-                                          "sgd-momentum",
-                                          "clip-grad",
-                                          "global-batch-size",
-                                          "micro-batch-size"};
   std::vector<Flag> out;
   for (const Flag& flag : flags) {
-    if (flag.group == to_text(FieldGroup::Model) || flag.group == to_text(FieldGroup::Machine) ||
-        flag.group == to_text(FieldGroup::Parallel) ||
-        std::find(std::begin(kOthers), std::end(kOthers), flag.name) != std::end(kOthers))
-      out.push_back(flag);
+    const Field* field = find_field(flag.name).field;  // none: the command's own, or --config
+    if (field == nullptr || field->in_plan) out.push_back(flag);
   }
   return out;
 }

@@ -102,10 +102,10 @@ int on_launched_ranks(const RanksCommand& command, Console& console,
   return code;
 }
 
-void take_launched_devices(RunConfig& config, Communicator* world, Problems& problems) {
+void take_launched_devices(RunConfig& config, bool told, Communicator* world, Problems& problems) {
   if (world == nullptr) return;
   std::int64_t& devices = config.parallel.devices;
-  if (devices != 1 && devices != world->size())
+  if ((told || devices != 1) && devices != world->size())
     problems.add(text("devices is ", devices, ", but ", world->size(),
                       " ranks were launched; leave it out, or launch as many"));
   devices = world->size();

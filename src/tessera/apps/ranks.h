@@ -16,9 +16,10 @@ namespace tessera {
 /// A command that runs on ranks, as its flags say.
 struct RanksCommand {
   std::string name;
-  RunConfig config;    // as it was given
-  Problems problems;   // of the flags
-  bool stops = false;  // it saves and ends in order where it is asked to stop
+  RunConfig config;           // as it was given
+  Problems problems;          // of the flags
+  bool stops = false;         // it saves and ends in order where it is asked to stop
+  bool devices_told = false;  // by a flag
 };
 
 /// Where a launcher started this process, `body` runs as one of its ranks, with a console that is
@@ -28,8 +29,8 @@ int on_launched_ranks(const RanksCommand& command, Console& console,
                       const std::function<int(Communicator* world, Console& console)>& body);
 
 /// The devices of `config` are those that were launched. Errors, as problems: it says another
-/// number.
-void take_launched_devices(RunConfig& config, Communicator* world, Problems& problems);
+/// number; 1 says nothing unless a flag has `told` it, because every run on one device records it.
+void take_launched_devices(RunConfig& config, bool told, Communicator* world, Problems& problems);
 
 /// Commands run plans that tests have run with poisoned memory.
 inline constexpr ExecutorOptions kFast{.poison = false};

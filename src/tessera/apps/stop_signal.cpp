@@ -44,13 +44,18 @@ void catch_signals() {
   struct sigaction action = {};
   action.sa_sigaction = request_stop;
   action.sa_flags = SA_RESTART | SA_SIGINFO;  // a save that is under way finishes
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaction(signal, &action, nullptr);
-  struct sigaction before = {};
-  sigaction(SIGHUP, nullptr, &before);
-  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
+  for (const int signal : stop_signals()) sigaction(signal, &action, nullptr);
 }
 
 }  // namespace
+
+std::vector<int> stop_signals() {
+  std::vector<int> out = {SIGINT, SIGTERM, SIGUSR1};
+  struct sigaction before = {};
+  sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) out.push_back(SIGHUP);
+  return out;
+}
 
 std::atomic<bool>& catch_stop_signals() {
   stops_in_order = true;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <thread>
+#include <vector>
 
 namespace tessera {
 
@@ -11,6 +12,9 @@ namespace tessera {
 /// number. What was saved stays intact. Signals from what started this process are counted apart:
 /// mpirun passes on a request that others make too.
 std::atomic<bool>& catch_stop_signals();
+
+/// The signals that ask for a stop. A hangup is none where it was ignored before, as by nohup.
+std::vector<int> stop_signals();
 
 /// As long as it lives, there is nothing that could be saved, as while a model is compiled: a
 /// request to stop then ends the process at once, with kExitStopped and a sentence.

@@ -17,6 +17,8 @@
 #include <system_error>
 
 #include "tessera/apps/launcher_words.h"
+#include "tessera/apps/output_relay.h"
+#include "tessera/apps/stop_signal.h"
 #include "tessera/base/error.h"
 
 namespace tessera {
@@ -29,8 +31,6 @@ using namespace std::chrono_literals;
 /// An mpirun that has had ranks ends a moment after them. Open MPI 4.1 can wait for ever for a rank
 /// that was killed while it came up.
 constexpr auto kAfterRanks = 10s;
-
-constexpr std::array<int, 4> kRequests = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 
 [[noreturn]] void cannot_start(const std::string& program) {
   fail(Fault::Resource, "launch: cannot start ", program, ": ",
@@ -91,7 +91,9 @@ class Run {
         requests_(requests),
         console_(console),
         input_(words_[0]),
-        errors_(words_[0]) {}
+        output_(words_[0]),
+        errors_(words_[0]),
+        relay_(output_.read_end, console.out, STDOUT_FILENO) {}
   LaunchEnd to_end();
 
  private:
@@ -103,18 +105,23 @@ class Run {
   /// Prints what the ranks have said. False: all ends of the stream are closed.
   bool pass_words();
   void end_the_rest();
+  /// Passes on what is left of the output. After a request to end at once nobody is waited for.
+  void pass_the_rest();
 
   std::vector<std::string> words_;
   const Supervision& how_;
   StopRequests& requests_;
   Console& console_;
-  Pipe input_, errors_;
+  Pipe input_, output_, errors_;
+  OutputRelay relay_;
   LauncherWords heard_;
   LaunchEnd end_;
   pid_t child_ = -1;
   int asked_ = 0;
   bool had_ranks_ = false;
-  Clock::time_point with_ranks_ = Clock::now();  // the last time that there were any, or the start
+  // The last time that there were any, or that mpirun passed on what they had printed, or the
+  // start.
+  Clock::time_point with_ranks_ = Clock::now();
 };
 
 LaunchEnd Run::to_end() {
@@ -122,16 +129,21 @@ LaunchEnd Run::to_end() {
   start();
   bool listens = true;
   while (!ended()) {
-    std::array<pollfd, 2> files = {
-        {{requests_.file(), POLLIN, 0}, {listens ? errors_.read_end : -1, POLLIN, 0}}};
+    std::array<pollfd, 3> files = {{{requests_.file(), POLLIN, 0},
+                                    {listens ? errors_.read_end : -1, POLLIN, 0},
+                                    relay_.awaited()}};
     poll(files.data(), files.size(), 1000);
     for (const int signal : requests_.take()) ask(signal);
     if (files[1].revents != 0) listens = pass_words();
+    const bool delivers = files[1].revents != 0 || files[2].revents != 0 || relay_.holds();
+    if (files[2].revents != 0) relay_.pass();
+    if (delivers) with_ranks_ = Clock::now();
     look_for_ranks();
   }
   end_the_rest();
   while (listens && pass_words()) {
   }
+  pass_the_rest();
   console_.err << heard_.rest() << std::flush;
   end_.error_seen = heard_.error_seen();
   end_.words = heard_.own();
@@ -143,8 +155,9 @@ void Run::start() {
   child_ = fork();
   if (child_ < 0) cannot_start(words_[0]);
   if (child_ == 0) become(parent);
-  Pipe::close(&input_.read_end), Pipe::close(&errors_.write_end);
-  fcntl(errors_.read_end, F_SETFL, O_NONBLOCK);
+  for (int* theirs : {&input_.read_end, &output_.write_end, &errors_.write_end})
+    Pipe::close(theirs);
+  for (const int file : {output_.read_end, errors_.read_end}) fcntl(file, F_SETFL, O_NONBLOCK);
 }
 
 void Run::become(pid_t parent) {
@@ -152,9 +165,12 @@ void Run::become(pid_t parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // were we killed, mpirun would end the ranks
   if (getppid() != parent) _exit(128 + SIGTERM);
+  std::vector<int> ours = stop_signals();
+  ours.insert(ours.end(), {SIGPIPE, SIGXFSZ});
+  for (const int caught : ours) signal(caught, SIG_DFL);
   requests_.restore();
-  for (const int ignored : {SIGPIPE, SIGXFSZ}) signal(ignored, SIG_DFL);
   dup2(input_.read_end, STDIN_FILENO);
+  dup2(output_.write_end, STDOUT_FILENO);
   dup2(errors_.write_end, STDERR_FILENO);
   setenv("PATH", "/usr/local/bin:/usr/bin:/bin",
          0);  // without one mpirun finds nothing, itself included
@@ -171,6 +187,8 @@ bool Run::ended() {
   int status = 0;
   for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     if (pid != child_) continue;
+    // It may end by itself just as it is given up.
+    if (WIFEXITED(status)) end_.hung = end_.lost_ranks = false;
     end_.killed = WIFSIGNALED(status) && !end_.hung && !end_.lost_ranks && end_.requested == 0;
     end_.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return true;
@@ -227,12 +245,27 @@ void Run::end_the_rest() {
   }
 }
 
+void Run::pass_the_rest() {
+  do {
+    while (relay_.holds()) {
+      std::array<pollfd, 2> files = {{{requests_.file(), POLLIN, 0}, relay_.awaited()}};
+      poll(files.data(), files.size(), end_.requested == 0 ? -1 : 0);
+      for (const int signal : requests_.take()) end_.requested = signal;
+      if (files[1].revents != 0) {
+        relay_.pass();
+      } else if (end_.requested != 0) {
+        return relay_.drop();
+      }
+    }
+  } while (relay_.pass());
+}
+
 }  // namespace
 
 StopRequests::StopRequests() {
   sigset_t caught;
   sigemptyset(&caught);
-  for (const int signal : kRequests) sigaddset(&caught, signal);
+  for (const int signal : stop_signals()) sigaddset(&caught, signal);
   sigaddset(&caught, SIGCHLD);
   sigprocmask(SIG_BLOCK, &caught, &before_);
   file_ = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);

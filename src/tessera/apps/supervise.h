@@ -11,7 +11,8 @@
 
 namespace tessera {
 
-/// Requests to stop: from its making on they wait to be read, and end nothing.
+/// Requests to stop: from its making on they wait to be read, and end nothing. A signal that waits
+/// comes even where it was ignored before, so an ignored hangup is not among them.
 class StopRequests {
  public:
   StopRequests();

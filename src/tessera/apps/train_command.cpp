@@ -39,32 +39,34 @@ struct Starting : TrainCallback {
 };
 
 /// What `tessera train` was asked to do.
-struct Request {
+struct TrainRequest {
   RanksCommand command{.name = "train", .config = {}, .problems = {}, .stops = true};
   std::vector<std::string> notices;
   bool help = false;
 };
 
-Request read_request(const Arguments& arguments) {
-  Request out;
+TrainRequest read_train_request(const Arguments& arguments) {
+  TrainRequest out;
   Problems& problems = out.command.problems;
   const ParsedFlags parsed = parse_flags(arguments, field_flags(), problems);
   out.help = parsed.help;
   for (const std::string& word : parsed.words)
     problems.add(text("unexpected '", word, "'; flags begin with --, as in --data ", word));
+  out.command.devices_told = parsed.find("devices") != nullptr;
   out.command.config = configure(parsed, problems, out.notices);
   return out;
 }
 
 /// All that rank 0 finds before anything is written. The others need of it only the configuration:
 /// rank 0 reads the text, and draws the batches of all.
-RunConfig prepare(Communicator* launched, const Request& request, std::optional<PreparedRun>& run) {
+RunConfig prepare(Communicator* launched, const TrainRequest& request,
+                  std::optional<PreparedRun>& run) {
   RunConfig asked = request.command.config;
   Problems problems = request.command.problems;
   agree_on_choices(asked, launched, problems);
   const auto found = from_leader(launched, [&] {
     RunConfig config = asked;
-    take_launched_devices(config, launched, problems);
+    take_launched_devices(config, request.command.devices_told, launched, problems);
     std::optional<PreparedRun> prepared = prepare_run(config, problems);
     problems.raise();
     run.emplace(std::move(*prepared));
@@ -78,7 +80,7 @@ RunConfig prepare(Communicator* launched, const Request& request, std::optional<
   return config;
 }
 
-int train_on(Communicator* launched, const Request& request, Console& console) {
+int train_on(Communicator* launched, const TrainRequest& request, Console& console) {
   if (request.help) {
     console.out << "tessera train --preset NAME --data FILE --output FOLDER [FLAG...]\n\n"
                 << flags_help(field_flags(), console.columns);
@@ -116,7 +118,7 @@ int train_on(Communicator* launched, const Request& request, Console& console) {
 }  // namespace
 
 int train_command(const Arguments& arguments, Console& console) {
-  const Request request = read_request(arguments);
+  const TrainRequest request = read_train_request(arguments);
   return on_launched_ranks(request.command, console, [&](Communicator* launched, Console& mine) {
     return train_on(launched, request, mine);
   });

@@ -1,8 +1,12 @@
+#include <exception>
+
 #include "tessera/apps/agreement.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
 #include "tessera/apps/ranks.h"
+#include "tessera/base/error.h"
+#include "tessera/base/format.h"
 #include "tessera/base/text.h"
 #include "tessera/comm/work_alone.h"
 #include "tessera/train/verify.h"
@@ -14,14 +18,14 @@ namespace {
 constexpr std::int64_t kSteps = 3, kVocabulary = 256;  // where nothing says how many
 
 /// What `tessera verify` was asked to do.
-struct Request {
+struct VerifyRequest {
   RanksCommand command{.name = "verify", .config = {}, .problems = {}};
   std::vector<std::string> notices;
   bool help = false, as_json = false;
 };
 
-Request read_request(const Arguments& arguments) {
-  Request out;
+VerifyRequest read_verify_request(const Arguments& arguments) {
+  VerifyRequest out;
   Problems& problems = out.command.problems;
   std::vector<Flag> flags = field_flags();
   flags.insert(flags.begin(), Flag{"json", {}, "", "print JSON", "", false});
@@ -30,6 +34,7 @@ Request read_request(const Arguments& arguments) {
   for (const std::string& word : parsed.words)
     problems.add(text("unexpected '", word, "'; flags begin with --"));
   out.as_json = parsed.take_switch("json");
+  out.command.devices_told = parsed.find("devices") != nullptr;
   const bool told_steps = parsed.find("steps") != nullptr;
   RunConfig& config = out.command.config = configure(parsed, problems, out.notices);
   if (!told_steps) config.steps = kSteps;
@@ -37,10 +42,10 @@ Request read_request(const Arguments& arguments) {
   return out;
 }
 
-RunConfig complete_config(Communicator* launched, const Request& request) {
+RunConfig complete_config(Communicator* launched, const VerifyRequest& request) {
   RunConfig config = request.command.config;
   Problems problems = request.command.problems;
-  take_launched_devices(config, launched, problems);
+  take_launched_devices(config, request.command.devices_told, launched, problems);
   agree_on_choices(config, launched, problems);
   if (config.model.vocabulary == 0) config.model.vocabulary = kVocabulary;
   complete(config);
@@ -52,7 +57,7 @@ RunConfig complete_config(Communicator* launched, const Request& request) {
   return config;
 }
 
-int verify_on(Communicator* launched, const Request& request, Console& console) {
+int verify_on(Communicator* launched, const VerifyRequest& request, Console& console) {
   if (request.help) {
     console.out << "tessera verify --preset NAME --devices N [FLAG...]\n\n"
                    "Runs a few training steps (--steps, or 3) on random tokens, on one device and "
@@ -81,13 +86,19 @@ int verify_on(Communicator* launched, const Request& request, Console& console) 
   report.devices = config.parallel.devices;
   report.mesh = to_text(strategy_of(config.parallel).mesh);
   console.out << (request.as_json ? to_json(report) : to_text(report));
-  return report.ok() ? 0 : static_cast<int>(Fault::Numerics);
+  if (report.ok()) return 0;
+  const Error error(
+      Fault::Numerics,
+      text("the mesh computes other numbers than one device: worst is ", report.worst().name, ", ",
+           format("%.2e", report.worst().error), " where ", format("%.0e", report.tolerance),
+           " is allowed; please report this with the command"));
+  return report_failure(std::make_exception_ptr(error), console);
 }
 
 }  // namespace
 
 int verify_command(const Arguments& arguments, Console& console) {
-  const Request request = read_request(arguments);
+  const VerifyRequest request = read_verify_request(arguments);
   return on_launched_ranks(request.command, console, [&](Communicator* launched, Console& mine) {
     return verify_on(launched, request, mine);
   });

@@ -89,6 +89,10 @@ class Device {
 /// The best that this machine can take.
 CpuChoices machine_choices();
 
+/// The version of the library of matrix products, oneDNN, as it is loaded: other versions round in
+/// other ways.
+std::string product_library();
+
 struct CpuOptions {
   int threads = 0;           // 0: one per core
   int first_core = -1;       // threads are pinned to this core and those after it, counted among

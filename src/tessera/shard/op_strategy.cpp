@@ -115,7 +115,7 @@ class Spreading {
     std::vector<std::int64_t> out;
     for (const int f : factors) {
       const std::int64_t size = rule_.list[at(f)].size;
-      out.push_back(n % size == 0 ? size : n);
+      out.push_back(size > 0 && n % size == 0 ? size : n);  // nothing has any number of parts
       if (size % out.back() != 0) return {};
       n /= out.back();
     }

@@ -82,6 +82,27 @@ constexpr Rivals kRivals[] = {
     {"zero-stage", "fsdp-memory-optimization", "", "false", 3, kZero},
 };
 
+/// Two settings of one origin that disagree.
+std::string disagreement(const Meant& one, const Meant& other, const Rivals& r) {
+  return text(one.source, " ", join(one.values), " and ", other.source, " ", join(other.values),
+              " disagree: ", r.because, "; give one");
+}
+
+/// Rivals of a file are a problem where no flag has answered for them. `config` is what all
+/// settings say together. The files that runs write have steps beside epochs, and switches beside
+/// stage 0, which leaves the answer to them.
+void find_rivals_in_file(const std::vector<Meant>& file, const std::vector<Meant>& flags,
+                         const RunConfig& config, Problems& problems) {
+  for (const Rivals& r : kRivals) {
+    const Meant *one = find(file, r.name), *other = find(file, r.other);
+    if (r.stage == 0 || one == nullptr || other == nullptr) continue;
+    if (find(flags, r.name) != nullptr || find(flags, r.other) != nullptr) continue;
+    const std::int64_t stage = config.zero_stage;  // 0 as well where a flag has silenced the file
+    if (stage != 0 && stage != r.stage && other->values.back() != r.other_off)
+      problems.add(disagreement(*one, *other, r));
+  }
+}
+
 /// Flags that disagree are problems; where a flag answers, the other field of the file says
 /// nothing.
 void settle_rivals(const std::vector<Meant>& file, const std::vector<Meant>& flags,
@@ -98,14 +119,14 @@ void settle_rivals(const std::vector<Meant>& file, const std::vector<Meant>& fla
     const bool one_answers = answers(one, r.name_off), other_answers = answers(other, r.other_off);
     if (one_answers && other_answers) {
       if (r.stage > 0 && one->values.back() == text(r.stage)) continue;
-      problems.add(text(one->source, " ", join(one->values), " and ", other->source, " ",
-                        join(other->values), " disagree: ", r.because, "; give one"));
+      problems.add(disagreement(*one, *other, r));
     } else if (one_answers && r.stage > 0 && other == nullptr && find(file, r.other) != nullptr) {
       silence(r.other);
     } else if (other_answers && one == nullptr && find(file, r.name) != nullptr) {
       silence(r.name);
     }
   }
+  find_rivals_in_file(file, flags, config, problems);
 }
 
 void find_batch_problems(const RunConfig& config, Problems& problems);

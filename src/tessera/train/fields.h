@@ -42,6 +42,7 @@ struct Field {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
   std::string_view when = {};  // the condition under which it has an effect; empty: always
+  bool in_plan = false;        // what `tessera plan` reports depends on it
 };
 
 std::span<const Field> fields();

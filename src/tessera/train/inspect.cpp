@@ -13,6 +13,7 @@
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/data/safetensors.h"
+#include "tessera/ir/builder.h"
 #include "tessera/ir/graph_words.h"
 #include "tessera/ir/parse.h"
 #include "tessera/ops/table.h"
@@ -152,7 +153,7 @@ std::string describe_graph(const std::string& path) {
     const double more = op.flops == nullptr ? 0 : op.flops(call);
     work += more;
     flops += more;
-    if (op.name == "batch")
+    if (&op == &kBatch)
       inputs.push_back({"batch", call.string("name"), tessera::to_text(graph.node(id).type())});
   }
   std::int64_t state_bytes = 0;

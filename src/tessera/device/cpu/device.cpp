@@ -10,6 +10,7 @@
 #include "tessera/base/error.h"
 #include "tessera/device/cpu/isa.h"
 #include "tessera/device/cpu/kernels.h"
+#include "tessera/device/cpu/onednn.h"
 #include "tessera/device/cpu/packed.h"
 #include "tessera/device/cpu/vector.h"
 #include "tessera/ops/attention.h"
@@ -144,6 +145,8 @@ std::int64_t CpuDevice::huge_page_bytes(const void* memory) const {
 }
 
 }  // namespace
+
+std::string product_library() { return cpu::onednn_version(); }
 
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {
   require(options.threads >= 0, "threads: ", options.threads, " is negative; 0 takes one per core");

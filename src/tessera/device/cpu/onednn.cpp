@@ -81,6 +81,12 @@ class Operand {
 
 }  // namespace
 
+std::string onednn_version() {
+  const dnnl_version_t& v = *dnnl_version();
+  return text(v.major, ".", v.minor, ".", v.patch, " (", std::string_view(v.hash).substr(0, 8),
+              ")");
+}
+
 void cap_onednn(Isa isa) {
 #if defined(__x86_64__)
   const dnnl::cpu_isa most = isa == Isa::Baseline ? dnnl::cpu_isa::sse41

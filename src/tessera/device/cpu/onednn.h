@@ -11,6 +11,9 @@
 
 namespace tessera::cpu {
 
+/// "2.6.3 (52b5f107)": that of the shared library that is loaded.
+std::string onednn_version();
+
 /// The most that products of this process use from now on; before the first one is made.
 /// Errors: Fault::Usage: the library has fixed its level already.
 void cap_onednn(Isa isa);
