@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command_test.h"
+#include "tessera/comm/backend/cores.h"
 #include "tessera/device/device.h"
 #include "tessera/train/fields.h"
 
@@ -32,6 +33,16 @@ TEST(PlanCommand, PlansForTheDeviceThatTrainingWillUse) {
   EXPECT_EQ(run(words(kPlan + "--no-amx")).out.find("amx:"), std::string::npos);
   EXPECT_EQ(run(words(kPlan)).out.find("amx:") != std::string::npos,
             machine_choices().isa == Isa::Amx);
+}
+
+/// Workspaces depend on the number of threads, and training shares the cores out over its devices.
+TEST(PlanCommand, PlansWithTheThreadsThatTrainingWillUse) {
+  const std::string plan = "plan --preset gpt2-tiny --vocab-size 64 --devices 2 --json";
+  const int threads = std::max(1, backend::num_usable_cores() / 2);
+  const auto peak = [](const std::string& command) {
+    return nlohmann::json::parse(run(words(command)).out)["planned_peak_bytes"];
+  };
+  EXPECT_EQ(peak(plan), peak(text(plan, " --threads ", threads)));
 }
 
 /// gpt2-tiny has activations of 8 x 32 x 64 numbers, 32 KiB on each of two data parallel devices.

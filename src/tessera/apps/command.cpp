@@ -65,6 +65,7 @@ int dispatch(const Arguments& arguments, Console& console) {
     if (name == entry.name) return entry.run(rest, console);
     names.emplace_back(entry.name);
   }
+  names.insert(names.end(), {"version", "help"});
   const std::vector<std::string> near = nearest(name, names);
   fail(Fault::Usage, "unknown command '", name, "'; ",
        near.empty() ? text("known are ", join(names)) : text("nearest: ", join(near)));

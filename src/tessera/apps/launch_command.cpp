@@ -28,16 +28,17 @@ namespace tessera {
 namespace {
 
 constexpr const char* kHelp =
-    "tessera launch -n N [--hostfile FILE] [--bind HOW] -- COMMAND ...\n\n"
-    "Runs a command of tessera on N ranks, each a process of its own that mpirun starts.\n\n"
+    "tessera launch -n N [--hostfile FILE] [--bind HOW] -- train|verify ...\n\n"
+    "Runs tessera train or tessera verify on N ranks, each a process that mpirun starts.\n\n"
     "  -n, --ranks N       how many ranks\n"
     "  --hostfile FILE     the machines, one `HOST slots=N` a line; else all on this machine\n"
     "  --bind HOW          core: every rank keeps to its own cores; none; auto (default): core if\n"
     "                      all ranks are on this machine and have a core each, else none\n"
     "  --verbose           also print mpirun's own messages\n"
     "  --dry-run           print the call of mpirun instead of running it\n\n"
-    "A first Ctrl-C, SIGTERM, SIGUSR1 or SIGHUP makes the ranks of `train` save and stop; a\n"
-    "second one ends them at once. The exit code is the command's.\n";
+    "A first Ctrl-C, SIGTERM, SIGUSR1 or SIGHUP makes the ranks of `train` save and stop; a second "
+    "one ends them at once.\n"
+    "The exit code is the command's; 128 + n if signal n ended a rank or mpirun.\n";
 
 /// The path of a program, as a shell finds it; empty: nowhere.
 std::string find_program(const std::string& name) {

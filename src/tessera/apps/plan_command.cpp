@@ -3,6 +3,7 @@
 #include "tessera/apps/instruction_set.h"
 #include "tessera/apps/ranks.h"
 #include "tessera/base/text.h"
+#include "tessera/comm/backend/cores.h"
 #include "tessera/data/dataset.h"
 #include "tessera/device/device.h"
 #include "tessera/train/fields.h"
@@ -25,6 +26,12 @@ void find_vocabulary(RunConfig& config, Problems& problems) {
     config.model.vocabulary =
         load_dataset(config.data, config.vocabulary, config.held_out).vocabulary.size();
   });
+}
+
+/// As a run of so many devices on this machine shares its cores out.
+void share_cores(RunConfig& config) {
+  if (config.threads > 0 || config.parallel.devices == 1) return;
+  config.threads = std::max<std::int64_t>(1, backend::num_usable_cores() / config.parallel.devices);
 }
 
 /// Those on which the report depends.
@@ -66,6 +73,7 @@ int plan_command(const Arguments& arguments, Console& console) {
   problems.raise();
   for (const std::string& notice : notices) console.err << "notice: " << notice << "\n";
 
+  share_cores(config);
   const auto device = make_cpu_device(cpu_options(config));
   WantedPrograms wanted = wanted_programs(config);
   wanted.placed = placements;

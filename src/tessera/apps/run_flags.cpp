@@ -114,8 +114,7 @@ void read_table(const toml::table& table, const std::string& path, std::string_v
       continue;
     }
     if (field != nullptr && !group.empty() && to_text(field->group) != group) {
-      problems.add(
-          text(source, " stands in table ", group, "; it belongs to ", to_text(field->group)));
+      problems.add(text(source, " is in table ", group, "; it belongs to ", to_text(field->group)));
       continue;
     }
     out.push_back(std::move(setting));

@@ -34,11 +34,11 @@ std::vector<Flag> sample_flags() {
       {"top-p",
        {},
        "NUMBER",
-       "of those, draw from the fewest likeliest whose probabilities sum up to this; 1: from all "
-       "[1]",
+       "among the tokens that --top-k leaves, draw from the fewest whose probabilities sum up to "
+       "this; 1: from all [1]",
        "",
        false},
-      {"seed", {}, "N", "of the draws [1]", "", false},
+      {"seed", {}, "N", "seed of the random draws [1]", "", false},
       {"threads", {}, "N", "threads; 0: one per core [0]", "", false},
       {"max-isa",
        {},

@@ -59,10 +59,12 @@ RunConfig complete_config(Communicator* launched, const VerifyRequest& request) 
 
 int verify_on(Communicator* launched, const VerifyRequest& request, Console& console) {
   if (request.help) {
-    console.out << "tessera verify --preset NAME --devices N [FLAG...]\n\n"
-                   "Runs a few training steps (--steps, or 3) on random tokens, on one device and "
-                   "on the mesh,\nand compares loss, gradients and updated parameters. Takes the "
-                   "flags of tessera train.\n";
+    console.out
+        << "tessera verify --preset NAME --devices N [FLAG...]\n\n"
+           "Runs --steps training steps (3 unless given) on random tokens, on one device and "
+           "on the mesh,\nand compares loss, gradient norm, gradients and updated "
+           "parameters. A relative error above 1e-4\nis a failure: exit code 6. Takes "
+           "the flags of tessera train; --json prints every error as JSON.\n";
     return 0;
   }
   const RunConfig config = complete_config(launched, request);

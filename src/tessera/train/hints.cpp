@@ -15,6 +15,9 @@ struct Hint {
 };
 
 constexpr std::string_view kF32 = "all numbers are f32 today";
+constexpr std::string_view kNoPipelines = "there are no pipelines today";
+constexpr std::string_view kNoExperts = "there are no experts today";
+constexpr std::string_view kNoRecompute = "there is no activation recomputation today";
 constexpr std::string_view kCpu = "a run computes on the processor today, with so many cores: ";
 
 constexpr Hint kHints[] = {
@@ -54,6 +57,16 @@ constexpr Hint kHints[] = {
     {"device", "threads", kCpu},
     {"gpus", "threads", kCpu},
     {"cuda", "threads", kCpu},
+    {"load", "resume"},
+    {"save", "output"},
+    {"finetune", "init-from", "for the weights alone, and nothing else of a run, give "},
+    {"distributed-timeout-minutes", "distributed-timeout", "in seconds, it is "},
+    {"pipeline-model-parallel-size", "", kNoPipelines},
+    {"pipeline-parallel-size", "", kNoPipelines},
+    {"expert-model-parallel-size", "", kNoExperts},
+    {"num-experts", "", kNoExperts},
+    {"recompute-activations", "", kNoRecompute},
+    {"recompute-granularity", "", kNoRecompute},
     {"bf16", "", kF32},
     {"fp16", "", kF32},
     {"dtype", "", kF32},

@@ -163,8 +163,8 @@ std::string to_text(const VerifyReport& r) {
     return std::count_if(r.rows.begin(), r.rows.end(),
                          [&](const VerifyRow& row) { return starts_with(row.name, prefix); });
   };
-  std::string out = text(r.devices, " devices (", r.mesh.empty() ? "one rank" : r.mesh, "), ",
-                         counted(r.steps, "step"), ": loss, gradient norm, ",
+  std::string out = text(counted(r.devices, "device"), r.mesh.empty() ? "" : " (" + r.mesh + ")",
+                         ", ", counted(r.steps, "step"), ": loss, gradient norm, ",
                          count("gradient ") - 1, " gradients and ", count("parameter "),
                          " updated parameters beside those of one device\n\n");
   out += "  error     step  of\n";
