@@ -324,7 +324,7 @@ TEST(Backend, CountsCallsAndBytes) {
     const auto tp = world.join(group_of(mesh, {"tp"}, world.rank()));
     std::vector<float> a(12), b(12);
     const Counts before = world.counts();
-    const auto called = [&](Kind kind) -> Count {
+    const auto called = [&](CollectiveKind kind) -> Count {
       const auto k = static_cast<std::size_t>(kind);
       return {world.counts()[k].calls - before[k].calls, world.counts()[k].bytes - before[k].bytes};
     };
@@ -332,10 +332,11 @@ TEST(Backend, CountsCallsAndBytes) {
     tp->run(Collective::all_reduce(DType::F32, {6}, Monoid::Sum, "x"), a.data(), b.data());
     world.run(Collective::all_gather(DType::F32, {9}, 0, "x"), a.data(), b.data());
     EXPECT_EQ(tp->group().name, "tp");
-    EXPECT_EQ(tp->counts()[static_cast<std::size_t>(Kind::AllReduce)], (Count{2, 48 + 24}));
+    EXPECT_EQ(tp->counts()[static_cast<std::size_t>(CollectiveKind::AllReduce)],
+              (Count{2, 48 + 24}));
     // Chunks of ceil(9 / 4) = 3 to three others.
-    EXPECT_EQ(called(Kind::AllGather), (Count{1, 3 * 12}));
-    EXPECT_EQ(called(Kind::AllReduce), Count{});
+    EXPECT_EQ(called(CollectiveKind::AllGather), (Count{1, 3 * 12}));
+    EXPECT_EQ(called(CollectiveKind::AllReduce), Count{});
   });
 }
 

@@ -50,8 +50,9 @@ struct Call {
     in = all[static_cast<std::size_t>(me)];
     from = in.data();
     if (!in_its_place) return;
-    if (c.kind == Kind::AllReduce || c.kind == Kind::Broadcast) from = out.data();
-    if (c.kind == Kind::AllGather && c.gather == 0) {
+    if (c.kind == CollectiveKind::AllReduce || c.kind == CollectiveKind::Broadcast)
+      from = out.data();
+    if (c.kind == CollectiveKind::AllGather && c.gather == 0) {
       const std::size_t at = in.size() * static_cast<std::size_t>(me);
       if (at + in.size() <= out.size()) from = out.data() + at;  // not where the chunk is padded
     }

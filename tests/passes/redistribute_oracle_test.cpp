@@ -93,7 +93,7 @@ class Oracle {
     double per_byte = 0, us = 0;  // per byte: whole femtoseconds
     for (const Axis& axis : mesh_.axes()) {
       if (std::find(axes.begin(), axes.end(), axis.name) == axes.end()) continue;
-      const Link& link = machine_.link(axis.level);
+      const LinkSpeed& link = machine_.link(axis.level);
       per_byte = std::max(per_byte, std::round(1e6 / link.gigabytes_per_s));
       us = std::max(us, link.microseconds);
     }

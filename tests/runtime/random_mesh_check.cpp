@@ -113,6 +113,7 @@ std::string reason(const Error& error, const RandomStrategy& random) {
                 {"micro-batches do not divide", time},
                 {"cannot be gathered or reduced inside the loop", time},
                 {"mixes rows of the batch", time && random.mixes_rows},
+                {"cannot be cut into micro-batches: its rule", time},
                 {"needs a sum over mb", time && random.mixes_rows},
                 {"it holds rows of the batch", time && random.mixes_rows}};
   for (const auto& known : kKnown) {

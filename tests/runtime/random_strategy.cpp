@@ -11,7 +11,7 @@ namespace tessera::fuzz {
 namespace {
 
 // Streams of one seed, beside those of the graph; nodes have their own from kNodes on.
-enum Stream : std::uint64_t { kMesh = 64, kBatchCuts, kZero, kManner, kNodes = 1024 };
+enum Stream : std::uint64_t { kMesh = 64, kBatchCuts, kZero, kManner, kTimeOrder, kNodes = 1024 };
 
 constexpr std::int64_t kMaxRanks = 18;  // of simulated ones
 
@@ -62,6 +62,13 @@ class Drawing {
                   axes_[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
       out_.major = axes_;
     }
+    if (time_ && Random(seed_, kTimeOrder).chance(0.3)) {
+      // Micro-batches are not always the innermost cut of a dim.
+      if (out_.major.empty()) out_.major = axes_;
+      const auto at =
+          Random(seed_, kTimeOrder + 1).below(static_cast<std::int64_t>(axes_.size()) + 1);
+      out_.major.emplace(out_.major.begin() + at, kMicrobatchAxis);
+    }
   }
 
   void batch() {
@@ -72,7 +79,11 @@ class Drawing {
         out_.batch[static_cast<std::size_t>(random.chance(0.6) ? 0 : random.below(4))].push_back(
             axis);
     }
-    if (time_ && !random.chance(0.05)) out_.batch[0].emplace_back(kMicrobatchAxis);
+    if (!time_ || random.chance(0.05)) return;
+    Names& rows = out_.batch[0];
+    const auto time = std::find(out_.major.begin(), out_.major.end(), kMicrobatchAxis);
+    const auto minor = std::find_first_of(rows.begin(), rows.end(), time, out_.major.end());
+    rows.emplace(minor, kMicrobatchAxis);
   }
 
   void zero() {

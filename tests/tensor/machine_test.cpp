@@ -12,8 +12,8 @@ TEST(Machine, Texts) {
   EXPECT_EQ(to_text(Machine{}),
             "core=15GB/s+1us socket=10GB/s+2us host=10GB/s+5us rack=5GB/s+20us");
   const Machine fast = parse_machine("host=12.5GB/s+1.5us  core=1e+03GB/s+0us");
-  EXPECT_EQ(fast.link(Level::Host), (Link{12.5, 1.5}));
-  EXPECT_EQ(fast.link(Level::Core), (Link{1000, 0}));
+  EXPECT_EQ(fast.link(Level::Host), (LinkSpeed{12.5, 1.5}));
+  EXPECT_EQ(fast.link(Level::Core), (LinkSpeed{1000, 0}));
   EXPECT_EQ(fast.link(Level::Rack), Machine{}.rack);  // not named
   EXPECT_EQ(parse_machine(to_text(fast)), fast);
   EXPECT_THROW(fast.link(Level::Time), Broken);

@@ -9,17 +9,22 @@ namespace tessera {
 
 namespace {
 
-constexpr std::array<const char*, kNumKinds> kKinds = {"all_reduce", "all_gather", "reduce_scatter",
-                                                       "all_to_all", "broadcast",  "send",
-                                                       "recv",       "barrier"};
-constexpr std::array<const char*, 3> kMonoids = {"sum", "max", "min"};
+constexpr std::array<const char*, kNumCollectiveKinds> kKinds = {
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+    "broadcast",  "send",       "recv",           "barrier"};
 
-bool reduces(Kind kind) { return kind == Kind::AllReduce || kind == Kind::ReduceScatter; }
-bool gathers(Kind kind) { return kind == Kind::AllGather || kind == Kind::AllToAll; }
-bool scatters(Kind kind) { return kind == Kind::ReduceScatter || kind == Kind::AllToAll; }
+bool reduces(CollectiveKind kind) {
+  return kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter;
+}
+bool gathers(CollectiveKind kind) {
+  return kind == CollectiveKind::AllGather || kind == CollectiveKind::AllToAll;
+}
+bool scatters(CollectiveKind kind) {
+  return kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllToAll;
+}
 
 std::int64_t whole_bytes(const Collective& c) {
-  return c.kind == Kind::Barrier ? 0 : c.whole.numel() * size_of(c.dtype);
+  return c.kind == CollectiveKind::Barrier ? 0 : c.whole.numel() * size_of(c.dtype);
 }
 
 /// Bytes of `whole` with one dim, or none, cut.
@@ -32,31 +37,32 @@ std::int64_t cut_bytes(const Collective& c, int dim, int ranks) {
 
 }  // namespace
 
-std::string_view to_text(Kind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+std::string_view to_text(CollectiveKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
 
 Collective Collective::all_reduce(DType dtype, const Shape& whole, Monoid monoid,
                                   std::string name) {
-  return {Kind::AllReduce, dtype, monoid, -1, -1, -1, whole, std::move(name)};
+  return {CollectiveKind::AllReduce, dtype, monoid, -1, -1, -1, whole, std::move(name)};
 }
 Collective Collective::all_gather(DType dtype, const Shape& whole, int dim, std::string name) {
-  return {Kind::AllGather, dtype, Monoid::Sum, dim, -1, -1, whole, std::move(name)};
+  return {CollectiveKind::AllGather, dtype, Monoid::Sum, dim, -1, -1, whole, std::move(name)};
 }
 Collective Collective::reduce_scatter(DType dtype, const Shape& whole, int dim, Monoid monoid,
                                       std::string name) {
-  return {Kind::ReduceScatter, dtype, monoid, -1, dim, -1, whole, std::move(name)};
+  return {CollectiveKind::ReduceScatter, dtype, monoid, -1, dim, -1, whole, std::move(name)};
 }
 Collective Collective::all_to_all(DType dtype, const Shape& whole, int gather, int scatter,
                                   std::string name) {
-  return {Kind::AllToAll, dtype, Monoid::Sum, gather, scatter, -1, whole, std::move(name)};
+  return {CollectiveKind::AllToAll, dtype, Monoid::Sum, gather, scatter, -1, whole,
+          std::move(name)};
 }
 Collective Collective::broadcast(DType dtype, const Shape& whole, int root, std::string name) {
-  return {Kind::Broadcast, dtype, Monoid::Sum, -1, -1, root, whole, std::move(name)};
+  return {CollectiveKind::Broadcast, dtype, Monoid::Sum, -1, -1, root, whole, std::move(name)};
 }
 Collective Collective::send(DType dtype, const Shape& whole, int to, std::string name) {
-  return {Kind::Send, dtype, Monoid::Sum, -1, -1, to, whole, std::move(name)};
+  return {CollectiveKind::Send, dtype, Monoid::Sum, -1, -1, to, whole, std::move(name)};
 }
 Collective Collective::recv(DType dtype, const Shape& whole, int from, std::string name) {
-  return {Kind::Recv, dtype, Monoid::Sum, -1, -1, from, whole, std::move(name)};
+  return {CollectiveKind::Recv, dtype, Monoid::Sum, -1, -1, from, whole, std::move(name)};
 }
 Collective Collective::barrier(std::string name) {
   Collective c;
@@ -66,23 +72,25 @@ Collective Collective::barrier(std::string name) {
 
 std::string to_text(const Collective& c) {
   std::string out(to_text(c.kind));
-  if (c.kind == Kind::Barrier) return out;
-  if (reduces(c.kind)) out += text(" ", kMonoids[static_cast<std::size_t>(c.monoid)]);
+  if (c.kind == CollectiveKind::Barrier) return out;
+  if (reduces(c.kind)) out += text(" ", to_text(c.monoid));
   out += text(" ", to_text(c.dtype), c.whole);
-  if (c.kind == Kind::AllGather) out += text(" on dim ", c.gather);
-  if (c.kind == Kind::ReduceScatter) out += text(" on dim ", c.scatter);
-  if (c.kind == Kind::AllToAll) out += text(" from dim ", c.scatter, " to dim ", c.gather);
-  if (c.kind == Kind::Broadcast || c.kind == Kind::Recv) out += text(" from member ", c.peer);
-  if (c.kind == Kind::Send) out += text(" to member ", c.peer);
+  if (c.kind == CollectiveKind::AllGather) out += text(" on dim ", c.gather);
+  if (c.kind == CollectiveKind::ReduceScatter) out += text(" on dim ", c.scatter);
+  if (c.kind == CollectiveKind::AllToAll)
+    out += text(" from dim ", c.scatter, " to dim ", c.gather);
+  if (c.kind == CollectiveKind::Broadcast || c.kind == CollectiveKind::Recv)
+    out += text(" from member ", c.peer);
+  if (c.kind == CollectiveKind::Send) out += text(" to member ", c.peer);
   return out;
 }
 
 std::int64_t in_bytes(const Collective& c, int ranks) {
-  return c.kind == Kind::Recv ? 0 : cut_bytes(c, c.gather, ranks);
+  return c.kind == CollectiveKind::Recv ? 0 : cut_bytes(c, c.gather, ranks);
 }
 
 std::int64_t out_bytes(const Collective& c, int ranks) {
-  return c.kind == Kind::Send ? 0 : cut_bytes(c, c.scatter, ranks);
+  return c.kind == CollectiveKind::Send ? 0 : cut_bytes(c, c.scatter, ranks);
 }
 
 namespace {
@@ -97,28 +105,30 @@ std::int64_t share(std::int64_t bytes, std::int64_t parts, std::int64_t ranks) {
 std::int64_t bytes_sent(const Collective& c, int ranks) {
   const std::int64_t others = ranks - 1;
   switch (c.kind) {
-    case Kind::AllReduce: return share(whole_bytes(c), 2 * others, ranks);
-    case Kind::AllGather: return others * in_bytes(c, ranks);
-    case Kind::ReduceScatter: return others * out_bytes(c, ranks);
-    case Kind::AllToAll: {
+    case CollectiveKind::AllReduce: return share(whole_bytes(c), 2 * others, ranks);
+    case CollectiveKind::AllGather: return others * in_bytes(c, ranks);
+    case CollectiveKind::ReduceScatter: return others * out_bytes(c, ranks);
+    case CollectiveKind::AllToAll: {
       Collective cut = c;
       cut.whole[c.gather] = (c.whole[c.gather] + ranks - 1) / ranks;
       return others * cut_bytes(cut, c.scatter, ranks);
     }
-    case Kind::Broadcast: return share(whole_bytes(c), others, ranks);
-    case Kind::Send: return whole_bytes(c);
-    case Kind::Recv:
-    case Kind::Barrier: return 0;
+    case CollectiveKind::Broadcast: return share(whole_bytes(c), others, ranks);
+    case CollectiveKind::Send: return whole_bytes(c);
+    case CollectiveKind::Recv:
+    case CollectiveKind::Barrier: return 0;
   }
   return 0;
 }
 
 void validate(const Collective& c, int ranks) {
   const auto is_dim = [&](int dim) { return dim >= 0 && dim < c.whole.ndim(); };
-  const bool has_peer = c.kind == Kind::Broadcast || c.kind == Kind::Send || c.kind == Kind::Recv;
+  const bool has_peer = c.kind == CollectiveKind::Broadcast || c.kind == CollectiveKind::Send ||
+                        c.kind == CollectiveKind::Recv;
   check(!gathers(c.kind) || is_dim(c.gather), c, " '", c.name, "': no such dim");
   check(!scatters(c.kind) || is_dim(c.scatter), c, " '", c.name, "': no such dim");
-  check(c.kind != Kind::AllToAll || c.gather != c.scatter, c, " '", c.name, "': one dim twice");
+  check(c.kind != CollectiveKind::AllToAll || c.gather != c.scatter, c, " '", c.name,
+        "': one dim twice");
   check(!has_peer || (c.peer >= 0 && c.peer < ranks), c, " '", c.name, "': the group has ", ranks,
         " members");
   if (!reduces(c.kind)) return;

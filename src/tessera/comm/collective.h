@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-enum class Kind : std::uint8_t {
+enum class CollectiveKind : std::uint8_t {
   AllReduce,
   AllGather,
   ReduceScatter,
@@ -21,9 +21,9 @@ enum class Kind : std::uint8_t {
   Recv,
   Barrier
 };
-constexpr int kNumKinds = 8;
+constexpr int kNumCollectiveKinds = 8;
 /// "all_reduce", "all_gather", ...
-std::string_view to_text(Kind kind);
+std::string_view to_text(CollectiveKind kind);
 
 /// One call. Tensors are dense and row-major. `whole` is the larger side; the smaller side has the
 /// `gather` or the `scatter` dim cut into chunks of ceil(size / ranks), as shards are (chunks of
@@ -42,7 +42,7 @@ std::string_view to_text(Kind kind);
 /// Memory: `in` and `out` do not overlap, but may be the same in all_reduce and broadcast, and in
 /// an all_gather over the outermost dim `in` may be its part of `out`.
 struct Collective {
-  Kind kind = Kind::Barrier;
+  CollectiveKind kind = CollectiveKind::Barrier;
   DType dtype = DType::F32;
   Monoid monoid = Monoid::Sum;
   int gather = -1;

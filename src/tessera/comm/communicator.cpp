@@ -17,8 +17,8 @@ bool memory_allowed(const Collective& c, int ranks, int index, const void* in, c
   const std::less<const char*> before;
   if (a == nullptr || b == nullptr || !before(a, b + b_bytes) || !before(b, a + a_bytes))
     return true;
-  if (c.kind == Kind::AllReduce || c.kind == Kind::Broadcast) return a == b;
-  return c.kind == Kind::AllGather && c.gather == 0 && a == b + a_bytes * index;
+  if (c.kind == CollectiveKind::AllReduce || c.kind == CollectiveKind::Broadcast) return a == b;
+  return c.kind == CollectiveKind::AllGather && c.gather == 0 && a == b + a_bytes * index;
 }
 
 }  // namespace
@@ -37,13 +37,14 @@ Ticket::~Ticket() {
 
 Ticket Communicator::start(const Collective& c, const void* in, void* out) {
   validate(c, size());
-  check(c.kind == Kind::Send || c.kind == Kind::Recv || memory_allowed(c, size(), index_, in, out),
+  check(c.kind == CollectiveKind::Send || c.kind == CollectiveKind::Recv ||
+            memory_allowed(c, size(), index_, in, out),
         c, " '", c.name, "': operand and result overlap");
   Ticket ticket;
   ticket.collective = &c, ticket.out = out;
   switch (c.kind) {
-    case Kind::Send: start_send(ticket, in); break;
-    case Kind::Recv: start_recv(ticket); break;
+    case CollectiveKind::Send: start_send(ticket, in); break;
+    case CollectiveKind::Recv: start_recv(ticket); break;
     default: start_collective(ticket, in);
   }
   ticket.owner = this;
@@ -56,8 +57,8 @@ Ticket Communicator::start(const Collective& c, const void* in, void* out) {
 void Communicator::wait(Ticket& ticket) {
   check(ticket.owner == this, "a ticket is given to another communicator, or twice");
   switch (ticket.collective->kind) {
-    case Kind::Send: wait_send(ticket); break;
-    case Kind::Recv: wait_recv(ticket); break;
+    case CollectiveKind::Send: wait_send(ticket); break;
+    case CollectiveKind::Recv: wait_recv(ticket); break;
     default: wait_collective(ticket);
   }
   ticket.owner = nullptr;
@@ -65,9 +66,9 @@ void Communicator::wait(Ticket& ticket) {
 
 /// Nobody reads the memory of a receive but its own rank.
 void Communicator::drop(Ticket& ticket) noexcept {
-  const Kind kind = ticket.collective->kind;
-  if (kind == Kind::Send) return drop_send(ticket);
-  if (kind != Kind::Recv) drop_collective(ticket);
+  const CollectiveKind kind = ticket.collective->kind;
+  if (kind == CollectiveKind::Send) return drop_send(ticket);
+  if (kind != CollectiveKind::Recv) drop_collective(ticket);
 }
 
 void Communicator::run(const Collective& collective, const void* in, void* out) {

@@ -36,7 +36,7 @@ struct Count {
   std::int64_t bytes = 0;  // bytes_sent() of the calls
   friend bool operator==(const Count&, const Count&) = default;
 };
-using Counts = std::array<Count, kNumKinds>;  // by Kind
+using Counts = std::array<Count, kNumCollectiveKinds>;  // by CollectiveKind
 
 /// A call is under way from start to wait. All members of a group start the same calls in the same
 /// order (send and recv: the two of a pair, at most kInFlight sends before the first is received).

@@ -14,15 +14,16 @@
 
 namespace tessera {
 
-/// Which part of a tensor a rank holds, as micro-batch `i` sees it: offset + i * step in each dim.
+/// Which part of a tensor a rank holds. Its first element in micro-batch i is offset + i * step in
+/// each dim. Of its elements those are real that lie before `limit` and are among the first `room`;
+/// what follows is undefined, but for dims of an operand that the op reduces: there lies the
+/// identity of the reduction (reduction_of_padding in ops/collective.h).
 struct ShardInfo {
-  Shape global;  // logical extents
-  Shape offset;  // logical index of the first element
-  Shape step;   // what one micro-batch adds to the offset; zeros where the time axis does not shard
-                // the dim
-  Shape limit;  // one past the last logical index that this rank may hold, in any micro-batch. What
-                // lies beyond is undefined, but for dims of an operand that the op reduces: there
-                // lies the identity of the reduction (reduction_of_padding in ops/collective.h)
+  Shape global;     // logical extents
+  Shape offset;     // logical index of the first element
+  Shape step;       // per micro-batch; zeros where the time axis does not shard the dim
+  Shape limit;      // one past the last logical index that this rank may hold
+  Shape room = {};  // without dims: all that is stored
   friend bool operator==(const ShardInfo&, const ShardInfo&) = default;
 };
 

@@ -52,7 +52,7 @@ std::vector<std::string> problems(const ParallelConfig& c, const ModelConfig& mo
   return out;
 }
 
-Strategy strategy_of(const ParallelConfig& c, Batch batch) {
+Strategy strategy_of(const ParallelConfig& c, BatchSplit batch) {
   require(
       c.tensor >= 1 && c.context >= 1 && c.devices >= 1 && c.devices % (c.tensor * c.context) == 0,
       c.devices, " devices do not divide into tensor parallel ", c.tensor, " x context parallel ",
@@ -70,14 +70,14 @@ Strategy strategy_of(const ParallelConfig& c, Batch batch) {
                    {mb, c.micro_batches, Level::Time}});
   out.major = {cp, tp, dp, mb};
   out.batch.clear();
-  if (batch == Batch::Cut) out.batch = {{dp, mb}, {cp}};
+  if (batch == BatchSplit::Cut) out.batch = {{dp, mb}, {cp}};
   for (const Cut& cut : kTensorCuts) {
     Sharding sharding = Sharding::replicated(cut.ndim);
     out.pins.push_back({cut.values, sharding.with(tp, cut.dim)});
   }
   Sharding residual{{{dp, mb}, {cp}, {}}, {}};
   if (c.sequence) residual = residual.with(tp, 1);
-  if (batch == Batch::Cut) out.pins.push_back({"*.residual", residual});
+  if (batch == BatchSplit::Cut) out.pins.push_back({"*.residual", residual});
   if (c.shard_optimizer) out.shard_moments = {dp};
   if (c.shard_gradients) out.shard_gradients = {dp};
   if (c.shard_parameters) out.shard_parameters = {dp};

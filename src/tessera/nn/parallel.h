@@ -32,10 +32,10 @@ inline constexpr std::string_view kDataAxis = "dp", kContextAxis = "cp", kTensor
 /// All problems of `config` for that model, one sentence each, with the legal values.
 std::vector<std::string> problems(const ParallelConfig& config, const ModelConfig& model);
 
-/// The strategy for compile(). Batch::Whole: every device has all of the batch, as sampling needs.
-/// Axes whose ranks are not all on one host have Level::Host.
-/// Errors: devices that tensor x context do not divide.
-enum class Batch { Cut, Whole };
-Strategy strategy_of(const ParallelConfig& config, Batch batch = Batch::Cut);
+/// The strategy for compile(). BatchSplit::Whole: every device has all of the batch, as sampling
+/// needs. Axes whose ranks are not all on one host have Level::Host. Errors: devices that tensor x
+/// context do not divide.
+enum class BatchSplit { Cut, Whole };
+Strategy strategy_of(const ParallelConfig& config, BatchSplit batch = BatchSplit::Cut);
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 
 #include "tessera/ops/elementwise_impl.h"
 #include "tessera/ops/reduce.h"
+#include "tessera/tensor/monoid.h"
 
 namespace tessera {
 
@@ -17,8 +18,8 @@ using Add = decltype([](auto a, auto b) { return a + b; });
 using Sub = decltype([](auto a, auto b) { return a - b; });
 using Mul = decltype([](auto a, auto b) { return a * b; });
 using Div = decltype([](auto a, auto b) { return a / b; });
-using Max = decltype([](auto a, auto b) { return std::max(a, b); });
-using Min = decltype([](auto a, auto b) { return std::min(a, b); });
+using Max = decltype([](auto a, auto b) { return combine(Monoid::Max, a, b); });
+using Min = decltype([](auto a, auto b) { return combine(Monoid::Min, a, b); });
 using Power = decltype([](auto a, auto b) { return std::pow(a, b); });
 using Negate = decltype([](auto a) { return -a; });
 using Exp = decltype([](auto a) { return std::exp(a); });
@@ -57,14 +58,14 @@ constinit const OpDef kDiv = binary_op<Div>("div", "a / b", first, [](GradCall& 
   if (g.wants(0)) g.din(0) = unbroadcast(scaled, g.in(0).shape());
   if (g.wants(1)) g.din(1) = unbroadcast(-(scaled * g.out(0)), g.in(1).shape());
 });
-constinit const OpDef kMaximum =
-    binary_op<Max>("maximum", "the larger of a and b", not_linear, [](GradCall& g) -> void {
+constinit const OpDef kMaximum = binary_op<Max>(
+    "maximum", "the larger of a and b; NaN if either is", not_linear, [](GradCall& g) -> void {
       const Value left = less_equal(g.in(1), g.in(0)), zero = g.dout(0) * 0.0;
       if (g.wants(0)) g.din(0) = unbroadcast(select(left, g.dout(0), zero), g.in(0).shape());
       if (g.wants(1)) g.din(1) = unbroadcast(select(left, zero, g.dout(0)), g.in(1).shape());
     });
-constinit const OpDef kMinimum =
-    binary_op<Min>("minimum", "the smaller of a and b", not_linear, [](GradCall& g) -> void {
+constinit const OpDef kMinimum = binary_op<Min>(
+    "minimum", "the smaller of a and b; NaN if either is", not_linear, [](GradCall& g) -> void {
       const Value left = less_equal(g.in(0), g.in(1)), zero = g.dout(0) * 0.0;
       if (g.wants(0)) g.din(0) = unbroadcast(select(left, g.dout(0), zero), g.in(0).shape());
       if (g.wants(1)) g.din(1) = unbroadcast(select(left, zero, g.dout(0)), g.in(1).shape());

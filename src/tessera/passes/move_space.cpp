@@ -23,15 +23,15 @@ int log2_steps(std::int64_t ranks) { return std::bit_width(static_cast<std::uint
 
 /// One sharding, taken apart.
 struct MoveSpace::View {
-  View(const MoveProblem& problem, const Places& of) : places(of), shard(problem.shape) {
+  View(const MoveProblem& problem, const OrderedStands& of) : stands(of), shard(problem.shape) {
     for (std::size_t a = 0; a < problem.axes.size(); ++a) {
-      const int dim = dim_at(of[a]);
+      const int dim = of[a].stand;
       if (dim < 0) {
-        if (is_partial_place(of[a])) partial.push_back(static_cast<int>(a));
+        if (is_partial(of[a].stand)) partial.push_back(static_cast<int>(a));
         continue;
       }
       Axes& axes = dims[static_cast<std::size_t>(dim)];
-      const auto position = static_cast<std::size_t>(of[a] % 16);
+      const auto position = static_cast<std::size_t>(of[a].position);
       if (axes.size() <= position) axes.resize(position + 1);
       axes[position] = static_cast<int>(a);
     }
@@ -51,7 +51,7 @@ struct MoveSpace::View {
   void append_digits(const MoveProblem& problem, std::vector<std::int64_t>& out) const {
     const std::size_t begin = out.size();
     for (std::size_t a = 0; a < problem.axes.size(); ++a)
-      out.push_back(is_partial_place(places[a]) ? -2 : -1);
+      out.push_back(is_partial(stands[a].stand) ? -2 : -1);
     for (int d = 0; d < shard.ndim(); ++d) {
       std::int64_t stride = 1;
       for (std::size_t k = at(d).size(); k-- > 0;) {
@@ -63,22 +63,26 @@ struct MoveSpace::View {
   }
   const Axes& at(int dim) const { return dims[static_cast<std::size_t>(dim)]; }
 
-  Places places;
+  OrderedStands stands;
   std::array<Axes, Shape::kMaxDims> dims;  // major first
   Axes partial;
   Shape shard;  // elements that a rank stores
   std::int64_t bytes = 0;
 };
 
-std::size_t MoveSpace::Hash::operator()(const Places& places) const {
-  std::array<std::uint64_t, 2> words{};
-  std::memcpy(words.data(), places.data(), sizeof words);
-  const std::uint64_t mixed =
-      (words[0] ^ (words[1] * 0x9E3779B97F4A7C15ULL)) * 0xD6E8FEB86659FD93ULL;
-  return mixed ^ (mixed >> 32);
+std::size_t MoveSpace::Hash::operator()(const OrderedStands& stands) const {
+  std::array<std::uint64_t, 3> words{};
+  static_assert(sizeof stands <= sizeof words);
+  std::memcpy(words.data(), stands.data(), sizeof stands);
+  std::uint64_t mixed = 0;
+  for (const std::uint64_t word : words) {
+    mixed = (mixed ^ word) * 0x9E3779B97F4A7C15ULL;
+    mixed ^= mixed >> 32;
+  }
+  return mixed;
 }
 
-MoveSpace::MoveSpace(MoveProblem problem, const Places& from, const Places& target)
+MoveSpace::MoveSpace(MoveProblem problem, const OrderedStands& from, const OrderedStands& target)
     : problem_(std::move(problem)), target_(target) {
   node(from);
   std::unordered_map<std::string, std::uint32_t> classes;
@@ -97,17 +101,17 @@ MoveSpace::MoveSpace(MoveProblem problem, const Places& from, const Places& targ
   first_.push_back(static_cast<std::uint32_t>(steps_.size()));
 }
 
-std::uint32_t MoveSpace::node(const Places& places) {
-  const auto [found, fresh] = index_.emplace(places, static_cast<std::uint32_t>(nodes_.size()));
-  if (fresh) nodes_.push_back(places);
+std::uint32_t MoveSpace::node(const OrderedStands& stands) {
+  const auto [found, fresh] = index_.emplace(stands, static_cast<std::uint32_t>(nodes_.size()));
+  if (fresh) nodes_.push_back(stands);
   return found->second;
 }
 
 /// Whether `axis` may join `dim` at `position`.
 bool MoveSpace::wanted(int axis, int dim, std::size_t position) const {
   const auto a = static_cast<std::size_t>(axis);
-  if (problem_.directed) return target_[a] == dim_place(dim, static_cast<int>(position));
-  return !problem_.axes[a].time || dim_at(target_[a]) == dim;
+  if (problem_.directed) return target_[a] == at_dim(dim, position);
+  return !problem_.axes[a].time || target_[a].stand == dim;
 }
 
 double MoveSpace::cost(MoveKind kind, std::int64_t bytes, std::int64_t ranks, double per_byte,
@@ -119,7 +123,7 @@ double MoveSpace::cost(MoveKind kind, std::int64_t bytes, std::int64_t ranks, do
 }
 
 void MoveSpace::add(const View& at, MoveKind kind, const Axes& axes, int from, int to,
-                    std::int64_t bytes, const Places& after) {
+                    std::int64_t bytes, const OrderedStands& after) {
   double per_byte = 0, per_step = 0;
   std::int64_t ranks = 1;
   std::uint16_t set = 0;
@@ -130,25 +134,25 @@ void MoveSpace::add(const View& at, MoveKind kind, const Axes& axes, int from, i
     per_step = std::max(per_step, axis.per_step);
     ranks *= axis.size;
   }
-  check(after != at.places, "a move that leads nowhere");
+  check(after != at.stands, "a move that leads nowhere");
   steps_.push_back({kind, static_cast<std::int8_t>(from), static_cast<std::int8_t>(to), set,
                     node(after), bytes, cost(kind, bytes, ranks, per_byte, per_step)});
 }
 
 void MoveSpace::expand(const View& at) {
   for (std::size_t a = 0; a < problem_.axes.size(); ++a) {
-    if (at.places[a] != kReplicated) continue;
+    if (at.stands[a].stand != kWhole) continue;
     const Axes axis{static_cast<int>(a)};
-    Places after = at.places;
+    OrderedStands after = at.stands;
     for (const int d : problem_.dims) {
       if (!wanted(axis[0], d, at.at(d).size())) continue;
-      after[a] = dim_place(d, static_cast<int>(at.at(d).size()));
+      after[a] = at_dim(d, at.at(d).size());
       add(at, MoveKind::Slice, axis, -1, d, 0, after);
     }
     for (const Monoid monoid : problem_.monoids) {
-      after[a] = partial_place(monoid);
+      after[a] = {partial_stand(monoid)};
       const bool alike = std::all_of(at.partial.begin(), at.partial.end(), [&](const int other) {
-        return at.places[static_cast<std::size_t>(other)] == after[a];
+        return at.stands[static_cast<std::size_t>(other)] == after[a];
       });
       if (alike && !problem_.axes[a].time && (!problem_.directed || target_[a] == after[a]))
         add(at, MoveKind::MarkPartial, axis, -1, -1, 0, after);
@@ -157,23 +161,23 @@ void MoveSpace::expand(const View& at) {
   for (const int d : problem_.dims) {
     const Axes& axes = at.at(d);
     Axes moved;  // more and more of the dim's minor axes
-    Places gathered = at.places;
+    OrderedStands gathered = at.stands;
     std::int64_t ranks = 1;
     for (std::size_t k = axes.size(); k-- > 0;) {
       const auto a = static_cast<std::size_t>(axes[k]);
       if (problem_.axes[a].time) break;
       moved.insert(moved.begin(), axes[k]);
-      gathered[a] = kReplicated;
+      gathered[a] = {};
       ranks *= problem_.axes[a].size;
       add(at, MoveKind::AllGather, moved, d, -1, (ranks - 1) * at.bytes, gathered);
       for (const int to : problem_.dims) {
         if (to == d) continue;
-        Places after = gathered;
+        OrderedStands after = gathered;
         std::size_t position = at.at(to).size();
         bool legal = true;
         for (const int axis : moved) {
           legal = legal && wanted(axis, to, position);
-          after[static_cast<std::size_t>(axis)] = dim_place(to, static_cast<int>(position++));
+          after[static_cast<std::size_t>(axis)] = at_dim(to, position++);
         }
         if (!legal) continue;
         Shape piece = at.shard;
@@ -195,12 +199,12 @@ void MoveSpace::expand_partial(const View& at) {
     // Of many axes: one of them or all.
     if (problem_.directed && !std::has_single_bit(set) && set + 1 != (1U << sums.size())) continue;
     Axes axes;
-    Places after = at.places;
+    OrderedStands after = at.stands;
     std::int64_t ranks = 1;
     for (std::size_t i = 0; i < sums.size(); ++i) {
       if (((set >> i) & 1U) == 0) continue;
       axes.push_back(sums[i]);
-      after[static_cast<std::size_t>(sums[i])] = kReplicated;
+      after[static_cast<std::size_t>(sums[i])] = {};
       ranks *= problem_.axes[static_cast<std::size_t>(sums[i])].size;
     }
     add(at, MoveKind::AllReduce, axes, -1, -1, ceil_div(2 * (ranks - 1) * at.bytes, ranks), after);
@@ -215,11 +219,11 @@ void MoveSpace::scatter(const View& at, const Axes& axes, const Axes& left, int 
     Axes more = axes, rest = left;
     more.push_back(next);
     std::erase(rest, next);
-    Places after = at.places;
-    int position = static_cast<int>(at.at(dim).size());
+    OrderedStands after = at.stands;
+    std::size_t position = at.at(dim).size();
     std::int64_t ranks = 1;
     for (const int a : more) {
-      after[static_cast<std::size_t>(a)] = dim_place(dim, position++);
+      after[static_cast<std::size_t>(a)] = at_dim(dim, position++);
       ranks *= problem_.axes[static_cast<std::size_t>(a)].size;
     }
     Shape piece = at.shard;
@@ -269,7 +273,7 @@ std::string MoveSpace::permutation_class(const View& at) const {
     }
   }
   put(partial);
-  put(at.partial.empty() ? 0 : at.places[static_cast<std::size_t>(at.partial[0])]);
+  put(at.partial.empty() ? 0 : at.stands[static_cast<std::size_t>(at.partial[0])].stand);
   return key;
 }
 
@@ -293,7 +297,7 @@ MoveSpace::Step MoveSpace::permute(std::uint32_t from, std::uint32_t to) const {
           cost(MoveKind::Permute, stored_[from], 1, per_byte, per_step)};
 }
 
-MoveSpace::Path MoveSpace::cheapest(const Places& from, const Places& to) const {
+MoveSpace::Path MoveSpace::cheapest(const OrderedStands& from, const OrderedStands& to) const {
   const auto begin = index_.find(from), end = index_.find(to);
   if (begin == index_.end() || end == index_.end()) return {};
   struct Best {

@@ -3,29 +3,31 @@
 /// Redistributor searches.
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
 
 #include "tessera/passes/redistribute.h"
+#include "tessera/passes/stands.h"
 
 namespace tessera {
 
-/// Directed, each axis has at most three places: 3^10 codes at most.
+/// Directed, each axis stands in at most three ways: 3^10 shardings at most.
 constexpr std::size_t kMaxMoveAxes = 10;
 
-/// Where each axis is: kReplicated, 1 + monoid, or dim_place(dim, position in the dim).
-using Places = std::array<std::uint8_t, 16>;
-constexpr std::uint8_t kReplicated = 0;
-constexpr std::uint8_t partial_place(Monoid monoid) {
-  return static_cast<std::uint8_t>(1 + static_cast<int>(monoid));
+/// How a value stands on one axis, and, where the axis shards a dim, how many others of that dim
+/// are major to it.
+struct OrderedStand {
+  Stand stand = kWhole;
+  std::int8_t position = 0;
+  friend auto operator<=>(const OrderedStand&, const OrderedStand&) = default;
+};
+/// Per axis; those that the problem lacks are whole.
+using OrderedStands = std::array<OrderedStand, kMaxMoveAxes>;
+constexpr OrderedStand at_dim(int dim, std::size_t position) {
+  return {static_cast<Stand>(dim), static_cast<std::int8_t>(position)};
 }
-constexpr std::uint8_t dim_place(int dim, int position) {
-  return static_cast<std::uint8_t>(16 * (dim + 1) + position);
-}
-constexpr bool is_partial_place(std::uint8_t place) { return place >= 1 && place < 16; }
-/// -1: shards no dim.
-constexpr int dim_at(std::uint8_t place) { return place / 16 - 1; }
 
 /// Costs are whole femtoseconds in a double: sums are exact in any order up to nine seconds, so
 /// equal costs are equal.
@@ -42,13 +44,13 @@ struct MoveProblem {
   std::vector<MoveAxis> axes;   // at most kMaxMoveAxes
   std::vector<int> dims;        // that axes may join
   std::vector<Monoid> monoids;  // that a value may be partial by
-  bool directed = false;        // each axis goes only to its place in the target
+  bool directed = false;        // each axis goes only to where it stands in the target
 };
 
 class MoveSpace {
  public:
   /// Every sharding that moves reach from `from`. `target` counts along time, and where directed.
-  MoveSpace(MoveProblem problem, const Places& from, const Places& target);
+  MoveSpace(MoveProblem problem, const OrderedStands& from, const OrderedStands& target);
 
   struct Step {
     MoveKind kind = MoveKind::Slice;
@@ -64,23 +66,23 @@ class MoveSpace {
     bool found = false;
   };
   /// The least cost, then the fewest moves, then the moves found first: always the same ones.
-  Path cheapest(const Places& from, const Places& to) const;
+  Path cheapest(const OrderedStands& from, const OrderedStands& to) const;
 
-  const Places& places(std::uint32_t node) const { return nodes_[node]; }
+  const OrderedStands& stands(std::uint32_t node) const { return nodes_[node]; }
 
  private:
   struct Hash {
-    std::size_t operator()(const Places& places) const;
+    std::size_t operator()(const OrderedStands& stands) const;
   };
   struct View;
   using Axes = std::vector<int>;
 
-  std::uint32_t node(const Places& places);
+  std::uint32_t node(const OrderedStands& stands);
   void expand(const View& at);
   void expand_partial(const View& at);
   void scatter(const View& at, const Axes& axes, const Axes& left, int dim);
   void add(const View& at, MoveKind kind, const Axes& axes, int from, int to, std::int64_t bytes,
-           const Places& after);
+           const OrderedStands& after);
   bool wanted(int axis, int dim, std::size_t position) const;
   double cost(MoveKind kind, std::int64_t bytes, std::int64_t ranks, double per_byte,
               double per_step) const;
@@ -88,9 +90,9 @@ class MoveSpace {
   Step permute(std::uint32_t from, std::uint32_t to) const;
 
   MoveProblem problem_;
-  Places target_;
-  std::vector<Places> nodes_;
-  std::unordered_map<Places, std::uint32_t, Hash> index_;
+  OrderedStands target_;
+  std::vector<OrderedStands> nodes_;
+  std::unordered_map<OrderedStands, std::uint32_t, Hash> index_;
   std::vector<Step> steps_;  // of node i: from first_[i] to first_[i + 1]
   std::vector<std::uint32_t> first_;
   std::vector<std::int64_t> stored_;  // bytes of a shard

@@ -53,44 +53,45 @@ std::vector<int> dims_of(const Shape& shape, const Sharding& from, const Shardin
   return order;
 }
 
-Places encode(const Sharding& sharding, const std::vector<std::string>& axes) {
-  Places out{};
+OrderedStands encode(const Sharding& sharding, const std::vector<std::string>& axes) {
+  OrderedStands out{};
   const auto index = [&](const std::string& axis) {
     return static_cast<std::size_t>(std::find(axes.begin(), axes.end(), axis) - axes.begin());
   };
   for (int d = 0; d < sharding.ndim(); ++d) {
-    int position = 0;
+    std::size_t position = 0;
     for (const std::string& axis : sharding.dims[static_cast<std::size_t>(d)])
-      out[index(axis)] = dim_place(d, position++);
+      out[index(axis)] = at_dim(d, position++);
   }
-  for (const Partial& p : sharding.partial) out[index(p.axis)] = partial_place(p.monoid);
+  for (const Partial& p : sharding.partial) out[index(p.axis)] = {partial_stand(p.monoid)};
   return out;
 }
 
-Sharding decode(const Places& places, const std::vector<std::string>& axes, int ndim) {
+Sharding decode(const OrderedStands& stands, const std::vector<std::string>& axes, int ndim) {
   Sharding out = Sharding::replicated(ndim);
   for (std::size_t a = 0; a < axes.size(); ++a) {
-    const int dim = dim_at(places[a]);
+    const int dim = stands[a].stand;
     if (dim >= 0) {
       auto& names = out.dims[static_cast<std::size_t>(dim)];
-      const auto position = static_cast<std::size_t>(places[a] % 16);
+      const auto position = static_cast<std::size_t>(stands[a].position);
       if (names.size() <= position) names.resize(position + 1);
       names[position] = axes[a];
-    } else if (is_partial_place(places[a])) {
-      out = out.with_partial(axes[a], static_cast<Monoid>(places[a] - 1));
+    } else if (is_partial(stands[a].stand)) {
+      out = out.with_partial(axes[a], monoid_of(stands[a].stand));
     }
   }
   return out;
 }
 
 /// The axes that a step moved, in the order in which they lie in the dim that they left or joined.
-std::vector<std::string> moved_axes(const MoveSpace::Step& step, const Places& before,
-                                    const Places& after, const std::vector<std::string>& axes) {
+std::vector<std::string> moved_axes(const MoveSpace::Step& step, const OrderedStands& before,
+                                    const OrderedStands& after,
+                                    const std::vector<std::string>& axes) {
   std::vector<std::size_t> moved;
   for (std::size_t a = 0; a < axes.size(); ++a) {
     if (((step.axes >> a) & 1U) != 0) moved.push_back(a);
   }
-  const Places& order = step.from >= 0 ? before : after;
+  const OrderedStands& order = step.from >= 0 ? before : after;
   if (step.kind != MoveKind::Permute) {
     std::stable_sort(moved.begin(), moved.end(),
                      [&](const std::size_t a, const std::size_t b) { return order[a] < order[b]; });
@@ -210,7 +211,7 @@ std::optional<Redistribution> Redistributor::search(const Mesh& mesh, const Shap
         !split && std::find(helpers_.begin(), helpers_.end(), axis.name) != helpers_.end();
     if (!names(from) && !names(to) && !helps) continue;
     const bool is_time = axis.level == Level::Time;
-    const Link link = is_time ? Link{1, 0} : machine_.link(axis.level);
+    const LinkSpeed link = is_time ? LinkSpeed{1, 0} : machine_.link(axis.level);
     axes.push_back(axis.name);
     problem.axes.push_back({axis.size, std::round(1e6 / link.gigabytes_per_s),
                             std::round(1e9 * link.microseconds), is_time});
@@ -232,7 +233,7 @@ std::optional<Redistribution> Redistributor::search(const Mesh& mesh, const Shap
   std::string key = text(shape, " ", dtype, " ", join(axes, "."), " ", join(problem.dims));
   for (const Monoid monoid : problem.monoids) key += text(" ", static_cast<int>(monoid));
 
-  const Places begin = encode(from, axes), end = encode(to, axes);
+  const OrderedStands begin = encode(from, axes), end = encode(to, axes);
   std::unique_ptr<Search> own;
   std::unique_ptr<Search>& search = shared ? searches_[key] : own;
   if (search == nullptr)
@@ -242,9 +243,9 @@ std::optional<Redistribution> Redistributor::search(const Mesh& mesh, const Shap
 
   Redistribution out;
   out.seconds = path.cost * 1e-15;
-  Places before = begin;
+  OrderedStands before = begin;
   for (const MoveSpace::Step& step : path.steps) {
-    const Places& after = search->space.places(step.node);
+    const OrderedStands& after = search->space.stands(step.node);
     out.moves.push_back({step.kind, moved_axes(step, before, after, axes), step.from, step.to,
                          step.bytes, decode(after, axes, shape.ndim())});
     before = after;

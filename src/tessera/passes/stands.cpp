@@ -73,8 +73,7 @@ Shared<Placement> Axes::write(const Stands& stands, int ndim) const {
   for (int i = 0; i < count(); ++i) {
     const Stand stand = stands[static_cast<std::size_t>(i)];
     if (stand >= 0) sharding = sharding.with((*this)[i].name, stand);
-    if (is_partial(stand))
-      sharding = sharding.with_partial((*this)[i].name, static_cast<Monoid>(kPartialSum - stand));
+    if (is_partial(stand)) sharding = sharding.with_partial((*this)[i].name, monoid_of(stand));
   }
   return out = Placement{std::move(sharding), Memory::Device};
 }

@@ -22,6 +22,8 @@ constexpr bool is_partial(Stand stand) { return stand <= kPartialSum; }
 constexpr Stand partial_stand(Monoid monoid) {
   return static_cast<Stand>(kPartialSum - static_cast<int>(monoid));
 }
+/// Of a partial one.
+constexpr Monoid monoid_of(Stand stand) { return static_cast<Monoid>(kPartialSum - stand); }
 
 /// Per axis, in the order of Axes.
 using Stands = SmallVector<Stand, 8>;

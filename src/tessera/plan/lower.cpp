@@ -334,14 +334,14 @@ class Lowering {
           return v.kind == StoredValue::Kind::Accumulator ||
                  (v.region == backward &&
                   std::any_of(v.uses.begin(), v.uses.end(),
-                              [&](const Use& u) { return u.region == update; }));
+                              [&](const ValueUse& u) { return u.region == update; }));
         })) {
       return use.gradients;
     }
     if (any([&](const StoredValue& v) {
           return v.region < backward &&
                  std::any_of(v.uses.begin(), v.uses.end(),
-                             [&](const Use& u) { return u.region >= backward; });
+                             [&](const ValueUse& u) { return u.region >= backward; });
         })) {
       return use.activations;
     }

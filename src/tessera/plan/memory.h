@@ -11,8 +11,8 @@ namespace tessera {
 struct Lifetime {
   std::int64_t bytes = 0;
   std::int32_t first = 0, last = 0;
-  bool written_whole =
-      true;  // false for scratch memory, of which a kernel may use less than it asked for
+  /// False for scratch memory, of which a kernel may use less than it asked for.
+  bool written_whole = true;
 };
 
 struct MemoryLayout {

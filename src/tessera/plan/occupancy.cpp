@@ -7,8 +7,8 @@ namespace tessera {
 
 namespace {
 
-bool meet(Life a, Life b) { return a.first <= b.last && b.first <= a.last; }
-bool covers(Life a, Life b) { return a.first <= b.first && b.last <= a.last; }
+bool meet(TimeSpan a, TimeSpan b) { return a.first <= b.last && b.first <= a.last; }
+bool covers(TimeSpan a, TimeSpan b) { return a.first <= b.first && b.last <= a.last; }
 
 }  // namespace
 
@@ -22,7 +22,7 @@ Occupancy::Occupancy(std::int32_t end, std::size_t buffers) {
   parts_.resize(leaves_);
 }
 
-Life Occupancy::time_of(std::size_t node) const {
+TimeSpan Occupancy::time_of(std::size_t node) const {
   const std::size_t level = static_cast<std::size_t>(std::bit_width(node)) - 1;
   const std::int64_t width = step_ * static_cast<std::int64_t>(leaves_ >> level);
   const std::int64_t first = static_cast<std::int64_t>(node - (std::size_t{1} << level)) * width;
@@ -31,8 +31,8 @@ Life Occupancy::time_of(std::size_t node) const {
 
 /// Visits the nodes whose time meets `life`, down to those that lie within it.
 template <typename Visit>
-void Occupancy::descend(std::size_t node, Life life, const Visit& visit) {
-  const Life time = time_of(node);
+void Occupancy::descend(std::size_t node, TimeSpan life, const Visit& visit) {
+  const TimeSpan time = time_of(node);
   if (!meet(time, life)) return;
   const bool within = covers(life, time);
   visit(node, within);
@@ -57,7 +57,7 @@ void Occupancy::add(Runs& runs, Stretch stretch) {
   }
 }
 
-void Occupancy::add(Life life, Stretch stretch) {
+void Occupancy::add(TimeSpan life, Stretch stretch) {
   descend(1, life, [&](std::size_t node, bool within) {
     add(any_[node], stretch);
     if (within) {
@@ -68,7 +68,7 @@ void Occupancy::add(Life life, Stretch stretch) {
   });
 }
 
-const std::vector<Stretch>& Occupancy::during(Life life) {
+const std::vector<Stretch>& Occupancy::during(TimeSpan life) {
   found_.clear();
   descend(1, life, [&](std::size_t node, bool within) {
     const Runs& runs = within ? any_[node] : all_[node];

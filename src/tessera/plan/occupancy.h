@@ -7,7 +7,7 @@
 namespace tessera {
 
 /// Times first ... last, both included.
-struct Life {
+struct TimeSpan {
   std::int32_t first, last;
 };
 struct Stretch {
@@ -22,20 +22,20 @@ class Occupancy {
   /// For times 0 ... end - 1 and about as many buffers.
   Occupancy(std::int32_t end, std::size_t buffers);
 
-  void add(Life life, Stretch stretch);
+  void add(TimeSpan life, Stretch stretch);
   /// The stretches taken at any moment of `life`, by offset; they may overlap.
-  const std::vector<Stretch>& during(Life life);
+  const std::vector<Stretch>& during(TimeSpan life);
 
  private:
   using Runs = std::vector<Stretch>;  // by offset, disjoint
   struct Part {
-    Life life;
+    TimeSpan life;
     Stretch stretch;
   };
   static void add(Runs& runs, Stretch stretch);
-  Life time_of(std::size_t node) const;
+  TimeSpan time_of(std::size_t node) const;
   template <typename Visit>
-  void descend(std::size_t node, Life life, const Visit& visit);
+  void descend(std::size_t node, TimeSpan life, const Visit& visit);
 
   std::size_t leaves_ = 1;
   std::int64_t step_ = 1;        // the time of a leaf

@@ -1,5 +1,7 @@
 #include "tessera/plan/shards.h"
 
+#include <algorithm>
+
 #include "tessera/base/index.h"
 #include "tessera/comm/group.h"
 #include "tessera/ir/strategy.h"
@@ -9,23 +11,24 @@ namespace tessera {
 
 ShardInfo RankShards::info(const Result& result) const {
   const int ndim = result.type.ndim();
-  ShardInfo out{result.logical, Shape::of(ndim, 0), Shape::of(ndim, 0), result.logical};
+  ShardInfo out{result.logical, Shape::of(ndim, 0), Shape::of(ndim, 0), result.logical,
+                result.type.shape};
   if (!result.placement) return out;
   for (int d = 0; d < ndim; ++d) {
-    std::vector<std::string> axes = result.placement->sharding.dims[at(d)];
-    if (axes.empty()) continue;
-    const auto start = [&](std::int64_t microbatch) {
-      Coordinates where = at_;
-      where[std::string(kMicrobatchAxis)] = microbatch;
-      return extent(result.logical[d], axes, mesh_, where).start;
-    };
-    out.offset[d] = start(0);
-    out.step[d] = start(1) - start(0);
-    std::erase(axes, kMicrobatchAxis);
-    const Extent mine = extent(result.logical[d], axes, mesh_, at_);
-    out.limit[d] = mine.start + mine.valid;
-    // No step where a rank's rows are not cut by time.
-    if (axes.size() == result.placement->sharding.dims[at(d)].size()) out.step[d] = 0;
+    const std::vector<std::string>& axes = result.placement->sharding.dims[at(d)];
+    // Micro-batches cut what the axes before them leave to this rank, and the axes after them cut
+    // each micro-batch.
+    const auto time = std::find(axes.begin(), axes.end(), kMicrobatchAxis);
+    const std::vector<std::string> before(axes.begin(), time);
+    const Extent held = extent(result.logical[d], before, mesh_, at_);
+    out.offset[d] = held.start;
+    out.limit[d] = held.start + held.valid;
+    if (time == axes.end()) continue;
+    const std::vector<std::string> after(time + 1, axes.end());
+    out.step[d] = extent(held.padded, {*time}, mesh_, {{*time, 0}}).padded;
+    const Extent part = extent(out.step[d], after, mesh_, at_);
+    out.offset[d] += part.start;
+    out.room[d] = part.valid;
   }
   return out;
 }

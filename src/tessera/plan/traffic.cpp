@@ -98,8 +98,8 @@ std::map<std::string, Counts> planned_counts(const ProgramPlan& program, const M
     const std::int64_t each = bytes_sent(transfer.collective, ranks_along(transfer, mesh));
     count.calls += times * runs;
     count.bytes = size_sum(count.bytes, size_product({times, runs, each}, kSent), kSent);
-    if (transfer.collective.kind == Kind::Send)
-      counts[static_cast<std::size_t>(Kind::Recv)].calls += times * runs;
+    if (transfer.collective.kind == CollectiveKind::Send)
+      counts[static_cast<std::size_t>(CollectiveKind::Recv)].calls += times * runs;
   });
   return out;
 }

@@ -15,7 +15,7 @@ namespace tessera {
 struct Flow {
   RegionKind region = RegionKind::Forward;
   std::string block;  // "layers.3"; empty outside of blocks
-  Kind kind = Kind::AllReduce;
+  CollectiveKind kind = CollectiveKind::AllReduce;
   std::string axes;        // "dp", "cp.tp": the group, as Executor::sent() has it
   std::int64_t bytes = 0;  // that one rank sends in one call: bytes_sent()
   std::int64_t calls = 0;  // per run, all micro-batches together

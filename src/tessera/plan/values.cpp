@@ -112,7 +112,7 @@ void ProgramValues::find_lifetimes() {
       v.first = time_.of(v.region, v.id.node).first;
       v.last = time_.of(v.region, v.id.node).last;
     }
-    for (const Use& use : v.uses) {
+    for (const ValueUse& use : v.uses) {
       const bool again =
           before_loop && in_loop(regions_[at(use.region)].kind);  // every micro-batch reads it
       v.last = std::max(v.last, again ? time_.loop_end : time_.of(use.region, use.node).last);
@@ -174,7 +174,7 @@ bool ProgramValues::accepted_by_all(int value, bool dense) const {
   const StoredValue& v = values_[at(value)];
   if (dense) return true;
   if (v.leaves || v.strides.back() != 1) return false;
-  return std::all_of(v.uses.begin(), v.uses.end(), [&](const Use& use) {
+  return std::all_of(v.uses.begin(), v.uses.end(), [&](const ValueUse& use) {
     const Node& node = regions_[at(use.region)].graph.node(use.node);
     // A product with packed weights is one product: rows that do not lie at one stride would need
     // several.
@@ -216,7 +216,7 @@ bool ProgramValues::try_view(int region, NodeId node) {
 /// True where nobody reads what the buffer holds after the node has begun, but the node itself.
 bool ProgramValues::dies_in(const Buffer& buffer, int region, NodeId node) const {
   const Busy& busy = time_.of(region, node);
-  const auto read_before = [&](const Use& use) {
+  const auto read_before = [&](const ValueUse& use) {
     const bool itself = use.region == region && use.node == node;
     return itself || time_.of(use.region, use.node).last <= busy.first;
   };

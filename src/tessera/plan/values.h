@@ -15,7 +15,7 @@
 namespace tessera {
 
 /// One consumer of a value.
-struct Use {
+struct ValueUse {
   int region = 0;
   NodeId node = -1;
   int operand = 0;
@@ -35,7 +35,7 @@ struct StoredValue {
   int region = 0;
   ValueId id;                        // Computed, State, Batch, Constant: its first occurrence
   std::int32_t first = 0, last = 0;  // on the Timeline
-  std::vector<Use> uses;
+  std::vector<ValueUse> uses;
   bool leaves = false;  // an output reads it: it must be dense
   int buffer = -1;
   std::int64_t offset_elements = 0;  // in its buffer, for views

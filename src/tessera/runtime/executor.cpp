@@ -47,7 +47,8 @@ struct Executor::Ready {
  private:
   void start() const {
     under_way->sent = group->start(transfer->collective, ins[0], outs[0]);
-    if (receive.kind == Kind::Recv) under_way->received = group->start(receive, nullptr, outs[0]);
+    if (receive.kind == CollectiveKind::Recv)
+      under_way->received = group->start(receive, nullptr, outs[0]);
   }
 
   void wait() const {
@@ -127,7 +128,7 @@ Executor::Executor(Plan plan, Device& device, Communicator* world, ExecutorOptio
           ready.transfer = &*call.transfer;
           ready.group = group(call.transfer->axes);
           const Collective& c = call.transfer->collective;
-          if (c.kind == Kind::Send)
+          if (c.kind == CollectiveKind::Send)
             ready.receive = Collective::recv(c.dtype, c.whole, call.transfer->from, c.name);
         }
         for (const Place& in : call.ins) ready.ins.push_back(address(in));

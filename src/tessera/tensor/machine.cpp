@@ -11,7 +11,7 @@ namespace {
 
 struct Row {
   std::string_view name;
-  Link Machine::*link;
+  LinkSpeed Machine::*link;
 };
 constexpr std::array<Row, 4> kRows = {Row{"core", &Machine::core}, Row{"socket", &Machine::socket},
                                       Row{"host", &Machine::host}, Row{"rack", &Machine::rack}};
@@ -27,7 +27,7 @@ double number_before(std::string_view word, std::string_view unit) {
 
 }  // namespace
 
-const Link& Machine::link(Level level) const {
+const LinkSpeed& Machine::link(Level level) const {
   check(level != Level::Time, "no bytes move along an axis of time");
   return this->*kRows[static_cast<std::size_t>(level) - 1].link;
 }
@@ -35,7 +35,7 @@ const Link& Machine::link(Level level) const {
 std::string to_text(const Machine& machine) {
   std::string out;
   for (const Row& row : kRows) {
-    const Link& link = machine.*row.link;
+    const LinkSpeed& link = machine.*row.link;
     out += text(out.empty() ? "" : " ", row.name, "=", link.gigabytes_per_s, "GB/s+",
                 link.microseconds, "us");
   }
@@ -50,7 +50,7 @@ Machine parse_machine(std::string_view line) {
     const std::size_t equals = word.find('='), plus = word.rfind("s+");
     require(equals != std::string_view::npos && plus != std::string_view::npos && plus > equals,
             "machine '", line, "': '", word, "' is not like core=15GB/s+1us");
-    Link* link = nullptr;
+    LinkSpeed* link = nullptr;
     for (const Row& row : kRows) {
       if (row.name == word.substr(0, equals)) link = &(out.*row.link);
     }

@@ -10,22 +10,22 @@
 namespace tessera {
 
 /// The link of one level, as seen by a rank that receives from a neighbour.
-struct Link {
+struct LinkSpeed {
   double gigabytes_per_s = 0;  // 1e9 bytes
   double microseconds = 0;     // from the first word sent to the first word there
-  friend bool operator==(const Link&, const Link&) = default;
+  friend bool operator==(const LinkSpeed&, const LinkSpeed&) = default;
 };
 
 /// Links by level; nothing moves along an axis of time. The defaults are round figures of one
 /// server and a 100 Gb/s network: they order the levels; what is measured replaces them.
 struct Machine {
-  Link core{15, 1};
-  Link socket{10, 2};
-  Link host{10, 5};
-  Link rack{5, 20};
+  LinkSpeed core{15, 1};
+  LinkSpeed socket{10, 2};
+  LinkSpeed host{10, 5};
+  LinkSpeed rack{5, 20};
 
   /// Errors: the level of time.
-  const Link& link(Level level) const;
+  const LinkSpeed& link(Level level) const;
   friend bool operator==(const Machine&, const Machine&) = default;
 };
 

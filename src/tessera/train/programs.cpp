@@ -19,7 +19,7 @@ namespace {
 std::vector<ProgramSource> sources_of(const RunConfig& c, const WantedPrograms& wanted) {
   std::vector<ProgramSource> out;
   ParallelConfig parallel = c.parallel;
-  const Strategy whole = strategy_of(parallel, Batch::Whole), cut = strategy_of(parallel);
+  const Strategy whole = strategy_of(parallel, BatchSplit::Whole), cut = strategy_of(parallel);
   if (wanted.train) {
     parallel.micro_batches = c.micro_batches();
     Graph step = train_step(c.model, c.optimizer, c.global_batch_size, c.model.context);

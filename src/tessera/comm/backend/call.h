@@ -22,7 +22,7 @@ std::uint64_t signature(const Collective& c);
 struct Seen {
   std::int64_t step = -1;  // -1: before the first
   std::string group;       // empty: no call yet
-  Kind kind{};
+  CollectiveKind kind{};
   Number number = 0;
   bool inside = false, ended = false;
   std::string name;

@@ -5,45 +5,27 @@
 #include <cstring>
 
 #include "tessera/base/error.h"
+#include "tessera/tensor/monoid.h"
 
 namespace tessera::backend {
 
 namespace {
 
-struct Plus {
-  template <typename T>
-  static T of(T a, T b) {
-    return a + b;
-  }
-};
-struct Larger {  // a NaN wins, as in ops
-  template <typename T>
-  static T of(T a, T b) {
-    return a < b || b != b ? b : a;
-  }
-};
-struct Smaller {
-  template <typename T>
-  static T of(T a, T b) {
-    return b < a || b != b ? b : a;
-  }
-};
-
 constexpr std::int64_t kBlockBytes = 4096;  // stays in the first cache
 
 /// out = x with y. The length of a whole block is a constant and nothing overlaps, so that the loop
 /// is vectorized.
-template <typename T, typename Op>
-void combine(T* __restrict out, const T* __restrict x, const T* __restrict y, std::int64_t n) {
+template <typename T, Monoid kMonoid>
+void combine_all(T* __restrict out, const T* __restrict x, const T* __restrict y, std::int64_t n) {
   constexpr std::int64_t kBlock = kBlockBytes / static_cast<std::int64_t>(sizeof(T));
   if (n == kBlock) {
-    for (std::int64_t i = 0; i < kBlock; ++i) out[i] = Op::of(x[i], y[i]);
+    for (std::int64_t i = 0; i < kBlock; ++i) out[i] = combine(kMonoid, x[i], y[i]);
   } else {
-    for (std::int64_t i = 0; i < n; ++i) out[i] = Op::of(x[i], y[i]);
+    for (std::int64_t i = 0; i < n; ++i) out[i] = combine(kMonoid, x[i], y[i]);
   }
 }
 
-template <typename T, typename Op>
+template <typename T, Monoid kMonoid>
 void reduce_as(std::span<const void* const> ins, std::int64_t in_at, std::span<void* const> outs,
                std::int64_t out_at, std::int64_t count) {
   constexpr std::int64_t kBlock = kBlockBytes / static_cast<std::int64_t>(sizeof(T));
@@ -53,7 +35,7 @@ void reduce_as(std::span<const void* const> ins, std::int64_t in_at, std::span<v
     const auto in = [&](std::size_t j) { return static_cast<const T*>(ins[j]) + in_at + i; };
     const T* sum = in(0);
     for (std::size_t j = 1; j < ins.size(); ++j) {
-      combine<T, Op>(acc[j % 2].data(), sum, in(j), n);
+      combine_all<T, kMonoid>(acc[j % 2].data(), sum, in(j), n);
       sum = acc[j % 2].data();
     }
     const auto bytes = static_cast<std::size_t>(n) * sizeof(T);
@@ -68,9 +50,9 @@ void reduce(DType dtype, Monoid monoid, std::span<const void* const> ins, std::i
             std::span<void* const> outs, std::int64_t out_at, std::int64_t count) {
   const auto as = [&]<typename Signed, typename Sum>(Signed, Sum) {
     switch (monoid) {
-      case Monoid::Sum: return reduce_as<Sum, Plus>(ins, in_at, outs, out_at, count);
-      case Monoid::Max: return reduce_as<Signed, Larger>(ins, in_at, outs, out_at, count);
-      case Monoid::Min: return reduce_as<Signed, Smaller>(ins, in_at, outs, out_at, count);
+      case Monoid::Sum: return reduce_as<Sum, Monoid::Sum>(ins, in_at, outs, out_at, count);
+      case Monoid::Max: return reduce_as<Signed, Monoid::Max>(ins, in_at, outs, out_at, count);
+      case Monoid::Min: return reduce_as<Signed, Monoid::Min>(ins, in_at, outs, out_at, count);
     }
   };
   switch (dtype) {

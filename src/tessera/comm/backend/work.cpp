@@ -14,25 +14,26 @@ void work(const Collective& c, int me, std::span<const void* const> ins, void* o
     for (int k = 0; k < n; ++k) visit((me + k) % n, ins[static_cast<std::size_t>((me + k) % n)]);
   };
   switch (c.kind) {
-    case Kind::AllReduce: return reduce(c.dtype, c.monoid, ins, 0, outs, 0, c.whole.numel());
-    case Kind::AllGather:
+    case CollectiveKind::AllReduce:
+      return reduce(c.dtype, c.monoid, ins, 0, outs, 0, c.whole.numel());
+    case CollectiveKind::AllGather:
       return each_peer([&](int peer, const void* in) {
         copy(gathered(c.whole, c.gather, n, peer), bytes, in, out);
       });
-    case Kind::AllToAll:
+    case CollectiveKind::AllToAll:
       return each_peer(
           [&](int peer, const void* in) { copy(exchanged(c, n, peer, me), bytes, in, out); });
-    case Kind::ReduceScatter: {
+    case CollectiveKind::ReduceScatter: {
       const Part part = scattered(c.whole, c.scatter, n, me);
       return for_rows(part, [&](std::int64_t from, std::int64_t to) {
         reduce(c.dtype, c.monoid, ins, from, outs, to, part.row);
       });
     }
-    case Kind::Broadcast:
+    case CollectiveKind::Broadcast:
       return copy(flat(0, c.whole.numel()), bytes, ins[static_cast<std::size_t>(c.peer)], out);
-    case Kind::Send:
-    case Kind::Recv:
-    case Kind::Barrier: return;
+    case CollectiveKind::Send:
+    case CollectiveKind::Recv:
+    case CollectiveKind::Barrier: return;
   }
 }
 

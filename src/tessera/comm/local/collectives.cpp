@@ -82,7 +82,7 @@ void Collectives::post(const Collective& c, const void* in, void* out) {
   const bool small = bytes <= Post::kInline;
   Post& post = member(index_).posts[number % kInFlight];
   post.fill(c, in, out);
-  if (small && bytes > 0 && (c.kind != Kind::Broadcast || c.peer == index_)) {
+  if (small && bytes > 0 && (c.kind != CollectiveKind::Broadcast || c.peer == index_)) {
     std::memcpy(post.small.data(), in, static_cast<std::size_t>(bytes));
   }
   calls_[number % kInFlight] = {&c, small};
@@ -218,7 +218,7 @@ void Collectives::work(const Call& call, Number number) {
     ins_[j] = call.small ? post.small.data() : post.in;
     outs_[j] = post.out;
   }
-  if (c.kind == Kind::AllReduce && !call.small) {
+  if (c.kind == CollectiveKind::AllReduce && !call.small) {
     // Of a large one, rank r reduces the r-th chunk and writes it to all.
     const backend::Span mine = backend::share(c.whole.numel(), size(), index_);
     backend::reduce(c.dtype, c.monoid, ins_, mine.begin, outs_, mine.begin, mine.end - mine.begin);

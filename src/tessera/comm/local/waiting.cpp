@@ -28,7 +28,7 @@ void Waiting::turn(Patience& patience, int member, const Collective& c, Number n
 
 /// "not arrived: rank 2 (in step 3 after ...); arrived: ranks 0, 1"
 std::string Waiting::missing(const Collective& c, Number number, int late) const {
-  const bool pair = c.kind == Kind::Send || c.kind == Kind::Recv;
+  const bool pair = c.kind == CollectiveKind::Send || c.kind == CollectiveKind::Recv;
   std::vector<backend::Awaited> members;
   for (int j = 0; j < shared_.group.size(); ++j) {
     if (pair && j != late && j != index_) continue;

@@ -49,7 +49,7 @@ class alignas(kCacheLine) Place {
   static constexpr std::size_t kWords = 8;  // names are cut to 64 bytes
   std::atomic<std::int64_t> step_{-1};
   std::atomic<const Group*> group_{nullptr};
-  std::atomic<Kind> kind_{};
+  std::atomic<CollectiveKind> kind_{};
   std::atomic<Number> number_{0};
   std::atomic<bool> inside_{false}, ended_{false};
   std::atomic<std::uint64_t> signs_{0};
@@ -71,7 +71,7 @@ struct alignas(kCacheLine) Post {
   std::array<std::byte, kInline> small;  // a small `in`, copied
 
   // What the signature stands for, read where signatures differ.
-  alignas(kCacheLine) Kind kind;
+  alignas(kCacheLine) CollectiveKind kind;
   DType dtype;
   Monoid monoid;
   int gather, scatter, peer;

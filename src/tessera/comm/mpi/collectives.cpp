@@ -60,7 +60,7 @@ void MpiCommunicator::require_kept(const Collective& c, Number number) {
 void MpiCommunicator::post_letters(Underway& call) {
   const Collective& c = *call.collective;
   std::size_t bytes = offsetof(Letter, small);
-  if (call.small && (c.kind != Kind::Broadcast || c.peer == rank())) {
+  if (call.small && (c.kind != CollectiveKind::Broadcast || c.peer == rank())) {
     const auto operand = static_cast<std::size_t>(in_bytes(c, size()));
     if (operand > 0) std::memcpy(call.mine.small.data(), call.in, operand);
     bytes += operand;

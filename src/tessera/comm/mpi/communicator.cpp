@@ -91,7 +91,7 @@ void MpiCommunicator::await_longer(Patience& patience, const Collective& c, Numb
 }
 
 std::string MpiCommunicator::missing(const Collective& c, Number number, int late) {
-  const bool pair = c.kind == Kind::Send || c.kind == Kind::Recv;
+  const bool pair = c.kind == CollectiveKind::Send || c.kind == CollectiveKind::Recv;
   if (!pair) note_arrivals(calls_.at(number));
   std::vector<backend::Awaited> members;
   for (int j = 0; j < size(); ++j) {

@@ -45,14 +45,14 @@ void MpiCommunicator::move_data(const Collective& c, const void* in, void* out) 
   const auto staged = static_cast<std::size_t>(segment_elements(c) * size_of(c.dtype));
   world_.under_way().staging(2 * kPhase * static_cast<std::size_t>(size()) * staged);
   switch (c.kind) {
-    case Kind::AllReduce: return all_reduce(c, in, out);
-    case Kind::Broadcast: return broadcast(c, in, out);
-    case Kind::AllGather: return all_gather(c, in, out);
-    case Kind::AllToAll: return all_to_all(c, in, out);
-    case Kind::ReduceScatter: return reduce_scatter(c, in, out);
-    case Kind::Send:
-    case Kind::Recv:
-    case Kind::Barrier: return;
+    case CollectiveKind::AllReduce: return all_reduce(c, in, out);
+    case CollectiveKind::Broadcast: return broadcast(c, in, out);
+    case CollectiveKind::AllGather: return all_gather(c, in, out);
+    case CollectiveKind::AllToAll: return all_to_all(c, in, out);
+    case CollectiveKind::ReduceScatter: return reduce_scatter(c, in, out);
+    case CollectiveKind::Send:
+    case CollectiveKind::Recv:
+    case CollectiveKind::Barrier: return;
   }
 }
 

@@ -27,7 +27,7 @@ struct Header {
   std::uint64_t signature = 0;
   std::int64_t step = -1;
   std::uint64_t mail = 0;  // of a send: its number among all from this rank to the same one
-  Kind kind{};
+  CollectiveKind kind{};
   DType dtype{};
   Monoid monoid{};
   std::int8_t gather = -1, scatter = -1, ndim = 0;

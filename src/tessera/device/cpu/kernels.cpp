@@ -66,7 +66,8 @@ Shape offset_at(const ShardInfo& shard, std::int64_t microbatch) {
 Shape valid_at(const ShardInfo& shard, const Shape& shape, const Shape& offset) {
   Shape out = shape;
   for (int d = 0; d < out.ndim(); ++d) {
-    out[d] = std::clamp(shard.limit[d] - offset[d], std::int64_t{0}, shape[d]);
+    const std::int64_t room = shard.room.ndim() > 0 ? std::min(shard.room[d], shape[d]) : shape[d];
+    out[d] = std::clamp(shard.limit[d] - offset[d], std::int64_t{0}, room);
   }
   return out;
 }

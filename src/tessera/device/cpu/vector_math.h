@@ -33,6 +33,16 @@ HWY_INLINE V polynomial(D d, V x, float first, float second, Rest... rest) {
   }
 }
 
+/// What combine() of tensor/monoid.h says of two numbers: a NaN wins.
+template <class V>
+HWY_INLINE V larger(V a, V b) {
+  return hn::IfThenElse(hn::Or(hn::Gt(b, a), hn::IsNaN(b)), b, a);
+}
+template <class V>
+HWY_INLINE V smaller(V a, V b) {
+  return hn::IfThenElse(hn::Or(hn::Lt(b, a), hn::IsNaN(b)), b, a);
+}
+
 /// The smaller and the larger of x and a limit; NaN stays NaN.
 template <class D, class V>
 HWY_INLINE V at_most(D d, float limit, V x) {

@@ -5,6 +5,7 @@
 #include "tessera/device/cpu/vector_tiles.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/reference.h"
+#include "tessera/tensor/monoid.h"
 
 namespace tessera::cpu {
 
@@ -16,8 +17,8 @@ struct Add { template <typename T> T operator()(T a, T b) const { return a + b; 
 struct Sub { template <typename T> T operator()(T a, T b) const { return a - b; } };
 struct Mul { template <typename T> T operator()(T a, T b) const { return a * b; } };
 struct Div { template <typename T> T operator()(T a, T b) const { return a / b; } };
-struct Maximum { template <typename T> T operator()(T a, T b) const { return a < b ? b : a; } };
-struct Minimum { template <typename T> T operator()(T a, T b) const { return b < a ? b : a; } };
+struct Maximum { template <typename T> T operator()(T a, T b) const { return combine(Monoid::Max, a, b); } };
+struct Minimum { template <typename T> T operator()(T a, T b) const { return combine(Monoid::Min, a, b); } };
 struct Power { template <typename T> T operator()(T a, T b) const { return std::pow(a, b); } };
 struct Negate { template <typename T> T operator()(T a) const { return -a; } };
 struct Abs { template <typename T> T operator()(T a) const { return std::abs(a); } };

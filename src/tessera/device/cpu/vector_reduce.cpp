@@ -22,9 +22,6 @@ namespace {
 using D = hn::ScalableTag<float>;
 using V = hn::VFromD<D>;
 
-/// The larger; NaN wins.
-HWY_INLINE V larger(V a, V b) { return hn::IfThenElse(hn::Or(hn::Gt(b, a), hn::IsNaN(b)), b, a); }
-
 struct Sum {
   static constexpr float kFirst = 0;
   static HWY_INLINE V add(V total, V x) { return hn::Add(total, x); }

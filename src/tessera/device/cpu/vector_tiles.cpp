@@ -32,9 +32,8 @@ struct Add { HWY_INLINE V operator()(D, V a, V b) const { return hn::Add(a, b); 
 struct Sub { HWY_INLINE V operator()(D, V a, V b) const { return hn::Sub(a, b); } };
 struct Mul { HWY_INLINE V operator()(D, V a, V b) const { return hn::Mul(a, b); } };
 struct Div { HWY_INLINE V operator()(D, V a, V b) const { return hn::Div(a, b); } };
-// Written out, so that NaN is treated as std::max and std::min do: `a` where nothing can be said.
-struct Maximum { HWY_INLINE V operator()(D, V a, V b) const { return hn::IfThenElse(hn::Lt(a, b), b, a); } };
-struct Minimum { HWY_INLINE V operator()(D, V a, V b) const { return hn::IfThenElse(hn::Lt(b, a), b, a); } };
+struct Maximum { HWY_INLINE V operator()(D, V a, V b) const { return larger(a, b); } };
+struct Minimum { HWY_INLINE V operator()(D, V a, V b) const { return smaller(a, b); } };
 
 struct Negate { HWY_INLINE V operator()(D, V x) const { return hn::Neg(x); } };
 struct Exp : Slow { HWY_INLINE V operator()(D d, V x) const { return exp_of(d, x); } };
