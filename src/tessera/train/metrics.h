@@ -52,7 +52,7 @@ class MetricsFile {
   /// The last of each kind, from before a resume too.
   std::optional<double> train_loss() const { return last_.train_loss; }
   std::optional<double> valid_loss() const { return last_.valid_loss; }
-  /// What the file had when it was opened; of its lines and validations no later ones are added.
+  /// Without its lines; its validations are those from before the run went on.
   const KeptMetrics& kept() const { return last_; }
   std::int64_t valid_step() const { return last_.valid_step; }  // -1: none
 

@@ -142,7 +142,7 @@ std::string OutputLock::hold(bool ours) {
     const std::vector<std::string> traces = traces_of_run(folder_);
     if (!ours && !traces.empty())
       return text(gone, ", and another run is in it now (", join(traces),
-                  "); move that elsewhere, and nothing is written into it");
+                  "); nothing is written there until that is moved elsewhere");
     std::swap(file_, again.file_);
     return "";
   } catch (const Error& error) {

@@ -251,8 +251,8 @@ void Trainer::count_bad(const StepRecord& record) {
   try {
     saves_->at_end(step_, *metrics_);
   } catch (const Error& error) {
-    if (error.fault() != Fault::Resource)
-      throw;  // a disk apart, the numbers are what ended the run
+    // Unless it is the disk's, it is another failure than that of the numbers.
+    if (error.fault() != Fault::Resource) throw;
     tell(&TrainCallback::on_notice, error.what());
   }
   fail(Fault::Numerics, "loss or gradient was inf or nan in ", bad_, " steps in a row, ",
