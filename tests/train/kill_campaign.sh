@@ -60,31 +60,36 @@ best() {
   echo "$link"
 }
 
+# rank_0: the process that commits saves, of a launch.
+rank_0() {
+  local mpirun rank
+  mpirun=$(pgrep -P $run | tail -1) || return 1
+  for rank in $(pgrep -P "$mpirun"); do
+    ! tr '\0' '\n' 2>/dev/null <"/proc/$rank/environ" | grep -qx OMPI_COMM_WORLD_RANK=0 || { echo "$rank" && return; }
+  done
+  return 1
+}
+
 # catch_a_save: waits until the run at hand saves, with a checkpoint behind it, and kills the process that commits, so that
-# the save cannot end. It is stopped to be looked at.
+# the save cannot end. It is stopped to be looked at. A run that ends before it was caught is followed by another one.
 catch_a_save() {
-  local saver=$run mpirun rank
-  while true; do
-    if [ $how = processes ]; then
-      saver=
-      mpirun=$(pgrep -P $run | tail -1) || mpirun=0
-      for rank in $(pgrep -P "$mpirun"); do
-        ! tr '\0' '\n' 2>/dev/null <"/proc/$rank/environ" | grep -qx OMPI_COMM_WORLD_RANK=0 || saver=$rank
-      done
+  local saver=
+  while kill -0 $run 2>/dev/null; do
+    sleep 0.005
+    compgen -G "$out/checkpoints/step-*" >/dev/null || continue
+    case $how,$saver in
+      processes,) saver=$(rank_0) || continue ;;
+      *,) saver=$run ;;
+    esac
+    victim=$saver kind=run
+    [ $how != processes ] || kind=rank
+    kill -STOP "$saver" 2>/dev/null || continue
+    until grep -qs '^State:.[TZX]' "/proc/$saver/status" || [ ! -e "/proc/$saver" ]; do sleep 0.001; done
+    if compgen -G "$out/checkpoints/.tmp-step-*" >/dev/null; then
+      kill -KILL "$saver" 2>/dev/null || true
+      return 0
     fi
-    if [ -n "$saver" ] && compgen -G "$out/checkpoints/step-*" >/dev/null; then
-      kill -STOP "$saver" 2>/dev/null || fail "the run ended before it was caught in a save"
-      until grep -qs '^State:.[TZX]' "/proc/$saver/status" || [ ! -e "/proc/$saver" ]; do sleep 0.001; done
-      if compgen -G "$out/checkpoints/.tmp-step-*" >/dev/null; then
-        victim=$saver kind=run
-        [ $how != processes ] || kind=rank
-        kill -KILL "$saver" 2>/dev/null || true
-        return
-      fi
-      kill -CONT "$saver" 2>/dev/null || true
-    fi
-    kill -0 $run 2>/dev/null || fail "the run ended before it was caught in a save"
-    sleep 0.01
+    kill -CONT "$saver" 2>/dev/null || true
   done
 }
 
@@ -124,6 +129,8 @@ while [ "$kills" -lt "$wanted" ]; do
     if [ "$while_saving" = 0 ]; then
       catch_a_save
     elif [ "$kills" -lt "$wanted" ]; then
+      # The first resume after that kill says what it found before it may be killed.
+      until [ "$leftovers" -gt 0 ] || grep -q '^resuming after' "$work/log" || ! kill -0 $run 2>/dev/null; do sleep 0.01; done
       # From before its first step to the end of what is left.
       ms=$((RANDOM % (whole_ms / 2) + 1))
       [ $how != processes ] || [ $((RANDOM % 2)) = 0 ] || ms=$((RANDOM % launch_ms))
@@ -149,6 +156,7 @@ while [ "$kills" -lt "$wanted" ]; do
     left_before=$left
   done
   runs=$((runs + 1))
+  [ "$while_saving" -gt 0 ] || [ $runs -lt 20 ] || fail "$runs runs were not caught in a save"
   [ "$(digest "$out")" = "$expected" ] || fail "run $runs ends in another state"
   "$tessera" inspect "$out" --verify >/dev/null || fail "run $runs leaves a damaged checkpoint"
   [ "$(losses "$out")" = "$(losses "$work/whole")" ] || fail "run $runs has other losses"
