@@ -183,6 +183,15 @@ TEST(RunOptions, KeepBestStaysBesideTheNewest) {
   EXPECT_EQ(best_steps(runs, "falling").first, best_steps(runs, "falling").second);
 }
 
+/// A later step than was asked for: what is said is true, and the new folder has the state.
+TEST(RunOptions, NothingLeftToDoInANewFolder) {
+  const Runs runs;
+  runs.train("first", "--steps 4");
+  const Ran ran = runs.command(text(kTrainTiny, "--steps 2 --resume @/first --output @/second"));
+  EXPECT_NE(ran.out.find("done: step 4, which is beyond 2, "), std::string::npos) << ran.out;
+  EXPECT_EQ(runs.digest("second"), runs.digest("first"));
+}
+
 TEST(RunOptions, ZeroStageStandsForTheSwitches) {
   const std::string plan =
       "plan --preset gpt2-tiny --vocab-size 64 --layers 1 --threads 1 "

@@ -6,7 +6,10 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "tessera/apps/command.h"
+#include <chrono>
+#include <thread>
+
+#include "apps/command_test.h"
 
 namespace tessera {
 namespace {
@@ -23,6 +26,52 @@ TEST(StopSignal, BeforeTheFirstStepItEndsTheProcessAtOnce) {
         },
         testing::ExitedWithCode(kExitStopped), "before the first step; there was nothing to save");
   }
+}
+
+/// The lock of the run's folder goes too: where the system has no locks, it would keep the next run
+/// out. That of another run stays.
+TEST(StopSignal, BeforeTheFirstStepNoLockIsLeft) {
+  const Folder folder;
+  const std::string lock = folder / "lock";
+  for (const bool replaced : {false, true}) {
+    folder.write("lock", "ours");
+    EXPECT_EXIT(
+        {
+          catch_stop_signals();
+          NothingToSave nothing;
+          nothing.removes(lock);
+          if (replaced) {
+            folder.write("other", "another run's");
+            std::filesystem::rename(folder / "other", lock);
+          }
+          raise(SIGTERM);
+        },
+        testing::ExitedWithCode(kExitStopped), "");
+    EXPECT_EQ(std::filesystem::exists(lock), replaced);
+  }
+}
+
+/// The run says which file that is as soon as there is one.
+TEST(StopSignal, ARunThatIsStoppedWhileItCompilesLeavesNoLock) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  EXPECT_EXIT(
+      {
+        std::thread stopper([&] {
+          while (!std::filesystem::exists(folder / "run/lock")) {
+          }
+          // Before it compiles it measures the device, for half a second.
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          kill(getpid(), SIGTERM);
+        });
+        run(
+            words(folder.expand("train --preset gpt2-small --context 32 --data @/text.txt "
+                                "--steps 1000 --output @/run")));
+        stopper.join();
+      },
+      testing::ExitedWithCode(kExitStopped), "before the first step");
+  EXPECT_TRUE(std::filesystem::exists(folder / "run"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "run/lock"));
 }
 
 TEST(StopSignal, LaterTheFirstAsksAndTheSecondEnds) {

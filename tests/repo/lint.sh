@@ -84,6 +84,38 @@ check_lengths() {
   ' "$@"
 }
 
+# ---- Names in unnamed namespaces. Some files of a folder are compiled as one, others together when a file is added: a name
+# that two files of a folder have is a clash then. The folders in `shared` still have such names; the device is never
+# compiled so.
+check_unnamed() {
+  awk '
+    BEGIN {
+      split("src/tessera/apps src/tessera/ir src/tessera/ops tests/apps tests/comm tests/comm/mpi tests/fuzz/targets " \
+            "tests/ops tests/runtime tests/shard", shared, " ")
+      for (i in shared) left_out[shared[i]] = 1
+    }
+    FNR == 1 { folder = FILENAME; sub(/\/[^\/]*$/, "", folder); inside = 0 }
+    /^namespace \{/ { inside = 1 }
+    /^}  \/\/ namespace$/ { inside = 0 }
+    !inside || !/^[A-Za-z]/ || folder in left_out || folder ~ /^src\/tessera\/device/ { next }
+    /^(using|namespace|extern|static_assert|[A-Z_]+\()/ { next }
+    {
+      name = $0
+      if (sub(/^(template <.*> )?(struct|class|union|enum|enum class) /, "", name)) {
+        sub(/[^A-Za-z0-9_].*/, "", name)
+      } else {
+        if (!sub(/(\(| = | = \{|\[[^\]]*\] = |;).*/, "", name) || name ~ /operator|::[A-Za-z0-9_~]+$/) next
+        sub(/.*[^A-Za-z0-9_]/, "", name)
+      }
+      if (name == "") next
+      if (!((folder, name) in at)) at[folder, name] = FILENAME
+      if (at[folder, name] != FILENAME)
+        printf "%s:%d: %s is also in the unnamed namespace of %s; rename one, or share what both need\n", FILENAME, FNR, name,
+          at[folder, name]
+    }
+  ' "$@"
+}
+
 # ---- Names of rooms, folders and files.
 check_names() {
   local path
@@ -148,6 +180,7 @@ check_pages() {
 }
 
 mapfile -t sources < <(files '[^/]*\.(h|cpp|cu|cuh)' "${folders[@]}")
+mapfile -t units < <(files '[^/]*\.cpp' "${folders[@]}" | grep '^src/tessera/\|^tests/')
 mapfile -t lengthy < <(files '[^/]*\.(h|cpp|cu|cuh|cmake|sh|py|txt)|run|peers' "${folders[@]}" | grep -v '^tests/\|^bench/results/\|/data/')
 mapfile -t pages < <(ls README.md docs/*.md docs/*/*.md bench/results/README.md bench/results/*-notes.md 2>/dev/null)
 mapfile -t docs < <(ls README.md CHANGELOG.md docs/*.md docs/*/*.md 2>/dev/null)
@@ -156,6 +189,7 @@ mapfile -t texts < <(files '[^/]*' "${folders[@]}" | grep -v '\.\(safetensors\|b
 findings=$(
   [ ${#sources[@]} = 0 ] || check_sources "${sources[@]}"
   check_lengths $(ls tests/repo/long_files.txt dev 2>/dev/null) "${lengthy[@]}"
+  [ ${#units[@]} = 0 ] || check_unnamed "${units[@]}"
   check_names
   check_places "${texts[@]}"
   [ ${#docs[@]} = 0 ] || check_docs "${docs[@]}"

@@ -16,6 +16,9 @@ fresh() {
   printf '#include <cstdlib>\nint main() { return std::getenv("X") != nullptr; }\n' >"$tree/src/tessera/apps/main.cpp"
   printf '// #define, getenv("X") and abort() in a comment are words.\n/* #include "../x.h"\n   std::exit(1) */\nint at_exit();\n' \
     >"$tree/src/tessera/tensor/words.cpp"
+  printf 'namespace {\nbool is_at(int);\nconstexpr int kMost = 3;\nstruct Case {};\nbool is_at(int x) { return x == kMost; }\n}  // namespace\nint most;\n' \
+    >"$tree/src/tessera/tensor/first.cpp"
+  printf 'namespace {\n  struct Case;\n}  // namespace\nstruct Case {};\nbool is_at(int);\nstatic int most() {}\n' >"$tree/src/tessera/tensor/other.cpp"
   printf 'See `src/tessera/tensor/shape.h:2`, `src/tessera/*/shape.h`, `tests/<room>/x.cpp`, [this](a.md).\n' >"$tree/docs/a.md"
 }
 
@@ -52,6 +55,9 @@ finds "the environment" $T/a.cpp 1 <<<'const char* x = std::getenv("HOME");'
 finds "std::exit" $T/a.cpp 1 <<<'void f() { std::exit(1); }'
 finds "abort" $T/a.cpp 1 <<<'void f() { abort(); }'
 finds "a file that is too long" $T/a.cpp 401 < <(yes '// line' | head -401)
+finds "a name that two files have" $T/unnamed.cpp 2 <<<$'namespace {\nbool is_at(int file) {\n}\n}  // namespace'
+finds "a type that two files have" $T/unnamed.cpp 3 <<<$'namespace {\n\nstruct Case {\n};\n}  // namespace'
+finds "a constant that two files have" $T/unnamed.cpp 2 <<<$'namespace {\nconstexpr int kMost = 4;\n}  // namespace'
 finds "a folder name that says nothing" src/tessera/utils/a.cpp 1 src/tessera/utils:1 <<<'int x;'
 finds "a file name that says nothing" $T/utils.h 1 <<<'#pragma once'
 finds "the path of one machine" docs/b.md 1 <<<"Data is in /$(echo home)/ann/data."

@@ -916,6 +916,23 @@ TEST(CheckpointManifest, FieldsThatDoNotFit) {
       << "unknown fields are for later versions";
 }
 
+/// A name is part of many messages and keys; one without a limit would cost its length each time.
+TEST(CheckpointManifest, NamesHaveALimit) {
+  Manifest manifest = tiny_manifest();
+  manifest.tensors[0].entry.name = std::string(4096, 'a');
+  EXPECT_EQ(parse_manifest(to_text(manifest), "M"), manifest);
+  const std::string name = manifest.tensors[0].entry.name;
+  std::string longer = to_text(manifest);
+  longer = longer.substr(0, longer.find(",\n \"hash\": \"", longer.size() - 60)) + "}";
+  longer.insert(longer.find(name), "a");
+  EXPECT_EQ(message_of([&] { parse_manifest(seal_manifest(longer), "M"); }),
+            "checkpoint file 'M': tensor 0: its name has 4097 bytes but at most 4096 are allowed; "
+            "restore it from a copy or use another checkpoint");
+  manifest.tensors[0].entry.name += "a";
+  EXPECT_EQ(message_of([&] { to_text(manifest); }),
+            "checkpoint: a tensor's name has 4097 bytes but at most 4096 are allowed; shorten it");
+}
+
 TEST(CheckpointManifest, NoJsonAtAll) {
   const std::string deep = "{\"x\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
   const std::string cases[] = {"",

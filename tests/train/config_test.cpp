@@ -48,6 +48,23 @@ TEST(Fields, NamesAreUniqueAndEveryFieldReadsBackWhatItWrites) {
   }
 }
 
+/// A checkpoint records every field, as JSON.
+TEST(Fields, TextIsUtf8) {
+  for (const char* name : {"output", "data", "valid-data", "resume"}) {
+    RunConfig config;
+    const Field& field = *find_field(name).field;
+    set_text(field, config, "caf\xc3\xa9.txt", "--x");
+    try {
+      set_text(field, config, "caf\xe9.txt", text("--", name));
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::Usage);
+      EXPECT_EQ(std::string(error.what()),
+                text("--", name, " is not UTF-8 after 'caf'; give a name in UTF-8"));
+    }
+  }
+}
+
 TEST(Config, RecordsReadBack) {
   for (const Preset& preset : presets()) {
     RunConfig config;

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kBatch_ = 12, kLength = 8;
 constexpr int kSteps = 4;
 
-ModelConfig tiny(const std::string& family) {
+ModelConfig tiny_model(const std::string& family) {
   ModelConfig c;
   c.family = family;
   c.layers = 2;
@@ -61,7 +61,7 @@ class OnDevice : public testing::TestWithParam<ExecutorCase> {};
 
 TEST_P(OnDevice, EqualsTheInterpreter) {
   const ExecutorCase& c = GetParam();
-  const Graph graph = train_step(tiny(c.family), recipe(c.optimizer), kBatch_, kLength);
+  const Graph graph = train_step(tiny_model(c.family), recipe(c.optimizer), kBatch_, kLength);
   const std::unique_ptr<Device> device = make_cpu_device({c.threads, -1, c.pack});
   CompileOptions options;
   options.fuse = c.fuse;

@@ -17,7 +17,7 @@
 namespace tessera {
 namespace {
 
-ModelConfig model_of(const std::string& family) {
+ModelConfig golden_model(const std::string& family) {
   ModelConfig c;
   c.family = family;
   c.layers = 2;
@@ -31,7 +31,7 @@ ModelConfig model_of(const std::string& family) {
   return c;
 }
 
-OptimizerConfig recipe() {
+OptimizerConfig golden_recipe() {
   OptimizerConfig c;
   c.beta2 = 0.95;
   c.weight_decay = 0.1;
@@ -70,7 +70,7 @@ TEST_P(Golden, LogitsLossAndEveryGradient) {
   Builder builder;
   const Value ids = builder.batch("ids", {DType::I32, {4, 16}, {}}),
               labels = builder.batch("labels", {DType::I32, {4, 16}, {}});
-  const Value logits = find_model(GetParam()).logits(model_of(GetParam()), ids, {});
+  const Value logits = find_model(GetParam()).logits(golden_model(GetParam()), ids, {});
   const Loss loss = token_loss(logits, labels);
   std::vector<Value> parameters;
   for (const State& state : builder.so_far().states())
@@ -103,7 +103,7 @@ TEST_P(Golden, LogitsLossAndEveryGradient) {
 }
 
 TEST_P(Golden, TenSteps) {
-  const Graph graph = train_step(model_of(GetParam()), recipe(), 4, 16);
+  const Graph graph = train_step(golden_model(GetParam()), golden_recipe(), 4, 16);
   Bindings in = parameters_of(file_, graph);
   const HostTensor ids = file_.load("step_ids"), labels = file_.load("step_labels"),
                    losses = file_.load("losses"), lrs = file_.load("lrs"),
@@ -145,7 +145,7 @@ TEST_P(Golden, TenSteps) {
 TEST_P(Golden, TenStepsOnTheCpu) {
   for (const std::int64_t microbatches : {1, 2, 4}) {
     SCOPED_TRACE(microbatches);
-    const Graph graph = train_step(model_of(GetParam()), recipe(), 4, 16);
+    const Graph graph = train_step(golden_model(GetParam()), golden_recipe(), 4, 16);
     const std::unique_ptr<Device> device = make_cpu_device({2, -1});
     CompileOptions options;
     options.guard_bytes = microbatches == 2 ? 0 : 64;

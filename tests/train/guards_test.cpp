@@ -13,19 +13,19 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kBatch_ = 4, kLength = 8;
+constexpr std::int64_t kGuardBatch = 4, kGuardLength = 8;
 
 Plan guarded_plan(Device& device) {
   ModelConfig model;
   model.layers = 1;
   model.heads = 2;
   model.width = 16;
-  model.context = kLength;
+  model.context = kGuardLength;
   model.vocabulary = 19;
   model.dropout = 0.1;
   CompileOptions options;
   options.guard_bytes = 64;
-  const Graph step = train_step(model, {}, kBatch_, kLength);
+  const Graph step = train_step(model, {}, kGuardBatch, kGuardLength);
   return compile({{"init", initialise(step), one_device(1)}, {"train", step, one_device(2)}},
                  device, options);
 }

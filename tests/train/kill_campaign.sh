@@ -1,7 +1,8 @@
 #!/bin/bash
 # kill_campaign.sh TESSERA [KILLS [HOW]]: kills runs by SIGKILL at random moments, also while they save, and resumes
 # them, until KILLS (default 8) kills were seen; then the run at hand goes on to its end. Each run must end in the state, and with the
-# losses, of the undisturbed one; no resume may be refused, and no committed checkpoint damaged.
+# losses and the best checkpoint, of the undisturbed one; no resume may be refused, and no committed checkpoint damaged.
+# One kill is not left to chance, the first: it comes while a save is under way, after another one.
 #
 # HOW: alone, one device; threads, two devices that share the optimizer; processes, the same under `tessera launch`: a rank
 # is killed, any, or mpirun, or the launch itself, and half of the time while they come up. Unless it was the launch that
@@ -13,9 +14,11 @@ trap 'rm -rf "$work"' EXIT
 RANDOM=${SEED:-$$}
 
 for i in $(seq 1 700); do echo "line $((i * 7919 % 1000))"; done >"$work/text.txt"
-# Most of the time of such a run goes by while a save is under way.
+# Most of the time of such a run goes by while a save is under way. A growing learning rate lets losses fall, then rise:
+# the best is none of the newest.
 train=(train --preset llama-tiny --layers 1 --dropout 0.1 --data "$work/text.txt" --steps 60
-  --save-every 2 --keep-last 2 --eval-every 10 --threads 1 --resume auto)
+  --save-every 2 --keep-last 2 --keep-best --eval-every 5 --lr 3 --lr-warmup-steps 60 --lr-decay-style constant
+  --threads 1 --resume auto)
 case $how in
   alone) train=("$tessera" "${train[@]}") ;;
   threads) train=("$tessera" "${train[@]}" --devices 2 --zero-1-memory-optimization) ;;
@@ -47,6 +50,49 @@ choose() {
   victim=${ranks[RANDOM % ${#ranks[@]}]} kind=rank
 }
 
+# best: the checkpoint that is linked as the best. It must have the lowest loss of all validations.
+best() {
+  local link lowest
+  link=$(readlink "$1/checkpoints/best") || fail "$1 has no best checkpoint"
+  lowest=$(sed -nE 's/.*"kind":"valid","step":([0-9]+),"loss":([0-9.e+-]+).*/\2 \1/p' "$1/metrics.jsonl" | LC_ALL=C sort -g |
+    head -1)
+  [ "$link" = "step-$(printf %08d "${lowest#* }")" ] || fail "$1 links $link as the best, but the lowest loss is $lowest"
+  echo "$link"
+}
+
+# rank_0: the process that commits saves, of a launch.
+rank_0() {
+  local mpirun rank
+  mpirun=$(pgrep -P $run | tail -1) || return 1
+  for rank in $(pgrep -P "$mpirun"); do
+    ! tr '\0' '\n' 2>/dev/null <"/proc/$rank/environ" | grep -qx OMPI_COMM_WORLD_RANK=0 || { echo "$rank" && return; }
+  done
+  return 1
+}
+
+# catch_a_save: waits until the run at hand saves, with a checkpoint behind it, and kills the process that commits, so that
+# the save cannot end. It is stopped to be looked at. A run that ends before it was caught is followed by another one.
+catch_a_save() {
+  local saver=
+  while kill -0 $run 2>/dev/null; do
+    sleep 0.005
+    compgen -G "$out/checkpoints/step-*" >/dev/null || continue
+    case $how,$saver in
+      processes,) saver=$(rank_0) || continue ;;
+      *,) saver=$run ;;
+    esac
+    victim=$saver kind=run
+    [ $how != processes ] || kind=rank
+    kill -STOP "$saver" 2>/dev/null || continue
+    until grep -qs '^State:.[TZX]' "/proc/$saver/status" || [ ! -e "/proc/$saver" ]; do sleep 0.001; done
+    if compgen -G "$out/checkpoints/.tmp-step-*" >/dev/null; then
+      kill -KILL "$saver" 2>/dev/null || true
+      return 0
+    fi
+    kill -CONT "$saver" 2>/dev/null || true
+  done
+}
+
 # A launch that is killed leaves its ranks to mpirun, which ends them.
 await_orphans() {
   for ((i = 0; i < 100; ++i)); do
@@ -69,15 +115,22 @@ begin=$(now)
 whole_ms=$(($(now) - begin))
 launch_ms=$((whole_ms / 4))  # about as long as ranks take to come up
 expected=$(digest "$work/whole")
+expected_best=$(best "$work/whole")
+[ -n "$expected_best" ] && [ "$expected_best" \< step-00000056 ] ||
+  fail "the best is '$expected_best', one of the newest: this shows nothing"
 
 kills=0 early=0 runs=0 while_saving=0 resumed=0 leftovers=0
 declare -A by_kind=()
 while [ "$kills" -lt "$wanted" ]; do
-  out=$work/run-$runs
+  out=$work/run-$runs left_before=
   while true; do
     "${train[@]}" --output "$out" >"$work/log" 2>&1 &
     run=$!
-    if [ "$kills" -lt "$wanted" ]; then
+    if [ "$while_saving" = 0 ]; then
+      catch_a_save
+    elif [ "$kills" -lt "$wanted" ]; then
+      # The first resume after that kill says what it found before it may be killed.
+      until [ "$leftovers" -gt 0 ] || grep -q '^resuming after' "$work/log" || ! kill -0 $run 2>/dev/null; do sleep 0.01; done
       # From before its first step to the end of what is left.
       ms=$((RANDOM % (whole_ms / 2) + 1))
       [ $how != processes ] || [ $((RANDOM % 2)) = 0 ] || ms=$((RANDOM % launch_ms))
@@ -98,19 +151,27 @@ while [ "$kills" -lt "$wanted" ]; do
     [ $rc = 137 ] || [ $kind = mpirun ] || [ $kind = rank ] || fail "after $kills kills a resume ends with $rc"
     kills=$((kills + 1)) by_kind[$kind]=$((${by_kind[$kind]:-0} + 1))
     grep -q '^step ' "$work/log" || early=$((early + 1))
-    ! compgen -G "$out/checkpoints/.tmp-*" >/dev/null || while_saving=$((while_saving + 1))
+    left=$(compgen -G "$out/checkpoints/.tmp-step-*" || true)
+    [ -z "$left" ] || [ "$left" = "$left_before" ] || while_saving=$((while_saving + 1))
+    left_before=$left
   done
   runs=$((runs + 1))
+  [ "$while_saving" -gt 0 ] || [ $runs -lt 20 ] || fail "$runs runs were not caught in a save"
   [ "$(digest "$out")" = "$expected" ] || fail "run $runs ends in another state"
   "$tessera" inspect "$out" --verify >/dev/null || fail "run $runs leaves a damaged checkpoint"
   [ "$(losses "$out")" = "$(losses "$work/whole")" ] || fail "run $runs has other losses"
+  found=$(best "$out")
+  [ "$found" = "$expected_best" ] || fail "run $runs has the best checkpoint $found, not $expected_best"
   # What is left over goes with the next save; a run that was killed behind its last one has none.
   grep -q "^nothing to do" "$work/log" || ! compgen -G "$out/checkpoints/.*-*" >/dev/null ||
     fail "run $runs leaves $(ls -A "$out/checkpoints")"
   ! compgen -G "$out/*.partial-*" >/dev/null || fail "run $runs leaves unfinished files: $(ls "$out")"
   rm -rf "$out"
 done
+[ "$while_saving" -gt 0 ] || fail "no kill came during a save"
+[ "$resumed" -gt 0 ] || fail "no resume went on from a checkpoint"
+[ "$leftovers" -gt 0 ] || fail "no resume passed over an unfinished save"
 of=
 for kind in "${!by_kind[@]}"; do of="$of ${by_kind[$kind]} of a $kind,"; done
 echo "$how: $kills kills over $runs runs,$of $early before a step, $while_saving left an unfinished save," \
-  "$resumed resumes went on from a checkpoint, $leftovers of them passed over an unfinished save; 0 refused; $runs of $runs digests equal, $expected"
+  "$resumed resumes went on from a checkpoint, $leftovers of them passed over an unfinished save; 0 refused; $runs of $runs digests equal, $expected, and best checkpoints, $expected_best"

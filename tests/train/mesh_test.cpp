@@ -13,15 +13,15 @@
 namespace tessera {
 namespace {
 
-struct Case {
+struct StepCase {
   const char* name;
   const char* family;
   ParallelConfig parallel;
 };
 
-std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+std::ostream& operator<<(std::ostream& out, const StepCase& c) { return out << c.name; }
 
-class MeshStep : public testing::TestWithParam<Case> {};
+class MeshStep : public testing::TestWithParam<StepCase> {};
 
 TEST_P(MeshStep, EqualsOneDevice) {
   OptimizerConfig optimizer;
@@ -71,20 +71,21 @@ ParallelConfig mixed(std::int64_t devices, std::int64_t tp, std::int64_t cp, boo
 
 INSTANTIATE_TEST_SUITE_P(
     Meshes, MeshStep,
-    testing::Values(Case{"One", "gpt2", {}}, Case{"Dp2", "gpt2", data(2)},
-                    Case{"Dp3", "gpt2", data(3)}, Case{"Dp5Uneven", "gpt2", data(5)},
-                    Case{"Dp8Uneven", "llama", data(8)}, Case{"Zero1", "gpt2", data(2, 1)},
-                    Case{"Zero2", "gpt2", data(4, 2)}, Case{"Zero3", "gpt2", data(3, 3)},
-                    Case{"Tp2", "gpt2", tensor(2)}, Case{"Tp4", "gpt2", tensor(4)},
-                    Case{"Tp2Llama", "llama", tensor(2)}, Case{"Tp2Sp", "gpt2", tensor(2, true)},
-                    Case{"Tp2SpLlama", "llama", tensor(2, true)},
-                    Case{"Cp2", "gpt2", mixed(2, 1, 2, false, 0, 1)},
-                    Case{"Cp2Llama", "llama", mixed(2, 1, 2, false, 0, 1)},
-                    Case{"Cp2Tp2Dp2", "gpt2", mixed(8, 2, 2, true, 3, 2)},
-                    Case{"Dp2Tp2SpZero1Mb2", "gpt2", mixed(4, 2, 1, true, 1, 2)},
-                    Case{"Dp2Tp2Zero2Mb3", "llama", mixed(4, 2, 1, false, 2, 3)},
-                    Case{"Dp3Mb4Zero3Uneven", "gpt2", mixed(3, 1, 1, false, 3, 4)},
-                    Case{"Dp5Mb2Zero2Uneven", "llama", mixed(5, 1, 1, false, 2, 2)}),
+    testing::Values(StepCase{"One", "gpt2", {}}, StepCase{"Dp2", "gpt2", data(2)},
+                    StepCase{"Dp3", "gpt2", data(3)}, StepCase{"Dp5Uneven", "gpt2", data(5)},
+                    StepCase{"Dp8Uneven", "llama", data(8)}, StepCase{"Zero1", "gpt2", data(2, 1)},
+                    StepCase{"Zero2", "gpt2", data(4, 2)}, StepCase{"Zero3", "gpt2", data(3, 3)},
+                    StepCase{"Tp2", "gpt2", tensor(2)}, StepCase{"Tp4", "gpt2", tensor(4)},
+                    StepCase{"Tp2Llama", "llama", tensor(2)},
+                    StepCase{"Tp2Sp", "gpt2", tensor(2, true)},
+                    StepCase{"Tp2SpLlama", "llama", tensor(2, true)},
+                    StepCase{"Cp2", "gpt2", mixed(2, 1, 2, false, 0, 1)},
+                    StepCase{"Cp2Llama", "llama", mixed(2, 1, 2, false, 0, 1)},
+                    StepCase{"Cp2Tp2Dp2", "gpt2", mixed(8, 2, 2, true, 3, 2)},
+                    StepCase{"Dp2Tp2SpZero1Mb2", "gpt2", mixed(4, 2, 1, true, 1, 2)},
+                    StepCase{"Dp2Tp2Zero2Mb3", "llama", mixed(4, 2, 1, false, 2, 3)},
+                    StepCase{"Dp3Mb4Zero3Uneven", "gpt2", mixed(3, 1, 1, false, 3, 4)},
+                    StepCase{"Dp5Mb2Zero2Uneven", "llama", mixed(5, 1, 1, false, 2, 2)}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -12,13 +12,13 @@
 namespace tessera {
 namespace {
 
-struct Case {
+struct MicroCase {
   const char* family;
   std::int64_t microbatches;
   bool fused;
 };
 
-class Microbatch : public testing::TestWithParam<Case> {};
+class Microbatch : public testing::TestWithParam<MicroCase> {};
 
 TEST_P(Microbatch, EqualsTheWholeStep) {
   OptimizerConfig optimizer;
@@ -48,10 +48,10 @@ TEST_P(Microbatch, EqualsTheWholeStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuts, Microbatch,
-                         testing::Values(Case{"gpt2", 1, false}, Case{"gpt2", 1, true},
-                                         Case{"gpt2", 2, false}, Case{"gpt2", 3, true},
-                                         Case{"gpt2", 12, true}, Case{"llama", 1, true},
-                                         Case{"llama", 4, false}, Case{"llama", 6, true}),
+                         testing::Values(MicroCase{"gpt2", 1, false}, MicroCase{"gpt2", 1, true},
+                                         MicroCase{"gpt2", 2, false}, MicroCase{"gpt2", 3, true},
+                                         MicroCase{"gpt2", 12, true}, MicroCase{"llama", 1, true},
+                                         MicroCase{"llama", 4, false}, MicroCase{"llama", 6, true}),
                          [](const auto& info) {
                            return std::string(info.param.family) +
                                   std::to_string(info.param.microbatches) +

@@ -31,7 +31,7 @@ using fuzz::Random;
 using test::Oracle;
 using test::Verdict;
 
-constexpr std::int64_t kRows = 8, kLength = 4, kVocabulary = 24;
+constexpr std::int64_t kRows = 8, kWords = 4, kVocabulary = 24;
 
 ModelConfig model() {
   ModelConfig c;
@@ -62,7 +62,7 @@ Reference reference() {
   // So large that the zero gradients of key biases stay small after Adam divides them.
   optimizer.eps = 1e-3;
   Reference out{
-      with_gradients(train_step(model(), optimizer, kRows, kLength)), {}, {}, {}, {}, {}, {}};
+      with_gradients(train_step(model(), optimizer, kRows, kWords)), {}, {}, {}, {}, {}, {}};
   out.graph = simplify(merge_pads(out.step));
   out.paths = op_paths(out.graph);
   for (NodeId id = 0; id < out.graph.size(); ++id) {
@@ -76,7 +76,7 @@ Reference reference() {
       value.set(i, random.between(-0.5, 0.5));
     out.inputs.states.emplace(state.path, value);
   }
-  HostTensor ids(DType::I32, {kRows, kLength}), labels(DType::I32, {kRows, kLength});
+  HostTensor ids(DType::I32, {kRows, kWords}), labels(DType::I32, {kRows, kWords});
   for (std::int64_t i = 0; i < ids.numel(); ++i) {
     ids.set(i, static_cast<double>(random.below(kVocabulary)));
     labels.set(i, random.chance(0.2) ? -100 : static_cast<double>(random.below(kVocabulary)));

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "data/test_data.h"
 
@@ -42,6 +43,44 @@ TEST(OutputLock, ARunThatWasKilledIsNamed) {
   const std::vector<std::string> notices = notices_of_lock(folder.path(), {});
   ASSERT_EQ(notices.size(), 1u);
   EXPECT_EQ(notices[0], "took over the lock of a run that is gone: host alpha, process 4711");
+}
+
+/// The folder was removed: it is held again, unless something of another run is in it by now.
+TEST(OutputLock, IsTakenAnewWhereNobodyElseIs) {
+  const TestFolder folder;
+  const std::string run = folder / "run", gone = "'" + run + "' was removed or replaced";
+  std::vector<std::string> notices;
+  OutputLock lock(run, notices);
+  EXPECT_EQ(lock.hold(true), "");
+  std::filesystem::remove_all(run);
+  EXPECT_FALSE(lock.held());
+  EXPECT_EQ(lock.hold(false), "");
+  EXPECT_TRUE(lock.held());
+  EXPECT_NE(message_of([&] { notices_of_lock(run, {}); }), "");
+
+  std::filesystem::remove_all(run);
+  {
+    const OutputLock other(run, notices);
+    EXPECT_TRUE(lock.hold(false).starts_with(gone)) << lock.hold(false);
+    EXPECT_NE(lock.hold(true).find("another run is writing into"), std::string::npos);
+    EXPECT_TRUE(other.held());
+    std::ofstream(run + "/metrics.jsonl") << "{}\n";
+  }
+  const std::string problem = lock.hold(false);
+  EXPECT_TRUE(problem.starts_with(gone)) << problem;
+  EXPECT_NE(problem.find("another run is in it now (metrics.jsonl)"), std::string::npos) << problem;
+  EXPECT_FALSE(std::filesystem::exists(run + "/lock"));
+  EXPECT_EQ(lock.hold(true), "") << "the file is its own: only the lock is gone";
+}
+
+TEST(OutputLock, StaysWhereAnotherRunHasIt) {
+  const TestFolder folder;
+  std::vector<std::string> notices;
+  std::optional<OutputLock> lock(std::in_place, folder.path(), notices);
+  std::filesystem::remove(folder / "lock");
+  const OutputLock other(folder.path(), notices);
+  lock.reset();
+  EXPECT_TRUE(other.held());
 }
 
 TEST(OutputLock, AFileSystemWithoutLocksIsNamed) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kBatch = 24;
 
-ModelConfig model_of(const std::string& family) {
+ModelConfig overlapped_model(const std::string& family) {
   ModelConfig c;
   c.family = family;
   c.layers = 3;
@@ -27,13 +27,13 @@ ModelConfig model_of(const std::string& family) {
   return c;
 }
 
-Plan plan_of(const std::string& family, const ParallelConfig& parallel, Device& device,
-             bool overlap = true, int rank = 0, std::int64_t guard_bytes = 0) {
+Plan overlapped_plan(const std::string& family, const ParallelConfig& parallel, Device& device,
+                     bool overlap = true, int rank = 0, std::int64_t guard_bytes = 0) {
   CompileOptions options;
   options.overlap = overlap;
   options.rank = rank;
   options.guard_bytes = guard_bytes;
-  return step_plan(model_of(family), kBatch, parallel, device, options);
+  return step_plan(overlapped_model(family), kBatch, parallel, device, options);
 }
 
 struct Mesh {
@@ -68,7 +68,7 @@ struct Bytes {
     return section == other.section && begin < other.end && other.begin < end;
   }
 };
-Bytes bytes_of(const Place& place, std::int64_t bytes) {
+Bytes place_bytes(const Place& place, std::int64_t bytes) {
   return {place.section, place.offset, place.offset + bytes};
 }
 
@@ -98,8 +98,8 @@ class Walk {
     if (call.kernel) return kernel(call);
     if (!call.transfer) return wait(call);
     ++all[std::string(call.op->name)];
-    const UnderWay fresh{&call, bytes_of(call.ins[0], call.types->ins[0].bytes()),
-                         bytes_of(call.outs[0], call.types->outs[0].bytes())};
+    const UnderWay fresh{&call, place_bytes(call.ins[0], call.types->ins[0].bytes()),
+                         place_bytes(call.outs[0], call.types->outs[0].bytes())};
     for (const auto& [ticket, other] : under_way_) {
       EXPECT_FALSE(fresh.out.touches(other.in) || fresh.out.touches(other.out) ||
                    fresh.in.touches(other.out))
@@ -118,8 +118,8 @@ class Walk {
   void kernel(const Call& call) {
     std::vector<Bytes> writes;
     for (std::size_t i = 0; i < call.outs.size(); ++i)
-      writes.push_back(bytes_of(call.outs[i], call.types->outs[i].bytes()));
-    writes.push_back(bytes_of(call.workspace, workspace_bytes(call)));
+      writes.push_back(place_bytes(call.outs[i], call.types->outs[i].bytes()));
+    writes.push_back(place_bytes(call.workspace, workspace_bytes(call)));
     for (auto& [ticket, other] : under_way_) {
       other.kernels = true;
       for (const Bytes& written : writes) {
@@ -127,7 +127,7 @@ class Walk {
             << words(call) << " writes what is under way: " << words(*other.start);
       }
       for (std::size_t i = 0; i < call.ins.size(); ++i) {
-        EXPECT_FALSE(bytes_of(call.ins[i], call.types->ins[i].bytes()).touches(other.out))
+        EXPECT_FALSE(place_bytes(call.ins[i], call.types->ins[i].bytes()).touches(other.out))
             << words(call) << " reads what is under way: " << words(*other.start);
       }
     }
@@ -146,7 +146,7 @@ TEST(Overlap, NobodyTouchesWhatIsUnderWayAndAllOfItIsWaitedFor) {
     for (const std::string family : {"gpt2", "llama"}) {
       SCOPED_TRACE(text(mesh.name, " ", family));
       for (const bool overlap : {true, false}) {
-        const Plan plan = plan_of(family, mesh.parallel, *device, overlap);
+        const Plan plan = overlapped_plan(family, mesh.parallel, *device, overlap);
         for (const ProgramPlan& program : plan.programs) {
           const Walk walk(program);
           const bool expected = overlap && program.name == kTrainProgram;
@@ -171,7 +171,7 @@ std::string order_in(const ProgramPlan& program, RegionKind region, std::string_
 /// The sums of a tensor-parallel block are under way while gradients of weights are computed.
 TEST(Overlap, TensorParallelSumsPassBesideTheGradientsOfWeights) {
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
-  const Plan plan = plan_of("gpt2", {.devices = 2, .tensor = 2}, *device);
+  const Plan plan = overlapped_plan("gpt2", {.devices = 2, .tensor = 2}, *device);
   for (const char* layer : {"layers.1.attn.qkv", "layers.1.mlp.up"}) {
     EXPECT_EQ(order_in(plan.program(kTrainProgram), RegionKind::Backward, layer),
               "matmul start:all_reduce matmul wait:all_reduce");
@@ -182,8 +182,8 @@ TEST(Overlap, TensorParallelSumsPassBesideTheGradientsOfWeights) {
 TEST(Overlap, DataParallelSumsTakeNoMemoryAndPassBesideTheBackwardPass) {
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
   for (const std::int64_t micro_batches : {1, 4}) {
-    const Plan with = plan_of("gpt2", zero(2, 0, micro_batches), *device),
-               without = plan_of("gpt2", zero(2, 0, micro_batches), *device, false);
+    const Plan with = overlapped_plan("gpt2", zero(2, 0, micro_batches), *device),
+               without = overlapped_plan("gpt2", zero(2, 0, micro_batches), *device, false);
     EXPECT_EQ(with.peak_bytes(), without.peak_bytes());
     const Walk walk(with.program(kTrainProgram));
     EXPECT_GE(walk.parted.at("all_reduce"), 35) << "of 40 gradients";
@@ -194,8 +194,8 @@ TEST(Overlap, DataParallelSumsTakeNoMemoryAndPassBesideTheBackwardPass) {
 TEST(Overlap, ScatteredSumsTakeNoMemoryInTheLoop) {
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
   const ParallelConfig mesh = zero(2, 1, 4);
-  const std::int64_t with = plan_of("gpt2", mesh, *device).peak_bytes(),
-                     without = plan_of("gpt2", mesh, *device, false).peak_bytes();
+  const std::int64_t with = overlapped_plan("gpt2", mesh, *device).peak_bytes(),
+                     without = overlapped_plan("gpt2", mesh, *device, false).peak_bytes();
   EXPECT_LE(with, without + without / 200) << "a shard under way, where all would be an eighth";
 }
 
@@ -203,9 +203,9 @@ TEST(Overlap, ScatteredSumsTakeNoMemoryInTheLoop) {
 /// with its gate.
 TEST(Overlap, ShardedParametersAreGatheredOneAheadAndGradientsScatteredOneBehind) {
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
-  const Plan with = plan_of("llama", zero(2, 3, 2), *device),
-             without = plan_of("llama", zero(2, 3, 2), *device, false);
-  const ModelConfig model = model_of("llama");
+  const Plan with = overlapped_plan("llama", zero(2, 3, 2), *device),
+             without = overlapped_plan("llama", zero(2, 3, 2), *device, false);
+  const ModelConfig model = overlapped_model("llama");
   const std::int64_t up = size_of(DType::F32) * 4 * model.width * model.width;
   EXPECT_LE(with.peak_bytes() - without.peak_bytes(), 2 * up);
   const Walk walk(with.program(kTrainProgram));
@@ -219,7 +219,7 @@ void train(Crew& crew, const std::string& family) {
   crew.run(kTrainProgram, [&](BatchInputs& batch) {
     const std::span<std::int32_t> ids = batch.fill<std::int32_t>("ids"),
                                   labels = batch.fill<std::int32_t>("labels");
-    const auto vocabulary = static_cast<std::size_t>(model_of(family).vocabulary);
+    const auto vocabulary = static_cast<std::size_t>(overlapped_model(family).vocabulary);
     for (std::size_t i = 0; i < ids.size(); ++i) {
       ids[i] = static_cast<std::int32_t>(i * i % vocabulary);
       labels[i] = static_cast<std::int32_t>((i + 1) * (i + 1) % vocabulary);
@@ -232,7 +232,7 @@ TEST(Overlap, GuardsHold) {
   const ParallelConfig mesh = zero(2, 3, 2);
   run_ranks(2, [&](Communicator& world) {
     const std::unique_ptr<Device> device = make_cpu_device({1, -1});
-    Crew crew(plan_of("gpt2", mesh, *device, true, world.rank(), 64), *device, &world);
+    Crew crew(overlapped_plan("gpt2", mesh, *device, true, world.rank(), 64), *device, &world);
     if (world.rank() > 0) return crew.follow();
     crew.run(kInitProgram);
     train(crew, "gpt2");
@@ -249,7 +249,7 @@ TEST(Overlap, ChangesNoNumber) {
       for (const bool overlap : {false, true}) {
         run_ranks(static_cast<int>(mesh.parallel.devices), [&](Communicator& world) {
           const std::unique_ptr<Device> device = make_cpu_device({1, -1});
-          Crew crew(plan_of(family, mesh.parallel, *device, overlap, world.rank()), *device,
+          Crew crew(overlapped_plan(family, mesh.parallel, *device, overlap, world.rank()), *device,
                     &world);
           if (world.rank() > 0) return crew.follow();
           crew.run(kInitProgram);

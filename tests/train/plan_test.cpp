@@ -15,7 +15,7 @@
 namespace tessera {
 namespace {
 
-ModelConfig tiny(const std::string& family, std::int64_t layers) {
+ModelConfig tiny_with(const std::string& family, std::int64_t layers) {
   ModelConfig c;
   c.family = family;
   c.layers = layers;
@@ -28,15 +28,15 @@ ModelConfig tiny(const std::string& family, std::int64_t layers) {
   return c;
 }
 
-OptimizerConfig recipe() {
+OptimizerConfig plan_recipe() {
   OptimizerConfig c;
   c.schedule.decay_steps = 100;
   return c;
 }
 
-Plan plan_of(const ModelConfig& model, std::int64_t microbatches) {
+Plan plan_with(const ModelConfig& model, std::int64_t microbatches) {
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
-  return compile({{"train", train_step(model, recipe(), 8, 32), one_device(microbatches)}},
+  return compile({{"train", train_step(model, plan_recipe(), 8, 32), one_device(microbatches)}},
                  *device);
 }
 
@@ -49,7 +49,7 @@ std::map<std::string, int> calls_by_op(const Plan& plan) {
 }
 
 TEST(Plan, ReshapesAndSlicesOfAttentionAreViews) {
-  std::map<std::string, int> calls = calls_by_op(plan_of(tiny("gpt2", 3), 1));
+  std::map<std::string, int> calls = calls_by_op(plan_with(tiny_with("gpt2", 3), 1));
   EXPECT_EQ(calls["reshape"], 0);
   EXPECT_EQ(calls["slice"], 0) << "queries, keys and values are read in place by strides";
   EXPECT_EQ(calls["pad"], 0);
@@ -57,7 +57,7 @@ TEST(Plan, ReshapesAndSlicesOfAttentionAreViews) {
 }
 
 TEST(Plan, ParametersAndMomentsAreUpdatedInPlace) {
-  const Plan plan = plan_of(tiny("llama", 2), 2);
+  const Plan plan = plan_with(tiny_with("llama", 2), 2);
   const auto& update = plan.program("train").regions[static_cast<std::size_t>(RegionKind::Update)];
   for (const Call& call : update.calls) {
     if (call.op->name == "adam") {
@@ -69,7 +69,7 @@ TEST(Plan, ParametersAndMomentsAreUpdatedInPlace) {
 }
 
 TEST(Plan, CrossEntropyGradientLiesInTheLogits) {
-  const Plan plan = plan_of(tiny("gpt2", 1), 1);
+  const Plan plan = plan_with(tiny_with("gpt2", 1), 1);
   for (const RegionPlan& region : plan.program("train").regions) {
     for (const Call& call : region.calls) {
       if (call.op->name == "cross_entropy_grad") {
@@ -86,7 +86,7 @@ TEST(Plan, PaddingIsClearedInPlace) {
     const std::unique_ptr<Device> device = make_cpu_device({1, -1});
     CompileOptions options;
     options.rank = 3;
-    const Plan plan = compile({{"train", train_step(tiny("gpt2", 2), recipe(), 8, 32),
+    const Plan plan = compile({{"train", train_step(tiny_with("gpt2", 2), plan_recipe(), 8, 32),
                                 strategy_of(parallel)}},  // a vocabulary of 65 over two ranks
                               *device, options);
     int cleared = 0;
@@ -104,7 +104,7 @@ TEST(Plan, PaddingIsClearedInPlace) {
 
 TEST(Plan, MemoryIsNearTheBound) {
   for (const std::int64_t microbatches : {1, 4}) {
-    const Plan plan = plan_of(tiny("gpt2", 6), microbatches);
+    const Plan plan = plan_with(tiny_with("gpt2", 6), microbatches);
     EXPECT_LE(static_cast<double>(plan.peak_bytes()),
               1.005 * static_cast<double>(plan.lower_bound_bytes()));
     EXPECT_GE(plan.peak_bytes(), plan.lower_bound_bytes());
@@ -137,7 +137,8 @@ TEST(Plan, PresetsAreNearTheirBoundHoweverTheyAreCut) {
 }
 
 TEST(Plan, MoreMicrobatchesNeedLessMemory) {
-  EXPECT_LT(plan_of(tiny("gpt2", 4), 8).peak_bytes(), plan_of(tiny("gpt2", 4), 1).peak_bytes());
+  EXPECT_LT(plan_with(tiny_with("gpt2", 4), 8).peak_bytes(),
+            plan_with(tiny_with("gpt2", 4), 1).peak_bytes());
 }
 
 TEST(Plan, ErrorsNamePassAndProgram) {

@@ -128,7 +128,7 @@ class Disk {
   std::set<int> folders_;
 };
 
-std::string save(const std::string& folder, std::int64_t step, const FileCalls& calls) {
+std::string save_step(const std::string& folder, std::int64_t step, const FileCalls& calls) {
   std::vector<std::byte> bytes(200, static_cast<std::byte>(step));
   const std::vector<CheckpointTensor> tensors = {
       {"a", {DType::F32, {50}, {}}, Role::Parameter, bytes},
@@ -147,8 +147,8 @@ TEST(PowerCut, AtEachCallOfASave) {
   disk.adopt(checkpoints);
   FileCalls unflushed;
   unflushed.fsync = [](int) { return 0; };
-  const std::string before = digest(Checkpoint::open(save(checkpoints, 10, disk.calls)));
-  const std::string after = digest(Checkpoint::open(save(folder / "other", 20, unflushed)));
+  const std::string before = digest(Checkpoint::open(save_step(checkpoints, 10, disk.calls)));
+  const std::string after = digest(Checkpoint::open(save_step(folder / "other", 20, unflushed)));
   int old_ones = 0, new_ones = 0;
   const auto cut = [&] {
     for (const bool names : {false, true}) {
@@ -162,13 +162,13 @@ TEST(PowerCut, AtEachCallOfASave) {
         const std::string found = digest(Checkpoint::open(*latest));
         EXPECT_TRUE(found == before || found == after) << *latest;
         ++(found == before ? old_ones : new_ones);
-        save(left, 30, unflushed);
+        save_step(left, 30, unflushed);
         ASSERT_EQ(std::distance(fs::directory_iterator(left), {}), 1) << "leftovers stay";
       }
     }
   };
   disk.at_each_call = cut;
-  save(checkpoints, 20, disk.calls);
+  save_step(checkpoints, 20, disk.calls);
   EXPECT_GE(old_ones, 60);
   EXPECT_GE(new_ones, 20);
   disk.at_each_call = nullptr;

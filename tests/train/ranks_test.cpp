@@ -2,10 +2,16 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "tessera/base/text.h"
 #include "tessera/comm/local.h"
@@ -59,19 +65,22 @@ class RanksTest : public TrainerTest {
  protected:
   /// As the command does it.
   TrainResult run_ranked(const RunConfig& config, const TrainOptions& options = {},
-                         const FileCalls& calls_of_others = {}) {
+                         const FileCalls& calls_of_others = {}, const LocalOptions& local = {}) {
     Problems problems;
     std::optional<PreparedRun> prepared = prepare_run(config, problems);
     problems.raise();
     const RunConfig complete = prepared->config;
     TrainResult out;
-    run_ranks(static_cast<int>(complete.parallel.devices), [&](Communicator& world) {
-      const auto device = make_cpu_device({1, -1});
-      if (world.rank() > 0) return follow(complete, *device, world, {}, calls_of_others);
-      TrainOptions mine = options;
-      mine.world = &world;
-      out = train(std::move(*prepared), *device, mine);
-    });
+    run_ranks(
+        static_cast<int>(complete.parallel.devices),
+        [&](Communicator& world) {
+          const auto device = make_cpu_device({1, -1});
+          if (world.rank() > 0) return follow(complete, *device, world, {}, calls_of_others);
+          TrainOptions mine = options;
+          mine.world = &world;
+          out = train(std::move(*prepared), *device, mine);
+        },
+        local);
     return out;
   }
 };
@@ -267,6 +276,66 @@ TEST_F(RanksTest, ARankThatDoesNotSeeTheFolderIsNamed) {
     }
     EXPECT_FALSE(std::filesystem::exists(run.output + "/checkpoints"));
     EXPECT_FALSE(std::filesystem::exists(run.output + "/metrics.jsonl"));
+  }
+}
+
+/// A rank computes on a core of its own. Its saves go on beside it, on all cores.
+TEST_F(RanksTest, SavesKeepOffTheCoreThatComputes) {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "there is one core";
+  RunConfig c = on_mesh(config("run"), {"", {.devices = 2}, 0, 1});
+  c.save_every = 4;
+  std::array<FileCalls, 2> calls;
+  std::array<std::atomic<int>, 2> cores = {0, 0};  // of the threads that save, the most
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    calls[rank].fsync = [&, rank](int file) {
+      cpu_set_t mine;
+      if (sched_getaffinity(0, sizeof mine, &mine) == 0)
+        cores[rank] = std::max<int>(cores[rank], CPU_COUNT(&mine));
+      return ::fsync(file);
+    };
+  }
+  Problems problems;
+  std::optional<PreparedRun> prepared = prepare_run(c, problems);
+  problems.raise();
+  const RunConfig complete = prepared->config;
+  run_ranks(2, [&](Communicator& world) {
+    const auto device = make_cpu_device({.threads = 1, .first_core = world.rank()});
+    if (world.rank() > 0) return follow(complete, *device, world, {}, calls[1]);
+    train(std::move(*prepared), *device, {{}, nullptr, calls[0], &world});
+  });
+  for (const auto& count : cores) EXPECT_EQ(count, CPU_COUNT(&all));
+}
+
+/// The other ranks wait while rank 0 is busy with a slow disk, and see that it is alive.
+TEST_F(RanksTest, ASlowDiskOfTheLeaderIsNoDeath) {
+  constexpr std::chrono::milliseconds kDeadline(3000);
+  for (const std::string slow : {"metrics.jsonl", "/.tmp-step-"}) {
+    SCOPED_TRACE(slow);
+    RunConfig c = on_mesh(config(slow[0] == 'm' ? "metrics" : "folder"), {"", {.devices = 2}});
+    c.save_every = 4;
+    c.steps = 6;
+    TrainOptions options;
+    int metrics = -1, waits = 0;
+    const auto wait = [&] {
+      if (waits++ == 0) std::this_thread::sleep_for(2 * kDeadline);
+    };
+    options.calls.open = [&](const char* path, int flags, mode_t mode) {
+      const int file = ::open(path, flags, mode);
+      if (std::string_view(path).ends_with("metrics.jsonl")) metrics = file;
+      return file;
+    };
+    options.calls.fsync = [&](int file) {
+      if (slow[0] == 'm' && file == metrics) wait();
+      return ::fsync(file);
+    };
+    options.calls.mkdir = [&](const char* path, mode_t mode) {
+      if (std::string_view(path).find(slow) != std::string_view::npos) wait();
+      return ::mkdir(path, mode);
+    };
+    EXPECT_EQ(run_ranked(c, options, {}, {kDeadline, {}}).ending, Ending::Finished);
+    EXPECT_GT(waits, 0);
   }
 }
 

@@ -36,7 +36,7 @@ const StateCase kStates[] = {
     {"counter", "[]", DType::I64, {}},
 };
 
-Plan plan_of(const Mesh& mesh, int rank) {
+Plan plan_on(const Mesh& mesh, int rank) {
   Plan out;
   out.mesh = mesh;
   out.rank = rank;
@@ -81,12 +81,12 @@ struct SharesTest : testing::Test {
   }
   /// Every rank writes, then all is committed.
   std::string save(const Mesh& mesh, const SaveOptions& options, bool copy) {
-    const SaveShares shares = share_saves(plan_of(mesh, 0), options.file_bytes);
+    const SaveShares shares = share_saves(plan_on(mesh, 0), options.file_bytes);
     UnfinishedFolder aside(options.calls, folder.path(), ".tmp-test");
     std::vector<WrittenPart> parts;
     for (int r = 0; r < mesh.ranks(); ++r) {
-      const Plan plan = plan_of(mesh, r);
-      RankSaver saver(plan, options, copy);
+      const Plan plan = plan_on(mesh, r);
+      RankSaver saver(plan, options, copy ? std::make_unique<BackgroundThread>() : nullptr);
       auto states = states_of(plan);
       saver.begin(aside.path(),
                   pieces_of(saver.shares(), plan,
@@ -125,7 +125,7 @@ TEST_F(SharesTest, AreTogetherTheCheckpointOfOneDevice) {
       // Any other mesh reads it.
       const Mesh other({{"dp", 3}, {"tp", 2}});
       for (int r = 0; r < other.ranks(); ++r) {
-        const Plan plan = plan_of(other, r);
+        const Plan plan = plan_on(other, r);
         for (const StatePlan& state : plan.states) {
           const Sharding& home = state.state.home->sharding;
           const Coordinates at = coordinates_of(other, r);
@@ -144,20 +144,20 @@ TEST_F(SharesTest, AreTogetherTheCheckpointOfOneDevice) {
 TEST_F(SharesTest, AreEven) {
   for (const Mesh& mesh : {Mesh({{"dp", 2}}), Mesh({{"dp", 4}}), Mesh({{"dp", 2}, {"tp", 3}})}) {
     SCOPED_TRACE(to_text(mesh));
-    const SaveShares shares = share_saves(plan_of(mesh, 0), 1 << 30);
+    const SaveShares shares = share_saves(plan_on(mesh, 0), 1 << 30);
     std::int64_t whole = 0, sum = 0;
     for (const CheckpointTensor& tensor : tensors) whole += tensor.type.bytes();
     for (int r = 0; r < mesh.ranks(); ++r) {
       sum += shares.bytes_of(r);
-      EXPECT_LE(shares.bytes_of(r), most_bytes_of_a_share(plan_of(mesh, r)));
+      EXPECT_LE(shares.bytes_of(r), most_bytes_of_a_share(plan_on(mesh, r)));
       std::int64_t held = 0;
-      for (const StatePlan& state : plan_of(mesh, r).states)
+      for (const StatePlan& state : plan_on(mesh, r).states)
         held += saved_box(state, mesh, r).extent.numel() * size_of(state.type.dtype);
       EXPECT_LE(shares.bytes_of(r), held);
     }
     EXPECT_EQ(sum, whole);
     EXPECT_EQ(shares.bytes(), whole);
-    EXPECT_LE(most_bytes_of_a_share(plan_of(mesh, 0)), whole / mesh.ranks() + (1 << 20))
+    EXPECT_LE(most_bytes_of_a_share(plan_on(mesh, 0)), whole / mesh.ranks() + (1 << 20))
         << "one part at most more";
   }
 }

@@ -31,7 +31,7 @@ struct Listener : TrainCallback {
 };
 
 /// The calls of the system, without waiting for the disk.
-FileCalls unflushed() {
+FileCalls without_flushes() {
   FileCalls calls;
   calls.fsync = [](int) { return 0; };
   return calls;
@@ -78,7 +78,7 @@ TEST_F(Saving, TrainingGoesOnMeanwhile) {
   std::int64_t seen = 0;
   const std::thread::id trainer = std::this_thread::get_id();  // flushes the metrics itself
   std::thread::id saver;
-  options.calls = unflushed();
+  options.calls = without_flushes();
   options.calls.fsync = [&](int) {
     if (seen == 0 && std::this_thread::get_id() != trainer) {
       for (int i = 0; i < 3000 && listener.step < 6; ++i) std::this_thread::sleep_for(10ms);
@@ -105,7 +105,7 @@ TEST_F(Saving, OneAtATime) {
   c.keep_last = 0;
   std::atomic<int> under_way = 0, most = 0;
   TrainOptions options;
-  const FileCalls real = options.calls = unflushed();
+  const FileCalls real = options.calls = without_flushes();
   options.calls.mkdir = [&](const char* path, mode_t mode) {
     if (std::string_view(path).find("/.tmp-") != std::string_view::npos)
       most = std::max<int>(most, ++under_way);
@@ -167,7 +167,7 @@ int error_of(Failure failure) { return failure == Failure::BadDisk ? EIO : ENOSP
 /// time; those of the metrics are left out.
 struct FailingCalls {
   FailingCalls(int fail_at, Failure failure) : at(fail_at), how(failure) {
-    const FileCalls real = unflushed();
+    const FileCalls real = without_flushes();
     calls.open = [=, this](const char* path, int flags, mode_t mode) {
       const bool is_metrics = std::string_view(path).ends_with("metrics.jsonl");
       if (!is_metrics && fails("open", path)) return -1;
@@ -232,11 +232,11 @@ TEST_F(Saving, EachCallOfARunFailsOnce) {
   RunConfig part = c;
   part.output = folder_ + "/part";
   part.exit_interval = 2;
-  run(part, {{}, nullptr, unflushed()});
+  run(part, {{}, nullptr, without_flushes()});
   const std::string half_way = digest_of("part");
   RunConfig longer = c;
   longer.steps = 5;
-  run(longer, {{}, nullptr, unflushed()});
+  run(longer, {{}, nullptr, without_flushes()});
   const std::string beyond = digest_of("whole");
 
   const int total = static_cast<int>(good.log.size());
@@ -294,7 +294,7 @@ TEST_F(Saving, EachCallOfARunFailsOnce) {
       if (names(c) == std::vector<std::string>{"step-00000004"}) continue;
       // Going on is the undisturbed run, and leaves nothing but the newest.
       longer.output = c.output;
-      run(longer, {{}, nullptr, unflushed()});
+      run(longer, {{}, nullptr, without_flushes()});
       EXPECT_EQ(digest_of("run"), beyond);
       EXPECT_EQ(names(c), std::vector<std::string>{"step-00000005"});
     }
@@ -306,7 +306,7 @@ TEST_F(Saving, EachCallOfARunFailsOnce) {
 
 TEST_F(Saving, ThreeFailuresInARowEndTheRun) {
   RunConfig c = small("run");
-  run(c, {{}, nullptr, unflushed()});
+  run(c, {{}, nullptr, without_flushes()});
   const std::string before = digest_of("run");
   c.steps = 100;
   c.save_every = 1;
@@ -314,7 +314,7 @@ TEST_F(Saving, ThreeFailuresInARowEndTheRun) {
     int left = failures;
     Listener listener;
     TrainOptions options{{&listener}};
-    options.calls = unflushed();
+    options.calls = without_flushes();
     options.calls.mkdir = [&, real = options.calls](const char* path, mode_t mode) {
       if (left-- <= 0) return real.mkdir(path, mode);
       errno = EDQUOT;
@@ -352,12 +352,41 @@ TEST_F(Saving, ThreeFailuresInARowEndTheRun) {
   }
 }
 
+/// A third failure that is heard of when training has ended: the last save is still to come.
+TEST_F(Saving, AFailureThatIsHeardOfAtTheEndIsToldSo) {
+  RunConfig c = small("run");
+  c.steps = 4;
+  c.save_every = 1;
+  c.eval_at_end = true;
+  struct UntilValidated : Listener {
+    void on_valid(std::int64_t, double) override { validated = true; }
+    std::atomic<bool> validated = false;
+  } listener;
+  TrainOptions options{{&listener}};
+  const FileCalls real = options.calls = without_flushes();
+  std::atomic<int> files = 0;
+  options.calls.open = [&, real](const char* path, int flags, mode_t mode) {
+    if (!std::string_view(path).ends_with(".safetensors") || ++files > 3)
+      return real.open(path, flags, mode);
+    for (int i = 0; files == 3 && i < 3000 && !listener.validated; ++i)
+      std::this_thread::sleep_for(10ms);
+    errno = ENOSPC;
+    return -1;
+  };
+  EXPECT_EQ(run(c, options).ending, Ending::Finished);
+  ASSERT_EQ(listener.notices.size(), 3u) << join(listener.notices, "\n");
+  EXPECT_TRUE(listener.notices[2].starts_with("step 3 is not saved: ")) << listener.notices[2];
+  EXPECT_TRUE(listener.notices[2].ends_with("; training has ended, and its state is saved next"))
+      << listener.notices[2];
+  EXPECT_EQ(listener.saves, std::vector<std::int64_t>{4});
+}
+
 // ---- metrics on a full disk
 
 /// The disk takes no line of metrics while `full` says so; a line may be cut in the middle.
 TrainOptions with_metrics(Listener& listener, const std::function<bool()>& full) {
   TrainOptions options{{&listener}};
-  const FileCalls real = unflushed();
+  const FileCalls real = without_flushes();
   options.calls = real;
   auto metrics = std::make_shared<std::atomic<int>>(-1);
   options.calls.open = [=](const char* path, int flags, mode_t mode) {
@@ -378,7 +407,7 @@ TEST_F(Saving, LinesOfMetricsWaitForRoom) {
   RunConfig c = small("whole");
   c.save_every = 0;
   c.steps = 12;
-  run(c, {{}, nullptr, unflushed()});
+  run(c, {{}, nullptr, without_flushes()});
   c.output = folder_ + "/run";
   Listener listener;
   // on_step follows the line of its step
@@ -404,16 +433,37 @@ TEST_F(Saving, WithoutItsMetricsAStepIsNotSaved) {
   }
   EXPECT_TRUE(error.starts_with("step 6 is not saved: cannot write '")) << error;
   EXPECT_EQ(names(c), std::vector<std::string>{"step-00000002"});
-  run(c, {{}, nullptr, unflushed()});
-  run(small("whole"), {{}, nullptr, unflushed()});
+  run(c, {{}, nullptr, without_flushes()});
+  run(small("whole"), {{}, nullptr, without_flushes()});
   EXPECT_EQ(losses("run"), losses("whole"));
   EXPECT_EQ(digest_of("run"), digest_of("whole"));
+}
+
+/// The state is on disk; its metrics alone are not.
+TEST_F(Saving, MetricsThatAreLateAreNotTakenForTheState) {
+  RunConfig c = small("run");
+  run(c, {{}, nullptr, without_flushes()});
+  c.eval_at_end = true;
+  Listener listener;
+  std::string error;
+  try {
+    run(c, with_metrics(listener, [] { return true; }));
+  } catch (const Error& e) {
+    EXPECT_EQ(e.fault(), Fault::Resource);
+    error = e.what();
+  }
+  EXPECT_TRUE(error.starts_with("step 6 is saved, but its metrics are not: cannot write '"))
+      << error;
+  EXPECT_TRUE(error.ends_with(text("; the last checkpoint is '", checkpoints(c),
+                                   "/step-00000006'; then go on with --config ", c.output,
+                                   "/config.toml --resume auto")))
+      << error;
 }
 
 /// A power cut after a save must not take lines that belong to its steps.
 TEST_F(Saving, MetricsAreOnDiskBeforeTheirCheckpoint) {
   RunConfig c = small("run");
-  TrainOptions options{{}, nullptr, unflushed()};
+  TrainOptions options{{}, nullptr, without_flushes()};
   const FileCalls real = options.calls;
   std::atomic<int> metrics = -1;
   std::atomic<bool> on_disk = true, named = false;

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tessera/train/output_folder.h"
 #include "tessera/train/recorded.h"
 #include "train/tiny_run.h"
 
@@ -80,6 +81,85 @@ TEST_F(TrainerTest, GoesOnFromANamedCheckpointIntoANewFolder) {
   run(config("whole"));
   EXPECT_EQ(digest_of("second"), digest_of("whole"));
   EXPECT_EQ(file("second/metrics.jsonl").substr(0, 25), R"({"kind":"train","step":8,)");
+}
+
+/// A new folder that a run is to go on from has a checkpoint, even if nothing was left to do.
+TEST_F(TrainerTest, WhatGoesOnInANewFolderIsSavedThere) {
+  RunConfig first = config("first");
+  run(first);
+  RunConfig second = config("second");
+  second.resume = first.output;
+  second.steps = 10;  // and two more are done
+  const TrainResult end = run(second);
+  EXPECT_EQ(end.summary.steps, 12);
+  EXPECT_EQ(digest_of("second"), digest_of("first"));
+}
+
+/// Nothing may be written into the folder of another run, and its lock is its own.
+TEST_F(TrainerTest, AFolderThatAnotherRunTookIsLeftAlone) {
+  struct Taker : TrainCallback {
+    explicit Taker(std::string path) : folder(std::move(path)) {}
+    void on_step(const StepRecord& record) override {
+      if (record.step != 2) return;
+      fs::remove_all(folder);
+      other.emplace(folder, notices);
+    }
+    std::string folder;
+    std::vector<std::string> notices;
+    std::optional<OutputLock> other;
+  };
+  for (const std::int64_t save_every : {0, 1}) {
+    RunConfig c = config(text("run", save_every));
+    c.save_every = save_every;
+    Taker taker(c.output);
+    try {
+      run(c, {{&taker}});
+      ADD_FAILURE() << "it ended well";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::Resource);
+      EXPECT_NE(std::string(error.what()).find("another run"), std::string::npos) << error.what();
+    }
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(c.output))
+      names.push_back(entry.path().filename());
+    EXPECT_EQ(names, std::vector<std::string>{"lock"}) << join(names);
+  }
+}
+
+/// Where the folder is gone and nobody else has taken it, the state is saved all the same.
+TEST_F(TrainerTest, AFolderThatIsGoneIsMadeAgainForTheState) {
+  struct Remover : TrainCallback {
+    void on_step(const StepRecord& record) override {
+      if (record.step == 2) fs::remove_all(folder);
+      // From the save of step 4 on it is held again.
+      held = held || (record.step == 8 && fs::exists(folder + "/lock"));
+    }
+    std::string folder;
+    bool held = false;
+  };
+  RunConfig c = config("run");
+  c.save_every = 4;
+  c.background_save = false;
+  Remover remover;
+  remover.folder = c.output;
+  try {
+    run(c, {{&remover}});
+    ADD_FAILURE() << "its metrics are lost";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::Resource);
+    EXPECT_NE(std::string(error.what()).find("was removed or replaced"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(Checkpoint::open(c.output).record().step, 12);
+  EXPECT_TRUE(remover.held);
+  EXPECT_FALSE(fs::exists(c.output + "/lock"));
+}
+
+/// What cannot be recorded is refused before the first step, not at the first save.
+TEST_F(TrainerTest, ARunThatCannotBeRecordedDoesNotBegin) {
+  StopAfter first(1);
+  EXPECT_ANY_THROW(run(config("r\xff"), {{&first}}));
+  EXPECT_FALSE(first.stop);
 }
 
 TEST_F(TrainerTest, ItsConfigurationFileSaysWhatWasToldAndItsCheckpointWhatCameOfIt) {
@@ -177,6 +257,25 @@ TEST_F(TrainerTest, ThreeBadStepsInARowStopTheRunAndSpoilNothing) {
   EXPECT_EQ(Checkpoint::open(c.output).record().step, 4);
   EXPECT_NE(losses("run").find(R"("step":4,"loss":null)"), std::string::npos) << losses("run");
   EXPECT_NE(file("run/metrics.jsonl").find("\"skipped\":true"), std::string::npos);
+}
+
+/// Only a disk is told on the way to that end: another rank that died is what ended the run.
+TEST_F(TrainerTest, ADeadPeerIsNotTakenForABadStep) {
+  RunConfig c = config("run");
+  c.optimizer.schedule = {.kind = ScheduleKind::Constant, .lr = 1e30};
+  c.optimizer.clip = 0;
+  for (const Fault fault : {Fault::Peer, Fault::Resource}) {
+    TrainOptions options;
+    options.calls.mkdir = [&](const char* path, mode_t) -> int { fail(fault, "no ", path); };
+    try {
+      run(c, options);
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), fault == Fault::Peer ? Fault::Peer : Fault::Numerics)
+          << error.what();
+    }
+    fs::remove_all(c.output);
+  }
 }
 
 /// Other kernels round otherwise: the run goes on, and says so.

@@ -15,7 +15,7 @@
 namespace tessera {
 namespace {
 
-ModelConfig model_of(const std::string& family, std::int64_t vocabulary) {
+ModelConfig zero_model(const std::string& family, std::int64_t vocabulary) {
   ModelConfig c;
   c.family = family;
   c.layers = 2;
@@ -26,13 +26,13 @@ ModelConfig model_of(const std::string& family, std::int64_t vocabulary) {
   return c;
 }
 
-constexpr std::int64_t kBatch = 24;
+constexpr std::int64_t kZeroBatch = 24;
 
-Plan plan_of(const ModelConfig& model, const ParallelConfig& parallel, Device& device,
-             int rank = 0) {
+Plan zero_plan(const ModelConfig& model, const ParallelConfig& parallel, Device& device,
+               int rank = 0) {
   CompileOptions options;
   options.rank = rank;
-  return step_plan(model, kBatch, parallel, device, options);
+  return step_plan(model, kZeroBatch, parallel, device, options);
 }
 
 std::int64_t bytes_of_role(const Plan& plan, Role role) {
@@ -77,7 +77,7 @@ TEST(Zero, StatesAndGradientsTakeTheBytesOfTheFormulasAndThePaddingThatShapesTel
   for (const std::int64_t ranks : {2, 3, 4, 8}) {
     for (int level = 0; level <= 3; ++level) {
       for (const std::string family : {"gpt2", "llama"}) {
-        const Plan plan = plan_of(model_of(family, 65), zero(ranks, level, 3), *device);
+        const Plan plan = zero_plan(zero_model(family, 65), zero(ranks, level, 3), *device);
         double parameters = 0, padded = 0;  // in numbers
         for (const StatePlan& state : plan.states) {
           if (state.state.role != Role::Parameter) continue;
@@ -112,11 +112,12 @@ TEST(Zero, OneMicroBatchMovesAsMuchAsDataParallelAndHalfAsMuchAgainForParameters
     for (const std::string family : {"gpt2", "llama"}) {
       const auto sent = [&](int level) {
         return static_cast<double>(
-            sent_along_dp(plan_of(model_of(family, 64), zero(ranks, level), *device)));
+            sent_along_dp(zero_plan(zero_model(family, 64), zero(ranks, level), *device)));
       };
       const double plain = sent(0), d = static_cast<double>(ranks);
       double gradients = 0;
-      for (const StatePlan& state : plan_of(model_of(family, 64), zero(ranks, 0), *device).states) {
+      for (const StatePlan& state :
+           zero_plan(zero_model(family, 64), zero(ranks, 0), *device).states) {
         if (state.state.role == Role::Parameter)
           gradients += 2 * (d - 1) / d * static_cast<double>(state.type.bytes());
       }
@@ -154,7 +155,7 @@ TEST(Traffic, ARunSendsWhatThePlanSays) {
     std::mutex mutex;
     run_ranks(static_cast<int>(run.parallel.devices), [&](Communicator& world) {
       const std::unique_ptr<Device> device = make_cpu_device({1, -1});
-      Crew crew(plan_of(model_of(run.family, 65), run.parallel, *device, world.rank()), *device,
+      Crew crew(zero_plan(zero_model(run.family, 65), run.parallel, *device, world.rank()), *device,
                 &world);
       if (world.rank() > 0) {
         crew.follow();
@@ -187,11 +188,11 @@ TEST(Traffic, ARunSendsWhatThePlanSays) {
 /// Flows are the same calls, told by block: their sum is the sum by axes.
 TEST(Traffic, FlowsByClassAddUpToTheStep) {
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
-  ModelConfig model = model_of("gpt2", 65);
+  ModelConfig model = zero_model("gpt2", 65);
   model.layers = 4;
   ParallelConfig parallel{.devices = 4, .tensor = 2};
   parallel.micro_batches = 2;
-  const Plan plan = plan_of(model, parallel, *device);
+  const Plan plan = zero_plan(model, parallel, *device);
   const ProgramPlan& train = plan.program(kTrainProgram);
   std::map<std::string, std::int64_t> by_axes, by_blocks;
   for (const auto& [axes, counts] : planned_counts(train, plan.mesh))

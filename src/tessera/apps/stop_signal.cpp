@@ -3,10 +3,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdint>
 #include <string_view>
 
@@ -23,6 +25,22 @@ std::atomic<bool> stops_in_order = false;  // else a request to stop ends the pr
 std::atomic<bool> asked = false, asked_by_launcher = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
+/// A file to remove, in memory that a handler may read at any time.
+struct FileToRemove {
+  std::array<char, PATH_MAX> path;
+  dev_t device;
+  ino_t number;
+  std::atomic<bool> known;  // all of it
+} file_to_remove = {};
+
+void remove_file() {
+  struct stat now = {};
+  const FileToRemove& file = file_to_remove;
+  if (file.known && stat(file.path.data(), &now) == 0 && now.st_dev == file.device &&
+      now.st_ino == file.number)
+    unlink(file.path.data());
+}
+
 extern "C" void request_stop(int signal, siginfo_t* info, void*) {
   const bool from_launcher = has_launcher && info->si_pid == getppid();
   if (signal == SIGTERM && from_launcher) {
@@ -33,6 +51,7 @@ extern "C" void request_stop(int signal, siginfo_t* info, void*) {
     constexpr std::string_view kSaid =
         "stopped on request before the first step; there was nothing to save\n";
     [[maybe_unused]] const ssize_t put = write(STDERR_FILENO, kSaid.data(), kSaid.size());
+    remove_file();
     _exit(kExitStopped);
   }
   if ((from_launcher ? asked_by_launcher : asked).exchange(true) || !stops_in_order)
@@ -63,7 +82,21 @@ std::atomic<bool>& catch_stop_signals() {
   return stop_requested;
 }
 
-NothingToSave::NothingToSave() { nothing_to_save = true; }
+NothingToSave::NothingToSave() {
+  file_to_remove.known = false;  // that of a run before
+  nothing_to_save = true;
+}
+
+void NothingToSave::removes(const std::string& lock) {
+  FileToRemove& file = file_to_remove;
+  struct stat now = {};
+  if (lock.size() >= file.path.size() || stat(lock.c_str(), &now) != 0) return;
+  file.known = false;
+  file.path[lock.copy(file.path.data(), lock.size())] = '\0';
+  file.device = now.st_dev;
+  file.number = now.st_ino;
+  file.known = true;
+}
 
 void NothingToSave::end() { nothing_to_save = false; }
 

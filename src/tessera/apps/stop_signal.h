@@ -2,6 +2,7 @@
 /// Requests to stop, from the keyboard or a job manager, and a launcher's way to end its ranks.
 
 #include <atomic>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -24,6 +25,10 @@ class NothingToSave {
   ~NothingToSave() { end(); }
   NothingToSave(const NothingToSave&) = delete;
   NothingToSave& operator=(const NothingToSave&) = delete;
+  /// Such a request also removes this file, the lock of the run's folder: where there are no locks
+  /// of the system, a file that stays would keep the next run out. Not if another file has its name
+  /// by then.
+  void removes(const std::string& lock);
   void end();
 };
 

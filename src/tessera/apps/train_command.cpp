@@ -25,9 +25,11 @@ void print_end(const TrainResult& result, const RunConfig& config, Console& cons
                                                            : "stopped on request";
   // Where the screen is gone, whoever reads the errors still learns what became of the run.
   std::ostream& out = console.out.flush() ? console.out : console.err;
-  out << ending << ": step " << s.steps << " of " << config.steps << ", training loss "
-      << loss(s.train_loss) << ", validation loss " << loss(s.val_loss) << ", "
-      << json_number(s.seconds) << " s; all of it is in " << config.output << "\n";
+  // A run that goes on from a later step than it asks for has nothing to do.
+  out << ending << ": step " << s.steps << (s.steps > config.steps ? ", which is beyond " : " of ")
+      << config.steps << ", training loss " << loss(s.train_loss) << ", validation loss "
+      << loss(s.val_loss) << ", " << json_number(s.seconds) << " s; all of it is in "
+      << config.output << "\n";
   if (result.ending != Ending::Finished)
     out << "go on with " << flags_to_go_on(config.output) << "\n";
 }
@@ -35,6 +37,7 @@ void print_end(const TrainResult& result, const RunConfig& config, Console& cons
 /// Until the arena is there, a run has nothing to save.
 struct Starting : TrainCallback {
   NothingToSave nothing;
+  void on_lock(const std::string& path) override { nothing.removes(path); }
   void on_memory(const RunMemory&) override { nothing.end(); }
 };
 

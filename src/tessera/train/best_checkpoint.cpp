@@ -10,17 +10,53 @@
 
 namespace tessera {
 
+namespace {
+
 namespace fs = std::filesystem;
 
-BestCheckpoint::BestCheckpoint(std::string folder, const KeptMetrics& metrics)
-    : folder_(std::move(folder)) {
+/// The name of the checkpoint that the link names; empty where there is none.
+std::string linked_name(const std::string& folder) {
   std::error_code missing;
-  const fs::path link = fs::path(folder_) / kBestLink;
+  const fs::path link = fs::path(folder) / kBestLink;
   const std::string name = fs::read_symlink(link, missing).string();
-  const std::optional<StepName> step = parse_step_name(name);
-  if (!step || step->step != metrics.best_step || !fs::exists(link, missing)) return;
-  name_ = name;
-  loss_ = metrics.best_loss;
+  return parse_step_name(name) && fs::exists(link, missing) ? name : "";
+}
+
+/// The committed checkpoints that a run made on its way to the one named `from`, newest first: of a
+/// branch that it left, those before the branch that it took.
+std::vector<StepName> way_to(const std::string& from, const std::string& folder) {
+  std::vector<StepName> out;
+  const std::optional<StepName> end = parse_step_name(from);
+  if (!end) return out;
+  const std::vector<StepName> committed = scan_checkpoints(folder).committed;
+  for (auto name = committed.rbegin(); name != committed.rend(); ++name) {
+    const bool before = out.empty() ? *name <= *end : name->step < out.back().step;
+    if (before) out.push_back(*name);
+  }
+  return out;
+}
+
+}  // namespace
+
+BestCheckpoint::BestCheckpoint(std::string folder, const KeptMetrics& metrics,
+                               const std::string& from, std::vector<std::string>& notices)
+    : folder_(std::move(folder)) {
+  for (const StepName& name : way_to(from, folder_)) {
+    const auto loss = metrics.valid_losses.find(name.step);
+    if (loss == metrics.valid_losses.end() || (loss_ && loss->second > *loss_)) continue;
+    name_ = to_text(name);  // of equal ones the oldest, which was the best first
+    loss_ = loss->second;
+  }
+  const std::string linked = linked_name(folder_);
+  if (!loss_) name_ = linked;
+  if (name_ == linked) return;
+  const std::string problem = link();
+  notices.push_back(!problem.empty()
+                        ? problem
+                        : text("the best checkpoint is ", name_, ", with the validation loss ",
+                               json_number(*loss_), ": the link '",
+                               (fs::path(folder_) / kBestLink).string(), "' names it now",
+                               linked.empty() ? "" : text(", and no longer ", linked)));
 }
 
 void BestCheckpoint::validated(std::int64_t step, double loss) {
@@ -38,7 +74,11 @@ std::string BestCheckpoint::saved(std::int64_t step, const std::string& path) {
   name_ = fs::path(path).filename().string();
   loss_ = found_loss_;
   found_ = -1;
-  // A link under another name is moved over the old one: there is one at any moment.
+  return link();
+}
+
+/// A link under another name is moved over the old one: there is one at any moment.
+std::string BestCheckpoint::link() const {
   const fs::path link = fs::path(folder_) / kBestLink, fresh = fs::path(folder_) / ".best";
   std::error_code failure;
   fs::remove(fresh, failure);

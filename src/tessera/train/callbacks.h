@@ -36,6 +36,8 @@ struct StepRecord {
 class TrainCallback {
  public:
   virtual ~TrainCallback() = default;
+  /// OUTPUT is held, by this lock file, which goes when the run ends.
+  virtual void on_lock(const std::string& /*path*/) {}
   virtual void on_start(const RunStart&) {}
   virtual void on_memory(const RunMemory&) {}
   virtual void on_step(const StepRecord&) {}

@@ -5,6 +5,7 @@
 /// A run keeps them in OUTPUT/checkpoints, one folder each; docs/checkpoint-format.md has the
 /// format, the order of writes and what each failure leaves behind.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -23,6 +24,12 @@
 #include "tessera/train/checkpoint_calls.h"
 
 namespace tessera {
+
+/// What checkpoints and reports call the roles, in their order.
+inline constexpr std::array<std::string_view, 3> kRoleNames = {"parameter", "moment", "counter"};
+constexpr std::string_view role_text(Role role) {
+  return kRoleNames[static_cast<std::size_t>(role)];
+}
 
 /// A logical tensor to save: whole, row-major, without padding. The bytes must not change before
 /// save_checkpoint returns.

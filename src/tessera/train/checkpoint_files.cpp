@@ -26,8 +26,6 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kAtATime = 8 << 20, kBehind = 4 * kAtATime;
 
 [[noreturn]] void fail_to(const char* what, const std::string& path, int error);
-/// Whether the open folder is still the one of that name.
-bool is_at(int file, const std::string& path);
 
 }  // namespace
 
@@ -78,7 +76,7 @@ std::optional<FolderLock> FolderLock::take(const std::string& folder) {
   const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) return {};
   FolderLock lock(file);
-  if (::flock(file, LOCK_EX | LOCK_NB) != 0 || !is_at(file, folder)) return {};
+  if (::flock(file, LOCK_EX | LOCK_NB) != 0 || !is_at(file, folder.c_str())) return {};
   return lock;
 }
 
@@ -167,6 +165,12 @@ std::string remove_folder(const FileCalls& calls, const std::string& folder) {
   return text("could not remove '", folder, "': ", system_text(errno));
 }
 
+bool is_at(int file, const char* path) {
+  struct stat opened = {}, named = {};
+  return ::fstat(file, &opened) == 0 && ::stat(path, &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
 std::string system_text(int error) { return std::generic_category().message(error); }
 
 namespace {
@@ -178,13 +182,6 @@ void fail_to(const char* what, const std::string& path, int error) {
                            : "check the permissions of its folder and the disk";
   fail(Fault::Resource, "cannot save a checkpoint: could not ", what, " '", path,
        "': ", system_text(error), "; ", advice);
-}
-
-bool is_at(int file, const std::string& path) {
-  struct stat open_one {
-  }, named_one{};
-  return ::fstat(file, &open_one) == 0 && ::lstat(path.c_str(), &named_one) == 0 &&
-         open_one.st_dev == named_one.st_dev && open_one.st_ino == named_one.st_ino;
 }
 
 }  // namespace

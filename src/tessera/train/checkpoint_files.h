@@ -80,6 +80,8 @@ void flush_folder(const FileCalls& calls, const std::string& folder);
 void require_space(const std::string& folder, std::int64_t bytes);
 /// Removes a folder and all in it; what went wrong, or "".
 std::string remove_folder(const FileCalls& calls, const std::string& folder);
+/// Whether the open file or folder is still the one that the path names. A signal handler may ask.
+bool is_at(int file, const char* path);
 /// "No space left on device"
 std::string system_text(int error);
 

@@ -26,9 +26,6 @@ constexpr std::int64_t kMaxTensor = std::int64_t{1} << 60;
 constexpr int kMaxDepth = 8;  // what we write has 5
 constexpr std::string_view kHashKey = ",\n \"hash\": \"", kHashEnd = "\"\n}\n";
 
-constexpr std::pair<Role, const char*> kRoles[] = {
-    {Role::Parameter, "parameter"}, {Role::Moment, "moment"}, {Role::Counter, "counter"}};
-
 void require_seal(std::string_view text, const std::string& path);
 json parse_json(std::string_view text, const std::string& path);
 ManifestFile parse_file(const Fields& in);
@@ -64,13 +61,13 @@ std::string to_text(const Manifest& manifest) {
                             {"header_hash", f.header_hash}});
   }
   for (const ManifestTensor& t : manifest.tensors) {
-    const auto role = std::find_if(std::begin(kRoles), std::end(kRoles),
-                                   [&](const auto& r) { return r.first == t.entry.role; });
     const Shape& shape = t.entry.type.shape;
+    require(t.entry.name.size() <= kMaxTensorName, "checkpoint: a tensor's name has ",
+            t.entry.name.size(), " bytes but at most ", kMaxTensorName, " are allowed; shorten it");
     nlohmann::ordered_json tensor = {{"name", utf8(t.entry.name, "a tensor's name")},
                                      {"dtype", to_text(t.entry.type.dtype)},
                                      {"shape", std::vector(shape.begin(), shape.end())},
-                                     {"role", role->second}};
+                                     {"role", role_text(t.entry.role)}};
     if (t.grid != TensorGrid::whole(shape)) tensor["cuts"] = t.grid.cuts;
     tensor["slices"] = json::array();
     for (const ManifestSlice& s : t.slices)
@@ -103,7 +100,8 @@ std::int64_t size_of_block(const Manifest& manifest, const ManifestSlice& slice,
 Manifest parse_manifest(std::string_view text, const std::string& path) {
   require_seal(text, path);
   const json object = parse_json(text, path);
-  const Fields in(object, "the manifest", path);
+  const Fields in(
+      object, [] { return "the manifest"; }, path);
   if (in.string("format") != kFormat) in.bad("it is of another format");
   const std::int64_t version = in.integer("version", 1);
   if (version > kManifestVersion) {
@@ -121,12 +119,16 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
 
   std::set<std::string> names;
   for (const json& file : in.array("files")) {
-    out.files.push_back(parse_file(Fields(file, tessera::text("file ", out.files.size()), path)));
+    const std::size_t index = out.files.size();
+    out.files.push_back(parse_file(Fields(
+        file, [index] { return tessera::text("file ", index); }, path)));
     if (!names.insert(out.files.back().name).second)
       in.bad("two files are named '", out.files.back().name, "'");
   }
   for (const json& tensor : in.array("tensors")) {
-    const Fields fields(tensor, tessera::text("tensor ", out.tensors.size()), path);
+    const std::size_t index = out.tensors.size();
+    const Fields fields(
+        tensor, [index] { return tessera::text("tensor ", index); }, path);
     ManifestTensor parsed = parse_tensor(fields, out, version, path);
     if (!out.tensors.empty() && out.tensors.back().entry.name >= parsed.entry.name)
       fields.bad("'", parsed.entry.name, "' is twice or out of order");
@@ -192,12 +194,14 @@ ManifestTensor parse_tensor(const Fields& in, const Manifest& manifest, std::int
                             const std::string& path) {
   ManifestTensor out;
   out.entry.name = in.string("name");
+  if (out.entry.name.size() > kMaxTensorName)
+    in.bad("its name has ", out.entry.name.size(), " bytes but at most ", kMaxTensorName,
+           " are allowed");
   out.entry.type = parse_tensor_type(in);
   const std::string role = in.string("role");
-  const auto known = std::find_if(std::begin(kRoles), std::end(kRoles),
-                                  [&](const auto& r) { return role == r.second; });
-  if (known == std::end(kRoles)) in.bad("'", role, "' is no role");
-  out.entry.role = known->first;
+  const auto known = std::find(kRoleNames.begin(), kRoleNames.end(), role);
+  if (known == kRoleNames.end()) in.bad("'", role, "' is no role");
+  out.entry.role = static_cast<Role>(known - kRoleNames.begin());
 
   const Shape& shape = out.entry.type.shape;
   const json& slices = in.array("slices");
@@ -209,7 +213,8 @@ ManifestTensor parse_tensor(const Fields& in, const Manifest& manifest, std::int
   if (count != cells) in.bad("it has ", count, " slices where ", cells, " belong");
   for (const json& slice : slices) {
     const auto index = static_cast<std::int64_t>(out.slices.size());
-    const Fields s(slice, text("tensor '", out.entry.name, "' slice ", index), path);
+    const auto which = [&] { return text("tensor '", out.entry.name, "' slice ", index); };
+    const Fields s(slice, which, path);
     ManifestSlice part;
     const auto files = static_cast<std::int64_t>(manifest.files.size());
     part.file = static_cast<std::size_t>(s.integer("file", 0, files - 1));
@@ -264,7 +269,8 @@ TensorGrid grid_of_runs(const Fields& in, const TensorType& type, const std::str
   TensorGrid out = TensorGrid::whole({numel});
   std::int64_t at = 0;
   for (const json& slice : in.array("slices")) {
-    const Fields s(slice, text("a slice of tensor '", in.string("name"), "'"), path);
+    const auto which = [&] { return text("a slice of tensor '", in.string("name"), "'"); };
+    const Fields s(slice, which, path);
     s.integer("first", at, at);
     if (at > 0) out.cuts[0].push_back(at / width);
     // Only a tensor without elements has a slice without bytes: a reader goes from slice to slice.

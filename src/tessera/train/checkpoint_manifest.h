@@ -16,6 +16,8 @@ inline constexpr const char* kManifestName = "manifest.json";
 inline constexpr std::int64_t kManifestVersion = 2;
 /// Longest manifest, in bytes, that is read or written: enough for tensors of 16 TiB.
 inline constexpr std::int64_t kMaxManifest = 100'000'000;
+/// Longest name of a tensor, in bytes.
+inline constexpr std::size_t kMaxTensorName = 4096;
 /// Every so many bytes of a slice that is written have a hash of their own; at most as many in one
 /// that is read.
 inline constexpr std::int64_t kBlockBytes = 8 << 20;
@@ -51,8 +53,8 @@ struct Manifest {
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 
-/// The bytes of manifest.json. Errors: Fault::Usage: a name or a text that is not UTF-8; longer
-/// than kMaxManifest.
+/// The bytes of manifest.json. Errors: Fault::Usage: a name or a text that is not UTF-8; a name
+/// longer than kMaxTensorName; all longer than kMaxManifest.
 std::string to_text(const Manifest& manifest);
 
 /// How many blocks a slice of so many bytes has, and the size of one of them.

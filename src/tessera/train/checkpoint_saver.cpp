@@ -68,12 +68,13 @@ void CheckpointSaver::start(const CheckpointRecord& record, bool now) {
   result_ = {record.step, "", ""};
   record_ = record;
   now_ = now;
-  result_.problem = problem_of([&] {
+  const auto make_folder = [&] {
     make_folders(options_.calls, folder_);
     require_space(folder_, mine_.shares().bytes() + kSaveOverhead);
     aside_ = std::make_unique<UnfinishedFolder>(
         options_.calls, folder_, text(kUnfinished, to_text(StepName{0, record.step})));
-  });
+  };
+  result_.problem = problem_of([&] { crew_.alone(make_folder); });
   stage_ = result_.problem.empty() ? Stage::Writing : Stage::Done;
   if (stage_ == Stage::Writing)
     crew_.write_shares(std::filesystem::absolute(aside_->path()).string(), now);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "tessera/comm/work_alone.h"
 #include "tessera/tensor/shard_copy.h"
@@ -107,9 +108,17 @@ std::vector<std::string> Crew::gather_texts(const std::string& mine) {
 
 void Crew::require_shared_folder(const std::string& folder, const FileCalls& calls) {
   if (world_ == nullptr) return;
-  const SharedFolderProbe probe(folder, calls);
-  say_path(Order::Probe, probe.path());
-  probe.require(gather_texts(""));
+  std::optional<SharedFolderProbe> probe;
+  alone([&] { probe.emplace(folder, calls); });
+  say_path(Order::Probe, probe->path());
+  const std::vector<std::string> answers = gather_texts("");
+  alone([&] { probe->require(answers); });
+}
+
+std::string Crew::probed(const std::string& folder) {
+  std::string out;
+  alone([&] { out = probe_folder(folder, world_->rank(), saver_->calls()); });
+  return out;
 }
 
 void Crew::write_shares(const std::string& folder, bool now) {
@@ -193,16 +202,17 @@ void Crew::load(const Checkpoint& from, Order what) {
 }
 
 void Crew::load_shards(const Checkpoint& from, Order what) {
-  for (const StatePlan& state : plan().states) {
-    if (what == Order::LoadWeights && state.state.role != Role::Parameter) continue;
-    const std::span<std::byte> into = executor_.state(state.state.path);
-    if (world_ == nullptr) {
-      from.read(state.state.path, into);
-    } else {
-      world_->alive();
-      from.read_shard(state.state.path, state.state.home->sharding, plan().mesh, at_, into);
+  alone([&] {
+    for (const StatePlan& state : plan().states) {
+      if (what == Order::LoadWeights && state.state.role != Role::Parameter) continue;
+      const std::span<std::byte> into = executor_.state(state.state.path);
+      if (world_ == nullptr) {
+        from.read(state.state.path, into);
+      } else {
+        from.read_shard(state.state.path, state.state.home->sharding, plan().mesh, at_, into);
+      }
     }
-  }
+  });
 }
 
 std::vector<CheckpointTensor> Crew::states() {
@@ -257,15 +267,16 @@ void Crew::follow() {
       }
       case Order::Load:
       case Order::LoadWeights: {
-        load_shards(Checkpoint::open(hear_path(words[1])), static_cast<Order>(words[0]));
+        const std::string path = hear_path(words[1]);
+        std::optional<Checkpoint> from;
+        alone([&] { from.emplace(Checkpoint::open(path)); });
+        load_shards(*from, static_cast<Order>(words[0]));
         break;
       }
       case Order::Gather:
         for (const StatePlan& state : plan().states) gather(state);
         break;
-      case Order::Probe:
-        gather_texts(probe_folder(hear_path(words[1]), world_->rank(), saver_->calls()));
-        break;
+      case Order::Probe: gather_texts(probed(hear_path(words[1]))); break;
       case Order::Write:
       case Order::WriteNow:
         write_share(hear_path(words[1]), static_cast<Order>(words[0]) == Order::WriteNow);

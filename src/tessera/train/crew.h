@@ -95,6 +95,8 @@ class Crew {
   std::string hear_path(std::int64_t size);
   /// One text of each rank, on the leader.
   std::vector<std::string> gather_texts(const std::string& mine);
+  /// What this rank answers to a probe of the folder.
+  std::string probed(const std::string& folder);
   void write_share(const std::string& folder, bool now);
   bool all_written();
   RankResult take_share();

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "tessera/base/text.h"
+#include "tessera/data/utf8.h"
 #include "tessera/train/fields.h"
 
 namespace tessera {
@@ -41,9 +42,13 @@ struct Reader {
   void read(std::int64_t* to) const;
   void read(double* to) const;
   void read(bool* to) const;
-  void read(std::string* to) const { *to = value; }
+  void read(std::string* to) const {
+    require_utf8();
+    *to = value;
+  }
   void read(std::vector<std::string>* to) const {
     if (value.empty()) refuse("is empty; give a path");
+    require_utf8();
     // Lists are recorded as lines.
     if (const std::size_t at = value.find('\n'); at != value.npos)
       refuse(text("has a line break after '", value.substr(0, at), "'; rename the file"));
@@ -54,6 +59,12 @@ struct Reader {
 
   [[noreturn]] void refuse(std::string_view why) const { fail(Fault::Usage, source, " ", why); }
   void within(double number, std::string_view example) const;
+  /// Checkpoints record it as JSON.
+  void require_utf8() const {
+    const std::size_t at = find_invalid_utf8(value);
+    if (at != value.npos)
+      refuse(text("is not UTF-8 after '", value.substr(0, at), "'; give a name in UTF-8"));
+  }
 };
 
 std::string write(const std::int64_t* from) { return number_text(*from); }

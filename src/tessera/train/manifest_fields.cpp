@@ -4,8 +4,7 @@
 
 namespace tessera {
 
-ManifestFields::ManifestFields(const nlohmann::json& object, std::string what,
-                               const std::string& path)
+ManifestFields::ManifestFields(const nlohmann::json& object, What what, const std::string& path)
     : object_(object), what_(std::move(what)), path_(path) {
   if (!object.is_object()) bad("it is no object");
 }

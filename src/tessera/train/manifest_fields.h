@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "tessera/base/error.h"
 
@@ -23,7 +25,10 @@ template <typename... Parts>
 /// A JSON object whose fields are checked as they are read.
 class ManifestFields {
  public:
-  ManifestFields(const nlohmann::json& object, std::string what, const std::string& path);
+  /// `what` says in messages which object it is: asked for only where one is needed, because names
+  /// may be long and slices many.
+  using What = std::function<std::string()>;
+  ManifestFields(const nlohmann::json& object, What what, const std::string& path);
   std::int64_t integer(const char* key, std::int64_t least, std::int64_t most = kMaxCount) const;
   std::string string(const char* key) const;
   std::string hash(const char* key) const { return hash_of(at(key)); }
@@ -34,12 +39,12 @@ class ManifestFields {
   std::string hash_of(const nlohmann::json& value) const;
   template <typename... Parts>
   [[noreturn]] void bad(const Parts&... parts) const {
-    damaged_manifest(path_, what_, ": ", parts...);
+    damaged_manifest(path_, what_(), ": ", parts...);
   }
 
  private:
   const nlohmann::json& object_;
-  std::string what_;
+  What what_;
   const std::string& path_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/ir/blocks.h"
+#include "tessera/train/checkpoint.h"
 
 namespace tessera {
 
@@ -55,11 +56,6 @@ std::string table_of(const FlowClass& flows) {
 std::string_view phase_text(Phase phase) {
   constexpr std::array<std::string_view, 3> kNames = {"forward", "backward", "update"};
   return kNames[static_cast<std::size_t>(phase)];
-}
-
-std::string_view role_text(Role role) {
-  constexpr std::array<std::string_view, 3> kNames = {"parameter", "moment", "counter"};
-  return kNames[static_cast<std::size_t>(role)];
 }
 
 std::string below(std::string_view path, std::string_view block) {

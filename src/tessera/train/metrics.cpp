@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
@@ -48,12 +47,6 @@ std::string json_number(double value) {
   return {buffer.data(), end.ptr};
 }
 
-void KeptMetrics::note_best(std::int64_t step, double loss) {
-  if (!std::isfinite(loss) || (best_loss && loss >= *best_loss)) return;
-  best_loss = loss;
-  best_step = step;
-}
-
 KeptMetrics keep_metrics(std::string_view lines, std::int64_t step) {
   KeptMetrics out;
   for (const std::string& line : split(lines, '\n')) {
@@ -66,7 +59,7 @@ KeptMetrics keep_metrics(std::string_view lines, std::int64_t step) {
     if (json["kind"] == "train" && loss) out.train_loss = loss;
     if (json["kind"] == "valid") {
       out.valid_step = json["step"].get<std::int64_t>();
-      if (loss) out.valid_loss = loss, out.note_best(out.valid_step, *loss);
+      if (loss) out.valid_loss = out.valid_losses[out.valid_step] = *loss;
     }
     out.lines += line + "\n";
   }
@@ -125,10 +118,9 @@ std::string MetricsFile::sync() {
 }
 
 std::string MetricsFile::removed() const {
-  struct stat opened = {}, named = {};
-  const bool there = fstat(file_, &opened) == 0 && stat(path_.c_str(), &named) == 0 &&
-                     opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
-  return there ? "" : text("'", path_, "' was removed or replaced while the run was writing it");
+  return is_at(file_, path_.c_str())
+             ? ""
+             : text("'", path_, "' was removed or replaced while the run was writing it");
 }
 
 void MetricsFile::train(const StepRecord& r) {
@@ -143,7 +135,6 @@ void MetricsFile::valid(std::int64_t step, double loss) {
   write(R"({"kind":"valid","step":)", step, R"(,"loss":)", json_number(loss), "}\n");
   last_.valid_step = step;
   last_.valid_loss = loss;
-  last_.note_best(step, loss);
 }
 
 std::string to_json(const Summary& s) {

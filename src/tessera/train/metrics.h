@@ -21,9 +21,7 @@ struct KeptMetrics {
   std::string lines;
   std::optional<double> train_loss, valid_loss;  // the last of each kind
   std::int64_t valid_step = -1;                  // -1: none
-  std::optional<double> best_loss;               // the lowest of validations
-  std::int64_t best_step = -1;
-  void note_best(std::int64_t step, double loss);
+  std::map<std::int64_t, double> valid_losses;   // of all validations, by step
   friend bool operator==(const KeptMetrics&, const KeptMetrics&) = default;
 };
 
@@ -54,7 +52,8 @@ class MetricsFile {
   /// The last of each kind, from before a resume too.
   std::optional<double> train_loss() const { return last_.train_loss; }
   std::optional<double> valid_loss() const { return last_.valid_loss; }
-  const KeptMetrics& last() const { return last_; }             // without its lines
+  /// Without its lines; its validations are those from before the run went on.
+  const KeptMetrics& kept() const { return last_; }
   std::int64_t valid_step() const { return last_.valid_step; }  // -1: none
 
  private:

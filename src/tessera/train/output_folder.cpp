@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,10 +9,12 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <utility>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
+#include "tessera/train/checkpoint_files.h"
 
 namespace tessera {
 
@@ -52,13 +53,6 @@ int lock(int file, const FileCalls& calls) {
   return 0;
 }
 
-/// True where the open file is still the one of that name: its last owner may have removed it.
-bool is_at(int file, const std::string& path) {
-  struct stat opened = {}, named = {};
-  return fstat(file, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
-         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
-}
-
 }  // namespace
 
 std::string in_folder(const std::string& folder, const std::string& name) {
@@ -80,7 +74,7 @@ std::vector<std::string> traces_of_run(const std::string& folder) {
 
 OutputLock::OutputLock(const std::string& folder, std::vector<std::string>& notices,
                        const FileCalls& calls)
-    : path_(in_folder(folder, "lock")) {
+    : folder_(folder), path_(in_folder(folder, "lock")), calls_(calls) {
   std::error_code failure;
   fs::create_directories(folder, failure);
   if (failure) {
@@ -100,7 +94,7 @@ OutputLock::OutputLock(const std::string& folder, std::vector<std::string>& noti
       fail(Fault::Resource, "another run is writing into '", folder, "' (", owner,
            "); wait for it, or give another --output");
     }
-  } while (!is_at(file_, path_));
+  } while (!held());  // its last owner may have removed it
   const std::string old = content(file_);
   if (no_locks != 0) {
     const std::string why =
@@ -116,6 +110,9 @@ OutputLock::OutputLock(const std::string& folder, std::vector<std::string>& noti
   } else if (!old.empty()) {
     notices.push_back(text("took over the lock of a run that is gone: ", old));
   }
+  for (const char* name : {kMetricsFile, kSummaryFile, kConfigFile})
+    remove_unfinished(in_folder(folder, name));
+  // Last of all: who finds a file that says nothing takes it over, with locks and without.
   const std::string mine = whoami() + "\n";
   const bool written = ftruncate(file_, 0) == 0 && pwrite(file_, mine.data(), mine.size(), 0) ==
                                                        static_cast<ssize_t>(mine.size());
@@ -126,13 +123,32 @@ OutputLock::OutputLock(const std::string& folder, std::vector<std::string>& noti
     errno = reason;
     cannot("write", path_);
   }
-  for (const char* name : {kMetricsFile, kSummaryFile, kConfigFile})
-    remove_unfinished(in_folder(folder, name));
 }
 
 OutputLock::~OutputLock() {
-  unlink(path_.c_str());
+  if (held()) unlink(path_.c_str());
   close(file_);
+}
+
+bool OutputLock::held() const { return is_at(file_, path_.c_str()); }
+
+std::string OutputLock::hold(bool ours) {
+  if (held()) return "";
+  const std::string gone =
+      text("'", folder_, "' was removed or replaced while the run was writing it");
+  try {
+    std::vector<std::string> notices;  // that it was taken over from a run that is gone
+    OutputLock again(folder_, notices, calls_);
+    const std::vector<std::string> traces = traces_of_run(folder_);
+    if (!ours && !traces.empty())
+      return text(gone, ", and another run is in it now (", join(traces),
+                  "); nothing is written there until that is moved elsewhere");
+    std::swap(file_, again.file_);
+    return "";
+  } catch (const Error& error) {
+    if (error.fault() != Fault::Resource) throw;
+    return text(gone, ", and it cannot be taken anew: ", error.what());
+  }
 }
 
 }  // namespace tessera

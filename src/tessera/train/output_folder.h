@@ -34,12 +34,23 @@ class OutputLock {
  public:
   OutputLock(const std::string& folder, std::vector<std::string>& notices,
              const FileCalls& calls = {});
+  /// Removes the file, unless it is another run's by now.
   ~OutputLock();
   OutputLock(const OutputLock&) = delete;
   OutputLock& operator=(const OutputLock&) = delete;
 
+  /// Of the file.
+  const std::string& path() const { return path_; }
+  /// False once the file is gone, or another one has its name.
+  bool held() const;
+  /// Takes the lock anew where it is not held, as after somebody removed the folder. Returns the
+  /// problem where that fails, or where something of a run lies in the folder that is not `ours`:
+  /// then nothing may be written there.
+  std::string hold(bool ours);
+
  private:
-  std::string path_;
+  std::string folder_, path_;
+  FileCalls calls_;
   int file_ = -1;
 };
 

@@ -92,12 +92,14 @@ RankResult parse_rank_result(std::string_view text) {
   return {parse_part(text.substr(kWritten.size())), ""};
 }
 
-RankSaver::RankSaver(const Plan& plan, const SaveOptions& options, bool copy)
+RankSaver::RankSaver(const Plan& plan, const SaveOptions& options,
+                     std::unique_ptr<BackgroundThread> background)
     : shares_(share_saves(plan, options.file_bytes)),
       options_(options),
       prefix_(prefix_of(plan)),
-      leads_(plan.rank == 0) {
-  if (!copy) return;
+      leads_(plan.rank == 0),
+      background_(std::move(background)) {
+  if (background_ == nullptr) return;
   const std::int64_t bytes = shares_.bytes_of(plan.rank);
   try {
     copy_.resize(static_cast<std::size_t>(bytes));
@@ -105,7 +107,6 @@ RankSaver::RankSaver(const Plan& plan, const SaveOptions& options, bool copy)
     fail(Fault::Resource, "no memory for a copy of the state to save from, ", bytes_text(bytes),
          "; give --no-background-save, which lets training wait for saves");
   }
-  background_ = std::make_unique<BackgroundThread>();
 }
 
 void RankSaver::begin(const std::string& folder, std::vector<CheckpointPiece> pieces, bool now) {

@@ -19,7 +19,8 @@ namespace tessera {
 /// One thread of low priority that runs tasks one after another.
 class BackgroundThread {
  public:
-  /// It inherits the cores of the caller.
+  /// It inherits the cores of the caller, so make it before anything is compiled: a device pins the
+  /// calling thread to its own core as soon as it works.
   BackgroundThread();
   /// Finishes the task at hand.
   ~BackgroundThread();
@@ -49,10 +50,11 @@ RankResult parse_rank_result(std::string_view text);
 
 class RankSaver {
  public:
-  /// `copy`: saves on the way are made from a copy of the rank's share; its memory is touched here,
-  /// so that a machine that lacks it says so before the first step. Make it before a device pins
-  /// the calling thread. Errors: Fault::Resource: no memory.
-  RankSaver(const Plan& plan, const SaveOptions& options, bool copy);
+  /// With `background` saves on the way are made from a copy of the rank's share; its memory is
+  /// touched here, so that a machine that lacks it says so before the first step. Without, every
+  /// save is waited for. Errors: Fault::Resource: no memory.
+  RankSaver(const Plan& plan, const SaveOptions& options,
+            std::unique_ptr<BackgroundThread> background);
 
   const SaveShares& shares() const { return shares_; }
   const FileCalls& calls() const { return options_.calls; }

@@ -1,16 +1,18 @@
 #include "tessera/train/run_saves.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
-#include "tessera/train/output_folder.h"
 
 namespace tessera {
 
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::int64_t kMaxFailedSaves = 3;  // in a row
 
@@ -24,57 +26,88 @@ SaveOptions save_options(const RunConfig& config, const FileCalls& calls) {
   return out;
 }
 
-RunSaves::RunSaves(const RunConfig& config, const TrainOptions& options, Crew& crew,
-                   RankSaver& mine, std::function<CheckpointRecord()> record)
+RunSaves::RunSaves(const RunConfig& config, const TrainOptions& options, OutputLock& lock,
+                   Crew& crew, RankSaver& mine, std::function<CheckpointRecord()> record)
     : config_(config),
       callbacks_(options.callbacks),
+      lock_(lock),
+      crew_(crew),
       saver_(in_folder(config.output, kCheckpointsFolder), save_options(config, options.calls),
              crew, mine),
       record_(std::move(record)) {}
 
+/// In the run's own folder, and still there.
+bool RunSaves::is_here(const std::string& checkpoint) const {
+  std::error_code missing;
+  return fs::equivalent(fs::path(checkpoint).parent_path(),
+                        in_folder(config_.output, kCheckpointsFolder), missing) &&
+         fs::exists(checkpoint, missing);
+}
+
 void RunSaves::goes_on_from(std::int64_t step, const std::string& path) {
-  saved_ = step;
   checkpoint_ = path;
+  if (is_here(path)) saved_ = step;
 }
 
 void RunSaves::keep_best(const MetricsFile& metrics) {
-  best_.emplace(in_folder(config_.output, kCheckpointsFolder), metrics.last());
+  const std::string from = saved_ < 0 ? "" : fs::path(checkpoint_).filename().string();
+  std::vector<std::string> notices;
+  crew_.alone([&] {
+    best_.emplace(in_folder(config_.output, kCheckpointsFolder), metrics.kept(), from, notices);
+  });
+  for (const std::string& notice : notices) tell(callbacks_, &TrainCallback::on_notice, notice);
 }
 
 void RunSaves::validated(std::int64_t step, double loss) {
   if (!best_) return;
-  if (best_->waits()) settle(saver_.wait(), kMaxFailedSaves);  // what it is compared with
+  if (best_->waits()) settle(saver_.wait());  // what it is compared with
   best_->validated(step, loss);
   if (saved_ == step) link_best(step, checkpoint_);
 }
 
 void RunSaves::link_best(std::int64_t step, const std::string& path) {
-  const std::string problem = best_ ? best_->saved(step, path) : "";
+  if (!best_ || !best_->wants(step)) return;
+  std::string problem;
+  crew_.alone([&] { problem = best_->saved(step, path); });
   if (!problem.empty()) tell(callbacks_, &TrainCallback::on_notice, problem);
 }
 
-void RunSaves::look() { settle(saver_.finished(), kMaxFailedSaves); }
+void RunSaves::look() { settle(saver_.finished()); }
 
 void RunSaves::on_the_way(std::int64_t step, MetricsFile& metrics) {
-  settle(saver_.wait(), kMaxFailedSaves);  // one at a time
-  if (const std::string problem = metrics.sync(); !problem.empty())
-    return settle(SaveResult{step, "", problem}, kMaxFailedSaves);
+  settle(saver_.wait());  // one at a time
+  std::string problem;
+  crew_.alone([&] {
+    problem = lock_.hold(metrics.removed().empty());
+    if (problem.empty()) problem = metrics.sync();
+  });
+  if (!problem.empty()) return settle(SaveResult{step, "", problem});
   if (best_) saver_.keep(best_->name());
   saver_.begin(record_());
   look();
 }
 
 void RunSaves::at_end(std::int64_t step, MetricsFile& metrics) {
-  settle(saver_.wait(), kMaxFailedSaves + 1);  // however it went, there is one more try
-  SaveResult result{step, "", metrics.sync()};
-  if (result.problem.empty() && saved_ == step) return;
+  settle(saver_.wait(), Heard::BeforeTheLast);
+  std::string taken, late;
+  bool here = false;
+  crew_.alone([&] {
+    taken = lock_.hold(metrics.removed().empty());
+    if (taken.empty()) late = metrics.sync();
+    here = taken.empty() && saved_ == step && is_here(checkpoint_);
+  });
+  if (here && late.empty()) return;
+  if (here)
+    fail(Fault::Resource, "step ", step, " is saved, but its metrics are not: ", late,
+         how_to_go_on());
+  SaveResult result{step, "", taken + late};
   if (best_) saver_.keep(best_->name());
   if (result.problem.empty()) result = saver_.save(record_());
-  settle(result, 1);
+  settle(result, Heard::OfTheLast);
 }
 
-/// Takes note of what became of a save; the run ends where `most` failed in a row.
-void RunSaves::settle(const std::optional<SaveResult>& result, std::int64_t most) {
+/// Takes note of what became of a save; the run ends where too many failed in a row.
+void RunSaves::settle(const std::optional<SaveResult>& result, Heard when) {
   if (!result) return;
   for (const std::string& notice : result->notices)
     tell(callbacks_, &TrainCallback::on_notice, notice);
@@ -87,15 +120,25 @@ void RunSaves::settle(const std::optional<SaveResult>& result, std::int64_t most
   }
   if (best_) best_->not_saved(result->step);
   const std::string what = text("step ", result->step, " is not saved: ", result->problem);
-  if (++failed_ < most)
+  ++failed_;
+  if (when == Heard::BeforeTheLast)  // however it went, there is one more try
+    return tell(callbacks_, &TrainCallback::on_notice,
+                text(what, "; training has ended, and its state is saved next"));
+  if (when == Heard::OnTheWay && failed_ < kMaxFailedSaves)
     return tell(
         callbacks_, &TrainCallback::on_notice,
         text(what, "; training goes on, and a save is tried again when the next is due (failure ",
              failed_, " of ", kMaxFailedSaves, " that end the run)"));
   fail(Fault::Resource, what, failed_ == 1 ? "" : text("; it is failure ", failed_, " in a row"),
-       checkpoint_.empty() ? "; there is no checkpoint yet"
-                           : text("; the last checkpoint is '", checkpoint_, "'"),
-       "; then go on with ", flags_to_go_on(config_.output));
+       how_to_go_on());
+}
+
+/// The end of a message; empty where the folder is another run's by now.
+std::string RunSaves::how_to_go_on() const {
+  if (!lock_.held()) return "";
+  return text(checkpoint_.empty() ? "; there is no checkpoint yet"
+                                  : text("; the last checkpoint is '", checkpoint_, "'"),
+              "; then go on with ", flags_to_go_on(config_.output));
 }
 
 }  // namespace tessera

@@ -11,6 +11,7 @@
 #include "tessera/train/checkpoint_saver.h"
 #include "tessera/train/config.h"
 #include "tessera/train/metrics.h"
+#include "tessera/train/output_folder.h"
 #include "tessera/train/trainer.h"
 
 namespace tessera {
@@ -21,10 +22,11 @@ SaveOptions save_options(const RunConfig& config, const FileCalls& calls);
 class RunSaves {
  public:
   /// `record` says what is saved beside the states, as they are when it is called.
-  RunSaves(const RunConfig& config, const TrainOptions& options, Crew& crew, RankSaver& mine,
-           std::function<CheckpointRecord()> record);
+  RunSaves(const RunConfig& config, const TrainOptions& options, OutputLock& lock, Crew& crew,
+           RankSaver& mine, std::function<CheckpointRecord()> record);
 
-  /// The run goes on from this checkpoint: the state of `step` is saved.
+  /// The run goes on from this checkpoint. If that lies in the run's own folder, the state of
+  /// `step` is saved.
   void goes_on_from(std::int64_t step, const std::string& path);
   /// Keeps the best checkpoint from now on; `metrics` say which that was before.
   void keep_best(const MetricsFile& metrics);
@@ -36,22 +38,29 @@ class RunSaves {
   void look();
   /// In the background, where there is memory for it; training goes on whatever comes of it.
   void on_the_way(std::int64_t step, MetricsFile& metrics);
-  /// The state at the end, unless it is saved: without it the run has not ended well.
+  /// The state at the end, unless it is saved in the run's folder: without it the run has not
+  /// ended well.
   /// Errors: Fault::Resource.
   void at_end(std::int64_t step, MetricsFile& metrics);
   /// The path of the last checkpoint; empty: none.
   const std::string& last() const { return checkpoint_; }
 
  private:
-  void settle(const std::optional<SaveResult>& result, std::int64_t most);
+  /// When a failure of a save is heard of.
+  enum class Heard { OnTheWay, BeforeTheLast, OfTheLast };
+  void settle(const std::optional<SaveResult>& result, Heard when = Heard::OnTheWay);
   void link_best(std::int64_t step, const std::string& path);
+  std::string how_to_go_on() const;
+  bool is_here(const std::string& checkpoint) const;
 
   const RunConfig& config_;
   const std::vector<TrainCallback*>& callbacks_;
+  OutputLock& lock_;
+  Crew& crew_;
   CheckpointSaver saver_;
   std::function<CheckpointRecord()> record_;
-  std::int64_t saved_ = -1;  // the step of the last checkpoint
-  std::string checkpoint_;   // and its path
+  std::int64_t saved_ = -1;  // the step of the last checkpoint in the run's folder
+  std::string checkpoint_;   // the path of the last, wherever it is
   std::int64_t failed_ = 0;  // saves, in a row
   std::optional<BestCheckpoint> best_;
 };

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <memory>
 
 #include "tessera/data/file.h"
 #include "tessera/data/token_stream.h"
@@ -30,6 +31,11 @@ double between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
+/// For saves on the way. To be asked for before the device works.
+std::unique_ptr<BackgroundThread> background_thread(const RunConfig& config) {
+  return saves_from_a_copy(config) ? std::make_unique<BackgroundThread>() : nullptr;
+}
+
 bool due(std::int64_t every, std::int64_t step) { return every > 0 && step % every == 0; }
 
 class Trainer {
@@ -48,6 +54,7 @@ class Trainer {
   void announce(const Compiled& compiled) const;
   StepRecord attempt();
   void after_step(const StepRecord& record);
+  void save_if_due(bool wanted);
   void count_bad(const StepRecord& record);
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
   void validate();
@@ -66,8 +73,8 @@ class Trainer {
   TrainOptions options_;
   std::string isa_;
   Clock::time_point begin_ = Clock::now();
-  OutputLock lock_;
   Sampler sampler_;
+  OutputLock lock_;
   std::optional<RankSaver> share_;  // this rank's of saves
   std::optional<Crew> crew_;
   std::optional<RunSaves> saves_;
@@ -90,27 +97,29 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
     : run_(std::move(run)),
       options_(options),
       isa_(device.isa()),
-      lock_(config().output, run_.notices, options_.calls),
       sampler_(run_.data.tokens.train(),
                {config().model.context, static_cast<std::uint64_t>(config().seed),
                 config().sample_order}),
+      lock_(config().output, run_.notices, options_.calls),
       step_(first_step()),
       last_(config().exit_interval > 0 ? std::min(config().steps, step_ + config().exit_interval)
                                        : config().steps) {
+  tell(&TrainCallback::on_lock, lock_.path());
   require_same_output(run_);
+  checkpoint_record(run_, step_, 0);  // what cannot be recorded is told now, not by the first save
   for (const std::string& notice : run_.notices) tell(&TrainCallback::on_notice, notice);
+  auto background = background_thread(config());
   if (!config().profile.empty())
     recorder_.emplace(config().profile, config().profile_steps, device);
   product_rate_ = product_rate_for(config(), last_ - step_, device);
   Compiled compiled = compile_programs(config(), wanted_programs(config()), device);
   announce(compiled);
-  share_.emplace(compiled.plan, save_options(config(), options_.calls),
-                 saves_from_a_copy(config()));
+  share_.emplace(compiled.plan, save_options(config(), options_.calls), std::move(background));
   memory_.outside =
       outside_arena(compiled, static_cast<std::int64_t>(run_.data.tokens.all().size()));
   crew_.emplace(std::move(compiled.plan), device, options_.world, options_.executor);
   crew_->set_saver(*share_);
-  saves_.emplace(config(), options_, *crew_, *share_,
+  saves_.emplace(config(), options_, lock_, *crew_, *share_,
                  [this] { return checkpoint_record(run_, step_, samples()); });
   memory_.arena_bytes = crew_->plan().peak_bytes();
   memory_.huge_page_bytes = crew_->executor().huge_page_bytes();
@@ -125,9 +134,11 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
     if (run_.init) crew_->load_weights(*run_.init);
   }
   // Only now is anything that an earlier run left behind changed.
-  metrics_.emplace(in_folder(config().output, kMetricsFile), step_, options_.calls);
+  crew_->alone([&] {
+    metrics_.emplace(in_folder(config().output, kMetricsFile), step_, options_.calls);
+    write_atomically(in_folder(config().output, kConfigFile), to_toml(run_.told));
+  });
   if (config().keep_best) saves_->keep_best(*metrics_);
-  write_atomically(in_folder(config().output, kConfigFile), to_toml(run_.told));
 }
 
 void Trainer::announce(const Compiled& compiled) const {
@@ -161,6 +172,7 @@ void Trainer::execute(const char* program, const Fill& fill, std::vector<CallTim
 
 TrainResult Trainer::run() {
   validate_if_due();  // where a request to stop cut it short
+  save_if_due(false);
   while (step_ < last_ && !stopped()) after_step(attempt());
   const bool finished = step_ >= config().steps;
   if (finished && config().eval_at_end) validate();
@@ -170,7 +182,8 @@ TrainResult Trainer::run() {
   out.ending = !done ? Ending::Stopped : finished ? Ending::Finished : Ending::Interval;
   saves_->at_end(step_, *metrics_);
   out.summary = summary();
-  write_atomically(in_folder(config().output, kSummaryFile), to_json(out.summary));
+  crew_->alone(
+      [&] { write_atomically(in_folder(config().output, kSummaryFile), to_json(out.summary)); });
   crew_->dismiss();
   if (const std::string removed = metrics_->removed(); !removed.empty())
     fail(Fault::Resource, removed, ": its lines are lost; the state after step ", step_,
@@ -219,9 +232,13 @@ void Trainer::after_step(const StepRecord& record) {
   if (due(config().sample_every, step_)) write_sample();
   check_metrics();
   saves_->look();
-  // The save at the end is not one on the way.
-  const bool wanted = due(config().save_every, step_) || saves_->best_is_due(step_);
-  if (wanted && step_ < last_ && !stopped()) saves_->on_the_way(step_, *metrics_);
+  save_if_due(due(config().save_every, step_));
+}
+
+/// The save at the end is not one on the way.
+void Trainer::save_if_due(bool wanted) {
+  if ((wanted || saves_->best_is_due(step_)) && step_ < last_ && !stopped())
+    saves_->on_the_way(step_, *metrics_);
 }
 
 void Trainer::count_bad(const StepRecord& record) {
@@ -233,7 +250,9 @@ void Trainer::count_bad(const StepRecord& record) {
   if (bad_ < kMaxBadSteps) return;
   try {
     saves_->at_end(step_, *metrics_);
-  } catch (const Error& error) {  // the numbers are what ended the run
+  } catch (const Error& error) {
+    // Unless it is the disk's, it is another failure than that of the numbers.
+    if (error.fault() != Fault::Resource) throw;
     tell(&TrainCallback::on_notice, error.what());
   }
   fail(Fault::Numerics, "loss or gradient was inf or nan in ", bad_, " steps in a row, ",
@@ -283,7 +302,9 @@ void Trainer::write_profile() {
          text("no profile: it is of steps after ", Recorder::kWarmUp, " that warm up, and ",
               step_ - first_step(), " were done"));
   } else {
-    tell(&TrainCallback::on_profile, config().profile, recorder_->write());
+    std::string table;
+    crew_->alone([&] { table = recorder_->write(); });
+    tell(&TrainCallback::on_profile, config().profile, table);
   }
   recorder_.reset();
 }
@@ -341,8 +362,9 @@ Summary Trainer::summary() const {
 void follow(RunConfig config, Device& device, Communicator& world, const ExecutorOptions& options,
             const FileCalls& calls) {
   config.dump_dir.clear();  // the leader writes
+  auto background = background_thread(config);
   Plan plan = compile_programs(config, wanted_programs(config), device, world.rank()).plan;
-  RankSaver share(plan, save_options(config, calls), saves_from_a_copy(config));
+  RankSaver share(plan, save_options(config, calls), std::move(background));
   Crew crew(std::move(plan), device, &world, options);
   crew.set_saver(share);
   crew.follow();

@@ -41,8 +41,9 @@ struct TrainResult {
 /// one that was never interrupted.
 ///
 /// On several ranks each writes its share of a checkpoint into the one folder, which all must see.
-/// A save that fails leaves the run and earlier checkpoints as they are: a notice says why, and the
-/// next save tries again.
+/// A run that goes on from a checkpoint of another folder saves the state in its own, at its end at
+/// the latest. A save that fails leaves the run and earlier checkpoints as they are: a notice says
+/// why, and the next save tries again.
 ///
 /// Errors: Fault::Resource: OUTPUT cannot be written, belongs to a running process, was written by
 ///         one since `run` was prepared, or is not seen by a rank; three saves in a row, or the one
