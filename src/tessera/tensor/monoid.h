@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <string_view>
+#include <type_traits>
 
 namespace tessera {
 
@@ -27,13 +28,19 @@ constexpr T identity_of(Monoid monoid) {
   }
 }
 
-/// One value of two. A NaN wins over any number.
+/// One value of two. A NaN wins over any number; sums of integers wrap around.
 template <typename T>
 constexpr T combine(Monoid monoid, T a, T b) {
   switch (monoid) {
     case Monoid::Max: return b > a || b != b ? b : a;
     case Monoid::Min: return b < a || b != b ? b : a;
-    default: return static_cast<T>(a + b);
+    default: break;
+  }
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    using Bits = std::make_unsigned_t<T>;
+    return static_cast<T>(static_cast<Bits>(a) + static_cast<Bits>(b));
+  } else {
+    return static_cast<T>(a + b);
   }
 }
 

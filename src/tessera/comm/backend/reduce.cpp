@@ -48,19 +48,19 @@ void reduce_as(std::span<const void* const> ins, std::int64_t in_at, std::span<v
 
 void reduce(DType dtype, Monoid monoid, std::span<const void* const> ins, std::int64_t in_at,
             std::span<void* const> outs, std::int64_t out_at, std::int64_t count) {
-  const auto as = [&]<typename Signed, typename Sum>(Signed, Sum) {
+  const auto as = [&]<typename T>(T) {
     switch (monoid) {
-      case Monoid::Sum: return reduce_as<Sum, Monoid::Sum>(ins, in_at, outs, out_at, count);
-      case Monoid::Max: return reduce_as<Signed, Monoid::Max>(ins, in_at, outs, out_at, count);
-      case Monoid::Min: return reduce_as<Signed, Monoid::Min>(ins, in_at, outs, out_at, count);
+      case Monoid::Sum: return reduce_as<T, Monoid::Sum>(ins, in_at, outs, out_at, count);
+      case Monoid::Max: return reduce_as<T, Monoid::Max>(ins, in_at, outs, out_at, count);
+      case Monoid::Min: return reduce_as<T, Monoid::Min>(ins, in_at, outs, out_at, count);
     }
   };
   switch (dtype) {
-    case DType::F32: return as(float{}, float{});
-    case DType::F64: return as(double{}, double{});
-    case DType::I32: return as(std::int32_t{}, std::uint32_t{});  // unsigned sums wrap
-    case DType::I64: return as(std::int64_t{}, std::uint64_t{});
-    case DType::Bool: return as(std::uint8_t{}, std::uint8_t{});
+    case DType::F32: return as(float{});
+    case DType::F64: return as(double{});
+    case DType::I32: return as(std::int32_t{});
+    case DType::I64: return as(std::int64_t{});
+    case DType::Bool: return as(std::uint8_t{});
     case DType::BF16:
     case DType::F16: check(false, "16-bit floats are not reduced here");
   }
