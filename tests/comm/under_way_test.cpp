@@ -79,12 +79,12 @@ Collective sum(std::int64_t count, const char* name = "x") {
 }
 
 // Copied at the start, on each backend and on one of them; large.
-constexpr std::array<std::int64_t, 3> kCounts = {7, 300, 5000};
+constexpr std::array<std::int64_t, 3> kSizes = {7, 300, 5000};
 
 TEST(UnderWay, WaitsInAnyOrderAndMoreStartsThanThereArePlaces) {
   const int n = worlds().back();
   const auto orders = {"forth", "back", "only the last"};
-  for (const std::int64_t count : kCounts) {
+  for (const std::int64_t count : kSizes) {
     for (const int calls : {3, Communicator::kInFlight + 1, 20}) {
       for (const std::string order : orders) {
         SCOPED_TRACE(text(calls, " calls of ", count, " elements, waits ", order));
@@ -105,7 +105,7 @@ TEST(UnderWay, WaitsInAnyOrderAndMoreStartsThanThereArePlaces) {
 /// A rank that comes early goes on: it gives the others what they wait for before they start.
 TEST(UnderWay, AStartDoesNotWaitForTheOthers) {
   if (worlds().back() < 2) GTEST_SKIP() << "needs 2 ranks";
-  for (const std::int64_t count : kCounts) {
+  for (const std::int64_t count : kSizes) {
     run_world(2, [&](Communicator& world) {
       float token = 1;
       Call a(world, sum(count), false, 1), b(world, sum(count), true, 2);
@@ -124,7 +124,7 @@ TEST(UnderWay, AStartDoesNotWaitForTheOthers) {
 /// Whatever a rank waits for, it takes part in what it has started: another may wait for that.
 TEST(UnderWay, RanksThatWaitForDifferentThings) {
   if (worlds().back() < 2) GTEST_SKIP() << "needs 2 ranks";
-  for (const std::int64_t count : kCounts) {
+  for (const std::int64_t count : kSizes) {
     run_world(2, [&](Communicator& world) {
       const auto one = world.join(Group{"one", world.group().ranks});
       const auto other = world.join(Group{"other", world.group().ranks});

@@ -49,7 +49,7 @@ std::vector<Operand> with(std::vector<Operand> operands, const std::vector<Opera
   return operands;
 }
 
-Operand step() { return exactly(3, DType::I64); }
+Operand model_step() { return exactly(3, DType::I64); }
 
 void add_norms(std::vector<Case>& out) {
   const Shape x = {2, 3, 5}, d = {5}, row = {2, 3, 1};
@@ -118,12 +118,12 @@ void add_attention(std::vector<Case>& out) {
                  {0}});
   out.push_back({&kAttention,
                  "dropout",
-                 {normal(q), normal(k), normal(k), step()},
+                 {normal(q), normal(k), normal(k), model_step()},
                  attention_attrs(true, false, 0.3),
                  {0}});
   out.push_back({&kAttention,
                  "a mask and dropout",
-                 {normal(q), normal(k), normal(k), bits({2, 5}), step()},
+                 {normal(q), normal(k), normal(k), bits({2, 5}), model_step()},
                  attention_attrs(false, true, 0.3),
                  {0}});
   out.push_back({&kAttention,
@@ -139,7 +139,7 @@ void add_attention(std::vector<Case>& out) {
                  with(attention_grad_operands(5, 5, true), {bits({2, 5})}),
                  attention_attrs(true, true)});
   out.push_back({&kAttentionGrad, "a mask and dropout",
-                 with(attention_grad_operands(5, 4, false), {bits({2, 4}), step()}),
+                 with(attention_grad_operands(5, 4, false), {bits({2, 4}), model_step()}),
                  attention_attrs(false, true, 0.3)});
   out.push_back({&kRope, "", {normal({2, 5, 3, 4}), ids({2, 5}, 0, 50)}, {10'000.0, false}});
   out.push_back({&kRope,

@@ -123,7 +123,7 @@ std::string reason(const Error& error, const RandomStrategy& random) {
   return {};
 }
 
-std::string differs(const HostTensor& one, const HostTensor& mesh, MeshTally& tally) {
+std::string mesh_differs(const HostTensor& one, const HostTensor& mesh, MeshTally& tally) {
   double largest = 1;
   for (std::int64_t i = 0; i < one.numel(); ++i) {
     if (std::isfinite(one.at(i))) largest = std::max(largest, std::abs(one.at(i)));
@@ -155,7 +155,7 @@ std::string spread_wrong(const RandomStrategy& random, std::uint64_t seed, MeshT
       const std::string name = (output.kind == Output::Kind::Next ? "next " : "") + output.name;
       const auto found = mesh.find(name);
       if (found == mesh.end()) return text(name, " is no output of any region");
-      const std::string what = differs(one[i], found->second, tally);
+      const std::string what = mesh_differs(one[i], found->second, tally);
       if (!what.empty()) return text(name, ": ", what);
     }
     ++tally.triples;

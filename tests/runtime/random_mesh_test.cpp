@@ -17,7 +17,7 @@
 namespace tessera::fuzz {
 namespace {
 
-void check_seeds(std::uint64_t first, std::uint64_t count, MeshTally& tally) {
+void check_mesh_seeds(std::uint64_t first, std::uint64_t count, MeshTally& tally) {
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     const int ops = random_size(seed);
     const std::string what = mesh_wrong(seed, ops, tally);
@@ -27,7 +27,7 @@ void check_seeds(std::uint64_t first, std::uint64_t count, MeshTally& tally) {
   }
 }
 
-void print(const MeshTally& tally) {
+void print_tally(const MeshTally& tally) {
   std::cout << tally.triples << " triples equal to one device, " << tally.compared << " numbers\n";
   for (const auto& [why, times] : tally.refused)
     std::cout << "refused: " << why << " " << times << "\n";
@@ -39,8 +39,8 @@ class RandomMeshes : public testing::TestWithParam<int> {};
 TEST_P(RandomMeshes, EqualOneDevice) {
   constexpr int kSeeds = 40;
   MeshTally tally;
-  check_seeds(static_cast<std::uint64_t>(GetParam() * kSeeds), kSeeds, tally);
-  print(tally);
+  check_mesh_seeds(static_cast<std::uint64_t>(GetParam() * kSeeds), kSeeds, tally);
+  print_tally(tally);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomMeshes, testing::Range(0, 4));
@@ -69,8 +69,8 @@ TEST(MoreRandomMeshes, Asked) {
   std::uint64_t first = 0, count = 0;
   std::istringstream(asked) >> first >> count;
   MeshTally tally;
-  check_seeds(first, count, tally);
-  print(tally);
+  check_mesh_seeds(first, count, tally);
+  print_tally(tally);
   if (tally.triples < 1000) return;
   for (const char* what :
        {"pass sharded", "pass reduced", "max sharded", "max reduced", "stat sharded",

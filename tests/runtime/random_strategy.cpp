@@ -11,7 +11,14 @@ namespace tessera::fuzz {
 namespace {
 
 // Streams of one seed, beside those of the graph; nodes have their own from kNodes on.
-enum Stream : std::uint64_t { kMesh = 64, kBatchCuts, kZero, kManner, kTimeOrder, kNodes = 1024 };
+enum StrategyStream : std::uint64_t {
+  kMesh = 64,
+  kBatchCuts,
+  kZero,
+  kManner,
+  kTimeOrder,
+  kNodes = 1024
+};
 
 constexpr std::int64_t kMaxRanks = 18;  // of simulated ones
 

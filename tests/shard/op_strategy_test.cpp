@@ -215,7 +215,7 @@ Groups sum_groups(const OpSpread& op, std::int64_t ranks) {
   return groups_along(op.ins[0].matrix, dims, ranks);
 }
 
-struct GroupCase {
+struct OpGroupCase {
   const char* name;
   Op op;
   Splits splits;
@@ -223,7 +223,7 @@ struct GroupCase {
   Groups sums, replicas;      // of the result's parts; of the second operand
 };
 const Groups kAlone = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
-const GroupCase kGroups[] = {
+const OpGroupCase kGroups[] = {
     {"the seed's first product",
      {"matmul", {{16, 32}, {32, 16}}, product},
      {{2, 4}, {4, 1}},
@@ -263,7 +263,7 @@ const GroupCase kGroups[] = {
 };
 
 TEST(OpStrategy, SlicesAndGroups) {
-  for (const GroupCase& c : kGroups) {
+  for (const OpGroupCase& c : kGroups) {
     SCOPED_TRACE(c.name);
     const OpSpread op = spread_op(c.op, {"", c.splits}, 8);
     EXPECT_EQ(op.ins[0].slice_shape(c.op.shapes[0]), c.slices[0]);
@@ -279,7 +279,7 @@ TEST(OpStrategy, SlicesAndGroups) {
 
 /// A gradient is summed over the ranks that hold the same slice of its parameter.
 TEST(OpStrategy, RanksWithEqualSlicesAreTheRepeatedGroups) {
-  for (const GroupCase& c : kGroups) {
+  for (const OpGroupCase& c : kGroups) {
     SCOPED_TRACE(c.name);
     const OpSpread op = spread_op(c.op, {"", c.splits}, 8);
     for (const TensorLayout& layout : op.ins) {
@@ -319,7 +319,7 @@ std::string refusal(const Op& op, const OpShard& shard, std::int64_t devices = 8
   return "nothing was refused";
 }
 
-struct Refusal {
+struct OpRefusal {
   const char* name;
   Op op;
   OpShard shard;
@@ -327,7 +327,7 @@ struct Refusal {
 };
 const Op kProduct = {"matmul", {{16, 32}, {32, 16}}, product};
 const DeviceLayout kLayout({2, 4}, {"dp", "mp"});
-const Refusal kRefusals[] = {
+const OpRefusal kRefusals[] = {
     {"too few strategies",
      kProduct,
      {"", {{2, 4}}},
@@ -444,7 +444,7 @@ const Refusal kRefusals[] = {
 };
 
 TEST(OpStrategy, Refusals) {
-  for (const Refusal& c : kRefusals) {
+  for (const OpRefusal& c : kRefusals) {
     SCOPED_TRACE(c.name);
     EXPECT_EQ(refusal(c.op, c.shard), c.message);
   }

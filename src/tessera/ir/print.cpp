@@ -56,9 +56,9 @@ struct Run {
 
 std::vector<Run> find_runs(const Graph& graph, const LineOrder& order);
 
-class Printer {
+class GraphPrinter {
  public:
-  Printer(const Graph& graph, std::string indent)
+  GraphPrinter(const Graph& graph, std::string indent)
       : graph_(graph), indent_(std::move(indent)), order_(graph) {}
   std::string print();
 
@@ -93,11 +93,11 @@ std::string path_text(std::string_view path) {
 
 }  // namespace
 
-std::string to_text(const Graph& graph) { return Printer(graph, "").print(); }
+std::string to_text(const Graph& graph) { return GraphPrinter(graph, "").print(); }
 
 namespace {
 
-std::string Printer::print() {
+std::string GraphPrinter::print() {
   put(indent_, "graph ", kForms[static_cast<std::size_t>(graph_.form())]);
   if (!graph_.mesh().axes().empty()) put(" mesh ", graph_.mesh());
   put("\n");
@@ -113,14 +113,14 @@ std::string Printer::print() {
   return std::move(out_);
 }
 
-void Printer::nodes(NodeId first, NodeId last) {
+void GraphPrinter::nodes(NodeId first, NodeId last) {
   for (NodeId id = first; id <= last; ++id) {
     node(id);
     declarations(order_.behind(id, id));
   }
 }
 
-void Printer::block(const Run& run) {
+void GraphPrinter::block(const Run& run) {
   put(indent_, "block %", run.first(), " in ", path_text(run.block.path), " (", join(run.reads),
       ")");
   if (run.same_as != nullptr) {
@@ -140,7 +140,7 @@ void Printer::block(const Run& run) {
   declarations(own);
 }
 
-void Printer::body(const Run& run) {
+void GraphPrinter::body(const Run& run) {
   const std::size_t end_states = run.lines.states.begin + run.common_states;
   const std::size_t end_outputs = run.lines.outputs.begin + run.common_outputs;
   for (const NodeId id : run.block.nodes) {
@@ -152,7 +152,7 @@ void Printer::body(const Run& run) {
   }
 }
 
-void Printer::node(NodeId id) {
+void GraphPrinter::node(NodeId id) {
   const Node& n = graph_.node(id);
   put(indent_, "%", id, " = ", n.op->name, "(", join(n.inputs), ")");
   for (std::size_t i = 0; i < n.attrs.size(); ++i) {
@@ -169,21 +169,21 @@ void Printer::node(NodeId id) {
   put("\n");
 }
 
-void Printer::attr(const AttrValue& value) {
+void GraphPrinter::attr(const AttrValue& value) {
   if (const auto* graph = std::get_if<std::shared_ptr<const Graph>>(&value)) {
-    put("{\n", Printer(**graph, indent_ + "    ").print(), indent_, "}");
+    put("{\n", GraphPrinter(**graph, indent_ + "    ").print(), indent_, "}");
   } else {
     put(value);
   }
 }
 
-void Printer::result(const Result& result) {
+void GraphPrinter::result(const Result& result) {
   put(result.type);
   if (result.placement) put(" at ", *result.placement);
   if (!result.logical.empty()) put(" of ", result.logical);
 }
 
-void Printer::marks(const Node& n) {
+void GraphPrinter::marks(const Node& n) {
   if (!n.block.empty()) put(" @", path_text(n.block));
   if (n.phase != Phase::Forward) put(" ", kPhases[static_cast<std::size_t>(n.phase)]);
   if (n.stage != -1) put(" stage=", n.stage);
@@ -195,7 +195,7 @@ void Printer::marks(const Node& n) {
     put(" ", path_text(n.where.file), ":", n.where.line);
 }
 
-void Printer::declarations(const Lines& lines) {
+void GraphPrinter::declarations(const Lines& lines) {
   for (std::size_t i = lines.states.begin; i < lines.states.end; ++i) state(graph_.states()[i]);
   for (std::size_t i = lines.outputs.begin; i < lines.outputs.end; ++i) {
     const Output& output = graph_.outputs()[i];
@@ -204,7 +204,7 @@ void Printer::declarations(const Lines& lines) {
   }
 }
 
-void Printer::state(const State& state) {
+void GraphPrinter::state(const State& state) {
   put(indent_, "state ", quoted(state.path), " = ", state.value, " ",
       kRoles[static_cast<std::size_t>(state.role)]);
   put(" ", kInits[static_cast<std::size_t>(state.init.kind)], "=", state.init.value);

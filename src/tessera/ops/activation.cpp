@@ -102,7 +102,6 @@ TensorTypes grad_type(const OpCall& c) {
   return float_type(c);
 }
 
-Factors not_linear_in_x(const OpCall& c) { return elementwise_factors(c); }
 Factors linear_in_dy(const OpCall& c) { return elementwise_factors(c, Linear::Each, {1}); }
 
 double ten_per_element(const OpCall& c) { return 10.0 * static_cast<double>(c.out(0).numel()); }
@@ -113,7 +112,7 @@ constexpr OpDef activation(std::string_view name, std::string_view doc, Referenc
   op.name = name;
   op.doc = doc;
   op.infer = float_type;
-  op.factors = not_linear_in_x;
+  op.factors = elementwise::not_linear;
   op.grad = grad;
   op.flops = ten_per_element;
   op.reference = reference;

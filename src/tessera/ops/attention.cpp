@@ -45,7 +45,7 @@ std::string extra_operands(const OpCall& c) {
 
 /// Pairs of a query and a key that are seen, times head_dim: the work of one of its matrix
 /// products, in multiply-adds.
-double products(const OpCall& c, const TensorType& q, const TensorType& k) {
+double score_products(const OpCall& c, const TensorType& q, const TensorType& k) {
   return static_cast<double>(q.numel()) * static_cast<double>(k.shape[1]) *
          (c.flag("causal") ? 0.5 : 1.0);
 }
@@ -90,7 +90,7 @@ constinit const OpDef kAttention = {
                             c.ndims());
     },
     .grad = gradient_of,
-    .flops = [](const OpCall& c) -> double { return 4 * products(c, c.in(0), c.in(1)); },
+    .flops = [](const OpCall& c) -> double { return 4 * score_products(c, c.in(0), c.in(1)); },
     .reference = {attention_reference<float>, attention_reference<double>},
 };
 
@@ -113,7 +113,7 @@ constinit const OpDef kAttentionGrad = {
           c.ndims());
     },
     .flops = [](const OpCall& c) -> double {
-      return 10 * products(c, c.in(1), c.in(2));
+      return 10 * score_products(c, c.in(1), c.in(2));
     },  // with the scores again
     .reference = {attention_grad_reference<float>, attention_grad_reference<double>},
 };

@@ -12,6 +12,7 @@ namespace tessera {
 namespace {
 
 using elementwise::binary_op;
+using elementwise::not_linear;
 using elementwise::unary_op;
 
 using Add = decltype([](auto a, auto b) { return a + b; });
@@ -37,7 +38,6 @@ Factors joint(const OpCall& c) { return elementwise_factors(c, Linear::Joint, {0
 Factors each(const OpCall& c) { return elementwise_factors(c, Linear::Each, {0, 1}); }
 Factors first(const OpCall& c) { return elementwise_factors(c, Linear::Each, {0}); }
 std::optional<View> same_elements(const OpCall&, const Shape& strides) { return View{0, strides}; }
-Factors not_linear(const OpCall& c) { return elementwise_factors(c); }
 
 }  // namespace
 

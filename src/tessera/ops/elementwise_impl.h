@@ -50,6 +50,9 @@ inline TensorTypes comparison_type(const OpCall& c) {
   return {{DType::Bool, broadcast_type(c)[0].shape, {}}};
 }
 
+/// The rule of an op whose result is linear in no operand.
+inline Factors not_linear(const OpCall& c) { return elementwise_factors(c); }
+
 inline double one_per_element(const OpCall& c) { return static_cast<double>(c.out(0).numel()); }
 
 template <typename F>

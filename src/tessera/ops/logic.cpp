@@ -13,6 +13,7 @@ using elementwise::binary_op;
 using elementwise::binary_reference;
 using elementwise::broadcast_type;
 using elementwise::comparison_type;
+using elementwise::not_linear;
 using elementwise::one_per_element;
 
 using Equal = decltype([](auto a, auto b) { return a == b; });
@@ -21,8 +22,6 @@ using Less = decltype([](auto a, auto b) { return a < b; });
 using LessEqual = decltype([](auto a, auto b) { return a <= b; });
 using And = decltype([](bool a, bool b) { return a && b; });
 using Or = decltype([](bool a, bool b) { return a || b; });
-
-Factors not_linear(const OpCall& c) { return elementwise_factors(c); }
 
 template <typename F>
 constexpr OpDef comparison(std::string_view name, std::string_view doc) {

@@ -14,7 +14,7 @@ struct Spec {
   std::vector<std::string> a, b, out;
 };
 
-bool contains(const std::vector<std::string>& names, const std::string& name) {
+bool has_dim(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -24,7 +24,7 @@ std::vector<std::string> names_of(std::string_view side, std::string_view rule) 
     if (name.empty()) continue;
     require(name.find_first_of("().|:") == std::string::npos, "matmul: '", name, "' in rule '",
             rule, "' is not a plain name; reshape compound dims first");
-    require(!contains(out, name), "matmul: rule '", rule, "' has ", name,
+    require(!has_dim(out, name), "matmul: rule '", rule, "' has ", name,
             " twice in one operand; name it twice");
     out.push_back(name);
   }
@@ -39,13 +39,13 @@ Spec read_spec(std::string_view rule) {
             names_of(rule.substr(comma + 1, arrow - comma - 1), rule),
             names_of(rule.substr(arrow + 2), rule)};
   for (const std::string& name : spec.out) {
-    require(contains(spec.a, name) || contains(spec.b, name), "matmul: rule '", rule,
+    require(has_dim(spec.a, name) || has_dim(spec.b, name), "matmul: rule '", rule,
             "' has no operand with ", name, "; a result dim comes from an operand");
   }
   const auto used = [&](const std::vector<std::string>& names,
                         const std::vector<std::string>& other) {
     for (const std::string& name : names) {
-      require(contains(other, name) || contains(spec.out, name), "matmul: rule '", rule, "' has ",
+      require(has_dim(other, name) || has_dim(spec.out, name), "matmul: rule '", rule, "' has ",
               name, " in one operand only; keep it in the result, or sum over it first");
     }
   };
@@ -60,7 +60,7 @@ std::int64_t size_of_dim(const std::vector<std::string>& names, const TensorType
   return at == names.end() ? -1 : type.shape[static_cast<int>(at - names.begin())];
 }
 
-TensorTypes infer(const OpCall& c) {
+TensorTypes matmul_type(const OpCall& c) {
   const TensorType &a = c.in(0), &b = c.in(1);
   const std::string& rule = c.string("rule");
   const Spec spec = read_spec(rule);
@@ -75,7 +75,7 @@ TensorTypes infer(const OpCall& c) {
   for (const std::string& name : spec.a) {
     const std::int64_t left = size_of_dim(spec.a, a, name), right = size_of_dim(spec.b, b, name);
     require(right < 0 || left == right,
-            "matmul: ", contains(spec.out, name) ? "batch" : "contracted", " dims differ: a is ", a,
+            "matmul: ", has_dim(spec.out, name) ? "batch" : "contracted", " dims differ: a is ", a,
             ", b is ", b, ", ", name, " in '", rule, "' is ", left, " and ", right,
             "; transpose one of them, or check the sizes of the layer");
   }
@@ -98,8 +98,8 @@ Value rearranged(const std::vector<std::string>& a_names, Value a,
                  const std::vector<std::string>& out, NodeId forward) {
   bool swap = false;
   for (const std::string& name : out) {
-    if (contains(a_names, name) != contains(b_names, name))
-      swap = contains(a_names, name);  // the last such name decides
+    if (has_dim(a_names, name) != has_dim(b_names, name))
+      swap = has_dim(a_names, name);  // the last such name decides
   }
   const std::string left = join(swap ? b_names : a_names, " "),
                     right = join(swap ? a_names : b_names, " ");
@@ -111,14 +111,14 @@ Value rearranged(const std::vector<std::string>& a_names, Value a,
   return result;
 }
 
-void gradient_of(GradCall& g) {
+void matmul_gradient(GradCall& g) {
   const Spec spec = read_spec(g.call.string("rule"));
   const NodeId forward = g.out(0).id().node;
   if (g.wants(0)) g.din(0) = rearranged(spec.out, g.dout(0), spec.b, g.in(1), spec.a, forward);
   if (g.wants(1)) g.din(1) = rearranged(spec.out, g.dout(0), spec.a, g.in(0), spec.b, forward);
 }
 
-double flops(const OpCall& c) {
+double matmul_flops(const OpCall& c) {
   double out = 2;
   for (const Factor& factor : factors_of(c).list) out *= static_cast<double>(factor.size);
   return out;
@@ -162,11 +162,11 @@ Loops loops_over(const std::vector<std::string>& names, const Spec& spec, const 
 }
 
 template <typename T>
-void reference(RefCall& c) {
+void matmul_reference(RefCall& c) {
   const Spec spec = read_spec(c.call.string("rule"));
   std::vector<std::string> summed;
   for (const std::string& name : spec.a) {
-    if (!contains(spec.out, name)) summed.push_back(name);
+    if (!has_dim(spec.out, name)) summed.push_back(name);
   }
   const Loops outer = loops_over(spec.out, spec, c), inner = loops_over(summed, spec, c);
   const T *a = c.in<T>(0), *b = c.in<T>(1);
@@ -184,11 +184,11 @@ constinit const OpDef kMatmul = {
     .name = "matmul",
     .doc = "Product of two operands as an einsum rule says, e.g. 'b m k, k n -> b m n'.",
     .attrs = {{"rule", AttrKind::Text}},
-    .infer = infer,
+    .infer = matmul_type,
     .factors = factors,
-    .grad = gradient_of,
-    .flops = flops,
-    .reference = {reference<float>, reference<double>},
+    .grad = matmul_gradient,
+    .flops = matmul_flops,
+    .reference = {matmul_reference<float>, matmul_reference<double>},
 };
 
 Value matmul(Value a, Value b, MatmulOptions options, Where where) {

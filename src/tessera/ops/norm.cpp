@@ -10,7 +10,7 @@ namespace tessera {
 
 namespace {
 
-void check_operands(const OpCall& c, const TensorType& x) {
+void check_norm(const OpCall& c, const TensorType& x) {
   require(x.ndim() >= 1 && is_float(x.dtype), c.op().name, ": x is ", x,
           "; it needs a floating dtype and a last dim");
 }
@@ -126,7 +126,7 @@ void rms_norm_grad_reference(RefCall& c) {
 }
 
 template <int kPerElement>
-double flops(const OpCall& c) {
+double norm_flops(const OpCall& c) {
   return static_cast<double>(kPerElement) * static_cast<double>(c.in(0).numel());
 }
 
@@ -145,7 +145,7 @@ constinit const OpDef kLayerNorm = {
     .attrs = {{"eps", AttrKind::Float}},
     .infer = [](const OpCall& c) -> TensorTypes {
       const TensorType& x = c.in(0);
-      check_operands(c, x);
+      check_norm(c, x);
       check_vector(c, "weight", c.in(1), x);
       if (c.num_in() > 2) check_vector(c, "bias", c.in(2), x);
       return {x, per_row(x), per_row(x)};
@@ -170,7 +170,7 @@ constinit const OpDef kLayerNorm = {
           kLayerNormGrad, {g.dout(0), g.in(0), g.in(1), g.out(1), g.out(2)}, {bias});
       for (int i = 0; i < g.num_in(); ++i) g.din(i) = d[static_cast<std::size_t>(i)];
     },
-    .flops = flops<8>,  // add; sub, mul, add; sub, mul, mul, add
+    .flops = norm_flops<8>,  // add; sub, mul, add; sub, mul, mul, add
     .reference = {layer_norm_reference<float>, layer_norm_reference<double>},
 };
 
@@ -180,7 +180,7 @@ constinit const OpDef kLayerNormGrad = {
     .attrs = {{"bias", AttrKind::Bool}},  // true: there is a bias, and a third result
     .infer = [](const OpCall& c) -> TensorTypes {
       const TensorType& x = c.in(1);
-      check_operands(c, x);
+      check_norm(c, x);
       check_vector(c, "weight", c.in(2), x);
       require(c.in(0) == x && c.in(3) == per_row(x) && c.in(4) == per_row(x),
               "layer_norm_grad: dy is ", c.in(0), ", x is ", x, ", mean is ", c.in(3), ", rstd is ",
@@ -199,7 +199,7 @@ constinit const OpDef kLayerNormGrad = {
       e.out(1) = unbroadcast(dy * hat, weight.shape());
       if (e.call.flag("bias")) e.out(2) = unbroadcast(dy, weight.shape());
     },
-    .flops = flops<14>,  // hat 2, g 1, sums 3, dweight 2, dbias 1, dx 5
+    .flops = norm_flops<14>,  // hat 2, g 1, sums 3, dweight 2, dbias 1, dx 5
     .reference = {layer_norm_grad_reference<float>, layer_norm_grad_reference<double>},
 };
 
@@ -209,7 +209,7 @@ constinit const OpDef kRmsNorm = {
         "x * rstd * weight over the last dim, rstd = 1 / sqrt(mean(x^2) + eps), which is a result.",
     .attrs = {{"eps", AttrKind::Float}},
     .infer = [](const OpCall& c) -> TensorTypes {
-      check_operands(c, c.in(0));
+      check_norm(c, c.in(0));
       check_vector(c, "weight", c.in(1), c.in(0));
       return {c.in(0), per_row(c.in(0))};
     },
@@ -228,7 +228,7 @@ constinit const OpDef kRmsNorm = {
       g.din(0) = d[0];
       g.din(1) = d[1];
     },
-    .flops = flops<4>,  // mul, add; mul, mul
+    .flops = norm_flops<4>,  // mul, add; mul, mul
     .reference = {rms_norm_reference<float>, rms_norm_reference<double>},
 };
 
@@ -237,7 +237,7 @@ constinit const OpDef kRmsNormGrad = {
     .doc = "Gradient of rms_norm: (dy, x, weight, rstd) -> (dx, dweight).",
     .infer = [](const OpCall& c) -> TensorTypes {
       const TensorType& x = c.in(1);
-      check_operands(c, x);
+      check_norm(c, x);
       check_vector(c, "weight", c.in(2), x);
       require(c.in(0) == x && c.in(3) == per_row(x), "rms_norm_grad: dy is ", c.in(0), ", x is ", x,
               ", rstd is ", c.in(3), "; give it the results of rms_norm");
@@ -252,7 +252,7 @@ constinit const OpDef kRmsNormGrad = {
       e.out(0) = rstd * (g - hat * mean_of(g * hat));
       e.out(1) = unbroadcast(dy * hat, weight.shape());
     },
-    .flops = flops<9>,  // hat 1, g 1, sum 2, dweight 2, dx 3
+    .flops = norm_flops<9>,  // hat 1, g 1, sum 2, dweight 2, dx 3
     .reference = {rms_norm_grad_reference<float>, rms_norm_grad_reference<double>},
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 /// Operands [0, tensors) are of one type, those between are scalars of its dtype, the last one is
 /// the flag `ok`.
-void check_operands(const OpCall& c, int tensors) {
+void check_update(const OpCall& c, int tensors) {
   const TensorType& p = c.in(0);
   require(is_float(p.dtype), c.op().name, ": the parameter is ", p, "; it needs a floating dtype");
   for (int i = 1; i < tensors; ++i) {
@@ -90,7 +90,7 @@ constinit const OpDef kAdam = {
               {"weight_decay", AttrKind::Float},
               {"decoupled", AttrKind::Bool}},  // true: AdamW
     .infer = [](const OpCall& c) -> TensorTypes {
-      check_operands(c, 4);
+      check_update(c, 4);
       return {c.in(0), c.in(0), c.in(0)};
     },
     .factors = [](const OpCall& c) -> Factors {
@@ -111,7 +111,7 @@ constinit const OpDef kLambDirection = {
               {"eps", AttrKind::Float},
               {"weight_decay", AttrKind::Float}},
     .infer = [](const OpCall& c) -> TensorTypes {
-      check_operands(c, 4);
+      check_update(c, 4);
       return {c.in(0), c.in(0), c.in(0)};
     },
     .factors = [](const OpCall& c) -> Factors {
@@ -129,7 +129,7 @@ constinit const OpDef kSgd = {
               {"weight_decay", AttrKind::Float},
               {"nesterov", AttrKind::Bool}},
     .infer = [](const OpCall& c) -> TensorTypes {
-      check_operands(c, 3);
+      check_update(c, 3);
       return {c.in(0), c.in(0)};
     },
     .factors = [](const OpCall& c) -> Factors {

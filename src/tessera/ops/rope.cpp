@@ -9,7 +9,7 @@ namespace {
 
 /// Both elements of a pair are read before either is written, so that y may lie on x.
 template <typename T>
-void reference(RefCall& c) {
+void rope_reference(RefCall& c) {
   const Shape& shape = c.in_shape(0);
   const std::int64_t e = shape.back(), half = e / 2, tokens = c.in_shape(1).numel();
   const std::int64_t per_token =
@@ -57,7 +57,7 @@ constinit const OpDef kRope = {
       g.din(0) = rope(g.dout(0), g.in(1), g.call.number("base"), !g.call.flag("inverse"), {});
     },
     .flops = [](const OpCall& c) -> double { return 3.0 * static_cast<double>(c.in(0).numel()); },
-    .reference = {reference<float>, reference<double>},
+    .reference = {rope_reference<float>, rope_reference<double>},
     .in_place = {{{0, 0}}},
 };
 

@@ -15,13 +15,13 @@ namespace tessera {
 namespace {
 
 template <int kPerElement>
-double flops(const OpCall& c) {
+double softmax_flops(const OpCall& c) {
   return static_cast<double>(kPerElement) * static_cast<double>(c.in(0).numel());
 }
 
 /// Calls f(x, y, n, stride) for every row of x and y along the attribute `dim`.
 template <typename T, typename F>
-void each_row(RefCall& c, F&& f) {
+void each_line(RefCall& c, F&& f) {
   const int dim = static_cast<int>(c.call.integer("dim"));
   const Shape& shape = c.in_shape(0);
   Shape rows = shape;
@@ -35,7 +35,7 @@ void each_row(RefCall& c, F&& f) {
 
 template <typename T>
 void softmax_reference(RefCall& c) {
-  each_row<T>(c, [](const T* x, T* y, std::int64_t n, std::int64_t stride) {
+  each_line<T>(c, [](const T* x, T* y, std::int64_t n, std::int64_t stride) {
     T top = -std::numeric_limits<T>::infinity(), total = 0;
     for (std::int64_t i = 0; i < n; ++i) top = std::max(top, x[i * stride]);
     for (std::int64_t i = 0; i < n; ++i) total += y[i * stride] = std::exp(x[i * stride] - top);
@@ -45,7 +45,7 @@ void softmax_reference(RefCall& c) {
 
 template <typename T>
 void log_softmax_reference(RefCall& c) {
-  each_row<T>(c, [](const T* x, T* y, std::int64_t n, std::int64_t stride) {
+  each_line<T>(c, [](const T* x, T* y, std::int64_t n, std::int64_t stride) {
     T top = -std::numeric_limits<T>::infinity(), total = 0;
     for (std::int64_t i = 0; i < n; ++i) top = std::max(top, x[i * stride]);
     for (std::int64_t i = 0; i < n; ++i) total += std::exp(x[i * stride] - top);
@@ -129,7 +129,7 @@ constinit const OpDef kSoftmax = {
       const Value y = g.out(0), dy = g.dout(0);
       g.din(0) = y * (dy - sum(y * dy, static_cast<int>(g.call.integer("dim")), KeepDim::Yes));
     },
-    .flops = flops<5>,  // max, sub, exp, add, div
+    .flops = softmax_flops<5>,  // max, sub, exp, add, div
     .reference = {softmax_reference<float>, softmax_reference<double>},
     .in_place = {{{0, 0}}},
 };
@@ -160,7 +160,7 @@ constinit const OpDef kLogSoftmax = {
       const Value y = g.out(0), dy = g.dout(0);
       g.din(0) = dy - exp(y) * sum(dy, static_cast<int>(g.call.integer("dim")), KeepDim::Yes);
     },
-    .flops = flops<5>,  // max, sub, exp, add, sub
+    .flops = softmax_flops<5>,  // max, sub, exp, add, sub
     .reference = {log_softmax_reference<float>, log_softmax_reference<double>},
     .in_place = {{{0, 0}}},
 };
@@ -197,7 +197,7 @@ constinit const OpDef kCrossEntropy = {
       g.din(0) = g.dout(0).builder().add(kCrossEntropyGrad, {g.in(0), g.in(1), g.out(1), g.dout(0)},
                                          {g.call.integer("ignore_index")});
     },
-    .flops = flops<4>,  // max, sub, exp, add
+    .flops = softmax_flops<4>,  // max, sub, exp, add
     .reference = {cross_entropy_reference<float>, cross_entropy_reference<double>},
 };
 
@@ -216,7 +216,7 @@ constinit const OpDef kCrossEntropyGrad = {
     .factors = [](const OpCall& c) -> Factors {
       return Factors::parse("... v, ..., ..., ... -> ... v", c.ndims());
     },
-    .flops = flops<4>,  // sub, exp, sub, mul
+    .flops = softmax_flops<4>,  // sub, exp, sub, mul
     .reference = {cross_entropy_grad_reference<float>, cross_entropy_grad_reference<double>},
     .in_place = {{{0, 0}}},
 };

@@ -9,7 +9,7 @@ namespace tessera {
 namespace {
 
 template <typename T>
-void reference(RefCall& c) {
+void sum_squares_reference(RefCall& c) {
   const T* x = c.in<T>(0);
   double total = 0;
   for (std::int64_t i = 0, n = c.in_shape(0).numel(); i < n; ++i)
@@ -30,7 +30,7 @@ constinit const OpDef kSumSquares = {
     .factors = [](const OpCall& c) -> Factors { return Factors::parse("... ->", c.ndims()); },
     .grad = [](GradCall& g) -> void { g.din(0) = g.in(0) * (g.dout(0) * 2.0); },
     .flops = [](const OpCall& c) -> double { return 2.0 * static_cast<double>(c.in(0).numel()); },
-    .reference = {reference<float>, reference<double>},
+    .reference = {sum_squares_reference<float>, sum_squares_reference<double>},
 };
 
 Value sum_squares(Value x) { return x.builder().add(kSumSquares, {x}); }

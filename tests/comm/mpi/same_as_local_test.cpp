@@ -56,7 +56,7 @@ void expect_same(int n, const Collective& c) {
   });
 }
 
-struct Case {
+struct WorldCase {
   Shape shape;
   std::vector<DType> dtypes;
 };
@@ -66,7 +66,7 @@ const std::vector<DType> kAny = {DType::F32, DType::F64, DType::BF16, DType::F16
 
 /// Copied with the letter, around that limit, uneven, nothing: in all dtypes. Segments that are one
 /// piece, many pieces, more than can be staged at once: in one.
-std::vector<Case> cases(const std::vector<DType>& all) {
+std::vector<WorldCase> cases(const std::vector<DType>& all) {
   return {{{7}, all},
           {{512}, all},
           {{513}, all},
