@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command_test.h"
-#include "tessera/comm/backend/cores.h"
+#include "tessera/base/cores.h"
 #include "tessera/device/device.h"
 #include "tessera/train/fields.h"
 
@@ -38,7 +38,7 @@ TEST(PlanCommand, PlansForTheDeviceThatTrainingWillUse) {
 /// Workspaces depend on the number of threads, and training shares the cores out over its devices.
 TEST(PlanCommand, PlansWithTheThreadsThatTrainingWillUse) {
   const std::string plan = "plan --preset gpt2-tiny --vocab-size 64 --devices 2 --json";
-  const int threads = std::max(1, backend::num_usable_cores() / 2);
+  const int threads = std::max(1, num_usable_cores() / 2);
   const auto peak = [](const std::string& command) {
     return nlohmann::json::parse(run(words(command)).out)["planned_peak_bytes"];
   };

@@ -19,6 +19,7 @@
 #include "tessera/apps/launcher_words.h"
 #include "tessera/apps/stop_signal.h"
 #include "tessera/apps/supervise.h"
+#include "tessera/base/cores.h"
 #include "tessera/base/error.h"
 #include "tessera/comm/mpi.h"
 #include "tessera/data/process.h"
@@ -83,9 +84,7 @@ std::string find_mpirun() {
 
 /// Cores that this process may use; threads of one core count once.
 int cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof(set), &set);
+  const cpu_set_t set = usable_cores();
   std::set<std::string> siblings;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(static_cast<unsigned>(cpu), &set)) continue;

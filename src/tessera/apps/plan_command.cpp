@@ -2,8 +2,8 @@
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
 #include "tessera/apps/ranks.h"
+#include "tessera/base/cores.h"
 #include "tessera/base/text.h"
-#include "tessera/comm/backend/cores.h"
 #include "tessera/data/dataset.h"
 #include "tessera/device/device.h"
 #include "tessera/train/fields.h"
@@ -31,7 +31,7 @@ void find_vocabulary(RunConfig& config, Problems& problems) {
 /// As a run of so many devices on this machine shares its cores out.
 void share_cores(RunConfig& config) {
   if (config.threads > 0 || config.parallel.devices == 1) return;
-  config.threads = std::max<std::int64_t>(1, backend::num_usable_cores() / config.parallel.devices);
+  config.threads = std::max<std::int64_t>(1, num_usable_cores() / config.parallel.devices);
 }
 
 /// Those on which the report depends.

@@ -19,16 +19,16 @@
 
 #include "tessera/data/file.h"
 #include "tessera/ir/graph.h"
+#include "tessera/ir/graph_words.h"
 #include "tessera/tensor/sharding.h"
 #include "tessera/tensor/type.h"
 #include "tessera/train/checkpoint_calls.h"
 
 namespace tessera {
 
-/// What checkpoints and reports call the roles, in their order.
-inline constexpr std::array<std::string_view, 3> kRoleNames = {"parameter", "moment", "counter"};
+/// What checkpoints, reports and graphs in text form call a role.
 constexpr std::string_view role_text(Role role) {
-  return kRoleNames[static_cast<std::size_t>(role)];
+  return graph_words::kRoles[static_cast<std::size_t>(role)];
 }
 
 /// A logical tensor to save: whole, row-major, without padding. The bytes must not change before

@@ -199,9 +199,9 @@ ManifestTensor parse_tensor(const Fields& in, const Manifest& manifest, std::int
            " are allowed");
   out.entry.type = parse_tensor_type(in);
   const std::string role = in.string("role");
-  const auto known = std::find(kRoleNames.begin(), kRoleNames.end(), role);
-  if (known == kRoleNames.end()) in.bad("'", role, "' is no role");
-  out.entry.role = static_cast<Role>(known - kRoleNames.begin());
+  const auto known = std::find(graph_words::kRoles.begin(), graph_words::kRoles.end(), role);
+  if (known == graph_words::kRoles.end()) in.bad("'", role, "' is no role");
+  out.entry.role = static_cast<Role>(known - graph_words::kRoles.begin());
 
   const Shape& shape = out.entry.type.shape;
   const json& slices = in.array("slices");

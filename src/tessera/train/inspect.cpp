@@ -53,10 +53,6 @@ std::string one_line(std::string_view name) {
   return out;
 }
 
-std::string_view to_text(Role role) {
-  return role == Role::Parameter ? "parameter" : role == Role::Moment ? "moment" : "counter";
-}
-
 }  // namespace
 
 std::string describe(const std::string& path) {
@@ -97,7 +93,7 @@ std::string describe_checkpoint(const Checkpoint& checkpoint) {
     bytes += tensor.type.bytes();
     if (tensor.role == Role::Parameter) parameters += tensor.type.numel();
     tensors.push_back(
-        {one_line(tensor.name), tessera::to_text(tensor.type), std::string(to_text(tensor.role))});
+        {one_line(tensor.name), to_text(tensor.type), std::string(role_text(tensor.role))});
   }
   for (const auto& [key, value] : checkpoint.record().texts) {
     const bool line = !value.empty() && value.size() <= 60 && value.find('\n') == value.npos;

@@ -4,18 +4,6 @@
 
 namespace tessera::backend {
 
-cpu_set_t usable_cores() {
-  cpu_set_t out;
-  CPU_ZERO(&out);
-  sched_getaffinity(0, sizeof(out), &out);
-  return out;
-}
-
-int num_usable_cores() {
-  const cpu_set_t cores = usable_cores();
-  return CPU_COUNT(&cores);
-}
-
 int cores_per_rank(std::span<const Seat> seats) {
   int fewest = CPU_SETSIZE;
   for (const Seat& seat : seats) {

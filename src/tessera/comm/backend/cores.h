@@ -1,5 +1,5 @@
 #pragma once
-/// How many cores a rank has.
+/// How ranks share out the cores of their hosts.
 
 #include <sched.h>
 
@@ -13,11 +13,6 @@ struct Seat {
   std::string_view host;
   cpu_set_t cores;  // of that host, on which it may run
 };
-
-/// Those on which the calling thread may run, and threads that it makes: all of the machine's,
-/// unless a launcher, a container or taskset has left fewer.
-cpu_set_t usable_cores();
-int num_usable_cores();
 
 /// Cores of each rank, where every host's are shared out evenly over the ranks on it: those of the
 /// rank that has fewest, because ranks with other numbers of threads would round otherwise. 0 where

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tessera/base/cores.h"
 #include "tessera/base/error.h"
 #include "tessera/comm/backend/cores.h"
 #include "tessera/comm/local/collectives.h"
@@ -64,7 +65,7 @@ LocalGroup::~LocalGroup() = default;
 
 World::World(int n, std::chrono::milliseconds deadline)
     : deadline(deadline),
-      cores_per_rank(backend::num_usable_cores() / n),
+      cores_per_rank(num_usable_cores() / n),
       spins(cores_per_rank == 0 ? 0 : 200),
       places(static_cast<std::size_t>(n)),
       open(static_cast<std::size_t>(n)) {}

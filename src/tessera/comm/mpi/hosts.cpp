@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tessera/base/cores.h"
 #include "tessera/base/text.h"
 #include "tessera/comm/backend/cores.h"
 
@@ -20,7 +21,7 @@ Process this_process(int machine) {
   Process out;
   out.machine = machine;
   out.pid = getpid();
-  out.cores = backend::usable_cores();
+  out.cores = usable_cores();
   gethostname(out.host_name.data(), out.host_name.size() - 1);
   struct stat space = {};
   if (stat("/proc/self/ns/pid", &space) == 0)

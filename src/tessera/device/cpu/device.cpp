@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 
+#include "tessera/base/cores.h"
 #include "tessera/base/error.h"
 #include "tessera/device/cpu/isa.h"
 #include "tessera/device/cpu/kernels.h"
@@ -22,13 +23,6 @@ namespace {
 
 constexpr std::int64_t kHugePage = 2 << 20, kPage = 4096;
 
-int cores_of_this_process() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
-
 bool is_any(const OpDef& op, std::initializer_list<const OpDef*> list) {
   for (const OpDef* one : list) {
     if (one == &op) return true;
@@ -41,8 +35,7 @@ class CpuDevice final : public Device {
   CpuDevice(const CpuOptions& options, const CpuChoices& choices)
       : pack_always_(options.pack_always),
         choices_(choices),
-        pool_(options.threads > 0 ? options.threads : cores_of_this_process(), options.first_core) {
-  }
+        pool_(options.threads > 0 ? options.threads : num_usable_cores(), options.first_core) {}
 
   ~CpuDevice() override {
     for (const auto& [memory, bytes] : arenas_) munmap(memory, static_cast<std::size_t>(bytes));
@@ -54,7 +47,8 @@ class CpuDevice final : public Device {
 
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) override {
     for (const cpu::KernelEntry& entry : cpu::kernel_list()) {
-      if (entry.op != &request.call.op() || entry.isa > choices_.isa) continue;
+      const bool fits = entry.op == nullptr || entry.op == &request.call.op();
+      if (!fits || entry.isa > choices_.isa) continue;
       if (std::unique_ptr<Kernel> kernel = entry.make(request, pool_)) return kernel;
     }
     return cpu::make_reference_kernel(request);

@@ -13,7 +13,7 @@ namespace tessera::cpu {
 using KernelMaker = std::unique_ptr<Kernel> (*)(const KernelRequest&, Pool&);
 
 struct KernelEntry {
-  const OpDef* op;
+  const OpDef* op;  // nullptr: any
   KernelMaker make;
   Isa isa = Isa::Baseline;  // the least that it needs
 };

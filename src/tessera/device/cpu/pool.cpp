@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/cores.h"
 #include "tessera/base/error.h"
 
 namespace tessera::cpu {
@@ -27,10 +28,8 @@ constexpr auto kBetweenMoves = std::chrono::milliseconds(5);
 
 /// The system's names of `count` of the cores on which the calling thread may run, from the first
 /// on. What a container or taskset has left need not begin at 0.
-std::vector<int> usable_cores(int first, int count) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  pthread_getaffinity_np(pthread_self(), sizeof(allowed), &allowed);
+std::vector<int> cores_to_pin(int first, int count) {
+  const cpu_set_t allowed = usable_cores();
   std::vector<int> out;
   int at = 0;
   for (int core = 0; core < CPU_SETSIZE && static_cast<int>(out.size()) < count; ++core) {
@@ -92,7 +91,7 @@ struct Pool::State {
 
   State(int threads, int first_core)
       : threads(threads), helpers(static_cast<std::size_t>(threads - 1)) {
-    if (first_core >= 0) cores = usable_cores(first_core, threads);
+    if (first_core >= 0) cores = cores_to_pin(first_core, threads);
   }
 
   void take_part(int thread) {

@@ -79,8 +79,11 @@ bool add_body(Program& program, const Graph& body, const std::vector<Program::Re
 
 }  // namespace
 
+bool is_elementwise(const OpDef& op) { return op.traits.elementwise || &op == &kFused; }
+
 std::unique_ptr<Kernel> make_elementwise(const KernelRequest& request, Pool& pool) {
   const OpCall& call = request.call;
+  if (!is_elementwise(call.op())) return nullptr;
   Program program(call.out(0).shape);
   std::vector<Program::Reg> operands;
   for (int i = 0; i < call.num_in(); ++i) {

@@ -6,8 +6,9 @@
 
 namespace tessera::cpu {
 
-std::unique_ptr<Kernel> make_elementwise(const KernelRequest& request,
-                                         Pool& pool);  // fused, add_n, broadcast too
+/// The ops that make_elementwise makes a kernel of, where it has a function for their dtypes.
+bool is_elementwise(const OpDef& op);
+std::unique_ptr<Kernel> make_elementwise(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_dropout(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_random(const KernelRequest& request,
                                     Pool& pool);  // random_normal, random_uniform
