@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "tessera/base/cores.h"
 #include "tessera/base/text.h"
 #include "tessera/comm/local.h"
 
