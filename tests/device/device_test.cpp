@@ -106,10 +106,9 @@ TEST(Device, SeveralInOneProcess) {
 }
 
 TEST(Device, EveryOpHasAKernelForWhatItIs) {
-  // A kernel is listed for an op of the table, once or more.
+  // A kernel is listed for an op of the table, once or more, or tries every op.
   for (const cpu::KernelEntry& entry : cpu::kernel_list()) {
-    ASSERT_NE(entry.op, nullptr);
-    EXPECT_EQ(find_op(entry.op->name), entry.op);
+    EXPECT_TRUE(entry.op == nullptr || find_op(entry.op->name) == entry.op);
     EXPECT_NE(entry.make, nullptr);
   }
 }

@@ -15,7 +15,7 @@ class VectorDevice final : public Device {
   std::string name() const override { return "vector"; }
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) override {
     for (const cpu::KernelEntry& entry : cpu::vector_kernels()) {
-      if (entry.op != &request.call.op()) continue;
+      if (!entry.is_for(request.call.op())) continue;
       if (std::unique_ptr<Kernel> kernel = entry.make(request, pool_)) return kernel;
     }
     return cpu::make_reference_kernel(request);

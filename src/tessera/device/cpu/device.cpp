@@ -47,8 +47,7 @@ class CpuDevice final : public Device {
 
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) override {
     for (const cpu::KernelEntry& entry : cpu::kernel_list()) {
-      const bool fits = entry.op == nullptr || entry.op == &request.call.op();
-      if (!fits || entry.isa > choices_.isa) continue;
+      if (!entry.is_for(request.call.op()) || entry.isa > choices_.isa) continue;
       if (std::unique_ptr<Kernel> kernel = entry.make(request, pool_)) return kernel;
     }
     return cpu::make_reference_kernel(request);

@@ -16,6 +16,7 @@ struct KernelEntry {
   const OpDef* op;  // nullptr: any
   KernelMaker make;
   Isa isa = Isa::Baseline;  // the least that it needs
+  bool is_for(const OpDef& other) const { return op == nullptr || op == &other; }
 };
 
 /// All entries, in order of preference within an op; cpu/kernels.cpp lists the families.
