@@ -100,6 +100,7 @@ TEST(Text, NothingPrintedIsATerminalsCommand) {
        "\\x9b31m"},
       {"\xC2\xA0", "\xC2\xA0"},
       {"\xE2\x82", "\\xe2\\x82"},
+      {"\xE0\x82\x9B", "\\xe0\\x82\\x9b"},
       {"\x7F\r", "\\x7f\\x0d"},
   };
   for (const auto& c : cases) EXPECT_EQ(printable(c.text), c.printed);

@@ -109,6 +109,15 @@ TEST(File, ADeviceOrAPipeIsNotReplaced) {
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
+TEST(File, ALinkStaysAndWhatItLeadsToIsWritten) {
+  const TestFolder folder;
+  write_atomically(folder / "target", "old");
+  std::filesystem::create_symlink("target", folder / "link");
+  write_atomically(folder / "link", "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ(read_file(folder / "target"), "new");
+}
+
 TEST(File, WhatAKilledProcessLeftIsRemoved) {
   const TestFolder folder;
   write_atomically(folder / "a", "old");

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "data/test_data.h"
+#include "tessera/base/utf8.h"
 #include "tessera/data/file.h"
-#include "tessera/data/utf8.h"
 
 namespace tessera {
 namespace {

@@ -214,6 +214,14 @@ TEST(VectorMove, RowsOfAnotherRankAreZeros) {
     EXPECT_EQ(sum.outs[0].at(16 + i), rows.at(16 + i));
     EXPECT_EQ(sum.outs[0].at(24 + i), 0);
   }
+  ShardInfo small = shard;  // of the rows that are stored, two alone are real
+  small.room = {2, 8};
+  setting.ins = {whole, small};
+  setting.outs = {};
+  const testing::KernelRun few =
+      testing::run_kernel(device, kGather, {}, {ids, rows}, {{DType::F32, {4, 8}, {}}}, setting);
+  EXPECT_EQ(few.outs[0].at(8), rows.at(8)) << "row 5 is the second held";
+  EXPECT_EQ(few.outs[0].at(16), 0) << "row 6 would be the third";
 }
 
 }  // namespace

@@ -84,14 +84,22 @@ check_lengths() {
   ' "$@"
 }
 
-# ---- Names in unnamed namespaces. Some files of a folder are compiled as one, others together when a file is added: a name
-# that two files of a folder have is a clash then. The device is never compiled so, and every fuzz target is a program.
+# ---- Names in unnamed namespaces. Unity builds join six files of a target, and which six changes when a file is added: a
+# name that two files have is a clash then. The device is never compiled so, and every fuzz target is a program.
 check_unnamed() {
   awk '
-    FNR == 1 { folder = FILENAME; sub(/\/[^\/]*$/, "", folder); inside = 0 }
+    FNR == 1 {
+      unit = FILENAME  # a room, or a folder of tests
+      if (unit ~ /^src\/tessera\//) match(unit, /^src\/tessera\/[^\/]*/)
+      else match(unit, /^.*\//)
+      unit = substr(unit, 1, RLENGTH)
+      inside = 0
+      space = ""
+    }
+    /^namespace [a-z]/ { space = $2 }
     /^namespace \{/ { inside = 1 }
     /^}  \/\/ namespace$/ { inside = 0 }
-    !inside || !/^[A-Za-z]/ || folder ~ /^src\/tessera\/device|^tests\/fuzz\/targets/ { next }
+    !inside || !/^[A-Za-z]/ || unit ~ /^src\/tessera\/device$|^tests\/fuzz\/targets\/$/ { next }
     /^(using|namespace|extern|static_assert|[A-Z_]+\()/ { next }
     {
       name = $0
@@ -102,10 +110,10 @@ check_unnamed() {
         sub(/.*[^A-Za-z0-9_]/, "", name)
       }
       if (name == "") next
-      if (!((folder, name) in at)) at[folder, name] = FILENAME
-      if (at[folder, name] != FILENAME)
+      if (!((unit, space, name) in at)) at[unit, space, name] = FILENAME
+      if (at[unit, space, name] != FILENAME)
         printf "%s:%d: %s is also in the unnamed namespace of %s; rename one, or share what both need\n", FILENAME, FNR, name,
-          at[folder, name]
+          at[unit, space, name]
     }
   ' "$@"
 }

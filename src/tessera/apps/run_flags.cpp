@@ -5,8 +5,8 @@
 
 #include "tessera/apps/flags.h"
 #include "tessera/base/text.h"
+#include "tessera/base/utf8.h"
 #include "tessera/data/file.h"
-#include "tessera/data/utf8.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/presets.h"
 

@@ -8,10 +8,10 @@
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
+#include "tessera/base/utf8.h"
 #include "tessera/data/file.h"
 #include "tessera/data/packages.h"
 #include "tessera/data/process.h"
-#include "tessera/data/utf8.h"
 #include "tessera/data/vocabulary.h"
 
 namespace tessera {

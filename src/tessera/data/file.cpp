@@ -92,6 +92,10 @@ std::string read_file(const std::string& path, Fault fault) {
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   std::error_code ignored;
+  if (fs::is_symlink(path_, ignored)) {  // what it leads to is written, and the link stays
+    const fs::path target = fs::canonical(path_, ignored);
+    if (!target.empty()) path_ = target.string();
+  }
   if (fs::is_directory(path_, ignored)) {
     fail(Fault::Resource, "cannot write '", path_, "': it is a folder; give the name of a file");
   }

@@ -8,8 +8,8 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/base/utf8.h"
 #include "tessera/data/safetensors.h"
-#include "tessera/data/utf8.h"
 
 namespace tessera {
 

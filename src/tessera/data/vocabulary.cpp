@@ -6,7 +6,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
-#include "tessera/data/utf8.h"
+#include "tessera/base/utf8.h"
 
 namespace tessera {
 

@@ -149,8 +149,8 @@ struct OpDef {
   /// Bytes read and written; null: every operand and every result once.
   double (*bytes)(const OpCall&) = nullptr;
   Reference reference{};
-  /// The operand in whose padding may lie anything: a table, whose elements are found by index, or
-  /// indices of rows that are zeros there. -1: none.
+  /// The operand in whose padding may lie anything: the table of gather and pick, which is read at
+  /// indices only; the ids of scatter_add, whose rows are zeros there. -1: none.
   std::int8_t any_padding = -1;
   std::array<InPlace, 4> in_place{};  // unused entries have result -1
   /// Result 0 as a view of operand 0 (which lies dense or at the given strides); nullopt: it must

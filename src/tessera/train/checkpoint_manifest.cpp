@@ -9,8 +9,8 @@
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
+#include "tessera/base/utf8.h"
 #include "tessera/data/safetensors.h"
-#include "tessera/data/utf8.h"
 #include "tessera/train/manifest_fields.h"
 
 namespace tessera {

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "tessera/base/text.h"
-#include "tessera/data/utf8.h"
+#include "tessera/base/utf8.h"
 #include "tessera/train/fields.h"
 
 namespace tessera {

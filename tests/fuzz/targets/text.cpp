@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "fuzz/target.h"
+#include "tessera/base/utf8.h"
 #include "tessera/data/clean.h"
 #include "tessera/data/token_stream.h"
-#include "tessera/data/utf8.h"
 #include "tessera/data/vocabulary.h"
 
 namespace tessera::fuzz {

@@ -37,32 +37,41 @@ std::int64_t rows_worth_a_thread(std::int64_t row_bytes) {
 }
 
 /// The rows of a table that this rank holds: local places of logical ids.
-struct RowsHeld {
-  ShardInfo shard;
-  std::int64_t size = 0;
-  /// -1 where another rank, or nobody, holds the row.
-  std::int64_t place(std::int64_t id, std::int64_t microbatch) const {
-    const std::int64_t offset = shard.offset[0] + microbatch * shard.step[0], local = id - offset;
-    return local >= 0 && local < std::min(size, shard.limit[0] - offset) ? local : -1;
+class RowsHeld {
+ public:
+  RowsHeld(const ShardInfo& shard, const Shape& table, std::int64_t microbatch) {
+    const Shape offset = offset_at(shard, microbatch);
+    first_ = offset[0];
+    count_ = valid_at(shard, table, offset)[0];
   }
+  /// -1 where another rank, or nobody, holds the row.
+  std::int64_t place(std::int64_t id) const {
+    const std::int64_t local = id - first_;
+    return local >= 0 && local < count_ ? local : -1;
+  }
+
+ private:
+  std::int64_t first_ = 0, count_ = 0;
 };
 
 class GatherKernel final : public Kernel {
  public:
   GatherKernel(const KernelRequest& request, Pool& pool)
       : pool_(&pool),
-        held_{in_shard(request, 1), request.call.in(1).shape[0]},
+        shard_(in_shard(request, 1)),
+        table_(request.call.in(1).shape),
         ids_(request.call.in(0).numel()),
-        row_bytes_(request.call.in(1).shape[1] * size_of(request.call.in(1).dtype)) {}
+        row_bytes_(table_[1] * size_of(request.call.in(1).dtype)) {}
   std::string_view name() const override { return "cpu:gather"; }
   void run(const KernelArgs& args) const override {
     const std::int32_t* ids = static_cast<const std::int32_t*>(args.ins[0]);
     const std::byte* table = static_cast<const std::byte*>(args.ins[1]);
     std::byte* y = static_cast<std::byte*>(args.outs[0]);
     const std::size_t bytes = static_cast<std::size_t>(row_bytes_);
+    const RowsHeld held(shard_, table_, args.microbatch);
     pool_->split(ids_, rows_worth_a_thread(row_bytes_), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t row = held_.place(ids[i], args.microbatch);
+        const std::int64_t row = held.place(ids[i]);
         if (row < 0) {
           std::memset(y + i * row_bytes_, 0, bytes);
         } else {
@@ -74,7 +83,8 @@ class GatherKernel final : public Kernel {
 
  private:
   Pool* pool_;
-  RowsHeld held_;
+  ShardInfo shard_;
+  Shape table_;
   std::int64_t ids_, row_bytes_;
 };
 
@@ -84,19 +94,21 @@ class ScatterAddKernel final : public Kernel {
  public:
   ScatterAddKernel(const KernelRequest& request, Pool& pool)
       : pool_(&pool),
-        held_{out_shard(request, 0), request.call.out(0).shape[0]},
+        shard_(out_shard(request, 0)),
+        table_(request.call.out(0).shape),
         ids_(request.call.in(0).numel()),
-        width_(request.call.out(0).shape[1]) {}
+        width_(table_[1]) {}
   std::string_view name() const override { return "hwy:scatter_add"; }
   void run(const KernelArgs& args) const override {
     const std::int32_t* ids = static_cast<const std::int32_t*>(args.ins[0]);
     const float* dy = static_cast<const float*>(args.ins[1]);
     float* table = static_cast<float*>(args.outs[0]);
-    pool_->split(held_.size, rows_worth_a_thread(width_ * 4),
+    const RowsHeld held(shard_, table_, args.microbatch);
+    pool_->split(table_[0], rows_worth_a_thread(width_ * 4),
                  [&](std::int64_t begin, std::int64_t end) {
                    std::fill(table + begin * width_, table + end * width_, 0.0f);
                    for (std::int64_t i = 0; i < ids_; ++i) {
-                     const std::int64_t row = held_.place(ids[i], args.microbatch);
+                     const std::int64_t row = held.place(ids[i]);
                      if (row >= begin && row < end)
                        HWY_DYNAMIC_DISPATCH(add_row)(dy + i * width_, table + row * width_, width_);
                    }
@@ -105,7 +117,8 @@ class ScatterAddKernel final : public Kernel {
 
  private:
   Pool* pool_;
-  RowsHeld held_;
+  ShardInfo shard_;
+  Shape table_;
   std::int64_t ids_, width_;
 };
 

@@ -1,4 +1,4 @@
-#include "tessera/data/utf8.h"
+#include "tessera/base/utf8.h"
 
 #include <algorithm>
 
