@@ -31,7 +31,7 @@ constexpr auto kGrace = 2s;
 constexpr auto kGraceAfterDeath = 300ms;
 
 /// Notes the exception being handled as the world's failure, unless another was first.
-void note_failure(World& world) {
+void note_own_failure(World& world) {
   const std::string where =
       text("rank ", world.rank(), " of ", world.size(), ", ", world.seen(world.rank()));
   const auto stop = [&](Fault fault, std::string_view what, const std::exception_ptr& error) {
@@ -177,7 +177,7 @@ void run_mpi_rank(const std::function<void(Communicator&)>& body, const MpiOptio
           std::make_unique<mpi::MpiCommunicator>(world, world_group(world.size()), world.rank());
       body(*communicator);
     } catch (...) {
-      note_failure(world);
+      note_own_failure(world);
     }
     world.end();
     all_ended = await_ends(world);
