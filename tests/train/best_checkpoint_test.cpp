@@ -132,6 +132,25 @@ TEST_F(BestTest, ACommitWhoseLinkWasNotMadeIsTheBest) {
   EXPECT_EQ(list_checkpoints(checkpoints("run")).size(), 2u);
 }
 
+/// However the checkpoint is spelled that a run goes on from, its loss is known: a worse one later
+/// does not cost it.
+TEST_F(BestTest, ALinkOrASlashNamesACheckpointOfTheRun) {
+  for (const char* spelled : {"best", "step-00000006/", "../checkpoints/./step-00000006"}) {
+    SCOPED_TRACE(spelled);
+    RunConfig c = good("run");
+    c.exit_interval = 6;
+    run(c);
+    ASSERT_EQ(linked("run"), "step-00000006") << losses("run");
+    c = bad("run");
+    c.resume = checkpoints("run") + "/" + spelled;
+    run(c);
+    EXPECT_EQ(linked("run"), "step-00000006") << losses("run");
+    const std::string best = fs::canonical(checkpoints("run")) / "step-00000006";
+    EXPECT_EQ(Checkpoint::open(checkpoints("run") + "/best/").path(), best);
+    fs::remove_all(folder_ + "/run");
+  }
+}
+
 /// What the metrics call the best was never saved: the best of those that were stays.
 TEST_F(BestTest, ABestThatWasNotSavedDoesNotCostTheOneBefore) {
   for (const bool cut : {false, true}) {
