@@ -27,14 +27,16 @@ SaveOptions save_options(const RunConfig& config, const FileCalls& calls) {
 }
 
 RunSaves::RunSaves(const RunConfig& config, const TrainOptions& options, OutputLock& lock,
-                   Crew& crew, RankSaver& mine, std::function<CheckpointRecord()> record)
+                   Crew& crew, RankSaver& mine, std::function<CheckpointRecord()> record,
+                   std::function<bool()> ended)
     : config_(config),
       callbacks_(options.callbacks),
       lock_(lock),
       crew_(crew),
       saver_(in_folder(config.output, kCheckpointsFolder), save_options(config, options.calls),
              crew, mine),
-      record_(std::move(record)) {}
+      record_(std::move(record)),
+      ended_(std::move(ended)) {}
 
 /// In the run's own folder, and still there.
 bool RunSaves::is_here(const std::string& checkpoint) const {
@@ -60,7 +62,7 @@ void RunSaves::keep_best(const MetricsFile& metrics) {
 
 void RunSaves::validated(std::int64_t step, double loss) {
   if (!best_) return;
-  if (best_->waits()) settle(saver_.wait());  // what it is compared with
+  if (best_->waits()) hear(saver_.wait());  // what it is compared with
   best_->validated(step, loss);
   if (saved_ == step) link_best(step, checkpoint_);
 }
@@ -72,16 +74,16 @@ void RunSaves::link_best(std::int64_t step, const std::string& path) {
   if (!problem.empty()) tell(callbacks_, &TrainCallback::on_notice, problem);
 }
 
-void RunSaves::look() { settle(saver_.finished()); }
+void RunSaves::look() { hear(saver_.finished()); }
 
 void RunSaves::on_the_way(std::int64_t step, MetricsFile& metrics) {
-  settle(saver_.wait());  // one at a time
+  hear(saver_.wait());  // one at a time
   std::string problem;
   crew_.alone([&] {
     problem = lock_.hold(metrics.removed().empty());
     if (problem.empty()) problem = metrics.sync();
   });
-  if (!problem.empty()) return settle(SaveResult{step, "", problem});
+  if (!problem.empty()) return hear(SaveResult{step, "", problem});
   if (best_) saver_.keep(best_->name());
   saver_.begin(record_());
   look();
@@ -104,6 +106,11 @@ void RunSaves::at_end(std::int64_t step, MetricsFile& metrics) {
   if (best_) saver_.keep(best_->name());
   if (result.problem.empty()) result = saver_.save(record_());
   settle(result, Heard::OfTheLast);
+}
+
+/// A request to stop may come while a save is waited for: it is asked for afterwards.
+void RunSaves::hear(const std::optional<SaveResult>& result) {
+  settle(result, ended_() ? Heard::BeforeTheLast : Heard::OnTheWay);
 }
 
 /// Takes note of what became of a save; the run ends where too many failed in a row.

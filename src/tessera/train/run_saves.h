@@ -21,9 +21,10 @@ SaveOptions save_options(const RunConfig& config, const FileCalls& calls);
 
 class RunSaves {
  public:
-  /// `record` says what is saved beside the states, as they are when it is called.
+  /// `record` says what is saved beside the states, as they are when it is called; `ended`, whether
+  /// training has ended and at_end() is all that follows.
   RunSaves(const RunConfig& config, const TrainOptions& options, OutputLock& lock, Crew& crew,
-           RankSaver& mine, std::function<CheckpointRecord()> record);
+           RankSaver& mine, std::function<CheckpointRecord()> record, std::function<bool()> ended);
 
   /// The run goes on from this checkpoint. If that lies in the run's own folder, the state of
   /// `step` is saved.
@@ -46,9 +47,15 @@ class RunSaves {
   const std::string& last() const { return checkpoint_; }
 
  private:
-  /// When a failure of a save is heard of.
-  enum class Heard { OnTheWay, BeforeTheLast, OfTheLast };
-  void settle(const std::optional<SaveResult>& result, Heard when = Heard::OnTheWay);
+  /// When a failure of a save is heard of, and what that entails.
+  enum class Heard {
+    OnTheWay,       // a save is tried again when the next is due; the run ends if too many failed
+    BeforeTheLast,  // training has ended: there is one more try, however many failed
+    OfTheLast,      // that try failed: the run ends
+  };
+  /// Takes note of what became of a save on the way.
+  void hear(const std::optional<SaveResult>& result);
+  void settle(const std::optional<SaveResult>& result, Heard when);
   void link_best(std::int64_t step, const std::string& path);
   std::string how_to_go_on() const;
   bool is_here(const std::string& checkpoint) const;
@@ -59,6 +66,7 @@ class RunSaves {
   Crew& crew_;
   CheckpointSaver saver_;
   std::function<CheckpointRecord()> record_;
+  std::function<bool()> ended_;
   std::int64_t saved_ = -1;  // the step of the last checkpoint in the run's folder
   std::string checkpoint_;   // the path of the last, wherever it is
   std::int64_t failed_ = 0;  // saves, in a row
