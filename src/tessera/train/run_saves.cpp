@@ -46,16 +46,25 @@ bool RunSaves::is_here(const std::string& checkpoint) const {
          fs::exists(checkpoint, missing);
 }
 
-void RunSaves::goes_on_from(std::int64_t step, const std::string& path) {
-  checkpoint_ = path;
-  if (is_here(path)) saved_ = step;
+void RunSaves::goes_on_from(const Checkpoint& from) {
+  checkpoint_ = from.path();
+  if (!is_here(checkpoint_)) return;
+  saved_ = from.record().step;
+  crew_.alone([&] { left_ = left_behind(from); });
+}
+
+CheckpointRecord RunSaves::record() const {
+  CheckpointRecord out = record_();
+  if (!left_.empty()) out.texts[kRecordedLeft] = left_;
+  return out;
 }
 
 void RunSaves::keep_best(const MetricsFile& metrics) {
   const std::string from = saved_ < 0 ? "" : fs::path(checkpoint_).filename().string();
   std::vector<std::string> notices;
   crew_.alone([&] {
-    best_.emplace(in_folder(config_.output, kCheckpointsFolder), metrics.kept(), from, notices);
+    best_.emplace(in_folder(config_.output, kCheckpointsFolder), metrics.kept(), from, left_,
+                  notices);
   });
   for (const std::string& notice : notices) tell(callbacks_, &TrainCallback::on_notice, notice);
 }
@@ -85,7 +94,7 @@ void RunSaves::on_the_way(std::int64_t step, MetricsFile& metrics) {
   });
   if (!problem.empty()) return hear(SaveResult{step, "", problem});
   if (best_) saver_.keep(best_->name());
-  saver_.begin(record_());
+  saver_.begin(record());
   look();
 }
 
@@ -104,7 +113,7 @@ void RunSaves::at_end(std::int64_t step, MetricsFile& metrics) {
          how_to_go_on());
   SaveResult result{step, "", taken + late};
   if (best_) saver_.keep(best_->name());
-  if (result.problem.empty()) result = saver_.save(record_());
+  if (result.problem.empty()) result = saver_.save(record());
   settle(result, Heard::OfTheLast);
 }
 

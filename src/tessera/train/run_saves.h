@@ -26,9 +26,9 @@ class RunSaves {
   RunSaves(const RunConfig& config, const TrainOptions& options, OutputLock& lock, Crew& crew,
            RankSaver& mine, std::function<CheckpointRecord()> record, std::function<bool()> ended);
 
-  /// The run goes on from this checkpoint. If that lies in the run's own folder, the state of
-  /// `step` is saved.
-  void goes_on_from(std::int64_t step, const std::string& path);
+  /// The run goes on from this checkpoint. If that lies in the run's own folder, the state of its
+  /// step is saved.
+  void goes_on_from(const Checkpoint& from);
   /// Keeps the best checkpoint from now on; `metrics` say which that was before.
   void keep_best(const MetricsFile& metrics);
   /// A validation at `step`, whose state may be saved already.
@@ -58,6 +58,7 @@ class RunSaves {
   void settle(const std::optional<SaveResult>& result, Heard when);
   void link_best(std::int64_t step, const std::string& path);
   std::string how_to_go_on() const;
+  CheckpointRecord record() const;
   bool is_here(const std::string& checkpoint) const;
 
   const RunConfig& config_;
@@ -69,6 +70,7 @@ class RunSaves {
   std::function<bool()> ended_;
   std::int64_t saved_ = -1;  // the step of the last checkpoint in the run's folder
   std::string checkpoint_;   // the path of the last, wherever it is
+  std::string left_;         // kRecordedLeft
   std::int64_t failed_ = 0;  // saves, in a row
   std::optional<BestCheckpoint> best_;
 };

@@ -131,7 +131,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   crew_->require_shared_folder(in_folder(config().output, kCheckpointsFolder), options_.calls);
   if (run_.from) {
     crew_->load(*run_.from);
-    saves_->goes_on_from(step_, run_.from->path());
+    saves_->goes_on_from(*run_.from);
   } else {
     crew_->run(kInitProgram);
     if (run_.init) crew_->load_weights(*run_.init);
