@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 
 #include "apps/command_test.h"
@@ -58,10 +61,14 @@ TEST(StopSignal, ARunThatIsStoppedWhileItCompilesLeavesNoLock) {
   EXPECT_EXIT(
       {
         std::thread stopper([&] {
-          while (!std::filesystem::exists(folder / "run/lock")) {
-          }
+          const auto size = [lock = folder / "run/lock"] {  // one that is empty is not taken yet
+            std::error_code none;
+            const std::uintmax_t bytes = std::filesystem::file_size(lock, none);
+            return none ? 0 : bytes;
+          };
+          while (size() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
           // Before it compiles it measures the device, for half a second.
-          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          std::this_thread::sleep_for(std::chrono::milliseconds(300));
           kill(getpid(), SIGTERM);
         });
         run(

@@ -54,6 +54,7 @@ TEST(BestCheckpoint, IsOnTheWayOfTheRun) {
     std::map<std::int64_t, double> losses;
     const char *link, *best;
     int notices;
+    const char* left = "";
   } cases[] = {
       {"the linked one",
        "step-00000006.1",
@@ -85,6 +86,20 @@ TEST(BestCheckpoint, IsOnTheWayOfTheRun) {
        "step-00000006",
        "step-00000002",
        1},
+      {"one that was left behind, and all between them",
+       "step-00000008",
+       {{2, 2}, {4, 1}, {6, 1}, {8, 3}},
+       "step-00000004",
+       "step-00000002",
+       1,
+       "step-00000002 step-00000006\n"},
+      {"some were left behind twice, and something is damaged",
+       "step-00000006.1",
+       {{2, 2}, {4, 1}, {6, 3}},
+       "",
+       "step-00000002",
+       1,
+       "step-00000004 step-00000008\nx y\nstep-00000002 step-00000008\nstep-00000001"},
       {"one that the run went back behind",
        "step-00000004",
        {{2, 2}, {4, 1}},
@@ -107,7 +122,7 @@ TEST(BestCheckpoint, IsOnTheWayOfTheRun) {
     KeptMetrics metrics;
     metrics.valid_losses = c.losses;
     std::vector<std::string> notices;
-    BestCheckpoint best(folder.path(), metrics, c.from, notices);
+    BestCheckpoint best(folder.path(), metrics, c.from, c.left, notices);
     EXPECT_EQ(best.name(), c.best);
     EXPECT_EQ(static_cast<int>(notices.size()), c.notices) << join(notices);
     if (*c.best != 0) {
@@ -130,6 +145,48 @@ TEST_F(BestTest, ACommitWhoseLinkWasNotMadeIsTheBest) {
   EXPECT_EQ(linked("run"), "step-00000006") << losses("run");
   EXPECT_EQ(Checkpoint::open(checkpoints("run") + "/step-00000006").record().step, 6);
   EXPECT_EQ(list_checkpoints(checkpoints("run")).size(), 2u);
+}
+
+/// However the checkpoint is spelled that a run goes on from, its loss is known: a worse one later
+/// does not cost it.
+TEST_F(BestTest, ALinkOrASlashNamesACheckpointOfTheRun) {
+  for (const char* spelled : {"best", "step-00000006/", "../checkpoints/./step-00000006"}) {
+    SCOPED_TRACE(spelled);
+    RunConfig c = good("run");
+    c.exit_interval = 6;
+    run(c);
+    ASSERT_EQ(linked("run"), "step-00000006") << losses("run");
+    c = bad("run");
+    c.resume = checkpoints("run") + "/" + spelled;
+    run(c);
+    EXPECT_EQ(linked("run"), "step-00000006") << losses("run");
+    const std::string best = fs::canonical(checkpoints("run")) / "step-00000006";
+    EXPECT_EQ(Checkpoint::open(checkpoints("run") + "/best/").path(), best);
+    fs::remove_all(folder_ + "/run");
+  }
+}
+
+/// The metrics know the loss of step 6 on the way that the run took; its checkpoint is of the
+/// other.
+TEST_F(BestTest, IsNoneThatTheRunLeftBehind) {
+  RunConfig c = good("run");
+  c.keep_last = 0;
+  c.exit_interval = 8;
+  run(c);
+  ASSERT_EQ(list_checkpoints(checkpoints("run")).size(), 4u) << losses("run");
+  c.resume = checkpoints("run") + "/step-00000004";
+  c.keep_best = false;
+  c.exit_interval = 3;
+  run(c);
+  c = bad("run");
+  c.keep_last = 0;
+  c.exit_interval = 2;
+  run(c);
+  EXPECT_EQ(linked("run"), "step-00000004") << losses("run");
+  for (const char* name : {"step-00000007.1", "step-00000009.1"}) {
+    const auto texts = Checkpoint::open(checkpoints("run") + "/" + name).record().texts;
+    EXPECT_EQ(texts.at(kRecordedLeft), "step-00000004 step-00000008\n") << name;
+  }
 }
 
 /// What the metrics call the best was never saved: the best of those that were stays.

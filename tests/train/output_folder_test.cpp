@@ -73,6 +73,48 @@ TEST(OutputLock, IsTakenAnewWhereNobodyElseIs) {
   EXPECT_EQ(lock.hold(true), "") << "the file is its own: only the lock is gone";
 }
 
+/// That the system does not answer is no proof that the lock is gone.
+TEST(OutputLock, IsHeldUntilItIsKnownToBeGone) {
+  namespace fs = std::filesystem;
+  const TestFolder folder;
+  const std::string run = folder / "run", aside = folder / "aside";
+  std::vector<std::string> notices;
+  OutputLock lock(run, notices);
+  fs::rename(run, aside);
+  fs::create_symlink(run, run);  // ELOOP, for a server that has lost the folder for a while
+  EXPECT_TRUE(lock.held());
+  EXPECT_EQ(lock.hold(true), "");
+  fs::remove(run);
+  EXPECT_FALSE(lock.held());
+  std::ofstream(run) << "a file";
+  EXPECT_FALSE(lock.held());
+  fs::remove(run);
+  fs::rename(aside, run);
+  EXPECT_TRUE(lock.held());
+}
+
+TEST(OutputLock, WritesTheConfigurationAgainWithTheFolder) {
+  const TestFolder folder;
+  const std::string run = folder / "run", config = run + "/config.toml";
+  const auto content = [&] {
+    std::string line;
+    std::getline(std::ifstream(config), line);
+    return line;
+  };
+  std::vector<std::string> notices;
+  OutputLock lock(run, notices);
+  lock.write_config("steps = 1\n");
+  EXPECT_EQ(content(), "steps = 1");
+  std::filesystem::remove_all(run);
+  EXPECT_EQ(lock.hold(false), "");
+  EXPECT_EQ(content(), "steps = 1");
+  std::filesystem::remove_all(run);
+  std::filesystem::create_directory(run);
+  std::ofstream(config) << "steps = 2\n";
+  EXPECT_EQ(lock.hold(false), "");
+  EXPECT_EQ(content(), "steps = 2") << "somebody has put another one there";
+}
+
 TEST(OutputLock, StaysWhereAnotherRunHasIt) {
   const TestFolder folder;
   std::vector<std::string> notices;

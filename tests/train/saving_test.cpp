@@ -381,6 +381,45 @@ TEST_F(Saving, AFailureThatIsHeardOfAtTheEndIsToldSo) {
   EXPECT_EQ(listener.saves, std::vector<std::int64_t>{4});
 }
 
+/// However many failed: the state that is asked for is tried, and no notice says that training goes
+/// on. A request to stop comes during the save that fails; a validation after the last step waits
+/// for the save of what was the best.
+TEST_F(Saving, AFailureThatIsHeardOfAfterTheLastStepDoesNotEndTheRun) {
+  for (const bool stopped : {false, true}) {
+    for (const int failures : {1, 3}) {
+      SCOPED_TRACE(text(stopped, " ", failures));
+      RunConfig c = small(text("run", stopped, failures));
+      c.save_every = 1;
+      c.background_save = !stopped;
+      c.keep_best = !stopped;
+      c.eval_every = stopped ? 0 : 1;
+      c.steps = stopped ? 100 : failures + 1;
+      Listener listener;
+      std::atomic<bool> stop = false;
+      TrainOptions options{{&listener}, &stop};
+      const FileCalls real = options.calls = without_flushes();
+      std::atomic<int> files = 0;
+      options.calls.open = [&, real](const char* path, int flags, mode_t mode) {
+        if (!std::string_view(path).ends_with(".safetensors") || ++files > failures)
+          return real.open(path, flags, mode);
+        if (files == failures) {
+          stop = stopped;
+          for (int i = 0; !stopped && i < 3000 && listener.step <= failures; ++i)
+            std::this_thread::sleep_for(10ms);
+        }
+        errno = ENOSPC;
+        return -1;
+      };
+      EXPECT_EQ(run(c, options).ending, stopped ? Ending::Stopped : Ending::Finished);
+      ASSERT_EQ(static_cast<int>(listener.notices.size()), failures) << join(listener.notices);
+      EXPECT_TRUE(
+          listener.notices.back().ends_with("; training has ended, and its state is saved next"))
+          << listener.notices.back();
+      EXPECT_EQ(listener.saves, std::vector<std::int64_t>{stopped ? failures : failures + 1});
+    }
+  }
+}
+
 // ---- metrics on a full disk
 
 /// The disk takes no line of metrics while `full` says so; a line may be cut in the middle.

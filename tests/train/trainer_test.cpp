@@ -130,7 +130,10 @@ TEST_F(TrainerTest, AFolderThatAnotherRunTookIsLeftAlone) {
 TEST_F(TrainerTest, AFolderThatIsGoneIsMadeAgainForTheState) {
   struct Remover : TrainCallback {
     void on_step(const StepRecord& record) override {
-      if (record.step == 2) fs::remove_all(folder);
+      if (record.step == 2) {
+        EXPECT_TRUE(fs::exists(folder + "/config.toml"));
+        fs::remove_all(folder);
+      }
       // From the save of step 4 on it is held again.
       held = held || (record.step == 8 && fs::exists(folder + "/lock"));
     }
@@ -152,6 +155,7 @@ TEST_F(TrainerTest, AFolderThatIsGoneIsMadeAgainForTheState) {
   }
   EXPECT_EQ(Checkpoint::open(c.output).record().step, 12);
   EXPECT_TRUE(remover.held);
+  EXPECT_NE(file("run/config.toml"), "") << "with it the run goes on";
   EXPECT_FALSE(fs::exists(c.output + "/lock"));
 }
 

@@ -1,7 +1,9 @@
 #include "tessera/train/best_checkpoint.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -22,26 +24,58 @@ std::string linked_name(const std::string& folder) {
   return parse_step_name(name) && fs::exists(link, missing) ? name : "";
 }
 
-/// The committed checkpoints that a run made on its way to the one named `from`, newest first: of a
-/// branch that it left, those before the branch that it took.
-std::vector<StepName> way_to(const std::string& from, const std::string& folder) {
+struct LeftBehind {
+  StepName after, last;
+};
+std::vector<LeftBehind> parse_left(const std::string& lines) {
+  std::vector<LeftBehind> out;
+  std::istringstream words(lines);
+  for (std::string after, last; words >> after >> last;) {
+    const auto first = parse_step_name(after), end = parse_step_name(last);
+    if (first && end) out.push_back({*first, *end});
+  }
+  return out;
+}
+
+/// The committed checkpoints that a run made on its way to the one named `from`, newest first. What
+/// it left behind is not recorded in old files: their steps tell most of it.
+std::vector<StepName> way_to(const std::string& from, const std::string& left,
+                             const std::string& folder) {
   std::vector<StepName> out;
   const std::optional<StepName> end = parse_step_name(from);
   if (!end) return out;
+  const std::vector<LeftBehind> all_left = parse_left(left);
+  const auto is_left = [&](const StepName& name) {
+    return std::any_of(all_left.begin(), all_left.end(),
+                       [&](const LeftBehind& l) { return l.after < name && name <= l.last; });
+  };
   const std::vector<StepName> committed = scan_checkpoints(folder).committed;
   for (auto name = committed.rbegin(); name != committed.rend(); ++name) {
     const bool before = out.empty() ? *name <= *end : name->step < out.back().step;
-    if (before) out.push_back(*name);
+    if (before && !is_left(*name)) out.push_back(*name);
   }
   return out;
 }
 
 }  // namespace
 
+std::string left_behind(const Checkpoint& from) {
+  const auto& texts = from.record().texts;
+  const auto before = texts.find(kRecordedLeft);
+  std::string out = before == texts.end() ? "" : before->second;
+  const fs::path path = from.path();
+  const std::optional<StepName> name = parse_step_name(path.filename().string());
+  const std::vector<StepName> all = scan_checkpoints(path.parent_path().string()).committed;
+  if (name && !all.empty() && *name < all.back())
+    out += text(to_text(*name), " ", to_text(all.back()), "\n");
+  return out;
+}
+
 BestCheckpoint::BestCheckpoint(std::string folder, const KeptMetrics& metrics,
-                               const std::string& from, std::vector<std::string>& notices)
+                               const std::string& from, const std::string& left,
+                               std::vector<std::string>& notices)
     : folder_(std::move(folder)) {
-  for (const StepName& name : way_to(from, folder_)) {
+  for (const StepName& name : way_to(from, left, folder_)) {
     const auto loss = metrics.valid_losses.find(name.step);
     if (loss == metrics.valid_losses.end() || (loss_ && loss->second > *loss_)) continue;
     name_ = to_text(name);  // of equal ones the oldest, which was the best first

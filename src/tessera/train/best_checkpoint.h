@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/train/checkpoint.h"
 #include "tessera/train/metrics.h"
 
 namespace tessera {
@@ -13,15 +14,23 @@ namespace tessera {
 /// The link to it, in OUTPUT/checkpoints.
 inline constexpr const char* kBestLink = "best";
 
+/// A text in a checkpoint's record: what its run had left behind in the folder, a line for each
+/// time that it went on from another checkpoint than the newest. "step-00000004 step-00000008":
+/// those after the first, up to the second, in the order of StepName.
+inline constexpr const char* kRecordedLeft = "left";
+/// That text for a run that goes on from `from`, in its folder; empty: it has left nothing behind.
+/// Errors: Fault::Resource.
+std::string left_behind(const Checkpoint& from);
+
 class BestCheckpoint {
  public:
   /// A run that goes on keeps the best of before: of the checkpoints on its way to the one named
-  /// `from` (empty: it goes on from none in `folder`), that with the lowest validation loss in
-  /// `metrics`. If the link names another, because the run was killed before it was changed or the
-  /// save of a better one failed, it is changed now, with a notice. Where the metrics know of none,
-  /// the one that is linked stays until a validation.
+  /// `from` (empty: it goes on from none in `folder`), but those it `left`, that with the lowest
+  /// validation loss in `metrics`. If the link names another, because the run was killed before it
+  /// was changed or the save of a better one failed, it is changed now, with a notice. Where the
+  /// metrics know of none, the one that is linked stays until a validation.
   BestCheckpoint(std::string folder, const KeptMetrics& metrics, const std::string& from,
-                 std::vector<std::string>& notices);
+                 const std::string& left, std::vector<std::string>& notices);
 
   /// A validation at `step`: its state is the best so far, or not.
   void validated(std::int64_t step, double loss);

@@ -171,6 +171,13 @@ bool is_at(int file, const char* path) {
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
+bool is_gone(int file, const char* path) {
+  struct stat opened = {}, named = {};
+  if (::stat(path, &named) != 0) return errno == ENOENT || errno == ENOTDIR;
+  return ::fstat(file, &opened) == 0 &&
+         (opened.st_dev != named.st_dev || opened.st_ino != named.st_ino);
+}
+
 std::string system_text(int error) { return std::generic_category().message(error); }
 
 namespace {

@@ -94,12 +94,12 @@ std::vector<std::string> tidy_checkpoints(const FileCalls& calls, const std::str
 std::string find_checkpoint(const std::string& path) { return find_checkpoints(path).back(); }
 
 std::vector<std::string> find_checkpoints(const std::string& path) {
-  std::error_code ignored;
-  const fs::path itself = fs::path(path).lexically_normal();
-  const std::string name =
-      (itself.has_filename() ? itself : itself.parent_path()).filename().string();
   if (!is_folder(path)) fail_to_find(path);
-  if (fs::exists(text(path, "/", kManifestName), ignored) || parse_step_name(name)) return {path};
+  std::error_code failure;
+  const fs::path itself = fs::canonical(path, failure);
+  const bool named = !failure && parse_step_name(itself.filename().string());
+  if (named || fs::exists(text(path, "/", kManifestName), failure))
+    return {itself.empty() ? path : itself.string()};
   for (const std::string& folder : {path, text(path, "/checkpoints")}) {
     std::vector<std::string> found = list_checkpoints(folder);
     if (!found.empty()) return found;

@@ -43,8 +43,9 @@ std::vector<std::string> tidy_checkpoints(const FileCalls& calls, const std::str
 inline constexpr const char* kUnfinished = ".tmp-";
 inline constexpr const char* kPruned = ".trash-";
 
-/// The checkpoint that `path` names: itself, or the newest of a folder of checkpoints or of the
-/// OUTPUT of a run. Errors: Fault::Checkpoint.
+/// The checkpoint that `path` names: itself, by the path of its folder where `path` is a link or
+/// spelled otherwise, or the newest of a folder of checkpoints or of the OUTPUT of a run.
+/// Errors: Fault::Checkpoint.
 std::string find_checkpoint(const std::string& path);
 /// All that `path` names, oldest first. Errors: Fault::Checkpoint: none.
 std::vector<std::string> find_checkpoints(const std::string& path);

@@ -118,9 +118,9 @@ std::string MetricsFile::sync() {
 }
 
 std::string MetricsFile::removed() const {
-  return is_at(file_, path_.c_str())
-             ? ""
-             : text("'", path_, "' was removed or replaced while the run was writing it");
+  return is_gone(file_, path_.c_str())
+             ? text("'", path_, "' was removed or replaced while the run was writing it")
+             : "";
 }
 
 void MetricsFile::train(const StepRecord& r) {

@@ -126,11 +126,16 @@ OutputLock::OutputLock(const std::string& folder, std::vector<std::string>& noti
 }
 
 OutputLock::~OutputLock() {
-  if (held()) unlink(path_.c_str());
+  if (is_at(file_, path_.c_str())) unlink(path_.c_str());
   close(file_);
 }
 
-bool OutputLock::held() const { return is_at(file_, path_.c_str()); }
+bool OutputLock::held() const { return !is_gone(file_, path_.c_str()); }
+
+void OutputLock::write_config(const std::string& toml) {
+  write_atomically(in_folder(folder_, kConfigFile), toml);
+  config_ = toml;
+}
 
 std::string OutputLock::hold(bool ours) {
   if (held()) return "";
@@ -143,6 +148,9 @@ std::string OutputLock::hold(bool ours) {
     if (!ours && !traces.empty())
       return text(gone, ", and another run is in it now (", join(traces),
                   "); nothing is written there until that is moved elsewhere");
+    std::error_code ignored;
+    const fs::file_status config = fs::status(in_folder(folder_, kConfigFile), ignored);
+    if (!config_.empty() && config.type() == fs::file_type::not_found) write_config(config_);
     std::swap(file_, again.file_);
     return "";
   } catch (const Error& error) {

@@ -41,15 +41,19 @@ class OutputLock {
 
   /// Of the file.
   const std::string& path() const { return path_; }
-  /// False once the file is gone, or another one has its name.
+  /// False once it is known that the file is gone, or that another one has its name.
   bool held() const;
-  /// Takes the lock anew where it is not held, as after somebody removed the folder. Returns the
-  /// problem where that fails, or where something of a run lies in the folder that is not `ours`:
-  /// then nothing may be written there.
+  /// Writes config.toml.
+  /// Errors: Fault::Resource.
+  void write_config(const std::string& toml);
+  /// Takes the lock anew where it is not held, as after somebody removed the folder, and writes
+  /// config.toml again where that is gone. Returns the problem where that fails, or where something
+  /// of a run lies in the folder that is not `ours`: then nothing may be written there.
   std::string hold(bool ours);
 
  private:
   std::string folder_, path_;
+  std::string config_;  // what was written; empty: nothing yet
   FileCalls calls_;
   int file_ = -1;
 };

@@ -27,14 +27,16 @@ SaveOptions save_options(const RunConfig& config, const FileCalls& calls) {
 }
 
 RunSaves::RunSaves(const RunConfig& config, const TrainOptions& options, OutputLock& lock,
-                   Crew& crew, RankSaver& mine, std::function<CheckpointRecord()> record)
+                   Crew& crew, RankSaver& mine, std::function<CheckpointRecord()> record,
+                   std::function<bool()> ended)
     : config_(config),
       callbacks_(options.callbacks),
       lock_(lock),
       crew_(crew),
       saver_(in_folder(config.output, kCheckpointsFolder), save_options(config, options.calls),
              crew, mine),
-      record_(std::move(record)) {}
+      record_(std::move(record)),
+      ended_(std::move(ended)) {}
 
 /// In the run's own folder, and still there.
 bool RunSaves::is_here(const std::string& checkpoint) const {
@@ -44,23 +46,32 @@ bool RunSaves::is_here(const std::string& checkpoint) const {
          fs::exists(checkpoint, missing);
 }
 
-void RunSaves::goes_on_from(std::int64_t step, const std::string& path) {
-  checkpoint_ = path;
-  if (is_here(path)) saved_ = step;
+void RunSaves::goes_on_from(const Checkpoint& from) {
+  checkpoint_ = from.path();
+  if (!is_here(checkpoint_)) return;
+  saved_ = from.record().step;
+  crew_.alone([&] { left_ = left_behind(from); });
+}
+
+CheckpointRecord RunSaves::record() const {
+  CheckpointRecord out = record_();
+  if (!left_.empty()) out.texts[kRecordedLeft] = left_;
+  return out;
 }
 
 void RunSaves::keep_best(const MetricsFile& metrics) {
   const std::string from = saved_ < 0 ? "" : fs::path(checkpoint_).filename().string();
   std::vector<std::string> notices;
   crew_.alone([&] {
-    best_.emplace(in_folder(config_.output, kCheckpointsFolder), metrics.kept(), from, notices);
+    best_.emplace(in_folder(config_.output, kCheckpointsFolder), metrics.kept(), from, left_,
+                  notices);
   });
   for (const std::string& notice : notices) tell(callbacks_, &TrainCallback::on_notice, notice);
 }
 
 void RunSaves::validated(std::int64_t step, double loss) {
   if (!best_) return;
-  if (best_->waits()) settle(saver_.wait());  // what it is compared with
+  if (best_->waits()) hear(saver_.wait());  // what it is compared with
   best_->validated(step, loss);
   if (saved_ == step) link_best(step, checkpoint_);
 }
@@ -72,18 +83,18 @@ void RunSaves::link_best(std::int64_t step, const std::string& path) {
   if (!problem.empty()) tell(callbacks_, &TrainCallback::on_notice, problem);
 }
 
-void RunSaves::look() { settle(saver_.finished()); }
+void RunSaves::look() { hear(saver_.finished()); }
 
 void RunSaves::on_the_way(std::int64_t step, MetricsFile& metrics) {
-  settle(saver_.wait());  // one at a time
+  hear(saver_.wait());  // one at a time
   std::string problem;
   crew_.alone([&] {
     problem = lock_.hold(metrics.removed().empty());
     if (problem.empty()) problem = metrics.sync();
   });
-  if (!problem.empty()) return settle(SaveResult{step, "", problem});
+  if (!problem.empty()) return hear(SaveResult{step, "", problem});
   if (best_) saver_.keep(best_->name());
-  saver_.begin(record_());
+  saver_.begin(record());
   look();
 }
 
@@ -102,8 +113,13 @@ void RunSaves::at_end(std::int64_t step, MetricsFile& metrics) {
          how_to_go_on());
   SaveResult result{step, "", taken + late};
   if (best_) saver_.keep(best_->name());
-  if (result.problem.empty()) result = saver_.save(record_());
+  if (result.problem.empty()) result = saver_.save(record());
   settle(result, Heard::OfTheLast);
+}
+
+/// A request to stop may come while a save is waited for: it is asked for afterwards.
+void RunSaves::hear(const std::optional<SaveResult>& result) {
+  settle(result, ended_() ? Heard::BeforeTheLast : Heard::OnTheWay);
 }
 
 /// Takes note of what became of a save; the run ends where too many failed in a row.

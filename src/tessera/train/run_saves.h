@@ -21,13 +21,14 @@ SaveOptions save_options(const RunConfig& config, const FileCalls& calls);
 
 class RunSaves {
  public:
-  /// `record` says what is saved beside the states, as they are when it is called.
+  /// `record` says what is saved beside the states, as they are when it is called; `ended`, whether
+  /// training has ended and at_end() is all that follows.
   RunSaves(const RunConfig& config, const TrainOptions& options, OutputLock& lock, Crew& crew,
-           RankSaver& mine, std::function<CheckpointRecord()> record);
+           RankSaver& mine, std::function<CheckpointRecord()> record, std::function<bool()> ended);
 
-  /// The run goes on from this checkpoint. If that lies in the run's own folder, the state of
-  /// `step` is saved.
-  void goes_on_from(std::int64_t step, const std::string& path);
+  /// The run goes on from this checkpoint. If that lies in the run's own folder, the state of its
+  /// step is saved.
+  void goes_on_from(const Checkpoint& from);
   /// Keeps the best checkpoint from now on; `metrics` say which that was before.
   void keep_best(const MetricsFile& metrics);
   /// A validation at `step`, whose state may be saved already.
@@ -46,11 +47,18 @@ class RunSaves {
   const std::string& last() const { return checkpoint_; }
 
  private:
-  /// When a failure of a save is heard of.
-  enum class Heard { OnTheWay, BeforeTheLast, OfTheLast };
-  void settle(const std::optional<SaveResult>& result, Heard when = Heard::OnTheWay);
+  /// When a failure of a save is heard of, and what that entails.
+  enum class Heard {
+    OnTheWay,       // a save is tried again when the next is due; the run ends if too many failed
+    BeforeTheLast,  // training has ended: there is one more try, however many failed
+    OfTheLast,      // that try failed: the run ends
+  };
+  /// Takes note of what became of a save on the way.
+  void hear(const std::optional<SaveResult>& result);
+  void settle(const std::optional<SaveResult>& result, Heard when);
   void link_best(std::int64_t step, const std::string& path);
   std::string how_to_go_on() const;
+  CheckpointRecord record() const;
   bool is_here(const std::string& checkpoint) const;
 
   const RunConfig& config_;
@@ -59,8 +67,10 @@ class RunSaves {
   Crew& crew_;
   CheckpointSaver saver_;
   std::function<CheckpointRecord()> record_;
+  std::function<bool()> ended_;
   std::int64_t saved_ = -1;  // the step of the last checkpoint in the run's folder
   std::string checkpoint_;   // the path of the last, wherever it is
+  std::string left_;         // kRecordedLeft
   std::int64_t failed_ = 0;  // saves, in a row
   std::optional<BestCheckpoint> best_;
 };

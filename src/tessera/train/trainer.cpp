@@ -57,6 +57,8 @@ class Trainer {
   void save_if_due(bool wanted);
   void count_bad(const StepRecord& record);
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
+  /// No step follows.
+  bool ended() const { return step_ >= last_ || stopped(); }
   void validate();
   void validate_if_due();
   void write_sample();
@@ -119,8 +121,9 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
       outside_arena(compiled, static_cast<std::int64_t>(run_.data.tokens.all().size()));
   crew_.emplace(std::move(compiled.plan), device, options_.world, options_.executor);
   crew_->set_saver(*share_);
-  saves_.emplace(config(), options_, lock_, *crew_, *share_,
-                 [this] { return checkpoint_record(run_, step_, samples()); });
+  saves_.emplace(
+      config(), options_, lock_, *crew_, *share_,
+      [this] { return checkpoint_record(run_, step_, samples()); }, [this] { return ended(); });
   memory_.arena_bytes = crew_->plan().peak_bytes();
   memory_.huge_page_bytes = crew_->executor().huge_page_bytes();
   tell(&TrainCallback::on_memory, memory_);
@@ -128,7 +131,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   crew_->require_shared_folder(in_folder(config().output, kCheckpointsFolder), options_.calls);
   if (run_.from) {
     crew_->load(*run_.from);
-    saves_->goes_on_from(step_, run_.from->path());
+    saves_->goes_on_from(*run_.from);
   } else {
     crew_->run(kInitProgram);
     if (run_.init) crew_->load_weights(*run_.init);
@@ -136,7 +139,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   // Only now is anything that an earlier run left behind changed.
   crew_->alone([&] {
     metrics_.emplace(in_folder(config().output, kMetricsFile), step_, options_.calls);
-    write_atomically(in_folder(config().output, kConfigFile), to_toml(run_.told));
+    lock_.write_config(to_toml(run_.told));
   });
   if (config().keep_best) saves_->keep_best(*metrics_);
 }
@@ -173,7 +176,7 @@ void Trainer::execute(const char* program, const Fill& fill, std::vector<CallTim
 TrainResult Trainer::run() {
   validate_if_due();  // where a request to stop cut it short
   save_if_due(false);
-  while (step_ < last_ && !stopped()) after_step(attempt());
+  while (!ended()) after_step(attempt());
   const bool finished = step_ >= config().steps;
   if (finished && config().eval_at_end) validate();
   if (recorder_) write_profile();  // of fewer steps than asked for
@@ -237,8 +240,7 @@ void Trainer::after_step(const StepRecord& record) {
 
 /// The save at the end is not one on the way.
 void Trainer::save_if_due(bool wanted) {
-  if ((wanted || saves_->best_is_due(step_)) && step_ < last_ && !stopped())
-    saves_->on_the_way(step_, *metrics_);
+  if ((wanted || saves_->best_is_due(step_)) && !ended()) saves_->on_the_way(step_, *metrics_);
 }
 
 void Trainer::count_bad(const StepRecord& record) {
