@@ -33,6 +33,14 @@ PATH=$folder "$tessera" launch -n 2 -- version 2>"$folder/out.log" || code=$?
 grep -q 'there is no mpirun in PATH; on Debian: apt-get install openmpi-bin' "$folder/out.log" || wrong "no word of how to get mpirun"
 env -i "$tessera" launch -n 2 -- version >"$folder/out.log" 2>&1 || wrong "without an environment nothing runs"
 
+# Closed standard streams: what is opened in their place must not be taken for them.
+for closed in '<&-' '>&-' '2>&-' '<&- >&- 2>&-'; do
+  code=0
+  timeout 20 bash -c '"$1" launch -n 1 -- version '"$closed" bash "$tessera" >"$folder/out.log" 2>&1 || code=$?
+  case $closed in *' '* | '>'*) want=5 ;; *) want=0 ;; esac
+  [ $code = $want ] || wrong "launch $closed has the code $code, not $want"
+done
+
 # Standard output that takes no more is an error of every command, and the run goes on without it.
 for command in version "verify --preset gpt2-tiny --layers 1 --steps 1 --json"; do
   code=0
