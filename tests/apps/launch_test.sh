@@ -55,7 +55,7 @@ grep -q '^error: the mesh computes other numbers' "$folder/out.log" || wrong "it
 # stand_in LINES: a stand-in for mpirun, which does what LINES say after it was asked for its version, and its launch.
 make_stand_in() {
   mkdir -p "$folder/bin"
-  printf '#!/bin/sh\n[ "$1" != --version ] || { echo Open MPI; exit; }\n%s\n' "$1" >"$folder/bin/mpirun"
+  printf '#!/bin/sh\n[ "$1" != --version ] || { echo Open MPI; exit; }\n: >"%s"\n%s\n' "$folder/started" "$1" >"$folder/bin/mpirun"
   chmod +x "$folder/bin/mpirun"
 }
 launch_stand_in() { PATH=$folder/bin:$PATH timeout 60 "$tessera" launch -n 2 -- train --distributed-timeout 2; }
@@ -98,21 +98,66 @@ ended_in() {
   done
   return 1
 }
+# begin_stand_in OUTPUT ERRORS: its launcher's process in $launcher, once the stand-in runs, and was not only asked for its version
+begin_stand_in() {
+  rm -f "$folder/started"
+  PATH=$folder/bin:$PATH "$tessera" launch -n 2 -- train --distributed-timeout 2 >"$1" 2>"$2" &
+  launcher=$!
+  for ((i = 0; i < 1000; ++i)); do
+    [ ! -e "$folder/started" ] || return 0
+    sleep 0.01
+  done
+  wrong "no stand-in was started within 10 s"
+}
+# request: a SIGTERM to the launcher, which takes it before another comes: pending signals of one kind are one.
+request() {
+  kill -TERM $launcher
+  for ((i = 0; i < 100; ++i)); do
+    grep -q '^ShdPnd:.*[4-7c-f]...$' /proc/$launcher/status 2>/dev/null || return 0
+    sleep 0.05
+  done
+  wrong "a request to stop is not taken"
+}
 # Where nobody reads at all, a second request ends the launch, or a first one after mpirun has ended.
 mkfifo "$folder/unread"
 exec 9<>"$folder/unread"
-for lines in 20000 3000; do
-  make_stand_in 'exec perl -e "print qq(a line of output\n) x '$lines'"'
-  PATH=$folder/bin:$PATH "$tessera" launch -n 2 -- train >&9 2>"$folder/out.log" &
-  launcher=$!
-  sleep 1
-  kill -TERM $launcher
-  sleep 0.2
-  kill -TERM $launcher 2>/dev/null || true
-  ended_in 5 || wrong "a launch that nobody reads does not end when it is asked to"
-  end
-  [ $lines-$code = 20000-143 ] || [ $lines-$code = 3000-5 ] || wrong "a launch that nobody reads ends with $code"
-done
+make_stand_in 'exec perl -e "print qq(a line of output\n) x 20000"'
+begin_stand_in /dev/fd/9 "$folder/out.log"
+request
+request
+ended_in 5 || wrong "a launch whose output nobody reads does not end when it is asked to twice"
+end
+[ $code = 143 ] || wrong "a launch whose output nobody reads ends with $code, not 143"
+make_stand_in 'exec perl -e "print STDERR qq(a notice\n) x 20000"'
+begin_stand_in "$folder/out.log" /dev/fd/9
+request
+request
+ended_in 5 || wrong "a launch whose errors nobody reads does not end when it is asked to twice"
+end
+[ $code = 143 ] || wrong "a launch whose errors nobody reads ends with $code, not 143"
+# all_said: mpirun has ended, and the launcher waits for its reader alone
+all_said() {
+  for ((i = 0; i < 100; ++i)); do
+    pgrep -P $launcher >/dev/null || return 0
+    sleep 0.05
+  done
+  wrong "a stand-in that says little does not end"
+}
+make_stand_in 'exec perl -e "print qq(a line of output\n) x 3000"'
+begin_stand_in /dev/fd/9 "$folder/out.log"
+all_said
+request
+ended_in 5 || wrong "a launch whose output nobody reads does not end when it is asked to after mpirun's end"
+end
+[ $code = 5 ] || wrong "a launch whose output nobody reads ends with $code, not 5"
+make_stand_in 'perl -e "print qq(a line of output\n) x 3000"; echo "error: a rank says why" >&2; exit 6'
+begin_stand_in /dev/fd/9 "$folder/out.log"
+all_said
+request
+ended_in 5 || wrong "a launch that has failed and whose output nobody reads does not end when it is asked to"
+end
+[ $code = 6 ] || wrong "a launch that failed before it was asked to stop ends with $code, not 6"
+says 'a rank says why' || wrong "a launch that failed before it was asked to stop says something else"
 exec 9>&-
 # An mpirun that ends by itself just as it is given up: the launcher looks when both have happened.
 make_stand_in 'sleep 0.3; exec perl -e "select undef, undef, undef, 1.5"'

@@ -177,12 +177,13 @@ int launch_command(const Arguments& arguments, Console& console) {
     console.out << join(words, " ") << "\n";
     return 0;
   }
-  StopRequests requests;
+  std::optional<StopRequests> requests(std::in_place);
   nothing.reset();
   console.out.flush();
   const LaunchEnd end = supervise(
       words, {launch.hostfile.empty(), stops_in_order, launch.verbose, timeout_of(launch.command)},
-      requests, console);
+      *requests, console);
+  requests.reset();  // one that comes while nobody reads the report ends this as any command
   const std::string report = report_of(end, launch, launcher.mpirun);
   if (!report.empty()) console.err << "error: " << report << "\n";
   return code_of(end);
