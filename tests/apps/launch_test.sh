@@ -71,7 +71,7 @@ says '.*/mpirun started no rank and did not end; it was ended now' || wrong "no 
 # Open MPI 4.1 may wait for ever for a rank that was killed while it came up.
 stand_in 'sleep 1.5; exec perl -e "sleep 1000"'
 [ $code = 137 ] || wrong "an mpirun that waits for ranks which are gone is ended with the code $code, not 137"
-says 'the ranks are gone without a word' || wrong "no word of an mpirun that waits for ranks which are gone"
+says 'all ranks ended without an error message (killed, perhaps by the system for want of memory); .*/mpirun did not notice and was ended now; what was saved is intact' || wrong "no word of an mpirun that waits for ranks which are gone"
 stand_in 'exit 137'
 [ $code = 137 ] || wrong "a rank that was killed without a word gives the code $code, not 137"
 says 'a rank was ended by signal 9 (Killed)' || wrong "no word of a rank that was killed"
@@ -159,6 +159,15 @@ end
 [ $code = 6 ] || wrong "a launch that failed before it was asked to stop ends with $code, not 6"
 says 'a rank says why' || wrong "a launch that failed before it was asked to stop says something else"
 exec 9>&-
+# An mpirun that does not end after a second request, although its ranks have.
+make_stand_in 'trap "" TERM; sleep 3; exec perl -e "sleep 1000"'
+begin_stand_in "$folder/out.log" "$folder/out.log"
+request
+request
+ended_in 20 || wrong "an mpirun that ignores a second request is not ended"
+end
+[ $code = 143 ] || wrong "an mpirun that ignores a second request gives the code $code, not 143"
+says 'ended at once by signal 15 (Terminated), as requested' || wrong "of an mpirun that ignores a second request something else is said"
 # An mpirun that ends by itself just as it is given up: the launcher looks when both have happened.
 make_stand_in 'sleep 0.3; exec perl -e "select undef, undef, undef, 1.5"'
 PATH=$folder/bin:$PATH "$tessera" launch -n 2 -- train --distributed-timeout 2 >"$folder/out.log" 2>&1 &

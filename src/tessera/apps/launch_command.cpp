@@ -124,8 +124,10 @@ std::string report_of(const LaunchEnd& end, const Launch& launch, const std::str
   if (end.error_seen || in_order) return {};
   if (end.hung) return text(mpirun, " started no rank and did not end; it was ended now", again);
   if (end.lost_ranks)
-    return text("the ranks are gone without a word, as after ", signal_text(SIGKILL), ", and ",
-                mpirun, " waited for them still; it was ended now", again);
+    return text(
+        "all ranks ended without an error message (killed, perhaps by the system for want "
+        "of memory); ",
+        mpirun, " did not notice and was ended now", again);
   if (end.killed)
     return text(mpirun, " was ended by ", signal_text(end.code - 128), ", and its ranks with it",
                 again);

@@ -217,7 +217,8 @@ void Run::look_for_ranks() {
   const auto limit = had_ranks_ ? std::min<Clock::duration>(kAfterRanks, how_.timeout)
                                 : Clock::duration(how_.timeout);
   if (now - with_ranks_ < limit) return;
-  (had_ranks_ ? end_.lost_ranks : end_.hung) = true;
+  // One that was asked to end and does not has nothing to be reported but that.
+  if (end_.requested == 0) (had_ranks_ ? end_.lost_ranks : end_.hung) = true;
   kill(child_, SIGKILL);
 }
 
@@ -257,6 +258,7 @@ StopRequests::StopRequests() {
 }
 
 StopRequests::~StopRequests() {
+  take();  // else each that waits would be a request to what comes after
   if (file_ >= 0) close(file_);
   restore();
 }
