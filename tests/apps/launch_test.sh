@@ -48,9 +48,12 @@ for command in version "verify --preset gpt2-tiny --layers 1 --steps 1 --json"; 
   [ $code = 5 ] || wrong "launch -- $command on a full disk has the code $code, not 5"
   [ "$(grep -c '^error: not all output could be written' "$folder/out.log")" = 1 ] || wrong "that the disk is full is not reported once"
 done
-[ "$(code_of -n 2 -- verify --preset gpt2-tiny --layers 1 --lr 1e30)" = 6 ] || wrong "numbers that differ have another code than 6"
+[ "$(code_of -n 2 -- verify --preset gpt2-tiny --layers 1 --lr 0.3 --steps 60)" = 6 ] || wrong "numbers that differ have another code than 6"
 [ "$(grep -c '^error: ' "$folder/out.log")" = 1 ] || wrong "numbers that differ are not reported once"
 grep -q '^error: the mesh computes other numbers' "$folder/out.log" || wrong "it is not said that numbers differ"
+[ "$(code_of -n 2 -- verify --preset gpt2-tiny --layers 1 --lr 1e30)" = 6 ] || wrong "numbers that overflow have another code than 6"
+[ "$(grep -c '^error: ' "$folder/out.log")" = 1 ] || wrong "numbers that overflow are not reported once"
+grep -q '^error: one device by itself computes inf or nan' "$folder/out.log" || wrong "it is not said that one device overflows"
 
 # stand_in LINES: a stand-in for mpirun, which does what LINES say after it was asked for its version, and its launch.
 make_stand_in() {
