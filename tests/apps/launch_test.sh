@@ -72,7 +72,8 @@ stand_in 'exec sleep 1000'
 [ $code = 7 ] || wrong "an mpirun that hangs is ended with the code $code, not 7"
 says '.*/mpirun started no rank and did not end; it was ended now' || wrong "no word of an mpirun that hangs"
 # Open MPI 4.1 may wait for ever for a rank that was killed while it came up.
-stand_in 'sleep 1.5; exec perl -e "sleep 1000"'
+# The launcher looks for ranks once a second at least.
+stand_in 'sleep 3; exec perl -e "sleep 1000"'
 [ $code = 137 ] || wrong "an mpirun that waits for ranks which are gone is ended with the code $code, not 137"
 says 'all ranks ended without an error message (killed, perhaps by the system for want of memory); .*/mpirun did not notice and was ended now; what was saved is intact' || wrong "no word of an mpirun that waits for ranks which are gone"
 stand_in 'exit 137'
@@ -101,10 +102,10 @@ ended_in() {
   done
   return 1
 }
-# begin_stand_in OUTPUT ERRORS: its launcher's process in $launcher, once the stand-in runs, and was not only asked for its version
+# begin_stand_in OUTPUT ERRORS [TIMEOUT]: its launcher's process in $launcher, once the stand-in runs, and was not only asked for its version
 begin_stand_in() {
   rm -f "$folder/started"
-  PATH=$folder/bin:$PATH "$tessera" launch -n 2 -- train --distributed-timeout 2 >"$1" 2>"$2" &
+  PATH=$folder/bin:$PATH "$tessera" launch -n 2 -- train --distributed-timeout "${3:-2}" >"$1" 2>"$2" &
   launcher=$!
   for ((i = 0; i < 1000; ++i)); do
     [ ! -e "$folder/started" ] || return 0
@@ -171,13 +172,19 @@ ended_in 20 || wrong "an mpirun that ignores a second request is not ended"
 end
 [ $code = 143 ] || wrong "an mpirun that ignores a second request gives the code $code, not 143"
 says 'ended at once by signal 15 (Terminated), as requested' || wrong "of an mpirun that ignores a second request something else is said"
-# An mpirun that ends by itself just as it is given up: the launcher looks when both have happened.
-make_stand_in 'sleep 0.3; exec perl -e "select undef, undef, undef, 1.5"'
-PATH=$folder/bin:$PATH "$tessera" launch -n 2 -- train --distributed-timeout 2 >"$folder/out.log" 2>&1 &
-launcher=$!
+# An mpirun that ends by itself just as it is given up: the launcher, which is in its wait, looks when both have happened. That its
+# output ends would count as a sign of life, so that has been seen before.
+make_stand_in "exec >&- 2>&-; exec perl -e 'select undef, undef, undef, 0.02 until -e qq($folder/go)'"
+begin_stand_in "$folder/out.log" "$folder/out.log" 6
 sleep 1
+child=$(pgrep -P $launcher) || wrong "an mpirun is given up before its time"
 kill -STOP $launcher
-sleep 3
+: >"$folder/go"
+for ((i = 0; i < 100; ++i)); do
+  ! grep -q '^State:.*Z' /proc/$child/status || break
+  sleep 0.05
+done
+sleep 6
 kill -CONT $launcher
 end
 [ $code = 0 ] || wrong "an mpirun that has ended well just as it is given up gives the code $code, not 0"
