@@ -44,7 +44,7 @@ constexpr const char* kHelp =
 /// The path of a program, as a shell finds it; empty: nowhere.
 std::string find_program(const std::string& name) {
   const char* path = std::getenv("PATH");
-  for (const std::string& folder : split(path == nullptr ? "/usr/bin:/bin" : path, ':')) {
+  for (const std::string& folder : split(path == nullptr ? kUsualPath : path, ':')) {
     const std::string candidate = folder + "/" + name;
     if (!folder.empty() && access(candidate.c_str(), X_OK) == 0) return candidate;
   }

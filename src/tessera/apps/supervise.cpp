@@ -171,8 +171,7 @@ void Run::become(pid_t parent) {
   dup2(input_.read_end, STDIN_FILENO);
   dup2(output_.write_end, STDOUT_FILENO);
   dup2(errors_.write_end, STDERR_FILENO);
-  setenv("PATH", "/usr/local/bin:/usr/bin:/bin",
-         0);  // without one mpirun finds nothing, itself included
+  setenv("PATH", kUsualPath, 0);  // without one mpirun finds nothing, itself included
   std::vector<char*> pointers;
   for (std::string& word : words_) pointers.push_back(word.data());
   pointers.push_back(nullptr);
