@@ -75,14 +75,31 @@ TEST(Command, SwitchesAreTrueOrFalse) {
 
 /// What standard output says may be read by nobody.
 TEST(Command, VerifyThatFailsSaysSoAsAnError) {
+  // So many steps at such a rate make rounding as large as the numbers.
   const std::string verify =
-      "verify --preset gpt2-tiny --layers 1 --devices 2 --steps 3 --lr 1e30 ";
+      "verify --preset gpt2-tiny --layers 1 --devices 2 --steps 60 --lr 0.3 ";
   for (const char* flag : {"", "--json"}) {
     const Ran ran = run(words(verify + flag));
     EXPECT_EQ(ran.code, 6);
     EXPECT_NE(ran.out, "");
     EXPECT_EQ(ran.err.find("error: the mesh computes other numbers than one device: worst is "), 0u)
         << ran.err;
+    EXPECT_EQ(ran.err.find('\n'), ran.err.size() - 1) << ran.err;
+  }
+}
+
+/// That is no fault of the mesh, and nothing to report.
+TEST(Command, VerifySaysThatOneDeviceOverflows) {
+  const std::string verify =
+      "verify --preset gpt2-tiny --layers 1 --devices 2 --steps 3 --lr 1e30 ";
+  for (const char* flag : {"", "--json"}) {
+    const Ran ran = run(words(verify + flag));
+    EXPECT_EQ(ran.code, 6);
+    EXPECT_EQ(ran.out.empty(), flag[0] == '\0') << ran.out;
+    EXPECT_EQ(ran.out.find("report"), std::string::npos) << ran.out;
+    EXPECT_EQ(ran.err.find("error: one device by itself computes inf or nan, first in step "), 0u)
+        << ran.err;
+    EXPECT_NE(ran.err.find("; lower --lr\n"), std::string::npos) << ran.err;
     EXPECT_EQ(ran.err.find('\n'), ran.err.size() - 1) << ran.err;
   }
 }

@@ -33,6 +33,14 @@ PATH=$folder "$tessera" launch -n 2 -- version 2>"$folder/out.log" || code=$?
 grep -q 'there is no mpirun in PATH; on Debian: apt-get install openmpi-bin' "$folder/out.log" || wrong "no word of how to get mpirun"
 env -i "$tessera" launch -n 2 -- version >"$folder/out.log" 2>&1 || wrong "without an environment nothing runs"
 
+# Closed standard streams: what is opened in their place must not be taken for them.
+for closed in '<&-' '>&-' '2>&-' '<&- >&- 2>&-'; do
+  code=0
+  timeout 20 bash -c '"$1" launch -n 1 -- version '"$closed" bash "$tessera" >"$folder/out.log" 2>&1 || code=$?
+  case $closed in *' '* | '>'*) want=5 ;; *) want=0 ;; esac
+  [ $code = $want ] || wrong "launch $closed has the code $code, not $want"
+done
+
 # Standard output that takes no more is an error of every command, and the run goes on without it.
 for command in version "verify --preset gpt2-tiny --layers 1 --steps 1 --json"; do
   code=0
@@ -40,14 +48,17 @@ for command in version "verify --preset gpt2-tiny --layers 1 --steps 1 --json"; 
   [ $code = 5 ] || wrong "launch -- $command on a full disk has the code $code, not 5"
   [ "$(grep -c '^error: not all output could be written' "$folder/out.log")" = 1 ] || wrong "that the disk is full is not reported once"
 done
-[ "$(code_of -n 2 -- verify --preset gpt2-tiny --layers 1 --lr 1e30)" = 6 ] || wrong "numbers that differ have another code than 6"
+[ "$(code_of -n 2 -- verify --preset gpt2-tiny --layers 1 --lr 0.3 --steps 60)" = 6 ] || wrong "numbers that differ have another code than 6"
 [ "$(grep -c '^error: ' "$folder/out.log")" = 1 ] || wrong "numbers that differ are not reported once"
 grep -q '^error: the mesh computes other numbers' "$folder/out.log" || wrong "it is not said that numbers differ"
+[ "$(code_of -n 2 -- verify --preset gpt2-tiny --layers 1 --lr 1e30)" = 6 ] || wrong "numbers that overflow have another code than 6"
+[ "$(grep -c '^error: ' "$folder/out.log")" = 1 ] || wrong "numbers that overflow are not reported once"
+grep -q '^error: one device by itself computes inf or nan' "$folder/out.log" || wrong "it is not said that one device overflows"
 
 # stand_in LINES: a stand-in for mpirun, which does what LINES say after it was asked for its version, and its launch.
 make_stand_in() {
   mkdir -p "$folder/bin"
-  printf '#!/bin/sh\n[ "$1" != --version ] || { echo Open MPI; exit; }\n%s\n' "$1" >"$folder/bin/mpirun"
+  printf '#!/bin/sh\n[ "$1" != --version ] || { echo Open MPI; exit; }\n: >"%s"\n%s\n' "$folder/started" "$1" >"$folder/bin/mpirun"
   chmod +x "$folder/bin/mpirun"
 }
 launch_stand_in() { PATH=$folder/bin:$PATH timeout 60 "$tessera" launch -n 2 -- train --distributed-timeout 2; }
@@ -61,9 +72,10 @@ stand_in 'exec sleep 1000'
 [ $code = 7 ] || wrong "an mpirun that hangs is ended with the code $code, not 7"
 says '.*/mpirun started no rank and did not end; it was ended now' || wrong "no word of an mpirun that hangs"
 # Open MPI 4.1 may wait for ever for a rank that was killed while it came up.
-stand_in 'sleep 1.5; exec perl -e "sleep 1000"'
+# The launcher looks for ranks once a second at least.
+stand_in 'sleep 3; exec perl -e "sleep 1000"'
 [ $code = 137 ] || wrong "an mpirun that waits for ranks which are gone is ended with the code $code, not 137"
-says 'the ranks are gone without a word' || wrong "no word of an mpirun that waits for ranks which are gone"
+says 'all ranks ended without an error message (killed, perhaps by the system for want of memory); .*/mpirun did not notice and was ended now; what was saved is intact' || wrong "no word of an mpirun that waits for ranks which are gone"
 stand_in 'exit 137'
 [ $code = 137 ] || wrong "a rank that was killed without a word gives the code $code, not 137"
 says 'a rank was ended by signal 9 (Killed)' || wrong "no word of a rank that was killed"
@@ -90,29 +102,89 @@ ended_in() {
   done
   return 1
 }
+# begin_stand_in OUTPUT ERRORS [TIMEOUT]: its launcher's process in $launcher, once the stand-in runs, and was not only asked for its version
+begin_stand_in() {
+  rm -f "$folder/started"
+  PATH=$folder/bin:$PATH "$tessera" launch -n 2 -- train --distributed-timeout "${3:-2}" >"$1" 2>"$2" &
+  launcher=$!
+  for ((i = 0; i < 1000; ++i)); do
+    [ ! -e "$folder/started" ] || return 0
+    sleep 0.01
+  done
+  wrong "no stand-in was started within 10 s"
+}
+# request: a SIGTERM to the launcher, which takes it before another comes: pending signals of one kind are one.
+request() {
+  kill -TERM $launcher
+  for ((i = 0; i < 100; ++i)); do
+    grep -q '^ShdPnd:.*[4-7c-f]...$' /proc/$launcher/status 2>/dev/null || return 0
+    sleep 0.05
+  done
+  wrong "a request to stop is not taken"
+}
 # Where nobody reads at all, a second request ends the launch, or a first one after mpirun has ended.
 mkfifo "$folder/unread"
 exec 9<>"$folder/unread"
-for lines in 20000 3000; do
-  make_stand_in 'exec perl -e "print qq(a line of output\n) x '$lines'"'
-  PATH=$folder/bin:$PATH "$tessera" launch -n 2 -- train >&9 2>"$folder/out.log" &
-  launcher=$!
-  sleep 1
-  kill -TERM $launcher
-  sleep 0.2
-  kill -TERM $launcher 2>/dev/null || true
-  ended_in 5 || wrong "a launch that nobody reads does not end when it is asked to"
-  end
-  [ $lines-$code = 20000-143 ] || [ $lines-$code = 3000-5 ] || wrong "a launch that nobody reads ends with $code"
-done
+make_stand_in 'exec perl -e "print qq(a line of output\n) x 20000"'
+begin_stand_in /dev/fd/9 "$folder/out.log"
+request
+request
+ended_in 5 || wrong "a launch whose output nobody reads does not end when it is asked to twice"
+end
+[ $code = 143 ] || wrong "a launch whose output nobody reads ends with $code, not 143"
+make_stand_in 'exec perl -e "print STDERR qq(a notice\n) x 20000"'
+begin_stand_in "$folder/out.log" /dev/fd/9
+request
+request
+ended_in 5 || wrong "a launch whose errors nobody reads does not end when it is asked to twice"
+end
+[ $code = 143 ] || wrong "a launch whose errors nobody reads ends with $code, not 143"
+# all_said: mpirun has ended, and the launcher waits for its reader alone
+all_said() {
+  for ((i = 0; i < 100; ++i)); do
+    pgrep -P $launcher >/dev/null || return 0
+    sleep 0.05
+  done
+  wrong "a stand-in that says little does not end"
+}
+make_stand_in 'exec perl -e "print qq(a line of output\n) x 3000"'
+begin_stand_in /dev/fd/9 "$folder/out.log"
+all_said
+request
+ended_in 5 || wrong "a launch whose output nobody reads does not end when it is asked to after mpirun's end"
+end
+[ $code = 5 ] || wrong "a launch whose output nobody reads ends with $code, not 5"
+make_stand_in 'perl -e "print qq(a line of output\n) x 3000"; echo "error: a rank says why" >&2; exit 6'
+begin_stand_in /dev/fd/9 "$folder/out.log"
+all_said
+request
+ended_in 5 || wrong "a launch that has failed and whose output nobody reads does not end when it is asked to"
+end
+[ $code = 6 ] || wrong "a launch that failed before it was asked to stop ends with $code, not 6"
+says 'a rank says why' || wrong "a launch that failed before it was asked to stop says something else"
 exec 9>&-
-# An mpirun that ends by itself just as it is given up: the launcher looks when both have happened.
-make_stand_in 'sleep 0.3; exec perl -e "select undef, undef, undef, 1.5"'
-PATH=$folder/bin:$PATH "$tessera" launch -n 2 -- train --distributed-timeout 2 >"$folder/out.log" 2>&1 &
-launcher=$!
+# An mpirun that does not end after a second request, although its ranks have.
+make_stand_in 'trap "" TERM; sleep 3; exec perl -e "sleep 1000"'
+begin_stand_in "$folder/out.log" "$folder/out.log"
+request
+request
+ended_in 20 || wrong "an mpirun that ignores a second request is not ended"
+end
+[ $code = 143 ] || wrong "an mpirun that ignores a second request gives the code $code, not 143"
+says 'ended at once by signal 15 (Terminated), as requested' || wrong "of an mpirun that ignores a second request something else is said"
+# An mpirun that ends by itself just as it is given up: the launcher, which is in its wait, looks when both have happened. That its
+# output ends would count as a sign of life, so that has been seen before.
+make_stand_in "exec >&- 2>&-; exec perl -e 'select undef, undef, undef, 0.02 until -e qq($folder/go)'"
+begin_stand_in "$folder/out.log" "$folder/out.log" 6
 sleep 1
+child=$(pgrep -P $launcher) || wrong "an mpirun is given up before its time"
 kill -STOP $launcher
-sleep 3
+: >"$folder/go"
+for ((i = 0; i < 100; ++i)); do
+  ! grep -q '^State:.*Z' /proc/$child/status || break
+  sleep 0.05
+done
+sleep 6
 kill -CONT $launcher
 end
 [ $code = 0 ] || wrong "an mpirun that has ended well just as it is given up gives the code $code, not 0"

@@ -44,7 +44,7 @@ constexpr const char* kHelp =
 /// The path of a program, as a shell finds it; empty: nowhere.
 std::string find_program(const std::string& name) {
   const char* path = std::getenv("PATH");
-  for (const std::string& folder : split(path == nullptr ? "/usr/bin:/bin" : path, ':')) {
+  for (const std::string& folder : split(path == nullptr ? kUsualPath : path, ':')) {
     const std::string candidate = folder + "/" + name;
     if (!folder.empty() && access(candidate.c_str(), X_OK) == 0) return candidate;
   }
@@ -124,8 +124,10 @@ std::string report_of(const LaunchEnd& end, const Launch& launch, const std::str
   if (end.error_seen || in_order) return {};
   if (end.hung) return text(mpirun, " started no rank and did not end; it was ended now", again);
   if (end.lost_ranks)
-    return text("the ranks are gone without a word, as after ", signal_text(SIGKILL), ", and ",
-                mpirun, " waited for them still; it was ended now", again);
+    return text(
+        "all ranks ended without an error message (killed, perhaps by the system for want "
+        "of memory); ",
+        mpirun, " did not notice and was ended now", again);
   if (end.killed)
     return text(mpirun, " was ended by ", signal_text(end.code - 128), ", and its ranks with it",
                 again);
@@ -177,12 +179,13 @@ int launch_command(const Arguments& arguments, Console& console) {
     console.out << join(words, " ") << "\n";
     return 0;
   }
-  StopRequests requests;
+  std::optional<StopRequests> requests(std::in_place);
   nothing.reset();
   console.out.flush();
   const LaunchEnd end = supervise(
       words, {launch.hostfile.empty(), stops_in_order, launch.verbose, timeout_of(launch.command)},
-      requests, console);
+      *requests, console);
+  requests.reset();  // one that comes while nobody reads the report ends this as any command
   const std::string report = report_of(end, launch, launcher.mpirun);
   if (!report.empty()) console.err << "error: " << report << "\n";
   return code_of(end);

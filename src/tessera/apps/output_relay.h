@@ -1,10 +1,12 @@
 #pragma once
-/// What a child writes to a pipe, passed on to a stream of ours.
+/// What a child writes to a pipe, passed on to a standard stream of ours.
 
 #include <poll.h>
 
+#include <functional>
 #include <ostream>
 #include <string>
+#include <string_view>
 
 namespace tessera {
 
@@ -13,22 +15,31 @@ namespace tessera {
 /// on.
 class OutputRelay {
  public:
-  /// `from` does not block. `to` writes to the file `to_file`.
-  OutputRelay(int from, std::ostream& to, int to_file) : from_(from), to_(to), to_file_(to_file) {}
+  /// What to pass on of bytes that have been read.
+  using Filter = std::function<std::string(std::string_view)>;
+
+  /// `from` does not block. `to` has written all it holds, and writes to the file `to_file`.
+  OutputRelay(int from, std::ostream& to, int to_file, Filter filter = {});
+  ~OutputRelay();
+  OutputRelay(const OutputRelay&) = delete;
+  OutputRelay& operator=(const OutputRelay&) = delete;
 
   /// What to poll for before the next call of pass.
   pollfd awaited() const;
-  /// Reads some bytes, or writes some of those read before. False: there was nothing to do.
+  /// Reads some bytes, or writes some of those read before. False: nothing could be done now.
   bool pass();
   /// Bytes wait for the reader of `to`.
   bool holds() const { return !held_.empty(); }
+  /// Words of our own, after all that was read.
+  void add(std::string_view words);
   /// Drops what waits, and all that comes: `to` is bad from now on.
   void drop();
 
  private:
   int from_;
   std::ostream& to_;
-  int to_file_;
+  int to_file_, reopened_;  // the same file, opened so that no write waits; -1: it cannot be
+  Filter filter_;
   std::string held_;
   bool open_ = true;
 };

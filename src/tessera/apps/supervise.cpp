@@ -89,11 +89,14 @@ class Run {
       : words_(std::move(words)),
         how_(how),
         requests_(requests),
-        console_(console),
         input_(words_[0]),
         output_(words_[0]),
         errors_(words_[0]),
-        relay_(output_.read_end, console.out, STDOUT_FILENO) {}
+        out_(output_.read_end, console.out, STDOUT_FILENO),
+        err_(errors_.read_end, console.err, STDERR_FILENO, [this](std::string_view bytes) {
+          std::string of_ranks = heard_.pass(bytes);
+          return how_.verbose ? std::string(bytes) : of_ranks;
+        }) {}
   LaunchEnd to_end();
 
  private:
@@ -102,19 +105,17 @@ class Run {
   bool ended();
   void ask(int signal);
   void look_for_ranks();
-  /// Prints what the ranks have said. False: all ends of the stream are closed.
-  bool pass_words();
   void end_the_rest();
-  /// Passes on what is left of the output. After a request to end at once nobody is waited for.
-  void pass_the_rest();
+  /// Passes on what is left of the output. Where `at_once`, nobody is waited for; a request to stop
+  /// sets it.
+  void pass_the_rest(OutputRelay& relay, bool& at_once);
 
   std::vector<std::string> words_;
   const Supervision& how_;
   StopRequests& requests_;
-  Console& console_;
   Pipe input_, output_, errors_;
-  OutputRelay relay_;
   LauncherWords heard_;
+  OutputRelay out_, err_;
   LaunchEnd end_;
   pid_t child_ = -1;
   int asked_ = 0;
@@ -127,24 +128,22 @@ class Run {
 LaunchEnd Run::to_end() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // ranks whose mpirun dies are ours to end
   start();
-  bool listens = true;
   while (!ended()) {
-    std::array<pollfd, 3> files = {{{requests_.file(), POLLIN, 0},
-                                    {listens ? errors_.read_end : -1, POLLIN, 0},
-                                    relay_.awaited()}};
+    std::array<pollfd, 3> files = {{{requests_.file(), POLLIN, 0}, out_.awaited(), err_.awaited()}};
     poll(files.data(), files.size(), 1000);
     for (const int signal : requests_.take()) ask(signal);
-    if (files[1].revents != 0) listens = pass_words();
-    const bool delivers = files[1].revents != 0 || files[2].revents != 0 || relay_.holds();
-    if (files[2].revents != 0) relay_.pass();
+    bool delivers = out_.holds() || err_.holds();
+    if (files[1].revents != 0) delivers = out_.pass() || delivers;
+    if (files[2].revents != 0) delivers = err_.pass() || delivers;
     if (delivers) with_ranks_ = Clock::now();
     look_for_ranks();
   }
   end_the_rest();
-  while (listens && pass_words()) {
-  }
-  pass_the_rest();
-  console_.err << heard_.rest() << std::flush;
+  bool at_once = end_.requested != 0;
+  pass_the_rest(err_, at_once);
+  err_.add(heard_.rest());
+  pass_the_rest(err_, at_once);
+  pass_the_rest(out_, at_once);
   end_.error_seen = heard_.error_seen();
   end_.words = heard_.own();
   return end_;
@@ -172,8 +171,7 @@ void Run::become(pid_t parent) {
   dup2(input_.read_end, STDIN_FILENO);
   dup2(output_.write_end, STDOUT_FILENO);
   dup2(errors_.write_end, STDERR_FILENO);
-  setenv("PATH", "/usr/local/bin:/usr/bin:/bin",
-         0);  // without one mpirun finds nothing, itself included
+  setenv("PATH", kUsualPath, 0);  // without one mpirun finds nothing, itself included
   std::vector<char*> pointers;
   for (std::string& word : words_) pointers.push_back(word.data());
   pointers.push_back(nullptr);
@@ -218,19 +216,9 @@ void Run::look_for_ranks() {
   const auto limit = had_ranks_ ? std::min<Clock::duration>(kAfterRanks, how_.timeout)
                                 : Clock::duration(how_.timeout);
   if (now - with_ranks_ < limit) return;
-  (had_ranks_ ? end_.lost_ranks : end_.hung) = true;
+  // One that was asked to end and does not has nothing to be reported but that.
+  if (end_.requested == 0) (had_ranks_ ? end_.lost_ranks : end_.hung) = true;
   kill(child_, SIGKILL);
-}
-
-bool Run::pass_words() {
-  std::array<char, 1 << 14> buffer;
-  const ssize_t got = read(errors_.read_end, buffer.data(), buffer.size());
-  if (got < 0 && errno == EINTR) return true;
-  if (got <= 0) return false;  // with nothing to be read now: only after mpirun's end
-  const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
-  const std::string of_ranks = heard_.pass(bytes);
-  console_.err << (how_.verbose ? bytes : std::string_view(of_ranks)) << std::flush;
-  return true;
 }
 
 /// Kills what mpirun has left behind on this machine: it holds the output folder's lock.
@@ -245,19 +233,16 @@ void Run::end_the_rest() {
   }
 }
 
-void Run::pass_the_rest() {
+void Run::pass_the_rest(OutputRelay& relay, bool& at_once) {
   do {
-    while (relay_.holds()) {
-      std::array<pollfd, 2> files = {{{requests_.file(), POLLIN, 0}, relay_.awaited()}};
-      poll(files.data(), files.size(), end_.requested == 0 ? -1 : 0);
-      for (const int signal : requests_.take()) end_.requested = signal;
-      if (files[1].revents != 0) {
-        relay_.pass();
-      } else if (end_.requested != 0) {
-        return relay_.drop();
-      }
+    while (relay.holds()) {
+      std::array<pollfd, 2> files = {{{requests_.file(), POLLIN, 0}, relay.awaited()}};
+      poll(files.data(), files.size(), at_once ? 0 : -1);
+      if (!requests_.take().empty()) at_once = true;
+      const bool passed = files[1].revents != 0 && relay.pass();
+      if (!passed && at_once) return relay.drop();
     }
-  } while (relay_.pass());
+  } while (relay.pass());
 }
 
 }  // namespace
@@ -272,6 +257,7 @@ StopRequests::StopRequests() {
 }
 
 StopRequests::~StopRequests() {
+  take();  // else each that waits would be a request to what comes after
   if (file_ >= 0) close(file_);
   restore();
 }

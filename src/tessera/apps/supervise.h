@@ -11,8 +11,11 @@
 
 namespace tessera {
 
-/// Requests to stop: from its making on they wait to be read, and end nothing. A signal that waits
-/// comes even where it was ignored before, so an ignored hangup is not among them.
+/// Where programs are looked for if PATH is not set.
+inline constexpr const char* kUsualPath = "/usr/local/bin:/usr/bin:/bin";
+
+/// Requests to stop: from its making on they wait to be read, and end nothing. A blocked signal is
+/// queued even if it is ignored; so SIGHUP is left out where nohup ignores it.
 class StopRequests {
  public:
   StopRequests();

@@ -1,4 +1,7 @@
+#include <cmath>
 #include <exception>
+#include <string>
+#include <vector>
 
 #include "tessera/apps/agreement.h"
 #include "tessera/apps/command.h"
@@ -57,6 +60,34 @@ RunConfig complete_config(Communicator* launched, const VerifyRequest& request) 
   return config;
 }
 
+bool is_finite(const HostTensor& tensor) {
+  for (std::int64_t i = 0; i < tensor.numel(); ++i)
+    if (!std::isfinite(tensor.at(i))) return false;
+  return true;
+}
+
+/// "loss", or another result that is inf or nan; empty: none is.
+std::string not_finite_of(const StepTrace& step) {
+  if (!std::isfinite(step.loss)) return "loss";
+  if (!std::isfinite(step.grad_norm)) return "gradient norm";
+  for (const auto& [path, gradient] : step.gradients)
+    if (!is_finite(gradient)) return "gradient " + path;
+  for (const auto& [path, parameter] : step.parameters)
+    if (!is_finite(parameter)) return "parameter " + path;
+  return {};
+}
+
+/// That one device by itself leaves the range of floats; empty: it does not.
+std::string overflow_of(const std::vector<StepTrace>& one) {
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    const std::string name = not_finite_of(one[i]);
+    if (!name.empty())
+      return text("one device by itself computes inf or nan, first in step ", i + 1, " (", name,
+                  "), so there is nothing to compare a mesh with; lower --lr");
+  }
+  return {};
+}
+
 int verify_on(Communicator* launched, const VerifyRequest& request, Console& console) {
   if (request.help) {
     console.out
@@ -87,13 +118,20 @@ int verify_on(Communicator* launched, const VerifyRequest& request, Console& con
   VerifyReport report = compare_traces(one, mesh);
   report.devices = config.parallel.devices;
   report.mesh = to_text(strategy_of(config.parallel).mesh);
-  console.out << (request.as_json ? to_json(report) : to_text(report));
+  const std::string overflow = overflow_of(one);
+  if (request.as_json) {
+    console.out << to_json(report);
+  } else if (overflow.empty()) {
+    console.out << to_text(report);
+  }
   if (report.ok()) return 0;
-  const Error error(
-      Fault::Numerics,
-      text("the mesh computes other numbers than one device: worst is ", report.worst().name, ", ",
-           format("%.2e", report.worst().error), " where ", format("%.0e", report.tolerance),
-           " is allowed; please report this with the command"));
+  const Error error(Fault::Numerics,
+                    !overflow.empty()
+                        ? overflow
+                        : text("the mesh computes other numbers than one device: worst is ",
+                               report.worst().name, ", ", format("%.2e", report.worst().error),
+                               " where ", format("%.0e", report.tolerance),
+                               " is allowed; please report this with the command"));
   return report_failure(std::make_exception_ptr(error), console);
 }
 
