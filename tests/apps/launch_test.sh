@@ -1,7 +1,7 @@
 #!/bin/bash
 # launch_test.sh TESSERA: `tessera launch` with a real mpirun: exit codes, requests to stop, deaths.
 set -euo pipefail
-tessera=$1
+tessera=$(realpath "$1")
 folder=$(mktemp -d)
 launcher=
 trap 'kill -KILL $launcher 2>/dev/null || true; rm -rf "$folder"' EXIT
@@ -68,26 +68,22 @@ stand_in() {
   launch_stand_in >"$folder/out.log" 2>&1 || code=$?
 }
 says() { [ "$(grep -c '^error: ' "$folder/out.log")" = 1 ] && grep -q "^error: $1" "$folder/out.log"; }
-stand_in 'exec sleep 1000'
-[ $code = 7 ] || wrong "an mpirun that hangs is ended with the code $code, not 7"
-says '.*/mpirun started no rank and did not end; it was ended now' || wrong "no word of an mpirun that hangs"
-# Open MPI 4.1 may wait for ever for a rank that was killed while it came up.
-# The launcher looks for ranks once a second at least.
-stand_in 'sleep 3; exec perl -e "sleep 1000"'
-[ $code = 137 ] || wrong "an mpirun that waits for ranks which are gone is ended with the code $code, not 137"
-says 'all ranks ended without an error message (killed, perhaps by the system for want of memory); .*/mpirun did not notice and was ended now; what was saved is intact' || wrong "no word of an mpirun that waits for ranks which are gone"
-stand_in 'exit 137'
-[ $code = 137 ] || wrong "a rank that was killed without a word gives the code $code, not 137"
-says 'a rank was ended by signal 9 (Killed)' || wrong "no word of a rank that was killed"
-stand_in 'kill -KILL $$'
-[ $code = 137 ] || wrong "an mpirun that is killed gives the code $code, not 137"
-says '.*/mpirun was ended by signal 9 (Killed)' || wrong "no word of an mpirun that is killed"
-stand_in 'echo ------------------------------ >&2; echo there is no such host >&2; exit 243'
-[ $code = 5 ] || wrong "an mpirun that fails gives the code $code, not 5"
-says 'the ranks did not run to their end (.*243); .* says: there is no such host' || wrong "no word of why mpirun fails"
-stand_in 'echo "error: a rank says why" >&2; exit 1'
-[ $code = 7 ] || wrong "a failure that a rank has reported gives the code $code, not 7"
-says 'a rank says why' || wrong "a failure that a rank has reported is reported again"
+# ends WHAT COMMANDS CODE WORDS: where mpirun does so, the launch has the code and says the words, and no other error.
+ends() {
+  stand_in "$2"
+  [ $code = "$3" ] || wrong "$1 gives the code $code, not $3"
+  says "$4" || wrong "$1 is not reported as: $4"
+}
+ends "an mpirun that hangs" 'exec sleep 1000' 7 '.*/mpirun started no rank and did not end; it was ended now'
+# Open MPI 4.1 may wait for ever for a rank that was killed while it came up. The launcher looks for ranks once a second at
+# least.
+ends "an mpirun that waits for ranks which are gone" 'sleep 3; exec perl -e "sleep 1000"' 137 \
+  'all ranks ended without an error message (killed, perhaps by the system for want of memory); .*/mpirun did not notice and was ended now; what was saved is intact'
+ends "a rank that was killed without a word" 'exit 137' 137 'a rank was ended by signal 9 (Killed)'
+ends "an mpirun that is killed" 'kill -KILL $$' 137 '.*/mpirun was ended by signal 9 (Killed)'
+ends "an mpirun that fails" 'echo ------------------------------ >&2; echo there is no such host >&2; exit 243' 5 \
+  'the ranks did not run to their end (.*243); .* says: there is no such host'
+ends "a failure that a rank has reported" 'echo "error: a rank says why" >&2; exit 1' 7 'a rank says why'
 
 # The output may have a slow reader: mpirun has not ended while it waits for that, although its ranks have.
 make_stand_in 'sleep 0.3; exec perl -e "print qq(a line of output\n) x 20000"'
