@@ -1,12 +1,12 @@
 #!/bin/bash
-# kill_campaign.sh TESSERA [KILLS [HOW]]: kills runs by SIGKILL at random moments, also while they save, and resumes
-# them, until KILLS (default 8) kills were seen; then the run at hand goes on to its end. Each run must end in the state, and with the
-# losses and the best checkpoint, of the undisturbed one; no resume may be refused, and no committed checkpoint damaged.
+# kill_campaign.sh TESSERA [KILLS [HOW]]: kills runs by SIGKILL at random moments, half of the time while they come up, else
+# among their steps and saves, and resumes them, until KILLS (default 8) kills were seen; then the run at hand goes on to its
+# end. Each run must end in the state, and with the losses and the best checkpoint, of the undisturbed one; no resume may be
+# refused, and no committed checkpoint damaged.
 # One kill is not left to chance, the first: it comes while a save is under way, after another one.
 #
 # HOW: alone, one device; threads, two devices that share the optimizer; processes, the same under `tessera launch`: a rank
-# is killed, any, or mpirun, or the launch itself, and half of the time while they come up. Unless it was the launch that
-# was killed, it must say so in one message.
+# is killed, any, or mpirun, or the launch itself. Unless it was the launch that was killed, it must say so in one message.
 set -euo pipefail
 tessera=$1 wanted=${2:-8} how=${3:-alone}
 work=$(mktemp -d)
@@ -110,10 +110,24 @@ reported() {
   [ $rc = 137 ] || { [ $kind = mpirun ] && [ $rc = 5 ]; } || fail "a killed $kind gives the code $rc"
 }
 
+# await_step: until the run at hand has told of a step, or has ended.
+await_step() {
+  until grep -q '^step ' "$work/log" || ! kill -0 $run 2>/dev/null; do sleep 0.01; done
+}
+
+# pause MS: a random time below MS milliseconds.
+pause() {
+  local ms=$((RANDOM % $1))
+  sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
+}
+
 begin=$(now)
-"${train[@]}" --output "$work/whole" >"$work/log" 2>&1 || fail "the undisturbed run fails"
-whole_ms=$(($(now) - begin))
-launch_ms=$((whole_ms / 4))  # about as long as ranks take to come up
+"${train[@]}" --output "$work/whole" >"$work/log" 2>&1 &
+run=$!
+await_step
+first=$(now)
+wait $run || fail "the undisturbed run fails"
+start_ms=$((first - begin + 1)) steps_ms=$(($(now) - first + 1))
 expected=$(digest "$work/whole")
 expected_best=$(best "$work/whole")
 [ -n "$expected_best" ] && [ "$expected_best" \< step-00000056 ] ||
@@ -131,10 +145,13 @@ while [ "$kills" -lt "$wanted" ]; do
     elif [ "$kills" -lt "$wanted" ]; then
       # The first resume after that kill says what it found before it may be killed.
       until [ "$leftovers" -gt 0 ] || grep -q '^resuming after' "$work/log" || ! kill -0 $run 2>/dev/null; do sleep 0.01; done
-      # From before its first step to the end of what is left.
-      ms=$((RANDOM % (whole_ms / 2) + 1))
-      [ $how != processes ] || [ $((RANDOM % 2)) = 0 ] || ms=$((RANDOM % launch_ms))
-      sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
+      # While it comes up, or among its steps and saves.
+      if [ $((RANDOM % 2)) = 0 ]; then
+        pause $start_ms
+      else
+        await_step
+        pause $steps_ms
+      fi
       choose
       kill -KILL "$victim" 2>/dev/null || true
     fi
