@@ -1,7 +1,7 @@
 // Bytes of redistributions beside those of MindSpore's inference, on random pairs of layouts and a
 // machine whose links are all alike and have no latency: ours never receive more.
 //
-// TESSERA_LAYOUT_PAIRS=1000000 build/plan_test --gtest_filter='RedistributionCampaign.*'
+// TESSERA_LAYOUT_PAIRS=1000000 build/shard_test --gtest_filter='RedistributionCampaign.*'
 #include <gtest/gtest.h>
 
 #include <cmath>
