@@ -20,6 +20,10 @@ struct Outcome {
   std::vector<std::string> seen;  // per rank: what it stopped with
 };
 
+/// Far below the deadline of a minute that ranks have unless a test says otherwise, and far above
+/// what a busy machine takes: whoever needs less has noticed the failure, not waited for it.
+constexpr std::chrono::seconds kNoticed{20};
+
 /// Runs ranks that must fail.
 inline Outcome outcome_of(int n, const std::function<void(Communicator&)>& body,
                           const LocalOptions& options = {}) {
