@@ -13,6 +13,7 @@
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/fused.h"
 #include "tessera/ops/index_ops.h"
+#include "tessera/ops/norm.h"
 #include "tessera/ops/random.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
