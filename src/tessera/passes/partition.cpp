@@ -20,7 +20,17 @@ namespace tessera {
 
 namespace {
 
-constexpr std::size_t index(RegionKind kind) { return static_cast<std::size_t>(kind); }
+/// The regions of a program, in order.
+constexpr std::array kRegions = {RegionKind::Begin, RegionKind::Forward, RegionKind::Backward,
+                                 RegionKind::Update};
+constexpr std::size_t index(RegionKind kind) {
+  return static_cast<std::size_t>(std::ranges::find(kRegions, kind) - kRegions.begin());
+}
+constexpr RegionKind region_of(Phase phase) {
+  return phase == Phase::Forward    ? RegionKind::Forward
+         : phase == Phase::Backward ? RegionKind::Backward
+                                    : RegionKind::Update;
+}
 
 std::vector<std::int64_t> ints(const Shape& shape) { return {shape.begin(), shape.end()}; }
 
@@ -42,8 +52,7 @@ std::vector<RegionKind> assign_regions(const Graph& graph) {
   const std::size_t size = graph.nodes().size();
   std::vector<RegionKind> out(size, RegionKind::Update);
   if (!graph.mesh().has(kMicrobatchAxis)) {
-    for (std::size_t i = 0; i < size; ++i)
-      out[i] = static_cast<RegionKind>(static_cast<int>(graph.nodes()[i].phase) + 1);
+    for (std::size_t i = 0; i < size; ++i) out[i] = region_of(graph.nodes()[i].phase);
     return out;
   }
   std::vector<bool> time(size), before(size, false), at_begin(size, false);
@@ -103,7 +112,7 @@ class Partitioner {
     }
   }
 
-  std::vector<Region> run() {
+  Program run() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (!graph_.node(id).op->traits.leaf) place(id);
     }
@@ -122,19 +131,17 @@ class Partitioner {
           accumulates(graph_.result(v)) ? Output::Kind::Accumulate : Output::Kind::Slot;
       builder(home(v)).output(kind, slot_name(v), known_[v][index(home(v))]);
     }
-    std::vector<Region> out;
-    for (std::size_t i = 0; i < builders_.size(); ++i)
-      out.push_back({static_cast<RegionKind>(i), builders_[i]->finish()});
+    Program out;
+    for (const RegionKind kind : kRegions)
+      out.regions.push_back({kind, 0, builders_[index(kind)]->finish()});
+    const PipelineSize size{1, 1, graph_.mesh().size(kMicrobatchAxis)};
+    out.actions = whole_step(make_schedule("1f1b", size).stages[0]);
     return out;
   }
 
  private:
   Builder& builder(RegionKind at) { return *builders_[index(at)]; }
   RegionKind home(ValueId v) const { return region_[static_cast<std::size_t>(v.node)]; }
-  static bool is_time(RegionKind kind) {
-    return kind == RegionKind::Forward || kind == RegionKind::Backward;
-  }
-
   Result local(const Result& placed) const {
     return {{placed.type.dtype,
              local_shape(placed.type.shape, placed.placement->sharding, graph_.mesh()),
@@ -351,13 +358,15 @@ class Partitioner {
   const Graph& graph_;
   MoveStyle style_;
   std::vector<RegionKind> region_;
-  std::array<std::unique_ptr<Builder>, 4> builders_;
-  ValueTable<std::array<Value, 4>> known_;                    // by region
-  ValueTable<std::array<std::optional<Monoid>, 4>> padding_;  // what it was cleared to, by region
-  std::array<std::map<std::pair<ValueId, Monoid>, Value>, 4> cleared_;  // otherwise, or of leaves
+  std::array<std::unique_ptr<Builder>, kRegions.size()> builders_;
+  ValueTable<std::array<Value, kRegions.size()>> known_;  // by region
+  ValueTable<std::array<std::optional<Monoid>, kRegions.size()>>
+      padding_;  // what it was cleared to, by region
+  std::array<std::map<std::pair<ValueId, Monoid>, Value>, kRegions.size()>
+      cleared_;  // otherwise, or of leaves
   Redistributor redistributor_;
-  std::array<std::map<ValueId, Value>, 4> copies_;  // of states that leave
-  std::set<ValueId> handed_;                        // values that a later region reads
+  std::array<std::map<ValueId, Value>, kRegions.size()> copies_;  // of states that leave
+  std::set<ValueId> handed_;  // values that a later region reads
   std::vector<std::int32_t> place_in_block_;
   std::unordered_map<NodeId, const State*> states_;
   std::unordered_map<std::string, ValueId> state_named_;
@@ -365,20 +374,7 @@ class Partitioner {
 
 }  // namespace
 
-std::string_view to_text(RegionKind kind) {
-  constexpr std::array<std::string_view, 4> kNames = {"begin", "forward", "backward", "update"};
-  return kNames[index(kind)];
-}
-
-Monoid reduction_over_time(const Result& result) {
-  for (const Partial& p : result.placement->sharding.partial) {
-    if (p.axis == kMicrobatchAxis) return p.monoid;
-  }
-  check(false, "micro-batches leave nothing unfinished in a value at ", result.placement->sharding);
-  return Monoid::Sum;
-}
-
-std::vector<Region> partition(const Graph& placed, const Machine& machine, MoveStyle style) {
+Program partition(const Graph& placed, const Machine& machine, MoveStyle style) {
   return Partitioner(placed, machine, style).run();
 }
 
