@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tessera/ops/interpret_ranks.h"
 #include "tessera/passes/program.h"
@@ -23,5 +24,10 @@ struct Deleted {
 std::map<std::string, HostTensor> interpret_program(const Program& program, const Bindings& inputs,
                                                     const Interpretation& how = {},
                                                     const Deleted& deleted = {});
+/// The same for all stages of a pipeline. Errors: Broken besides: stages that wait for each other;
+/// metrics of which two stages have different bits.
+std::map<std::string, HostTensor> interpret_stages(const std::vector<Program>& stages,
+                                                   const Bindings& inputs,
+                                                   const Interpretation& how = {});
 
 }  // namespace tessera

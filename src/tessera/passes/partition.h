@@ -3,6 +3,7 @@
 
 #include "tessera/passes/dim_by_dim.h"
 #include "tessera/passes/program.h"
+#include "tessera/schedule/pipeline.h"
 #include "tessera/tensor/machine.h"
 
 namespace tessera {
@@ -19,7 +20,12 @@ namespace tessera {
 /// Padding: an op that reduces a dim finds the reduction's identity beyond the logical extent,
 /// written by `clear_padding`; states are stored with zeros there. Other padding is undefined.
 /// Errors:  a node before the first micro-batch that reads a result of one ("needs a sum over mb").
+///
+/// With a pipeline: what one stage runs. Nodes belong to chunks (place_chunks.h). A value of
+/// another stage is received, by the first region of this stage that can have it; see NodeRegions.
 Program partition(const Graph& placed, const Machine& machine = {},
                   MoveStyle style = MoveStyle::Least);
+Program partition(const Graph& placed, const Pipeline& pipeline, int stage,
+                  const Machine& machine = {}, MoveStyle style = MoveStyle::Least);
 
 }  // namespace tessera

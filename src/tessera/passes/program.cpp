@@ -26,6 +26,10 @@ std::string Program::name_of(const Region& region) const {
   return text(to_text(region.kind), kinds == 1 ? "" : text(region.chunk));
 }
 
+bool accumulates(const Result& result) {
+  return result.placement->sharding.is_partial(kMicrobatchAxis);
+}
+
 Monoid reduction_over_time(const Result& result) {
   for (const Partial& p : result.placement->sharding.partial) {
     if (p.axis == kMicrobatchAxis) return p.monoid;

@@ -25,8 +25,14 @@ struct Region {
 /// a run of one region, in the order in which they do run. A value that a region hands to a later
 /// one is an output there, Slot or Accumulate, and a slot of that name here.
 struct Program {
+  /// A value that one stage sends to another: an output Send there, received here, by one name.
+  struct Message {
+    std::string name;
+    int from = 0, to = 0;  // stages
+  };
   std::vector<Region> regions;
   Actions actions;
+  std::vector<Message> messages;  // of this stage; in an order that all stages share
 
   const Mesh& mesh() const { return regions[0].graph.mesh(); }
   /// The index of a region. Errors: Broken where there is none.
@@ -36,6 +42,8 @@ struct Program {
   std::string name_of(const Region& region) const;
 };
 
+/// True of a value that is partial along the micro-batch axis: an accumulator takes it.
+bool accumulates(const Result& result);
 /// How micro-batches combine in a value that leaves as Output::Accumulate: by the reduction that
 /// its placement leaves unfinished. Errors: it leaves none unfinished.
 Monoid reduction_over_time(const Result& result);
