@@ -67,10 +67,9 @@ TEST(Walkthrough, TheDocumentShowsTheseGraphs) {
   std::map<std::string, std::string> texts;
   CompileOptions options;
   options.observe = [&](const std::string&, const std::string& pass,
-                        const std::vector<const Graph*>& graphs, double) {
-    for (std::size_t i = 0; i < graphs.size(); ++i)
-      texts[graphs.size() == 1 ? pass : text(pass, " ", to_text(static_cast<RegionKind>(i)))] =
-          shown(*graphs[i]);
+                        const std::vector<PassGraph>& graphs, double) {
+    for (const auto& [region, graph] : graphs)
+      texts[text(pass, region.empty() ? "" : " ", region)] = shown(*graph);
   };
   compile({{"train", training_step(), row_parallel()}}, *make_cpu_device({.threads = 1}), options);
   for (const char* name : {"source", "propagate", "partition begin", "partition forward",

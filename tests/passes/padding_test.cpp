@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "passes/ranks.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
@@ -14,6 +13,8 @@
 #include "tessera/ops/shape_ops.h"
 #include "tessera/ops/sum_squares.h"
 #include "tessera/passes/fuse.h"
+#include "tessera/passes/interpret_program.h"
+#include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/rewrite.h"
 #include "tessera/passes/simplify.h"
@@ -90,13 +91,13 @@ Outputs whole(const Graph& graph) {
 }
 
 /// The first output that is not what one device computes; empty where all are.
-std::string wrong(const Outputs& expected, const Graph& graph, const std::vector<Region>& regions,
+std::string wrong(const Outputs& expected, const Graph& graph, const Program& program,
                   const Deleted& deleted = {}) {
   Interpretation how;
   how.f64 = true;
   Outputs got;
   try {
-    got = interpret_mesh(regions, inputs(graph), how, deleted);
+    got = interpret_program(program, inputs(graph), how, deleted);
   } catch (const Error& error) {
     return error.what();  // replicas differ, or a state's padding is no longer zero
   }
@@ -155,29 +156,28 @@ class Owed : public testing::Test {
  protected:
   const Graph graph_ = step();
   const Outputs expected_ = whole(graph_);
-  const std::vector<Region> regions_ = partition(propagate(graph_, strategy()));
+  const Program program_ = partition(propagate(graph_, strategy()));
 
   std::string wrong_with(std::size_t region, Graph other) const {
-    std::vector<Region> regions = regions_;
-    regions[region].graph = std::move(other);
-    return wrong(expected_, graph_, regions);
+    Program program = program_;
+    program.regions[region].graph = std::move(other);
+    return wrong(expected_, graph_, program);
   }
 };
 
 }  // namespace
 
 TEST_F(Owed, NothingIsMissing) {
-  EXPECT_EQ(wrong(expected_, graph_, regions_), "");
-  std::vector<Region> fused = regions_;
-  for (Region& region : fused) region.graph = simplify(fuse(region.graph));
+  EXPECT_EQ(wrong(expected_, graph_, program_), "");
+  const Program fused = fuse(program_);
   EXPECT_EQ(wrong(expected_, graph_, fused), "");
 }
 
 TEST_F(Owed, EveryClearingOfPadding) {
   int all = 0;
   std::set<std::string> monoids;
-  for (std::size_t r = 0; r < regions_.size(); ++r) {
-    const Graph& region = regions_[r].graph;
+  for (std::size_t r = 0; r < program_.regions.size(); ++r) {
+    const Graph& region = program_.regions[r].graph;
     for (NodeId id = 0; id < region.size(); ++id) {
       if (region.node(id).op != &kClearPadding) continue;
       ++all;
@@ -191,11 +191,13 @@ TEST_F(Owed, EveryClearingOfPadding) {
 
 TEST_F(Owed, EveryExchange) {
   int all = 0;
-  for (const Region& region : regions_) {
+  for (const Region& region : program_.regions) {
     for (NodeId id = 0; id < region.graph.size(); ++id) {
       if (!region.graph.node(id).op->traits.exchanges) continue;
       ++all;
-      EXPECT_NE(wrong(expected_, graph_, regions_, {region.kind, id}), "")
+      EXPECT_NE(
+          wrong(expected_, graph_, program_, {program_.index_of(region.kind, region.chunk), id}),
+          "")
           << describe(region.graph, id);
     }
   }
@@ -204,8 +206,8 @@ TEST_F(Owed, EveryExchange) {
 
 TEST_F(Owed, EveryReduction) {
   int all = 0;
-  for (std::size_t r = 0; r < regions_.size(); ++r) {
-    const Graph& region = regions_[r].graph;
+  for (std::size_t r = 0; r < program_.regions.size(); ++r) {
+    const Graph& region = program_.regions[r].graph;
     for (NodeId id = 0; id < region.size(); ++id) {
       if (region.node(id).op->attrs.find("monoid") < 0) continue;
       for (const Monoid other : {Monoid::Sum, Monoid::Max, Monoid::Min}) {
@@ -222,8 +224,8 @@ TEST_F(Owed, EveryReduction) {
 TEST_F(Owed, EveryReductionOverMicroBatches) {
   int all = 0;
   std::set<std::string_view> monoids;
-  for (std::size_t r = 0; r < regions_.size(); ++r) {
-    const Graph& region = regions_[r].graph;
+  for (std::size_t r = 0; r < program_.regions.size(); ++r) {
+    const Graph& region = program_.regions[r].graph;
     for (std::size_t i = 0; i < region.outputs().size(); ++i) {
       const Output& output = region.outputs()[i];
       if (output.kind != Output::Kind::Accumulate) continue;

@@ -36,7 +36,7 @@ std::string run_pass(const std::string& pass, const Graph& graph) {
     if (pass == "propagate2") return one(propagate(graph, one_device(2)));
     if (pass == "partition2") {
       std::string out;
-      for (const Region& region : partition(propagate(graph, one_device(2)))) {
+      for (const Region& region : partition(propagate(graph, one_device(2))).regions) {
         out += text("# ", to_text(region.kind), "\n", one(region.graph));
       }
       return out;

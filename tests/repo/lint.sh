@@ -85,7 +85,8 @@ check_lengths() {
 }
 
 # ---- Names in unnamed namespaces. Unity builds join six files of a target, and which six changes when a file is added: a
-# name that two files have is a clash then. The device is never compiled so, and every fuzz target is a program.
+# name that two files have is a clash then, and so is a type of a header of the room. The device is never compiled so, and every
+# fuzz target is a program. Headers come first.
 check_unnamed() {
   awk '
     FNR == 1 {
@@ -96,15 +97,27 @@ check_unnamed() {
       inside = 0
       space = ""
     }
+    FILENAME ~ /\.h$/ {
+      if (/^(struct|class|enum class|using) [A-Z]/ && !/^[^{=]*;/) {
+        name = $0
+        sub(/^(struct|class|enum class|using) /, "", name)
+        sub(/[^A-Za-z0-9_].*/, "", name)
+        header[unit, name] = FILENAME
+      }
+      next
+    }
     /^namespace [a-z]/ { space = $2 }
     /^namespace \{/ { inside = 1 }
     /^}  \/\/ namespace$/ { inside = 0 }
     !inside || !/^[A-Za-z]/ || unit ~ /^src\/tessera\/device$|^tests\/fuzz\/targets\/$/ { next }
-    /^(using|namespace|extern|static_assert|[A-Z_]+\()/ { next }
+    /^(using [a-z]|namespace|extern|static_assert|[A-Z_]+\()/ { next }
     {
       name = $0
-      if (sub(/^(template <.*> )?(struct|class|union|enum|enum class) /, "", name)) {
+      if (sub(/^(template <.*> )?(struct|class|union|enum|enum class|using) /, "", name)) {
         sub(/[^A-Za-z0-9_].*/, "", name)
+        if ((unit, name) in header)
+          printf "%s:%d: %s is also a type of %s; rename one\n", FILENAME, FNR, name, header[unit, name]
+        if (/^using/) next  # an alias may be there twice
       } else {
         if (!sub(/(\(| = | = \{|\[[^\]]*\] = |;).*/, "", name) || name ~ /operator|::[A-Za-z0-9_~]+$/) next
         sub(/.*[^A-Za-z0-9_]/, "", name)
@@ -183,6 +196,7 @@ check_pages() {
 
 mapfile -t sources < <(files '[^/]*\.(h|cpp|cu|cuh)' "${folders[@]}")
 mapfile -t units < <(files '[^/]*\.cpp' "${folders[@]}" | grep '^src/tessera/\|^tests/')
+mapfile -t headers < <(files '[^/]*\.h' "${folders[@]}" | grep '^src/tessera/')
 mapfile -t lengthy < <(files '[^/]*\.(h|cpp|cu|cuh|cmake|sh|py|txt)|run|peers' "${folders[@]}" | grep -v '^tests/\|^bench/results/\|/data/')
 mapfile -t pages < <(ls README.md docs/*.md docs/*/*.md bench/results/README.md bench/results/*-notes.md 2>/dev/null)
 mapfile -t docs < <(ls README.md CHANGELOG.md docs/*.md docs/*/*.md 2>/dev/null)
@@ -191,7 +205,7 @@ mapfile -t texts < <(files '[^/]*' "${folders[@]}" | grep -v '\.\(safetensors\|b
 findings=$(
   [ ${#sources[@]} = 0 ] || check_sources "${sources[@]}"
   check_lengths $(ls tests/repo/long_files.txt dev 2>/dev/null) "${lengthy[@]}"
-  [ ${#units[@]} = 0 ] || check_unnamed "${units[@]}"
+  [ ${#units[@]} = 0 ] || check_unnamed "${headers[@]}" "${units[@]}"
   check_names
   check_places "${texts[@]}"
   [ ${#docs[@]} = 0 ] || check_docs "${docs[@]}"

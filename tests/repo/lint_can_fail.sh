@@ -11,7 +11,7 @@ fresh() {
   rm -rf "${tree:?}"/*
   mkdir -p "$tree"/{src/tessera/{tensor,device,apps},tests/repo,docs}
   echo "# none" >"$tree/tests/repo/long_files.txt"
-  printf '#pragma once\n#include <vector>\n#include "tessera/base/error.h"\n' >"$tree/src/tessera/tensor/shape.h"
+  printf '#pragma once\n#include <vector>\n#include "tessera/base/error.h"\nstruct Shape {};\n' >"$tree/src/tessera/tensor/shape.h"
   printf '#define A 1\n#ifdef A\n#endif\nint x;\n' >"$tree/src/tessera/device/cuda.cpp"
   printf '#include <cstdlib>\nint main() { return std::getenv("X") != nullptr; }\n' >"$tree/src/tessera/apps/main.cpp"
   printf '// #define, getenv("X") and abort() in a comment are words.\n/* #include "../x.h"\n   std::exit(1) */\nint at_exit();\n' \
@@ -58,6 +58,7 @@ finds "a file that is too long" $T/a.cpp 401 < <(yes '// line' | head -401)
 finds "a name that two files have" $T/unnamed.cpp 2 <<<$'namespace {\nbool is_at(int file) {\n}\n}  // namespace'
 finds "a type that two files have" $T/unnamed.cpp 3 <<<$'namespace {\n\nstruct Case {\n};\n}  // namespace'
 finds "a constant that two files have" $T/unnamed.cpp 2 <<<$'namespace {\nconstexpr int kMost = 4;\n}  // namespace'
+finds "a type of the room's headers" $T/unnamed.cpp 2 <<<$'namespace {\nusing Shape = int;\n}  // namespace'
 finds "a folder name that says nothing" src/tessera/utils/a.cpp 1 src/tessera/utils:1 <<<'int x;'
 finds "a file name that says nothing" $T/utils.h 1 <<<'#pragma once'
 finds "the path of one machine" docs/b.md 1 <<<"Data is in /$(echo home)/ann/data."

@@ -70,7 +70,7 @@ struct Three {
       std::int64_t now = step * 10'000'000;
       const std::int64_t begin = now;
       const auto add = [&](const Call& call, std::int64_t ns) {
-        profile.calls.push_back({&call, {RegionKind::Forward, 0}, now, now + ns});
+        profile.calls.push_back({&call, {RegionKind::Forward, 0, 0}, now, now + ns});
         now += ns;
       };
       add(calls[0], 300'000);

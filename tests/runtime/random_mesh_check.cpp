@@ -6,11 +6,12 @@
 #include <set>
 #include <vector>
 
-#include "passes/ranks.h"
 #include "runtime/random_graph.h"
 #include "tessera/ir/print.h"
 #include "tessera/ops/collective.h"
 #include "tessera/passes/decide.h"
+#include "tessera/passes/interpret_program.h"
+#include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/stands.h"
 
@@ -79,7 +80,7 @@ void meet_factors(const Graph& placed, NodeId id, const Axes& axes, Met& met) {
   }
 }
 
-Met meet(const Graph& graph, const Graph& placed, const std::vector<Region>& regions,
+Met meet(const Graph& graph, const Graph& placed, const Program& program,
          const Strategy& strategy) {
   Met met;
   const Axes axes(strategy);
@@ -91,7 +92,7 @@ Met meet(const Graph& graph, const Graph& placed, const std::vector<Region>& reg
     if (!node.op->traits.leaf && node.op != &kReshard) meet_factors(placed, id, axes, met);
   }
   if (count(placed, FactorKind::Stat) < count(graph, FactorKind::Stat)) met.insert("stat sharded");
-  for (const Region& region : regions) {
+  for (const Region& region : program.regions) {
     for (const Node& node : region.graph.nodes()) {
       if (!node.op->traits.inserted) continue;
       met.insert(std::string(node.op->name));
@@ -143,13 +144,13 @@ std::string spread_wrong(const RandomStrategy& random, std::uint64_t seed, MeshT
   const Strategy& strategy = random.strategy;
   try {
     const Graph placed = propagate(graph, strategy);
-    const std::vector<Region> regions = partition(placed);
+    const Program program = partition(placed);
     Bindings inputs = random_states(graph, seed);
     random_batch(graph, seed, 0, inputs);
     Interpretation how;
     how.f64 = true;
     const std::vector<HostTensor> one = interpret(graph, inputs, how);
-    const std::map<std::string, HostTensor> mesh = interpret_mesh(regions, inputs, how);
+    const std::map<std::string, HostTensor> mesh = interpret_program(program, inputs, how);
     for (std::size_t i = 0; i < one.size(); ++i) {
       const Output& output = graph.outputs()[i];
       const std::string name = (output.kind == Output::Kind::Next ? "next " : "") + output.name;
@@ -159,7 +160,7 @@ std::string spread_wrong(const RandomStrategy& random, std::uint64_t seed, MeshT
       if (!what.empty()) return text(name, ": ", what);
     }
     ++tally.triples;
-    for (const std::string& one_met : meet(graph, placed, regions, strategy)) ++tally.met[one_met];
+    for (const std::string& one_met : meet(graph, placed, program, strategy)) ++tally.met[one_met];
     return {};
   } catch (const Error& error) {
     const std::string why = reason(error, random);

@@ -5,13 +5,14 @@
 
 #include <cmath>
 
-#include "passes/ranks.h"
 #include "shard/two_matmuls.h"
 #include "tessera/base/error.h"
 #include "tessera/ir/op_paths.h"
 #include "tessera/nn/model.h"
 #include "tessera/ops/collective.h"
+#include "tessera/passes/interpret_program.h"
 #include "tessera/passes/merge_pads.h"
+#include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
 #include "tessera/plan/graph_dump.h"
@@ -112,7 +113,7 @@ void expect_equals_one_device(const Graph& step, const AutoParallel& options,
   how.f64 = true;
   // Constants are folded in f32: on both sides, then.
   const std::vector<HostTensor> whole = interpret(simplify(merge_pads(step)), inputs, how);
-  const auto cut = interpret_mesh(partition(placed_of(step, options)), inputs, how);
+  const auto cut = interpret_program(partition(placed_of(step, options)), inputs, how);
   for (std::size_t i = 0; i < whole.size(); ++i) {
     const Output& output = step.outputs()[i];
     const HostTensor& other =
@@ -400,7 +401,7 @@ TEST(AutoParallel, PredictionsOfACutBatchStayCut) {
   };
   const Graph placed = placed_of(graph, cut);
   EXPECT_EQ(sharding(placed), "[d0,-]");
-  for (const Region& region : partition(placed)) {
+  for (const Region& region : partition(placed).regions) {
     for (const Node& node : region.graph.nodes()) EXPECT_FALSE(node.op->traits.exchanges);
   }
   EXPECT_EQ(sharding(placed_of(graph, full_batch(cut))), "[-,-]");

@@ -8,8 +8,8 @@
 #include <iostream>
 #include <optional>
 
-#include "passes/ranks.h"
 #include "shard/two_matmuls.h"
+#include "tessera/passes/interpret_program.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
@@ -101,16 +101,16 @@ struct Measured {
 };
 
 /// Errors: elements that do not agree about the factor.
-Measured measure(const std::string& parameter, const std::vector<Region>& regions,
-                 const HostTensor& gradient, const HostTensor& one) {
+Measured measure(const std::string& parameter, const Program& program, const HostTensor& gradient,
+                 const HostTensor& one) {
   Measured out;
   for (std::int64_t i = 0; i < one.numel() && out.factor == 0; ++i) {
     if (one.at(i) != 0) out.factor = gradient.at(i) / one.at(i);
   }
   for (std::int64_t i = 0; i < one.numel(); ++i)
     EXPECT_EQ(gradient.at(i), out.factor * one.at(i)) << parameter << " [" << i << "]";
-  const auto ranks = static_cast<double>(regions[0].graph.mesh().ranks());
-  for (const Region& region : regions) {
+  const auto ranks = static_cast<double>(program.mesh().ranks());
+  for (const Region& region : program.regions) {
     for (const State& state : region.graph.states()) {
       if (state.path != parameter) continue;
       const Result& local = region.graph.result(state.value);
@@ -174,13 +174,13 @@ class Relation {
  private:
   std::string factors(const Graph& step, const AutoParallel& options) {
     const ParallelStep parallel = parallelize(step, options);
-    const std::vector<Region> regions = partition(propagate(parallel.graph, parallel.strategy));
-    const std::map<std::string, HostTensor> mesh = interpret_mesh(regions, inputs_, how_);
+    const Program program = partition(propagate(parallel.graph, parallel.strategy));
+    const std::map<std::string, HostTensor> mesh = interpret_program(program, inputs_, how_);
     EXPECT_EQ(mesh.at("loss").at(0), one_.at("loss").at(0)) << "the loss is that of one device";
     std::ostringstream out;
     for (const char* parameter : {"w", "w2"}) {
       const std::string name = text("gradient ", parameter);
-      const Measured found = measure(parameter, regions, mesh.at(name), one_.at(name));
+      const Measured found = measure(parameter, program, mesh.at(name), one_.at(name));
       EXPECT_EQ(found.factor, expected(options, found.replicas)) << parameter;
       out << std::left << std::setw(5) << found.factor << std::setw(6)
           << text("(", found.replicas, ")");

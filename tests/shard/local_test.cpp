@@ -4,11 +4,12 @@
 
 #include <cmath>
 
-#include "passes/ranks.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/passes/grad.h"
+#include "tessera/passes/interpret_program.h"
+#include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/shard/auto_parallel.h"
 #include "tessera/shard/shard.h"
@@ -43,16 +44,16 @@ Graph graph_of(const Model& model, std::vector<OpShard>* shards) {
   return builder.finish();
 }
 
-Outs run(const Graph& graph, const Strategy& strategy, std::vector<Region>* regions = nullptr) {
+Outs run(const Graph& graph, const Strategy& strategy, Program* program = nullptr) {
   Bindings inputs;
   inputs.batch["x"] = numbers({8, 16}, 0.1);
   inputs.states["w1"] = numbers({16, 32}, 0.2);
   inputs.states["w2"] = numbers({32, 16}, 0.3);
-  const std::vector<Region> local = partition(propagate(graph, strategy));
-  if (regions != nullptr) *regions = local;
+  const Program local = partition(propagate(graph, strategy));
+  if (program != nullptr) *program = local;
   Interpretation how;
   how.f64 = true;
-  return interpret_mesh(local, inputs, how);
+  return interpret_program(local, inputs, how);
 }
 
 double square(double x) { return x * x; }
@@ -79,12 +80,12 @@ Strategy hybrid(const Graph& graph, const std::vector<OpShard>& shards) {
 }
 
 /// On one device, and on 8 ranks.
-void expect_like(const Model& by_hand, const Model& plain, std::vector<Region>* regions = nullptr) {
+void expect_like(const Model& by_hand, const Model& plain, Program* program = nullptr) {
   std::vector<OpShard> shards, none;
   const Graph graph = graph_of(by_hand, &shards), whole = graph_of(plain, &none);
   const Outs want = run(whole, one_device(1));
   expect_equal(run(graph, one_device(1)), want);
-  expect_equal(run(graph, hybrid(graph, shards), regions), want);
+  expect_equal(run(graph, hybrid(graph, shards), program), want);
 }
 
 Value plain_mlp(Value x, Value w1, Value w2) {
@@ -92,9 +93,9 @@ Value plain_mlp(Value x, Value w1, Value w2) {
   return sum_all(y * y);
 }
 
-std::vector<std::string> exchanges(const std::vector<Region>& regions) {
+std::vector<std::string> exchanges(const Program& program) {
   std::vector<std::string> out;
-  for (const Region& region : regions) {
+  for (const Region& region : program.regions) {
     for (const Node& node : region.graph.nodes()) {
       if (node.op->traits.exchanges)
         out.push_back(text(to_text(region.kind), " ", node.op->name, " ",
@@ -110,7 +111,7 @@ const DeviceLayout kRanks({2, 4}, {"dp", "mp"});
 
 /// Megatron's feed-forward, by hand.
 TEST(Local, AFeedForwardWithItsOwnAllReduceIsThatOfOneDevice) {
-  std::vector<Region> regions;
+  Program program;
   const auto by_hand = [](Value x, Value w1, Value w2) {
     const auto body = [](const LocalRanks& ranks, const std::vector<Value>& in) {
       EXPECT_EQ(in[0].shape(), Shape({2, 4, 4, 16}));
@@ -122,8 +123,8 @@ TEST(Local, AFeedForwardWithItsOwnAllReduceIsThatOfOneDevice) {
               {kRanks("dp", "None")})[0];
     return sum_all(y * y);
   };
-  expect_like(by_hand, plain_mlp, &regions);
-  const std::vector<std::string> sent = exchanges(regions);
+  expect_like(by_hand, plain_mlp, &program);
+  const std::vector<std::string> sent = exchanges(program);
   EXPECT_EQ(std::count(sent.begin(), sent.end(), "forward all_reduce mp"), 1) << join(sent, "\n");
 }
 

@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "passes/ranks.h"
 #include "shard/two_matmuls.h"
+#include "tessera/passes/interpret_program.h"
+#include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/plan/compile.h"
 #include "tessera/plan/graph_dump.h"
@@ -39,9 +40,9 @@ std::map<std::string, std::int64_t> bytes_sent_with(MoveStyle moves) {
 
 std::vector<std::string> forward_exchanges(MoveStyle moves) {
   const ParallelStep step = quick_start();
-  const std::vector<Region> regions = partition(propagate(step.graph, step.strategy), {}, moves);
+  const Program program = partition(propagate(step.graph, step.strategy), {}, moves);
   std::vector<std::string> out;
-  for (const Node& node : regions[1].graph.nodes()) {
+  for (const Node& node : program.graph(RegionKind::Forward).nodes()) {
     if (node.op->traits.inserted) out.push_back(text(node.op->name, " ", node.type().shape));
   }
   return out;
@@ -137,7 +138,7 @@ TEST(MoveStyle, TheNumbersAreThoseOfOneDevice) {
   Interpretation how;
   how.f64 = true;
   const auto run = [&](const Strategy& strategy, MoveStyle moves) {
-    return interpret_mesh(partition(propagate(step.graph, strategy), {}, moves), inputs, how);
+    return interpret_program(partition(propagate(step.graph, strategy), {}, moves), inputs, how);
   };
   const auto want = run(one_device(1), MoveStyle::Least);
   for (const MoveStyle moves :
@@ -159,9 +160,10 @@ TEST(GraphDump, ShowsStrategiesShapesAndGroups) {
         "{in_strategy: ((2, 4))}", "-> (<Tensor[Float32], (16, 16)>)", "# scope: (forward)",
         "# In file shard/two_matmuls.h("})
     EXPECT_NE(strategies.find(line), std::string::npos) << line << "\n" << strategies;
-  const std::vector<Region> regions = partition(placed);
-  std::vector<const Graph*> graphs;
-  for (const Region& region : regions) graphs.push_back(&region.graph);
+  const Program program = partition(placed);
+  std::vector<PassGraph> graphs;
+  for (const Region& region : program.regions)
+    graphs.push_back({program.name_of(region), &region.graph});
   const std::string first = execution_text(graphs, 0), fifth = execution_text(graphs, 4);
   EXPECT_NE(first.find("{group_ranks: 0-1-2-3, rank_list: (0, 1, 2, 3), bytes: 384}"),
             std::string::npos);

@@ -40,8 +40,7 @@ ModelConfig model_of(const std::string& family, const Size& size) {
   return c;
 }
 
-std::vector<Region> regions_of(const std::string& family, const Size& size,
-                               const ParallelConfig& parallel) {
+Program program_of(const std::string& family, const Size& size, const ParallelConfig& parallel) {
   OptimizerConfig optimizer;
   optimizer.schedule.kind = ScheduleKind::Constant;
   const Graph step = train_step(model_of(family, size), optimizer, size.batch, size.context);
@@ -50,9 +49,8 @@ std::vector<Region> regions_of(const std::string& family, const Size& size,
 
 /// Calls `visit(region, node, operand)` for each collective of `block`.
 using Visit = std::function<void(RegionKind region, const Node& node, const Result& operand)>;
-void each_collective(const std::vector<Region>& regions, std::string_view block,
-                     const Visit& visit) {
-  for (const Region& region : regions) {
+void each_collective(const Program& program, std::string_view block, const Visit& visit) {
+  for (const Region& region : program.regions) {
     for (const Node& node : region.graph.nodes()) {
       if (node.op->traits.exchanges && block_of(node.block) == block)
         visit(region.kind, node, region.graph.result(node.inputs[0]));
@@ -62,10 +60,9 @@ void each_collective(const std::vector<Region>& regions, std::string_view block,
 
 /// "forward all_reduce tp activations x2; ...". Vectors, and what is smaller than two rows of the
 /// residual stream, are left out.
-std::string collectives(const std::vector<Region>& regions, std::string_view block,
-                        const Size& size) {
+std::string collectives(const Program& program, std::string_view block, const Size& size) {
   std::map<std::tuple<RegionKind, std::string, std::string, std::string>, int> calls;
-  each_collective(regions, block, [&](RegionKind region, const Node& node, const Result& operand) {
+  each_collective(program, block, [&](RegionKind region, const Node& node, const Result& operand) {
     if (operand.logical.ndim() < 2 || operand.type.numel() < 2 * size.width) return;
     const auto axes = static_cast<std::size_t>(node.op->attrs.find("axes"));
     const bool rows = operand.logical == Shape{size.batch, size.context, size.width};
@@ -96,9 +93,9 @@ void expect_in_every_block(const ParallelConfig& mesh, const std::string& gpt2,
                            const std::string& llama) {
   for (const Size& size : kSizes) {
     for (const std::string family : {"gpt2", "llama"}) {
-      const std::vector<Region> regions = regions_of(family, size, mesh);
+      const Program program = program_of(family, size, mesh);
       for (const char* block : {"layers.0", "layers.1", "layers.2"}) {
-        EXPECT_EQ(collectives(regions, block, size), family == "gpt2" ? gpt2 : llama)
+        EXPECT_EQ(collectives(program, block, size), family == "gpt2" ? gpt2 : llama)
             << size.name << " " << family << " " << block;
       }
     }
@@ -123,8 +120,8 @@ TEST(Collectives, SequenceParallelGathersAndScattersInstead) {
 
 TEST(Collectives, ManyTensorRanksTakeNoOthers) {
   for (const Size& size : kSizes) {
-    EXPECT_EQ(collectives(regions_of("gpt2", size, parallel(1, 4)), "layers.1", size), kTensor);
-    EXPECT_EQ(collectives(regions_of("gpt2", size, parallel(1, 4, true)), "layers.1", size),
+    EXPECT_EQ(collectives(program_of("gpt2", size, parallel(1, 4)), "layers.1", size), kTensor);
+    EXPECT_EQ(collectives(program_of("gpt2", size, parallel(1, 4, true)), "layers.1", size),
               kSequence);
   }
 }
@@ -171,15 +168,15 @@ TEST(Collectives, AxesDoNotDisturbEachOther) {
 TEST(Collectives, DataParallelReducesEachParameterOnce) {
   for (const Size& size : kSizes) {
     for (const std::string family : {"gpt2", "llama"}) {
-      const std::vector<Region> regions = regions_of(family, size, parallel(2, 1));
+      const Program program = program_of(family, size, parallel(2, 1));
       std::int64_t parameters = 0, numbers = 0, calls = 0, moved = 0;
-      const Graph& update = regions[static_cast<std::size_t>(RegionKind::Update)].graph;
+      const Graph& update = program.graph(RegionKind::Update);
       for (const State& state : update.states()) {
         if (state.role != Role::Parameter || block_of(state.path) != "layers.1") continue;
         ++parameters;
         numbers += update.type(state.value).numel();
       }
-      each_collective(regions, "layers.1", [&](RegionKind, const Node& node, const Result& value) {
+      each_collective(program, "layers.1", [&](RegionKind, const Node& node, const Result& value) {
         EXPECT_EQ(node.op, &kAllReduce);
         ++calls;
         moved += value.type.numel();
@@ -192,9 +189,9 @@ TEST(Collectives, DataParallelReducesEachParameterOnce) {
 }
 
 /// Bytes that one rank sends for the weights of a block, one micro-batch.
-double sent_for_weights(const std::vector<Region>& regions, std::int64_t ranks) {
+double sent_for_weights(const Program& program, std::int64_t ranks) {
   double out = 0;
-  each_collective(regions, "layers.1", [&](RegionKind, const Node& node, const Result& value) {
+  each_collective(program, "layers.1", [&](RegionKind, const Node& node, const Result& value) {
     if (value.logical.ndim() < 2) return;
     const auto n = static_cast<double>(ranks);
     const auto bytes = static_cast<double>(value.type.bytes());
@@ -210,7 +207,7 @@ TEST(Collectives, Zero3MovesHalfAsMuchAgainAsDataParallel) {
     for (const Size& size : kSizes) {
       for (const std::string family : {"gpt2", "llama"}) {
         const auto sent = [&](int level) {
-          return sent_for_weights(regions_of(family, size, parallel(ranks, 1, false, level)),
+          return sent_for_weights(program_of(family, size, parallel(ranks, 1, false, level)),
                                   ranks);
         };
         const double plain = sent(0);

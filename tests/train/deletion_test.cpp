@@ -6,9 +6,10 @@
 #include <iostream>
 #include <limits>
 
-#include "passes/ranks.h"
 #include "tessera/nn/parallel.h"
 #include "tessera/passes/fuse.h"
+#include "tessera/passes/interpret_program.h"
+#include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
 #include "train/tiny_step.h"
@@ -80,17 +81,18 @@ TEST_P(Deletion, OfAnyExchangeIsFound) {
     one.emplace((output.kind == Output::Kind::Next ? "next " : "") + output.name, whole[i]);
   }
   ASSERT_GT(one.at("grad_norm").at(0), optimizer.clip) << "clipping is active";
-  std::vector<Region> regions = partition(propagate(graph, strategy_of(GetParam().parallel)));
-  for (Region& region : regions) region.graph = simplify(fuse(region.graph));
-  ASSERT_LT(error(graph, one, interpret_mesh(regions, inputs, how)), 1e-10);
+  const Program program = fuse(partition(propagate(graph, strategy_of(GetParam().parallel))));
+  ASSERT_LT(error(graph, one, interpret_program(program, inputs, how)), 1e-10);
   int all = 0;
   double least = std::numeric_limits<double>::infinity();
-  for (const Region& region : regions) {
+  for (const Region& region : program.regions) {
     for (NodeId id = 0; id < region.graph.size(); ++id) {
       const Node& node = region.graph.node(id);
       if (!node.op->traits.exchanges) continue;
       ++all;
-      const double e = error(graph, one, interpret_mesh(regions, inputs, how, {region.kind, id}));
+      const double e = error(graph, one,
+                             interpret_program(program, inputs, how,
+                                               {program.index_of(region.kind, region.chunk), id}));
       least = std::min(least, e);
       EXPECT_GT(e, kFound) << to_text(region.kind) << " " << describe(region.graph, id);
     }

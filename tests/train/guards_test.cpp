@@ -53,7 +53,7 @@ class Careless final : public Kernel {
 /// What a step says when call `i` of the region is careless; empty where nothing is noticed.
 std::string said(Plan plan, RegionKind region, std::size_t i, Careless::Writes writes,
                  std::int64_t offset, Device& device) {
-  auto& kernel = plan.programs[1].regions[static_cast<std::size_t>(region)].calls[i].kernel;
+  auto& kernel = plan.programs[1].regions[plan.programs[1].index_of(region)].calls[i].kernel;
   kernel = std::make_shared<Careless>(kernel, writes, offset);
   Executor executor(std::move(plan), device);
   executor.run("init");
@@ -117,8 +117,7 @@ TEST(Guards, WhatStaysInItsBufferIsNoMatter) {
 TEST(Guards, StatesAndInputsAreNamedAsTheUserNamesThem) {
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
   const Plan plan = guarded_plan(*device);
-  const Call& call =
-      plan.programs[1].regions[static_cast<std::size_t>(RegionKind::Forward)].calls[0];
+  const Call& call = plan.programs[1].region(RegionKind::Forward).calls[0];
   const std::int64_t out = call.outs[0].offset + plan.state_bytes;  // in the arena
   const StatePlan& state = plan.states[0];
   EXPECT_NE(

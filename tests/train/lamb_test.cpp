@@ -4,7 +4,8 @@
 
 #include <cmath>
 
-#include "passes/regions.h"
+#include "tessera/passes/interpret_program.h"
+#include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
 #include "tessera/plan/compile.h"
@@ -56,7 +57,7 @@ TEST(LambStep, CutIntoMicrobatchesEqualsTheWhole) {
   how.f64 = true;
   const std::vector<HostTensor> whole = interpret(graph, inputs, how);
   const std::map<std::string, HostTensor> cut =
-      interpret_regions(partition(propagate(simplify(graph), one_device(3))), inputs, how);
+      interpret_program(partition(propagate(simplify(graph), one_device(3))), inputs, how);
   for (std::size_t i = 0; i < whole.size(); ++i) {
     const Output& output = graph.outputs()[i];
     const HostTensor& other =
@@ -73,7 +74,7 @@ TEST(LambStep, UpdatesMomentsInPlace) {
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
   const Plan plan = compile({{"train", step(0), one_device(2)}}, *device);
   int directions = 0, updates = 0;
-  const auto& update = plan.program("train").regions[static_cast<std::size_t>(RegionKind::Update)];
+  const auto& update = plan.program("train").region(RegionKind::Update);
   for (const Call& call : update.calls) {
     updates += op_text(call) == "fused(mul,sub,select)";  // p - u * rate, where the step is made
     if (call.op->name != "lamb_direction") continue;

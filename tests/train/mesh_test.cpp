@@ -3,9 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "passes/ranks.h"
 #include "tessera/nn/parallel.h"
 #include "tessera/passes/fuse.h"
+#include "tessera/passes/interpret_program.h"
+#include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
 #include "train/tiny_step.h"
@@ -31,10 +32,9 @@ TEST_P(MeshStep, EqualsOneDevice) {
   Interpretation how;
   how.f64 = true;
   const std::vector<HostTensor> whole = interpret(graph, inputs, how);
-  std::vector<Region> regions =
-      partition(propagate(simplify(graph), strategy_of(GetParam().parallel)));
-  for (Region& region : regions) region.graph = simplify(fuse(region.graph));
-  const std::map<std::string, HostTensor> cut = interpret_mesh(regions, inputs, how);
+  const Program program =
+      fuse(partition(propagate(simplify(graph), strategy_of(GetParam().parallel))));
+  const std::map<std::string, HostTensor> cut = interpret_program(program, inputs, how);
   for (std::size_t i = 0; i < whole.size(); ++i) {
     const Output& output = graph.outputs()[i];
     const HostTensor& other =

@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "passes/regions.h"
 #include "tessera/passes/fuse.h"
+#include "tessera/passes/interpret_program.h"
+#include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
 #include "train/tiny_step.h"
@@ -28,12 +29,9 @@ TEST_P(Microbatch, EqualsTheWholeStep) {
   Interpretation how;
   how.f64 = true;
   const std::vector<HostTensor> whole = interpret(graph, inputs, how);
-  std::vector<Region> regions =
-      partition(propagate(simplify(graph), one_device(GetParam().microbatches)));
-  if (GetParam().fused) {
-    for (Region& region : regions) region.graph = fuse(region.graph);
-  }
-  const std::map<std::string, HostTensor> cut = interpret_regions(regions, inputs, how);
+  Program program = partition(propagate(simplify(graph), one_device(GetParam().microbatches)));
+  if (GetParam().fused) program = fuse(std::move(program));
+  const std::map<std::string, HostTensor> cut = interpret_program(program, inputs, how);
   for (std::size_t i = 0; i < whole.size(); ++i) {
     const Output& output = graph.outputs()[i];
     const HostTensor& other =

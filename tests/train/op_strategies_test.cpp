@@ -11,11 +11,12 @@
 #include <iostream>
 #include <sstream>
 
-#include "passes/ranks.h"
 #include "runtime/random_pool.h"
 #include "tessera/ir/op_paths.h"
 #include "tessera/passes/fuse.h"
+#include "tessera/passes/interpret_program.h"
 #include "tessera/passes/merge_pads.h"
+#include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
 #include "tessera/plan/graph_dump.h"
@@ -307,9 +308,8 @@ std::string mesh_wrong(const Reference& reference, const Drawn& drawn, Tally& ta
     const Graph placed = propagate(simplify(merge_pads(parallel.graph)), parallel.strategy);
     const std::string wrong = told_wrong(reference, drawn, placed, tally);
     if (!wrong.empty()) return wrong;
-    std::vector<Region> regions = partition(placed);
-    for (Region& region : regions) region.graph = simplify(fuse(region.graph));
-    const auto mesh = interpret_mesh(regions, reference.inputs, reference.how);
+    const Program program = fuse(partition(placed));
+    const auto mesh = interpret_program(program, reference.inputs, reference.how);
     for (std::size_t i = 0; i < reference.outputs.size(); ++i) {
       const Output& output = reference.step.outputs()[i];
       const HostTensor& one = reference.outputs[i];

@@ -77,7 +77,7 @@ class Walk {
  public:
   explicit Walk(const ProgramPlan& program) {
     for (const Action& action : program.actions) {
-      for (const Call& call : program.regions[static_cast<std::size_t>(action.region)].calls) {
+      for (const Call& call : program.region(action.region, action.chunk).calls) {
         if (program.runs(call, action)) step(call);
       }
     }
@@ -160,7 +160,7 @@ TEST(Overlap, NobodyTouchesWhatIsUnderWayAndAllOfItIsWaitedFor) {
 /// Kernels and transfers of one block in one region, in order: "matmul start:all_reduce ...".
 std::string order_in(const ProgramPlan& program, RegionKind region, std::string_view block) {
   std::vector<std::string> out;
-  for (const Call& call : program.regions[static_cast<std::size_t>(region)].calls) {
+  for (const Call& call : program.region(region).calls) {
     if (call.block.str().rfind(block, 0) != 0) continue;
     if (call.kernel && call.op->name != "matmul") continue;
     out.push_back(call.kernel ? "matmul" : text(call.transfer ? "start:" : "wait:", call.op->name));

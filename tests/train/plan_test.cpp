@@ -58,7 +58,7 @@ TEST(Plan, ReshapesAndSlicesOfAttentionAreViews) {
 
 TEST(Plan, ParametersAndMomentsAreUpdatedInPlace) {
   const Plan plan = plan_with(tiny_with("llama", 2), 2);
-  const auto& update = plan.program("train").regions[static_cast<std::size_t>(RegionKind::Update)];
+  const auto& update = plan.program("train").region(RegionKind::Update);
   for (const Call& call : update.calls) {
     if (call.op->name == "adam") {
       for (std::size_t i = 0; i < 3; ++i)

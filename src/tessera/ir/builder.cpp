@@ -37,6 +37,8 @@ constinit const OpDef kState =
     input_op("state", "An input that outlives the step: a parameter, a moment, a counter.", "path");
 constinit const OpDef kSlot =
     input_op("slot", "A value that an earlier region hands over.", "name");
+constinit const OpDef kReceive =
+    input_op("receive", "A value that another stage of a pipeline sends.", "name");
 
 constinit const OpDef kConstant = {
     .name = "constant",
@@ -90,8 +92,15 @@ Value Builder::state(std::string_view name, TensorType type, Role role, Init ini
 }
 
 Value Builder::slot(std::string_view name, Result result) {
-  const Value value =
-      add(kSlot, {}, {std::string(name), result.type.dtype, ints(result.type.shape)});
+  return handed(kSlot, name, std::move(result));
+}
+
+Value Builder::receive(std::string_view name, Result result) {
+  return handed(kReceive, name, std::move(result));
+}
+
+Value Builder::handed(const OpDef& op, std::string_view name, Result result) {
+  const Value value = add(op, {}, {std::string(name), result.type.dtype, ints(result.type.shape)});
   edit(value).results[0] = std::move(result);
   return value;
 }

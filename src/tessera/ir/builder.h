@@ -52,6 +52,7 @@ class Builder {
   Value state(std::string_view name, TensorType type, Role role, Init init,
               Where where = Where::here());
   Value slot(std::string_view name, Result result);
+  Value receive(std::string_view name, Result result);
   /// A scalar.
   Value constant(double value, DType dtype = DType::F32, Where where = {});
 
@@ -72,6 +73,7 @@ class Builder {
   void set_name(Value value, std::string_view name) { edit(value).name = name; }
   void set_cotangent(Value value, Cotangent cotangent) { edit(value).cotangent = cotangent; }
   void set_like(Value value, NodeId like) { edit(value).like = like; }
+  void set_stage(Value value, std::int32_t stage) { edit(value).stage = stage; }
   void set_placement(Value value, Placement placement);
 
   /// The marks of the nodes that follow; a Scope sets them while it lives.
@@ -102,6 +104,7 @@ class Builder {
   Graph finish();
 
  private:
+  Value handed(const OpDef& op, std::string_view name, Result result);
   Node& edit(Value value) { return graph_.nodes_[static_cast<std::size_t>(value.id().node)]; }
   Graph graph_;
   Mark mark_;
@@ -131,6 +134,6 @@ class Scope {
 };
 
 // Leaf ops: inputs as nodes.
-extern const OpDef kBatch, kState, kSlot, kConstant;
+extern const OpDef kBatch, kState, kSlot, kReceive, kConstant;
 
 }  // namespace tessera

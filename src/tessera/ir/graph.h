@@ -120,6 +120,7 @@ struct Output {
     Metric,      // read by the caller after a step: loss, grad_norm
     Slot,        // read by a later region of the step
     Accumulate,  // one term of a sum over micro-batches, which a later region reads as slot `name`
+    Send,        // received by another stage of a pipeline, as message `name`
   } kind = Kind::Metric;
   std::string name;
   ValueId value;

@@ -11,7 +11,7 @@ inline constexpr std::array<std::string_view, 3> kForms = {"global", "placed", "
 inline constexpr std::array<std::string_view, 3> kPhases = {"fwd", "bwd", "upd"};
 inline constexpr std::array<std::string_view, 3> kRoles = {"parameter", "moment", "counter"};
 inline constexpr std::array<std::string_view, 2> kInits = {"constant", "normal"};
-inline constexpr std::array<std::string_view, 4> kOutputs = {"next", "metric", "slot",
-                                                             "accumulate"};
+inline constexpr std::array<std::string_view, 5> kOutputs = {"next", "metric", "slot", "accumulate",
+                                                             "send"};
 
 }  // namespace tessera::graph_words

@@ -125,7 +125,7 @@ struct Reference {
 
 /// How an op is treated beyond its columns; each is the condition under which it holds.
 struct Traits {
-  bool leaf = false;         // nothing computes it: a batch input, state, slot or constant
+  bool leaf = false;         // nothing computes it: a batch input, state, slot, message or constant
   bool elementwise = false;  // each result element depends on the operand elements that broadcast
                              // to it: may be fused
   bool inserted = false;     // by passes, never by models: it moves, clears or packs a value

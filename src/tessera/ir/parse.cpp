@@ -121,7 +121,8 @@ void GraphReader::line() {
   }
   in_.back_to(start);
   in_.expected(
-      "a node like '%3 = add(%1, %2) : f32[4]', or state, next, metric, slot, accumulate, block or "
+      "a node like '%3 = add(%1, %2) : f32[4]', or state, next, metric, slot, accumulate, send, "
+      "block or "
       "}");
 }
 

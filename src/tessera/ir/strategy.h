@@ -29,8 +29,28 @@ struct OpPin {
   friend bool operator==(const OpPin&, const OpPin&) = default;
 };
 
+/// Says which chunk of a pipeline computes the blocks whose path matches: "layers.3", "encoder.*".
+struct ChunkPin {
+  std::string blocks;  // '*' stands for any characters
+  int chunk = 0;
+  friend bool operator==(const ChunkPin&, const ChunkPin&) = default;
+};
+
+/// How blocks are spread over a pipeline. Its stages are copies of the mesh, one after another:
+/// rank r of stage s is rank s * (ranks of the mesh) + r of the world. So placements know nothing
+/// of stages, and stages nothing of placements.
+struct PipelineStrategy {
+  int stages = 1;
+  int chunks = 1;  // per stage
+  std::string schedule = "1f1b";
+  std::vector<ChunkPin> pins = {};  // if several match, the last one holds
+
+  int total() const { return stages * chunks; }
+  friend bool operator==(const PipelineStrategy&, const PipelineStrategy&) = default;
+};
+
 struct Strategy {
-  Mesh mesh;
+  Mesh mesh;  // of one stage
   /// Of every batch input: per dim the axes that split it, in order. Axes that the mesh lacks are
   /// ignored.
   std::vector<std::vector<std::string>> batch = {{std::string(kMicrobatchAxis)}};
@@ -48,6 +68,7 @@ struct Strategy {
   /// Outputs by name that leave the step as they are sharded where they are computed: each rank has
   /// its own part of them. All others are whole on every rank.
   std::vector<std::string> cut_outputs = {};
+  PipelineStrategy pipeline = {};
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 

@@ -51,7 +51,9 @@ std::vector<std::string> axes_of(const Node& node) {
   return split(std::get<std::string>(node.attrs[0]), '.');
 }
 
-class Ranks {
+}  // namespace
+
+class RanksInterpreter::Ranks {
  public:
   Ranks(const Graph& graph, const std::vector<Bindings>& inputs, const Interpretation& how,
         NodeId deleted)
@@ -64,21 +66,24 @@ class Ranks {
     for (std::size_t r = 0; r < how_.size(); ++r) values_.emplace_back(graph.nodes().size());
   }
 
-  std::vector<Tensors> run() {
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      const Node& node = graph_.node(id);
-      for (std::size_t r = 0; r < how_.size(); ++r) {
-        if (node.op->traits.exchanges) continue;
-        values_[r][at(id)] = node.op->traits.leaf ? interpret_leaf(graph_, id, inputs_[r], how_[r])
-                                                  : interpret_node(graph_, id, ins(r, id), how_[r]);
-      }
-      if (node.op->traits.exchanges) exchange(id);
-      if (!node.op->traits.leaf) spoil_padding(id);
-    }
-    std::vector<Tensors> out(how_.size());
+  NodeId next() const { return next_; }
+
+  void step() {
+    const NodeId id = next_++;
+    const Node& node = graph_.node(id);
     for (std::size_t r = 0; r < how_.size(); ++r) {
-      for (const Output& output : graph_.outputs()) out[r].push_back(value(r, output.value));
+      if (node.op->traits.exchanges) continue;
+      values_[r][at(id)] = node.op->traits.leaf ? interpret_leaf(graph_, id, inputs_[r], how_[r])
+                                                : interpret_node(graph_, id, ins(r, id), how_[r]);
     }
+    if (node.op->traits.exchanges) exchange(id);
+    if (!node.op->traits.leaf) spoil_padding(id);
+  }
+
+  Tensors values(ValueId v) const {
+    Tensors out;
+    for (const std::vector<Tensors>& of_rank : values_)
+      out.push_back(of_rank[at(v.node)][at(v.index)]);
     return out;
   }
 
@@ -164,13 +169,27 @@ class Ranks {
   const NodeId deleted_;
   std::vector<Interpretation> how_;           // per rank
   std::vector<std::vector<Tensors>> values_;  // [rank][node]
+  NodeId next_ = 0;
 };
 
-}  // namespace
+RanksInterpreter::RanksInterpreter(const Graph& graph, const std::vector<Bindings>& inputs,
+                                   const Interpretation& how, NodeId deleted)
+    : ranks_(std::make_unique<Ranks>(graph, inputs, how, deleted)) {}
+RanksInterpreter::~RanksInterpreter() = default;
+NodeId RanksInterpreter::next() const { return ranks_->next(); }
+void RanksInterpreter::step() { ranks_->step(); }
+std::vector<HostTensor> RanksInterpreter::values(ValueId v) const { return ranks_->values(v); }
 
 std::vector<Tensors> interpret_ranks(const Graph& graph, const std::vector<Bindings>& inputs,
                                      const Interpretation& how, NodeId deleted) {
-  return Ranks(graph, inputs, how, deleted).run();
+  RanksInterpreter ranks(graph, inputs, how, deleted);
+  while (ranks.next() < graph.size()) ranks.step();
+  std::vector<Tensors> out(inputs.size());
+  for (const Output& output : graph.outputs()) {
+    const Tensors values = ranks.values(output.value);
+    for (std::size_t r = 0; r < values.size(); ++r) out[r].push_back(values[r]);
+  }
+  return out;
 }
 
 HostTensor shard_of(const HostTensor& whole, const Result& result, const Mesh& mesh,

@@ -3,6 +3,7 @@
 /// compute together, without threads and without `comm`.
 
 #include <cstdint>
+#include <memory>
 
 #include "tessera/ops/interpret.h"
 
@@ -18,6 +19,25 @@ std::vector<std::vector<HostTensor>> interpret_ranks(const Graph& graph,
                                                      const std::vector<Bindings>& inputs,
                                                      const Interpretation& how = {},
                                                      NodeId deleted = -1);
+
+/// The same node by node, so that the ranks of several graphs can wait for each other.
+class RanksInterpreter {
+ public:
+  /// `graph` and `inputs` outlive it; an input is looked up when its node is computed.
+  RanksInterpreter(const Graph& graph, const std::vector<Bindings>& inputs,
+                   const Interpretation& how, NodeId deleted = -1);
+  ~RanksInterpreter();
+
+  /// The node that step() computes; graph.size() behind the last.
+  NodeId next() const;
+  void step();
+  /// Of a node that has been computed, by rank.
+  std::vector<HostTensor> values(ValueId v) const;
+
+ private:
+  class Ranks;
+  std::unique_ptr<Ranks> ranks_;
+};
 
 /// A rank's shard of a whole tensor, as `result` (of a local graph) lies; beyond the extent lies
 /// poison, or zeros. And the whole from all shards. Errors: replicas that differ in a bit, unless

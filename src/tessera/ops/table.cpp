@@ -23,7 +23,7 @@ namespace tessera {
 namespace {
 
 constinit const std::array kOps = {
-    &kBatch, &kState, &kSlot, &kConstant, &kPack,
+    &kBatch, &kState, &kSlot, &kReceive, &kConstant, &kPack,
     // where a value lies
     &kReshard, &kShard, &kMarkPartial, &kAllReduce, &kAllGather, &kReduceScatter, &kAllToAll,
     &kPermute, &kClearPadding,

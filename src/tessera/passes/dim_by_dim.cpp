@@ -8,12 +8,12 @@ namespace tessera {
 
 namespace {
 
-using Axes = std::vector<std::string>;
+using AxisNames = std::vector<std::string>;
 
 /// True where each dim is cut by one axis at most, which has one size before and after.
 bool refined(const SplitView& view) {
   for (std::size_t d = 0; d < view.from.dims.size(); ++d) {
-    const Axes &from = view.from.dims[d], &to = view.to.dims[d];
+    const AxisNames &from = view.from.dims[d], &to = view.to.dims[d];
     if (from.size() > 1 || to.size() > 1) return false;
     if (!from.empty() && !to.empty() && view.mesh.size(from[0]) != view.mesh.size(to[0]))
       return false;
@@ -55,14 +55,14 @@ class DimByDim {
   }
 
  private:
-  const Axes& have(int d) const { return at_.dims[static_cast<std::size_t>(d)]; }
-  const Axes& want(int d) const { return view_.to.dims[static_cast<std::size_t>(d)]; }
+  const AxisNames& have(int d) const { return at_.dims[static_cast<std::size_t>(d)]; }
+  const AxisNames& want(int d) const { return view_.to.dims[static_cast<std::size_t>(d)]; }
   std::int64_t stored() const { return local_shape(view_.shape, at_, mesh_).numel() * element_; }
   void settle() {
     std::erase_if(open_, [&](int d) { return have(d) == want(d); });
   }
 
-  void add(MoveKind kind, const Axes& axes, int from, int to, std::int64_t bytes) {
+  void add(MoveKind kind, const AxisNames& axes, int from, int to, std::int64_t bytes) {
     for (const std::string& axis : axes) {
       possible_ = possible_ && (kind == MoveKind::Slice || !mesh_.is_time(axis));
       at_ = at_.without(axis);
@@ -77,7 +77,7 @@ class DimByDim {
   }
 
   void reduce() {
-    Axes axes;
+    AxisNames axes;
     std::int64_t n = 1;
     for (const Partial& p : view_.from.partial) {
       if (view_.to.is_partial(p.axis)) continue;
@@ -135,7 +135,7 @@ class DimByDim {
     for (const int d : open_) {
       if (have(d).empty()) continue;
       const bool wanted = std::any_of(view_.to.dims.begin(), view_.to.dims.end(),
-                                      [&](const Axes& axes) { return axes == have(d); });
+                                      [&](const AxisNames& axes) { return axes == have(d); });
       if (!wanted) gather(d);
     }
   }

@@ -8,6 +8,7 @@
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/fused.h"
 #include "tessera/passes/rewrite.h"
+#include "tessera/passes/simplify.h"
 
 namespace tessera {
 
@@ -168,5 +169,10 @@ class Fuser {
 }  // namespace
 
 Graph fuse(const Graph& graph) { return Fuser(graph).run(); }
+
+Program fuse(Program program) {
+  for (Region& region : program.regions) region.graph = simplify(fuse(region.graph));
+  return program;
+}
 
 }  // namespace tessera

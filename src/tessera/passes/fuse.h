@@ -1,7 +1,7 @@
 #pragma once
 /// Joins elementwise nodes into `fused` nodes, which a device runs tile by tile in cache.
 
-#include "tessera/ir/graph.h"
+#include "tessera/passes/program.h"
 
 namespace tessera {
 
@@ -11,5 +11,8 @@ namespace tessera {
 ///
 /// In, out: Form::Global or Form::Local.
 Graph fuse(const Graph& graph);
+
+/// The same for every region; what is left over is simplified away.
+Program fuse(Program program);
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 
+#include "tessera/ir/blocks.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/reduce.h"
 
@@ -91,14 +92,40 @@ class Backward {
   Value total(ValueId of) {
     const auto found = contributions_.find(of);
     if (found == contributions_.end()) return {};
-    Value sum = found->second[0];
-    for (std::size_t i = 1; i < found->second.size(); ++i) {
-      sum = sum + found->second[i];
-      mark(sum, of, false);
+    const Mark here = builder_.mark();
+    Value sum;
+    for (const Value& block : sums_of_blocks(of, found->second)) {
+      builder_.set_mark(here);
+      sum = sum.valid() ? plus(sum, block, of) : block;
     }
+    builder_.set_mark(here);
     mark(sum, of, true);
     contributions_.erase(found);
     return sum;
+  }
+
+  Value plus(Value a, Value b, ValueId of) {
+    const Value sum = a + b;
+    mark(sum, of, false);
+    return sum;
+  }
+
+  /// Neighbouring contributions that one block makes are summed there: one value leaves it.
+  std::vector<Value> sums_of_blocks(ValueId of, const std::vector<Value>& contributions) {
+    std::vector<Value> out;
+    std::string last;
+    for (const Value& value : contributions) {
+      const std::string block(block_of(builder_.node(value).block));
+      if (out.empty() || block.empty() || block != last) {
+        out.push_back(value);
+      } else {
+        builder_.set_mark(
+            {block, Phase::Backward, builder_.node(value).stage, builder_.mark().where});
+        out.back() = plus(out.back(), value, of);
+      }
+      last = block;
+    }
+    return out;
   }
 
   void differentiate(NodeId id) {

@@ -137,20 +137,21 @@ bool any_wanted(const Graph& graph, const WantedLayout& wanted, std::int64_t use
 
 }  // namespace
 
-std::vector<Region> pack(std::vector<Region> regions, const WantedLayout& wanted) {
-  const std::int64_t uses = regions[0].graph.mesh().size(kMicrobatchAxis);
+Program pack(Program program, const WantedLayout& wanted) {
+  const std::int64_t uses = program.mesh().size(kMicrobatchAxis);
   std::set<std::string> made;
-  for (Region& region : regions) {
-    if (region.kind != RegionKind::Forward && region.kind != RegionKind::Backward) continue;
+  for (Region& region : program.regions) {
+    if (!in_loop(region.kind)) continue;
     if (!any_wanted(region.graph, wanted, uses)) continue;
     const Graph before = std::move(region.graph);
     RegionPacker packer(before, wanted, uses, uses > 1);
     region.graph = packer.run();
     if (uses > 1 && !packer.states().empty()) {
-      regions[0].graph = with_packs(regions[0].graph, before, packer.states(), made);
+      Graph& begin = program.regions[0].graph;
+      begin = with_packs(begin, before, packer.states(), made);
     }
   }
-  return regions;
+  return program;
 }
 
 }  // namespace tessera

@@ -3,9 +3,8 @@
 
 #include <functional>
 #include <optional>
-#include <vector>
 
-#include "tessera/passes/partition.h"
+#include "tessera/passes/program.h"
 
 namespace tessera {
 
@@ -14,9 +13,9 @@ namespace tessera {
 using WantedLayout =
     std::function<std::optional<Layout>(const OpCall& call, int operand, std::int64_t uses)>;
 
-/// In, out: regions in Form::Local. Every operand that is a state, read in Forward or Backward, and
-/// wanted in another layout is replaced by a `pack` of it: in Begin where there are micro-batches
+/// In, out: regions in Form::Local. Every operand that is a state, read in the loop, and wanted in
+/// another layout is replaced by a `pack` of it: in Begin where there are micro-batches
 /// (packed once, read in each), else before its first use. One pack per state and layout.
-std::vector<Region> pack(std::vector<Region> regions, const WantedLayout& wanted);
+Program pack(Program program, const WantedLayout& wanted);
 
 }  // namespace tessera

@@ -92,7 +92,8 @@ class Propagation {
   ValueTable<Kept> kept_;
   std::map<ValueId, Stands> accumulators_;  // of what the gradient of a parameter sums up to
   std::vector<Choices> choices_;            // per node; empty for leaves
-  std::map<std::tuple<ValueId, int>, std::vector<Kept>> resharded_;  // by phase, -1: for all
+  std::map<std::tuple<ValueId, int, int>, std::vector<Kept>>
+      resharded_;  // by phase and stage of who reads it, -1: for all
   std::vector<std::string> refused_;
 };
 
@@ -322,14 +323,16 @@ Stands Propagation::settled(const Stands& natural, const Demand* demand) const {
 }
 
 /// The value, lying as `reader` needs it. A sum is finished once, beside the node that made it;
-/// what is gathered or cut is so for forward, backward and update each.
+/// what is gathered or cut is so for forward, backward and update each, and for each chunk of a
+/// pipeline.
 Kept Propagation::reshard(const Kept& from, const Stands& to, const Node& reader) {
   if (from.stands == to) return from;
   bool finishes = false;
   for (int a = 0; a < axes_.count(); ++a)
     finishes = finishes || (is_partial(from.stands[at(a)]) && !is_partial(to[at(a)]));
   const int phase = finishes ? -1 : static_cast<int>(reader.phase);
-  std::vector<Kept>& known = resharded_[{from.value.id(), phase}];
+  const int stage = finishes ? -1 : reader.stage;
+  std::vector<Kept>& known = resharded_[{from.value.id(), phase, stage}];
   for (const Kept& one : known) {
     if (one.stands == to) return one;
   }

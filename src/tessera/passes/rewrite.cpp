@@ -19,6 +19,13 @@ std::vector<Value> Rewrite::copy(NodeId id) {
 }
 
 std::vector<Value> Rewrite::copy_on(NodeId id, ValueIds inputs) {
+  const std::vector<Value> values = copy_apart(id, std::move(inputs));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    map({id, static_cast<std::int32_t>(i)}, values[i]);
+  return values;
+}
+
+std::vector<Value> Rewrite::copy_apart(NodeId id, ValueIds inputs) {
   Node node = from_.node(id);
   const auto follow = [&](NodeId old) {
     return old >= 0 && has({old, 0}) ? (*this)({old, 0}).id().node : -1;
@@ -32,10 +39,7 @@ std::vector<Value> Rewrite::copy_on(NodeId id, ValueIds inputs) {
       node.cotangent.reset();
     }
   }
-  const std::vector<Value> values = to_.copy(std::move(node), std::move(inputs));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    map({id, static_cast<std::int32_t>(i)}, values[i]);
-  return values;
+  return to_.copy(std::move(node), std::move(inputs));
 }
 
 Graph Rewrite::finish() {

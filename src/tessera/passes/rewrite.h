@@ -28,6 +28,8 @@ class Rewrite {
   std::vector<Value> copy(NodeId id);
   /// The same, on other inputs, which are values of the new graph.
   std::vector<Value> copy_on(NodeId id, ValueIds inputs);
+  /// One more copy, which does not become the new value of the old one.
+  std::vector<Value> copy_apart(NodeId id, ValueIds inputs);
 
   /// Carries states and outputs over and ends the graph.
   Graph finish();

@@ -10,7 +10,7 @@ namespace tessera {
 
 namespace {
 
-using Axes = std::vector<std::string>;
+using AxisNames = std::vector<std::string>;
 using Cuts = std::vector<std::int64_t>;  // of a dim: the number of parts above each, ascending
 
 class Splitter {
@@ -30,7 +30,7 @@ class Splitter {
 
  private:
   /// After the first part of the first axis, after the next one, and so on.
-  Cuts cuts(const Axes& axes) const {
+  Cuts cuts(const AxisNames& axes) const {
     Cuts out;
     std::int64_t above = 1;
     for (const std::string& axis : axes) {
@@ -46,7 +46,7 @@ class Splitter {
     std::string axis;
     std::int64_t before = 0;
   };
-  Crossing crossing(std::int64_t border, const Axes& axes) const {
+  Crossing crossing(std::int64_t border, const AxisNames& axes) const {
     std::int64_t above = 1;
     for (const std::string& axis : axes) {
       std::int64_t before = 1;
@@ -102,10 +102,10 @@ class Splitter {
     parts_[axis] = std::move(sizes);
   }
 
-  Axes names(const std::string& axis) const {
+  AxisNames names(const std::string& axis) const {
     const Cuts& sizes = parts_.at(axis);
     if (sizes.size() == 1) return {axis};
-    Axes out;
+    AxisNames out;
     std::int64_t before = 1;
     for (const std::int64_t size : sizes) {
       out.push_back(axis_part(axis, before, size));
@@ -115,8 +115,8 @@ class Splitter {
   }
 
   /// With their parts, major first.
-  Axes names(const Axes& axes) const {
-    Axes out;
+  AxisNames names(const AxisNames& axes) const {
+    AxisNames out;
     for (const std::string& axis : axes) {
       for (std::string& name : names(axis)) out.push_back(std::move(name));
     }
@@ -125,9 +125,9 @@ class Splitter {
 
   /// True unless this cut ends one axis of the dim and begins another that elsewhere is not behind
   /// it.
-  bool within_run(std::int64_t cut, const Axes& axes) const {
+  bool within_run(std::int64_t cut, const AxisNames& axes) const {
     const Cuts ends = cuts(axes);
-    const Axes all = names(axes);
+    const AxisNames all = names(axes);
     const auto end = std::find(ends.begin(), ends.end(), cut);
     if (end == ends.end()) return true;
     const auto k = static_cast<std::size_t>(end - ends.begin());
@@ -135,8 +135,8 @@ class Splitter {
            neighbours(all[k], all[k + 1], to_);
   }
   bool neighbours(const std::string& major, const std::string& minor, const Sharding& in) const {
-    for (const Axes& axes : in.dims) {
-      const Axes all = names(axes);
+    for (const AxisNames& axes : in.dims) {
+      const AxisNames all = names(axes);
       const auto found = std::find(all.begin(), all.end(), major);
       if (found != all.end()) return found + 1 != all.end() && *(found + 1) == minor;
     }
@@ -144,9 +144,9 @@ class Splitter {
   }
 
   /// The axes of one dim on the dims that it is split into, each where its cut is.
-  void spread(const Axes& axes, const Cuts& borders, std::vector<Axes>& dims) const {
+  void spread(const AxisNames& axes, const Cuts& borders, std::vector<AxisNames>& dims) const {
     const Cuts ends = cuts(axes);
-    const Axes all = names(axes);
+    const AxisNames all = names(axes);
     std::size_t next = 0;
     for (std::size_t i = 0; i <= borders.size(); ++i) {
       dims.emplace_back();
@@ -167,7 +167,7 @@ class Splitter {
     SplitView out{{}, {{}, split_sums(from_.partial)}, {{}, split_sums(to_.partial)}, {}};
     std::vector<std::int64_t> sizes;
     for (int d = 0; d < shape_.ndim(); ++d) {
-      const Axes &left = from_.dims[at(d)], &right = to_.dims[at(d)];
+      const AxisNames &left = from_.dims[at(d)], &right = to_.dims[at(d)];
       Cuts borders;
       std::int64_t most = 1;
       for (const std::int64_t cut : all_cuts(at(d))) {
@@ -193,7 +193,7 @@ class Splitter {
     out.shape = Shape(std::span<const std::int64_t>(sizes));
     std::vector<Axis> axes;
     for (const Axis& axis : mesh_.axes()) {
-      const Axes parts = names(axis.name);
+      const AxisNames parts = names(axis.name);
       for (std::size_t i = 0; i < parts.size(); ++i)
         axes.push_back({parts[i], parts_.at(axis.name)[i], axis.level});
     }

@@ -38,29 +38,25 @@ class Passes {
   }
 
   /// Verifies the graphs that a pass left and hands them to the observer.
-  void show(const char* name, const std::vector<const Graph*>& graphs, double seconds) const {
-    for (const Graph* graph : graphs) verify(*graph);
+  void show(const char* name, const std::vector<PassGraph>& graphs, double seconds) const {
+    for (const PassGraph& left : graphs) verify(*left.graph);
     if (options_.observe) options_.observe(program_, name, graphs, seconds);
   }
 
  private:
-  static std::vector<const Graph*> graphs_of(const Graph& graph) { return {&graph}; }
-  static std::vector<const Graph*> graphs_of(const Timeline&) { return {}; }
-  static std::vector<const Graph*> graphs_of(const ProgramPlan&) { return {}; }
-  static std::vector<const Graph*> graphs_of(const std::vector<Region>& regions) {
-    std::vector<const Graph*> out;
-    for (const Region& region : regions) out.push_back(&region.graph);
+  static std::vector<PassGraph> graphs_of(const Graph& graph) { return {{"", &graph}}; }
+  static std::vector<PassGraph> graphs_of(const Timeline&) { return {}; }
+  static std::vector<PassGraph> graphs_of(const ProgramPlan&) { return {}; }
+  static std::vector<PassGraph> graphs_of(const Program& program) {
+    std::vector<PassGraph> out;
+    for (const Region& region : program.regions)
+      out.push_back({program.name_of(region), &region.graph});
     return out;
   }
 
   const std::string& program_;
   const CompileOptions& options_;
 };
-
-std::vector<Region> fuse_regions(std::vector<Region> regions) {
-  for (Region& region : regions) region.graph = simplify(fuse(region.graph));
-  return regions;
-}
 
 Mesh mesh_of_ranks(const Mesh& mesh) {
   std::vector<Axis> axes = mesh.axes();
@@ -101,20 +97,20 @@ Plan compile(std::vector<ProgramSource> sources, Device& device, const CompileOp
     const std::int64_t ranks = mesh_of_ranks(source.strategy.mesh).ranks();
     require(options.rank >= 0 && options.rank < ranks, "rank ", options.rank, " of program ",
             source.name, " on mesh '", source.strategy.mesh, "', whose ranks are 0 to ", ranks - 1);
-    pass.show("source", {&source.graph}, 0);
+    pass.show("source", {{"", &source.graph}}, 0);
     Graph graph = pass("merge_pads", [&] { return merge_pads(source.graph); });
     source.graph = {};
     graph = pass("simplify", [&] { return simplify(graph); });
     graph = pass("propagate", [&] { return propagate(graph, source.strategy, options.machine); });
-    std::vector<Region> regions =
+    Program program =
         pass("partition", [&] { return partition(graph, options.machine, options.moves); });
     graph = {};
-    if (options.fuse) regions = pass("fuse", [&] { return fuse_regions(std::move(regions)); });
-    regions = pass("pack", [&] { return pack(std::move(regions), wanted_by(device)); });
+    if (options.fuse) program = pass("fuse", [&] { return fuse(std::move(program)); });
+    program = pass("pack", [&] { return pack(std::move(program), wanted_by(device)); });
     const Timeline time =
-        pass("overlap", [&] { return options.overlap ? overlap(regions) : Timeline(regions); });
+        pass("overlap", [&] { return options.overlap ? overlap(program) : Timeline(program); });
     plan.programs.push_back(pass("lower", [&] {
-      return lower(source.name, regions, time, states, device, options.seed, options.rank);
+      return lower(source.name, program, time, states, device, options.seed, options.rank);
     }));
   }
   plan.rank = options.rank;

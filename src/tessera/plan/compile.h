@@ -18,6 +18,12 @@ struct ProgramSource {
   Strategy strategy;
 };
 
+/// A graph that a pass leaves: of the whole step, or of one region ("forward").
+struct PassGraph {
+  std::string region;
+  const Graph* graph = nullptr;
+};
+
 struct CompileOptions {
   std::uint64_t seed = 1;  // of random ops
   bool fuse = true;
@@ -31,7 +37,7 @@ struct CompileOptions {
   /// Called after each pass with its program, its name and the graphs it leaves (one, or one per
   /// region).
   std::function<void(const std::string& program, const std::string& pass,
-                     const std::vector<const Graph*>&, double seconds)>
+                     const std::vector<PassGraph>&, double seconds)>
       observe;
 };
 

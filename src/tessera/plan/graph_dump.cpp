@@ -3,7 +3,6 @@
 #include "tessera/comm/group.h"
 #include "tessera/ir/builder.h"
 #include "tessera/ir/strategy.h"
-#include "tessera/passes/partition.h"
 #include "tessera/plan/shards.h"
 
 namespace tessera {
@@ -91,13 +90,12 @@ std::string strategies_text(const Graph& placed) {
   return out;
 }
 
-std::string execution_text(const std::vector<const Graph*>& regions, int rank) {
+std::string execution_text(const std::vector<PassGraph>& regions, int rank) {
   std::string out;
-  for (std::size_t i = 0; i < regions.size(); ++i) {
-    const Graph& graph = *regions[i];
+  for (const PassGraph& region : regions) {
+    const Graph& graph = *region.graph;
     if (graph.size() == 0) continue;
-    out += text("# rank ", rank, ", ", to_text(static_cast<RegionKind>(i)),
-                ", mesh: ", graph.mesh(), "\n");
+    out += text("# rank ", rank, ", ", region.region, ", mesh: ", graph.mesh(), "\n");
     const RankShards shards(graph.mesh(), rank);
     for (NodeId id = 0; id < graph.size(); ++id) {
       std::string more;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/ir/graph.h"
+#include "tessera/plan/compile.h"
 #include "tessera/tensor/splits.h"
 
 namespace tessera {
@@ -26,6 +26,6 @@ std::string strategies_text(const Graph& placed);
 /// collectives with the ranks of their group and the bytes that this rank sends.
 ///
 ///   %9(all_reduce) = all_reduce(%8) {axes: d1, monoid: sum} {group_ranks: 0-1-2-3} {bytes: 768}
-std::string execution_text(const std::vector<const Graph*>& regions, int rank);
+std::string execution_text(const std::vector<PassGraph>& regions, int rank);
 
 }  // namespace tessera

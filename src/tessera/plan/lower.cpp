@@ -33,30 +33,27 @@ struct Draft {
 
 class Lowering {
  public:
-  Lowering(const std::string& name, const std::vector<Region>& regions, const Timeline& time,
+  Lowering(const std::string& name, const Program& program, const Timeline& time,
            StateSection& states, Device& device, std::uint64_t seed, int rank)
-      : regions_(regions),
+      : regions_(program.regions),
         time_(time),
         states_(states),
         kernels_(device),
         seed_(seed),
-        shards_(regions[0].graph.mesh(), rank),
-        values_(regions, time, device) {
+        shards_(program.mesh(), rank),
+        values_(program, time, device),
+        drafts_(program.regions.size()) {
     program_.name = name;
-    for (const Region& region : regions) {
+    for (const Region& region : regions_) {
       for (const State& state : region.graph.states())
         state_of_.try_emplace(state.path, &state, &region.graph.result(state.value));
     }
     for (const Accumulation& a : values_.accumulations())
       accumulations_[{a.region, a.value.node}].push_back(&a);
-    const Mesh& mesh = regions[0].graph.mesh();
-    program_.microbatches = mesh.size(kMicrobatchAxis);
-    program_.actions.push_back({RegionKind::Begin, 0});
-    for (std::int64_t m = 0; m < program_.microbatches; ++m) {
-      program_.actions.push_back({RegionKind::Forward, m});
-      program_.actions.push_back({RegionKind::Backward, m});
-    }
-    program_.actions.push_back({RegionKind::Update, 0});
+    program_.microbatches = program.mesh().size(kMicrobatchAxis);
+    for (const Region& region : regions_)
+      program_.regions.push_back({region.kind, region.chunk, {}});
+    program_.actions = program.actions;
   }
 
   ProgramPlan run() {
@@ -72,6 +69,7 @@ class Lowering {
 
  private:
   const StoredValue& value(int v) const { return values_.values()[at(v)]; }
+  int update() const { return static_cast<int>(regions_.size()) - 1; }
 
   KernelRequest request(OpCall call, const std::vector<int>& ins, const std::vector<int>& outs,
                         std::uint64_t key) const {
@@ -176,7 +174,7 @@ class Lowering {
 
   /// Next values that do not lie in their state yet are copied there at the very end.
   void store_states() {
-    const int r = static_cast<int>(RegionKind::Update);
+    const int r = update();
     const Graph& graph = regions_[at(r)].graph;
     const Attrs none;
     for (const Output& output : graph.outputs()) {
@@ -255,7 +253,6 @@ class Lowering {
   void place_calls() {
     std::size_t workspace = 0;
     for (int r = 0; r < static_cast<int>(drafts_.size()); ++r) {
-      program_.regions[at(r)].kind = static_cast<RegionKind>(r);
       for (Draft& draft : drafts_[at(r)]) {
         for (const int v : draft.ins) draft.call.ins.push_back(place(v));
         for (const int v : draft.outs) draft.call.outs.push_back(place(v));
@@ -268,8 +265,7 @@ class Lowering {
       }
     }
     for (const auto& [call, path] : stores_) {
-      program_.regions[at(static_cast<int>(RegionKind::Update))].calls[call].outs = {
-          state_place(path)};
+      program_.regions[at(update())].calls[call].outs = {state_place(path)};
     }
     // A state that no call reads or writes is a state all the same.
     for (const auto& [path, state] : state_of_) states_.place(*state.first, *state.second);
@@ -325,23 +321,24 @@ class Lowering {
       return std::any_of(buffer.values.begin(), buffer.values.end(),
                          [&](int v) { return holds(value(v)); });
     };
-    const int backward = static_cast<int>(RegionKind::Backward),
-              update = static_cast<int>(RegionKind::Update);
+    const auto kind = [&](int region) { return regions_[at(region)].kind; };
+    const auto feeds = [&](const StoredValue& v, auto&& region) {
+      return std::any_of(v.uses.begin(), v.uses.end(),
+                         [&](const ValueUse& use) { return region(kind(use.region)); });
+    };
     if (any([](const StoredValue& v) { return !v.result->type.layout.plain(); })) return use.packed;
     if (any([](const StoredValue& v) { return v.kind == StoredValue::Kind::Batch; }))
       return use.inputs;
     if (any([&](const StoredValue& v) {
           return v.kind == StoredValue::Kind::Accumulator ||
-                 (v.region == backward &&
-                  std::any_of(v.uses.begin(), v.uses.end(),
-                              [&](const ValueUse& u) { return u.region == update; }));
+                 (kind(v.region) == RegionKind::Backward &&
+                  feeds(v, [](RegionKind k) { return k == RegionKind::Update; }));
         })) {
       return use.gradients;
     }
     if (any([&](const StoredValue& v) {
-          return v.region < backward &&
-                 std::any_of(v.uses.begin(), v.uses.end(),
-                             [&](const ValueUse& u) { return u.region >= backward; });
+          return kind(v.region) < RegionKind::Backward &&
+                 feeds(v, [](RegionKind k) { return k >= RegionKind::Backward; });
         })) {
       return use.activations;
     }
@@ -358,8 +355,8 @@ class Lowering {
   ProgramPlan program_;
   std::unordered_map<std::string, std::pair<const State*, const Result*>> state_of_;
   std::map<std::pair<int, NodeId>, std::vector<const Accumulation*>>
-      accumulations_;  // by region and node
-  std::array<std::vector<Draft>, 4> drafts_;
+      accumulations_;                       // by region and node
+  std::vector<std::vector<Draft>> drafts_;  // by region
   std::vector<std::pair<std::size_t, std::string>>
       stores_;  // calls of Update that write a state: its index, its path
   std::unordered_map<int, std::size_t> work_index_;  // buffer -> lifetime
@@ -370,9 +367,9 @@ class Lowering {
 
 }  // namespace
 
-ProgramPlan lower(const std::string& name, const std::vector<Region>& regions, const Timeline& time,
+ProgramPlan lower(const std::string& name, const Program& program, const Timeline& time,
                   StateSection& states, Device& device, std::uint64_t seed, int rank) {
-  return Lowering(name, regions, time, states, device, seed, rank).run();
+  return Lowering(name, program, time, states, device, seed, rank).run();
 }
 
 }  // namespace tessera

@@ -17,7 +17,7 @@ namespace {
 
 class Overlap {
  public:
-  explicit Overlap(const std::vector<Region>& regions) : regions_(regions), time_(regions) {}
+  explicit Overlap(const Program& program) : regions_(program.regions), time_(program) {}
 
   Timeline run() {
     for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
@@ -106,6 +106,6 @@ class Overlap {
 
 }  // namespace
 
-Timeline overlap(const std::vector<Region>& regions) { return Overlap(regions).run(); }
+Timeline overlap(const Program& program) { return Overlap(program).run(); }
 
 }  // namespace tessera

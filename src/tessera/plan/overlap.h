@@ -1,8 +1,6 @@
 #pragma once
 /// Overlap of communication and computation: when each transfer starts and ends.
 
-#include <vector>
-
 #include "tessera/plan/timeline.h"
 
 namespace tessera {
@@ -19,7 +17,7 @@ namespace tessera {
 /// An accumulator that is summed over ranks in place starts in the last micro-batch, after the node
 /// that completes it. Other transfers of accumulators start after the loop.
 ///
-/// In:      four regions in Form::Local, ready to be lowered.
-Timeline overlap(const std::vector<Region>& regions);
+/// In:      regions in Form::Local, ready to be lowered.
+Timeline overlap(const Program& program);
 
 }  // namespace tessera

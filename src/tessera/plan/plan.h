@@ -2,7 +2,6 @@
 /// The plan: what one rank runs. Programs as lists of calls over shared states, and an address for
 /// every tensor, all decided before the first step.
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,7 +11,7 @@
 #include "tessera/comm/collective.h"
 #include "tessera/device/device.h"
 #include "tessera/ir/graph.h"
-#include "tessera/passes/partition.h"
+#include "tessera/passes/program.h"
 
 namespace tessera {
 
@@ -78,14 +77,12 @@ std::string types_text(const Call& call);
 
 struct RegionPlan {
   RegionKind kind = RegionKind::Forward;
+  int chunk = 0;
   std::vector<Call> calls;
-};
 
-/// One region of one micro-batch: a program is a sequence of these.
-struct Action {
-  RegionKind region = RegionKind::Forward;
-  std::int64_t microbatch = 0;
-  friend bool operator==(const Action&, const Action&) = default;
+  bool runs_in(const Action& action) const {
+    return kind == action.region && chunk == action.chunk;
+  }
 };
 
 struct NamedTensor {
@@ -114,9 +111,9 @@ struct MemoryUse {
 struct ProgramPlan {
   std::string name;
   std::int64_t microbatches = 1;
-  std::int32_t transfers = 0;         // their tickets are 0 ... transfers - 1
-  std::array<RegionPlan, 4> regions;  // in the order of RegionKind
-  std::vector<Action> actions;
+  std::int32_t transfers = 0;  // their tickets are 0 ... transfers - 1
+  std::vector<RegionPlan> regions;
+  Actions actions;
   std::vector<NamedTensor> batch, metrics;
   std::int64_t work_bytes = 0;         // of its work section
   std::int64_t lower_bound_bytes = 0;  // most bytes alive at once
@@ -124,6 +121,11 @@ struct ProgramPlan {
   std::vector<GuardedBuffer> guarded;  // empty without guards
   double flops = 0;                    // of one step
 
+  /// Errors: Broken where the program has no such region.
+  std::size_t index_of(RegionKind kind, int chunk = 0) const;
+  const RegionPlan& region(RegionKind kind, int chunk = 0) const {
+    return regions[index_of(kind, chunk)];
+  }
   bool runs(const Call& call, const Action& action) const {
     return runs_in(call.when, action.microbatch, microbatches);
   }

@@ -4,10 +4,10 @@
 
 namespace tessera {
 
-Timeline::Timeline(const std::vector<Region>& regions) {
+Timeline::Timeline(const Program& program) {
   std::int32_t now = 0;
   bool looped = false;
-  for (const Region& region : regions) {
+  for (const Region& region : program.regions) {
     begins.push_back(now);
     auto& times = busy.emplace_back();
     for (NodeId id = 0; id < region.graph.size(); ++id, now += 2)
@@ -21,7 +21,7 @@ Timeline::Timeline(const std::vector<Region>& regions) {
     now += 2;
   }
   stores = now;
-  end = now + static_cast<std::int32_t>(regions.back().graph.outputs().size());
+  end = now + static_cast<std::int32_t>(program.regions.back().graph.outputs().size());
 }
 
 int Timeline::region_at(std::int32_t time) const {

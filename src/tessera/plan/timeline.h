@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tessera/passes/partition.h"
+#include "tessera/passes/program.h"
 
 namespace tessera {
 
@@ -19,7 +19,7 @@ struct Busy {
 /// they were not computed there. A value that the micro-batch loop reads from outside is alive
 /// until the end of the loop; an accumulator is alive from its begin.
 struct Timeline {
-  explicit Timeline(const std::vector<Region>& regions);
+  explicit Timeline(const Program& program);
 
   const Busy& of(int region, NodeId node) const {
     return busy[static_cast<std::size_t>(region)][static_cast<std::size_t>(node)];

@@ -21,7 +21,7 @@ void each_transfer(const ProgramPlan& program, const Take& take) {
       if (!call.transfer) continue;
       const auto runs =
           std::count_if(program.actions.begin(), program.actions.end(), [&](const Action& action) {
-            return action.region == region.kind && program.runs(call, action);
+            return region.runs_in(action) && program.runs(call, action);
           });
       take(region.kind, call, static_cast<std::int64_t>(runs));
     }

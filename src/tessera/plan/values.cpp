@@ -7,12 +7,11 @@
 
 namespace tessera {
 
-ProgramValues::ProgramValues(const std::vector<Region>& regions, const Timeline& time,
-                             const Device& device)
-    : regions_(regions), time_(time), device_(device) {
-  for (std::size_t r = 0; r < regions.size(); ++r) {
-    views_.emplace_back(regions[r].graph.nodes().size(), false);
-    index_.emplace_back(regions[r].graph, -1);
+ProgramValues::ProgramValues(const Program& program, const Timeline& time, const Device& device)
+    : regions_(program.regions), time_(time), device_(device) {
+  for (const Region& region : regions_) {
+    views_.emplace_back(region.graph.nodes().size(), false);
+    index_.emplace_back(region.graph, -1);
   }
   collect();
   find_uses();

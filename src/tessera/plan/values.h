@@ -60,7 +60,7 @@ struct Accumulation {
 
 class ProgramValues {
  public:
-  ProgramValues(const std::vector<Region>& regions, const Timeline& time, const Device& device);
+  ProgramValues(const Program& program, const Timeline& time, const Device& device);
 
   int value(int region, ValueId id) const;
   const std::vector<StoredValue>& values() const { return values_; }

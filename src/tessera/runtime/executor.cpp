@@ -1,7 +1,6 @@
 #include "tessera/runtime/executor.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstring>
 
@@ -60,8 +59,8 @@ struct Executor::Ready {
 
 struct Executor::Runnable {
   const ProgramPlan* plan;
-  std::array<std::vector<Ready>, 4> regions;
-  std::vector<UnderWay> under_way;  // by ticket
+  std::vector<std::vector<Ready>> regions;  // as the plan's
+  std::vector<UnderWay> under_way;          // by ticket
   BatchInputs inputs;
   std::vector<std::span<std::byte>> poisoned;  // the work section without the metrics
 };
@@ -116,8 +115,9 @@ Executor::Executor(Plan plan, Device& device, Communicator* world, ExecutorOptio
     for (const NamedTensor& input : program.batch)
       runnable->inputs.add(input.name, input.type, address(input.place));
     runnable->under_way.resize(static_cast<std::size_t>(program.transfers));
-    for (std::size_t r = 0; r < program.regions.size(); ++r) {
-      for (const Call& call : program.regions[r].calls) {
+    for (const RegionPlan& region : program.regions) {
+      std::vector<Ready>& calls = runnable->regions.emplace_back();
+      for (const Call& call : region.calls) {
         Ready ready{};
         ready.kernel = call.kernel.get();
         ready.workspace = address(call.workspace);
@@ -133,7 +133,7 @@ Executor::Executor(Plan plan, Device& device, Communicator* world, ExecutorOptio
         }
         for (const Place& in : call.ins) ready.ins.push_back(address(in));
         for (const Place& out : call.outs) ready.outs.push_back(address(out));
-        runnable->regions[r].push_back(std::move(ready));
+        calls.push_back(std::move(ready));
       }
     }
     programs_.push_back(std::move(runnable));
@@ -182,7 +182,7 @@ void Executor::finish(std::string_view name, const RunOptions& options) {
   program.inputs.require_filled();
   std::vector<CallTime>* const times = options.times;
   for (const Action& action : program.plan->actions) {
-    for (const Ready& call : program.regions[static_cast<std::size_t>(action.region)]) {
+    for (const Ready& call : program.regions[program.plan->index_of(action.region, action.chunk)]) {
       if (!program.plan->runs(*call.call, action)) continue;
       const std::int64_t begin = times == nullptr ? 0 : now_ns();
       if (world_ != nullptr) world_->alive();
@@ -212,7 +212,7 @@ std::size_t Executor::calls_of_run(std::string_view name) const {
   const ProgramPlan& program = *runnable(name).plan;
   std::size_t out = 0;
   for (const Action& action : program.actions) {
-    for (const Call& call : program.regions[static_cast<std::size_t>(action.region)].calls)
+    for (const Call& call : program.region(action.region, action.chunk).calls)
       out += program.runs(call, action) ? 1 : 0;
   }
   return out;

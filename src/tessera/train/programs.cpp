@@ -38,12 +38,11 @@ std::vector<ProgramSource> sources_of(const RunConfig& c, const WantedPrograms& 
 
 /// "FOLDER/train.3.partition.forward.txt": in the order in which they came about.
 void dump(const std::string& folder, const std::string& program, int number,
-          const std::string& pass, const std::vector<const Graph*>& graphs) {
-  for (std::size_t i = 0; i < graphs.size(); ++i) {
-    const std::string region =
-        graphs.size() == 1 ? "" : text(".", to_text(static_cast<RegionKind>(i)));
-    write_atomically(in_folder(folder, text(program, ".", number, ".", pass, region, ".txt")),
-                     to_text(*graphs[i]));
+          const std::string& pass, const std::vector<PassGraph>& graphs) {
+  for (const auto& [region, graph] : graphs) {
+    const std::string name =
+        text(program, ".", number, ".", pass, region.empty() ? "" : ".", region);
+    write_atomically(in_folder(folder, name + ".txt"), to_text(*graph));
   }
 }
 
@@ -71,10 +70,11 @@ Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted,
   options.rank = rank;
   int number = 0;
   options.observe = [&](const std::string& program, const std::string& pass,
-                        const std::vector<const Graph*>& graphs, double seconds) {
+                        const std::vector<PassGraph>& graphs, double seconds) {
     number = out.passes.empty() || out.passes.back().program != program ? 1 : number + 1;
     out.passes.push_back({program, pass, seconds});
-    if (wanted.placed && program == kTrainProgram && pass == "propagate") out.placed = *graphs[0];
+    if (wanted.placed && program == kTrainProgram && pass == "propagate")
+      out.placed = *graphs[0].graph;
     if (!config.dump_dir.empty()) dump(config.dump_dir, program, number, pass, graphs);
   };
   if (!config.dump_dir.empty()) {

@@ -23,8 +23,8 @@ std::string padded(int number, int digits) {
 decltype(CompileOptions::observe) save_graphs(std::string folder, std::string program, int rank) {
   const std::string path = in_folder(folder, text("rank_", rank));
   auto number = std::make_shared<int>(0);
-  return [=](const std::string& of, const std::string& pass,
-             const std::vector<const Graph*>& graphs, double) {
+  return [=](const std::string& of, const std::string& pass, const std::vector<PassGraph>& graphs,
+             double) {
     if (of != program) return;
     ++*number;
     const bool placed = pass == "propagate";
@@ -38,7 +38,7 @@ decltype(CompileOptions::observe) save_graphs(std::string folder, std::string pr
     const std::string name = placed ? text("step_parallel_begin_", serial, ".ir")
                                     : text(padded(*number, 2), "_execute_", serial, ".ir");
     write_atomically(in_folder(path, name),
-                     placed ? strategies_text(*graphs[0]) : execution_text(graphs, rank));
+                     placed ? strategies_text(*graphs[0].graph) : execution_text(graphs, rank));
   };
 }
 

@@ -1,0 +1,31 @@
+#pragma once
+/// Chunks: which part of a pipeline computes each node.
+
+#include <string_view>
+#include <vector>
+
+#include "tessera/ir/graph.h"
+#include "tessera/ir/strategy.h"
+
+namespace tessera {
+
+/// What stays together in a pipeline: a repeated block ("layers.3"), or what lies outside of them
+/// under one name ("embed", "head"). Empty for an empty path.
+std::string_view unit_of(std::string_view path);
+
+/// One pin per unit of the model, in the order in which forward comes through them: as `pipeline`
+/// has pinned them, or `.stage(k)` in the model, and all others so that the most that a chunk
+/// computes is as little as it can be. Costs are FLOPs of forward and backward.
+/// Errors:  more chunks than units; a chunk that no unit can have; a unit that comes behind one of
+///          a later chunk.
+std::vector<ChunkPin> cut_into_chunks(const Graph& graph, const PipelineStrategy& pipeline);
+
+/// In, out: Form::Global, of a model that `pins` cut. A node's `stage` is the chunk that computes
+/// it: that of its unit where it depends on a parameter; what depends on none (masks, the number of
+/// labels) is computed again by every chunk that reads it. -1: every stage computes it alike, that
+/// is all of Update that belongs to no unit. A sum there over values of several chunks is first
+/// taken by each of them, so that one number leaves it.
+/// Errors:  a value that an earlier chunk reads in forward, or a later one in backward.
+Graph place_chunks(const Graph& graph, const std::vector<ChunkPin>& pins);
+
+}  // namespace tessera

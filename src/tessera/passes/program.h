@@ -1,0 +1,54 @@
+#pragma once
+/// Programs: what one rank runs in a step, as graphs and an order of them.
+
+#include <string>
+#include <vector>
+
+#include "tessera/ir/graph.h"
+#include "tessera/schedule/schedule.h"
+
+namespace tessera {
+
+/// True of the regions that every micro-batch runs.
+constexpr bool in_loop(RegionKind kind) {
+  return kind != RegionKind::Begin && kind != RegionKind::Update;
+}
+
+/// A part of a step: Begin, Update, or what a chunk of the model does for one micro-batch.
+struct Region {
+  RegionKind kind = RegionKind::Forward;
+  int chunk = 0;
+  Graph graph;
+};
+
+/// Regions in an order in which they could run, Begin first and Update last, and the actions, each
+/// a run of one region, in the order in which they do run. A value that a region hands to a later
+/// one is an output there, Slot or Accumulate, and a slot of that name here.
+struct Program {
+  /// A value that one stage sends to another: an output Send there, received here, by one name.
+  struct Message {
+    std::string name;
+    int from = 0, to = 0;  // stages
+  };
+  std::vector<Region> regions;
+  Actions actions;
+  std::vector<Message> messages;  // of this stage; in an order that all stages share
+
+  const Mesh& mesh() const { return regions[0].graph.mesh(); }
+  /// The index of a region. Errors: Broken where there is none.
+  int index_of(RegionKind kind, int chunk = 0) const;
+  const Graph& graph(RegionKind kind, int chunk = 0) const;
+  /// "forward"; "forward2" where the rank has several chunks.
+  std::string name_of(const Region& region) const;
+};
+
+/// True of a value that is partial along the micro-batch axis: an accumulator takes it.
+bool accumulates(const Result& result);
+/// How micro-batches combine in a value that leaves as Output::Accumulate: by the reduction that
+/// its placement leaves unfinished. Errors: it leaves none unfinished.
+Monoid reduction_over_time(const Result& result);
+
+/// Begin, the actions of one stage, and Update.
+Actions whole_step(const Actions& stage);
+
+}  // namespace tessera
