@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tessera/nn/parallel.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/interpret_program.h"
@@ -25,45 +27,101 @@ struct PipelineCase {
 
 std::ostream& operator<<(std::ostream& out, const PipelineCase& c) { return out << c.name; }
 
+Pipeline pipeline_of(const PipelineCase& c) {
+  return Pipeline(make_schedule(c.schedule, {c.stages, c.chunks, c.parallel.micro_batches}));
+}
+
 std::vector<Program> stages_of(const Graph& graph, const PipelineCase& c) {
   Strategy strategy = strategy_of(c.parallel);
   strategy.pipeline = {c.stages, c.chunks, c.schedule};
   const Graph simple = simplify(graph);
   const Graph placed =
       propagate(place_chunks(simple, cut_into_chunks(simple, strategy.pipeline)), strategy);
-  const Pipeline pipeline(
-      make_schedule(c.schedule, {c.stages, c.chunks, strategy.mesh.size(kMicrobatchAxis)}));
+  const Pipeline pipeline = pipeline_of(c);
   std::vector<Program> out;
   for (int stage = 0; stage < c.stages; ++stage)
     out.push_back(fuse(partition(placed, pipeline, stage)));
   return out;
 }
 
-class PipelineStep : public testing::TestWithParam<PipelineCase> {};
+/// A step on one device, and how to compare others with it.
+class OneDevice {
+ public:
+  explicit OneDevice(const std::string& family) {
+    OptimizerConfig optimizer;
+    optimizer.schedule.kind = ScheduleKind::Constant;
+    ModelConfig model = tiny(family);
+    model.layers = 6;
+    graph = with_gradients(train_step(model, optimizer, 12, 8));
+    inputs_ = random_inputs(graph);
+    how_.f64 = true;
+    whole_ = interpret(graph, inputs_, how_);
+  }
 
-TEST_P(PipelineStep, EqualsOneDevice) {
-  OptimizerConfig optimizer;
-  optimizer.schedule.kind = ScheduleKind::Constant;
-  ModelConfig model = tiny(GetParam().family);
-  model.layers = 6;
-  const Graph graph = with_gradients(train_step(model, optimizer, 12, 8));
-  const Bindings inputs = random_inputs(graph);
-  Interpretation how;
-  how.f64 = true;
-  const std::vector<HostTensor> whole = interpret(graph, inputs, how);
-  const auto cut = interpret_stages(stages_of(graph, GetParam()), inputs, how);
-  for (std::size_t i = 0; i < whole.size(); ++i) {
-    const Output& output = graph.outputs()[i];
-    const auto found =
-        cut.find(output.kind == Output::Kind::Next ? "next " + output.name : output.name);
-    ASSERT_NE(found, cut.end()) << output.name;
-    for (std::int64_t e = 0; e < whole[i].numel(); ++e) {
+  /// What is wrong with the outputs of a pipeline; empty where they are the same.
+  std::string wrong(const std::vector<Program>& stages) const {
+    const auto cut = interpret_stages(stages, inputs_, how_);
+    for (std::size_t i = 0; i < whole_.size(); ++i) {
+      const Output& output = graph.outputs()[i];
+      const auto found =
+          cut.find(output.kind == Output::Kind::Next ? "next " + output.name : output.name);
+      if (found == cut.end()) return output.name + " is missing";
       // Adam turns the zero gradient of a key bias into rounding noise of up to twice the learning
       // rate.
       const double bound = output.name.ends_with("qkv.bias") ? 2e-3 : 1e-10;
-      ASSERT_NEAR(whole[i].at(e), found->second.at(e), bound) << output.name << " [" << e << "]";
+      for (std::int64_t e = 0; e < whole_[i].numel(); ++e) {
+        const double one = whole_[i].at(e), other = found->second.at(e);
+        if (!(std::abs(one - other) <= bound))
+          return text(output.name, " [", e, "] is ", other, ", not ", one);
+      }
+    }
+    return "";
+  }
+
+  Graph graph;
+
+ private:
+  Bindings inputs_;
+  Interpretation how_;
+  std::vector<HostTensor> whole_;
+};
+
+class PipelineStep : public testing::TestWithParam<PipelineCase> {};
+
+TEST_P(PipelineStep, EqualsOneDevice) {
+  const OneDevice one(GetParam().family);
+  EXPECT_EQ(one.wrong(stages_of(one.graph, GetParam())), "");
+}
+
+/// Rings are as deep as the schedule holds results, no deeper, and none can do with less.
+TEST_P(PipelineStep, RingsAreAsDeepAsNeeded) {
+  const OneDevice one(GetParam().family);
+  const Pipeline pipeline = pipeline_of(GetParam());
+  std::vector<Program> stages = stages_of(one.graph, GetParam());
+  int shallower = 0;
+  for (Program& program : stages) {
+    for (const Region& region : program.regions) {
+      if (region.kind != RegionKind::Forward) continue;
+      std::int64_t deepest = 0;  // an embedding alone leaves nothing to its backward
+      for (const Output& output : region.graph.outputs()) {
+        if (output.kind == Output::Kind::Slot)
+          deepest = std::max(deepest, program.rings.at(output.name));
+      }
+      const std::int64_t alive =
+          pipeline.alive(region.chunk, RegionKind::Forward, pipeline.schedule().last());
+      EXPECT_TRUE(deepest == alive || deepest == 0) << deepest << ", not " << alive;
+    }
+    int n = 0;
+    for (auto& [slot, depth] : program.rings) {
+      if (depth == 1 || ++n % 11 != 1) continue;
+      --depth;
+      EXPECT_NE(one.wrong(stages), "") << slot << " with a ring of " << depth;
+      ++depth;
+      ++shallower;
     }
   }
+  const bool holds = pipeline.in_flight(0) > GetParam().chunks;
+  EXPECT_TRUE(shallower > 0 || !holds);
 }
 
 ParallelConfig cut(std::int64_t micro_batches, std::int64_t dp = 1, std::int64_t tp = 1,

@@ -94,10 +94,14 @@ class StageInterpreter {
 
   /// What this micro-batch put there, or what is there for all.
   void bind_slot(const std::string& name, const Action& action) {
-    auto found = slots_.find({name, action.microbatch});
-    if (found == slots_.end()) found = slots_.find({name, kForAll});
+    const auto found = slots_.find({name, place_of(name, action)});
     check(found != slots_.end(), "slot '", name, "' is read before it is filled");
     bind_slot(name, found->second);
+  }
+  /// In its ring.
+  std::int64_t place_of(const std::string& slot, const Action& action) const {
+    const auto ring = program_.rings.find(slot);
+    return ring == program_.rings.end() ? 0 : action.microbatch % ring->second;
   }
   void bind_slot(const std::string& name, const std::vector<HostTensor>& shards) {
     for (std::size_t r = 0; r < shards.size(); ++r) bound_[r].slots[name] = shards[r];
@@ -133,12 +137,11 @@ class StageInterpreter {
     switch (output.kind) {
       case Output::Kind::Send: break;
       case Output::Kind::Slot:
-        slots_[{output.name, in_loop(action.region) ? action.microbatch : kForAll}] =
-            std::move(shards);
+        slots_[{output.name, place_of(output.name, action)}] = std::move(shards);
         break;
       case Output::Kind::Accumulate:
         if (action.microbatch > 0) accumulate(output.name, reduction_over_time(result), shards);
-        slots_[{output.name, kForAll}] = std::move(shards);
+        slots_[{output.name, 0}] = std::move(shards);
         break;
       case Output::Kind::Metric:
         out_[output.name] = joined(shards, result, mesh(), replicas_);
@@ -156,15 +159,13 @@ class StageInterpreter {
   /// What earlier micro-batches left is combined with this one's.
   void accumulate(const std::string& slot, Monoid monoid, std::vector<HostTensor>& shards) const {
     for (std::size_t r = 0; r < shards.size(); ++r) {
-      const HostTensor& before = slots_.at({slot, kForAll})[r];
+      const HostTensor& before = slots_.at({slot, 0})[r];
       HostTensor total = shards[r].clone();
       for (std::int64_t e = 0; e < total.numel(); ++e)
         total.set(e, combine(monoid, total.at(e), before.at(e)));
       shards[r] = std::move(total);
     }
   }
-
-  static constexpr std::int64_t kForAll = -1;  // micro-batches
 
   const Program& program_;
   Interpretation how_;
@@ -173,7 +174,7 @@ class StageInterpreter {
   Mail& mail_;
   std::vector<Bindings> bound_;  // by rank; its slots are those of the action
   std::map<std::pair<std::string, std::int64_t>, std::vector<HostTensor>>
-      slots_;  // by name and micro-batch: shards by rank
+      slots_;  // by name and place in its ring: shards by rank
   std::vector<Coordinates> ranks_;
   std::size_t action_ = 0;
   int region_ = 0;                             // of the action

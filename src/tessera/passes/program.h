@@ -1,6 +1,7 @@
 #pragma once
 /// Programs: what one rank runs in a step, as graphs and an order of them.
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct Program {
   std::vector<Region> regions;
   Actions actions;
   std::vector<Message> messages;  // of this stage; in an order that all stages share
+  /// By slot that the loop fills and reads: for how many micro-batches it holds a value at a time.
+  /// That of micro-batch k lies in place k % depth.
+  std::map<std::string, std::int64_t> rings;
 
   const Mesh& mesh() const { return regions[0].graph.mesh(); }
   /// The index of a region. Errors: Broken where there is none.
@@ -47,6 +51,10 @@ bool accumulates(const Result& result);
 /// How micro-batches combine in a value that leaves as Output::Accumulate: by the reduction that
 /// its placement leaves unfinished. Errors: it leaves none unfinished.
 Monoid reduction_over_time(const Result& result);
+
+/// The rings that the actions of a program need, from the graphs of its regions: as deep as the
+/// values are that are alive at once, from the action that fills the slot to the last that reads.
+std::map<std::string, std::int64_t> find_rings(const Program& program);
 
 /// Begin, the actions of one stage, and Update.
 Actions whole_step(const Actions& stage);

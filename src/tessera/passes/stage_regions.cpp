@@ -184,6 +184,7 @@ Program StageRegions::finish() {
   for (std::size_t r = 0; r < program_.regions.size(); ++r)
     program_.regions[r].graph = builders_[r]->finish();
   program_.actions = whole_step(pipeline_.schedule().stages[at(stage_)]);
+  program_.rings = find_rings(program_);
   return std::move(program_);
 }
 
