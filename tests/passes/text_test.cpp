@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -18,21 +20,55 @@
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/merge_pads.h"
 #include "tessera/passes/partition.h"
+#include "tessera/passes/place_chunks.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
 
 namespace tessera {
 namespace {
 
+std::string one(const Graph& out) {
+  verify(out);
+  return to_text(out);
+}
+
+/// The regions of all stages, and what they send: "stages 1f1b p=2 v=1 mb=4".
+std::string stages(const std::string& words, const Graph& graph) {
+  std::array<char, 16> schedule{};
+  PipelineStrategy pipeline;
+  int microbatches = 1;
+  if (std::sscanf(words.c_str(), "stages %15s p=%d v=%d mb=%d", schedule.data(), &pipeline.stages,
+                  &pipeline.chunks, &microbatches) != 4)
+    return "not understood: " + words;
+  const Graph placed =
+      propagate(place_chunks(graph, cut_into_chunks(graph, pipeline)), one_device(microbatches));
+  const Pipeline order(
+      make_schedule(schedule.data(), {pipeline.stages, pipeline.chunks, microbatches}));
+  std::string out;
+  for (int stage = 0; stage < pipeline.stages; ++stage) {
+    const Program program = partition(placed, order, stage);
+    out += text("# stage ", stage, ":");
+    for (const Action& action : program.actions)
+      out += in_loop(action.region) ? " " + to_text(action, order.schedule()) : "";
+    out += "\n";
+    for (const auto& [slot, depth] : program.rings) out += text("# ring ", slot, " ", depth, "\n");
+    for (const Program::Message& message : program.messages)
+      out += text("# ", message.from == stage ? "sends " : "receives ", message.name, "\n");
+    for (const Region& region : program.regions) {
+      if (region.graph.size() > 0)
+        out += text("# ", program.name_of(region), "\n", one(region.graph));
+    }
+  }
+  return out;
+}
+
 std::string run_pass(const std::string& pass, const Graph& graph) {
-  const auto one = [](const Graph& out) {
-    verify(out);
-    return to_text(out);
-  };
   if (pass == "simplify") return one(simplify(graph));
   if (pass == "merge_pads") return one(merge_pads(graph));
   if (pass == "fuse") return one(fuse(graph));
   try {
+    if (pass.starts_with("stages ")) return stages(pass, graph);
+    if (pass == "place_chunks2") return one(place_chunks(graph, cut_into_chunks(graph, {2})));
     if (pass == "propagate2") return one(propagate(graph, one_device(2)));
     if (pass == "partition2") {
       std::string out;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "tessera/ir/verify.h"
 #include "tessera/nn/parallel.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/interpret_program.h"
@@ -39,8 +40,10 @@ std::vector<Program> stages_of(const Graph& graph, const PipelineCase& c) {
       propagate(place_chunks(simple, cut_into_chunks(simple, strategy.pipeline)), strategy);
   const Pipeline pipeline = pipeline_of(c);
   std::vector<Program> out;
-  for (int stage = 0; stage < c.stages; ++stage)
+  for (int stage = 0; stage < c.stages; ++stage) {
     out.push_back(fuse(partition(placed, pipeline, stage)));
+    for (const Region& region : out.back().regions) verify(region.graph);
+  }
   return out;
 }
 

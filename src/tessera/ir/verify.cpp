@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "tessera/ir/builder.h"
+#include "tessera/ir/graph_words.h"
 
 namespace tessera {
 
@@ -179,7 +180,7 @@ void Verifier::states() const {
 void Verifier::outputs() const {
   std::unordered_map<std::string_view, ValueId> states;
   for (const State& state : graph_.states()) states.emplace(state.path, state.value);
-  std::array<std::unordered_set<std::string_view>, 4> names;  // by kind
+  std::array<std::unordered_set<std::string_view>, graph_words::kOutputs.size()> names;  // by kind
   for (const Output& output : graph_.outputs()) {
     check(defined(output.value, graph_.size()), "output '", output.name, "' is ", output.value,
           ", which is not there");
