@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <cstdlib>
+#include <random>
 
+#include "tessera/base/index.h"
 #include "tessera/ir/verify.h"
 #include "tessera/nn/parallel.h"
 #include "tessera/passes/fuse.h"
@@ -32,9 +36,10 @@ Pipeline pipeline_of(const PipelineCase& c) {
   return Pipeline(make_schedule(c.schedule, {c.stages, c.chunks, c.parallel.micro_batches}));
 }
 
-std::vector<Program> stages_of(const Graph& graph, const PipelineCase& c) {
+std::vector<Program> stages_of(const Graph& graph, const PipelineCase& c,
+                               const std::vector<ChunkPin>& pins = {}) {
   Strategy strategy = strategy_of(c.parallel);
-  strategy.pipeline = {c.stages, c.chunks, c.schedule};
+  strategy.pipeline = {c.stages, c.chunks, c.schedule, pins};
   const Graph simple = simplify(graph);
   const Graph placed =
       propagate(place_chunks(simple, cut_into_chunks(simple, strategy.pipeline)), strategy);
@@ -162,6 +167,44 @@ INSTANTIATE_TEST_SUITE_P(
                     PipelineCase{"Zero3", "gpt2", "zb-v", 2, 2, cut(4, 2, 1, 3)},
                     PipelineCase{"Dp3Tp2Zero2Uneven", "gpt2", "zb-h1", 2, 1, cut(2, 3, 2, 2)}),
     [](const auto& info) { return std::string(info.param.name); });
+
+/// Any schedule, mesh and cut into chunks.
+PipelineCase random_case(std::uint64_t seed, std::vector<ChunkPin>& pins) {
+  std::mt19937 random(static_cast<std::uint32_t>(seed));
+  const auto below = [&](std::size_t n) { return static_cast<std::int64_t>(random() % n); };
+  const ScheduleDef& schedule = find_schedule(schedule_names()[at(below(schedule_names().size()))]);
+  PipelineCase out{"", below(2) == 0 ? "gpt2" : "llama", schedule.name.data(), 1, 1, {}};
+  out.stages = static_cast<int>(1 + below(4));
+  out.chunks = schedule.least_chunks;
+  constexpr std::array<std::int64_t, 5> kMicrobatches = {1, 2, 3, 4, 6};
+  const std::int64_t dp = 1 + below(3), tp = 1 + below(2);
+  out.parallel = cut(kMicrobatches[at(below(5))], dp, tp, static_cast<int>(below(4)), 1 + below(2),
+                     tp > 1 && below(2) == 0);
+  // A block somewhere by hand, so that others have to make room.
+  if (below(2) == 0) {
+    // One unit before the layers and three behind them: each chunk needs one.
+    const std::int64_t layer = below(6), chunks = out.stages * out.chunks;
+    const std::int64_t first = std::max<std::int64_t>(0, chunks - 9 + layer);
+    const std::int64_t last = std::min(chunks - 1, layer + 1);
+    pins.push_back({text("layers.", layer), static_cast<int>(first + below(at(last - first + 1)))});
+  }
+  return out;
+}
+
+/// TESSERA_PIPELINES=1500: that many.
+TEST(RandomPipelines, EqualOneDevice) {
+  const OneDevice gpt2("gpt2"), llama("llama");
+  const char* const asked = std::getenv("TESSERA_PIPELINES");
+  const std::uint64_t count = asked == nullptr ? 24 : std::strtoull(asked, nullptr, 10);
+  for (std::uint64_t seed = 0; seed < count; ++seed) {
+    std::vector<ChunkPin> pins;
+    const PipelineCase c = random_case(seed, pins);
+    const OneDevice& one = std::string_view(c.family) == "gpt2" ? gpt2 : llama;
+    EXPECT_EQ(one.wrong(stages_of(one.graph, c, pins)), "")
+        << text("seed ", seed, ": ", c.schedule, " p=", c.stages, " v=", c.chunks, " mesh ",
+                strategy_of(c.parallel).mesh);
+  }
+}
 
 }  // namespace
 }  // namespace tessera
