@@ -12,7 +12,7 @@
 #include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
-#include "train/tiny_step.h"
+#include "train/one_device.h"
 
 namespace tessera {
 namespace {
@@ -101,26 +101,14 @@ TEST_P(Deletion, OfAnyExchangeIsFound) {
   std::cout << all << " deletions, the least error " << least << "\n";
 }
 
-constexpr ParallelConfig config(std::int64_t devices, std::int64_t tp, std::int64_t cp,
-                                bool sequence, int level, std::int64_t micro_batches) {
-  return {.devices = devices,
-          .tensor = tp,
-          .context = cp,
-          .sequence = sequence,
-          .shard_optimizer = level > 0,
-          .shard_gradients = level > 1,
-          .shard_parameters = level > 2,
-          .micro_batches = micro_batches};
-}
-
 INSTANTIATE_TEST_SUITE_P(
     Meshes, Deletion,
-    testing::Values(Case{"Dp2Tp2SpZero1Mb2", "gpt2", config(4, 2, 1, true, 1, 2)},
-                    Case{"Dp2Tp2SpZero1Mb2Llama", "llama", config(4, 2, 1, true, 1, 2)},
-                    Case{"Cp2Tp2", "gpt2", config(4, 2, 2, false, 0, 1)},
-                    Case{"Cp2Tp2Llama", "llama", config(4, 2, 2, false, 0, 1)},
-                    Case{"Dp2Zero3", "gpt2", config(2, 1, 1, false, 3, 1)},
-                    Case{"Dp2Zero3Mb2Llama", "llama", config(2, 1, 1, false, 3, 2)}),
+    testing::Values(Case{"Dp2Tp2SpZero1Mb2", "gpt2", parallel_of(2, 2, 1, true, 1, 2)},
+                    Case{"Dp2Tp2SpZero1Mb2Llama", "llama", parallel_of(2, 2, 1, true, 1, 2)},
+                    Case{"Cp2Tp2", "gpt2", parallel_of(1, 2, 2, false, 0, 1)},
+                    Case{"Cp2Tp2Llama", "llama", parallel_of(1, 2, 2, false, 0, 1)},
+                    Case{"Dp2Zero3", "gpt2", parallel_of(2, 1, 1, false, 3, 1)},
+                    Case{"Dp2Zero3Mb2Llama", "llama", parallel_of(2, 1, 1, false, 3, 2)}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -4,23 +4,22 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cmath>
 #include <cstdlib>
 #include <random>
 
 #include "tessera/base/index.h"
 #include "tessera/ir/verify.h"
-#include "tessera/nn/parallel.h"
 #include "tessera/passes/fuse.h"
-#include "tessera/passes/interpret_program.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/place_chunks.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
-#include "train/tiny_step.h"
+#include "train/one_device.h"
 
 namespace tessera {
 namespace {
+
+constexpr std::int64_t kLayers = 6;
 
 struct PipelineCase {
   const char* name;
@@ -52,58 +51,16 @@ std::vector<Program> stages_of(const Graph& graph, const PipelineCase& c,
   return out;
 }
 
-/// A step on one device, and how to compare others with it.
-class OneDevice {
- public:
-  explicit OneDevice(const std::string& family) {
-    OptimizerConfig optimizer;
-    optimizer.schedule.kind = ScheduleKind::Constant;
-    ModelConfig model = tiny(family);
-    model.layers = 6;
-    graph = with_gradients(train_step(model, optimizer, 12, 8));
-    inputs_ = random_inputs(graph);
-    how_.f64 = true;
-    whole_ = interpret(graph, inputs_, how_);
-  }
-
-  /// What is wrong with the outputs of a pipeline; empty where they are the same.
-  std::string wrong(const std::vector<Program>& stages) const {
-    const auto cut = interpret_stages(stages, inputs_, how_);
-    for (std::size_t i = 0; i < whole_.size(); ++i) {
-      const Output& output = graph.outputs()[i];
-      const auto found =
-          cut.find(output.kind == Output::Kind::Next ? "next " + output.name : output.name);
-      if (found == cut.end()) return output.name + " is missing";
-      // Adam turns the zero gradient of a key bias into rounding noise of up to twice the learning
-      // rate.
-      const double bound = output.name.ends_with("qkv.bias") ? 2e-3 : 1e-10;
-      for (std::int64_t e = 0; e < whole_[i].numel(); ++e) {
-        const double one = whole_[i].at(e), other = found->second.at(e);
-        if (!(std::abs(one - other) <= bound))
-          return text(output.name, " [", e, "] is ", other, ", not ", one);
-      }
-    }
-    return "";
-  }
-
-  Graph graph;
-
- private:
-  Bindings inputs_;
-  Interpretation how_;
-  std::vector<HostTensor> whole_;
-};
-
 class PipelineStep : public testing::TestWithParam<PipelineCase> {};
 
 TEST_P(PipelineStep, EqualsOneDevice) {
-  const OneDevice one(GetParam().family);
+  const OneDevice one(GetParam().family, kLayers);
   EXPECT_EQ(one.wrong(stages_of(one.graph, GetParam())), "");
 }
 
 /// Rings are as deep as the schedule holds results, no deeper, and none can do with less.
 TEST_P(PipelineStep, RingsAreAsDeepAsNeeded) {
-  const OneDevice one(GetParam().family);
+  const OneDevice one(GetParam().family, kLayers);
   const Pipeline pipeline = pipeline_of(GetParam());
   std::vector<Program> stages = stages_of(one.graph, GetParam());
   int shallower = 0;
@@ -134,14 +91,7 @@ TEST_P(PipelineStep, RingsAreAsDeepAsNeeded) {
 
 ParallelConfig cut(std::int64_t micro_batches, std::int64_t dp = 1, std::int64_t tp = 1,
                    int level = 0, std::int64_t cp = 1, bool sequence = false) {
-  return {.devices = dp * tp * cp,
-          .tensor = tp,
-          .context = cp,
-          .sequence = sequence,
-          .shard_optimizer = level > 0,
-          .shard_gradients = level > 1,
-          .shard_parameters = level > 2,
-          .micro_batches = micro_batches};
+  return parallel_of(dp, tp, cp, sequence, level, micro_batches);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -183,7 +133,7 @@ PipelineCase random_case(std::uint64_t seed, std::vector<ChunkPin>& pins) {
   // A block somewhere by hand, so that others have to make room.
   if (below(2) == 0) {
     // One unit before the layers and three behind them: each chunk needs one.
-    const std::int64_t layer = below(6), chunks = out.stages * out.chunks;
+    const std::int64_t layer = below(kLayers), chunks = out.stages * out.chunks;
     const std::int64_t first = std::max<std::int64_t>(0, chunks - 9 + layer);
     const std::int64_t last = std::min(chunks - 1, layer + 1);
     pins.push_back({text("layers.", layer), static_cast<int>(first + below(at(last - first + 1)))});
@@ -193,7 +143,7 @@ PipelineCase random_case(std::uint64_t seed, std::vector<ChunkPin>& pins) {
 
 /// TESSERA_PIPELINES=1500: that many.
 TEST(RandomPipelines, EqualOneDevice) {
-  const OneDevice gpt2("gpt2"), llama("llama");
+  const OneDevice gpt2("gpt2", kLayers), llama("llama", kLayers);
   const char* const asked = std::getenv("TESSERA_PIPELINES");
   const std::uint64_t count = asked == nullptr ? 24 : std::strtoull(asked, nullptr, 10);
   for (std::uint64_t seed = 0; seed < count; ++seed) {
