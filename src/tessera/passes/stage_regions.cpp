@@ -5,7 +5,6 @@
 
 #include "tessera/base/index.h"
 #include "tessera/ir/blocks.h"
-#include "tessera/ir/strategy.h"
 
 namespace tessera {
 

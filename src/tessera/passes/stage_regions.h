@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/ir/builder.h"
+#include "tessera/ir/strategy.h"
 #include "tessera/ir/value_table.h"
 #include "tessera/passes/node_regions.h"
 #include "tessera/passes/program.h"
