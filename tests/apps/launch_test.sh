@@ -121,20 +121,6 @@ request() {
 # Where nobody reads at all, a second request ends the launch, or a first one after mpirun has ended.
 mkfifo "$folder/unread"
 exec 9<>"$folder/unread"
-make_stand_in 'exec perl -e "print qq(a line of output\n) x 20000"'
-begin_stand_in /dev/fd/9 "$folder/out.log"
-request
-request
-ended_in 5 || wrong "a launch whose output nobody reads does not end when it is asked to twice"
-end
-[ $code = 143 ] || wrong "a launch whose output nobody reads ends with $code, not 143"
-make_stand_in 'exec perl -e "print STDERR qq(a notice\n) x 20000"'
-begin_stand_in "$folder/out.log" /dev/fd/9
-request
-request
-ended_in 5 || wrong "a launch whose errors nobody reads does not end when it is asked to twice"
-end
-[ $code = 143 ] || wrong "a launch whose errors nobody reads ends with $code, not 143"
 # all_said: mpirun has ended, and the launcher waits for its reader alone
 all_said() {
   for ((i = 0; i < 100; ++i)); do
@@ -143,20 +129,25 @@ all_said() {
   done
   wrong "a stand-in that says little does not end"
 }
-make_stand_in 'exec perl -e "print qq(a line of output\n) x 3000"'
-begin_stand_in /dev/fd/9 "$folder/out.log"
-all_said
-request
-ended_in 5 || wrong "a launch whose output nobody reads does not end when it is asked to after mpirun's end"
-end
-[ $code = 5 ] || wrong "a launch whose output nobody reads ends with $code, not 5"
-make_stand_in 'perl -e "print qq(a line of output\n) x 3000"; echo "error: a rank says why" >&2; exit 6'
-begin_stand_in /dev/fd/9 "$folder/out.log"
-all_said
-request
-ended_in 5 || wrong "a launch that has failed and whose output nobody reads does not end when it is asked to"
-end
-[ $code = 6 ] || wrong "a launch that failed before it was asked to stop ends with $code, not 6"
+# unread WHAT COMMANDS OUT ERR FIRST CODE: where mpirun does so, and FIRST has come, a request ends the launch with the code.
+unread() {
+  make_stand_in "$2"
+  begin_stand_in "$3" "$4"
+  $5
+  request
+  ended_in 5 || wrong "$1 does not end when it is asked to"
+  end
+  [ $code = "$6" ] || wrong "$1 ends with $code, not $6"
+}
+unread "a launch whose output nobody reads" 'exec perl -e "print qq(a line of output\n) x 20000"' \
+  /dev/fd/9 "$folder/out.log" request 143
+unread "a launch whose errors nobody reads" 'exec perl -e "print STDERR qq(a notice\n) x 20000"' \
+  "$folder/out.log" /dev/fd/9 request 143
+unread "a launch whose output nobody reads after mpirun's end" 'exec perl -e "print qq(a line of output\n) x 3000"' \
+  /dev/fd/9 "$folder/out.log" all_said 5
+unread "a launch that has failed and whose output nobody reads" \
+  'perl -e "print qq(a line of output\n) x 3000"; echo "error: a rank says why" >&2; exit 6' \
+  /dev/fd/9 "$folder/out.log" all_said 6
 says 'a rank says why' || wrong "a launch that failed before it was asked to stop says something else"
 exec 9>&-
 # An mpirun that does not end after a second request, although its ranks have.

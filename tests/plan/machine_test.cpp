@@ -67,5 +67,20 @@ TEST(Machine, ProgramsOfOnePlanHaveOneMesh) {
   }
 }
 
+TEST(Machine, APipelineIsRefusedUntilPlansHaveStages) {
+  Strategy two = strategy("a=2 b=2");
+  two.pipeline.stages = 2;
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  try {
+    compile({{"train", step(), two}}, *device);
+    FAIL() << "one stage would compute all";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::Usage);
+    EXPECT_TRUE(std::string_view(error.what())
+                    .starts_with("program 'train' is to run as a pipeline of 2 parts"))
+        << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace tessera

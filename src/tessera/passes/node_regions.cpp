@@ -1,7 +1,6 @@
 #include "tessera/passes/node_regions.h"
 
 #include <algorithm>
-#include <set>
 
 #include "tessera/base/index.h"
 #include "tessera/ir/builder.h"
@@ -120,6 +119,7 @@ void NodeRegions::find_weights() {
   }
 }
 
+/// A state without a chunk is at home on every stage.
 bool NodeRegions::at_home_on(int stage, NodeId state) const {
   return chunk(state) < 0 || stage_of(state) == stage;
 }

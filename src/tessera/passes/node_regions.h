@@ -34,8 +34,6 @@ class NodeRegions {
   bool computed_on(int stage, NodeId id) const {
     return on_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(id)];
   }
-  /// True where a stage has the state, or reads nothing of it but its next value.
-  bool at_home_on(int stage, NodeId state) const;
   /// In order.
   const std::vector<Message>& messages() const { return messages_; }
 
@@ -46,6 +44,7 @@ class NodeRegions {
   void find_messages();
   int stage_of(NodeId id) const { return chunk(id) < 0 ? -1 : pipeline_.stage_of(chunk(id)); }
   bool is_late(NodeId id) const;
+  bool at_home_on(int stage, NodeId state) const;
   void tell(ValueId v, RegionKind reader, int chunk, int stage);
 
   const Graph& graph_;

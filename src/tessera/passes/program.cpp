@@ -1,6 +1,8 @@
 #include "tessera/passes/program.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "tessera/base/error.h"
 #include "tessera/base/index.h"
@@ -11,10 +13,7 @@
 namespace tessera {
 
 int Program::index_of(RegionKind kind, int chunk) const {
-  for (std::size_t i = 0; i < regions.size(); ++i) {
-    if (regions[i].kind == kind && regions[i].chunk == chunk) return static_cast<int>(i);
-  }
-  throw Broken(text("a program without the region ", to_text(kind), " of chunk ", chunk));
+  return region_index(regions, kind, chunk);
 }
 
 const Graph& Program::graph(RegionKind kind, int chunk) const {
@@ -40,38 +39,39 @@ Monoid reduction_over_time(const Result& result) {
 }
 
 std::map<std::string, std::int64_t> find_rings(const Program& program) {
-  struct Life {
-    std::size_t begin = 0, end = 0;  // actions
-  };
-  std::map<std::string, std::vector<Life>> lives;  // by slot, micro-batch
-  std::map<std::pair<RegionKind, int>, std::vector<std::string>> fills, reads;  // by region
-  for (const Region& region : program.regions) {
-    if (!in_loop(region.kind)) continue;
-    for (const Output& output : region.graph.outputs()) {
-      if (output.kind == Output::Kind::Slot)
-        fills[{region.kind, region.chunk}].push_back(output.name);
+  const auto& regions = program.regions;
+  std::vector<std::vector<std::size_t>> runs(regions.size());  // actions, by region and micro-batch
+  for (std::size_t i = 0; i < program.actions.size(); ++i)
+    runs[at(program.index_of(program.actions[i].region, program.actions[i].chunk))].push_back(i);
+  std::map<std::string, std::set<std::size_t>> users;  // by slot: who fills it, and who reads it
+  std::map<std::string, std::size_t> fills;
+  for (std::size_t r = 0; r < regions.size(); ++r) {
+    if (!in_loop(regions[r].kind)) continue;
+    for (const Output& output : regions[r].graph.outputs()) {
+      if (output.kind == Output::Kind::Slot) users[output.name].insert(fills[output.name] = r);
     }
-    for (const Node& node : region.graph.nodes()) {
-      if (node.op == &kSlot)
-        reads[{region.kind, region.chunk}].push_back(std::get<std::string>(node.attrs[0]));
-    }
-  }
-  for (std::size_t i = 0; i < program.actions.size(); ++i) {
-    const Action& action = program.actions[i];
-    for (const std::string& slot : fills[{action.region, action.chunk}])
-      lives[slot].push_back({i, i});
-    for (const std::string& slot : reads[{action.region, action.chunk}]) {
-      const auto found = lives.find(slot);  // none: one for all micro-batches
-      if (found != lives.end()) found->second[at(action.microbatch)].end = i;
+    for (const Node& node : regions[r].graph.nodes()) {
+      if (node.op != &kSlot) continue;
+      const auto found = users.find(std::get<std::string>(node.attrs[0]));
+      if (found != users.end()) found->second.insert(r);  // else one for all micro-batches
     }
   }
-  std::map<std::string, std::int64_t> out;
-  for (const auto& [slot, life] : lives) {
+  const auto depth_of = [&](std::size_t fill, const std::set<std::size_t>& all) {
+    const std::size_t count = runs[fill].size();
     std::size_t depth = 1;
-    for (std::size_t k = 0; k < life.size(); ++k) {
-      while (k + depth < life.size() && life[k + depth].begin <= life[k].end) ++depth;
+    for (std::size_t k = 0; k < count; ++k) {
+      std::size_t end = 0;
+      for (const std::size_t r : all) end = std::max(end, runs[r][k]);
+      while (k + depth < count && runs[fill][k + depth] <= end) ++depth;
     }
-    out[slot] = static_cast<std::int64_t>(depth);
+    return static_cast<std::int64_t>(depth);
+  };
+  std::map<std::pair<std::size_t, std::set<std::size_t>>, std::int64_t> known;  // few: by regions
+  std::map<std::string, std::int64_t> out;
+  for (const auto& [slot, fill] : fills) {
+    const auto [found, fresh] = known.try_emplace({fill, users[slot]}, 0);
+    if (fresh) found->second = depth_of(fill, users[slot]);
+    out[slot] = found->second;
   }
   return out;
 }

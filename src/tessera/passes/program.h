@@ -1,10 +1,12 @@
 #pragma once
 /// Programs: what one rank runs in a step, as graphs and an order of them.
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "tessera/base/error.h"
 #include "tessera/ir/graph.h"
 #include "tessera/schedule/schedule.h"
 
@@ -21,6 +23,16 @@ struct Region {
   int chunk = 0;
   Graph graph;
 };
+
+/// The index of the region of that kind and chunk among some that have both. Errors: Broken where
+/// there is none.
+template <typename Regions>
+int region_index(const Regions& regions, RegionKind kind, int chunk) {
+  const auto found = std::ranges::find_if(
+      regions, [&](const auto& region) { return region.kind == kind && region.chunk == chunk; });
+  check(found != regions.end(), "no region ", to_text(kind), " of chunk ", chunk);
+  return static_cast<int>(found - regions.begin());
+}
 
 /// Regions in an order in which they could run, Begin first and Update last, and the actions, each
 /// a run of one region, in the order in which they do run. A value that a region hands to a later
@@ -39,7 +51,6 @@ struct Program {
   std::map<std::string, std::int64_t> rings;
 
   const Mesh& mesh() const { return regions[0].graph.mesh(); }
-  /// The index of a region. Errors: Broken where there is none.
   int index_of(RegionKind kind, int chunk = 0) const;
   const Graph& graph(RegionKind kind, int chunk = 0) const;
   /// "forward"; "forward2" where the rank has several chunks.

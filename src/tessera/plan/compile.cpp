@@ -97,6 +97,9 @@ Plan compile(std::vector<ProgramSource> sources, Device& device, const CompileOp
     const std::int64_t ranks = mesh_of_ranks(source.strategy.mesh).ranks();
     require(options.rank >= 0 && options.rank < ranks, "rank ", options.rank, " of program ",
             source.name, " on mesh '", source.strategy.mesh, "', whose ranks are 0 to ", ranks - 1);
+    require(source.strategy.pipeline.total() == 1, "program '", source.name,
+            "' is to run as a pipeline of ", source.strategy.pipeline.total(),
+            " parts, but plans have one stage so far; leave Strategy::pipeline as it is");
     pass.show("source", {{"", &source.graph}}, 0);
     Graph graph = pass("merge_pads", [&] { return merge_pads(source.graph); });
     source.graph = {};

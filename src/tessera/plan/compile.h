@@ -41,8 +41,8 @@ struct CompileOptions {
       observe;
 };
 
-/// Errors: programs on meshes whose ranks differ. As the passes'; each is completed by the line "in
-/// pass <name> of program <name>".
+/// Errors: programs on meshes whose ranks differ; a strategy with a pipeline, which no plan has
+/// yet. As the passes'; each is completed by the line "in pass <name> of program <name>".
 Plan compile(std::vector<ProgramSource> sources, Device& device,
              const CompileOptions& options = {});
 

@@ -47,13 +47,6 @@ const ProgramPlan& Plan::program(std::string_view name) const {
   throw Broken(text("the plan has no program '", name, "'"));
 }
 
-std::size_t ProgramPlan::index_of(RegionKind kind, int chunk) const {
-  for (std::size_t i = 0; i < regions.size(); ++i) {
-    if (regions[i].kind == kind && regions[i].chunk == chunk) return i;
-  }
-  throw Broken(text("program '", name, "' has no region ", to_text(kind), " of chunk ", chunk));
-}
-
 const StatePlan* Plan::find_state(std::string_view path) const {
   for (const StatePlan& state : states) {
     if (state.state.path == path) return &state;

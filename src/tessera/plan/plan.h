@@ -121,8 +121,9 @@ struct ProgramPlan {
   std::vector<GuardedBuffer> guarded;  // empty without guards
   double flops = 0;                    // of one step
 
-  /// Errors: Broken where the program has no such region.
-  std::size_t index_of(RegionKind kind, int chunk = 0) const;
+  std::size_t index_of(RegionKind kind, int chunk = 0) const {
+    return static_cast<std::size_t>(region_index(regions, kind, chunk));
+  }
   const RegionPlan& region(RegionKind kind, int chunk = 0) const {
     return regions[index_of(kind, chunk)];
   }
