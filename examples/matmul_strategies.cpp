@@ -80,7 +80,7 @@ Outcome run(const ParallelStep& step) {
     const HostTensor c = crew.executor().metric("product", "c");
     for (std::int64_t i = 0; i < c.numel(); ++i) out.product.push_back(static_cast<float>(c.at(i)));
     // The collectives are known before anything runs.
-    for (const Flow& flow : flows_of(crew.plan().program("product"), crew.plan().mesh))
+    for (const Flow& flow : flows_of(crew.plan().program("product")))
       out.collectives += to_text(flow.kind);
     crew.dismiss();
   });

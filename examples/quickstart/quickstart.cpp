@@ -130,7 +130,7 @@ std::pair<double, double> train(Communicator& world, const Flags& flags) {
                        {"read", read_parameters(step.graph), step.strategy}},
                       *device, options);
   if (world.rank() == 0) {
-    for (const auto& [axes, counts] : planned_counts(plan.programs[1], plan.mesh))
+    for (const auto& [axes, counts] : planned_counts(plan.programs[1]))
       std::printf("along %s each rank sends %lld bytes a step\n", axes.c_str(),
                   static_cast<long long>(bytes_of(counts)));
   }

@@ -67,17 +67,17 @@ TEST(Machine, ProgramsOfOnePlanHaveOneMesh) {
   }
 }
 
-TEST(Machine, APipelineIsRefusedUntilPlansHaveStages) {
+TEST(Machine, ProgramsOfOnePlanHaveOnePipeline) {
   Strategy two = strategy("a=2 b=2");
   two.pipeline.stages = 2;
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
   try {
-    compile({{"train", step(), two}}, *device);
-    FAIL() << "one stage would compute all";
+    compile({{"train", step(), two}, {"evaluate", step(), strategy("a=2 b=2")}}, *device);
+    FAIL() << "their states would lie on other ranks";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::Usage);
     EXPECT_TRUE(std::string_view(error.what())
-                    .starts_with("program 'train' is to run as a pipeline of 2 parts"))
+                    .starts_with("program 'evaluate' is compiled for another pipeline"))
         << error.what();
   }
 }

@@ -33,8 +33,7 @@ std::map<std::string, std::int64_t> bytes_sent_with(MoveStyle moves) {
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
   const Plan plan = compile({{"train", std::move(step.graph), step.strategy}}, *device, options);
   std::map<std::string, std::int64_t> out;
-  for (const auto& [axes, counts] : planned_counts(plan.programs[0], plan.mesh))
-    out[axes] = bytes_of(counts);
+  for (const auto& [axes, counts] : planned_counts(plan.programs[0])) out[axes] = bytes_of(counts);
   return out;
 }
 
@@ -93,8 +92,7 @@ TEST(MoveStyle, ATransposedOperandSendsNoMore) {
     const std::unique_ptr<Device> device = make_cpu_device({1, -1});
     const Plan plan = compile({{"train", std::move(step.graph), step.strategy}}, *device, {});
     std::int64_t out = 0;
-    for (const auto& [axes, counts] : planned_counts(plan.programs[0], plan.mesh))
-      out += bytes_of(counts);
+    for (const auto& [axes, counts] : planned_counts(plan.programs[0])) out += bytes_of(counts);
     return out;
   };
   EXPECT_EQ(bytes(true), bytes(false));

@@ -101,7 +101,7 @@ TEST(Zero, StatesAndGradientsTakeTheBytesOfTheFormulasAndThePaddingThatShapesTel
 }
 
 std::int64_t sent_along_dp(const Plan& plan) {
-  return bytes_of(planned_counts(plan.program(kTrainProgram), plan.mesh)["dp"]);
+  return bytes_of(planned_counts(plan.program(kTrainProgram))["dp"]);
 }
 
 /// With one micro-batch. Matrices move by the formulas to the byte; beside them, ranks that share
@@ -170,9 +170,8 @@ TEST(Traffic, ARunSendsWhatThePlanSays) {
         crew.dismiss();
       }
       const Plan& plan = crew.plan();
-      std::map<std::string, Counts> planned =
-          planned_counts(plan.program(kTrainProgram), plan.mesh, 2);
-      for (const auto& [axes, counts] : planned_counts(plan.program(kInitProgram), plan.mesh)) {
+      std::map<std::string, Counts> planned = planned_counts(plan.program(kTrainProgram), 2);
+      for (const auto& [axes, counts] : planned_counts(plan.program(kInitProgram))) {
         for (std::size_t k = 0; k < counts.size(); ++k) {
           planned[axes][k].calls += counts[k].calls;
           planned[axes][k].bytes += counts[k].bytes;
@@ -195,17 +194,16 @@ TEST(Traffic, FlowsByClassAddUpToTheStep) {
   const Plan plan = zero_plan(model, parallel, *device);
   const ProgramPlan& train = plan.program(kTrainProgram);
   std::map<std::string, std::int64_t> by_axes, by_blocks;
-  for (const auto& [axes, counts] : planned_counts(train, plan.mesh))
-    by_axes[axes] = bytes_of(counts);
+  for (const auto& [axes, counts] : planned_counts(train)) by_axes[axes] = bytes_of(counts);
   std::set<std::string> blocks;
-  for (const FlowClass& flows : by_class(flows_of(train, plan.mesh))) {
+  for (const FlowClass& flows : by_class(flows_of(train))) {
     for (const Flow& flow : flows.flows)
       by_blocks[flow.axes] += flow.total() * static_cast<std::int64_t>(flows.blocks.size());
     for (const std::string& block : flows.blocks) EXPECT_TRUE(blocks.insert(block).second);
   }
   EXPECT_EQ(by_axes, by_blocks);
   EXPECT_EQ(blocks, (std::set<std::string>{"", "layers.0", "layers.1", "layers.2", "layers.3"}));
-  EXPECT_EQ(by_class(flows_of(train, plan.mesh)).size(), 2u) << "all layers are alike";
+  EXPECT_EQ(by_class(flows_of(train)).size(), 2u) << "all layers are alike";
 }
 
 }  // namespace

@@ -11,6 +11,9 @@ namespace tessera {
 
 /// The axis of time: its coordinates are the micro-batches of a step.
 inline constexpr std::string_view kMicrobatchAxis = "mb";
+/// What messages between the stages of a pipeline are counted under. No mesh has it: stages are
+/// copies of the mesh.
+inline constexpr std::string_view kPipelineAxis = "pp";
 
 /// Fixes the sharding of all values whose path matches: block and name, "layers.3.residual", or the
 /// path of a state, "layers.3.mlp.up.weight". Axes that the mesh lacks are ignored.

@@ -38,39 +38,66 @@ Monoid reduction_over_time(const Result& result) {
   return Monoid::Sum;
 }
 
-std::map<std::string, std::int64_t> find_rings(const Program& program) {
-  const auto& regions = program.regions;
-  std::vector<std::vector<std::size_t>> runs(regions.size());  // actions, by region and micro-batch
-  for (std::size_t i = 0; i < program.actions.size(); ++i)
-    runs[at(program.index_of(program.actions[i].region, program.actions[i].chunk))].push_back(i);
-  std::map<std::string, std::set<std::size_t>> users;  // by slot: who fills it, and who reads it
-  std::map<std::string, std::size_t> fills;
-  for (std::size_t r = 0; r < regions.size(); ++r) {
-    if (!in_loop(regions[r].kind)) continue;
-    for (const Output& output : regions[r].graph.outputs()) {
-      if (output.kind == Output::Kind::Slot) users[output.name].insert(fills[output.name] = r);
-    }
-    for (const Node& node : regions[r].graph.nodes()) {
-      if (node.op != &kSlot) continue;
-      const auto found = users.find(std::get<std::string>(node.attrs[0]));
-      if (found != users.end()) found->second.insert(r);  // else one for all micro-batches
+ActionOrder::ActionOrder(const Program& program) : runs_(program.regions.size()) {
+  for (std::size_t i = 0; i < program.actions.size(); ++i) {
+    region_.push_back(program.index_of(program.actions[i].region, program.actions[i].chunk));
+    runs_[at(region_.back())].push_back(i);
+  }
+}
+
+std::size_t ActionOrder::last_run(const std::set<int>& readers, std::size_t microbatch) const {
+  std::size_t out = 0;
+  for (const int r : readers) out = std::max(out, runs_[at(r)][microbatch]);
+  return out;
+}
+
+std::int64_t ActionOrder::depth(int fill, const std::set<int>& readers, bool ahead) const {
+  const std::vector<std::size_t>& fills = runs_[at(fill)];
+  std::size_t depth = 1;
+  for (std::size_t k = 0; k < fills.size(); ++k) {
+    const std::size_t end = std::max(fills[k], last_run(readers, k));
+    while (k + depth < fills.size() && fills[k + depth - (ahead ? 1 : 0)] <= end) ++depth;
+  }
+  return static_cast<std::int64_t>(depth);
+}
+
+bool ActionOrder::in_turn(int fill, const std::set<int>& readers) const {
+  const std::vector<std::size_t>& fills = runs_[at(fill)];
+  for (std::size_t k = 0; k < fills.size(); ++k) {
+    const std::size_t end = last_run(readers, k);
+    for (std::size_t i = fills[k] + 1; i < end; ++i) {
+      if (region_[i] <= fill || region_[i] > region_[end]) return false;
     }
   }
-  const auto depth_of = [&](std::size_t fill, const std::set<std::size_t>& all) {
-    const std::size_t count = runs[fill].size();
-    std::size_t depth = 1;
-    for (std::size_t k = 0; k < count; ++k) {
-      std::size_t end = 0;
-      for (const std::size_t r : all) end = std::max(end, runs[r][k]);
-      while (k + depth < count && runs[fill][k + depth] <= end) ++depth;
+  return true;
+}
+
+bool ActionOrder::ends_in_order() const {
+  return std::ranges::is_sorted(runs_, {},
+                                [](const auto& runs) { return runs.empty() ? 0 : runs.back(); });
+}
+
+std::map<std::string, std::int64_t> find_rings(const Program& program) {
+  const auto& regions = program.regions;
+  const ActionOrder order(program);
+  std::map<std::string, std::set<int>> readers;  // by slot
+  std::map<std::string, int> fills;
+  for (int r = 0; r < static_cast<int>(regions.size()); ++r) {
+    if (!in_loop(regions[at(r)].kind)) continue;
+    for (const Output& output : regions[at(r)].graph.outputs()) {
+      if (output.kind == Output::Kind::Slot) fills[output.name] = r;
     }
-    return static_cast<std::int64_t>(depth);
-  };
-  std::map<std::pair<std::size_t, std::set<std::size_t>>, std::int64_t> known;  // few: by regions
+    for (const Node& node : regions[at(r)].graph.nodes()) {
+      if (node.op != &kSlot) continue;
+      const auto& name = std::get<std::string>(node.attrs[0]);
+      if (fills.contains(name)) readers[name].insert(r);  // else one for all micro-batches
+    }
+  }
+  std::map<std::pair<int, std::set<int>>, std::int64_t> known;  // few: by regions
   std::map<std::string, std::int64_t> out;
   for (const auto& [slot, fill] : fills) {
-    const auto [found, fresh] = known.try_emplace({fill, users[slot]}, 0);
-    if (fresh) found->second = depth_of(fill, users[slot]);
+    const auto [found, fresh] = known.try_emplace({fill, readers[slot]}, 0);
+    if (fresh) found->second = order.depth(fill, readers[slot]);
     out[slot] = found->second;
   }
   return out;

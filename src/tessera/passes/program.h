@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,28 @@ bool accumulates(const Result& result);
 /// How micro-batches combine in a value that leaves as Output::Accumulate: by the reduction that
 /// its placement leaves unfinished. Errors: it leaves none unfinished.
 Monoid reduction_over_time(const Result& result);
+
+/// What the actions of a program say about values that one region of the loop fills and others
+/// read, each for its own micro-batch. Regions are given by index.
+class ActionOrder {
+ public:
+  explicit ActionOrder(const Program& program);
+
+  /// For how many micro-batches such a value is there at a time, from the action that fills it to
+  /// the last that reads it. `ahead`: the place of a micro-batch is given away one micro-batch
+  /// earlier, when the action before it begins.
+  std::int64_t depth(int fill, const std::set<int>& readers, bool ahead = false) const;
+  /// True where between those actions only regions run that lie between them.
+  bool in_turn(int fill, const std::set<int>& readers) const;
+  /// True where the last runs of the loop's regions come in the order of the regions.
+  bool ends_in_order() const;
+
+ private:
+  std::size_t last_run(const std::set<int>& readers, std::size_t microbatch) const;
+
+  std::vector<int> region_;                     // by action
+  std::vector<std::vector<std::size_t>> runs_;  // actions, by region and micro-batch
+};
 
 /// The rings that the actions of a program need, from the graphs of its regions: as deep as the
 /// values are that are alive at once, from the action that fills the slot to the last that reads.

@@ -30,7 +30,7 @@ struct CompileOptions {
   bool overlap = true;                 // collectives run while kernels do
   MoveStyle moves = MoveStyle::Least;  // who plans redistributions
   Machine machine = {};                // what collectives cost, by the levels of the mesh's axes
-  int rank = 0;                        // of the strategies' meshes, whose ranks are the same
+  int rank = 0;  // of the world: all stages of the strategies' pipeline, which is the same in all
   /// Free bytes on both sides of every buffer, which the executor fills and checks after every
   /// call: a multiple of kAlignment, for tests.
   std::int64_t guard_bytes = 0;
@@ -41,8 +41,10 @@ struct CompileOptions {
       observe;
 };
 
-/// Errors: programs on meshes whose ranks differ; a strategy with a pipeline, which no plan has
-/// yet. As the passes'; each is completed by the line "in pass <name> of program <name>".
+/// With a pipeline: what one rank of one stage runs. The blocks are cut as it suits the program
+/// that computes most; the others, which share its states, follow. Errors: programs on meshes whose
+/// ranks differ, or on unlike pipelines. As the passes'; each is completed by the line "in pass
+/// <name> of program <name>".
 Plan compile(std::vector<ProgramSource> sources, Device& device,
              const CompileOptions& options = {});
 

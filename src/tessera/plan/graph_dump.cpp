@@ -101,7 +101,7 @@ std::string execution_text(const std::vector<PassGraph>& regions, int rank) {
       std::string more;
       if (graph.node(id).op->traits.exchanges) {
         const Call call = shards.transfer(graph, id);
-        const Group group = group_of(graph.mesh(), call.transfer->axes, rank);
+        const Group& group = call.transfer->group;
         std::vector<std::string> ranks;
         for (const int r : group.ranks) ranks.push_back(text(r));
         more = text(" {group_ranks: ", join(ranks, "-"), ", rank_list: ", numbers(ranks),

@@ -10,9 +10,9 @@
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/plan/kernels.h"
-#include "tessera/plan/memory.h"
 #include "tessera/plan/shards.h"
 #include "tessera/plan/values.h"
+#include "tessera/plan/work_section.h"
 
 namespace tessera {
 
@@ -29,6 +29,7 @@ struct Draft {
   std::vector<int> ins, outs;  // StoredValues
   std::int32_t time = 0;
   std::int64_t workspace_bytes = 0;
+  std::size_t workspace = 0;
 };
 
 class Lowering {
@@ -36,12 +37,14 @@ class Lowering {
   Lowering(const std::string& name, const Program& program, const Timeline& time,
            StateSection& states, Device& device, std::uint64_t seed, int rank)
       : regions_(program.regions),
+        messages_(program.messages),
         time_(time),
         states_(states),
         kernels_(device),
         seed_(seed),
         shards_(program.mesh(), rank),
         values_(program, time, device),
+        work_(values_, states.guard_bytes),
         drafts_(program.regions.size()) {
     program_.name = name;
     for (const Region& region : regions_) {
@@ -63,7 +66,6 @@ class Lowering {
     place_buffers();
     place_calls();
     name_inputs();
-    count_memory();
     return std::move(program_);
   }
 
@@ -102,6 +104,7 @@ class Lowering {
     const Graph& graph = regions_[at(r)].graph;
     for (NodeId id = 0; id < graph.size(); ++id) {
       const Node& node = graph.node(id);
+      if (node.op == &kReceive) draft_receive(r, id);
       if (node.op->traits.leaf || values_.is_view(r, id)) {
         accumulate(r, id);
         continue;
@@ -125,13 +128,80 @@ class Lowering {
       }
       accumulate(r, id);
     }
+    for (const Output& output : graph.outputs()) {
+      if (output.kind == Output::Kind::Send) draft_send(r, output);
+    }
+  }
+
+  const Program::Message& message(const std::string& name) const {
+    const auto found = std::ranges::find(messages_, name, &Program::Message::name);
+    check(found != messages_.end(), "plan: no message '", name, "'");
+    return *found;
+  }
+
+  /// As many as micro-batches may be under way.
+  std::int32_t take_tickets(std::int64_t n) {
+    program_.transfers += static_cast<std::int32_t>(n);
+    return program_.transfers - static_cast<std::int32_t>(n);
+  }
+
+  void draft_start(int r, std::int32_t time, const Call& call, int in, int out) {
+    Draft draft;
+    draft.call = call;
+    draft.call.bytes = 0;  // most are moved while one waits
+    if (in >= 0) draft.ins = {in};
+    if (out >= 0) draft.outs = {out};
+    draft.time = time;
+    drafts_[at(r)].push_back(std::move(draft));
+  }
+
+  void draft_wait(int r, std::int32_t time, const Call& start) {
+    Draft draft;
+    draft.call = start;
+    draft.call.transfer = {};
+    draft.time = time;
+    drafts_[at(r)].push_back(std::move(draft));
+  }
+
+  /// In the loop a receive is posted one micro-batch ahead: the first one before the loop.
+  void draft_receive(int r, NodeId id) {
+    const Node& node = regions_[at(r)].graph.node(id);
+    const int v = values_.value(r, {id, 0});
+    const bool loops = in_loop(regions_[at(r)].kind);
+    Call call = shards_.message(CollectiveKind::Recv, message(std::get<std::string>(node.attrs[0])),
+                                node.results[0], node.block);
+    call.tickets = static_cast<std::int32_t>(values_.buffers()[at(value(v).buffer)].depth);
+    call.ticket = take_tickets(call.tickets);
+    if (loops) draft_start(0, time_.ends[0], call, -1, v);
+    call.ahead = loops ? 1 : 0;
+    draft_start(r, time_.begins[at(r)], call, -1, v);
+    call.ahead = 0;
+    draft_wait(r, time_.of(r, id).first, call);
+  }
+
+  /// Waited for before the place of the value is filled again, and before the loop ends.
+  void draft_send(int r, const Output& output) {
+    const int v = values_.value(r, output.value);
+    const Busy& busy = time_.of(r, output.value.node);
+    Call call = shards_.message(CollectiveKind::Send, message(output.name), *value(v).result,
+                                regions_[at(r)].graph.node(output.value.node).block);
+    call.tickets = static_cast<std::int32_t>(values_.buffers()[at(value(v).buffer)].depth);
+    call.ticket = take_tickets(call.tickets);
+    draft_start(r, busy.last + busy.last % 2, call, v, -1);
+    if (!in_loop(regions_[at(r)].kind)) return draft_wait(r, time_.ends[at(r)], call);
+    draft_wait(r, time_.begins[at(r)], call);
+    for (const std::int32_t end = call.ticket + call.tickets; call.ticket < end; ++call.ticket) {
+      Call one = call;
+      one.tickets = 1;
+      draft_wait(update(), time_.begins[at(update())], one);
+    }
   }
 
   /// A start and a wait, each where its time lies. One of Update whose time lies in the loop runs
   /// in the last micro-batch only, which completes the sum.
   void draft_transfer(int r, NodeId id, Draft start) {
     start.call = shards_.transfer(regions_[at(r)].graph, id);
-    start.call.ticket = program_.transfers++;
+    start.call.ticket = take_tickets(1);
     Draft wait;
     wait.time = time_.of(r, id).last;
     wait.call.op = start.call.op, wait.call.types = start.call.types;
@@ -200,29 +270,17 @@ class Lowering {
   }
 
   void place_buffers() {
-    std::vector<Lifetime> lifetimes;
-    const auto& buffers = values_.buffers();
-    for (std::size_t b = 0; b < buffers.size(); ++b) {
-      if (buffers[b].home != Buffer::Home::Work) continue;
-      work_index_.emplace(static_cast<int>(b), lifetimes.size());
-      lifetimes.push_back({buffers[b].bytes + 2 * guard(), buffers[b].first, buffers[b].last});
-    }
     for (auto& region : drafts_) {
       for (Draft& draft : region) {
-        if (draft.workspace_bytes == 0) continue;
-        workspace_index_.push_back(lifetimes.size());
-        lifetimes.push_back({draft.workspace_bytes + 2 * guard(), draft.time, draft.time, false});
+        if (draft.workspace_bytes > 0)
+          draft.workspace = work_.add_workspace(draft.workspace_bytes, draft.time);
       }
     }
-    layout_ = plan_memory(lifetimes, kAlignment);
-    for (std::size_t i = 0; i < lifetimes.size() && guard() > 0; ++i) {
-      const Lifetime& b = lifetimes[i];
-      const Place place{Place::Section::Work, layout_.offsets[i] += guard()};
-      program_.guarded.push_back({place, b.bytes - 2 * guard(), b.first, b.last});
-    }
-    lifetimes_ = std::move(lifetimes);
-    program_.work_bytes = layout_.bytes;
-    program_.lower_bound_bytes = layout_.lower_bound;
+    work_.lay_out();
+    program_.work_bytes = work_.bytes();
+    program_.lower_bound_bytes = work_.lower_bound();
+    program_.guarded = work_.guarded();
+    program_.memory = work_.use(regions_);
   }
 
   Place place(int v) {
@@ -231,7 +289,7 @@ class Lowering {
     const std::int64_t shift = stored.offset_elements * size_of(stored.result->type.dtype);
     Place out;
     if (buffer.home == Buffer::Home::Work) {
-      out = {Place::Section::Work, layout_.offsets[work_index_.at(stored.buffer)]};
+      out = work_.place(stored.buffer);
     } else if (buffer.home == Buffer::Home::State) {
       out = state_place(value(buffer.values[0]).name);
     } else {
@@ -243,24 +301,18 @@ class Lowering {
     return out;
   }
 
-  std::int64_t guard() const { return states_.guard_bytes; }
-
   Place state_place(const std::string& path) {
     const auto& [state, lies] = state_of_.at(path);
     return states_.place(*state, *lies);
   }
 
   void place_calls() {
-    std::size_t workspace = 0;
     for (int r = 0; r < static_cast<int>(drafts_.size()); ++r) {
       for (Draft& draft : drafts_[at(r)]) {
         for (const int v : draft.ins) draft.call.ins.push_back(place(v));
         for (const int v : draft.outs) draft.call.outs.push_back(place(v));
         draft.call.time = draft.time;
-        if (draft.workspace_bytes > 0) {
-          draft.call.workspace = {Place::Section::Work,
-                                  layout_.offsets[workspace_index_[workspace++]]};
-        }
+        if (draft.workspace_bytes > 0) draft.call.workspace = work_.workspace(draft.workspace);
         program_.regions[at(r)].calls.push_back(std::move(draft.call));
       }
     }
@@ -283,6 +335,7 @@ class Lowering {
         program_.batch.push_back(named(stored.name, v));
       }
     }
+    std::ranges::sort(program_.batch, {}, &NamedTensor::name);
     for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
       for (const Output& output : regions_[at(r)].graph.outputs()) {
         if (output.kind != Output::Kind::Metric) continue;
@@ -292,66 +345,15 @@ class Lowering {
     }
   }
 
-  /// What lies in the work section at its fullest moment.
-  void count_memory() {
-    std::vector<std::int64_t> alive(at(time_.end + 2), 0);
-    for (const Lifetime& b : lifetimes_) {
-      alive[at(b.first)] += b.bytes;
-      alive[at(b.last + 1)] -= b.bytes;
-    }
-    std::int64_t now = 0, most = -1;
-    std::int32_t peak = 0;
-    for (std::size_t t = 0; t < alive.size(); ++t) {
-      now += alive[t];
-      if (now > most) most = now, peak = static_cast<std::int32_t>(t);
-    }
-    MemoryUse& use = program_.memory;
-    for (const auto& [b, index] : work_index_) {
-      const Buffer& buffer = values_.buffers()[at(b)];
-      if (buffer.first > peak || buffer.last < peak) continue;
-      use_of(buffer, use) += lifetimes_[index].bytes;
-    }
-    for (const std::size_t index : workspace_index_) {
-      if (lifetimes_[index].first == peak) use.temporaries += lifetimes_[index].bytes;
-    }
-  }
-
-  std::int64_t& use_of(const Buffer& buffer, MemoryUse& use) const {
-    const auto any = [&](auto&& holds) {
-      return std::any_of(buffer.values.begin(), buffer.values.end(),
-                         [&](int v) { return holds(value(v)); });
-    };
-    const auto kind = [&](int region) { return regions_[at(region)].kind; };
-    const auto feeds = [&](const StoredValue& v, auto&& region) {
-      return std::any_of(v.uses.begin(), v.uses.end(),
-                         [&](const ValueUse& use) { return region(kind(use.region)); });
-    };
-    if (any([](const StoredValue& v) { return !v.result->type.layout.plain(); })) return use.packed;
-    if (any([](const StoredValue& v) { return v.kind == StoredValue::Kind::Batch; }))
-      return use.inputs;
-    if (any([&](const StoredValue& v) {
-          return v.kind == StoredValue::Kind::Accumulator ||
-                 (kind(v.region) == RegionKind::Backward &&
-                  feeds(v, [](RegionKind k) { return k == RegionKind::Update; }));
-        })) {
-      return use.gradients;
-    }
-    if (any([&](const StoredValue& v) {
-          return kind(v.region) < RegionKind::Backward &&
-                 feeds(v, [](RegionKind k) { return k >= RegionKind::Backward; });
-        })) {
-      return use.activations;
-    }
-    return use.temporaries;
-  }
-
   const std::vector<Region>& regions_;
+  const std::vector<Program::Message>& messages_;
   const Timeline& time_;
   StateSection& states_;
   KernelTable kernels_;
   std::uint64_t seed_;
   RankShards shards_;
   ProgramValues values_;
+  WorkSection work_;
   ProgramPlan program_;
   std::unordered_map<std::string, std::pair<const State*, const Result*>> state_of_;
   std::map<std::pair<int, NodeId>, std::vector<const Accumulation*>>
@@ -359,10 +361,6 @@ class Lowering {
   std::vector<std::vector<Draft>> drafts_;  // by region
   std::vector<std::pair<std::size_t, std::string>>
       stores_;  // calls of Update that write a state: its index, its path
-  std::unordered_map<int, std::size_t> work_index_;  // buffer -> lifetime
-  std::vector<std::size_t> workspace_index_;         // per draft with a workspace, in order
-  std::vector<Lifetime> lifetimes_;
-  MemoryLayout layout_;
 };
 
 }  // namespace

@@ -17,7 +17,10 @@ namespace {
 
 class Overlap {
  public:
-  explicit Overlap(const Program& program) : regions_(program.regions), time_(program) {}
+  explicit Overlap(const Program& program)
+      : regions_(program.regions),
+        time_(program),
+        ends_in_order_(ActionOrder(program).ends_in_order()) {}
 
   Timeline run() {
     for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
@@ -71,11 +74,12 @@ class Overlap {
     const Node& node = graph(r).node(v.node);
     if (node.op == &kSlot) {
       const Filled& slot = filled_.at(std::get<std::string>(node.attrs[0]));
-      const bool loop_ends = regions_[at(r)].kind == RegionKind::Update &&
+      const bool loop_ends = regions_[at(r)].kind == RegionKind::Update && ends_in_order_ &&
                              in_loop(regions_[at(slot.region)].kind) && (in_place || !slot.summed);
       return loop_ends ? behind(time_.of(slot.region, slot.node)) : time_.begins[at(r)];
     }
-    return node.op->traits.leaf ? time_.begins[at(r)] : behind(time_.of(r, v.node));
+    const bool input = node.op->traits.leaf && node.op != &kReceive;
+    return input ? time_.begins[at(r)] : behind(time_.of(r, v.node));
   }
 
   /// The first even time at which the node's results are there.
@@ -101,6 +105,7 @@ class Overlap {
 
   const std::vector<Region>& regions_;
   Timeline time_;
+  const bool ends_in_order_;
   std::unordered_map<std::string, Filled> filled_;  // slots, by name
 };
 

@@ -49,7 +49,7 @@ const ProgramPlan& Plan::program(std::string_view name) const {
 
 const StatePlan* Plan::find_state(std::string_view path) const {
   for (const StatePlan& state : states) {
-    if (state.state.path == path) return &state;
+    if (state.state.path == path && has(state)) return &state;
   }
   return nullptr;
 }

@@ -2,6 +2,7 @@
 /// The plan: what one rank runs. Programs as lists of calls over shared states, and an address for
 /// every tensor, all decided before the first step.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "tessera/comm/collective.h"
+#include "tessera/comm/group.h"
 #include "tessera/device/device.h"
 #include "tessera/ir/graph.h"
 #include "tessera/passes/program.h"
@@ -16,10 +18,12 @@
 namespace tessera {
 
 /// An address in the arena (the one block of memory of a rank). The state section keeps its content
-/// for the whole run; the work section is reused by all programs.
+/// for the whole run; the work section is reused by all programs. A ring has places for values of
+/// several micro-batches: that of micro-batch k begins at offset + k % depth * stride.
 struct Place {
   enum class Section : std::uint8_t { State, Work } section = Section::Work;
   std::int64_t offset = 0;
+  std::int64_t stride = 0, depth = 1;
   friend bool operator==(const Place&, const Place&) = default;
 };
 
@@ -43,10 +47,11 @@ struct CallTypes {
   friend bool operator==(const CallTypes&, const CallTypes&) = default;
 };
 
-/// A collective or a permute, as one rank sees it.
+/// What one rank does in a collective, a permute or a message between stages.
 struct Transfer {
   Collective collective;          // of a permute: the send
-  std::vector<std::string> axes;  // the group: ranks that differ along these, major first
+  std::vector<std::string> axes;  // along which the ranks of the group differ, major first
+  Group group;                    // in ranks of the world; each message has one of its own
   int from = -1;                  // permute: the member whose shard this rank takes
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
@@ -56,6 +61,8 @@ struct Call {
   std::shared_ptr<const Kernel> kernel;
   Shared<Transfer> transfer;  // of a start
   std::int32_t ticket = -1;   // the number of the transfer, the same for its start and its wait
+  std::int32_t tickets = 1;   // a message: ticket + k % tickets is that of micro-batch k
+  std::int32_t ahead = 0;     // it is of the micro-batch that comes so many after the action's
   std::vector<Place> ins, outs;
   Place workspace;
   When when = When::Always;
@@ -114,7 +121,8 @@ struct ProgramPlan {
   std::int32_t transfers = 0;  // their tickets are 0 ... transfers - 1
   std::vector<RegionPlan> regions;
   Actions actions;
-  std::vector<NamedTensor> batch, metrics;
+  std::vector<NamedTensor> batch;  // by name, so that all ranks have one order
+  std::vector<NamedTensor> metrics;
   std::int64_t work_bytes = 0;         // of its work section
   std::int64_t lower_bound_bytes = 0;  // most bytes alive at once
   MemoryUse memory;
@@ -128,7 +136,8 @@ struct ProgramPlan {
     return regions[index_of(kind, chunk)];
   }
   bool runs(const Call& call, const Action& action) const {
-    return runs_in(call.when, action.microbatch, microbatches);
+    return runs_in(call.when, action.microbatch, microbatches) &&
+           action.microbatch + call.ahead < microbatches;
   }
 };
 
@@ -140,23 +149,33 @@ struct ConstantPlan {
 };
 
 struct StatePlan {
-  State state;      // `value` is of no meaning here
-  TensorType type;  // of the shard
-  Place place;
-  Shape logical;  // of the whole
+  State state;                    // `value` is of no meaning here
+  TensorType type;                // of the shard
+  Place place;                    // on ranks that have it
+  Shape logical;                  // of the whole
+  std::vector<int> stages = {0};  // that have it, in order
+
+  bool is_on(int stage) const { return std::ranges::find(stages, stage) != stages.end(); }
 };
 
 /// Everything that one rank runs.
 struct Plan {
-  Mesh mesh;  // of ranks: without axes of time
-  int rank = 0;
-  std::vector<StatePlan> states;
+  Mesh mesh;       // of the ranks of one stage: without axes of time
+  int stages = 1;  // of the pipeline
+  int rank = 0;    // of the world: the ranks of stage 0 come first, then those of stage 1, ...
+  std::vector<StatePlan> states;  // of all stages, in an order that all ranks share
   std::vector<ConstantPlan> constants;
   std::int64_t state_bytes = 0;
   std::int64_t guard_bytes = 0;  // on each side of every buffer, for tests; 0: buffers touch
   std::vector<ProgramPlan> programs;
 
+  /// How many ranks the world has.
+  std::int64_t ranks() const { return mesh.ranks() * stages; }
+  int stage() const { return static_cast<int>(rank / mesh.ranks()); }
+  int rank_in_stage() const { return static_cast<int>(rank % mesh.ranks()); }
+  bool has(const StatePlan& state) const { return state.is_on(stage()); }
   const ProgramPlan& program(std::string_view name) const;
+  /// One that this rank has; nullptr otherwise.
   const StatePlan* find_state(std::string_view path) const;
   std::int64_t work_bytes() const;
   /// Bytes of the one arena: the state section and the largest work section.

@@ -9,6 +9,13 @@
 
 namespace tessera {
 
+namespace {
+
+/// What profiles call a message at its sender, where it is an output and no node.
+constinit const OpDef kSend = {.name = "send", .doc = "A value that another stage receives."};
+
+}  // namespace
+
 ShardInfo RankShards::info(const Result& result) const {
   const int ndim = result.type.ndim();
   ShardInfo out{result.logical, Shape::of(ndim, 0), Shape::of(ndim, 0), result.logical,
@@ -39,6 +46,36 @@ std::int64_t RankShards::coordinate(const OpCall& call) const {
   return tessera::coordinate(mesh_, at_, std::get<std::string>(call.attrs()[at(i)]));
 }
 
+/// In ranks of the world.
+Group RankShards::group(const std::vector<std::string>& axes) const {
+  Group out = group_of(mesh_, axes, in_stage_);
+  for (int& rank : out.ranks) rank += before_;
+  return out;
+}
+
+Call RankShards::message(CollectiveKind kind, const Program::Message& message, const Result& what,
+                         const Name& block) const {
+  const auto rank_on = [&](int stage) {
+    return static_cast<int>(stage * mesh_.ranks()) + in_stage_;
+  };
+  const TensorType& type = what.type;
+  const bool sends = kind == CollectiveKind::Send;
+  Transfer out;
+  out.axes = {std::string(kPipelineAxis)};
+  out.group = {text(kPipelineAxis, " ", message.name),
+               {rank_on(message.from), rank_on(message.to)}};
+  out.collective = sends ? Collective::send(type.dtype, type.shape, 1, message.name)
+                         : Collective::recv(type.dtype, type.shape, 0, message.name);
+  Call call;
+  call.op = sends ? &kSend : &kReceive;
+  const Attrs attrs = Node{}.attrs;
+  call.types = sends ? CallTypes{attrs, {type}, {}} : CallTypes{attrs, {}, {type}};
+  call.transfer = std::move(out);
+  call.block = block;
+  call.bytes = static_cast<double>(type.bytes());
+  return call;
+}
+
 Call RankShards::transfer(const Graph& graph, NodeId id) const {
   const Node& node = graph.node(id);
   const Result &from = graph.result(node.inputs[0]), &to = node.results[0];
@@ -46,6 +83,7 @@ Call RankShards::transfer(const Graph& graph, NodeId id) const {
   const OpCall op = graph.call(id);
   Transfer out;
   out.axes = split(op.string("axes"), '.');
+  out.group = group(out.axes);
   const std::string name = text(node.block.empty() ? "" : text(node.block, " "), node.op->name);
   const auto dim = [&](std::string_view attr) { return static_cast<int>(op.integer(attr)); };
   if (node.op == &kAllReduce) {
@@ -77,7 +115,7 @@ Call RankShards::transfer(const Graph& graph, NodeId id) const {
 /// Members of the group, by index: whose shard this rank takes, and who takes its shard.
 int RankShards::sender(const Result& from, const Result& to,
                        const std::vector<std::string>& axes) const {
-  const Group group = group_of(mesh_, axes, static_cast<int>(rank_at(mesh_, at_)));
+  const Group group = group_of(mesh_, axes, in_stage_);
   for (int i = 0; i < group.size(); ++i) {
     const Coordinates other = coordinates_of(mesh_, group.ranks[at(i)]);
     if (permutes(from.placement->sharding, other, to.placement->sharding, at_, axes, mesh_))
@@ -88,7 +126,7 @@ int RankShards::sender(const Result& from, const Result& to,
 
 int RankShards::receiver(const Result& from, const Result& to,
                          const std::vector<std::string>& axes) const {
-  const Group group = group_of(mesh_, axes, static_cast<int>(rank_at(mesh_, at_)));
+  const Group group = group_of(mesh_, axes, in_stage_);
   for (int i = 0; i < group.size(); ++i) {
     const Coordinates other = coordinates_of(mesh_, group.ranks[at(i)]);
     if (permutes(from.placement->sharding, at_, to.placement->sharding, other, axes, mesh_))

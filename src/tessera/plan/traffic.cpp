@@ -28,12 +28,6 @@ void each_transfer(const ProgramPlan& program, const Take& take) {
   }
 }
 
-int ranks_along(const Transfer& transfer, const Mesh& mesh) {
-  std::int64_t out = 1;
-  for (const std::string& axis : transfer.axes) out *= mesh.size(axis);
-  return static_cast<int>(out);
-}
-
 /// "layers.10" behind "layers.9".
 std::tuple<std::size_t, std::string_view> order_of(const std::string& block) {
   return {block.size(), block};
@@ -43,7 +37,7 @@ std::tuple<std::size_t, std::string_view> order_of(const std::string& block) {
 
 std::int64_t Flow::total() const { return size_product({calls, bytes}, kSent); }
 
-std::vector<Flow> flows_of(const ProgramPlan& program, const Mesh& mesh) {
+std::vector<Flow> flows_of(const ProgramPlan& program) {
   std::map<Flow, std::int64_t> calls;
   each_transfer(program, [&](RegionKind region, const Call& call, std::int64_t runs) {
     const Collective& c = call.transfer->collective;
@@ -51,7 +45,7 @@ std::vector<Flow> flows_of(const ProgramPlan& program, const Mesh& mesh) {
                     std::string(block_of(call.block)),
                     c.kind,
                     join(call.transfer->axes, "."),
-                    bytes_sent(c, ranks_along(*call.transfer, mesh)),
+                    bytes_sent(c, call.transfer->group.size()),
                     0};
     calls[flow] += runs;
   });
@@ -88,17 +82,16 @@ std::vector<FlowClass> by_class(const std::vector<Flow>& flows) {
   return out;
 }
 
-std::map<std::string, Counts> planned_counts(const ProgramPlan& program, const Mesh& mesh,
-                                             std::int64_t runs) {
+std::map<std::string, Counts> planned_counts(const ProgramPlan& program, std::int64_t runs) {
   std::map<std::string, Counts> out;
   each_transfer(program, [&](RegionKind, const Call& call, std::int64_t times) {
     const Transfer& transfer = *call.transfer;
     Counts& counts = out[join(transfer.axes, ".")];
     Count& count = counts[static_cast<std::size_t>(transfer.collective.kind)];
-    const std::int64_t each = bytes_sent(transfer.collective, ranks_along(transfer, mesh));
+    const std::int64_t each = bytes_sent(transfer.collective, transfer.group.size());
     count.calls += times * runs;
     count.bytes = size_sum(count.bytes, size_product({times, runs, each}, kSent), kSent);
-    if (transfer.collective.kind == CollectiveKind::Send)
+    if (transfer.from >= 0)  // a permute
       counts[static_cast<std::size_t>(CollectiveKind::Recv)].calls += times * runs;
   });
   return out;

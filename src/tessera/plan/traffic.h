@@ -24,7 +24,7 @@ struct Flow {
 };
 
 /// The flows of one rank, ordered by region, block, kind, axes and bytes.
-std::vector<Flow> flows_of(const ProgramPlan& program, const Mesh& mesh);
+std::vector<Flow> flows_of(const ProgramPlan& program);
 
 /// Blocks that send alike, with the flows of one of them. Calls outside of blocks are a class of
 /// their own, with an empty name. In order of the first block.
@@ -37,8 +37,7 @@ std::vector<FlowClass> by_class(const std::vector<Flow>& flows);
 
 /// By axes, the calls and bytes of each kind that communicators will count in `runs` runs of the
 /// program. Axes along which nothing is sent are not listed.
-std::map<std::string, Counts> planned_counts(const ProgramPlan& program, const Mesh& mesh,
-                                             std::int64_t runs = 1);
+std::map<std::string, Counts> planned_counts(const ProgramPlan& program, std::int64_t runs = 1);
 
 /// Bytes of all kinds.
 std::int64_t bytes_of(const Counts& counts);

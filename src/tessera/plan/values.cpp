@@ -8,13 +8,14 @@
 namespace tessera {
 
 ProgramValues::ProgramValues(const Program& program, const Timeline& time, const Device& device)
-    : regions_(program.regions), time_(time), device_(device) {
+    : regions_(program.regions), time_(time), device_(device), order_(program) {
   for (const Region& region : regions_) {
     views_.emplace_back(region.graph.nodes().size(), false);
     index_.emplace_back(region.graph, -1);
   }
   collect();
   find_uses();
+  find_held();
   find_lifetimes();
   assign_buffers();
 }
@@ -62,6 +63,7 @@ void ProgramValues::collect() {
         const Kind kind = node.op == &kConstant ? Kind::Constant : Kind::Computed;
         for (int i = 0; i < static_cast<int>(node.results.size()); ++i)
           index_[at(r)][{id, i}] = add(kind, {id, i}, "");
+        values_.back().received = node.op == &kReceive;
       }
     }
     for (const Output& output : graph.outputs()) {
@@ -96,8 +98,26 @@ void ProgramValues::find_uses() {
       }
     }
     for (const Output& output : graph.outputs()) {
-      if (output.kind != Output::Kind::Slot) values_[at(value(r, output.value))].leaves = true;
+      StoredValue& v = values_[at(value(r, output.value))];
+      if (output.kind != Output::Kind::Slot) v.leaves = true;
+      if (output.kind == Output::Kind::Send) v.sent = true;
     }
+  }
+}
+
+std::set<int> ProgramValues::readers(const StoredValue& value) const {
+  std::set<int> out = {value.region};
+  for (const ValueUse& use : value.uses) out.insert(use.region);
+  return out;
+}
+
+/// A message is under way while other actions run.
+void ProgramValues::find_held() {
+  for (StoredValue& v : values_) {
+    if (v.kind != StoredValue::Kind::Computed || !in_loop(regions_[at(v.region)].kind)) continue;
+    const bool stays =
+        std::ranges::all_of(v.uses, [&](const ValueUse& use) { return use.region == v.region; });
+    v.held = v.sent || v.received || (!stays && !order_.in_turn(v.region, readers(v)));
   }
 }
 
@@ -117,12 +137,22 @@ void ProgramValues::find_lifetimes() {
       v.last = std::max(v.last, again ? time_.loop_end : time_.of(use.region, use.node).last);
     }
     if (v.kind == StoredValue::Kind::Accumulator) v.last = std::max(v.last, time_.loop_end);
+    if (v.held) {
+      v.first = time_.loop_begin;
+      v.last = std::max(v.last, time_.loop_end);
+    } else if (v.received) {
+      v.first = time_.begins[at(v.region)];
+    }
   }
   // Metrics and states without a place of their own are read after the last call.
+  // What Begin and Update send is waited for when they end.
   for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
     for (const Output& output : regions_[at(r)].graph.outputs()) {
+      StoredValue& v = values_[at(value(r, output.value))];
       if (output.kind == Output::Kind::Metric || output.kind == Output::Kind::Next) {
-        values_[at(value(r, output.value))].last = time_.end;
+        v.last = time_.end;
+      } else if (output.kind == Output::Kind::Send) {
+        v.last = std::max(v.last, time_.ends[at(r)]);
       }
     }
   }
@@ -140,16 +170,43 @@ int ProgramValues::new_buffer(int value) {
       v.kind == StoredValue::Kind::Computed || v.kind == StoredValue::Kind::Accumulator;
   buffer.values = {value};
   v.buffer = static_cast<int>(buffers_.size());
+  if (v.held) hold(buffer);
   buffers_.push_back(std::move(buffer));
   return v.buffer;
+}
+
+/// A ring is filled by one region. What another one makes of it lies in it only as long as that
+/// region runs.
+bool ProgramValues::may_share(const StoredValue& value, const Buffer& buffer) const {
+  const StoredValue& root = values_[at(buffer.values[0])];
+  const bool filled_in_loop =
+      root.kind == StoredValue::Kind::Computed && in_loop(regions_[at(root.region)].kind);
+  if (!filled_in_loop) return true;
+  if (!value.held && !buffer.held) return true;
+  return value.region == root.region || (!value.held && readers(value).size() == 1);
 }
 
 void ProgramValues::share(int value, int buffer) {
   Buffer& b = buffers_[at(buffer)];
   StoredValue& v = values_[at(value)];
   b.values.push_back(value);
+  b.first = std::min(b.first, v.first);
   b.last = std::max(b.last, v.last);
   v.buffer = buffer;
+  const StoredValue& root = values_[at(b.values[0])];
+  if (b.held || (v.held && root.kind == StoredValue::Kind::Computed &&
+                 in_loop(regions_[at(root.region)].kind)))
+    hold(b);
+}
+
+/// As deep as all that lies in it needs. The first value is the one that fills it; the receive of
+/// a message is posted a micro-batch ahead.
+void ProgramValues::hold(Buffer& buffer) {
+  std::set<int> all;
+  for (const int v : buffer.values) all.merge(readers(values_[at(v)]));
+  const StoredValue& root = values_[at(buffer.values[0])];
+  buffer.held = true;
+  buffer.depth = order_.depth(root.region, all, root.received);
 }
 
 void ProgramValues::assign_buffers() {
@@ -160,6 +217,7 @@ void ProgramValues::assign_buffers() {
     const Graph& graph = regions_[at(r)].graph;
     for (NodeId id = 0; id < graph.size(); ++id) {
       const Node& node = graph.node(id);
+      if (node.op == &kReceive) new_buffer(value(r, {id, 0}));
       if (node.op->traits.leaf || try_view(r, id)) continue;
       for (int i = 0; i < static_cast<int>(node.results.size()); ++i) {
         if (!try_state(r, id, i) && !try_in_place(r, id, i)) new_buffer(value(r, {id, i}));
@@ -201,7 +259,8 @@ bool ProgramValues::try_view(int region, NodeId node) {
   const bool of_state = source.kind == StoredValue::Kind::State && target.last > time_.loop_end;
   // What leaves is read after states are stored, so not even a view of a view may lie in a state.
   const bool leaves_state = target.leaves && buffers_[at(source.buffer)].home != Buffer::Home::Work;
-  if (of_state || leaves_state || !accepted_by_all(to, dense) ||
+  if (of_state || leaves_state || !may_share(target, buffers_[at(source.buffer)]) ||
+      !accepted_by_all(to, dense) ||
       (target.leaves && source.kind != StoredValue::Kind::Computed)) {
     target.strides = kept;
     return false;
@@ -260,7 +319,8 @@ bool ProgramValues::try_in_place(int region, NodeId node, int result) {
     if (source.buffer < 0) continue;
     Buffer& buffer = buffers_[at(source.buffer)];
     if (source.result->type != n.results[at(result)].type || source.offset_elements != 0 ||
-        source.strides != source.result->type.shape.strides() || !dies_in(buffer, region, node)) {
+        source.strides != source.result->type.shape.strides() || !dies_in(buffer, region, node) ||
+        !may_share(values_[at(to)], buffer)) {
       continue;
     }
     // No other operand may lie in the same buffer: it would be read after it is overwritten.

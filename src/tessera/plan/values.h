@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -36,16 +37,22 @@ struct StoredValue {
   ValueId id;                        // Computed, State, Batch, Constant: its first occurrence
   std::int32_t first = 0, last = 0;  // on the Timeline
   std::vector<ValueUse> uses;
-  bool leaves = false;  // an output reads it: it must be dense
+  bool leaves = false;    // an output reads it: it must be dense
+  bool sent = false;      // to another stage
+  bool received = false;  // from another stage
+  bool held = false;      // other actions run between those that fill and read it
   int buffer = -1;
   std::int64_t offset_elements = 0;  // in its buffer, for views
   Shape strides;
 };
 
-/// A stretch of memory; the values in it have one lifetime together.
+/// A stretch of memory; the values in it have one lifetime together. A ring is `depth` of them, for
+/// as many micro-batches.
 struct Buffer {
   enum class Home : std::uint8_t { Work, State, Constant } home = Home::Work;
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 0;  // of one micro-batch
+  std::int64_t depth = 1;
+  bool held = false;
   std::int32_t first = 0, last = 0;
   std::vector<int> values;
   bool in_place_allowed = true;  // false for states, batch inputs, constants
@@ -75,6 +82,7 @@ class ProgramValues {
   void collect();
   void becomes_next(int region, const Output& output);
   void find_uses();
+  void find_held();
   void find_lifetimes();
   void assign_buffers();
   bool try_view(int region, NodeId node);
@@ -82,12 +90,16 @@ class ProgramValues {
   bool try_in_place(int region, NodeId node, int result);
   bool try_state(int region, NodeId node, int result);
   bool dies_in(const Buffer& buffer, int region, NodeId node) const;
+  bool may_share(const StoredValue& value, const Buffer& buffer) const;
   void share(int value, int buffer);
+  void hold(Buffer& buffer);
+  std::set<int> readers(const StoredValue& value) const;
   int new_buffer(int value);
 
   const std::vector<Region>& regions_;
   const Timeline& time_;
   const Device& device_;
+  const ActionOrder order_;
   std::vector<StoredValue> values_;
   std::vector<Buffer> buffers_;
   std::vector<Accumulation> accumulations_;

@@ -25,33 +25,52 @@ std::int64_t now_ns() {
 struct UnderWay {
   Ticket sent, received;  // the second of a permute
 };
+
+/// An operand or a result in a ring.
+struct Ringed {
+  bool out = false;
+  std::size_t index = 0;
+  Place place;
+  std::byte* begin = nullptr;
+};
 }  // namespace
 
 struct Executor::Ready {
   const Kernel* kernel;
   const Transfer* transfer;  // of a start
-  UnderWay* under_way;       // of a start and its wait
+  UnderWay* under_way;       // of a start and its wait: the first of call->tickets
   Communicator* group;
   Collective receive;  // of a permute
   std::vector<const void*> ins;
   std::vector<void*> outs;
+  std::vector<Ringed> ringed;  // ins and outs that lie elsewhere in each micro-batch
   void* workspace;
   const Call* call;
 
-  void run(std::int64_t microbatch) const {
+  void run(std::int64_t microbatch) {
+    microbatch += call->ahead;
+    for (const Ringed& r : ringed) {
+      std::byte* const now = r.begin + microbatch % r.place.depth * r.place.stride;
+      if (r.out) {
+        outs[r.index] = now;
+      } else {
+        ins[r.index] = now;
+      }
+    }
     if (kernel != nullptr) return kernel->run({ins.data(), outs.data(), workspace, microbatch});
-    return transfer != nullptr ? start() : wait();
+    UnderWay& mine = under_way[microbatch % call->tickets];
+    return transfer != nullptr ? start(mine) : wait(mine);
   }
 
  private:
-  void start() const {
-    under_way->sent = group->start(transfer->collective, ins[0], outs[0]);
-    if (receive.kind == CollectiveKind::Recv)
-      under_way->received = group->start(receive, nullptr, outs[0]);
+  void start(UnderWay& mine) const {
+    void* const out = outs.empty() ? nullptr : outs[0];
+    mine.sent = group->start(transfer->collective, ins.empty() ? nullptr : ins[0], out);
+    if (receive.kind == CollectiveKind::Recv) mine.received = group->start(receive, nullptr, out);
   }
 
-  void wait() const {
-    for (Ticket* ticket : {&under_way->received, &under_way->sent}) {
+  static void wait(UnderWay& mine) {
+    for (Ticket* ticket : {&mine.received, &mine.sent}) {
       if (ticket->owner != nullptr) ticket->owner->wait(*ticket);
     }
   }
@@ -98,7 +117,7 @@ void fill_with(std::span<std::byte> bytes, std::byte pattern) {
 
 Executor::Executor(Plan plan, Device& device, Communicator* world, ExecutorOptions options)
     : plan_(std::move(plan)), device_(device), world_(world), options_(options) {
-  const std::int64_t ranks = plan_.mesh.ranks();
+  const std::int64_t ranks = plan_.ranks();
   check(ranks == (world == nullptr ? 1 : world->size()), "a plan of ", ranks,
         " ranks for a world of ", world == nullptr ? 1 : world->size());
   arena_ = static_cast<std::byte*>(device_.allocate(plan_.peak_bytes() + kGuardBytes));
@@ -126,13 +145,19 @@ Executor::Executor(Plan plan, Device& device, Communicator* world, ExecutorOptio
           ready.under_way = &runnable->under_way[static_cast<std::size_t>(call.ticket)];
         if (call.transfer) {
           ready.transfer = &*call.transfer;
-          ready.group = group(call.transfer->axes);
+          ready.group = group(*call.transfer);
           const Collective& c = call.transfer->collective;
-          if (c.kind == CollectiveKind::Send)
+          if (call.transfer->from >= 0)
             ready.receive = Collective::recv(c.dtype, c.whole, call.transfer->from, c.name);
         }
-        for (const Place& in : call.ins) ready.ins.push_back(address(in));
-        for (const Place& out : call.outs) ready.outs.push_back(address(out));
+        for (const Place& in : call.ins) {
+          if (in.depth > 1) ready.ringed.push_back({false, ready.ins.size(), in, address(in)});
+          ready.ins.push_back(address(in));
+        }
+        for (const Place& out : call.outs) {
+          if (out.depth > 1) ready.ringed.push_back({true, ready.outs.size(), out, address(out)});
+          ready.outs.push_back(address(out));
+        }
         calls.push_back(std::move(ready));
       }
     }
@@ -141,15 +166,21 @@ Executor::Executor(Plan plan, Device& device, Communicator* world, ExecutorOptio
 }
 
 /// All ranks ask for their groups in the order of the plan.
-Communicator* Executor::group(const std::vector<std::string>& axes) {
-  std::unique_ptr<Communicator>& known = groups_[join(axes, ".")];
-  if (!known) known = world_->join(group_of(plan_.mesh, axes, plan_.rank));
-  return known.get();
+Communicator* Executor::group(const Transfer& transfer) {
+  Joined& known = groups_[transfer.group.name];
+  if (!known.group) known = {join(transfer.axes, "."), world_->join(transfer.group)};
+  return known.group.get();
 }
 
 std::map<std::string, Counts> Executor::sent() const {
   std::map<std::string, Counts> out;
-  for (const auto& [axes, group] : groups_) out.emplace(axes, group->counts());
+  for (const auto& [name, joined] : groups_) {
+    Counts& sum = out[joined.axes];
+    for (std::size_t kind = 0; kind < sum.size(); ++kind) {
+      sum[kind].calls += joined.group->counts()[kind].calls;
+      sum[kind].bytes += joined.group->counts()[kind].bytes;
+    }
+  }
   return out;
 }
 
@@ -178,11 +209,11 @@ BatchInputs& Executor::begin(std::string_view name, const RunOptions& options) {
 }
 
 void Executor::finish(std::string_view name, const RunOptions& options) {
-  const Runnable& program = runnable(name);
+  Runnable& program = runnable(name);
   program.inputs.require_filled();
   std::vector<CallTime>* const times = options.times;
   for (const Action& action : program.plan->actions) {
-    for (const Ready& call : program.regions[program.plan->index_of(action.region, action.chunk)]) {
+    for (Ready& call : program.regions[program.plan->index_of(action.region, action.chunk)]) {
       if (!program.plan->runs(*call.call, action)) continue;
       const std::int64_t begin = times == nullptr ? 0 : now_ns();
       if (world_ != nullptr) world_->alive();

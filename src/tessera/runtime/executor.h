@@ -101,13 +101,17 @@ class Executor {
   void poison(const Runnable& program);
   const NamedTensor& find_metric(std::string_view program, std::string_view name) const;
 
-  Communicator* group(const std::vector<std::string>& axes);
+  Communicator* group(const Transfer& transfer);
 
   Plan plan_;
   Device& device_;
   Communicator* world_;
   ExecutorOptions options_;
-  std::map<std::string, std::unique_ptr<Communicator>> groups_;  // by axes
+  struct Joined {
+    std::string axes;
+    std::unique_ptr<Communicator> group;
+  };
+  std::map<std::string, Joined> groups_;  // by name
   std::byte* arena_ = nullptr;
   std::vector<std::unique_ptr<Runnable>> programs_;
   const Runnable* last_ = nullptr;  // whose metrics can be read

@@ -28,9 +28,11 @@ class Watch {
       const bool work = place.section == Place::Section::Work;
       return arena + place.offset + (work ? plan.state_bytes : 0);
     };
-    for (const StatePlan& state : plan.states)
+    for (const StatePlan& state : plan.states) {
+      if (!plan.has(state)) continue;
       list_.push_back(
           {at(state.place), state.type.bytes(), 0, kEver, text("state '", state.state.path, "'")});
+    }
     for (const ConstantPlan& constant : plan.constants)
       list_.push_back({at(constant.place), size_of(constant.dtype), 0, kEver,
                        text("constant ", constant.value)});

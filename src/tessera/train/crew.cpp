@@ -38,7 +38,7 @@ std::vector<TensorEntry> entries_of(const Plan& plan) {
 Crew::Crew(Plan plan, Device& device, Communicator* world, ExecutorOptions options)
     : executor_(std::move(plan), device, world, options),
       world_(world),
-      at_(coordinates_of(executor_.plan().mesh, executor_.plan().rank)) {
+      at_(coordinates_of(executor_.plan().mesh, executor_.plan().rank_in_stage())) {
   if (world_ == nullptr) return;
   for (const ProgramPlan& program : this->plan().programs) {
     BatchInputs& inputs = inputs_.try_emplace(program.name, program.name).first->second;
@@ -204,6 +204,7 @@ void Crew::load(const Checkpoint& from, Order what) {
 void Crew::load_shards(const Checkpoint& from, Order what) {
   alone([&] {
     for (const StatePlan& state : plan().states) {
+      if (!plan().has(state)) continue;
       if (what == Order::LoadWeights && state.state.role != Role::Parameter) continue;
       const std::span<std::byte> into = executor_.state(state.state.path);
       if (world_ == nullptr) {
@@ -228,27 +229,28 @@ std::vector<CheckpointTensor> Crew::states() {
   return out;
 }
 
-/// Every shard once, from the ranks in order, to the leader.
+/// Every shard once, from the ranks of the first stage that has it, in order, to the leader.
 void Crew::gather(const StatePlan& state) {
   const Sharding& home = state.state.home->sharding;
   const Mesh& mesh = plan().mesh;
-  const std::span<std::byte> mine = executor_.state(state.state.path);
   const bool leads = world_->rank() == 0;
   if (!leads) {
-    if (!speaks(home, at_)) return;
+    if (plan().stage() != state.stages[0] || !speaks(home, at_)) return;
     return world_->run(Collective::send(state.type.dtype, state.type.shape, 0, state.state.path),
-                       mine.data(), nullptr);
+                       executor_.state(state.state.path).data(), nullptr);
   }
   HostTensor& whole = gathered_[state.state.path] = HostTensor(whole_type(state));
   HostTensor shard(state.type);
-  for (int r = 0; r < world_->size(); ++r) {
+  for (int r = 0; r < mesh.ranks(); ++r) {
     const Coordinates at = coordinates_of(mesh, r);
     if (!speaks(home, at)) continue;
-    if (r > 0)
-      world_->run(Collective::recv(state.type.dtype, state.type.shape, r, state.state.path),
+    const int from = static_cast<int>(state.stages[0] * mesh.ranks()) + r;
+    if (from > 0)
+      world_->run(Collective::recv(state.type.dtype, state.type.shape, from, state.state.path),
                   nullptr, shard.bytes().data());
-    paste_shard(r > 0 ? std::span<const std::byte>(shard.bytes()) : mine, state.logical,
-                state.type.dtype, home, mesh, at, whole.bytes());
+    paste_shard(
+        from > 0 ? std::span<const std::byte>(shard.bytes()) : executor_.state(state.state.path),
+        state.logical, state.type.dtype, home, mesh, at, whole.bytes());
   }
 }
 

@@ -115,7 +115,7 @@ std::vector<PlacedBlocks> placements_of(const Graph& graph) {
 
 std::map<std::string, std::int64_t> sent_per_step(const Plan& plan) {
   std::map<std::string, std::int64_t> out;
-  for (const auto& [axes, counts] : planned_counts(plan.program(kTrainProgram), plan.mesh))
+  for (const auto& [axes, counts] : planned_counts(plan.program(kTrainProgram)))
     out.emplace(axes, bytes_of(counts));
   return out;
 }
@@ -124,9 +124,9 @@ MeshReport mesh_report_of(const Compiled& compiled) {
   const Plan& plan = compiled.plan;
   MeshReport out;
   out.mesh = to_text(plan.mesh);
-  out.devices = plan.mesh.ranks();
+  out.devices = plan.ranks();
   out.sent = sent_per_step(plan);
-  out.flows = by_class(flows_of(plan.program(kTrainProgram), plan.mesh));
+  out.flows = by_class(flows_of(plan.program(kTrainProgram)));
   if (compiled.placed) out.placements = placements_of(*compiled.placed);
   return out;
 }

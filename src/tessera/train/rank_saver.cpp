@@ -20,7 +20,7 @@ namespace {
 constexpr int kNice = 10;
 
 std::string prefix_of(const Plan& plan) {
-  return plan.mesh.ranks() == 1 ? text(kDataPrefix) : text(kDataPrefix, "rank-", plan.rank, "-");
+  return plan.ranks() == 1 ? text(kDataPrefix) : text(kDataPrefix, "rank-", plan.rank, "-");
 }
 
 /// The same pieces, densely behind each other in `copy`.

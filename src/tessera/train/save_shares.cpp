@@ -40,7 +40,7 @@ Box box_at(const StatePlan& state, const Mesh& mesh, const Coordinates& at) {
 
 std::vector<std::int64_t> starts_of(const Box& box) { return {box.start.begin(), box.start.end()}; }
 
-/// The ranks that hold each shard, by where it begins.
+/// The ranks of the world that hold each shard, by where it begins.
 using Holders = std::map<std::vector<std::int64_t>, std::vector<int>>;
 
 struct Shards {
@@ -48,13 +48,16 @@ struct Shards {
   TensorGrid grid;  // a cell per shard
 };
 
+/// `ranks`: of one stage.
 Shards shards_of(const StatePlan& state, const Mesh& mesh, const std::vector<Coordinates>& ranks) {
   Shards out{{}, TensorGrid::whole(state.logical)};
   std::vector<std::set<std::int64_t>> cuts(out.grid.cuts.size());
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const Box box = box_at(state, mesh, ranks[r]);
     if (std::count(box.extent.begin(), box.extent.end(), 0) != 0) continue;
-    out.holders[starts_of(box)].push_back(static_cast<int>(r));
+    for (const int stage : state.stages)
+      out.holders[starts_of(box)].push_back(
+          static_cast<int>(static_cast<std::size_t>(stage) * ranks.size() + r));
     for (std::size_t d = 0; d < cuts.size(); ++d) {
       if (box.start[static_cast<int>(d)] > 0) cuts[d].insert(box.start[static_cast<int>(d)]);
     }
@@ -83,11 +86,11 @@ Box saved_box(const StatePlan& state, const Mesh& mesh, int rank) {
 
 SaveShares share_saves(const Plan& plan, std::int64_t file_bytes) {
   SaveShares out;
-  out.ranks = static_cast<int>(plan.mesh.ranks());
+  out.ranks = static_cast<int>(plan.ranks());
   if (out.ranks > 1)
     file_bytes = std::max(total_bytes(plan) / (out.ranks * kPartsPerRank), kLeastPart);
   std::vector<Coordinates> ranks;
-  for (int r = 0; r < out.ranks; ++r) ranks.push_back(coordinates_of(plan.mesh, r));
+  for (int r = 0; r < plan.mesh.ranks(); ++r) ranks.push_back(coordinates_of(plan.mesh, r));
   std::vector<Shards> shards;  // of each tensor
   shards.reserve(plan.states.size());
   std::vector<const std::vector<int>*> holders;  // of each cell
@@ -139,7 +142,7 @@ std::int64_t SaveShares::bytes() const {
 
 std::int64_t most_bytes_of_a_share(const Plan& plan) {
   const std::int64_t total = total_bytes(plan);
-  if (plan.mesh.ranks() == 1) return total;
+  if (plan.ranks() == 1) return total;
   const SaveShares shares = share_saves(plan, total);
   std::vector<std::int64_t> load(static_cast<std::size_t>(shares.ranks));
   for (const SaveShares::Cell& cell : shares.cells)
@@ -155,7 +158,8 @@ std::vector<CheckpointPiece> pieces_of(
     if (cell.rank != plan.rank) continue;
     const ManifestTensor& tensor = shares.tensors[cell.tensor];
     const StatePlan& of = plan.states[shares.states[cell.tensor]];
-    const Box box = saved_box(of, plan.mesh, plan.rank), inside = tensor.grid.cell(cell.cell);
+    const Box box = saved_box(of, plan.mesh, plan.rank_in_stage()),
+              inside = tensor.grid.cell(cell.cell);
     const Shape strides = of.type.shape.strides();
     std::int64_t first = 0;
     for (int d = 0; d < strides.ndim(); ++d) first += (inside.start[d] - box.start[d]) * strides[d];

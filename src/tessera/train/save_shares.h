@@ -25,14 +25,14 @@ struct SaveShares {
   std::int64_t bytes_of(int rank) const;
 };
 
-/// The same on every rank of the plan's mesh. One rank's cells have at most `file_bytes`; those of
+/// The same on every rank. One rank's cells have at most `file_bytes`; those of
 /// several are small enough to be shared out evenly.
 SaveShares share_saves(const Plan& plan, std::int64_t file_bytes);
 
 /// Bytes of the rank that writes most. Errors: Fault::Usage: more than 64 bits count.
 std::int64_t most_bytes_of_a_share(const Plan& plan);
 
-/// The elements of a state that a rank holds, without padding.
+/// The elements of a state that a rank of a stage holds, without padding.
 Box saved_box(const StatePlan& state, const Mesh& mesh, int rank);
 
 /// What the plan's rank writes, in the memory of its states.

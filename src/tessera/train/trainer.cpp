@@ -153,9 +153,9 @@ void Trainer::announce(const Compiled& compiled) const {
   start.peak_bytes = compiled.plan.peak_bytes();
   start.save_copy_bytes = save_copy_bytes(config(), compiled.plan);
   start.flops_per_step =
-      compiled.plan.program(kTrainProgram).flops * static_cast<double>(compiled.plan.mesh.ranks());
+      compiled.plan.program(kTrainProgram).flops * static_cast<double>(compiled.plan.ranks());
   start.compile_seconds = compiled.seconds;
-  start.devices = compiled.plan.mesh.ranks();
+  start.devices = compiled.plan.ranks();
   start.product_flops_per_s = product_rate_;
   tell(&TrainCallback::on_start, start);
 }
@@ -341,7 +341,7 @@ Summary Trainer::summary() const {
   const std::int64_t tokens =
       (step_ - first_step()) * config().global_batch_size * config().model.context;
   out.tokens_per_s = tokens == 0 ? 0 : static_cast<double>(tokens) / step_seconds_;
-  const auto devices = static_cast<double>(plan.mesh.ranks());
+  const auto devices = static_cast<double>(plan.ranks());
   out.flops_per_step = plan.program(kTrainProgram).flops * devices;
   out.product_flops_per_s = product_rate_;
   if (step_seconds_ > 0)

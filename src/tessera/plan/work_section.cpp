@@ -1,0 +1,109 @@
+#include "tessera/plan/work_section.h"
+
+#include <algorithm>
+
+#include "tessera/base/index.h"
+#include "tessera/base/size.h"
+
+namespace tessera {
+
+WorkSection::WorkSection(const ProgramValues& values, std::int64_t guard_bytes)
+    : values_(values), guard_(guard_bytes) {
+  constexpr std::string_view kRing = "bytes of a value of all micro-batches that hold it";
+  for (int b = 0; b < static_cast<int>(values_.buffers().size()); ++b) {
+    const Buffer& of = buffer(b);
+    if (of.home != Buffer::Home::Work) continue;
+    index_.emplace(b, lifetimes_.size());
+    const std::int64_t others = size_product({stride(of), of.depth - 1}, kRing);
+    lifetimes_.push_back({size_sum(others, of.bytes + 2 * guard_, kRing), of.first, of.last});
+  }
+}
+
+std::size_t WorkSection::add_workspace(std::int64_t bytes, std::int32_t time) {
+  lifetimes_.push_back({bytes + 2 * guard_, time, time, false});
+  return lifetimes_.size() - 1;
+}
+
+Place WorkSection::place(int b) const {
+  Place out = at_offset(index_.at(b));
+  if (buffer(b).depth > 1) out.stride = stride(buffer(b)), out.depth = buffer(b).depth;
+  return out;
+}
+
+std::vector<GuardedBuffer> WorkSection::guarded() const {
+  std::vector<GuardedBuffer> out;
+  if (guard_ == 0) return out;
+  const auto add = [&](Place place, std::int64_t bytes, const Lifetime& life) {
+    out.push_back({place, bytes, life.first, life.last});
+  };
+  for (const auto& [b, index] : index_) {
+    Place place = at_offset(index);
+    for (std::int64_t k = 0; k < buffer(b).depth; ++k, place.offset += stride(buffer(b)))
+      add(place, buffer(b).bytes, lifetimes_[index]);
+  }
+  for (std::size_t w = index_.size(); w < lifetimes_.size(); ++w)
+    add(workspace(w), lifetimes_[w].bytes - 2 * guard_, lifetimes_[w]);
+  return out;
+}
+
+std::int32_t WorkSection::fullest_moment() const {
+  std::int32_t end = 0;
+  for (const Lifetime& b : lifetimes_) end = std::max(end, b.last);
+  std::vector<std::int64_t> alive(at(end + 2), 0);
+  for (const Lifetime& b : lifetimes_) {
+    alive[at(b.first)] += b.bytes;
+    alive[at(b.last + 1)] -= b.bytes;
+  }
+  std::int64_t now = 0, most = -1;
+  std::int32_t peak = 0;
+  for (std::size_t t = 0; t < alive.size(); ++t) {
+    now += alive[t];
+    if (now > most) most = now, peak = static_cast<std::int32_t>(t);
+  }
+  return peak;
+}
+
+MemoryUse WorkSection::use(const std::vector<Region>& regions) const {
+  MemoryUse out;
+  const std::int32_t peak = fullest_moment();
+  const auto alive = [&](const Lifetime& b) { return b.first <= peak && b.last >= peak; };
+  for (const auto& [b, index] : index_) {
+    if (alive(lifetimes_[index])) use_of(buffer(b), regions, out) += lifetimes_[index].bytes;
+  }
+  for (std::size_t w = index_.size(); w < lifetimes_.size(); ++w) {
+    if (alive(lifetimes_[w])) out.temporaries += lifetimes_[w].bytes;
+  }
+  return out;
+}
+
+std::int64_t& WorkSection::use_of(const Buffer& buffer, const std::vector<Region>& regions,
+                                  MemoryUse& use) const {
+  const auto any = [&](auto&& holds) {
+    return std::any_of(buffer.values.begin(), buffer.values.end(),
+                       [&](int v) { return holds(values_.values()[at(v)]); });
+  };
+  const auto kind = [&](int region) { return regions[at(region)].kind; };
+  const auto feeds = [&](const StoredValue& v, auto&& region) {
+    return std::any_of(v.uses.begin(), v.uses.end(),
+                       [&](const ValueUse& reader) { return region(kind(reader.region)); });
+  };
+  if (any([](const StoredValue& v) { return !v.result->type.layout.plain(); })) return use.packed;
+  if (any([](const StoredValue& v) { return v.kind == StoredValue::Kind::Batch; }))
+    return use.inputs;
+  if (any([&](const StoredValue& v) {
+        return v.kind == StoredValue::Kind::Accumulator ||
+               (kind(v.region) == RegionKind::Backward &&
+                feeds(v, [](RegionKind k) { return k == RegionKind::Update; }));
+      })) {
+    return use.gradients;
+  }
+  if (any([&](const StoredValue& v) {
+        return kind(v.region) < RegionKind::Backward &&
+               feeds(v, [](RegionKind k) { return k >= RegionKind::Backward; });
+      })) {
+    return use.activations;
+  }
+  return use.temporaries;
+}
+
+}  // namespace tessera
