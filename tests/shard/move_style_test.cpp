@@ -109,10 +109,8 @@ TEST(Compile, RanksOfTheMeshAlone) {
       (void)compile({{"train", std::move(step.graph), step.strategy}}, *device, options);
       ADD_FAILURE() << "rank " << rank << " of 8";
     } catch (const Error& error) {
-      EXPECT_STREQ(
-          error.what(),
-          text("rank ", rank, " of program train on mesh 'd0=2 d1=4', whose ", "ranks are 0 to 7")
-              .c_str());
+      EXPECT_STREQ(error.what(),
+                   text("rank ", rank, " on mesh 'd0=2 d1=4', whose ", "ranks are 0 to 7").c_str());
     }
   }
 }
