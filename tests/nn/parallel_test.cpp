@@ -141,6 +141,9 @@ TEST(Parallel, StagesShareTheDevicesOut) {
   EXPECT_EQ(c.data(), 2);
   EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=2 tp=2");
   EXPECT_EQ(strategy_of(c).pipeline, (PipelineStrategy{4, 1, "1f1b"}));
+  EXPECT_EQ(mesh_text(strategy_of(c)), "pp=4 dp=2 tp=2");
+  EXPECT_EQ(mesh_text(strategy_of({.devices = 2, .pipeline = 2})), "pp=2");
+  EXPECT_EQ(mesh_text(strategy_of({.devices = 2})), "dp=2");
   c.schedule = "zb-v";
   EXPECT_EQ(strategy_of(c).pipeline, (PipelineStrategy{4, 2, "zb-v"}));
   c.schedule = "interleaved";

@@ -150,6 +150,12 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch) {
   return out;
 }
 
+std::string mesh_text(const Strategy& strategy) {
+  const std::string of_stage = to_text(strategy.mesh);
+  if (strategy.pipeline.stages == 1) return of_stage;
+  return text(kPipelineAxis, "=", strategy.pipeline.stages, of_stage.empty() ? "" : " ", of_stage);
+}
+
 std::vector<ChunkPin> chunks_by_layer(std::int64_t layers,
                                       const std::function<int(std::int64_t layer)>& chunk_of) {
   std::vector<ChunkPin> out;
