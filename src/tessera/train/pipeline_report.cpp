@@ -56,6 +56,7 @@ PipelineReport report_of(const std::string& schedule, const Pipeline& pipeline,
   out.bubble_ideal = bubble(pipeline.play());
   out.bubble = bubble(played);
   out.makespan = makespan(played);
+  out.priced = facts.prices.cost != nullptr || facts.prices.send > 0;
   for (std::size_t i = 0; i < stages; ++i)
     out.stages.push_back(stage_of(pipeline, static_cast<int>(i), facts));
   return out;
@@ -81,26 +82,29 @@ std::string blocks_text(const std::vector<std::string>& blocks) {
 
 std::string to_text(const PipelineReport& r) {
   const auto p = static_cast<std::int64_t>(r.stages.size());
-  const auto v = static_cast<std::int64_t>(r.stages.empty() ? 0 : r.stages[0].chunks.size());
-  std::string out = text(
-      "pipeline              ", r.schedule, ": ", counted(p, "stage"), ", ", counted(v, "chunk"),
-      " on each, ", r.micro_batches, r.micro_batches == 1 ? " micro-batch" : " micro-batches", "\n",
-      format("  %5s %10s %13s   %s\n", "stage", "in flight", "planned peak", "chunks"));
+  const auto v = static_cast<std::int64_t>(r.stages[0].chunks.size());
+  const bool peaks = r.stages[0].peak_bytes > 0;
+  std::string out = text("pipeline              ", r.schedule, ": ", counted(p, "stage"), ", ",
+                         counted(v, "chunk"), " on each, ", r.micro_batches,
+                         r.micro_batches == 1 ? " micro-batch\n" : " micro-batches\n",
+                         "  stage  in flight", peaks ? "  planned peak" : "", "   chunks\n");
   for (std::size_t i = 0; i < r.stages.size(); ++i) {
     const StageReport& stage = r.stages[i];
     std::vector<std::string> chunks;
     for (std::size_t c = 0; c < stage.chunks.size(); ++c)
       chunks.push_back(text(stage.chunks[c],
                             c < stage.blocks.size() ? ": " + blocks_text(stage.blocks[c]) : ""));
-    out += format("  %5d %10d %13s   ", static_cast<int>(i), static_cast<int>(stage.in_flight),
-                  stage.peak_bytes > 0 ? bytes_text(stage.peak_bytes).c_str() : "-");
-    out += join(chunks, "; ") + "\n";
+    out += format("  %5d %10d", static_cast<int>(i), static_cast<int>(stage.in_flight));
+    if (peaks) out += format(" %13s", bytes_text(stage.peak_bytes).c_str());
+    out += text("   ", join(chunks, "; "), "\n");
   }
   const auto line = [&](const char* name, double share, const char* meaning) {
     out += format("  %-20s %13s   %s\n", name, percent(share).c_str(), meaning);
   };
-  line("bubble", r.bubble, "of a step, as priced");
+  if (r.priced) line("bubble", r.bubble, "of a step, as priced");
   line("bubble, ideal", r.bubble_ideal, "if F, B and W of a chunk took the same time, sends none");
+  if (r.micro_batches < p)
+    out += "  fewer micro-batches than stages: some always wait; lower --micro-batch-size\n";
   return out;
 }
 

@@ -26,6 +26,7 @@ struct PipelineReport {
   /// Share of a step in which stages wait. Ideal: every F, B and W of a chunk takes one unit of
   /// time (BW two), and sends none.
   double bubble_ideal = 0, bubble = 0;
+  bool priced = false;
   double makespan = 0;  // from the first action of any stage to the last of any, as priced
   std::vector<StageReport> stages;
 };
