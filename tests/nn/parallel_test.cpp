@@ -58,7 +58,8 @@ TEST(Parallel, ProblemsSayWhatIsLegal) {
         "least 2 virtual stages per stage; leave it out, or give another pipeline-schedule: "
         "gpipe, 1f1b, zb-h1"}},
       {{.devices = 8, .pipeline = 8},
-       {"pipeline-model-parallel-size 8, pipeline-schedule 1f1b cuts the model into 8 chunks, but "
+       {"pipeline-model-parallel-size 8 with pipeline-schedule 1f1b cuts the model into 8 chunks, "
+        "but "
         "its 4 layers, embedding and head are 6 parts; lower the number of chunks, or raise layers "
         "to 6"}},
       {{.devices = 2, .pipeline = 2, .virtual_stages = 4, .schedule = "interleaved"},

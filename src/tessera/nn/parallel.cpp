@@ -29,11 +29,11 @@ std::int64_t chunks_per_stage(const ParallelConfig& c) {
   return c.virtual_stages > 0 ? c.virtual_stages : find_schedule(c.schedule).least_chunks;
 }
 
-/// "pipeline-model-parallel-size 2 x virtual-pipeline-stages 3"
+/// "pipeline-model-parallel-size 2 x virtual-pipeline-stages 3", as it was told
 std::string chunks_text(const ParallelConfig& c) {
   return text("pipeline-model-parallel-size ", c.pipeline,
               c.virtual_stages > 0 ? text(" x virtual-pipeline-stages ", c.virtual_stages)
-                                   : text(", pipeline-schedule ", c.schedule));
+                                   : text(" with pipeline-schedule ", c.schedule));
 }
 
 std::string number_of_chunks(const ScheduleDef& schedule) {
