@@ -97,6 +97,21 @@ TEST(PlanCommand, TellsWhereValuesLie) {
   EXPECT_GT(found, 0);
 }
 
+TEST(PlanCommand, DrawsPipelinesAlone) {
+  const Ran one = run(words(kPlan + "--schedule-svg never.svg"));
+  EXPECT_EQ(one.code, static_cast<int>(Fault::Usage));
+  EXPECT_NE(one.err.find("--schedule-svg never.svg draws the stages of a pipeline, and "
+                         "pipeline-model-parallel-size is 1; raise that, or leave --schedule-svg "
+                         "out"),
+            std::string::npos)
+      << one.err;
+  const Ran unnamed = run({"plan", "--preset", "gpt2-tiny", "--vocab-size", "64", "--devices", "2",
+                           "--pipeline-model-parallel-size", "2", "--schedule-svg="});
+  EXPECT_EQ(unnamed.code, static_cast<int>(Fault::Usage));
+  EXPECT_NE(unnamed.err.find("--schedule-svg is empty; name a file to write"), std::string::npos)
+      << unnamed.err;
+}
+
 /// All that is reported but times and what this process holds.
 std::string report(const std::string& flags) {
   nlohmann::json json = json_of(flags);
@@ -113,7 +128,7 @@ bool in_help(std::string_view name) {
 
 TEST(PlanCommand, ItsHelpListsTheFlagsThatMatter) {
   for (const char* name :
-       {"json", "placements", "config", "preset", "data", "valid-data", "epochs"})
+       {"json", "placements", "schedule-svg", "config", "preset", "data", "valid-data", "epochs"})
     EXPECT_TRUE(in_help(name)) << name;
   struct Row {
     const char *name, *flags, *beside;

@@ -38,6 +38,32 @@ TEST(Builder, ScopesNestAndEnd) {
   EXPECT_EQ(b.node(b.add(kTestAdd, {x, x})).block, "");
 }
 
+TEST(Builder, StagesAreMarkedByHand) {
+  Builder b;
+  const Value x = b.batch("x", kType);
+  const auto sum = [&] { return b.add(kTestAdd, {x, x}); };
+  {
+    Scope layer(b, "layers.3");
+    layer.stage(2);
+    EXPECT_EQ(b.node(sum()).stage, 2);
+    {
+      const Scope mlp(b, "mlp");
+      EXPECT_EQ(b.node(sum()).stage, 2) << "of all that follows in the scope";
+      EXPECT_EQ(b.node(sum().stage(1)).stage, 1);
+      EXPECT_EQ(b.node(sum()).stage, 2) << "of one op";
+    }
+  }
+  EXPECT_EQ(b.node(sum()).stage, -1);
+  EXPECT_EQ(error_of([&] { x.stage(1); }),
+            "stage 1 is told of a batch, which no op computes; tell it of a value that its block "
+            "computes");
+  Scope head(b, "head");
+  EXPECT_EQ(error_of([&] { head.stage(-1); }),
+            "'head' is put on stage -1 of a pipeline; stages count from 0");
+  EXPECT_EQ(error_of([&] { sum().stage(-2); }),
+            "'head' is put on stage -2 of a pipeline; stages count from 0");
+}
+
 TEST(Builder, FinishHandsTheGraphOver) {
   Builder b;
   const Value x = b.batch("x", kType);

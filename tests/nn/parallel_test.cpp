@@ -38,6 +38,39 @@ TEST(Parallel, ProblemsSayWhatIsLegal) {
         "2, 4"}},
       {{.devices = 32, .context = 32},
        {"context-parallel-size 32 is above the context of 16 tokens; lower it"}},
+      {{.devices = 16, .pipeline = 4, .tensor = 2}, {}},
+      {{.devices = 2, .pipeline = 2, .schedule = "zb-v"}, {}},
+      {{.devices = 2, .pipeline = 2, .virtual_stages = 3, .schedule = "interleaved"}, {}},
+      {{.devices = 2, .pipeline = 0, .virtual_stages = -1},
+       {"pipeline-model-parallel-size is 0; it must be at least 1",
+        "virtual-pipeline-stages is -1; it must be at least 1, or 0 for the fewest of the "
+        "schedule"}},
+      {{.devices = 6, .pipeline = 2, .tensor = 2},
+       {"devices 6 is not a multiple of pipeline-model-parallel-size 2 x "
+        "tensor-model-parallel-size 2 x context-parallel-size 1; nearest: devices 4 or 8"}},
+      {{.devices = 2, .pipeline = 2, .schedule = "1f2b"},
+       {"pipeline-schedule is '1f2b'; it can be gpipe, 1f1b, interleaved, zb-h1, zb-v"}},
+      {{.devices = 2, .pipeline = 2, .virtual_stages = 2},
+       {"virtual-pipeline-stages 2 does not go with pipeline-schedule 1f1b, which has 1 virtual "
+        "stage per stage; leave it out, or give another pipeline-schedule: interleaved, zb-v"}},
+      {{.devices = 2, .pipeline = 2, .virtual_stages = 1, .schedule = "interleaved"},
+       {"virtual-pipeline-stages 1 does not go with pipeline-schedule interleaved, which has at "
+        "least 2 virtual stages per stage; leave it out, or give another pipeline-schedule: "
+        "gpipe, 1f1b, zb-h1"}},
+      {{.devices = 8, .pipeline = 8},
+       {"pipeline-model-parallel-size 8 with pipeline-schedule 1f1b cuts the model into 8 chunks, "
+        "but "
+        "its 4 layers, embedding and head are 6 parts; lower the number of chunks, or raise layers "
+        "to 6"}},
+      {{.devices = 2, .pipeline = 2, .virtual_stages = 4, .schedule = "interleaved"},
+       {"pipeline-model-parallel-size 2 x virtual-pipeline-stages 4 cuts the model into 8 chunks, "
+        "but its 4 layers, embedding and head are 6 parts; lower the number of chunks, or raise "
+        "layers to 6"}},
+      {{.devices = 2, .virtual_stages = 2, .schedule = "zb-v"},
+       {"pipeline-schedule zb-v does nothing with pipeline-model-parallel-size 1; raise that, or "
+        "leave pipeline-schedule out",
+        "virtual-pipeline-stages 2 does nothing with pipeline-model-parallel-size 1; raise that, "
+        "or leave virtual-pipeline-stages out"}},
   };
   for (const Case& c : cases) EXPECT_EQ(problems(c.config, model()), c.problems);
 }
@@ -93,6 +126,50 @@ TEST(Parallel, AxesKnowWhichLinkTheyCross) {
   EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=4@host cp=2@host tp=2@host");
   c.ranks_per_host = 16;
   EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=4 cp=2 tp=2");
+  c.pipeline = 4;  // with four stages of four ranks, all of a stage are on one host
+  EXPECT_EQ(to_text(strategy_of(c).mesh), "cp=2 tp=2");
+  c.ranks_per_host = 4;
+  EXPECT_EQ(to_text(strategy_of(c).mesh), "cp=2 tp=2");
+  c.pipeline = 2;
+  EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=2@host cp=2 tp=2");
+}
+
+TEST(Parallel, StagesShareTheDevicesOut) {
+  ParallelConfig c{.devices = 16, .tensor = 2};
+  EXPECT_EQ(strategy_of(c).pipeline, PipelineStrategy());
+  EXPECT_EQ(c.data(), 8);
+  c.pipeline = 4;
+  EXPECT_EQ(c.data(), 2);
+  EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=2 tp=2");
+  EXPECT_EQ(strategy_of(c).pipeline, (PipelineStrategy{4, 1, "1f1b"}));
+  EXPECT_EQ(mesh_text(strategy_of(c)), "pp=4 dp=2 tp=2");
+  EXPECT_EQ(mesh_text(strategy_of({.devices = 2, .pipeline = 2})), "pp=2");
+  EXPECT_EQ(mesh_text(strategy_of({.devices = 2})), "dp=2");
+  c.schedule = "zb-v";
+  EXPECT_EQ(strategy_of(c).pipeline, (PipelineStrategy{4, 2, "zb-v"}));
+  c.schedule = "interleaved";
+  c.virtual_stages = 3;
+  c.chunks = {{"layers.1", 0}};
+  EXPECT_EQ(strategy_of(c).pipeline, (PipelineStrategy{4, 3, "interleaved", {{"layers.1", 0}}}));
+}
+
+TEST(Parallel, LayersArePutOnChunksByTheirNumber) {
+  EXPECT_EQ(chunks_by_layer(3, [](std::int64_t layer) { return layer < 2 ? 0 : 1; }),
+            (std::vector<ChunkPin>{{"layers.0", 0}, {"layers.1", 0}, {"layers.2", 1}}));
+  const auto refused = [](const std::function<int(std::int64_t)>& chunk_of) -> std::string {
+    try {
+      chunks_by_layer(4, chunk_of);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refused([](std::int64_t layer) { return static_cast<int>(layer) - 1; }),
+            "layer 0 is put on chunk -1, and the first is 0; chunks go on from layer to layer, "
+            "from 0 on");
+  EXPECT_EQ(refused([](std::int64_t layer) { return static_cast<int>(layer % 3); }),
+            "layer 3 is put on chunk 0, layer 2 before it on chunk 2; chunks go on from layer to "
+            "layer, from 0 on");
 }
 
 }  // namespace

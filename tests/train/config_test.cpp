@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "tessera/base/text.h"
+#include "tessera/schedule/schedule.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/presets.h"
 
@@ -219,6 +221,70 @@ TEST(Config, TomlNamesEveryField) {
     EXPECT_NE(toml.find(text("\n", field.name, " = ")), std::string::npos) << field.name;
   EXPECT_NE(toml.find("data = [\"a\\\"b.txt\"]"), std::string::npos);
   EXPECT_NE(toml.find("clip-grad = 1.0\n"), std::string::npos) << "a TOML float has a point";
+}
+
+/// Micro-batches are shared out over the data parallel devices of a stage.
+TEST(Config, PipelinesLeaveFewerDataParallelDevices) {
+  struct Case {
+    std::vector<Setting> flags;
+    std::int64_t micro_batch_size, micro_batches;
+    const char* refusal;  // empty: none
+  };
+  const Setting devices = flag("devices", "8"), stages = flag("pipeline-model-parallel-size", "4");
+  const Setting samples = flag("global-batch-size", "16");
+  const Case cases[] = {
+      {{devices, samples}, 2, 1, ""},
+      {{devices, samples, stages}, 8, 1, ""},
+      {{devices, samples, stages, flag("micro-batch-size", "1")}, 1, 8, ""},
+      {{devices, samples, stages, flag("tensor-parallel-size", "2"), flag("micro-batch-size", "2")},
+       2,
+       8,
+       ""},
+      {{devices, samples, stages, flag("micro-batch-size", "3")},
+       3,
+       3,
+       "micro-batch-size 3 x 2 data parallel devices does not divide global-batch-size 16; "
+       "micro-batch-size can be 1, 2, 4, 8"},
+      {{devices, samples, flag("pipeline-parallel-size", "3")},
+       8,
+       1,
+       "devices 8 is not a multiple of pipeline-model-parallel-size 3 x "
+       "tensor-model-parallel-size 1 x context-parallel-size 1; nearest: devices 6 or 9"},
+      {{devices, stages, flag("pipeline-schedule", "zb")},
+       4,
+       1,
+       "pipeline-schedule is 'zb'; it can be gpipe, 1f1b, interleaved, zb-h1, zb-v"},
+  };
+  for (const Case& c : cases) {
+    Told told = tell({}, c.flags);
+    ASSERT_TRUE(told.problems.empty()) << told.problems.list().front().what();
+    complete(told.config);
+    EXPECT_EQ(told.config.micro_batch_size, c.micro_batch_size);
+    EXPECT_EQ(told.config.micro_batches(), c.micro_batches);
+    find_problems(told.config, told.problems);
+    std::string refusal;
+    for (const Error& problem : told.problems.list()) refusal += problem.what();
+    EXPECT_EQ(refusal, c.refusal);
+  }
+}
+
+/// What the table of fields says of schedules is what there is.
+TEST(Config, NamesEverySchedule) {
+  EXPECT_EQ(kind_text(*find_field("pipeline-schedule").field), join(schedule_names(), "|"));
+}
+
+TEST(Config, NothingIsDividedByAnImpossibleSize) {
+  for (const char* name :
+       {"pipeline-model-parallel-size", "tensor-model-parallel-size", "context-parallel-size"}) {
+    Told told = tell({}, {flag(name, "0")});
+    EXPECT_EQ(told.problems.list().size(), 1u) << name;
+  }
+  RunConfig config;
+  config.parallel.pipeline = 0;
+  complete(config);
+  Problems problems;
+  find_problems(config, problems);
+  EXPECT_EQ(problems.list().size(), 1u);
 }
 
 TEST(Config, AProblemIsListedOnce) {

@@ -61,8 +61,8 @@ class OneDevice {
 };
 
 /// The mesh dp x cp x tp with ZeRO `level`.
-constexpr ParallelConfig parallel_of(std::int64_t dp, std::int64_t tp, std::int64_t cp,
-                                     bool sequence, int level, std::int64_t micro_batches) {
+inline ParallelConfig parallel_of(std::int64_t dp, std::int64_t tp, std::int64_t cp, bool sequence,
+                                  int level, std::int64_t micro_batches) {
   return {.devices = dp * tp * cp,
           .tensor = tp,
           .context = cp,

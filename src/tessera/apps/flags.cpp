@@ -58,15 +58,17 @@ const std::string* ParsedFlags::find(std::string_view name) const {
   return out;
 }
 
-bool ParsedFlags::take_switch(std::string_view name) {
+bool ParsedFlags::take_switch(std::string_view name) { return take_value(name) == "true"; }
+
+std::string ParsedFlags::take_value(std::string_view name) {
   const std::string* value = find(name);
-  const bool on = value != nullptr && *value == "true";
+  const std::string out = value == nullptr ? "" : *value;
   for (std::size_t i = settings.size(); i-- > 0;) {
     if (flags[i] != name) continue;
     settings.erase(settings.begin() + static_cast<std::ptrdiff_t>(i));
     flags.erase(flags.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  return on;
+  return out;
 }
 
 ParsedFlags parse_flags(const Arguments& arguments, const std::vector<Flag>& flags,

@@ -30,6 +30,8 @@ struct ParsedFlags {
   const std::string* find(std::string_view name) const;
   /// Removes a switch of the command's own and returns whether it is on.
   bool take_switch(std::string_view name);
+  /// Removes a flag of the command's own and returns its last value; empty: it was not given.
+  std::string take_value(std::string_view name);
 };
 
 /// Reads `--name value`, `--name=value`, `--switch`, and `--` after which all are words. Unknown

@@ -5,8 +5,10 @@
 #include "tessera/base/cores.h"
 #include "tessera/base/text.h"
 #include "tessera/data/dataset.h"
+#include "tessera/data/file.h"
 #include "tessera/device/device.h"
 #include "tessera/train/fields.h"
+#include "tessera/train/planned_pipeline.h"
 #include "tessera/train/report.h"
 
 namespace tessera {
@@ -49,10 +51,15 @@ std::vector<Flag> flags_that_matter(const std::vector<Flag>& flags) {
 int plan_command(const Arguments& arguments, Console& console) {
   Problems problems;
   std::vector<Flag> flags = field_flags();
-  flags.insert(
-      flags.begin(),
-      {{"json", {}, "", "print JSON", "", false},
-       {"placements", {}, "", "print the placement of each value on the mesh", "", false}});
+  flags.insert(flags.begin(),
+               {{"json", {}, "", "print JSON", "", false},
+                {"placements", {}, "", "print the placement of each value on the mesh", "", false},
+                {"schedule-svg",
+                 {},
+                 "FILE",
+                 "draw what each pipeline stage does against time, as an SVG picture",
+                 "",
+                 false}});
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
     console.out
@@ -64,12 +71,19 @@ int plan_command(const Arguments& arguments, Console& console) {
   for (const std::string& word : parsed.words)
     problems.add(text("unexpected '", word, "'; flags begin with --"));
   const bool as_json = parsed.take_switch("json"), placements = parsed.take_switch("placements");
+  const bool draws = parsed.find("schedule-svg") != nullptr;
+  const std::string picture = parsed.take_value("schedule-svg");
+  if (draws && picture.empty()) problems.add("--schedule-svg is empty; name a file to write");
   std::vector<std::string> notices;
   RunConfig config = configure(parsed, problems, notices);
   agree_on_choices(config, nullptr, problems);
   complete(config);
   find_vocabulary(config, problems);
   find_problems(config, problems);
+  if (draws && config.parallel.pipeline == 1)
+    problems.add(text("--schedule-svg ", picture,
+                      " draws the stages of a pipeline, and pipeline-model-parallel-size is 1; ",
+                      "raise that, or leave --schedule-svg out"));
   problems.raise();
   for (const std::string& notice : notices) console.err << "notice: " << notice << "\n";
 
@@ -78,6 +92,7 @@ int plan_command(const Arguments& arguments, Console& console) {
   WantedPrograms wanted = wanted_programs(config);
   wanted.placed = placements;
   const PlanReport report = report_of(compile_programs(config, wanted, *device), config);
+  if (draws) write_atomically(picture, planned_pipeline(config)->svg());
   console.out << (as_json ? to_json(report) : to_text(report));
   return 0;
 }

@@ -117,7 +117,7 @@ int verify_on(Communicator* launched, const VerifyRequest& request, Console& con
   });
   VerifyReport report = compare_traces(one, mesh);
   report.devices = config.parallel.devices;
-  report.mesh = to_text(strategy_of(config.parallel).mesh);
+  report.mesh = mesh_text(strategy_of(config.parallel));
   const std::string overflow = overflow_of(one);
   if (request.as_json) {
     console.out << to_json(report);

@@ -29,6 +29,11 @@ constexpr OpDef input_op(std::string_view name, std::string_view doc, std::strin
   return op;
 }
 
+std::int32_t checked_stage(int k, std::string_view what) {
+  require(k >= 0, "'", what, "' is put on stage ", k, " of a pipeline; stages count from 0");
+  return k;
+}
+
 }  // namespace
 
 constinit const OpDef kBatch =
@@ -57,6 +62,14 @@ Builder& Value::builder() const {
 }
 
 const TensorType& Value::type() const { return builder().so_far().type(id_); }
+
+Value Value::stage(int k) const {
+  const Node& node = builder().node(*this);
+  require(!node.op->traits.leaf, "stage ", k, " is told of a ", node.op->name,
+          ", which no op computes; tell it of a value that its block computes");
+  builder().set_stage(*this, checked_stage(k, node.block));
+  return *this;
+}
 
 void Builder::note(Value value, std::any what) {
   Node& node = edit(value);
@@ -196,6 +209,12 @@ Scope::Scope(Builder& builder, std::string_view name, Where where)
   inner.block = inner.block.empty() ? std::string(name) : text(inner.block, ".", name);
   inner.where = where;
   builder.set_mark(std::move(inner));
+}
+
+void Scope::stage(int k) {
+  Mark mark = builder_.mark();
+  mark.stage = checked_stage(k, mark.block);
+  builder_.set_mark(std::move(mark));
 }
 
 Scope::~Scope() { builder_.set_mark(outer_); }

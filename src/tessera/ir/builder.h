@@ -27,6 +27,12 @@ class Value {
   DType dtype() const { return type().dtype; }
   int ndim() const { return type().ndim(); }
 
+  /// In a pipeline, puts the op that computes this value, and with it the block that the op is in,
+  /// on chunk `k`, counted from the input on; where a stage has one chunk, that is stage k. Without
+  /// a pipeline it means nothing. Returns the value: `x = feed_forward(x, ...).stage(1)`.
+  /// Errors:  k below 0; a value that no op computes.
+  Value stage(int k) const;
+
  private:
   Builder* builder_ = nullptr;
   ValueId id_;
@@ -127,6 +133,9 @@ class Scope {
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
+
+  /// The same as Value::stage for all that follows in this scope.
+  void stage(int k);
 
  private:
   Builder& builder_;

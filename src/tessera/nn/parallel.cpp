@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "tessera/base/counted.h"
 #include "tessera/base/divisors.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/schedule/schedule.h"
 
 namespace tessera {
 
@@ -23,6 +25,58 @@ constexpr Cut kTensorCuts[] = {
     {"head.weight", 0, 2},
 };
 
+std::int64_t chunks_per_stage(const ParallelConfig& c) {
+  return c.virtual_stages > 0 ? c.virtual_stages : find_schedule(c.schedule).least_chunks;
+}
+
+/// "pipeline-model-parallel-size 2 x virtual-pipeline-stages 3", as it was told
+std::string chunks_text(const ParallelConfig& c) {
+  return text("pipeline-model-parallel-size ", c.pipeline,
+              c.virtual_stages > 0 ? text(" x virtual-pipeline-stages ", c.virtual_stages)
+                                   : text(" with pipeline-schedule ", c.schedule));
+}
+
+std::string number_of_chunks(const ScheduleDef& schedule) {
+  return text(schedule.most_chunks == 0 ? "at least " : "",
+              counted(schedule.least_chunks, "virtual stage"));
+}
+
+void find_pipeline_problems(const ParallelConfig& c, const ModelConfig& model,
+                            std::vector<std::string>& out) {
+  const std::vector<std::string> names = schedule_names();
+  if (std::find(names.begin(), names.end(), c.schedule) == names.end())
+    return out.push_back(text("pipeline-schedule is '", c.schedule, "'; it can be ", join(names)));
+  const std::string standard = ParallelConfig().schedule;
+  if (c.pipeline == 1) {
+    const auto alone = [&](const std::string& what) {
+      out.push_back(text(what, " does nothing with pipeline-model-parallel-size 1; raise that, or ",
+                         "leave ", what.substr(0, what.find(' ')), " out"));
+    };
+    if (c.schedule != standard) alone(text("pipeline-schedule ", c.schedule));
+    if (c.virtual_stages > 0) alone(text("virtual-pipeline-stages ", c.virtual_stages));
+    return;
+  }
+  const ScheduleDef& schedule = find_schedule(c.schedule);
+  const std::int64_t v = chunks_per_stage(c), chunks = c.pipeline * v;
+  if (v < schedule.least_chunks || (schedule.most_chunks > 0 && v > schedule.most_chunks)) {
+    std::string others;
+    for (const std::string& name : names) {
+      const ScheduleDef& other = find_schedule(name);
+      if (v >= other.least_chunks && (other.most_chunks == 0 || v <= other.most_chunks))
+        others += text(others.empty() ? "" : ", ", name);
+    }
+    return out.push_back(
+        text("virtual-pipeline-stages ", v, " does not go with pipeline-schedule ", c.schedule,
+             ", which has ", number_of_chunks(schedule),
+             " per stage; leave it out, or give another pipeline-schedule: ", others));
+  }
+  const std::int64_t parts = model.layers + 2;
+  if (chunks > parts)
+    out.push_back(text(chunks_text(c), " cuts the model into ", chunks, " chunks, but its ",
+                       counted(model.layers, "layer"), ", embedding and head are ", parts,
+                       " parts; lower the number of chunks, or raise layers to ", chunks - 2));
+}
+
 }  // namespace
 
 std::vector<std::string> problems(const ParallelConfig& c, const ModelConfig& model) {
@@ -32,12 +86,19 @@ std::vector<std::string> problems(const ParallelConfig& c, const ModelConfig& mo
     out.push_back(text("tensor-model-parallel-size is ", c.tensor, "; it must be at least 1"));
   if (c.context < 1)
     out.push_back(text("context-parallel-size is ", c.context, "; it must be at least 1"));
+  if (c.pipeline < 1)
+    out.push_back(text("pipeline-model-parallel-size is ", c.pipeline, "; it must be at least 1"));
+  if (c.virtual_stages < 0)
+    out.push_back(text("virtual-pipeline-stages is ", c.virtual_stages,
+                       "; it must be at least 1, or 0 for the fewest of the schedule"));
   if (!out.empty()) return out;
-  const std::int64_t share = c.tensor * c.context, times = c.devices / share;
+  const std::int64_t share = c.pipeline * c.tensor * c.context, times = c.devices / share;
   if (c.devices % share != 0)
-    out.push_back(text("devices ", c.devices, " is not a multiple of tensor-model-parallel-size ",
-                       c.tensor, " x context-parallel-size ", c.context, "; nearest: devices ",
-                       times > 0 ? text(times * share, " or ") : "", (times + 1) * share));
+    out.push_back(text(
+        "devices ", c.devices, " is not a multiple of ",
+        c.pipeline > 1 ? text("pipeline-model-parallel-size ", c.pipeline, " x ") : "",
+        "tensor-model-parallel-size ", c.tensor, " x context-parallel-size ", c.context,
+        "; nearest: devices ", times > 0 ? text(times * share, " or ") : "", (times + 1) * share));
   const auto divides = [&](std::int64_t size, const char* what) {
     if (size % c.tensor != 0)
       out.push_back(text("tensor-model-parallel-size ", c.tensor, " does not divide the model's ",
@@ -49,22 +110,24 @@ std::vector<std::string> problems(const ParallelConfig& c, const ModelConfig& mo
   if (c.context > model.context)
     out.push_back(text("context-parallel-size ", c.context, " is above the context of ",
                        model.context, " tokens; lower it"));
+  find_pipeline_problems(c, model, out);
   return out;
 }
 
 Strategy strategy_of(const ParallelConfig& c, BatchSplit batch) {
-  require(
-      c.tensor >= 1 && c.context >= 1 && c.devices >= 1 && c.devices % (c.tensor * c.context) == 0,
-      c.devices, " devices do not divide into tensor parallel ", c.tensor, " x context parallel ",
-      c.context, "; choose a number that they divide");
+  require(c.pipeline >= 1 && c.tensor >= 1 && c.context >= 1 && c.devices >= 1 &&
+              c.devices % (c.pipeline * c.tensor * c.context) == 0,
+          c.devices, " devices do not divide into pipeline parallel ", c.pipeline,
+          " x tensor parallel ", c.tensor, " x context parallel ", c.context,
+          "; choose a number that they divide");
   const std::string dp(kDataAxis), cp(kContextAxis), tp(kTensorAxis), mb(kMicrobatchAxis);
   Strategy out;
   // Ranks number the coordinates row by row: those of an axis and the axes inside it are
-  // neighbours.
+  // neighbours, all of them those of one stage.
   const auto level = [&](std::int64_t neighbours) {
     return c.ranks_per_host == 0 || c.ranks_per_host % neighbours == 0 ? Level::Core : Level::Host;
   };
-  out.mesh = Mesh({{dp, c.data(), level(c.devices)},
+  out.mesh = Mesh({{dp, c.data(), level(c.ranks_per_stage())},
                    {cp, c.context, level(c.context * c.tensor)},
                    {tp, c.tensor, level(c.tensor)},
                    {mb, c.micro_batches, Level::Time}});
@@ -81,6 +144,29 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch) {
   if (c.shard_optimizer) out.shard_moments = {dp};
   if (c.shard_gradients) out.shard_gradients = {dp};
   if (c.shard_parameters) out.shard_parameters = {dp};
+  if (c.pipeline > 1)
+    out.pipeline = {static_cast<int>(c.pipeline), static_cast<int>(chunks_per_stage(c)), c.schedule,
+                    c.chunks};
+  return out;
+}
+
+std::string mesh_text(const Strategy& strategy) {
+  const std::string of_stage = to_text(strategy.mesh);
+  if (strategy.pipeline.stages == 1) return of_stage;
+  return text(kPipelineAxis, "=", strategy.pipeline.stages, of_stage.empty() ? "" : " ", of_stage);
+}
+
+std::vector<ChunkPin> chunks_by_layer(std::int64_t layers,
+                                      const std::function<int(std::int64_t layer)>& chunk_of) {
+  std::vector<ChunkPin> out;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const int chunk = chunk_of(layer), before = out.empty() ? 0 : out.back().chunk;
+    require(chunk >= before, "layer ", layer, " is put on chunk ", chunk,
+            out.empty() ? ", and the first is 0"
+                        : text(", layer ", layer - 1, " before it on chunk ", before),
+            "; chunks go on from layer to layer, from 0 on");
+    out.push_back({text("layers.", layer), chunk});
+  }
   return out;
 }
 

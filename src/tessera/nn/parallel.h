@@ -1,7 +1,9 @@
 #pragma once
-/// Data, tensor, sequence and context parallelism and ZeRO for Transformers, as one strategy.
+/// Data, tensor, sequence, context and pipeline parallelism and ZeRO for Transformers, as one
+/// strategy.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,32 +12,55 @@
 
 namespace tessera {
 
-/// The mesh dp x cp x tp and the use of its axes. The size of dp is devices / (context x tensor).
-/// docs/parallelism.md explains each field.
+/// The mesh dp x cp x tp and the use of its axes, and the stages, each of which has such a mesh.
+/// The size of dp is devices / (pipeline x context x tensor). docs/parallelism.md explains each
+/// field.
 struct ParallelConfig {
   std::int64_t devices = 1;
-  std::int64_t tensor = 1;        // tp shards heads, hidden widths and the vocabulary
-  std::int64_t context = 1;       // cp shards the sequence
-  bool sequence = false;          // tp also shards the residual stream, along the sequence
-  bool shard_optimizer = false;   // dp shards moments: ZeRO-1
-  bool shard_gradients = false;   // dp also shards accumulated gradients: ZeRO-2
-  bool shard_parameters = false;  // dp also shards stored parameters: ZeRO-3, FSDP
+  std::int64_t pipeline = 1;        // stages: each has devices / pipeline consecutive ranks
+  std::int64_t virtual_stages = 0;  // chunks on each stage; 0: the fewest that the schedule admits
+  std::string schedule = "1f1b";    // of schedule_names()
+  std::vector<ChunkPin> chunks = {};  // blocks by hand: chunks_by_layer(); all others by cost
+  std::int64_t tensor = 1;            // tp shards heads, hidden widths and the vocabulary
+  std::int64_t context = 1;           // cp shards the sequence
+  bool sequence = false;              // tp also shards the residual stream, along the sequence
+  bool shard_optimizer = false;       // dp shards moments: ZeRO-1
+  bool shard_gradients = false;       // dp also shards accumulated gradients: ZeRO-2
+  bool shard_parameters = false;      // dp also shards stored parameters: ZeRO-3, FSDP
   std::int64_t micro_batches = 1;
   std::int64_t ranks_per_host = 0;  // consecutive ranks that share a host; 0: all of them
-  std::int64_t data() const { return devices / (tensor * context); }
+
+  std::int64_t ranks_per_stage() const { return devices / pipeline; }
+  std::int64_t data() const { return devices / (pipeline * tensor * context); }
   friend bool operator==(const ParallelConfig&, const ParallelConfig&) = default;
 };
 
 /// The axes in the order of the mesh, outermost first. The axis of time is kMicrobatchAxis.
 inline constexpr std::string_view kDataAxis = "dp", kContextAxis = "cp", kTensorAxis = "tp";
+/// What stages are called beside axes. No value is split along them, and no mesh has them.
+inline constexpr std::string_view kPipelineAxis = "pp";
+
+/// All devices, stages first: "pp=2 dp=4 tp=2"; the mesh alone where there is one stage.
+std::string mesh_text(const Strategy& strategy);
 
 /// All problems of `config` for that model, one sentence each, with the legal values.
 std::vector<std::string> problems(const ParallelConfig& config, const ModelConfig& model);
 
 /// The strategy for compile(). BatchSplit::Whole: every device has all of the batch, as sampling
-/// needs. Axes whose ranks are not all on one host have Level::Host. Errors: devices that tensor x
-/// context do not divide.
+/// needs. Axes whose ranks are not all on one host have Level::Host. The mesh is that of one stage.
+/// Errors: devices that pipeline x tensor x context do not divide; no such schedule.
 enum class BatchSplit { Cut, Whole };
 Strategy strategy_of(const ParallelConfig& config, BatchSplit batch = BatchSplit::Cut);
+
+/// Puts every layer, a block "layers.N", on a chunk by its number. Chunks are counted from the
+/// input on, through the whole model; where a stage has one chunk, they are the stages. Embedding,
+/// norm and head are not told: they go where they cost least. Three layers for stage 0, all others
+/// for stage 1, which also has the head:
+///
+///   config.chunks = chunks_by_layer(8, [](std::int64_t layer) { return layer < 3 ? 0 : 1; });
+///
+/// Errors:  a chunk below 0, or below that of the layer before.
+std::vector<ChunkPin> chunks_by_layer(std::int64_t layers,
+                                      const std::function<int(std::int64_t layer)>& chunk_of);
 
 }  // namespace tessera

@@ -201,7 +201,8 @@ double bubble(const std::vector<Spans>& played) {
   for (const Spans& spans : played) {
     for (const Span& span : spans) busy += span.end - span.begin;
   }
-  return 1 - busy / (makespan(played) * static_cast<double>(played.size()));
+  const double all = makespan(played) * static_cast<double>(played.size());
+  return all > 0 ? 1 - busy / all : 0;
 }
 
 }  // namespace tessera

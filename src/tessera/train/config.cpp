@@ -191,7 +191,8 @@ void complete(RunConfig& config) {
   }
   ParallelConfig& parallel = config.parallel;
   // What find_problems refuses must not divide by zero before.
-  const std::int64_t data = parallel.tensor > 0 && parallel.context > 0 ? parallel.data() : 0;
+  const bool legal = parallel.tensor > 0 && parallel.context > 0 && parallel.pipeline > 0;
+  const std::int64_t data = legal ? parallel.data() : 0;
   if (config.micro_batch_size == 0 && data > 0)
     config.micro_batch_size = (config.global_batch_size + data - 1) / data;
   const std::int64_t stage = config.zero_stage;
@@ -231,7 +232,8 @@ void find_problems(const RunConfig& config, Problems& problems) {
 
   for (const std::string& problem : tessera::problems(config.parallel, model))
     problems.add(problem);
-  if (config.parallel.tensor < 1 || config.parallel.context < 1 || config.parallel.data() < 1)
+  const ParallelConfig& parallel = config.parallel;
+  if (parallel.tensor < 1 || parallel.context < 1 || parallel.pipeline < 1 || parallel.data() < 1)
     return;
   find_batch_problems(config, problems);
 }

@@ -15,7 +15,6 @@ struct Hint {
 };
 
 constexpr std::string_view kF32 = "all numbers are f32 today";
-constexpr std::string_view kNoPipelines = "there are no pipelines today";
 constexpr std::string_view kNoExperts = "there are no experts today";
 constexpr std::string_view kNoRecompute = "there is no activation recomputation today";
 constexpr std::string_view kCpu = "a run computes on the processor today, with so many cores: ";
@@ -61,8 +60,13 @@ constexpr Hint kHints[] = {
     {"save", "output"},
     {"finetune", "init-from", "for the weights alone, and nothing else of a run, give "},
     {"distributed-timeout-minutes", "distributed-timeout", "in seconds, it is "},
-    {"pipeline-model-parallel-size", "", kNoPipelines},
-    {"pipeline-parallel-size", "", kNoPipelines},
+    {"pipeline-stages", "pipeline-model-parallel-size"},
+    {"pipeline-stage", "pipeline-model-parallel-size"},
+    {"num-stages", "pipeline-model-parallel-size"},
+    {"schedule", "pipeline-schedule"},
+    {"virtual-pipeline-model-parallel-size", "virtual-pipeline-stages"},
+    {"num-layers-per-virtual-pipeline-stage", "virtual-pipeline-stages",
+     "it counts layers; chunks on each stage are counted by "},
     {"expert-model-parallel-size", "", kNoExperts},
     {"num-experts", "", kNoExperts},
     {"recompute-activations", "", kNoRecompute},

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "tessera/base/text.h"
+#include "tessera/train/planned_pipeline.h"
 
 namespace tessera {
 
@@ -74,6 +75,11 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
   out.work_bytes = plan.work_bytes();
   out.save_copy_bytes = save_copy_bytes(config, plan);
   out.mesh = mesh_report_of(compiled);
+  if (const auto pipeline = planned_pipeline(config)) {
+    out.pipeline = pipeline->report();
+    out.mesh.devices = config.parallel.devices;
+    out.mesh.mesh = mesh_text(strategy_of(config.parallel));
+  }
   out.flops_per_step = train.flops;
   out.tokens_per_step = config.global_batch_size * config.model.context;
   out.micro_batches = config.micro_batches();
@@ -88,6 +94,7 @@ std::string to_text(const PlanReport& r) {
   std::string out = text("parameters            ", grouped(r.parameters), "\n");
   const bool many = r.mesh.devices > 1;
   if (many) out += text("mesh                  ", r.mesh.mesh, ": ", r.mesh.devices, " devices\n");
+  if (r.pipeline) out += to_text(*r.pipeline);
   out +=
       text("memory of a training step", many ? " on each device" : "", ", at its fullest moment\n");
   for (const Component& component : kComponents)
@@ -140,6 +147,7 @@ std::string to_json(const PlanReport& r) {
                                   {"bytes", w.bytes},
                                   {"calls", w.calls}});
   add_to(json, r.mesh);
+  if (r.pipeline) add_to(json, *r.pipeline);
   json["flops_per_step"] = r.flops_per_step;
   json["tokens_per_step"] = r.tokens_per_step;
   json["micro_batches"] = r.micro_batches;

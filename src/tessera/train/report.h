@@ -2,10 +2,12 @@
 /// The report that `tessera plan` prints: memory, communication and work of a run.
 /// docs/plan-output.md explains it line by line.
 
+#include <optional>
 #include <string>
 
 #include "tessera/train/mesh_report.h"
 #include "tessera/train/outside.h"
+#include "tessera/train/pipeline_report.h"
 #include "tessera/train/programs.h"
 
 namespace tessera {
@@ -24,7 +26,8 @@ struct PlanReport {
   std::int64_t peak_bytes = 0, lower_bound_bytes = 0, state_bytes = 0, work_bytes = 0;
   std::int64_t save_copy_bytes = 0;  // beside the arena
   MeshReport mesh;
-  double flops_per_step = 0;  // of one device
+  std::optional<PipelineReport> pipeline;  // none: one stage
+  double flops_per_step = 0;               // of one device
   std::int64_t tokens_per_step = 0, micro_batches = 1;
   std::vector<WorkspaceUse> workspaces;  // the largest first
   OutsideArena outside;                  // of this process, without a text

@@ -1,0 +1,53 @@
+#pragma once
+/// The part of `tessera plan` about the pipeline: what each stage has, in which order it works, and
+/// how much of a step it waits.
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "tessera/ir/strategy.h"
+#include "tessera/schedule/pipeline.h"
+
+namespace tessera {
+
+struct StageReport {
+  std::vector<int> chunks;                       // numbered through the model
+  std::vector<std::vector<std::string>> blocks;  // of each of them, where they are known
+  std::int64_t in_flight = 0;   // most results of forwards at once, each from F to its last reader
+  std::int64_t peak_bytes = 0;  // of the arena of a rank; 0: not known
+  std::vector<std::string> actions;  // in order: "F0.0", "BW0.0", ...
+};
+
+struct PipelineReport {
+  std::string schedule;
+  std::int64_t micro_batches = 1;
+  /// Share of a step in which stages wait. Ideal: every F, B and W of a chunk takes one unit of
+  /// time (BW two), and sends none.
+  double bubble_ideal = 0, bubble = 0;
+  bool priced = false;
+  double makespan = 0;  // from the first action of any stage to the last of any, as priced
+  std::vector<StageReport> stages;
+};
+
+struct PipelineFacts {
+  PlayOptions prices;               // what actions and sends take, and the slots that there are
+  std::vector<ChunkPin> cut;        // as cut_into_chunks() says
+  std::vector<std::int64_t> bytes;  // by stage: what StageReport::peak_bytes says
+};
+
+/// `schedule` is the name of the pipeline's. Facts that are left out are not reported; without
+/// prices the bubble is the ideal one.
+PipelineReport report_of(const std::string& schedule, const Pipeline& pipeline,
+                         const PipelineFacts& facts = {});
+
+/// A table for people.
+std::string to_text(const PipelineReport& report);
+/// Adds "pipeline"; docs/metrics.md has its keys.
+void add_to(nlohmann::ordered_json& json, const PipelineReport& report);
+
+/// "embed, layers.0 ... layers.3, head": runs of numbered blocks are told by their ends.
+std::string blocks_text(const std::vector<std::string>& blocks);
+
+}  // namespace tessera
