@@ -11,8 +11,8 @@ namespace tessera {
 
 /// The axis of time: its coordinates are the micro-batches of a step.
 inline constexpr std::string_view kMicrobatchAxis = "mb";
-/// What messages between the stages of a pipeline are counted under. No mesh has it: stages are
-/// copies of the mesh.
+/// What stages are called beside axes, and messages between them are counted under. No mesh has it:
+/// stages are copies of the mesh.
 inline constexpr std::string_view kPipelineAxis = "pp";
 
 /// Fixes the sharding of all values whose path matches: block and name, "layers.3.residual", or the

@@ -37,8 +37,6 @@ struct ParallelConfig {
 
 /// The axes in the order of the mesh, outermost first. The axis of time is kMicrobatchAxis.
 inline constexpr std::string_view kDataAxis = "dp", kContextAxis = "cp", kTensorAxis = "tp";
-/// What stages are called beside axes. No value is split along them, and no mesh has them.
-inline constexpr std::string_view kPipelineAxis = "pp";
 
 /// All devices, stages first: "pp=2 dp=4 tp=2"; the mesh alone where there is one stage.
 std::string mesh_text(const Strategy& strategy);
