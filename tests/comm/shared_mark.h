@@ -7,7 +7,7 @@
 
 #include <atomic>
 #include <chrono>
-#include <new>
+#include <cstdint>
 #include <string>
 #include <thread>
 

@@ -46,7 +46,7 @@ long allocated(Communicator& world) {
   const auto floats = static_cast<std::size_t>((large[0] + n) * (large[1] + n));
   std::vector<float> in(floats), received(floats), ahead(4 * floats);
   const Group back{"back", {world.group().ranks.rbegin(), world.group().ranks.rend()}};
-  const auto channel = world.join(back);  // its next rank is the last one here
+  const auto channel = world.join(back);  // in which messages go the other way round
   const auto to = Collective::send(DType::F32, large, (n - world.rank()) % n, "gradients");
   const auto from =
       Collective::recv(DType::F32, large, (2 * n - 2 - world.rank()) % n, "gradients");

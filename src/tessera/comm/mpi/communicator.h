@@ -114,7 +114,7 @@ class MpiCommunicator final : public Communicator {
   void wait_recv(Ticket& ticket) override;
   void drop_send(Ticket& ticket) noexcept override;
   void drop_recv(Ticket& ticket) noexcept override;
-  /// Takes in what has come for receives under way, of all groups. True where anything has.
+  /// Moves on messages under way, of all groups. True where anything has come or left.
   bool move_messages();
   bool take_headers(int from);
   void take(Posted& receive, const Header& header);

@@ -108,10 +108,10 @@ bool MpiCommunicator::move_messages() {
   };
   moved = std::erase_if(all.posted, is_there) > 0 || moved;
   // Asking for them moves them on, where the library does not do that by itself.
-  std::erase_if(all.sent, [&](Sent* sent) {
+  const auto has_left = [&](Sent* sent) {
     return link.done(sent->requests[0]) && link.done(sent->requests[1]);
-  });
-  return moved;
+  };
+  return std::erase_if(all.sent, has_left) > 0 || moved;
 }
 
 /// No more than are expected: the others wait where the library keeps them.
