@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tessera/base/error.h"
@@ -48,6 +50,11 @@ inline Outcome outcome_of(int n, const std::function<void(Communicator&)>& body,
   }
   out.took = std::chrono::steady_clock::now() - start;
   return out;
+}
+
+/// Waits, without comm, until a count is reached.
+inline void await(const std::atomic<int>& count, int value) {
+  while (count < value) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 inline bool has(const std::string& message, const std::string& words) {

@@ -1,18 +1,16 @@
 /// Ranks that fail, disagree or do not come while collectives are under way.
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
+#include "comm/cemetery.h"
 #include "comm/outcome.h"
 #include "tessera/base/error.h"
 #include "tessera/comm/local.h"
@@ -28,47 +26,6 @@ Collective sum_of(std::int64_t count, const char* name) {
 Collective gather(std::int64_t count, const char* name) {
   return Collective::all_gather(DType::F32, {count}, 0, name);
 }
-
-/// Memory that ends the program where it is touched after it was freed: its pages stay, without
-/// access, until the end of the cemetery.
-class Cemetery {
- public:
-  ~Cemetery() {
-    for (const auto& [pages, bytes] : dead_) munmap(pages, bytes);
-  }
-  float* give(std::size_t bytes) {
-    void* const out =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    check(out != MAP_FAILED, "no memory");
-    return static_cast<float*>(out);
-  }
-  void take(float* pages, std::size_t bytes) {
-    mprotect(pages, bytes, PROT_NONE);
-    const std::scoped_lock lock(mutex_);
-    dead_.emplace_back(pages, bytes);
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::pair<void*, std::size_t>> dead_;
-};
-
-class Buffer {
- public:
-  Buffer(Cemetery& cemetery, std::int64_t count)
-      : cemetery_(cemetery),
-        bytes_(static_cast<std::size_t>(4 * count)),
-        pages_(cemetery.give(bytes_)) {}
-  ~Buffer() { cemetery_.take(pages_, bytes_); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  float* data() { return pages_; }
-
- private:
-  Cemetery& cemetery_;
-  std::size_t bytes_;
-  float* pages_;
-};
 
 /// A call whose memory dies with it, after its ticket.
 struct FailingCall {
@@ -121,11 +78,6 @@ TEST(UnderWayFailure, NobodyTouchesTheMemoryOfARankThatFailed) {
         outcome_of(n, [&](Communicator& world) { until_one_fails(world, round, cemetery, left); });
     ASSERT_EQ(out.fault, Fault::Data) << out.message;
   }
-}
-
-/// Waits, without comm, until a count is reached.
-void await(const std::atomic<int>& count, int value) {
-  while (count < value) std::this_thread::sleep_for(1ms);
 }
 
 /// Each names the call at which it is stopped, though it waits for a later one.

@@ -64,11 +64,12 @@ void Communicator::wait(Ticket& ticket) {
   ticket.owner = nullptr;
 }
 
-/// Nobody reads the memory of a receive but its own rank.
 void Communicator::drop(Ticket& ticket) noexcept {
-  const CollectiveKind kind = ticket.collective->kind;
-  if (kind == CollectiveKind::Send) return drop_send(ticket);
-  if (kind != CollectiveKind::Recv) drop_collective(ticket);
+  switch (ticket.collective->kind) {
+    case CollectiveKind::Send: return drop_send(ticket);
+    case CollectiveKind::Recv: return drop_recv(ticket);
+    default: return drop_collective(ticket);
+  }
 }
 
 void Communicator::run(const Collective& collective, const void* in, void* out) {

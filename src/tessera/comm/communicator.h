@@ -15,8 +15,8 @@ class Communicator;
 
 /// The handle that `start` returns and `wait` takes. It has no memory of its own; an executor keeps
 /// as many as it has calls under way. One that is dropped before its wait takes its call back, so
-/// that nobody touches the memory of a rank that failed: drop it before that memory. Where a rank
-/// drops one of a collective and goes on, its next collective on that group fails.
+/// that nobody reads or writes the memory of a rank that failed: drop it before that memory. Where
+/// a rank drops one of a collective and goes on, its next collective on that group fails.
 class Ticket {
  public:
   Ticket() = default;
@@ -39,9 +39,16 @@ struct Count {
 using Counts = std::array<Count, kNumCollectiveKinds>;  // by CollectiveKind
 
 /// A call is under way from start to wait. All members of a group start the same calls in the same
-/// order (send and recv: the two of a pair, at most kInFlight sends before the first is received).
-/// Up to kInFlight collectives of one group may be under way; one more start ends the oldest first.
-/// Nothing is allocated by start and wait.
+/// order. Up to kInFlight collectives of one group may be under way; one more start ends the oldest
+/// first. Nothing is allocated by start and wait.
+///
+/// Sends and receives: those from one member to another are a channel of the group, in which the
+/// n-th receive gets the n-th send, so groups of other names are channels of their own. A message
+/// moves as soon as its send and its receive have been started, without a wait on either side:
+/// threads move it in the later of the two starts; processes in every call, alive() included. A
+/// rank that starts its receives before it waits for anything never keeps a sender waiting. One
+/// more send than kInFlight of a channel waits in start until the first has moved; one more receive
+/// is an error of the caller.
 ///
 /// Errors:  Fault::Peer where ranks call different things, a rank failed, or one does not come; the
 ///          message names it. After that every call of every rank fails.
@@ -70,8 +77,9 @@ class Communicator {
   /// asked on any thread.
   virtual bool peer_failed() = 0;
   /// A sign of life of a rank that works at something in which the others take no part, and for
-  /// which they may be waiting: their deadline begins anew. To be called often, on the rank's own
-  /// thread; the beginning of a call is a sign too. work_alone.h does it for long work.
+  /// which they may be waiting: their deadline begins anew. Messages move on meanwhile. To be
+  /// called often, on the rank's own thread; the beginning of a call is a sign too. work_alone.h
+  /// does it for long work.
   virtual void alive() = 0;
   /// Cores of each rank of the world, the same number on every rank: each host's are shared out
   /// over the ranks on it, and the rank that has fewest counts. 0 where a host has more ranks than
@@ -84,7 +92,7 @@ class Communicator {
   Ticket start(const Collective& collective, const void* in, void* out);
   /// Ends it: `out` is there, `in` may be written. A collective ends with all that were started
   /// before it on its group; tickets may be waited for in any order, also other ones on other
-  /// ranks. Receives from one peer end in the order in which they were started.
+  /// ranks. Receives of one channel end in the order in which they were started.
   void wait(Ticket& ticket);
   void run(const Collective& collective, const void* in, void* out);
 
@@ -98,6 +106,7 @@ class Communicator {
   virtual void wait_recv(Ticket& ticket) = 0;
   virtual void drop_collective(Ticket& ticket) noexcept = 0;
   virtual void drop_send(Ticket& ticket) noexcept = 0;
+  virtual void drop_recv(Ticket& ticket) noexcept = 0;
 
  private:
   void drop(Ticket& ticket) noexcept;

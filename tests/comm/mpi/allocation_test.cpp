@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -43,7 +44,13 @@ long allocated(Communicator& world) {
   const auto send = Collective::send(DType::F32, large, next, "to the next stage");
   const auto recv = Collective::recv(DType::F32, large, last, "from the last stage");
   const auto floats = static_cast<std::size_t>((large[0] + n) * (large[1] + n));
-  std::vector<float> in(floats), received(floats);
+  std::vector<float> in(floats), received(floats), ahead(4 * floats);
+  const Group back{"back", {world.group().ranks.rbegin(), world.group().ranks.rend()}};
+  const auto channel = world.join(back);  // in which messages go the other way round
+  const auto to = Collective::send(DType::F32, large, (n - world.rank()) % n, "gradients");
+  const auto from =
+      Collective::recv(DType::F32, large, (2 * n - 2 - world.rank()) % n, "gradients");
+  std::array<Ticket, 4> given, taken;
   std::vector<std::vector<float>> outs(calls.size(), std::vector<float>(floats));
   std::vector<Ticket> under_way(calls.size());
   long before = 0;
@@ -52,10 +59,16 @@ long allocated(Communicator& world) {
     world.set_step(round);
     Ticket sent = world.start(send, in.data(), nullptr);
     Ticket coming = world.start(recv, nullptr, received.data());
+    for (std::size_t i = 0; i < taken.size(); ++i)
+      taken[i] = channel->start(from, nullptr, ahead.data() + i * floats);
+    for (Ticket& ticket : given) ticket = channel->start(to, in.data(), nullptr);
+    for (int i = 0; i < 10; ++i) world.alive();
     for (std::size_t i = 0; i < calls.size(); ++i) world.run(calls[i], in.data(), outs[i].data());
     for (std::size_t i = 0; i < calls.size(); ++i)
       under_way[i] = world.start(calls[i], in.data(), outs[i].data());
     for (std::size_t i = calls.size(); i > 0; --i) world.wait(under_way[i - 1]);
+    for (Ticket& ticket : taken) channel->wait(ticket);
+    for (Ticket& ticket : given) channel->wait(ticket);
     world.wait(coming);
     world.wait(sent);
   }

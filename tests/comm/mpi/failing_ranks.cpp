@@ -194,6 +194,52 @@ const std::map<std::string, Body> kWays = {
        }
        call(world, Collective::barrier("b"));
      }},
+    // Its memory is still being written when it fails.
+    {"drops-a-receive",
+     [](Communicator& world) {
+       std::vector<float> x(2'000'000);
+       const auto send = Collective::send(DType::F32, {2'000'000}, 1, "x");
+       const auto recv = Collective::recv(DType::F32, {2'000'000}, 0, "x");
+       world.set_step(3);
+       if (world.rank() == 0) {
+         Ticket ticket = world.start(send, x.data(), nullptr);
+         compute(100ms);
+         call(world, Collective::barrier("b"));
+       }
+       if (world.rank() == 1) {
+         Ticket ticket = world.start(recv, nullptr, x.data()),
+                another = world.start(recv, nullptr, x.data());
+         for (int i = 0; i < 10; ++i) compute(1ms), world.alive();
+         fail(Fault::Data, "the text is gone");
+       }
+       call(world, Collective::barrier("b"));
+     }},
+    {"sends-another-size-ahead",
+     [](Communicator& world) {
+       std::vector<double> x(100);
+       if (world.rank() == 0) call(world, Collective::send(DType::F32, {4}, 1, "x"));
+       if (world.rank() == 1) {
+         const auto recv = Collective::recv(DType::F32, {5}, 0, "x");
+         Ticket ticket = world.start(recv, nullptr, x.data());
+         while (!world.peer_failed()) world.alive();
+         world.wait(ticket);
+       }
+       call(world, Collective::barrier("b"));
+     }},
+    {"nobody-sends",
+     [](Communicator& world) {
+       world.set_step(3);
+       if (world.rank() == 0) call(world, Collective::recv(DType::F32, {4}, 1, "x"));
+       if (world.rank() != 0) compute(2500ms);
+       call(world, Collective::barrier("b"));
+     }},
+    {"nobody-receives",
+     [](Communicator& world) {
+       world.set_step(3);
+       if (world.rank() == 0) call(world, Collective::send(DType::F32, {200'000}, 1, "x"));
+       if (world.rank() != 0) compute(2500ms);
+       call(world, Collective::barrier("b"));
+     }},
     // What a training loop does: looks before it saves.
     {"asks",
      [](Communicator& world) {

@@ -79,7 +79,10 @@ TEST(MpiFailure, ARankThatThrowsStopsAll) {
        {"throws-another-type", 8, {"error: far\n"}},
        {"all-throw", 2, {"error: no such file\n    rank "}},
        // Its memory is still being sent when it fails.
-       {"drops-a-send", 3, {"error: the text is gone\n    rank 0 of 4, in step 3 after send 'x'"}}},
+       {"drops-a-send", 3, {"error: the text is gone\n    rank 0 of 4, in step 3 after send 'x'"}},
+       {"drops-a-receive",
+        3,
+        {"error: the text is gone\n    rank 1 of 4, in step 3 after recv 'x'"}}},
       6);
 }
 
@@ -110,6 +113,16 @@ TEST(MpiFailure, ARankThatHangsIsNamed) {
               {"hangs", 7, {waited, stuck}},
               {"is-stopped", 7, {waited, stuck}},
               {"is-slow", 7, {waited}}},
+             10);
+}
+
+TEST(MpiFailure, AnEndOfAMessageThatDoesNotComeIsNamed) {
+  const std::string late = " 'x' (number 1 " + kWorld +
+                           "); not arrived: rank 1 (before the first step, before any call); "
+                           "arrived: rank 0\n";
+  const std::string waited = "error: rank 0 of 4 has waited 1.5 s in step 3 at ";
+  expect_all({{"nobody-sends", 7, {waited + "recv f32[4] from member 1" + late}},
+              {"nobody-receives", 7, {waited + "send f32[200000] to member 1" + late}}},
              10);
 }
 
@@ -172,6 +185,10 @@ TEST(MpiFailure, RanksThatCallDifferentThingsAreNamed) {
         7,
         {"found that rank 0 sends f32[4] as number 1 " + kWorld +
          ", where rank 1 receives f64[4] for 'x'" + kOneProgram}},
+       {"sends-another-size-ahead",
+        7,
+        {"found that rank 0 sends f32[4] as number 1 " + kWorld +
+         ", where rank 1 receives f32[5] for 'x'" + kOneProgram}},
        {"ends-early", 7, {"at barrier 'b' (number 2 " + kWorld + ") for rank 2, which has ended"}}},
       6);
 }

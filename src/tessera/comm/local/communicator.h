@@ -10,7 +10,8 @@
 
 namespace tessera::local {
 
-/// A send shows its memory in start and ends in wait; a receive is done in wait.
+/// Start shows what a call is and where its memory lies. Whoever comes last does what is to be
+/// done.
 class LocalCommunicator final : public Communicator {
  public:
   LocalCommunicator(World& world, LocalGroup& shared, int index);
@@ -32,6 +33,13 @@ class LocalCommunicator final : public Communicator {
   void wait_send(Ticket& ticket) override;
   void wait_recv(Ticket& ticket) override;
   void drop_send(Ticket& ticket) noexcept override;
+  void drop_recv(Ticket& ticket) noexcept override;
+  Channel& channel_of(const Collective& c);
+  void begin(const Ticket& ticket) const;
+  template <typename Ready>
+  void await(const Ticket& ticket, const Ready& ready) const;
+  void move(Message& message, const Ticket& ticket) const;
+  void withdraw(Message& message, Number number) const noexcept;
 
   World& world_;
   LocalGroup& shared_;

@@ -1,4 +1,13 @@
 /// Sends and receives between threads.
+///
+/// Both ends of a message write to it where their memory lies, then set their bit of `ends`: who
+/// finds the other's bit there is the later one, and moves the message at once. There is one
+/// exception. A receiver that waits before the send has come says so, and moves the message itself:
+/// it has nothing else to do, and the sender can go on.
+///
+/// A rank that fails frees its memory, so it withdraws its messages first. Whoever is about to move
+/// one sets a bit too. All bits are in one word, so that of the two the later one sees the earlier:
+/// either nothing is moved, or the rank that withdraws waits until it is, which is soon.
 
 #include <cstring>
 
@@ -7,75 +16,117 @@
 
 namespace tessera::local {
 
+Channel& LocalCommunicator::channel_of(const Collective& c) {
+  return c.kind == CollectiveKind::Send ? shared_.channel(rank(), c.peer)
+                                        : shared_.channel(c.peer, rank());
+}
+
 void LocalCommunicator::start_send(Ticket& ticket, const void* in) {
   const Collective& c = *ticket.collective;
-  Channel& channel = shared_.channel(rank(), c.peer);
-  ticket.number = ++shared_.next_send[static_cast<std::size_t>(rank() * size() + c.peer)];
-  waiting_.place().enter(shared_.group, c, ticket.number);
-  Patience patience(world_.spins);
-  while (channel.received.load(std::memory_order_acquire) + kInFlight < ticket.number)
-    waiting_.turn(patience, c.peer, c, ticket.number);
-  channel.messages[ticket.number % kInFlight] = {c.dtype, c.whole, in};
-  channel.posted.store(ticket.number, std::memory_order_release);
+  Channel& channel = channel_of(c);
+  const Number number = ticket.number = ++channel.sends;
+  Message& message = channel.message(number);
+  begin(ticket);
+  await(ticket,
+        [&] { return message.moved.load(std::memory_order_acquire) + kInFlight >= number; });
+  message.sent = {c.dtype, c.whole};
+  message.in = in;
+  const unsigned before = message.ends.fetch_or(Message::kSent, std::memory_order_acq_rel);
+  if (before == Message::kPosted) move(message, ticket);
   waiting_.place().leave();
 }
 
 void LocalCommunicator::start_recv(Ticket& ticket) {
-  const int channel = ticket.collective->peer * size() + rank();
-  ticket.number = ++shared_.next_recv[static_cast<std::size_t>(channel)];
+  const Collective& c = *ticket.collective;
+  Channel& channel = channel_of(c);
+  check(channel.receives < channel.received + kInFlight, c, " '", c.name, "': more than ",
+        kInFlight, " receives from one peer are under way");
+  const Number number = ticket.number = ++channel.receives;
+  Message& message = channel.message(number);
+  begin(ticket);
+  message.received = {c.dtype, c.whole};
+  message.out = ticket.out;
+  const unsigned before = message.ends.fetch_or(Message::kPosted, std::memory_order_acq_rel);
+  if (before == Message::kSent) move(message, ticket);
+  waiting_.place().leave();
 }
 
 void LocalCommunicator::wait_send(Ticket& ticket) {
-  const Collective& c = *ticket.collective;
-  const Channel& channel = shared_.channel(rank(), c.peer);
-  waiting_.place().enter(shared_.group, c, ticket.number);
-  Patience patience(world_.spins);
-  while (channel.received.load(std::memory_order_acquire) < ticket.number)
-    waiting_.turn(patience, c.peer, c, ticket.number);
+  const Message& message = channel_of(*ticket.collective).message(ticket.number);
+  begin(ticket);
+  await(ticket, [&] { return message.moved.load(std::memory_order_acquire) >= ticket.number; });
   waiting_.place().leave();
 }
 
 void LocalCommunicator::wait_recv(Ticket& ticket) {
   const Collective& c = *ticket.collective;
-  const Number number = ticket.number;
-  Channel& channel = shared_.channel(c.peer, rank());
-  check(channel.received.load(std::memory_order_relaxed) + 1 == number, c, " '", c.name,
+  Channel& channel = channel_of(c);
+  check(channel.received + 1 == ticket.number, c, " '", c.name,
         "': receives from one peer end in the order in which they were started");
-  waiting_.place().enter(shared_.group, c, number);
-  Patience patience(world_.spins);
-  const auto await = [&](const auto& ready) {
-    while (!ready()) waiting_.turn(patience, c.peer, c, number);
-  };
-  await([&] { return channel.posted.load(std::memory_order_acquire) >= number; });
-  // Either the sender sees that its memory is being read, or this rank that it was withdrawn.
-  channel.taking.store(number, std::memory_order_seq_cst);
-  if (channel.withdrawn.load(std::memory_order_seq_cst)) {
-    channel.taking.store(0, std::memory_order_release);
-    await([] { return false; });
+  Message& message = channel.message(ticket.number);
+  begin(ticket);
+  unsigned posted = Message::kPosted;
+  if (message.ends.compare_exchange_strong(posted, Message::kPosted | Message::kAwaited,
+                                           std::memory_order_acq_rel)) {
+    await(ticket,
+          [&] { return (message.ends.load(std::memory_order_acquire) & Message::kSent) != 0; });
+    move(message, ticket);
   }
-  const Channel::Message message = channel.messages[number % kInFlight];
-  const bool same = message.dtype == c.dtype && message.whole == c.whole;
-  if (same && c.whole.numel() > 0) {
-    std::memcpy(ticket.out, message.in, static_cast<std::size_t>(out_bytes(c, size())));
-  }
-  if (same) channel.received.store(number, std::memory_order_release);
-  channel.taking.store(0, std::memory_order_release);
-  if (!same) {
-    waiting_.stop(backend::disagreement(shared_.group, number, waiting_.world_rank(c.peer),
-                                        text(tessera::to_text(message.dtype), message.whole),
-                                        waiting_.world_rank(rank()),
-                                        text(tessera::to_text(c.dtype), c.whole), c.name));
-    waiting_.fail_as_peer(c, number);
-  }
+  await(ticket, [&] { return message.moved.load(std::memory_order_acquire) >= ticket.number; });
+  channel.received = ticket.number;
   waiting_.place().leave();
 }
 
 void LocalCommunicator::drop_send(Ticket& ticket) noexcept {
-  Channel& channel = shared_.channel(rank(), ticket.collective->peer);
-  if (channel.received.load(std::memory_order_acquire) >= ticket.number) return;
-  channel.withdrawn.store(true, std::memory_order_seq_cst);
+  withdraw(channel_of(*ticket.collective).message(ticket.number), ticket.number);
+}
+
+void LocalCommunicator::drop_recv(Ticket& ticket) noexcept {
+  withdraw(channel_of(*ticket.collective).message(ticket.number), ticket.number);
+}
+
+void LocalCommunicator::begin(const Ticket& ticket) const {
+  waiting_.place().enter(shared_.group, *ticket.collective, ticket.number);
+}
+
+template <typename Ready>
+void LocalCommunicator::await(const Ticket& ticket, const Ready& ready) const {
   Patience patience(world_.spins);
-  while (channel.taking.load(std::memory_order_seq_cst) != 0) patience.wait();
+  const Collective& c = *ticket.collective;
+  while (!ready()) waiting_.turn(patience, c.peer, c, ticket.number);
+}
+
+/// Unless it was withdrawn: then both ends are stopped in their next wait.
+void LocalCommunicator::move(Message& message, const Ticket& ticket) const {
+  const Collective& c = *ticket.collective;
+  if (message.sent != message.received) {
+    const int me = waiting_.world_rank(rank()), other = waiting_.world_rank(c.peer);
+    const bool sends = c.kind == CollectiveKind::Send;
+    const auto words = [](const Message::Operand& x) {
+      return text(tessera::to_text(x.dtype), x.whole);
+    };
+    waiting_.stop(backend::disagreement(shared_.group, ticket.number, sends ? me : other,
+                                        words(message.sent), sends ? other : me,
+                                        words(message.received), c.name));
+    waiting_.fail_as_peer(c, ticket.number);
+  }
+  const unsigned before = message.ends.fetch_or(Message::kMoving, std::memory_order_acq_rel);
+  if ((before & Message::kWithdrawn) != 0) {
+    message.ends.fetch_and(~unsigned{Message::kMoving}, std::memory_order_release);
+    return;
+  }
+  const auto bytes = static_cast<std::size_t>(c.whole.numel() * size_of(c.dtype));
+  if (bytes > 0) std::memcpy(message.out, message.in, bytes);
+  message.ends.store(0, std::memory_order_release);
+  message.moved.store(ticket.number, std::memory_order_release);
+}
+
+void LocalCommunicator::withdraw(Message& message, Number number) const noexcept {
+  const auto moved = [&] { return message.moved.load(std::memory_order_acquire) >= number; };
+  if (moved()) return;
+  const unsigned before = message.ends.fetch_or(Message::kWithdrawn, std::memory_order_acq_rel);
+  if ((before & Message::kMoving) == 0) return;
+  for (Patience patience(world_.spins); !moved();) patience.wait();
 }
 
 }  // namespace tessera::local

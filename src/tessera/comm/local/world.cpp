@@ -54,9 +54,7 @@ void Post::fill(const Collective& c, const void* from, void* to) {
 LocalGroup::LocalGroup(World& world, Group g)
     : group(std::move(g)),
       members(group.ranks.size()),
-      channels(group.ranks.size() * group.ranks.size()),
-      next_send(channels.size()),
-      next_recv(channels.size()) {
+      channels(group.ranks.size() * group.ranks.size()) {
   for (int i = 0; i < group.size(); ++i)
     collectives.push_back(std::make_unique<Collectives>(world, *this, i));
 }

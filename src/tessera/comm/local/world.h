@@ -94,18 +94,37 @@ struct Member {
   }
 };
 
-/// Messages from one member to another, at most kInFlight that are not yet received.
-struct Channel {
-  alignas(kCacheLine) std::atomic<Number> posted{0};
-  alignas(kCacheLine) std::atomic<Number> received{0};
-  std::atomic<Number> taking{0};       // the message that the receiver is copying, or 0
-  std::atomic<bool> withdrawn{false};  // the sender failed: nothing more may be taken
-  struct Message {
-    DType dtype;
-    Shape whole;
-    const void* in;
+/// A message from one member to another. `ends` says which of the two have come, and decides who of
+/// them moves it (sends.cpp).
+struct Message {
+  enum : unsigned {
+    kSent = 1,       // the send has been started
+    kPosted = 2,     // the receive has been started
+    kAwaited = 4,    // the receiver came first and waits: it will move the message itself
+    kMoving = 8,     // one of them touches the memory of both
+    kWithdrawn = 16  // one of them has failed: it may not be touched any more
   };
-  std::array<Message, Communicator::kInFlight> messages;
+  struct Operand {
+    DType dtype{};
+    Shape whole;
+    friend bool operator==(const Operand&, const Operand&) = default;
+  };
+
+  std::atomic<unsigned> ends{0};
+  std::atomic<Number> moved{0};  // the last message in this place that was
+  Operand sent, received;
+  const void* in = nullptr;
+  void* out = nullptr;
+};
+
+/// Messages from one member to another: at most kInFlight are sent and not moved, or their receives
+/// started and not ended.
+struct alignas(kCacheLine) Channel {
+  std::array<Message, Communicator::kInFlight> messages;  // by number
+  Number sends = 0;                                       // started: only the sender's
+  alignas(kCacheLine) Number receives = 0, received = 0;  // started, ended: only the receiver's
+
+  Message& message(Number number) { return messages[number % messages.size()]; }
 };
 
 struct LocalGroup {
@@ -119,7 +138,6 @@ struct LocalGroup {
   std::vector<Channel> channels;
   std::atomic<int> withdrawn{-1};  // the first member that gave up a collective under way
   std::vector<std::unique_ptr<Collectives>> collectives;  // by member; only that member's
-  std::vector<Number> next_send, next_recv;               // per channel, likewise
 };
 
 /// The groups on which one rank has collectives whose shares it has not done; only that rank's.

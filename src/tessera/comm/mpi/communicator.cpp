@@ -40,6 +40,7 @@ bool MpiCommunicator::peer_failed() {
 void MpiCommunicator::alive() {
   check(!world_.on_other_thread(), "comm is called by another thread than the rank's own");
   world_.alive();
+  move_messages();
 }
 
 // ---- Waiting, and failures.
@@ -48,25 +49,14 @@ void MpiCommunicator::begin(const Collective& c, Number number) {
   world_.enter(c, group(), number);
   world_.alive();
   world_.look();
+  move_messages();
   if (world_.stopped()) fail_as_peer(c, number);
 }
 
 void MpiCommunicator::await_all(const Collective& c, Number number, std::span<Request> requests,
                                 std::span<const int> members) {
-  Patience patience(world_.spins());
-  for (std::size_t i = 0; i < requests.size();) {
-    if (world_.link().done(requests[i])) {
-      if (patience.waits_long()) patience = Patience(world_.spins());
-      ++i;
-      continue;
-    }
-    if (advance()) {
-      patience = Patience(world_.spins());  // that took time of its own
-      continue;
-    }
-    patience.wait();
-    if (patience.waits_long()) await_longer(patience, c, number, members[i]);
-  }
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    await(c, number, members[i], [&] { return world_.link().done(requests[i]); });
 }
 
 void MpiCommunicator::await_longer(Patience& patience, const Collective& c, Number number,

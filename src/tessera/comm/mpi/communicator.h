@@ -21,8 +21,8 @@ namespace tessera::mpi {
 /// the order in which this rank started them, whatever group they are of: that order all ranks
 /// share, so each finds the others at the same one.
 ///
-/// A send is under way from start until the receiver asks for it in wait. Receives are done in
-/// wait.
+/// A send is a header and the data, both under way from start. Receives take in headers in whatever
+/// call of comm the rank is, and then the data, straight to its place.
 class MpiCommunicator final : public Communicator {
  public:
   MpiCommunicator(World& world, const Group& group, int index);
@@ -54,6 +54,20 @@ class MpiCommunicator final : public Communicator {
   const Header& header_of(const Underway& call, int member) const;
 
   // ---- communicator.cpp: waiting, and failures.
+  /// Waits for `member` until ready(). Whatever a rank waits for, it ends the collectives that all
+  /// have started, and its messages move on.
+  template <typename Ready>
+  void await(const Collective& c, Number number, int member, const Ready& ready) {
+    Patience patience(world_.spins());
+    while (!ready()) {
+      if (advance() || move_messages()) {
+        patience = Patience(world_.spins());  // that took time of its own
+        continue;
+      }
+      patience.wait();
+      if (patience.waits_long()) await_longer(patience, c, number, member);
+    }
+  }
   /// Waits until all of `requests` are done; they are of `members`, one each.
   void await_all(const Collective& c, Number number, std::span<Request> requests,
                  std::span<const int> members);
@@ -99,7 +113,15 @@ class MpiCommunicator final : public Communicator {
   void wait_send(Ticket& ticket) override;
   void wait_recv(Ticket& ticket) override;
   void drop_send(Ticket& ticket) noexcept override;
-  Header await_mail(const Collective& c, Number number);
+  void drop_recv(Ticket& ticket) noexcept override;
+  /// Moves on messages under way, of all groups. True where anything has come or left.
+  bool move_messages();
+  bool take_headers(int from);
+  void take(Posted& receive, const Header& header);
+  CallsUnderWay::Mail& mail_from(int rank) {
+    return world_.under_way().mail[static_cast<std::size_t>(rank)];
+  }
+  Calls::Channel& channel_with(int member) { return calls_.with[static_cast<std::size_t>(member)]; }
 
   int world_rank(int member) const { return group().ranks[static_cast<std::size_t>(member)]; }
 

@@ -24,13 +24,24 @@ struct Slot {
   void clear() { requests.clear(), members.clear(); }
 };
 
-/// A send that the receiver may not have asked for yet.
+/// A send that may still be on its way.
 struct Sent {
   Header header;
   std::array<Request, 2> requests;  // header, data
 };
 
 class MpiCommunicator;
+
+/// A receive from its start to its end.
+struct Posted {
+  enum State { Expected, Coming, There };  // no header yet; the data is on its way; all has come
+  State state = There;
+  MpiCommunicator* owner = nullptr;
+  const Collective* collective = nullptr;
+  void* out = nullptr;
+  Number number = 0;
+  Request data;
+};
 
 /// A collective under way: what it was called with, and all letters of it.
 struct Underway {
@@ -49,9 +60,10 @@ struct Underway {
 /// What this rank has called on one group, however often it joined.
 struct Calls {
   struct Channel {
-    Number sends = 0, receives = 0;  // started
-    Number received = 0;             // ended
-    std::array<Sent, Communicator::kInFlight> sent;
+    Number sends = 0, receives = 0;                      // started
+    Number received = 0;                                 // ended
+    std::array<Sent, Communicator::kInFlight> sent;      // by number
+    std::array<Posted, Communicator::kInFlight> posted;  // by number
   };
   Number started = 0, ended = 0;  // collectives
   Number dropped = 0;             // the first that this rank gave up, or 0

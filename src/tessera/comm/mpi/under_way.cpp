@@ -2,9 +2,20 @@
 
 namespace tessera::mpi {
 
-CallsUnderWay::CallsUnderWay(int ranks)
-    : mail_(static_cast<std::size_t>(ranks)), next_mail_(mail_.size()) {
-  for (std::vector<Header>& headers : mail_) headers.reserve(64);
+CallsUnderWay::CallsUnderWay(int ranks) : mail(static_cast<std::size_t>(ranks)) {
+  constexpr std::size_t kMany = 64;  // more than are under way in most programs
+  for (Mail& from : mail) from.unasked.reserve(kMany);
+  posted.reserve(kMany), sent.reserve(kMany);
+}
+
+void CallsUnderWay::stop_listening(Link& link) noexcept {
+  try {
+    for (Mail& from : mail) {
+      link.cancel(from.request);
+      link.done(from.request);
+    }
+  } catch (...) {  // it has failed: it is no longer under way
+  }
 }
 
 Calls& CallsUnderWay::of_group(std::uint64_t group, int members) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/comm/mpi/letter.h"
+#include "tessera/comm/mpi/link.h"
 #include "tessera/comm/mpi/slot.h"
 
 namespace tessera::mpi {
@@ -25,12 +26,26 @@ class CallsUnderWay {
   /// True while one is being ended: then no other is.
   bool ending = false;
 
+  // ---- Messages, of all groups.
+  /// Receives that are not There, in the order in which they were started.
+  std::vector<Posted*> posted;
+  /// Sends that are not known to have left.
+  std::vector<Sent*> sent;
+  /// Headers of sends from one rank. They are taken in while a receive expects one.
+  struct Mail {
+    int expected = 0;
+    bool listening = false;
+    Header incoming;
+    Request request;              // of `incoming`
+    std::vector<Header> unasked;  // that came before their receives were started
+    std::uint64_t sent = 0;       // by this rank, to that one
+  };
+  std::vector<Mail> mail;  // by rank
+  void stop_listening(Link& link) noexcept;
+
   // ---- Memory, kept from one call to the next.
   /// At least `bytes`, aligned for any element.
   std::byte* staging(std::size_t bytes);
-  /// Headers of sends from `rank` that have come and are not yet asked for.
-  std::vector<Header>& mail_of(int rank) { return mail_[static_cast<std::size_t>(rank)]; }
-  std::uint64_t next_mail_to(int rank) { return ++next_mail_[static_cast<std::size_t>(rank)]; }
 
   /// Calls handle(request) for every message of collectives, those of calls that have ended
   /// included.
@@ -47,8 +62,6 @@ class CallsUnderWay {
   Underway* first_ = nullptr;
   std::vector<std::byte> staging_;
   std::map<std::uint64_t, Calls> groups_;
-  std::vector<std::vector<Header>> mail_;  // by rank
-  std::vector<std::uint64_t> next_mail_;   // by rank
 };
 
 }  // namespace tessera::mpi

@@ -25,6 +25,7 @@ World::World(Link& link, const MpiOptions& options)
 
 World::~World() {
   finish_messages();
+  under_way_.stop_listening(link_);
   closing_ = true;
   watch_.reset();
 }
