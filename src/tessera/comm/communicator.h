@@ -47,7 +47,7 @@ using Counts = std::array<Count, kNumCollectiveKinds>;  // by CollectiveKind
 /// moves as soon as its send and its receive have been started, without a wait on either side:
 /// threads move it in the later of the two starts; processes in every call, alive() included. A
 /// rank that starts its receives before it waits for anything never keeps a sender waiting. One
-/// more send than kInFlight of a channel waits in start until the first has moved; one more receive
+/// more send than the group has messages waits in start until the first has moved; one more receive
 /// is an error of the caller.
 ///
 /// Errors:  Fault::Peer where ranks call different things, a rank failed, or one does not come; the
@@ -98,6 +98,8 @@ class Communicator {
 
  protected:
   friend class Ticket;
+  /// Of one channel.
+  std::uint64_t most_messages() const { return static_cast<std::uint64_t>(group_.messages); }
   virtual void start_collective(Ticket& ticket, const void* in) = 0;
   virtual void start_send(Ticket& ticket, const void* in) = 0;
   virtual void start_recv(Ticket& ticket) = 0;

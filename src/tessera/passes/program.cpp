@@ -20,6 +20,12 @@ const Graph& Program::graph(RegionKind kind, int chunk) const {
   return regions[at(index_of(kind, chunk))].graph;
 }
 
+const Program::Message& Program::message(std::string_view name) const {
+  const auto found = std::ranges::find(messages, name, &Message::name);
+  check(found != messages.end(), "no message '", name, "'");
+  return *found;
+}
+
 std::string Program::name_of(const Region& region) const {
   const auto kinds = std::count_if(regions.begin(), regions.end(),
                                    [&](const Region& other) { return other.kind == region.kind; });
@@ -51,12 +57,16 @@ std::size_t ActionOrder::last_run(const std::set<int>& readers, std::size_t micr
   return out;
 }
 
-std::int64_t ActionOrder::depth(int fill, const std::set<int>& readers, bool ahead) const {
+std::int64_t ActionOrder::depth(int fill, const std::set<int>& readers, std::int64_t ahead) const {
   const std::vector<std::size_t>& fills = runs_[at(fill)];
   std::size_t depth = 1;
   for (std::size_t k = 0; k < fills.size(); ++k) {
     const std::size_t end = std::max(fills[k], last_run(readers, k));
-    while (k + depth < fills.size() && fills[k + depth - (ahead ? 1 : 0)] <= end) ++depth;
+    const auto taken = [&](std::size_t next) {
+      return next <= k + static_cast<std::size_t>(ahead) ||
+             fills[next - static_cast<std::size_t>(ahead)] <= end;
+    };
+    while (k + depth < fills.size() && taken(k + depth)) ++depth;
   }
   return static_cast<std::int64_t>(depth);
 }

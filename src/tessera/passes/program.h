@@ -42,7 +42,8 @@ struct Program {
   /// A value that one stage sends to another: an output Send there, received here, by one name.
   struct Message {
     std::string name;
-    int from = 0, to = 0;  // stages
+    int from = 0, to = 0;    // stages
+    std::int64_t ahead = 1;  // how many micro-batches early its receive is posted
   };
   std::vector<Region> regions;
   Actions actions;
@@ -51,6 +52,8 @@ struct Program {
   /// That of micro-batch k lies in place k % depth.
   std::map<std::string, std::int64_t> rings;
 
+  /// Errors: Broken where this stage has no message of that name.
+  const Message& message(std::string_view name) const;
   const Mesh& mesh() const { return regions[0].graph.mesh(); }
   int index_of(RegionKind kind, int chunk = 0) const;
   const Graph& graph(RegionKind kind, int chunk = 0) const;
@@ -71,9 +74,9 @@ class ActionOrder {
   explicit ActionOrder(const Program& program);
 
   /// For how many micro-batches such a value is there at a time, from the action that fills it to
-  /// the last that reads it. `ahead`: the place of a micro-batch is given away one micro-batch
-  /// earlier, when the action before it begins.
-  std::int64_t depth(int fill, const std::set<int>& readers, bool ahead = false) const;
+  /// the last that reads it. `ahead`: the place of a micro-batch is given away that many
+  /// micro-batches early, when the action of that one begins.
+  std::int64_t depth(int fill, const std::set<int>& readers, std::int64_t ahead = 0) const;
   /// True where between those actions only regions run that lie between them.
   bool in_turn(int fill, const std::set<int>& readers) const;
   /// True where the last runs of the loop's regions come in the order of the regions.

@@ -65,7 +65,7 @@ void StageRegions::list_messages() {
     const int to = loop ? pipeline_.stage_of(message.taker) : message.taker;
     if (from != stage_ && to != stage_) continue;
     const std::string name = message_name(message.value, message.region, message.taker);
-    program_.messages.push_back({name, from, to});
+    program_.messages.push_back({name, from, to, loop ? ahead(message) : 0});
     if (from != stage_) continue;
     const int region = index_of(message.region, loop ? message.giver : 0);
     sent_.push_back({message.value, region, name});
@@ -83,6 +83,13 @@ void StageRegions::list_unread() {
         std::ranges::none_of(known_, knows))
       import({id, 0}, update());
   }
+}
+
+/// Between neighbours one micro-batch, so that the sender need not wait until the receiver is done
+/// with the one before. Others pass what lies between them: as many as are there at a time.
+std::int64_t StageRegions::ahead(const Message& message) const {
+  const auto [first, last] = std::minmax(message.giver, message.taker);
+  return last - first == 1 ? 1 : pipeline_.alive(first, RegionKind::Forward, RegionKind::Backward);
 }
 
 Result StageRegions::local(const Result& placed) const {

@@ -37,7 +37,7 @@ class Lowering {
   Lowering(const std::string& name, const Program& program, const Timeline& time,
            StateSection& states, Device& device, std::uint64_t seed, int rank)
       : regions_(program.regions),
-        messages_(program.messages),
+        program_of_(program),
         time_(time),
         states_(states),
         kernels_(device),
@@ -133,12 +133,6 @@ class Lowering {
     }
   }
 
-  const Program::Message& message(const std::string& name) const {
-    const auto found = std::ranges::find(messages_, name, &Program::Message::name);
-    check(found != messages_.end(), "plan: no message '", name, "'");
-    return *found;
-  }
-
   /// As many as micro-batches may be under way.
   std::int32_t take_tickets(std::int64_t n) {
     program_.transfers += static_cast<std::int32_t>(n);
@@ -163,17 +157,17 @@ class Lowering {
     drafts_[at(r)].push_back(std::move(draft));
   }
 
-  /// In the loop a receive is posted one micro-batch ahead: the first one before the loop.
+  /// In the loop a receive is posted some micro-batches ahead: the first ones before the loop.
   void draft_receive(int r, NodeId id) {
     const Node& node = regions_[at(r)].graph.node(id);
     const int v = values_.value(r, {id, 0});
     const bool loops = in_loop(regions_[at(r)].kind);
-    Call call = shards_.message(CollectiveKind::Recv, message(std::get<std::string>(node.attrs[0])),
-                                node.results[0], node.block);
+    const Program::Message& message = program_of_.message(std::get<std::string>(node.attrs[0]));
+    Call call = shards_.message(CollectiveKind::Recv, message, node.results[0], node.block);
     call.tickets = static_cast<std::int32_t>(values_.buffers()[at(value(v).buffer)].depth);
     call.ticket = take_tickets(call.tickets);
-    if (loops) draft_start(0, time_.ends[0], call, -1, v);
-    call.ahead = loops ? 1 : 0;
+    for (; loops && call.ahead < message.ahead; ++call.ahead)
+      draft_start(0, time_.ends[0], call, -1, v);
     draft_start(r, time_.begins[at(r)], call, -1, v);
     call.ahead = 0;
     draft_wait(r, time_.of(r, id).first, call);
@@ -183,8 +177,9 @@ class Lowering {
   void draft_send(int r, const Output& output) {
     const int v = values_.value(r, output.value);
     const Busy& busy = time_.of(r, output.value.node);
-    Call call = shards_.message(CollectiveKind::Send, message(output.name), *value(v).result,
-                                regions_[at(r)].graph.node(output.value.node).block);
+    Call call =
+        shards_.message(CollectiveKind::Send, program_of_.message(output.name), *value(v).result,
+                        regions_[at(r)].graph.node(output.value.node).block);
     call.tickets = static_cast<std::int32_t>(values_.buffers()[at(value(v).buffer)].depth);
     call.ticket = take_tickets(call.tickets);
     draft_start(r, busy.last + busy.last % 2, call, v, -1);
@@ -346,7 +341,7 @@ class Lowering {
   }
 
   const std::vector<Region>& regions_;
-  const std::vector<Program::Message>& messages_;
+  const Program& program_of_;
   const Timeline& time_;
   StateSection& states_;
   KernelTable kernels_;

@@ -64,6 +64,8 @@ Call RankShards::message(CollectiveKind kind, const Program::Message& message, c
   out.axes = {std::string(kPipelineAxis)};
   out.group = {text(kPipelineAxis, " ", message.name),
                {rank_on(message.from), rank_on(message.to)}};
+  out.group.messages =
+      static_cast<int>(std::max<std::int64_t>(out.group.messages, message.ahead + 1));
   out.collective = sends ? Collective::send(type.dtype, type.shape, 1, message.name)
                          : Collective::recv(type.dtype, type.shape, 0, message.name);
   Call call;

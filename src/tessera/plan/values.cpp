@@ -13,7 +13,7 @@ ProgramValues::ProgramValues(const Program& program, const Timeline& time, const
     views_.emplace_back(region.graph.nodes().size(), false);
     index_.emplace_back(region.graph, -1);
   }
-  collect();
+  collect(program);
   find_uses();
   find_held();
   find_lifetimes();
@@ -26,7 +26,7 @@ int ProgramValues::value(int region, ValueId id) const {
   return found;
 }
 
-void ProgramValues::collect() {
+void ProgramValues::collect(const Program& program) {
   using Kind = StoredValue::Kind;
   for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
     const Graph& graph = regions_[at(r)].graph;
@@ -63,7 +63,10 @@ void ProgramValues::collect() {
         const Kind kind = node.op == &kConstant ? Kind::Constant : Kind::Computed;
         for (int i = 0; i < static_cast<int>(node.results.size()); ++i)
           index_[at(r)][{id, i}] = add(kind, {id, i}, "");
-        values_.back().received = node.op == &kReceive;
+        if (node.op == &kReceive) {
+          values_.back().received = true;
+          values_.back().ahead = program.message(std::get<std::string>(node.attrs[0])).ahead;
+        }
       }
     }
     for (const Output& output : graph.outputs()) {
@@ -206,7 +209,7 @@ void ProgramValues::hold(Buffer& buffer) {
   for (const int v : buffer.values) all.merge(readers(values_[at(v)]));
   const StoredValue& root = values_[at(buffer.values[0])];
   buffer.held = true;
-  buffer.depth = order_.depth(root.region, all, root.received);
+  buffer.depth = order_.depth(root.region, all, root.ahead);
 }
 
 void ProgramValues::assign_buffers() {

@@ -37,10 +37,11 @@ struct StoredValue {
   ValueId id;                        // Computed, State, Batch, Constant: its first occurrence
   std::int32_t first = 0, last = 0;  // on the Timeline
   std::vector<ValueUse> uses;
-  bool leaves = false;    // an output reads it: it must be dense
-  bool sent = false;      // to another stage
-  bool received = false;  // from another stage
-  bool held = false;      // other actions run between those that fill and read it
+  bool leaves = false;     // an output reads it: it must be dense
+  bool sent = false;       // to another stage
+  bool received = false;   // from another stage
+  std::int64_t ahead = 0;  // Program::Message
+  bool held = false;       // other actions run between those that fill and read it
   int buffer = -1;
   std::int64_t offset_elements = 0;  // in its buffer, for views
   Shape strides;
@@ -79,7 +80,7 @@ class ProgramValues {
   }
 
  private:
-  void collect();
+  void collect(const Program& program);
   void becomes_next(int region, const Output& output);
   void find_uses();
   void find_held();

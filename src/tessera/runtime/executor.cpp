@@ -82,6 +82,7 @@ struct Executor::Runnable {
   std::vector<UnderWay> under_way;          // by ticket
   BatchInputs inputs;
   std::vector<std::span<std::byte>> poisoned;  // the work section without the metrics
+  std::function<void()> forget_guards = {};    // empty without guards
 };
 
 namespace {
@@ -127,7 +128,8 @@ Executor::Executor(Plan plan, Device& device, Communicator* world, ExecutorOptio
     value.set(0, constant.value);
     std::memcpy(address(constant.place), value.bytes().data(), value.bytes().size());
   }
-  if (plan_.guard_bytes > 0) watch_guards(plan_, arena_);
+  std::vector<std::function<void()>> forget_guards(plan_.programs.size());
+  if (plan_.guard_bytes > 0) forget_guards = watch_guards(plan_, arena_);
   for (const ProgramPlan& program : plan_.programs) {
     auto runnable = std::make_unique<Runnable>(
         Runnable{&program, {}, {}, BatchInputs(program.name), without_metrics(work(), program)});
@@ -161,6 +163,7 @@ Executor::Executor(Plan plan, Device& device, Communicator* world, ExecutorOptio
         calls.push_back(std::move(ready));
       }
     }
+    runnable->forget_guards = std::move(forget_guards[programs_.size()]);
     programs_.push_back(std::move(runnable));
   }
 }
@@ -204,6 +207,7 @@ BatchInputs& Executor::begin(std::string_view name, const RunOptions& options) {
   Runnable& program = runnable(name);
   last_ = nullptr;
   if (options.used_bytes != nullptr) fill_with(work(), second_pattern_ ? kSecondPattern : kPoison);
+  if (program.forget_guards) program.forget_guards();
   program.inputs.begin();
   return program.inputs;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace tessera {
 
@@ -16,6 +17,7 @@ struct Watched {
   std::int64_t bytes;
   std::int32_t first, last;
   std::string name;
+  bool guarded = false;  // since it came alive
   bool alive(std::int32_t time) const { return first <= time && time <= last; }
 };
 
@@ -40,14 +42,21 @@ class Watch {
       list_.push_back({at(b.place), b.bytes, b.first, b.last, name_of(b, program)});
   }
 
-  /// Of the buffers that are alive and were not at time `since`.
-  void fill(std::int32_t since, std::int32_t now) const {
-    for (const Watched& w : list_) {
-      if (w.first <= since || !w.alive(now)) continue;
+  /// Of the buffers that are alive, where a call before this one may have used their guards:
+  /// regions do not always run in the order of time.
+  void fill(std::int32_t now) {
+    for (Watched& w : list_) {
+      const bool before = std::exchange(w.guarded, w.alive(now));
+      if (before || !w.guarded) continue;
       each_guard(w, [&](std::byte* guard) {
         for (std::int64_t i = 0; i < guard_; ++i) guard[i] = expected(i);
       });
     }
+  }
+
+  /// What lies between the guards is filled anew: before a run.
+  void forget() {
+    for (Watched& w : list_) w.guarded = false;
   }
 
   void check_all(const Call& call, const Kernel& kernel) const {
@@ -103,38 +112,37 @@ class Watch {
 
 class WatchedKernel final : public Kernel {
  public:
-  /// `since`: the time of the call before.
-  WatchedKernel(std::shared_ptr<const Watch> watch, const Call& call, std::int32_t since)
-      : watch_(std::move(watch)), call_(call), since_(since) {}
+  WatchedKernel(std::shared_ptr<Watch> watch, const Call& call)
+      : watch_(std::move(watch)), call_(call) {}
   std::string_view name() const override { return call_.kernel->name(); }
   std::int64_t workspace_bytes() const override { return call_.kernel->workspace_bytes(); }
 
   void run(const KernelArgs& args) const override {
-    watch_->fill(since_, call_.time);
+    watch_->fill(call_.time);
     call_.kernel->run(args);
     watch_->check_all(call_, *call_.kernel);
   }
 
  private:
-  std::shared_ptr<const Watch> watch_;
+  std::shared_ptr<Watch> watch_;
   Call call_;
-  std::int32_t since_;
 };
 
 }  // namespace
 
-void watch_guards(Plan& plan, std::byte* arena) {
+std::vector<std::function<void()>> watch_guards(Plan& plan, std::byte* arena) {
+  std::vector<std::function<void()>> forget;
   for (std::size_t p = 0; p < plan.programs.size(); ++p) {
-    const auto watch = std::make_shared<const Watch>(plan, plan.programs[p], arena);
-    std::int32_t since = -1, now = -1;
+    const auto watch = std::make_shared<Watch>(plan, plan.programs[p], arena);
+    forget.push_back([watch] { watch->forget(); });
     for (RegionPlan& region : plan.programs[p].regions) {
       for (Call& call : region.calls) {
         if (!call.kernel) continue;  // what begins with a transfer is filled by the next kernel
-        if (call.time != now) since = now, now = call.time;
-        call.kernel = std::make_shared<WatchedKernel>(watch, call, since);
+        call.kernel = std::make_shared<WatchedKernel>(watch, call);
       }
     }
   }
+  return forget;
 }
 
 }  // namespace tessera

@@ -28,7 +28,7 @@ void LocalCommunicator::start_send(Ticket& ticket, const void* in) {
   Message& message = channel.message(number);
   begin(ticket);
   await(ticket,
-        [&] { return message.moved.load(std::memory_order_acquire) + kInFlight >= number; });
+        [&] { return message.moved.load(std::memory_order_acquire) + most_messages() >= number; });
   message.sent = {c.dtype, c.whole};
   message.in = in;
   const unsigned before = message.ends.fetch_or(Message::kSent, std::memory_order_acq_rel);
@@ -39,8 +39,8 @@ void LocalCommunicator::start_send(Ticket& ticket, const void* in) {
 void LocalCommunicator::start_recv(Ticket& ticket) {
   const Collective& c = *ticket.collective;
   Channel& channel = channel_of(c);
-  check(channel.receives < channel.received + kInFlight, c, " '", c.name, "': more than ",
-        kInFlight, " receives from one peer are under way");
+  check(channel.receives < channel.received + most_messages(), c, " '", c.name, "': more than ",
+        most_messages(), " receives from one peer are under way");
   const Number number = ticket.number = ++channel.receives;
   Message& message = channel.message(number);
   begin(ticket);

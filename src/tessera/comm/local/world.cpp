@@ -55,6 +55,8 @@ LocalGroup::LocalGroup(World& world, Group g)
     : group(std::move(g)),
       members(group.ranks.size()),
       channels(group.ranks.size() * group.ranks.size()) {
+  for (Channel& channel : channels)
+    channel.messages = std::vector<Message>(static_cast<std::size_t>(group.messages));
   for (int i = 0; i < group.size(); ++i)
     collectives.push_back(std::make_unique<Collectives>(world, *this, i));
 }

@@ -117,10 +117,10 @@ struct Message {
   void* out = nullptr;
 };
 
-/// Messages from one member to another: at most kInFlight are sent and not moved, or their receives
+/// Messages from one member to another: at most so many are sent and not moved, or their receives
 /// started and not ended.
 struct alignas(kCacheLine) Channel {
-  std::array<Message, Communicator::kInFlight> messages;  // by number
+  std::vector<Message> messages;                          // by number
   Number sends = 0;                                       // started: only the sender's
   alignas(kCacheLine) Number receives = 0, received = 0;  // started, ended: only the receiver's
 

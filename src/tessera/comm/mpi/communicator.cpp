@@ -13,7 +13,7 @@ MpiCommunicator::MpiCommunicator(World& world, const Group& group, int index)
     : Communicator(group, index),
       world_(world),
       id_(id_of(group)),
-      calls_(world.under_way().of_group(id_, group.size())),
+      calls_(world.under_way().of_group(id_, group)),
       ins_(group.ranks.size()),
       outgoing_(group.ranks.size()),
       incoming_(group.ranks.size()) {

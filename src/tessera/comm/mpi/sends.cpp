@@ -23,7 +23,7 @@ void MpiCommunicator::start_send(Ticket& ticket, const void* in) {
   const Collective& c = *ticket.collective;
   Calls::Channel& channel = channel_with(c.peer);
   ticket.number = ++channel.sends;
-  Sent& sent = channel.sent[ticket.number % kInFlight];
+  Sent& sent = channel.sent[ticket.number % most_messages()];
   const int to = world_rank(c.peer);
   begin(c, ticket.number);
   await_all(c, ticket.number, sent.requests, std::array{c.peer, c.peer});
@@ -41,11 +41,11 @@ void MpiCommunicator::start_send(Ticket& ticket, const void* in) {
 void MpiCommunicator::start_recv(Ticket& ticket) {
   const Collective& c = *ticket.collective;
   Calls::Channel& channel = channel_with(c.peer);
-  check(channel.receives < channel.received + kInFlight, c, " '", c.name, "': more than ",
-        kInFlight, " receives from one peer are under way");
+  check(channel.receives < channel.received + most_messages(), c, " '", c.name, "': more than ",
+        most_messages(), " receives from one peer are under way");
   const Number number = ticket.number = ++channel.receives;
   begin(c, number);
-  Posted& receive = channel.posted[number % kInFlight];
+  Posted& receive = channel.posted[number % most_messages()];
   receive = {Posted::Expected, this, &c, ticket.out, number, {}};
   CallsUnderWay::Mail& mail = mail_from(world_rank(c.peer));
   ++mail.expected;
@@ -60,7 +60,7 @@ void MpiCommunicator::start_recv(Ticket& ticket) {
 
 void MpiCommunicator::wait_send(Ticket& ticket) {
   const Collective& c = *ticket.collective;
-  Sent& sent = channel_with(c.peer).sent[ticket.number % kInFlight];
+  Sent& sent = channel_with(c.peer).sent[ticket.number % most_messages()];
   if (sent.header.number != ticket.number) return;  // its place has gone to a later one: done
   begin(c, ticket.number);
   await_all(c, ticket.number, sent.requests, std::array{c.peer, c.peer});
@@ -72,7 +72,7 @@ void MpiCommunicator::wait_recv(Ticket& ticket) {
   Calls::Channel& channel = channel_with(c.peer);
   check(channel.received + 1 == ticket.number, c, " '", c.name,
         "': receives from one peer end in the order in which they were started");
-  const Posted& receive = channel.posted[ticket.number % kInFlight];
+  const Posted& receive = channel.posted[ticket.number % most_messages()];
   begin(c, ticket.number);
   await(c, ticket.number, c.peer, [&] { return receive.state == Posted::There; });
   channel.received = ticket.number;
@@ -81,7 +81,7 @@ void MpiCommunicator::wait_recv(Ticket& ticket) {
 
 void MpiCommunicator::drop_send(Ticket& ticket) noexcept {
   const Collective& c = *ticket.collective;
-  Sent& sent = channel_with(c.peer).sent[ticket.number % kInFlight];
+  Sent& sent = channel_with(c.peer).sent[ticket.number % most_messages()];
   if (sent.header.number != ticket.number) return;
   std::erase(world_.under_way().sent, &sent);
   quiesce(sent.requests, std::array{c.peer, c.peer});
@@ -89,7 +89,7 @@ void MpiCommunicator::drop_send(Ticket& ticket) noexcept {
 
 void MpiCommunicator::drop_recv(Ticket& ticket) noexcept {
   const Collective& c = *ticket.collective;
-  Posted& receive = channel_with(c.peer).posted[ticket.number % kInFlight];
+  Posted& receive = channel_with(c.peer).posted[ticket.number % most_messages()];
   std::erase(world_.under_way().posted, &receive);
   if (receive.state == Posted::Expected) --mail_from(world_rank(c.peer)).expected;
   quiesce({&receive.data, 1}, {&c.peer, 1});

@@ -60,10 +60,10 @@ struct Underway {
 /// What this rank has called on one group, however often it joined.
 struct Calls {
   struct Channel {
-    Number sends = 0, receives = 0;                      // started
-    Number received = 0;                                 // ended
-    std::array<Sent, Communicator::kInFlight> sent;      // by number
-    std::array<Posted, Communicator::kInFlight> posted;  // by number
+    Number sends = 0, receives = 0;  // started
+    Number received = 0;             // ended
+    std::vector<Sent> sent;          // by number
+    std::vector<Posted> posted;      // by number
   };
   Number started = 0, ended = 0;  // collectives
   Number dropped = 0;             // the first that this rank gave up, or 0

@@ -18,10 +18,16 @@ void CallsUnderWay::stop_listening(Link& link) noexcept {
   }
 }
 
-Calls& CallsUnderWay::of_group(std::uint64_t group, int members) {
-  Calls& out = groups_[group];
-  const auto n = static_cast<std::size_t>(members);
+Calls& CallsUnderWay::of_group(std::uint64_t id, const Group& group) {
+  const auto [found, fresh] = groups_.try_emplace(id);
+  Calls& out = found->second;
+  if (!fresh) return out;
+  const auto n = static_cast<std::size_t>(group.size());
   out.with.resize(n);
+  for (Calls::Channel& channel : out.with) {
+    channel.sent.resize(static_cast<std::size_t>(group.messages));
+    channel.posted.resize(static_cast<std::size_t>(group.messages));
+  }
   for (Underway& call : out.under_way) {
     call.letters.resize(n), call.arrived.resize(n);
     call.messages.reserve(2 * n);

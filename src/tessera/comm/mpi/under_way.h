@@ -17,7 +17,7 @@ class CallsUnderWay {
   explicit CallsUnderWay(int ranks);
 
   /// What this rank has called on one group, however often it joined.
-  Calls& of_group(std::uint64_t group, int members);
+  Calls& of_group(std::uint64_t id, const Group& group);
 
   // ---- Collectives under way, of all groups, in the order in which this rank started them.
   Underway* first() { return first_; }

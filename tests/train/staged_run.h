@@ -1,0 +1,131 @@
+#pragma once
+/// Training steps on devices, each rank a thread with a plan of its own, and what comes of them.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tessera/comm/local.h"
+#include "tessera/plan/traffic.h"
+#include "tessera/train/crew.h"
+#include "tessera/train/programs.h"
+#include "tessera/train/step.h"
+
+namespace tessera {
+
+struct Outcome {
+  std::map<std::string, std::vector<double>> metrics;  // by name, of each step
+  std::map<std::string, HostTensor> states;            // at the end
+};
+
+/// Token numbers below 19, some labels ignored.
+inline void fill_tokens(BatchInputs& batch, std::int64_t step) {
+  const std::span<std::int32_t> ids = batch.fill<std::int32_t>("ids");
+  const std::span<std::int32_t> labels = batch.fill<std::int32_t>("labels");
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    ids[i] = static_cast<std::int32_t>((i * 7 + static_cast<std::size_t>(step) * 5) % 19);
+    labels[i] = i % 6 == 0 ? -100 : static_cast<std::int32_t>((i * i + 3) % 19);
+  }
+}
+
+/// Steps of `step`, whose batch is ids and labels, as each rank runs them.
+class StagedRun {
+ public:
+  StagedRun(const Graph& step, const Strategy& strategy) : step_(step), strategy_(strategy) {}
+  std::int64_t steps = 3;
+  std::int64_t guard_bytes = 0;
+
+  Outcome operator()() const {
+    Outcome out;
+    const std::int64_t ranks = strategy_.pipeline.stages * strategy_.mesh.ranks();
+    if (ranks == 1) {
+      run_rank(nullptr, out);
+    } else {
+      run_ranks(static_cast<int>(ranks), [&](Communicator& world) { run_rank(&world, out); });
+    }
+    return out;
+  }
+
+  Plan plan(Device& device, int rank) const {
+    CompileOptions options;
+    options.rank = rank;
+    options.guard_bytes = guard_bytes;
+    std::vector<Axis> axes = strategy_.mesh.axes();
+    std::erase_if(axes, [](const Axis& axis) { return axis.level == Level::Time; });
+    Strategy init = strategy_;
+    init.mesh = Mesh(std::move(axes));
+    return compile({{kInitProgram, initialise(step_), init}, {kTrainProgram, step_, strategy_}},
+                   device, options);
+  }
+
+ private:
+  void run_rank(Communicator* world, Outcome& out) const {
+    const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+    const int rank = world == nullptr ? 0 : world->rank();
+    Crew crew(plan(*device, rank), *device, world);
+    if (rank == 0) {
+      lead(crew, out);
+    } else {
+      crew.follow();
+    }
+    expect_planned_counts(crew, rank);
+  }
+
+  void lead(Crew& crew, Outcome& out) const {
+    crew.run(kInitProgram);
+    for (std::int64_t step = 0; step < steps; ++step) {
+      crew.run(kTrainProgram, [&](BatchInputs& batch) { fill_tokens(batch, step); });
+      for (const NamedTensor& metric : crew.plan().program(kTrainProgram).metrics) {
+        if (metric.type.ndim() == 0)
+          out.metrics[metric.name].push_back(crew.executor().scalar(kTrainProgram, metric.name));
+      }
+    }
+    for (const CheckpointTensor& tensor : crew.states()) {
+      HostTensor& copy = out.states[tensor.name] = HostTensor(tensor.type);
+      std::ranges::copy(tensor.bytes, copy.bytes().begin());
+    }
+    crew.forget_states();
+    crew.dismiss();
+  }
+
+  /// What the communicators counted is what the plan says.
+  void expect_planned_counts(const Crew& crew, int rank) const {
+    std::map<std::string, Counts> planned =
+        planned_counts(crew.plan().program(kTrainProgram), steps);
+    for (const auto& [axes, counts] : planned_counts(crew.plan().program(kInitProgram))) {
+      for (std::size_t k = 0; k < counts.size(); ++k) {
+        planned[axes][k].calls += counts[k].calls;
+        planned[axes][k].bytes += counts[k].bytes;
+      }
+    }
+    const std::scoped_lock lock(mutex_);  // failures are told one at a time
+    EXPECT_EQ(const_cast<Crew&>(crew).executor().sent(), planned) << "rank " << rank;
+  }
+
+  const Graph& step_;
+  Strategy strategy_;
+  mutable std::mutex mutex_;
+};
+
+/// Losses and norms, then states: `rate` is the learning rate.
+inline void expect_same_training(const Outcome& one, const Outcome& other) {
+  for (const auto& [name, values] : one.metrics) {
+    ASSERT_EQ(other.metrics.at(name).size(), values.size());
+    const double bound = name == "loss" ? 1e-5 : 1e-4;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(other.metrics.at(name)[i], values[i], bound * std::abs(values[i]))
+          << name << " of step " << i + 1;
+  }
+  ASSERT_EQ(other.states.size(), one.states.size());
+  for (const auto& [path, value] : one.states) {
+    // A key bias has no gradient but rounding noise, of which Adam makes steps of the rate.
+    const double bound = path.ends_with("qkv.bias") ? 1e-2 : 2e-4;
+    for (std::int64_t i = 0; i < value.numel(); ++i)
+      ASSERT_NEAR(other.states.at(path).at(i), value.at(i), bound) << path << " [" << i << "]";
+  }
+}
+
+}  // namespace tessera
