@@ -14,7 +14,9 @@
 #include "tessera/passes/place_chunks.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
+#include "tessera/plan/compile.h"
 #include "train/one_device.h"
+#include "train/played_plans.h"
 
 namespace tessera {
 namespace {
@@ -51,11 +53,31 @@ std::vector<Program> stages_of(const Graph& graph, const PipelineCase& c,
   return out;
 }
 
+/// What plans of all stages wait for for ever, on devices.
+std::string plans_stuck(const Graph& graph, const PipelineCase& c,
+                        const std::vector<ChunkPin>& pins = {}) {
+  Strategy strategy = strategy_of(c.parallel);
+  strategy.pipeline = {c.stages, c.chunks, c.schedule, pins};
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  std::vector<Plan> plans;
+  for (int stage = 0; stage < c.stages; ++stage) {
+    CompileOptions options;
+    options.rank = static_cast<int>(stage * c.parallel.devices);
+    plans.push_back(compile({{"train", graph, strategy}}, *device, options));
+  }
+  return PlayedPlans(plans, "train").stuck();
+}
+
 class PipelineStep : public testing::TestWithParam<PipelineCase> {};
 
 TEST_P(PipelineStep, EqualsOneDevice) {
   const OneDevice one(GetParam().family, kLayers);
   EXPECT_EQ(one.wrong(stages_of(one.graph, GetParam())), "");
+}
+
+TEST_P(PipelineStep, PlansNeverWaitForEachOther) {
+  const OneDevice one(GetParam().family, kLayers);
+  EXPECT_EQ(plans_stuck(one.graph, GetParam()), "");
 }
 
 /// Rings are as deep as the schedule holds results, no deeper, and none can do with less.
@@ -150,7 +172,7 @@ TEST(RandomPipelines, EqualOneDevice) {
     std::vector<ChunkPin> pins;
     const PipelineCase c = random_case(seed, pins);
     const OneDevice& one = std::string_view(c.family) == "gpt2" ? gpt2 : llama;
-    EXPECT_EQ(one.wrong(stages_of(one.graph, c, pins)), "")
+    EXPECT_EQ(one.wrong(stages_of(one.graph, c, pins)) + plans_stuck(one.graph, c, pins), "")
         << text("seed ", seed, ": ", c.schedule, " p=", c.stages, " v=", c.chunks, " mesh ",
                 strategy_of(c.parallel).mesh);
   }

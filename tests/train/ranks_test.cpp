@@ -29,7 +29,7 @@ struct MeshCase {
 };
 
 /// Data parallel 1 to 8 and 3, tensor parallel 2, 4 and 8, sequence and context parallel, every
-/// level of sharded states, micro-batches, mixtures.
+/// level of sharded states, micro-batches, pipelines with every schedule, mixtures.
 const MeshCase kMeshes[] = {
     {"dp 2", {.devices = 2}},
     {"dp 3, uneven", {.devices = 3}},
@@ -52,6 +52,20 @@ const MeshCase kMeshes[] = {
      {.devices = 8, .tensor = 2, .context = 2, .sequence = true},
      0,
      3},
+    {"pp 2", {.devices = 2, .pipeline = 2}, 1},
+    {"pp 2, one micro-batch", {.devices = 2, .pipeline = 2}},
+    {"pp 4, gpipe", {.devices = 4, .pipeline = 4, .schedule = "gpipe"}, 2},
+    {"pp 2, interleaved, tp 2",
+     {.devices = 4, .pipeline = 2, .virtual_stages = 2, .schedule = "interleaved", .tensor = 2},
+     2},
+    {"pp 3, zb-h1", {.devices = 3, .pipeline = 3, .schedule = "zb-h1"}, 1},
+    {"pp 2, zb-v, cp 2", {.devices = 4, .pipeline = 2, .schedule = "zb-v", .context = 2}, 1},
+    {"pp 2, zero 1", {.devices = 4, .pipeline = 2}, 1, 1},
+    {"pp 2, zero 2, tp 2, sequence",
+     {.devices = 8, .pipeline = 2, .tensor = 2, .sequence = true},
+     1,
+     2},
+    {"pp 2, zb-v, zero 3", {.devices = 4, .pipeline = 2, .schedule = "zb-v"}, 1, 3},
 };
 
 RunConfig on_mesh(RunConfig config, const MeshCase& mesh) {
@@ -152,18 +166,24 @@ TEST_F(RanksTest, InitialWeightsAreTheSameBitsOnAnyMesh) {
 }
 
 TEST_F(RanksTest, AnInterruptedRunIsTheUndisturbedOneBitByBit) {
-  RunConfig whole = on_mesh(config("whole"), {"", {.devices = 4, .tensor = 2}, 0, 2});
-  whole.eval_every = 4;
-  whole.save_every = 5;
-  EXPECT_EQ(run_ranked(whole).ending, Ending::Finished);
-  RunConfig parts = whole;
-  parts.output = folder_ + "/parts";
-  parts.exit_interval = 5;
-  EXPECT_EQ(run_ranked(parts).ending, Ending::Interval);
-  parts.exit_interval = 0;
-  EXPECT_EQ(run_ranked(parts).ending, Ending::Finished);
-  EXPECT_EQ(digest_of("parts"), digest_of("whole"));
-  EXPECT_EQ(losses("parts"), losses("whole"));
+  for (const MeshCase& mesh :
+       {MeshCase{"mesh", {.devices = 4, .tensor = 2}, 0, 2},
+        MeshCase{"pipeline", {.devices = 4, .pipeline = 2, .schedule = "zb-h1"}, 1, 1}}) {
+    SCOPED_TRACE(mesh.name);
+    RunConfig whole = on_mesh(config(text("whole ", mesh.name)), mesh);
+    whole.eval_every = 4;
+    whole.save_every = 5;
+    EXPECT_EQ(run_ranked(whole).ending, Ending::Finished);
+    RunConfig parts = whole;
+    const std::string name = text("parts ", mesh.name);
+    parts.output = folder_ + "/" + name;
+    parts.exit_interval = 5;
+    EXPECT_EQ(run_ranked(parts).ending, Ending::Interval);
+    parts.exit_interval = 0;
+    EXPECT_EQ(run_ranked(parts).ending, Ending::Finished);
+    EXPECT_EQ(digest_of(name), digest_of(text("whole ", mesh.name)));
+    EXPECT_EQ(losses(name), losses(text("whole ", mesh.name)));
+  }
 }
 
 TEST_F(RanksTest, ACheckpointOfOneMeshGoesOnOnAnother) {
@@ -176,7 +196,9 @@ TEST_F(RanksTest, ACheckpointOfOneMeshGoesOnOnAnother) {
   }();
   for (const MeshCase& mesh :
        {MeshCase{"zero", {.devices = 3}, 0, 3},
-        MeshCase{"tp", {.devices = 4, .tensor = 4, .sequence = true}}, MeshCase{"one", {}}}) {
+        MeshCase{"tp", {.devices = 4, .tensor = 4, .sequence = true}}, MeshCase{"one", {}},
+        MeshCase{"pp", {.devices = 4, .pipeline = 2}, 2, 2},
+        MeshCase{"zbv", {.devices = 2, .pipeline = 2, .schedule = "zb-v"}, 2}}) {
     RunConfig rest = on_mesh(begin, mesh);
     rest.output = folder_ + "/" + mesh.name;
     rest.exit_interval = 0;

@@ -6,8 +6,8 @@
 namespace tessera {
 
 /// Each transfer starts as soon as its operand exists, and ends before the first node that reads
-/// its result (or with the region, if none does). Other nodes run in between. To bound the memory
-/// that this takes:
+/// its result (or with the region, if none does; at once, if another stage does). Other nodes run
+/// in between. To bound the memory that this takes:
 ///
 ///   the result replaces its operand        no more memory is held: it may take the whole time
 ///   the result is larger (all_gather)      at most one is started ahead: when the one before ends
