@@ -113,6 +113,7 @@ class Placer {
 
   Graph run() {
     const Graph& from = rewrite_.from();
+    if (pins_.empty()) return without_stages();
     for (NodeId id = 0; id < from.size(); ++id) {
       const Node& node = from.node(id);
       const int chunk = depends_[at(id)] ? chunk_of(unit_of(path_of(node))) : -1;
@@ -128,6 +129,11 @@ class Placer {
   }
 
  private:
+  Graph without_stages() {
+    for (NodeId id = 0; id < rewrite_.from().size(); ++id) mark(rewrite_.copy(id), -1);
+    return rewrite_.finish();
+  }
+
   /// States carry their path, whatever block declares them.
   static std::string_view path_of(const Node& node) {
     return node.op == &kState ? std::string_view(std::get<std::string>(node.attrs[0]))

@@ -63,6 +63,7 @@ void StageRegions::list_messages() {
     const bool loop = in_loop(message.region);
     const int from = loop ? pipeline_.stage_of(message.giver) : message.giver;
     const int to = loop ? pipeline_.stage_of(message.taker) : message.taker;
+    if (loop) count_bytes(message);
     if (from != stage_ && to != stage_) continue;
     const std::string name = message_name(message.value, message.region, message.taker);
     program_.messages.push_back({name, from, to});
@@ -72,6 +73,14 @@ void StageRegions::list_messages() {
     if (home(message.value, region) != region || graph_.node(message.value.node).op->traits.leaf)
       import(message.value, region);
   }
+}
+
+/// Messages come in the order of edges.
+void StageRegions::count_bytes(const Message& message) {
+  const Edge edge{message.region, message.giver, message.taker};
+  std::vector<EdgeBytes>& edges = program_.edges;
+  if (edges.empty() || edges.back().edge != edge) edges.push_back({edge});
+  edges.back().bytes += local(graph_.result(message.value)).type.bytes();
 }
 
 /// States and batch inputs that nothing reads are inputs all the same: the last region has them.

@@ -64,6 +64,7 @@ class StageRegions {
 
   void make_regions();
   void list_messages();
+  void count_bytes(const Message& message);
   void list_unread();
   int index_of(RegionKind kind, int chunk) const;
   Result local(const Result& placed) const;
