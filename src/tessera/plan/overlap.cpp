@@ -60,12 +60,17 @@ class Overlap {
     end_one_behind(shrinking);
   }
 
-  /// By value: before its first reader, or behind the last node.
+  /// By value: before its first reader, or behind the last node. What another stage waits for is
+  /// there as soon as it can be: this stage may come to wait for that one.
   ValueTable<std::int32_t> deadlines(int r) const {
     ValueTable<std::int32_t> out(graph(r), time_.ends[at(r)]);
     for (NodeId id = 0; id < graph(r).size(); ++id) {
       for (const ValueId v : graph(r).node(id).inputs)
         out[v] = std::min(out[v], time_.of(r, id).first - 1);
+    }
+    for (const Output& output : graph(r).outputs()) {
+      if (output.kind == Output::Kind::Send)
+        out[output.value] = std::min(out[output.value], behind(time_.of(r, output.value.node)));
     }
     return out;
   }
