@@ -84,7 +84,11 @@ Pipeline::Pipeline(Schedule schedule, const std::vector<std::pair<int, int>>& sk
     link(Backward, b, a);
   };
   for (int c = 0; c + 1 < chunks(); ++c) both(c, c + 1);
-  for (const auto& [a, b] : skips) both(a, b);
+  for (const auto& [a, b] : skips) {
+    check(a >= 0 && a < b && b < chunks(), "schedule: chunk ", b, " of ", chunks(), " reads what ",
+          a, " results in");
+    both(a, b);
+  }
 }
 
 std::size_t Pipeline::index(RegionKind region, int chunk) const {
