@@ -87,8 +87,10 @@ TEST(Price, OfAPipeline) {
   const Pipeline pipeline(make_schedule("1f1b", {2, 1, 4}));
   const PlayOptions prices = prices_of(stages, pipeline, plans[0].mesh, kMachine);
   const double product = 2 * 8 * 64 * 64 / 1e9;
-  EXPECT_DOUBLE_EQ(prices.cost({RegionKind::Forward, 0, 2}), 2 * product);
-  EXPECT_GT(prices.cost({RegionKind::Forward, 1, 2}), 2 * product) << "the loss too";
+  const double one = prices.cost({RegionKind::Forward, 0, 2});
+  EXPECT_GT(one, 2 * product);  // and the rows of a micro-batch are taken from the batch
+  EXPECT_LT(one, 2.1 * product);
+  EXPECT_GT(prices.cost({RegionKind::Forward, 1, 2}), 2 * product);
   EXPECT_EQ(prices.cost({RegionKind::Backward, 0, 0}), 0) << "there is none";
   EXPECT_DOUBLE_EQ(prices.sends[0], 8 * 64 * 4 / 2e9 + 10e-6);
   EXPECT_TRUE(prices.one_ahead);
