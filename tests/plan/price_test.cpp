@@ -93,7 +93,7 @@ TEST(Price, OfAPipeline) {
   EXPECT_GT(prices.cost({RegionKind::Forward, 1, 2}), 2 * product);
   EXPECT_EQ(prices.cost({RegionKind::Backward, 0, 0}), 0) << "there is none";
   EXPECT_DOUBLE_EQ(prices.sends[0], 8 * 64 * 4 / 2e9 + 10e-6);
-  EXPECT_TRUE(prices.one_ahead);
+  EXPECT_TRUE(prices.ahead);
   EXPECT_EQ(prices.send_slots, 1);
 }
 

@@ -49,7 +49,8 @@ struct Program {
   /// A value that one stage sends to another: an output Send there, received here, by one name.
   struct Message {
     std::string name;
-    int from = 0, to = 0;  // stages
+    int from = 0, to = 0;    // stages
+    std::int64_t ahead = 0;  // in the loop: for so many micro-batches receives are posted ahead
   };
   std::vector<Region> regions;
   Actions actions;
@@ -79,9 +80,9 @@ class ActionOrder {
   explicit ActionOrder(const Program& program);
 
   /// For how many micro-batches such a value is there at a time, from the action that fills it to
-  /// the last that reads it. `ahead`: the place of a micro-batch is given away one micro-batch
-  /// earlier, when the action before it begins.
-  std::int64_t depth(int fill, const std::set<int>& readers, bool ahead = false) const;
+  /// the last that reads it. The place of a micro-batch is given away `ahead` micro-batches
+  /// earlier, when the action begins that fills that one.
+  std::int64_t depth(int fill, const std::set<int>& readers, std::int64_t ahead = 0) const;
   /// True where between those actions only regions run that lie between them.
   bool in_turn(int fill, const std::set<int>& readers) const;
   /// True where the last runs of the loop's regions come in the order of the regions.

@@ -66,7 +66,8 @@ void StageRegions::list_messages() {
     if (loop) count_bytes(message);
     if (from != stage_ && to != stage_) continue;
     const std::string name = message_name(message.value, message.region, message.taker);
-    program_.messages.push_back({name, from, to});
+    const Edge edge{message.region, message.giver, message.taker};
+    program_.messages.push_back({name, from, to, loop ? pipeline_.ahead(edge) : 0});
     if (from != stage_) continue;
     const int region = index_of(message.region, loop ? message.giver : 0);
     sent_.push_back({message.value, region, name});

@@ -149,15 +149,15 @@ WantedLayout wanted_by(const Device& device) {
   };
 }
 
-/// Stages that `Pipeline` plays can run: with a receive posted one micro-batch ahead and one send
-/// under way at a time, which is the least that plans do. Errors: Broken: they would wait for each
+/// Stages that `Pipeline` plays can run: with receives posted ahead and one send under way at a
+/// time, which is the least that plans do. Errors: Broken: they would wait for each
 /// other.
 void require_to_run(const Program& program, const Pipeline& pipeline) {
   if (program.edges.empty()) return;
   std::vector<Edge> edges;
   for (const EdgeBytes& each : program.edges) edges.push_back(each.edge);
   PlayOptions options;
-  options.one_ahead = true;
+  options.ahead = true;
   options.send_slots = 1;
   Pipeline(pipeline.schedule(), skips_of(edges)).play(options);
 }

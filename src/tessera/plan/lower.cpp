@@ -164,17 +164,17 @@ class Lowering {
     drafts_[at(r)].push_back(std::move(draft));
   }
 
-  /// In the loop a receive is posted one micro-batch ahead: the first one before the loop.
+  /// In the loop a receive is posted some micro-batches ahead: the first ones before the loop.
   void draft_receive(int r, NodeId id) {
     const Node& node = regions_[at(r)].graph.node(id);
     const int v = values_.value(r, {id, 0});
-    const bool loops = in_loop(regions_[at(r)].kind);
     Call call = shards_.message(CollectiveKind::Recv, message(std::get<std::string>(node.attrs[0])),
                                 node.results[0], node.block);
     call.tickets = static_cast<std::int32_t>(values_.buffers()[at(value(v).buffer)].depth);
     call.ticket = take_tickets(call.tickets);
-    if (loops) draft_start(0, time_.ends[0], call, -1, v);
-    call.ahead = loops ? 1 : 0;
+    const auto ahead = static_cast<std::int32_t>(value(v).ahead);
+    for (call.ahead = 0; call.ahead < ahead; ++call.ahead)
+      draft_start(0, time_.ends[0], call, -1, v);
     draft_start(r, time_.begins[at(r)], call, -1, v);
     call.ahead = 0;
     draft_wait(r, time_.of(r, id).first, call);

@@ -92,7 +92,7 @@ PlayOptions prices_of(const std::vector<const ProgramPlan*>& stages, const Pipel
                             ? 0
                             : machine.move_seconds(Level::Core, static_cast<double>(found->bytes)));
   }
-  out.one_ahead = true;
+  out.ahead = true;
   out.send_slots = send_slots(stages);
   return out;
 }

@@ -14,8 +14,8 @@ namespace tessera {
 double price(const Call& call, const Mesh& mesh, const Machine& machine);
 
 /// Seconds. `stages`: the program on one rank of every stage. Messages take their bytes over a link
-/// between cores, and are received and sent as plans do: one receive ahead, and as many sends under
-/// way as there are places for what is sent.
+/// between cores, and are received and sent as plans do: receives are posted ahead, and as many
+/// sends are under way as there are places for what is sent.
 PlayOptions prices_of(const std::vector<const ProgramPlan*>& stages, const Pipeline& pipeline,
                       const Mesh& mesh, const Machine& machine = {});
 

@@ -8,7 +8,11 @@
 namespace tessera {
 
 ProgramValues::ProgramValues(const Program& program, const Timeline& time, const Device& device)
-    : regions_(program.regions), time_(time), device_(device), order_(program) {
+    : regions_(program.regions),
+      messages_(program.messages),
+      time_(time),
+      device_(device),
+      order_(program) {
   for (const Region& region : regions_) {
     views_.emplace_back(region.graph.nodes().size(), false);
     index_.emplace_back(region.graph, -1);
@@ -63,7 +67,7 @@ void ProgramValues::collect() {
         const Kind kind = node.op == &kConstant ? Kind::Constant : Kind::Computed;
         for (int i = 0; i < static_cast<int>(node.results.size()); ++i)
           index_[at(r)][{id, i}] = add(kind, {id, i}, "");
-        values_.back().received = node.op == &kReceive;
+        if (node.op == &kReceive) receive(values_.back(), std::get<std::string>(node.attrs[0]));
       }
     }
     for (const Output& output : graph.outputs()) {
@@ -199,14 +203,21 @@ void ProgramValues::share(int value, int buffer) {
     hold(b);
 }
 
+void ProgramValues::receive(StoredValue& value, const std::string& message) {
+  const auto found = std::ranges::find(messages_, message, &Program::Message::name);
+  check(found != messages_.end(), "plan: no message '", message, "'");
+  value.received = true;
+  value.ahead = found->ahead;
+}
+
 /// As deep as all that lies in it needs. The first value is the one that fills it; the receive of
-/// a message is posted a micro-batch ahead.
+/// a message is posted ahead.
 void ProgramValues::hold(Buffer& buffer) {
   std::set<int> all;
   for (const int v : buffer.values) all.merge(readers(values_[at(v)]));
   const StoredValue& root = values_[at(buffer.values[0])];
   buffer.held = true;
-  buffer.depth = order_.depth(root.region, all, root.received);
+  buffer.depth = order_.depth(root.region, all, root.ahead);
 }
 
 void ProgramValues::assign_buffers() {

@@ -37,10 +37,11 @@ struct StoredValue {
   ValueId id;                        // Computed, State, Batch, Constant: its first occurrence
   std::int32_t first = 0, last = 0;  // on the Timeline
   std::vector<ValueUse> uses;
-  bool leaves = false;    // an output reads it: it must be dense
-  bool sent = false;      // to another stage
-  bool received = false;  // from another stage
-  bool held = false;      // other actions run between those that fill and read it
+  bool leaves = false;     // an output reads it: it must be dense
+  bool sent = false;       // to another stage
+  bool received = false;   // from another stage
+  std::int64_t ahead = 0;  // then, in the loop: the message's
+  bool held = false;       // other actions run between those that fill and read it
   int buffer = -1;
   std::int64_t offset_elements = 0;  // in its buffer, for views
   Shape strides;
@@ -92,11 +93,13 @@ class ProgramValues {
   bool dies_in(const Buffer& buffer, int region, NodeId node) const;
   bool may_share(const StoredValue& value, const Buffer& buffer) const;
   void share(int value, int buffer);
+  void receive(StoredValue& value, const std::string& message);
   void hold(Buffer& buffer);
   std::set<int> readers(const StoredValue& value) const;
   int new_buffer(int value);
 
   const std::vector<Region>& regions_;
+  const std::vector<Program::Message>& messages_;
   const Timeline& time_;
   const Device& device_;
   const ActionOrder order_;

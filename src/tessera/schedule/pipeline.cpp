@@ -104,6 +104,11 @@ std::int64_t Pipeline::in_flight(int stage, RegionKind last) const {
   return most_alive(schedule_.stages[at(stage)], Forward, last, [](const Action&) { return true; });
 }
 
+std::int64_t Pipeline::ahead(const Edge& edge) const {
+  const auto [a, b] = std::minmax(edge.giver, edge.taker);
+  return b - a == 1 ? 1 : std::min(alive(a, Forward, Backward), kMostAhead);
+}
+
 std::vector<std::int64_t> Pipeline::held_slots() const {
   std::vector<std::int64_t> out;
   for (const Edge& edge : edges_) out.push_back(alive(edge.taker, edge.region, schedule_.last()));
@@ -165,9 +170,9 @@ class Player {
       const RegionKind reader = options_.hold ? of_.schedule().last() : edge.region;
       posted = end(reader, edge.taker, k - options_.slots[number]);
     }
-    if (options_.one_ahead && k > 0) {
-      const Action before{edge.region, edge.taker, k - 1};
-      posted = std::max(posted, end(edge.region, edge.taker, k - 1) - cost(before));
+    if (const std::int64_t n = options_.ahead ? of_.ahead(edge) : 0; n > 0 && k >= n) {
+      const Action before{edge.region, edge.taker, k - n};
+      posted = std::max(posted, end(edge.region, edge.taker, k - n) - cost(before));
     }
     const double takes = options_.sends.empty() ? options_.send : options_.sends[number];
     return std::max(end(edge.region, edge.giver, k), posted) + takes;

@@ -40,8 +40,8 @@ struct PlayOptions {
   /// ended; else until the action has ended that waits for it.
   bool hold = false;
   /// True where the receive of micro-batch k is posted, besides, no earlier than the action begins
-  /// that waits for micro-batch k - 1.
-  bool one_ahead = false;
+  /// that waits for micro-batch k - ahead().
+  bool ahead = false;
   /// Slots of each edge at its sender, free when the message has arrived; 0: for all.
   std::int64_t send_slots = 0;
 };
@@ -70,6 +70,11 @@ class Pipeline {
   /// Forward to the end of `last`.
   std::int64_t in_flight(int stage, RegionKind last) const;
   std::int64_t in_flight(int stage) const { return in_flight(stage, schedule_.last()); }
+  /// How many micro-batches ahead of the action that waits plans post the receives of an edge. One
+  /// between neighbours; past a chunk so many that the sender never waits long enough for others to
+  /// wait for it in turn.
+  std::int64_t ahead(const Edge& edge) const;
+  static constexpr std::int64_t kMostAhead = 7;  // comm has up to 8 messages of one name in transit
   /// Slots that each edge needs at its receiver, where messages stay until their last reader and
   /// no edge skips a chunk.
   std::vector<std::int64_t> held_slots() const;
