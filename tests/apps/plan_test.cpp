@@ -112,6 +112,47 @@ TEST(PlanCommand, DrawsPipelinesAlone) {
       << unnamed.err;
 }
 
+/// The second stage has the head, a third layer less and nothing of the positions.
+TEST(PlanCommand, TellsOfTheFullestStage) {
+  const Folder folder;
+  const std::string flags =
+      "--devices 4 --layers 3 --pipeline-model-parallel-size 2 --tensor-model-parallel-size 2 "
+      "--micro-batch-size 2 ";
+  const nlohmann::json json = json_of(text(flags, "--schedule-svg ", folder / "schedule.svg")),
+                       stages = json["pipeline"];
+  EXPECT_EQ(read(folder / "schedule.svg").substr(0, 4), "<svg");
+  EXPECT_EQ(json["mesh"], "pp=2 tp=2");
+  EXPECT_EQ(json["devices"], 4);
+  for (const char* key : {"planned_peak_bytes", "lower_bound_bytes"}) {
+    ASSERT_EQ(stages[key].size(), 2u);
+    EXPECT_NE(stages[key][0], stages[key][1]) << key;
+    EXPECT_EQ(json[key], *std::max_element(stages[key].begin(), stages[key].end())) << key;
+  }
+  const std::size_t fullest = json["planned_peak_bytes"] == stages["planned_peak_bytes"][0] ? 0 : 1;
+  EXPECT_EQ(json["memory"], stages["memory"][fullest]);
+  EXPECT_EQ(json["state_bytes"], stages["state_bytes"][fullest]);
+  EXPECT_EQ(json["state_bytes"].get<std::int64_t>() + json["work_bytes"].get<std::int64_t>(),
+            json["planned_peak_bytes"]);
+  EXPECT_EQ(json["flops_per_step"], 2 * (stages["flops_per_step"][0].get<double>() +
+                                         stages["flops_per_step"][1].get<double>()));
+  const auto sum = [](const nlohmann::json& sent) {
+    std::int64_t out = 0;
+    for (const auto& [axes, bytes] : sent.items()) out += bytes.get<std::int64_t>();
+    return out;
+  };
+  const nlohmann::json& sent = stages["sent_bytes_per_step"];
+  EXPECT_GT(sent[0]["pp"], 0);
+  EXPECT_EQ(sum(json["sent_bytes_per_step"]), std::max(sum(sent[0]), sum(sent[1])));
+  EXPECT_GT(stages["bubble"], stages["bubble_ideal"]) << "messages and uneven stages cost time";
+  EXPECT_LT(stages["bubble"], 1);
+
+  const Ran ran = run(words(kPlan + flags));
+  for (const char* told : {"pipeline              1f1b: 2 stages",
+                           "  stage  in flight  planned peak", "of a step, as priced\n",
+                           ", the fullest, at its fullest moment\n", "what a device of stage "})
+    EXPECT_NE(ran.out.find(told), std::string::npos) << told << " in\n" << ran.out;
+}
+
 /// All that is reported but times and what this process holds.
 std::string report(const std::string& flags) {
   nlohmann::json json = json_of(flags);

@@ -68,7 +68,7 @@ TEST(Walkthrough, TheDocumentShowsTheseGraphs) {
   CompileOptions options;
   options.observe = [&](const std::string&, const std::string& pass,
                         const std::vector<PassGraph>& graphs, double) {
-    for (const auto& [region, graph] : graphs)
+    for (const auto& [region, graph, stage] : graphs)
       texts[text(pass, region.empty() ? "" : " ", region)] = shown(*graph);
   };
   compile({{"train", training_step(), row_parallel()}}, *make_cpu_device({.threads = 1}), options);

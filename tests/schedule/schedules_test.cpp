@@ -256,6 +256,53 @@ TEST(Schedules, SendToAnyLaterChunk) {
   }
 }
 
+/// What every plan can do at least: receives ahead of the action that waits, one send under way.
+TEST(Schedules, RunWithReceivesAheadAndOneSend) {
+  for (const std::string& name : schedule_names()) {
+    const ScheduleDef& def = find_schedule(name);
+    const int most = def.most_chunks == 0 ? 3 : def.most_chunks;
+    for (const int p : {1, 2, 3, 4, 8}) {
+      for (int v = def.least_chunks; v <= most; ++v) {
+        for (const int m : {1, 2, p, 2 * p, 4 * p + (name == "interleaved" ? 0 : 1)}) {
+          if (name == "interleaved" && m % p != 0) continue;
+          const Schedule schedule = make_schedule(name, {p, v, m});
+          PlayOptions options;
+          options.ahead = true;
+          options.send_slots = 1;
+          for (int reach = 2; reach <= p * v; ++reach) {
+            SCOPED_TRACE(text(name, " p=", p, " v=", v, " m=", m, " reach=", reach));
+            std::vector<std::pair<int, int>> skips;
+            for (int a = 0; a + reach < p * v; ++a) skips.emplace_back(a, a + reach);
+            EXPECT_FALSE(is_stuck(Pipeline(schedule, skips), options));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Schedules, EdgesPastNeighboursAreSkips) {
+  EXPECT_EQ(skips_of({{Forward, 0, 1}, {Forward, 0, 3}, {Backward, 3, 0}, {Backward, 2, 1}}),
+            (std::vector<std::pair<int, int>>{{0, 3}}));
+  const Schedule schedule = make_schedule("1f1b", {3, 1, 4});
+  for (const auto& [a, b] : std::vector<std::pair<int, int>>{{-1, 1}, {1, 1}, {2, 0}, {0, 3}})
+    EXPECT_THROW(Pipeline(schedule, {{a, b}}), Broken) << a << " " << b;
+}
+
+/// The second message of two may be on its way only once the second action before it has begun.
+TEST(Schedules, MessagesTakeTimeByEdge) {
+  const Pipeline pipeline(make_schedule("gpipe", {2, 1, 2}));
+  ASSERT_EQ(pipeline.edges().size(), 2u);
+  PlayOptions options;
+  options.sends = {3, 5};  // forward, backward
+  const auto played = pipeline.play(options);
+  EXPECT_EQ(played[1][0].begin, 4);
+  EXPECT_EQ(played[1][1].begin, 5);
+  EXPECT_EQ(played[0][2].begin, played[1][2].end + 5);
+  options.ahead = true;  // the second forward is received from 4 on
+  EXPECT_EQ(pipeline.play(options)[1][1].begin, 7);
+}
+
 /// Megatron's order, by its own numbers.
 TEST(Schedules, InterleavedIsMegatronsOrder) {
   for (const PipelineSize size : {PipelineSize{2, 2, 4}, {4, 2, 8}, {4, 3, 12}}) {

@@ -156,7 +156,11 @@ TEST(PipelineReport, TellsBlocksAndMemoryWhereTheyAreKnown) {
   PipelineFacts facts;
   facts.cut = {{"embed", 0},    {"layers.0", 0}, {"layers.1", 0}, {"layers.2", 0},
                {"layers.3", 1}, {"layers.4", 1}, {"norm", 1},     {"head", 1}};
-  facts.bytes = {3 << 20, 5 << 19};
+  facts.stages.resize(2);
+  facts.stages[0].rank = {3 << 20, 3 << 19, 2e6, {{"pp", 100}}};
+  facts.stages[1].rank = {5 << 19, 5 << 18, 3e6, {{"pp", 100}, {"tp", 7}}};
+  facts.stages[1].state_bytes = 640;
+  facts.stages[1].memory.activations = 320;
   facts.prices.send = 1;
   const PipelineReport report = report_of("1f1b", one_f_one_b(), facts);
   EXPECT_EQ(to_text(report),
@@ -169,6 +173,11 @@ TEST(PipelineReport, TellsBlocksAndMemoryWhereTheyAreKnown) {
             "sends none\n");
   const nlohmann::json json = json_of(report);
   EXPECT_EQ(json["planned_peak_bytes"], (std::vector<std::int64_t>{3 << 20, 5 << 19}));
+  EXPECT_EQ(json["lower_bound_bytes"].dump(), "[1572864,1310720]");
+  EXPECT_EQ(json["state_bytes"].dump(), "[0,640]");
+  EXPECT_EQ(json["memory"][1]["activations"], 320);
+  EXPECT_EQ(json["sent_bytes_per_step"].dump(), R"([{"pp":100},{"pp":100,"tp":7}])");
+  EXPECT_EQ(json["flops_per_step"][1], 3e6);
   EXPECT_EQ(json["chunks"][1].dump(),
             R"({"blocks":["layers.3","layers.4","norm","head"],"chunk":1,"stage":1})");
   EXPECT_EQ(json["actions"][1].dump(), R"(["F1.0","BW1.0","F1.1","BW1.1","F1.2","BW1.2"])");

@@ -91,8 +91,10 @@ int plan_command(const Arguments& arguments, Console& console) {
   const auto device = make_cpu_device(cpu_options(config));
   WantedPrograms wanted = wanted_programs(config);
   wanted.placed = placements;
-  const PlanReport report = report_of(compile_programs(config, wanted, *device), config);
-  if (draws) write_atomically(picture, planned_pipeline(config)->svg());
+  wanted.stages = true;
+  const Compiled compiled = compile_programs(config, wanted, *device);
+  const PlanReport report = report_of(compiled, config);
+  if (draws) write_atomically(picture, planned_pipeline(compiled, config)->svg());
   console.out << (as_json ? to_json(report) : to_text(report));
   return 0;
 }

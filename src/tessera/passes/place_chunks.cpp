@@ -113,9 +113,10 @@ class Placer {
 
   Graph run() {
     const Graph& from = rewrite_.from();
+    if (pins_.empty()) return without_stages();
     for (NodeId id = 0; id < from.size(); ++id) {
       const Node& node = from.node(id);
-      const int chunk = depends_[at(id)] ? chunk_of(unit_of(path_of(node))) : -1;
+      const int chunk = depends_[at(id)] ? chunk_for(id) : -1;
       if (chunk >= 0) {
         place(id, chunk);
       } else if (node.op->traits.leaf || node.phase == Phase::Update) {
@@ -128,6 +129,11 @@ class Placer {
   }
 
  private:
+  Graph without_stages() {
+    for (NodeId id = 0; id < rewrite_.from().size(); ++id) mark(rewrite_.copy(id), -1);
+    return rewrite_.finish();
+  }
+
   /// States carry their path, whatever block declares them.
   static std::string_view path_of(const Node& node) {
     return node.op == &kState ? std::string_view(std::get<std::string>(node.attrs[0]))
@@ -140,6 +146,28 @@ class Placer {
       if (!unit.empty() && matches(pin.blocks, unit)) out = pin.chunk;
     }
     return out;
+  }
+
+  int chunk_for(NodeId id) {
+    const Node& node = rewrite_.from().node(id);
+    const int out = chunk_of(unit_of(path_of(node)));
+    const bool outside = out < 0 && !node.op->traits.leaf && node.phase != Phase::Update;
+    return outside ? chunk_of_operands(node) : out;
+  }
+
+  /// Outside of blocks: the first chunk that has all operands.
+  int chunk_of_operands(const Node& node) {
+    int last = -1, first_back = std::numeric_limits<int>::max();
+    for (const ValueId input : node.inputs) {
+      if (!rewrite_.has(input) || rewrite_.from().node(input.node).op->traits.leaf) continue;
+      const int chunk = rewrite_.to().node(rewrite_(input)).stage;
+      const bool back = rewrite_.from().node(input.node).phase == Phase::Backward;
+      if (back && chunk >= 0) first_back = std::min(first_back, chunk);
+      if (!back) last = std::max(last, chunk);
+    }
+    return node.phase == Phase::Backward && first_back != std::numeric_limits<int>::max()
+               ? first_back
+               : last;
   }
 
   void mark(const std::vector<Value>& values, int chunk) {

@@ -25,6 +25,7 @@ std::vector<ChunkPin> cut_into_chunks(const Graph& graph, const PipelineStrategy
 /// labels) is computed again by every chunk that reads it. -1: every stage computes it alike, that
 /// is all of Update that belongs to no unit. A sum there over values of several chunks is first
 /// taken by each of them, so that one number leaves it.
+/// Without pins there is one chunk: no node has a stage, whatever the model says.
 /// Errors:  a value that an earlier chunk reads in forward, or a later one in backward.
 Graph place_chunks(const Graph& graph, const std::vector<ChunkPin>& pins);
 

@@ -59,7 +59,8 @@ std::size_t ActionOrder::last_run(const std::set<int>& readers, std::size_t micr
 
 std::int64_t ActionOrder::depth(int fill, const std::set<int>& readers, std::int64_t ahead) const {
   const std::vector<std::size_t>& fills = runs_[at(fill)];
-  std::size_t depth = 1;
+  const std::size_t before = std::min(at(ahead), fills.size());
+  std::size_t depth = std::max<std::size_t>(before, 1);
   for (std::size_t k = 0; k < fills.size(); ++k) {
     const std::size_t end = std::max(fills[k], last_run(readers, k));
     const auto taken = [&](std::size_t next) {

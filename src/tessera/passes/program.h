@@ -9,9 +9,16 @@
 
 #include "tessera/base/error.h"
 #include "tessera/ir/graph.h"
-#include "tessera/schedule/schedule.h"
+#include "tessera/schedule/pipeline.h"
 
 namespace tessera {
+
+/// What crosses an edge of the pipeline for each micro-batch, on each rank.
+struct EdgeBytes {
+  Edge edge;
+  std::int64_t bytes = 0;
+  friend bool operator==(const EdgeBytes&, const EdgeBytes&) = default;
+};
 
 /// True of the regions that every micro-batch runs.
 constexpr bool in_loop(RegionKind kind) {
@@ -43,11 +50,12 @@ struct Program {
   struct Message {
     std::string name;
     int from = 0, to = 0;    // stages
-    std::int64_t ahead = 1;  // how many micro-batches early its receive is posted
+    std::int64_t ahead = 0;  // in the loop: how many micro-batches early its receive is posted
   };
   std::vector<Region> regions;
   Actions actions;
   std::vector<Message> messages;  // of this stage; in an order that all stages share
+  std::vector<EdgeBytes> edges;   // of all stages, in order, each once
   /// By slot that the loop fills and reads: for how many micro-batches it holds a value at a time.
   /// That of micro-batch k lies in place k % depth.
   std::map<std::string, std::int64_t> rings;

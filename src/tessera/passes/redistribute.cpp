@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <numeric>
 
 #include "tessera/base/error.h"
@@ -211,10 +210,9 @@ std::optional<Redistribution> Redistributor::search(const Mesh& mesh, const Shap
         !split && std::find(helpers_.begin(), helpers_.end(), axis.name) != helpers_.end();
     if (!names(from) && !names(to) && !helps) continue;
     const bool is_time = axis.level == Level::Time;
-    const LinkSpeed link = is_time ? LinkSpeed{1, 0} : machine_.link(axis.level);
+    const LinkPrice link = is_time ? LinkPrice{1e6, 0} : machine_.price(axis.level);
     axes.push_back(axis.name);
-    problem.axes.push_back({axis.size, std::round(1e6 / link.gigabytes_per_s),
-                            std::round(1e9 * link.microseconds), is_time});
+    problem.axes.push_back({axis.size, link.per_byte, link.per_step, is_time});
     time = time || is_time;
   }
   if (split && axes.size() > kMaxMoveAxes) return std::nullopt;  // the value as it is may do

@@ -63,15 +63,25 @@ void StageRegions::list_messages() {
     const bool loop = in_loop(message.region);
     const int from = loop ? pipeline_.stage_of(message.giver) : message.giver;
     const int to = loop ? pipeline_.stage_of(message.taker) : message.taker;
+    if (loop) count_bytes(message);
     if (from != stage_ && to != stage_) continue;
     const std::string name = message_name(message.value, message.region, message.taker);
-    program_.messages.push_back({name, from, to, loop ? ahead(message) : 0});
+    const Edge edge{message.region, message.giver, message.taker};
+    program_.messages.push_back({name, from, to, loop ? pipeline_.ahead(edge) : 0});
     if (from != stage_) continue;
     const int region = index_of(message.region, loop ? message.giver : 0);
     sent_.push_back({message.value, region, name});
     if (home(message.value, region) != region || graph_.node(message.value.node).op->traits.leaf)
       import(message.value, region);
   }
+}
+
+/// Messages come in the order of edges.
+void StageRegions::count_bytes(const Message& message) {
+  const Edge edge{message.region, message.giver, message.taker};
+  std::vector<EdgeBytes>& edges = program_.edges;
+  if (edges.empty() || edges.back().edge != edge) edges.push_back({edge});
+  edges.back().bytes += local(graph_.result(message.value)).type.bytes();
 }
 
 /// States and batch inputs that nothing reads are inputs all the same: the last region has them.
@@ -83,13 +93,6 @@ void StageRegions::list_unread() {
         std::ranges::none_of(known_, knows))
       import({id, 0}, update());
   }
-}
-
-/// Between neighbours one micro-batch, so that the sender need not wait until the receiver is done
-/// with the one before. Others pass what lies between them: as many as are there at a time.
-std::int64_t StageRegions::ahead(const Message& message) const {
-  const auto [first, last] = std::minmax(message.giver, message.taker);
-  return last - first == 1 ? 1 : pipeline_.alive(first, RegionKind::Forward, RegionKind::Backward);
 }
 
 Result StageRegions::local(const Result& placed) const {

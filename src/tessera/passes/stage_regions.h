@@ -64,7 +64,7 @@ class StageRegions {
 
   void make_regions();
   void list_messages();
-  std::int64_t ahead(const Message& message) const;
+  void count_bytes(const Message& message);
   void list_unread();
   int index_of(RegionKind kind, int chunk) const;
   Result local(const Result& placed) const;

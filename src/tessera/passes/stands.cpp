@@ -27,9 +27,7 @@ Axes::Axes(const Strategy& strategy, const Machine& machine) {
     }
   }
   for (const Axis& axis : axes_) {
-    prices_.push_back(axis.level == Level::Time ? 0
-                                                : machine.core.gigabytes_per_s /
-                                                      machine.link(axis.level).gigabytes_per_s);
+    prices_.push_back(axis.level == Level::Time ? 0 : machine.relative_price(axis.level));
   }
 }
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "tessera/base/size.h"
 #include "tessera/ir/verify.h"
@@ -24,8 +26,9 @@ namespace {
 /// Runs one pass: times it, shows what it leaves, and says where an error came from.
 class Passes {
  public:
-  Passes(const std::string& program, const CompileOptions& options)
-      : program_(program), options_(options) {}
+  /// `stage`: of a pipeline, that the passes are of; -1: of all stages.
+  Passes(const std::string& program, const CompileOptions& options, int stage = -1)
+      : program_(program), options_(options), stage_(stage) {}
 
   template <typename Pass>
   auto operator()(const char* name, const Pass& pass) const {
@@ -48,18 +51,19 @@ class Passes {
   }
 
  private:
-  static std::vector<PassGraph> graphs_of(const Graph& graph) { return {{"", &graph}}; }
-  static std::vector<PassGraph> graphs_of(const Timeline&) { return {}; }
-  static std::vector<PassGraph> graphs_of(const ProgramPlan&) { return {}; }
-  static std::vector<PassGraph> graphs_of(const Program& program) {
+  std::vector<PassGraph> graphs_of(const Graph& graph) const { return {{"", &graph, stage_}}; }
+  std::vector<PassGraph> graphs_of(const Timeline&) const { return {}; }
+  std::vector<PassGraph> graphs_of(const ProgramPlan&) const { return {}; }
+  std::vector<PassGraph> graphs_of(const Program& program) const {
     std::vector<PassGraph> out;
     for (const Region& region : program.regions)
-      out.push_back({program.name_of(region), &region.graph});
+      out.push_back({program.name_of(region), &region.graph, stage_});
     return out;
   }
 
   const std::string& program_;
   const CompileOptions& options_;
+  int stage_;
 };
 
 Mesh mesh_of_ranks(const Mesh& mesh) {
@@ -145,57 +149,133 @@ WantedLayout wanted_by(const Device& device) {
   };
 }
 
-}  // namespace
+/// Stages that `Pipeline` plays can run: with receives posted ahead and one send under way at a
+/// time, which is the least that plans do. Errors: Broken: they would wait for each
+/// other.
+void require_to_run(const Program& program, const Pipeline& pipeline) {
+  if (program.edges.empty()) return;
+  std::vector<Edge> edges;
+  for (const EdgeBytes& each : program.edges) edges.push_back(each.edge);
+  PlayOptions options;
+  options.ahead = true;
+  options.send_slots = 1;
+  Pipeline(pipeline.schedule(), skips_of(edges)).play(options);
+}
 
-Plan compile(std::vector<ProgramSource> sources, Device& device, const CompileOptions& options) {
+bool has_stages(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.stage >= 0; });
+}
+
+/// The plan of one rank, program by program.
+class RankPlan {
+ public:
+  RankPlan(const Mesh& mesh, int stages, int rank, const std::vector<ChunkPin>& cut, Device& device,
+           const CompileOptions& options)
+      : device_(device), options_(options), states_(options.guard_bytes) {
+    plan_.mesh = mesh;
+    plan_.stages = stages;
+    plan_.rank = rank;
+    plan_.cut = cut;
+    plan_.guard_bytes = options.guard_bytes;
+    require(rank >= 0 && rank < plan_.ranks(), "rank ", rank, " on mesh '", mesh, "'",
+            stages == 1 ? "" : text(" and ", stages, " stages"), ", whose ranks are 0 to ",
+            plan_.ranks() - 1);
+  }
+
+  /// This rank's part of a graph that has placements.
+  Program part(const std::string& name, const Graph& placed, const Pipeline& pipeline) {
+    Program out = passes(name)("partition", [&] {
+      return partition(placed, pipeline, plan_.stage(), options_.machine, options_.moves);
+    });
+    require_to_run(out, pipeline);
+    stages_.add(placed, pipeline);
+    return out;
+  }
+
+  void add(const std::string& name, Program program) {
+    const Passes pass = passes(name);
+    if (options_.fuse) program = pass("fuse", [&] { return fuse(std::move(program)); });
+    program = pass("pack", [&] { return pack(std::move(program), wanted_by(device_)); });
+    const Timeline time =
+        pass("overlap", [&] { return options_.overlap ? overlap(program) : Timeline(program); });
+    plan_.programs.push_back(pass("lower", [&] {
+      return lower(name, program, time, states_, device_, options_.seed, plan_.rank);
+    }));
+  }
+
+  Plan finish() {
+    plan_.states = stages_.with(states_.states);
+    plan_.constants = std::move(states_.constants);
+    plan_.state_bytes = states_.bytes;
+    size_sum(plan_.state_bytes, plan_.work_bytes(), "bytes of the arena");
+    for (ProgramPlan& program : plan_.programs) {
+      for (const StatePlan& state : plan_.states) {
+        if (!plan_.has(state)) continue;
+        std::int64_t& bytes = state.state.role == Role::Parameter ? program.memory.parameters
+                                                                  : program.memory.optimizer;
+        bytes += aligned(state.type.bytes());
+      }
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  Passes passes(const std::string& name) const {
+    return Passes(name, options_, plan_.stages == 1 ? -1 : plan_.stage());
+  }
+
+  Device& device_;
+  const CompileOptions& options_;
+  StateSection states_;
+  StateStages stages_;
+  Plan plan_;
+};
+
+/// The plans of some ranks.
+std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& device,
+                                const CompileOptions& options, const std::vector<int>& ranks) {
   check(options.guard_bytes % kAlignment == 0, "guards of ", options.guard_bytes, " bytes");
-  StateSection states(options.guard_bytes);
-  Plan plan;
-  plan.mesh = mesh_of_all(sources);
-  plan.stages = sources.empty() ? 1 : sources[0].strategy.pipeline.stages;
-  plan.rank = options.rank;
-  plan.guard_bytes = options.guard_bytes;
-  require(options.rank >= 0 && options.rank < plan.ranks(), "rank ", options.rank, " on mesh '",
-          plan.mesh, "'", plan.stages == 1 ? "" : text(" and ", plan.stages, " stages"),
-          ", whose ranks are 0 to ", plan.ranks() - 1);
-  const std::vector<ChunkPin> chunks =
-      sources.empty() ? std::vector<ChunkPin>{} : cut_of_all(sources);
-  StateStages stages;
+  const Mesh mesh = mesh_of_all(sources);
+  const int stages = sources.empty() ? 1 : sources[0].strategy.pipeline.stages;
+  const std::vector<ChunkPin> cut = sources.empty() ? std::vector<ChunkPin>{} : cut_of_all(sources);
+  std::vector<std::unique_ptr<RankPlan>> plans;
+  for (const int rank : ranks)
+    plans.push_back(std::make_unique<RankPlan>(mesh, stages, rank, cut, device, options));
   for (ProgramSource& source : sources) {
     const Passes pass(source.name, options);
     pass.show("source", {{"", &source.graph}}, 0);
-    Graph graph = pass("merge_pads", [&] { return merge_pads(source.graph); });
-    source.graph = {};
+    Graph graph = std::exchange(source.graph, {});
+    // Without a pipeline, marks of stages mean nothing, and no pass meets them.
+    if (cut.empty() && has_stages(graph)) graph = place_chunks(graph, {});
+    graph = pass("merge_pads", [&] { return merge_pads(graph); });
     graph = pass("simplify", [&] { return simplify(graph); });
-    if (!chunks.empty()) graph = pass("place_chunks", [&] { return place_chunks(graph, chunks); });
+    if (!cut.empty()) graph = pass("place_chunks", [&] { return place_chunks(graph, cut); });
     const Pipeline pipeline = pipeline_of(source.strategy);
     graph = pass("propagate", [&] { return propagate(graph, source.strategy, options.machine); });
-    Program program = pass("partition", [&] {
-      return partition(graph, pipeline, plan.stage(), options.machine, options.moves);
-    });
-    stages.add(graph, pipeline);
-    graph = {};
-    if (options.fuse) program = pass("fuse", [&] { return fuse(std::move(program)); });
-    program = pass("pack", [&] { return pack(std::move(program), wanted_by(device)); });
-    const Timeline time =
-        pass("overlap", [&] { return options.overlap ? overlap(program) : Timeline(program); });
-    plan.programs.push_back(pass("lower", [&] {
-      return lower(source.name, program, time, states, device, options.seed, options.rank);
-    }));
-  }
-  plan.states = stages.with(states.states);
-  plan.constants = std::move(states.constants);
-  plan.state_bytes = states.bytes;
-  size_sum(plan.state_bytes, plan.work_bytes(), "bytes of the arena");
-  for (ProgramPlan& program : plan.programs) {
-    for (const StatePlan& state : plan.states) {
-      if (!plan.has(state)) continue;
-      std::int64_t& bytes = state.state.role == Role::Parameter ? program.memory.parameters
-                                                                : program.memory.optimizer;
-      bytes += aligned(state.type.bytes());
+    for (const std::unique_ptr<RankPlan>& plan : plans) {
+      Program program = plan->part(source.name, graph, pipeline);
+      if (plan == plans.back()) graph = {};  // large, and read no more
+      plan->add(source.name, std::move(program));
     }
   }
-  return plan;
+  std::vector<Plan> out;
+  for (const std::unique_ptr<RankPlan>& plan : plans) out.push_back(plan->finish());
+  return out;
+}
+
+}  // namespace
+
+Plan compile(std::vector<ProgramSource> sources, Device& device, const CompileOptions& options) {
+  return std::move(compile_ranks(std::move(sources), device, options, {options.rank})[0]);
+}
+
+std::vector<Plan> compile_stages(std::vector<ProgramSource> sources, Device& device,
+                                 const CompileOptions& options) {
+  const int ranks = static_cast<int>(mesh_of_all(sources).ranks());
+  std::vector<int> first;
+  for (int s = 0; s < (sources.empty() ? 1 : sources[0].strategy.pipeline.stages); ++s)
+    first.push_back(s * ranks);
+  return compile_ranks(std::move(sources), device, options, first);
 }
 
 }  // namespace tessera

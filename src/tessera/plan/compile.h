@@ -22,6 +22,7 @@ struct ProgramSource {
 struct PassGraph {
   std::string region;
   const Graph* graph = nullptr;
+  int stage = -1;  // of a pipeline, whose region it is; -1: of all stages
 };
 
 struct CompileOptions {
@@ -43,9 +44,14 @@ struct CompileOptions {
 
 /// With a pipeline: what one rank of one stage runs. The blocks are cut as it suits the program
 /// that computes most; the others, which share its states, follow. Errors: programs on meshes whose
-/// ranks differ, or on unlike pipelines. As the passes'; each is completed by the line "in pass
-/// <name> of program <name>".
+/// ranks differ, or on unlike pipelines; Broken where the stages would wait for each other. As the
+/// passes'; each is completed by the line "in pass <name> of program <name>".
 Plan compile(std::vector<ProgramSource> sources, Device& device,
              const CompileOptions& options = {});
+
+/// The plans of the first ranks of all stages, in order; the other ranks of a stage have plans of
+/// the same sizes and times. `options.rank` is of no meaning.
+std::vector<Plan> compile_stages(std::vector<ProgramSource> sources, Device& device,
+                                 const CompileOptions& options = {});
 
 }  // namespace tessera

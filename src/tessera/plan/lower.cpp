@@ -57,6 +57,7 @@ class Lowering {
     for (const Region& region : regions_)
       program_.regions.push_back({region.kind, region.chunk, {}});
     program_.actions = program.actions;
+    program_.edges = program.edges;
   }
 
   ProgramPlan run() {

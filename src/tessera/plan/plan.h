@@ -13,6 +13,7 @@
 #include "tessera/comm/group.h"
 #include "tessera/device/device.h"
 #include "tessera/ir/graph.h"
+#include "tessera/ir/strategy.h"
 #include "tessera/passes/program.h"
 
 namespace tessera {
@@ -121,6 +122,7 @@ struct ProgramPlan {
   std::int32_t transfers = 0;  // their tickets are 0 ... transfers - 1
   std::vector<RegionPlan> regions;
   Actions actions;
+  std::vector<EdgeBytes> edges;    // of the whole pipeline
   std::vector<NamedTensor> batch;  // by name, so that all ranks have one order
   std::vector<NamedTensor> metrics;
   std::int64_t work_bytes = 0;         // of its work section
@@ -163,6 +165,7 @@ struct Plan {
   Mesh mesh;       // of the ranks of one stage: without axes of time
   int stages = 1;  // of the pipeline
   int rank = 0;    // of the world: the ranks of stage 0 come first, then those of stage 1, ...
+  std::vector<ChunkPin> cut;      // the blocks of each chunk; empty: one chunk
   std::vector<StatePlan> states;  // of all stages, in an order that all ranks share
   std::vector<ConstantPlan> constants;
   std::int64_t state_bytes = 0;

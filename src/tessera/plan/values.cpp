@@ -203,7 +203,7 @@ void ProgramValues::share(int value, int buffer) {
 }
 
 /// As deep as all that lies in it needs. The first value is the one that fills it; the receive of
-/// a message is posted a micro-batch ahead.
+/// a message is posted ahead.
 void ProgramValues::hold(Buffer& buffer) {
   std::set<int> all;
   for (const int v : buffer.values) all.merge(readers(values_[at(v)]));

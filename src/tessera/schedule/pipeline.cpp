@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "tessera/base/error.h"
@@ -30,6 +31,15 @@ std::int64_t most_alive(const Actions& actions, RegionKind first, RegionKind las
 }
 
 }  // namespace
+
+std::vector<std::pair<int, int>> skips_of(const std::vector<Edge>& edges) {
+  std::set<std::pair<int, int>> out;
+  for (const Edge& edge : edges) {
+    const auto [a, b] = std::minmax(edge.giver, edge.taker);
+    if (b - a > 1) out.emplace(a, b);
+  }
+  return {out.begin(), out.end()};
+}
 
 Pipeline::Pipeline(Schedule schedule, const std::vector<std::pair<int, int>>& skips)
     : schedule_(std::move(schedule)) {
@@ -74,7 +84,11 @@ Pipeline::Pipeline(Schedule schedule, const std::vector<std::pair<int, int>>& sk
     link(Backward, b, a);
   };
   for (int c = 0; c + 1 < chunks(); ++c) both(c, c + 1);
-  for (const auto& [a, b] : skips) both(a, b);
+  for (const auto& [a, b] : skips) {
+    check(a >= 0 && a < b && b < chunks(), "schedule: chunk ", b, " of ", chunks(), " reads what ",
+          a, " results in");
+    both(a, b);
+  }
 }
 
 std::size_t Pipeline::index(RegionKind region, int chunk) const {
@@ -88,6 +102,11 @@ std::int64_t Pipeline::alive(int chunk, RegionKind first, RegionKind last) const
 
 std::int64_t Pipeline::in_flight(int stage, RegionKind last) const {
   return most_alive(schedule_.stages[at(stage)], Forward, last, [](const Action&) { return true; });
+}
+
+std::int64_t Pipeline::ahead(const Edge& edge) const {
+  const auto [a, b] = std::minmax(edge.giver, edge.taker);
+  return b - a == 1 ? 1 : alive(a, Forward, Backward);
 }
 
 std::vector<std::int64_t> Pipeline::held_slots() const {
@@ -151,7 +170,12 @@ class Player {
       const RegionKind reader = options_.hold ? of_.schedule().last() : edge.region;
       posted = end(reader, edge.taker, k - options_.slots[number]);
     }
-    return std::max(end(edge.region, edge.giver, k), posted) + options_.send;
+    if (const std::int64_t n = options_.ahead ? of_.ahead(edge) : 0; n > 0 && k >= n) {
+      const Action before{edge.region, edge.taker, k - n};
+      posted = std::max(posted, end(edge.region, edge.taker, k - n) - cost(before));
+    }
+    const double takes = options_.sends.empty() ? options_.send : options_.sends[number];
+    return std::max(end(edge.region, edge.giver, k), posted) + takes;
   }
 
   /// When all is there that the action needs; never, if not all of it has been played.
@@ -184,6 +208,8 @@ class Player {
 std::vector<Spans> Pipeline::play(const PlayOptions& options) const {
   check(options.slots.empty() || options.slots.size() == edges_.size(),
         "schedule: ", options.slots.size(), " numbers of slots for ", edges_.size(), " edges");
+  check(options.sends.empty() || options.sends.size() == edges_.size(),
+        "schedule: ", options.sends.size(), " times of messages for ", edges_.size(), " edges");
   return Player(*this, options).run();
 }
 

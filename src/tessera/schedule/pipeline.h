@@ -18,6 +18,9 @@ struct Edge {
   friend auto operator<=>(const Edge&, const Edge&) = default;
 };
 
+/// The pairs of chunks, lower first, that tell each other something past their neighbours.
+std::vector<std::pair<int, int>> skips_of(const std::vector<Edge>& edges);
+
 /// When an action begins and ends. The unit is what `cost` gives.
 struct Span {
   double begin = 0, end = 0;
@@ -27,14 +30,18 @@ using Spans = std::vector<Span>;  // of the actions of a stage
 struct PlayOptions {
   /// How long an action takes. Empty: 1, and 2 for a Backward that does the work of Weights too.
   std::function<double(const Action&)> cost;
-  /// How long a message takes, while both stages go on working.
+  /// How long a message takes, while both stages go on working; and by edge(), where they differ.
   double send = 0;
+  std::vector<double> sends = {};
   /// Micro-batches for which the receiver of each edge has room, by edge(); empty: for all.
   /// The receive of micro-batch k is posted when the slot of micro-batch k - slots is free.
   std::vector<std::int64_t> slots;
   /// True where a message stays in its slot until the last action of its chunk and micro-batch has
   /// ended; else until the action has ended that waits for it.
   bool hold = false;
+  /// True where the receive of micro-batch k is posted, besides, no earlier than the action begins
+  /// that waits for micro-batch k - ahead().
+  bool ahead = false;
   /// Slots of each edge at its sender, free when the message has arrived; 0: for all.
   std::int64_t send_slots = 0;
 };
@@ -63,6 +70,10 @@ class Pipeline {
   /// Forward to the end of `last`.
   std::int64_t in_flight(int stage, RegionKind last) const;
   std::int64_t in_flight(int stage) const { return in_flight(stage, schedule_.last()); }
+  /// How many micro-batches ahead of the action that waits plans post the receives of an edge. One
+  /// between neighbours; past a chunk so many that the sender never waits long enough for others to
+  /// wait for it in turn.
+  std::int64_t ahead(const Edge& edge) const;
   /// Slots that each edge needs at its receiver, where messages stay until their last reader and
   /// no edge skips a chunk.
   std::vector<std::int64_t> held_slots() const;

@@ -7,6 +7,7 @@
 
 #include "tessera/comm/work_alone.h"
 #include "tessera/tensor/shard_copy.h"
+#include "tessera/train/gather_texts.h"
 #include "tessera/train/shared_folder.h"
 
 namespace tessera {
@@ -82,36 +83,12 @@ std::string Crew::hear_path(std::int64_t size) {
   return path;
 }
 
-std::vector<std::string> Crew::gather_texts(const std::string& mine) {
-  if (world_ == nullptr) return {mine};
-  const auto size = static_cast<std::int64_t>(mine.size());
-  std::vector<std::int64_t> sizes(static_cast<std::size_t>(world_->size()));
-  world_->run(Collective::all_gather(DType::I64, {world_->size()}, 0, "sizes of reports"), &size,
-              sizes.data());
-  const auto words = [&](int rank) { return (sizes[static_cast<std::size_t>(rank)] + 3) / 4; };
-  std::vector<std::string> out{mine};
-  if (world_->rank() > 0) {
-    out[0].resize(static_cast<std::size_t>(words(world_->rank()) * 4));
-    if (size > 0)
-      world_->run(Collective::send(DType::I32, {words(world_->rank())}, 0, "report"), out[0].data(),
-                  nullptr);
-    return {};
-  }
-  for (int r = 1; r < world_->size(); ++r) {
-    std::string& text = out.emplace_back(static_cast<std::size_t>(words(r) * 4), ' ');
-    if (!text.empty())
-      world_->run(Collective::recv(DType::I32, {words(r)}, r, "report"), nullptr, text.data());
-    text.resize(static_cast<std::size_t>(sizes[static_cast<std::size_t>(r)]));
-  }
-  return out;
-}
-
 void Crew::require_shared_folder(const std::string& folder, const FileCalls& calls) {
   if (world_ == nullptr) return;
   std::optional<SharedFolderProbe> probe;
   alone([&] { probe.emplace(folder, calls); });
   say_path(Order::Probe, probe->path());
-  const std::vector<std::string> answers = gather_texts("");
+  const std::vector<std::string> answers = gather_texts(world_, "");
   alone([&] { probe->require(answers); });
 }
 
@@ -160,7 +137,7 @@ RankResult Crew::take_share() {
 
 std::vector<std::string> Crew::collect_shares() {
   say(Order::Collect);
-  return gather_texts(to_text(take_share()));
+  return gather_texts(world_, to_text(take_share()));
 }
 
 void Crew::set_step(std::int64_t step) {
@@ -178,11 +155,36 @@ void Crew::share_batch(const ProgramPlan& program, BatchInputs& shards) {
 }
 
 /// Says which program runs, on which inputs.
-void Crew::lead(const std::string& program, BatchInputs& shards) {
+void Crew::lead(const std::string& program, BatchInputs& shards, bool measured) {
   inputs_.at(program).require_filled();
   const ProgramPlan& what = plan().program(program);
-  say(Order::Run, &what - plan().programs.data());
+  say(measured ? Order::RunMeasured : Order::Run, &what - plan().programs.data());
   share_batch(what, shards);
+}
+
+void Crew::run_led(const ProgramPlan& program, bool measured) {
+  std::int64_t used = 0;
+  executor_.run(program.name, [&](BatchInputs& shards) { share_batch(program, shards); },
+                {.used_bytes = measured ? &used : nullptr});
+  if (measured) note_used(program.name, used);
+}
+
+void Crew::note_used(const std::string& program, std::int64_t bytes) {
+  used_bytes_ = std::max(used_bytes_, bytes);
+  check(executor_.guard_intact(), "program ", program, " wrote beyond its arena");
+}
+
+std::int64_t Crew::most_used_bytes() {
+  say(Order::Used);
+  return all_used();
+}
+
+std::int64_t Crew::all_used() {
+  if (world_ == nullptr) return used_bytes_;
+  std::vector<std::int64_t> all(static_cast<std::size_t>(world_->size()));
+  world_->run(Collective::all_gather(DType::I64, {world_->size()}, 0, "what was used of arenas"),
+              &used_bytes_, all.data());
+  return *std::ranges::max_element(all);
 }
 
 void Crew::load(const Checkpoint& from, Order what) {
@@ -262,11 +264,12 @@ void Crew::follow() {
     share(words, sizeof words, "what comes next");
     set_step(words[2]);
     switch (static_cast<Order>(words[0])) {
-      case Order::Run: {
-        const ProgramPlan& program = plan().programs.at(static_cast<std::size_t>(words[1]));
-        executor_.run(program.name, [&](BatchInputs& shards) { share_batch(program, shards); });
+      case Order::Run:
+      case Order::RunMeasured:
+        run_led(plan().programs.at(static_cast<std::size_t>(words[1])),
+                static_cast<Order>(words[0]) == Order::RunMeasured);
         break;
-      }
+      case Order::Used: all_used(); break;
       case Order::Load:
       case Order::LoadWeights: {
         const std::string path = hear_path(words[1]);
@@ -278,13 +281,13 @@ void Crew::follow() {
       case Order::Gather:
         for (const StatePlan& state : plan().states) gather(state);
         break;
-      case Order::Probe: gather_texts(probed(hear_path(words[1]))); break;
+      case Order::Probe: gather_texts(world_, probed(hear_path(words[1]))); break;
       case Order::Write:
       case Order::WriteNow:
         write_share(hear_path(words[1]), static_cast<Order>(words[0]) == Order::WriteNow);
         break;
       case Order::Ask: all_written(); break;
-      case Order::Collect: gather_texts(to_text(take_share())); break;
+      case Order::Collect: gather_texts(world_, to_text(take_share())); break;
       case Order::End: return;
     }
   }

@@ -28,20 +28,24 @@ class Crew {
   void set_saver(RankSaver& saver) { saver_ = &saver; }
 
   // Of the leader:
-  /// As Executor::run: `fill` writes all batch inputs of this run, whole.
+  /// As Executor::run: `fill` writes all batch inputs of this run, whole. With `used_bytes` every
+  /// rank measures what it uses.
   template <std::invocable<BatchInputs&> Fill>
   void run(const std::string& program, const Fill& fill, const RunOptions& options = {}) {
-    if (world_ == nullptr) return executor_.run(program, fill, options);
     const auto fill_shards = [&](BatchInputs& shards) {
+      if (world_ == nullptr) return fill(shards);
       fill(whole_inputs(program));
-      lead(program, shards);
+      lead(program, shards, options.used_bytes != nullptr);
     };
     executor_.run(program, fill_shards, options);
+    if (options.used_bytes != nullptr) note_used(program, *options.used_bytes);
   }
   void run(const std::string& program, const RunOptions& options = {}) {
     run(
         program, [](BatchInputs&) {}, options);
   }
+  /// Of the rank that used most of its arena in runs that were measured; 0: none was.
+  std::int64_t most_used_bytes();
   /// Names the step in messages about ranks.
   void set_step(std::int64_t step);
   /// All states, or those that the plan has, from a checkpoint: each rank reads the blocks that it
@@ -75,6 +79,8 @@ class Crew {
  private:
   enum class Order : std::int64_t {
     Run,
+    RunMeasured,
+    Used,
     Load,
     LoadWeights,
     Gather,
@@ -88,13 +94,14 @@ class Crew {
   void say(Order order, std::int64_t argument = 0);
   void share(void* data, std::int64_t bytes, const char* what);
   BatchInputs& whole_inputs(const std::string& program);
-  void lead(const std::string& program, BatchInputs& shards);
+  void lead(const std::string& program, BatchInputs& shards, bool measured);
+  void run_led(const ProgramPlan& program, bool measured);
+  void note_used(const std::string& program, std::int64_t bytes);
+  std::int64_t all_used();
   void share_batch(const ProgramPlan& program, BatchInputs& shards);
   /// An order with a path: the leader's, on every rank.
   void say_path(Order order, std::string path);
   std::string hear_path(std::int64_t size);
-  /// One text of each rank, on the leader.
-  std::vector<std::string> gather_texts(const std::string& mine);
   /// What this rank answers to a probe of the folder.
   std::string probed(const std::string& folder);
   void write_share(const std::string& folder, bool now);
@@ -107,7 +114,7 @@ class Crew {
   Executor executor_;
   Communicator* world_;
   Coordinates at_;
-  std::int64_t step_ = 0;
+  std::int64_t step_ = 0, used_bytes_ = 0;
   RankSaver* saver_ = nullptr;
   std::map<std::string, HostTensor> batches_;   // whole, by program and name
   std::map<std::string, BatchInputs> inputs_;   // the same, by program

@@ -7,6 +7,7 @@
 #include "tessera/base/text.h"
 #include "tessera/ir/blocks.h"
 #include "tessera/train/checkpoint.h"
+#include "tessera/train/facts.h"
 
 namespace tessera {
 
@@ -113,19 +114,16 @@ std::vector<PlacedBlocks> placements_of(const Graph& graph) {
 
 }  // namespace
 
-std::map<std::string, std::int64_t> sent_per_step(const Plan& plan) {
-  std::map<std::string, std::int64_t> out;
-  for (const auto& [axes, counts] : planned_counts(plan.program(kTrainProgram)))
-    out.emplace(axes, bytes_of(counts));
-  return out;
-}
-
 MeshReport mesh_report_of(const Compiled& compiled) {
-  const Plan& plan = compiled.plan;
+  const std::vector<const Plan*> plans = plans_of(compiled);
+  const Plan& plan = **std::ranges::max_element(
+      plans, {}, [](const Plan* stage) { return facts_of(*stage).sent_bytes(); });
   MeshReport out;
   out.mesh = to_text(plan.mesh);
   out.devices = plan.ranks();
-  out.sent = sent_per_step(plan);
+  out.stages = plan.stages;
+  out.stage = plan.stage();
+  out.sent = facts_of(plan).sent;
   out.flows = by_class(flows_of(plan.program(kTrainProgram)));
   if (compiled.placed) out.placements = placements_of(*compiled.placed);
   return out;
@@ -134,7 +132,9 @@ MeshReport mesh_report_of(const Compiled& compiled) {
 std::string to_text(const MeshReport& r) {
   std::string out;
   if (r.devices > 1) {
-    out += "what each device sends in a step\n";
+    out += r.stages == 1 ? "what each device sends in a step\n"
+                         : text("what a device of stage ", r.stage,
+                                " sends in a step, more than one of another stage\n");
     std::int64_t all = 0;
     for (const auto& [axes, bytes] : r.sent) {
       out += text("  ", left(text("along ", axes), 20), right(bytes_text(bytes), 14), "\n");

@@ -30,15 +30,13 @@ struct PlacedBlocks {
 struct MeshReport {
   std::string mesh;  // "dp=2 tp=2"; empty for one device
   std::int64_t devices = 1;
+  int stages = 1, stage = 0;  // of the pipeline; that whose devices send most, as said here
   std::map<std::string, std::int64_t> sent;  // bytes per step of one device, by axes
   std::vector<FlowClass> flows;              // of a step
   std::vector<PlacedBlocks> placements;      // where they were asked for
 };
 
 MeshReport mesh_report_of(const Compiled& compiled);
-
-/// Bytes that one device sends in a training step, by axes.
-std::map<std::string, std::int64_t> sent_per_step(const Plan& plan);
 
 std::string to_text(const MeshReport& report);
 void add_to(nlohmann::ordered_json& json, const MeshReport& report);

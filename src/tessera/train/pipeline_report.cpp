@@ -9,6 +9,8 @@
 #include "tessera/base/format.h"
 #include "tessera/base/index.h"
 #include "tessera/base/text.h"
+#include "tessera/train/memory_parts.h"
+#include "tessera/train/programs.h"
 
 namespace tessera {
 
@@ -26,7 +28,7 @@ StageReport stage_of(const Pipeline& pipeline, int stage, const PipelineFacts& f
     }
   }
   out.in_flight = pipeline.in_flight(stage);
-  if (!facts.bytes.empty()) out.peak_bytes = facts.bytes.at(at(stage));
+  if (!facts.stages.empty()) out.facts = facts.stages.at(at(stage));
   for (const Action& action : pipeline.schedule().stages[at(stage)])
     out.actions.push_back(to_text(action, pipeline.schedule()));
   return out;
@@ -42,12 +44,40 @@ std::pair<std::string_view, std::int64_t> numbered(std::string_view block) {
 
 std::string percent(double share) { return format("%.1f %%", 100 * share); }
 
+/// By stage: what `Take` makes of its facts.
+template <typename Take>
+nlohmann::ordered_json by_stage(const std::vector<StageReport>& stages, const Take& take) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const StageReport& stage : stages) out.push_back(take(stage.facts));
+  return out;
+}
+
+nlohmann::ordered_json memory_of(const StageFacts& facts) {
+  nlohmann::ordered_json out;
+  for (const MemoryPart& part : kMemoryParts) out[part.key] = facts.memory.*part.bytes;
+  return out;
+}
+
+void add_facts(nlohmann::ordered_json& out, const std::vector<StageReport>& stages) {
+  using F = StageFacts;
+  out["planned_peak_bytes"] = by_stage(stages, [](const F& f) { return f.rank.peak_bytes; });
+  out["lower_bound_bytes"] = by_stage(stages, [](const F& f) { return f.rank.lower_bound_bytes; });
+  out["state_bytes"] = by_stage(stages, [](const F& f) { return f.state_bytes; });
+  out["memory"] = by_stage(stages, memory_of);
+  out["sent_bytes_per_step"] = by_stage(stages, [](const F& f) { return f.rank.sent; });
+  out["flops_per_step"] = by_stage(stages, [](const F& f) { return f.rank.flops; });
+}
+
 }  // namespace
+
+StageFacts stage_facts_of(const Plan& plan) {
+  return {facts_of(plan), plan.state_bytes, plan.program(kTrainProgram).memory};
+}
 
 PipelineReport report_of(const std::string& schedule, const Pipeline& pipeline,
                          const PipelineFacts& facts) {
   const std::size_t stages = pipeline.schedule().stages.size();
-  check(facts.bytes.empty() || facts.bytes.size() == stages, "bytes of ", facts.bytes.size(),
+  check(facts.stages.empty() || facts.stages.size() == stages, "facts of ", facts.stages.size(),
         " stages for a pipeline of ", stages);
   const std::vector<Spans> played = pipeline.play(facts.prices);
   PipelineReport out;
@@ -56,7 +86,7 @@ PipelineReport report_of(const std::string& schedule, const Pipeline& pipeline,
   out.bubble_ideal = bubble(pipeline.play());
   out.bubble = bubble(played);
   out.makespan = makespan(played);
-  out.priced = facts.prices.cost != nullptr || facts.prices.send > 0;
+  out.priced = facts.prices.cost != nullptr || facts.prices.send > 0 || !facts.prices.sends.empty();
   for (std::size_t i = 0; i < stages; ++i)
     out.stages.push_back(stage_of(pipeline, static_cast<int>(i), facts));
   return out;
@@ -83,7 +113,7 @@ std::string blocks_text(const std::vector<std::string>& blocks) {
 std::string to_text(const PipelineReport& r) {
   const auto p = static_cast<std::int64_t>(r.stages.size());
   const auto v = static_cast<std::int64_t>(r.stages[0].chunks.size());
-  const bool peaks = r.stages[0].peak_bytes > 0;
+  const bool peaks = r.stages[0].facts.rank.peak_bytes > 0;
   std::string out = text("pipeline              ", r.schedule, ": ", counted(p, "stage"), ", ",
                          counted(v, "chunk"), " on each, ", r.micro_batches,
                          r.micro_batches == 1 ? " micro-batch\n" : " micro-batches\n",
@@ -95,7 +125,7 @@ std::string to_text(const PipelineReport& r) {
       chunks.push_back(text(stage.chunks[c],
                             c < stage.blocks.size() ? ": " + blocks_text(stage.blocks[c]) : ""));
     out += format("  %5d %10d", static_cast<int>(i), static_cast<int>(stage.in_flight));
-    if (peaks) out += format(" %13s", bytes_text(stage.peak_bytes).c_str());
+    if (peaks) out += format(" %13s", bytes_text(stage.facts.rank.peak_bytes).c_str());
     out += text("   ", join(chunks, "; "), "\n");
   }
   const auto line = [&](const char* name, double share, const char* meaning) {
@@ -115,13 +145,12 @@ void add_to(nlohmann::ordered_json& json, const PipelineReport& r) {
            {"micro_batches", r.micro_batches},
            {"bubble_ideal", r.bubble_ideal},
            {"bubble", r.bubble}};
-  Json chunks = Json::array(), bytes = Json::array();
+  Json chunks = Json::array();
   out["in_flight"] = out["actions"] = Json::array();
   for (std::size_t i = 0; i < r.stages.size(); ++i) {
     const StageReport& stage = r.stages[i];
     out["in_flight"].push_back(stage.in_flight);
     out["actions"].push_back(stage.actions);
-    if (stage.peak_bytes > 0) bytes.push_back(stage.peak_bytes);
     for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
       Json chunk{{"chunk", stage.chunks[c]}, {"stage", i}};
       if (c < stage.blocks.size()) chunk["blocks"] = stage.blocks[c];
@@ -131,7 +160,7 @@ void add_to(nlohmann::ordered_json& json, const PipelineReport& r) {
   std::sort(chunks.begin(), chunks.end(),
             [](const Json& a, const Json& b) { return a["chunk"] < b["chunk"]; });
   out["chunks"] = std::move(chunks);
-  if (!bytes.empty()) out["planned_peak_bytes"] = std::move(bytes);
+  if (r.stages[0].facts.rank.peak_bytes > 0) add_facts(out, r.stages);
   json["pipeline"] = std::move(out);
 }
 

@@ -9,14 +9,23 @@
 
 #include "tessera/ir/strategy.h"
 #include "tessera/schedule/pipeline.h"
+#include "tessera/train/facts.h"
 
 namespace tessera {
+
+/// Of a rank of a stage.
+struct StageFacts {
+  RankFacts rank;
+  std::int64_t state_bytes = 0;
+  MemoryUse memory;  // of the training step
+};
+StageFacts stage_facts_of(const Plan& plan);
 
 struct StageReport {
   std::vector<int> chunks;                       // numbered through the model
   std::vector<std::vector<std::string>> blocks;  // of each of them, where they are known
-  std::int64_t in_flight = 0;   // most results of forwards at once, each from F to its last reader
-  std::int64_t peak_bytes = 0;  // of the arena of a rank; 0: not known
+  std::int64_t in_flight = 0;  // most results of forwards at once, each from F to its last reader
+  StageFacts facts;            // where they are known: its arena has bytes
   std::vector<std::string> actions;  // in order: "F0.0", "BW0.0", ...
 };
 
@@ -32,9 +41,9 @@ struct PipelineReport {
 };
 
 struct PipelineFacts {
-  PlayOptions prices;               // what actions and sends take, and the slots that there are
-  std::vector<ChunkPin> cut;        // as cut_into_chunks() says
-  std::vector<std::int64_t> bytes;  // by stage: what StageReport::peak_bytes says
+  PlayOptions prices;         // what actions and sends take, and when they can begin
+  std::vector<ChunkPin> cut;  // as Plan has it
+  std::vector<StageFacts> stages;
 };
 
 /// `schedule` is the name of the pipeline's. Facts that are left out are not reported; without

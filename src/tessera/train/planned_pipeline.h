@@ -1,5 +1,5 @@
 #pragma once
-/// The pipeline of a run, with what its plan says of it.
+/// The pipeline of a run, with what its plans say of it.
 
 #include <optional>
 #include <string>
@@ -13,14 +13,15 @@ namespace tessera {
 struct PlannedPipeline {
   std::string schedule;
   Pipeline pipeline;
-  PipelineFacts facts;
-  TimeUnit unit = TimeUnit::Units;  // of facts.prices
+  PipelineFacts facts;  // prices in seconds
 
   PipelineReport report() const { return report_of(schedule, pipeline, facts); }
-  std::string svg() const { return schedule_svg(schedule, pipeline, facts.prices, unit); }
+  std::string svg() const {
+    return schedule_svg(schedule, pipeline, facts.prices, TimeUnit::Seconds);
+  }
 };
 
-/// None where the run has one stage. `config` is complete and has a vocabulary size.
-std::optional<PlannedPipeline> planned_pipeline(const RunConfig& config);
+/// None where the run has one stage. `compiled` has the plans of all stages, for `config`.
+std::optional<PlannedPipeline> planned_pipeline(const Compiled& compiled, const RunConfig& config);
 
 }  // namespace tessera

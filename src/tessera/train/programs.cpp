@@ -36,15 +36,69 @@ std::vector<ProgramSource> sources_of(const RunConfig& c, const WantedPrograms& 
   return out;
 }
 
-/// "FOLDER/train.3.partition.forward.txt": in the order in which they came about.
+/// "FOLDER/train.3.partition.forward.txt": in the order in which they came about. Of one of several
+/// stages: "FOLDER/train.3.partition.stage1.forward2.txt".
 void dump(const std::string& folder, const std::string& program, int number,
           const std::string& pass, const std::vector<PassGraph>& graphs) {
-  for (const auto& [region, graph] : graphs) {
+  for (const auto& [region, graph, stage] : graphs) {
     const std::string name =
-        text(program, ".", number, ".", pass, region.empty() ? "" : ".", region);
+        text(program, ".", number, ".", pass, stage < 0 ? "" : text(".stage", stage),
+             region.empty() ? "" : ".", region);
     write_atomically(in_folder(folder, name + ".txt"), to_text(*graph));
   }
 }
+
+/// What passes leave: their times, and graphs that are wanted.
+class Observer {
+ public:
+  Observer(const RunConfig& config, const WantedPrograms& wanted, int rank, Compiled& out)
+      : folder_(dumps(config, rank) ? config.dump_dir : ""),
+        wanted_(wanted),
+        rank_(rank),
+        out_(out) {
+    if (folder_.empty()) return;
+    std::error_code failure;
+    std::filesystem::create_directories(folder_, failure);
+    if (failure)
+      fail(Fault::Resource, "cannot make the folder '", folder_, "': ", failure.message(),
+           "; give a --dump-dir that you may write to");
+  }
+
+  void operator()(const std::string& program, const std::string& pass,
+                  const std::vector<PassGraph>& graphs, double seconds) {
+    const int number = note(program, pass, seconds);
+    if (wanted_.placed && program == kTrainProgram && pass == "propagate")
+      out_.placed = *graphs[0].graph;
+    const bool mine = !graphs.empty() && (graphs[0].stage >= 0 || rank_ == 0);
+    if (mine && !folder_.empty()) dump(folder_, program, number, pass, graphs);
+  }
+
+ private:
+  /// Ranks of a stage have equal graphs.
+  static bool dumps(const RunConfig& config, int rank) {
+    return rank % (config.parallel.devices / config.parallel.pipeline) == 0;
+  }
+
+  /// The number of the pass in its program.
+  int note(const std::string& program, const std::string& pass, double seconds) {
+    int number = 1;
+    for (PassTime& known : out_.passes) {
+      if (known.program != program) continue;
+      if (known.pass == pass) {
+        known.seconds += seconds;
+        return number;
+      }
+      ++number;
+    }
+    out_.passes.push_back({program, pass, seconds});
+    return number;
+  }
+
+  std::string folder_;  // empty: nothing is dumped
+  const WantedPrograms& wanted_;
+  int rank_;
+  Compiled& out_;
+};
 
 }  // namespace
 
@@ -68,25 +122,23 @@ Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted,
   CompileOptions options;
   options.seed = static_cast<std::uint64_t>(config.seed);
   options.rank = rank;
-  int number = 0;
-  options.observe = [&](const std::string& program, const std::string& pass,
-                        const std::vector<PassGraph>& graphs, double seconds) {
-    number = out.passes.empty() || out.passes.back().program != program ? 1 : number + 1;
-    out.passes.push_back({program, pass, seconds});
-    if (wanted.placed && program == kTrainProgram && pass == "propagate")
-      out.placed = *graphs[0].graph;
-    if (!config.dump_dir.empty()) dump(config.dump_dir, program, number, pass, graphs);
-  };
-  if (!config.dump_dir.empty()) {
-    std::error_code failure;
-    std::filesystem::create_directories(config.dump_dir, failure);
-    if (failure)
-      fail(Fault::Resource, "cannot make the folder '", config.dump_dir, "': ", failure.message(),
-           "; give a --dump-dir that you may write to");
+  Observer observer(config, wanted, rank, out);
+  options.observe = std::ref(observer);
+  if (wanted.stages) {
+    out.others = compile_stages(sources_of(config, wanted), device, options);
+    out.plan = std::move(out.others.front());
+    out.others.erase(out.others.begin());
+  } else {
+    out.plan = compile(sources_of(config, wanted), device, options);
   }
-  out.plan = compile(sources_of(config, wanted), device, options);
   out.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   out.resident_after = resident_bytes();
+  return out;
+}
+
+std::vector<const Plan*> plans_of(const Compiled& compiled) {
+  std::vector<const Plan*> out = {&compiled.plan};
+  for (const Plan& plan : compiled.others) out.push_back(&plan);
   return out;
 }
 

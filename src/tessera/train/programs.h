@@ -23,6 +23,7 @@ struct PassTime {
 
 struct Compiled {
   Plan plan;
+  std::vector<Plan> others;  // of the first ranks of later stages, where they were asked for
   std::vector<PassTime> passes;
   std::optional<Graph> placed;  // the training step as propagated, where it was asked for
   double seconds = 0;
@@ -38,14 +39,19 @@ struct WantedPrograms {
   bool sample = true;
   bool gradients = false;  // metrics of train: "gradient " and the path of each parameter
   bool placed = false;     // keep the placed graph of train
+  bool stages = false;     // compile the plan of the first rank of every stage
 };
+
+/// The plan and those of later stages, in order.
+std::vector<const Plan*> plans_of(const Compiled& compiled);
 
 /// Those that the run of `config` executes. One that never validates neither compiles nor budgets
 /// "evaluate".
 WantedPrograms wanted_programs(const RunConfig& config);
 
 /// Compiles for `config`, which is complete and has a vocabulary size. Writes the graphs after each
-/// pass to config.dump_dir where there is one.
+/// pass to config.dump_dir where there is one: rank 0 those of all stages and its own, the first
+/// rank of each later stage those of its own. The times of a pass are those of all stages together.
 Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted, Device& device,
                           int rank = 0);
 

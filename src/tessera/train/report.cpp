@@ -8,25 +8,13 @@
 #include <tuple>
 
 #include "tessera/base/text.h"
+#include "tessera/train/facts.h"
+#include "tessera/train/memory_parts.h"
 #include "tessera/train/planned_pipeline.h"
 
 namespace tessera {
 
 namespace {
-
-struct Component {
-  const char *key, *name;
-  std::int64_t MemoryUse::*bytes;
-};
-constexpr Component kComponents[] = {
-    {"parameters", "parameters", &MemoryUse::parameters},
-    {"gradients", "gradients", &MemoryUse::gradients},
-    {"optimizer", "optimizer state", &MemoryUse::optimizer},
-    {"activations", "saved activations", &MemoryUse::activations},
-    {"packed_weights", "packed weights", &MemoryUse::packed},
-    {"temporaries", "temporaries", &MemoryUse::temporaries},
-    {"inputs", "batch", &MemoryUse::inputs},
-};
 
 constexpr std::int64_t kSmallWorkspace = 1024;  // smaller ones are told in JSON alone
 
@@ -64,23 +52,28 @@ std::vector<WorkspaceUse> workspaces_of(const ProgramPlan& program) {
 }  // namespace
 
 PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
-  const Plan& plan = compiled.plan;
+  const std::vector<const Plan*> plans = plans_of(compiled);
+  std::vector<RankFacts> stages;
+  for (const Plan* plan : plans) stages.push_back(facts_of(*plan));
+  const RankFacts all = together(stages);
+  const auto fullest = std::ranges::find(stages, all.peak_bytes, &RankFacts::peak_bytes);
+  const Plan& plan = *plans[static_cast<std::size_t>(fullest - stages.begin())];
   const ProgramPlan& train = plan.program(kTrainProgram);
   PlanReport out;
   out.parameters = count_parameters(plan);
+  out.stage = plan.stage();
   out.memory = train.memory;
-  out.peak_bytes = plan.peak_bytes();
-  out.lower_bound_bytes = plan.lower_bound_bytes();
+  out.peak_bytes = all.peak_bytes;
+  out.lower_bound_bytes = all.lower_bound_bytes;
   out.state_bytes = plan.state_bytes;
   out.work_bytes = plan.work_bytes();
   out.save_copy_bytes = save_copy_bytes(config, plan);
   out.mesh = mesh_report_of(compiled);
-  if (const auto pipeline = planned_pipeline(config)) {
+  if (const auto pipeline = planned_pipeline(compiled, config)) {
     out.pipeline = pipeline->report();
-    out.mesh.devices = config.parallel.devices;
     out.mesh.mesh = mesh_text(strategy_of(config.parallel));
   }
-  out.flops_per_step = train.flops;
+  out.flops_per_step = all.flops * static_cast<double>(plan.mesh.ranks());
   out.tokens_per_step = config.global_batch_size * config.model.context;
   out.micro_batches = config.micro_batches();
   out.workspaces = workspaces_of(train);
@@ -95,10 +88,12 @@ std::string to_text(const PlanReport& r) {
   const bool many = r.mesh.devices > 1;
   if (many) out += text("mesh                  ", r.mesh.mesh, ": ", r.mesh.devices, " devices\n");
   if (r.pipeline) out += to_text(*r.pipeline);
-  out +=
-      text("memory of a training step", many ? " on each device" : "", ", at its fullest moment\n");
-  for (const Component& component : kComponents)
-    out += row(component.name, bytes_text(r.memory.*component.bytes));
+  const std::string where = r.pipeline ? text(" on a device of stage ", r.stage, ", the fullest")
+                            : many     ? " on each device"
+                                       : "";
+  out += text("memory of a training step", where, ", at its fullest moment\n");
+  for (const MemoryPart& part : kMemoryParts)
+    out += row(part.name, bytes_text(r.memory.*part.bytes));
   out += row("planned peak", bytes_text(r.peak_bytes));
   out += row("lower bound", bytes_text(r.lower_bound_bytes));
   out += text("outside the arena: ", bytes_text(r.outside.program), " of program, ",
@@ -121,7 +116,7 @@ std::string to_text(const PlanReport& r) {
   out += to_text(r.mesh);
   out += text("step\n", row("tokens", grouped(r.tokens_per_step)),
               row("micro-batches", grouped(r.micro_batches)),
-              row(many ? "GFLOP of each device" : "GFLOP", fixed(r.flops_per_step * 1e-9, 3)));
+              row(many ? "GFLOP of all devices" : "GFLOP", fixed(r.flops_per_step * 1e-9, 3)));
   out += "compile time, ms\n";
   for (const PassTime& pass : r.passes)
     out += row(text(pass.program, " ", pass.pass), fixed(pass.seconds * 1e3, 1));
@@ -131,8 +126,7 @@ std::string to_text(const PlanReport& r) {
 std::string to_json(const PlanReport& r) {
   nlohmann::ordered_json json;
   json["parameters"] = r.parameters;
-  for (const Component& component : kComponents)
-    json["memory"][component.key] = r.memory.*component.bytes;
+  for (const MemoryPart& part : kMemoryParts) json["memory"][part.key] = r.memory.*part.bytes;
   json["planned_peak_bytes"] = r.peak_bytes;
   json["lower_bound_bytes"] = r.lower_bound_bytes;
   json["state_bytes"] = r.state_bytes;

@@ -22,12 +22,13 @@ struct WorkspaceUse {
 
 struct PlanReport {
   std::int64_t parameters = 0;
+  int stage = 0;     // the fullest, of which the memory is
   MemoryUse memory;  // of the training step on one device, in bytes
   std::int64_t peak_bytes = 0, lower_bound_bytes = 0, state_bytes = 0, work_bytes = 0;
-  std::int64_t save_copy_bytes = 0;  // beside the arena
+  std::int64_t save_copy_bytes = 0;  // beside the arena, of the device that writes most
   MeshReport mesh;
   std::optional<PipelineReport> pipeline;  // none: one stage
-  double flops_per_step = 0;               // of one device
+  double flops_per_step = 0;               // of all devices
   std::int64_t tokens_per_step = 0, micro_batches = 1;
   std::vector<WorkspaceUse> workspaces;  // the largest first
   OutsideArena outside;                  // of this process, without a text
@@ -35,6 +36,7 @@ struct PlanReport {
   double compile_seconds = 0;
 };
 
+/// `compiled` has the plans of all stages.
 PlanReport report_of(const Compiled& compiled, const RunConfig& config);
 
 /// A table for people.

@@ -9,8 +9,8 @@
 #include "tessera/data/file.h"
 #include "tessera/data/token_stream.h"
 #include "tessera/train/crew.h"
+#include "tessera/train/facts.h"
 #include "tessera/train/generate.h"
-#include "tessera/train/mesh_report.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/product_rate.h"
 #include "tessera/train/programs.h"
@@ -64,7 +64,7 @@ class Trainer {
   void write_sample();
   void check_metrics();
   void write_profile();
-  Summary summary() const;
+  Summary summary();
 
   template <typename... Args>
   void tell(void (TrainCallback::*what)(Args...), const std::type_identity_t<Args>&... args) const {
@@ -91,8 +91,8 @@ class Trainer {
   bool cut_short_ = false;  // a validation, by a request to stop
   double step_seconds_ = 0;
   double product_rate_ = 0;                  // FLOP/s of one device
+  RankFacts facts_;                          // of all ranks
   std::map<std::string, std::size_t> runs_;  // of each program, until they are enough to measure
-  std::int64_t measured_bytes_ = 0;
 };
 
 Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
@@ -115,6 +115,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
     recorder_.emplace(config().profile, config().profile_steps, device);
   product_rate_ = product_rate_for(config(), last_ - step_, device);
   Compiled compiled = compile_programs(config(), wanted_programs(config()), device);
+  facts_ = facts_of_all(compiled.plan, options_.world);
   announce(compiled);
   share_.emplace(compiled.plan, save_options(config(), options_.calls), std::move(background));
   memory_.outside =
@@ -150,10 +151,9 @@ void Trainer::announce(const Compiled& compiled) const {
   start.steps = config().steps;
   start.parameters = count_parameters(compiled.plan);
   start.tokens_per_step = config().global_batch_size * config().model.context;
-  start.peak_bytes = compiled.plan.peak_bytes();
+  start.peak_bytes = facts_.peak_bytes;
   start.save_copy_bytes = save_copy_bytes(config(), compiled.plan);
-  start.flops_per_step =
-      compiled.plan.program(kTrainProgram).flops * static_cast<double>(compiled.plan.ranks());
+  start.flops_per_step = facts_.flops;
   start.compile_seconds = compiled.seconds;
   start.devices = compiled.plan.ranks();
   start.product_flops_per_s = product_rate_;
@@ -168,8 +168,6 @@ void Trainer::execute(const char* program, const Fill& fill, std::vector<CallTim
   std::int64_t used = 0;
   crew_->run(program, fill, {.times = times, .used_bytes = &used});
   memory_.outside.steps += peak_rss_bytes() - peak;
-  measured_bytes_ = std::max(measured_bytes_, used);
-  check(crew_->executor().guard_intact(), "program ", program, " wrote beyond its arena");
   ++runs;
 }
 
@@ -329,7 +327,7 @@ std::int64_t Trainer::samples() const {
   return out;
 }
 
-Summary Trainer::summary() const {
+Summary Trainer::summary() {
   Summary out;
   const Plan& plan = crew_->plan();
   out.steps = step_;
@@ -342,30 +340,30 @@ Summary Trainer::summary() const {
       (step_ - first_step()) * config().global_batch_size * config().model.context;
   out.tokens_per_s = tokens == 0 ? 0 : static_cast<double>(tokens) / step_seconds_;
   const auto devices = static_cast<double>(plan.ranks());
-  out.flops_per_step = plan.program(kTrainProgram).flops * devices;
+  out.flops_per_step = facts_.flops;
   out.product_flops_per_s = product_rate_;
   if (step_seconds_ > 0)
     out.mfu = out.flops_per_step * static_cast<double>(step_ - first_step()) / step_seconds_ /
               (product_rate_ * devices);
   out.parameters = count_parameters(plan);
-  out.planned_peak_bytes = plan.peak_bytes();
-  out.lower_bound_bytes = plan.lower_bound_bytes();
+  out.planned_peak_bytes = facts_.peak_bytes;
+  out.lower_bound_bytes = facts_.lower_bound_bytes;
   out.save_copy_bytes = save_copy_bytes(config(), plan);
   out.huge_page_bytes = memory_.huge_page_bytes;
   out.outside = memory_.outside;
-  out.sent = sent_per_step(plan);
+  out.sent = facts_.sent;
   out.peak_rss_bytes = peak_rss_bytes();
-  if (runs_.contains(kTrainProgram)) out.measured_peak_bytes = measured_bytes_;
+  if (runs_.contains(kTrainProgram)) out.measured_peak_bytes = crew_->most_used_bytes();
   return out;
 }
 
 }  // namespace
 
-void follow(RunConfig config, Device& device, Communicator& world, const ExecutorOptions& options,
-            const FileCalls& calls) {
-  config.dump_dir.clear();  // the leader writes
+void follow(const RunConfig& config, Device& device, Communicator& world,
+            const ExecutorOptions& options, const FileCalls& calls) {
   auto background = background_thread(config);
   Plan plan = compile_programs(config, wanted_programs(config), device, world.rank()).plan;
+  facts_of_all(plan, &world);
   RankSaver share(plan, save_options(config, calls), std::move(background));
   Crew crew(std::move(plan), device, &world, options);
   crew.set_saver(share);

@@ -54,7 +54,7 @@ TrainResult train(PreparedRun run, Device& device, const TrainOptions& options =
 
 /// For the other ranks, while rank 0 trains. `config` is that of its PreparedRun; with `calls` this
 /// rank writes its share of checkpoints.
-void follow(RunConfig config, Device& device, Communicator& world,
+void follow(const RunConfig& config, Device& device, Communicator& world,
             const ExecutorOptions& options = {}, const FileCalls& calls = {});
 
 }  // namespace tessera

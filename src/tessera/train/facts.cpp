@@ -1,0 +1,62 @@
+#include "tessera/train/facts.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/size.h"
+#include "tessera/plan/traffic.h"
+#include "tessera/train/gather_texts.h"
+#include "tessera/train/programs.h"
+
+namespace tessera {
+
+std::int64_t RankFacts::sent_bytes() const {
+  std::int64_t out = 0;
+  for (const auto& [axes, bytes] : sent) out = size_sum(out, bytes, "bytes that a device sends");
+  return out;
+}
+
+RankFacts facts_of(const Plan& plan) {
+  const ProgramPlan& train = plan.program(kTrainProgram);
+  RankFacts out{plan.peak_bytes(), plan.lower_bound_bytes(), train.flops, {}};
+  for (const auto& [axes, counts] : planned_counts(train)) out.sent.emplace(axes, bytes_of(counts));
+  return out;
+}
+
+RankFacts together(const std::vector<RankFacts>& ranks) {
+  RankFacts out;
+  std::int64_t most = -1;
+  for (const RankFacts& rank : ranks) {
+    out.peak_bytes = std::max(out.peak_bytes, rank.peak_bytes);
+    out.lower_bound_bytes = std::max(out.lower_bound_bytes, rank.lower_bound_bytes);
+    out.flops += rank.flops;
+    if (rank.sent_bytes() <= most) continue;
+    most = rank.sent_bytes();
+    out.sent = rank.sent;
+  }
+  return out;
+}
+
+RankFacts facts_of_all(const Plan& plan, Communicator* world) {
+  const RankFacts mine = facts_of(plan);
+  const std::vector<std::string> texts = gather_texts(world, to_text(mine));
+  if (texts.empty()) return mine;
+  std::vector<RankFacts> all;
+  for (const std::string& line : texts) all.push_back(parse_facts(line));
+  return together(all);
+}
+
+std::string to_text(const RankFacts& facts) {
+  return nlohmann::json{{"peak_bytes", facts.peak_bytes},
+                        {"lower_bound_bytes", facts.lower_bound_bytes},
+                        {"flops", facts.flops},
+                        {"sent", facts.sent}}
+      .dump();
+}
+
+RankFacts parse_facts(const std::string& line) {
+  const nlohmann::json json = nlohmann::json::parse(line);
+  return {json.at("peak_bytes"), json.at("lower_bound_bytes"), json.at("flops"), json.at("sent")};
+}
+
+}  // namespace tessera

@@ -1,0 +1,36 @@
+#pragma once
+/// What a run takes, over all its ranks.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tessera/comm/communicator.h"
+#include "tessera/plan/plan.h"
+
+namespace tessera {
+
+struct RankFacts {
+  std::int64_t peak_bytes = 0, lower_bound_bytes = 0;  // of the arena
+  double flops = 0;                                    // of a training step
+  std::map<std::string, std::int64_t> sent;            // bytes per training step, by axes
+
+  std::int64_t sent_bytes() const;  // along all axes
+  friend bool operator==(const RankFacts&, const RankFacts&) = default;
+};
+
+RankFacts facts_of(const Plan& plan);
+
+/// Of all ranks: bytes of the arena are those of the fullest, what is sent is that of the rank that
+/// sends most, the first of those that are alike; FLOPs are those of all ranks together.
+RankFacts together(const std::vector<RankFacts>& ranks);
+
+/// Together, on rank 0. Every rank calls it, with its own plan; the others get their own facts.
+/// world == nullptr: there is one rank.
+RankFacts facts_of_all(const Plan& plan, Communicator* world);
+
+std::string to_text(const RankFacts& facts);
+RankFacts parse_facts(const std::string& line);
+
+}  // namespace tessera

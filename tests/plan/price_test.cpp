@@ -1,0 +1,113 @@
+/// What a machine says that calls and actions take.
+
+#include "tessera/plan/price.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/matmul.h"
+#include "tessera/plan/compile.h"
+
+namespace tessera {
+namespace {
+
+const Machine kMachine =
+    parse_machine("core=2GB/s+10us rack=1GB/s+100us compute=1GFLOP/s memory=4GB/s");
+
+Call kernel_call(double flops, double bytes) {
+  const TensorType type{DType::F32, {4}, {}};
+  const Attrs none;
+  Call out;
+  out.kernel =
+      make_cpu_device({1, -1})->make_kernel({OpCall(kExp, {&type}, none, {&type}), {}, {}, {}, 0});
+  out.flops = flops;
+  out.bytes = bytes;
+  return out;
+}
+
+Call transfer_call(const Collective& collective, std::vector<std::string> axes, int ranks) {
+  Transfer transfer;
+  transfer.collective = collective;
+  transfer.axes = std::move(axes);
+  for (int r = 0; r < ranks; ++r) transfer.group.ranks.push_back(r);
+  Call out;
+  out.transfer = std::move(transfer);
+  return out;
+}
+
+TEST(Price, OfCalls) {
+  const Mesh mesh = parse_mesh("a=4@rack b=2");
+  EXPECT_DOUBLE_EQ(price(kernel_call(3e6, 4e6), mesh, kMachine), 3e-3);
+  EXPECT_DOUBLE_EQ(price(kernel_call(3e6, 40e6), mesh, kMachine), 10e-3);
+  EXPECT_EQ(price(Call{}, mesh, kMachine), 0) << "a wait";
+  const Collective sum = Collective::all_reduce(DType::F32, {1000}, Monoid::Sum, "");
+  EXPECT_DOUBLE_EQ(price(transfer_call(sum, {"b"}, 2), mesh, kMachine), 4000 / 2e9 + 10e-6);
+  EXPECT_DOUBLE_EQ(price(transfer_call(sum, {"a"}, 4), mesh, kMachine), 6000 / 1e9 + 200e-6);
+  EXPECT_DOUBLE_EQ(price(transfer_call(sum, {"a", "b"}, 8), mesh, kMachine), 7000 / 1e9 + 300e-6)
+      << "over the slowest link";
+  const Collective send = Collective::send(DType::F32, {1000}, 1, "");
+  EXPECT_EQ(price(transfer_call(send, {"pp"}, 2), mesh, kMachine), 0) << "beside the stages";
+}
+
+/// Layers of [8,width] rows per micro-batch, each a block; with `skip` the last reads the first.
+Graph layers(int n, std::int64_t width, bool skip = false) {
+  Builder b;
+  const TensorType rows{DType::F32, {32, width}, {}};
+  Value x = b.batch("x", rows), first;
+  Value loss;
+  for (int i = 0; i < n; ++i) {
+    const Scope layer(b, text("layers.", i));
+    const Value w =
+        b.state(text("layers.", i, ".w"), {DType::F32, {width, width}, {}}, Role::Parameter, {});
+    if (i == n - 1 && skip) x = x + first;
+    x = matmul(x, w);
+    if (i == 0) first = x;
+    if (i == n - 1) loss = einsum("m k, m k -> ", x, x, {});
+  }
+  b.output(Output::Kind::Metric, "loss", loss);
+  return b.finish();
+}
+
+std::vector<Plan> stages_of(Graph graph, const PipelineStrategy& pipeline, std::int64_t mb) {
+  Strategy strategy = one_device(mb);
+  strategy.pipeline = pipeline;
+  return compile_stages({{"step", std::move(graph), strategy}}, *make_cpu_device({1, -1}));
+}
+
+TEST(Price, OfAPipeline) {
+  const std::vector<Plan> plans = stages_of(layers(4, 64), {2, 1, "1f1b"}, 4);
+  ASSERT_EQ(plans.size(), 2u);
+  EXPECT_EQ(plans[1].rank, 1);
+  EXPECT_EQ(plans[0].cut, plans[1].cut);
+  EXPECT_EQ(plans[0].cut.size(), 4u);
+  std::vector<const ProgramPlan*> stages;
+  for (const Plan& plan : plans) stages.push_back(&plan.program("step"));
+  for (const ProgramPlan* stage : stages)
+    EXPECT_EQ(stage->edges, (std::vector<EdgeBytes>{{{RegionKind::Forward, 0, 1}, 8 * 64 * 4}}));
+  const Pipeline pipeline(make_schedule("1f1b", {2, 1, 4}));
+  const PlayOptions prices = prices_of(stages, pipeline, plans[0].mesh, kMachine);
+  const double product = 2 * 8 * 64 * 64 / 1e9;
+  const double one = prices.cost({RegionKind::Forward, 0, 2});
+  EXPECT_GT(one, 2 * product);  // and the rows of a micro-batch are taken from the batch
+  EXPECT_LT(one, 2.1 * product);
+  EXPECT_GT(prices.cost({RegionKind::Forward, 1, 2}), 2 * product);
+  EXPECT_EQ(prices.cost({RegionKind::Backward, 0, 0}), 0) << "there is none";
+  EXPECT_DOUBLE_EQ(prices.sends[0], 8 * 64 * 4 / 2e9 + 10e-6);
+  EXPECT_TRUE(prices.ahead);
+  EXPECT_EQ(prices.send_slots, 1);
+}
+
+/// A message past a chunk is an edge of the pipeline, on every stage's plan.
+TEST(Price, EdgesSkipChunks) {
+  for (const Plan& plan : stages_of(layers(3, 16, true), {3, 1, "gpipe"}, 2)) {
+    std::vector<Edge> edges;
+    for (const EdgeBytes& each : plan.program("step").edges) edges.push_back(each.edge);
+    EXPECT_EQ(edges, (std::vector<Edge>{{RegionKind::Forward, 0, 1},
+                                        {RegionKind::Forward, 0, 2},
+                                        {RegionKind::Forward, 1, 2}}));
+    EXPECT_EQ(skips_of(edges), (std::vector<std::pair<int, int>>{{0, 2}}));
+  }
+}
+
+}  // namespace
+}  // namespace tessera
