@@ -115,7 +115,9 @@ class Placer {
     const Graph& from = rewrite_.from();
     for (NodeId id = 0; id < from.size(); ++id) {
       const Node& node = from.node(id);
-      const int chunk = depends_[at(id)] ? chunk_of(unit_of(path_of(node))) : -1;
+      const std::string_view unit = unit_of(path_of(node));
+      const bool apart = !unit.empty() || node.phase != Phase::Update;
+      const int chunk = depends_[at(id)] && apart ? chunk_of(unit) : -1;
       if (chunk >= 0) {
         place(id, chunk);
       } else if (node.op->traits.leaf || node.phase == Phase::Update) {
@@ -137,7 +139,7 @@ class Placer {
   int chunk_of(std::string_view unit) const {
     int out = -1;
     for (const ChunkPin& pin : pins_) {
-      if (!unit.empty() && matches(pin.blocks, unit)) out = pin.chunk;
+      if (matches(pin.blocks, unit)) out = pin.chunk;
     }
     return out;
   }
@@ -163,7 +165,6 @@ class Placer {
     const Node &reader = from.node(id), &giver = from.node(input.node);
     if (reader.phase == Phase::Update || giver.op->traits.leaf || !rewrite_.has(input)) return;
     const int given = rewrite_.to().node(rewrite_(input)).stage;
-    if (given < 0) return;
     const bool back = giver.phase == Phase::Backward;
     require(back ? given >= chunk || sums_of_steps(reader) : given <= chunk,
             "a pipeline cannot run ", reader.op->name, " on stage ", chunk, ", which reads ",

@@ -159,7 +159,7 @@ void Propagation::visit(NodeId id) {
   }
   // A gradient lies where the value lies whose gradient it is; one of a state is finished later.
   Demand mirrored;
-  if (node.cotangent && node.op != &kGradient && demands[0] == nullptr) {
+  if (node.cotangent && demands[0] == nullptr) {
     const Node& primal = graph_.node(node.cotangent->of.node);
     if (primal.op == &kState) {
       mirrored = {places_.of(path_of(primal)).use, Firmness::Hint};
