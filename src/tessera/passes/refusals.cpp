@@ -76,9 +76,11 @@ std::string why_lost(const Node& node, const Question& question, const Answer::L
                 "leave '", axis.name, "' out");
   const std::vector<int>& parts = merged != nullptr ? *merged : fs;
   std::int64_t left = parts.empty() ? 1 : rule.list[at(parts[0])].size;
+  const Question::Operand& operand = question.ins[at(lost.operand)];
+  const Choices stand = factors_on_axes(rule, rule.ins[at(lost.operand)], operand.have, axes);
   for (int a = lost.axis + 1; a < axes.count(); ++a) {  // what minor axes leave of the major part
-    const std::int64_t n = axes[a].size;
-    if (question.ins[at(lost.operand)].have[at(a)] == lost.dim && left % n == 0) left /= n;
+    if (!parts.empty() && stand[at(a)] == parts[0] && left % axes[a].size == 0)
+      left /= axes[a].size;
   }
   return text(refused, merged != nullptr ? " is a part of what becomes " : " is ",
               sizes(rule, parts),
