@@ -37,7 +37,7 @@ struct Case {
 std::vector<Case> cases(int most_stages) {
   std::vector<Case> out;
   for (int p = 1; p <= most_stages; ++p) {
-    for (std::int64_t m = 1; m <= 3 * p + 1; ++m) {
+    for (std::int64_t m = 1; m <= 3 * p + 2; ++m) {
       for (const std::string& name : schedule_names()) {
         const ScheduleDef& def = find_schedule(name);
         out.push_back({name, {p, def.least_chunks, m}});
@@ -322,25 +322,37 @@ TEST(Schedules, InterleavedIsMegatronsOrder) {
 }
 
 TEST(Schedules, WrongListsAreRefused) {
-  const Schedule right = make_schedule("1f1b", {2, 1, 4});
-  const auto refused = [](Schedule schedule) {
+  const auto reason = [](Schedule schedule) -> std::string {
     try {
       Pipeline(std::move(schedule)).play();
-      return false;
-    } catch (const Broken&) {
-      return true;
+      return "";
+    } catch (const Broken& broken) {
+      return broken.what();
     }
   };
-  EXPECT_FALSE(refused(right));
-  Schedule lacks = right, twice = right, on_two = right, early = right;
+  const Schedule right = make_schedule("1f1b", {2, 1, 4}),
+                 split = make_schedule("zb-h1", {2, 1, 4});
+  EXPECT_EQ(reason(right), "");
+  EXPECT_EQ(reason(split), "");
+  Schedule lacks = right, twice = right, on_two = right, early = right, no_weights = right;
   lacks.stages[1].pop_back();
   twice.stages[0].push_back(twice.stages[0].back());
   on_two.stages[1].push_back(on_two.stages[0][0]);
-  std::swap(early.stages[1][0], early.stages[1][1]);  // Backward before its Forward
-  for (const Schedule& wrong : {lacks, twice, on_two, early}) EXPECT_TRUE(refused(wrong));
-  Schedule no_weights = right;
+  std::swap(early.stages[1][0], early.stages[1][1]);
   no_weights.splits = true;
-  EXPECT_TRUE(refused(no_weights));
+  Schedule weights_early = split;
+  std::swap(weights_early.stages[0][2], weights_early.stages[0][3]);
+  const std::pair<Schedule, std::string_view> wrong[] = {
+      {lacks, "3 actions backward of chunk 1 for 4 micro-batches"},
+      {twice, "BW0.3 comes where 4 is the next micro-batch"},
+      {on_two, "chunk 0 is on stages 0 and 1"},
+      {early, "nothing can go on: stage 0 before BW0.0, stage 1 before BW1.0"},
+      {no_weights, "0 actions weights of chunk 0 for 4 micro-batches"},
+      {weights_early, "stage 0 before W0.0"},
+  };
+  for (const auto& [schedule, why] : wrong)
+    EXPECT_NE(reason(schedule).find(why), std::string::npos)
+        << reason(schedule) << "; not: " << why;
 }
 
 TEST(Schedules, SizesThatTheyDoNotAdmit) {
@@ -365,17 +377,65 @@ TEST(Schedules, SizesThatTheyDoNotAdmit) {
             "a pipeline of 0 stages and 4 micro-batches; both are at least 1");
 }
 
+std::string line(const Schedule& schedule, int stage) {
+  std::string out;
+  for (const Action& action : schedule.stages[at(stage)])
+    out += (out.empty() ? "" : " ") + to_text(action, schedule);
+  return out;
+}
+
+/// Where two orders take the same time, and hold as much, which one it is.
+TEST(Schedules, OrdersOfZbV) {
+  const struct {
+    const char* why;
+    PipelineSize size;
+    std::vector<std::string> stages;
+  } kCases[] = {
+      {"a tie of both ways: by hand", {1, 2, 1}, {"F0.0 F1.0 B1.0 W1.0 B0.0 W0.0"}},
+      {"Weights are taken from the chunk that is behind with them",
+       {2, 2, 1},
+       {"F0.0 F3.0 B3.0 W3.0 B0.0 W0.0", "F1.0 F2.0 B2.0 B1.0 W1.0 W2.0"}},
+      {"greedy: what leaves the stage sooner comes first; of equal times the one whose stages are "
+       "shorter at work",
+       {3, 2, 4},
+       {"F0.0 F0.1 F0.2 F0.3 F5.0 B5.0 F5.1 B5.1 W5.0 W5.1 B0.0 F5.2 B0.1 B5.2 W0.0 W0.1 F5.3 B5.3 "
+        "B0.2 W0.2 W5.2 W5.3 B0.3 W0.3",
+        "F1.0 F1.1 F1.2 F4.0 F1.3 F4.1 B4.0 W4.0 B4.1 B1.0 F4.2 B1.1 W1.0 W1.1 B4.2 F4.3 W4.1 B1.2 "
+        "B4.3 W1.2 W4.2 B1.3 W1.3 W4.3",
+        "F2.0 F3.0 F2.1 F3.1 F2.2 F3.2 B3.0 B2.0 B3.1 B2.1 W2.0 F2.3 W3.0 F3.3 B3.2 B2.2 W2.1 W3.1 "
+        "B3.3 B2.3 W2.2 W3.2 W2.3 W3.3"}},
+      {"by hand, with fewer micro-batches than its order has",
+       {4, 2, 6},
+       {"F0.0 F0.1 F0.2 F0.3 F0.4 F0.5 F7.0 B7.0 W7.0 F7.1 B7.1 W7.1 F7.2 B7.2 W7.2 F7.3 B7.3 W7.3 "
+        "B0.0 W0.0 F7.4 B7.4 W7.4 B0.1 W0.1 F7.5 B7.5 W7.5 B0.2 W0.2 B0.3 W0.3 B0.4 W0.4 B0.5 W0.5",
+        "F1.0 F1.1 F1.2 F1.3 F1.4 F6.0 F1.5 F6.1 B6.0 W6.0 F6.2 B6.1 W6.1 F6.3 B6.2 W6.2 B1.0 W1.0 "
+        "F6.4 B6.3 W6.3 B1.1 W1.1 F6.5 B6.4 W6.4 B1.2 W1.2 B6.5 W6.5 B1.3 B1.4 W1.3 B1.5 W1.4 W1.5",
+        "F2.0 F2.1 F2.2 F5.0 F2.3 F5.1 F2.4 F5.2 B5.0 W5.0 F5.3 B5.1 W5.1 F2.5 B2.0 W2.0 F5.4 B5.2 "
+        "W5.2 B2.1 W2.1 F5.5 B5.3 W5.3 B2.2 W2.2 B5.4 W5.4 B2.3 B5.5 B2.4 B2.5 W2.3 W2.4 W5.5 W2.5",
+        "F3.0 F4.0 F3.1 F4.1 F3.2 F4.2 F3.3 F4.3 B4.0 W4.0 F3.4 B3.0 W3.0 F4.4 B4.1 W4.1 F3.5 B3.1 "
+        "W3.1 F4.5 B4.2 W4.2 B3.2 W3.2 B4.3 W4.3 B3.3 B4.4 B3.4 B4.5 B3.5 W3.3 W4.4 W4.5 W3.4 "
+        "W3.5"}},
+  };
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.why);
+    const Schedule schedule = make_schedule("zb-v", c.size);
+    for (int i = 0; i < c.size.stages; ++i) EXPECT_EQ(line(schedule, i), c.stages[at(i)]);
+  }
+}
+
+/// Three stages and one micro-batch: it is sent four times, and nothing else goes on.
+TEST(Schedules, SendsTakeTheirTime) {
+  PlayOptions options;
+  options.send = 0.25;
+  EXPECT_EQ(makespan(Pipeline(make_schedule("1f1b", {3, 1, 1})).play(options)), 3 * 3 + 4 * 0.25);
+}
+
 TEST(Schedules, HaveATextForm) {
   const Schedule one = make_schedule("1f1b", {2, 1, 2}), split = make_schedule("zb-h1", {2, 1, 2});
-  const auto line = [](const Schedule& schedule, int stage) {
-    std::string out;
-    for (const Action& action : schedule.stages[at(stage)]) out += to_text(action, schedule) + " ";
-    return out;
-  };
-  EXPECT_EQ(line(one, 0), "F0.0 F0.1 BW0.0 BW0.1 ");
-  EXPECT_EQ(line(one, 1), "F1.0 BW1.0 F1.1 BW1.1 ");
-  EXPECT_EQ(line(split, 0), "F0.0 F0.1 B0.0 W0.0 B0.1 W0.1 ");
-  EXPECT_EQ(line(split, 1), "F1.0 B1.0 F1.1 B1.1 W1.0 W1.1 ");
+  EXPECT_EQ(line(one, 0), "F0.0 F0.1 BW0.0 BW0.1");
+  EXPECT_EQ(line(one, 1), "F1.0 BW1.0 F1.1 BW1.1");
+  EXPECT_EQ(line(split, 0), "F0.0 F0.1 B0.0 W0.0 B0.1 W0.1");
+  EXPECT_EQ(line(split, 1), "F1.0 B1.0 F1.1 B1.1 W1.0 W1.1");
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "tessera/passes/before_loop.h"
 
+#include <algorithm>
+
+#include "tessera/base/index.h"
 #include "tessera/ir/builder.h"
 
 namespace tessera {
@@ -21,20 +24,17 @@ std::vector<bool> nodes_before_loop(const Graph& graph) {
   std::vector<NodeId> stack;
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
-    bool any = false, only = !node.inputs.empty();
-    for (const ValueId input : node.inputs) {
-      const bool constant = graph.node(input.node).op == &kConstant;
-      any = any || !constant;
-      only = only && (constant || batch_only[static_cast<std::size_t>(input.node)]);
-    }
-    batch_only[static_cast<std::size_t>(id)] = node.op == &kBatch || (only && any);
-    if (batch_only[static_cast<std::size_t>(id)] && reduces_rows(graph, id)) stack.push_back(id);
+    batch_only[at(id)] =
+        node.op != &kState && std::ranges::all_of(node.inputs, [&](ValueId input) -> bool {
+          return batch_only[at(input.node)];
+        });
+    if (batch_only[at(id)] && reduces_rows(graph, id)) stack.push_back(id);
   }
   while (!stack.empty()) {
     const NodeId id = stack.back();
     stack.pop_back();
-    if (out[static_cast<std::size_t>(id)] || graph.node(id).op->traits.leaf) continue;
-    out[static_cast<std::size_t>(id)] = true;
+    if (out[at(id)] || graph.node(id).op->traits.leaf) continue;
+    out[at(id)] = true;
     for (const ValueId input : graph.node(id).inputs) stack.push_back(input.node);
   }
   return out;

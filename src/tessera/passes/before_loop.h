@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-/// Per node: true for nodes that reduce the rows of batch inputs and read nothing else (the token
+/// Per node: true for nodes that reduce the rows of batch inputs and depend on no state (the token
 /// count), and for what they read: they see the whole batch.
 std::vector<bool> nodes_before_loop(const Graph& graph);
 

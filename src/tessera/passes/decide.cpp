@@ -109,7 +109,7 @@ class Decider {
     if (q_.inherited != nullptr && !(q_.before_loop && time_)) {
       const Choice inherited = (*q_.inherited)[at(axis)];
       if (inherited < 0 || legal(inherited)) {
-        const auto [best, cost] = cheapest({inherited == kThrough ? kReplicate : inherited});
+        const auto [best, cost] = cheapest({inherited});
         if (cost < kBreach) return best;
       }
     }
@@ -130,7 +130,7 @@ class Decider {
       if (!wanted.empty()) offer(wanted[at(axis_)]);
     }
     if (q_.before_loop && time_) return {kReplicate};
-    if (rule_.linear == Linear::None || time_) return out;
+    if (rule_.linear == Linear::None) return out;
     for (const int i : rule_.linear_operands) {
       if (q_.ins[at(i)].have[at(axis_)] != kPartialSum) continue;
       out.push_back(kThrough);

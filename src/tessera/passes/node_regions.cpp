@@ -39,13 +39,13 @@ NodeRegions::NodeRegions(const Graph& placed, const Pipeline& pipeline)
   find_messages();
 }
 
-/// Terms of a sum over micro-batches that several chunks have are complete after the last one only:
-/// they are added up then, where the sum belongs.
+/// Terms of a sum over micro-batches that several chunks have, or Forward and Backward, are
+/// complete after the last one only: they are added up then, where the sum belongs.
 bool NodeRegions::is_late(NodeId id) const {
   const Node& node = graph_.node(id);
-  if (node.op->traits.leaf || node.phase == Phase::Update) return false;
   return std::ranges::any_of(node.inputs, [&](ValueId input) {
-    const bool apart = chunk(input.node) >= 0 && chunk(input.node) != chunk(id);
+    const bool forward = graph_.node(input.node).phase == Phase::Forward;
+    const bool apart = chunk(input.node) != chunk(id) || forward != (node.phase == Phase::Forward);
     return late_[at(input.node)] || (apart && accumulates(graph_.result(input)));
   });
 }
@@ -56,9 +56,7 @@ void NodeRegions::find_kinds() {
   late_.assign(size, false);
   for (NodeId id = 0; id < graph_.size(); ++id) late_[at(id)] = is_late(id);
   if (!graph_.mesh().has(kMicrobatchAxis)) {
-    for (std::size_t i = 0; i < size; ++i) {
-      if (!late_[i]) kind_[i] = region_of(graph_.nodes()[i].phase);
-    }
+    for (std::size_t i = 0; i < size; ++i) kind_[i] = region_of(graph_.nodes()[i].phase);
     return;
   }
   std::vector<bool> time(size), before(size, false), at_begin(size, false);

@@ -51,7 +51,7 @@ class NodeRegions {
   const Pipeline& pipeline_;
   std::vector<RegionKind> kind_;
   std::vector<int> chunk_;
-  std::vector<bool> late_;             // a sum of parts of a gradient that several chunks have
+  std::vector<bool> late_;             // a sum of terms that several regions of the loop have
   std::vector<std::vector<bool>> on_;  // by stage
   std::vector<Message> messages_;
 };

@@ -59,7 +59,7 @@ class Partitioner {
   Value leaving(const Output& output, int region) {
     const Node& node = graph_.node(output.value.node);
     const Sharding& sharding = graph_.result(output.value).placement->sharding;
-    require(node.op == &kBatch || sharding.dim_of(kMicrobatchAxis) < 0, "output '", output.name,
+    require(sharding.dim_of(kMicrobatchAxis) < 0, "output '", output.name,
             "' cannot be cut into micro-batches: it holds rows of the batch, but only sums over ",
             "them leave the step; reduce it, or run one micro-batch\n    ",
             describing(graph_, output.value.node));

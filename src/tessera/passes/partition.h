@@ -10,7 +10,8 @@ namespace tessera {
 
 /// Nodes with a result that is split or partial along the micro-batch axis are in the loop: Forward
 /// or Backward by their phase. Other nodes that the loop depends on are in Begin, all the rest in
-/// Update. Without micro-batches, the region of a node is its phase.
+/// Update, and so is a sum of what several regions of the loop add up. Without micro-batches, the
+/// region of a node is its phase.
 ///
 /// In:      Form::Placed.
 /// Out:     regions with graphs in Form::Local, some of them empty. A value of an earlier region is

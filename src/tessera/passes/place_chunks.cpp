@@ -143,16 +143,20 @@ class Placer {
   int chunk_of(std::string_view unit) const {
     int out = -1;
     for (const ChunkPin& pin : pins_) {
-      if (!unit.empty() && matches(pin.blocks, unit)) out = pin.chunk;
+      if (matches(pin.blocks, unit)) out = pin.chunk;
     }
     return out;
   }
 
   int chunk_for(NodeId id) {
     const Node& node = rewrite_.from().node(id);
-    const int out = chunk_of(unit_of(path_of(node)));
-    const bool outside = out < 0 && !node.op->traits.leaf && node.phase != Phase::Update;
-    return outside ? chunk_of_operands(node) : out;
+    const std::string_view unit = unit_of(path_of(node));
+    const bool update = node.phase == Phase::Update;
+    const int out = unit.empty() && update ? -1 : chunk_of(unit);
+    if (update || node.op->traits.leaf || (out >= 0 && !unit.empty())) return out;
+    const int operands = chunk_of_operands(node);
+    if (out < 0 || operands < 0) return std::max(out, operands);
+    return node.phase == Phase::Backward ? std::min(out, operands) : std::max(out, operands);
   }
 
   /// Outside of blocks: the first chunk that has all operands.
@@ -191,7 +195,6 @@ class Placer {
     const Node &reader = from.node(id), &giver = from.node(input.node);
     if (reader.phase == Phase::Update || giver.op->traits.leaf || !rewrite_.has(input)) return;
     const int given = rewrite_.to().node(rewrite_(input)).stage;
-    if (given < 0) return;
     const bool back = giver.phase == Phase::Backward;
     require(back ? given >= chunk || sums_of_steps(reader) : given <= chunk,
             "a pipeline cannot run ", reader.op->name, " on stage ", chunk, ", which reads ",

@@ -10,7 +10,8 @@
 namespace tessera {
 
 /// What stays together in a pipeline: a repeated block ("layers.3"), or what lies outside of them
-/// under one name ("embed", "head"). Empty for an empty path.
+/// under one name ("embed", "head"). Empty for an empty path: what forward and backward compute
+/// there is a unit too.
 std::string_view unit_of(std::string_view path);
 
 /// One pin per unit of the model, in the order in which forward comes through them: as `pipeline`

@@ -100,8 +100,7 @@ std::map<std::string, std::int64_t> find_rings(const Program& program) {
     }
     for (const Node& node : regions[at(r)].graph.nodes()) {
       if (node.op != &kSlot) continue;
-      const auto& name = std::get<std::string>(node.attrs[0]);
-      if (fills.contains(name)) readers[name].insert(r);  // else one for all micro-batches
+      readers[std::get<std::string>(node.attrs[0])].insert(r);
     }
   }
   std::map<std::pair<int, std::set<int>>, std::int64_t> known;  // few: by regions

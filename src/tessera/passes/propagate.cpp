@@ -72,7 +72,7 @@ class Propagation {
   std::vector<Kept> place(const Node& node, const std::vector<Kept>& ins, Question question,
                           const std::vector<const Demand*>& demands, Choices* chosen);
   std::vector<Kept> expand(const Node& node, const std::vector<Kept>& ins,
-                           const std::vector<const Demand*>& demands, bool deferred);
+                           const std::vector<const Demand*>& demands);
   Kept reshard(const Kept& from, const Stands& to, const Node& reader);
   Stands settled(const Stands& natural, const Demand* demand) const;
   void leave(const Output& output);
@@ -159,7 +159,7 @@ void Propagation::visit(NodeId id) {
   }
   // A gradient lies where the value lies whose gradient it is; one of a state is finished later.
   Demand mirrored;
-  if (node.cotangent && node.op != &kGradient && demands[0] == nullptr) {
+  if (node.cotangent && demands[0] == nullptr) {
     const Node& primal = graph_.node(node.cotangent->of.node);
     if (primal.op == &kState) {
       mirrored = {places_.of(path_of(primal)).use, Firmness::Hint};
@@ -235,7 +235,7 @@ std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& 
       const Stands need = required(question, answer.choices, static_cast<int>(i), axes_);
       lying[i] = reshard(ins[i], need, node);
     }
-    return expand(node, lying, demands, question.deferred);
+    return expand(node, lying, demands);
   }
 
   ValueIds operands;
@@ -261,7 +261,7 @@ std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& 
 
 /// The primitive ops that a stat op consists of, placed by the same rule.
 std::vector<Kept> Propagation::expand(const Node& node, const std::vector<Kept>& ins,
-                                      const std::vector<const Demand*>& demands, bool deferred) {
+                                      const std::vector<const Demand*>& demands) {
   Builder parts;
   parts.set_mark({node.block, node.phase, node.stage, node.where});
   std::vector<Value> operands, results(node.results.size());
@@ -295,7 +295,6 @@ std::vector<Kept> Propagation::expand(const Node& node, const std::vector<Kept>&
     for (std::size_t r = 0; r < results.size(); ++r) {
       if (results[r].id().node == id) {
         part_demands[at(results[r].id().index)] = demands[r];
-        question.deferred = deferred;
       }
     }
     const Factors rule = graph.factors(id);

@@ -1,5 +1,7 @@
 #include "tessera/passes/refusals.h"
 
+#include <algorithm>
+
 #include "tessera/base/error.h"
 #include "tessera/base/index.h"
 
@@ -14,6 +16,23 @@ std::string place_of(const Node& node) {
   if (!node.block.empty()) out += text(", ", node.block);
   if (node.where.line > 0) out += text(", written at ", node.where.file, ":", node.where.line);
   return out;
+}
+
+/// The dim of a result in which a factor lies beside others; nullptr where it is alone.
+const std::vector<int>* merged_dim(const Factors& rule, int factor) {
+  for (const Factors::Dims& dims : rule.outs) {
+    for (const std::vector<int>& fs : dims) {
+      if (fs.size() > 1 && std::ranges::find(fs, factor) != fs.end()) return &fs;
+    }
+  }
+  return nullptr;
+}
+
+/// "4 x 3"
+std::string sizes(const Factors& rule, const std::vector<int>& factors) {
+  std::vector<std::string> out;
+  for (const int f : factors) out.push_back(text(rule.list[at(f)].size));
+  return join(out, " x ");
 }
 
 }  // namespace
@@ -46,13 +65,27 @@ std::string why_lost(const Node& node, const Question& question, const Answer::L
   const Axis& axis = axes[lost.axis];
   const Factors& rule = *question.rule;
   const std::vector<int>& fs = rule.ins[at(lost.operand)][at(lost.dim)];
-  std::vector<std::string> sizes;
-  for (const int f : fs) sizes.push_back(text(rule.list[at(f)].size));
-  return text(node.op->name, " in ", node.block, " cannot be split by axis '", axis.name,
-              "' of size ", axis.size, ": dim ", lost.dim, " of ",
-              *question.ins[at(lost.operand)].type, " is ", join(sizes, " x "),
+  const std::string in = node.block.empty() ? "" : text(" in ", node.block);
+  const std::string refused =
+      text(node.op->name, in, " cannot be split by axis '", axis.name, "' of size ", axis.size,
+           ": dim ", lost.dim, " of ", *question.ins[at(lost.operand)].type);
+  const std::vector<int>* merged = fs.size() == 1 ? merged_dim(rule, fs[0]) : nullptr;
+  if (merged != nullptr && (*merged)[0] != fs[0])
+    return text(refused, " is a minor part of what becomes ", sizes(rule, *merged),
+                " (major first), and no axis splits the major part to the end; split that, or ",
+                "leave '", axis.name, "' out");
+  const std::vector<int>& parts = merged != nullptr ? *merged : fs;
+  std::int64_t left = parts.empty() ? 1 : rule.list[at(parts[0])].size;
+  const Question::Operand& operand = question.ins[at(lost.operand)];
+  const Choices stand = factors_on_axes(rule, rule.ins[at(lost.operand)], operand.have, axes);
+  for (int a = lost.axis + 1; a < axes.count(); ++a) {  // what minor axes leave of the major part
+    if (!parts.empty() && stand[at(a)] == parts[0] && left % axes[a].size == 0)
+      left /= axes[a].size;
+  }
+  return text(refused, merged != nullptr ? " is a part of what becomes " : " is ",
+              sizes(rule, parts),
               " (major first), and the axis must divide the major part; choose a size of '",
-              axis.name, "' that divides ", fs.empty() ? 1 : rule.list[at(fs[0])].size);
+              axis.name, "' that divides ", left);
 }
 
 }  // namespace tessera

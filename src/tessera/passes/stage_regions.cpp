@@ -186,7 +186,7 @@ Program StageRegions::finish() {
   for (const Sent& sent : sent_)
     builder(sent.region).output(Output::Kind::Send, sent.name, import(sent.value, sent.region));
   for (const auto& [v, region] : handed_) {
-    const bool sums = accumulates(graph_.result(v)) && !arrives(v);
+    const bool sums = accumulates(graph_.result(v));
     builder(region).output(sums ? Output::Kind::Accumulate : Output::Kind::Slot,
                            slot_name(v, region), known(v, region));
   }
