@@ -3,9 +3,9 @@
 /// model.
 ///
 /// A model is cut into chunks of consecutive blocks, `chunks` of them on each of `stages` stages,
-/// and a batch into `microbatches`. An action passes one micro-batch through one chunk. A schedule
-/// says in which order each stage takes its actions, not when: each starts as soon as what it needs
-/// is there (pipeline.h).
+/// and a batch into `microbatches`. An action is one region of one chunk for one micro-batch. A
+/// schedule says in which order each stage takes its actions, not when: each starts as soon as what
+/// it needs is there (pipeline.h).
 
 #include <compare>
 #include <cstdint>
@@ -24,7 +24,7 @@ constexpr int kNumRegionKinds = 5;
 /// "begin", "forward", "backward", "weights", "update"
 std::string_view to_text(RegionKind kind);
 
-/// A pass of one micro-batch through one chunk; of Begin and Update, which are no part of a
+/// One region of one chunk for one micro-batch; of Begin and Update, which are no part of a
 /// schedule, both are 0.
 struct Action {
   RegionKind region = RegionKind::Forward;
