@@ -28,8 +28,8 @@ class Value {
   int ndim() const { return type().ndim(); }
 
   /// In a pipeline, puts the op that computes this value, and with it the block that the op is in,
-  /// on chunk `k`, counted from the input on; where a stage has one chunk, that is stage k. Without
-  /// a pipeline it means nothing. Returns the value: `x = feed_forward(x, ...).stage(1)`.
+  /// on chunk `k`, counted from the input on; only where a stage has one chunk is that stage k.
+  /// Without a pipeline it is ignored. Returns the value: `x = feed_forward(x, ...).stage(1)`.
   /// Errors:  k below 0; a value that no op computes.
   Value stage(int k) const;
 

@@ -2,7 +2,7 @@
 /// Schedules: in which order the stages of a pipeline pass micro-batches through their chunks of a
 /// model.
 ///
-/// A model is cut into chunks of consecutive blocks, `chunks` of them on each of `stages` stages,
+/// A model is cut into chunks of neighbouring blocks, `chunks` of them on each of `stages` stages,
 /// and a batch into `microbatches`. An action is one region of one chunk for one micro-batch. A
 /// schedule says in which order each stage takes its actions, not when: each starts as soon as what
 /// it needs is there (pipeline.h).
