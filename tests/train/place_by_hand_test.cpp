@@ -110,7 +110,7 @@ TEST(PlaceByHand, MarksInTheModel) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what())
-                  .find("block 'layers.1' is on the stages 0 and 1; give all "
+                  .find("block 'layers.1' is in the chunks 0 and 1; give all "
                         "of it one"),
               std::string::npos)
         << error.what();

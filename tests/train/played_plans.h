@@ -66,7 +66,7 @@ class PlayedPlans {
         const std::int64_t k = action.microbatch + call.ahead;
         const std::int32_t ticket = call.ticket + static_cast<std::int32_t>(k % call.tickets);
         const Transfer& transfer = *starts.at(ticket);
-        if (transfer.axes != std::vector{std::string(kPipelineAxis)}) continue;
+        if (!transfer.is_message()) continue;
         const bool sends = transfer.collective.kind == CollectiveKind::Send;
         const std::string& name = transfer.group.name;
         if (call.transfer) {

@@ -14,7 +14,7 @@ namespace tessera {
 struct Group {
   std::string name;
   std::vector<int> ranks;
-  int messages = 8;  // from one member to another that may be under way; the same on all
+  int messages = 8;  // from one member to another that may be under way
 
   int size() const { return static_cast<int>(ranks.size()); }
   /// The index of a rank of the world in the group, or -1.

@@ -42,6 +42,7 @@ class StrategyLine {
     } else if (key_ == "op") {
       to.ops.push_back(op_pin());
     } else if (key_ == "cut") {
+      demand(!rest_.empty(), "names no output");
       to.cut_outputs.push_back(rest_);
     } else if (key_ == "pipeline") {
       const std::vector<std::string> words = split(rest_, ' ');
@@ -54,7 +55,7 @@ class StrategyLine {
       to.pipeline.pins.push_back({blocks, number_behind("", chunk)});
     } else {
       for (const AxesLine& axes : kAxesLines) {
-        if (key_ == axes.key) return void(to.*axes.axes = split(rest_, ' '));
+        if (key_ == axes.key) return void(to.*axes.axes = axes_behind());
       }
       demand(false, "is of none of the kinds of lines that a strategy has");
     }
@@ -79,6 +80,14 @@ class StrategyLine {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
     demand(failure == std::errc() && end == digits.data() + digits.size() && !digits.empty(),
            "has something other than a number where one belongs");
+    demand(out >= (label.empty() ? 0 : 1), "has a number that is too low");
+    return out;
+  }
+
+  std::vector<std::string> axes_behind() const {
+    std::vector<std::string> out = split(rest_, ' ');
+    for (const std::string& axis : out)
+      demand(is_axis_name(axis), "names axes, with one blank between");
     return out;
   }
 
@@ -128,7 +137,11 @@ Strategy parse_strategy(std::string_view text) {
   Strategy out;
   for (const std::string& line : split(text, '\n')) {
     if (line.empty() || line[0] == '#') continue;
-    StrategyLine(line).read(out);
+    try {
+      StrategyLine(line).read(out);
+    } catch (const Error& error) {
+      throw error.with(tessera::text("in the line '", line, "' of a strategy"));
+    }
   }
   return out;
 }

@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-/// Lines in this order, those that decide nothing left out:
+/// These lines; those that decide nothing are left out, but for the first two:
 ///
 ///   mesh dp=2 tp=2 mb=4@time
 ///   batch [dp.mb,-]                            the split of all batch inputs

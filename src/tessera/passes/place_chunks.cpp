@@ -50,7 +50,7 @@ std::vector<Unit> units_of(const Graph& graph, const PipelineStrategy& pipeline)
       Unit& unit = out[found->second];
       if (node.op->flops != nullptr) unit.flops += node.op->flops(graph.call(id));
       if (node.stage < 0) continue;
-      require(unit.pinned < 0 || unit.pinned == node.stage, "block '", path, "' is on the stages ",
+      require(unit.pinned < 0 || unit.pinned == node.stage, "block '", path, "' is in the chunks ",
               unit.pinned, " and ", node.stage, "; give all of it one\n    ",
               describing(graph, id));
       unit.pinned = node.stage;
@@ -197,8 +197,8 @@ class Placer {
     const int given = rewrite_.to().node(rewrite_(input)).stage;
     const bool back = giver.phase == Phase::Backward;
     require(back ? given >= chunk || sums_of_steps(reader) : given <= chunk,
-            "a pipeline cannot run ", reader.op->name, " on stage ", chunk, ", which reads ",
-            back ? "a gradient" : "a value", " of stage ", given,
+            "a pipeline cannot run ", reader.op->name, " in chunk ", chunk, ", which reads ",
+            back ? "a gradient" : "a value", " of chunk ", given,
             back ? ", an earlier one" : ", a later one",
             "; put their blocks in another order\n    ", describing(from, id));
   }
@@ -270,14 +270,15 @@ std::vector<ChunkPin> cut_into_chunks(const Graph& graph, const PipelineStrategy
   const std::vector<Unit> units = units_of(graph, pipeline);
   const int chunks = pipeline.total();
   for (const Unit& unit : units) {
-    require(unit.pinned < chunks, "block '", unit.path, "' is put on stage ", unit.pinned,
-            ", but there are stages 0 to ", chunks - 1);
+    require(unit.pinned < chunks, "block '", unit.path, "' is put into chunk ", unit.pinned,
+            ", but there are chunks 0 to ", chunks - 1);
   }
-  require(at(chunks) <= units.size(), "a pipeline of ", chunks, " stages for a model of ",
-          units.size(), " blocks; have at most as many stages as blocks");
+  require(at(chunks) <= units.size(), "a pipeline of ", chunks, " chunks for a model of ",
+          units.size(), " blocks; have at most as many chunks, on all stages together, as blocks");
   const std::vector<std::size_t> begins = best_cut(units, chunks);
-  require(!begins.empty(), "no cut into ", chunks, " stages has one block or more on each, in the ",
-          "order of the model, and ", pinned_text(units), "; put fewer blocks on a stage by hand");
+  require(!begins.empty(), "no cut into ", chunks, " chunks has one block or more in each, in the ",
+          "order of the model, and ", pinned_text(units),
+          "; put fewer blocks into a chunk by hand");
   std::vector<ChunkPin> out;
   for (std::size_t u = 0; u < units.size(); ++u) {
     const auto behind = std::upper_bound(begins.begin(), begins.end(), u);

@@ -53,7 +53,7 @@ struct Program {
     std::int64_t ahead = 0;  // in the loop: how many micro-batches early its receive is posted
   };
   std::vector<Region> regions;
-  Actions actions;
+  Actions actions;                // each region takes micro-batches in order
   std::vector<Message> messages;  // of this stage; in an order that all stages share
   std::vector<EdgeBytes> edges;   // of all stages, in order, each once
   /// By slot that the loop fills and reads: for how many micro-batches it holds a value at a time.
@@ -82,8 +82,8 @@ class ActionOrder {
   explicit ActionOrder(const Program& program);
 
   /// For how many micro-batches such a value is there at a time, from the action that fills it to
-  /// the last that reads it. `ahead`: the place of a micro-batch is given away that many
-  /// micro-batches early, when the action of that one begins.
+  /// the last that reads it. `ahead`: the receive of micro-batch k is posted when the
+  /// action of micro-batch k - ahead begins.
   std::int64_t depth(int fill, const std::set<int>& readers, std::int64_t ahead = 0) const;
   /// True where between those actions only regions run that lie between them.
   bool in_turn(int fill, const std::set<int>& readers) const;

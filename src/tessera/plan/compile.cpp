@@ -111,12 +111,14 @@ class StateStages {
   }
 
   /// With the places of those that this stage has.
-  std::vector<StatePlan> with(const std::vector<StatePlan>& here) {
+  std::vector<StatePlan> with(const std::vector<StatePlan>& here, int stage) {
     std::unordered_map<std::string_view, const StatePlan*> placed;
     for (const StatePlan& state : here) placed.emplace(state.state.path, &state);
     for (StatePlan& state : all_) {
-      if (const auto found = placed.find(state.state.path); found != placed.end())
-        state.place = found->second->place;
+      const auto found = placed.find(state.state.path);
+      if (found != placed.end()) state.place = found->second->place;
+      check(state.is_on(stage) == (found != placed.end()), "state '", state.state.path,
+            "' and stage ", stage, " do not agree on whether it is there");
     }
     return std::move(all_);
   }
@@ -132,6 +134,8 @@ Mesh mesh_of_all(const std::vector<ProgramSource>& sources) {
   for (const ProgramSource& source : sources) {
     const Mesh mesh = mesh_of_ranks(source.strategy.mesh);
     if (&source == &sources[0]) out = mesh;
+    require(!mesh.has(kPipelineAxis), "the mesh ", mesh, " has an axis '", kPipelineAxis,
+            "', which is what stages are called; give it another name");
     require(source.strategy.pipeline == sources[0].strategy.pipeline, "program '", source.name,
             "' is compiled for another pipeline than program '", sources[0].name,
             "'; programs of one plan share their states, so give them one");
@@ -204,7 +208,7 @@ class RankPlan {
   }
 
   Plan finish() {
-    plan_.states = stages_.with(states_.states);
+    plan_.states = stages_.with(states_.states, plan_.stage());
     plan_.constants = std::move(states_.constants);
     plan_.state_bytes = states_.bytes;
     size_sum(plan_.state_bytes, plan_.work_bytes(), "bytes of the arena");

@@ -134,7 +134,7 @@ class Lowering {
     }
   }
 
-  /// As many as micro-batches may be under way.
+  /// The first of n new ones.
   std::int32_t take_tickets(std::int64_t n) {
     program_.transfers += static_cast<std::int32_t>(n);
     return program_.transfers - static_cast<std::int32_t>(n);

@@ -54,6 +54,12 @@ struct Transfer {
   std::vector<std::string> axes;  // along which the ranks of the group differ, major first
   Group group;                    // in ranks of the world; each message has one of its own
   int from = -1;                  // permute: the member whose shard this rank takes
+
+  /// True of a message between stages: of its send on one of them, its receive on the other.
+  bool is_message() const {
+    return from < 0 &&
+           (collective.kind == CollectiveKind::Send || collective.kind == CollectiveKind::Recv);
+  }
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
@@ -174,6 +180,9 @@ struct Plan {
 
   /// How many ranks the world has.
   std::int64_t ranks() const { return mesh.ranks() * stages; }
+  int rank_of(int stage, int rank_in_stage) const {
+    return static_cast<int>(stage * mesh.ranks()) + rank_in_stage;
+  }
   int stage() const { return static_cast<int>(rank / mesh.ranks()); }
   int rank_in_stage() const { return static_cast<int>(rank % mesh.ranks()); }
   bool has(const StatePlan& state) const { return state.is_on(stage()); }

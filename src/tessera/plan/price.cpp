@@ -11,9 +11,7 @@ namespace tessera {
 
 namespace {
 
-bool is_message(const Call& call) {
-  return call.transfer && call.transfer->axes == std::vector{std::string(kPipelineAxis)};
-}
+bool is_message(const Call& call) { return call.transfer && call.transfer->is_message(); }
 
 /// The level over which bytes move slowest.
 Level slowest(const std::vector<std::string>& axes, const Mesh& mesh, const Machine& machine) {

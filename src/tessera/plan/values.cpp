@@ -8,7 +8,11 @@
 namespace tessera {
 
 ProgramValues::ProgramValues(const Program& program, const Timeline& time, const Device& device)
-    : regions_(program.regions), time_(time), device_(device), order_(program) {
+    : regions_(program.regions),
+      time_(time),
+      device_(device),
+      order_(program),
+      microbatches_(program.mesh().size(kMicrobatchAxis)) {
   for (const Region& region : regions_) {
     views_.emplace_back(region.graph.nodes().size(), false);
     index_.emplace_back(region.graph, -1);
@@ -111,6 +115,7 @@ void ProgramValues::find_uses() {
 std::set<int> ProgramValues::readers(const StoredValue& value) const {
   std::set<int> out = {value.region};
   for (const ValueUse& use : value.uses) out.insert(use.region);
+  if (microbatches_ > 1) std::erase_if(out, [&](int r) { return !in_loop(regions_[at(r)].kind); });
   return out;
 }
 
@@ -121,6 +126,11 @@ void ProgramValues::find_held() {
     const bool stays =
         std::ranges::all_of(v.uses, [&](const ValueUse& use) { return use.region == v.region; });
     v.held = v.sent || v.received || (!stays && !order_.in_turn(v.region, readers(v)));
+    const bool once = microbatches_ == 1 || std::ranges::all_of(v.uses, [&](const ValueUse& use) {
+                        return in_loop(regions_[at(use.region)].kind);
+                      });
+    check(once || !v.held, "a value of every micro-batch is read after the last one: ",
+          describing(regions_[at(v.region)].graph, v.id.node));
   }
 }
 
@@ -141,8 +151,9 @@ void ProgramValues::find_lifetimes() {
     }
     if (v.kind == StoredValue::Kind::Accumulator) v.last = std::max(v.last, time_.loop_end);
     if (v.held) {
-      v.first = time_.loop_begin;
-      v.last = std::max(v.last, time_.loop_end);
+      // The first receives are posted when Begin ends, the last sends awaited when Update begins.
+      v.first = v.received ? time_.ends.front() : time_.loop_begin;
+      v.last = std::max(v.last, v.sent ? time_.begins.back() : time_.loop_end);
     } else if (v.received) {
       v.first = time_.begins[at(v.region)];
     }
@@ -185,6 +196,7 @@ bool ProgramValues::may_share(const StoredValue& value, const Buffer& buffer) co
   const bool filled_in_loop =
       root.kind == StoredValue::Kind::Computed && in_loop(regions_[at(root.region)].kind);
   if (!filled_in_loop) return true;
+  if (value.sent && root.received) return false;  // else received into while it is being sent
   if (!value.held && !buffer.held) return true;
   return value.region == root.region || (!value.held && readers(value).size() == 1);
 }

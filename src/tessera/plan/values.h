@@ -41,7 +41,7 @@ struct StoredValue {
   bool sent = false;       // to another stage
   bool received = false;   // from another stage
   std::int64_t ahead = 0;  // Program::Message
-  bool held = false;       // other actions run between those that fill and read it
+  bool held = false;       // sent, received, or other actions run before it is read
   int buffer = -1;
   std::int64_t offset_elements = 0;  // in its buffer, for views
   Shape strides;
@@ -53,7 +53,7 @@ struct Buffer {
   enum class Home : std::uint8_t { Work, State, Constant } home = Home::Work;
   std::int64_t bytes = 0;  // of one micro-batch
   std::int64_t depth = 1;
-  bool held = false;
+  bool held = false;  // a value in it is
   std::int32_t first = 0, last = 0;
   std::vector<int> values;
   bool in_place_allowed = true;  // false for states, batch inputs, constants
@@ -101,6 +101,7 @@ class ProgramValues {
   const Timeline& time_;
   const Device& device_;
   const ActionOrder order_;
+  const std::int64_t microbatches_;
   std::vector<StoredValue> values_;
   std::vector<Buffer> buffers_;
   std::vector<Accumulation> accumulations_;

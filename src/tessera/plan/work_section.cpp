@@ -9,7 +9,8 @@ namespace tessera {
 
 WorkSection::WorkSection(const ProgramValues& values, std::int64_t guard_bytes)
     : values_(values), guard_(guard_bytes) {
-  constexpr std::string_view kRing = "bytes of a value of all micro-batches that hold it";
+  constexpr std::string_view kRing =
+      "bytes of a value in as many micro-batches as hold it at a time";
   for (int b = 0; b < static_cast<int>(values_.buffers().size()); ++b) {
     const Buffer& of = buffer(b);
     if (of.home != Buffer::Home::Work) continue;

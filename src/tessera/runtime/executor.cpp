@@ -168,9 +168,8 @@ Executor::Executor(Plan plan, Device& device, Communicator* world, ExecutorOptio
   }
 }
 
-/// All ranks ask for their groups in the order of the plan.
 Communicator* Executor::group(const Transfer& transfer) {
-  Joined& known = groups_[transfer.group.name];
+  Joined& known = groups_[text(transfer.group, " ", transfer.group.messages)];
   if (!known.group) known = {join(transfer.axes, "."), world_->join(transfer.group)};
   return known.group.get();
 }

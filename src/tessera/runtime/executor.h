@@ -111,7 +111,7 @@ class Executor {
     std::string axes;
     std::unique_ptr<Communicator> group;
   };
-  std::map<std::string, Joined> groups_;  // by name
+  std::map<std::string, Joined> groups_;  // by name, ranks and size
   std::byte* arena_ = nullptr;
   std::vector<std::unique_ptr<Runnable>> programs_;
   const Runnable* last_ = nullptr;  // whose metrics can be read

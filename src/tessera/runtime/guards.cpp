@@ -87,8 +87,12 @@ class Watch {
   /// What a buffer holds first.
   static std::string name_of(const GuardedBuffer& b, const ProgramPlan& program) {
     const auto inside = [&](const Place& place) {
-      return place.section == Place::Section::Work && place.offset >= b.place.offset &&
-             place.offset < b.place.offset + std::max<std::int64_t>(b.bytes, 1);
+      if (place.section != Place::Section::Work) return false;
+      for (std::int64_t k = 0; k < place.depth; ++k) {
+        const std::int64_t offset = place.offset + k * place.stride - b.place.offset;
+        if (offset >= 0 && offset < std::max<std::int64_t>(b.bytes, 1)) return true;
+      }
+      return false;
     };
     for (const NamedTensor& input : program.batch) {
       if (b.first == 0 && input.place == b.place) return text("batch input '", input.name, "'");

@@ -246,7 +246,7 @@ void Crew::gather(const StatePlan& state) {
   for (int r = 0; r < mesh.ranks(); ++r) {
     const Coordinates at = coordinates_of(mesh, r);
     if (!speaks(home, at)) continue;
-    const int from = static_cast<int>(state.stages[0] * mesh.ranks()) + r;
+    const int from = plan().rank_of(state.stages[0], r);
     if (from > 0)
       world_->run(Collective::recv(state.type.dtype, state.type.shape, from, state.state.path),
                   nullptr, shard.bytes().data());

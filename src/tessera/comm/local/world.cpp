@@ -77,7 +77,7 @@ LocalGroup& World::group(const Group& group) {
           " has a rank twice");
   }
   const std::scoped_lock lock(mutex_);
-  std::unique_ptr<LocalGroup>& found = groups_[text(group)];
+  std::unique_ptr<LocalGroup>& found = groups_[text(group, " ", group.messages)];
   if (!found) found = std::make_unique<LocalGroup>(*this, group);
   return *found;
 }

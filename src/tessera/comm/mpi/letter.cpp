@@ -26,6 +26,7 @@ std::uint64_t id_of(const Group& group) {
   };
   for (const char c : group.name) mix(static_cast<unsigned char>(c));
   for (const int rank : group.ranks) mix(static_cast<std::uint64_t>(rank) + 256);
+  mix(static_cast<std::uint64_t>(group.messages));
   return h;
 }
 
