@@ -52,25 +52,26 @@ TEST(Parallel, ProblemsSayWhatIsLegal) {
        {"pipeline-schedule is '1f2b'; it can be gpipe, 1f1b, interleaved, zb-h1, zb-v"}},
       {{.devices = 2, .pipeline = 2, .virtual_stages = 2},
        {"virtual-pipeline-stages 2 does not go with pipeline-schedule 1f1b, which has 1 virtual "
-        "stage per stage; leave it out, or give another pipeline-schedule: interleaved, zb-v"}},
+        "stage per stage; give 0, which is what the schedule needs, or another pipeline-schedule: "
+        "interleaved, zb-v"}},
       {{.devices = 2, .pipeline = 2, .virtual_stages = 1, .schedule = "interleaved"},
        {"virtual-pipeline-stages 1 does not go with pipeline-schedule interleaved, which has at "
-        "least 2 virtual stages per stage; leave it out, or give another pipeline-schedule: "
+        "least 2 virtual stages per stage; give 0, which is what the schedule needs, or another "
+        "pipeline-schedule: "
         "gpipe, 1f1b, zb-h1"}},
       {{.devices = 8, .pipeline = 8},
        {"pipeline-model-parallel-size 8 with pipeline-schedule 1f1b cuts the model into 8 chunks, "
-        "but "
-        "its 4 layers, embedding and head are 6 parts; lower the number of chunks, or raise layers "
-        "to 6"}},
+        "but its 4 layers, embedding and head are 6 parts; lower pipeline-model-parallel-size, or "
+        "raise layers to 6"}},
       {{.devices = 2, .pipeline = 2, .virtual_stages = 4, .schedule = "interleaved"},
        {"pipeline-model-parallel-size 2 x virtual-pipeline-stages 4 cuts the model into 8 chunks, "
-        "but its 4 layers, embedding and head are 6 parts; lower the number of chunks, or raise "
+        "but its 4 layers, embedding and head are 6 parts; lower one of the two, or raise "
         "layers to 6"}},
       {{.devices = 2, .virtual_stages = 2, .schedule = "zb-v"},
        {"pipeline-schedule zb-v does nothing with pipeline-model-parallel-size 1; raise that, or "
-        "leave pipeline-schedule out",
+        "give pipeline-schedule 1f1b",
         "virtual-pipeline-stages 2 does nothing with pipeline-model-parallel-size 1; raise that, "
-        "or leave virtual-pipeline-stages out"}},
+        "or give virtual-pipeline-stages 0"}},
   };
   for (const Case& c : cases) EXPECT_EQ(problems(c.config, model()), c.problems);
 }

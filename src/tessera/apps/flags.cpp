@@ -119,6 +119,11 @@ ParsedFlags parse_flags(const Arguments& arguments, const std::vector<Flag>& fla
       problems.add(text("--", name, " needs a value: --", name, " ", flag->value));
       continue;
     }
+    // Of fields of the configuration, configure() says so.
+    const std::string* before = flag->group.empty() ? out.find(flag->name) : nullptr;
+    if (before != nullptr && !flag->many && *before != setting.values[0])
+      problems.add(text("--", name, " is given twice: '", *before, "' and '", setting.values[0],
+                        "'; give one"));
     out.settings.push_back(std::move(setting));
     out.flags.push_back(flag->name);
   }

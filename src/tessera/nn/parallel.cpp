@@ -48,12 +48,12 @@ void find_pipeline_problems(const ParallelConfig& c, const ModelConfig& model,
     return out.push_back(text("pipeline-schedule is '", c.schedule, "'; it can be ", join(names)));
   const std::string standard = ParallelConfig().schedule;
   if (c.pipeline == 1) {
-    const auto alone = [&](const std::string& what) {
-      out.push_back(text(what, " does nothing with pipeline-model-parallel-size 1; raise that, or ",
-                         "leave ", what.substr(0, what.find(' ')), " out"));
+    const auto alone = [&](const char* flag, const auto& value, const auto& instead) {
+      out.push_back(text(flag, " ", value, " does nothing with pipeline-model-parallel-size 1; ",
+                         "raise that, or give ", flag, " ", instead));
     };
-    if (c.schedule != standard) alone(text("pipeline-schedule ", c.schedule));
-    if (c.virtual_stages > 0) alone(text("virtual-pipeline-stages ", c.virtual_stages));
+    if (c.schedule != standard) alone("pipeline-schedule", c.schedule, standard);
+    if (c.virtual_stages > 0) alone("virtual-pipeline-stages", c.virtual_stages, 0);
     return;
   }
   const ScheduleDef& schedule = find_schedule(c.schedule);
@@ -68,13 +68,16 @@ void find_pipeline_problems(const ParallelConfig& c, const ModelConfig& model,
     return out.push_back(
         text("virtual-pipeline-stages ", v, " does not go with pipeline-schedule ", c.schedule,
              ", which has ", number_of_chunks(schedule),
-             " per stage; leave it out, or give another pipeline-schedule: ", others));
+             " per stage; give 0, which is what the schedule needs, or another pipeline-schedule: ",
+             others));
   }
   const std::int64_t parts = model.layers + 2;
   if (chunks > parts)
     out.push_back(text(chunks_text(c), " cuts the model into ", chunks, " chunks, but its ",
                        counted(model.layers, "layer"), ", embedding and head are ", parts,
-                       " parts; lower the number of chunks, or raise layers to ", chunks - 2));
+                       " parts; lower ",
+                       c.virtual_stages > 0 ? "one of the two" : "pipeline-model-parallel-size",
+                       ", or raise layers to ", chunks - 2));
 }
 
 }  // namespace
