@@ -4,6 +4,7 @@
 
 #include "tessera/base/index.h"
 #include "tessera/ir/builder.h"
+#include "tessera/ir/strategy.h"
 
 namespace tessera {
 
