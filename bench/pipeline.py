@@ -11,12 +11,10 @@ parallel, within each round. Every other round is in reverse order. Writes a tab
 CPU, to bench/results.
 """
 import argparse
-import datetime
 import json
 import os
 import pathlib
 import shutil
-import time
 
 import report
 import run
@@ -41,30 +39,19 @@ def main():
     os.chdir(pathlib.Path(__file__).resolve().parent.parent)
     args = parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
-    begin = time.time()
-    result = {"date": datetime.date.today().isoformat(), "rounds": args.rounds, "context": args.context,
-              "warmup": args.warmup, "steps": args.steps, "machine": report.machine(), "commit": report.commit(),
-              "runs": []}
     data = run.text_of(args)
-    for number in range(args.rounds):
-        for who in args.who if number % 2 == 0 else args.who[::-1]:
-            run.say(f"round {number + 1} of {args.rounds}: {CONTESTANTS[who][0]}")
-            found = {"who": who, "round": number} | train(args, data, CONTESTANTS[who][1])
-            run.say(f"    {found['step_median']:.3f} s a step")
-            result["runs"].append(found)
-    result["machine"]["load_after"] = os.getloadavg()[0]
-    result["seconds"] = round(time.time() - begin, 1)
+    tasks = {who: lambda flags=CONTESTANTS[who][1]: train(args, data, flags) for who in args.who}
+    result = run.take_turns(args, {who: name for who, (name, flags) in CONTESTANTS.items()}, tasks,
+                            lambda found: f"{found['step_median']:.3f} s a step", context=args.context)
     run.save(args.output / report.name_of(result, "pipeline"), result, table(result))
 
 
 def parse_args():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3, help="turns of every contestant [3]")
     parser.add_argument("--context", type=int, default=256, help="tokens of a sample; a micro-batch has one [256]")
-    parser.add_argument("--steps", type=int, default=3, help="timed steps of a turn [3]")
-    parser.add_argument("--warmup", type=int, default=1, help="steps before them [1]")
     parser.add_argument("--who", type=lambda words: words.split(","), default=list(CONTESTANTS),
                         help=f"contestants: {','.join(CONTESTANTS)} [all]")
+    run.add_turn_flags(parser)
     run.add_common_flags(parser)
     args = parser.parse_args()
     args.output = pathlib.Path(args.output or "bench/results")

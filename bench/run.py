@@ -102,6 +102,27 @@ def add_common_flags(parser):
                         help="what every contestant is run under, such as 'nice -n -10'")
 
 
+def add_turn_flags(parser):
+    parser.add_argument("--rounds", type=int, default=3, help="turns of every contestant [3]")
+    parser.add_argument("--steps", type=int, default=3, help="timed steps of a turn [3]")
+    parser.add_argument("--warmup", type=int, default=1, help="steps before them [1]")
+
+
+def take_turns(args, names, tasks, figure, **about):
+    """Every contestant once a round, every other round in reverse order; what becomes of it, as the JSON file has it."""
+    begin = time.time()
+    result = {"date": datetime.date.today().isoformat(), "rounds": args.rounds, "warmup": args.warmup, "steps": args.steps,
+              **about, "machine": report.machine(), "commit": report.commit(), "runs": []}
+    for number in range(args.rounds):
+        for who in list(tasks) if number % 2 == 0 else list(tasks)[::-1]:
+            say(f"round {number + 1} of {args.rounds}: {names[who]}")
+            result["runs"].append({"who": who, "round": number} | tasks[who]())
+            say(f"    {figure(result['runs'][-1])}")
+    result["machine"]["load_after"] = os.getloadavg()[0]
+    result["seconds"] = round(time.time() - begin, 1)
+    return result
+
+
 def require_programs(parser, args, *names):
     for name in names:
         if not os.access(f"{args.build}/{name}", os.X_OK):

@@ -12,14 +12,12 @@ bench/results.
 """
 import argparse
 import dataclasses
-import datetime
 import json
 import os
 import pathlib
 import shlex
 import shutil
 import sys
-import time
 
 import report
 import run
@@ -35,24 +33,14 @@ def main():
     os.chdir(pathlib.Path(__file__).resolve().parent.parent)
     args = parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
-    begin = time.time()
-    result = {"date": datetime.date.today().isoformat(), "rounds": args.rounds, "batch": args.batch,
-              "warmup": args.warmup, "steps": args.steps, "cores": args.cores, "machine": report.machine(),
-              "commit": report.commit(), "runs": []}
     workload = dataclasses.replace(run.FULL[0], warmup=args.warmup, steps=args.steps)
     data = run.text_of(args)
     tasks = {"one": lambda: apart(args, workload, data, args.cores[:1]), "two": lambda: two(args, workload, data),
              "tensor": lambda: two(args, workload, data, tensor=2), "apart": lambda: apart(args, workload, data, args.cores)}
     if run.has_torch(args):
         tasks |= {f"torch {word}": lambda n=n: pytorch(args, workload, n) for n, word in ((1, "one"), (2, "two"))}
-    for number in range(args.rounds):
-        for who in list(tasks) if number % 2 == 0 else list(tasks)[::-1]:
-            run.say(f"round {number + 1} of {args.rounds}: {NAMES[who]}")
-            found = {"who": who, "round": number} | tasks[who]()
-            run.say(f"    {found['tokens_per_s']:.1f} tokens/s")
-            result["runs"].append(found)
-    result["machine"]["load_after"] = os.getloadavg()[0]
-    result["seconds"] = round(time.time() - begin, 1)
+    result = run.take_turns(args, NAMES, tasks, lambda found: f"{found['tokens_per_s']:.1f} tokens/s",
+                            batch=args.batch, cores=args.cores)
     run.save(args.output / report.name_of(result, "scaling"), result, table(result))
     if not all(found["plausible"] for found in result["runs"]):
         sys.exit("bench: a loss curve does not look like training: the times mean nothing; the JSON has the curves")
@@ -60,12 +48,10 @@ def main():
 
 def parse_args():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3, help="turns of every contestant [3]")
     parser.add_argument("--batch", type=int, default=4, help="samples of 256 tokens per device and step [4]")
-    parser.add_argument("--steps", type=int, default=3, help="timed steps of a turn [3]")
-    parser.add_argument("--warmup", type=int, default=1, help="steps before them [1]")
     parser.add_argument("--cores", type=lambda text: [int(n) for n in text.split(",")], default=[0, 1], metavar="A,B",
                         help="where single processes run; devices take the first ones [0,1]")
+    run.add_turn_flags(parser)
     run.add_common_flags(parser)
     args = parser.parse_args()
     args.output = pathlib.Path(args.output or "bench/results")

@@ -30,21 +30,23 @@ done
 flags+=(--layers 8 --context 64 --steps 12 --save-every 1 --keep-last 2 --resume auto)
 losses() { grep '"kind":"train"' "$folder/$1/metrics.jsonl" | sed -E 's/.*"step":([0-9]+),"loss":([0-9.e+-]+).*/\1 \2/'; }
 "$tessera" "${flags[@]}" --output "$folder/whole" >"$folder/log" 2>&1 || wrong "one device fails: $(tail -2 "$folder/log")"
-killed() { # STEP FLAG...: until a line of that step is there
-  local step=$1
-  shift
-  "$tessera" launch "$@" "${flags[@]}" "${mesh[@]}" --output "$folder/parts" >"$folder/log" 2>&1 &
-  for ((i = 0; i < 600; ++i)); do
+killed() { # STEP RANKS FLAG...: its first rank, when the line of that step is there
+  local step=$1 count=$2 launcher ranks code=0 i
+  shift 2
+  "$tessera" launch -n "$count" -- "${flags[@]}" "$@" --output "$folder/parts" >"$folder/log" 2>&1 &
+  launcher=$!
+  for ((i = 0; i < 1200; ++i)); do
     ! grep -q "\"kind\":\"train\",\"step\":$step," "$folder/parts/metrics.jsonl" 2>/dev/null || break
     sleep 0.05
   done
-  pkill -KILL -P "$(pgrep -P $! | tail -1)" 2>/dev/null || true
-  wait $! && wrong "a killed run ends with 0" || true
+  # Ranks are children of mpirun, and so grandchildren of the launch.
+  ranks=($(pgrep -P "$(pgrep -P $launcher | tail -1)")) && kill -KILL "${ranks[0]}" || wrong "no rank is there to kill at step $step"
+  wait $launcher || code=$?
+  [ $code = 137 ] || wrong "a run whose rank is killed at step $step ends with $code: $(tail -2 "$folder/log")"
+  [ "$(losses parts | tail -1 | cut -d' ' -f1)" -lt 12 ] || wrong "the run was over before it was killed"
 }
-mesh=(--pipeline-model-parallel-size 2 --pipeline-schedule zb-v)
-killed 3 -n 2 --
-mesh=(--pipeline-model-parallel-size 4 --zero-1-memory-optimization)
-killed 7 -n 4 --
+killed 3 2 --pipeline-model-parallel-size 2 --pipeline-schedule zb-v
+killed 7 4 --pipeline-model-parallel-size 4 --zero-1-memory-optimization
 "$tessera" "${flags[@]}" --devices 2 --pipeline-model-parallel-size 2 --pipeline-schedule gpipe --output "$folder/parts" \
   --exit-interval 2 >"$folder/log" 2>&1 || wrong "a resume on another pipeline fails: $(tail -2 "$folder/log")"
 "$tessera" "${flags[@]}" --output "$folder/parts" >"$folder/log" 2>&1 ||

@@ -76,7 +76,7 @@ class Observer {
  private:
   /// Ranks of a stage have equal graphs.
   static bool dumps(const RunConfig& config, int rank) {
-    return rank % (config.parallel.devices / config.parallel.pipeline) == 0;
+    return rank % config.parallel.ranks_per_stage() == 0;
   }
 
   /// The number of the pass in its program.

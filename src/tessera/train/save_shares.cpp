@@ -49,15 +49,14 @@ struct Shards {
 };
 
 /// `ranks`: of one stage.
-Shards shards_of(const StatePlan& state, const Mesh& mesh, const std::vector<Coordinates>& ranks) {
+Shards shards_of(const StatePlan& state, const Plan& plan, const std::vector<Coordinates>& ranks) {
   Shards out{{}, TensorGrid::whole(state.logical)};
   std::vector<std::set<std::int64_t>> cuts(out.grid.cuts.size());
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const Box box = box_at(state, mesh, ranks[r]);
+    const Box box = box_at(state, plan.mesh, ranks[r]);
     if (std::count(box.extent.begin(), box.extent.end(), 0) != 0) continue;
     for (const int stage : state.stages)
-      out.holders[starts_of(box)].push_back(
-          static_cast<int>(static_cast<std::size_t>(stage) * ranks.size() + r));
+      out.holders[starts_of(box)].push_back(plan.rank_of(stage, static_cast<int>(r)));
     for (std::size_t d = 0; d < cuts.size(); ++d) {
       if (box.start[static_cast<int>(d)] > 0) cuts[d].insert(box.start[static_cast<int>(d)]);
     }
@@ -96,7 +95,7 @@ SaveShares share_saves(const Plan& plan, std::int64_t file_bytes) {
   std::vector<const std::vector<int>*> holders;  // of each cell
   for (const std::size_t index : by_name(plan)) {
     const StatePlan& state = plan.states[index];
-    const Shards& held = shards.emplace_back(shards_of(state, plan.mesh, ranks));
+    const Shards& held = shards.emplace_back(shards_of(state, plan, ranks));
     const std::int64_t width = size_of(state.type.dtype);
     TensorGrid grid = held.grid.refined(std::max<std::int64_t>(file_bytes / width, 1));
     for (std::int64_t cell = 0; cell < grid.cells(); ++cell) {
