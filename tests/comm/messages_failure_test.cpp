@@ -115,6 +115,7 @@ TEST(MessagesFailure, ARankThatFailsWithAMessageUnderWay) {
         std::this_thread::sleep_for(5ms);
         end.wait();
         FailingEnd more(world, call(), cemetery), never(world, call(), cemetery);
+        more.wait();
         never.wait();
       });
       SCOPED_TRACE(text(sender_fails ? "sender" : "receiver", " fails: ", out.message));

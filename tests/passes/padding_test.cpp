@@ -12,6 +12,7 @@
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
 #include "tessera/ops/sum_squares.h"
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/interpret_program.h"
 #include "tessera/passes/partition.h"
@@ -156,7 +157,7 @@ class Owed : public testing::Test {
  protected:
   const Graph graph_ = step();
   const Outputs expected_ = whole(graph_);
-  const Program program_ = partition(propagate(graph_, strategy()));
+  const Program program_ = partition(propagate(add_uses(graph_), strategy()));
 
   std::string wrong_with(std::size_t region, Graph other) const {
     Program program = program_;

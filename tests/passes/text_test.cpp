@@ -17,6 +17,7 @@
 #include "tessera/ir/print.h"
 #include "tessera/ir/verify.h"
 #include "tessera/ops/table.h"
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/merge_pads.h"
 #include "tessera/passes/partition.h"
@@ -63,7 +64,7 @@ Graph chunks_placed(const Graph& graph, const TextSetup& setup) {
 
 Graph all_placed(const Graph& graph, const TextSetup& setup) {
   if (graph.form() == Form::Placed) return graph;
-  return propagate(chunks_placed(graph, setup), setup.strategy, setup.machine);
+  return propagate(add_uses(chunks_placed(graph, setup)), setup.strategy, setup.machine);
 }
 
 std::string partitioned(const Graph& graph, const TextSetup& setup) {
@@ -84,6 +85,7 @@ std::string run_pass(const TextSetup& setup, const Graph& graph) {
   if (setup.pass == "fuse") return one(fuse(graph));
   try {
     if (setup.pass == "place_chunks") return one(chunks_placed(graph, setup));
+    if (setup.pass == "add_uses") return one(add_uses(chunks_placed(graph, setup)));
     if (setup.pass == "propagate") return one(all_placed(graph, setup));
     if (setup.pass == "partition") return partitioned(graph, setup);
   } catch (const Error& error) {

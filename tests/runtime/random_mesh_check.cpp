@@ -9,6 +9,7 @@
 #include "runtime/random_graph.h"
 #include "tessera/ir/print.h"
 #include "tessera/ops/collective.h"
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/decide.h"
 #include "tessera/passes/interpret_program.h"
 #include "tessera/passes/partition.h"
@@ -42,7 +43,7 @@ bool uneven(const Result& placed, const Mesh& mesh) {
 int count(const Graph& graph, FactorKind kind) {
   int out = 0;
   for (NodeId id = 0; id < graph.size(); ++id) {
-    if (graph.node(id).op->traits.leaf || graph.node(id).op == &kReshard) continue;
+    if (graph.node(id).op->traits.leaf || reshards(*graph.node(id).op)) continue;
     const Factors rule = graph.factors(id);
     out += std::any_of(rule.list.begin(), rule.list.end(),
                        [&](const Factor& f) { return f.kind == kind && f.size > 1; });
@@ -89,7 +90,7 @@ Met meet(const Graph& graph, const Graph& placed, const Program& program,
       if (uneven(result, placed.mesh())) met.insert("uneven shards");
     }
     const Node& node = placed.node(id);
-    if (!node.op->traits.leaf && node.op != &kReshard) meet_factors(placed, id, axes, met);
+    if (!node.op->traits.leaf && !reshards(*node.op)) meet_factors(placed, id, axes, met);
   }
   if (count(placed, FactorKind::Stat) < count(graph, FactorKind::Stat)) met.insert("stat sharded");
   for (const Region& region : program.regions) {
@@ -143,7 +144,7 @@ std::string spread_wrong(const RandomStrategy& random, std::uint64_t seed, MeshT
   const Graph& graph = random.graph;
   const Strategy& strategy = random.strategy;
   try {
-    const Graph placed = propagate(graph, strategy);
+    const Graph placed = propagate(add_uses(graph), strategy);
     const Program program = partition(placed);
     Bindings inputs = random_states(graph, seed);
     random_batch(graph, seed, 0, inputs);

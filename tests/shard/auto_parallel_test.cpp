@@ -1,5 +1,6 @@
 // From one op with a strategy to where everything lies; and the numbers of one device.
 #include "tessera/shard/auto_parallel.h"
+#include "tessera/passes/add_uses.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +39,7 @@ AutoParallel full_batch(AutoParallel options) {
 
 Graph placed_of(const Graph& step, const AutoParallel& options) {
   const ParallelStep spread = parallelize(step, options);
-  return propagate(simplify(merge_pads(spread.graph)), spread.strategy);
+  return propagate(add_uses(simplify(merge_pads(spread.graph))), spread.strategy);
 }
 
 /// "matmul ((2, 4), (4, 1)); relu ((2, 4))": forward ops in order, those of a block alone.
@@ -48,7 +49,7 @@ std::string strategies(const Graph& placed, const std::string& pattern = "*") {
   for (NodeId id = 0; id < placed.size(); ++id) {
     const Node& node = placed.node(id);
     const std::string& path = paths[static_cast<std::size_t>(id)];
-    if (node.op->traits.leaf || node.op == &kReshard || path.empty() || !matches(pattern, path))
+    if (node.op->traits.leaf || reshards(*node.op) || path.empty() || !matches(pattern, path))
       continue;
     out += text(out.empty() ? "" : "; ", path, " ", to_text(in_strategy(placed, id)));
   }
@@ -69,7 +70,7 @@ std::string parameters(const Graph& placed, const std::string& pattern = "*") {
 std::string forward_moves(const Graph& placed) {
   std::string out;
   for (const Node& node : placed.nodes()) {
-    if (node.op != &kReshard || node.phase != Phase::Forward) continue;
+    if (!reshards(*node.op) || node.phase != Phase::Forward) continue;
     out += text(out.empty() ? "" : "; ", placed.result(node.inputs[0]).placement->sharding, " -> ",
                 node.results[0].placement->sharding);
   }

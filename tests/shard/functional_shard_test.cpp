@@ -3,6 +3,7 @@
 #include "tessera/ir/op_paths.h"
 #include "tessera/nn/layers.h"
 #include "tessera/ops/reduce.h"
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/plan/graph_dump.h"
 #include "tessera/shard/auto_parallel.h"
@@ -22,7 +23,7 @@ TEST(FunctionalShard, SplitsALayerByItsOperandsAndResult) {
   options.device_num = 8;
   options.shards = shards_of(builder);
   const ParallelStep step = parallelize(builder.finish(), options);
-  const Graph placed = propagate(step.graph, step.strategy);
+  const Graph placed = propagate(add_uses(step.graph), step.strategy);
   const std::vector<std::string> paths = op_paths(placed);
   const auto found = std::find(paths.begin(), paths.end(), "up.matmul");
   ASSERT_NE(found, paths.end());

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "shard/two_matmuls.h"
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/interpret_program.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
@@ -174,7 +175,7 @@ class Relation {
  private:
   std::string factors(const Graph& step, const AutoParallel& options) {
     const ParallelStep parallel = parallelize(step, options);
-    const Program program = partition(propagate(parallel.graph, parallel.strategy));
+    const Program program = partition(propagate(add_uses(parallel.graph), parallel.strategy));
     const std::map<std::string, HostTensor> mesh = interpret_program(program, inputs_, how_);
     EXPECT_EQ(mesh.at("loss").at(0), one_.at("loss").at(0)) << "the loss is that of one device";
     std::ostringstream out;

@@ -1,4 +1,5 @@
 #include "tessera/shard/local.h"
+#include "tessera/passes/add_uses.h"
 
 #include <gtest/gtest.h>
 
@@ -49,7 +50,7 @@ Outs run(const Graph& graph, const Strategy& strategy, Program* program = nullpt
   inputs.batch["x"] = numbers({8, 16}, 0.1);
   inputs.states["w1"] = numbers({16, 32}, 0.2);
   inputs.states["w2"] = numbers({32, 16}, 0.3);
-  const Program local = partition(propagate(graph, strategy));
+  const Program local = partition(propagate(add_uses(graph), strategy));
   if (program != nullptr) *program = local;
   Interpretation how;
   how.f64 = true;

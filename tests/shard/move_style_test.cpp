@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "shard/two_matmuls.h"
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/interpret_program.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
@@ -39,7 +40,7 @@ std::map<std::string, std::int64_t> bytes_sent_with(MoveStyle moves) {
 
 std::vector<std::string> forward_exchanges(MoveStyle moves) {
   const ParallelStep step = quick_start();
-  const Program program = partition(propagate(step.graph, step.strategy), {}, moves);
+  const Program program = partition(propagate(add_uses(step.graph), step.strategy), {}, moves);
   std::vector<std::string> out;
   for (const Node& node : program.graph(RegionKind::Forward).nodes()) {
     if (node.op->traits.inserted) out.push_back(text(node.op->name, " ", node.type().shape));
@@ -134,7 +135,8 @@ TEST(MoveStyle, TheNumbersAreThoseOfOneDevice) {
   Interpretation how;
   how.f64 = true;
   const auto run = [&](const Strategy& strategy, MoveStyle moves) {
-    return interpret_program(partition(propagate(step.graph, strategy), {}, moves), inputs, how);
+    return interpret_program(partition(propagate(add_uses(step.graph), strategy), {}, moves),
+                             inputs, how);
   };
   const auto want = run(one_device(1), MoveStyle::Least);
   for (const MoveStyle moves :
@@ -149,7 +151,7 @@ TEST(MoveStyle, TheNumbersAreThoseOfOneDevice) {
 
 TEST(GraphDump, ShowsStrategiesShapesAndGroups) {
   const ParallelStep step = quick_start();
-  const Graph placed = propagate(step.graph, step.strategy);
+  const Graph placed = propagate(add_uses(step.graph), step.strategy);
   const std::string strategies = strategies_text(placed);
   for (const char* line :
        {"# mesh: d0=2 d1=4", "(matmul) = matmul(", "{in_strategy: ((2, 4), (4, 1))}",

@@ -10,6 +10,7 @@
 #include "tessera/ir/blocks.h"
 #include "tessera/nn/parallel.h"
 #include "tessera/ops/collective.h"
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/merge_pads.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
@@ -44,7 +45,7 @@ Program program_of(const std::string& family, const Size& size, const ParallelCo
   OptimizerConfig optimizer;
   optimizer.schedule.kind = ScheduleKind::Constant;
   const Graph step = train_step(model_of(family, size), optimizer, size.batch, size.context);
-  return partition(propagate(simplify(merge_pads(step)), strategy_of(parallel)));
+  return partition(propagate(add_uses(simplify(merge_pads(step))), strategy_of(parallel)));
 }
 
 /// Calls `visit(region, node, operand)` for each collective of `block`.

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "tessera/nn/parallel.h"
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/interpret_program.h"
 #include "tessera/passes/partition.h"
@@ -81,7 +82,8 @@ TEST_P(Deletion, OfAnyExchangeIsFound) {
     one.emplace((output.kind == Output::Kind::Next ? "next " : "") + output.name, whole[i]);
   }
   ASSERT_GT(one.at("grad_norm").at(0), optimizer.clip) << "clipping is active";
-  const Program program = fuse(partition(propagate(graph, strategy_of(GetParam().parallel))));
+  const Program program =
+      fuse(partition(propagate(add_uses(graph), strategy_of(GetParam().parallel))));
   ASSERT_LT(error(graph, one, interpret_program(program, inputs, how)), 1e-10);
   int all = 0;
   double least = std::numeric_limits<double>::infinity();

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/interpret_program.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
@@ -56,8 +57,8 @@ TEST(LambStep, CutIntoMicrobatchesEqualsTheWhole) {
   Interpretation how;
   how.f64 = true;
   const std::vector<HostTensor> whole = interpret(graph, inputs, how);
-  const std::map<std::string, HostTensor> cut =
-      interpret_program(partition(propagate(simplify(graph), one_device(3))), inputs, how);
+  const std::map<std::string, HostTensor> cut = interpret_program(
+      partition(propagate(add_uses(simplify(graph)), one_device(3))), inputs, how);
   for (std::size_t i = 0; i < whole.size(); ++i) {
     const Output& output = graph.outputs()[i];
     const HostTensor& other =

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
@@ -24,9 +25,9 @@ class MeshStep : public testing::TestWithParam<StepCase> {};
 
 TEST_P(MeshStep, EqualsOneDevice) {
   const OneDevice one(GetParam().family);
-  EXPECT_EQ(
-      one.wrong(fuse(partition(propagate(simplify(one.graph), strategy_of(GetParam().parallel))))),
-      "");
+  EXPECT_EQ(one.wrong(fuse(partition(
+                propagate(add_uses(simplify(one.graph)), strategy_of(GetParam().parallel))))),
+            "");
 }
 
 ParallelConfig data(std::int64_t n, int level = 0) { return parallel_of(n, 1, 1, false, level, 1); }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
@@ -22,7 +23,8 @@ class Microbatch : public testing::TestWithParam<MicroCase> {};
 
 TEST_P(Microbatch, EqualsTheWholeStep) {
   const OneDevice one(GetParam().family);
-  Program program = partition(propagate(simplify(one.graph), one_device(GetParam().microbatches)));
+  Program program =
+      partition(propagate(add_uses(simplify(one.graph)), one_device(GetParam().microbatches)));
   if (GetParam().fused) program = fuse(std::move(program));
   EXPECT_EQ(one.wrong(program), "");
 }

@@ -13,6 +13,7 @@
 
 #include "runtime/random_pool.h"
 #include "tessera/ir/op_paths.h"
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/interpret_program.h"
 #include "tessera/passes/merge_pads.h"
@@ -305,7 +306,8 @@ std::string told_wrong(const Reference& reference, const Drawn& drawn, const Gra
 std::string mesh_wrong(const Reference& reference, const Drawn& drawn, Tally& tally) {
   try {
     const ParallelStep parallel = parallelize(reference.step, drawn.options);
-    const Graph placed = propagate(simplify(merge_pads(parallel.graph)), parallel.strategy);
+    const Graph placed =
+        propagate(add_uses(simplify(merge_pads(parallel.graph))), parallel.strategy);
     const std::string wrong = told_wrong(reference, drawn, placed, tally);
     if (!wrong.empty()) return wrong;
     const Program program = fuse(partition(placed));
@@ -485,7 +487,7 @@ TEST(MoreOpStrategies, StatisticsAreCutAsTold) {
   options.dataset_strategy.kind = DatasetStrategy::Kind::FullBatch;
   options.shards = {{"norm.layer_norm", {{1, 1, 8}, {8}, {8}}}};
   const ParallelStep parallel = parallelize(one.step, options);
-  const Graph placed = propagate(parallel.graph, parallel.strategy);
+  const Graph placed = propagate(add_uses(parallel.graph), parallel.strategy);
   int cut = 0;
   for (const Node& node : placed.nodes()) {
     if (std::string_view(node.block) != "norm" || node.phase != Phase::Forward) continue;

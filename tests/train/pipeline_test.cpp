@@ -9,6 +9,7 @@
 
 #include "tessera/base/index.h"
 #include "tessera/ir/verify.h"
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/place_chunks.h"
@@ -42,8 +43,8 @@ std::vector<Program> stages_of(const Graph& graph, const PipelineCase& c,
   Strategy strategy = strategy_of(c.parallel);
   strategy.pipeline = {c.stages, c.chunks, c.schedule, pins};
   const Graph simple = simplify(graph);
-  const Graph placed =
-      propagate(place_chunks(simple, cut_into_chunks(simple, strategy.pipeline)), strategy);
+  const Graph placed = propagate(
+      add_uses(place_chunks(simple, cut_into_chunks(simple, strategy.pipeline))), strategy);
   const Pipeline pipeline = pipeline_of(c);
   std::vector<Program> out;
   for (int stage = 0; stage < c.stages; ++stage) {

@@ -12,6 +12,7 @@
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/reduce.h"
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/grad.h"
 #include "tessera/passes/interpret_program.h"
 #include "tessera/passes/partition.h"
@@ -145,8 +146,8 @@ TEST(PlaceByHand, MarksChangeNoNumber) {
   for (const Marked mark : {Marked::None, Marked::Layers, Marked::Ops}) {
     const Graph graph = marked_step(mark);
     const Strategy one = one_device(2);
-    expect_whole(interpret_program(partition(propagate(graph, one)), inputs, how));
-    const Graph placed = propagate(place_chunks(graph, cut_into_chunks(graph, {2})), one);
+    expect_whole(interpret_program(partition(propagate(add_uses(graph), one)), inputs, how));
+    const Graph placed = propagate(add_uses(place_chunks(graph, cut_into_chunks(graph, {2}))), one);
     const Pipeline pipeline(make_schedule("1f1b", {2, 1, 2}));
     expect_whole(interpret_stages({partition(placed, pipeline, 0), partition(placed, pipeline, 1)},
                                   inputs, how));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/nn/parallel.h"
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/propagate.h"
 #include "train/tiny_step.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 std::string refusal(const Graph& graph, const Strategy& strategy) {
   try {
-    propagate(graph, strategy);
+    propagate(add_uses(graph), strategy);
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::Usage);
     return error.what();

@@ -100,6 +100,9 @@ constexpr OpDef moves(std::string_view name, std::string_view doc, AttrDefs attr
 constinit const OpDef kReshard =
     moves("reshard", "The same value, lying otherwise on the mesh.", {}, same_type, copy_reference);
 
+constinit const OpDef kUse = moves("use", "A state as forward or backward reads it.",
+                                   {{"path", AttrKind::Text}}, same_type, copy_reference);
+
 constinit const OpDef kShard =
     moves("shard", "This rank's part of a dim of a value that is whole along mesh axes.",
           {{"axes", AttrKind::Text}, {"dim", AttrKind::Int}, {"shape", AttrKind::Ints}}, told_shape,

@@ -11,6 +11,10 @@ namespace tessera {
 
 /// Placed graphs: the same value in another placement. Partition makes collectives of it.
 extern const OpDef kReshard;
+/// A state, by its path, as forward or backward reads it: in a placed graph in another placement
+/// than it is stored in, and partition makes collectives of it. The update reads the state itself.
+extern const OpDef kUse;
+inline bool reshards(const OpDef& op) { return &op == &kReshard || &op == &kUse; }
 
 // Local graphs. `axes` are joined by dots, major first: "cp.tp". `shape` is the local result.
 /// This rank's (or micro-batch's) part of a dim of a value that is whole along the axes.

@@ -25,7 +25,7 @@ namespace {
 constinit const std::array kOps = {
     &kBatch, &kState, &kSlot, &kReceive, &kConstant, &kPack,
     // where a value lies
-    &kReshard, &kShard, &kMarkPartial, &kAllReduce, &kAllGather, &kReduceScatter, &kAllToAll,
+    &kReshard, &kUse, &kShard, &kMarkPartial, &kAllReduce, &kAllGather, &kReduceScatter, &kAllToAll,
     &kPermute, &kClearPadding,
     // elementwise
     &kAdd, &kSub, &kMul, &kDiv, &kMaximum, &kMinimum, &kPower, &kNegate, &kExp, &kLog, &kSqrt,

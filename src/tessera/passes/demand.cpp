@@ -4,6 +4,7 @@
 
 #include "tessera/base/index.h"
 #include "tessera/ir/builder.h"
+#include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/passes/decide.h"
 
@@ -44,6 +45,8 @@ Demands find_demands(const Graph& graph, const StatePlaces& places, const OpDeci
               describing(graph, id));
       out[{id, 0}] = {axes.read(*pin), Firmness::Hard};
     }
+    if (node.op == &kUse)
+      out[{id, 0}] = {places.of(std::get<std::string>(node.attrs[0])).use, Firmness::Hard};
     if (node.op == &kGradient && node.cotangent) {
       const Node& parameter = graph.node(node.cotangent->of.node);
       out[{id, 0}] = {places.of(std::get<std::string>(parameter.attrs[0])).gradient,

@@ -17,11 +17,6 @@ bool on_time(const Result& result) {
   return result.placement->sharding.dim_of(kMicrobatchAxis) >= 0 || accumulates(result);
 }
 
-bool gathers_state(const Graph& graph, const Node& node) {
-  return node.op == &kReshard && graph.node(node.inputs[0].node).op == &kState &&
-         node.phase != Phase::Update;
-}
-
 RegionKind region_of(Phase phase) {
   return phase == Phase::Forward    ? RegionKind::Forward
          : phase == Phase::Backward ? RegionKind::Backward
@@ -34,6 +29,7 @@ NodeRegions::NodeRegions(const Graph& placed, const Pipeline& pipeline)
     : graph_(placed), pipeline_(pipeline) {
   for (const Node& node : placed.nodes()) chunk_.push_back(pipeline.chunks() == 1 ? 0 : node.stage);
   find_kinds();
+  for (const State& state : placed.states()) kind_[at(state.value.node)] = RegionKind::Begin;
   if (pipeline.schedule().splits) find_weights();
   find_stages();
   find_messages();
@@ -67,9 +63,8 @@ void NodeRegions::find_kinds() {
   for (std::size_t i = size; i-- > 0;) {
     const Node& node = graph_.nodes()[i];
     if (!time[i] && !before[i]) continue;
-    // A state is gathered where it is read, in every micro-batch, unless Begin needs it.
-    const bool in_loop = before[i] && !at_begin[i] && gathers_state(graph_, node);
-    if (in_loop) time[i] = true;
+    // A state is used where it is read, in every micro-batch, unless Begin needs it.
+    if (before[i] && !at_begin[i] && node.op == &kUse) time[i] = true;
     for (const ValueId input : node.inputs) {
       if (time[at(input.node)]) continue;
       before[at(input.node)] = true;
@@ -145,8 +140,7 @@ void NodeRegions::find_stages() {
 void NodeRegions::tell(ValueId v, RegionKind reader, int chunk, int stage) {
   const int giver = stage_of(v.node);
   if (giver < 0 || giver == stage) return;
-  const bool state = graph_.node(v.node).op == &kState;
-  const RegionKind given = state ? RegionKind::Begin : kind(v.node);
+  const RegionKind given = kind(v.node);
   if (!in_loop(reader) || !in_loop(given)) {
     const RegionKind meets = in_loop(reader) ? given : reader;
     return messages_.push_back({v, meets, giver, stage});

@@ -83,7 +83,7 @@ class Partitioner {
   }
 
   void place(NodeId id) {
-    if (graph_.node(id).op == &kReshard) {
+    if (reshards(*graph_.node(id).op)) {
       move(id);
     } else {
       compute(id);

@@ -18,13 +18,14 @@ namespace tessera {
 
 namespace {
 
-/// Of a state, or of the parameter whose gradient a node ends.
+/// Of a state, of one that is used, or of the parameter whose gradient a node ends.
 const std::string& path_of(const Node& node) { return std::get<std::string>(node.attrs[0]); }
 
 /// A value of the placed graph and how it stands.
 struct Kept {
   Value value;
   Stands stands;
+  const Node* use = nullptr;  // that it is read through: a state
 };
 
 class Propagation {
@@ -48,8 +49,12 @@ class Propagation {
 
   Graph run() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (graph_.node(id).op->traits.leaf) {
+      const Node& node = graph_.node(id);
+      if (node.op->traits.leaf) {
         leaf(id);
+      } else if (node.op == &kUse) {
+        kept_[{id, 0}] = kept_[node.inputs[0]];
+        kept_[{id, 0}].use = &node;  // placed where it is read, as it is needed there
       } else {
         visit(id);
       }
@@ -99,6 +104,7 @@ class Propagation {
 
 void Propagation::leaf(NodeId id) {
   Node node = graph_.node(id);
+  node.cotangent.reset();
   Stands stands = axes_.whole();
   if (node.op == &kState) stands = places_.of(path_of(node)).home;
   if (node.op == &kBatch) {
@@ -124,8 +130,8 @@ void Propagation::check_microbatches(NodeId id) const {
           " micro-batches do not divide; choose a micro-batch size that divides it");
 }
 
-/// Operands as a node of the source graph reads them: states as their use, batch inputs cut by
-/// time.
+/// Operands as a node of the source graph reads them: states as the strategy has them used, batch
+/// inputs cut by time.
 Question Propagation::question_of(NodeId id, const std::vector<Kept>& ins) const {
   const Node& node = graph_.node(id);
   Question out;
@@ -134,7 +140,9 @@ Question Propagation::question_of(NodeId id, const std::vector<Kept>& ins) const
   for (std::size_t i = 0; i < ins.size(); ++i) {
     const Node& source = graph_.node(node.inputs[i].node);
     Question::Operand in{&graph_.type(node.inputs[i]), ins[i].stands};
-    if (source.op == &kState && node.phase != Phase::Update) {
+    check(source.op != &kState || node.phase == Phase::Update,
+          "a state is read without a use: ", describing(graph_, id));
+    if (source.op == &kUse) {
       in.have = places_.of(path_of(source)).use;
       in.bound = true;
     }
@@ -323,7 +331,7 @@ Stands Propagation::settled(const Stands& natural, const Demand* demand) const {
 
 /// The value, lying as `reader` needs it. A sum is finished once, beside the node that made it;
 /// what is gathered or cut is so for forward, backward and update each, and for each chunk of a
-/// pipeline.
+/// pipeline. What moves a state is its use.
 Kept Propagation::reshard(const Kept& from, const Stands& to, const Node& reader) {
   if (from.stands == to) return from;
   bool finishes = false;
@@ -337,7 +345,8 @@ Kept Propagation::reshard(const Kept& from, const Stands& to, const Node& reader
   }
   const Node& marks = finishes ? placed_.node(from.value) : reader;
   Node node;
-  node.op = &kReshard;
+  node.op = from.use == nullptr ? &kReshard : &kUse;
+  if (from.use != nullptr) node.attrs = from.use->attrs;
   node.block = marks.block;
   node.phase = marks.phase;
   node.stage = marks.stage;

@@ -50,7 +50,7 @@ bool StageRegions::arrives(ValueId v) const {
 }
 
 int StageRegions::home(ValueId v, int to) const {
-  const RegionKind kind = graph_.node(v.node).op == &kState ? RegionKind::Begin : of_.kind(v.node);
+  const RegionKind kind = of_.kind(v.node);
   if (!arrives(v)) return index_of(kind, of_.chunk(v.node));
   const Region& reader = program_.regions[at(to)];
   return in_loop(reader.kind) ? index_of(kind, reader.chunk) : to;

@@ -9,6 +9,7 @@
 
 #include "tessera/base/size.h"
 #include "tessera/ir/verify.h"
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/merge_pads.h"
 #include "tessera/passes/pack.h"
@@ -254,6 +255,7 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
     graph = pass("merge_pads", [&] { return merge_pads(graph); });
     graph = pass("simplify", [&] { return simplify(graph); });
     if (!cut.empty()) graph = pass("place_chunks", [&] { return place_chunks(graph, cut); });
+    graph = pass("add_uses", [&] { return add_uses(graph); });
     const Pipeline pipeline = pipeline_of(source.strategy);
     graph = pass("propagate", [&] { return propagate(graph, source.strategy, options.machine); });
     for (const std::unique_ptr<RankPlan>& plan : plans) {

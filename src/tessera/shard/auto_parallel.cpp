@@ -10,6 +10,7 @@
 #include "tessera/ir/op_paths.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/merge_pads.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/rewrite.h"
@@ -281,7 +282,7 @@ class Parallelizer {
 
   /// What nothing was said of lies as the first op that reads it would have it.
   void follow_readers() {
-    const Graph placed = propagate(graph_, strategy_);
+    const Graph placed = propagate(add_uses(graph_), strategy_);
     std::map<NodeId, std::string> open;
     for (const State& state : placed.states()) {
       if (state.role == Role::Parameter && !stated_.count(state.path))
@@ -290,7 +291,7 @@ class Parallelizer {
     for (const Node& node : placed.nodes()) {
       if (node.inputs.empty() || node.phase != Phase::Forward) continue;
       const auto found = open.find(node.inputs[0].node);
-      if (found == open.end() || node.op != &kReshard) continue;
+      if (found == open.end() || node.op != &kUse) continue;
       Sharding sharding = node.results[0].placement->sharding;
       sharding.partial.clear();  // marked as an addend where it joins a sum: it lies whole there
       strategy_.pins.push_back({found->second, std::move(sharding)});
@@ -334,7 +335,7 @@ Graph scaled(const Graph& graph, const Strategy& strategy, const AutoParallel& o
   if (by_ops(options.mode)) {
     if (!options.loss_repeated_mean) all = devices;
     if (options.gradients_mean)
-      replicas = replicas_of(propagate(graph, strategy), options.device_num);
+      replicas = replicas_of(propagate(add_uses(graph), strategy), options.device_num);
   }
   if (all == 1 && replicas.empty()) return graph;
   Rewrite out(graph);
