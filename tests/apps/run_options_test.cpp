@@ -222,6 +222,19 @@ TEST(RunOptions, ZeroStageStandsForTheSwitches) {
         << ran.err;
   }
   EXPECT_EQ(run(words(plan + "--zero-stage 4")).code, 2);
+  EXPECT_EQ(memory("--checkpoint-activations"), memory("--recompute-granularity full"));
+  EXPECT_EQ(memory("--recompute-granularity full --recompute-layers 0"),
+            memory("--recompute-granularity full --checkpoint-activations"));
+  for (const auto& [flags, says] : std::map<std::string, std::string>{
+           {"--recompute-granularity selective --checkpoint-activations",
+            "disagree: both say what backward computes again; give one"},
+           {"--recompute-granularity some",
+            "recompute-granularity is 'some'; it can be none, selective, full"},
+           {"--recompute-layers 0", "does nothing with recompute-granularity none"}}) {
+    const Ran ran = run(words(plan + flags));
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_NE(ran.err.find(says), std::string::npos) << ran.err;
+  }
   // A flag answers, whatever the file says.
   const Folder folder;
   folder.write("c.toml", "zero-stage = 3\nzero-1-memory-optimization = false\n");

@@ -261,6 +261,7 @@ class RandomGraph {
         {"", "layers.0", "layers.1", "layers.0.mlp", "head", "an odd \"block\"", "#"});
     out.phase = pick<Phase>({Phase::Forward, Phase::Forward, Phase::Backward, Phase::Update});
     out.stage = pick<std::int32_t>({-1, -1, 0, 3});
+    out.recompute = pick<Recompute>({Recompute::None, Recompute::Selective, Recompute::Full});
     if (below(2) == 1)
       out.where =
           Where::read(pick<std::string>({"", "nn/gpt.cpp", "my file.cpp", "a:b"}), below(3) * 40);
@@ -401,9 +402,8 @@ const ErrorCase kErrors[] = {
      "graph global\n%0 = constant() value=1 dtype=f32 : f32[]\nmetric \"x\" = %0.1\n",
      "line 3, column 7: expected values that are defined above, found %0.1"},
     {"an unknown mark", "graph global\n%0 = constant() value=1 dtype=f32 : f32[] bwrd\n",
-     "line 2, column 43: expected a mark: @block, fwd, bwd, upd, stage=, name=, cotangent=, "
-     "contribution=, like=, "
-     "remat_of=, file:line, found 'bwrd'"},
+     "line 2, column 43: expected a mark: @block, fwd, bwd, upd, stage=, recompute=, name=, "
+     "cotangent=, contribution=, like=, remat_of=, file:line, found 'bwrd'"},
     {"an output twice",
      "graph global\n%0 = constant() value=1 dtype=f32 : f32[]\nmetric \"x\" = %0\nmetric \"x\" = "
      "%0\n",

@@ -36,6 +36,14 @@ TEST(Parallel, ProblemsSayWhatIsLegal) {
       {{.devices = 8, .tensor = 8},
        {"tensor-model-parallel-size 8 does not divide the model's 4 key-value heads; it can be 1, "
         "2, 4"}},
+      {{.recompute_layers = "0-1"},
+       {"recompute-layers 0-1 does nothing with recompute-granularity none; give that too"}},
+      {{.recompute = Recompute::Full, .recompute_layers = "0-99"},
+       {"recompute-layers is '0-99', but the layers are 0 to 3; give some of these"}},
+      {{.recompute = Recompute::Full, .recompute_layers = "1,0-"},
+       {"recompute-layers is '1,0-', in which '0-' is no layer and no range of them; give all, or "
+        "numbers from 0 on, as 0-5,8"}},
+      {{.recompute = Recompute::Selective, .recompute_layers = "1,0-1,0"}, {}},
       {{.devices = 32, .context = 32},
        {"context-parallel-size 32 is above the context of 16 tokens; lower it"}},
       {{.devices = 16, .pipeline = 4, .tensor = 2}, {}},

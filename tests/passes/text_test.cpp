@@ -23,6 +23,7 @@
 #include "tessera/passes/partition.h"
 #include "tessera/passes/place_chunks.h"
 #include "tessera/passes/propagate.h"
+#include "tessera/passes/recompute.h"
 #include "tessera/passes/simplify.h"
 #include "text_setup.h"
 
@@ -85,6 +86,7 @@ std::string run_pass(const TextSetup& setup, const Graph& graph) {
   if (setup.pass == "fuse") return one(fuse(graph));
   try {
     if (setup.pass == "place_chunks") return one(chunks_placed(graph, setup));
+    if (setup.pass == "recompute") return one(recompute(graph, setup.strategy.recompute));
     if (setup.pass == "add_uses") return one(add_uses(chunks_placed(graph, setup)));
     if (setup.pass == "propagate") return one(all_placed(graph, setup));
     if (setup.pass == "partition") return partitioned(graph, setup);

@@ -7,6 +7,7 @@
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
+#include "tessera/passes/recompute.h"
 #include "tessera/passes/simplify.h"
 #include "train/one_device.h"
 
@@ -28,6 +29,17 @@ TEST_P(MeshStep, EqualsOneDevice) {
   EXPECT_EQ(one.wrong(fuse(partition(
                 propagate(add_uses(simplify(one.graph)), strategy_of(GetParam().parallel))))),
             "");
+}
+
+TEST_P(MeshStep, RecomputedEqualsOneDevice) {
+  const OneDevice one(GetParam().family);
+  for (const Recompute what : {Recompute::Selective, Recompute::Full}) {
+    const Graph again = recompute(simplify(one.graph), {{"layers.*", what}});
+    EXPECT_EQ(
+        one.wrong(fuse(partition(propagate(add_uses(again), strategy_of(GetParam().parallel))))),
+        "")
+        << to_text(what);
+  }
 }
 
 ParallelConfig data(std::int64_t n, int level = 0) { return parallel_of(n, 1, 1, false, level, 1); }

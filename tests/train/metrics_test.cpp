@@ -28,7 +28,8 @@ TEST(Metrics, SummaryIsAStableListOfKeys) {
   EXPECT_EQ(to_json(s),
             "{\n  \"steps\": 3,\n  \"skipped_steps\": 0,\n  \"train_loss\": 1.5,\n"
             "  \"val_loss\": null,\n  \"seconds\": 2,\n  \"tokens_per_s\": 0,\n"
-            "  \"flops_per_step\": 0,\n  \"product_flops_per_s\": 0,\n  \"mfu\": 0,\n"
+            "  \"flops_per_step\": 0,\n  \"recomputed_flops_per_step\": 0,\n  "
+            "\"product_flops_per_s\": 0,\n  \"mfu\": 0,\n"
             "  \"parameters\": 10,\n  \"planned_peak_bytes\": 0,\n"
             "  \"lower_bound_bytes\": 0,\n  \"save_copy_bytes\": 0,\n  \"huge_page_bytes\": 0,\n"
             "  \"outside_arena_bytes\": {\"program\": 0, \"text\": 0, \"plan\": 0, "

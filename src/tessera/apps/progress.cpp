@@ -89,8 +89,9 @@ std::string Progress::numbers(const StepRecord& r, std::string_view gap, std::si
       {text(grouped(std::llround(per_second)), " tokens/s"), 6},
       {text(format(seconds_ < 0.1 ? "%.3g" : "%.0f", seconds_ * 1e3), " ms/step"), 2}};
   if (start_.product_flops_per_s > 0) {
+    const double model_flops = start_.flops_per_step - start_.recomputed_flops_per_step;
     const double best = start_.product_flops_per_s * static_cast<double>(start_.devices);
-    parts.push_back({format("MFU %.0f%%", 100 * start_.flops_per_step / seconds_ / best), 4});
+    parts.push_back({format("MFU %.0f%%", 100 * model_flops / seconds_ / best), 4});
   }
   parts.push_back({text(clock_text(left), " left"), 7});
   const auto joined = [&] {

@@ -136,6 +136,7 @@ std::vector<Value> Builder::add_all(const OpDef& op, const std::vector<Value>& i
   node.block = mark_.block;
   node.phase = mark_.phase;
   node.stage = mark_.stage;
+  node.recompute = mark_.phase == Phase::Forward ? mark_.recompute : Recompute::None;
   node.where = where.line > 0 ? where : mark_.where;
   check(node.attrs.size() == op.attrs.size(), op.name, " takes ", op.attrs.size(),
         " attributes, not ", node.attrs.size());
@@ -214,6 +215,12 @@ Scope::Scope(Builder& builder, std::string_view name, Where where)
 void Scope::stage(int k) {
   Mark mark = builder_.mark();
   mark.stage = checked_stage(k, mark.block);
+  builder_.set_mark(std::move(mark));
+}
+
+void Scope::recompute(Recompute what) {
+  Mark mark = builder_.mark();
+  mark.recompute = what;
   builder_.set_mark(std::move(mark));
 }
 

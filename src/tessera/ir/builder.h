@@ -44,6 +44,7 @@ struct Mark {
   Phase phase = Phase::Forward;
   std::int32_t stage = -1;
   Where where;
+  Recompute recompute = Recompute::None;
 };
 
 class Builder {
@@ -80,6 +81,7 @@ class Builder {
   void set_cotangent(Value value, Cotangent cotangent) { edit(value).cotangent = cotangent; }
   void set_like(Value value, NodeId like) { edit(value).like = like; }
   void set_stage(Value value, std::int32_t stage) { edit(value).stage = stage; }
+  void set_recompute(Value value, Recompute what) { edit(value).recompute = what; }
   void set_placement(Value value, Placement placement);
 
   /// The marks of the nodes that follow; a Scope sets them while it lives.
@@ -136,6 +138,9 @@ class Scope {
 
   /// The same as Value::stage for all that follows in this scope.
   void stage(int k);
+  /// What follows in this scope is not kept for backward, but computed again there. Only what is
+  /// read inside its block (ir/blocks.h) can be; what other blocks read is kept all the same.
+  void recompute(Recompute what = Recompute::Full);
 
  private:
   Builder& builder_;

@@ -33,9 +33,9 @@ const char* Where::short_name(const char* file) {
 
 bool operator==(const Node& a, const Node& b) {
   return a.op == b.op && a.inputs == b.inputs && a.results == b.results && a.block == b.block &&
-         a.phase == b.phase && a.stage == b.stage && a.where == b.where && a.name == b.name &&
-         a.cotangent == b.cotangent && a.like == b.like && a.remat_of == b.remat_of &&
-         a.attrs == b.attrs;
+         a.phase == b.phase && a.recompute == b.recompute && a.stage == b.stage &&
+         a.where == b.where && a.name == b.name && a.cotangent == b.cotangent && a.like == b.like &&
+         a.remat_of == b.remat_of && a.attrs == b.attrs;
 }
 
 const State* Graph::find_state(std::string_view path) const {

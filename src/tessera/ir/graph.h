@@ -12,6 +12,7 @@
 #include "tessera/base/shared.h"
 #include "tessera/base/small_vector.h"
 #include "tessera/ir/op_def.h"
+#include "tessera/ir/recompute.h"
 #include "tessera/tensor/sharding.h"
 
 namespace tessera {
@@ -80,7 +81,8 @@ struct Node {
 
   Name block;  // path of the part of the model it belongs to: "layers.7.attn"; may be empty
   Phase phase = Phase::Forward;
-  std::int32_t stage = -1;  // -1: not placed on a pipeline stage
+  Recompute recompute = Recompute::None;  // forward nodes: what backward is to do about them
+  std::int32_t stage = -1;                // -1: not placed on a pipeline stage
   Where where;
   Name name;                           // for strategies that refer to it: "residual"; mostly empty
   std::optional<Cotangent> cotangent;  // backward nodes

@@ -217,6 +217,8 @@ void GraphReader::mark(Node& node) {
     where(node, start);
   } else if (word == "stage") {
     node.stage = in_.number<std::int32_t>("a stage");
+  } else if (word == "recompute") {
+    node.recompute = in_.placed(start, [&] { return parse_recompute(in_.word()); });
   } else if (word == "name") {
     node.name = in_.path("a name in quotes");
   } else if (word == "cotangent" || word == "contribution") {
@@ -227,8 +229,8 @@ void GraphReader::mark(Node& node) {
     node.remat_of = in_.node_id();
   } else {
     in_.wrong(start,
-              text("expected stage=, name=, cotangent=, contribution=, like= or remat_of=, found '",
-                   word, "='"));
+              text("expected stage=, recompute=, name=, cotangent=, contribution=, like= or ",
+                   "remat_of=, found '", word, "='"));
   }
 }
 
@@ -246,8 +248,8 @@ void GraphReader::where(Node& node, std::size_t start) {
       std::from_chars(digits.data(), end, line).ptr != end) {
     in_.back_to(start);
     in_.expected(
-        "a mark: @block, fwd, bwd, upd, stage=, name=, cotangent=, contribution=, like=, "
-        "remat_of=, file:line");
+        "a mark: @block, fwd, bwd, upd, stage=, recompute=, name=, cotangent=, contribution=, "
+        "like=, remat_of=, file:line");
   }
   if (!in_quotes) file = word.substr(0, colon);
   node.where = Where::read(std::move(file), line);

@@ -187,6 +187,7 @@ void GraphPrinter::marks(const Node& n) {
   if (!n.block.empty()) put(" @", path_text(n.block));
   if (n.phase != Phase::Forward) put(" ", kPhases[static_cast<std::size_t>(n.phase)]);
   if (n.stage != -1) put(" stage=", n.stage);
+  if (n.recompute != Recompute::None) put(" recompute=", to_text(n.recompute));
   if (!n.name.empty()) put(" name=", quoted(n.name));
   if (n.cotangent) put(n.cotangent->final ? " cotangent=" : " contribution=", n.cotangent->of);
   if (n.like != -1) put(" like=%", n.like);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/ir/recompute.h"
 #include "tessera/tensor/sharding.h"
 
 namespace tessera {
@@ -52,6 +53,14 @@ struct PipelineStrategy {
   friend bool operator==(const PipelineStrategy&, const PipelineStrategy&) = default;
 };
 
+/// Says what backward computes again in the blocks whose path matches. Blocks of which nothing is
+/// said do as the model says.
+struct RecomputePin {
+  std::string blocks;  // '*' stands for any characters
+  Recompute what = Recompute::Full;
+  friend bool operator==(const RecomputePin&, const RecomputePin&) = default;
+};
+
 struct Strategy {
   Mesh mesh;  // of one stage
   /// Of every batch input: per dim the axes that split it, in order. Axes that the mesh lacks are
@@ -72,6 +81,7 @@ struct Strategy {
   /// its own part of them. All others are whole on every rank.
   std::vector<std::string> cut_outputs = {};
   PipelineStrategy pipeline = {};
+  std::vector<RecomputePin> recompute = {};  // if several match, the last one holds
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 

@@ -53,6 +53,9 @@ class StrategyLine {
     } else if (key_ == "chunk") {
       const auto [blocks, chunk] = split_last();
       to.pipeline.pins.push_back({blocks, number_behind("", chunk)});
+    } else if (key_ == "recompute") {
+      const auto [blocks, what] = split_last();
+      to.recompute.push_back({blocks, parse_recompute(what)});
     } else {
       for (const AxesLine& axes : kAxesLines) {
         if (key_ == axes.key) return void(to.*axes.axes = axes_behind());
@@ -130,6 +133,8 @@ std::string to_text(const Strategy& strategy) {
     out += text("pipeline ", pipeline.schedule, " stages=", pipeline.stages,
                 " chunks=", pipeline.chunks, "\n");
   for (const ChunkPin& pin : pipeline.pins) out += text("chunk ", pin.blocks, " ", pin.chunk, "\n");
+  for (const RecomputePin& pin : strategy.recompute)
+    out += text("recompute ", pin.blocks, " ", to_text(pin.what), "\n");
   return out;
 }
 

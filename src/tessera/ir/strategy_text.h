@@ -19,6 +19,7 @@ namespace tessera {
 ///   cut loss_by_row                            an output that leaves as it is cut
 ///   pipeline zb-v stages=2 chunks=2
 ///   chunk layers.3 0                           a block by hand
+///   recompute layers.* full                    or "selective", "none"
 std::string to_text(const Strategy& strategy);
 
 /// Lines in any order; empty ones and those that begin with '#' are skipped. The last of several

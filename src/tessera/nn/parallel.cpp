@@ -1,6 +1,9 @@
 #include "tessera/nn/parallel.h"
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
 
 #include "tessera/base/counted.h"
 #include "tessera/base/divisors.h"
@@ -80,10 +83,49 @@ void find_pipeline_problems(const ParallelConfig& c, const ModelConfig& model,
                        ", or raise layers to ", chunks - 2));
 }
 
+/// All of `word`; nothing where it is no number.
+std::optional<std::int64_t> whole_number(std::string_view word) {
+  std::int64_t out = 0;
+  const char* const end = word.data() + word.size();
+  const auto [behind, failure] = std::from_chars(word.data(), end, out);
+  if (failure != std::errc() || behind != end || word.empty()) return std::nullopt;
+  return out;
+}
+
 }  // namespace
+
+std::vector<std::int64_t> parse_layers(std::string_view list, std::int64_t layers) {
+  std::set<std::int64_t> out;
+  for (const std::string& part : split(list == "all" ? text("0-", layers - 1) : list, ',')) {
+    const std::size_t dash = part.find('-');
+    const auto first = whole_number(std::string_view(part).substr(0, dash));
+    const auto last =
+        dash == part.npos ? first : whole_number(std::string_view(part).substr(dash + 1));
+    require(first && last && *first <= *last, "recompute-layers is '", list, "', in which '", part,
+            "' is no layer and no range of them; give all, or numbers from 0 on, as 0-5,8");
+    require(
+        *first >= 0 &&
+                *last<layers, "recompute-layers is '", list, "', but the layers are 0", layers> 1
+            ? text(" to ", layers - 1)
+            : "",
+        "; give some of these");
+    for (std::int64_t layer = *first; layer <= *last; ++layer) out.insert(layer);
+  }
+  return {out.begin(), out.end()};
+}
 
 std::vector<std::string> problems(const ParallelConfig& c, const ModelConfig& model) {
   std::vector<std::string> out;
+  if (c.recompute_layers != "all" && c.recompute == Recompute::None) {
+    out.push_back(text("recompute-layers ", c.recompute_layers,
+                       " does nothing with recompute-granularity none; give that too"));
+  } else if (c.recompute_layers != "all" && model.layers > 0) {
+    try {
+      parse_layers(c.recompute_layers, model.layers);
+    } catch (const Error& error) {
+      out.push_back(error.what());
+    }
+  }
   if (c.devices < 1) out.push_back(text("devices is ", c.devices, "; it must be at least 1"));
   if (c.tensor < 1)
     out.push_back(text("tensor-model-parallel-size is ", c.tensor, "; it must be at least 1"));
@@ -150,6 +192,12 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch) {
   if (c.pipeline > 1)
     out.pipeline = {static_cast<int>(c.pipeline), static_cast<int>(chunks_per_stage(c)), c.schedule,
                     c.chunks};
+  if (c.recompute != Recompute::None && c.recompute_layers == "all") {
+    out.recompute = {{"layers.*", c.recompute}};
+  } else if (c.recompute != Recompute::None) {
+    for (const std::int64_t layer : parse_layers(c.recompute_layers, kMaxLayers))
+      out.recompute.push_back({text("layers.", layer), c.recompute});
+  }
   return out;
 }
 

@@ -20,13 +20,15 @@ struct ParallelConfig {
   std::int64_t pipeline = 1;        // stages: each has devices / pipeline consecutive ranks
   std::int64_t virtual_stages = 0;  // chunks on each stage; 0: the fewest that the schedule admits
   std::string schedule = "1f1b";    // of schedule_names()
-  std::vector<ChunkPin> chunks = {};  // blocks by hand: chunks_by_layer(); all others by cost
-  std::int64_t tensor = 1;            // tp shards heads, hidden widths and the vocabulary
-  std::int64_t context = 1;           // cp shards the sequence
-  bool sequence = false;              // tp also shards the residual stream, along the sequence
-  bool shard_optimizer = false;       // dp shards moments: ZeRO-1
-  bool shard_gradients = false;       // dp also shards accumulated gradients: ZeRO-2
-  bool shard_parameters = false;      // dp also shards stored parameters: ZeRO-3, FSDP
+  std::vector<ChunkPin> chunks = {};      // blocks by hand: chunks_by_layer(); all others by cost
+  std::int64_t tensor = 1;                // tp shards heads, hidden widths and the vocabulary
+  std::int64_t context = 1;               // cp shards the sequence
+  bool sequence = false;                  // tp also shards the residual stream, along the sequence
+  bool shard_optimizer = false;           // dp shards moments: ZeRO-1
+  bool shard_gradients = false;           // dp also shards accumulated gradients: ZeRO-2
+  bool shard_parameters = false;          // dp also shards stored parameters: ZeRO-3, FSDP
+  Recompute recompute = Recompute::None;  // what backward computes again, of the layers below
+  std::string recompute_layers = "all";   // "all", or numbers and ranges: "0-5,8"
   std::int64_t micro_batches = 1;
   std::int64_t ranks_per_host = 0;  // consecutive ranks that share a host; 0: all of them
 
@@ -40,6 +42,10 @@ inline constexpr std::string_view kDataAxis = "dp", kContextAxis = "cp", kTensor
 
 /// All devices, stages first: "pp=2 dp=4 tp=2"; the mesh alone where there is one stage.
 std::string mesh_text(const Strategy& strategy);
+
+/// The numbers in "0-5,8", in order; "all": those below `layers`. Errors: another text; a layer
+/// that is not there.
+std::vector<std::int64_t> parse_layers(std::string_view list, std::int64_t layers);
 
 /// All problems of `config` for that model, one sentence each, with the legal values.
 std::vector<std::string> problems(const ParallelConfig& config, const ModelConfig& model);

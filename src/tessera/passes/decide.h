@@ -41,9 +41,10 @@ struct Question {
   std::vector<const TensorType*> outs;
   std::vector<const Wanted*> wanted;   // per result, or nullptr
   const Choices* inherited = nullptr;  // of the node whose factors it shares
-  const Choices* pinned = nullptr;     // by the user: holds on all axes but those of time
-  bool parts = false;                  // sums may be finished in parts, on any dim
-  bool before_loop = false;            // may not be cut by time
+  const Choices* repeated = nullptr;  // of the node that it is a copy of: nothing is left to decide
+  const Choices* pinned = nullptr;    // by the user: holds on all axes but those of time
+  bool parts = false;                 // sums may be finished in parts, on any dim
+  bool before_loop = false;           // may not be cut by time
   bool deferred = false;  // a contribution to a state's gradient: its sums are finished later
 };
 

@@ -81,6 +81,11 @@ class Propagation {
   Kept reshard(const Kept& from, const Stands& to, const Node& reader);
   Stands settled(const Stands& natural, const Demand* demand) const;
   void leave(const Output& output);
+  /// A copy is placed as the node that it repeats.
+  NodeId original_of(NodeId id) const {
+    const NodeId original = graph_.node(id).remat_of;
+    return original >= 0 ? original : id;
+  }
   Question question_of(NodeId id, const std::vector<Kept>& ins) const;
   Choices inherited(NodeId id, const Factors& rule) const;
   Kept accumulating(ValueId v, const Kept& value);
@@ -135,7 +140,7 @@ void Propagation::check_microbatches(NodeId id) const {
 Question Propagation::question_of(NodeId id, const std::vector<Kept>& ins) const {
   const Node& node = graph_.node(id);
   Question out;
-  out.before_loop = before_loop_[at(id)];
+  out.before_loop = before_loop_[at(original_of(id))];
   out.parts = node.phase == Phase::Forward;
   for (std::size_t i = 0; i < ins.size(); ++i) {
     const Node& source = graph_.node(node.inputs[i].node);
@@ -157,12 +162,13 @@ Question Propagation::question_of(NodeId id, const std::vector<Kept>& ins) const
 
 void Propagation::visit(NodeId id) {
   const Node& node = graph_.node(id);
+  const NodeId original = original_of(id);
   std::vector<Kept> ins;
   for (const ValueId input : node.inputs) ins.push_back(kept_[input]);
   Question question = question_of(id, ins);
   std::vector<const Demand*> demands;
   for (int r = 0; r < static_cast<int>(node.results.size()); ++r) {
-    const std::optional<Demand>& demand = demands_[{id, r}];
+    const std::optional<Demand>& demand = demands_[{original, r}];
     demands.push_back(demand ? &*demand : nullptr);
   }
   // A gradient lies where the value lies whose gradient it is; one of a state is finished later.
@@ -179,13 +185,14 @@ void Propagation::visit(NodeId id) {
       demands[0] = &mirrored;
     }
   }
-  const NodeId shares = node.remat_of >= 0 ? node.remat_of : node.like;
   Choices from_other;
   const Factors rule = graph_.factors(id);
   question.rule = &rule;
-  if (const OpDecision* decision = decisions_.of(id)) question.pinned = &decision->choices;
-  if (shares >= 0 && !choices_[at(shares)].empty()) {
-    from_other = inherited(shares, rule);
+  if (const OpDecision* decision = decisions_.of(original)) question.pinned = &decision->choices;
+  if (original != id) {
+    question.repeated = &choices_[at(original)];
+  } else if (node.like >= 0 && !choices_[at(node.like)].empty()) {
+    from_other = inherited(node.like, rule);
     question.inherited = &from_other;
   }
   std::vector<Kept> results = place(node, ins, question, demands, &choices_[at(id)]);
@@ -227,7 +234,8 @@ std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& 
       wanted[r] = {demands[r]->stands, demands[r]->firmness != Firmness::Hint};
     question.wanted.push_back(demands[r] == nullptr ? nullptr : &wanted[r]);
   }
-  Answer answer = decide(question, axes_);
+  Answer answer =
+      question.repeated != nullptr ? Answer{*question.repeated, {}} : decide(question, axes_);
   if (answer.stuck >= 0) refuse_time(node, question, answer.stuck);
   // If single ops are pinned, what is between them is gathered if it must be.
   for (const Answer::Lost& lost : answer.lost) {

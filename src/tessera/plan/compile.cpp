@@ -16,6 +16,7 @@
 #include "tessera/passes/partition.h"
 #include "tessera/passes/place_chunks.h"
 #include "tessera/passes/propagate.h"
+#include "tessera/passes/recompute.h"
 #include "tessera/passes/simplify.h"
 #include "tessera/plan/lower.h"
 #include "tessera/plan/overlap.h"
@@ -87,7 +88,8 @@ std::vector<ChunkPin> cut_of_all(const std::vector<ProgramSource>& sources) {
   const ProgramSource& most = *std::ranges::max_element(
       sources, {}, [](const ProgramSource& source) { return flops_of(source.graph); });
   const PipelineStrategy& pipeline = most.strategy.pipeline;
-  return pipeline.total() == 1 ? std::vector<ChunkPin>{} : cut_into_chunks(most.graph, pipeline);
+  if (pipeline.total() == 1) return {};
+  return cut_into_chunks(recompute(most.graph, most.strategy.recompute), pipeline);
 }
 
 Pipeline pipeline_of(const Strategy& strategy) {
@@ -167,6 +169,11 @@ void require_to_run(const Program& program, const Pipeline& pipeline) {
   Pipeline(pipeline.schedule(), skips_of(edges)).play(options);
 }
 
+bool asks_to_recompute(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(),
+                             [](const Node& node) { return node.recompute != Recompute::None; });
+}
+
 bool has_stages(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.stage >= 0; });
 }
@@ -197,7 +204,8 @@ class RankPlan {
     return out;
   }
 
-  void add(const std::string& name, Program program) {
+  /// `recomputed`: the share of its FLOPs that backward computes again.
+  void add(const std::string& name, Program program, double recomputed) {
     const Passes pass = passes(name);
     if (options_.fuse) program = pass("fuse", [&] { return fuse(std::move(program)); });
     program = pass("pack", [&] { return pack(std::move(program), wanted_by(device_)); });
@@ -206,6 +214,7 @@ class RankPlan {
     plan_.programs.push_back(pass("lower", [&] {
       return lower(name, program, time, states_, device_, options_.seed, plan_.rank);
     }));
+    plan_.programs.back().recomputed_flops = plan_.programs.back().flops * recomputed;
   }
 
   Plan finish() {
@@ -255,13 +264,17 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
     graph = pass("merge_pads", [&] { return merge_pads(graph); });
     graph = pass("simplify", [&] { return simplify(graph); });
     if (!cut.empty()) graph = pass("place_chunks", [&] { return place_chunks(graph, cut); });
+    const std::vector<RecomputePin>& recomputed = source.strategy.recompute;
+    if (!recomputed.empty() || asks_to_recompute(graph))
+      graph = pass("recompute", [&] { return recompute(graph, recomputed); });
+    const double again = recomputed_share(graph);
     graph = pass("add_uses", [&] { return add_uses(graph); });
     const Pipeline pipeline = pipeline_of(source.strategy);
     graph = pass("propagate", [&] { return propagate(graph, source.strategy, options.machine); });
     for (const std::unique_ptr<RankPlan>& plan : plans) {
       Program program = plan->part(source.name, graph, pipeline);
       if (plan == plans.back()) graph = {};  // large, and read no more
-      plan->add(source.name, std::move(program));
+      plan->add(source.name, std::move(program), again);
     }
   }
   std::vector<Plan> out;

@@ -136,6 +136,7 @@ struct ProgramPlan {
   MemoryUse memory;
   std::vector<GuardedBuffer> guarded;  // empty without guards
   double flops = 0;                    // of one step
+  double recomputed_flops = 0;         // of these: of what backward computes again
 
   std::size_t index_of(RegionKind kind, int chunk = 0) const {
     return static_cast<std::size_t>(region_index(regions, kind, chunk));

@@ -69,17 +69,19 @@ const Meant* find(const std::vector<Meant>& settings, std::string_view name) {
 struct Rivals {
   std::string_view name, other;
   std::string_view name_off, other_off;  // the value with which one says nothing; empty: none
-  std::int64_t stage;                    // of zero-stage, for which `other` stands
+  std::string_view means;                // the value of `name` for which `other` stands
   std::string_view because;
 };
 constexpr std::string_view kLength = "both say how long the run is";
 constexpr std::string_view kZero = "both say what data parallel devices share out";
+constexpr std::string_view kRecomputed = "both say what backward computes again";
 constexpr Rivals kRivals[] = {
-    {"epochs", "steps", "0", "", 0, kLength},
-    {"zero-stage", "zero-1-memory-optimization", "", "false", 1, kZero},
-    {"zero-stage", "zero-2-memory-optimization", "", "false", 2, kZero},
-    {"zero-stage", "zero-3-memory-optimization", "", "false", 3, kZero},
-    {"zero-stage", "fsdp-memory-optimization", "", "false", 3, kZero},
+    {"epochs", "steps", "0", "", "", kLength},
+    {"zero-stage", "zero-1-memory-optimization", "", "false", "1", kZero},
+    {"zero-stage", "zero-2-memory-optimization", "", "false", "2", kZero},
+    {"zero-stage", "zero-3-memory-optimization", "", "false", "3", kZero},
+    {"zero-stage", "fsdp-memory-optimization", "", "false", "3", kZero},
+    {"recompute-granularity", "checkpoint-activations", "", "false", "full", kRecomputed},
 };
 
 /// Two settings of one origin that disagree.
@@ -90,15 +92,17 @@ std::string disagreement(const Meant& one, const Meant& other, const Rivals& r) 
 
 /// Rivals of a file are a problem where no flag has answered for them. `config` is what all
 /// settings say together. The files that runs write have steps beside epochs, and switches beside
-/// stage 0, which leaves the answer to them.
+/// fields that leave the answer to them, as stage 0 does.
 void find_rivals_in_file(const std::vector<Meant>& file, const std::vector<Meant>& flags,
                          const RunConfig& config, Problems& problems) {
   for (const Rivals& r : kRivals) {
     const Meant *one = find(file, r.name), *other = find(file, r.other);
-    if (r.stage == 0 || one == nullptr || other == nullptr) continue;
+    if (r.means.empty() || one == nullptr || other == nullptr) continue;
     if (find(flags, r.name) != nullptr || find(flags, r.other) != nullptr) continue;
-    const std::int64_t stage = config.zero_stage;  // 0 as well where a flag has silenced the file
-    if (stage != 0 && stage != r.stage && other->values.back() != r.other_off)
+    const Field& field = *one->field;
+    const std::string value = get_text(field, config);  // the default where a flag has silenced it
+    if (value != get_text(field, RunConfig()) && value != r.means &&
+        other->values.back() != r.other_off)
       problems.add(disagreement(*one, *other, r));
   }
 }
@@ -118,9 +122,10 @@ void settle_rivals(const std::vector<Meant>& file, const std::vector<Meant>& fla
     const Meant *one = find(flags, r.name), *other = find(flags, r.other);
     const bool one_answers = answers(one, r.name_off), other_answers = answers(other, r.other_off);
     if (one_answers && other_answers) {
-      if (r.stage > 0 && one->values.back() == text(r.stage)) continue;
+      if (!r.means.empty() && one->values.back() == r.means) continue;
       problems.add(disagreement(*one, *other, r));
-    } else if (one_answers && r.stage > 0 && other == nullptr && find(file, r.other) != nullptr) {
+    } else if (one_answers && !r.means.empty() && other == nullptr &&
+               find(file, r.other) != nullptr) {
       silence(r.other);
     } else if (other_answers && one == nullptr && find(file, r.name) != nullptr) {
       silence(r.name);
@@ -199,6 +204,10 @@ void complete(RunConfig& config) {
   parallel.shard_parameters = stage == 3 || config.zero3 || config.fsdp;
   parallel.shard_gradients = stage == 2 || config.zero2 || parallel.shard_parameters;
   parallel.shard_optimizer = stage == 1 || config.zero1 || parallel.shard_gradients;
+  const auto granularity = std::ranges::find(kRecomputes, config.recompute_granularity);
+  if (granularity != kRecomputes.end())
+    parallel.recompute = static_cast<Recompute>(granularity - kRecomputes.begin());
+  if (config.checkpoint_activations) parallel.recompute = Recompute::Full;
   ModelConfig& model = config.model;
   // SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do there.
   if (model.family == "llama" && model.ffn_width == 0 && model.width > 0 &&
@@ -230,6 +239,9 @@ void find_problems(const RunConfig& config, Problems& problems) {
   if (of_model.empty()) problems.gather([&] { check_step_sizes(model, config.global_batch_size); });
   for (const std::string& problem : tessera::problems(config.optimizer)) problems.add(problem);
 
+  if (std::ranges::find(kRecomputes, config.recompute_granularity) == kRecomputes.end())
+    problems.add(text("recompute-granularity is '", config.recompute_granularity, "'; it can be ",
+                      join(kRecomputes)));
   for (const std::string& problem : tessera::problems(config.parallel, model))
     problems.add(problem);
   const ParallelConfig& parallel = config.parallel;

@@ -59,6 +59,8 @@ struct RunConfig {
   std::int64_t distributed_timeout = 60;  // seconds without a sign of life of other ranks
   std::int64_t zero_stage = 0;
   bool zero1 = false, zero2 = false, zero3 = false, fsdp = false;
+  std::string recompute_granularity = "none";
+  bool checkpoint_activations = false;
 
   /// Names of fields that neither a preset nor a file nor a flag told: a resumed run takes those of
   /// its model from the checkpoint.

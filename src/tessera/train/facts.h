@@ -15,8 +15,11 @@ struct RankFacts {
   std::int64_t peak_bytes = 0, lower_bound_bytes = 0;  // of the arena
   double flops = 0;                                    // of a training step
   std::map<std::string, std::int64_t> sent;            // bytes per training step, by axes
+  double recomputed_flops = 0;                         // of flops: of what backward computes again
 
   std::int64_t sent_bytes() const;  // along all axes
+  /// What the model asks for, which is what MFU counts.
+  double model_flops() const { return flops - recomputed_flops; }
   friend bool operator==(const RankFacts&, const RankFacts&) = default;
 };
 

@@ -153,6 +153,7 @@ std::string to_json(const Summary& s) {
   line("seconds", json_number(s.seconds));
   line("tokens_per_s", json_number(s.tokens_per_s));
   line("flops_per_step", json_number(s.flops_per_step));
+  line("recomputed_flops_per_step", json_number(s.recomputed_flops_per_step));
   line("product_flops_per_s", json_number(s.product_flops_per_s));
   line("mfu", json_number(s.mfu));
   line("parameters", number_text(s.parameters));

@@ -74,7 +74,8 @@ struct Summary {
   std::string isa;  // the level that kernels used; empty where there are none
   std::optional<double> train_loss, val_loss;
   double seconds = 0, tokens_per_s = 0;
-  double flops_per_step = 0, product_flops_per_s = 0, mfu = 0;  // of all devices, of one, of all
+  double flops_per_step = 0, recomputed_flops_per_step = 0, product_flops_per_s = 0,
+         mfu = 0;  // of all devices, of one, of all
   std::int64_t parameters = 0, planned_peak_bytes = 0, lower_bound_bytes = 0, peak_rss_bytes = 0;
   std::int64_t save_copy_bytes = 0;                 // beside the arena
   std::optional<std::int64_t> measured_peak_bytes;  // none: no step ran, and the key is absent

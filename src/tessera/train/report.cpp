@@ -73,7 +73,9 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
     out.pipeline = pipeline->report();
     out.mesh.mesh = mesh_text(strategy_of(config.parallel));
   }
-  out.flops_per_step = all.flops * static_cast<double>(plan.mesh.ranks());
+  const auto ranks = static_cast<double>(plan.mesh.ranks());  // of a stage
+  out.flops_per_step = all.flops * ranks;
+  out.recomputed_flops_per_step = all.recomputed_flops * ranks;
   out.tokens_per_step = config.global_batch_size * config.model.context;
   out.micro_batches = config.micro_batches();
   out.workspaces = workspaces_of(train);
@@ -117,6 +119,8 @@ std::string to_text(const PlanReport& r) {
   out += text("step\n", row("tokens", grouped(r.tokens_per_step)),
               row("micro-batches", grouped(r.micro_batches)),
               row(many ? "GFLOP of all devices" : "GFLOP", fixed(r.flops_per_step * 1e-9, 3)));
+  if (r.recomputed_flops_per_step > 0)
+    out += row("of these again", fixed(r.recomputed_flops_per_step * 1e-9, 3));
   out += "compile time, ms\n";
   for (const PassTime& pass : r.passes)
     out += row(text(pass.program, " ", pass.pass), fixed(pass.seconds * 1e3, 1));
@@ -143,6 +147,7 @@ std::string to_json(const PlanReport& r) {
   add_to(json, r.mesh);
   if (r.pipeline) add_to(json, *r.pipeline);
   json["flops_per_step"] = r.flops_per_step;
+  json["recomputed_flops_per_step"] = r.recomputed_flops_per_step;
   json["tokens_per_step"] = r.tokens_per_step;
   json["micro_batches"] = r.micro_batches;
   json["compile_seconds"] = r.compile_seconds;

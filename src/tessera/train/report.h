@@ -27,8 +27,8 @@ struct PlanReport {
   std::int64_t peak_bytes = 0, lower_bound_bytes = 0, state_bytes = 0, work_bytes = 0;
   std::int64_t save_copy_bytes = 0;  // beside the arena, of the device that writes most
   MeshReport mesh;
-  std::optional<PipelineReport> pipeline;  // none: one stage
-  double flops_per_step = 0;               // of all devices
+  std::optional<PipelineReport> pipeline;                    // none: one stage
+  double flops_per_step = 0, recomputed_flops_per_step = 0;  // of all devices
   std::int64_t tokens_per_step = 0, micro_batches = 1;
   std::vector<WorkspaceUse> workspaces;  // the largest first
   OutsideArena outside;                  // of this process, without a text

@@ -154,6 +154,7 @@ void Trainer::announce(const Compiled& compiled) const {
   start.peak_bytes = facts_.peak_bytes;
   start.save_copy_bytes = save_copy_bytes(config(), compiled.plan);
   start.flops_per_step = facts_.flops;
+  start.recomputed_flops_per_step = facts_.recomputed_flops;
   start.compile_seconds = compiled.seconds;
   start.devices = compiled.plan.ranks();
   start.product_flops_per_s = product_rate_;
@@ -341,9 +342,10 @@ Summary Trainer::summary() {
   out.tokens_per_s = tokens == 0 ? 0 : static_cast<double>(tokens) / step_seconds_;
   const auto devices = static_cast<double>(plan.ranks());
   out.flops_per_step = facts_.flops;
+  out.recomputed_flops_per_step = facts_.recomputed_flops;
   out.product_flops_per_s = product_rate_;
   if (step_seconds_ > 0)
-    out.mfu = out.flops_per_step * static_cast<double>(step_ - first_step()) / step_seconds_ /
+    out.mfu = facts_.model_flops() * static_cast<double>(step_ - first_step()) / step_seconds_ /
               (product_rate_ * devices);
   out.parameters = count_parameters(plan);
   out.planned_peak_bytes = facts_.peak_bytes;

@@ -1,0 +1,117 @@
+#include "tessera/passes/recompute.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "tessera/base/index.h"
+#include "tessera/ops/matmul.h"
+#include "tessera/passes/place_chunks.h"
+#include "tessera/passes/rewrite.h"
+
+namespace tessera {
+
+namespace {
+
+/// A product of an activation and a weight.
+bool is_projection(const Graph& graph, const Node& node) {
+  return node.op == &kMatmul && std::ranges::any_of(node.inputs, [&](ValueId input) {
+           return graph.node(input.node).op == &kState;
+         });
+}
+
+class Recomputer {
+ public:
+  Recomputer(const Graph& graph, const std::vector<RecomputePin>& pins)
+      : rewrite_(graph), pins_(pins), dropped_(graph.nodes().size()), copies_(graph) {
+    for (NodeId id = 0; id < graph.size(); ++id) dropped_[at(id)] = asked_for(graph.node(id));
+    for (const Node& reader : graph.nodes()) {
+      for (const ValueId input : reader.inputs) {
+        if (!reads_within(reader, graph.node(input.node))) dropped_[at(input.node)] = false;
+      }
+    }
+    for (const Output& output : graph.outputs()) dropped_[at(output.value.node)] = false;
+  }
+
+  Graph run() {
+    const Graph& from = rewrite_.from();
+    for (NodeId id = 0; id < from.size(); ++id) {
+      const bool backward = from.node(id).phase == Phase::Backward;
+      ValueIds inputs;
+      for (const ValueId input : from.node(id).inputs)
+        inputs.push_back(backward && dropped_[at(input.node)] ? again(input)
+                                                              : rewrite_(input).id());
+      const std::vector<Value> values = rewrite_.copy_on(id, std::move(inputs));
+      rewrite_.to().set_recompute(values[0], Recompute::None);
+    }
+    return rewrite_.finish();
+  }
+
+ private:
+  bool asked_for(const Node& node) const {
+    if (node.phase != Phase::Forward || node.op->traits.leaf) return false;
+    Recompute what = node.recompute;
+    for (const RecomputePin& pin : pins_) {
+      if (matches(pin.blocks, unit_of(node.block))) what = pin.what;
+    }
+    return what == Recompute::Full ||
+           (what == Recompute::Selective && !is_projection(rewrite_.from(), node));
+  }
+
+  static bool reads_within(const Node& reader, const Node& of) {
+    return reader.phase != Phase::Update && unit_of(reader.block) == unit_of(of.block);
+  }
+
+  /// The value of a copy. Copies are made in the order of their originals, when the first of them
+  /// is needed.
+  ValueId again(ValueId v) {
+    std::set<NodeId> needed;
+    std::vector<NodeId> stack = {v.node};
+    while (!stack.empty()) {
+      const NodeId id = stack.back();
+      stack.pop_back();
+      if (!dropped_[at(id)] || copies_[{id, 0}].valid() || !needed.insert(id).second) continue;
+      for (const ValueId input : rewrite_.from().node(id).inputs) stack.push_back(input.node);
+    }
+    for (const NodeId id : needed) copy(id);
+    return copies_[v];
+  }
+
+  void copy(NodeId id) {
+    Node node = rewrite_.from().node(id);
+    ValueIds inputs;
+    for (const ValueId input : node.inputs)
+      inputs.push_back(dropped_[at(input.node)] ? copies_[input] : rewrite_(input).id());
+    node.phase = Phase::Backward;
+    node.recompute = Recompute::None;
+    node.remat_of = rewrite_({id, 0}).id().node;
+    const std::vector<Value> values = rewrite_.to().copy(std::move(node), std::move(inputs));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      copies_[{id, static_cast<std::int32_t>(i)}] = values[i].id();
+  }
+
+  Rewrite rewrite_;
+  const std::vector<RecomputePin>& pins_;
+  std::vector<bool> dropped_;  // by node: backward reads a copy
+  ValueTable<ValueId> copies_;
+};
+
+}  // namespace
+
+Graph recompute(const Graph& graph, const std::vector<RecomputePin>& pins) {
+  return Recomputer(graph, pins).run();
+}
+
+double recomputed_share(const Graph& graph) {
+  double all = 0, again = 0;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.op->flops == nullptr) continue;
+    const double flops = node.op->flops(graph.call(id));
+    all += flops;
+    if (node.remat_of >= 0) again += flops;
+  }
+  return all == 0 ? 0 : again / all;
+}
+
+}  // namespace tessera

@@ -1,0 +1,26 @@
+#pragma once
+/// Recomputing (activation checkpointing): backward computes again what forward has not kept for
+/// it. That costs time and saves memory: of a block that is recomputed in full, forward keeps only
+/// what came in, and the rest lives while the block's backward runs.
+
+#include <vector>
+
+#include "tessera/ir/graph.h"
+#include "tessera/ir/strategy.h"
+
+namespace tessera {
+
+/// The backward nodes of a block read copies of its forward nodes, which stand before them and name
+/// the originals (Node::remat_of), and so are spread over the mesh as those are. Copied is what the
+/// pins, or else the model's marks, ask for; not what is read outside its block or leaves the step,
+/// for that is kept in any case.
+///
+/// In:      Form::Global, before add_uses. No pass may merge equal nodes after it, but those of one
+///          phase.
+/// Out:     Form::Global, without marks.
+Graph recompute(const Graph& graph, const std::vector<RecomputePin>& pins);
+
+/// FLOPs of copies over those of the whole graph.
+double recomputed_share(const Graph& graph);
+
+}  // namespace tessera
