@@ -31,7 +31,7 @@ TEST(Device, ArenasAreAlignedZeroAndReleased) {
   const std::unique_ptr<Device> device = make_cpu_device({2, -1});
   EXPECT_EQ(device->name(), "cpu x 2");
   for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{1}, std::int64_t{5} << 20}) {
-    char* const memory = static_cast<char*>(device->allocate(bytes));
+    char* const memory = static_cast<char*>(device->allocate(Memory::Device, bytes));
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % (2 << 20), 0U);
     for (std::int64_t i = 0; i < bytes; i += 4096) EXPECT_EQ(memory[i], 0);
     std::memset(memory, 1, static_cast<std::size_t>(bytes));
@@ -39,7 +39,7 @@ TEST(Device, ArenasAreAlignedZeroAndReleased) {
   }
   int outside = 0;
   EXPECT_THROW(device->release(&outside), Error);
-  device->allocate(1 << 20);  // freed with the device
+  device->allocate(Memory::Device, 1 << 20);  // freed with the device
 }
 
 /// A field of the mapping in which `memory` lies, in bytes, and how large it is; read without the
@@ -59,7 +59,7 @@ std::int64_t mapping(const void* memory, const std::string& key) {
 TEST(Device, ArenasAreTouchedOnceAtStartOnHugePages) {
   const std::unique_ptr<Device> device = make_cpu_device({2, -1});
   constexpr std::int64_t kBytes = std::int64_t{32} << 20;
-  void* const memory = device->allocate(kBytes);
+  void* const memory = device->allocate(Memory::Device, kBytes);
   // The kernel joins neighbours that are alike into one mapping: another flag sets the arena apart.
   ASSERT_EQ(madvise(memory, kBytes, MADV_DONTDUMP), 0) << std::strerror(errno);
   ASSERT_EQ(mapping(memory, "Size:"), kBytes);
@@ -80,7 +80,7 @@ TEST(Device, ArenasAreTouchedOnceAtStartOnHugePages) {
 TEST(Device, RefusesWhatItCannotGive) {
   EXPECT_THROW(make_cpu_device({-1, -1}), Error);
   try {
-    make_cpu_device({1, -1})->allocate(std::int64_t{1} << 60);
+    make_cpu_device({1, -1})->allocate(Memory::Device, std::int64_t{1} << 60);
     FAIL() << "a reservation of 2^60 bytes succeeded";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::Resource);
