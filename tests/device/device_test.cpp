@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -31,7 +33,7 @@ TEST(Device, ArenasAreAlignedZeroAndReleased) {
   const std::unique_ptr<Device> device = make_cpu_device({2, -1});
   EXPECT_EQ(device->name(), "cpu x 2");
   for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{1}, std::int64_t{5} << 20}) {
-    char* const memory = static_cast<char*>(device->allocate(bytes));
+    char* const memory = static_cast<char*>(device->allocate(Memory::Device, bytes));
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % (2 << 20), 0U);
     for (std::int64_t i = 0; i < bytes; i += 4096) EXPECT_EQ(memory[i], 0);
     std::memset(memory, 1, static_cast<std::size_t>(bytes));
@@ -39,7 +41,7 @@ TEST(Device, ArenasAreAlignedZeroAndReleased) {
   }
   int outside = 0;
   EXPECT_THROW(device->release(&outside), Error);
-  device->allocate(1 << 20);  // freed with the device
+  device->allocate(Memory::Device, 1 << 20);  // freed with the device
 }
 
 /// A field of the mapping in which `memory` lies, in bytes, and how large it is; read without the
@@ -59,7 +61,7 @@ std::int64_t mapping(const void* memory, const std::string& key) {
 TEST(Device, ArenasAreTouchedOnceAtStartOnHugePages) {
   const std::unique_ptr<Device> device = make_cpu_device({2, -1});
   constexpr std::int64_t kBytes = std::int64_t{32} << 20;
-  void* const memory = device->allocate(kBytes);
+  void* const memory = device->allocate(Memory::Device, kBytes);
   // The kernel joins neighbours that are alike into one mapping: another flag sets the arena apart.
   ASSERT_EQ(madvise(memory, kBytes, MADV_DONTDUMP), 0) << std::strerror(errno);
   ASSERT_EQ(mapping(memory, "Size:"), kBytes);
@@ -77,10 +79,78 @@ TEST(Device, ArenasAreTouchedOnceAtStartOnHugePages) {
   EXPECT_THROW(device->huge_page_bytes(&outside), Error);
 }
 
+/// A folder of this test alone.
+struct OffloadFolder {
+  OffloadFolder() { std::filesystem::create_directories(path); }
+  ~OffloadFolder() { std::filesystem::remove_all(path); }
+  std::filesystem::path path =
+      std::filesystem::path(::testing::TempDir()) / text("tessera_offload_", getpid());
+};
+
+TEST(Device, PoolsOfTheHostMayBeFilesWithoutAName) {
+  const OffloadFolder folder;
+  for (const std::string& where : {std::string(), folder.path.string()}) {
+    const std::unique_ptr<Device> device = make_cpu_device({.threads = 1, .offload_folder = where});
+    constexpr std::int64_t kBytes = 5 << 20;
+    auto* const arena = static_cast<std::byte*>(device->allocate(Memory::Device, kBytes));
+    auto* const host = static_cast<std::byte*>(device->allocate(Memory::Host, kBytes));
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path));
+    EXPECT_EQ(host[kBytes - 1], std::byte{0});
+    device->fill(arena, std::byte{7}, kBytes);
+    device->copy(host, arena, 100);
+    EXPECT_EQ(host[99], std::byte{7});
+    EXPECT_EQ(host[100], std::byte{0});
+    device->release(host);
+    device->release(arena);
+  }
+}
+
+TEST(Device, CopiesRunInTheOrderOfTheirStarts) {
+  const std::unique_ptr<Device> device = make_cpu_device({.threads = 1});
+  constexpr std::int64_t kBytes = 1 << 20;
+  std::vector<std::byte*> parts;
+  for (int i = 0; i < 9; ++i)
+    parts.push_back(static_cast<std::byte*>(
+        device->allocate(i % 2 == 0 ? Memory::Device : Memory::Host, kBytes)));
+  for (int round = 1; round <= 20; ++round) {
+    device->fill(parts[0], std::byte(round), kBytes);
+    std::uint64_t last = 0;
+    for (std::size_t i = 1; i < parts.size(); ++i)
+      last = device->start_copy(parts[i], parts[i - 1], kBytes);
+    device->wait_copy(last);
+    for (const std::byte* part : parts) ASSERT_EQ(part[kBytes - 1], std::byte(round));
+  }
+  device->start_copy(parts[1], parts[0], kBytes);
+  device->release(parts[1]);  // ends the copy
+}
+
+TEST(Device, SaysWhyAFolderCannotHoldAPool) {
+  const auto refused = [](const std::string& folder, std::int64_t bytes) -> std::string {
+    try {
+      make_cpu_device({.threads = 1, .offload_folder = folder})->allocate(Memory::Host, bytes);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::Resource);
+      return error.what();
+    }
+    return "";
+  };
+  const auto says = [](const std::string& what, std::initializer_list<std::string> parts) {
+    for (const std::string& part : parts) EXPECT_NE(what.find(part), what.npos) << what;
+  };
+  const OffloadFolder folder;
+  const std::string path = folder.path.string();
+  says(refused(path + "/absent", 1), {path + "/absent", "No such file", "name a folder"});
+  says(refused(path, std::int64_t{1} << 50), {path, "has no room for 1073741824 MiB", "free"});
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path));
+  if (geteuid() == 0) return;  // who may write everywhere
+  std::filesystem::permissions(folder.path, std::filesystem::perms::owner_read);
+  says(refused(path, 1), {path, "Permission denied"});
+}
+
 TEST(Device, RefusesWhatItCannotGive) {
   EXPECT_THROW(make_cpu_device({-1, -1}), Error);
   try {
-    make_cpu_device({1, -1})->allocate(std::int64_t{1} << 60);
+    make_cpu_device({1, -1})->allocate(Memory::Device, std::int64_t{1} << 60);
     FAIL() << "a reservation of 2^60 bytes succeeded";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::Resource);

@@ -171,8 +171,12 @@ class ReferenceDevice final : public Device {
     return cpu::make_reference_kernel(request);
   }
   bool accepts_strides(const OpDef&, int) const override { return true; }
-  void* allocate(std::int64_t) override { return nullptr; }
+  void* allocate(Memory, std::int64_t) override { return nullptr; }
   void release(void*) override {}
+  void fill(void*, std::byte, std::int64_t) override {}
+  void copy(void*, const void*, std::int64_t) override {}
+  std::uint64_t start_copy(void*, const void*, std::int64_t) override { return 0; }
+  void wait_copy(std::uint64_t) override {}
 };
 
 inline TensorTypes result_types(const OpDef& op, const Attrs& attrs,

@@ -23,8 +23,12 @@ class VectorDevice final : public Device {
   bool accepts_strides(const OpDef& op, int operand) const override {
     return cpu::vector_accepts_strides(op, operand);
   }
-  void* allocate(std::int64_t) override { return nullptr; }
+  void* allocate(Memory, std::int64_t) override { return nullptr; }
   void release(void*) override {}
+  void fill(void*, std::byte, std::int64_t) override {}
+  void copy(void*, const void*, std::int64_t) override {}
+  std::uint64_t start_copy(void*, const void*, std::int64_t) override { return 0; }
+  void wait_copy(std::uint64_t) override {}
 
  private:
   cpu::Pool pool_;

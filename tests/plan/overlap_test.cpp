@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/ir/parse.h"
+#include "tessera/ops/collective.h"
 #include "tessera/ops/table.h"
 #include "tessera/passes/partition.h"
 #include "tessera/plan/overlap.h"
@@ -102,6 +103,84 @@ slot "d" = %7
      "forward: %2 reduce_scatter 2 to 4\n"
      "forward: %4 reduce_scatter 4 to 6\n"
      "forward: %6 reduce_scatter 6 to 8\n"},
+    {"what is copied from the host starts one ahead of its reader",
+     R"(graph placed mesh a=2
+%0 = batch() name="x" dtype=f32 shape=[4] : f32[4] at [-]@host
+%1 = batch() name="y" dtype=f32 shape=[4] : f32[4] at [-]@host
+%2 = reshard(%0) : f32[4] at [-]
+%3 = exp(%2) : f32[4] at [-]
+%4 = reshard(%1) : f32[4] at [-]
+%5 = exp(%4) : f32[4] at [-]
+slot "a" = %3
+slot "b" = %5
+)",
+     "forward: %1 copy 0 to 2\n"
+     "forward: %4 copy 2 to 5\n"},
+    {"what is copied to the host ends when the next copy starts",
+     R"(graph placed mesh a=2
+%0 = batch() name="x" dtype=f32 shape=[4] : f32[4] at [-]
+%1 = exp(%0) : f32[4] at [-]
+%2 = reshard(%1) : f32[4] at [-]@host
+%3 = exp(%1) : f32[4] at [-]
+%4 = reshard(%3) : f32[4] at [-]@host
+%5 = exp(%3) : f32[4] at [-]
+%6 = exp(%5) : f32[4] at [-]
+slot "a" = %2
+slot "b" = %4
+slot "c" = %6
+)",
+     "forward: %2 copy 2 to 4\n"
+     "forward: %4 copy 4 to 7\n"},
+    {"what is copied from the host to be gathered is there when the gathering starts, one ahead "
+     "too",
+     R"(graph placed mesh a=2
+%0 = batch() name="x" dtype=f32 shape=[4] : f32[4] at [a]@host
+%1 = batch() name="y" dtype=f32 shape=[4] : f32[4] at [a]@host
+%2 = batch() name="z" dtype=f32 shape=[4] : f32[4] at [a]@host
+%3 = reshard(%0) : f32[4] at [-]
+%4 = exp(%3) : f32[4] at [-]
+%5 = reshard(%1) : f32[4] at [-]
+%6 = exp(%5) : f32[4] at [-]
+%7 = reshard(%2) : f32[4] at [-]
+%8 = exp(%7) : f32[4] at [-]
+slot "a" = %4
+slot "b" = %6
+slot "c" = %8
+)",
+     "forward: %1 copy at once\n"
+     "forward: %2 all_gather 0 to 3\n"
+     "forward: %5 copy 0 to 3\n"
+     "forward: %6 all_gather 3 to 7\n"
+     "forward: %9 copy 3 to 7\n"
+     "forward: %10 all_gather 7 to 11\n"},
+    {"what is summed in parts for the host is copied when the sum is there",
+     R"(graph placed mesh a=2
+%0 = batch() name="x" dtype=f32 shape=[4] : f32[4] at [-]
+%1 = exp(%0) : f32[4] at [-]+a
+%2 = reshard(%1) : f32[4] at [a]@host
+%3 = exp(%0) : f32[4] at [-]+a
+%4 = reshard(%3) : f32[4] at [a]@host
+%5 = exp(%0) : f32[4] at [-]
+slot "a" = %2
+slot "b" = %4
+slot "c" = %5
+)",
+     "forward: %2 reduce_scatter 2 to 5\n"
+     "forward: %3 copy 5 to 8\n"
+     "forward: %5 reduce_scatter 5 to 8\n"
+     "forward: %6 copy at once\n"},
+    {"an accumulator that was copied is no longer there to be summed in place",
+     R"(graph placed mesh a=2 mb=2@time
+%0 = batch() name="x" dtype=f32 shape=[4,4] : f32[4,4] at [-,-]
+%1 = reshard(%0) : f32[4,4] at [mb,-]
+%2 = sum(%1) dims=[0] keep=false : f32[4] at [-]+a+mb
+%3 = reshard(%2) : f32[4] at [-]+a+mb@host
+%4 = reshard(%3) : f32[4] at [-] upd
+metric "y" = %4
+)",
+     "forward: %3 copy 3 to 4\n"
+     "update: %1 copy at once\n"
+     "update: %2 all_reduce 0 to 3\n"},
     {"an accumulator summed in place starts in the last micro-batch, one that is scattered behind "
      "it",
      R"(graph placed mesh a=2 mb=2@time
@@ -178,7 +257,7 @@ std::string when_transfers_run(const Program& program) {
   for (int r = 0; r < static_cast<int>(program.regions.size()); ++r) {
     const Region& region = program.regions[static_cast<std::size_t>(r)];
     for (NodeId id = 0; id < region.graph.size(); ++id) {
-      if (!region.graph.node(id).op->traits.exchanges) continue;
+      if (!is_transfer(*region.graph.node(id).op)) continue;
       const Busy& busy = time.of(r, id);
       out += text(program.name_of(region), ": %", id, " ", region.graph.node(id).op->name);
       out += busy.first == busy.last ? " at once\n"

@@ -116,7 +116,7 @@ std::string run_wrong(const Graph& graph, std::uint64_t seed, Executor& executor
     std::memcpy(executor.state(path).data(), value.bytes().data(), value.bytes().size());
   for (int step = 0; step < kSteps; ++step) {
     random_batch(graph, seed, step, in);
-    std::int64_t used = 0;
+    UsedBytes used;
     const auto fill = [&](BatchInputs& batch) {
       for (const auto& [name, value] : in.batch)
         std::ranges::copy(value.bytes(), batch.fill(name, value.dtype()).begin());
@@ -124,7 +124,7 @@ std::string run_wrong(const Graph& graph, std::uint64_t seed, Executor& executor
     executor.run("step", fill, {.used_bytes = &used});
     const auto say = [&](const std::string& what) { return text("step ", step, ": ", what); };
     if (!executor.guard_intact()) return say("the bytes behind the arena were written");
-    if (used > executor.plan().peak_bytes()) return say("more was written than planned");
+    if (used.device > executor.plan().peak_bytes()) return say("more was written than planned");
     std::set<std::string> changed;
     for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
       const Output& output = graph.outputs()[i];

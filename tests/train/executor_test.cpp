@@ -70,8 +70,9 @@ TEST_P(OnDevice, EqualsTheInterpreter) {
                              {"train", graph, one_device(c.microbatches)}},
                             *device, options),
                     *device);
-  std::int64_t highest = 0, used = 0;
-  executor.run("init", {.used_bytes = &highest});
+  UsedBytes used;
+  executor.run("init", {.used_bytes = &used});
+  std::int64_t highest = used.device;
 
   Bindings in;
   for (const State& state : graph.states()) {
@@ -93,7 +94,7 @@ TEST_P(OnDevice, EqualsTheInterpreter) {
         std::ranges::copy(value.bytes(), batch.fill(name, DType::I32).begin());
     };
     executor.run("train", fill, {.used_bytes = &used});
-    highest = std::max(highest, used);
+    highest = std::max(highest, used.device);
     EXPECT_TRUE(executor.guard_intact());
     Interpretation how;
     const std::vector<HostTensor> out = interpret(graph, in, how);

@@ -118,7 +118,7 @@ TEST(Guards, StatesAndInputsAreNamedAsTheUserNamesThem) {
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
   const Plan plan = guarded_plan(*device);
   const Call& call = plan.programs[1].region(RegionKind::Forward).calls[0];
-  const std::int64_t out = call.outs[0].offset + plan.state_bytes;  // in the arena
+  const std::int64_t out = call.outs[0].offset + plan.state_bytes.device;  // in the arena
   const StatePlan& state = plan.states[0];
   EXPECT_NE(
       said(plan, RegionKind::Forward, 0, Careless::Result, state.place.offset - 1 - out, *device)
@@ -126,7 +126,7 @@ TEST(Guards, StatesAndInputsAreNamedAsTheUserNamesThem) {
       std::string::npos);
   const NamedTensor& ids = plan.programs[1].batch[0];
   EXPECT_NE(said(plan, RegionKind::Forward, 0, Careless::Result,
-                 ids.place.offset + ids.type.bytes() + plan.state_bytes - out, *device)
+                 ids.place.offset + ids.type.bytes() + plan.state_bytes.device - out, *device)
                 .find(text("behind batch input '", ids.name, "'")),
             std::string::npos);
 }

@@ -36,12 +36,12 @@ Plan overlapped_plan(const std::string& family, const ParallelConfig& parallel, 
   return step_plan(overlapped_model(family), kBatch, parallel, device, options);
 }
 
-struct Mesh {
+struct NamedMesh {
   const char* name;
   ParallelConfig parallel;
 };
 
-std::vector<Mesh> meshes() {
+std::vector<NamedMesh> meshes() {
   ParallelConfig cube{.devices = 8, .tensor = 2, .context = 2, .sequence = true};
   cube.micro_batches = 2;
   ParallelConfig sharded = cube;
@@ -142,7 +142,7 @@ class Walk {
 
 TEST(Overlap, NobodyTouchesWhatIsUnderWayAndAllOfItIsWaitedFor) {
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
-  for (const Mesh& mesh : meshes()) {
+  for (const NamedMesh& mesh : meshes()) {
     for (const std::string family : {"gpt2", "llama"}) {
       SCOPED_TRACE(text(mesh.name, " ", family));
       for (const bool overlap : {true, false}) {
@@ -242,7 +242,7 @@ TEST(Overlap, GuardsHold) {
 
 /// States after two steps on threads: the same bits with overlap and without.
 TEST(Overlap, ChangesNoNumber) {
-  for (const Mesh& mesh : meshes()) {
+  for (const NamedMesh& mesh : meshes()) {
     for (const std::string family : {"gpt2", "llama"}) {
       SCOPED_TRACE(text(mesh.name, " ", family));
       std::array<std::map<std::string, std::vector<std::byte>>, 2> ends;  // by path

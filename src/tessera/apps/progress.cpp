@@ -35,8 +35,10 @@ void Progress::on_start(const RunStart& start) {
       start.save_copy_bytes == 0
           ? ""
           : text("and ", bytes_text(start.save_copy_bytes), " for a copy to save from, ");
+  const std::string host =
+      start.host_bytes == 0 ? "" : text("and ", bytes_text(start.host_bytes), " on the host, ");
   line(text(grouped(start.parameters), " parameters, ", bytes_text(start.peak_bytes),
-            " of memory, ", copy, format("%.3g", start.flops_per_step * 1e-9), " GFLOP and ",
+            " of memory, ", host, copy, format("%.3g", start.flops_per_step * 1e-9), " GFLOP and ",
             grouped(start.tokens_per_step), " tokens a step; compiled in ",
             format("%.2f", start.compile_seconds), " s"));
   if (start.first_step > 0) line(text("resuming after step ", start.first_step));

@@ -2,6 +2,7 @@
 /// A device: makes a kernel for an op on known shapes. The plan decides the addresses of operands,
 /// results and scratch memory.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "tessera/device/isa.h"
 #include "tessera/ir/op_def.h"
+#include "tessera/tensor/sharding.h"
 
 namespace tessera {
 
@@ -75,15 +77,26 @@ class Device {
     (void)call, (void)operand, (void)uses;
     return std::nullopt;
   }
-  /// Memory for an arena, zero-filled and touched by the threads that will use it; freed with the
-  /// device.
-  virtual void* allocate(std::int64_t bytes) = 0;
+  /// A pool in that memory, zero-filled; freed with the device. On the device it is touched by the
+  /// threads that will use it.
+  virtual void* allocate(Memory memory, std::int64_t bytes) = 0;
   /// Bytes of what allocate gave that are on huge pages now, as far as the system says.
   virtual std::int64_t huge_page_bytes(const void* memory) const {
     (void)memory;
     return 0;
   }
+  /// Ends the copies that are under way first.
   virtual void release(void* memory) = 0;
+
+  // What allocate gave is filled, copied and read by the device alone; either side of a copy may
+  // also be memory of the program.
+  virtual void fill(void* to, std::byte with, std::int64_t bytes) = 0;
+  virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
+  /// Begins a copy from one memory to another, which goes on beside kernels; what it reads and
+  /// writes stays untouched until wait_copy. Copies run in the order of their starts. Its number.
+  virtual std::uint64_t start_copy(void* to, const void* from, std::int64_t bytes) = 0;
+  /// Returns when that copy, and so all that were started before it, is done.
+  virtual void wait_copy(std::uint64_t number) = 0;
 };
 
 /// The best that this machine can take.
@@ -99,6 +112,7 @@ struct CpuOptions {
                              // those that the process may use; -1: not pinned
   bool pack_always = false;  // weights are packed even where that is not expected to pay; for tests
   std::optional<CpuChoices> choices = {};  // nullopt: machine_choices()
+  std::string offload_folder = {};         // pools of the host are files there; empty: main memory
 };
 /// Errors: Fault::Usage: an instruction set that the machine lacks; one below avx512 beside an
 /// earlier device of this process above it, or the other way round (cpu/isa.h).

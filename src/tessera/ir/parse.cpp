@@ -21,6 +21,9 @@ constexpr int kMaxDepth = 16;  // of graphs in attributes: text must not exhaust
 // hundred layers takes a tenth of the first, lines that repeat nothing less than the second.
 constexpr std::size_t kMaxTaken = std::size_t{128} << 20, kMaxTakenPerByte = 64;
 
+constexpr std::string_view kMarks =
+    "stage=, recompute=, name=, cotangent=, contribution=, like=, remat_of=";
+
 /// Reads one graph; attributes that are graphs have a reader of their own on the same scanner.
 class GraphReader {
  public:
@@ -223,14 +226,10 @@ void GraphReader::mark(Node& node) {
     node.name = in_.path("a name in quotes");
   } else if (word == "cotangent" || word == "contribution") {
     node.cotangent = Cotangent{in_.value(), word == "cotangent"};
-  } else if (word == "like") {
-    node.like = in_.node_id();
-  } else if (word == "remat_of") {
-    node.remat_of = in_.node_id();
+  } else if (word == "like" || word == "remat_of") {
+    (word == "like" ? node.like : node.remat_of) = in_.node_id();
   } else {
-    in_.wrong(start,
-              text("expected stage=, recompute=, name=, cotangent=, contribution=, like= or ",
-                   "remat_of=, found '", word, "='"));
+    in_.wrong(start, text("expected ", kMarks, " or file:line, found '", word, "='"));
   }
 }
 
@@ -247,9 +246,7 @@ void GraphReader::where(Node& node, std::size_t start) {
   if (digits.empty() || (in_quotes && colon != 0) ||
       std::from_chars(digits.data(), end, line).ptr != end) {
     in_.back_to(start);
-    in_.expected(
-        "a mark: @block, fwd, bwd, upd, stage=, recompute=, name=, cotangent=, contribution=, "
-        "like=, remat_of=, file:line");
+    in_.expected(text("a mark: @block, fwd, bwd, upd, ", kMarks, ", file:line"));
   }
   if (!in_quotes) file = word.substr(0, colon);
   node.where = Where::read(std::move(file), line);

@@ -112,6 +112,9 @@ constinit const OpDef kMarkPartial =
     moves("mark_partial", "The value on the first rank of an axis, the identity on the others.",
           {{"axes", AttrKind::Text}, {"monoid", AttrKind::Text}}, same_type, mark_reference);
 
+constinit const OpDef kCopy =
+    moves("copy", "The same value in another memory of its rank.", {}, same_type, copy_reference);
+
 constinit const OpDef kAllReduce = [] {
   OpDef op = moves("all_reduce", "Combines what ranks along mesh axes hold, in rank order.",
                    {{"axes", AttrKind::Text}, {"monoid", AttrKind::Text}}, same_type);

@@ -21,6 +21,9 @@ inline bool reshards(const OpDef& op) { return &op == &kReshard || &op == &kUse;
 extern const OpDef kShard;
 /// The value on the first rank of the axis, the monoid's identity on the others.
 extern const OpDef kMarkPartial;
+/// The value in another memory, that of the result's placement: there is no kernel, the device
+/// copies beside the kernels that run meanwhile.
+extern const OpDef kCopy;
 extern const OpDef kAllReduce;      // partial -> whole
 extern const OpDef kAllGather;      // shards of a dim -> whole
 extern const OpDef kReduceScatter;  // partial -> shards of a dim
@@ -28,6 +31,14 @@ extern const OpDef kAllToAll;       // shards of dim `from` -> shards of dim `to
 extern const OpDef kPermute;        // each rank takes the shard of one other
 /// A padded shard with a reduction's identity beyond the logical extent in `dims`.
 extern const OpDef kClearPadding;
+
+/// Where a value of a placed or local graph lies.
+inline Memory memory_of(const Result& result) {
+  return result.placement ? result.placement->memory : Memory::Device;
+}
+
+/// True where a call of it is started, and waited for later.
+inline bool is_transfer(const OpDef& op) { return op.traits.exchanges || &op == &kCopy; }
 
 /// The reduction over a dim of `padded` by which the op reads this operand: its identity must lie
 /// beyond the logical extent. Kernels rely on that, and partition sees to it. Nothing where the op

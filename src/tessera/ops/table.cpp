@@ -25,8 +25,8 @@ namespace {
 constinit const std::array kOps = {
     &kBatch, &kState, &kSlot, &kReceive, &kConstant, &kPack,
     // where a value lies
-    &kReshard, &kUse, &kShard, &kMarkPartial, &kAllReduce, &kAllGather, &kReduceScatter, &kAllToAll,
-    &kPermute, &kClearPadding,
+    &kReshard, &kUse, &kShard, &kMarkPartial, &kCopy, &kAllReduce, &kAllGather, &kReduceScatter,
+    &kAllToAll, &kPermute, &kClearPadding,
     // elementwise
     &kAdd, &kSub, &kMul, &kDiv, &kMaximum, &kMinimum, &kPower, &kNegate, &kExp, &kLog, &kSqrt,
     &kRsqrt, &kTanh, &kErf, &kCos, &kAbs, &kSigmoid, &kIdentity, &kGradient, &kRelu, &kSilu,

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/fused.h"
 #include "tessera/passes/rewrite.h"
@@ -77,7 +78,8 @@ class Fuser {
   bool may_join(const Group& group, NodeId id) const {
     const NodeId first = group.nodes[0];
     if (group.nodes.size() >= kMaxNodes || node(first).phase != node(id).phase ||
-        node(first).type().shape != node(id).type().shape) {
+        node(first).type().shape != node(id).type().shape ||
+        memory_of(node(first).results[0]) != memory_of(node(id).results[0])) {
       return false;
     }
     // Nobody outside reads the group before its new end; so no operand of `id` depends on it

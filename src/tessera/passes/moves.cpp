@@ -19,6 +19,7 @@ class Moves {
   void apply(const Move& move);
   /// The value with these logical dims, on which it lies as `after` says.
   void view(const Shape& logical, Sharding after);
+  void copy(Memory to);
   Value value() const { return value_; }
 
  private:
@@ -39,7 +40,10 @@ class Moves {
   void add(const OpDef& op, Sharding after, std::vector<AttrValue> attrs) {
     add(op, here().logical, std::move(after), std::move(attrs));
   }
-  void add(const OpDef& op, const Shape& logical, Sharding after, std::vector<AttrValue> attrs);
+  void add(const OpDef& op, const Shape& logical, Sharding after, std::vector<AttrValue> attrs) {
+    add(op, logical, Placement{std::move(after), here().placement->memory}, std::move(attrs));
+  }
+  void add(const OpDef& op, const Shape& logical, Placement after, std::vector<AttrValue> attrs);
 
   Builder& builder_;
   const Mesh& mesh_;
@@ -58,7 +62,7 @@ Sharding moved(Sharding sharding, const Names& axes, int to) {
 }
 
 /// `attrs` end with the result's shape where the op declares one.
-void Moves::add(const OpDef& op, const Shape& logical, Sharding after,
+void Moves::add(const OpDef& op, const Shape& logical, Placement after,
                 std::vector<AttrValue> attrs) {
   Node node;
   node.op = &op;
@@ -68,8 +72,8 @@ void Moves::add(const OpDef& op, const Shape& logical, Sharding after,
   node.where = like_.where;
   Result result = here();
   result.logical = logical;
-  result.type.shape = local_shape(logical, after, mesh_);
-  result.placement = Placement{std::move(after), result.placement->memory};
+  result.type.shape = local_shape(logical, after.sharding, mesh_);
+  result.placement = std::move(after);
   const Shape& shape = result.type.shape;
   if (op.attrs.find("shape") >= 0)
     attrs.emplace_back(std::vector<std::int64_t>(shape.begin(), shape.end()));
@@ -106,6 +110,10 @@ void Moves::shard(const Names& axes, int dim) {
 
 void Moves::view(const Shape& logical, Sharding after) {
   add(kReshape, logical, std::move(after), {});
+}
+
+void Moves::copy(Memory to) {
+  if (here().placement->memory != to) add(kCopy, here().logical, Placement{sharding(), to}, {});
 }
 
 void Moves::apply(const Move& move) {
@@ -147,6 +155,12 @@ Value add_moves(Builder& builder, Value value, const Redistribution& plan, const
           move, " leads to ", builder.so_far().result(out.value().id()).placement->sharding);
   }
   if (viewed) out.view(whole, to);
+  return out.value();
+}
+
+Value add_copy(Builder& builder, Value value, Memory to, const Node& like) {
+  Moves out(builder, value, like);
+  out.copy(to);
   return out.value();
 }
 

@@ -15,4 +15,7 @@ namespace tessera {
 Value add_moves(Builder& builder, Value value, const Redistribution& plan, const Sharding& to,
                 const Node& like);
 
+/// Adds the copy of `value` to that memory, if it does not lie there.
+Value add_copy(Builder& builder, Value value, Memory to, const Node& like);
+
 }  // namespace tessera

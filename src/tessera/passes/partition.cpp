@@ -90,11 +90,14 @@ class Partitioner {
     }
   }
 
-  /// From where the value lies inside its region: what micro-batches summed is whole in time.
+  /// From where the value lies inside its region: what micro-batches summed is whole in time. Moves
+  /// are made on the device, where one end is there.
   void move(NodeId id) {
     const Node& node = graph_.node(id);
     const int region = to_.region_of(id);
-    const Value value = to_.import(node.inputs[0], region);
+    const Memory memory = node.results[0].placement->memory;
+    Value value = to_.import(node.inputs[0], region);
+    if (memory == Memory::Device) value = add_copy(builder(region), value, memory, node);
     const Result from = builder(region).so_far().result(value.id());
     const Sharding to = to_.in_region(node.results[0].placement->sharding, region);
     const std::optional<Redistribution> dim_by_dim = plan_dim_by_dim(
@@ -102,7 +105,8 @@ class Partitioner {
     const Redistribution& plan = dim_by_dim ? *dim_by_dim
                                             : redistributor_.plan(from.logical, from.type.dtype,
                                                                   from.placement->sharding, to);
-    to_.known({id, 0}, region) = add_moves(builder(region), value, plan, to, node);
+    value = add_moves(builder(region), value, plan, to, node);
+    to_.known({id, 0}, region) = add_copy(builder(region), value, memory, node);
   }
 
   void compute(NodeId id) {

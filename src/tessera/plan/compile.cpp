@@ -221,10 +221,11 @@ class RankPlan {
     plan_.states = stages_.with(states_.states, plan_.stage());
     plan_.constants = std::move(states_.constants);
     plan_.state_bytes = states_.bytes;
-    size_sum(plan_.state_bytes, plan_.work_bytes(), "bytes of the arena");
+    for (const Memory memory : kMemories)
+      size_sum(plan_.state_bytes[memory], plan_.work_bytes(memory), "bytes of a pool");
     for (ProgramPlan& program : plan_.programs) {
       for (const StatePlan& state : plan_.states) {
-        if (!plan_.has(state)) continue;
+        if (!plan_.has(state) || state.place.memory != Memory::Device) continue;
         std::int64_t& bytes = state.state.role == Role::Parameter ? program.memory.parameters
                                                                   : program.memory.optimizer;
         bytes += aligned(state.type.bytes());

@@ -44,7 +44,8 @@ class Lowering {
         seed_(seed),
         shards_(program.mesh(), rank),
         values_(program, time, device),
-        work_(values_, states.guard_bytes),
+        work_{{Memory::Device, values_, states.guard_bytes},
+              {Memory::Host, values_, states.guard_bytes}},
         drafts_(program.regions.size()) {
     program_.name = name;
     for (const Region& region : regions_) {
@@ -115,7 +116,7 @@ class Lowering {
       for (int i = 0; i < static_cast<int>(node.results.size()); ++i)
         draft.outs.push_back(values_.value(r, {id, i}));
       draft.time = time_.of(r, id).first;
-      if (node.op->traits.exchanges) {
+      if (is_transfer(*node.op)) {
         draft_transfer(r, id, std::move(draft));
         accumulate(r, id);
         continue;
@@ -265,18 +266,25 @@ class Lowering {
     }
   }
 
+  /// A call runs, and has its scratch memory, where its results lie.
+  WorkSection& work_of(const Draft& draft) {
+    return work_[memory_of(*value(draft.outs.empty() ? draft.ins[0] : draft.outs[0]).result)];
+  }
+
   void place_buffers() {
     for (auto& region : drafts_) {
       for (Draft& draft : region) {
         if (draft.workspace_bytes > 0)
-          draft.workspace = work_.add_workspace(draft.workspace_bytes, draft.time);
+          draft.workspace = work_of(draft).add_workspace(draft.workspace_bytes, draft.time);
       }
     }
-    work_.lay_out();
-    program_.work_bytes = work_.bytes();
-    program_.lower_bound_bytes = work_.lower_bound();
-    program_.guarded = work_.guarded();
-    program_.memory = work_.use(regions_);
+    for (const Memory memory : kMemories) {
+      WorkSection& work = work_[memory];
+      work.lay_out();
+      program_.work[memory] = work.use();
+      for (const GuardedBuffer& buffer : work.guarded()) program_.guarded.push_back(buffer);
+    }
+    program_.memory = work_[Memory::Device].content(regions_);
   }
 
   Place place(int v) {
@@ -285,7 +293,7 @@ class Lowering {
     const std::int64_t shift = stored.offset_elements * size_of(stored.result->type.dtype);
     Place out;
     if (buffer.home == Buffer::Home::Work) {
-      out = work_.place(stored.buffer);
+      out = work_[buffer.memory].place(stored.buffer);
     } else if (buffer.home == Buffer::Home::State) {
       out = state_place(value(buffer.values[0]).name);
     } else {
@@ -308,7 +316,8 @@ class Lowering {
         for (const int v : draft.ins) draft.call.ins.push_back(place(v));
         for (const int v : draft.outs) draft.call.outs.push_back(place(v));
         draft.call.time = draft.time;
-        if (draft.workspace_bytes > 0) draft.call.workspace = work_.workspace(draft.workspace);
+        if (draft.workspace_bytes > 0)
+          draft.call.workspace = work_of(draft).workspace(draft.workspace);
         program_.regions[at(r)].calls.push_back(std::move(draft.call));
       }
     }
@@ -349,7 +358,7 @@ class Lowering {
   std::uint64_t seed_;
   RankShards shards_;
   ProgramValues values_;
-  WorkSection work_;
+  PerMemory<WorkSection> work_;
   ProgramPlan program_;
   std::unordered_map<std::string, std::pair<const State*, const Result*>> state_of_;
   std::map<std::pair<int, NodeId>, std::vector<const Accumulation*>>

@@ -10,6 +10,7 @@
 #include "tessera/base/index.h"
 #include "tessera/ir/builder.h"
 #include "tessera/ir/value_table.h"
+#include "tessera/ops/collective.h"
 
 namespace tessera {
 
@@ -24,7 +25,8 @@ class Overlap {
 
   Timeline run() {
     for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
-      widen(r);
+      widen_exchanges(r);
+      widen_copies(r);
       for (const Output& output : graph(r).outputs()) {
         if (output.kind == Output::Kind::Slot || output.kind == Output::Kind::Accumulate)
           filled_[output.name] = {r, output.value.node, output.kind == Output::Kind::Accumulate};
@@ -42,9 +44,10 @@ class Overlap {
 
   const Graph& graph(int r) const { return regions_[at(r)].graph; }
 
-  /// As wide as operands and readers allow, then narrowed where memory would be held.
-  void widen(int r) {
-    const ValueTable<std::int32_t> deadline = deadlines(r);
+  /// As wide as operands and readers allow, then narrowed where memory would be held. Copies to and
+  /// from the host are taken to need no time: they are made wide around what is found here.
+  void widen_exchanges(int r) {
+    const ValueTable<std::int32_t> deadline = deadlines(r, /*through_copies=*/true);
     std::vector<Busy*> growing, shrinking;
     for (NodeId id = 0; id < graph(r).size(); ++id) {
       const Node& node = graph(r).node(id);
@@ -53,26 +56,53 @@ class Overlap {
       const bool in_place = node.op->in_place[0].result == 0;
       if (in == out && !in_place) continue;
       Busy& busy = time_.busy[at(r)][at(id)];
-      busy = {ready(r, node.inputs[0], in_place), deadline[{id, 0}]};
+      const ValueId from = source(r, node.inputs[0]);
+      const bool lies_there = in_place && from == node.inputs[0];
+      busy = {ready(r, from, lies_there), deadline[{id, 0}]};
       if (!in_place) (out > in ? growing : shrinking).push_back(&busy);
     }
     start_one_ahead(growing, time_.begins[at(r)]);
     end_one_behind(shrinking);
   }
 
-  /// By value: before its first reader, or behind the last node. What another stage reads is sent
-  /// as soon as it is there: this stage may wait for that one.
-  ValueTable<std::int32_t> deadlines(int r) const {
-    ValueTable<std::int32_t> out(graph(r), time_.ends[at(r)]);
+  /// From where their operands are, to where the first reader or exchange begins.
+  void widen_copies(int r) {
+    const ValueTable<std::int32_t> deadline = deadlines(r, /*through_copies=*/false);
+    std::vector<Busy*> to_device, to_host;
     for (NodeId id = 0; id < graph(r).size(); ++id) {
-      for (const ValueId v : graph(r).node(id).inputs)
-        out[v] = std::min(out[v], time_.of(r, id).first - 1);
+      const Node& node = graph(r).node(id);
+      if (node.op != &kCopy) continue;
+      Busy& busy = time_.busy[at(r)][at(id)];
+      busy = {ready(r, node.inputs[0], /*in_place=*/false), deadline[{id, 0}]};
+      (memory_of(node.results[0]) == Memory::Device ? to_device : to_host).push_back(&busy);
     }
+    start_one_ahead(to_device, time_.begins[at(r)]);
+    end_one_behind(to_host);
+  }
+
+  /// By value: before its first reader, or behind the last node. What another stage reads is sent
+  /// as soon as it is there: this stage may wait for that one. `through_copies`: a copy reads its
+  /// operand when its result is read.
+  ValueTable<std::int32_t> deadlines(int r, bool through_copies) const {
+    ValueTable<std::int32_t> out(graph(r), time_.ends[at(r)]);
     for (const Output& output : graph(r).outputs()) {
       if (output.kind == Output::Kind::Send)
         out[output.value] = time_.of(r, output.value.node).first + 1;
     }
+    for (NodeId id = graph(r).size(); id-- > 0;) {
+      const Node& node = graph(r).node(id);
+      const std::int32_t first = time_.of(r, id).first;
+      const bool through = through_copies && node.op == &kCopy;
+      const std::int32_t deadline = through ? out[{id, 0}] : first - first % 2;
+      for (const ValueId v : node.inputs) out[v] = std::min(out[v], deadline);
+    }
     return out;
+  }
+
+  /// What a copy, or a copy of a copy, is of.
+  ValueId source(int r, ValueId v) const {
+    const Node& node = graph(r).node(v.node);
+    return node.op == &kCopy ? source(r, node.inputs[0]) : v;
   }
 
   std::int32_t ready(int r, ValueId v, bool in_place) const {

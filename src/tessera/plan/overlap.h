@@ -1,5 +1,5 @@
 #pragma once
-/// Overlap of communication and computation: when each transfer starts and ends.
+/// Overlap of communication, copies and computation: when each transfer starts and ends.
 
 #include "tessera/plan/timeline.h"
 
@@ -13,6 +13,8 @@ namespace tessera {
 ///   the result is larger (all_gather)      at most one is started ahead: when the one before ends
 ///   the result is smaller (reduce_scatter) at most one ends late: when the next one starts
 ///   both have one size                     it starts and ends at its node
+///   a copy from the host                   as what is larger, among such copies
+///   a copy to the host                     as what is smaller, among such copies
 ///
 /// An accumulator that is summed over ranks in place starts in the last micro-batch, after the node
 /// that completes it. Other transfers of accumulators start after the loop, and so do all of them

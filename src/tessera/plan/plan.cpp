@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tessera/ops/collective.h"
+
 namespace tessera {
 
 namespace {
@@ -16,7 +18,8 @@ std::string types_text(const TensorTypes& types) {
 }  // namespace
 
 std::string_view kernel_name(const Call& call) {
-  return call.kernel ? call.kernel->name() : "comm";
+  if (call.kernel) return call.kernel->name();
+  return call.op == &kCopy ? call.op->name : "comm";
 }
 
 std::int64_t workspace_bytes(const Call& call) {
@@ -54,16 +57,17 @@ const StatePlan* Plan::find_state(std::string_view path) const {
   return nullptr;
 }
 
-std::int64_t Plan::work_bytes() const {
+std::int64_t Plan::work_bytes(Memory memory) const {
   std::int64_t most = 0;
-  for (const ProgramPlan& program : programs) most = std::max(most, program.work_bytes);
+  for (const ProgramPlan& program : programs) most = std::max(most, program.work[memory].bytes);
   return most;
 }
 
-std::int64_t Plan::lower_bound_bytes() const {
+std::int64_t Plan::lower_bound_bytes(Memory memory) const {
   std::int64_t most = 0;
-  for (const ProgramPlan& program : programs) most = std::max(most, program.lower_bound_bytes);
-  return state_bytes + most;
+  for (const ProgramPlan& program : programs)
+    most = std::max(most, program.work[memory].lower_bound_bytes);
+  return state_bytes[memory] + most;
 }
 
 }  // namespace tessera

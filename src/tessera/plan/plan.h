@@ -15,13 +15,16 @@
 #include "tessera/ir/graph.h"
 #include "tessera/ir/strategy.h"
 #include "tessera/passes/program.h"
+#include "tessera/tensor/per_memory.h"
 
 namespace tessera {
 
-/// An address in the arena (the one block of memory of a rank). The state section keeps its content
-/// for the whole run; the work section is reused by all programs. A ring has places for values of
-/// several micro-batches: that of micro-batch k begins at offset + k % depth * stride.
+/// An address in a pool. A rank has one pool in each memory that its plan uses: the arena on the
+/// device, and another on the host where values lie there. The state section of a pool keeps its
+/// content for the whole run; the work section is reused by all programs. A ring has places for
+/// values of several micro-batches: that of micro-batch k begins at offset + k % depth * stride.
 struct Place {
+  Memory memory = Memory::Device;
   enum class Section : std::uint8_t { State, Work } section = Section::Work;
   std::int64_t offset = 0;
   std::int64_t stride = 0, depth = 1;
@@ -66,10 +69,11 @@ struct Transfer {
 /// One call of a program: a kernel with its addresses, the start of a transfer, or the wait for it.
 struct Call {
   std::shared_ptr<const Kernel> kernel;
-  Shared<Transfer> transfer;  // of a start
-  std::int32_t ticket = -1;   // the number of the transfer, the same for its start and its wait
-  std::int32_t tickets = 1;   // a message: ticket + k % tickets is that of micro-batch k
-  std::int32_t ahead = 0;     // it is of the micro-batch that comes so many after the action's
+  Shared<Transfer> transfer;      // of a start
+  std::int64_t copied_bytes = 0;  // of a start of a copy from one memory to another
+  std::int32_t ticket = -1;       // the number of the transfer, the same for its start and its wait
+  std::int32_t tickets = 1;       // a message: ticket + k % tickets is that of micro-batch k
+  std::int32_t ahead = 0;         // it is of the micro-batch that comes so many after the action's
   std::vector<Place> ins, outs;
   Place workspace;
   When when = When::Always;
@@ -81,7 +85,7 @@ struct Call {
   double flops = 0, bytes = 0;
 };
 
-/// Which implementation runs it: a kernel's name, or "comm".
+/// Which implementation runs it: a kernel's name, "comm", or "copy" from one memory to another.
 std::string_view kernel_name(const Call& call);
 std::int64_t workspace_bytes(const Call& call);
 /// "matmul", "fused(mul,add)": the op, with those of its body where it has one.
@@ -115,11 +119,17 @@ struct GuardedBuffer {
   std::int32_t first = 0, last = 0;
 };
 
-/// Bytes at the fullest moment of a program: of the work section by content, of the state section
-/// by role.
+/// Bytes at the fullest moment of a program on the device: of the work section by content, of the
+/// state section by role.
 struct MemoryUse {
   std::int64_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, packed = 0,
                temporaries = 0, inputs = 0;
+};
+
+/// What a program takes of the work section of a pool.
+struct WorkUse {
+  std::int64_t bytes = 0;
+  std::int64_t lower_bound_bytes = 0;  // most bytes alive at once
 };
 
 struct ProgramPlan {
@@ -131,8 +141,7 @@ struct ProgramPlan {
   std::vector<EdgeBytes> edges;    // of the whole pipeline
   std::vector<NamedTensor> batch;  // by name, so that all ranks have one order
   std::vector<NamedTensor> metrics;
-  std::int64_t work_bytes = 0;         // of its work section
-  std::int64_t lower_bound_bytes = 0;  // most bytes alive at once
+  PerMemory<WorkUse> work;
   MemoryUse memory;
   std::vector<GuardedBuffer> guarded;  // empty without guards
   double flops = 0;                    // of one step
@@ -175,7 +184,7 @@ struct Plan {
   std::vector<ChunkPin> cut;      // the blocks of each chunk; empty: one chunk
   std::vector<StatePlan> states;  // of all stages, in an order that all ranks share
   std::vector<ConstantPlan> constants;
-  std::int64_t state_bytes = 0;
+  PerMemory<std::int64_t> state_bytes;
   std::int64_t guard_bytes = 0;  // on each side of every buffer, for tests; 0: buffers touch
   std::vector<ProgramPlan> programs;
 
@@ -190,13 +199,15 @@ struct Plan {
   const ProgramPlan& program(std::string_view name) const;
   /// One that this rank has; nullptr otherwise.
   const StatePlan* find_state(std::string_view path) const;
-  std::int64_t work_bytes() const;
-  /// Bytes of the one arena: the state section and the largest work section.
-  std::int64_t peak_bytes() const { return state_bytes + work_bytes(); }
-  std::int64_t lower_bound_bytes() const;
+  std::int64_t work_bytes(Memory memory = Memory::Device) const;
+  /// Of the pool in that memory: the state section and the largest work section.
+  std::int64_t bytes(Memory memory) const { return state_bytes[memory] + work_bytes(memory); }
+  std::int64_t peak_bytes() const { return bytes(Memory::Device); }
+  std::int64_t host_bytes() const { return bytes(Memory::Host); }
+  std::int64_t lower_bound_bytes(Memory memory = Memory::Device) const;
 };
 
-/// Everything in an arena starts at a multiple of this.
+/// Everything in a pool starts at a multiple of this.
 inline constexpr std::int64_t kAlignment = 64;
 constexpr std::int64_t aligned(std::int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;

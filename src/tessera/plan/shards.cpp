@@ -83,6 +83,15 @@ Call RankShards::transfer(const Graph& graph, NodeId id) const {
   const Result &from = graph.result(node.inputs[0]), &to = node.results[0];
   const DType dtype = from.type.dtype;
   const OpCall op = graph.call(id);
+  Call call;
+  call.op = node.op;
+  call.types = CallTypes{node.attrs, {from.type}, {to.type}};
+  call.block = node.block;
+  call.bytes = bytes_moved(op);
+  if (node.op == &kCopy) {
+    call.copied_bytes = to.type.bytes();
+    return call;
+  }
   Transfer out;
   out.axes = split(op.string("axes"), '.');
   out.group = group(out.axes);
@@ -105,12 +114,7 @@ Call RankShards::transfer(const Graph& graph, NodeId id) const {
     out.collective = Collective::send(dtype, from.type.shape, receiver(from, to, out.axes), name);
     out.from = sender(from, to, out.axes);
   }
-  Call call;
-  call.op = node.op;
-  call.types = CallTypes{node.attrs, {from.type}, {to.type}};
   call.transfer = std::move(out);
-  call.block = node.block;
-  call.bytes = bytes_moved(op);
   return call;
 }
 

@@ -18,7 +18,7 @@ class RankShards {
   ShardInfo info(const Result& result) const;
   /// Along the attribute `axes` of ops that act along one; 0 for others.
   std::int64_t coordinate(const OpCall& call) const;
-  /// A node whose op exchanges, as a call without places.
+  /// A transfer, as a call without places.
   Call transfer(const Graph& graph, NodeId id) const;
   /// What this rank tells the rank of another stage that has its coordinates, or receives from it.
   Call message(CollectiveKind kind, const Program::Message& message, const Result& what,

@@ -11,7 +11,8 @@
 
 namespace tessera {
 
-/// The state section that all programs of a plan share, built up as programs are lowered.
+/// The state sections that all programs of a plan share, built up as programs are lowered. A state
+/// lies in the memory of its home, constants on the device.
 class StateSection {
  public:
   explicit StateSection(std::int64_t guard_bytes) : guard_bytes(guard_bytes) {}
@@ -20,11 +21,11 @@ class StateSection {
   Place constant(DType dtype, double value);
   std::vector<StatePlan> states;
   std::vector<ConstantPlan> constants;
-  std::int64_t bytes = 0;
+  PerMemory<std::int64_t> bytes;
   const std::int64_t guard_bytes;  // on both sides of every buffer, in the work section too
 
  private:
-  Place take(std::int64_t size);
+  Place take(Memory memory, std::int64_t size);
   std::unordered_map<std::string, std::size_t> by_path_;
   std::map<std::pair<DType, std::uint64_t>, std::size_t> by_bits_;
 };

@@ -5,6 +5,7 @@
 #include "tessera/base/index.h"
 #include "tessera/ir/builder.h"
 #include "tessera/ir/strategy.h"
+#include "tessera/ops/collective.h"
 
 namespace tessera {
 
@@ -176,6 +177,7 @@ void ProgramValues::find_lifetimes() {
 int ProgramValues::new_buffer(int value) {
   StoredValue& v = values_[at(value)];
   Buffer buffer;
+  if (v.kind != StoredValue::Kind::Constant) buffer.memory = memory_of(*v.result);
   buffer.bytes = v.result->type.bytes();
   buffer.first = v.first;
   buffer.last = v.last;
@@ -193,6 +195,7 @@ int ProgramValues::new_buffer(int value) {
 /// A ring is filled by one region. What another one makes of it lies in it only as long as that
 /// region runs.
 bool ProgramValues::may_share(const StoredValue& value, const Buffer& buffer) const {
+  if (memory_of(*value.result) != buffer.memory) return false;
   const StoredValue& root = values_[at(buffer.values[0])];
   const bool filled_in_loop =
       root.kind == StoredValue::Kind::Computed && in_loop(regions_[at(root.region)].kind);
@@ -317,6 +320,7 @@ bool ProgramValues::try_state(int region, NodeId node, int result) {
   };
   const Buffer& buffer = buffers_[at(old.buffer)];
   if (old.result->type != values_[at(to)].result->type ||
+      memory_of(*values_[at(to)].result) != buffer.memory ||
       std::any_of(buffer.values.begin(), buffer.values.end(), read_later)) {
     return false;
   }

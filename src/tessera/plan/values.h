@@ -47,9 +47,10 @@ struct StoredValue {
   Shape strides;
 };
 
-/// A stretch of memory; the values in it have one lifetime together. A ring is `depth` of them, for
-/// as many micro-batches.
+/// A stretch of a memory; the values in it have one lifetime together. A ring is `depth` of them,
+/// for as many micro-batches.
 struct Buffer {
+  Memory memory = Memory::Device;
   enum class Home : std::uint8_t { Work, State, Constant } home = Home::Work;
   std::int64_t bytes = 0;  // of one micro-batch
   std::int64_t depth = 1;

@@ -7,13 +7,13 @@
 
 namespace tessera {
 
-WorkSection::WorkSection(const ProgramValues& values, std::int64_t guard_bytes)
-    : values_(values), guard_(guard_bytes) {
+WorkSection::WorkSection(Memory memory, const ProgramValues& values, std::int64_t guard_bytes)
+    : memory_(memory), values_(values), guard_(guard_bytes) {
   constexpr std::string_view kRing =
       "bytes of a value in as many micro-batches as hold it at a time";
   for (int b = 0; b < static_cast<int>(values_.buffers().size()); ++b) {
     const Buffer& of = buffer(b);
-    if (of.home != Buffer::Home::Work) continue;
+    if (of.home != Buffer::Home::Work || of.memory != memory_) continue;
     index_.emplace(b, lifetimes_.size());
     const std::int64_t others = size_product({stride(of), of.depth - 1}, kRing);
     lifetimes_.push_back({size_sum(others, of.bytes + 2 * guard_, kRing), of.first, of.last});
@@ -64,7 +64,7 @@ std::int32_t WorkSection::fullest_moment() const {
   return peak;
 }
 
-MemoryUse WorkSection::use(const std::vector<Region>& regions) const {
+MemoryUse WorkSection::content(const std::vector<Region>& regions) const {
   MemoryUse out;
   const std::int32_t peak = fullest_moment();
   const auto alive = [&](const Lifetime& b) { return b.first <= peak && b.last >= peak; };

@@ -1,5 +1,5 @@
 #pragma once
-/// The work section of one program: where its buffers lie, and what fills it. For lower.cpp.
+/// The work sections of one program: where its buffers lie, and what fills it. For lower.cpp.
 
 #include <map>
 #include <vector>
@@ -10,10 +10,11 @@
 
 namespace tessera {
 
+/// That of one memory.
 class WorkSection {
  public:
   /// `guard_bytes`: on both sides of every buffer.
-  WorkSection(const ProgramValues& values, std::int64_t guard_bytes);
+  WorkSection(Memory memory, const ProgramValues& values, std::int64_t guard_bytes);
 
   /// Scratch memory of a call at that time; its number.
   std::size_t add_workspace(std::int64_t bytes, std::int32_t time);
@@ -23,24 +24,24 @@ class WorkSection {
   /// Of a buffer of the values, by index.
   Place place(int buffer) const;
   Place workspace(std::size_t number) const { return at_offset(number); }
-  std::int64_t bytes() const { return layout_.bytes; }
-  std::int64_t lower_bound() const { return layout_.lower_bound; }
+  WorkUse use() const { return {layout_.bytes, layout_.lower_bound}; }
   /// None without guards.
   std::vector<GuardedBuffer> guarded() const;
   /// Bytes of each content at the fullest moment.
-  MemoryUse use(const std::vector<Region>& regions) const;
+  MemoryUse content(const std::vector<Region>& regions) const;
 
  private:
   /// From one place of a ring to the next.
   std::int64_t stride(const Buffer& buffer) const { return aligned(buffer.bytes) + guard_; }
   const Buffer& buffer(int b) const { return values_.buffers()[static_cast<std::size_t>(b)]; }
   Place at_offset(std::size_t lifetime) const {
-    return {Place::Section::Work, layout_.offsets[lifetime] + guard_};
+    return {memory_, Place::Section::Work, layout_.offsets[lifetime] + guard_};
   }
   std::int32_t fullest_moment() const;
   std::int64_t& use_of(const Buffer& buffer, const std::vector<Region>& regions,
                        MemoryUse& use) const;
 
+  const Memory memory_;
   const ProgramValues& values_;
   const std::int64_t guard_;
   std::vector<Lifetime> lifetimes_;   // of buffers, then of workspaces

@@ -1,16 +1,17 @@
 #include "tessera/runtime/executor.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
-#include <cstring>
 
+#include "tessera/ops/collective.h"
 #include "tessera/runtime/guards.h"
 #include "tessera/tensor/element.h"
 
 namespace tessera {
 
 namespace {
-constexpr std::int64_t kGuardBytes = 4096;
+constexpr std::int64_t kGuardBytes = 4096, kScanBytes = 1 << 20;
 constexpr std::byte kGuard{0xC9};
 /// As floats of any width not a number, as integers -1.
 constexpr std::byte kPoison{0xFF};
@@ -24,6 +25,7 @@ std::int64_t now_ns() {
 /// A transfer between its start and its wait.
 struct UnderWay {
   Ticket sent, received;  // the second of a permute
+  std::uint64_t copy = 0;
 };
 
 /// An operand or a result in a ring.
@@ -40,6 +42,7 @@ struct Executor::Ready {
   const Transfer* transfer;  // of a start
   UnderWay* under_way;       // of a start and its wait: the first of call->tickets
   Communicator* group;
+  Device* copies;      // of a copy from one memory to another
   Collective receive;  // of a permute
   std::vector<const void*> ins;
   std::vector<void*> outs;
@@ -59,10 +62,16 @@ struct Executor::Ready {
     }
     if (kernel != nullptr) return kernel->run({ins.data(), outs.data(), workspace, microbatch});
     UnderWay& mine = under_way[microbatch % call->tickets];
+    if (copies != nullptr) return copy(mine);
     return transfer != nullptr ? start(mine) : wait(mine);
   }
 
  private:
+  void copy(UnderWay& mine) const {
+    if (outs.empty()) return copies->wait_copy(mine.copy);
+    mine.copy = copies->start_copy(outs[0], ins[0], call->copied_bytes);
+  }
+
   void start(UnderWay& mine) const {
     void* const out = outs.empty() ? nullptr : outs[0];
     mine.sent = group->start(transfer->collective, ins.empty() ? nullptr : ins[0], out);
@@ -81,25 +90,24 @@ struct Executor::Runnable {
   std::vector<std::vector<Ready>> regions;  // as the plan's
   std::vector<UnderWay> under_way;          // by ticket
   BatchInputs inputs;
-  std::vector<std::span<std::byte>> poisoned;  // the work section without the metrics
+  std::vector<std::span<std::byte>> poisoned;  // the work sections without the metrics
   std::function<void()> forget_guards = {};    // empty without guards
 };
 
 namespace {
 
-/// What is left of `whole` without the metrics that lie in it.
-std::vector<std::span<std::byte>> without_metrics(std::span<std::byte> whole,
-                                                  const ProgramPlan& program) {
+/// Adds what is left of `whole`, the work section of a memory, without the metrics that lie in it.
+void add_without_metrics(std::vector<std::span<std::byte>>& out, std::span<std::byte> whole,
+                         Memory memory, const ProgramPlan& program) {
   std::vector<std::pair<std::int64_t, std::int64_t>> kept;  // begin and end
   for (const NamedTensor& metric : program.metrics) {
     const std::int64_t begin = metric.place.offset;
-    if (metric.place.section == Place::Section::Work)
+    if (metric.place.section == Place::Section::Work && metric.place.memory == memory)
       kept.emplace_back(begin, begin + metric.type.bytes());
   }
   const auto size = static_cast<std::int64_t>(whole.size());
   kept.emplace_back(size, size);
   std::sort(kept.begin(), kept.end());
-  std::vector<std::span<std::byte>> out;
   std::int64_t at = 0;
   for (const auto& [begin, end] : kept) {
     if (begin > at)
@@ -107,11 +115,6 @@ std::vector<std::span<std::byte>> without_metrics(std::span<std::byte> whole,
           whole.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(begin - at)));
     at = std::max(at, end);
   }
-  return out;
-}
-
-void fill_with(std::span<std::byte> bytes, std::byte pattern) {
-  std::memset(bytes.data(), static_cast<int>(pattern), bytes.size());
 }
 
 }  // namespace
@@ -121,18 +124,27 @@ Executor::Executor(Plan plan, Device& device, Communicator* world, ExecutorOptio
   const std::int64_t ranks = plan_.ranks();
   check(ranks == (world == nullptr ? 1 : world->size()), "a plan of ", ranks,
         " ranks for a world of ", world == nullptr ? 1 : world->size());
-  arena_ = static_cast<std::byte*>(device_.allocate(plan_.peak_bytes() + kGuardBytes));
-  std::memset(arena_ + plan_.peak_bytes(), static_cast<int>(kGuard), kGuardBytes);
+  for (const Memory memory : kMemories) {
+    const std::int64_t bytes = plan_.bytes(memory);
+    if (memory == Memory::Host && bytes == 0) continue;
+    pools_[memory] = static_cast<std::byte*>(device_.allocate(memory, bytes + kGuardBytes));
+    device_.fill(pools_[memory] + bytes, kGuard, kGuardBytes);
+  }
   for (const ConstantPlan& constant : plan_.constants) {
     HostTensor value(constant.dtype, {});
     value.set(0, constant.value);
-    std::memcpy(address(constant.place), value.bytes().data(), value.bytes().size());
+    device_.copy(address(constant.place), value.bytes().data(), value.type().bytes());
   }
   std::vector<std::function<void()>> forget_guards(plan_.programs.size());
-  if (plan_.guard_bytes > 0) forget_guards = watch_guards(plan_, arena_);
+  if (plan_.guard_bytes > 0) forget_guards = watch_guards(plan_, pools_);
   for (const ProgramPlan& program : plan_.programs) {
-    auto runnable = std::make_unique<Runnable>(
-        Runnable{&program, {}, {}, BatchInputs(program.name), without_metrics(work(), program)});
+    auto runnable =
+        std::make_unique<Runnable>(Runnable{&program, {}, {}, BatchInputs(program.name), {}});
+    for (const Memory memory : kMemories) {
+      const auto bytes = static_cast<std::size_t>(plan_.work_bytes(memory));
+      if (bytes > 0)
+        add_without_metrics(runnable->poisoned, {work(memory), bytes}, memory, program);
+    }
     for (const NamedTensor& input : program.batch)
       runnable->inputs.add(input.name, input.type, address(input.place));
     runnable->under_way.resize(static_cast<std::size_t>(program.transfers));
@@ -145,6 +157,7 @@ Executor::Executor(Plan plan, Device& device, Communicator* world, ExecutorOptio
         ready.call = &call;
         if (call.ticket >= 0)
           ready.under_way = &runnable->under_way[static_cast<std::size_t>(call.ticket)];
+        if (call.op == &kCopy) ready.copies = &device_;
         if (call.transfer) {
           ready.transfer = &*call.transfer;
           ready.group = group(*call.transfer);
@@ -187,12 +200,15 @@ std::map<std::string, Counts> Executor::sent() const {
 }
 
 Executor::~Executor() {
-  programs_.clear();  // what is under way after a failure lets go of the arena
-  device_.release(arena_);
+  programs_.clear();  // what is under way after a failure lets go of the pools
+  for (const Memory memory : kMemories) {
+    if (pools_[memory] != nullptr) device_.release(pools_[memory]);
+  }
 }
 
 std::byte* Executor::address(const Place& place) const {
-  return arena_ + place.offset + (place.section == Place::Section::Work ? plan_.state_bytes : 0);
+  const bool is_work = place.section == Place::Section::Work;
+  return (is_work ? work(place.memory) : pools_[place.memory]) + place.offset;
 }
 
 const Executor::Runnable& Executor::runnable(std::string_view name) const {
@@ -205,7 +221,7 @@ const Executor::Runnable& Executor::runnable(std::string_view name) const {
 BatchInputs& Executor::begin(std::string_view name, const RunOptions& options) {
   Runnable& program = runnable(name);
   last_ = nullptr;
-  if (options.used_bytes != nullptr) fill_with(work(), second_pattern_ ? kSecondPattern : kPoison);
+  if (options.used_bytes != nullptr) fill_work(second_pattern_ ? kSecondPattern : kPoison);
   if (program.forget_guards) program.forget_guards();
   program.inputs.begin();
   return program.inputs;
@@ -227,19 +243,30 @@ void Executor::finish(std::string_view name, const RunOptions& options) {
   last_ = &program;
   if (options.used_bytes != nullptr) {
     const std::byte pattern = second_pattern_ ? kSecondPattern : kPoison;
-    std::int64_t& end = *options.used_bytes = plan_.peak_bytes();
-    while (end > plan_.state_bytes && arena_[end - 1] == pattern) --end;
+    for (const Memory memory : kMemories)
+      (*options.used_bytes)[memory] = end_of_used(memory, pattern);
     second_pattern_ = !second_pattern_;
   }
-  if (options_.poison) poison(program);
+  if (!options_.poison) return;
+  for (const std::span<std::byte> bytes : program.poisoned)
+    device_.fill(bytes.data(), kPoison, static_cast<std::int64_t>(bytes.size()));
 }
 
-std::span<std::byte> Executor::work() const {
-  return {arena_ + plan_.state_bytes, static_cast<std::size_t>(plan_.work_bytes())};
+void Executor::fill_work(std::byte with) {
+  for (const Memory memory : kMemories) {
+    if (plan_.work_bytes(memory) > 0) device_.fill(work(memory), with, plan_.work_bytes(memory));
+  }
 }
 
-void Executor::poison(const Runnable& program) {
-  for (const std::span<std::byte> bytes : program.poisoned) fill_with(bytes, kPoison);
+std::int64_t Executor::end_of_used(Memory memory, std::byte pattern) const {
+  std::vector<std::byte> part(kScanBytes);
+  for (std::int64_t end = plan_.bytes(memory); end > plan_.state_bytes[memory];) {
+    const std::int64_t begin = std::max(plan_.state_bytes[memory], end - kScanBytes);
+    device_.copy(part.data(), pools_[memory] + begin, end - begin);
+    while (end > begin && part[static_cast<std::size_t>(end - begin - 1)] == pattern) --end;
+    if (end > begin) return end;
+  }
+  return plan_.state_bytes[memory];
 }
 
 std::size_t Executor::calls_of_run(std::string_view name) const {
@@ -269,18 +296,24 @@ const NamedTensor& Executor::find_metric(std::string_view program, std::string_v
 HostTensor Executor::metric(std::string_view program, std::string_view name) const {
   const NamedTensor& metric = find_metric(program, name);
   HostTensor out(metric.type);
-  std::memcpy(out.bytes().data(), address(metric.place), out.bytes().size());
+  device_.copy(out.bytes().data(), address(metric.place), out.type().bytes());
   return out;
 }
 
 double Executor::scalar(std::string_view program, std::string_view name) const {
   const NamedTensor& metric = find_metric(program, name);
-  return element(metric.type.dtype, address(metric.place), 0);
+  std::array<std::byte, 16> value;  // more than any element takes
+  device_.copy(value.data(), address(metric.place), size_of(metric.type.dtype));
+  return element(metric.type.dtype, value.data(), 0);
 }
 
 bool Executor::guard_intact() const {
-  const std::byte* guard = arena_ + plan_.peak_bytes();
-  return std::all_of(guard, guard + kGuardBytes, [](std::byte b) { return b == kGuard; });
+  return std::ranges::all_of(kMemories, [&](Memory memory) {
+    if (pools_[memory] == nullptr) return true;
+    std::array<std::byte, kGuardBytes> guard;
+    device_.copy(guard.data(), pools_[memory] + plan_.bytes(memory), kGuardBytes);
+    return std::ranges::all_of(guard, [](std::byte b) { return b == kGuard; });
+  });
 }
 
 std::span<std::byte> Executor::state(std::string_view path) {

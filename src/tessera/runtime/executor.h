@@ -17,6 +17,9 @@
 
 namespace tessera {
 
+/// One past the highest byte of each pool that a run wrote.
+using UsedBytes = PerMemory<std::int64_t>;
+
 /// When a call ran, on a monotonic clock. `call` points into the executor's plan.
 struct CallTime {
   const Call* call = nullptr;
@@ -25,24 +28,24 @@ struct CallTime {
 };
 
 struct ExecutorOptions {
-  /// After every run the work section is filled with bytes that are NaN as floats, all but the
+  /// After every run the work sections are filled with bytes that are NaN as floats, all but the
   /// metrics of that run: a program or a caller that reads what an earlier run left computes NaN,
-  /// on every machine. Costs a write of the work section per run.
+  /// on every machine. Costs a write of the work sections per run.
   bool poison = true;
 };
 
 struct RunOptions {
   /// Each call that runs is added: reserve what calls_of_run says, and nothing is allocated.
   std::vector<CallTime>* times = nullptr;
-  /// Set to one past the highest byte of the arena that the run wrote. Proof that the plan is the
-  /// truth: the work section is filled with a pattern first, and what differs from it was written.
-  /// Every other run has another pattern, as the last byte written may happen to equal one.
-  std::int64_t* used_bytes = nullptr;
+  /// Set to what the run wrote. Proof that the plan is the truth: the work sections are filled with
+  /// a pattern first, and what differs from it was written. Every other run has another pattern, as
+  /// the last byte written may happen to equal one.
+  UsedBytes* used_bytes = nullptr;
 };
 
 class Executor {
  public:
-  /// Allocates the plan's arena on the device and writes the constants; states are zero until they
+  /// Allocates the plan's pools and writes the constants; states are zero until they
   /// are set or a program writes them. Device and world must outlive the executor. `world`: where
   /// the plan is of one rank of several; all ranks make their executors together, then run the same
   /// programs in the same order.
@@ -80,11 +83,11 @@ class Executor {
   std::span<std::byte> state(std::string_view path);
   std::span<const std::byte> state(std::string_view path) const;
 
-  /// False if a byte behind the arena's end was written.
+  /// False if a byte behind the end of a pool was written.
   bool guard_intact() const;
-  /// Bytes of the plan that are on huge pages, as far as the system says.
+  /// Bytes of the pool on the device that are on huge pages, as far as the system says.
   std::int64_t huge_page_bytes() const {
-    return std::min(device_.huge_page_bytes(arena_), plan_.peak_bytes());
+    return std::min(device_.huge_page_bytes(pools_.device), plan_.peak_bytes());
   }
 
  private:
@@ -97,8 +100,10 @@ class Executor {
   }
   BatchInputs& begin(std::string_view program, const RunOptions& options);
   void finish(std::string_view program, const RunOptions& options);
-  std::span<std::byte> work() const;
-  void poison(const Runnable& program);
+  std::byte* work(Memory memory) const { return pools_[memory] + plan_.state_bytes[memory]; }
+  void fill_work(std::byte with);
+  /// One past the highest byte of the pool that is not `pattern`, in the work section.
+  std::int64_t end_of_used(Memory memory, std::byte pattern) const;
   const NamedTensor& find_metric(std::string_view program, std::string_view name) const;
 
   Communicator* group(const Transfer& transfer);
@@ -112,7 +117,7 @@ class Executor {
     std::unique_ptr<Communicator> group;
   };
   std::map<std::string, Joined> groups_;  // by name, ranks and size
-  std::byte* arena_ = nullptr;
+  PerMemory<std::byte*> pools_;           // nullptr where nothing lies on the host
   std::vector<std::unique_ptr<Runnable>> programs_;
   const Runnable* last_ = nullptr;  // whose metrics can be read
   bool second_pattern_ = false;     // of the next run that is measured

@@ -24,11 +24,12 @@ struct Watched {
 /// The guards of one program, shared by its kernels.
 class Watch {
  public:
-  Watch(const Plan& plan, const ProgramPlan& program, std::byte* arena) : guard_(plan.guard_bytes) {
+  Watch(const Plan& plan, const ProgramPlan& program, const PerMemory<std::byte*>& pools)
+      : guard_(plan.guard_bytes) {
     constexpr std::int32_t kEver = std::numeric_limits<std::int32_t>::max();
     const auto at = [&](const Place& place) {
       const bool work = place.section == Place::Section::Work;
-      return arena + place.offset + (work ? plan.state_bytes : 0);
+      return pools[place.memory] + place.offset + (work ? plan.state_bytes[place.memory] : 0);
     };
     for (const StatePlan& state : plan.states) {
       if (!plan.has(state)) continue;
@@ -87,7 +88,7 @@ class Watch {
   /// What a buffer holds first.
   static std::string name_of(const GuardedBuffer& b, const ProgramPlan& program) {
     const auto inside = [&](const Place& place) {
-      if (place.section != Place::Section::Work) return false;
+      if (place.section != Place::Section::Work || place.memory != b.place.memory) return false;
       for (std::int64_t k = 0; k < place.depth; ++k) {
         const std::int64_t offset = place.offset + k * place.stride - b.place.offset;
         if (offset >= 0 && offset < std::max<std::int64_t>(b.bytes, 1)) return true;
@@ -134,10 +135,10 @@ class WatchedKernel final : public Kernel {
 
 }  // namespace
 
-std::vector<std::function<void()>> watch_guards(Plan& plan, std::byte* arena) {
+std::vector<std::function<void()>> watch_guards(Plan& plan, const PerMemory<std::byte*>& pools) {
   std::vector<std::function<void()>> forget;
   for (std::size_t p = 0; p < plan.programs.size(); ++p) {
-    const auto watch = std::make_shared<Watch>(plan, plan.programs[p], arena);
+    const auto watch = std::make_shared<Watch>(plan, plan.programs[p], pools);
     forget.push_back([watch] { watch->forget(); });
     for (RegionPlan& region : plan.programs[p].regions) {
       for (Call& call : region.calls) {

@@ -14,8 +14,8 @@ namespace tessera {
 /// and throws Broken, naming the call and the buffer, where one was written. The pattern is not a
 /// number in f32: what reads beyond a buffer is seen too, in its results.
 ///
-/// In:   a plan whose guard_bytes are not zero, and its arena, which must outlive the plan.
+/// In:   a plan whose guard_bytes are not zero, and its pools, which must outlive the plan.
 /// Out:  by program, what is to be called before each of its runs.
-std::vector<std::function<void()>> watch_guards(Plan& plan, std::byte* arena);
+std::vector<std::function<void()>> watch_guards(Plan& plan, const PerMemory<std::byte*>& pools);
 
 }  // namespace tessera

@@ -19,21 +19,21 @@ constexpr std::int64_t kSmallestStream = 128 << 10, kStreamStep = 4;
 constexpr double kPatience = 0.06, kFaster = 0.98;
 
 /// Memory of a device for the length of a trial.
-class Memory {
+class Operands {
  public:
-  Memory(Device& device, const std::vector<TensorType>& types) : device_(device) {
+  Operands(Device& device, const std::vector<TensorType>& types) : device_(device) {
     std::int64_t bytes = 0;
     for (const TensorType& type : types) {
       offsets_.push_back(bytes);
       bytes += aligned(type.bytes());
     }
-    base_ = static_cast<std::byte*>(device.allocate(bytes));
-    constexpr int kSmall = 0x3c;  // f32 0.0115: sums and products of it stay finite
-    std::memset(base_, kSmall, static_cast<std::size_t>(bytes));
+    base_ = static_cast<std::byte*>(device.allocate(Memory::Device, bytes));
+    constexpr std::byte kSmall{0x3c};  // f32 0.0115: sums and products of it stay finite
+    device.fill(base_, kSmall, bytes);
   }
-  ~Memory() { device_.release(base_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
+  ~Operands() { device_.release(base_); }
+  Operands(const Operands&) = delete;
+  Operands& operator=(const Operands&) = delete;
 
   void* at(std::size_t i) const { return base_ + offsets_[i]; }
 
@@ -75,7 +75,7 @@ double best_product_rate(Device& device, double most) {
   const OpCall call(kMatmul, {&a, &b}, rule, {&c});
   const auto rate = [&](const OpCall& product, const TensorType& weights) {
     const std::unique_ptr<Kernel> kernel = device.make_kernel({product, {}, {}, {}, 0});
-    const Memory memory(device, {a, weights, c, bytes_of(kernel->workspace_bytes())});
+    const Operands memory(device, {a, weights, c, bytes_of(kernel->workspace_bytes())});
     const double seconds =
         best_seconds(*kernel, {memory.at(0), memory.at(1)}, {memory.at(2)}, memory.at(3), most / 2);
     return kMatmul.flops(call) / seconds;
@@ -102,7 +102,7 @@ double stream_rate(Device& device, std::int64_t bytes) {
     std::vector<TensorType> all = ins;
     all.push_back(out);
     all.push_back(bytes_of(kernel->workspace_bytes()));
-    const Memory memory(device, all);
+    const Operands memory(device, all);
     std::vector<const void*> operands;
     for (std::size_t i = 0; i < ins.size(); ++i) operands.push_back(memory.at(i));
     return bytes_moved(call) /

@@ -163,28 +163,33 @@ void Crew::lead(const std::string& program, BatchInputs& shards, bool measured) 
 }
 
 void Crew::run_led(const ProgramPlan& program, bool measured) {
-  std::int64_t used = 0;
+  UsedBytes used;
   executor_.run(program.name, [&](BatchInputs& shards) { share_batch(program, shards); },
                 {.used_bytes = measured ? &used : nullptr});
   if (measured) note_used(program.name, used);
 }
 
-void Crew::note_used(const std::string& program, std::int64_t bytes) {
-  used_bytes_ = std::max(used_bytes_, bytes);
-  check(executor_.guard_intact(), "program ", program, " wrote beyond its arena");
+void Crew::note_used(const std::string& program, const UsedBytes& bytes) {
+  for (const Memory memory : kMemories)
+    used_bytes_[memory] = std::max(used_bytes_[memory], bytes[memory]);
+  check(executor_.guard_intact(), "program ", program, " wrote beyond the end of a pool");
 }
 
-std::int64_t Crew::most_used_bytes() {
+UsedBytes Crew::most_used_bytes() {
   say(Order::Used);
   return all_used();
 }
 
-std::int64_t Crew::all_used() {
-  if (world_ == nullptr) return used_bytes_;
-  std::vector<std::int64_t> all(static_cast<std::size_t>(world_->size()));
-  world_->run(Collective::all_gather(DType::I64, {world_->size()}, 0, "what was used of arenas"),
-              &used_bytes_, all.data());
-  return *std::ranges::max_element(all);
+UsedBytes Crew::all_used() {
+  UsedBytes out = used_bytes_;
+  if (world_ == nullptr) return out;
+  for (const Memory memory : kMemories) {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(world_->size()));
+    world_->run(Collective::all_gather(DType::I64, {world_->size()}, 0, "what was used of pools"),
+                &used_bytes_[memory], all.data());
+    out[memory] = *std::ranges::max_element(all);
+  }
+  return out;
 }
 
 void Crew::load(const Checkpoint& from, Order what) {

@@ -44,8 +44,8 @@ class Crew {
     run(
         program, [](BatchInputs&) {}, options);
   }
-  /// Of the rank that used most of its arena in runs that were measured; 0: none was.
-  std::int64_t most_used_bytes();
+  /// By pool, of the rank that used most of it in runs that were measured; 0: none was.
+  UsedBytes most_used_bytes();
   /// Names the step in messages about ranks.
   void set_step(std::int64_t step);
   /// All states, or those that the plan has, from a checkpoint: each rank reads the blocks that it
@@ -96,8 +96,8 @@ class Crew {
   BatchInputs& whole_inputs(const std::string& program);
   void lead(const std::string& program, BatchInputs& shards, bool measured);
   void run_led(const ProgramPlan& program, bool measured);
-  void note_used(const std::string& program, std::int64_t bytes);
-  std::int64_t all_used();
+  void note_used(const std::string& program, const UsedBytes& bytes);
+  UsedBytes all_used();
   void share_batch(const ProgramPlan& program, BatchInputs& shards);
   /// An order with a path: the leader's, on every rank.
   void say_path(Order order, std::string path);
@@ -114,7 +114,8 @@ class Crew {
   Executor executor_;
   Communicator* world_;
   Coordinates at_;
-  std::int64_t step_ = 0, used_bytes_ = 0;
+  std::int64_t step_ = 0;
+  UsedBytes used_bytes_;
   RankSaver* saver_ = nullptr;
   std::map<std::string, HostTensor> batches_;   // whole, by program and name
   std::map<std::string, BatchInputs> inputs_;   // the same, by program

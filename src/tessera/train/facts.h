@@ -15,6 +15,7 @@ struct RankFacts {
   std::int64_t peak_bytes = 0, lower_bound_bytes = 0;  // of the arena
   double flops = 0;                                    // of a training step
   std::map<std::string, std::int64_t> sent;            // bytes per training step, by axes
+  std::int64_t host_bytes = 0;                         // of the pool on the host
   double recomputed_flops = 0;                         // of flops: of what backward computes again
 
   std::int64_t sent_bytes() const;  // along all axes
@@ -25,7 +26,7 @@ struct RankFacts {
 
 RankFacts facts_of(const Plan& plan);
 
-/// Of all ranks: bytes of the arena are those of the fullest, what is sent is that of the rank that
+/// Of all ranks: bytes of each pool are those of the fullest, what is sent is that of the rank that
 /// sends most, the first of those that are alike; FLOPs are those of all ranks together.
 RankFacts together(const std::vector<RankFacts>& ranks);
 

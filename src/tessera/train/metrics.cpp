@@ -160,6 +160,8 @@ std::string to_json(const Summary& s) {
   line("planned_peak_bytes", number_text(s.planned_peak_bytes));
   if (s.measured_peak_bytes) line("measured_peak_bytes", number_text(*s.measured_peak_bytes));
   line("lower_bound_bytes", number_text(s.lower_bound_bytes));
+  line("planned_host_bytes", number_text(s.planned_host_bytes));
+  if (s.measured_host_bytes) line("measured_host_bytes", number_text(*s.measured_host_bytes));
   line("save_copy_bytes", number_text(s.save_copy_bytes));
   line("huge_page_bytes", number_text(s.huge_page_bytes));
   line("outside_arena_bytes", to_json(s.outside));

@@ -77,8 +77,10 @@ struct Summary {
   double flops_per_step = 0, recomputed_flops_per_step = 0, product_flops_per_s = 0,
          mfu = 0;  // of all devices, of one, of all
   std::int64_t parameters = 0, planned_peak_bytes = 0, lower_bound_bytes = 0, peak_rss_bytes = 0;
-  std::int64_t save_copy_bytes = 0;                 // beside the arena
-  std::optional<std::int64_t> measured_peak_bytes;  // none: no step ran, and the key is absent
+  std::int64_t save_copy_bytes = 0;     // beside the arena
+  std::int64_t planned_host_bytes = 0;  // of the pool on the host
+  /// None: no step ran, and the keys are absent.
+  std::optional<std::int64_t> measured_peak_bytes, measured_host_bytes;
   std::int64_t huge_page_bytes = 0;
   OutsideArena outside;
   std::map<std::string, std::int64_t> sent;  // bytes per training step of one device, by axes

@@ -65,8 +65,9 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
   out.memory = train.memory;
   out.peak_bytes = all.peak_bytes;
   out.lower_bound_bytes = all.lower_bound_bytes;
-  out.state_bytes = plan.state_bytes;
+  out.state_bytes = plan.state_bytes.device;
   out.work_bytes = plan.work_bytes();
+  out.host_bytes = all.host_bytes;
   out.save_copy_bytes = save_copy_bytes(config, plan);
   out.mesh = mesh_report_of(compiled);
   if (const auto pipeline = planned_pipeline(compiled, config)) {
@@ -98,6 +99,7 @@ std::string to_text(const PlanReport& r) {
     out += row(part.name, bytes_text(r.memory.*part.bytes));
   out += row("planned peak", bytes_text(r.peak_bytes));
   out += row("lower bound", bytes_text(r.lower_bound_bytes));
+  if (r.host_bytes > 0) out += row("on the host", bytes_text(r.host_bytes));
   out += text("outside the arena: ", bytes_text(r.outside.program), " of program, ",
               bytes_text(r.outside.plan),
               " of plan and kernels, 4 bytes for each token of the "
@@ -133,6 +135,7 @@ std::string to_json(const PlanReport& r) {
   for (const MemoryPart& part : kMemoryParts) json["memory"][part.key] = r.memory.*part.bytes;
   json["planned_peak_bytes"] = r.peak_bytes;
   json["lower_bound_bytes"] = r.lower_bound_bytes;
+  json["planned_host_bytes"] = r.host_bytes;
   json["state_bytes"] = r.state_bytes;
   json["work_bytes"] = r.work_bytes;
   json["save_copy_bytes"] = r.save_copy_bytes;

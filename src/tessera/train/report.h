@@ -25,6 +25,7 @@ struct PlanReport {
   int stage = 0;     // the fullest, of which the memory is
   MemoryUse memory;  // of the training step on one device, in bytes
   std::int64_t peak_bytes = 0, lower_bound_bytes = 0, state_bytes = 0, work_bytes = 0;
+  std::int64_t host_bytes = 0;       // of the pool on the host, of the device that has most there
   std::int64_t save_copy_bytes = 0;  // beside the arena, of the device that writes most
   MeshReport mesh;
   std::optional<PipelineReport> pipeline;                    // none: one stage

@@ -152,6 +152,7 @@ void Trainer::announce(const Compiled& compiled) const {
   start.parameters = count_parameters(compiled.plan);
   start.tokens_per_step = config().global_batch_size * config().model.context;
   start.peak_bytes = facts_.peak_bytes;
+  start.host_bytes = facts_.host_bytes;
   start.save_copy_bytes = save_copy_bytes(config(), compiled.plan);
   start.flops_per_step = facts_.flops;
   start.recomputed_flops_per_step = facts_.recomputed_flops;
@@ -166,7 +167,7 @@ void Trainer::execute(const char* program, const Fill& fill, std::vector<CallTim
   std::size_t& runs = runs_[program];
   if (runs == kMeasuredRuns) return crew_->run(program, fill, {.times = times});
   const std::int64_t peak = peak_rss_bytes();
-  std::int64_t used = 0;
+  UsedBytes used;
   crew_->run(program, fill, {.times = times, .used_bytes = &used});
   memory_.outside.steps += peak_rss_bytes() - peak;
   ++runs;
@@ -349,13 +350,17 @@ Summary Trainer::summary() {
               (product_rate_ * devices);
   out.parameters = count_parameters(plan);
   out.planned_peak_bytes = facts_.peak_bytes;
+  out.planned_host_bytes = facts_.host_bytes;
   out.lower_bound_bytes = facts_.lower_bound_bytes;
   out.save_copy_bytes = save_copy_bytes(config(), plan);
   out.huge_page_bytes = memory_.huge_page_bytes;
   out.outside = memory_.outside;
   out.sent = facts_.sent;
   out.peak_rss_bytes = peak_rss_bytes();
-  if (runs_.contains(kTrainProgram)) out.measured_peak_bytes = crew_->most_used_bytes();
+  if (!runs_.contains(kTrainProgram)) return out;
+  const UsedBytes used = crew_->most_used_bytes();
+  out.measured_peak_bytes = used.device;
+  out.measured_host_bytes = used.host;
   return out;
 }
 

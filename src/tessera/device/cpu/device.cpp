@@ -9,8 +9,10 @@
 
 #include "tessera/base/cores.h"
 #include "tessera/base/error.h"
+#include "tessera/device/cpu/copy_engine.h"
 #include "tessera/device/cpu/isa.h"
 #include "tessera/device/cpu/kernels.h"
+#include "tessera/device/cpu/offload_file.h"
 #include "tessera/device/cpu/onednn.h"
 #include "tessera/device/cpu/packed.h"
 #include "tessera/device/cpu/vector.h"
@@ -35,9 +37,12 @@ class CpuDevice final : public Device {
   CpuDevice(const CpuOptions& options, const CpuChoices& choices)
       : pack_always_(options.pack_always),
         choices_(choices),
+        offload_folder_(options.offload_folder),
+        copies_(usable_cores()),
         pool_(options.threads > 0 ? options.threads : num_usable_cores(), options.first_core) {}
 
   ~CpuDevice() override {
+    copies_.wait_all();
     for (const auto& [memory, bytes] : arenas_) munmap(memory, static_cast<std::size_t>(bytes));
   }
 
@@ -69,28 +74,54 @@ class CpuDevice final : public Device {
                                .amx = choices_.isa >= Isa::Amx});
   }
 
-  void* allocate(std::int64_t bytes) override;
+  void* allocate(Memory memory, std::int64_t bytes) override;
   std::int64_t huge_page_bytes(const void* memory) const override;
 
   void release(void* memory) override {
     const auto found = arenas_.find(memory);
     check(found != arenas_.end(), "memory is released that this device did not allocate");
+    copies_.wait_all();
     munmap(memory, static_cast<std::size_t>(found->second));
     arenas_.erase(found);
   }
 
+  void fill(void* to, std::byte with, std::int64_t bytes) override {
+    std::memset(to, static_cast<int>(with), static_cast<std::size_t>(bytes));
+  }
+
+  void copy(void* to, const void* from, std::int64_t bytes) override {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+
+  std::uint64_t start_copy(void* to, const void* from, std::int64_t bytes) override {
+    return copies_.start(to, from, static_cast<std::size_t>(bytes));
+  }
+
+  void wait_copy(std::uint64_t number) override { copies_.wait(number); }
+
  private:
+  void* allocate_arena(std::int64_t size);
+
   bool pack_always_;
   CpuChoices choices_;
+  std::string offload_folder_;
+  cpu::CopyEngine copies_;
   cpu::Pool pool_;
   std::map<void*, std::int64_t> arenas_;
 };
 
-/// A reservation larger by one huge page, cut to its aligned part.
-void* CpuDevice::allocate(std::int64_t bytes) {
-  check(bytes >= 0, "an arena of ", bytes, " bytes");
+void* CpuDevice::allocate(Memory memory, std::int64_t bytes) {
+  check(bytes >= 0, "a pool of ", bytes, " bytes");
   const std::int64_t size =
       std::max((bytes + kHugePage - 1) / kHugePage, std::int64_t{1}) * kHugePage;
+  const bool is_file = memory == Memory::Host && !offload_folder_.empty();
+  void* const out = is_file ? cpu::map_offload_file(offload_folder_, size) : allocate_arena(size);
+  arenas_.emplace(out, size);
+  return out;
+}
+
+/// A reservation larger by one huge page, cut to its aligned part.
+void* CpuDevice::allocate_arena(std::int64_t size) {
   const auto reserved = static_cast<std::size_t>(size + kHugePage);
   void* raw = mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED) {
@@ -107,8 +138,7 @@ void* CpuDevice::allocate(std::int64_t bytes) {
   char* const memory = base + before;
   madvise(memory, static_cast<std::size_t>(size),
           MADV_HUGEPAGE);  // advice: refusal costs only speed
-  arenas_.emplace(memory, size);
-  pool_.pin_caller();  // a small arena is touched by the caller alone
+  pool_.pin_caller();      // a small arena is touched by the caller alone
   pool_.split(size, kHugePage, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; i += kPage) static_cast<volatile char*>(memory)[i] = 0;
   });
