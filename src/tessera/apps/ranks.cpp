@@ -80,7 +80,8 @@ std::unique_ptr<Device> device_of(const RunConfig& config, const Communicator* w
 
 CpuOptions cpu_options(const RunConfig& config) {
   return {.threads = static_cast<int>(config.threads),
-          .choices = config.choices ? *config.choices : choices_of(config, machine_choices())};
+          .choices = config.choices ? *config.choices : choices_of(config, machine_choices()),
+          .offload_folder = config.offload_folder};
 }
 
 int on_launched_ranks(const RanksCommand& command, Console& console,

@@ -61,6 +61,13 @@ struct RecomputePin {
   friend bool operator==(const RecomputePin&, const RecomputePin&) = default;
 };
 
+/// What lies in the memory of the host, and is copied to the device where that needs it.
+struct OffloadStrategy {
+  bool moments = false, gradients = false, parameters = false;
+  bool any() const { return moments || gradients || parameters; }
+  friend bool operator==(const OffloadStrategy&, const OffloadStrategy&) = default;
+};
+
 struct Strategy {
   Mesh mesh;  // of one stage
   /// Of every batch input: per dim the axes that split it, in order. Axes that the mesh lacks are
@@ -82,6 +89,7 @@ struct Strategy {
   std::vector<std::string> cut_outputs = {};
   PipelineStrategy pipeline = {};
   std::vector<RecomputePin> recompute = {};  // if several match, the last one holds
+  OffloadStrategy offload = {};
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 

@@ -1,6 +1,8 @@
 #include "tessera/ir/strategy_text.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,15 @@ constexpr AxesLine kAxesLines[] = {{"major", &Strategy::major},
                                    {"moments", &Strategy::shard_moments},
                                    {"gradients", &Strategy::shard_gradients},
                                    {"parameters", &Strategy::shard_parameters}};
+
+/// The words of the line `host`.
+struct HostWord {
+  std::string_view word;
+  bool OffloadStrategy::*which;
+};
+constexpr HostWord kHostWords[] = {{"moments", &OffloadStrategy::moments},
+                                   {"gradients", &OffloadStrategy::gradients},
+                                   {"parameters", &OffloadStrategy::parameters}};
 
 std::string shardings_text(const std::vector<Sharding>& shardings) { return join(shardings, " "); }
 
@@ -53,6 +64,12 @@ class StrategyLine {
     } else if (key_ == "chunk") {
       const auto [blocks, chunk] = split_last();
       to.pipeline.pins.push_back({blocks, number_behind("", chunk)});
+    } else if (key_ == "host") {
+      for (const std::string& word : split(rest_, ' ')) {
+        const auto found = std::ranges::find(kHostWords, word, &HostWord::word);
+        demand(found != std::end(kHostWords), "names moments, gradients or parameters");
+        to.offload.*found->which = true;
+      }
     } else if (key_ == "recompute") {
       const auto [blocks, what] = split_last();
       to.recompute.push_back({blocks, parse_recompute(what)});
@@ -135,6 +152,12 @@ std::string to_text(const Strategy& strategy) {
   for (const ChunkPin& pin : pipeline.pins) out += text("chunk ", pin.blocks, " ", pin.chunk, "\n");
   for (const RecomputePin& pin : strategy.recompute)
     out += text("recompute ", pin.blocks, " ", to_text(pin.what), "\n");
+  if (strategy.offload.any()) {
+    out += "host";
+    for (const HostWord& host : kHostWords)
+      if (strategy.offload.*host.which) out += text(" ", host.word);
+    out += "\n";
+  }
   return out;
 }
 

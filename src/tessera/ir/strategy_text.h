@@ -20,6 +20,7 @@ namespace tessera {
 ///   pipeline zb-v stages=2 chunks=2
 ///   chunk layers.3 0                           a block by hand
 ///   recompute layers.* full                    or "selective", "none"
+///   host moments gradients parameters          what lies on the host: some of these
 std::string to_text(const Strategy& strategy);
 
 /// Lines in any order; empty ones and those that begin with '#' are skipped. The last of several

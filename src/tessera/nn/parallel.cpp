@@ -186,6 +186,7 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch) {
   Sharding residual{{{dp, mb}, {cp}, {}}, {}};
   if (c.sequence) residual = residual.with(tp, 1);
   if (batch == BatchSplit::Cut) out.pins.push_back({"*.residual", residual});
+  out.offload = c.offload;
   if (c.shard_optimizer) out.shard_moments = {dp};
   if (c.shard_gradients) out.shard_gradients = {dp};
   if (c.shard_parameters) out.shard_parameters = {dp};

@@ -29,6 +29,7 @@ struct ParallelConfig {
   bool shard_parameters = false;          // dp also shards stored parameters: ZeRO-3, FSDP
   Recompute recompute = Recompute::None;  // what backward computes again, of the layers below
   std::string recompute_layers = "all";   // "all", or numbers and ranges: "0-5,8"
+  OffloadStrategy offload = {};           // what lies on the host
   std::int64_t micro_batches = 1;
   std::int64_t ranks_per_host = 0;  // consecutive ranks that share a host; 0: all of them
 

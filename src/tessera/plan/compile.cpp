@@ -12,6 +12,7 @@
 #include "tessera/passes/add_uses.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/merge_pads.h"
+#include "tessera/passes/offload.h"
 #include "tessera/passes/pack.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/place_chunks.h"
@@ -272,6 +273,8 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
     graph = pass("add_uses", [&] { return add_uses(graph); });
     const Pipeline pipeline = pipeline_of(source.strategy);
     graph = pass("propagate", [&] { return propagate(graph, source.strategy, options.machine); });
+    if (source.strategy.offload.any())
+      graph = pass("offload", [&] { return offload(graph, source.strategy.offload); });
     for (const std::unique_ptr<RankPlan>& plan : plans) {
       Program program = plan->part(source.name, graph, pipeline);
       if (plan == plans.back()) graph = {};  // large, and read no more

@@ -208,6 +208,10 @@ void complete(RunConfig& config) {
   if (granularity != kRecomputes.end())
     parallel.recompute = static_cast<Recompute>(granularity - kRecomputes.begin());
   if (config.checkpoint_activations) parallel.recompute = Recompute::Full;
+  const bool standard = config.remote_device != "none" && !config.offload_optimizer &&
+                        !config.offload_gradients && !config.offload_parameters;
+  parallel.offload = {config.offload_optimizer || standard, config.offload_gradients || standard,
+                      config.offload_parameters};
   ModelConfig& model = config.model;
   // SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do there.
   if (model.family == "llama" && model.ffn_width == 0 && model.width > 0 &&
@@ -242,6 +246,14 @@ void find_problems(const RunConfig& config, Problems& problems) {
   if (std::ranges::find(kRecomputes, config.recompute_granularity) == kRecomputes.end())
     problems.add(text("recompute-granularity is '", config.recompute_granularity, "'; it can be ",
                       join(kRecomputes)));
+  const std::string& remote = config.remote_device;
+  if (remote != "none" && remote != "cpu" && remote != "nvme")
+    problems.add(text("remote-device is '", remote, "'; it can be none, cpu, nvme"));
+  if (remote == "nvme" && config.offload_folder.empty())
+    problems.add("remote-device nvme needs a folder for its file; give offload-folder");
+  if (remote != "nvme" && !config.offload_folder.empty())
+    problems.add(text("offload-folder ", config.offload_folder, " does nothing with remote-device ",
+                      remote, "; give remote-device nvme, or leave the folder out"));
   for (const std::string& problem : tessera::problems(config.parallel, model))
     problems.add(problem);
   const ParallelConfig& parallel = config.parallel;

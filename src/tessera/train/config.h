@@ -61,6 +61,8 @@ struct RunConfig {
   bool zero1 = false, zero2 = false, zero3 = false, fsdp = false;
   std::string recompute_granularity = "none";
   bool checkpoint_activations = false;
+  bool offload_optimizer = false, offload_gradients = false, offload_parameters = false;
+  std::string remote_device = "none", offload_folder;
 
   /// Names of fields that neither a preset nor a file nor a flag told: a resumed run takes those of
   /// its model from the checkpoint.
