@@ -222,12 +222,17 @@ TEST(RunOptions, ZeroStageStandsForTheSwitches) {
         << ran.err;
   }
   EXPECT_EQ(run(words(plan + "--zero-stage 4")).code, 2);
+  EXPECT_EQ(memory("--remote-device cpu"), memory("--offload-optimizer --offload-gradients"));
+  EXPECT_NE(memory("--remote-device cpu --offload-parameters"), memory("--remote-device cpu"));
   EXPECT_EQ(memory("--checkpoint-activations"), memory("--recompute-granularity full"));
   EXPECT_EQ(memory("--recompute-granularity full --recompute-layers 0"),
             memory("--recompute-granularity full --checkpoint-activations"));
   for (const auto& [flags, says] : std::map<std::string, std::string>{
            {"--recompute-granularity selective --checkpoint-activations",
             "disagree: both say what backward computes again; give one"},
+           {"--remote-device disk", "remote-device is 'disk'; it can be none, cpu, nvme"},
+           {"--remote-device nvme", "remote-device nvme needs a folder for its file"},
+           {"--offload-folder .", "offload-folder . does nothing with remote-device none"},
            {"--recompute-granularity some",
             "recompute-granularity is 'some'; it can be none, selective, full"},
            {"--recompute-layers 0", "does nothing with recompute-granularity none"}}) {

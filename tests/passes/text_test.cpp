@@ -20,6 +20,7 @@
 #include "tessera/passes/add_uses.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/merge_pads.h"
+#include "tessera/passes/offload.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/place_chunks.h"
 #include "tessera/passes/propagate.h"
@@ -87,6 +88,7 @@ std::string run_pass(const TextSetup& setup, const Graph& graph) {
   try {
     if (setup.pass == "place_chunks") return one(chunks_placed(graph, setup));
     if (setup.pass == "recompute") return one(recompute(graph, setup.strategy.recompute));
+    if (setup.pass == "offload") return one(offload(graph, setup.strategy.offload));
     if (setup.pass == "add_uses") return one(add_uses(chunks_placed(graph, setup)));
     if (setup.pass == "propagate") return one(all_placed(graph, setup));
     if (setup.pass == "partition") return partitioned(graph, setup);

@@ -1,5 +1,6 @@
 #include "tessera/passes/offload.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -33,11 +34,13 @@ class Offloader {
       rewrite_.to().add_state(std::move(state));
     }
     for (const Output& output : from().outputs()) {
-      const bool next = output.kind == Output::Kind::Next;
-      Node reader = from().node(output.value.node);
-      if (next) reader.phase = Phase::Update;
-      const Memory memory = next ? homes_.at(output.name) : Memory::Device;
-      rewrite_.to().output(output.kind, output.name, in(memory, output.value, reader));
+      const auto store = stores_.find(output.name);
+      const bool stored = output.kind == Output::Kind::Next && store != stores_.end();
+      const Memory memory =
+          output.kind == Output::Kind::Next ? homes_.at(output.name) : Memory::Device;
+      const Node& reader = from().node(output.value.node);
+      rewrite_.to().output(output.kind, output.name,
+                           stored ? store->second : in(memory, output.value, reader));
     }
     return rewrite_.to().finish();
   }
@@ -75,7 +78,21 @@ class Offloader {
     node.like = node.remat_of = -1;
     const std::vector<Value> values = rewrite_.to().copy(std::move(node), std::move(inputs));
     for (std::size_t i = 0; i < values.size(); ++i)
-      rewrite_.map({id, static_cast<std::int32_t>(i)}, values[i]);
+      arrive({id, static_cast<std::int32_t>(i)}, values[i]);
+  }
+
+  /// A next value has a copy of its own, as soon as it is there, which is made where the state
+  /// lies.
+  void arrive(ValueId old, Value value) {
+    rewrite_.map(old, value);
+    const auto next = next_of_.find(old);
+    if (next == next_of_.end()) return;
+    Node writer = from().node(old.node);
+    writer.phase = Phase::Update;
+    for (const std::string& path : next->second) {
+      const Memory home = homes_.at(path);
+      if (now(value).placement->memory != home) stores_.emplace(path, copy(value, home, writer));
+    }
   }
 
   Memory memory_for(NodeId id) {
@@ -84,12 +101,12 @@ class Offloader {
     if (gradients_[at(id)]) return Memory::Host;
     if (node.op->traits.leaf || node.phase != Phase::Update || reshards(*node.op))
       return Memory::Device;
-    return copied(id, Memory::Host) <= copied(id, Memory::Device) && touches_host(id)
-               ? Memory::Host
-               : Memory::Device;
+    const bool there = std::ranges::any_of(node.inputs, [&](ValueId input) {
+      return now(rewrite_(input)).placement->memory == Memory::Host;
+    });
+    return there && copied(id, Memory::Host) <= copied(id, Memory::Device) ? Memory::Host
+                                                                           : Memory::Device;
   }
-
-  bool touches_host(NodeId id) { return copied(id, Memory::Device) > 0; }
 
   /// Bytes that must be copied if the node runs there.
   std::int64_t copied(NodeId id, Memory memory) {
@@ -119,7 +136,11 @@ class Offloader {
     const Value value = rewrite_(v);
     if (now(value).placement->memory == memory) return value;
     Value& known = copies_[key(value, memory, reader)];
-    if (known.valid()) return known;
+    if (!known.valid()) known = copy(value, memory, reader);
+    return known;
+  }
+
+  Value copy(Value value, Memory memory, const Node& reader) {
     const Node& source = rewrite_.to().node(value);
     Node node;
     const bool use = source.op == &kState && reader.phase != Phase::Update;
@@ -131,7 +152,7 @@ class Offloader {
     node.where = reader.where;
     node.results = {now(value)};
     node.results[0].placement = Placement{node.results[0].placement->sharding, memory};
-    return known = rewrite_.to().copy(std::move(node), {value.id()})[0];
+    return rewrite_.to().copy(std::move(node), {value.id()})[0];
   }
 
   const OffloadStrategy& offload_;
@@ -140,6 +161,7 @@ class Offloader {
   std::map<std::string, Memory> homes_;  // of states
   std::map<ValueId, std::vector<std::string>> next_of_;
   std::map<Key, Value> copies_;
+  std::map<std::string, Value> stores_;  // next values that are copied, by state
 };
 
 }  // namespace

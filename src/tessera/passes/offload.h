@@ -12,9 +12,9 @@ namespace tessera {
 ///
 /// - Forward and backward compute on the device: they read such a state through a use, which copies
 ///   it, for each phase and chunk.
-/// - An op of the update runs where fewer bytes have to be copied, counting operands and next
-/// values
-///   of states; the host if that is equal. So Adam of moments on the host runs there.
+/// - An op of the update that reads something on the host runs where fewer bytes have to be copied,
+///   counting operands and next values of states; on the host if that is equal. So Adam of moments
+///   on the host runs there.
 /// - Sums over ranks of gradients on the host are made there; all else that moves along the mesh
 ///   does so on the device.
 ///

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "tessera/ir/hasher.h"
+#include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/interpret.h"
 #include "tessera/ops/random.h"
@@ -29,7 +30,9 @@ std::vector<bool> live_nodes(const Graph& graph) {
 }
 
 bool may_merge(const Node& node) {
-  return node.name.empty() && node.op != &kGradient && node.op != &kState && node.op != &kBatch;
+  // A copy is made where it is wanted.
+  return node.name.empty() && node.op != &kGradient && node.op != &kCopy && node.op != &kState &&
+         node.op != &kBatch;
 }
 
 /// `inputs` and `remat_of` are of the new graph.
