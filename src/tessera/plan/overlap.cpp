@@ -11,6 +11,7 @@
 #include "tessera/ir/builder.h"
 #include "tessera/ir/value_table.h"
 #include "tessera/ops/collective.h"
+#include "tessera/tensor/per_memory.h"
 
 namespace tessera {
 
@@ -65,19 +66,23 @@ class Overlap {
     end_one_behind(shrinking);
   }
 
-  /// From where their operands are, to where the first reader or exchange begins.
+  /// From where their operands are, to where the first reader or exchange begins. What is read in
+  /// this region would hold memory where it arrives, what is not where it comes from.
   void widen_copies(int r) {
     const ValueTable<std::int32_t> deadline = deadlines(r, /*through_copies=*/false);
-    std::vector<Busy*> to_device, to_host;
+    PerMemory<std::vector<Busy*>> read, unread;  // by where they go
     for (NodeId id = 0; id < graph(r).size(); ++id) {
       const Node& node = graph(r).node(id);
       if (node.op != &kCopy) continue;
       Busy& busy = time_.busy[at(r)][at(id)];
       busy = {ready(r, node.inputs[0], /*in_place=*/false), deadline[{id, 0}]};
-      (memory_of(node.results[0]) == Memory::Device ? to_device : to_host).push_back(&busy);
+      const bool has_reader = busy.last < time_.ends[at(r)];
+      (has_reader ? read : unread)[memory_of(node.results[0])].push_back(&busy);
     }
-    start_one_ahead(to_device, time_.begins[at(r)]);
-    end_one_behind(to_host);
+    for (const Memory memory : kMemories) {
+      start_one_ahead(read[memory], time_.begins[at(r)]);
+      end_one_behind(unread[memory]);
+    }
   }
 
   /// By value: before its first reader, or behind the last node. What another stage reads is sent
