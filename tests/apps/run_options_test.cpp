@@ -230,6 +230,9 @@ TEST(RunOptions, ZeroStageStandsForTheSwitches) {
   for (const auto& [flags, says] : std::map<std::string, std::string>{
            {"--recompute-granularity selective --checkpoint-activations",
             "disagree: both say what backward computes again; give one"},
+           {"--memory-cap 10GX", "memory-cap is '10GX'; give bytes, as 10GiB"},
+           {"--memory-cap 0", "memory-cap is '0'; give bytes"},
+           {"--memory-cap 1kB", "memory-cap 1kB (1000 bytes) is below"},
            {"--remote-device disk", "remote-device is 'disk'; it can be none, cpu, nvme"},
            {"--remote-device nvme", "remote-device nvme needs a folder for its file"},
            {"--offload-folder .", "offload-folder . does nothing with remote-device none"},

@@ -8,6 +8,7 @@
 #include "tessera/data/file.h"
 #include "tessera/device/device.h"
 #include "tessera/train/fields.h"
+#include "tessera/train/fit_memory.h"
 #include "tessera/train/planned_pipeline.h"
 #include "tessera/train/report.h"
 
@@ -28,12 +29,6 @@ void find_vocabulary(RunConfig& config, Problems& problems) {
     config.model.vocabulary =
         load_dataset(config.data, config.vocabulary, config.held_out).vocabulary.size();
   });
-}
-
-/// As a run of so many devices on this machine shares its cores out.
-void share_cores(RunConfig& config) {
-  if (config.threads > 0 || config.parallel.devices == 1) return;
-  config.threads = std::max<std::int64_t>(1, num_usable_cores() / config.parallel.devices);
 }
 
 /// Those on which the report depends.
@@ -89,6 +84,8 @@ int plan_command(const Arguments& arguments, Console& console) {
 
   share_cores(config);
   const auto device = make_cpu_device(cpu_options(config));
+  const std::string fitted = fit_memory(config, *device);
+  if (!fitted.empty()) console.err << "notice: " << fitted << "\n";
   WantedPrograms wanted = wanted_programs(config);
   wanted.placed = placements;
   wanted.stages = true;

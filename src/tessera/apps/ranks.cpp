@@ -12,6 +12,7 @@
 #include "tessera/apps/agreement.h"
 #include "tessera/apps/launch.h"
 #include "tessera/apps/stop_signal.h"
+#include "tessera/base/cores.h"
 #include "tessera/comm/local.h"
 #include "tessera/comm/mpi.h"
 
@@ -77,6 +78,11 @@ std::unique_ptr<Device> device_of(const RunConfig& config, const Communicator* w
 }
 
 }  // namespace
+
+void share_cores(RunConfig& config) {
+  if (config.threads > 0 || config.parallel.devices == 1) return;
+  config.threads = std::max<std::int64_t>(1, num_usable_cores() / config.parallel.devices);
+}
 
 CpuOptions cpu_options(const RunConfig& config) {
   return {.threads = static_cast<int>(config.threads),

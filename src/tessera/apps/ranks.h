@@ -35,6 +35,9 @@ void take_launched_devices(RunConfig& config, bool told, Communicator* world, Pr
 /// Commands run plans that tests have run with poisoned memory.
 inline constexpr ExecutorOptions kFast{.poison = false};
 
+/// Sets threads as a run of so many devices on this machine shares its cores out.
+void share_cores(RunConfig& config);
+
 /// What `config` says of a CPU device.
 CpuOptions cpu_options(const RunConfig& config);
 

@@ -8,6 +8,7 @@
 #include "tessera/apps/ranks.h"
 #include "tessera/apps/stop_signal.h"
 #include "tessera/base/text.h"
+#include "tessera/train/fit_memory.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/trainer.h"
 
@@ -60,6 +61,14 @@ TrainRequest read_train_request(const Arguments& arguments) {
   return out;
 }
 
+/// As fit_memory, on a device like that of one rank.
+std::string fitted_to_cap(RunConfig& config) {
+  if (config.memory_cap == "none") return "";
+  RunConfig of_rank = config;
+  share_cores(of_rank);
+  return fit_memory(config, *make_cpu_device(cpu_options(of_rank)));
+}
+
 /// All that rank 0 finds before anything is written. The others need of it only the configuration:
 /// rank 0 reads the text, and draws the batches of all.
 RunConfig prepare(Communicator* launched, const TrainRequest& request,
@@ -74,6 +83,8 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request,
     problems.raise();
     run.emplace(std::move(*prepared));
     run->notices.insert(run->notices.begin(), request.notices.begin(), request.notices.end());
+    const std::string fitted = fitted_to_cap(run->config);
+    if (!fitted.empty()) run->notices.push_back(fitted);
     return record_of(run->config);
   });
   if (run) return run->config;

@@ -7,6 +7,7 @@
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/train/fields.h"
+#include "tessera/train/fit_memory.h"
 #include "tessera/train/presets.h"
 
 namespace tessera {
@@ -246,6 +247,7 @@ void find_problems(const RunConfig& config, Problems& problems) {
   if (std::ranges::find(kRecomputes, config.recompute_granularity) == kRecomputes.end())
     problems.add(text("recompute-granularity is '", config.recompute_granularity, "'; it can be ",
                       join(kRecomputes)));
+  problems.gather([&] { parse_memory_cap(config.memory_cap); });
   const std::string& remote = config.remote_device;
   if (remote != "none" && remote != "cpu" && remote != "nvme")
     problems.add(text("remote-device is '", remote, "'; it can be none, cpu, nvme"));

@@ -63,6 +63,7 @@ struct RunConfig {
   bool checkpoint_activations = false;
   bool offload_optimizer = false, offload_gradients = false, offload_parameters = false;
   std::string remote_device = "none", offload_folder;
+  std::string memory_cap = "none";  // parse_memory_cap
 
   /// Names of fields that neither a preset nor a file nor a flag told: a resumed run takes those of
   /// its model from the checkpoint.
