@@ -68,10 +68,7 @@ TEST_P(OffloadedStep, HasTheBitsOfTheStepOnTheDevice) {
     SCOPED_TRACE(choice.name);
     StagedRun there(step, with_choice(GetParam(), choice));
     there.guard_bytes = 64;
-    const Outcome out = there();
-    EXPECT_EQ(out.metrics, kept.metrics);
-    for (const auto& [path, value] : kept.states)
-      EXPECT_TRUE(std::ranges::equal(value.bytes(), out.states.at(path).bytes())) << path;
+    expect_same_bits(kept, there());
   }
 }
 

@@ -110,6 +110,12 @@ class StagedRun {
   mutable std::mutex mutex_;
 };
 
+inline void expect_same_bits(const Outcome& one, const Outcome& other) {
+  EXPECT_EQ(other.metrics, one.metrics);
+  for (const auto& [path, value] : one.states)
+    EXPECT_TRUE(std::ranges::equal(value.bytes(), other.states.at(path).bytes())) << path;
+}
+
 /// Losses and norms, then states: `rate` is the learning rate.
 inline void expect_same_training(const Outcome& one, const Outcome& other) {
   for (const auto& [name, values] : one.metrics) {

@@ -42,7 +42,12 @@ std::string flags_text(const Choice& choice) {
               choice.offload.parameters ? " --offload-parameters" : "");
 }
 
-RankFacts facts_with(const RunConfig& config, const Choice& choice, Device& device) {
+struct Planned {
+  RankFacts ranks;                   // FLOPs: of a device, in the mean over stages
+  std::int64_t parameter_bytes = 0;  // of the whole model
+};
+
+Planned facts_with(const RunConfig& config, const Choice& choice, Device& device) {
   RunConfig candidate = with(config, choice);
   candidate.dump_dir.clear();
   WantedPrograms wanted = wanted_programs(candidate);
@@ -50,7 +55,10 @@ RankFacts facts_with(const RunConfig& config, const Choice& choice, Device& devi
   std::vector<RankFacts> stages;
   const Compiled compiled = compile_programs(candidate, wanted, device);
   for (const Plan* plan : plans_of(compiled)) stages.push_back(facts_of(*plan));
-  return together(stages);
+  Planned out{together(stages), 4 * count_parameters(compiled.plan)};
+  out.ranks.flops /= static_cast<double>(stages.size());
+  out.ranks.recomputed_flops /= static_cast<double>(stages.size());
+  return out;
 }
 
 /// Those that divide the batch of a device evenly, the given one first.
@@ -90,15 +98,6 @@ double extra_seconds(const RunConfig& config, const Choice& choice, double recom
          machine.move_seconds(Level::Core, copied * parameter_bytes);
 }
 
-/// In no way more memory than `b`.
-bool saves_at_least(const Choice& a, const Choice& b) {
-  const auto covers = [](bool x, bool y) { return x || !y; };
-  return a.recompute >= b.recompute && a.micro_batch_size <= b.micro_batch_size &&
-         covers(a.offload.moments, b.offload.moments) &&
-         covers(a.offload.gradients, b.offload.gradients) &&
-         covers(a.offload.parameters, b.offload.parameters);
-}
-
 }  // namespace
 
 std::optional<std::int64_t> parse_memory_cap(std::string_view cap) {
@@ -126,59 +125,43 @@ std::string fit_memory(RunConfig& config, Device& device) {
   const std::optional<std::int64_t> cap = parse_memory_cap(config.memory_cap);
   if (!cap) return "";
   const Choice asked{config.parallel.recompute, config.micro_batch_size, config.parallel.offload};
-  const RankFacts as_asked = facts_with(config, asked, device);
-  if (as_asked.peak_bytes <= *cap) return "";
+  const Planned as_asked = facts_with(config, asked, device);
+  const std::int64_t peak = as_asked.ranks.peak_bytes;
+  if (peak <= *cap) return "";
 
-  const double devices = static_cast<double>(config.parallel.devices);
-  std::vector<double> recomputed;
-  for (const Recompute what : {Recompute::None, Recompute::Selective, Recompute::Full}) {
-    Choice choice = asked;
-    choice.recompute = std::max(what, asked.recompute);
-    recomputed.push_back(facts_with(config, choice, device).recomputed_flops);
-  }
-  double parameter_bytes = 0;
-  {
-    WantedPrograms wanted = wanted_programs(config);
-    wanted.evaluate = wanted.sample = false;
-    RunConfig quiet = config;
-    quiet.dump_dir.clear();
-    parameter_bytes =
-        4.0 * static_cast<double>(count_parameters(compile_programs(quiet, wanted, device).plan)) /
-        static_cast<double>(config.parallel.tensor * config.parallel.pipeline);
-  }
+  const double parameter_bytes =
+      static_cast<double>(as_asked.parameter_bytes) /
+      static_cast<double>(config.parallel.tensor * config.parallel.pipeline);
   std::vector<Choice> choices;
   for (const Recompute what : {Recompute::None, Recompute::Selective, Recompute::Full}) {
     if (what < asked.recompute) continue;
+    Choice choice = asked;
+    choice.recompute = what;
+    const double recomputed = facts_with(config, choice, device).ranks.recomputed_flops;
     for (const std::int64_t size : smaller_micro_batches(config)) {
       for (const OffloadStrategy& offload : more_offload(asked.offload)) {
-        Choice choice{what, size, offload};
-        choice.seconds = extra_seconds(config, choice, recomputed[static_cast<std::size_t>(what)],
-                                       parameter_bytes);
+        choice.micro_batch_size = size;
+        choice.offload = offload;
+        choice.seconds = extra_seconds(config, choice, recomputed, parameter_bytes);
         choices.push_back(choice);
       }
     }
   }
   std::ranges::stable_sort(choices, {}, &Choice::seconds);
-  std::vector<Choice> too_large = {asked};
-  std::int64_t least = as_asked.peak_bytes;
+  std::int64_t least = peak;
   Choice least_choice = asked;
   for (const Choice& choice : choices) {
-    const bool hopeless = std::ranges::any_of(
-        too_large, [&](const Choice& other) { return saves_at_least(other, choice); });
-    if (hopeless) continue;
-    const RankFacts facts = facts_with(config, choice, device);
+    const RankFacts facts = facts_with(config, choice, device).ranks;
     if (facts.peak_bytes <= *cap) {
-      const double before = extra_seconds(
-          config, asked, recomputed[static_cast<std::size_t>(asked.recompute)], parameter_bytes);
-      const double whole = before + Machine().work_seconds(as_asked.model_flops() / devices, 0);
+      const double before =
+          extra_seconds(config, asked, as_asked.ranks.recomputed_flops, parameter_bytes);
+      const double whole = before + Machine().work_seconds(as_asked.ranks.model_flops(), 0);
       config = with(config, choice);
-      return text("memory-cap ", config.memory_cap, ": ", bytes_text(as_asked.peak_bytes),
-                  " planned without it, ", bytes_text(facts.peak_bytes), " with ",
-                  flags_text(choice), "; a step is priced ",
+      return text("memory-cap ", config.memory_cap, ": ", bytes_text(peak), " planned without it, ",
+                  bytes_text(facts.peak_bytes), " with ", flags_text(choice), "; a step is priced ",
                   static_cast<int>(std::lround(100 * (choice.seconds - before) / whole)),
                   " % longer");
     }
-    too_large.push_back(choice);
     if (facts.peak_bytes < least) least = facts.peak_bytes, least_choice = choice;
   }
   fail(Fault::Usage, "memory-cap ", config.memory_cap, " (", *cap, " bytes) is below ",
