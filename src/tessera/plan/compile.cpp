@@ -84,12 +84,20 @@ double flops_of(const Graph& graph) {
   return out;
 }
 
+/// The strategy or the model asks for it.
+bool recomputes(const ProgramSource& source) {
+  return !source.strategy.recompute.empty() ||
+         std::ranges::any_of(source.graph.nodes(),
+                             [](const Node& node) { return node.recompute != Recompute::None; });
+}
+
 /// The chunks of all programs, from the one that computes most.
 std::vector<ChunkPin> cut_of_all(const std::vector<ProgramSource>& sources) {
   const ProgramSource& most = *std::ranges::max_element(
       sources, {}, [](const ProgramSource& source) { return flops_of(source.graph); });
   const PipelineStrategy& pipeline = most.strategy.pipeline;
   if (pipeline.total() == 1) return {};
+  if (!recomputes(most)) return cut_into_chunks(most.graph, pipeline);
   return cut_into_chunks(recompute(most.graph, most.strategy.recompute), pipeline);
 }
 
@@ -168,11 +176,6 @@ void require_to_run(const Program& program, const Pipeline& pipeline) {
   options.ahead = true;
   options.send_slots = 1;
   Pipeline(pipeline.schedule(), skips_of(edges)).play(options);
-}
-
-bool asks_to_recompute(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes(),
-                             [](const Node& node) { return node.recompute != Recompute::None; });
 }
 
 bool has_stages(const Graph& graph) {
@@ -260,16 +263,16 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
   for (ProgramSource& source : sources) {
     const Passes pass(source.name, options);
     pass.show("source", {{"", &source.graph}}, 0);
+    const bool again = recomputes(source);
     Graph graph = std::exchange(source.graph, {});
     // Without a pipeline, marks of stages mean nothing, and no pass meets them.
     if (cut.empty() && has_stages(graph)) graph = place_chunks(graph, {});
     graph = pass("merge_pads", [&] { return merge_pads(graph); });
     graph = pass("simplify", [&] { return simplify(graph); });
     if (!cut.empty()) graph = pass("place_chunks", [&] { return place_chunks(graph, cut); });
-    const std::vector<RecomputePin>& recomputed = source.strategy.recompute;
-    if (!recomputed.empty() || asks_to_recompute(graph))
-      graph = pass("recompute", [&] { return recompute(graph, recomputed); });
-    const double again = recomputed_share(graph);
+    if (again)
+      graph = pass("recompute", [&] { return recompute(graph, source.strategy.recompute); });
+    const double share = again ? recomputed_share(graph) : 0;
     graph = pass("add_uses", [&] { return add_uses(graph); });
     const Pipeline pipeline = pipeline_of(source.strategy);
     graph = pass("propagate", [&] { return propagate(graph, source.strategy, options.machine); });
@@ -278,7 +281,7 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
     for (const std::unique_ptr<RankPlan>& plan : plans) {
       Program program = plan->part(source.name, graph, pipeline);
       if (plan == plans.back()) graph = {};  // large, and read no more
-      plan->add(source.name, std::move(program), again);
+      plan->add(source.name, std::move(program), share);
     }
   }
   std::vector<Plan> out;
