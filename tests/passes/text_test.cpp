@@ -66,7 +66,8 @@ Graph chunks_placed(const Graph& graph, const TextSetup& setup) {
 
 Graph all_placed(const Graph& graph, const TextSetup& setup) {
   if (graph.form() == Form::Placed) return graph;
-  return propagate(add_uses(chunks_placed(graph, setup)), setup.strategy, setup.machine);
+  return propagate(add_uses(chunks_placed(graph, setup), setup.strategy.gather), setup.strategy,
+                   setup.machine);
 }
 
 std::string partitioned(const Graph& graph, const TextSetup& setup) {
@@ -88,8 +89,9 @@ std::string run_pass(const TextSetup& setup, const Graph& graph) {
   try {
     if (setup.pass == "place_chunks") return one(chunks_placed(graph, setup));
     if (setup.pass == "recompute") return one(recompute(graph, setup.strategy.recompute));
-    if (setup.pass == "offload") return one(offload(graph, setup.strategy.offload));
-    if (setup.pass == "add_uses") return one(add_uses(chunks_placed(graph, setup)));
+    if (setup.pass == "offload") return one(offload(graph, setup.strategy));
+    if (setup.pass == "add_uses")
+      return one(add_uses(chunks_placed(graph, setup), setup.strategy.gather));
     if (setup.pass == "propagate") return one(all_placed(graph, setup));
     if (setup.pass == "partition") return partitioned(graph, setup);
   } catch (const Error& error) {

@@ -1,5 +1,5 @@
-/// What backward computes again has the bits of what forward kept: training steps on devices, on
-/// meshes and pipelines, with dropout, and with guards around every buffer.
+/// Recomputing keeps less, and computes as much more as the plan says. That it changes no bit is
+/// looked at in memory_switches_test.cpp.
 
 #include <gtest/gtest.h>
 
@@ -7,71 +7,23 @@
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/passes/grad.h"
-#include "train/one_device.h"
-#include "train/staged_run.h"
-#include "train/step_plan.h"
+#include "train/memory_mesh.h"
 
 namespace tessera {
 namespace {
 
-struct Recomputed {
-  const char* name;
-  const char* family;
-  PipelineStrategy pipeline;
-  ParallelConfig parallel;  // of one stage
-};
-
-std::ostream& operator<<(std::ostream& out, const Recomputed& c) { return out << c.name; }
-
-Graph step_to_recompute(const char* family) {
-  ModelConfig model;
-  model.family = family;
-  model.layers = 4;
-  model.heads = 4;
-  model.width = 16;
-  model.context = 8;
-  model.vocabulary = 19;
-  model.dropout = 0.1;
-  OptimizerConfig optimizer;
-  optimizer.schedule.kind = ScheduleKind::Constant;
-  return train_step(model, optimizer, 12, model.context);
-}
-
-Strategy strategy_with(const Recomputed& c, std::vector<RecomputePin> recompute) {
-  Strategy out = strategy_of(c.parallel);
-  out.pipeline = c.pipeline;
-  out.recompute = std::move(recompute);
-  return out;
-}
-
-class RecomputedStep : public testing::TestWithParam<Recomputed> {};
-
-TEST_P(RecomputedStep, HasTheBitsOfTheStepThatKeepsAll) {
-  const Recomputed& c = GetParam();
-  const Graph step = step_to_recompute(c.family);
-  const Outcome kept = StagedRun(step, strategy_with(c, {}))();
-  const std::vector<std::vector<RecomputePin>> choices = {{{"layers.*", Recompute::Full}},
-                                                          {{"layers.*", Recompute::Selective}},
-                                                          {{"*", Recompute::Full}},
-                                                          {{"layers.*", Recompute::Selective},
-                                                           {"layers.1", Recompute::Full},
-                                                           {"layers.2", Recompute::None}}};
-  for (const std::vector<RecomputePin>& recompute : choices) {
-    SCOPED_TRACE(to_text(recompute.back().what));
-    StagedRun again(step, strategy_with(c, recompute));
-    again.guard_bytes = 64;
-    expect_same_bits(kept, again());
-  }
-}
+class RecomputedStep : public testing::TestWithParam<MemoryMesh> {};
 
 /// More is computed again, and less is kept.
 TEST_P(RecomputedStep, KeepsLess) {
-  const Recomputed& c = GetParam();
-  const Graph step = step_to_recompute(c.family);
+  const Graph step = GetParam().step();
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
   std::vector<Plan> plans;
-  for (const Recompute what : {Recompute::None, Recompute::Selective, Recompute::Full})
-    plans.push_back(StagedRun(step, strategy_with(c, {{"layers.*", what}})).plan(*device, 0));
+  for (const Recompute what : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+    Strategy strategy = GetParam().strategy();
+    strategy.recompute = {{"layers.*", what}};
+    plans.push_back(StagedRun(step, strategy).plan(*device, 0));
+  }
   const auto of = [&](std::size_t i) -> const ProgramPlan& { return plans[i].program("train"); };
   EXPECT_EQ(of(0).recomputed_flops, 0);
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
@@ -82,25 +34,8 @@ TEST_P(RecomputedStep, KeepsLess) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Meshes, RecomputedStep,
-    testing::Values(
-        Recomputed{"One", "gpt2", {}, {}}, Recomputed{"OneLlama", "llama", {}, {}},
-        Recomputed{"Mb3", "gpt2", {}, parallel_of(1, 1, 1, false, 0, 3)},
-        Recomputed{"Dp2Zero1", "gpt2", {}, parallel_of(2, 1, 1, false, 1, 2)},
-        Recomputed{"Dp2Zero2", "llama", {}, parallel_of(2, 1, 1, false, 2, 3)},
-        Recomputed{"Dp3Zero3", "gpt2", {}, parallel_of(3, 1, 1, false, 3, 2)},
-        Recomputed{"Tp2", "gpt2", {}, parallel_of(1, 2, 1, false, 0, 1)},
-        Recomputed{"Tp2Sp", "llama", {}, parallel_of(1, 2, 1, true, 0, 2)},
-        Recomputed{"Cp2", "gpt2", {}, parallel_of(1, 1, 2, false, 0, 1)},
-        Recomputed{"Cp2Tp2Dp2Zero3", "gpt2", {}, parallel_of(2, 2, 2, true, 3, 2)},
-        Recomputed{"Gpipe2", "gpt2", {2, 1, "gpipe"}, parallel_of(1, 1, 1, false, 0, 4)},
-        Recomputed{"One2Tp2", "gpt2", {2, 1, "1f1b"}, parallel_of(1, 2, 1, false, 0, 4)},
-        Recomputed{
-            "Interleaved2", "llama", {2, 2, "interleaved"}, parallel_of(1, 1, 1, false, 0, 4)},
-        Recomputed{"ZbH1Zero3", "gpt2", {2, 1, "zb-h1"}, parallel_of(2, 1, 1, false, 3, 3)},
-        Recomputed{"ZbVSp", "llama", {2, 2, "zb-v"}, parallel_of(1, 2, 1, true, 0, 4)}),
-    [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Meshes, RecomputedStep, testing::ValuesIn(memory_meshes()),
+                         memory_mesh_name);
 
 /// A layer says of itself that it is computed again.
 TEST(Recompute, AsTheModelSays) {

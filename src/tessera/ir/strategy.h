@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/ir/gather_scope.h"
 #include "tessera/ir/recompute.h"
 #include "tessera/tensor/sharding.h"
 
@@ -64,7 +65,8 @@ struct RecomputePin {
 /// What lies in the memory of the host, and is copied to the device where that needs it.
 struct OffloadStrategy {
   bool moments = false, gradients = false, parameters = false;
-  bool any() const { return moments || gradients || parameters; }
+  bool activations = false;  // what forward computes and backward reads
+  bool any() const { return moments || gradients || parameters || activations; }
   friend bool operator==(const OffloadStrategy&, const OffloadStrategy&) = default;
 };
 
@@ -90,6 +92,8 @@ struct Strategy {
   PipelineStrategy pipeline = {};
   std::vector<RecomputePin> recompute = {};  // if several match, the last one holds
   OffloadStrategy offload = {};
+  /// Of parameters that lie otherwise than forward and backward read them.
+  GatherScope gather = GatherScope::Block;
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 

@@ -30,7 +30,8 @@ struct HostWord {
 };
 constexpr HostWord kHostWords[] = {{"moments", &OffloadStrategy::moments},
                                    {"gradients", &OffloadStrategy::gradients},
-                                   {"parameters", &OffloadStrategy::parameters}};
+                                   {"parameters", &OffloadStrategy::parameters},
+                                   {"activations", &OffloadStrategy::activations}};
 
 std::string shardings_text(const std::vector<Sharding>& shardings) { return join(shardings, " "); }
 
@@ -67,9 +68,12 @@ class StrategyLine {
     } else if (key_ == "host") {
       for (const std::string& word : split(rest_, ' ')) {
         const auto found = std::ranges::find(kHostWords, word, &HostWord::word);
-        demand(found != std::end(kHostWords), "names moments, gradients or parameters");
+        demand(found != std::end(kHostWords),
+               "names moments, gradients, parameters or activations");
         to.offload.*found->which = true;
       }
+    } else if (key_ == "gather") {
+      to.gather = parse_gather_scope(rest_);
     } else if (key_ == "recompute") {
       const auto [blocks, what] = split_last();
       to.recompute.push_back({blocks, parse_recompute(what)});
@@ -158,6 +162,7 @@ std::string to_text(const Strategy& strategy) {
       if (strategy.offload.*host.which) out += text(" ", host.word);
     out += "\n";
   }
+  if (strategy.gather != GatherScope::Block) out += text("gather ", to_text(strategy.gather), "\n");
   return out;
 }
 

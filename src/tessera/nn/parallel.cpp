@@ -187,6 +187,7 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch) {
   if (c.sequence) residual = residual.with(tp, 1);
   if (batch == BatchSplit::Cut) out.pins.push_back({"*.residual", residual});
   out.offload = c.offload;
+  out.gather = c.gather;
   if (c.shard_optimizer) out.shard_moments = {dp};
   if (c.shard_gradients) out.shard_gradients = {dp};
   if (c.shard_parameters) out.shard_parameters = {dp};

@@ -30,6 +30,7 @@ struct ParallelConfig {
   Recompute recompute = Recompute::None;  // what backward computes again, of the layers below
   std::string recompute_layers = "all";   // "all", or numbers and ranges: "0-5,8"
   OffloadStrategy offload = {};           // what lies on the host
+  GatherScope gather = GatherScope::Block;  // for how long gathered parameters are kept
   std::int64_t micro_batches = 1;
   std::int64_t ranks_per_host = 0;  // consecutive ranks that share a host; 0: all of them
 

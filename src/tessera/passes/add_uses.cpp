@@ -1,22 +1,32 @@
 #include "tessera/passes/add_uses.h"
 
 #include <map>
-#include <tuple>
+#include <utility>
 
 #include "tessera/ops/collective.h"
 #include "tessera/passes/rewrite.h"
 
 namespace tessera {
 
-Graph add_uses(const Graph& graph) {
+UseKey use_key(const Graph& graph, NodeId reader, GatherScope scope) {
+  const Node& node = graph.node(reader);
+  if (scope == GatherScope::Step) return {Phase::Forward, -1, -1};
+  return {node.phase, node.stage, scope == GatherScope::Use ? reader : -1};
+}
+
+Graph add_uses(const Graph& graph, GatherScope scope) {
   Rewrite rewrite(graph);
-  std::map<std::tuple<NodeId, Phase, int>, ValueId> uses;
-  const auto use_by = [&](const Node& reader, ValueId state) {
-    ValueId& use = uses[{state.node, reader.phase, reader.stage}];
+  std::map<std::pair<NodeId, UseKey>, ValueId> uses;
+  const auto use_by = [&](NodeId id, ValueId state) {
+    ValueId& use = uses[{state.node, use_key(graph, id, scope)}];
     if (!use.valid()) {
-      const std::string path = std::get<std::string>(graph.node(state.node).attrs[0]);
-      rewrite.to().set_mark({reader.block, reader.phase, reader.stage, reader.where});
-      use = rewrite.to().add(kUse, {rewrite(state)}, {path}, reader.where).id();
+      const Node& source = graph.node(state.node);
+      const Node& reader = graph.node(id);
+      const int stage = scope == GatherScope::Step ? source.stage : reader.stage;
+      rewrite.to().set_mark({reader.block, reader.phase, stage, reader.where});
+      use = rewrite.to()
+                .add(kUse, {rewrite(state)}, {std::get<std::string>(source.attrs[0])}, reader.where)
+                .id();
     }
     return use;
   };
@@ -26,7 +36,7 @@ Graph add_uses(const Graph& graph) {
     ValueIds inputs;
     for (const ValueId input : node.inputs) {
       const bool state = graph.node(input.node).op == &kState;
-      inputs.push_back(state && reads_uses ? use_by(node, input) : rewrite(input).id());
+      inputs.push_back(state && reads_uses ? use_by(id, input) : rewrite(input).id());
     }
     rewrite.copy_on(id, std::move(inputs));
   }

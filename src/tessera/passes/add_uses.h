@@ -6,12 +6,20 @@
 /// and each gathers the whole to compute with it. All that lies between the two is said of the use,
 /// so that no other pass has to know what a state is.
 
+#include <tuple>
+
+#include "tessera/ir/gather_scope.h"
 #include "tessera/ir/graph.h"
 
 namespace tessera {
 
-/// The graph with one use for each state and each phase and chunk of a pipeline that reads it. The
-/// update reads states as they are stored. Uses that are there stay.
-Graph add_uses(const Graph& graph);
+/// Readers of a state for which this is equal share one use of it: phase, chunk of a pipeline, op;
+/// what the scope does not tell apart is left out.
+using UseKey = std::tuple<Phase, int, NodeId>;
+UseKey use_key(const Graph& graph, NodeId reader, GatherScope scope);
+
+/// The graph with the uses of each state that the scope asks for, each before the first node that
+/// reads it. The update reads states as they are stored. Uses that are there stay.
+Graph add_uses(const Graph& graph, GatherScope scope = GatherScope::Block);
 
 }  // namespace tessera

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "tessera/base/index.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/rewrite.h"
 
 namespace tessera {
@@ -15,14 +18,20 @@ namespace {
 
 class Offloader {
  public:
-  Offloader(const Graph& placed, const OffloadStrategy& offload)
-      : offload_(offload), rewrite_(placed), gradients_(placed.nodes().size(), false) {
+  Offloader(const Graph& placed, const Strategy& strategy)
+      : offload_(strategy.offload),
+        gather_(strategy.gather),
+        rewrite_(placed),
+        gradients_(placed.nodes().size(), false) {
     for (const State& state : placed.states()) homes_[state.path] = home_of(state);
     for (const Output& output : placed.outputs()) {
       if (output.kind == Output::Kind::Next) next_of_[output.value].push_back(output.name);
     }
-    for (NodeId id = 0; id < placed.size() && offload.gradients; ++id) {
+    for (NodeId id = 0; id < placed.size() && offload_.gradients; ++id) {
       if (placed.node(id).op == &kGradient) find_gradient(id);
+    }
+    for (NodeId id = 0; id < placed.size() && offload_.activations; ++id) {
+      if (placed.node(id).phase == Phase::Backward) find_activations(id);
     }
   }
 
@@ -38,7 +47,7 @@ class Offloader {
       const bool stored = output.kind == Output::Kind::Next && store != stores_.end();
       const Memory memory =
           output.kind == Output::Kind::Next ? homes_.at(output.name) : Memory::Device;
-      const Node& reader = from().node(output.value.node);
+      const NodeId reader = output.value.node;
       rewrite_.to().output(output.kind, output.name,
                            stored ? store->second : in(memory, output.value, reader));
     }
@@ -65,14 +74,44 @@ class Offloader {
     }
   }
 
+  /// What forward computes, for every micro-batch anew, and backward reads.
+  bool is_activation(ValueId v) const {
+    const Node& node = from().node(v.node);
+    if (node.phase != Phase::Forward || node.op->traits.leaf) return false;
+    if (reshards(*node.op) && from().node(node.inputs[0].node).op == &kState) return false;
+    const Sharding& sharding = from().result(v).placement->sharding;
+    const bool per_microbatch =
+        !from().mesh().has(kMicrobatchAxis) || sharding.dim_of(kMicrobatchAxis) >= 0;
+    return per_microbatch && sharding.partial.empty();
+  }
+
+  /// It is looked at in another shape, which costs nothing.
+  bool is_view(ValueId v) const {
+    const Node& node = from().node(v.node);
+    return node.op->view != nullptr && node.inputs.size() == 1 && is_activation(node.inputs[0]);
+  }
+
+  void find_activations(NodeId reader) {
+    for (ValueId input : from().node(reader).inputs) {
+      if (!is_activation(input)) continue;
+      while (is_view(input)) input = from().node(input.node).inputs[0];
+      read_by_[input].insert(from().node(reader).stage);
+    }
+  }
+
   void carry(NodeId id) {
     Node node = from().node(id);
     const bool moves = reshards(*node.op);
     const Memory memory = memory_for(id);
     ValueIds inputs;
-    for (const ValueId input : node.inputs)
-      inputs.push_back(moves && !gradients_[at(id)] ? rewrite_(input).id()
-                                                    : in(memory, input, node).id());
+    for (const ValueId input : node.inputs) {
+      if (offload_.activations && node.phase == Phase::Backward && is_activation(input))
+        inputs.push_back(back(input, id).id());
+      else if (moves && !gradients_[at(id)])
+        inputs.push_back(rewrite_(input).id());
+      else
+        inputs.push_back(in(memory, input, id).id());
+    }
     for (Result& result : node.results)
       result.placement = Placement{result.placement->sharding, memory};
     node.like = node.remat_of = -1;
@@ -82,17 +121,40 @@ class Offloader {
   }
 
   /// A next value has a copy of its own, as soon as it is there, which is made where the state
-  /// lies.
+  /// lies; an activation has one on the host for each chunk whose backward reads it.
   void arrive(ValueId old, Value value) {
     rewrite_.map(old, value);
+    Node marks = from().node(old.node);
+    if (const auto readers = read_by_.find(old); readers != read_by_.end()) {
+      for (const int stage : readers->second) {
+        marks.stage = stage;
+        kept_.emplace(std::pair(old, stage), copy(kReshard, value, Memory::Host, marks));
+      }
+    }
     const auto next = next_of_.find(old);
     if (next == next_of_.end()) return;
-    Node writer = from().node(old.node);
-    writer.phase = Phase::Update;
+    marks = from().node(old.node);
+    marks.phase = Phase::Update;
     for (const std::string& path : next->second) {
       const Memory home = homes_.at(path);
-      if (now(value).placement->memory != home) stores_.emplace(path, copy(value, home, writer));
+      if (now(value).placement->memory != home)
+        stores_.emplace(path, copy(kReshard, value, home, marks));
     }
+  }
+
+  /// The activation on the device again, copied once for all of backward of a chunk.
+  Value back(ValueId v, NodeId reader) {
+    const Node& marks = from().node(reader);
+    Value& known = back_[{v, marks.stage}];
+    if (known.valid()) return known;
+    if (!is_view(v))
+      return known = copy(kReshard, kept_.at({v, marks.stage}), Memory::Device, marks);
+    Node view = from().node(v.node);
+    const Value whole = back(view.inputs[0], reader);
+    view.phase = marks.phase;
+    view.stage = marks.stage;
+    view.like = view.remat_of = -1;
+    return known = rewrite_.to().copy(std::move(view), {whole.id()})[0];
   }
 
   Memory memory_for(NodeId id) {
@@ -114,7 +176,7 @@ class Offloader {
     std::int64_t out = 0;
     for (const ValueId input : node.inputs) {
       const Value value = rewrite_(input);
-      if (now(value).placement->memory != memory && !copies_.contains(key(value, memory, node)))
+      if (now(value).placement->memory != memory && !copies_.contains(key(value, memory, id)))
         out += from().type(input).bytes();
     }
     for (std::int32_t r = 0; r < static_cast<std::int32_t>(node.results.size()); ++r) {
@@ -126,48 +188,63 @@ class Offloader {
     return out;
   }
 
-  using Key = std::tuple<ValueId, Memory, Phase, std::int32_t>;
-  static Key key(Value value, Memory memory, const Node& reader) {
-    return {value.id(), memory, reader.phase, reader.stage};
+  /// A state that forward or backward reads.
+  bool is_used(Value value, NodeId reader) {
+    return rewrite_.to().node(value).op == &kState && from().node(reader).phase != Phase::Update;
   }
 
-  /// The value as it lies in that memory; copied once for all readers of a phase and chunk.
-  Value in(Memory memory, ValueId v, const Node& reader) {
+  using Key = std::tuple<ValueId, Memory, UseKey>;
+  Key key(Value value, Memory memory, NodeId reader) {
+    const Node& node = from().node(reader);
+    return {value.id(), memory,
+            is_used(value, reader) ? use_key(from(), reader, gather_)
+                                   : UseKey{node.phase, node.stage, -1}};
+  }
+
+  /// The value as it lies in that memory; copied once for all readers of a phase and chunk, or, of
+  /// a state, for those that share a use.
+  Value in(Memory memory, ValueId v, NodeId reader) {
     const Value value = rewrite_(v);
     if (now(value).placement->memory == memory) return value;
     Value& known = copies_[key(value, memory, reader)];
-    if (!known.valid()) known = copy(value, memory, reader);
-    return known;
+    if (known.valid()) return known;
+    Node marks = from().node(reader);
+    const bool step = is_used(value, reader) && gather_ == GatherScope::Step;
+    if (step) marks.stage = from().node(v.node).stage;
+    return known = copy(is_used(value, reader) && !step ? kUse : kReshard, value, memory, marks);
   }
 
-  Value copy(Value value, Memory memory, const Node& reader) {
-    const Node& source = rewrite_.to().node(value);
+  /// Block, phase, stage and place in the source are those of `marks`.
+  Value copy(const OpDef& op, Value value, Memory memory, const Node& marks) {
     Node node;
-    const bool use = source.op == &kState && reader.phase != Phase::Update;
-    node.op = use ? &kUse : &kReshard;
-    if (use) node.attrs = {std::get<std::string>(source.attrs[0])};
-    node.block = reader.block;
-    node.phase = reader.phase;
-    node.stage = reader.stage;
-    node.where = reader.where;
+    node.op = &op;
+    if (&op == &kUse) node.attrs = {std::get<std::string>(rewrite_.to().node(value).attrs[0])};
+    node.block = marks.block;
+    node.phase = marks.phase;
+    node.stage = marks.stage;
+    node.where = marks.where;
     node.results = {now(value)};
     node.results[0].placement = Placement{node.results[0].placement->sharding, memory};
     return rewrite_.to().copy(std::move(node), {value.id()})[0];
   }
 
   const OffloadStrategy& offload_;
+  GatherScope gather_;
   Rewrite rewrite_;
   std::vector<bool> gradients_;          // by node: it finishes a gradient on the host
   std::map<std::string, Memory> homes_;  // of states
   std::map<ValueId, std::vector<std::string>> next_of_;
   std::map<Key, Value> copies_;
-  std::map<std::string, Value> stores_;  // next values that are copied, by state
+  std::map<ValueId, std::set<int>> read_by_;       // activations, by chunks whose backward reads
+  std::map<std::pair<ValueId, int>, Value> kept_;  // activations on the host, by these chunks
+  std::map<std::pair<ValueId, int>, Value> back_;  // and on the device again
+  std::map<std::string, Value> stores_;            // next values that are copied, by state
 };
 
 }  // namespace
 
-Graph offload(const Graph& placed, const OffloadStrategy& offload) {
-  return Offloader(placed, offload).run();
+Graph offload(const Graph& placed, const Strategy& strategy) {
+  return Offloader(placed, strategy).run();
 }
 
 }  // namespace tessera

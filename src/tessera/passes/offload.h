@@ -7,11 +7,15 @@
 
 namespace tessera {
 
-/// States that `offload` names get a home on the host; so do gradients, from where backward has
-/// computed them on, with what micro-batches add up to.
+/// States that `strategy.offload` names get a home on the host; so do gradients, from where
+/// backward has computed them on, with what micro-batches add up to; and what forward computes and
+/// backward reads.
 ///
 /// - Forward and backward compute on the device: they read such a state through a use, which copies
-///   it, for each phase and chunk.
+///   it, for all that share the use.
+/// - What backward reads of forward goes to the host as soon as it is there, and comes back once
+/// for
+///   all of backward of a chunk. A view of it is looked at anew there.
 /// - An op of the update that reads something on the host runs where fewer bytes have to be copied,
 ///   counting operands and next values of states; on the host if that is equal. So Adam of moments
 ///   on the host runs there.
@@ -22,6 +26,6 @@ namespace tessera {
 /// Out:  Form::Placed; values whose reader is in another memory are read through a `reshard`
 /// (states
 ///       in forward and backward: a `use`) that changes the memory.
-Graph offload(const Graph& placed, const OffloadStrategy& offload);
+Graph offload(const Graph& placed, const Strategy& strategy);
 
 }  // namespace tessera

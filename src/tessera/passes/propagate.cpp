@@ -102,8 +102,8 @@ class Propagation {
   ValueTable<Kept> kept_;
   std::map<ValueId, Stands> accumulators_;  // of what the gradient of a parameter sums up to
   std::vector<Choices> choices_;            // per node; empty for leaves
-  std::map<std::tuple<ValueId, int, int>, std::vector<Kept>>
-      resharded_;  // by phase and stage of who reads it, -1: for all
+  std::map<std::tuple<ValueId, const Node*, int, int>, std::vector<Kept>>
+      resharded_;  // by use, phase and stage of who reads it, -1: for all
   std::vector<std::string> refused_;
 };
 
@@ -339,22 +339,27 @@ Stands Propagation::settled(const Stands& natural, const Demand* demand) const {
 
 /// The value, lying as `reader` needs it. A sum is finished once, beside the node that made it;
 /// what is gathered or cut is so for forward, backward and update each, and for each chunk of a
-/// pipeline. What moves a state is its use.
+/// pipeline. What moves a state is its use, for all who share that.
 Kept Propagation::reshard(const Kept& from, const Stands& to, const Node& reader) {
   if (from.stands == to) return from;
   bool finishes = false;
   for (int a = 0; a < axes_.count(); ++a)
     finishes = finishes || (is_partial(from.stands[at(a)]) && !is_partial(to[at(a)]));
-  const int phase = finishes ? -1 : static_cast<int>(reader.phase);
-  const int stage = finishes ? -1 : reader.stage;
-  std::vector<Kept>& known = resharded_[{from.value.id(), phase, stage}];
+  const bool told = finishes || from.use != nullptr;  // for all who read the value, or the use
+  const int phase = told ? -1 : static_cast<int>(reader.phase);
+  const int stage = told ? -1 : reader.stage;
+  std::vector<Kept>& known = resharded_[{from.value.id(), from.use, phase, stage}];
   for (const Kept& one : known) {
     if (one.stands == to) return one;
   }
-  const Node& marks = finishes ? placed_.node(from.value) : reader;
+  const Node& marks = finishes              ? placed_.node(from.value)
+                      : from.use != nullptr ? *from.use
+                                            : reader;
   Node node;
-  node.op = from.use == nullptr ? &kReshard : &kUse;
-  if (from.use != nullptr) node.attrs = from.use->attrs;
+  // What is no use is the same for every micro-batch, and made before the first.
+  const bool use = from.use != nullptr && strategy_.gather != GatherScope::Step;
+  node.op = use ? &kUse : &kReshard;
+  if (use) node.attrs = from.use->attrs;
   node.block = marks.block;
   node.phase = marks.phase;
   node.stage = marks.stage;

@@ -30,9 +30,9 @@ std::vector<bool> live_nodes(const Graph& graph) {
 }
 
 bool may_merge(const Node& node) {
-  // A copy is made where it is wanted.
-  return node.name.empty() && node.op != &kGradient && node.op != &kCopy && node.op != &kState &&
-         node.op != &kBatch;
+  // What is copied or gathered is so where it is wanted.
+  return node.name.empty() && node.op != &kGradient && !is_transfer(*node.op) &&
+         node.op != &kState && node.op != &kBatch;
 }
 
 /// `inputs` and `remat_of` are of the new graph.

@@ -273,11 +273,11 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
     if (again)
       graph = pass("recompute", [&] { return recompute(graph, source.strategy.recompute); });
     const double share = again ? recomputed_share(graph) : 0;
-    graph = pass("add_uses", [&] { return add_uses(graph); });
+    graph = pass("add_uses", [&] { return add_uses(graph, source.strategy.gather); });
     const Pipeline pipeline = pipeline_of(source.strategy);
     graph = pass("propagate", [&] { return propagate(graph, source.strategy, options.machine); });
     if (source.strategy.offload.any())
-      graph = pass("offload", [&] { return offload(graph, source.strategy.offload); });
+      graph = pass("offload", [&] { return offload(graph, source.strategy); });
     for (const std::unique_ptr<RankPlan>& plan : plans) {
       Program program = plan->part(source.name, graph, pipeline);
       if (plan == plans.back()) graph = {};  // large, and read no more

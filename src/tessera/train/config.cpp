@@ -210,9 +210,13 @@ void complete(RunConfig& config) {
     parallel.recompute = static_cast<Recompute>(granularity - kRecomputes.begin());
   if (config.checkpoint_activations) parallel.recompute = Recompute::Full;
   const bool standard = config.remote_device != "none" && !config.offload_optimizer &&
-                        !config.offload_gradients && !config.offload_parameters;
+                        !config.offload_gradients && !config.offload_parameters &&
+                        !config.offload_activations;
   parallel.offload = {config.offload_optimizer || standard, config.offload_gradients || standard,
-                      config.offload_parameters};
+                      config.offload_parameters, config.offload_activations};
+  const auto scope = std::ranges::find(kGatherScopes, config.fsdp_gather);
+  if (scope != kGatherScopes.end())
+    parallel.gather = static_cast<GatherScope>(scope - kGatherScopes.begin());
   ModelConfig& model = config.model;
   // SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do there.
   if (model.family == "llama" && model.ffn_width == 0 && model.width > 0 &&
@@ -247,6 +251,9 @@ void find_problems(const RunConfig& config, Problems& problems) {
   if (std::ranges::find(kRecomputes, config.recompute_granularity) == kRecomputes.end())
     problems.add(text("recompute-granularity is '", config.recompute_granularity, "'; it can be ",
                       join(kRecomputes)));
+  if (std::ranges::find(kGatherScopes, config.fsdp_gather) == kGatherScopes.end())
+    problems.add(
+        text("fsdp-gather is '", config.fsdp_gather, "'; it can be ", join(kGatherScopes)));
   problems.gather([&] { parse_memory_cap(config.memory_cap); });
   const std::string& remote = config.remote_device;
   if (remote != "none" && remote != "cpu" && remote != "nvme")

@@ -62,6 +62,8 @@ struct RunConfig {
   std::string recompute_granularity = "none";
   bool checkpoint_activations = false;
   bool offload_optimizer = false, offload_gradients = false, offload_parameters = false;
+  bool offload_activations = false;
+  std::string fsdp_gather = "block";
   std::string remote_device = "none", offload_folder;
   std::string memory_cap = "none";  // parse_memory_cap
 

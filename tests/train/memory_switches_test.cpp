@@ -1,0 +1,87 @@
+/// Recomputing, offloading and the scope of gathering change no bit of a training step: each switch
+/// alone, in pairs, and all at once, with guards around every buffer.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "train/memory_mesh.h"
+
+namespace tessera {
+namespace {
+
+struct Switch {
+  const char* name;
+  const char* kind;  // of one kind there is one at a time
+  void (*set)(Strategy&);
+};
+
+constexpr Switch kSwitches[] = {
+    {"recompute selective", "recompute",
+     [](Strategy& s) {
+       s.recompute = {{"layers.*", Recompute::Selective}, {"layers.2", Recompute::None}};
+     }},
+    {"recompute full", "recompute",
+     [](Strategy& s) {
+       s.recompute = {{"layers.*", Recompute::Full}};
+     }},
+    {"recompute everything", "recompute",
+     [](Strategy& s) {
+       s.recompute = {{"*", Recompute::Full}};
+     }},
+    {"offload moments", "moments", [](Strategy& s) { s.offload.moments = true; }},
+    {"offload gradients", "gradients", [](Strategy& s) { s.offload.gradients = true; }},
+    {"offload parameters", "parameters", [](Strategy& s) { s.offload.parameters = true; }},
+    {"offload activations", "activations", [](Strategy& s) { s.offload.activations = true; }},
+    {"gather use", "gather", [](Strategy& s) { s.gather = GatherScope::Use; }},
+    {"gather step", "gather", [](Strategy& s) { s.gather = GatherScope::Step; }},
+};
+
+struct Setting {
+  std::string name;
+  std::vector<const Switch*> of;
+};
+
+/// All switches alone, at once, and in pairs: on each mesh an eighth of the pairs, other ones on
+/// the next mesh; all of them where TESSERA_ALL_PAIRS is set.
+std::vector<Setting> settings(std::size_t mesh) {
+  std::vector<Setting> out;
+  std::size_t pairs = 0;
+  for (const Switch& one : kSwitches) {
+    out.push_back({one.name, {&one}});
+    for (const Switch& other : kSwitches) {
+      if (&other <= &one || std::string_view(one.kind) == other.kind) continue;
+      if ((pairs++ + mesh) % 8 == 0 || std::getenv("TESSERA_ALL_PAIRS") != nullptr)
+        out.push_back({text(one.name, " and ", other.name), {&one, &other}});
+    }
+  }
+  Setting all{"all", {}};
+  for (const Switch& one : kSwitches) all.of.push_back(&one);
+  out.push_back(all);
+  return out;
+}
+
+class MemorySwitches : public testing::TestWithParam<MemoryMesh> {};
+
+TEST_P(MemorySwitches, ChangeNoBit) {
+  const std::vector<MemoryMesh> meshes = memory_meshes();
+  const auto mesh = static_cast<std::size_t>(
+      std::ranges::find(meshes, std::string_view(GetParam().name), &MemoryMesh::name) -
+      meshes.begin());
+  const Graph step = GetParam().step();
+  const Outcome plain = StagedRun(step, GetParam().strategy())();
+  for (const Setting& setting : settings(mesh)) {
+    SCOPED_TRACE(setting.name);
+    Strategy strategy = GetParam().strategy();
+    for (const Switch* one : setting.of) one->set(strategy);
+    StagedRun run(step, strategy);
+    run.guard_bytes = 64;
+    expect_same_bits(plain, run());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, MemorySwitches, testing::ValuesIn(memory_meshes()),
+                         memory_mesh_name);
+
+}  // namespace
+}  // namespace tessera
