@@ -61,6 +61,19 @@ std::vector<Setting> settings(std::size_t mesh) {
   return out;
 }
 
+/// Calls of the step that read a packed weight.
+int num_packed_products(const Plan& plan) {
+  int out = 0;
+  for (const RegionPlan& region : plan.program(kTrainProgram).regions) {
+    for (const Call& call : region.calls) {
+      if (call.kernel == nullptr) continue;
+      const std::string types = types_text(call);
+      out += types.substr(0, types.find("->")).find('@') != std::string::npos ? 1 : 0;
+    }
+  }
+  return out;
+}
+
 class MemorySwitches : public testing::TestWithParam<MemoryMesh> {};
 
 TEST_P(MemorySwitches, ChangeNoBit) {
@@ -78,6 +91,53 @@ TEST_P(MemorySwitches, ChangeNoBit) {
     run.guard_bytes = 64;
     expect_same_bits(plain, run());
   }
+}
+
+/// Products read packed weights, from the host as from the device: packed or not, the order in
+/// which a product adds up is another on some instruction sets.
+TEST_P(MemorySwitches, ChangeNoPackedProduct) {
+  const Graph step = GetParam().step();
+  StagedRun plain(step, GetParam().strategy());
+  plain.device.pack_always = true;
+  const Outcome kept = plain();
+  for (const GatherScope scope : {GatherScope::Use, GatherScope::Block, GatherScope::Step}) {
+    SCOPED_TRACE(to_text(scope));
+    Strategy strategy = GetParam().strategy();
+    strategy.offload = {true, true, true, true};
+    strategy.gather = scope;
+    StagedRun run(step, strategy);
+    run.device = plain.device;
+    expect_same_bits(kept, run());
+    const std::unique_ptr<Device> device = make_cpu_device(run.device);
+    EXPECT_EQ(num_packed_products(run.plan(*device, 0)),
+              num_packed_products(plain.plan(*device, 0)));
+  }
+}
+
+/// A stage has the same blocks, whatever is computed again in them.
+TEST(RecomputedStages, HaveTheSameBlocks) {
+  ModelConfig model;
+  model.layers = 12;
+  model.heads = 2;
+  model.width = 8;
+  model.context = 8;
+  model.vocabulary = 500;  // the head counts
+  const Graph step = train_step(model, OptimizerConfig(), 4, model.context);
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  const auto states_of_stage_0 = [&](std::vector<RecomputePin> pins) {
+    Strategy strategy = strategy_of(parallel_of(1, 1, 1, false, 0, 2));
+    strategy.pipeline = {2, 1, "1f1b"};
+    strategy.recompute = std::move(pins);
+    const Plan plan = StagedRun(step, strategy).plan(*device, 0);
+    std::vector<std::string> out;
+    for (const StatePlan& state : plan.states) {
+      if (plan.has(state)) out.push_back(state.state.path);
+    }
+    return out;
+  };
+  const std::vector<std::string> kept = states_of_stage_0({});
+  EXPECT_EQ(states_of_stage_0({{"layers.*", Recompute::Full}}), kept);
+  EXPECT_EQ(states_of_stage_0({{"layers.1", Recompute::Full}}), kept);
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, MemorySwitches, testing::ValuesIn(memory_meshes()),

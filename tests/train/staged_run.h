@@ -37,6 +37,7 @@ class StagedRun {
   StagedRun(const Graph& step, const Strategy& strategy) : step_(step), strategy_(strategy) {}
   std::int64_t steps = 3;
   std::int64_t guard_bytes = 0;
+  CpuOptions device = {1, -1};
 
   Outcome operator()() const {
     Outcome out;
@@ -63,9 +64,9 @@ class StagedRun {
 
  private:
   void run_rank(Communicator* world, Outcome& out) const {
-    const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+    const std::unique_ptr<Device> cpu = make_cpu_device(device);
     const int rank = world == nullptr ? 0 : world->rank();
-    Crew crew(plan(*device, rank), *device, world);
+    Crew crew(plan(*cpu, rank), *cpu, world);
     if (rank == 0) {
       lead(crew, out);
     } else {

@@ -2,15 +2,46 @@
 
 #include <map>
 #include <set>
+#include <string>
 #include <tuple>
+#include <utility>
 
 #include "tessera/ir/strategy.h"
+#include "tessera/ops/collective.h"
 #include "tessera/ops/pack.h"
 #include "tessera/passes/rewrite.h"
 
 namespace tessera {
 
 namespace {
+
+/// What is copied of a state from the host.
+bool is_copy_of_state(const Graph& graph, ValueId v) {
+  const Node& node = graph.node(v.node);
+  return node.op == &kCopy && graph.node(node.inputs[0].node).op == &kState;
+}
+
+/// The states and what is copied of them, as a region reads them: what has the same values in every
+/// micro-batch.
+class Weights {
+ public:
+  explicit Weights(const Program& program) {
+    for (const Region& region : program.regions) {
+      for (const Output& output : region.graph.outputs()) {
+        if (output.kind == Output::Kind::Slot && is_copy_of_state(region.graph, output.value))
+          slots_.insert(output.name);
+      }
+    }
+  }
+  bool operator()(const Graph& region, ValueId v) const {
+    const Node& node = region.node(v.node);
+    if (node.op == &kSlot) return slots_.contains(std::get<std::string>(node.attrs[0]));
+    return node.op == &kState || is_copy_of_state(region, v);
+  }
+
+ private:
+  std::set<std::string> slots_;  // that a copy is handed over in
+};
 
 /// A state in a layout.
 struct Packed {
@@ -37,8 +68,9 @@ Value add_pack(Builder& to, Value state, Result result) {
 
 class RegionPacker {
  public:
-  RegionPacker(const Graph& graph, const WantedLayout& wanted, std::int64_t uses, bool from_begin)
-      : rewrite_(graph), wanted_(wanted), uses_(uses), from_begin_(from_begin) {}
+  RegionPacker(const Graph& graph, const Weights& weights, const WantedLayout& wanted,
+               std::int64_t uses)
+      : rewrite_(graph), weights_(weights), wanted_(wanted), uses_(uses) {}
 
   Graph run() {
     const Graph& from = rewrite_.from();
@@ -46,7 +78,7 @@ class RegionPacker {
       std::map<std::size_t, Value> replaced;
       for (std::size_t i = 0; i < from.node(id).inputs.size(); ++i) {
         const ValueId input = from.node(id).inputs[i];
-        if (from.node(input.node).op != &kState) continue;
+        if (!weights_(from, input)) continue;
         const std::optional<Layout> layout = wanted_(from.call(id), static_cast<int>(i), uses_);
         if (layout) replaced.emplace(i, packed(input, *layout, id));
       }
@@ -68,31 +100,28 @@ class RegionPacker {
   const std::map<Packed, ValueId>& states() const { return states_; }
 
  private:
-  Value packed(ValueId state, const Layout& layout, NodeId reader) {
+  /// A state is packed before the first micro-batch, a copy of one in each: it does not last.
+  Value packed(ValueId weight, const Layout& layout, NodeId reader) {
     const Graph& from = rewrite_.from();
-    const Packed key{std::get<std::string>(from.node(state.node).attrs[0]), layout};
-    states_.emplace(key, state);
-    const auto found = values_.find(key);
-    if (found != values_.end()) return found->second;
+    Value& known = values_[{weight, layout.tag}];
+    if (known.valid()) return known;
     const Node& node = from.node(reader);
     rewrite_.to().set_mark({node.block, node.phase, node.stage, node.where});
-    Result result = from.result(state);
+    Result result = from.result(weight);
     result.type.layout = layout;
-    Value value;
-    if (from_begin_) {
-      value = rewrite_.to().slot(key.slot(), std::move(result));
-    } else {
-      value = add_pack(rewrite_.to(), rewrite_(state), std::move(result));
-    }
-    return values_.emplace(key, value).first->second;
+    if (uses_ == 1 || from.node(weight.node).op != &kState)
+      return known = add_pack(rewrite_.to(), rewrite_(weight), std::move(result));
+    const Packed key{std::get<std::string>(from.node(weight.node).attrs[0]), layout};
+    states_.emplace(key, weight);
+    return known = rewrite_.to().slot(key.slot(), std::move(result));
   }
 
   Rewrite rewrite_;
+  const Weights& weights_;
   const WantedLayout& wanted_;
   std::int64_t uses_;
-  bool from_begin_;
-  std::map<Packed, Value> values_;
-  std::map<Packed, ValueId> states_;  // in the ids of the graph that came in
+  std::map<std::pair<ValueId, std::string>, Value> values_;  // by layout
+  std::map<Packed, ValueId> states_;  // packed in Begin; in the ids of the graph that came in
 };
 
 /// Begin, with the packs that micro-batches read as slots.
@@ -123,12 +152,12 @@ Graph with_packs(const Graph& begin, const Graph& reader, const std::map<Packed,
   return rewrite.finish();
 }
 
-bool any_wanted(const Graph& graph, const WantedLayout& wanted, std::int64_t uses) {
+bool any_wanted(const Graph& graph, const Weights& weights, const WantedLayout& wanted,
+                std::int64_t uses) {
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (graph.node(node.inputs[i].node).op == &kState &&
-          wanted(graph.call(id), static_cast<int>(i), uses))
+      if (weights(graph, node.inputs[i]) && wanted(graph.call(id), static_cast<int>(i), uses))
         return true;
     }
   }
@@ -139,14 +168,15 @@ bool any_wanted(const Graph& graph, const WantedLayout& wanted, std::int64_t use
 
 Program pack(Program program, const WantedLayout& wanted) {
   const std::int64_t uses = program.mesh().size(kMicrobatchAxis);
+  const Weights weights(program);
   std::set<std::string> made;
   for (Region& region : program.regions) {
     if (!in_loop(region.kind)) continue;
-    if (!any_wanted(region.graph, wanted, uses)) continue;
+    if (!any_wanted(region.graph, weights, wanted, uses)) continue;
     const Graph before = std::move(region.graph);
-    RegionPacker packer(before, wanted, uses, uses > 1);
+    RegionPacker packer(before, weights, wanted, uses);
     region.graph = packer.run();
-    if (uses > 1 && !packer.states().empty()) {
+    if (!packer.states().empty()) {
       Graph& begin = program.regions[0].graph;
       begin = with_packs(begin, before, packer.states(), made);
     }

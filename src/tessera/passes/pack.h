@@ -16,6 +16,9 @@ using WantedLayout =
 /// In, out: regions in Form::Local. Every operand that is a state, read in the loop, and wanted in
 /// another layout is replaced by a `pack` of it: in Begin where there are micro-batches
 /// (packed once, read in each), else before its first use. One pack per state and layout.
+///
+/// What is copied of a state from the host is packed too, each copy behind it: so that the same
+/// product computes it, and the bits are the same.
 Program pack(Program program, const WantedLayout& wanted);
 
 }  // namespace tessera

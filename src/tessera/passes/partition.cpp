@@ -173,12 +173,17 @@ class Partitioner {
     return to_.import(v, region);
   }
 
-  /// What lies in a value's padding. States are stored with zeros there.
+  /// What lies in a value's padding. States are stored with zeros there, in either memory.
   std::optional<Monoid> padding_of(ValueId v, int region) const {
     const Node& node = graph_.node(v.node);
-    if (node.op == &kState) return Monoid::Sum;
+    if (node.op == &kState || is_copied_state(node)) return Monoid::Sum;
     const std::optional<Monoid>& here = padding_[at(region)][v];
     return here || node.op->traits.leaf ? here : padding_[at(to_.home(v, region))][v];
+  }
+
+  bool is_copied_state(const Node& node) const {
+    if (!reshards(*node.op) || graph_.node(node.inputs[0].node).op != &kState) return false;
+    return node.results[0].placement->sharding == graph_.result(node.inputs[0]).placement->sharding;
   }
 
   Value clear_padding(int region, Value value, Monoid monoid, const Node& marks) {

@@ -91,14 +91,14 @@ bool recomputes(const ProgramSource& source) {
                              [](const Node& node) { return node.recompute != Recompute::None; });
 }
 
-/// The chunks of all programs, from the one that computes most.
+/// The chunks of all programs, from the one that computes most. What is recomputed does not count:
+/// stages would have other blocks with it, and sum norms in another order.
 std::vector<ChunkPin> cut_of_all(const std::vector<ProgramSource>& sources) {
   const ProgramSource& most = *std::ranges::max_element(
       sources, {}, [](const ProgramSource& source) { return flops_of(source.graph); });
   const PipelineStrategy& pipeline = most.strategy.pipeline;
   if (pipeline.total() == 1) return {};
-  if (!recomputes(most)) return cut_into_chunks(most.graph, pipeline);
-  return cut_into_chunks(recompute(most.graph, most.strategy.recompute), pipeline);
+  return cut_into_chunks(most.graph, pipeline);
 }
 
 Pipeline pipeline_of(const Strategy& strategy) {
