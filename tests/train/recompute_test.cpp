@@ -29,13 +29,46 @@ TEST_P(RecomputedStep, KeepsLess) {
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
     EXPECT_LT(of(i).work.device.lower_bound_bytes, of(i - 1).work.device.lower_bound_bytes);
     EXPECT_GT(of(i).recomputed_flops, of(i - 1).recomputed_flops);
+    // Elementwise ops that are fused with others count as the last of them does.
     const double model = of(i).flops - of(i).recomputed_flops;
-    EXPECT_NEAR(model, of(0).flops, 0.02 * of(0).flops);
+    EXPECT_NEAR(model, of(0).flops, 0.03 * of(0).flops);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, RecomputedStep, testing::ValuesIn(memory_meshes()),
                          memory_mesh_name);
+
+/// The plan says of each block what it keeps and what is computed again.
+TEST(Recompute, IsToldBlockByBlock) {
+  const MemoryMesh mesh{"Mb3", "gpt2", {}, parallel_of(1, 1, 1, false, 0, 3)};
+  const Graph step = mesh.step();
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  const auto blocks_with = [&](std::vector<RecomputePin> pins, bool offload) {
+    Strategy strategy = mesh.strategy();
+    strategy.recompute = std::move(pins);
+    strategy.offload.activations = offload;
+    std::map<std::string, BlockUse> out;
+    const Plan plan = StagedRun(step, strategy).plan(*device, 0);
+    for (const BlockUse& block : plan.program("train").blocks) out.emplace(block.block, block);
+    return out;
+  };
+  const auto kept = blocks_with({}, false), there = blocks_with({}, true);
+  const auto again = blocks_with({{"layers.1", Recompute::Full}}, false);
+  ASSERT_EQ(kept.size(), again.size());
+  const std::int64_t input = 4 * 8 * 16 * 4;  // 4 samples of 8 positions, width 16, f32
+  EXPECT_EQ(again.at("layers.1").kept_bytes.device, input);
+  EXPECT_EQ(again.at("layers.1").recomputed_ops.at("matmul"), 3);  // all but the last
+  EXPECT_GT(again.at("layers.1").recomputed_flops, 0);
+  for (const auto& [name, block] : kept) {
+    EXPECT_EQ(block.recomputed_flops, 0) << name;
+    EXPECT_EQ(block.kept_bytes.host, 0) << name;
+    EXPECT_EQ(there.at(name).kept_bytes.device, 0) << name;
+    if (name == "layers.1") continue;
+    EXPECT_EQ(again.at(name).kept_bytes, block.kept_bytes) << name;
+    EXPECT_EQ(again.at(name).recomputed_flops, 0) << name;
+  }
+  EXPECT_GT(there.at("layers.1").kept_bytes.host, input);
+}
 
 /// A layer says of itself that it is computed again.
 TEST(Recompute, AsTheModelSays) {

@@ -81,7 +81,8 @@ struct Node {
 
   Name block;  // path of the part of the model it belongs to: "layers.7.attn"; may be empty
   Phase phase = Phase::Forward;
-  Recompute recompute = Recompute::None;  // forward nodes: what backward is to do about them
+  Recompute recompute = Recompute::None;  // forward nodes: what backward is to do about them;
+                                          // recomputed copies: what they were made for
   std::int32_t stage = -1;                // -1: not placed on a pipeline stage
   Where where;
   Name name;                           // for strategies that refer to it: "residual"; mostly empty

@@ -48,12 +48,17 @@ class Recomputer {
   }
 
  private:
-  bool asked_for(const Node& node) const {
-    if (node.phase != Phase::Forward || node.op->traits.leaf) return false;
+  Recompute asked_of(const Node& node) const {
     Recompute what = node.recompute;
     for (const RecomputePin& pin : pins_) {
       if (matches(pin.blocks, unit_of(node.block))) what = pin.what;
     }
+    return what;
+  }
+
+  bool asked_for(const Node& node) const {
+    if (node.phase != Phase::Forward || node.op->traits.leaf) return false;
+    const Recompute what = asked_of(node);
     return what == Recompute::Full ||
            (what == Recompute::Selective && !is_projection(rewrite_.from(), node));
   }
@@ -83,7 +88,7 @@ class Recomputer {
     for (const ValueId input : node.inputs)
       inputs.push_back(dropped_[at(input.node)] ? copies_[input] : rewrite_(input).id());
     node.phase = Phase::Backward;
-    node.recompute = Recompute::None;
+    node.recompute = asked_of(node);
     node.remat_of = rewrite_({id, 0}).id().node;
     const std::vector<Value> values = rewrite_.to().copy(std::move(node), std::move(inputs));
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -100,18 +105,6 @@ class Recomputer {
 
 Graph recompute(const Graph& graph, const std::vector<RecomputePin>& pins) {
   return Recomputer(graph, pins).run();
-}
-
-double recomputed_share(const Graph& graph) {
-  double all = 0, again = 0;
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node& node = graph.node(id);
-    if (node.op->flops == nullptr) continue;
-    const double flops = node.op->flops(graph.call(id));
-    all += flops;
-    if (node.remat_of >= 0) again += flops;
-  }
-  return all == 0 ? 0 : again / all;
 }
 
 }  // namespace tessera

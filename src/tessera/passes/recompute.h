@@ -17,10 +17,7 @@ namespace tessera {
 ///
 /// In:      Form::Global, before add_uses. No pass may merge equal nodes after it, but those of one
 ///          phase.
-/// Out:     Form::Global, without marks.
+/// Out:     Form::Global; only copies have a mark, what they were made for. Passes keep it.
 Graph recompute(const Graph& graph, const std::vector<RecomputePin>& pins);
-
-/// FLOPs of copies over those of the whole graph.
-double recomputed_share(const Graph& graph);
 
 }  // namespace tessera

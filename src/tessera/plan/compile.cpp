@@ -208,8 +208,7 @@ class RankPlan {
     return out;
   }
 
-  /// `recomputed`: the share of its FLOPs that backward computes again.
-  void add(const std::string& name, Program program, double recomputed) {
+  void add(const std::string& name, Program program) {
     const Passes pass = passes(name);
     if (options_.fuse) program = pass("fuse", [&] { return fuse(std::move(program)); });
     program = pass("pack", [&] { return pack(std::move(program), wanted_by(device_)); });
@@ -218,7 +217,6 @@ class RankPlan {
     plan_.programs.push_back(pass("lower", [&] {
       return lower(name, program, time, states_, device_, options_.seed, plan_.rank);
     }));
-    plan_.programs.back().recomputed_flops = plan_.programs.back().flops * recomputed;
   }
 
   Plan finish() {
@@ -272,7 +270,6 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
     if (!cut.empty()) graph = pass("place_chunks", [&] { return place_chunks(graph, cut); });
     if (again)
       graph = pass("recompute", [&] { return recompute(graph, source.strategy.recompute); });
-    const double share = again ? recomputed_share(graph) : 0;
     graph = pass("add_uses", [&] { return add_uses(graph, source.strategy.gather); });
     const Pipeline pipeline = pipeline_of(source.strategy);
     graph = pass("propagate", [&] { return propagate(graph, source.strategy, options.machine); });
@@ -281,7 +278,7 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
     for (const std::unique_ptr<RankPlan>& plan : plans) {
       Program program = plan->part(source.name, graph, pipeline);
       if (plan == plans.back()) graph = {};  // large, and read no more
-      plan->add(source.name, std::move(program), share);
+      plan->add(source.name, std::move(program));
     }
   }
   std::vector<Plan> out;

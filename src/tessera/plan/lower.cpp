@@ -9,6 +9,7 @@
 #include "tessera/ir/strategy.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
+#include "tessera/plan/block_use.h"
 #include "tessera/plan/kernels.h"
 #include "tessera/plan/shards.h"
 #include "tessera/plan/values.h"
@@ -68,6 +69,9 @@ class Lowering {
     place_buffers();
     place_calls();
     name_inputs();
+    program_.blocks = block_uses(regions_, values_, program_);
+    for (const BlockUse& block : program_.blocks)
+      program_.recomputed_flops += block.recomputed_flops;
     return std::move(program_);
   }
 
@@ -89,8 +93,10 @@ class Lowering {
 
   void add_call(int region, const Name& block, const KernelRequest& request, Draft draft) {
     const When when = draft.call.when;
+    const bool recomputed = draft.call.recomputed;
     draft.call = kernels_.call(request);
     draft.call.when = when;
+    draft.call.recomputed = recomputed;
     draft.call.block = block;
     draft.workspace_bytes = tessera::workspace_bytes(draft.call);
     const double times =
@@ -116,6 +122,7 @@ class Lowering {
       for (int i = 0; i < static_cast<int>(node.results.size()); ++i)
         draft.outs.push_back(values_.value(r, {id, i}));
       draft.time = time_.of(r, id).first;
+      draft.call.recomputed = node.recompute != Recompute::None;
       if (is_transfer(*node.op)) {
         draft_transfer(r, id, std::move(draft));
         accumulate(r, id);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -83,6 +84,7 @@ struct Call {
   Name block;
   std::int32_t time = 0;  // on the program's timeline
   double flops = 0, bytes = 0;
+  bool recomputed = false;  // forward did it before
 };
 
 /// Which implementation runs it: a kernel's name, "comm", or "copy" from one memory to another.
@@ -132,6 +134,15 @@ struct WorkUse {
   std::int64_t lower_bound_bytes = 0;  // most bytes alive at once
 };
 
+/// What forward of a block of the model leaves for backward, and what backward computes of it
+/// again. A block is "layers.3", or what no layer is in: "wte".
+struct BlockUse {
+  std::string block;
+  PerMemory<std::int64_t> kept_bytes;         // of one micro-batch
+  double recomputed_flops = 0;                // of one step
+  std::map<std::string, int> recomputed_ops;  // how many of each, in one micro-batch
+};
+
 struct ProgramPlan {
   std::string name;
   std::int64_t microbatches = 1;
@@ -146,6 +157,7 @@ struct ProgramPlan {
   std::vector<GuardedBuffer> guarded;  // empty without guards
   double flops = 0;                    // of one step
   double recomputed_flops = 0;         // of these: of what backward computes again
+  std::vector<BlockUse> blocks;        // in the order of forward
 
   std::size_t index_of(RegionKind kind, int chunk = 0) const {
     return static_cast<std::size_t>(region_index(regions, kind, chunk));

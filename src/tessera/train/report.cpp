@@ -24,9 +24,9 @@ std::string fixed(double value, int digits) {
   return buffer.data();
 }
 
-std::string row(std::string_view name, const std::string& value) {
+std::string row(std::string_view name, const std::string& value, std::size_t width = 22) {
   std::string out = text("  ", name);
-  out.resize(std::max<std::size_t>(out.size() + 1, 22), ' ');
+  out.resize(std::max<std::size_t>(out.size() + 1, width), ' ');
   const std::size_t pad = value.size() < 14 ? 14 - value.size() : 0;
   return out + std::string(pad, ' ') + value + "\n";
 }
@@ -47,6 +47,44 @@ std::vector<WorkspaceUse> workspaces_of(const ProgramPlan& program) {
         {std::string(to_text(region)), std::string(op), std::string(kernel), -bytes, count});
   }
   return out;
+}
+
+/// "4 x matmul, softmax"
+std::string ops_text(const std::map<std::string, int>& ops) {
+  std::vector<std::string> out;
+  for (const auto& [op, count] : ops) out.push_back(count == 1 ? op : text(count, " x ", op));
+  return join(out);
+}
+
+/// A line for each stretch of blocks that are alike.
+std::string to_text(const std::vector<BlockUse>& blocks) {
+  constexpr std::size_t kWidth = 34;  // 12 x layers.0 ... layers.11
+  std::string kept, again;
+  const auto alike = [](const BlockUse& a, const BlockUse& b) {
+    return a.kept_bytes == b.kept_bytes && a.recomputed_flops == b.recomputed_flops &&
+           a.recomputed_ops == b.recomputed_ops;
+  };
+  for (auto first = blocks.begin(); first != blocks.end();) {
+    const auto end = std::find_if_not(first, blocks.end(),
+                                      [&](const BlockUse& other) { return alike(*first, other); });
+    const std::int64_t count = end - first;
+    const std::string name =
+        count == 1 ? first->block : text(count, " x ", first->block, " ... ", (end - 1)->block);
+    const auto& [device, host] = first->kept_bytes;
+    if (device + host > 0) {
+      kept += row(name, bytes_text(device), kWidth);
+      if (host > 0) kept.insert(kept.size() - 1, text(" and ", bytes_text(host), " on the host"));
+    }
+    if (!first->recomputed_ops.empty()) {
+      again += row(name, text(fixed(first->recomputed_flops * 1e-9, 3), " GFLOP"), kWidth);
+      again.insert(again.size() - 1, text("  ", ops_text(first->recomputed_ops)));
+    }
+    first = end;
+  }
+  if (!kept.empty())
+    kept = text("each block keeps of a micro-batch, from forward for backward\n", kept);
+  if (!again.empty()) again = text("each block computes again in a step\n", again);
+  return kept + again;
 }
 
 }  // namespace
@@ -79,6 +117,10 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
   out.recomputed_flops_per_step = all.recomputed_flops * ranks;
   out.tokens_per_step = config.global_batch_size * config.model.context;
   out.micro_batches = config.micro_batches();
+  for (const Plan* each : plans) {
+    const std::vector<BlockUse>& blocks = each->program(kTrainProgram).blocks;
+    out.blocks.insert(out.blocks.end(), blocks.begin(), blocks.end());
+  }
   out.workspaces = workspaces_of(train);
   out.outside = outside_arena(compiled, 0);
   out.passes = compiled.passes;
@@ -123,6 +165,7 @@ std::string to_text(const PlanReport& r) {
               row(many ? "GFLOP of all devices" : "GFLOP", fixed(r.flops_per_step * 1e-9, 3)));
   if (r.recomputed_flops_per_step > 0)
     out += row("of these again", fixed(r.recomputed_flops_per_step * 1e-9, 3));
+  out += to_text(r.blocks);
   out += "compile time, ms\n";
   for (const PassTime& pass : r.passes)
     out += row(text(pass.program, " ", pass.pass), fixed(pass.seconds * 1e3, 1));
@@ -151,6 +194,13 @@ std::string to_json(const PlanReport& r) {
   if (r.pipeline) add_to(json, *r.pipeline);
   json["flops_per_step"] = r.flops_per_step;
   json["recomputed_flops_per_step"] = r.recomputed_flops_per_step;
+  json["blocks"] = nlohmann::ordered_json::array();
+  for (const BlockUse& block : r.blocks)
+    json["blocks"].push_back({{"block", block.block},
+                              {"kept_bytes", block.kept_bytes.device},
+                              {"kept_host_bytes", block.kept_bytes.host},
+                              {"recomputed_flops", block.recomputed_flops},
+                              {"recomputed_ops", block.recomputed_ops}});
   json["tokens_per_step"] = r.tokens_per_step;
   json["micro_batches"] = r.micro_batches;
   json["compile_seconds"] = r.compile_seconds;

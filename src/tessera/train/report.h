@@ -31,6 +31,7 @@ struct PlanReport {
   std::optional<PipelineReport> pipeline;                    // none: one stage
   double flops_per_step = 0, recomputed_flops_per_step = 0;  // of all devices
   std::int64_t tokens_per_step = 0, micro_batches = 1;
+  std::vector<BlockUse> blocks;          // of all stages; bytes and FLOPs of one device
   std::vector<WorkspaceUse> workspaces;  // the largest first
   OutsideArena outside;                  // of this process, without a text
   std::vector<PassTime> passes;

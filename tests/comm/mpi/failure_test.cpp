@@ -43,6 +43,14 @@ int count(const std::string& words, const std::string& all) {
   return n;
 }
 
+/// The same of ranks that all came up within the deadline, which a busy machine may not let them.
+Outcome outcome_of_all_up(const std::string& how) {
+  for (int turn = 0;; ++turn) {
+    const Outcome out = outcome_of(how);
+    if (turn == 4 || count("for all ranks to come up", out.output) == 0) return out;
+  }
+}
+
 struct Case {
   const char* how;
   int code;
@@ -52,7 +60,7 @@ struct Case {
 /// `limit` in seconds, of which starting takes one on a busy machine.
 void expect_all(const std::vector<Case>& cases, double limit) {
   for (const Case& c : cases) {
-    const Outcome out = outcome_of(c.how);
+    const Outcome out = outcome_of_all_up(c.how);
     SCOPED_TRACE(text(c.how, " took ", out.seconds, " s:\n", out.output));
     EXPECT_EQ(out.code, c.code);
     EXPECT_EQ(count("error:", out.output), 1);
@@ -160,7 +168,7 @@ TEST(MpiFailure, ARankThatHangsInsideMpiEndsAll) {
 /// It takes 4 s, and the deadline is 1.5 s.
 TEST(MpiFailure, ARankThatWorksAloneIsWaitedFor) {
   for (const char* how : {"works-alone", "works-in-parts"}) {
-    const Outcome out = outcome_of(how);
+    const Outcome out = outcome_of_all_up(how);
     SCOPED_TRACE(text(how, " took ", out.seconds, " s:\n", out.output));
     EXPECT_EQ(out.code, 0);
     EXPECT_EQ(out.output, "all came\n");
@@ -169,7 +177,7 @@ TEST(MpiFailure, ARankThatWorksAloneIsWaitedFor) {
 }
 
 TEST(MpiFailure, ARequestToStopReachesAllRanks) {
-  const Outcome out = outcome_of("asks-one-to-stop");
+  const Outcome out = outcome_of_all_up("asks-one-to-stop");
   SCOPED_TRACE(out.output);
   EXPECT_EQ(out.code, 0);
   EXPECT_EQ(count(" stops, asked", out.output), 4);
@@ -203,7 +211,7 @@ TEST(MpiFailure, RanksThatCallDifferentThingsAreNamed) {
 /// Under mpirun the death of a rank comes to the others as SIGTERM: whoever asks before it saves is
 /// told.
 TEST(MpiFailure, WhoeverAsksIsToldThatAPeerFailed) {
-  const Outcome out = outcome_of("asks");
+  const Outcome out = outcome_of_all_up("asks");
   SCOPED_TRACE(out.output);
   EXPECT_EQ(count("sees a peer that failed", out.output), 3);
   EXPECT_EQ(count("would save", out.output), 0);
