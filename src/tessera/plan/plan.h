@@ -83,6 +83,9 @@ struct Call {
   Name block;
   std::int32_t time = 0;  // on the program's timeline
   double flops = 0, bytes = 0;
+
+  /// True where it begins a transfer: what waits for one has neither operands nor results.
+  bool is_start() const { return !kernel && !(ins.empty() && outs.empty()); }
 };
 
 /// Which implementation runs it: a kernel's name, "comm", or "copy" from one memory to another.
