@@ -8,169 +8,14 @@
 #include "tessera/base/text.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/fit_memory.h"
-#include "tessera/train/presets.h"
 
 namespace tessera {
 
 namespace {
 
-/// A setting with the field that it means.
-struct Meant {
-  const Field* field;
-  std::vector<std::string> values;
-  std::string source;
-};
-
-/// The settings of one origin by field, in the order of their first mention.
-std::vector<Meant> meant(const std::vector<Setting>& settings, std::string_view prefix,
-                         Problems& problems) {
-  std::vector<Meant> out;
-  for (const Setting& setting : settings) {
-    const FoundField found = find_field(setting.key);
-    const Field* field = found.field;
-    if (field == nullptr) {
-      problems.add(text("unknown ", prefix.empty() ? "key " : "flag ", setting.source,
-                        near_fields(setting.key, prefix)));
-      continue;
-    }
-    std::vector<std::string> values = setting.values;
-    if (found.negated) {
-      for (std::string& value : values) {
-        value = value == "true" ? "false" : value == "false" ? "true" : value;
-      }
-    }
-    const auto earlier =
-        std::find_if(out.begin(), out.end(), [&](const Meant& m) { return m.field == field; });
-    if (earlier == out.end()) {
-      out.push_back({field, values, setting.source});
-    } else if (is_list(*field)) {
-      earlier->values.insert(earlier->values.end(), values.begin(), values.end());
-    } else if (earlier->values != values) {
-      problems.add(text(earlier->source, " ", join(earlier->values), " and ", setting.source, " ",
-                        join(values), " disagree; both tell ", field->name, ", give one"));
-    }
-  }
-  return out;
-}
-
-void apply(const Meant& setting, RunConfig& config, Problems& problems) {
-  for (const std::string& value : setting.values) {
-    problems.gather([&] { set_text(*setting.field, config, value, setting.source); });
-  }
-}
-
-const Meant* find(const std::vector<Meant>& settings, std::string_view name) {
-  for (const Meant& setting : settings) {
-    if (setting.field->name == name) return &setting;
-  }
-  return nullptr;
-}
-
-/// Two fields that answer one question.
-struct Rivals {
-  std::string_view name, other;
-  std::string_view name_off, other_off;  // the value with which one says nothing; empty: none
-  std::string_view means;                // the value of `name` for which `other` stands
-  std::string_view because;
-};
-constexpr std::string_view kLength = "both say how long the run is";
-constexpr std::string_view kZero = "both say what data parallel devices share out";
-constexpr std::string_view kRecomputed = "both say what backward computes again";
-constexpr Rivals kRivals[] = {
-    {"epochs", "steps", "0", "", "", kLength},
-    {"zero-stage", "zero-1-memory-optimization", "", "false", "1", kZero},
-    {"zero-stage", "zero-2-memory-optimization", "", "false", "2", kZero},
-    {"zero-stage", "zero-3-memory-optimization", "", "false", "3", kZero},
-    {"zero-stage", "fsdp-memory-optimization", "", "false", "3", kZero},
-    {"recompute-granularity", "checkpoint-activations", "", "false", "full", kRecomputed},
-};
-
-/// Two settings of one origin that disagree.
-std::string disagreement(const Meant& one, const Meant& other, const Rivals& r) {
-  return text(one.source, " ", join(one.values), " and ", other.source, " ", join(other.values),
-              " disagree: ", r.because, "; give one");
-}
-
-/// Rivals of a file are a problem where no flag has answered for them. `config` is what all
-/// settings say together. The files that runs write have steps beside epochs, and switches beside
-/// fields that leave the answer to them, as stage 0 does.
-void find_rivals_in_file(const std::vector<Meant>& file, const std::vector<Meant>& flags,
-                         const RunConfig& config, Problems& problems) {
-  for (const Rivals& r : kRivals) {
-    const Meant *one = find(file, r.name), *other = find(file, r.other);
-    if (r.means.empty() || one == nullptr || other == nullptr) continue;
-    if (find(flags, r.name) != nullptr || find(flags, r.other) != nullptr) continue;
-    const Field& field = *one->field;
-    const std::string value = get_text(field, config);  // the default where a flag has silenced it
-    if (value != get_text(field, RunConfig()) && value != r.means &&
-        other->values.back() != r.other_off)
-      problems.add(disagreement(*one, *other, r));
-  }
-}
-
-/// Flags that disagree are problems; where a flag answers, the other field of the file says
-/// nothing.
-void settle_rivals(const std::vector<Meant>& file, const std::vector<Meant>& flags,
-                   RunConfig& config, Problems& problems) {
-  const auto answers = [](const Meant* setting, std::string_view off) {
-    return setting != nullptr && (off.empty() || setting->values.back() != off);
-  };
-  const auto silence = [&](std::string_view name) {
-    const Field& field = *find_field(name).field;
-    set_text(field, config, get_text(field, RunConfig()), name);
-  };
-  for (const Rivals& r : kRivals) {
-    const Meant *one = find(flags, r.name), *other = find(flags, r.other);
-    const bool one_answers = answers(one, r.name_off), other_answers = answers(other, r.other_off);
-    if (one_answers && other_answers) {
-      if (!r.means.empty() && one->values.back() == r.means) continue;
-      problems.add(disagreement(*one, *other, r));
-    } else if (one_answers && !r.means.empty() && other == nullptr &&
-               find(file, r.other) != nullptr) {
-      silence(r.other);
-    } else if (other_answers && one == nullptr && find(file, r.name) != nullptr) {
-      silence(r.name);
-    }
-  }
-  find_rivals_in_file(file, flags, config, problems);
-}
-
 void find_batch_problems(const RunConfig& config, Problems& problems);
 
 }  // namespace
-
-RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>& flags,
-                    Problems& problems, std::vector<std::string>& notices) {
-  const std::vector<Meant> from_file = meant(file, "", problems),
-                           from_flags = meant(flags, "--", problems);
-  RunConfig config;
-  const Meant* preset = find(from_flags, "preset");
-  if (preset == nullptr) preset = find(from_file, "preset");
-  if (preset != nullptr && !preset->values.at(0).empty()) {  // to_toml writes "" for none
-    problems.gather([&] { find_preset(preset->values.at(0)).apply(config); });
-  } else {
-    const Meant* family = find(from_flags, "family");
-    if (family == nullptr) family = find(from_file, "family");
-    if (family != nullptr && family->values.at(0) == "llama")
-      config.model.bias = config.model.tied_head = false;  // as published
-    for (const Field& field : fields()) config.untold.emplace(field.name);
-  }
-  for (const std::vector<Meant>* settings : {&from_file, &from_flags}) {
-    for (const Meant& setting : *settings) config.untold.erase(std::string(setting.field->name));
-  }
-  for (const Meant& setting : from_file) {
-    const Meant* flag = find(from_flags, setting.field->name);
-    if (flag == nullptr) {
-      apply(setting, config, problems);
-    } else if (flag->values != setting.values) {
-      notices.push_back(text(flag->source, " ", join(flag->values), " overrules ", setting.source,
-                             ", which says ", join(setting.values)));
-    }
-  }
-  for (const Meant& setting : from_flags) apply(setting, config, problems);
-  settle_rivals(from_file, from_flags, config, problems);
-  return config;
-}
 
 CpuChoices choices_of(const RunConfig& config, const CpuChoices& machine) {
   CpuChoices out = machine;
@@ -205,18 +50,15 @@ void complete(RunConfig& config) {
   parallel.shard_parameters = stage == 3 || config.zero3 || config.fsdp;
   parallel.shard_gradients = stage == 2 || config.zero2 || parallel.shard_parameters;
   parallel.shard_optimizer = stage == 1 || config.zero1 || parallel.shard_gradients;
-  const auto granularity = std::ranges::find(kRecomputes, config.recompute_granularity);
-  if (granularity != kRecomputes.end())
-    parallel.recompute = static_cast<Recompute>(granularity - kRecomputes.begin());
+  parallel.recompute = find_recompute(config.recompute_granularity)
+                           .value_or(parallel.recompute);  // see find_problems
   if (config.checkpoint_activations) parallel.recompute = Recompute::Full;
-  const bool standard = config.remote_device != "none" && !config.offload_optimizer &&
+  const bool standard = config.remote_device != kRemoteNone && !config.offload_optimizer &&
                         !config.offload_gradients && !config.offload_parameters &&
                         !config.offload_activations;
   parallel.offload = {config.offload_optimizer || standard, config.offload_gradients || standard,
                       config.offload_parameters, config.offload_activations};
-  const auto scope = std::ranges::find(kGatherScopes, config.fsdp_gather);
-  if (scope != kGatherScopes.end())
-    parallel.gather = static_cast<GatherScope>(scope - kGatherScopes.begin());
+  parallel.gather = find_gather_scope(config.fsdp_gather).value_or(parallel.gather);
   ModelConfig& model = config.model;
   // SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do there.
   if (model.family == "llama" && model.ffn_width == 0 && model.width > 0 &&
@@ -248,21 +90,21 @@ void find_problems(const RunConfig& config, Problems& problems) {
   if (of_model.empty()) problems.gather([&] { check_step_sizes(model, config.global_batch_size); });
   for (const std::string& problem : tessera::problems(config.optimizer)) problems.add(problem);
 
-  if (std::ranges::find(kRecomputes, config.recompute_granularity) == kRecomputes.end())
-    problems.add(text("recompute-granularity is '", config.recompute_granularity, "'; it can be ",
-                      join(kRecomputes)));
-  if (std::ranges::find(kGatherScopes, config.fsdp_gather) == kGatherScopes.end())
-    problems.add(
-        text("fsdp-gather is '", config.fsdp_gather, "'; it can be ", join(kGatherScopes)));
+  for (const Field& field : fields()) {
+    if (field.words.empty()) continue;
+    const std::string word = get_text(field, config);
+    if (std::ranges::find(field.words, word) == field.words.end())
+      problems.add(text(field.name, " is '", word, "'; it can be ", join(field.words)));
+  }
   problems.gather([&] { parse_memory_cap(config.memory_cap); });
-  const std::string& remote = config.remote_device;
-  if (remote != "none" && remote != "cpu" && remote != "nvme")
-    problems.add(text("remote-device is '", remote, "'; it can be none, cpu, nvme"));
-  if (remote == "nvme" && config.offload_folder.empty())
-    problems.add("remote-device nvme needs a folder for its file; give offload-folder");
-  if (remote != "nvme" && !config.offload_folder.empty())
+  const bool in_file = config.remote_device == kRemoteFile;
+  if (in_file && config.offload_folder.empty())
+    problems.add(
+        text("remote-device ", kRemoteFile, " needs a folder for its file; give offload-folder"));
+  if (!in_file && !config.offload_folder.empty())
     problems.add(text("offload-folder ", config.offload_folder, " does nothing with remote-device ",
-                      remote, "; give remote-device nvme, or leave the folder out"));
+                      config.remote_device, "; give remote-device ", kRemoteFile,
+                      ", or leave the folder out"));
   for (const std::string& problem : tessera::problems(config.parallel, model))
     problems.add(problem);
   const ParallelConfig& parallel = config.parallel;
