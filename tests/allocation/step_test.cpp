@@ -33,9 +33,11 @@ class StepTest : public ::testing::Test {
   ~StepTest() override { std::filesystem::remove_all(folder_); }
 
   void train_with(TrainCallback& callback, const std::string& preset, std::int64_t micro_batch,
-                  std::int64_t steps, int threads = 1) {
+                  std::int64_t steps, int threads = 1, bool offloads = false) {
     RunConfig config;
     find_preset(preset).apply(config);
+    config.offload_optimizer = config.offload_gradients = offloads;
+    config.offload_parameters = config.offload_activations = offloads;
     config.model.dropout = 0.1;
     config.data = {folder_ + "/text.txt"};
     config.output = text(folder_, "/", runs_++);
@@ -77,6 +79,16 @@ TEST_F(StepTest, TesseraAllocatesNothingAndLibrariesTheSameEachTime) {
       std::cout << preset << ", micro-batches of " << micro_batch << ": " << each
                 << " allocations of libraries in each step\n";
     }
+  }
+}
+
+/// Nor does the thread that copies: how many copies it is behind differs from step to step.
+TEST_F(StepTest, TesseraAllocatesNothingWhileItOffloads) {
+  for (const std::int64_t micro_batch : {0, 2}) {
+    SCOPED_TRACE(micro_batch);
+    Counter counter;
+    train_with(counter, "gpt2-tiny", micro_batch, Counter::kSteps, 2, true);
+    EXPECT_EQ(counter.after.back().ours, 0) << testing::first_stacks();
   }
 }
 

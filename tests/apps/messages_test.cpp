@@ -98,6 +98,16 @@ const Case kCases[] = {
      "new folder"},
     {"an output that is a file", "--data @/text.txt --output @/text.txt", 5,
      "output '@/text.txt' is a file; give a folder"},
+    {"a folder for offloaded tensors that is not there",
+     "--data @/text.txt --remote-device nvme --offload-folder @/absent", 2,
+     "offload-folder '@/absent' does not exist; give a folder that is there, on the drive for "
+     "offloaded tensors"},
+    {"one that is a file", "--data @/text.txt --remote-device nvme --offload-folder @/text.txt", 2,
+     "offload-folder '@/text.txt' is no folder; give a folder that is there, on the drive for "
+     "offloaded tensors"},
+    {"layers to recompute, and no recomputing", "--data @/text.txt --recompute-layers 0", 2,
+     "recompute-layers 0 does nothing with recompute-granularity none; give selective or full, or "
+     "recompute-layers all"},
     {"a checkpoint that is not there", "--data @/text.txt --resume @/nothing", 4,
      "no checkpoint '@/nothing'; nothing in '@' has a name like it"},
     {"a configuration file that is not there", "--data @/text.txt --config @/nothing.toml", 2,

@@ -238,6 +238,11 @@ TEST(RunOptions, ZeroStageStandsForTheSwitches) {
            {"--offload-folder .", "offload-folder . does nothing with remote-device none"},
            {"--recompute-granularity some",
             "recompute-granularity is 'some'; it can be none, selective, full"},
+           {"--fsdp-gather ever", "fsdp-gather is 'ever'; it can be use, block, step"},
+           {"--recompute-granularity full --no-checkpoint-activations",
+            "disagree: both say what backward computes again; give one"},
+           {"--remote-device cpu --no-offload-optimizer --no-offload-gradients",
+            "with neither offload-optimizer nor offload-gradients has nothing to hold"},
            {"--recompute-layers 0", "does nothing with recompute-granularity none"}}) {
     const Ran ran = run(words(plan + flags));
     EXPECT_EQ(ran.code, 2);
@@ -250,6 +255,29 @@ TEST(RunOptions, ZeroStageStandsForTheSwitches) {
   EXPECT_EQ(memory(folder.expand("--config @/c.toml --zero-stage 1")), memory("--zero-stage 1"));
   EXPECT_EQ(memory(folder.expand("--config @/c.toml --zero-1-memory-optimization")),
             memory("--zero-stage 1"));
+  // What is told to stay on the device stays there.
+  EXPECT_EQ(memory("--remote-device cpu --no-offload-optimizer"), memory("--offload-gradients"));
+  EXPECT_EQ(memory("--remote-device cpu --no-offload-gradients"), memory("--offload-optimizer"));
+  folder.write("host.toml", "remote-device = \"cpu\"\noffload-optimizer = false\n");
+  EXPECT_EQ(memory(folder.expand("--config @/host.toml")), memory("--offload-gradients"));
+  EXPECT_EQ(memory(folder.expand("--config @/host.toml --remote-device none")), memory(""));
+  folder.write("host.toml",
+               "remote-device = \"cpu\"\noffload-optimizer = false\n"
+               "offload-gradients = false\n");  // as runs write it
+  EXPECT_EQ(memory(folder.expand("--config @/host.toml")), memory("--remote-device cpu"));
+  EXPECT_EQ(memory(folder.expand("--config @/host.toml --no-offload-optimizer")),
+            memory("--offload-gradients"));
+  folder.write("again.toml",
+               "recompute-granularity = \"full\"\ncheckpoint-activations = false\n"
+               "recompute-layers = \"0\"\n");
+  EXPECT_NE(memory(folder.expand("--config @/again.toml")), memory(""));
+  EXPECT_EQ(memory(folder.expand("--config @/again.toml --no-checkpoint-activations")), memory(""));
+  EXPECT_EQ(memory(folder.expand("--config @/again.toml --recompute-granularity none")),
+            memory(""));
+  folder.write("drive.toml", "remote-device = \"nvme\"\noffload-folder = \"elsewhere\"\n");
+  EXPECT_EQ(memory(folder.expand("--config @/drive.toml --remote-device cpu")),
+            memory("--remote-device cpu"));
+  EXPECT_EQ(memory(folder.expand("--config @/drive.toml --remote-device none")), memory(""));
   // Two lines of a file that contradict each other are as wrong as two flags, unless a flag
   // answers.
   folder.write("rivals.toml", "zero-stage = 1\nzero-3-memory-optimization = true\n");

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -105,8 +107,21 @@ TEST(Device, PoolsOfTheHostMayBeFilesWithoutAName) {
   }
 }
 
+/// Not on huge pages, and not in steps of them: the drive gives what was planned.
+TEST(Device, AFileIsAsLargeAsItsPool) {
+  const OffloadFolder folder;
+  const std::unique_ptr<Device> device =
+      make_cpu_device({.threads = 1, .offload_folder = folder.path.string()});
+  constexpr std::int64_t kBytes = 5000;
+  void* const host = device->allocate(Memory::Host, kBytes);
+  EXPECT_EQ(mapping(host, "Size:"), 8192);
+  device->release(host);
+}
+
+/// Room is made for more of them while they run, where fewer were expected.
 TEST(Device, CopiesRunInTheOrderOfTheirStarts) {
   const std::unique_ptr<Device> device = make_cpu_device({.threads = 1});
+  device->expect_copies(3);
   constexpr std::int64_t kBytes = 1 << 20;
   std::vector<std::byte*> parts;
   for (int i = 0; i < 9; ++i)
@@ -140,7 +155,19 @@ TEST(Device, SaysWhyAFolderCannotHoldAPool) {
   const OffloadFolder folder;
   const std::string path = folder.path.string();
   says(refused(path + "/absent", 1), {path + "/absent", "No such file", "name a folder"});
-  says(refused(path, std::int64_t{1} << 50), {path, "has no room for 1073741824 MiB", "free"});
+  says(refused(path, std::int64_t{1} << 50),
+       {path, "has no room for a file of 1024 TiB (1125899906842624 bytes)", "another drive"});
+  {
+    rlimit given = {};
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &given), 0);
+    const auto at_limit = std::signal(SIGXFSZ, SIG_IGN);  // as the command does
+    const rlimit low = {1 << 20, given.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &low), 0);
+    says(refused(path, 5 << 20),
+         {"a file of 5.00 MiB", "raise the file size limit (ulimit -f), which is 1.00 MiB"});
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &given), 0);
+    std::signal(SIGXFSZ, at_limit);
+  }
   EXPECT_TRUE(std::filesystem::is_empty(folder.path));
   if (geteuid() == 0) return;  // who may write everywhere
   std::filesystem::permissions(folder.path, std::filesystem::perms::owner_read);

@@ -175,6 +175,7 @@ class ReferenceDevice final : public Device {
   void release(void*) override {}
   void fill(void*, std::byte, std::int64_t) override {}
   void copy(void*, const void*, std::int64_t) override {}
+  void expect_copies(std::int64_t) override {}
   std::uint64_t start_copy(void*, const void*, std::int64_t) override { return 0; }
   void wait_copy(std::uint64_t) override {}
 };

@@ -37,7 +37,8 @@ TEST(Parallel, ProblemsSayWhatIsLegal) {
        {"tensor-model-parallel-size 8 does not divide the model's 4 key-value heads; it can be 1, "
         "2, 4"}},
       {{.recompute_layers = "0-1"},
-       {"recompute-layers 0-1 does nothing with recompute-granularity none; give that too"}},
+       {"recompute-layers 0-1 does nothing with recompute-granularity none; give selective or "
+        "full, or recompute-layers all"}},
       {{.recompute = Recompute::Full, .recompute_layers = "0-99"},
        {"recompute-layers is '0-99', but the layers are 0 to 3; give some of these"}},
       {{.recompute = Recompute::Full, .recompute_layers = "1,0-"},
@@ -82,6 +83,16 @@ TEST(Parallel, ProblemsSayWhatIsLegal) {
         "or give virtual-pipeline-stages 0"}},
   };
   for (const Case& c : cases) EXPECT_EQ(problems(c.config, model()), c.problems);
+}
+
+TEST(Parallel, OneLayerIsNumberZero) {
+  EXPECT_EQ(parse_layers("0", 1), std::vector<std::int64_t>{0});
+  try {
+    parse_layers("1", 1);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "recompute-layers is '1', but the only layer is 0; give that");
+  }
 }
 
 TEST(Parallel, StrategiesArePins) {

@@ -131,6 +131,55 @@ slot "c" = %6
 )",
      "forward: %2 copy 2 to 4\n"
      "forward: %4 copy 4 to 7\n"},
+    {"what is copied to the host and read there starts one ahead too",
+     R"(graph placed mesh a=2
+%0 = batch() name="x" dtype=f32 shape=[4] : f32[4] at [-]
+%1 = batch() name="y" dtype=f32 shape=[4] : f32[4] at [-]
+%2 = reshard(%0) : f32[4] at [-]@host
+%3 = exp(%2) : f32[4] at [-]@host
+%4 = reshard(%1) : f32[4] at [-]@host
+%5 = exp(%4) : f32[4] at [-]@host
+slot "a" = %3
+slot "b" = %5
+)",
+     "forward: %1 copy 0 to 2\n"
+     "forward: %4 copy 2 to 5\n"},
+    {"what is copied from the host and not read in the region ends when the next copy starts",
+     R"(graph placed mesh a=2
+%0 = batch() name="x" dtype=f32 shape=[4] : f32[4] at [-]@host
+%1 = exp(%0) : f32[4] at [-]@host
+%2 = reshard(%1) : f32[4] at [-]
+%3 = exp(%1) : f32[4] at [-]@host
+%4 = reshard(%3) : f32[4] at [-]
+%5 = exp(%3) : f32[4] at [-]@host
+slot "a" = %2
+slot "b" = %4
+slot "c" = %5
+)",
+     "forward: %2 copy 2 to 4\n"
+     "forward: %4 copy 4 to 6\n"},
+    {"copies for one reader start together, one ahead; those to the other memory do not wait for "
+     "them",
+     R"(graph placed mesh a=2
+%0 = batch() name="w" dtype=f32 shape=[4] : f32[4] at [-]@host
+%1 = batch() name="x" dtype=f32 shape=[4] : f32[4] at [-]@host
+%2 = batch() name="y" dtype=f32 shape=[4] : f32[4] at [-]@host
+%3 = batch() name="z" dtype=f32 shape=[4] : f32[4] at [-]
+%4 = reshard(%0) : f32[4] at [-]
+%5 = exp(%4) : f32[4] at [-]
+%6 = reshard(%1) : f32[4] at [-]
+%7 = reshard(%2) : f32[4] at [-]
+%8 = add(%6, %7) : f32[4] at [-]
+%9 = reshard(%3) : f32[4] at [-]@host
+%10 = exp(%9) : f32[4] at [-]@host
+slot "a" = %5
+slot "b" = %8
+slot "c" = %10
+)",
+     "forward: %1 copy 0 to 2\n"
+     "forward: %4 copy 2 to 7\n"
+     "forward: %6 copy 2 to 7\n"
+     "forward: %9 copy 0 to 10\n"},
     {"what is copied from the host to be gathered is there when the gathering starts, one ahead "
      "too",
      R"(graph placed mesh a=2

@@ -120,6 +120,24 @@ TEST_F(ProfileTest, HasEveryCallOfEveryRecordedStep) {
   EXPECT_GE(in_kernels, 0.2 * in_steps);
 }
 
+TEST_F(ProfileTest, CopiesAreStartedAndWaitedFor) {
+  RunConfig c = config();
+  c.offload_optimizer = true;
+  c = run(c);
+  std::map<std::string, int> parts;
+  const Json trace = Json::parse(std::ifstream(c.profile));
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X" || event.at("cat") == "step") continue;
+    const std::string name = event.at("name");
+    if (event.at("args").at("op") != "copy") continue;
+    ++parts[name];
+    EXPECT_EQ(event.at("args").at("bytes") > 0, name == "wait copy") << "most are moved meanwhile";
+  }
+  EXPECT_GT(parts["start copy"], 0);
+  EXPECT_EQ(parts["start copy"], parts["wait copy"]);
+  EXPECT_EQ(parts.size(), 2u);
+}
+
 TEST_F(ProfileTest, TheFileHasTheTable) {
   const RunConfig c = run(config());
   const Json profile = Json::parse(std::ifstream(c.profile)).at("profile");

@@ -12,6 +12,7 @@
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
 #include "tessera/comm/work_alone.h"
+#include "tessera/train/prepare.h"
 #include "tessera/train/verify.h"
 
 namespace tessera {
@@ -54,7 +55,8 @@ RunConfig complete_config(Communicator* launched, const VerifyRequest& request) 
   complete(config);
   find_problems(config, problems);
   from_leader(launched, [&]() -> std::map<std::string, std::string> {
-    problems.raise();  // the same on every rank
+    check_offload_folder(config, problems);  // of rank 0; all else is the same on every rank
+    problems.raise();
     return {};
   });
   return config;

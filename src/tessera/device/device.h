@@ -88,10 +88,14 @@ class Device {
   /// Ends the copies that are under way first.
   virtual void release(void* memory) = 0;
 
-  // What allocate gave is filled, copied and read by the device alone; either side of a copy may
-  // also be memory of the program.
+  // Pools are memory of this process. The program also reads and writes them by itself (states,
+  // batch inputs, collectives, guards), where no kernel runs and no copy is under way that takes
+  // part in those bytes. Either side of a copy may be memory outside of pools.
   virtual void fill(void* to, std::byte with, std::int64_t bytes) = 0;
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
+  /// Makes ready for so many copies that are started and not yet done: up to these start_copy
+  /// allocates nothing. Errors: Fault::Resource: what goes on beside kernels cannot be made.
+  virtual void expect_copies(std::int64_t most) = 0;
   /// Begins a copy from one memory to another, which goes on beside kernels; what it reads and
   /// writes stays untouched until wait_copy. Copies run in the order of their starts. Its number.
   virtual std::uint64_t start_copy(void* to, const void* from, std::int64_t bytes) = 0;

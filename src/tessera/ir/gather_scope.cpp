@@ -7,11 +7,17 @@
 
 namespace tessera {
 
-GatherScope parse_gather_scope(std::string_view word) {
+std::optional<GatherScope> find_gather_scope(std::string_view word) {
   const auto found = std::ranges::find(kGatherScopes, word);
-  require(found != kGatherScopes.end(), "'", word, "' is no scope of gathering; it can be ",
-          join(kGatherScopes));
+  if (found == kGatherScopes.end()) return std::nullopt;
   return static_cast<GatherScope>(found - kGatherScopes.begin());
+}
+
+GatherScope parse_gather_scope(std::string_view word) {
+  const std::optional<GatherScope> found = find_gather_scope(word);
+  require(found.has_value(), "'", word, "' is no scope of gathering; it can be ",
+          join(kGatherScopes));
+  return *found;
 }
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace tessera {
@@ -23,6 +24,8 @@ constexpr std::string_view to_text(GatherScope scope) {
   return kGatherScopes[static_cast<std::size_t>(scope)];
 }
 
+/// Nothing for another word.
+std::optional<GatherScope> find_gather_scope(std::string_view word);
 /// Errors: another word; the legal ones.
 GatherScope parse_gather_scope(std::string_view word);
 

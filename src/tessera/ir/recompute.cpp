@@ -7,11 +7,17 @@
 
 namespace tessera {
 
-Recompute parse_recompute(std::string_view word) {
+std::optional<Recompute> find_recompute(std::string_view word) {
   const auto found = std::ranges::find(kRecomputes, word);
-  require(found != kRecomputes.end(), "'", word, "' is no granularity of recomputing; it can be ",
-          join(kRecomputes));
+  if (found == kRecomputes.end()) return std::nullopt;
   return static_cast<Recompute>(found - kRecomputes.begin());
+}
+
+Recompute parse_recompute(std::string_view word) {
+  const std::optional<Recompute> found = find_recompute(word);
+  require(found.has_value(), "'", word, "' is no granularity of recomputing; it can be ",
+          join(kRecomputes));
+  return *found;
 }
 
 }  // namespace tessera

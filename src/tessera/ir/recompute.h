@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace tessera {
@@ -19,6 +20,8 @@ constexpr std::string_view to_text(Recompute what) {
   return kRecomputes[static_cast<std::size_t>(what)];
 }
 
+/// Nothing for another word.
+std::optional<Recompute> find_recompute(std::string_view word);
 /// Errors: another word; the legal ones.
 Recompute parse_recompute(std::string_view word);
 

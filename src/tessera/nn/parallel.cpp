@@ -103,12 +103,11 @@ std::vector<std::int64_t> parse_layers(std::string_view list, std::int64_t layer
         dash == part.npos ? first : whole_number(std::string_view(part).substr(dash + 1));
     require(first && last && *first <= *last, "recompute-layers is '", list, "', in which '", part,
             "' is no layer and no range of them; give all, or numbers from 0 on, as 0-5,8");
-    require(
-        *first >= 0 &&
-                *last<layers, "recompute-layers is '", list, "', but the layers are 0", layers> 1
-            ? text(" to ", layers - 1)
-            : "",
-        "; give some of these");
+    const bool is_there = *first >= 0 && *last < layers;
+    const std::string remedy =
+        layers == 1 ? "the only layer is 0; give that"
+                    : text("the layers are 0 to ", layers - 1, "; give some of these");
+    require(is_there, "recompute-layers is '", list, "', but ", remedy);
     for (std::int64_t layer = *first; layer <= *last; ++layer) out.insert(layer);
   }
   return {out.begin(), out.end()};
@@ -118,7 +117,8 @@ std::vector<std::string> problems(const ParallelConfig& c, const ModelConfig& mo
   std::vector<std::string> out;
   if (c.recompute_layers != "all" && c.recompute == Recompute::None) {
     out.push_back(text("recompute-layers ", c.recompute_layers,
-                       " does nothing with recompute-granularity none; give that too"));
+                       " does nothing with recompute-granularity none; give selective or full, or ",
+                       "recompute-layers all"));
   } else if (c.recompute_layers != "all" && model.layers > 0) {
     try {
       parse_layers(c.recompute_layers, model.layers);

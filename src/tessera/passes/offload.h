@@ -13,9 +13,8 @@ namespace tessera {
 ///
 /// - Forward and backward compute on the device: they read such a state through a use, which copies
 ///   it, for all that share the use.
-/// - What backward reads of forward goes to the host as soon as it is there, and comes back once
-/// for
-///   all of backward of a chunk. A view of it is looked at anew there.
+/// - What backward reads of forward goes to the host as soon as it is there, and comes back once,
+///   for all of backward of a chunk. A view of it is looked at anew there.
 /// - An op of the update that reads something on the host runs where fewer bytes have to be copied,
 ///   counting operands and next values of states; on the host if that is equal. So Adam of moments
 ///   on the host runs there.
@@ -23,9 +22,8 @@ namespace tessera {
 ///   does so on the device.
 ///
 /// In:   Form::Placed, everything on the device.
-/// Out:  Form::Placed; values whose reader is in another memory are read through a `reshard`
-/// (states
-///       in forward and backward: a `use`) that changes the memory.
+/// Out:  Form::Placed; values whose reader is in another memory are read through a `reshard` that
+///       changes the memory; states in forward and backward through such a `use`.
 Graph offload(const Graph& placed, const Strategy& strategy);
 
 }  // namespace tessera

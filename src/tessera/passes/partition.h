@@ -19,10 +19,11 @@ namespace tessera {
 ///          axis leaves as Output::Accumulate. Batch inputs are whole: time nodes take their rows
 ///          by `shard`.
 /// Memory:  a reshard or use whose operand lies in another memory is moves and a copy, with the
-/// moves on the device: the copy comes last to the host, first from it. Padding: an op that reduces
-/// a dim finds the reduction's identity beyond the logical extent, written by `clear_padding`;
-/// states are stored with zeros there. Other padding is undefined. Errors:  a node before the first
-/// micro-batch that reads a result of one ("needs a sum over mb").
+///          moves on the device: the copy comes last to the host, first from it.
+/// Padding: an op that reduces a dim finds the reduction's identity beyond the logical extent,
+///          written by `clear_padding`; states are stored with zeros there. Other padding is
+///          undefined.
+/// Errors:  a node before the first micro-batch that reads a result of one ("needs a sum over mb").
 ///
 /// With a pipeline: what one stage runs. Nodes belong to chunks (place_chunks.h). A value of
 /// another stage is received, by the first region of this stage that can have it; see NodeRegions.

@@ -10,11 +10,16 @@ namespace tessera {
 /// in between. To bound the memory that this takes:
 ///
 ///   the result replaces its operand        no more memory is held: it may take the whole time
-///   the result is larger (all_gather)      at most one is started ahead: when the one before ends
-///   the result is smaller (reduce_scatter) at most one ends late: when the next one starts
+///   the result is larger (all_gather)      begins one ahead
+///   the result is smaller (reduce_scatter) ends one behind
 ///   both have one size                     it starts and ends at its node
-///   a copy from the host                   as what is larger, among such copies
-///   a copy to the host                     as what is smaller, among such copies
+///   a copy that this region reads          begins one ahead, among those to the same memory
+///   a copy that it does not read           ends one behind, among those to the same memory
+///
+/// One ahead: it does not start before the one ends whose result is read before its own. Those
+/// whose results are first read by one node start together.
+/// One behind: it ends at the latest when the next one starts. Those that start together, as their
+/// operands are of one node, end together.
 ///
 /// An accumulator that is summed over ranks in place starts in the last micro-batch, after the node
 /// that completes it. Other transfers of accumulators start after the loop, and so do all of them

@@ -85,6 +85,9 @@ struct Call {
   std::int32_t time = 0;  // on the program's timeline
   double flops = 0, bytes = 0;
   bool recomputed = false;  // forward did it before
+
+  /// True where it begins a transfer: what waits for one has neither operands nor results.
+  bool is_start() const { return !kernel && !(ins.empty() && outs.empty()); }
 };
 
 /// Which implementation runs it: a kernel's name, "comm", or "copy" from one memory to another.

@@ -62,13 +62,15 @@ struct Executor::Ready {
     }
     if (kernel != nullptr) return kernel->run({ins.data(), outs.data(), workspace, microbatch});
     UnderWay& mine = under_way[microbatch % call->tickets];
-    if (copies != nullptr) return copy(mine);
-    return transfer != nullptr ? start(mine) : wait(mine);
+    if (call->is_start()) {
+      copies != nullptr ? start_copy(mine) : start(mine);
+    } else {
+      copies != nullptr ? copies->wait_copy(mine.copy) : wait(mine);
+    }
   }
 
  private:
-  void copy(UnderWay& mine) const {
-    if (outs.empty()) return copies->wait_copy(mine.copy);
+  void start_copy(UnderWay& mine) const {
     mine.copy = copies->start_copy(outs[0], ins[0], call->copied_bytes);
   }
 
@@ -117,6 +119,21 @@ void add_without_metrics(std::vector<std::span<std::byte>>& out, std::span<std::
   }
 }
 
+/// How many copies may be under way at a time: each is waited for before it starts again, and all
+/// of them before the program ends.
+std::int64_t most_copies(const Plan& plan) {
+  std::int64_t most = 0;
+  for (const ProgramPlan& program : plan.programs) {
+    std::int64_t starts = 0;
+    for (const RegionPlan& region : program.regions) {
+      starts += std::ranges::count_if(
+          region.calls, [](const Call& call) { return call.op == &kCopy && call.is_start(); });
+    }
+    most = std::max(most, starts);
+  }
+  return most;
+}
+
 }  // namespace
 
 Executor::Executor(Plan plan, Device& device, Communicator* world, ExecutorOptions options)
@@ -130,6 +147,7 @@ Executor::Executor(Plan plan, Device& device, Communicator* world, ExecutorOptio
     pools_[memory] = static_cast<std::byte*>(device_.allocate(memory, bytes + kGuardBytes));
     device_.fill(pools_[memory] + bytes, kGuard, kGuardBytes);
   }
+  if (const std::int64_t copies = most_copies(plan_); copies > 0) device_.expect_copies(copies);
   for (const ConstantPlan& constant : plan_.constants) {
     HostTensor value(constant.dtype, {});
     value.set(0, constant.value);

@@ -1,7 +1,7 @@
 #include "tessera/train/config.h"
 
 #include <algorithm>
-#include <map>
+#include <array>
 
 #include "tessera/base/divisors.h"
 #include "tessera/base/size.h"
@@ -108,16 +108,18 @@ void find_rivals_in_file(const std::vector<Meant>& file, const std::vector<Meant
   }
 }
 
+/// As if nobody had told it.
+void silence(std::string_view name, RunConfig& config) {
+  const Field& field = *find_field(name).field;
+  set_text(field, config, get_text(field, RunConfig()), name);
+}
+
 /// Flags that disagree are problems; where a flag answers, the other field of the file says
 /// nothing.
 void settle_rivals(const std::vector<Meant>& file, const std::vector<Meant>& flags,
                    RunConfig& config, Problems& problems) {
   const auto answers = [](const Meant* setting, std::string_view off) {
     return setting != nullptr && (off.empty() || setting->values.back() != off);
-  };
-  const auto silence = [&](std::string_view name) {
-    const Field& field = *find_field(name).field;
-    set_text(field, config, get_text(field, RunConfig()), name);
   };
   for (const Rivals& r : kRivals) {
     const Meant *one = find(flags, r.name), *other = find(flags, r.other);
@@ -127,12 +129,71 @@ void settle_rivals(const std::vector<Meant>& file, const std::vector<Meant>& fla
       problems.add(disagreement(*one, *other, r));
     } else if (one_answers && !r.means.empty() && other == nullptr &&
                find(file, r.other) != nullptr) {
-      silence(r.other);
+      silence(r.other, config);
     } else if (other_answers && one == nullptr && find(file, r.name) != nullptr) {
-      silence(r.name);
+      silence(r.name, config);
+    }
+    // A flag that is off says no to what it stands for.
+    if (r.means.empty() || other == nullptr || other_answers) continue;
+    if (one != nullptr && one->values.back() == r.means) {
+      problems.add(disagreement(*one, *other, r));
+    } else if (one == nullptr && get_text(*find_field(r.name).field, config) == r.means) {
+      silence(r.name, config);
     }
   }
   find_rivals_in_file(file, flags, config, problems);
+}
+
+/// A field that has a meaning only with some values of others.
+struct Dependent {
+  std::string_view name;
+  std::array<std::string_view, 2> of;
+  bool (*has_meaning)(const RunConfig&);
+};
+constexpr Dependent kDependents[] = {
+    {"offload-folder",
+     {"remote-device", ""},
+     [](const RunConfig& c) -> bool { return c.remote_device == kRemoteFile; }},
+    {"recompute-layers",
+     {"recompute-granularity", "checkpoint-activations"},
+     [](const RunConfig& c) -> bool {
+       return c.checkpoint_activations ||
+              find_recompute(c.recompute_granularity) != Recompute::None;
+     }},
+};
+
+/// Where a flag takes the meaning from a field of the file, the field says nothing.
+void settle_dependents(const std::vector<Meant>& file, const std::vector<Meant>& flags,
+                       RunConfig& config) {
+  for (const Dependent& d : kDependents) {
+    const bool answered = std::ranges::any_of(
+        d.of, [&](std::string_view name) { return find(flags, name) != nullptr; });
+    if (answered && find(file, d.name) != nullptr && find(flags, d.name) == nullptr &&
+        !d.has_meaning(config))
+      silence(d.name, config);
+  }
+}
+
+/// remote-device alone offloads optimizer and gradients, but for what is told to stay. The files
+/// that runs write have both switches, off: such a pair says nothing.
+void settle_remote_device(const std::vector<Meant>& file, const std::vector<Meant>& flags,
+                          RunConfig& config, Problems& problems) {
+  if (config.remote_device == kRemoteNone || config.offload_optimizer || config.offload_gradients ||
+      config.offload_parameters || config.offload_activations)
+    return;
+  const auto may_go = [&](std::string_view name, std::string_view twin) {
+    if (find(flags, name) != nullptr) return false;
+    return find(file, name) == nullptr || find(file, twin) != nullptr;
+  };
+  const bool optimizer = may_go("offload-optimizer", "offload-gradients"),
+             gradients = may_go("offload-gradients", "offload-optimizer");
+  if (optimizer && gradients) return;
+  config.offload_optimizer = optimizer, config.offload_gradients = gradients;
+  if (!optimizer && !gradients)
+    problems.add(text("remote-device ", config.remote_device,
+                      " with neither offload-optimizer nor offload-gradients has nothing to hold; "
+                      "give remote-device ",
+                      kRemoteNone, ", or say what to offload, as offload-parameters"));
 }
 
 void find_batch_problems(const RunConfig& config, Problems& problems);
@@ -169,6 +230,8 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
   }
   for (const Meant& setting : from_flags) apply(setting, config, problems);
   settle_rivals(from_file, from_flags, config, problems);
+  settle_dependents(from_file, from_flags, config);
+  settle_remote_device(from_file, from_flags, config, problems);
   return config;
 }
 
@@ -205,18 +268,15 @@ void complete(RunConfig& config) {
   parallel.shard_parameters = stage == 3 || config.zero3 || config.fsdp;
   parallel.shard_gradients = stage == 2 || config.zero2 || parallel.shard_parameters;
   parallel.shard_optimizer = stage == 1 || config.zero1 || parallel.shard_gradients;
-  const auto granularity = std::ranges::find(kRecomputes, config.recompute_granularity);
-  if (granularity != kRecomputes.end())
-    parallel.recompute = static_cast<Recompute>(granularity - kRecomputes.begin());
+  parallel.recompute = find_recompute(config.recompute_granularity)
+                           .value_or(parallel.recompute);  // see find_problems
   if (config.checkpoint_activations) parallel.recompute = Recompute::Full;
-  const bool standard = config.remote_device != "none" && !config.offload_optimizer &&
+  const bool standard = config.remote_device != kRemoteNone && !config.offload_optimizer &&
                         !config.offload_gradients && !config.offload_parameters &&
                         !config.offload_activations;
   parallel.offload = {config.offload_optimizer || standard, config.offload_gradients || standard,
                       config.offload_parameters, config.offload_activations};
-  const auto scope = std::ranges::find(kGatherScopes, config.fsdp_gather);
-  if (scope != kGatherScopes.end())
-    parallel.gather = static_cast<GatherScope>(scope - kGatherScopes.begin());
+  parallel.gather = find_gather_scope(config.fsdp_gather).value_or(parallel.gather);
   ModelConfig& model = config.model;
   // SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do there.
   if (model.family == "llama" && model.ffn_width == 0 && model.width > 0 &&
@@ -248,21 +308,21 @@ void find_problems(const RunConfig& config, Problems& problems) {
   if (of_model.empty()) problems.gather([&] { check_step_sizes(model, config.global_batch_size); });
   for (const std::string& problem : tessera::problems(config.optimizer)) problems.add(problem);
 
-  if (std::ranges::find(kRecomputes, config.recompute_granularity) == kRecomputes.end())
-    problems.add(text("recompute-granularity is '", config.recompute_granularity, "'; it can be ",
-                      join(kRecomputes)));
-  if (std::ranges::find(kGatherScopes, config.fsdp_gather) == kGatherScopes.end())
-    problems.add(
-        text("fsdp-gather is '", config.fsdp_gather, "'; it can be ", join(kGatherScopes)));
+  for (const Field& field : fields()) {
+    if (field.words.empty()) continue;
+    const std::string word = get_text(field, config);
+    if (std::ranges::find(field.words, word) == field.words.end())
+      problems.add(text(field.name, " is '", word, "'; it can be ", join(field.words)));
+  }
   problems.gather([&] { parse_memory_cap(config.memory_cap); });
-  const std::string& remote = config.remote_device;
-  if (remote != "none" && remote != "cpu" && remote != "nvme")
-    problems.add(text("remote-device is '", remote, "'; it can be none, cpu, nvme"));
-  if (remote == "nvme" && config.offload_folder.empty())
-    problems.add("remote-device nvme needs a folder for its file; give offload-folder");
-  if (remote != "nvme" && !config.offload_folder.empty())
+  const bool in_file = config.remote_device == kRemoteFile;
+  if (in_file && config.offload_folder.empty())
+    problems.add(
+        text("remote-device ", kRemoteFile, " needs a folder for its file; give offload-folder"));
+  if (!in_file && !config.offload_folder.empty())
     problems.add(text("offload-folder ", config.offload_folder, " does nothing with remote-device ",
-                      remote, "; give remote-device nvme, or leave the folder out"));
+                      config.remote_device, "; give remote-device ", kRemoteFile,
+                      ", or leave the folder out"));
   for (const std::string& problem : tessera::problems(config.parallel, model))
     problems.add(problem);
   const ParallelConfig& parallel = config.parallel;
@@ -308,31 +368,5 @@ void find_batch_problems(const RunConfig& config, Problems& problems) {
 }
 
 }  // namespace
-
-std::map<std::string, std::string> record_of(const RunConfig& config) {
-  std::map<std::string, std::string> out;
-  for (const Field& field : fields()) out[std::string(field.name)] = get_text(field, config);
-  return out;
-}
-
-RunConfig config_of(const std::map<std::string, std::string>& record, const std::string& where) {
-  RunConfig config;
-  for (const Field& field : fields()) {
-    const auto found = record.find(std::string(field.name));
-    if (found == record.end()) continue;
-    try {
-      if (is_list(field)) {
-        for (const std::string& value : split(found->second, '\n')) {
-          if (!value.empty()) set_text(field, config, value, field.name);
-        }
-      } else {
-        set_text(field, config, found->second, field.name);
-      }
-    } catch (const Error& error) {
-      fail(Fault::Checkpoint, where, ": ", error.what(), " (in its configuration)");
-    }
-  }
-  return config;
-}
 
 }  // namespace tessera

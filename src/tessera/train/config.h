@@ -1,12 +1,14 @@
 #pragma once
 /// The configuration of a run: one value, put together from defaults, a preset, a file and flags.
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/data/sampler.h"
@@ -18,6 +20,11 @@
 #include "tessera/train/problems.h"
 
 namespace tessera {
+
+/// What remote_device can be: nothing is told, main memory, a file in offload_folder.
+inline constexpr std::string_view kRemoteNone = "none", kRemoteMemory = "cpu", kRemoteFile = "nvme";
+inline constexpr std::array<std::string_view, 3> kRemoteDevices = {kRemoteNone, kRemoteMemory,
+                                                                   kRemoteFile};
 
 /// train/fields.cpp describes every field, once for flags, files, help and checkpoints.
 struct RunConfig {
@@ -64,7 +71,7 @@ struct RunConfig {
   bool offload_optimizer = false, offload_gradients = false, offload_parameters = false;
   bool offload_activations = false;
   std::string fsdp_gather = "block";
-  std::string remote_device = "none", offload_folder;
+  std::string remote_device{kRemoteNone}, offload_folder;
   std::string memory_cap = "none";  // parse_memory_cap
 
   /// Names of fields that neither a preset nor a file nor a flag told: a resumed run takes those of
@@ -87,7 +94,8 @@ struct Setting {
 
 /// Defaults, then the preset, then the file, then the flags: the later wins. Unknown keys (with
 /// the nearest names), bad values and flags that disagree become problems; a flag that overrules
-/// the file becomes a notice.
+/// the file becomes a notice. Where a flag leaves a field of the file without a meaning, as
+/// remote-device none does offload-folder, the file says nothing of it.
 RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>& flags,
                     Problems& problems, std::vector<std::string>& notices);
 

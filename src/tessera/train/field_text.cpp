@@ -104,6 +104,7 @@ bool is_list(const Field& field) {
 }
 
 std::string kind_text(const Field& field) {
+  if (!field.words.empty()) return join(field.words, "|");
   if (!field.unit.empty()) return text(field.unit, is_list(field) ? "..." : "");
   RunConfig config;
   return std::visit([](const auto* slot) { return kind(slot); }, field.slot(config));

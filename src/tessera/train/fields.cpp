@@ -18,6 +18,12 @@ constexpr Field planned(Field field) {
   return field;
 }
 
+/// The row of a text that is one of these words.
+constexpr Field one_of(std::span<const std::string_view> words, Field field) {
+  field.words = words;
+  return field;
+}
+
 // clang-format off
 constexpr Field kFields[] = {
     planned({"preset", "", FieldGroup::Run, OnResume::Free, "NAME",
@@ -236,15 +242,15 @@ constexpr Field kFields[] = {
     planned({"fsdp-memory-optimization", "", FieldGroup::Parallel, OnResume::Free, "",
      "the same as zero-3-memory-optimization",
      [](RunConfig& c) -> Slot { return &c.fsdp; }}),
-    planned({"fsdp-gather", "", FieldGroup::Parallel, OnResume::Free, "use|block|step",
+    planned(one_of(kGatherScopes, {"fsdp-gather", "", FieldGroup::Parallel, OnResume::Free, "",
      "for how long a parameter that ZeRO-3 gathers, or that is copied from the host, is kept: for one op that reads it, for forward and for backward of its block, or for the step",
-     [](RunConfig& c) -> Slot { return &c.fsdp_gather; }}),
+     [](RunConfig& c) -> Slot { return &c.fsdp_gather; }})),
     planned({"checkpoint-activations", "", FieldGroup::Parallel, OnResume::Free, "",
      "the same as recompute-granularity full",
      [](RunConfig& c) -> Slot { return &c.checkpoint_activations; }}),
-    planned({"recompute-granularity", "", FieldGroup::Parallel, OnResume::Free, "none|selective|full",
+    planned(one_of(kRecomputes, {"recompute-granularity", "", FieldGroup::Parallel, OnResume::Free, "",
      "what backward computes again instead of keeping it from forward; full: layers keep their inputs alone; selective: and products with weights",
-     [](RunConfig& c) -> Slot { return &c.recompute_granularity; }}),
+     [](RunConfig& c) -> Slot { return &c.recompute_granularity; }})),
     planned({"recompute-layers", "", FieldGroup::Parallel, OnResume::Free, "LIST",
      "the layers that recompute-granularity is for, as 0-5,8; all: every layer",
      [](RunConfig& c) -> Slot { return &c.parallel.recompute_layers; }, kAnyLow, kAnyHigh, "with --recompute-granularity"}),
@@ -260,9 +266,9 @@ constexpr Field kFields[] = {
     planned({"offload-activations", "", FieldGroup::Parallel, OnResume::Free, "",
      "what forward keeps for backward goes to the host, and comes back before backward reads it",
      [](RunConfig& c) -> Slot { return &c.offload_activations; }}),
-    planned({"remote-device", "", FieldGroup::Parallel, OnResume::Free, "none|cpu|nvme",
+    planned(one_of(kRemoteDevices, {"remote-device", "", FieldGroup::Parallel, OnResume::Free, "",
      "where offloaded tensors lie: in main memory, or in a file of --offload-folder (nvme); alone, cpu and nvme offload optimizer and gradients",
-     [](RunConfig& c) -> Slot { return &c.remote_device; }}),
+     [](RunConfig& c) -> Slot { return &c.remote_device; }})),
     planned({"offload-folder", "", FieldGroup::Parallel, OnResume::Free, "FOLDER",
      "where the file with offloaded tensors is made, and removed when the run ends",
      [](RunConfig& c) -> Slot { return &c.offload_folder; }, kAnyLow, kAnyHigh, "with --remote-device nvme"}),

@@ -43,6 +43,7 @@ struct Field {
   double high = std::numeric_limits<double>::infinity();
   std::string_view when = {};  // the condition under which it has an effect; empty: always
   bool in_plan = false;        // what `tessera plan` reports depends on it
+  std::span<const std::string_view> words = {};  // all values of a text; empty: others judge it
 };
 
 std::span<const Field> fields();

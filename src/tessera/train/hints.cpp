@@ -12,11 +12,11 @@ struct Hint {
   std::string_view name;
   std::string_view meant;  // a field; empty: there is none
   std::string_view instead = "here it is ";
+  std::string_view value = "";  // to give it
 };
 
 constexpr std::string_view kF32 = "all numbers are f32 today";
 constexpr std::string_view kNoExperts = "there are no experts today";
-constexpr std::string_view kNoRecompute = "there is no activation recomputation today";
 constexpr std::string_view kCpu = "a run computes on the processor today, with so many cores: ";
 
 constexpr Hint kHints[] = {
@@ -72,8 +72,17 @@ constexpr Hint kHints[] = {
      "it counts layers; chunks on each stage are counted by "},
     {"expert-model-parallel-size", "", kNoExperts},
     {"num-experts", "", kNoExperts},
-    {"recompute-activations", "", kNoRecompute},
-    {"recompute-granularity", "", kNoRecompute},
+    {"recompute-activations", "recompute-granularity", "here it is ", " selective"},
+    {"gradient-checkpointing", "checkpoint-activations"},
+    {"activation-checkpointing", "checkpoint-activations"},
+    {"cpu-offload", "remote-device", "here it is ", " cpu"},
+    {"offload-optimizer-device", "remote-device"},
+    {"optimizer-cpu-offload", "offload-optimizer"},
+    {"nvme-path", "offload-folder"},
+    {"cpu-checkpointing", "offload-activations"},
+    {"cpu-offloading", "offload-activations"},
+    {"activations-offload", "offload-activations"},
+    {"reshard-after-forward", "fsdp-gather", "true is block, false is step of "},
     {"bf16", "", kF32},
     {"fp16", "", kF32},
     {"dtype", "", kF32},
@@ -93,7 +102,7 @@ std::string hint(std::string_view name, const std::vector<std::string>& known,
   for (const Hint& h : kHints) {
     if (h.name != typed) continue;
     if (h.meant.empty()) return std::string(h.instead);
-    if (is_known(h.meant)) return text(h.instead, prefix, h.meant);
+    if (is_known(h.meant)) return text(h.instead, prefix, h.meant, h.value);
   }
   std::vector<std::string> near = nearest(typed, known);
   for (std::string& candidate : near) candidate.insert(0, prefix);

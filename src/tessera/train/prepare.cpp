@@ -1,5 +1,9 @@
 #include "tessera/train/prepare.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -212,6 +216,21 @@ void compare(PreparedRun& run, const RecordedRun& from, Problems& problems) {
 
 }  // namespace
 
+void check_offload_folder(const RunConfig& config, Problems& problems) {
+  const std::string& folder = config.offload_folder;
+  if (config.remote_device != kRemoteFile || folder.empty()) return;
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) {
+    problems.add(text("offload-folder '", folder,
+                      fs::exists(folder, ignored) ? "' is no folder" : "' does not exist",
+                      "; give a folder that is there, on the drive for offloaded tensors"));
+  } else if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    problems.add(text("offload-folder '", folder, "' cannot be written to: ", std::strerror(errno),
+                      "; give another folder, or the right to write there"),
+                 Fault::Resource);
+  }
+}
+
 std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   std::vector<std::string> notices, held;
   problems.gather([&] { held = what_output_holds(config.output); });
@@ -224,6 +243,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   complete(config);
   find_problems(config, problems);
   check_output(config, problems);
+  check_offload_folder(config, problems);
   std::optional<Dataset> data = load_data(config, from, init, problems);
   if (!data) return {};
   if (config.model.vocabulary == 0) {

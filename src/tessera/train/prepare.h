@@ -26,6 +26,9 @@ struct PreparedRun {
 /// Writes nothing.
 std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems);
 
+/// That offload-folder, where it is used, is a folder in which this process can make files.
+void check_offload_folder(const RunConfig& config, Problems& problems);
+
 /// To be called once the lock of OUTPUT is held: before that, another run may have written there.
 /// Errors: Fault::Resource: it has; what was prepared no longer fits.
 void require_same_output(const PreparedRun& run);

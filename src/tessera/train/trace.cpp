@@ -31,7 +31,7 @@ std::string members(const Json& object) {
 }
 
 std::string described(const Call& call, const Action& action) {
-  const char* part = call.kernel ? "" : call.transfer ? "start " : "wait ";
+  const char* part = call.kernel ? "" : call.is_start() ? "start " : "wait ";
   return members({{"name", part + op_text(call)},
                   {"args",
                    {{"op", call.op->name},

@@ -2,7 +2,11 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstring>
+#include <system_error>
+
+#include "tessera/base/error.h"
 
 namespace tessera::cpu {
 
@@ -16,14 +20,42 @@ CopyEngine::~CopyEngine() {
   thread_.join();
 }
 
-std::uint64_t CopyEngine::start(void* to, const void* from, std::size_t bytes) {
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+void CopyEngine::expect(std::size_t most) {
   {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back({to, from, bytes});
+    if (most > waiting_.size()) {
+      std::vector<Copy> room(most);
+      for (std::uint64_t n = begun_ + 1; n <= started_; ++n)
+        room[n % room.size()] = waiting_[n % waiting_.size()];
+      waiting_ = std::move(room);
+    }
+  }
+  if (thread_.joinable()) return;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    fail(Fault::Resource,
+         "the thread that copies between the device and the host cannot be started: ",
+         error.code().message(),
+         "; raise the limit on processes or memory (ulimit -u, ulimit -v, cgroup), or run without "
+         "offloading");
+  }
+}
+
+std::uint64_t CopyEngine::start(void* to, const void* from, std::size_t bytes) {
+  bool full = false;
+  {
+    const std::lock_guard lock(mutex_);
+    full = started_ - begun_ == waiting_.size();
+  }
+  if (full) expect(std::max<std::size_t>(1, 2 * waiting_.size()));
+  {
+    const std::lock_guard lock(mutex_);
+    ++started_;
+    waiting_[started_ % waiting_.size()] = {to, from, bytes};
   }
   wanted_.notify_one();
-  return ++started_;
+  return started_;
 }
 
 void CopyEngine::wait(std::uint64_t number) {
@@ -36,10 +68,10 @@ void CopyEngine::run() {
   pthread_setaffinity_np(pthread_self(), sizeof cores_, &cores_);
   std::unique_lock lock(mutex_);
   while (true) {
-    wanted_.wait(lock, [&] { return ends_ || next_ < waiting_.size(); });
-    if (next_ == waiting_.size()) return;
-    const Copy copy = waiting_[next_++];
-    if (next_ == waiting_.size()) waiting_.clear(), next_ = 0;
+    wanted_.wait(lock, [&] { return ends_ || begun_ < started_; });
+    if (begun_ == started_) return;
+    ++begun_;
+    const Copy copy = waiting_[begun_ % waiting_.size()];
     lock.unlock();
     std::memcpy(copy.to, copy.from, copy.bytes);
     lock.lock();

@@ -12,7 +12,7 @@
 
 namespace tessera::cpu {
 
-/// The thread is made by the first start, and ends with the engine. One caller at a time.
+/// One caller at a time. The thread ends with the engine.
 class CopyEngine {
  public:
   /// `cores`: on which the thread may run.
@@ -22,8 +22,11 @@ class CopyEngine {
   CopyEngine(const CopyEngine&) = delete;
   CopyEngine& operator=(const CopyEngine&) = delete;
 
-  /// Its number, from 1 on; copies run in the order of their starts. Allocates nothing once as many
-  /// copies have waited at a time.
+  /// Makes the thread, and room for so many copies that were started and have not begun.
+  /// Errors: Fault::Resource: the system gives no thread.
+  void expect(std::size_t most);
+  /// Its number, from 1 on; copies run in the order of their starts. Allocates nothing where no
+  /// more of them wait than were expected.
   std::uint64_t start(void* to, const void* from, std::size_t bytes);
   void wait(std::uint64_t number);
   void wait_all() { wait(started_); }
@@ -37,12 +40,10 @@ class CopyEngine {
   void run();
 
   const cpu_set_t cores_;
-  std::uint64_t started_ = 0;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // of what follows; `started_` is written by the caller alone
   std::condition_variable wanted_, done_;
-  std::vector<Copy> waiting_;
-  std::size_t next_ = 0;  // of those waiting
-  std::uint64_t finished_ = 0;
+  std::vector<Copy> waiting_;  // a ring: copy number n lies at n modulo its size
+  std::uint64_t started_ = 0, begun_ = 0, finished_ = 0;
   bool ends_ = false;
   std::thread thread_;
 };

@@ -93,6 +93,8 @@ class CpuDevice final : public Device {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
 
+  void expect_copies(std::int64_t most) override { copies_.expect(static_cast<std::size_t>(most)); }
+
   std::uint64_t start_copy(void* to, const void* from, std::int64_t bytes) override {
     return copies_.start(to, from, static_cast<std::size_t>(bytes));
   }
@@ -112,9 +114,9 @@ class CpuDevice final : public Device {
 
 void* CpuDevice::allocate(Memory memory, std::int64_t bytes) {
   check(bytes >= 0, "a pool of ", bytes, " bytes");
-  const std::int64_t size =
-      std::max((bytes + kHugePage - 1) / kHugePage, std::int64_t{1}) * kHugePage;
   const bool is_file = memory == Memory::Host && !offload_folder_.empty();
+  const std::int64_t page = is_file ? kPage : kHugePage;  // files have none of the huge ones
+  const std::int64_t size = std::max((bytes + page - 1) / page, std::int64_t{1}) * page;
   void* const out = is_file ? cpu::map_offload_file(offload_folder_, size) : allocate_arena(size);
   arenas_.emplace(out, size);
   return out;

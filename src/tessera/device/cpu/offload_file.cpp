@@ -2,15 +2,16 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
 #include "tessera/base/error.h"
+#include "tessera/base/text.h"
 
 namespace tessera::cpu {
 
@@ -20,15 +21,12 @@ namespace {
 class Unnamed {
  public:
   explicit Unnamed(const std::string& folder) {
-    std::string path = folder + "/tessera-offload-XXXXXX";
-    file_ = mkostemp(path.data(), O_CLOEXEC);
-    if (file_ < 0) {
-      const int error = errno;
-      fail(Fault::Resource, "no file for values that are offloaded can be made in '", folder,
-           "': ", std::strerror(error),
-           "; name a folder that exists and that this process may write to");
-    }
-    unlink(path.c_str());
+    constexpr mode_t kOwner = 0600;
+    file_ = open(folder.c_str(), O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, kOwner);
+    // What a file system says that has no such files, and what an old kernel says of a folder.
+    if (file_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT))
+      file_ = named_and_removed(folder);
+    if (file_ < 0) refuse(folder);
   }
   ~Unnamed() { close(file_); }
   Unnamed(const Unnamed&) = delete;
@@ -37,22 +35,56 @@ class Unnamed {
   int get() const { return file_; }
 
  private:
+  static int named_and_removed(const std::string& folder) {
+    std::string path = folder + "/tessera-offload-XXXXXX";
+    const int file = mkostemp(path.data(), O_CLOEXEC);
+    if (file < 0 || unlink(path.c_str()) == 0) return file;
+    const int error = errno;
+    close(file);
+    fail(Fault::Resource, "the file '", path, "' for values that are offloaded was made, but its ",
+         "name cannot be removed: ", std::strerror(error),
+         "; remove the file, and name a folder on another drive");
+  }
+
+  [[noreturn]] static void refuse(const std::string& folder) {
+    const int error = errno;
+    fail(Fault::Resource, "no file for values that are offloaded can be made in '", folder,
+         "': ", std::strerror(error),
+         "; name a folder that exists and that this process may write to");
+  }
+
   int file_;
 };
+
+/// What stands against a file of that size, and what to do.
+std::string why_no_space(int file, std::int64_t bytes, int error) {
+  const auto because = [&](const auto&... parts) {
+    return text(std::strerror(error), "; ", parts...);
+  };
+  rlimit limit = {};
+  if (error == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+      limit.rlim_cur < static_cast<rlim_t>(bytes))
+    return because("raise the file size limit (ulimit -f), which is ",
+                   bytes_text(static_cast<std::int64_t>(limit.rlim_cur)), ", or offload less");
+  if (error == EFBIG)
+    return because("files cannot be that large there; name a folder on another drive, or offload ",
+                   "less");
+  struct statvfs drive = {};
+  const bool known = fstatvfs(file, &drive) == 0;
+  return because(known
+                     ? text(bytes_text(static_cast<std::int64_t>(drive.f_bavail * drive.f_frsize)),
+                            " are free; ")
+                     : "",
+                 "free some space, name a folder on another drive, or offload less");
+}
 
 /// Takes the space now: a write to a mapping that the drive has no room for kills the process.
 void take_space(int file, const std::string& folder, std::int64_t bytes) {
   int error = EINTR;
   while (error == EINTR) error = posix_fallocate(file, 0, bytes);
-  if (error == 0) return;
-  struct statvfs drive = {};
-  const bool known = fstatvfs(file, &drive) == 0;
-  fail(Fault::Resource, "the folder '", folder, "' for values that are offloaded has no room for ",
-       bytes >> 20, " MiB: ", std::strerror(error),
-       known ? text("; ", (static_cast<std::int64_t>(drive.f_bavail * drive.f_frsize)) >> 20,
-                    " MiB are free")
-             : "",
-       "; free some space, name a folder on another drive, or offload less");
+  if (error != 0)
+    fail(Fault::Resource, "the folder '", folder, "' has no room for a file of ", bytes_text(bytes),
+         " (", bytes, " bytes) with values that are offloaded: ", why_no_space(file, bytes, error));
 }
 
 }  // namespace
@@ -63,7 +95,7 @@ void* map_offload_file(const std::string& folder, std::int64_t bytes) {
   void* const memory = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
                             MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED)
-    fail(Fault::Resource, "a file of ", bytes >> 20, " MiB in '", folder,
+    fail(Fault::Resource, "a file of ", bytes_text(bytes), " in '", folder,
          "' cannot be mapped: ", std::strerror(errno),
          "; offload less, or raise the memory limit (ulimit -v, cgroup)");
   return memory;

@@ -7,10 +7,11 @@
 namespace tessera::cpu {
 
 /// A new file of that many bytes, all of them on the drive, mapped shared and zero-filled; munmap
-/// ends it. It has no name from the start, so that nothing of it stays behind, however the process
-/// ends.
-/// Errors:  Fault::Resource: the folder is missing or cannot be written to, or the drive is too
-/// full.
+/// ends it. It never has a name where the file system can make such files, and loses it at once
+/// elsewhere, so that nothing of it stays behind, however the process ends.
+///
+/// Errors:  Fault::Resource: the folder is missing or refuses to be written; the drive or the limit
+///          on file sizes leaves no room.
 void* map_offload_file(const std::string& folder, std::int64_t bytes);
 
 }  // namespace tessera::cpu
