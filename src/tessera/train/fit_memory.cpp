@@ -13,7 +13,13 @@ namespace tessera {
 
 namespace {
 
-/// "; against that stand --micro-batch-size 8 and ..., without which ..."
+/// "3 % longer", "12 times as long"
+std::string longer_text(double times) {
+  return times < 2 ? text(std::llround(100 * (times - 1)), " % longer")
+                   : text(std::llround(times), " times as long");
+}
+
+/// "; what you asked for stands in the way: --micro-batch-size 8; without that it takes ..."
 std::string told_against(const RunConfig& config, std::int64_t least, Device& device) {
   const std::vector<std::string> asked = asked_against(config);
   if (asked.empty()) return "";
@@ -67,8 +73,7 @@ std::string fit_memory(RunConfig& config, Device& device,
   complete(config);
   return text("memory-cap ", config.memory_cap, ": ", bytes_text(price.peak_bytes),
               " planned with ", flags_text(choice), "; a step is priced ",
-              static_cast<std::int64_t>(std::llround(100 * (price.seconds / asked.seconds - 1))),
-              " % longer");
+              longer_text(price.seconds / asked.seconds));
 }
 
 }  // namespace tessera

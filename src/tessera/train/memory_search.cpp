@@ -158,6 +158,7 @@ std::optional<MemoryCandidate> MemorySearch::cheapest() {
   descend();
   if (!best_) return {};
   const std::size_t n = space_.offload.size(), smallest = space_.sizes.size() - 1;
+  offer({0, 0, smallest, 0});  // smaller micro-batches alone
   const std::size_t top = may_fit(smallest, n - 1) ? first_size(0, n - 1) : 0;
   relax(top);
   // Ways of offloading, each by the least that it is known to cost: the cheapest goes first.
