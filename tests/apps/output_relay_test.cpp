@@ -39,7 +39,7 @@ void pass_all(OutputRelay& relay) {
 std::string read_all(int file) {
   std::string out(1 << 20, '\0');
   std::size_t size = 0;
-  for (ssize_t got; (got = read(file, out.data() + size, out.size() - size)) > 0;)
+  for (ssize_t got; (got = ::read(file, out.data() + size, out.size() - size)) > 0;)
     size += static_cast<std::size_t>(got);
   return out.substr(0, size);
 }

@@ -40,6 +40,9 @@ TEST(Price, OfCalls) {
   EXPECT_DOUBLE_EQ(price(kernel_call(3e6, 4e6), mesh, kMachine), 3e-3);
   EXPECT_DOUBLE_EQ(price(kernel_call(3e6, 40e6), mesh, kMachine), 10e-3);
   EXPECT_EQ(price(Call{}, mesh, kMachine), 0) << "a wait";
+  Call copy;
+  copy.copied_bytes = 1000;
+  EXPECT_DOUBLE_EQ(price(copy, mesh, parse_machine("host=2GB/s+5us")), 1000 / 2e9 + 5e-6);
   const Collective sum = Collective::all_reduce(DType::F32, {1000}, Monoid::Sum, "");
   EXPECT_DOUBLE_EQ(price(transfer_call(sum, {"b"}, 2), mesh, kMachine), 4000 / 2e9 + 10e-6);
   EXPECT_DOUBLE_EQ(price(transfer_call(sum, {"a"}, 4), mesh, kMachine), 6000 / 1e9 + 200e-6);
@@ -47,6 +50,19 @@ TEST(Price, OfCalls) {
       << "over the slowest link";
   const Collective send = Collective::send(DType::F32, {1000}, 1, "");
   EXPECT_EQ(price(transfer_call(send, {"pp"}, 2), mesh, kMachine), 0) << "beside the stages";
+}
+
+/// Calls of the loop run in every micro-batch, in one, or in all but the first.
+TEST(Price, OfAStep) {
+  ProgramPlan program;
+  program.microbatches = 4;
+  program.regions.push_back({RegionKind::Begin, 0, {kernel_call(1e6, 0)}});
+  program.regions.push_back({RegionKind::Forward, 0, {}});
+  for (const When when : {When::Always, When::First, When::Later, When::Last}) {
+    program.regions[1].calls.push_back(kernel_call(1e6, 0));
+    program.regions[1].calls.back().when = when;
+  }
+  EXPECT_DOUBLE_EQ(step_seconds(program, {}, kMachine), 1e-3 * (1 + 4 + 1 + 3 + 1));
 }
 
 /// Layers of [8,width] rows per micro-batch, each a block; with `skip` the last reads the first.

@@ -32,6 +32,8 @@ TEST(Metrics, SummaryIsAStableListOfKeys) {
             "\"product_flops_per_s\": 0,\n  \"mfu\": 0,\n"
             "  \"parameters\": 10,\n  \"planned_peak_bytes\": 0,\n"
             "  \"lower_bound_bytes\": 0,\n  \"planned_host_bytes\": 0,\n"
+            "  \"recompute_granularity\": \"none\",\n  \"recompute_layers\": \"none\",\n"
+            "  \"micro_batch_size\": 0,\n  \"offload\": [],\n"
             "  \"save_copy_bytes\": 0,\n  \"huge_page_bytes\": 0,\n"
             "  \"outside_arena_bytes\": {\"program\": 0, \"text\": 0, \"plan\": 0, "
             "\"steps\": 0},\n"

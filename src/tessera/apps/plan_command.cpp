@@ -8,7 +8,6 @@
 #include "tessera/data/file.h"
 #include "tessera/device/device.h"
 #include "tessera/train/fields.h"
-#include "tessera/train/fit_memory.h"
 #include "tessera/train/planned_pipeline.h"
 #include "tessera/train/report.h"
 
@@ -83,9 +82,9 @@ int plan_command(const Arguments& arguments, Console& console) {
   for (const std::string& notice : notices) console.err << "notice: " << notice << "\n";
 
   share_cores(config);
-  const auto device = make_cpu_device(cpu_options(config));
-  const std::string fitted = fit_memory(config, *device);
+  const std::string fitted = fit_to_cap(config, nullptr, console);
   if (!fitted.empty()) console.err << "notice: " << fitted << "\n";
+  const auto device = make_cpu_device(cpu_options(config));
   WantedPrograms wanted = wanted_programs(config);
   wanted.placed = placements;
   wanted.stages = true;

@@ -15,6 +15,7 @@
 #include "tessera/base/cores.h"
 #include "tessera/comm/local.h"
 #include "tessera/comm/mpi.h"
+#include "tessera/train/fit_memory.h"
 
 namespace tessera {
 
@@ -68,20 +69,30 @@ MpiOptions mpi_options(const RanksCommand& command, Console& console) {
 
 /// Cores are shared out; with as many threads as cores or fewer, each keeps to its own.
 std::unique_ptr<Device> device_of(const RunConfig& config, const Communicator* world, bool pinned) {
-  CpuOptions out = cpu_options(config);
-  if (world != nullptr) {
-    const int cores = world->cores_per_rank();
-    if (out.threads == 0) out.threads = std::max(1, cores);
-    if (pinned && out.threads <= cores) out.first_core = world->rank() * out.threads;
-  }
+  RunConfig shared = config;
+  share_cores(shared, world);
+  CpuOptions out = cpu_options(shared);
+  if (pinned && world != nullptr && out.threads <= world->cores_per_rank())
+    out.first_core = world->rank() * out.threads;
   return make_cpu_device(out);
 }
 
 }  // namespace
 
-void share_cores(RunConfig& config) {
-  if (config.threads > 0 || config.parallel.devices == 1) return;
-  config.threads = std::max<std::int64_t>(1, num_usable_cores() / config.parallel.devices);
+void share_cores(RunConfig& config, const Communicator* launched) {
+  if (config.threads > 0) return;
+  if (launched == nullptr && config.parallel.devices == 1) return;  // all of them
+  const std::int64_t cores = launched != nullptr ? launched->cores_per_rank()
+                                                 : num_usable_cores() / config.parallel.devices;
+  config.threads = std::max<std::int64_t>(1, cores);
+}
+
+std::string fit_to_cap(RunConfig& config, const Communicator* launched, Console& console) {
+  if (config.memory_cap == "none") return "";
+  RunConfig of_rank = config;
+  share_cores(of_rank, launched);
+  return fit_memory(config, *make_cpu_device(cpu_options(of_rank)),
+                    [&](const std::string& line) { console.err << "notice: " << line << "\n"; });
 }
 
 CpuOptions cpu_options(const RunConfig& config) {

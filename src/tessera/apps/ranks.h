@@ -35,11 +35,15 @@ void take_launched_devices(RunConfig& config, bool told, Communicator* world, Pr
 /// Commands run plans that tests have run with poisoned memory.
 inline constexpr ExecutorOptions kFast{.poison = false};
 
-/// Sets threads as a run of so many devices on this machine shares its cores out.
-void share_cores(RunConfig& config);
+/// Sets threads of a rank: where none are told, its share of the cores, of those of `launched`
+/// ranks or of this machine.
+void share_cores(RunConfig& config, const Communicator* launched = nullptr);
 
 /// What `config` says of a CPU device.
 CpuOptions cpu_options(const RunConfig& config);
+
+/// As fit_memory, on a device like that of each rank; the begin of a search is told on `console`.
+std::string fit_to_cap(RunConfig& config, const Communicator* launched, Console& console);
 
 /// Calls `body` on every rank of `config`: on the launched one, or on threads, one each. `world` is
 /// nullptr where there is one rank. A thread that hangs is told on `console`, and ends the process.

@@ -8,7 +8,7 @@
 #include "tessera/apps/ranks.h"
 #include "tessera/apps/stop_signal.h"
 #include "tessera/base/text.h"
-#include "tessera/train/fit_memory.h"
+#include "tessera/train/memory_choice.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/trainer.h"
 
@@ -61,17 +61,17 @@ TrainRequest read_train_request(const Arguments& arguments) {
   return out;
 }
 
-/// As fit_memory, on a device like that of one rank.
-std::string fitted_to_cap(RunConfig& config) {
-  if (config.memory_cap == "none") return "";
-  RunConfig of_rank = config;
-  share_cores(of_rank);
-  return fit_memory(config, *make_cpu_device(cpu_options(of_rank)));
+/// What the memory cap chooses is told as if it had been asked for: the run goes on with it.
+void fit_run_to_cap(PreparedRun& run, const Communicator* launched, Console& console) {
+  const std::string fitted = fit_to_cap(run.config, launched, console);
+  if (fitted.empty()) return;
+  run.notices.push_back(fitted);
+  set_memory_choice(run.told, memory_choice_of(run.config));
 }
 
 /// All that rank 0 finds before anything is written. The others need of it only the configuration:
 /// rank 0 reads the text, and draws the batches of all.
-RunConfig prepare(Communicator* launched, const TrainRequest& request,
+RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& console,
                   std::optional<PreparedRun>& run) {
   RunConfig asked = request.command.config;
   Problems problems = request.command.problems;
@@ -83,8 +83,7 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request,
     problems.raise();
     run.emplace(std::move(*prepared));
     run->notices.insert(run->notices.begin(), request.notices.begin(), request.notices.end());
-    const std::string fitted = fitted_to_cap(run->config);
-    if (!fitted.empty()) run->notices.push_back(fitted);
+    fit_run_to_cap(*run, launched, console);
     return record_of(run->config);
   });
   if (run) return run->config;
@@ -104,7 +103,7 @@ int train_on(Communicator* launched, const TrainRequest& request, Console& conso
   Starting starting;
   if (launched != nullptr) starting.nothing.end();  // its peers would see a death
   std::optional<PreparedRun> run;
-  const RunConfig config = prepare(launched, request, run);
+  const RunConfig config = prepare(launched, request, console, run);
   Progress progress(console, config.log_every);
   TrainResult result;
   const auto lead = [&](Communicator* world, Device& device) {

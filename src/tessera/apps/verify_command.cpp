@@ -12,6 +12,7 @@
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
 #include "tessera/comm/work_alone.h"
+#include "tessera/train/memory_choice.h"
 #include "tessera/train/prepare.h"
 #include "tessera/train/verify.h"
 
@@ -46,7 +47,8 @@ VerifyRequest read_verify_request(const Arguments& arguments) {
   return out;
 }
 
-RunConfig complete_config(Communicator* launched, const VerifyRequest& request) {
+/// With what the memory cap chooses, which is what is verified; rank 0 finds that for all.
+RunConfig complete_config(Communicator* launched, const VerifyRequest& request, Console& console) {
   RunConfig config = request.command.config;
   Problems problems = request.command.problems;
   take_launched_devices(config, request.command.devices_told, launched, problems);
@@ -54,11 +56,19 @@ RunConfig complete_config(Communicator* launched, const VerifyRequest& request) 
   if (config.model.vocabulary == 0) config.model.vocabulary = kVocabulary;
   complete(config);
   find_problems(config, problems);
-  from_leader(launched, [&]() -> std::map<std::string, std::string> {
+  const auto found = from_leader(launched, [&] {
     check_offload_folder(config, problems);  // of rank 0; all else is the same on every rank
     problems.raise();
-    return {};
+    for (const std::string& notice : request.notices) console.err << "notice: " << notice << "\n";
+    const std::string fitted = fit_to_cap(config, launched, console);
+    if (!fitted.empty()) console.err << "notice: " << fitted << "\n";
+    return record_of(config);
   });
+  if (launched == nullptr || launched->rank() == 0) return config;
+  RunConfig of_leader = config_of(found, "the configuration of rank 0");
+  complete(of_leader);
+  set_memory_choice(config, memory_choice_of(of_leader));
+  complete(config);
   return config;
 }
 
@@ -100,8 +110,7 @@ int verify_on(Communicator* launched, const VerifyRequest& request, Console& con
            "the flags of tessera train; --json prints every error as JSON.\n";
     return 0;
   }
-  const RunConfig config = complete_config(launched, request);
-  for (const std::string& notice : request.notices) console.err << "notice: " << notice << "\n";
+  const RunConfig config = complete_config(launched, request, console);
 
   std::vector<StepTrace> mesh, one;
   on_ranks(config, launched, console, [&](Communicator* world, Device& device) {

@@ -43,6 +43,11 @@ std::map<std::pair<RegionKind, int>, RegionPrice> region_prices(
   return out;
 }
 
+/// In how many of so many micro-batches a call runs.
+std::int64_t runs_of(When when, std::int64_t microbatches) {
+  return when == When::Always ? microbatches : when == When::Later ? microbatches - 1 : 1;
+}
+
 /// The least places for what is sent in the loop.
 std::int64_t send_slots(const std::vector<const ProgramPlan*>& stages) {
   std::int64_t out = 0;
@@ -62,6 +67,8 @@ std::int64_t send_slots(const std::vector<const ProgramPlan*>& stages) {
 
 double price(const Call& call, const Mesh& mesh, const Machine& machine) {
   if (is_message(call)) return 0;
+  if (call.copied_bytes > 0)
+    return machine.move_seconds(Level::Host, static_cast<double>(call.copied_bytes));
   if (!call.transfer)
     return call.kernel ? machine.work_seconds(call.flops, call.bytes) : 0;  // none: a wait
   const Transfer& transfer = *call.transfer;
@@ -69,6 +76,17 @@ double price(const Call& call, const Mesh& mesh, const Machine& machine) {
   const double steps = transfer.from >= 0 ? 1 : std::ceil(std::log2(std::max(n, 2)));
   return machine.move_seconds(slowest(transfer.axes, mesh, machine),
                               static_cast<double>(bytes_sent(transfer.collective, n)), steps);
+}
+
+double step_seconds(const ProgramPlan& program, const Mesh& mesh, const Machine& machine) {
+  double out = 0;
+  for (const RegionPlan& region : program.regions) {
+    for (const Call& call : region.calls) {
+      const std::int64_t runs = in_loop(region.kind) ? runs_of(call.when, program.microbatches) : 1;
+      out += static_cast<double>(runs) * price(call, mesh, machine);
+    }
+  }
+  return out;
 }
 
 PlayOptions prices_of(const std::vector<const ProgramPlan*>& stages, const Pipeline& pipeline,

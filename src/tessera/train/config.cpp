@@ -7,7 +7,7 @@
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/train/fields.h"
-#include "tessera/train/fit_memory.h"
+#include "tessera/train/memory_cap.h"
 #include "tessera/train/presets.h"
 
 namespace tessera {
@@ -56,6 +56,25 @@ std::vector<Meant> meant(const std::vector<Setting>& settings, std::string_view 
 void apply(const Meant& setting, RunConfig& config, Problems& problems) {
   for (const std::string& value : setting.values) {
     problems.gather([&] { set_text(*setting.field, config, value, setting.source); });
+  }
+}
+
+/// config.asked_for. Files that runs write name every field, so a default there asks for nothing.
+void note_asked(const std::vector<Meant>& file, const std::vector<Meant>& flags,
+                RunConfig& config) {
+  const RunConfig standard;
+  for (const Meant& setting : file) {
+    const Field& field = *setting.field;
+    const std::string value = get_text(field, config);
+    if (value != get_text(field, standard))
+      config.asked_for[std::string(field.name)] = text(setting.source, " ", value);
+  }
+  for (const Meant& setting : flags) {
+    const std::string value = join(setting.values);
+    const bool alone =
+        is_switch(*setting.field) && (value == "true" || starts_with(setting.source, "--no-"));
+    config.asked_for[std::string(setting.field->name)] =
+        alone ? setting.source : text(setting.source, " ", value);
   }
 }
 
@@ -232,6 +251,7 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
   settle_rivals(from_file, from_flags, config, problems);
   settle_dependents(from_file, from_flags, config);
   settle_remote_device(from_file, from_flags, config, problems);
+  note_asked(from_file, from_flags, config);
   return config;
 }
 
@@ -323,9 +343,13 @@ void find_problems(const RunConfig& config, Problems& problems) {
     problems.add(text("offload-folder ", config.offload_folder, " does nothing with remote-device ",
                       config.remote_device, "; give remote-device ", kRemoteFile,
                       ", or leave the folder out"));
-  for (const std::string& problem : tessera::problems(config.parallel, model))
-    problems.add(problem);
   const ParallelConfig& parallel = config.parallel;
+  ParallelConfig chosen = parallel;
+  const bool told = config.asked_for.contains("recompute-granularity") ||
+                    config.asked_for.contains("checkpoint-activations");
+  if (config.memory_cap != "none" && !told && parallel.recompute == Recompute::None)
+    chosen.recompute = Recompute::Full;  // a cap chooses, also for some layers
+  for (const std::string& problem : tessera::problems(chosen, model)) problems.add(problem);
   if (parallel.tensor < 1 || parallel.context < 1 || parallel.pipeline < 1 || parallel.data() < 1)
     return;
   find_batch_problems(config, problems);

@@ -77,6 +77,9 @@ struct RunConfig {
   /// Names of fields that neither a preset nor a file nor a flag told: a resumed run takes those of
   /// its model from the checkpoint.
   std::set<std::string, std::less<>> untold;
+  /// By name, what a flag said, or a file with another value than the default, as it was written:
+  /// "--micro-batch-size 4". What a memory cap chooses is none of these.
+  std::map<std::string, std::string, std::less<>> asked_for;
 
   /// Per device: samples of a step over those that the data parallel devices compute at a time.
   std::int64_t micro_batches() const {

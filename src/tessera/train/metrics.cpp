@@ -162,6 +162,13 @@ std::string to_json(const Summary& s) {
   line("lower_bound_bytes", number_text(s.lower_bound_bytes));
   line("planned_host_bytes", number_text(s.planned_host_bytes));
   if (s.measured_host_bytes) line("measured_host_bytes", number_text(*s.measured_host_bytes));
+  line("recompute_granularity", text("\"", to_text(s.choice.recompute), "\""));
+  line("recompute_layers", text("\"", recomputed_layers(s.choice), "\""));
+  line("micro_batch_size", number_text(s.choice.micro_batch_size));
+  std::string offload;
+  for (const std::string& word : offload_words(s.choice.offload))
+    offload += text(offload.empty() ? "" : ", ", "\"", word, "\"");
+  line("offload", text("[", offload, "]"));
   line("save_copy_bytes", number_text(s.save_copy_bytes));
   line("huge_page_bytes", number_text(s.huge_page_bytes));
   line("outside_arena_bytes", to_json(s.outside));

@@ -9,6 +9,7 @@
 
 #include "tessera/train/callbacks.h"
 #include "tessera/train/checkpoint_calls.h"
+#include "tessera/train/memory_choice.h"
 #include "tessera/train/outside.h"
 
 namespace tessera {
@@ -77,6 +78,7 @@ struct Summary {
   double flops_per_step = 0, recomputed_flops_per_step = 0, product_flops_per_s = 0,
          mfu = 0;  // of all devices, of one, of all
   std::int64_t parameters = 0, planned_peak_bytes = 0, lower_bound_bytes = 0, peak_rss_bytes = 0;
+  MemoryChoice choice;                  // what was done to take so much
   std::int64_t save_copy_bytes = 0;     // beside the arena
   std::int64_t planned_host_bytes = 0;  // of the pool on the host
   /// None: no step ran, and the keys are absent.

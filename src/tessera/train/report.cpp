@@ -106,6 +106,7 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
   out.state_bytes = plan.state_bytes.device;
   out.work_bytes = plan.work_bytes();
   out.host_bytes = all.host_bytes;
+  out.choice = memory_choice_of(config);
   out.save_copy_bytes = save_copy_bytes(config, plan);
   out.mesh = mesh_report_of(compiled);
   if (const auto pipeline = planned_pipeline(compiled, config)) {
@@ -179,6 +180,10 @@ std::string to_json(const PlanReport& r) {
   json["planned_peak_bytes"] = r.peak_bytes;
   json["lower_bound_bytes"] = r.lower_bound_bytes;
   json["planned_host_bytes"] = r.host_bytes;
+  json["recompute_granularity"] = to_text(r.choice.recompute);
+  json["recompute_layers"] = recomputed_layers(r.choice);
+  json["micro_batch_size"] = r.choice.micro_batch_size;
+  json["offload"] = offload_words(r.choice.offload);
   json["state_bytes"] = r.state_bytes;
   json["work_bytes"] = r.work_bytes;
   json["save_copy_bytes"] = r.save_copy_bytes;

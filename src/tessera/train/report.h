@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "tessera/train/memory_choice.h"
 #include "tessera/train/mesh_report.h"
 #include "tessera/train/outside.h"
 #include "tessera/train/pipeline_report.h"
@@ -26,6 +27,7 @@ struct PlanReport {
   MemoryUse memory;  // of the training step on one device, in bytes
   std::int64_t peak_bytes = 0, lower_bound_bytes = 0, state_bytes = 0, work_bytes = 0;
   std::int64_t host_bytes = 0;       // of the pool on the host, of the device that has most there
+  MemoryChoice choice;               // what is done to take so much
   std::int64_t save_copy_bytes = 0;  // beside the arena, of the device that writes most
   MeshReport mesh;
   std::optional<PipelineReport> pipeline;                    // none: one stage

@@ -11,6 +11,7 @@
 #include "tessera/train/crew.h"
 #include "tessera/train/facts.h"
 #include "tessera/train/generate.h"
+#include "tessera/train/memory_cap.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/product_rate.h"
 #include "tessera/train/programs.h"
@@ -116,6 +117,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   product_rate_ = product_rate_for(config(), last_ - step_, device);
   Compiled compiled = compile_programs(config(), wanted_programs(config()), device);
   facts_ = facts_of_all(compiled.plan, options_.world);
+  require_within_cap(config(), facts_.peak_bytes);
   announce(compiled);
   share_.emplace(compiled.plan, save_options(config(), options_.calls), std::move(background));
   memory_.outside =
@@ -349,6 +351,7 @@ Summary Trainer::summary() {
     out.mfu = facts_.model_flops() * static_cast<double>(step_ - first_step()) / step_seconds_ /
               (product_rate_ * devices);
   out.parameters = count_parameters(plan);
+  out.choice = memory_choice_of(config());
   out.planned_peak_bytes = facts_.peak_bytes;
   out.planned_host_bytes = facts_.host_bytes;
   out.lower_bound_bytes = facts_.lower_bound_bytes;
@@ -370,7 +373,7 @@ void follow(const RunConfig& config, Device& device, Communicator& world,
             const ExecutorOptions& options, const FileCalls& calls) {
   auto background = background_thread(config);
   Plan plan = compile_programs(config, wanted_programs(config), device, world.rank()).plan;
-  facts_of_all(plan, &world);
+  require_within_cap(config, facts_of_all(plan, &world).peak_bytes);
   RankSaver share(plan, save_options(config, calls), std::move(background));
   Crew crew(std::move(plan), device, &world, options);
   crew.set_saver(share);

@@ -1,0 +1,126 @@
+#include "tessera/train/memory_choice.h"
+
+#include <algorithm>
+
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+/// All divisors of n, the largest first.
+std::vector<std::int64_t> falling_divisors(std::int64_t n) {
+  std::vector<std::int64_t> large, small;
+  for (std::int64_t d = 1; d <= n / d; ++d) {
+    if (n % d != 0) continue;
+    large.push_back(n / d);
+    if (d != n / d) small.push_back(d);
+  }
+  large.insert(large.end(), small.rbegin(), small.rend());
+  return large;
+}
+
+/// The given one first; of those that share the step out evenly the largest below each half.
+std::vector<std::int64_t> sizes_of(const RunConfig& config) {
+  std::vector<std::int64_t> out = {config.micro_batch_size};
+  const std::int64_t data = config.parallel.data();
+  if (config.asked_for.contains("micro-batch-size") || config.global_batch_size % data != 0)
+    return out;
+  for (const std::int64_t size : falling_divisors(config.global_batch_size / data)) {
+    if (2 * size <= out.back()) out.push_back(size);
+  }
+  return out;
+}
+
+bool recompute_asked(const RunConfig& config) {
+  return config.asked_for.contains("recompute-granularity") ||
+         config.asked_for.contains("checkpoint-activations");
+}
+
+bool may_offload(const RunConfig& config, const OffloadKind& kind) {
+  return !(config.parallel.offload.*kind.offloads) && !config.asked_for.contains(kind.field);
+}
+
+}  // namespace
+
+MemoryChoice memory_choice_of(const RunConfig& config) {
+  const ParallelConfig& parallel = config.parallel;
+  return {parallel.recompute, parallel.recompute_layers, config.micro_batch_size, parallel.offload};
+}
+
+void set_memory_choice(RunConfig& config, const MemoryChoice& choice) {
+  config.checkpoint_activations = false;
+  config.recompute_granularity = to_text(choice.recompute);
+  config.parallel.recompute_layers = choice.layers;
+  config.micro_batch_size = choice.micro_batch_size;
+  for (const OffloadKind& kind : kOffloadKinds) config.*kind.told = choice.offload.*kind.offloads;
+}
+
+std::string flags_text(const MemoryChoice& choice) {
+  std::string out = text("--recompute-granularity ", to_text(choice.recompute));
+  if (choice.recompute != Recompute::None && choice.layers != "all")
+    out += text(" --recompute-layers ", choice.layers);
+  out += text(" --micro-batch-size ", choice.micro_batch_size);
+  for (const std::string& word : offload_words(choice.offload)) out += text(" --offload-", word);
+  return out;
+}
+
+std::vector<std::string> offload_words(const OffloadStrategy& offload) {
+  std::vector<std::string> out;
+  for (const OffloadKind& kind : kOffloadKinds) {
+    if (offload.*kind.offloads) out.emplace_back(kind.word);
+  }
+  return out;
+}
+
+std::string recomputed_layers(const MemoryChoice& choice) {
+  return choice.recompute == Recompute::None ? "none" : choice.layers;
+}
+
+std::int64_t MemorySpace::size() const {
+  std::int64_t ways = 0;
+  for (const Recompute what : recompute)
+    ways += what == Recompute::None ? 1 : std::max<std::int64_t>(layers, 1);
+  return ways * static_cast<std::int64_t>(sizes.size() * offload.size());
+}
+
+MemorySpace memory_space_of(const RunConfig& config) {
+  MemorySpace out{memory_choice_of(config), {}, 0, sizes_of(config), {}};
+  for (const Recompute what : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+    if (what == out.asked.recompute || (what > out.asked.recompute && !recompute_asked(config)))
+      out.recompute.push_back(what);
+  }
+  const bool free = !recompute_asked(config) && !config.asked_for.contains("recompute-layers");
+  if (free && out.asked.recompute == Recompute::None && out.asked.layers == "all")
+    out.layers = config.model.layers;
+  out.offload = {out.asked.offload};
+  for (const OffloadKind& kind : kOffloadKinds) {
+    if (!may_offload(config, kind)) continue;
+    const std::size_t known = out.offload.size();
+    for (std::size_t i = 0; i < known; ++i) {
+      out.offload.push_back(out.offload[i]);
+      out.offload.back().*kind.offloads = true;
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> asked_against(const RunConfig& config) {
+  std::vector<std::string> out;
+  const auto name = [&](std::string_view field) {
+    const auto found = config.asked_for.find(field);
+    if (found != config.asked_for.end()) out.push_back(found->second);
+  };
+  if (config.parallel.recompute != Recompute::Full) {
+    name("recompute-granularity");
+    name("checkpoint-activations");
+  }
+  if (config.parallel.recompute_layers != "all") name("recompute-layers");
+  if (config.micro_batch_size > 1) name("micro-batch-size");
+  for (const OffloadKind& kind : kOffloadKinds) {
+    if (!(config.parallel.offload.*kind.offloads)) name(kind.field);
+  }
+  return out;
+}
+
+}  // namespace tessera

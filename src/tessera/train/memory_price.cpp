@@ -1,0 +1,39 @@
+#include "tessera/train/memory_price.h"
+
+#include <algorithm>
+
+#include "tessera/plan/price.h"
+#include "tessera/train/programs.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::int64_t kActionsPerCall = 60;  // that compile in the time of a call
+
+}  // namespace
+
+MemoryPrice memory_price(const RunConfig& config, Device& device) {
+  RunConfig quiet = config;
+  quiet.dump_dir.clear();
+  WantedPrograms wanted = wanted_programs(quiet);
+  wanted.stages = true;
+  const Compiled compiled = compile_programs(quiet, wanted, device);
+  MemoryPrice out;
+  for (const Plan* plan : plans_of(compiled)) {
+    const ProgramPlan& train = plan->program(kTrainProgram);
+    std::int64_t batch = 0;
+    for (const NamedTensor& each : train.batch) batch += each.type.bytes();
+    out.batch_bytes = std::max(out.batch_bytes, batch);
+    out.peak_bytes = std::max(out.peak_bytes, plan->peak_bytes());
+    out.seconds = std::max(out.seconds, step_seconds(train, plan->mesh));
+    for (const ProgramPlan& program : plan->programs) {
+      for (const RegionPlan& region : program.regions)
+        out.work += static_cast<std::int64_t>(region.calls.size());
+      out.work += static_cast<std::int64_t>(program.actions.size()) / kActionsPerCall;
+    }
+  }
+  return out;
+}
+
+}  // namespace tessera
