@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tessera/base/proc.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/train/checkpoint_files.h"
@@ -21,15 +22,6 @@ namespace tessera {
 namespace {
 
 using Json = nlohmann::json;
-
-/// What the system says of this process under `key`; 0 where it does not.
-std::int64_t status_bytes(std::string_view key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (starts_with(line, key)) return std::stoll(line.substr(key.size())) * 1024;
-  }
-  return 0;
-}
 
 /// True where the line has a kind and a whole step: it is neither torn nor another program's.
 bool is_ours(const Json& line) {
@@ -182,12 +174,12 @@ std::string to_json(const Summary& s) {
 
 std::int64_t peak_rss_bytes() {
   // VmHWM counts this program alone; getrusage also what ran in this process before exec.
-  if (const std::int64_t most = status_bytes("VmHWM:"); most > 0) return most;
+  if (const std::int64_t most = proc_bytes("/proc/self/status", "VmHWM:"); most > 0) return most;
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
-std::int64_t resident_bytes() { return status_bytes("VmRSS:"); }
+std::int64_t resident_bytes() { return proc_bytes("/proc/self/status", "VmRSS:"); }
 
 }  // namespace tessera

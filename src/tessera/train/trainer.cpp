@@ -10,6 +10,7 @@
 #include "tessera/data/token_stream.h"
 #include "tessera/train/crew.h"
 #include "tessera/train/facts.h"
+#include "tessera/train/free_memory.h"
 #include "tessera/train/generate.h"
 #include "tessera/train/memory_cap.h"
 #include "tessera/train/output_folder.h"
@@ -118,6 +119,8 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   Compiled compiled = compile_programs(config(), wanted_programs(config()), device);
   facts_ = facts_of_all(compiled.plan, options_.world);
   require_within_cap(config(), facts_.peak_bytes);
+  const std::string shortage = short_of_memory(config(), compiled.plan, device, options_.world);
+  if (!shortage.empty()) tell(&TrainCallback::on_notice, shortage);
   announce(compiled);
   share_.emplace(compiled.plan, save_options(config(), options_.calls), std::move(background));
   memory_.outside =
@@ -374,6 +377,7 @@ void follow(const RunConfig& config, Device& device, Communicator& world,
   auto background = background_thread(config);
   Plan plan = compile_programs(config, wanted_programs(config), device, world.rank()).plan;
   require_within_cap(config, facts_of_all(plan, &world).peak_bytes);
+  short_of_memory(config, plan, device, &world);
   RankSaver share(plan, save_options(config, calls), std::move(background));
   Crew crew(std::move(plan), device, &world, options);
   crew.set_saver(share);

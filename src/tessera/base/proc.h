@@ -1,0 +1,18 @@
+#pragma once
+/// What Linux tells of memory.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+/// The number of kB behind `key` in a file of lines like "VmHWM:  1234 kB", in bytes; 0 where it is
+/// not there.
+std::int64_t proc_bytes(const std::string& file, std::string_view key);
+
+/// Main memory that programs started now can have without swapping: of the machine, or of this
+/// process's control group where that has less. 0 where the system does not say.
+std::int64_t free_memory_bytes();
+
+}  // namespace tessera
