@@ -85,7 +85,7 @@ TEST(MemoryCap, WhatIsChosenFits) {
         ++met;
       } catch (const Error& error) {
         EXPECT_EQ(error.fault(), Fault::Usage);
-        EXPECT_NE(std::string(error.what()).find("the least that a device can do with"),
+        EXPECT_NE(std::string(error.what()).find("the least of all that was tried"),
                   std::string::npos)
             << error.what();
       }

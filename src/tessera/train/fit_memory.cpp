@@ -46,7 +46,7 @@ std::string told_against(const RunConfig& config, std::int64_t least, Device& de
   const MemoryCandidate leanest = search.leanest_known();
   const std::int64_t least = search.at(leanest).peak_bytes;
   fail(Fault::Usage, what, bytes_text(least), " (", least,
-       " bytes), the least that a device can do with, which takes ",
+       " bytes), the least of all that was tried, which takes ",
        flags_text(search.choice(leanest)), told_against(config, least, device),
        "; raise the cap, or share the model out: more --devices with --zero-stage 3, "
        "--tensor-model-parallel-size or --pipeline-model-parallel-size");

@@ -63,6 +63,8 @@ constexpr Hint kHints[] = {
     {"pipeline-stages", "pipeline-model-parallel-size"},
     {"pipeline-stage", "pipeline-model-parallel-size"},
     {"num-stages", "pipeline-model-parallel-size"},
+    {"recompute-num-layers", "recompute-layers", "which layers, as 0-3, is told by "},
+    {"recompute-method", "recompute-layers", "which layers, as 0-3, is told by "},
     {"schedule", "pipeline-schedule"},
     {"virtual-pipeline-model-parallel-size", "virtual-pipeline-stages"},
     {"pipeline-model-parallel-layout", "",

@@ -139,8 +139,14 @@ std::vector<MemoryCandidate> MemorySearch::neighbours(const MemoryCandidate& can
 }
 
 void MemorySearch::descend() {
-  MemoryCandidate from = all_recomputed(space_.recompute.size() - 1, space_.sizes.size() - 1,
-                                        space_.offload.size() - 1);
+  // A step in one micro-batch adds up no gradients, and may take less than one in two.
+  descend_from(0);
+  if (!best_) descend_from(space_.sizes.size() - 1);
+}
+
+void MemorySearch::descend_from(std::size_t size) {
+  MemoryCandidate from =
+      all_recomputed(space_.recompute.size() - 1, size, space_.offload.size() - 1);
   while (!fits(from) && !spent()) {
     MemoryCandidate least = from;
     for (const MemoryCandidate& next : neighbours(from)) {
@@ -159,12 +165,13 @@ std::optional<MemoryCandidate> MemorySearch::cheapest() {
   if (!best_) return {};
   const std::size_t n = space_.offload.size(), smallest = space_.sizes.size() - 1;
   offer({0, 0, smallest, 0});  // smaller micro-batches alone
-  const std::size_t top = may_fit(smallest, n - 1) ? first_size(0, n - 1) : 0;
+  const bool small = !may_fit(0, n - 1) && may_fit(smallest, n - 1);
+  const std::size_t top = small ? first_size(0, n - 1) : 0;
   relax(top);
   // Ways of offloading, each by the least that it is known to cost: the cheapest goes first.
   std::vector<bool> priced(n, false), done(n, false);
   for (std::size_t bit = 1; bit < n; bit *= 2) {
-    if (spent() || may_fit(smallest, n - 1 - bit)) continue;
+    if (spent() || may_fit(smallest, n - 1 - bit) || may_fit(top, n - 1 - bit)) continue;
     for (std::size_t i = 0; i < n; ++i) done[i] = done[i] || (i & bit) == 0;
   }
   if (spent()) return best_;
@@ -219,8 +226,10 @@ void MemorySearch::relax(std::size_t size) {
 
 /// All ways of recomputing, with micro-batches of that size and smaller ones.
 void MemorySearch::search_offload(std::size_t top, std::size_t offload) {
-  if (!may_fit(space_.sizes.size() - 1, offload)) return;
-  for (std::size_t size = first_size(top, offload); size < space_.sizes.size(); ++size) {
+  const bool large = may_fit(top, offload);
+  if (!large && !may_fit(space_.sizes.size() - 1, offload)) return;
+  for (std::size_t size = large ? top : first_size(top, offload); size < space_.sizes.size();
+       ++size) {
     if (spent() || least_seconds(size, offload) >= best_seconds()) return;  // smaller are dearer
     const MemoryCandidate none{0, 0, size, offload};
     offer(none);

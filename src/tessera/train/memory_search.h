@@ -36,8 +36,8 @@ class MemorySearch {
   std::int64_t most_candidates();
   /// Looks for the cheapest; none: nothing fits.
   std::optional<MemoryCandidate> cheapest();
-  /// From what takes least in each respect, which need not take least together, goes on to
-  /// neighbours that take less, until there is none or one fits.
+  /// From what takes least in each respect, with the largest and with the smallest micro-batches,
+  /// goes on to neighbours that take less, until there is none or one fits.
   void descend();
   /// Of all that were compiled.
   MemoryCandidate leanest_known() const;
@@ -58,6 +58,7 @@ class MemorySearch {
     return space_.recompute[candidate.recompute] != Recompute::None;
   }
   std::vector<MemoryCandidate> neighbours(const MemoryCandidate& candidate) const;
+  void descend_from(std::size_t size);
   void offer(const MemoryCandidate& candidate);
   void relax(std::size_t size);
   void search_offload(std::size_t top, std::size_t offload);
