@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "tessera/base/proc.h"
 #include "tessera/base/text.h"
+#include "tessera/train/memory_search.h"
 #include "tessera/train/programs.h"
 
 namespace tessera {
@@ -33,7 +35,20 @@ TEST(FreeMemory, OfTheMachineThatLacksMost) {
   EXPECT_EQ(found.free_bytes, 100);
 }
 
-TEST(FreeMemory, ARunThatFitsIsNotSpokenOf) {
+TEST(FreeMemory, OfAControlGroup) {
+  const std::string folder = text(testing::TempDir(), "group");
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder + "/memory.max") << "max\n";
+  std::ofstream(folder + "/memory.current") << "900\n";
+  EXPECT_GT(free_of_group(folder), std::int64_t{1} << 60);
+  std::ofstream(folder + "/memory.max") << "1000\n";
+  EXPECT_EQ(free_of_group(folder), 100);
+  std::ofstream(folder + "/memory.stat")
+      << "anon 500\ninactive_file 300\nactive_file 50\nshmem 7\n";
+  EXPECT_EQ(free_of_group(folder), 450);
+}
+
+RunConfig small_config() {
   RunConfig config;
   config.model.family = "gpt2";
   config.model.layers = 2;
@@ -42,6 +57,29 @@ TEST(FreeMemory, ARunThatFitsIsNotSpokenOf) {
   config.model.context = 8;
   config.model.vocabulary = 19;
   config.global_batch_size = 4;
+  return config;
+}
+
+/// What lies on the host takes main memory all the same.
+TEST(FreeMemory, TheHostCountsWhereItIsMainMemory) {
+  RunConfig config = small_config();
+  config.offload_optimizer = config.offload_parameters = config.offload_activations = true;
+  complete(config);
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  const MemoryPrice asked = memory_price(config, *device);
+  ASSERT_GT(asked.host_bytes, 0);
+  const std::int64_t most = asked.peak_bytes + asked.host_bytes / 2;
+  MemorySearch of_device(config, *device, most);
+  EXPECT_TRUE(of_device.fits_as_asked());
+  MemorySearch of_both(config, *device, most, MemorySearch::Capped::Both);
+  EXPECT_FALSE(of_both.fits_as_asked());
+  const std::optional<MemoryCandidate> found = of_both.cheapest();
+  if (!found) return;
+  EXPECT_LE(of_both.at(*found).peak_bytes + of_both.at(*found).host_bytes, most);
+}
+
+TEST(FreeMemory, ARunThatFitsIsNotSpokenOf) {
+  RunConfig config = small_config();
   complete(config);
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
   const Compiled compiled = compile_programs(config, wanted_programs(config), *device);

@@ -11,8 +11,12 @@ namespace tessera {
 /// not there.
 std::int64_t proc_bytes(const std::string& file, std::string_view key);
 
+/// What a control group (version 2) may still take, in its folder; a huge number where it has no
+/// limit. What it holds of files counts as free.
+std::int64_t free_of_group(const std::string& folder);
+
 /// Main memory that programs started now can have without swapping: of the machine, or of this
-/// process's control group where that has less. 0 where the system does not say.
+/// process's control groups where these have less. 0 where the system does not say.
 std::int64_t free_memory_bytes();
 
 }  // namespace tessera

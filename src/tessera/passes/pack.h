@@ -18,7 +18,7 @@ using WantedLayout =
 /// (packed once, read in each), else before its first use. One pack per state and layout.
 ///
 /// What is copied of a state from the host is packed too, each copy behind it: so that the same
-/// product computes it, and the bits are the same.
+/// product computes it, and the bits are the same. That is done in every micro-batch.
 Program pack(Program program, const WantedLayout& wanted);
 
 }  // namespace tessera

@@ -279,7 +279,7 @@ std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& 
 std::vector<Kept> Propagation::expand(const Node& node, const std::vector<Kept>& ins,
                                       const std::vector<const Demand*>& demands) {
   Builder parts;
-  parts.set_mark({node.block, node.phase, node.stage, node.where});
+  parts.set_mark({node.block, node.phase, node.stage, node.where, node.recompute});
   std::vector<Value> operands, results(node.results.size());
   OpCall::Types in_types, out_types;
   for (std::size_t i = 0; i < ins.size(); ++i)

@@ -17,7 +17,8 @@ namespace tessera {
 ///
 /// In:      Form::Global, before add_uses. No pass may merge equal nodes after it, but those of one
 ///          phase.
-/// Out:     Form::Global; only copies have a mark, what they were made for. Passes keep it.
+/// Out:     Form::Global; only copies have a mark, what they were made for. Passes keep it; an op
+///          that is fused of several has that of the last.
 Graph recompute(const Graph& graph, const std::vector<RecomputePin>& pins);
 
 }  // namespace tessera

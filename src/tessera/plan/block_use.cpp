@@ -60,7 +60,9 @@ class BlockUses {
     for (const int v : buffer.values) {
       const StoredValue& value = values_.values()[at(v)];
       if (!is_kept(value)) continue;
-      const Node& node = regions_[at(value.region)].graph.node(value.id.node);
+      const Node& maker = regions_[at(value.region)].graph.node(value.id.node);
+      const ValueUse& first = value.uses.front();
+      const Node& node = value.received ? regions_[at(first.region)].graph.node(first.node) : maker;
       of(node.block).kept_bytes[buffer.memory] += buffer.bytes;
       return;
     }

@@ -9,7 +9,8 @@
 namespace tessera {
 
 /// Of the blocks of `program`, whose calls are there, in the order of forward. A value that lies in
-/// another's memory, as a view does, is counted once, for the block that made it.
+/// another's memory, as a view does, is counted once, for the block that made it; what
+/// comes from another stage, for the first that reads it.
 std::vector<BlockUse> block_uses(const std::vector<Region>& regions, const ProgramValues& values,
                                  const ProgramPlan& program);
 

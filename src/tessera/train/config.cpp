@@ -59,6 +59,14 @@ void apply(const Meant& setting, RunConfig& config, Problems& problems) {
   }
 }
 
+/// "--micro-batch-size 4", "--no-offload-optimizer"
+std::string as_written(const Meant& setting) {
+  const std::string value = join(setting.values);
+  const bool alone =
+      is_switch(*setting.field) && (value == "true" || starts_with(setting.source, "--no-"));
+  return alone ? setting.source : text(setting.source, " ", value);
+}
+
 /// config.asked_for. Files that runs write name every field, so a default there asks for nothing.
 void note_asked(const std::vector<Meant>& file, const std::vector<Meant>& flags,
                 RunConfig& config) {
@@ -70,11 +78,7 @@ void note_asked(const std::vector<Meant>& file, const std::vector<Meant>& flags,
       config.asked_for[std::string(field.name)] = text(setting.source, " ", value);
   }
   for (const Meant& setting : flags) {
-    const std::string value = join(setting.values);
-    const bool alone =
-        is_switch(*setting.field) && (value == "true" || starts_with(setting.source, "--no-"));
-    config.asked_for[std::string(setting.field->name)] =
-        alone ? setting.source : text(setting.source, " ", value);
+    config.asked_for[std::string(setting.field->name)] = as_written(setting);
   }
 }
 
@@ -106,8 +110,7 @@ constexpr Rivals kRivals[] = {
 
 /// Two settings of one origin that disagree.
 std::string disagreement(const Meant& one, const Meant& other, const Rivals& r) {
-  return text(one.source, " ", join(one.values), " and ", other.source, " ", join(other.values),
-              " disagree: ", r.because, "; give one");
+  return text(as_written(one), " and ", as_written(other), " disagree: ", r.because, "; give one");
 }
 
 /// Rivals of a file are a problem where no flag has answered for them. `config` is what all

@@ -78,7 +78,8 @@ struct RunConfig {
   /// its model from the checkpoint.
   std::set<std::string, std::less<>> untold;
   /// By name, what a flag said, or a file with another value than the default, as it was written:
-  /// "--micro-batch-size 4". What a memory cap chooses is none of these.
+  /// "--micro-batch-size 4". What a memory cap has chosen for an earlier run is among these, if
+  /// that run's file is given.
   std::map<std::string, std::string, std::less<>> asked_for;
 
   /// Per device: samples of a step over those that the data parallel devices compute at a time.

@@ -13,8 +13,9 @@ namespace tessera {
 
 namespace {
 
-/// "3 % longer", "12 times as long"
+/// "3 % longer", "12 times as long", "9 % shorter"
 std::string longer_text(double times) {
+  if (times < 1) return text(std::llround(100 * (1 - times)), " % shorter");
   return times < 2 ? text(std::llround(100 * (times - 1)), " % longer")
                    : text(std::llround(times), " times as long");
 }
@@ -46,8 +47,8 @@ std::string told_against(const RunConfig& config, std::int64_t least, Device& de
   const MemoryCandidate leanest = search.leanest_known();
   const std::int64_t least = search.at(leanest).peak_bytes;
   fail(Fault::Usage, what, bytes_text(least), " (", least,
-       " bytes), the least of all that was tried, which takes ",
-       flags_text(search.choice(leanest)), told_against(config, least, device),
+       " bytes), the least of all that was tried, which takes ", flags_text(search.choice(leanest)),
+       told_against(config, least, device),
        "; raise the cap, or share the model out: more --devices with --zero-stage 3, "
        "--tensor-model-parallel-size or --pipeline-model-parallel-size");
 }

@@ -4,41 +4,59 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "tessera/base/error.h"
 #include "tessera/base/proc.h"
 #include "tessera/base/text.h"
 #include "tessera/comm/work_alone.h"
 #include "tessera/train/gather_texts.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/memory_search.h"
+#include "tessera/train/programs.h"
 
 namespace tessera {
 
 namespace {
 
-std::string machine_name() {
+std::string host_name() {
   std::array<char, 256> name = {};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "this machine";
 }
 
-/// Offloading to main memory gains nothing here: only a file does.
-std::int64_t wanted_bytes(const RunConfig& config, const Plan& plan) {
-  return plan.peak_bytes() + (config.remote_device == kRemoteFile ? 0 : plan.host_bytes());
+/// Changes when the machine starts, and no two have the same.
+std::string boot_id() {
+  std::string out;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), out);
+  return out;
 }
 
-/// Flags with which a device takes so many bytes of main memory at most; empty: there are none.
-std::string flags_that_fit(const RunConfig& config, Device& device, std::int64_t bytes) {
+bool host_is_file(const RunConfig& config) { return config.remote_device == kRemoteFile; }
+
+std::int64_t wanted_bytes(const RunConfig& config, const Plan& plan) {
+  return plan.peak_bytes() + (host_is_file(config) ? 0 : plan.host_bytes()) +
+         save_copy_bytes(config, plan);
+}
+
+/// What makes a device take so many bytes of main memory at most, in words. Offloading gains
+/// nothing there, unless it is to a file.
+std::string remedy(const RunConfig& config, Device& device, std::int64_t bytes) {
   RunConfig asked = config;
-  for (const OffloadKind& kind : kOffloadKinds) {
-    if (config.remote_device != kRemoteFile)
+  if (!host_is_file(config)) {
+    for (const OffloadKind& kind : kOffloadKinds)
       asked.asked_for.emplace(kind.field, text("no ", kind.field));
   }
-  MemorySearch search(asked, device, bytes);
+  MemorySearch search(
+      asked, device, bytes,
+      host_is_file(config) ? MemorySearch::Capped::Device : MemorySearch::Capped::Both);
   const std::optional<MemoryCandidate> found = search.cheapest();
-  return found ? flags_text(search.choice(*found)) : "";
+  return found ? text("; it fits with ", flags_text(search.choice(*found)))
+               : "; no recomputing and no micro-batch size that was tried makes it fit: take fewer "
+                 "devices on a machine, or offload to a file, with --remote-device nvme and "
+                 "--offload-folder";
 }
 
 }  // namespace
@@ -63,7 +81,7 @@ Shortage shortage_of(const std::vector<RankMemory>& ranks) {
 
 std::string short_of_memory(const RunConfig& config, const Plan& plan, Device& device,
                             Communicator* world) {
-  const nlohmann::json mine = {{"machine", machine_name()},
+  const nlohmann::json mine = {{"machine", text(host_name(), ' ', boot_id())},
                                {"wanted", wanted_bytes(config, plan)},
                                {"free", free_memory_bytes()}};
   std::vector<std::string> lines = gather_texts(world, mine.dump());
@@ -76,19 +94,20 @@ std::string short_of_memory(const RunConfig& config, const Plan& plan, Device& d
   }
   const Shortage shortage = shortage_of(ranks);
   if (shortage.ranks == 0) return "";
-  std::string out =
-      text(shortage.ranks == 1 ? "a device of this run takes "
-                               : text(shortage.ranks, " devices of this run take "),
-           bytes_text(shortage.wanted_bytes), " of the memory of ", shortage.machine, ", where ",
-           bytes_text(shortage.free_bytes), " are free: the system may swap, or end the run; ");
-  std::string flags;
-  work_alone(world,
-             [&] { flags = flags_that_fit(config, device, shortage.free_bytes / shortage.ranks); });
-  return out +
-         (flags.empty()
-              ? text("no recomputing and no micro-batch size makes it fit: take fewer devices "
-                     "on a machine, or --remote-device nvme with --offload-folder")
-              : text("it fits with ", flags));
+  const std::int64_t share = shortage.free_bytes / shortage.ranks - save_copy_bytes(config, plan);
+  std::string what_helps;
+  work_alone(world, [&] {
+    try {
+      what_helps = remedy(config, device, share);
+    } catch (const Error&) {  // of another way to run than this one, which is not in question
+    }
+  });
+  return text(shortage.ranks == 1 ? text("a device of this run takes ")
+                                  : text(shortage.ranks, " devices of this run take "),
+              bytes_text(shortage.wanted_bytes), " of the memory of ",
+              shortage.machine.substr(0, shortage.machine.find(' ')), ", where ",
+              bytes_text(shortage.free_bytes), " are free: the system may swap, or end the run",
+              what_helps);
 }
 
 }  // namespace tessera

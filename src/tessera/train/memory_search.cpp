@@ -10,8 +10,8 @@ namespace tessera {
 
 namespace {
 
-/// Calls that a search may compile once it has found something: some 15 seconds.
-constexpr std::int64_t kMostWork = 400'000;
+/// Calls that a search may compile once it has found something: some 15 seconds; and before that.
+constexpr std::int64_t kMostWork = 400'000, kMostWorkForAny = 4 * kMostWork;
 /// Two kinds of offloading may share copies. What one of them adds to a step, both add at least
 /// this part of.
 constexpr double kShared = 0.5;
@@ -22,7 +22,7 @@ std::int64_t MemorySearch::most_candidates() {
   return std::min(space_.size(), std::max<std::int64_t>(kMostWork / as_asked().work, 2));
 }
 
-bool MemorySearch::spent() const { return work_ > kMostWork; }
+bool MemorySearch::spent() const { return work_ > (best_ ? kMostWork : kMostWorkForAny); }
 
 MemoryChoice MemorySearch::choice(const MemoryCandidate& candidate) const {
   MemoryChoice out = space_.asked;
@@ -79,7 +79,7 @@ MemoryCandidate MemorySearch::most_recomputed(std::size_t how, std::size_t size,
     MemoryCandidate some = all;
     some.layers -= less;
     const double within = static_cast<double>(cap_) * (1 + 2 * share);
-    if (static_cast<double>(at(all).peak_bytes) <= within && fits(some)) return some;
+    if (static_cast<double>(bytes(at(all))) <= within && fits(some)) return some;
   }
   return all;
 }
@@ -112,8 +112,7 @@ double MemorySearch::least_seconds(std::size_t size, std::size_t offload) {
 }
 
 MemoryCandidate MemorySearch::leanest_known() const {
-  return std::ranges::min_element(known_, {},
-                                  [](const auto& each) { return each.second.peak_bytes; })
+  return std::ranges::min_element(known_, {}, [&](const auto& each) { return bytes(each.second); })
       ->first;
 }
 
@@ -151,7 +150,7 @@ void MemorySearch::descend_from(std::size_t size) {
     MemoryCandidate least = from;
     for (const MemoryCandidate& next : neighbours(from)) {
       if (spent()) break;
-      if (at(next).peak_bytes < at(least).peak_bytes) least = next;
+      if (bytes(at(next)) < bytes(at(least))) least = next;
     }
     if (least == from) return;
     from = least;
@@ -247,14 +246,14 @@ void MemorySearch::search_offload(std::size_t top, std::size_t offload) {
 /// to the middle.
 void MemorySearch::search_layers(const MemoryCandidate& none, MemoryCandidate some) {
   std::int64_t low = 0;
-  auto low_peak = static_cast<double>(at(none).peak_bytes);
+  auto low_peak = static_cast<double>(bytes(at(none)));
   for (bool guess = true; some.layers - low > 1 && !spent(); guess = !guess) {
     const MemoryPrice high = at(some);
     const double by_layer = (high.seconds - at(none).seconds) / static_cast<double>(some.layers);
     const double next = at(none).seconds + by_layer * static_cast<double>(low + 1);
     if (by_layer <= 0 || next >= best_seconds()) return;
     const auto between = static_cast<double>(some.layers - low),
-               drop = low_peak - static_cast<double>(high.peak_bytes),
+               drop = low_peak - static_cast<double>(bytes(high)),
                wanted = low_peak - static_cast<double>(cap_);
     const double ahead = guess && drop > 0 ? std::ceil(wanted / drop * between) : between / 2;
     MemoryCandidate middle = some;
@@ -265,7 +264,7 @@ void MemorySearch::search_layers(const MemoryCandidate& none, MemoryCandidate so
       some = middle;
     } else {
       low = middle.layers;
-      low_peak = static_cast<double>(at(middle).peak_bytes);
+      low_peak = static_cast<double>(bytes(at(middle)));
     }
   }
 }
