@@ -72,6 +72,7 @@ def main():
         result["meshes"][name] = train(args, data, ["--devices", 4, "--micro-batch-size", 1, *flags], 1)
     result["planned"] = {name: {way: plan(args, data, [*flags, *more]) for way, more in LARGE_WAYS.items()}
                          for name, (flags, _, _) in MESHES.items()}
+    result["switched"] = {who: plan(args, data, flags) for who, (_, flags) in SWITCHES.items()}
     run.save(args.output / report.name_of(result, "memory"), result, table(result))
 
 
@@ -148,6 +149,10 @@ def table(result):
                  for cell in (mib(count), f"{count / parameters:.2f}")]
         cells += [str(reported), f"{reported * MIB / parameters:.2f}"] if reported else ["-", "-"]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    lines += ["", "The same on DP4, by switch:", "", "| | device, MiB | host, MiB |", "|---|---|---|"]
+    for who, (name, _) in SWITCHES.items():
+        found = result["switched"][who]
+        lines.append(f"| {name} | {mib(found['device_bytes'])} | {mib(found['host_bytes'])} |")
     lines += ["", "## Commands", "", "```sh"]
     lines += dict.fromkeys(found["command"] for found in result["runs"] if found["round"] == 0)
     return "\n".join(lines + ["```", ""])
