@@ -37,6 +37,7 @@ TEST(FreeMemory, OfTheMachineThatLacksMost) {
 
 TEST(FreeMemory, OfAControlGroup) {
   const std::string folder = text(testing::TempDir(), "group");
+  std::filesystem::remove_all(folder);
   std::filesystem::create_directory(folder);
   std::ofstream(folder + "/memory.max") << "max\n";
   std::ofstream(folder + "/memory.current") << "900\n";

@@ -62,8 +62,8 @@ void apply(const Meant& setting, RunConfig& config, Problems& problems) {
 /// "--micro-batch-size 4", "--no-offload-optimizer"
 std::string as_written(const Meant& setting) {
   const std::string value = join(setting.values);
-  const bool alone =
-      is_switch(*setting.field) && (value == "true" || starts_with(setting.source, "--no-"));
+  const bool alone = is_switch(*setting.field) && starts_with(setting.source, "--") &&
+                     (value == "true" || starts_with(setting.source, "--no-"));
   return alone ? setting.source : text(setting.source, " ", value);
 }
 
