@@ -9,17 +9,14 @@
 
 #include "tessera/comm/local.h"
 #include "train/step_plan.h"
+#include "train/tiny_step.h"
 
 namespace tessera {
 namespace {
 
 Plan plan_of(Device& device, int rank) {
-  ModelConfig model;
+  ModelConfig model = tiny("gpt2");
   model.layers = 1;
-  model.heads = 2;
-  model.width = 16;
-  model.context = 8;
-  model.vocabulary = 19;
   CompileOptions options;
   options.rank = rank;
   return step_plan(model, 4, {.devices = 2}, device, options);

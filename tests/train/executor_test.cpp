@@ -11,26 +11,13 @@
 #include "tessera/plan/compile.h"
 #include "tessera/runtime/executor.h"
 #include "tessera/train/step.h"
+#include "train/tiny_step.h"
 
 namespace tessera {
 namespace {
 
 constexpr std::int64_t kBatch_ = 12, kLength = 8;
 constexpr int kSteps = 4;
-
-ModelConfig tiny_model(const std::string& family) {
-  ModelConfig c;
-  c.family = family;
-  c.layers = 2;
-  c.heads = 4;
-  c.kv_heads = family == "llama" ? 2 : 0;
-  c.width = 16;
-  c.ffn_width = 24;
-  c.context = 8;
-  c.vocabulary = 19;
-  c.dropout = 0.2;
-  return c;
-}
 
 OptimizerConfig recipe(OptimizerKind kind) {
   OptimizerConfig c;
@@ -61,7 +48,7 @@ class OnDevice : public testing::TestWithParam<ExecutorCase> {};
 
 TEST_P(OnDevice, EqualsTheInterpreter) {
   const ExecutorCase& c = GetParam();
-  const Graph graph = train_step(tiny_model(c.family), recipe(c.optimizer), kBatch_, kLength);
+  const Graph graph = train_step(tiny(c.family), recipe(c.optimizer), kBatch_, kLength);
   const std::unique_ptr<Device> device = make_cpu_device({c.threads, -1, c.pack});
   CompileOptions options;
   options.fuse = c.fuse;

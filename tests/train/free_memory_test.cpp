@@ -11,6 +11,7 @@
 #include "tessera/base/text.h"
 #include "tessera/train/memory_search.h"
 #include "tessera/train/programs.h"
+#include "train/tiny_step.h"
 
 namespace tessera {
 namespace {
@@ -51,12 +52,7 @@ TEST(FreeMemory, OfAControlGroup) {
 
 RunConfig small_config() {
   RunConfig config;
-  config.model.family = "gpt2";
-  config.model.layers = 2;
-  config.model.heads = 2;
-  config.model.width = 16;
-  config.model.context = 8;
-  config.model.vocabulary = 19;
+  config.model = tiny("gpt2");
   config.global_batch_size = 4;
   return config;
 }

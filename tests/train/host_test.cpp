@@ -11,6 +11,7 @@
 #include "train/host_plan.h"
 #include "train/staged_run.h"
 #include "train/step_plan.h"
+#include "train/tiny_step.h"
 
 namespace tessera {
 namespace {
@@ -47,14 +48,8 @@ const Spread kSpreads[] = {
 };
 
 ModelConfig small_model() {
-  ModelConfig out;
-  out.family = "gpt2";
+  ModelConfig out = tiny("gpt2");
   out.layers = 4;
-  out.heads = 2;
-  out.width = 16;
-  out.context = 8;
-  out.vocabulary = 19;
-  out.dropout = 0.1;
   return out;
 }
 

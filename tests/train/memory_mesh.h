@@ -20,14 +20,8 @@ struct MemoryMesh {
   OptimizerKind optimizer = OptimizerKind::AdamW;
 
   Graph step() const {
-    ModelConfig model;
-    model.family = family;
+    ModelConfig model = tiny(family);
     model.layers = 4;
-    model.heads = 4;
-    model.width = 16;
-    model.context = 8;
-    model.vocabulary = 19;
-    model.dropout = 0.1;
     OptimizerConfig of;
     of.kind = optimizer;
     of.schedule.kind = ScheduleKind::Constant;

@@ -116,12 +116,9 @@ TEST_P(MemorySwitches, ChangeNoPackedProduct) {
 
 /// A stage has the same blocks, whatever is computed again in them.
 TEST(RecomputedStages, HaveTheSameBlocks) {
-  ModelConfig model;
+  ModelConfig model = tiny("gpt2");
   model.layers = 12;
-  model.heads = 2;
-  model.width = 8;
-  model.context = 8;
-  model.vocabulary = 500;  // the head counts
+  model.vocabulary = 1000;  // the head counts
   const Graph step = train_step(model, OptimizerConfig(), 4, model.context);
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
   const auto states_of_stage_0 = [&](std::vector<RecomputePin> pins) {

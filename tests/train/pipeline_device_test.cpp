@@ -12,6 +12,7 @@
 #include "tessera/schedule/pipeline.h"
 #include "train/staged_run.h"
 #include "train/step_plan.h"
+#include "train/tiny_step.h"
 
 namespace tessera {
 namespace {
@@ -27,14 +28,8 @@ struct Staged {
 std::ostream& operator<<(std::ostream& out, const Staged& c) { return out << c.name; }
 
 Graph staged_step(const Staged& c) {
-  ModelConfig model;
-  model.family = c.family;
+  ModelConfig model = tiny(c.family);
   model.layers = 6;
-  model.heads = 4;
-  model.width = 16;
-  model.context = 8;
-  model.vocabulary = 19;
-  model.dropout = 0.1;
   OptimizerConfig optimizer;
   optimizer.kind = c.optimizer;
   optimizer.schedule.kind = ScheduleKind::Constant;

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace tessera {
@@ -23,10 +22,5 @@ inline constexpr std::array<std::string_view, 3> kGatherScopes = {"use", "block"
 constexpr std::string_view to_text(GatherScope scope) {
   return kGatherScopes[static_cast<std::size_t>(scope)];
 }
-
-/// Nothing for another word.
-std::optional<GatherScope> find_gather_scope(std::string_view word);
-/// Errors: another word; the legal ones.
-GatherScope parse_gather_scope(std::string_view word);
 
 }  // namespace tessera

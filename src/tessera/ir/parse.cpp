@@ -1,6 +1,5 @@
 #include "tessera/ir/parse.h"
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 #include <unordered_map>
@@ -212,16 +211,15 @@ void GraphReader::mark(Node& node) {
     return;
   }
   const std::string_view word = in_.word();
-  const auto phase = std::find(kPhases.begin(), kPhases.end(), word);
-  if (phase != kPhases.end()) {
-    node.phase = static_cast<Phase>(phase - kPhases.begin());
+  if (const std::optional<Phase> phase = find_word<Phase>(kPhases, word)) {
+    node.phase = *phase;
   } else if (!in_.accept('=')) {
     in_.back_to(start);
     where(node, start);
   } else if (word == "stage") {
     node.stage = in_.number<std::int32_t>("a stage");
   } else if (word == "recompute") {
-    node.recompute = in_.placed(start, [&] { return parse_recompute(in_.word()); });
+    node.recompute = static_cast<Recompute>(in_.one_of(kRecomputes, "none, selective or full"));
   } else if (word == "name") {
     node.name = in_.path("a name in quotes");
   } else if (word == "cotangent" || word == "contribution") {

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace tessera {
@@ -19,10 +18,5 @@ inline constexpr std::array<std::string_view, 3> kRecomputes = {"none", "selecti
 constexpr std::string_view to_text(Recompute what) {
   return kRecomputes[static_cast<std::size_t>(what)];
 }
-
-/// Nothing for another word.
-std::optional<Recompute> find_recompute(std::string_view word);
-/// Errors: another word; the legal ones.
-Recompute parse_recompute(std::string_view word);
 
 }  // namespace tessera

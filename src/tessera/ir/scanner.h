@@ -3,11 +3,13 @@
 
 #include <array>
 #include <charconv>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tessera/base/error.h"
+#include "tessera/base/words.h"
 #include "tessera/ir/graph.h"
 
 namespace tessera {
@@ -68,10 +70,7 @@ template <std::size_t N>
 int Scanner::one_of(const std::array<std::string_view, N>& names, std::string_view what) {
   blanks();
   const std::size_t start = at_;
-  const std::string_view found = word();
-  for (std::size_t i = 0; i < N; ++i) {
-    if (names[i] == found) return static_cast<int>(i);
-  }
+  if (const std::optional<int> found = find_word<int>(names, word())) return *found;
   at_ = start;
   expected(what);
 }

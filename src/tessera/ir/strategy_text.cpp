@@ -8,6 +8,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/base/words.h"
 
 namespace tessera {
 
@@ -73,10 +74,11 @@ class StrategyLine {
         to.offload.*found->which = true;
       }
     } else if (key_ == "gather") {
-      to.gather = parse_gather_scope(rest_);
+      to.gather = parse_word<GatherScope>(kGatherScopes, rest_, "scope of gathering");
     } else if (key_ == "recompute") {
       const auto [blocks, what] = split_last();
-      to.recompute.push_back({blocks, parse_recompute(what)});
+      to.recompute.push_back(
+          {blocks, parse_word<Recompute>(kRecomputes, what, "granularity of recomputing")});
     } else {
       for (const AxesLine& axes : kAxesLines) {
         if (key_ == axes.key) return void(to.*axes.axes = axes_behind());

@@ -6,6 +6,7 @@
 #include "tessera/base/divisors.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
+#include "tessera/base/words.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/memory_cap.h"
 #include "tessera/train/presets.h"
@@ -180,7 +181,7 @@ constexpr Dependent kDependents[] = {
      {"recompute-granularity", "checkpoint-activations"},
      [](const RunConfig& c) -> bool {
        return c.checkpoint_activations ||
-              find_recompute(c.recompute_granularity) != Recompute::None;
+              find_word<Recompute>(kRecomputes, c.recompute_granularity) != Recompute::None;
      }},
 };
 
@@ -291,15 +292,15 @@ void complete(RunConfig& config) {
   parallel.shard_parameters = stage == 3 || config.zero3 || config.fsdp;
   parallel.shard_gradients = stage == 2 || config.zero2 || parallel.shard_parameters;
   parallel.shard_optimizer = stage == 1 || config.zero1 || parallel.shard_gradients;
-  parallel.recompute = find_recompute(config.recompute_granularity)
+  parallel.recompute = find_word<Recompute>(kRecomputes, config.recompute_granularity)
                            .value_or(parallel.recompute);  // see find_problems
   if (config.checkpoint_activations) parallel.recompute = Recompute::Full;
-  const bool standard = config.remote_device != kRemoteNone && !config.offload_optimizer &&
-                        !config.offload_gradients && !config.offload_parameters &&
-                        !config.offload_activations;
-  parallel.offload = {config.offload_optimizer || standard, config.offload_gradients || standard,
-                      config.offload_parameters, config.offload_activations};
-  parallel.gather = find_gather_scope(config.fsdp_gather).value_or(parallel.gather);
+  parallel.offload = {config.offload_optimizer, config.offload_gradients, config.offload_parameters,
+                      config.offload_activations};
+  if (config.remote_device != kRemoteNone && !parallel.offload.any())
+    parallel.offload.moments = parallel.offload.gradients = true;
+  parallel.gather =
+      find_word<GatherScope>(kGatherScopes, config.fsdp_gather).value_or(parallel.gather);
   ModelConfig& model = config.model;
   // SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do there.
   if (model.family == "llama" && model.ffn_width == 0 && model.width > 0 &&
