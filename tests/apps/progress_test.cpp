@@ -31,7 +31,7 @@ TEST(Progress, PlainLinesForTheFirstTheLastAndEveryTenthStep) {
   progress.on_start(start());
   out.str("");
   for (const std::int64_t number : {1, 2, 20, 55, 100}) progress.on_step(step(number));
-  progress.on_valid(100, 1.5);
+  progress.on_valid(100, 1.5, {});
   progress.finish();
   EXPECT_EQ(
       out.str(),
@@ -68,7 +68,7 @@ TEST(Progress, WhatIsNoNumberHasNoSign) {
   StepRecord record = step(1);
   record.loss = -std::numeric_limits<double>::quiet_NaN();
   progress.on_step(record);
-  progress.on_valid(1, record.loss);
+  progress.on_valid(1, record.loss, {});
   EXPECT_NE(out.str().find("loss nan "), std::string::npos) << out.str();
   EXPECT_NE(out.str().find("validation loss nan"), std::string::npos) << out.str();
   EXPECT_EQ(text("loss ", record.loss), "loss nan");
@@ -97,7 +97,7 @@ TEST(Progress, ABarThatFitsTheTerminal) {
     EXPECT_EQ(shown.find('=') != std::string::npos, columns > 20);
     EXPECT_EQ(shown.find("left") != std::string::npos, columns > 20);
     out.str("");
-    progress.on_valid(100, 1.5);
+    progress.on_valid(100, 1.5, {});
     EXPECT_EQ(out.str(), "\nstep 100  validation loss 1.5000\n") << "lines begin below the bar";
   }
 }

@@ -211,7 +211,7 @@ TEST(EvalWindows, ScoreEveryTokenButTheFirstOnce) {
     for (std::int64_t b = 0; b < batches; ++b) {
       num_labels += windows.fill(b * 3, 3, ids, labels);
       for (std::size_t i = 0; i < ids.size(); ++i) {
-        if (labels[i] == kIgnoreLabel) {
+        if (labels[i] == kIgnoredLabel) {
           EXPECT_EQ(ids[i], 0);
           continue;
         }

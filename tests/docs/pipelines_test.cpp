@@ -9,8 +9,8 @@
 
 #include "docs/shown.h"
 #include "repo_file.h"
+#include "tessera/models/parallel.h"
 #include "tessera/nn/layers.h"
-#include "tessera/nn/parallel.h"
 #include "tessera/passes/place_chunks.h"
 #include "tessera/train/planned_pipeline.h"
 #include "tessera/train/presets.h"

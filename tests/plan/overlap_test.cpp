@@ -44,6 +44,20 @@ slot "y" = %6
 slot "z" = %4
 )",
      "forward: %3 all_reduce 2 to 5\n"},
+    {"a copy that is copied again waits for the sum",
+     R"(graph placed mesh a=2
+%0 = batch() name="x" dtype=f32 shape=[4,4] : f32[4,4] at [-,-]
+%1 = exp(%0) : f32[4,4] at [-,-]+a
+%2 = reshard(%1) : f32[4,4] at [-,-]
+%3 = reshard(%2) : f32[4,4] at [-,-]@host
+%4 = reshard(%3) : f32[4,4] at [-,-]
+%5 = exp(%0) : f32[4,4] at [-,-]
+%6 = add(%4, %5) : f32[4,4] at [-,-]
+slot "y" = %6
+)",
+     "forward: %2 all_reduce 2 to 6\n"
+     "forward: %3 copy at once\n"
+     "forward: %4 copy at once\n"},
     {"or to the end, if none is there",
      R"(graph placed mesh a=2
 %0 = batch() name="x" dtype=f32 shape=[4,4] : f32[4,4] at [-,-]

@@ -1,7 +1,7 @@
 /// A program runs on the batch inputs of its own run: none are left from an earlier one, and no
 /// value that a run leaves can be mistaken for one.
 
-#include "tessera/runtime/batch_inputs.h"
+#include "tessera/tensor/batch_inputs.h"
 
 #include <gtest/gtest.h>
 

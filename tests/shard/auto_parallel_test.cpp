@@ -9,7 +9,7 @@
 #include "shard/two_matmuls.h"
 #include "tessera/base/error.h"
 #include "tessera/ir/op_paths.h"
-#include "tessera/nn/model.h"
+#include "tessera/models/family.h"
 #include "tessera/ops/collective.h"
 #include "tessera/passes/interpret_program.h"
 #include "tessera/passes/merge_pads.h"
@@ -265,7 +265,7 @@ Graph gpt2_step() {
   const Value ids = builder.batch("ids", {DType::I32, {8, 8}, {}}),
               labels = builder.batch("labels", {DType::I32, {8, 8}, {}}),
               samples = builder.state("data.samples", {DType::I64, {}, {}}, Role::Counter, {});
-  const Value loss = token_loss(gpt2(c, ids, {}), labels).mean;
+  const Value loss = cross_entropy_mean(task_of(c).logits(ids, {}), labels).value();
   std::vector<Value> all;
   for (const State& state : builder.so_far().states()) {
     if (state.role == Role::Parameter) all.emplace_back(builder, state.value);

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "tessera/ir/blocks.h"
-#include "tessera/nn/parallel.h"
+#include "tessera/models/parallel.h"
 #include "tessera/ops/collective.h"
 #include "tessera/passes/add_uses.h"
 #include "tessera/passes/merge_pads.h"

@@ -6,7 +6,7 @@
 #include <iostream>
 #include <limits>
 
-#include "tessera/nn/parallel.h"
+#include "tessera/models/parallel.h"
 #include "tessera/passes/add_uses.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/interpret_program.h"

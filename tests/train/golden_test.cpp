@@ -70,14 +70,14 @@ TEST_P(Golden, LogitsLossAndEveryGradient) {
   Builder builder;
   const Value ids = builder.batch("ids", {DType::I32, {4, 16}, {}}),
               labels = builder.batch("labels", {DType::I32, {4, 16}, {}});
-  const Value logits = find_model(GetParam()).logits(golden_model(GetParam()), ids, {});
-  const Loss loss = token_loss(logits, labels);
+  const Value logits = task_of(golden_model(GetParam())).logits(ids, {});
+  const Value loss = cross_entropy_mean(logits, labels).value();
   std::vector<Value> parameters;
   for (const State& state : builder.so_far().states())
     parameters.emplace_back(builder, state.value);
-  const std::vector<Value> grads = gradients(loss.mean, parameters);
+  const std::vector<Value> grads = gradients(loss, parameters);
   builder.output(Output::Kind::Metric, "logits", logits);
-  builder.output(Output::Kind::Metric, "loss", loss.mean);
+  builder.output(Output::Kind::Metric, "loss", loss);
   const std::vector<State> states = builder.so_far().states();
   for (std::size_t i = 0; i < grads.size(); ++i)
     builder.output(Output::Kind::Metric, "grad." + states[i].path, grads[i]);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/nn/parallel.h"
+#include "tessera/models/parallel.h"
 #include "tessera/passes/interpret_program.h"
 #include "train/tiny_step.h"
 

@@ -7,8 +7,8 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/index.h"
+#include "tessera/models/parallel.h"
 #include "tessera/nn/layers.h"
-#include "tessera/nn/parallel.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/reduce.h"

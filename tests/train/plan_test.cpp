@@ -6,7 +6,7 @@
 #include <iostream>
 #include <map>
 
-#include "tessera/nn/parallel.h"
+#include "tessera/models/parallel.h"
 #include "tessera/plan/compile.h"
 #include "tessera/train/presets.h"
 #include "tessera/train/programs.h"

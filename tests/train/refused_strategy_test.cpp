@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tessera/nn/parallel.h"
+#include "tessera/models/parallel.h"
 #include "tessera/passes/add_uses.h"
 #include "tessera/passes/propagate.h"
 #include "train/tiny_step.h"

@@ -359,7 +359,7 @@ TEST_F(Saving, AFailureThatIsHeardOfAtTheEndIsToldSo) {
   c.save_every = 1;
   c.eval_at_end = true;
   struct UntilValidated : Listener {
-    void on_valid(std::int64_t, double) override { validated = true; }
+    void on_valid(std::int64_t, double, const NamedMeans&) override { validated = true; }
     std::atomic<bool> validated = false;
   } listener;
   TrainOptions options{{&listener}};

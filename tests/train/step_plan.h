@@ -1,7 +1,7 @@
 #pragma once
 /// Plans of a training step on a mesh, for tests of what such plans hold.
 
-#include "tessera/nn/parallel.h"
+#include "tessera/models/parallel.h"
 #include "tessera/plan/compile.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/step.h"

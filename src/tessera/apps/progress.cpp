@@ -118,8 +118,10 @@ std::string Progress::bar(std::int64_t step, std::int64_t room) const {
               std::string(static_cast<std::size_t>(width - full), ' '), "] ");
 }
 
-void Progress::on_valid(std::int64_t step, double loss) {
-  line(text("step ", step, "  validation loss ", number("%.4f", loss)));
+void Progress::on_valid(std::int64_t step, double loss, const NamedMeans& means) {
+  std::string others;
+  for (const auto& [name, mean] : means) others += text("  ", name, " ", number("%.4f", mean));
+  line(text("step ", step, "  validation loss ", number("%.4f", loss), others));
 }
 
 void Progress::on_sample(std::int64_t step, const std::string& sample) {

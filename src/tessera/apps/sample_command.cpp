@@ -5,6 +5,7 @@
 #include "tessera/base/text.h"
 #include "tessera/data/token_stream.h"
 #include "tessera/device/device.h"
+#include "tessera/models/family.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/generate.h"
 #include "tessera/train/programs.h"
@@ -119,6 +120,9 @@ int sample_command(const Arguments& arguments, Console& console) {
   config.parallel = {};  // one device, whatever it was trained on
   config.threads = request.threads;
   config.choices = request.machine.choices;  // not those that it was trained with
+  if (!task_of(config.model).logits)
+    fail(Fault::Usage, "'", request.checkpoint, "' is a model of family ", config.model.family,
+         ", which writes no text; give a checkpoint of one that does");
   const Vocabulary& vocabulary = recorded.vocabulary;
   const std::vector<std::int32_t> prompt = encode_prompt(vocabulary, request.prompt);
   require_ids(prompt, config.model.vocabulary, "--prompt");

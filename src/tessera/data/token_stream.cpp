@@ -44,7 +44,7 @@ void copy_window(std::span<const std::int32_t> tokens, std::int64_t begin, std::
     std::copy_n(from + 1, full, labels);
   }
   std::fill(ids + full, ids + context, 0);
-  std::fill(labels + full, labels + context, kIgnoreLabel);
+  std::fill(labels + full, labels + context, kIgnoredLabel);
 }
 
 EvalWindows::EvalWindows(std::span<const std::int32_t> tokens, std::int64_t context)

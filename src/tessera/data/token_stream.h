@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/tensor/ignored_label.h"
+
 namespace tessera {
 
 /// Token ids in order: the first part to train on, the tail held out.
@@ -34,11 +36,8 @@ class TokenStream {
 void require_ids(std::span<const std::int32_t> ids, std::int64_t vocabulary,
                  std::string_view where);
 
-/// The label of a position that is not scored.
-inline constexpr std::int32_t kIgnoreLabel = -100;
-
 /// Writes the `ids` of `context` tokens from `begin` and their `labels`, which are the tokens one
-/// later. Positions beyond the last token with a label have id 0 and kIgnoreLabel.
+/// later. Positions beyond the last token with a label have id 0 and kIgnoredLabel.
 void copy_window(std::span<const std::int32_t> tokens, std::int64_t begin, std::int64_t context,
                  std::int32_t* ids, std::int32_t* labels);
 

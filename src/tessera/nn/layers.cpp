@@ -2,13 +2,11 @@
 
 #include <cmath>
 
-#include "tessera/ops/attention.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/norm.h"
 #include "tessera/ops/random.h"
-#include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
 
 namespace tessera {
@@ -22,12 +20,6 @@ Value parameter(Builder& builder, std::string_view name, Shape shape, Init init)
 constexpr Init ones() { return {Init::Kind::Constant, 1.0}; }
 constexpr Init zeros() { return {Init::Kind::Constant, 0.0}; }
 constexpr Init normal(double std) { return {Init::Kind::Normal, std}; }
-
-/// Layers whose result is added to the residual stream start smaller, so that its variance does not
-/// grow with depth.
-double residual_std(const ModelConfig& config) {
-  return config.init_std / std::sqrt(2.0 * static_cast<double>(config.layers));
-}
 
 }  // namespace
 
@@ -89,47 +81,8 @@ Value rms_norm_layer(Value x, std::string_view name, double eps, Where where) {
   return rms_norm(x, parameter(builder, "weight", {x.shape().back()}, ones()), eps, where).y;
 }
 
-Value multi_head_attention(Value x, const ModelConfig& config, bool rotary, Value step,
-                           Where where) {
-  Builder& builder = x.builder();
-  const Scope scope(builder, "attn", where);
-  const std::int64_t b = x.shape()[0], s = x.shape()[1], g = config.groups(), r = config.heads / g,
-                     e = config.head_dim();
-  const Value qkv = linear(x, "qkv", g * (r + 2) * e, {config.bias, config.init_std}, where);
-  const Value split = reshape(qkv, {b, s, g, r + 2, e});
-  Value q = slice(split, 3, 0, r);                         // [b, s, g, r, e]
-  Value k = reshape(slice(split, 3, r, 1), {b, s, g, e});  // [b, s, g, e]
-  const Value v = reshape(slice(split, 3, r + 1, 1), {b, s, g, e});
-  if (rotary) {
-    const Value positions = iota(builder, {b, s}, 1, DType::I32, where);
-    q = rope(q, positions, config.rope_base, false, where);
-    k = rope(k, positions, config.rope_base, false, where);
-  }
-  AttentionOptions options;
-  const bool drop = step.valid() && config.dropout > 0;
-  if (drop) options.dropout = config.dropout;
-  const Value y = attention(q, k, v, {}, drop ? step : Value(), options, where).y;
-  const Value out = linear(reshape(y, {b, s, config.width}), "proj", config.width,
-                           {config.bias, residual_std(config)}, where);
-  return dropout_layer(out, config, step, "residual_dropout", where);
-}
-
-Value feed_forward(Value x, const ModelConfig& config, FeedForward kind, Where where) {
-  const Scope scope(x.builder(), "mlp", where);
-  const LinearOptions wide{config.bias, config.init_std}, down{config.bias, residual_std(config)};
-  Value hidden;
-  if (kind == FeedForward::Gelu) {
-    hidden = gelu(linear(x, "up", config.hidden(), wide, where), GeluForm::Tanh);
-  } else {
-    const Value gate = linear(x, "gate", config.hidden(), wide, where);
-    hidden = silu(gate) * linear(x, "up", config.hidden(), wide, where);
-  }
-  return linear(hidden, "down", config.width, down, where);
-}
-
-Value dropout_layer(Value x, const ModelConfig& config, Value step, std::string_view name,
-                    Where where) {
-  return step.valid() && config.dropout > 0 ? dropout(x, step, config.dropout, name, where) : x;
+Value dropout_layer(Value x, double p, Value step, std::string_view name, Where where) {
+  return step.valid() && p > 0 ? dropout(x, step, p, name, where) : x;
 }
 
 }  // namespace tessera

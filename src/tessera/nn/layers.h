@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "tessera/nn/model.h"
+#include "tessera/ir/builder.h"
 
 namespace tessera {
 
@@ -36,19 +36,8 @@ Value layer_norm_layer(Value x, std::string_view name, double eps, bool bias = t
 /// RMS norm over the last dim. Parameter: weight [d], initially ones.
 Value rms_norm_layer(Value x, std::string_view name, double eps, Where where = Where::here());
 
-/// Causal self-attention: g key-value heads, r query heads for each, head_dim e. Parameters:
-/// proj.weight [d, g r e]; qkv.weight [g (r+2) e, d], whose rows hold, for each key-value head, its
-/// r query heads, its key and its value, so that to shard the rows is to shard the heads.
-Value multi_head_attention(Value x, const ModelConfig& config, bool rotary, Value step,
-                           Where where = Where::here());
-
-enum class FeedForward { Gelu, SwiGlu };
-/// down(gelu(up(x))), or down(silu(gate(x)) * up(x)).
-Value feed_forward(Value x, const ModelConfig& config, FeedForward kind,
-                   Where where = Where::here());
-
-/// Dropout with the model's rate. Returns x itself if `step` is empty or the rate is 0.
-Value dropout_layer(Value x, const ModelConfig& config, Value step, std::string_view name,
+/// Dropout that is off in evaluation: returns x itself if `step` is empty or the rate p is 0.
+Value dropout_layer(Value x, double p, Value step, std::string_view name,
                     Where where = Where::here());
 
 }  // namespace tessera

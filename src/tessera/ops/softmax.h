@@ -2,6 +2,7 @@
 /// Softmax and the loss over a vocabulary.
 
 #include "tessera/ir/builder.h"
+#include "tessera/tensor/ignored_label.h"
 
 namespace tessera {
 
@@ -19,7 +20,8 @@ struct CrossEntropyResult {
 ///
 /// Shapes: logits [..., v] f32; labels [...] i32. Any other label outside [0, v) counts as a logit
 /// of 0, as pick reads it: what checks labels is the data. The gradient flows from `loss` only.
-CrossEntropyResult cross_entropy(Value logits, Value labels, std::int64_t ignore_index = -100,
+CrossEntropyResult cross_entropy(Value logits, Value labels,
+                                 std::int64_t ignore_index = kIgnoredLabel,
                                  Where where = Where::here());
 
 // cross_entropy_grad (logits, labels, logsumexp, dloss) -> dlogits, which may overwrite the logits.

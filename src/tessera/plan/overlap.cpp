@@ -75,7 +75,10 @@ class Overlap {
       const Node& node = graph(r).node(id);
       if (node.op != &kCopy) continue;
       Busy& busy = time_.busy[at(r)][at(id)];
-      busy = {ready(r, node.inputs[0], /*in_place=*/false), deadline[{id, 0}]};
+      // What is copied again is due when that is, though its exchange may have been made to end
+      // later.
+      const std::int32_t first = ready(r, node.inputs[0], /*in_place=*/false);
+      busy = {first, std::max(first, deadline[{id, 0}])};
       const bool has_reader = busy.last < time_.ends[at(r)];
       (has_reader ? read : unread)[memory_of(node.results[0])].push_back(&busy);
     }

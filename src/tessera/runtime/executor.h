@@ -12,7 +12,7 @@
 
 #include "tessera/comm/communicator.h"
 #include "tessera/plan/plan.h"
-#include "tessera/runtime/batch_inputs.h"
+#include "tessera/tensor/batch_inputs.h"
 #include "tessera/tensor/host_tensor.h"
 
 namespace tessera {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "tessera/train/outside.h"
@@ -25,12 +26,16 @@ struct RunMemory {
   OutsideArena outside;
 };
 
+/// Means by name, of a task that measures more than its loss.
+using NamedMeans = std::vector<std::pair<std::string, double>>;
+
 /// One attempt.
 struct StepRecord {
   std::int64_t step = 0;  // attempts done, this one included
   double loss = 0, lr = 0, grad_norm = 0;
   bool ok = true;  // false: skipped, because the loss or a gradient was inf or nan
   double seconds = 0, tokens_per_s = 0;
+  NamedMeans means = {};
 };
 
 class TrainCallback {
@@ -41,7 +46,7 @@ class TrainCallback {
   virtual void on_start(const RunStart&) {}
   virtual void on_memory(const RunMemory&) {}
   virtual void on_step(const StepRecord&) {}
-  virtual void on_valid(std::int64_t /*step*/, double /*loss*/) {}
+  virtual void on_valid(std::int64_t /*step*/, double /*loss*/, const NamedMeans&) {}
   virtual void on_sample(std::int64_t /*step*/, const std::string& /*text*/) {}
   virtual void on_save(std::int64_t /*step*/, const std::string& /*path*/) {}
   virtual void on_profile(const std::string& /*path*/, const std::string& /*table*/) {}

@@ -7,6 +7,7 @@
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/base/words.h"
+#include "tessera/models/family.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/memory_cap.h"
 #include "tessera/train/presets.h"
@@ -235,8 +236,8 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
   } else {
     const Meant* family = find(from_flags, "family");
     if (family == nullptr) family = find(from_file, "family");
-    if (family != nullptr && family->values.at(0) == "llama")
-      config.model.bias = config.model.tied_head = false;  // as published
+    if (family != nullptr)
+      problems.gather([&] { find_model(family->values.at(0)).publish(config.model); });
     for (const Field& field : fields()) config.untold.emplace(field.name);
   }
   for (const std::vector<Meant>* settings : {&from_file, &from_flags}) {
@@ -301,20 +302,18 @@ void complete(RunConfig& config) {
     parallel.offload.moments = parallel.offload.gradients = true;
   parallel.gather =
       find_word<GatherScope>(kGatherScopes, config.fsdp_gather).value_or(parallel.gather);
-  ModelConfig& model = config.model;
-  // SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do there.
-  if (model.family == "llama" && model.ffn_width == 0 && model.width > 0 &&
-      model.width <= kMaxFieldSize)
-    model.ffn_width = (8 * model.width + 11) / 12 * 4;
+  const auto families = model_families();
+  const auto family = std::ranges::find(families, config.model.family, &ModelFamily::name);
+  if (family != families.end()) family->complete(config.model);  // see find_problems
   ScheduleConfig& schedule = config.optimizer.schedule;
   if (schedule.decay_steps == 0)
     schedule.decay_steps = std::max(config.steps, schedule.warmup_steps + 1);
 }
 
-void complete_epochs(RunConfig& config, const RunConfig& told, std::int64_t windows) {
+void complete_epochs(RunConfig& config, const RunConfig& told, std::int64_t in_epoch) {
   if (config.epochs == 0) return;
   const std::int64_t samples =
-      size_product({config.epochs, windows}, "samples (epochs x windows of the text)");
+      size_product({config.epochs, in_epoch}, "samples (epochs x samples of the data)");
   config.steps = (samples + config.global_batch_size - 1) / config.global_batch_size;
   ScheduleConfig& schedule = config.optimizer.schedule;
   if (told.optimizer.schedule.decay_steps == 0)
@@ -324,12 +323,11 @@ void complete_epochs(RunConfig& config, const RunConfig& told, std::int64_t wind
 void find_problems(const RunConfig& config, Problems& problems) {
   ModelConfig model = config.model;
   if (model.vocabulary == 0) model.vocabulary = 1;  // the data will tell
-  bool known = problems.gather([&] { find_model(model.family); });
-  const std::vector<std::string> of_model = tessera::problems(model);
-  for (const std::string& problem : of_model) {
-    if (known) problems.add(problem);
-  }
-  if (of_model.empty()) problems.gather([&] { check_step_sizes(model, config.global_batch_size); });
+  std::vector<std::string> of_model;
+  const bool known = problems.gather([&] { of_model = tessera::problems(model); });
+  for (const std::string& problem : of_model) problems.add(problem);
+  if (known && of_model.empty())
+    problems.gather([&] { check_step_sizes(model, config.global_batch_size); });
   for (const std::string& problem : tessera::problems(config.optimizer)) problems.add(problem);
 
   for (const Field& field : fields()) {

@@ -14,9 +14,9 @@
 #include "tessera/data/sampler.h"
 #include "tessera/data/vocabulary.h"
 #include "tessera/device/isa.h"
-#include "tessera/nn/model.h"
+#include "tessera/models/config.h"
+#include "tessera/models/parallel.h"
 #include "tessera/nn/optimizer.h"
-#include "tessera/nn/parallel.h"
 #include "tessera/train/problems.h"
 
 namespace tessera {
@@ -104,13 +104,13 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
                     Problems& problems, std::vector<std::string>& notices);
 
 /// Sets what is derived from other fields: max_isa and pack_weights (choices), micro_batch_size,
-/// ffn_width of LLaMA (8/3 of the width, up to a multiple of 4), decay_steps (steps; a step more
+/// what the model's family derives (ModelFamily::complete), decay_steps (steps; a step more
 /// than the warm-up where that is longer, so that a short trial of a long recipe runs its
 /// beginning).
 void complete(RunConfig& config);
-/// The steps of config.epochs passes over `windows` windows, where it has epochs; decay_steps
-/// follow where `told` leaves them open.
-void complete_epochs(RunConfig& config, const RunConfig& told, std::int64_t windows);
+/// The steps of config.epochs passes over data of `samples` samples, where it has epochs;
+/// decay_steps follow where `told` leaves them open.
+void complete_epochs(RunConfig& config, const RunConfig& told, std::int64_t samples);
 
 /// What the fields say of a machine that could take `machine`.
 /// Errors: Fault::Usage: an instruction set that it lacks; fields that disagree; no such value.

@@ -115,16 +115,28 @@ std::string MetricsFile::removed() const {
              : "";
 }
 
+namespace {
+
+/// ,"mlm_loss":1.5,"nsp_loss":0.7
+std::string json_members(const NamedMeans& means) {
+  std::string out;
+  for (const auto& [name, mean] : means) out += text(",\"", name, "\":", json_number(mean));
+  return out;
+}
+
+}  // namespace
+
 void MetricsFile::train(const StepRecord& r) {
   write(R"({"kind":"train","step":)", r.step, R"(,"loss":)", json_number(r.loss), R"(,"lr":)",
         json_number(r.lr), R"(,"grad_norm":)", json_number(r.grad_norm), R"(,"tokens_per_s":)",
         json_number(r.tokens_per_s), R"(,"step_seconds":)", json_number(r.seconds),
-        r.ok ? "" : R"(,"skipped":true)", "}\n");
+        json_members(r.means), r.ok ? "" : R"(,"skipped":true)", "}\n");
   if (std::isfinite(r.loss)) last_.train_loss = r.loss;
 }
 
-void MetricsFile::valid(std::int64_t step, double loss) {
-  write(R"({"kind":"valid","step":)", step, R"(,"loss":)", json_number(loss), "}\n");
+void MetricsFile::valid(std::int64_t step, double loss, const NamedMeans& means) {
+  write(R"({"kind":"valid","step":)", step, R"(,"loss":)", json_number(loss), json_members(means),
+        "}\n");
   last_.valid_step = step;
   last_.valid_loss = loss;
 }

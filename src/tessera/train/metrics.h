@@ -41,7 +41,7 @@ class MetricsFile {
   MetricsFile& operator=(const MetricsFile&) = delete;
 
   void train(const StepRecord& record);
-  void valid(std::int64_t step, double loss);
+  void valid(std::int64_t step, double loss, const NamedMeans& means = {});
   /// Writes what was kept. Returns what keeps lines from the file; empty where all are in it.
   std::string flush();
   /// The same, and the lines are on disk: a power cut loses none of them.

@@ -8,8 +8,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/data/token_stream.h"
+#include "tessera/models/family.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/programs.h"
@@ -111,21 +113,16 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
   return out;
 }
 
-std::int64_t windows_in(const Dataset& data, const RunConfig& c) {
-  return Sampler(data.tokens.train(),
-                 {c.model.context, static_cast<std::uint64_t>(c.seed), c.sample_order})
-      .windows_per_epoch();
-}
-
 void check_data(const PreparedRun& run, Problems& problems) {
   const RunConfig& c = run.config;
-  if (c.model.context < 1 || c.model.context > kMaxFieldSize) return;  // reported before
-  problems.gather([&] {
-    Sampler(run.data.tokens.train(),
-            {c.model.context, static_cast<std::uint64_t>(c.seed), c.sample_order});
-  });
+  if (!tessera::problems(c.model).empty()) return;  // reported before
+  const Task task = task_of(c.model);
+  problems.gather([&] { task.train_samples(run.data, sample_choices(c)); });
   if (wanted_programs(c).evaluate)
-    problems.gather([&] { EvalWindows(run.data.tokens.held_out(), c.model.context); });
+    problems.gather([&] { task.valid_samples(run.data, valid_choices(c)); });
+  if (wanted_programs(c).sample && !task.logits)
+    problems.add(text("sample-every ", c.sample_every, " does nothing with family ", c.model.family,
+                      ", which writes no text; give sample-every 0"));
   const std::int64_t known = run.data.vocabulary.size();
   if (!run.from && c.model.vocabulary < known)  // a resumed run keeps its vocabulary
     problems.add(text("vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
@@ -216,6 +213,16 @@ void compare(PreparedRun& run, const RecordedRun& from, Problems& problems) {
 
 }  // namespace
 
+SampleChoices sample_choices(const RunConfig& config) {
+  return {.seed = static_cast<std::uint64_t>(config.seed), .order = config.sample_order};
+}
+
+SampleChoices valid_choices(const RunConfig& config) {
+  SampleChoices out = sample_choices(config);
+  out.most = size_product({config.eval_iters, config.global_batch_size}, "samples of a validation");
+  return out;
+}
+
 void check_offload_folder(const RunConfig& config, Problems& problems) {
   const std::string& folder = config.offload_folder;
   if (config.remote_device != kRemoteFile || folder.empty()) return;
@@ -251,8 +258,12 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
     // Other data is to be told as such, not as another model.
     if (base) config.model.vocabulary = base->run.config.model.vocabulary;
   }
-  if (config.epochs > 0 && config.model.context > 0)
-    problems.gather([&] { complete_epochs(config, told, windows_in(*data, config)); });
+  if (config.epochs > 0 && tessera::problems(config.model).empty()) {
+    problems.gather([&] {
+      const auto samples = task_of(config.model).train_samples(*data, sample_choices(config));
+      complete_epochs(config, told, samples->size());
+    });
+  }
   PreparedRun run{std::move(config),  std::move(told), std::move(*data), {}, {},
                   std::move(notices), std::move(held)};
   if (from) run.from.emplace(std::move(from->checkpoint));

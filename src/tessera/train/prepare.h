@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/data/dataset.h"
+#include "tessera/models/task.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/config.h"
 
@@ -20,6 +21,10 @@ struct PreparedRun {
   std::vector<std::string> notices;
   std::vector<std::string> output_held;  // what_output_holds, before the checkpoint was chosen
 };
+
+/// What numbers the training samples of a run have, and those that validation measures.
+SampleChoices sample_choices(const RunConfig& config);
+SampleChoices valid_choices(const RunConfig& config);
 
 /// Completes `config`, reads the data and the checkpoint to resume from, and holds them against
 /// each other. What is wrong is added to `problems`, all of it; without any, the result is engaged.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/models/family.h"
 #include "tessera/runtime/rates.h"
 
 namespace tessera {
@@ -11,7 +12,7 @@ double product_rate_for(const RunConfig& config, std::int64_t steps, Device& dev
   const ModelConfig& m = config.model;
   const auto width = static_cast<double>(m.width);
   const double weights = 12 * static_cast<double>(m.layers) * width * width,
-               tokens = static_cast<double>(config.global_batch_size * m.context);
+               tokens = static_cast<double>(config.global_batch_size * task_of(m).tokens);
   const double work = 6 * weights * tokens * static_cast<double>(steps);  // of products, about
   return product_rate(device, std::clamp(kShare * work / kGuessedFlopsPerSecond, kLeast, kMost));
 }

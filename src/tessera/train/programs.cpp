@@ -19,20 +19,22 @@ namespace {
 std::vector<ProgramSource> sources_of(const RunConfig& c, const WantedPrograms& wanted) {
   std::vector<ProgramSource> out;
   ParallelConfig parallel = c.parallel;
-  const Strategy whole = strategy_of(parallel, BatchSplit::Whole), cut = strategy_of(parallel);
+  const Task task = task_of(c.model);
+  const std::span<const TensorCut> cuts = find_model(c.model.family).cuts;
+  const Strategy whole = strategy_of(parallel, BatchSplit::Whole, cuts),
+                 cut = strategy_of(parallel, BatchSplit::Cut, cuts);
   if (wanted.train) {
     parallel.micro_batches = c.micro_batches();
-    Graph step = train_step(c.model, c.optimizer, c.global_batch_size, c.model.context);
+    Graph step = train_step(task, c.optimizer, c.global_batch_size);
     if (wanted.gradients) step = with_gradients(step);
     out.push_back({kInitProgram, initialise(step), whole});
-    out.push_back({kTrainProgram, std::move(step), strategy_of(parallel)});
+    out.push_back({kTrainProgram, std::move(step), strategy_of(parallel, BatchSplit::Cut, cuts)});
   }
   if (wanted.evaluate) {
     // A micro-batch at a time, so that validation takes no more memory than training.
-    out.push_back(
-        {kEvaluateProgram, evaluate_step(c.model, evaluation_batch(c), c.model.context), cut});
+    out.push_back({kEvaluateProgram, evaluate_step(task, evaluation_batch(c)), cut});
   }
-  if (wanted.sample) out.push_back({kSampleProgram, sample_step(c.model, c.model.context), whole});
+  if (wanted.sample) out.push_back({kSampleProgram, sample_step(task, c.model.context), whole});
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "tessera/base/text.h"
+#include "tessera/models/family.h"
 #include "tessera/train/facts.h"
 #include "tessera/train/memory_parts.h"
 #include "tessera/train/planned_pipeline.h"
@@ -116,7 +117,7 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
   const auto ranks = static_cast<double>(plan.mesh.ranks());  // of a stage
   out.flops_per_step = all.flops * ranks;
   out.recomputed_flops_per_step = all.recomputed_flops * ranks;
-  out.tokens_per_step = config.global_batch_size * config.model.context;
+  out.tokens_per_step = config.global_batch_size * task_of(config.model).tokens;
   out.micro_batches = config.micro_batches();
   for (const Plan* each : plans) {
     const std::vector<BlockUse>& blocks = each->program(kTrainProgram).blocks;

@@ -11,8 +11,14 @@ namespace tessera {
 
 namespace {
 
-Value tokens(Builder& builder, std::string_view name, std::int64_t batch, std::int64_t length) {
-  return builder.batch(name, {DType::I32, {batch, length}, {}});
+TaskValues inputs_of(const Task& task, Builder& builder, std::int64_t batch) {
+  TaskValues out;
+  for (const TaskInput& input : task.inputs) {
+    Shape shape{batch};
+    for (const std::int64_t size : input.sample) shape.push_back(size);
+    out.emplace(input.name, builder.batch(input.name, {input.dtype, shape, {}}));
+  }
+  return out;
 }
 
 std::vector<Value> parameters(Builder& builder) {
@@ -25,24 +31,34 @@ std::vector<Value> parameters(Builder& builder) {
 
 }  // namespace
 
-Graph train_step(const ModelConfig& model, const OptimizerConfig& optimizer, std::int64_t batch,
-                 std::int64_t length) {
+Graph train_step(const Task& task, const OptimizerConfig& optimizer, std::int64_t batch) {
   Builder builder;
-  const Value ids = tokens(builder, "ids", batch, length),
-              labels = tokens(builder, "labels", batch, length);
+  const TaskValues inputs = inputs_of(task, builder, batch);
   const Value samples = builder.state("data.samples", {DType::I64, {}, {}}, Role::Counter, {});
 
-  const Value logits = find_model(model.family).logits(model, ids, samples);
-  const Loss loss = token_loss(logits, labels);
+  const std::vector<Mean> means = task.measure(inputs, {.step = samples});
+  const Value loss = loss_of(task, means);
   const std::vector<Value> weights = parameters(builder);
-  const std::vector<Value> grads = gradients(loss.mean, weights);
-  const UpdateResult result = update(weights, grads, loss.mean, samples, batch, optimizer);
+  const std::vector<Value> grads = gradients(loss, weights);
+  const UpdateResult result = update(weights, grads, loss, samples, batch, optimizer);
 
-  builder.output(Output::Kind::Metric, "loss", loss.mean);
+  builder.output(Output::Kind::Metric, "loss", loss);
+  for (std::size_t i = 0; i < means.size(); ++i) {
+    if (task.means[i].name != "loss")
+      builder.output(Output::Kind::Metric, task.means[i].name, means[i].value());
+  }
   builder.output(Output::Kind::Metric, "grad_norm", result.grad_norm);
   builder.output(Output::Kind::Metric, "lr", result.lr);
   builder.output(Output::Kind::Metric, "ok", result.ok);
   return builder.finish();
+}
+
+Graph train_step(const ModelConfig& model, const OptimizerConfig& optimizer, std::int64_t batch,
+                 std::int64_t length) {
+  ModelConfig cut = model;
+  cut.positions = model.most_positions();
+  cut.context = length;
+  return train_step(task_of(cut), optimizer, batch);
 }
 
 Graph with_gradients(const Graph& step) {
@@ -57,21 +73,24 @@ Graph with_gradients(const Graph& step) {
   return all.finish();
 }
 
-Graph evaluate_step(const ModelConfig& model, std::int64_t batch, std::int64_t length) {
+std::string sum_metric(const TaskMean& mean) { return "sum of " + mean.name; }
+std::string count_metric(const TaskMean& mean) { return "count of " + mean.name; }
+
+Graph evaluate_step(const Task& task, std::int64_t batch) {
   Builder builder;
-  const Value ids = tokens(builder, "ids", batch, length),
-              labels = tokens(builder, "labels", batch, length);
-  const Loss loss = token_loss(find_model(model.family).logits(model, ids, {}), labels);
-  builder.output(Output::Kind::Metric, "loss_sum", loss.sum);
-  builder.output(Output::Kind::Metric, "labels", loss.count);
+  const std::vector<Mean> means = task.measure(inputs_of(task, builder, batch), {});
+  for (std::size_t i = 0; i < means.size(); ++i) {
+    builder.output(Output::Kind::Metric, sum_metric(task.means[i]), means[i].sum);
+    builder.output(Output::Kind::Metric, count_metric(task.means[i]), means[i].count);
+  }
   return builder.finish();
 }
 
-Graph sample_step(const ModelConfig& model, std::int64_t length) {
+Graph sample_step(const Task& task, std::int64_t length) {
   Builder builder;
-  const Value ids = tokens(builder, "ids", 1, length);
+  const Value ids = builder.batch("ids", {DType::I32, {1, length}, {}});
   const Value position = builder.batch("position", {DType::I32, {}, {}});
-  const Value logits = find_model(model.family).logits(model, ids, {});
+  const Value logits = task.logits(ids, {});
   builder.output(Output::Kind::Metric, "logits", dynamic_slice(logits, 1, position, 1));
   return builder.finish();
 }

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "tessera/data/file.h"
-#include "tessera/data/token_stream.h"
+#include "tessera/models/family.h"
 #include "tessera/train/crew.h"
 #include "tessera/train/facts.h"
 #include "tessera/train/free_memory.h"
@@ -19,7 +19,7 @@
 #include "tessera/train/recorded.h"
 #include "tessera/train/recorder.h"
 #include "tessera/train/run_saves.h"
-#include "tessera/train/validation.h"
+#include "tessera/train/step.h"
 
 namespace tessera {
 
@@ -77,7 +77,8 @@ class Trainer {
   TrainOptions options_;
   std::string isa_;
   Clock::time_point begin_ = Clock::now();
-  Sampler sampler_;
+  const Task task_;
+  const std::unique_ptr<Samples> samples_;
   OutputLock lock_;
   std::optional<RankSaver> share_;  // this rank's of saves
   std::optional<Crew> crew_;
@@ -101,9 +102,8 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
     : run_(std::move(run)),
       options_(options),
       isa_(device.isa()),
-      sampler_(run_.data.tokens.train(),
-               {config().model.context, static_cast<std::uint64_t>(config().seed),
-                config().sample_order}),
+      task_(task_of(config().model)),
+      samples_(task_.train_samples(run_.data, sample_choices(config()))),
       lock_(config().output, run_.notices, options_.calls),
       step_(first_step()),
       last_(config().exit_interval > 0 ? std::min(config().steps, step_ + config().exit_interval)
@@ -155,7 +155,7 @@ void Trainer::announce(const Compiled& compiled) const {
   start.first_step = step_;
   start.steps = config().steps;
   start.parameters = count_parameters(compiled.plan);
-  start.tokens_per_step = config().global_batch_size * config().model.context;
+  start.tokens_per_step = config().global_batch_size * task_.tokens;
   start.peak_bytes = facts_.peak_bytes;
   start.host_bytes = facts_.host_bytes;
   start.save_copy_bytes = save_copy_bytes(config(), compiled.plan);
@@ -201,14 +201,13 @@ TrainResult Trainer::run() {
 
 /// One training step.
 StepRecord Trainer::attempt() {
-  const std::int64_t batch = config().global_batch_size, tokens = batch * config().model.context;
+  const std::int64_t batch = config().global_batch_size, tokens = batch * task_.tokens;
   Clock::time_point begin;
   execute(
       kTrainProgram,
       [&](BatchInputs& inputs) {
         begin = Clock::now();
-        sampler_.fill(samples(), batch, inputs.fill<std::int32_t>("ids"),
-                      inputs.fill<std::int32_t>("labels"));
+        samples_->fill(samples(), batch, inputs);
       },
       recorder_ ? recorder_->calls_of_step() : nullptr);
   const Clock::time_point end = Clock::now();
@@ -224,6 +223,9 @@ StepRecord Trainer::attempt() {
   out.lr = metric("lr");
   out.grad_norm = metric("grad_norm");
   out.ok = metric("ok") != 0;
+  for (const TaskMean& mean : task_.means) {
+    if (mean.name != "loss") out.means.emplace_back(mean.name, metric(mean.name.c_str()));
+  }
   out.tokens_per_s = static_cast<double>(tokens) / out.seconds;
   step_seconds_ += out.seconds;
   return out;
@@ -274,25 +276,33 @@ void Trainer::validate_if_due() {
   if (step_ > 0 && due(config().eval_every, step_)) validate();
 }
 
-/// Mean loss over every label of the held-out part, once for a step. A request to stop leaves it
-/// undone; a resumed run makes up for it.
+/// The task's means over everything that counts in the held-out part, once for a step. A request to
+/// stop leaves it undone; a resumed run makes up for it.
 void Trainer::validate() {
   if (!wanted_programs(config()).evaluate || metrics_->valid_step() == step_) return;
-  const EvalWindows windows = validation_windows(run_);
+  const std::unique_ptr<Samples> samples = task_.valid_samples(run_.data, valid_choices(config()));
   const std::int64_t batch = evaluation_batch(config());
-  double sum = 0;
-  for (std::int64_t first = 0; first < windows.count(); first += batch) {
+  std::vector<double> sums(task_.means.size()), counts(task_.means.size());
+  for (std::int64_t first = 0; first < samples->size(); first += batch) {
     if ((cut_short_ = stopped())) return;
-    execute(kEvaluateProgram, [&](BatchInputs& inputs) {
-      windows.fill(first, batch, inputs.fill<std::int32_t>("ids"),
-                   inputs.fill<std::int32_t>("labels"));
-    });
-    sum += crew_->executor().scalar(kEvaluateProgram, "loss_sum");
+    execute(kEvaluateProgram, [&](BatchInputs& inputs) { samples->fill(first, batch, inputs); });
+    const Executor& mine = crew_->executor();
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      sums[i] += mine.scalar(kEvaluateProgram, sum_metric(task_.means[i]));
+      counts[i] += mine.scalar(kEvaluateProgram, count_metric(task_.means[i]));
+    }
   }
-  const double loss = sum / static_cast<double>(windows.num_labels());
-  metrics_->valid(step_, loss);
+  double loss = 0;
+  NamedMeans means;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const auto& [name, weight] = task_.means[i];
+    const double mean = counts[i] > 0 ? sums[i] / counts[i] : 0;
+    loss += weight * mean;
+    if (name != "loss") means.emplace_back(name, mean);
+  }
+  metrics_->valid(step_, loss, means);
   saves_->validated(step_, loss);
-  tell(&TrainCallback::on_valid, step_, loss);
+  tell(&TrainCallback::on_valid, step_, loss, means);
 }
 
 void Trainer::write_sample() {
@@ -343,8 +353,7 @@ Summary Trainer::summary() {
   out.train_loss = metrics_->train_loss();
   out.val_loss = metrics_->valid_loss();
   out.seconds = between(begin_, Clock::now());
-  const std::int64_t tokens =
-      (step_ - first_step()) * config().global_batch_size * config().model.context;
+  const std::int64_t tokens = (step_ - first_step()) * config().global_batch_size * task_.tokens;
   out.tokens_per_s = tokens == 0 ? 0 : static_cast<double>(tokens) / step_seconds_;
   const auto devices = static_cast<double>(plan.ranks());
   out.flops_per_step = facts_.flops;

@@ -9,6 +9,7 @@
 #include "tessera/base/hash.h"
 #include "tessera/base/philox.h"
 #include "tessera/base/text.h"
+#include "tessera/models/family.h"
 #include "tessera/train/crew.h"
 #include "tessera/train/programs.h"
 
@@ -20,21 +21,20 @@ constexpr double kTolerance = 1e-4;  // of f32 sums in another order
 constexpr double kNoise = 1e-6;      // of the global norm: gradients below are rounding
 constexpr std::size_t kShownRows = 10;
 
-void fill_tokens(const RunConfig& config, std::int64_t step, BatchInputs& batch) {
-  std::int32_t* const ids = batch.fill<std::int32_t>("ids").data();
-  std::int32_t* const labels = batch.fill<std::int32_t>("labels").data();
-  const std::uint64_t key = random_key(static_cast<std::uint64_t>(config.seed), "verify");
-  const std::int64_t tokens = config.global_batch_size * config.model.context;
-  for (std::int64_t i = 0; i < tokens; ++i) {
-    const auto draw = [&](std::int64_t k) {
-      return philox_bits(key, static_cast<std::uint64_t>(2 * i + k),
-                         static_cast<std::uint64_t>(step));
-    };
-    const auto size = static_cast<std::uint32_t>(config.model.vocabulary);
-    ids[i] = static_cast<std::int32_t>(draw(0) % size);
-    // Some rows have fewer labels than others: a mean over rows would be another number.
-    const bool counts = draw(1) % 8 != 0 || i % config.model.context == 0;
-    labels[i] = counts ? static_cast<std::int32_t>((draw(1) >> 8) % size) : -100;
+/// Random values of an input. Samples have unequal numbers of labels: a mean over samples would be
+/// another number than one over labels.
+void fill_input(const TaskInput& input, std::uint64_t seed, std::int64_t step,
+                std::span<std::int32_t> values) {
+  const std::uint64_t key = random_key(seed, "verify." + input.name);
+  const std::int64_t of_sample = input.sample.numel();
+  for (std::int64_t i = 0; i < std::ssize(values); ++i) {
+    const PhiloxBlock random =
+        philox(key, static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(step));
+    const bool ignored = input.ignorable && random[0] % 8 == 0 && i % of_sample != 0;
+    const auto value =
+        static_cast<std::int64_t>(random[1] % static_cast<std::uint64_t>(input.values));
+    values[static_cast<std::size_t>(i)] =
+        static_cast<std::int32_t>(ignored ? kIgnoredLabel : value);
   }
 }
 
@@ -101,10 +101,15 @@ std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device&
     crew.follow();
     return out;
   }
+  const Task task = task_of(config.model);
   crew.run(kInitProgram);
   for (std::int64_t step = 1; step <= steps; ++step) {
     crew.set_step(step);
-    crew.run(kTrainProgram, [&](BatchInputs& batch) { fill_tokens(config, step, batch); });
+    crew.run(kTrainProgram, [&](BatchInputs& batch) {
+      for (const TaskInput& input : task.inputs)
+        fill_input(input, static_cast<std::uint64_t>(config.seed), step,
+                   batch.fill<std::int32_t>(input.name));
+    });
     StepTrace trace;
     const Executor& mine = crew.executor();
     trace.loss = mine.scalar(kTrainProgram, "loss");

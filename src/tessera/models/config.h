@@ -1,12 +1,9 @@
 #pragma once
-/// Models: functions from token ids to logits, their configuration, and the list of families.
+/// The sizes of a model, and what can be wrong with them.
 
-#include <span>
+#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
-
-#include "tessera/ir/builder.h"
 
 namespace tessera {
 
@@ -18,7 +15,8 @@ struct ModelConfig {
   std::int64_t kv_heads = 0;   // key-value heads; 0: as many as heads
   std::int64_t width = 128;    // of the residual stream
   std::int64_t ffn_width = 0;  // hidden width of the feed-forward layer; 0: 4 x width
-  std::int64_t context = 64;   // most positions a sequence can have
+  std::int64_t context = 64;   // tokens per sample
+  std::int64_t positions = 0;  // most that a sequence can have, where they are learned; 0: context
   std::int64_t vocabulary = 256;
   double dropout = 0;     // after the embedding, in attention, after each sub-layer
   bool bias = true;       // of linear layers and layer norms
@@ -29,6 +27,7 @@ struct ModelConfig {
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
   std::int64_t head_dim() const { return width / heads; }
+  std::int64_t most_positions() const { return positions == 0 ? context : positions; }
   std::int64_t hidden() const { return ffn_width == 0 ? 4 * width : ffn_width; }
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
@@ -40,36 +39,7 @@ inline constexpr std::int64_t kMaxFieldSize = 1'000'000'000'000'000;  // of ever
 /// tensors are among it: none of a model that passes has more than 2^62 bytes for one sample.
 std::vector<std::string> problems(const ModelConfig& config);
 
-/// Logits [b, s, vocabulary] of token ids [b, s]. Parameters are declared as states of the graph.
-/// `step` is an i64 scalar that makes the dropout masks of different steps different; if it is an
-/// empty Value there is no dropout, as in evaluation.
-using ModelFunction = Value (*)(const ModelConfig& config, Value ids, Value step);
-
-struct ModelFamily {
-  std::string_view name;
-  ModelFunction logits;
-  std::string_view doc;
-};
-
-std::span<const ModelFamily> model_families();
-/// Errors: an unknown family; the message names the nearest.
-const ModelFamily& find_model(std::string_view family);
-
-// The families, one file each.
-Value gpt2(const ModelConfig& config, Value ids, Value step);
-Value llama(const ModelConfig& config, Value ids, Value step);
-
 /// Errors: Fault::Usage: a tensor of a training step on `batch` samples has more than 2^62 bytes.
 void check_step_sizes(const ModelConfig& config, std::int64_t batch);
-
-/// Mean cross-entropy over all labels of the step that are not ignored. The count is that of the
-/// whole step, so the mean does not depend on how the batch is split.
-struct Loss {
-  Value mean;   // f32 scalar
-  Value sum;    // f32 scalar
-  Value count;  // f32 scalar: labels that are not ignored
-};
-/// Shapes: logits [b, s, v]; labels [b, s] i32; a label of -100 is ignored.
-Loss token_loss(Value logits, Value labels);
 
 }  // namespace tessera

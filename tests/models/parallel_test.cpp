@@ -1,6 +1,6 @@
 /// The well-known ways to spread a model, as strategies; what is refused, with what is legal.
 
-#include "tessera/nn/parallel.h"
+#include "tessera/models/parallel.h"
 
 #include <gtest/gtest.h>
 

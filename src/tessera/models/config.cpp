@@ -1,22 +1,12 @@
-#include "tessera/nn/model.h"
-
-#include <array>
+#include "tessera/models/config.h"
 
 #include "tessera/base/size.h"
-#include "tessera/ops/elementwise.h"
-#include "tessera/ops/reduce.h"
-#include "tessera/ops/softmax.h"
+#include "tessera/base/text.h"
+#include "tessera/models/family.h"
 
 namespace tessera {
 
 namespace {
-
-constexpr std::array<ModelFamily, 2> kFamilies = {{
-    {"gpt2", gpt2, "pre-norm, learned positions, GELU, tied head"},
-    {"llama", llama, "RMS norm, rotary positions, SwiGLU, grouped queries"},
-}};
-
-constexpr std::int64_t kIgnore = -100;  // a label that does not count
 
 /// A bound above the parameters; a check that does not pass names what is too large.
 void check_weight_sizes(const ModelConfig& c) {
@@ -31,21 +21,10 @@ void check_weight_sizes(const ModelConfig& c) {
       "bytes of feed-forward layers (layers x 3 x width x ffn-width x 16)");
   add({2, c.vocabulary, c.width, kBytes},
       "bytes of embedding and head (2 x vocabulary x width x 16)");
-  add({c.context, c.width, kBytes}, "bytes of positions (context x width x 16)");
+  add({c.most_positions(), c.width, kBytes}, "bytes of positions (context x width x 16)");
 }
 
 }  // namespace
-
-std::span<const ModelFamily> model_families() { return kFamilies; }
-
-const ModelFamily& find_model(std::string_view family) {
-  std::vector<std::string> names;
-  for (const ModelFamily& known : kFamilies) {
-    if (known.name == family) return known;
-    names.emplace_back(known.name);
-  }
-  fail(Fault::Usage, "unknown model family '", family, "'; known are ", join(names));
-}
 
 std::vector<std::string> problems(const ModelConfig& c) {
   std::vector<std::string> out;
@@ -71,9 +50,6 @@ std::vector<std::string> problems(const ModelConfig& c) {
     const std::int64_t below = c.width / c.heads * c.heads;
     out.push_back(text("heads ", c.heads, " do not divide the width ", c.width,
                        "; nearest widths are ", below, " and ", below + c.heads));
-  } else if (heads && width && c.family == "llama" && c.head_dim() % 2 != 0) {
-    out.push_back(text("rotary positions need an even head width; width ", c.width, " over ",
-                       c.heads, " heads gives ", c.head_dim()));
   }
   if (heads && c.kv_heads > 0 && c.kv_heads <= kMaxFieldSize && c.heads % c.kv_heads != 0) {
     out.push_back(text("kv-heads ", c.kv_heads, " do not divide heads ", c.heads,
@@ -82,6 +58,8 @@ std::vector<std::string> problems(const ModelConfig& c) {
   if (!(c.dropout >= 0 && c.dropout < 1)) {
     out.push_back(text("dropout is ", c.dropout, "; it must be at least 0 and less than 1"));
   }
+  const ModelFamily& family = find_model(c.family);
+  if (heads && width) family.find_problems(c, out);
   if (!out.empty()) return out;
   try {
     check_weight_sizes(c);
@@ -100,15 +78,6 @@ void check_step_sizes(const ModelConfig& c, std::int64_t batch) {
                "bytes of the feed-forward layer (samples x context x ffn-width x 4)");
   size_product({c.layers, batch, c.context, 3, c.width, kBytes},
                "bytes for the backward pass (layers x samples x context x 3 x width x 4)");
-}
-
-Loss token_loss(Value logits, Value labels) {
-  const Scope scope(logits.builder(), "loss");
-  const Value ignore = cast(logits.builder().constant(kIgnore, DType::I32), labels.dtype());
-  const Value count = maximum(sum_all(cast(not_equal(labels, ignore), DType::F32)),
-                              logits.builder().constant(1.0, DType::F32));
-  const Value sum = sum_all(cross_entropy(logits, labels, kIgnore).loss);
-  return {sum / count, sum, count};
 }
 
 }  // namespace tessera

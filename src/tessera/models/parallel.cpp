@@ -1,4 +1,4 @@
-#include "tessera/nn/parallel.h"
+#include "tessera/models/parallel.h"
 
 #include <algorithm>
 #include <charconv>
@@ -14,19 +14,6 @@
 namespace tessera {
 
 namespace {
-
-/// What the tensor axis cuts, by the names that nn/layers.cpp gives: first products by their
-/// results, second ones by what they sum over; embedding and head by the vocabulary.
-struct Cut {
-  const char* values;
-  int dim, ndim;
-};
-constexpr Cut kTensorCuts[] = {
-    {"*.attn.qkv.weight", 0, 2}, {"*.attn.qkv.bias", 0, 1},   {"*.attn.proj.weight", 1, 2},
-    {"*.mlp.up.weight", 0, 2},   {"*.mlp.up.bias", 0, 1},     {"*.mlp.gate.weight", 0, 2},
-    {"*.mlp.gate.bias", 0, 1},   {"*.mlp.down.weight", 1, 2}, {"embed.token.weight", 0, 2},
-    {"head.weight", 0, 2},
-};
 
 std::int64_t chunks_per_stage(const ParallelConfig& c) {
   return c.virtual_stages > 0 ? c.virtual_stages : find_schedule(c.schedule).least_chunks;
@@ -159,7 +146,7 @@ std::vector<std::string> problems(const ParallelConfig& c, const ModelConfig& mo
   return out;
 }
 
-Strategy strategy_of(const ParallelConfig& c, BatchSplit batch) {
+Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, std::span<const TensorCut> cuts) {
   require(c.pipeline >= 1 && c.tensor >= 1 && c.context >= 1 && c.devices >= 1 &&
               c.devices % (c.pipeline * c.tensor * c.context) == 0,
           c.devices, " devices do not divide into pipeline parallel ", c.pipeline,
@@ -179,9 +166,10 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch) {
   out.major = {cp, tp, dp, mb};
   out.batch.clear();
   if (batch == BatchSplit::Cut) out.batch = {{dp, mb}, {cp}};
-  for (const Cut& cut : kTensorCuts) {
-    Sharding sharding = Sharding::replicated(cut.ndim);
-    out.pins.push_back({cut.values, sharding.with(tp, cut.dim)});
+  for (const std::span<const TensorCut> all : {transformer_cuts(), cuts}) {
+    for (const TensorCut& cut : all)
+      out.pins.push_back(
+          {std::string(cut.paths), Sharding::replicated(cut.ndim).with(tp, cut.dim)});
   }
   Sharding residual{{{dp, mb}, {cp}, {}}, {}};
   if (c.sequence) residual = residual.with(tp, 1);

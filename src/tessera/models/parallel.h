@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "tessera/ir/strategy.h"
-#include "tessera/nn/model.h"
+#include "tessera/models/config.h"
+#include "tessera/nn/tensor_cuts.h"
 
 namespace tessera {
 
@@ -53,10 +54,12 @@ std::vector<std::int64_t> parse_layers(std::string_view list, std::int64_t layer
 std::vector<std::string> problems(const ParallelConfig& config, const ModelConfig& model);
 
 /// The strategy for compile(). BatchSplit::Whole: every device has all of the batch, as sampling
-/// needs. Axes whose ranks are not all on one host have Level::Host. The mesh is that of one stage.
-/// Errors: devices that pipeline x tensor x context do not divide; no such schedule.
+/// needs. `cuts` are what tensor parallelism splits, beside transformer_cuts(). Axes whose ranks
+/// are not all on one host have Level::Host. The mesh is that of one stage. Errors: devices that
+/// pipeline x tensor x context do not divide; no such schedule.
 enum class BatchSplit { Cut, Whole };
-Strategy strategy_of(const ParallelConfig& config, BatchSplit batch = BatchSplit::Cut);
+Strategy strategy_of(const ParallelConfig& config, BatchSplit batch = BatchSplit::Cut,
+                     std::span<const TensorCut> cuts = {});
 
 /// Puts every layer, a block "layers.N", on a chunk by its number. Chunks are counted from the
 /// input on, through the whole model; where a stage has one chunk, they are the stages. Embedding,

@@ -1,4 +1,4 @@
-#include "tessera/runtime/batch_inputs.h"
+#include "tessera/tensor/batch_inputs.h"
 
 #include <algorithm>
 

@@ -1,0 +1,24 @@
+#pragma once
+/// Samples by number: the one interface between data and the training loop.
+
+#include <cstdint>
+
+#include "tessera/tensor/batch_inputs.h"
+
+namespace tessera {
+
+/// Training or validation data, as the inputs of a task. Which sample has which number is a pure
+/// function of the data and a seed, so a run's place in its data is one number. All functions may
+/// be called from any thread.
+class Samples {
+ public:
+  virtual ~Samples() = default;
+  /// Samples in one pass over the data: an epoch, or all of a validation.
+  virtual std::int64_t size() const = 0;
+  /// Writes samples [first, first + count) into every input of `batch`, whose first dim is `count`.
+  /// Training data goes on beyond size() with the next epoch; beyond the end of validation data are
+  /// samples of which nothing counts.
+  virtual void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,101 @@
+#include "tessera/models/causal_lm.h"
+
+#include <algorithm>
+
+#include "tessera/base/size.h"
+#include "tessera/data/sampler.h"
+#include "tessera/ops/matmul.h"
+
+namespace tessera {
+
+namespace {
+
+class TrainWindows final : public Samples {
+ public:
+  TrainWindows(std::span<const std::int32_t> tokens, const SamplerOptions& options)
+      : sampler_(tokens, options) {}
+  std::int64_t size() const override { return sampler_.windows_per_epoch(); }
+  void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
+    sampler_.fill(first, count, batch.fill<std::int32_t>("ids"),
+                  batch.fill<std::int32_t>("labels"));
+  }
+
+ private:
+  Sampler sampler_;
+};
+
+class ValidWindows final : public Samples {
+ public:
+  ValidWindows(std::span<const std::int32_t> tokens, std::int64_t context)
+      : windows_(tokens, context) {}
+  std::int64_t size() const override { return windows_.count(); }
+  void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
+    windows_.fill(first, count, batch.fill<std::int32_t>("ids"),
+                  batch.fill<std::int32_t>("labels"));
+  }
+
+ private:
+  EvalWindows windows_;
+};
+
+}  // namespace
+
+Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
+  const std::int64_t context = config.context;
+  Task out;
+  out.name = "causal-lm";
+  out.inputs = {{"ids", DType::I32, {context}, config.vocabulary},
+                {"labels", DType::I32, {context}, config.vocabulary, /*ignorable=*/true}};
+  out.tokens = context;
+  out.means = {{"loss"}};
+  out.logits = [config, logits](Value ids, const Pass& pass) { return logits(config, ids, pass); };
+  out.measure = [next = out.logits](const TaskValues& in, const Pass& pass) -> std::vector<Mean> {
+    return {cross_entropy_mean(next(in.at("ids"), pass), in.at("labels"))};
+  };
+  out.train_samples = [context](const Dataset& data, const SampleChoices& choices) {
+    return std::make_unique<TrainWindows>(data.tokens.train(),
+                                          SamplerOptions{context, choices.seed, choices.order});
+  };
+  out.valid_samples = [context](const Dataset& data, const SampleChoices& choices) {
+    std::span<const std::int32_t> tokens = data.tokens.held_out();
+    if (choices.most > 0) {
+      const std::int64_t labels = size_product({choices.most, context}, "tokens of a validation");
+      tokens = tokens.first(std::min(tokens.size(), static_cast<std::size_t>(labels) + 1));
+    }
+    return std::make_unique<ValidWindows>(tokens, context);
+  };
+  return out;
+}
+
+Value causal_transformer(const ModelConfig& c, TransformerLayer layer, Positions positions,
+                         Value ids, const Pass& pass) {
+  Builder& builder = ids.builder();
+  layer.heads = c.heads, layer.kv_heads = c.kv_heads, layer.ffn_width = c.hidden();
+  layer.norm_eps = c.norm_eps, layer.rope_base = c.rope_base;
+  layer.attention_dropout = layer.hidden_dropout = c.dropout;
+  layer.init_std = c.init_std, layer.residual_std = residual_std(c.init_std, 2 * c.layers);
+  layer.rotary = positions == Positions::Rotary;
+  Value x, token;
+  {
+    const Scope scope(builder, "embed");
+    const EmbeddingResult embedded = embedding(ids, "token", c.vocabulary, c.width, c.init_std);
+    token = embedded.weight;
+    x = embedded.rows;
+    if (positions == Positions::Learned)
+      x = learned_positions(x, "position", c.most_positions(), c.init_std);
+    x = dropout_layer(x, c.dropout, pass.step, "dropout");
+    builder.set_name(x, "residual");
+  }
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    const Scope scope(builder, text("layers.", i));
+    x = encoder_layer(x, layer, {.causal = true}, pass);
+  }
+  x = norm(x, "norm", layer);
+  if (c.tied_head) {
+    const Scope scope(builder, "head");
+    return matmul(x, token, {.trans_b = true});
+  }
+  return linear(x, "head", c.vocabulary, {false, c.init_std});
+}
+
+}  // namespace tessera

@@ -1,0 +1,41 @@
+#pragma once
+/// Model families: what `--family` names. A family is one file and one line in family.cpp.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/models/config.h"
+#include "tessera/models/task.h"
+#include "tessera/nn/tensor_cuts.h"
+
+namespace tessera {
+
+struct ModelFamily {
+  std::string_view name;
+  std::string_view doc;
+  /// What the model is trained to do. `config` is complete and has no problems.
+  Task (*task)(const ModelConfig& config);
+  /// Sets fields whose published value is not that of ModelConfig, before anything else does.
+  void (*publish)(ModelConfig& config) = [](ModelConfig&) {};
+  /// Sets sizes that were left open (0) where the family derives them otherwise than ModelConfig.
+  void (*complete)(ModelConfig& config) = [](ModelConfig&) {};
+  /// Adds what is wrong with a configuration for this family alone, a sentence each.
+  void (*find_problems)(const ModelConfig& config, std::vector<std::string>& problems) =
+      [](const ModelConfig&, std::vector<std::string>&) {};
+  /// What tensor parallelism splits beside transformer_cuts().
+  std::span<const TensorCut> cuts = {};
+};
+
+std::span<const ModelFamily> model_families();
+/// Errors: an unknown family; the message lists the known ones.
+const ModelFamily& find_model(std::string_view family);
+
+/// The task of the family.
+Task task_of(const ModelConfig& config);
+
+// The families, one file each.
+extern const ModelFamily kGpt2, kLlama;
+
+}  // namespace tessera

@@ -1,0 +1,22 @@
+/// GPT-2 (Radford et al. 2019): pre-norm layers, learned positions, GELU (tanh form), the head tied
+/// to the embedding.
+
+#include "tessera/models/causal_lm.h"
+
+namespace tessera {
+
+namespace {
+
+Value gpt2_logits(const ModelConfig& config, Value ids, const Pass& pass) {
+  return causal_transformer(config, {.bias = config.bias}, Positions::Learned, ids, pass);
+}
+
+}  // namespace
+
+constinit const ModelFamily kGpt2 = {
+    .name = "gpt2",
+    .doc = "pre-norm, learned positions, GELU, tied head",
+    .task = [](const ModelConfig& config) { return causal_lm(config, gpt2_logits); },
+};
+
+}  // namespace tessera

@@ -1,0 +1,38 @@
+/// LLaMA (Touvron et al. 2023): pre-norm layers with RMS norm, rotary positions, SwiGLU, grouped
+/// queries, no biases.
+
+#include "tessera/models/causal_lm.h"
+
+namespace tessera {
+
+namespace {
+
+Value llama_logits(const ModelConfig& config, Value ids, const Pass& pass) {
+  const TransformerLayer layer = {
+      .feed_forward = FeedForward::SwiGlu, .norm = NormKind::Rms, .bias = false};
+  return causal_transformer(config, layer, Positions::Rotary, ids, pass);
+}
+
+}  // namespace
+
+constinit const ModelFamily kLlama = {
+    .name = "llama",
+    .doc = "RMS norm, rotary positions, SwiGLU, grouped queries",
+    .task = [](const ModelConfig& config) { return causal_lm(config, llama_logits); },
+    .publish = [](ModelConfig& config) { config.bias = config.tied_head = false; },
+    // SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do
+    // there.
+    .complete =
+        [](ModelConfig& config) {
+          if (config.ffn_width == 0 && config.width > 0 && config.width <= kMaxFieldSize)
+            config.ffn_width = (8 * config.width + 11) / 12 * 4;
+        },
+    .find_problems =
+        [](const ModelConfig& c, std::vector<std::string>& problems) {
+          if (c.width % c.heads == 0 && c.head_dim() % 2 != 0)
+            problems.push_back(text("rotary positions need an even head width; width ", c.width,
+                                    " over ", c.heads, " heads gives ", c.head_dim()));
+        },
+};
+
+}  // namespace tessera

@@ -1,0 +1,21 @@
+#include "tessera/models/task.h"
+
+#include "tessera/ops/elementwise.h"
+
+namespace tessera {
+
+Value loss_of(const Task& task, const std::vector<Mean>& means) {
+  check(means.size() == task.means.size(), "task ", task.name, " measures ", means.size(),
+        " means and names ", task.means.size());
+  Value out;
+  for (std::size_t i = 0; i < means.size(); ++i) {
+    const double weight = task.means[i].weight;
+    if (weight == 0) continue;
+    const Value mean = means[i].value(), term = weight == 1 ? mean : mean * weight;
+    out = out.valid() ? out + term : term;
+  }
+  require(out.valid(), "task ", task.name, " has no loss; give one of its means a weight");
+  return out;
+}
+
+}  // namespace tessera

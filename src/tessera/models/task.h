@@ -1,0 +1,64 @@
+#pragma once
+/// A task: what a model is trained to do. Its inputs, its loss and what validation measures, its
+/// data, and how it writes text, as one value. The programs of a run are made from it, and the
+/// training loop knows no model but through it.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/data/dataset.h"
+#include "tessera/data/sampler.h"
+#include "tessera/data/samples.h"
+#include "tessera/nn/loss.h"
+#include "tessera/nn/transformer.h"
+
+namespace tessera {
+
+/// One input of a batch: a tensor [batch, sample...].
+struct TaskInput {
+  std::string name;  // "ids"
+  DType dtype = DType::I32;
+  Shape sample;             // of one sample, without the batch dim
+  std::int64_t values = 0;  // of integers: they are from 0 to values - 1 ...
+  bool ignorable = false;   // ... or kIgnoredLabel
+};
+
+/// The inputs of a program, by name.
+using TaskValues = std::map<std::string, Value, std::less<>>;
+
+/// A mean that a task measures. The loss is the sum of all means, each times its weight.
+struct TaskMean {
+  std::string name;   // "loss", where it is the only one
+  double weight = 1;  // 0: not a part of the loss
+};
+
+struct SampleChoices {
+  std::uint64_t seed = 0;
+  SampleOrder order = SampleOrder::ShuffledWindows;
+  std::int64_t most = 0;  // validation: the first so many samples; 0: all
+};
+
+using MakeSamples =
+    std::function<std::unique_ptr<Samples>(const Dataset& data, const SampleChoices& choices)>;
+
+struct Task {
+  std::string name;  // "causal-lm"
+  std::vector<TaskInput> inputs;
+  std::int64_t tokens = 0;  // per sample: what speed is counted in
+  std::vector<TaskMean> means;
+  /// The means, in the order of `means`, of a batch of inputs. Parameters are declared as states.
+  std::function<std::vector<Mean>(const TaskValues& inputs, const Pass& pass)> measure;
+  /// The samples to train on, and those that are held out. They refer to the data, which must
+  /// outlive them. Errors: Fault::Data: too little of it.
+  MakeSamples train_samples, valid_samples;
+  /// Logits [b, s, vocabulary] of token ids [b, s]; empty: the task writes no text.
+  std::function<Value(Value ids, const Pass& pass)> logits = nullptr;
+};
+
+/// The loss of a step, from the means that `task.measure` returned.
+Value loss_of(const Task& task, const std::vector<Mean>& means);
+
+}  // namespace tessera

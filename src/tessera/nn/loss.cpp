@@ -1,0 +1,44 @@
+#include "tessera/nn/loss.h"
+
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/index_ops.h"
+#include "tessera/ops/reduce.h"
+#include "tessera/ops/softmax.h"
+
+namespace tessera {
+
+namespace {
+
+/// 1 where the label counts, else 0.
+Value counted_labels(Value labels) {
+  return cast(not_equal(labels, labels.builder().constant(kIgnoredLabel, labels.dtype())),
+              DType::F32);
+}
+
+}  // namespace
+
+Value Mean::value() const {
+  const Scope scope(sum.builder(), "loss");
+  constexpr double kAlmostNone = 1e-30;  // where nothing counts, the sum is 0 as well
+  return sum / maximum(count, count.builder().constant(kAlmostNone, DType::F32));
+}
+
+Mean masked_mean(Value losses, Value mask) {
+  const Scope scope(losses.builder(), "loss");
+  return {sum_all(losses * mask), sum_all(mask)};
+}
+
+Mean cross_entropy_mean(Value logits, Value labels) {
+  const Scope scope(logits.builder(), "loss");
+  const Value count = sum_all(counted_labels(labels));
+  return {sum_all(cross_entropy(logits, labels, kIgnoredLabel).loss), count};
+}
+
+Mean accuracy(Value logits, Value labels) {
+  const Scope scope(logits.builder(), "accuracy");
+  const Value counted = counted_labels(labels);
+  const Value right = cast(less_equal(max(logits, -1), pick(logits, labels)), DType::F32);
+  return {sum_all(right * counted), sum_all(counted)};
+}
+
+}  // namespace tessera

@@ -1,0 +1,158 @@
+#include "tessera/nn/transformer.h"
+
+#include <cmath>
+
+#include "tessera/nn/tensor_cuts.h"
+#include "tessera/ops/attention.h"
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/index_ops.h"
+#include "tessera/ops/shape_ops.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr TensorCut kCuts[] = {
+    {"*.attn.qkv.weight", 0, 2}, {"*.attn.qkv.bias", 0, 1},     {"*.attn.proj.weight", 1, 2},
+    {"*.cross.q.weight", 0, 2},  {"*.cross.q.bias", 0, 1},      {"*.cross.kv.weight", 0, 2},
+    {"*.cross.kv.bias", 0, 1},   {"*.cross.proj.weight", 1, 2}, {"*.mlp.up.weight", 0, 2},
+    {"*.mlp.up.bias", 0, 1},     {"*.mlp.gate.weight", 0, 2},   {"*.mlp.gate.bias", 0, 1},
+    {"*.mlp.down.weight", 1, 2}, {"embed.token.weight", 0, 2},  {"head.weight", 0, 2},
+};
+
+/// How many heads there are, and how wide each is.
+struct Heads {
+  std::int64_t groups, per_group, width;
+};
+
+Heads heads_of(Value x, const TransformerLayer& layer, Where where) {
+  const std::int64_t width = x.shape().back();
+  require(layer.heads > 0 && width % layer.heads == 0 && layer.heads % layer.groups() == 0,
+          "attention at ", where.file, ":", where.line, ": ", layer.heads,
+          " heads over a width of ", width, " and ", layer.groups(),
+          " key-value heads; heads must divide the width, and key-value heads the heads");
+  return {layer.groups(), layer.heads / layer.groups(), width / layer.heads};
+}
+
+/// Attention of q [b, s, g, r, e], and the projection of its result.
+Value attended(Value q, Value k, Value v, const TransformerLayer& layer, const Visible& visible,
+               const Pass& pass, Where where) {
+  AttentionOptions options;
+  options.causal = visible.causal;
+  const bool drop = pass.step.valid() && layer.attention_dropout > 0;
+  if (drop) options.dropout = layer.attention_dropout;
+  const Value y = attention(q, k, v, visible.mask, drop ? pass.step : Value(), options, where).y;
+  const Shape& shape = q.shape();
+  const std::int64_t width = shape[2] * shape[3] * shape[4];
+  const Value out = linear(reshape(y, {shape[0], shape[1], width}), "proj", width,
+                           {layer.bias, layer.residual_std}, where);
+  return dropout_layer(out, layer.hidden_dropout, pass.step, "residual_dropout", where);
+}
+
+/// One part of a layer, added to the residual stream.
+template <typename Part>
+Value added(Value x, std::string_view norm_name, const TransformerLayer& layer, const Part& part,
+            Where where) {
+  const Value y = layer.post_norm ? norm(x + part(x), norm_name, layer, where)
+                                  : x + part(norm(x, norm_name, layer, where));
+  y.builder().set_name(y, "residual");
+  return y;
+}
+
+Value attention_part(Value x, const TransformerLayer& layer, const Visible& visible,
+                     const Pass& pass, Where where) {
+  return added(
+      x, "norm1", layer, [&](Value y) { return self_attention(y, layer, visible, pass, where); },
+      where);
+}
+
+Value feed_forward_part(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
+  return added(
+      x, "norm2", layer,
+      [&](Value y) {
+        return dropout_layer(feed_forward(y, layer, where), layer.hidden_dropout, pass.step,
+                             "mlp_dropout", where);
+      },
+      where);
+}
+
+}  // namespace
+
+std::span<const TensorCut> transformer_cuts() { return kCuts; }
+
+Value norm(Value x, std::string_view name, const TransformerLayer& layer, Where where) {
+  return layer.norm == NormKind::Rms ? rms_norm_layer(x, name, layer.norm_eps, where)
+                                     : layer_norm_layer(x, name, layer.norm_eps, layer.bias, where);
+}
+
+Value self_attention(Value x, const TransformerLayer& layer, const Visible& visible,
+                     const Pass& pass, Where where) {
+  Builder& builder = x.builder();
+  const Scope scope(builder, "attn", where);
+  const auto [g, r, e] = heads_of(x, layer, where);
+  const std::int64_t b = x.shape()[0], s = x.shape()[1];
+  const Value qkv = linear(x, "qkv", g * (r + 2) * e, {layer.bias, layer.init_std}, where);
+  const Value split = reshape(qkv, {b, s, g, r + 2, e});
+  Value q = slice(split, 3, 0, r);                         // [b, s, g, r, e]
+  Value k = reshape(slice(split, 3, r, 1), {b, s, g, e});  // [b, s, g, e]
+  const Value v = reshape(slice(split, 3, r + 1, 1), {b, s, g, e});
+  if (layer.rotary) {
+    const Value positions = iota(builder, {b, s}, 1, DType::I32, where);
+    q = rope(q, positions, layer.rope_base, false, where);
+    k = rope(k, positions, layer.rope_base, false, where);
+  }
+  return attended(q, k, v, layer, visible, pass, where);
+}
+
+Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& layer,
+                      const Pass& pass, Where where) {
+  const Scope scope(x.builder(), "cross", where);
+  const auto [g, r, e] = heads_of(x, layer, where);
+  const std::int64_t b = x.shape()[0], s = x.shape()[1], t = encoded.values.shape()[1];
+  const LinearOptions plain{layer.bias, layer.init_std};
+  const Value q = reshape(linear(x, "q", g * r * e, plain, where), {b, s, g, r, e});
+  const Value kv = reshape(linear(encoded.values, "kv", g * 2 * e, plain, where), {b, t, g, 2, e});
+  const Value k = reshape(slice(kv, 3, 0, 1), {b, t, g, e});
+  const Value v = reshape(slice(kv, 3, 1, 1), {b, t, g, e});
+  return attended(q, k, v, layer, encoded.visible, pass, where);
+}
+
+Value feed_forward(Value x, const TransformerLayer& layer, Where where) {
+  const Scope scope(x.builder(), "mlp", where);
+  const std::int64_t width = x.shape().back(),
+                     hidden = layer.ffn_width == 0 ? 4 * width : layer.ffn_width;
+  const LinearOptions wide{layer.bias, layer.init_std}, down{layer.bias, layer.residual_std};
+  const auto up = [&] { return linear(x, "up", hidden, wide, where); };
+  Value y;
+  switch (layer.feed_forward) {
+    case FeedForward::Relu: y = relu(up()); break;
+    case FeedForward::GeluErf: y = gelu(up(), GeluForm::Erf); break;
+    case FeedForward::GeluTanh: y = gelu(up(), GeluForm::Tanh); break;
+    case FeedForward::SwiGlu: {
+      const Value gate = linear(x, "gate", hidden, wide, where);
+      y = silu(gate) * up();
+      break;
+    }
+  }
+  return linear(y, "down", width, down, where);
+}
+
+Value encoder_layer(Value x, const TransformerLayer& layer, const Visible& visible,
+                    const Pass& pass, Where where) {
+  return feed_forward_part(attention_part(x, layer, visible, pass, where), layer, pass, where);
+}
+
+Value decoder_layer(Value x, const Encoded& encoded, const TransformerLayer& layer,
+                    const Visible& visible, const Pass& pass, Where where) {
+  x = attention_part(x, layer, visible, pass, where);
+  x = added(
+      x, "norm_cross", layer,
+      [&](Value y) { return cross_attention(y, encoded, layer, pass, where); }, where);
+  return feed_forward_part(x, layer, pass, where);
+}
+
+double residual_std(double init_std, std::int64_t parts) {
+  return init_std / std::sqrt(static_cast<double>(parts));
+}
+
+}  // namespace tessera

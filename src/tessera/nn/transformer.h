@@ -1,0 +1,87 @@
+#pragma once
+/// Transformer layers: attention, feed-forward, encoder and decoder layers and their stacks. Like
+/// all layers they are functions that add nodes to a graph and declare parameters as states of it.
+
+#include <functional>
+
+#include "tessera/nn/layers.h"
+
+namespace tessera {
+
+enum class NormKind { Layer, Rms };
+/// Relu and the two forms of GELU: down(act(up(x))). SwiGlu: down(silu(gate(x)) * up(x)).
+enum class FeedForward { Relu, GeluErf, GeluTanh, SwiGlu };
+
+/// One layer. Its width is that of its input.
+struct TransformerLayer {
+  std::int64_t heads = 8;
+  std::int64_t kv_heads = 0;   // key-value heads; 0: as many as heads
+  std::int64_t ffn_width = 0;  // hidden width of the feed-forward part; 0: 4 x width
+  FeedForward feed_forward = FeedForward::GeluTanh;
+  NormKind norm = NormKind::Layer;
+  double norm_eps = 1e-5;
+  bool post_norm = false;  // norm(x + f(x)), as in the first Transformer; else x + f(norm(x))
+  bool bias = true;        // of linear layers and layer norms
+  bool rotary = false;     // rotary positions in self-attention
+  double rope_base = 10'000;
+  double attention_dropout = 0, hidden_dropout = 0;  // of probabilities; after each part
+  double init_std = 0.02;                            // of weights
+  double residual_std = 0.02;  // of the weights whose results are added to the residual stream
+
+  std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
+};
+
+/// Which keys a query sees.
+struct Visible {
+  bool causal = false;  // those at its own position and before
+  Value mask = {};      // [b, t] or [b, s, t], bool: true where a key may be seen; empty: all
+};
+
+/// How a model is run.
+struct Pass {
+  /// An i64 scalar that makes the dropout masks of different steps different; empty: no dropout, as
+  /// in evaluation.
+  Value step = {};
+};
+
+/// What a decoder reads beside its own sequence: the encoder's result [b, t, d], and what of it.
+struct Encoded {
+  Value values;
+  Visible visible = {};
+};
+
+/// Self-attention: g key-value heads, r query heads for each, head width e. Parameters: qkv.weight
+/// [g (r+2) e, d], whose rows hold, for each key-value head, its r query heads, its key and its
+/// value, so that to split the rows is to split the heads; proj.weight [d, g r e]; their biases.
+/// Shapes: x [b, s, d] -> [b, s, d].
+Value self_attention(Value x, const TransformerLayer& layer, const Visible& visible,
+                     const Pass& pass, Where where = Where::here());
+
+/// Attention of x [b, s, d] to what an encoder made [b, t, m] -> [b, s, d]. Parameters: q.weight [g
+/// r e, d]; kv.weight [g 2 e, m], for each key-value head its key and its value; proj.weight [d, g
+/// r e].
+Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& layer,
+                      const Pass& pass, Where where = Where::here());
+
+/// Parameters: up, down and, for SwiGlu, gate.
+Value feed_forward(Value x, const TransformerLayer& layer, Where where = Where::here());
+
+/// A layer of an encoder, or of a decoder without one. Blocks: norm1, attn, norm2, mlp. Its result,
+/// and what it is after attention, are called "residual".
+Value encoder_layer(Value x, const TransformerLayer& layer, const Visible& visible,
+                    const Pass& pass, Where where = Where::here());
+
+/// A layer that also reads an encoder's result. Blocks: norm1, attn, norm_cross, cross, norm2, mlp.
+Value decoder_layer(Value x, const Encoded& encoded, const TransformerLayer& layer,
+                    const Visible& visible, const Pass& pass, Where where = Where::here());
+
+/// Norm by the layer's kind, in the block `name`.
+Value norm(Value x, std::string_view name, const TransformerLayer& layer,
+           Where where = Where::here());
+
+/// The standard deviation with which the variance of the residual stream does not grow with depth:
+/// init_std / sqrt(parts), where `parts` counts all parts that are added to it, 2 per encoder
+/// layer. Source: Radford et al. 2019 (GPT-2), section 2.3.
+double residual_std(double init_std, std::int64_t parts);
+
+}  // namespace tessera

@@ -1,0 +1,115 @@
+/// Families: parameters by name and shape, configurations that cannot be built.
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tessera/models/family.h"
+
+namespace tessera {
+namespace {
+
+std::vector<std::string> parameters_of(const ModelConfig& config) {
+  Builder builder;
+  const Value ids = builder.batch("ids", {DType::I32, {2, 4}, {}});
+  const Value logits = task_of(config).logits(ids, {});
+  EXPECT_EQ(logits.shape(), (Shape{2, 4, config.vocabulary}));
+  std::vector<std::string> out;
+  for (const State& state : builder.so_far().states()) {
+    out.push_back(text(state.path, " ", builder.so_far().type(state.value).shape));
+  }
+  return out;
+}
+
+TEST(Models, GptParameters) {
+  ModelConfig c;
+  c.layers = 1, c.heads = 2, c.width = 8, c.context = 4, c.vocabulary = 11;
+  const std::vector<std::string> expected = {"embed.token.weight [11,8]",
+                                             "embed.position.weight [4,8]",
+                                             "layers.0.norm1.weight [8]",
+                                             "layers.0.norm1.bias [8]",
+                                             "layers.0.attn.qkv.weight [24,8]",
+                                             "layers.0.attn.qkv.bias [24]",
+                                             "layers.0.attn.proj.weight [8,8]",
+                                             "layers.0.attn.proj.bias [8]",
+                                             "layers.0.norm2.weight [8]",
+                                             "layers.0.norm2.bias [8]",
+                                             "layers.0.mlp.up.weight [32,8]",
+                                             "layers.0.mlp.up.bias [32]",
+                                             "layers.0.mlp.down.weight [8,32]",
+                                             "layers.0.mlp.down.bias [8]",
+                                             "norm.weight [8]",
+                                             "norm.bias [8]"};
+  EXPECT_EQ(parameters_of(c), expected);
+}
+
+TEST(Models, LlamaParameters) {
+  ModelConfig c;
+  c.family = "llama", c.layers = 1, c.heads = 4, c.kv_heads = 2, c.width = 8, c.ffn_width = 12,
+  c.context = 4;
+  c.vocabulary = 11, c.tied_head = false;
+  const std::vector<std::string> expected = {"embed.token.weight [11,8]",
+                                             "layers.0.norm1.weight [8]",
+                                             "layers.0.attn.qkv.weight [16,8]",
+                                             "layers.0.attn.proj.weight [8,8]",
+                                             "layers.0.norm2.weight [8]",
+                                             "layers.0.mlp.gate.weight [12,8]",
+                                             "layers.0.mlp.up.weight [12,8]",
+                                             "layers.0.mlp.down.weight [8,12]",
+                                             "norm.weight [8]",
+                                             "head.weight [11,8]"};
+  EXPECT_EQ(parameters_of(c), expected);
+}
+
+TEST(Models, ProblemsAreSentences) {
+  ModelConfig c;
+  c.heads = 3, c.width = 128, c.dropout = 1.5, c.layers = 0;
+  const std::vector<std::string> expected = {
+      "layers is 0; it must be 1 or more",
+      "heads 3 do not divide the width 128; nearest widths are 126 and 129",
+      "dropout is 1.5; it must be at least 0 and less than 1"};
+  EXPECT_EQ(problems(c), expected);
+  EXPECT_TRUE(problems(ModelConfig()).empty());
+}
+
+/// Each field in turn so large that a product of sizes is above 2^62 bytes, up to where 64 bits
+/// end.
+TEST(Models, AModelThatCannotExistIsRefused) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  using Field = std::int64_t ModelConfig::*;
+  for (const auto& [name, field] : {std::pair<std::string, Field>("layers", &ModelConfig::layers),
+                                    {"heads", &ModelConfig::heads},
+                                    {"kv-heads", &ModelConfig::kv_heads},
+                                    {"width", &ModelConfig::width},
+                                    {"ffn-width", &ModelConfig::ffn_width},
+                                    {"context", &ModelConfig::context},
+                                    {"vocabulary", &ModelConfig::vocabulary}}) {
+    for (const std::int64_t value : {kMost, kMost - 3, kMost / 4, kMaxFieldSize + 1}) {
+      ModelConfig c;
+      c.*field = value;
+      const std::vector<std::string> found = problems(c);
+      ASSERT_FALSE(found.empty()) << name << " " << value;
+      EXPECT_NE(found[0].find(name), std::string::npos) << found[0];
+      for (const std::string& problem : found)
+        EXPECT_EQ(problem.find(" -"), std::string::npos) << "wrapped: " << problem;
+    }
+  }
+  ModelConfig c;
+  c.layers = kMaxLayers;
+  EXPECT_TRUE(problems(c).empty());
+  c.layers = kMaxLayers + 1;
+  EXPECT_EQ(problems(c), std::vector<std::string>{"layers is 100001; it must be at most 100000"});
+  EXPECT_THROW(check_step_sizes(ModelConfig(), kMost / 1000), Error);
+}
+
+TEST(Models, AnUnknownFamilyNamesTheKnown) {
+  try {
+    find_model("gpt3");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "unknown model family 'gpt3'; known are gpt2, llama");
+  }
+}
+
+}  // namespace
+}  // namespace tessera
