@@ -1,0 +1,17 @@
+# find_package(tessera): the target tessera::tessera, the shared library. With COMPONENTS static also tessera::static; what
+# Tessera is linked with is then looked for, because the program is linked with it too.
+include("${CMAKE_CURRENT_LIST_DIR}/tessera-shared.cmake")
+foreach(COMPONENT IN LISTS tessera_FIND_COMPONENTS)
+  if(COMPONENT STREQUAL "shared")
+    set(tessera_shared_FOUND TRUE)
+  elseif(COMPONENT STREQUAL "static")
+    include(CMakeFindDependencyMacro)
+    find_dependency(Threads)
+    include("${CMAKE_CURRENT_LIST_DIR}/tessera-libraries.cmake")
+    include("${CMAKE_CURRENT_LIST_DIR}/tessera-static.cmake")
+    set(tessera_static_FOUND TRUE)
+  elseif(tessera_FIND_REQUIRED_${COMPONENT})
+    set(tessera_FOUND FALSE)
+    set(tessera_NOT_FOUND_MESSAGE "tessera has no component ${COMPONENT}; there are shared and static")
+  endif()
+endforeach()
