@@ -37,6 +37,8 @@ set_target_properties(tessera_shared PROPERTIES LINK_DEPENDS ${EXPORTED})
 if(NOT TESSERA_INSTALL)
   return()
 endif()
+# Libraries that lie where no program looks by itself, as an MPI of one's own, are found after installing too.
+set_target_properties(tessera tessera_shared PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS tessera DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS tessera_shared EXPORT shared DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS tessera_static EXPORT static DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -85,9 +86,9 @@ int main() try {
   two.batch = {{"dp"}};  // each device has half of the rows; what is sent follows from that
   const std::vector<double> on_one = train(one_device(1)), on_two = train(two);
   double furthest = 0;
-  for (int i = 0; i < kSteps; ++i) {
+  for (std::size_t i = 0; i < on_one.size(); ++i) {
     if (i % 20 == 0)
-      std::printf("step %3d: loss %.6f, on two devices %.6f\n", i, on_one[i], on_two[i]);
+      std::printf("step %3zu: loss %.6f, on two devices %.6f\n", i, on_one[i], on_two[i]);
     if (i < 10) furthest = std::max(furthest, std::abs(on_one[i] - on_two[i]) / on_one[i]);
   }
   std::printf("the first ten losses differ by %.1e at most\n", furthest);

@@ -61,7 +61,7 @@ project() {
 # configure NAME [FLAG...]: of the user's project in folder NAME, with the user's own taste in warnings.
 configure() {
   run cmake -G Ninja -S "$t/$1" -B "$t/$1/build" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$prefix" \
-    -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror" "${@:2}"
+    -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werror" "${@:2}"
 }
 said=
 for kind in shared static; do
@@ -78,13 +78,19 @@ ok "a program with the shared and the static library: $(tail -1 said)"
 
 # Components and versions that are not there are refused.
 mkdir refused
-for call in 'tessera 0.0' 'tessera 99' 'tessera REQUIRED COMPONENTS python'; do
-  printf 'cmake_minimum_required(VERSION 3.20)\nproject(mine CXX)\nfind_package(%s)\n' "$call" >refused/CMakeLists.txt
-  echo 'if(NOT tessera_FOUND)
-    message(FATAL_ERROR "refused")
-  endif()' >>refused/CMakeLists.txt
-  ! cmake -S refused -B refused/build -DCMAKE_PREFIX_PATH="$prefix" >said 2>&1 || wrong "find_package($call) succeeds"
-done
+# refused CALL WORDS [BEFORE]: after the command BEFORE, find_package(CALL) fails and says WORDS.
+refused() {
+  printf 'cmake_minimum_required(VERSION 3.20)\nproject(mine CXX)\n%s\nfind_package(%s)\n' "${3-}" "$1" >refused/CMakeLists.txt
+  rm -rf refused/build
+  ! cmake -G Ninja -S refused -B refused/build -DCMAKE_PREFIX_PATH="$prefix" >said 2>&1 || wrong "find_package($1) succeeds"
+  tr -s '\n ' ' ' <said | grep -qF "$2" || wrong "find_package($1) does not say: $2"
+}
+refused "tessera 99 REQUIRED" "requested version \"99\""
+refused "tessera 0.0 REQUIRED" "requested version \"0.0\""
+refused "tessera REQUIRED COMPONENTS python" "there is no component python, only shared and static"
+refused "tessera REQUIRED COMPONENTS static" "the static library is linked with tessera::dnnl, which is not found" \
+  'set(CMAKE_FIND_USE_CMAKE_SYSTEM_PATH OFF)'
+ok "what is not there is refused"
 
 # All examples, as they are installed.
 run cmake -G Ninja -S "$prefix/share/tessera/examples" -B examples -DCMAKE_CXX_COMPILER="$compiler" \
