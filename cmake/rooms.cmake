@@ -11,32 +11,43 @@ function(compile_together TARGET)
   endif()
 endfunction()
 
-# room(NAME USES ROOM... LINKS TARGET... WITHOUT FOLDER... APART): the library of one folder under src/tessera, less some
-# in it. APART: its sources are compiled one at a time (those of Highway are compiled once per instruction set as well).
+# room(NAME USES ROOM... LINKS TARGET... HEADERS TARGET... WITHOUT FOLDER... APART): the library of one folder under
+# src/tessera, less some in it, as target tessera_NAME. HEADERS: libraries of which nothing is linked. APART: its sources
+# are compiled one at a time (those of Highway are compiled once per instruction set as well).
 #
 # Its include root holds only itself, and it inherits the roots of the rooms that it uses: an include that points up or
 # sideways is not found, so it does not compile. Sources are globbed: adding a file edits no build file.
+#
+# Its objects are compiled once, for the room, for the static library and for the shared one (cmake/library.cmake), so they
+# do not depend on their position. Nobody puts another function in the place of one of ours, so calls within a file are
+# inlined as if they were not shared. Names of files that are compiled in are relative to the project.
 function(room NAME)
-  cmake_parse_arguments(ARG "APART" "" "USES;LINKS;WITHOUT" ${ARGN})
-  file(GLOB_RECURSE SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tessera/${NAME}/*.cpp)
+  cmake_parse_arguments(ARG "APART" "" "USES;LINKS;HEADERS;WITHOUT" ${ARGN})
+  file(GLOB_RECURSE SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/tessera/${NAME}/*.cpp)
   list(FILTER SOURCES EXCLUDE REGEX "/main.cpp$")
   foreach(FOLDER ${ARG_WITHOUT})
     list(FILTER SOURCES EXCLUDE REGEX "/tessera/${NAME}/${FOLDER}/")
   endforeach()
-  set(ROOT ${CMAKE_BINARY_DIR}/rooms/${NAME})
+  set(ROOT ${PROJECT_BINARY_DIR}/rooms/${NAME})
   file(MAKE_DIRECTORY ${ROOT}/tessera)
-  file(CREATE_LINK ${CMAKE_SOURCE_DIR}/src/tessera/${NAME} ${ROOT}/tessera/${NAME} SYMBOLIC)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/src/tessera/${NAME} ${ROOT}/tessera/${NAME} SYMBOLIC)
+  set(TARGET tessera_${NAME})
+  list(TRANSFORM ARG_USES PREPEND tessera_ OUTPUT_VARIABLE USED)
   if(SOURCES)
-    add_library(${NAME} STATIC ${SOURCES})
+    add_library(${TARGET} STATIC ${SOURCES})
     if(NOT ARG_APART)
-      compile_together(${NAME})
+      compile_together(${TARGET})
     endif()
-    target_include_directories(${NAME} PUBLIC ${ROOT})
-    target_link_libraries(${NAME} PUBLIC ${ARG_USES} PRIVATE ${ARG_LINKS})
+    set_target_properties(${TARGET} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_compile_options(${TARGET} PRIVATE -fno-semantic-interposition -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+    target_include_directories(${TARGET} PUBLIC ${ROOT})
+    target_link_libraries(${TARGET} PUBLIC ${USED} PRIVATE ${ARG_LINKS} ${ARG_HEADERS})
+    set_property(GLOBAL APPEND PROPERTY TESSERA_OBJECTS $<TARGET_OBJECTS:${TARGET}>)
+    set_property(GLOBAL APPEND PROPERTY TESSERA_LINKS ${ARG_LINKS})
   else()
-    add_library(${NAME} INTERFACE)
-    target_include_directories(${NAME} INTERFACE ${ROOT})
-    target_link_libraries(${NAME} INTERFACE ${ARG_USES})
+    add_library(${TARGET} INTERFACE)
+    target_include_directories(${TARGET} INTERFACE ${ROOT})
+    target_link_libraries(${TARGET} INTERFACE ${USED})
   endif()
   set_property(GLOBAL APPEND PROPERTY TESSERA_ROOMS ${NAME})
   set_property(GLOBAL PROPERTY TESSERA_USES_${NAME} ${ARG_USES})  # for tests/repo/rooms_test.sh

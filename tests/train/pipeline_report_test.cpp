@@ -13,6 +13,7 @@
 
 #include "tessera/base/index.h"
 #include "tessera/base/text.h"
+#include "tessera/train/json/reports.h"
 #include "tessera/train/schedule_svg.h"
 
 namespace tessera {

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "tessera/ops/elementwise.h"
-#include "tessera/ops/elementwise_impl.h"
+#include "tessera/ops/elementwise/from_scalar.h"
 
 namespace tessera {
 

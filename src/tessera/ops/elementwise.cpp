@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tessera/ops/elementwise_impl.h"
+#include "tessera/ops/elementwise/from_scalar.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/tensor/monoid.h"
 

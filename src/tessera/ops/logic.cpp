@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "tessera/ops/elementwise.h"
-#include "tessera/ops/elementwise_impl.h"
+#include "tessera/ops/elementwise/from_scalar.h"
 
 namespace tessera {
 

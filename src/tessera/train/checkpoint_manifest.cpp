@@ -11,7 +11,7 @@
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
 #include "tessera/data/safetensors.h"
-#include "tessera/train/manifest_fields.h"
+#include "tessera/train/json/manifest_fields.h"
 
 namespace tessera {
 

@@ -8,6 +8,7 @@
 #include "tessera/ir/blocks.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/facts.h"
+#include "tessera/train/json/reports.h"
 
 namespace tessera {
 

@@ -2,7 +2,6 @@
 /// The part of `tessera plan` about the mesh: collectives with their bytes, and placements.
 
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -39,6 +38,5 @@ struct MeshReport {
 MeshReport mesh_report_of(const Compiled& compiled);
 
 std::string to_text(const MeshReport& report);
-void add_to(nlohmann::ordered_json& json, const MeshReport& report);
 
 }  // namespace tessera

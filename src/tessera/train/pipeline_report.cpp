@@ -9,6 +9,7 @@
 #include "tessera/base/format.h"
 #include "tessera/base/index.h"
 #include "tessera/base/text.h"
+#include "tessera/train/json/reports.h"
 #include "tessera/train/memory_parts.h"
 #include "tessera/train/programs.h"
 

@@ -3,7 +3,6 @@
 /// how much of a step it waits.
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -53,8 +52,6 @@ PipelineReport report_of(const std::string& schedule, const Pipeline& pipeline,
 
 /// A table for people.
 std::string to_text(const PipelineReport& report);
-/// Adds "pipeline"; docs/metrics.md has its keys.
-void add_to(nlohmann::ordered_json& json, const PipelineReport& report);
 
 /// "embed, layers.0 ... layers.3, head": runs of numbered blocks are told by their ends.
 std::string blocks_text(const std::vector<std::string>& blocks);

@@ -10,6 +10,7 @@
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
 #include "tessera/train/facts.h"
+#include "tessera/train/json/reports.h"
 #include "tessera/train/memory_parts.h"
 #include "tessera/train/planned_pipeline.h"
 

@@ -1,4 +1,4 @@
-#include "tessera/train/manifest_fields.h"
+#include "tessera/train/json/manifest_fields.h"
 
 #include <utility>
 

@@ -1,0 +1,63 @@
+# The library for programs outside of this tree, and what `cmake --install` puts where. docs/install.md is for its users.
+#
+# tessera_shared and tessera_static are all rooms in one library each, made of the same objects. In a program that adds
+# this tree to its build, and in one that finds the installed package, they are tessera::tessera and tessera::static.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(PACKAGE ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
+
+get_property(ROOMS GLOBAL PROPERTY TESSERA_ROOMS)
+get_property(OBJECTS GLOBAL PROPERTY TESSERA_OBJECTS)
+get_property(LINKS GLOBAL PROPERTY TESSERA_LINKS)
+foreach(KIND shared static)
+  string(TOUPPER ${KIND} TYPE)
+  set(TARGET tessera_${KIND})
+  add_library(${TARGET} ${TYPE} ${OBJECTS})
+  foreach(ROOM ${ROOMS})
+    add_dependencies(${TARGET} tessera_${ROOM})
+  endforeach()
+  target_compile_features(${TARGET} PUBLIC cxx_std_20)
+  target_include_directories(${TARGET} INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${TARGET} PRIVATE ${LINKS})
+  # SYSTEM: warnings that others turn on are not about our headers.
+  set_target_properties(${TARGET} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME tessera SYSTEM ON)
+endforeach()
+# Interfaces change from 0.1 to 0.2, so the name by which programs find the shared library has both numbers.
+set_target_properties(tessera_shared PROPERTIES EXPORT_NAME tessera
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+set_target_properties(tessera_static PROPERTIES EXPORT_NAME static)
+add_library(tessera::tessera ALIAS tessera_shared)
+add_library(tessera::static ALIAS tessera_static)
+# Templates of other libraries that are compiled into it stay its own: a program may use other versions of them.
+set(EXPORTED ${PROJECT_SOURCE_DIR}/cmake/exported.map)
+target_link_options(tessera_shared PRIVATE LINKER:--version-script=${EXPORTED})
+set_target_properties(tessera_shared PROPERTIES LINK_DEPENDS ${EXPORTED})
+
+if(NOT TESSERA_INSTALL)
+  return()
+endif()
+# Libraries that lie where no program looks by itself, as an MPI of one's own, are found after installing too.
+set_target_properties(tessera tessera_shared PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+install(TARGETS tessera DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS tessera_shared EXPORT shared DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS tessera_static EXPORT static DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# The public headers are those that lie directly in the folder of a room; what is in folders below is internal.
+foreach(ROOM ${ROOMS})
+  file(GLOB HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/tessera/${ROOM}/*.h)
+  install(FILES ${HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera/${ROOM})
+endforeach()
+
+foreach(KIND shared static)
+  install(EXPORT ${KIND} FILE tessera-${KIND}.cmake NAMESPACE tessera:: DESTINATION ${PACKAGE})
+endforeach()
+set(VERSION_FILE ${PROJECT_BINARY_DIR}/tessera-config-version.cmake)
+write_basic_package_version_file(${VERSION_FILE} COMPATIBILITY SameMinorVersion)
+install(FILES cmake/tessera-config.cmake ${VERSION_FILE} DESTINATION ${PACKAGE})
+install(FILES cmake/libraries.cmake DESTINATION ${PACKAGE} RENAME tessera-libraries.cmake)
+
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+set(EXAMPLES ${CMAKE_INSTALL_DATADIR}/tessera/examples)
+install(DIRECTORY examples/ DESTINATION ${EXAMPLES} FILES_MATCHING PATTERN "*.cpp")
+install(FILES examples/outside.cmake DESTINATION ${EXAMPLES} RENAME CMakeLists.txt)
