@@ -17,8 +17,9 @@ struct Case {
   std::int64_t b, s, g, r, e, t;
   bool causal = true;
   double dropout = 0;
-  bool mask = false;
+  enum class Mask { None, OfKeys, OfQueries, Prefix, Nothing } mask = Mask::None;
 };
+using Mask = Case::Mask;
 
 const Case kCases[] = {
     {"one tile", 1, 64, 1, 1, 32, 64},
@@ -31,19 +32,43 @@ const Case kCases[] = {
     {"more queries than keys", 1, 130, 1, 1, 12, 33, false},
     {"causal, more queries than keys", 1, 130, 1, 1, 12, 33},
     {"causal, more keys than queries: the last are never seen", 1, 33, 1, 1, 12, 130},
-    {"padding mask", 3, 70, 2, 1, 16, 70, false, 0, true},
-    {"padding mask and causal: first queries see no key", 3, 70, 2, 2, 16, 70, true, 0, true},
+    {"padding mask", 3, 70, 2, 1, 16, 70, false, 0, Mask::OfKeys},
+    {"padding mask and causal: first queries see no key", 3, 70, 2, 2, 16, 70, true, 0,
+     Mask::OfKeys},
     {"dropout, rows of whole blocks of random numbers", 2, 72, 2, 1, 16, 72, true, 0.2},
     {"dropout, rows of odd length", 2, 71, 1, 2, 16, 71, true, 0.2},
     {"dropout, rows two off", 1, 20, 2, 1, 9, 70, false, 0.5},
-    {"everything", 2, 67, 2, 2, 13, 75, true, 0.1, true},
+    {"everything", 2, 67, 2, 2, 13, 75, true, 0.1, Mask::OfKeys},
     {"wide heads", 1, 40, 1, 1, 160, 40},
     {"one query", 2, 1, 2, 2, 32, 100, false},
+    {"a mask per query", 2, 70, 2, 2, 16, 150, false, 0, Mask::OfQueries},
+    {"a mask per query, causal, with dropout", 2, 67, 1, 2, 13, 75, true, 0.1, Mask::OfQueries},
+    {"one query of a cache that is filled up to 260", 2, 1, 3, 1, 64, 1000, false, 0, Mask::Prefix},
+    {"queries at the end of a prefix", 2, 16, 2, 2, 64, 300, false, 0, Mask::Prefix},
+    {"few queries, odd channels", 3, 3, 2, 1, 37, 200, false, 0, Mask::Prefix},
+    {"few keys, none of them in a whole vector", 1, 2, 3, 2, 5, 3, false, 0, Mask::OfQueries},
+    {"no query sees a key", 2, 5, 2, 1, 16, 130, false, 0, Mask::Nothing},
+    {"one query that sees no key", 2, 1, 2, 3, 64, 130, false, 0, Mask::Nothing},
+    {"one query, dropout", 2, 1, 2, 3, 20, 133, false, 0.3, Mask::OfQueries},
+    {"causal, the first query of many keys", 1, 1, 2, 1, 8, 200},
 };
 
 Attrs attributes(const Case& c) {
-  return {c.causal, 1 / std::sqrt(static_cast<double>(c.e)), c.dropout, c.mask,
+  return {c.causal, 1 / std::sqrt(static_cast<double>(c.e)), c.dropout, c.mask != Mask::None,
           std::string("layer.dropout")};
+}
+
+HostTensor mask_of(const Case& c) {
+  const bool of_keys = c.mask == Mask::OfKeys;
+  HostTensor out = random_tensor(DType::Bool, of_keys ? Shape{c.b, c.t} : Shape{c.b, c.s, c.t}, 4);
+  out.set(0, 0);  // with causal: query 0 of row 0 sees nothing
+  for (std::int64_t i = 0; i < out.numel() && c.mask == Mask::Nothing; ++i) out.set(i, 0);
+  // Whole tiles are hidden, and from the last query of a row fewer keys than from the others.
+  for (std::int64_t i = 0; i < out.numel() && c.mask == Mask::Prefix; ++i) {
+    const std::int64_t query = i / c.t % c.s;
+    out.set(i, i % c.t <= c.t / 4 + 10 - c.s + query ? 1 : 0);
+  }
+  return out;
 }
 
 /// q, k, v and, where the case has them, mask and step.
@@ -51,10 +76,7 @@ std::vector<HostTensor> operands(const Case& c) {
   std::vector<HostTensor> out = {random_tensor(DType::F32, {c.b, c.s, c.g, c.r, c.e}, 1, -2, 2),
                                  random_tensor(DType::F32, {c.b, c.t, c.g, c.e}, 2, -2, 2),
                                  random_tensor(DType::F32, {c.b, c.t, c.g, c.e}, 3)};
-  if (c.mask) {
-    out.push_back(random_tensor(DType::Bool, {c.b, c.t}, 4));
-    out.back().set(0, 0);  // with causal: query 0 of row 0 sees nothing
-  }
+  if (c.mask != Mask::None) out.push_back(mask_of(c));
   if (c.dropout > 0) out.push_back(HostTensor::scalar<std::int64_t>(12'345'678'901));
   return out;
 }
@@ -126,18 +148,21 @@ void expect_like_reference_on_shard(Device& device, const OpDef& op, const Case&
   }
 }
 
-TEST(Attention, KnowsItsShardAndItsMicroBatch) {
+/// Of `of_shard`: a mask for all queries, or for each.
+void expect_shard_and_micro_batch_known(Mask of_shard) {
   const std::unique_ptr<Device> device = make_cpu_device({2, -1});
   // Rows 4 and 5 of a batch of 6, heads 2 and 3 of 4, queries 70 ... 139 of 133: seven rows are
   // padding.
-  const Case c = {"", 2, 70, 2, 2, 16, 150, true, 0.3, true};
+  const Case c = {"", 2, 70, 2, 2, 16, 150, true, 0.3, of_shard};
   const auto shard_q = [](Shape global, Shape offset, Shape step) {
     return ShardInfo{global, offset, step, global};
   };
   const ShardInfo q = shard_q({6, 133, 4, 2, 16}, {0, 70, 2, 0, 0}, {2, 0, 0, 0, 0});
   const ShardInfo kv = shard_q({6, 147, 4, 16}, {0, 0, 2, 0}, {2, 0, 0, 0});
   const ShardInfo rows = shard_q({6, 4, 2, 133}, {0, 2, 0, 70}, {2, 0, 0, 0});
-  const ShardInfo mask = shard_q({6, 147}, {0, 0}, {2, 0}), step{};
+  const ShardInfo mask = of_shard == Mask::OfKeys ? shard_q({6, 147}, {0, 0}, {2, 0})
+                                                  : shard_q({6, 133, 147}, {0, 70, 0}, {2, 0, 0});
+  const ShardInfo step{};
   KernelSetting setting;
   setting.microbatch = 2;
   setting.ins = {q, kv, kv, mask, step};
@@ -171,6 +196,10 @@ TEST(Attention, KnowsItsShardAndItsMicroBatch) {
   setting.ins = {q, q, kv, kv, q, rows, mask, step};
   setting.outs = {q, kv, kv};
   expect_like_reference_on_shard(*device, kAttentionGrad, c, grad_ins, setting, kBackward, 63, -1);
+}
+
+TEST(Attention, KnowsItsShardAndItsMicroBatch) {
+  for (const Mask mask : {Mask::OfKeys, Mask::OfQueries}) expect_shard_and_micro_batch_known(mask);
 }
 
 TEST(Attention, GivesTheSameBitsWithAnyNumberOfThreads) {

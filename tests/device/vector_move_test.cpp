@@ -1,5 +1,6 @@
 #include "device/vector_test.h"
 #include "tessera/ops/collective.h"
+#include "tessera/ops/dynamic_update.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/reference.h"
 #include "tessera/ops/shape_ops.h"
@@ -117,6 +118,29 @@ TEST(VectorMove, Windows) {
       expect_vector(kCopy, kDynamicPad, {dim, std::int64_t{60}}, {x, at}, {});
     }
   }
+}
+
+TEST(VectorMove, Updates) {
+  constexpr std::string_view kName = "cpu:dynamic_update";
+  const HostTensor x = random_tensor(DType::F32, {6, 40, 50}, 1);
+  for (const std::int64_t dim : {0, 1, 2}) {
+    SCOPED_TRACE(dim);
+    for (const std::int64_t size :
+         {std::int64_t{1}, std::int64_t{3}, x.shape()[static_cast<int>(dim)]}) {
+      Shape shape = x.shape();
+      shape[static_cast<int>(dim)] = size;
+      const HostTensor update = random_tensor(DType::F32, shape, 2);
+      for (const std::int32_t start : {-3, 0, 2, 1000}) {  // clamped to the window
+        const std::vector<HostTensor> ins = {x, update, HostTensor::scalar<std::int32_t>(start)};
+        expect_vector(kName, kDynamicUpdate, {dim}, ins, {});
+        expect_vector(kName, kDynamicUpdate, {dim}, ins, {}, in_place(0));
+        const Shape apart = {shape[1] * shape[2] * 3, shape[2] * 3, 1};
+        expect_vector(kName, kDynamicUpdate, {dim}, ins, {}, strided({{}, apart, {}}));
+      }
+    }
+  }
+  EXPECT_TRUE(cpu::vector_accepts_strides(kDynamicUpdate, 1));
+  EXPECT_FALSE(cpu::vector_accepts_strides(kDynamicUpdate, 0));
 }
 
 TEST(VectorMove, Concat) {

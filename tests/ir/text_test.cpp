@@ -189,8 +189,12 @@ class RandomGraph {
     for (int i = below(4); i > 0; --i) {
       const ValueId v = value(b);
       if (!v.valid() || !paths.insert(line(i)).second) continue;
-      State state{line(i), v,           pick<Role>({Role::Parameter, Role::Moment, Role::Counter}),
-                  {},      placement(), placement()};
+      State state{line(i),
+                  v,
+                  pick<Role>({Role::Parameter, Role::Moment, Role::Counter, Role::Cache}),
+                  {},
+                  placement(),
+                  placement()};
       state.init = {pick<Init::Kind>({Init::Kind::Constant, Init::Kind::Normal}), number()};
       b.add_state(state);
     }

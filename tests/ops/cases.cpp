@@ -1,5 +1,6 @@
 #include "ops/cases.h"
 
+#include "tessera/ops/dynamic_update.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
@@ -151,6 +152,22 @@ std::vector<Case> basic_cases() {
        "start below 0",
        {normal({2, 3}), exactly(-3, DType::I32)},
        {std::int64_t{0}, std::int64_t{4}}},
+      {&kDynamicUpdate,
+       "",
+       {normal({3, 6}), normal({3, 2}), exactly(3, DType::I32)},
+       {std::int64_t{1}}},
+      {&kDynamicUpdate,
+       "start too large",
+       {normal({6, 3}), normal({4, 3}), exactly(9, DType::I32)},
+       {std::int64_t{0}}},
+      {&kDynamicUpdate,
+       "start below 0, an inner dim",
+       {normal({2, 5, 3}), normal({2, 1, 3}), exactly(-2, DType::I32)},
+       {std::int64_t{1}}},
+      {&kDynamicUpdate,
+       "all of it",
+       {normal({4, 3}), normal({4, 3}), exactly(1, DType::I32)},
+       {std::int64_t{0}}},
       {&kConcat, "rows", {normal({2, 3}), normal({1, 3}), normal({4, 3})}, {std::int64_t{0}}},
       {&kConcat, "columns", {normal({5, 2}), normal({5, 3})}, {std::int64_t{1}}},
       {&kPad, "rows", {normal({2, 3})}, {std::int64_t{0}, std::int64_t{1}, std::int64_t{5}}},

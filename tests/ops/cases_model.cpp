@@ -117,6 +117,22 @@ void add_attention(std::vector<Case>& out) {
                  attention_attrs(true, true),
                  {0}});
   out.push_back({&kAttention,
+                 "a mask for each query",
+                 {normal(q), normal(longer), normal(longer), bits({2, 5, 7})},
+                 attention_attrs(false, true),
+                 {0}});
+  out.push_back(
+      {&kAttention,
+       "one query, some of many keys",
+       {normal({2, 1, 2, 1, 3}), normal({2, 9, 2, 3}), normal({2, 9, 2, 3}), bits({2, 1, 9})},
+       attention_attrs(false, true),
+       {0}});
+  out.push_back({&kAttention,
+                 "no query sees a key",
+                 {normal(q), normal(k), normal(k), exactly(0, DType::Bool, {2, 5, 5})},
+                 attention_attrs(false, true),
+                 {0}});
+  out.push_back({&kAttention,
                  "dropout",
                  {normal(q), normal(k), normal(k), model_step()},
                  attention_attrs(true, false, 0.3),
@@ -141,6 +157,9 @@ void add_attention(std::vector<Case>& out) {
   out.push_back({&kAttentionGrad, "a mask and dropout",
                  with(attention_grad_operands(5, 4, false), {bits({2, 4}), model_step()}),
                  attention_attrs(false, true, 0.3)});
+  out.push_back({&kAttentionGrad, "a mask for each query and dropout",
+                 with(attention_grad_operands(5, 4, true), {bits({2, 5, 4}), model_step()}),
+                 attention_attrs(true, true, 0.3)});
   out.push_back({&kRope, "", {normal({2, 5, 3, 4}), ids({2, 5}, 0, 50)}, {10'000.0, false}});
   out.push_back({&kRope,
                  "grouped heads, backwards",

@@ -252,6 +252,13 @@ TEST(Attention, Errors) {
   EXPECT_TRUE(says(of({2, 3, 2, 2, 4}, {2, 3, 4, 4}, {}),
                    "batch, key-value heads and head_dim must agree"));
   EXPECT_TRUE(says(of({2, 3, 4, 4}, {2, 3, 4, 4}, {}), "they need q [b, s, g, r, e]"));
+  EXPECT_TRUE(says(error_of([](Builder& b) {
+                     const Value key = input(b, "k", {2, 7, 2, 4});
+                     attention(input(b, "q", {2, 3, 2, 2, 4}), key, key,
+                               input(b, "mask", {2, 4, 7}, DType::Bool), {}, {});
+                   }),
+                   "the mask is bool[2,4,7]; it needs bool[2,7] (keys that all queries may see) or "
+                   "bool[2,3,7]"));
   AttentionOptions dropped;
   dropped.dropout = 0.1;
   EXPECT_TRUE(says(of({2, 3, 2, 2, 4}, {2, 3, 2, 4}, dropped), "give the step too"));

@@ -10,6 +10,7 @@
 #include "ops/harness.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/philox.h"
+#include "tessera/ops/dynamic_update.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/fused.h"
 #include "tessera/ops/index_ops.h"
@@ -174,6 +175,16 @@ std::vector<Known> known_values() {
        {f32({2}, {1, 2}), i32({}, {9})},
        {zero, four},
        f32({4}, {0, 0, 1, 2})},
+      {"a window is replaced",
+       &kDynamicUpdate,
+       {x23, f32({2, 1}, {7, 8}), i32({}, {1})},
+       {one},
+       f32({2, 3}, {1, 7, 3, 4, 8, 6})},
+      {"a window that would not fit is replaced where it does",
+       &kDynamicUpdate,
+       {x23, f32({2, 2}, {7, 8, 9, 10}), i32({}, {2})},
+       {one},
+       f32({2, 3}, {1, 7, 8, 4, 9, 10})},
       {"columns joined", &kConcat, {f32({2, 1}, {1, 4}), f32({2, 2}, {2, 3, 5, 6})}, {one}, x23},
 
       {"ids out of range read zeros",

@@ -330,8 +330,11 @@ void attends(Pool& p) {
   const std::string name = p.fresh_name("attention_dropout");
   options.name = name;
   if (p.random.chance(0.3)) options.dropout = 0.3;
-  const Value mask =
-      p.random.chance(0.3) && p.window == 0 ? p.batch_bits({b, k.shape()[1]}).value : Value();
+  Value mask;
+  if (p.random.chance(0.3) && p.window == 0) {
+    const std::int64_t t = k.shape()[1];
+    mask = p.batch_bits(p.random.chance(0.5) ? Shape{b, t} : Shape{b, s, t}).value;
+  }
   Item y = *x;
   y.value = attention(q, k, v, mask, options.dropout > 0 ? p.step : Value(), options).y;
   y.gradient_stops = stops;

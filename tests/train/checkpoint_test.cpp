@@ -834,6 +834,7 @@ TEST(CheckpointManifest, FieldsThatDoNotFit) {
       {"a tensor twice", "\"name\": \"a\"", "\"name\": \"b\"", "'b' is twice or out of order"},
       {"an unknown dtype", "\"f32\"", "\"f8\"", "'f8' is no dtype that this tessera knows"},
       {"an unknown role", "\"moment\"", "\"role\"", "'role' is no role"},
+      {"a role that is not saved", "\"moment\"", "\"cache\"", "'cache' is no role of a saved"},
       {"a shape that overflows", "    2,\n    2\n", "4611686018427387904, 2\n",
        "its shape has more than 1152921504606846976 bytes"},
       {"a shape whose strides overflow", "    2,\n    2\n", "0, 4611686018427387904, 2\n",

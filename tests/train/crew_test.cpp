@@ -8,6 +8,8 @@
 #include <cmath>
 
 #include "tessera/comm/local.h"
+#include "tessera/ops/elementwise.h"
+#include "tessera/train/programs.h"
 #include "train/step_plan.h"
 #include "train/tiny_step.h"
 
@@ -47,6 +49,35 @@ TEST(Crew, InputsOfTheRunBeforeAreNotInputsOfThisOne) {
         std::string::npos)
         << error.what();
   }
+}
+
+/// A cache is neither gathered for a checkpoint nor wanted from one.
+TEST(Crew, StatesThatAreSavedAreAllButCaches) {
+  Builder builder;
+  const TensorType type{DType::F32, {4, 2}, {}};
+  const Value cache = builder.state("a.keys", type, Role::Cache, {}),
+              weight = builder.state("b.weight", type, Role::Parameter, {});
+  builder.next(cache, weight + 1.0);
+  builder.next(weight, weight + 2.0);
+  Strategy strategy;
+  strategy.mesh = Mesh({{"dp", 2}});
+  strategy.pins = {{"*", parse_sharding("[dp,-]")}};
+  run_ranks(2, [&](Communicator& world) {
+    const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+    CompileOptions options;
+    options.rank = world.rank();
+    Crew crew(compile({{"step", builder.so_far(), strategy}}, *device, options), *device, &world);
+    if (world.rank() > 0) return crew.follow();
+    EXPECT_EQ(entries_of(crew.plan()),
+              (std::vector<TensorEntry>{{"b.weight", type, Role::Parameter}}));
+    crew.run("step");
+    const std::vector<CheckpointTensor> saved = crew.states();
+    ASSERT_EQ(saved.size(), 1U);
+    EXPECT_EQ(saved[0].name, "b.weight");
+    EXPECT_EQ(count_parameters(crew.plan()), type.numel());
+    EXPECT_EQ(crew.plan().program("step").memory.caches, 64);  // 4 x 2 floats over two, aligned
+    crew.dismiss();
+  });
 }
 
 }  // namespace

@@ -38,8 +38,8 @@ std::int32_t checked_stage(int k, std::string_view what) {
 
 constinit const OpDef kBatch =
     input_op("batch", "An input of the step that changes with every batch.", "name");
-constinit const OpDef kState =
-    input_op("state", "An input that outlives the step: a parameter, a moment, a counter.", "path");
+constinit const OpDef kState = input_op(
+    "state", "An input that outlives the step: a parameter, a moment, a counter, a cache.", "path");
 constinit const OpDef kSlot =
     input_op("slot", "A value that an earlier region hands over.", "name");
 constinit const OpDef kReceive =

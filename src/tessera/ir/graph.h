@@ -104,9 +104,14 @@ struct Init {
   friend bool operator==(const Init&, const Init&) = default;
 };
 
-enum class Role : std::uint8_t { Parameter, Moment, Counter };
+/// What a state is for. A cache holds what earlier runs computed of the current sequence, such as
+/// the keys and values of attention while text is generated.
+enum class Role : std::uint8_t { Parameter, Moment, Counter, Cache };
 
-/// A tensor that lives from step to step (parameter, moment, counter) and has one next value.
+/// True where checkpoints hold states of this role: a cache is of no use to a later process.
+constexpr bool is_saved(Role role) { return role != Role::Cache; }
+
+/// A tensor that lives from step to step and has one next value.
 struct State {
   std::string path;
   ValueId value;

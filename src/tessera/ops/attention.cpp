@@ -22,9 +22,11 @@ TensorType check_operands(const OpCall& c, int first, int extras) {
   require(c.num_in() == extras + mask + step, c.op().name, ": ", c.num_in(),
           " operands; a mask and a step (for ", "dropout) are operands where they are used");
   if (mask) {
-    const TensorType wanted{DType::Bool, {b, k.shape[1]}, {}};
-    require(c.in(extras) == wanted, c.op().name, ": k is ", k, ", the mask is ", c.in(extras),
-            "; it needs ", wanted);
+    const TensorType of_keys{DType::Bool, {b, k.shape[1]}, {}},
+        of_queries{DType::Bool, {b, s, k.shape[1]}, {}};
+    require(c.in(extras) == of_keys || c.in(extras) == of_queries, c.op().name, ": q is ", q,
+            ", k is ", k, ", the mask is ", c.in(extras), "; it needs ", of_keys,
+            " (keys that all queries may see) or ", of_queries, " (that each may see)");
   }
   if (step) {
     const TensorType wanted{DType::I64, {}, {}};
@@ -38,9 +40,10 @@ TensorType check_operands(const OpCall& c, int first, int extras) {
   return {q.dtype, {b, g, r, s}, {}};
 }
 
-/// The rule's operands after the fixed ones.
-std::string extra_operands(const OpCall& c) {
-  return text(c.flag("mask") ? ", b t" : "", c.number("dropout") > 0 ? "," : "");
+/// The rule's operands from `first` on: mask and step.
+std::string extra_operands(const OpCall& c, int first) {
+  const char* const mask = !c.flag("mask") ? "" : c.in(first).ndim() == 3 ? ", b s t" : ", b t";
+  return text(mask, c.number("dropout") > 0 ? "," : "");
 }
 
 /// Pairs of a query and a key that are seen, times head_dim: the work of one of its matrix
@@ -85,7 +88,7 @@ constinit const OpDef kAttention = {
     },
     // Queries may be sharded: their offset says where the causal mask stands.
     .factors = [](const OpCall& c) -> Factors {
-      return Factors::parse(text("b s g r e, b t g e, b t g e", extra_operands(c),
+      return Factors::parse(text("b s g r e, b t g e, b t g e", extra_operands(c, 3),
                                  " -> b s g r e, b g r s | t:whole e:whole"),
                             c.ndims());
     },
@@ -108,7 +111,7 @@ constinit const OpDef kAttentionGrad = {
     // Queries and heads that share a key add up in dk and dv: partial sums where they are sharded.
     .factors = [](const OpCall& c) -> Factors {
       return Factors::parse(
-          text("b s g r e, b s g r e, b t g e, b t g e, b s g r e, b g r s", extra_operands(c),
+          text("b s g r e, b s g r e, b t g e, b t g e, b s g r e, b g r s", extra_operands(c, 6),
                " -> b s g r e, b t g e, b t g e | t:whole e:whole"),
           c.ndims());
     },

@@ -20,8 +20,9 @@ struct AttentionResult {
 /// softmax(q k^T * scale, masked) v.
 ///
 /// Shapes: q [b, s, g, r, e]; k, v [b, t, g, e]: g key-value heads, r query heads for each of them
-///         (r = 1: plain multi-head attention); mask [b, t] bool or empty: keys that may be seen;
-///         step: i64 scalar or empty (no dropout).
+///         (r = 1: plain multi-head attention); mask bool or empty: the keys that may be seen, [b,
+///         t] by all queries or [b, s, t] by each; step: i64 scalar or empty (no dropout).
+/// With `causal` a key is seen where both the mask and its position allow it.
 /// Kernels never hold the [s, t] scores of a head whole. Random numbers of dropout are drawn for
 /// the logical index in [b, g, r, s, t]. A row that may see no key gives zeros, and a logsumexp of
 /// -infinity. The gradient flows from y only.

@@ -30,7 +30,10 @@ class Heads {
         causal_(c.call.flag("causal")),
         dropout_(c.call.number("dropout")),
         key_(c.key) {
-    if (c.call.flag("mask")) mask_ = c.in<bool>(extras);
+    if (c.call.flag("mask")) {
+      mask_ = c.in<bool>(extras);
+      mask_of_queries_ = c.in_shape(extras).ndim() == 3;
+    }
     if (dropout_ > 0)
       step_ = static_cast<std::uint64_t>(*c.in<std::int64_t>(extras + (mask_ != nullptr)));
   }
@@ -51,7 +54,8 @@ class Heads {
     return ((b * G + g) * R + r) * S + s;
   }
   bool seen(std::int64_t b, std::int64_t s, std::int64_t t) const {
-    if (mask_ != nullptr && !mask_[b * K + t]) return false;
+    const std::int64_t row = mask_of_queries_ ? b * S + s : b;
+    if (mask_ != nullptr && !mask_[row * K + t]) return false;
     return !causal_ || k.offset[1] + t <= q.offset[1] + s;
   }
   /// What dropout multiplies a probability with.
@@ -81,6 +85,7 @@ class Heads {
   const double dropout_;
   const std::uint64_t key_;
   const bool* mask_ = nullptr;
+  bool mask_of_queries_ = false;  // it has a row for each of them
   std::uint64_t step_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include "tessera/ir/builder.h"
 #include "tessera/ops/attention.h"
 #include "tessera/ops/collective.h"
+#include "tessera/ops/dynamic_update.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/fused.h"
 #include "tessera/ops/index_ops.h"
@@ -35,7 +36,7 @@ constinit const std::array kOps = {
     // reductions, broadcasting
     &kSum, &kMax, &kBroadcast, &kAddN, &kSumSquares,
     // shape
-    &kReshape, &kTranspose, &kSlice, &kDynamicSlice, &kDynamicPad, &kConcat, &kPad,
+    &kReshape, &kTranspose, &kSlice, &kDynamicSlice, &kDynamicPad, &kDynamicUpdate, &kConcat, &kPad,
     // index
     &kGather, &kScatterAdd, &kPick, &kPlace, &kOneHot, &kIota,
     // random

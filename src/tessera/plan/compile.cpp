@@ -228,8 +228,10 @@ class RankPlan {
     for (ProgramPlan& program : plan_.programs) {
       for (const StatePlan& state : plan_.states) {
         if (!plan_.has(state) || state.place.memory != Memory::Device) continue;
-        std::int64_t& bytes = state.state.role == Role::Parameter ? program.memory.parameters
-                                                                  : program.memory.optimizer;
+        const Role role = state.state.role;
+        std::int64_t& bytes = role == Role::Parameter ? program.memory.parameters
+                              : role == Role::Cache   ? program.memory.caches
+                                                      : program.memory.optimizer;
         bytes += aligned(state.type.bytes());
       }
     }

@@ -127,8 +127,8 @@ struct GuardedBuffer {
 /// Bytes at the fullest moment of a program on the device: of the work section by content, of the
 /// state section by role.
 struct MemoryUse {
-  std::int64_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, packed = 0,
-               temporaries = 0, inputs = 0;
+  std::int64_t parameters = 0, optimizer = 0, caches = 0, gradients = 0, activations = 0,
+               packed = 0, temporaries = 0, inputs = 0;
 };
 
 /// What a program takes of the work section of a pool.

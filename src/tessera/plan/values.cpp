@@ -87,9 +87,12 @@ void ProgramValues::collect(const Program& program) {
   }
 }
 
-/// The value, and what it is made of in place.
+/// The value, and what it is made of in place. An earlier region may have computed it.
 void ProgramValues::becomes_next(int region, const Output& output) {
   for (ValueId v = output.value;;) {
+    const StoredValue& stored = values_[at(value(region, v))];
+    if (stored.kind == StoredValue::Kind::Computed) region = stored.region, v = stored.id;
+    if (microbatches_ > 1 && in_loop(regions_[at(region)].kind)) return;  // computed again
     next_of_.emplace(std::tuple(region, v.node, v.index), output.name);
     const Node& node = regions_[at(region)].graph.node(v.node);
     if (node.inputs.size() != 1 || node.op->in_place[0].result != 0) return;

@@ -200,8 +200,9 @@ ManifestTensor parse_tensor(const Fields& in, const Manifest& manifest, std::int
   out.entry.type = parse_tensor_type(in);
   const std::string role = in.string("role");
   const auto known = std::find(graph_words::kRoles.begin(), graph_words::kRoles.end(), role);
-  if (known == graph_words::kRoles.end()) in.bad("'", role, "' is no role");
   out.entry.role = static_cast<Role>(known - graph_words::kRoles.begin());
+  if (known == graph_words::kRoles.end() || !is_saved(out.entry.role))
+    in.bad("'", role, "' is no role of a saved tensor");
 
   const Shape& shape = out.entry.type.shape;
   const json& slices = in.array("slices");

@@ -31,8 +31,10 @@ bool speaks(const Sharding& sharding, const Coordinates& at) {
 
 std::vector<TensorEntry> entries_of(const Plan& plan) {
   std::vector<TensorEntry> out;
-  for (const StatePlan& state : plan.states)
+  for (const StatePlan& state : plan.states) {
+    if (!is_saved(state.state.role)) continue;
     out.push_back({state.state.path, whole_type(state), state.state.role});
+  }
   return out;
 }
 
@@ -211,7 +213,7 @@ void Crew::load(const Checkpoint& from, Order what) {
 void Crew::load_shards(const Checkpoint& from, Order what) {
   alone([&] {
     for (const StatePlan& state : plan().states) {
-      if (!plan().has(state)) continue;
+      if (!plan().has(state) || !is_saved(state.state.role)) continue;
       if (what == Order::LoadWeights && state.state.role != Role::Parameter) continue;
       const std::span<std::byte> into = executor_.state(state.state.path);
       if (world_ == nullptr) {
@@ -227,6 +229,7 @@ std::vector<CheckpointTensor> Crew::states() {
   say(Order::Gather);
   std::vector<CheckpointTensor> out;
   for (const StatePlan& state : plan().states) {
+    if (!is_saved(state.state.role)) continue;
     if (world_ != nullptr) gather(state);
     const std::string& path = state.state.path;
     const std::span<const std::byte> bytes =
@@ -284,7 +287,9 @@ void Crew::follow() {
         break;
       }
       case Order::Gather:
-        for (const StatePlan& state : plan().states) gather(state);
+        for (const StatePlan& state : plan().states) {
+          if (is_saved(state.state.role)) gather(state);
+        }
         break;
       case Order::Probe: gather_texts(world_, probed(hear_path(words[1]))); break;
       case Order::Write:

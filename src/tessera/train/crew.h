@@ -67,7 +67,8 @@ class Crew {
   /// Runs long work that needs no other rank, while this rank shows the others, which may wait for
   /// it, that it is alive. `work` calls nothing of the crew.
   void alone(const std::function<void()>& work);
-  /// All states, whole; on several ranks in memory that lives until forget_states().
+  /// All states that checkpoints hold, whole; on several ranks in memory that lives until
+  /// forget_states().
   std::vector<CheckpointTensor> states();
   void forget_states() { gathered_.clear(); }
   /// The last call: the others return from follow().
@@ -122,7 +123,7 @@ class Crew {
   std::map<std::string, HostTensor> gathered_;  // by path
 };
 
-/// The tensors that a checkpoint must hold for the states of a plan.
+/// The tensors that a checkpoint must hold for the states of a plan: all but caches.
 std::vector<TensorEntry> entries_of(const Plan& plan);
 
 }  // namespace tessera

@@ -13,6 +13,7 @@ inline constexpr MemoryPart kMemoryParts[] = {
     {"parameters", "parameters", &MemoryUse::parameters},
     {"gradients", "gradients", &MemoryUse::gradients},
     {"optimizer", "optimizer state", &MemoryUse::optimizer},
+    {"caches", "caches", &MemoryUse::caches},
     {"activations", "saved activations", &MemoryUse::activations},
     {"packed_weights", "packed weights", &MemoryUse::packed},
     {"temporaries", "temporaries", &MemoryUse::temporaries},

@@ -12,7 +12,7 @@ namespace tessera {
 
 /// A value of a training step.
 struct PlacedValue {
-  std::string kind;  // "parameter", "moment", "counter", "batch"; else its phase
+  std::string kind;  // "parameter", "moment", "counter", "cache", "batch"; else its phase
   std::string path;  // of a state or batch input, or where it is computed; without the block
   std::string op;    // empty for a state or batch input
   std::string type;  // of the whole: "f32[8,64,192]"

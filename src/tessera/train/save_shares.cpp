@@ -16,9 +16,12 @@ namespace {
 /// about equally much.
 constexpr std::int64_t kPartsPerRank = 4, kLeastPart = 1 << 20;
 
+/// The states that are saved.
 std::vector<std::size_t> by_name(const Plan& plan) {
-  std::vector<std::size_t> out(plan.states.size());
-  std::iota(out.begin(), out.end(), std::size_t{0});
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < plan.states.size(); ++i) {
+    if (is_saved(plan.states[i].state.role)) out.push_back(i);
+  }
   std::sort(out.begin(), out.end(), [&](std::size_t a, std::size_t b) {
     return plan.states[a].state.path < plan.states[b].state.path;
   });
@@ -27,9 +30,11 @@ std::vector<std::size_t> by_name(const Plan& plan) {
 
 std::int64_t total_bytes(const Plan& plan) {
   std::int64_t out = 0;
-  for (const StatePlan& state : plan.states)
+  for (const StatePlan& state : plan.states) {
+    if (!is_saved(state.state.role)) continue;
     out = size_sum(out, state.logical.numel() * size_of(state.type.dtype),
                    "bytes of a copy to save from");
+  }
   return out;
 }
 

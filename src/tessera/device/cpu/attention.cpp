@@ -40,7 +40,12 @@ class AttentionKernel : public Kernel {
       fixed_.keep_scale = 1.0F / static_cast<float>(1 - dropout);
       step_ = extras + call.flag("mask");
     }
-    if (call.flag("mask")) mask_ = extras;
+    if (call.flag("mask")) {
+      mask_ = extras;
+      const bool of_queries = call.in(extras).ndim() == 3;
+      fixed_.mask_s = of_queries ? fixed_.T : 0;
+      fixed_.mask_b = of_queries ? fixed_.S * fixed_.T : fixed_.T;
+    }
     fixed_.key = request.key;
     const auto rows = [&](int i) {
       const Shape s = strides_of(request, i);

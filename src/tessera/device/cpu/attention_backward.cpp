@@ -103,12 +103,13 @@ HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b
   KeyTile tile{};
   for (Index t = 0; t < end; t += tile.keys) {
     tile = call.key_tile(t, end, first);
+    if (call.all_hidden(b, first, queries, t, tile.keys)) continue;
     const Index keys = tile.keys, from = tile.from, width = cols - from, seeing = queries - from;
     const float *k = f.keys + t * wide, *v = f.values + t * wide;
     float *const p = f.p + from, *const ds = f.ds + from;
     multiply({keys, width, e, k, wide, 1, f.queries + from, kTile, p, kTile, false});
     multiply({keys, width, e, v, wide, 1, f.dresults + from, kTile, ds, kTile, false});
-    hide_unseen(call, b, first, tile, cols, f.p);
+    hide_unseen(call, b, first, tile, queries, cols, f.p);
     if (call.drop_below > 0) draw_kept(call, f.random, tile, cols, f.kept);
     score_gradients(call, f, tile, cols);
     // Depth is queries, not cols: lanes beyond the last query must not enter the sums.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 namespace tessera::cpu {
 
@@ -30,7 +31,8 @@ struct AttentionCall {
   std::int64_t first_query = 0, first_key = 0;  // logical positions of the first local ones
   float scale = 1;
   bool causal = false;
-  const bool* mask = nullptr;  // [B, T]: keys that are seen
+  const bool* mask = nullptr;           // keys that are seen: rows of T,
+  std::int64_t mask_b = 0, mask_s = 0;  // at these strides; mask_s 0: one row for all queries
 
   std::int32_t drop_below = 0;  // dropped where 24 random bits are below this; 0: no dropout
   float keep_scale = 1;         // 1 / (1 - p)
@@ -49,6 +51,20 @@ struct AttentionCall {
   }
   std::int64_t row_at(std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t s) const {
     return ((b * G + g) * R + r) * S + s;
+  }
+  const bool* mask_row(std::int64_t b, std::int64_t s) const {
+    return mask + b * mask_b + s * mask_s;
+  }
+  /// True where the mask hides keys [t, t + keys) from all queries [s, s + queries).
+  bool all_hidden(std::int64_t b, std::int64_t s, std::int64_t queries, std::int64_t t,
+                  std::int64_t keys) const {
+    if (mask == nullptr) return false;
+    const std::int64_t rows = mask_s == 0 ? 1 : queries;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      if (std::memchr(mask_row(b, s + i) + t, 1, static_cast<std::size_t>(keys)) != nullptr)
+        return false;
+    }
+    return true;
   }
   /// The random index of (b, g, r, s) and the first local key.
   std::int64_t random_index(std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t s) const {

@@ -122,12 +122,13 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
   for (Index t = 0, keys = 0; t < end; t += keys) {
     const KeyTiles tiles(call, t, end, first);
     keys = tiles.keys;
+    if (call.all_hidden(b, first, queries, t, keys)) continue;
     for (int i = 0; i < tiles.count; ++i) {
       const KeyTile& tile = tiles.list[i];
       float* const scores = f.scores + (tile.t - t) * kTile;
       multiply({tile.keys, cols - tile.from, e, k + tile.t * call.k.row, call.k.row, 1,
                 f.queries + tile.from, kTile, scores + tile.from, kTile, false});
-      hide_unseen(call, b, first, tile, cols, scores);
+      hide_unseen(call, b, first, tile, queries, cols, scores);
     }
     online_softmax(f, tiles, cols);
     const Index from = tiles.list[0].from;

@@ -208,18 +208,39 @@ HWY_INLINE void load_turned(const float* from, Index stride, Index rows, Index c
   }
 }
 
-/// Scores that are not seen become -infinity. Queries start at local `s`; `cols` of them, less
-/// those before tile.from.
+/// What a mask with a row per query hides. Most rows are true, or true up to somewhere: eight keys
+/// are looked at together.
+HWY_INLINE void hide_masked(const AttentionCall& call, Index b, Index s, const KeyTile& tile,
+                            Index queries, float* scores) {
+  constexpr std::uint64_t kAllSeen = 0x0101010101010101;
+  for (Index i = tile.from; i < queries; ++i) {
+    const bool* const row = call.mask_row(b, s + i) + tile.t;
+    for (Index j = 0; j < tile.keys; j += 8) {
+      std::uint64_t eight = 0;
+      const Index end = std::min(j + 8, tile.keys);
+      std::memcpy(&eight, row + j, static_cast<std::size_t>(end - j));
+      if (eight == kAllSeen) continue;
+      for (Index k = j; k < end; ++k) {
+        if (!row[k]) scores[k * kTile + i] = -std::numeric_limits<float>::infinity();
+      }
+    }
+  }
+}
+
+/// Scores that are not seen become -infinity. Queries start at local `s`; `queries` of them in
+/// `cols` columns, less those before tile.from.
 HWY_INLINE void hide_unseen(const AttentionCall& call, Index b, Index s, const KeyTile& tile,
-                            Index cols, float* scores) {
+                            Index queries, Index cols, float* scores) {
+  const bool by_query = call.mask_s != 0, by_key = call.mask != nullptr && !by_query;
+  if (by_query) hide_masked(call, b, s, tile, queries, scores);
   const D d;
   const V none = hn::Set(d, -std::numeric_limits<float>::infinity());
   const Index ahead = call.ahead(tile.t, s);
   const bool triangle = call.causal && ahead + tile.keys - 1 > tile.from;
-  if (!triangle && call.mask == nullptr) return;
+  if (!triangle && !by_key) return;
   for (Index j = 0; j < tile.keys; ++j) {
     float* const row = scores + j * kTile;
-    const bool hidden = call.mask != nullptr && !call.mask[b * call.T + tile.t + j];
+    const bool hidden = by_key && !call.mask_row(b, 0)[tile.t + j];
     if (!hidden && (!triangle || ahead + j <= tile.from)) continue;
     const V first =
         hn::Set(d, static_cast<float>(hidden ? kTile : ahead + j));  // the first query that sees it

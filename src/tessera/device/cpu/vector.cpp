@@ -3,6 +3,7 @@
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/ops/attention.h"
 #include "tessera/ops/collective.h"
+#include "tessera/ops/dynamic_update.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/norm.h"
 #include "tessera/ops/optimizer_ops.h"
@@ -45,6 +46,7 @@ constinit const KernelEntry kEntries[] = {
     {&kPad, make_copy},
     {&kShard, make_copy},
     {&kClearPadding, make_clear_padding},
+    {&kDynamicUpdate, make_dynamic_update},
     {nullptr, make_elementwise},
 };
 
@@ -69,7 +71,8 @@ bool first_are_f32(const KernelRequest& request, int count) {
 bool vector_accepts_strides(const OpDef& op, int operand) {
   for (const KernelEntry& entry : kEntries) {
     if (entry.op == &op)
-      return entry.make == make_copy || (entry.make == make_rope && operand == 0);
+      return entry.make == make_copy || (entry.make == make_rope && operand == 0) ||
+             (entry.make == make_dynamic_update && operand == 1);
   }
   return is_elementwise(op);
 }

@@ -29,6 +29,7 @@ std::unique_ptr<Kernel> make_scatter_add(const KernelRequest& request, Pool& poo
 std::unique_ptr<Kernel> make_copy(const KernelRequest& request,
                                   Pool& pool);  // reshape, transpose, slice, pad, concat, shard
 std::unique_ptr<Kernel> make_clear_padding(const KernelRequest& request, Pool& pool);
+std::unique_ptr<Kernel> make_dynamic_update(const KernelRequest& request, Pool& pool);
 
 // Conditions that makers share.
 bool all_dense(const KernelRequest& request);
