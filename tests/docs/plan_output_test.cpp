@@ -30,7 +30,7 @@ RunConfig config() {
 TEST(PlanOutput, TheDocumentShowsTheTrafficAndThePlacements) {
   const auto device = make_cpu_device({.threads = 1});
   MeshReport report = mesh_report_of(
-      compile_programs(config(), {.evaluate = false, .sample = false, .placed = true}, *device));
+      compile_programs(config(), {.evaluate = false, .texts = 0, .placed = true}, *device));
   const std::vector<PlacedBlocks> placements = std::move(report.placements);
   report.placements.clear();
   expect_text(kPlanOutput, kThisFile, "traffic", to_text(report));

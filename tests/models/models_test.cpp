@@ -12,7 +12,7 @@ namespace {
 std::vector<std::string> parameters_of(const ModelConfig& config) {
   Builder builder;
   const Value ids = builder.batch("ids", {DType::I32, {2, 4}, {}});
-  const Value logits = task_of(config).logits(ids, {});
+  const Value logits = task_of(config).text->logits(ids, {});
   EXPECT_EQ(logits.shape(), (Shape{2, 4, config.vocabulary}));
   std::vector<std::string> out;
   for (const State& state : builder.so_far().states()) {

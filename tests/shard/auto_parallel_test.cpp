@@ -265,7 +265,7 @@ Graph gpt2_step() {
   const Value ids = builder.batch("ids", {DType::I32, {8, 8}, {}}),
               labels = builder.batch("labels", {DType::I32, {8, 8}, {}}),
               samples = builder.state("data.samples", {DType::I64, {}, {}}, Role::Counter, {});
-  const Value loss = cross_entropy_mean(task_of(c).logits(ids, {}), labels).value();
+  const Value loss = cross_entropy_mean(task_of(c).text->logits(ids, {}), labels).value();
   std::vector<Value> all;
   for (const State& state : builder.so_far().states()) {
     if (state.role == Role::Parameter) all.emplace_back(builder, state.value);

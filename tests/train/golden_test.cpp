@@ -70,7 +70,7 @@ TEST_P(Golden, LogitsLossAndEveryGradient) {
   Builder builder;
   const Value ids = builder.batch("ids", {DType::I32, {4, 16}, {}}),
               labels = builder.batch("labels", {DType::I32, {4, 16}, {}});
-  const Value logits = task_of(golden_model(GetParam())).logits(ids, {});
+  const Value logits = task_of(golden_model(GetParam())).text->logits(ids, {});
   const Value loss = cross_entropy_mean(logits, labels).value();
   std::vector<Value> parameters;
   for (const State& state : builder.so_far().states())

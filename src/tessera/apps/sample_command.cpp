@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
@@ -15,72 +17,95 @@ namespace tessera {
 
 namespace {
 
-std::vector<Flag> sample_flags() {
-  const std::vector<Flag> flags = {
-      {"checkpoint",
-       {},
-       "PATH",
-       "the folder of a run (its newest checkpoint) or a checkpoint",
-       "",
-       false},
-      {"prompt", {}, "TEXT", "what the text begins with [a new line]", "", false},
-      {"tokens", {}, "N", "how many tokens to write [500]", "", false},
+/// Fields of a run's configuration that say where text is written, not what.
+constexpr std::string_view kMachineFields[] = {"devices",
+                                               "tensor-model-parallel-size",
+                                               "pipeline-model-parallel-size",
+                                               "distributed-timeout",
+                                               "threads",
+                                               "max-isa",
+                                               "amx",
+                                               "pack-weights"};
+
+std::vector<Flag> own_flags() {
+  return {
+      {"checkpoint", {}, "PATH", "the folder of a run (its newest checkpoint) or a checkpoint"},
+      {"prompt", {}, "TEXT", "what the text begins with [a new line]"},
+      {"tokens", {"max-new-tokens"}, "N", "how many tokens to write [500]"},
       {"temperature",
        {},
        "NUMBER",
-       "above 1 more random, below 1 less; 0: always the likeliest token [0.8]",
-       "",
-       false},
-      {"top-k", {}, "N", "draw from the N likeliest tokens; 0: from all [0]", "", false},
+       "above 1 more random, below 1 less; 0: always the likeliest token [0.8]"},
+      {"top-k", {}, "N", "draw from the N likeliest tokens; 0: from all [0]"},
       {"top-p",
        {},
        "NUMBER",
        "among the tokens that --top-k leaves, draw from the fewest whose probabilities sum up to "
-       "this; 1: from all [1]",
-       "",
-       false},
-      {"seed", {}, "N", "seed of the random draws [1]", "", false},
-      {"threads", {}, "N", "threads; 0: one per core [0]", "", false},
-      {"max-isa",
+       "this; 1: from all [1]"},
+      {"beams",
+       {"num-beams"},
+       "N",
+       "above 1: beam search, the likeliest text as far as keeping the N best at each token finds "
+       "it; nothing is drawn [1]"},
+      {"length-penalty",
        {},
-       "auto|avx2|avx512|avx512-bf16|amx",
-       "the highest instruction set that is used; auto: the machine's [auto]",
-       "",
-       false},
+       "NUMBER",
+       "of beam search: above 0 longer texts are preferred, below 0 shorter ones [0]"},
+      {"seed", {}, "N", "seed of the random draws [1]"},
   };
-  return flags;
 }
 
-/// The flags' numbers, read by the kind of their target.
+std::vector<Flag> sample_flags() {
+  std::vector<Flag> out = own_flags();
+  for (Flag& flag : field_flags()) {
+    if (std::ranges::find(kMachineFields, flag.name) != std::end(kMachineFields))
+      out.push_back(std::move(flag));
+  }
+  return out;
+}
+
+/// What `tessera sample` was asked to do.
 struct SampleRequest {
+  RanksCommand command{.name = "sample", .config = {}, .problems = {}};
+  std::vector<std::string> notices;
   std::string checkpoint, prompt;
-  RunConfig machine;  // choices
   GenerateOptions options;
-  std::int64_t seed = 1, threads = 0;
+  bool help = false;
 };
 
-SampleRequest read_request(const ParsedFlags& parsed, Problems& problems) {
+SampleRequest read_request(const Arguments& arguments) {
   SampleRequest out;
+  Problems& problems = out.command.problems;
+  ParsedFlags parsed = parse_flags(arguments, sample_flags(), problems);
+  out.help = parsed.help;
   out.options.tokens = 500;
+  std::int64_t seed = 1;
   const auto read = [&](const char* name, auto* to) {
-    const std::string* value = parsed.find(name);
-    if (value != nullptr) problems.gather([&] { read_number(text("--", name), *value, to); });
+    const bool told = parsed.find(name) != nullptr;
+    const std::string value = parsed.take_value(name);
+    if (told) problems.gather([&] { read_number(text("--", name), value, to); });
+    return told;
   };
+  const bool draws = [&] {
+    const bool warm = read("temperature", &out.options.temperature);
+    const bool few = read("top-k", &out.options.top_k), share = read("top-p", &out.options.top_p);
+    return warm || few || share;
+  }();
   read("tokens", &out.options.tokens);
-  read("temperature", &out.options.temperature);
-  read("top-k", &out.options.top_k);
-  read("top-p", &out.options.top_p);
-  read("seed", &out.seed);
-  read("threads", &out.threads);
-  if (out.threads < 0 || out.threads > 4096)
-    problems.add(text("--threads is ", out.threads, "; it must be from 0 to 4096"));
-  if (const std::string* isa = parsed.find("max-isa")) out.machine.max_isa = *isa;
-  agree_on_choices(out.machine, nullptr, problems);
-  out.options.seed = static_cast<std::uint64_t>(out.seed);
+  const bool penalty = read("length-penalty", &out.options.length_penalty);
+  read("beams", &out.options.beams);
+  read("seed", &seed);
+  out.options.seed = static_cast<std::uint64_t>(seed);
+  if (out.options.beams > 1 && draws)
+    problems.add(text("--beams ", out.options.beams,
+                      " draws nothing, so --temperature, --top-k and --top-p have no meaning; "
+                      "leave them out, or give --beams 1"));
+  if (out.options.beams == 1 && penalty)
+    problems.add("--length-penalty is of beam search; give --beams 2 or more, or leave it out");
   for (const std::string& problem : tessera::problems(out.options)) problems.add("--" + problem);
-  if (const std::string* prompt = parsed.find("prompt")) out.prompt = *prompt;
+  out.prompt = parsed.take_value("prompt");
   std::vector<std::string> paths = parsed.words;
-  if (const std::string* path = parsed.find("checkpoint")) paths.push_back(*path);
+  if (parsed.find("checkpoint") != nullptr) paths.push_back(parsed.take_value("checkpoint"));
   if (paths.size() == 1) {
     out.checkpoint = paths.front();
   } else {
@@ -89,6 +114,21 @@ SampleRequest read_request(const ParsedFlags& parsed, Problems& problems) {
                                    "tessera sample runs/first")
                      : text("several checkpoints: ", join(paths), "; give one"));
   }
+  out.command.devices_told = parsed.find("devices") != nullptr;
+  out.command.config = configure(parsed, problems, out.notices);
+  return out;
+}
+
+/// The run of the checkpoint, on the machine of the request.
+RunConfig config_of_writing(const RunConfig& recorded, const RunConfig& request) {
+  RunConfig out = recorded;
+  out.dump_dir.clear();
+  out.parallel = {};
+  for (const std::string_view name : kMachineFields) {
+    const Field& field = *find_field(name).field;
+    set_text(field, out, get_text(field, request), name);
+  }
+  out.choices = request.choices;
   return out;
 }
 
@@ -100,37 +140,45 @@ std::vector<std::int32_t> encode_prompt(const Vocabulary& vocabulary, const std:
   }
 }
 
-}  // namespace
+/// One text leaves data parallel devices nothing to do.
+void find_mesh_problems(const ParallelConfig& parallel, const ModelConfig& model,
+                        Problems& problems) {
+  for (const std::string& problem : tessera::problems(parallel, model)) problems.add(problem);
+  if (!problems.empty() || parallel.data() == 1) return;
+  problems.add(text("devices ", parallel.devices, " are more than tensor-model-parallel-size ",
+                    parallel.tensor, " x pipeline-model-parallel-size ", parallel.pipeline,
+                    " can use for a text; raise one of these, or give devices ",
+                    parallel.tensor * parallel.pipeline));
+}
 
-int sample_command(const Arguments& arguments, Console& console) {
-  Problems problems;
-  const ParsedFlags parsed = parse_flags(arguments, sample_flags(), problems);
-  if (parsed.help) {
+int sample_on(Communicator* launched, const SampleRequest& request, Console& console) {
+  if (request.help) {
     console.out << "tessera sample PATH [FLAG...]\n\n"
                 << flags_help(sample_flags(), console.columns);
     return 0;
   }
-  const SampleRequest request = read_request(parsed, problems);
+  Problems problems = request.command.problems;
+  RunConfig machine = request.command.config;
+  take_launched_devices(machine, request.command.devices_told, launched, problems);
+  agree_on_choices(machine, launched, problems);
   problems.raise();
-
   const Checkpoint checkpoint = Checkpoint::open(request.checkpoint);
-  RecordedRun recorded = recorded_run(checkpoint);
-  RunConfig& config = recorded.config;
-  config.dump_dir.clear();
-  config.parallel = {};  // one device, whatever it was trained on
-  config.threads = request.threads;
-  config.choices = request.machine.choices;  // not those that it was trained with
-  if (!task_of(config.model).logits)
+  const RecordedRun recorded = recorded_run(checkpoint);
+  RunConfig config = config_of_writing(recorded.config, machine);
+  const Task task = task_of(config.model);
+  if (!task.text)
     fail(Fault::Usage, "'", request.checkpoint, "' is a model of family ", config.model.family,
          ", which writes no text; give a checkpoint of one that does");
+  find_mesh_problems(config.parallel, config.model, problems);
   const Vocabulary& vocabulary = recorded.vocabulary;
-  const std::vector<std::int32_t> prompt = encode_prompt(vocabulary, request.prompt);
-  require_ids(prompt, config.model.vocabulary, "--prompt");
-  const auto device = make_cpu_device(cpu_options(config));
-  Crew crew(compile_programs(config, {false, false, true}, *device).plan, *device, nullptr, kFast);
-  crew.load(checkpoint);
+  std::vector<std::int32_t> prompt;
+  problems.gather([&] {
+    prompt = encode_prompt(vocabulary, request.prompt);
+    require_ids(prompt, config.model.vocabulary, "--prompt");
+  });
+  problems.raise();
 
-  console.out << request.prompt << std::flush;
+  share_cores(config, launched);
   GenerateOptions options = request.options;
   options.on_token = [&](std::int32_t id) {
     console.out << vocabulary.decode(std::span(&id, 1)) << std::flush;
@@ -139,9 +187,28 @@ int sample_command(const Arguments& arguments, Console& console) {
            "standard output takes no more text; free some space, or read the pipe "
            "to its end");
   };
-  generate(crew, vocabulary, prompt, options);
-  console.out << "\n";
+  const WantedPrograms wanted{.train = false, .evaluate = false, .texts = options.beams};
+  on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
+    const int rank = world == nullptr ? 0 : world->rank();
+    Crew crew(compile_programs(config, wanted, device, rank).plan, device, world, kFast);
+    if (rank > 0) return crew.follow();
+    crew.load(checkpoint);
+    console.out << request.prompt << std::flush;
+    TextModel model(crew, *task.text);
+    generate(model, vocabulary, prompt, options);
+    crew.dismiss();
+    console.out << "\n";
+  });
   return 0;
+}
+
+}  // namespace
+
+int sample_command(const Arguments& arguments, Console& console) {
+  const SampleRequest request = read_request(arguments);
+  return on_launched_ranks(request.command, console, [&](Communicator* launched, Console& mine) {
+    return sample_on(launched, request, mine);
+  });
 }
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include "tessera/base/size.h"
 #include "tessera/data/sampler.h"
 #include "tessera/ops/matmul.h"
+#include "tessera/ops/shape_ops.h"
 
 namespace tessera {
 
@@ -48,8 +49,10 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
                 {"labels", DType::I32, {context}, config.vocabulary, /*ignorable=*/true}};
   out.tokens = context;
   out.means = {{"loss"}};
-  out.logits = [config, logits](Value ids, const Pass& pass) { return logits(config, ids, pass); };
-  out.measure = [next = out.logits](const TaskValues& in, const Pass& pass) -> std::vector<Mean> {
+  out.text = {context, [config, logits](Value ids, const Pass& pass) {
+                return logits(config, ids, pass);
+              }};
+  out.measure = [next = out.text->logits](const TaskValues& in, const Pass& pass) -> std::vector<Mean> {
     return {cross_entropy_mean(next(in.at("ids"), pass), in.at("labels"))};
   };
   out.train_samples = [context](const Dataset& data, const SampleChoices& choices) {
@@ -82,7 +85,7 @@ Value causal_transformer(const ModelConfig& c, TransformerLayer layer, Positions
     token = embedded.weight;
     x = embedded.rows;
     if (positions == Positions::Learned)
-      x = learned_positions(x, "position", c.most_positions(), c.init_std);
+      x = learned_positions(x, "position", c.most_positions(), c.init_std, pass.position);
     x = dropout_layer(x, c.dropout, pass.step, "dropout");
     builder.set_name(x, "residual");
   }
@@ -90,6 +93,7 @@ Value causal_transformer(const ModelConfig& c, TransformerLayer layer, Positions
     const Scope scope(builder, text("layers.", i));
     x = encoder_layer(x, layer, {.causal = true}, pass);
   }
+  if (pass.wanted.valid()) x = dynamic_slice(x, 1, pass.wanted, 1);
   x = norm(x, "norm", layer);
   if (c.tied_head) {
     const Scope scope(builder, "head");

@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-/// Logits [b, s, vocabulary] of token ids [b, s].
+/// As TextWriting::logits.
 using LogitsFunction = Value (*)(const ModelConfig& config, Value ids, const Pass& pass);
 
 /// The task of predicting the next token.

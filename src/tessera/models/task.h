@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,13 @@ struct SampleChoices {
 using MakeSamples =
     std::function<std::unique_ptr<Samples>(const Dataset& data, const SampleChoices& choices)>;
 
+/// How a task writes text: a token at a time, each behind those before it.
+struct TextWriting {
+  std::int64_t context = 0;  // most tokens that the model sees
+  /// Logits [b, s, vocabulary] of token ids [b, s]; of one token where `pass` says so.
+  std::function<Value(Value ids, const Pass& pass)> logits;
+};
+
 struct Task {
   std::string name;  // "causal-lm"
   std::vector<TaskInput> inputs;
@@ -54,8 +62,7 @@ struct Task {
   /// The samples to train on, and those that are held out. They refer to the data, which must
   /// outlive them. Errors: Fault::Data: too little of it.
   MakeSamples train_samples, valid_samples;
-  /// Logits [b, s, vocabulary] of token ids [b, s]; empty: the task writes no text.
-  std::function<Value(Value ids, const Pass& pass)> logits = nullptr;
+  std::optional<TextWriting> text = std::nullopt;  // none: the task writes no text
 };
 
 /// The loss of a step, from the means that `task.measure` returned.

@@ -41,7 +41,7 @@ EmbeddingResult embedding(Value ids, std::string_view name, std::int64_t rows, s
 }
 
 Value learned_positions(Value x, std::string_view name, std::int64_t context, double init_std,
-                        Where where) {
+                        Value first, Where where) {
   Builder& builder = x.builder();
   const Scope scope(builder, name, where);
   const std::int64_t length = x.shape()[1];
@@ -49,6 +49,8 @@ Value learned_positions(Value x, std::string_view name, std::int64_t context, do
           " positions, the model's context is ", context,
           "; raise the context or shorten the sequence");
   const Value weight = parameter(builder, "weight", {context, x.shape().back()}, normal(init_std));
+  if (first.valid())
+    return x + gather(iota(builder, {length}, 0, DType::I32, where) + first, weight, where);
   return x + (length == context ? weight : slice(weight, 0, 0, length, where));
 }
 

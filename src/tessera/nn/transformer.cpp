@@ -4,6 +4,7 @@
 
 #include "tessera/nn/tensor_cuts.h"
 #include "tessera/ops/attention.h"
+#include "tessera/ops/dynamic_update.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/shape_ops.h"
@@ -13,7 +14,7 @@ namespace tessera {
 namespace {
 
 constexpr TensorCut kCuts[] = {
-    {"*.attn.qkv.weight", 0, 2}, {"*.attn.qkv.bias", 0, 1},     {"*.attn.proj.weight", 1, 2},
+    {"*.attn.qkv.weight", 0, 2}, {"*.attn.qkv.bias", 0, 1},     {"*.attn.proj.weight", 1, 2}, {"*.attn.keys", 2, 4}, {"*.attn.values", 2, 4},
     {"*.cross.q.weight", 0, 2},  {"*.cross.q.bias", 0, 1},      {"*.cross.kv.weight", 0, 2},
     {"*.cross.kv.bias", 0, 1},   {"*.cross.proj.weight", 1, 2}, {"*.mlp.up.weight", 0, 2},
     {"*.mlp.up.bias", 0, 1},     {"*.mlp.gate.weight", 0, 2},   {"*.mlp.gate.bias", 0, 1},
@@ -47,6 +48,27 @@ Value attended(Value q, Value k, Value v, const TransformerLayer& layer, const V
   const Value out = linear(reshape(y, {shape[0], shape[1], width}), "proj", width,
                            {layer.bias, layer.residual_std}, where);
   return dropout_layer(out, layer.hidden_dropout, pass.step, "residual_dropout", where);
+}
+
+/// Keys or values of the whole sequence so far: x [b, n, g, e], behind those in the cache.
+Value remembered(Value x, std::string_view name, const Pass& pass, Where where) {
+  Builder& builder = x.builder();
+  const Shape& shape = x.shape();
+  const Value cache =
+      builder.state(name, {x.dtype(), {shape[0], pass.room, shape[2], shape[3]}, {}}, Role::Cache,
+                    {Init::Kind::Constant, 0}, where);
+  const Value all = dynamic_update(cache, x, 1, pass.position, where);
+  builder.next(cache, all);
+  return all;
+}
+
+/// [b, n, room]: each of n tokens behind those in the cache sees these, what is before it, and
+/// itself.
+Value seen_from(Value position, std::int64_t b, std::int64_t n, std::int64_t room, Where where) {
+  Builder& builder = position.builder();
+  const Shape shape{b, n, room};
+  return less_equal(iota(builder, shape, 2, DType::I32, where),
+                    iota(builder, shape, 1, DType::I32, where) + position);
 }
 
 /// One part of a layer, added to the residual stream.
@@ -95,13 +117,20 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
   const Value split = reshape(qkv, {b, s, g, r + 2, e});
   Value q = slice(split, 3, 0, r);                         // [b, s, g, r, e]
   Value k = reshape(slice(split, 3, r, 1), {b, s, g, e});  // [b, s, g, e]
-  const Value v = reshape(slice(split, 3, r + 1, 1), {b, s, g, e});
+  Value v = reshape(slice(split, 3, r + 1, 1), {b, s, g, e});
   if (layer.rotary) {
-    const Value positions = iota(builder, {b, s}, 1, DType::I32, where);
+    Value positions = iota(builder, {b, s}, 1, DType::I32, where);
+    if (pass.position.valid()) positions = positions + pass.position;
     q = rope(q, positions, layer.rope_base, false, where);
     k = rope(k, positions, layer.rope_base, false, where);
   }
-  return attended(q, k, v, layer, visible, pass, where);
+  if (!pass.position.valid()) return attended(q, k, v, layer, visible, pass, where);
+  require(visible.causal && !visible.mask.valid(), "attention at ", where.file, ":", where.line,
+          ": with caches it must be causal, without a mask");
+  k = remembered(k, "keys", pass, where);
+  v = remembered(v, "values", pass, where);
+  const Visible before{.causal = false, .mask = seen_from(pass.position, b, s, pass.room, where)};
+  return attended(q, k, v, layer, before, pass, where);
 }
 
 Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& layer,

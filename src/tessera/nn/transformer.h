@@ -42,6 +42,13 @@ struct Pass {
   /// An i64 scalar that makes the dropout masks of different steps different; empty: no dropout, as
   /// in evaluation.
   Value step = {};
+  /// While text is written, the keys and values of earlier tokens are kept in caches: states of
+  /// Role::Cache. An i32 scalar: how many tokens they hold, behind which those of this run are put.
+  /// Empty: no caches, the sequence begins with this run.
+  Value position = {};
+  std::int64_t room = 0;  // tokens that caches have room for; more than that is not checked
+  /// An i32 scalar: the one token of this run whose logits are wanted; empty: those of all.
+  Value wanted = {};
 };
 
 /// What a decoder reads beside its own sequence: the encoder's result [b, t, d], and what of it.
@@ -53,6 +60,7 @@ struct Encoded {
 /// Self-attention: g key-value heads, r query heads for each, head width e. Parameters: qkv.weight
 /// [g (r+2) e, d], whose rows hold, for each key-value head, its r query heads, its key and its
 /// value, so that to split the rows is to split the heads; proj.weight [d, g r e]; their biases.
+/// Caches: keys and values [b, room, g, e]; with them attention is causal and has no mask.
 /// Shapes: x [b, s, d] -> [b, s, d].
 Value self_attention(Value x, const TransformerLayer& layer, const Visible& visible,
                      const Pass& pass, Where where = Where::here());

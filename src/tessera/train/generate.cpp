@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 
 #include "tessera/base/hash.h"
 #include "tessera/base/philox.h"
-#include "tessera/train/programs.h"
+#include "tessera/train/beam_search.h"
 
 namespace tessera {
 
@@ -40,6 +39,10 @@ std::vector<std::string> problems(const GenerateOptions& o) {
   if (o.top_k < 0) out.push_back(text("top-k is ", o.top_k, "; it must be 0 (all) or more"));
   if (!(o.top_p > 0 && o.top_p <= 1))
     out.push_back(text("top-p is ", o.top_p, "; it must be above 0 and at most 1 (all)"));
+  if (o.beams < 1 || o.beams > 1000)
+    out.push_back(text("beams is ", o.beams, "; it must be from 1 to 1000"));
+  if (!(std::abs(o.length_penalty) <= 100))
+    out.push_back(text("length-penalty is ", o.length_penalty, "; it must be from -100 to 100"));
   return out;
 }
 
@@ -75,22 +78,48 @@ std::int32_t draw(const std::vector<double>& logits, const GenerateOptions& opti
   return order[std::min(static_cast<std::size_t>(at - upto.begin()), order.size() - 1)];
 }
 
-std::vector<std::int32_t> generate(Crew& crew, const Vocabulary& vocabulary,
-                                   std::vector<std::int32_t> prompt,
-                                   const GenerateOptions& options) {
+namespace {
+
+/// The likeliest text that beams find.
+Tokens search(TextModel& model, const Vocabulary& vocabulary, const Tokens& prompt,
+              const GenerateOptions& options) {
+  std::vector<Tokens> texts(static_cast<std::size_t>(options.beams), prompt);
+  const BeamOptions how{.beams = options.beams,
+                        .tokens = options.tokens,
+                        .length_penalty = options.length_penalty};
+  const auto next = [&](std::span<const std::int32_t> parents,
+                        std::span<const std::int32_t> tokens) {
+    if (!tokens.empty()) {
+      std::vector<Tokens> grown;
+      for (std::size_t i = 0; i < tokens.size(); ++i) {
+        grown.push_back(texts[static_cast<std::size_t>(parents[i])]);
+        grown.back().push_back(tokens[i]);
+      }
+      texts = std::move(grown);
+      model.reorder(parents);
+    }
+    return model.next(texts);
+  };
+  return beam_search(how, vocabulary.size(), next).tokens;
+}
+
+}  // namespace
+
+Tokens generate(TextModel& model, const Vocabulary& vocabulary, Tokens prompt,
+                const GenerateOptions& options) {
   if (prompt.empty()) prompt.push_back(start_token(vocabulary));
+  model.begin();
+  if (options.beams > 1) {
+    for (const std::int32_t token : search(model, vocabulary, prompt, options)) {
+      prompt.push_back(token);
+      if (options.on_token) options.on_token(token);
+    }
+    return prompt;
+  }
   const std::uint64_t key = random_key(options.seed, "sample");
   for (std::int64_t i = 0; i < options.tokens; ++i) {
-    crew.run(kSampleProgram, [&](BatchInputs& batch) {
-      const std::span<std::int32_t> ids = batch.fill<std::int32_t>("ids");
-      const auto seen = std::min(std::ssize(prompt), std::ssize(ids));
-      std::fill(std::copy(prompt.end() - seen, prompt.end(), ids.begin()), ids.end(), 0);
-      batch.fill<std::int32_t>("position")[0] = static_cast<std::int32_t>(seen - 1);
-    });
-    const HostTensor all = crew.executor().metric(kSampleProgram, "logits");
-    std::vector<double> logits;
-    const std::int64_t known = std::min<std::int64_t>(all.numel(), vocabulary.size());
-    for (std::int64_t j = 0; j < known; ++j) logits.push_back(all.at(j));
+    std::vector<double> logits = model.next(std::span(&prompt, 1)).front();
+    logits.resize(std::min(logits.size(), static_cast<std::size_t>(vocabulary.size())));
     prompt.push_back(draw(logits, options, uniform(key, static_cast<std::uint64_t>(i))));
     if (options.on_token) options.on_token(prompt.back());
   }

@@ -120,7 +120,7 @@ void check_data(const PreparedRun& run, Problems& problems) {
   problems.gather([&] { task.train_samples(run.data, sample_choices(c)); });
   if (wanted_programs(c).evaluate)
     problems.gather([&] { task.valid_samples(run.data, valid_choices(c)); });
-  if (wanted_programs(c).sample && !task.logits)
+  if (wanted_programs(c).texts > 0 && !task.text)
     problems.add(text("sample-every ", c.sample_every, " does nothing with family ", c.model.family,
                       ", which writes no text; give sample-every 0"));
   const std::int64_t known = run.data.vocabulary.size();

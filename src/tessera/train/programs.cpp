@@ -1,5 +1,6 @@
 #include "tessera/train/programs.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -34,7 +35,13 @@ std::vector<ProgramSource> sources_of(const RunConfig& c, const WantedPrograms& 
     // A micro-batch at a time, so that validation takes no more memory than training.
     out.push_back({kEvaluateProgram, evaluate_step(task, evaluation_batch(c)), cut});
   }
-  if (wanted.sample) out.push_back({kSampleProgram, sample_step(task, c.model.context), whole});
+  if (wanted.texts > 0) {
+    const std::int64_t most = std::min(kPrefillTokens, task.text->context);
+    Graph decode = write_step(*task.text, wanted.texts, 1);
+    if (wanted.texts > 1) out.push_back({kReorderProgram, reorder_step(decode), whole});
+    out.push_back({kPrefillProgram, write_step(*task.text, wanted.texts, most), whole});
+    out.push_back({kDecodeProgram, std::move(decode), whole});
+  }
   return out;
 }
 
@@ -112,7 +119,7 @@ WantedPrograms wanted_programs(const RunConfig& config) {
   return {.train = true,
           .evaluate = (config.held_out > 0 || !config.valid_data.empty()) &&
                       (config.eval_every > 0 || config.eval_at_end),
-          .sample = config.sample_every > 0};
+          .texts = config.sample_every > 0 ? 1 : 0};
 }
 
 Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted, Device& device,

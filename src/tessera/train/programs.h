@@ -14,7 +14,9 @@ namespace tessera {
 inline constexpr const char* kInitProgram = "init";  // writes the first value of every state
 inline constexpr const char* kTrainProgram = "train";
 inline constexpr const char* kEvaluateProgram = "evaluate";
-inline constexpr const char* kSampleProgram = "sample";
+inline constexpr const char* kPrefillProgram = "prefill";  // reads a part of a text into caches
+inline constexpr const char* kDecodeProgram = "decode";    // one more token
+inline constexpr const char* kReorderProgram = "reorder";  // of rows of the caches: beam search
 
 struct PassTime {
   std::string program, pass;
@@ -36,7 +38,7 @@ std::int64_t evaluation_batch(const RunConfig& config);
 struct WantedPrograms {
   bool train = true;  // with init
   bool evaluate = true;
-  bool sample = true;
+  std::int64_t texts = 1;  // that are written at a time; 0: none. Several: with reorder
   bool gradients = false;  // metrics of train: "gradient " and the path of each parameter
   bool placed = false;     // keep the placed graph of train
   bool stages = false;     // compile the plan of the first rank of every stage

@@ -1,6 +1,7 @@
 #include "tessera/train/step.h"
 
 #include "tessera/ops/elementwise.h"
+#include "tessera/ops/index_ops.h"
 #include "tessera/ops/random.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
@@ -86,12 +87,29 @@ Graph evaluate_step(const Task& task, std::int64_t batch) {
   return builder.finish();
 }
 
-Graph sample_step(const Task& task, std::int64_t length) {
+Graph write_step(const TextWriting& writing, std::int64_t batch, std::int64_t length) {
   Builder builder;
-  const Value ids = builder.batch("ids", {DType::I32, {1, length}, {}});
-  const Value position = builder.batch("position", {DType::I32, {}, {}});
-  const Value logits = task.logits(ids, {});
-  builder.output(Output::Kind::Metric, "logits", dynamic_slice(logits, 1, position, 1));
+  const Value ids = builder.batch("ids", {DType::I32, {batch, length}, {}});
+  Pass pass;
+  pass.position = builder.batch("position", {DType::I32, {}, {}});
+  pass.wanted = builder.batch("wanted", {DType::I32, {}, {}});
+  pass.room = (writing.context + kPrefillTokens - 1) / kPrefillTokens * kPrefillTokens;
+  builder.output(Output::Kind::Metric, "logits", writing.logits(ids, pass));
+  return builder.finish();
+}
+
+Graph reorder_step(const Graph& write) {
+  Builder builder;
+  Value rows;
+  for (const State& state : write.states()) {
+    if (state.role != Role::Cache) continue;
+    const TensorType& type = write.type(state.value);
+    const std::int64_t batch = type.shape[0];
+    if (!rows.valid()) rows = builder.batch("rows", {DType::I32, {batch}, {}});
+    const Value cache = builder.state(state.path, type, state.role, state.init);
+    const Value flat = reshape(cache, {batch, type.numel() / batch});
+    builder.next(cache, reshape(gather(rows, flat), type.shape));
+  }
   return builder.finish();
 }
 

@@ -29,9 +29,17 @@ Graph evaluate_step(const Task& task, std::int64_t batch);
 std::string sum_metric(const TaskMean& mean);
 std::string count_metric(const TaskMean& mean);
 
-/// Logits of one position. Batch inputs: ids [1, length]; position, an i32 scalar. Metric: logits
-/// [1, 1, vocabulary]. `task` writes text.
-Graph sample_step(const Task& task, std::int64_t length);
+/// A part of a text, whose keys and values go into caches behind those of `position` tokens. The
+/// caches have room for the writing's context, rounded up to a multiple of kPrefillTokens.
+///
+/// Batch inputs:  ids [batch, length]; position and wanted, i32 scalars.
+/// Metric:        logits [batch, 1, vocabulary] of token `wanted` of the part.
+/// States:        the parameters; caches.
+Graph write_step(const TextWriting& writing, std::int64_t batch, std::int64_t length);
+inline constexpr std::int64_t kPrefillTokens = 64;  // most that are read at a time
+
+/// Row i of every cache of `write` becomes what row rows[i] was. Batch input: rows [batch] of i32.
+Graph reorder_step(const Graph& write);
 
 /// Writes the first value of every state of `step`, a pure function of (seed, path); counters start
 /// at zero.

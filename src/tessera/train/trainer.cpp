@@ -309,7 +309,8 @@ void Trainer::write_sample() {
   GenerateOptions options;
   options.tokens = config().sample_tokens;
   options.seed = static_cast<std::uint64_t>(config().seed);
-  const std::vector<std::int32_t> ids = generate(*crew_, run_.data.vocabulary, {}, options);
+  TextModel model(*crew_, *task_.text);
+  const Tokens ids = generate(model, run_.data.vocabulary, {}, options);
   tell(&TrainCallback::on_sample, step_, run_.data.vocabulary.decode(std::span(ids).subspan(1)));
 }
 

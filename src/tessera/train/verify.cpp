@@ -93,7 +93,7 @@ double relative(double one, double mesh) {
 std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device& device,
                                    Communicator* world) {
   config.dump_dir.clear();
-  const WantedPrograms wanted{true, false, false, true};
+  const WantedPrograms wanted{.evaluate = false, .texts = 0, .gradients = true};
   const int rank = world == nullptr ? 0 : world->rank();
   Crew crew(compile_programs(config, wanted, device, rank).plan, device, world);
   std::vector<StepTrace> out;
