@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "tessera/device/cpu/attention_call.h"
 #include "tessera/device/cpu/vector_targets.h"
@@ -49,19 +50,18 @@ HWY_INLINE void score(const float* q, const float* k, Index stride, Index keys, 
   }
 }
 
-/// sums = sums * shrink + p v, for kVectors vectors of channels.
-template <int kVectors>
+/// sums = sums * shrink + p v, for some vectors of channels.
+template <std::size_t... I>
 HWY_INLINE void add_channels(const float* p, const float* v, Index stride, Index keys, V shrink,
-                             float* sums) {
+                             float* sums, std::index_sequence<I...>) {
   const D d;
   const Index n = lanes();
-  V all[kVectors];
-  for (int i = 0; i < kVectors; ++i) all[i] = hn::Mul(hn::LoadU(d, sums + i * n), shrink);
+  V all[] = {hn::Mul(hn::LoadU(d, sums + static_cast<Index>(I) * n), shrink)...};
   for (Index j = 0; j < keys; ++j, v += stride) {
     const V factor = hn::Set(d, p[j]);
-    for (int i = 0; i < kVectors; ++i) all[i] = hn::MulAdd(factor, hn::LoadU(d, v + i * n), all[i]);
+    ((all[I] = hn::MulAdd(factor, hn::LoadU(d, v + static_cast<Index>(I) * n), all[I])), ...);
   }
-  for (int i = 0; i < kVectors; ++i) hn::StoreU(all[i], d, sums + i * n);
+  (hn::StoreU(all[I], d, sums + static_cast<Index>(I) * n), ...);
 }
 
 HWY_INLINE void add_values(const float* p, const float* v, Index stride, Index keys, Index e,
@@ -69,8 +69,10 @@ HWY_INLINE void add_values(const float* p, const float* v, Index stride, Index k
   const Index n = lanes();
   const V all = hn::Set(D(), shrink);
   Index c = 0;
-  for (; c + 4 * n <= e; c += 4 * n) add_channels<4>(p, v + c, stride, keys, all, sums + c);
-  for (; c + n <= e; c += n) add_channels<1>(p, v + c, stride, keys, all, sums + c);
+  for (; c + 4 * n <= e; c += 4 * n)
+    add_channels(p, v + c, stride, keys, all, sums + c, std::make_index_sequence<4>());
+  for (; c + n <= e; c += n)
+    add_channels(p, v + c, stride, keys, all, sums + c, std::make_index_sequence<1>());
   for (; c < e; ++c) {
     float sum = sums[c] * shrink;
     for (Index j = 0; j < keys; ++j) sum += p[j] * v[j * stride + c];
