@@ -49,6 +49,8 @@ const Case kCases[] = {
     {"few keys, none of them in a whole vector", 1, 2, 3, 2, 5, 3, false, 0, Mask::OfQueries},
     {"no query sees a key", 2, 5, 2, 1, 16, 130, false, 0, Mask::Nothing},
     {"one query that sees no key", 2, 1, 2, 3, 64, 130, false, 0, Mask::Nothing},
+    {"few queries, several chunks of keys", 2, 4, 2, 2, 64, 700, true, 0, Mask::OfKeys},
+    {"one query, chunks of keys that it does not see", 1, 1, 2, 3, 96, 800, false, 0, Mask::Prefix},
     {"one query, dropout", 2, 1, 2, 3, 20, 133, false, 0.3, Mask::OfQueries},
     {"causal, the first query of many keys", 1, 1, 2, 1, 8, 200},
 };
@@ -101,8 +103,9 @@ TEST(Attention, EqualsTheReference) {
     const std::unique_ptr<Device> device = make_cpu_device({threads, -1});
     for (const Case& c : kCases) {
       SCOPED_TRACE(text(c.name, ", ", threads, " threads"));
+      const bool few = c.s <= 4 && c.dropout == 0;
       EXPECT_EQ(expect_like_reference(*device, kAttention, attributes(c), operands(c), kForward),
-                "hwy:attention");
+                few ? "hwy:attention_few" : "hwy:attention");
       EXPECT_EQ(expect_like_reference(*device, kAttentionGrad, attributes(c), gradient_operands(c),
                                       kBackward),
                 "hwy:attention_grad");
@@ -215,6 +218,18 @@ TEST(Attention, GivesTheSameBitsWithAnyNumberOfThreads) {
     return out;
   };
   EXPECT_EQ(bits(1, kAttention, operands(c)), bits(4, kAttention, operands(c)));
+  const Case few = {"", 2, 2, 3, 2, 20, 700, false, 0, Mask::OfQueries};
+  const auto few_bits = [&](int threads) {
+    const std::unique_ptr<Device> device = make_cpu_device({threads, -1});
+    std::string out;
+    for (const HostTensor& result :
+         run_kernel(*device, kAttention, attributes(few), operands(few),
+                    testing::result_types(kAttention, attributes(few), operands(few)))
+             .outs)
+      out += hash128_text(result.bytes());
+    return out;
+  };
+  for (const int threads : {2, 3, 8}) EXPECT_EQ(few_bits(1), few_bits(threads)) << threads;
   EXPECT_EQ(bits(1, kAttentionGrad, gradient_operands(c)),
             bits(4, kAttentionGrad, gradient_operands(c)));
 }
@@ -230,6 +245,15 @@ TEST(Attention, NotANumberComesThrough) {
   EXPECT_TRUE(std::isnan(run.outs[0].at(69 * 16)));
   EXPECT_TRUE(std::isnan(run.outs[1].at(69)));
   EXPECT_FALSE(std::isnan(run.outs[0].at(68 * 16)));
+  const Case few = {"", 1, 1, 2, 1, 16, 300, false};
+  ins = operands(few);
+  ins[1].set(299 * 2 * 16, NAN);  // the last key of head 0, in the second chunk
+  const testing::KernelRun one =
+      run_kernel(*device, kAttention, attributes(few), ins,
+                 testing::result_types(kAttention, attributes(few), ins));
+  EXPECT_TRUE(std::isnan(one.outs[0].at(0)));
+  EXPECT_TRUE(std::isnan(one.outs[1].at(0)));
+  EXPECT_FALSE(std::isnan(one.outs[0].at(16)));
 }
 
 }  // namespace

@@ -56,6 +56,24 @@ const ProductCase kProductCases[] = {
     {"tall", "m k, n k -> m n", {1000, 16}, {20, 16}},
     {"wide", "m k, n k -> m n", {24, 32}, {3001, 32}},
     {"dims of size one anywhere", "a m k, a k n -> m a n", {1, 30, 20}, {1, 20, 10}},
+    {"one row, large weights", "b s k, n k -> b s n", {1, 1, 300}, {301, 300}, "hwy:few_rows"},
+    {"two rows, odd sizes", "m k, n k -> m n", {2, 259}, {259, 259}, "hwy:few_rows"},
+    {"three rows", "m k, n k -> m n", {3, 515}, {131, 515}, "hwy:few_rows"},
+    {"four rows", "m k, n k -> m n", {4, 64}, {1031, 64}, "hwy:few_rows"},
+    {"five rows, a contraction of less than a vector",
+     "m k, n k -> m n",
+     {5, 7},
+     {9500, 7},
+     "hwy:few_rows"},
+    {"six rows", "m k, n k -> m n", {6, 300}, {300, 300}, "hwy:few_rows"},
+    {"seven rows, few weights of long rows",
+     "m k, n k -> m n",
+     {7, 40000},
+     {3, 40000},
+     "hwy:few_rows"},
+    {"eight rows", "b s k, n k -> b s n", {4, 2, 257}, {258, 257}, "hwy:few_rows"},
+    {"nine rows are not few", "m k, n k -> m n", {9, 300}, {300, 300}},
+    {"few rows, weights stored [in, out]", "m k, k n -> m n", {2, 300}, {300, 300}},
     {"dot products of rows: plain loops are as good",
      "b s e, b s e -> b s",
      {4, 5, 8},
@@ -85,6 +103,24 @@ TEST(Matmul, EqualsTheReference) {
       const std::string kernel = expect_like_reference(*device, kMatmul, rule, ins, close);
       const bool tiles = machine_choices().isa == Isa::Amx && kernel == "amx:matmul";
       EXPECT_EQ(tiles ? "onednn:matmul" : kernel, c.kernel);
+    }
+  }
+}
+
+TEST(Matmul, OfFewRowsGivesTheSameBitsWithAnyNumberOfThreads) {
+  const Attrs rule = {std::string("m k, n k -> m n")};
+  for (const std::int64_t rows : {1, 2, 5, 8}) {
+    const std::vector<HostTensor> ins = {random_tensor(DType::F32, {rows, 770}, 1),
+                                         random_tensor(DType::F32, {519, 770}, 2)};
+    std::string first;
+    for (const int threads : {1, 2, 3, 7}) {
+      const std::unique_ptr<Device> device = make_cpu_device({threads, -1});
+      const testing::KernelRun run = testing::run_kernel(*device, kMatmul, rule, ins,
+                                                         testing::result_types(kMatmul, rule, ins));
+      EXPECT_EQ(run.kernel, "hwy:few_rows");
+      const std::string bits = hash128_text(run.outs[0].bytes());
+      if (first.empty()) first = bits;
+      EXPECT_EQ(bits, first) << rows << " rows, " << threads << " threads";
     }
   }
 }

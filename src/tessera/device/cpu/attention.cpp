@@ -77,6 +77,7 @@ class AttentionKernel : public Kernel {
     return out;
   }
 
+  Pool& pool() const { return pool_; }
   int threads(double flops) const {
     return static_cast<int>(
         std::clamp(flops / kFlopsPerThread, 1.0, static_cast<double>(pool_.threads())));
@@ -153,6 +154,44 @@ class Forward final : public AttentionKernel {
   std::int64_t scratch_;
 };
 
+/// Of up to kFewQueries queries. Its threads share out heads and chunks of keys.
+class FewQueries final : public AttentionKernel {
+ public:
+  FewQueries(const KernelRequest& request, Pool& pool)
+      : AttentionKernel(request, 0, 3, pool),
+        threads_(threads(4 * products(request.call, 0))),
+        chunks_((fixed_.T + kKeyChunk - 1) / kKeyChunk),
+        rows_(fixed_.R * fixed_.S) {}
+
+  std::string_view name() const override { return "hwy:attention_few"; }
+  std::int64_t workspace_bytes() const override {
+    const std::int64_t parts = fixed_.B * fixed_.G * rows_ * chunks_ * (fixed_.E + 2);
+    return workspace(threads_, 0) + parts * std::int64_t{sizeof(float)};
+  }
+
+  void run(const KernelArgs& args) const override {
+    AttentionCall c = call(args);
+    c.y = static_cast<float*>(args.outs[0]), c.logsumexp = static_cast<float*>(args.outs[1]);
+    const std::int64_t part = c.E + 2, row = chunks_ * part;
+    float* const parts =
+        reinterpret_cast<float*>(static_cast<std::byte*>(args.workspace) + workspace(threads_, 0));
+    each(c.B * c.G * chunks_, threads_, args, 0, [&](std::int64_t unit, float*) {
+      const std::int64_t head = unit / chunks_, chunk = unit % chunks_;
+      attention_few(c, head / c.G, head % c.G, chunk, parts + head * rows_ * row + chunk * part,
+                    row);
+    });
+    const std::int64_t all = c.B * c.G * rows_;
+    pool().split(all, kRowsPerThread, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) attention_join(c, i, parts + i * row, chunks_);
+    });
+  }
+
+ private:
+  static constexpr std::int64_t kRowsPerThread = 64;  // joined in less time than waking a helper
+  int threads_;
+  std::int64_t chunks_, rows_;  // rows: of a key-value head
+};
+
 class Backward final : public AttentionKernel {
  public:
   Backward(const KernelRequest& request, Pool& pool)
@@ -195,7 +234,11 @@ bool accepts(const KernelRequest& request, int first) {
 }
 
 std::unique_ptr<Kernel> make_forward(const KernelRequest& request, Pool& pool) {
-  return accepts(request, 0) ? std::make_unique<Forward>(request, pool) : nullptr;
+  if (!accepts(request, 0)) return nullptr;
+  const bool few =
+      request.call.in(0).shape[1] <= kFewQueries && request.call.number("dropout") == 0;
+  if (few) return std::make_unique<FewQueries>(request, pool);
+  return std::make_unique<Forward>(request, pool);
 }
 
 std::unique_ptr<Kernel> make_backward(const KernelRequest& request, Pool& pool) {

@@ -8,6 +8,8 @@
 namespace tessera::cpu {
 
 constexpr std::int64_t kTile = 64;  // queries, and keys, of one tile of scores
+/// Up to so many queries are computed without tiles, from chunks of so many keys.
+constexpr std::int64_t kFewQueries = 4, kKeyChunk = 256;
 
 /// Rows of e channels that lie apart: element [b, row, g, r] of q, or [b, row, g] of k and v.
 struct HeadRows {
@@ -94,6 +96,14 @@ std::int64_t attention_backward_scratch(std::int64_t e, std::int64_t t);
 /// y and logsumexp of queries [first, first + kTile) of one head.
 void attention_forward(const AttentionCall& call, std::int64_t b, std::int64_t g, std::int64_t r,
                        std::int64_t first, float* scratch);
+/// What keys [chunk * kKeyChunk, (chunk + 1) * kKeyChunk) are to all queries of a key-value head:
+/// for query (r, s), at parts + (r * S + s) * stride, the largest score, the sum of exponentials
+/// relative to it, and with these the sums of e channels of values. Without dropout.
+void attention_few(const AttentionCall& call, std::int64_t b, std::int64_t g, std::int64_t chunk,
+                   float* parts, std::int64_t stride);
+/// y and logsumexp of query `row`, an index in [b, g, r, s], from its parts, which lie densely.
+void attention_join(const AttentionCall& call, std::int64_t row, const float* parts,
+                    std::int64_t chunks);
 /// dq of all query heads of one key-value head, and its dk and dv. Sums run in one order, whoever
 /// calls.
 void attention_backward(const AttentionCall& call, std::int64_t b, std::int64_t g, float* scratch);
