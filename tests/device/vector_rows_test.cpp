@@ -56,6 +56,22 @@ TEST(VectorNorm, Backward) {
   }
 }
 
+TEST(VectorNorm, OverTwoDims) {
+  const Shape shape{3, 65, 33}, dims{65, 33};
+  const HostTensor x = random_tensor(DType::F32, shape, 1, -2, 2),
+                   dy = random_tensor(DType::F32, shape, 4),
+                   weight = random_tensor(DType::F32, dims, 2),
+                   bias = random_tensor(DType::F32, dims, 3);
+  const Tolerance tolerance{1e-5, 1e-5};  // sums over 2145 elements in f32
+  expect_vector("hwy:norm", kLayerNorm, {1e-5}, {x, weight, bias}, tolerance);
+  expect_vector("hwy:norm", kRmsNorm, {1e-5}, {x, weight}, tolerance);
+  const std::vector<HostTensor> layer = evaluate(kLayerNorm, {x, weight}, {1e-5}),
+                                rms = evaluate(kRmsNorm, {x, weight}, {1e-5});
+  expect_vector("hwy:norm_grad", kLayerNormGrad, {true}, {dy, x, weight, layer[1], layer[2]},
+                tolerance);
+  expect_vector("hwy:norm_grad", kRmsNormGrad, {}, {dy, x, weight, rms[1]}, tolerance);
+}
+
 TEST(VectorSoftmax, EqualsReference) {
   for (const Shape& shape : kRows) {
     SCOPED_TRACE(to_text(shape));

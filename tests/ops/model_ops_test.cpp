@@ -290,6 +290,15 @@ TEST(Softmax, Errors) {
                      layer_norm(input(b, "x", {2, 3}), input(b, "w", {2}), {});
                    }),
                    "x is f32[2,3], weight is f32[2]"));
+  EXPECT_TRUE(says(error_of([](Builder& b) {
+                     layer_norm(input(b, "x", {2, 3, 4}), input(b, "w", {2, 3}), {});
+                   }),
+                   "x is f32[2,3,4], weight is f32[2,3]; the weight needs the dtype of x and the"));
+  EXPECT_TRUE(
+      says(error_of([](Builder& b) {
+             layer_norm(input(b, "x", {2, 3, 4}), input(b, "w", {3, 4}), input(b, "b", {12}));
+           }),
+           "layer_norm: weight is f32[3,4], bias is f32[12]"));
 }
 
 TEST(Softmax, StatisticsHaveNoGradient) {
