@@ -101,13 +101,20 @@ TEST(VectorMove, PaddingAlone) {
 }
 
 TEST(VectorMove, Windows) {
+  constexpr std::int64_t one = 1;
   const HostTensor x = random_tensor(DType::F32, {6, 40, 50}, 1);
   for (const std::int64_t dim : {0, 1, 2}) {
     SCOPED_TRACE(dim);
     for (const std::int64_t start : {0, 1, 3}) {
-      expect_vector(kCopy, kSlice, {dim, start, std::int64_t{3}}, {x}, {});
-      expect_vector(kCopy, kPad, {dim, start, std::int64_t{60}}, {x}, {});
-      expect_vector(kCopy, kPad, {dim, start, std::int64_t{60}}, {x}, {}, strided({{50, 300, 1}}));
+      expect_vector(kCopy, kSlice, {dim, start, std::int64_t{3}, one}, {x}, {});
+      expect_vector(kCopy, kPad, {dim, start, std::int64_t{60}, one}, {x}, {});
+      expect_vector(kCopy, kPad, {dim, start, std::int64_t{60}, one}, {x}, {},
+                    strided({{50, 300, 1}}));
+      for (const std::int64_t step : {2, 5}) {
+        const std::int64_t size = 1 + (x.shape()[static_cast<int>(dim)] - 1 - start) / step;
+        expect_vector(kCopy, kSlice, {dim, start, size, step}, {x}, {});
+        expect_vector(kCopy, kPad, {dim, start, std::int64_t{300}, step}, {x}, {});
+      }
     }
     for (const std::int32_t start : {-3, 0, 2, 1000}) {  // clamped to the window
       const HostTensor at = HostTensor::scalar<std::int32_t>(start);

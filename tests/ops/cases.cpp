@@ -17,6 +17,11 @@ using Fill = Operand::Fill;
 
 Operand step(double number) { return exactly(number, DType::I64); }
 
+/// What slice and pad take.
+Attrs window(std::int64_t dim, std::int64_t start, std::int64_t size, std::int64_t step = 1) {
+  return {dim, start, size, step};
+}
+
 }  // namespace
 
 Operand normal(Shape shape) { return {{DType::F32, shape, {}}, Fill::Normal}; }
@@ -126,15 +131,12 @@ std::vector<Case> basic_cases() {
       {&kTranspose, "heads", {normal({2, 5, 3, 4})}, {Ints{0, 2, 1, 3}}},
       {&kTranspose, "a cycle", {normal({2, 3, 5})}, {Ints{2, 0, 1}}},
       {&kTranspose, "bools", {bits({3, 4})}, {Ints{1, 0}}},
-      {&kSlice, "rows", {normal({5, 3})}, {std::int64_t{0}, std::int64_t{1}, std::int64_t{3}}},
-      {&kSlice,
-       "the end of a row",
-       {normal({3, 5})},
-       {std::int64_t{1}, std::int64_t{3}, std::int64_t{2}}},
-      {&kSlice,
-       "an inner dim",
-       {normal({2, 5, 3})},
-       {std::int64_t{1}, std::int64_t{2}, std::int64_t{2}}},
+      {&kSlice, "rows", {normal({5, 3})}, window(0, 1, 3)},
+      {&kSlice, "the end of a row", {normal({3, 5})}, window(1, 3, 2)},
+      {&kSlice, "an inner dim", {normal({2, 5, 3})}, window(1, 2, 2)},
+      {&kSlice, "every second row", {normal({5, 3})}, window(0, 0, 3, 2)},
+      {&kSlice, "every third of a row", {normal({4, 11})}, window(1, 1, 4, 3)},
+      {&kSlice, "every second of an inner dim", {ids({3, 6, 2}, 0, 9)}, window(1, 1, 3, 2)},
       {&kDynamicSlice,
        "",
        {normal({3, 6}), exactly(2, DType::I32)},
@@ -153,11 +155,9 @@ std::vector<Case> basic_cases() {
        {std::int64_t{0}, std::int64_t{4}}},
       {&kConcat, "rows", {normal({2, 3}), normal({1, 3}), normal({4, 3})}, {std::int64_t{0}}},
       {&kConcat, "columns", {normal({5, 2}), normal({5, 3})}, {std::int64_t{1}}},
-      {&kPad, "rows", {normal({2, 3})}, {std::int64_t{0}, std::int64_t{1}, std::int64_t{5}}},
-      {&kPad,
-       "an inner dim",
-       {normal({2, 3, 4})},
-       {std::int64_t{1}, std::int64_t{0}, std::int64_t{4}}},
+      {&kPad, "rows", {normal({2, 3})}, window(0, 1, 5)},
+      {&kPad, "an inner dim", {normal({2, 3, 4})}, window(1, 0, 4)},
+      {&kPad, "in steps", {normal({3, 3})}, window(1, 1, 8, 3)},
 
       {&kGather, "", {ids({2, 5}, 0, 7), normal({7, 4})}},
       {&kGather, "ids that name nothing", {ids({3, 4}, -2, 8), normal({5, 3})}},
