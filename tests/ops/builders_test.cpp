@@ -96,7 +96,16 @@ const Refusal kRefusals[] = {
      "may differ only in dim 1"},
     {"nothing to join", [](World&) { concat({}, 0); }, "nothing to join"},
     {"ids of i64", [](World& w) { gather(w.longs, w.x); }, "ids are i64[2]; cast them to i32"},
-    {"a table of one dim", [](World& w) { gather(w.ids, w.longs); }, "it must have two dims"},
+    {"a table of no dims", [](World& w) { gather(w.ids, w.start); },
+     "there is no dim 0 in the table, i32[]"},
+    {"a dim that the table lacks", [](World& w) { gather(w.ids, w.x, 2); },
+     "there is no dim 2 in the table, f32[2,3]"},
+    {"more indices than dims",
+     [](World& w) {
+       gather_nd(reshape(w.ids, {1, 2}), reshape(w.x, {6}));
+     },
+     "indices are i32[1,2], x is f32[6]"},
+    {"indices of floats", [](World& w) { gather_nd(w.x, w.x); }, "indices are f32[2,3]"},
     {"rows without ids", [](World& w) { scatter_add(w.ids, w.y, 9); }, "one row for each id"},
     {"a pick without ids", [](World& w) { pick(w.y, w.ids); }, "one id for each row"},
     {"a place without elements", [](World& w) { place(w.ids, w.x, 3); }, "one element for each id"},

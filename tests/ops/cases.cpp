@@ -99,6 +99,7 @@ std::vector<Case> elementwise_cases() {
 }
 
 std::vector<Case> basic_cases() {
+  constexpr std::int64_t zero = 0, five = 5, seven = 7;
   return {
       {&kSum, "the last dim", {normal({3, 5})}, {Ints{1}, false}},
       {&kSum, "the last dim, kept", {normal({3, 5})}, {Ints{1}, true}},
@@ -159,11 +160,21 @@ std::vector<Case> basic_cases() {
       {&kPad, "an inner dim", {normal({2, 3, 4})}, window(1, 0, 4)},
       {&kPad, "in steps", {normal({3, 3})}, window(1, 1, 8, 3)},
 
-      {&kGather, "", {ids({2, 5}, 0, 7), normal({7, 4})}},
-      {&kGather, "ids that name nothing", {ids({3, 4}, -2, 8), normal({5, 3})}},
-      {&kGather, "one id", {ids({}, 1, 5), normal({5, 3})}},
-      {&kScatterAdd, "rows repeat", {ids({3, 5}, 0, 4), normal({3, 5, 2})}, {std::int64_t{7}}},
-      {&kScatterAdd, "ids that name nothing", {ids({8}, -3, 7), normal({8, 3})}, {std::int64_t{5}}},
+      {&kGather, "", {ids({2, 5}, 0, 7), normal({7, 4})}, {std::int64_t{0}}},
+      {&kGather, "ids that name nothing", {ids({3, 4}, -2, 8), normal({5, 3})}, {std::int64_t{0}}},
+      {&kGather, "one id", {ids({}, 1, 5), normal({5, 3})}, {std::int64_t{0}}},
+      {&kGather, "columns", {ids({5}, -1, 6), normal({3, 6})}, {std::int64_t{1}}},
+      {&kGather, "an inner dim", {ids({2, 2}, -1, 6), normal({3, 5, 2})}, {std::int64_t{1}}},
+      {&kGather, "a table of one dim", {ids({2, 3}, 0, 7), normal({7})}, {std::int64_t{0}}},
+      {&kGather, "one id of columns", {ids({}, 1, 5), ids({3, 5}, 0, 9)}, {std::int64_t{1}}},
+      {&kScatterAdd, "rows repeat", {ids({3, 5}, 0, 4), normal({3, 5, 2})}, {seven, zero}},
+      {&kScatterAdd, "ids that name nothing", {ids({8}, -3, 7), normal({8, 3})}, {five, zero}},
+      {&kScatterAdd, "columns", {ids({5}, -1, 4), normal({3, 5})}, {seven, std::int64_t{1}}},
+      {&kScatterAdd,
+       "an inner dim",
+       {ids({2, 2}, -1, 6), normal({3, 2, 2, 2})},
+       {five, std::int64_t{1}}},
+      {&kScatterAdd, "into one dim", {ids({2, 3}, 0, 5), normal({2, 3})}, {five, zero}},
       {&kPick, "", {normal({2, 3, 5}), ids({2, 3}, 0, 5)}},
       {&kPick, "ids that name nothing", {normal({5, 4}), ids({5}, -2, 7)}},
       {&kPlace, "", {ids({2, 3}, 0, 5), normal({2, 3})}, {std::int64_t{5}}},
