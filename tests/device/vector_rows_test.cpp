@@ -5,6 +5,7 @@
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/softmax.h"
 #include "tessera/ops/sum_squares.h"
+#include "tessera/ops/top_k.h"
 
 namespace tessera {
 
@@ -70,6 +71,20 @@ TEST(VectorNorm, OverTwoDims) {
   expect_vector("hwy:norm_grad", kLayerNormGrad, {true}, {dy, x, weight, layer[1], layer[2]},
                 tolerance);
   expect_vector("hwy:norm_grad", kRmsNormGrad, {}, {dy, x, weight, rms[1]}, tolerance);
+}
+
+TEST(VectorTopK, EqualsReference) {
+  for (const Shape& shape : kRows) {
+    for (const std::int64_t k : {std::int64_t{1}, std::int64_t{7}, shape.back()}) {
+      if (k > shape.back()) continue;
+      SCOPED_TRACE(text(shape, ", ", k));
+      HostTensor x = random_tensor(DType::F32, shape, 1);
+      expect_vector("cpu:top_k", kTopK, {k}, {x}, {});
+      for (std::int64_t i = 0; i < x.numel(); ++i) x.set(i, std::round(x.at(i)));  // ties
+      x.set(x.numel() / 2, std::nan(""));
+      expect_vector("cpu:top_k", kTopK, {k}, {x}, {});
+    }
+  }
 }
 
 TEST(VectorSoftmax, EqualsReference) {
@@ -144,6 +159,7 @@ TEST(VectorReduce, EqualsReference) {
       // Positive terms: short sums in f32, joined as trees or in f64.
       expect_vector("hwy:reduce", kSum, {c.dims, keep}, {x}, {3e-6, 0});
       expect_vector("hwy:reduce", kMax, {c.dims, keep}, {x}, {});
+      expect_vector("hwy:reduce", kMin, {c.dims, keep}, {x}, {});
     }
     expect_vector("hwy:reduce", kSumSquares, {}, {x}, {2e-6, 0});
   }
@@ -157,6 +173,7 @@ TEST(VectorReduce, NotANumberWins) {
     x.set(70 + at, std::nan(""));
     for (const Dims& dims : {Dims{0}, Dims{1}, Dims{0, 1}}) {
       expect_vector("hwy:reduce", kMax, {dims, false}, {x}, {});
+      expect_vector("hwy:reduce", kMin, {dims, false}, {x}, {});
       expect_vector("hwy:reduce", kSum, {dims, false}, {x}, {1e-6, 1e-6});
     }
   }

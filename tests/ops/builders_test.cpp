@@ -7,6 +7,7 @@
 #include "tessera/ops/random.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
+#include "tessera/ops/top_k.h"
 
 namespace tessera::test {
 
@@ -107,6 +108,15 @@ const Refusal kRefusals[] = {
      "indices are i32[1,2], x is f32[6]"},
     {"indices of floats", [](World& w) { gather_nd(w.x, w.x); }, "indices are f32[2,3]"},
     {"rows without ids", [](World& w) { scatter_add(w.ids, w.y, 9); }, "one row for each id"},
+    {"more than a row has", [](World& w) { top_k(w.x, 4); }, "x is f32[2,3], k is 4"},
+    {"the largest of bools", [](World& w) { top_k(w.flags, 1); }, "x is bool[2,3]"},
+    {"any of floats", [](World& w) { any(w.x, {0}); }, "any: x is f32[2,3], not bool"},
+    {"the largest along no dim", [](World& w) { arg_max(w.x, 2); }, "there is no dim 2"},
+    {"ids of other rows",
+     [](World& w) {
+       take_along(w.y, reshape(w.ids, {1, 2}));
+     },
+     "x is f32[4,3], ids are i32[1,2]"},
     {"a pick without ids", [](World& w) { pick(w.y, w.ids); }, "one id for each row"},
     {"a place without elements", [](World& w) { place(w.ids, w.x, 3); }, "one element for each id"},
     {"an iota over no dim", [](World& w) { iota(w.builder, {2}, 1, DType::I32); },

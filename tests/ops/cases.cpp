@@ -7,6 +7,7 @@
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
 #include "tessera/ops/sum_squares.h"
+#include "tessera/ops/top_k.h"
 
 namespace tessera::test {
 
@@ -111,6 +112,11 @@ std::vector<Case> basic_cases() {
       {&kMax, "the first dim, kept", {normal({3, 5})}, {Ints{0}, true}},
       {&kMax, "all dims", {normal({2, 3, 4})}, {Ints{0, 1, 2}, false}},
       {&kMax, "integers", {ids({4, 5}, -9, 9)}, {Ints{1}, false}},
+      {&kMax, "any", {bits({4, 5})}, {Ints{1}, false}},
+      {&kMin, "the last dim", {normal({3, 5})}, {Ints{1}, false}},
+      {&kMin, "the first dim, kept", {normal({3, 5})}, {Ints{0}, true}},
+      {&kMin, "integers", {ids({4, 5}, -9, 9)}, {Ints{0}, false}},
+      {&kMin, "all", {bits({2, 5, 2})}, {Ints{0, 2}, true}},
       {&kBroadcast, "a row", {normal({5})}, {Ints{3, 5}}},
       {&kBroadcast, "an inner dim", {normal({3, 1, 4})}, {Ints{2, 3, 5, 4}}},
       {&kBroadcast, "a scalar", {normal({})}, {Ints{4, 3}}},
@@ -179,6 +185,13 @@ std::vector<Case> basic_cases() {
       {&kPick, "ids that name nothing", {normal({5, 4}), ids({5}, -2, 7)}},
       {&kPlace, "", {ids({2, 3}, 0, 5), normal({2, 3})}, {std::int64_t{5}}},
       {&kPlace, "ids that name nothing", {ids({6}, -2, 6), normal({6})}, {std::int64_t{4}}},
+      {&kTakeAlong, "", {normal({2, 3, 5}), ids({2, 3, 2}, 0, 5)}},
+      {&kTakeAlong, "ids that name nothing", {normal({5, 4}), ids({5, 3}, -2, 7)}},
+      {&kAddAlong, "ids repeat", {ids({2, 3, 4}, 0, 3), normal({2, 3, 4})}, {five}},
+      {&kAddAlong, "ids that name nothing", {ids({4, 3}, -2, 9), normal({4, 3})}, {seven}},
+      {&kTopK, "", {normal({3, 2, 5})}, {std::int64_t{2}}},
+      {&kTopK, "all of a row", {normal({5})}, {five}},
+      {&kTopK, "integers that tie", {ids({4, 7}, 0, 3)}, {std::int64_t{3}}},
       {&kOneHot, "", {ids({2, 5}, -1, 5)}, {std::int64_t{4}, DType::F32}},
       {&kOneHot, "integers", {ids({5}, 0, 4)}, {std::int64_t{4}, DType::I32}},
       {&kIota, "floats", {}, {Ints{3, 5}, std::int64_t{1}, DType::F32}},

@@ -17,6 +17,7 @@
 #include "tessera/ops/random.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
+#include "tessera/ops/top_k.h"
 
 namespace tessera::test {
 
@@ -146,6 +147,22 @@ std::vector<Known> known_values() {
        {f32({3, 2}, {1, kNan, kNan, 1, 1, 2})},
        {Ints{1}, false},
        f32({3}, {kNan, kNan, 2})},
+      {"NaN is the minimum",
+       &kMin,
+       {f32({3, 2}, {1, kNan, kNan, 1, 1, 2})},
+       {Ints{1}, false},
+       f32({3}, {kNan, kNan, 1})},
+      {"any of each row",
+       &kMax,
+       {flags({3, 2}, {0, 1, 0, 0, 1, 1})},
+       {Ints{1}, false},
+       flags({3}, {1, 0, 1})},
+      {"all of each column, and of none",
+       &kMin,
+       {flags({2, 3}, {0, 1, 1, 0, 1, 0})},
+       {Ints{0}, true},
+       flags({1, 3}, {0, 1, 0})},
+      {"all of nothing", &kMin, {flags({2, 0}, {})}, {Ints{1}, false}, flags({2}, {1, 1})},
       {"a column repeats",
        &kBroadcast,
        {f32({2, 1}, {1, 2})},
@@ -213,6 +230,21 @@ std::vector<Known> known_values() {
        {three, zero},
        f32({3, 1}, {0, 9, 0})},
       {"one of each row", &kPick, {x23, i32({2}, {2, 3})}, {}, f32({2}, {3, 0})},
+      {"several of each row",
+       &kTakeAlong,
+       {x23, i32({2, 2}, {2, 2, 3, 0})},
+       {},
+       f32({2, 2}, {3, 3, 0, 4})},
+      {"several into each row, summed where they meet",
+       &kAddAlong,
+       {i32({2, 2}, {1, 1, -1, 0}), f32({2, 2}, {5, 6, 7, 8})},
+       {two},
+       f32({2, 2}, {0, 11, 8, 0})},
+      {"the largest first, NaN before all",
+       &kTopK,
+       {f32({2, 4}, {1, 3, -kInf, 3, 5, kNan, kInf, 7})},
+       {two},
+       f32({2, 2}, {3, 3, kNan, kInf})},
       {"one into each row",
        &kPlace,
        {i32({2}, {1, -1}), f32({2}, {5, 6})},
@@ -271,6 +303,12 @@ TEST(KnownValues, GradientsAtTies) {
   Bindings inputs;
   inputs.batch.emplace("in0", f32({3}, {2, 1, 2}));
   expect_near(interpret(builder.finish(), inputs)[0], f32({3}, {3, 0, 3}), 0, 0, "dx");
+}
+
+TEST(KnownValues, PlacesOfTheLargest) {
+  const HostTensor x = f32({3, 4}, {1, 3, -kInf, 3, kNan, 7, kNan, kInf, 2, 2, 2, 2});
+  expect_near(evaluate(kTopK, {x}, {std::int64_t{3}})[1], i32({3, 3}, {1, 3, 0, 0, 2, 3, 0, 1, 2}),
+              0, 0, "ids");
 }
 
 TEST(Random, UniformTakesTheWordOfItsLogicalIndex) {

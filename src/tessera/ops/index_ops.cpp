@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tessera/ops/elementwise.h"
+#include "tessera/ops/index_impl.h"
 #include "tessera/ops/reference.h"
 #include "tessera/ops/shape_ops.h"
 
@@ -11,24 +12,12 @@ namespace tessera {
 
 namespace {
 
-void require_ids(const OpCall& c, int operand) {
-  require(c.in(operand).dtype == DType::I32, c.op().name, ": ids are ", c.in(operand),
-          "; cast them to i32");
-}
-
-/// `shape` without its last dim.
-Shape leading(Shape shape) {
-  shape.erase(shape.ndim() - 1);
-  return shape;
-}
-
-/// The place of a logical index in one rank's part of a dim, or -1 where another rank (or nobody)
-/// holds it. Ids beyond the extent are garbage, and whoever looks them up must not be led out of
-/// bounds.
-std::int64_t local_place(std::int64_t index, const RefOperand& operand, int dim) {
-  const std::int64_t local = index - operand.offset[dim];
-  return local >= 0 && local < operand.valid[dim] ? local : -1;
-}
+using index::bytes_named;
+using index::leading;
+using index::like;
+using index::local_place;
+using index::one_per_cotangent;
+using index::require_ids;
 
 int table_dim(const OpCall& c) { return static_cast<int>(c.integer("dim")); }
 
@@ -143,20 +132,6 @@ void iota_reference(RefCall& c) {
       y[i] = static_cast<T>(first + at[dim]);
     });
   });
-}
-
-/// The ids, and what they name: read, then written.
-template <int kIds>
-double bytes_named(const OpCall& c) {
-  return static_cast<double>(c.in(kIds).bytes() + 2 * c.out(0).bytes());
-}
-
-double one_per_cotangent(const OpCall& c) { return static_cast<double>(c.in(1).numel()); }
-
-/// Says that a gradient shares the factor names of the forward node that made `result`.
-Value like(Value gradient, Value result) {
-  gradient.builder().set_like(gradient, result.id().node);
-  return gradient;
 }
 
 }  // namespace

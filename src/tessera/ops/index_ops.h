@@ -21,11 +21,15 @@ Value gather_nd(Value indices, Value x, Where where = Where::here());
 Value pick(Value x, Value ids, Where where = Where::here());
 /// The gradient of pick: dy [...] placed at `ids` of a last dim of `size`, zeros elsewhere.
 Value place(Value ids, Value dy, std::int64_t size, Where where = Where::here());
+/// x [..., v] at several `ids` [..., k] (i32) of the last dim: [..., k].
+Value take_along(Value x, Value ids, Where where = Where::here());
+/// The gradient of take_along: dy [..., k] added into zeros [..., size] at `ids` of the last dim.
+Value add_along(Value ids, Value dy, std::int64_t size, Where where = Where::here());
 /// 1 where the last dim's index equals ids, else 0: [..., size] of `dtype`.
 Value one_hot(Value ids, std::int64_t size, DType dtype = DType::F32, Where where = Where::here());
 /// The index along `dim`, as i32 or i64 or float, of a tensor of `shape`.
 Value iota(Builder& builder, Shape shape, int dim, DType dtype, Where where = Where::here());
 
-extern const OpDef kGather, kScatterAdd, kPick, kPlace, kOneHot, kIota;
+extern const OpDef kGather, kScatterAdd, kPick, kPlace, kTakeAlong, kAddAlong, kOneHot, kIota;
 
 }  // namespace tessera

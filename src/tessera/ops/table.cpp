@@ -17,6 +17,7 @@
 #include "tessera/ops/shape_ops.h"
 #include "tessera/ops/softmax.h"
 #include "tessera/ops/sum_squares.h"
+#include "tessera/ops/top_k.h"
 
 namespace tessera {
 
@@ -33,11 +34,11 @@ constinit const std::array kOps = {
     &kSiluGrad, &kGelu, &kGeluGrad, &kEqual, &kNotEqual, &kLess, &kLessEqual, &kLogicalAnd,
     &kLogicalOr, &kLogicalNot, &kIsFinite, &kSelect, &kCast,
     // reductions, broadcasting
-    &kSum, &kMax, &kBroadcast, &kAddN, &kSumSquares,
+    &kSum, &kMax, &kMin, &kBroadcast, &kAddN, &kSumSquares,
     // shape
     &kReshape, &kTranspose, &kSlice, &kDynamicSlice, &kDynamicPad, &kConcat, &kPad,
     // index
-    &kGather, &kScatterAdd, &kPick, &kPlace, &kOneHot, &kIota,
+    &kGather, &kScatterAdd, &kPick, &kPlace, &kTakeAlong, &kAddAlong, &kTopK, &kOneHot, &kIota,
     // random
     &kDropout, &kRandomUniform, &kRandomNormal,
     // contraction, normalisation, attention, loss

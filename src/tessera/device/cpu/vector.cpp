@@ -11,6 +11,7 @@
 #include "tessera/ops/shape_ops.h"
 #include "tessera/ops/softmax.h"
 #include "tessera/ops/sum_squares.h"
+#include "tessera/ops/top_k.h"
 
 namespace tessera::cpu {
 
@@ -29,6 +30,7 @@ constinit const KernelEntry kEntries[] = {
     {&kCrossEntropyGrad, make_cross_entropy_grad},
     {&kSum, make_reduce},
     {&kMax, make_reduce},
+    {&kMin, make_reduce},
     {&kSumSquares, make_reduce},
     {&kAdam, make_adam},
     {&kLambDirection, make_lamb},
@@ -36,6 +38,7 @@ constinit const KernelEntry kEntries[] = {
     {&kRope, make_rope},
     {&kGather, make_gather},
     {&kScatterAdd, make_scatter_add},
+    {&kTopK, make_top_k},
     {&kReshape, make_copy},
     {&kTranspose, make_copy},
     {&kSlice, make_copy},
