@@ -13,8 +13,10 @@
 #include "tessera/base/hash.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
+#include "tessera/ops/matmul.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/reference.h"
+#include "tessera/ops/top_k.h"
 #include "tessera/passes/add_uses.h"
 #include "tessera/passes/grad.h"
 #include "tessera/passes/interpret_program.h"
@@ -81,6 +83,50 @@ HostTensor at_indices(const Tensors& in) {
 
 Value gathered_nd(const std::vector<Value>& in) { return gather_nd(in[0], in[1]); }
 
+/// The index of an operand's batch dims and its last two, where the product has these batch dims.
+Shape operand_index(const Shape& operand, const Shape& at, std::int64_t row, std::int64_t column) {
+  Shape out;
+  for (int d = 0; d + 2 < operand.ndim(); ++d)
+    out.push_back(operand[d] == 1 ? 0 : at[at.ndim() - operand.ndim() + d]);
+  out.push_back(row);
+  out.push_back(column);
+  return out;
+}
+
+/// a x b for batch dims as numpy has them.
+HostTensor batched_product(const Tensors& in) {
+  const HostTensor &a = in[0], &b = in[1];
+  Shape shape;
+  for (int i = std::max(a.shape().ndim(), b.shape().ndim()) - 1; i >= 2; --i) {
+    const auto size = [&](const Shape& s) { return i < s.ndim() ? s.back(i) : 1; };
+    shape.push_back(std::max(size(a.shape()), size(b.shape())));
+  }
+  shape.push_back(a.shape().back(1));
+  shape.push_back(b.shape().back());
+  return tensor_of(DType::F64, shape, [&](const Shape& at) {
+    double sum = 0;
+    for (std::int64_t k = 0; k < a.shape().back(); ++k) {
+      sum += element(a, operand_index(a.shape(), at, at.back(1), k)) *
+             element(b, operand_index(b.shape(), at, k, at.back()));
+    }
+    return sum;
+  });
+}
+
+Value product_of(const std::vector<Value>& in) { return matmul(in[0], in[1]); }
+
+/// The place of the largest element of dim 1 of three.
+HostTensor largest_places(const Tensors& in) {
+  const HostTensor& x = in[0];
+  return tensor_of(DType::I32, {x.shape()[0], x.shape()[2]}, [&](const Shape& at) {
+    std::int64_t best = 0;
+    for (std::int64_t i = 1; i < x.shape()[1]; ++i) {
+      if (element(x, {at[0], i, at[1]}) > element(x, {at[0], best, at[1]})) best = i;
+    }
+    return static_cast<double>(best);
+  });
+}
+
 const Composed kComposed[] = {
     {"gather_nd, rows of two dims",
      {ids({3, 2}, -1, 5), normal({4, 4, 2})},
@@ -93,6 +139,45 @@ const Composed kComposed[] = {
      gathered_nd,
      at_indices,
      {{0, 0}, {1, 1}}},
+    {"arg_max of an inner dim",
+     {ids({3, 5, 2}, 0, 4)},
+     [](const std::vector<Value>& in) { return arg_max(in[0], 1); },
+     largest_places,
+     {{0, 0}, {0, 2}}},
+    {"matmul, a batch dim of 1 on the left",
+     {normal({1, 3, 4}), normal({4, 4, 2})},
+     product_of,
+     batched_product,
+     {{0, 1}, {1, 0}, {1, 2}}},
+    {"matmul, a batch dim of 1 on the right",
+     {normal({2, 3, 2, 4}), normal({1, 3, 4, 3})},
+     product_of,
+     batched_product,
+     {{0, 0}, {0, 2}, {1, 3}}},
+    {"matmul, a batch dim of 1 on either side",
+     {normal({2, 1, 3, 4}), normal({1, 4, 4, 2})},
+     product_of,
+     batched_product,
+     {{0, 0}, {1, 1}}},
+    {"matmul, batch dims that the left one lacks",
+     {normal({3, 4}), normal({2, 1, 4, 3})},
+     product_of,
+     batched_product,
+     {{0, 0}, {1, 0}}},
+    {"matmul, transposed operands",
+     {normal({1, 4, 3}), normal({2, 5, 4})},
+     [](const std::vector<Value>& in) {
+       return matmul(in[0], in[1], {.trans_a = true, .trans_b = true});
+     },
+     [](const Tensors& in) {
+       const auto turned = [](const HostTensor& x) {
+         const Shape& s = x.shape();
+         return tensor_of(DType::F64, {s[0], s[2], s[1]}, [&](const Shape& at) {
+           return element(x, {at[0], at[2], at[1]});
+         });
+       };
+       return batched_product({turned(in[0]), turned(in[1])});
+     }},
     {"gather_nd, one place", {ids({3}, 0, 3), normal({3, 3, 3, 2})}, gathered_nd, at_indices},
 };
 
