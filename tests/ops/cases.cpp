@@ -201,6 +201,7 @@ std::vector<Case> basic_cases() {
       {&kDropout, "nothing is dropped", {normal({3, 4}), step(3)}, {0.0, std::string("dropout")}},
       {&kRandomUniform, "", {step(2)}, {Ints{5, 7}, std::string("noise")}},
       {&kRandomNormal, "", {step(2)}, {Ints{5, 7}, std::string("noise")}},
+      {&kRandomTruncatedNormal, "", {step(2)}, {Ints{5, 7}, std::string("noise")}},
 
       {&kMatmul, "", {normal({4, 5}), normal({5, 3})}, {std::string("m k, k n -> m n")}},
       {&kMatmul,

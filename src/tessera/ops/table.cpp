@@ -40,7 +40,7 @@ constinit const std::array kOps = {
     // index
     &kGather, &kScatterAdd, &kPick, &kPlace, &kTakeAlong, &kAddAlong, &kTopK, &kOneHot, &kIota,
     // random
-    &kDropout, &kRandomUniform, &kRandomNormal,
+    &kDropout, &kRandomUniform, &kRandomNormal, &kRandomTruncatedNormal,
     // contraction, normalisation, attention, loss
     &kMatmul, &kLayerNorm, &kLayerNormGrad, &kRmsNorm, &kRmsNormGrad, &kSoftmax, &kCrossEntropy,
     &kCrossEntropyGrad, &kLogSoftmax, &kAttention, &kAttentionGrad, &kRope,

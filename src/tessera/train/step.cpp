@@ -1,7 +1,7 @@
 #include "tessera/train/step.h"
 
+#include "tessera/nn/init.h"
 #include "tessera/ops/elementwise.h"
-#include "tessera/ops/random.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
 #include "tessera/passes/grad.h"
@@ -79,15 +79,10 @@ Graph sample_step(const ModelConfig& model, std::int64_t length) {
 Graph initialise(const Graph& step) {
   Builder builder;
   builder.set_mark({"", Phase::Update, -1, {}});
-  const Value start = builder.constant(0, DType::I64);
   for (const State& state : step.states()) {
     const TensorType& type = step.type(state.value);
     const Value old = builder.state(state.path, type, state.role, state.init);
-    const bool normal = state.init.kind == Init::Kind::Normal;
-    const Value first =
-        normal ? random_normal(builder, type.shape, start, state.path + ".init") * state.init.value
-               : broadcast_to(builder.constant(state.init.value, type.dtype), type.shape);
-    builder.next(old, first);
+    builder.next(old, first_value(builder, state.init, type, state.path));
   }
   return builder.finish();
 }

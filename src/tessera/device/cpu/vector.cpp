@@ -21,6 +21,7 @@ constinit const KernelEntry kEntries[] = {
     {&kDropout, make_dropout},
     {&kRandomNormal, make_random},
     {&kRandomUniform, make_random},
+    {&kRandomTruncatedNormal, make_random},
     {&kLayerNorm, make_norm},
     {&kRmsNorm, make_norm},
     {&kLayerNormGrad, make_norm_grad},

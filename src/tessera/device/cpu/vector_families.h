@@ -11,7 +11,7 @@ bool is_elementwise(const OpDef& op);
 std::unique_ptr<Kernel> make_elementwise(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_dropout(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_random(const KernelRequest& request,
-                                    Pool& pool);  // random_normal, random_uniform
+                                    Pool& pool);  // random_normal, random_uniform, truncated
 std::unique_ptr<Kernel> make_norm(const KernelRequest& request,
                                   Pool& pool);  // layer_norm, rms_norm
 std::unique_ptr<Kernel> make_norm_grad(const KernelRequest& request, Pool& pool);
