@@ -85,25 +85,28 @@ class GatherKernel final : public Kernel {
 
  private:
   /// kBytes: of a row; 0: as the table says.
-  template <std::size_t kBytes>
+  template <std::int64_t kBytes>
   void gather_rows(const std::int32_t* ids, const std::byte* table, std::byte* y,
-                   const Table::Held& held) const {
-    const std::int64_t row_bytes = table_.inner * size_;
-    const std::size_t bytes = kBytes > 0 ? kBytes : static_cast<std::size_t>(row_bytes);
-    pool_->split(table_.outer * ids_, rows_worth_a_thread(row_bytes),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   std::int64_t o = begin / std::max<std::int64_t>(ids_, 1), i = begin - o * ids_;
-                   for (std::int64_t to = begin; to < end; ++to) {
-                     const std::int64_t row = held.place(ids[i]);
-                     if (row < 0) {
-                       std::memset(y + to * row_bytes, 0, bytes);
-                     } else {
-                       std::memcpy(y + to * row_bytes, table + (o * table_.rows + row) * row_bytes,
-                                   bytes);
-                     }
-                     if (++i == ids_) i = 0, ++o;
-                   }
-                 });
+                   Table::Held held) const {
+    const std::int64_t row_bytes = kBytes > 0 ? kBytes : table_.inner * size_;
+    const auto bytes = static_cast<std::size_t>(row_bytes);
+    const auto part = [&](std::int64_t begin, std::int64_t end) {
+      while (begin < end) {  // what one outer index has of it
+        const std::int64_t o = begin / ids_, first = begin % ids_,
+                           count = std::min(ids_ - first, end - begin);
+        const std::byte* const rows = table + o * table_.rows * row_bytes;
+        std::byte* to = y + begin * row_bytes;
+        for (std::int64_t i = first; i < first + count; ++i, to += row_bytes) {
+          const std::int64_t row = held.place(ids[i]);
+          if (row < 0)
+            std::memset(to, 0, bytes);
+          else
+            std::memcpy(to, rows + row * row_bytes, bytes);
+        }
+        begin += count;
+      }
+    };
+    pool_->split(table_.outer * ids_, rows_worth_a_thread(row_bytes), part);
   }
 
   Pool* pool_;
