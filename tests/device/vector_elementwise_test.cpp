@@ -210,7 +210,7 @@ TEST(VectorElementwise, Fused) {
 
 TEST(VectorRandom, EqualsReferenceBits) {
   const HostTensor step = HostTensor::scalar<std::int64_t>(7);
-  for (const OpDef* op : {&kRandomNormal, &kRandomUniform}) {
+  for (const OpDef* op : {&kRandomNormal, &kRandomUniform, &kRandomTruncatedNormal}) {
     for (const std::int64_t size : {1, 3, 4, 1023, 5000}) {
       const Attrs attrs = {std::vector<std::int64_t>{size}, std::string("key")};
       expect_vector("cpu:random", *op, attrs, {step}, {});

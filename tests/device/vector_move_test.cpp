@@ -102,13 +102,20 @@ TEST(VectorMove, PaddingAlone) {
 }
 
 TEST(VectorMove, Windows) {
+  constexpr std::int64_t one = 1;
   const HostTensor x = random_tensor(DType::F32, {6, 40, 50}, 1);
   for (const std::int64_t dim : {0, 1, 2}) {
     SCOPED_TRACE(dim);
     for (const std::int64_t start : {0, 1, 3}) {
-      expect_vector(kCopy, kSlice, {dim, start, std::int64_t{3}}, {x}, {});
-      expect_vector(kCopy, kPad, {dim, start, std::int64_t{60}}, {x}, {});
-      expect_vector(kCopy, kPad, {dim, start, std::int64_t{60}}, {x}, {}, strided({{50, 300, 1}}));
+      expect_vector(kCopy, kSlice, {dim, start, std::int64_t{3}, one}, {x}, {});
+      expect_vector(kCopy, kPad, {dim, start, std::int64_t{60}, one}, {x}, {});
+      expect_vector(kCopy, kPad, {dim, start, std::int64_t{60}, one}, {x}, {},
+                    strided({{50, 300, 1}}));
+      for (const std::int64_t step : {2, 5}) {
+        const std::int64_t size = 1 + (x.shape()[static_cast<int>(dim)] - 1 - start) / step;
+        expect_vector(kCopy, kSlice, {dim, start, size, step}, {x}, {});
+        expect_vector(kCopy, kPad, {dim, start, std::int64_t{300}, step}, {x}, {});
+      }
     }
     for (const std::int32_t start : {-3, 0, 2, 1000}) {  // clamped to the window
       const HostTensor at = HostTensor::scalar<std::int32_t>(start);
@@ -164,11 +171,28 @@ TEST(VectorMove, GatherAndScatterAdd) {
     ids.set(3, -1), ids.set(4, 40);                                 // out of range
     const HostTensor table = random_tensor(DType::F32, {40, width}, 2),
                      dy = random_tensor(DType::F32, {7, 30, width}, 3);
-    expect_vector("cpu:gather", kGather, {}, {ids, table}, {});
-    expect_vector("cpu:gather", kGather, {}, {ids, random_tensor(DType::I64, {40, width}, 2, 0, 9)},
-                  {});
+    expect_vector("cpu:gather", kGather, {std::int64_t{0}}, {ids, table}, {});
+    expect_vector("cpu:gather", kGather, {std::int64_t{0}},
+                  {ids, random_tensor(DType::I64, {40, width}, 2, 0, 9)}, {});
     // Some ten terms per row, in f32.
-    expect_vector("hwy:scatter_add", kScatterAdd, {std::int64_t{40}}, {ids, dy}, {1e-6, 1e-6});
+    expect_vector("hwy:scatter_add", kScatterAdd, {std::int64_t{40}, std::int64_t{0}}, {ids, dy},
+                  {1e-6, 1e-6});
+  }
+}
+
+TEST(VectorMove, GatherAndScatterAlongAnyDim) {
+  const HostTensor ids = random_tensor(DType::I32, {5, 7}, 1, -1, 41);
+  for (const auto& [shape, dim] : {std::pair(Shape{40}, 0), std::pair(Shape{300, 40}, 1),
+                                   std::pair(Shape{9, 40, 33}, 1), std::pair(Shape{40, 3, 3}, 0)}) {
+    SCOPED_TRACE(text(shape, " along ", dim));
+    const Attrs along = {std::int64_t{dim}};
+    const HostTensor table = random_tensor(DType::F32, shape, 2);
+    const HostTensor rows = evaluate(kGather, {ids, table}, along)[0];
+    expect_vector("cpu:gather", kGather, along, {ids, table}, {});
+    expect_vector("cpu:gather", kGather, along, {ids, random_tensor(DType::Bool, shape, 2, 0, 2)},
+                  {});
+    expect_vector("hwy:scatter_add", kScatterAdd, {std::int64_t{40}, std::int64_t{dim}},
+                  {ids, rows}, {1e-6, 1e-6});
   }
 }
 
@@ -223,13 +247,14 @@ TEST(VectorMove, RowsOfAnotherRankAreZeros) {
       all{{4, 8}, {0, 0}, {0, 0}, {4, 8}};
   testing::VectorDevice device(2);
   setting.ins = {whole, shard};
-  const testing::KernelRun run =
-      testing::run_kernel(device, kGather, {}, {ids, rows}, {{DType::F32, {4, 8}, {}}}, setting);
+  const testing::KernelRun run = testing::run_kernel(
+      device, kGather, {std::int64_t{0}}, {ids, rows}, {{DType::F32, {4, 8}, {}}}, setting);
   EXPECT_EQ(run.kernel, "cpu:gather");
   setting.ins = {whole, all};
   setting.outs = {shard};
-  const testing::KernelRun sum = testing::run_kernel(
-      device, kScatterAdd, {std::int64_t{4}}, {ids, rows}, {{DType::F32, {4, 8}, {}}}, setting);
+  const testing::KernelRun sum =
+      testing::run_kernel(device, kScatterAdd, {std::int64_t{4}, std::int64_t{0}}, {ids, rows},
+                          {{DType::F32, {4, 8}, {}}}, setting);
   for (std::int64_t i = 0; i < 8; ++i) {
     EXPECT_EQ(run.outs[0].at(i), 0) << "row 3 is held below";
     EXPECT_EQ(run.outs[0].at(8 + i), rows.at(8 + i)) << "row 5 is the second held";
@@ -242,8 +267,8 @@ TEST(VectorMove, RowsOfAnotherRankAreZeros) {
   small.room = {2, 8};
   setting.ins = {whole, small};
   setting.outs = {};
-  const testing::KernelRun few =
-      testing::run_kernel(device, kGather, {}, {ids, rows}, {{DType::F32, {4, 8}, {}}}, setting);
+  const testing::KernelRun few = testing::run_kernel(
+      device, kGather, {std::int64_t{0}}, {ids, rows}, {{DType::F32, {4, 8}, {}}}, setting);
   EXPECT_EQ(few.outs[0].at(8), rows.at(8)) << "row 5 is the second held";
   EXPECT_EQ(few.outs[0].at(16), 0) << "row 6 would be the third";
 }

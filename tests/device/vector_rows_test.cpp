@@ -5,6 +5,7 @@
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/softmax.h"
 #include "tessera/ops/sum_squares.h"
+#include "tessera/ops/top_k.h"
 
 namespace tessera {
 
@@ -53,6 +54,37 @@ TEST(VectorNorm, Backward) {
     expect_vector("hwy:norm_grad", kLayerNormGrad, {false}, {dy, x, weight, layer[1], layer[2]},
                   tolerance);
     expect_vector("hwy:norm_grad", kRmsNormGrad, {}, {dy, x, weight, rms[1]}, tolerance);
+  }
+}
+
+TEST(VectorNorm, OverTwoDims) {
+  const Shape shape{3, 65, 33}, dims{65, 33};
+  const HostTensor x = random_tensor(DType::F32, shape, 1, -2, 2),
+                   dy = random_tensor(DType::F32, shape, 4),
+                   weight = random_tensor(DType::F32, dims, 2),
+                   bias = random_tensor(DType::F32, dims, 3);
+  const Tolerance tolerance{1e-5, 1e-5};  // sums over 2145 elements in f32
+  expect_vector("hwy:norm", kLayerNorm, {1e-5}, {x, weight, bias}, tolerance);
+  expect_vector("hwy:norm", kRmsNorm, {1e-5}, {x, weight}, tolerance);
+  const std::vector<HostTensor> layer = evaluate(kLayerNorm, {x, weight}, {1e-5}),
+                                rms = evaluate(kRmsNorm, {x, weight}, {1e-5});
+  expect_vector("hwy:norm_grad", kLayerNormGrad, {true}, {dy, x, weight, layer[1], layer[2]},
+                tolerance);
+  expect_vector("hwy:norm_grad", kRmsNormGrad, {}, {dy, x, weight, rms[1]}, tolerance);
+}
+
+TEST(VectorTopK, EqualsReference) {
+  for (const Shape& shape : kRows) {
+    for (const std::int64_t k : {std::int64_t{1}, std::int64_t{7}, shape.back()}) {
+      if (k > shape.back()) continue;
+      SCOPED_TRACE(text(shape, ", ", k));
+      HostTensor x = random_tensor(DType::F32, shape, 1);
+      expect_vector("hwy:top_k", kTopK, {k}, {x}, {});
+      for (std::int64_t i = 0; i < x.numel(); ++i) x.set(i, std::round(x.at(i)));  // ties
+      for (const std::int64_t i : {2, 3, 5, 7})  // often more than k
+        x.set(x.numel() * i / 10, std::nan(""));
+      expect_vector("hwy:top_k", kTopK, {k}, {x}, {});
+    }
   }
 }
 
@@ -128,6 +160,7 @@ TEST(VectorReduce, EqualsReference) {
       // Positive terms: short sums in f32, joined as trees or in f64.
       expect_vector("hwy:reduce", kSum, {c.dims, keep}, {x}, {3e-6, 0});
       expect_vector("hwy:reduce", kMax, {c.dims, keep}, {x}, {});
+      expect_vector("hwy:reduce", kMin, {c.dims, keep}, {x}, {});
     }
     expect_vector("hwy:reduce", kSumSquares, {}, {x}, {2e-6, 0});
   }
@@ -141,6 +174,7 @@ TEST(VectorReduce, NotANumberWins) {
     x.set(70 + at, std::nan(""));
     for (const Dims& dims : {Dims{0}, Dims{1}, Dims{0, 1}}) {
       expect_vector("hwy:reduce", kMax, {dims, false}, {x}, {});
+      expect_vector("hwy:reduce", kMin, {dims, false}, {x}, {});
       expect_vector("hwy:reduce", kSum, {dims, false}, {x}, {1e-6, 1e-6});
     }
   }

@@ -7,6 +7,7 @@
 #include "tessera/ops/random.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
+#include "tessera/ops/top_k.h"
 
 namespace tessera::test {
 
@@ -81,6 +82,9 @@ const Refusal kRefusals[] = {
      "[0,0] is not an order of the 2 dims"},
     {"a window that sticks out", [](World& w) { slice(w.x, 1, 2, 2); }, "window [2, 4) of dim 1"},
     {"a negative start", [](World& w) { slice(w.x, 1, -1, 2); }, "window [-1, 1) of dim 1"},
+    {"a step of 0", [](World& w) { strided_slice(w.x, 1, 0, 2, 0); }, "the step is 0"},
+    {"steps that lead out", [](World& w) { strided_slice(w.x, 1, 0, 2, 3); },
+     "2 elements of dim 1 from 0 on in steps of 3 do not lie inside its size 3"},
     {"a start that is no scalar", [](World& w) { dynamic_slice(w.x, 1, w.ids, 2); },
      "start is i32[2]"},
     {"too large a window", [](World& w) { dynamic_slice(w.x, 1, w.start, 4); },
@@ -93,8 +97,26 @@ const Refusal kRefusals[] = {
      "may differ only in dim 1"},
     {"nothing to join", [](World&) { concat({}, 0); }, "nothing to join"},
     {"ids of i64", [](World& w) { gather(w.longs, w.x); }, "ids are i64[2]; cast them to i32"},
-    {"a table of one dim", [](World& w) { gather(w.ids, w.longs); }, "it must have two dims"},
+    {"a table of no dims", [](World& w) { gather(w.ids, w.start); },
+     "there is no dim 0 in the table, i32[]"},
+    {"a dim that the table lacks", [](World& w) { gather(w.ids, w.x, 2); },
+     "there is no dim 2 in the table, f32[2,3]"},
+    {"more indices than dims",
+     [](World& w) {
+       gather_nd(reshape(w.ids, {1, 2}), reshape(w.x, {6}));
+     },
+     "indices are i32[1,2], x is f32[6]"},
+    {"indices of floats", [](World& w) { gather_nd(w.x, w.x); }, "indices are f32[2,3]"},
     {"rows without ids", [](World& w) { scatter_add(w.ids, w.y, 9); }, "one row for each id"},
+    {"more than a row has", [](World& w) { top_k(w.x, 4); }, "x is f32[2,3], k is 4"},
+    {"the largest of bools", [](World& w) { top_k(w.flags, 1); }, "x is bool[2,3]"},
+    {"any of floats", [](World& w) { any(w.x, {0}); }, "any: x is f32[2,3], not bool"},
+    {"the largest along no dim", [](World& w) { arg_max(w.x, 2); }, "there is no dim 2"},
+    {"ids of other rows",
+     [](World& w) {
+       take_along(w.y, reshape(w.ids, {1, 2}));
+     },
+     "x is f32[4,3], ids are i32[1,2]"},
     {"a pick without ids", [](World& w) { pick(w.y, w.ids); }, "one id for each row"},
     {"a place without elements", [](World& w) { place(w.ids, w.x, 3); }, "one element for each id"},
     {"an iota over no dim", [](World& w) { iota(w.builder, {2}, 1, DType::I32); },

@@ -8,6 +8,7 @@
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
 #include "tessera/ops/sum_squares.h"
+#include "tessera/ops/top_k.h"
 
 namespace tessera::test {
 
@@ -17,6 +18,11 @@ using Ints = std::vector<std::int64_t>;
 using Fill = Operand::Fill;
 
 Operand step(double number) { return exactly(number, DType::I64); }
+
+/// What slice and pad take.
+Attrs window(std::int64_t dim, std::int64_t start, std::int64_t size, std::int64_t step = 1) {
+  return {dim, start, size, step};
+}
 
 }  // namespace
 
@@ -95,6 +101,7 @@ std::vector<Case> elementwise_cases() {
 }
 
 std::vector<Case> basic_cases() {
+  constexpr std::int64_t zero = 0, five = 5, seven = 7;
   return {
       {&kSum, "the last dim", {normal({3, 5})}, {Ints{1}, false}},
       {&kSum, "the last dim, kept", {normal({3, 5})}, {Ints{1}, true}},
@@ -106,6 +113,11 @@ std::vector<Case> basic_cases() {
       {&kMax, "the first dim, kept", {normal({3, 5})}, {Ints{0}, true}},
       {&kMax, "all dims", {normal({2, 3, 4})}, {Ints{0, 1, 2}, false}},
       {&kMax, "integers", {ids({4, 5}, -9, 9)}, {Ints{1}, false}},
+      {&kMax, "any", {bits({4, 5})}, {Ints{1}, false}},
+      {&kMin, "the last dim", {normal({3, 5})}, {Ints{1}, false}},
+      {&kMin, "the first dim, kept", {normal({3, 5})}, {Ints{0}, true}},
+      {&kMin, "integers", {ids({4, 5}, -9, 9)}, {Ints{0}, false}},
+      {&kMin, "all", {bits({2, 5, 2})}, {Ints{0, 2}, true}},
       {&kBroadcast, "a row", {normal({5})}, {Ints{3, 5}}},
       {&kBroadcast, "an inner dim", {normal({3, 1, 4})}, {Ints{2, 3, 5, 4}}},
       {&kBroadcast, "a scalar", {normal({})}, {Ints{4, 3}}},
@@ -127,15 +139,12 @@ std::vector<Case> basic_cases() {
       {&kTranspose, "heads", {normal({2, 5, 3, 4})}, {Ints{0, 2, 1, 3}}},
       {&kTranspose, "a cycle", {normal({2, 3, 5})}, {Ints{2, 0, 1}}},
       {&kTranspose, "bools", {bits({3, 4})}, {Ints{1, 0}}},
-      {&kSlice, "rows", {normal({5, 3})}, {std::int64_t{0}, std::int64_t{1}, std::int64_t{3}}},
-      {&kSlice,
-       "the end of a row",
-       {normal({3, 5})},
-       {std::int64_t{1}, std::int64_t{3}, std::int64_t{2}}},
-      {&kSlice,
-       "an inner dim",
-       {normal({2, 5, 3})},
-       {std::int64_t{1}, std::int64_t{2}, std::int64_t{2}}},
+      {&kSlice, "rows", {normal({5, 3})}, window(0, 1, 3)},
+      {&kSlice, "the end of a row", {normal({3, 5})}, window(1, 3, 2)},
+      {&kSlice, "an inner dim", {normal({2, 5, 3})}, window(1, 2, 2)},
+      {&kSlice, "every second row", {normal({5, 3})}, window(0, 0, 3, 2)},
+      {&kSlice, "every third of a row", {normal({4, 11})}, window(1, 1, 4, 3)},
+      {&kSlice, "every second of an inner dim", {ids({3, 6, 2}, 0, 9)}, window(1, 1, 3, 2)},
       {&kDynamicSlice,
        "",
        {normal({3, 6}), exactly(2, DType::I32)},
@@ -170,21 +179,36 @@ std::vector<Case> basic_cases() {
        {std::int64_t{0}}},
       {&kConcat, "rows", {normal({2, 3}), normal({1, 3}), normal({4, 3})}, {std::int64_t{0}}},
       {&kConcat, "columns", {normal({5, 2}), normal({5, 3})}, {std::int64_t{1}}},
-      {&kPad, "rows", {normal({2, 3})}, {std::int64_t{0}, std::int64_t{1}, std::int64_t{5}}},
-      {&kPad,
-       "an inner dim",
-       {normal({2, 3, 4})},
-       {std::int64_t{1}, std::int64_t{0}, std::int64_t{4}}},
+      {&kPad, "rows", {normal({2, 3})}, window(0, 1, 5)},
+      {&kPad, "an inner dim", {normal({2, 3, 4})}, window(1, 0, 4)},
+      {&kPad, "in steps", {normal({3, 3})}, window(1, 1, 8, 3)},
 
-      {&kGather, "", {ids({2, 5}, 0, 7), normal({7, 4})}},
-      {&kGather, "ids that name nothing", {ids({3, 4}, -2, 8), normal({5, 3})}},
-      {&kGather, "one id", {ids({}, 1, 5), normal({5, 3})}},
-      {&kScatterAdd, "rows repeat", {ids({3, 5}, 0, 4), normal({3, 5, 2})}, {std::int64_t{7}}},
-      {&kScatterAdd, "ids that name nothing", {ids({8}, -3, 7), normal({8, 3})}, {std::int64_t{5}}},
+      {&kGather, "", {ids({2, 5}, 0, 7), normal({7, 4})}, {std::int64_t{0}}},
+      {&kGather, "ids that name nothing", {ids({3, 4}, -2, 8), normal({5, 3})}, {std::int64_t{0}}},
+      {&kGather, "one id", {ids({}, 1, 5), normal({5, 3})}, {std::int64_t{0}}},
+      {&kGather, "columns", {ids({5}, -1, 6), normal({3, 6})}, {std::int64_t{1}}},
+      {&kGather, "an inner dim", {ids({2, 2}, -1, 6), normal({3, 5, 2})}, {std::int64_t{1}}},
+      {&kGather, "a table of one dim", {ids({2, 3}, 0, 7), normal({7})}, {std::int64_t{0}}},
+      {&kGather, "one id of columns", {ids({}, 1, 5), ids({3, 5}, 0, 9)}, {std::int64_t{1}}},
+      {&kScatterAdd, "rows repeat", {ids({3, 5}, 0, 4), normal({3, 5, 2})}, {seven, zero}},
+      {&kScatterAdd, "ids that name nothing", {ids({8}, -3, 7), normal({8, 3})}, {five, zero}},
+      {&kScatterAdd, "columns", {ids({5}, -1, 4), normal({3, 5})}, {seven, std::int64_t{1}}},
+      {&kScatterAdd,
+       "an inner dim",
+       {ids({2, 2}, -1, 6), normal({3, 2, 2, 2})},
+       {five, std::int64_t{1}}},
+      {&kScatterAdd, "into one dim", {ids({2, 3}, 0, 5), normal({2, 3})}, {five, zero}},
       {&kPick, "", {normal({2, 3, 5}), ids({2, 3}, 0, 5)}},
       {&kPick, "ids that name nothing", {normal({5, 4}), ids({5}, -2, 7)}},
       {&kPlace, "", {ids({2, 3}, 0, 5), normal({2, 3})}, {std::int64_t{5}}},
       {&kPlace, "ids that name nothing", {ids({6}, -2, 6), normal({6})}, {std::int64_t{4}}},
+      {&kTakeAlong, "", {normal({2, 3, 5}), ids({2, 3, 2}, 0, 5)}},
+      {&kTakeAlong, "ids that name nothing", {normal({5, 4}), ids({5, 3}, -2, 7)}},
+      {&kAddAlong, "ids repeat", {ids({2, 3, 4}, 0, 3), normal({2, 3, 4})}, {five}},
+      {&kAddAlong, "ids that name nothing", {ids({4, 3}, -2, 9), normal({4, 3})}, {seven}},
+      {&kTopK, "", {normal({3, 2, 5})}, {std::int64_t{2}}},
+      {&kTopK, "all of a row", {normal({5})}, {five}},
+      {&kTopK, "integers that tie", {ids({4, 7}, 0, 3)}, {std::int64_t{3}}},
       {&kOneHot, "", {ids({2, 5}, -1, 5)}, {std::int64_t{4}, DType::F32}},
       {&kOneHot, "integers", {ids({5}, 0, 4)}, {std::int64_t{4}, DType::I32}},
       {&kIota, "floats", {}, {Ints{3, 5}, std::int64_t{1}, DType::F32}},
@@ -194,6 +218,7 @@ std::vector<Case> basic_cases() {
       {&kDropout, "nothing is dropped", {normal({3, 4}), step(3)}, {0.0, std::string("dropout")}},
       {&kRandomUniform, "", {step(2)}, {Ints{5, 7}, std::string("noise")}},
       {&kRandomNormal, "", {step(2)}, {Ints{5, 7}, std::string("noise")}},
+      {&kRandomTruncatedNormal, "", {step(2)}, {Ints{5, 7}, std::string("noise")}},
 
       {&kMatmul, "", {normal({4, 5}), normal({5, 3})}, {std::string("m k, k n -> m n")}},
       {&kMatmul,

@@ -65,6 +65,19 @@ void add_norms(std::vector<Case>& out) {
                    {bias}});
   }
   out.push_back({&kRmsNorm, "", {normal(x), normal(d)}, eps, {0}});
+  const Shape dims = {3, 5}, matrix = {2, 1, 1};
+  out.push_back({&kLayerNorm, "two dims", {normal(x), normal(dims), normal(dims)}, eps, {0}});
+  out.push_back({&kLayerNorm, "all dims, without bias", {normal(dims), normal(dims)}, eps, {0}});
+  out.push_back({&kLayerNormGrad,
+                 "two dims",
+                 {normal(x), normal(x), normal(dims), result_of(kLayerNorm, {1, 2}, eps, 1, matrix),
+                  result_of(kLayerNorm, {1, 2}, eps, 2, matrix)},
+                 {true}});
+  out.push_back({&kRmsNorm, "two dims", {normal(x), normal(dims)}, eps, {0}});
+  out.push_back(
+      {&kRmsNormGrad,
+       "two dims",
+       {normal(x), normal(x), normal(dims), result_of(kRmsNorm, {1, 2}, eps, 1, matrix)}});
   out.push_back({&kRmsNormGrad,
                  "",
                  {normal(x), normal(x), normal(d), result_of(kRmsNorm, {1, 2}, eps, 1, row)}});

@@ -108,7 +108,7 @@ std::vector<Row> rows() {
        rope,
        {0, 1},
        2e-2},  // angles: 100,000 * 2^-24, times numbers of some units
-      {"embedding", &kGather, {}, {1, 0}, 1e-6},
+      {"embedding", &kGather, {std::int64_t{0}}, {1, 0}, 1e-6},
   };
 }
 

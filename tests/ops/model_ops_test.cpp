@@ -97,6 +97,18 @@ TEST(Matmul, ComposesRules) {
        {true, false},
        "b0 b1 k m, b0 b1 k n -> b0 b1 m n",
        {5, 6, 2, 4}},
+      {"a batch dim of 1, which is left out",
+       {5, 1, 3, 2},
+       {1, 6, 2, 4},
+       {},
+       "b0 m k, b1 k n -> b0 b1 m n",
+       {5, 6, 3, 4}},
+      {"a batch dim of 1 on both sides",
+       {1, 3, 2},
+       {1, 2, 4},
+       {},
+       "b0 m k, b0 k n -> b0 m n",
+       {1, 3, 4}},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
@@ -163,9 +175,13 @@ TEST(Matmul, Errors) {
   EXPECT_TRUE(says(of("m m, m n -> m n", {8, 8}, {8, 4}), "twice in one operand"));
   EXPECT_TRUE(says(of("(m k), k n -> m n", {8, 8}, {8, 4}), "reshape compound dims first"));
   EXPECT_TRUE(says(error_of([](Builder& b) {
-                     matmul(input(b, "a", {2, 3, 4}), input(b, "b", {5, 2, 4, 3}));
+                     matmul(input(b, "a", {1, 2, 3, 4}), input(b, "b", {5, 3, 4, 3}));
                    }),
-                   "a is f32[2,3,4], b is f32[5,2,4,3]"));
+                   "matmul: batch dims differ: a is f32[1,2,3,4], b is f32[5,3,4,3]"));
+  EXPECT_TRUE(says(error_of([](Builder& b) {
+                     matmul(input(b, "a", {4}), input(b, "b", {4, 3}));
+                   }),
+                   "a is f32[4], b is f32[4,3]; a needs"));
 }
 
 TEST(Adam, ByHand) {
@@ -297,6 +313,15 @@ TEST(Softmax, Errors) {
                      layer_norm(input(b, "x", {2, 3}), input(b, "w", {2}), {});
                    }),
                    "x is f32[2,3], weight is f32[2]"));
+  EXPECT_TRUE(says(error_of([](Builder& b) {
+                     layer_norm(input(b, "x", {2, 3, 4}), input(b, "w", {2, 3}), {});
+                   }),
+                   "x is f32[2,3,4], weight is f32[2,3]; the weight needs the dtype of x and the"));
+  EXPECT_TRUE(
+      says(error_of([](Builder& b) {
+             layer_norm(input(b, "x", {2, 3, 4}), input(b, "w", {3, 4}), input(b, "b", {12}));
+           }),
+           "layer_norm: weight is f32[3,4], bias is f32[12]"));
 }
 
 TEST(Softmax, StatisticsHaveNoGradient) {

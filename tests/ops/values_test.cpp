@@ -18,6 +18,7 @@
 #include "tessera/ops/random.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
+#include "tessera/ops/top_k.h"
 
 namespace tessera::test {
 
@@ -132,6 +133,11 @@ std::vector<Known> known_values() {
        {},
        f32({4}, {kNan, kNan, kNan, -kInf})},
       {"rows of nothing", &kRmsNorm, {f32({2, 0}, {}), f32({0}, {})}, {1e-5}, f32({2, 0}, {})},
+      {"one mean square of two dims",
+       &kRmsNorm,
+       {f32({1, 2, 2}, {3, -3, 3, 3}), f32({2, 2}, {1, 2, 3, 4})},
+       {0.0},
+       f32({1, 2, 2}, {1, -2, 3, 4})},
       {"negative maxima",
        &kMax,
        {f32({2, 2}, {-3, -1, -5, -kInf})},
@@ -142,6 +148,22 @@ std::vector<Known> known_values() {
        {f32({3, 2}, {1, kNan, kNan, 1, 1, 2})},
        {Ints{1}, false},
        f32({3}, {kNan, kNan, 2})},
+      {"NaN is the minimum",
+       &kMin,
+       {f32({3, 2}, {1, kNan, kNan, 1, 1, 2})},
+       {Ints{1}, false},
+       f32({3}, {kNan, kNan, 1})},
+      {"any of each row",
+       &kMax,
+       {flags({3, 2}, {0, 1, 0, 0, 1, 1})},
+       {Ints{1}, false},
+       flags({3}, {1, 0, 1})},
+      {"all of each column, and of none",
+       &kMin,
+       {flags({2, 3}, {0, 1, 1, 0, 1, 0})},
+       {Ints{0}, true},
+       flags({1, 3}, {0, 1, 0})},
+      {"all of nothing", &kMin, {flags({2, 0}, {})}, {Ints{1}, false}, flags({2}, {1, 1})},
       {"a column repeats",
        &kBroadcast,
        {f32({2, 1}, {1, 2})},
@@ -154,7 +176,8 @@ std::vector<Known> known_values() {
        {f32({1, 2, 3}, {1, 2, 3, 4, 5, 6})},
        {Ints{2, 0, 1}},
        f32({3, 1, 2}, {1, 4, 2, 5, 3, 6})},
-      {"a window", &kSlice, {x23}, {one, one, two}, f32({2, 2}, {2, 3, 5, 6})},
+      {"a window", &kSlice, {x23}, {one, one, two, one}, f32({2, 2}, {2, 3, 5, 6})},
+      {"every second column", &kSlice, {x23}, {one, zero, two, two}, f32({2, 2}, {1, 3, 4, 6})},
       {"a start too large is moved back",
        &kDynamicSlice,
        {x23, i32({}, {5})},
@@ -168,8 +191,13 @@ std::vector<Known> known_values() {
       {"padded in the middle",
        &kPad,
        {f32({1, 2}, {1, 2})},
-       {one, one, four},
+       {one, one, four, one},
        f32({1, 4}, {0, 1, 2, 0})},
+      {"zeros between",
+       &kPad,
+       {f32({1, 2}, {1, 2})},
+       {one, one, four, two},
+       f32({1, 4}, {0, 1, 0, 2})},
       {"padded at a moved start",
        &kDynamicPad,
        {f32({2}, {1, 2}), i32({}, {9})},
@@ -190,14 +218,44 @@ std::vector<Known> known_values() {
       {"ids out of range read zeros",
        &kGather,
        {i32({4}, {1, -1, 2, 0}), f32({2, 2}, {1, 2, 3, 4})},
-       {},
+       {zero},
        f32({4, 2}, {3, 4, 0, 0, 0, 0, 1, 2})},
+      {"columns by id",
+       &kGather,
+       {i32({3}, {2, 0, 3}), x23},
+       {one},
+       f32({2, 3}, {3, 1, 0, 6, 4, 0})},
+      {"ids stand where the dim stood",
+       &kGather,
+       {i32({2, 1}, {1, 0}), f32({1, 2, 2}, {1, 2, 3, 4})},
+       {one},
+       f32({1, 2, 1, 2}, {3, 4, 1, 2})},
+      {"columns that repeat are summed",
+       &kScatterAdd,
+       {i32({3}, {2, 0, 2}), x23},
+       {three, one},
+       f32({2, 3}, {2, 0, 4, 5, 0, 10})},
       {"ids out of range write nothing",
        &kScatterAdd,
        {i32({4}, {1, -1, 3, 1}), f32({4, 1}, {1, 2, 4, 8})},
-       {three},
+       {three, zero},
        f32({3, 1}, {0, 9, 0})},
       {"one of each row", &kPick, {x23, i32({2}, {2, 3})}, {}, f32({2}, {3, 0})},
+      {"several of each row",
+       &kTakeAlong,
+       {x23, i32({2, 2}, {2, 2, 3, 0})},
+       {},
+       f32({2, 2}, {3, 3, 0, 4})},
+      {"several into each row, summed where they meet",
+       &kAddAlong,
+       {i32({2, 2}, {1, 1, -1, 0}), f32({2, 2}, {5, 6, 7, 8})},
+       {two},
+       f32({2, 2}, {0, 11, 8, 0})},
+      {"the largest first, NaN before all",
+       &kTopK,
+       {f32({2, 4}, {1, 3, -kInf, 3, 5, kNan, kInf, 7})},
+       {two},
+       f32({2, 2}, {3, 3, kNan, kInf})},
       {"one into each row",
        &kPlace,
        {i32({2}, {1, -1}), f32({2}, {5, 6})},
@@ -256,6 +314,12 @@ TEST(KnownValues, GradientsAtTies) {
   Bindings inputs;
   inputs.batch.emplace("in0", f32({3}, {2, 1, 2}));
   expect_near(interpret(builder.finish(), inputs)[0], f32({3}, {3, 0, 3}), 0, 0, "dx");
+}
+
+TEST(KnownValues, PlacesOfTheLargest) {
+  const HostTensor x = f32({3, 4}, {1, 3, -kInf, 3, kNan, 7, kNan, kInf, 2, 2, 2, 2});
+  expect_near(evaluate(kTopK, {x}, {std::int64_t{3}})[1], i32({3, 3}, {1, 3, 0, 0, 2, 3, 0, 1, 2}),
+              0, 0, "ids");
 }
 
 TEST(Random, UniformTakesTheWordOfItsLogicalIndex) {

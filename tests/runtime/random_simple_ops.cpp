@@ -299,6 +299,9 @@ void slices(Pool& p) {
             ? p.builder.batch(text("position", p.builder.so_far().size()), {DType::I32, {}, {}})
             : p.builder.constant(static_cast<double>(start), DType::I32);
     y.value = dynamic_slice(x->value, d, position.value, size);
+  } else if (p.random.chance(0.2)) {
+    const std::int64_t step = 1 + p.random.below(3);
+    y.value = strided_slice(x->value, d, start, 1 + (have - 1 - start) / step, step);
   } else {
     y.value = slice(x->value, d, start, size);
   }

@@ -16,7 +16,7 @@ struct Flag {
   std::string value;              // what to give, for help: "N"; empty: a switch
   std::string help;
   std::string group = {};  // heading in the help; empty: the command's own
-  bool many = false;  // takes all words up to the next flag
+  bool many = false;       // takes all words up to the next flag
 };
 
 struct ParsedFlags {

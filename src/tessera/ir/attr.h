@@ -22,10 +22,11 @@ enum class AttrKind : std::uint8_t { Int, Float, Bool, Text, Ints, DType, Graph 
 
 /// The declaration of one attribute of an op.
 struct AttrDef {
-  static constexpr int kNoDim = -99;
+  static constexpr int kNoDim = -99, kNamedDim = -98;
   std::string_view name;
   AttrKind kind = AttrKind::Int;
-  /// An Int that is the size of this dim of result 0 (-1: the last); on a shard it is the shard's.
+  /// An Int that is the size of this dim of result 0 (-1: the last; kNamedDim: the one that the
+  /// attribute "dim" names); on a shard it is the shard's.
   /// Ints named "shape" are the shape of result 0.
   int size_of_dim = kNoDim;
 };

@@ -99,8 +99,14 @@ struct Node {
 
 /// The first value of a state: a pure function of (seed, path).
 struct Init {
-  enum class Kind : std::uint8_t { Constant, Normal } kind = Kind::Constant;
-  double value = 0;  // the constant, or the standard deviation
+  enum class Kind : std::uint8_t {
+    Constant,
+    Normal,           // of mean 0
+    Uniform,          // in [-value, value)
+    TruncatedNormal,  // drawn again beyond two standard deviations
+  } kind = Kind::Constant;
+  double value =
+      0;  // the constant, the standard deviation (before what is beyond is cut), the bound
   friend bool operator==(const Init&, const Init&) = default;
 };
 

@@ -11,7 +11,8 @@ inline constexpr std::array<std::string_view, 3> kForms = {"global", "placed", "
 inline constexpr std::array<std::string_view, 3> kPhases = {"fwd", "bwd", "upd"};
 inline constexpr std::array<std::string_view, 4> kRoles = {"parameter", "moment", "counter",
                                                            "cache"};
-inline constexpr std::array<std::string_view, 2> kInits = {"constant", "normal"};
+inline constexpr std::array<std::string_view, 4> kInits = {"constant", "normal", "uniform",
+                                                           "truncated_normal"};
 inline constexpr std::array<std::string_view, 5> kOutputs = {"next", "metric", "slot", "accumulate",
                                                              "send"};
 

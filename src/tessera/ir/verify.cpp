@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -161,6 +162,13 @@ void Verifier::states() const {
     const Node& node = graph_.node(state.value.node);
     check_node(node.op == &kState && std::get<std::string>(node.attrs[0]) == state.path,
                state.value.node, "state '", state.path, "' is the value of another node");
+    const bool drawn = state.init.kind != Init::Kind::Constant;
+    check_node(!drawn || graph_.type(state.value).dtype == DType::F32, state.value.node, "state '",
+               state.path, "' is ", graph_.type(state.value),
+               ", and its first value is drawn: what is drawn is f32");
+    check_node(!drawn || (state.init.value >= 0 && std::isfinite(state.init.value)),
+               state.value.node, "state '", state.path, "' is drawn with a deviation or bound of ",
+               state.init.value, ", which must be a number from 0 on");
     if (graph_.form() == Form::Global) continue;
     for (const Shared<Placement>& placement : {state.home, state.use}) {
       if (!placement) continue;

@@ -48,11 +48,11 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
   out.inputs = {{"ids", DType::I32, {context}, config.vocabulary},
                 {"labels", DType::I32, {context}, config.vocabulary, /*ignorable=*/true}};
   out.tokens = context;
-  out.means = {{"loss"}};
-  out.text = {context, [config, logits](Value ids, const Pass& pass) {
-                return logits(config, ids, pass);
-              }};
-  out.measure = [next = out.text->logits](const TaskValues& in, const Pass& pass) -> std::vector<Mean> {
+  out.means = {{kLossMean}};
+  out.text = {context,
+              [config, logits](Value ids, const Pass& pass) { return logits(config, ids, pass); }};
+  out.measure = [next = out.text->logits](const TaskValues& in,
+                                          const Pass& pass) -> std::vector<Mean> {
     return {cross_entropy_mean(next(in.at("ids"), pass), in.at("labels"))};
   };
   out.train_samples = [context](const Dataset& data, const SampleChoices& choices) {

@@ -30,9 +30,12 @@ struct TaskInput {
 /// The inputs of a program, by name.
 using TaskValues = std::map<std::string, Value, std::less<>>;
 
+/// The name of the mean that is the loss, where a task has one mean alone.
+inline constexpr const char* kLossMean = "loss";
+
 /// A mean that a task measures. The loss is the sum of all means, each times its weight.
 struct TaskMean {
-  std::string name;   // "loss", where it is the only one
+  std::string name;
   double weight = 1;  // 0: not a part of the loss
 };
 

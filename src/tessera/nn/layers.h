@@ -22,8 +22,8 @@ struct EmbeddingResult {
 EmbeddingResult embedding(Value ids, std::string_view name, std::int64_t rows, std::int64_t width,
                           double init_std, Where where = Where::here());
 
-/// Adds one learned vector per position to x [b, s, d]. Parameter: weight [context, d]. `first`: the
-/// position of the first, an i32 scalar; empty: 0. Positions behind the last have zeros.
+/// Adds one learned vector per position to x [b, s, d]. Parameter: weight [context, d]. `first`:
+/// the position of the first, an i32 scalar; empty: 0. Positions behind the last have zeros.
 Value learned_positions(Value x, std::string_view name, std::int64_t context, double init_std,
                         Value first = {}, Where where = Where::here());
 /// Adds sines (channels [0, d/2)) and cosines (the rest) of positions to x [b, s, d], d even.

@@ -14,11 +14,12 @@ namespace tessera {
 namespace {
 
 constexpr TensorCut kCuts[] = {
-    {"*.attn.qkv.weight", 0, 2}, {"*.attn.qkv.bias", 0, 1},     {"*.attn.proj.weight", 1, 2}, {"*.attn.keys", 2, 4}, {"*.attn.values", 2, 4},
-    {"*.cross.q.weight", 0, 2},  {"*.cross.q.bias", 0, 1},      {"*.cross.kv.weight", 0, 2},
-    {"*.cross.kv.bias", 0, 1},   {"*.cross.proj.weight", 1, 2}, {"*.mlp.up.weight", 0, 2},
-    {"*.mlp.up.bias", 0, 1},     {"*.mlp.gate.weight", 0, 2},   {"*.mlp.gate.bias", 0, 1},
-    {"*.mlp.down.weight", 1, 2}, {"embed.token.weight", 0, 2},  {"head.weight", 0, 2},
+    {"*.attn.qkv.weight", 0, 2},   {"*.attn.qkv.bias", 0, 1},   {"*.attn.proj.weight", 1, 2},
+    {"*.attn.keys", 2, 4},         {"*.attn.values", 2, 4},     {"*.cross.q.weight", 0, 2},
+    {"*.cross.q.bias", 0, 1},      {"*.cross.kv.weight", 0, 2}, {"*.cross.kv.bias", 0, 1},
+    {"*.cross.proj.weight", 1, 2}, {"*.mlp.up.weight", 0, 2},   {"*.mlp.up.bias", 0, 1},
+    {"*.mlp.gate.weight", 0, 2},   {"*.mlp.gate.bias", 0, 1},   {"*.mlp.down.weight", 1, 2},
+    {"embed.token.weight", 0, 2},  {"head.weight", 0, 2},
 };
 
 /// How many heads there are, and how wide each is.

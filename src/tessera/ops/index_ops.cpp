@@ -1,45 +1,51 @@
 #include "tessera/ops/index_ops.h"
 
 #include <algorithm>
+#include <limits>
 
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/index_impl.h"
 #include "tessera/ops/reference.h"
+#include "tessera/ops/shape_ops.h"
 
 namespace tessera {
 
 namespace {
 
-void require_ids(const OpCall& c, int operand) {
-  require(c.in(operand).dtype == DType::I32, c.op().name, ": ids are ", c.in(operand),
-          "; cast them to i32");
-}
+using index::bytes_named;
+using index::leading;
+using index::like;
+using index::local_place;
+using index::one_per_cotangent;
+using index::require_ids;
 
-/// `shape` without its last dim.
-Shape leading(Shape shape) {
-  shape.erase(shape.ndim() - 1);
-  return shape;
-}
+int table_dim(const OpCall& c) { return static_cast<int>(c.integer("dim")); }
 
-/// The place of a logical index in one rank's part of a dim, or -1 where another rank (or nobody)
-/// holds it. Ids beyond the extent are garbage, and whoever looks them up must not be led out of
-/// bounds.
-std::int64_t local_place(std::int64_t index, const RefOperand& operand, int dim) {
-  const std::int64_t local = index - operand.offset[dim];
-  return local >= 0 && local < operand.valid[dim] ? local : -1;
-}
+/// A table as [outer, rows, inner]: rows are named by ids.
+struct Table {
+  std::int64_t outer = 1, rows = 1, inner = 1;
+  Table(const Shape& shape, int dim) : rows(shape[dim]) {
+    for (int d = 0; d < dim; ++d) outer *= shape[d];
+    for (int d = dim + 1; d < shape.ndim(); ++d) inner *= shape[d];
+  }
+};
 
 void gather_reference(RefCall& c) {
   with_element(c.ins[1].type.dtype, [&](auto zero) {
     using T = decltype(zero);
     const auto* ids = c.in<std::int32_t>(0);
-    const T* table = c.in<T>(1);
+    const T* x = c.in<T>(1);
     T* y = c.out<T>(0);
-    const std::int64_t width = c.in_shape(1)[1];
-    for (std::int64_t i = 0, n = c.in_shape(0).numel(); i < n; ++i) {
-      const std::int64_t row = local_place(ids[i], c.ins[1], 0);
-      if (row < 0)
-        std::fill_n(y + i * width, width, T(0));
-      else
-        std::copy_n(table + row * width, width, y + i * width);
+    const int dim = table_dim(c.call);
+    const Table table(c.in_shape(1), dim);
+    for (std::int64_t o = 0; o < table.outer; ++o) {
+      for (std::int64_t i = 0, n = c.in_shape(0).numel(); i < n; ++i, y += table.inner) {
+        const std::int64_t row = local_place(ids[i], c.ins[1], dim);
+        if (row < 0)
+          std::fill_n(y, table.inner, T(0));
+        else
+          std::copy_n(x + (o * table.rows + row) * table.inner, table.inner, y);
+      }
     }
   });
 }
@@ -49,16 +55,30 @@ void scatter_add_reference(RefCall& c) {
     using T = decltype(zero);
     const auto* ids = c.in<std::int32_t>(0);
     const T* dy = c.in<T>(1);
-    T* table = c.out<T>(0);
-    const std::int64_t width = c.out_shape(0)[1];
-    std::fill_n(table, c.out_shape(0).numel(), T(0));
-    for (std::int64_t i = 0, n = c.in_shape(0).numel(); i < n; ++i) {
-      const std::int64_t row = local_place(ids[i], c.outs[0], 0);
-      for (std::int64_t k = 0; row >= 0 && k < width; ++k)
-        table[row * width + k] += dy[i * width + k];
+    T* x = c.out<T>(0);
+    const int dim = table_dim(c.call);
+    const Table table(c.out_shape(0), dim);
+    std::fill_n(x, c.out_shape(0).numel(), T(0));
+    for (std::int64_t o = 0; o < table.outer; ++o) {
+      for (std::int64_t i = 0, n = c.in_shape(0).numel(); i < n; ++i, dy += table.inner) {
+        const std::int64_t row = local_place(ids[i], c.outs[0], dim);
+        for (std::int64_t k = 0; row >= 0 && k < table.inner; ++k)
+          x[(o * table.rows + row) * table.inner + k] += dy[k];
+      }
     }
   });
 }
+
+/// Names of a table's dims in the rule of gather, before and behind the dim `v` that ids name.
+struct TableNames {
+  std::string before, behind;
+  TableNames(int ndim, int dim) {
+    for (int d = 0; d < dim; ++d) before += text("o", d, " ");
+    for (int d = dim + 1; d < ndim; ++d) behind += ndim == dim + 2 ? " d" : text(" d", d - dim - 1);
+  }
+  std::string table() const { return before + "v" + behind; }
+  std::string gathered() const { return before + "..." + behind; }
+};
 
 void pick_reference(RefCall& c) {
   with_element(c.ins[0].type.dtype, [&](auto zero) {
@@ -114,40 +134,35 @@ void iota_reference(RefCall& c) {
   });
 }
 
-/// The ids, and what they name: read, then written.
-template <int kIds>
-double bytes_named(const OpCall& c) {
-  return static_cast<double>(c.in(kIds).bytes() + 2 * c.out(0).bytes());
-}
-
-double one_per_cotangent(const OpCall& c) { return static_cast<double>(c.in(1).numel()); }
-
-/// Says that a gradient shares the factor names of the forward node that made `result`.
-Value like(Value gradient, Value result) {
-  gradient.builder().set_like(gradient, result.id().node);
-  return gradient;
-}
-
 }  // namespace
 
 constinit const OpDef kGather = {
     .name = "gather",
-    .doc = "rows of a table named by ids; ids out of range read zeros",
+    .doc = "rows of a table, along one of its dims, named by ids; ids out of range read zeros",
+    .attrs = {{"dim", AttrKind::Int}},
     .infer = [](const OpCall& c) -> TensorTypes {
       require_ids(c, 0);
-      require(c.in(1).ndim() == 2, "gather: the table is ", c.in(1),
-              "; it must have two dims, [rows, width]");
-      Shape shape = c.in(0).shape;
-      shape.push_back(c.in(1).shape[1]);
-      return {{c.in(1).dtype, shape, {}}};
+      const TensorType& table = c.in(1);
+      const std::int64_t dim = c.integer("dim");
+      require(dim >= 0 && dim < table.ndim(), "gather: there is no dim ", dim, " in the table, ",
+              table);
+      Shape shape;
+      for (int d = 0; d < dim; ++d) shape.push_back(table.shape[d]);
+      for (const std::int64_t size : c.in(0).shape) shape.push_back(size);
+      for (int d = table_dim(c) + 1; d < table.ndim(); ++d) shape.push_back(table.shape[d]);
+      return {{table.dtype, shape, {}}};
     },
     // A rank that holds some rows reads zeros for the others: the sum over ranks is the row.
     .factors = [](const OpCall& c) -> Factors {
-      return Factors::parse("..., v d -> ... d | each 1", c.ndims());
+      const TableNames names(c.in(1).ndim(), table_dim(c));
+      return Factors::parse(text("..., ", names.table(), " -> ", names.gathered(), " | each 1"),
+                            c.ndims());
     },
     .grad = [](GradCall& g) -> void {
-      if (g.wants(1))
-        g.din(1) = like(scatter_add(g.in(0), g.dout(0), g.in(1).shape()[0], {}), g.out(0));
+      if (!g.wants(1)) return;
+      const std::int64_t dim = g.call.integer("dim"), rows = g.in(1).shape()[table_dim(g.call)];
+      g.din(1) =
+          like(g.dout(0).builder().add(kScatterAdd, {g.in(0), g.dout(0)}, {rows, dim}), g.out(0));
     },
     .bytes = bytes_named<0>,
     .reference = {gather_reference, gather_reference},
@@ -158,19 +173,28 @@ constinit const OpDef kScatterAdd = {
     .name = "scatter_add",
     .doc =
         "adds rows into a zero table at ids, in the order of ids; ids out of range write nothing",
-    .attrs = {{"rows", AttrKind::Int, 0}},
+    .attrs = {{"rows", AttrKind::Int, AttrDef::kNamedDim}, {"dim", AttrKind::Int}},
     .infer = [](const OpCall& c) -> TensorTypes {
       require_ids(c, 0);
-      require(c.in(1).ndim() > 0 && leading(c.in(1).shape) == c.in(0).shape,
-              "scatter_add: ids are ", c.in(0), ", rows to add are ", c.in(1),
-              "; give one row for each id");
-      return {{c.in(1).dtype, {c.integer("rows"), c.in(1).shape.back()}, {}}};
+      const Shape &ids = c.in(0).shape, &dy = c.in(1).shape;
+      const std::int64_t dim = c.integer("dim");
+      bool fits = dim >= 0 && dim + ids.ndim() <= dy.ndim();
+      for (int d = 0; fits && d < ids.ndim(); ++d) fits = dy[static_cast<int>(dim) + d] == ids[d];
+      require(fits, "scatter_add: ids are ", c.in(0), ", rows to add are ", c.in(1), ", from dim ",
+              dim, " on; give one row for each id");
+      Shape shape;
+      for (int d = 0; d < dim; ++d) shape.push_back(dy[d]);
+      shape.push_back(c.integer("rows"));
+      for (int d = table_dim(c) + ids.ndim(); d < dy.ndim(); ++d) shape.push_back(dy[d]);
+      return {{c.in(1).dtype, shape, {}}};
     },
     .factors = [](const OpCall& c) -> Factors {
-      return Factors::parse("..., ... d -> v d | each 1", c.ndims());
+      const TableNames names(c.out(0).ndim(), table_dim(c));
+      return Factors::parse(text("..., ", names.gathered(), " -> ", names.table(), " | each 1"),
+                            c.ndims());
     },
     .grad = [](GradCall& g) -> void {
-      if (g.wants(1)) g.din(1) = like(gather(g.in(0), g.dout(0), {}), g.out(0));
+      if (g.wants(1)) g.din(1) = like(gather(g.in(0), g.dout(0), table_dim(g.call), {}), g.out(0));
     },
     .flops = one_per_cotangent,
     .reference = {scatter_add_reference, scatter_add_reference},
@@ -248,12 +272,45 @@ constinit const OpDef kIota = {
     .reference = {iota_reference, iota_reference},
 };
 
-Value gather(Value ids, Value table, Where where) {
-  return ids.builder().add(kGather, {ids, table}, {}, where);
+Value gather(Value ids, Value table, Where where) { return gather(ids, table, 0, where); }
+
+Value gather(Value ids, Value table, int dim, Where where) {
+  const std::int64_t positive = dim < 0 ? dim + table.ndim() : dim;
+  return ids.builder().add(kGather, {ids, table}, {positive}, where);
 }
 
 Value scatter_add(Value ids, Value dy, std::int64_t rows, Where where) {
-  return ids.builder().add(kScatterAdd, {ids, dy}, {rows}, where);
+  return ids.builder().add(kScatterAdd, {ids, dy}, {rows, std::int64_t{0}}, where);
+}
+
+Value gather_nd(Value indices, Value x, Where where) {
+  const Shape &shape = x.shape(), lead = leading(indices.shape());
+  const std::int64_t k = indices.ndim() > 0 ? indices.shape().back() : 0;
+  require(indices.dtype() == DType::I32 && k >= 1 && k <= x.ndim(), "gather_nd: indices are ",
+          indices.type(), ", x is ", x.type(),
+          "; indices are i32 [..., k], where k is at least 1 and at most the number of dims of x");
+  Shape table = {1};  // the first k dims as one
+  for (int d = 0; d < shape.ndim(); ++d) {
+    if (d < k)
+      table[0] *= shape[d];
+    else
+      table.push_back(shape[d]);
+  }
+  require(table[0] <= std::numeric_limits<std::int32_t>::max(), "gather_nd: the first ", k,
+          " dims of ", x.type(), " have ", table[0],
+          " elements, more than an i32 can name; gather along one dim after the other");
+  const Value zero = x.builder().constant(0, DType::I32);
+  Value row, inside;
+  for (int d = 0; d < k; ++d) {
+    const Value size = x.builder().constant(static_cast<double>(shape[d]), DType::I32);
+    const Value index = reshape(slice(indices, -1, d, 1, where), lead, where);
+    const Value fits = logical_and(less_equal(zero, index), less(index, size));
+    const Value place = select(fits, index, zero);  // no product of what is out of range
+    row = d == 0 ? place : row * size + place;
+    inside = d == 0 ? fits : logical_and(inside, fits);
+  }
+  const Value nothing = x.builder().constant(-1, DType::I32);
+  return gather(select(inside, row, nothing), reshape(x, table, where), where);
 }
 
 Value pick(Value x, Value ids, Where where) { return x.builder().add(kPick, {x, ids}, {}, where); }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tessera/ops/reference.h"
+#include "tessera/ops/shape_ops.h"
 
 namespace tessera {
 
@@ -118,6 +119,24 @@ void matmul_gradient(GradCall& g) {
   if (g.wants(1)) g.din(1) = rearranged(spec.out, g.dout(0), spec.a, g.in(0), spec.b, forward);
 }
 
+/// An operand of matmul without the batch dims in which it repeats, and the names of the others.
+struct BatchDims {
+  std::string names;
+  Shape shape;
+};
+BatchDims batch_dims(Value x, Value other, int batch) {
+  BatchDims out;
+  for (int d = 0; d < x.ndim(); ++d) {
+    const int i = batch + 2 - x.ndim() + d, in_other = d + other.ndim() - x.ndim();
+    const bool repeats =
+        i < batch && x.shape()[d] == 1 && in_other >= 0 && other.shape()[in_other] != 1;
+    if (repeats) continue;
+    if (i < batch) out.names += text("b", i, " ");
+    out.shape.push_back(x.shape()[d]);
+  }
+  return out;
+}
+
 double matmul_flops(const OpCall& c) {
   double out = 2;
   for (const Factor& factor : factors_of(c).list) out *= static_cast<double>(factor.size);
@@ -192,15 +211,22 @@ constinit const OpDef kMatmul = {
 };
 
 Value matmul(Value a, Value b, MatmulOptions options, Where where) {
-  const bool shared = b.ndim() == 2;
-  require(a.ndim() >= 2 && b.ndim() >= 2 && (shared || a.ndim() == b.ndim()), "matmul: a is ",
-          a.type(), ", b is ", b.type(),
-          "; a needs [..., m, k], b [k, n] or the leading dims of a");
+  require(a.ndim() >= 2 && b.ndim() >= 2, "matmul: a is ", a.type(), ", b is ", b.type(),
+          "; a needs [..., m, k], b [..., k, n]");
+  const int batch = std::max(a.ndim(), b.ndim()) - 2;
   std::string lead;
-  for (int i = 0; i < a.ndim() - 2; ++i) lead += text("b", i, " ");
-  const std::string left = lead + (options.trans_a ? "k m" : "m k");
-  const std::string right = (shared ? "" : lead) + (options.trans_b ? "n k" : "k n");
-  return einsum(text(left, ", ", right, " -> ", lead, "m n"), a, b, where);
+  for (int i = 0; i < batch; ++i) {
+    lead += text("b", i, " ");
+    const int from_last = batch + 1 - i;
+    if (from_last >= std::min(a.ndim(), b.ndim())) continue;
+    const std::int64_t x = a.shape().back(from_last), y = b.shape().back(from_last);
+    require(x == y || x == 1 || y == 1, "matmul: batch dims differ: a is ", a.type(), ", b is ",
+            b.type(), "; from the last dim on, sizes must be equal, or one of them 1");
+  }
+  const BatchDims left = batch_dims(a, b, batch), right = batch_dims(b, a, batch);
+  return einsum(text(left.names, options.trans_a ? "k m" : "m k", ", ", right.names,
+                     options.trans_b ? "n k" : "k n", " -> ", lead, "m n"),
+                reshape(a, left.shape, where), reshape(b, right.shape, where), where);
 }
 
 Value einsum(std::string_view rule, Value a, Value b, Where where) {

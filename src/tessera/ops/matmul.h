@@ -11,7 +11,10 @@ struct MatmulOptions {
   bool trans_a = false, trans_b = false;  // the last two dims are exchanged first
 };
 
-/// a [..., m, k] x b [..., k, n] -> [..., m, n]. A b of two dims is shared by all leading dims.
+/// a [..., m, k] x b [..., k, n] -> [..., m, n]. Leading dims are batch dims, aligned at the last
+/// of them. One that an operand lacks, or has with size 1, repeats against the other operand's,
+/// which may be split as if there were no such dim; the gradient is summed over it. Errors: less
+/// than two dims; batch dims of other sizes.
 Value matmul(Value a, Value b, MatmulOptions options = {}, Where where = Where::here());
 
 /// The product that `rule` says, e.g. "b s k, n k -> b s n": factors in both operands and the

@@ -10,31 +10,47 @@ namespace tessera {
 
 namespace {
 
-void check_norm(const OpCall& c, const TensorType& x) {
+/// Checks x and its weight, whose dims are the last ones of x.
+void check_norm(const OpCall& c, const TensorType& x, const TensorType& weight) {
   require(x.ndim() >= 1 && is_float(x.dtype), c.op().name, ": x is ", x,
           "; it needs a floating dtype and a last dim");
+  bool fits = weight.dtype == x.dtype && weight.ndim() >= 1 && weight.ndim() <= x.ndim();
+  for (int d = 0; fits && d < weight.ndim(); ++d) fits = weight.shape.back(d) == x.shape.back(d);
+  require(fits, c.op().name, ": x is ", x, ", weight is ", weight,
+          "; the weight needs the dtype of x and the shape of its last dims, those to normalise");
 }
 
-void check_vector(const OpCall& c, const char* what, const TensorType& v, const TensorType& x) {
-  require(v.dtype == x.dtype && v.ndim() == 1 && v.shape[0] == x.shape.back(), c.op().name,
-          ": x is ", x, ", ", what, " is ", v,
-          "; it needs one number per channel of x: ", TensorType{x.dtype, {x.shape.back()}, {}});
-}
-
-/// The type of one statistic per row: the last dim is 1.
-TensorType per_row(TensorType x) {
-  x.shape[x.ndim() - 1] = 1;
+/// The type of one statistic per row: the last `dims` dims are 1.
+TensorType per_row(TensorType x, int dims) {
+  for (int d = x.ndim() - dims; d < x.ndim(); ++d) x.shape[d] = 1;
   return x;
 }
 
-Value mean_of(Value x) { return sum(x, -1, KeepDim::Yes) / static_cast<double>(x.shape().back()); }
+/// What the last dims of a norm are called in its rule: those of x and of the weight, those of a
+/// statistic, and that ranks exchange statistics where they are split.
+struct NormNames {
+  std::string d, one, stat;
+  explicit NormNames(int dims) {
+    for (int i = 0; i < dims; ++i) {
+      const std::string name = dims == 1 ? "d" : text("d", i), space = i == 0 ? "" : " ";
+      d += space + name;
+      one += space + ".";
+      stat += space + name + ":stat";
+    }
+  }
+};
 
-/// Calls f(row) for every row of a value.
+/// The mean over the last `dims` dims.
+Value mean_of(Value x, int dims) {
+  std::vector<std::int64_t> last;
+  for (int d = x.ndim() - dims; d < x.ndim(); ++d) last.push_back(d);
+  return mean(x, last, KeepDim::Yes);
+}
+
+/// Calls f(row) for every row of a value, for each of which there is one statistic.
 template <typename F>
-void each_row(const Shape& shape, F&& f) {
-  std::int64_t rows = 1;
-  for (int d = 0; d + 1 < shape.ndim(); ++d) rows *= shape[d];
-  for (std::int64_t row = 0; row < rows; ++row) f(row);
+void each_row(const Shape& statistic, F&& f) {
+  for (std::int64_t row = 0, rows = statistic.numel(); row < rows; ++row) f(row);
 }
 
 // ---- layer_norm
@@ -46,8 +62,8 @@ void layer_norm_reference(RefCall& c) {
   const T eps = static_cast<T>(c.call.number("eps"));
   const T *x = c.in<T>(0), *weight = c.in<T>(1), *bias = c.num_in() > 2 ? c.in<T>(2) : nullptr;
   T *y = c.out<T>(0), *mean = c.out<T>(1), *rstd = c.out<T>(2);
-  const std::int64_t n = c.in_shape(0).back();
-  each_row(c.in_shape(0), [&](std::int64_t row) {
+  const std::int64_t n = c.in_shape(1).numel();
+  each_row(c.out_shape(1), [&](std::int64_t row) {
     const T* in = x + row * n;
     T total = 0, squares = 0;
     for (std::int64_t i = 0; i < n; ++i) total += in[i];
@@ -66,12 +82,12 @@ void layer_norm_grad_reference(RefCall& c) {
   const T *dy = c.in<T>(0), *x = c.in<T>(1), *weight = c.in<T>(2), *mean = c.in<T>(3),
           *rstd = c.in<T>(4);
   T *dx = c.out<T>(0), *dweight = c.out<T>(1), *dbias = c.outs.size() > 2 ? c.out<T>(2) : nullptr;
-  const std::int64_t n = c.in_shape(0).back();
+  const std::int64_t n = c.in_shape(2).numel();
   for (std::int64_t i = 0; i < n; ++i) {
     dweight[i] = 0;
     if (dbias != nullptr) dbias[i] = 0;
   }
-  each_row(c.in_shape(0), [&](std::int64_t row) {
+  each_row(c.in_shape(3), [&](std::int64_t row) {
     const auto hat = [&](std::int64_t i) { return (x[row * n + i] - mean[row]) * rstd[row]; };
     T sum_g = 0, sum_gh = 0;  // of g = dy * weight, and of g * hat
     for (std::int64_t i = 0; i < n; ++i) {
@@ -94,8 +110,8 @@ void rms_norm_reference(RefCall& c) {
   const T eps = static_cast<T>(c.call.number("eps"));
   const T *x = c.in<T>(0), *weight = c.in<T>(1);
   T *y = c.out<T>(0), *rstd = c.out<T>(1);
-  const std::int64_t n = c.in_shape(0).back();
-  each_row(c.in_shape(0), [&](std::int64_t row) {
+  const std::int64_t n = c.in_shape(1).numel();
+  each_row(c.out_shape(1), [&](std::int64_t row) {
     T squares = 0;
     for (std::int64_t i = 0; i < n; ++i) squares += x[row * n + i] * x[row * n + i];
     const T r = T(1) / std::sqrt(squares / static_cast<T>(n) + eps);
@@ -108,9 +124,9 @@ template <typename T>
 void rms_norm_grad_reference(RefCall& c) {
   const T *dy = c.in<T>(0), *x = c.in<T>(1), *weight = c.in<T>(2), *rstd = c.in<T>(3);
   T *dx = c.out<T>(0), *dweight = c.out<T>(1);
-  const std::int64_t n = c.in_shape(0).back();
+  const std::int64_t n = c.in_shape(2).numel();
   for (std::int64_t i = 0; i < n; ++i) dweight[i] = 0;
-  each_row(c.in_shape(0), [&](std::int64_t row) {
+  each_row(c.in_shape(3), [&](std::int64_t row) {
     T sum_gh = 0;
     for (std::int64_t i = 0; i < n; ++i) {
       const T hat = x[row * n + i] * rstd[row];
@@ -141,23 +157,28 @@ void only_y(GradCall& g) {
 
 constinit const OpDef kLayerNorm = {
     .name = "layer_norm",
-    .doc = "(x - mean) * rstd * weight [+ bias] over the last dim; mean and rstd are results.",
+    .doc = "(x - mean) * rstd * weight [+ bias] over the last dims; mean and rstd are results.",
     .attrs = {{"eps", AttrKind::Float}},
     .infer = [](const OpCall& c) -> TensorTypes {
-      const TensorType& x = c.in(0);
-      check_norm(c, x);
-      check_vector(c, "weight", c.in(1), x);
-      if (c.num_in() > 2) check_vector(c, "bias", c.in(2), x);
-      return {x, per_row(x), per_row(x)};
+      const TensorType &x = c.in(0), &weight = c.in(1);
+      check_norm(c, x, weight);
+      if (c.num_in() > 2)
+        require(c.in(2) == weight, "layer_norm: weight is ", weight, ", bias is ", c.in(2),
+                "; they must be of one type");
+      const TensorType row = per_row(x, weight.ndim());
+      return {x, row, row};
     },
     .factors = [](const OpCall& c) -> Factors {
-      return Factors::parse(c.num_in() > 2 ? "... d, d, d -> ... d, ... ., ... . | d:stat"
-                                           : "... d, d -> ... d, ... ., ... . | d:stat",
-                            c.ndims());
+      const auto [d, one, stat] = NormNames(c.in(1).ndim());
+      const std::string bias = c.num_in() > 2 ? ", " + d : "";
+      return Factors::parse(
+          text("... ", d, ", ", d, bias, " -> ... ", d, ", ... ", one, ", ... ", one, " | ", stat),
+          c.ndims());
     },
     .expand = [](ExpandCall& e) -> void {
-      const Value x = e.in(0), mean = mean_of(x), centered = x - mean;
-      const Value rstd = rsqrt(mean_of(centered * centered) + e.call.number("eps"));
+      const int dims = e.in(1).ndim();
+      const Value x = e.in(0), mean = mean_of(x, dims), centered = x - mean;
+      const Value rstd = rsqrt(mean_of(centered * centered, dims) + e.call.number("eps"));
       const Value y = centered * rstd * e.in(1);
       e.out(0) = e.num_in() > 2 ? y + e.in(2) : y;
       e.out(1) = mean;
@@ -180,22 +201,25 @@ constinit const OpDef kLayerNormGrad = {
     .attrs = {{"bias", AttrKind::Bool}},  // true: there is a bias, and a third result
     .infer = [](const OpCall& c) -> TensorTypes {
       const TensorType& x = c.in(1);
-      check_norm(c, x);
-      check_vector(c, "weight", c.in(2), x);
-      require(c.in(0) == x && c.in(3) == per_row(x) && c.in(4) == per_row(x),
-              "layer_norm_grad: dy is ", c.in(0), ", x is ", x, ", mean is ", c.in(3), ", rstd is ",
-              c.in(4), "; give it the results of layer_norm");
+      check_norm(c, x, c.in(2));
+      const TensorType row = per_row(x, c.in(2).ndim());
+      require(c.in(0) == x && c.in(3) == row && c.in(4) == row, "layer_norm_grad: dy is ", c.in(0),
+              ", x is ", x, ", mean is ", c.in(3), ", rstd is ", c.in(4),
+              "; give it the results of layer_norm");
       return c.flag("bias") ? TensorTypes{x, c.in(2), c.in(2)} : TensorTypes{x, c.in(2)};
     },
     .factors = [](const OpCall& c) -> Factors {
-      return Factors::parse(c.flag("bias") ? "... d, ... d, d, ... ., ... . -> ... d, d, d | d:stat"
-                                           : "... d, ... d, d, ... ., ... . -> ... d, d | d:stat",
+      const auto [d, one, stat] = NormNames(c.in(2).ndim());
+      const std::string bias = c.flag("bias") ? ", " + d : "";
+      return Factors::parse(text("... ", d, ", ... ", d, ", ", d, ", ... ", one, ", ... ", one,
+                                 " -> ... ", d, ", ", d, bias, " | ", stat),
                             c.ndims());
     },
     .expand = [](ExpandCall& e) -> void {
       const Value dy = e.in(0), weight = e.in(2), rstd = e.in(4);
       const Value hat = (e.in(1) - e.in(3)) * rstd, g = dy * weight;
-      e.out(0) = rstd * (g - mean_of(g) - hat * mean_of(g * hat));
+      const int dims = weight.ndim();
+      e.out(0) = rstd * (g - mean_of(g, dims) - hat * mean_of(g * hat, dims));
       e.out(1) = unbroadcast(dy * hat, weight.shape());
       if (e.call.flag("bias")) e.out(2) = unbroadcast(dy, weight.shape());
     },
@@ -206,18 +230,21 @@ constinit const OpDef kLayerNormGrad = {
 constinit const OpDef kRmsNorm = {
     .name = "rms_norm",
     .doc =
-        "x * rstd * weight over the last dim, rstd = 1 / sqrt(mean(x^2) + eps), which is a result.",
+        "x * rstd * weight over the last dims, rstd = 1 / sqrt(mean(x^2) + eps), which is a "
+        "result.",
     .attrs = {{"eps", AttrKind::Float}},
     .infer = [](const OpCall& c) -> TensorTypes {
-      check_norm(c, c.in(0));
-      check_vector(c, "weight", c.in(1), c.in(0));
-      return {c.in(0), per_row(c.in(0))};
+      check_norm(c, c.in(0), c.in(1));
+      return {c.in(0), per_row(c.in(0), c.in(1).ndim())};
     },
     .factors = [](const OpCall& c) -> Factors {
-      return Factors::parse("... d, d -> ... d, ... . | d:stat", c.ndims());
+      const auto [d, one, stat] = NormNames(c.in(1).ndim());
+      return Factors::parse(text("... ", d, ", ", d, " -> ... ", d, ", ... ", one, " | ", stat),
+                            c.ndims());
     },
     .expand = [](ExpandCall& e) -> void {
-      const Value x = e.in(0), rstd = rsqrt(mean_of(x * x) + e.call.number("eps"));
+      const Value x = e.in(0), mean_square = mean_of(x * x, e.in(1).ndim()),
+                  rstd = rsqrt(mean_square + e.call.number("eps"));
       e.out(0) = x * rstd * e.in(1);
       e.out(1) = rstd;
     },
@@ -237,19 +264,21 @@ constinit const OpDef kRmsNormGrad = {
     .doc = "Gradient of rms_norm: (dy, x, weight, rstd) -> (dx, dweight).",
     .infer = [](const OpCall& c) -> TensorTypes {
       const TensorType& x = c.in(1);
-      check_norm(c, x);
-      check_vector(c, "weight", c.in(2), x);
-      require(c.in(0) == x && c.in(3) == per_row(x), "rms_norm_grad: dy is ", c.in(0), ", x is ", x,
-              ", rstd is ", c.in(3), "; give it the results of rms_norm");
+      check_norm(c, x, c.in(2));
+      require(c.in(0) == x && c.in(3) == per_row(x, c.in(2).ndim()), "rms_norm_grad: dy is ",
+              c.in(0), ", x is ", x, ", rstd is ", c.in(3), "; give it the results of rms_norm");
       return {x, c.in(2)};
     },
     .factors = [](const OpCall& c) -> Factors {
-      return Factors::parse("... d, ... d, d, ... . -> ... d, d | d:stat", c.ndims());
+      const auto [d, one, stat] = NormNames(c.in(2).ndim());
+      return Factors::parse(
+          text("... ", d, ", ... ", d, ", ", d, ", ... ", one, " -> ... ", d, ", ", d, " | ", stat),
+          c.ndims());
     },
     .expand = [](ExpandCall& e) -> void {
       const Value dy = e.in(0), weight = e.in(2), rstd = e.in(3);
       const Value hat = e.in(1) * rstd, g = dy * weight;
-      e.out(0) = rstd * (g - hat * mean_of(g * hat));
+      e.out(0) = rstd * (g - hat * mean_of(g * hat, weight.ndim()));
       e.out(1) = unbroadcast(dy * hat, weight.shape());
     },
     .flops = norm_flops<9>,  // hat 1, g 1, sum 2, dweight 2, dx 3

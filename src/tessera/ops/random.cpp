@@ -112,6 +112,16 @@ constinit const OpDef kRandomNormal = {
     .reference = {fill_reference<float, normal_number>, fill_reference<double, normal_number>},
 };
 
+constinit const OpDef kRandomTruncatedNormal = {
+    .name = "random_truncated_normal",
+    .doc = "standard normal numbers, drawn again beyond two standard deviations",
+    .attrs = {{"shape", AttrKind::Ints}, {"key", AttrKind::Text}},
+    .infer = filled_type,
+    .factors = free_dims,
+    .reference = {fill_reference<float, truncated_normal_number>,
+                  fill_reference<double, truncated_normal_number>},
+};
+
 NormalPair normal_pair(std::uint32_t first, std::uint32_t second) {
   const double u = (first + 1.0) * 0x1p-32;  // in (0, 1]: its logarithm is finite
   const double radius = std::sqrt(-2 * std::log(u)), angle = kTwoPi * (second * 0x1p-32);
@@ -126,6 +136,13 @@ float normal_number(std::uint64_t key, std::uint64_t index, std::uint64_t step) 
   return index % 2 == 0 ? numbers.even : numbers.odd;
 }
 
+float truncated_normal_number(std::uint64_t key, std::uint64_t index, std::uint64_t step) {
+  for (;; ++key) {
+    const float number = normal_number(key, index, step);
+    if (std::abs(number) <= 2.0f) return number;
+  }
+}
+
 Value dropout(Value x, Value step, double p, std::string_view name, Where where) {
   if (p == 0) return x;
   return x.builder().add(kDropout, {x, step}, {p, x.builder().random_path(name)}, where);
@@ -138,6 +155,11 @@ Value random_uniform(Builder& builder, Shape shape, Value step, std::string_view
 
 Value random_normal(Builder& builder, Shape shape, Value step, std::string_view name, Where where) {
   return builder.add(kRandomNormal, {step}, filled_attrs(builder, shape, name), where);
+}
+
+Value random_truncated_normal(Builder& builder, Shape shape, Value step, std::string_view name,
+                              Where where) {
+  return builder.add(kRandomTruncatedNormal, {step}, filled_attrs(builder, shape, name), where);
 }
 
 bool is_random(const OpDef& op) { return op.attrs.find("key") >= 0; }

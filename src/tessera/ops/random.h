@@ -21,6 +21,11 @@ Value random_uniform(Builder& builder, Shape shape, Value step, std::string_view
 Value random_normal(Builder& builder, Shape shape, Value step, std::string_view name,
                     Where where = Where::here());
 
+/// Standard normal in f32, drawn again where it lies beyond two standard deviations: the numbers of
+/// random_normal, but for the 4.6% beyond, whose standard deviation is 0.8796.
+Value random_truncated_normal(Builder& builder, Shape shape, Value step, std::string_view name,
+                              Where where = Where::here());
+
 /// Two standard normal numbers from two random words, by Box and Muller.
 struct NormalPair {
   float even = 0, odd = 0;  // of the elements with an even and an odd index
@@ -29,8 +34,10 @@ NormalPair normal_pair(std::uint32_t first, std::uint32_t second);
 
 /// The number that random_normal gives one logical element; initial weights are drawn with it too.
 float normal_number(std::uint64_t key, std::uint64_t index, std::uint64_t step);
+/// The first of the numbers that keys key, key + 1, ... give the element that is within [-2, 2].
+float truncated_normal_number(std::uint64_t key, std::uint64_t index, std::uint64_t step);
 
-extern const OpDef kDropout, kRandomUniform, kRandomNormal;
+extern const OpDef kDropout, kRandomUniform, kRandomNormal, kRandomTruncatedNormal;
 
 /// True of ops that draw random numbers: their results depend on the seed and on where an element
 /// lies in the whole tensor, so they can be neither fused nor computed ahead.

@@ -26,7 +26,6 @@ Shape kept(const Shape& shape, const Dims& dims) {
 TensorTypes reduced_type(const OpCall& c) {
   const TensorType& x = c.in(0);
   const Dims& dims = c.integers("dims");
-  require(x.dtype != DType::Bool, c.op().name, ": x is ", x, "; cast it to a number first");
   for (std::size_t i = 0; i < dims.size(); ++i) {
     require(dims[i] >= 0 && dims[i] < x.ndim() && (i == 0 || dims[i - 1] < dims[i]), c.op().name,
             ": dims ", AttrValue(dims), " of x, which is ", x, "; give ascending dims from 0 to ",
@@ -81,8 +80,9 @@ void sum_reference(RefCall& c) {
   with_number(c.ins[0].type.dtype, [&](auto zero) { fold<Monoid::Sum>(c, zero); });
 }
 
-void max_reference(RefCall& c) {
-  with_number(c.ins[0].type.dtype, [&](auto zero) { fold<Monoid::Max>(c, zero); });
+template <Monoid kMonoid>
+void extreme_reference(RefCall& c) {
+  with_element(c.ins[0].type.dtype, [&](auto zero) { fold<kMonoid>(c, zero); });
 }
 
 double one_per_input(const OpCall& c) { return static_cast<double>(c.in(0).numel()); }
@@ -117,6 +117,29 @@ void add_n_reference(RefCall& c) {
   });
 }
 
+/// The gradient of max and min. To share among all that tie needs no order of the elements: it
+/// holds however the dim is cut.
+void share_among_ties(GradCall& g) {
+  const Value x = g.in(0);
+  const Dims dims = g.call.integers("dims");
+  const Value hit = cast(equal(x, put_back(g.out(0), x.shape(), dims)), x.dtype());
+  const Value share = put_back(g.dout(0), x.shape(), dims) / sum(hit, dims, KeepDim::Yes);
+  g.din(0) = hit * share;
+}
+
+/// What the functions of the ops build: over no dims, x itself.
+Value reduced(const OpDef& op, At x, Dims dims, KeepDim keep) {
+  if (dims.empty()) return x;
+  return x.builder().add(op, {x}, {std::move(dims), keep == KeepDim::Yes}, x.where);
+}
+
+/// As reduced, of bools alone.
+Value reduced_bools(const OpDef& op, std::string_view name, At x, Dims dims, KeepDim keep) {
+  require(x.dtype() == DType::Bool, name, ": x is ", x.type(),
+          ", not bool; compare it with something first");
+  return reduced(op, x, std::move(dims), keep);
+}
+
 Dims one_dim(Value x, int dim) {
   require(dim >= -x.ndim() && dim < x.ndim(), "there is no dim ", dim, " in ", x.type());
   return {dim < 0 ? dim + x.ndim() : dim};
@@ -128,7 +151,10 @@ constinit const OpDef kSum = {
     .name = "sum",
     .doc = "the sum over some dims",
     .attrs = {{"dims", AttrKind::Ints}, {"keep", AttrKind::Bool}},
-    .infer = reduced_type,
+    .infer = [](const OpCall& c) -> TensorTypes {
+      require(c.in(0).dtype != DType::Bool, "sum: x is ", c.in(0), "; cast it to a number first");
+      return reduced_type(c);
+    },
     .factors = [](const OpCall& c) -> Factors {
       Factors out = reduction_factors(c, FactorKind::Pass);
       out.linear = Linear::Each;
@@ -145,20 +171,24 @@ constinit const OpDef kSum = {
 
 constinit const OpDef kMax = {
     .name = "max",
-    .doc = "the largest element over some dims; elements that tie share the gradient equally",
+    .doc = "the largest element over some dims, of bools: any; those that tie share the gradient",
     .attrs = {{"dims", AttrKind::Ints}, {"keep", AttrKind::Bool}},
     .infer = reduced_type,
     .factors = [](const OpCall& c) -> Factors { return reduction_factors(c, FactorKind::Max); },
-    // To share among all that tie needs no order of the elements: it holds however the dim is cut.
-    .grad = [](GradCall& g) -> void {
-      const Value x = g.in(0);
-      const Dims dims = g.call.integers("dims");
-      const Value hit = cast(equal(x, put_back(g.out(0), x.shape(), dims)), x.dtype());
-      const Value share = put_back(g.dout(0), x.shape(), dims) / sum(hit, dims, KeepDim::Yes);
-      g.din(0) = hit * share;
-    },
+    .grad = share_among_ties,
     .flops = one_per_input,
-    .reference = {max_reference, max_reference},
+    .reference = {extreme_reference<Monoid::Max>, extreme_reference<Monoid::Max>},
+};
+
+constinit const OpDef kMin = {
+    .name = "min",
+    .doc = "the smallest element over some dims, of bools: all; those that tie share the gradient",
+    .attrs = {{"dims", AttrKind::Ints}, {"keep", AttrKind::Bool}},
+    .infer = reduced_type,
+    .factors = [](const OpCall& c) -> Factors { return reduction_factors(c, FactorKind::Min); },
+    .grad = share_among_ties,
+    .flops = one_per_input,
+    .reference = {extreme_reference<Monoid::Min>, extreme_reference<Monoid::Min>},
 };
 
 constinit const OpDef kBroadcast = {
@@ -204,10 +234,7 @@ constinit const OpDef kAddN = {
     .traits = {.elementwise = true},
 };
 
-Value sum(At x, Dims dims, KeepDim keep) {
-  if (dims.empty()) return x;
-  return x.builder().add(kSum, {x}, {std::move(dims), keep == KeepDim::Yes}, x.where);
-}
+Value sum(At x, Dims dims, KeepDim keep) { return reduced(kSum, x, std::move(dims), keep); }
 
 Value sum(At x, int dim, KeepDim keep) { return sum(x, one_dim(x, dim), keep); }
 
@@ -217,12 +244,21 @@ Value sum_all(At x) {
   return sum(x, std::move(all));
 }
 
-Value max(At x, Dims dims, KeepDim keep) {
-  if (dims.empty()) return x;
-  return x.builder().add(kMax, {x}, {std::move(dims), keep == KeepDim::Yes}, x.where);
-}
+Value max(At x, Dims dims, KeepDim keep) { return reduced(kMax, x, std::move(dims), keep); }
 
 Value max(At x, int dim, KeepDim keep) { return max(x, one_dim(x, dim), keep); }
+
+Value min(At x, Dims dims, KeepDim keep) { return reduced(kMin, x, std::move(dims), keep); }
+
+Value min(At x, int dim, KeepDim keep) { return min(x, one_dim(x, dim), keep); }
+
+Value any(At x, Dims dims, KeepDim keep) {
+  return reduced_bools(kMax, "any", x, std::move(dims), keep);
+}
+
+Value all(At x, Dims dims, KeepDim keep) {
+  return reduced_bools(kMin, "all", x, std::move(dims), keep);
+}
 
 Value mean(At x, Dims dims, KeepDim keep) {
   double count = 1;

@@ -15,6 +15,12 @@ Value sum(At x, int dim, KeepDim keep = KeepDim::No);
 Value sum_all(At x);
 Value max(At x, std::vector<std::int64_t> dims, KeepDim keep = KeepDim::No);
 Value max(At x, int dim, KeepDim keep = KeepDim::No);
+Value min(At x, std::vector<std::int64_t> dims, KeepDim keep = KeepDim::No);
+Value min(At x, int dim, KeepDim keep = KeepDim::No);
+/// Whether any, or each, of the elements is true: the max and the min of bools. Dims that are
+/// reduced may be split, as in every reduction. Errors: x is not bool.
+Value any(At x, std::vector<std::int64_t> dims, KeepDim keep = KeepDim::No);
+Value all(At x, std::vector<std::int64_t> dims, KeepDim keep = KeepDim::No);
 Value mean(At x, std::vector<std::int64_t> dims, KeepDim keep = KeepDim::No);
 /// Repeats x (numpy's rules, aligned at the last dim) to `shape`.
 Value broadcast_to(Value x, const Shape& shape);
@@ -22,6 +28,6 @@ Value broadcast_to(Value x, const Shape& shape);
 /// they are finished.
 Value add_n(const std::vector<Value>& values);
 
-extern const OpDef kSum, kMax, kBroadcast, kAddN;
+extern const OpDef kSum, kMax, kMin, kBroadcast, kAddN;
 
 }  // namespace tessera

@@ -29,13 +29,15 @@ Shape resized(Shape shape, int dim, std::int64_t size) {
 
 std::byte* bytes(const RefOperand& operand) { return static_cast<std::byte*>(operand.data); }
 
-/// Copies all of `part` into, or out of, the window of `whole` that starts at `start` of `dim`.
+/// Copies all of `part` into, or out of, the elements start, start + step, ... of `dim` of `whole`.
 void copy_window(const RefOperand& whole, const RefOperand& part, int dim, std::int64_t start,
-                 bool out_of_whole) {
+                 bool out_of_whole, std::int64_t step = 1) {
   const std::size_t size = static_cast<std::size_t>(size_of(part.type.dtype));
-  const Shape strides = whole.type.shape.strides();
+  Shape strides = whole.type.shape.strides();
+  const std::int64_t first = start * strides[dim];
+  strides[dim] *= step;
   for_each_index(part.type.shape, [&](const Shape& at, std::int64_t i) {
-    std::int64_t offset = start * strides[dim];
+    std::int64_t offset = first;
     for (int d = 0; d < at.ndim(); ++d) offset += at[d] * strides[d];
     std::byte *a = bytes(whole) + static_cast<std::size_t>(offset) * size,
               *b = bytes(part) + static_cast<std::size_t>(i) * size;
@@ -95,6 +97,22 @@ void require_window(const OpCall& c, std::int64_t start, std::int64_t size, std:
           "; x is ", c.in(0));
 }
 
+/// As require_window, for `size` elements that lie the attribute `step` apart.
+void require_steps(const OpCall& c, std::int64_t size, std::int64_t whole) {
+  const std::int64_t start = c.integer("start"), step = c.integer("step");
+  require(step >= 1, c.op().name, ": the step is ", step, "; it must be at least 1");
+  if (step == 1 || size <= 1) return require_window(c, start, size, whole);
+  require(start >= 0 && start < whole && size - 1 <= (whole - 1 - start) / step, c.op().name, ": ",
+          size, " elements of dim ", dim_of(c), " from ", start, " on in steps of ", step,
+          " do not lie inside its size ", whole, "; x is ", c.in(0));
+}
+
+/// slice or pad of `x`, at the start and with the step of `call`.
+Value in_steps(const OpDef& op, Value x, const OpCall& call, std::int64_t size) {
+  return x.builder().add(op, {x},
+                         {call.integer("dim"), call.integer("start"), size, call.integer("step")});
+}
+
 void transpose_reference(RefCall& c) {
   const Ints& permutation = c.call.integers("permutation");
   const std::size_t size = static_cast<std::size_t>(size_of(c.ins[0].type.dtype));
@@ -109,12 +127,14 @@ void transpose_reference(RefCall& c) {
 }
 
 void slice_reference(RefCall& c) {
-  copy_window(c.ins[0], c.outs[0], dim_of(c.call), c.call.integer("start"), true);
+  copy_window(c.ins[0], c.outs[0], dim_of(c.call), c.call.integer("start"), true,
+              c.call.integer("step"));
 }
 
 void pad_reference(RefCall& c) {
   fill_zero(c.outs[0]);
-  copy_window(c.outs[0], c.ins[0], dim_of(c.call), c.call.integer("start"), false);
+  copy_window(c.outs[0], c.ins[0], dim_of(c.call), c.call.integer("start"), false,
+              c.call.integer("step"));
 }
 
 void dynamic_slice_reference(RefCall& c) {
@@ -191,22 +211,27 @@ constinit const OpDef kTranspose = {
 
 constinit const OpDef kSlice = {
     .name = "slice",
-    .doc = "elements [start, start + size) of one dim",
-    .attrs = {{"dim", AttrKind::Int}, {"start", AttrKind::Int}, {"size", AttrKind::Int}},
+    .doc = "`size` elements of one dim, from `start` on, `step` apart",
+    .attrs = {{"dim", AttrKind::Int},
+              {"start", AttrKind::Int},
+              {"size", AttrKind::Int},
+              {"step", AttrKind::Int}},
     .infer = [](const OpCall& c) -> TensorTypes {
       require_dim(c, c.in(0));
-      require_window(c, c.integer("start"), c.integer("size"), c.in(0).shape[dim_of(c)]);
+      require_steps(c, c.integer("size"), c.in(0).shape[dim_of(c)]);
       return {{c.in(0).dtype, resized(c.in(0).shape, dim_of(c), c.integer("size")), {}}};
     },
     .factors = linear_window,
     .grad = [](GradCall& g) -> void {
-      const int dim = dim_of(g.call);
-      g.din(0) = pad(g.dout(0), dim, g.call.integer("start"), g.in(0).shape()[dim], {});
+      const std::int64_t size = g.in(0).shape()[dim_of(g.call)];
+      g.din(0) = in_steps(kPad, g.dout(0), g.call, size);
     },
     .bytes = bytes_of_window,
     .reference = {slice_reference, slice_reference},
     .view = [](const OpCall& c, const Shape& strides) -> std::optional<View> {
-      return View{c.integer("start") * strides[dim_of(c)], strides};
+      View out{c.integer("start") * strides[dim_of(c)], strides};
+      out.strides[dim_of(c)] *= c.integer("step");
+      return out;
     },
 };
 
@@ -290,17 +315,22 @@ constinit const OpDef kConcat = {
 
 constinit const OpDef kPad = {
     .name = "pad",
-    .doc = "zeros around x in one dim, whose size becomes `size`: the gradient of slice",
-    .attrs = {{"dim", AttrKind::Int}, {"start", AttrKind::Int}, {"size", AttrKind::Int}},
+    .doc =
+        "zeros of `size` in one dim with x at `start`, its elements `step` apart: the gradient of "
+        "slice",
+    .attrs = {{"dim", AttrKind::Int},
+              {"start", AttrKind::Int},
+              {"size", AttrKind::Int},
+              {"step", AttrKind::Int}},
     .infer = [](const OpCall& c) -> TensorTypes {
       require_dim(c, c.in(0));
-      require_window(c, c.integer("start"), c.in(0).shape[dim_of(c)], c.integer("size"));
+      require_steps(c, c.in(0).shape[dim_of(c)], c.integer("size"));
       return {{c.in(0).dtype, resized(c.in(0).shape, dim_of(c), c.integer("size")), {}}};
     },
     .factors = linear_window,
     .grad = [](GradCall& g) -> void {
-      const int dim = dim_of(g.call);
-      g.din(0) = slice(g.dout(0), dim, g.call.integer("start"), g.in(0).shape()[dim], {});
+      const std::int64_t size = g.in(0).shape()[dim_of(g.call)];
+      g.din(0) = in_steps(kSlice, g.dout(0), g.call, size);
     },
     .reference = {pad_reference, pad_reference},
 };
@@ -310,7 +340,12 @@ Value transpose(Value x, Ints permutation, Where where) {
 }
 
 Value slice(Value x, int dim, std::int64_t start, std::int64_t size, Where where) {
-  return x.builder().add(kSlice, {x}, {positive(dim, x), start, size}, where);
+  return strided_slice(x, dim, start, size, 1, where);
+}
+
+Value strided_slice(Value x, int dim, std::int64_t start, std::int64_t size, std::int64_t step,
+                    Where where) {
+  return x.builder().add(kSlice, {x}, {positive(dim, x), start, size, step}, where);
 }
 
 Value dynamic_slice(Value x, int dim, Value start, std::int64_t size, Where where) {
@@ -323,7 +358,7 @@ Value concat(const std::vector<Value>& values, int dim, Where where) {
 }
 
 Value pad(Value x, int dim, std::int64_t start, std::int64_t size, Where where) {
-  return x.builder().add(kPad, {x}, {positive(dim, x), start, size}, where);
+  return x.builder().add(kPad, {x}, {positive(dim, x), start, size, std::int64_t{1}}, where);
 }
 
 }  // namespace tessera

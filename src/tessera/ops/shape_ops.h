@@ -11,6 +11,11 @@ Value reshape(Value x, Shape shape, Where where = Where::here());
 Value transpose(Value x, std::vector<std::int64_t> permutation, Where where = Where::here());
 /// Elements [start, start + size) of `dim`.
 Value slice(Value x, int dim, std::int64_t start, std::int64_t size, Where where = Where::here());
+/// The `size` elements start, start + step, start + 2 step, ... of `dim`; step >= 1. A view, as
+/// slice is. A rank that has a part of `dim` gets the others first. Its gradient lies between
+/// zeros.
+Value strided_slice(Value x, int dim, std::int64_t start, std::int64_t size, std::int64_t step,
+                    Where where = Where::here());
 /// As slice, at a start known only at run time: an i32 scalar, clamped so that the window fits.
 Value dynamic_slice(Value x, int dim, Value start, std::int64_t size, Where where = Where::here());
 /// Joined along `dim`.

@@ -18,6 +18,7 @@
 #include "tessera/ops/shape_ops.h"
 #include "tessera/ops/softmax.h"
 #include "tessera/ops/sum_squares.h"
+#include "tessera/ops/top_k.h"
 
 namespace tessera {
 
@@ -34,13 +35,13 @@ constinit const std::array kOps = {
     &kSiluGrad, &kGelu, &kGeluGrad, &kEqual, &kNotEqual, &kLess, &kLessEqual, &kLogicalAnd,
     &kLogicalOr, &kLogicalNot, &kIsFinite, &kSelect, &kCast,
     // reductions, broadcasting
-    &kSum, &kMax, &kBroadcast, &kAddN, &kSumSquares,
+    &kSum, &kMax, &kMin, &kBroadcast, &kAddN, &kSumSquares,
     // shape
     &kReshape, &kTranspose, &kSlice, &kDynamicSlice, &kDynamicPad, &kDynamicUpdate, &kConcat, &kPad,
     // index
-    &kGather, &kScatterAdd, &kPick, &kPlace, &kOneHot, &kIota,
+    &kGather, &kScatterAdd, &kPick, &kPlace, &kTakeAlong, &kAddAlong, &kTopK, &kOneHot, &kIota,
     // random
-    &kDropout, &kRandomUniform, &kRandomNormal,
+    &kDropout, &kRandomUniform, &kRandomNormal, &kRandomTruncatedNormal,
     // contraction, normalisation, attention, loss
     &kMatmul, &kLayerNorm, &kLayerNormGrad, &kRmsNorm, &kRmsNormGrad, &kSoftmax, &kCrossEntropy,
     &kCrossEntropyGrad, &kLogSoftmax, &kAttention, &kAttentionGrad, &kRope,

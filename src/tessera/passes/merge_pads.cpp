@@ -47,6 +47,7 @@ class PadMerger {
     const Node& node = from.node(id);
     if (node.op == &kPad) {
       const OpCall call = from.call(id);
+      if (call.integer("step") != 1) return std::nullopt;
       const int dim = static_cast<int>(call.integer("dim"));
       return Pieces{dim, {{call.integer("start"), call.in(0).shape[dim], node.inputs[0]}}};
     }

@@ -131,10 +131,13 @@ class Partitioner {
     for (std::size_t i = 0; i < node.op->attrs.size(); ++i) {
       const AttrDef& attr = node.op->attrs[i];
       if (attr.name == "shape") node.attrs = node.attrs.with(i, ints(shape));
-      if (attr.size_of_dim != AttrDef::kNoDim) {
-        const int dim = attr.size_of_dim < 0 ? attr.size_of_dim + shape.ndim() : attr.size_of_dim;
-        node.attrs = node.attrs.with(i, shape[dim]);
+      if (attr.size_of_dim == AttrDef::kNoDim) continue;
+      int dim = attr.size_of_dim;
+      if (dim == AttrDef::kNamedDim) {
+        const auto named = static_cast<std::size_t>(node.op->attrs.find("dim"));
+        dim = static_cast<int>(std::get<std::int64_t>(node.attrs[named]));
       }
+      node.attrs = node.attrs.with(i, shape[dim < 0 ? dim + shape.ndim() : dim]);
     }
   }
 

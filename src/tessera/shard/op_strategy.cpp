@@ -185,7 +185,8 @@ class Spreading {
   }
 
   bool repeats_first() const {
-    if (node_.op != &kGather) return false;
+    const bool rows_of_table = node_.op == &kGather && std::get<std::int64_t>(node_.attrs[0]) == 0;
+    if (!rows_of_table) return false;
     const std::int64_t rows = shard_.ins[1][0];
     return rows != 1 && rows != devices_;
   }

@@ -10,8 +10,8 @@
 namespace tessera {
 
 struct BeamOptions {
-  std::int64_t beams = 4;   // kept after each token
-  std::int64_t tokens = 0;  // most that are written
+  std::int64_t beams = 4;                          // kept after each token
+  std::int64_t tokens = 0;                         // most that are written
   std::optional<std::int32_t> end = std::nullopt;  // the token that ends a text
   /// Scores of texts are their log-probabilities divided by ((5 + length) / 6)^penalty: above 0,
   /// longer texts are preferred. Source: Wu et al. 2016, arXiv 1609.08144, equation 14.
@@ -29,7 +29,6 @@ struct BeamResult {
 /// Only the first `vocabulary` logits are looked at.
 using NextLogits = std::function<std::vector<std::vector<double>>(
     std::span<const std::int32_t> parents, std::span<const std::int32_t> tokens)>;
-BeamResult beam_search(const BeamOptions& options, std::int64_t vocabulary,
-                       const NextLogits& next);
+BeamResult beam_search(const BeamOptions& options, std::int64_t vocabulary, const NextLogits& next);
 
 }  // namespace tessera

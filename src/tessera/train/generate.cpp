@@ -84,9 +84,8 @@ namespace {
 Tokens search(TextModel& model, const Vocabulary& vocabulary, const Tokens& prompt,
               const GenerateOptions& options) {
   std::vector<Tokens> texts(static_cast<std::size_t>(options.beams), prompt);
-  const BeamOptions how{.beams = options.beams,
-                        .tokens = options.tokens,
-                        .length_penalty = options.length_penalty};
+  const BeamOptions how{
+      .beams = options.beams, .tokens = options.tokens, .length_penalty = options.length_penalty};
   const auto next = [&](std::span<const std::int32_t> parents,
                         std::span<const std::int32_t> tokens) {
     if (!tokens.empty()) {

@@ -36,10 +36,10 @@ std::vector<ProgramSource> sources_of(const RunConfig& c, const WantedPrograms& 
     out.push_back({kEvaluateProgram, evaluate_step(task, evaluation_batch(c)), cut});
   }
   if (wanted.texts > 0) {
-    const std::int64_t most = std::min(kPrefillTokens, task.text->context);
     Graph decode = write_step(*task.text, wanted.texts, 1);
     if (wanted.texts > 1) out.push_back({kReorderProgram, reorder_step(decode), whole});
-    out.push_back({kPrefillProgram, write_step(*task.text, wanted.texts, most), whole});
+    out.push_back(
+        {kPrefillProgram, write_step(*task.text, wanted.texts, prefill_length(*task.text)), whole});
     out.push_back({kDecodeProgram, std::move(decode), whole});
   }
   return out;

@@ -1,8 +1,10 @@
 #include "tessera/train/step.h"
 
+#include <algorithm>
+
+#include "tessera/nn/init.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
-#include "tessera/ops/random.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
 #include "tessera/passes/grad.h"
@@ -45,7 +47,7 @@ Graph train_step(const Task& task, const OptimizerConfig& optimizer, std::int64_
 
   builder.output(Output::Kind::Metric, "loss", loss);
   for (std::size_t i = 0; i < means.size(); ++i) {
-    if (task.means[i].name != "loss")
+    if (task.means[i].name != kLossMean)
       builder.output(Output::Kind::Metric, task.means[i].name, means[i].value());
   }
   builder.output(Output::Kind::Metric, "grad_norm", result.grad_norm);
@@ -87,13 +89,18 @@ Graph evaluate_step(const Task& task, std::int64_t batch) {
   return builder.finish();
 }
 
+std::int64_t prefill_length(const TextWriting& writing) {
+  constexpr std::int64_t kMost = 64;  // enough rows for products to run near their best rate
+  return std::min(kMost, writing.context);
+}
+
 Graph write_step(const TextWriting& writing, std::int64_t batch, std::int64_t length) {
   Builder builder;
   const Value ids = builder.batch("ids", {DType::I32, {batch, length}, {}});
   Pass pass;
   pass.position = builder.batch("position", {DType::I32, {}, {}});
   pass.wanted = builder.batch("wanted", {DType::I32, {}, {}});
-  pass.room = (writing.context + kPrefillTokens - 1) / kPrefillTokens * kPrefillTokens;
+  pass.room = writing.context + prefill_length(writing) - 1;
   builder.output(Output::Kind::Metric, "logits", writing.logits(ids, pass));
   return builder.finish();
 }
@@ -107,8 +114,7 @@ Graph reorder_step(const Graph& write) {
     const std::int64_t batch = type.shape[0];
     if (!rows.valid()) rows = builder.batch("rows", {DType::I32, {batch}, {}});
     const Value cache = builder.state(state.path, type, state.role, state.init);
-    const Value flat = reshape(cache, {batch, type.numel() / batch});
-    builder.next(cache, reshape(gather(rows, flat), type.shape));
+    builder.next(cache, gather(rows, cache));
   }
   return builder.finish();
 }
@@ -116,15 +122,10 @@ Graph reorder_step(const Graph& write) {
 Graph initialise(const Graph& step) {
   Builder builder;
   builder.set_mark({"", Phase::Update, -1, {}});
-  const Value start = builder.constant(0, DType::I64);
   for (const State& state : step.states()) {
     const TensorType& type = step.type(state.value);
     const Value old = builder.state(state.path, type, state.role, state.init);
-    const bool normal = state.init.kind == Init::Kind::Normal;
-    const Value first =
-        normal ? random_normal(builder, type.shape, start, state.path + ".init") * state.init.value
-               : broadcast_to(builder.constant(state.init.value, type.dtype), type.shape);
-    builder.next(old, first);
+    builder.next(old, first_value(builder, state.init, type, state.path));
   }
   return builder.finish();
 }

@@ -29,14 +29,17 @@ Graph evaluate_step(const Task& task, std::int64_t batch);
 std::string sum_metric(const TaskMean& mean);
 std::string count_metric(const TaskMean& mean);
 
+/// Tokens of a text that are read at a time.
+std::int64_t prefill_length(const TextWriting& writing);
+
 /// A part of a text, whose keys and values go into caches behind those of `position` tokens. The
-/// caches have room for the writing's context, rounded up to a multiple of kPrefillTokens.
+/// caches have room for the writing's context, and for a part of prefill_length that begins within
+/// it.
 ///
 /// Batch inputs:  ids [batch, length]; position and wanted, i32 scalars.
 /// Metric:        logits [batch, 1, vocabulary] of token `wanted` of the part.
 /// States:        the parameters; caches.
 Graph write_step(const TextWriting& writing, std::int64_t batch, std::int64_t length);
-inline constexpr std::int64_t kPrefillTokens = 64;  // most that are read at a time
 
 /// Row i of every cache of `write` becomes what row rows[i] was. Batch input: rows [batch] of i32.
 Graph reorder_step(const Graph& write);

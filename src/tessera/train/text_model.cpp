@@ -34,8 +34,7 @@ std::vector<std::vector<double>> TextModel::next(std::span<const Tokens> texts) 
   }
   const char* program = nullptr;
   while (first_ + held_ < length) {
-    const std::int64_t begin = first_ + held_, rest = length - begin,
-                       count = std::min(rest, most_);
+    const std::int64_t begin = first_ + held_, rest = length - begin, count = std::min(rest, most_);
     program = count == 1 ? kDecodeProgram : kPrefillProgram;
     crew_.run(program, [&](BatchInputs& batch) {
       const std::span<std::int32_t> ids = batch.fill<std::int32_t>("ids");

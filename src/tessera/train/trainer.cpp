@@ -19,7 +19,7 @@
 #include "tessera/train/recorded.h"
 #include "tessera/train/recorder.h"
 #include "tessera/train/run_saves.h"
-#include "tessera/train/step.h"
+#include "tessera/train/validation.h"
 
 namespace tessera {
 
@@ -224,7 +224,7 @@ StepRecord Trainer::attempt() {
   out.grad_norm = metric("grad_norm");
   out.ok = metric("ok") != 0;
   for (const TaskMean& mean : task_.means) {
-    if (mean.name != "loss") out.means.emplace_back(mean.name, metric(mean.name.c_str()));
+    if (mean.name != kLossMean) out.means.emplace_back(mean.name, metric(mean.name.c_str()));
   }
   out.tokens_per_s = static_cast<double>(tokens) / out.seconds;
   step_seconds_ += out.seconds;
@@ -282,24 +282,14 @@ void Trainer::validate() {
   if (!wanted_programs(config()).evaluate || metrics_->valid_step() == step_) return;
   const std::unique_ptr<Samples> samples = task_.valid_samples(run_.data, valid_choices(config()));
   const std::int64_t batch = evaluation_batch(config());
-  std::vector<double> sums(task_.means.size()), counts(task_.means.size());
+  Validation measured(task_.means);
   for (std::int64_t first = 0; first < samples->size(); first += batch) {
     if ((cut_short_ = stopped())) return;
     execute(kEvaluateProgram, [&](BatchInputs& inputs) { samples->fill(first, batch, inputs); });
-    const Executor& mine = crew_->executor();
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      sums[i] += mine.scalar(kEvaluateProgram, sum_metric(task_.means[i]));
-      counts[i] += mine.scalar(kEvaluateProgram, count_metric(task_.means[i]));
-    }
+    measured.add(crew_->executor());
   }
-  double loss = 0;
-  NamedMeans means;
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    const auto& [name, weight] = task_.means[i];
-    const double mean = counts[i] > 0 ? sums[i] / counts[i] : 0;
-    loss += weight * mean;
-    if (name != "loss") means.emplace_back(name, mean);
-  }
+  const double loss = measured.loss();
+  const NamedMeans means = measured.means();
   metrics_->valid(step_, loss, means);
   saves_->validated(step_, loss);
   tell(&TrainCallback::on_valid, step_, loss, means);

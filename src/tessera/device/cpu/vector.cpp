@@ -12,6 +12,7 @@
 #include "tessera/ops/shape_ops.h"
 #include "tessera/ops/softmax.h"
 #include "tessera/ops/sum_squares.h"
+#include "tessera/ops/top_k.h"
 
 namespace tessera::cpu {
 
@@ -21,6 +22,7 @@ constinit const KernelEntry kEntries[] = {
     {&kDropout, make_dropout},
     {&kRandomNormal, make_random},
     {&kRandomUniform, make_random},
+    {&kRandomTruncatedNormal, make_random},
     {&kLayerNorm, make_norm},
     {&kRmsNorm, make_norm},
     {&kLayerNormGrad, make_norm_grad},
@@ -30,6 +32,7 @@ constinit const KernelEntry kEntries[] = {
     {&kCrossEntropyGrad, make_cross_entropy_grad},
     {&kSum, make_reduce},
     {&kMax, make_reduce},
+    {&kMin, make_reduce},
     {&kSumSquares, make_reduce},
     {&kAdam, make_adam},
     {&kLambDirection, make_lamb},
@@ -37,6 +40,7 @@ constinit const KernelEntry kEntries[] = {
     {&kRope, make_rope},
     {&kGather, make_gather},
     {&kScatterAdd, make_scatter_add},
+    {&kTopK, make_top_k},
     {&kReshape, make_copy},
     {&kTranspose, make_copy},
     {&kSlice, make_copy},

@@ -11,7 +11,7 @@ bool is_elementwise(const OpDef& op);
 std::unique_ptr<Kernel> make_elementwise(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_dropout(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_random(const KernelRequest& request,
-                                    Pool& pool);  // random_normal, random_uniform
+                                    Pool& pool);  // random_normal, random_uniform, truncated
 std::unique_ptr<Kernel> make_norm(const KernelRequest& request,
                                   Pool& pool);  // layer_norm, rms_norm
 std::unique_ptr<Kernel> make_norm_grad(const KernelRequest& request, Pool& pool);
@@ -19,13 +19,14 @@ std::unique_ptr<Kernel> make_softmax(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_cross_entropy(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_cross_entropy_grad(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_reduce(const KernelRequest& request,
-                                    Pool& pool);  // sum, max, sum_squares
+                                    Pool& pool);  // sum, max, min, sum_squares
 std::unique_ptr<Kernel> make_adam(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_lamb(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_sgd(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_rope(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_gather(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_scatter_add(const KernelRequest& request, Pool& pool);
+std::unique_ptr<Kernel> make_top_k(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_copy(const KernelRequest& request,
                                   Pool& pool);  // reshape, transpose, slice, pad, concat, shard
 std::unique_ptr<Kernel> make_clear_padding(const KernelRequest& request, Pool& pool);

@@ -36,56 +36,82 @@ std::int64_t rows_worth_a_thread(std::int64_t row_bytes) {
   return std::max<std::int64_t>(1, kGrainBytes / std::max<std::int64_t>(1, row_bytes));
 }
 
-/// The rows of a table that this rank holds: local places of logical ids.
-class RowsHeld {
- public:
-  RowsHeld(const ShardInfo& shard, const Shape& table, std::int64_t microbatch) {
-    const Shape offset = offset_at(shard, microbatch);
-    first_ = offset[0];
-    count_ = valid_at(shard, table, offset)[0];
+/// A table as [outer, rows, inner], whose rows ids name, and which of them this rank holds.
+struct Table {
+  std::int64_t outer = 1, rows = 1, inner = 1;
+  Table(const OpCall& call, const Shape& shape, const ShardInfo& shard)
+      : dim_(static_cast<int>(call.integer("dim"))), shape_(shape), shard_(shard) {
+    rows = shape[dim_];
+    for (int d = 0; d < dim_; ++d) outer *= shape[d];
+    for (int d = dim_ + 1; d < shape.ndim(); ++d) inner *= shape[d];
   }
-  /// -1 where another rank, or nobody, holds the row.
-  std::int64_t place(std::int64_t id) const {
-    const std::int64_t local = id - first_;
-    return local >= 0 && local < count_ ? local : -1;
+
+  /// Local places of logical ids.
+  struct Held {
+    std::int64_t first, count;
+    /// -1 where another rank, or nobody, holds the row.
+    std::int64_t place(std::int64_t id) const {
+      const std::int64_t local = id - first;
+      return local >= 0 && local < count ? local : -1;
+    }
+  };
+  Held held(std::int64_t microbatch) const {
+    const Shape offset = offset_at(shard_, microbatch);
+    return {offset[dim_], valid_at(shard_, shape_, offset)[dim_]};
   }
 
  private:
-  std::int64_t first_ = 0, count_ = 0;
+  int dim_;
+  Shape shape_;
+  ShardInfo shard_;
 };
 
 class GatherKernel final : public Kernel {
  public:
   GatherKernel(const KernelRequest& request, Pool& pool)
       : pool_(&pool),
-        shard_(in_shard(request, 1)),
-        table_(request.call.in(1).shape),
+        table_(request.call, request.call.in(1).shape, in_shard(request, 1)),
         ids_(request.call.in(0).numel()),
-        row_bytes_(table_[1] * size_of(request.call.in(1).dtype)) {}
+        size_(size_of(request.call.in(1).dtype)) {}
   std::string_view name() const override { return "cpu:gather"; }
   void run(const KernelArgs& args) const override {
     const std::int32_t* ids = static_cast<const std::int32_t*>(args.ins[0]);
     const std::byte* table = static_cast<const std::byte*>(args.ins[1]);
     std::byte* y = static_cast<std::byte*>(args.outs[0]);
-    const std::size_t bytes = static_cast<std::size_t>(row_bytes_);
-    const RowsHeld held(shard_, table_, args.microbatch);
-    pool_->split(ids_, rows_worth_a_thread(row_bytes_), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t row = held.place(ids[i]);
-        if (row < 0) {
-          std::memset(y + i * row_bytes_, 0, bytes);
-        } else {
-          std::memcpy(y + i * row_bytes_, table + row * row_bytes_, bytes);
-        }
-      }
-    });
+    const Table::Held held = table_.held(args.microbatch);
+    if (table_.inner == 1 && size_ == 4) return gather_rows<4>(ids, table, y, held);
+    gather_rows<0>(ids, table, y, held);
   }
 
  private:
+  /// kBytes: of a row; 0: as the table says.
+  template <std::int64_t kBytes>
+  void gather_rows(const std::int32_t* ids, const std::byte* table, std::byte* y,
+                   Table::Held held) const {
+    const std::int64_t row_bytes = kBytes > 0 ? kBytes : table_.inner * size_;
+    const auto bytes = static_cast<std::size_t>(row_bytes);
+    const auto part = [&](std::int64_t begin, std::int64_t end) {
+      while (begin < end) {  // what one outer index has of it
+        const std::int64_t o = begin / ids_, first = begin % ids_,
+                           count = std::min(ids_ - first, end - begin);
+        const std::byte* const rows = table + o * table_.rows * row_bytes;
+        std::byte* to = y + begin * row_bytes;
+        for (std::int64_t i = first; i < first + count; ++i, to += row_bytes) {
+          const std::int64_t row = held.place(ids[i]);
+          if (row < 0)
+            std::memset(to, 0, bytes);
+          else
+            std::memcpy(to, rows + row * row_bytes, bytes);
+        }
+        begin += count;
+      }
+    };
+    pool_->split(table_.outer * ids_, rows_worth_a_thread(row_bytes), part);
+  }
+
   Pool* pool_;
-  ShardInfo shard_;
-  Shape table_;
-  std::int64_t ids_, row_bytes_;
+  Table table_;
+  std::int64_t ids_, size_;
 };
 
 /// Each thread owns rows of the table: it clears them and adds, in the order of ids, what belongs
@@ -94,32 +120,43 @@ class ScatterAddKernel final : public Kernel {
  public:
   ScatterAddKernel(const KernelRequest& request, Pool& pool)
       : pool_(&pool),
-        shard_(out_shard(request, 0)),
-        table_(request.call.out(0).shape),
-        ids_(request.call.in(0).numel()),
-        width_(table_[1]) {}
+        table_(request.call, request.call.out(0).shape, out_shard(request, 0)),
+        ids_(request.call.in(0).numel()) {}
   std::string_view name() const override { return "hwy:scatter_add"; }
   void run(const KernelArgs& args) const override {
     const std::int32_t* ids = static_cast<const std::int32_t*>(args.ins[0]);
     const float* dy = static_cast<const float*>(args.ins[1]);
     float* table = static_cast<float*>(args.outs[0]);
-    const RowsHeld held(shard_, table_, args.microbatch);
-    pool_->split(table_[0], rows_worth_a_thread(width_ * 4),
+    const Table::Held held = table_.held(args.microbatch);
+    const std::int64_t width = table_.inner, rows = table_.rows;
+    if (rows == 0) return;
+    pool_->split(table_.outer * rows, rows_worth_a_thread(width * 4),
                  [&](std::int64_t begin, std::int64_t end) {
-                   std::fill(table + begin * width_, table + end * width_, 0.0f);
-                   for (std::int64_t i = 0; i < ids_; ++i) {
-                     const std::int64_t row = held.place(ids[i]);
-                     if (row >= begin && row < end)
-                       HWY_DYNAMIC_DISPATCH(add_row)(dy + i * width_, table + row * width_, width_);
-                   }
+                   std::fill(table + begin * width, table + end * width, 0.0f);
+                   for (std::int64_t o = begin / rows; o * rows < end; ++o)
+                     add_rows(ids, dy + o * ids_ * width, table + o * rows * width, held,
+                              begin - o * rows, end - o * rows);
                  });
   }
 
  private:
+  /// Of one outer index, what belongs to the rows [begin, end).
+  void add_rows(const std::int32_t* ids, const float* dy, float* table, const Table::Held& held,
+                std::int64_t begin, std::int64_t end) const {
+    const std::int64_t width = table_.inner;
+    for (std::int64_t i = 0; i < ids_; ++i) {
+      const std::int64_t row = held.place(ids[i]);
+      if (row < 0 || row < begin || row >= end) continue;
+      if (width == 1)
+        table[row] += dy[i];
+      else
+        HWY_DYNAMIC_DISPATCH(add_row)(dy + i * width, table + row * width, width);
+    }
+  }
+
   Pool* pool_;
-  ShardInfo shard_;
-  Shape table_;
-  std::int64_t ids_, width_;
+  Table table_;
+  std::int64_t ids_;
 };
 
 }  // namespace

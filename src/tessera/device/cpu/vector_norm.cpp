@@ -121,7 +121,7 @@ class NormKernel final : public Kernel {
       : pool_(&pool),
         centered_(&request.call.op() == &kLayerNorm),
         bias_(request.call.num_in() > 2) {
-    rows_.n = request.call.in(0).shape.back();
+    rows_.n = request.call.in(1).numel();
     rows_.eps = static_cast<float>(request.call.number("eps"));
     count_ = request.call.out(1).numel();
     parts_ = parts_of(count_, kGrain / std::max<std::int64_t>(rows_.n, 1), pool.threads());
@@ -152,7 +152,7 @@ class NormGradKernel final : public Kernel {
       : pool_(&pool),
         centered_(&request.call.op() == &kLayerNormGrad),
         bias_(request.call.num_out() > 2) {
-    rows_.n = request.call.in(0).shape.back();
+    rows_.n = request.call.in(2).numel();
     count_ = request.call.in(3).numel();
     parts_ = parts_of(count_, kGrain / std::max<std::int64_t>(rows_.n, 1), pool.threads());
   }

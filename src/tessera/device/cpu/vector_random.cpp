@@ -1,6 +1,7 @@
 /// Random tensors whole: the words of each Philox block are used by its four elements.
 
 #include <algorithm>
+#include <cmath>
 
 #include "tessera/base/philox.h"
 #include "tessera/device/cpu/vector_families.h"
@@ -12,18 +13,35 @@ namespace {
 
 constexpr std::int64_t kGrain = 1024;  // elements; a multiple of the four of a block
 
-void normal_block(const PhiloxBlock& words, float* out) {
+/// The four numbers of a block of elements.
+using Block = void (*)(std::uint64_t key, std::uint64_t block, std::uint64_t step, float* out);
+
+void normal_block(std::uint64_t key, std::uint64_t block, std::uint64_t step, float* out) {
+  const PhiloxBlock words = philox(key, block, step);
   const NormalPair a = normal_pair(words[0], words[1]), b = normal_pair(words[2], words[3]);
   out[0] = a.even, out[1] = a.odd, out[2] = b.even, out[3] = b.odd;
 }
 
-void uniform_block(const PhiloxBlock& words, float* out) {
+void truncated_normal_block(std::uint64_t key, std::uint64_t block, std::uint64_t step,
+                            float* out) {
+  normal_block(key, block, step, out);
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    if (std::abs(out[i]) > 2.0f) out[i] = truncated_normal_number(key, 4 * block + i, step);
+  }
+}
+
+void uniform_block(std::uint64_t key, std::uint64_t block, std::uint64_t step, float* out) {
+  const PhiloxBlock words = philox(key, block, step);
   for (std::size_t i = 0; i < 4; ++i) out[i] = unit_float(words[i]);
+}
+
+Block block_of(const OpDef& op) {
+  if (&op == &kRandomNormal) return normal_block;
+  return &op == &kRandomUniform ? uniform_block : truncated_normal_block;
 }
 
 class RandomKernel final : public Kernel {
  public:
-  using Block = void (*)(const PhiloxBlock&, float*);
   RandomKernel(Block block, std::int64_t numel, std::uint64_t key, Pool& pool)
       : block_(block), numel_(numel), key_(key), pool_(pool) {}
   std::string_view name() const override { return "cpu:random"; }
@@ -34,7 +52,7 @@ class RandomKernel final : public Kernel {
     pool_.split(numel_, kGrain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; i += 4) {
         float four[4];
-        block_(philox(key_, static_cast<std::uint64_t>(i) / 4, step), four);
+        block_(key_, static_cast<std::uint64_t>(i) / 4, step, four);
         std::copy_n(four, std::min<std::int64_t>(4, end - i), out + i);
       }
     });
@@ -60,9 +78,8 @@ std::unique_ptr<Kernel> make_random(const KernelRequest& request, Pool& pool) {
   const TensorType& type = request.call.out(0);
   if (type.dtype != DType::F32 || request.call.in(0).dtype != DType::I64 || !is_whole(request))
     return nullptr;
-  const bool normal = &request.call.op() == &kRandomNormal;
-  return std::make_unique<RandomKernel>(normal ? normal_block : uniform_block, type.numel(),
-                                        request.key, pool);
+  return std::make_unique<RandomKernel>(block_of(request.call.op()), type.numel(), request.key,
+                                        pool);
 }
 
 }  // namespace tessera::cpu

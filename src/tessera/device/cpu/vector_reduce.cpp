@@ -33,9 +33,16 @@ struct SumSquares {
   static HWY_INLINE V join(V a, V b) { return hn::Add(a, b); }
 };
 struct Max {
-  static constexpr float kFirst = identity_of<float>(Monoid::Max);
+  static constexpr Monoid kMonoid = Monoid::Max;
+  static constexpr float kFirst = identity_of<float>(kMonoid);
   static HWY_INLINE V add(V total, V x) { return larger(total, x); }
   static HWY_INLINE V join(V a, V b) { return larger(a, b); }
+};
+struct Min {
+  static constexpr Monoid kMonoid = Monoid::Min;
+  static constexpr float kFirst = identity_of<float>(kMonoid);
+  static HWY_INLINE V add(V total, V x) { return smaller(total, x); }
+  static HWY_INLINE V join(V a, V b) { return smaller(a, b); }
 };
 
 template <class Op>
@@ -57,13 +64,15 @@ float span(const float* x, std::int64_t n) {
     b = hn::IfThenElse(hn::FirstN(d, rest), Op::add(b, load_first(d, x + i, rest)), b);
   }
   const V all = Op::join(Op::join(a, b), Op::join(c, e));
-  if constexpr (Op::kFirst == 0) return sum_of_lanes(d, all);
-  HWY_ALIGN float lane[hn::MaxLanes(D())];
-  hn::Store(all, d, lane);
-  float top = lane[0];  // lane by lane, because MaxOfLanes loses NaN
-  for (std::int64_t k = 1; k < lanes; ++k)
-    top = lane[k] > top || lane[k] != lane[k] ? lane[k] : top;
-  return top;
+  if constexpr (Op::kFirst == 0) {
+    return sum_of_lanes(d, all);
+  } else {
+    HWY_ALIGN float lane[hn::MaxLanes(D())];
+    hn::Store(all, d, lane);
+    float top = lane[0];  // lane by lane, because MaxOfLanes loses NaN
+    for (std::int64_t k = 1; k < lanes; ++k) top = combine(Op::kMonoid, top, lane[k]);
+    return top;
+  }
 }
 
 /// Four rows at a time, so that a sum is a shallow tree and results are read and written a quarter
@@ -93,6 +102,7 @@ float fold_span(Fold fold, const float* x, std::int64_t n) {
     case Fold::Sum: return span<Sum>(x, n);
     case Fold::SumSquares: return span<SumSquares>(x, n);
     case Fold::Max: return span<Max>(x, n);
+    case Fold::Min: return span<Min>(x, n);
   }
   return 0;
 }
@@ -100,7 +110,11 @@ float fold_span(Fold fold, const float* x, std::int64_t n) {
 /// y[n] from `rows` rows that lie `stride` apart.
 void fold_columns(Fold fold, const float* x, std::int64_t stride, std::int64_t rows, std::int64_t n,
                   float* y) {
-  fold == Fold::Max ? columns<Max>(x, stride, rows, n, y) : columns<Sum>(x, stride, rows, n, y);
+  switch (fold) {
+    case Fold::Max: return columns<Max>(x, stride, rows, n, y);
+    case Fold::Min: return columns<Min>(x, stride, rows, n, y);
+    default: return columns<Sum>(x, stride, rows, n, y);
+  }
 }
 
 }  // namespace tessera::cpu::HWY_NAMESPACE
@@ -118,12 +132,11 @@ constexpr std::int64_t kBlock = 4096;   // elements folded in f32; blocks are jo
 constexpr std::int64_t kGrain = 16384;  // elements that are worth a thread
 constexpr std::int64_t kNarrow = 64;    // columns; fewer are not split over threads, their rows are
 
-double join(Fold fold, double a, double b) {
-  return combine(fold == Fold::Max ? Monoid::Max : Monoid::Sum, a, b);
+Monoid monoid_of(Fold fold) {
+  return fold == Fold::Max ? Monoid::Max : fold == Fold::Min ? Monoid::Min : Monoid::Sum;
 }
-double first_of(Fold fold) {
-  return identity_of<double>(fold == Fold::Max ? Monoid::Max : Monoid::Sum);
-}
+double join(Fold fold, double a, double b) { return combine(monoid_of(fold), a, b); }
+double first_of(Fold fold) { return identity_of<double>(monoid_of(fold)); }
 
 double fold_long(Fold fold, double total, const float* x, std::int64_t n) {
   for (std::int64_t i = 0; i < n; i += kBlock) {
@@ -262,7 +275,7 @@ std::unique_ptr<Kernel> make_reduce(const KernelRequest& request, Pool& pool) {
   const OpCall& call = request.call;
   if (&call.op() == &kSumSquares)
     return std::make_unique<ReduceAll>(Fold::SumSquares, pool, call.in(0).numel());
-  const Fold fold = &call.op() == &kSum ? Fold::Sum : Fold::Max;
+  const Fold fold = &call.op() == &kSum ? Fold::Sum : &call.op() == &kMax ? Fold::Max : Fold::Min;
   std::vector<Group> groups = groups_of(call);
   const auto size = [&](std::size_t i) { return i < groups.size() ? groups[i].size : 1; };
   if (groups.empty() || (groups.size() == 1 && groups[0].reduced)) {

@@ -5,6 +5,6 @@
 
 namespace tessera::cpu {
 
-enum class Fold : std::uint8_t { Sum, Max, SumSquares };
+enum class Fold : std::uint8_t { Sum, Max, Min, SumSquares };
 
 }  // namespace tessera::cpu

@@ -121,6 +121,12 @@ CopyKernel::Zeros zeros_around(const OpCall& call, int dim, std::int64_t start) 
           shape.strides()[dim] * size_of(call.out(0).dtype)};
 }
 
+/// Strides of what is sliced, or padded into, from one element that is kept to the next.
+Shape with_step(Shape strides, const OpCall& call) {
+  strides[static_cast<int>(call.integer("dim"))] *= call.integer("step");
+  return strides;
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> make_copy(const KernelRequest& request, Pool& pool) {
@@ -144,13 +150,17 @@ std::unique_ptr<Kernel> make_copy(const KernelRequest& request, Pool& pool) {
   }
   const int dim = static_cast<int>(call.integer("dim"));
   if (op == &kSlice) {
-    kernel->add({result, from, to, size}, call.integer("start") * from[dim] * size, 0);
+    kernel->add({result, with_step(from, call), to, size}, call.integer("start") * from[dim] * size,
+                0);
   } else if (op == &kDynamicSlice) {
     kernel->add({result, from, to, size}, 0, 0);
     kernel->move_window(shape[dim] - result[dim], from[dim] * size, false);
   } else if (op == &kPad) {
-    kernel->pad(zeros_around(call, dim, call.integer("start")));
-    kernel->add({shape, from, to, size}, 0, call.integer("start") * to[dim] * size);
+    CopyKernel::Zeros zeros = zeros_around(call, dim, call.integer("start"));
+    if (call.integer("step") != 1) zeros.held = 0;  // there are zeros between its elements
+    kernel->pad(zeros);
+    kernel->add({shape, from, with_step(to, call), size}, 0,
+                call.integer("start") * to[dim] * size);
   } else if (op == &kDynamicPad) {
     kernel->pad(zeros_around(call, dim, 0));
     kernel->add({shape, from, to, size}, 0, 0);

@@ -1,0 +1,31 @@
+#pragma once
+/// The largest elements of rows.
+
+#include "tessera/ir/builder.h"
+
+namespace tessera {
+
+struct TopKResult {
+  Value values, ids;  // x's shape with a last dim of k; ids are i32
+};
+/// The k largest elements of each row along the last dim, the largest first, and their places. Of
+/// equal elements the one at the lower place is first; a NaN counts as the largest, as in max. The
+/// last dim must be whole on a rank. The gradient flows from the values.
+/// Errors: x is bool; k is not between 1 and the last dim's size.
+TopKResult top_k(Value x, std::int64_t k, Where where = Where::here());
+
+/// The place of the largest element along `dim` (negative counts from the end), i32 of the shape
+/// without it: the lowest of those that tie, that of a NaN if there is one.
+Value arg_max(Value x, int dim, Where where = Where::here());
+
+/// True where the element `a` at place i stands before `b` at place j in the result of top_k.
+template <typename T>
+bool precedes(T a, std::int64_t i, T b, std::int64_t j) {
+  const bool a_nan = a != a, b_nan = b != b;
+  if (a_nan != b_nan) return a_nan;
+  return a > b || (!(a < b) && i < j);
+}
+
+extern const OpDef kTopK;
+
+}  // namespace tessera

@@ -1,0 +1,137 @@
+#include "tessera/train/beam_search.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace tessera {
+namespace {
+
+using Tokens = std::vector<std::int32_t>;
+
+/// A model whose logits are any function of the text, and beams that follow what they are told.
+class Texts {
+ public:
+  Texts(std::int64_t beams, std::int64_t vocabulary, std::uint64_t seed)
+      : rows_(static_cast<std::size_t>(beams)), vocabulary_(vocabulary), seed_(seed) {}
+
+  std::vector<double> logits(const Tokens& text) const {
+    std::uint64_t key = seed_;
+    for (const std::int32_t token : text)
+      key = key * 1'000'003 + static_cast<std::uint64_t>(token) + 1;
+    std::mt19937_64 random(key);
+    std::normal_distribution<double> normal(0, 2);
+    std::vector<double> out;
+    for (std::int64_t i = 0; i < vocabulary_ + 2; ++i) out.push_back(normal(random));
+    for (std::size_t i = 0; i < 2; ++i) out[out.size() - 1 - i] = 50;  // beyond the vocabulary
+    return out;
+  }
+
+  double log_probability(const Tokens& text) const {
+    double out = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const std::vector<double> row = logits({text.begin(), text.begin() + static_cast<long>(i)});
+      double sum = 0;
+      for (std::int64_t v = 0; v < vocabulary_; ++v)
+        sum += std::exp(row[static_cast<std::size_t>(v)]);
+      out += row[static_cast<std::size_t>(text[i])] - std::log(sum);
+    }
+    return out;
+  }
+
+  std::vector<std::vector<double>> operator()(std::span<const std::int32_t> parents,
+                                              std::span<const std::int32_t> tokens) {
+    std::vector<Tokens> grown(rows_.size());
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      grown[i] = rows_[static_cast<std::size_t>(parents[i])];
+      grown[i].push_back(tokens[i]);
+    }
+    rows_ = grown;
+    std::vector<std::vector<double>> out;
+    for (const Tokens& row : rows_) out.push_back(logits(row));
+    return out;
+  }
+
+ private:
+  std::vector<Tokens> rows_;
+  std::int64_t vocabulary_;
+  std::uint64_t seed_;
+};
+
+double score(double log_probability, std::size_t length, double penalty) {
+  return log_probability / std::pow((5.0 + static_cast<double>(length)) / 6.0, penalty);
+}
+
+/// The best of all texts of `tokens` tokens, or shorter ones that end.
+BeamResult best_of_all(const Texts& texts, const BeamOptions& options, std::int64_t vocabulary) {
+  BeamResult best{{}, -1e300};
+  const std::function<void(Tokens&)> visit = [&](Tokens& text) {
+    const bool ended = options.end && !text.empty() && text.back() == *options.end;
+    if (ended || std::ssize(text) == options.tokens) {
+      const double found = score(texts.log_probability(text), text.size(), options.length_penalty);
+      if (found > best.score) best = {text, found};
+      return;
+    }
+    for (std::int32_t v = 0; v < vocabulary; ++v) {
+      text.push_back(v);
+      visit(text);
+      text.pop_back();
+    }
+  };
+  Tokens text;
+  visit(text);
+  return best;
+}
+
+/// With as many beams as there are texts nothing is lost.
+TEST(BeamSearch, WideEnoughFindsTheBest) {
+  constexpr std::int64_t kVocabulary = 3;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    for (const double penalty : {0.0, 1.0, -0.5, 3.0}) {
+      for (const bool ends : {false, true}) {
+        BeamOptions options{.beams = 81, .tokens = 4, .length_penalty = penalty};
+        if (ends) options.end = 1;
+        Texts texts(options.beams, kVocabulary, seed);
+        const BeamResult best = best_of_all(texts, options, kVocabulary);
+        const BeamResult found = beam_search(options, kVocabulary, std::ref(texts));
+        EXPECT_EQ(found.tokens, best.tokens) << seed << " " << penalty << " " << ends;
+        EXPECT_NEAR(found.score, best.score, 1e-9);
+      }
+    }
+  }
+}
+
+/// Narrow beams find a text with the score that they say, no better than the best, and no worse
+/// than greedy choice where nothing ends.
+TEST(BeamSearch, NarrowIsHonest) {
+  constexpr std::int64_t kVocabulary = 5;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    double before = -1e300;
+    for (const std::int64_t beams : {1, 2, 4}) {
+      const BeamOptions options{.beams = beams, .tokens = 5};
+      Texts texts(beams, kVocabulary, seed);
+      const BeamResult found = beam_search(options, kVocabulary, std::ref(texts));
+      EXPECT_EQ(found.tokens.size(), 5u);
+      EXPECT_NEAR(found.score, texts.log_probability(found.tokens), 1e-9);
+      EXPECT_LE(found.score, best_of_all(texts, options, kVocabulary).score + 1e-9);
+      if (beams == 1) before = found.score;
+    }
+    EXPECT_GT(before, -1e300);
+  }
+}
+
+TEST(BeamSearch, OneBeamIsGreedy) {
+  Texts texts(1, 6, 7);
+  const BeamResult found = beam_search({.beams = 1, .tokens = 6}, 6, std::ref(texts));
+  Tokens greedy;
+  for (int i = 0; i < 6; ++i) {
+    const std::vector<double> row = texts.logits(greedy);
+    greedy.push_back(
+        static_cast<std::int32_t>(std::max_element(row.begin(), row.begin() + 6) - row.begin()));
+  }
+  EXPECT_EQ(found.tokens, greedy);
+}
+
+}  // namespace
+}  // namespace tessera
