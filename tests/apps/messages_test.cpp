@@ -88,9 +88,23 @@ const Case kCases[] = {
     {"a choice that there is not", "--data @/text.txt --optimizer adamax", 2,
      "--optimizer is 'adamax'; known are adamw, adam, sgd, lamb"},
     {"a family that there is not", "--data @/text.txt --family gtp2", 2,
-     "unknown model family 'gtp2'; known are gpt2, llama"},
+     "unknown model family 'gtp2'; known are gpt2, llama, bert"},
     {"a vocabulary smaller than the data's", "--data @/text.txt --vocab-size 5", 2,
      "vocab-size 5 is less than the 16 characters of the data; give 0 or at least 16"},
+    {"a vocabulary without room for special tokens",
+     "--data @/text.txt --preset bert-tiny --vocab-size 19", 2,
+     "vocab-size 19 is less than the 16 characters of the data and the 4 special tokens of family "
+     "bert; give 0 or at least 20"},
+    {"samples without room for two parts, and more masked positions than there are",
+     "--data @/text.txt --preset bert-tiny --context 4 --masked-positions 5", 2,
+     "2 problems, nothing was started:\n  context is 4; a sample of bert has [CLS], two [SEP] and "
+     "a "
+     "token for each of two parts, so give at least 5\n  masked-positions is 5; it must be from 0 "
+     "to "
+     "the context of 4"},
+    {"text samples of a model that writes none",
+     "--data @/text.txt --preset bert-tiny --context 8 --sample-every 5", 2,
+     "sample-every 5 does nothing with family bert, which writes no text; give sample-every 0"},
     {"two names of one field disagree", "--data @/text.txt --seq-length 8 --context 16", 2,
      "--seq-length 8 and --context 16 disagree; both tell context, give one"},
     {"an output that holds another run", "--data @/text.txt --output @/old", 2,

@@ -96,6 +96,7 @@ TEST_F(RecordedRunTest, AConfigurationThatNoFlagsCouldGive) {
       {"family", "nonsense", "unknown model family 'nonsense'"},
       {"vocab-size", "0", "vocab-size is 0"},
       {"vocab-size", "3", "its vocabulary has"},
+      {"family", "bert", "its vocabulary has"},  // and no room for special tokens
       {"dropout", "nan", "dropout"},
       {"steps", "many", "steps"},
       {"tensor-model-parallel-size", "0", "tensor-model-parallel-size"},

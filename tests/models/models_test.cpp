@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <map>
 
+#include "tessera/ir/strategy.h"
 #include "tessera/models/family.h"
 
 namespace tessera {
@@ -61,6 +64,74 @@ TEST(Models, LlamaParameters) {
   EXPECT_EQ(parameters_of(c), expected);
 }
 
+/// Parameters of a task by path, of samples of two.
+std::map<std::string, Shape> shapes_of(const Task& task) {
+  Builder builder;
+  TaskValues inputs;
+  for (const TaskInput& input : task.inputs) {
+    Shape shape{2};
+    for (const std::int64_t size : input.sample) shape.push_back(size);
+    inputs.emplace(input.name, builder.batch(input.name, {input.dtype, shape, {}}));
+  }
+  task.measure(inputs, {});
+  std::map<std::string, Shape> out;
+  for (const State& state : builder.so_far().states())
+    out.emplace(state.path, builder.so_far().type(state.value).shape);
+  return out;
+}
+
+TEST(Models, BertParameters) {
+  ModelConfig c;
+  c.family = "bert", c.layers = 1, c.heads = 2, c.width = 8, c.context = 6, c.vocabulary = 11;
+  const std::map<std::string, Shape> expected = {{"embed.token.weight", {11, 8}},
+                                                 {"embed.type.weight", {2, 8}},
+                                                 {"embed.position.weight", {6, 8}},
+                                                 {"embed.norm.weight", {8}},
+                                                 {"embed.norm.bias", {8}},
+                                                 {"layers.0.attn.qkv.weight", {24, 8}},
+                                                 {"layers.0.attn.qkv.bias", {24}},
+                                                 {"layers.0.attn.proj.weight", {8, 8}},
+                                                 {"layers.0.attn.proj.bias", {8}},
+                                                 {"layers.0.norm1.weight", {8}},
+                                                 {"layers.0.norm1.bias", {8}},
+                                                 {"layers.0.mlp.up.weight", {32, 8}},
+                                                 {"layers.0.mlp.up.bias", {32}},
+                                                 {"layers.0.mlp.down.weight", {8, 32}},
+                                                 {"layers.0.mlp.down.bias", {8}},
+                                                 {"layers.0.norm2.weight", {8}},
+                                                 {"layers.0.norm2.bias", {8}},
+                                                 {"mlm.dense.weight", {8, 8}},
+                                                 {"mlm.dense.bias", {8}},
+                                                 {"mlm.norm.weight", {8}},
+                                                 {"mlm.norm.bias", {8}},
+                                                 {"mlm.bias", {11}},
+                                                 {"pooler.weight", {8, 8}},
+                                                 {"pooler.bias", {8}},
+                                                 {"nsp.weight", {2, 8}},
+                                                 {"nsp.bias", {2}}};
+  EXPECT_EQ(shapes_of(task_of(c)), expected);
+  c.masked_positions = 2;
+  EXPECT_EQ(shapes_of(task_of(c)), expected) << "the weights of the one fit the other";
+}
+
+/// A cut that names no parameter would split nothing, and nobody would see it.
+TEST(Models, WhatFamiliesSplitIsThere) {
+  for (const ModelFamily& family : model_families()) {
+    ModelConfig c;
+    c.family = family.name, c.layers = 1, c.context = 8;
+    family.publish(c);
+    const std::map<std::string, Shape> shapes = shapes_of(task_of(c));
+    for (const TensorCut& cut : family.cuts) {
+      EXPECT_TRUE(std::ranges::any_of(shapes,
+                                      [&](const auto& parameter) {
+                                        return matches(cut.paths, parameter.first) &&
+                                               parameter.second.ndim() == cut.ndim;
+                                      }))
+          << family.name << " " << cut.paths;
+    }
+  }
+}
+
 TEST(Models, ProblemsAreSentences) {
   ModelConfig c;
   c.heads = 3, c.width = 128, c.dropout = 1.5, c.layers = 0;
@@ -107,7 +178,7 @@ TEST(Models, AnUnknownFamilyNamesTheKnown) {
     find_model("gpt3");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "unknown model family 'gpt3'; known are gpt2, llama");
+    EXPECT_STREQ(error.what(), "unknown model family 'gpt3'; known are gpt2, llama, bert");
   }
 }
 

@@ -102,7 +102,8 @@ Bits run_steps(const Spread& c, const OnHost& which, const std::string& folder) 
       const std::string name = n == 0 ? kInitProgram : kTrainProgram;
       executor.run(name,
                    [&](BatchInputs& batch) {
-                     if (n > 0 && !plan.program(name).batch.empty()) fill_tokens(batch, n);
+                     if (n > 0 && !plan.program(name).batch.empty())
+                       fill_inputs(batch, task_of(tiny("gpt2")).inputs, n);
                    },
                    {.used_bytes = &used});
       for (const Memory memory : kMemories) most[memory] = std::max(most[memory], used[memory]);

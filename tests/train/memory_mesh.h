@@ -19,13 +19,17 @@ struct MemoryMesh {
   ParallelConfig parallel;  // of one stage
   OptimizerKind optimizer = OptimizerKind::AdamW;
 
-  Graph step() const {
+  Task task() const {
     ModelConfig model = tiny(family);
     model.layers = 4;
+    return task_of(model);
+  }
+
+  Graph step() const {
     OptimizerConfig of;
     of.kind = optimizer;
     of.schedule.kind = ScheduleKind::Constant;
-    return train_step(model, of, 12, model.context);
+    return train_step(task(), of, 12);
   }
 
   Strategy strategy() const {
@@ -71,7 +75,11 @@ inline std::vector<MemoryMesh> memory_meshes() {
           {"ZbH12Zero3", "gpt2", {2, 1, "zb-h1"}, parallel_of(2, 1, 1, false, 3, 3)},
           {"ZbH13", "gpt2", {3, 1, "zb-h1"}, parallel_of(1, 1, 1, false, 0, 6)},
           {"ZbV2Zero1", "llama", {2, 2, "zb-v"}, parallel_of(2, 1, 1, false, 1, 3)},
-          {"ZbV2Sp", "llama", {2, 2, "zb-v"}, parallel_of(1, 2, 1, true, 0, 4)}};
+          {"ZbV2Sp", "llama", {2, 2, "zb-v"}, parallel_of(1, 2, 1, true, 0, 4)},
+          {"BertDp2Tp2SpZero3", "bert", {}, parallel_of(2, 2, 1, true, 3, 2)},
+          {"BertCp2", "bert", {}, parallel_of(1, 1, 2, false, 0, 2)},
+          {"BertMaskedOne3Zero2", "bert-masked", {3, 1, "1f1b"}, parallel_of(2, 1, 1, false, 2, 3)},
+          {"BertMaskedZbV2", "bert-masked", {2, 2, "zb-v"}, parallel_of(1, 2, 1, false, 0, 4)}};
 }
 
 }  // namespace tessera

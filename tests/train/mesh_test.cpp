@@ -63,6 +63,16 @@ INSTANTIATE_TEST_SUITE_P(
                     StepCase{"Dp2Tp2SpZero1Mb2", "gpt2", parallel_of(2, 2, 1, true, 1, 2)},
                     StepCase{"Dp2Tp2Zero2Mb3", "llama", parallel_of(2, 2, 1, false, 2, 3)},
                     StepCase{"Dp3Mb4Zero3Uneven", "gpt2", parallel_of(3, 1, 1, false, 3, 4)},
+                    StepCase{"BertDp3", "bert", data(3)}, StepCase{"BertTp2", "bert", tensor(2)},
+                    StepCase{"BertTp4Sp", "bert", tensor(4, true)},
+                    StepCase{"BertCp2", "bert", parallel_of(1, 1, 2, false, 0, 2)},
+                    StepCase{"BertDp2Tp2SpZero1Mb2", "bert", parallel_of(2, 2, 1, true, 1, 2)},
+                    StepCase{"BertDp5Mb2Zero2Uneven", "bert", parallel_of(5, 1, 1, false, 2, 2)},
+                    StepCase{"BertCp2Tp2Dp2Zero3", "bert", parallel_of(2, 2, 2, true, 3, 2)},
+                    StepCase{"BertMaskedDp2", "bert-masked", data(2)},
+                    StepCase{"BertMaskedCp2Tp2", "bert-masked", parallel_of(1, 2, 2, true, 0, 1)},
+                    StepCase{"BertMaskedDp3Mb4Zero3Uneven", "bert-masked",
+                             parallel_of(3, 1, 1, false, 3, 4)},
                     StepCase{"Dp5Mb2Zero2Uneven", "llama", parallel_of(5, 1, 1, false, 2, 2)}),
     [](const auto& info) { return std::string(info.param.name); });
 

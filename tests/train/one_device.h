@@ -20,7 +20,7 @@ class OneDevice {
     ModelConfig model = tiny(family);
     model.layers = layers;
     graph = with_gradients(train_step(model, optimizer, 12, 8));
-    inputs_ = random_inputs(graph);
+    inputs_ = random_inputs(graph, task_of(model));
     how_.f64 = true;
     whole_ = interpret(graph, inputs_, how_);
   }

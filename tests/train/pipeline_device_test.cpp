@@ -27,14 +27,18 @@ struct Staged {
 
 std::ostream& operator<<(std::ostream& out, const Staged& c) { return out << c.name; }
 
-Graph staged_step(const Staged& c) {
+Task staged_task(const Staged& c) {
   ModelConfig model = tiny(c.family);
   model.layers = 6;
+  return task_of(model);
+}
+
+Graph staged_step(const Staged& c) {
   OptimizerConfig optimizer;
   optimizer.kind = c.optimizer;
   optimizer.schedule.kind = ScheduleKind::Constant;
   optimizer.clip = 0.1;
-  return train_step(model, optimizer, 24, model.context);
+  return train_step(staged_task(c), optimizer, 24);
 }
 
 Strategy staged_strategy(const Staged& c) {
@@ -47,14 +51,15 @@ class StagedStep : public testing::TestWithParam<Staged> {};
 
 TEST_P(StagedStep, EqualsOneDevice) {
   const Graph step = staged_step(GetParam());
-  StagedRun staged(step, staged_strategy(GetParam()));
+  const std::vector<TaskInput> inputs = staged_task(GetParam()).inputs;
+  StagedRun staged(step, staged_strategy(GetParam()), inputs);
   staged.guard_bytes = 64;
-  expect_same_training(StagedRun(step, one_device(1))(), staged());
+  expect_same_training(StagedRun(step, one_device(1), inputs)(), staged());
 }
 
 TEST_P(StagedStep, TwoRunsAreTheSameBits) {
   const Graph step = staged_step(GetParam());
-  const StagedRun staged(step, staged_strategy(GetParam()));
+  const StagedRun staged(step, staged_strategy(GetParam()), staged_task(GetParam()).inputs);
   expect_same_bits(staged(), staged());
 }
 
@@ -117,6 +122,11 @@ INSTANTIATE_TEST_SUITE_P(
         Staged{"Zero1", "gpt2", {3, 1, "1f1b"}, mesh(4, 2, 1, 1)},
         Staged{"Zero2", "llama", {2, 1, "gpipe"}, mesh(3, 2, 1, 2)},
         Staged{"Zero3", "gpt2", {2, 2, "zb-v"}, mesh(4, 2, 1, 3)},
+        Staged{"BertGpipe2Dp2", "bert", {2, 1, "gpipe"}, mesh(3, 2)},
+        Staged{"BertOne4Tp2Sp", "bert", {4, 1, "1f1b"}, mesh(8, 1, 2, 0, 1, true)},
+        Staged{
+            "BertMaskedInterleaved2Cp2", "bert-masked", {2, 2, "interleaved"}, mesh(4, 1, 1, 0, 2)},
+        Staged{"BertMaskedZbV2Zero3", "bert-masked", {2, 2, "zb-v"}, mesh(4, 2, 1, 3)},
         Staged{"Lamb", "gpt2", {3, 1, "1f1b"}, mesh(4), OptimizerKind::Lamb},
         Staged{"LambZero2Tp2", "llama", {2, 1, "zb-h1"}, mesh(2, 2, 2, 2), OptimizerKind::Lamb},
         Staged{"Sgd", "gpt2", {2, 2, "interleaved"}, mesh(2), OptimizerKind::Sgd}),

@@ -138,15 +138,24 @@ INSTANTIATE_TEST_SUITE_P(
                     PipelineCase{"Zero1", "gpt2", "1f1b", 3, 1, cut(4, 2, 1, 1)},
                     PipelineCase{"Zero2", "llama", "gpipe", 2, 1, cut(3, 2, 1, 2)},
                     PipelineCase{"Zero3", "gpt2", "zb-v", 2, 2, cut(4, 2, 1, 3)},
+                    PipelineCase{"BertGpipe2", "bert", "gpipe", 2, 1, cut(4)},
+                    PipelineCase{"BertOne4Dp2", "bert", "1f1b", 4, 1, cut(3, 2)},
+                    PipelineCase{"BertZbH1Tp2Sp", "bert", "zb-h1", 3, 1, cut(4, 1, 2, 0, 1, true)},
+                    PipelineCase{"BertMaskedInterleaved2Cp2", "bert-masked", "interleaved", 2, 2,
+                                 cut(4, 1, 1, 0, 2)},
+                    PipelineCase{"BertMaskedZbV4Zero3", "bert-masked", "zb-v", 4, 2,
+                                 cut(6, 2, 1, 3)},
                     PipelineCase{"Dp3Tp2Zero2Uneven", "gpt2", "zb-h1", 2, 1, cut(2, 3, 2, 2)}),
     [](const auto& info) { return std::string(info.param.name); });
+
+constexpr std::array<const char*, 4> kFamilies = {"gpt2", "llama", "bert", "bert-masked"};
 
 /// Any schedule, mesh and cut into chunks.
 PipelineCase random_case(std::uint64_t seed, std::vector<ChunkPin>& pins) {
   std::mt19937 random(static_cast<std::uint32_t>(seed));
   const auto below = [&](std::size_t n) { return static_cast<std::int64_t>(random() % n); };
   const ScheduleDef& schedule = find_schedule(schedule_names()[at(below(schedule_names().size()))]);
-  PipelineCase out{"", below(2) == 0 ? "gpt2" : "llama", schedule.name.data(), 1, 1, {}};
+  PipelineCase out{"", kFamilies[at(below(kFamilies.size()))], schedule.name.data(), 1, 1, {}};
   out.stages = static_cast<int>(1 + below(4));
   out.chunks = schedule.least_chunks;
   constexpr std::array<std::int64_t, 5> kMicrobatches = {1, 2, 3, 4, 6};
@@ -166,13 +175,14 @@ PipelineCase random_case(std::uint64_t seed, std::vector<ChunkPin>& pins) {
 
 /// TESSERA_PIPELINES=1500: that many.
 TEST(RandomPipelines, EqualOneDevice) {
-  const OneDevice gpt2("gpt2", kLayers), llama("llama", kLayers);
+  std::map<std::string_view, OneDevice> ones;
+  for (const char* family : kFamilies) ones.try_emplace(family, family, kLayers);
   const char* const asked = std::getenv("TESSERA_PIPELINES");
   const std::uint64_t count = asked == nullptr ? 24 : std::strtoull(asked, nullptr, 10);
   for (std::uint64_t seed = 0; seed < count; ++seed) {
     std::vector<ChunkPin> pins;
     const PipelineCase c = random_case(seed, pins);
-    const OneDevice& one = std::string_view(c.family) == "gpt2" ? gpt2 : llama;
+    const OneDevice& one = ones.at(c.family);
     EXPECT_EQ(one.wrong(stages_of(one.graph, c, pins)) + plans_stuck(one.graph, c, pins), "")
         << text("seed ", seed, ": ", c.schedule, " p=", c.stages, " v=", c.chunks, " mesh ",
                 strategy_of(c.parallel).mesh);

@@ -113,9 +113,12 @@ std::vector<StepTrace> trace(RunConfig config, std::int64_t steps) {
 }
 
 TEST(Ranks, LossesOfTenStepsAreThoseOfOneDevice) {
-  for (const char* preset : {"gpt2-tiny", "llama-tiny"}) {
+  const std::pair<const char*, std::int64_t> presets[] = {
+      {"gpt2-tiny", 0}, {"llama-tiny", 0}, {"bert-tiny", 0}, {"bert-tiny", 5}};
+  for (const auto& [preset, masked_positions] : presets) {
     RunConfig config;
     find_preset(preset).apply(config);
+    config.model.masked_positions = masked_positions;
     config.model.layers = 2;
     config.model.dropout = 0.1;
     config.model.heads = config.model.kv_heads = 8;

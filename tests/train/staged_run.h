@@ -13,6 +13,7 @@
 #include "tessera/train/crew.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/step.h"
+#include "train/tiny_step.h"
 
 namespace tessera {
 
@@ -21,20 +22,24 @@ struct Outcome {
   std::map<std::string, HostTensor> states;            // at the end
 };
 
-/// Token numbers below 19, some labels ignored.
-inline void fill_tokens(BatchInputs& batch, std::int64_t step) {
-  const std::span<std::int32_t> ids = batch.fill<std::int32_t>("ids");
-  const std::span<std::int32_t> labels = batch.fill<std::int32_t>("labels");
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    ids[i] = static_cast<std::int32_t>((i * 7 + static_cast<std::size_t>(step) * 5) % 19);
-    labels[i] = i % 6 == 0 ? -100 : static_cast<std::int32_t>((i * i + 3) % 19);
+/// Random elements, others in each step.
+inline void fill_inputs(BatchInputs& batch, const std::vector<TaskInput>& inputs,
+                        std::int64_t step) {
+  RandomNumbers next(static_cast<std::uint64_t>(step));
+  for (const TaskInput& input : inputs) {
+    std::int64_t i = 0;
+    for (std::int32_t& element : batch.fill<std::int32_t>(input.name))
+      element = static_cast<std::int32_t>(random_element(input, i++, next));
   }
 }
 
-/// Steps of `step`, whose batch is ids and labels, as each rank runs them.
+/// Steps of `step`, as each rank runs them.
 class StagedRun {
  public:
-  StagedRun(const Graph& step, const Strategy& strategy) : step_(step), strategy_(strategy) {}
+  /// `inputs`: of the task; where it is not told, those of tiny language models.
+  StagedRun(const Graph& step, const Strategy& strategy,
+            std::vector<TaskInput> inputs = task_of(tiny("gpt2")).inputs)
+      : step_(step), strategy_(strategy), inputs_(std::move(inputs)) {}
   std::int64_t steps = 3;
   std::int64_t guard_bytes = 0;
   CpuOptions device = {1, -1};
@@ -78,7 +83,7 @@ class StagedRun {
   void lead(Crew& crew, Outcome& out) const {
     crew.run(kInitProgram);
     for (std::int64_t step = 0; step < steps; ++step) {
-      crew.run(kTrainProgram, [&](BatchInputs& batch) { fill_tokens(batch, step); });
+      crew.run(kTrainProgram, [&](BatchInputs& batch) { fill_inputs(batch, inputs_, step); });
       for (const NamedTensor& metric : crew.plan().program(kTrainProgram).metrics) {
         if (metric.type.ndim() == 0)
           out.metrics[metric.name].push_back(crew.executor().scalar(kTrainProgram, metric.name));
@@ -108,6 +113,7 @@ class StagedRun {
 
   const Graph& step_;
   Strategy strategy_;
+  std::vector<TaskInput> inputs_;
   mutable std::mutex mutex_;
 };
 

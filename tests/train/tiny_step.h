@@ -8,9 +8,12 @@
 
 namespace tessera {
 
-inline ModelConfig tiny(const std::string& family) {
+/// A family; "bert-masked": bert, whose head computes some positions of a sample only.
+inline ModelConfig tiny(const std::string& name) {
+  const std::string family = name.substr(0, name.find('-'));
   ModelConfig c;
   c.family = family;
+  c.masked_positions = name == family ? 0 : 3;
   c.layers = 2;
   c.heads = 4;
   c.kv_heads = family == "llama" ? 2 : 0;
@@ -22,25 +25,46 @@ inline ModelConfig tiny(const std::string& family) {
   return c;
 }
 
-inline Bindings random_inputs(const Graph& graph) {
+/// Numbers from 0 to 1.
+class RandomNumbers {
+ public:
+  explicit RandomNumbers(std::uint64_t seed) : state_(seed) {}
+  double operator()() {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<double>(state_ >> 40) * 0x1p-24;
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+/// Element i of an input. Samples have unequal numbers of labels, and at least one counts in each
+/// that has several.
+inline std::int64_t random_element(const TaskInput& input, std::int64_t i, RandomNumbers& random) {
+  const std::int64_t of_sample = input.sample.numel();
+  const bool may_be_ignored = input.ignorable && (of_sample == 1 ? i > 0 : i % of_sample != 0);
+  if (may_be_ignored && random() < 0.2) return kIgnoredLabel;
+  return static_cast<std::int64_t>(random() * static_cast<double>(input.values));
+}
+
+/// Random parameters, and a batch of `task` with 12 samples.
+inline Bindings random_inputs(const Graph& graph, const Task& task) {
   Bindings in;
-  std::uint64_t n = 1;
-  const auto next = [&n] {
-    return static_cast<double>((n = n * 6364136223846793005u + 1442695040888963407u) >> 40) *
-           0x1p-24;
-  };
+  RandomNumbers next(1);
   for (const State& state : graph.states()) {
     HostTensor value(graph.type(state.value));
     const bool parameter = state.role == Role::Parameter;
     for (std::int64_t i = 0; i < value.numel() && parameter; ++i) value.set(i, next() - 0.5);
     in.states.emplace(state.path, value);
   }
-  HostTensor ids(DType::I32, {12, 8}), labels(DType::I32, {12, 8});
-  for (std::int64_t i = 0; i < 96; ++i) {
-    ids.set(i, std::floor(next() * 19));
-    labels.set(i, next() < 0.2 ? -100 : std::floor(next() * 19));
+  for (const TaskInput& input : task.inputs) {
+    Shape shape{12};
+    for (const std::int64_t size : input.sample) shape.push_back(size);
+    HostTensor value(input.dtype, shape);
+    for (std::int64_t i = 0; i < value.numel(); ++i)
+      value.set(i, static_cast<double>(random_element(input, i, next)));
+    in.batch.emplace(input.name, value);
   }
-  in.batch = {{"ids", ids}, {"labels", labels}};
   return in;
 }
 

@@ -8,6 +8,7 @@ The committed files were made with the versions that each file's metadata names 
 numpy 2.4.6, safetensors 0.8.0, Python 3.11). Everything is seeded; other versions change the last digits at most.
 tests/golden/README.md says what each tensor is.
 """
+import functools
 import math
 import pathlib
 import platform
@@ -20,6 +21,7 @@ import torch
 import torch.nn.functional as F
 import transformers
 
+import bert
 import models
 import ops
 
@@ -34,13 +36,16 @@ def main():
     torch.set_num_threads(1)  # the order of sums does not hang on the machine
     for seed, family in ((11, "gpt2"), (12, "llama")):
         write(folder / f"{family}.safetensors", golden_model(family, seed))
+    exact, single, tensors = bert.golden_bert(14, train)
+    report("bert", exact, single)
+    write(folder / "bert.safetensors", tensors)
     write(folder / "ops.safetensors", ops.golden_ops(13))
 
 
 def golden_model(family, seed):
     """Everything in one family's file. Computed in float64 from float32 weights, then rounded to float32."""
     generator = torch.Generator().manual_seed(seed)
-    params = models.draw(family, generator)
+    params = models.draw(models.shapes(family), generator)
     ids, labels = draw_batches(1, generator)
     step_ids, step_labels = draw_batches(STEPS, generator)
     ids, labels = ids[0], labels[0]
@@ -66,9 +71,9 @@ def draw_batches(count, generator):
 
 def check_layout(family, params, ids):
     """Our packed parameters mean what the README says: three ways to the same logits, and packing undoes unpacking."""
-    model = models.hf_model(family, torch.float64, exact=True)
-    models.load(family, model, {name: value.double() for name, value in params.items()})
-    back = models.packed(family, model)
+    model, links = models.hf_model(family, torch.float64, exact=True), functools.partial(models.links, family)
+    models.load(model, {name: value.double() for name, value in params.items()}, links)
+    back = models.packed(model, links)
     assert back.keys() == params.keys()
     for name, value in params.items():
         assert torch.equal(back[name], value.double()), name
@@ -77,20 +82,25 @@ def check_layout(family, params, ids):
         plain = models.plain_logits(family, back, ids)
         assert (logits - plain).abs().max() < 1e-12, "the packed layout does not give transformers' logits"
         stock = models.hf_model(family, torch.float32, exact=False)  # transformers as they ship it
-        models.load(family, stock, params)
+        models.load(stock, params, links)
         assert (logits - stock(ids).logits).abs().max() < 1e-5
 
 
 def run(family, params, ids, labels, step_ids, step_labels, dtype):
     """One forward and backward pass, then ten optimizer steps from the same weights."""
-    model = models.hf_model(family, dtype, exact=dtype == torch.float64)
-    models.load(family, model, {name: value.to(dtype) for name, value in params.items()})
+    model, links = models.hf_model(family, dtype, exact=dtype == torch.float64), functools.partial(models.links, family)
+    models.load(model, {name: value.to(dtype) for name, value in params.items()}, links)
     logits = model(ids).logits
     loss = mean_loss(logits, labels)
     loss.backward()
     out = {"logits": logits.detach(), "loss": loss.detach()}
-    out |= {"grad." + name: value for name, value in models.packed(family, model, lambda a: a.grad).items()}
+    out |= {"grad." + name: value for name, value in models.packed(model, links, lambda a: a.grad).items()}
+    of_step = (lambda step: mean_loss(model(step_ids[step]).logits, step_labels[step]))
+    return out | train(model, of_step, lambda: models.packed(model, links))
 
+
+def train(model, loss_of_step, packed):
+    """Ten optimizer steps: what is measured, and the weights after them."""
     decayed = [a for a in model.parameters() if a.ndim >= 2]
     others = [a for a in model.parameters() if a.ndim < 2]
     optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
@@ -101,12 +111,12 @@ def run(family, params, ids, labels, step_ids, step_labels, dtype):
         for group in optimizer.param_groups:
             group["lr"] = rates[-1]
         optimizer.zero_grad(set_to_none=True)
-        loss = mean_loss(model(step_ids[step]).logits, step_labels[step])
+        loss = loss_of_step(step)
         loss.backward()
         norms.append(clip(model.parameters()))
         losses.append(loss.item())
         optimizer.step()
-    out |= {"final." + name: value for name, value in models.packed(family, model).items()}
+    out = {"final." + name: value for name, value in packed().items()}
     for name, values in (("losses", losses), ("lrs", rates), ("grad_norms", norms)):
         out[name] = torch.tensor(values, dtype=torch.float64)
     return out
@@ -144,7 +154,7 @@ def report(family, exact, single):
     worst = {}
     for name, value in exact.items():
         kind = name.split(".")[0]
-        if family == "gpt2" and name.endswith("qkv.bias"):
+        if family != "llama" and name.endswith("qkv.bias"):
             kind += " of qkv.bias"
         worst[kind] = max(worst.get(kind, 0.0), (value - single[name].double()).abs().max().item())
     print(f"{family}: float32 against float64, largest absolute difference")

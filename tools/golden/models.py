@@ -63,10 +63,10 @@ def shapes(family):
     return out
 
 
-def draw(family, generator):
+def draw(shapes, generator):
     """Random parameters that leave nothing at a special value: norm gains near 1, biases not 0."""
     params = {}
-    for name, shape in shapes(family).items():
+    for name, shape in shapes.items():
         value = 0.1 * torch.randn(shape, generator=generator, dtype=torch.float32)
         params[name] = 1 + value if "norm" in name and name.endswith(".weight") else value
     return params
@@ -148,11 +148,11 @@ def unpack_qkv(packed, g):
     return [a.flatten(0, 2) for a in parts.split([r, 1, 1], dim=1)]
 
 
-def load(family, model, params):
+def load(model, params, links):
     """Copies our parameters into the model, and proves that every one of its parameters was set."""
     seen = set()
     with torch.no_grad():
-        for name, theirs, _, unpack in links(family, model):
+        for name, theirs, _, unpack in links(model):
             for parameter, value in zip(theirs, unpack(params[name]), strict=True):
                 assert parameter.shape == value.shape, name
                 parameter.copy_(value)
@@ -160,9 +160,9 @@ def load(family, model, params):
     assert seen == set(model.parameters())
 
 
-def packed(family, model, of=lambda parameter: parameter.data):
+def packed(model, links, of=lambda parameter: parameter.data):
     """Our tensors, sorted by name, read from each parameter (or, by `of`, from its gradient)."""
-    out = {name: pack(*[of(a) for a in theirs]).clone().contiguous() for name, theirs, pack, _ in links(family, model)}
+    out = {name: pack(*[of(a) for a in theirs]).clone().contiguous() for name, theirs, pack, _ in links(model)}
     return dict(sorted(out.items()))
 
 

@@ -37,4 +37,15 @@ constexpr std::uint32_t philox_bits(std::uint64_t key, std::uint64_t index, std:
 /// same value.
 constexpr float unit_float(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
+/// A number in [0, n) from the first two words: floor(bits * n / 2^64), n < 2^62. Its bias is below
+/// n / 2^64.
+constexpr std::int64_t uniform_index(const PhiloxBlock& random, std::int64_t n) {
+  const auto range = static_cast<std::uint64_t>(n);
+  const std::uint64_t low = range & 0xFFFFFFFF, high = range >> 32;
+  const std::uint64_t a = random[1], b = random[0];  // bits = a * 2^32 + b
+  const std::uint64_t middle = a * low + ((b * low) >> 32);
+  const std::uint64_t carry = b * high + (middle & 0xFFFFFFFF);
+  return static_cast<std::int64_t>(a * high + (middle >> 32) + (carry >> 32));
+}
+
 }  // namespace tessera

@@ -11,21 +11,6 @@
 
 namespace tessera {
 
-namespace {
-
-/// A number in [0, n) from 64 random bits: floor(bits * n / 2^64), n < 2^62. Its bias is below n /
-/// 2^64.
-std::int64_t scale(const PhiloxBlock& random, std::int64_t n) {
-  const auto range = static_cast<std::uint64_t>(n);
-  const std::uint64_t low = range & 0xFFFFFFFF, high = range >> 32;
-  const std::uint64_t a = random[1], b = random[0];  // bits = a * 2^32 + b
-  const std::uint64_t middle = a * low + ((b * low) >> 32);
-  const std::uint64_t carry = b * high + (middle & 0xFFFFFFFF);
-  return static_cast<std::int64_t>(a * high + (middle >> 32) + (carry >> 32));
-}
-
-}  // namespace
-
 Sampler::Sampler(std::span<const std::int32_t> tokens, const SamplerOptions& options)
     : tokens_(tokens),
       context_(options.context),
@@ -52,14 +37,15 @@ std::int64_t Sampler::offset(std::int64_t sample) const {
   check(sample >= 0, "sample ", sample);
   const auto num_tokens = static_cast<std::int64_t>(tokens_.size());
   if (order_ == SampleOrder::RandomOffsets) {
-    return scale(philox(offset_key_, static_cast<std::uint64_t>(sample), 0), num_tokens - context_);
+    return uniform_index(philox(offset_key_, static_cast<std::uint64_t>(sample), 0),
+                         num_tokens - context_);
   }
   const std::int64_t windows = windows_per_epoch(), turn = epoch(sample);
   const auto stream = static_cast<std::uint64_t>(turn);
   const std::uint64_t window = permute(static_cast<std::uint64_t>(sample - turn * windows),
                                        static_cast<std::uint64_t>(windows), order_key_, stream);
   const std::int64_t left_out = (num_tokens - 1) % context_;
-  return scale(philox(shift_key_, 0, stream), left_out + 1) +
+  return uniform_index(philox(shift_key_, 0, stream), left_out + 1) +
          static_cast<std::int64_t>(window) * context_;
 }
 

@@ -18,9 +18,10 @@ struct ModelConfig {
   std::int64_t context = 64;   // tokens per sample
   std::int64_t positions = 0;  // most that a sequence can have, where they are learned; 0: context
   std::int64_t vocabulary = 256;
-  double dropout = 0;     // after the embedding, in attention, after each sub-layer
-  bool bias = true;       // of linear layers and layer norms
-  bool tied_head = true;  // the output projection is the token embedding
+  std::int64_t masked_positions = 0;  // most tokens of a sample that are predicted; 0: no limit
+  double dropout = 0;                 // after the embedding, in attention, after each sub-layer
+  bool bias = true;                   // of linear layers and layer norms
+  bool tied_head = true;              // the output projection is the token embedding
   double norm_eps = 1e-5;
   double rope_base = 10'000;
   double init_std = 0.02;  // of weights; residual projections get init_std / sqrt(2 layers)

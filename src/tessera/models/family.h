@@ -26,16 +26,22 @@ struct ModelFamily {
       [](const ModelConfig&, std::vector<std::string>&) {};
   /// What tensor parallelism splits beside transformer_cuts().
   std::span<const TensorCut> cuts = {};
+  /// Tokens of the model that no text has; their ids follow those of the data's vocabulary.
+  std::int64_t special_tokens = 0;
 };
 
 std::span<const ModelFamily> model_families();
 /// Errors: an unknown family; the message lists the known ones.
 const ModelFamily& find_model(std::string_view family);
 
+/// The least vocabulary of a model for data of so many tokens: these and the family's special ones.
+/// An unknown family has none.
+std::int64_t vocabulary_for(std::string_view family, std::int64_t of_data);
+
 /// The task of the family.
 Task task_of(const ModelConfig& config);
 
 // The families, one file each.
-extern const ModelFamily kGpt2, kLlama;
+extern const ModelFamily kBert, kGpt2, kLlama;
 
 }  // namespace tessera

@@ -140,7 +140,7 @@ class Decider {
   }
 
   /// A sum that has to be finished may be finished in parts along a dim, first of all one that is
-  /// not cut yet.
+  /// not cut yet. Parts of a dim that time cuts further would mix rows of several micro-batches.
   template <typename Offer>
   void offer_parts(const Offer& offer) const {
     if (time_ || !q_.parts) return;
@@ -151,12 +151,21 @@ class Decider {
         for (std::size_t d = 0; d < rule_.ins[i].size(); ++d) {
           const bool is_cut =
               std::find(have.begin(), have.end(), static_cast<Stand>(d)) != have.end();
+          if (cut_by_time(have, static_cast<Stand>(d))) continue;
           for (const int f : rule_.ins[i][d]) {
             if (is_cut == cut) offer(static_cast<Standing>(f));
           }
         }
       }
     }
+  }
+
+  /// True where an axis of time that is minor to the one at hand cuts that dim.
+  bool cut_by_time(const Stands& have, Stand dim) const {
+    for (int a = axis_ + 1; a < axes_.count(); ++a) {
+      if (axes_.is_time(a) && have[at(a)] == dim) return true;
+    }
+    return false;
   }
 
   bool legal(Choice f) const {

@@ -25,7 +25,7 @@ class StageInterpreter {
       : program_(program),
         how_(how),
         deleted_(deleted),
-        replicas_(deleted.node < 0 ? Replicas::Equal : Replicas::First),
+        replicas_(deleted.node < 0 || deleted.compare_replicas ? Replicas::Equal : Replicas::First),
         mail_(mail) {
     for (std::int64_t r = 0; r < mesh().ranks(); ++r) {
       bound_.emplace_back();

@@ -15,12 +15,13 @@ namespace tessera {
 struct Deleted {
   int region = -1;  // of the program
   NodeId node = -1;
+  bool compare_replicas = false;
 };
 
 /// Outputs by name, whole: metrics as they are, next values of states as "next <path>". `inputs`
-/// are whole. Errors: replicas that differ in a bit, unless something is deleted: then the first
-/// rank's count, as they do for who reads a step's results; a next value with something other than
-/// zeros in its padding.
+/// are whole. Errors: replicas that differ in a bit; but where something is deleted, and replicas
+/// are not to be compared, the first rank's count, as they do for who reads a step's results; a
+/// next value with something other than zeros in its padding.
 std::map<std::string, HostTensor> interpret_program(const Program& program, const Bindings& inputs,
                                                     const Interpretation& how = {},
                                                     const Deleted& deleted = {});

@@ -338,16 +338,21 @@ Stands Propagation::settled(const Stands& natural, const Demand* demand) const {
 }
 
 /// The value, lying as `reader` needs it. A sum is finished once, beside the node that made it;
-/// what is gathered or cut is so for forward, backward and update each, and for each chunk of a
-/// pipeline. What moves a state is its use, for all who share that.
+/// what is gathered or cut is so for forward, backward and update each, and each chunk, and is not
+/// moved back to how it lay. What moves a state is its use, for all who share that.
 Kept Propagation::reshard(const Kept& from, const Stands& to, const Node& reader) {
   if (from.stands == to) return from;
+  const Node& mover = placed_.node(from.value);
+  if (mover.op == &kReshard && mover.phase == reader.phase && mover.stage == reader.stage) {
+    const ValueId before = mover.inputs[0];
+    if (placed_.so_far().result(before).placement == axes_.write(to, from.value.ndim()))
+      return {{placed_, before}, to};
+  }
   bool finishes = false;
   for (int a = 0; a < axes_.count(); ++a)
     finishes = finishes || (is_partial(from.stands[at(a)]) && !is_partial(to[at(a)]));
   const bool told = finishes || from.use != nullptr;  // for all who read the value, or the use
-  const int phase = told ? -1 : static_cast<int>(reader.phase);
-  const int stage = told ? -1 : reader.stage;
+  const int phase = told ? -1 : static_cast<int>(reader.phase), stage = told ? -1 : reader.stage;
   std::vector<Kept>& known = resharded_[{from.value.id(), from.use, phase, stage}];
   for (const Kept& one : known) {
     if (one.stands == to) return one;

@@ -90,7 +90,8 @@ void take_model(RunConfig& config, const RecordedRun& from) {
   }
   // As many as the data had: stays open in config.toml.
   if (config.untold.contains("vocab-size") &&
-      from.config.model.vocabulary == from.vocabulary.size())
+      from.config.model.vocabulary ==
+          vocabulary_for(from.config.model.family, from.vocabulary.size()))
     config.model.vocabulary = 0;
 }
 
@@ -123,11 +124,15 @@ void check_data(const PreparedRun& run, Problems& problems) {
   if (wanted_programs(c).texts > 0 && !task.text)
     problems.add(text("sample-every ", c.sample_every, " does nothing with family ", c.model.family,
                       ", which writes no text; give sample-every 0"));
-  const std::int64_t known = run.data.vocabulary.size();
-  if (!run.from && c.model.vocabulary < known)  // a resumed run keeps its vocabulary
+  const std::int64_t known = run.data.vocabulary.size(),
+                     least = vocabulary_for(c.model.family, known);
+  if (!run.from && c.model.vocabulary < least)  // a resumed run keeps its vocabulary
     problems.add(text("vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
-                      to_text(run.data.vocabulary.kind()), " of the data; give 0 or at least ",
-                      known));
+                      to_text(run.data.vocabulary.kind()), " of the data",
+                      least > known ? text(" and the ", least - known, " special tokens of family ",
+                                           c.model.family)
+                                    : "",
+                      "; give 0 or at least ", least));
 }
 
 /// "layers is 4 there and 6 here"
@@ -254,7 +259,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   std::optional<Dataset> data = load_data(config, from, init, problems);
   if (!data) return {};
   if (config.model.vocabulary == 0) {
-    config.model.vocabulary = data->vocabulary.size();
+    config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary.size());
     // Other data is to be told as such, not as another model.
     if (base) config.model.vocabulary = base->run.config.model.vocabulary;
   }

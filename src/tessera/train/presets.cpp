@@ -53,6 +53,17 @@ void llama_tiny(RunConfig& c) {
              .tied_head = false};
 }
 
+void bert_tiny(RunConfig& c) {
+  tiny(c);
+  c.model = {.family = "bert",
+             .layers = 4,
+             .heads = 8,
+             .width = 64,
+             .context = 32,
+             .vocabulary = 0,
+             .norm_eps = 1e-12};
+}
+
 /// The shape that is benchmarked.
 void gpt2_small(RunConfig& c) {
   c.model = {.family = "gpt2",
@@ -75,6 +86,7 @@ constexpr Preset kPresets[] = {
      nanogpt_shakespeare_cpu},
     {"gpt2-tiny", "GPT-2 of 4 layers, width 64, context 32: seconds, for tests", gpt2_tiny},
     {"llama-tiny", "LLaMA of 4 layers, width 64, context 32: seconds, for tests", llama_tiny},
+    {"bert-tiny", "BERT of 4 layers, width 64, context 32: seconds, for tests", bert_tiny},
     {"gpt2-small", "GPT-2 of 12 layers, width 768, vocabulary 50257: for measuring", gpt2_small},
 };
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/text.h"
+#include "tessera/models/family.h"
 #include "tessera/train/checkpoint_manifest.h"
 
 namespace tessera {
@@ -85,9 +86,10 @@ RecordedRun recorded_run(const Checkpoint& checkpoint) {
                   recorded(checkpoint, kRecordedData)};
   complete(out.config);
   check_config(checkpoint, out.config);
-  if (out.vocabulary.size() > out.config.model.vocabulary)
-    refuse(checkpoint, "its vocabulary has ", out.vocabulary.size(), " tokens but its model ",
-           out.config.model.vocabulary);
+  const ModelConfig& model = out.config.model;
+  const std::int64_t least = vocabulary_for(model.family, out.vocabulary.size());
+  if (least > model.vocabulary)
+    refuse(checkpoint, "its vocabulary has ", least, " tokens but its model ", model.vocabulary);
   check_counters(checkpoint);
   return out;
 }

@@ -30,7 +30,8 @@ void fill_input(const TaskInput& input, std::uint64_t seed, std::int64_t step,
   for (std::int64_t i = 0; i < std::ssize(values); ++i) {
     const PhiloxBlock random =
         philox(key, static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(step));
-    const bool ignored = input.ignorable && random[0] % 8 == 0 && i % of_sample != 0;
+    const bool first = of_sample == 1 ? i == 0 : i % of_sample == 0;
+    const bool ignored = input.ignorable && random[0] % 8 == 0 && !first;
     const auto value =
         static_cast<std::int64_t>(random[1] % static_cast<std::uint64_t>(input.values));
     values[static_cast<std::size_t>(i)] =
@@ -115,6 +116,10 @@ std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device&
     trace.loss = mine.scalar(kTrainProgram, "loss");
     trace.grad_norm = mine.scalar(kTrainProgram, "grad_norm");
     trace.lr = mine.scalar(kTrainProgram, "lr");
+    for (const TaskMean& mean : task.means) {
+      if (mean.weight != 0 && mean.name != kLossMean)
+        trace.means.emplace(mean.name, mine.scalar(kTrainProgram, mean.name));
+    }
     for (const NamedTensor& metric : crew.plan().program(kTrainProgram).metrics) {
       if (starts_with(metric.name, "gradient "))
         trace.gradients.emplace(metric.name.substr(9), mine.metric(kTrainProgram, metric.name));
@@ -145,6 +150,8 @@ VerifyReport compare_traces(const std::vector<StepTrace>& one, const std::vector
     const double noise = kNoise * a.grad_norm;
     moved += 2 * a.lr;
     all.take("loss", step, relative(a.loss, b.loss), true);
+    for (const auto& [name, mean] : a.means)
+      all.take(name, step, relative(mean, b.means.at(name)), true);
     all.take("gradient norm", step, relative(a.grad_norm, b.grad_norm), true);
     for (const auto& [path, gradient] : a.gradients) {
       const Distance d = distance(gradient, b.gradients.at(path), nullptr, 0, 0);

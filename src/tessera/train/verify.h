@@ -15,6 +15,7 @@ namespace tessera {
 /// The results of one training step, as whole tensors.
 struct StepTrace {
   double loss = 0, grad_norm = 0, lr = 0;
+  std::map<std::string, double> means;  // that are parts of the loss, where it has several
   std::map<std::string, HostTensor> gradients, parameters;  // by path; parameters after the step
 };
 
@@ -42,9 +43,9 @@ struct VerifyReport {
 };
 
 /// A tensor's error is |difference| / max(|one device's|, 1e-6 of the gradient's global norm), with
-/// Euclidean norms; loss and gradient norm are tensors of one number. Elements of a parameter whose
-/// gradient is rounding noise (below 1e-6 of the global norm, as of a key bias under softmax, which
-/// Adam makes steps of) may differ by twice the learning rate per step.
+/// Euclidean norms; loss, its parts and gradient norm are tensors of one number. Elements of a
+/// parameter whose gradient is rounding noise (below 1e-6 of the global norm, as of a key bias
+/// under softmax, which Adam makes steps of) may differ by twice the learning rate per step.
 VerifyReport compare_traces(const std::vector<StepTrace>& one, const std::vector<StepTrace>& mesh);
 
 std::string to_text(const VerifyReport& report);

@@ -1,0 +1,61 @@
+#pragma once
+/// Samples for models that learn both directions of a text: two parts of it, in which some tokens
+/// are masked, and the question whether the second part follows the first.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "tessera/data/sampler.h"
+#include "tessera/data/samples.h"
+
+namespace tessera {
+
+/// Tokens that no text has. Their ids follow those of the text's vocabulary, in this order: [PAD],
+/// [CLS], [SEP], [MASK].
+enum class SpecialToken { Pad, Cls, Sep, Mask };
+inline constexpr std::int64_t kSpecialTokens = 4;
+
+struct MaskedPairsOptions {
+  std::int64_t context = 0;           // positions of a sample: at least kLeastPairContext
+  std::int64_t vocabulary = 0;        // of the text: its ids are below
+  std::int64_t masked_positions = 0;  // the most that are masked in a sample; 0: see below
+  std::uint64_t seed = 0;
+  SampleOrder order = SampleOrder::ShuffledWindows;
+};
+
+/// [CLS], [SEP] twice, and a token for each part.
+inline constexpr std::int64_t kLeastPairContext = 5;
+
+/// Samples of the form [CLS] A [SEP] B [SEP] [PAD]... Each is a pure function of the seed and its
+/// number; `tokens` must outlive them.
+///
+/// A begins where a window of context - 3 tokens does (data/sampler.h); B follows A in the text,
+/// or, with probability 1/2, comes from elsewhere in it. A and B together fill the sample, but in
+/// one of ten, which has a random length. 15 % of their tokens are to be predicted, at least one:
+/// of these 80 % are replaced by [MASK], 10 % by a random token of the text's vocabulary, and 10 %
+/// are left as they are.
+///
+/// Inputs of a batch of n samples, all i32:
+///   ids, types, mask [n, context]   tokens; 1 in B and its [SEP], else 0; 0 at padding, else 1
+///   labels [n, context]             what was there, where it is to be predicted; else
+///   kIgnoredLabel next [n]                        0: B follows A; 1: it does not
+/// With masked_positions = k above 0, at most k tokens are masked, and there are instead
+///   masked_positions, labels [n, k] where they are, ascending, and what was there; unused ones at
+///                                   the end are position 0 with kIgnoredLabel
+///
+/// Errors:  Fault::Data: fewer than context - 2 tokens.
+/// Source:  Devlin et al. 2018, arXiv 1810.04805, section 3.1 and appendix A.1; lengths as in the
+///          code that its authors published.
+std::unique_ptr<Samples> masked_pairs(std::span<const std::int32_t> tokens,
+                                      const MaskedPairsOptions& options);
+
+/// The same for validation: samples in which every token is once, in their order. With
+/// probability 1/2 two samples have exchanged their Bs. The last sample may be shorter; where it
+/// has a single token, `next` is kIgnoredLabel. Beyond the last are samples of padding alone, with
+/// nothing that counts. The seed has no influence. `most`: the first so many samples; 0: all.
+/// Errors: Fault::Data: no tokens.
+std::unique_ptr<Samples> fixed_masked_pairs(std::span<const std::int32_t> tokens,
+                                            const MaskedPairsOptions& options, std::int64_t most);
+
+}  // namespace tessera

@@ -1,0 +1,139 @@
+/// Runs that train BERT, from text to checkpoint: what the trainer does for a task that is not the
+/// next token.
+
+#include <nlohmann/json.hpp>
+
+#include "tessera/comm/local.h"
+#include "train/tiny_run.h"
+
+namespace tessera {
+namespace {
+
+class BertRun : public TrainerTest {
+ protected:
+  RunConfig bert(const std::string& output) const {
+    RunConfig out = config(output);
+    find_preset("bert-tiny").apply(out);
+    out.model.layers = 2;
+    out.model.dropout = 0.1;
+    out.steps = 12;
+    out.eval_every = 4;
+    return out;
+  }
+
+  void run_on_ranks(const RunConfig& config) {
+    Problems problems;
+    std::optional<PreparedRun> prepared = prepare_run(config, problems);
+    problems.raise();
+    const RunConfig complete = prepared->config;
+    run_ranks(static_cast<int>(complete.parallel.devices), [&](Communicator& world) {
+      const auto device = make_cpu_device({1, -1});
+      if (world.rank() > 0) return follow(complete, *device, world);
+      TrainOptions options;
+      options.world = &world;
+      train(std::move(*prepared), *device, options);
+    });
+  }
+
+  /// The metrics of the last line of that kind.
+  nlohmann::json last(const std::string& output, const std::string& kind) const {
+    std::istringstream lines(file(output + "/metrics.jsonl"));
+    nlohmann::json out;
+    for (std::string line; std::getline(lines, line);) {
+      const nlohmann::json json = nlohmann::json::parse(line);
+      if (json.at("kind") == kind) out = json;
+    }
+    return out;
+  }
+
+  std::string refusal(const RunConfig& config) {
+    Problems problems;
+    prepare_run(config, problems);
+    return problems.empty() ? "" : problems.list()[0].what();
+  }
+};
+
+TEST_F(BertRun, AnInterruptedRunIsTheUndisturbedOneBitByBit) {
+  for (const std::int64_t masked_positions : {0, 4}) {
+    const std::string name = text("whole", masked_positions),
+                      of_parts = text("parts", masked_positions);
+    RunConfig whole = bert(name);
+    whole.model.masked_positions = masked_positions;
+    run(whole);
+    RunConfig parts = whole;
+    parts.output = folder_ + "/" + of_parts;
+    parts.exit_interval = 5;
+    run(parts);
+    // The model is that of the checkpoint, whose vocabulary is the text's and four tokens.
+    parts.exit_interval = 0;
+    parts.model = {.family = "bert", .vocabulary = 0};
+    for (const char* field : {"layers", "heads", "width", "context", "vocab-size", "norm-eps",
+                              "dropout", "masked-positions"})
+      parts.untold.emplace(field);
+    EXPECT_EQ(run(parts).ending, Ending::Finished);
+    EXPECT_EQ(digest_of(of_parts), digest_of(name));
+    EXPECT_EQ(losses(of_parts), losses(name));
+  }
+}
+
+TEST_F(BertRun, TheLossIsTheSumOfItsPartsInTrainingAndValidation) {
+  RunConfig one = bert("one");
+  one.model.masked_positions = 4;
+  run(one);
+  RunConfig mesh = one;
+  mesh.output = folder_ + "/mesh";
+  mesh.parallel.devices = 4;
+  mesh.parallel.tensor = 2;
+  mesh.micro_batch_size = 2;
+  mesh.zero2 = true;
+  run_on_ranks(mesh);
+  for (const std::string kind : {"train", "valid"}) {
+    const nlohmann::json a = last("one", kind), b = last("mesh", kind);
+    const double loss = a.at("loss"), sum = double(a.at("mlm_loss")) + double(a.at("nsp_loss"));
+    EXPECT_NEAR(loss, sum, 1e-6 * loss) << kind;
+    for (const char* name : {"loss", "mlm_loss", "nsp_loss"})
+      EXPECT_NEAR(double(b.at(name)), double(a.at(name)), 1e-5 * double(a.at(name))) << name;
+    for (const char* name : {"mlm_accuracy", "nsp_accuracy"}) {
+      EXPECT_GE(double(a.at(name)), 0) << name;
+      EXPECT_LE(double(a.at(name)), 1) << name;
+    }
+  }
+}
+
+/// In so few steps it learns how frequent each token is; what stands around it takes thousands.
+TEST_F(BertRun, LearnsHowFrequentTokensAre) {
+  RunConfig c = bert("learns");
+  c.model.dropout = 0;
+  c.optimizer.schedule.lr = 3e-3;
+  c.steps = 120;
+  c.eval_every = 0;
+  run(c);
+  std::istringstream lines(file("learns/metrics.jsonl"));
+  std::string first;
+  std::getline(lines, first);
+  const double before = nlohmann::json::parse(first).at("mlm_loss"),
+               after = last("learns", "valid").at("mlm_loss");
+  EXPECT_LT(after, 0.85 * before);
+}
+
+TEST_F(BertRun, OtherMasksAreToldBeforeARunGoesOn) {
+  RunConfig c = bert("run");
+  c.exit_interval = 3;
+  run(c);
+  c.model.masked_positions = 4;
+  const std::string message = refusal(c);
+  EXPECT_NE(message.find("masked-positions is 0 there and 4 here"), std::string::npos) << message;
+  c.allow_changes = true;
+  EXPECT_EQ(refusal(c), "");
+}
+
+TEST_F(BertRun, BeginsWithTheWeightsOfAnother) {
+  run(bert("first"));
+  RunConfig second = bert("second");
+  second.resume = "none";
+  second.init_from = folder_ + "/first";
+  EXPECT_EQ(run(second).ending, Ending::Finished);
+}
+
+}  // namespace
+}  // namespace tessera
