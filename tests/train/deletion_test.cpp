@@ -72,7 +72,7 @@ TEST_P(Deletion, OfAnyExchangeIsFound) {
   // Simplified on both sides: constants are folded in f32.
   const Graph graph =
       simplify(with_gradients(train_step(tiny(GetParam().family), optimizer, 12, 8)));
-  const Bindings inputs = random_inputs(graph);
+  const Bindings inputs = random_inputs(graph, task_of(tiny(GetParam().family)));
   Interpretation how;
   how.f64 = true;
   Outputs one;

@@ -113,7 +113,7 @@ std::vector<StepTrace> trace(RunConfig config, std::int64_t steps) {
 }
 
 TEST(Ranks, LossesOfTenStepsAreThoseOfOneDevice) {
-  for (const char* preset : {"gpt2-tiny", "llama-tiny"}) {
+  for (const char* preset : {"gpt2-tiny", "llama-tiny", "transformer-tiny"}) {
     RunConfig config;
     find_preset(preset).apply(config);
     config.model.layers = 2;

@@ -3,15 +3,17 @@
 
 #include <cmath>
 
+#include "tessera/models/family.h"
 #include "tessera/ops/interpret.h"
 #include "tessera/train/step.h"
 
 namespace tessera {
 
-inline ModelConfig tiny(const std::string& family) {
+/// Where there is a decoder too, it has half of the layers.
+inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   ModelConfig c;
   c.family = family;
-  c.layers = 2;
+  c.layers = layers;
   c.heads = 4;
   c.kv_heads = family == "llama" ? 2 : 0;
   c.width = 16;
@@ -19,10 +21,15 @@ inline ModelConfig tiny(const std::string& family) {
   c.context = 8;
   c.vocabulary = 19;
   c.dropout = 0.2;
+  if (family == "transformer") {
+    c.layers = layers / 2, c.decoder_layers = layers - layers / 2;
+    c.source_context = 6;
+  }
   return c;
 }
 
-inline Bindings random_inputs(const Graph& graph) {
+/// Of a step of the task on 12 samples: parameters, and batches in which some labels do not count.
+inline Bindings random_inputs(const Graph& graph, const Task& task) {
   Bindings in;
   std::uint64_t n = 1;
   const auto next = [&n] {
@@ -35,12 +42,13 @@ inline Bindings random_inputs(const Graph& graph) {
     for (std::int64_t i = 0; i < value.numel() && parameter; ++i) value.set(i, next() - 0.5);
     in.states.emplace(state.path, value);
   }
-  HostTensor ids(DType::I32, {12, 8}), labels(DType::I32, {12, 8});
-  for (std::int64_t i = 0; i < 96; ++i) {
-    ids.set(i, std::floor(next() * 19));
-    labels.set(i, next() < 0.2 ? -100 : std::floor(next() * 19));
+  for (const TaskInput& input : task.inputs) {
+    HostTensor& values = in.batch[input.name] = HostTensor(input.dtype, {12, input.sample[0]});
+    for (std::int64_t i = 0; i < values.numel(); ++i) {
+      const double value = std::floor(next() * static_cast<double>(input.values));
+      values.set(i, input.ignorable && next() < 0.2 ? kIgnoredLabel : value);
+    }
   }
-  in.batch = {{"ids", ids}, {"labels", labels}};
   return in;
 }
 

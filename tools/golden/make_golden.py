@@ -22,6 +22,7 @@ import transformers
 
 import models
 import ops
+import translation
 
 STEPS, IGNORE = 10, -100
 LR_MAX, LR_MIN, WARMUP_STEPS, CLIP = 1e-2, 1e-3, 3, 0.5
@@ -34,6 +35,8 @@ def main():
     torch.set_num_threads(1)  # the order of sums does not hang on the machine
     for seed, family in ((11, "gpt2"), (12, "llama")):
         write(folder / f"{family}.safetensors", golden_model(family, seed))
+    for seed, name in ((14, "transformer"), (15, "transformer_post")):
+        write(folder / f"{name}.safetensors", golden_translation(name, seed))
     write(folder / "ops.safetensors", ops.golden_ops(13))
 
 
@@ -85,11 +88,38 @@ def run(family, params, ids, labels, step_ids, step_labels, dtype):
     """One forward and backward pass, then ten optimizer steps from the same weights."""
     model = models.hf_model(family, dtype, exact=dtype == torch.float64)
     models.load(family, model, {name: value.to(dtype) for name, value in params.items()})
-    logits = model(ids).logits
+    return train(model, lambda of: models.packed(family, model, of), lambda x: model(x).logits,
+                 (ids,), labels, (step_ids,), step_labels)
+
+
+def golden_translation(name, seed):
+    """The same for a model with a source, of torch.nn.Transformer."""
+    generator = torch.Generator().manual_seed(seed)
+    params = translation.draw(name, generator)
+    batch = [a[0] for a in translation.draw_batches(1, generator)]
+    steps = translation.draw_batches(STEPS, generator)
+    translation.check_layout(name, params, *batch[:2])
+    results = []
+    for dtype in (torch.float64, torch.float32):
+        model = translation.Model(name).to(dtype).train()
+        translation.load(model, {path: value.to(dtype) for path, value in params.items()})
+        results.append(train(model, lambda of: translation.read(model, of), model,
+                             batch[:2], batch[2], steps[:2], steps[2]))
+    report(name, *results)
+    names = ("source", "ids", "labels")
+    out = {name: value.int() for name, value in zip(names, batch)}
+    out |= {"step_" + name: value.int() for name, value in zip(names, steps)}
+    out |= {"param." + name: value for name, value in params.items()}
+    return out | {name: value.float() for name, value in results[0].items()}
+
+
+def train(model, packed, logits_of, inputs, labels, step_inputs, step_labels):
+    """`packed(of)` are our tensors; inputs are one batch, step_inputs ten."""
+    logits = logits_of(*inputs)
     loss = mean_loss(logits, labels)
     loss.backward()
     out = {"logits": logits.detach(), "loss": loss.detach()}
-    out |= {"grad." + name: value for name, value in models.packed(family, model, lambda a: a.grad).items()}
+    out |= {"grad." + name: value for name, value in packed(lambda a: a.grad).items()}
 
     decayed = [a for a in model.parameters() if a.ndim >= 2]
     others = [a for a in model.parameters() if a.ndim < 2]
@@ -101,12 +131,12 @@ def run(family, params, ids, labels, step_ids, step_labels, dtype):
         for group in optimizer.param_groups:
             group["lr"] = rates[-1]
         optimizer.zero_grad(set_to_none=True)
-        loss = mean_loss(model(step_ids[step]).logits, step_labels[step])
+        loss = mean_loss(logits_of(*[a[step] for a in step_inputs]), step_labels[step])
         loss.backward()
         norms.append(clip(model.parameters()))
         losses.append(loss.item())
         optimizer.step()
-    out |= {"final." + name: value for name, value in models.packed(family, model).items()}
+    out |= {"final." + name: value for name, value in packed(lambda a: a.data).items()}
     for name, values in (("losses", losses), ("lrs", rates), ("grad_norms", norms)):
         out[name] = torch.tensor(values, dtype=torch.float64)
     return out
@@ -144,8 +174,8 @@ def report(family, exact, single):
     worst = {}
     for name, value in exact.items():
         kind = name.split(".")[0]
-        if family == "gpt2" and name.endswith("qkv.bias"):
-            kind += " of qkv.bias"
+        if name.endswith("kv.bias"):
+            kind += " of kv.bias"
         worst[kind] = max(worst.get(kind, 0.0), (value - single[name].double()).abs().max().item())
     print(f"{family}: float32 against float64, largest absolute difference")
     for kind, value in worst.items():

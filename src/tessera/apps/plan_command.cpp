@@ -7,6 +7,7 @@
 #include "tessera/data/dataset.h"
 #include "tessera/data/file.h"
 #include "tessera/device/device.h"
+#include "tessera/models/family.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/planned_pipeline.h"
 #include "tessera/train/report.h"
@@ -26,7 +27,8 @@ void find_vocabulary(RunConfig& config, Problems& problems) {
   }
   problems.gather([&] {
     config.model.vocabulary =
-        load_dataset(config.data, config.vocabulary, config.held_out).vocabulary.size();
+        load_dataset(config.data, config.vocabulary, config.held_out).vocabulary.size() +
+        find_model(config.model.family).special_tokens;
   });
 }
 

@@ -1,5 +1,7 @@
 #include "tessera/models/family.h"
 
+#include <algorithm>
+
 #include "tessera/base/text.h"
 
 namespace tessera {
@@ -8,6 +10,7 @@ std::span<const ModelFamily> model_families() {
   static const ModelFamily all[] = {
       kGpt2,
       kLlama,
+      kTransformer,
   };
   return all;
 }
@@ -19,6 +22,21 @@ const ModelFamily& find_model(std::string_view family) {
     names.emplace_back(known.name);
   }
   fail(Fault::Usage, "unknown model family '", family, "'; known are ", join(names));
+}
+
+std::int64_t layer_count(const ModelConfig& config) {
+  std::int64_t out = 0;
+  for (const LayerStack& stack : find_model(config.family).stacks(config))
+    out += std::min(stack.layers, kMaxLayers + 1);
+  return out;
+}
+
+std::vector<std::string> layer_blocks(const ModelConfig& config) {
+  std::vector<std::string> out;
+  for (const LayerStack& stack : find_model(config.family).stacks(config)) {
+    for (std::int64_t i = 0; i < stack.layers; ++i) out.push_back(text(stack.block, ".", i));
+  }
+  return out;
 }
 
 Task task_of(const ModelConfig& config) { return find_model(config.family).task(config); }

@@ -12,6 +12,13 @@
 
 namespace tessera {
 
+/// Layers that follow each other: the blocks "BLOCK.0", "BLOCK.1", ...
+struct LayerStack {
+  std::string_view block;  // "layers"
+  std::int64_t layers = 0;
+  std::int64_t attentions = 1;  // in each layer
+};
+
 struct ModelFamily {
   std::string_view name;
   std::string_view doc;
@@ -24,6 +31,13 @@ struct ModelFamily {
   /// Adds what is wrong with a configuration for this family alone, a sentence each.
   void (*find_problems)(const ModelConfig& config, std::vector<std::string>& problems) =
       [](const ModelConfig&, std::vector<std::string>&) {};
+  /// The layers, in the order in which they are computed and numbered.
+  std::vector<LayerStack> (*stacks)(const ModelConfig& config) =
+      [](const ModelConfig& config) -> std::vector<LayerStack> {
+    return {{"layers", config.layers}};
+  };
+  /// Ids behind those of the data's vocabulary: the last ones of the model's.
+  std::int64_t special_tokens = 0;
   /// What tensor parallelism splits beside transformer_cuts().
   std::span<const TensorCut> cuts = {};
 };
@@ -32,10 +46,14 @@ std::span<const ModelFamily> model_families();
 /// Errors: an unknown family; the message lists the known ones.
 const ModelFamily& find_model(std::string_view family);
 
+/// All layers of the model, of every stack, also where they are too many; their blocks, by number.
+std::int64_t layer_count(const ModelConfig& config);
+std::vector<std::string> layer_blocks(const ModelConfig& config);
+
 /// The task of the family.
 Task task_of(const ModelConfig& config);
 
 // The families, one file each.
-extern const ModelFamily kGpt2, kLlama;
+extern const ModelFamily kGpt2, kLlama, kTransformer;
 
 }  // namespace tessera

@@ -81,6 +81,11 @@ std::optional<Source> find_source(const RunConfig& config, Problems& problems,
   return out;
 }
 
+/// The model's vocabulary for one of `known` tokens.
+std::int64_t with_special_tokens(const RunConfig& config, std::int64_t known) {
+  return known + find_model(config.model.family).special_tokens;
+}
+
 /// The model is that of the checkpoint but for what the user told.
 void take_model(RunConfig& config, const RecordedRun& from) {
   for (const Field& field : fields()) {
@@ -90,7 +95,7 @@ void take_model(RunConfig& config, const RecordedRun& from) {
   }
   // As many as the data had: stays open in config.toml.
   if (config.untold.contains("vocab-size") &&
-      from.config.model.vocabulary == from.vocabulary.size())
+      from.config.model.vocabulary == with_special_tokens(from.config, from.vocabulary.size()))
     config.model.vocabulary = 0;
 }
 
@@ -113,21 +118,25 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
   return out;
 }
 
-void check_data(const PreparedRun& run, Problems& problems) {
+void check_data(PreparedRun& run, Problems& problems) {
   const RunConfig& c = run.config;
   if (!tessera::problems(c.model).empty()) return;  // reported before
   const Task task = task_of(c.model);
-  problems.gather([&] { task.train_samples(run.data, sample_choices(c)); });
+  const auto look_at = [&](const Samples& samples) {
+    if (!samples.notice().empty()) run.notices.push_back(samples.notice());
+  };
+  problems.gather([&] { look_at(*task.train_samples(run.data, sample_choices(c))); });
   if (wanted_programs(c).evaluate)
-    problems.gather([&] { task.valid_samples(run.data, valid_choices(c)); });
+    problems.gather([&] { look_at(*task.valid_samples(run.data, valid_choices(c))); });
   if (wanted_programs(c).sample && !task.logits)
     problems.add(text("sample-every ", c.sample_every, " does nothing with family ", c.model.family,
                       ", which writes no text; give sample-every 0"));
-  const std::int64_t known = run.data.vocabulary.size();
+  const std::int64_t of_data = run.data.vocabulary.size(), known = with_special_tokens(c, of_data);
   if (!run.from && c.model.vocabulary < known)  // a resumed run keeps its vocabulary
-    problems.add(text("vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
-                      to_text(run.data.vocabulary.kind()), " of the data; give 0 or at least ",
-                      known));
+    problems.add(text("vocab-size ", c.model.vocabulary, " is less than the ", of_data, " ",
+                      to_text(run.data.vocabulary.kind()), " of the data",
+                      known > of_data ? text(" and ", known - of_data, " special tokens") : "",
+                      "; give 0 or at least ", known));
 }
 
 /// "layers is 4 there and 6 here"
@@ -254,7 +263,8 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   std::optional<Dataset> data = load_data(config, from, init, problems);
   if (!data) return {};
   if (config.model.vocabulary == 0) {
-    config.model.vocabulary = data->vocabulary.size();
+    problems.gather(
+        [&] { config.model.vocabulary = with_special_tokens(config, data->vocabulary.size()); });
     // Other data is to be told as such, not as another model.
     if (base) config.model.vocabulary = base->run.config.model.vocabulary;
   }
