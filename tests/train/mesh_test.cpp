@@ -73,6 +73,8 @@ INSTANTIATE_TEST_SUITE_P(
         StepCase{"EncoderDecoderDp5Uneven", "transformer", data(5)},
         StepCase{"EncoderDecoderTp4", "transformer", tensor(4)},
         StepCase{"EncoderDecoderTp2Sp", "transformer", tensor(2, true)},
+        StepCase{"EncoderDecoderPostTp2Sp", "transformer_post", tensor(2, true)},
+        StepCase{"EncoderDecoderPostDp2Zero3", "transformer_post", data(2, 3)},
         StepCase{"EncoderDecoderCp2", "transformer", parallel_of(1, 1, 2, false, 0, 1)},
         StepCase{"EncoderDecoderDp2Zero1Mb3", "transformer", parallel_of(2, 1, 1, false, 1, 3)},
         StepCase{"EncoderDecoderDp3Zero2Mb2", "transformer", parallel_of(3, 1, 1, false, 2, 2)},

@@ -139,6 +139,8 @@ INSTANTIATE_TEST_SUITE_P(
         Staged{"EncoderDecoder2Dp2Zero2", "transformer", {2, 1, "gpipe"}, mesh(3, 2, 1, 2)},
         Staged{"EncoderDecoder2Dp2Zero3", "transformer", {2, 2, "zb-v"}, mesh(4, 2, 1, 3)},
         Staged{"EncoderDecoder2Tp2Sp", "transformer", {2, 1, "zb-h1"}, mesh(4, 1, 2, 0, 1, true)},
+        Staged{"EncoderDecoderPost4", "transformer_post", {4, 1, "1f1b"}, mesh(8)},
+        Staged{"EncoderDecoderPost4ZbVZero3", "transformer_post", {4, 2, "zb-v"}, mesh(4, 2, 1, 3)},
         Staged{"EncoderDecoder2Cp2", "transformer", {2, 2, "interleaved"}, mesh(4, 1, 1, 0, 2)}),
     [](const auto& info) { return std::string(info.param.name); });
 

@@ -154,6 +154,8 @@ INSTANTIATE_TEST_SUITE_P(
         PipelineCase{"EncoderDecoder4Interleaved", "transformer", "interleaved", 4, 2, cut(4)},
         PipelineCase{"EncoderDecoder2ZbV", "transformer", "zb-v", 2, 2, cut(4, 2, 1, 3)},
         PipelineCase{"EncoderDecoder4ZbV", "transformer", "zb-v", 4, 2, cut(6)},
+        PipelineCase{"EncoderDecoderPost4", "transformer_post", "1f1b", 4, 1, cut(6)},
+        PipelineCase{"EncoderDecoderPost4ZbV", "transformer_post", "zb-v", 4, 2, cut(4, 2, 1, 3)},
         PipelineCase{"EncoderDecoder3Cp2Zero2", "transformer", "1f1b", 3, 1, cut(3, 2, 1, 2, 2)}),
     [](const auto& info) { return std::string(info.param.name); });
 
@@ -162,8 +164,9 @@ PipelineCase random_case(std::uint64_t seed, std::vector<ChunkPin>& pins) {
   std::mt19937 random(static_cast<std::uint32_t>(seed));
   const auto below = [&](std::size_t n) { return static_cast<std::int64_t>(random() % n); };
   const ScheduleDef& schedule = find_schedule(schedule_names()[at(below(schedule_names().size()))]);
-  constexpr std::array<const char*, 3> kFamilies = {"gpt2", "llama", "transformer"};
-  PipelineCase out{"", kFamilies[at(below(3))], schedule.name.data(), 1, 1, {}};
+  constexpr std::array<const char*, 4> kFamilies = {"gpt2", "llama", "transformer",
+                                                    "transformer_post"};
+  PipelineCase out{"", kFamilies[at(below(4))], schedule.name.data(), 1, 1, {}};
   out.stages = static_cast<int>(1 + below(4));
   out.chunks = schedule.least_chunks;
   constexpr std::array<std::int64_t, 5> kMicrobatches = {1, 2, 3, 4, 6};
@@ -174,7 +177,7 @@ PipelineCase random_case(std::uint64_t seed, std::vector<ChunkPin>& pins) {
   if (below(2) == 0) {
     // One unit before the layers and three behind them, and two between encoder and decoder: each
     // chunk needs one.
-    const bool both = out.family == kFamilies[2];
+    const bool both = tiny(out.family).family == "transformer";
     const std::int64_t layer = below(kLayers), chunks = out.stages * out.chunks;
     const std::int64_t unit = layer + (both && layer >= kLayers / 2 ? 3 : 1);
     const std::int64_t first = std::max(std::int64_t{0}, chunks - (both ? 12 : 10) + unit);
@@ -188,7 +191,7 @@ PipelineCase random_case(std::uint64_t seed, std::vector<ChunkPin>& pins) {
 /// TESSERA_PIPELINES=1500: that many.
 TEST(RandomPipelines, EqualOneDevice) {
   std::map<std::string, OneDevice> known;
-  for (const std::string family : {"gpt2", "llama", "transformer"})
+  for (const std::string family : {"gpt2", "llama", "transformer", "transformer_post"})
     known.try_emplace(family, family, kLayers);
   const char* const asked = std::getenv("TESSERA_PIPELINES");
   const std::uint64_t count = asked == nullptr ? 24 : std::strtoull(asked, nullptr, 10);

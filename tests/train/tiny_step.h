@@ -9,10 +9,11 @@
 
 namespace tessera {
 
-/// Where there is a decoder too, it has half of the layers.
+/// Where there is a decoder too, it has half of the layers. transformer_post: all that the family
+/// has a choice of is the other way.
 inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   ModelConfig c;
-  c.family = family;
+  c.family = family.substr(0, family.find('_'));
   c.layers = layers;
   c.heads = 4;
   c.kv_heads = family == "llama" ? 2 : 0;
@@ -21,9 +22,11 @@ inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   c.context = 8;
   c.vocabulary = 19;
   c.dropout = 0.2;
-  if (family == "transformer") {
+  if (c.family == "transformer") {
     c.layers = layers / 2, c.decoder_layers = layers - layers / 2;
     c.source_context = 6;
+    c.post_norm = c.shared_embedding = c.sinusoidal = family != c.family;
+    c.tied_head = family == c.family;
   }
   return c;
 }

@@ -29,7 +29,7 @@ struct ModelConfig {
   bool post_norm = false;         // norms after each part, as in the first Transformer; else before
   bool shared_embedding = false;  // one table for the tokens of source and target
   bool sinusoidal = false;        // positions are sines; else learned
-  std::string activation = "relu";  // of feed-forward layers; or "gelu", by erf
+  std::string activation = "gelu";  // of feed-forward layers, by erf; or "relu"
   double init_std = 0.02;  // of weights; residual projections get init_std / sqrt(2 layers)
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }

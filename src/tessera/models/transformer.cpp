@@ -49,7 +49,7 @@ EmbeddingResult embedded(const ModelConfig& c, std::string_view block, Value ids
 
 void find_transformer_problems(const ModelConfig& c, std::vector<std::string>& problems) {
   if (c.activation != kRelu && c.activation != kGelu)
-    problems.push_back(text("activation is '", c.activation, "'; it can be ", kRelu, ", ", kGelu));
+    problems.push_back(text("activation is '", c.activation, "'; it can be ", kGelu, ", ", kRelu));
   if (c.sinusoidal && c.width % 2 != 0)
     problems.push_back(text("sines as positions need an even width; it is ", c.width));
 }
