@@ -127,7 +127,7 @@ TEST_F(TranslationTest, WhatCannotTrainIsRefused) {
             "sample-every 5 does nothing with family transformer, which writes "
             "no text; give sample-every 0");
   small.model.vocabulary = 20;
-  EXPECT_NE(refused(small).find("characters of the data and 3 special tokens; give 0 or at least"),
+  EXPECT_NE(refused(small).find("characters of the data and the 3 special tokens of family "),
             std::string::npos)
       << refused(small);
   RunConfig text = pairs("run");

@@ -26,9 +26,8 @@ void find_vocabulary(RunConfig& config, Problems& problems) {
     return;
   }
   problems.gather([&] {
-    config.model.vocabulary =
-        load_dataset(config.data, config.vocabulary, config.held_out).vocabulary.size() +
-        find_model(config.model.family).special_tokens;
+    const Dataset data = load_dataset(config.data, config.vocabulary, config.held_out);
+    config.model.vocabulary = vocabulary_for(config.model.family, data.vocabulary.size());
   });
 }
 

@@ -24,6 +24,11 @@ const ModelFamily& find_model(std::string_view family) {
   fail(Fault::Usage, "unknown model family '", family, "'; known are ", join(names));
 }
 
+std::int64_t vocabulary_for(std::string_view family, std::int64_t of_data) {
+  const auto known = std::ranges::find(model_families(), family, &ModelFamily::name);
+  return of_data + (known == model_families().end() ? 0 : known->special_tokens);
+}
+
 std::int64_t layer_count(const ModelConfig& config) {
   std::int64_t out = 0;
   for (const LayerStack& stack : find_model(config.family).stacks(config))

@@ -36,15 +36,19 @@ struct ModelFamily {
       [](const ModelConfig& config) -> std::vector<LayerStack> {
     return {{"layers", config.layers}};
   };
-  /// Ids behind those of the data's vocabulary: the last ones of the model's.
-  std::int64_t special_tokens = 0;
   /// What tensor parallelism splits beside transformer_cuts().
   std::span<const TensorCut> cuts = {};
+  /// Tokens of the model that no text has; their ids follow those of the data's vocabulary.
+  std::int64_t special_tokens = 0;
 };
 
 std::span<const ModelFamily> model_families();
 /// Errors: an unknown family; the message lists the known ones.
 const ModelFamily& find_model(std::string_view family);
+
+/// The least vocabulary of a model for data of so many tokens: these and the family's special ones.
+/// An unknown family has none.
+std::int64_t vocabulary_for(std::string_view family, std::int64_t of_data);
 
 /// All layers of the model, of every stack, also where they are too many; their blocks, by number.
 std::int64_t layer_count(const ModelConfig& config);

@@ -86,8 +86,8 @@ constinit const ModelFamily kTransformer = {
     .stacks = [](const ModelConfig& c) -> std::vector<LayerStack> {
       return {{"encoder.layers", c.layers}, {"decoder.layers", decoder_layers(c), 2}};
     },
-    .special_tokens = kTranslationTokens,
     .cuts = kTargetCuts,
+    .special_tokens = kTranslationTokens,
 };
 
 }  // namespace tessera

@@ -81,11 +81,6 @@ std::optional<Source> find_source(const RunConfig& config, Problems& problems,
   return out;
 }
 
-/// The model's vocabulary for one of `known` tokens.
-std::int64_t with_special_tokens(const RunConfig& config, std::int64_t known) {
-  return known + find_model(config.model.family).special_tokens;
-}
-
 /// The model is that of the checkpoint but for what the user told.
 void take_model(RunConfig& config, const RecordedRun& from) {
   for (const Field& field : fields()) {
@@ -95,7 +90,8 @@ void take_model(RunConfig& config, const RecordedRun& from) {
   }
   // As many as the data had: stays open in config.toml.
   if (config.untold.contains("vocab-size") &&
-      from.config.model.vocabulary == with_special_tokens(from.config, from.vocabulary.size()))
+      from.config.model.vocabulary ==
+          vocabulary_for(from.config.model.family, from.vocabulary.size()))
     config.model.vocabulary = 0;
 }
 
@@ -131,12 +127,15 @@ void check_data(PreparedRun& run, Problems& problems) {
   if (wanted_programs(c).sample && !task.logits)
     problems.add(text("sample-every ", c.sample_every, " does nothing with family ", c.model.family,
                       ", which writes no text; give sample-every 0"));
-  const std::int64_t of_data = run.data.vocabulary.size(), known = with_special_tokens(c, of_data);
-  if (!run.from && c.model.vocabulary < known)  // a resumed run keeps its vocabulary
-    problems.add(text("vocab-size ", c.model.vocabulary, " is less than the ", of_data, " ",
+  const std::int64_t known = run.data.vocabulary.size(),
+                     least = vocabulary_for(c.model.family, known);
+  if (!run.from && c.model.vocabulary < least)  // a resumed run keeps its vocabulary
+    problems.add(text("vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
                       to_text(run.data.vocabulary.kind()), " of the data",
-                      known > of_data ? text(" and ", known - of_data, " special tokens") : "",
-                      "; give 0 or at least ", known));
+                      least > known ? text(" and the ", least - known, " special tokens of family ",
+                                           c.model.family)
+                                    : "",
+                      "; give 0 or at least ", least));
 }
 
 /// "layers is 4 there and 6 here"
@@ -263,8 +262,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   std::optional<Dataset> data = load_data(config, from, init, problems);
   if (!data) return {};
   if (config.model.vocabulary == 0) {
-    problems.gather(
-        [&] { config.model.vocabulary = with_special_tokens(config, data->vocabulary.size()); });
+    config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary.size());
     // Other data is to be told as such, not as another model.
     if (base) config.model.vocabulary = base->run.config.model.vocabulary;
   }
