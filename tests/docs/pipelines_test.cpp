@@ -23,8 +23,7 @@ namespace {
 ParallelConfig by_number(const ModelConfig& model) {
   ParallelConfig config;
   config.devices = config.pipeline = 2;
-  config.chunks =
-      chunks_by_layer(model.layers, [](std::int64_t layer) { return layer < 3 ? 0 : 1; });
+  config.chunks = chunks_by_layer(model, [](std::int64_t layer) { return layer < 3 ? 0 : 1; });
   return config;
 }
 // [end]

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "tessera/ir/strategy.h"
-#include "tessera/models/family.h"
+#include "tessera/models/translation.h"
 
 namespace tessera {
 namespace {
@@ -132,6 +132,74 @@ TEST(Models, WhatFamiliesSplitIsThere) {
   }
 }
 
+std::vector<std::string> transformer_parameters(const ModelConfig& c) {
+  Builder builder;
+  const Value source = builder.batch("source", {DType::I32, {2, c.source()}, {}}),
+              ids = builder.batch("ids", {DType::I32, {2, c.context}, {}});
+  EXPECT_EQ(transformer_logits(c, source, ids, {}).shape(), (Shape{2, c.context, c.vocabulary}));
+  std::vector<std::string> out;
+  for (const State& state : builder.so_far().states())
+    out.push_back(text(state.path, " ", builder.so_far().type(state.value).shape));
+  return out;
+}
+
+TEST(Models, TransformerParameters) {
+  ModelConfig c;
+  c.family = "transformer", c.layers = 1, c.decoder_layers = 2, c.heads = 2, c.width = 8;
+  c.context = 4, c.source_context = 5, c.vocabulary = 11, c.ffn_width = 12, c.bias = false;
+  std::vector<std::string> expected = {"embed.token.weight [11,8]",
+                                       "embed.position.weight [5,8]",
+                                       "encoder.layers.0.norm1.weight [8]",
+                                       "encoder.layers.0.attn.qkv.weight [24,8]",
+                                       "encoder.layers.0.attn.proj.weight [8,8]",
+                                       "encoder.layers.0.norm2.weight [8]",
+                                       "encoder.layers.0.mlp.up.weight [12,8]",
+                                       "encoder.layers.0.mlp.down.weight [8,12]",
+                                       "encoder.norm.weight [8]",
+                                       "embed_target.token.weight [11,8]",
+                                       "embed_target.position.weight [4,8]"};
+  for (const char* layer : {"decoder.layers.0.", "decoder.layers.1."}) {
+    for (const char* of : {"norm1.weight [8]", "attn.qkv.weight [24,8]", "attn.proj.weight [8,8]",
+                           "norm_cross.weight [8]", "cross.q.weight [8,8]",
+                           "cross.kv.weight [16,8]", "cross.proj.weight [8,8]", "norm2.weight [8]",
+                           "mlp.up.weight [12,8]", "mlp.down.weight [8,12]"})
+      expected.push_back(text(layer, of));
+  }
+  expected.push_back("decoder.norm.weight [8]");
+  EXPECT_EQ(transformer_parameters(c), expected);
+  c.shared_embedding = c.sinusoidal = true, c.tied_head = false, c.decoder_layers = 0;
+  const std::vector<std::string> other = transformer_parameters(c);
+  EXPECT_EQ(other.front(), "embed.token.weight [11,8]");
+  EXPECT_EQ(other.back(), "head.weight [11,8]");
+  EXPECT_EQ(other.size(), 1u + 6 + 1 + 10 + 1 + 1);
+}
+
+TEST(Models, LayersAreNumberedThroughAllStacks) {
+  ModelConfig c;
+  c.layers = 2, c.decoder_layers = 1;
+  EXPECT_EQ(layer_blocks(c), (std::vector<std::string>{"layers.0", "layers.1"}));
+  c.family = "transformer";
+  EXPECT_EQ(layer_blocks(c),
+            (std::vector<std::string>{"encoder.layers.0", "encoder.layers.1", "decoder.layers.0"}));
+  EXPECT_EQ(layer_count(c), 3);
+  c.decoder_layers = 0;
+  EXPECT_EQ(layer_count(c), 4);
+}
+
+TEST(Models, TransformerProblems) {
+  ModelConfig c;
+  c.family = "transformer", c.activation = "swish", c.vocabulary = 3;
+  c.source_context = -1, c.decoder_layers = kMaxLayers + 1;
+  c.sinusoidal = true, c.width = 5, c.heads = 5;
+  const std::vector<std::string> expected = {
+      "source-context is -1; it must be 1 or more",
+      "decoder-layers is 100001; it must be at most 100000",
+      "vocabulary is 3, and 3 tokens of family transformer are special; it must be more",
+      "activation is 'swish'; it can be gelu, relu",
+      "sines as positions need an even width; it is 5"};
+  EXPECT_EQ(problems(c), expected);
+}
+
 TEST(Models, ProblemsAreSentences) {
   ModelConfig c;
   c.heads = 3, c.width = 128, c.dropout = 1.5, c.layers = 0;
@@ -154,6 +222,8 @@ TEST(Models, AModelThatCannotExistIsRefused) {
                                     {"width", &ModelConfig::width},
                                     {"ffn-width", &ModelConfig::ffn_width},
                                     {"context", &ModelConfig::context},
+                                    {"source-context", &ModelConfig::source_context},
+                                    {"decoder-layers", &ModelConfig::decoder_layers},
                                     {"vocabulary", &ModelConfig::vocabulary}}) {
     for (const std::int64_t value : {kMost, kMost - 3, kMost / 4, kMaxFieldSize + 1}) {
       ModelConfig c;
@@ -178,7 +248,8 @@ TEST(Models, AnUnknownFamilyNamesTheKnown) {
     find_model("gpt3");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "unknown model family 'gpt3'; known are gpt2, llama, bert");
+    EXPECT_STREQ(error.what(),
+                 "unknown model family 'gpt3'; known are gpt2, llama, bert, transformer");
   }
 }
 

@@ -173,12 +173,39 @@ TEST(Parallel, StagesShareTheDevicesOut) {
   EXPECT_EQ(strategy_of(c).pipeline, (PipelineStrategy{4, 3, "interleaved", {{"layers.1", 0}}}));
 }
 
+TEST(Parallel, LayersOfEncoderAndDecoderAreOneRow) {
+  ModelConfig model;
+  model.family = "transformer", model.layers = 2, model.decoder_layers = 2;
+  EXPECT_EQ(chunks_by_layer(model, [](std::int64_t layer) { return layer < 3 ? 0 : 1; }),
+            (std::vector<ChunkPin>{{"encoder.layers.0", 0},
+                                   {"encoder.layers.1", 0},
+                                   {"decoder.layers.0", 0},
+                                   {"decoder.layers.1", 1}}));
+  ParallelConfig c{.recompute = Recompute::Full};
+  EXPECT_EQ(strategy_of(c, BatchSplit::Cut, model).recompute,
+            (std::vector<RecomputePin>{{"encoder.layers.*", Recompute::Full},
+                                       {"decoder.layers.*", Recompute::Full}}));
+  c.recompute_layers = "1-2";
+  EXPECT_EQ(strategy_of(c, BatchSplit::Cut, model).recompute,
+            (std::vector<RecomputePin>{{"encoder.layers.1", Recompute::Full},
+                                       {"decoder.layers.0", Recompute::Full}}));
+  c.recompute_layers = "4";
+  EXPECT_EQ(problems(c, model), std::vector<std::string>{"recompute-layers is '4', but the layers "
+                                                         "are 0 to 3; give some of these"});
+  model.source_context = 8;
+  EXPECT_EQ(problems({.devices = 16, .context = 16}, model),
+            std::vector<std::string>{
+                "context-parallel-size 16 is above the context of 8 tokens; lower it"});
+}
+
 TEST(Parallel, LayersArePutOnChunksByTheirNumber) {
-  EXPECT_EQ(chunks_by_layer(3, [](std::int64_t layer) { return layer < 2 ? 0 : 1; }),
+  ModelConfig model;
+  model.layers = 3;
+  EXPECT_EQ(chunks_by_layer(model, [](std::int64_t layer) { return layer < 2 ? 0 : 1; }),
             (std::vector<ChunkPin>{{"layers.0", 0}, {"layers.1", 0}, {"layers.2", 1}}));
   const auto refused = [](const std::function<int(std::int64_t)>& chunk_of) -> std::string {
     try {
-      chunks_by_layer(4, chunk_of);
+      chunks_by_layer(ModelConfig(), chunk_of);
     } catch (const Error& error) {
       return error.what();
     }

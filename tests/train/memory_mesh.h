@@ -19,21 +19,18 @@ struct MemoryMesh {
   ParallelConfig parallel;  // of one stage
   OptimizerKind optimizer = OptimizerKind::AdamW;
 
-  Task task() const {
-    ModelConfig model = tiny(family);
-    model.layers = 4;
-    return task_of(model);
-  }
+  ModelConfig model() const { return tiny(family, 4); }
+  std::vector<TaskInput> inputs() const { return task_of(model()).inputs; }
 
   Graph step() const {
     OptimizerConfig of;
     of.kind = optimizer;
     of.schedule.kind = ScheduleKind::Constant;
-    return train_step(task(), of, 12);
+    return train_step(task_of(model()), of, 12);
   }
 
   Strategy strategy() const {
-    Strategy out = strategy_of(parallel);
+    Strategy out = strategy_of(parallel, BatchSplit::Cut, model());
     out.pipeline = pipeline;
     return out;
   }
@@ -50,36 +47,40 @@ inline std::string memory_mesh_name(const testing::TestParamInfo<MemoryMesh>& in
 /// Data, tensor, sequence and context parallel, ZeRO 0 to 3, 1 to 4 stages, every schedule.
 inline std::vector<MemoryMesh> memory_meshes() {
   constexpr OptimizerKind kLamb = OptimizerKind::Lamb;
-  return {{"One", "gpt2", {}, {}},
-          {"OneLlamaLamb", "llama", {}, {}, kLamb},
-          {"OneSgd", "gpt2", {}, {}, OptimizerKind::Sgd},
-          {"Mb3", "gpt2", {}, parallel_of(1, 1, 1, false, 0, 3)},
-          {"Dp2", "gpt2", {}, parallel_of(2, 1, 1, false, 0, 2)},
-          {"Dp2Zero1", "llama", {}, parallel_of(2, 1, 1, false, 1, 2)},
-          {"Dp2Zero2", "gpt2", {}, parallel_of(2, 1, 1, false, 2, 3)},
-          {"Dp2Zero3", "llama", {}, parallel_of(2, 1, 1, false, 3, 1)},
-          {"Dp3Zero3Lamb", "gpt2", {}, parallel_of(3, 1, 1, false, 3, 2), kLamb},
-          {"Tp2", "gpt2", {}, parallel_of(1, 2, 1, false, 0, 1)},
-          {"Tp2Sp", "llama", {}, parallel_of(1, 2, 1, true, 0, 2)},
-          {"Cp2", "gpt2", {}, parallel_of(1, 1, 2, false, 0, 1)},
-          {"Cp2Tp2Dp2Zero3", "gpt2", {}, parallel_of(2, 2, 2, true, 3, 2)},
-          {"Gpipe2", "gpt2", {2, 1, "gpipe"}, parallel_of(1, 1, 1, false, 0, 4)},
-          {"One2Tp2", "gpt2", {2, 1, "1f1b"}, parallel_of(1, 2, 1, false, 0, 4)},
-          {"One3Zero2", "llama", {3, 1, "1f1b"}, parallel_of(2, 1, 1, false, 2, 3)},
-          {"One4Zero1", "gpt2", {4, 1, "1f1b"}, parallel_of(2, 1, 1, false, 1, 6)},
-          {"Interleaved2Lamb",
-           "llama",
-           {2, 2, "interleaved"},
-           parallel_of(1, 1, 1, false, 0, 4),
-           kLamb},
-          {"ZbH12Zero3", "gpt2", {2, 1, "zb-h1"}, parallel_of(2, 1, 1, false, 3, 3)},
-          {"ZbH13", "gpt2", {3, 1, "zb-h1"}, parallel_of(1, 1, 1, false, 0, 6)},
-          {"ZbV2Zero1", "llama", {2, 2, "zb-v"}, parallel_of(2, 1, 1, false, 1, 3)},
-          {"ZbV2Sp", "llama", {2, 2, "zb-v"}, parallel_of(1, 2, 1, true, 0, 4)},
-          {"BertDp2Tp2SpZero3", "bert", {}, parallel_of(2, 2, 1, true, 3, 2)},
-          {"BertCp2", "bert", {}, parallel_of(1, 1, 2, false, 0, 2)},
-          {"BertMaskedOne3Zero2", "bert-masked", {3, 1, "1f1b"}, parallel_of(2, 1, 1, false, 2, 3)},
-          {"BertMaskedZbV2", "bert-masked", {2, 2, "zb-v"}, parallel_of(1, 2, 1, false, 0, 4)}};
+  return {
+      {"One", "gpt2", {}, {}},
+      {"OneLlamaLamb", "llama", {}, {}, kLamb},
+      {"OneSgd", "gpt2", {}, {}, OptimizerKind::Sgd},
+      {"Mb3", "gpt2", {}, parallel_of(1, 1, 1, false, 0, 3)},
+      {"Dp2", "gpt2", {}, parallel_of(2, 1, 1, false, 0, 2)},
+      {"Dp2Zero1", "llama", {}, parallel_of(2, 1, 1, false, 1, 2)},
+      {"Dp2Zero2", "gpt2", {}, parallel_of(2, 1, 1, false, 2, 3)},
+      {"Dp2Zero3", "llama", {}, parallel_of(2, 1, 1, false, 3, 1)},
+      {"Dp3Zero3Lamb", "gpt2", {}, parallel_of(3, 1, 1, false, 3, 2), kLamb},
+      {"Tp2", "gpt2", {}, parallel_of(1, 2, 1, false, 0, 1)},
+      {"Tp2Sp", "llama", {}, parallel_of(1, 2, 1, true, 0, 2)},
+      {"Cp2", "gpt2", {}, parallel_of(1, 1, 2, false, 0, 1)},
+      {"Cp2Tp2Dp2Zero3", "gpt2", {}, parallel_of(2, 2, 2, true, 3, 2)},
+      {"Gpipe2", "gpt2", {2, 1, "gpipe"}, parallel_of(1, 1, 1, false, 0, 4)},
+      {"One2Tp2", "gpt2", {2, 1, "1f1b"}, parallel_of(1, 2, 1, false, 0, 4)},
+      {"One3Zero2", "llama", {3, 1, "1f1b"}, parallel_of(2, 1, 1, false, 2, 3)},
+      {"One4Zero1", "gpt2", {4, 1, "1f1b"}, parallel_of(2, 1, 1, false, 1, 6)},
+      {"Interleaved2Lamb",
+       "llama",
+       {2, 2, "interleaved"},
+       parallel_of(1, 1, 1, false, 0, 4),
+       kLamb},
+      {"ZbH12Zero3", "gpt2", {2, 1, "zb-h1"}, parallel_of(2, 1, 1, false, 3, 3)},
+      {"ZbH13", "gpt2", {3, 1, "zb-h1"}, parallel_of(1, 1, 1, false, 0, 6)},
+      {"ZbV2Zero1", "llama", {2, 2, "zb-v"}, parallel_of(2, 1, 1, false, 1, 3)},
+      {"ZbV2Sp", "llama", {2, 2, "zb-v"}, parallel_of(1, 2, 1, true, 0, 4)},
+      {"BertDp2Tp2SpZero3", "bert", {}, parallel_of(2, 2, 1, true, 3, 2)},
+      {"BertCp2", "bert", {}, parallel_of(1, 1, 2, false, 0, 2)},
+      {"BertMaskedOne3Zero2", "bert-masked", {3, 1, "1f1b"}, parallel_of(2, 1, 1, false, 2, 3)},
+      {"BertMaskedZbV2", "bert-masked", {2, 2, "zb-v"}, parallel_of(1, 2, 1, false, 0, 4)},
+      {"EncoderDecoderTp2Sp", "transformer", {}, parallel_of(1, 2, 1, true, 0, 2)},
+      {"EncoderDecoderOne4Zero3", "transformer", {4, 1, "1f1b"}, parallel_of(2, 1, 1, false, 3, 6)},
+      {"EncoderDecoderZbV2", "transformer", {2, 2, "zb-v"}, parallel_of(1, 1, 1, false, 0, 4)}};
 }
 
 }  // namespace tessera

@@ -22,22 +22,28 @@ struct StepCase {
 
 std::ostream& operator<<(std::ostream& out, const StepCase& c) { return out << c.name; }
 
+/// As OneDevice trains it.
+Strategy strategy_of_step(const StepCase& c, Recompute what = Recompute::None) {
+  ParallelConfig parallel = c.parallel;
+  parallel.recompute = what;
+  return strategy_of(parallel, BatchSplit::Cut, tiny(c.family));
+}
+
 class MeshStep : public testing::TestWithParam<StepCase> {};
 
 TEST_P(MeshStep, EqualsOneDevice) {
   const OneDevice one(GetParam().family);
-  EXPECT_EQ(one.wrong(fuse(partition(
-                propagate(add_uses(simplify(one.graph)), strategy_of(GetParam().parallel))))),
+  EXPECT_EQ(one.wrong(fuse(
+                partition(propagate(add_uses(simplify(one.graph)), strategy_of_step(GetParam()))))),
             "");
 }
 
 TEST_P(MeshStep, RecomputedEqualsOneDevice) {
   const OneDevice one(GetParam().family);
   for (const Recompute what : {Recompute::Selective, Recompute::Full}) {
-    const Graph again = recompute(simplify(one.graph), {{"layers.*", what}});
-    EXPECT_EQ(
-        one.wrong(fuse(partition(propagate(add_uses(again), strategy_of(GetParam().parallel))))),
-        "")
+    const Strategy strategy = strategy_of_step(GetParam(), what);
+    const Graph again = recompute(simplify(one.graph), strategy.recompute);
+    EXPECT_EQ(one.wrong(fuse(partition(propagate(add_uses(again), strategy)))), "")
         << to_text(what);
   }
 }
@@ -49,31 +55,40 @@ ParallelConfig tensor(std::int64_t n, bool sequence = false) {
 
 INSTANTIATE_TEST_SUITE_P(
     Meshes, MeshStep,
-    testing::Values(StepCase{"One", "gpt2", {}}, StepCase{"Dp2", "gpt2", data(2)},
-                    StepCase{"Dp3", "gpt2", data(3)}, StepCase{"Dp5Uneven", "gpt2", data(5)},
-                    StepCase{"Dp8Uneven", "llama", data(8)}, StepCase{"Zero1", "gpt2", data(2, 1)},
-                    StepCase{"Zero2", "gpt2", data(4, 2)}, StepCase{"Zero3", "gpt2", data(3, 3)},
-                    StepCase{"Tp2", "gpt2", tensor(2)}, StepCase{"Tp4", "gpt2", tensor(4)},
-                    StepCase{"Tp2Llama", "llama", tensor(2)},
-                    StepCase{"Tp2Sp", "gpt2", tensor(2, true)},
-                    StepCase{"Tp2SpLlama", "llama", tensor(2, true)},
-                    StepCase{"Cp2", "gpt2", parallel_of(1, 1, 2, false, 0, 1)},
-                    StepCase{"Cp2Llama", "llama", parallel_of(1, 1, 2, false, 0, 1)},
-                    StepCase{"Cp2Tp2Dp2", "gpt2", parallel_of(2, 2, 2, true, 3, 2)},
-                    StepCase{"Dp2Tp2SpZero1Mb2", "gpt2", parallel_of(2, 2, 1, true, 1, 2)},
-                    StepCase{"Dp2Tp2Zero2Mb3", "llama", parallel_of(2, 2, 1, false, 2, 3)},
-                    StepCase{"Dp3Mb4Zero3Uneven", "gpt2", parallel_of(3, 1, 1, false, 3, 4)},
-                    StepCase{"BertDp3", "bert", data(3)}, StepCase{"BertTp2", "bert", tensor(2)},
-                    StepCase{"BertTp4Sp", "bert", tensor(4, true)},
-                    StepCase{"BertCp2", "bert", parallel_of(1, 1, 2, false, 0, 2)},
-                    StepCase{"BertDp2Tp2SpZero1Mb2", "bert", parallel_of(2, 2, 1, true, 1, 2)},
-                    StepCase{"BertDp5Mb2Zero2Uneven", "bert", parallel_of(5, 1, 1, false, 2, 2)},
-                    StepCase{"BertCp2Tp2Dp2Zero3", "bert", parallel_of(2, 2, 2, true, 3, 2)},
-                    StepCase{"BertMaskedDp2", "bert-masked", data(2)},
-                    StepCase{"BertMaskedCp2Tp2", "bert-masked", parallel_of(1, 2, 2, true, 0, 1)},
-                    StepCase{"BertMaskedDp3Mb4Zero3Uneven", "bert-masked",
-                             parallel_of(3, 1, 1, false, 3, 4)},
-                    StepCase{"Dp5Mb2Zero2Uneven", "llama", parallel_of(5, 1, 1, false, 2, 2)}),
+    testing::Values(
+        StepCase{"One", "gpt2", {}}, StepCase{"Dp2", "gpt2", data(2)},
+        StepCase{"Dp3", "gpt2", data(3)}, StepCase{"Dp5Uneven", "gpt2", data(5)},
+        StepCase{"Dp8Uneven", "llama", data(8)}, StepCase{"Zero1", "gpt2", data(2, 1)},
+        StepCase{"Zero2", "gpt2", data(4, 2)}, StepCase{"Zero3", "gpt2", data(3, 3)},
+        StepCase{"Tp2", "gpt2", tensor(2)}, StepCase{"Tp4", "gpt2", tensor(4)},
+        StepCase{"Tp2Llama", "llama", tensor(2)}, StepCase{"Tp2Sp", "gpt2", tensor(2, true)},
+        StepCase{"Tp2SpLlama", "llama", tensor(2, true)},
+        StepCase{"Cp2", "gpt2", parallel_of(1, 1, 2, false, 0, 1)},
+        StepCase{"Cp2Llama", "llama", parallel_of(1, 1, 2, false, 0, 1)},
+        StepCase{"Cp2Tp2Dp2", "gpt2", parallel_of(2, 2, 2, true, 3, 2)},
+        StepCase{"Dp2Tp2SpZero1Mb2", "gpt2", parallel_of(2, 2, 1, true, 1, 2)},
+        StepCase{"Dp2Tp2Zero2Mb3", "llama", parallel_of(2, 2, 1, false, 2, 3)},
+        StepCase{"Dp3Mb4Zero3Uneven", "gpt2", parallel_of(3, 1, 1, false, 3, 4)},
+        StepCase{"BertDp3", "bert", data(3)}, StepCase{"BertTp2", "bert", tensor(2)},
+        StepCase{"BertTp4Sp", "bert", tensor(4, true)},
+        StepCase{"BertCp2", "bert", parallel_of(1, 1, 2, false, 0, 2)},
+        StepCase{"BertDp2Tp2SpZero1Mb2", "bert", parallel_of(2, 2, 1, true, 1, 2)},
+        StepCase{"BertDp5Mb2Zero2Uneven", "bert", parallel_of(5, 1, 1, false, 2, 2)},
+        StepCase{"BertCp2Tp2Dp2Zero3", "bert", parallel_of(2, 2, 2, true, 3, 2)},
+        StepCase{"BertMaskedDp2", "bert-masked", data(2)},
+        StepCase{"BertMaskedCp2Tp2", "bert-masked", parallel_of(1, 2, 2, true, 0, 1)},
+        StepCase{"BertMaskedDp3Mb4Zero3Uneven", "bert-masked", parallel_of(3, 1, 1, false, 3, 4)},
+        StepCase{"Dp5Mb2Zero2Uneven", "llama", parallel_of(5, 1, 1, false, 2, 2)},
+        StepCase{"EncoderDecoderDp5Uneven", "transformer", data(5)},
+        StepCase{"EncoderDecoderTp4", "transformer", tensor(4)},
+        StepCase{"EncoderDecoderTp2Sp", "transformer", tensor(2, true)},
+        StepCase{"EncoderDecoderPostTp2Sp", "transformer_post", tensor(2, true)},
+        StepCase{"EncoderDecoderPostDp2Zero3", "transformer_post", data(2, 3)},
+        StepCase{"EncoderDecoderCp2", "transformer", parallel_of(1, 1, 2, false, 0, 1)},
+        StepCase{"EncoderDecoderDp2Zero1Mb3", "transformer", parallel_of(2, 1, 1, false, 1, 3)},
+        StepCase{"EncoderDecoderDp3Zero2Mb2", "transformer", parallel_of(3, 1, 1, false, 2, 2)},
+        StepCase{"EncoderDecoderCp2Tp2Dp2Zero3Mb2", "transformer",
+                 parallel_of(2, 2, 2, true, 3, 2)}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

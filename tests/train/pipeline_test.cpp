@@ -38,10 +38,15 @@ Pipeline pipeline_of(const PipelineCase& c) {
   return Pipeline(make_schedule(c.schedule, {c.stages, c.chunks, c.parallel.micro_batches}));
 }
 
+Strategy strategy_of_case(const PipelineCase& c, const std::vector<ChunkPin>& pins) {
+  Strategy out = strategy_of(c.parallel, BatchSplit::Cut, tiny(c.family, kLayers));
+  out.pipeline = {c.stages, c.chunks, c.schedule, pins};
+  return out;
+}
+
 std::vector<Program> stages_of(const Graph& graph, const PipelineCase& c,
                                const std::vector<ChunkPin>& pins = {}) {
-  Strategy strategy = strategy_of(c.parallel);
-  strategy.pipeline = {c.stages, c.chunks, c.schedule, pins};
+  const Strategy strategy = strategy_of_case(c, pins);
   const Graph simple = simplify(graph);
   const Graph placed = propagate(
       add_uses(place_chunks(simple, cut_into_chunks(simple, strategy.pipeline))), strategy);
@@ -57,8 +62,7 @@ std::vector<Program> stages_of(const Graph& graph, const PipelineCase& c,
 /// What plans of all stages wait for for ever, on devices.
 std::string plans_stuck(const Graph& graph, const PipelineCase& c,
                         const std::vector<ChunkPin>& pins = {}) {
-  Strategy strategy = strategy_of(c.parallel);
-  strategy.pipeline = {c.stages, c.chunks, c.schedule, pins};
+  const Strategy strategy = strategy_of_case(c, pins);
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
   std::vector<Plan> plans;
   for (int stage = 0; stage < c.stages; ++stage) {
@@ -119,36 +123,50 @@ ParallelConfig cut(std::int64_t micro_batches, std::int64_t dp = 1, std::int64_t
 
 INSTANTIATE_TEST_SUITE_P(
     Pipelines, PipelineStep,
-    testing::Values(PipelineCase{"Gpipe2", "gpt2", "gpipe", 2, 1, cut(4)},
-                    PipelineCase{"One2", "gpt2", "1f1b", 2, 1, cut(4)},
-                    PipelineCase{"One2Mb1", "gpt2", "1f1b", 2, 1, cut(1)},
-                    PipelineCase{"One3Mb2", "llama", "1f1b", 3, 1, cut(2)},
-                    PipelineCase{"One4Mb12", "gpt2", "1f1b", 4, 1, cut(12)},
-                    PipelineCase{"Interleaved2", "gpt2", "interleaved", 2, 2, cut(4)},
-                    PipelineCase{"Interleaved3x3Mb6", "llama", "interleaved", 3, 3, cut(6)},
-                    PipelineCase{"ZbH1", "gpt2", "zb-h1", 3, 1, cut(4)},
-                    PipelineCase{"ZbV", "gpt2", "zb-v", 2, 2, cut(4)},
-                    PipelineCase{"ZbV4", "llama", "zb-v", 4, 2, cut(6)},
-                    PipelineCase{"Interleaved1", "gpt2", "interleaved", 1, 2, cut(2)},
-                    PipelineCase{"ZbV1", "gpt2", "zb-v", 1, 2, cut(1)},
-                    PipelineCase{"Dp2", "gpt2", "1f1b", 2, 1, cut(3, 2)},
-                    PipelineCase{"Tp2", "gpt2", "1f1b", 2, 1, cut(4, 1, 2)},
-                    PipelineCase{"Tp2Sp", "llama", "zb-h1", 2, 1, cut(4, 1, 2, 0, 1, true)},
-                    PipelineCase{"Cp2", "gpt2", "interleaved", 2, 2, cut(4, 1, 1, 0, 2)},
-                    PipelineCase{"Zero1", "gpt2", "1f1b", 3, 1, cut(4, 2, 1, 1)},
-                    PipelineCase{"Zero2", "llama", "gpipe", 2, 1, cut(3, 2, 1, 2)},
-                    PipelineCase{"Zero3", "gpt2", "zb-v", 2, 2, cut(4, 2, 1, 3)},
-                    PipelineCase{"BertGpipe2", "bert", "gpipe", 2, 1, cut(4)},
-                    PipelineCase{"BertOne4Dp2", "bert", "1f1b", 4, 1, cut(3, 2)},
-                    PipelineCase{"BertZbH1Tp2Sp", "bert", "zb-h1", 3, 1, cut(4, 1, 2, 0, 1, true)},
-                    PipelineCase{"BertMaskedInterleaved2Cp2", "bert-masked", "interleaved", 2, 2,
-                                 cut(4, 1, 1, 0, 2)},
-                    PipelineCase{"BertMaskedZbV4Zero3", "bert-masked", "zb-v", 4, 2,
-                                 cut(6, 2, 1, 3)},
-                    PipelineCase{"Dp3Tp2Zero2Uneven", "gpt2", "zb-h1", 2, 1, cut(2, 3, 2, 2)}),
+    testing::Values(
+        PipelineCase{"Gpipe2", "gpt2", "gpipe", 2, 1, cut(4)},
+        PipelineCase{"One2", "gpt2", "1f1b", 2, 1, cut(4)},
+        PipelineCase{"One2Mb1", "gpt2", "1f1b", 2, 1, cut(1)},
+        PipelineCase{"One3Mb2", "llama", "1f1b", 3, 1, cut(2)},
+        PipelineCase{"One4Mb12", "gpt2", "1f1b", 4, 1, cut(12)},
+        PipelineCase{"Interleaved2", "gpt2", "interleaved", 2, 2, cut(4)},
+        PipelineCase{"Interleaved3x3Mb6", "llama", "interleaved", 3, 3, cut(6)},
+        PipelineCase{"ZbH1", "gpt2", "zb-h1", 3, 1, cut(4)},
+        PipelineCase{"ZbV", "gpt2", "zb-v", 2, 2, cut(4)},
+        PipelineCase{"ZbV4", "llama", "zb-v", 4, 2, cut(6)},
+        PipelineCase{"Interleaved1", "gpt2", "interleaved", 1, 2, cut(2)},
+        PipelineCase{"ZbV1", "gpt2", "zb-v", 1, 2, cut(1)},
+        PipelineCase{"Dp2", "gpt2", "1f1b", 2, 1, cut(3, 2)},
+        PipelineCase{"Tp2", "gpt2", "1f1b", 2, 1, cut(4, 1, 2)},
+        PipelineCase{"Tp2Sp", "llama", "zb-h1", 2, 1, cut(4, 1, 2, 0, 1, true)},
+        PipelineCase{"Cp2", "gpt2", "interleaved", 2, 2, cut(4, 1, 1, 0, 2)},
+        PipelineCase{"Zero1", "gpt2", "1f1b", 3, 1, cut(4, 2, 1, 1)},
+        PipelineCase{"Zero2", "llama", "gpipe", 2, 1, cut(3, 2, 1, 2)},
+        PipelineCase{"Zero3", "gpt2", "zb-v", 2, 2, cut(4, 2, 1, 3)},
+        PipelineCase{"BertGpipe2", "bert", "gpipe", 2, 1, cut(4)},
+        PipelineCase{"BertOne4Dp2", "bert", "1f1b", 4, 1, cut(3, 2)},
+        PipelineCase{"BertZbH1Tp2Sp", "bert", "zb-h1", 3, 1, cut(4, 1, 2, 0, 1, true)},
+        PipelineCase{"BertMaskedInterleaved2Cp2", "bert-masked", "interleaved", 2, 2,
+                     cut(4, 1, 1, 0, 2)},
+        PipelineCase{"BertMaskedZbV4Zero3", "bert-masked", "zb-v", 4, 2, cut(6, 2, 1, 3)},
+        PipelineCase{"Dp3Tp2Zero2Uneven", "gpt2", "zb-h1", 2, 1, cut(2, 3, 2, 2)},
+        PipelineCase{"EncoderDecoder2", "transformer", "1f1b", 2, 1, cut(4)},
+        PipelineCase{"EncoderDecoder4", "transformer", "1f1b", 4, 1, cut(6)},
+        PipelineCase{"EncoderDecoder4Gpipe", "transformer", "gpipe", 4, 1, cut(3)},
+        PipelineCase{"EncoderDecoder4Tp2Sp", "transformer", "zb-h1", 4, 1,
+                     cut(6, 1, 2, 0, 1, true)},
+        PipelineCase{"EncoderDecoder2Interleaved3", "transformer", "interleaved", 2, 3,
+                     cut(4, 2, 1, 1)},
+        PipelineCase{"EncoderDecoder4Interleaved", "transformer", "interleaved", 4, 2, cut(4)},
+        PipelineCase{"EncoderDecoder2ZbV", "transformer", "zb-v", 2, 2, cut(4, 2, 1, 3)},
+        PipelineCase{"EncoderDecoder4ZbV", "transformer", "zb-v", 4, 2, cut(6)},
+        PipelineCase{"EncoderDecoderPost4", "transformer_post", "1f1b", 4, 1, cut(6)},
+        PipelineCase{"EncoderDecoderPost4ZbV", "transformer_post", "zb-v", 4, 2, cut(4, 2, 1, 3)},
+        PipelineCase{"EncoderDecoder3Cp2Zero2", "transformer", "1f1b", 3, 1, cut(3, 2, 1, 2, 2)}),
     [](const auto& info) { return std::string(info.param.name); });
 
-constexpr std::array<const char*, 4> kFamilies = {"gpt2", "llama", "bert", "bert-masked"};
+constexpr std::array<const char*, 6> kFamilies = {"gpt2",        "llama",       "bert",
+                                                  "bert-masked", "transformer", "transformer_post"};
 
 /// Any schedule, mesh and cut into chunks.
 PipelineCase random_case(std::uint64_t seed, std::vector<ChunkPin>& pins) {
@@ -164,11 +182,15 @@ PipelineCase random_case(std::uint64_t seed, std::vector<ChunkPin>& pins) {
                      tp > 1 && below(2) == 0);
   // A block somewhere by hand, so that others have to make room.
   if (below(2) == 0) {
-    // One unit before the layers and three behind them: each chunk needs one.
+    // One unit before the layers and three behind them, and two between encoder and decoder: each
+    // chunk needs one.
+    const bool both = tiny(out.family).family == "transformer";
     const std::int64_t layer = below(kLayers), chunks = out.stages * out.chunks;
-    const std::int64_t first = std::max<std::int64_t>(0, chunks - 9 + layer);
-    const std::int64_t last = std::min(chunks - 1, layer + 1);
-    pins.push_back({text("layers.", layer), static_cast<int>(first + below(at(last - first + 1)))});
+    const std::int64_t unit = layer + (both && layer >= kLayers / 2 ? 3 : 1);
+    const std::int64_t first = std::max(std::int64_t{0}, chunks - (both ? 12 : 10) + unit);
+    const std::int64_t last = std::min(chunks - 1, unit);
+    pins.push_back({layer_blocks(tiny(out.family, kLayers))[at(layer)],
+                    static_cast<int>(first + below(at(last - first + 1)))});
   }
   return out;
 }
@@ -184,8 +206,8 @@ TEST(RandomPipelines, EqualOneDevice) {
     const PipelineCase c = random_case(seed, pins);
     const OneDevice& one = ones.at(c.family);
     EXPECT_EQ(one.wrong(stages_of(one.graph, c, pins)) + plans_stuck(one.graph, c, pins), "")
-        << text("seed ", seed, ": ", c.schedule, " p=", c.stages, " v=", c.chunks, " mesh ",
-                strategy_of(c.parallel).mesh);
+        << text("seed ", seed, ": ", c.family, " ", c.schedule, " p=", c.stages, " v=", c.chunks,
+                " mesh ", strategy_of(c.parallel).mesh);
   }
 }
 

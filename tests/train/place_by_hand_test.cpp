@@ -42,15 +42,15 @@ TEST(PlaceByHand, AFunctionOfTheLayersNumber) {
   const auto cut = [&] { return cut_text(step, strategy_of(config).pipeline); };
   EXPECT_EQ(cut(), "embed, layers.0 ... layers.3 | layers.4 ... layers.7, norm, head, loss");
   config.chunks =
-      chunks_by_layer(8, [](std::int64_t layer) { return layer < 3 ? 0 : 1; });  // parallel.h
+      chunks_by_layer(model, [](std::int64_t layer) { return layer < 3 ? 0 : 1; });  // parallel.h
   EXPECT_EQ(cut(), "embed, layers.0 ... layers.2 | layers.3 ... layers.7, norm, head, loss");
   // The embedding alone on the first stage.
-  config.chunks = chunks_by_layer(8, [](std::int64_t) { return 1; });
+  config.chunks = chunks_by_layer(model, [](std::int64_t) { return 1; });
   EXPECT_EQ(cut(), "embed | layers.0 ... layers.7, norm, head, loss");
   // Down the stages and up again: the first stage has chunks 0 and 3.
   config.schedule = "zb-v";
   config.chunks =
-      chunks_by_layer(8, [](std::int64_t layer) { return static_cast<int>(layer / 2); });
+      chunks_by_layer(model, [](std::int64_t layer) { return static_cast<int>(layer / 2); });
   EXPECT_EQ(cut(),
             "embed, layers.0, layers.1 | layers.2, layers.3 | layers.4, layers.5 | "
             "layers.6, layers.7, norm, head, loss");

@@ -113,8 +113,11 @@ std::vector<StepTrace> trace(RunConfig config, std::int64_t steps) {
 }
 
 TEST(Ranks, LossesOfTenStepsAreThoseOfOneDevice) {
-  const std::pair<const char*, std::int64_t> presets[] = {
-      {"gpt2-tiny", 0}, {"llama-tiny", 0}, {"bert-tiny", 0}, {"bert-tiny", 5}};
+  const std::pair<const char*, std::int64_t> presets[] = {{"gpt2-tiny", 0},
+                                                          {"llama-tiny", 0},
+                                                          {"transformer-tiny", 0},
+                                                          {"bert-tiny", 0},
+                                                          {"bert-tiny", 5}};
   for (const auto& [preset, masked_positions] : presets) {
     RunConfig config;
     find_preset(preset).apply(config);

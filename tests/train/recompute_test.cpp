@@ -21,7 +21,7 @@ TEST_P(RecomputedStep, KeepsLess) {
   std::vector<Plan> plans;
   for (const Recompute what : {Recompute::None, Recompute::Selective, Recompute::Full}) {
     Strategy strategy = GetParam().strategy();
-    strategy.recompute = {{"layers.*", what}};
+    strategy.recompute = {{"*layers.*", what}};
     plans.push_back(StagedRun(step, strategy).plan(*device, 0));
   }
   const auto of = [&](std::size_t i) -> const ProgramPlan& { return plans[i].program("train"); };

@@ -3,18 +3,20 @@
 
 #include <cmath>
 
+#include "tessera/models/family.h"
 #include "tessera/ops/interpret.h"
 #include "tessera/train/step.h"
 
 namespace tessera {
 
-/// A family; "bert-masked": bert, whose head computes some positions of a sample only.
-inline ModelConfig tiny(const std::string& name) {
-  const std::string family = name.substr(0, name.find('-'));
+/// A family, or a variant of one: "bert-masked", whose head computes some positions of a sample
+/// only; "transformer_post", in which all that the family has a choice of is the other way. Where
+/// there is a decoder too, it has half of the layers.
+inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   ModelConfig c;
-  c.family = family;
-  c.masked_positions = name == family ? 0 : 3;
-  c.layers = 2;
+  c.family = family.substr(0, family.find_first_of("-_"));
+  c.layers = layers;
+  c.masked_positions = family == "bert-masked" ? 3 : 0;
   c.heads = 4;
   c.kv_heads = family == "llama" ? 2 : 0;
   c.width = 16;
@@ -22,6 +24,12 @@ inline ModelConfig tiny(const std::string& name) {
   c.context = 8;
   c.vocabulary = 19;
   c.dropout = 0.2;
+  if (c.family == "transformer") {
+    c.layers = layers / 2, c.decoder_layers = layers - layers / 2;
+    c.source_context = 6;
+    c.post_norm = c.shared_embedding = c.sinusoidal = family != c.family;
+    c.tied_head = family == c.family;
+  }
   return c;
 }
 

@@ -24,6 +24,7 @@ import transformers
 import bert
 import models
 import ops
+import translation
 
 STEPS, IGNORE = 10, -100
 LR_MAX, LR_MIN, WARMUP_STEPS, CLIP = 1e-2, 1e-3, 3, 0.5
@@ -39,6 +40,8 @@ def main():
     exact, single, tensors = bert.golden_bert(14, train)
     report("bert", exact, single)
     write(folder / "bert.safetensors", tensors)
+    for seed, name in ((14, "transformer"), (15, "transformer_post")):
+        write(folder / f"{name}.safetensors", golden_translation(name, seed))
     write(folder / "ops.safetensors", ops.golden_ops(13))
 
 
@@ -99,6 +102,37 @@ def run(family, params, ids, labels, step_ids, step_labels, dtype):
     return out | train(model, of_step, lambda: models.packed(model, links))
 
 
+def golden_translation(name, seed):
+    """The same for a model with a source, of torch.nn.Transformer."""
+    generator = torch.Generator().manual_seed(seed)
+    params = translation.draw(name, generator)
+    batch = [a[0] for a in translation.draw_batches(1, generator)]
+    steps = translation.draw_batches(STEPS, generator)
+    translation.check_layout(name, params, *batch[:2])
+    results = []
+    for dtype in (torch.float64, torch.float32):
+        model = translation.Model(name).to(dtype).train()
+        translation.load(model, {path: value.to(dtype) for path, value in params.items()})
+        results.append(run_translation(model, batch, steps))
+    report(name, *results)
+    names = ("source", "ids", "labels")
+    out = {name: value.int() for name, value in zip(names, batch)}
+    out |= {"step_" + name: value.int() for name, value in zip(names, steps)}
+    out |= {"param." + name: value for name, value in params.items()}
+    return out | {name: value.float() for name, value in results[0].items()}
+
+
+def run_translation(model, batch, steps):
+    logits = model(*batch[:2])
+    loss = mean_loss(logits, batch[2])
+    loss.backward()
+    out = {"logits": logits.detach(), "loss": loss.detach()}
+    out |= {"grad." + name: value for name, value in translation.read(model, lambda a: a.grad).items()}
+    of_step = (lambda step: mean_loss(model(*[a[step] for a in steps[:2]]), steps[2][step]))
+    return out | train(model, of_step, lambda: translation.read(model, lambda a: a.data))
+
+
+
 def train(model, loss_of_step, packed):
     """Ten optimizer steps: what is measured, and the weights after them."""
     decayed = [a for a in model.parameters() if a.ndim >= 2]
@@ -154,8 +188,8 @@ def report(family, exact, single):
     worst = {}
     for name, value in exact.items():
         kind = name.split(".")[0]
-        if family != "llama" and name.endswith("qkv.bias"):
-            kind += " of qkv.bias"
+        if family != "llama" and name.endswith("kv.bias"):
+            kind += " of kv.bias"
         worst[kind] = max(worst.get(kind, 0.0), (value - single[name].double()).abs().max().item())
     print(f"{family}: float32 against float64, largest absolute difference")
     for kind, value in worst.items():

@@ -2,6 +2,7 @@
 /// Samples by number: the one interface between data and the training loop.
 
 #include <cstdint>
+#include <string>
 
 #include "tessera/tensor/batch_inputs.h"
 
@@ -19,6 +20,8 @@ class Samples {
   /// Training data goes on beyond size() with the next epoch; beyond the end of validation data are
   /// samples of which nothing counts.
   virtual void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const = 0;
+  /// What the user is to know of them, as how much of the data is left out; empty: nothing.
+  virtual std::string notice() const { return ""; }
 };
 
 }  // namespace tessera

@@ -32,6 +32,7 @@ void require_ids(std::span<const std::int32_t> ids, std::int64_t vocabulary,
 TokenStream::TokenStream(std::vector<std::int32_t> train, std::span<const std::int32_t> held_out)
     : TokenStream(std::move(train), 0.0) {
   ids_.insert(ids_.end(), held_out.begin(), held_out.end());
+  held_out_apart_ = true;
 }
 
 void copy_window(std::span<const std::int32_t> tokens, std::int64_t begin, std::int64_t context,

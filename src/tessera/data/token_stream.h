@@ -21,6 +21,9 @@ class TokenStream {
   /// All of one text trains, another one is held out. Errors: Fault::Data: no tokens to train on.
   TokenStream(std::vector<std::int32_t> train, std::span<const std::int32_t> held_out);
 
+  /// The held-out part is a text of its own, not the rest of the one that trains.
+  bool held_out_apart() const { return held_out_apart_; }
+
   std::span<const std::int32_t> all() const { return ids_; }
   std::span<const std::int32_t> train() const { return all().first(num_train_); }
   std::span<const std::int32_t> held_out() const { return all().subspan(num_train_); }
@@ -28,6 +31,7 @@ class TokenStream {
  private:
   std::vector<std::int32_t> ids_;
   std::size_t num_train_ = 0;
+  bool held_out_apart_ = false;
 };
 
 /// Kernels read ids outside a table as zeros: whoever takes ids from outside holds them against the

@@ -1,5 +1,7 @@
 #include "tessera/models/config.h"
 
+#include <algorithm>
+
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
@@ -12,12 +14,17 @@ namespace {
 void check_weight_sizes(const ModelConfig& c) {
   constexpr std::int64_t kBytes = 16;  // of an f32 weight with its gradient and two moments
   const std::string_view all = "bytes of all weights with gradients and moments";
-  std::int64_t sum = size_product({c.layers, 4, c.width, c.width, kBytes},
+  std::int64_t layers = 0, attentions = 0;
+  for (const LayerStack& stack : find_model(c.family).stacks(c)) {
+    layers += stack.layers;
+    attentions += stack.layers * stack.attentions;
+  }
+  std::int64_t sum = size_product({attentions, 4, c.width, c.width, kBytes},
                                   "bytes of attention (layers x 4 x width x width x 16)");
   const auto add = [&](std::initializer_list<std::int64_t> factors, std::string_view what) {
     sum = size_sum(sum, size_product(factors, what), all);
   };
-  add({c.layers, 3, c.width, c.hidden(), kBytes},
+  add({layers, 3, c.width, c.hidden(), kBytes},
       "bytes of feed-forward layers (layers x 3 x width x ffn-width x 16)");
   add({2, c.vocabulary, c.width, kBytes},
       "bytes of embedding and head (2 x vocabulary x width x 16)");
@@ -36,6 +43,8 @@ std::vector<std::string> problems(const ModelConfig& c) {
   };
   positive("layers", c.layers, kMaxLayers);
   positive("context", c.context);
+  if (c.source_context != 0) positive("source-context", c.source_context);
+  if (c.decoder_layers != 0) positive("decoder-layers", c.decoder_layers, kMaxLayers);
   positive("vocabulary", c.vocabulary);
   const bool heads = positive("heads", c.heads), width = positive("width", c.width);
   for (const auto& [name, value] :
@@ -59,6 +68,10 @@ std::vector<std::string> problems(const ModelConfig& c) {
     out.push_back(text("dropout is ", c.dropout, "; it must be at least 0 and less than 1"));
   }
   const ModelFamily& family = find_model(c.family);
+  if (c.vocabulary > 0 && c.vocabulary <= family.special_tokens) {
+    out.push_back(text("vocabulary is ", c.vocabulary, ", and ", family.special_tokens,
+                       " tokens of family ", c.family, " are special; it must be more"));
+  }
   if (heads && width) family.find_problems(c, out);
   if (!out.empty()) return out;
   try {
@@ -74,9 +87,9 @@ void check_step_sizes(const ModelConfig& c, std::int64_t batch) {
   constexpr std::int64_t kBytes = 4;
   size_product({batch, c.context, c.vocabulary, kBytes},
                "bytes of logits (samples x context x vocabulary x 4)");
-  size_product({batch, c.context, c.hidden(), kBytes},
+  size_product({batch, std::max(c.context, c.source()), c.hidden(), kBytes},
                "bytes of the feed-forward layer (samples x context x ffn-width x 4)");
-  size_product({c.layers, batch, c.context, 3, c.width, kBytes},
+  size_product({layer_count(c), batch, std::max(c.context, c.source()), 3, c.width, kBytes},
                "bytes for the backward pass (layers x samples x context x 3 x width x 4)");
 }
 

@@ -24,11 +24,19 @@ struct ModelConfig {
   bool tied_head = true;              // the output projection is the token embedding
   double norm_eps = 1e-5;
   double rope_base = 10'000;
+  // Of encoder-decoder models:
+  std::int64_t decoder_layers = 0;  // `layers` are the encoder's; 0: as many as it has
+  std::int64_t source_context = 0;  // tokens of a source; 0: as many as context, of a target
+  bool post_norm = false;         // norms after each part, as in the first Transformer; else before
+  bool shared_embedding = false;  // one table for the tokens of source and target
+  bool sinusoidal = false;        // positions are sines; else learned
+  std::string activation = "gelu";  // of feed-forward layers, by erf; or "relu"
   double init_std = 0.02;  // of weights; residual projections get init_std / sqrt(2 layers)
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
   std::int64_t head_dim() const { return width / heads; }
   std::int64_t most_positions() const { return positions == 0 ? context : positions; }
+  std::int64_t source() const { return source_context == 0 ? context : source_context; }
   std::int64_t hidden() const { return ffn_width == 0 ? 4 * width : ffn_width; }
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };

@@ -11,6 +11,7 @@ std::span<const ModelFamily> model_families() {
       kGpt2,
       kLlama,
       kBert,
+      kTransformer,
   };
   return all;
 }
@@ -27,6 +28,21 @@ const ModelFamily& find_model(std::string_view family) {
 std::int64_t vocabulary_for(std::string_view family, std::int64_t of_data) {
   const auto known = std::ranges::find(model_families(), family, &ModelFamily::name);
   return of_data + (known == model_families().end() ? 0 : known->special_tokens);
+}
+
+std::int64_t layer_count(const ModelConfig& config) {
+  std::int64_t out = 0;
+  for (const LayerStack& stack : find_model(config.family).stacks(config))
+    out += std::min(stack.layers, kMaxLayers + 1);
+  return out;
+}
+
+std::vector<std::string> layer_blocks(const ModelConfig& config) {
+  std::vector<std::string> out;
+  for (const LayerStack& stack : find_model(config.family).stacks(config)) {
+    for (std::int64_t i = 0; i < stack.layers; ++i) out.push_back(text(stack.block, ".", i));
+  }
+  return out;
 }
 
 Task task_of(const ModelConfig& config) { return find_model(config.family).task(config); }

@@ -12,6 +12,13 @@
 
 namespace tessera {
 
+/// Layers that follow each other: the blocks "BLOCK.0", "BLOCK.1", ...
+struct LayerStack {
+  std::string_view block;  // "layers"
+  std::int64_t layers = 0;
+  std::int64_t attentions = 1;  // in each layer
+};
+
 struct ModelFamily {
   std::string_view name;
   std::string_view doc;
@@ -24,6 +31,11 @@ struct ModelFamily {
   /// Adds what is wrong with a configuration for this family alone, a sentence each.
   void (*find_problems)(const ModelConfig& config, std::vector<std::string>& problems) =
       [](const ModelConfig&, std::vector<std::string>&) {};
+  /// The layers, in the order in which they are computed and numbered.
+  std::vector<LayerStack> (*stacks)(const ModelConfig& config) =
+      [](const ModelConfig& config) -> std::vector<LayerStack> {
+    return {{"layers", config.layers}};
+  };
   /// What tensor parallelism splits beside transformer_cuts().
   std::span<const TensorCut> cuts = {};
   /// Tokens of the model that no text has; their ids follow those of the data's vocabulary.
@@ -38,10 +50,14 @@ const ModelFamily& find_model(std::string_view family);
 /// An unknown family has none.
 std::int64_t vocabulary_for(std::string_view family, std::int64_t of_data);
 
+/// All layers of the model, of every stack, also where they are too many; their blocks, by number.
+std::int64_t layer_count(const ModelConfig& config);
+std::vector<std::string> layer_blocks(const ModelConfig& config);
+
 /// The task of the family.
 Task task_of(const ModelConfig& config);
 
 // The families, one file each.
-extern const ModelFamily kBert, kGpt2, kLlama;
+extern const ModelFamily kBert, kGpt2, kLlama, kTransformer;
 
 }  // namespace tessera

@@ -9,6 +9,7 @@
 #include "tessera/base/divisors.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/models/family.h"
 #include "tessera/schedule/schedule.h"
 
 namespace tessera {
@@ -61,10 +62,10 @@ void find_pipeline_problems(const ParallelConfig& c, const ModelConfig& model,
              " per stage; give 0, which is what the schedule needs, or another pipeline-schedule: ",
              others));
   }
-  const std::int64_t parts = model.layers + 2;
+  const std::int64_t layers = layer_count(model), parts = layers + 2;
   if (chunks > parts)
     out.push_back(text(chunks_text(c), " cuts the model into ", chunks, " chunks, but its ",
-                       counted(model.layers, "layer"), ", embedding and head are ", parts,
+                       counted(layers, "layer"), ", embedding and head are ", parts,
                        " parts; lower ",
                        c.virtual_stages > 0 ? "one of the two" : "pipeline-model-parallel-size",
                        ", or raise layers to ", chunks - 2));
@@ -106,9 +107,9 @@ std::vector<std::string> problems(const ParallelConfig& c, const ModelConfig& mo
     out.push_back(text("recompute-layers ", c.recompute_layers,
                        " does nothing with recompute-granularity none; give selective or full, or ",
                        "recompute-layers all"));
-  } else if (c.recompute_layers != "all" && model.layers > 0) {
+  } else if (c.recompute_layers != "all" && layer_count(model) > 0) {
     try {
-      parse_layers(c.recompute_layers, model.layers);
+      parse_layers(c.recompute_layers, layer_count(model));
     } catch (const Error& error) {
       out.push_back(error.what());
     }
@@ -139,14 +140,15 @@ std::vector<std::string> problems(const ParallelConfig& c, const ModelConfig& mo
   divides(model.heads, "heads");
   if (model.heads % c.tensor == 0 && model.groups() != model.heads)
     divides(model.groups(), "key-value heads");
-  if (c.context > model.context)
-    out.push_back(text("context-parallel-size ", c.context, " is above the context of ",
-                       model.context, " tokens; lower it"));
+  const std::int64_t shortest = std::min(model.context, model.source());
+  if (c.context > shortest)
+    out.push_back(text("context-parallel-size ", c.context, " is above the context of ", shortest,
+                       " tokens; lower it"));
   find_pipeline_problems(c, model, out);
   return out;
 }
 
-Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, std::span<const TensorCut> cuts) {
+Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfig& model) {
   require(c.pipeline >= 1 && c.tensor >= 1 && c.context >= 1 && c.devices >= 1 &&
               c.devices % (c.pipeline * c.tensor * c.context) == 0,
           c.devices, " devices do not divide into pipeline parallel ", c.pipeline,
@@ -166,7 +168,8 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, std::span<const 
   out.major = {cp, tp, dp, mb};
   out.batch.clear();
   if (batch == BatchSplit::Cut) out.batch = {{dp, mb}, {cp}};
-  for (const std::span<const TensorCut> all : {transformer_cuts(), cuts}) {
+  const ModelFamily& family = find_model(model.family);
+  for (const std::span<const TensorCut> all : {transformer_cuts(), family.cuts}) {
     for (const TensorCut& cut : all)
       out.pins.push_back(
           {std::string(cut.paths), Sharding::replicated(cut.ndim).with(tp, cut.dim)});
@@ -183,10 +186,12 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, std::span<const 
     out.pipeline = {static_cast<int>(c.pipeline), static_cast<int>(chunks_per_stage(c)), c.schedule,
                     c.chunks};
   if (c.recompute != Recompute::None && c.recompute_layers == "all") {
-    out.recompute = {{"layers.*", c.recompute}};
+    for (const LayerStack& stack : family.stacks(model))
+      out.recompute.push_back({text(stack.block, ".*"), c.recompute});
   } else if (c.recompute != Recompute::None) {
-    for (const std::int64_t layer : parse_layers(c.recompute_layers, kMaxLayers))
-      out.recompute.push_back({text("layers.", layer), c.recompute});
+    const std::vector<std::string> blocks = layer_blocks(model);
+    for (const std::int64_t layer : parse_layers(c.recompute_layers, std::ssize(blocks)))
+      out.recompute.push_back({blocks[static_cast<std::size_t>(layer)], c.recompute});
   }
   return out;
 }
@@ -197,16 +202,17 @@ std::string mesh_text(const Strategy& strategy) {
   return text(kPipelineAxis, "=", strategy.pipeline.stages, of_stage.empty() ? "" : " ", of_stage);
 }
 
-std::vector<ChunkPin> chunks_by_layer(std::int64_t layers,
+std::vector<ChunkPin> chunks_by_layer(const ModelConfig& model,
                                       const std::function<int(std::int64_t layer)>& chunk_of) {
   std::vector<ChunkPin> out;
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
+  for (std::int64_t layer = 0; const std::string& block : layer_blocks(model)) {
     const int chunk = chunk_of(layer), before = out.empty() ? 0 : out.back().chunk;
     require(chunk >= before, "layer ", layer, " is put on chunk ", chunk,
             out.empty() ? ", and the first is 0"
                         : text(", layer ", layer - 1, " before it on chunk ", before),
             "; chunks go on from layer to layer, from 0 on");
-    out.push_back({text("layers.", layer), chunk});
+    out.push_back({block, chunk});
+    ++layer;
   }
   return out;
 }

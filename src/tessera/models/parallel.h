@@ -9,7 +9,6 @@
 
 #include "tessera/ir/strategy.h"
 #include "tessera/models/config.h"
-#include "tessera/nn/tensor_cuts.h"
 
 namespace tessera {
 
@@ -54,22 +53,22 @@ std::vector<std::int64_t> parse_layers(std::string_view list, std::int64_t layer
 std::vector<std::string> problems(const ParallelConfig& config, const ModelConfig& model);
 
 /// The strategy for compile(). BatchSplit::Whole: every device has all of the batch, as sampling
-/// needs. `cuts` are what tensor parallelism splits, beside transformer_cuts(). Axes whose ranks
-/// are not all on one host have Level::Host. The mesh is that of one stage. Errors: devices that
-/// pipeline x tensor x context do not divide; no such schedule.
+/// needs. Of the `model` it takes the names of its layers and what tensor parallelism splits. Axes
+/// whose ranks are not all on one host have Level::Host. The mesh is that of one stage. Errors:
+/// devices that pipeline x tensor x context do not divide; no such schedule.
 enum class BatchSplit { Cut, Whole };
 Strategy strategy_of(const ParallelConfig& config, BatchSplit batch = BatchSplit::Cut,
-                     std::span<const TensorCut> cuts = {});
+                     const ModelConfig& model = {});
 
-/// Puts every layer, a block "layers.N", on a chunk by its number. Chunks are counted from the
-/// input on, through the whole model; where a stage has one chunk, they are the stages. Embedding,
-/// norm and head are not told: they go where they cost least. Three layers for stage 0, all others
-/// for stage 1, which also has the head:
+/// Puts every layer on a chunk by its number (layer_blocks): those of an encoder come first, then
+/// those of its decoder. Chunks are counted from the input on, through the whole model; where a
+/// stage has one chunk, they are the stages. Embedding, norm and head are not told: they go where
+/// they cost least. Three layers for stage 0, all others for stage 1, which also has the head:
 ///
-///   config.chunks = chunks_by_layer(8, [](std::int64_t layer) { return layer < 3 ? 0 : 1; });
+///   config.chunks = chunks_by_layer(model, [](std::int64_t layer) { return layer < 3 ? 0 : 1; });
 ///
 /// Errors:  a chunk below 0, or below that of the layer before.
-std::vector<ChunkPin> chunks_by_layer(std::int64_t layers,
+std::vector<ChunkPin> chunks_by_layer(const ModelConfig& model,
                                       const std::function<int(std::int64_t layer)>& chunk_of);
 
 }  // namespace tessera

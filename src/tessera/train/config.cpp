@@ -322,7 +322,7 @@ void complete_epochs(RunConfig& config, const RunConfig& told, std::int64_t in_e
 
 void find_problems(const RunConfig& config, Problems& problems) {
   ModelConfig model = config.model;
-  if (model.vocabulary == 0) model.vocabulary = 1;  // the data will tell
+  if (model.vocabulary == 0) model.vocabulary = 16;  // the data will tell
   std::vector<std::string> of_model;
   const bool known = problems.gather([&] { of_model = tessera::problems(model); });
   for (const std::string& problem : of_model) problems.add(problem);
@@ -351,7 +351,9 @@ void find_problems(const RunConfig& config, Problems& problems) {
                     config.asked_for.contains("checkpoint-activations");
   if (config.memory_cap != "none" && !told && parallel.recompute == Recompute::None)
     chosen.recompute = Recompute::Full;  // a cap chooses, also for some layers
-  for (const std::string& problem : tessera::problems(chosen, model)) problems.add(problem);
+  if (known) {
+    for (const std::string& problem : tessera::problems(chosen, model)) problems.add(problem);
+  }
   if (parallel.tensor < 1 || parallel.context < 1 || parallel.pipeline < 1 || parallel.data() < 1)
     return;
   find_batch_problems(config, problems);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
+#include "tessera/models/family.h"
 
 namespace tessera {
 
@@ -92,7 +93,7 @@ MemorySpace memory_space_of(const RunConfig& config) {
   }
   const bool free = !recompute_asked(config) && !config.asked_for.contains("recompute-layers");
   if (free && out.asked.recompute == Recompute::None && out.asked.layers == "all")
-    out.layers = config.model.layers;
+    out.layers = layer_count(config.model);
   out.offload = {out.asked.offload};
   for (const OffloadKind& kind : kOffloadKinds) {
     if (!may_offload(config, kind)) continue;

@@ -114,13 +114,16 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
   return out;
 }
 
-void check_data(const PreparedRun& run, Problems& problems) {
+void check_data(PreparedRun& run, Problems& problems) {
   const RunConfig& c = run.config;
   if (!tessera::problems(c.model).empty()) return;  // reported before
   const Task task = task_of(c.model);
-  problems.gather([&] { task.train_samples(run.data, sample_choices(c)); });
+  const auto look_at = [&](const Samples& samples) {
+    if (!samples.notice().empty()) run.notices.push_back(samples.notice());
+  };
+  problems.gather([&] { look_at(*task.train_samples(run.data, sample_choices(c))); });
   if (wanted_programs(c).evaluate)
-    problems.gather([&] { task.valid_samples(run.data, valid_choices(c)); });
+    problems.gather([&] { look_at(*task.valid_samples(run.data, valid_choices(c))); });
   if (wanted_programs(c).texts > 0 && !task.text)
     problems.add(text("sample-every ", c.sample_every, " does nothing with family ", c.model.family,
                       ", which writes no text; give sample-every 0"));

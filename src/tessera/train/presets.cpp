@@ -64,6 +64,16 @@ void bert_tiny(RunConfig& c) {
              .norm_eps = 1e-12};
 }
 
+void transformer_tiny(RunConfig& c) {
+  tiny(c);
+  c.model = {.family = "transformer",
+             .layers = 2,
+             .heads = 8,
+             .width = 64,
+             .context = 32,
+             .vocabulary = 0};
+}
+
 /// The shape that is benchmarked.
 void gpt2_small(RunConfig& c) {
   c.model = {.family = "gpt2",
@@ -87,6 +97,8 @@ constexpr Preset kPresets[] = {
     {"gpt2-tiny", "GPT-2 of 4 layers, width 64, context 32: seconds, for tests", gpt2_tiny},
     {"llama-tiny", "LLaMA of 4 layers, width 64, context 32: seconds, for tests", llama_tiny},
     {"bert-tiny", "BERT of 4 layers, width 64, context 32: seconds, for tests", bert_tiny},
+    {"transformer-tiny",
+     "encoder-decoder of 2 + 2 layers, width 64, context 32: seconds, for tests", transformer_tiny},
     {"gpt2-small", "GPT-2 of 12 layers, width 768, vocabulary 50257: for measuring", gpt2_small},
 };
 

@@ -11,7 +11,7 @@ double product_rate_for(const RunConfig& config, std::int64_t steps, Device& dev
   constexpr double kMost = 0.5, kLeast = 0.01, kGuessedFlopsPerSecond = 5e10, kShare = 0.01;
   const ModelConfig& m = config.model;
   const auto width = static_cast<double>(m.width);
-  const double weights = 12 * static_cast<double>(m.layers) * width * width,
+  const double weights = 12 * static_cast<double>(layer_count(m)) * width * width,
                tokens = static_cast<double>(config.global_batch_size * task_of(m).tokens);
   const double work = 6 * weights * tokens * static_cast<double>(steps);  // of products, about
   return product_rate(device, std::clamp(kShare * work / kGuessedFlopsPerSecond, kLeast, kMost));

@@ -21,15 +21,15 @@ std::vector<ProgramSource> sources_of(const RunConfig& c, const WantedPrograms& 
   std::vector<ProgramSource> out;
   ParallelConfig parallel = c.parallel;
   const Task task = task_of(c.model);
-  const std::span<const TensorCut> cuts = find_model(c.model.family).cuts;
-  const Strategy whole = strategy_of(parallel, BatchSplit::Whole, cuts),
-                 cut = strategy_of(parallel, BatchSplit::Cut, cuts);
+  const Strategy whole = strategy_of(parallel, BatchSplit::Whole, c.model),
+                 cut = strategy_of(parallel, BatchSplit::Cut, c.model);
   if (wanted.train) {
     parallel.micro_batches = c.micro_batches();
     Graph step = train_step(task, c.optimizer, c.global_batch_size);
     if (wanted.gradients) step = with_gradients(step);
     out.push_back({kInitProgram, initialise(step), whole});
-    out.push_back({kTrainProgram, std::move(step), strategy_of(parallel, BatchSplit::Cut, cuts)});
+    out.push_back(
+        {kTrainProgram, std::move(step), strategy_of(parallel, BatchSplit::Cut, c.model)});
   }
   if (wanted.evaluate) {
     // A micro-batch at a time, so that validation takes no more memory than training.

@@ -48,8 +48,9 @@ void check_config(const Checkpoint& checkpoint, const RunConfig& config) {
   find_problems(config, problems);
   // Each layer has parameters.
   const auto tensors = static_cast<std::int64_t>(checkpoint.tensors().size());
-  if (problems.empty() && config.model.layers > tensors)
-    problems.add(text("layers is ", config.model.layers, ", but it has ", tensors, " tensors"));
+  if (problems.empty() && layer_count(config.model) > tensors)
+    problems.add(
+        text("layers is ", layer_count(config.model), ", but it has ", tensors, " tensors"));
   if (problems.empty()) return;
   std::vector<std::string> all;
   for (const Error& error : problems.list()) all.emplace_back(error.what());

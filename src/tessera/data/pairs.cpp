@@ -1,0 +1,104 @@
+#include "tessera/data/pairs.h"
+
+#include <algorithm>
+
+#include "tessera/base/counted.h"
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::int32_t kNoToken = -1;
+
+/// kNoToken where the vocabulary lacks it.
+std::int32_t token_of(const Vocabulary& vocabulary, char c) {
+  for (std::int32_t id = 0; id < vocabulary.size(); ++id) {
+    if (vocabulary.decode(std::span(&id, 1)) == std::string_view(&c, 1)) return id;
+  }
+  return kNoToken;
+}
+
+/// The lines of one part, and how many come before them in the text that messages name.
+struct Lines {
+  std::span<const std::int32_t> tokens;
+  std::int64_t before = 0;
+  std::string text;
+};
+
+Lines lines_of(const Dataset& data, Part part, std::int32_t newline) {
+  const TokenStream& stream = data.tokens;
+  if (stream.held_out_apart()) {
+    if (part == Part::Train) return {stream.train(), 0, name_of(data.files)};
+    return {stream.held_out(), 0, "the validation text"};
+  }
+  // The first line that begins in the held-out part.
+  const auto all = stream.all();
+  auto border = all.begin() + static_cast<std::ptrdiff_t>(stream.train().size());
+  while (border != all.begin() && border != all.end() && border[-1] != newline) ++border;
+  if (part == Part::Train) return {{all.begin(), border}, 0, name_of(data.files)};
+  return {{border, all.end()}, std::count(all.begin(), border, newline), name_of(data.files)};
+}
+
+void write(std::span<const std::int32_t> tokens, std::span<std::int32_t> to) {
+  std::copy(tokens.begin(), tokens.end(), to.begin());
+}
+
+}  // namespace
+
+Pairs::Pairs(const Dataset& data, Part part, const PairOptions& options) : options_(options) {
+  const std::int32_t newline = token_of(data.vocabulary, '\n'),
+                     tab = token_of(data.vocabulary, '\t');
+  const Lines lines = lines_of(data, part, newline);
+  std::int64_t number = lines.before;
+  for (auto begin = lines.tokens.begin(); begin != lines.tokens.end();) {
+    const auto end = std::find(begin, lines.tokens.end(), newline);
+    add_line({begin, end}, tab, text("line ", ++number, " of ", lines.text));
+    begin = end == lines.tokens.end() ? end : end + 1;
+  }
+  if (!pairs_.empty()) return;
+  const bool train = part == Part::Train;
+  const std::string fits = text(" fits into a source of ", options.source, " and a target of ",
+                                options.target, " tokens");
+  fail(Fault::Data, "the ", train ? "training" : "held-out", " part of ", lines.text, " has ",
+       left_out_ == 0 ? "no pair" : text(counted(left_out_, "pair"), ", of which none", fits),
+       "; use a longer text", train ? "" : ", hold out more of it",
+       left_out_ == 0 ? "" : ", or raise source-context and context");
+}
+
+void Pairs::add_line(std::span<const std::int32_t> line, std::int32_t tab,
+                     const std::string& name) {
+  const auto at = std::find(line.begin(), line.end(), tab);
+  const auto tabs = std::count(at, line.end(), tab);
+  if (tabs != 1)
+    fail(Fault::Data, name, " has ", tabs == 0 ? "no tab" : counted(tabs, "tab"),
+         "; a pair is a source, one tab and a target");
+  const Pair pair{{line.begin(), at}, {at + 1, line.end()}};
+  if (std::ssize(pair.source) < options_.source && std::ssize(pair.target) < options_.target) {
+    pairs_.push_back(pair);
+  } else {
+    ++left_out_;
+  }
+}
+
+void Pairs::fill(std::int64_t i, std::span<std::int32_t> source, std::span<std::int32_t> ids,
+                 std::span<std::int32_t> labels) const {
+  check(i < size() && std::ssize(source) == options_.source && std::ssize(ids) == options_.target &&
+            std::ssize(labels) == options_.target,
+        "pair ", i, " of ", size(), " for ", source.size(), ", ", ids.size(), " and ",
+        labels.size(), " tokens");
+  std::ranges::fill(source, options_.pad);
+  std::ranges::fill(ids, options_.pad);
+  std::ranges::fill(labels, kIgnoredLabel);
+  if (i < 0) return;
+  const Pair& pair = pairs_[static_cast<std::size_t>(i)];
+  write(pair.source, source);
+  source[pair.source.size()] = options_.end;
+  ids[0] = options_.start;
+  write(pair.target, ids.subspan(1));
+  write(pair.target, labels);
+  labels[pair.target.size()] = options_.end;
+}
+
+}  // namespace tessera

@@ -1,0 +1,50 @@
+#pragma once
+/// Pairs of texts, as translations: a line each, source and target with a tab between them.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tessera/data/dataset.h"
+
+namespace tessera {
+
+enum class Part { Train, HeldOut };
+
+/// How a pair becomes tokens. `pad`, `start` and `end` are ids that no text has.
+struct PairOptions {
+  std::int64_t source = 0, target = 0;  // tokens of each, the end included
+  std::int32_t pad = 0, start = 0, end = 0;
+};
+
+/// The pairs of one part of a token stream, by number, in the order of their lines. The stream must
+/// outlive them. All functions may be called from any thread.
+///
+/// A line belongs to the part in which it begins. Pairs of which a side does not fit are left out
+/// and counted: a side that is cut would teach a model to end in the middle.
+class Pairs {
+ public:
+  /// Errors: Fault::Data: a line without a tab or with several, which is named; no pair that fits.
+  Pairs(const Dataset& data, Part part, const PairOptions& options);
+
+  std::int64_t size() const { return static_cast<std::int64_t>(pairs_.size()); }
+  std::int64_t left_out() const { return left_out_; }
+
+  /// Writes pair `i`: the source and the end [source]; as `ids` the start and the target, as
+  /// `labels` the target and the end [target]. What is left is padding, whose labels do not count.
+  /// A pair below 0 is padding alone.
+  void fill(std::int64_t i, std::span<std::int32_t> source, std::span<std::int32_t> ids,
+            std::span<std::int32_t> labels) const;
+
+ private:
+  struct Pair {
+    std::span<const std::int32_t> source, target;
+  };
+  void add_line(std::span<const std::int32_t> line, std::int32_t tab, const std::string& name);
+
+  PairOptions options_;
+  std::vector<Pair> pairs_;
+  std::int64_t left_out_ = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,102 @@
+#include "tessera/models/translation.h"
+
+#include <algorithm>
+
+#include "tessera/base/counted.h"
+#include "tessera/base/hash.h"
+#include "tessera/data/pairs.h"
+#include "tessera/data/permutation.h"
+
+namespace tessera {
+
+namespace {
+
+PairOptions pair_options(const ModelConfig& config) {
+  const auto [pad, start, end] = translation_tokens(config);
+  return {config.source(), config.context, pad, start, end};
+}
+
+class PairSamples final : public Samples {
+ public:
+  PairSamples(const ModelConfig& config, const Dataset& data, Part part,
+              const SampleChoices& choices)
+      : options_(pair_options(config)),
+        pairs_(data, part, options_),
+        shuffled_(part == Part::Train),
+        size_(choices.most > 0 ? std::min(choices.most, pairs_.size()) : pairs_.size()),
+        key_(random_key(choices.seed, "data.order")) {
+    require(!shuffled_ || choices.order == SampleOrder::ShuffledWindows, "sample-order ",
+            to_text(choices.order), " is for texts without pairs; give sample-order ",
+            to_text(SampleOrder::ShuffledWindows));
+  }
+
+  std::int64_t size() const override { return size_; }
+
+  void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
+    const auto source = batch.fill<std::int32_t>("source"), ids = batch.fill<std::int32_t>("ids"),
+               labels = batch.fill<std::int32_t>("labels");
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto row = [i](std::span<std::int32_t> all, std::int64_t width) {
+        return all.subspan(static_cast<std::size_t>(i * width), static_cast<std::size_t>(width));
+      };
+      pairs_.fill(pair_of(first + i), row(source, options_.source), row(ids, options_.target),
+                  row(labels, options_.target));
+    }
+  }
+
+  std::string notice() const override {
+    const std::int64_t out = pairs_.left_out();
+    if (out == 0) return "";
+    return text(counted(out, "pair"), " of ", out + pairs_.size(), " in the ",
+                shuffled_ ? "training" : "held-out", " part ", out == 1 ? "is" : "are",
+                " left out: longer than source-context ", options_.source, " or context ",
+                options_.target, ", end token included");
+  }
+
+ private:
+  /// The pair of a sample; below 0 behind the end of a validation.
+  std::int64_t pair_of(std::int64_t sample) const {
+    if (!shuffled_) return sample < size_ ? sample : -1;
+    return static_cast<std::int64_t>(permute(static_cast<std::uint64_t>(sample % size_),
+                                             static_cast<std::uint64_t>(size_), key_,
+                                             static_cast<std::uint64_t>(sample / size_)));
+  }
+
+  PairOptions options_;
+  Pairs pairs_;
+  bool shuffled_;
+  std::int64_t size_;
+  std::uint64_t key_;
+};
+
+MakeSamples samples_of(const ModelConfig& config, Part part) {
+  return [config, part](const Dataset& data, const SampleChoices& choices) {
+    return std::make_unique<PairSamples>(config, data, part, choices);
+  };
+}
+
+}  // namespace
+
+TranslationTokens translation_tokens(const ModelConfig& config) {
+  const auto first = static_cast<std::int32_t>(config.vocabulary - kTranslationTokens);
+  return {first, first + 1, first + 2};
+}
+
+Task translation(const ModelConfig& config, TranslationFunction logits) {
+  Task out;
+  out.name = "translation";
+  out.inputs = {{"source", DType::I32, {config.source()}, config.vocabulary},
+                {"ids", DType::I32, {config.context}, config.vocabulary},
+                {"labels", DType::I32, {config.context}, config.vocabulary, /*ignorable=*/true}};
+  out.tokens = config.source() + config.context;
+  out.means = {{"loss"}};
+  out.measure = [config, logits](const TaskValues& in, const Pass& pass) -> std::vector<Mean> {
+    return {
+        cross_entropy_mean(logits(config, in.at("source"), in.at("ids"), pass), in.at("labels"))};
+  };
+  out.train_samples = samples_of(config, Part::Train);
+  out.valid_samples = samples_of(config, Part::HeldOut);
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,132 @@
+/// Pairs of lines: which part they belong to, what is padded, what is left out, what is refused.
+
+#include "tessera/data/pairs.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "data/test_data.h"
+
+namespace tessera {
+namespace {
+
+constexpr PairOptions kOptions = {.source = 4, .target = 5, .pad = 256, .start = 257, .end = 258};
+
+struct PairText {
+  TestFolder folder;
+  Dataset data;
+  explicit PairText(const std::string& bytes, double held_out = 0, const std::string& valid = "")
+      : data(load(bytes, held_out)) {
+    if (valid.empty()) return;
+    std::ofstream(folder / "valid.txt") << valid;
+    hold_out(data, {folder / "valid.txt"});
+  }
+  Dataset load(const std::string& bytes, double held_out) const {
+    std::ofstream(folder / "pairs.txt") << bytes;
+    return load_dataset({folder / "pairs.txt"}, VocabularyKind::Bytes, held_out);
+  }
+};
+
+/// "ab>|<cd|cd>": source, ids and labels, with < > . and - for start, end, padding and labels that
+/// do not count.
+std::string shown(const Pairs& pairs, std::int64_t i) {
+  std::vector<std::int32_t> source(4), ids(5), labels(5);
+  pairs.fill(i, source, ids, labels);
+  std::string out;
+  for (const auto* row : {&source, &ids, &labels}) {
+    if (!out.empty()) out += '|';
+    for (const std::int32_t id : *row) {
+      out += id == kIgnoredLabel ? '-'
+             : id == 256         ? '.'
+             : id == 257         ? '<'
+             : id == 258         ? '>'
+                                 : static_cast<char>(id);
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> all_pairs(const Dataset& data, Part part) {
+  const Pairs pairs(data, part, kOptions);
+  std::vector<std::string> out;
+  for (std::int64_t i = 0; i < pairs.size(); ++i) out.push_back(shown(pairs, i));
+  return out;
+}
+
+TEST(Pairs, AreSourceTargetAndLabels) {
+  const PairText text("ab\tcd\nabc\tcdef\n\tx\n");
+  EXPECT_EQ(all_pairs(text.data, Part::Train),
+            (std::vector<std::string>{"ab>.|<cd..|cd>--", "abc>|<cdef|cdef>", ">...|<x...|x>---"}));
+  EXPECT_EQ(shown(Pairs(text.data, Part::Train, kOptions), -1), "....|.....|-----");
+}
+
+TEST(Pairs, ThatDoNotFitAreLeftOutAndCounted) {
+  const PairText text("abcd\tc\na\tcdefg\nabc\tcdef");
+  const Pairs pairs(text.data, Part::Train, kOptions);
+  EXPECT_EQ(pairs.size(), 1);
+  EXPECT_EQ(pairs.left_out(), 2);
+  EXPECT_EQ(shown(pairs, 0), "abc>|<cdef|cdef>") << "the last line needs no end";
+}
+
+/// Wherever the border falls, every line is in one part, whole.
+TEST(Pairs, ALineBelongsToThePartInWhichItBegins) {
+  const std::string bytes = "a\tb\ncc\td\ne\tff\n";
+  for (std::size_t held = 0; held < bytes.size(); ++held) {
+    const PairText text(bytes, static_cast<double>(held) / static_cast<double>(bytes.size()));
+    const std::size_t border = text.data.tokens.train().size();
+    const std::size_t train = border <= 4 ? 1 : border <= 9 ? 2 : 3;
+    EXPECT_EQ(Pairs(text.data, Part::Train, kOptions).size(), static_cast<std::int64_t>(train));
+    if (train == 3) continue;
+    EXPECT_EQ(Pairs(text.data, Part::HeldOut, kOptions).size(),
+              static_cast<std::int64_t>(3 - train));
+  }
+}
+
+TEST(Pairs, ATextOfItsOwnIsValidatedWhole) {
+  const PairText text("a\tb\nc\td", 0, "e\tf\ng\th");
+  EXPECT_EQ(all_pairs(text.data, Part::Train),
+            (std::vector<std::string>{"a>..|<b...|b>---", "c>..|<d...|d>---"}));
+  EXPECT_EQ(all_pairs(text.data, Part::HeldOut),
+            (std::vector<std::string>{"e>..|<f...|f>---", "g>..|<h...|h>---"}));
+}
+
+TEST(Pairs, WhatIsNoPairIsNamed) {
+  const auto refused = [](const PairText& text, Part part) {
+    return message_of([&] { Pairs(text.data, part, kOptions); });
+  };
+  const PairText none("a\tb\n\nc\td\n"), two("a\tb\tc\n");
+  EXPECT_EQ(refused(none, Part::Train),
+            text("line 2 of ", name_of(none.data.files),
+                 " has no tab; a pair is a source, one tab and a target"));
+  EXPECT_EQ(refused(two, Part::Train),
+            text("line 1 of ", name_of(two.data.files),
+                 " has 2 tabs; a pair is a source, one tab and a target"));
+  const PairText late("a\tb\nc\td\nef\n", 0.2), valid("a\tb\n", 0, "c\td\ne");
+  EXPECT_EQ(refused(late, Part::Train), "");
+  EXPECT_EQ(refused(late, Part::HeldOut),
+            text("line 3 of ", name_of(late.data.files),
+                 " has no tab; a pair is a source, one tab and a target"));
+  EXPECT_EQ(refused(valid, Part::HeldOut),
+            "line 2 of the validation text has no tab; a pair is a source, one tab and a target");
+  const PairText all("a\tb\n", 0.1), large("abcdef\tb\n");
+  EXPECT_EQ(refused(all, Part::HeldOut),
+            text("the held-out part of ", name_of(all.data.files),
+                 " has no pair; use a longer text, hold out more of it"));
+  EXPECT_EQ(refused(large, Part::Train),
+            text("the training part of ", name_of(large.data.files),
+                 " has 1 pair, of which none fits into a source of 4 and a target of 5 tokens; "
+                 "use a longer text, or raise source-context and context"));
+}
+
+TEST(Pairs, ATextWithoutTabsOrNewlinesHasNoPair) {
+  TestFolder folder;
+  std::ofstream(folder / "plain.txt") << "abc";
+  const Dataset data = load_dataset({folder / "plain.txt"}, VocabularyKind::Characters, 0);
+  EXPECT_EQ(message_of([&] { Pairs(data, Part::Train, kOptions); }),
+            text("line 1 of ", name_of(data.files),
+                 " has no tab; a pair is a source, one tab and a target"));
+}
+
+}  // namespace
+}  // namespace tessera
