@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "tessera/base/index.h"
+#include "tessera/ir/parse.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
@@ -12,6 +15,7 @@
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
 #include "tessera/ops/sum_squares.h"
+#include "tessera/ops/table.h"
 #include "tessera/passes/add_uses.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/interpret_program.h"
@@ -242,6 +246,47 @@ TEST_F(Owed, EveryReductionOverMicroBatches) {
   }
   EXPECT_GE(all, 12);
   EXPECT_EQ(monoids, (std::set<std::string_view>{"max", "sum"}));
+}
+
+/// A state of 7 elements over two ranks, padded: all of its shards go to other ranks, and then it
+/// is summed where it lies.
+TEST(Permuted, IsReadableWhereItLay) {
+  const struct {
+    const char *why, *graph;
+  } kCases[] = {{"a state, whose padding holds zeros",
+                 R"(graph placed mesh a=2 b=2
+%0 = state() path="w" dtype=f32 shape=[7] : f32[7] at [a]
+state "w" = %0 parameter constant=0
+%1 = reshard(%0) : f32[7] at [b]
+%2 = sum(%0) dims=[0] keep=false : f32[] at []+a
+%3 = reshard(%2) : f32[] at []
+metric "permuted" = %1
+metric "sum" = %3
+)"},
+                {"a result, whose padding an earlier sum had cleared",
+                 R"(graph placed mesh a=2 b=2
+%0 = state() path="w" dtype=f32 shape=[7] : f32[7] at [a]
+state "w" = %0 parameter constant=0
+%1 = identity(%0) : f32[7] at [a]
+%2 = sum_squares(%1) : f32[] at []+a
+%3 = reshard(%1) : f32[7] at [b]
+%4 = sum(%1) dims=[0] keep=false : f32[] at []+a
+%5 = reshard(%4) : f32[] at []
+metric "permuted" = %3
+metric "sum" = %5
+)"}};
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.why);
+    const Graph placed = parse_graph(c.graph, find_op);
+    const Program program = partition(placed);
+    const Graph& forward = program.regions[at(program.index_of(RegionKind::Forward, 0))].graph;
+    const auto permutes = [](const Node& node) { return node.op == &kPermute; };
+    EXPECT_EQ(std::ranges::count_if(forward.nodes(), permutes), 1);
+    const HostTensor w = inputs(placed).states.at("w");
+    HostTensor sum(DType::F64, {});
+    for (std::int64_t i = 0; i < w.numel(); ++i) sum.set(0, sum.at(0) + w.at(i));
+    EXPECT_EQ(wrong({{"permuted", w}, {"sum", sum}}, placed, program), "");
+  }
 }
 
 }  // namespace tessera

@@ -54,6 +54,8 @@ TEST(MoreRandomMeshes, FoundOnce) {
       {6, "a state is cut along a dim of size 1: refused, as if it were about micro-batches"},
       {36, "two states of one node lie otherwise: refused"},
       {1845, "a gradient known before the first micro-batch was cut by them, as its forward node"},
+      {3434, "the interpreter of ranks spoiled the padding of a state that a permute had sent"},
+      {1113, "and that of a gradient: its norm was NaN, by which no gradient was clipped"},
       {142, "a state cannot stay as it lies: refused, as if rows were mixed"},
   };
   for (const auto& found : kFound) {

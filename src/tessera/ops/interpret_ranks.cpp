@@ -113,11 +113,13 @@ class RanksInterpreter::Ranks {
     const Node& node = graph_.node(id);
     const Result &from = graph_.result(node.inputs[0]), &to = node.results[0];
     for (std::size_t r = 0; r < how_.size(); ++r) {
-      HostTensor out(value(r, node.inputs[0]).dtype(), to.type.shape);
       if (node.op == &kPermute && id != deleted_) {
-        values_[r][at(id)] = {value(sender(from, to, r, axes_of(node)), node.inputs[0])};
+        // A copy of its own: spoil_padding() writes into it, and the sender keeps what it sent.
+        const std::size_t giver = sender(from, to, r, axes_of(node));
+        values_[r][at(id)] = {value(giver, node.inputs[0]).clone()};
         continue;
       }
+      HostTensor out(value(r, node.inputs[0]).dtype(), to.type.shape);
       const std::vector<std::size_t> group =
           id == deleted_ ? std::vector{r} : members(r, axes_of(node));
       const int monoid = node.op->attrs.find("monoid");
