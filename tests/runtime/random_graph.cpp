@@ -71,7 +71,9 @@ void repeated_blocks(Pool& p) {
     next.value = tanh(x.value + (last ? *last : x).value);
     if (last) p.meets(next, *last);
     if (p.random.chance(0.3)) p.builder.set_name(next.value, "residual");
+    const std::size_t known = p.items.size();
     p.push(next, {&x, last ? &*last : &x});
+    if (p.items.size() == known) break;  // too large: no next block reads it
     x = p.items.back();
   }
   p.window = window;
