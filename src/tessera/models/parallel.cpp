@@ -149,11 +149,11 @@ std::vector<std::string> problems(const ParallelConfig& c, const ModelConfig& mo
 }
 
 Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfig& model) {
-  require(c.pipeline >= 1 && c.tensor >= 1 && c.context >= 1 && c.devices >= 1 &&
-              c.devices % (c.pipeline * c.tensor * c.context) == 0,
+  require(c.pipeline >= 1 && c.tensor >= 1 && c.context >= 1 && c.repeat >= 1 && c.devices >= 1 &&
+              c.devices % (c.pipeline * c.tensor * c.context * c.repeat) == 0,
           c.devices, " devices do not divide into pipeline parallel ", c.pipeline,
           " x tensor parallel ", c.tensor, " x context parallel ", c.context,
-          "; choose a number that they divide");
+          c.repeat > 1 ? text(" x repeated ", c.repeat) : "", "; choose a number that they divide");
   const std::string dp(kDataAxis), cp(kContextAxis), tp(kTensorAxis), mb(kMicrobatchAxis);
   Strategy out;
   // Ranks number the coordinates row by row: those of an axis and the axes inside it are
@@ -162,8 +162,9 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
     return c.ranks_per_host == 0 || c.ranks_per_host % neighbours == 0 ? Level::Core : Level::Host;
   };
   out.mesh = Mesh({{dp, c.data(), level(c.ranks_per_stage())},
-                   {cp, c.context, level(c.context * c.tensor)},
-                   {tp, c.tensor, level(c.tensor)},
+                   {cp, c.context, level(c.context * c.tensor * c.repeat)},
+                   {tp, c.tensor, level(c.tensor * c.repeat)},
+                   {std::string(kRepeatAxis), c.repeat, level(c.repeat)},
                    {mb, c.micro_batches, Level::Time}});
   out.major = {cp, tp, dp, mb};
   out.batch.clear();
@@ -174,6 +175,7 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
       out.pins.push_back(
           {std::string(cut.paths), Sharding::replicated(cut.ndim).with(tp, cut.dim)});
   }
+  if (c.whole_embeddings) out.pins.push_back({"embed*.token.weight", Sharding::replicated(2)});
   Sharding residual{{{dp, mb}, {cp}, {}}, {}};
   if (c.sequence) residual = residual.with(tp, 1);
   if (batch == BatchSplit::Cut) out.pins.push_back({"*.residual", residual});

@@ -33,14 +33,17 @@ struct ParallelConfig {
   GatherScope gather = GatherScope::Block;  // for how long gathered parameters are kept
   std::int64_t micro_batches = 1;
   std::int64_t ranks_per_host = 0;  // consecutive ranks that share a host; 0: all of them
+  std::int64_t repeat = 1;          // so many consecutive ranks compute the same
+  bool whole_embeddings = false;    // tp leaves tables of token embeddings whole
 
   std::int64_t ranks_per_stage() const { return devices / pipeline; }
-  std::int64_t data() const { return devices / (pipeline * tensor * context); }
+  std::int64_t data() const { return devices / (pipeline * tensor * context * repeat); }
   friend bool operator==(const ParallelConfig&, const ParallelConfig&) = default;
 };
 
 /// The axes in the order of the mesh, outermost first. The axis of time is kMicrobatchAxis.
-inline constexpr std::string_view kDataAxis = "dp", kContextAxis = "cp", kTensorAxis = "tp";
+inline constexpr std::string_view kDataAxis = "dp", kContextAxis = "cp", kTensorAxis = "tp",
+                                  kRepeatAxis = "repeat";
 
 /// All devices, stages first: "pp=2 dp=4 tp=2"; the mesh alone where there is one stage.
 std::string mesh_text(const Strategy& strategy);
@@ -55,7 +58,7 @@ std::vector<std::string> problems(const ParallelConfig& config, const ModelConfi
 /// The strategy for compile(). BatchSplit::Whole: every device has all of the batch, as sampling
 /// needs. Of the `model` it takes the names of its layers and what tensor parallelism splits. Axes
 /// whose ranks are not all on one host have Level::Host. The mesh is that of one stage. Errors:
-/// devices that pipeline x tensor x context do not divide; no such schedule.
+/// devices that pipeline x tensor x context x repeat do not divide; no such schedule.
 enum class BatchSplit { Cut, Whole };
 Strategy strategy_of(const ParallelConfig& config, BatchSplit batch = BatchSplit::Cut,
                      const ModelConfig& model = {});
