@@ -43,9 +43,13 @@ Global shared(const std::vector<Value>& parameters, const std::vector<Value>& gr
               samples = counter(builder, "schedule.samples");
   out.lr = cast(learning_rate(samples, config.schedule, batch), DType::F32);
   const Value t = updates + 1.0;
-  const Value t64 = cast(t, DType::F64);
-  out.correction1 = cast(1.0 - power(constant(t64, config.beta1), t64), DType::F32);
-  out.correction2 = cast(1.0 - power(constant(t64, config.beta2), t64), DType::F32);
+  const auto correction = [&](double beta) {
+    if (config.kind == OptimizerKind::AdamWeightDecay) return one;
+    const Value t64 = cast(t, DType::F64);
+    return cast(1.0 - power(constant(t64, beta), t64), DType::F32);
+  };
+  out.correction1 = correction(config.beta1);
+  out.correction2 = correction(config.beta2);
   builder.next(updates, select(out.ok, t, updates));
   builder.next(samples, select(out.ok, samples + static_cast<double>(batch), samples));
   builder.next(consumed, consumed + static_cast<double>(batch));
@@ -82,7 +86,7 @@ void update_one(Value p, Value g, const Global& global, const OptimizerConfig& c
   }
   const Value m = moment("m"), v = moment("v");
   const AdamOptions options{config.beta1, config.beta2, config.eps, decay,
-                            config.kind == OptimizerKind::AdamW};
+                            config.kind != OptimizerKind::Adam};
   if (config.kind == OptimizerKind::Lamb) {
     const LambResult next = lamb_direction(p, m, v, g, global.scale, global.correction1,
                                            global.correction2, global.ok, options);

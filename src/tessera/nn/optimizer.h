@@ -8,7 +8,10 @@
 
 namespace tessera {
 
-enum class OptimizerKind { AdamW, Adam, Sgd, Lamb };
+/// AdamWeightDecay is MindSpore's: AdamW without the correction of the moments' bias,
+/// p -= lr * (m / (sqrt(v) + eps) + weight_decay * p). MindSpore's defaults for it are eps 1e-6 and
+/// weight_decay 0.
+enum class OptimizerKind { AdamW, Adam, Sgd, Lamb, AdamWeightDecay };
 enum class ScheduleKind { Constant, Linear, Cosine };
 
 struct ScheduleConfig {
@@ -48,7 +51,7 @@ struct UpdateResult {
 /// Adds the update of all `parameters` (states) to the graph: clipping by the global norm and the
 /// optimizer, with its moments and counters as states. If the loss or a gradient is not finite,
 /// nothing changes but the count of samples consumed. States: optimizer.updates, schedule.samples,
-/// data.samples (i64), and <parameter>.m, .v (Adam, Lamb) or .momentum (Sgd).
+/// data.samples (i64), and <parameter>.m, .v or, of Sgd, .momentum.
 ///
 /// LAMB updates each parameter by p -= lr * ratio * u, with u from lamb_direction. The trust ratio
 /// is |p| / |u| within the two bounds, or 1 if either norm is 0. Norms are of whole tensors,
