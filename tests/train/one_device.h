@@ -14,8 +14,8 @@ namespace tessera {
 
 class OneDevice {
  public:
-  explicit OneDevice(const std::string& family, std::int64_t layers = 2) {
-    OptimizerConfig optimizer;
+  explicit OneDevice(const std::string& family, std::int64_t layers = 2,
+                     OptimizerConfig optimizer = {}) {
     optimizer.schedule.kind = ScheduleKind::Constant;
     ModelConfig model = tiny(family);
     model.layers = layers;

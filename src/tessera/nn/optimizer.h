@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tessera/ir/builder.h"
+#include "tessera/nn/parameter_groups.h"
 
 namespace tessera {
 
@@ -31,7 +32,8 @@ struct OptimizerConfig {
   // Lamb; max_trust_ratio 0: no upper bound
   double min_trust_ratio = 0, max_trust_ratio = 0;
   double weight_decay = 0.01;  // of parameters with two or more dims; not of biases and norms
-  double clip = 1.0;           // largest global gradient norm; 0: no clipping
+  std::vector<ParameterGroup> groups = {};  // parameters that are updated otherwise
+  double clip = 1.0;                        // largest global gradient norm; 0: no clipping
   ScheduleConfig schedule;
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
 };
@@ -57,6 +59,8 @@ struct UpdateResult {
 /// is |p| / |u| within the two bounds, or 1 if either norm is 0. Norms are of whole tensors,
 /// however they are sharded, and every tensor is scaled, biases and norms too; a packed projection
 /// is one tensor.
+///
+/// Errors: a pattern of config.groups that matches no parameter.
 /// Source: You et al. 2020, arXiv 1904.00962, algorithm 2, with phi the identity.
 UpdateResult update(const std::vector<Value>& parameters, const std::vector<Value>& grads,
                     Value loss, Value samples_consumed, std::int64_t batch,
