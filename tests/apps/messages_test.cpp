@@ -86,7 +86,7 @@ const Case kCases[] = {
      "2 problems, nothing was started:\n  lr is -1; it must be at least 0 and at most 1e+30\n  "
      "min-lr 1e-04 is above lr -1; lower it"},
     {"a choice that there is not", "--data @/text.txt --optimizer adamax", 2,
-     "--optimizer is 'adamax'; known are adamw, adam, sgd, lamb"},
+     "--optimizer is 'adamax'; known are adamw, adam, sgd, lamb, adam-weight-decay"},
     {"a family that there is not", "--data @/text.txt --family gtp2", 2,
      "unknown model family 'gtp2'; known are gpt2, llama, bert, transformer"},
     {"a vocabulary smaller than the data's", "--data @/text.txt --vocab-size 5", 2,

@@ -22,6 +22,8 @@ Strategy full_strategy() {
   out.shard_moments = {"dp"};
   out.shard_gradients = {"dp", "tp"};
   out.shard_parameters = {"dp"};
+  out.shard_threshold = 5'000'000'000;
+  out.unsharded = {"embed.*", "a name"};
   out.cut_outputs = {"gradient layers.0.weight", "rows"};
   out.pipeline = {2, 2, "zb-v", {{"layers.0", 0}, {"layers.*", 1}}};
   return out;
@@ -55,7 +57,8 @@ TEST(StrategyText, CommentsAndEmptyLinesAreSkipped) {
 TEST(StrategyText, SaysWhichLineIsWrong) {
   for (const char* line :
        {"mash dp=2", "pin a", "op a", "op a outs [dp]", "pipeline 1f1b", "pipeline 1f1b 2 1",
-        "pipeline 1f1b stages=two chunks=1", "chunk layers.0", "chunk layers.0 x"}) {
+        "pipeline 1f1b stages=two chunks=1", "chunk layers.0", "chunk layers.0 x", "threshold x",
+        "threshold -1", "threshold", "unsharded "}) {
     try {
       parse_strategy(text("mesh dp=2\n", line));
       ADD_FAILURE() << line;

@@ -85,6 +85,50 @@ TEST(Parallel, ProblemsSayWhatIsLegal) {
   for (const Case& c : cases) EXPECT_EQ(problems(c.config, model()), c.problems);
 }
 
+TEST(Parallel, ShardingOfStatesIsChecked) {
+  struct Case {
+    ParallelConfig config;
+    std::vector<std::string> problems;
+  };
+  const Case cases[] = {
+      {{.devices = 8, .tensor = 2, .shard_optimizer = true, .shard_size = 2}, {}},
+      {{.devices = 8, .shard_parameters = true, .shard_threshold = 1024}, {}},
+      {{.devices = 8, .tensor = 2, .shard_optimizer = true, .shard_size = 3},
+       {"optimizer-shard-size 3 does not divide the 4 data parallel devices; it can be 1, 2, 4"}},
+      {{.devices = 2, .shard_optimizer = true, .shard_size = -1, .shard_threshold = -2},
+       {"optimizer-shard-size is -1; it must be at least 1, or 0 for all data parallel devices",
+        "optimizer-shard-threshold is -2; it must be a number of bytes, or 0 for no threshold"}},
+      {{.devices = 2, .shard_size = 2, .shard_threshold = 7},
+       {"optimizer-shard-size 2 does nothing without ZeRO; give zero-stage 1, 2 or 3, or "
+        "optimizer-shard-size 0",
+        "optimizer-shard-threshold 7 does nothing without ZeRO; give zero-stage 1, 2 or 3, or "
+        "optimizer-shard-threshold 0"}}};
+  for (const Case& c : cases) EXPECT_EQ(problems(c.config, model()), c.problems);
+}
+
+/// Groups of neighbours: ranks 0 and 2 (of dp, beside tp) share out states, so do 4 and 6.
+TEST(Parallel, StatesInGroupsCutTheDataAxisInTwo) {
+  ParallelConfig c{.devices = 8,
+                   .tensor = 2,
+                   .sequence = true,
+                   .shard_parameters = true,
+                   .shard_size = 2,
+                   .shard_threshold = 64,
+                   .unsharded = {"embed.*"},
+                   .micro_batches = 3,
+                   .ranks_per_host = 4};
+  const Strategy s = strategy_of(c);
+  EXPECT_EQ(to_text(s.mesh), "dpo=2@host dp=2 tp=2 mb=3@time") << "a group is on one host";
+  EXPECT_EQ(s.mesh.stride("dp"), 2);
+  EXPECT_EQ(s.mesh.stride("dpo"), 4);
+  EXPECT_EQ(s.batch[0], (std::vector<std::string>{"dpo", "dp", "mb"}));
+  EXPECT_EQ(s.shard_parameters, std::vector<std::string>{"dp"});
+  EXPECT_EQ(s.shard_threshold, 64);
+  EXPECT_EQ(s.unsharded, c.unsharded);
+  c.shard_size = 4;
+  EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=4@host tp=2 mb=3@time") << "one group is no group";
+}
+
 TEST(Parallel, OneLayerIsNumberZero) {
   EXPECT_EQ(parse_layers("0", 1), std::vector<std::int64_t>{0});
   try {

@@ -65,6 +65,11 @@ Sharding lies(const Shape& shape, const Assignment& assignment) {
   return out;
 }
 
+const char* kind_name(OptimizerKind kind) {
+  constexpr const char* kNames[] = {"AdamW", "Adam", "Sgd", "Lamb", "AdamWeightDecay"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
 class ShardedUpdate : public testing::TestWithParam<OptimizerKind> {};
 
 }  // namespace
@@ -99,11 +104,7 @@ TEST_P(ShardedUpdate, GivesTheWhole) {
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, ShardedUpdate,
                          testing::Values(OptimizerKind::AdamW, OptimizerKind::Sgd,
-                                         OptimizerKind::Lamb),
-                         [](const auto& info) {
-                           return info.param == OptimizerKind::Lamb  ? "Lamb"
-                                  : info.param == OptimizerKind::Sgd ? "Sgd"
-                                                                     : "AdamW";
-                         });
+                                         OptimizerKind::Lamb, OptimizerKind::AdamWeightDecay),
+                         [](const auto& info) { return kind_name(info.param); });
 
 }  // namespace tessera::test

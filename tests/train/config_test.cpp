@@ -213,6 +213,19 @@ TEST(Config, TheDecayLastsAsLongAsTheRunUnlessTheWarmupIsLonger) {
   }
 }
 
+TEST(Config, NoWeightDecayForIsTheLastGroup) {
+  Told told =
+      tell({}, {{"no-weight-decay-for", {"embed.*", "head.weight"}, "--no-weight-decay-for"}});
+  EXPECT_TRUE(told.config.optimizer.groups.empty()) << "complete() makes the group";
+  told.config.optimizer.groups = {{.paths = {"*"}, .lr_scale = 2}};
+  for (int times = 0; times < 2; ++times) {
+    complete(told.config);
+    ASSERT_EQ(told.config.optimizer.groups.size(), 2u);
+    const ParameterGroup want{.paths = {"embed.*", "head.weight"}, .weight_decay = 0};
+    EXPECT_EQ(told.config.optimizer.groups[1], want);
+  }
+}
+
 TEST(Config, TomlNamesEveryField) {
   RunConfig config;
   config.data = {"a\"b.txt"};

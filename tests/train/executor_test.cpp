@@ -118,6 +118,7 @@ INSTANTIATE_TEST_SUITE_P(
                     ExecutorCase{"gpt2", OptimizerKind::AdamW, 1, 2, true},
                     ExecutorCase{"gpt2", OptimizerKind::Sgd, 3, 1, true},
                     ExecutorCase{"gpt2", OptimizerKind::Adam, 12, 3, true},
+                    ExecutorCase{"gpt2", OptimizerKind::AdamWeightDecay, 3, 2, true},
                     ExecutorCase{"llama", OptimizerKind::AdamW, 1, 2, true},
                     ExecutorCase{"llama", OptimizerKind::AdamW, 4, 1, true},
                     ExecutorCase{"llama", OptimizerKind::Sgd, 6, 2, false},

@@ -49,6 +49,13 @@ TEST_P(MeshStep, RecomputedEqualsOneDevice) {
 }
 
 ParallelConfig data(std::int64_t n, int level = 0) { return parallel_of(n, 1, 1, false, level, 1); }
+/// ZeRO in groups of `size`; below `threshold` bytes, and of embeddings, states stay whole.
+ParallelConfig grouped(ParallelConfig out, std::int64_t size, std::int64_t threshold = 0) {
+  out.shard_size = size;
+  out.shard_threshold = threshold;
+  if (threshold > 0) out.unsharded = {"embed.*"};
+  return out;
+}
 ParallelConfig tensor(std::int64_t n, bool sequence = false) {
   return parallel_of(1, n, 1, sequence, 0, 1);
 }
@@ -60,6 +67,12 @@ INSTANTIATE_TEST_SUITE_P(
         StepCase{"Dp3", "gpt2", data(3)}, StepCase{"Dp5Uneven", "gpt2", data(5)},
         StepCase{"Dp8Uneven", "llama", data(8)}, StepCase{"Zero1", "gpt2", data(2, 1)},
         StepCase{"Zero2", "gpt2", data(4, 2)}, StepCase{"Zero3", "gpt2", data(3, 3)},
+        StepCase{"Zero1In2Groups", "gpt2", grouped(data(4, 1), 2)},
+        StepCase{"Zero2In3GroupsMb2", "llama", grouped(parallel_of(6, 1, 1, false, 2, 2), 2)},
+        StepCase{"Zero3In2GroupsUneven", "gpt2", grouped(data(6, 3), 3)},
+        StepCase{"Zero3In2GroupsTp2SpMb2", "llama", grouped(parallel_of(4, 2, 1, true, 3, 2), 2)},
+        StepCase{"Zero3Of256BytesMb2", "gpt2", grouped(parallel_of(2, 2, 1, false, 3, 2), 0, 256)},
+        StepCase{"Zero2In2GroupsOf256Bytes", "bert", grouped(data(4, 2), 2, 256)},
         StepCase{"Tp2", "gpt2", tensor(2)}, StepCase{"Tp4", "gpt2", tensor(4)},
         StepCase{"Tp2Llama", "llama", tensor(2)}, StepCase{"Tp2Sp", "gpt2", tensor(2, true)},
         StepCase{"Tp2SpLlama", "llama", tensor(2, true)},

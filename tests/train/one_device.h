@@ -14,8 +14,8 @@ namespace tessera {
 
 class OneDevice {
  public:
-  explicit OneDevice(const std::string& family, std::int64_t layers = 2) {
-    OptimizerConfig optimizer;
+  explicit OneDevice(const std::string& family, std::int64_t layers = 2,
+                     OptimizerConfig optimizer = {}) {
     optimizer.schedule.kind = ScheduleKind::Constant;
     const Task task = task_of(tiny(family, layers));
     graph = with_gradients(train_step(task, optimizer, 12));

@@ -130,6 +130,11 @@ INSTANTIATE_TEST_SUITE_P(
         Staged{"BertMaskedZbV2Zero3", "bert-masked", {2, 2, "zb-v"}, mesh(4, 2, 1, 3)},
         Staged{"Lamb", "gpt2", {3, 1, "1f1b"}, mesh(4), OptimizerKind::Lamb},
         Staged{"LambZero2Tp2", "llama", {2, 1, "zb-h1"}, mesh(2, 2, 2, 2), OptimizerKind::Lamb},
+        Staged{"AdamWeightDecayZero2Tp2",
+               "gpt2",
+               {2, 1, "1f1b"},
+               mesh(2, 2, 2, 2),
+               OptimizerKind::AdamWeightDecay},
         Staged{"Sgd", "gpt2", {2, 2, "interleaved"}, mesh(2), OptimizerKind::Sgd},
         // All layers of the decoder read what the last of the encoder makes.
         Staged{"EncoderDecoder2", "transformer", {2, 1, "1f1b"}, mesh(4)},

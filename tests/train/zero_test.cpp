@@ -133,6 +133,66 @@ TEST(Zero, OneMicroBatchMovesAsMuchAsDataParallelAndHalfAsMuchAgainForParameters
   }
 }
 
+/// In groups of g ranks a state takes what it takes on g ranks.
+TEST(Zero, GroupsTakeTheBytesOfTheirSize) {
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  const ModelConfig model = zero_model("gpt2", 65);
+  const auto bytes = [&](const ParallelConfig& parallel) {
+    const Plan plan = zero_plan(model, parallel, *device);
+    return std::vector<std::int64_t>{bytes_of_role(plan, Role::Parameter),
+                                     bytes_of_role(plan, Role::Moment),
+                                     accumulator_bytes(plan.program(kTrainProgram))};
+  };
+  for (const std::int64_t ranks : {4, 8}) {
+    for (const std::int64_t size : {1, 2, 4}) {
+      for (int level = 1; level <= 3; ++level) {
+        ParallelConfig grouped = zero(ranks, level, 3);
+        grouped.shard_size = size;
+        EXPECT_EQ(bytes(grouped), bytes(zero(size, level, 3)))
+            << "ZeRO-" << level << " on " << ranks << " ranks in groups of " << size;
+      }
+    }
+  }
+}
+
+/// A gradient S is finished in parts of S / g within a group, each of which is summed up over the
+/// groups; parameters are gathered within a group.
+TEST(Zero, GroupsSendLittleToEachOther) {
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  ParallelConfig grouped = zero(8, 1);
+  grouped.shard_size = 2;
+  const Plan plan = zero_plan(zero_model("gpt2", 64), grouped, *device);
+  auto sent = planned_counts(plan.program(kTrainProgram));
+  double all = 0;
+  for (const StatePlan& state : plan.states) {
+    if (state.state.role == Role::Parameter) all += static_cast<double>(state.logical.numel() * 4);
+  }
+  const double group = 2, groups = 4, number = 4 * 2 * 4;  // bytes of some all-reduces of a number
+  std::cout << "in groups of 2 of 8 ranks: along dp " << bytes_of(sent["dp"]) << ", along dpo "
+            << bytes_of(sent["dpo"]) << " bytes; parameters " << all << " bytes\n";
+  EXPECT_NEAR(static_cast<double>(bytes_of(sent["dp"])), 2 * (group - 1) / group * all, number);
+  EXPECT_NEAR(static_cast<double>(bytes_of(sent["dpo"])), 2 * (groups - 1) / groups * all / group,
+              number);
+}
+
+/// Every state of which a rank would have fewer bytes is whole, and so is what is named.
+TEST(Zero, SmallStatesAndThoseThatAreNamedStayWhole) {
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  ParallelConfig parallel = zero(4, 3);
+  parallel.shard_threshold = 64 * 64;  // of [64, 64] a rank has 4096 bytes
+  parallel.unsharded = {"layers.1.*"};
+  const Plan plan = zero_plan(zero_model("gpt2", 64), parallel, *device);
+  std::map<std::string, int> seen;
+  for (const StatePlan& state : plan.states) {
+    if (state.state.role != Role::Parameter && state.state.role != Role::Moment) continue;
+    const std::int64_t whole = state.logical.numel() * 4;
+    const bool named = matches("layers.1.*", state.state.path), small = whole / 4 < 64 * 64;
+    EXPECT_EQ(state.type.bytes(), named || small ? whole : whole / 4) << state.state.path;
+    ++seen[named ? "named" : small ? "small" : "sharded"];
+  }
+  for (const char* kind : {"named", "small", "sharded"}) EXPECT_GT(seen[kind], 0) << kind;
+}
+
 struct MeshRun {
   const char* name;
   const char* family;
@@ -143,7 +203,11 @@ TEST(Traffic, ARunSendsWhatThePlanSays) {
   ParallelConfig cube{.devices = 8, .tensor = 2, .context = 2, .sequence = true};
   cube.micro_batches = 2;
   cube.shard_optimizer = cube.shard_gradients = cube.shard_parameters = true;
-  const MeshRun runs[] = {{"dp2", "gpt2", zero(2, 0)},
+  ParallelConfig grouped = zero(4, 3, 2);
+  grouped.shard_size = 2;
+  grouped.shard_threshold = 2048;
+  const MeshRun runs[] = {{"groups", "gpt2", grouped},
+                          {"dp2", "gpt2", zero(2, 0)},
                           {"zero1", "llama", zero(3, 1)},
                           {"zero2", "gpt2", zero(2, 2, 3)},
                           {"zero3", "llama", zero(3, 3, 2)},

@@ -86,6 +86,10 @@ struct Strategy {
   /// other axis splits if there is one. Moments, with the gradients that update them (ZeRO-1);
   /// accumulated gradients (ZeRO-2); stored parameters (ZeRO-3).
   std::vector<std::string> shard_moments = {}, shard_gradients = {}, shard_parameters = {};
+  /// What these axes do not shard: a state of which a rank would have fewer bytes than the
+  /// threshold, and those of a parameter whose path matches ('*' stands for any characters).
+  std::int64_t shard_threshold = 0;
+  std::vector<std::string> unsharded = {};
   /// Outputs by name that leave the step as they are sharded where they are computed: each rank has
   /// its own part of them. All others are whole on every rank.
   std::vector<std::string> cut_outputs = {};

@@ -54,6 +54,11 @@ class StrategyLine {
       to.pins.push_back({values, parse_sharding(sharding)});
     } else if (key_ == "op") {
       to.ops.push_back(op_pin());
+    } else if (key_ == "threshold") {
+      to.shard_threshold = number_behind<std::int64_t>("", rest_);
+    } else if (key_ == "unsharded") {
+      demand(!rest_.empty(), "names no parameter");
+      to.unsharded.push_back(rest_);
     } else if (key_ == "cut") {
       demand(!rest_.empty(), "names no output");
       to.cut_outputs.push_back(rest_);
@@ -99,10 +104,11 @@ class StrategyLine {
     return {rest_.substr(0, end), rest_.substr(end + 1)};
   }
 
-  int number_behind(std::string_view label, std::string_view word) const {
+  template <typename Number = int>
+  Number number_behind(std::string_view label, std::string_view word) const {
     demand(word.starts_with(label), "has another word where a number is to be named");
     const std::string_view digits = word.substr(label.size());
-    int out = 0;
+    Number out = 0;
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
     demand(failure == std::errc() && end == digits.data() + digits.size() && !digits.empty(),
            "has something other than a number where one belongs");
@@ -145,6 +151,8 @@ std::string to_text(const Strategy& strategy) {
     const std::vector<std::string>& axes = strategy.*line.axes;
     if (!axes.empty()) out += text(line.key, " ", join(axes, " "), "\n");
   }
+  if (strategy.shard_threshold != 0) out += text("threshold ", strategy.shard_threshold, "\n");
+  for (const std::string& paths : strategy.unsharded) out += text("unsharded ", paths, "\n");
   for (const Pin& pin : strategy.pins) out += text("pin ", pin.values, " ", pin.sharding, "\n");
   for (const OpPin& pin : strategy.ops) {
     out += text("op ", pin.op, " ins ", shardings_text(pin.ins));

@@ -16,18 +16,31 @@ std::span<const ModelFamily> model_families() {
   return all;
 }
 
+namespace {
+
+/// nullptr: an unknown family.
+const ModelFamily* known_family(std::string_view name) {
+  const std::span<const ModelFamily> all = model_families();
+  const auto found = std::ranges::find(all, name, &ModelFamily::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
 const ModelFamily& find_model(std::string_view family) {
+  if (const ModelFamily* known = known_family(family)) return *known;
   std::vector<std::string> names;
-  for (const ModelFamily& known : model_families()) {
-    if (known.name == family) return known;
-    names.emplace_back(known.name);
-  }
+  for (const ModelFamily& known : model_families()) names.emplace_back(known.name);
   fail(Fault::Usage, "unknown model family '", family, "'; known are ", join(names));
 }
 
 std::int64_t vocabulary_for(std::string_view family, std::int64_t of_data) {
-  const auto known = std::ranges::find(model_families(), family, &ModelFamily::name);
-  return of_data + (known == model_families().end() ? 0 : known->special_tokens);
+  const ModelFamily* known = known_family(family);
+  return of_data + (known == nullptr ? 0 : known->special_tokens);
+}
+
+void complete(ModelConfig& config) {
+  if (const ModelFamily* known = known_family(config.family)) known->complete(config);
 }
 
 std::int64_t layer_count(const ModelConfig& config) {

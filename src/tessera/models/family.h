@@ -54,6 +54,9 @@ std::int64_t vocabulary_for(std::string_view family, std::int64_t of_data);
 std::int64_t layer_count(const ModelConfig& config);
 std::vector<std::string> layer_blocks(const ModelConfig& config);
 
+/// Sets the sizes that were left open as the family does; an unknown one changes nothing.
+void complete(ModelConfig& config);
+
 /// The task of the family.
 Task task_of(const ModelConfig& config);
 

@@ -71,6 +71,26 @@ void find_pipeline_problems(const ParallelConfig& c, const ModelConfig& model,
                        ", or raise layers to ", chunks - 2));
 }
 
+/// Of a configuration whose sizes multiply.
+void find_sharding_problems(const ParallelConfig& c, std::vector<std::string>& out) {
+  if (c.shard_size < 0)
+    out.push_back(text("optimizer-shard-size is ", c.shard_size,
+                       "; it must be at least 1, or 0 for all data parallel devices"));
+  if (c.shard_threshold < 0)
+    out.push_back(text("optimizer-shard-threshold is ", c.shard_threshold,
+                       "; it must be a number of bytes, or 0 for no threshold"));
+  if (c.shard_size > 0 && c.data() % c.shard_size != 0)
+    out.push_back(text("optimizer-shard-size ", c.shard_size, " does not divide the ", c.data(),
+                       " data parallel devices; it can be ", divisors(c.data())));
+  const auto needs_zero = [&](const char* flag, std::int64_t value) {
+    if (value > 0 && !c.shards_states())
+      out.push_back(text(flag, " ", value,
+                         " does nothing without ZeRO; give zero-stage 1, 2 or 3, or ", flag, " 0"));
+  };
+  needs_zero("optimizer-shard-size", c.shard_size);
+  needs_zero("optimizer-shard-threshold", c.shard_threshold);
+}
+
 /// All of `word`; nothing where it is no number.
 std::optional<std::int64_t> whole_number(std::string_view word) {
   std::int64_t out = 0;
@@ -144,6 +164,7 @@ std::vector<std::string> problems(const ParallelConfig& c, const ModelConfig& mo
   if (c.context > shortest)
     out.push_back(text("context-parallel-size ", c.context, " is above the context of ", shortest,
                        " tokens; lower it"));
+  if (c.devices % share == 0) find_sharding_problems(c, out);
   find_pipeline_problems(c, model, out);
   return out;
 }
@@ -154,21 +175,28 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
           c.devices, " devices do not divide into pipeline parallel ", c.pipeline,
           " x tensor parallel ", c.tensor, " x context parallel ", c.context,
           c.repeat > 1 ? text(" x repeated ", c.repeat) : "", "; choose a number that they divide");
-  const std::string dp(kDataAxis), cp(kContextAxis), tp(kTensorAxis), mb(kMicrobatchAxis);
+  const std::int64_t group = c.shard_size > 0 ? c.shard_size : c.data();
+  require(c.data() % group == 0, "states are sharded over ", group, " ranks, which do not divide ",
+          "the ", c.data(), " data parallel ones; choose a number that does");
+  const std::string dpo(kDataOuterAxis), dp(kDataAxis), cp(kContextAxis), tp(kTensorAxis),
+      mb(kMicrobatchAxis);
   Strategy out;
   // Ranks number the coordinates row by row: those of an axis and the axes inside it are
   // neighbours, all of them those of one stage.
   const auto level = [&](std::int64_t neighbours) {
     return c.ranks_per_host == 0 || c.ranks_per_host % neighbours == 0 ? Level::Core : Level::Host;
   };
-  out.mesh = Mesh({{dp, c.data(), level(c.ranks_per_stage())},
+  out.mesh = Mesh({{dpo, c.data() / group, level(c.ranks_per_stage())},
+                   {dp, group, level(group * c.context * c.tensor * c.repeat)},
                    {cp, c.context, level(c.context * c.tensor * c.repeat)},
                    {tp, c.tensor, level(c.tensor * c.repeat)},
                    {std::string(kRepeatAxis), c.repeat, level(c.repeat)},
                    {mb, c.micro_batches, Level::Time}});
-  out.major = {cp, tp, dp, mb};
+  out.major = {cp, tp, dpo, dp, mb};
+  std::vector<std::string> rows = {dp, mb};
+  if (out.mesh.has(dpo)) rows.insert(rows.begin(), dpo);
   out.batch.clear();
-  if (batch == BatchSplit::Cut) out.batch = {{dp, mb}, {cp}};
+  if (batch == BatchSplit::Cut) out.batch = {rows, {cp}};
   const ModelFamily& family = find_model(model.family);
   for (const std::span<const TensorCut> all : {transformer_cuts(), family.cuts}) {
     for (const TensorCut& cut : all)
@@ -176,11 +204,13 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
           {std::string(cut.paths), Sharding::replicated(cut.ndim).with(tp, cut.dim)});
   }
   if (c.whole_embeddings) out.pins.push_back({"embed*.token.weight", Sharding::replicated(2)});
-  Sharding residual{{{dp, mb}, {cp}, {}}, {}};
+  Sharding residual{{rows, {cp}, {}}, {}};
   if (c.sequence) residual = residual.with(tp, 1);
   if (batch == BatchSplit::Cut) out.pins.push_back({"*.residual", residual});
   out.offload = c.offload;
   out.gather = c.gather;
+  out.shard_threshold = c.shard_threshold;
+  out.unsharded = c.unsharded;
   if (c.shard_optimizer) out.shard_moments = {dp};
   if (c.shard_gradients) out.shard_gradients = {dp};
   if (c.shard_parameters) out.shard_parameters = {dp};

@@ -13,23 +13,29 @@
 namespace tessera {
 
 /// The mesh dp x cp x tp and the use of its axes, and the stages, each of which has such a mesh.
-/// The size of dp is devices / (pipeline x context x tensor). docs/parallelism.md explains each
+/// Where ZeRO spreads states over some of the data parallel ranks only, dp is cut in two, dpo x dp.
+/// The size of both is devices / (pipeline x context x tensor). docs/parallelism.md explains each
 /// field.
 struct ParallelConfig {
   std::int64_t devices = 1;
   std::int64_t pipeline = 1;        // stages: each has devices / pipeline consecutive ranks
   std::int64_t virtual_stages = 0;  // chunks on each stage; 0: the fewest that the schedule admits
   std::string schedule = "1f1b";    // of schedule_names()
-  std::vector<ChunkPin> chunks = {};      // blocks by hand: chunks_by_layer(); all others by cost
-  std::int64_t tensor = 1;                // tp shards heads, hidden widths and the vocabulary
-  std::int64_t context = 1;               // cp shards the sequence
-  bool sequence = false;                  // tp also shards the residual stream, along the sequence
-  bool shard_optimizer = false;           // dp shards moments: ZeRO-1
-  bool shard_gradients = false;           // dp also shards accumulated gradients: ZeRO-2
-  bool shard_parameters = false;          // dp also shards stored parameters: ZeRO-3, FSDP
-  Recompute recompute = Recompute::None;  // what backward computes again, of the layers below
-  std::string recompute_layers = "all";   // "all", or numbers and ranges: "0-5,8"
-  OffloadStrategy offload = {};           // what lies on the host
+  std::vector<ChunkPin> chunks = {};  // blocks by hand: chunks_by_layer(); all others by cost
+  std::int64_t tensor = 1;            // tp shards heads, hidden widths and the vocabulary
+  std::int64_t context = 1;           // cp shards the sequence
+  bool sequence = false;              // tp also shards the residual stream, along the sequence
+  bool shard_optimizer = false;       // dp shards moments: ZeRO-1
+  bool shard_gradients = false;       // dp also shards accumulated gradients: ZeRO-2
+  bool shard_parameters = false;      // dp also shards stored parameters: ZeRO-3, FSDP
+  /// Ranks over which ZeRO spreads a state, neighbours along dp; the others have copies of it. It
+  /// divides data(); 0: all of them.
+  std::int64_t shard_size = 0;
+  std::int64_t shard_threshold = 0;         // bytes: ZeRO leaves whole what has smaller shards
+  std::vector<std::string> unsharded = {};  // as Strategy::unsharded: ZeRO leaves them whole
+  Recompute recompute = Recompute::None;    // what backward computes again, of the layers below
+  std::string recompute_layers = "all";     // "all", or numbers and ranges: "0-5,8"
+  OffloadStrategy offload = {};             // what lies on the host
   GatherScope gather = GatherScope::Block;  // for how long gathered parameters are kept
   std::int64_t micro_batches = 1;
   std::int64_t ranks_per_host = 0;  // consecutive ranks that share a host; 0: all of them
@@ -38,10 +44,13 @@ struct ParallelConfig {
 
   std::int64_t ranks_per_stage() const { return devices / pipeline; }
   std::int64_t data() const { return devices / (pipeline * tensor * context * repeat); }
+  bool shards_states() const { return shard_optimizer || shard_gradients || shard_parameters; }
   friend bool operator==(const ParallelConfig&, const ParallelConfig&) = default;
 };
 
 /// The axes in the order of the mesh, outermost first. The axis of time is kMicrobatchAxis.
+/// kDataOuterAxis: groups of data parallel ranks, each of which has all of the states.
+inline constexpr std::string_view kDataOuterAxis = "dpo";
 inline constexpr std::string_view kDataAxis = "dp", kContextAxis = "cp", kTensorAxis = "tp",
                                   kRepeatAxis = "repeat";
 

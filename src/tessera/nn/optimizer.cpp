@@ -2,6 +2,7 @@
 
 #include <numbers>
 
+#include "tessera/base/text.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/optimizer_ops.h"
 #include "tessera/ops/reduce.h"
@@ -43,9 +44,13 @@ Global shared(const std::vector<Value>& parameters, const std::vector<Value>& gr
               samples = counter(builder, "schedule.samples");
   out.lr = cast(learning_rate(samples, config.schedule, batch), DType::F32);
   const Value t = updates + 1.0;
-  const Value t64 = cast(t, DType::F64);
-  out.correction1 = cast(1.0 - power(constant(t64, config.beta1), t64), DType::F32);
-  out.correction2 = cast(1.0 - power(constant(t64, config.beta2), t64), DType::F32);
+  const auto correction = [&](double beta) {
+    if (config.kind == OptimizerKind::AdamWeightDecay) return one;
+    const Value t64 = cast(t, DType::F64);
+    return cast(1.0 - power(constant(t64, beta), t64), DType::F32);
+  };
+  out.correction1 = correction(config.beta1);
+  out.correction2 = correction(config.beta2);
   builder.next(updates, select(out.ok, t, updates));
   builder.next(samples, select(out.ok, samples + static_cast<double>(batch), samples));
   builder.next(consumed, consumed + static_cast<double>(batch));
@@ -62,38 +67,46 @@ Value trust_ratio(Value p, Value u, const OptimizerConfig& config) {
   return select(logical_and(less(zero, weight), less(zero, move)), ratio, constant(ratio, 1));
 }
 
+std::string path_of(Value parameter) {
+  return std::get<std::string>(parameter.builder().node(parameter).attrs[0]);
+}
+
 void update_one(Value p, Value g, const Global& global, const OptimizerConfig& config) {
   Builder& builder = p.builder();
-  const std::string path = std::get<std::string>(builder.node(p).attrs[0]);
+  const std::string path = path_of(p);
   const Name block = builder.node(p).block;
   builder.set_mark({block, Phase::Update, -1, Where::here()});
   const std::string leaf = block.empty() ? path : path.substr(std::string_view(block).size() + 1);
   const auto moment = [&](std::string_view suffix) {
     return builder.state(text(leaf, ".", suffix), p.type(), Role::Moment, {});
   };
-  const double decay = p.ndim() >= 2 ? config.weight_decay : 0.0;
+  const ParameterGroup* group = group_of(path, config.groups);
+  const double by_dims = p.ndim() >= 2 ? config.weight_decay : 0.0;
+  const double decay = group == nullptr ? by_dims : group->weight_decay.value_or(by_dims);
+  const double lr_scale = group == nullptr ? 1.0 : group->lr_scale;
+  const Value lr = lr_scale == 1 ? global.lr : global.lr * lr_scale;
   if (config.kind == OptimizerKind::Sgd) {
     const Value u = moment("momentum");
     const SgdResult next =
-        sgd(p, u, g, global.lr, global.scale, global.ok, config.momentum, decay, config.nesterov);
+        sgd(p, u, g, lr, global.scale, global.ok, config.momentum, decay, config.nesterov);
     builder.next(p, next.parameter);
     builder.next(u, next.momentum);
     return;
   }
   const Value m = moment("m"), v = moment("v");
   const AdamOptions options{config.beta1, config.beta2, config.eps, decay,
-                            config.kind == OptimizerKind::AdamW};
+                            config.kind != OptimizerKind::Adam};
   if (config.kind == OptimizerKind::Lamb) {
     const LambResult next = lamb_direction(p, m, v, g, global.scale, global.correction1,
                                            global.correction2, global.ok, options);
-    const Value rate = global.lr * trust_ratio(p, next.direction, config);
+    const Value rate = lr * trust_ratio(p, next.direction, config);
     builder.next(p, select(global.ok, p - next.direction * rate, p));
     builder.next(m, next.m);
     builder.next(v, next.v);
     return;
   }
-  const AdamResult next = adam(p, m, v, g, global.lr, global.scale, global.correction1,
-                               global.correction2, global.ok, options);
+  const AdamResult next = adam(p, m, v, g, lr, global.scale, global.correction1, global.correction2,
+                               global.ok, options);
   builder.next(p, next.parameter);
   builder.next(m, next.m);
   builder.next(v, next.v);
@@ -123,6 +136,11 @@ std::vector<std::string> problems(const OptimizerConfig& c) {
   }
   within("sgd-momentum", c.momentum, 0, 1, true);
   within("weight-decay", c.weight_decay, 0, kLarge, false);
+  for (const ParameterGroup& group : c.groups) {
+    const std::string of = " of the group " + join(group.paths);
+    if (group.weight_decay) within("weight_decay" + of, *group.weight_decay, 0, kLarge, false);
+    within("lr_scale" + of, group.lr_scale, 0, kLarge, false);
+  }
   within("clip-grad", c.clip, 0, kLarge, false);
   if (c.schedule.min_lr > c.schedule.lr) {
     out.push_back(text("min-lr ", c.schedule.min_lr, " is above lr ", c.schedule.lr, "; lower it"));
@@ -161,6 +179,9 @@ UpdateResult update(const std::vector<Value>& parameters, const std::vector<Valu
                     const OptimizerConfig& config) {
   Builder& builder = loss.builder();
   const Mark outer = builder.mark();
+  std::vector<std::string> paths;
+  for (const Value parameter : parameters) paths.push_back(path_of(parameter));
+  require_matches(config.groups, paths);
   const Global global = shared(parameters, grads, loss, samples_consumed, batch, config);
   for (std::size_t i = 0; i < parameters.size(); ++i)
     update_one(parameters[i], grads[i], global, config);

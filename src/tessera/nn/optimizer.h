@@ -5,10 +5,14 @@
 #include <vector>
 
 #include "tessera/ir/builder.h"
+#include "tessera/nn/parameter_groups.h"
 
 namespace tessera {
 
-enum class OptimizerKind { AdamW, Adam, Sgd, Lamb };
+/// AdamWeightDecay is MindSpore's: AdamW without the correction of the moments' bias,
+/// p -= lr * (m / (sqrt(v) + eps) + weight_decay * p). MindSpore's defaults for it are eps 1e-6 and
+/// weight_decay 0.
+enum class OptimizerKind { AdamW, Adam, Sgd, Lamb, AdamWeightDecay };
 enum class ScheduleKind { Constant, Linear, Cosine };
 
 struct ScheduleConfig {
@@ -28,7 +32,8 @@ struct OptimizerConfig {
   // Lamb; max_trust_ratio 0: no upper bound
   double min_trust_ratio = 0, max_trust_ratio = 0;
   double weight_decay = 0.01;  // of parameters with two or more dims; not of biases and norms
-  double clip = 1.0;           // largest global gradient norm; 0: no clipping
+  std::vector<ParameterGroup> groups = {};  // parameters that are updated otherwise
+  double clip = 1.0;                        // largest global gradient norm; 0: no clipping
   ScheduleConfig schedule;
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
 };
@@ -48,12 +53,14 @@ struct UpdateResult {
 /// Adds the update of all `parameters` (states) to the graph: clipping by the global norm and the
 /// optimizer, with its moments and counters as states. If the loss or a gradient is not finite,
 /// nothing changes but the count of samples consumed. States: optimizer.updates, schedule.samples,
-/// data.samples (i64), and <parameter>.m, .v (Adam, Lamb) or .momentum (Sgd).
+/// data.samples (i64), and <parameter>.m, .v or, of Sgd, .momentum.
 ///
 /// LAMB updates each parameter by p -= lr * ratio * u, with u from lamb_direction. The trust ratio
 /// is |p| / |u| within the two bounds, or 1 if either norm is 0. Norms are of whole tensors,
 /// however they are sharded, and every tensor is scaled, biases and norms too; a packed projection
 /// is one tensor.
+///
+/// Errors: a pattern of config.groups that matches no parameter.
 /// Source: You et al. 2020, arXiv 1904.00962, algorithm 2, with phi the identity.
 UpdateResult update(const std::vector<Value>& parameters, const std::vector<Value>& grads,
                     Value loss, Value samples_consumed, std::int64_t batch,

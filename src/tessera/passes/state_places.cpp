@@ -30,7 +30,7 @@ StatePlaces::StatePlaces(const Graph& graph, const Strategy& strategy, const Axe
   std::vector<std::string> wrong;
   for (const State& state : graph.states()) {
     try {
-      places_.emplace(state.path, place(state, graph.type(state.value).shape));
+      places_.emplace(state.path, place(state, graph.type(state.value)));
     } catch (const Error& error) {
       wrong.push_back(error.what());
     }
@@ -38,16 +38,22 @@ StatePlaces::StatePlaces(const Graph& graph, const Strategy& strategy, const Axe
   require(wrong.empty(), join(wrong, "\n"));
 }
 
-StatePlaces::Places StatePlaces::place(const State& state, const Shape& shape) const {
+StatePlaces::Places StatePlaces::place(const State& state, const TensorType& type) const {
   Places out;
   out.use = axes_.whole();
   if (const Sharding* pin = find(parameter_of(state))) {
-    require_fits(*pin, "state", state.path, shape);
+    require_fits(*pin, "state", state.path, type.shape);
     out.use = axes_.read(*pin);
   }
-  out.gradient = with(out.use, strategy_.shard_moments, shape);
-  out.accumulator = with(out.use, strategy_.shard_gradients, shape);
-  out.home = state.role == Role::Parameter ? with(out.use, strategy_.shard_parameters, shape)
+  const bool stays = std::ranges::any_of(strategy_.unsharded, [&](const std::string& paths) {
+    return matches(paths, parameter_of(state));
+  });
+  const auto sharded = [&](const std::vector<std::string>& more) {
+    return stays ? out.use : large_enough(with(out.use, more, type.shape), out.use, type);
+  };
+  out.gradient = sharded(strategy_.shard_moments);
+  out.accumulator = sharded(strategy_.shard_gradients);
+  out.home = state.role == Role::Parameter ? sharded(strategy_.shard_parameters)
              : state.role == Role::Moment  ? out.gradient
                                            : out.use;
   return out;
@@ -88,6 +94,15 @@ Stands StatePlaces::with(Stands stands, const std::vector<std::string>& more,
   }
   for (const std::size_t axis : axes) stands[axis] = static_cast<Stand>(std::max(dim, 0));
   return stands;
+}
+
+/// `cut` where a rank then has as many bytes as the threshold asks for, `whole` where it has fewer.
+Stands StatePlaces::large_enough(const Stands& cut, const Stands& whole,
+                                 const TensorType& type) const {
+  if (strategy_.shard_threshold == 0) return cut;
+  const Sharding sharding = axes_.write(cut, type.ndim())->sharding;
+  const Shape shard = local_shape(type.shape, sharding, strategy_.mesh);
+  return shard.numel() * size_of(type.dtype) < strategy_.shard_threshold ? whole : cut;
 }
 
 Stands StatePlaces::batch(const Node& node) const {

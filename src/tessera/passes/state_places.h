@@ -28,9 +28,10 @@ class StatePlaces {
   const Sharding* pinned(const Node& node) const;
 
  private:
-  Places place(const State& state, const Shape& shape) const;
+  Places place(const State& state, const TensorType& type) const;
   const Sharding* find(std::string_view path) const;
   Stands with(Stands stands, const std::vector<std::string>& more, const Shape& shape) const;
+  Stands large_enough(const Stands& cut, const Stands& whole, const TensorType& type) const;
 
   const Strategy& strategy_;
   const Axes& axes_;

@@ -302,9 +302,9 @@ void complete(RunConfig& config) {
     parallel.offload.moments = parallel.offload.gradients = true;
   parallel.gather =
       find_word<GatherScope>(kGatherScopes, config.fsdp_gather).value_or(parallel.gather);
-  const auto families = model_families();
-  const auto family = std::ranges::find(families, config.model.family, &ModelFamily::name);
-  if (family != families.end()) family->complete(config.model);  // see find_problems
+  complete(config.model);
+  if (!config.no_weight_decay_for.empty())
+    set_last(config.optimizer.groups, {.paths = config.no_weight_decay_for, .weight_decay = 0});
   ScheduleConfig& schedule = config.optimizer.schedule;
   if (schedule.decay_steps == 0)
     schedule.decay_steps = std::max(config.steps, schedule.warmup_steps + 1);

@@ -29,8 +29,9 @@ inline constexpr std::array<std::string_view, 3> kRemoteDevices = {kRemoteNone, 
 /// train/fields.cpp describes every field, once for flags, files, help and checkpoints.
 struct RunConfig {
   std::string preset;
-  ModelConfig model = {.vocabulary = 0};  // vocabulary 0: as many as the data has
-  OptimizerConfig optimizer;              // decay_steps 0: as many as steps
+  ModelConfig model = {.vocabulary = 0};         // vocabulary 0: as many as the data has
+  OptimizerConfig optimizer;                     // decay_steps 0: as many as steps
+  std::vector<std::string> no_weight_decay_for;  // paths of a group of the optimizer, its last one
 
   std::vector<std::string> data, valid_data;  // valid_data empty: held_out of data
   VocabularyKind vocabulary = VocabularyKind::Characters;
@@ -104,9 +105,9 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
                     Problems& problems, std::vector<std::string>& notices);
 
 /// Sets what is derived from other fields: max_isa and pack_weights (choices), micro_batch_size,
-/// what the model's family derives (ModelFamily::complete), decay_steps (steps; a step more
-/// than the warm-up where that is longer, so that a short trial of a long recipe runs its
-/// beginning).
+/// what the model's family derives (ModelFamily::complete), the optimizer's last group
+/// (no_weight_decay_for), decay_steps (steps; a step more than the warm-up where that is longer, so
+/// that a short trial of a long recipe runs its beginning).
 void complete(RunConfig& config);
 /// The steps of config.epochs passes over data of `samples` samples, where it has epochs;
 /// decay_steps follow where `told` leaves them open.

@@ -27,7 +27,8 @@ struct Names<SampleOrder> {
 };
 template <>
 struct Names<OptimizerKind> {
-  static constexpr std::array<std::string_view, 4> kList = {"adamw", "adam", "sgd", "lamb"};
+  static constexpr std::array<std::string_view, 5> kList = {"adamw", "adam", "sgd", "lamb",
+                                                            "adam-weight-decay"};
 };
 template <>
 struct Names<ScheduleKind> {

@@ -63,7 +63,7 @@ std::vector<std::string> field_names(const Field& field);
 Slot read_slot(const Field& field, const RunConfig& config);
 bool is_switch(const Field& field);
 bool is_list(const Field& field);
-/// "N", "NUMBER", "adamw|adam|sgd|lamb", "PATH...", and the like.
+/// "N", "NUMBER", "constant|linear|cosine", "PATH...", and the like.
 std::string kind_text(const Field& field);
 
 /// A number from text. Errors: Fault::Usage: not one, not finite, too large; `source` names it.

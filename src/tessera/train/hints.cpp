@@ -70,6 +70,7 @@ constexpr Hint kHints[] = {
     {"pipeline-model-parallel-layout", "",
      "blocks are cut by cost; docs/parallelism.md says how to place them by hand"},
     {"gradient-accumulation-shard", "zero-stage", "on is 2, off is 1 of "},
+    {"parallel-optimizer-threshold", "optimizer-shard-threshold", "in bytes, it is "},
     {"num-layers-per-virtual-pipeline-stage", "virtual-pipeline-stages",
      "it counts layers; chunks on each stage are counted by "},
     {"expert-model-parallel-size", "", kNoExperts},
