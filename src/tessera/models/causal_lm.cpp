@@ -1,6 +1,7 @@
 #include "tessera/models/causal_lm.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tessera/base/size.h"
 #include "tessera/data/sampler.h"
@@ -11,32 +12,20 @@ namespace tessera {
 
 namespace {
 
-class TrainWindows final : public Samples {
+/// Windows of a text, drawn by a Sampler or one after another.
+template <typename Windows>
+class TextWindows final : public Samples {
  public:
-  TrainWindows(std::span<const std::int32_t> tokens, const SamplerOptions& options)
-      : sampler_(tokens, options) {}
-  std::int64_t size() const override { return sampler_.windows_per_epoch(); }
-  void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
-    sampler_.fill(first, count, batch.fill<std::int32_t>("ids"),
-                  batch.fill<std::int32_t>("labels"));
-  }
-
- private:
-  Sampler sampler_;
-};
-
-class ValidWindows final : public Samples {
- public:
-  ValidWindows(std::span<const std::int32_t> tokens, std::int64_t context)
-      : windows_(tokens, context) {}
-  std::int64_t size() const override { return windows_.count(); }
+  TextWindows(Windows windows, std::int64_t size) : windows_(std::move(windows)), size_(size) {}
+  std::int64_t size() const override { return size_; }
   void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
     windows_.fill(first, count, batch.fill<std::int32_t>("ids"),
                   batch.fill<std::int32_t>("labels"));
   }
 
  private:
-  EvalWindows windows_;
+  Windows windows_;
+  std::int64_t size_;
 };
 
 }  // namespace
@@ -56,8 +45,8 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
     return {cross_entropy_mean(next(in.at("ids"), pass), in.at("labels"))};
   };
   out.train_samples = [context](const Dataset& data, const SampleChoices& choices) {
-    return std::make_unique<TrainWindows>(data.tokens.train(),
-                                          SamplerOptions{context, choices.seed, choices.order});
+    const Sampler windows(data.tokens.train(), {context, choices.seed, choices.order});
+    return std::make_unique<TextWindows<Sampler>>(windows, windows.windows_per_epoch());
   };
   out.valid_samples = [context](const Dataset& data, const SampleChoices& choices) {
     std::span<const std::int32_t> tokens = data.tokens.held_out();
@@ -65,7 +54,8 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
       const std::int64_t labels = size_product({choices.most, context}, "tokens of a validation");
       tokens = tokens.first(std::min(tokens.size(), static_cast<std::size_t>(labels) + 1));
     }
-    return std::make_unique<ValidWindows>(tokens, context);
+    const EvalWindows windows(tokens, context);
+    return std::make_unique<TextWindows<EvalWindows>>(windows, windows.count());
   };
   return out;
 }

@@ -46,7 +46,7 @@ struct Pass {
   /// Role::Cache. An i32 scalar: how many tokens they hold, behind which those of this run are put.
   /// Empty: no caches, the sequence begins with this run.
   Value position = {};
-  std::int64_t room = 0;  // tokens that caches have room for; more than that is not checked
+  std::int64_t room = 0;  // tokens that caches have room for: the caller puts in no more
   /// An i32 scalar: the one token of this run whose logits are wanted; empty: those of all.
   Value wanted = {};
 };

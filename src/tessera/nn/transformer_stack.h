@@ -29,9 +29,8 @@ struct TransformerConfig {
   std::int64_t layers() const { return encoder_layers + decoder_layers; }
 };
 
-/// Puts a layer on stage min((layer_id + offset) / max(all layers / config.stages, 1),
-/// config.stages
-/// - 1). Errors: fewer layers than stages.
+/// Puts a layer on stage min((layer_id + offset) / n, config.stages - 1), where n is the number of
+/// layers per stage, all layers / config.stages, but at least 1. Errors: fewer layers than stages.
 void even_stages(Scope& layer, std::int64_t layer_id, std::int64_t offset,
                  const TransformerConfig& config, std::int64_t layers);
 

@@ -1,6 +1,7 @@
 #include "tessera/train/presets.h"
 
 #include "tessera/base/text.h"
+#include "tessera/models/family.h"
 
 namespace tessera {
 
@@ -24,8 +25,11 @@ void nanogpt_shakespeare_cpu(RunConfig& c) {
   c.sample_every = 500;
 }
 
-/// What the small models for tests share.
-void tiny(RunConfig& c) {
+/// What the small models for tests share; all else is as the family was published.
+void tiny(RunConfig& c, const char* family) {
+  c.model = {
+      .family = family, .layers = 4, .heads = 8, .width = 64, .context = 32, .vocabulary = 0};
+  find_model(family).publish(c.model);
   c.optimizer = {.beta2 = 0.99,
                  .weight_decay = 0.1,
                  .schedule = {.lr = 1e-3, .min_lr = 1e-4, .warmup_steps = 10}};
@@ -33,45 +37,18 @@ void tiny(RunConfig& c) {
   c.steps = 200;
 }
 
-void gpt2_tiny(RunConfig& c) {
-  tiny(c);
-  c.model = {
-      .family = "gpt2", .layers = 4, .heads = 8, .width = 64, .context = 32, .vocabulary = 0};
-}
+void gpt2_tiny(RunConfig& c) { tiny(c, "gpt2"); }
+void bert_tiny(RunConfig& c) { tiny(c, "bert"); }
 
 void llama_tiny(RunConfig& c) {
-  tiny(c);
-  c.model = {.family = "llama",
-             .layers = 4,
-             .heads = 8,
-             .kv_heads = 4,
-             .width = 64,
-             .ffn_width = 172,
-             .context = 32,
-             .vocabulary = 0,
-             .bias = false,
-             .tied_head = false};
-}
-
-void bert_tiny(RunConfig& c) {
-  tiny(c);
-  c.model = {.family = "bert",
-             .layers = 4,
-             .heads = 8,
-             .width = 64,
-             .context = 32,
-             .vocabulary = 0,
-             .norm_eps = 1e-12};
+  tiny(c, "llama");
+  c.model.kv_heads = 4;
+  c.model.ffn_width = 172;
 }
 
 void transformer_tiny(RunConfig& c) {
-  tiny(c);
-  c.model = {.family = "transformer",
-             .layers = 2,
-             .heads = 8,
-             .width = 64,
-             .context = 32,
-             .vocabulary = 0};
+  tiny(c, "transformer");
+  c.model.layers = 2;
 }
 
 /// The shape that is benchmarked.
