@@ -164,7 +164,10 @@ TEST(Config, AFamilyHasItsOwnDefaults) {
        false,
        true,
        512},
-      {{flag("preset", "gpt2-tiny"), flag("family", "llama")}, true, true, 172},
+      {{flag("preset", "gpt2-tiny"), flag("family", "llama")},
+       false,
+       true,
+       172},  // it has no biases
   };
   for (const Case& c : cases) {
     RunConfig config = tell({}, c.flags).config;

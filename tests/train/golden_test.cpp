@@ -32,9 +32,7 @@ std::ostream& operator<<(std::ostream& out, const GoldenCase& c) { return out <<
 
 ModelConfig golden_model(const GoldenCase& of) {
   const std::string_view file = of.file, family = file.substr(0, file.find('_'));
-  ModelConfig c;
-  c.family = family;
-  find_model(family).publish(c);
+  ModelConfig c = published(family);
   c.layers = 2;
   c.heads = 4;
   c.kv_heads = family == "llama" ? 2 : 0;

@@ -46,7 +46,7 @@ void print_help(Console& console) {
                  "  tessera sample runs/first\n";
 }
 
-int dispatch(const Arguments& arguments, Console& console) {
+int dispatch(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   const std::string name = arguments.empty() ? "help" : arguments.front();
   Arguments rest(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
   if (name == "version" || name == "--version") {
@@ -58,11 +58,11 @@ int dispatch(const Arguments& arguments, Console& console) {
       print_help(console);
       return arguments.empty() ? static_cast<int>(Fault::Usage) : 0;
     }
-    return dispatch({rest.front(), "--help"}, console);
+    return dispatch({rest.front(), "--help"}, console, families);
   }
   std::vector<std::string> names;
   for (const Entry& entry : kCommands) {
-    if (name == entry.name) return entry.run(rest, console);
+    if (name == entry.name) return entry.run(rest, console, families);
     names.emplace_back(entry.name);
   }
   names.insert(names.end(), {"version", "help"});
@@ -106,9 +106,9 @@ int report_failure(const std::exception_ptr& failure, Console& console) {
   }
 }
 
-int run_command(const Arguments& arguments, Console& console) {
+int run_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   try {
-    return with_output_checked(dispatch(arguments, console), console);
+    return with_output_checked(dispatch(arguments, console, families), console);
   } catch (...) {
     return report_failure(std::current_exception(), console);
   }

@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-int inspect_command(const Arguments& arguments, Console& console) {
+int inspect_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   const std::vector<Flag> flags = {
       {"digest", {}, "", "print one hash over all tensors, whatever files they are in", "", false},
       {"verify", {}, "", "read every byte and compare it with its hash", "", false},
@@ -31,7 +31,7 @@ int inspect_command(const Arguments& arguments, Console& console) {
   const std::string& path = parsed.words.front();
   const bool verify = parsed.take_switch("verify");
   if (verify) {
-    const std::vector<std::string> damage = verify_checkpoints(path, check_recorded_run);
+    const std::vector<std::string> damage = verify_checkpoints(path, recorded_run_judge(families));
     if (!damage.empty()) fail(Fault::Checkpoint, join(damage, "\n  "));
     console.out << "intact: every byte of " << path << " is as it was saved\n";
   }
@@ -39,7 +39,8 @@ int inspect_command(const Arguments& arguments, Console& console) {
     console.out << digest(Checkpoint::open(path)) << "\n";
   } else if (!verify) {
     std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored)) check_recorded_run(Checkpoint::open(path));
+    if (std::filesystem::is_directory(path, ignored))
+      recorded_run_judge(families)(Checkpoint::open(path));
     console.out << printable(describe(path));
   }
   return 0;

@@ -154,7 +154,7 @@ int code_of(const LaunchEnd& end) {
 
 }  // namespace
 
-int launch_command(const Arguments& arguments, Console& console) {
+int launch_command(const Arguments& arguments, Console& console, const OwnFamilies&) {
   const Launch launch = parse_launch(arguments);
   if (launch.help) {
     console.out << kHelp;

@@ -73,7 +73,7 @@ struct SampleRequest {
   bool help = false;
 };
 
-SampleRequest read_request(const Arguments& arguments) {
+SampleRequest read_request(const Arguments& arguments, const OwnFamilies& families) {
   SampleRequest out;
   Problems& problems = out.command.problems;
   ParsedFlags parsed = parse_flags(arguments, sample_flags(), problems);
@@ -115,7 +115,7 @@ SampleRequest read_request(const Arguments& arguments) {
                      : text("several checkpoints: ", join(paths), "; give one"));
   }
   out.command.devices_told = parsed.find("devices") != nullptr;
-  out.command.config = configure(parsed, problems, out.notices);
+  out.command.config = configure(parsed, problems, out.notices, families);
   return out;
 }
 
@@ -163,7 +163,7 @@ int sample_on(Communicator* launched, const SampleRequest& request, Console& con
   agree_on_choices(machine, launched, problems);
   problems.raise();
   const Checkpoint checkpoint = Checkpoint::open(request.checkpoint);
-  const RecordedRun recorded = recorded_run(checkpoint);
+  const RecordedRun recorded = recorded_run(checkpoint, request.command.config.families);
   RunConfig config = config_of_writing(recorded.config, machine);
   const Task task = task_of(config.model);
   if (!task.text)
@@ -204,8 +204,8 @@ int sample_on(Communicator* launched, const SampleRequest& request, Console& con
 
 }  // namespace
 
-int sample_command(const Arguments& arguments, Console& console) {
-  const SampleRequest request = read_request(arguments);
+int sample_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+  const SampleRequest request = read_request(arguments, families);
   return on_launched_ranks(request.command, console, [&](Communicator* launched, Console& mine) {
     return sample_on(launched, request, mine);
   });

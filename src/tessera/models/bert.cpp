@@ -1,7 +1,6 @@
 /// BERT (Devlin et al. 2018, arXiv 1810.04805): post-norm layers that see the whole sample, GELU.
-/// It learns masked tokens, and whether the second part of a sample follows the first. Of the
-/// fields of ModelConfig, `bias`, `tied_head` and `rope_base` mean nothing here: there are biases,
-/// and the tokens' decoder is the token embedding.
+/// It learns masked tokens, and whether the second part of a sample follows the first. There
+/// are biases, and the tokens' decoder is the token embedding.
 
 #include "tessera/data/masked_pairs.h"
 #include "tessera/models/family.h"
@@ -109,11 +108,16 @@ Task bert_task(const ModelConfig& c) {
 
 constexpr TensorCut kBertCuts[] = {{"mlm.bias", 0, 1}};
 
+constexpr ReadField kBertReads[] = {{"layers"},           {"heads"},    {"kv-heads"},   {"width"},
+                                    {"ffn-width"},        {"context"},  {"vocab-size"}, {"dropout"},
+                                    {"masked-positions"}, {"norm-eps"}, {"init-std"}};
+
 }  // namespace
 
 constinit const ModelFamily kBert = {
     .name = "bert",
     .doc = "post-norm, sees both sides, masked tokens and next parts",
+    .reads = kBertReads,
     .task = bert_task,
     .publish = [](ModelConfig& config) { config.norm_eps = 1e-12; },
     .find_problems =

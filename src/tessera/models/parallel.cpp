@@ -197,7 +197,7 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
   if (out.mesh.has(dpo)) rows.insert(rows.begin(), dpo);
   out.batch.clear();
   if (batch == BatchSplit::Cut) out.batch = {rows, {cp}};
-  const ModelFamily& family = find_model(model.family);
+  const ModelFamily& family = *model.family;
   for (const std::span<const TensorCut> all : {transformer_cuts(), family.cuts}) {
     for (const TensorCut& cut : all) {
       const Sharding whole = Sharding::replicated(cut.ndim);

@@ -51,6 +51,25 @@ void find_transformer_problems(const ModelConfig& c, std::vector<std::string>& p
     problems.push_back(text("sines as positions need an even width; it is ", c.width));
 }
 
+constexpr ReadField kTransformerReads[] = {{"layers", "those of the encoder"},
+                                           {"heads"},
+                                           {"kv-heads"},
+                                           {"width"},
+                                           {"ffn-width"},
+                                           {"context"},
+                                           {"vocab-size"},
+                                           {"dropout"},
+                                           {"decoder-layers"},
+                                           {"source-context"},
+                                           {"bias"},
+                                           {"tied-head"},
+                                           {"shared-embedding"},
+                                           {"sinusoidal-positions"},
+                                           {"post-norm"},
+                                           {"activation"},
+                                           {"norm-eps"},
+                                           {"init-std"}};
+
 }  // namespace
 
 Value transformer_logits(const ModelConfig& c, Value source, Value ids, const Pass& pass) {
@@ -78,6 +97,7 @@ Value transformer_logits(const ModelConfig& c, Value source, Value ids, const Pa
 constinit const ModelFamily kTransformer = {
     .name = "transformer",
     .doc = "encoder and decoder, for translation; norms before or after, ReLU or GELU",
+    .reads = kTransformerReads,
     .task = [](const ModelConfig& config) { return translation(config, transformer_logits); },
     .find_problems = find_transformer_problems,
     .stacks = [](const ModelConfig& c) -> std::vector<LayerStack> {

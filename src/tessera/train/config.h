@@ -14,7 +14,7 @@
 #include "tessera/data/sampler.h"
 #include "tessera/data/vocabulary.h"
 #include "tessera/device/isa.h"
-#include "tessera/models/config.h"
+#include "tessera/models/family.h"
 #include "tessera/models/parallel.h"
 #include "tessera/nn/optimizer.h"
 #include "tessera/train/problems.h"
@@ -28,6 +28,7 @@ inline constexpr std::array<std::string_view, 3> kRemoteDevices = {kRemoteNone, 
 
 /// train/fields.cpp describes every field, once for flags, files, help and checkpoints.
 struct RunConfig {
+  OwnFamilies families;  // that --family can name beside the library's
   std::string preset;
   ModelConfig model = {.vocabulary = 0};         // vocabulary 0: as many as the data has
   OptimizerConfig optimizer;                     // decay_steps 0: as many as steps
@@ -102,7 +103,8 @@ struct Setting {
 /// the file becomes a notice. Where a flag leaves a field of the file without a meaning, as
 /// remote-device none does offload-folder, the file says nothing of it.
 RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>& flags,
-                    Problems& problems, std::vector<std::string>& notices);
+                    Problems& problems, std::vector<std::string>& notices,
+                    const OwnFamilies& families = {});
 
 /// Sets what is derived from other fields: max_isa and pack_weights (choices), micro_batch_size,
 /// what the model's family derives (ModelFamily::complete), the optimizer's last group
@@ -124,7 +126,8 @@ void find_problems(const RunConfig& config, Problems& problems);
 std::map<std::string, std::string> record_of(const RunConfig& config);
 /// Reads a record; fields that it lacks keep their defaults, names that it alone knows are passed
 /// over. Errors: Fault::Checkpoint: a value that the field refuses; `where` names the file.
-RunConfig config_of(const std::map<std::string, std::string>& record, const std::string& where);
+RunConfig config_of(const std::map<std::string, std::string>& record, const std::string& where,
+                    const OwnFamilies& families = {});
 
 /// A TOML file that makes this run again.
 std::string to_toml(const RunConfig& config);

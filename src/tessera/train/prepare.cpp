@@ -60,9 +60,9 @@ struct Source {
   RecordedRun run;
 };
 
-Source open_source(const std::string& path) {
+Source open_source(const std::string& path, const OwnFamilies& families) {
   Checkpoint checkpoint = Checkpoint::open(path);
-  RecordedRun run = recorded_run(checkpoint);
+  RecordedRun run = recorded_run(checkpoint, families);
   return {std::move(checkpoint), std::move(run)};
 }
 
@@ -74,9 +74,9 @@ std::optional<Source> find_source(const RunConfig& config, Problems& problems,
     std::optional<std::string> path = config.resume;
     if (config.resume == "auto")
       path = latest_checkpoint(in_folder(config.output, kCheckpointsFolder), &notices,
-                               check_recorded_run);
+                               recorded_run_judge(config.families));
     if (!path) return;
-    out.emplace(open_source(*path));
+    out.emplace(open_source(*path, config.families));
   });
   return out;
 }
@@ -124,9 +124,6 @@ void check_data(PreparedRun& run, Problems& problems) {
   problems.gather([&] { look_at(*task.train_samples(run.data, sample_choices(c))); });
   if (wanted_programs(c).evaluate)
     problems.gather([&] { look_at(*task.valid_samples(run.data, valid_choices(c))); });
-  if (wanted_programs(c).texts > 0 && !task.text)
-    problems.add(text("sample-every ", c.sample_every, " does nothing with family ", c.model.family,
-                      ", which writes no text; give sample-every 0"));
   const std::int64_t known = run.data.vocabulary.size(),
                      least = vocabulary_for(c.model.family, known);
   if (!run.from && c.model.vocabulary < least)  // a resumed run keeps its vocabulary
@@ -251,7 +248,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   problems.gather([&] { held = what_output_holds(config.output); });
   std::optional<Source> from = find_source(config, problems, notices), init;
   if (!from && !config.init_from.empty())
-    problems.gather([&] { init.emplace(open_source(config.init_from)); });
+    problems.gather([&] { init.emplace(open_source(config.init_from, config.families)); });
   const std::optional<Source>& base = from ? from : init;
   if (base) problems.gather([&] { take_model(config, base->run); });
   RunConfig told = config;
