@@ -1,6 +1,8 @@
 /// The encoder-decoder Transformer (Vaswani et al. 2017), with a choice of norms before or after
 /// each part, of positions and of the activation, as torch.nn.Transformer has it.
 
+#include <cmath>
+
 #include "tessera/models/translation.h"
 #include "tessera/nn/transformer_stack.h"
 #include "tessera/ops/elementwise.h"
@@ -40,7 +42,10 @@ EmbeddingResult embedded(const ModelConfig& c, std::string_view block, Value ids
   } else {
     out = embedding(ids, "token", c.vocabulary, c.width, c.init_std);
   }
-  out.rows = c.sinusoidal ? sinusoidal_positions(out.rows)
+  // Sines have a size of their own, next to which rows of the table would be small: Vaswani et al.,
+  // section 3.4.
+  const double scale = std::sqrt(static_cast<double>(c.width));
+  out.rows = c.sinusoidal ? sinusoidal_positions(out.rows * scale)
                           : learned_positions(out.rows, "position", positions, c.init_std);
   out.rows = dropout_layer(out.rows, c.dropout, pass.step, "dropout");
   ids.builder().set_name(out.rows, "residual");
