@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "tessera/models/layer.h"
 #include "tessera/models/translation.h"
 #include "tessera/nn/transformer_stack.h"
 #include "tessera/ops/elementwise.h"
@@ -15,7 +16,7 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view kRelu = "relu", kGelu = "gelu";
-constexpr TensorCut kTargetCuts[] = {{"embed_target.token.weight", 0, 2}};
+constexpr TensorCut kTargetCuts[] = {{"embed_target.token.weight", 0, 2, /*table=*/true}};
 
 std::int64_t decoder_layers(const ModelConfig& c) {
   return c.decoder_layers == 0 ? c.layers : c.decoder_layers;
@@ -23,12 +24,8 @@ std::int64_t decoder_layers(const ModelConfig& c) {
 
 TransformerConfig stacks_of(const ModelConfig& c) {
   TransformerConfig out;
-  TransformerLayer& layer = out.layer;
-  layer.heads = c.heads, layer.kv_heads = c.kv_heads, layer.ffn_width = c.hidden();
-  layer.feed_forward = c.activation == kGelu ? FeedForward::GeluErf : FeedForward::Relu;
-  layer.norm_eps = c.norm_eps, layer.post_norm = c.post_norm, layer.bias = c.bias;
-  layer.attention_dropout = layer.hidden_dropout = c.dropout;
-  layer.init_std = layer.residual_std = c.init_std;
+  out.layer = layer_of(c);
+  out.layer.feed_forward = c.activation == kGelu ? FeedForward::GeluErf : FeedForward::Relu;
   out.encoder_layers = c.layers, out.decoder_layers = decoder_layers(c);
   return out;
 }
@@ -42,13 +39,13 @@ EmbeddingResult embedded(const ModelConfig& c, std::string_view block, Value ids
   if (table.valid()) {
     out = {gather(ids, table), table};
   } else {
-    out = embedding(ids, "token", c.vocabulary, c.width, c.init_std);
+    out = embedding(ids, "token", c.vocabulary, c.width, init_of(c));
   }
   // Sines have a size of their own, next to which rows of the table would be small: Vaswani et al.,
   // section 3.4.
   const double scale = std::sqrt(static_cast<double>(c.width));
   out.rows = c.sinusoidal ? sinusoidal_positions(out.rows * scale, first)
-                          : learned_positions(out.rows, "position", positions, c.init_std, first);
+                          : learned_positions(out.rows, "position", positions, init_of(c), first);
   out.rows = dropout_layer(out.rows, c.dropout, pass.step, "dropout");
   ids.builder().set_name(out.rows, "residual");
   return out;
@@ -57,8 +54,8 @@ EmbeddingResult embedded(const ModelConfig& c, std::string_view block, Value ids
 /// The table of the source, where nothing of the source is read.
 Value token_table(const ModelConfig& c, Builder& builder) {
   const Scope embed(builder, "embed"), token(builder, "token");
-  return builder.state("weight", {DType::F32, {c.vocabulary, c.width}, {}}, Role::Parameter,
-                       {Init::Kind::Normal, c.init_std});
+  const Shape shape{c.vocabulary, c.width};
+  return builder.state("weight", {DType::F32, shape, {}}, Role::Parameter, init_of(c).of(shape));
 }
 
 void find_transformer_problems(const ModelConfig& c, std::vector<std::string>& problems) {
@@ -71,7 +68,7 @@ void find_transformer_problems(const ModelConfig& c, std::vector<std::string>& p
 /// The stacks, with residual weights scaled for one that adds so many parts to its stream.
 TransformerConfig stacks_of(const ModelConfig& c, std::int64_t parts) {
   TransformerConfig out = stacks_of(c);
-  if (!c.post_norm) out.layer.residual_std = residual_std(c.init_std, parts);
+  if (!c.post_norm) out.layer.residual_init = residual_init(init_of(c), parts);
   return out;
 }
 
@@ -86,7 +83,7 @@ ReadSource read_source(const ModelConfig& c, Value source, const Pass& pass) {
   const Visible of_source{.mask = not_equal(source, pad)};
   const EmbeddingResult from = embedded(c, "embed", source, {}, c.source(), {}, pass);
   return {{transformer_encoder(from.rows, stacks_of(c, 2 * c.layers), of_source, pass), of_source},
-          from.weight};
+          from.table};
 }
 
 /// What the decoder makes of ids. `table`: that of the source, where the two share one.
@@ -98,9 +95,9 @@ Value decoded(const ModelConfig& c, Value ids, Value table, const Encoded& encod
   Value x =
       transformer_decoder(to.rows, encoded, stacks_of(c, 3 * decoder_layers(c)), of_ids, pass);
   if (pass.wanted.valid()) x = dynamic_slice(x, 1, pass.wanted, 1);
-  if (!c.tied_head) return linear(x, "head", c.vocabulary, {false, c.init_std});
+  if (!c.tied_head) return linear(x, "head", c.vocabulary, {false, init_of(c)});
   const Scope scope(builder, "head");
-  return matmul(x, to.weight, {.trans_b = true});
+  return matmul(x, to.table, {.trans_b = true});
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "tessera/nn/transformer.h"
 
-#include <cmath>
 #include <utility>
 
 #include "tessera/nn/tensor_cuts.h"
@@ -21,7 +20,7 @@ constexpr TensorCut kCuts[] = {
     {"*.cross.q.bias", 0, 1},      {"*.cross.kv.weight", 0, 2}, {"*.cross.kv.bias", 0, 1},
     {"*.cross.proj.weight", 1, 2}, {"*.cross.keys", 2, 4},      {"*.cross.values", 2, 4},
     {"*.mlp.up.weight", 0, 2},     {"*.mlp.up.bias", 0, 1},     {"*.mlp.gate.weight", 0, 2},
-    {"*.mlp.gate.bias", 0, 1},     {"*.mlp.down.weight", 1, 2}, {"embed.token.weight", 0, 2},
+    {"*.mlp.gate.bias", 0, 1},     {"*.mlp.down.weight", 1, 2}, {"embed.token.weight", 0, 2, true},
     {"head.weight", 0, 2},
 };
 
@@ -49,7 +48,7 @@ Value attended(Value q, Value k, Value v, const TransformerLayer& layer, const V
   const Shape& shape = q.shape();
   const std::int64_t width = shape[2] * shape[3] * shape[4];
   const Value out = linear(reshape(y, {shape[0], shape[1], width}), "proj", width,
-                           {layer.bias, layer.residual_std}, where);
+                           {layer.bias, layer.residual_init}, where);
   return dropout_layer(out, layer.hidden_dropout, pass.step, "residual_dropout", where);
 }
 
@@ -70,8 +69,8 @@ std::pair<Value, Value> encoded_keys(Value encoded, const Heads& heads,
                                      const TransformerLayer& layer, Where where) {
   const auto [g, r, e] = heads;
   const std::int64_t b = encoded.shape()[0], t = encoded.shape()[1];
-  const Value kv = reshape(linear(encoded, "kv", g * 2 * e, {layer.bias, layer.init_std}, where),
-                           {b, t, g, 2, e});
+  const Value kv =
+      reshape(linear(encoded, "kv", g * 2 * e, {layer.bias, layer.init}, where), {b, t, g, 2, e});
   return {reshape(slice(kv, 3, 0, 1), {b, t, g, e}), reshape(slice(kv, 3, 1, 1), {b, t, g, e})};
 }
 
@@ -129,6 +128,20 @@ Value feed_forward_part(Value x, const TransformerLayer& layer, const Pass& pass
 
 std::span<const TensorCut> transformer_cuts() { return kCuts; }
 
+Value attention_mask(Value input_mask, Where where) {
+  Builder& builder = input_mask.builder();
+  const Shape shape = input_mask.shape();
+  require(shape.ndim() == 2, "attention_mask at ", where.file, ":", where.line,
+          ": the input mask is ", shape, "; it must be [batch, sequence]");
+  const std::int64_t b = shape[0], s = shape[1];
+  const Value token = input_mask.dtype() == DType::Bool
+                          ? input_mask
+                          : not_equal(input_mask, builder.constant(0, input_mask.dtype()));
+  const Value before = less_equal(iota(builder, {s, s}, 1, DType::I32, where),
+                                  iota(builder, {s, s}, 0, DType::I32, where));
+  return logical_and(logical_and(reshape(token, {b, s, 1}), reshape(token, {b, 1, s})), before);
+}
+
 Value norm(Value x, std::string_view name, const TransformerLayer& layer, Where where) {
   return layer.norm == NormKind::Rms ? rms_norm_layer(x, name, layer.norm_eps, where)
                                      : layer_norm_layer(x, name, layer.norm_eps, layer.bias, where);
@@ -140,7 +153,7 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
   const Scope scope(builder, "attn", where);
   const auto [g, r, e] = heads_of(x.shape().back(), layer, where);
   const std::int64_t b = x.shape()[0], s = x.shape()[1];
-  const Value qkv = linear(x, "qkv", g * (r + 2) * e, {layer.bias, layer.init_std}, where);
+  const Value qkv = linear(x, "qkv", g * (r + 2) * e, {layer.bias, layer.init}, where);
   const Value split = reshape(qkv, {b, s, g, r + 2, e});
   Value q = slice(split, 3, 0, r);                         // [b, s, g, r, e]
   Value k = reshape(slice(split, 3, r, 1), {b, s, g, e});  // [b, s, g, e]
@@ -167,7 +180,7 @@ Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& l
   const auto [g, r, e] = heads;
   const std::int64_t b = x.shape()[0], s = x.shape()[1];
   const Value q =
-      reshape(linear(x, "q", g * r * e, {layer.bias, layer.init_std}, where), {b, s, g, r, e});
+      reshape(linear(x, "q", g * r * e, {layer.bias, layer.init}, where), {b, s, g, r, e});
   if (encoded.kept == 0) {
     const auto [k, v] = encoded_keys(encoded.values, heads, layer, where);
     return attended(q, k, v, layer, encoded.visible, pass, where);
@@ -204,7 +217,7 @@ Value feed_forward(Value x, const TransformerLayer& layer, Where where) {
   const Scope scope(x.builder(), "mlp", where);
   const std::int64_t width = x.shape().back(),
                      hidden = layer.ffn_width == 0 ? 4 * width : layer.ffn_width;
-  const LinearOptions wide{layer.bias, layer.init_std}, down{layer.bias, layer.residual_std};
+  const LinearOptions wide{layer.bias, layer.init}, down{layer.bias, layer.residual_init};
   const auto up = [&] { return linear(x, "up", hidden, wide, where); };
   Value y;
   switch (layer.feed_forward) {
@@ -232,10 +245,6 @@ Value decoder_layer(Value x, const Encoded& encoded, const TransformerLayer& lay
       x, "norm_cross", layer,
       [&](Value y) { return cross_attention(y, encoded, layer, pass, where); }, where);
   return feed_forward_part(x, layer, pass, where);
-}
-
-double residual_std(double init_std, std::int64_t parts) {
-  return init_std / std::sqrt(static_cast<double>(parts));
 }
 
 }  // namespace tessera
