@@ -24,8 +24,9 @@ std::vector<GivenText> given_lines(const std::string& path);
 /// What each text begins. Errors, with the text's fault and where it is: a character that the
 /// vocabulary lacks; an id that the model lacks; no text where one is written from a source; a
 /// source that is longer than the model's.
-std::vector<Beginning> beginnings_of(const std::vector<GivenText>& texts, const TextWriting& writing,
-                                     const Vocabulary& vocabulary, std::int64_t model_vocabulary);
+std::vector<Beginning> beginnings_of(const std::vector<GivenText>& texts,
+                                     const TextWriting& writing, const Vocabulary& vocabulary,
+                                     std::int64_t model_vocabulary);
 
 /// Calls `each` with what is written behind each beginning, in order. As many are written at a time
 /// as the model has rows for. Prompts are of one length.
