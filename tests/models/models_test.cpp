@@ -136,7 +136,8 @@ std::vector<std::string> transformer_parameters(const ModelConfig& c) {
   Builder builder;
   const Value source = builder.batch("source", {DType::I32, {2, c.source()}, {}}),
               ids = builder.batch("ids", {DType::I32, {2, c.context}, {}});
-  EXPECT_EQ(transformer_logits(c, source, ids, {}).shape(), (Shape{2, c.context, c.vocabulary}));
+  EXPECT_EQ(kTransformerModel.logits(c, source, ids, {}).shape(),
+            (Shape{2, c.context, c.vocabulary}));
   std::vector<std::string> out;
   for (const State& state : builder.so_far().states())
     out.push_back(text(state.path, " ", builder.so_far().type(state.value).shape));

@@ -39,8 +39,9 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
                 {"labels", DType::I32, {context}, config.vocabulary, /*ignorable=*/true}};
   out.tokens = context;
   out.means = {{kLossMean}};
-  out.text = {context,
-              [config, logits](Value ids, const Pass& pass) { return logits(config, ids, pass); }};
+  out.text = {.context = context, .logits = [config, logits](Value ids, const Pass& pass) {
+                return logits(config, ids, pass);
+              }};
   out.measure = [next = out.text->logits](const TaskValues& in,
                                           const Pass& pass) -> std::vector<Mean> {
     return {cross_entropy_mean(next(in.at("ids"), pass), in.at("labels"))};

@@ -50,13 +50,14 @@ Value learned_positions(Value x, std::string_view name, std::int64_t context,
   return x + (length == context ? weight : slice(weight, 0, 0, length, where));
 }
 
-Value sinusoidal_positions(Value x, double base, Where where) {
+Value sinusoidal_positions(Value x, Value first, double base, Where where) {
   Builder& builder = x.builder();
   const std::int64_t length = x.shape()[1], width = x.shape().back();
   require(width % 2 == 0, "sinusoidal positions: width ", width, " is odd; choose an even width");
   const Shape half{length, width / 2};
-  const Value position = iota(builder, half, 0, DType::F32, where),
-              channel = iota(builder, half, 1, DType::F32, where);
+  Value position = iota(builder, half, 0, DType::F32, where);
+  if (first.valid()) position = position + cast(first, DType::F32);
+  const Value channel = iota(builder, half, 1, DType::F32, where);
   const Value angle =
       position * exp(channel * (-2.0 * std::log(base) / static_cast<double>(width)));
   constexpr double kQuarterTurn = 1.5707963267948966;  // sin(a) = cos(a - pi/2)

@@ -34,8 +34,10 @@ Value learned_positions(Value x, std::string_view name, std::int64_t context,
                         const WeightInit& init = normal_init(0.02), Value first = {},
                         Where where = Where::here());
 /// Adds sines (channels [0, d/2)) and cosines (the rest) of positions to x [b, s, d], d even.
+/// `first`: the position of the first, an i32 scalar; empty: 0.
 /// Source: Vaswani et al. 2017, arXiv 1706.03762, section 3.5, which interleaves the two.
-Value sinusoidal_positions(Value x, double base = 10'000, Where where = Where::here());
+Value sinusoidal_positions(Value x, Value first = {}, double base = 10'000,
+                           Where where = Where::here());
 
 /// Layer norm over the last dim. Parameters: weight [d], initially ones; bias [d], initially zeros,
 /// absent if `bias` is false.

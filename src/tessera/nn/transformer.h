@@ -61,8 +61,11 @@ struct Pass {
 
 /// What a decoder reads beside its own sequence: the encoder's result [b, t, d], and what of it.
 struct Encoded {
-  Value values;
+  Value values = {};
   Visible visible = {};
+  /// Above 0: cross attention reads keys, values and mask from the caches that keep_encoded wrote,
+  /// of so many tokens; `values` and `visible` are empty.
+  std::int64_t kept = 0;
 };
 
 /// Self-attention: g key-value heads, r query heads for each, head width e. Parameters: qkv.weight
@@ -75,9 +78,16 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
 
 /// Attention of x [b, s, d] to what an encoder made [b, t, m] -> [b, s, d]. Parameters: q.weight [g
 /// r e, d]; kv.weight [g 2 e, m], for each key-value head its key and its value; proj.weight [d, g
-/// r e].
+/// r e]. Caches, where encoded.kept: keys, values [b, t, g, e]; seen [b, t] of i32, 0 at what no
+/// token sees.
 Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& layer,
                       const Pass& pass, Where where = Where::here());
+
+/// Writes the caches from which cross attention of width `width` reads: what the encoder made is
+/// turned into keys and values once, and not again for each token. Parameters: kv.weight.
+/// Errors: a mask that is not [b, t].
+void keep_encoded(const Encoded& encoded, std::int64_t width, const TransformerLayer& layer,
+                  Where where = Where::here());
 
 /// Parameters: up, down and, for SwiGlu, gate.
 Value feed_forward(Value x, const TransformerLayer& layer, Where where = Where::here());

@@ -91,14 +91,19 @@ bool recomputes(const ProgramSource& source) {
                              [](const Node& node) { return node.recompute != Recompute::None; });
 }
 
-/// The chunks of all programs, from the one that computes most. What is recomputed does not count:
-/// stages would have other blocks with it, and sum norms in another order.
+/// The chunks of all programs: those of the one that computes most, and what only others have. What
+/// is recomputed does not count: stages would have other blocks with it, and sum norms in another
+/// order.
 std::vector<ChunkPin> cut_of_all(const std::vector<ProgramSource>& sources) {
-  const ProgramSource& most = *std::ranges::max_element(
+  const auto most = std::ranges::max_element(
       sources, {}, [](const ProgramSource& source) { return flops_of(source.graph); });
-  const PipelineStrategy& pipeline = most.strategy.pipeline;
+  const PipelineStrategy& pipeline = most->strategy.pipeline;
   if (pipeline.total() == 1) return {};
-  return cut_into_chunks(most.graph, pipeline);
+  std::vector<const Graph*> programs = {&most->graph};
+  for (const ProgramSource& source : sources) {
+    if (&source != &*most) programs.push_back(&source.graph);
+  }
+  return cut_into_chunks(programs, pipeline);
 }
 
 Pipeline pipeline_of(const Strategy& strategy) {
