@@ -81,7 +81,7 @@ TEST(Buckets, OfAGpt2AreOneSum) {
     EXPECT_EQ(num_all_reduces(before) - num_all_reduces(after), 51);
     EXPECT_EQ(bytes_of(planned_counts(before).at("dp")), bytes_of(planned_counts(after).at("dp")));
     // Sums of micro-batches are kept through the step with or without; they lie closer together.
-    if (micro_batches > 1) EXPECT_LE(one.peak_bytes(), each.peak_bytes());
+    EXPECT_TRUE(micro_batches == 1 || one.peak_bytes() <= each.peak_bytes()) << one.peak_bytes();
   }
 }
 
