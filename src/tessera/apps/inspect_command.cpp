@@ -1,5 +1,3 @@
-#include <filesystem>
-
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/base/printable.h"
@@ -38,9 +36,7 @@ int inspect_command(const Arguments& arguments, Console& console) {
   if (parsed.take_switch("digest")) {
     console.out << digest(Checkpoint::open(path)) << "\n";
   } else if (!verify) {
-    std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored)) check_recorded_run(Checkpoint::open(path));
-    console.out << printable(describe(path));
+    console.out << printable(describe(path, check_recorded_run));
   }
   return 0;
 }

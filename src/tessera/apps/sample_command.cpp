@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <optional>
 
+#include "tessera/apps/agreement.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
@@ -151,37 +153,62 @@ void find_mesh_problems(const ParallelConfig& parallel, const ModelConfig& model
                     parallel.tensor * parallel.pipeline));
 }
 
+/// What rank 0 writes from.
+struct WritingSource {
+  Checkpoint checkpoint;
+  Vocabulary vocabulary;
+  Tokens prompt;
+};
+
+/// `config` says which machine, and then all.
+WritingSource open_source(const SampleRequest& request, RunConfig& config, Problems& problems) {
+  Checkpoint checkpoint = Checkpoint::open(request.checkpoint);
+  RecordedRun recorded = recorded_run(checkpoint);
+  config = config_of_writing(recorded.config, config);
+  if (!task_of(config.model).text)
+    fail(Fault::Usage, "'", request.checkpoint, "' is a model of family ", config.model.family,
+         ", which writes no text; give a checkpoint of one that does");
+  find_mesh_problems(config.parallel, config.model, problems);
+  Tokens prompt;
+  problems.gather([&] {
+    prompt = encode_prompt(recorded.vocabulary, request.prompt);
+    require_ids(prompt, config.model.vocabulary, "--prompt");
+  });
+  problems.raise();
+  return {std::move(checkpoint), std::move(recorded.vocabulary), std::move(prompt)};
+}
+
+/// Of all ranks; rank 0 finds it, and has the source.
+RunConfig writing_config(Communicator* launched, const SampleRequest& request,
+                         std::optional<WritingSource>& source) {
+  RunConfig asked = request.command.config;
+  Problems problems = request.command.problems;
+  agree_on_choices(asked, launched, problems);
+  take_launched_devices(asked, request.command.devices_told, launched, problems);
+  const auto found = from_leader(launched, [&] {
+    problems.raise();
+    RunConfig config = asked;
+    source.emplace(open_source(request, config, problems));
+    return record_of(config);
+  });
+  RunConfig recorded = config_of(found, "the configuration of rank 0");
+  complete(recorded);
+  RunConfig config = config_of_writing(recorded, asked);
+  share_cores(config, launched);
+  return config;
+}
+
 int sample_on(Communicator* launched, const SampleRequest& request, Console& console) {
   if (request.help) {
     console.out << "tessera sample PATH [FLAG...]\n\n"
                 << flags_help(sample_flags(), console.columns);
     return 0;
   }
-  Problems problems = request.command.problems;
-  RunConfig machine = request.command.config;
-  take_launched_devices(machine, request.command.devices_told, launched, problems);
-  agree_on_choices(machine, launched, problems);
-  problems.raise();
-  const Checkpoint checkpoint = Checkpoint::open(request.checkpoint);
-  const RecordedRun recorded = recorded_run(checkpoint);
-  RunConfig config = config_of_writing(recorded.config, machine);
-  const Task task = task_of(config.model);
-  if (!task.text)
-    fail(Fault::Usage, "'", request.checkpoint, "' is a model of family ", config.model.family,
-         ", which writes no text; give a checkpoint of one that does");
-  find_mesh_problems(config.parallel, config.model, problems);
-  const Vocabulary& vocabulary = recorded.vocabulary;
-  std::vector<std::int32_t> prompt;
-  problems.gather([&] {
-    prompt = encode_prompt(vocabulary, request.prompt);
-    require_ids(prompt, config.model.vocabulary, "--prompt");
-  });
-  problems.raise();
-
-  share_cores(config, launched);
+  std::optional<WritingSource> source;
+  const RunConfig config = writing_config(launched, request, source);
   GenerateOptions options = request.options;
   options.on_token = [&](std::int32_t id) {
-    console.out << vocabulary.decode(std::span(&id, 1)) << std::flush;
+    console.out << source->vocabulary.decode(std::span(&id, 1)) << std::flush;
     if (!console.out)
       fail(Fault::Resource,
            "standard output takes no more text; free some space, or read the pipe "
@@ -192,10 +219,10 @@ int sample_on(Communicator* launched, const SampleRequest& request, Console& con
     const int rank = world == nullptr ? 0 : world->rank();
     Crew crew(compile_programs(config, wanted, device, rank).plan, device, world, kFast);
     if (rank > 0) return crew.follow();
-    crew.load(checkpoint);
+    crew.load(source->checkpoint);
     console.out << request.prompt << std::flush;
-    TextModel model(crew, *task.text);
-    generate(model, vocabulary, prompt, options);
+    TextModel model(crew, *task_of(config.model).text);
+    generate(model, source->vocabulary, source->prompt, options);
     crew.dismiss();
     console.out << "\n";
   });

@@ -1,0 +1,28 @@
+#pragma once
+/// What the command says when memory runs out.
+
+#include <array>
+#include <cstddef>
+#include <new>
+
+namespace tessera {
+
+/// Thrown by the command's `operator new` (apps/main.cpp), where the libraries' own may end the
+/// program without a word.
+class OutOfMemory : public std::bad_alloc {
+ public:
+  explicit OutOfMemory(std::size_t bytes);
+  /// "out of memory: the system refused 4096 more bytes": made without asking for memory.
+  const char* what() const noexcept override { return text_.data(); }
+
+ private:
+  std::array<char, 80> text_{};
+};
+
+/// A library that lacks memory may end the program by exit(1), as libgomp does behind a line of its
+/// own. Until `end_by_itself` is called, such an end gets a message and the exit code of a lack.
+void watch_for_exits_of_libraries();
+/// From here on an exit is the command's own; returns `code`.
+int end_by_itself(int code);
+
+}  // namespace tessera
