@@ -2,13 +2,14 @@
 /// to the embedding.
 
 #include "tessera/models/causal_lm.h"
+#include "tessera/models/layer.h"
 
 namespace tessera {
 
 namespace {
 
 Value gpt2_logits(const ModelConfig& config, Value ids, const Pass& pass) {
-  return causal_transformer(config, {.bias = config.bias}, Positions::Learned, ids, pass);
+  return causal_transformer(config, layer_of(config), ids, pass);
 }
 
 }  // namespace

@@ -2,15 +2,19 @@
 /// queries, no biases.
 
 #include "tessera/models/causal_lm.h"
+#include "tessera/models/layer.h"
 
 namespace tessera {
 
 namespace {
 
 Value llama_logits(const ModelConfig& config, Value ids, const Pass& pass) {
-  const TransformerLayer layer = {
-      .feed_forward = FeedForward::SwiGlu, .norm = NormKind::Rms, .bias = false};
-  return causal_transformer(config, layer, Positions::Rotary, ids, pass);
+  TransformerLayer layer = layer_of(config);
+  layer.feed_forward = FeedForward::SwiGlu;
+  layer.norm = NormKind::Rms;
+  layer.rotary = true;
+  layer.bias = false;
+  return causal_transformer(config, layer, ids, pass);
 }
 
 }  // namespace

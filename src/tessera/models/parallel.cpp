@@ -203,11 +203,12 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
   if (batch == BatchSplit::Cut) out.batch = {rows, {cp}};
   const ModelFamily& family = find_model(model.family);
   for (const std::span<const TensorCut> all : {transformer_cuts(), family.cuts}) {
-    for (const TensorCut& cut : all)
-      out.pins.push_back(
-          {std::string(cut.paths), Sharding::replicated(cut.ndim).with(tp, cut.dim)});
+    for (const TensorCut& cut : all) {
+      const Sharding whole = Sharding::replicated(cut.ndim);
+      const bool is_whole = cut.table && c.whole_embeddings;
+      out.pins.push_back({std::string(cut.paths), is_whole ? whole : whole.with(tp, cut.dim)});
+    }
   }
-  if (c.whole_embeddings) out.pins.push_back({"embed*.token.weight", Sharding::replicated(2)});
   Sharding residual{{rows, {cp}, {}}, {}};
   if (c.sequence) residual = residual.with(tp, 1);
   if (batch == BatchSplit::Cut) out.pins.push_back({"*.residual", residual});

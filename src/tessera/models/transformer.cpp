@@ -1,6 +1,7 @@
 /// The encoder-decoder Transformer (Vaswani et al. 2017), with a choice of norms before or after
 /// each part, of positions and of the activation, as torch.nn.Transformer has it.
 
+#include "tessera/models/layer.h"
 #include "tessera/models/translation.h"
 #include "tessera/nn/transformer_stack.h"
 #include "tessera/ops/elementwise.h"
@@ -12,7 +13,7 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view kRelu = "relu", kGelu = "gelu";
-constexpr TensorCut kTargetCuts[] = {{"embed_target.token.weight", 0, 2}};
+constexpr TensorCut kTargetCuts[] = {{"embed_target.token.weight", 0, 2, /*table=*/true}};
 
 std::int64_t decoder_layers(const ModelConfig& c) {
   return c.decoder_layers == 0 ? c.layers : c.decoder_layers;
@@ -20,12 +21,8 @@ std::int64_t decoder_layers(const ModelConfig& c) {
 
 TransformerConfig stacks_of(const ModelConfig& c) {
   TransformerConfig out;
-  TransformerLayer& layer = out.layer;
-  layer.heads = c.heads, layer.kv_heads = c.kv_heads, layer.ffn_width = c.hidden();
-  layer.feed_forward = c.activation == kGelu ? FeedForward::GeluErf : FeedForward::Relu;
-  layer.norm_eps = c.norm_eps, layer.post_norm = c.post_norm, layer.bias = c.bias;
-  layer.attention_dropout = layer.hidden_dropout = c.dropout;
-  layer.init_std = layer.residual_std = c.init_std;
+  out.layer = layer_of(c);
+  out.layer.feed_forward = c.activation == kGelu ? FeedForward::GeluErf : FeedForward::Relu;
   out.encoder_layers = c.layers, out.decoder_layers = decoder_layers(c);
   return out;
 }
@@ -38,10 +35,10 @@ EmbeddingResult embedded(const ModelConfig& c, std::string_view block, Value ids
   if (table.valid()) {
     out = {gather(ids, table), table};
   } else {
-    out = embedding(ids, "token", c.vocabulary, c.width, c.init_std);
+    out = embedding(ids, "token", c.vocabulary, c.width, init_of(c));
   }
   out.rows = c.sinusoidal ? sinusoidal_positions(out.rows)
-                          : learned_positions(out.rows, "position", positions, c.init_std);
+                          : learned_positions(out.rows, "position", positions, init_of(c));
   out.rows = dropout_layer(out.rows, c.dropout, pass.step, "dropout");
   ids.builder().set_name(out.rows, "residual");
   return out;
@@ -62,7 +59,7 @@ Value transformer_logits(const ModelConfig& c, Value source, Value ids, const Pa
   const Visible of_source{.mask = not_equal(source, pad)};
   TransformerConfig stacks = stacks_of(c);
   const auto scale = [&](std::int64_t parts) {
-    if (!c.post_norm) stacks.layer.residual_std = residual_std(c.init_std, parts);
+    if (!c.post_norm) stacks.layer.residual_init = residual_init(init_of(c), parts);
   };
   scale(2 * stacks.encoder_layers);
   const EmbeddingResult from = embedded(c, "embed", source, {}, c.source(), pass);
@@ -70,12 +67,12 @@ Value transformer_logits(const ModelConfig& c, Value source, Value ids, const Pa
   // Behind the encoder, so that in a pipeline it is computed where the decoder begins.
   scale(3 * stacks.decoder_layers);
   const EmbeddingResult to = embedded(
-      c, "embed_target", ids, c.shared_embedding ? from.weight : Value(), c.most_positions(), pass);
+      c, "embed_target", ids, c.shared_embedding ? from.table : Value(), c.most_positions(), pass);
   const Value x = transformer_decoder(to.rows, {encoded, of_source}, stacks,
                                       {.causal = true, .mask = not_equal(ids, pad)}, pass);
-  if (!c.tied_head) return linear(x, "head", c.vocabulary, {false, c.init_std});
+  if (!c.tied_head) return linear(x, "head", c.vocabulary, {false, init_of(c)});
   const Scope scope(builder, "head");
-  return matmul(x, to.weight, {.trans_b = true});
+  return matmul(x, to.table, {.trans_b = true});
 }
 
 constinit const ModelFamily kTransformer = {

@@ -1,7 +1,5 @@
 #include "tessera/nn/transformer.h"
 
-#include <cmath>
-
 #include "tessera/nn/tensor_cuts.h"
 #include "tessera/ops/attention.h"
 #include "tessera/ops/dynamic_update.h"
@@ -14,12 +12,15 @@ namespace tessera {
 namespace {
 
 constexpr TensorCut kCuts[] = {
-    {"*.attn.qkv.weight", 0, 2},   {"*.attn.qkv.bias", 0, 1},   {"*.attn.proj.weight", 1, 2},
-    {"*.attn.keys", 2, 4},         {"*.attn.values", 2, 4},     {"*.cross.q.weight", 0, 2},
-    {"*.cross.q.bias", 0, 1},      {"*.cross.kv.weight", 0, 2}, {"*.cross.kv.bias", 0, 1},
-    {"*.cross.proj.weight", 1, 2}, {"*.mlp.up.weight", 0, 2},   {"*.mlp.up.bias", 0, 1},
-    {"*.mlp.gate.weight", 0, 2},   {"*.mlp.gate.bias", 0, 1},   {"*.mlp.down.weight", 1, 2},
-    {"embed.token.weight", 0, 2},  {"head.weight", 0, 2},
+    {"*.attn.qkv.weight", 0, 2},  {"*.attn.qkv.bias", 0, 1},
+    {"*.attn.proj.weight", 1, 2}, {"*.attn.keys", 2, 4},
+    {"*.attn.values", 2, 4},      {"*.cross.q.weight", 0, 2},
+    {"*.cross.q.bias", 0, 1},     {"*.cross.kv.weight", 0, 2},
+    {"*.cross.kv.bias", 0, 1},    {"*.cross.proj.weight", 1, 2},
+    {"*.mlp.up.weight", 0, 2},    {"*.mlp.up.bias", 0, 1},
+    {"*.mlp.gate.weight", 0, 2},  {"*.mlp.gate.bias", 0, 1},
+    {"*.mlp.down.weight", 1, 2},  {"embed.token.weight", 0, 2, true},
+    {"head.weight", 0, 2},
 };
 
 /// How many heads there are, and how wide each is.
@@ -47,7 +48,7 @@ Value attended(Value q, Value k, Value v, const TransformerLayer& layer, const V
   const Shape& shape = q.shape();
   const std::int64_t width = shape[2] * shape[3] * shape[4];
   const Value out = linear(reshape(y, {shape[0], shape[1], width}), "proj", width,
-                           {layer.bias, layer.residual_std}, where);
+                           {layer.bias, layer.residual_init}, where);
   return dropout_layer(out, layer.hidden_dropout, pass.step, "residual_dropout", where);
 }
 
@@ -103,6 +104,20 @@ Value feed_forward_part(Value x, const TransformerLayer& layer, const Pass& pass
 
 std::span<const TensorCut> transformer_cuts() { return kCuts; }
 
+Value attention_mask(Value input_mask, Where where) {
+  Builder& builder = input_mask.builder();
+  const Shape shape = input_mask.shape();
+  require(shape.ndim() == 2, "attention_mask at ", where.file, ":", where.line,
+          ": the input mask is ", shape, "; it must be [batch, sequence]");
+  const std::int64_t b = shape[0], s = shape[1];
+  const Value token = input_mask.dtype() == DType::Bool
+                          ? input_mask
+                          : not_equal(input_mask, builder.constant(0, input_mask.dtype()));
+  const Value before = less_equal(iota(builder, {s, s}, 1, DType::I32, where),
+                                  iota(builder, {s, s}, 0, DType::I32, where));
+  return logical_and(logical_and(reshape(token, {b, s, 1}), reshape(token, {b, 1, s})), before);
+}
+
 Value norm(Value x, std::string_view name, const TransformerLayer& layer, Where where) {
   return layer.norm == NormKind::Rms ? rms_norm_layer(x, name, layer.norm_eps, where)
                                      : layer_norm_layer(x, name, layer.norm_eps, layer.bias, where);
@@ -114,7 +129,7 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
   const Scope scope(builder, "attn", where);
   const auto [g, r, e] = heads_of(x, layer, where);
   const std::int64_t b = x.shape()[0], s = x.shape()[1];
-  const Value qkv = linear(x, "qkv", g * (r + 2) * e, {layer.bias, layer.init_std}, where);
+  const Value qkv = linear(x, "qkv", g * (r + 2) * e, {layer.bias, layer.init}, where);
   const Value split = reshape(qkv, {b, s, g, r + 2, e});
   Value q = slice(split, 3, 0, r);                         // [b, s, g, r, e]
   Value k = reshape(slice(split, 3, r, 1), {b, s, g, e});  // [b, s, g, e]
@@ -139,7 +154,7 @@ Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& l
   const Scope scope(x.builder(), "cross", where);
   const auto [g, r, e] = heads_of(x, layer, where);
   const std::int64_t b = x.shape()[0], s = x.shape()[1], t = encoded.values.shape()[1];
-  const LinearOptions plain{layer.bias, layer.init_std};
+  const LinearOptions plain{layer.bias, layer.init};
   const Value q = reshape(linear(x, "q", g * r * e, plain, where), {b, s, g, r, e});
   const Value kv = reshape(linear(encoded.values, "kv", g * 2 * e, plain, where), {b, t, g, 2, e});
   const Value k = reshape(slice(kv, 3, 0, 1), {b, t, g, e});
@@ -151,7 +166,7 @@ Value feed_forward(Value x, const TransformerLayer& layer, Where where) {
   const Scope scope(x.builder(), "mlp", where);
   const std::int64_t width = x.shape().back(),
                      hidden = layer.ffn_width == 0 ? 4 * width : layer.ffn_width;
-  const LinearOptions wide{layer.bias, layer.init_std}, down{layer.bias, layer.residual_std};
+  const LinearOptions wide{layer.bias, layer.init}, down{layer.bias, layer.residual_init};
   const auto up = [&] { return linear(x, "up", hidden, wide, where); };
   Value y;
   switch (layer.feed_forward) {
@@ -179,10 +194,6 @@ Value decoder_layer(Value x, const Encoded& encoded, const TransformerLayer& lay
       x, "norm_cross", layer,
       [&](Value y) { return cross_attention(y, encoded, layer, pass, where); }, where);
   return feed_forward_part(x, layer, pass, where);
-}
-
-double residual_std(double init_std, std::int64_t parts) {
-  return init_std / std::sqrt(static_cast<double>(parts));
 }
 
 }  // namespace tessera

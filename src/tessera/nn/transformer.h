@@ -25,8 +25,9 @@ struct TransformerLayer {
   bool rotary = false;     // rotary positions in self-attention
   double rope_base = 10'000;
   double attention_dropout = 0, hidden_dropout = 0;  // of probabilities; after each part
-  double init_std = 0.02;                            // of weights
-  double residual_std = 0.02;  // of the weights whose results are added to the residual stream
+  WeightInit init = normal_init(0.02);               // of weights
+  /// Of the weights whose results are added to the residual stream; see residual_init.
+  WeightInit residual_init = normal_init(0.02);
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
 };
@@ -36,6 +37,13 @@ struct Visible {
   bool causal = false;  // those at its own position and before
   Value mask = {};      // [b, t] or [b, s, t], bool: true where a key may be seen; empty: all
 };
+
+/// The mask of causal attention over samples with padding: a query sees the keys at its own
+/// position and before, where both it and the key are tokens. MindSpore's AttentionMask. In
+/// self-attention a Visible{.causal = true, .mask = input_mask of bool} gives the same result at
+/// tokens, and needs no [s, s]. Shapes: input_mask [b, s] of i32, f32 or bool, not 0 at tokens ->
+/// [b, s, s] of bool.
+Value attention_mask(Value input_mask, Where where = Where::here());
 
 /// How a model is run.
 struct Pass {
@@ -86,10 +94,5 @@ Value decoder_layer(Value x, const Encoded& encoded, const TransformerLayer& lay
 /// Norm by the layer's kind, in the block `name`.
 Value norm(Value x, std::string_view name, const TransformerLayer& layer,
            Where where = Where::here());
-
-/// The standard deviation with which the variance of the residual stream does not grow with depth:
-/// init_std / sqrt(parts), where `parts` counts all parts that are added to it, 2 per encoder
-/// layer. Source: Radford et al. 2019 (GPT-2), section 2.3.
-double residual_std(double init_std, std::int64_t parts);
 
 }  // namespace tessera
