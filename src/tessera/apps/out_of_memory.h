@@ -19,10 +19,9 @@ class OutOfMemory : public std::bad_alloc {
   std::array<char, 80> text_{};
 };
 
-/// A library that lacks memory may end the program by exit(1), as libgomp does behind a line of its
-/// own. Until `end_by_itself` is called, such an end gets a message and the exit code of a lack.
-void watch_for_exits_of_libraries();
-/// From here on an exit is the command's own; returns `code`.
-int end_by_itself(int code);
+/// Ends the process for a library that called exit(1), as libgomp does behind a line of its own where
+/// it lacks memory: with a message and the exit code of a lack. No destructor runs, as other threads
+/// still work.
+[[noreturn]] void end_for_library();
 
 }  // namespace tessera
