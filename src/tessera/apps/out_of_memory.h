@@ -19,9 +19,9 @@ class OutOfMemory : public std::bad_alloc {
   std::array<char, 80> text_{};
 };
 
-/// Ends the process for a library that called exit(1), as libgomp does behind a line of its own where
-/// it lacks memory: with a message and the exit code of a lack. No destructor runs, as other threads
-/// still work.
+/// Ends the process for a library that called exit(1), as libgomp does behind a line of its own
+/// where it lacks memory: with a message and the exit code of a lack. No destructor runs, as other
+/// threads still work.
 [[noreturn]] void end_for_library();
 
 }  // namespace tessera

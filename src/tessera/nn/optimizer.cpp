@@ -134,7 +134,7 @@ std::vector<std::string> problems(const OptimizerConfig& c) {
   // Where a gradient was always 0, both moments are: 0 / (0 + eps).
   constexpr double kLeast = std::numeric_limits<float>::min();
   if (c.kind != OptimizerKind::Sgd && c.eps >= 0 && c.eps < kLeast)
-    out.push_back(text("adam-eps is ", c.eps, ", which is 0 in f32: a weight without a gradient ",
+    out.push_back(text("adam-eps is ", c.eps, ", too small for f32: a weight without a gradient ",
                        "would become 0 / 0; give at least 1e-37, as 1e-8"));
   const bool least = within("lamb-min-trust-ratio", c.min_trust_ratio, 0, kLarge, false),
              most = within("lamb-max-trust-ratio", c.max_trust_ratio, 0, kLarge, false);
