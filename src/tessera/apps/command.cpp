@@ -5,6 +5,7 @@
 #include <new>
 #include <system_error>
 
+#include "tessera/apps/out_of_memory.h"
 #include "tessera/base/error.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
@@ -95,12 +96,21 @@ int report_failure(const std::exception_ptr& failure, Console& console) {
     return static_cast<int>(error.fault());
   } catch (const Error& error) {
     return report(error.what(), error.fault());
-  } catch (const std::bad_alloc&) {
+  } catch (const std::bad_alloc& error) {
+    const auto* const ours = dynamic_cast<const OutOfMemory*>(&error);
     return report(
-        "out of memory; lower --micro-batch-size (the same numbers in less memory), --context or "
-        "--width; `tessera plan` says how much a run takes",
+        text(ours == nullptr ? "out of memory" : ours->what(),
+             "; lower --micro-batch-size (the same numbers in less memory), --context or --width, "
+             "or raise the limit (ulimit -v, cgroup); `tessera plan` says how much a run takes"),
         Fault::Resource);
   } catch (const std::exception& error) {
+    const auto* const system = dynamic_cast<const std::system_error*>(&error);
+    if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again)
+      return report(
+          text("the system refused one more thread: ", system->code().message(),
+               "; give fewer --threads or --devices, or raise the limit (ulimit -u, ulimit -v, the "
+               "cgroup's pids.max)"),
+          Fault::Resource);
     return report(text("internal error: ", error.what(), "; please report this with the command"),
                   Fault::Internal);
   }

@@ -1,5 +1,3 @@
-#include <filesystem>
-
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/base/printable.h"
@@ -38,10 +36,7 @@ int inspect_command(const Arguments& arguments, Console& console, const OwnFamil
   if (parsed.take_switch("digest")) {
     console.out << digest(Checkpoint::open(path)) << "\n";
   } else if (!verify) {
-    std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored))
-      recorded_run_judge(families)(Checkpoint::open(path));
-    console.out << printable(describe(path));
+    console.out << printable(describe(path, recorded_run_judge(families)));
   }
   return 0;
 }

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <map>
 #include <optional>
 
+#include "tessera/apps/agreement.h"
 #include "tessera/apps/instruction_set.h"
 #include "tessera/apps/sample_request.h"
 #include "tessera/base/counted.h"
@@ -99,20 +101,18 @@ void write_asked(TextModel& model, const Vocabulary& vocabulary,
               << "'\n";
 }
 
-int sample_on(Communicator* launched, SampleRequest request, Console& console) {
-  if (request.help) {
-    console.out << "tessera sample PATH [FLAG...]\n\n"
-                << flags_help(sample_flags(), console.columns);
-    return 0;
-  }
-  Problems problems = request.command.problems;
-  RunConfig machine = request.command.config;
-  take_launched_devices(machine, request.command.devices_told, launched, problems);
-  agree_on_choices(machine, launched, problems);
-  problems.raise();
-  const Checkpoint checkpoint = Checkpoint::open(request.checkpoint);
-  const RecordedRun recorded = recorded_run(checkpoint, request.command.config.families);
-  RunConfig config = config_of_writing(recorded.config, machine);
+/// What rank 0 writes from.
+struct WritingSource {
+  Checkpoint checkpoint;
+  Vocabulary vocabulary;
+  std::vector<Beginning> beginnings;
+};
+
+/// Fits the `request` to the run. `config` says which machine, and then all.
+WritingSource open_source(SampleRequest& request, RunConfig& config, Problems& problems) {
+  Checkpoint checkpoint = Checkpoint::open(request.checkpoint);
+  RecordedRun recorded = recorded_run(checkpoint, config.families);
+  config = config_of_writing(recorded.config, config);
   const Task task = task_of(config.model);
   if (!task.text)
     fail(Fault::Usage, "'", request.checkpoint, "' is a model of family ", config.model.family,
@@ -128,19 +128,55 @@ int sample_on(Communicator* launched, SampleRequest request, Console& console) {
                         *task.text, recorded.vocabulary, config.model.vocabulary);
     });
   problems.raise();
-  for (const std::string& notice : request.notices) console.err << "notice: " << notice << "\n";
+  request.rows = std::min(request.rows, std::ssize(beginnings));
+  return {std::move(checkpoint), std::move(recorded.vocabulary), std::move(beginnings)};
+}
 
+/// The name under which rank 0 tells the others how many texts are written at a time.
+constexpr const char* kRowsKey = "sample.rows";
+
+/// Of all ranks, and the request's rows; rank 0 finds both, and has the source.
+RunConfig writing_config(Communicator* launched, SampleRequest& request,
+                         std::optional<WritingSource>& source) {
+  RunConfig asked = request.command.config;
+  Problems problems = request.command.problems;
+  agree_on_choices(asked, launched, problems);
+  take_launched_devices(asked, request.command.devices_told, launched, problems);
+  const auto found = from_leader(launched, [&] {
+    problems.raise();
+    RunConfig config = asked;
+    source.emplace(open_source(request, config, problems));
+    std::map<std::string, std::string> out = record_of(config);
+    out[kRowsKey] = text(request.rows);
+    return out;
+  });
+  read_number(kRowsKey, found.at(kRowsKey), &request.rows);
+  RunConfig recorded = config_of(found, "the configuration of rank 0", asked.families);
+  complete(recorded);
+  RunConfig config = config_of_writing(recorded, asked);
   share_cores(config, launched);
-  const std::int64_t rows = std::min(request.rows, std::ssize(beginnings));
+  return config;
+}
+
+int sample_on(Communicator* launched, SampleRequest request, Console& console) {
+  if (request.help) {
+    console.out << "tessera sample PATH [FLAG...]\n\n"
+                << flags_help(sample_flags(), console.columns);
+    return 0;
+  }
+  std::optional<WritingSource> source;
+  const RunConfig config = writing_config(launched, request, source);
+  for (const std::string& notice : request.notices) console.err << "notice: " << notice << "\n";
   const WantedPrograms wanted{
-      .train = false, .evaluate = false, .texts = rows * request.options.beams};
+      .train = false, .evaluate = false, .texts = request.rows * request.options.beams};
   on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
     const int rank = world == nullptr ? 0 : world->rank();
     Crew crew(compile_programs(config, wanted, device, rank).plan, device, world, kFast);
     if (rank > 0) return crew.follow();
-    crew.load(checkpoint);
+    crew.load(source->checkpoint);
+    const Task task = task_of(config.model);
     TextModel model(crew, *task.text);
-    write_asked(model, recorded.vocabulary, beginnings, request, console);
+    write_asked(model, source->vocabulary, source->beginnings, request, console);
     crew.dismiss();
   });
   return 0;

@@ -33,6 +33,15 @@ void check_weight_sizes(const ModelConfig& c) {
 
 }  // namespace
 
+ModelConfig with_derived(ModelConfig config) {
+  complete(config);
+  config.kv_heads = config.groups();
+  config.ffn_width = config.hidden();
+  config.source_context = config.source();
+  if (config.decoder_layers == 0) config.decoder_layers = config.layers;
+  return config;
+}
+
 std::vector<std::string> problems(const ModelConfig& c) {
   std::vector<std::string> out;
   const auto positive = [&](std::string_view name, std::int64_t value,

@@ -67,6 +67,9 @@ struct ModelConfig {
 inline constexpr std::int64_t kMaxLayers = 100'000;
 inline constexpr std::int64_t kMaxFieldSize = 1'000'000'000'000'000;  // of every other field
 
+/// The same model with every size written out that follows from others where it is 0.
+ModelConfig with_derived(ModelConfig config);
+
 /// All problems of a configuration, one sentence each; empty if it can be built. Sizes of
 /// tensors are among it: none of a model that passes has more than 2^62 bytes for one sample.
 std::vector<std::string> problems(const ModelConfig& config);

@@ -22,6 +22,7 @@
 #include "tessera/passes/simplify.h"
 #include "tessera/plan/lower.h"
 #include "tessera/plan/overlap.h"
+#include "tessera/plan/pattern_check.h"
 
 namespace tessera {
 
@@ -265,6 +266,7 @@ class RankPlan {
 std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& device,
                                 const CompileOptions& options, const std::vector<int>& ranks) {
   check(options.guard_bytes % kAlignment == 0, "guards of ", options.guard_bytes, " bytes");
+  require_patterns_match(sources);
   const Mesh mesh = mesh_of_all(sources);
   const int stages = sources.empty() ? 1 : sources[0].strategy.pipeline.stages;
   const std::vector<ChunkPin> cut = sources.empty() ? std::vector<ChunkPin>{} : cut_of_all(sources);

@@ -56,7 +56,8 @@ std::vector<Meant> meant(const std::vector<Setting>& settings, std::string_view 
 
 void apply(const Meant& setting, RunConfig& config, Problems& problems) {
   for (const std::string& value : setting.values) {
-    problems.gather([&] { set_text(*setting.field, config, value, setting.source); });
+    if (!problems.gather([&] { set_text(*setting.field, config, value, setting.source); }))
+      config.refused.emplace(setting.field->name);
   }
 }
 
@@ -237,6 +238,9 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
   if (preset == nullptr) preset = find(from_file, "preset");
   if (preset != nullptr && !preset->values.at(0).empty()) {  // to_toml writes "" for none
     problems.gather([&] { find_preset(preset->values.at(0)).apply(config); });
+    for (const Field& field : fields()) {  // a preset is a model and a recipe, and no data
+      if (field.group == FieldGroup::Data) config.untold.emplace(field.name);
+    }
   } else {
     const Meant* family = find(from_flags, "family");
     if (family == nullptr) family = find(from_file, "family");

@@ -22,7 +22,7 @@ enum class OnResume {
   Notice,    // told, and used from there on
   Rounding,  // told, and used: from there on, bits are not those of the uninterrupted run
   Confirm,   // other samples are drawn: refused without --allow-changes
-  Model,     // other tensors: refused
+  Model,     // other tensors, or another meaning of the same ones: refused
 };
 
 /// Where a field lies in a RunConfig; its type is the kind of the field.

@@ -145,7 +145,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   // Only now is anything that an earlier run left behind changed.
   crew_->alone([&] {
     metrics_.emplace(in_folder(config().output, kMetricsFile), step_, options_.calls);
-    lock_.write_config(to_toml(run_.told));
+    lock_.write_config(to_toml(run_.told_of_a_run()));
   });
   if (config().keep_best) saves_->keep_best(*metrics_);
 }
