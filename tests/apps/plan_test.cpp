@@ -45,6 +45,21 @@ TEST(PlanCommand, PlansWithTheThreadsThatTrainingWillUse) {
   EXPECT_EQ(peak(plan), peak(text(plan, " --threads ", threads)));
 }
 
+TEST(PlanCommand, TellsBuckets) {
+  const nlohmann::json each = json_of("--devices 4"),
+                       joined = json_of("--devices 4 --bucket-mb 25"),
+                       two = json_of("--devices 4 --bucket-cap-mb 1 --width 128");
+  EXPECT_FALSE(each.contains("buckets"));
+  ASSERT_EQ(joined["buckets"].size(), 1u);
+  EXPECT_EQ(joined["buckets"][0], (nlohmann::json{{"region", "backward"},
+                                                  {"all_reduces", 52},
+                                                  {"bytes", 4 * joined["parameters"].get<int>()},
+                                                  {"copied_bytes", 0}}));
+  EXPECT_EQ(joined["sent_bytes_per_step"], each["sent_bytes_per_step"]);
+  EXPECT_GT(two["buckets"].size(), 1u);
+  for (const nlohmann::json& bucket : two["buckets"]) EXPECT_LE(bucket["bytes"], 1 << 20);
+}
+
 /// gpt2-tiny has activations of 8 x 32 x 64 numbers, 32 KiB on each of two data parallel devices.
 TEST(PlanCommand, TellsCollectivesByBlockAndBytesByAxis) {
   const std::string mesh = "--devices 4 --tensor-model-parallel-size 2";

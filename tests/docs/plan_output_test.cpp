@@ -44,5 +44,19 @@ TEST(PlanOutput, TheDocumentShowsTheTrafficAndThePlacements) {
   expect_text(kPlanOutput, kThisFile, "placements", to_text(report));
 }
 
+TEST(PlanOutput, TheDocumentShowsTheBuckets) {
+  RunConfig of = config();
+  of.parallel.tensor = 1;
+  of.zero1 = false;
+  of.parallel.bucket_mb = 25;
+  complete(of);
+  const auto device = make_cpu_device({.threads = 1});
+  const std::string report =
+      to_text(mesh_report_of(compile_programs(of, {.evaluate = false, .texts = 0}, *device)));
+  const std::size_t line = report.find("  buckets: ");
+  ASSERT_NE(line, std::string::npos) << report;
+  expect_text(kPlanOutput, kThisFile, "buckets", report.substr(line));
+}
+
 }  // namespace
 }  // namespace tessera::test

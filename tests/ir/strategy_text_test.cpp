@@ -26,6 +26,7 @@ Strategy full_strategy() {
   out.unsharded = {"embed.*", "a name"};
   out.cut_outputs = {"gradient layers.0.weight", "rows"};
   out.pipeline = {2, 2, "zb-v", {{"layers.0", 0}, {"layers.*", 1}}};
+  out.buckets = {25 << 20, {{"layers.*", 2}, {"a name.weight", 0}}};
   return out;
 }
 
@@ -57,8 +58,8 @@ TEST(StrategyText, CommentsAndEmptyLinesAreSkipped) {
 TEST(StrategyText, SaysWhichLineIsWrong) {
   for (const char* line :
        {"mash dp=2", "pin a", "op a", "op a outs [dp]", "pipeline 1f1b", "pipeline 1f1b 2 1",
-        "pipeline 1f1b stages=two chunks=1", "chunk layers.0", "chunk layers.0 x", "threshold x",
-        "threshold -1", "threshold", "unsharded "}) {
+        "pipeline 1f1b stages=two chunks=1", "chunk layers.0", "chunk layers.0 x", "bucket",
+        "bucket -1", "group layers.0", "threshold x", "threshold -1", "threshold", "unsharded "}) {
     try {
       parse_strategy(text("mesh dp=2\n", line));
       ADD_FAILURE() << line;

@@ -129,6 +129,27 @@ TEST(Parallel, StatesInGroupsCutTheDataAxisInTwo) {
   EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=4@host tp=2 mb=3@time") << "one group is no group";
 }
 
+/// As MindSpore's lambda_func numbers them: six layers in four groups are six.
+TEST(Parallel, GradientsOfLayersAreGrouped) {
+  const auto groups = [](std::int64_t layers, std::int64_t groups) {
+    ModelConfig of = model();
+    of.layers = layers;
+    const Strategy s = strategy_of({.bucket_mb = 25, .gradient_groups = groups}, {}, of);
+    EXPECT_EQ(s.buckets.bytes, 25 << 20);
+    std::string out;
+    for (const BucketPin& pin : s.buckets.pins)
+      out += text(out.empty() ? "" : " ", pin.parameters, "=", pin.group);
+    return out;
+  };
+  EXPECT_EQ(groups(4, 0), "");
+  EXPECT_EQ(groups(4, 2), "layers.0.*=1 layers.1.*=1 layers.2.*=2 layers.3.*=2");
+  EXPECT_EQ(groups(5, 2), "layers.0.*=1 layers.1.*=1 layers.2.*=2 layers.3.*=2 layers.4.*=3");
+  EXPECT_EQ(groups(3, 4), "layers.0.*=1 layers.1.*=2 layers.2.*=3");
+  EXPECT_EQ(problems({.bucket_mb = -1}, model()),
+            std::vector<std::string>{"bucket-mb is -1; it must be a number of MiB, or 0 to sum "
+                                     "gradients one by one"});
+}
+
 TEST(Parallel, OneLayerIsNumberZero) {
   EXPECT_EQ(parse_layers("0", 1), std::vector<std::int64_t>{0});
   try {

@@ -1,7 +1,7 @@
 /// Passes as pairs of texts: each file under graphs/ is a case. Lines up to "-----" are how the
 /// pass is run (text_setup.h) and the graph that goes in; the rest is what comes out, one graph
-/// after another for partition. Passes that come before in plan/compile.cpp run first: partition
-/// gets what propagate makes, unless the graph that goes in is placed.
+/// after another for partition and bucket. Passes that come before in plan/compile.cpp run first:
+/// partition gets what propagate makes, unless the graph that goes in is placed.
 
 #include <gtest/gtest.h>
 
@@ -18,6 +18,7 @@
 #include "tessera/ir/verify.h"
 #include "tessera/ops/table.h"
 #include "tessera/passes/add_uses.h"
+#include "tessera/passes/bucket.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/merge_pads.h"
 #include "tessera/passes/offload.h"
@@ -76,9 +77,11 @@ std::string partitioned(const Graph& graph, const TextSetup& setup) {
   const Pipeline order(make_schedule(
       pipeline.schedule, {pipeline.stages, pipeline.chunks, placed.mesh().size(kMicrobatchAxis)}));
   std::string out;
-  for (int stage = 0; stage < pipeline.stages; ++stage)
-    out +=
-        to_text(partition(placed, order, stage, setup.machine, setup.moves), setup, order, stage);
+  for (int stage = 0; stage < pipeline.stages; ++stage) {
+    Program program = partition(placed, order, stage, setup.machine, setup.moves);
+    if (setup.pass == "bucket") program = bucket(std::move(program), setup.strategy.buckets);
+    out += to_text(program, setup, order, stage);
+  }
   return out;
 }
 
@@ -93,7 +96,7 @@ std::string run_pass(const TextSetup& setup, const Graph& graph) {
     if (setup.pass == "add_uses")
       return one(add_uses(chunks_placed(graph, setup), setup.strategy.gather));
     if (setup.pass == "propagate") return one(all_placed(graph, setup));
-    if (setup.pass == "partition") return partitioned(graph, setup);
+    if (setup.pass == "partition" || setup.pass == "bucket") return partitioned(graph, setup);
   } catch (const Error& error) {
     return text("error: ", error.what(), "\n");
   }

@@ -1,5 +1,5 @@
-/// Recomputing, offloading and the scope of gathering change no bit of a training step: each switch
-/// alone, in pairs, and all at once, with guards around every buffer.
+/// Recomputing, offloading, the scope of gathering and buckets change no bit of a training step:
+/// each switch alone, in pairs, and all at once, with guards around every buffer.
 
 #include <gtest/gtest.h>
 
@@ -37,6 +37,11 @@ constexpr Switch kSwitches[] = {
     {"offload activations", "activations", [](Strategy& s) { s.offload.activations = true; }},
     {"gather use", "gather", [](Strategy& s) { s.gather = GatherScope::Use; }},
     {"gather step", "gather", [](Strategy& s) { s.gather = GatherScope::Step; }},
+    {"one bucket", "buckets", [](Strategy& s) { s.buckets.bytes = 1 << 20; }},
+    {"small buckets and groups", "buckets",
+     [](Strategy& s) {
+       s.buckets = {6000, {{"*layers.1.*", 1}, {"*layers.2.*", 1}, {"*layers.2.norm*", 0}}};
+     }},
 };
 
 struct Setting {

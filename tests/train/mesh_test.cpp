@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/passes/add_uses.h"
+#include "tessera/passes/bucket.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
@@ -36,6 +37,16 @@ TEST_P(MeshStep, EqualsOneDevice) {
   EXPECT_EQ(one.wrong(fuse(
                 partition(propagate(add_uses(simplify(one.graph)), strategy_of_step(GetParam()))))),
             "");
+}
+
+/// In one bucket, in small ones, and layer by layer.
+TEST_P(MeshStep, InBucketsEqualsOneDevice) {
+  const OneDevice one(GetParam().family);
+  const Program program =
+      partition(propagate(add_uses(simplify(one.graph)), strategy_of_step(GetParam())));
+  for (const BucketStrategy& buckets :
+       {BucketStrategy{1 << 20}, BucketStrategy{3000}, BucketStrategy{0, {{"*layers.*", 1}}}})
+    EXPECT_EQ(one.wrong(fuse(bucket(program, buckets))), "") << buckets.bytes;
 }
 
 TEST_P(MeshStep, RecomputedEqualsOneDevice) {

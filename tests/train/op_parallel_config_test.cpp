@@ -87,6 +87,7 @@ TEST(OpParallelConfig, DerivedConfigsAndDefaults) {
   EXPECT_EQ(c.dp_mp_config(), (OpParallelConfig{2, 4}));
   EXPECT_EQ(c.embedding_dp_mp_config(), (EmbeddingOpParallelConfig{2, 4, false}));
   EXPECT_EQ(c.on(24).data(), 2);
+  EXPECT_EQ(c.on(24).gradient_groups, 4);
   EXPECT_EQ(c.on(48).data(), 2);
   EXPECT_EQ(c.on(48).repeat, 2);
 }

@@ -36,6 +36,11 @@ Plan overlapped_plan(const std::string& family, const ParallelConfig& parallel, 
   return step_plan(overlapped_model(family), kBatch, parallel, device, options);
 }
 
+ParallelConfig in_buckets(ParallelConfig out) {
+  out.bucket_mb = 16;
+  return out;
+}
+
 struct NamedMesh {
   const char* name;
   ParallelConfig parallel;
@@ -48,6 +53,9 @@ std::vector<NamedMesh> meshes() {
   sharded.shard_optimizer = sharded.shard_gradients = sharded.shard_parameters = true;
   return {{"dp2", zero(2, 0)},
           {"dp3, 4 micro-batches", zero(3, 0, 4)},
+          {"dp2, one bucket", in_buckets(zero(2, 0))},
+          {"dp3, 4 micro-batches, one bucket", in_buckets(zero(3, 0, 4))},
+          {"dp2 cp2 tp2 sp, one bucket", in_buckets(cube)},
           {"zero1", zero(2, 1)},
           {"zero1, 3 micro-batches", zero(2, 1, 3)},
           {"zero2, 3 micro-batches", zero(2, 2, 3)},
@@ -188,6 +196,18 @@ TEST(Overlap, DataParallelSumsTakeNoMemoryAndPassBesideTheBackwardPass) {
     const Walk walk(with.program(kTrainProgram));
     EXPECT_GE(walk.parted.at("all_reduce"), 35) << "of 40 gradients";
   }
+}
+
+/// A bucket starts when its last gradient is there, and lies where the gradients lay.
+TEST(Overlap, BucketsTakeNoMemoryAndPassBesideTheBackwardPass) {
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  ParallelConfig parallel = zero(2, 0, 4);
+  const Plan each = overlapped_plan("gpt2", parallel, *device);
+  parallel.gradient_groups = 3;
+  const Plan joined = overlapped_plan("gpt2", parallel, *device);
+  EXPECT_EQ(joined.peak_bytes(), each.peak_bytes());
+  const Walk walk(joined.program(kTrainProgram));
+  EXPECT_EQ(walk.parted.at("all_reduce"), 3 + 4) << "of layers, and of what is in none";
 }
 
 /// What micro-batches summed up lives to the end of the loop: shards of it begin there.

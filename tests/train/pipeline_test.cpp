@@ -10,6 +10,7 @@
 #include "tessera/base/index.h"
 #include "tessera/ir/verify.h"
 #include "tessera/passes/add_uses.h"
+#include "tessera/passes/bucket.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/place_chunks.h"
@@ -45,7 +46,8 @@ Strategy strategy_of_case(const PipelineCase& c, const std::vector<ChunkPin>& pi
 }
 
 std::vector<Program> stages_of(const Graph& graph, const PipelineCase& c,
-                               const std::vector<ChunkPin>& pins = {}) {
+                               const std::vector<ChunkPin>& pins = {},
+                               const BucketStrategy& buckets = {}) {
   const Strategy strategy = strategy_of_case(c, pins);
   const Graph simple = simplify(graph);
   const Graph placed = propagate(
@@ -53,7 +55,7 @@ std::vector<Program> stages_of(const Graph& graph, const PipelineCase& c,
   const Pipeline pipeline = pipeline_of(c);
   std::vector<Program> out;
   for (int stage = 0; stage < c.stages; ++stage) {
-    out.push_back(fuse(partition(placed, pipeline, stage)));
+    out.push_back(fuse(bucket(partition(placed, pipeline, stage), buckets)));
     for (const Region& region : out.back().regions) verify(region.graph);
   }
   return out;
@@ -61,8 +63,10 @@ std::vector<Program> stages_of(const Graph& graph, const PipelineCase& c,
 
 /// What plans of all stages wait for for ever, on devices.
 std::string plans_stuck(const Graph& graph, const PipelineCase& c,
-                        const std::vector<ChunkPin>& pins = {}) {
-  const Strategy strategy = strategy_of_case(c, pins);
+                        const std::vector<ChunkPin>& pins = {},
+                        const BucketStrategy& buckets = {}) {
+  Strategy strategy = strategy_of_case(c, pins);
+  strategy.buckets = buckets;
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
   std::vector<Plan> plans;
   for (int stage = 0; stage < c.stages; ++stage) {
@@ -78,6 +82,13 @@ class PipelineStep : public testing::TestWithParam<PipelineCase> {};
 TEST_P(PipelineStep, EqualsOneDevice) {
   const OneDevice one(GetParam().family, kLayers);
   EXPECT_EQ(one.wrong(stages_of(one.graph, GetParam())), "");
+}
+
+TEST_P(PipelineStep, InBucketsEqualsOneDevice) {
+  const OneDevice one(GetParam().family, kLayers);
+  for (const std::int64_t bytes : {1 << 20, 3000})
+    EXPECT_EQ(one.wrong(stages_of(one.graph, GetParam(), {}, {bytes})), "") << bytes;
+  EXPECT_EQ(plans_stuck(one.graph, GetParam(), {}, {1 << 20}), "");
 }
 
 TEST_P(PipelineStep, PlansNeverWaitForEachOther) {

@@ -156,6 +156,9 @@ struct OpDef {
   /// Result 0 as a view of operand 0 (which lies dense or at the given strides); nullopt: it must
   /// be copied.
   std::optional<View> (*view)(const OpCall&, const Shape& strides_in) = nullptr;
+  /// Of an op whose result 0 holds each operand as one run of elements: where that of operand i
+  /// begins, in elements. The planner has operands computed there, where it can. Null: no such op.
+  std::int64_t (*part)(const OpCall&, int operand) = nullptr;
   Traits traits{};
 };
 

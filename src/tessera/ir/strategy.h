@@ -62,6 +62,22 @@ struct RecomputePin {
   friend bool operator==(const RecomputePin&, const RecomputePin&) = default;
 };
 
+/// Says in which group the gradients of parameters are whose path matches. Those of one group are
+/// summed over ranks together, however large they are; those of group 0 each alone.
+struct BucketPin {
+  std::string parameters;  // '*' stands for any characters
+  int group = 0;
+  friend bool operator==(const BucketPin&, const BucketPin&) = default;
+};
+
+/// Which gradients ranks sum in one all_reduce.
+struct BucketStrategy {
+  std::int64_t bytes = 0;            // together at most, of those that no pin names; 0: each alone
+  std::vector<BucketPin> pins = {};  // if several match, the last one holds
+  bool any() const { return bytes > 0 || !pins.empty(); }
+  friend bool operator==(const BucketStrategy&, const BucketStrategy&) = default;
+};
+
 /// What lies in the memory of the host, and is copied to the device where that needs it.
 struct OffloadStrategy {
   bool moments = false, gradients = false, parameters = false;
@@ -96,6 +112,7 @@ struct Strategy {
   PipelineStrategy pipeline = {};
   std::vector<RecomputePin> recompute = {};  // if several match, the last one holds
   OffloadStrategy offload = {};
+  BucketStrategy buckets = {};
   /// Of parameters that lie otherwise than forward and backward read them.
   GatherScope gather = GatherScope::Block;
   friend bool operator==(const Strategy&, const Strategy&) = default;

@@ -78,6 +78,11 @@ class StrategyLine {
                "names moments, gradients, parameters or activations");
         to.offload.*found->which = true;
       }
+    } else if (key_ == "bucket") {
+      to.buckets.bytes = number_behind<std::int64_t>("", rest_);
+    } else if (key_ == "group") {
+      const auto [parameters, group] = split_last();
+      to.buckets.pins.push_back({parameters, number_behind("", group)});
     } else if (key_ == "gather") {
       to.gather = parse_word<GatherScope>(kGatherScopes, rest_, "scope of gathering");
     } else if (key_ == "recompute") {
@@ -172,6 +177,9 @@ std::string to_text(const Strategy& strategy) {
       if (strategy.offload.*host.which) out += text(" ", host.word);
     out += "\n";
   }
+  if (strategy.buckets.bytes != 0) out += text("bucket ", strategy.buckets.bytes, "\n");
+  for (const BucketPin& pin : strategy.buckets.pins)
+    out += text("group ", pin.parameters, " ", pin.group, "\n");
   if (strategy.gather != GatherScope::Block) out += text("gather ", to_text(strategy.gather), "\n");
   return out;
 }

@@ -21,10 +21,13 @@ namespace tessera {
 ///   chunk layers.3 0                           a block by hand
 ///   recompute layers.* full                    or "selective", "none"
 ///   host moments gradients parameters          what lies on the host: some of these
+///   bucket 26214400                            bytes of gradients that are summed together
+///   group layers.3.* 2                         gradients by hand: those of group 2 together
 std::string to_text(const Strategy& strategy);
 
 /// Lines in any order; empty ones and those that begin with '#' are skipped. The last of several
-/// lines "mesh", "batch", "major", "moments", "gradients", "parameters" and "pipeline" holds.
+/// lines "mesh", "batch", "major", "moments", "gradients", "parameters", "pipeline" and
+/// "bucket" holds.
 /// Errors: an unknown line; one that is not as above, with the line.
 Strategy parse_strategy(std::string_view text);
 

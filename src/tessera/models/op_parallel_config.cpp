@@ -36,6 +36,7 @@ ParallelConfig TransformerOpParallelConfig::on(std::int64_t devices) const {
   out.whole_embeddings = vocab_emb_dp;
   out.shard_parameters = optimizer_shard;
   out.gather = GatherScope::Step;
+  out.gradient_groups = gradient_aggregation_group;
   if (recompute) out.recompute = Recompute::Full;
   return out;
 }

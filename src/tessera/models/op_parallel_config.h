@@ -31,8 +31,11 @@ struct TransformerOpParallelConfig {
   std::int64_t pipeline_stage = 1;   // parts of the layers
   std::int64_t micro_batch_num = 1;  // parts of the batch that are computed one after another
   bool optimizer_shard = false;      // parameters and moments are stored in data_parallel parts
-  std::int64_t gradient_aggregation_group = 4;  // of layers whose gradients travel together
-  bool recompute = false;                       // backward computes the layers again
+  /// Groups of neighbouring layers; the gradients of a group are summed together (`set_comm_fusion`
+  /// of MindSpore's lambda_func). A group has layers / groups layers, rounded down, and at least
+  /// one; layers that are left over make further groups. Other parameters are summed each alone.
+  std::int64_t gradient_aggregation_group = 4;
+  bool recompute = false;    // backward computes the layers again
   bool vocab_emb_dp = true;  // true: tables of embeddings are whole; false: cut by rows
 
   OpParallelConfig dp_mp_config() const { return {data_parallel, model_parallel}; }

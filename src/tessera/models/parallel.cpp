@@ -144,6 +144,9 @@ std::vector<std::string> problems(const ParallelConfig& c, const ModelConfig& mo
   if (c.virtual_stages < 0)
     out.push_back(text("virtual-pipeline-stages is ", c.virtual_stages,
                        "; it must be at least 1, or 0 for the fewest of the schedule"));
+  if (c.bucket_mb < 0)
+    out.push_back(text("bucket-mb is ", c.bucket_mb,
+                       "; it must be a number of MiB, or 0 to sum gradients one by one"));
   if (!out.empty()) return out;
   const std::int64_t share = c.pipeline * c.tensor * c.context, times = c.devices / share;
   if (c.devices % share != 0)
@@ -210,6 +213,14 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
   if (batch == BatchSplit::Cut) out.pins.push_back({"*.residual", residual});
   out.offload = c.offload;
   out.gather = c.gather;
+  out.buckets = {c.bucket_mb << 20, {}};
+  if (c.gradient_groups > 0) {
+    const std::vector<std::string> blocks = layer_blocks(model);
+    const std::int64_t of_group = std::max<std::int64_t>(std::ssize(blocks) / c.gradient_groups, 1);
+    for (std::size_t layer = 0; layer < blocks.size(); ++layer)
+      out.buckets.pins.push_back(
+          {blocks[layer] + ".*", 1 + static_cast<int>(layer) / static_cast<int>(of_group)});
+  }
   out.shard_threshold = c.shard_threshold;
   out.unsharded = c.unsharded;
   if (c.shard_optimizer) out.shard_moments = {dp};

@@ -37,6 +37,8 @@ struct ParallelConfig {
   std::string recompute_layers = "all";     // "all", or numbers and ranges: "0-5,8"
   OffloadStrategy offload = {};             // what lies on the host
   GatherScope gather = GatherScope::Block;  // for how long gathered parameters are kept
+  std::int64_t bucket_mb = 0;        // MiB of gradients that are summed together; 0: each alone
+  std::int64_t gradient_groups = 0;  // gradients of layers are summed in so many groups; 0: none
   std::int64_t micro_batches = 1;
   std::int64_t ranks_per_host = 0;  // consecutive ranks that share a host; 0: all of them
   std::int64_t repeat = 1;          // so many consecutive ranks compute the same

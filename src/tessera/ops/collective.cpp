@@ -55,22 +55,6 @@ TensorTypes told_shape(const OpCall& c) {
   return {{c.in(0).dtype, Shape(c.integers("shape")), {}}};
 }
 
-/// Nothing passes: they are made when all has been decided.
-Factors no_factors(const OpCall& c) {
-  Factors out;
-  const auto whole = [&](const Shape& shape) {
-    Factors::Dims dims;
-    for (const std::int64_t size : shape) {
-      dims.push_back({static_cast<int>(out.list.size())});
-      out.list.push_back({text("w", out.list.size()), size, FactorKind::Whole});
-    }
-    return dims;
-  };
-  out.ins = {whole(c.in(0).shape)};
-  out.outs = {whole(c.out(0).shape)};
-  return out;
-}
-
 void mark_reference(RefCall& c) {
   if (c.coordinate == 0) return copy_reference(c);
   const Monoid monoid = parse_monoid(c.call.string("monoid"));
@@ -156,6 +140,21 @@ constinit const OpDef kClearPadding = {
     .in_place = {InPlace{0, 0}},
     .traits = {.inserted = true},
 };
+
+Factors no_factors(const OpCall& c) {
+  Factors out;
+  const auto whole = [&](const Shape& shape) {
+    Factors::Dims dims;
+    for (const std::int64_t size : shape) {
+      dims.push_back({static_cast<int>(out.list.size())});
+      out.list.push_back({text("w", out.list.size()), size, FactorKind::Whole});
+    }
+    return dims;
+  };
+  for (int i = 0; i < c.num_in(); ++i) out.ins.push_back(whole(c.in(i).shape));
+  out.outs = {whole(c.out(0).shape)};
+  return out;
+}
 
 std::vector<std::int64_t> padded_dims(const Result& result, const Mesh& mesh) {
   std::vector<std::int64_t> out;

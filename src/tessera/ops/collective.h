@@ -32,6 +32,9 @@ extern const OpDef kPermute;        // each rank takes the shard of one other
 /// A padded shard with a reduction's identity beyond the logical extent in `dims`.
 extern const OpDef kClearPadding;
 
+/// The rule of ops that are inserted when placements have been decided: no dim may be split.
+Factors no_factors(const OpCall& c);
+
 /// Where a value of a placed or local graph lies.
 inline Memory memory_of(const Result& result) {
   return result.placement ? result.placement->memory : Memory::Device;

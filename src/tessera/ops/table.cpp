@@ -4,6 +4,7 @@
 
 #include "tessera/ir/builder.h"
 #include "tessera/ops/attention.h"
+#include "tessera/ops/bucket.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/dynamic_update.h"
 #include "tessera/ops/elementwise.h"
@@ -28,7 +29,7 @@ constinit const std::array kOps = {
     &kBatch, &kState, &kSlot, &kReceive, &kConstant, &kPack,
     // where a value lies
     &kReshard, &kUse, &kShard, &kMarkPartial, &kCopy, &kAllReduce, &kAllGather, &kReduceScatter,
-    &kAllToAll, &kPermute, &kClearPadding,
+    &kAllToAll, &kPermute, &kClearPadding, &kBucket,
     // elementwise
     &kAdd, &kSub, &kMul, &kDiv, &kMaximum, &kMinimum, &kPower, &kNegate, &kExp, &kLog, &kSqrt,
     &kRsqrt, &kTanh, &kErf, &kCos, &kAbs, &kSigmoid, &kIdentity, &kGradient, &kRelu, &kSilu,

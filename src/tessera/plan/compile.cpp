@@ -10,6 +10,7 @@
 #include "tessera/base/size.h"
 #include "tessera/ir/verify.h"
 #include "tessera/passes/add_uses.h"
+#include "tessera/passes/bucket.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/merge_pads.h"
 #include "tessera/passes/offload.h"
@@ -213,6 +214,11 @@ class RankPlan {
     return out;
   }
 
+  /// With few all_reduces of gradients.
+  Program joined(const std::string& name, Program program, const BucketStrategy& buckets) const {
+    return passes(name)("bucket", [&] { return bucket(std::move(program), buckets); });
+  }
+
   void add(const std::string& name, Program program) {
     const Passes pass = passes(name);
     if (options_.fuse) program = pass("fuse", [&] { return fuse(std::move(program)); });
@@ -284,6 +290,8 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
       graph = pass("offload", [&] { return offload(graph, source.strategy); });
     for (const std::unique_ptr<RankPlan>& plan : plans) {
       Program program = plan->part(source.name, graph, pipeline);
+      if (source.strategy.buckets.any())
+        program = plan->joined(source.name, std::move(program), source.strategy.buckets);
       if (plan == plans.back()) graph = {};  // large, and read no more
       plan->add(source.name, std::move(program));
     }

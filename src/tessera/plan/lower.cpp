@@ -69,6 +69,7 @@ class Lowering {
     place_buffers();
     place_calls();
     name_inputs();
+    program_.buckets = values_.buckets();
     program_.blocks = block_uses(regions_, values_, program_);
     for (const BlockUse& block : program_.blocks)
       program_.recomputed_flops += block.recomputed_flops;
@@ -130,8 +131,10 @@ class Lowering {
       }
       const KernelRequest what =
           request(graph.call(id), draft.ins, draft.outs, key_of(node, seed_));
+      const int region = time_.region_at(draft.time);
+      if (region != r) draft.call.when = When::Last;  // joins what the loop has completed
       try {
-        add_call(r, node.block, what, std::move(draft));
+        add_call(region, node.block, what, std::move(draft));
       } catch (const Error& error) {
         throw error.with(describe(graph, id));
       }

@@ -52,6 +52,7 @@ class Overlap {
     std::vector<Busy*> growing, shrinking;
     for (NodeId id = 0; id < graph(r).size(); ++id) {
       const Node& node = graph(r).node(id);
+      if (node.op->part != nullptr) join(r, id);
       if (!node.op->traits.exchanges) continue;
       const std::int64_t in = graph(r).type(node.inputs[0]).bytes(), out = node.type().bytes();
       const bool in_place = node.op->in_place[0].result == 0;
@@ -64,6 +65,16 @@ class Overlap {
     }
     start_one_ahead(growing, time_.begins[at(r)]);
     end_one_behind(shrinking);
+  }
+
+  /// What holds its operands is there as soon as the last of them is. It is summed in place.
+  void join(int r, NodeId id) {
+    std::int32_t last = 0;
+    for (const ValueId v : graph(r).node(id).inputs) {
+      const ValueId from = source(r, v);
+      last = std::max(last, ready(r, from, /*in_place=*/from == v));
+    }
+    time_.busy[at(r)][at(id)] = {last, last};
   }
 
   /// From where their operands are, to where the first reader or exchange begins. What is read in

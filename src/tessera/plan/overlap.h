@@ -22,8 +22,9 @@ namespace tessera {
 /// operands are of one node, end together.
 ///
 /// An accumulator that is summed over ranks in place starts in the last micro-batch, after the node
-/// that completes it. Other transfers of accumulators start after the loop, and so do all of them
-/// where the regions of the last micro-batch do not run in the order of the program.
+/// that completes it; a bucket of several after the last of these. Other transfers of accumulators
+/// start after the loop, and so do all of them where the regions of the last micro-batch do not run
+/// in the order of the program.
 ///
 /// In:      regions in Form::Local, ready to be lowered.
 Timeline overlap(const Program& program);

@@ -146,6 +146,15 @@ struct BlockUse {
   std::map<std::string, int> recomputed_ops;  // how many of each, in one micro-batch
 };
 
+/// A bucket: values that one all_reduce sums.
+struct BucketUse {
+  RegionKind region = RegionKind::Update;
+  std::int64_t values = 0;
+  std::int64_t bytes = 0;         // of all of them
+  std::int64_t copied_bytes = 0;  // of these: of values that could not be computed in the bucket
+  friend bool operator==(const BucketUse&, const BucketUse&) = default;
+};
+
 struct ProgramPlan {
   std::string name;
   std::int64_t microbatches = 1;
@@ -161,6 +170,7 @@ struct ProgramPlan {
   double flops = 0;                    // of one step
   double recomputed_flops = 0;         // of these: of what backward computes again
   std::vector<BlockUse> blocks;        // in the order of forward
+  std::vector<BucketUse> buckets;      // by region, in the order of their nodes
 
   std::size_t index_of(RegionKind kind, int chunk = 0) const {
     return static_cast<std::size_t>(region_index(regions, kind, chunk));

@@ -232,17 +232,26 @@ void ProgramValues::hold(Buffer& buffer) {
 }
 
 void ProgramValues::assign_buffers() {
+  for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
+    const Graph& graph = regions_[at(r)].graph;
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      if (graph.node(id).op->part != nullptr) place_parts(r, id);
+    }
+  }
+  const auto has_buffer = [&](int v) { return values_[at(v)].buffer >= 0; };
   for (int v = 0; v < static_cast<int>(values_.size()); ++v) {
-    if (values_[at(v)].kind != StoredValue::Kind::Computed) new_buffer(v);
+    if (values_[at(v)].kind != StoredValue::Kind::Computed && !has_buffer(v)) new_buffer(v);
   }
   for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
     const Graph& graph = regions_[at(r)].graph;
     for (NodeId id = 0; id < graph.size(); ++id) {
       const Node& node = graph.node(id);
       if (node.op == &kReceive) new_buffer(value(r, {id, 0}));
-      if (node.op->traits.leaf || try_view(r, id)) continue;
+      if (node.op->traits.leaf) continue;
+      if (!has_buffer(value(r, {id, 0})) && try_view(r, id)) continue;
       for (int i = 0; i < static_cast<int>(node.results.size()); ++i) {
-        if (!try_state(r, id, i) && !try_in_place(r, id, i)) new_buffer(value(r, {id, i}));
+        const int v = value(r, {id, i});
+        if (!has_buffer(v) && !try_state(r, id, i) && !try_in_place(r, id, i)) new_buffer(v);
       }
     }
   }
@@ -302,6 +311,8 @@ bool ProgramValues::dies_in(const Buffer& buffer, int region, NodeId node) const
   };
   return std::all_of(buffer.values.begin(), buffer.values.end(), [&](int v) {
     const StoredValue& value = values_[at(v)];
+    // An accumulator is alive to the end of the loop; as a part it is so in the whole.
+    if (value.part) return std::ranges::all_of(value.uses, read_before);
     return value.last <= busy.first ||
            (value.last == busy.last && std::ranges::all_of(value.uses, read_before));
   });

@@ -11,6 +11,7 @@
 
 #include "tessera/device/device.h"
 #include "tessera/ir/value_table.h"
+#include "tessera/plan/plan.h"
 #include "tessera/plan/timeline.h"
 
 namespace tessera {
@@ -42,6 +43,7 @@ struct StoredValue {
   bool received = false;   // from another stage
   std::int64_t ahead = 0;  // Program::Message
   bool held = false;       // sent, received, or other actions run before it is read
+  bool part = false;       // computed where a value lies that will hold it (OpDef::part)
   int buffer = -1;
   std::int64_t offset_elements = 0;  // in its buffer, for views
   Shape strides;
@@ -75,7 +77,8 @@ class ProgramValues {
   const std::vector<StoredValue>& values() const { return values_; }
   const std::vector<Buffer>& buffers() const { return buffers_; }
   const std::vector<Accumulation>& accumulations() const { return accumulations_; }
-  /// True where the node is a view: it needs no call.
+  std::vector<BucketUse> buckets() const;
+  /// True where the node needs no call: its result is a view, or holds what was computed there.
   bool is_view(int region, NodeId node) const {
     return views_[static_cast<std::size_t>(region)][static_cast<std::size_t>(node)];
   }
@@ -87,6 +90,9 @@ class ProgramValues {
   void find_held();
   void find_lifetimes();
   void assign_buffers();
+  void place_parts(int region, NodeId node);
+  bool place_part(int value, int whole, std::int64_t offset_elements);
+  void place_source(const StoredValue& part, int whole);
   bool try_view(int region, NodeId node);
   bool accepted_by_all(int value, bool dense) const;
   bool try_in_place(int region, NodeId node, int result);

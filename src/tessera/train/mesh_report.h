@@ -32,6 +32,7 @@ struct MeshReport {
   int stages = 1, stage = 0;  // of the pipeline; that whose devices send most, as said here
   std::map<std::string, std::int64_t> sent;  // bytes per step of one device, by axes
   std::vector<FlowClass> flows;              // of a step
+  std::vector<BucketUse> buckets;            // of a step
   std::vector<PlacedBlocks> placements;      // where they were asked for
 };
 
