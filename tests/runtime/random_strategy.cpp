@@ -142,8 +142,9 @@ class Drawing {
     if (!random.chance(often)) return;
     const std::string name = text("pinned", id);
     builder.set_name(value, name);
-    out_.pins.push_back(
-        {node.block.empty() ? name : text(node.block, ".", name), sharding(random, value.ndim())});
+    Sharding cut = sharding(random, value.ndim());
+    if (value.dtype() == DType::Bool) cut.partial.clear();  // there are no sums of bools
+    out_.pins.push_back({node.block.empty() ? name : text(node.block, ".", name), std::move(cut)});
   }
 
   const std::uint64_t seed_;
