@@ -9,7 +9,6 @@ TransformerLayer layer_of(const ModelConfig& config) {
           .kv_heads = config.kv_heads,
           .ffn_width = config.hidden(),
           .norm_eps = config.norm_eps,
-          .post_norm = config.post_norm,
           .bias = config.bias,
           .rope_base = config.rope_base,
           .attention_dropout = config.dropout,

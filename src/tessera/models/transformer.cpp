@@ -25,6 +25,7 @@ std::int64_t decoder_layers(const ModelConfig& c) {
 TransformerConfig stacks_of(const ModelConfig& c) {
   TransformerConfig out;
   out.layer = layer_of(c);
+  out.layer.post_norm = c.post_norm;
   out.layer.feed_forward = c.activation == kGelu ? FeedForward::GeluErf : FeedForward::Relu;
   out.encoder_layers = c.layers, out.decoder_layers = decoder_layers(c);
   return out;

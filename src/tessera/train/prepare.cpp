@@ -12,6 +12,7 @@
 #include "tessera/base/text.h"
 #include "tessera/data/token_stream.h"
 #include "tessera/models/family.h"
+#include "tessera/train/family_fields.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/programs.h"
@@ -147,11 +148,16 @@ std::string difference(std::string_view name, std::string_view there, std::strin
   return text(name, " is ", there, " there and ", here, " here");
 }
 
-/// Every field, with the values that follow from others where nothing was told.
+/// Every field that the model's family reads, with the values that follow from others where nothing
+/// was told.
 std::map<std::string, std::string> derived_record(const RunConfig& config) {
-  RunConfig out = config;
-  out.model = with_derived(out.model);
-  return record_of(out);
+  RunConfig complete = config;
+  complete.model = with_derived(complete.model);
+  std::map<std::string, std::string> out = record_of(complete);
+  for (const Field& field : fields()) {
+    if (!is_read(field, *config.model.family)) out.erase(std::string(field.name));
+  }
+  return out;
 }
 
 /// The same of what a checkpoint records, but for fields that it does not know.
@@ -168,11 +174,11 @@ void compare_model(const PreparedRun& run, const RecordedRun& init, Problems& pr
   std::vector<std::string> model;
   for (const Field& field : fields()) {
     const std::string name(field.name);
-    const auto old = there.find(name);
+    const auto old = there.find(name), now = here.find(name);
     const bool of_model =
         field.group != FieldGroup::Optimizer && field.on_resume == OnResume::Model;
-    if (of_model && old != there.end() && old->second != here.at(name))
-      model.push_back(difference(name, old->second, here.at(name)));
+    if (of_model && old != there.end() && now != here.end() && old->second != now->second)
+      model.push_back(difference(name, old->second, now->second));
   }
   if (!model.empty())
     problems.add(text("init-from '", run.init->path(), "' is of another model: ", join(model, "; "),
@@ -204,13 +210,13 @@ void compare(PreparedRun& run, const RecordedRun& from, Problems& problems) {
   std::vector<std::string> model, confirm, notice, rounding;
   for (const Field& field : fields()) {
     const std::string name(field.name);
-    const auto old = there.find(name);
-    if (old == there.end() || old->second == here.at(name)) continue;
-    const std::string line = difference(name, old->second, here.at(name));
+    const auto old = there.find(name), now = here.find(name);
+    if (old == there.end() || now == here.end() || old->second == now->second) continue;
+    const std::string line = difference(name, old->second, now->second);
     if (field.on_resume == OnResume::Model) model.push_back(line);
     if (field.on_resume == OnResume::Confirm) confirm.push_back(line);
     if (field.on_resume == OnResume::Notice) notice.push_back(line);
-    const bool known = old->second != "auto" && here.at(name) != "auto";
+    const bool known = old->second != "auto" && now->second != "auto";
     if (field.on_resume == OnResume::Rounding && known) rounding.push_back(line);
   }
   const auto old_valid = there.find("valid-data");
