@@ -31,8 +31,9 @@ namespace {
 // [model]
 /// Points [batch, 2] -> logits [batch, 2]: scores of "outside" and "inside".
 Value model(Value points) {
-  const Value hidden = gelu(linear(points, "first", 24, {.init_std = 0.7}), GeluForm::Tanh);
-  return linear(hidden, "second", 2, {.init_std = 0.2});
+  const Value hidden =
+      gelu(linear(points, "first", 24, {.init = normal_init(0.7)}), GeluForm::Tanh);
+  return linear(hidden, "second", 2, {.init = normal_init(0.2)});
 }
 // [end]
 

@@ -33,8 +33,8 @@ Graph training_step() {
   Builder builder;
   const Value x = builder.batch("x", {DType::F32, {kRows, 2}, {}});
   const Value y = builder.batch("y", {DType::F32, {kRows, 1}, {}});
-  const Value hidden = relu(linear(x, "first", 32, {.init_std = 1}));
-  const Value error = linear(hidden, "second", 1, {.init_std = 0.2}) - y;
+  const Value hidden = relu(linear(x, "first", 32, {.init = normal_init(1)}));
+  const Value error = linear(hidden, "second", 1, {.init = normal_init(0.2)}) - y;
   const Value loss = mean(error * error, {0, 1});
   builder.output(Output::Kind::Metric, "loss", loss);
 

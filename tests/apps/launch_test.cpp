@@ -69,13 +69,11 @@ TEST(Launch, WhatIsRefused) {
       {"-n", "-n needs a value; tessera launch --help says which"},
       {"-n 2", "launch: no command; tessera launch -n 2 -- train ..."},
       {"-n 2 launch -n 2 train",
-       "launch: 'launch' is no command that runs on ranks; train and verify are; give any other "
-       "one "
-       "by itself"},
-      {"-n 2 sample runs/first",
-       "launch: 'sample' is no command that runs on ranks; train and verify are; give any other "
-       "one "
-       "by itself"},
+       "launch: 'launch' is no command that runs on ranks; train, verify and sample are; give any "
+       "other one by itself"},
+      {"-n 2 inspect runs/first",
+       "launch: 'inspect' is no command that runs on ranks; train, verify and sample are; give any "
+       "other one by itself"},
       {"-n 2 --bind cores train", "--bind: 'cores' is none of auto, core, none"},
       {"-n 2 --hostfiel x train",
        "launch: unknown flag --hostfiel; nearest is --hostfile; flags of the command come after "

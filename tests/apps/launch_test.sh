@@ -55,6 +55,20 @@ grep -q '^error: the mesh computes other numbers' "$folder/out.log" || wrong "it
 [ "$(grep -c '^error: ' "$folder/out.log")" = 1 ] || wrong "numbers that overflow are not reported once"
 grep -q '^error: one device by itself computes inf or nan' "$folder/out.log" || wrong "it is not said that one device overflows"
 
+# Text: the same on two processes as on one, printed once; an error told once.
+for ((i = 0; i < 200; ++i)); do echo "line $i of a text to train on, which is read again and again"; done >"$folder/sample.txt"
+"$tessera" train --preset gpt2-tiny --layers 1 --steps 2 --data "$folder/sample.txt" --output "$folder/sampled" >"$folder/out.log" 2>&1 \
+  || wrong "no run to sample from"
+"$tessera" sample "$folder/sampled" --prompt li --tokens 20 --temperature 0 >"$folder/one.txt" || wrong "sample fails"
+for mesh in --tensor-model-parallel-size --pipeline-model-parallel-size; do
+  [ "$(code_of -n 2 -- sample "$folder/sampled" --prompt li --tokens 20 --temperature 0 $mesh 2)" = 0 ] || wrong "sample on two ranks fails"
+  cmp -s "$folder/one.txt" "$folder/out.log" || wrong "two ranks with $mesh write another text than one"
+done
+[ "$(code_of -n 2 -- sample "$folder/sampled")" = 2 ] || wrong "ranks that have nothing to do have another code than 2"
+[ "$(grep -c '^error: devices 2 are more than' "$folder/out.log")" = 1 ] || wrong "ranks that have nothing to do are not told once"
+[ "$(code_of -n 2 -- sample "$folder/nothing" --tensor-model-parallel-size 2)" = 4 ] || wrong "no checkpoint has another code than 4"
+[ "$(grep -c '^error: ' "$folder/out.log")" = 1 ] || wrong "that there is no checkpoint is not told once"
+
 # stand_in LINES: a stand-in for mpirun, which does what LINES say after it was asked for its version, and its launch.
 make_stand_in() {
   mkdir -p "$folder/bin"

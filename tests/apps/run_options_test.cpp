@@ -103,6 +103,86 @@ TEST(RunOptions, InitFromTakesWeightsAlone) {
   EXPECT_EQ(runs.command(std::string(kTrainTiny) + "--output @/x --init-from @/nothing").code, 4);
 }
 
+/// Ids mean what they meant for the weights, whatever the new text has.
+TEST(RunOptions, WeightsKeepTheirVocabulary) {
+  const Runs runs;
+  runs.train("first", "--steps 2");
+  const std::string all = some_text().substr(0, 3000);
+  std::string fewer = all;  // ids would shift by one
+  std::erase(fewer, ' ');
+  runs.folder.write("fewer.txt", fewer);
+  runs.folder.write("more.txt", all + "?! more");
+  const std::string begin = "train --preset gpt2-tiny --layers 1 --output @/";
+  const auto vocabulary = [&](const std::string& name) {
+    return Checkpoint::open(runs.folder / name).record().texts.at("vocabulary");
+  };
+  const auto starts = [&](const std::string& line) {
+    const Ran ran = runs.command(begin + line);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+  };
+  starts("a --steps 1 --init-from @/first --data @/fewer.txt");
+  starts("b --steps 3 --resume @/first --allow-changes --data @/fewer.txt");
+  EXPECT_EQ(vocabulary("a"), vocabulary("first"));
+  EXPECT_EQ(vocabulary("b"), vocabulary("first"));
+  for (const std::string from : {"--init-from @/first", "--resume @/first --allow-changes"}) {
+    const Ran more = runs.command(begin + "x --steps 3 --data @/more.txt " + from);
+    EXPECT_EQ(more.code, 3);
+    EXPECT_NE(more.err.find("'?', U+003F, is not in the vocabulary of "), std::string::npos);
+    EXPECT_NE(more.err.find("nor are '!', U+0021; 'm', U+006D; "), std::string::npos) << more.err;
+    EXPECT_NE(more.err.find("in the vocabulary of checkpoint '"), std::string::npos) << more.err;
+    const Ran kind =
+        runs.command(begin + "x --steps 3 --data @/text.txt --vocabulary bytes " + from);
+    EXPECT_EQ(kind.code, 4);
+    EXPECT_NE(kind.err.find("is of another model: vocabulary is characters there and bytes here"),
+              std::string::npos)
+        << kind.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(runs.folder / "x"));
+  // Bytes, which no flag tells the second run: 256 of them, though the text has 11 characters.
+  starts("bytes --steps 1 --data @/text.txt --vocabulary bytes");
+  starts("c --steps 1 --init-from @/bytes --data @/text.txt");
+  EXPECT_EQ(vocabulary("c"), vocabulary("bytes"));
+}
+
+/// What a family derives is the same model if it is told; what changes numbers alone is another.
+TEST(RunOptions, AModelIsComparedWhole) {
+  const Runs runs;
+  runs.train("first", "--steps 1");
+  const auto goes_on = [&](const std::string& flags) {
+    return runs.command(std::string(kTrainTiny) + "--output @/first --resume auto --steps 1 " +
+                        flags);
+  };
+  for (const char* same : {"--ffn-width 256", "--kv-heads 8", "--norm-eps 1e-5"})
+    EXPECT_EQ(goes_on(same).code, 0) << goes_on(same).err;
+  struct {
+    const char *flags, *told;
+  } const others[] = {
+      {"--ffn-width 128", "ffn-width is 256 there and 128 here"},
+      {"--kv-heads 4", "kv-heads is 8 there and 4 here"},
+      {"--norm-eps 1e-6", "norm-eps is 1e-05 there and 1e-06 here"},
+      {"--rope-base 500", "rope-base is 10000 there and 500 here"},
+      {"--activation relu", "activation is gelu there and relu here"},
+  };
+  for (const auto& other : others) {
+    const Ran ran = goes_on(other.flags);
+    EXPECT_EQ(ran.code, 4) << ran.err;
+    EXPECT_NE(ran.err.find(text("is of another model: ", other.told)), std::string::npos)
+        << ran.err;
+  }
+}
+
+/// A copy of the file that a run writes is not that run.
+TEST(RunOptions, TheFileOfARunResumesNothing) {
+  const Runs runs;
+  runs.train("first", "--steps 1");
+  runs.train("second", "--steps 2 --resume @/first --allow-changes");
+  const std::string toml = read(runs.folder / "second/config.toml");
+  EXPECT_NE(toml.find("resume = \"none\"\n"), std::string::npos) << toml;
+  EXPECT_NE(toml.find("allow-changes = false\n"), std::string::npos) << toml;
+  EXPECT_EQ(runs.command("train --config @/second/config.toml --output @/copy").code, 0);
+  EXPECT_EQ(runs.losses("copy").size(), 3u) << "two steps and a validation";
+}
+
 /// The held-out part as a text of its own: the same training samples, the same validation.
 TEST(RunOptions, ValidDataReplacesTheHeldOutPart) {
   const Runs runs;

@@ -97,18 +97,19 @@ TEST(Pairs, WhatIsNoPairIsNamed) {
   };
   const PairText none("a\tb\n\nc\td\n"), two("a\tb\tc\n");
   EXPECT_EQ(refused(none, Part::Train),
-            text("line 2 of ", name_of(none.data.files),
-                 " has no tab; a pair is a source, one tab and a target"));
+            text("line 2 of '", none.folder / "pairs.txt",
+                 "' has no tab; a pair is a source, one tab and a target"));
   EXPECT_EQ(refused(two, Part::Train),
-            text("line 1 of ", name_of(two.data.files),
-                 " has 2 tabs; a pair is a source, one tab and a target"));
+            text("line 1 of '", two.folder / "pairs.txt",
+                 "' has 2 tabs; a pair is a source, one tab and a target"));
   const PairText late("a\tb\nc\td\nef\n", 0.2), valid("a\tb\n", 0, "c\td\ne");
   EXPECT_EQ(refused(late, Part::Train), "");
   EXPECT_EQ(refused(late, Part::HeldOut),
-            text("line 3 of ", name_of(late.data.files),
-                 " has no tab; a pair is a source, one tab and a target"));
+            text("line 3 of '", late.folder / "pairs.txt",
+                 "' has no tab; a pair is a source, one tab and a target"));
   EXPECT_EQ(refused(valid, Part::HeldOut),
-            "line 2 of the validation text has no tab; a pair is a source, one tab and a target");
+            text("line 2 of '", valid.folder / "valid.txt",
+                 "' has no tab; a pair is a source, one tab and a target"));
   const PairText all("a\tb\n", 0.1), large("abcdef\tb\n");
   EXPECT_EQ(refused(all, Part::HeldOut),
             text("the held-out part of ", name_of(all.data.files),
@@ -119,13 +120,25 @@ TEST(Pairs, WhatIsNoPairIsNamed) {
                  "use a longer text, or raise source-context and context"));
 }
 
+/// Of several files, the one in which the line is.
+TEST(Pairs, WhatIsNoPairIsNamedInItsFile) {
+  TestFolder folder;
+  std::ofstream(folder / "a.txt") << "a\tb\nc\td";
+  std::ofstream(folder / "b.txt") << "e\tf\n";
+  std::ofstream(folder / "c.txt") << "g\th\nij\n";
+  const Dataset data = load_dataset({folder.path()}, VocabularyKind::Characters, 0);
+  EXPECT_EQ(message_of([&] { Pairs(data, Part::Train, kOptions); }),
+            text("line 2 of '", folder / "c.txt",
+                 "' has no tab; a pair is a source, one tab and a target"));
+}
+
 TEST(Pairs, ATextWithoutTabsOrNewlinesHasNoPair) {
   TestFolder folder;
   std::ofstream(folder / "plain.txt") << "abc";
   const Dataset data = load_dataset({folder / "plain.txt"}, VocabularyKind::Characters, 0);
   EXPECT_EQ(message_of([&] { Pairs(data, Part::Train, kOptions); }),
-            text("line 1 of ", name_of(data.files),
-                 " has no tab; a pair is a source, one tab and a target"));
+            text("line 1 of '", folder / "plain.txt",
+                 "' has no tab; a pair is a source, one tab and a target"));
 }
 
 }  // namespace

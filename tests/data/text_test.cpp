@@ -93,6 +93,10 @@ TEST(Text, FolderIsReadInOrderOfNamesAndOnce) {
   ASSERT_EQ(got.files.size(), 4u);
   EXPECT_EQ(got.files[0].path, folder / "a.txt");
   EXPECT_EQ(got.files[0].bytes, 5);
+  EXPECT_EQ(line_name(got.files, 0), "line 1 of '" + (folder / "a.txt") + "'");
+  EXPECT_EQ(line_name(got.files, 1), "line 1 of '" + (folder / "b.txt") + "'");
+  EXPECT_EQ(line_name(got.files, 2), "line 1 of '" + (folder / "d.txt") + "'") << "c.txt has none";
+  EXPECT_EQ(line_name(got.files, 9), "line 8 of '" + (folder / "d.txt") + "'");
 }
 
 TEST(Text, Errors) {

@@ -47,6 +47,14 @@ TEST(Vocabulary, UnknownCharactersAreNamed) {
        "character 2 (byte 3) of the text, '\u20ac', U+20AC, is not in the vocabulary of 3 "
        "characters; leave it out, or "
        "train with a text that has it"},
+      {"with the others that it lacks", "xa\u20acyx\n",
+       "character 0 (byte 0) of the text, 'x', U+0078, is not in the vocabulary of 3 characters, "
+       "nor are U+000A; 'y', U+0079; '\u20ac', U+20AC; leave it out, or train with a text that has "
+       "it"},
+      {"with some of many", "0123456789",
+       "character 0 (byte 0) of the text, '0', U+0030, is not in the vocabulary of 3 characters, "
+       "nor are '1', U+0031; '2', U+0032; '3', U+0033; '4', U+0034; '5', U+0035; '6', U+0036; "
+       "'7', U+0037; '8', U+0038 and 1 more; leave it out, or train with a text that has it"},
       {"below the least known", "\n",
        "character 0 (byte 0) of the text, U+000A, is not in the vocabulary of 3 characters; leave "
        "it out, or train with "

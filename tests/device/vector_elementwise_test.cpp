@@ -115,6 +115,15 @@ TEST(VectorElementwise, Binary) {
   }
 }
 
+/// A processor stops a program that divides like this.
+TEST(VectorElementwise, IntegersHaveEveryQuotient) {
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  const HostTensor a = HostTensor::of<std::int64_t>({5}, {7, -7, 0, least, -9}),
+                   b = HostTensor::of<std::int64_t>({5}, {0, 0, 0, -1, 2});
+  expect_vector(kKernel, kDiv, {}, {a, b}, {});
+  expect_vector(kKernel, kDiv, {}, {a.cast(DType::I32), b.cast(DType::I32)}, {});
+}
+
 TEST(VectorElementwise, InPlace) {
   const HostTensor a = random_tensor(DType::F32, {40, 1000}, 1, 0.5, 2),
                    b = random_tensor(DType::F32, {1000}, 2);

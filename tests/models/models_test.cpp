@@ -116,10 +116,10 @@ TEST(Models, BertParameters) {
 
 /// A cut that names no parameter would split nothing, and nobody would see it.
 TEST(Models, WhatFamiliesSplitIsThere) {
-  for (const ModelFamily& family : model_families()) {
-    ModelConfig c;
-    c.family = family.name, c.layers = 1, c.context = 8;
-    family.publish(c);
+  for (const ModelFamily* const known : model_families()) {
+    const ModelFamily& family = *known;
+    ModelConfig c = published(family);
+    c.layers = 1, c.context = 8;
     const std::map<std::string, Shape> shapes = shapes_of(task_of(c));
     for (const TensorCut& cut : family.cuts) {
       EXPECT_TRUE(std::ranges::any_of(shapes,
@@ -136,7 +136,8 @@ std::vector<std::string> transformer_parameters(const ModelConfig& c) {
   Builder builder;
   const Value source = builder.batch("source", {DType::I32, {2, c.source()}, {}}),
               ids = builder.batch("ids", {DType::I32, {2, c.context}, {}});
-  EXPECT_EQ(transformer_logits(c, source, ids, {}).shape(), (Shape{2, c.context, c.vocabulary}));
+  EXPECT_EQ(kTransformerModel.logits(c, source, ids, {}).shape(),
+            (Shape{2, c.context, c.vocabulary}));
   std::vector<std::string> out;
   for (const State& state : builder.so_far().states())
     out.push_back(text(state.path, " ", builder.so_far().type(state.value).shape));

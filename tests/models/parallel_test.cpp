@@ -185,6 +185,26 @@ TEST(Parallel, StrategiesArePins) {
   EXPECT_TRUE(s.shard_gradients.empty());
 }
 
+/// vocab_emb_dp: of all that tensor parallelism splits, tables of embeddings alone.
+TEST(Parallel, TablesOfEmbeddingsCanStayWhole) {
+  ModelConfig model;
+  model.family = "transformer";
+  for (const bool whole : {true, false}) {
+    const Strategy s =
+        strategy_of({.devices = 2, .tensor = 2, .whole_embeddings = whole}, BatchSplit::Cut, model);
+    const auto last_pin = [&](std::string_view path) {
+      std::string out = "none";
+      for (const Pin& pin : s.pins) {
+        if (matches(pin.values, path)) out = to_text(pin.sharding);
+      }
+      return out;
+    };
+    for (const char* table : {"embed.token.weight", "embed_target.token.weight"})
+      EXPECT_EQ(last_pin(table), whole ? "[-,-]" : "[tp,-]") << table;
+    EXPECT_EQ(last_pin("head.weight"), "[tp,-]");
+  }
+}
+
 TEST(Strategy, PatternsMatch) {
   struct Case {
     const char *pattern, *path;

@@ -29,7 +29,7 @@ TEST(Init, FansAreTorchs) {
   }
   for (const Shape& weight : {Shape{}, Shape{7}, Shape{0, 4}}) {
     try {
-      he_normal(weight);
+      he_normal_init().of(weight);
       ADD_FAILURE() << text(weight) << " has fans";
     } catch (const Error& error) {
       EXPECT_EQ(error.fault(), Fault::Usage);
@@ -50,15 +50,18 @@ TEST(Init, WidthsAreTorchs) {
     Init::Kind kind;
     double value;
   } cases[] = {
-      {"he normal", he_normal(matrix), Init::Kind::Normal, std::sqrt(2.0 / 6)},
-      {"he normal, fan out", he_normal(matrix, Fan::Out), Init::Kind::Normal, std::sqrt(2.0 / 4)},
-      {"he normal, linear", he_normal(matrix, Fan::In, 1), Init::Kind::Normal, std::sqrt(1.0 / 6)},
-      {"he uniform", he_uniform(matrix), Init::Kind::Uniform, std::sqrt(6.0 / 6)},
-      {"he uniform of a convolution", he_uniform(convolution, Fan::Out), Init::Kind::Uniform,
-       std::sqrt(6.0 / 70)},
-      {"xavier normal", xavier_normal(matrix), Init::Kind::Normal, std::sqrt(2.0 / 10)},
-      {"xavier uniform", xavier_uniform(matrix), Init::Kind::Uniform, std::sqrt(6.0 / 10)},
-      {"xavier uniform of a convolution, tanh", xavier_uniform(convolution, 5.0 / 3),
+      {"he normal", he_normal_init().of(matrix), Init::Kind::Normal, std::sqrt(2.0 / 6)},
+      {"he normal, fan out", he_normal_init(Fan::Out).of(matrix), Init::Kind::Normal,
+       std::sqrt(2.0 / 4)},
+      {"he normal, linear", he_normal_init(Fan::In, 1).of(matrix), Init::Kind::Normal,
+       std::sqrt(1.0 / 6)},
+      {"he uniform", he_uniform_init().of(matrix), Init::Kind::Uniform, std::sqrt(6.0 / 6)},
+      {"he uniform of a convolution", he_uniform_init(Fan::Out).of(convolution),
+       Init::Kind::Uniform, std::sqrt(6.0 / 70)},
+      {"xavier normal", xavier_normal_init().of(matrix), Init::Kind::Normal, std::sqrt(2.0 / 10)},
+      {"xavier uniform", xavier_uniform_init().of(matrix), Init::Kind::Uniform,
+       std::sqrt(6.0 / 10)},
+      {"xavier uniform of a convolution, tanh", xavier_uniform_init(5.0 / 3).of(convolution),
        Init::Kind::Uniform, 5.0 / 3 * std::sqrt(6.0 / 175)},
   };
   for (const auto& c : cases) {
@@ -66,6 +69,19 @@ TEST(Init, WidthsAreTorchs) {
     EXPECT_EQ(c.init.kind, c.kind);
     EXPECT_NEAR(c.init.value, c.value, 1e-15);
   }
+}
+
+/// A width that is given holds for any shape, and GPT-2's factor for the residual stream for any
+/// distribution.
+TEST(Init, AGivenWidthNeedsNoFans) {
+  EXPECT_EQ(normal_init(0.02).of({7}), (Init{Init::Kind::Normal, 0.02}));
+  EXPECT_EQ(truncated_normal_init(0.5).of({}), (Init{Init::Kind::TruncatedNormal, 0.5}));
+  EXPECT_EQ(uniform_init(0.3).of({2, 3}), (Init{Init::Kind::Uniform, 0.3}));
+  EXPECT_EQ(ones_init().of({4}), (Init{Init::Kind::Constant, 1}));
+  EXPECT_EQ(zeros_init(), constant_init(0));
+  EXPECT_EQ(residual_init(normal_init(0.02), 4).of({7}), (Init{Init::Kind::Normal, 0.01}));
+  EXPECT_EQ(residual_init(xavier_uniform_init(), 4).of({2, 3, 5}),
+            xavier_uniform_init(0.5).of({2, 3, 5}));
 }
 
 HostTensor first_of(const Init& init, const Shape& shape, const char* path = "w") {

@@ -149,6 +149,22 @@ TEST(Lamb, OneStepByHand) {
   EXPECT_TRUE(found);
 }
 
+/// A weight without a gradient has moments of 0: only eps keeps 0 / 0 from it, if f32 has it.
+TEST(Lamb, AnEpsOfZeroIsRefused) {
+  for (const double eps : {0.0, 1e-50, 1e-40}) {
+    OptimizerConfig config = recipe();
+    config.eps = eps;
+    for (const OptimizerKind kind : {OptimizerKind::AdamW, OptimizerKind::Adam, OptimizerKind::Lamb,
+                                     OptimizerKind::AdamWeightDecay}) {
+      config.kind = kind;
+      ASSERT_EQ(problems(config).size(), 1u) << eps;
+      EXPECT_TRUE(problems(config)[0].starts_with("adam-eps is ")) << problems(config)[0];
+    }
+    config.kind = OptimizerKind::Sgd;
+    EXPECT_TRUE(problems(config).empty()) << "it has no eps";
+  }
+}
+
 TEST(Lamb, BoundsThatContradictAreRefused) {
   OptimizerConfig config = recipe();
   config.min_trust_ratio = 2;

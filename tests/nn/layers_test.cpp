@@ -4,11 +4,13 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "tessera/nn/layers.h"
 #include "tessera/nn/optimizer.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/interpret.h"
+#include "tessera/ops/shape_ops.h"
 
 namespace tessera {
 namespace {
@@ -45,7 +47,28 @@ TEST(Layers, SinusoidalPositionsAreTheirFormula) {
 TEST(Layers, ALongSequenceNeedsALongContext) {
   Builder builder;
   const Value x = builder.batch("x", {DType::F32, {1, 9, 4}, {}});
-  EXPECT_THROW(learned_positions(x, "position", 8, 0.02), Error);
+  EXPECT_THROW(learned_positions(x, "position", 8), Error);
+}
+
+/// The fans of a layer's weight are those of its shape; a bias has none.
+TEST(Layers, TakeAnyFirstValue) {
+  Builder builder;
+  const Value x = builder.batch("x", {DType::F32, {2, 6}, {}}),
+              ids = builder.batch("ids", {DType::I32, {2}, {}});
+  linear(x, "he", 3, {.init = he_normal_init(), .bias_init = uniform_init(0.1)});
+  linear(x, "standard", 3);
+  embedding(ids, "table", 5, 4, truncated_normal_init(0.5));
+  learned_positions(reshape(x, {1, 2, 6}), "position", 2, xavier_uniform_init());
+  std::map<std::string, Init> first;
+  for (const State& state : builder.so_far().states()) first[state.path] = state.init;
+  const std::map<std::string, Init> expected = {
+      {"he.weight", {Init::Kind::Normal, std::sqrt(2.0) / std::sqrt(6.0)}},
+      {"he.bias", {Init::Kind::Uniform, 0.1}},
+      {"standard.weight", {Init::Kind::Normal, 0.02}},
+      {"standard.bias", {Init::Kind::Constant, 0}},
+      {"table.weight", {Init::Kind::TruncatedNormal, 0.5}},
+      {"position.weight", xavier_uniform_init().of({2, 6})}};
+  EXPECT_EQ(first, expected);
 }
 
 TEST(Schedule, StepsTimesSamplesDoNotWrap) {

@@ -53,6 +53,7 @@ std::vector<Case> elementwise_cases() {
       {&kMul, "long integers", {ids({5}, -9, 9, DType::I64), ids({5}, -9, 9, DType::I64)}},
       {&kDiv, "", {normal({3, 4}), positive({3, 4})}},
       {&kDiv, "a row of denominators", {normal({3, 4}), positive({3, 1})}},
+      {&kDiv, "of integers", {ids({3, 4}, -9, 9, DType::I64), ids({3, 4}, 1, 4, DType::I64)}},
       {&kMaximum, "", {normal({3, 5}), normal({3, 5})}},
       {&kMaximum, "against a scalar", {normal({3, 5}), normal({})}},
       {&kMinimum, "", {normal({3, 5}), normal({3, 5})}},

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -62,6 +63,11 @@ std::vector<Known> known_values() {
        {i32({2}, {7, -7}), i32({2}, {2, 2})},
        {},
        i32({2}, {3, -3})},
+      {"integers have every quotient",
+       &kDiv,
+       {i32({4}, {7, 0, -7, std::numeric_limits<std::int32_t>::min()}), i32({4}, {0, 0, 0, -1})},
+       {},
+       i32({4}, {0, 0, 0, std::numeric_limits<std::int32_t>::min()})},
       {"relu keeps NaN", &kRelu, {f32({4}, {-1, 0, 2, kNan})}, {}, f32({4}, {0, 0, 2, kNan})},
       {"silu of 1 is 1 / (1 + 1/e)", &kSilu, {f32({2}, {1, 0})}, {}, f32({2}, {0.73105858f, 0})},
       {"gelu of 1 is the normal distribution's 84.1%",
@@ -297,11 +303,12 @@ TEST(KnownValues, OfOps) {
   }
 }
 
-/// Equal maxima share the gradient; equal operands of maximum give it to the first.
-TEST(KnownValues, GradientsAtTies) {
+/// The gradient at `x` of y = op(x), where that of y is 6.
+HostTensor gradient_at(const OpDef& op, const std::function<Value(Value)>& apply,
+                       const HostTensor& x_is) {
   Builder builder;
-  const Value x = builder.batch("in0", {DType::F32, {3}, {}});
-  const Value y = max(x, 0);
+  const Value x = builder.batch("in0", x_is.type());
+  const Value y = apply(x);
   const Value dy = builder.constant(6);
   const Graph forward = builder.so_far();
   const OpCall call = forward.call(y.id().node);
@@ -309,11 +316,21 @@ TEST(KnownValues, GradientsAtTies) {
   std::vector<Value> dins(1);
   const bool wants[] = {true};
   GradCall grad(call, ins, outs, douts, dins, wants);
-  kMax.grad(grad);
+  op.grad(grad);
   builder.output(Output::Kind::Metric, "dx", dins[0]);
   Bindings inputs;
-  inputs.batch.emplace("in0", f32({3}, {2, 1, 2}));
-  expect_near(interpret(builder.finish(), inputs)[0], f32({3}, {3, 0, 3}), 0, 0, "dx");
+  inputs.batch.emplace("in0", x_is);
+  return interpret(builder.finish(), inputs)[0];
+}
+
+/// Equal maxima share the gradient; at the corner of |x| it is 0, as in PyTorch.
+TEST(KnownValues, GradientsAtTies) {
+  expect_near(gradient_at(
+                  kMax, [](Value x) { return max(x, 0); }, f32({3}, {2, 1, 2})),
+              f32({3}, {3, 0, 3}), 0, 0, "max");
+  expect_near(gradient_at(
+                  kAbs, [](Value x) { return abs(x); }, f32({6}, {2, -1, 0, -0.0f, kInf, -kInf})),
+              f32({6}, {6, -6, 0, 0, 6, -6}), 0, 0, "abs");
 }
 
 TEST(KnownValues, PlacesOfTheLargest) {

@@ -984,6 +984,31 @@ TEST(TensorMismatch, OneMessageOfThreeLists) {
   EXPECT_TRUE(message.ends_with("t29 f32[], ...")) << message;
 }
 
+/// The newest that can be read is described, and what is above it is named.
+TEST(Inspect, ADamagedCheckpointIsNamedAndAnotherDescribed) {
+  const TestFolder folder;
+  Model model;
+  model.add("w", {DType::F32, {4}, {}}, Role::Parameter, 1);
+  for (const int step : {1, 2, 3}) save(folder / "checkpoints", step, model);
+  fs::remove(folder / "checkpoints/step-00000003/manifest.json");
+  const std::string one = describe(folder.path());
+  for (const char* told :
+       {"step-00000003  damaged: ", "\nstep-00000003 is damaged; this is the newest that is not",
+        "/checkpoints/step-00000002\n  step        2\n"})
+    EXPECT_NE(one.find(told), one.npos) << told << one;
+  const std::string two = describe(folder.path(), [](const Checkpoint& checkpoint) {
+    if (checkpoint.record().step == 2) fail(Fault::Checkpoint, "not this one\n  at all");
+  });
+  for (const char* told :
+       {"step-00000002  damaged: not this one\n", "step-00000002, step-00000003 are damaged;",
+        "/checkpoints/step-00000001\n  step        1\n"})
+    EXPECT_NE(two.find(told), two.npos) << told << two;
+  const std::string none = message_of(
+      [&] { describe(folder.path(), [](const Checkpoint&) { fail(Fault::Checkpoint, "none"); }); });
+  EXPECT_TRUE(none.starts_with("all checkpoints are damaged; restore one from a copy\n3 check"))
+      << none;
+}
+
 TEST(Inspect, Checkpoints) {
   const TestFolder folder;
   Model model;
@@ -994,7 +1019,7 @@ TEST(Inspect, Checkpoints) {
   fs::remove(folder / "checkpoints/step-00001000/manifest.json");
   EXPECT_EQ(describe(folder.path()),
             "2 checkpoints, oldest first\n"
-            "  step-00001000  damaged, see --verify\n"
+            "  step-00001000  damaged: @@\n"
             "  step-00002000  step 2,000, 24,000 samples\n"
             "\n"
             "checkpoint " +

@@ -164,7 +164,10 @@ TEST(Config, AFamilyHasItsOwnDefaults) {
        false,
        true,
        512},
-      {{flag("preset", "gpt2-tiny"), flag("family", "llama")}, true, true, 172},
+      {{flag("preset", "gpt2-tiny"), flag("family", "llama")},
+       false,
+       true,
+       172},  // it has no biases
   };
   for (const Case& c : cases) {
     RunConfig config = tell({}, c.flags).config;
@@ -183,7 +186,11 @@ TEST(Config, KnowsWhatNobodyTold) {
   EXPECT_FALSE(some.untold.contains("layers"));
   EXPECT_FALSE(some.untold.contains("heads"));
   EXPECT_TRUE(some.untold.contains("width"));
-  EXPECT_TRUE(tell({}, {flag("preset", "gpt2-tiny")}).config.untold.empty());
+  const RunConfig preset = tell({}, {flag("preset", "gpt2-tiny"), flag("held-out", "0.2")}).config;
+  for (const Field& field : fields())
+    EXPECT_EQ(preset.untold.contains(field.name),
+              field.group == FieldGroup::Data && field.name != "held-out")
+        << field.name;
 }
 
 TEST(Config, TheSeedsNamesAreAliases) {
@@ -278,6 +285,44 @@ TEST(Config, PipelinesLeaveFewerDataParallelDevices) {
     std::string refusal;
     for (const Error& problem : told.problems.list()) refusal += problem.what();
     EXPECT_EQ(refusal, c.refusal);
+  }
+}
+
+/// One wrong value is one problem: what follows from it alone is not told.
+TEST(Config, ConsequencesAreNoProblems) {
+  struct Case {
+    std::vector<Setting> flags;
+    const char* problem;  // the one, as it begins
+  };
+  const Setting two = flag("devices", "2"), tensor = flag("tensor-parallel-size", "2"),
+                llama = flag("family", "llama"), bert = flag("family", "bert");
+  const Case cases[] = {
+      {{flag("width", "0"), two, tensor}, "width is 0;"},
+      {{flag("heads", "0"), two, tensor}, "heads is 0;"},
+      {{flag("heads", "3"), two, tensor}, "heads 3 do not divide the width 128;"},
+      {{flag("heads", "4"), flag("kv-heads", "3"), two, tensor}, "kv-heads 3 do not divide"},
+      {{flag("context", "0"), two, flag("context-parallel-size", "2")}, "context is 0;"},
+      {{bert, flag("context", "0"), flag("masked-positions", "8")}, "context is 0;"},
+      {{flag("layers", "0"), two, flag("pipeline-parallel-size", "2")}, "layers is 0;"},
+      {{flag("lr", "-1")}, "lr is -1;"},
+      {{flag("lr", "-1"), flag("min-lr", "nan")}, "--min-lr is nan;"},
+      {{flag("devices", "0"), tensor}, "--devices is 0;"},
+      {{flag("devices", "7"), tensor, flag("global-batch-size", "2")}, "devices 7 is not a mul"},
+      {{two, flag("zero-stage", "5"), flag("optimizer-shard-size", "2")}, "--zero-stage is 5;"},
+      {{flag("remote-device", "disk"), flag("offload-folder", "x")}, "remote-device is 'disk';"},
+      {{flag("recompute-granularity", "al"), flag("recompute-layers", "0")},
+       "recompute-granularity is 'al';"},
+      {{llama, flag("width", "30"), flag("heads", "4")}, "heads 4 do not divide the width 30;"},
+  };
+  for (const Case& c : cases) {
+    Told told = tell({}, c.flags);
+    complete(told.config);
+    find_problems(told.config, told.problems);
+    std::string all;
+    for (const Error& problem : told.problems.list()) all += text(problem.what(), "\n");
+    const std::size_t wanted = std::string_view(c.problem).starts_with("--min-lr") ? 2 : 1;
+    EXPECT_EQ(told.problems.list().size(), wanted) << all;
+    EXPECT_TRUE(all.starts_with(c.problem)) << all;
   }
 }
 

@@ -32,9 +32,7 @@ std::ostream& operator<<(std::ostream& out, const GoldenCase& c) { return out <<
 
 ModelConfig golden_model(const GoldenCase& of) {
   const std::string_view file = of.file, family = file.substr(0, file.find('_'));
-  ModelConfig c;
-  c.family = family;
-  find_model(family).publish(c);
+  ModelConfig c = published(family);
   c.layers = 2;
   c.heads = 4;
   c.kv_heads = family == "llama" ? 2 : 0;
@@ -187,6 +185,60 @@ TEST_P(Golden, LogitsLossAndEveryGradient) {
     left.erase(name);
   }
   EXPECT_TRUE(left.empty()) << *left.begin() << " of the reference has none here";
+}
+
+/// Of a model with a source: read once, then a token at a time with caches, each the likeliest. The
+/// reference computes all of a text again for each token.
+TEST_P(Golden, WrittenTextsAreGreedy) {
+  if (!task_.text || task_.text->source == 0) GTEST_SKIP() << "nothing is translated";
+  const TextWriting& writing = *task_.text;
+  const HostTensor source = file_.load("source"), expected = file_.load("greedy");
+  const std::int64_t rows = source.shape()[0], tokens = expected.shape()[1],
+                     v = expected.shape()[2];
+  const Graph programs[] = {read_step(writing, rows), write_step(writing, rows, 1)};
+  const Graph begin = begin_step(programs);
+  Interpretation how;
+  how.f64 = true;
+  Bindings in;
+  const auto run = [&](const Graph& graph) {
+    for (const State& state : graph.states()) {
+      if (state.role == Role::Parameter && !in.states.contains(state.path))
+        in.states.emplace(state.path, file_.load("param." + state.path));
+      if (&graph == &begin) in.states.emplace(state.path, HostTensor(graph.type(state.value)));
+    }
+    const std::vector<HostTensor> out = interpret(graph, in, how);
+    HostTensor logits;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const Output& output = graph.outputs()[i];
+      if (output.kind == Output::Kind::Next) in.states[output.name] = out[i];
+      if (output.kind == Output::Kind::Metric) logits = out[i];
+    }
+    return logits;
+  };
+  run(begin);
+  in.batch["source"] = source;
+  run(programs[0]);
+  HostTensor ids(DType::I32, {rows, 1});
+  for (std::int64_t row = 0; row < rows; ++row) ids.set(row, *writing.start);
+  in.batch["wanted"] = HostTensor(DType::I32, {});
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    in.batch["ids"] = ids;
+    HostTensor position(DType::I32, {});
+    position.set(0, static_cast<double>(t));
+    in.batch["position"] = position;
+    const HostTensor logits = run(programs[1]);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::int64_t best = 0, theirs = 0;
+      for (std::int64_t i = 0; i < v; ++i) {
+        const std::int64_t at = (row * tokens + t) * v;
+        EXPECT_NEAR(logits.at(row * v + i), expected.at(at + i), 1e-6) << t;
+        if (logits.at(row * v + i) > logits.at(row * v + best)) best = i;
+        if (expected.at(at + i) > expected.at(at + theirs)) theirs = i;
+      }
+      EXPECT_EQ(best, theirs);
+      ids.set(row, static_cast<double>(best));
+    }
+  }
 }
 
 TEST_P(Golden, TenSteps) {

@@ -15,9 +15,10 @@ namespace tessera {
 class OneDevice {
  public:
   explicit OneDevice(const std::string& family, std::int64_t layers = 2,
-                     OptimizerConfig optimizer = {}) {
+                     const OptimizerConfig& optimizer = {})
+      : OneDevice(task_of(tiny(family, layers)), optimizer) {}
+  explicit OneDevice(const Task& task, OptimizerConfig optimizer = {}) {
     optimizer.schedule.kind = ScheduleKind::Constant;
-    const Task task = task_of(tiny(family, layers));
     graph = with_gradients(train_step(task, optimizer, 12));
     inputs_ = random_inputs(graph, task);
     how_.f64 = true;

@@ -79,8 +79,11 @@ TEST(OpParallelConfig, DerivedConfigsAndDefaults) {
   EXPECT_EQ(standard.gradient_aggregation_group, 4);
   EXPECT_FALSE(standard.recompute);
   EXPECT_TRUE(standard.vocab_emb_dp);
-  const TransformerOpParallelConfig c{
-      .data_parallel = 2, .model_parallel = 4, .pipeline_stage = 3, .vocab_emb_dp = false};
+  const TransformerOpParallelConfig c{.data_parallel = 2,
+                                      .model_parallel = 4,
+                                      .pipeline_stage = 3,
+                                      .micro_batch_num = 3,
+                                      .vocab_emb_dp = false};
   EXPECT_EQ(c.dp_mp_config(), (OpParallelConfig{2, 4}));
   EXPECT_EQ(c.embedding_dp_mp_config(), (EmbeddingOpParallelConfig{2, 4, false}));
   EXPECT_EQ(c.on(24).data(), 2);
@@ -110,6 +113,10 @@ TEST(OpParallelConfig, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(refused({.data_parallel = 3}, 8),
             "8 devices are no multiple of the 3 parts of data_parallel 3 x model_parallel 1 x "
             "pipeline_stage 1; give 6 or 9 devices");
+  EXPECT_EQ(refused({.pipeline_stage = 4, .micro_batch_num = 3}, 8),
+            "micro_batch_num 3 is less than pipeline_stage 4, so stages would have nothing to do; "
+            "give at least 4 micro-batches, better several times as many");
+  EXPECT_EQ(refused({.pipeline_stage = 4, .micro_batch_num = 4}, 8), "taken");
   EXPECT_EQ(refused({.micro_batch_num = 0}, 8), "micro_batch_num is 0; it must be at least 1");
   EXPECT_EQ(refused({.model_parallel = -1}, 8), "model_parallel is -1; it must be at least 1");
 }

@@ -5,6 +5,7 @@
 #include "tessera/models/parallel.h"
 #include "tessera/passes/add_uses.h"
 #include "tessera/passes/propagate.h"
+#include "tessera/plan/compile.h"
 #include "train/tiny_step.h"
 
 namespace tessera {
@@ -70,6 +71,36 @@ TEST(RefusedStrategy, AxesInAnotherOrderThanTheMeshs) {
   strategy.pins.push_back({"*.mlp.up.weight", parse_sharding("[dp.tp,-]")});
   EXPECT_NE(refusal(graph, strategy).find("axis 'tp' is minor to one that is major on this mesh"),
             std::string::npos);
+}
+
+/// A name that was misspelt is no choice.
+TEST(RefusedStrategy, PatternsThatMatchNothing) {
+  const auto device = make_cpu_device({});
+  const auto refused = [&](const Strategy& strategy) -> std::string {
+    try {
+      std::vector<ProgramSource> sources;
+      sources.push_back({"train", train_step(tiny("gpt2"), {}, 12, 8), strategy});
+      compile(std::move(sources), *device);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::Usage);
+      return error.what();
+    }
+    return "";
+  };
+  Strategy strategy = one_device(1);
+  strategy.unsharded = {"embed.*"};
+  strategy.recompute = {{"layers.*", Recompute::Full}};
+  EXPECT_EQ(refused(strategy), "");
+  strategy.unsharded.emplace_back("embed.tokn.weight");
+  std::string message = refused(strategy);
+  EXPECT_TRUE(message.starts_with("unsharded 'embed.tokn.weight' matches no parameter; nearest "))
+      << message;
+  EXPECT_NE(message.find("embed.token.weight"), message.npos) << message;
+  strategy.unsharded.clear();
+  strategy.recompute.push_back({"layer.*", Recompute::None});
+  message = refused(strategy);
+  EXPECT_TRUE(message.starts_with("recompute 'layer.*' matches no block; nearest ")) << message;
+  EXPECT_NE(message.find("layers.0"), message.npos) << message;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <random>
 
@@ -88,7 +89,7 @@ struct SharesTest : testing::Test {
   std::string save(const Mesh& mesh, const SaveOptions& options, bool copy) {
     const SaveShares shares = share_saves(plan_on(mesh, 0), options.file_bytes);
     UnfinishedFolder aside(options.calls, folder.path(), ".tmp-test");
-    std::vector<WrittenPart> parts;
+    std::vector<WrittenPart> parts, planned;
     for (int r = 0; r < mesh.ranks(); ++r) {
       const Plan plan = plan_on(mesh, r);
       RankSaver saver(plan, options, copy ? std::make_unique<BackgroundThread>() : nullptr);
@@ -102,11 +103,18 @@ struct SharesTest : testing::Test {
       if (copy) {  // what was copied may change
         for (auto& [path, bytes] : states) std::fill(bytes.begin(), bytes.end(), std::byte{0});
       }
+      planned = saver.planned();
       const RankResult result = parse_rank_result(to_text(saver.take()));
       EXPECT_EQ(result.problem, "");
       parts.push_back(result.part);
     }
-    return commit_parts(folder.path(), aside, {++step, 0, {}}, shares.tensors, parts, options);
+    const CheckpointRecord record{++step, 77, {{"text", "of \"some\" length"}}};
+    std::string path = commit_parts(folder.path(), aside, record, shares.tensors, parts, options);
+    std::int64_t written = 0;
+    for (const auto& file : std::filesystem::directory_iterator(path))
+      written += static_cast<std::int64_t>(file.file_size());
+    EXPECT_EQ(save_bytes(record, shares.tensors, planned), written) << "known before, to the byte";
+    return path;
   }
 
   const TestFolder folder;

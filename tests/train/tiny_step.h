@@ -27,8 +27,8 @@ inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   if (c.family == "transformer") {
     c.layers = layers / 2, c.decoder_layers = layers - layers / 2;
     c.source_context = 6;
-    c.post_norm = c.shared_embedding = c.sinusoidal = family != c.family;
-    c.tied_head = family == c.family;
+    c.post_norm = c.shared_embedding = c.sinusoidal = family != c.family.name();
+    c.tied_head = family == c.family.name();
   }
   return c;
 }

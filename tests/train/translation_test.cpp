@@ -117,15 +117,11 @@ TEST_F(TranslationTest, WhatDoesNotFitIsTold) {
 }
 
 TEST_F(TranslationTest, WhatCannotTrainIsRefused) {
-  RunConfig offsets = pairs("run"), sampled = pairs("run"), small = pairs("run");
+  RunConfig offsets = pairs("run"), small = pairs("run");
   offsets.sample_order = SampleOrder::RandomOffsets;
   EXPECT_EQ(refused(offsets),
             "sample-order random-offsets is for texts without pairs; give "
             "sample-order shuffled-windows");
-  sampled.sample_every = 5;
-  EXPECT_EQ(refused(sampled),
-            "sample-every 5 does nothing with family transformer, which writes "
-            "no text; give sample-every 0");
   small.model.vocabulary = 20;
   EXPECT_NE(refused(small).find("characters of the data and the 3 special tokens of family "),
             std::string::npos)
@@ -149,6 +145,32 @@ TEST_F(TranslationTest, AnInterruptedRunIsTheUndisturbedOneBitByBit) {
   EXPECT_EQ(digest_of("parts"), digest_of("whole"));
   EXPECT_EQ(losses("parts"), losses("whole"));
   EXPECT_NE(losses("whole").find("\"kind\":\"valid\""), std::string::npos) << losses("whole");
+}
+
+class ShownSamples final : public TrainCallback {
+ public:
+  void on_sample(std::int64_t, const std::string& text) override { texts.push_back(text); }
+  void on_notice(const std::string& text) override { notices.push_back(text); }
+  std::vector<std::string> texts, notices;
+};
+
+/// A source that is held out, and what is written from it; the run's numbers stay what they are,
+/// and checkpoints hold no caches.
+TEST_F(TranslationTest, SamplesAreShownOnTheWay) {
+  RunConfig config = pairs("shown"), silent = pairs("silent");
+  config.sample_every = 6;
+  ShownSamples shown;
+  EXPECT_EQ(run(config, {.callbacks = {&shown}}).ending, Ending::Finished);
+  EXPECT_EQ(run(silent).ending, Ending::Finished);
+  ASSERT_EQ(shown.texts.size(), 2u);
+  for (const std::string& text : shown.texts) {
+    EXPECT_TRUE(text.starts_with("from ")) << text;
+    EXPECT_NE(text.find(" -> "), std::string::npos) << text;
+  }
+  EXPECT_EQ(digest_of("shown"), digest_of("silent"));
+  const Checkpoint saved = Checkpoint::open(folder_ + "/shown");
+  for (const TensorEntry& tensor : saved.tensors())
+    EXPECT_NE(tensor.role, Role::Cache) << tensor.name;
 }
 
 TEST_F(TranslationTest, EpochsAreCountedInPairs) {

@@ -126,7 +126,7 @@ def run_translation(model, batch, steps):
     logits = model(*batch[:2])
     loss = mean_loss(logits, batch[2])
     loss.backward()
-    out = {"logits": logits.detach(), "loss": loss.detach()}
+    out = {"logits": logits.detach(), "loss": loss.detach(), "greedy": translation.greedy(model, batch[0])}
     out |= {"grad." + name: value for name, value in translation.read(model, lambda a: a.grad).items()}
     of_step = (lambda step: mean_loss(model(*[a[step] for a in steps[:2]]), steps[2][step]))
     return out | train(model, of_step, lambda: translation.read(model, lambda a: a.data))

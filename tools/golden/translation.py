@@ -35,9 +35,11 @@ class Model(torch.nn.Module):
 
     def forward(self, source, ids):
         tables = (self.source, self.source if self.post else self.target)
-        x, y = (table(tokens) + self.positions(at, tokens.shape[1]) for at, (table, tokens)
+        # Vaswani et al. 2017, section 3.4: rows are multiplied where positions are sines.
+        scale = math.sqrt(WIDTH) if self.post else 1
+        x, y = (scale * table(tokens) + self.positions(at, tokens.shape[1]) for at, (table, tokens)
                 in enumerate(zip(tables, (source, ids))))
-        hidden = torch.ones(TARGET, TARGET, dtype=torch.bool).triu(1)  # true: not seen
+        hidden = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).triu(1)  # true: not seen
         out = self.stacks(x, y, tgt_mask=hidden, src_key_padding_mask=source == PAD,
                           tgt_key_padding_mask=ids == PAD, memory_key_padding_mask=source == PAD)
         return F.linear(out, self.head if self.post else self.target.weight)
@@ -45,7 +47,7 @@ class Model(torch.nn.Module):
     def positions(self, of_target, length):
         if self.post:
             return sines(length).to(self.head.dtype)
-        return self.target_position if of_target else self.source_position
+        return (self.target_position if of_target else self.source_position)[:length]
 
 
 def sines(length):
@@ -137,6 +139,19 @@ def load(model, params):
     assert seen == set(model.parameters())
 
 
+@torch.no_grad()
+def greedy(model, source):
+    """The logits by which the likeliest token is written behind those before it, from the start token on, also behind
+    an end token: [batch, TARGET, VOCAB]. All of the text is computed again for each token."""
+    ids, out = torch.full((len(source), 1), START), []
+    for _ in range(TARGET):
+        out.append(model(source, ids)[:, -1])
+        first, second = out[-1].topk(2).values.unbind(-1)
+        assert (first - second).min() > 1e-4, "rounding would choose another token"
+        ids = torch.cat((ids, out[-1].argmax(-1, keepdim=True)), 1)
+    return torch.stack(out, 1)
+
+
 def draw(name, generator):
     """Random parameters that leave nothing at a special value: norm gains near 1, biases not 0."""
     params = {}
@@ -197,7 +212,9 @@ def plain_logits(name, params, source, ids):
 
     def embed(block, tokens):
         table = p["embed.token.weight" if post else block + ".token.weight"]
-        return table[tokens] + (sines(tokens.shape[1]) if post else p[block + ".position.weight"])
+        if not post:
+            return table[tokens] + p[block + ".position.weight"]
+        return table[tokens] * WIDTH ** 0.5 + sines(tokens.shape[1])
 
     real, causal = source != PAD, torch.ones(TARGET, TARGET, dtype=torch.bool).tril()
     encoded = layers("encoder", embed("embed", source), real[:, None])

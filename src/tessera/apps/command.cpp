@@ -5,6 +5,7 @@
 #include <new>
 #include <system_error>
 
+#include "tessera/apps/out_of_memory.h"
 #include "tessera/base/error.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
@@ -46,7 +47,7 @@ void print_help(Console& console) {
                  "  tessera sample runs/first\n";
 }
 
-int dispatch(const Arguments& arguments, Console& console) {
+int dispatch(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   const std::string name = arguments.empty() ? "help" : arguments.front();
   Arguments rest(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
   if (name == "version" || name == "--version") {
@@ -58,11 +59,11 @@ int dispatch(const Arguments& arguments, Console& console) {
       print_help(console);
       return arguments.empty() ? static_cast<int>(Fault::Usage) : 0;
     }
-    return dispatch({rest.front(), "--help"}, console);
+    return dispatch({rest.front(), "--help"}, console, families);
   }
   std::vector<std::string> names;
   for (const Entry& entry : kCommands) {
-    if (name == entry.name) return entry.run(rest, console);
+    if (name == entry.name) return entry.run(rest, console, families);
     names.emplace_back(entry.name);
   }
   names.insert(names.end(), {"version", "help"});
@@ -95,20 +96,29 @@ int report_failure(const std::exception_ptr& failure, Console& console) {
     return static_cast<int>(error.fault());
   } catch (const Error& error) {
     return report(error.what(), error.fault());
-  } catch (const std::bad_alloc&) {
+  } catch (const std::bad_alloc& error) {
+    const auto* const ours = dynamic_cast<const OutOfMemory*>(&error);
     return report(
-        "out of memory; lower --micro-batch-size (the same numbers in less memory), --context or "
-        "--width; `tessera plan` says how much a run takes",
+        text(ours == nullptr ? "out of memory" : ours->what(),
+             "; lower --micro-batch-size (the same numbers in less memory), --context or --width, "
+             "or raise the limit (ulimit -v, cgroup); `tessera plan` says how much a run takes"),
         Fault::Resource);
   } catch (const std::exception& error) {
+    const auto* const system = dynamic_cast<const std::system_error*>(&error);
+    if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again)
+      return report(
+          text("the system refused one more thread: ", system->code().message(),
+               "; give fewer --threads or --devices, or raise the limit (ulimit -u, ulimit -v, the "
+               "cgroup's pids.max)"),
+          Fault::Resource);
     return report(text("internal error: ", error.what(), "; please report this with the command"),
                   Fault::Internal);
   }
 }
 
-int run_command(const Arguments& arguments, Console& console) {
+int run_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   try {
-    return with_output_checked(dispatch(arguments, console), console);
+    return with_output_checked(dispatch(arguments, console, families), console);
   } catch (...) {
     return report_failure(std::current_exception(), console);
   }

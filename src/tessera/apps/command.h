@@ -6,14 +6,16 @@
 #include <vector>
 
 #include "tessera/apps/console.h"
+#include "tessera/models/family.h"
 
 namespace tessera {
 
 using Arguments = std::vector<std::string>;
 
 /// Runs the subcommand that `arguments` begins with and returns the exit code (docs/errors.md).
-/// Errors are printed, once, on the console's error stream.
-int run_command(const Arguments& arguments, Console& console);
+/// Errors are printed, once, on the console's error stream. `families` are those that --family can
+/// name beside the library's: with them, main() of a program of one's own is this command.
+int run_command(const Arguments& arguments, Console& console, const OwnFamilies& families = {});
 
 /// The code of a command that ended with `code`: that of Fault::Resource, with a message, where all
 /// went well but for what it printed, which standard output did not take.
@@ -24,14 +26,14 @@ int with_output_checked(int code, Console& console);
 int report_failure(const std::exception_ptr& failure, Console& console);
 
 /// A subcommand; each has a file of its own. Throws Error.
-using Command = int (*)(const Arguments& arguments, Console& console);
-int train_command(const Arguments& arguments, Console& console);
-int sample_command(const Arguments& arguments, Console& console);
-int verify_command(const Arguments& arguments, Console& console);
-int plan_command(const Arguments& arguments, Console& console);
-int prepare_command(const Arguments& arguments, Console& console);
-int inspect_command(const Arguments& arguments, Console& console);
-int launch_command(const Arguments& arguments, Console& console);
+using Command = int (*)(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int train_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int sample_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int verify_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int plan_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int prepare_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int inspect_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int launch_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 
 /// As in CMakeLists.txt; a test holds them together.
 inline constexpr const char* kVersion = "0.1.0";

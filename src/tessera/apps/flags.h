@@ -43,7 +43,7 @@ ParsedFlags parse_flags(const Arguments& arguments, const std::vector<Flag>& fla
 std::string flags_help(const std::vector<Flag>& flags, int columns);
 
 /// Every field of a run's configuration as a flag, and --config.
-std::vector<Flag> field_flags();
+std::vector<Flag> field_flags(const OwnFamilies& families = {});
 
 /// The settings of a TOML file: keys are names of fields, at the top or in a table named after
 /// their group. Errors: Fault::Usage: unreadable; bad syntax, with line and column.
@@ -54,6 +54,6 @@ std::vector<Setting> parse_config(std::string_view toml, const std::string& path
 
 /// The configuration told by field_flags() in `parsed`, and by the file that --config names.
 RunConfig configure(const ParsedFlags& parsed, Problems& problems,
-                    std::vector<std::string>& notices);
+                    std::vector<std::string>& notices, const OwnFamilies& families = {});
 
 }  // namespace tessera

@@ -1,5 +1,3 @@
-#include <filesystem>
-
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/base/printable.h"
@@ -10,7 +8,7 @@
 
 namespace tessera {
 
-int inspect_command(const Arguments& arguments, Console& console) {
+int inspect_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   const std::vector<Flag> flags = {
       {"digest", {}, "", "print one hash over all tensors, whatever files they are in", "", false},
       {"verify", {}, "", "read every byte and compare it with its hash", "", false},
@@ -31,16 +29,14 @@ int inspect_command(const Arguments& arguments, Console& console) {
   const std::string& path = parsed.words.front();
   const bool verify = parsed.take_switch("verify");
   if (verify) {
-    const std::vector<std::string> damage = verify_checkpoints(path, check_recorded_run);
+    const std::vector<std::string> damage = verify_checkpoints(path, recorded_run_judge(families));
     if (!damage.empty()) fail(Fault::Checkpoint, join(damage, "\n  "));
     console.out << "intact: every byte of " << path << " is as it was saved\n";
   }
   if (parsed.take_switch("digest")) {
     console.out << digest(Checkpoint::open(path)) << "\n";
   } else if (!verify) {
-    std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored)) check_recorded_run(Checkpoint::open(path));
-    console.out << printable(describe(path));
+    console.out << printable(describe(path, recorded_run_judge(families)));
   }
   return 0;
 }

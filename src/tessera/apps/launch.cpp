@@ -79,10 +79,11 @@ Launch parse_launch(const Arguments& arguments) {
   require(out.ranks > 0, "launch: how many ranks? tessera launch -n 8 -- train ...");
   require(!out.command.empty(), "launch: no command; tessera launch -n ", out.ranks,
           " -- train ...");
-  const std::vector<std::string> known = {"train", "verify", "version"};
+  const std::vector<std::string> known = {"train", "verify", "sample", "version"};
   require(std::find(known.begin(), known.end(), out.command.front()) != known.end(), "launch: '",
           out.command.front(),
-          "' is no command that runs on ranks; train and verify are; give any other one by itself");
+          "' is no command that runs on ranks; train, verify and sample are; give any other one by "
+          "itself");
   return out;
 }
 

@@ -29,8 +29,8 @@ namespace tessera {
 namespace {
 
 constexpr const char* kHelp =
-    "tessera launch -n N [--hostfile FILE] [--bind HOW] -- train|verify ...\n\n"
-    "Runs tessera train or tessera verify on N ranks, each a process that mpirun starts.\n\n"
+    "tessera launch -n N [--hostfile FILE] [--bind HOW] -- train|verify|sample ...\n\n"
+    "Runs tessera train, verify or sample on N ranks, each a process that mpirun starts.\n\n"
     "  -n, --ranks N       how many ranks\n"
     "  --hostfile FILE     the machines, one `HOST slots=N` a line; else all on this machine\n"
     "  --bind HOW          core: every rank keeps to its own cores; none; auto (default): core if\n"
@@ -154,7 +154,7 @@ int code_of(const LaunchEnd& end) {
 
 }  // namespace
 
-int launch_command(const Arguments& arguments, Console& console) {
+int launch_command(const Arguments& arguments, Console& console, const OwnFamilies&) {
   const Launch launch = parse_launch(arguments);
   if (launch.help) {
     console.out << kHelp;

@@ -1,8 +1,38 @@
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
 #include "tessera/apps/command.h"
+#include "tessera/apps/out_of_memory.h"
+
+// An allocator that is linked in may end the program where memory runs out. These throw, in all of
+// the program and its libraries, and say how much was asked for. The forms for arrays call them.
+void* operator new(std::size_t bytes) {
+  if (void* const out = std::malloc(std::max<std::size_t>(bytes, 1))) return out;
+  throw tessera::OutOfMemory(bytes);
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  const auto unit = static_cast<std::size_t>(alignment);
+  if (void* const out = std::aligned_alloc(unit, (std::max(bytes, unit) + unit - 1) / unit * unit))
+    return out;
+  throw tessera::OutOfMemory(bytes);
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+/// What libraries call in place of the system's: the end of `main` does not come by here.
+extern "C" void exit(int code) noexcept {
+  if (code == EXIT_FAILURE) tessera::end_for_library();
+  reinterpret_cast<void (*)(int)>(dlsym(RTLD_NEXT, "exit"))(code);
+  std::abort();
+}
 
 namespace {
 

@@ -43,9 +43,9 @@ std::vector<Flag> flags_that_matter(const std::vector<Flag>& flags) {
 
 }  // namespace
 
-int plan_command(const Arguments& arguments, Console& console) {
+int plan_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   Problems problems;
-  std::vector<Flag> flags = field_flags();
+  std::vector<Flag> flags = field_flags(families);
   flags.insert(flags.begin(),
                {{"json", {}, "", "print JSON", "", false},
                 {"placements", {}, "", "print the placement of each value on the mesh", "", false},
@@ -70,7 +70,7 @@ int plan_command(const Arguments& arguments, Console& console) {
   const std::string picture = parsed.take_value("schedule-svg");
   if (draws && picture.empty()) problems.add("--schedule-svg is empty; name a file to write");
   std::vector<std::string> notices;
-  RunConfig config = configure(parsed, problems, notices);
+  RunConfig config = configure(parsed, problems, notices, families);
   agree_on_choices(config, nullptr, problems);
   complete(config);
   find_vocabulary(config, problems);

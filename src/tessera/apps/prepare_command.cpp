@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-int prepare_command(const Arguments& arguments, Console& console) {
+int prepare_command(const Arguments& arguments, Console& console, const OwnFamilies&) {
   const std::vector<Flag> flags = {
       {"output", {}, "FILE", "the text file to write", "", false},
       {"overwrite",

@@ -7,6 +7,7 @@
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
 #include "tessera/data/file.h"
+#include "tessera/train/family_fields.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/presets.h"
 
@@ -14,11 +15,12 @@ namespace tessera {
 
 namespace {
 
-std::string help_of(const Field& field) {
+std::string help_of(const Field& field, const OwnFamilies& families) {
   const RunConfig defaults;
   const std::string standard = get_text(field, defaults);
   std::string out(field.help);
   if (!field.when.empty()) out += text(", ", field.when);
+  out += families_text(field, families);
   if (field.name == "preset") {
     std::vector<std::string> names;
     for (const Preset& preset : presets()) names.emplace_back(preset.name);
@@ -123,12 +125,15 @@ void read_table(const toml::table& table, const std::string& path, std::string_v
 
 }  // namespace
 
-std::vector<Flag> field_flags() {
+std::vector<Flag> field_flags(const OwnFamilies& families) {
   std::vector<Flag> out;
   for (const Field& field : fields()) {
-    Flag flag{
-        std::string(field.name),           field_names(field), kind_text(field), help_of(field),
-        std::string(to_text(field.group)), is_list(field)};
+    Flag flag{std::string(field.name),
+              field_names(field),
+              kind_text(field),
+              help_of(field, families),
+              std::string(to_text(field.group)),
+              is_list(field)};
     flag.also.erase(flag.also.begin());
     out.push_back(std::move(flag));
   }
@@ -164,7 +169,7 @@ std::vector<Setting> parse_config(std::string_view toml, const std::string& path
 }
 
 RunConfig configure(const ParsedFlags& parsed, Problems& problems,
-                    std::vector<std::string>& notices) {
+                    std::vector<std::string>& notices, const OwnFamilies& families) {
   std::vector<Setting> file, flags;
   for (const Setting& setting : parsed.settings) {
     if (setting.key != "config") {
@@ -174,7 +179,7 @@ RunConfig configure(const ParsedFlags& parsed, Problems& problems,
     for (Setting& told : read_config_file(setting.values.back(), problems))
       file.push_back(std::move(told));
   }
-  return configure(file, flags, problems, notices);
+  return configure(file, flags, problems, notices, families);
 }
 
 }  // namespace tessera

@@ -1,130 +1,30 @@
 #include <algorithm>
+#include <map>
+#include <optional>
 
-#include "tessera/apps/command.h"
-#include "tessera/apps/flags.h"
+#include "tessera/apps/agreement.h"
 #include "tessera/apps/instruction_set.h"
-#include "tessera/apps/ranks.h"
+#include "tessera/apps/sample_request.h"
+#include "tessera/base/counted.h"
 #include "tessera/base/text.h"
-#include "tessera/data/token_stream.h"
+#include "tessera/data/file.h"
 #include "tessera/device/device.h"
 #include "tessera/models/family.h"
 #include "tessera/train/fields.h"
-#include "tessera/train/generate.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/recorded.h"
+#include "tessera/train/written_sample.h"
 
 namespace tessera {
 
 namespace {
-
-/// Fields of a run's configuration that say where text is written, not what.
-constexpr std::string_view kMachineFields[] = {"devices",
-                                               "tensor-model-parallel-size",
-                                               "pipeline-model-parallel-size",
-                                               "distributed-timeout",
-                                               "threads",
-                                               "max-isa",
-                                               "amx",
-                                               "pack-weights"};
-
-std::vector<Flag> own_flags() {
-  return {
-      {"checkpoint", {}, "PATH", "the folder of a run (its newest checkpoint) or a checkpoint"},
-      {"prompt", {}, "TEXT", "what the text begins with [a new line]"},
-      {"tokens", {"max-new-tokens"}, "N", "how many tokens to write [500]"},
-      {"temperature",
-       {},
-       "NUMBER",
-       "above 1 more random, below 1 less; 0: always the likeliest token [0.8]"},
-      {"top-k", {}, "N", "draw from the N likeliest tokens; 0: from all [0]"},
-      {"top-p",
-       {},
-       "NUMBER",
-       "among the tokens that --top-k leaves, draw from the fewest whose probabilities sum up to "
-       "this; 1: from all [1]"},
-      {"beams",
-       {"num-beams"},
-       "N",
-       "above 1: beam search, the likeliest text as far as keeping the N best at each token finds "
-       "it; nothing is drawn [1]"},
-      {"length-penalty",
-       {},
-       "NUMBER",
-       "of beam search: above 0 longer texts are preferred, below 0 shorter ones [0]"},
-      {"seed", {}, "N", "seed of the random draws [1]"},
-  };
-}
-
-std::vector<Flag> sample_flags() {
-  std::vector<Flag> out = own_flags();
-  for (Flag& flag : field_flags()) {
-    if (std::ranges::find(kMachineFields, flag.name) != std::end(kMachineFields))
-      out.push_back(std::move(flag));
-  }
-  return out;
-}
-
-/// What `tessera sample` was asked to do.
-struct SampleRequest {
-  RanksCommand command{.name = "sample", .config = {}, .problems = {}};
-  std::vector<std::string> notices;
-  std::string checkpoint, prompt;
-  GenerateOptions options;
-  bool help = false;
-};
-
-SampleRequest read_request(const Arguments& arguments) {
-  SampleRequest out;
-  Problems& problems = out.command.problems;
-  ParsedFlags parsed = parse_flags(arguments, sample_flags(), problems);
-  out.help = parsed.help;
-  out.options.tokens = 500;
-  std::int64_t seed = 1;
-  const auto read = [&](const char* name, auto* to) {
-    const bool told = parsed.find(name) != nullptr;
-    const std::string value = parsed.take_value(name);
-    if (told) problems.gather([&] { read_number(text("--", name), value, to); });
-    return told;
-  };
-  const bool draws = [&] {
-    const bool warm = read("temperature", &out.options.temperature);
-    const bool few = read("top-k", &out.options.top_k), share = read("top-p", &out.options.top_p);
-    return warm || few || share;
-  }();
-  read("tokens", &out.options.tokens);
-  const bool penalty = read("length-penalty", &out.options.length_penalty);
-  read("beams", &out.options.beams);
-  read("seed", &seed);
-  out.options.seed = static_cast<std::uint64_t>(seed);
-  if (out.options.beams > 1 && draws)
-    problems.add(text("--beams ", out.options.beams,
-                      " draws nothing, so --temperature, --top-k and --top-p have no meaning; "
-                      "leave them out, or give --beams 1"));
-  if (out.options.beams == 1 && penalty)
-    problems.add("--length-penalty is of beam search; give --beams 2 or more, or leave it out");
-  for (const std::string& problem : tessera::problems(out.options)) problems.add("--" + problem);
-  out.prompt = parsed.take_value("prompt");
-  std::vector<std::string> paths = parsed.words;
-  if (parsed.find("checkpoint") != nullptr) paths.push_back(parsed.take_value("checkpoint"));
-  if (paths.size() == 1) {
-    out.checkpoint = paths.front();
-  } else {
-    problems.add(paths.empty()
-                     ? std::string("checkpoint is missing; give the folder of a run, like "
-                                   "tessera sample runs/first")
-                     : text("several checkpoints: ", join(paths), "; give one"));
-  }
-  out.command.devices_told = parsed.find("devices") != nullptr;
-  out.command.config = configure(parsed, problems, out.notices);
-  return out;
-}
 
 /// The run of the checkpoint, on the machine of the request.
 RunConfig config_of_writing(const RunConfig& recorded, const RunConfig& request) {
   RunConfig out = recorded;
   out.dump_dir.clear();
   out.parallel = {};
-  for (const std::string_view name : kMachineFields) {
+  for (const std::string_view name : kSampleMachineFields) {
     const Field& field = *find_field(name).field;
     set_text(field, out, get_text(field, request), name);
   }
@@ -132,12 +32,27 @@ RunConfig config_of_writing(const RunConfig& recorded, const RunConfig& request)
   return out;
 }
 
-std::vector<std::int32_t> encode_prompt(const Vocabulary& vocabulary, const std::string& prompt) {
-  try {
-    return vocabulary.encode(prompt);
-  } catch (const Error& error) {
-    fail(Fault::Usage, "--prompt: ", error.what());
-  }
+/// What depends on the task of the run: what cannot be done with it, and what is left open.
+void fit_to_task(SampleRequest& request, const TextWriting& writing, const ModelConfig& model,
+                 Problems& problems) {
+  const bool from_source = writing.source > 0;
+  const auto of_sources = [&](const char* flag, bool told) {
+    if (told && !from_source)
+      problems.add(text("--", flag, " is of models that write a text from a source; family ",
+                        model.family, " goes on with --prompt: give that, and leave --", flag,
+                        " out"));
+  };
+  of_sources("input", !request.input.empty());
+  of_sources("output", !request.output.empty());
+  if (from_source && !request.prompt_told && request.input.empty())
+    problems.add(text("nothing to write from: a model of family ", model.family,
+                      " writes a text from a source; give --prompt TEXT or --input FILE"));
+  if (!request.warm)
+    request.options.temperature = request.options.beams > 1 ? 0 : writing.temperature;
+  if (request.options.length_penalty != 0 && !writing.end)
+    request.notices.push_back(text("--length-penalty ", request.options.length_penalty,
+                                   " has no effect: texts of family ", model.family,
+                                   " have no end, so all that are compared are of one length"));
 }
 
 /// One text leaves data parallel devices nothing to do.
@@ -151,61 +66,126 @@ void find_mesh_problems(const ParallelConfig& parallel, const ModelConfig& model
                     parallel.tensor * parallel.pipeline));
 }
 
-int sample_on(Communicator* launched, const SampleRequest& request, Console& console) {
-  if (request.help) {
-    console.out << "tessera sample PATH [FLAG...]\n\n"
-                << flags_help(sample_flags(), console.columns);
-    return 0;
+void require_taken(const Console& console) {
+  if (!console.out)
+    fail(Fault::Resource,
+         "standard output takes no more text; free some space, or read the pipe to its end");
+}
+
+/// Writes the texts: one token after the other, or, of several, one in each line.
+void write_asked(TextModel& model, const Vocabulary& vocabulary,
+                 const std::vector<Beginning>& beginnings, const SampleRequest& request,
+                 Console& console) {
+  GenerateOptions options = request.options;
+  if (request.input.empty() && request.output.empty()) {
+    if (model.writing().source == 0) console.out << request.prompt << std::flush;
+    options.on_token = [&](std::size_t, std::int32_t id) {
+      console.out << vocabulary.decode(std::span(&id, 1)) << std::flush;
+      require_taken(console);
+    };
+    write_texts(model, vocabulary, beginnings, options, [](const Tokens&) {});
+    console.out << "\n";
+    return;
   }
-  Problems problems = request.command.problems;
-  RunConfig machine = request.command.config;
-  take_launched_devices(machine, request.command.devices_told, launched, problems);
-  agree_on_choices(machine, launched, problems);
-  problems.raise();
-  const Checkpoint checkpoint = Checkpoint::open(request.checkpoint);
-  const RecordedRun recorded = recorded_run(checkpoint);
-  RunConfig config = config_of_writing(recorded.config, machine);
+  std::optional<AtomicFile> file;
+  if (!request.output.empty()) file.emplace(request.output);
+  write_texts(model, vocabulary, beginnings, options, [&](const Tokens& written) {
+    const std::string line = vocabulary.decode(written) + "\n";
+    if (file) return file->write(line);
+    console.out << line << std::flush;
+    require_taken(console);
+  });
+  if (!file) return;
+  file->commit();
+  console.out << "wrote " << counted(std::ssize(beginnings), "text") << " to '" << request.output
+              << "'\n";
+}
+
+/// What rank 0 writes from.
+struct WritingSource {
+  Checkpoint checkpoint;
+  Vocabulary vocabulary;
+  std::vector<Beginning> beginnings;
+};
+
+/// Fits the `request` to the run. `config` says which machine, and then all.
+WritingSource open_source(SampleRequest& request, RunConfig& config, Problems& problems) {
+  Checkpoint checkpoint = Checkpoint::open(request.checkpoint);
+  RecordedRun recorded = recorded_run(checkpoint, config.families);
+  config = config_of_writing(recorded.config, config);
   const Task task = task_of(config.model);
   if (!task.text)
     fail(Fault::Usage, "'", request.checkpoint, "' is a model of family ", config.model.family,
          ", which writes no text; give a checkpoint of one that does");
   find_mesh_problems(config.parallel, config.model, problems);
-  const Vocabulary& vocabulary = recorded.vocabulary;
-  std::vector<std::int32_t> prompt;
-  problems.gather([&] {
-    prompt = encode_prompt(vocabulary, request.prompt);
-    require_ids(prompt, config.model.vocabulary, "--prompt");
-  });
+  fit_to_task(request, *task.text, config.model, problems);
+  std::vector<Beginning> beginnings;
+  if (problems.empty())
+    problems.gather([&] {
+      beginnings =
+          beginnings_of(request.input.empty() ? std::vector<GivenText>{{request.prompt, "--prompt"}}
+                                              : given_lines(request.input),
+                        *task.text, recorded.vocabulary, config.model.vocabulary);
+    });
   problems.raise();
+  request.rows = std::min(request.rows, std::ssize(beginnings));
+  return {std::move(checkpoint), std::move(recorded.vocabulary), std::move(beginnings)};
+}
 
+/// The name under which rank 0 tells the others how many texts are written at a time.
+constexpr const char* kRowsKey = "sample.rows";
+
+/// Of all ranks, and the request's rows; rank 0 finds both, and has the source.
+RunConfig writing_config(Communicator* launched, SampleRequest& request,
+                         std::optional<WritingSource>& source) {
+  RunConfig asked = request.command.config;
+  Problems problems = request.command.problems;
+  agree_on_choices(asked, launched, problems);
+  take_launched_devices(asked, request.command.devices_told, launched, problems);
+  const auto found = from_leader(launched, [&] {
+    problems.raise();
+    RunConfig config = asked;
+    source.emplace(open_source(request, config, problems));
+    std::map<std::string, std::string> out = record_of(config);
+    out[kRowsKey] = text(request.rows);
+    return out;
+  });
+  read_number(kRowsKey, found.at(kRowsKey), &request.rows);
+  RunConfig recorded = config_of(found, "the configuration of rank 0", asked.families);
+  complete(recorded);
+  RunConfig config = config_of_writing(recorded, asked);
   share_cores(config, launched);
-  GenerateOptions options = request.options;
-  options.on_token = [&](std::int32_t id) {
-    console.out << vocabulary.decode(std::span(&id, 1)) << std::flush;
-    if (!console.out)
-      fail(Fault::Resource,
-           "standard output takes no more text; free some space, or read the pipe "
-           "to its end");
-  };
-  const WantedPrograms wanted{.train = false, .evaluate = false, .texts = options.beams};
+  return config;
+}
+
+int sample_on(Communicator* launched, SampleRequest request, Console& console) {
+  if (request.help) {
+    console.out << "tessera sample PATH [FLAG...]\n\n"
+                << flags_help(sample_flags(), console.columns);
+    return 0;
+  }
+  std::optional<WritingSource> source;
+  const RunConfig config = writing_config(launched, request, source);
+  for (const std::string& notice : request.notices) console.err << "notice: " << notice << "\n";
+  const WantedPrograms wanted{
+      .train = false, .evaluate = false, .texts = request.rows * request.options.beams};
   on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
     const int rank = world == nullptr ? 0 : world->rank();
     Crew crew(compile_programs(config, wanted, device, rank).plan, device, world, kFast);
     if (rank > 0) return crew.follow();
-    crew.load(checkpoint);
-    console.out << request.prompt << std::flush;
+    crew.load(source->checkpoint);
+    const Task task = task_of(config.model);
     TextModel model(crew, *task.text);
-    generate(model, vocabulary, prompt, options);
+    write_asked(model, source->vocabulary, source->beginnings, request, console);
     crew.dismiss();
-    console.out << "\n";
   });
   return 0;
 }
 
 }  // namespace
 
-int sample_command(const Arguments& arguments, Console& console) {
-  const SampleRequest request = read_request(arguments);
+int sample_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+  const SampleRequest request = read_sample_request(arguments, families);
   return on_launched_ranks(request.command, console, [&](Communicator* launched, Console& mine) {
     return sample_on(launched, request, mine);
   });

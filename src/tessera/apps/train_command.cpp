@@ -49,15 +49,15 @@ struct TrainRequest {
   bool help = false;
 };
 
-TrainRequest read_train_request(const Arguments& arguments) {
+TrainRequest read_train_request(const Arguments& arguments, const OwnFamilies& families) {
   TrainRequest out;
   Problems& problems = out.command.problems;
-  const ParsedFlags parsed = parse_flags(arguments, field_flags(), problems);
+  const ParsedFlags parsed = parse_flags(arguments, field_flags(families), problems);
   out.help = parsed.help;
   for (const std::string& word : parsed.words)
     problems.add(text("unexpected '", word, "'; flags begin with --, as in --data ", word));
   out.command.devices_told = parsed.find("devices") != nullptr;
-  out.command.config = configure(parsed, problems, out.notices);
+  out.command.config = configure(parsed, problems, out.notices, families);
   return out;
 }
 
@@ -87,7 +87,7 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
     return record_of(run->config);
   });
   if (run) return run->config;
-  RunConfig config = config_of(found, "the configuration of rank 0");
+  RunConfig config = config_of(found, "the configuration of rank 0", asked.families);
   complete(config);
   config.choices = asked.choices;
   return config;
@@ -96,7 +96,7 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
 int train_on(Communicator* launched, const TrainRequest& request, Console& console) {
   if (request.help) {
     console.out << "tessera train --preset NAME --data FILE --output FOLDER [FLAG...]\n\n"
-                << flags_help(field_flags(), console.columns);
+                << flags_help(field_flags(request.command.config.families), console.columns);
     return 0;
   }
   const std::atomic<bool>& stop = catch_stop_signals();
@@ -130,8 +130,8 @@ int train_on(Communicator* launched, const TrainRequest& request, Console& conso
 
 }  // namespace
 
-int train_command(const Arguments& arguments, Console& console) {
-  const TrainRequest request = read_train_request(arguments);
+int train_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+  const TrainRequest request = read_train_request(arguments, families);
   return on_launched_ranks(request.command, console, [&](Communicator* launched, Console& mine) {
     return train_on(launched, request, mine);
   });

@@ -29,10 +29,10 @@ struct VerifyRequest {
   bool help = false, as_json = false;
 };
 
-VerifyRequest read_verify_request(const Arguments& arguments) {
+VerifyRequest read_verify_request(const Arguments& arguments, const OwnFamilies& families) {
   VerifyRequest out;
   Problems& problems = out.command.problems;
-  std::vector<Flag> flags = field_flags();
+  std::vector<Flag> flags = field_flags(families);
   flags.insert(flags.begin(), Flag{"json", {}, "", "print JSON", "", false});
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   out.help = parsed.help;
@@ -41,7 +41,7 @@ VerifyRequest read_verify_request(const Arguments& arguments) {
   out.as_json = parsed.take_switch("json");
   out.command.devices_told = parsed.find("devices") != nullptr;
   const bool told_steps = parsed.find("steps") != nullptr;
-  RunConfig& config = out.command.config = configure(parsed, problems, out.notices);
+  RunConfig& config = out.command.config = configure(parsed, problems, out.notices, families);
   if (!told_steps) config.steps = kSteps;
   if (config.steps < 1) problems.add("steps is 0; verify needs at least 1");
   return out;
@@ -65,7 +65,7 @@ RunConfig complete_config(Communicator* launched, const VerifyRequest& request, 
     return record_of(config);
   });
   if (launched == nullptr || launched->rank() == 0) return config;
-  RunConfig of_leader = config_of(found, "the configuration of rank 0");
+  RunConfig of_leader = config_of(found, "the configuration of rank 0", config.families);
   complete(of_leader);
   set_memory_choice(config, memory_choice_of(of_leader));
   complete(config);
@@ -148,8 +148,8 @@ int verify_on(Communicator* launched, const VerifyRequest& request, Console& con
 
 }  // namespace
 
-int verify_command(const Arguments& arguments, Console& console) {
-  const VerifyRequest request = read_verify_request(arguments);
+int verify_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+  const VerifyRequest request = read_verify_request(arguments, families);
   return on_launched_ranks(request.command, console, [&](Communicator* launched, Console& mine) {
     return verify_on(launched, request, mine);
   });

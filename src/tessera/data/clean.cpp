@@ -49,7 +49,8 @@ std::string clean_text(std::string_view utf8, CleaningLog& log) {
       return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7F;
     };
     controls += static_cast<std::int64_t>(std::erase_if(line, control));
-    const std::size_t kept = line.find_last_not_of(" \t") + 1;  // npos + 1 is 0
+    std::size_t kept = line.find_last_not_of(" \t") + 1;           // npos + 1 is 0
+    kept += kept > 0 && kept < line.size() && line[kept] == '\t';  // of a pair without a target
     trailing += kept < line.size();
     line.resize(kept);
     const bool empty = line.empty();

@@ -25,8 +25,8 @@ class CleaningLog {
 };
 
 /// Plain text as a language model should see it: no control characters but tabs and newlines, no
-/// blanks at the ends of lines, at most one empty line in a row, none at the start; one newline at
-/// the end.
+/// blanks at the ends of lines but a tab right behind a word (it separates a pair), at most one
+/// empty line in a row, none at the start; one newline at the end.
 std::string clean_text(std::string_view utf8, CleaningLog& log);
 
 /// The King James text from the lines of the `bible` program ("Ge1:1 In the beginning ...") as

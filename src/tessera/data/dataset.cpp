@@ -18,7 +18,10 @@ Text load(const std::vector<std::string>& paths, VocabularyKind kind) {
 
 Dataset make_dataset(Vocabulary vocabulary, const Text& loaded, double held_out) try {
   TokenStream tokens(vocabulary.encode(loaded.bytes), held_out);
-  return {std::move(vocabulary), std::move(tokens), loaded.files,
+  return {std::move(vocabulary),
+          std::move(tokens),
+          loaded.files,
+          {},
           hash128_text(std::as_bytes(std::span(loaded.bytes)))};
 } catch (const Error& error) {
   throw error.with(text("in ", name_of(loaded.files)));
@@ -46,6 +49,7 @@ void hold_out(Dataset& data, const std::vector<std::string>& paths) {
   try {
     const std::span<const std::int32_t> all = data.tokens.all();
     data.tokens = TokenStream({all.begin(), all.end()}, data.vocabulary.encode(loaded.bytes));
+    data.held_out_files = loaded.files;
   } catch (const Error& error) {
     throw error.with(text("in the validation text of '", loaded.files.front().path, "'"));
   }

@@ -13,7 +13,7 @@ namespace tessera {
 struct Dataset {
   Vocabulary vocabulary;
   TokenStream tokens;
-  std::vector<TextFile> files;
+  std::vector<TextFile> files, held_out_files;  // the second of a text that hold_out took
   std::string
       digest;  // XXH3-128 of the normalised text: a resumed run checks that its data is the same
 };

@@ -20,25 +20,25 @@ std::int32_t token_of(const Vocabulary& vocabulary, char c) {
   return kNoToken;
 }
 
-/// The lines of one part, and how many come before them in the text that messages name.
+/// The lines of one part, and how many come before them in the text of these files.
 struct Lines {
   std::span<const std::int32_t> tokens;
   std::int64_t before = 0;
-  std::string text;
+  const std::vector<TextFile>& files;
 };
 
 Lines lines_of(const Dataset& data, Part part, std::int32_t newline) {
   const TokenStream& stream = data.tokens;
   if (stream.held_out_apart()) {
-    if (part == Part::Train) return {stream.train(), 0, name_of(data.files)};
-    return {stream.held_out(), 0, "the validation text"};
+    if (part == Part::Train) return {stream.train(), 0, data.files};
+    return {stream.held_out(), 0, data.held_out_files};
   }
   // The first line that begins in the held-out part.
   const auto all = stream.all();
   auto border = all.begin() + static_cast<std::ptrdiff_t>(stream.train().size());
   while (border != all.begin() && border != all.end() && border[-1] != newline) ++border;
-  if (part == Part::Train) return {{all.begin(), border}, 0, name_of(data.files)};
-  return {{border, all.end()}, std::count(all.begin(), border, newline), name_of(data.files)};
+  if (part == Part::Train) return {{all.begin(), border}, 0, data.files};
+  return {{border, all.end()}, std::count(all.begin(), border, newline), data.files};
 }
 
 void write(std::span<const std::int32_t> tokens, std::span<std::int32_t> to) {
@@ -51,28 +51,30 @@ Pairs::Pairs(const Dataset& data, Part part, const PairOptions& options) : optio
   const std::int32_t newline = token_of(data.vocabulary, '\n'),
                      tab = token_of(data.vocabulary, '\t');
   const Lines lines = lines_of(data, part, newline);
-  std::int64_t number = lines.before;
+  std::int64_t before = lines.before;
   for (auto begin = lines.tokens.begin(); begin != lines.tokens.end();) {
     const auto end = std::find(begin, lines.tokens.end(), newline);
-    add_line({begin, end}, tab, text("line ", ++number, " of ", lines.text));
+    add_line({begin, end}, tab, [&] { return line_name(lines.files, before); });
+    ++before;
     begin = end == lines.tokens.end() ? end : end + 1;
   }
   if (!pairs_.empty()) return;
   const bool train = part == Part::Train;
   const std::string fits = text(" fits into a source of ", options.source, " and a target of ",
                                 options.target, " tokens");
-  fail(Fault::Data, "the ", train ? "training" : "held-out", " part of ", lines.text, " has ",
+  fail(Fault::Data, "the ", train ? "training" : "held-out", " part of ", name_of(lines.files),
+       " has ",
        left_out_ == 0 ? "no pair" : text(counted(left_out_, "pair"), ", of which none", fits),
        "; use a longer text", train ? "" : ", hold out more of it",
        left_out_ == 0 ? "" : ", or raise source-context and context");
 }
 
 void Pairs::add_line(std::span<const std::int32_t> line, std::int32_t tab,
-                     const std::string& name) {
+                     const std::function<std::string()>& name) {
   const auto at = std::find(line.begin(), line.end(), tab);
   const auto tabs = std::count(at, line.end(), tab);
   if (tabs != 1)
-    fail(Fault::Data, name, " has ", tabs == 0 ? "no tab" : counted(tabs, "tab"),
+    fail(Fault::Data, name(), " has ", tabs == 0 ? "no tab" : counted(tabs, "tab"),
          "; a pair is a source, one tab and a target");
   const Pair pair{{line.begin(), at}, {at + 1, line.end()}};
   if (std::ssize(pair.source) < options_.source && std::ssize(pair.target) < options_.target) {

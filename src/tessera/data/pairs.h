@@ -2,7 +2,9 @@
 /// Pairs of texts, as translations: a line each, source and target with a tab between them.
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tessera/data/dataset.h"
@@ -40,7 +42,8 @@ class Pairs {
   struct Pair {
     std::span<const std::int32_t> source, target;
   };
-  void add_line(std::span<const std::int32_t> line, std::int32_t tab, const std::string& name);
+  void add_line(std::span<const std::int32_t> line, std::int32_t tab,
+                const std::function<std::string()>& name);
 
   PairOptions options_;
   std::vector<Pair> pairs_;

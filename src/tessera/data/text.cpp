@@ -20,6 +20,8 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 std::vector<std::string> files_of(const std::string& folder);
+/// A file of so many bytes whose text comes next.
+void add_file(Text& out, const std::string& path, std::size_t bytes);
 [[noreturn]] void fail_utf8(std::string_view bytes, std::size_t offset, const std::string& path);
 
 }  // namespace
@@ -48,12 +50,13 @@ Text load_text(const std::vector<std::string>& paths, const TextOptions& options
 
 void append_text_file(Text& out, std::string_view bytes, const std::string& path,
                       const TextOptions& options) {
-  out.files.push_back({path, static_cast<std::int64_t>(bytes.size())});
   const bool keep = options.invalid == InvalidUtf8::Keep;
   if (!keep && starts_with(bytes, kByteOrderMark)) ++out.byte_order_marks;
   std::size_t at = !keep && starts_with(bytes, kByteOrderMark) ? kByteOrderMark.size() : 0;
+  if (at < bytes.size() && !out.bytes.empty() && out.bytes.back() != '\n' && !keep)
+    out.bytes += '\n';
+  add_file(out, path, bytes.size());
   if (at == bytes.size()) return;
-  if (!out.bytes.empty() && out.bytes.back() != '\n' && !keep) out.bytes += '\n';
   if (keep) {
     out.bytes += bytes;
     return;
@@ -74,7 +77,24 @@ void append_text_file(Text& out, std::string_view bytes, const std::string& path
   }
 }
 
+std::string line_name(const std::vector<TextFile>& files, std::int64_t line) {
+  const TextFile* of = &files.front();
+  for (const TextFile& file : files) {
+    if (file.line <= line && file.bytes > 0) of = &file;
+  }
+  return text("line ", line - of->line + 1, " of '", of->path, "'");
+}
+
 namespace {
+
+void add_file(Text& out, const std::string& path, std::size_t bytes) {
+  TextFile file{path, static_cast<std::int64_t>(bytes), std::ssize(out.bytes), 0};
+  if (!out.files.empty()) {
+    const TextFile& last = out.files.back();
+    file.line = last.line + std::count(out.bytes.begin() + last.begin, out.bytes.end(), '\n');
+  }
+  out.files.push_back(file);
+}
 
 std::vector<std::string> files_of(const std::string& folder) {
   std::vector<fs::path> files, links;

@@ -21,6 +21,8 @@ struct TextOptions {
 struct TextFile {
   std::string path;
   std::int64_t bytes = 0;  // on disk
+  // Where it begins in the text of all files: bytes, and lines that end before.
+  std::int64_t begin = 0, line = 0;
 };
 
 /// What was read, and what was changed on the way.
@@ -39,6 +41,9 @@ struct Text {
 /// Errors:  Fault::Data: missing, unreadable, empty (a folder may hold empty files, not only such),
 /// not UTF-8.
 Text load_text(const std::vector<std::string>& paths, const TextOptions& options = {});
+
+/// "line 3 of 'b.txt'": of the line of the whole text that has `line` others before it.
+std::string line_name(const std::vector<TextFile>& files, std::int64_t line);
 
 /// The normalisation of one file's bytes, added to `out`; `path` is for messages.
 void append_text_file(Text& out, std::string_view bytes, const std::string& path,

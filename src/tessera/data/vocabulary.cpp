@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -15,7 +16,12 @@ namespace {
 constexpr int kVersion = 1;
 constexpr int kNumBytes = 256;
 
-[[noreturn]] void fail_unknown(const Vocabulary& vocabulary, std::string_view utf8,
+constexpr std::size_t kMaxNamed = 8;
+
+/// By code point up to the largest known; -1: unknown.
+using Ids = std::vector<std::int32_t>;
+bool is_known(const Ids& ids, char32_t c) { return c < ids.size() && ids[c] >= 0; }
+[[noreturn]] void fail_unknown(const Vocabulary& vocabulary, const Ids& ids, std::string_view utf8,
                                std::size_t offset);
 std::u32string sorted_distinct(std::string_view utf8);
 
@@ -54,8 +60,7 @@ std::vector<std::int32_t> Vocabulary::encode(std::string_view utf8) const {
   }
   for (std::size_t at = 0; at < utf8.size();) {
     const CodePoint c = code_point_at(utf8, at);
-    if (c.size == 0 || c.value >= id_of_.size() || id_of_[c.value] < 0)
-      fail_unknown(*this, utf8, at);
+    if (c.size == 0 || !is_known(id_of_, c.value)) fail_unknown(*this, id_of_, utf8, at);
     ids.push_back(id_of_[c.value]);
     at += static_cast<std::size_t>(c.size);
   }
@@ -154,16 +159,41 @@ std::u32string sorted_distinct(std::string_view utf8) {
   return out;
 }
 
-void fail_unknown(const Vocabulary& vocabulary, std::string_view utf8, std::size_t offset) {
+/// "'é', U+00E9", or the number alone where it is a control.
+std::string shown_character(char32_t c) {
+  if (c < 0x20 || c == 0x7F) return code_point_text(c);
+  std::string bytes;
+  append_utf8(bytes, c);
+  return text("'", bytes, "', ", code_point_text(c));
+}
+
+/// ", nor are 'é', U+00E9; 'ü', U+00FC and 3 more": what else of the text it lacks, or "".
+std::string others_unknown(const Ids& ids, std::string_view utf8, char32_t first) {
+  std::set<char32_t> others;
+  for (std::size_t at = 0; at < utf8.size();) {
+    const CodePoint c = code_point_at(utf8, at);
+    if (c.size == 0) break;
+    if (c.value != first && !is_known(ids, c.value)) others.insert(c.value);
+    at += static_cast<std::size_t>(c.size);
+  }
+  if (others.empty()) return "";
+  std::vector<std::string> named;
+  for (const char32_t c : others) {
+    if (named.size() < kMaxNamed) named.push_back(shown_character(c));
+  }
+  return text(others.size() == 1 ? ", nor is " : ", nor are ", join(named, "; "),
+              others.size() > kMaxNamed ? text(" and ", others.size() - kMaxNamed, " more") : "");
+}
+
+void fail_unknown(const Vocabulary& vocabulary, const Ids& ids, std::string_view utf8,
+                  std::size_t offset) {
   const CodePoint c = code_point_at(utf8, offset);
   const std::string place = text("character ", count_characters(utf8.substr(0, offset)), " (byte ",
                                  offset, ") of the text");
   if (c.size == 0) fail(Fault::Data, place, " is not UTF-8; convert the text");
-  std::string shown = code_point_text(c.value);
-  if (c.value >= 0x20 && c.value != 0x7F)
-    shown = text("'", utf8.substr(offset, static_cast<std::size_t>(c.size)), "', ", shown);
-  fail(Fault::Data, place, ", ", shown, ", is not in the vocabulary of ", vocabulary.size(),
-       " characters; leave it out, or train with a text that has it");
+  fail(Fault::Data, place, ", ", shown_character(c.value), ", is not in the vocabulary of ",
+       vocabulary.size(), " characters", others_unknown(ids, utf8.substr(offset), c.value),
+       "; leave it out, or train with a text that has it");
 }
 
 }  // namespace

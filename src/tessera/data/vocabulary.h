@@ -26,7 +26,8 @@ class Vocabulary {
   int size() const;
 
   /// One id per byte or per character.
-  /// Errors: Fault::Data: a character that the vocabulary lacks, named with its place; not UTF-8.
+  /// Errors: Fault::Data: characters that the vocabulary lacks, the first named with its place; not
+  /// UTF-8.
   std::vector<std::int32_t> encode(std::string_view utf8) const;
 
   /// The text of ids; ids outside the vocabulary become U+FFFD, because a model's output may be

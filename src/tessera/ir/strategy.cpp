@@ -1,5 +1,9 @@
 #include "tessera/ir/strategy.h"
 
+#include <algorithm>
+
+#include "tessera/base/text.h"
+
 namespace tessera {
 
 bool matches(std::string_view pattern, std::string_view path) {
@@ -20,6 +24,17 @@ bool matches(std::string_view pattern, std::string_view path) {
   }
   while (p < pattern.size() && pattern[p] == '*') ++p;
   return p == pattern.size();
+}
+
+std::string near_paths(std::string pattern, const std::vector<std::string>& paths) {
+  std::erase(pattern, '*');
+  const std::vector<std::string> near = nearest(pattern, paths);
+  if (!near.empty()) return text("nearest ", near.size() == 1 ? "is " : "are ", join(near));
+  if (paths.empty()) return "there are none";
+  constexpr std::size_t kShown = 3;
+  const std::vector<std::string> first(
+      paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, paths.size())));
+  return text("there are ", join(first), paths.size() > kShown ? ", ..." : "");
 }
 
 }  // namespace tessera

@@ -120,6 +120,9 @@ struct Strategy {
 
 /// True if `path` matches `pattern`, in which '*' stands for any characters.
 bool matches(std::string_view pattern, std::string_view path);
+/// What to say of a pattern that matches none of `paths`: "nearest are ...", or some that are
+/// there.
+std::string near_paths(std::string pattern, const std::vector<std::string>& paths);
 
 /// One rank that computes each step in `microbatches` micro-batches.
 inline Strategy one_device(std::int64_t microbatches) {

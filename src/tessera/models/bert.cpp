@@ -1,10 +1,10 @@
 /// BERT (Devlin et al. 2018, arXiv 1810.04805): post-norm layers that see the whole sample, GELU.
-/// It learns masked tokens, and whether the second part of a sample follows the first. Of the
-/// fields of ModelConfig, `bias`, `tied_head` and `rope_base` mean nothing here: there are biases,
-/// and the tokens' decoder is the token embedding.
+/// It learns masked tokens, and whether the second part of a sample follows the first. There
+/// are biases, and the tokens' decoder is the token embedding.
 
 #include "tessera/data/masked_pairs.h"
 #include "tessera/models/family.h"
+#include "tessera/models/layer.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
@@ -16,16 +16,10 @@ namespace tessera {
 namespace {
 
 TransformerLayer bert_layer(const ModelConfig& c) {
-  return {.heads = c.heads,
-          .kv_heads = c.kv_heads,
-          .ffn_width = c.hidden(),
-          .feed_forward = FeedForward::GeluErf,
-          .norm_eps = c.norm_eps,
-          .post_norm = true,
-          .attention_dropout = c.dropout,
-          .hidden_dropout = c.dropout,
-          .init_std = c.init_std,
-          .residual_std = c.init_std};
+  TransformerLayer out = layer_of(c);
+  out.feed_forward = FeedForward::GeluErf;
+  out.post_norm = out.bias = true;
+  return out;
 }
 
 /// Rows of x [b, s, d] at positions [b, k]: [b, k, d]. Exact: all but one term of each sum are 0.
@@ -40,17 +34,18 @@ struct BertLogits {
 /// Blocks: embed, layers.N, mlm, pooler, nsp.
 BertLogits bert(const ModelConfig& c, const TaskValues& in, const Pass& pass) {
   const TransformerLayer layer = bert_layer(c);
-  const LinearOptions plain{true, c.init_std};
+  const WeightInit init = init_of(c);
+  const LinearOptions plain{true, init};
   const Value ids = in.at("ids"), seen = in.at("mask");
   Builder& builder = ids.builder();
   const std::int64_t batch = ids.shape()[0];
   Value x, token;
   {
     const Scope scope(builder, "embed");
-    const EmbeddingResult tokens = embedding(ids, "token", c.vocabulary, c.width, c.init_std);
-    token = tokens.weight;
-    x = tokens.rows + embedding(in.at("types"), "type", 2, c.width, c.init_std).rows;
-    x = norm(learned_positions(x, "position", c.most_positions(), c.init_std), "norm", layer);
+    const EmbeddingResult tokens = embedding(ids, "token", c.vocabulary, c.width, init);
+    token = tokens.table;
+    x = tokens.rows + embedding(in.at("types"), "type", 2, c.width, init).rows;
+    x = norm(learned_positions(x, "position", c.most_positions(), init), "norm", layer);
     x = dropout_layer(x, c.dropout, pass.step, "dropout");
     builder.set_name(x, "residual");
   }
@@ -113,20 +108,25 @@ Task bert_task(const ModelConfig& c) {
 
 constexpr TensorCut kBertCuts[] = {{"mlm.bias", 0, 1}};
 
+constexpr ReadField kBertReads[] = {{"layers"},           {"heads"},    {"kv-heads"},   {"width"},
+                                    {"ffn-width"},        {"context"},  {"vocab-size"}, {"dropout"},
+                                    {"masked-positions"}, {"norm-eps"}, {"init-std"}};
+
 }  // namespace
 
 constinit const ModelFamily kBert = {
     .name = "bert",
     .doc = "post-norm, sees both sides, masked tokens and next parts",
+    .reads = kBertReads,
     .task = bert_task,
     .publish = [](ModelConfig& config) { config.norm_eps = 1e-12; },
     .find_problems =
         [](const ModelConfig& c, std::vector<std::string>& problems) {
-          if (c.context < kLeastPairContext)
+          if (c.context >= 1 && c.context < kLeastPairContext)
             problems.push_back(text("context is ", c.context, "; a sample of bert has [CLS], two ",
                                     "[SEP] and a token for each of two parts, so give at least ",
                                     kLeastPairContext));
-          if (c.masked_positions < 0 || c.masked_positions > c.context)
+          if (c.masked_positions < 0 || (c.context >= 1 && c.masked_positions > c.context))
             problems.push_back(text("masked-positions is ", c.masked_positions,
                                     "; it must be from 0 to the context of ", c.context));
         },

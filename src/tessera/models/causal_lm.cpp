@@ -5,6 +5,7 @@
 
 #include "tessera/base/size.h"
 #include "tessera/data/sampler.h"
+#include "tessera/models/layer.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/shape_ops.h"
 
@@ -38,8 +39,9 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
                 {"labels", DType::I32, {context}, config.vocabulary, /*ignorable=*/true}};
   out.tokens = context;
   out.means = {{kLossMean}};
-  out.text = {context,
-              [config, logits](Value ids, const Pass& pass) { return logits(config, ids, pass); }};
+  out.text = {.context = context, .logits = [config, logits](Value ids, const Pass& pass) {
+                return logits(config, ids, pass);
+              }};
   out.measure = [next = out.text->logits](const TaskValues& in,
                                           const Pass& pass) -> std::vector<Mean> {
     return {cross_entropy_mean(next(in.at("ids"), pass), in.at("labels"))};
@@ -60,22 +62,19 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
   return out;
 }
 
-Value causal_transformer(const ModelConfig& c, TransformerLayer layer, Positions positions,
-                         Value ids, const Pass& pass) {
+Value causal_transformer(const ModelConfig& c, TransformerLayer layer, Value ids,
+                         const Pass& pass) {
   Builder& builder = ids.builder();
-  layer.heads = c.heads, layer.kv_heads = c.kv_heads, layer.ffn_width = c.hidden();
-  layer.norm_eps = c.norm_eps, layer.rope_base = c.rope_base;
-  layer.attention_dropout = layer.hidden_dropout = c.dropout;
-  layer.init_std = c.init_std, layer.residual_std = residual_std(c.init_std, 2 * c.layers);
-  layer.rotary = positions == Positions::Rotary;
+  const WeightInit init = init_of(c);
+  layer.residual_init = residual_init(init, 2 * c.layers);
   Value x, token;
   {
     const Scope scope(builder, "embed");
-    const EmbeddingResult embedded = embedding(ids, "token", c.vocabulary, c.width, c.init_std);
-    token = embedded.weight;
+    const EmbeddingResult embedded = embedding(ids, "token", c.vocabulary, c.width, init);
+    token = embedded.table;
     x = embedded.rows;
-    if (positions == Positions::Learned)
-      x = learned_positions(x, "position", c.most_positions(), c.init_std, pass.position);
+    if (!layer.rotary)
+      x = learned_positions(x, "position", c.most_positions(), init, pass.position);
     x = dropout_layer(x, c.dropout, pass.step, "dropout");
     builder.set_name(x, "residual");
   }
@@ -89,7 +88,7 @@ Value causal_transformer(const ModelConfig& c, TransformerLayer layer, Positions
     const Scope scope(builder, "head");
     return matmul(x, token, {.trans_b = true});
   }
-  return linear(x, "head", c.vocabulary, {false, c.init_std});
+  return linear(x, "head", c.vocabulary, {false, init});
 }
 
 }  // namespace tessera

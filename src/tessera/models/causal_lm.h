@@ -14,10 +14,9 @@ using LogitsFunction = Value (*)(const ModelConfig& config, Value ids, const Pas
 /// there is none. Loss: mean cross-entropy over all labels that count. Data: windows of a text.
 Task causal_lm(const ModelConfig& config, LogitsFunction logits);
 
-/// Embedding, `config.layers` layers that see what is before them, norm and head. The layers are
-/// `layer`, with the sizes, rates and deviations of `config`. Blocks: embed, layers.N, norm, head.
-enum class Positions { Learned, Rotary };
-Value causal_transformer(const ModelConfig& config, TransformerLayer layer, Positions positions,
-                         Value ids, const Pass& pass);
+/// Embedding, `config.layers` layers that see what is before them, norm and head. Positions are
+/// learned, but for a layer that rotates. Blocks: embed, layers.N, norm, head.
+Value causal_transformer(const ModelConfig& config, TransformerLayer layer, Value ids,
+                         const Pass& pass);
 
 }  // namespace tessera

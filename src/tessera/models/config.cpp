@@ -15,7 +15,7 @@ void check_weight_sizes(const ModelConfig& c) {
   constexpr std::int64_t kBytes = 16;  // of an f32 weight with its gradient and two moments
   const std::string_view all = "bytes of all weights with gradients and moments";
   std::int64_t layers = 0, attentions = 0;
-  for (const LayerStack& stack : find_model(c.family).stacks(c)) {
+  for (const LayerStack& stack : c.family->stacks(c)) {
     layers += stack.layers;
     attentions += stack.layers * stack.attentions;
   }
@@ -32,6 +32,15 @@ void check_weight_sizes(const ModelConfig& c) {
 }
 
 }  // namespace
+
+ModelConfig with_derived(ModelConfig config) {
+  complete(config);
+  config.kv_heads = config.groups();
+  config.ffn_width = config.hidden();
+  config.source_context = config.source();
+  if (config.decoder_layers == 0) config.decoder_layers = config.layers;
+  return config;
+}
 
 std::vector<std::string> problems(const ModelConfig& c) {
   std::vector<std::string> out;
@@ -67,7 +76,7 @@ std::vector<std::string> problems(const ModelConfig& c) {
   if (!(c.dropout >= 0 && c.dropout < 1)) {
     out.push_back(text("dropout is ", c.dropout, "; it must be at least 0 and less than 1"));
   }
-  const ModelFamily& family = find_model(c.family);
+  const ModelFamily& family = *c.family;
   if (c.vocabulary > 0 && c.vocabulary <= family.special_tokens) {
     out.push_back(text("vocabulary is ", c.vocabulary, ", and ", family.special_tokens,
                        " tokens of family ", c.family, " are special; it must be more"));

@@ -3,13 +3,36 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tessera {
 
-/// The sizes of a Transformer. A family may ignore some fields; its file says which.
+struct ModelFamily;  // models/family.h
+
+/// Which family a model is of: one of the library's, or one of the program's own, which outlives
+/// every configuration that refers to it.
+class FamilyRef {
+ public:
+  FamilyRef();  // gpt2
+  FamilyRef(const ModelFamily& family) : family_(&family) {}
+  /// By name, of the library's. Errors: Fault::Usage: there is none; the message lists them.
+  FamilyRef(std::string_view name);
+  FamilyRef(const char* name) : FamilyRef(std::string_view(name)) {}
+  FamilyRef(const std::string& name) : FamilyRef(std::string_view(name)) {}
+  const ModelFamily& operator*() const { return *family_; }
+  const ModelFamily* operator->() const { return family_; }
+  std::string_view name() const;
+  friend bool operator==(const FamilyRef&, const FamilyRef&) = default;
+  friend std::string to_text(const FamilyRef& family) { return std::string(family.name()); }
+
+ private:
+  const ModelFamily* family_;
+};
+
+/// The sizes of a Transformer. A family reads some of them: ModelFamily::reads.
 struct ModelConfig {
-  std::string family = "gpt2";
+  FamilyRef family = {};
   std::int64_t layers = 4;
   std::int64_t heads = 4;
   std::int64_t kv_heads = 0;   // key-value heads; 0: as many as heads
@@ -43,6 +66,9 @@ struct ModelConfig {
 
 inline constexpr std::int64_t kMaxLayers = 100'000;
 inline constexpr std::int64_t kMaxFieldSize = 1'000'000'000'000'000;  // of every other field
+
+/// The same model with every size written out that follows from others where it is 0.
+ModelConfig with_derived(ModelConfig config);
 
 /// All problems of a configuration, one sentence each; empty if it can be built. Sizes of
 /// tensors are among it: none of a model that passes has more than 2^62 bytes for one sample.

@@ -6,58 +6,72 @@
 
 namespace tessera {
 
-std::span<const ModelFamily> model_families() {
-  static const ModelFamily all[] = {
-      kGpt2,
-      kLlama,
-      kBert,
-      kTransformer,
+std::span<const ModelFamily* const> model_families() {
+  static constexpr const ModelFamily* kAll[] = {
+      &kGpt2,
+      &kLlama,
+      &kBert,
+      &kTransformer,
   };
-  return all;
+  return kAll;
 }
 
-namespace {
-
-/// nullptr: an unknown family.
-const ModelFamily* known_family(std::string_view name) {
-  const std::span<const ModelFamily> all = model_families();
-  const auto found = std::ranges::find(all, name, &ModelFamily::name);
-  return found == all.end() ? nullptr : &*found;
+std::vector<const ModelFamily*> all_families(const OwnFamilies& own) {
+  const std::span<const ModelFamily* const> library = model_families();
+  std::vector<const ModelFamily*> out(library.begin(), library.end());
+  for (const ModelFamily* family : own) {
+    for (const ModelFamily* known : out)
+      require(known->name != family->name, "two model families are called '", family->name,
+              "'; give the one that you bring another name");
+    out.push_back(family);
+  }
+  return out;
 }
 
-}  // namespace
-
-const ModelFamily& find_model(std::string_view family) {
-  if (const ModelFamily* known = known_family(family)) return *known;
+const ModelFamily& find_model(std::string_view name, const OwnFamilies& own) {
   std::vector<std::string> names;
-  for (const ModelFamily& known : model_families()) names.emplace_back(known.name);
-  fail(Fault::Usage, "unknown model family '", family, "'; known are ", join(names));
+  for (const ModelFamily* known : all_families(own)) {
+    if (known->name == name) return *known;
+    names.emplace_back(known->name);
+  }
+  fail(Fault::Usage, "unknown model family '", name, "'; known are ", join(names));
 }
 
-std::int64_t vocabulary_for(std::string_view family, std::int64_t of_data) {
-  const ModelFamily* known = known_family(family);
-  return of_data + (known == nullptr ? 0 : known->special_tokens);
+FamilyRef::FamilyRef() : family_(&kGpt2) {}
+FamilyRef::FamilyRef(std::string_view name) : family_(&find_model(name)) {}
+std::string_view FamilyRef::name() const { return family_->name; }
+
+bool reads_field(const ModelFamily& family, std::string_view field) {
+  return std::ranges::find(family.reads, field, &ReadField::name) != family.reads.end();
 }
 
-void complete(ModelConfig& config) {
-  if (const ModelFamily* known = known_family(config.family)) known->complete(config);
+ModelConfig published(const FamilyRef& family) {
+  ModelConfig out{.family = family};
+  family->publish(out);
+  return out;
 }
+
+std::int64_t vocabulary_for(const FamilyRef& family, std::int64_t of_data) {
+  return of_data + family->special_tokens;
+}
+
+void complete(ModelConfig& config) { config.family->complete(config); }
 
 std::int64_t layer_count(const ModelConfig& config) {
   std::int64_t out = 0;
-  for (const LayerStack& stack : find_model(config.family).stacks(config))
+  for (const LayerStack& stack : config.family->stacks(config))
     out += std::min(stack.layers, kMaxLayers + 1);
   return out;
 }
 
 std::vector<std::string> layer_blocks(const ModelConfig& config) {
   std::vector<std::string> out;
-  for (const LayerStack& stack : find_model(config.family).stacks(config)) {
+  for (const LayerStack& stack : config.family->stacks(config)) {
     for (std::int64_t i = 0; i < stack.layers; ++i) out.push_back(text(stack.block, ".", i));
   }
   return out;
 }
 
-Task task_of(const ModelConfig& config) { return find_model(config.family).task(config); }
+Task task_of(const ModelConfig& config) { return config.family->task(config); }
 
 }  // namespace tessera

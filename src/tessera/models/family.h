@@ -1,5 +1,6 @@
 #pragma once
-/// Model families: what `--family` names. A family is one file and one line in family.cpp.
+/// Model families: what `--family` names. A family of the library is one file and one line in
+/// family.cpp; a program adds its own by handing it over. docs/add-a-model.md shows one.
 
 #include <span>
 #include <string>
@@ -19,9 +20,18 @@ struct LayerStack {
   std::int64_t attentions = 1;  // in each layer
 };
 
+/// A field of the configuration that a family reads.
+struct ReadField {
+  std::string_view name;       // of its flag: "ffn-width"
+  std::string_view note = {};  // for help, where it means more than for other families
+};
+
 struct ModelFamily {
   std::string_view name;
   std::string_view doc;
+  /// The fields of ModelConfig that have an effect, all of them but `family`. Whoever gives another
+  /// one hears that it does nothing.
+  std::span<const ReadField> reads;
   /// What the model is trained to do. `config` is complete and has no problems.
   Task (*task)(const ModelConfig& config);
   /// Sets fields whose published value is not that of ModelConfig, before anything else does.
@@ -42,19 +52,30 @@ struct ModelFamily {
   std::int64_t special_tokens = 0;
 };
 
-std::span<const ModelFamily> model_families();
-/// Errors: an unknown family; the message lists the known ones.
-const ModelFamily& find_model(std::string_view family);
+/// The families that a program brings beside the library's. Each outlives the program's use of it.
+using OwnFamilies = std::vector<const ModelFamily*>;
+
+/// Those of the library.
+std::span<const ModelFamily* const> model_families();
+/// Those of the library, and `own`. Errors: Fault::Usage: two of one name.
+std::vector<const ModelFamily*> all_families(const OwnFamilies& own);
+/// Errors: Fault::Usage: an unknown family; the message lists the known ones.
+const ModelFamily& find_model(std::string_view name, const OwnFamilies& own = {});
+
+bool reads_field(const ModelFamily& family, std::string_view field);
+
+/// What a model of the family is before anything is told: ModelConfig's values, but for those that
+/// were published otherwise.
+ModelConfig published(const FamilyRef& family);
 
 /// The least vocabulary of a model for data of so many tokens: these and the family's special ones.
-/// An unknown family has none.
-std::int64_t vocabulary_for(std::string_view family, std::int64_t of_data);
+std::int64_t vocabulary_for(const FamilyRef& family, std::int64_t of_data);
 
 /// All layers of the model, of every stack, also where they are too many; their blocks, by number.
 std::int64_t layer_count(const ModelConfig& config);
 std::vector<std::string> layer_blocks(const ModelConfig& config);
 
-/// Sets the sizes that were left open as the family does; an unknown one changes nothing.
+/// Sets the sizes that were left open as the family does.
 void complete(ModelConfig& config);
 
 /// The task of the family.

@@ -2,20 +2,26 @@
 /// to the embedding.
 
 #include "tessera/models/causal_lm.h"
+#include "tessera/models/layer.h"
 
 namespace tessera {
 
 namespace {
 
 Value gpt2_logits(const ModelConfig& config, Value ids, const Pass& pass) {
-  return causal_transformer(config, {.bias = config.bias}, Positions::Learned, ids, pass);
+  return causal_transformer(config, layer_of(config), ids, pass);
 }
+
+constexpr ReadField kGpt2Reads[] = {{"layers"},    {"heads"},     {"kv-heads"},   {"width"},
+                                    {"ffn-width"}, {"context"},   {"vocab-size"}, {"dropout"},
+                                    {"bias"},      {"tied-head"}, {"norm-eps"},   {"init-std"}};
 
 }  // namespace
 
 constinit const ModelFamily kGpt2 = {
     .name = "gpt2",
     .doc = "pre-norm, learned positions, GELU, tied head",
+    .reads = kGpt2Reads,
     .task = [](const ModelConfig& config) { return causal_lm(config, gpt2_logits); },
 };
 

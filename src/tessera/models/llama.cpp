@@ -2,22 +2,40 @@
 /// queries, no biases.
 
 #include "tessera/models/causal_lm.h"
+#include "tessera/models/layer.h"
 
 namespace tessera {
 
 namespace {
 
 Value llama_logits(const ModelConfig& config, Value ids, const Pass& pass) {
-  const TransformerLayer layer = {
-      .feed_forward = FeedForward::SwiGlu, .norm = NormKind::Rms, .bias = false};
-  return causal_transformer(config, layer, Positions::Rotary, ids, pass);
+  TransformerLayer layer = layer_of(config);
+  layer.feed_forward = FeedForward::SwiGlu;
+  layer.norm = NormKind::Rms;
+  layer.rotary = true;
+  layer.bias = false;
+  return causal_transformer(config, layer, ids, pass);
 }
+
+constexpr ReadField kLlamaReads[] = {{"layers"},
+                                     {"heads"},
+                                     {"kv-heads"},
+                                     {"width"},
+                                     {"ffn-width", "0 is 8/3 x width, up to a multiple of 4"},
+                                     {"context"},
+                                     {"vocab-size"},
+                                     {"dropout"},
+                                     {"tied-head"},
+                                     {"norm-eps"},
+                                     {"rope-base"},
+                                     {"init-std"}};
 
 }  // namespace
 
 constinit const ModelFamily kLlama = {
     .name = "llama",
     .doc = "RMS norm, rotary positions, SwiGLU, grouped queries",
+    .reads = kLlamaReads,
     .task = [](const ModelConfig& config) { return causal_lm(config, llama_logits); },
     .publish = [](ModelConfig& config) { config.bias = config.tied_head = false; },
     // SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do

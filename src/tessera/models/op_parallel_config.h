@@ -47,7 +47,8 @@ struct TransformerOpParallelConfig {
 
   /// On `devices` devices. If these are more than parts(), the others repeat what neighbours
   /// compute: repeated_ranks names them.
-  /// Errors: a number below 1; more parts than devices; devices that are no multiple of the parts.
+  /// Errors: a number below 1; more parts than devices; devices that are no multiple of the parts;
+  /// fewer micro-batches than stages, which MindSpore's PipelineCell refuses too.
   ParallelConfig on(std::int64_t devices) const;
   friend bool operator==(const TransformerOpParallelConfig&,
                          const TransformerOpParallelConfig&) = default;

@@ -63,6 +63,7 @@ void find_pipeline_problems(const ParallelConfig& c, const ModelConfig& model,
              others));
   }
   const std::int64_t layers = layer_count(model), parts = layers + 2;
+  if (layers < 1) return;
   if (chunks > parts)
     out.push_back(text(chunks_text(c), " cuts the model into ", chunks, " chunks, but its ",
                        counted(layers, "layer"), ", embedding and head are ", parts,
@@ -160,11 +161,14 @@ std::vector<std::string> problems(const ParallelConfig& c, const ModelConfig& mo
       out.push_back(text("tensor-model-parallel-size ", c.tensor, " does not divide the model's ",
                          size, " ", what, "; it can be ", divisors(size)));
   };
-  divides(model.heads, "heads");
-  if (model.heads % c.tensor == 0 && model.groups() != model.heads)
+  // A size of the model that is wrong by itself is no second problem here.
+  const bool heads = model.heads > 0 && model.width > 0 && model.width % model.heads == 0;
+  if (heads) divides(model.heads, "heads");
+  if (heads && model.groups() > 0 && model.heads % model.groups() == 0 &&
+      model.heads % c.tensor == 0 && model.groups() != model.heads)
     divides(model.groups(), "key-value heads");
   const std::int64_t shortest = std::min(model.context, model.source());
-  if (c.context > shortest)
+  if (shortest > 0 && c.context > shortest)
     out.push_back(text("context-parallel-size ", c.context, " is above the context of ", shortest,
                        " tokens; lower it"));
   if (c.devices % share == 0) find_sharding_problems(c, out);
@@ -200,13 +204,14 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
   if (out.mesh.has(dpo)) rows.insert(rows.begin(), dpo);
   out.batch.clear();
   if (batch == BatchSplit::Cut) out.batch = {rows, {cp}};
-  const ModelFamily& family = find_model(model.family);
+  const ModelFamily& family = *model.family;
   for (const std::span<const TensorCut> all : {transformer_cuts(), family.cuts}) {
-    for (const TensorCut& cut : all)
-      out.pins.push_back(
-          {std::string(cut.paths), Sharding::replicated(cut.ndim).with(tp, cut.dim)});
+    for (const TensorCut& cut : all) {
+      const Sharding whole = Sharding::replicated(cut.ndim);
+      const bool is_whole = cut.table && c.whole_embeddings;
+      out.pins.push_back({std::string(cut.paths), is_whole ? whole : whole.with(tp, cut.dim)});
+    }
   }
-  if (c.whole_embeddings) out.pins.push_back({"embed*.token.weight", Sharding::replicated(2)});
   Sharding residual{{rows, {cp}, {}}, {}};
   if (c.sequence) residual = residual.with(tp, 1);
   if (batch == BatchSplit::Cut) out.pins.push_back({"*.residual", residual});

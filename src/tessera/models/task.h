@@ -53,6 +53,17 @@ struct TextWriting {
   std::int64_t context = 0;  // most tokens that the model sees
   /// Logits [b, s, vocabulary] of token ids [b, s]; of one token where `pass` says so.
   std::function<Value(Value ids, const Pass& pass)> logits;
+  double temperature = 0.8;  // of draws, unless a user says otherwise; 0: the likeliest token
+
+  // Of a task that writes a text from another one, its source:
+  std::int64_t source = 0;  // most tokens of a source, the end token included; 0: there is none
+  /// Reads token ids [b, source]: what `logits` needs of them goes into caches.
+  std::function<void(Value source)> read = nullptr;
+  std::int32_t pad = 0;  // behind the end of a source
+
+  // Tokens that no text has:
+  std::optional<std::int32_t> start = std::nullopt;  // a text begins with; none: with its prompt
+  std::optional<std::int32_t> end = std::nullopt;  // ends a text, and a source; none: nothing does
 };
 
 struct Task {

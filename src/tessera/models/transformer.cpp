@@ -1,18 +1,22 @@
 /// The encoder-decoder Transformer (Vaswani et al. 2017), with a choice of norms before or after
 /// each part, of positions and of the activation, as torch.nn.Transformer has it.
 
+#include <cmath>
+
+#include "tessera/models/layer.h"
 #include "tessera/models/translation.h"
 #include "tessera/nn/transformer_stack.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
+#include "tessera/ops/shape_ops.h"
 
 namespace tessera {
 
 namespace {
 
 constexpr std::string_view kRelu = "relu", kGelu = "gelu";
-constexpr TensorCut kTargetCuts[] = {{"embed_target.token.weight", 0, 2}};
+constexpr TensorCut kTargetCuts[] = {{"embed_target.token.weight", 0, 2, /*table=*/true}};
 
 std::int64_t decoder_layers(const ModelConfig& c) {
   return c.decoder_layers == 0 ? c.layers : c.decoder_layers;
@@ -20,31 +24,38 @@ std::int64_t decoder_layers(const ModelConfig& c) {
 
 TransformerConfig stacks_of(const ModelConfig& c) {
   TransformerConfig out;
-  TransformerLayer& layer = out.layer;
-  layer.heads = c.heads, layer.kv_heads = c.kv_heads, layer.ffn_width = c.hidden();
-  layer.feed_forward = c.activation == kGelu ? FeedForward::GeluErf : FeedForward::Relu;
-  layer.norm_eps = c.norm_eps, layer.post_norm = c.post_norm, layer.bias = c.bias;
-  layer.attention_dropout = layer.hidden_dropout = c.dropout;
-  layer.init_std = layer.residual_std = c.init_std;
+  out.layer = layer_of(c);
+  out.layer.feed_forward = c.activation == kGelu ? FeedForward::GeluErf : FeedForward::Relu;
   out.encoder_layers = c.layers, out.decoder_layers = decoder_layers(c);
   return out;
 }
 
-/// Rows of the `table`, or of one that is made here where that is empty, and positions.
+/// Rows of the `table`, or of one that is made here where that is empty, and positions. `first`:
+/// the position of the first; empty: 0.
 EmbeddingResult embedded(const ModelConfig& c, std::string_view block, Value ids, Value table,
-                         std::int64_t positions, const Pass& pass) {
+                         std::int64_t positions, Value first, const Pass& pass) {
   const Scope scope(ids.builder(), block);
   EmbeddingResult out;
   if (table.valid()) {
     out = {gather(ids, table), table};
   } else {
-    out = embedding(ids, "token", c.vocabulary, c.width, c.init_std);
+    out = embedding(ids, "token", c.vocabulary, c.width, init_of(c));
   }
-  out.rows = c.sinusoidal ? sinusoidal_positions(out.rows)
-                          : learned_positions(out.rows, "position", positions, c.init_std);
+  // Sines have a size of their own, next to which rows of the table would be small: Vaswani et al.,
+  // section 3.4.
+  const double scale = std::sqrt(static_cast<double>(c.width));
+  out.rows = c.sinusoidal ? sinusoidal_positions(out.rows * scale, first)
+                          : learned_positions(out.rows, "position", positions, init_of(c), first);
   out.rows = dropout_layer(out.rows, c.dropout, pass.step, "dropout");
   ids.builder().set_name(out.rows, "residual");
   return out;
+}
+
+/// The table of the source, where nothing of the source is read.
+Value token_table(const ModelConfig& c, Builder& builder) {
+  const Scope embed(builder, "embed"), token(builder, "token");
+  const Shape shape{c.vocabulary, c.width};
+  return builder.state("weight", {DType::F32, shape, {}}, Role::Parameter, init_of(c).of(shape));
 }
 
 void find_transformer_problems(const ModelConfig& c, std::vector<std::string>& problems) {
@@ -54,34 +65,84 @@ void find_transformer_problems(const ModelConfig& c, std::vector<std::string>& p
     problems.push_back(text("sines as positions need an even width; it is ", c.width));
 }
 
+constexpr ReadField kTransformerReads[] = {{"layers", "those of the encoder"},
+                                           {"heads"},
+                                           {"kv-heads"},
+                                           {"width"},
+                                           {"ffn-width"},
+                                           {"context"},
+                                           {"vocab-size"},
+                                           {"dropout"},
+                                           {"decoder-layers"},
+                                           {"source-context"},
+                                           {"bias"},
+                                           {"tied-head"},
+                                           {"shared-embedding"},
+                                           {"sinusoidal-positions"},
+                                           {"post-norm"},
+                                           {"activation"},
+                                           {"norm-eps"},
+                                           {"init-std"}};
+
+/// The stacks, with residual weights scaled for one that adds so many parts to its stream.
+TransformerConfig stacks_of(const ModelConfig& c, std::int64_t parts) {
+  TransformerConfig out = stacks_of(c);
+  if (!c.post_norm) out.layer.residual_init = residual_init(init_of(c), parts);
+  return out;
+}
+
+/// What the encoder makes of a source, and its table of tokens.
+struct ReadSource {
+  Encoded encoded;
+  Value table;
+};
+
+ReadSource read_source(const ModelConfig& c, Value source, const Pass& pass) {
+  const Value pad = source.builder().constant(translation_tokens(c).pad, DType::I32);
+  const Visible of_source{.mask = not_equal(source, pad)};
+  const EmbeddingResult from = embedded(c, "embed", source, {}, c.source(), {}, pass);
+  return {{transformer_encoder(from.rows, stacks_of(c, 2 * c.layers), of_source, pass), of_source},
+          from.table};
+}
+
+/// What the decoder makes of ids. `table`: that of the source, where the two share one.
+Value decoded(const ModelConfig& c, Value ids, Value table, const Encoded& encoded,
+              const Visible& of_ids, const Pass& pass) {
+  Builder& builder = ids.builder();
+  const EmbeddingResult to =
+      embedded(c, "embed_target", ids, table, c.most_positions(), pass.position, pass);
+  Value x =
+      transformer_decoder(to.rows, encoded, stacks_of(c, 3 * decoder_layers(c)), of_ids, pass);
+  if (pass.wanted.valid()) x = dynamic_slice(x, 1, pass.wanted, 1);
+  if (!c.tied_head) return linear(x, "head", c.vocabulary, {false, init_of(c)});
+  const Scope scope(builder, "head");
+  return matmul(x, to.table, {.trans_b = true});
+}
+
 }  // namespace
 
-Value transformer_logits(const ModelConfig& c, Value source, Value ids, const Pass& pass) {
-  Builder& builder = ids.builder();
-  const Value pad = builder.constant(translation_tokens(c).pad, DType::I32);
-  const Visible of_source{.mask = not_equal(source, pad)};
-  TransformerConfig stacks = stacks_of(c);
-  const auto scale = [&](std::int64_t parts) {
-    if (!c.post_norm) stacks.layer.residual_std = residual_std(c.init_std, parts);
-  };
-  scale(2 * stacks.encoder_layers);
-  const EmbeddingResult from = embedded(c, "embed", source, {}, c.source(), pass);
-  const Value encoded = transformer_encoder(from.rows, stacks, of_source, pass);
-  // Behind the encoder, so that in a pipeline it is computed where the decoder begins.
-  scale(3 * stacks.decoder_layers);
-  const EmbeddingResult to = embedded(
-      c, "embed_target", ids, c.shared_embedding ? from.weight : Value(), c.most_positions(), pass);
-  const Value x = transformer_decoder(to.rows, {encoded, of_source}, stacks,
-                                      {.causal = true, .mask = not_equal(ids, pad)}, pass);
-  if (!c.tied_head) return linear(x, "head", c.vocabulary, {false, c.init_std});
-  const Scope scope(builder, "head");
-  return matmul(x, to.weight, {.trans_b = true});
-}
+constinit const TranslationModel kTransformerModel = {
+    .logits = [](const ModelConfig& c, Value source, Value ids, const Pass& pass) -> Value {
+      const ReadSource from = read_source(c, source, pass);
+      const Value pad = ids.builder().constant(translation_tokens(c).pad, DType::I32);
+      return decoded(c, ids, c.shared_embedding ? from.table : Value(), from.encoded,
+                     {.causal = true, .mask = not_equal(ids, pad)}, pass);
+    },
+    .read = [](const ModelConfig& c, Value source) -> void {
+      keep_for_decoder(read_source(c, source, {}).encoded, c.width, stacks_of(c));
+    },
+    .next = [](const ModelConfig& c, Value ids, const Pass& pass) -> Value {
+      const Value table = c.shared_embedding ? token_table(c, ids.builder()) : Value();
+      return decoded(c, ids, table, {.kept = c.source()}, {.causal = true}, pass);
+    },
+};
 
 constinit const ModelFamily kTransformer = {
     .name = "transformer",
     .doc = "encoder and decoder, for translation; norms before or after, ReLU or GELU",
+    .reads = kTransformerReads,
     .task = [](const ModelConfig& config) { return translation(config, transformer_logits); },
+    .task = [](const ModelConfig& config) { return translation(config, kTransformerModel); },
     .find_problems = find_transformer_problems,
     .stacks = [](const ModelConfig& c) -> std::vector<LayerStack> {
       return {{"encoder.layers", c.layers}, {"decoder.layers", decoder_layers(c), 2}};

@@ -82,7 +82,7 @@ TranslationTokens translation_tokens(const ModelConfig& config) {
   return {first, first + 1, first + 2};
 }
 
-Task translation(const ModelConfig& config, TranslationFunction logits) {
+Task translation(const ModelConfig& config, const TranslationModel& model) {
   Task out;
   out.name = "translation";
   out.inputs = {{"source", DType::I32, {config.source()}, config.vocabulary},
@@ -90,10 +90,21 @@ Task translation(const ModelConfig& config, TranslationFunction logits) {
                 {"labels", DType::I32, {config.context}, config.vocabulary, /*ignorable=*/true}};
   out.tokens = config.source() + config.context;
   out.means = {{"loss"}};
-  out.measure = [config, logits](const TaskValues& in, const Pass& pass) -> std::vector<Mean> {
+  out.measure = [config, logits = model.logits](const TaskValues& in,
+                                                const Pass& pass) -> std::vector<Mean> {
     return {
         cross_entropy_mean(logits(config, in.at("source"), in.at("ids"), pass), in.at("labels"))};
   };
+  const TranslationTokens tokens = translation_tokens(config);
+  out.text = {.context = config.context,
+              .logits = [config, next = model.next](
+                            Value ids, const Pass& pass) { return next(config, ids, pass); },
+              .temperature = 0,
+              .source = config.source(),
+              .read = [config, read = model.read](Value source) { read(config, source); },
+              .pad = tokens.pad,
+              .start = tokens.start,
+              .end = tokens.end};
   out.train_samples = samples_of(config, Part::Train);
   out.valid_samples = samples_of(config, Part::HeldOut);
   return out;

@@ -8,24 +8,6 @@
 
 namespace tessera {
 
-namespace {
-
-Init normal_of(double deviation) { return {Init::Kind::Normal, deviation}; }
-/// A uniform distribution in [-b, b) has a standard deviation of b / sqrt(3).
-Init uniform_of(double deviation) { return {Init::Kind::Uniform, std::sqrt(3.0) * deviation}; }
-
-double he_deviation(const Shape& weight, Fan fan, double gain) {
-  const Fans fans = fans_of(weight);
-  return gain / std::sqrt(fan == Fan::In ? fans.in : fans.out);
-}
-
-double xavier_deviation(const Shape& weight, double gain) {
-  const Fans fans = fans_of(weight);
-  return gain * std::sqrt(2.0 / (fans.in + fans.out));
-}
-
-}  // namespace
-
 Fans fans_of(const Shape& weight) {
   require(weight.ndim() >= 2 && weight.numel() > 0, "a weight of shape ", weight,
           " has no inputs and outputs to count; it needs [out, in] or [out, in, window...], give "
@@ -35,17 +17,36 @@ Fans fans_of(const Shape& weight) {
   return {static_cast<double>(weight[1]) * window, static_cast<double>(weight[0]) * window};
 }
 
-Init he_normal(const Shape& weight, Fan fan, double gain) {
-  return normal_of(he_deviation(weight, fan, gain));
+Init WeightInit::of(const Shape& weight) const {
+  if (width == Width::Given) return {kind, value};
+  const Fans fans = fans_of(weight);
+  const double deviation = width == Width::FanIn    ? value / std::sqrt(fans.in)
+                           : width == Width::FanOut ? value / std::sqrt(fans.out)
+                                                    : value * std::sqrt(2.0 / (fans.in + fans.out));
+  // A uniform distribution in [-b, b) has a standard deviation of b / sqrt(3).
+  return {kind, kind == Init::Kind::Uniform ? std::sqrt(3.0) * deviation : deviation};
 }
-Init he_uniform(const Shape& weight, Fan fan, double gain) {
-  return uniform_of(he_deviation(weight, fan, gain));
+
+namespace {
+
+WeightInit by_fan(Init::Kind kind, Fan fan, double gain) {
+  return {kind, gain, fan == Fan::In ? WeightInit::Width::FanIn : WeightInit::Width::FanOut};
 }
-Init xavier_normal(const Shape& weight, double gain) {
-  return normal_of(xavier_deviation(weight, gain));
+
+}  // namespace
+
+WeightInit he_normal_init(Fan fan, double gain) { return by_fan(Init::Kind::Normal, fan, gain); }
+WeightInit he_uniform_init(Fan fan, double gain) { return by_fan(Init::Kind::Uniform, fan, gain); }
+WeightInit xavier_normal_init(double gain) {
+  return {Init::Kind::Normal, gain, WeightInit::Width::BothFans};
 }
-Init xavier_uniform(const Shape& weight, double gain) {
-  return uniform_of(xavier_deviation(weight, gain));
+WeightInit xavier_uniform_init(double gain) {
+  return {Init::Kind::Uniform, gain, WeightInit::Width::BothFans};
+}
+
+WeightInit residual_init(WeightInit init, std::int64_t parts) {
+  init.value /= std::sqrt(static_cast<double>(parts));
+  return init;
 }
 
 Value first_value(Builder& builder, const Init& init, const TensorType& type,

@@ -13,54 +13,51 @@ namespace tessera {
 
 namespace {
 
-Value parameter(Builder& builder, std::string_view name, Shape shape, Init init) {
-  return builder.state(name, {DType::F32, shape, {}}, Role::Parameter, init);
+Value parameter(Builder& builder, std::string_view name, const Shape& shape,
+                const WeightInit& init) {
+  return builder.state(name, {DType::F32, shape, {}}, Role::Parameter, init.of(shape));
 }
-
-constexpr Init ones() { return {Init::Kind::Constant, 1.0}; }
-constexpr Init zeros() { return {Init::Kind::Constant, 0.0}; }
-constexpr Init normal(double std) { return {Init::Kind::Normal, std}; }
 
 }  // namespace
 
 Value linear(Value x, std::string_view name, std::int64_t out, LinearOptions options, Where where) {
   Builder& builder = x.builder();
   const Scope scope(builder, name, where);
-  const Value weight =
-      parameter(builder, "weight", {out, x.shape().back()}, normal(options.init_std));
+  const Value weight = parameter(builder, "weight", {out, x.shape().back()}, options.init);
   const Value y = matmul(x, weight, {.trans_b = true}, where);
-  return options.bias ? y + parameter(builder, "bias", {out}, zeros()) : y;
+  return options.bias ? y + parameter(builder, "bias", {out}, options.bias_init) : y;
 }
 
 EmbeddingResult embedding(Value ids, std::string_view name, std::int64_t rows, std::int64_t width,
-                          double init_std, Where where) {
+                          const WeightInit& init, Where where) {
   Builder& builder = ids.builder();
   const Scope scope(builder, name, where);
-  const Value weight = parameter(builder, "weight", {rows, width}, normal(init_std));
+  const Value weight = parameter(builder, "weight", {rows, width}, init);
   return {gather(ids, weight, where), weight};
 }
 
-Value learned_positions(Value x, std::string_view name, std::int64_t context, double init_std,
-                        Value first, Where where) {
+Value learned_positions(Value x, std::string_view name, std::int64_t context,
+                        const WeightInit& init, Value first, Where where) {
   Builder& builder = x.builder();
   const Scope scope(builder, name, where);
   const std::int64_t length = x.shape()[1];
   require(length <= context, "learned positions: the sequence has ", length,
           " positions, the model's context is ", context,
           "; raise the context or shorten the sequence");
-  const Value weight = parameter(builder, "weight", {context, x.shape().back()}, normal(init_std));
+  const Value weight = parameter(builder, "weight", {context, x.shape().back()}, init);
   if (first.valid())
     return x + gather(iota(builder, {length}, 0, DType::I32, where) + first, weight, where);
   return x + (length == context ? weight : slice(weight, 0, 0, length, where));
 }
 
-Value sinusoidal_positions(Value x, double base, Where where) {
+Value sinusoidal_positions(Value x, Value first, double base, Where where) {
   Builder& builder = x.builder();
   const std::int64_t length = x.shape()[1], width = x.shape().back();
   require(width % 2 == 0, "sinusoidal positions: width ", width, " is odd; choose an even width");
   const Shape half{length, width / 2};
-  const Value position = iota(builder, half, 0, DType::F32, where),
-              channel = iota(builder, half, 1, DType::F32, where);
+  Value position = iota(builder, half, 0, DType::F32, where);
+  if (first.valid()) position = position + cast(first, DType::F32);
+  const Value channel = iota(builder, half, 1, DType::F32, where);
   const Value angle =
       position * exp(channel * (-2.0 * std::log(base) / static_cast<double>(width)));
   constexpr double kQuarterTurn = 1.5707963267948966;  // sin(a) = cos(a - pi/2)
@@ -71,16 +68,16 @@ Value layer_norm_layer(Value x, std::string_view name, double eps, bool bias, Wh
   Builder& builder = x.builder();
   const Scope scope(builder, name, where);
   const Shape shape{x.shape().back()};
-  const Value weight = parameter(builder, "weight", shape, ones());
-  return layer_norm(x, weight, bias ? parameter(builder, "bias", shape, zeros()) : Value(), eps,
-                    where)
+  const Value weight = parameter(builder, "weight", shape, ones_init());
+  return layer_norm(x, weight, bias ? parameter(builder, "bias", shape, zeros_init()) : Value(),
+                    eps, where)
       .y;
 }
 
 Value rms_norm_layer(Value x, std::string_view name, double eps, Where where) {
   Builder& builder = x.builder();
   const Scope scope(builder, name, where);
-  return rms_norm(x, parameter(builder, "weight", {x.shape().back()}, ones()), eps, where).y;
+  return rms_norm(x, parameter(builder, "weight", {x.shape().back()}, ones_init()), eps, where).y;
 }
 
 Value dropout_layer(Value x, double p, Value step, std::string_view name, Where where) {

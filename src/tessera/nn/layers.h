@@ -3,32 +3,41 @@
 
 #include <string_view>
 
-#include "tessera/ir/builder.h"
+#include "tessera/nn/init.h"
 
 namespace tessera {
 
 struct LinearOptions {
   bool bias = true;
-  double init_std = 0.02;
+  WeightInit init = normal_init(0.02), bias_init = zeros_init();
 };
 /// x W^T + b. Parameters: weight [out, in], bias [out]. Shapes: x [..., in] -> [..., out].
 Value linear(Value x, std::string_view name, std::int64_t out, LinearOptions options = {},
              Where where = Where::here());
 
 struct EmbeddingResult {
-  Value rows, weight;
+  Value rows, table;
 };
-/// A lookup in weight [rows, width]: ids [...] -> rows [..., width].
+/// A lookup in the table, the parameter weight [rows, width]: ids [...] of i32 -> rows [...,
+/// width]. A head can be tied to the table: matmul(x, table, {.trans_b = true}). MindSpore's
+/// VocabEmbedding.
+///
+/// On a mesh the table is whole on every device, or cut by rows along an axis, of which the shards
+/// need not be equal: each device then looks up its rows, and the results are added. A Pin of the
+/// table says which ("[tp,-]"); of models, ParallelConfig::whole_embeddings.
 EmbeddingResult embedding(Value ids, std::string_view name, std::int64_t rows, std::int64_t width,
-                          double init_std, Where where = Where::here());
+                          const WeightInit& init = normal_init(0.02), Where where = Where::here());
 
 /// Adds one learned vector per position to x [b, s, d]. Parameter: weight [context, d]. `first`:
 /// the position of the first, an i32 scalar; empty: 0. Positions behind the last have zeros.
-Value learned_positions(Value x, std::string_view name, std::int64_t context, double init_std,
-                        Value first = {}, Where where = Where::here());
+Value learned_positions(Value x, std::string_view name, std::int64_t context,
+                        const WeightInit& init = normal_init(0.02), Value first = {},
+                        Where where = Where::here());
 /// Adds sines (channels [0, d/2)) and cosines (the rest) of positions to x [b, s, d], d even.
+/// `first`: the position of the first, an i32 scalar; empty: 0.
 /// Source: Vaswani et al. 2017, arXiv 1706.03762, section 3.5, which interleaves the two.
-Value sinusoidal_positions(Value x, double base = 10'000, Where where = Where::here());
+Value sinusoidal_positions(Value x, Value first = {}, double base = 10'000,
+                           Where where = Where::here());
 
 /// Layer norm over the last dim. Parameters: weight [d], initially ones; bias [d], initially zeros,
 /// absent if `bias` is false.

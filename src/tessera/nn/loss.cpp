@@ -34,6 +34,15 @@ Mean cross_entropy_mean(Value logits, Value labels) {
   return {sum_all(cross_entropy(logits, labels, kIgnoredLabel).loss), count};
 }
 
+Mean cross_entropy_mean(Value logits, Value labels, Value mask) {
+  require(mask.shape() == labels.shape(), "cross entropy: the mask is ", mask.shape(),
+          " and the labels are ", labels.shape(), "; give a weight for each label");
+  const Scope scope(logits.builder(), "loss");
+  const Value weights =
+      (mask.dtype() == DType::F32 ? mask : cast(mask, DType::F32)) * counted_labels(labels);
+  return {sum_all(cross_entropy(logits, labels, kIgnoredLabel).loss * weights), sum_all(weights)};
+}
+
 Mean accuracy(Value logits, Value labels) {
   const Scope scope(logits.builder(), "accuracy");
   const Value counted = counted_labels(labels);

@@ -1,5 +1,6 @@
 #include "tessera/nn/optimizer.h"
 
+#include <limits>
 #include <numbers>
 
 #include "tessera/base/text.h"
@@ -117,20 +118,27 @@ void update_one(Value p, Value g, const Global& global, const OptimizerConfig& c
 std::vector<std::string> problems(const OptimizerConfig& c) {
   std::vector<std::string> out;
   const auto within = [&](std::string_view name, double value, double low, double high, bool open) {
-    if (!(value >= low && (open ? value < high : value <= high))) {
+    const bool legal = value >= low && (open ? value < high : value <= high);
+    if (!legal)
       out.push_back(text(name, " is ", value, "; it must be at least ", low, " and ",
                          open ? "less than " : "at most ", high));
-    }
+    return legal;
   };
   constexpr double kLarge = 1e30;
-  within("lr", c.schedule.lr, 0, kLarge, false);
-  within("min-lr", c.schedule.min_lr, 0, kLarge, false);
+  // Of two that are compared, one that is no value at all is no second problem.
+  const bool lr = within("lr", c.schedule.lr, 0, kLarge, false),
+             min_lr = within("min-lr", c.schedule.min_lr, 0, kLarge, false);
   within("adam-beta1", c.beta1, 0, 1, true);
   within("adam-beta2", c.beta2, 0, 1, true);
   within("adam-eps", c.eps, 0, kLarge, false);
-  within("lamb-min-trust-ratio", c.min_trust_ratio, 0, kLarge, false);
-  within("lamb-max-trust-ratio", c.max_trust_ratio, 0, kLarge, false);
-  if (c.max_trust_ratio > 0 && c.min_trust_ratio > c.max_trust_ratio) {
+  // Where a gradient was always 0, both moments are: 0 / (0 + eps).
+  constexpr double kLeast = std::numeric_limits<float>::min();
+  if (c.kind != OptimizerKind::Sgd && c.eps >= 0 && c.eps < kLeast)
+    out.push_back(text("adam-eps is ", c.eps, ", too small for f32: a weight without a gradient ",
+                       "would become 0 / 0; give at least 1e-37, as 1e-8"));
+  const bool least = within("lamb-min-trust-ratio", c.min_trust_ratio, 0, kLarge, false),
+             most = within("lamb-max-trust-ratio", c.max_trust_ratio, 0, kLarge, false);
+  if (least && most && c.max_trust_ratio > 0 && c.min_trust_ratio > c.max_trust_ratio) {
     out.push_back(text("lamb-min-trust-ratio ", c.min_trust_ratio,
                        " is above lamb-max-trust-ratio ", c.max_trust_ratio, "; lower it"));
   }
@@ -142,7 +150,7 @@ std::vector<std::string> problems(const OptimizerConfig& c) {
     within("lr_scale" + of, group.lr_scale, 0, kLarge, false);
   }
   within("clip-grad", c.clip, 0, kLarge, false);
-  if (c.schedule.min_lr > c.schedule.lr) {
+  if (lr && min_lr && c.schedule.min_lr > c.schedule.lr) {
     out.push_back(text("min-lr ", c.schedule.min_lr, " is above lr ", c.schedule.lr, "; lower it"));
   }
   if (c.schedule.warmup_steps < 0)

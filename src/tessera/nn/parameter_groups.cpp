@@ -15,18 +15,6 @@ bool is_in(const ParameterGroup& group, std::string_view path) {
                              [&](const std::string& pattern) { return matches(pattern, path); });
 }
 
-/// "nearest are ...", or some of those that are there.
-std::string known_paths(std::string pattern, const std::vector<std::string>& parameters) {
-  std::erase(pattern, '*');
-  const std::vector<std::string> near = nearest(pattern, parameters);
-  if (!near.empty()) return text("nearest ", near.size() == 1 ? "is " : "are ", join(near));
-  constexpr std::size_t kShown = 3;
-  const std::vector<std::string> first(
-      parameters.begin(),
-      parameters.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, parameters.size())));
-  return text("there are ", join(first), parameters.size() > kShown ? ", ..." : "");
-}
-
 }  // namespace
 
 std::vector<ParameterGroup> decay_groups(double decay) {
@@ -55,7 +43,7 @@ void require_matches(const std::vector<ParameterGroup>& groups,
             return matches(pattern, path);
           });
       require(found, "no parameter matches '", pattern, "', which a parameter group names; ",
-              found ? "" : known_paths(pattern, parameters), "; '*' stands for any characters");
+              found ? "" : near_paths(pattern, parameters), "; '*' stands for any characters");
     }
   }
 }

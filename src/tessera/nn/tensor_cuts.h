@@ -10,6 +10,7 @@ namespace tessera {
 struct TensorCut {
   std::string_view paths;  // '*' stands for any characters
   int dim, ndim;           // of all dims
+  bool table = false;  // of token embeddings, which ParallelConfig::whole_embeddings leaves whole
 };
 
 /// Of the layers in nn/transformer.h, and of token embeddings and output projections by their usual

@@ -1,12 +1,13 @@
 #include "tessera/nn/transformer.h"
 
-#include <cmath>
+#include <utility>
 
 #include "tessera/nn/tensor_cuts.h"
 #include "tessera/ops/attention.h"
 #include "tessera/ops/dynamic_update.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
+#include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
 
 namespace tessera {
@@ -17,9 +18,10 @@ constexpr TensorCut kCuts[] = {
     {"*.attn.qkv.weight", 0, 2},   {"*.attn.qkv.bias", 0, 1},   {"*.attn.proj.weight", 1, 2},
     {"*.attn.keys", 2, 4},         {"*.attn.values", 2, 4},     {"*.cross.q.weight", 0, 2},
     {"*.cross.q.bias", 0, 1},      {"*.cross.kv.weight", 0, 2}, {"*.cross.kv.bias", 0, 1},
-    {"*.cross.proj.weight", 1, 2}, {"*.mlp.up.weight", 0, 2},   {"*.mlp.up.bias", 0, 1},
-    {"*.mlp.gate.weight", 0, 2},   {"*.mlp.gate.bias", 0, 1},   {"*.mlp.down.weight", 1, 2},
-    {"embed.token.weight", 0, 2},  {"head.weight", 0, 2},
+    {"*.cross.proj.weight", 1, 2}, {"*.cross.keys", 2, 4},      {"*.cross.values", 2, 4},
+    {"*.mlp.up.weight", 0, 2},     {"*.mlp.up.bias", 0, 1},     {"*.mlp.gate.weight", 0, 2},
+    {"*.mlp.gate.bias", 0, 1},     {"*.mlp.down.weight", 1, 2}, {"embed.token.weight", 0, 2, true},
+    {"head.weight", 0, 2},
 };
 
 /// How many heads there are, and how wide each is.
@@ -27,8 +29,7 @@ struct Heads {
   std::int64_t groups, per_group, width;
 };
 
-Heads heads_of(Value x, const TransformerLayer& layer, Where where) {
-  const std::int64_t width = x.shape().back();
+Heads heads_of(std::int64_t width, const TransformerLayer& layer, Where where) {
   require(layer.heads > 0 && width % layer.heads == 0 && layer.heads % layer.groups() == 0,
           "attention at ", where.file, ":", where.line, ": ", layer.heads,
           " heads over a width of ", width, " and ", layer.groups(),
@@ -47,7 +48,7 @@ Value attended(Value q, Value k, Value v, const TransformerLayer& layer, const V
   const Shape& shape = q.shape();
   const std::int64_t width = shape[2] * shape[3] * shape[4];
   const Value out = linear(reshape(y, {shape[0], shape[1], width}), "proj", width,
-                           {layer.bias, layer.residual_std}, where);
+                           {layer.bias, layer.residual_init}, where);
   return dropout_layer(out, layer.hidden_dropout, pass.step, "residual_dropout", where);
 }
 
@@ -61,6 +62,30 @@ Value remembered(Value x, std::string_view name, const Pass& pass, Where where) 
   const Value all = dynamic_update(cache, x, 1, pass.position, where);
   builder.next(cache, all);
   return all;
+}
+
+/// Keys and values [b, t, g, e] of what an encoder made [b, t, m].
+std::pair<Value, Value> encoded_keys(Value encoded, const Heads& heads,
+                                     const TransformerLayer& layer, Where where) {
+  const auto [g, r, e] = heads;
+  const std::int64_t b = encoded.shape()[0], t = encoded.shape()[1];
+  const Value kv =
+      reshape(linear(encoded, "kv", g * 2 * e, {layer.bias, layer.init}, where), {b, t, g, 2, e});
+  return {reshape(slice(kv, 3, 0, 1), {b, t, g, e}), reshape(slice(kv, 3, 1, 1), {b, t, g, e})};
+}
+
+/// The caches of cross attention.
+struct Kept {
+  Value keys, values, seen;
+};
+
+Kept kept_of(Builder& builder, std::int64_t b, std::int64_t t, const Heads& heads, DType dtype,
+             Where where) {
+  const auto cache = [&](std::string_view name, const TensorType& type) {
+    return builder.state(name, type, Role::Cache, {Init::Kind::Constant, 0}, where);
+  };
+  const TensorType rows{dtype, {b, t, heads.groups, heads.width}, {}};
+  return {cache("keys", rows), cache("values", rows), cache("seen", {DType::I32, {b, t}, {}})};
 }
 
 /// [b, n, room]: each of n tokens behind those in the cache sees these, what is before it, and
@@ -103,6 +128,20 @@ Value feed_forward_part(Value x, const TransformerLayer& layer, const Pass& pass
 
 std::span<const TensorCut> transformer_cuts() { return kCuts; }
 
+Value attention_mask(Value input_mask, Where where) {
+  Builder& builder = input_mask.builder();
+  const Shape shape = input_mask.shape();
+  require(shape.ndim() == 2, "attention_mask at ", where.file, ":", where.line,
+          ": the input mask is ", shape, "; it must be [batch, sequence]");
+  const std::int64_t b = shape[0], s = shape[1];
+  const Value token = input_mask.dtype() == DType::Bool
+                          ? input_mask
+                          : not_equal(input_mask, builder.constant(0, input_mask.dtype()));
+  const Value before = less_equal(iota(builder, {s, s}, 1, DType::I32, where),
+                                  iota(builder, {s, s}, 0, DType::I32, where));
+  return logical_and(logical_and(reshape(token, {b, s, 1}), reshape(token, {b, 1, s})), before);
+}
+
 Value norm(Value x, std::string_view name, const TransformerLayer& layer, Where where) {
   return layer.norm == NormKind::Rms ? rms_norm_layer(x, name, layer.norm_eps, where)
                                      : layer_norm_layer(x, name, layer.norm_eps, layer.bias, where);
@@ -112,9 +151,9 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
                      const Pass& pass, Where where) {
   Builder& builder = x.builder();
   const Scope scope(builder, "attn", where);
-  const auto [g, r, e] = heads_of(x, layer, where);
+  const auto [g, r, e] = heads_of(x.shape().back(), layer, where);
   const std::int64_t b = x.shape()[0], s = x.shape()[1];
-  const Value qkv = linear(x, "qkv", g * (r + 2) * e, {layer.bias, layer.init_std}, where);
+  const Value qkv = linear(x, "qkv", g * (r + 2) * e, {layer.bias, layer.init}, where);
   const Value split = reshape(qkv, {b, s, g, r + 2, e});
   Value q = slice(split, 3, 0, r);                         // [b, s, g, r, e]
   Value k = reshape(slice(split, 3, r, 1), {b, s, g, e});  // [b, s, g, e]
@@ -137,21 +176,48 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
 Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& layer,
                       const Pass& pass, Where where) {
   const Scope scope(x.builder(), "cross", where);
-  const auto [g, r, e] = heads_of(x, layer, where);
-  const std::int64_t b = x.shape()[0], s = x.shape()[1], t = encoded.values.shape()[1];
-  const LinearOptions plain{layer.bias, layer.init_std};
-  const Value q = reshape(linear(x, "q", g * r * e, plain, where), {b, s, g, r, e});
-  const Value kv = reshape(linear(encoded.values, "kv", g * 2 * e, plain, where), {b, t, g, 2, e});
-  const Value k = reshape(slice(kv, 3, 0, 1), {b, t, g, e});
-  const Value v = reshape(slice(kv, 3, 1, 1), {b, t, g, e});
-  return attended(q, k, v, layer, encoded.visible, pass, where);
+  const Heads heads = heads_of(x.shape().back(), layer, where);
+  const auto [g, r, e] = heads;
+  const std::int64_t b = x.shape()[0], s = x.shape()[1];
+  const Value q =
+      reshape(linear(x, "q", g * r * e, {layer.bias, layer.init}, where), {b, s, g, r, e});
+  if (encoded.kept == 0) {
+    const auto [k, v] = encoded_keys(encoded.values, heads, layer, where);
+    return attended(q, k, v, layer, encoded.visible, pass, where);
+  }
+  const Kept kept = kept_of(x.builder(), b, encoded.kept, heads, x.dtype(), where);
+  const Value zero = x.builder().constant(0, DType::I32, where);
+  return attended(q, kept.keys, kept.values, layer, {.mask = not_equal(kept.seen, zero)}, pass,
+                  where);
+}
+
+void keep_encoded(const Encoded& encoded, std::int64_t width, const TransformerLayer& layer,
+                  Where where) {
+  Builder& builder = encoded.values.builder();
+  const Scope scope(builder, "cross", where);
+  const Heads heads = heads_of(width, layer, where);
+  const std::int64_t b = encoded.values.shape()[0], t = encoded.values.shape()[1];
+  const auto [k, v] = encoded_keys(encoded.values, heads, layer, where);
+  const Kept kept = kept_of(builder, b, t, heads, encoded.values.dtype(), where);
+  builder.next(kept.keys, k);
+  builder.next(kept.values, v);
+  const Value mask = encoded.visible.mask;
+  require(!mask.valid() || mask.shape() == Shape{b, t}, "caches of what an encoder made, at ",
+          where.file, ":", where.line, ": the mask is ", mask.valid() ? mask.type() : TensorType{},
+          "; it must be [", b, ",", t, "], as one mask of all queries is kept");
+  // Written into the old value, so that it is computed where the cache lies: a mask alone depends
+  // on no parameter, and belongs to no stage.
+  const Value one = builder.constant(1, DType::I32, where);
+  const Value seen = mask.valid() ? cast(mask, DType::I32) : broadcast_to(one, {b, t});
+  builder.next(kept.seen,
+               dynamic_update(kept.seen, seen, 1, builder.constant(0, DType::I32), where));
 }
 
 Value feed_forward(Value x, const TransformerLayer& layer, Where where) {
   const Scope scope(x.builder(), "mlp", where);
   const std::int64_t width = x.shape().back(),
                      hidden = layer.ffn_width == 0 ? 4 * width : layer.ffn_width;
-  const LinearOptions wide{layer.bias, layer.init_std}, down{layer.bias, layer.residual_std};
+  const LinearOptions wide{layer.bias, layer.init}, down{layer.bias, layer.residual_init};
   const auto up = [&] { return linear(x, "up", hidden, wide, where); };
   Value y;
   switch (layer.feed_forward) {
@@ -179,10 +245,6 @@ Value decoder_layer(Value x, const Encoded& encoded, const TransformerLayer& lay
       x, "norm_cross", layer,
       [&](Value y) { return cross_attention(y, encoded, layer, pass, where); }, where);
   return feed_forward_part(x, layer, pass, where);
-}
-
-double residual_std(double init_std, std::int64_t parts) {
-  return init_std / std::sqrt(static_cast<double>(parts));
 }
 
 }  // namespace tessera

@@ -25,8 +25,9 @@ struct TransformerLayer {
   bool rotary = false;     // rotary positions in self-attention
   double rope_base = 10'000;
   double attention_dropout = 0, hidden_dropout = 0;  // of probabilities; after each part
-  double init_std = 0.02;                            // of weights
-  double residual_std = 0.02;  // of the weights whose results are added to the residual stream
+  WeightInit init = normal_init(0.02);               // of weights
+  /// Of the weights whose results are added to the residual stream; see residual_init.
+  WeightInit residual_init = normal_init(0.02);
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
 };
@@ -36,6 +37,13 @@ struct Visible {
   bool causal = false;  // those at its own position and before
   Value mask = {};      // [b, t] or [b, s, t], bool: true where a key may be seen; empty: all
 };
+
+/// The mask of causal attention over samples with padding: a query sees the keys at its own
+/// position and before, where both it and the key are tokens. MindSpore's AttentionMask. In
+/// self-attention a Visible{.causal = true, .mask = input_mask of bool} gives the same result at
+/// tokens, and needs no [s, s]. Shapes: input_mask [b, s] of i32, f32 or bool, not 0 at tokens ->
+/// [b, s, s] of bool.
+Value attention_mask(Value input_mask, Where where = Where::here());
 
 /// How a model is run.
 struct Pass {
@@ -53,8 +61,11 @@ struct Pass {
 
 /// What a decoder reads beside its own sequence: the encoder's result [b, t, d], and what of it.
 struct Encoded {
-  Value values;
+  Value values = {};
   Visible visible = {};
+  /// Above 0: cross attention reads keys, values and mask from the caches that keep_encoded wrote,
+  /// of so many tokens; `values` and `visible` are empty.
+  std::int64_t kept = 0;
 };
 
 /// Self-attention: g key-value heads, r query heads for each, head width e. Parameters: qkv.weight
@@ -67,9 +78,16 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
 
 /// Attention of x [b, s, d] to what an encoder made [b, t, m] -> [b, s, d]. Parameters: q.weight [g
 /// r e, d]; kv.weight [g 2 e, m], for each key-value head its key and its value; proj.weight [d, g
-/// r e].
+/// r e]. Caches, where encoded.kept: keys, values [b, t, g, e]; seen [b, t] of i32, 0 at what no
+/// token sees.
 Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& layer,
                       const Pass& pass, Where where = Where::here());
+
+/// Writes the caches from which cross attention of width `width` reads: what the encoder made is
+/// turned into keys and values once, and not again for each token. Parameters: kv.weight.
+/// Errors: a mask that is not [b, t].
+void keep_encoded(const Encoded& encoded, std::int64_t width, const TransformerLayer& layer,
+                  Where where = Where::here());
 
 /// Parameters: up, down and, for SwiGlu, gate.
 Value feed_forward(Value x, const TransformerLayer& layer, Where where = Where::here());
@@ -86,10 +104,5 @@ Value decoder_layer(Value x, const Encoded& encoded, const TransformerLayer& lay
 /// Norm by the layer's kind, in the block `name`.
 Value norm(Value x, std::string_view name, const TransformerLayer& layer,
            Where where = Where::here());
-
-/// The standard deviation with which the variance of the residual stream does not grow with depth:
-/// init_std / sqrt(parts), where `parts` counts all parts that are added to it, 2 per encoder
-/// layer. Source: Radford et al. 2019 (GPT-2), section 2.3.
-double residual_std(double init_std, std::int64_t parts);
 
 }  // namespace tessera

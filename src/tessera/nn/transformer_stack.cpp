@@ -6,6 +6,21 @@ namespace tessera {
 
 namespace {
 
+/// Calls `build` in the block of each layer, in the current one.
+template <typename Build>
+void each_layer(Builder& builder, std::int64_t layers, std::int64_t offset,
+                const TransformerConfig& config, const Build& build, Where where) {
+  for (std::int64_t i = 0; i < layers; ++i) {
+    Scope layer(builder, text("layers.", i), where);
+    if (config.lambda_func) {
+      config.lambda_func(layer, i, offset, config, layers);
+    } else if (config.stages > 0) {
+      even_stages(layer, i, offset, config, layers);
+    }
+    build();
+  }
+}
+
 /// `layers` times `build`, and a norm, in the block `name`.
 template <typename Build>
 Value stack(Value x, std::string_view name, std::int64_t layers, std::int64_t offset,
@@ -13,15 +28,8 @@ Value stack(Value x, std::string_view name, std::int64_t layers, std::int64_t of
   require(layers >= 1, "the ", name, " at ", where.file, ":", where.line, " has ", layers,
           " layers; give it 1 or more");
   const Scope outer(x.builder(), name, where);
-  for (std::int64_t i = 0; i < layers; ++i) {
-    Scope layer(x.builder(), text("layers.", i), where);
-    if (config.lambda_func) {
-      config.lambda_func(layer, i, offset, config, layers);
-    } else if (config.stages > 0) {
-      even_stages(layer, i, offset, config, layers);
-    }
-    x = build(x);
-  }
+  each_layer(
+      x.builder(), layers, offset, config, [&] { x = build(x); }, where);
   return norm(x, "norm", config.layer, where);
 }
 
@@ -49,6 +57,15 @@ Value transformer_decoder(Value x, const Encoded& encoded, const TransformerConf
       x, "decoder", config.decoder_layers, config.encoder_layers, config,
       [&](Value y) { return decoder_layer(y, encoded, config.layer, visible, pass, where); },
       where);
+}
+
+void keep_for_decoder(const Encoded& encoded, std::int64_t width, const TransformerConfig& config,
+                      Where where) {
+  Builder& builder = encoded.values.builder();
+  const Scope outer(builder, "decoder", where);
+  each_layer(
+      builder, config.decoder_layers, config.encoder_layers, config,
+      [&] { keep_encoded(encoded, width, config.layer, where); }, where);
 }
 
 Value transformer(Value source, Value target, const TransformerConfig& config,

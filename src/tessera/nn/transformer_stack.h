@@ -45,6 +45,11 @@ Value transformer_encoder(Value x, const TransformerConfig& config, const Visibl
 Value transformer_decoder(Value x, const Encoded& encoded, const TransformerConfig& config,
                           const Visible& visible, const Pass& pass, Where where = Where::here());
 
+/// Writes the caches from which a decoder for `width` reads the encoder's result (keep_encoded), in
+/// the blocks of its layers.
+void keep_for_decoder(const Encoded& encoded, std::int64_t width, const TransformerConfig& config,
+                      Where where = Where::here());
+
 /// The decoder's result for target [b, t, d], which reads what the encoder makes of source
 /// [b, s, d]. The decoder sees the source positions that the encoder saw.
 Value transformer(Value source, Value target, const TransformerConfig& config,

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tessera/ops/elementwise/from_scalar.h"
+#include "tessera/ops/quotient.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/tensor/monoid.h"
 
@@ -18,7 +19,7 @@ using elementwise::unary_op;
 using Add = decltype([](auto a, auto b) { return a + b; });
 using Sub = decltype([](auto a, auto b) { return a - b; });
 using Mul = decltype([](auto a, auto b) { return a * b; });
-using Div = decltype([](auto a, auto b) { return a / b; });
+using Div = decltype([](auto a, auto b) { return quotient(a, b); });
 using Max = decltype([](auto a, auto b) { return combine(Monoid::Max, a, b); });
 using Min = decltype([](auto a, auto b) { return combine(Monoid::Min, a, b); });
 using Power = decltype([](auto a, auto b) { return std::pow(a, b); });
@@ -37,6 +38,8 @@ using Same = decltype([](auto a) { return a; });
 Factors joint(const OpCall& c) { return elementwise_factors(c, Linear::Joint, {0, 1}); }
 Factors each(const OpCall& c) { return elementwise_factors(c, Linear::Each, {0, 1}); }
 Factors first(const OpCall& c) { return elementwise_factors(c, Linear::Each, {0}); }
+/// Of integers it rounds, so quotients of terms are not the terms of a quotient.
+Factors dividend(const OpCall& c) { return is_float(c.in(0).dtype) ? first(c) : not_linear(c); }
 std::optional<View> same_elements(const OpCall&, const Shape& strides) { return View{0, strides}; }
 
 }  // namespace
@@ -53,11 +56,13 @@ constinit const OpDef kMul = binary_op<Mul>("mul", "a * b", each, [](GradCall& g
   if (g.wants(0)) g.din(0) = unbroadcast(g.dout(0) * g.in(1), g.in(0).shape());
   if (g.wants(1)) g.din(1) = unbroadcast(g.dout(0) * g.in(0), g.in(1).shape());
 });
-constinit const OpDef kDiv = binary_op<Div>("div", "a / b", first, [](GradCall& g) -> void {
-  const Value scaled = g.dout(0) / g.in(1);
-  if (g.wants(0)) g.din(0) = unbroadcast(scaled, g.in(0).shape());
-  if (g.wants(1)) g.din(1) = unbroadcast(-(scaled * g.out(0)), g.in(1).shape());
-});
+constinit const OpDef kDiv =
+    binary_op<Div>("div", "a / b; of integers rounded toward 0, and 0 where b is 0", dividend,
+                   [](GradCall& g) -> void {
+                     const Value scaled = g.dout(0) / g.in(1);
+                     if (g.wants(0)) g.din(0) = unbroadcast(scaled, g.in(0).shape());
+                     if (g.wants(1)) g.din(1) = unbroadcast(-(scaled * g.out(0)), g.in(1).shape());
+                   });
 constinit const OpDef kMaximum = binary_op<Max>(
     "maximum", "the larger of a and b; NaN if either is", not_linear, [](GradCall& g) -> void {
       const Value left = less_equal(g.in(1), g.in(0)), zero = g.dout(0) * 0.0;
@@ -99,9 +104,11 @@ constinit const OpDef kErf =
       g.din(0) = g.dout(0) * (exp(-(g.in(0) * g.in(0))) * 1.1283791670955126);  // 2 / sqrt(pi)
     });
 constinit const OpDef kCos = unary_op<Cos>("cos", "cosine of radians", not_linear, nullptr);
-constinit const OpDef kAbs =
-    unary_op<Abs>("abs", "absolute value", not_linear, [](GradCall& g) -> void {
-      g.din(0) = select(less(g.in(0), g.in(0) * 0.0), -g.dout(0), g.dout(0));
+constinit const OpDef kAbs = unary_op<Abs>(
+    "abs", "absolute value; its gradient at 0 is 0", not_linear, [](GradCall& g) -> void {
+      const Value zero = g.in(0).builder().constant(0, g.in(0).dtype());
+      const Value falls = select(less(g.in(0), zero), -g.dout(0), zero);
+      g.din(0) = select(less(zero, g.in(0)), g.dout(0), falls);
     });
 constinit const OpDef kSigmoid = unary_op<Sigmoid>(
     "sigmoid", "1 / (1 + exp(-x))", not_linear,

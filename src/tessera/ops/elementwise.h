@@ -10,6 +10,7 @@ namespace tessera {
 Value operator+(At a, Value b);
 Value operator-(At a, Value b);
 Value operator*(At a, Value b);
+/// Integers: rounded toward 0; x / 0 is 0 (ops/quotient.h).
 Value operator/(At a, Value b);
 Value operator-(At a);
 Value maximum(At a, Value b);

@@ -43,6 +43,7 @@ Demands find_demands(const Graph& graph, const StatePlaces& places, const OpDeci
       require(pin->ndim() == node.type().ndim(), "value '", node.name, "' is a ", node.type(),
               ", but is pinned to ", *pin, "; give it ", node.type().ndim(), " dims\n    ",
               describing(graph, id));
+      require_sums(*pin, node.type(), text("value '", node.name, "'"));
       out[{id, 0}] = {axes.read(*pin), Firmness::Hard};
     }
     if (node.op == &kUse)

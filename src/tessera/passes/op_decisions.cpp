@@ -27,6 +27,7 @@ class Reader {
     for (std::size_t r = 0; r < pin_.outs.size(); ++r) {
       require(pin_.outs[r].dims.size() == rule_.outs[r].size(), "op '", pin_.op, "': result ", r,
               " has ", rule_.outs[r].size(), " dims, but is pinned to ", pin_.outs[r]);
+      require_sums(pin_.outs[r], node_.results[r].type, text("op '", pin_.op, "': result ", r));
       out_.outs.push_back(axes_.read(pin_.outs[r]));
     }
     return std::move(out_);
@@ -86,6 +87,13 @@ class Reader {
 };
 
 }  // namespace
+
+void require_sums(const Sharding& pin, const TensorType& type, std::string_view what) {
+  for (const Partial& partial : pin.partial)
+    require(type.dtype != DType::Bool || partial.monoid != Monoid::Sum, what, " is a ", type,
+            ", but is pinned to ", pin, ", a sum along '", partial.axis,
+            "'; there are no sums of bools: pin it whole or cut, or cast it to i32 first");
+}
 
 bool may_shard(const OpDef& op, FactorKind kind) {
   return kind == FactorKind::Pass || kind == FactorKind::Max || kind == FactorKind::Min ||

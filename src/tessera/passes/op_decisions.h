@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/ir/graph.h"
@@ -13,6 +14,9 @@ namespace tessera {
 /// True where a strategy may shard a factor of this kind. What is streamed, exchanged or whole it
 /// may not.
 bool may_shard(const OpDef& op, FactorKind kind);
+
+/// Errors: a bool is pinned to a sum: true + true is no bool. `what` names the value.
+void require_sums(const Sharding& pin, const TensorType& type, std::string_view what);
 
 /// How one op is pinned.
 struct OpDecision {

@@ -64,6 +64,24 @@ std::vector<Unit> units_of(const Graph& graph, const PipelineStrategy& pipeline)
   return out;
 }
 
+/// Adds units of another program, each behind that which it comes behind there; the first before
+/// that which it comes before.
+void add_units(std::vector<Unit>& all, const std::vector<Unit>& more) {
+  const auto find = [&](const Unit& unit) {
+    return std::ranges::find(all, unit.path, &Unit::path) - all.begin();
+  };
+  const auto known = [&](const Unit& unit) { return find(unit) < std::ssize(all); };
+  const auto first = std::ranges::find_if(more, known);
+  std::ptrdiff_t to = first == more.end() ? std::ssize(all) : find(*first);
+  for (const Unit& unit : more) {
+    if (known(unit)) {
+      to = find(unit) + 1;
+    } else if (!unit.path.empty()) {  // what is outside of blocks follows its operands
+      all.insert(all.begin() + to++, unit);
+    }
+  }
+}
+
 /// The best way to fill the first chunks with the first units: the most that one of them has, then
 /// the sum of squares, which prefers even ones.
 struct Cut {
@@ -267,7 +285,20 @@ std::string_view unit_of(std::string_view path) {
 }
 
 std::vector<ChunkPin> cut_into_chunks(const Graph& graph, const PipelineStrategy& pipeline) {
-  const std::vector<Unit> units = units_of(graph, pipeline);
+  const Graph* const alone = &graph;
+  return cut_into_chunks(std::span(&alone, 1), pipeline);
+}
+
+std::vector<ChunkPin> cut_into_chunks(std::span<const Graph* const> programs,
+                                      const PipelineStrategy& pipeline) {
+  std::vector<Unit> units;
+  for (const Graph* const program : programs) {
+    if (units.empty()) {
+      units = units_of(*program, pipeline);
+    } else {
+      add_units(units, units_of(*program, pipeline));
+    }
+  }
   const int chunks = pipeline.total();
   for (const Unit& unit : units) {
     require(unit.pinned < chunks, "block '", unit.path, "' is put into chunk ", unit.pinned,

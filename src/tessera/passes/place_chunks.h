@@ -1,6 +1,7 @@
 #pragma once
 /// Chunks: which part of a pipeline computes each node.
 
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,11 @@ std::string_view unit_of(std::string_view path);
 /// Errors:  more chunks than units; a chunk that no unit can have; a unit that comes behind one of
 ///          a later chunk.
 std::vector<ChunkPin> cut_into_chunks(const Graph& graph, const PipelineStrategy& pipeline);
+/// The same for programs that share their states, none of which may have all units: of a unit that
+/// several have, the first one's costs count, and the others come between those of the programs
+/// before, in the order in which their own has them.
+std::vector<ChunkPin> cut_into_chunks(std::span<const Graph* const> programs,
+                                      const PipelineStrategy& pipeline);
 
 /// In, out: Form::Global, of a model that `pins` cut. A node's `stage` is the chunk that computes
 /// it: that of its unit where it depends on a parameter; what depends on none (masks, the number of

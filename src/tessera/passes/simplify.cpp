@@ -63,7 +63,8 @@ class Simplifier {
   }
 
  private:
-  /// Scalars of constants become constants.
+  /// Scalars of constants become constants where that changes no bit: a program computes them in
+  /// their dtypes, the interpreter also with f64 for f32, and one constant must serve both.
   bool fold(NodeId id) {
     const Node& node = rewrite_.from().node(id);
     if (!node.op->traits.elementwise || is_random(*node.op) || node.inputs.empty() ||
@@ -75,15 +76,26 @@ class Simplifier {
              (t.dtype == DType::F32 || t.dtype == DType::F64 || t.dtype == DType::I32);
     };
     if (!foldable(node.type()) || node.op == &kGradient) return false;
-    std::vector<HostTensor> ins;
+    std::vector<HostTensor> ins, wide_ins;
     for (const ValueId input : node.inputs) {
       const Node& source = rewrite_.to().node(rewrite_(input));
       if (source.op != &kConstant || !foldable(source.type())) return false;
       HostTensor value(source.type());
+      TensorType in_f64 = source.type();
+      if (in_f64.dtype == DType::F32) in_f64.dtype = DType::F64;
+      HostTensor wide_value(in_f64);
       value.set(0, std::get<double>(source.attrs[0]));
+      wide_value.set(0, std::get<double>(source.attrs[0]));
       ins.push_back(std::move(value));
+      wide_ins.push_back(std::move(wide_value));
     }
-    const double value = evaluate(*node.op, ins, node.attrs)[0].at(0);
+    const HostTensor computed = evaluate(*node.op, ins, node.attrs)[0];
+    Interpretation wide;
+    wide.f64 = true;
+    const double value = evaluate(*node.op, wide_ins, node.attrs, wide)[0].at(0);
+    HostTensor rounded(node.type());
+    rounded.set(0, value);
+    if (!std::ranges::equal(rounded.bytes(), computed.bytes())) return false;
     Builder& to = rewrite_.to();
     to.set_mark({node.block, node.phase, node.stage, node.where});
     const Value constant = to.constant(value, node.type().dtype);

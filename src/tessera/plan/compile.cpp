@@ -22,6 +22,7 @@
 #include "tessera/passes/simplify.h"
 #include "tessera/plan/lower.h"
 #include "tessera/plan/overlap.h"
+#include "tessera/plan/pattern_check.h"
 
 namespace tessera {
 
@@ -92,14 +93,19 @@ bool recomputes(const ProgramSource& source) {
                              [](const Node& node) { return node.recompute != Recompute::None; });
 }
 
-/// The chunks of all programs, from the one that computes most. What is recomputed does not count:
-/// stages would have other blocks with it, and sum norms in another order.
+/// The chunks of all programs: those of the one that computes most, and what only others have. What
+/// is recomputed does not count: stages would have other blocks with it, and sum norms in another
+/// order.
 std::vector<ChunkPin> cut_of_all(const std::vector<ProgramSource>& sources) {
-  const ProgramSource& most = *std::ranges::max_element(
+  const auto most = std::ranges::max_element(
       sources, {}, [](const ProgramSource& source) { return flops_of(source.graph); });
-  const PipelineStrategy& pipeline = most.strategy.pipeline;
+  const PipelineStrategy& pipeline = most->strategy.pipeline;
   if (pipeline.total() == 1) return {};
-  return cut_into_chunks(most.graph, pipeline);
+  std::vector<const Graph*> programs = {&most->graph};
+  for (const ProgramSource& source : sources) {
+    if (&source != &*most) programs.push_back(&source.graph);
+  }
+  return cut_into_chunks(programs, pipeline);
 }
 
 Pipeline pipeline_of(const Strategy& strategy) {
@@ -260,6 +266,7 @@ class RankPlan {
 std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& device,
                                 const CompileOptions& options, const std::vector<int>& ranks) {
   check(options.guard_bytes % kAlignment == 0, "guards of ", options.guard_bytes, " bytes");
+  require_patterns_match(sources);
   const Mesh mesh = mesh_of_all(sources);
   const int stages = sources.empty() ? 1 : sources[0].strategy.pipeline.stages;
   const std::vector<ChunkPin> cut = sources.empty() ? std::vector<ChunkPin>{} : cut_of_all(sources);

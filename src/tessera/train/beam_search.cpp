@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <tuple>
+#include <utility>
 
 #include "tessera/base/error.h"
 
@@ -12,17 +12,6 @@ namespace tessera {
 namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
-
-struct Beam {
-  std::vector<std::int32_t> tokens;
-  double log_probability = 0;
-};
-
-struct Candidate {
-  double log_probability;
-  std::size_t beam;
-  std::int32_t token;
-};
 
 /// The log of the sum of exponentials of the first `count`.
 double log_sum(const std::vector<double>& logits, std::int64_t count) {
@@ -38,18 +27,32 @@ double score_of(const BeamOptions& options, double log_probability, std::size_t 
          std::pow((5.0 + static_cast<double>(length)) / 6.0, options.length_penalty);
 }
 
-/// The best `count` continuations, the best first.
-std::vector<Candidate> best_of(const std::vector<Beam>& beams,
-                               const std::vector<std::vector<double>>& logits,
-                               std::int64_t vocabulary, std::size_t count) {
+}  // namespace
+
+BeamSearch::BeamSearch(const BeamOptions& options, std::int64_t vocabulary)
+    : options_(options),
+      vocabulary_(vocabulary),
+      beams_(1),  // of equal beams one counts
+      parents_(static_cast<std::size_t>(options.beams), 0),
+      tokens_(parents_),
+      done_(options.tokens < 1) {}
+
+BeamResult BeamSearch::scored(const Beam& beam) const {
+  return {beam.tokens, score_of(options_, beam.log_probability, beam.tokens.size())};
+}
+
+/// The best continuations of all beams, the best first: so many that as many as there are rows go
+/// on, though one of each beam may end.
+std::vector<BeamSearch::Candidate> BeamSearch::best_of(
+    std::span<const std::vector<double>> logits) const {
   std::vector<Candidate> all;
-  for (std::size_t b = 0; b < beams.size(); ++b) {
-    const double sum = log_sum(logits[b], vocabulary);
-    for (std::int64_t token = 0; token < vocabulary; ++token)
-      all.push_back({beams[b].log_probability + logits[b][static_cast<std::size_t>(token)] - sum, b,
-                     static_cast<std::int32_t>(token)});
+  for (std::size_t b = 0; b < beams_.size(); ++b) {
+    const double sum = log_sum(logits[b], vocabulary_);
+    for (std::int64_t token = 0; token < vocabulary_; ++token)
+      all.push_back({beams_[b].log_probability + logits[b][static_cast<std::size_t>(token)] - sum,
+                     b, static_cast<std::int32_t>(token)});
   }
-  count = std::min(count, all.size());
+  const std::size_t count = std::min(parents_.size() + beams_.size(), all.size());
   const auto better = [](const Candidate& x, const Candidate& y) {
     return std::tuple(-x.log_probability, x.beam, x.token) <
            std::tuple(-y.log_probability, y.beam, y.token);
@@ -60,53 +63,51 @@ std::vector<Candidate> best_of(const std::vector<Beam>& beams,
   return all;
 }
 
-}  // namespace
+/// A text only gets less likely: with the best score that it can still reach, it is not better than
+/// one that ended.
+bool BeamSearch::hopeless(const Beam& beam) const {
+  const auto longest = static_cast<std::size_t>(options_.tokens);
+  const double reach = std::max(score_of(options_, beam.log_probability, beam.tokens.size() + 1),
+                                score_of(options_, beam.log_probability, longest));
+  return best_.score > kNever && reach <= best_.score;
+}
 
-BeamResult beam_search(const BeamOptions& options, std::int64_t vocabulary,
-                       const NextLogits& next) {
-  const auto width = static_cast<std::size_t>(options.beams);
-  std::vector<Beam> beams(1);  // of equal beams one counts
-  std::vector<std::int32_t> parents(width, 0), tokens;
-  BeamResult best{{}, kNever};
-  const auto finish = [&](const Beam& beam) {
-    const double score = score_of(options, beam.log_probability, beam.tokens.size());
-    if (score > best.score) best = {beam.tokens, score};
-  };
-  for (std::int64_t written = 0; written < options.tokens && !beams.empty(); ++written) {
-    const std::vector<std::vector<double>> logits = next(parents, tokens);
-    std::vector<Beam> kept;
-    std::vector<std::int32_t> from;
-    // Those that end leave room for others: at most one per beam does.
-    for (const Candidate& c : best_of(beams, logits, vocabulary, width + beams.size())) {
-      if (kept.size() == width) break;
-      Beam beam{beams[c.beam].tokens, c.log_probability};
-      beam.tokens.push_back(c.token);
-      if (options.end && c.token == *options.end) {
-        finish(beam);
-        continue;
-      }
-      kept.push_back(std::move(beam));
-      from.push_back(static_cast<std::int32_t>(c.beam));
+void BeamSearch::advance(std::span<const std::vector<double>> logits) {
+  check(!done_ && logits.size() >= beams_.size(), logits.size(), " rows of logits for ",
+        beams_.size(), " beams of a search that is ", done_ ? "" : "not ", "done");
+  std::vector<Beam> kept;
+  std::vector<std::int32_t> from;
+  for (const Candidate& c : best_of(logits)) {
+    if (kept.size() == parents_.size()) break;
+    Beam beam{beams_[c.beam].tokens, c.log_probability};
+    beam.tokens.push_back(c.token);
+    if (options_.end && c.token == *options_.end) {
+      const BeamResult ended = scored(beam);
+      if (ended.score > best_.score) best_ = ended;
+      continue;
     }
-    // A text only gets less likely: with the best score that it can still reach, none is better.
-    const auto hopeless = [&](const Beam& beam) {
-      const auto longest = static_cast<std::size_t>(options.tokens);
-      const double reach = std::max(score_of(options, beam.log_probability, beam.tokens.size() + 1),
-                                    score_of(options, beam.log_probability, longest));
-      return best.score > kNever && reach <= best.score;
-    };
-    beams = std::move(kept);
-    if (std::ranges::all_of(beams, hopeless)) return best;
-    parents.assign(width, 0);
-    tokens.assign(width, 0);
-    for (std::size_t b = 0; b < width; ++b) {  // fewer beams than rows: the last is repeated
-      const std::size_t row = std::min(b, beams.size() - 1);
-      parents[b] = from[row];
-      tokens[b] = beams[row].tokens.back();
-    }
+    kept.push_back(std::move(beam));
+    from.push_back(static_cast<std::int32_t>(c.beam));
   }
-  for (const Beam& beam : beams) finish(beam);
-  return best;
+  beams_ = std::move(kept);
+  done_ = ++written_ == options_.tokens ||
+          std::ranges::all_of(beams_, [&](const Beam& beam) { return hopeless(beam); });
+  for (std::size_t b = 0; b < parents_.size() && !beams_.empty(); ++b) {
+    const std::size_t row =
+        std::min(b, beams_.size() - 1);  // fewer beams than rows: the last again
+    parents_[b] = from[row];
+    tokens_[b] = beams_[row].tokens.back();
+  }
+}
+
+BeamResult BeamSearch::result() const {
+  BeamResult out = best_;
+  for (const Beam& beam : beams_) {
+    if (hopeless(beam) && written_ < options_.tokens) continue;
+    BeamResult found = scored(beam);
+    if (found.score > out.score) out = std::move(found);
+  }
+  return out;
 }
 
 }  // namespace tessera

@@ -31,7 +31,7 @@ std::string save_checkpoint(const std::string& folder, const CheckpointRecord& r
   check(options.keep_last >= 1, "keep_last ", options.keep_last);
   std::vector<ManifestTensor> entries;
   std::vector<CheckpointPiece> pieces;
-  std::int64_t bytes = kSaveOverhead;
+  std::int64_t bytes = 0;  // of tensors
   for (const CheckpointTensor& t : sorted(tensors)) {
     const std::int64_t width = size_of(t.type.dtype);
     TensorGrid grid = TensorGrid::whole(t.type.shape)
@@ -48,7 +48,10 @@ std::string save_checkpoint(const std::string& folder, const CheckpointRecord& r
   }
   const FileCalls& calls = options.calls;
   make_folders(calls, folder);
-  require_space(folder, bytes);
+  require_space(folder, bytes);  // of a huge model, before its many files are counted
+  require_space(folder,
+                save_bytes(record, entries,
+                           {planned_part(kDataPrefix, entries, pieces, options.file_bytes)}));
   UnfinishedFolder aside(calls, folder, text(kUnfinished, to_text(StepName{0, record.step})));
   const WrittenPart part =
       write_part(calls, aside.path(), kDataPrefix, entries, pieces, options.file_bytes);

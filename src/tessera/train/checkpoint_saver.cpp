@@ -70,7 +70,8 @@ void CheckpointSaver::start(const CheckpointRecord& record, bool now) {
   now_ = now;
   const auto make_folder = [&] {
     make_folders(options_.calls, folder_);
-    require_space(folder_, mine_.shares().bytes() + kSaveOverhead);
+    require_space(folder_, mine_.shares().bytes());  // before many files are counted
+    require_space(folder_, save_bytes(record_, mine_.shares().tensors, mine_.planned()));
     aside_ = std::make_unique<UnfinishedFolder>(
         options_.calls, folder_, text(kUnfinished, to_text(StepName{0, record.step})));
   };

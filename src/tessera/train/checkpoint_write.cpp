@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -68,6 +69,10 @@ class CellBytes {
 
 using Pieces = std::vector<const CheckpointPiece*>;
 
+/// The manifest of what `parts` wrote.
+Manifest manifest_of(const CheckpointRecord& record, std::vector<ManifestTensor> tensors,
+                     const std::vector<WrittenPart>& parts);
+
 /// Pieces by file, in their order; a file has at most `limit` bytes of them, or one piece.
 std::vector<Pieces> files_of(std::span<const ManifestTensor> tensors,
                              std::span<const CheckpointPiece> pieces, std::int64_t limit) {
@@ -87,11 +92,36 @@ std::vector<Pieces> files_of(std::span<const ManifestTensor> tensors,
   return out;
 }
 
-void write_file(const FileCalls& calls, const std::string& folder, const std::string& name,
-                std::span<const ManifestTensor> tensors, const Pieces& pieces, WrittenPart& out) {
+/// A file that is only counted: as large as the one that will be written, its hashes as long.
+class CountedFile {
+ public:
+  void write(std::span<const std::byte> bytes) { bytes_ += std::ssize(bytes); }
+  std::int64_t bytes() const { return bytes_; }
+  std::string hash() const { return hash_of({}); }
+  void finish() {}
+
+  static std::string hash_of(std::span<const std::byte>) { return std::string(kHashDigits, '0'); }
+
+ private:
+  static constexpr std::size_t kHashDigits = 32;
+  std::int64_t bytes_ = 0;
+};
+
+std::string hash_of_block(const HashedFile&, std::span<const std::byte> bytes) {
+  return hash128_text(bytes);
+}
+std::string hash_of_block(const CountedFile&, std::span<const std::byte> bytes) {
+  return CountedFile::hash_of(bytes);
+}
+
+/// What fills a buffer with the bytes of a piece from `at` on.
+using Fill = std::function<void(std::int64_t at, std::span<std::byte> to)>;
+
+template <typename File, typename FillOf>
+void write_file(File&& file, const std::string& name, std::span<const ManifestTensor> tensors,
+                const Pieces& pieces, const FillOf& fill_of, WrittenPart& out) {
   const std::size_t number = out.files.size();
   ManifestFile& saved = out.files.emplace_back(ManifestFile{name, 0, 0, "", ""});
-  HashedFile file(calls, text(folder, "/", name));
   const auto end_header = [&] {
     if (saved.header_bytes != 0) return;
     saved.header_bytes = file.bytes();
@@ -108,15 +138,15 @@ void write_file(const FileCalls& calls, const std::string& folder, const std::st
     WrittenPiece& written = out.pieces[first + i];
     written = {piece.tensor, piece.cell, {number, 0, type.bytes(), {}}};
     // The first byte that is asked for ends the header; pieces of the file are blocks.
-    sources.push_back({label_of(tensor, box), type,
-                       [&, cell = CellBytes(piece, box.extent, size_of(type.dtype))](
-                           std::int64_t at, std::span<std::byte> to) {
-                         end_header();
-                         if (at == 0) written.slice.at = file.bytes();
-                         check(at % kBlockBytes == 0, "a block is written in parts");
-                         cell.read(at, to);
-                         written.slice.blocks.push_back(hash128_text(to));
-                       }});
+    sources.push_back(
+        {label_of(tensor, box), type,
+         [&, fill = Fill(fill_of(piece, type))](std::int64_t at, std::span<std::byte> to) {
+           end_header();
+           if (at == 0) written.slice.at = file.bytes();
+           check(at % kBlockBytes == 0, "a block is written in parts");
+           fill(at, to);
+           written.slice.blocks.push_back(hash_of_block(file, to));
+         }});
   }
   write_safetensors([&](std::span<const std::byte> bytes) { file.write(bytes); },
                     std::move(sources), {});
@@ -147,14 +177,41 @@ WrittenPart write_part(const FileCalls& calls, const std::string& folder, const 
                        std::span<const ManifestTensor> tensors,
                        std::span<const CheckpointPiece> pieces, std::int64_t file_bytes) {
   WrittenPart out;
-  for (const Pieces& of_file : files_of(tensors, pieces, file_bytes))
-    write_file(calls, folder, number_name(prefix, out.files.size()), tensors, of_file, out);
+  const auto fill_of = [](const CheckpointPiece& piece, const TensorType& type) {
+    return [cell = CellBytes(piece, type.shape, size_of(type.dtype))](
+               std::int64_t at, std::span<std::byte> to) { cell.read(at, to); };
+  };
+  for (const Pieces& of_file : files_of(tensors, pieces, file_bytes)) {
+    const std::string name = number_name(prefix, out.files.size());
+    write_file(HashedFile(calls, text(folder, "/", name)), name, tensors, of_file, fill_of, out);
+  }
   return out;
 }
 
-std::string commit_parts(const std::string& folder, UnfinishedFolder& aside,
-                         const CheckpointRecord& record, std::vector<ManifestTensor> tensors,
-                         const std::vector<WrittenPart>& parts, const SaveOptions& options) {
+WrittenPart planned_part(const std::string& prefix, std::span<const ManifestTensor> tensors,
+                         std::span<const CheckpointPiece> pieces, std::int64_t file_bytes) {
+  WrittenPart out;
+  const auto fill_of = [](const CheckpointPiece&, const TensorType&) {
+    return [](std::int64_t, std::span<std::byte>) {};
+  };
+  for (const Pieces& of_file : files_of(tensors, pieces, file_bytes))
+    write_file(CountedFile(), number_name(prefix, out.files.size()), tensors, of_file, fill_of,
+               out);
+  return out;
+}
+
+std::int64_t save_bytes(const CheckpointRecord& record, std::vector<ManifestTensor> tensors,
+                        const std::vector<WrittenPart>& parts) {
+  const Manifest manifest = manifest_of(record, std::move(tensors), parts);
+  std::int64_t out = std::ssize(to_text(manifest));
+  for (const ManifestFile& file : manifest.files) out += file.bytes;
+  return out;
+}
+
+namespace {
+
+Manifest manifest_of(const CheckpointRecord& record, std::vector<ManifestTensor> tensors,
+                     const std::vector<WrittenPart>& parts) {
   Manifest manifest;
   manifest.record = record;
   manifest.tensors = std::move(tensors);
@@ -176,6 +233,15 @@ std::string commit_parts(const std::string& folder, UnfinishedFolder& aside,
     for (const ManifestSlice& slice : tensor.slices)
       check(!slice.blocks.empty(), "nobody wrote a part of ", tensor.entry.name);
   }
+  return manifest;
+}
+
+}  // namespace
+
+std::string commit_parts(const std::string& folder, UnfinishedFolder& aside,
+                         const CheckpointRecord& record, std::vector<ManifestTensor> tensors,
+                         const std::vector<WrittenPart>& parts, const SaveOptions& options) {
+  const Manifest manifest = manifest_of(record, std::move(tensors), parts);
   const FileCalls& calls = options.calls;
   HashedFile file(calls, text(aside.path(), "/", kManifestName));
   file.write(to_text(manifest));

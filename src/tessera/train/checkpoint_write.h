@@ -15,8 +15,6 @@
 namespace tessera {
 
 inline constexpr const char* kDataPrefix = "data-";
-/// Bytes of a save beside those of tensors, at most: headers and the manifest.
-inline constexpr std::int64_t kSaveOverhead = 1 << 20;
 
 /// A cell of a tensor that this process writes.
 struct CheckpointPiece {
@@ -50,6 +48,15 @@ WrittenPart parse_part(std::string_view lines);
 WrittenPart write_part(const FileCalls& calls, const std::string& folder, const std::string& prefix,
                        std::span<const ManifestTensor> tensors,
                        std::span<const CheckpointPiece> pieces, std::int64_t file_bytes);
+
+/// What write_part will return but for the hashes, which are placeholders; of the pieces only their
+/// cells are looked at. Nothing is written.
+WrittenPart planned_part(const std::string& prefix, std::span<const ManifestTensor> tensors,
+                         std::span<const CheckpointPiece> pieces, std::int64_t file_bytes);
+
+/// Bytes of all files of a checkpoint of these parts, written or planned: the sum of their sizes.
+std::int64_t save_bytes(const CheckpointRecord& record, std::vector<ManifestTensor> tensors,
+                        const std::vector<WrittenPart>& parts);
 
 /// Writes the manifest of `parts`, which have every cell of `tensors` once, gives the folder its
 /// final name in `folder`, prunes, and returns the new path. Errors as of save_checkpoint.

@@ -14,7 +14,7 @@
 #include "tessera/data/sampler.h"
 #include "tessera/data/vocabulary.h"
 #include "tessera/device/isa.h"
-#include "tessera/models/config.h"
+#include "tessera/models/family.h"
 #include "tessera/models/parallel.h"
 #include "tessera/nn/optimizer.h"
 #include "tessera/train/problems.h"
@@ -28,6 +28,7 @@ inline constexpr std::array<std::string_view, 3> kRemoteDevices = {kRemoteNone, 
 
 /// train/fields.cpp describes every field, once for flags, files, help and checkpoints.
 struct RunConfig {
+  OwnFamilies families;  // that --family can name beside the library's
   std::string preset;
   ModelConfig model = {.vocabulary = 0};         // vocabulary 0: as many as the data has
   OptimizerConfig optimizer;                     // decay_steps 0: as many as steps
@@ -76,8 +77,10 @@ struct RunConfig {
   std::string memory_cap = "none";  // parse_memory_cap
 
   /// Names of fields that neither a preset nor a file nor a flag told: a resumed run takes those of
-  /// its model from the checkpoint.
+  /// its model from the checkpoint. Of the data a preset tells nothing.
   std::set<std::string, std::less<>> untold;
+  /// Names of fields that were given a value that they do not take, and have another one now.
+  std::set<std::string, std::less<>> refused;
   /// By name, what a flag said, or a file with another value than the default, as it was written:
   /// "--micro-batch-size 4". What a memory cap has chosen for an earlier run is among these, if
   /// that run's file is given.
@@ -102,7 +105,8 @@ struct Setting {
 /// the file becomes a notice. Where a flag leaves a field of the file without a meaning, as
 /// remote-device none does offload-folder, the file says nothing of it.
 RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>& flags,
-                    Problems& problems, std::vector<std::string>& notices);
+                    Problems& problems, std::vector<std::string>& notices,
+                    const OwnFamilies& families = {});
 
 /// Sets what is derived from other fields: max_isa and pack_weights (choices), micro_batch_size,
 /// what the model's family derives (ModelFamily::complete), the optimizer's last group
@@ -117,14 +121,16 @@ void complete_epochs(RunConfig& config, const RunConfig& told, std::int64_t samp
 /// Errors: Fault::Usage: an instruction set that it lacks; fields that disagree; no such value.
 CpuChoices choices_of(const RunConfig& config, const CpuChoices& machine);
 
-/// Everything that can be known to be wrong without reading a file. `config` is complete.
+/// Everything that can be known to be wrong without reading a file, but for consequences of a value
+/// that was refused already (config.refused). `config` is complete.
 void find_problems(const RunConfig& config, Problems& problems);
 
 /// Every field by name, as text: what checkpoints record.
 std::map<std::string, std::string> record_of(const RunConfig& config);
 /// Reads a record; fields that it lacks keep their defaults, names that it alone knows are passed
 /// over. Errors: Fault::Checkpoint: a value that the field refuses; `where` names the file.
-RunConfig config_of(const std::map<std::string, std::string>& record, const std::string& where);
+RunConfig config_of(const std::map<std::string, std::string>& record, const std::string& where,
+                    const OwnFamilies& families = {});
 
 /// A TOML file that makes this run again.
 std::string to_toml(const RunConfig& config);

@@ -14,8 +14,10 @@ std::map<std::string, std::string> record_of(const RunConfig& config) {
   return out;
 }
 
-RunConfig config_of(const std::map<std::string, std::string>& record, const std::string& where) {
+RunConfig config_of(const std::map<std::string, std::string>& record, const std::string& where,
+                    const OwnFamilies& families) {
   RunConfig config;
+  config.families = families;
   for (const Field& field : fields()) {
     const auto found = record.find(std::string(field.name));
     if (found == record.end()) continue;

@@ -9,6 +9,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
+#include "tessera/models/family.h"
 #include "tessera/train/fields.h"
 
 namespace tessera {
@@ -39,6 +40,7 @@ struct Names<ScheduleKind> {
 struct Reader {
   const Field& field;
   std::string_view value, source;
+  const OwnFamilies& families;
 
   void read(std::int64_t* to) const;
   void read(double* to) const;
@@ -55,6 +57,7 @@ struct Reader {
       refuse(text("has a line break after '", value.substr(0, at), "'; rename the file"));
     to->emplace_back(value);
   }
+  void read(FamilyRef* to) const { *to = find_model(value, families); }
   template <typename Enum>
   void read(Enum* to) const;
 
@@ -73,6 +76,7 @@ std::string write(const double* from) { return number_text(*from); }
 std::string write(const bool* from) { return *from ? "true" : "false"; }
 std::string write(const std::string* from) { return *from; }
 std::string write(const std::vector<std::string>* from) { return join(*from, "\n"); }
+std::string write(const FamilyRef* from) { return to_text(*from); }
 template <typename Enum>
 std::string write(const Enum* from) {
   return std::string(Names<Enum>::kList[static_cast<std::size_t>(*from)]);
@@ -83,6 +87,7 @@ std::string kind(const double*) { return "NUMBER"; }
 std::string kind(const bool*) { return ""; }
 std::string kind(const std::string*) { return "TEXT"; }
 std::string kind(const std::vector<std::string>*) { return "TEXT"; }
+std::string kind(const FamilyRef*) { return "NAME"; }
 template <typename Enum>
 std::string kind(const Enum*) {
   return join(Names<Enum>::kList, "|");
@@ -117,7 +122,7 @@ std::string get_text(const Field& field, const RunConfig& config) {
 
 void set_text(const Field& field, RunConfig& config, std::string_view value,
               std::string_view source) {
-  const Reader reader{field, value, source};
+  const Reader reader{field, value, source, config.families};
   std::visit([&](auto* slot) { reader.read(slot); }, field.slot(config));
 }
 

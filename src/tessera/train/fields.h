@@ -22,12 +22,12 @@ enum class OnResume {
   Notice,    // told, and used from there on
   Rounding,  // told, and used: from there on, bits are not those of the uninterrupted run
   Confirm,   // other samples are drawn: refused without --allow-changes
-  Model,     // other tensors: refused
+  Model,     // other tensors, or another meaning of the same ones: refused
 };
 
 /// Where a field lies in a RunConfig; its type is the kind of the field.
 using Slot = std::variant<std::int64_t*, double*, bool*, std::string*, std::vector<std::string>*,
-                          VocabularyKind*, SampleOrder*, OptimizerKind*, ScheduleKind*>;
+                          VocabularyKind*, SampleOrder*, OptimizerKind*, ScheduleKind*, FamilyRef*>;
 
 struct Field {
   std::string_view name;
@@ -41,8 +41,10 @@ struct Field {
   /// Least and greatest value of a number that no other room judges.
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
-  std::string_view when = {};  // the condition under which it has an effect; empty: always
-  bool in_plan = false;        // what `tessera plan` reports depends on it
+  /// The condition under which it has an effect; empty: always. Of fields of the model, families
+  /// say which of them they read (train/family_fields.h).
+  std::string_view when = {};
+  bool in_plan = false;                          // what `tessera plan` reports depends on it
   std::span<const std::string_view> words = {};  // all values of a text; empty: others judge it
 };
 

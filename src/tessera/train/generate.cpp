@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "tessera/base/hash.h"
 #include "tessera/base/philox.h"
@@ -13,8 +15,8 @@ namespace tessera {
 namespace {
 
 /// In [0, 1), a multiple of 2^-53.
-double uniform(std::uint64_t key, std::uint64_t index) {
-  const PhiloxBlock random = philox(key, index, 0);
+double uniform(std::uint64_t key, std::uint64_t index, std::uint64_t text) {
+  const PhiloxBlock random = philox(key, index, text);
   const std::uint64_t bits = static_cast<std::uint64_t>(random[0]) << 32 | random[1];
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
@@ -80,49 +82,149 @@ std::int32_t draw(const std::vector<double>& logits, const GenerateOptions& opti
 
 namespace {
 
-/// The likeliest text that beams find.
-Tokens search(TextModel& model, const Vocabulary& vocabulary, const Tokens& prompt,
-              const GenerateOptions& options) {
-  std::vector<Tokens> texts(static_cast<std::size_t>(options.beams), prompt);
-  const BeamOptions how{
-      .beams = options.beams, .tokens = options.tokens, .length_penalty = options.length_penalty};
-  const auto next = [&](std::span<const std::int32_t> parents,
-                        std::span<const std::int32_t> tokens) {
-    if (!tokens.empty()) {
-      std::vector<Tokens> grown;
-      for (std::size_t i = 0; i < tokens.size(); ++i) {
-        grown.push_back(texts[static_cast<std::size_t>(parents[i])]);
-        grown.back().push_back(tokens[i]);
-      }
-      texts = std::move(grown);
-      model.reorder(parents);
+/// What may be written, counted from 0: the tokens of the vocabulary, then the end where there is
+/// one. A model's own vocabulary may be wider.
+struct WrittenTokens {
+  std::int32_t vocabulary;
+  std::optional<std::int32_t> end;
+
+  WrittenTokens(const Vocabulary& of, const TextWriting& writing)
+      : vocabulary(static_cast<std::int32_t>(of.size())), end(writing.end) {}
+  std::int64_t count() const { return vocabulary + (end ? 1 : 0); }
+  bool ends(std::int32_t choice) const { return choice == vocabulary; }
+  /// The logits of these, from those of all ids.
+  std::vector<double> choices(std::vector<double> logits) const {
+    const std::optional<double> of_end =
+        end ? std::optional(logits[static_cast<std::size_t>(*end)]) : std::nullopt;
+    logits.resize(std::min(logits.size(), static_cast<std::size_t>(vocabulary)));
+    if (of_end) logits.push_back(*of_end);
+    return logits;
+  }
+};
+
+/// The texts of all rows while they are written: `each` rows for each beginning.
+class WrittenRows {
+ public:
+  WrittenRows(TextModel& model, std::span<const Beginning> texts, std::int64_t each)
+      : model_(model) {
+    const auto count = static_cast<std::size_t>(model.rows());
+    require(!texts.empty() && static_cast<std::int64_t>(texts.size()) * each <= model.rows(),
+            texts.size(), " texts of ", each, " rows each are more than the ", model.rows(),
+            " rows of the model, or none; give fewer");
+    std::vector<Tokens> sources;
+    for (std::size_t row = 0; row < count; ++row) {
+      const Beginning& text =
+          texts[std::min(row / static_cast<std::size_t>(each), texts.size() - 1)];
+      texts_.push_back(text.prompt);
+      if (!text.source.empty()) sources.push_back(text.source);
     }
-    return model.next(texts);
-  };
-  return beam_search(how, vocabulary.size(), next).tokens;
+    model.begin(sources);
+  }
+
+  std::vector<std::vector<double>> next() { return model_.next(texts_); }
+  void add(std::size_t row, std::int32_t token) { texts_[row].push_back(token); }
+  /// Row i goes on where row parents[i] is.
+  void move(std::span<const std::int32_t> parents) {
+    std::vector<Tokens> moved;
+    for (const std::int32_t parent : parents)
+      moved.push_back(texts_[static_cast<std::size_t>(parent)]);
+    texts_ = std::move(moved);
+    model_.reorder(parents);
+  }
+  std::size_t size() const { return texts_.size(); }
+
+ private:
+  TextModel& model_;
+  std::vector<Tokens> texts_;
+};
+
+/// The likeliest texts that beams find.
+std::vector<Tokens> search(WrittenRows rows, const WrittenTokens& written, std::size_t texts,
+                           std::int64_t tokens, const GenerateOptions& options) {
+  const auto beams = static_cast<std::size_t>(options.beams);
+  BeamOptions how{
+      .beams = options.beams, .tokens = tokens, .length_penalty = options.length_penalty};
+  if (written.end) how.end = written.vocabulary;
+  std::vector<BeamSearch> searches(texts, BeamSearch(how, written.count()));
+  while (!std::ranges::all_of(searches, &BeamSearch::done)) {
+    std::vector<std::vector<double>> logits = rows.next();
+    for (std::vector<double>& row : logits) row = written.choices(std::move(row));
+    std::vector<std::int32_t> parents(rows.size()), grown(rows.size(), 0);
+    std::iota(parents.begin(), parents.end(), 0);
+    for (std::size_t t = 0; t < texts; ++t) {
+      if (searches[t].done()) continue;
+      searches[t].advance(std::span(logits).subspan(t * beams, beams));
+      for (std::size_t b = 0; b < beams; ++b) {
+        parents[t * beams + b] = static_cast<std::int32_t>(t * beams) + searches[t].parents()[b];
+        grown[t * beams + b] = searches[t].tokens()[b];
+      }
+    }
+    if (std::ranges::all_of(searches, &BeamSearch::done)) break;
+    rows.move(parents);
+    for (std::size_t row = 0; row < rows.size(); ++row) rows.add(row, grown[row]);
+  }
+  std::vector<Tokens> out;
+  for (const BeamSearch& search : searches) {
+    out.push_back(search.result().tokens);
+    if (!out.back().empty() && written.ends(out.back().back())) out.back().pop_back();
+    for (const std::int32_t token : out.back()) {
+      if (options.on_token) options.on_token(out.size() - 1, token);
+    }
+  }
+  return out;
+}
+
+/// One token after the other, each drawn or the likeliest.
+std::vector<Tokens> draw_texts(WrittenRows rows, const WrittenTokens& written, std::size_t texts,
+                               std::int64_t tokens, const GenerateOptions& options) {
+  const std::uint64_t key = random_key(options.seed, "sample");
+  std::vector<Tokens> out(texts);
+  std::vector<bool> ended(texts, false);
+  for (std::int64_t i = 0; i < tokens && std::ranges::count(ended, false) > 0; ++i) {
+    const std::vector<std::vector<double>> logits = rows.next();
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      std::int32_t choice = 0;  // of a text that ended: never read
+      if (row < texts && !ended[row]) {
+        const auto number = static_cast<std::uint64_t>(options.first) + row;
+        choice = draw(written.choices(logits[row]), options,
+                      uniform(key, static_cast<std::uint64_t>(i), number));
+        if (written.ends(choice)) {
+          ended[row] = true;
+          choice = 0;
+        } else {
+          out[row].push_back(choice);
+          if (options.on_token) options.on_token(row, choice);
+        }
+      }
+      rows.add(row, choice);
+    }
+  }
+  return out;
 }
 
 }  // namespace
 
-Tokens generate(TextModel& model, const Vocabulary& vocabulary, Tokens prompt,
-                const GenerateOptions& options) {
-  if (prompt.empty()) prompt.push_back(start_token(vocabulary));
-  model.begin();
-  if (options.beams > 1) {
-    for (const std::int32_t token : search(model, vocabulary, prompt, options)) {
-      prompt.push_back(token);
-      if (options.on_token) options.on_token(token);
-    }
-    return prompt;
+Beginning beginning_of(const TextWriting& writing, const Vocabulary& vocabulary, Tokens text) {
+  Beginning out;
+  if (writing.source > 0) {
+    out.source = std::move(text);
+    if (writing.end) out.source.push_back(*writing.end);
+  } else {
+    out.prompt = std::move(text);
   }
-  const std::uint64_t key = random_key(options.seed, "sample");
-  for (std::int64_t i = 0; i < options.tokens; ++i) {
-    std::vector<double> logits = model.next(std::span(&prompt, 1)).front();
-    logits.resize(std::min(logits.size(), static_cast<std::size_t>(vocabulary.size())));
-    prompt.push_back(draw(logits, options, uniform(key, static_cast<std::uint64_t>(i))));
-    if (options.on_token) options.on_token(prompt.back());
-  }
-  return prompt;
+  if (writing.start) out.prompt.insert(out.prompt.begin(), *writing.start);
+  if (out.prompt.empty()) out.prompt.push_back(start_token(vocabulary));
+  return out;
+}
+
+std::vector<Tokens> generate(TextModel& model, const Vocabulary& vocabulary,
+                             std::span<const Beginning> texts, const GenerateOptions& options) {
+  const WrittenTokens written(vocabulary, model.writing());
+  WrittenRows rows(model, texts, options.beams);
+  const std::int64_t tokens =
+      std::min(options.tokens, model.most_behind(std::ssize(texts[0].prompt)));
+  return options.beams > 1 ? search(std::move(rows), written, texts.size(), tokens, options)
+                           : draw_texts(std::move(rows), written, texts.size(), tokens, options);
 }
 
 }  // namespace tessera

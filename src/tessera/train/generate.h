@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,16 +20,31 @@ struct GenerateOptions {
   std::uint64_t seed = 1;
   std::int64_t beams = 1;     // above 1: beam search, which draws nothing
   double length_penalty = 0;  // BeamOptions
-  std::function<void(std::int32_t)> on_token = nullptr;  // called with each token, in order
+  std::int64_t first = 0;     // number of the first text: each text has draws of its own
+  /// Called with each token of a text, in order.
+  std::function<void(std::size_t text, std::int32_t token)> on_token = nullptr;
 };
 
 std::vector<std::string> problems(const GenerateOptions& options);
 
-/// Continues `prompt` with `model`, which has as many rows as there are beams. Draws are a pure
-/// function of (seed, place of the token). Returns the prompt's tokens and the new ones. An empty
-/// prompt starts at a new line. Ids that `vocabulary` lacks are never written.
-Tokens generate(TextModel& model, const Vocabulary& vocabulary, Tokens prompt,
-                const GenerateOptions& options);
+/// What a text is written from.
+struct Beginning {
+  Tokens source;  // with the end token; empty where the model writes from none
+  Tokens prompt;  // the first tokens; not empty
+};
+
+/// How a user's text begins: as the source of what is written, where the task has sources; else as
+/// its first tokens, a new line where there are none.
+Beginning beginning_of(const TextWriting& writing, const Vocabulary& vocabulary, Tokens text);
+
+/// Continues each beginning until the end token, where the task has one, or by `options.tokens`
+/// tokens, or as many as the model can. Prompts are of one length. The model has
+/// rows for all, options.beams for each; rows that are left over repeat the last. Draws are a pure
+/// function of (seed, number of the text, place of the token). Returns the new tokens of each text,
+/// without the end. Ids that `vocabulary` lacks are never written.
+/// Errors: as of TextModel; Fault::Usage: more texts than the model has rows for.
+std::vector<Tokens> generate(TextModel& model, const Vocabulary& vocabulary,
+                             std::span<const Beginning> texts, const GenerateOptions& options);
 
 /// The token that is drawn from `logits` with `random` in [0, 1).
 std::int32_t draw(const std::vector<double>& logits, const GenerateOptions& options, double random);

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <system_error>
 #include <vector>
 
@@ -30,7 +31,8 @@ namespace fs = std::filesystem;
 using Rows = std::vector<std::vector<std::string>>;
 std::string table(const Rows& rows);
 
-std::string describe_checkpoints(const std::vector<std::string>& paths);
+std::string describe_checkpoints(const std::vector<std::string>& paths,
+                                 const CheckpointJudge& judge);
 std::string describe_checkpoint(const Checkpoint& checkpoint);
 std::string describe_safetensors(const std::string& path);
 std::string describe_graph(const std::string& path);
@@ -55,9 +57,9 @@ std::string one_line(std::string_view name) {
 
 }  // namespace
 
-std::string describe(const std::string& path) {
+std::string describe(const std::string& path, const CheckpointJudge& judge) {
   std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return describe_checkpoints(find_checkpoints(path));
+  if (fs::is_directory(path, ignored)) return describe_checkpoints(find_checkpoints(path), judge);
   if (!fs::exists(path, ignored))
     fail(Fault::Checkpoint, "nothing at '", path, "'", near_files(path));
   refuse_pickle(path);
@@ -66,24 +68,41 @@ std::string describe(const std::string& path) {
 
 namespace {
 
-/// Of several, a line each, and the newest in full.
-std::string describe_checkpoints(const std::vector<std::string>& paths) {
-  std::string out;
-  if (paths.size() > 1) {
-    Rows rows;
-    for (const std::string& path : paths) {
-      std::string state = "damaged, see --verify";
-      try {
-        const Checkpoint checkpoint = Checkpoint::open(path);
-        state = text("step ", grouped(checkpoint.record().step), ", ",
-                     grouped(checkpoint.record().samples), " samples");
-      } catch (const Error&) {  // this line says that it does not open, opening it alone says why
-      }
-      rows.push_back({fs::path(path).filename().string(), state});
+Checkpoint judged(const std::string& path, const CheckpointJudge& judge) {
+  Checkpoint out = Checkpoint::open(path);
+  if (judge) judge(out);
+  return out;
+}
+
+/// Of several, a line each, and in full the newest of those that are not damaged.
+std::string describe_checkpoints(const std::vector<std::string>& paths,
+                                 const CheckpointJudge& judge) {
+  if (paths.size() == 1) return describe_checkpoint(judged(paths.front(), judge));
+  Rows rows;
+  std::optional<Checkpoint> newest;
+  std::vector<std::string> damage;
+  for (const std::string& path : paths) {
+    const std::string name = fs::path(path).filename().string();
+    try {
+      Checkpoint checkpoint = judged(path, judge);
+      rows.push_back({name, text("step ", grouped(checkpoint.record().step), ", ",
+                                 grouped(checkpoint.record().samples), " samples")});
+      newest.emplace(std::move(checkpoint));
+      damage.clear();
+    } catch (const Error& error) {
+      if (error.fault() != Fault::Checkpoint) throw;
+      const std::string why = error.what();
+      rows.push_back({name, "damaged: " + why.substr(0, why.find('\n'))});
+      damage.push_back(name);
     }
-    out = text(paths.size(), " checkpoints, oldest first\n", table(rows), "\n");
   }
-  return out + describe_checkpoint(Checkpoint::open(paths.back()));
+  const std::string list = text(paths.size(), " checkpoints, oldest first\n", table(rows), "\n");
+  if (!newest)
+    fail(Fault::Checkpoint, "all checkpoints are damaged; restore one from a copy\n", list);
+  if (damage.empty()) return list + describe_checkpoint(*newest);
+  return text(list, join(damage), damage.size() == 1 ? " is" : " are",
+              " damaged; this is the newest that is not (--verify reads every byte):\n\n",
+              describe_checkpoint(*newest));
 }
 
 std::string describe_checkpoint(const Checkpoint& checkpoint) {

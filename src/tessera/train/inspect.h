@@ -3,13 +3,17 @@
 
 #include <string>
 
+#include "tessera/train/checkpoint.h"
+
 namespace tessera {
 
 /// A description in lines of text, ending in a newline. `path` is a checkpoint, a folder of them,
 /// the OUTPUT of a run, a safetensors file, or a graph as --dump-dir writes it. Of what holds
-/// tensors it reads headers and manifests only; nothing is verified beyond them.
+/// tensors it reads headers and manifests only; nothing is verified beyond them, but for what
+/// `judge` says of checkpoints. Of several checkpoints those that are damaged are named, and the
+/// newest of the others is described.
 ///
-/// Errors: Fault::Checkpoint: nothing of these, or damaged, naming the file.
-std::string describe(const std::string& path);
+/// Errors: Fault::Checkpoint: nothing of these, or all damaged, naming the file.
+std::string describe(const std::string& path, const CheckpointJudge& judge = {});
 
 }  // namespace tessera

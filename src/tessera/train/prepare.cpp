@@ -60,9 +60,9 @@ struct Source {
   RecordedRun run;
 };
 
-Source open_source(const std::string& path) {
+Source open_source(const std::string& path, const OwnFamilies& families) {
   Checkpoint checkpoint = Checkpoint::open(path);
-  RecordedRun run = recorded_run(checkpoint);
+  RecordedRun run = recorded_run(checkpoint, families);
   return {std::move(checkpoint), std::move(run)};
 }
 
@@ -74,9 +74,9 @@ std::optional<Source> find_source(const RunConfig& config, Problems& problems,
     std::optional<std::string> path = config.resume;
     if (config.resume == "auto")
       path = latest_checkpoint(in_folder(config.output, kCheckpointsFolder), &notices,
-                               check_recorded_run);
+                               recorded_run_judge(config.families));
     if (!path) return;
-    out.emplace(open_source(*path));
+    out.emplace(open_source(*path, config.families));
   });
   return out;
 }
@@ -95,20 +95,27 @@ void take_model(RunConfig& config, const RecordedRun& from) {
     config.model.vocabulary = 0;
 }
 
-/// The data as the model is to see it: with the checkpoint's vocabulary where there is one.
-std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Source>& from,
-                                 const std::optional<Source>& init, Problems& problems) {
+/// The data in the ids that weights were trained on: those of `base`, if there is one.
+Dataset encoded_for(const RunConfig& config, const std::optional<Source>& base) {
+  const double held_out = config.valid_data.empty() ? config.held_out : 0;
+  if (!base) return load_dataset(config.data, config.vocabulary, held_out);
+  try {
+    return load_dataset(config.data, base->run.vocabulary, held_out);
+  } catch (const Error& error) {
+    throw error.with(text("in the vocabulary of checkpoint '", base->checkpoint.path(),
+                          "', whose weights know no other tokens"));
+  }
+}
+
+std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Source>& base,
+                                 Problems& problems) {
   std::optional<Dataset> out;
   if (config.data.empty()) {
     problems.add("data is missing; give a text file, like --data input.txt", Fault::Usage);
     return out;
   }
-  const double held_out = config.valid_data.empty() ? config.held_out : 0;
   problems.gather([&] {
-    out = init ? load_dataset(config.data, init->run.vocabulary, held_out)
-               : load_dataset(config.data, config.vocabulary, held_out);
-    if (from && config.allow_changes && from->run.data != out->digest)
-      out = load_dataset(config.data, from->run.vocabulary, held_out);
+    out = encoded_for(config, base);
     if (!config.valid_data.empty()) hold_out(*out, config.valid_data);
   });
   return out;
@@ -124,9 +131,6 @@ void check_data(PreparedRun& run, Problems& problems) {
   problems.gather([&] { look_at(*task.train_samples(run.data, sample_choices(c))); });
   if (wanted_programs(c).evaluate)
     problems.gather([&] { look_at(*task.valid_samples(run.data, valid_choices(c))); });
-  if (wanted_programs(c).texts > 0 && !task.text)
-    problems.add(text("sample-every ", c.sample_every, " does nothing with family ", c.model.family,
-                      ", which writes no text; give sample-every 0"));
   const std::int64_t known = run.data.vocabulary.size(),
                      least = vocabulary_for(c.model.family, known);
   if (!run.from && c.model.vocabulary < least)  // a resumed run keeps its vocabulary
@@ -143,16 +147,31 @@ std::string difference(std::string_view name, std::string_view there, std::strin
   return text(name, " is ", there, " there and ", here, " here");
 }
 
+/// Every field, with the values that follow from others where nothing was told.
+std::map<std::string, std::string> derived_record(const RunConfig& config) {
+  RunConfig out = config;
+  out.model = with_derived(out.model);
+  return record_of(out);
+}
+
+/// The same of what a checkpoint records, but for fields that it does not know.
+std::map<std::string, std::string> derived_record(const RecordedRun& run) {
+  std::map<std::string, std::string> out = derived_record(run.config);
+  std::erase_if(out, [&](const auto& field) { return !run.fields.contains(field.first); });
+  return out;
+}
+
 /// The weights fit: every field of the model is that of their checkpoint.
 void compare_model(const PreparedRun& run, const RecordedRun& init, Problems& problems) {
-  const std::map<std::string, std::string>& there = init.fields;
-  const std::map<std::string, std::string> here = record_of(run.config);
+  const std::map<std::string, std::string> there = derived_record(init),
+                                           here = derived_record(run.config);
   std::vector<std::string> model;
   for (const Field& field : fields()) {
     const std::string name(field.name);
     const auto old = there.find(name);
-    const bool shapes = field.group == FieldGroup::Model && field.on_resume == OnResume::Model;
-    if (shapes && old != there.end() && old->second != here.at(name))
+    const bool of_model =
+        field.group != FieldGroup::Optimizer && field.on_resume == OnResume::Model;
+    if (of_model && old != there.end() && old->second != here.at(name))
       model.push_back(difference(name, old->second, here.at(name)));
   }
   if (!model.empty())
@@ -180,8 +199,8 @@ std::string how_to_give_the_same(const PreparedRun& run) {
 
 /// Holds the run against the checkpoint that it goes on from.
 void compare(PreparedRun& run, const RecordedRun& from, Problems& problems) {
-  const std::map<std::string, std::string>& there = from.fields;
-  const std::map<std::string, std::string> here = record_of(run.config);
+  const std::map<std::string, std::string> there = derived_record(from),
+                                           here = derived_record(run.config);
   std::vector<std::string> model, confirm, notice, rounding;
   for (const Field& field : fields()) {
     const std::string name(field.name);
@@ -221,6 +240,13 @@ void compare(PreparedRun& run, const RecordedRun& from, Problems& problems) {
 
 }  // namespace
 
+RunConfig PreparedRun::told_of_a_run() const {
+  RunConfig out = told;
+  out.resume = RunConfig().resume;
+  out.allow_changes = false;
+  return out;
+}
+
 SampleChoices sample_choices(const RunConfig& config) {
   return {.seed = static_cast<std::uint64_t>(config.seed), .order = config.sample_order};
 }
@@ -251,7 +277,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   problems.gather([&] { held = what_output_holds(config.output); });
   std::optional<Source> from = find_source(config, problems, notices), init;
   if (!from && !config.init_from.empty())
-    problems.gather([&] { init.emplace(open_source(config.init_from)); });
+    problems.gather([&] { init.emplace(open_source(config.init_from, config.families)); });
   const std::optional<Source>& base = from ? from : init;
   if (base) problems.gather([&] { take_model(config, base->run); });
   RunConfig told = config;
@@ -259,7 +285,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   find_problems(config, problems);
   check_output(config, problems);
   check_offload_folder(config, problems);
-  std::optional<Dataset> data = load_data(config, from, init, problems);
+  std::optional<Dataset> data = load_data(config, base, problems);
   if (!data) return {};
   if (config.model.vocabulary == 0) {
     config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary.size());

@@ -20,6 +20,10 @@ struct PreparedRun {
   std::optional<Checkpoint> init;  // whose weights it begins with; none where it goes on
   std::vector<std::string> notices;
   std::vector<std::string> output_held;  // what_output_holds, before the checkpoint was chosen
+
+  /// `told` without what was told of this invocation alone: a copy of the file that a run writes
+  /// begins a run of its own, and permits nothing.
+  RunConfig told_of_a_run() const;
 };
 
 /// What numbers the training samples of a run have, and those that validation measures.

@@ -7,15 +7,22 @@ namespace tessera {
 
 namespace {
 
+struct PresetSizes {
+  std::int64_t layers, heads, width, context;
+};
+
+/// A model of the family as it was published, in these sizes, with the vocabulary of the data.
+void begin(RunConfig& c, const FamilyRef& family, const PresetSizes& sizes) {
+  c.model = published(family);
+  c.model.layers = sizes.layers, c.model.heads = sizes.heads;
+  c.model.width = sizes.width, c.model.context = sizes.context;
+  c.model.vocabulary = 0;
+}
+
 /// The recipe of nanoGPT for a CPU: character Shakespeare in minutes.
 void nanogpt_shakespeare_cpu(RunConfig& c) {
-  c.model = {.family = "gpt2",
-             .layers = 4,
-             .heads = 4,
-             .width = 128,
-             .context = 64,
-             .vocabulary = 0,
-             .bias = false};
+  begin(c, "gpt2", {.layers = 4, .heads = 4, .width = 128, .context = 64});
+  c.model.bias = false;
   c.optimizer = {.beta2 = 0.99,
                  .weight_decay = 0.1,
                  .schedule = {.lr = 1e-3, .min_lr = 1e-4, .warmup_steps = 100}};
@@ -27,9 +34,7 @@ void nanogpt_shakespeare_cpu(RunConfig& c) {
 
 /// What the small models for tests share; all else is as the family was published.
 void tiny(RunConfig& c, const char* family) {
-  c.model = {
-      .family = family, .layers = 4, .heads = 8, .width = 64, .context = 32, .vocabulary = 0};
-  find_model(family).publish(c.model);
+  begin(c, family, {.layers = 4, .heads = 8, .width = 64, .context = 32});
   c.optimizer = {.beta2 = 0.99,
                  .weight_decay = 0.1,
                  .schedule = {.lr = 1e-3, .min_lr = 1e-4, .warmup_steps = 10}};
@@ -53,13 +58,9 @@ void transformer_tiny(RunConfig& c) {
 
 /// The shape that is benchmarked.
 void gpt2_small(RunConfig& c) {
-  c.model = {.family = "gpt2",
-             .layers = 12,
-             .heads = 12,
-             .width = 768,
-             .context = 256,
-             .vocabulary = 50'257,
-             .dropout = 0.1};
+  begin(c, "gpt2", {.layers = 12, .heads = 12, .width = 768, .context = 256});
+  c.model.vocabulary = 50'257;
+  c.model.dropout = 0.1;
   c.optimizer = {.beta2 = 0.95,
                  .weight_decay = 0.1,
                  .schedule = {.lr = 6e-4, .min_lr = 6e-5, .warmup_steps = 100}};

@@ -36,11 +36,8 @@ std::vector<ProgramSource> sources_of(const RunConfig& c, const WantedPrograms& 
     out.push_back({kEvaluateProgram, evaluate_step(task, evaluation_batch(c)), cut});
   }
   if (wanted.texts > 0) {
-    Graph decode = write_step(*task.text, wanted.texts, 1);
-    if (wanted.texts > 1) out.push_back({kReorderProgram, reorder_step(decode), whole});
-    out.push_back(
-        {kPrefillProgram, write_step(*task.text, wanted.texts, prefill_length(*task.text)), whole});
-    out.push_back({kDecodeProgram, std::move(decode), whole});
+    for (ProgramSource& source : writing_programs(*task.text, wanted.texts, whole))
+      out.push_back(std::move(source));
   }
   return out;
 }
@@ -110,6 +107,21 @@ class Observer {
 };
 
 }  // namespace
+
+std::vector<ProgramSource> writing_programs(const TextWriting& writing, std::int64_t texts,
+                                            const Strategy& strategy) {
+  std::vector<ProgramSource> out;
+  std::vector<Graph> with_caches;
+  if (writing.source > 0) with_caches.push_back(read_step(writing, texts));
+  with_caches.push_back(write_step(writing, texts, 1));
+  out.push_back({kBeginProgram, begin_step(with_caches), strategy});
+  if (writing.source > 0)
+    out.push_back({kReadSourceProgram, std::move(with_caches.front()), strategy});
+  if (texts > 1) out.push_back({kReorderProgram, reorder_step(with_caches.back()), strategy});
+  out.push_back({kPrefillProgram, write_step(writing, texts, prefill_length(writing)), strategy});
+  out.push_back({kDecodeProgram, std::move(with_caches.back()), strategy});
+  return out;
+}
 
 std::int64_t evaluation_batch(const RunConfig& config) {
   return config.micro_batch_size * config.parallel.data();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/models/task.h"
 #include "tessera/plan/compile.h"
 #include "tessera/train/config.h"
 
@@ -14,6 +15,8 @@ namespace tessera {
 inline constexpr const char* kInitProgram = "init";  // writes the first value of every state
 inline constexpr const char* kTrainProgram = "train";
 inline constexpr const char* kEvaluateProgram = "evaluate";
+inline constexpr const char* kBeginProgram = "begin";             // caches as they were at first
+inline constexpr const char* kReadSourceProgram = "read-source";  // into caches
 inline constexpr const char* kPrefillProgram = "prefill";  // reads a part of a text into caches
 inline constexpr const char* kDecodeProgram = "decode";    // one more token
 inline constexpr const char* kReorderProgram = "reorder";  // of rows of the caches: beam search
@@ -43,6 +46,10 @@ struct WantedPrograms {
   bool placed = false;     // keep the placed graph of train
   bool stages = false;     // compile the plan of the first rank of every stage
 };
+
+/// The programs that TextModel runs, for `texts` rows.
+std::vector<ProgramSource> writing_programs(const TextWriting& writing, std::int64_t texts,
+                                            const Strategy& strategy);
 
 /// The plan and those of later stages, in order.
 std::vector<const Plan*> plans_of(const Compiled& compiled);

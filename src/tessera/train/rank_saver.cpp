@@ -19,8 +19,8 @@ namespace {
 /// at every kernel.
 constexpr int kNice = 10;
 
-std::string prefix_of(const Plan& plan) {
-  return plan.ranks() == 1 ? text(kDataPrefix) : text(kDataPrefix, "rank-", plan.rank, "-");
+std::string prefix_of(int rank, int ranks) {
+  return ranks == 1 ? text(kDataPrefix) : text(kDataPrefix, "rank-", rank, "-");
 }
 
 /// The same pieces, densely behind each other in `copy`.
@@ -96,7 +96,7 @@ RankSaver::RankSaver(const Plan& plan, const SaveOptions& options,
                      std::unique_ptr<BackgroundThread> background)
     : shares_(share_saves(plan, options.file_bytes)),
       options_(options),
-      prefix_(prefix_of(plan)),
+      prefix_(prefix_of(plan.rank, static_cast<int>(plan.ranks()))),
       leads_(plan.rank == 0),
       background_(std::move(background)) {
   if (background_ == nullptr) return;
@@ -122,6 +122,19 @@ void RankSaver::begin(const std::string& folder, std::vector<CheckpointPiece> pi
 
 bool RankSaver::finished() const {
   return done_.valid() && done_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+std::vector<WrittenPart> RankSaver::planned() const {
+  std::vector<WrittenPart> out;
+  for (int rank = 0; rank < shares_.ranks; ++rank) {
+    std::vector<CheckpointPiece> pieces;
+    for (const SaveShares::Cell& cell : shares_.cells) {
+      if (cell.rank == rank) pieces.push_back({cell.tensor, cell.cell, nullptr, {}});
+    }
+    out.push_back(
+        planned_part(prefix_of(rank, shares_.ranks), shares_.tensors, pieces, options_.file_bytes));
+  }
+  return out;
 }
 
 RankResult RankSaver::take() {

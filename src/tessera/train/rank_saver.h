@@ -57,6 +57,8 @@ class RankSaver {
             std::unique_ptr<BackgroundThread> background);
 
   const SaveShares& shares() const { return shares_; }
+  /// What all ranks will write, but for the hashes.
+  std::vector<WrittenPart> planned() const;
   const FileCalls& calls() const { return options_.calls; }
   /// Null where every save is waited for.
   BackgroundThread* background() { return background_.get(); }

@@ -78,10 +78,10 @@ void check_counters(const Checkpoint& checkpoint) {
 
 }  // namespace
 
-RecordedRun recorded_run(const Checkpoint& checkpoint) {
+RecordedRun recorded_run(const Checkpoint& checkpoint, const OwnFamilies& families) {
   std::map<std::string, std::string> fields = recorded_fields(checkpoint);
   const std::string where = text("checkpoint file '", checkpoint.path(), "/", kManifestName, "'");
-  RecordedRun out{config_of(fields, where), std::move(fields),
+  RecordedRun out{config_of(fields, where, families), std::move(fields),
                   Vocabulary::from_json(recorded(checkpoint, kRecordedVocabulary),
                                         text(checkpoint.path(), "/", kManifestName)),
                   recorded(checkpoint, kRecordedData)};
@@ -95,8 +95,10 @@ RecordedRun recorded_run(const Checkpoint& checkpoint) {
   return out;
 }
 
-void check_recorded_run(const Checkpoint& checkpoint) {
-  if (checkpoint.record().texts.contains(kRecordedConfig)) recorded_run(checkpoint);
+CheckpointJudge recorded_run_judge(const OwnFamilies& families) {
+  return [families](const Checkpoint& checkpoint) {
+    if (checkpoint.record().texts.contains(kRecordedConfig)) recorded_run(checkpoint, families);
+  };
 }
 
 }  // namespace tessera

@@ -26,10 +26,11 @@ struct RecordedRun {
 
 /// Errors: Fault::Checkpoint, naming the file: it records no run; a configuration that
 /// find_problems refuses; a damaged vocabulary, or one wider than the model; a step or a counter
-/// that no run reaches; more layers than tensors.
-RecordedRun recorded_run(const Checkpoint& checkpoint);
+/// that no run reaches; more layers than tensors. `families`: its model may be of one of these.
+RecordedRun recorded_run(const Checkpoint& checkpoint, const OwnFamilies& families = {});
 
-/// The same errors, for a checkpoint that may be of something else than a run: it is passed over.
-void check_recorded_run(const Checkpoint& checkpoint);
+/// The same errors, for checkpoints that may be of something else than a run: these are passed
+/// over.
+CheckpointJudge recorded_run_judge(const OwnFamilies& families = {});
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 #include "tessera/train/step.h"
 
 #include <algorithm>
+#include <set>
 
 #include "tessera/nn/init.h"
 #include "tessera/ops/elementwise.h"
@@ -30,6 +31,13 @@ std::vector<Value> parameters(Builder& builder) {
     if (state.role == Role::Parameter) out.emplace_back(builder, state.value);
   }
   return out;
+}
+
+/// Writes the first value of a state.
+void begin_state(Builder& builder, const State& state, const TensorType& type) {
+  builder.set_mark({"", Phase::Update, -1, {}});
+  const Value old = builder.state(state.path, type, state.role, state.init);
+  builder.next(old, first_value(builder, state.init, type, state.path));
 }
 
 }  // namespace
@@ -105,11 +113,30 @@ Graph write_step(const TextWriting& writing, std::int64_t batch, std::int64_t le
   return builder.finish();
 }
 
+Graph read_step(const TextWriting& writing, std::int64_t batch) {
+  Builder builder;
+  writing.read(builder.batch("source", {DType::I32, {batch, writing.source}, {}}));
+  return builder.finish();
+}
+
+Graph begin_step(std::span<const Graph> writing) {
+  Builder builder;
+  std::set<std::string> known;
+  for (const Graph& graph : writing) {
+    for (const State& state : graph.states()) {
+      if (state.role == Role::Cache && known.insert(state.path).second)
+        begin_state(builder, state, graph.type(state.value));
+    }
+  }
+  return builder.finish();
+}
+
 Graph reorder_step(const Graph& write) {
   Builder builder;
   Value rows;
   for (const State& state : write.states()) {
-    if (state.role != Role::Cache) continue;
+    if (state.role != Role::Cache || !write.output(Output::Kind::Next, state.path).valid())
+      continue;
     const TensorType& type = write.type(state.value);
     const std::int64_t batch = type.shape[0];
     if (!rows.valid()) rows = builder.batch("rows", {DType::I32, {batch}, {}});
@@ -121,12 +148,7 @@ Graph reorder_step(const Graph& write) {
 
 Graph initialise(const Graph& step) {
   Builder builder;
-  builder.set_mark({"", Phase::Update, -1, {}});
-  for (const State& state : step.states()) {
-    const TensorType& type = step.type(state.value);
-    const Value old = builder.state(state.path, type, state.role, state.init);
-    builder.next(old, first_value(builder, state.init, type, state.path));
-  }
+  for (const State& state : step.states()) begin_state(builder, state, step.type(state.value));
   return builder.finish();
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 /// The programs of a training run, each as one graph on whole tensors.
 
+#include <span>
+
 #include "tessera/ir/graph.h"
 #include "tessera/models/family.h"
 #include "tessera/nn/optimizer.h"
@@ -41,7 +43,16 @@ std::int64_t prefill_length(const TextWriting& writing);
 /// States:        the parameters; caches.
 Graph write_step(const TextWriting& writing, std::int64_t batch, std::int64_t length);
 
-/// Row i of every cache of `write` becomes what row rows[i] was. Batch input: rows [batch] of i32.
+/// Sources, of which the writing's caches take what its texts are written from. Batch input: source
+/// [batch, writing.source] of i32.
+Graph read_step(const TextWriting& writing, std::int64_t batch);
+
+/// Writes the first value of every cache of these programs, so that nothing is read that another
+/// text left.
+Graph begin_step(std::span<const Graph> writing);
+
+/// Row i of every cache that `write` writes becomes what row rows[i] was. Caches that it only reads
+/// stay: rows change places with rows of the same source. Batch input: rows [batch] of i32.
 Graph reorder_step(const Graph& write);
 
 /// Writes the first value of every state of `step`, a pure function of (seed, path); counters start

@@ -11,7 +11,6 @@
 #include "tessera/train/crew.h"
 #include "tessera/train/facts.h"
 #include "tessera/train/free_memory.h"
-#include "tessera/train/generate.h"
 #include "tessera/train/memory_cap.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/product_rate.h"
@@ -20,6 +19,7 @@
 #include "tessera/train/recorder.h"
 #include "tessera/train/run_saves.h"
 #include "tessera/train/validation.h"
+#include "tessera/train/written_sample.h"
 
 namespace tessera {
 
@@ -145,7 +145,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   // Only now is anything that an earlier run left behind changed.
   crew_->alone([&] {
     metrics_.emplace(in_folder(config().output, kMetricsFile), step_, options_.calls);
-    lock_.write_config(to_toml(run_.told));
+    lock_.write_config(to_toml(run_.told_of_a_run()));
   });
   if (config().keep_best) saves_->keep_best(*metrics_);
 }
@@ -296,12 +296,21 @@ void Trainer::validate() {
 }
 
 void Trainer::write_sample() {
-  GenerateOptions options;
-  options.tokens = config().sample_tokens;
-  options.seed = static_cast<std::uint64_t>(config().seed);
+  GenerateOptions options{.tokens = config().sample_tokens,
+                          .temperature = task_.text->temperature,
+                          .seed = static_cast<std::uint64_t>(config().seed)};
   TextModel model(*crew_, *task_.text);
-  const Tokens ids = generate(model, run_.data.vocabulary, {}, options);
-  tell(&TrainCallback::on_sample, step_, run_.data.vocabulary.decode(std::span(ids).subspan(1)));
+  std::unique_ptr<Samples> held_out;
+  if (wanted_programs(config()).evaluate)
+    held_out = task_.valid_samples(run_.data, valid_choices(config()));
+  try {
+    tell(&TrainCallback::on_sample, step_,
+         sample_to_show(model, task_, held_out ? *held_out : *samples_, run_.data.vocabulary,
+                        options));
+  } catch (const Error& error) {
+    if (error.fault() != Fault::Numerics) throw;
+    tell(&TrainCallback::on_notice, text("no sample after step ", step_, ": ", error.what()));
+  }
 }
 
 void Trainer::write_profile() {

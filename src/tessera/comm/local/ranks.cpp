@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <thread>
 #include <typeinfo>
@@ -52,8 +53,9 @@ class Running {
   bool stopped_ = false;
 };
 
-/// Notes the exception being handled as the world's failure, unless another was first.
-void note_failure(World& world, int rank) {
+/// Notes the exception being handled as the world's failure, with the place, unless another was
+/// first.
+void note_where(World& world, int rank) {
   const Seen at = world.places[static_cast<std::size_t>(rank)].view();
   const std::exception_ptr error = std::current_exception();
   try {
@@ -66,6 +68,15 @@ void note_failure(World& world, int rank) {
     world.stop(rank, error, text("failed ", at, ": ", first_line(e.what())));
   } catch (...) {
     world.stop(rank, error, text("failed ", at));
+  }
+}
+
+/// The same; where there is no memory for the place, without it.
+void note_failure(World& world, int rank) {
+  try {
+    note_where(world, rank);
+  } catch (const std::bad_alloc&) {
+    world.stop(rank, std::current_exception(), "");
   }
 }
 

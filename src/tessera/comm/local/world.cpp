@@ -1,6 +1,7 @@
 #include "tessera/comm/local/world.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "tessera/base/cores.h"
@@ -92,7 +93,10 @@ void World::stop(int rank, std::exception_ptr cause, std::string why) {
   const std::scoped_lock lock(mutex_);
   if (stopped_.load(std::memory_order_relaxed)) return;
   cause_ = std::move(cause);
-  why_ = text("rank ", rank, " of ", size(), " ", why);
+  try {
+    why_ = text("rank ", rank, " of ", size(), " ", why);
+  } catch (const std::bad_alloc&) {  // the cause says it
+  }
   stopped_.store(true, std::memory_order_release);
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <dnnl.hpp>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 
@@ -143,6 +144,7 @@ Gemm::Gemm(const GemmShape& shape, Weights weights) {
   try {
     state_ = std::make_unique<State>(shape, weights);
   } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
     check(false, "oneDNN refuses a product of ", shape.m, " x ", shape.k, " x ", shape.n, ": ",
           error.what());
   }

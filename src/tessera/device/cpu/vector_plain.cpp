@@ -4,6 +4,7 @@
 
 #include "tessera/device/cpu/vector_tiles.h"
 #include "tessera/ops/elementwise.h"
+#include "tessera/ops/quotient.h"
 #include "tessera/ops/reference.h"
 #include "tessera/tensor/monoid.h"
 
@@ -16,7 +17,7 @@ namespace {
 struct Add { template <typename T> T operator()(T a, T b) const { return a + b; } };
 struct Sub { template <typename T> T operator()(T a, T b) const { return a - b; } };
 struct Mul { template <typename T> T operator()(T a, T b) const { return a * b; } };
-struct Div { template <typename T> T operator()(T a, T b) const { return a / b; } };
+struct Div { template <typename T> T operator()(T a, T b) const { return quotient(a, b); } };
 struct Maximum { template <typename T> T operator()(T a, T b) const { return combine(Monoid::Max, a, b); } };
 struct Minimum { template <typename T> T operator()(T a, T b) const { return combine(Monoid::Min, a, b); } };
 struct Power { template <typename T> T operator()(T a, T b) const { return std::pow(a, b); } };

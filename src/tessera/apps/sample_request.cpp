@@ -1,0 +1,131 @@
+#include "tessera/apps/sample_request.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tessera/base/text.h"
+#include "tessera/train/fields.h"
+
+namespace tessera {
+
+namespace {
+
+std::vector<Flag> own_flags() {
+  return {
+      {"checkpoint", {}, "PATH", "the folder of a run (its newest checkpoint) or a checkpoint"},
+      {"prompt",
+       {},
+       "TEXT",
+       "what the text begins with [a new line]; of a translation, the source that is translated"},
+      {"input", {}, "FILE", "of translations: sources, one in each line, instead of --prompt"},
+      {"output", {}, "FILE", "of translations: write them there, one in each line [the screen]"},
+      {"rows", {"batch-size"}, "N", "of --input: how many lines are translated at a time [16]"},
+      {"tokens", {"max-new-tokens"}, "N", "how many tokens to write at most [500]"},
+      {"temperature",
+       {},
+       "NUMBER",
+       "above 1 more random, below 1 less; 0: always the likeliest token [0.8; translations 0]"},
+      {"top-k", {}, "N", "draw from the N likeliest tokens; 0: from all [0]"},
+      {"top-p",
+       {},
+       "NUMBER",
+       "among the tokens that --top-k leaves, draw from the fewest whose probabilities sum up to "
+       "this; 1: from all [1]"},
+      {"beams",
+       {"num-beams"},
+       "N",
+       "above 1: beam search, the likeliest text as far as keeping the N best at each token finds "
+       "it; nothing is drawn [1]"},
+      {"length-penalty",
+       {},
+       "NUMBER",
+       "of beam search: above 0 longer texts are preferred, below 0 shorter ones [0]"},
+      {"seed", {}, "N", "seed of the random draws [1]"},
+  };
+}
+
+/// The flags that say what is read and where texts are written.
+void read_texts(ParsedFlags& parsed, SampleRequest& out) {
+  Problems& problems = out.command.problems;
+  out.prompt_told = parsed.find("prompt") != nullptr;
+  out.prompt = parsed.take_value("prompt");
+  const bool rows = parsed.find("rows") != nullptr;
+  const auto file = [&](const char* name) {
+    const bool told = parsed.find(name) != nullptr;
+    std::string path = parsed.take_value(name);
+    if (told && path.empty()) problems.add(text("--", name, " is empty; give a file"));
+    return path;
+  };
+  out.input = file("input"), out.output = file("output");
+  const std::string at_a_time = parsed.take_value("rows");
+  if (rows) problems.gather([&] { read_number("--rows", at_a_time, &out.rows); });
+  if (rows && (out.rows < 1 || out.rows > 10'000))
+    problems.add(text("--rows is ", out.rows, "; it must be from 1 to 10000"));
+  if (rows && out.input.empty())
+    problems.add("--rows is of --input, whose lines it counts; give that, or leave --rows out");
+  if (out.prompt_told && !out.input.empty())
+    problems.add("--prompt and --input both say what to write from; give one of them");
+  std::error_code unknown;
+  if (!out.input.empty() && !out.output.empty() &&
+      (out.input == out.output || std::filesystem::equivalent(out.input, out.output, unknown)))
+    problems.add(text("--output '", out.output, "' is the file of --input; give another one"));
+}
+
+}  // namespace
+
+SampleRequest read_sample_request(const Arguments& arguments, const OwnFamilies& families) {
+  SampleRequest out;
+  Problems& problems = out.command.problems;
+  ParsedFlags parsed = parse_flags(arguments, sample_flags(), problems);
+  out.help = parsed.help;
+  out.options.tokens = 500;
+  std::int64_t seed = 1;
+  const auto read = [&](const char* name, auto* to) {
+    const bool told = parsed.find(name) != nullptr;
+    const std::string value = parsed.take_value(name);
+    if (told) problems.gather([&] { read_number(text("--", name), value, to); });
+    return told;
+  };
+  const bool draws = [&] {
+    const bool warm = out.warm = read("temperature", &out.options.temperature);
+    const bool few = read("top-k", &out.options.top_k), share = read("top-p", &out.options.top_p);
+    return warm || few || share;
+  }();
+  read("tokens", &out.options.tokens);
+  const bool penalty = read("length-penalty", &out.options.length_penalty);
+  read("beams", &out.options.beams);
+  read("seed", &seed);
+  out.options.seed = static_cast<std::uint64_t>(seed);
+  if (out.options.beams > 1 && draws)
+    problems.add(text("--beams ", out.options.beams,
+                      " draws nothing, so --temperature, --top-k and --top-p have no meaning; "
+                      "leave them out, or give --beams 1"));
+  if (out.options.beams == 1 && penalty)
+    problems.add("--length-penalty is of beam search; give --beams 2 or more, or leave it out");
+  for (const std::string& problem : tessera::problems(out.options)) problems.add("--" + problem);
+  read_texts(parsed, out);
+  std::vector<std::string> paths = parsed.words;
+  if (parsed.find("checkpoint") != nullptr) paths.push_back(parsed.take_value("checkpoint"));
+  if (paths.size() == 1) {
+    out.checkpoint = paths.front();
+  } else {
+    problems.add(paths.empty()
+                     ? std::string("checkpoint is missing; give the folder of a run, like "
+                                   "tessera sample runs/first")
+                     : text("several checkpoints: ", join(paths), "; give one"));
+  }
+  out.command.devices_told = parsed.find("devices") != nullptr;
+  out.command.config = configure(parsed, problems, out.notices, families);
+  return out;
+}
+
+std::vector<Flag> sample_flags() {
+  std::vector<Flag> out = own_flags();
+  for (Flag& flag : field_flags()) {
+    if (std::ranges::find(kSampleMachineFields, flag.name) != std::end(kSampleMachineFields))
+      out.push_back(std::move(flag));
+  }
+  return out;
+}
+
+}  // namespace tessera

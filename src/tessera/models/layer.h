@@ -1,0 +1,16 @@
+#pragma once
+/// What a model's configuration says of its layers.
+
+#include "tessera/models/config.h"
+#include "tessera/nn/transformer.h"
+
+namespace tessera {
+
+/// First values of all weights but those of `residual_init`.
+WeightInit init_of(const ModelConfig& config);
+
+/// A layer with the sizes, rates and first values of `config`. A family then sets what it does
+/// otherwise: the norm, the feed-forward part, what the configuration has no field for.
+TransformerLayer layer_of(const ModelConfig& config);
+
+}  // namespace tessera

@@ -1,0 +1,44 @@
+#include "tessera/plan/pattern_check.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/passes/place_chunks.h"
+
+namespace tessera {
+
+namespace {
+
+void require_match(std::string_view what, const std::string& pattern, std::string_view kind,
+                   const std::set<std::string>& paths) {
+  const bool found =
+      std::ranges::any_of(paths, [&](const std::string& path) { return matches(pattern, path); });
+  if (found) return;
+  fail(Fault::Usage, what, " '", pattern, "' matches no ", kind, "; ",
+       near_paths(pattern, {paths.begin(), paths.end()}), "; '*' stands for any characters");
+}
+
+}  // namespace
+
+void require_patterns_match(const std::vector<ProgramSource>& sources) {
+  std::set<std::string> parameters, blocks;
+  for (const ProgramSource& source : sources) {
+    for (const State& state : source.graph.states()) {
+      if (state.role == Role::Parameter) parameters.insert(state.path);
+    }
+    for (const Node& node : source.graph.nodes()) {
+      if (!node.block.empty()) blocks.emplace(unit_of(node.block));
+    }
+  }
+  for (const ProgramSource& source : sources) {
+    for (const std::string& pattern : source.strategy.unsharded)
+      require_match("unsharded", pattern, "parameter", parameters);
+    for (const RecomputePin& pin : source.strategy.recompute)
+      require_match("recompute", pin.blocks, "block", blocks);
+  }
+}
+
+}  // namespace tessera

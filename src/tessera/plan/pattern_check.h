@@ -1,0 +1,15 @@
+#pragma once
+/// Patterns of a strategy that match nothing: a name that was misspelt must not pass for a choice.
+
+#include <vector>
+
+#include "tessera/plan/compile.h"
+
+namespace tessera {
+
+/// Of all programs of a plan together: one alone may lack what another has.
+/// Errors: a pattern of `unsharded` that matches no parameter, or of `recompute` that matches no
+/// block, with near names.
+void require_patterns_match(const std::vector<ProgramSource>& sources);
+
+}  // namespace tessera

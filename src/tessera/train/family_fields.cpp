@@ -1,0 +1,99 @@
+#include "tessera/train/family_fields.h"
+
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::string_view kFamilyField = "family";
+
+/// "gpt2", "gpt2 or bert", "gpt2, bert or llama"
+std::string any_of(const std::vector<std::string>& names) {
+  std::string out;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    out += text(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ", names[i]);
+  return out;
+}
+
+std::vector<std::string> readers_of(const Field& field, const OwnFamilies& own) {
+  std::vector<std::string> out;
+  for (const ModelFamily* family : all_families(own)) {
+    if (is_read(field, *family)) out.emplace_back(family->name);
+  }
+  return out;
+}
+
+/// "bias false, tied-head false": what a family does not begin with as others do.
+std::string published_text(const ModelFamily& family) {
+  RunConfig standard, config;
+  config.model = published(family);
+  standard.model.family = family;
+  config.model.vocabulary = standard.model.vocabulary;
+  std::vector<std::string> out;
+  for (const Field& field : fields()) {
+    const std::string value = get_text(field, config);
+    if (is_read(field, family) && value != get_text(field, standard))
+      out.push_back(text(field.name, " ", value));
+  }
+  return join(out);
+}
+
+/// ": gpt2 (doc), llama (doc; without a preset tied-head false)"
+std::string choices_text(const OwnFamilies& own) {
+  std::string out;
+  for (const ModelFamily* family : all_families(own)) {
+    const std::string other = published_text(*family);
+    out += text(out.empty() ? ": " : "; ", family->name, " (", family->doc,
+                other.empty() ? "" : text("; without a preset ", other), ")");
+  }
+  return out;
+}
+
+}  // namespace
+
+bool is_read(const Field& field, const ModelFamily& family) {
+  return field.group != FieldGroup::Model || field.name == kFamilyField ||
+         reads_field(family, field.name);
+}
+
+std::string families_text(const Field& field, const OwnFamilies& own) {
+  if (field.group != FieldGroup::Model) return "";
+  if (field.name == kFamilyField) return choices_text(own);
+  std::string out;
+  const std::vector<const ModelFamily*> all = all_families(own);
+  for (const ModelFamily* family : all) {
+    for (const ReadField& read : family->reads) {
+      if (read.name == field.name && !read.note.empty())
+        out += text("; of family ", family->name, " ", read.note);
+    }
+  }
+  const std::vector<std::string> readers = readers_of(field, own);
+  if (readers.size() < all.size()) out += text(", with --family ", any_of(readers));
+  return out;
+}
+
+void find_unread_fields(const RunConfig& config, Problems& problems) {
+  const ModelFamily& family = *config.model.family;
+  for (const auto& [name, written] : config.asked_for) {
+    const Field& field = *find_field(name).field;
+    if (is_read(field, family)) continue;
+    const std::vector<std::string> readers = readers_of(field, config.families);
+    problems.add(text(written, " does nothing with family ", family.name, "; ",
+                      readers.empty() ? "no family reads it, so leave it out"
+                                      : text("leave it out, or give family ", any_of(readers))));
+  }
+}
+
+void forget_unread_fields(RunConfig& config) {
+  RunConfig standard;
+  standard.families = config.families;
+  standard.model = published(config.model.family);
+  standard.model.vocabulary = 0;
+  for (const Field& field : fields()) {
+    if (!is_read(field, *config.model.family) && !config.asked_for.contains(field.name))
+      set_text(field, config, get_text(field, standard), field.name);
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,101 @@
+#include "tessera/train/written_sample.h"
+
+#include <algorithm>
+
+#include "tessera/base/counted.h"
+#include "tessera/data/file.h"
+#include "tessera/data/token_stream.h"
+
+namespace tessera {
+
+namespace {
+
+/// The source of the first sample, with its end token.
+Tokens first_source(const Task& task, const Samples& samples) {
+  std::vector<HostTensor> values;
+  for (const TaskInput& input : task.inputs) {
+    Shape shape{1};
+    for (const std::int64_t size : input.sample) shape.push_back(size);
+    values.emplace_back(input.dtype, shape);
+  }
+  BatchInputs batch("sample");
+  const HostTensor* source = nullptr;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    batch.add(task.inputs[i].name, values[i].type(), values[i].bytes().data());
+    if (task.inputs[i].name == "source") source = &values[i];
+  }
+  check(source != nullptr, "task ", task.name, " writes from a source, and has no input source");
+  samples.fill(0, 1, batch);
+  const std::int32_t* const begin = source->data<std::int32_t>();
+  return {begin, std::find(begin, begin + source->numel(), task.text->pad)};
+}
+
+}  // namespace
+
+std::vector<GivenText> given_lines(const std::string& path) {
+  const std::string all = read_file(path);
+  if (all.empty()) fail(Fault::Data, "'", path, "' is empty; give a file with a text in each line");
+  std::vector<GivenText> out;
+  for (std::size_t begin = 0; begin < all.size();) {
+    const std::size_t end = std::min(all.find('\n', begin), all.size());
+    out.push_back({all.substr(begin, end - begin),
+                   text("line ", static_cast<std::int64_t>(out.size()) + 1, " of '", path, "'"),
+                   Fault::Data});
+    begin = end + 1;
+  }
+  return out;
+}
+
+std::vector<Beginning> beginnings_of(const std::vector<GivenText>& texts,
+                                     const TextWriting& writing, const Vocabulary& vocabulary,
+                                     std::int64_t model_vocabulary) {
+  std::vector<Beginning> out;
+  for (const GivenText& given : texts) {
+    Tokens tokens;
+    try {
+      tokens = vocabulary.encode(given.text);
+      require_ids(tokens, model_vocabulary, given.where);
+    } catch (const Error& error) {
+      fail(given.fault, given.where, ": ", error.what());
+    }
+    if (writing.source > 0 && tokens.empty())
+      fail(given.fault, given.where,
+           " is empty; the model writes a text from another one, its source: give one");
+    const std::int64_t length = std::ssize(tokens) + (writing.end ? 1 : 0);
+    if (writing.source > 0 && length > writing.source)
+      fail(given.fault, given.where, " has ", counted(length, "token"),
+           writing.end ? " with the end token" : "", ", the model's source-context is ",
+           writing.source, "; shorten the text, or train with a larger source-context");
+    out.push_back(beginning_of(writing, vocabulary, std::move(tokens)));
+  }
+  return out;
+}
+
+void write_texts(TextModel& model, const Vocabulary& vocabulary,
+                 const std::vector<Beginning>& beginnings, GenerateOptions options,
+                 const std::function<void(const Tokens& written)>& each) {
+  const auto at_a_time = static_cast<std::size_t>(model.rows() / options.beams);
+  for (std::size_t first = 0; first < beginnings.size(); first += at_a_time) {
+    const std::size_t count = std::min(at_a_time, beginnings.size() - first);
+    options.first = static_cast<std::int64_t>(first);
+    for (const Tokens& written :
+         generate(model, vocabulary, std::span(beginnings).subspan(first, count), options))
+      each(written);
+  }
+}
+
+std::string sample_to_show(TextModel& model, const Task& task, const Samples& samples,
+                           const Vocabulary& vocabulary, const GenerateOptions& options) {
+  const TextWriting& writing = model.writing();
+  Beginning beginning = beginning_of(writing, vocabulary, {});
+  std::string out;
+  if (writing.source > 0) {
+    beginning.source = first_source(task, samples);
+    Tokens words = beginning.source;
+    if (writing.end) words.pop_back();
+    out = text(vocabulary.decode(words), " -> ");
+  }
+  return out + vocabulary.decode(generate(model, vocabulary, std::span(&beginning, 1), options)[0]);
+}
+
+}  // namespace tessera

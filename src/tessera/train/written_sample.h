@@ -1,0 +1,42 @@
+#pragma once
+/// Texts that a user asks for, and those that a training run shows: what they are written from, and
+/// writing them, several at a time.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tessera/data/samples.h"
+#include "tessera/train/generate.h"
+
+namespace tessera {
+
+/// A text that a user gives to a model.
+struct GivenText {
+  std::string text;
+  std::string where;           // for messages: "--prompt", "line 3 of 'x.txt'"
+  Fault fault = Fault::Usage;  // of an error in it
+};
+
+/// The lines of a file. Errors: Fault::Data: the file cannot be read, or is empty.
+std::vector<GivenText> given_lines(const std::string& path);
+
+/// What each text begins. Errors, with the text's fault and where it is: a character that the
+/// vocabulary lacks; an id that the model lacks; no text where one is written from a source; a
+/// source that is longer than the model's.
+std::vector<Beginning> beginnings_of(const std::vector<GivenText>& texts,
+                                     const TextWriting& writing, const Vocabulary& vocabulary,
+                                     std::int64_t model_vocabulary);
+
+/// Calls `each` with what is written behind each beginning, in order. As many are written at a time
+/// as the model has rows for. Prompts are of one length.
+void write_texts(TextModel& model, const Vocabulary& vocabulary,
+                 const std::vector<Beginning>& beginnings, GenerateOptions options,
+                 const std::function<void(const Tokens& written)>& each);
+
+/// A text to show while a model trains: continued from nothing, or, where there are sources,
+/// "SOURCE -> TEXT" of the first of `samples`.
+std::string sample_to_show(TextModel& model, const Task& task, const Samples& samples,
+                           const Vocabulary& vocabulary, const GenerateOptions& options);
+
+}  // namespace tessera

@@ -1,0 +1,150 @@
+/// `tessera sample` with a model that translates: it learns to write words backwards.
+
+#include <random>
+#include <set>
+
+#include "apps/command_test.h"
+
+namespace tessera {
+namespace {
+
+struct Words {
+  std::string pairs, sources, targets;  // those to learn from; others and what they are backwards
+};
+
+std::string backwards(const std::string& word) { return {word.rbegin(), word.rend()}; }
+
+Words words_to_turn() {
+  std::mt19937_64 random(7);
+  std::set<std::string> known;
+  Words out;
+  while (known.size() < 420) {
+    std::string word;
+    for (std::uint64_t i = 0, n = 3 + random() % 2; i < n; ++i)
+      word += static_cast<char>('a' + random() % 6);
+    if (!known.insert(word).second) continue;
+    if (known.size() <= 400) {
+      out.pairs += word + "\t" + backwards(word) + "\n";
+    } else {
+      out.sources += word + "\n";
+      out.targets += backwards(word) + "\n";
+    }
+  }
+  return out;
+}
+
+/// A run that learned from the words in @/pairs.txt.
+std::string trained(const Folder& folder, int steps, int seed = 1) {
+  const Ran ran = run(words(folder.expand(
+      text("train --preset transformer-tiny --data @/pairs.txt --output @/run", seed, " --seed ",
+           seed, " --layers 1 --context 6 --source-context 6 --width 64 --heads 4 --steps ", steps,
+           " --global-batch-size 64 --micro-batch-size 64 --lr 4e-3 --lr-warmup-steps 20 --dropout "
+           "0 --held-out 0 --shared-embedding"))));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  return folder.expand(text("@/run", seed));
+}
+
+/// How many lines of two texts are equal.
+int equal_lines(const std::string& a, const std::string& b) {
+  const std::vector<std::string> x = split(a, '\n'), y = split(b, '\n');
+  EXPECT_EQ(x.size(), y.size());
+  int out = 0;
+  for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i)
+    out += !x[i].empty() && x[i] == y[i];
+  return out;
+}
+
+TEST(Translate, LearnsToWriteWordsBackwards) {
+  const Folder folder;
+  const Words all = words_to_turn();
+  folder.write("pairs.txt", all.pairs);
+  folder.write("sources.txt", all.sources);
+  for (const int seed : {1, 2}) {
+    const std::string checkpoint = trained(folder, 200, seed);
+    const Ran greedy = run({"sample", checkpoint, "--input", folder / "sources.txt"});
+    ASSERT_EQ(greedy.code, 0) << greedy.err;
+    EXPECT_GE(equal_lines(greedy.out, all.targets), 18) << "of 20\n" << greedy.out << all.targets;
+    const Ran beams = run({"sample", checkpoint, "--input", folder / "sources.txt", "--output",
+                           folder / "out.txt", "--beams", "3", "--rows", "3"});
+    ASSERT_EQ(beams.code, 0) << beams.err;
+    EXPECT_EQ(beams.out, text("wrote 20 texts to '", folder / "out.txt", "'\n"));
+    EXPECT_GE(equal_lines(read(folder / "out.txt"), all.targets), 18);
+    const Ran stages = run({"sample", checkpoint, "--input", folder / "sources.txt", "--devices",
+                            "4", "--tensor-model-parallel-size", "2",
+                            "--pipeline-model-parallel-size", "2", "--threads", "4"});
+    EXPECT_EQ(stages.out, greedy.out) << stages.err;
+  }
+}
+
+TEST(Translate, RefusesWhatItCannotWriteFrom) {
+  const Folder folder;
+  folder.write("pairs.txt", words_to_turn().pairs);
+  const std::string checkpoint = trained(folder, 2);
+  folder.write("text.txt", some_text());
+  ASSERT_EQ(run(words(folder.expand("train --preset gpt2-tiny --layers 1 --context 8 --steps 1 "
+                                    "--data @/text.txt --output @/lm")))
+                .code,
+            0);
+  folder.write("empty.txt", "");
+  folder.write("long.txt", "abc\nabcdef\n");
+  folder.write("foreign.txt", "abc\nabz\n");
+  folder.write("gap.txt", "abc\n\nabc\n");
+  folder.write("good.txt", "abc\ncba");
+  struct Row {
+    const char* line;
+    int code;
+    const char* message;
+  };
+  for (const Row& row : {
+           Row{"@/run1", 2,
+               "nothing to write from: a model of family transformer writes a text "
+               "from a source; give --prompt TEXT or --input FILE"},
+           {"@/run1 --prompt=", 2, "--prompt is empty; the model writes a text from another one"},
+           {"@/run1 --prompt abcdef", 2,
+            "--prompt has 7 tokens with the end token, the model's source-context is 6"},
+           {"@/run1 --input @/long.txt", 3,
+            "line 2 of '@/long.txt' has 7 tokens with the end token, the model's source-context is "
+            "6; shorten the text"},
+           {"@/run1 --input @/foreign.txt", 3, "line 2 of '@/foreign.txt': "},
+           {"@/run1 --input @/gap.txt", 3, "line 2 of '@/gap.txt' is empty"},
+           {"@/run1 --input @/empty.txt", 3, "'@/empty.txt' is empty"},
+           {"@/run1 --input @/none.txt", 3, "none.txt"},
+           {"@/run1 --input @/good.txt --output @/good.txt", 2,
+            "--output '@/good.txt' is the file of --input; give another one"},
+           {"@/run1 --input @/good.txt --prompt a", 2,
+            "--prompt and --input both say what to write from"},
+           {"@/run1 --prompt abc --rows 2", 2, "--rows is of --input"},
+           {"@/run1 --input @/good.txt --rows 0", 2, "--rows is 0; it must be from 1 to 10000"},
+           {"@/lm --input @/good.txt", 2, "--input is of models that write a text from a source"},
+           {"@/lm --output @/out.txt", 2, "--output is of models that write a text from a source"},
+       }) {
+    SCOPED_TRACE(row.line);
+    const Ran ran = run(words("sample " + folder.expand(row.line)));
+    EXPECT_EQ(ran.code, row.code);
+    EXPECT_NE(ran.err.find(folder.expand(row.message)), std::string::npos) << ran.err;
+    EXPECT_EQ(ran.out, "");
+  }
+  EXPECT_EQ(read(folder / "good.txt"), "abc\ncba") << "sources are never written";
+  const Ran one = run({"sample", checkpoint, "--prompt", "abc", "--tokens", "2"});
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_LE(one.out.size(), 3u) << "two letters and a new line, without the source";
+  const Ran both = run({"sample", checkpoint, "--input", folder / "good.txt"});
+  EXPECT_EQ(split(both.out, '\n').size(), 3u)
+      << both.out << "two lines, though the last ends in none";
+  const Ran penalty =
+      run({"sample", folder / "lm", "--tokens", "2", "--beams", "2", "--length-penalty", "1"});
+  EXPECT_EQ(penalty.code, 0);
+  EXPECT_NE(penalty.err.find("notice: --length-penalty 1 has no effect"), std::string::npos)
+      << penalty.err;
+}
+
+TEST(Translate, HelpListsTheFlagsThatSampleHas) {
+  const std::string help = run({"sample", "--help"}).out;
+  for (const char* flag : {"--input", "--output", "--rows", "--prompt", "--beams", "--threads"})
+    EXPECT_NE(help.find(flag), std::string::npos) << flag;
+  for (const char* flag : {"--config", "--data", "--layers", "--zero-stage"})
+    EXPECT_EQ(help.find(flag), std::string::npos) << flag;
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,18 @@
+/// Documents show the code of examples that the tests run: docs/add-a-model.md that of
+/// own_family.cpp, docs/coming-from.md that of parallel_transformer.cpp.
+
+#include <gtest/gtest.h>
+
+#include "docs/shown.h"
+
+namespace tessera::test {
+
+TEST(AddAModel, TheDocumentShowsTheExample) {
+  expect_shown("docs/add-a-model.md", "examples/own_family.cpp");
+}
+
+TEST(ComingFrom, TheDocumentShowsMindSporesTutorial) {
+  expect_shown("docs/coming-from.md", "examples/parallel_transformer.cpp");
+}
+
+}  // namespace tessera::test

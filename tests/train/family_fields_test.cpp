@@ -1,0 +1,211 @@
+/// Which fields a family reads: what it says is what changes its step, and who gives another field
+/// hears of it. Families of a program's own.
+
+#include "tessera/train/family_fields.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/ir/print.h"
+#include "tessera/models/causal_lm.h"
+#include "tessera/train/step.h"
+#include "train/tiny_step.h"
+
+namespace tessera {
+namespace {
+
+struct OtherValue {
+  std::string_view field;
+  const char* value;  // another one than that of tiny()
+};
+constexpr OtherValue kOtherValues[] = {
+    {"layers", "3"},
+    {"decoder-layers", "3"},
+    {"heads", "2"},
+    {"kv-heads", "1"},
+    {"width", "32"},
+    {"ffn-width", "40"},
+    {"context", "12"},
+    {"source-context", "7"},
+    {"vocab-size", "23"},
+    {"masked-positions", "2"},
+    {"dropout", "0.3"},
+    {"bias", "false"},
+    {"tied-head", "false"},
+    {"shared-embedding", "true"},
+    {"sinusoidal-positions", "true"},
+    {"post-norm", "true"},
+    {"activation", "relu"},
+    {"norm-eps", "0.001"},
+    {"rope-base", "500"},
+    {"init-std", "0.05"},
+};
+
+/// All that depends on a configuration: programs and first values, samples, names of layers.
+std::string all_of(const ModelConfig& config) {
+  OptimizerConfig optimizer;
+  const Task task = task_of(config);
+  std::string out = text(to_text(train_step(task, optimizer, 4)), join(layer_blocks(config)));
+  for (const TaskInput& input : task.inputs) out += text(input.name, input.sample, input.values);
+  return out;
+}
+
+TEST(FamilyFields, AreThoseThatChangeTheStep) {
+  for (const ModelFamily* family : model_families()) {
+    for (const Field& field : fields()) {
+      if (field.group != FieldGroup::Model || field.name == "family") continue;
+      SCOPED_TRACE(text(family->name, " ", field.name));
+      const auto other = std::ranges::find(kOtherValues, field.name, &OtherValue::field);
+      ASSERT_NE(other, std::end(kOtherValues)) << "give it another value in this test";
+      RunConfig config, changed;
+      config.model = changed.model = tiny(std::string(family->name));
+      set_text(field, changed, other->value, field.name);
+      ASSERT_NE(get_text(field, changed), get_text(field, config));
+      EXPECT_EQ(reads_field(*family, field.name), all_of(changed.model) != all_of(config.model));
+    }
+    for (const ReadField& read : family->reads) {
+      const Field* field = find_field(read.name).field;
+      ASSERT_NE(field, nullptr) << read.name;
+      EXPECT_EQ(field->group, FieldGroup::Model) << read.name;
+    }
+  }
+}
+
+struct ToldFields {
+  RunConfig config;
+  std::vector<std::string> problems;
+};
+
+ToldFields told(const std::vector<Setting>& file, const std::vector<Setting>& flags,
+                const OwnFamilies& own = {}) {
+  Problems problems;
+  std::vector<std::string> notices;
+  ToldFields out{configure(file, flags, problems, notices, own), {}};
+  complete(out.config);
+  find_problems(out.config, problems);
+  for (const Error& problem : problems.list()) out.problems.emplace_back(problem.what());
+  return out;
+}
+
+Setting by_flag(const std::string& name, const std::string& value) {
+  return {name, {value}, "--" + name};
+}
+Setting in_file(const std::string& name, const std::string& value) {
+  return {name, {value}, name + " in run.toml:3"};
+}
+
+TEST(FamilyFields, OneThatIsNotReadIsNamedWithItsReaders) {
+  struct Case {
+    const char* why;
+    std::vector<Setting> file, flags;
+    std::vector<std::string> problems;
+  };
+  const Case cases[] = {
+      {"a flag",
+       {},
+       {by_flag("rope-base", "500")},
+       {"--rope-base 500 does nothing with family gpt2; leave it out, or give family llama"}},
+      {"of a preset's family, even with the value that it has",
+       {},
+       {by_flag("preset", "bert-tiny"), by_flag("bias", "true")},
+       {"--bias does nothing with family bert; leave it out, or give family gpt2 or transformer"}},
+      {"by another name",
+       {},
+       {by_flag("family", "transformer"), by_flag("max-predictions-per-seq", "3")},
+       {"--max-predictions-per-seq 3 does nothing with family transformer; leave it out, or give "
+        "family bert"}},
+      {"a file",
+       {in_file("rope-base", "500")},
+       {},
+       {"rope-base in run.toml:3 500 does nothing with family gpt2; leave it out, or give family "
+        "llama"}},
+      {"files that runs write name every field", {in_file("rope-base", "10000")}, {}, {}},
+      {"and fields that the family was published with",
+       {in_file("family", "llama"), in_file("bias", "false")},
+       {},
+       {}},
+      {"a flag for another family than the file's",
+       {in_file("family", "llama"), in_file("rope-base", "500")},
+       {by_flag("family", "gpt2")},
+       {}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.why);
+    EXPECT_EQ(told(c.file, c.flags).problems, c.problems);
+  }
+}
+
+/// So that records of equal models are equal.
+TEST(FamilyFields, WhatIsNotReadIsWhatWasPublished) {
+  const ToldFields c =
+      told({}, {by_flag("preset", "nanogpt-shakespeare-cpu"), by_flag("family", "bert")});
+  EXPECT_EQ(c.problems,
+            std::vector<std::string>{"sample-every 500 does nothing with family bert, which writes "
+                                     "no text; give sample-every 0"});
+  EXPECT_TRUE(c.config.model.bias) << "the preset's false is for a family that reads it";
+}
+
+std::string help_for(std::string_view field, const OwnFamilies& own = {}) {
+  return families_text(*find_field(field).field, own);
+}
+
+Value no_logits(const ModelConfig&, Value ids, const Pass&) { return ids; }
+constexpr ReadField kOwnReads[] = {{"layers", "of two kinds"}, {"rope-base"}, {"context"}};
+constexpr ModelFamily kOwnFamily = {
+    .name = "own",
+    .doc = "of a test",
+    .reads = kOwnReads,
+    .task = [](const ModelConfig& config) { return causal_lm(config, no_logits); },
+    .publish = [](ModelConfig& config) { config.rope_base = 7; }};
+
+TEST(FamilyFields, HelpSaysWhichFamiliesReadThem) {
+  EXPECT_EQ(help_for("rope-base"), ", with --family llama");
+  EXPECT_EQ(help_for("bias"), ", with --family gpt2 or transformer");
+  EXPECT_EQ(help_for("rope-base", {&kOwnFamily}), ", with --family llama or own");
+  EXPECT_EQ(help_for("width"), "");
+  EXPECT_EQ(help_for("ffn-width"), "; of family llama 0 is 8/3 x width, up to a multiple of 4");
+  EXPECT_EQ(help_for("layers", {&kOwnFamily}),
+            "; of family transformer those of the encoder; of family own of two kinds");
+  EXPECT_EQ(help_for("steps"), "");
+  const std::string families = help_for("family", {&kOwnFamily});
+  EXPECT_NE(families.find("llama (RMS norm, rotary positions, SwiGLU, grouped queries; without a "
+                          "preset tied-head false)"),
+            std::string::npos)
+      << families;
+  EXPECT_TRUE(families.ends_with("; own (of a test; without a preset rope-base 7)")) << families;
+}
+
+TEST(OwnFamily, IsNamedAndRecordedLikeTheLibrarys) {
+  const OwnFamilies own = {&kOwnFamily};
+  const ToldFields c = told({}, {by_flag("family", "own"), by_flag("heads", "2")}, own);
+  EXPECT_EQ(c.config.model.family, kOwnFamily);
+  EXPECT_EQ(c.config.model.rope_base, 7);
+  EXPECT_EQ(c.problems, std::vector<std::string>{
+                            "--heads 2 does nothing with family own; leave it out, or give "
+                            "family gpt2, llama, bert or transformer"});
+  const auto record = record_of(c.config);
+  EXPECT_EQ(record.at("family"), "own");
+  EXPECT_EQ(config_of(record, "here", own).model.family, kOwnFamily);
+  try {
+    config_of(record, "here");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "here: unknown model family 'own'; known are gpt2, llama, bert, transformer (in "
+                 "its configuration)");
+  }
+}
+
+TEST(OwnFamily, NeedsANameOfItsOwn) {
+  ModelFamily twin = kOwnFamily;
+  twin.name = "gpt2";
+  try {
+    find_model("gpt2", {&twin});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "two model families are called 'gpt2'; give the one that you bring another name");
+  }
+}
+
+}  // namespace
+}  // namespace tessera
