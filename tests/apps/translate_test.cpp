@@ -142,7 +142,8 @@ TEST(Translate, HelpListsTheFlagsThatSampleHas) {
   const std::string help = run({"sample", "--help"}).out;
   for (const char* flag : {"--input", "--output", "--rows", "--prompt", "--beams", "--threads"})
     EXPECT_NE(help.find(flag), std::string::npos) << flag;
-  for (const char* flag : {"--config", "--data", "--layers", "--zero-stage"})
+  for (const char* flag :
+       {"--config", "--data", "--layers", "--zero-stage", "--micro-batch-size", "context parallel"})
     EXPECT_EQ(help.find(flag), std::string::npos) << flag;
 }
 

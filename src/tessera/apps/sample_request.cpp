@@ -122,8 +122,15 @@ SampleRequest read_sample_request(const Arguments& arguments, const OwnFamilies&
 std::vector<Flag> sample_flags() {
   std::vector<Flag> out = own_flags();
   for (Flag& flag : field_flags()) {
-    if (std::ranges::find(kSampleMachineFields, flag.name) != std::end(kSampleMachineFields))
-      out.push_back(std::move(flag));
+    if (std::ranges::find(kSampleMachineFields, flag.name) == std::end(kSampleMachineFields))
+      continue;
+    // Of training they say more, and name flags that are not here.
+    if (flag.name == "devices")
+      flag.help = "devices, each a rank with threads of its own: the product of the next two [1]";
+    if (flag.name == "pipeline-model-parallel-size")
+      flag.help =
+          "pipeline stages: the layers are cut into so many parts, each on devices of its own [1]";
+    out.push_back(std::move(flag));
   }
   return out;
 }

@@ -141,7 +141,6 @@ constinit const ModelFamily kTransformer = {
     .name = "transformer",
     .doc = "encoder and decoder, for translation; norms before or after, ReLU or GELU",
     .reads = kTransformerReads,
-    .task = [](const ModelConfig& config) { return translation(config, transformer_logits); },
     .task = [](const ModelConfig& config) { return translation(config, kTransformerModel); },
     .find_problems = find_transformer_problems,
     .stacks = [](const ModelConfig& c) -> std::vector<LayerStack> {
