@@ -206,12 +206,10 @@ TEST(Overlap, BucketsTakeNoMemoryAndPassBesideTheBackwardPass) {
   parallel.gradient_groups = 3;
   const Plan joined = overlapped_plan("gpt2", parallel, *device);
   EXPECT_EQ(joined.peak_bytes(), each.peak_bytes());
-  const ProgramPlan &before = each.program(kTrainProgram), &after = joined.program(kTrainProgram);
-  EXPECT_EQ(after.buckets.size(), 3u);
-  std::int64_t fewer = 0;
-  for (const BucketUse& bucket : after.buckets) fewer += bucket.values - 1;
-  EXPECT_EQ(Walk(before).parted.at("all_reduce") - Walk(after).parted.at("all_reduce"), fewer)
-      << "each of them has kernels beside it, as the gradients had";
+  const ProgramPlan& step = joined.program(kTrainProgram);
+  EXPECT_EQ(step.buckets.size(), 3u);
+  const Walk walk(step);
+  EXPECT_GE(walk.parted.at("all_reduce"), walk.all.at("all_reduce") - 2) << "but for two scalars";
 }
 
 /// What micro-batches summed up lives to the end of the loop: shards of it begin there.

@@ -76,11 +76,14 @@ std::vector<BucketUse> ProgramValues::buckets() const {
     for (NodeId id = 0; id < region.graph.size(); ++id) {
       const Node& node = region.graph.node(id);
       if (node.op->part == nullptr) continue;
+      const OpCall call = region.graph.call(id);
       const int buffer = values_[at(value(r, {id, 0}))].buffer;
       BucketUse bucket{region.kind, std::ssize(node.inputs), node.type().bytes()};
-      for (const ValueId operand : node.inputs) {
-        const StoredValue& v = values_[at(value(r, operand))];
-        if (!v.part || v.buffer != buffer) bucket.copied_bytes += v.result->type.bytes();
+      for (int i = 0; i < call.num_in(); ++i) {
+        const StoredValue& v = values_[at(value(r, node.inputs[at(i)]))];
+        const bool there =
+            v.part && v.buffer == buffer && v.offset_elements == node.op->part(call, i);
+        if (!there) bucket.copied_bytes += v.result->type.bytes();
       }
       out.push_back(bucket);
     }
