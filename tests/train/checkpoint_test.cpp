@@ -1019,10 +1019,13 @@ TEST(Inspect, Checkpoints) {
   fs::remove(folder / "checkpoints/step-00001000/manifest.json");
   EXPECT_EQ(describe(folder.path()),
             "2 checkpoints, oldest first\n"
-            "  step-00001000  damaged: @@\n"
-            "  step-00002000  step 2,000, 24,000 samples\n"
-            "\n"
-            "checkpoint " +
+            "  step-00001000  damaged: no file '" +
+                folder.path() + "/checkpoints/step-00001000/manifest.json'; nothing in '" +
+                folder.path() +
+                "/checkpoints/step-00001000' has a name like it\n"
+                "  step-00002000  step 2,000, 24,000 samples\n"
+                "\n"
+                "checkpoint " +
                 folder.path() +
                 "/checkpoints/step-00002000\n"
                 "  step        2,000\n"

@@ -148,37 +148,45 @@ std::string difference(std::string_view name, std::string_view there, std::strin
   return text(name, " is ", there, " there and ", here, " here");
 }
 
-/// Every field that the model's family reads, with the values that follow from others where nothing
-/// was told.
-std::map<std::string, std::string> derived_record(const RunConfig& config) {
-  RunConfig complete = config;
-  complete.model = with_derived(complete.model);
-  std::map<std::string, std::string> out = record_of(complete);
-  for (const Field& field : fields()) {
-    if (!is_read(field, *config.model.family)) out.erase(std::string(field.name));
-  }
-  return out;
-}
+/// What a checkpoint records of a run, and what a run has here.
+class Comparison {
+ public:
+  Comparison(const RecordedRun& there, const RunConfig& here)
+      : family_(*here.model.family),
+        there_(there.fields),
+        here_(record_of(here)),
+        derived_there_(derived(there.config)),
+        derived_here_(derived(here)) {}
 
-/// The same of what a checkpoint records, but for fields that it does not know.
-std::map<std::string, std::string> derived_record(const RecordedRun& run) {
-  std::map<std::string, std::string> out = derived_record(run.config);
-  std::erase_if(out, [&](const auto& field) { return !run.fields.contains(field.first); });
-  return out;
-}
+  /// "layers is 4 there and 6 here"; empty: the same, also where one of the two says what the other
+  /// leaves to be derived, or not recorded, and what the model's family does not read.
+  std::string operator()(const Field& field) const {
+    if (!is_read(field, family_)) return "";
+    const std::string name(field.name);
+    const auto old = there_.find(name);
+    if (old == there_.end() || old->second == here_.at(name)) return "";
+    const std::string &there = derived_there_.at(name), &here = derived_here_.at(name);
+    return there == here ? "" : difference(name, there, here);
+  }
+
+ private:
+  static std::map<std::string, std::string> derived(RunConfig config) {
+    config.model = with_derived(config.model);
+    return record_of(config);
+  }
+
+  const ModelFamily& family_;
+  const std::map<std::string, std::string>& there_;
+  std::map<std::string, std::string> here_, derived_there_, derived_here_;
+};
 
 /// The weights fit: every field of the model is that of their checkpoint.
 void compare_model(const PreparedRun& run, const RecordedRun& init, Problems& problems) {
-  const std::map<std::string, std::string> there = derived_record(init),
-                                           here = derived_record(run.config);
+  const Comparison compared(init, run.config);
   std::vector<std::string> model;
   for (const Field& field : fields()) {
-    const std::string name(field.name);
-    const auto old = there.find(name), now = here.find(name);
-    const bool of_model =
-        field.group != FieldGroup::Optimizer && field.on_resume == OnResume::Model;
-    if (of_model && old != there.end() && now != here.end() && old->second != now->second)
-      model.push_back(difference(name, old->second, now->second));
+    if (field.group == FieldGroup::Optimizer || field.on_resume != OnResume::Model) continue;
+    if (const std::string line = compared(field); !line.empty()) model.push_back(line);
   }
   if (!model.empty())
     problems.add(text("init-from '", run.init->path(), "' is of another model: ", join(model, "; "),
@@ -205,18 +213,18 @@ std::string how_to_give_the_same(const PreparedRun& run) {
 
 /// Holds the run against the checkpoint that it goes on from.
 void compare(PreparedRun& run, const RecordedRun& from, Problems& problems) {
-  const std::map<std::string, std::string> there = derived_record(from),
-                                           here = derived_record(run.config);
+  const std::map<std::string, std::string>& there = from.fields;
+  const std::map<std::string, std::string> here = record_of(run.config);
+  const Comparison compared(from, run.config);
   std::vector<std::string> model, confirm, notice, rounding;
   for (const Field& field : fields()) {
-    const std::string name(field.name);
-    const auto old = there.find(name), now = here.find(name);
-    if (old == there.end() || now == here.end() || old->second == now->second) continue;
-    const std::string line = difference(name, old->second, now->second);
+    const std::string line = compared(field);
+    if (line.empty()) continue;
     if (field.on_resume == OnResume::Model) model.push_back(line);
     if (field.on_resume == OnResume::Confirm) confirm.push_back(line);
     if (field.on_resume == OnResume::Notice) notice.push_back(line);
-    const bool known = old->second != "auto" && now->second != "auto";
+    const std::string name(field.name);
+    const bool known = there.at(name) != "auto" && here.at(name) != "auto";
     if (field.on_resume == OnResume::Rounding && known) rounding.push_back(line);
   }
   const auto old_valid = there.find("valid-data");
