@@ -19,9 +19,7 @@ struct Switch {
 constexpr Switch kSwitches[] = {
     {"recompute selective", "recompute",
      [](Strategy& s) {
-       s.recompute = {{"*layers.*", Recompute::Selective},
-                      {"layers.2", Recompute::None},
-                      {"decoder.layers.0", Recompute::None}};
+       s.recompute = {{"*layers.*", Recompute::Selective}, {"*layers.1", Recompute::None}};
      }},
     {"recompute full", "recompute",
      [](Strategy& s) {
