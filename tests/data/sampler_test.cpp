@@ -11,6 +11,7 @@
 
 #include "data/test_data.h"
 #include "tessera/data/permutation.h"
+#include "tessera/data/samples.h"
 #include "tessera/data/token_stream.h"
 
 namespace tessera {
@@ -22,6 +23,14 @@ Ids counting(std::int64_t n) {
   Ids out(static_cast<std::size_t>(n));
   std::iota(out.begin(), out.end(), 0);
   return out;
+}
+
+TEST(Epochs, AStepBelongsToTheEpochOfItsFirstSample) {
+  EXPECT_EQ(place_in_epoch(0, 4, 10), (EpochPlace{1, 1}));
+  EXPECT_EQ(place_in_epoch(8, 4, 10), (EpochPlace{1, 3}));  // its last two are of the second
+  EXPECT_EQ(place_in_epoch(12, 4, 10), (EpochPlace{2, 1}));
+  EXPECT_EQ(place_in_epoch(20, 4, 10), (EpochPlace{3, 1}));
+  EXPECT_EQ(place_in_epoch(5, 20, 2), (EpochPlace{3, 1}));  // a step of many epochs
 }
 
 TEST(Permutation, EveryPointOnce) {

@@ -289,6 +289,70 @@ TEST(Config, PipelinesLeaveFewerDataParallelDevices) {
 }
 
 /// One wrong value is one problem: what follows from it alone is not told.
+/// A RunConfig says all that MindSpore's parallel configuration says, so that runs record it.
+TEST(Config, SaysWhatATransformerOpParallelConfigSays) {
+  for (const auto& [parallel, devices] :
+       {std::pair<TransformerOpParallelConfig, std::int64_t>{{}, 1},
+        {{.model_parallel = 8, .vocab_emb_dp = false}, 8},
+        {{.data_parallel = 2, .model_parallel = 2, .gradient_aggregation_group = 2}, 8},
+        {{.data_parallel = 2, .pipeline_stage = 2, .micro_batch_num = 4, .recompute = true}, 4},
+        {{.data_parallel = 4, .optimizer_shard = true}, 4}}) {
+    RunConfig config;
+    config.model.layers = 4, config.model.heads = 8, config.model.width = 16;
+    config.global_batch_size = 16;
+    set_parallel(config, parallel, devices);
+    complete(config);
+    Problems problems;
+    find_problems(config, problems);
+    EXPECT_TRUE(std::ranges::none_of(problems.list(), [](const Error& e) {
+      return std::string(e.what()).find("parallel") != std::string::npos;
+    }));
+    RunConfig read = config_of(record_of(config), "here");
+    complete(read);
+    ParallelConfig expected = parallel.on(devices);
+    // What shards parameters shards all; micro-batches are counted by the run.
+    expected.shard_optimizer = expected.shard_gradients = expected.shard_parameters;
+    expected.micro_batches = 1;
+    EXPECT_EQ(read.parallel, expected);
+    EXPECT_EQ(read.micro_batches(), parallel.micro_batch_num);
+    EXPECT_EQ(read.parallel.data(), parallel.data_parallel);
+  }
+  RunConfig config;
+  config.global_batch_size = 6;
+  try {
+    set_parallel(config, {.data_parallel = 2, .micro_batch_num = 2}, 2);
+    FAIL() << "taken";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "a batch of 6 cannot be cut into data_parallel 2 x micro_batch_num 2 equal parts; "
+                 "nearest are 4 and 8");
+  }
+}
+
+TEST(Config, DevicesThatAreLeftOverRepeat) {
+  const auto problem_of = [](std::int64_t devices, std::int64_t data, std::int64_t tensor) {
+    RunConfig config;
+    config.model.layers = 2, config.model.heads = 8, config.model.width = 16;
+    config.global_batch_size = 8;
+    config.data = {"a"}, config.output = "b";
+    config.parallel.devices = devices, config.parallel.tensor = tensor;
+    config.data_parallel = data;
+    complete(config);
+    Problems problems;
+    find_problems(config, problems);
+    return problems.list().empty() ? std::string() : std::string(problems.list().front().what());
+  };
+  EXPECT_EQ(problem_of(8, 2, 2), "");
+  EXPECT_EQ(
+      problem_of(8, 4, 4),
+      "data-parallel-size 4 x pipeline 1 x tensor 4 x context parallel size 1 makes 16 parts, "
+      "but devices is 8; lower one of the sizes, or give devices 16");
+  EXPECT_EQ(problem_of(8, 3, 1),
+            "data-parallel-size 3 x pipeline 1 x tensor 1 x context parallel size 1 makes 3 parts, "
+            "of which devices 8 is no multiple; give devices 6 or 9");
+  EXPECT_EQ(problem_of(2, 3, 1).find("data-parallel-size 3"), 0u);
+}
+
 TEST(Config, ConsequencesAreNoProblems) {
   struct Case {
     std::vector<Setting> flags;

@@ -15,6 +15,7 @@
 #include "tessera/base/text.h"
 #include "tessera/train/json/reports.h"
 #include "tessera/train/schedule_svg.h"
+#include "train/elements_of.h"
 
 namespace tessera {
 namespace {
@@ -193,32 +194,6 @@ TEST(PipelineReport, TellsBlocksAndMemoryWhereTheyAreKnown) {
             "sends none\n"
             "  fewer micro-batches than stages: some always wait; lower --micro-batch-size\n");
   EXPECT_FALSE(json_of(bare).contains("planned_peak_bytes"));
-}
-
-/// Tags that are closed in order, attributes in quotes, no bare & or <; the names of all elements.
-/// Empty where it is not so.
-std::vector<std::string> elements_of(const std::string& xml) {
-  std::vector<std::string> out, open;
-  static const std::regex kTag(
-      R"(<(/?)([a-z]+)((?: [a-zA-Z:-]+="[^"<>]*")*)(/?)>|&(amp|lt|gt|quot);)");
-  std::string rest = xml;
-  std::smatch found;
-  while (std::regex_search(rest, found, kTag)) {
-    const std::string before = found.prefix();
-    if (before.find_first_of("<&") != std::string::npos) return {};
-    if (found[2].matched) {
-      if (found[1] == "/") {
-        if (open.empty() || open.back() != found[2]) return {};
-        open.pop_back();
-      } else {
-        out.push_back(found[2]);
-        if (found[4] != "/") open.push_back(found[2]);
-      }
-    }
-    rest = found.suffix();
-    if (open.empty() && rest != "\n") return {};
-  }
-  return open.empty() ? out : std::vector<std::string>{};
 }
 
 struct DrawnBox {

@@ -11,7 +11,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <mutex>
 #include <thread>
+#include <tuple>
 
 #include "tessera/base/text.h"
 #include "tessera/comm/local.h"
@@ -79,7 +81,7 @@ class RanksTest : public TrainerTest {
  protected:
   /// As the command does it.
   TrainResult run_ranked(const RunConfig& config, const TrainOptions& options = {},
-                         const FileCalls& calls_of_others = {}, const LocalOptions& local = {}) {
+                         const TrainOptions& others = {}, const LocalOptions& local = {}) {
     Problems problems;
     std::optional<PreparedRun> prepared = prepare_run(config, problems);
     problems.raise();
@@ -89,7 +91,7 @@ class RanksTest : public TrainerTest {
         static_cast<int>(complete.parallel.devices),
         [&](Communicator& world) {
           const auto device = make_cpu_device({1, -1});
-          if (world.rank() > 0) return follow(complete, *device, world, {}, calls_of_others);
+          if (world.rank() > 0) return follow(complete, *device, world, others);
           TrainOptions mine = options;
           mine.world = &world;
           out = train(std::move(*prepared), *device, mine);
@@ -168,6 +170,32 @@ TEST_F(RanksTest, InitialWeightsAreTheSameBitsOnAnyMesh) {
     ranked.output = folder_ + "/" + text(&mesh - kMeshes);
     run_ranked(ranked);
     EXPECT_EQ(digest_of(text(&mesh - kMeshes)), digest_of("one")) << mesh.name;
+  }
+}
+
+/// Ranks that are processes each have a log of their own.
+TEST_F(RanksTest, TheOthersHearOfEveryStepWhereTheyAreTold) {
+  struct Steps : TrainCallback {
+    void on_step(const StepRecord& record) override {
+      const std::scoped_lock lock(mutex);
+      heard.emplace_back(record.step, record.loss, record.place.step);
+    }
+    std::mutex mutex;
+    std::vector<std::tuple<std::int64_t, double, std::int64_t>> heard;
+  };
+  RunConfig three = on_mesh(config("three"), {"", {.devices = 3}, 0, 0});
+  for (const bool told : {true, false}) {
+    Steps leads, follow;
+    TrainOptions options{{&leads}};
+    options.tells_ranks = told;
+    three.output = folder_ + (told ? "/told" : "/not told");
+    run_ranked(three, options, {{&follow}});
+    EXPECT_EQ(std::ssize(leads.heard), three.steps);
+    EXPECT_EQ(std::get<2>(leads.heard.front()), 1);
+    std::vector<std::tuple<std::int64_t, double, std::int64_t>> twice;
+    for (const auto& step : leads.heard) twice.insert(twice.end(), told ? 2 : 0, step);
+    std::ranges::sort(follow.heard);
+    EXPECT_EQ(follow.heard, twice);
   }
 }
 
@@ -260,7 +288,7 @@ TEST_F(RanksTest, AShareThatIsNotWrittenFailsTheSave) {
       return ::open(path, flags, mode);
     };
     Notices notices;
-    EXPECT_EQ(run_ranked(run, {{&notices}}, calls).ending, Ending::Finished);
+    EXPECT_EQ(run_ranked(run, {{&notices}}, {.calls = calls}).ending, Ending::Finished);
     ASSERT_EQ(notices.all.size(), 1u) << join(notices.all, "\n");
     EXPECT_TRUE(notices.all[0].starts_with(
         "step 4 is not saved: rank 1: cannot save a checkpoint: could not create '"))
@@ -291,7 +319,7 @@ TEST_F(RanksTest, ARankThatDoesNotSeeTheFolderIsNamed) {
       return ::open(path, flags, mode);
     };
     try {
-      run_ranked(run, {}, calls);
+      run_ranked(run, {}, {.calls = calls});
       FAIL() << "it went on";
     } catch (const Error& error) {
       const std::string message = error.what();
@@ -330,7 +358,7 @@ TEST_F(RanksTest, SavesKeepOffTheCoreThatComputes) {
   const RunConfig complete = prepared->config;
   run_ranks(2, [&](Communicator& world) {
     const auto device = make_cpu_device({.threads = 1, .first_core = world.rank()});
-    if (world.rank() > 0) return follow(complete, *device, world, {}, calls[1]);
+    if (world.rank() > 0) return follow(complete, *device, world, {.calls = calls[1]});
     train(std::move(*prepared), *device, {{}, nullptr, calls[0], &world});
   });
   for (const auto& count : cores) EXPECT_EQ(count, CPU_COUNT(&all));

@@ -29,6 +29,7 @@ constexpr Entry kCommands[] = {
     {"prepare", prepare_command, "make one clean text file from several, or from a corpus by name"},
     {"inspect", inspect_command,
      "print what a checkpoint holds, its digest, and whether it is intact"},
+    {"chart", chart_command, "draw the losses of runs"},
     {"launch", launch_command, "run a command on several ranks, each a process"},
 };
 
@@ -116,12 +117,16 @@ int report_failure(const std::exception_ptr& failure, Console& console) {
   }
 }
 
-int run_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+int exit_code_of(Console& console, const std::function<int()>& work) {
   try {
-    return with_output_checked(dispatch(arguments, console, families), console);
+    return with_output_checked(work(), console);
   } catch (...) {
     return report_failure(std::current_exception(), console);
   }
+}
+
+int run_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+  return exit_code_of(console, [&] { return dispatch(arguments, console, families); });
 }
 
 }  // namespace tessera

@@ -2,6 +2,7 @@
 /// The `tessera` command: docs/command.md.
 
 #include <exception>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ using Arguments = std::vector<std::string>;
 /// Errors are printed, once, on the console's error stream. `families` are those that --family can
 /// name beside the library's: with them, main() of a program of one's own is this command.
 int run_command(const Arguments& arguments, Console& console, const OwnFamilies& families = {});
+
+/// Runs `work`, which returns an exit code; an error is printed on the console, once, and gives the
+/// code that it means.
+int exit_code_of(Console& console, const std::function<int()>& work);
 
 /// The code of a command that ended with `code`: that of Fault::Resource, with a message, where all
 /// went well but for what it printed, which standard output did not take.
@@ -33,6 +38,7 @@ int verify_command(const Arguments& arguments, Console& console, const OwnFamili
 int plan_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int prepare_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int inspect_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int chart_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int launch_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 
 /// As in CMakeLists.txt; a test holds them together.

@@ -7,6 +7,7 @@
 #include "tessera/apps/progress.h"
 #include "tessera/apps/ranks.h"
 #include "tessera/apps/stop_signal.h"
+#include "tessera/apps/training.h"
 #include "tessera/base/text.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/output_folder.h"
@@ -46,6 +47,7 @@ struct Starting : TrainCallback {
 struct TrainRequest {
   RanksCommand command{.name = "train", .config = {}, .problems = {}, .stops = true};
   std::vector<std::string> notices;
+  std::vector<TrainCallback*> callbacks;  // of a program; empty: the screen
   bool help = false;
 };
 
@@ -105,22 +107,29 @@ int train_on(Communicator* launched, const TrainRequest& request, Console& conso
   std::optional<PreparedRun> run;
   const RunConfig config = prepare(launched, request, console, run);
   Progress progress(console, config.log_every);
+  const bool shown = request.callbacks.empty();
   TrainResult result;
   const auto lead = [&](Communicator* world, Device& device) {
-    TrainOptions options{{&progress, &starting}, &stop};
+    TrainOptions options{request.callbacks, &stop};
+    if (shown) options.callbacks.push_back(&progress);
+    options.callbacks.push_back(&starting);
     options.world = world;
+    options.tells_ranks = !shown && launched != nullptr;
     options.executor = kFast;
     result = train(std::move(*run), device, options);
   };
+  TrainOptions following;
+  if (launched != nullptr) following.callbacks = request.callbacks;  // threads share rank 0's
+  following.executor = kFast;
   const bool leads = launched == nullptr || launched->rank() == 0;
   try {
     on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
       if (world == nullptr || world->rank() == 0) return lead(world, device);
-      follow(config, device, *world, kFast);
+      follow(config, device, *world, following);
     });
     progress.finish();
     if (!leads) return 0;
-    print_end(result, config, console);
+    if (shown) print_end(result, config, console);
     return result.ending == Ending::Stopped ? kExitStopped : 0;
   } catch (...) {
     progress.finish();  // the message begins a line of its own
@@ -128,13 +137,27 @@ int train_on(Communicator* launched, const TrainRequest& request, Console& conso
   }
 }
 
-}  // namespace
-
-int train_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
-  const TrainRequest request = read_train_request(arguments, families);
+int train_as_asked(const TrainRequest& request, Console& console) {
   return on_launched_ranks(request.command, console, [&](Communicator* launched, Console& mine) {
     return train_on(launched, request, mine);
   });
+}
+
+}  // namespace
+
+int run_training(const RunConfig& config, Console& console,
+                 const std::vector<TrainCallback*>& callbacks) {
+  return exit_code_of(console, [&] {
+    TrainRequest request;
+    request.command.config = config;
+    request.command.devices_told = true;
+    request.callbacks = callbacks;
+    return train_as_asked(request, console);
+  });
+}
+
+int train_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+  return train_as_asked(read_train_request(arguments, families), console);
 }
 
 }  // namespace tessera

@@ -8,6 +8,15 @@
 
 namespace tessera {
 
+/// Where a step stands in the passes over the training data, both counted from 1.
+struct EpochPlace {
+  std::int64_t epoch = 1, step = 1;
+  friend bool operator==(const EpochPlace&, const EpochPlace&) = default;
+};
+/// Of a step of `batch` samples that begins with sample `first`, of `size` in an epoch. A step
+/// belongs to the epoch of its first sample.
+EpochPlace place_in_epoch(std::int64_t first, std::int64_t batch, std::int64_t size);
+
 /// Training or validation data, as the inputs of a task. Which sample has which number is a pure
 /// function of the data and a seed, so a run's place in its data is one number. All functions may
 /// be called from any thread.

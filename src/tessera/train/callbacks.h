@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/data/samples.h"
 #include "tessera/train/outside.h"
 
 namespace tessera {
@@ -35,6 +36,7 @@ struct StepRecord {
   double loss = 0, lr = 0, grad_norm = 0;
   bool ok = true;  // false: skipped, because the loss or a gradient was inf or nan
   double seconds = 0, tokens_per_s = 0;
+  EpochPlace place = {};
   NamedMeans means = {};
 };
 

@@ -27,6 +27,44 @@ CpuChoices choices_of(const RunConfig& config, const CpuChoices& machine) {
   return out;
 }
 
+namespace {
+
+/// So many consecutive ranks compute the same; 1 where the sizes do not fit, which find_problems
+/// tells.
+std::int64_t repeats(const RunConfig& config) {
+  const std::int64_t parts = parallel_parts(config);
+  return parts > 0 && config.parallel.devices % parts == 0 ? config.parallel.devices / parts : 1;
+}
+
+}  // namespace
+
+std::int64_t parallel_parts(const RunConfig& config) {
+  if (config.data_parallel == 0) return 0;
+  const ParallelConfig& p = config.parallel;
+  return size_product({config.data_parallel, p.pipeline, p.tensor, p.context}, "parallel parts");
+}
+
+void set_parallel(RunConfig& config, const TransformerOpParallelConfig& parallel,
+                  std::int64_t devices) {
+  const ParallelConfig on = parallel.on(devices);
+  const std::int64_t parts = parallel.data_parallel * parallel.micro_batch_num;
+  require(config.global_batch_size % parts == 0, "a batch of ", config.global_batch_size,
+          " cannot be cut into data_parallel ", parallel.data_parallel, " x micro_batch_num ",
+          parallel.micro_batch_num, " equal parts; nearest are ",
+          std::max<std::int64_t>(1, config.global_batch_size / parts) * parts, " and ",
+          (config.global_batch_size / parts + 1) * parts);
+  config.micro_batch_size = config.global_batch_size / parts;
+  config.data_parallel = parallel.data_parallel;
+  config.parallel.devices = devices;
+  config.parallel.pipeline = on.pipeline;
+  config.parallel.tensor = on.tensor;
+  config.parallel.whole_embeddings = on.whole_embeddings;
+  config.parallel.gradient_groups = on.gradient_groups;
+  config.zero_stage = on.shard_parameters ? 3 : 0;
+  config.fsdp_gather = to_text(on.gather);
+  config.recompute_granularity = to_text(on.recompute);
+}
+
 void complete(RunConfig& config) {
   if (config.choices) {
     config.max_isa = to_text(config.choices->isa);
@@ -36,6 +74,7 @@ void complete(RunConfig& config) {
   ParallelConfig& parallel = config.parallel;
   // What find_problems refuses must not divide by zero before.
   const bool legal = parallel.tensor > 0 && parallel.context > 0 && parallel.pipeline > 0;
+  parallel.repeat = legal ? repeats(config) : 1;
   const std::int64_t data = legal ? parallel.data() : 0;
   if (config.micro_batch_size == 0 && data > 0)
     config.micro_batch_size = (config.global_batch_size + data - 1) / data;

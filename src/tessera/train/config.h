@@ -15,7 +15,7 @@
 #include "tessera/data/vocabulary.h"
 #include "tessera/device/isa.h"
 #include "tessera/models/family.h"
-#include "tessera/models/parallel.h"
+#include "tessera/models/op_parallel_config.h"
 #include "tessera/nn/optimizer.h"
 #include "tessera/train/problems.h"
 
@@ -64,7 +64,8 @@ struct RunConfig {
   bool amx = true;                                      // false: at most the level below
   std::optional<CpuChoices> choices;  // what devices are made from, once it is known
 
-  ParallelConfig parallel;  // micro_batches and what is sharded follow from other fields
+  ParallelConfig parallel;  // micro_batches, repeat and what is sharded follow from other fields
+  std::int64_t data_parallel = 0;  // devices that share out the batch; 0: all that are left to it
   std::int64_t distributed_timeout = 60;  // seconds without a sign of life of other ranks
   std::int64_t zero_stage = 0;
   bool zero1 = false, zero2 = false, zero3 = false, fsdp = false;
@@ -116,6 +117,15 @@ void complete(RunConfig& config);
 /// The steps of config.epochs passes over data of `samples` samples, where it has epochs;
 /// decay_steps follow where `told` leaves them open.
 void complete_epochs(RunConfig& config, const RunConfig& told, std::int64_t samples);
+
+/// data_parallel x pipeline x tensor x context; 0 where data_parallel is left open.
+std::int64_t parallel_parts(const RunConfig& config);
+
+/// Sets what `parallel` says on so many devices: sizes, micro-batches of global_batch_size, what is
+/// sharded and computed again. Errors: Fault::Usage: as of TransformerOpParallelConfig::on; a
+/// global batch that data_parallel x micro_batch_num does not divide.
+void set_parallel(RunConfig& config, const TransformerOpParallelConfig& parallel,
+                  std::int64_t devices);
 
 /// What the fields say of a machine that could take `machine`.
 /// Errors: Fault::Usage: an instruction set that it lacks; fields that disagree; no such value.

@@ -28,6 +28,7 @@ bool names_one_of(const std::set<std::string, std::less<>>& fields, std::string_
 }
 
 void find_all_problems(const RunConfig& config, Problems& problems);
+void find_parts_problem(const RunConfig& config, Problems& problems);
 void find_batch_problems(const RunConfig& config, Problems& problems);
 
 }  // namespace
@@ -90,7 +91,25 @@ void find_all_problems(const RunConfig& config, Problems& problems) {
   if (parallel.tensor < 1 || parallel.context < 1 || parallel.pipeline < 1 || parallel.data() < 1)
     return;
   if (parallel.devices % (parallel.tensor * parallel.context * parallel.pipeline) != 0) return;
+  find_parts_problem(config, problems);
   find_batch_problems(config, problems);
+}
+
+/// data-parallel-size leaves devices over, and they repeat what others compute: each as often.
+void find_parts_problem(const RunConfig& config, Problems& problems) {
+  const ParallelConfig& p = config.parallel;
+  const std::int64_t parts = parallel_parts(config);
+  if (parts < 1 || p.devices % parts == 0) return;
+  const std::string product =
+      text("data-parallel-size ", config.data_parallel, " x pipeline ", p.pipeline, " x tensor ",
+           p.tensor, " x context parallel size ", p.context, " makes ", parts, " parts");
+  if (parts > p.devices) {
+    problems.add(text(product, ", but devices is ", p.devices,
+                      "; lower one of the sizes, or give devices ", parts));
+  } else {
+    problems.add(text(product, ", of which devices ", p.devices, " is no multiple; give devices ",
+                      p.devices / parts * parts, " or ", (p.devices / parts + 1) * parts));
+  }
 }
 
 void find_batch_problems(const RunConfig& config, Problems& problems) {

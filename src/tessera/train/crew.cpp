@@ -53,6 +53,12 @@ Crew::Crew(Plan plan, Device& device, Communicator* world, ExecutorOptions optio
   }
 }
 
+std::int64_t Crew::count_of(std::string_view path) const {
+  std::int64_t out = 0;
+  std::memcpy(&out, state(path).data(), sizeof out);
+  return out;
+}
+
 BatchInputs& Crew::whole_inputs(const std::string& program) {
   BatchInputs& out = inputs_.at(program);
   out.begin();
@@ -264,9 +270,27 @@ void Crew::gather(const StatePlan& state) {
   }
 }
 
+void Crew::tell_step(const StepRecord& record) {
+  if (world_ == nullptr) return;
+  say(Order::Step);
+  share_step(record);
+}
+
+StepRecord Crew::share_step(const StepRecord& record) {
+  const auto word = [](std::int64_t count) { return static_cast<double>(count); };
+  const auto count = [](double word) { return static_cast<std::int64_t>(word); };
+  double words[] = {
+      word(record.step),      record.loss,    record.lr,           record.grad_norm,
+      record.ok ? 1.0 : 0.0,  record.seconds, record.tokens_per_s, word(record.place.epoch),
+      word(record.place.step)};
+  share(words, sizeof words, "what a step brought");
+  return {count(words[0]), words[1], words[2], words[3],
+          words[4] != 0,   words[5], words[6], {count(words[7]), count(words[8])}};
+}
+
 void Crew::dismiss() { say(Order::End); }
 
-void Crew::follow() {
+void Crew::follow(const std::vector<TrainCallback*>& callbacks) {
   while (true) {
     std::int64_t words[3] = {};
     share(words, sizeof words, "what comes next");
@@ -298,6 +322,7 @@ void Crew::follow() {
         break;
       case Order::Ask: all_written(); break;
       case Order::Collect: gather_texts(world_, to_text(take_share())); break;
+      case Order::Step: tell(callbacks, &TrainCallback::on_step, share_step({})); break;
       case Order::End: return;
     }
   }

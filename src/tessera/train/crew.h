@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/runtime/executor.h"
+#include "tessera/train/callbacks.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/rank_saver.h"
 
@@ -23,6 +24,8 @@ class Crew {
   Executor& executor() { return executor_; }  // of this rank
   const Plan& plan() const { return executor_.plan(); }
   std::span<const std::byte> state(std::string_view path) const { return executor_.state(path); }
+  /// Of a state of Role::Counter.
+  std::int64_t count_of(std::string_view path) const;
   int ranks() const { return world_ == nullptr ? 1 : world_->size(); }
   /// What this rank does in saves; outlives the crew's last call.
   void set_saver(RankSaver& saver) { saver_ = &saver; }
@@ -48,6 +51,8 @@ class Crew {
   UsedBytes most_used_bytes();
   /// Names the step in messages about ranks.
   void set_step(std::int64_t step);
+  /// What a step brought, without the means of its task, for the callbacks of the others.
+  void tell_step(const StepRecord& record);
   /// All states, or those that the plan has, from a checkpoint: each rank reads the blocks that it
   /// needs.
   /// Errors: Fault::Checkpoint: other tensors than the plan's, of the roles that it has; damage.
@@ -74,8 +79,9 @@ class Crew {
   /// The last call: the others return from follow().
   void dismiss();
 
-  /// Of the others: runs what the leader says, until dismiss().
-  void follow();
+  /// Of the others: runs what the leader says, until dismiss(). `callbacks` hear of the steps that
+  /// the leader tells.
+  void follow(const std::vector<TrainCallback*>& callbacks = {});
 
  private:
   enum class Order : std::int64_t {
@@ -90,6 +96,7 @@ class Crew {
     WriteNow,
     Ask,
     Collect,
+    Step,
     End
   };
   void say(Order order, std::int64_t argument = 0);
@@ -99,6 +106,7 @@ class Crew {
   void run_led(const ProgramPlan& program, bool measured);
   void note_used(const std::string& program, const UsedBytes& bytes);
   UsedBytes all_used();
+  StepRecord share_step(const StepRecord& record);
   void share_batch(const ProgramPlan& program, BatchInputs& shards);
   /// An order with a path: the leader's, on every rank.
   void say_path(Order order, std::string path);

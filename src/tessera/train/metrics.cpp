@@ -29,6 +29,13 @@ bool is_ours(const Json& line) {
          line.contains("step") && line["step"].is_number_integer();
 }
 
+/// The loss of a line that is ours.
+std::optional<double> loss_of(const Json& line) {
+  const auto found = line.find("loss");
+  if (found == line.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
 }  // namespace
 
 std::string json_number(double value) {
@@ -45,15 +52,25 @@ KeptMetrics keep_metrics(std::string_view lines, std::int64_t step) {
     // Nothing of it is copied but numbers: a value may be nested deeper than a stack.
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!is_ours(json) || json["step"].get<std::int64_t>() > step) continue;
-    const auto found = json.find("loss");
-    std::optional<double> loss;
-    if (found != json.end() && found->is_number()) loss = found->get<double>();
+    const std::optional<double> loss = loss_of(json);
     if (json["kind"] == "train" && loss) out.train_loss = loss;
     if (json["kind"] == "valid") {
       out.valid_step = json["step"].get<std::int64_t>();
       if (loss) out.valid_loss = out.valid_losses[out.valid_step] = *loss;
     }
     out.lines += line + "\n";
+  }
+  return out;
+}
+
+std::vector<LossLine> loss_lines(std::string_view lines) {
+  std::vector<LossLine> out;
+  for (const std::string& line : split(lines, '\n')) {
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const bool valid = is_ours(json) && json["kind"] == "valid";
+    if (!valid && !(is_ours(json) && json["kind"] == "train")) continue;
+    if (const auto loss = loss_of(json))
+      out.push_back({json["step"].get<std::int64_t>(), *loss, valid});
   }
   return out;
 }

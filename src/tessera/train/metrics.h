@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tessera/train/callbacks.h"
 #include "tessera/train/checkpoint_calls.h"
@@ -16,6 +17,15 @@ namespace tessera {
 
 /// Nine significant digits, which give an f32 back; null for inf and nan, which JSON lacks.
 std::string json_number(double value);
+
+/// A loss in a line of metrics.jsonl: of a step, or of a validation.
+struct LossLine {
+  std::int64_t step = 0;
+  double loss = 0;
+  bool valid = false;
+};
+/// Those of all lines that have one; lines that are torn or not ours are passed over.
+std::vector<LossLine> loss_lines(std::string_view lines);
 
 /// What a run that goes on from a step keeps of its metrics.
 struct KeptMetrics {

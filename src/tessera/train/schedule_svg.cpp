@@ -8,6 +8,7 @@
 #include "tessera/base/format.h"
 #include "tessera/base/index.h"
 #include "tessera/base/text.h"
+#include "tessera/train/svg.h"
 
 namespace tessera {
 
@@ -17,50 +18,23 @@ namespace {
 constexpr double kLeft = 70, kTop = 70, kRight = 24, kBottom = 50, kRow = 26, kGap = 6;
 constexpr double kLeastWidth = 640, kMostWidth = 4000, kWidthOfShortest = 20, kDigit = 6.5;
 
-constexpr const char* kStyle = R"(<style>
-  text { font-family: system-ui, "DejaVu Sans", sans-serif; font-size: 13px; fill: #1d2530; }
-  .title { font-weight: bold; font-size: 15px; }
+constexpr const char* kStyle = R"(
   .number { font-size: 10.5px; text-anchor: middle; pointer-events: none; }
-  .tick { text-anchor: middle; fill: #5a6676; font-size: 12px; }
   .stage { text-anchor: end; }
-  .paper { fill: #ffffff; }
   .row { fill: #eef0f3; }
-  .axis { stroke: #5a6676; }
   .shade { fill: #8a94a3; }
   .forward { fill: #9dc8f2; }
   .backward { fill: #f5c083; }
   .weights { fill: #a3d9a5; }
   .box { stroke: #ffffff; stroke-width: 0.75; }
   @media (prefers-color-scheme: dark) {
-    text { fill: #e8ecf1; }
-    .tick { fill: #a9b3c0; }
-    .paper { fill: #14181e; }
     .row { fill: #222831; }
-    .axis { stroke: #a9b3c0; }
     .forward { fill: #235f9e; }
     .backward { fill: #98591a; }
     .weights { fill: #2f7236; }
     .box { stroke: #14181e; }
   }
-</style>
 )";
-
-std::string escaped(std::string_view raw) {
-  std::string out;
-  for (const char c : raw) {
-    out += c == '&'   ? "&amp;"
-           : c == '<' ? "&lt;"
-           : c == '>' ? "&gt;"
-           : c == '"' ? "&quot;"
-                      : std::string(1, c);
-  }
-  return out;
-}
-
-std::string written(double x, double y, const char* kind, std::string_view what) {
-  return format("<text x=\"%.2f\" y=\"%.2f\" class=\"%s\">", x, y, kind) + escaped(what) +
-         "</text>\n";
-}
 
 /// How times are written: "12.5 ms".
 struct Clock {
@@ -74,15 +48,6 @@ struct Clock {
   }
   std::string operator()(double time) const { return format("%.4g", time * factor); }
 };
-
-/// 1, 2 or 5 times a power of ten: about ten of them make `longest`.
-double tick_step(double longest) {
-  const double power = std::pow(10, std::floor(std::log10(longest / 10)));
-  for (const double times : {1, 2, 5}) {
-    if (longest / (times * power) <= 12) return times * power;
-  }
-  return 10 * power;
-}
 
 class Drawing {
  public:
@@ -109,14 +74,8 @@ class Drawing {
     const std::string title = text(name_, ": ", counted(stages, "stage"), ", ", of_.microbatches(),
                                    of_.microbatches() == 1 ? " micro-batch" : " micro-batches",
                                    ", bubble ", format("%.1f %%", 100 * bubble(played_)));
-    out_ = format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" "
-        "height=\"%.0f\" role=\"img\" ",
-        width, height, width, height);
-    out_ += text("aria-label=\"", escaped(title), "\">\n<title>", escaped(title), "</title>\n");
-    out_ += kStyle;
-    out_ += format("<rect class=\"paper\" width=\"%.0f\" height=\"%.0f\"/>\n", width, height);
-    out_ += written(kLeft, 24, "title", title);
+    out_ = svg::begin(width, height, title, kStyle);
+    out_ += svg::written(kLeft, 24, "title", title);
     legend();
     for (std::size_t i = 0; i < played_.size(); ++i) row(static_cast<int>(i));
     axis(kTop + rows + 6);
@@ -148,7 +107,7 @@ class Drawing {
         "<rect class=\"%s\" x=\"%.0f\" y=\"39\" width=\"14\" height=\"14\" "
         "fill-opacity=\"%.2f\"/>\n",
         kind, at, opacity);
-    out_ += written(at + 20, 51, "meaning", meaning);
+    out_ += svg::written(at + 20, 51, "meaning", meaning);
     at += 44 + 7 * static_cast<double>(meaning.size());
   }
 
@@ -169,7 +128,7 @@ class Drawing {
 
   void row(int stage) {
     const double y = kTop + stage * (kRow + kGap);
-    out_ += written(kLeft - 10, y + 17.5, "stage", text("stage ", stage));
+    out_ += svg::written(kLeft - 10, y + 17.5, "stage", text("stage ", stage));
     out_ += format("<rect class=\"row\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>\n",
                    kLeft, y, width_, kRow);
     const Actions& actions = of_.schedule().stages[at(stage)];
@@ -189,18 +148,19 @@ class Drawing {
                  clock_(span.end), *clock_.name == 0 ? "" : " ", clock_.name, "</title></rect>\n");
     const std::string number = text(action.microbatch);
     if (kDigit * static_cast<double>(number.size()) + 3 <= width)
-      out_ += written(left + width / 2, y + 17, "number", number);
+      out_ += svg::written(left + width / 2, y + 17, "number", number);
   }
 
   void axis(double y) {
     out_ += format("<path class=\"axis\" fill=\"none\" d=\"M%.2f %.2fH%.2f", kLeft, y, x(longest_));
-    const double step = tick_step(longest_);
+    const double step = svg::tick_step(longest_);
     const auto ticks = static_cast<int>(std::floor(longest_ / step * (1 + 1e-9)));
     for (int i = 0; i <= ticks; ++i) out_ += format("M%.2f %.2fv5", x(i * step), y);
     out_ += "\"/>\n";
-    for (int i = 0; i <= ticks; ++i) out_ += written(x(i * step), y + 19, "tick", clock_(i * step));
+    for (int i = 0; i <= ticks; ++i)
+      out_ += svg::written(x(i * step), y + 19, "tick", clock_(i * step));
     const char* const name = *clock_.name == 0 ? "units of time" : clock_.name;
-    out_ += written(kLeft + width_ / 2, y + 37, "tick", name);
+    out_ += svg::written(kLeft + width_ / 2, y + 37, "tick", name);
   }
 
   const Pipeline& of_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <map>
 #include <memory>
 
@@ -48,7 +47,7 @@ class Trainer {
  private:
   const RunConfig& config() const { return run_.config; }
   std::int64_t first_step() const { return run_.from ? run_.from->record().step : 0; }
-  std::int64_t samples() const;  // consumed
+  std::int64_t samples() const { return crew_->count_of(kSamplesState); }  // consumed
   /// Runs a program whose batch `fill` writes. Its first runs are the proof that the plan is the
   /// truth: what they leave of a pattern in the arena is what was used.
   template <typename Fill>
@@ -202,16 +201,17 @@ TrainResult Trainer::run() {
 /// One training step.
 StepRecord Trainer::attempt() {
   const std::int64_t batch = config().global_batch_size, tokens = batch * task_.tokens;
+  StepRecord out;
   Clock::time_point begin;
   execute(
       kTrainProgram,
       [&](BatchInputs& inputs) {
         begin = Clock::now();
+        out.place = place_in_epoch(samples(), batch, samples_->size());
         samples_->fill(samples(), batch, inputs);
       },
       recorder_ ? recorder_->calls_of_step() : nullptr);
   const Clock::time_point end = Clock::now();
-  StepRecord out;
   out.seconds = between(begin, end);
   const auto metric = [&](const char* name) {
     return crew_->executor().scalar(kTrainProgram, name);
@@ -236,6 +236,7 @@ StepRecord Trainer::attempt() {
 void Trainer::after_step(const StepRecord& record) {
   metrics_->train(record);
   tell(&TrainCallback::on_step, record);
+  if (options_.tells_ranks) crew_->tell_step(record);
   count_bad(record);
   if (recorder_ && recorder_->complete()) write_profile();
   validate_if_due();
@@ -337,13 +338,6 @@ void Trainer::check_metrics() {
   metrics_late_ = !problem.empty();
 }
 
-std::int64_t Trainer::samples() const {
-  std::int64_t out = 0;
-  const std::span<const std::byte> bytes = crew_->state(kSamplesState);
-  std::memcpy(&out, bytes.data(), sizeof out);
-  return out;
-}
-
 Summary Trainer::summary() {
   Summary out;
   const Plan& plan = crew_->plan();
@@ -382,15 +376,15 @@ Summary Trainer::summary() {
 }  // namespace
 
 void follow(const RunConfig& config, Device& device, Communicator& world,
-            const ExecutorOptions& options, const FileCalls& calls) {
+            const TrainOptions& options) {
   auto background = background_thread(config);
   Plan plan = compile_programs(config, wanted_programs(config), device, world.rank()).plan;
   require_within_cap(config, facts_of_all(plan, &world).peak_bytes);
   short_of_memory(config, plan, device, &world);
-  RankSaver share(plan, save_options(config, calls), std::move(background));
-  Crew crew(std::move(plan), device, &world, options);
+  RankSaver share(plan, save_options(config, options.calls), std::move(background));
+  Crew crew(std::move(plan), device, &world, options.executor);
   crew.set_saver(share);
-  crew.follow();
+  crew.follow(options.callbacks);
 }
 
 TrainResult train(PreparedRun run, Device& device, const TrainOptions& options) {

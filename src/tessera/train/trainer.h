@@ -21,6 +21,7 @@ struct TrainOptions {
   const std::atomic<bool>* stop = nullptr;
   FileCalls calls = {};           // of saves and metrics; tests let them fail
   Communicator* world = nullptr;  // where there are several devices; this is its rank 0
+  bool tells_ranks = false;       // of every step, so that callbacks of follow() hear of it
   ExecutorOptions executor = {};
 };
 
@@ -52,9 +53,10 @@ struct TrainResult {
 ///         Fault::Numerics: three steps in a row were inf or nan; what they leave is saved.
 TrainResult train(PreparedRun run, Device& device, const TrainOptions& options = {});
 
-/// For the other ranks, while rank 0 trains. `config` is that of its PreparedRun; with `calls` this
-/// rank writes its share of checkpoints.
+/// For the other ranks, while rank 0 trains. `config` is that of its PreparedRun; with
+/// options.calls this rank writes its share of checkpoints. Callbacks hear of steps alone, where
+/// rank 0 tells them (TrainOptions::tells_ranks).
 void follow(const RunConfig& config, Device& device, Communicator& world,
-            const ExecutorOptions& options = {}, const FileCalls& calls = {});
+            const TrainOptions& options = {});
 
 }  // namespace tessera

@@ -1,0 +1,152 @@
+#include "tessera/train/loss_chart.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "tessera/base/error.h"
+#include "tessera/base/format.h"
+#include "tessera/base/text.h"
+#include "tessera/data/file.h"
+#include "tessera/train/metrics.h"
+#include "tessera/train/output_folder.h"
+#include "tessera/train/svg.h"
+
+namespace tessera {
+
+namespace {
+
+// Lengths are pixels.
+constexpr double kLeft = 70, kTop = 50, kRight = 30, kBottom = 50, kLine = 20;
+constexpr double kWidth = 720, kHeight = 360;
+constexpr std::size_t kMostPoints = 720;  // of a line
+
+constexpr const char* kChartStyle = R"(
+  .curve { fill: none; stroke-width: 1.6; stroke-linejoin: round; }
+  .grid { stroke: #8a94a3; stroke-opacity: 0.25; }
+  .loss { text-anchor: end; fill: #5a6676; font-size: 12px; }
+)";
+constexpr std::array<const char*, 6> kColours = {"#2a78c8", "#e0861f", "#3b9b42",
+                                                 "#c43d4b", "#8a5fc0", "#12939a"};
+
+/// At most so many points: means of neighbours.
+LossPoints thinned(const LossPoints& points) {
+  if (points.size() <= kMostPoints) return points;
+  LossPoints out;
+  for (std::size_t i = 0; i < kMostPoints; ++i) {
+    const std::size_t begin = i * points.size() / kMostPoints,
+                      end = (i + 1) * points.size() / kMostPoints;
+    double sum = 0;
+    for (std::size_t j = begin; j < end; ++j) sum += points[j].second;
+    out.emplace_back(points[(begin + end) / 2].first, sum / static_cast<double>(end - begin));
+  }
+  return out;
+}
+
+class Chart {
+ public:
+  explicit Chart(const std::vector<LossCurve>& curves) {
+    for (const LossCurve& curve : curves)
+      curves_.push_back({curve.name, thinned(curve.train), curve.valid});
+    for (const LossCurve& curve : curves_) {
+      for (const LossPoints* points : {&curve.train, &curve.valid}) {
+        for (const auto& [step, loss] : *points) {
+          last_ = std::max(last_, static_cast<double>(step));
+          low_ = std::min(low_, loss), high_ = std::max(high_, loss);
+        }
+      }
+    }
+    // Losses that are all alike lie in the middle.
+    if (high_ - low_ < 1e-6 * std::max(1.0, std::abs(high_))) low_ -= 0.5, high_ += 0.5;
+    const double step = svg::tick_step(high_ - low_);
+    low_ = std::floor(low_ / step) * step, high_ = std::ceil(high_ / step) * step;
+  }
+
+  std::string run() {
+    const auto lines = static_cast<double>(curves_.size());
+    out_ = svg::begin(kLeft + kWidth + kRight, kTop + kHeight + kBottom + lines * kLine,
+                      "Loss against steps", kChartStyle);
+    out_ += svg::written(kLeft, 28, "title", "Loss against steps");
+    axes();
+    for (std::size_t i = 0; i < curves_.size(); ++i) curve(i);
+    return std::move(out_) + "</svg>\n";
+  }
+
+ private:
+  double x(double step) const { return kLeft + step / last_ * kWidth; }
+  double y(double loss) const { return kTop + (high_ - loss) / (high_ - low_) * kHeight; }
+
+  void axes() {
+    const double loss_step = svg::tick_step(high_ - low_), step_step = svg::tick_step(last_);
+    const auto ticks = std::lround((high_ - low_) / loss_step);
+    for (long i = 0; i <= ticks; ++i) {
+      const double loss = low_ + static_cast<double>(i) * loss_step;
+      out_ += format("<path class=\"grid\" d=\"M%.2f %.2fh%.2f\"/>\n", kLeft, y(loss), kWidth);
+      out_ += svg::written(kLeft - 8, y(loss) + 4, "loss", format("%.6g", loss));
+    }
+    const double bottom = kTop + kHeight;
+    std::string path = format("M%.2f %.2fh%.2f", kLeft, bottom, kWidth);
+    for (double step = 0; step <= last_ * (1 + 1e-9); step += step_step) {
+      path += format("M%.2f %.2fv5", x(step), bottom);
+      out_ += svg::written(x(step), bottom + 20, "tick", format("%.6g", step));
+    }
+    out_ += text("<path class=\"axis\" fill=\"none\" d=\"", path, "\"/>\n");
+  }
+
+  void curve(std::size_t i) {
+    const LossCurve& curve = curves_[i];
+    const char* colour = kColours[i % kColours.size()];
+    const double legend = kTop + kHeight + 46 + static_cast<double>(i) * kLine;
+    std::string name = curve.name;
+    if (!curve.train.empty()) {
+      line(curve.train, colour, "");
+      name += text(": training ", format("%.4g", curve.train.back().second));
+    }
+    if (!curve.valid.empty()) {
+      line(curve.valid, colour, " stroke-dasharray=\"5 3\"");
+      for (const auto& [step, loss] : curve.valid)
+        out_ += format("<circle cx=\"%.2f\" cy=\"%.2f\" r=\"3\" fill=\"%s\"/>\n",
+                       x(static_cast<double>(step)), y(loss), colour);
+      name += text(curve.train.empty() ? ":" : ",", " held-out (dots) ",
+                   format("%.4g", curve.valid.back().second));
+    }
+    out_ += format("<path class=\"curve\" stroke=\"%s\" d=\"M%.2f %.2fh24\"/>\n", colour, kLeft,
+                   legend - 4);
+    out_ += svg::written(kLeft + 32, legend, "name", name + " at the end");
+  }
+
+  void line(const LossPoints& points, const char* colour, const char* dashes) {
+    std::string path;
+    for (const auto& [step, loss] : points)
+      path +=
+          format("%s%.2f %.2f", path.empty() ? "M" : "L", x(static_cast<double>(step)), y(loss));
+    out_ += text("<path class=\"curve\" stroke=\"", colour, "\"", dashes, " d=\"", path, "\"/>\n");
+  }
+
+  std::vector<LossCurve> curves_;
+  double last_ = 1;
+  double low_ = std::numeric_limits<double>::infinity(), high_ = -low_;
+  std::string out_;
+};
+
+}  // namespace
+
+LossCurve read_losses(const std::string& run) {
+  const std::string path = in_folder(run, kMetricsFile);
+  require(std::filesystem::is_regular_file(path), "'", run, "' has no ", kMetricsFile,
+          "; give the folder of a run, the --output of tessera train");
+  LossCurve out{run, {}, {}};
+  for (const LossLine& line : loss_lines(read_file(path, Fault::Resource))) {
+    LossPoints& points = line.valid ? out.valid : out.train;
+    points.emplace_back(line.step, line.loss);
+  }
+  require(!out.train.empty() || !out.valid.empty(), "'", path,
+          "' has no loss yet; train at least one step");
+  return out;
+}
+
+std::string loss_chart(const std::vector<LossCurve>& curves) { return Chart(curves).run(); }
+
+}  // namespace tessera
