@@ -44,7 +44,7 @@ TEST(LossChart, DrawsEveryLossAtItsStep) {
 TEST(LossChart, ALongRunIsDrawnByMeansOfNeighbours) {
   LossPoints points;
   for (int i = 1; i <= 100'000; ++i) points.emplace_back(i, i % 2 == 0 ? 1.0 : 3.0);
-  const std::string svg = loss_chart({{"long", points, {}}, {"one", {{1, 2.5}}, {}}});
+  const std::string svg = loss_chart({{"long", points, {}}, {"steep", {{1, 0.0}, {2, 4.0}}, {}}});
   EXPECT_LT(svg.size(), 30'000u);
   const auto drawn = points_of(svg, 0);
   ASSERT_GT(drawn.size(), 500u);

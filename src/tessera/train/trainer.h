@@ -15,7 +15,7 @@
 namespace tessera {
 
 struct TrainOptions {
-  std::vector<TrainCallback*> callbacks;
+  std::vector<TrainCallback*> callbacks = {};
   /// Set from outside, by a signal handler: the step at hand is finished and saved, then train
   /// returns.
   const std::atomic<bool>* stop = nullptr;
