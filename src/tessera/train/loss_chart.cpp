@@ -19,7 +19,7 @@ namespace tessera {
 namespace {
 
 // Lengths are pixels.
-constexpr double kLeft = 70, kTop = 50, kRight = 30, kBottom = 50, kLine = 20;
+constexpr double kPageLeft = 70, kPageTop = 50, kPageRight = 30, kPageBottom = 50, kLine = 20;
 constexpr double kWidth = 720, kHeight = 360;
 constexpr std::size_t kMostPoints = 720;  // of a line
 
@@ -66,28 +66,29 @@ class Chart {
 
   std::string run() {
     const auto lines = static_cast<double>(curves_.size());
-    out_ = svg::begin(kLeft + kWidth + kRight, kTop + kHeight + kBottom + lines * kLine,
-                      "Loss against steps", kChartStyle);
-    out_ += svg::written(kLeft, 28, "title", "Loss against steps");
+    out_ = svg::begin(kPageLeft + kWidth + kPageRight,
+                      kPageTop + kHeight + kPageBottom + lines * kLine, "Loss against steps",
+                      kChartStyle);
+    out_ += svg::written(kPageLeft, 28, "title", "Loss against steps");
     axes();
     for (std::size_t i = 0; i < curves_.size(); ++i) curve(i);
     return std::move(out_) + "</svg>\n";
   }
 
  private:
-  double x(double step) const { return kLeft + step / last_ * kWidth; }
-  double y(double loss) const { return kTop + (high_ - loss) / (high_ - low_) * kHeight; }
+  double x(double step) const { return kPageLeft + step / last_ * kWidth; }
+  double y(double loss) const { return kPageTop + (high_ - loss) / (high_ - low_) * kHeight; }
 
   void axes() {
     const double loss_step = svg::tick_step(high_ - low_), step_step = svg::tick_step(last_);
     const auto ticks = std::lround((high_ - low_) / loss_step);
     for (long i = 0; i <= ticks; ++i) {
       const double loss = low_ + static_cast<double>(i) * loss_step;
-      out_ += format("<path class=\"grid\" d=\"M%.2f %.2fh%.2f\"/>\n", kLeft, y(loss), kWidth);
-      out_ += svg::written(kLeft - 8, y(loss) + 4, "loss", format("%.6g", loss));
+      out_ += format("<path class=\"grid\" d=\"M%.2f %.2fh%.2f\"/>\n", kPageLeft, y(loss), kWidth);
+      out_ += svg::written(kPageLeft - 8, y(loss) + 4, "loss", format("%.6g", loss));
     }
-    const double bottom = kTop + kHeight;
-    std::string path = format("M%.2f %.2fh%.2f", kLeft, bottom, kWidth);
+    const double bottom = kPageTop + kHeight;
+    std::string path = format("M%.2f %.2fh%.2f", kPageLeft, bottom, kWidth);
     for (double step = 0; step <= last_ * (1 + 1e-9); step += step_step) {
       path += format("M%.2f %.2fv5", x(step), bottom);
       out_ += svg::written(x(step), bottom + 20, "tick", format("%.6g", step));
@@ -98,7 +99,7 @@ class Chart {
   void curve(std::size_t i) {
     const LossCurve& curve = curves_[i];
     const char* colour = kColours[i % kColours.size()];
-    const double legend = kTop + kHeight + 46 + static_cast<double>(i) * kLine;
+    const double legend = kPageTop + kHeight + 46 + static_cast<double>(i) * kLine;
     std::string name = curve.name;
     if (!curve.train.empty()) {
       line(curve.train, colour, "");
@@ -112,9 +113,9 @@ class Chart {
       name += text(curve.train.empty() ? ":" : ",", " held-out (dots) ",
                    format("%.4g", curve.valid.back().second));
     }
-    out_ += format("<path class=\"curve\" stroke=\"%s\" d=\"M%.2f %.2fh24\"/>\n", colour, kLeft,
+    out_ += format("<path class=\"curve\" stroke=\"%s\" d=\"M%.2f %.2fh24\"/>\n", colour, kPageLeft,
                    legend - 4);
-    out_ += svg::written(kLeft + 32, legend, "name", name + " at the end");
+    out_ += svg::written(kPageLeft + 32, legend, "name", name + " at the end");
   }
 
   void line(const LossPoints& points, const char* colour, const char* dashes) {
