@@ -22,7 +22,7 @@
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 
-#include "tessera/comm/mpi.h"
+#include "tessera/comm/processes.h"
 
 namespace {
 
@@ -95,7 +95,7 @@ void print_table(Communicator& world, std::int64_t largest) {
 int main(int argc, char** argv) {
   try {
     const std::int64_t largest = argc > 1 ? std::atoll(argv[1]) : 64 << 20;
-    run_mpi_rank([&](Communicator& world) { print_table(world, largest); });
+    run_launched([&](Communicator& world) { print_table(world, largest); });
   } catch (const std::exception& error) {
     std::fprintf(stderr, "comm_mpi: %s\n", error.what());
     return 1;

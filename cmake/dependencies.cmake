@@ -24,8 +24,8 @@ target_compile_options(tessera::tomlplusplus INTERFACE -UNDEBUG "-DTOML_ASSERT(e
 # Without MPI, another file stands in for the one that includes its header.
 if(TARGET tessera::mpi)
   set(MPI_LIBRARY tessera::mpi)
-  set(MPI_STUB mpi/absent)
+  set(MPI_STUB process/absent)
 else()
   message(STATUS "no MPI: ranks are threads of one process (on Debian: libopenmpi-dev openmpi-bin)")
-  set(MPI_STUB mpi/found)
+  set(MPI_STUB process/found)
 endif()

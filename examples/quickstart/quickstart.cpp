@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "tessera/comm/local.h"
-#include "tessera/comm/mpi.h"
+#include "tessera/comm/processes.h"
 #include "tessera/nn/optimizer.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/matmul.h"
@@ -195,7 +195,7 @@ int main(int argc, char** argv) try {
     falling = falling && last < first;
   };
   if (mpi_launched([](const char* name) { return std::getenv(name); })) {
-    run_mpi_rank(body);
+    run_launched(body);
   } else {
     run_ranks(flags.devices, body);
   }

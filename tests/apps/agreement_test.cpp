@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tessera/comm/local.h"
-#include "tessera/comm/mpi.h"
+#include "tessera/comm/processes.h"
 #include "tessera/comm/share_text.h"
 
 namespace tessera {

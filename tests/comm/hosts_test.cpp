@@ -1,4 +1,4 @@
-#include "tessera/comm/mpi/hosts.h"
+#include "tessera/comm/process/hosts.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-namespace tessera::mpi {
+namespace tessera::process {
 namespace {
 
 Process process(int machine, const char* host_name, ino_t pid_space, unsigned first_core) {
@@ -62,4 +62,4 @@ TEST(Hosts, AProcessKnowsItsNamespace) {
 }
 
 }  // namespace
-}  // namespace tessera::mpi
+}  // namespace tessera::process

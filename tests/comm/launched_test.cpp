@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "tessera/comm/mpi.h"
+#include "tessera/comm/processes.h"
 
 namespace tessera {
 namespace {

@@ -7,7 +7,7 @@
 #include "tessera/apps/command.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
-#include "tessera/comm/mpi.h"
+#include "tessera/comm/processes.h"
 #include "tessera/comm/share_text.h"
 #include "tessera/comm/work_alone.h"
 #include "tessera/device/device.h"

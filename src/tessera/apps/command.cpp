@@ -9,7 +9,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
-#include "tessera/comm/mpi.h"
+#include "tessera/comm/processes.h"
 
 namespace tessera {
 

@@ -21,7 +21,7 @@
 #include "tessera/apps/supervise.h"
 #include "tessera/base/cores.h"
 #include "tessera/base/error.h"
-#include "tessera/comm/mpi.h"
+#include "tessera/comm/processes.h"
 #include "tessera/data/process.h"
 
 namespace tessera {

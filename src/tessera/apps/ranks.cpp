@@ -14,7 +14,7 @@
 #include "tessera/apps/stop_signal.h"
 #include "tessera/base/cores.h"
 #include "tessera/comm/local.h"
-#include "tessera/comm/mpi.h"
+#include "tessera/comm/processes.h"
 #include "tessera/train/fit_memory.h"
 
 namespace tessera {
@@ -45,8 +45,8 @@ void await_lower_ranks() {
   std::this_thread::sleep_for(turn * std::chrono::milliseconds(500));
 }
 
-MpiOptions mpi_options(const RanksCommand& command, Console& console) {
-  MpiOptions options;
+LaunchedOptions mpi_options(const RanksCommand& command, Console& console) {
+  LaunchedOptions options;
   options.deadline = deadline_of(command.config);
   options.report = [&console](const std::exception_ptr& failure) {
     report_failure(failure, console);
@@ -106,10 +106,10 @@ int on_launched_ranks(const RanksCommand& command, Console& console,
   if (!mpi_launched([](const char* name) { return std::getenv(name); }))
     return body(nullptr, console);
   int code = 0;
-  const MpiOptions options = mpi_options(command, console);
+  const LaunchedOptions options = mpi_options(command, console);
   std::optional<StopByInput> asked;
   if (options.stop != nullptr && std::getenv(kStopByInput) != nullptr) asked.emplace(*options.stop);
-  run_mpi_rank(
+  run_launched(
       [&](Communicator& world) {
         require_same(world, asked_of(command.name, command.config), command.problems);
         std::ostringstream nowhere;

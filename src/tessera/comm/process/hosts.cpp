@@ -1,0 +1,66 @@
+#include "tessera/comm/process/hosts.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tessera/base/cores.h"
+#include "tessera/base/text.h"
+#include "tessera/comm/backend/cores.h"
+
+namespace tessera::process {
+
+namespace {
+
+const Process& of(std::span<const Process> all, int rank) {
+  return all[static_cast<std::size_t>(rank)];
+}
+
+}  // namespace
+
+Process this_process(int machine) {
+  Process out;
+  out.machine = machine;
+  out.pid = getpid();
+  out.cores = usable_cores();
+  gethostname(out.host_name.data(), out.host_name.size() - 1);
+  struct stat space = {};
+  if (stat("/proc/self/ns/pid", &space) == 0)
+    out.pid_space_device = space.st_dev, out.pid_space = space.st_ino;
+  return out;
+}
+
+std::vector<Watch::Process> watchable(std::span<const Process> all, int me) {
+  const Process& mine = of(all, me);
+  std::vector<Watch::Process> out;
+  for (int r = 0; r < static_cast<int>(all.size()); ++r) {
+    const Process& other = of(all, r);
+    // Containers of one machine have namespaces of their own: the same pid is another process.
+    const bool same_space = mine.pid_space != 0 && other.pid_space == mine.pid_space &&
+                            other.pid_space_device == mine.pid_space_device;
+    if (r != me && other.machine == mine.machine && same_space) out.push_back({r, other.pid});
+  }
+  return out;
+}
+
+Neighbours neighbours(std::span<const Process> all, int me) {
+  Neighbours out;
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (const Process& other : all) {
+    if (other.machine != of(all, me).machine) continue;
+    ++out.ranks;
+    CPU_OR(&cores, &cores, &other.cores);
+  }
+  out.cores = CPU_COUNT(&cores);
+  return out;
+}
+
+int cores_per_rank(std::span<const Process> all) {
+  std::vector<std::string> machines;
+  for (const Process& process : all) machines.push_back(text(process.machine));
+  std::vector<backend::Seat> seats;
+  for (std::size_t i = 0; i < all.size(); ++i) seats.push_back({machines[i], all[i].cores});
+  return backend::cores_per_rank(seats);
+}
+
+}  // namespace tessera::process

@@ -1,0 +1,48 @@
+#pragma once
+/// What is asked of MPI: messages between processes, and nothing that blocks once ranks run. The
+/// one file that includes MPI's header lies behind this.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace tessera::process {
+
+/// A message under way. Null when it is done.
+struct Request {
+  std::uint64_t handle = 0;
+  bool pending = false;
+};
+
+/// Messages of one channel and tag between two ranks arrive in the order in which they were sent.
+enum class Channel { Calls, Control };
+
+class Link {
+ public:
+  static constexpr int kAnyone = -1;
+
+  virtual ~Link() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// The lowest rank of those that share memory with this one. Blocks, as gather does.
+  virtual int machine() = 0;
+  /// Every rank's `bytes`, in rank order. Blocks: only before and after the body.
+  virtual void gather(const void* mine, void* all, std::size_t bytes) = 0;
+
+  virtual Request send(Channel channel, const void* data, std::size_t bytes, int to, int tag) = 0;
+  /// `from` may be kAnyone.
+  virtual Request receive(Channel channel, void* data, std::size_t bytes, int from, int tag) = 0;
+  virtual bool done(Request& request) = 0;
+  /// A receive for which nothing has come yet is given up; another goes on.
+  virtual void cancel(Request& request) = 0;
+
+  /// The orderly end, together with all ranks.
+  virtual void finish() = 0;
+  /// Ends all processes of the world, this one included.
+  virtual void end_all(int code) = 0;
+};
+
+/// Errors: Fault::Peer, with the words of the library.
+std::unique_ptr<Link> open_mpi_link();
+
+}  // namespace tessera::process
