@@ -88,10 +88,11 @@ constexpr ModelFamily kPrimer = {
     .reads = kReads,
     .task = [](const ModelConfig& config) { return causal_lm(config, primer); },
     .find_problems =
-        [](const ModelConfig& c, std::vector<std::string>& problems) {
+        [](const ModelConfig& c, FieldProblems& problems) {
           if (c.width % c.heads == 0 && c.head_dim() % 2 != 0)
-            problems.push_back(text("rotary positions need an even head width; width ", c.width,
-                                    " over ", c.heads, " heads gives ", c.head_dim()));
+            problems.add({"width", "heads"},
+                         text("rotary positions need an even head width; width ", c.width, " over ",
+                              c.heads, " heads gives ", c.head_dim()));
         },
     .cuts = kCuts,
 };
@@ -200,8 +201,7 @@ int compare_meshes() {
 // [main]
 int main(int count, char** values) try {
   if (count == 1) return compare_meshes();
-  Console console = system_console();
-  return run_command({values + 1, values + count}, console, {&kPrimer});
+  return main_of(count, values, {&kPrimer});
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

@@ -37,7 +37,9 @@ const Case kCases[] = {
      "2 problems, nothing was started:\n  context 32 is longer than the data: a sample takes 33 "
      "tokens (one more for the last label) but the training text has 2; use a longer text, or a "
      "context of at most 1\n  the held-out part has 1 token but validation needs at least 2 (one "
-     "and its label); use a longer text or hold out more of it"},
+     "and its label); use a longer text or hold out more of it\n      held-out is 0.1; 0 holds "
+     "nothing "
+     "out, and valid-data validates on a text of its own"},
     {"heads that do not divide the width", "--data @/text.txt --heads 7", 2,
      "heads 7 do not divide the width 64; nearest widths are 63 and 70"},
     {"key-value heads that do not divide the heads", "--data @/text.txt --kv-heads 3", 2,
@@ -239,6 +241,21 @@ TEST(Messages, OfResume) {
   EXPECT_EQ(other.code, 2);
   EXPECT_NE(other.err.find("has seen other samples: the data's digest is "), std::string::npos)
       << other.err;
+  // Also if the checkpoint's vocabulary lacks a letter of it; other problems are told beside it.
+  folder.write("letters.txt", some_text() + "QUX");
+  const std::string letters = train + "--steps 2 --resume auto --data @/letters.txt ";
+  const Ran unknown = run(words(folder.expand(letters + "--layers 1 --width 30")));
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("has seen other samples: the data's digest is "), std::string::npos)
+      << unknown.err;
+  EXPECT_NE(unknown.err.find("heads 4 do not divide the width 30"), std::string::npos)
+      << unknown.err;
+  EXPECT_EQ(unknown.err.find("vocabulary"), std::string::npos) << unknown.err;
+  const Ran both = run(words(folder.expand(letters + "--layers 2 --allow-changes")));
+  EXPECT_EQ(both.code, 4);
+  EXPECT_NE(both.err.find("is of another model: layers is 1 there and 2 here"), std::string::npos)
+      << both.err;
+  EXPECT_NE(both.err.find("not in the vocabulary"), std::string::npos) << both.err;
   const Ran allowed =
       run(words(folder.expand(train + "--data @/text.txt --resume auto --steps 3 --layers 1 "
                                       "--allow-changes --seed 2 --dropout 0.1")));

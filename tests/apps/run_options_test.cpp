@@ -243,7 +243,7 @@ TEST(RunOptions, KeepBestStaysBesideTheNewest) {
   EXPECT_EQ(linked, best);
   EXPECT_GT(best, 0);
   ASSERT_LT(best, 24) << "the last is the best: this test shows nothing";
-  EXPECT_EQ(checkpoints_of(runs, "whole"), 2u);
+  EXPECT_EQ(checkpoints_of(runs, "whole"), 3u) << "the best, the newest and the one before it";
   EXPECT_EQ(runs.command("inspect @/whole --verify").code, 0);
   EXPECT_EQ(runs.command("sample @/whole/checkpoints/best --tokens 3").code, 0);
   for (const std::string devices : {"1", "2"}) {
@@ -254,7 +254,7 @@ TEST(RunOptions, KeepBestStaysBesideTheNewest) {
             .code,
         0);
     EXPECT_EQ(best_steps(runs, name).first, best_steps(runs, name).second);
-    EXPECT_EQ(checkpoints_of(runs, name), 2u);
+    EXPECT_EQ(checkpoints_of(runs, name), 3u);
   }
   EXPECT_EQ(runs.digest("whole"), runs.digest("cut1"));
   runs.train("falling", "--steps 4 --keep-last 1 --keep-best --eval-every 1 --lr 0.001");
@@ -363,8 +363,8 @@ TEST(RunOptions, ZeroStageStandsForTheSwitches) {
   EXPECT_EQ(rivals.code, 2);
   EXPECT_EQ(
       rivals.err,
-      folder.expand("error: zero-stage in @/rivals.toml:1 1 and zero-3-memory-optimization in "
-                    "@/rivals.toml:2 true disagree: both say what data parallel devices share out; "
+      folder.expand("error: zero-stage 1 in @/rivals.toml:1 and zero-3-memory-optimization true in "
+                    "@/rivals.toml:2 disagree: both say what data parallel devices share out; "
                     "give one\n"));
   for (const std::string answer : {"--zero-stage 1", "--zero-3-memory-optimization"})
     EXPECT_EQ(memory(folder.expand("--config @/rivals.toml " + answer)), memory(answer));

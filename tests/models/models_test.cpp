@@ -198,7 +198,7 @@ TEST(Models, TransformerProblems) {
       "vocabulary is 3, and 3 tokens of family transformer are special; it must be more",
       "activation is 'swish'; it can be gelu, relu",
       "sines as positions need an even width; it is 5"};
-  EXPECT_EQ(problems(c), expected);
+  EXPECT_EQ(problems(c).texts(), expected);
 }
 
 TEST(Models, ProblemsAreSentences) {
@@ -208,7 +208,7 @@ TEST(Models, ProblemsAreSentences) {
       "layers is 0; it must be 1 or more",
       "heads 3 do not divide the width 128; nearest widths are 126 and 129",
       "dropout is 1.5; it must be at least 0 and less than 1"};
-  EXPECT_EQ(problems(c), expected);
+  EXPECT_EQ(problems(c).texts(), expected);
   EXPECT_TRUE(problems(ModelConfig()).empty());
 }
 
@@ -229,7 +229,7 @@ TEST(Models, AModelThatCannotExistIsRefused) {
     for (const std::int64_t value : {kMost, kMost - 3, kMost / 4, kMaxFieldSize + 1}) {
       ModelConfig c;
       c.*field = value;
-      const std::vector<std::string> found = problems(c);
+      const std::vector<std::string> found = problems(c).texts();
       ASSERT_FALSE(found.empty()) << name << " " << value;
       EXPECT_NE(found[0].find(name), std::string::npos) << found[0];
       for (const std::string& problem : found)
@@ -240,7 +240,8 @@ TEST(Models, AModelThatCannotExistIsRefused) {
   c.layers = kMaxLayers;
   EXPECT_TRUE(problems(c).empty());
   c.layers = kMaxLayers + 1;
-  EXPECT_EQ(problems(c), std::vector<std::string>{"layers is 100001; it must be at most 100000"});
+  EXPECT_EQ(problems(c).texts(),
+            std::vector<std::string>{"layers is 100001; it must be at most 100000"});
   EXPECT_THROW(check_step_sizes(ModelConfig(), kMost / 1000), Error);
 }
 

@@ -82,7 +82,7 @@ TEST(Parallel, ProblemsSayWhatIsLegal) {
         "virtual-pipeline-stages 2 does nothing with pipeline-model-parallel-size 1; raise that, "
         "or give virtual-pipeline-stages 0"}},
   };
-  for (const Case& c : cases) EXPECT_EQ(problems(c.config, model()), c.problems);
+  for (const Case& c : cases) EXPECT_EQ(problems(c.config, model()).texts(), c.problems);
 }
 
 TEST(Parallel, ShardingOfStatesIsChecked) {
@@ -103,7 +103,7 @@ TEST(Parallel, ShardingOfStatesIsChecked) {
         "optimizer-shard-size 0",
         "optimizer-shard-threshold 7 does nothing without ZeRO; give zero-stage 1, 2 or 3, or "
         "optimizer-shard-threshold 0"}}};
-  for (const Case& c : cases) EXPECT_EQ(problems(c.config, model()), c.problems);
+  for (const Case& c : cases) EXPECT_EQ(problems(c.config, model()).texts(), c.problems);
 }
 
 /// Groups of neighbours: ranks 0 and 2 (of dp, beside tp) share out states, so do 4 and 6.
@@ -145,7 +145,7 @@ TEST(Parallel, GradientsOfLayersAreGrouped) {
   EXPECT_EQ(groups(4, 2), "layers.0.*=1 layers.1.*=1 layers.2.*=2 layers.3.*=2");
   EXPECT_EQ(groups(5, 2), "layers.0.*=1 layers.1.*=1 layers.2.*=2 layers.3.*=2 layers.4.*=3");
   EXPECT_EQ(groups(3, 4), "layers.0.*=1 layers.1.*=2 layers.2.*=3");
-  EXPECT_EQ(problems({.bucket_mb = -1}, model()),
+  EXPECT_EQ(problems({.bucket_mb = -1}, model()).texts(),
             std::vector<std::string>{"bucket-mb is -1; it must be a number of MiB, or 0 to sum "
                                      "gradients one by one"});
 }
@@ -275,10 +275,11 @@ TEST(Parallel, LayersOfEncoderAndDecoderAreOneRow) {
             (std::vector<RecomputePin>{{"encoder.layers.1", Recompute::Full},
                                        {"decoder.layers.0", Recompute::Full}}));
   c.recompute_layers = "4";
-  EXPECT_EQ(problems(c, model), std::vector<std::string>{"recompute-layers is '4', but the layers "
-                                                         "are 0 to 3; give some of these"});
+  EXPECT_EQ(problems(c, model).texts(),
+            std::vector<std::string>{"recompute-layers is '4', but the layers "
+                                     "are 0 to 3; give some of these"});
   model.source_context = 8;
-  EXPECT_EQ(problems({.devices = 16, .context = 16}, model),
+  EXPECT_EQ(problems({.devices = 16, .context = 16}, model).texts(),
             std::vector<std::string>{
                 "context-parallel-size 16 is above the context of 8 tokens; lower it"});
 }

@@ -158,7 +158,8 @@ TEST(Lamb, AnEpsOfZeroIsRefused) {
                                      OptimizerKind::AdamWeightDecay}) {
       config.kind = kind;
       ASSERT_EQ(problems(config).size(), 1u) << eps;
-      EXPECT_TRUE(problems(config)[0].starts_with("adam-eps is ")) << problems(config)[0];
+      EXPECT_TRUE(problems(config).texts()[0].starts_with("adam-eps is "))
+          << problems(config).texts()[0];
     }
     config.kind = OptimizerKind::Sgd;
     EXPECT_TRUE(problems(config).empty()) << "it has no eps";
@@ -171,7 +172,7 @@ TEST(Lamb, BoundsThatContradictAreRefused) {
   EXPECT_TRUE(problems(config).empty()) << "no upper bound";
   config.max_trust_ratio = 1;
   ASSERT_EQ(problems(config).size(), 1u);
-  EXPECT_EQ(problems(config)[0],
+  EXPECT_EQ(problems(config).texts()[0],
             "lamb-min-trust-ratio 2 is above lamb-max-trust-ratio 1; lower it");
   config.min_trust_ratio = -1;
   EXPECT_EQ(problems(config).size(), 1u);

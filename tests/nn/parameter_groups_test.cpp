@@ -127,7 +127,7 @@ TEST(ParameterGroups, APatternThatMatchesNothingIsRefused) {
 TEST(ParameterGroups, Problems) {
   OptimizerConfig config = grouped_recipe(OptimizerKind::AdamW);
   config.groups = {{.paths = {"a", "b"}, .weight_decay = -1}, {.paths = {"c"}, .lr_scale = -2}};
-  const std::vector<std::string> wrong = problems(config);
+  const std::vector<std::string> wrong = problems(config).texts();
   ASSERT_EQ(wrong.size(), 2u);
   EXPECT_EQ(wrong[0],
             "weight_decay of the group a, b is -1; it must be at least 0 and at most 1e+30");

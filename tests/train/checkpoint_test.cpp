@@ -401,8 +401,8 @@ TEST(Checkpoint, WhatIsNoCheckpoint) {
        "'F/file' is a file where a checkpoint is expected; name its folder, "
        "step-NNNNNNNN, or the folder of the run"},
       {"step-00000007",
-       "no file 'F/step-00000007/manifest.json'; nothing in 'F/step-00000007' "
-       "has a name like it"},
+       "checkpoint 'F/step-00000007' has no manifest.json; restore it from a copy or use another "
+       "checkpoint"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.path);
@@ -483,20 +483,31 @@ TEST(CheckpointFolder, LatestPassesOverDamagedAndUnfinished) {
   EXPECT_EQ(notices[0], "'" + folder / ".tmp-step-00000040-1-0" +
                             "' is no finished checkpoint: it is passed over, and removed by the "
                             "next save");
-  EXPECT_NE(notices[1].find("step-00000030/manifest.json"), notices[1].npos) << notices[1];
+  EXPECT_NE(notices[1].find("step-00000030' has no manifest.json"), notices[1].npos) << notices[1];
   EXPECT_NE(notices[2].find(data), notices[2].npos) << notices[2];
   // Named by the user, the newest is refused, not replaced by an older one.
   EXPECT_NE(message_of([&] { Checkpoint::open(folder.path()); }), "");
 
   // The next save is newer than the damaged ones; the leftover goes.
-  EXPECT_EQ(save(folder.path(), 20, small_model(1), {.keep_last = 2}), folder / "step-00000020.1");
+  // One that opens, and has another byte, is known by its name.
+  EXPECT_EQ(save(folder.path(), 20, small_model(1), {.keep_last = 2, .damaged = {"step-00000020"}}),
+            folder / "step-00000020.1");
   EXPECT_EQ(files_in(folder.path()),
-            (std::vector<std::string>{"step-00000020.1", "step-00000030"}));
+            (std::vector<std::string>{"step-00000010", "step-00000020", "step-00000020.1",
+                                      "step-00000030"}));
   EXPECT_EQ(latest_checkpoint(folder.path()), folder / "step-00000020.1");
 
   fs::remove(folder / "step-00000020.1/manifest.json");
   const std::string none = message_of([&] { latest_checkpoint(folder.path()); });
-  EXPECT_NE(none.find("none of the 2 checkpoints in"), none.npos) << none;
+  EXPECT_EQ(none, "");
+  // Damaged ones that are older than those that count go.
+  for (const int step : {40, 50}) save(folder.path(), step, small_model(1), {.keep_last = 2});
+  EXPECT_EQ(files_in(folder.path()),
+            (std::vector<std::string>{"step-00000040.1", "step-00000050.1"}));
+  for (const char* name : {"step-00000040.1", "step-00000050.1"})
+    fs::remove(folder / name + "/manifest.json");
+  const std::string all = message_of([&] { latest_checkpoint(folder.path()); });
+  EXPECT_NE(all.find("none of the 2 checkpoints in"), all.npos) << all;
 }
 
 /// A writer that hashed one thing and wrote another: reading would refuse what the file's hash
@@ -1019,10 +1030,10 @@ TEST(Inspect, Checkpoints) {
   fs::remove(folder / "checkpoints/step-00001000/manifest.json");
   EXPECT_EQ(describe(folder.path()),
             "2 checkpoints, oldest first\n"
-            "  step-00001000  damaged: no file '" +
-                folder.path() + "/checkpoints/step-00001000/manifest.json'; nothing in '" +
+            "  step-00001000  damaged: checkpoint '" +
                 folder.path() +
-                "/checkpoints/step-00001000' has a name like it\n"
+                "/checkpoints/step-00001000' has no manifest.json; restore it from a copy or use "
+                "another checkpoint\n"
                 "  step-00002000  step 2,000, 24,000 samples\n"
                 "\n"
                 "checkpoint " +

@@ -116,7 +116,7 @@ TEST(FamilyFields, OneThatIsNotReadIsNamedWithItsReaders) {
       {"a file",
        {in_file("rope-base", "500")},
        {},
-       {"rope-base in run.toml:3 500 does nothing with family gpt2; leave it out, or give family "
+       {"rope-base 500 in run.toml:3 does nothing with family gpt2; leave it out, or give family "
         "llama"}},
       {"files that runs write name every field", {in_file("rope-base", "10000")}, {}, {}},
       {"and fields that the family was published with",
@@ -126,7 +126,37 @@ TEST(FamilyFields, OneThatIsNotReadIsNamedWithItsReaders) {
       {"a flag for another family than the file's",
        {in_file("family", "llama"), in_file("rope-base", "500")},
        {by_flag("family", "gpt2")},
+       {"rope-base 500 in run.toml:3 does nothing with family gpt2; leave it out, or give family "
+        "llama"}},
+      {"what the file's preset begins with, for another family and optimizer",
+       {in_file("preset", "nanogpt-shakespeare-cpu"), in_file("bias", "false"),
+        in_file("adam-beta2", "0.99")},
+       {by_flag("family", "llama"), by_flag("optimizer", "sgd"), by_flag("sample-every", "0")},
        {}},
+      {"an option of another optimizer",
+       {},
+       {by_flag("nesterov", "true")},
+       {"--nesterov does nothing with optimizer adamw; leave it out, or give optimizer sgd"}},
+      {"of several others, in a file",
+       {in_file("adam-eps", "1e-5"), in_file("sgd-momentum", "0.9")},
+       {by_flag("optimizer", "sgd")},
+       {"adam-eps 1e-5 in run.toml:3 does nothing with optimizer sgd; leave it out, or give "
+        "optimizer adamw, adam, lamb or adam-weight-decay"}},
+      {"an optimizer that is refused has no options of its own",
+       {},
+       {by_flag("optimizer", "adamax"), by_flag("nesterov", "true")},
+       {"--optimizer is 'adamax'; known are adamw, adam, sgd, lamb, adam-weight-decay"}},
+      {"words of other messages silence nothing: a family that is refused, and another fault",
+       {},
+       {by_flag("family", "q"), by_flag("lr", "-1"), by_flag("bias", "true")},
+       {"unknown model family 'q'; known are gpt2, llama, bert, transformer",
+        "lr is -1; it must be at least 0 and at most 1e+30"}},
+      {"data parallel devices are not the field data, nor steps a sentence's",
+       {},
+       {by_flag("devices", "2"), by_flag("steps", "x"), by_flag("global-batch-size", "1")},
+       {"--steps is 'x'; it must be a whole number, like 100",
+        "global-batch-size 1 is less than the 2 data parallel devices, some of which would have no "
+        "sample; give at least 2, or fewer devices"}},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.why);
@@ -162,6 +192,9 @@ TEST(FamilyFields, HelpSaysWhichFamiliesReadThem) {
   EXPECT_EQ(help_for("bias"), ", with --family gpt2 or transformer");
   EXPECT_EQ(help_for("rope-base", {&kOwnFamily}), ", with --family llama or own");
   EXPECT_EQ(help_for("width"), "");
+  EXPECT_EQ(help_for("nesterov"), ", with --optimizer sgd");
+  EXPECT_EQ(help_for("adam-eps"), ", with --optimizer adamw, adam, lamb or adam-weight-decay");
+  EXPECT_EQ(help_for("clip-grad"), "");
   EXPECT_EQ(help_for("ffn-width"), "; of family llama 0 is 8/3 x width, up to a multiple of 4");
   EXPECT_EQ(help_for("layers", {&kOwnFamily}),
             "; of family transformer those of the encoder; of family own of two kinds");
@@ -193,6 +226,17 @@ TEST(OwnFamily, IsNamedAndRecordedLikeTheLibrarys) {
                  "here: unknown model family 'own'; known are gpt2, llama, bert, transformer (in "
                  "its configuration)");
   }
+}
+
+TEST(OwnFamily, ReadsFieldsThatThereAre) {
+  constexpr ReadField kMisspelt[] = {{"layers"}, {"ffn_width"}, {"steps"}};
+  ModelFamily family = kOwnFamily;
+  family.reads = kMisspelt;
+  EXPECT_EQ(told({}, {by_flag("family", "own")}, {&family}).problems,
+            (std::vector<std::string>{
+                "family own reads 'ffn_width', which is no field of a model; here it is ffn-width",
+                "family own reads 'steps', which is no field of a model; here it is steps"}));
+  EXPECT_THROW(find_model("gpt2", {nullptr}), Error);
 }
 
 TEST(OwnFamily, NeedsANameOfItsOwn) {

@@ -256,7 +256,7 @@ TEST(MemoryCap, KnowsWhatWasAskedFor) {
                  {"recompute-layers", {"1"}, "--recompute-layers"}},
                 problems, notices);
   EXPECT_EQ(config.asked_for, (std::map<std::string, std::string, std::less<>>{
-                                  {"micro-batch-size", "micro-batch-size in a.toml:1 2"},
+                                  {"micro-batch-size", "micro-batch-size 2 in a.toml:1"},
                                   {"offload-optimizer", "--no-offload-optimizer"},
                                   {"recompute-layers", "--recompute-layers 1"}}));
 }

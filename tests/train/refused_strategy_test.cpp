@@ -101,6 +101,17 @@ TEST(RefusedStrategy, PatternsThatMatchNothing) {
   message = refused(strategy);
   EXPECT_TRUE(message.starts_with("recompute 'layer.*' matches no block; nearest ")) << message;
   EXPECT_NE(message.find("layers.0"), message.npos) << message;
+  strategy.recompute.clear();
+  strategy.buckets.pins = {{"layers.*", 1}, {"layers.0.mlp.upp.weight", 2}};
+  message = refused(strategy);
+  EXPECT_TRUE(message.starts_with("group 'layers.0.mlp.upp.weight' matches no parameter; nearest "))
+      << message;
+  strategy.buckets.pins.pop_back();
+  strategy.pipeline.pins = {{"layers.0", 0}};
+  EXPECT_EQ(refused(strategy), "");
+  strategy.pipeline.pins.push_back({"layer.1", 0});
+  message = refused(strategy);
+  EXPECT_TRUE(message.starts_with("chunk 'layer.1' matches no block; nearest ")) << message;
 }
 
 }  // namespace

@@ -60,15 +60,110 @@ TEST_F(TrainerTest, AValidationThatWasCutShortIsMadeUpFor) {
   EXPECT_EQ(losses("parts"), losses("whole"));
 }
 
+std::vector<std::string> names_in(const std::string& output) {
+  std::vector<std::string> out;
+  for (const std::string& path : list_checkpoints(output + "/checkpoints"))
+    out.push_back(fs::path(path).filename());
+  return out;
+}
+
 TEST_F(TrainerTest, OlderCheckpointsGoAndTheNewestStays) {
   RunConfig c = config("kept");
   c.save_every = 2;
   c.keep_last = 2;
   run(c);
-  std::vector<std::string> names;
-  for (const std::string& path : list_checkpoints(c.output + "/checkpoints"))
-    names.push_back(fs::path(path).filename());
-  EXPECT_EQ(names, (std::vector<std::string>{"step-00000010", "step-00000012"}));
+  EXPECT_EQ(names_in(c.output), (std::vector<std::string>{"step-00000010", "step-00000012"}));
+}
+
+/// The one before the newest goes when a step was trained from the newest, so at the end it is
+/// there.
+TEST_F(TrainerTest, OfOneThatStaysTheOneBeforeGoesAStepLater) {
+  struct Watcher : TrainCallback {
+    explicit Watcher(std::string path) : output(std::move(path)) {}
+    void on_step(const StepRecord&) override { most = std::max(most, names_in(output).size()); }
+    void on_sample(std::int64_t step, const std::string&) override {  // after a step is noted
+      if (step == 9) later = names_in(output);
+    }
+    std::string output;
+    std::size_t most = 0;
+    std::vector<std::string> later;
+  };
+  RunConfig c = config("one");
+  c.save_every = 4;
+  c.background_save = false;
+  c.keep_last = 1;
+  c.sample_every = 1;
+  c.sample_tokens = 1;
+  Watcher watcher(c.output);
+  run(c, {{&watcher}});
+  EXPECT_EQ(watcher.most, 2u);
+  EXPECT_EQ(watcher.later, std::vector<std::string>{"step-00000008"});
+  EXPECT_EQ(names_in(c.output), (std::vector<std::string>{"step-00000008", "step-00000012"}));
+}
+
+/// A step with a finite loss ruins the weights, which are saved; all steps after it are skipped.
+TEST_F(TrainerTest, ADivergedRunLeavesTheCheckpointBeforeIt) {
+  RunConfig c = config("run");
+  c.save_every = 1;
+  c.keep_last = 1;
+  c.optimizer.schedule.kind = ScheduleKind::Constant;
+  c.optimizer.schedule.warmup_steps = 0;
+  c.exit_interval = 3;
+  run(c);
+  c.exit_interval = 0;
+  RunConfig ruin = c;
+  ruin.optimizer.schedule.lr = 1e30;
+  ruin.optimizer.clip = 0;
+  const auto diverges = [&](const RunConfig& config, const TrainOptions& options = {}) {
+    try {
+      run(config, options);
+      ADD_FAILURE() << "it ended well";
+      return std::string();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::Numerics);
+      return std::string(error.what());
+    }
+  };
+  const std::vector<std::string> good_and_ruined = {"step-00000003", "step-00000004"};
+  const std::string advice = text(
+      "if steps are skipped then too, go back to an older checkpoint: "
+      "--config ",
+      c.output, "/config.toml --resume ", c.output, "/checkpoints/step-00000003");
+  const std::string told = diverges(ruin);
+  EXPECT_NE(told.find("3 steps in a row, 5 to 7"), told.npos) << told;
+  EXPECT_NE(told.find("may have made some too large"), told.npos) << told;
+  EXPECT_NE(told.find(advice), told.npos) << told;
+  EXPECT_EQ(names_in(c.output), good_and_ruined);
+  // The first advice does not help here: nothing is lost by it, nor by a stop on the way.
+  EXPECT_NE(diverges(c).find(advice), told.npos);
+  EXPECT_EQ(names_in(c.output), good_and_ruined);
+  StopAfter stop(6);
+  EXPECT_EQ(run(c, {{&stop}, &stop.stop}).ending, Ending::Stopped);
+  EXPECT_EQ(names_in(c.output),
+            (std::vector<std::string>{"step-00000003", "step-00000004", "step-00000006"}));
+  // The second does.
+  RunConfig back = c;
+  back.resume = c.output + "/checkpoints/step-00000003";
+  EXPECT_EQ(run(back).ending, Ending::Finished);
+  EXPECT_EQ(names_in(c.output), (std::vector<std::string>{"step-00000011.1", "step-00000012.1"}));
+}
+
+/// What the last step that was not skipped left is saved, even if none was asked for.
+TEST_F(TrainerTest, WithoutASaveTheStateBeforeSkippedStepsIsSaved) {
+  RunConfig c = config("run");
+  c.optimizer.schedule.kind = ScheduleKind::Constant;
+  c.optimizer.schedule.warmup_steps = 0;
+  c.optimizer.schedule.lr = 1e30;
+  c.optimizer.clip = 0;
+  try {
+    run(c);
+    ADD_FAILURE() << "it ended well";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("begin anew: there is no older checkpoint"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(names_in(c.output), std::vector<std::string>{"step-00000004"});
 }
 
 TEST_F(TrainerTest, GoesOnFromANamedCheckpointIntoANewFolder) {
@@ -258,7 +353,7 @@ TEST_F(TrainerTest, ThreeBadStepsInARowStopTheRunAndSpoilNothing) {
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::Numerics);
   }
-  EXPECT_EQ(Checkpoint::open(c.output).record().step, 4);
+  EXPECT_EQ(Checkpoint::open(c.output).record().step, 1) << "they left the state of step 1";
   EXPECT_NE(losses("run").find(R"("step":4,"loss":null)"), std::string::npos) << losses("run");
   EXPECT_NE(file("run/metrics.jsonl").find("\"skipped\":true"), std::string::npos);
 }

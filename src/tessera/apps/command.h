@@ -13,9 +13,15 @@ namespace tessera {
 
 using Arguments = std::vector<std::string>;
 
+/// What main() of the command `tessera` is. A program of one's own that returns this is the whole
+/// command, with `families` beside those of the library: closed standard streams, pipes that nobody
+/// reads, files that may not grow, and libraries that end the process for want of memory are errors
+/// with words and an exit code, and training saves what it has.
+int main_of(int count, char** values, const OwnFamilies& families = {});
+
 /// Runs the subcommand that `arguments` begins with and returns the exit code (docs/errors.md).
 /// Errors are printed, once, on the console's error stream. `families` are those that --family can
-/// name beside the library's: with them, main() of a program of one's own is this command.
+/// name beside the library's. The process is left as it is: see main_of().
 int run_command(const Arguments& arguments, Console& console, const OwnFamilies& families = {});
 
 /// Runs `work`, which returns an exit code; an error is printed on the console, once, and gives the

@@ -33,11 +33,14 @@ int inspect_command(const Arguments& arguments, Console& console, const OwnFamil
     if (!damage.empty()) fail(Fault::Checkpoint, join(damage, "\n  "));
     console.out << "intact: every byte of " << path << " is as it was saved\n";
   }
-  if (parsed.take_switch("digest")) {
-    console.out << digest(Checkpoint::open(path)) << "\n";
-  } else if (!verify) {
-    console.out << printable(describe(path, recorded_run_judge(families)));
-  }
+  const CheckpointJudge judge = recorded_run_judge(families);
+  const bool wants_digest = parsed.take_switch("digest");
+  const auto inspected = [&] {
+    return wants_digest ? digest(Checkpoint::open(path)) + "\n" : printable(describe(path, judge));
+  };
+  if (wants_digest || !verify)
+    console.out << naming_intact(
+        path, wants_digest ? "tessera inspect --digest" : "tessera inspect", judge, inspected);
   return 0;
 }
 

@@ -1,18 +1,12 @@
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 
 #include "tessera/apps/command.h"
 #include "tessera/apps/out_of_memory.h"
 
-// An allocator that is linked in may end the program where memory runs out. These throw, in all of
-// the program and its libraries, and say how much was asked for. The forms for arrays call them.
+// mimalloc, which this program is linked with, ends it where memory runs out. These throw, in all
+// of the program and its libraries, and say how much was asked for. The forms for arrays call them.
 void* operator new(std::size_t bytes) {
   if (void* const out = std::malloc(std::max<std::size_t>(bytes, 1))) return out;
   throw tessera::OutOfMemory(bytes);
@@ -28,36 +22,4 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
-/// What libraries call in place of the system's: the end of `main` does not come by here. Of all,
-/// libgomp alone ends a program because it lacks memory.
-extern "C" void exit(int code) noexcept {
-  Dl_info caller{};
-  const bool known =
-      dladdr(__builtin_return_address(0), &caller) != 0 && caller.dli_fname != nullptr;
-  if (code == EXIT_FAILURE && known && std::strstr(caller.dli_fname, "libgomp") != nullptr)
-    tessera::end_for_library();
-  reinterpret_cast<void (*)(int)>(dlsym(RTLD_NEXT, "exit"))(code);
-  std::abort();
-}
-
-namespace {
-
-/// A file that is opened while a standard stream is closed would get its number, and be written to
-/// in its place. Writing to standard output stays an error.
-void open_closed_streams() {
-  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (fcntl(file, F_GETFD) < 0) open("/dev/null", file == STDERR_FILENO ? O_WRONLY : O_RDONLY);
-  }
-}
-
-}  // namespace
-
-int main(int count, char** values) {
-  open_closed_streams();
-  // A pipe that nobody reads and a file that may not grow are errors of a write, which whoever
-  // writes sees: they do not end a run that has something to save.
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);
-  tessera::Console console = tessera::system_console();
-  return tessera::run_command({values + 1, values + count}, console);
-}
+int main(int count, char** values) { return tessera::main_of(count, values); }

@@ -148,7 +148,9 @@ std::vector<Flag> field_flags(const OwnFamilies& families) {
 
 std::vector<Setting> read_config_file(const std::string& path, Problems& problems) {
   std::vector<Setting> out;
-  problems.gather([&] { out = parse_config(read_file(path, Fault::Usage), path, problems); });
+  std::string toml;
+  if (problems.gather_first([&] { toml = read_file(path, Fault::Usage); }))
+    problems.gather([&] { out = parse_config(toml, path, problems); });
   return out;
 }
 

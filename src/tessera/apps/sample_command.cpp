@@ -58,7 +58,7 @@ void fit_to_task(SampleRequest& request, const TextWriting& writing, const Model
 /// One text leaves data parallel devices nothing to do.
 void find_mesh_problems(const ParallelConfig& parallel, const ModelConfig& model,
                         Problems& problems) {
-  for (const std::string& problem : tessera::problems(parallel, model)) problems.add(problem);
+  problems.add(tessera::problems(parallel, model));
   if (!problems.empty() || parallel.data() == 1) return;
   problems.add(text("devices ", parallel.devices, " are more than tensor-model-parallel-size ",
                     parallel.tensor, " x pipeline-model-parallel-size ", parallel.pipeline,
@@ -100,6 +100,8 @@ void write_asked(TextModel& model, const Vocabulary& vocabulary,
   console.out << "wrote " << counted(std::ssize(beginnings), "text") << " to '" << request.output
               << "'\n";
 }
+
+constexpr const char* kSampleWords = "tessera sample";
 
 /// What rank 0 writes from.
 struct WritingSource {
@@ -151,7 +153,8 @@ Writing find_writing(Communicator* launched, SampleRequest& request,
   const auto found = from_leader(launched, [&] {
     problems.raise();
     RunConfig config = asked;
-    source.emplace(open_source(request, config, problems));
+    naming_intact(request.checkpoint, kSampleWords, recorded_run_judge(config.families),
+                  [&] { source.emplace(open_source(request, config, problems)); });
     std::map<std::string, std::string> out = record_of(config);
     out[kTextsKey] = text(request.rows * request.options.beams);
     return out;
@@ -179,7 +182,8 @@ int sample_on(Communicator* launched, SampleRequest request, Console& console) {
     const int rank = world == nullptr ? 0 : world->rank();
     Crew crew(compile_programs(config, wanted, device, rank).plan, device, world, kFast);
     if (rank > 0) return crew.follow();
-    crew.load(source->checkpoint);
+    naming_intact(source->checkpoint.path(), kSampleWords, {},
+                  [&] { crew.load(source->checkpoint); });
     const Task task = task_of(config.model);
     TextModel model(crew, *task.text);
     write_asked(model, source->vocabulary, source->beginnings, request, console);

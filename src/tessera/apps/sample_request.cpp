@@ -59,9 +59,10 @@ void read_texts(ParsedFlags& parsed, SampleRequest& out) {
   };
   out.input = file("input"), out.output = file("output");
   const std::string at_a_time = parsed.take_value("rows");
-  if (rows) problems.gather([&] { read_number("--rows", at_a_time, &out.rows); });
+  if (rows && !problems.gather([&] { read_number("--rows", at_a_time, &out.rows); }))
+    problems.refuse("rows");
   if (rows && (out.rows < 1 || out.rows > 10'000))
-    problems.add(text("--rows is ", out.rows, "; it must be from 1 to 10000"));
+    problems.add(text("--rows is ", out.rows, "; it must be from 1 to 10000"), {"rows"});
   if (rows && out.input.empty())
     problems.add("--rows is of --input, whose lines it counts; give that, or leave --rows out");
   if (out.prompt_told && !out.input.empty())
@@ -90,7 +91,8 @@ SampleRequest read_sample_request(const Arguments& arguments, const OwnFamilies&
   const auto read = [&](const char* name, auto* to) {
     const bool told = parsed.find(name) != nullptr;
     const std::string value = parsed.take_value(name);
-    if (told) problems.gather([&] { read_number(text("--", name), value, to); });
+    if (told && !problems.gather([&] { read_number(text("--", name), value, to); }))
+      problems.refuse(name);
     return told;
   };
   const bool draws = [&] {
@@ -102,6 +104,8 @@ SampleRequest read_sample_request(const Arguments& arguments, const OwnFamilies&
   const bool penalty = read("length-penalty", &out.options.length_penalty);
   read("beams", &out.options.beams);
   read("seed", &seed);
+  if (seed < 0)
+    problems.add(text("--seed is ", seed, "; it must be a whole number of at least 0"), {"seed"});
   out.options.seed = static_cast<std::uint64_t>(seed);
   if (out.options.beams > 1 && draws)
     problems.add(text("--beams ", out.options.beams,
@@ -109,7 +113,7 @@ SampleRequest read_sample_request(const Arguments& arguments, const OwnFamilies&
                       "leave them out, or give --beams 1"));
   if (out.options.beams == 1 && penalty)
     problems.add("--length-penalty is of beam search; give --beams 2 or more, or leave it out");
-  for (const std::string& problem : tessera::problems(out.options)) problems.add("--" + problem);
+  problems.add(tessera::problems(out.options), "--");
   read_texts(parsed, out);
   std::vector<std::string> paths = parsed.words;
   if (parsed.find("checkpoint") != nullptr) paths.push_back(parsed.take_value("checkpoint"));

@@ -16,13 +16,13 @@ Text load(const std::vector<std::string>& paths, VocabularyKind kind) {
                    {kind == VocabularyKind::Bytes ? InvalidUtf8::Keep : InvalidUtf8::Refuse});
 }
 
+std::string digest_of(const Text& loaded) {
+  return hash128_text(std::as_bytes(std::span(loaded.bytes)));
+}
+
 Dataset make_dataset(Vocabulary vocabulary, const Text& loaded, double held_out) try {
   TokenStream tokens(vocabulary.encode(loaded.bytes), held_out);
-  return {std::move(vocabulary),
-          std::move(tokens),
-          loaded.files,
-          {},
-          hash128_text(std::as_bytes(std::span(loaded.bytes)))};
+  return {std::move(vocabulary), std::move(tokens), loaded.files, {}, digest_of(loaded)};
 } catch (const Error& error) {
   throw error.with(text("in ", name_of(loaded.files)));
 }
@@ -32,6 +32,10 @@ Dataset make_dataset(Vocabulary vocabulary, const Text& loaded, double held_out)
 std::string name_of(const std::vector<TextFile>& files) {
   return text("the text of '", files.front().path, "'",
               files.size() > 1 ? text(" and ", files.size() - 1, " more files") : "");
+}
+
+std::string text_digest(const std::vector<std::string>& paths, VocabularyKind kind) {
+  return digest_of(load(paths, kind));
 }
 
 Dataset load_dataset(const std::vector<std::string>& paths, VocabularyKind kind, double held_out) {

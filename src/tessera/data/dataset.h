@@ -27,6 +27,9 @@ Dataset load_dataset(const std::vector<std::string>& paths, VocabularyKind kind,
 Dataset load_dataset(const std::vector<std::string>& paths, const Vocabulary& vocabulary,
                      double held_out = TokenStream::kHeldOut);
 
+/// Dataset::digest of the text at `paths`, without a vocabulary.
+std::string text_digest(const std::vector<std::string>& paths, VocabularyKind kind);
+
 /// For messages: "the text of 'a.txt' and 2 more files".
 std::string name_of(const std::vector<TextFile>& files);
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -22,6 +23,8 @@ namespace fs = std::filesystem;
 constexpr const char* kPartial = ".partial-";  // in names, before process and attempt
 
 std::string system_text(int error) { return std::generic_category().message(error); }
+/// What the system refuses says nothing about the bytes: that is Fault::Resource.
+Fault fault_of(int error, Fault otherwise);
 std::string folder_of(const std::string& path);
 [[noreturn]] void fail_to_write(const std::string& path, const char* what, int error);
 
@@ -38,7 +41,7 @@ InputFile::InputFile(std::string path, Fault fault) : path_(std::move(path)), fa
   if (::stat(path_.c_str(), &info) != 0) {
     if (errno == ENOENT || errno == ENOTDIR)
       fail(fault, "no file '", path_, "'", near_files(path_));
-    fail(fault, "cannot look at '", path_, "': ", system_text(errno),
+    fail(fault_of(errno, fault), "cannot look at '", path_, "': ", system_text(errno),
          "; check its permissions and its folder's");
   }
   if (S_ISDIR(info.st_mode))
@@ -49,7 +52,8 @@ InputFile::InputFile(std::string path, Fault fault) : path_(std::move(path)), fa
   }
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) {
-    fail(fault, "cannot read '", path_, "': ", system_text(errno), "; check its permissions");
+    fail(fault_of(errno, fault), "cannot read '", path_, "': ", system_text(errno),
+         "; check its permissions");
   }
   size_ = info.st_size;
 }
@@ -71,8 +75,9 @@ void InputFile::read(std::int64_t offset, std::span<std::byte> out) const {
     const ssize_t got = ::pread(descriptor_, out.data() + done, out.size() - done, at);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
-      fail(fault_, "cannot read '", path_, "' at byte ", static_cast<std::int64_t>(at), ": ",
-           system_text(errno), "; check the disk or the network it lies on");
+      fail(fault_of(errno, fault_), "cannot read '", path_, "' at byte ",
+           static_cast<std::int64_t>(at), ": ", system_text(errno),
+           "; check the disk or the network it lies on");
     }
     if (got == 0) {
       fail(fault_, "'", path_, "' ends at byte ", static_cast<std::int64_t>(at), " but ",
@@ -178,6 +183,11 @@ std::string near_files(const std::string& path) {
 }
 
 namespace {
+
+Fault fault_of(int error, Fault otherwise) {
+  constexpr std::array kRefusals = {EACCES, EPERM, EMFILE, ENFILE, ENOMEM};
+  return std::ranges::find(kRefusals, error) != kRefusals.end() ? Fault::Resource : otherwise;
+}
 
 std::string folder_of(const std::string& path) {
   const std::string folder = fs::path(path).parent_path().string();

@@ -14,8 +14,8 @@ namespace tessera {
 
 /// A regular file open for reading at any offset. Several threads may read at once.
 ///
-/// Errors: missing (suggests near names of the folder), a folder, a pipe or device, unreadable; all
-/// with `fault`.
+/// Errors: missing (suggests near names of the folder), a folder, a pipe or device, unreadable: all
+/// with `fault`, but for Fault::Resource where the system refuses (permissions, too many files).
 class InputFile {
  public:
   explicit InputFile(std::string path, Fault fault = Fault::Data);

@@ -109,8 +109,8 @@ std::vector<std::string> files_of(const std::string& folder) {
     (it->is_symlink(ignored) ? links : files).push_back(it->path());
   }
   if (error)
-    fail(Fault::Data, "cannot list folder '", folder, "': ", error.message(),
-         "; check its permissions");
+    fail(error == std::errc::permission_denied ? Fault::Resource : Fault::Data,
+         "cannot list folder '", folder, "': ", error.message(), "; check its permissions");
   std::sort(links.begin(), links.end());
   std::set<std::string> seen;
   std::vector<std::string> out;

@@ -121,14 +121,16 @@ constinit const ModelFamily kBert = {
     .task = bert_task,
     .publish = [](ModelConfig& config) { config.norm_eps = 1e-12; },
     .find_problems =
-        [](const ModelConfig& c, std::vector<std::string>& problems) {
+        [](const ModelConfig& c, FieldProblems& problems) {
           if (c.context >= 1 && c.context < kLeastPairContext)
-            problems.push_back(text("context is ", c.context, "; a sample of bert has [CLS], two ",
-                                    "[SEP] and a token for each of two parts, so give at least ",
-                                    kLeastPairContext));
+            problems.add({"context"},
+                         text("context is ", c.context, "; a sample of bert has [CLS], two ",
+                              "[SEP] and a token for each of two parts, so give at least ",
+                              kLeastPairContext));
           if (c.masked_positions < 0 || (c.context >= 1 && c.masked_positions > c.context))
-            problems.push_back(text("masked-positions is ", c.masked_positions,
-                                    "; it must be from 0 to the context of ", c.context));
+            problems.add({"masked-positions", "context"},
+                         text("masked-positions is ", c.masked_positions,
+                              "; it must be from 0 to the context of ", c.context));
         },
     .cuts = kBertCuts,
     .special_tokens = kSpecialTokens,

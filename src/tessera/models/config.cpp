@@ -42,44 +42,49 @@ ModelConfig with_derived(ModelConfig config) {
   return config;
 }
 
-std::vector<std::string> problems(const ModelConfig& c) {
-  std::vector<std::string> out;
+FieldProblems problems(const ModelConfig& c) {
+  FieldProblems out;
   const auto positive = [&](std::string_view name, std::int64_t value,
                             std::int64_t most = kMaxFieldSize) {
-    if (value < 1) out.push_back(text(name, " is ", value, "; it must be 1 or more"));
-    if (value > most) out.push_back(text(name, " is ", value, "; it must be at most ", most));
+    if (value < 1) out.add({name}, text(name, " is ", value, "; it must be 1 or more"));
+    if (value > most) out.add({name}, text(name, " is ", value, "; it must be at most ", most));
     return value >= 1 && value <= most;
   };
   positive("layers", c.layers, kMaxLayers);
-  positive("context", c.context);
-  if (c.source_context != 0) positive("source-context", c.source_context);
+  positive("context", c.context, kMaxContext);
+  if (c.source_context != 0) positive("source-context", c.source_context, kMaxContext);
   if (c.decoder_layers != 0) positive("decoder-layers", c.decoder_layers, kMaxLayers);
-  positive("vocabulary", c.vocabulary);
+  if (c.vocabulary < 1)
+    out.add({"vocab-size"}, text("vocabulary is ", c.vocabulary, "; it must be 1 or more"));
+  if (c.vocabulary > kMaxFieldSize)
+    out.add({"vocab-size"},
+            text("vocabulary is ", c.vocabulary, "; it must be at most ", kMaxFieldSize));
   const bool heads = positive("heads", c.heads), width = positive("width", c.width);
   for (const auto& [name, value] :
        {std::pair("kv-heads", c.kv_heads), {"ffn-width", c.ffn_width}}) {
-    if (value < 0) out.push_back(text(name, " is ", value, "; it must not be negative"));
+    if (value < 0) out.add({name}, text(name, " is ", value, "; it must not be negative"));
     if (value > 0) positive(name, value);
   }
   if (heads && width && c.heads > c.width) {
-    out.push_back(text("heads ", c.heads, " are more than the width ", c.width,
-                       "; choose heads that divide the width"));
+    out.add({"heads", "width"}, text("heads ", c.heads, " are more than the width ", c.width,
+                                     "; choose heads that divide the width"));
   } else if (heads && width && c.width % c.heads != 0) {
     const std::int64_t below = c.width / c.heads * c.heads;
-    out.push_back(text("heads ", c.heads, " do not divide the width ", c.width,
-                       "; nearest widths are ", below, " and ", below + c.heads));
+    out.add({"heads", "width"}, text("heads ", c.heads, " do not divide the width ", c.width,
+                                     "; nearest widths are ", below, " and ", below + c.heads));
   }
   if (heads && c.kv_heads > 0 && c.kv_heads <= kMaxFieldSize && c.heads % c.kv_heads != 0) {
-    out.push_back(text("kv-heads ", c.kv_heads, " do not divide heads ", c.heads,
-                       "; choose a divisor of ", c.heads));
+    out.add({"kv-heads", "heads"}, text("kv-heads ", c.kv_heads, " do not divide heads ", c.heads,
+                                        "; choose a divisor of ", c.heads));
   }
   if (!(c.dropout >= 0 && c.dropout < 1)) {
-    out.push_back(text("dropout is ", c.dropout, "; it must be at least 0 and less than 1"));
+    out.add({"dropout"}, text("dropout is ", c.dropout, "; it must be at least 0 and less than 1"));
   }
   const ModelFamily& family = *c.family;
   if (c.vocabulary > 0 && c.vocabulary <= family.special_tokens) {
-    out.push_back(text("vocabulary is ", c.vocabulary, ", and ", family.special_tokens,
-                       " tokens of family ", c.family, " are special; it must be more"));
+    out.add({"vocab-size", "family"},
+            text("vocabulary is ", c.vocabulary, ", and ", family.special_tokens,
+                 " tokens of family ", c.family, " are special; it must be more"));
   }
   if (heads && width) family.find_problems(c, out);
   if (!out.empty()) return out;
@@ -87,7 +92,9 @@ std::vector<std::string> problems(const ModelConfig& c) {
     check_weight_sizes(c);
     check_step_sizes(c, 1);
   } catch (const Error& error) {
-    out.emplace_back(error.what());
+    out.add({"layers", "decoder-layers", "width", "ffn-width", "heads", "kv-heads", "context",
+             "source-context", "vocab-size"},
+            error.what());
   }
   return out;
 }

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/field_problems.h"
+
 namespace tessera {
 
 struct ModelFamily;  // models/family.h
@@ -65,6 +67,7 @@ struct ModelConfig {
 };
 
 inline constexpr std::int64_t kMaxLayers = 100'000;
+inline constexpr std::int64_t kMaxContext = 100'000'000;              // of source_context too
 inline constexpr std::int64_t kMaxFieldSize = 1'000'000'000'000'000;  // of every other field
 
 /// The same model with every size written out that follows from others where it is 0.
@@ -72,7 +75,7 @@ ModelConfig with_derived(ModelConfig config);
 
 /// All problems of a configuration, one sentence each; empty if it can be built. Sizes of
 /// tensors are among it: none of a model that passes has more than 2^62 bytes for one sample.
-std::vector<std::string> problems(const ModelConfig& config);
+FieldProblems problems(const ModelConfig& config);
 
 /// Errors: Fault::Usage: a tensor of a training step on `batch` samples has more than 2^62 bytes.
 void check_step_sizes(const ModelConfig& config, std::int64_t batch);

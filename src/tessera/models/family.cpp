@@ -20,6 +20,7 @@ std::vector<const ModelFamily*> all_families(const OwnFamilies& own) {
   const std::span<const ModelFamily* const> library = model_families();
   std::vector<const ModelFamily*> out(library.begin(), library.end());
   for (const ModelFamily* family : own) {
+    require(family != nullptr, "a model family that the program brings is a null pointer");
     for (const ModelFamily* known : out)
       require(known->name != family->name, "two model families are called '", family->name,
               "'; give the one that you bring another name");

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/field_problems.h"
 #include "tessera/models/config.h"
 #include "tessera/models/task.h"
 #include "tessera/nn/tensor_cuts.h"
@@ -38,9 +39,10 @@ struct ModelFamily {
   void (*publish)(ModelConfig& config) = [](ModelConfig&) {};
   /// Sets sizes that were left open (0) where the family derives them otherwise than ModelConfig.
   void (*complete)(ModelConfig& config) = [](ModelConfig&) {};
-  /// Adds what is wrong with a configuration for this family alone, a sentence each.
-  void (*find_problems)(const ModelConfig& config, std::vector<std::string>& problems) =
-      [](const ModelConfig&, std::vector<std::string>&) {};
+  /// Adds what is wrong with a configuration for this family alone, a sentence each, with the names
+  /// of the fields that it judges.
+  void (*find_problems)(const ModelConfig& config, FieldProblems& problems) = [](const ModelConfig&,
+                                                                                 FieldProblems&) {};
   /// The layers, in the order in which they are computed and numbered.
   std::vector<LayerStack> (*stacks)(const ModelConfig& config) =
       [](const ModelConfig& config) -> std::vector<LayerStack> {

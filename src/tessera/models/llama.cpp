@@ -46,10 +46,11 @@ constinit const ModelFamily kLlama = {
             config.ffn_width = (8 * config.width + 11) / 12 * 4;
         },
     .find_problems =
-        [](const ModelConfig& c, std::vector<std::string>& problems) {
+        [](const ModelConfig& c, FieldProblems& problems) {
           if (c.width % c.heads == 0 && c.head_dim() % 2 != 0)
-            problems.push_back(text("rotary positions need an even head width; width ", c.width,
-                                    " over ", c.heads, " heads gives ", c.head_dim()));
+            problems.add({"width", "heads"},
+                         text("rotary positions need an even head width; width ", c.width, " over ",
+                              c.heads, " heads gives ", c.head_dim()));
         },
 };
 

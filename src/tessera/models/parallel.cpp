@@ -32,16 +32,17 @@ std::string number_of_chunks(const ScheduleDef& schedule) {
               counted(schedule.least_chunks, "virtual stage"));
 }
 
-void find_pipeline_problems(const ParallelConfig& c, const ModelConfig& model,
-                            std::vector<std::string>& out) {
+void find_pipeline_problems(const ParallelConfig& c, const ModelConfig& model, FieldProblems& out) {
   const std::vector<std::string> names = schedule_names();
   if (std::find(names.begin(), names.end(), c.schedule) == names.end())
-    return out.push_back(text("pipeline-schedule is '", c.schedule, "'; it can be ", join(names)));
+    return out.add({"pipeline-schedule"},
+                   text("pipeline-schedule is '", c.schedule, "'; it can be ", join(names)));
   const std::string standard = ParallelConfig().schedule;
   if (c.pipeline == 1) {
     const auto alone = [&](const char* flag, const auto& value, const auto& instead) {
-      out.push_back(text(flag, " ", value, " does nothing with pipeline-model-parallel-size 1; ",
-                         "raise that, or give ", flag, " ", instead));
+      out.add({flag, "pipeline-model-parallel-size"},
+              text(flag, " ", value, " does nothing with pipeline-model-parallel-size 1; ",
+                   "raise that, or give ", flag, " ", instead));
     };
     if (c.schedule != standard) alone("pipeline-schedule", c.schedule, standard);
     if (c.virtual_stages > 0) alone("virtual-pipeline-stages", c.virtual_stages, 0);
@@ -56,7 +57,8 @@ void find_pipeline_problems(const ParallelConfig& c, const ModelConfig& model,
       if (v >= other.least_chunks && (other.most_chunks == 0 || v <= other.most_chunks))
         others += text(others.empty() ? "" : ", ", name);
     }
-    return out.push_back(
+    return out.add(
+        {"virtual-pipeline-stages", "pipeline-schedule"},
         text("virtual-pipeline-stages ", v, " does not go with pipeline-schedule ", c.schedule,
              ", which has ", number_of_chunks(schedule),
              " per stage; give 0, which is what the schedule needs, or another pipeline-schedule: ",
@@ -65,28 +67,33 @@ void find_pipeline_problems(const ParallelConfig& c, const ModelConfig& model,
   const std::int64_t layers = layer_count(model), parts = layers + 2;
   if (layers < 1) return;
   if (chunks > parts)
-    out.push_back(text(chunks_text(c), " cuts the model into ", chunks, " chunks, but its ",
-                       counted(layers, "layer"), ", embedding and head are ", parts,
-                       " parts; lower ",
-                       c.virtual_stages > 0 ? "one of the two" : "pipeline-model-parallel-size",
-                       ", or raise layers to ", chunks - 2));
+    out.add({"layers", "pipeline-model-parallel-size", "virtual-pipeline-stages"},
+            text(chunks_text(c), " cuts the model into ", chunks, " chunks, but its ",
+                 counted(layers, "layer"), ", embedding and head are ", parts, " parts; lower ",
+                 c.virtual_stages > 0 ? "one of the two" : "pipeline-model-parallel-size",
+                 ", or raise layers to ", chunks - 2));
 }
 
 /// Of a configuration whose sizes multiply.
-void find_sharding_problems(const ParallelConfig& c, std::vector<std::string>& out) {
+void find_sharding_problems(const ParallelConfig& c, FieldProblems& out) {
   if (c.shard_size < 0)
-    out.push_back(text("optimizer-shard-size is ", c.shard_size,
-                       "; it must be at least 1, or 0 for all data parallel devices"));
+    out.add({"optimizer-shard-size"},
+            text("optimizer-shard-size is ", c.shard_size,
+                 "; it must be at least 1, or 0 for all data parallel devices"));
   if (c.shard_threshold < 0)
-    out.push_back(text("optimizer-shard-threshold is ", c.shard_threshold,
-                       "; it must be a number of bytes, or 0 for no threshold"));
+    out.add({"optimizer-shard-threshold"},
+            text("optimizer-shard-threshold is ", c.shard_threshold,
+                 "; it must be a number of bytes, or 0 for no threshold"));
   if (c.shard_size > 0 && c.data() % c.shard_size != 0)
-    out.push_back(text("optimizer-shard-size ", c.shard_size, " does not divide the ", c.data(),
-                       " data parallel devices; it can be ", divisors(c.data())));
+    out.add({"optimizer-shard-size", "devices", "tensor-model-parallel-size",
+             "context-parallel-size", "pipeline-model-parallel-size"},
+            text("optimizer-shard-size ", c.shard_size, " does not divide the ", c.data(),
+                 " data parallel devices; it can be ", divisors(c.data())));
   const auto needs_zero = [&](const char* flag, std::int64_t value) {
     if (value > 0 && !c.shards_states())
-      out.push_back(text(flag, " ", value,
-                         " does nothing without ZeRO; give zero-stage 1, 2 or 3, or ", flag, " 0"));
+      out.add({flag, "zero-stage"},
+              text(flag, " ", value, " does nothing without ZeRO; give zero-stage 1, 2 or 3, or ",
+                   flag, " 0"));
   };
   needs_zero("optimizer-shard-size", c.shard_size);
   needs_zero("optimizer-shard-threshold", c.shard_threshold);
@@ -122,44 +129,53 @@ std::vector<std::int64_t> parse_layers(std::string_view list, std::int64_t layer
   return {out.begin(), out.end()};
 }
 
-std::vector<std::string> problems(const ParallelConfig& c, const ModelConfig& model) {
-  std::vector<std::string> out;
+FieldProblems problems(const ParallelConfig& c, const ModelConfig& model) {
+  FieldProblems out;
   if (c.recompute_layers != "all" && c.recompute == Recompute::None) {
-    out.push_back(text("recompute-layers ", c.recompute_layers,
-                       " does nothing with recompute-granularity none; give selective or full, or ",
-                       "recompute-layers all"));
+    out.add({"recompute-layers", "recompute-granularity"},
+            text("recompute-layers ", c.recompute_layers,
+                 " does nothing with recompute-granularity none; give selective or full, or ",
+                 "recompute-layers all"));
   } else if (c.recompute_layers != "all" && layer_count(model) > 0) {
     try {
       parse_layers(c.recompute_layers, layer_count(model));
     } catch (const Error& error) {
-      out.push_back(error.what());
+      out.add({"recompute-layers", "layers", "decoder-layers"}, error.what());
     }
   }
-  if (c.devices < 1) out.push_back(text("devices is ", c.devices, "; it must be at least 1"));
+  if (c.devices < 1)
+    out.add({"devices"}, text("devices is ", c.devices, "; it must be at least 1"));
   if (c.tensor < 1)
-    out.push_back(text("tensor-model-parallel-size is ", c.tensor, "; it must be at least 1"));
+    out.add({"tensor-model-parallel-size"},
+            text("tensor-model-parallel-size is ", c.tensor, "; it must be at least 1"));
   if (c.context < 1)
-    out.push_back(text("context-parallel-size is ", c.context, "; it must be at least 1"));
+    out.add({"context-parallel-size"},
+            text("context-parallel-size is ", c.context, "; it must be at least 1"));
   if (c.pipeline < 1)
-    out.push_back(text("pipeline-model-parallel-size is ", c.pipeline, "; it must be at least 1"));
+    out.add({"pipeline-model-parallel-size"},
+            text("pipeline-model-parallel-size is ", c.pipeline, "; it must be at least 1"));
   if (c.virtual_stages < 0)
-    out.push_back(text("virtual-pipeline-stages is ", c.virtual_stages,
-                       "; it must be at least 1, or 0 for the fewest of the schedule"));
+    out.add({"virtual-pipeline-stages"},
+            text("virtual-pipeline-stages is ", c.virtual_stages,
+                 "; it must be at least 1, or 0 for the fewest of the schedule"));
   if (c.bucket_mb < 0)
-    out.push_back(text("bucket-mb is ", c.bucket_mb,
-                       "; it must be a number of MiB, or 0 to sum gradients one by one"));
+    out.add({"bucket-mb"}, text("bucket-mb is ", c.bucket_mb,
+                                "; it must be a number of MiB, or 0 to sum gradients one by one"));
   if (!out.empty()) return out;
   const std::int64_t share = c.pipeline * c.tensor * c.context, times = c.devices / share;
   if (c.devices % share != 0)
-    out.push_back(text(
-        "devices ", c.devices, " is not a multiple of ",
-        c.pipeline > 1 ? text("pipeline-model-parallel-size ", c.pipeline, " x ") : "",
-        "tensor-model-parallel-size ", c.tensor, " x context-parallel-size ", c.context,
-        "; nearest: devices ", times > 0 ? text(times * share, " or ") : "", (times + 1) * share));
+    out.add({"devices", "pipeline-model-parallel-size", "tensor-model-parallel-size",
+             "context-parallel-size"},
+            text("devices ", c.devices, " is not a multiple of ",
+                 c.pipeline > 1 ? text("pipeline-model-parallel-size ", c.pipeline, " x ") : "",
+                 "tensor-model-parallel-size ", c.tensor, " x context-parallel-size ", c.context,
+                 "; nearest: devices ", times > 0 ? text(times * share, " or ") : "",
+                 (times + 1) * share));
   const auto divides = [&](std::int64_t size, const char* what) {
     if (size % c.tensor != 0)
-      out.push_back(text("tensor-model-parallel-size ", c.tensor, " does not divide the model's ",
-                         size, " ", what, "; it can be ", divisors(size)));
+      out.add({"tensor-model-parallel-size", "heads", "kv-heads"},
+              text("tensor-model-parallel-size ", c.tensor, " does not divide the model's ", size,
+                   " ", what, "; it can be ", divisors(size)));
   };
   // A size of the model that is wrong by itself is no second problem here.
   const bool heads = model.heads > 0 && model.width > 0 && model.width % model.heads == 0;
@@ -169,8 +185,9 @@ std::vector<std::string> problems(const ParallelConfig& c, const ModelConfig& mo
     divides(model.groups(), "key-value heads");
   const std::int64_t shortest = std::min(model.context, model.source());
   if (shortest > 0 && c.context > shortest)
-    out.push_back(text("context-parallel-size ", c.context, " is above the context of ", shortest,
-                       " tokens; lower it"));
+    out.add({"context-parallel-size", "context", "source-context"},
+            text("context-parallel-size ", c.context, " is above the context of ", shortest,
+                 " tokens; lower it"));
   if (c.devices % share == 0) find_sharding_problems(c, out);
   find_pipeline_problems(c, model, out);
   return out;

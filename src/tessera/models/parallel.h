@@ -64,7 +64,7 @@ std::string mesh_text(const Strategy& strategy);
 std::vector<std::int64_t> parse_layers(std::string_view list, std::int64_t layers);
 
 /// All problems of `config` for that model, one sentence each, with the legal values.
-std::vector<std::string> problems(const ParallelConfig& config, const ModelConfig& model);
+FieldProblems problems(const ParallelConfig& config, const ModelConfig& model);
 
 /// The strategy for compile(). BatchSplit::Whole: every device has all of the batch, as sampling
 /// needs. Of the `model` it takes the names of its layers and what tensor parallelism splits. Axes

@@ -59,11 +59,13 @@ Value token_table(const ModelConfig& c, Builder& builder) {
   return builder.state("weight", {DType::F32, shape, {}}, Role::Parameter, init_of(c).of(shape));
 }
 
-void find_transformer_problems(const ModelConfig& c, std::vector<std::string>& problems) {
+void find_transformer_problems(const ModelConfig& c, FieldProblems& problems) {
   if (c.activation != kRelu && c.activation != kGelu)
-    problems.push_back(text("activation is '", c.activation, "'; it can be ", kGelu, ", ", kRelu));
+    problems.add({"activation"},
+                 text("activation is '", c.activation, "'; it can be ", kGelu, ", ", kRelu));
   if (c.sinusoidal && c.width % 2 != 0)
-    problems.push_back(text("sines as positions need an even width; it is ", c.width));
+    problems.add({"width", "sinusoidal-positions"},
+                 text("sines as positions need an even width; it is ", c.width));
 }
 
 constexpr ReadField kTransformerReads[] = {{"layers", "those of the encoder"},

@@ -1,7 +1,9 @@
 #include "tessera/nn/optimizer.h"
 
+#include <algorithm>
 #include <limits>
 #include <numbers>
+#include <span>
 
 #include "tessera/base/text.h"
 #include "tessera/ops/elementwise.h"
@@ -18,6 +20,23 @@ Value counter(Builder& builder, std::string_view name) {
 }
 
 Value constant(Value like, double value) { return like.builder().constant(value, like.dtype()); }
+
+constexpr OptimizerKind kAdams[] = {OptimizerKind::AdamW, OptimizerKind::Adam, OptimizerKind::Lamb,
+                                    OptimizerKind::AdamWeightDecay};
+constexpr OptimizerKind kSgdAlone[] = {OptimizerKind::Sgd}, kLambAlone[] = {OptimizerKind::Lamb};
+
+/// Which optimizers read an option; those that are not named here, all do.
+struct OptionReaders {
+  std::string_view option;
+  std::span<const OptimizerKind> kinds;
+};
+constexpr OptionReaders kReaders[] = {{"adam-beta1", kAdams},
+                                      {"adam-beta2", kAdams},
+                                      {"adam-eps", kAdams},
+                                      {"sgd-momentum", kSgdAlone},
+                                      {"nesterov", kSgdAlone},
+                                      {"lamb-min-trust-ratio", kLambAlone},
+                                      {"lamb-max-trust-ratio", kLambAlone}};
 
 struct Global {
   Value lr, scale, norm, ok, correction1, correction2;
@@ -115,13 +134,20 @@ void update_one(Value p, Value g, const Global& global, const OptimizerConfig& c
 
 }  // namespace
 
-std::vector<std::string> problems(const OptimizerConfig& c) {
-  std::vector<std::string> out;
-  const auto within = [&](std::string_view name, double value, double low, double high, bool open) {
+bool reads_option(OptimizerKind kind, std::string_view name) {
+  const OptionReaders* const found = std::ranges::find(kReaders, name, &OptionReaders::option);
+  return found == std::end(kReaders) || std::ranges::find(found->kinds, kind) != found->kinds.end();
+}
+
+FieldProblems problems(const OptimizerConfig& c) {
+  FieldProblems out;
+  // `whose` follows the name, for a group of parameters.
+  const auto within = [&](std::string_view name, double value, double low, double high, bool open,
+                          const std::string& whose = "") {
     const bool legal = value >= low && (open ? value < high : value <= high);
     if (!legal)
-      out.push_back(text(name, " is ", value, "; it must be at least ", low, " and ",
-                         open ? "less than " : "at most ", high));
+      out.add({name}, text(name, whose, " is ", value, "; it must be at least ", low, " and ",
+                           open ? "less than " : "at most ", high));
     return legal;
   };
   constexpr double kLarge = 1e30;
@@ -134,31 +160,36 @@ std::vector<std::string> problems(const OptimizerConfig& c) {
   // Where a gradient was always 0, both moments are: 0 / (0 + eps).
   constexpr double kLeast = std::numeric_limits<float>::min();
   if (c.kind != OptimizerKind::Sgd && c.eps >= 0 && c.eps < kLeast)
-    out.push_back(text("adam-eps is ", c.eps, ", too small for f32: a weight without a gradient ",
-                       "would become 0 / 0; give at least 1e-37, as 1e-8"));
+    out.add({"adam-eps", "optimizer"},
+            text("adam-eps is ", c.eps, ", too small for f32: a weight without a gradient ",
+                 "would become 0 / 0; give at least 1e-37, as 1e-8"));
   const bool least = within("lamb-min-trust-ratio", c.min_trust_ratio, 0, kLarge, false),
              most = within("lamb-max-trust-ratio", c.max_trust_ratio, 0, kLarge, false);
   if (least && most && c.max_trust_ratio > 0 && c.min_trust_ratio > c.max_trust_ratio) {
-    out.push_back(text("lamb-min-trust-ratio ", c.min_trust_ratio,
-                       " is above lamb-max-trust-ratio ", c.max_trust_ratio, "; lower it"));
+    out.add({"lamb-min-trust-ratio", "lamb-max-trust-ratio"},
+            text("lamb-min-trust-ratio ", c.min_trust_ratio, " is above lamb-max-trust-ratio ",
+                 c.max_trust_ratio, "; lower it"));
   }
   within("sgd-momentum", c.momentum, 0, 1, true);
   within("weight-decay", c.weight_decay, 0, kLarge, false);
   for (const ParameterGroup& group : c.groups) {
     const std::string of = " of the group " + join(group.paths);
-    if (group.weight_decay) within("weight_decay" + of, *group.weight_decay, 0, kLarge, false);
-    within("lr_scale" + of, group.lr_scale, 0, kLarge, false);
+    if (group.weight_decay) within("weight_decay", *group.weight_decay, 0, kLarge, false, of);
+    within("lr_scale", group.lr_scale, 0, kLarge, false, of);
   }
   within("clip-grad", c.clip, 0, kLarge, false);
   if (lr && min_lr && c.schedule.min_lr > c.schedule.lr) {
-    out.push_back(text("min-lr ", c.schedule.min_lr, " is above lr ", c.schedule.lr, "; lower it"));
+    out.add({"min-lr", "lr"},
+            text("min-lr ", c.schedule.min_lr, " is above lr ", c.schedule.lr, "; lower it"));
   }
   if (c.schedule.warmup_steps < 0)
-    out.push_back(text("lr-warmup-steps is ", c.schedule.warmup_steps, "; it must be 0 or more"));
+    out.add({"lr-warmup-steps"},
+            text("lr-warmup-steps is ", c.schedule.warmup_steps, "; it must be 0 or more"));
   if (c.schedule.kind != ScheduleKind::Constant &&
       c.schedule.warmup_steps >= c.schedule.decay_steps) {
-    out.push_back(text("lr-warmup-steps ", c.schedule.warmup_steps,
-                       " must be less than lr-decay-steps ", c.schedule.decay_steps));
+    out.add({"lr-warmup-steps", "lr-decay-steps", "lr-decay-style", "steps", "epochs"},
+            text("lr-warmup-steps ", c.schedule.warmup_steps, " must be less than lr-decay-steps ",
+                 c.schedule.decay_steps));
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/field_problems.h"
 #include "tessera/ir/builder.h"
 #include "tessera/nn/parameter_groups.h"
 
@@ -38,7 +39,10 @@ struct OptimizerConfig {
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
 };
 
-std::vector<std::string> problems(const OptimizerConfig& config);
+/// False of an option, by the name of its flag ("sgd-momentum"), that an optimizer does not read.
+bool reads_option(OptimizerKind kind, std::string_view name);
+
+FieldProblems problems(const OptimizerConfig& config);
 
 /// The learning rate (an f64 scalar) as a function of the samples of successful steps so far (an
 /// i64 scalar), with `batch` samples per step. Source: Megatron-LM's schedule in samples: linear

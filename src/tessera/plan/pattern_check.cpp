@@ -38,6 +38,10 @@ void require_patterns_match(const std::vector<ProgramSource>& sources) {
       require_match("unsharded", pattern, "parameter", parameters);
     for (const RecomputePin& pin : source.strategy.recompute)
       require_match("recompute", pin.blocks, "block", blocks);
+    for (const ChunkPin& pin : source.strategy.pipeline.pins)
+      require_match("chunk", pin.blocks, "block", blocks);
+    for (const BucketPin& pin : source.strategy.buckets.pins)
+      require_match("group", pin.parameters, "parameter", parameters);
   }
 }
 

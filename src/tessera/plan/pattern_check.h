@@ -8,8 +8,8 @@
 namespace tessera {
 
 /// Of all programs of a plan together: one alone may lack what another has.
-/// Errors: a pattern of `unsharded` that matches no parameter, or of `recompute` that matches no
-/// block, with near names.
+/// Errors: a pattern of `unsharded` or `group` that matches no parameter, or of `recompute` or
+/// `chunk` that matches no block, with near names.
 void require_patterns_match(const std::vector<ProgramSource>& sources);
 
 }  // namespace tessera

@@ -48,18 +48,20 @@ struct CheckpointRecord {
 };
 
 struct SaveOptions {
-  int keep_last = 3;                  // newest checkpoints that stay, the new one included
-  std::string keep = {};              // the name of one more that stays; empty: none
-  std::int64_t file_bytes = 1 << 30;  // most tensor bytes per file; larger tensors are sliced
-  FileCalls calls = {};               // tests let them fail
+  int keep_last = 3;                      // newest checkpoints that stay, the new one included
+  std::vector<std::string> keep = {};     // names of others that stay
+  std::vector<std::string> damaged = {};  // of those that do not count, beside what does not open
+  std::int64_t file_bytes = 1 << 30;      // most tensor bytes per file; larger tensors are sliced
+  FileCalls calls = {};                   // tests let them fail
   std::vector<std::string>* notices = nullptr;  // takes what went wrong after the commit
 };
 
 /// Saves one checkpoint in `folder` (OUTPUT/checkpoints; made where it is missing) and returns its
 /// path, ".../step-00000020". When it returns, the checkpoint is on disk and older ones beyond
-/// `keep_last` are gone, with what killed saves left behind. It never changes a committed
-/// checkpoint: one that repeats or goes back behind a step that is there (a resume from an older
-/// one) is named ".../step-00000020.1" and counts as newer than all without the ".1".
+/// `keep_last` are gone, with what killed saves left behind. Damaged ones do not count: no intact
+/// one goes for them. It never changes a committed checkpoint: one that repeats or goes back behind
+/// a step that is there (a resume from an older one) is named ".../step-00000020.1" and counts as
+/// newer than all without the ".1".
 ///
 /// Errors: Fault::Resource, naming the path and what the system said; everything saved before is as
 /// it was.
@@ -77,7 +79,7 @@ using CheckpointJudge = std::function<void(const Checkpoint&)>;
 /// damaged, gives a notice with the reason. Deletes nothing.
 ///
 /// Errors: Fault::Checkpoint: there are some, but all are damaged; starting anew is for the user to
-/// decide.
+/// decide. Fault::Resource: one newer than the last intact one may not be read, and may be intact.
 std::optional<std::string> latest_checkpoint(const std::string& folder,
                                              std::vector<std::string>* notices = nullptr,
                                              const CheckpointJudge& judge = {});
@@ -147,7 +149,29 @@ std::string digest(const Checkpoint& checkpoint);
 /// Reads every byte of every file. One line per problem, each naming its file; empty: intact.
 std::vector<std::string> verify(const Checkpoint& checkpoint);
 
-/// The same for each checkpoint at or below `path`, those included that do not open, and what
+/// Errors: Fault::Checkpoint: what verify() finds.
+void require_intact(const Checkpoint& checkpoint);
+
+/// Where the checkpoint that `path` names is damaged: the path of the newest intact one beside it;
+/// empty: it is not damaged, or there is none. Reads every byte. Errors: none.
+std::string intact_instead(const std::string& path, const CheckpointJudge& judge = {});
+
+/// Runs `body`, which uses the checkpoint that `path` names. A failure for its damage also says
+/// what to type in place of it: `words`, and the path of the newest intact one.
+template <typename Body>
+auto naming_intact(const std::string& path, std::string_view words, const CheckpointJudge& judge,
+                   const Body& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    if (error.fault() != Fault::Checkpoint) throw;
+    const std::string other = intact_instead(path, judge);
+    if (other.empty()) throw;
+    throw error.with(text("the newest intact one beside it: ", words, " ", other));
+  }
+}
+
+/// As verify(), for each checkpoint at or below `path`, those included that do not open, and what
 /// `judge` says of those that are intact. Errors: Fault::Checkpoint: there is none.
 std::vector<std::string> verify_checkpoints(const std::string& path,
                                             const CheckpointJudge& judge = {});

@@ -11,6 +11,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
+#include "tessera/train/checkpoint.h"
 #include "tessera/train/checkpoint_files.h"
 #include "tessera/train/checkpoint_manifest.h"
 
@@ -24,6 +25,8 @@ constexpr std::string_view kPrefix = "step-";
 constexpr std::size_t kStepDigits = 8;
 
 bool is_folder(const std::string& path);
+/// Whether its manifest and files are there as they were saved, as far as opening them tells.
+bool opens(const std::string& checkpoint);
 /// Takes a checkpoint out of the list; what went wrong, or "".
 std::string discard(const FileCalls& calls, const std::string& folder, const std::string& name);
 [[noreturn]] void fail_to_find(const std::string& path);
@@ -72,16 +75,25 @@ StepName next_name(const CheckpointFolder& present, std::int64_t step) {
 }
 
 std::vector<std::string> tidy_checkpoints(const FileCalls& calls, const std::string& folder,
-                                          int keep_last, const std::string& keep) {
+                                          const KeptCheckpoints& kept) {
   std::vector<std::string> problems;
   const auto remember = [&](std::string problem) {
     if (!problem.empty()) problems.push_back(std::move(problem));
   };
-  std::vector<StepName> committed = scan_checkpoints(folder).committed;
-  const auto count = static_cast<std::ptrdiff_t>(committed.size());
-  for (std::ptrdiff_t i = 0; i < count - keep_last; ++i) {
+  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  const std::vector<StepName> committed = scan_checkpoints(folder).committed;
+  auto left = static_cast<std::ptrdiff_t>(committed.size());  // those that were not looked at
+  int counted = 0;
+  while (counted < kept.newest && left > kept.newest - counted) {
+    const std::string name = to_text(committed[static_cast<std::size_t>(--left)]);
+    if (!has(kept.damaged, name) && opens(text(folder, "/", name))) ++counted;
+  }
+  if (counted < kept.newest) left = 0;  // all that are left count
+  for (std::ptrdiff_t i = 0; i < left; ++i) {
     const std::string name = to_text(committed[static_cast<std::size_t>(i)]);
-    if (name != keep) remember(discard(calls, folder, name));
+    if (!has(kept.named, name)) remember(discard(calls, folder, name));
   }
   for (const std::string& name : scan_checkpoints(folder).leftover) {
     const std::string path = text(folder, "/", name);
@@ -121,6 +133,15 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, ignored);
 }
 
+bool opens(const std::string& checkpoint) {
+  try {
+    Checkpoint::open(checkpoint);
+    return true;
+  } catch (const Error&) {  // whoever wants to read it says why not
+    return false;
+  }
+}
+
 std::string discard(const FileCalls& calls, const std::string& folder, const std::string& name) {
   const std::string path = text(folder, "/", name);
   for (int attempt = 0;; ++attempt) {
@@ -132,8 +153,11 @@ std::string discard(const FileCalls& calls, const std::string& folder, const std
 }
 
 void fail_to_find(const std::string& path) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored))
+  std::error_code refused;
+  if (!fs::exists(path, refused) && refused == std::errc::permission_denied)
+    fail(Fault::Resource, "cannot look at '", path, "': ", refused.message(),
+         "; check its permissions and its folder's");
+  if (!fs::exists(path, refused))
     fail(Fault::Checkpoint, "no checkpoint '", path, "'", near_files(path));
   if (!is_folder(path)) {
     fail(Fault::Checkpoint, "'", path,

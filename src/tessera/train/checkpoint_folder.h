@@ -34,10 +34,16 @@ CheckpointFolder scan_checkpoints(const std::string& folder);
 /// The name under which a save commits beside those that are there.
 StepName next_name(const CheckpointFolder& present, std::int64_t step);
 
-/// Removes all committed ones but the newest `keep_last` and the one named `keep`, and leftovers of
-/// no living process. Returns what could not be removed.
+/// Which committed ones stay when a folder is tidied.
+struct KeptCheckpoints {
+  int newest = 3;                    // so many of the newest that open
+  std::vector<std::string> named;    // and these, by name
+  std::vector<std::string> damaged;  // names of those that open and do not count
+};
+/// Removes committed ones that are older than those that count, and leftovers of no living process.
+/// Returns what could not be removed.
 std::vector<std::string> tidy_checkpoints(const FileCalls& calls, const std::string& folder,
-                                          int keep_last, const std::string& keep = {});
+                                          const KeptCheckpoints& kept);
 
 /// Begins of names that hold no checkpoint yet, or no longer.
 inline constexpr const char* kUnfinished = ".tmp-";

@@ -210,6 +210,25 @@ std::vector<std::string> verify(const Checkpoint& checkpoint) {
   return problems;
 }
 
+std::string intact_instead(const std::string& path, const CheckpointJudge& judge) {
+  try {
+    const std::string damaged = find_checkpoint(path);
+    if (verify_folder(damaged, judge).empty()) return "";
+    const std::vector<std::string> all =
+        list_checkpoints(std::filesystem::path(damaged).parent_path().string());
+    for (auto other = all.rbegin(); other != all.rend(); ++other) {
+      if (*other != damaged && verify_folder(*other, judge).empty()) return *other;
+    }
+  } catch (const Error&) {  // the first error is the one to tell
+  }
+  return "";
+}
+
+void require_intact(const Checkpoint& checkpoint) {
+  const std::vector<std::string> problems = verify(checkpoint);
+  if (!problems.empty()) fail(Fault::Checkpoint, join(problems, "\n"));
+}
+
 std::vector<std::string> verify_checkpoints(const std::string& path, const CheckpointJudge& judge) {
   std::vector<std::string> out;
   for (const std::string& folder : find_checkpoints(path)) {
@@ -222,7 +241,16 @@ std::vector<std::string> verify_checkpoints(const std::string& path, const Check
 namespace {
 
 Manifest load_manifest(const std::string& folder) {
+  namespace fs = std::filesystem;
   const std::string path = text(folder, "/", kManifestName);
+  std::error_code ignored;
+  const fs::file_status at = fs::status(folder, ignored);
+  if (at.type() == fs::file_type::not_found)
+    fail(Fault::Checkpoint, "no checkpoint '", folder, "'", near_files(folder));
+  if (at.type() == fs::file_type::regular)
+    fail(Fault::Checkpoint, "checkpoint '", folder, "' is a file, not a folder; ", kAdvice);
+  if (fs::status(path, ignored).type() == fs::file_type::not_found)
+    fail(Fault::Checkpoint, "checkpoint '", folder, "' has no ", kManifestName, "; ", kAdvice);
   const InputFile file(path, Fault::Checkpoint);
   if (file.size() > kMaxManifest) {
     fail(Fault::Checkpoint, "checkpoint file '", path, "': it has ", file.size(),
@@ -251,6 +279,7 @@ std::optional<InputFile> open_file(const std::string& folder, const ManifestFile
     }
     return file;
   } catch (const Error& error) {
+    if (error.fault() != Fault::Checkpoint) throw;
     problems.push_back(error.what());
     return {};
   }
@@ -288,6 +317,7 @@ void verify_file(const InputFile& file, std::size_t index, const Manifest& manif
     file.read(0, block);
     all.update(block.data(), block.size());
   } catch (const Error& error) {
+    if (error.fault() != Fault::Checkpoint) throw;
     problems.push_back(error.what());
   }
   for (const auto& [tensor, slice] : slices) {
@@ -297,6 +327,7 @@ void verify_file(const InputFile& file, std::size_t index, const Manifest& manif
         read_block(file, manifest, *tensor, *slice, i, block);
         all.update(block.data(), block.size());
       } catch (const Error& error) {
+        if (error.fault() != Fault::Checkpoint) throw;
         problems.push_back(error.what());
       }
     }
@@ -335,6 +366,7 @@ std::vector<std::string> verify_folder(const std::string& folder, const Checkpoi
     verify_names(folder, manifest, problems);
     if (judge && problems.empty()) judge(Checkpoint::open(folder));
   } catch (const Error& error) {
+    if (error.fault() != Fault::Checkpoint) throw;  // its bytes may be intact
     problems.push_back(error.what());
   }
   return problems;

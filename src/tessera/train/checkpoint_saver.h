@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/train/checkpoint_folder.h"
 #include "tessera/train/crew.h"
 #include "tessera/train/rank_saver.h"
 
@@ -32,8 +33,16 @@ class CheckpointSaver {
   CheckpointSaver(const CheckpointSaver&) = delete;
   CheckpointSaver& operator=(const CheckpointSaver&) = delete;
 
-  /// The name of a checkpoint that stays beside the newest ones. No save is under way.
-  void keep(std::string name) { options_.keep = std::move(name); }
+  /// Which checkpoints stay from now on. No save is under way.
+  void keep(KeptCheckpoints kept) {
+    options_.keep_last = kept.newest;
+    options_.keep = std::move(kept.named), options_.damaged = std::move(kept.damaged);
+  }
+  /// Removes the others now; the problems of that. Of the leader alone; no save is under way.
+  std::vector<std::string> tidy() const {
+    return tidy_checkpoints(options_.calls, folder_,
+                            {options_.keep_last, options_.keep, options_.damaged});
+  }
   /// Saves now. No save is under way.
   SaveResult save(const CheckpointRecord& record);
   /// Copies the states and saves the copies in the background; without copies, saves now. The

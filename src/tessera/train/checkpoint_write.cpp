@@ -249,7 +249,7 @@ std::string commit_parts(const std::string& folder, UnfinishedFolder& aside,
   flush_folder(calls, aside.path());
   std::string path = give_name(calls, folder, aside, record.step);
   const std::vector<std::string> problems =
-      tidy_checkpoints(calls, folder, options.keep_last, options.keep);
+      tidy_checkpoints(calls, folder, {options.keep_last, options.keep, options.damaged});
   if (options.notices != nullptr)
     options.notices->insert(options.notices->end(), problems.begin(), problems.end());
   return path;

@@ -80,8 +80,6 @@ struct RunConfig {
   /// Names of fields that neither a preset nor a file nor a flag told: a resumed run takes those of
   /// its model from the checkpoint. Of the data a preset tells nothing.
   std::set<std::string, std::less<>> untold;
-  /// Names of fields that were given a value that they do not take, and have another one now.
-  std::set<std::string, std::less<>> refused;
   /// By name, what a flag said, or a file with another value than the default, as it was written:
   /// "--micro-batch-size 4". What a memory cap has chosen for an earlier run is among these, if
   /// that run's file is given.
@@ -132,7 +130,7 @@ void set_parallel(RunConfig& config, const TransformerOpParallelConfig& parallel
 CpuChoices choices_of(const RunConfig& config, const CpuChoices& machine);
 
 /// Everything that can be known to be wrong without reading a file, but for consequences of a value
-/// that was refused already (config.refused). `config` is complete.
+/// that was refused already (Problems::refuse). `config` is complete.
 void find_problems(const RunConfig& config, Problems& problems);
 
 /// Every field by name, as text: what checkpoints record.

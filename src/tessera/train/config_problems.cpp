@@ -13,49 +13,34 @@ namespace tessera {
 
 namespace {
 
-/// Whether `problem` names one of these fields, as a word of its own.
-bool names_one_of(const std::set<std::string, std::less<>>& fields, std::string_view problem) {
-  const auto in_name = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-  };
-  for (std::size_t begin = 0; begin < problem.size(); ++begin) {
-    std::size_t end = begin;
-    while (end < problem.size() && in_name(problem[end])) ++end;
-    if (fields.contains(problem.substr(begin, end - begin))) return true;
-    begin = end;
-  }
-  return false;
-}
+const Problems::Fields kParts = {"data-parallel-size", "devices", "tensor-model-parallel-size",
+                                 "context-parallel-size", "pipeline-model-parallel-size"};
+const Problems::Fields kDataParallel = {
+    "global-batch-size",           "micro-batch-size",           "devices",
+    "data-parallel-size",          "tensor-model-parallel-size", "context-parallel-size",
+    "pipeline-model-parallel-size"};
 
-void find_all_problems(const RunConfig& config, Problems& problems);
 void find_parts_problem(const RunConfig& config, Problems& problems);
 void find_batch_problems(const RunConfig& config, Problems& problems);
 
 }  // namespace
 
 void find_problems(const RunConfig& config, Problems& problems) {
-  Problems all;
-  find_all_problems(config, all);
-  for (const Error& problem : all.list()) {
-    if (!names_one_of(config.refused, problem.what())) problems.add(problem);
-  }
-}
-
-namespace {
-
-void find_all_problems(const RunConfig& config, Problems& problems) {
   ModelConfig model = config.model;
   if (model.vocabulary == 0) model.vocabulary = 16;  // the data will tell
-  const std::vector<std::string> of_model = tessera::problems(model);
-  for (const std::string& problem : of_model) problems.add(problem);
+  const FieldProblems of_model = tessera::problems(model);
+  problems.add(of_model);
   find_unread_fields(config, problems);
   if (of_model.empty()) {
-    problems.gather([&] { check_step_sizes(model, config.global_batch_size); });
+    problems.gather([&] { check_step_sizes(model, config.global_batch_size); },
+                    {"global-batch-size", "layers", "decoder-layers", "width", "ffn-width",
+                     "context", "source-context", "vocab-size"});
     if (config.sample_every > 0 && !task_of(model).text)
       problems.add(text("sample-every ", config.sample_every, " does nothing with family ",
-                        model.family, ", which writes no text; give sample-every 0"));
+                        model.family, ", which writes no text; give sample-every 0"),
+                   {"sample-every", "family"});
   }
-  for (const std::string& problem : tessera::problems(config.optimizer)) problems.add(problem);
+  problems.add(tessera::problems(config.optimizer));
 
   const auto is_known = [](const Field& field, std::string_view word) {
     return std::ranges::find(field.words, word) != field.words.end();
@@ -68,17 +53,20 @@ void find_all_problems(const RunConfig& config, Problems& problems) {
     if (field.words.empty()) continue;
     const std::string word = get_text(field, config);
     if (!is_known(field, word))
-      problems.add(text(field.name, " is '", word, "'; it can be ", join(field.words)));
+      problems.add(text(field.name, " is '", word, "'; it can be ", join(field.words)),
+                   {field.name});
   }
-  problems.gather([&] { parse_memory_cap(config.memory_cap); });
+  problems.gather([&] { parse_memory_cap(config.memory_cap); }, {"memory-cap"});
   const bool in_file = config.remote_device == kRemoteFile;
   if (in_file && config.offload_folder.empty())
     problems.add(
-        text("remote-device ", kRemoteFile, " needs a folder for its file; give offload-folder"));
+        text("remote-device ", kRemoteFile, " needs a folder for its file; give offload-folder"),
+        {"remote-device", "offload-folder"});
   if (!in_file && has_known_word("remote-device") && !config.offload_folder.empty())
     problems.add(text("offload-folder ", config.offload_folder, " does nothing with remote-device ",
                       config.remote_device, "; give remote-device ", kRemoteFile,
-                      ", or leave the folder out"));
+                      ", or leave the folder out"),
+                 {"remote-device", "offload-folder"});
   const ParallelConfig& parallel = config.parallel;
   ParallelConfig chosen = parallel;
   const bool told = config.asked_for.contains("recompute-granularity") ||
@@ -87,13 +75,15 @@ void find_all_problems(const RunConfig& config, Problems& problems) {
     chosen.recompute = Recompute::Full;  // a cap chooses, also for some layers
   if (!has_known_word("recompute-granularity"))
     chosen.recompute = Recompute::Full;  // whether there is any is not known
-  for (const std::string& problem : tessera::problems(chosen, model)) problems.add(problem);
+  problems.add(tessera::problems(chosen, model));
   if (parallel.tensor < 1 || parallel.context < 1 || parallel.pipeline < 1 || parallel.data() < 1)
     return;
   if (parallel.devices % (parallel.tensor * parallel.context * parallel.pipeline) != 0) return;
   find_parts_problem(config, problems);
   find_batch_problems(config, problems);
 }
+
+namespace {
 
 /// data-parallel-size leaves devices over, and they repeat what others compute: each as often.
 void find_parts_problem(const RunConfig& config, Problems& problems) {
@@ -105,10 +95,12 @@ void find_parts_problem(const RunConfig& config, Problems& problems) {
            p.tensor, " x context parallel size ", p.context, " makes ", parts, " parts");
   if (parts > p.devices) {
     problems.add(text(product, ", but devices is ", p.devices,
-                      "; lower one of the sizes, or give devices ", parts));
+                      "; lower one of the sizes, or give devices ", parts),
+                 kParts);
   } else {
     problems.add(text(product, ", of which devices ", p.devices, " is no multiple; give devices ",
-                      p.devices / parts * parts, " or ", (p.devices / parts + 1) * parts));
+                      p.devices / parts * parts, " or ", (p.devices / parts + 1) * parts),
+                 kParts);
   }
 }
 
@@ -118,7 +110,8 @@ void find_batch_problems(const RunConfig& config, Problems& problems) {
   if (global < data) {
     problems.add(text("global-batch-size ", global, " is less than the ", data,
                       " data parallel devices, some of which would have no sample; give at least ",
-                      data, ", or fewer devices"));
+                      data, ", or fewer devices"),
+                 kDataParallel);
   } else if (data > 1) {
     // Devices may have unequal shares of a step that is computed at once.
     if (micro * data >= global || global % (micro * data) == 0) return;
@@ -129,20 +122,23 @@ void find_batch_problems(const RunConfig& config, Problems& problems) {
                   "without equal shares there are no micro-batches: give micro-batch-size 0, or "
                   "global-batch-size ",
                   global / data * data, " or ", (global / data + 1) * data);
-    problems.add(text("micro-batch-size ", micro, " x ", data,
-                      " data parallel devices does not divide global-batch-size ", global, "; ",
-                      remedy));
+    problems.add(
+        text("micro-batch-size ", micro, " x ", data,
+             " data parallel devices does not divide global-batch-size ", global, "; ", remedy),
+        kDataParallel);
   } else if (micro > global) {
     problems.add(text("micro-batch-size ", micro, " is above global-batch-size ", global,
-                      "; lower the first or raise the second"));
+                      "; lower the first or raise the second"),
+                 kDataParallel);
   } else if (micro > 0 && global % micro != 0) {
     std::int64_t below = micro, above = micro;
     while (below > 1 && global % below != 0) --below;
     while (above < global && global % above != 0) ++above;
-    problems.add(text("micro-batch-size ", micro, " does not divide global-batch-size ", global,
-                      "; nearest are micro-batch-size ", below, " or ", above,
-                      ", or global-batch-size ", global / micro * micro, " or ",
-                      (global / micro + 1) * micro));
+    problems.add(
+        text("micro-batch-size ", micro, " does not divide global-batch-size ", global,
+             "; nearest are micro-batch-size ", below, " or ", above, ", or global-batch-size ",
+             global / micro * micro, " or ", (global / micro + 1) * micro),
+        kDataParallel);
   }
 }
 

@@ -57,14 +57,18 @@ std::vector<Meant> meant(const std::vector<Setting>& settings, std::string_view 
 void apply(const Meant& setting, RunConfig& config, Problems& problems) {
   for (const std::string& value : setting.values) {
     if (!problems.gather([&] { set_text(*setting.field, config, value, setting.source); }))
-      config.refused.emplace(setting.field->name);
+      problems.refuse(setting.field->name);
   }
 }
 
-/// "--micro-batch-size 4", "--no-offload-optimizer"
+/// "--micro-batch-size 4", "--no-offload-optimizer", "layers 4 in run.toml:3"
 std::string as_written(const Meant& setting) {
   const std::string value = join(setting.values);
-  const bool alone = is_switch(*setting.field) && starts_with(setting.source, "--") &&
+  const bool flag = starts_with(setting.source, "--");
+  const std::size_t place = setting.source.find(" in ");
+  if (!flag && place != std::string::npos)
+    return text(setting.source.substr(0, place), " ", value, setting.source.substr(place));
+  const bool alone = is_switch(*setting.field) && flag &&
                      (value == "true" || starts_with(setting.source, "--no-"));
   return alone ? setting.source : text(setting.source, " ", value);
 }
@@ -76,20 +80,37 @@ const Meant* find(const std::vector<Meant>& settings, std::string_view name) {
   return nullptr;
 }
 
-/// config.asked_for. Files that runs write name every field, so a default there asks for nothing,
-/// nor does what is not read by a family that a flag names.
+/// Makes `config` the preset of the settings, or of the published model of their family. What is
+/// unknown is said where the settings are applied.
+void begin_as(const std::vector<Meant>& settings, RunConfig& config) {
+  Problems ignored;
+  ignored.gather([&] {
+    const Meant *preset = find(settings, "preset"), *family = find(settings, "family");
+    if (preset != nullptr && !preset->values.at(0).empty()) {
+      find_preset(preset->values.at(0)).apply(config);
+    } else if (family != nullptr) {
+      config.model = published(find_model(family->values.at(0), config.families));
+    }
+  });
+}
+
+/// config.asked_for. Files that runs write name every field: a default there asks for nothing, nor
+/// does a field that is not read and has the value that its family or preset begins with, the
+/// file's or the run's.
 void note_asked(const std::vector<Meant>& file, const std::vector<Meant>& flags,
                 RunConfig& config) {
-  RunConfig standard, of_family;
+  RunConfig standard, of_family, of_file;
   of_family.model = published(config.model.family);
-  const bool other_family = find(flags, "family") != nullptr;
+  of_file.families = config.families;
+  begin_as(file, of_file);
   for (const Meant& setting : file) {
     const Field& field = *setting.field;
     const std::string value = get_text(field, config);
-    const bool unread = !is_read(field, *config.model.family);
-    if (unread && (other_family || value == get_text(field, of_family))) continue;
+    if (!is_read(field, config) &&
+        (value == get_text(field, of_family) || value == get_text(field, of_file)))
+      continue;
     if (value != get_text(field, standard))
-      config.asked_for[std::string(field.name)] = text(setting.source, " ", value);
+      config.asked_for[std::string(field.name)] = as_written(setting);
   }
   for (const Meant& setting : flags) {
     config.asked_for[std::string(setting.field->name)] = as_written(setting);

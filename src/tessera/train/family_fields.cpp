@@ -6,7 +6,7 @@ namespace tessera {
 
 namespace {
 
-constexpr std::string_view kFamilyField = "family";
+constexpr std::string_view kFamilyField = "family", kOptimizerField = "optimizer";
 
 /// "gpt2", "gpt2 or bert", "gpt2, bert or llama"
 std::string any_of(const std::vector<std::string>& names) {
@@ -20,6 +20,19 @@ std::vector<std::string> readers_of(const Field& field, const OwnFamilies& own) 
   std::vector<std::string> out;
   for (const ModelFamily* family : all_families(own)) {
     if (is_read(field, *family)) out.emplace_back(family->name);
+  }
+  return out;
+}
+
+/// All of them, in the order of OptimizerKind.
+std::vector<std::string> optimizers() {
+  return split(kind_text(*find_field(kOptimizerField).field), '|');
+}
+
+std::vector<std::string> optimizers_that_read(const Field& field) {
+  std::vector<std::string> out;
+  for (int kind = 0; const std::string& name : optimizers()) {
+    if (reads_option(static_cast<OptimizerKind>(kind++), field.name)) out.push_back(name);
   }
   return out;
 }
@@ -57,7 +70,16 @@ bool is_read(const Field& field, const ModelFamily& family) {
          reads_field(family, field.name);
 }
 
+bool is_read(const Field& field, const RunConfig& config) {
+  return field.group == FieldGroup::Optimizer ? reads_option(config.optimizer.kind, field.name)
+                                              : is_read(field, *config.model.family);
+}
+
 std::string families_text(const Field& field, const OwnFamilies& own) {
+  if (field.group == FieldGroup::Optimizer) {
+    const std::vector<std::string> readers = optimizers_that_read(field);
+    return readers.size() < optimizers().size() ? text(", with --optimizer ", any_of(readers)) : "";
+  }
   if (field.group != FieldGroup::Model) return "";
   if (field.name == kFamilyField) return choices_text(own);
   std::string out;
@@ -75,13 +97,25 @@ std::string families_text(const Field& field, const OwnFamilies& own) {
 
 void find_unread_fields(const RunConfig& config, Problems& problems) {
   const ModelFamily& family = *config.model.family;
+  for (const ReadField& read : family.reads) {
+    const Field* const field = find_field(read.name).field;
+    if (field == nullptr || field->group != FieldGroup::Model || field->name != read.name)
+      problems.add(text("family ", family.name, " reads '", read.name,
+                        "', which is no field of a model", near_fields(read.name)),
+                   {kFamilyField});
+  }
   for (const auto& [name, written] : config.asked_for) {
     const Field& field = *find_field(name).field;
-    if (is_read(field, family)) continue;
-    const std::vector<std::string> readers = readers_of(field, config.families);
-    problems.add(text(written, " does nothing with family ", family.name, "; ",
+    if (is_read(field, config)) continue;
+    const bool of_model = field.group == FieldGroup::Model;
+    const std::string_view kind = of_model ? kFamilyField : kOptimizerField;
+    const std::vector<std::string> readers =
+        of_model ? readers_of(field, config.families) : optimizers_that_read(field);
+    problems.add(text(written, " does nothing with ", kind, " ",
+                      get_text(*find_field(kind).field, config), "; ",
                       readers.empty() ? "no family reads it, so leave it out"
-                                      : text("leave it out, or give family ", any_of(readers))));
+                                      : text("leave it out, or give ", kind, " ", any_of(readers))),
+                 {kind, field.name});
   }
 }
 
@@ -91,7 +125,7 @@ void forget_unread_fields(RunConfig& config) {
   standard.model = published(config.model.family);
   standard.model.vocabulary = 0;
   for (const Field& field : fields()) {
-    if (!is_read(field, *config.model.family) && !config.asked_for.contains(field.name))
+    if (!is_read(field, config) && !config.asked_for.contains(field.name))
       set_text(field, config, get_text(field, standard), field.name);
   }
 }

@@ -33,19 +33,21 @@ std::int32_t start_token(const Vocabulary& vocabulary) {
 
 }  // namespace
 
-std::vector<std::string> problems(const GenerateOptions& o) {
-  std::vector<std::string> out;
-  if (o.tokens < 1) out.push_back(text("tokens is ", o.tokens, "; it must be 1 or more"));
+FieldProblems problems(const GenerateOptions& o) {
+  FieldProblems out;
+  if (o.tokens < 1) out.add({"tokens"}, text("tokens is ", o.tokens, "; it must be 1 or more"));
   if (!(o.temperature >= 0 && o.temperature <= 100))
-    out.push_back(text("temperature is ", o.temperature,
-                       "; it must be at least 0 (the most likely token) and at most 100"));
-  if (o.top_k < 0) out.push_back(text("top-k is ", o.top_k, "; it must be 0 (all) or more"));
+    out.add({"temperature"},
+            text("temperature is ", o.temperature,
+                 "; it must be at least 0 (the most likely token) and at most 100"));
+  if (o.top_k < 0) out.add({"top-k"}, text("top-k is ", o.top_k, "; it must be 0 (all) or more"));
   if (!(o.top_p > 0 && o.top_p <= 1))
-    out.push_back(text("top-p is ", o.top_p, "; it must be above 0 and at most 1 (all)"));
+    out.add({"top-p"}, text("top-p is ", o.top_p, "; it must be above 0 and at most 1 (all)"));
   if (o.beams < 1 || o.beams > 1000)
-    out.push_back(text("beams is ", o.beams, "; it must be from 1 to 1000"));
+    out.add({"beams"}, text("beams is ", o.beams, "; it must be from 1 to 1000"));
   if (!(std::abs(o.length_penalty) <= 100))
-    out.push_back(text("length-penalty is ", o.length_penalty, "; it must be from -100 to 100"));
+    out.add({"length-penalty"},
+            text("length-penalty is ", o.length_penalty, "; it must be from -100 to 100"));
   return out;
 }
 

@@ -25,7 +25,7 @@ struct GenerateOptions {
   std::function<void(std::size_t text, std::int32_t token)> on_token = nullptr;
 };
 
-std::vector<std::string> problems(const GenerateOptions& options);
+FieldProblems problems(const GenerateOptions& options);
 
 /// What a text is written from.
 struct Beginning {

@@ -60,7 +60,7 @@ std::string one_line(std::string_view name) {
 std::string describe(const std::string& path, const CheckpointJudge& judge) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return describe_checkpoints(find_checkpoints(path), judge);
-  if (!fs::exists(path, ignored))
+  if (fs::status(path, ignored).type() == fs::file_type::not_found)
     fail(Fault::Checkpoint, "nothing at '", path, "'", near_files(path));
   refuse_pickle(path);
   return is_text(path) ? describe_graph(path) : describe_safetensors(path);

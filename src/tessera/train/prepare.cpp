@@ -61,10 +61,14 @@ struct Source {
   RecordedRun run;
 };
 
-Source open_source(const std::string& path, const OwnFamilies& families) {
-  Checkpoint checkpoint = Checkpoint::open(path);
-  RecordedRun run = recorded_run(checkpoint, families);
-  return {std::move(checkpoint), std::move(run)};
+/// Every byte of it is read before anything is compiled.
+Source open_source(const std::string& path, const char* words, const OwnFamilies& families) {
+  return naming_intact(path, words, recorded_run_judge(families), [&] {
+    Checkpoint checkpoint = Checkpoint::open(path);
+    require_intact(checkpoint);
+    RecordedRun run = recorded_run(checkpoint, families);
+    return Source{std::move(checkpoint), std::move(run)};
+  });
 }
 
 std::optional<Source> find_source(const RunConfig& config, Problems& problems,
@@ -77,7 +81,7 @@ std::optional<Source> find_source(const RunConfig& config, Problems& problems,
       path = latest_checkpoint(in_folder(config.output, kCheckpointsFolder), &notices,
                                recorded_run_judge(config.families));
     if (!path) return;
-    out.emplace(open_source(*path, config.families));
+    out.emplace(open_source(*path, "--resume", config.families));
   });
   return out;
 }
@@ -116,10 +120,20 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
     return out;
   }
   problems.gather([&] {
-    out = encoded_for(config, base);
-    if (!config.valid_data.empty()) hold_out(*out, config.valid_data);
+    Dataset data = encoded_for(config, base);
+    if (!config.valid_data.empty()) hold_out(data, config.valid_data);
+    out = std::move(data);
   });
   return out;
+}
+
+/// The digest of a text that cannot be encoded; empty where it cannot even be read.
+std::string digest_of(const RunConfig& config, const Source& from) {
+  try {
+    return text_digest(config.data, from.run.vocabulary.kind());
+  } catch (const Error&) {  // reported before
+    return "";
+  }
 }
 
 void check_data(PreparedRun& run, Problems& problems) {
@@ -131,7 +145,18 @@ void check_data(PreparedRun& run, Problems& problems) {
   };
   problems.gather([&] { look_at(*task.train_samples(run.data, sample_choices(c))); });
   if (wanted_programs(c).evaluate)
-    problems.gather([&] { look_at(*task.valid_samples(run.data, valid_choices(c))); });
+    problems.gather(
+        [&] {
+          try {
+            look_at(*task.valid_samples(run.data, valid_choices(c)));
+          } catch (const Error& error) {
+            if (!c.valid_data.empty()) throw;
+            throw error.with(text("held-out is ", c.held_out,
+                                  "; 0 holds nothing out, and valid-data validates on a text of "
+                                  "its own"));
+          }
+        },
+        {"held-out"});
   const std::int64_t known = run.data.vocabulary.size(),
                      least = vocabulary_for(c.model.family, known);
   if (!run.from && c.model.vocabulary < least)  // a resumed run keeps its vocabulary
@@ -152,16 +177,16 @@ std::string difference(std::string_view name, std::string_view there, std::strin
 class Comparison {
  public:
   Comparison(const RecordedRun& there, const RunConfig& here)
-      : family_(*here.model.family),
+      : config_(here),
         there_(there.fields),
         here_(record_of(here)),
         derived_there_(derived(there.config)),
         derived_here_(derived(here)) {}
 
   /// "layers is 4 there and 6 here"; empty: the same, also where one of the two says what the other
-  /// leaves to be derived, or not recorded, and what the model's family does not read.
+  /// leaves to be derived, or not recorded, and what nothing reads.
   std::string operator()(const Field& field) const {
-    if (!is_read(field, family_)) return "";
+    if (!is_read(field, config_)) return "";
     const std::string name(field.name);
     const auto old = there_.find(name);
     if (old == there_.end() || old->second == here_.at(name)) return "";
@@ -175,7 +200,7 @@ class Comparison {
     return record_of(config);
   }
 
-  const ModelFamily& family_;
+  const RunConfig& config_;
   const std::map<std::string, std::string>& there_;
   std::map<std::string, std::string> here_, derived_there_, derived_here_;
 };
@@ -204,18 +229,21 @@ void compare_valid_data(const std::string& there, const std::string& here,
 }
 
 /// ", as with --config RUN/config.toml --resume auto", where the checkpoint's run left such a file.
-std::string how_to_give_the_same(const PreparedRun& run) {
-  const std::string folder = fs::path(run.from->path()).parent_path().parent_path().string();
+std::string how_to_give_the_same(const RunConfig& config, const Source& from) {
+  const std::string path = from.checkpoint.path();
+  const std::string folder = fs::path(path).parent_path().parent_path().string();
   std::error_code ignored;
   if (!fs::exists(in_folder(folder, kConfigFile), ignored)) return "";
-  return text(", as with ", flags_to_go_on(folder, run.config.resume));
+  return text(", as with ", flags_to_go_on(folder, config.resume));
 }
 
-/// Holds the run against the checkpoint that it goes on from.
-void compare(PreparedRun& run, const RecordedRun& from, Problems& problems) {
-  const std::map<std::string, std::string>& there = from.fields;
-  const std::map<std::string, std::string> here = record_of(run.config);
-  const Comparison compared(from, run.config);
+/// Holds the run against the checkpoint that it goes on from. `digest` is the text's; empty: it is
+/// not known.
+void compare(const RunConfig& config, const Source& from, const std::string& digest,
+             std::vector<std::string>& notices, Problems& problems) {
+  const std::map<std::string, std::string>& there = from.run.fields;
+  const std::map<std::string, std::string> here = record_of(config);
+  const Comparison compared(from.run, config);
   std::vector<std::string> model, confirm, notice, rounding;
   for (const Field& field : fields()) {
     const std::string line = compared(field);
@@ -230,26 +258,26 @@ void compare(PreparedRun& run, const RecordedRun& from, Problems& problems) {
   const auto old_valid = there.find("valid-data");
   compare_valid_data(old_valid == there.end() ? "" : old_valid->second, here.at("valid-data"),
                      confirm, notice);
-  if (from.data != run.data.digest)
-    confirm.push_back(difference("the data's digest", from.data, run.data.digest));
-  const std::string& path = run.from->path();
+  if (!digest.empty() && from.run.data != digest)
+    confirm.push_back(difference("the data's digest", from.run.data, digest));
+  const std::string& path = from.checkpoint.path();
+  const std::string same = how_to_give_the_same(config, from);
   if (!model.empty()) {
-    problems.add(
-        text("checkpoint '", path, "' is of another model: ", join(model, "; "), "; give the same",
-             how_to_give_the_same(run), ", or start a new run without --resume"),
-        Fault::Checkpoint);
-  } else if (!confirm.empty() && !run.config.allow_changes) {
+    problems.add(text("checkpoint '", path, "' is of another model: ", join(model, "; "),
+                      "; give the same", same, ", or start a new run without --resume"),
+                 Fault::Checkpoint);
+  }
+  if (!confirm.empty() && !config.allow_changes) {
     problems.add(text("checkpoint '", path, "' has seen other samples: ", join(confirm, "; "),
-                      "; give the same", how_to_give_the_same(run), ", or add --allow-changes"));
+                      "; give the same", same, ", or add --allow-changes"));
   } else {
     notice.insert(notice.end(), confirm.begin(), confirm.end());
   }
-  for (const std::string& line : notice)
-    run.notices.push_back(text("resuming with a change: ", line));
+  for (const std::string& line : notice) notices.push_back(text("resuming with a change: ", line));
   for (const std::string& line : rounding)
-    run.notices.push_back(text("resuming with other kernels: ", line,
-                               "; sums are rounded differently from here on, so the run will not "
-                               "equal, bit by bit, one that was never interrupted"));
+    notices.push_back(text("resuming with other kernels: ", line,
+                           "; sums are rounded differently from here on, so the run will not "
+                           "equal, bit by bit, one that was never interrupted"));
 }
 
 }  // namespace
@@ -291,7 +319,8 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   problems.gather([&] { held = what_output_holds(config.output); });
   std::optional<Source> from = find_source(config, problems, notices), init;
   if (!from && !config.init_from.empty())
-    problems.gather([&] { init.emplace(open_source(config.init_from, config.families)); });
+    problems.gather(
+        [&] { init.emplace(open_source(config.init_from, "--init-from", config.families)); });
   const std::optional<Source>& base = from ? from : init;
   if (base) problems.gather([&] { take_model(config, base->run); });
   RunConfig told = config;
@@ -299,13 +328,20 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   find_problems(config, problems);
   check_output(config, problems);
   check_offload_folder(config, problems);
-  std::optional<Dataset> data = load_data(config, base, problems);
-  if (!data) return {};
-  if (config.model.vocabulary == 0) {
-    config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary.size());
-    // Other data is to be told as such, not as another model.
-    if (base) config.model.vocabulary = base->run.config.model.vocabulary;
+  // Other data is to be told as such, not as another model, nor as characters that are not known.
+  if (base && config.model.vocabulary == 0)
+    config.model.vocabulary = base->run.config.model.vocabulary;
+  Problems of_data;
+  std::optional<Dataset> data = load_data(config, base, of_data);
+  const std::string digest = data ? data->digest : from ? digest_of(config, *from) : "";
+  if (from) compare(config, *from, digest, notices, problems);
+  const bool other_data = from && !digest.empty() && digest != from->run.data;
+  if (!other_data || config.allow_changes) {
+    for (const Error& problem : of_data.list()) problems.add(problem);
   }
+  if (!data) return {};
+  if (config.model.vocabulary == 0)
+    config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary.size());
   if (config.epochs > 0 && tessera::problems(config.model).empty()) {
     problems.gather([&] {
       const auto samples = task_of(config.model).train_samples(*data, sample_choices(config));
@@ -317,7 +353,6 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   if (from) run.from.emplace(std::move(from->checkpoint));
   if (init) run.init.emplace(std::move(init->checkpoint));
   check_data(run, problems);
-  if (from) compare(run, from->run, problems);
   if (init) compare_model(run, init->run, problems);
   if (problems.empty()) {  // a vocabulary from a checkpoint may be larger than its model's
     problems.gather([&] {

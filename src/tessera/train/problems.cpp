@@ -1,12 +1,20 @@
 #include "tessera/train/problems.h"
 
+#include <algorithm>
+
 namespace tessera {
 
-void Problems::add(const Error& problem) {
+void Problems::add(const Error& problem, const Fields& judged) {
+  const auto refused = [&](std::string_view field) { return refused_.contains(field); };
+  if (closed_ || std::ranges::any_of(judged, refused)) return;
   for (const Error& known : list_) {
     if (std::string_view(known.what()) == problem.what()) return;
   }
   list_.push_back(problem);
+}
+
+void Problems::add(const FieldProblems& problems, std::string_view before) {
+  for (const FieldProblem& problem : problems) add(text(before, problem.what), problem.fields);
 }
 
 void Problems::raise() const {

@@ -14,13 +14,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kAllOfThem = std::numeric_limits<int>::max();
 constexpr std::int64_t kMaxFailedSaves = 3;  // in a row
 
 }  // namespace
 
 SaveOptions save_options(const RunConfig& config, const FileCalls& calls) {
   SaveOptions out;
-  constexpr std::int64_t kAll = std::numeric_limits<int>::max();
+  constexpr std::int64_t kAll = kAllOfThem;
   out.keep_last = static_cast<int>(config.keep_last == 0 ? kAll : std::min(config.keep_last, kAll));
   out.calls = calls;
   return out;
@@ -50,7 +51,15 @@ void RunSaves::goes_on_from(const Checkpoint& from) {
   checkpoint_ = from.path();
   if (!is_here(checkpoint_)) return;
   saved_ = from.record().step;
-  crew_.alone([&] { left_ = left_behind(from); });
+  crew_.alone([&] {
+    left_ = left_behind(from);
+    const auto name = parse_step_name(fs::path(checkpoint_).filename().string());
+    for (const StepName& other :
+         scan_checkpoints(in_folder(config_.output, kCheckpointsFolder)).committed) {
+      if (name && other < *name) trained_from_ = to_text(other);  // nothing newer is known
+      if (name && other > *name && config_.resume == "auto") damaged_.push_back(to_text(other));
+    }
+  });
 }
 
 CheckpointRecord RunSaves::record() const {
@@ -83,6 +92,33 @@ void RunSaves::link_best(std::int64_t step, const std::string& path) {
   if (!problem.empty()) tell(callbacks_, &TrainCallback::on_notice, problem);
 }
 
+void RunSaves::trained(std::int64_t step, bool skipped) {
+  skipping_ = skipped;
+  if (!skipped) trained_ = step;
+  note_trained();
+}
+
+void RunSaves::note_trained() {
+  const std::string name = fs::path(checkpoint_).filename().string();
+  if (saved_ < 0 || trained_ <= saved_ || name == trained_from_) return;
+  trained_from_ = name;
+  if (config_.keep_last != 1) return;  // of several that stay, one was trained from
+  std::vector<std::string> problems;
+  crew_.alone([&] {
+    if (!lock_.held()) return;
+    saver_.keep(kept());
+    problems = saver_.tidy();
+  });
+  for (const std::string& problem : problems) tell(callbacks_, &TrainCallback::on_notice, problem);
+}
+
+KeptCheckpoints RunSaves::kept() const {
+  KeptCheckpoints out{skipping_ ? kAllOfThem : save_options(config_, {}).keep_last, {}, damaged_};
+  if (best_) out.named.push_back(best_->name());
+  out.named.push_back(trained_from_);
+  return out;
+}
+
 void RunSaves::look() { hear(saver_.finished()); }
 
 void RunSaves::on_the_way(std::int64_t step, MetricsFile& metrics) {
@@ -93,7 +129,7 @@ void RunSaves::on_the_way(std::int64_t step, MetricsFile& metrics) {
     if (problem.empty()) problem = metrics.sync();
   });
   if (!problem.empty()) return hear(SaveResult{step, "", problem});
-  if (best_) saver_.keep(best_->name());
+  saver_.keep(kept());
   saver_.begin(record());
   look();
 }
@@ -112,9 +148,28 @@ void RunSaves::at_end(std::int64_t step, MetricsFile& metrics) {
     fail(Fault::Resource, "step ", step, " is saved, but its metrics are not: ", late,
          how_to_go_on());
   SaveResult result{step, "", taken + late};
-  if (best_) saver_.keep(best_->name());
+  saver_.keep(kept());
   if (result.problem.empty()) result = saver_.save(record());
   settle(result, Heard::OfTheLast);
+}
+
+std::string RunSaves::at_bad_end(std::int64_t step, std::int64_t bad, MetricsFile& metrics) {
+  try {
+    settle(saver_.wait(), Heard::BeforeTheLast);
+    if (saved_ < step - bad || !is_here(checkpoint_)) at_end(step, metrics);
+  } catch (const Error& error) {
+    // Unless it is the disk's, it is another failure than that of the numbers.
+    if (error.fault() != Fault::Resource) throw;
+    tell(callbacks_, &TrainCallback::on_notice, error.what());
+  }
+  const std::string& output = config_.output;
+  const std::string back =
+      trained_from_.empty()
+          ? "begin anew: there is no older checkpoint"
+          : text("go back to an older checkpoint: ",
+                 flags_to_go_on(output,
+                                text(in_folder(output, kCheckpointsFolder), "/", trained_from_)));
+  return text(flags_to_go_on(output), "; if steps are skipped then too, ", back);
 }
 
 /// A request to stop may come while a save is waited for: it is asked for afterwards.
@@ -132,6 +187,7 @@ void RunSaves::settle(const std::optional<SaveResult>& result, Heard when) {
     checkpoint_ = result->path;
     failed_ = 0;
     link_best(saved_, checkpoint_);
+    note_trained();
     return tell(callbacks_, &TrainCallback::on_save, saved_, checkpoint_);
   }
   if (best_) best_->not_saved(result->step);

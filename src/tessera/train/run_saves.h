@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tessera/train/best_checkpoint.h"
 #include "tessera/train/checkpoint_saver.h"
@@ -35,6 +36,10 @@ class RunSaves {
   void validated(std::int64_t step, double loss);
   /// True if the state of `step` is the best and not saved yet.
   bool best_is_due(std::int64_t step) const { return best_ && best_->wants(step); }
+  /// A step ended: the state that it began with is one from which training can go on, unless it was
+  /// skipped. Until a step was trained from the newest checkpoint, the one before it stays, however
+  /// few are to be kept; while steps are skipped, all stay.
+  void trained(std::int64_t step, bool skipped);
   /// Takes note of a save that has ended. Between steps.
   void look();
   /// In the background, where there is memory for it; training goes on whatever comes of it.
@@ -43,6 +48,10 @@ class RunSaves {
   /// ended well.
   /// Errors: Fault::Resource.
   void at_end(std::int64_t step, MetricsFile& metrics);
+  /// At the end of a run of which the last `bad` steps, up to `step`, were skipped: the state that
+  /// they left as it was is saved, unless a checkpoint has it; a save that fails is a notice.
+  /// Returns the flags to go on with, and those to go back behind that state.
+  std::string at_bad_end(std::int64_t step, std::int64_t bad, MetricsFile& metrics);
   /// The path of the last checkpoint; empty: none.
   const std::string& last() const { return checkpoint_; }
 
@@ -57,6 +66,9 @@ class RunSaves {
   void hear(const std::optional<SaveResult>& result);
   void settle(const std::optional<SaveResult>& result, Heard when);
   void link_best(std::int64_t step, const std::string& path);
+  /// A step was trained from the last checkpoint.
+  void note_trained();
+  KeptCheckpoints kept() const;
   std::string how_to_go_on() const;
   CheckpointRecord record() const;
   bool is_here(const std::string& checkpoint) const;
@@ -68,10 +80,14 @@ class RunSaves {
   CheckpointSaver saver_;
   std::function<CheckpointRecord()> record_;
   std::function<bool()> ended_;
-  std::int64_t saved_ = -1;  // the step of the last checkpoint in the run's folder
-  std::string checkpoint_;   // the path of the last, wherever it is
-  std::string left_;         // kRecordedLeft
-  std::int64_t failed_ = 0;  // saves, in a row
+  std::int64_t saved_ = -1;           // the step of the last checkpoint in the run's folder
+  std::string checkpoint_;            // the path of the last, wherever it is
+  std::string left_;                  // kRecordedLeft
+  std::int64_t failed_ = 0;           // saves, in a row
+  std::int64_t trained_ = -1;         // the last step that was not skipped
+  bool skipping_ = false;             // the last step was
+  std::string trained_from_;          // names the checkpoint
+  std::vector<std::string> damaged_;  // names of those that were passed over
   std::optional<BestCheckpoint> best_;
 };
 

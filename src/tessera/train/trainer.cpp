@@ -90,6 +90,7 @@ class Trainer {
   std::int64_t last_ = 0;      // the step after which this invocation ends
   bool metrics_late_ = false;  // lines wait for room on the disk, and that was told
   std::int64_t bad_ = 0, skipped_ = 0;
+  bool save_due_ = false;   // the next step that is not skipped is saved
   bool cut_short_ = false;  // a validation, by a request to stop
   double step_seconds_ = 0;
   double product_rate_ = 0;                  // FLOP/s of one device
@@ -248,29 +249,28 @@ void Trainer::after_step(const StepRecord& record) {
 
 /// The save at the end is not one on the way.
 void Trainer::save_if_due(bool wanted) {
-  if ((wanted || saves_->best_is_due(step_)) && !ended()) saves_->on_the_way(step_, *metrics_);
+  save_due_ = save_due_ || wanted;
+  const bool now = save_due_ && bad_ == 0;  // a skipped step left what the one before it did
+  if ((!now && !saves_->best_is_due(step_)) || ended()) return;
+  save_due_ = false;
+  saves_->on_the_way(step_, *metrics_);
 }
 
 void Trainer::count_bad(const StepRecord& record) {
   bad_ = record.ok ? 0 : bad_ + 1;
+  saves_->trained(step_, !record.ok);
   if (record.ok) return;
   ++skipped_;
   tell(&TrainCallback::on_notice, text("step ", step_, " was skipped: loss ", record.loss,
                                        ", gradient norm ", record.grad_norm));
   if (bad_ < kMaxBadSteps) return;
-  try {
-    saves_->at_end(step_, *metrics_);
-  } catch (const Error& error) {
-    // Unless it is the disk's, it is another failure than that of the numbers.
-    if (error.fault() != Fault::Resource) throw;
-    tell(&TrainCallback::on_notice, error.what());
-  }
+  const std::string how_to_go_on = saves_->at_bad_end(step_, bad_, *metrics_);
   fail(Fault::Numerics, "loss or gradient was inf or nan in ", bad_, " steps in a row, ",
        step_ - bad_ + 1, " to ", step_, " (loss ", record.loss, ", gradient norm ",
        record.grad_norm, ", lr ", record.lr,
-       "); no parameter took harm; lower --lr or --clip-grad, or lengthen --lr-warmup-steps, and "
-       "go on with ",
-       flags_to_go_on(config().output));
+       "); they changed no parameter, but the steps before them may have made some too large; "
+       "lower --lr or --clip-grad, or lengthen --lr-warmup-steps, and go on with ",
+       how_to_go_on);
 }
 
 void Trainer::validate_if_due() {
