@@ -95,7 +95,9 @@ void print_table(Communicator& world, std::int64_t largest) {
 int main(int argc, char** argv) {
   try {
     const std::int64_t largest = argc > 1 ? std::atoll(argv[1]) : 64 << 20;
-    run_launched([&](Communicator& world) { print_table(world, largest); });
+    Launched launched;
+    launched.how = Launched::Mpi;
+    run_launched(launched, [&](Communicator& world) { print_table(world, largest); });
   } catch (const std::exception& error) {
     std::fprintf(stderr, "comm_mpi: %s\n", error.what());
     return 1;

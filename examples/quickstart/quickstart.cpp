@@ -194,8 +194,10 @@ int main(int argc, char** argv) try {
     const std::lock_guard lock(shared);
     falling = falling && last < first;
   };
-  if (mpi_launched([](const char* name) { return std::getenv(name); })) {
-    run_launched(body);
+  const Launched launched =
+      launch_of([](const char* name) { return std::getenv(name); }, {.mpi = has_mpi()});
+  if (launched.how != Launched::Alone) {
+    run_launched(launched, body);
   } else {
     run_ranks(flags.devices, body);
   }

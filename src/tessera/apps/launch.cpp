@@ -59,6 +59,12 @@ Launch parse_launch(const Arguments& arguments) {
       out.bind = value();
       require(out.bind == "auto" || out.bind == "core" || out.bind == "none", "--bind: '", out.bind,
               "' is none of auto, core, none");
+    } else if (name == "--backend") {
+      out.backend = value();
+      require(out.backend == "auto" || out.backend == "mpi" || out.backend == "tcp", "--backend: '",
+              out.backend, "' is none of auto, mpi, tcp");
+    } else if (name == "--unsupervised") {
+      out.unsupervised = true;
     } else if (name == "--verbose") {
       out.verbose = true;
     } else if (name == "--dry-run") {
@@ -67,8 +73,9 @@ Launch parse_launch(const Arguments& arguments) {
       out.help = true;
       return out;
     } else {
-      const std::vector<std::string> near =
-          nearest(name, {"-n", "--ranks", "--hostfile", "--bind", "--verbose", "--dry-run"}, 1);
+      const std::vector<std::string> near = nearest(
+          name, {"-n", "--ranks", "--backend", "--hostfile", "--bind", "--verbose", "--dry-run"},
+          1);
       fail(Fault::Usage, "launch: unknown flag ", name,
            near.empty() ? "" : "; nearest is " + near.front(),
            "; flags of the command come after it: tessera launch -n 8 -- train ...");
@@ -79,11 +86,21 @@ Launch parse_launch(const Arguments& arguments) {
   require(out.ranks > 0, "launch: how many ranks? tessera launch -n 8 -- train ...");
   require(!out.command.empty(), "launch: no command; tessera launch -n ", out.ranks,
           " -- train ...");
+  require(
+      out.backend != "tcp" || out.hostfile.empty(),
+      "launch: --backend tcp starts ranks on this machine; leave --hostfile to mpirun, or start "
+      "the command on each host with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
   const std::vector<std::string> known = {"train", "verify", "sample", "version"};
   require(std::find(known.begin(), known.end(), out.command.front()) != known.end(), "launch: '",
           out.command.front(),
           "' is no command that runs on ranks; train, verify and sample are; give any other one by "
           "itself");
+  return out;
+}
+
+Arguments tcp_words(const Launch& launch, const std::string& program) {
+  Arguments out = {program, "launch", "--unsupervised", "-n", text(launch.ranks), "--"};
+  out.insert(out.end(), launch.command.begin(), launch.command.end());
   return out;
 }
 

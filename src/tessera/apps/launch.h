@@ -1,5 +1,5 @@
 #pragma once
-/// Ranks as processes: how mpirun is asked for them.
+/// Ranks as processes: how mpirun, or Tessera itself, is asked for them.
 
 #include <string>
 #include <vector>
@@ -13,11 +13,14 @@ inline constexpr const char* kStopByInput = "TESSERA_STOP_BY_INPUT";
 
 struct Launch {
   int ranks = 0;
-  std::string hostfile;       // empty: all on this machine
-  std::string bind = "auto";  // core, none; auto: core where all ranks have one or more
-  bool verbose = false;       // mpirun's own words too
+  std::string hostfile;          // empty: all on this machine
+  std::string bind = "auto";     // core, none; auto: core where all ranks have one or more
+  std::string backend = "auto";  // mpi, tcp; auto: mpi where the program was built with it
+  bool verbose = false;          // mpirun's own words too
   bool dry_run = false;
   bool help = false;
+  bool unsupervised =
+      false;          // this process is what `launch --backend tcp` starts in mpirun's place
   Arguments command;  // of tessera, with its arguments
 };
 
@@ -30,6 +33,9 @@ struct Launcher {
   int cores = 1;                // that this process may use, threads of one core counted once
   bool root = false;
 };
+
+/// The program again, as what starts ranks that join over TCP.
+Arguments tcp_words(const Launch& launch, const std::string& program);
 
 /// mpirun and its arguments. Errors: Fault::Usage: a host file that cannot be read.
 Arguments mpirun_words(const Launch& launch, const Launcher& launcher);

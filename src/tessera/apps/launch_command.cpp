@@ -1,4 +1,4 @@
-/// tessera launch: a command on several ranks, each a process that mpirun starts.
+/// tessera launch: a command on several ranks, each a process.
 
 #include <sched.h>
 #include <unistd.h>
@@ -17,6 +17,8 @@
 #include "tessera/apps/flags.h"
 #include "tessera/apps/launch.h"
 #include "tessera/apps/launcher_words.h"
+#include "tessera/apps/ranks.h"
+#include "tessera/apps/start_ranks.h"
 #include "tessera/apps/stop_signal.h"
 #include "tessera/apps/supervise.h"
 #include "tessera/base/cores.h"
@@ -29,9 +31,13 @@ namespace tessera {
 namespace {
 
 constexpr const char* kHelp =
-    "tessera launch -n N [--hostfile FILE] [--bind HOW] -- train|verify|sample ...\n\n"
-    "Runs tessera train, verify or sample on N ranks, each a process that mpirun starts.\n\n"
+    "tessera launch -n N [--backend HOW] [--hostfile FILE] [--bind HOW] -- train|verify|sample "
+    "...\n\n"
+    "Runs tessera train, verify or sample on N ranks, each a process.\n\n"
     "  -n, --ranks N       how many ranks\n"
+    "  --backend HOW       mpi: mpirun starts them; tcp: tessera does, on this machine, without "
+    "any\n"
+    "                      MPI; auto (default): mpi if the program was built with it, else tcp\n"
     "  --hostfile FILE     the machines, one `HOST slots=N` a line; else all on this machine\n"
     "  --bind HOW          core: every rank keeps to its own cores; none; auto (default): core if\n"
     "                      all ranks are on this machine and have a core each, else none\n"
@@ -160,21 +166,31 @@ int launch_command(const Arguments& arguments, Console& console, const OwnFamili
     console.out << kHelp;
     return 0;
   }
-  require(has_mpi(),
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  if (launch.unsupervised) {
+    Arguments words = {program};
+    words.insert(words.end(), launch.command.begin(), launch.command.end());
+    return start_ranks(launch.ranks, words);
+  }
+  const bool tcp = launch.backend == "tcp" ||
+                   (launch.backend == "auto" && !has_mpi() && launch.hostfile.empty());
+  require(tcp || has_mpi(),
           "launch: this program was built without MPI; install Open MPI (on Debian: apt-get "
-          "install libopenmpi-dev openmpi-bin) and build again, or give --devices N to the "
-          "command, which makes ranks of threads");
-  require(!mpi_launched([](const char* name) { return std::getenv(name); }),
-          "launch: this is a rank already, started by an MPI launcher; give it the command itself");
+          "install libopenmpi-dev openmpi-bin) and build again, or give --backend tcp, which needs "
+          "none");
+  require(
+      launched_as(0).how == Launched::Alone,
+      "launch: this is a rank already, as its variables say (", [] { return launched_as(0).who; },
+      "); give it the command itself, or unset them");
   const bool stops_in_order = launch.command.front() == "train";
+  if (tcp) setenv(kStopByInput, "1", 1);
   std::optional<NothingToSave> nothing;  // while mpirun is looked for, which may take its time
   if (stops_in_order) {
     catch_stop_signals();
     nothing.emplace();
   }
-  const Launcher launcher = {find_mpirun(), std::filesystem::read_symlink("/proc/self/exe"),
-                             cores(), geteuid() == 0};
-  const Arguments words = mpirun_words(launch, launcher);
+  const Launcher launcher = {tcp ? program : find_mpirun(), program, cores(), geteuid() == 0};
+  const Arguments words = tcp ? tcp_words(launch, program) : mpirun_words(launch, launcher);
   if (launch.dry_run) {
     console.out << join(words, " ") << "\n";
     return 0;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
@@ -30,22 +31,20 @@ std::chrono::seconds deadline_of(const RunConfig& config) {
   return std::chrono::seconds(config.distributed_timeout);
 }
 
-/// "rank 2 of 4", before MPI has said so.
-std::string launched_name() {
-  const char *rank = std::getenv("OMPI_COMM_WORLD_RANK"),
-             *size = std::getenv("OMPI_COMM_WORLD_SIZE");
-  return rank == nullptr || size == nullptr ? "a rank" : text("rank ", rank, " of ", size);
+/// "rank 2 of 4", before the ranks have met.
+std::string name_of(const Launched& launched) {
+  return launched.rank < 0 ? "a rank" : text("rank ", launched.rank, " of ", launched.size);
 }
 
 /// The ranks come to one end, and one of them is to tell it: the lowest that can. The launcher ends
 /// the others when it ends.
-void await_lower_ranks() {
-  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
-  const int turn = rank == nullptr ? 0 : std::min(std::atoi(rank), 4);
+void await_lower_ranks(const Launched& launched) {
+  const int turn = std::clamp(launched.rank, 0, 4);
   std::this_thread::sleep_for(turn * std::chrono::milliseconds(500));
 }
 
-LaunchedOptions mpi_options(const RanksCommand& command, Console& console) {
+LaunchedOptions launched_options(const RanksCommand& command, const Launched& launched,
+                                 Console& console) {
   LaunchedOptions options;
   options.deadline = deadline_of(command.config);
   options.report = [&console](const std::exception_ptr& failure) {
@@ -55,11 +54,11 @@ LaunchedOptions mpi_options(const RanksCommand& command, Console& console) {
   if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) {
     options.told_to_end = [&end = catch_launchers_end()]() -> bool { return end; };
   }
-  options.stuck = [&console, ended = options.told_to_end](const std::string& report) {
-    await_lower_ranks();
+  options.stuck = [&console, launched, ended = options.told_to_end](const std::string& report) {
+    await_lower_ranks(launched);
     const Fault fault = Fault::Peer;
     if (ended && ended()) _exit(static_cast<int>(fault));  // another rank has spoken
-    end_process(text(launched_name(), " ", report,
+    end_process(text(name_of(launched), " ", report,
                      "; if it is only slow, give a longer --distributed-timeout"),
                 console);
   };
@@ -101,20 +100,29 @@ CpuOptions cpu_options(const RunConfig& config) {
           .offload_folder = config.offload_folder};
 }
 
+Launched launched_as(std::int64_t devices) {
+  return launch_of([](const char* name) { return std::getenv(name); },
+                   {.devices = devices, .mpi = has_mpi()});
+}
+
 int on_launched_ranks(const RanksCommand& command, Console& console,
                       const std::function<int(Communicator*, Console&)>& body) {
-  if (!mpi_launched([](const char* name) { return std::getenv(name); }))
-    return body(nullptr, console);
-  int code = 0;
-  const LaunchedOptions options = mpi_options(command, console);
+  const RunConfig& config = command.config;
+  const bool told = command.devices_told || config.parallel.devices != 1;
+  const Launched launched = launched_as(told ? config.parallel.devices : 0);
+  if (launched.how == Launched::Alone) return body(nullptr, console);
+  std::atomic<int> code = 0;  // of whichever rank here has one
+  const LaunchedOptions options = launched_options(command, launched, console);
   std::optional<StopByInput> asked;
   if (options.stop != nullptr && std::getenv(kStopByInput) != nullptr) asked.emplace(*options.stop);
   run_launched(
+      launched,
       [&](Communicator& world) {
-        require_same(world, asked_of(command.name, command.config), command.problems);
+        require_same(world, asked_of(command.name, config), command.problems);
         std::ostringstream nowhere;
         Console silent = console.with(nowhere);
-        code = body(&world, world.rank() == 0 ? console : silent);
+        const int own = body(&world, world.rank() == 0 ? console : silent);
+        if (own != 0) code = own;
       },
       options);
   return code;

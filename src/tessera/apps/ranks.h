@@ -6,6 +6,7 @@
 
 #include "tessera/apps/command.h"
 #include "tessera/comm/communicator.h"
+#include "tessera/comm/launched.h"
 #include "tessera/device/device.h"
 #include "tessera/runtime/executor.h"
 #include "tessera/train/config.h"
@@ -21,6 +22,10 @@ struct RanksCommand {
   bool stops = false;         // it saves and ends in order where it is asked to stop
   bool devices_told = false;  // by a flag
 };
+
+/// How this process was started, where so many devices were asked for (0: no word of them). Errors:
+/// Fault::Usage: its variables contradict themselves.
+Launched launched_as(std::int64_t devices);
 
 /// Where a launcher started this process, `body` runs as one of its ranks, with a console that is
 /// silent but on rank 0; else alone, with nullptr for a world. A failure of several processes is

@@ -1,5 +1,6 @@
 #pragma once
-/// Ranks as processes, started by mpirun or srun.
+/// Ranks as processes, started by mpirun, torchrun, srun, a script, or whatever says which rank
+/// each is. They join by MPI or over TCP.
 
 #include <atomic>
 #include <chrono>
@@ -9,6 +10,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/comm/communicator.h"
+#include "tessera/comm/launched.h"
 
 namespace tessera {
 
@@ -28,8 +30,8 @@ struct LaunchedOptions {
   /// null.
   std::atomic<bool>* stop = nullptr;
   /// Called on another thread, with what happened, where the ranks do not come up or do not leave
-  /// MPI within the deadline: the program should tell and end itself, for nobody else can. Empty:
-  /// they are waited for.
+  /// each other within the deadline, or a thread of this process does not end: the program should
+  /// tell and end itself, for nobody else can. Empty: they are waited for.
   std::function<void(const std::string& report)> stuck;
 };
 
@@ -46,22 +48,19 @@ class CommonError : public Error {
   using Error::Error;
 };
 
-/// Calls body(world) on this process's rank of MPI_COMM_WORLD and returns when all ranks have come
-/// to their end. Once per process, on one thread, which is the one that calls comm.
+/// Calls body(world) on this process's rank, or on each of its ranks, on a thread of its own, and
+/// returns when all ranks of the run have come to their end. Once per process where MPI joins them.
+/// `launched` says how it was started, and is not Alone.
 ///
 /// The first failure stops all ranks that wait or call. It is reported once, with the rank and its
 /// step below it; then every rank throws Reported with its fault, so that all end with one code.
 ///
-/// Errors:  built without MPI; the message says how to get it.
-void run_launched(const std::function<void(Communicator& world)>& body,
+/// Errors:  of MPI, built without it: the message says how to get it. Over TCP: the ranks do not
+///          meet within the deadline; the message says which, and where they look for each other.
+void run_launched(const Launched& launched, const std::function<void(Communicator& world)>& body,
                   const LaunchedOptions& options = {});
 
 /// True where this program was built with MPI.
 bool has_mpi();
-
-/// True where what started this process is an MPI launcher (mpirun, srun with several tasks), as
-/// its variables say; a shell that `srun` started as the only task is none. `variable` looks one
-/// up: null where it is not set.
-bool mpi_launched(const std::function<const char*(const char* name)>& variable);
 
 }  // namespace tessera

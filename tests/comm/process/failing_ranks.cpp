@@ -1,7 +1,8 @@
 /// Ranks that fail in one of many ways, as a program would: tell what happened once, end with the
-/// fault's code. failure_test.cpp runs it under mpirun.
+/// fault's code. failure_test.cpp runs it under mpirun and start_ranks.
 ///
 /// Run:  mpirun -n 4 build/failing_ranks HOW
+///       build/start_ranks 4 build/failing_ranks HOW
 
 #include <signal.h>
 #include <unistd.h>
@@ -20,19 +21,15 @@
 #include "tessera/comm/processes.h"
 #include "tessera/comm/work_alone.h"
 
+/// Which rank stops itself inside of MPI_Finalize: finalize.cpp, where there is an MPI.
+int rank_that_stops_in_finalize = -1, this_rank = -1;
+
 namespace {
 
 using namespace tessera;
 using namespace std::chrono_literals;
 
 std::atomic<bool> told_to_end = false, asked_to_stop = false;
-
-/// Of this process, before MPI has said so.
-int launched_rank() {
-  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
-  return rank == nullptr ? 0 : std::atoi(rank);
-}
-bool stops_in_finalize = false;
 
 void call(Communicator& comm, const Collective& c) {
   std::vector<std::byte> in(1 << 20), out(1 << 20);
@@ -113,7 +110,7 @@ const std::map<std::string, Body> kWays = {
          compute(300ms);  // until the others, however busy the machine, have what it sent them
          raise(SIGKILL);
        }
-       for (int i = 0; i < 500; ++i) compute(10ms);
+       for (int i = 0; i < 250; ++i) compute(10ms);
      }},
     {"exits", [](Communicator& world) { steps(world, 1000, [] { _exit(0); }); }},
     {"hangs", [](Communicator& world) { steps(world, 1000, [] { compute(1h); }); }},
@@ -143,7 +140,11 @@ const std::map<std::string, Body> kWays = {
        call(world, Collective::barrier("a"));
        if (world.rank() == 2) compute(1h);
      }},
-    {"stops-in-finalize", [](Communicator& world) { call(world, Collective::barrier("a")); }},
+    {"stops-in-finalize",
+     [](Communicator& world) {
+       call(world, Collective::barrier("a"));
+       rank_that_stops_in_finalize = 2;
+     }},
     {"stops-at-start", [](Communicator& world) { call(world, Collective::barrier("a")); }},
     {"works-alone",
      [](Communicator& world) {
@@ -255,13 +256,6 @@ const std::map<std::string, Body> kWays = {
 
 }  // namespace
 
-/// Of the MPI library, which calls it as well by its other name.
-extern "C" int PMPI_Finalize();
-extern "C" int MPI_Finalize() {
-  if (stops_in_finalize && launched_rank() == 2) raise(SIGSTOP);
-  return PMPI_Finalize();
-}
-
 int main(int argc, char** argv) {
   const auto way = kWays.find(argc > 1 ? argv[1] : "");
   if (way == kWays.end()) {
@@ -284,11 +278,15 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "error: a rank %s\n", report.c_str());
     _exit(7);
   };
-  stops_in_finalize = way->first == "stops-in-finalize";
-  if (way->first == "stops-at-start" && launched_rank() == 2) raise(SIGSTOP);
+  const Launched launched = launch_of([](const char* name) { return std::getenv(name); }, {});
+  this_rank = launched.rank;
+  if (way->first == "stops-at-start" && this_rank == 2) raise(SIGSTOP);
   try {
-    run_launched(way->second, options);
+    run_launched(launched, way->second, options);
   } catch (const Reported& e) {
+    return static_cast<int>(e.fault());
+  } catch (const Error& e) {  // before the ranks have met
+    std::fprintf(stderr, "error: %s\n", e.what());
     return static_cast<int>(e.fault());
   }
 }

@@ -1,5 +1,5 @@
-/// Processes that fail, die, hang or call different things, under mpirun: one message, one exit
-/// code, soon.
+/// Processes that fail, die, hang or call different things, joined by MPI or over TCP: one message,
+/// one exit code, soon.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -16,6 +16,27 @@
 namespace tessera {
 namespace {
 
+/// How ranks are started, and what ends those that are left behind.
+struct Start {
+  const char* name;
+  std::string command;  // then the number of ranks and the program
+  int exits;            // the code where a rank ended without a word: mpirun's own, or the others'
+};
+
+std::vector<Start> starts() {
+  std::vector<Start> out = {{"Tcp", TESSERA_START_RANKS, 7}};
+#ifdef TESSERA_MPIRUN
+  std::string words = TESSERA_MPIRUN;
+  words.insert(words.rfind(" -n"), " --quiet");
+  out.push_back({"Mpi", words, 1});
+#endif
+  return out;
+}
+
+class ProcessFailure : public testing::TestWithParam<Start> {};
+INSTANTIATE_TEST_SUITE_P(By, ProcessFailure, testing::ValuesIn(starts()),
+                         [](const auto& info) { return info.param.name; });
+
 struct Outcome {
   std::string output;
   int code = 0;
@@ -23,11 +44,11 @@ struct Outcome {
 };
 
 /// Runs failing_ranks on 4 ranks.
-Outcome outcome_of(const std::string& how) {
+Outcome outcome_of(const Start& start_of, const std::string& how) {
   Outcome out;
   const auto start = std::chrono::steady_clock::now();
-  FILE* pipe = popen(
-      text(TESSERA_MPIRUN " --quiet -n 4 " TESSERA_FAILING_RANKS " ", how, " 2>&1").c_str(), "r");
+  FILE* pipe =
+      popen(text(start_of.command, " 4 " TESSERA_FAILING_RANKS " ", how, " 2>&1").c_str(), "r");
   std::array<char, 4096> buffer;
   while (const std::size_t n = fread(buffer.data(), 1, buffer.size(), pipe))
     out.output.append(buffer.data(), n);
@@ -44,9 +65,9 @@ int count(const std::string& words, const std::string& all) {
 }
 
 /// The same of ranks that all came up within the deadline, which a busy machine may not let them.
-Outcome outcome_of_all_up(const std::string& how) {
+Outcome outcome_of_all_up(const Start& start, const std::string& how) {
   for (int turn = 0;; ++turn) {
-    const Outcome out = outcome_of(how);
+    const Outcome out = outcome_of(start, how);
     if (turn == 4 || count("for all ranks to come up", out.output) == 0) return out;
   }
 }
@@ -58,9 +79,9 @@ struct Case {
 };
 
 /// `limit` in seconds, of which starting takes one on a busy machine.
-void expect_all(const std::vector<Case>& cases, double limit) {
+void expect_all(const Start& start, const std::vector<Case>& cases, double limit) {
   for (const Case& c : cases) {
-    const Outcome out = outcome_of_all_up(c.how);
+    const Outcome out = outcome_of_all_up(start, c.how);
     SCOPED_TRACE(text(c.how, " took ", out.seconds, " s:\n", out.output));
     EXPECT_EQ(out.code, c.code);
     EXPECT_EQ(count("error:", out.output), 1);
@@ -72,8 +93,9 @@ void expect_all(const std::vector<Case>& cases, double limit) {
 const std::string kWorld = "of group world (ranks 0, 1, 2, 3)";
 const std::string kOneProgram = "; all ranks must run one program with one configuration";
 
-TEST(ProcessFailure, ARankThatThrowsStopsAll) {
+TEST_P(ProcessFailure, ARankThatThrowsStopsAll) {
   expect_all(
+      GetParam(),
       {{"throws",
         3,
         {"error: the text is gone\nlook at it\n    rank 2 of 4, in step 12 after all_reduce "
@@ -94,20 +116,21 @@ TEST(ProcessFailure, ARankThatThrowsStopsAll) {
       6);
 }
 
-TEST(ProcessFailure, ARankThatDiesStopsAll) {
+TEST_P(ProcessFailure, ARankThatDiesStopsAll) {
   const std::string died = " has died; it was last seen in step ";
   expect_all(
+      GetParam(),
       {{"dies",
         128 + 9,
         {"found that rank 2 (process ", died + "11 after all_reduce 'grads' (number 12 of world)"}},
        {"dies-in-large-calls", 128 + 9, {"found that rank 2 (process ", died}},
        {"dies-while-others-compute", 128 + 9, {"found that rank 2 (process ", died + "5 after"}},
-       {"exits", 1, {"found that rank 2 (process ", died + "11 after"}}},
+       {"exits", GetParam().exits, {"found that rank 2 (process ", died + "11 after"}}},
       6);
 }
 
 /// The deadline is 1.5 s here.
-TEST(ProcessFailure, ARankThatHangsIsNamed) {
+TEST_P(ProcessFailure, ARankThatHangsIsNamed) {
   const std::string waited =
       " has waited 1.5 s in step 12 at all_reduce sum f32[1000] 'grads' (number 13 " + kWorld +
       "); not arrived: rank 2 (in step 11 after all_reduce 'grads' (number 12 of world)); arrived: "
@@ -117,25 +140,28 @@ TEST(ProcessFailure, ARankThatHangsIsNamed) {
       " has waited 1.5 s in step 3 at all_reduce sum f32[200000] 'b' (number 2 " + kWorld +
       "); not arrived: rank 2 (in step 3 after all_reduce 'a' (number 1 of world)); arrived: ranks "
       "0, 1, 3\n";
-  expect_all({{"is-slow-under-way", 7, {under_way}},
+  expect_all(GetParam(),
+             {{"is-slow-under-way", 7, {under_way}},
               {"hangs", 7, {waited, stuck}},
               {"is-stopped", 7, {waited, stuck}},
               {"is-slow", 7, {waited}}},
              10);
 }
 
-TEST(ProcessFailure, AnEndOfAMessageThatDoesNotComeIsNamed) {
+TEST_P(ProcessFailure, AnEndOfAMessageThatDoesNotComeIsNamed) {
   const std::string late = " 'x' (number 1 " + kWorld +
                            "); not arrived: rank 1 (before the first step, before any call); "
                            "arrived: rank 0\n";
   const std::string waited = "error: rank 0 of 4 has waited 1.5 s in step 3 at ";
-  expect_all({{"nobody-sends", 7, {waited + "recv f32[4] from member 1" + late}},
+  expect_all(GetParam(),
+             {{"nobody-sends", 7, {waited + "recv f32[4] from member 1" + late}},
               {"nobody-receives", 7, {waited + "send f32[200000] to member 1" + late}}},
              10);
 }
 
-TEST(ProcessFailure, ARankThatHangsAtTheEndIsNamed) {
-  expect_all({{"hangs-at-the-end",
+TEST_P(ProcessFailure, ARankThatHangsAtTheEndIsNamed) {
+  expect_all(GetParam(),
+             {{"hangs-at-the-end",
                7,
                {" has waited 1.5 s for others to end; not ended: rank 2 (before the first step "
                 "after barrier 'a' (number 1 of world))\n    does not end: rank 2 ("}}},
@@ -146,17 +172,19 @@ TEST(ProcessFailure, ARankThatHangsAtTheEndIsNamed) {
 /// end inside a call of MPI, Open MPI's launcher locks up or crashes at its own end in a few of a
 /// hundred runs, when all ranks are gone: what the ranks say must hold in every run, and what the
 /// launcher gives in one of three.
-TEST(ProcessFailure, ARankThatHangsInsideMpiEndsAll) {
+TEST_P(ProcessFailure, ARankThatHangsInsideMpiEndsAll) {
+  if (std::string(GetParam().name) != "Mpi") GTEST_SKIP() << "it is of MPI";
   for (const auto& [how, words] :
        {std::pair{"stops-at-start",
                   "error: a rank has waited 1.5 s for all ranks to come up; some rank has not "
                   "started, hangs, or cannot be reached\n"},
         {"stops-in-finalize",
-         "error: a rank has waited 1.5 s for all ranks to leave MPI; some rank hangs; the work "
+         "error: a rank has waited 1.5 s for all ranks to leave each other; some rank hangs; the "
+         "work "
          "itself is done\n"}}) {
     int code = 0;
     for (int turn = 0; turn < 3 && code != 7; ++turn) {
-      const Outcome out = outcome_of(how);
+      const Outcome out = outcome_of(GetParam(), how);
       SCOPED_TRACE(text(how, " took ", out.seconds, " s:\n", out.output));
       EXPECT_GE(count(words, out.output), 1);
       code = out.code;
@@ -165,28 +193,43 @@ TEST(ProcessFailure, ARankThatHangsInsideMpiEndsAll) {
   }
 }
 
+TEST_P(ProcessFailure, ARankThatDoesNotComeIsNamed) {
+  if (std::string(GetParam().name) != "Tcp") GTEST_SKIP() << "MPI cannot say which";
+  const Outcome out = outcome_of(GetParam(), "stops-at-start");
+  SCOPED_TRACE(out.output);
+  EXPECT_EQ(out.code, 7);
+  EXPECT_EQ(count("error:", out.output), 1);
+  EXPECT_EQ(
+      count("error: rank 0 of 4 has waited 1.5 s for all ranks to come up; rank 2 has not come "
+            "to 127.0.0.1:",
+            out.output),
+      1);
+}
+
 /// It takes 4 s, and the deadline is 1.5 s.
-TEST(ProcessFailure, ARankThatWorksAloneIsWaitedFor) {
+TEST_P(ProcessFailure, ARankThatWorksAloneIsWaitedFor) {
   for (const char* how : {"works-alone", "works-in-parts"}) {
-    const Outcome out = outcome_of_all_up(how);
+    const Outcome out = outcome_of_all_up(GetParam(), how);
     SCOPED_TRACE(text(how, " took ", out.seconds, " s:\n", out.output));
     EXPECT_EQ(out.code, 0);
     EXPECT_EQ(out.output, "all came\n");
   }
-  expect_all({{"works-alone-and-throws", 3, {"error: the text is gone\n    rank 2 of 4"}}}, 6);
+  expect_all(GetParam(),
+             {{"works-alone-and-throws", 3, {"error: the text is gone\n    rank 2 of 4"}}}, 6);
 }
 
-TEST(ProcessFailure, ARequestToStopReachesAllRanks) {
-  const Outcome out = outcome_of_all_up("asks-one-to-stop");
+TEST_P(ProcessFailure, ARequestToStopReachesAllRanks) {
+  const Outcome out = outcome_of_all_up(GetParam(), "asks-one-to-stop");
   SCOPED_TRACE(out.output);
   EXPECT_EQ(out.code, 0);
   EXPECT_EQ(count(" stops, asked", out.output), 4);
 }
 
-TEST(ProcessFailure, RanksThatCallDifferentThingsAreNamed) {
+TEST_P(ProcessFailure, RanksThatCallDifferentThingsAreNamed) {
   const std::string differ =
       "found that the ranks " + kWorld + " call different things as number 13 (here '";
   expect_all(
+      GetParam(),
       {{"calls-another",
         7,
         {differ, "rank 2 calls all_gather f32[8] on dim 0, rank 0 calls all_reduce sum f32[1000]" +
@@ -210,8 +253,8 @@ TEST(ProcessFailure, RanksThatCallDifferentThingsAreNamed) {
 
 /// Under mpirun the death of a rank comes to the others as SIGTERM: whoever asks before it saves is
 /// told.
-TEST(ProcessFailure, WhoeverAsksIsToldThatAPeerFailed) {
-  const Outcome out = outcome_of_all_up("asks");
+TEST_P(ProcessFailure, WhoeverAsksIsToldThatAPeerFailed) {
+  const Outcome out = outcome_of_all_up(GetParam(), "asks");
   SCOPED_TRACE(out.output);
   EXPECT_EQ(count("sees a peer that failed", out.output), 3);
   EXPECT_EQ(count("would save", out.output), 0);

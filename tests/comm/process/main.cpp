@@ -1,10 +1,12 @@
 /// The tests of backends on processes: a world is the program's, or a group of its ranks.
 ///
 /// Run:  mpirun -n 4 build/comm_process_test
+///       build/start_ranks 4 build/comm_process_test
 
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <vector>
@@ -65,7 +67,11 @@ int main(int argc, char** argv) {
   try {
     tessera::LaunchedOptions options;
     options.deadline = std::chrono::seconds(60);
+    auto launched = tessera::launch_of([](const char* name) { return std::getenv(name); }, {});
+    if (launched.how == tessera::Launched::Alone)  // start_ranks 1
+      launched.how = tessera::Launched::Tcp, launched.rank = 0, launched.size = 1;
     tessera::run_launched(
+        launched,
         [&](tessera::Communicator& world) {
           tessera::program = &world;
           auto& listeners = testing::UnitTest::GetInstance()->listeners();

@@ -1,9 +1,7 @@
 /// Threads as ranks: how they start and how they end.
 
-#include <condition_variable>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <string>
 #include <thread>
@@ -12,6 +10,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/comm/backend/call.h"
+#include "tessera/comm/backend/running.h"
 #include "tessera/comm/local.h"
 #include "tessera/comm/local/communicator.h"
 #include "tessera/comm/local/world.h"
@@ -21,37 +20,10 @@ namespace tessera {
 namespace {
 
 using backend::first_line;
+using backend::Running;
 using backend::Seen;
 using local::LocalCommunicator;
 using local::World;
-
-/// Counts the ranks that run.
-class Running {
- public:
-  explicit Running(int n) : count_(n) {}
-  void one_ended() {
-    const std::scoped_lock lock(mutex_);
-    --count_;
-    changed_.notify_all();
-  }
-  void stop_seen() {
-    const std::scoped_lock lock(mutex_);
-    stopped_ = true;
-    changed_.notify_all();
-  }
-  /// True when all have ended; false where some still run `grace` after the first was stopped.
-  bool wait(std::chrono::milliseconds grace) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return count_ == 0 || stopped_; });
-    return changed_.wait_for(lock, grace, [&] { return count_ == 0; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int count_;
-  bool stopped_ = false;
-};
 
 /// Notes the exception being handled as the world's failure, with the place, unless another was
 /// first.

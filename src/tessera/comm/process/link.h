@@ -1,6 +1,6 @@
 #pragma once
-/// What is asked of MPI: messages between processes, and nothing that blocks once ranks run. The
-/// one file that includes MPI's header lies behind this.
+/// What is asked of a library of messages between processes, MPI or our own over TCP: nothing that
+/// blocks once ranks run.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ class Link {
   virtual ~Link() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// The lowest rank of those that share memory with this one. Blocks, as gather does.
+  /// The lowest rank of those that share a machine with this one. Blocks, as gather does.
   virtual int machine() = 0;
   /// Every rank's `bytes`, in rank order. Blocks: only before and after the body.
   virtual void gather(const void* mine, void* all, std::size_t bytes) = 0;
@@ -33,15 +33,26 @@ class Link {
   /// `from` may be kAnyone.
   virtual Request receive(Channel channel, void* data, std::size_t bytes, int from, int tag) = 0;
   virtual bool done(Request& request) = 0;
-  /// A receive for which nothing has come yet is given up; another goes on.
+  /// A receive for which nothing has come yet is given up; another message goes on, or this rank's
+  /// memory is no part of it any more, and it is done.
   virtual void cancel(Request& request) = 0;
+
+  /// How many ranks are known to have gone without their orderly end, and whether `rank` has. A
+  /// link that cannot know says none.
+  virtual int losses() const { return 0; }
+  virtual bool lost(int /*rank*/) const { return false; }
+
+  /// True where what started the ranks ends all of them soon after one has died.
+  virtual bool ends_together() const = 0;
 
   /// The orderly end, together with all ranks.
   virtual void finish() = 0;
-  /// Ends all processes of the world, this one included.
+  /// Ends all processes of the world, this one included. A link that cannot do so lets go of them,
+  /// and returns.
   virtual void end_all(int code) = 0;
 };
 
+/// Joins the ranks that an MPI launcher has started. Blocks until all have come.
 /// Errors: Fault::Peer, with the words of the library.
 std::unique_ptr<Link> open_mpi_link();
 

@@ -9,10 +9,15 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "tessera/base/error.h"
+#include "tessera/comm/backend/running.h"
 #include "tessera/comm/process/communicator.h"
 #include "tessera/comm/process/link.h"
+#include "tessera/comm/process/meeting.h"
+#include "tessera/comm/process/tcp_link.h"
 #include "tessera/comm/process/world.h"
 #include "tessera/comm/processes.h"
 
@@ -81,7 +86,7 @@ class Limit {
   std::thread thread_;
 };
 
-/// For a call of MPI that blocks until all ranks have come to it. Null: nobody wants to know.
+/// For a call that blocks until all ranks have come to it. Null: nobody wants to know.
 std::unique_ptr<Limit> limit_of(const LaunchedOptions& options, const char* to_do,
                                 const char* why) {
   if (!options.stuck) return nullptr;
@@ -152,26 +157,21 @@ std::exception_ptr report(World& world, const LaunchedOptions& options, const st
   return std::make_exception_ptr(Reported(cause.fault, cause.why));
 }
 
-/// Ends a world in which some rank neither ends nor has died: nobody but the launcher can.
-[[noreturn]] void end_stuck(World& world, process::Link& link, const LaunchedOptions& options) {
-  report(world, options, text("does not end: ", world.not_ended()));
+/// Ends a world in which some rank neither ends nor has died.
+std::exception_ptr end_stuck(World& world, process::Link& link, const LaunchedOptions& options) {
+  std::exception_ptr out = report(world, options, text("does not end: ", world.not_ended()));
   if (!is_teller(world)) std::this_thread::sleep_for(1s);  // it comes first
-  for (;;) {
-    link.end_all(static_cast<int>(world.cause().fault));
-    std::this_thread::sleep_for(1s);  // until the launcher has seen to it
-  }
+  link.end_all(static_cast<int>(world.cause().fault));
+  return out;
 }
 
-}  // namespace
-
-void run_launched(const std::function<void(Communicator&)>& body, const LaunchedOptions& options) {
-  std::unique_ptr<Limit> limit =
-      limit_of(options, "come up", "some rank has not started, hangs, or cannot be reached");
-  const std::unique_ptr<process::Link> link = process::open_mpi_link();
+/// One rank from its link to its end.
+void run_one(process::Link& link, const std::function<void(Communicator&)>& body,
+             const LaunchedOptions& options, std::unique_ptr<Limit> limit) {
   std::exception_ptr failure;
   bool all_ended = false;
   {
-    World world(*link, options);
+    World world(link, options);
     limit.reset();
     try {
       const auto communicator = std::make_unique<process::ProcessCommunicator>(
@@ -182,17 +182,74 @@ void run_launched(const std::function<void(Communicator&)>& body, const Launched
     }
     world.end();
     all_ended = await_ends(world);
-    if (world.stopped()) {
-      if (!all_ended && !world.any_lost()) end_stuck(world, *link, options);
-      failure = report(world, options, "");
-    }
+    if (world.stopped())
+      failure = !all_ended && !world.any_lost() ? end_stuck(world, link, options)
+                                                : report(world, options, "");
   }
   // After a failure, which is reported by now, ranks come here one after another, as they notice
   // it.
-  if (!failure) limit = limit_of(options, "leave MPI", "some rank hangs; the work itself is done");
-  if (all_ended) link->finish();  // it would wait for a dead one
+  if (!failure)
+    limit = limit_of(options, "leave each other", "some rank hangs; the work itself is done");
+  if (all_ended) link.finish();  // it would wait for a dead one
   limit.reset();
   if (failure) std::rethrow_exception(failure);
+}
+
+constexpr const char* kMeeting = "come up";
+constexpr const char* kNotMet = "some rank has not started, hangs, or cannot be reached";
+
+void run_tcp_rank(const Launched& launched, int rank,
+                  const std::function<void(Communicator&)>& body, const LaunchedOptions& options) {
+  const process::Place place = {rank,          launched.size, launched.address,
+                                launched.port, launched.run,  launched.where};
+  process::TcpLink link(rank, process::meet(place, options.deadline));
+  run_one(link, body, options, limit_of(options, kMeeting, kNotMet));
+}
+
+/// Threads of this process as ranks: each has connections of its own.
+void run_tcp_ranks(const Launched& launched, const std::function<void(Communicator&)>& body,
+                   const LaunchedOptions& options) {
+  backend::Running running(launched.here);
+  std::vector<std::exception_ptr> failures(static_cast<std::size_t>(launched.here));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < launched.here; ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        run_tcp_rank(launched, launched.rank + i, body, options);
+      } catch (...) {
+        failures[static_cast<std::size_t>(i)] = std::current_exception();
+        running.stop_seen();
+      }
+      running.one_ended();
+    });
+  }
+  if (!running.wait(options.deadline + kGrace) && options.stuck)
+    options.stuck("has ranks that hang beside one that failed");
+  for (std::thread& thread : threads) thread.join();
+  // One of them may have words that nobody has told.
+  std::exception_ptr told;
+  for (const std::exception_ptr& failure : failures) {
+    if (!failure) continue;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const Reported&) {
+      told = failure;
+    }
+  }
+  if (told) std::rethrow_exception(told);
+}
+
+}  // namespace
+
+void run_launched(const Launched& launched, const std::function<void(Communicator&)>& body,
+                  const LaunchedOptions& options) {
+  check(launched.how != Launched::Alone, "this process was started alone");
+  if (launched.how == Launched::Tcp && launched.here > 1)
+    return run_tcp_ranks(launched, body, options);
+  if (launched.how == Launched::Tcp) return run_tcp_rank(launched, launched.rank, body, options);
+  std::unique_ptr<Limit> limit = limit_of(options, kMeeting, kNotMet);
+  const std::unique_ptr<process::Link> link = process::open_mpi_link();
+  run_one(*link, body, options, std::move(limit));
 }
 
 }  // namespace tessera

@@ -111,6 +111,7 @@ void World::look() {
   drain();
   if (stopped()) return;
   pass_on_stop();
+  if (link_.losses() != losses_) note_losses();
   if (any_dead()) find_deaths();
   if (!options_.told_to_end || stopped() || !options_.told_to_end()) return;
   // Who died on this host is known a moment later, and says more.
@@ -120,6 +121,16 @@ void World::look() {
   const std::string why =
       "was told to end by what started it: a rank of another host has failed, or the job was ended";
   stop(Fault::Peer, why, nullptr);
+}
+
+/// A connection that breaks is a death, on whatever host.
+void World::note_losses() {
+  losses_ = link_.losses();
+  for (int r = 0; r < size_; ++r) {
+    if (!link_.lost(r)) continue;
+    dead_[static_cast<std::size_t>(r)].store(true, std::memory_order_release);
+    any_dead_.store(true, std::memory_order_release);
+  }
 }
 
 void World::drain() {
@@ -253,10 +264,12 @@ const Cause& World::cause() const {
 }
 
 /// Main threads that wait in comm see a death within a millisecond, and tell. Where none does, the
-/// ranks compute, and the launcher will end them soon: the lowest tells from here.
+/// ranks compute, and where the launcher will end them soon, the lowest tells from here. Others tell
+/// in their next call, when they have read whether it was one.
 void World::died(int rank) {
   dead_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
   any_dead_.store(true, std::memory_order_release);
+  if (!link_.ends_together()) return;
   for (int i = 0; i < 40; ++i) {
     if (stopped() || closing_) return;
     std::this_thread::sleep_for(10ms);

@@ -110,6 +110,7 @@ class World {
   void pass_on_stop();
   void finish_messages() noexcept;
   void find_deaths();
+  void note_losses();
   void died(int rank);  // on the thread of the watch
   std::string death_text(int rank) const;
 
@@ -126,6 +127,7 @@ class World {
 
   Notices notices_;
   std::uint64_t signs_ = 0;
+  int losses_ = 0;  // of the link, as they were noted
   Clock::time_point next_alive_;
   std::vector<char> ended_, left_;
   std::vector<Cause> causes_;

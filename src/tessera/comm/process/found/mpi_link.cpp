@@ -6,8 +6,10 @@
 #include <mpi.h>
 
 #include <array>
+#include <chrono>
 #include <climits>
 #include <cstring>
+#include <thread>
 
 #include "tessera/base/error.h"
 #include "tessera/comm/processes.h"
@@ -120,9 +122,16 @@ class MpiLink final : public Link {
     request = packed(handle);
   }
 
+  bool ends_together() const override { return true; }
+
   void finish() override { MPI_Finalize(); }
 
-  void end_all(int code) override { MPI_Abort(MPI_COMM_WORLD, code); }
+  void end_all(int code) override {
+    for (;;) {
+      MPI_Abort(MPI_COMM_WORLD, code);
+      std::this_thread::sleep_for(std::chrono::seconds(1));  // until the launcher has seen to it
+    }
+  }
 
  private:
   struct Length {

@@ -1,0 +1,108 @@
+#include "tessera/apps/start_ranks.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <set>
+#include <system_error>
+#include <thread>
+
+#include "tessera/base/error.h"
+#include "tessera/comm/process/sockets.h"
+
+namespace tessera {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// From the first failure to the end of the others: they tell why, and leave each other in at most
+/// three seconds.
+constexpr auto kToEnd = 5s;
+
+volatile sig_atomic_t told_to_end_ranks = 0;
+
+[[noreturn]] void become_rank(int rank, pid_t parent, std::vector<char*>& words) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(128 + SIGKILL);
+  signal(SIGTERM, SIG_DFL);
+  setenv("RANK", text(rank).c_str(), 1);
+  setenv("LOCAL_RANK", text(rank).c_str(), 1);
+  if (rank > 0) {
+    const int nothing = open("/dev/null", O_RDONLY);
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+  }
+  execv(words[0], words.data());
+  _exit(127);
+}
+
+void end_all(const std::set<pid_t>& running, int signal) {
+  for (const pid_t child : running) kill(child, signal);
+}
+
+}  // namespace
+
+int free_port() {
+  std::string why;
+  const auto here = process::addresses_of("127.0.0.1", 0, why);
+  const process::Socket socket =
+      here.empty() ? process::Socket() : process::listen_at(here.front());
+  if (!socket.open())
+    fail(Fault::Resource, "launch: no port of this machine is to be had: ",
+         here.empty() ? why : process::error_text(errno));
+  return process::local_end(socket).port();
+}
+
+int start_ranks(int ranks, std::vector<std::string> command) {
+  setenv("WORLD_SIZE", text(ranks).c_str(), 1);
+  setenv("LOCAL_WORLD_SIZE", text(ranks).c_str(), 1);
+  setenv("MASTER_ADDR", "127.0.0.1", 1);
+  setenv("MASTER_PORT", text(free_port()).c_str(), 1);
+  std::vector<char*> words;
+  for (std::string& word : command) words.push_back(word.data());
+  words.push_back(nullptr);
+  signal(SIGTERM, [](int) { told_to_end_ranks = 1; });
+  std::set<pid_t> running;
+  const pid_t self = getpid();
+  for (int r = 0; r < ranks; ++r) {
+    const pid_t child = fork();
+    if (child == 0) become_rank(r, self, words);
+    if (child < 0) {
+      const int number = errno;
+      end_all(running, SIGKILL);
+      fail(Fault::Resource, "launch: rank ", r, " of ", ranks,
+           " cannot be started: ", std::generic_category().message(number),
+           "; check the limits of processes and memory");
+    }
+    running.insert(child);
+  }
+  int code = 0;
+  auto last = std::chrono::steady_clock::time_point::max();
+  while (!running.empty()) {
+    const auto now = std::chrono::steady_clock::now();
+    int status = 0;
+    const pid_t ended = waitpid(-1, &status, WNOHANG);
+    if (running.erase(ended) != 0) {
+      const int own = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      if (code == 0) code = own;
+      if (own != 0) last = std::min(last, now + kToEnd);
+      continue;
+    }
+    if (told_to_end_ranks == 1) {
+      told_to_end_ranks = 2;
+      end_all(running, SIGKILL);
+    }
+    if (now > last) end_all(running, SIGKILL);
+    std::this_thread::sleep_for(5ms);
+  }
+  return code;
+}
+
+}  // namespace tessera

@@ -1,0 +1,29 @@
+#include "tessera/comm/process/meeting_words.h"
+
+#include <cerrno>
+
+namespace tessera::process {
+
+namespace {
+constexpr std::uint32_t kMostWords = 64 << 20;  // a table of many thousand ranks
+}
+
+bool say(const Socket& to, Word::Kind kind, const std::string& rest, Moment until, Fault fault,
+         bool speaks) {
+  Word word;
+  word.kind = kind, word.fault = static_cast<std::int32_t>(fault), word.speaks = speaks;
+  word.bytes = static_cast<std::uint32_t>(rest.size());
+  return send_all(to, &word, sizeof(word), until) && send_all(to, rest.data(), rest.size(), until);
+}
+
+bool hear(const Socket& from, Word& word, std::string& rest, Moment until) {
+  if (!receive_all(from, &word, sizeof(word), until)) return false;
+  if (word.magic != kMagic || word.bytes > kMostWords) {
+    errno = EPROTO;
+    return false;
+  }
+  rest.resize(word.bytes);
+  return receive_all(from, rest.data(), rest.size(), until);
+}
+
+}  // namespace tessera::process

@@ -1,0 +1,53 @@
+#pragma once
+/// What ranks write to each other while they meet. All processes of a world run on machines of one
+/// kind, so values are sent as they lie in memory; another layout does not get past the greeting.
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "tessera/base/error.h"
+#include "tessera/comm/process/sockets.h"
+
+namespace tessera::process {
+
+/// Raised with every change of what ranks send each other.
+inline constexpr std::uint32_t kProtocol = 1;
+inline constexpr std::array<char, 16> kMagic = {'\x89', 't', 'e', 's', 's', 'e',  'r',  'a',
+                                                ' ',    'r', 'a', 'n', 'k', '\r', '\n', '\x1a'};
+
+/// The first bytes of every connection.
+struct Greeting {
+  std::array<char, 16> magic = kMagic;
+  std::uint32_t protocol = kProtocol;
+  std::uint32_t layout = 0;  // of what ranks send each other later: sizes of it, hashed
+  std::int32_t rank = 0, size = 0;
+  std::uint64_t world = 0;  // a number that rank 0 drew; 0: not met yet
+  std::int32_t port = 0;    // at which this rank listens
+  std::int32_t unused = 0;
+  std::array<char, 64> run{};  // cut
+};
+
+/// Between rank 0 and another, once it was greeted.
+struct Word {
+  enum Kind : std::uint32_t {
+    Table,    // all addresses follow, and the number of the world
+    Ready,    // this rank has all its connections
+    Go,       // all have
+    Trouble,  // this rank cannot go on: the reason follows
+    Refusal   // nobody goes on: the reason follows
+  };
+  std::array<char, 16> magic = kMagic;
+  Kind kind = Table;
+  std::int32_t fault = 0;   // of Refusal
+  std::int32_t speaks = 0;  // of Refusal: the one who gets it tells the reason
+  std::uint32_t bytes = 0;  // that follow
+};
+
+/// Writes a word with the text that follows. False by errno.
+bool say(const Socket& to, Word::Kind kind, const std::string& rest, Moment until,
+         Fault fault = Fault::Peer, bool speaks = false);
+/// Reads one. False by errno; EPROTO: what comes is none.
+bool hear(const Socket& from, Word& word, std::string& rest, Moment until);
+
+}  // namespace tessera::process

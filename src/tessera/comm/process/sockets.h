@@ -1,0 +1,79 @@
+#pragma once
+/// Sockets of TCP: how they are made, named and waited for. None of them blocks.
+
+#include <sys/socket.h>
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tessera::process {
+
+/// An open file, closed with its owner.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int file) : file_(file) {}
+  Socket(Socket&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(file_, other.file_);
+    return *this;
+  }
+  ~Socket();
+  int file() const { return file_; }
+  bool open() const { return file_ >= 0; }
+
+ private:
+  int file_ = -1;
+};
+
+/// An address with its port.
+struct Endpoint {
+  sockaddr_storage address = {};
+  socklen_t length = 0;
+
+  int port() const;
+  void set_port(int port);
+  bool loopback() const;
+};
+/// "10.0.0.1:4711", "[fe80::1]:4711"
+std::string to_text(const Endpoint& endpoint);
+
+Endpoint local_end(const Socket& socket);
+Endpoint other_end(const Socket& socket);
+
+/// All addresses of a host, by name or number. Empty: it has none, and `why` says so.
+std::vector<Endpoint> addresses_of(const std::string& host, int port, std::string& why);
+
+/// True of names that no other host can mean by this one: localhost, 127.0.0.1, ::1.
+bool means_this_host(const std::string& host);
+
+/// Listens at `where`. Not open: errno says why.
+Socket listen_at(const Endpoint& where);
+/// Listens at every address of this host, of IPv6 and IPv4 where it has both.
+Socket listen_anywhere(int port);
+
+/// Begins to connect; the socket can be written once that is done. Not open: errno says why.
+Socket begin_connect(const Endpoint& to);
+/// What became of it, when it can be written: 0, or an errno.
+int connected(const Socket& socket);
+/// The next connection that has come. Not open: none has.
+Socket accept_next(const Socket& listener);
+
+/// Small messages go at once; a host that vanishes is noticed within `limit` while nothing is sent.
+void tune(const Socket& socket, std::chrono::milliseconds limit);
+
+using Moment = std::chrono::steady_clock::time_point;
+/// Waits until `socket` can be read (or written), or until then. False: the time is over.
+bool await_socket(const Socket& socket, bool write, Moment until);
+/// Sends all of it, or says by errno why not; ETIMEDOUT: the time is over.
+bool send_all(const Socket& socket, const void* data, std::size_t bytes, Moment until);
+/// Receives all of it. False by errno; 0 there means that the other side has closed.
+bool receive_all(const Socket& socket, void* data, std::size_t bytes, Moment until);
+
+/// The system's words.
+std::string error_text(int number);
+
+}  // namespace tessera::process

@@ -1,0 +1,85 @@
+#!/bin/bash
+# start_test.sh TESSERA START_RANKS [mpi]: every way to start a run gives the same bits, and failures over TCP are told.
+# With "mpi", mpirun is one of the ways.
+set -euo pipefail
+tessera=$(realpath "$1") start_ranks=$(realpath "$2")
+folder=$(mktemp -d)
+trap 'kill -KILL $(jobs -p) 2>/dev/null || true; rm -rf "$folder"' EXIT
+wrong() { printf 'start_test: %s\n' "$*" >&2; tail -n 5 "$folder"/*.log >&2 || true; exit 1; }
+digest() { "$tessera" inspect "$folder/$1" --digest; }
+port() { "$start_ranks" --port; }
+
+for ((i = 0; i < 200; ++i)); do echo "line $i of a text to train on, which is read again and again"; done >"$folder/sample.txt"
+train=(train --preset gpt2-tiny --layers 1 --width 32 --context 32 --steps 3 --global-batch-size 8 --data "$folder/sample.txt"
+  --tensor-model-parallel-size 2 --zero-1-memory-optimization --threads 1 --distributed-timeout 60)
+
+# all RUN N LINES: LINES in a shell for each process 0 to N-1, whose number is $i; all must end with 0.
+all() {
+  local run=$1 n=$2 pids=() i
+  for ((i = 0; i < n; ++i)); do
+    (eval "$3"; exec "$tessera" "${train[@]}" --output "$folder/$run" ${more:-}) >"$folder/$run.$i.log" 2>&1 &
+    pids+=($!)
+  done
+  for i in "${pids[@]}"; do wait "$i" || wrong "a process of the run $run fails"; done
+}
+
+for n in 4 8; do
+  "$tessera" "${train[@]}" --devices $n --output "$folder/threads$n" >"$folder/threads.log" 2>&1 || wrong "threads fail"
+done
+same() { [ "$(digest "$1")" = "$(digest "threads$2")" ] || wrong "$1 ends in other bits than $2 threads"; }
+
+all torchrun 4 'export RANK=$i WORLD_SIZE=4 LOCAL_RANK=$i MASTER_ADDR=localhost MASTER_PORT='$(port)
+same torchrun 4
+{ printf '{"version": "1.0", "server_count": "1", "server_list": [{"server_id": "10.*.*.*", "device": ['
+  for ((i = 0; i < 4; ++i)); do printf '%s{"device_id": "%d","device_ip": "192.1.27.6","rank_id": "%d"}' "${comma:-}" $i $i; comma=,; done
+  printf '], "host_nic_ip": "reserve"}], "status": "completed"}'; } >"$folder/table.json"
+all table 4 'export RANK_TABLE_FILE='"$folder"'/table.json RANK_ID=$i DEVICE_ID=$i RANK_SIZE=4 MASTER_PORT='$(port)
+same table 4
+more="--devices 8" all hosts 2 'export NNODES=2 NODE_RANK=$i MASTER_ADDR=127.0.0.1 MASTER_PORT='$(port)
+same hosts 8
+all slurm 4 'export SLURM_PROCID=$i SLURM_STEP_NUM_TASKS=4 SLURM_LOCALID=$i SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NODELIST=localhost MASTER_PORT='$(port)
+same slurm 4
+"$tessera" launch --backend tcp -n 4 -- "${train[@]}" --output "$folder/launch" >"$folder/launch.log" 2>&1 || wrong "launch fails"
+same launch 4
+if [ "${3:-}" = mpi ]; then
+  "$tessera" launch --backend mpi -n 4 -- "${train[@]}" --output "$folder/mpirun" >"$folder/mpirun.log" 2>&1 || wrong "mpirun fails"
+  same mpirun 4
+fi
+
+# One of the ranks was started otherwise, or with devices that are not there: told once.
+code=0
+"$tessera" launch --backend tcp -n 2 -- "${train[@]}" --devices 4 --output "$folder/other" >"$folder/other.log" 2>&1 || code=$?
+[ $code = 2 ] || wrong "other devices than ranks have the code $code"
+[ "$(grep -c '^error: ' "$folder/other.log")" = 1 ] || wrong "other devices than ranks are not told once"
+code=0
+RANK=1 "$tessera" "${train[@]}" --output "$folder/half" >"$folder/half.log" 2>&1 || code=$?
+[ $code = 2 ] || wrong "RANK without WORLD_SIZE has the code $code"
+grep -q "^error: RANK is '1', but WORLD_SIZE is not set" "$folder/half.log" || wrong "RANK without WORLD_SIZE is not told"
+
+# A rank that is killed: the others tell it and end, the launcher with the code of the signal; the run goes on from what
+# was saved. One that hangs is told within --distributed-timeout.
+long=(train --preset gpt2-tiny --layers 1 --width 32 --context 32 --steps 100000 --save-every 5 --threads 1
+  --global-batch-size 8 --data "$folder/sample.txt" --distributed-timeout 3)
+for signal in KILL STOP; do
+  "$tessera" launch --backend tcp -n 3 -- "${long[@]}" --output "$folder/$signal" >"$folder/$signal.log" 2>&1 &
+  launcher=$!
+  for ((i = 0; i < 300; ++i)); do ! grep -qs '"step"' "$folder/$signal/metrics.jsonl" || break; sleep 0.1; done
+  victim=
+  for pid in $(pgrep -f -- "--output $folder/$signal\$"); do
+    ! tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx RANK=1 || victim=$pid
+  done
+  [ -n "$victim" ] || wrong "rank 1 is not found"
+  kill -$signal $victim
+  start=$SECONDS code=0
+  wait $launcher || code=$?
+  [ $((SECONDS - start)) -le 15 ] || wrong "after SIG$signal the others take $((SECONDS - start)) s"
+  [ "$(grep -c '^error: ' "$folder/$signal.log")" = 1 ] || wrong "after SIG$signal there is not one error"
+  case $signal in
+    KILL) want=137 words="found that rank 1 (process $victim of " ;;
+    STOP) want=7 words="not arrived: rank 1 (" ;;
+  esac
+  [ $code = $want ] || wrong "after SIG$signal the code is $code, not $want"
+  grep -qF "$words" "$folder/$signal.log" || wrong "after SIG$signal it is not said that rank 1 is the one"
+  ! pgrep -f -- "--output $folder/$signal\$" >/dev/null || wrong "after SIG$signal a process is left"
+done
+echo "every way to start gives $(digest threads4) on 4 ranks and $(digest threads8) on 8"

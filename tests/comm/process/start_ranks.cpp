@@ -1,0 +1,20 @@
+/// Starts processes of any program as `tessera launch --backend tcp` starts those of Tessera.
+///
+/// Run:  start_ranks N PROGRAM ARGUMENT...
+///       start_ranks --port               prints a port that is free now
+
+#include "tessera/apps/start_ranks.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string(argv[1]) == "--port")
+    return std::printf("%d\n", tessera::free_port()) < 0;
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: start_ranks N PROGRAM ARGUMENT...\n");
+    return 2;
+  }
+  return tessera::start_ranks(std::atoi(argv[1]), {argv + 2, argv + argc});
+}
