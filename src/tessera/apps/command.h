@@ -18,6 +18,8 @@ using Arguments = std::vector<std::string>;
 /// reads, files that may not grow, and libraries that end the process for want of memory are errors
 /// with words and an exit code, and training saves what it has.
 int main_of(int count, char** values, const OwnFamilies& families = {});
+/// The same for a program that is not the command: `work` returns the exit code.
+int main_of(const std::function<int(Console& console)>& work);
 
 /// Runs the subcommand that `arguments` begins with and returns the exit code (docs/errors.md).
 /// Errors are printed, once, on the console's error stream. `families` are those that --family can

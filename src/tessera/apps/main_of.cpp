@@ -47,6 +47,12 @@ void open_closed_streams() {
 }  // namespace
 
 int main_of(int count, char** values, const OwnFamilies& families) {
+  return main_of([&](Console& console) {
+    return run_command({values + 1, values + count}, console, families);
+  });
+}
+
+int main_of(const std::function<int(Console& console)>& work) {
   runs_command = true;
   open_closed_streams();
   // A pipe that nobody reads and a file that may not grow are errors of a write, which whoever
@@ -54,7 +60,7 @@ int main_of(int count, char** values, const OwnFamilies& families) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
   Console console = system_console();
-  return run_command({values + 1, values + count}, console, families);
+  return exit_code_of(console, [&] { return work(console); });
 }
 
 }  // namespace tessera

@@ -128,6 +128,11 @@ int on_launched_ranks(const RanksCommand& command, Console& console,
   return code;
 }
 
+bool is_first_here(const Communicator& launched, const RunConfig& config) {
+  const Launched process = launched_as(config.parallel.devices);
+  return process.here == 1 || launched.rank() == process.rank;
+}
+
 void take_launched_devices(RunConfig& config, bool told, Communicator* world, Problems& problems) {
   if (world == nullptr) return;
   std::int64_t& devices = config.parallel.devices;

@@ -33,6 +33,9 @@ Launched launched_as(std::int64_t devices);
 int on_launched_ranks(const RanksCommand& command, Console& console,
                       const std::function<int(Communicator* world, Console& console)>& body);
 
+/// Whether a launched rank is the first of its process, which speaks for it.
+bool is_first_here(const Communicator& launched, const RunConfig& config);
+
 /// The devices of `config` are those that were launched. Errors, as problems: it says another
 /// number; 1 says nothing unless a flag has `told` it, because every run on one device records it.
 void take_launched_devices(RunConfig& config, bool told, Communicator* world, Problems& problems);

@@ -119,7 +119,8 @@ int train_on(Communicator* launched, const TrainRequest& request, Console& conso
     result = train(std::move(*run), device, options);
   };
   TrainOptions following;
-  if (launched != nullptr) following.callbacks = request.callbacks;  // threads share rank 0's
+  if (launched != nullptr && is_first_here(*launched, config))
+    following.callbacks = request.callbacks;
   following.executor = kFast;
   const bool leads = launched == nullptr || launched->rank() == 0;
   try {

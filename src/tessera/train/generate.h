@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/field_problems.h"
 #include "tessera/data/vocabulary.h"
 #include "tessera/train/text_model.h"
 
