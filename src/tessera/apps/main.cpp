@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "tessera/apps/command.h"
@@ -27,9 +28,14 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
-/// What libraries call in place of the system's: the end of `main` does not come by here.
+/// What libraries call in place of the system's: the end of `main` does not come by here. Of all,
+/// libgomp alone ends a program because it lacks memory.
 extern "C" void exit(int code) noexcept {
-  if (code == EXIT_FAILURE) tessera::end_for_library();
+  Dl_info caller{};
+  const bool known =
+      dladdr(__builtin_return_address(0), &caller) != 0 && caller.dli_fname != nullptr;
+  if (code == EXIT_FAILURE && known && std::strstr(caller.dli_fname, "libgomp") != nullptr)
+    tessera::end_for_library();
   reinterpret_cast<void (*)(int)>(dlsym(RTLD_NEXT, "exit"))(code);
   std::abort();
 }

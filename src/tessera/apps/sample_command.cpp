@@ -132,12 +132,18 @@ WritingSource open_source(SampleRequest& request, RunConfig& config, Problems& p
   return {std::move(checkpoint), std::move(recorded.vocabulary), std::move(beginnings)};
 }
 
-/// The name under which rank 0 tells the others how many texts are written at a time.
-constexpr const char* kRowsKey = "sample.rows";
+/// What all ranks compile.
+struct Writing {
+  RunConfig config;
+  std::int64_t texts = 1;  // WantedPrograms::texts
+};
 
-/// Of all ranks, and the request's rows; rank 0 finds both, and has the source.
-RunConfig writing_config(Communicator* launched, SampleRequest& request,
-                         std::optional<WritingSource>& source) {
+/// The name under which rank 0 tells the others how many texts the programs write at a time.
+constexpr const char* kTextsKey = "sample.texts";
+
+/// Rank 0 finds it, and has the source.
+Writing find_writing(Communicator* launched, SampleRequest& request,
+                     std::optional<WritingSource>& source) {
   RunConfig asked = request.command.config;
   Problems problems = request.command.problems;
   agree_on_choices(asked, launched, problems);
@@ -147,15 +153,15 @@ RunConfig writing_config(Communicator* launched, SampleRequest& request,
     RunConfig config = asked;
     source.emplace(open_source(request, config, problems));
     std::map<std::string, std::string> out = record_of(config);
-    out[kRowsKey] = text(request.rows);
+    out[kTextsKey] = text(request.rows * request.options.beams);
     return out;
   });
-  read_number(kRowsKey, found.at(kRowsKey), &request.rows);
   RunConfig recorded = config_of(found, "the configuration of rank 0", asked.families);
   complete(recorded);
-  RunConfig config = config_of_writing(recorded, asked);
-  share_cores(config, launched);
-  return config;
+  Writing out{config_of_writing(recorded, asked)};
+  read_number(kTextsKey, found.at(kTextsKey), &out.texts);
+  share_cores(out.config, launched);
+  return out;
 }
 
 int sample_on(Communicator* launched, SampleRequest request, Console& console) {
@@ -165,10 +171,10 @@ int sample_on(Communicator* launched, SampleRequest request, Console& console) {
     return 0;
   }
   std::optional<WritingSource> source;
-  const RunConfig config = writing_config(launched, request, source);
+  const Writing writing = find_writing(launched, request, source);
+  const RunConfig& config = writing.config;
   for (const std::string& notice : request.notices) console.err << "notice: " << notice << "\n";
-  const WantedPrograms wanted{
-      .train = false, .evaluate = false, .texts = request.rows * request.options.beams};
+  const WantedPrograms wanted{.train = false, .evaluate = false, .texts = writing.texts};
   on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
     const int rank = world == nullptr ? 0 : world->rank();
     Crew crew(compile_programs(config, wanted, device, rank).plan, device, world, kFast);

@@ -19,6 +19,7 @@ std::vector<Flag> own_flags() {
        "what the text begins with [a new line]; of a translation, the source that is translated"},
       {"input", {}, "FILE", "of translations: sources, one in each line, instead of --prompt"},
       {"output", {}, "FILE", "of translations: write them there, one in each line [the screen]"},
+      {"overwrite", {}, "", "replace the file of --output where it exists", "", false},
       {"rows", {"batch-size"}, "N", "of --input: how many lines are translated at a time [16]"},
       {"tokens", {"max-new-tokens"}, "N", "how many tokens to write at most [500]"},
       {"temperature",
@@ -66,9 +67,15 @@ void read_texts(ParsedFlags& parsed, SampleRequest& out) {
   if (out.prompt_told && !out.input.empty())
     problems.add("--prompt and --input both say what to write from; give one of them");
   std::error_code unknown;
-  if (!out.input.empty() && !out.output.empty() &&
-      (out.input == out.output || std::filesystem::equivalent(out.input, out.output, unknown)))
+  const bool overwrite = parsed.take_switch("overwrite");
+  if (out.output.empty()) return;
+  if (!out.input.empty() &&
+      (out.input == out.output || std::filesystem::equivalent(out.input, out.output, unknown))) {
     problems.add(text("--output '", out.output, "' is the file of --input; give another one"));
+  } else if (!overwrite && std::filesystem::is_regular_file(out.output, unknown)) {
+    problems.add(text("--output '", out.output,
+                      "' exists; give another file, or --overwrite to replace it"));
+  }
 }
 
 }  // namespace

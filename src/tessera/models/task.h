@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/data/dataset.h"
@@ -64,6 +65,7 @@ struct TextWriting {
   // Tokens that no text has:
   std::optional<std::int32_t> start = std::nullopt;  // a text begins with; none: with its prompt
   std::optional<std::int32_t> end = std::nullopt;  // ends a text, and a source; none: nothing does
+  std::string_view never = {};  // characters that data may have and no text has, as one between two
 };
 
 struct Task {

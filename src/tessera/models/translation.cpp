@@ -104,7 +104,8 @@ Task translation(const ModelConfig& config, const TranslationModel& model) {
               .read = [config, read = model.read](Value source) { read(config, source); },
               .pad = tokens.pad,
               .start = tokens.start,
-              .end = tokens.end};
+              .end = tokens.end,
+              .never = "\t\n"};  // they end a source and a pair in a file
   out.train_samples = samples_of(config, Part::Train);
   out.valid_samples = samples_of(config, Part::HeldOut);
   return out;

@@ -4,6 +4,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/train/config.h"
+#include "tessera/train/family_fields.h"
 #include "tessera/train/fields.h"
 
 namespace tessera {
@@ -33,6 +34,7 @@ RunConfig config_of(const std::map<std::string, std::string>& record, const std:
       fail(Fault::Checkpoint, where, ": ", error.what(), " (in its configuration)");
     }
   }
+  forget_unread_fields(config);
   return config;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -87,9 +88,17 @@ namespace {
 struct WrittenTokens {
   std::int32_t vocabulary;
   std::optional<std::int32_t> end;
+  Tokens never;  // tokens of the vocabulary that no text of the task has
 
   WrittenTokens(const Vocabulary& of, const TextWriting& writing)
-      : vocabulary(static_cast<std::int32_t>(of.size())), end(writing.end) {}
+      : vocabulary(static_cast<std::int32_t>(of.size())), end(writing.end) {
+    for (const char& letter : writing.never) {
+      try {
+        never.push_back(of.encode({&letter, 1}).front());
+      } catch (const Error&) {  // the vocabulary lacks it
+      }
+    }
+  }
   std::int64_t count() const { return vocabulary + (end ? 1 : 0); }
   bool ends(std::int32_t choice) const { return choice == vocabulary; }
   /// The logits of these, from those of all ids.
@@ -97,6 +106,8 @@ struct WrittenTokens {
     const std::optional<double> of_end =
         end ? std::optional(logits[static_cast<std::size_t>(*end)]) : std::nullopt;
     logits.resize(std::min(logits.size(), static_cast<std::size_t>(vocabulary)));
+    for (const std::int32_t id : never)
+      logits[static_cast<std::size_t>(id)] = -std::numeric_limits<double>::infinity();
     if (of_end) logits.push_back(*of_end);
     return logits;
   }
@@ -219,6 +230,7 @@ Beginning beginning_of(const TextWriting& writing, const Vocabulary& vocabulary,
 
 std::vector<Tokens> generate(TextModel& model, const Vocabulary& vocabulary,
                              std::span<const Beginning> texts, const GenerateOptions& options) {
+  require(options.beams >= 1, "beams is ", options.beams, "; it must be 1 or more");
   const WrittenTokens written(vocabulary, model.writing());
   WrittenRows rows(model, texts, options.beams);
   const std::int64_t tokens =

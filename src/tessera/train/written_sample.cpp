@@ -4,6 +4,7 @@
 
 #include "tessera/base/counted.h"
 #include "tessera/data/file.h"
+#include "tessera/data/text.h"
 #include "tessera/data/token_stream.h"
 
 namespace tessera {
@@ -33,7 +34,9 @@ Tokens first_source(const Task& task, const Samples& samples) {
 }  // namespace
 
 std::vector<GivenText> given_lines(const std::string& path) {
-  const std::string all = read_file(path);
+  Text read;  // as training data are read
+  append_text_file(read, read_file(path), path, {});
+  const std::string& all = read.bytes;
   if (all.empty()) fail(Fault::Data, "'", path, "' is empty; give a file with a text in each line");
   std::vector<GivenText> out;
   for (std::size_t begin = 0; begin < all.size();) {
@@ -61,6 +64,10 @@ std::vector<Beginning> beginnings_of(const std::vector<GivenText>& texts,
     if (writing.source > 0 && tokens.empty())
       fail(given.fault, given.where,
            " is empty; the model writes a text from another one, its source: give one");
+    if (given.text.find_first_of(writing.never) != std::string::npos)
+      fail(given.fault, given.where,
+           " has a tab or a new line, which stand between texts and are in none; give the source "
+           "alone");
     const std::int64_t length = std::ssize(tokens) + (writing.end ? 1 : 0);
     if (writing.source > 0 && length > writing.source)
       fail(given.fault, given.where, " has ", counted(length, "token"),

@@ -73,10 +73,11 @@ void note_where(World& world, int rank) {
 
 /// The same; where there is no memory for the place, without it.
 void note_failure(World& world, int rank) {
+  const std::exception_ptr error = std::current_exception();
   try {
     note_where(world, rank);
   } catch (const std::bad_alloc&) {
-    world.stop(rank, std::current_exception(), "");
+    world.stop(rank, error, "failed");
   }
 }
 
