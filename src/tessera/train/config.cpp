@@ -27,6 +27,11 @@ CpuChoices choices_of(const RunConfig& config, const CpuChoices& machine) {
   return out;
 }
 
+VocabularyChoice vocabulary_choice(const RunConfig& config) {
+  const std::int64_t special = vocabulary_for(config.model.family, 0);
+  return {config.vocabulary, std::max(config.model.vocabulary - special, Bpe::kBytes)};
+}
+
 void complete(RunConfig& config) {
   if (config.choices) {
     config.max_isa = to_text(config.choices->isa);
