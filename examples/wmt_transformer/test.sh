@@ -17,7 +17,7 @@ for ((i = 0; i < 120; i++)); do
   words=$(((i * 7919) % 997)) more=$(((i * 104729) % 991))
   printf 'w%d v%d\tx w%d y v%d\n' $words $more $words $more
 done >pairs.txt
-FLAGS=(--vocab_size=300 --d_model=32 --encoder_layer=1 --decoder_layer=2 --src_len=24 --tgt_len=24 --batch_size=8)
+FLAGS=(--vocab_size=300 --d_model=32 --encoder_layer=1 --decoder_layer=2 --src_len=48 --tgt_len=48 --batch_size=8)
 
 bash "$HERE/run_parallel_save_ckpt.sh" pairs.txt 2 --steps=8 "${FLAGS[@]}" >out.txt || fail "$(cat out.txt)"
 grep -q '^training success' out.txt || fail "it does not say that it succeeded"

@@ -37,6 +37,8 @@ struct Flags {
   std::int64_t dp = 0;       // 0: devices / mp / pipeline_stage
   std::int64_t devices = 1;  // threads, where no process was launched for each
   std::int64_t epochs = 1, steps = 0;
+  double held_out = 0.05;  // of the pairs, the last ones
+  std::int64_t eval_steps = 0, bleu_texts = 20;
   std::int64_t save_checkpoint_steps = 1, keep_checkpoint_max = 4;
   std::string checkpoint = "test";  // the run's folder
   bool recover = false;             // go on from its newest checkpoint
@@ -71,6 +73,9 @@ constexpr Flag kFlags[] = {
     {"devices", &Flags::devices, "threads as devices, where --distribute is false"},
     {"epochs", &Flags::epochs, "passes over the pairs"},
     {"steps", &Flags::steps, "steps in all, in place of epochs"},
+    {"held_out", &Flags::held_out, "share of the pairs that is kept to measure by"},
+    {"eval_steps", &Flags::eval_steps, "steps between measurements; 0: at the end alone"},
+    {"bleu_texts", &Flags::bleu_texts, "held-out sentences that are translated, for BLEU"},
     {"save_checkpoint_steps", &Flags::save_checkpoint_steps, "steps between checkpoints"},
     {"keep_checkpoint_max", &Flags::keep_checkpoint_max, "checkpoints that are kept"},
     {"checkpoint", &Flags::checkpoint, "the folder of the run"},
@@ -156,6 +161,10 @@ RunConfig run_of(const Flags& flags, std::int64_t devices) {
   out.families = {&wmt::kWmt};
   out.model = model_of(flags);
   out.data = {flags.file_path};
+  out.vocabulary = VocabularyKind::Bpe;
+  out.held_out = flags.held_out;
+  out.eval_every = flags.eval_steps;
+  out.eval_texts = flags.bleu_texts;
   out.output = flags.checkpoint;
   out.global_batch_size = flags.batch_size;
   out.epochs = flags.steps > 0 ? 0 : flags.epochs;

@@ -1,5 +1,6 @@
 /// `tessera sample` with a model that translates: it learns to write words backwards.
 
+#include <iomanip>
 #include <random>
 #include <set>
 
@@ -153,6 +154,88 @@ TEST(Translate, HelpListsTheFlagsThatSampleHas) {
   for (const char* flag :
        {"--config", "--data", "--layers", "--zero-stage", "--micro-batch-size", "context parallel"})
     EXPECT_EQ(help.find(flag), std::string::npos) << flag;
+}
+
+/// The number behind "name": in the last line of a run's metrics that has it.
+std::string last_metric(const std::string& run, const std::string& name) {
+  const std::string lines = read(run + "/metrics.jsonl"), key = "\"" + name + "\":";
+  const std::size_t at = lines.rfind(key);
+  if (at == std::string::npos) return "none";
+  const std::size_t begin = at + key.size();
+  return lines.substr(begin, lines.find_first_of(",}", begin) - begin);
+}
+
+/// The BLEU of a validation is that of the texts that `sample` writes with the same weights, and
+/// the same on every mesh. Eighteen texts are two batches of rows.
+TEST(Translate, ValidationsScoreTranslations) {
+  const Folder folder;
+  const auto pair = [](int i) {
+    return std::pair(text("le chat ", i % 7, " dort"), text("the cat ", i % 7, " sleeps here ."));
+  };
+  std::string pairs, valid, sources, references;
+  for (int i = 0; i < 60; ++i) pairs += text(pair(i).first, "\t", pair(i).second, "\n");
+  for (int i = 0; i < 20; ++i) {
+    const auto [source, target] = pair(i * 3 + 1);
+    valid += text(source, "\t", target, i % 2 == 0 ? "" : " now", "\n");
+    if (i >= 18) continue;
+    sources += source + "\n";
+    references += text(target, i % 2 == 0 ? "" : " now", "\n");
+  }
+  folder.write("pairs.txt", pairs);
+  folder.write("valid.txt", valid);
+  folder.write("sources.txt", sources);
+  folder.write("references.txt", references);
+  const std::string train =
+      "train --preset transformer-tiny --layers 1 --width 32 --heads 2 --context 24 --data "
+      "@/pairs.txt --valid-data @/valid.txt --vocabulary bpe --vocab-size 300 --steps 40 --lr 3e-3 "
+      "--eval-every 20 --eval-texts 18 --output @/";
+  const Ran one = run(words(folder.expand(train + "one")));
+  ASSERT_EQ(one.code, 0) << one.err;
+  EXPECT_NE(one.out.find("  bleu "), std::string::npos) << one.out;
+  EXPECT_NE(one.out.find("le chat 1 dort\n    -> "), std::string::npos) << one.out;
+  EXPECT_NE(one.out.find("\n    reference: the cat 1 sleeps here .\n"), std::string::npos)
+      << one.out;
+  const std::string bleu = last_metric(folder / "one", "bleu");
+  EXPECT_GT(std::stod(bleu), 20) << one.out;  // the frame of the sentences is learned
+  EXPECT_LT(std::stod(bleu), 99);             // of "now" nothing can be known
+  const Ran written =
+      run(words(folder.expand("sample @/one --input @/sources.txt --output @/written.txt")));
+  ASSERT_EQ(written.code, 0) << written.err;
+  const Ran score =
+      run(words(folder.expand("score --hypotheses @/written.txt --references @/references.txt")));
+  std::ostringstream expected;
+  expected << "BLEU = " << std::fixed << std::setprecision(2) << std::stod(bleu) << " ";
+  EXPECT_EQ(score.out.substr(0, expected.str().size()), expected.str()) << score.out << score.err;
+  for (const char* mesh : {"--devices 2 --threads 1",
+                           "--devices 2 --threads 1 "
+                           "--tensor-model-parallel-size 2",
+                           "--devices 2 --threads 1 "
+                           "--pipeline-model-parallel-size 2 --micro-batch-size 2"}) {
+    SCOPED_TRACE(mesh);
+    const Ran many = run(words(folder.expand(text(train, "many ", mesh))));
+    ASSERT_EQ(many.code, 0) << many.err;
+    EXPECT_EQ(last_metric(folder / "many", "bleu"), bleu);
+    std::filesystem::remove_all(folder / "many");
+  }
+}
+
+TEST(Translate, RefusesToScoreNothing) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  struct Row {
+    const char *flags, *message;
+  };
+  for (const Row& row :
+       {Row{"--preset gpt2-tiny --eval-texts 2",
+            "eval-texts 2 does nothing with family gpt2, which writes no text from a source; give "
+            "eval-texts 0"},
+        {"--preset transformer-tiny --eval-texts 2 --held-out 0",
+         "eval-texts 2 does nothing without a validation; give eval-every or eval-at-end, with "
+         "held-out or valid-data, or give eval-texts 0"}}) {
+    const Ran ran = run(words(folder.expand(text("plan --vocab-size 40 ", row.flags))));
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_EQ(ran.err, text("error: ", row.message, "\n"));
+  }
 }
 
 }  // namespace

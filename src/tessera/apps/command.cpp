@@ -27,6 +27,7 @@ constexpr Entry kCommands[] = {
     {"plan", plan_command,
      "print memory, communication and work of a training step without running it"},
     {"prepare", prepare_command, "make one clean text file from several, or from a corpus by name"},
+    {"score", score_command, "score translations against references by BLEU"},
     {"inspect", inspect_command,
      "print what a checkpoint holds, its digest, and whether it is intact"},
     {"chart", chart_command, "draw the losses of runs"},

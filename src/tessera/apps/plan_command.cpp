@@ -26,7 +26,7 @@ void find_vocabulary(RunConfig& config, Problems& problems) {
     return;
   }
   problems.gather([&] {
-    const Dataset data = load_dataset(config.data, config.vocabulary, config.held_out);
+    const Dataset data = load_dataset(config.data, vocabulary_choice(config), config.held_out);
     config.model.vocabulary = vocabulary_for(config.model.family, data.vocabulary.size());
   });
 }

@@ -1,6 +1,8 @@
 #include "tessera/data/dataset.h"
 
+#include <algorithm>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -27,6 +29,15 @@ Dataset make_dataset(Vocabulary vocabulary, const Text& loaded, double held_out)
   throw error.with(text("in ", name_of(loaded.files)));
 }
 
+/// The lines that begin before the held-out part, the last one excepted; all where that is nothing.
+std::string_view not_held_out(std::string_view text, double held_out) {
+  const double bytes = (1 - held_out) * static_cast<double>(text.size());
+  const std::string_view out = text.substr(0, static_cast<std::size_t>(std::max(bytes, 0.0)));
+  if (out.size() == text.size()) return text;
+  const std::size_t end = out.rfind('\n');
+  return end == std::string_view::npos ? out : out.substr(0, end + 1);
+}
+
 }  // namespace
 
 std::string name_of(const std::vector<TextFile>& files) {
@@ -38,9 +49,13 @@ std::string text_digest(const std::vector<std::string>& paths, VocabularyKind ki
   return digest_of(load(paths, kind));
 }
 
-Dataset load_dataset(const std::vector<std::string>& paths, VocabularyKind kind, double held_out) {
-  const Text loaded = load(paths, kind);
-  return make_dataset(Vocabulary::of(kind, loaded.bytes), loaded, held_out);
+Dataset load_dataset(const std::vector<std::string>& paths, const VocabularyChoice& vocabulary,
+                     double held_out) {
+  const Text loaded = load(paths, vocabulary.kind);
+  const bool learns = vocabulary.kind == VocabularyKind::Bpe;
+  return make_dataset(
+      Vocabulary::of(vocabulary, learns ? not_held_out(loaded.bytes, held_out) : loaded.bytes),
+      loaded, held_out);
 }
 
 Dataset load_dataset(const std::vector<std::string>& paths, const Vocabulary& vocabulary,

@@ -18,9 +18,9 @@ struct Dataset {
       digest;  // XXH3-128 of the normalised text: a resumed run checks that its data is the same
 };
 
-/// Loads text (data/text.h) and makes its vocabulary. Bytes take any file; characters must be
-/// UTF-8.
-Dataset load_dataset(const std::vector<std::string>& paths, VocabularyKind kind,
+/// Loads text (data/text.h) and makes its vocabulary. Bytes take any file; others must be UTF-8.
+/// Learned tokens are those of the part that is not held out, up to the line in which it ends.
+Dataset load_dataset(const std::vector<std::string>& paths, const VocabularyChoice& vocabulary,
                      double held_out = TokenStream::kHeldOut);
 
 /// The same with the vocabulary of a model that exists already.

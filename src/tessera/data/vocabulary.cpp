@@ -36,8 +36,13 @@ Vocabulary Vocabulary::characters(std::string_view utf8) {
   return {VocabularyKind::Characters, sorted_distinct(utf8)};
 }
 
-Vocabulary Vocabulary::of(VocabularyKind kind, std::string_view utf8) {
-  return kind == VocabularyKind::Bytes ? bytes() : characters(utf8);
+Vocabulary Vocabulary::bpe(std::string_view utf8, std::int64_t size) {
+  return Vocabulary(Bpe::learn(utf8, size));
+}
+
+Vocabulary Vocabulary::of(const VocabularyChoice& choice, std::string_view utf8) {
+  if (choice.kind == VocabularyKind::Bpe) return bpe(utf8, choice.size);
+  return choice.kind == VocabularyKind::Bytes ? bytes() : characters(utf8);
 }
 
 Vocabulary::Vocabulary(VocabularyKind kind, std::u32string characters)
@@ -48,10 +53,12 @@ Vocabulary::Vocabulary(VocabularyKind kind, std::u32string characters)
 }
 
 int Vocabulary::size() const {
+  if (bpe_) return static_cast<int>(bpe_->size());
   return kind_ == VocabularyKind::Bytes ? kNumBytes : static_cast<int>(characters_.size());
 }
 
 std::vector<std::int32_t> Vocabulary::encode(std::string_view utf8) const {
+  if (bpe_) return bpe_->encode(utf8);
   std::vector<std::int32_t> ids;
   ids.reserve(utf8.size());
   if (kind_ == VocabularyKind::Bytes) {
@@ -72,6 +79,8 @@ std::string Vocabulary::decode(std::span<const std::int32_t> ids) const {
   for (const std::int32_t id : ids) {
     if (id < 0 || id >= size()) {
       append_utf8(out, U'\uFFFD');
+    } else if (bpe_) {
+      out += bpe_->token(id);
     } else if (kind_ == VocabularyKind::Bytes) {
       out += static_cast<char>(static_cast<unsigned char>(id));
     } else {
@@ -91,6 +100,7 @@ std::string Vocabulary::to_json() const {
     for (const char32_t c : characters_) append_utf8(all, c);
     out["characters"] = all;
   }
+  if (bpe_) out["merges"] = bpe_->merges_text();
   return out.dump() + "\n";
 }
 
@@ -116,8 +126,19 @@ Vocabulary Vocabulary::from_json(std::string_view json, const std::string& where
       bad("it says size ", field("size").dump(), " but there are ", out.size(), " bytes");
     return out;
   }
+  if (field("kind") == to_text(VocabularyKind::Bpe)) {
+    if (!field("merges").is_string()) bad("it has no \"merges\"");
+    try {
+      Vocabulary out(Bpe::from_merges_text(field("merges").get_ref<const std::string&>()));
+      if (field("size") == out.size()) return out;
+      bad("it says size ", field("size").dump(), " but has merges for ", out.size(), " tokens");
+    } catch (const Error& error) {
+      if (error.fault() == Fault::Checkpoint) throw;
+      bad(error.what());
+    }
+  }
   if (field("kind") != to_text(VocabularyKind::Characters))
-    bad("kind ", field("kind").dump(), " is neither \"bytes\" nor \"characters\"");
+    bad("kind ", field("kind").dump(), " is none of \"bytes\", \"characters\" and \"bpe\"");
   if (!field("characters").is_string()) bad("it has no \"characters\"");
   const std::string& utf8 = field("characters").get_ref<const std::string&>();
   // The ids are the order of the characters, so a file in another order belongs to another model.
@@ -136,7 +157,8 @@ Vocabulary Vocabulary::from_json(std::string_view json, const std::string& where
 }
 
 std::string_view to_text(VocabularyKind kind) {
-  return kind == VocabularyKind::Bytes ? "bytes" : "characters";
+  constexpr std::string_view kNames[] = {"bytes", "characters", "bpe"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 namespace {

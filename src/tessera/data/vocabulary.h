@@ -2,14 +2,26 @@
 /// Vocabularies: text to token ids and back.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "tessera/data/bpe.h"
 
 namespace tessera {
 
-enum class VocabularyKind { Bytes, Characters };
+enum class VocabularyKind { Bytes, Characters, Bpe };
+
+/// What vocabulary to make of a text.
+struct VocabularyChoice {
+  VocabularyChoice(VocabularyKind of, std::int64_t tokens = 0)
+      : kind(of), size(tokens) {}  // NOLINT
+  VocabularyKind kind;
+  std::int64_t size;  // of Bpe: how many tokens to learn at most; the others follow from the text
+};
 
 /// A plain value that is saved beside every checkpoint: a model means nothing without it.
 class Vocabulary {
@@ -20,18 +32,22 @@ class Vocabulary {
   /// nanoGPT's character example). Take the whole text, held-out part included, so that every part
   /// can be encoded.
   static Vocabulary characters(std::string_view utf8);
-  static Vocabulary of(VocabularyKind kind, std::string_view utf8);
+  /// Tokens learned from `utf8`, at most `size` (data/bpe.h). They spell any text, so take the part
+  /// that trains alone. Errors: Fault::Usage: a size below 256.
+  static Vocabulary bpe(std::string_view utf8, std::int64_t size);
+  static Vocabulary of(const VocabularyChoice& choice, std::string_view utf8);
 
   VocabularyKind kind() const { return kind_; }
   int size() const;
 
-  /// One id per byte or per character.
+  /// One id per byte, per character, or per token that was learned.
   /// Errors: Fault::Data: characters that the vocabulary lacks, the first named with its place; not
   /// UTF-8.
   std::vector<std::int32_t> encode(std::string_view utf8) const;
 
   /// The text of ids; ids outside the vocabulary become U+FFFD, because a model's output may be
-  /// wider than its data's vocabulary. Of bytes the result is UTF-8 only where the ids spell it.
+  /// wider than its data's vocabulary. Of bytes, alone or in learned tokens, the result is UTF-8
+  /// only where the ids spell it.
   std::string decode(std::span<const std::int32_t> ids) const;
 
   std::string to_json() const;
@@ -42,13 +58,15 @@ class Vocabulary {
 
  private:
   Vocabulary(VocabularyKind kind, std::u32string characters);
+  explicit Vocabulary(Bpe learned) : kind_(VocabularyKind::Bpe), bpe_(std::move(learned)) {}
 
   VocabularyKind kind_ = VocabularyKind::Bytes;
   std::u32string characters_;        // sorted; empty for bytes
   std::vector<std::int32_t> id_of_;  // by code point up to the largest known; -1: unknown
+  std::optional<Bpe> bpe_;           // of Bpe
 };
 
-/// "bytes", "characters"
+/// "bytes", "characters", "bpe"
 std::string_view to_text(VocabularyKind kind);
 
 }  // namespace tessera

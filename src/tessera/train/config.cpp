@@ -65,6 +65,11 @@ void set_parallel(RunConfig& config, const TransformerOpParallelConfig& parallel
   config.recompute_granularity = to_text(on.recompute);
 }
 
+VocabularyChoice vocabulary_choice(const RunConfig& config) {
+  const std::int64_t special = vocabulary_for(config.model.family, 0);
+  return {config.vocabulary, std::max(config.model.vocabulary - special, Bpe::kBytes)};
+}
+
 void complete(RunConfig& config) {
   if (config.choices) {
     config.max_isa = to_text(config.choices->isa);

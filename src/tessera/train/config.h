@@ -47,7 +47,7 @@ struct RunConfig {
   std::int64_t exit_interval = 0;
   std::int64_t save_every = 0, keep_last = 3;
   bool background_save = true, keep_best = false;
-  std::int64_t eval_every = 0, eval_iters = 0;
+  std::int64_t eval_every = 0, eval_iters = 0, eval_texts = 0;
   bool eval_at_end = true;
   std::int64_t sample_every = 0, sample_tokens = 200;
   std::int64_t log_every = 10;
@@ -132,6 +132,10 @@ CpuChoices choices_of(const RunConfig& config, const CpuChoices& machine);
 /// Everything that can be known to be wrong without reading a file, but for consequences of a value
 /// that was refused already (Problems::refuse). `config` is complete.
 void find_problems(const RunConfig& config, Problems& problems);
+
+/// What vocabulary to make of the data. A size that leaves no room for the bytes is a problem that
+/// find_problems tells.
+VocabularyChoice vocabulary_choice(const RunConfig& config);
 
 /// Every field by name, as text: what checkpoints record.
 std::map<std::string, std::string> record_of(const RunConfig& config);

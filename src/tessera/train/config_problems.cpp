@@ -8,6 +8,7 @@
 #include "tessera/train/family_fields.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/memory_cap.h"
+#include "tessera/train/programs.h"
 
 namespace tessera {
 
@@ -22,6 +23,7 @@ const Problems::Fields kDataParallel = {
 
 void find_parts_problem(const RunConfig& config, Problems& problems);
 void find_batch_problems(const RunConfig& config, Problems& problems);
+void find_eval_texts_problems(const RunConfig& config, const Task& task, Problems& problems);
 
 }  // namespace
 
@@ -39,7 +41,16 @@ void find_problems(const RunConfig& config, Problems& problems) {
       problems.add(text("sample-every ", config.sample_every, " does nothing with family ",
                         model.family, ", which writes no text; give sample-every 0"),
                    {"sample-every", "family"});
+    if (config.eval_texts > 0) find_eval_texts_problems(config, task_of(model), problems);
   }
+  const std::int64_t least = vocabulary_for(config.model.family, Bpe::kBytes);
+  if (config.vocabulary == VocabularyKind::Bpe && config.model.vocabulary < least)
+    problems.add(
+        text("vocab-size ", config.model.vocabulary,
+             " has no room for what vocabulary bpe begins with, the ", Bpe::kBytes, " bytes and ",
+             least - Bpe::kBytes, " special tokens of family ", config.model.family,
+             "; give at least ", least, ": how many tokens there are to be, like 8000"),
+        {"vocab-size", "vocabulary", "family"});
   problems.add(tessera::problems(config.optimizer));
 
   const auto is_known = [](const Field& field, std::string_view word) {
@@ -139,6 +150,20 @@ void find_batch_problems(const RunConfig& config, Problems& problems) {
              "; nearest are micro-batch-size ", below, " or ", above, ", or global-batch-size ",
              global / micro * micro, " or ", (global / micro + 1) * micro),
         kDataParallel);
+  }
+}
+
+void find_eval_texts_problems(const RunConfig& config, const Task& task, Problems& problems) {
+  const std::string nothing = text("eval-texts ", config.eval_texts, " does nothing ");
+  if (!task.text || task.text->source == 0) {
+    problems.add(text(nothing, "with family ", config.model.family,
+                      ", which writes no text from a source; give eval-texts 0"),
+                 {"eval-texts", "family"});
+  } else if (!wanted_programs(config).evaluate) {
+    problems.add(text(nothing,
+                      "without a validation; give eval-every or eval-at-end, with held-out "
+                      "or valid-data, or give eval-texts 0"),
+                 {"eval-texts", "eval-every", "eval-at-end", "held-out", "valid-data"});
   }
 }
 

@@ -20,7 +20,7 @@ template <typename T>
 struct Names;  // of the values of an enumeration, in their order
 template <>
 struct Names<VocabularyKind> {
-  static constexpr std::array<std::string_view, 2> kList = {"bytes", "characters"};
+  static constexpr std::array<std::string_view, 3> kList = {"bytes", "characters", "bpe"};
 };
 template <>
 struct Names<SampleOrder> {

@@ -94,7 +94,7 @@ void take_model(RunConfig& config, const RecordedRun& from) {
       set_text(field, config, get_text(field, from.config), field.name);
   }
   // As many as the data had: stays open in config.toml.
-  if (config.untold.contains("vocab-size") &&
+  if (config.untold.contains("vocab-size") && from.vocabulary.kind() != VocabularyKind::Bpe &&
       from.config.model.vocabulary ==
           vocabulary_for(from.config.model.family, from.vocabulary.size()))
     config.model.vocabulary = 0;
@@ -103,7 +103,7 @@ void take_model(RunConfig& config, const RecordedRun& from) {
 /// The data in the ids that weights were trained on: those of `base`, if there is one.
 Dataset encoded_for(const RunConfig& config, const std::optional<Source>& base) {
   const double held_out = config.valid_data.empty() ? config.held_out : 0;
-  if (!base) return load_dataset(config.data, config.vocabulary, held_out);
+  if (!base) return load_dataset(config.data, vocabulary_choice(config), held_out);
   try {
     return load_dataset(config.data, base->run.vocabulary, held_out);
   } catch (const Error& error) {
@@ -159,7 +159,16 @@ void check_data(PreparedRun& run, Problems& problems) {
         {"held-out"});
   const std::int64_t known = run.data.vocabulary.size(),
                      least = vocabulary_for(c.model.family, known);
-  if (!run.from && c.model.vocabulary < least)  // a resumed run keeps its vocabulary
+  const bool learned = c.vocabulary == VocabularyKind::Bpe && !run.from && !run.init;
+  if (learned && c.model.vocabulary > least)
+    run.notices.push_back(
+        text("the vocabulary has ", known, " tokens and not ", c.model.vocabulary - (least - known),
+             ", because no more pairs of tokens are twice in the text; vocab-size ", least,
+             " is the same model without rows that no token uses"));
+  // A resumed run keeps its vocabulary; of a learned one find_problems has told.
+  const bool told = c.vocabulary == VocabularyKind::Bpe &&
+                    c.model.vocabulary < vocabulary_for(c.model.family, Bpe::kBytes);
+  if (!run.from && !told && c.model.vocabulary < least)
     problems.add(text("vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
                       to_text(run.data.vocabulary.kind()), " of the data",
                       least > known ? text(" and the ", least - known, " special tokens of family ",

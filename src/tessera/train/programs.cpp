@@ -131,7 +131,9 @@ WantedPrograms wanted_programs(const RunConfig& config) {
   return {.train = true,
           .evaluate = (config.held_out > 0 || !config.valid_data.empty()) &&
                       (config.eval_every > 0 || config.eval_at_end),
-          .texts = config.sample_every > 0 ? 1 : 0};
+          .texts = config.eval_texts > 0     ? std::min(config.eval_texts, kScoredAtATime)
+                   : config.sample_every > 0 ? 1
+                                             : 0};
 }
 
 Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted, Device& device,

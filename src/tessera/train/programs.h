@@ -38,6 +38,9 @@ struct Compiled {
 /// Samples of one run of "evaluate".
 std::int64_t evaluation_batch(const RunConfig& config);
 
+/// Most texts that a validation writes at a time.
+inline constexpr std::int64_t kScoredAtATime = 16;
+
 struct WantedPrograms {
   bool train = true;  // with init
   bool evaluate = true;

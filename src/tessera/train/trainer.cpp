@@ -17,8 +17,8 @@
 #include "tessera/train/recorded.h"
 #include "tessera/train/recorder.h"
 #include "tessera/train/run_saves.h"
+#include "tessera/train/run_texts.h"
 #include "tessera/train/validation.h"
-#include "tessera/train/written_sample.h"
 
 namespace tessera {
 
@@ -62,7 +62,6 @@ class Trainer {
   bool ended() const { return step_ >= last_ || stopped(); }
   void validate();
   void validate_if_due();
-  void write_sample();
   void check_metrics();
   void write_profile();
   Summary summary();
@@ -82,6 +81,7 @@ class Trainer {
   std::optional<RankSaver> share_;  // this rank's of saves
   std::optional<Crew> crew_;
   std::optional<RunSaves> saves_;
+  std::optional<RunTexts> texts_;
   RunMemory memory_;
   std::optional<MetricsFile> metrics_;
   std::optional<Recorder> recorder_;  // until the profile is written
@@ -130,6 +130,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   saves_.emplace(
       config(), options_, lock_, *crew_, *share_,
       [this] { return checkpoint_record(run_, step_, samples()); }, [this] { return ended(); });
+  texts_.emplace(*crew_, task_, run_, *samples_, options_);
   memory_.arena_bytes = crew_->plan().peak_bytes();
   memory_.huge_page_bytes = crew_->executor().huge_page_bytes();
   tell(&TrainCallback::on_memory, memory_);
@@ -241,7 +242,7 @@ void Trainer::after_step(const StepRecord& record) {
   count_bad(record);
   if (recorder_ && recorder_->complete()) write_profile();
   validate_if_due();
-  if (due(config().sample_every, step_)) write_sample();
+  if (due(config().sample_every, step_)) texts_->show(step_);
   check_metrics();
   saves_->look();
   save_if_due(due(config().save_every, step_));
@@ -290,28 +291,11 @@ void Trainer::validate() {
     measured.add(crew_->executor());
   }
   const double loss = measured.loss();
-  const NamedMeans means = measured.means();
+  NamedMeans means = measured.means();
+  if ((cut_short_ = !texts_->score(step_, *samples, means))) return;
   metrics_->valid(step_, loss, means);
   saves_->validated(step_, loss);
   tell(&TrainCallback::on_valid, step_, loss, means);
-}
-
-void Trainer::write_sample() {
-  GenerateOptions options{.tokens = config().sample_tokens,
-                          .temperature = task_.text->temperature,
-                          .seed = static_cast<std::uint64_t>(config().seed)};
-  TextModel model(*crew_, *task_.text);
-  std::unique_ptr<Samples> held_out;
-  if (wanted_programs(config()).evaluate)
-    held_out = task_.valid_samples(run_.data, valid_choices(config()));
-  try {
-    tell(&TrainCallback::on_sample, step_,
-         sample_to_show(model, task_, held_out ? *held_out : *samples_, run_.data.vocabulary,
-                        options));
-  } catch (const Error& error) {
-    if (error.fault() != Fault::Numerics) throw;
-    tell(&TrainCallback::on_notice, text("no sample after step ", step_, ": ", error.what()));
-  }
 }
 
 void Trainer::write_profile() {

@@ -11,8 +11,15 @@ namespace tessera {
 
 namespace {
 
-/// The source of the first sample, with its end token.
-Tokens first_source(const Task& task, const Samples& samples) {
+/// What comes before a token, of which there is one.
+Tokens until(const HostTensor& row, std::int32_t end) {
+  const std::int32_t* const begin = row.data<std::int32_t>();
+  return {begin, std::find(begin, begin + row.numel(), end)};
+}
+
+}  // namespace
+
+SampleTexts texts_of_sample(const Task& task, const Samples& samples, std::int64_t number) {
   std::vector<HostTensor> values;
   for (const TaskInput& input : task.inputs) {
     Shape shape{1};
@@ -20,18 +27,18 @@ Tokens first_source(const Task& task, const Samples& samples) {
     values.emplace_back(input.dtype, shape);
   }
   BatchInputs batch("sample");
-  const HostTensor* source = nullptr;
+  const HostTensor *source = nullptr, *labels = nullptr;
   for (std::size_t i = 0; i < values.size(); ++i) {
     batch.add(task.inputs[i].name, values[i].type(), values[i].bytes().data());
     if (task.inputs[i].name == "source") source = &values[i];
+    if (task.inputs[i].name == "labels") labels = &values[i];
   }
-  check(source != nullptr, "task ", task.name, " writes from a source, and has no input source");
-  samples.fill(0, 1, batch);
-  const std::int32_t* const begin = source->data<std::int32_t>();
-  return {begin, std::find(begin, begin + source->numel(), task.text->pad)};
+  const auto end = task.text->end;
+  check(source != nullptr && labels != nullptr && end, "task ", task.name,
+        " writes from a source, and has no input source, no labels or no end token");
+  samples.fill(number, 1, batch);
+  return {until(*source, *end), until(*labels, *end)};
 }
-
-}  // namespace
 
 std::vector<GivenText> given_lines(const std::string& path) {
   Text read;  // as training data are read
@@ -97,10 +104,9 @@ std::string sample_to_show(TextModel& model, const Task& task, const Samples& sa
   Beginning beginning = beginning_of(writing, vocabulary, {});
   std::string out;
   if (writing.source > 0) {
-    beginning.source = first_source(task, samples);
-    Tokens words = beginning.source;
-    if (writing.end) words.pop_back();
+    Tokens words = texts_of_sample(task, samples, 0).source;
     out = text(vocabulary.decode(words), " -> ");
+    beginning = beginning_of(writing, vocabulary, std::move(words));
   }
   return out + vocabulary.decode(generate(model, vocabulary, std::span(&beginning, 1), options)[0]);
 }

@@ -34,6 +34,12 @@ void write_texts(TextModel& model, const Vocabulary& vocabulary,
                  const std::vector<Beginning>& beginnings, GenerateOptions options,
                  const std::function<void(const Tokens& written)>& each);
 
+/// The tokens of one sample of a task that writes from a source, without end tokens.
+struct SampleTexts {
+  Tokens source, target;
+};
+SampleTexts texts_of_sample(const Task& task, const Samples& samples, std::int64_t number);
+
 /// A text to show while a model trains: continued from nothing, or, where there are sources,
 /// "SOURCE -> TEXT" of the first of `samples`.
 std::string sample_to_show(TextModel& model, const Task& task, const Samples& samples,

@@ -14,7 +14,11 @@ void run(std::string_view input) {
     check(Vocabulary::from_json(printed, "printed") == vocabulary, "reads back unequal: ", printed);
     std::vector<std::int32_t> ids;
     for (std::int32_t id = 0; id < vocabulary.size(); ++id) ids.push_back(id);
-    check(vocabulary.encode(vocabulary.decode(ids)) == ids, "ids change in text: ", printed);
+    const std::string all = vocabulary.decode(ids);
+    check(vocabulary.decode(vocabulary.encode(all)) == all, "text changes in ids: ", printed);
+    // Learned tokens may be spelled by others.
+    check(vocabulary.kind() == VocabularyKind::Bpe || vocabulary.encode(all) == ids,
+          "ids change in text: ", printed);
   });
 }
 

@@ -1,0 +1,58 @@
+#include "tessera/apps/command.h"
+#include "tessera/apps/flags.h"
+#include "tessera/base/counted.h"
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/data/bleu.h"
+#include "tessera/data/text.h"
+
+namespace tessera {
+
+namespace {
+
+/// The lines of a file, read as training data is. An empty one is a text as well.
+std::vector<std::string> lines_to_score(const std::string& path) {
+  const Text loaded = load_text({path});
+  std::vector<std::string> out = split(loaded.bytes, '\n');
+  if (out.back().empty()) out.pop_back();
+  return out;
+}
+
+}  // namespace
+
+int score_command(const Arguments& arguments, Console& console, const OwnFamilies&) {
+  const std::vector<Flag> flags = {
+      {"hypotheses", {}, "FILE", "the translations to score, one in each line", "", false},
+      {"references", {}, "FILE", "what they should be, one in each line", "", false},
+  };
+  Problems problems;
+  ParsedFlags parsed = parse_flags(arguments, flags, problems);
+  if (parsed.help) {
+    console.out << "tessera score --hypotheses FILE --references FILE\n\n"
+                   "Prints BLEU as sacreBLEU does with its default settings.\n\n"
+                << flags_help(flags, console.columns);
+    return 0;
+  }
+  for (const char* name : {"hypotheses", "references"}) {
+    if (parsed.find(name) == nullptr)
+      problems.add(
+          text(name, " is missing; give a file with a text in each line, like --", name, " FILE"));
+  }
+  for (const std::string& word : parsed.words)
+    problems.add(text("'", word,
+                      "' belongs to no flag; give files by --hypotheses and "
+                      "--references"));
+  problems.raise();
+  const std::string hypotheses = parsed.take_value("hypotheses"),
+                    references = parsed.take_value("references");
+  const std::vector<std::string> ours = lines_to_score(hypotheses),
+                                 theirs = lines_to_score(references);
+  if (ours.size() != theirs.size())
+    fail(Fault::Data, "'", hypotheses, "' has ", counted(std::ssize(ours), "line"), " and '",
+         references, "' has ", counted(std::ssize(theirs), "line"),
+         "; give one reference for each hypothesis, in their order");
+  console.out << to_text(corpus_bleu(ours, theirs)) << "\n";
+  return 0;
+}
+
+}  // namespace tessera

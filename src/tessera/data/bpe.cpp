@@ -1,0 +1,177 @@
+#include "tessera/data/bpe.h"
+
+#include <array>
+#include <queue>
+#include <utility>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/base/utf8.h"
+#include "tessera/data/text_pieces.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::int32_t kNone = -1;
+
+constexpr bool prints(int byte) {
+  return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+}
+
+/// By byte: its id, and the character that stands for it.
+struct ByteNames {
+  std::array<std::int32_t, 256> id{};
+  std::array<char32_t, 256> character{};
+};
+constexpr ByteNames kByteNames = [] {
+  ByteNames out;
+  std::int32_t next = 0;
+  for (const bool printing : {true, false}) {
+    char32_t beyond = 256;
+    for (int byte = 0; byte < 256; ++byte) {
+      if (prints(byte) != printing) continue;
+      const auto i = static_cast<std::size_t>(byte);
+      out.id[i] = next++;
+      out.character[i] = printing ? static_cast<char32_t>(byte) : beyond++;
+    }
+  }
+  return out;
+}();
+
+/// The bytes of a token from its printed characters; false: no character of a byte.
+bool read_printed(std::string_view printed, std::string& bytes) {
+  static constexpr std::int32_t kMost = 256 + 68;
+  static constexpr auto kByte = [] {
+    std::array<std::int32_t, kMost> out{};
+    for (std::int32_t& byte : out) byte = kNone;
+    for (std::int32_t byte = 0; byte < 256; ++byte)
+      out[kByteNames.character[static_cast<std::size_t>(byte)]] = byte;
+    return out;
+  }();
+  for (std::size_t at = 0; at < printed.size();) {
+    const CodePoint c = code_point_at(printed, at);
+    if (c.size == 0 || c.value >= kMost || kByte[c.value] == kNone) return false;
+    bytes += static_cast<char>(static_cast<unsigned char>(kByte[c.value]));
+    at += static_cast<std::size_t>(c.size);
+  }
+  return !bytes.empty();
+}
+
+}  // namespace
+
+std::int32_t id_of_byte(unsigned char byte) { return kByteNames.id[byte]; }
+char32_t printed_byte(unsigned char byte) { return kByteNames.character[byte]; }
+
+Bpe::Bpe() : tokens_(kBytes) {
+  for (int byte = 0; byte < kBytes; ++byte) {
+    const std::string token(1, static_cast<char>(static_cast<unsigned char>(byte)));
+    const std::int32_t id = id_of_byte(static_cast<unsigned char>(byte));
+    tokens_[static_cast<std::size_t>(id)] = token;
+    ids_.emplace(token, id);
+  }
+}
+
+bool Bpe::add(std::int32_t left, std::int32_t right) {
+  const auto number = static_cast<std::int32_t>(merges_.size());
+  if (!merge_of_.emplace(key(left, right), number).second) return false;
+  std::string spelled = token(left) + token(right);
+  const auto [at, added] = ids_.emplace(spelled, static_cast<std::int32_t>(tokens_.size()));
+  if (added) tokens_.push_back(std::move(spelled));
+  merges_.push_back({left, right, at->second});
+  return true;
+}
+
+std::string Bpe::merges_text() const {
+  std::string out;
+  for (const Merge& merge : merges_) {
+    for (const std::int32_t id : {merge.left, merge.right}) {
+      for (const char c : token(id)) append_utf8(out, printed_byte(static_cast<unsigned char>(c)));
+      out += ' ';
+    }
+    out.back() = '\n';
+  }
+  return out;
+}
+
+Bpe Bpe::from_merges_text(std::string_view lines) {
+  Bpe out;
+  std::int64_t number = 0;
+  while (!lines.empty()) {
+    ++number;
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    lines.remove_prefix(std::min(line.size() + 1, lines.size()));
+    const std::size_t blank = line.find(' ');
+    const auto id_of = [&](std::string_view printed) {
+      std::string bytes;
+      const auto at = read_printed(printed, bytes) ? out.ids_.find(bytes) : out.ids_.end();
+      return at == out.ids_.end() ? kNone : at->second;
+    };
+    const std::int32_t left = id_of(line.substr(0, blank)),
+                       right = blank == line.npos ? kNone : id_of(line.substr(blank + 1));
+    if (left == kNone || right == kNone)
+      fail(Fault::Data, "merge ", number, ", '", line.substr(0, 60),
+           "', is not two tokens that are known before it");
+    if (!out.add(left, right))
+      fail(Fault::Data, "merge ", number, ", '", line.substr(0, 60), "', is there before");
+  }
+  return out;
+}
+
+std::vector<std::int32_t> Bpe::encode(std::string_view text) const {
+  std::vector<std::int32_t> out;
+  out.reserve(text.size() / 3);
+  std::unordered_map<std::string_view, std::pair<std::size_t, std::size_t>> before;  // in `out`
+  while (!text.empty()) {
+    const std::string_view piece = take_piece(text);
+    const auto [known, added] = before.try_emplace(piece, out.size(), 0);
+    auto& [begin, count] = known->second;
+    if (added) {
+      encode_piece(piece, out);
+      count = out.size() - begin;
+    } else {
+      for (std::size_t i = 0; i < count; ++i) out.push_back(out[begin + i]);
+    }
+  }
+  return out;
+}
+
+void Bpe::encode_piece(std::string_view piece, std::vector<std::int32_t>& out) const {
+  const auto size = static_cast<std::int32_t>(piece.size());
+  std::vector<std::int32_t> ids, next, before;  // by place; a token stands where it begins
+  for (std::int32_t i = 0; i < size; ++i) {
+    ids.push_back(id_of_byte(static_cast<unsigned char>(piece[static_cast<std::size_t>(i)])));
+    next.push_back(i + 1);
+    before.push_back(i - 1);
+  }
+  const auto at = [](std::vector<std::int32_t>& of, std::int32_t i) -> std::int32_t& {
+    return of[static_cast<std::size_t>(i)];
+  };
+  using Found = std::pair<std::int32_t, std::int32_t>;  // number of the merge, place
+  std::priority_queue<Found, std::vector<Found>, std::greater<>> queue;
+  const auto merge_at = [&](std::int32_t place) {
+    const std::int32_t right = at(next, place);
+    if (right >= size) return kNone;
+    const auto found = merge_of_.find(key(at(ids, place), at(ids, right)));
+    return found == merge_of_.end() ? kNone : found->second;
+  };
+  const auto look = [&](std::int32_t place) {
+    if (const std::int32_t number = merge_at(place); number != kNone) queue.push({number, place});
+  };
+  for (std::int32_t i = 0; i < size; ++i) look(i);
+  while (!queue.empty()) {
+    const auto [number, place] = queue.top();
+    queue.pop();
+    if (at(ids, place) == kNone || merge_at(place) != number) continue;  // merged meanwhile
+    const std::int32_t right = at(next, place), after = at(next, right);
+    at(ids, place) = merges_[static_cast<std::size_t>(number)].product;
+    at(ids, right) = kNone;
+    at(next, place) = after;
+    if (after < size) at(before, after) = place;
+    if (at(before, place) >= 0) look(at(before, place));
+    look(place);
+  }
+  for (std::int32_t i = 0; i < size; i = at(next, i)) out.push_back(at(ids, i));
+}
+
+}  // namespace tessera
