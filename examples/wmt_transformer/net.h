@@ -5,6 +5,8 @@
 /// It is written as for one device: how many devices there are, and what each of them holds, is
 /// said in wmt_transformer.cpp.
 
+#include <cmath>
+
 #include "tessera/models/layer.h"
 #include "tessera/models/translation.h"
 #include "tessera/nn/transformer_stack.h"
@@ -52,7 +54,10 @@ inline Value decoded(const ModelConfig& c, Value ids, const Encoded& source, con
   const Value x = embedding_layer(c, ids, "embed_target", c.context, pass.position, pass);
   Value y = transformer_decoder(x, source, transformer_of(c), visible, pass);
   if (pass.wanted.valid()) y = dynamic_slice(y, 1, pass.wanted, 1);  // of the last token alone
-  return linear(y, "head", c.vocabulary, {.bias = false, .init = init_of(c)});
+  // Rows of `y` have the length sqrt(width), so the first logits are about 0.1: the first loss is
+  // that of a guess, ln(vocabulary).
+  const WeightInit init = normal_init(0.1 / std::sqrt(static_cast<double>(c.width)));
+  return linear(y, "head", c.vocabulary, {.bias = false, .init = init});
 }
 
 inline constexpr TranslationModel kNet = {
