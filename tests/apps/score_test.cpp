@@ -12,7 +12,7 @@ TEST(Score, PrintsSacreBleusLine) {
   const Ran ran = run(words(folder.expand("score --hypotheses @/ours --references @/theirs")));
   EXPECT_EQ(ran.err, "");
   EXPECT_EQ(ran.out.substr(0, 7), "BLEU = ");
-  EXPECT_NE(ran.out.find("hyp_len = 7 ref_len = 15)\n"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("hyp_len = 7 ref_len = 16)\n"), std::string::npos) << ran.out;
 }
 
 TEST(Score, Errors) {

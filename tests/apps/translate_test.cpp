@@ -187,8 +187,9 @@ TEST(Translate, ValidationsScoreTranslations) {
   folder.write("references.txt", references);
   const std::string train =
       "train --preset transformer-tiny --layers 1 --width 32 --heads 2 --context 24 --data "
-      "@/pairs.txt --valid-data @/valid.txt --vocabulary bpe --vocab-size 300 --steps 40 --lr 3e-3 "
-      "--eval-every 20 --eval-texts 18 --output @/";
+      "@/pairs.txt --valid-data @/valid.txt --vocabulary bpe --vocab-size 300 --steps 100 --lr "
+      "3e-3 "
+      "--eval-every 50 --eval-texts 18 --output @/";
   const Ran one = run(words(folder.expand(train + "one")));
   ASSERT_EQ(one.code, 0) << one.err;
   EXPECT_NE(one.out.find("  bleu "), std::string::npos) << one.out;

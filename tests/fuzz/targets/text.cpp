@@ -38,6 +38,7 @@ void run(std::string_view input) {
     const std::string replaced = loaded(input, InvalidUtf8::Replace);
     check(find_invalid_utf8(replaced) == replaced.npos, "what was replaced is not UTF-8");
     if (!input.empty()) tokenise(Vocabulary::bytes(), std::string(input));
+    if (!input.empty()) tokenise(Vocabulary::bpe(input, 300), std::string(input));
     // A vocabulary of characters of four bytes has a large table: of these, some are tried.
     const bool large = std::any_of(replaced.begin(), replaced.end(),
                                    [](char c) { return static_cast<unsigned char>(c) >= 0xF0; });
