@@ -349,6 +349,8 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
     for (const Error& problem : of_data.list()) problems.add(problem);
   }
   if (!data) return {};
+  if (const std::string repeated = repeated_ranks_text(config.parallel); !repeated.empty())
+    notices.push_back(repeated);
   if (config.model.vocabulary == 0)
     config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary.size());
   if (config.epochs > 0 && tessera::problems(config.model).empty()) {
