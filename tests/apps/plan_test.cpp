@@ -206,6 +206,17 @@ TEST(PlanCommand, ItsHelpListsTheFlagsThatMatter) {
 }
 
 /// Values like 0 and 1, with which an operation falls away, are left out.
+/// The name of an optimizer that reads the field.
+std::string optimizer_for(const Field& field) {
+  const Field& optimizer = *find_field("optimizer").field;
+  for (const std::string& name : split(kind_text(optimizer), '|')) {
+    RunConfig config;
+    set_text(optimizer, config, name, "");
+    if (is_read(field, config)) return name;
+  }
+  return "none";
+}
+
 TEST(PlanCommand, FlagsThatItsHelpLeavesOutChangeNothing) {
   std::map<std::string, std::string> bases;  // reports without the flag
   for (const Field& field : fields()) {
@@ -214,7 +225,10 @@ TEST(PlanCommand, FlagsThatItsHelpLeavesOutChangeNothing) {
     const auto reader = std::ranges::find_if(
         families, [&](const ModelFamily* family) { return is_read(field, *family); });
     ASSERT_NE(reader, families.end()) << field.name;
-    const std::string with_family = text("--layers 1 --family ", (*reader)->name);
+    const bool of_optimizer = field.group == FieldGroup::Optimizer && field.name != "optimizer";
+    const std::string with_family =
+        text("--layers 1 --family ", (*reader)->name,
+             of_optimizer ? " --optimizer " + optimizer_for(field) : std::string());
     const auto [found, is_new] = bases.try_emplace(with_family);
     if (is_new) found->second = report(with_family);
     const std::string name = text(with_family, " --", field.name), base = found->second;

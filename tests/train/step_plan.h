@@ -26,8 +26,8 @@ inline Plan step_plan(const ModelConfig& model, std::int64_t batch, const Parall
   const Graph step = train_step(model, optimizer, batch, model.context);
   ParallelConfig once = parallel;
   once.micro_batches = 1;
-  return compile({{kInitProgram, initialise(step), strategy_of(once, BatchSplit::Whole)},
-                  {kTrainProgram, step, strategy_of(parallel)}},
+  return compile({{kInitProgram, initialise(step), strategy_of(once, BatchSplit::Whole, model)},
+                  {kTrainProgram, step, strategy_of(parallel, BatchSplit::Cut, model)}},
                  device, options);
 }
 
