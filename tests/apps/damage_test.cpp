@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "apps/command_test.h"
+#include "as_nobody.h"
 
 namespace tessera {
 namespace {
@@ -74,6 +75,105 @@ TEST(Damage, SampledBytesOfACheckpoint) {
     if (testing::Test::HasFailure()) return;
   }
   EXPECT_EQ(run({"inspect", folder / "run", "--verify"}).code, 0);
+}
+
+// ---- which checkpoint is to be used in its place
+
+/// What uses the newest checkpoint of a run names the newest intact one, and what to type.
+TEST(Damage, TheNewestIntactOneIsNamed) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const std::string train = kTrainToDamage + std::string("@/run --steps 3 --save-every 1");
+  ASSERT_EQ(run(words(folder.expand(train))).code, 0);
+  const std::string all = folder / "run/checkpoints/", newest = all + "step-00000003",
+                    data = newest + "/data-00000.safetensors", good = read(data),
+                    manifest = read(newest + "/manifest.json");
+  const struct {
+    const char *name, *line, *words;
+  } uses[] = {
+      {"sample", "sample @/run --prompt line --tokens 1", "tessera sample"},
+      {"weights",
+       "train --preset llama-tiny --layers 1 --data @/text.txt --threads 1 --steps 1 "
+       "--output @/new --init-from @/run",
+       "--init-from"},
+      {"its digest", "inspect @/run --digest", "tessera inspect --digest"},
+  };
+  const auto expect_advice = [&](const char* damage, const char* says) {
+    for (const auto& use : uses) {
+      SCOPED_TRACE(text(damage, ", ", use.name));
+      const Ran ran = run(words(folder.expand(use.line)));
+      EXPECT_EQ(ran.code, 4) << ran.out;
+      EXPECT_NE(ran.err.find(says), std::string::npos) << ran.err;
+      EXPECT_NE(ran.err.find(text("the newest intact one beside it: ", use.words, " ", all,
+                                  "step-00000002")),
+                std::string::npos)
+          << ran.err;
+      EXPECT_FALSE(fs::exists(folder / "new"));
+    }
+  };
+  fs::resize_file(data, 100);
+  expect_advice("cut short", "it has 100 bytes but ");
+  std::ofstream(data, std::ios::binary) << good;
+  put_byte(data, good.size() - 1, static_cast<char>(good.back() ^ 1));
+  // A byte of a parameter or a moment: sampling reads parameters alone.
+  EXPECT_EQ(run(words(folder.expand(uses[1].line))).code, 4);
+  std::ofstream(data, std::ios::binary) << good;
+  fs::remove(newest + "/manifest.json");
+  expect_advice("no manifest",
+                "step-00000003' has no manifest.json; restore it from a copy or use "
+                "another checkpoint");
+  fs::remove_all(newest);
+  folder.write("run/checkpoints/step-00000003", "a file");
+  expect_advice("a file", "step-00000003' is a file, not a folder");
+  fs::remove(newest);
+  fs::create_directory(newest);
+  std::ofstream(newest + "/manifest.json") << manifest;
+  std::ofstream(data, std::ios::binary) << good;
+  EXPECT_EQ(run(words(folder.expand(uses[0].line))).code, 0);
+}
+
+/// What may not be read says nothing about the bytes: it is passed over by nobody.
+TEST(Damage, WhatMayNotBeReadIsNotDamaged) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  folder.write("run.toml", "steps = 3\n");
+  const std::string train = kTrainToDamage + std::string("@/run --save-every 1 --resume auto ");
+  ASSERT_EQ(run(words(folder.expand(train + "--steps 2"))).code, 0);
+  const std::string newest = folder / "run/checkpoints/step-00000002",
+                    data = newest + "/data-00000.safetensors";
+  for (const std::string& closed :
+       {data, folder / "text.txt", folder / "run.toml", folder / "run/checkpoints"})
+    fs::permissions(closed, fs::perms::none);
+  const AsNobody nobody(folder / "");
+  const auto expect_refusal = [&](const std::string& line, const std::string& file) {
+    const Ran ran = run(words(folder.expand(line)));
+    EXPECT_EQ(ran.code, 5) << line << "\n" << ran.err;
+    EXPECT_NE(ran.err.find("'" + file), std::string::npos) << ran.err;
+    EXPECT_NE(ran.err.find("Permission denied; check"), std::string::npos) << ran.err;
+    EXPECT_EQ(ran.err.find("problems"), std::string::npos) << ran.err;
+    EXPECT_EQ(ran.err.find("intact"), std::string::npos) << ran.err;
+  };
+  expect_refusal("train --config @/run.toml", folder / "run.toml");
+  expect_refusal("sample @/run --prompt a", folder / "run/checkpoints");
+  expect_refusal("inspect @/run/checkpoints/step-00000002", newest);
+}
+
+TEST(Damage, ARunDoesNotGoBackBehindWhatItMayNotRead) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const std::string train = kTrainToDamage + std::string("@/run --save-every 1 --resume auto ");
+  ASSERT_EQ(run(words(folder.expand(train + "--steps 2"))).code, 0);
+  const std::string data = folder / "run/checkpoints/step-00000002/data-00000.safetensors";
+  fs::permissions(data, fs::perms::none);
+  const AsNobody nobody(folder / "");
+  for (const std::string& line : {train + "--steps 3", std::string("sample @/run --prompt a"),
+                                  std::string("inspect @/run --verify")}) {
+    const Ran ran = run(words(folder.expand(line)));
+    EXPECT_EQ(ran.code, 5) << line << "\n" << ran.out;
+    EXPECT_NE(ran.err.find(text("cannot read '", data, "': Permission denied; check its ")),
+              std::string::npos)
+        << ran.err;
+  }
 }
 
 // ---- full disks

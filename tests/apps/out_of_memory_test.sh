@@ -40,6 +40,13 @@ for devices in 1 2; do
   done
   ends_well 4000000 $train --output "$folder/run$devices" --threads 2 --devices $devices
 done
+# Those that do not measure the processor first make their first product behind the arena.
+crashed=$inside
+for ((kib = least; kib < least + 100000; kib += 5000)); do
+  ends_well $kib sample "$folder/run1" --prompt line --tokens 2 --threads 1
+  ends_well $kib verify --layers 1 --width 16 --heads 2 --context 16 --vocab-size 32 --devices 1 --steps 1 --threads 1
+done
+[ $inside = $crashed ] || wrong "sample or verify crashed $((inside - crashed)) times"
 [ $short -gt 0 ] && [ $done -gt 0 ] && [ $inside -lt $short ] || wrong "$short runs lacked memory, $done did not, and $inside crashed"
 ends_well 2000000 train --preset gpt2-small --width 24000 --data "$folder/text.txt" --output "$folder/large" --steps 1
 grep -q 'cannot be reserved' "$folder/err" || wrong "an arena that is too large is not told as such"

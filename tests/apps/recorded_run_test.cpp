@@ -149,5 +149,37 @@ TEST_F(RecordedRunTest, GoingOnTakesTheOneBefore) {
             run({"inspect", folder / "good", "--digest"}).out);
 }
 
+/// Weights that were trained before a change of what they mean fit by name and shape alone.
+TEST(RecordedRun, WeightsOfAnotherMeaningAreRefused) {
+  const Folder folder;
+  folder.write("pairs.txt", "ab\tBA\nba\tAB\n");
+  const std::string train = folder.expand(
+      "train --family transformer --layers 1 --width 16 --heads 2 --context 4 --threads 1 "
+      "--data @/pairs.txt --held-out 0 --steps 1 ");
+  for (const bool sines : {true, false}) {
+    const std::string flags = train + (sines ? "--sinusoidal-positions " : "");
+    const std::string output = folder / (sines ? "sines" : "learned");
+    ASSERT_EQ(run(words(flags + "--output " + output)).code, 0);
+    EXPECT_EQ(run({"sample", output, "--prompt", "ab"}).code, 0);
+    change(output + "/checkpoints/step-00000001/" + kManifestName,
+           [](Manifest& manifest) { manifest.record.texts.erase("changes"); });
+    for (const std::string& line :
+         {"sample " + output + " --prompt ab", flags + "--resume auto --output " + output,
+          flags + "--output " + folder / "new" + " --init-from " + output}) {
+      const Ran ran = run(words(line));
+      EXPECT_EQ(ran.code, sines ? 4 : 0) << line << "\n" << ran.err;
+      if (!sines) continue;
+      EXPECT_NE(ran.err.find("that mean something else in this version of Tessera: embeddings "
+                             "are multiplied by sqrt(width) where positions are sines; use the "
+                             "version that trained them, or train anew"),
+                std::string::npos)
+          << ran.err;
+    }
+  }
+  const Ran shown = run({"inspect", folder / "sines"});
+  EXPECT_EQ(shown.code, 4);
+  EXPECT_EQ(shown.err.find("damaged"), std::string::npos) << shown.err;
+}
+
 }  // namespace
 }  // namespace tessera

@@ -54,6 +54,21 @@ TEST(StopSignal, BeforeTheFirstStepNoLockIsLeft) {
   }
 }
 
+TEST(StopSignal, TheFileOfUnfinishedTextsGoes) {
+  const Folder folder;
+  const std::string file = folder / "out.txt.partial-1-0";
+  for (const int signal : {SIGINT, SIGTERM}) {
+    folder.write("out.txt.partial-1-0", "a text\n");
+    EXPECT_EXIT(
+        {
+          const UnfinishedTexts texts(file);
+          raise(signal);
+        },
+        testing::ExitedWithCode(128 + signal), "the texts that were written so far are gone");
+    EXPECT_FALSE(std::filesystem::exists(file));
+  }
+}
+
 /// The run says which file that is as soon as there is one.
 TEST(StopSignal, ARunThatIsStoppedWhileItCompilesLeavesNoLock) {
   const Folder folder;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "apps/command_test.h"
+#include "as_nobody.h"
 
 namespace tessera {
 namespace {
@@ -118,6 +119,16 @@ TEST(Translate, RefusesWhatItCannotWriteFrom) {
            {"@/run1 --input @/good.txt --prompt a", 2,
             "--prompt and --input both say what to write from"},
            {"@/run1 --prompt abc --rows 2", 2, "--rows is of --input"},
+           {"@/run1 --input - --prompt a", 2,
+            "--input - is no file; save what standard input gives to a file first"},
+           {"@/run1 --input @/good.txt --output -", 2,
+            "--output - is no file; without --output texts are written to standard output"},
+           {"@/run1 --input @/good.txt --output @/none/x", 5,
+            "cannot write '@/none/x': could not create a temporary file beside it"},
+           {"@/run1 --prompt abc --seed -1", 2,
+            "error: --seed is -1; it must be a whole number of at least 0\n"},
+           {"@/run1 --prompt abc --temperature nan", 2,
+            "error: --temperature is nan; it must be a finite number, like 0.1\n"},
            {"@/run1 --input @/good.txt --rows 0", 2, "--rows is 0; it must be from 1 to 10000"},
            {"@/lm --input @/good.txt", 2, "--input is of models that write a text from a source"},
            {"@/lm --output @/out.txt", 2, "--output is of models that write a text from a source"},
@@ -140,11 +151,53 @@ TEST(Translate, RefusesWhatItCannotWriteFrom) {
                "abc\r\ncba\r\n");
   const Ran windows = run({"sample", checkpoint, "--input", folder / "windows.txt"});
   EXPECT_EQ(windows.out, both.out) << "read as training data are; " << windows.err;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / ""))
+    EXPECT_EQ(entry.path().string().find(".partial-"), std::string::npos) << entry.path();
   const Ran penalty =
       run({"sample", folder / "lm", "--tokens", "2", "--beams", "2", "--length-penalty", "1"});
   EXPECT_EQ(penalty.code, 0);
   EXPECT_NE(penalty.err.find("notice: --length-penalty 1 has no effect"), std::string::npos)
       << penalty.err;
+}
+
+TEST(Translate, AFileThatMayNotBeWrittenIsNotReplaced) {
+  const Folder folder;
+  folder.write("pairs.txt", words_to_turn().pairs);
+  const std::string checkpoint = trained(folder, 2);
+  folder.write("in.txt", "abc\n");
+  folder.write("out.txt", "old");
+  namespace fs = std::filesystem;
+  fs::permissions(folder / "out.txt", fs::perms(0444));
+  const AsNobody nobody(folder / "");
+  const Ran ran = run({"sample", checkpoint, "--input", folder / "in.txt", "--output",
+                       folder / "out.txt", "--overwrite"});
+  EXPECT_EQ(ran.code, 5);
+  EXPECT_EQ(ran.err, text("error: --output '", folder / "out.txt",
+                          "' may not be written: Permission denied; change its permissions, or "
+                          "give another file\n"));
+  EXPECT_EQ(read(folder / "out.txt"), "old");
+}
+
+/// What cannot be known of a value that was refused is not said.
+TEST(Translate, RefusedPartsAreToldOnce) {
+  const Folder folder;
+  folder.write("pairs.txt", "a\tb\nc\td\ne\tf\n");
+  folder.write("empty.txt", "");
+  const std::string train =
+      "train --family transformer --layers 1 --width 16 --heads 2 --context 16 --threads 1 "
+      "--data @/pairs.txt --output @/run --steps 1 ";
+  EXPECT_EQ(run(words(folder.expand(train + "--held-out nan"))).err,
+            "error: --held-out is nan; it must be a finite number, like 0.1\n");
+  EXPECT_EQ(run(words(folder.expand(train + "--valid-data @/empty.txt"))).err,
+            folder.expand("error: text file '@/empty.txt' is empty; give a file with text\n"));
+  const Ran none = run(words(folder.expand(train)));
+  EXPECT_EQ(none.code, 3);
+  EXPECT_NE(none.err.find("has no pair; use a longer text, hold out more of it\n    held-out is "
+                          "0.1; 0 holds nothing out, and valid-data validates on a text of its "
+                          "own\n"),
+            std::string::npos)
+      << none.err;
+  EXPECT_EQ(run(words(folder.expand(train + "--held-out 0"))).code, 0);
 }
 
 TEST(Translate, HelpListsTheFlagsThatSampleHas) {

@@ -23,6 +23,7 @@ TEST(Clean, Text) {
   const Case cases[] = {
       {"clean already", "a b\n\n\tc\n", "a b\n\n\tc\n", {}},
       {"the last line is ended", "a", "a\n", {}},
+      {"a tab behind a blank", "word \t\n", "word\t\n", {{"lines with blanks at the end cut", 1}}},
       {"blanks at ends", "a  \n \t\nb\n", "a\n\nb\n", {{"lines with blanks at the end cut", 2}}},
       {"empty lines",
        "\n\na\n\n\n\nb\n\n\n",
@@ -30,7 +31,7 @@ TEST(Clean, Text) {
        {{"empty lines beyond one in a row removed", 6}}},
       {"a tab behind a word separates a pair without a target",
        "a b\t\n\t\nc \t\nd\t \t\n",
-       "a b\t\n\nc\nd\t\n",
+       "a b\t\n\nc\t\nd\t\n",
        {{"lines with blanks at the end cut", 3}}},
       {"form feeds and carriage returns",
        "a\f\nb\rc\n",

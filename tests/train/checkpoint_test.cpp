@@ -1010,13 +1010,14 @@ TEST(Inspect, ADamagedCheckpointIsNamedAndAnotherDescribed) {
   const std::string two = describe(folder.path(), [](const Checkpoint& checkpoint) {
     if (checkpoint.record().step == 2) fail(Fault::Checkpoint, "not this one\n  at all");
   });
-  for (const char* told :
-       {"step-00000002  damaged: not this one\n", "step-00000002, step-00000003 are damaged;",
-        "/checkpoints/step-00000001\n  step        1\n"})
+  for (const char* told : {"step-00000002  refused: not this one\n",
+                           "step-00000002, step-00000003 are damaged or refused;",
+                           "/checkpoints/step-00000001\n  step        1\n"})
     EXPECT_NE(two.find(told), two.npos) << told << two;
   const std::string none = message_of(
       [&] { describe(folder.path(), [](const Checkpoint&) { fail(Fault::Checkpoint, "none"); }); });
-  EXPECT_TRUE(none.starts_with("all checkpoints are damaged; restore one from a copy\n3 check"))
+  EXPECT_TRUE(
+      none.starts_with("all checkpoints are damaged or refused; restore one from a copy\n3 "))
       << none;
 }
 

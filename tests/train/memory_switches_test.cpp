@@ -38,7 +38,7 @@ constexpr Switch kSwitches[] = {
     {"one bucket", "buckets", [](Strategy& s) { s.buckets.bytes = 1 << 20; }},
     {"small buckets and groups", "buckets",
      [](Strategy& s) {
-       s.buckets = {6000, {{"*layers.1.*", 1}, {"*layers.2.*", 1}, {"*layers.2.norm*", 0}}};
+       s.buckets = {6000, {{"*layers.0.*", 1}, {"*layers.1.*", 1}, {"*layers.1.norm*", 0}}};
      }},
 };
 

@@ -106,13 +106,6 @@ int report_failure(const std::exception_ptr& failure, Console& console) {
              "or raise the limit (ulimit -v, cgroup); `tessera plan` says how much a run takes"),
         Fault::Resource);
   } catch (const std::exception& error) {
-    const auto* const system = dynamic_cast<const std::system_error*>(&error);
-    if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again)
-      return report(
-          text("the system refused one more thread: ", system->code().message(),
-               "; give fewer --threads or --devices, or raise the limit (ulimit -u, ulimit -v, the "
-               "cgroup's pids.max)"),
-          Fault::Resource);
     return report(text("internal error: ", error.what(), "; please report this with the command"),
                   Fault::Internal);
   }

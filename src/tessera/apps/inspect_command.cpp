@@ -27,13 +27,13 @@ int inspect_command(const Arguments& arguments, Console& console, const OwnFamil
                       "; give the folder of a run or a checkpoint"));
   problems.raise();
   const std::string& path = parsed.words.front();
+  const CheckpointJudge judge = recorded_run_judge(families, RecordedUse::Weights);
   const bool verify = parsed.take_switch("verify");
   if (verify) {
-    const std::vector<std::string> damage = verify_checkpoints(path, recorded_run_judge(families));
+    const std::vector<std::string> damage = verify_checkpoints(path, judge);
     if (!damage.empty()) fail(Fault::Checkpoint, join(damage, "\n  "));
     console.out << "intact: every byte of " << path << " is as it was saved\n";
   }
-  const CheckpointJudge judge = recorded_run_judge(families);
   const bool wants_digest = parsed.take_switch("digest");
   const auto inspected = [&] {
     return wants_digest ? digest(Checkpoint::open(path)) + "\n" : printable(describe(path, judge));

@@ -1,10 +1,19 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <map>
+#include <memory>
+#include <new>
 #include <optional>
+#include <system_error>
 
 #include "tessera/apps/agreement.h"
 #include "tessera/apps/instruction_set.h"
+#include "tessera/apps/out_of_memory.h"
 #include "tessera/apps/sample_request.h"
+#include "tessera/apps/stop_signal.h"
 #include "tessera/base/counted.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
@@ -24,9 +33,9 @@ RunConfig config_of_writing(const RunConfig& recorded, const RunConfig& request)
   RunConfig out = recorded;
   out.dump_dir.clear();
   out.parallel = {};
-  for (const std::string_view name : kSampleMachineFields) {
-    const Field& field = *find_field(name).field;
-    set_text(field, out, get_text(field, request), name);
+  for (const MachineField& machine : kSampleMachineFields) {
+    const Field& field = *find_field(machine.name).field;
+    set_text(field, out, get_text(field, request), machine.name);
   }
   out.choices = request.choices;
   return out;
@@ -72,10 +81,39 @@ void require_taken(const Console& console) {
          "standard output takes no more text; free some space, or read the pipe to its end");
 }
 
+/// The file of --output, which is removed where the command does not come to its end.
+struct OutputFile {
+  AtomicFile file;
+  std::optional<UnfinishedTexts> unfinished;
+  explicit OutputFile(const std::string& path) : file(path) {
+    unfinished.emplace(file.temporary());
+  }
+};
+
+/// Made before anything is compiled. A new file takes the place of the old one, so nobody else asks
+/// whether that may be written.
+std::unique_ptr<OutputFile> output_file(const std::string& path) {
+  if (path.empty()) return nullptr;
+  if (faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT)
+    fail(Fault::Resource, "--output '", path,
+         "' may not be written: ", std::generic_category().message(errno),
+         "; change its permissions, or give another file");
+  return std::make_unique<OutputFile>(path);
+}
+
+/// What rank 0 writes from, and into.
+struct WritingSource {
+  Checkpoint checkpoint;
+  Vocabulary vocabulary;
+  std::vector<Beginning> beginnings;
+  std::unique_ptr<OutputFile> output;  // null: the screen
+};
+
 /// Writes the texts: one token after the other, or, of several, one in each line.
-void write_asked(TextModel& model, const Vocabulary& vocabulary,
-                 const std::vector<Beginning>& beginnings, const SampleRequest& request,
+void write_asked(TextModel& model, const WritingSource& source, const SampleRequest& request,
                  Console& console) {
+  const Vocabulary& vocabulary = source.vocabulary;
+  const std::vector<Beginning>& beginnings = source.beginnings;
   GenerateOptions options = request.options;
   if (request.input.empty() && request.output.empty()) {
     if (model.writing().source == 0) console.out << request.prompt << std::flush;
@@ -87,33 +125,26 @@ void write_asked(TextModel& model, const Vocabulary& vocabulary,
     console.out << "\n";
     return;
   }
-  std::optional<AtomicFile> file;
-  if (!request.output.empty()) file.emplace(request.output);
+  OutputFile* const output = source.output.get();
   write_texts(model, vocabulary, beginnings, options, [&](const Tokens& written) {
     const std::string line = vocabulary.decode(written) + "\n";
-    if (file) return file->write(line);
+    if (output != nullptr) return output->file.write(line);
     console.out << line << std::flush;
     require_taken(console);
   });
-  if (!file) return;
-  file->commit();
+  if (output == nullptr) return;
+  output->unfinished.reset();
+  output->file.commit();
   console.out << "wrote " << counted(std::ssize(beginnings), "text") << " to '" << request.output
               << "'\n";
 }
 
 constexpr const char* kSampleWords = "tessera sample";
 
-/// What rank 0 writes from.
-struct WritingSource {
-  Checkpoint checkpoint;
-  Vocabulary vocabulary;
-  std::vector<Beginning> beginnings;
-};
-
 /// Fits the `request` to the run. `config` says which machine, and then all.
 WritingSource open_source(SampleRequest& request, RunConfig& config, Problems& problems) {
   Checkpoint checkpoint = Checkpoint::open(request.checkpoint);
-  RecordedRun recorded = recorded_run(checkpoint, config.families);
+  RecordedRun recorded = recorded_run(checkpoint, config.families, RecordedUse::Weights);
   config = config_of_writing(recorded.config, config);
   const Task task = task_of(config.model);
   if (!task.text)
@@ -131,7 +162,8 @@ WritingSource open_source(SampleRequest& request, RunConfig& config, Problems& p
     });
   problems.raise();
   request.rows = std::min(request.rows, std::ssize(beginnings));
-  return {std::move(checkpoint), std::move(recorded.vocabulary), std::move(beginnings)};
+  return {std::move(checkpoint), std::move(recorded.vocabulary), std::move(beginnings),
+          output_file(request.output)};
 }
 
 /// What all ranks compile.
@@ -139,6 +171,27 @@ struct Writing {
   RunConfig config;
   std::int64_t texts = 1;  // WantedPrograms::texts
 };
+
+/// Runs `body`. Of texts that are computed at a time, a want of memory names the flags that say how
+/// many these are.
+template <typename Body>
+void naming_texts(const SampleRequest& request, std::int64_t texts, const Body& body) {
+  const auto flags = [&] {
+    return texts == 1 ? std::string("or give fewer --threads or --devices")
+                      : text("or lower --rows ", request.rows, " or --beams ",
+                             request.options.beams, ": ", texts, " texts are computed at a time");
+  };
+  try {
+    body();
+  } catch (const Error& error) {
+    if (error.fault() != Fault::Resource || texts == 1) throw;
+    throw error.with(flags());
+  } catch (const std::bad_alloc& error) {
+    const auto* const ours = dynamic_cast<const OutOfMemory*>(&error);
+    fail(Fault::Resource, ours == nullptr ? "out of memory" : ours->what(),
+         "; raise the limit (ulimit -v, cgroup), ", flags());
+  }
+}
 
 /// The name under which rank 0 tells the others how many texts the programs write at a time.
 constexpr const char* kTextsKey = "sample.texts";
@@ -153,7 +206,8 @@ Writing find_writing(Communicator* launched, SampleRequest& request,
   const auto found = from_leader(launched, [&] {
     problems.raise();
     RunConfig config = asked;
-    naming_intact(request.checkpoint, kSampleWords, recorded_run_judge(config.families),
+    naming_intact(request.checkpoint, kSampleWords,
+                  recorded_run_judge(config.families, RecordedUse::Weights),
                   [&] { source.emplace(open_source(request, config, problems)); });
     std::map<std::string, std::string> out = record_of(config);
     out[kTextsKey] = text(request.rows * request.options.beams);
@@ -180,13 +234,17 @@ int sample_on(Communicator* launched, SampleRequest request, Console& console) {
   const WantedPrograms wanted{.train = false, .evaluate = false, .texts = writing.texts};
   on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
     const int rank = world == nullptr ? 0 : world->rank();
-    Crew crew(compile_programs(config, wanted, device, rank).plan, device, world, kFast);
+    std::optional<Crew> made;
+    naming_texts(request, writing.texts, [&] {
+      made.emplace(compile_programs(config, wanted, device, rank).plan, device, world, kFast);
+    });
+    Crew& crew = *made;
     if (rank > 0) return crew.follow();
     naming_intact(source->checkpoint.path(), kSampleWords, {},
                   [&] { crew.load(source->checkpoint); });
     const Task task = task_of(config.model);
     TextModel model(crew, *task.text);
-    write_asked(model, source->vocabulary, source->beginnings, request, console);
+    write_asked(model, *source, request, console);
     crew.dismiss();
   });
   return 0;

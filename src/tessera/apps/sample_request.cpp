@@ -55,6 +55,12 @@ void read_texts(ParsedFlags& parsed, SampleRequest& out) {
     const bool told = parsed.find(name) != nullptr;
     std::string path = parsed.take_value(name);
     if (told && path.empty()) problems.add(text("--", name, " is empty; give a file"));
+    if (path == "-")
+      problems.add(text("--", name, " - is no file; ",
+                        name == std::string_view("output")
+                            ? "without --output texts are written to standard output"
+                            : "save what standard input gives to a file first",
+                        ", and a file of that name is ./-"));
     return path;
   };
   out.input = file("input"), out.output = file("output");
@@ -133,14 +139,10 @@ SampleRequest read_sample_request(const Arguments& arguments, const OwnFamilies&
 std::vector<Flag> sample_flags() {
   std::vector<Flag> out = own_flags();
   for (Flag& flag : field_flags()) {
-    if (std::ranges::find(kSampleMachineFields, flag.name) == std::end(kSampleMachineFields))
-      continue;
-    // Of training they say more, and name flags that are not here.
-    if (flag.name == "devices")
-      flag.help = "devices, each a rank with threads of its own: the product of the next two [1]";
-    if (flag.name == "pipeline-model-parallel-size")
-      flag.help =
-          "pipeline stages: the layers are cut into so many parts, each on devices of its own [1]";
+    const auto* const field =
+        std::ranges::find(kSampleMachineFields, flag.name, &MachineField::name);
+    if (field == std::end(kSampleMachineFields)) continue;
+    if (!field->help.empty()) flag.help = field->help;
     out.push_back(std::move(flag));
   }
   return out;

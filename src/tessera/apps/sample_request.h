@@ -12,15 +12,21 @@
 
 namespace tessera {
 
-/// Fields of a run's configuration that say where text is written, not what.
-inline constexpr std::string_view kSampleMachineFields[] = {"devices",
-                                                            "tensor-model-parallel-size",
-                                                            "pipeline-model-parallel-size",
-                                                            "distributed-timeout",
-                                                            "threads",
-                                                            "max-isa",
-                                                            "amx",
-                                                            "pack-weights"};
+/// A field of a run's configuration that says where text is written, not what.
+struct MachineField {
+  std::string_view name;
+  std::string_view help = {};  // empty: the field's own, which may speak of training
+};
+inline constexpr MachineField kSampleMachineFields[] = {
+    {"devices", "devices, each a rank with threads of its own: the product of the next two [1]"},
+    {"tensor-model-parallel-size"},
+    {"pipeline-model-parallel-size",
+     "pipeline stages: the layers are cut into so many parts, each on devices of its own [1]"},
+    {"distributed-timeout"},
+    {"threads"},
+    {"max-isa"},
+    {"amx"},
+    {"pack-weights"}};
 
 /// All flags of the command: its own, and those fields.
 std::vector<Flag> sample_flags();

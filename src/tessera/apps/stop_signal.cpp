@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "tessera/apps/command.h"
+#include "tessera/base/start_thread.h"
 
 namespace tessera {
 
@@ -20,7 +21,7 @@ namespace {
 
 // A signal handler is handed nothing, so these flags are global.
 std::atomic<bool> stop_requested = false, has_launcher = false, ended_by_launcher = false,
-                  nothing_to_save = false;
+                  nothing_to_save = false, unfinished_texts = false;
 std::atomic<bool> stops_in_order = false;  // else a request to stop ends the process
 std::atomic<bool> asked = false, asked_by_launcher = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
@@ -33,12 +34,28 @@ struct FileToRemove {
   std::atomic<bool> known;  // all of it
 } file_to_remove = {};
 
+/// It is known from now on, unless its name is too long or it is not there.
+void remember_file(const std::string& path) {
+  FileToRemove& file = file_to_remove;
+  file.known = false;
+  struct stat now = {};
+  if (path.size() >= file.path.size() || stat(path.c_str(), &now) != 0) return;
+  file.path[path.copy(file.path.data(), path.size())] = '\0';
+  file.device = now.st_dev;
+  file.number = now.st_ino;
+  file.known = true;
+}
+
 void remove_file() {
   struct stat now = {};
   const FileToRemove& file = file_to_remove;
   if (file.known && stat(file.path.data(), &now) == 0 && now.st_dev == file.device &&
       now.st_ino == file.number)
     unlink(file.path.data());
+}
+
+void say(std::string_view what) {
+  [[maybe_unused]] const ssize_t put = write(STDERR_FILENO, what.data(), what.size());
 }
 
 extern "C" void request_stop(int signal, siginfo_t* info, void*) {
@@ -48,11 +65,15 @@ extern "C" void request_stop(int signal, siginfo_t* info, void*) {
     return;
   }
   if (nothing_to_save) {
-    constexpr std::string_view kSaid =
-        "stopped on request before the first step; there was nothing to save\n";
-    [[maybe_unused]] const ssize_t put = write(STDERR_FILENO, kSaid.data(), kSaid.size());
+    say("stopped on request before the first step; there was nothing to save\n");
     remove_file();
     _exit(kExitStopped);
+  }
+  if (unfinished_texts) {
+    remove_file();
+    say("stopped on request: the texts that were written so far are gone, and the file of --output "
+        "is as it was\n");
+    _exit(128 + signal);
   }
   if ((from_launcher ? asked_by_launcher : asked).exchange(true) || !stops_in_order)
     _exit(128 + signal);
@@ -87,18 +108,20 @@ NothingToSave::NothingToSave() {
   nothing_to_save = true;
 }
 
-void NothingToSave::removes(const std::string& lock) {
-  FileToRemove& file = file_to_remove;
-  struct stat now = {};
-  if (lock.size() >= file.path.size() || stat(lock.c_str(), &now) != 0) return;
-  file.known = false;
-  file.path[lock.copy(file.path.data(), lock.size())] = '\0';
-  file.device = now.st_dev;
-  file.number = now.st_ino;
-  file.known = true;
-}
+void NothingToSave::removes(const std::string& lock) { remember_file(lock); }
 
 void NothingToSave::end() { nothing_to_save = false; }
+
+UnfinishedTexts::UnfinishedTexts(const std::string& temporary) {
+  remember_file(temporary);
+  unfinished_texts = true;
+  catch_signals();
+}
+
+UnfinishedTexts::~UnfinishedTexts() {
+  unfinished_texts = false;
+  file_to_remove.known = false;
+}
 
 const std::atomic<bool>& catch_launchers_end() {
   has_launcher = true;
@@ -112,7 +135,7 @@ StopByInput::StopByInput(std::atomic<bool>& stop) : end_(eventfd(0, EFD_CLOEXEC)
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this, &stop] {
+  thread_ = start_thread([this, &stop] {
     std::array<pollfd, 2> files = {{{end_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}}};
     char byte = 0;
     while (poll(files.data(), files.size(), -1) >= 0 || errno == EINTR) {

@@ -32,6 +32,17 @@ class NothingToSave {
   void end();
 };
 
+/// As long as it lives, the command writes texts into a temporary file that nobody else will
+/// finish: a request to stop ends the process at once, with the exit code 128 + its number, removes
+/// the file, and says so.
+class UnfinishedTexts {
+ public:
+  explicit UnfinishedTexts(const std::string& temporary);
+  ~UnfinishedTexts();
+  UnfinishedTexts(const UnfinishedTexts&) = delete;
+  UnfinishedTexts& operator=(const UnfinishedTexts&) = delete;
+};
+
 /// From now on SIGTERM from the process that started this one sets the flag that is returned, and
 /// asks for nothing else: mpirun sends it when a rank has died, and SIGKILL a second later. There
 /// is nothing to save then, nor time for it. Other requests to stop end the process, unless they

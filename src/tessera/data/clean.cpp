@@ -49,10 +49,11 @@ std::string clean_text(std::string_view utf8, CleaningLog& log) {
       return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7F;
     };
     controls += static_cast<std::int64_t>(std::erase_if(line, control));
-    std::size_t kept = line.find_last_not_of(" \t") + 1;           // npos + 1 is 0
-    kept += kept > 0 && kept < line.size() && line[kept] == '\t';  // of a pair without a target
-    trailing += kept < line.size();
+    const std::size_t kept = line.find_last_not_of(" \t") + 1;        // npos + 1 is 0
+    const bool tab = kept > 0 && line.find('\t', kept) != line.npos;  // of a pair without a target
+    trailing += kept + (tab ? 1 : 0) < line.size();
     line.resize(kept);
+    if (tab) line += '\t';
     const bool empty = line.empty();
     if (empty && after_empty) {
       ++empty_lines;

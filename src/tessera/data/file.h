@@ -55,6 +55,8 @@ class AtomicFile {
   void write(std::span<const std::byte> bytes);
   void write(std::string_view bytes) { write(std::as_bytes(std::span(bytes))); }
   void commit();
+  /// The path of the temporary file; empty after commit().
+  const std::string& temporary() const { return temporary_; }
 
  private:
   std::string path_, temporary_;

@@ -43,6 +43,11 @@ struct ModelFamily {
   /// of the fields that it judges.
   void (*find_problems)(const ModelConfig& config, FieldProblems& problems) = [](const ModelConfig&,
                                                                                  FieldProblems&) {};
+  /// What has changed in the meaning of the same weights since the family's first version, as far
+  /// as it concerns this configuration, a clause each. Checkpoints record how many such changes
+  /// there were: weights from before one are refused, with its clause.
+  std::vector<std::string_view> (*changes)(const ModelConfig& config) =
+      [](const ModelConfig&) -> std::vector<std::string_view> { return {}; };
   /// The layers, in the order in which they are computed and numbered.
   std::vector<LayerStack> (*stacks)(const ModelConfig& config) =
       [](const ModelConfig& config) -> std::vector<LayerStack> {

@@ -59,7 +59,7 @@ struct TextWriting {
   // Of a task that writes a text from another one, its source:
   std::int64_t source = 0;  // most tokens of a source, the end token included; 0: there is none
   /// Reads token ids [b, source]: what `logits` needs of them goes into caches.
-  std::function<void(Value source)> read = nullptr;
+  std::function<void(Value source)> read_source = nullptr;
   std::int32_t pad = 0;  // behind the end of a source
 
   // Tokens that no text has:

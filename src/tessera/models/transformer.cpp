@@ -87,6 +87,11 @@ constexpr ReadField kTransformerReads[] = {{"layers", "those of the encoder"},
                                            {"norm-eps"},
                                            {"init-std"}};
 
+std::vector<std::string_view> transformer_changes(const ModelConfig& c) {
+  if (!c.sinusoidal) return {};
+  return {"embeddings are multiplied by sqrt(width) where positions are sines"};
+}
+
 /// The stacks, with residual weights scaled for one that adds so many parts to its stream.
 TransformerConfig stacks_of(const ModelConfig& c, std::int64_t parts) {
   TransformerConfig out = stacks_of(c);
@@ -131,7 +136,7 @@ constinit const TranslationModel kTransformerModel = {
       return decoded(c, ids, c.shared_embedding ? from.table : Value(), from.encoded,
                      {.causal = true, .mask = not_equal(ids, pad)}, pass);
     },
-    .read = [](const ModelConfig& c, Value source) -> void {
+    .read_source = [](const ModelConfig& c, Value source) -> void {
       keep_for_decoder(read_source(c, source, {}).encoded, c.width, stacks_of(c));
     },
     .next = [](const ModelConfig& c, Value ids, const Pass& pass) -> Value {
@@ -146,6 +151,7 @@ constinit const ModelFamily kTransformer = {
     .reads = kTransformerReads,
     .task = [](const ModelConfig& config) { return translation(config, kTransformerModel); },
     .find_problems = find_transformer_problems,
+    .changes = transformer_changes,
     .stacks = [](const ModelConfig& c) -> std::vector<LayerStack> {
       return {{"encoder.layers", c.layers}, {"decoder.layers", decoder_layers(c), 2}};
     },

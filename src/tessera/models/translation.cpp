@@ -96,16 +96,17 @@ Task translation(const ModelConfig& config, const TranslationModel& model) {
         cross_entropy_mean(logits(config, in.at("source"), in.at("ids"), pass), in.at("labels"))};
   };
   const TranslationTokens tokens = translation_tokens(config);
-  out.text = {.context = config.context,
-              .logits = [config, next = model.next](
-                            Value ids, const Pass& pass) { return next(config, ids, pass); },
-              .temperature = 0,
-              .source = config.source(),
-              .read = [config, read = model.read](Value source) { read(config, source); },
-              .pad = tokens.pad,
-              .start = tokens.start,
-              .end = tokens.end,
-              .never = "\t\n"};  // they end a source and a pair in a file
+  out.text = {
+      .context = config.context,
+      .logits = [config, next = model.next](Value ids,
+                                            const Pass& pass) { return next(config, ids, pass); },
+      .temperature = 0,
+      .source = config.source(),
+      .read_source = [config, read = model.read_source](Value source) { read(config, source); },
+      .pad = tokens.pad,
+      .start = tokens.start,
+      .end = tokens.end,
+      .never = "\t\n"};  // they end a source and a pair in a file
   out.train_samples = samples_of(config, Part::Train);
   out.valid_samples = samples_of(config, Part::HeldOut);
   return out;

@@ -18,7 +18,7 @@ struct TranslationModel {
   /// Logits [b, t, vocabulary] of what follows each of the ids [b, t], for source [b, s].
   Value (*logits)(const ModelConfig& config, Value source, Value ids, const Pass& pass);
   /// Reads a source [b, s]: what `next` needs of it goes into caches.
-  void (*read)(const ModelConfig& config, Value source);
+  void (*read_source)(const ModelConfig& config, Value source);
   /// The logits by these caches, and by those of earlier tokens, as `pass` says.
   Value (*next)(const ModelConfig& config, Value ids, const Pass& pass);
 };

@@ -181,7 +181,7 @@ std::optional<std::string> latest_checkpoint(const std::string& folder,
   }
   if (committed.empty()) return {};
   fail(Fault::Checkpoint, "none of the ", committed.size(), " checkpoints in '", folder,
-       "' is intact; the newest: ", newest_problem);
+       "' can be used; the newest: ", newest_problem);
 }
 
 std::string digest(const Checkpoint& checkpoint) {

@@ -68,40 +68,58 @@ std::string describe(const std::string& path, const CheckpointJudge& judge) {
 
 namespace {
 
-Checkpoint judged(const std::string& path, const CheckpointJudge& judge) {
-  Checkpoint out = Checkpoint::open(path);
-  if (judge) judge(out);
-  return out;
+/// Why `what` fails for a checkpoint, in one line; empty: it does not.
+template <typename What>
+std::string refusal_of(const What& what) {
+  try {
+    what();
+    return "";
+  } catch (const Error& error) {
+    if (error.fault() != Fault::Checkpoint) throw;
+    const std::string why = error.what();
+    return why.substr(0, why.find('\n'));
+  }
 }
 
-/// Of several, a line each, and in full the newest of those that are not damaged.
+/// Of several, a line each, and in full the newest of those that are neither damaged nor refused.
 std::string describe_checkpoints(const std::vector<std::string>& paths,
                                  const CheckpointJudge& judge) {
-  if (paths.size() == 1) return describe_checkpoint(judged(paths.front(), judge));
+  if (paths.size() == 1) {
+    const Checkpoint checkpoint = Checkpoint::open(paths.front());
+    if (judge) judge(checkpoint);
+    return describe_checkpoint(checkpoint);
+  }
   Rows rows;
   std::optional<Checkpoint> newest;
-  std::vector<std::string> damage;
+  std::vector<std::string> unfit;         // those that are newer
+  bool damaged = false, refused = false;  // among all
   for (const std::string& path : paths) {
     const std::string name = fs::path(path).filename().string();
-    try {
-      Checkpoint checkpoint = judged(path, judge);
-      rows.push_back({name, text("step ", grouped(checkpoint.record().step), ", ",
-                                 grouped(checkpoint.record().samples), " samples")});
-      newest.emplace(std::move(checkpoint));
-      damage.clear();
-    } catch (const Error& error) {
-      if (error.fault() != Fault::Checkpoint) throw;
-      const std::string why = error.what();
-      rows.push_back({name, "damaged: " + why.substr(0, why.find('\n'))});
-      damage.push_back(name);
+    std::optional<Checkpoint> checkpoint;
+    const std::string damage = refusal_of([&] { checkpoint.emplace(Checkpoint::open(path)); });
+    const std::string refusal =
+        damage.empty() && judge ? refusal_of([&] { judge(*checkpoint); }) : "";
+    damaged = damaged || !damage.empty(), refused = refused || !refusal.empty();
+    if (!damage.empty() || !refusal.empty()) {
+      rows.push_back({name, damage.empty() ? "refused: " + refusal : "damaged: " + damage});
+      unfit.push_back(name);
+      continue;
     }
+    rows.push_back({name, text("step ", grouped(checkpoint->record().step), ", ",
+                               grouped(checkpoint->record().samples), " samples")});
+    newest.emplace(std::move(*checkpoint));
+    unfit.clear();
   }
   const std::string list = text(paths.size(), " checkpoints, oldest first\n", table(rows), "\n");
+  const char* const how = damaged && refused ? "damaged or refused"
+                          : damaged          ? "damaged"
+                                             : "refused";
   if (!newest)
-    fail(Fault::Checkpoint, "all checkpoints are damaged; restore one from a copy\n", list);
-  if (damage.empty()) return list + describe_checkpoint(*newest);
-  return text(list, join(damage), damage.size() == 1 ? " is" : " are",
-              " damaged; this is the newest that is not (--verify reads every byte):\n\n",
+    fail(Fault::Checkpoint, "all checkpoints are ", how, damaged ? "; restore one from a copy" : "",
+         "\n", list);
+  if (unfit.empty()) return list + describe_checkpoint(*newest);
+  return text(list, join(unfit), unfit.size() == 1 ? " is " : " are ", how,
+              "; this is the newest that is not (--verify reads every byte):\n\n",
               describe_checkpoint(*newest));
 }
 

@@ -10,8 +10,8 @@ namespace tessera {
 /// A description in lines of text, ending in a newline. `path` is a checkpoint, a folder of them,
 /// the OUTPUT of a run, a safetensors file, or a graph as --dump-dir writes it. Of what holds
 /// tensors it reads headers and manifests only; nothing is verified beyond them, but for what
-/// `judge` says of checkpoints. Of several checkpoints those that are damaged are named, and the
-/// newest of the others is described.
+/// `judge` says of checkpoints. Of several checkpoints those that are damaged, or that `judge`
+/// refuses, are named, and the newest of the others is described.
 ///
 /// Errors: Fault::Checkpoint: nothing of these, or all damaged, naming the file.
 std::string describe(const std::string& path, const CheckpointJudge& judge = {});

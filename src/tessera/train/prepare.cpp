@@ -62,11 +62,12 @@ struct Source {
 };
 
 /// Every byte of it is read before anything is compiled.
-Source open_source(const std::string& path, const char* words, const OwnFamilies& families) {
-  return naming_intact(path, words, recorded_run_judge(families), [&] {
+Source open_source(const std::string& path, const char* words, const OwnFamilies& families,
+                   RecordedUse use) {
+  return naming_intact(path, words, recorded_run_judge(families, use), [&] {
     Checkpoint checkpoint = Checkpoint::open(path);
     require_intact(checkpoint);
-    RecordedRun run = recorded_run(checkpoint, families);
+    RecordedRun run = recorded_run(checkpoint, families, use);
     return Source{std::move(checkpoint), std::move(run)};
   });
 }
@@ -81,7 +82,7 @@ std::optional<Source> find_source(const RunConfig& config, Problems& problems,
       path = latest_checkpoint(in_folder(config.output, kCheckpointsFolder), &notices,
                                recorded_run_judge(config.families));
     if (!path) return;
-    out.emplace(open_source(*path, "--resume", config.families));
+    out.emplace(open_source(*path, "--resume", config.families, RecordedUse::Training));
   });
   return out;
 }
@@ -328,8 +329,10 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   problems.gather([&] { held = what_output_holds(config.output); });
   std::optional<Source> from = find_source(config, problems, notices), init;
   if (!from && !config.init_from.empty())
-    problems.gather(
-        [&] { init.emplace(open_source(config.init_from, "--init-from", config.families)); });
+    problems.gather([&] {
+      init.emplace(
+          open_source(config.init_from, "--init-from", config.families, RecordedUse::Weights));
+    });
   const std::optional<Source>& base = from ? from : init;
   if (base) problems.gather([&] { take_model(config, base->run); });
   RunConfig told = config;
@@ -391,6 +394,8 @@ CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step,
   out.texts[kRecordedConfig] = nlohmann::json(record_of(run.config)).dump(1);
   out.texts[kRecordedVocabulary] = run.data.vocabulary.to_json();
   out.texts[kRecordedData] = run.data.digest;
+  if (const auto changes = std::ssize(run.config.model.family->changes(run.config.model)))
+    out.texts[kRecordedChanges] = text(changes);
   return out;
 }
 

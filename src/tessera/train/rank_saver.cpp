@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/base/start_thread.h"
 #include "tessera/base/text.h"
 
 namespace tessera {
@@ -45,7 +46,7 @@ std::vector<CheckpointPiece> copied(const SaveShares& shares,
 
 }  // namespace
 
-BackgroundThread::BackgroundThread() : thread_([this] { work(); }) {}
+BackgroundThread::BackgroundThread() : thread_(start_thread([this] { work(); })) {}
 
 BackgroundThread::~BackgroundThread() {
   {

@@ -1,6 +1,7 @@
 #include "tessera/train/recorded.h"
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/text.h"
@@ -41,7 +42,11 @@ std::map<std::string, std::string> recorded_fields(const Checkpoint& checkpoint)
 }
 
 /// By the code that judges flags.
-void check_config(const Checkpoint& checkpoint, const RunConfig& config) {
+void check_config(const Checkpoint& checkpoint, RunConfig config, RecordedUse use) {
+  if (use == RecordedUse::Weights) {
+    config.optimizer = {};
+    complete(config);
+  }
   Problems problems;
   if (config.model.vocabulary == 0)
     problems.add("vocab-size is 0; the model of a checkpoint has a vocabulary");
@@ -55,6 +60,25 @@ void check_config(const Checkpoint& checkpoint, const RunConfig& config) {
   std::vector<std::string> all;
   for (const Error& error : problems.list()) all.emplace_back(error.what());
   refuse(checkpoint, "no run has the configuration that it records: ", join(all, "; "));
+}
+
+/// Its weights mean today what they meant when they were trained.
+void check_meaning(const Checkpoint& checkpoint, const ModelConfig& model) {
+  const std::vector<std::string_view> changes = model.family->changes(model);
+  const auto& texts = checkpoint.record().texts;
+  const auto found = texts.find(kRecordedChanges);
+  std::int64_t known = 0;  // when it was written
+  if (found != texts.end() &&
+      std::from_chars(found->second.data(), found->second.data() + found->second.size(), known)
+              .ec != std::errc())
+    known = -1;
+  const std::int64_t now = std::ssize(changes);
+  if (known == now) return;
+  const std::string_view what = known < now && known >= 0 ? changes[static_cast<std::size_t>(known)]
+                                                          : "a newer version wrote it";
+  fail(Fault::Checkpoint, "checkpoint '", checkpoint.path(), "' has weights of family ",
+       model.family, " that mean something else in this version of Tessera: ", what,
+       "; use the version that trained them, or train anew");
 }
 
 void check_counters(const Checkpoint& checkpoint) {
@@ -78,7 +102,8 @@ void check_counters(const Checkpoint& checkpoint) {
 
 }  // namespace
 
-RecordedRun recorded_run(const Checkpoint& checkpoint, const OwnFamilies& families) {
+RecordedRun recorded_run(const Checkpoint& checkpoint, const OwnFamilies& families,
+                         RecordedUse use) {
   std::map<std::string, std::string> fields = recorded_fields(checkpoint);
   const std::string where = text("checkpoint file '", checkpoint.path(), "/", kManifestName, "'");
   RecordedRun out{config_of(fields, where, families), std::move(fields),
@@ -86,7 +111,8 @@ RecordedRun recorded_run(const Checkpoint& checkpoint, const OwnFamilies& famili
                                         text(checkpoint.path(), "/", kManifestName)),
                   recorded(checkpoint, kRecordedData)};
   complete(out.config);
-  check_config(checkpoint, out.config);
+  check_config(checkpoint, out.config, use);
+  check_meaning(checkpoint, out.config.model);
   const ModelConfig& model = out.config.model;
   const std::int64_t least = vocabulary_for(model.family, out.vocabulary.size());
   if (least > model.vocabulary)
@@ -95,9 +121,10 @@ RecordedRun recorded_run(const Checkpoint& checkpoint, const OwnFamilies& famili
   return out;
 }
 
-CheckpointJudge recorded_run_judge(const OwnFamilies& families) {
-  return [families](const Checkpoint& checkpoint) {
-    if (checkpoint.record().texts.contains(kRecordedConfig)) recorded_run(checkpoint, families);
+CheckpointJudge recorded_run_judge(const OwnFamilies& families, RecordedUse use) {
+  return [families, use](const Checkpoint& checkpoint) {
+    if (checkpoint.record().texts.contains(kRecordedConfig))
+      recorded_run(checkpoint, families, use);
   };
 }
 

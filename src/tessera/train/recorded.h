@@ -12,10 +12,13 @@ namespace tessera {
 
 // Names of the texts in a checkpoint's record.
 inline constexpr const char *kRecordedConfig = "config", *kRecordedVocabulary = "vocabulary",
-                            *kRecordedData = "data";
+                            *kRecordedData = "data", *kRecordedChanges = "changes";
 
 /// Counts the samples that were consumed; CheckpointRecord::samples has the same number.
 inline constexpr const char* kSamplesState = "data.samples";
+
+/// What a checkpoint is read for: to train on, or for its weights, whatever trained them.
+enum class RecordedUse { Training, Weights };
 
 struct RecordedRun {
   RunConfig config;                           // complete
@@ -25,12 +28,15 @@ struct RecordedRun {
 };
 
 /// Errors: Fault::Checkpoint, naming the file: it records no run; a configuration that
-/// find_problems refuses; a damaged vocabulary, or one wider than the model; a step or a counter
+/// find_problems refuses; weights that meant something else when they were trained
+/// (ModelFamily::changes); a damaged vocabulary, or one wider than the model; a step or a counter
 /// that no run reaches; more layers than tensors. `families`: its model may be of one of these.
-RecordedRun recorded_run(const Checkpoint& checkpoint, const OwnFamilies& families = {});
+RecordedRun recorded_run(const Checkpoint& checkpoint, const OwnFamilies& families = {},
+                         RecordedUse use = RecordedUse::Training);
 
 /// The same errors, for checkpoints that may be of something else than a run: these are passed
 /// over.
-CheckpointJudge recorded_run_judge(const OwnFamilies& families = {});
+CheckpointJudge recorded_run_judge(const OwnFamilies& families = {},
+                                   RecordedUse use = RecordedUse::Training);
 
 }  // namespace tessera

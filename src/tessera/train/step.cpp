@@ -115,7 +115,7 @@ Graph write_step(const TextWriting& writing, std::int64_t batch, std::int64_t le
 
 Graph read_step(const TextWriting& writing, std::int64_t batch) {
   Builder builder;
-  writing.read(builder.batch("source", {DType::I32, {batch, writing.source}, {}}));
+  writing.read_source(builder.batch("source", {DType::I32, {batch, writing.source}, {}}));
   return builder.finish();
 }
 

@@ -93,7 +93,7 @@ void TextModel::require_texts(std::span<const Tokens> texts) const {
           "; a text that is written from a source cannot go beyond it");
 }
 
-const char* TextModel::read(std::span<const Tokens> texts, std::int64_t begin, std::int64_t count) {
+const char* TextModel::feed(std::span<const Tokens> texts, std::int64_t begin, std::int64_t count) {
   const char* const program = count == 1 ? kDecodeProgram : kPrefillProgram;
   crew_.run(program, [&](BatchInputs& batch) {
     const std::span<std::int32_t> ids = batch.fill<std::int32_t>("ids");
@@ -110,7 +110,10 @@ const char* TextModel::read(std::span<const Tokens> texts, std::int64_t begin, s
 std::vector<std::vector<double>> TextModel::next(std::span<const Tokens> texts) {
   if (!begun_) begin();
   require_texts(texts);
-  texts_.assign(texts.begin(), texts.end());
+  texts_.resize(texts.size());
+  for (std::size_t row = 0; row < texts.size(); ++row)
+    texts_[row].insert(texts_[row].end(), texts[row].begin() + std::ssize(texts_[row]),
+                       texts[row].end());
   const std::int64_t length = std::ssize(texts[0]);
   if (length - first_ > writing_.context) {
     const bool began = held_ > 0;
@@ -120,7 +123,7 @@ std::vector<std::vector<double>> TextModel::next(std::span<const Tokens> texts) 
   const char* program = nullptr;
   while (first_ + held_ < length) {
     const std::int64_t begin = first_ + held_, count = std::min(length - begin, most_);
-    program = read(texts, begin, count);
+    program = feed(texts, begin, count);
     held_ += count;
   }
   const HostTensor logits = crew_.executor().metric(program, "logits");

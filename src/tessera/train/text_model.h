@@ -46,8 +46,9 @@ class TextModel {
 
  private:
   void require_texts(std::span<const Tokens> texts) const;
-  /// Reads the tokens [begin, begin + count) of all texts; the name of the program that did.
-  const char* read(std::span<const Tokens> texts, std::int64_t begin, std::int64_t count);
+  /// Feeds the model the tokens [begin, begin + count) of all texts; the name of the program that
+  /// did.
+  const char* feed(std::span<const Tokens> texts, std::int64_t begin, std::int64_t count);
 
   Crew& crew_;
   TextWriting writing_;

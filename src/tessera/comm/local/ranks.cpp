@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tessera/base/error.h"
+#include "tessera/base/start_thread.h"
 #include "tessera/comm/backend/call.h"
 #include "tessera/comm/backend/running.h"
 #include "tessera/comm/local.h"
@@ -86,7 +87,7 @@ void run_ranks(int n, const std::function<void(Communicator&)>& body, const Loca
   threads.reserve(static_cast<std::size_t>(n));
   for (int r = 0; r < n; ++r) {
     try {
-      threads.emplace_back([&, r] { run_rank(world, r, body, running); });
+      threads.push_back(start_thread([&, r] { run_rank(world, r, body, running); }));
     } catch (...) {  // no more threads to be had: the others are told
       note_failure(world, r);
       running.stop_seen();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tessera/base/error.h"
+#include "tessera/base/start_thread.h"
 #include "tessera/comm/backend/running.h"
 #include "tessera/comm/process/communicator.h"
 #include "tessera/comm/process/link.h"
@@ -63,7 +64,7 @@ void note_own_failure(World& world) {
 class Limit {
  public:
   Limit(std::chrono::milliseconds time, std::function<void()> late) {
-    thread_ = std::thread([this, time, late = std::move(late)] {
+    thread_ = start_thread([this, time, late = std::move(late)] {
       std::unique_lock lock(mutex_);
       if (!changed_.wait_for(lock, time, [&] { return over_; })) late();
     });

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "tessera/base/start_thread.h"
+
 namespace tessera::process {
 
 Watch::Watch(const std::vector<Process>& processes, std::function<void(int)> on_death)
@@ -24,7 +26,7 @@ Watch::Watch(const std::vector<Process>& processes, std::function<void(int)> on_
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread([this] { run(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

@@ -1,12 +1,19 @@
 #include "tessera/device/cpu/onednn.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
 #include <dnnl.hpp>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include "tessera/base/error.h"
 
@@ -138,7 +145,38 @@ struct Gemm::State {
   Operand at(const Desc& desc, const void* data) const { return {desc, engine, data}; }
 };
 
+namespace {
+
+/// oneDNN makes code when a product first runs, and does not look whether it got the memory. So the
+/// first product of the process runs when it is made, where there is room.
+void run_first_product() {
+  constexpr std::size_t kRoom = 32 << 20;
+  void* const room = mmap(nullptr, kRoom, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED)
+    fail(Fault::Resource, "the memory of ", static_cast<std::int64_t>(kRoom >> 20),
+         " MiB for oneDNN's code cannot be reserved: ", std::generic_category().message(errno),
+         "; raise the memory limit (ulimit -v, cgroup)");
+  munmap(room, kRoom);
+  constexpr std::int64_t kSize = 16;
+  const Gemm product(
+      {.m = kSize, .n = kSize, .k = kSize, .a_row = kSize, .b_row = kSize, .c_row = kSize});
+  const std::vector<float> a(kSize * kSize), b(kSize * kSize);
+  std::vector<float> c(kSize * kSize);
+  std::vector<std::byte> scratch(static_cast<std::size_t>(product.scratch_bytes()) + 64);
+  const auto at = reinterpret_cast<std::uintptr_t>(scratch.data());
+  product.execute(a.data(), b.data(), c.data(), scratch.data() + (64 - at % 64) % 64);
+}
+
+/// False the first time that it is asked.
+bool asked_before() {
+  static constinit std::atomic<bool> asked = false;
+  return asked.exchange(true);
+}
+
+}  // namespace
+
 Gemm::Gemm(const GemmShape& shape, Weights weights) {
+  if (!asked_before()) run_first_product();
   const OneThread one;
   const std::lock_guard lock(making());
   try {

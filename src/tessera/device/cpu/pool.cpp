@@ -13,6 +13,7 @@
 
 #include "tessera/base/cores.h"
 #include "tessera/base/error.h"
+#include "tessera/base/start_thread.h"
 
 namespace tessera::cpu {
 
@@ -161,7 +162,7 @@ Pool::Pool(int threads, int first_core) {
   try {
     for (int t = 1; t < threads; ++t) {
       State::Helper& helper = state_->helpers[static_cast<std::size_t>(t - 1)];
-      helper.thread = std::thread([state = state_.get(), t] { state->help(t); });
+      helper.thread = start_thread([state = state_.get(), t] { state->help(t); });
       if (first_core >= 0)
         pin(helper.thread.native_handle(), state_->cores[static_cast<std::size_t>(t)]);
     }

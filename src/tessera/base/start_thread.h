@@ -1,0 +1,24 @@
+#pragma once
+/// Threads, and what is said where the system has no more.
+
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "tessera/base/error.h"
+
+namespace tessera {
+
+/// Errors: Fault::Resource: the system refuses one more.
+template <typename Body>
+std::thread start_thread(Body&& body) {
+  try {
+    return std::thread(std::forward<Body>(body));
+  } catch (const std::system_error& error) {
+    fail(Fault::Resource, "the system refused one more thread: ", error.code().message(),
+         "; give fewer --threads or --devices, or raise the limit (ulimit -u, ulimit -v, the "
+         "cgroup's pids.max)");
+  }
+}
+
+}  // namespace tessera
