@@ -43,6 +43,16 @@ TEST(Launch, WhatMpirunIsAsked) {
   EXPECT_NE(asked("-n 2 train", 2, true).find(" --allow-run-as-root "), std::string::npos);
 }
 
+TEST(Launch, WhatStartsRanksThatJoinOverTcp) {
+  const Launch launch = parse_launch(words("--backend tcp -n 3 -- train --steps 3"));
+  EXPECT_EQ(launch.backend, "tcp");
+  const Arguments again = tcp_words(launch, "/tessera");
+  EXPECT_EQ(join(again, " "), "/tessera launch --unsupervised -n 3 -- train --steps 3");
+  const Launch inner = parse_launch({again.begin() + 2, again.end()});
+  EXPECT_TRUE(inner.unsupervised);
+  EXPECT_EQ(inner.command, launch.command);
+}
+
 TEST(Launch, HostFilesSayHowManySlotsThereAre) {
   const Folder folder;
   folder.write("two", "a slots=2\n# b slots=9\n\n");
@@ -74,6 +84,10 @@ TEST(Launch, WhatIsRefused) {
       {"-n 2 inspect runs/first",
        "launch: 'inspect' is no command that runs on ranks; train, verify and sample are; give any "
        "other one by itself"},
+      {"-n 2 --backend nccl train", "--backend: 'nccl' is none of auto, mpi, tcp"},
+      {"-n 2 --backend tcp --hostfile h train",
+       "launch: --backend tcp starts ranks on this machine; leave --hostfile to mpirun, or start "
+       "the command on each host with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"},
       {"-n 2 --bind cores train", "--bind: 'cores' is none of auto, core, none"},
       {"-n 2 --hostfiel x train",
        "launch: unknown flag --hostfiel; nearest is --hostfile; flags of the command come after "

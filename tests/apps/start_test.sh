@@ -60,10 +60,15 @@ grep -q "^error: RANK is '1', but WORLD_SIZE is not set" "$folder/half.log" || w
 # was saved. One that hangs is told within --distributed-timeout.
 long=(train --preset gpt2-tiny --layers 1 --width 32 --context 32 --steps 100000 --save-every 5 --threads 1
   --global-batch-size 8 --data "$folder/sample.txt" --distributed-timeout 3)
+# wait_for_steps RUN
+wait_for_steps() {
+  for ((i = 0; i < 300; ++i)); do ! grep -qs '"step"' "$folder/$1/metrics.jsonl" || return 0; sleep 0.1; done
+  wrong "the run $1 makes no step"
+}
 for signal in KILL STOP; do
   "$tessera" launch --backend tcp -n 3 -- "${long[@]}" --output "$folder/$signal" >"$folder/$signal.log" 2>&1 &
   launcher=$!
-  for ((i = 0; i < 300; ++i)); do ! grep -qs '"step"' "$folder/$signal/metrics.jsonl" || break; sleep 0.1; done
+  wait_for_steps $signal
   victim=
   for pid in $(pgrep -f -- "--output $folder/$signal\$"); do
     ! tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx RANK=1 || victim=$pid
@@ -82,4 +87,20 @@ for signal in KILL STOP; do
   grep -qF "$words" "$folder/$signal.log" || wrong "after SIG$signal it is not said that rank 1 is the one"
   ! pgrep -f -- "--output $folder/$signal\$" >/dev/null || wrong "after SIG$signal a process is left"
 done
+
+# A request to stop saves; where the launcher itself is killed, no rank is left.
+"$tessera" launch --backend tcp -n 2 -- "${long[@]}" --output "$folder/TERM" >"$folder/TERM.log" 2>&1 &
+launcher=$!
+wait_for_steps TERM
+kill -TERM $launcher
+code=0
+wait $launcher || code=$?
+[ $code = 75 ] || wrong "a request to stop ends with the code $code"
+"$tessera" launch --backend tcp -n 2 -- "${long[@]}" --output "$folder/left" >"$folder/left.log" 2>&1 &
+launcher=$!
+wait_for_steps left
+kill -KILL $launcher
+wait $launcher 2>/dev/null || true
+for ((i = 0; i < 50; ++i)); do pgrep -f -- "--output $folder/left\$" >/dev/null || break; sleep 0.1; done
+! pgrep -f -- "--output $folder/left\$" >/dev/null || wrong "ranks outlive their launcher"
 echo "every way to start gives $(digest threads4) on 4 ranks and $(digest threads8) on 8"

@@ -88,6 +88,24 @@ TEST(Meeting, AllMeetInWhateverOrderTheyCome) {
   }
 }
 
+/// By name, by number, and at every address of the host, of IPv6 too where it has that.
+TEST(Meeting, AtWhateverAddress) {
+  for (const char* address : {"127.0.0.1", "::1", "0.0.0.0"}) {
+    SCOPED_TRACE(address);
+    std::string why;
+    const auto found = addresses_of(address, 0, why);
+    ASSERT_FALSE(found.empty()) << why;
+    if (!listen_at(found.front()).open()) continue;  // no IPv6 here
+    const int port = free_port_here();
+    std::vector<Place> places;
+    for (int r = 0; r < 3; ++r) {
+      places.push_back(place(r, 3, port));
+      places.back().address = address;
+    }
+    for (const std::string& end : meet_all(places)) EXPECT_EQ(end, "met");
+  }
+}
+
 TEST(Meeting, StrangersAreRefusedInWordsAndTheRanksMeet) {
   const int port = free_port_here();
   std::string http, rank;

@@ -41,7 +41,8 @@ struct LaunchWishes {
 ///   MPI                          mpirun, mpiexec, srun --mpi=pmix; a shell that srun started as
 ///   the
 ///                                only task is none
-///   RANK, WORLD_SIZE             torchrun; with MASTER_ADDR, MASTER_PORT, LOCAL_RANK
+///   RANK, WORLD_SIZE             torchrun; with MASTER_ADDR, MASTER_PORT (the port beside it where
+///                                torchrun listens there itself), LOCAL_RANK
 ///   RANK_ID, RANK_SIZE           MindSpore; with RANK_TABLE_FILE, DEVICE_ID, or MS_SCHED_HOST and
 ///                                MS_SCHED_PORT (msrun)
 ///   NNODES, NODE_RANK            one process a host: each has its share of the devices as threads;

@@ -89,6 +89,10 @@ std::optional<Launched> of_torch(const Variables& v) {
   set_where(*out, v, "MASTER_ADDR", "MASTER_PORT", "", kTorchPort);
   out->local_rank = v.number("LOCAL_RANK", 0, kMostProcesses).value_or(0);
   out->run = v.text_of("TORCHELASTIC_RUN_ID");
+  if (v.text_of("TORCHELASTIC_USE_AGENT_STORE") == "True") {
+    out->port += out->port < kHighestPort ? 1 : -1;
+    out->where = "MASTER_ADDR and the port beside MASTER_PORT, where torchrun listens itself";
+  }
   return out;
 }
 

@@ -213,16 +213,24 @@ void run_tcp_ranks(const Launched& launched, const std::function<void(Communicat
   backend::Running running(launched.here);
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(launched.here));
   std::vector<std::thread> threads;
+  const auto run = [&](int i) {
+    try {
+      run_tcp_rank(launched, launched.rank + i, body, options);
+    } catch (...) {
+      failures[static_cast<std::size_t>(i)] = std::current_exception();
+      running.stop_seen();
+    }
+    running.one_ended();
+  };
   for (int i = 0; i < launched.here; ++i) {
-    threads.emplace_back([&, i] {
-      try {
-        run_tcp_rank(launched, launched.rank + i, body, options);
-      } catch (...) {
-        failures[static_cast<std::size_t>(i)] = std::current_exception();
-        running.stop_seen();
-      }
-      running.one_ended();
-    });
+    try {
+      threads.emplace_back(run, i);
+    } catch (...) {  // no more threads to be had: the others wait for these ranks, and say so
+      failures[static_cast<std::size_t>(i)] = std::current_exception();
+      for (int rest = i; rest < launched.here; ++rest) running.one_ended();
+      running.stop_seen();
+      break;
+    }
   }
   if (!running.wait(options.deadline + kGrace) && options.stuck)
     options.stuck("has ranks that hang beside one that failed");
