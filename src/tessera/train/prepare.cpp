@@ -12,7 +12,7 @@
 #include "tessera/base/text.h"
 #include "tessera/data/token_stream.h"
 #include "tessera/models/family.h"
-#include "tessera/train/family_fields.h"
+#include "tessera/train/compare_runs.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/programs.h"
@@ -178,118 +178,6 @@ void check_data(PreparedRun& run, Problems& problems) {
                       "; give 0 or at least ", least));
 }
 
-/// "layers is 4 there and 6 here"
-std::string difference(std::string_view name, std::string_view there, std::string_view here) {
-  return text(name, " is ", there, " there and ", here, " here");
-}
-
-/// What a checkpoint records of a run, and what a run has here.
-class Comparison {
- public:
-  Comparison(const RecordedRun& there, const RunConfig& here)
-      : config_(here),
-        there_(there.fields),
-        here_(record_of(here)),
-        derived_there_(derived(there.config)),
-        derived_here_(derived(here)) {}
-
-  /// "layers is 4 there and 6 here"; empty: the same, also where one of the two says what the other
-  /// leaves to be derived, or not recorded, and what nothing reads.
-  std::string operator()(const Field& field) const {
-    if (!is_read(field, config_)) return "";
-    const std::string name(field.name);
-    const auto old = there_.find(name);
-    if (old == there_.end() || old->second == here_.at(name)) return "";
-    const std::string &there = derived_there_.at(name), &here = derived_here_.at(name);
-    return there == here ? "" : difference(name, there, here);
-  }
-
- private:
-  static std::map<std::string, std::string> derived(RunConfig config) {
-    config.model = with_derived(config.model);
-    return record_of(config);
-  }
-
-  const RunConfig& config_;
-  const std::map<std::string, std::string>& there_;
-  std::map<std::string, std::string> here_, derived_there_, derived_here_;
-};
-
-/// The weights fit: every field of the model is that of their checkpoint.
-void compare_model(const PreparedRun& run, const RecordedRun& init, Problems& problems) {
-  const Comparison compared(init, run.config);
-  std::vector<std::string> model;
-  for (const Field& field : fields()) {
-    if (field.group == FieldGroup::Optimizer || field.on_resume != OnResume::Model) continue;
-    if (const std::string line = compared(field); !line.empty()) model.push_back(line);
-  }
-  if (!model.empty())
-    problems.add(text("init-from '", run.init->path(), "' is of another model: ", join(model, "; "),
-                      "; give the same, or start without --init-from"),
-                 Fault::Checkpoint);
-}
-
-/// What is held out decides which samples train: a text of its own, or a part of the data.
-void compare_valid_data(const std::string& there, const std::string& here,
-                        std::vector<std::string>& confirm, std::vector<std::string>& notice) {
-  if (there == here) return;
-  const auto named = [](const std::string& paths) { return paths.empty() ? "none" : paths; };
-  (there.empty() == here.empty() ? notice : confirm)
-      .push_back(difference("valid-data", named(there), named(here)));
-}
-
-/// ", as with --config RUN/config.toml --resume auto", where the checkpoint's run left such a file.
-std::string how_to_give_the_same(const RunConfig& config, const Source& from) {
-  const std::string path = from.checkpoint.path();
-  const std::string folder = fs::path(path).parent_path().parent_path().string();
-  std::error_code ignored;
-  if (!fs::exists(in_folder(folder, kConfigFile), ignored)) return "";
-  return text(", as with ", flags_to_go_on(folder, config.resume));
-}
-
-/// Holds the run against the checkpoint that it goes on from. `digest` is the text's; empty: it is
-/// not known.
-void compare(const RunConfig& config, const Source& from, const std::string& digest,
-             std::vector<std::string>& notices, Problems& problems) {
-  const std::map<std::string, std::string>& there = from.run.fields;
-  const std::map<std::string, std::string> here = record_of(config);
-  const Comparison compared(from.run, config);
-  std::vector<std::string> model, confirm, notice, rounding;
-  for (const Field& field : fields()) {
-    const std::string line = compared(field);
-    if (line.empty()) continue;
-    if (field.on_resume == OnResume::Model) model.push_back(line);
-    if (field.on_resume == OnResume::Confirm) confirm.push_back(line);
-    if (field.on_resume == OnResume::Notice) notice.push_back(line);
-    const std::string name(field.name);
-    const bool known = there.at(name) != "auto" && here.at(name) != "auto";
-    if (field.on_resume == OnResume::Rounding && known) rounding.push_back(line);
-  }
-  const auto old_valid = there.find("valid-data");
-  compare_valid_data(old_valid == there.end() ? "" : old_valid->second, here.at("valid-data"),
-                     confirm, notice);
-  if (!digest.empty() && from.run.data != digest)
-    confirm.push_back(difference("the data's digest", from.run.data, digest));
-  const std::string& path = from.checkpoint.path();
-  const std::string same = how_to_give_the_same(config, from);
-  if (!model.empty()) {
-    problems.add(text("checkpoint '", path, "' is of another model: ", join(model, "; "),
-                      "; give the same", same, ", or start a new run without --resume"),
-                 Fault::Checkpoint);
-  }
-  if (!confirm.empty() && !config.allow_changes) {
-    problems.add(text("checkpoint '", path, "' has seen other samples: ", join(confirm, "; "),
-                      "; give the same", same, ", or add --allow-changes"));
-  } else {
-    notice.insert(notice.end(), confirm.begin(), confirm.end());
-  }
-  for (const std::string& line : notice) notices.push_back(text("resuming with a change: ", line));
-  for (const std::string& line : rounding)
-    notices.push_back(text("resuming with other kernels: ", line,
-                           "; sums are rounded differently from here on, so the run will not "
-                           "equal, bit by bit, one that was never interrupted"));
-}
-
 }  // namespace
 
 RunConfig PreparedRun::told_of_a_run() const {
@@ -346,7 +234,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   Problems of_data;
   std::optional<Dataset> data = load_data(config, base, of_data);
   const std::string digest = data ? data->digest : from ? digest_of(config, *from) : "";
-  if (from) compare(config, *from, digest, notices, problems);
+  if (from) compare_run(config, from->run, from->checkpoint.path(), digest, notices, problems);
   const bool other_data = from && !digest.empty() && digest != from->run.data;
   if (!other_data || config.allow_changes) {
     for (const Error& problem : of_data.list()) problems.add(problem);
@@ -367,7 +255,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   if (from) run.from.emplace(std::move(from->checkpoint));
   if (init) run.init.emplace(std::move(init->checkpoint));
   check_data(run, problems);
-  if (init) compare_model(run, init->run, problems);
+  if (init) compare_model(run.config, init->run, run.init->path(), problems);
   if (problems.empty()) {  // a vocabulary from a checkpoint may be larger than its model's
     problems.gather([&] {
       require_ids(run.data.tokens.all(), run.config.model.vocabulary, name_of(run.data.files));

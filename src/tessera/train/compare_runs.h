@@ -1,0 +1,23 @@
+#pragma once
+/// What a run has otherwise than the checkpoint that it goes on from, or whose weights it takes.
+
+#include <string>
+#include <vector>
+
+#include "tessera/train/config.h"
+#include "tessera/train/problems.h"
+#include "tessera/train/recorded.h"
+
+namespace tessera {
+
+/// Holds a run against the checkpoint `path` that it goes on from: what may not change is a
+/// problem, what may is a notice. `digest` is that of its text; empty: it is not known.
+void compare_run(const RunConfig& config, const RecordedRun& from, const std::string& path,
+                 const std::string& digest, std::vector<std::string>& notices, Problems& problems);
+
+/// The weights of the checkpoint `path` fit: every field of the model is that of the run that they
+/// come from.
+void compare_model(const RunConfig& config, const RecordedRun& init, const std::string& path,
+                   Problems& problems);
+
+}  // namespace tessera
