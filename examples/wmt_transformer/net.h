@@ -65,7 +65,7 @@ inline constexpr TranslationModel kNet = {
       const Visible visible{.causal = true, .mask = no_equal(c, ids)};
       return decoded(c, ids, encoded(c, source, pass), visible, pass);
     },
-    .read = [](const ModelConfig& c, Value source) -> void {
+    .read_source = [](const ModelConfig& c, Value source) -> void {
       keep_for_decoder(encoded(c, source, {}), c.width, transformer_of(c));
     },
     .next = [](const ModelConfig& c, Value ids, const Pass& pass) -> Value {
