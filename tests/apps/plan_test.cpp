@@ -214,10 +214,15 @@ TEST(PlanCommand, FlagsThatItsHelpLeavesOutChangeNothing) {
     const auto reader = std::ranges::find_if(
         families, [&](const ModelFamily* family) { return is_read(field, *family); });
     ASSERT_NE(reader, families.end()) << field.name;
-    const std::string with_family = text("--layers 1 --family ", (*reader)->name);
-    const auto [found, is_new] = bases.try_emplace(with_family);
-    if (is_new) found->second = report(with_family);
-    const std::string name = text(with_family, " --", field.name), base = found->second;
+    const std::vector<std::string> optimizers =
+        split(kind_text(*find_field("optimizer").field), '|');
+    std::size_t kind = 0;
+    while (!reads_option(static_cast<OptimizerKind>(kind), field.name)) ++kind;
+    const std::string readers =
+        text("--layers 1 --family ", (*reader)->name, " --optimizer ", optimizers.at(kind));
+    const auto [found, is_new] = bases.try_emplace(readers);
+    if (is_new) found->second = report(readers);
+    const std::string name = text(readers, " --", field.name), base = found->second;
     const Slot slot = read_slot(field, {});
     if (std::holds_alternative<bool*>(slot)) {
       EXPECT_EQ(report(name + " true"), base) << field.name;
