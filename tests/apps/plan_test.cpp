@@ -206,17 +206,6 @@ TEST(PlanCommand, ItsHelpListsTheFlagsThatMatter) {
 }
 
 /// Values like 0 and 1, with which an operation falls away, are left out.
-/// The name of an optimizer that reads the field.
-std::string optimizer_for(const Field& field) {
-  const Field& optimizer = *find_field("optimizer").field;
-  for (const std::string& name : split(kind_text(optimizer), '|')) {
-    RunConfig config;
-    set_text(optimizer, config, name, "");
-    if (is_read(field, config)) return name;
-  }
-  return "none";
-}
-
 TEST(PlanCommand, FlagsThatItsHelpLeavesOutChangeNothing) {
   std::map<std::string, std::string> bases;  // reports without the flag
   for (const Field& field : fields()) {
@@ -225,13 +214,15 @@ TEST(PlanCommand, FlagsThatItsHelpLeavesOutChangeNothing) {
     const auto reader = std::ranges::find_if(
         families, [&](const ModelFamily* family) { return is_read(field, *family); });
     ASSERT_NE(reader, families.end()) << field.name;
-    const bool of_optimizer = field.group == FieldGroup::Optimizer && field.name != "optimizer";
-    const std::string with_family =
-        text("--layers 1 --family ", (*reader)->name,
-             of_optimizer ? " --optimizer " + optimizer_for(field) : std::string());
-    const auto [found, is_new] = bases.try_emplace(with_family);
-    if (is_new) found->second = report(with_family);
-    const std::string name = text(with_family, " --", field.name), base = found->second;
+    const std::vector<std::string> optimizers =
+        split(kind_text(*find_field("optimizer").field), '|');
+    std::size_t kind = 0;
+    while (!reads_option(static_cast<OptimizerKind>(kind), field.name)) ++kind;
+    const std::string readers =
+        text("--layers 1 --family ", (*reader)->name, " --optimizer ", optimizers.at(kind));
+    const auto [found, is_new] = bases.try_emplace(readers);
+    if (is_new) found->second = report(readers);
+    const std::string name = text(readers, " --", field.name), base = found->second;
     const Slot slot = read_slot(field, {});
     if (std::holds_alternative<bool*>(slot)) {
       EXPECT_EQ(report(name + " true"), base) << field.name;
