@@ -264,8 +264,8 @@ const Cause& World::cause() const {
 }
 
 /// Main threads that wait in comm see a death within a millisecond, and tell. Where none does, the
-/// ranks compute, and where the launcher will end them soon, the lowest tells from here. Others tell
-/// in their next call, when they have read whether it was one.
+/// ranks compute, and where the launcher will end them soon, the lowest tells from here. Others
+/// tell in their next call, when they have read whether it was one.
 void World::died(int rank) {
   dead_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
   any_dead_.store(true, std::memory_order_release);
