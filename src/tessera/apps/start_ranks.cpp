@@ -23,9 +23,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// From the first failure to the end of the others: they tell why, and leave each other in at most
-/// three seconds.
-constexpr auto kToEnd = 5s;
+/// From the end of the first that failed to that of the others: by then it was told why, and they
+/// leave each other within a second or two.
+constexpr auto kToEnd = 3s;
 
 volatile sig_atomic_t told_to_end_ranks = 0;
 
