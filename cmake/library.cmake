@@ -27,7 +27,6 @@ endforeach()
 set_target_properties(tessera_shared PROPERTIES EXPORT_NAME tessera
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set_target_properties(tessera_static PROPERTIES EXPORT_NAME static)
-target_link_options(tessera_static INTERFACE LINKER:--export-dynamic-symbol=exit)  # see apps/main_of.cpp
 add_library(tessera::tessera ALIAS tessera_shared)
 add_library(tessera::static ALIAS tessera_static)
 # Templates of other libraries that are compiled into it stay its own: a program may use other versions of them.

@@ -289,6 +289,18 @@ TEST(Config, PipelinesLeaveFewerDataParallelDevices) {
 }
 
 /// One wrong value is one problem: what follows from it alone is not told.
+/// Ranks that are processes take from rank 0 what can be recorded, and have the rest themselves.
+TEST(Config, ARecordOverAnotherKeepsWhatIsNoField) {
+  RunConfig leads, follows;
+  leads.steps = 7, leads.data = {"a", "b"};
+  follows.steps = 8, follows.data = {"c"};
+  follows.optimizer.groups = {{.paths = {"*"}, .weight_decay = 0.5}};
+  const RunConfig config = config_over(follows, record_of(leads), "here");
+  EXPECT_EQ(config.steps, 7);
+  EXPECT_EQ(config.data, leads.data);
+  EXPECT_EQ(config.optimizer.groups.size(), 1u);
+}
+
 /// A RunConfig says all that MindSpore's parallel configuration says, so that runs record it.
 TEST(Config, SaysWhatATransformerOpParallelConfigSays) {
   for (const auto& [parallel, devices] :

@@ -15,8 +15,8 @@ using Arguments = std::vector<std::string>;
 
 /// What main() of the command `tessera` is. A program of one's own that returns this is the whole
 /// command, with `families` beside those of the library: closed standard streams, pipes that nobody
-/// reads, files that may not grow, and libraries that end the process for want of memory are errors
-/// with words and an exit code, and training saves what it has.
+/// reads and files that may not grow are errors with words and an exit code, and training saves
+/// what it has. A library that ends the process for want of memory has its own words, and code 1.
 int main_of(int count, char** values, const OwnFamilies& families = {});
 /// The same for a program that is not the command: `work` returns the exit code.
 int main_of(const std::function<int(Console& console)>& work);

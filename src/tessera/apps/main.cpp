@@ -1,5 +1,8 @@
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "tessera/apps/command.h"
@@ -21,5 +24,17 @@ void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+/// What libraries call in place of the system's: the end of `main` does not come by here. Of all,
+/// libgomp alone ends a program because it lacks memory.
+extern "C" void exit(int code) noexcept {
+  Dl_info caller{};
+  const bool known =
+      dladdr(__builtin_return_address(0), &caller) != 0 && caller.dli_fname != nullptr;
+  if (code == EXIT_FAILURE && known && std::strstr(caller.dli_fname, "libgomp") != nullptr)
+    tessera::end_for_library();
+  reinterpret_cast<void (*)(int)>(dlsym(RTLD_NEXT, "exit"))(code);
+  std::abort();
+}
 
 int main(int count, char** values) { return tessera::main_of(count, values); }

@@ -1,36 +1,10 @@
 /// What a process is set up with before it runs a command.
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <cstring>
-
 #include "tessera/apps/command.h"
-#include "tessera/apps/out_of_memory.h"
-
-namespace {
-
-/// Whether this process runs main_of(): what other programs do when a library ends them is theirs.
-std::atomic<bool> runs_command = false;
-
-}  // namespace
-
-/// What libraries call in place of the system's: the end of `main` does not come by here. Of all,
-/// libgomp alone ends a program because it lacks memory.
-extern "C" void exit(int code) noexcept {
-  Dl_info caller{};
-  const bool known =
-      dladdr(__builtin_return_address(0), &caller) != 0 && caller.dli_fname != nullptr;
-  if (runs_command && code == EXIT_FAILURE && known &&
-      std::strstr(caller.dli_fname, "libgomp") != nullptr)
-    tessera::end_for_library();
-  reinterpret_cast<void (*)(int)>(dlsym(RTLD_NEXT, "exit"))(code);
-  std::abort();
-}
 
 namespace tessera {
 
@@ -53,7 +27,6 @@ int main_of(int count, char** values, const OwnFamilies& families) {
 }
 
 int main_of(const std::function<int(Console& console)>& work) {
-  runs_command = true;
   open_closed_streams();
   // A pipe that nobody reads and a file that may not grow are errors of a write, which whoever
   // writes sees: they do not end a run that has something to save.

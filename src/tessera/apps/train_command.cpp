@@ -89,9 +89,8 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
     return record_of(run->config);
   });
   if (run) return run->config;
-  RunConfig config = config_of(found, "the configuration of rank 0", asked.families);
+  RunConfig config = config_over(asked, found, "the configuration of rank 0");
   complete(config);
-  config.choices = asked.choices;
   return config;
 }
 

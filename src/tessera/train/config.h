@@ -143,6 +143,9 @@ std::map<std::string, std::string> record_of(const RunConfig& config);
 /// over. Errors: Fault::Checkpoint: a value that the field refuses; `where` names the file.
 RunConfig config_of(const std::map<std::string, std::string>& record, const std::string& where,
                     const OwnFamilies& families = {});
+/// The same over what `base` says: what is no field stays, as a program has set it.
+RunConfig config_over(RunConfig base, const std::map<std::string, std::string>& record,
+                      const std::string& where);
 
 /// A TOML file that makes this run again.
 std::string to_toml(const RunConfig& config);

@@ -17,13 +17,19 @@ std::map<std::string, std::string> record_of(const RunConfig& config) {
 
 RunConfig config_of(const std::map<std::string, std::string>& record, const std::string& where,
                     const OwnFamilies& families) {
-  RunConfig config;
-  config.families = families;
+  RunConfig base;
+  base.families = families;
+  return config_over(std::move(base), record, where);
+}
+
+RunConfig config_over(RunConfig config, const std::map<std::string, std::string>& record,
+                      const std::string& where) {
   for (const Field& field : fields()) {
     const auto found = record.find(std::string(field.name));
     if (found == record.end()) continue;
     try {
       if (is_list(field)) {
+        std::get<std::vector<std::string>*>(field.slot(config))->clear();
         for (const std::string& value : split(found->second, '\n')) {
           if (!value.empty()) set_text(field, config, value, field.name);
         }
