@@ -16,6 +16,7 @@ import pathlib
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ import report
 import run
 
 WORK = pathlib.Path("runs/bench/translate")
+EVERY = 200  # steps between two looks at the held-out part, of each side
 NAMES = {"tessera": "Tessera", "pytorch": "PyTorch"}
 
 
@@ -39,9 +41,12 @@ def main():
     tasks["pytorch"] = lambda: pytorch(args)
     result = run.take_turns(
         args, NAMES, tasks,
-        lambda found: f"{found['steps']} steps, held-out loss {found['loss']:.4f}, BLEU {found['bleu']:.2f}",
+        lambda found: f"{found['steps']} steps, held-out loss {found['valid'][-1][1]:.4f}, BLEU {found['bleu']:.2f}",
         **{key: getattr(args, key) for key in ("minutes", "threads", "layers", "width", "heads", "vocabulary", "length",
                                                "batch", "lr", "dropout", "pairs_trained", "pairs_held_out")})
+    counts = {r["who"]: r["parameters"] for r in result["runs"]}
+    if len(set(counts.values())) > 1:
+        sys.exit(f"bench: the two models are not the same: they have other numbers of parameters, {counts}")
     name = args.output / report.name_of(result, "translate")
     run.save(name, result, table(result))
     run.told_by([f"{args.build}/tessera", "chart", WORK / "tessera", "--output", f"{name}.svg"])
@@ -71,8 +76,8 @@ def parse_args():
 
 def split(args):
     """Files of what trains and of what is held out: the same for both."""
-    lines = pathlib.Path(args.pairs).read_text(encoding="utf-8").splitlines()
-    held = round(len(lines) * args.held_out)
+    lines = [line for line in pathlib.Path(args.pairs).read_text(encoding="utf-8").split("\n") if line]
+    held = max(1, round(len(lines) * args.held_out))
     (WORK / "train.txt").write_text("".join(line + "\n" for line in lines[:-held]), encoding="utf-8")
     (WORK / "held.txt").write_text("".join(line + "\n" for line in lines[-held:]), encoding="utf-8")
     args.pairs_trained, args.pairs_held_out = len(lines) - held, held
@@ -84,8 +89,9 @@ def tessera(args):
              "--heads", args.heads, "--ffn-width", 4 * args.width, "--vocabulary", "bpe", "--vocab-size", args.vocabulary,
              "--source-context", args.length, "--context", args.length, "--dropout", args.dropout, "--data",
              WORK / "train.txt", "--valid-data", WORK / "held.txt", "--global-batch-size", args.batch, "--lr", args.lr,
-             "--lr-decay-style", "constant", "--lr-warmup-steps", 100, "--weight-decay", 0.01, "--clip-grad", 1.0,
-             "--threads", args.threads, "--steps", 10**6, "--eval-every", 200, "--no-eval-at-end", "--output", folder]
+             "--lr-decay-style", "constant", "--lr-warmup-steps", 100, "--adam-beta2", 0.95, "--weight-decay", 0.01,
+             "--clip-grad", 1.0, "--threads", args.threads, "--steps", 10**6, "--eval-every", EVERY, "--no-eval-at-end",
+             "--output", folder]
     words = [str(word) for word in words]
     log = open(WORK / "tessera.log", "w")
     training = subprocess.Popen([*args.under, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -102,6 +108,7 @@ def tessera(args):
         sys.exit(f"bench: training failed with {training.returncode}: {(WORK / 'tessera.log').read_text()[-2000:]}")
     steps = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     trained = [line for line in steps if line["kind"] == "train"]
+    counted = re.search(r"([0-9,]+) parameters", (WORK / "tessera.log").read_text())
     # The held-out loss of the last step: a run that goes on for no step validates.
     run.told_by([*words[:2], "--config", folder / "config.toml", "--output", folder, "--resume", "auto", "--steps",
                  trained[-1]["step"], "--eval-at-end"], args.under)
@@ -110,11 +117,12 @@ def tessera(args):
     keep_fitting(args, folder)
     run.told_by([words[0], "sample", folder, "--input", WORK / "fitting.sources.txt", "--output", WORK / "tessera.txt",
                  "--rows", 16, "--threads", args.threads], args.under)
+    written = WORK / "tessera.txt"  # learned tokens are bytes, which need not be UTF-8; the peer replaces them as well
+    written.write_text(written.read_bytes().decode("utf-8", errors="replace"), encoding="utf-8")
     return scored(args, "tessera", {
-        "command": run.line_of(words), "steps": trained[-1]["step"], "loss": valid[-1]["loss"],
-        "train_loss": trained[-1]["loss"], "median": report.median([line["step_seconds"] for line in trained]),
-        "first_losses": [line["loss"] for line in trained[:3]],
-        "valid_losses": [[line["step"], line["loss"]] for line in valid]})
+        "command": run.line_of(words), "parameters": int(counted[1].replace(",", "")), "steps": trained[-1]["step"], "losses": [line["loss"] for line in trained],
+        "valid": [[line["step"], line["loss"]] for line in valid],
+        "median": report.median([line["step_seconds"] for line in trained])})
 
 
 def keep_fitting(args, folder):
@@ -135,7 +143,8 @@ def strings_of(value):
 
 
 def pytorch(args):
-    words = [args.peer, "bench/peers/torch_translate.py", "--work", WORK, "--minutes", args.minutes]
+    words = [args.peer, "bench/peers/torch_translate.py", "--work", WORK, "--minutes", args.minutes, "--every",
+             EVERY]
     for key in ("threads", "layers", "width", "heads", "vocabulary", "length", "batch", "lr", "dropout"):
         words += [f"--{key}", getattr(args, key)]
     told, command = run.told_by([*run.KEEP_MEMORY, *words], args.under)
@@ -154,14 +163,28 @@ def scored(args, who, found):
     return found
 
 
+def curve_at(found, end):
+    """Mean training loss of the steps before `end`, and the held-out loss there; dashes behind the last step."""
+    if found["steps"] < end:
+        return "- | -"
+    return f"{statistics.fmean(found['losses'][end - EVERY:end]):.3f} | {dict(map(tuple, found['valid']))[end]:.3f}"
+
+
 def table(result):
     out = [f"# Translation in {result['minutes']:g} minutes", "", *report.about(result), "",
            f"{result['layers']} + {result['layers']} layers of width {result['width']}, {result['vocabulary']} tokens, "
-           f"{result['pairs_trained']} pairs, {result['pairs_held_out']} held out.", "",
+           f"{result['runs'][0]['parameters']:,} parameters, dropout {result['dropout']:g}; {result['pairs_trained']} pairs, "
+           f"{result['pairs_held_out']} held out, sources and targets of at most {result['length']} tokens, "
+           f"{result['batch']} in a step.", "",
            "| | steps | s per step | first loss | last loss | held-out loss | BLEU |", "|---|---|---|---|---|---|---|"]
     for r in result["runs"]:
-        out.append(f"| {NAMES[r['who']]} | {r['steps']} | {r['median']:.3f} | {r['first_losses'][0]:.4f} | "
-                   f"{r['train_loss']:.4f} | {r['loss']:.4f} | {r['bleu']:.2f} |")
+        out.append(f"| {NAMES[r['who']]} | {r['steps']} | {r['median']:.3f} | {r['losses'][0]:.4f} | "
+                   f"{r['losses'][-1]:.4f} | {r['valid'][-1][1]:.4f} | {r['bleu']:.2f} |")
+    out += ["", "Losses step by step, as training sees them (means of the steps since the row before) and held out:", "",
+            "| step | " + " | ".join(f"{NAMES[r['who']]}, training | held out" for r in result["runs"]) + " |",
+            "|---|" + "---|---|" * len(result["runs"])]
+    for end in range(EVERY, max(r["steps"] for r in result["runs"]) + 1, EVERY):
+        out.append(f"| {end} | " + " | ".join(curve_at(r, end) for r in result["runs"]) + " |")
     for r in result["runs"]:
         out += ["", f"## What {NAMES[r['who']]} writes", ""]
         for source, written, reference in r["examples"]:

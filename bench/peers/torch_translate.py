@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """An encoder-decoder Transformer in PyTorch that learns to translate for some minutes: the peer of bench/translate.py.
 
-torch.nn.Transformer with norms before each part, ReLU, learned positions, two tables and a head of its own; AdamW; every
-pair once per epoch. Reads the files that bench/translate.py has made, with the tokens that Tessera has learned, writes
-translations of the held-out sources that fit, and prints one JSON line. --fitting only writes which pairs fit.
+torch.nn.Transformer with norms before each part, GELU, learned positions, two tables, of which that of the target is the
+head as well; weights, biases and dropout begin as Tessera's do; AdamW; every pair once per epoch, padded to the longest of
+its batch. Reads the files that bench/translate.py has made, with the tokens that Tessera has learned, writes translations
+of the held-out sources that fit, and prints one JSON line. --fitting only writes which pairs fit.
 """
 import argparse
 import json
@@ -20,7 +21,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--fitting", action="store_true")
     for name, value in {"minutes": 30.0, "threads": 2, "layers": 3, "width": 256, "heads": 8, "vocabulary": 8000,
-                        "length": 64, "batch": 32, "lr": 5e-4, "dropout": 0.1}.items():
+                        "length": 64, "batch": 32, "lr": 5e-4, "dropout": 0.1, "every": 200}.items():
         parser.add_argument(f"--{name}", type=type(value), default=value)
     args = parser.parse_args()
     tokens = Tokens(json.loads((args.work / "vocabulary.json").read_text())["merges"])
@@ -84,12 +85,20 @@ def train(args, tokens, pairs, held):
             self.tables = nn.ModuleList(nn.Embedding(args.vocabulary, args.width) for _ in range(2))
             self.positions = nn.ModuleList(nn.Embedding(args.length, args.width) for _ in range(2))
             self.body = nn.Transformer(args.width, args.heads, args.layers, args.layers, 4 * args.width, args.dropout,
-                                       "relu", batch_first=True, norm_first=True)
-            self.head = nn.Linear(args.width, args.vocabulary, bias=False)
+                                       "gelu", batch_first=True, norm_first=True)
             self.drop = nn.Dropout(args.dropout)
+            for name, p in self.body.named_parameters():
+                if name.endswith("bias"):
+                    nn.init.zeros_(p)
             for p in self.parameters():
                 if p.dim() > 1:
                     nn.init.normal_(p, 0, 0.02)
+            for layers, parts in ((self.body.encoder.layers, 2), (self.body.decoder.layers, 3)):
+                for layer in layers:
+                    layer.dropout = nn.Identity()  # the one inside the feed-forward part, which Tessera has not
+                    for name, p in layer.named_parameters():  # GPT-2's: 0.02 / sqrt(parts of the residual stream)
+                        if name.endswith(("out_proj.weight", "linear2.weight")):
+                            nn.init.normal_(p, 0, 0.02 / math.sqrt(parts * args.layers))
 
         def embed(self, i, ids):
             return self.drop(self.tables[i](ids) + self.positions[i](torch.arange(ids.shape[1])))
@@ -98,10 +107,10 @@ def train(args, tokens, pairs, held):
             hidden = torch.triu(torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool), 1)
             y = self.body(self.embed(0, source), self.embed(1, ids), tgt_mask=hidden, src_key_padding_mask=source == pad,
                           memory_key_padding_mask=source == pad)
-            return self.head(y)
+            return F.linear(y, self.tables[1].weight)
 
     def batch_of(some):
-        rows = torch.full((3, len(some), args.length), pad)
+        rows = torch.full((3, len(some), 1 + max(len(ids) for pair in some for ids in pair[2:])), pad)
         rows[2] = -100
         for i, (_, _, source, target) in enumerate(some):
             rows[0, i, :len(source) + 1] = torch.tensor([*source, end])
@@ -113,12 +122,19 @@ def train(args, tokens, pairs, held):
         source, ids, labels = batch_of(some)
         return F.cross_entropy(model(source, ids).flatten(0, 1), labels.flatten(), reduction=reduction)
 
+    def held_out():
+        model.eval()
+        with torch.inference_mode():
+            total = sum(loss_of(held[i:i + args.batch], "sum").item() for i in range(0, len(held), args.batch))
+        model.train()
+        return total / sum(len(pair[3]) + 1 for pair in held)
+
     model = Model()
     decays = [p for p in model.parameters() if p.dim() > 1]
     others = [p for p in model.parameters() if p.dim() <= 1]
     optimizer = torch.optim.AdamW([{"params": decays, "weight_decay": 0.01}, {"params": others, "weight_decay": 0}],
                                   lr=args.lr, betas=(0.9, 0.95), fused=True)
-    losses, seconds, queue, begin = [], [], [], time.time()
+    losses, valid, seconds, queue, begin = [], [], [], [], time.time()
     while time.time() - begin < 60 * args.minutes:
         if len(queue) < args.batch:
             queue += random.sample(pairs, len(pairs))
@@ -132,11 +148,12 @@ def train(args, tokens, pairs, held):
         optimizer.step()
         losses.append(loss.item())
         seconds.append(time.time() - now)
+        if len(losses) % args.every == 0:
+            valid.append([len(losses), held_out()])
 
+    valid.append([len(losses), held_out()])
     model.eval()
     with torch.inference_mode():
-        total = sum(loss_of(held[i:i + args.batch], "sum").item() for i in range(0, len(held), args.batch))
-        count = sum(len(pair[3]) + 1 for pair in held)
         texts = []
         for i in range(0, len(held), args.batch):
             some = held[i:i + args.batch]
@@ -150,9 +167,8 @@ def train(args, tokens, pairs, held):
                 row = row[1:row.index(end)] if end in row else row[1:]
                 texts.append(" ".join(tokens.decode(row).split()))
     (args.work / "pytorch.txt").write_text("".join(text + "\n" for text in texts), encoding="utf-8")
-    print(json.dumps({"torch": torch.__version__, "steps": len(losses), "loss": total / count, "train_loss": losses[-1],
-                      "first_losses": losses[:3], "median": sorted(seconds)[len(seconds) // 2],
-                      "parameters": sum(p.numel() for p in model.parameters())}))
+    print(json.dumps({"torch": torch.__version__, "steps": len(losses), "losses": losses, "valid": valid,
+                      "median": sorted(seconds)[len(seconds) // 2], "parameters": sum(p.numel() for p in model.parameters())}))
 
 
 if __name__ == "__main__":
