@@ -64,9 +64,9 @@ void say(std::string_view what) {
 
 /// Notes a request; true where it is a second one.
 bool asks_again(std::atomic<std::int64_t>& first) {
-  timespec clock = {};
-  clock_gettime(CLOCK_MONOTONIC, &clock);  // which a handler may call
-  const std::int64_t now = clock.tv_sec * 1'000'000'000 + clock.tv_nsec;
+  timespec reading = {};
+  clock_gettime(CLOCK_MONOTONIC, &reading);  // which a handler may call
+  const std::int64_t now = reading.tv_sec * 1'000'000'000 + reading.tv_nsec;
   std::int64_t before = 0;
   return !first.compare_exchange_strong(before, now) && now - before >= kOneRequest;
 }
