@@ -256,9 +256,12 @@ Socket accept_next(const Socket& listener) {
   Socket out(accept4(listener.file(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (out.open()) {
     set(out, IPPROTO_TCP, TCP_NODELAY, 1);
-  } else if (!out_of_files(errno) && errno != ENOBUFS && errno != ENOMEM) {
-    errno = 0;  // also where one that came has gone: there is a next time
+    return out;
   }
+  const int number = errno;  // it may also be that one which came has gone
+  const bool want = out_of_files(number) || number == ENOBUFS || number == ENOMEM;
+  // Of want the system speaks even where none has come.
+  errno = want && await_socket(listener, false, Moment()) ? number : 0;
   return out;
 }
 
