@@ -106,6 +106,12 @@ done
 "$tessera" launch --backend tcp -n 2 -- "${long[@]}" --output "$folder/TERM" >"$folder/TERM.log" 2>&1 &
 launcher=$!
 wait_for_steps TERM
+if "$tessera" launch --backend tcp -n 2 --dry-run -- version | grep -q -- ' --bind core '; then # enough cores for both
+  for pid in $(pgrep -f -- "--output $folder/TERM\$"); do
+    ! tr '\0' '\n' <"/proc/$pid/environ" | grep -q '^RANK=' || grep Cpus_allowed_list "/proc/$pid/status"
+  done | sort -u >"$folder/cores"
+  [ "$(wc -l <"$folder/cores")" = 2 ] || wrong "two ranks keep to these cores: $(cat "$folder/cores")"
+fi
 kill -TERM $launcher
 code=0
 wait $launcher || code=$?

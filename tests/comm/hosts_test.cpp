@@ -39,7 +39,7 @@ TEST(Hosts, WhoseDeathsCanBeWatched) {
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
     const std::vector<Process> all = {mine, c.other};
-    const std::vector<Watch::Process> watched = watchable(all, 0);
+    const std::vector<Watch::Pid> watched = watchable(all, 0);
     ASSERT_EQ(watched.size(), c.watched ? 1u : 0u);
     if (c.watched) {
       EXPECT_EQ(watched[0].pid, c.other.pid);

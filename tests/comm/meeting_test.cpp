@@ -414,6 +414,30 @@ TEST(MeetingWords, AWordAndItsReasonComeTogether) {
   }
 }
 
+/// The other side has something to say yet, and reads late.
+TEST(Sockets, AnOrderlyEndWaitsForTheOtherSide) {
+  const Moment until = steady_clock::now() + 10s;
+  const Socket listener = listen_here();
+  const Socket from = begin_connect(local_end(listener));
+  ASSERT_TRUE(await_socket(from, true, until) && await_socket(listener, false, until));
+  Socket to = accept_next(listener);
+  ASSERT_TRUE(say(from, Word::Refusal, "no room", until));
+  ASSERT_TRUE(say(to, Word::Ready, "unread", until));
+  end_orderly(from, steady_clock::now() + 20ms);
+  EXPECT_FALSE(await_socket(from, false, steady_clock::now())) << "what came was read";
+  std::thread late([&] {
+    std::this_thread::sleep_for(100ms);
+    Word word;
+    std::string rest;
+    EXPECT_TRUE(hear(to, word, rest, until));
+    EXPECT_EQ(rest, "no room");
+    to = Socket();
+  });
+  end_orderly(from, until);
+  EXPECT_LT(steady_clock::now(), until) << "it has closed";
+  late.join();
+}
+
 TEST(Sockets, TextOfAddresses) {
   std::string why;
   EXPECT_EQ(to_text(addresses_of("127.0.0.1", 80, why).front()), "127.0.0.1:80");

@@ -38,9 +38,9 @@ std::string loss_text(const std::string& who, int number) {
               "): its host or the network has failed");
 }
 
-std::vector<Watch::Process> watchable(std::span<const Process> all, int me) {
+std::vector<Watch::Pid> watchable(std::span<const Process> all, int me) {
   const Process& mine = of(all, me);
-  std::vector<Watch::Process> out;
+  std::vector<Watch::Pid> out;
   for (int r = 0; r < static_cast<int>(all.size()); ++r) {
     const Process& other = of(all, r);
     // Containers of one machine have namespaces of their own: the same pid is another process.

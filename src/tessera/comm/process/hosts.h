@@ -33,7 +33,7 @@ Process this_process(int machine);
 std::string loss_text(const std::string& who, int number);
 
 /// Other processes whose pids mean the same to rank `me`: those of its machine and pid namespace.
-std::vector<Watch::Process> watchable(std::span<const Process> all, int me);
+std::vector<Watch::Pid> watchable(std::span<const Process> all, int me);
 
 /// Ranks on the machine of rank `me`, and the cores that those may use together.
 struct Neighbours {
