@@ -221,9 +221,10 @@ std::int64_t devices_of(const Flags& flags) {
   require(!flags.distribute || !alone,
           "--distribute=true, but nothing says which rank this process is; start it by run.sh, "
           "mpirun, torchrun or srun, or give --devices N in its place for N threads");
-  require(alone || launched.size > 0, "--distribute=true, but ", launched.who,
-          " do not say how many ranks there are; start it by run.sh, mpirun, torchrun or srun");
-  return alone ? flags.devices : launched.size;
+  // Some launchers of MPI tell the size to MPI alone.
+  require(alone || launched.size > 0 || flags.devices > 1,
+          "the launcher does not say how many ranks there are; give their number as --devices N");
+  return alone || launched.size <= 0 ? flags.devices : launched.size;
 }
 
 int run(const Flags& flags, Console& console) {
