@@ -103,11 +103,12 @@ asks 137 3
 # Ranks fail, and one hangs: it is ended. Each error is told once, and no old one.
 mkdir device5
 echo 'error: of an earlier run' >device5/train.log5
-STUB='echo "a step"; [ $RANK_ID != 2 ] || exec sleep 1000
+STUB='echo $$ >pid; echo "a step"; [ $RANK_ID != 2 ] || exec sleep 1000
   printf "error: 2 problems\n  one\n  two\na word\n"; exit 7'
 SECONDS=0
 run 7 run pairs.txt 3
 [ $SECONDS -le 15 ] || wrong "a rank that hangs is waited for, for $SECONDS s"
+! kill -0 "$(cat device2/pid)" 2>/dev/null || wrong "a rank that hangs is left"
 [ "$(grep -v '^start training' out.txt)" = "training failed, with code 7:
 error: 2 problems
   one
