@@ -117,8 +117,6 @@ def tessera(args):
     keep_fitting(args, folder)
     run.told_by([words[0], "sample", folder, "--input", WORK / "fitting.sources.txt", "--output", WORK / "tessera.txt",
                  "--rows", 16, "--threads", args.threads], args.under)
-    written = WORK / "tessera.txt"  # learned tokens are bytes, which need not be UTF-8; the peer replaces them as well
-    written.write_text(written.read_bytes().decode("utf-8", errors="replace"), encoding="utf-8")
     return scored(args, "tessera", {
         "command": run.line_of(words), "parameters": int(counted[1].replace(",", "")), "steps": trained[-1]["step"], "losses": [line["loss"] for line in trained],
         "valid": [[line["step"], line["loss"]] for line in valid],

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include "tessera/apps/ranks.h"
 #include "tessera/apps/training.h"
 #include "tessera/base/text.h"
+#include "tessera/train/output_folder.h"
 
 namespace {
 
@@ -49,37 +52,40 @@ struct Flag {
   const char* name;
   std::variant<bool Flags::*, std::int64_t Flags::*, double Flags::*, std::string Flags::*> value;
   const char* help;
+  std::int64_t least = 0;  // of a whole number
 };
 
 constexpr Flag kFlags[] = {
     {"distribute", &Flags::distribute, "this process is one of several, which were launched"},
-    {"mp", &Flags::mp, "model parallel: devices that share heads, hidden widths and vocabulary"},
-    {"pipeline_stage", &Flags::pipeline_stage, "stages into which the layers are cut"},
-    {"micro_batch_num", &Flags::micro_batch_num, "parts of a batch, computed one after another"},
+    {"mp", &Flags::mp, "model parallel: devices that share heads, hidden widths and vocabulary", 1},
+    {"pipeline_stage", &Flags::pipeline_stage, "stages into which the layers are cut", 1},
+    {"micro_batch_num", &Flags::micro_batch_num, "parts of a batch, computed one after another", 1},
     {"file_path", &Flags::file_path, "wmt14.fr_en.txt; with --train=false, lines to translate"},
-    {"batch_size", &Flags::batch_size, "pairs in a step, of all devices together"},
-    {"src_len", &Flags::src_len, "most tokens of a source; longer pairs are left out"},
-    {"tgt_len", &Flags::tgt_len, "most tokens of a target; longer pairs are left out"},
-    {"d_model", &Flags::d_model, "width; a multiple of 8, the number of heads"},
-    {"encoder_layer", &Flags::encoder_layer, "layers of the encoder"},
-    {"decoder_layer", &Flags::decoder_layer, "layers of the decoder"},
-    {"vocab_size", &Flags::vocab_size, "tokens, learned from the text"},
+    {"batch_size", &Flags::batch_size, "pairs in a step, of all devices together", 1},
+    {"src_len", &Flags::src_len, "most tokens of a source; longer pairs are left out", 1},
+    {"tgt_len", &Flags::tgt_len, "most tokens of a target; longer pairs are left out", 1},
+    {"d_model", &Flags::d_model, "width; a multiple of 8, the number of heads", 1},
+    {"encoder_layer", &Flags::encoder_layer, "layers of the encoder", 1},
+    {"decoder_layer", &Flags::decoder_layer, "layers of the decoder", 1},
+    {"vocab_size", &Flags::vocab_size, "tokens, learned from the text", 1},
     {"lr", &Flags::lr, "learning rate"},
     {"train", &Flags::train, "false: translate"},
     {"vocab_emb_dp", &Flags::vocab_emb_dp, "false: mp devices share the rows of embeddings"},
     {"optimizer_shard", &Flags::optimizer_shard, "dp devices share parameters and moments"},
     {"recompute", &Flags::recompute, "backward computes the layers again"},
     {"dp", &Flags::dp, "data parallel: devices that share a batch; 0: devices / mp / stages"},
-    {"devices", &Flags::devices, "threads as devices, where --distribute is false"},
-    {"epochs", &Flags::epochs, "passes over the pairs"},
-    {"steps", &Flags::steps, "steps in all, in place of epochs"},
+    {"devices", &Flags::devices, "threads as devices, where --distribute is false", 1},
+    {"epochs", &Flags::epochs, "passes over the pairs", 1},
+    {"steps", &Flags::steps, "steps in all, in place of epochs; 0: by epochs"},
     {"held_out", &Flags::held_out, "share of the pairs that is kept to measure by"},
     {"eval_steps", &Flags::eval_steps, "steps between measurements; 0: at the end alone"},
     {"bleu_texts", &Flags::bleu_texts, "held-out sentences that are translated, for BLEU"},
-    {"save_checkpoint_steps", &Flags::save_checkpoint_steps, "steps between checkpoints"},
-    {"keep_checkpoint_max", &Flags::keep_checkpoint_max, "checkpoints that are kept"},
+    {"save_checkpoint_steps", &Flags::save_checkpoint_steps,
+     "steps between checkpoints; 0: at the end alone"},
+    {"keep_checkpoint_max", &Flags::keep_checkpoint_max, "checkpoints that are kept; 0: all"},
     {"checkpoint", &Flags::checkpoint, "the folder of the run"},
-    {"recover", &Flags::recover, "go on from the run's newest checkpoint"},
+    {"recover", &Flags::recover,
+     "go on from the run's newest checkpoint; begin where there is none"},
     {"translations", &Flags::translations, "with --train=false: the file for them"},
 };
 
@@ -98,8 +104,10 @@ T number(const std::string& name, const std::string& value) {
   T out{};
   const char* const end = value.data() + value.size();
   const auto [stop, error] = std::from_chars(value.data(), end, out);
-  require(error == std::errc() && stop == end, "--", name, " is '", value,
-          "'; it must be a number");
+  require(error != std::errc::result_out_of_range, "--", name, " is '", value,
+          "'; numbers of that size do not fit");
+  require(error == std::errc() && stop == end, "--", name, " is '", value, "'; it must be a ",
+          std::is_integral_v<T> ? "whole number" : "number");
   return out;
 }
 
@@ -111,6 +119,8 @@ void set(Flags& flags, const Flag& flag, const std::string& value) {
     flags.** field = value == "true";
   } else if (const auto* count = std::get_if<std::int64_t Flags::*>(&flag.value)) {
     flags.** count = number<std::int64_t>(name, value);
+    require(flags.**count >= flag.least, "--", name, " is ", value, "; it must be at least ",
+            flag.least);
   } else if (const auto* real = std::get_if<double Flags::*>(&flag.value)) {
     flags.** real = number<double>(name, value);
   } else {
@@ -142,6 +152,9 @@ Flags parse(const std::vector<std::string>& words) {
   require(!out.file_path.empty(), "--file_path is missing; it is the file ",
           out.train ? "wmt14.fr_en.txt that `tessera prepare wmt14` writes"
                     : "with lines to translate");
+  require(!out.checkpoint.empty(), "--checkpoint is empty; give the folder of the run");
+  require(!out.train || out.translations.empty(),
+          "--translations is of --train=false; give both, or leave it out");
   return out;
 }
 
@@ -164,7 +177,7 @@ RunConfig run_of(const Flags& flags, std::int64_t devices) {
   out.vocabulary = VocabularyKind::Bpe;
   out.held_out = flags.held_out;
   out.eval_every = flags.eval_steps;
-  out.eval_texts = flags.bleu_texts;
+  out.eval_texts = flags.held_out > 0 ? flags.bleu_texts : 0;
   out.output = flags.checkpoint;
   out.global_batch_size = flags.batch_size;
   out.epochs = flags.steps > 0 ? 0 : flags.epochs;
@@ -193,7 +206,7 @@ RunConfig run_of(const Flags& flags, std::int64_t devices) {
   parallel.vocab_emb_dp = flags.vocab_emb_dp;
   parallel.data_parallel =
       flags.dp > 0 ? flags.dp
-                   : std::max<std::int64_t>(1, devices / (flags.mp * flags.pipeline_stage));
+                   : std::max<std::int64_t>(1, devices / flags.mp / flags.pipeline_stage);
   set_parallel(out, parallel, devices);
   // [end]
   return out;
@@ -208,17 +221,27 @@ std::int64_t devices_of(const Flags& flags) {
   require(!flags.distribute || !alone,
           "--distribute=true, but nothing says which rank this process is; start it by run.sh, "
           "mpirun, torchrun or srun, or give --devices N in its place for N threads");
-  return alone ? flags.devices : launched.size;
+  // Some launchers of MPI tell the size to MPI alone.
+  require(alone || launched.size > 0 || flags.devices > 1,
+          "the launcher does not say how many ranks there are; give their number as --devices N");
+  return alone || launched.size <= 0 ? flags.devices : launched.size;
 }
 
 int run(const Flags& flags, Console& console) {
   if (!flags.train) {
+    require(flags.translations.empty() || !std::filesystem::exists(flags.translations),
+            "--translations '", flags.translations, "' exists; give another file, or remove it");
     Arguments arguments = {"sample", flags.checkpoint, "--input", flags.file_path};
     if (!flags.translations.empty())
       arguments.insert(arguments.end(), {"--output", flags.translations});
     return run_command(arguments, console, {&wmt::kWmt});
   }
   const std::int64_t devices = devices_of(flags);
+  // No rank writes there before all have met, so all of them find the same.
+  const std::vector<std::string> traces = traces_of_run(flags.checkpoint);
+  require(flags.recover || traces.empty(), "--checkpoint '", flags.checkpoint,
+          "' holds another run (", join(traces),
+          "); go on with it by --recover=true, or give another folder");
   const RunConfig config = run_of(flags, devices);
   std::printf("device_num is %lld, dp is %lld\n", static_cast<long long>(devices),
               static_cast<long long>(config.data_parallel));

@@ -270,7 +270,10 @@ TEST(Command, WhatNeverValidatesDoesNotPlanForIt) {
 /// `signal`. Returns its exit code.
 int stopped_by(int signal, const Arguments& arguments, const std::string& metrics) {
   const pid_t child = fork();
-  if (child == 0) _exit(run(arguments).code);
+  if (child == 0) {
+    ::signal(signal, SIG_DFL);  // a script that starts tests by & ignores SIGINT
+    _exit(run(arguments).code);
+  }
   using namespace std::chrono_literals;
   for (int i = 0; i < 2000 && read(metrics).empty(); ++i) std::this_thread::sleep_for(10ms);
   kill(child, signal);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "apps/command_test.h"
+#include "tessera/apps/core_sets.h"
+#include "tessera/base/cores.h"
 #include "tessera/base/error.h"
 
 namespace tessera {
@@ -46,11 +48,61 @@ TEST(Launch, WhatMpirunIsAsked) {
 TEST(Launch, WhatStartsRanksThatJoinOverTcp) {
   const Launch launch = parse_launch(words("--backend tcp -n 3 -- train --steps 3"));
   EXPECT_EQ(launch.backend, "tcp");
-  const Arguments again = tcp_words(launch, "/tessera");
-  EXPECT_EQ(join(again, " "), "/tessera launch --unsupervised -n 3 -- train --steps 3");
+  const Arguments again = tcp_words(launch, {"", "/tessera", 7, false});
+  EXPECT_EQ(join(again, " "), "/tessera launch --unsupervised -n 3 --bind core -- train --steps 3");
   const Launch inner = parse_launch({again.begin() + 2, again.end()});
   EXPECT_TRUE(inner.unsupervised);
+  EXPECT_EQ(inner.bind, "core");
   EXPECT_EQ(inner.command, launch.command);
+  const auto bind = [](const std::string& flags, int cores) {
+    const Launch asked = parse_launch(words(flags + " train"));
+    try {
+      return tcp_words(asked, {"", "/tessera", cores, false})[6];
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+  };
+  EXPECT_EQ(bind("-n 3", 2), "none");
+  EXPECT_EQ(bind("-n 3 --bind none", 7), "none");
+  EXPECT_EQ(bind("-n 3 --bind core", 3), "core");
+  EXPECT_EQ(bind("-n 3 --bind core", 2),
+            "launch: --bind core: there are 3 ranks, and this process may use 2 cores; leave it "
+            "out, or give no more ranks than cores");
+  EXPECT_EQ(
+      bind("-n 100000", 2),
+      "launch: -n 100000: with --backend tcp each rank is a process of this machine, of which "
+      "there may be 1024; give fewer, or --devices N for ranks that are threads");
+}
+
+TEST(Launch, CoresAreSharedOutEvenly) {
+  const std::vector<cpu_set_t> cores = usable_core_sets();
+  ASSERT_FALSE(cores.empty());
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  int cpus = 0;
+  for (const cpu_set_t& core : cores) {
+    cpus += CPU_COUNT(&core);
+    CPU_OR(&all, &all, &core);
+  }
+  const cpu_set_t usable = usable_cores();
+  EXPECT_TRUE(CPU_EQUAL(&all, &usable));
+  EXPECT_EQ(cpus, CPU_COUNT(&usable)) << "no thread of a core belongs to two";
+  std::vector<cpu_set_t> seven(7);
+  for (unsigned i = 0; i < 7; ++i) {
+    CPU_ZERO(&seven[i]);
+    CPU_SET(i, &seven[i]), CPU_SET(i + 20, &seven[i]);
+  }
+  for (int rank = 0; rank < 3; ++rank) {
+    const cpu_set_t own = cores_of_rank(seven, rank, 3);
+    EXPECT_EQ(CPU_COUNT(&own), 4);
+    for (const int cpu : {2 * rank, 2 * rank + 1, 2 * rank + 20, 2 * rank + 21})
+      EXPECT_TRUE(CPU_ISSET(static_cast<unsigned>(cpu), &own)) << rank << " " << cpu;
+  }
+}
+
+TEST(Launch, ShellsTakeTheWordsAsTheyAre) {
+  EXPECT_EQ(shell_text({"/a b/tessera", "-n", "2", "--data", "it's", "", "x=1,2"}),
+            R"('/a b/tessera' -n 2 --data 'it'\''s' '' x=1,2)");
 }
 
 TEST(Launch, HostFilesSayHowManySlotsThereAre) {

@@ -54,6 +54,15 @@ TEST(LauncherWords, OfRanksArePassedOnAndItsOwnAreKept) {
   EXPECT_EQ(cut.rest(), "");
 }
 
+/// Without mpirun a line that looks like one of its own is a rank's.
+TEST(LauncherWords, OfRanksAloneAreAllPassedOn) {
+  LauncherWords words(false);
+  const std::string all = kDied + "mpirun: no\n[alpha:4711] 2 more\nerror: a\n    at b\n";
+  EXPECT_EQ(words.pass(all + "error: c\n    at d\n"), all) << "but for a second error";
+  EXPECT_EQ(words.own(), "");
+  EXPECT_TRUE(words.error_seen());
+}
+
 TEST(LauncherWords, NameTheRankThatDied) {
   LauncherWords words;
   words.pass(kDied);

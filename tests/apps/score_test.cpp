@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "apps/command_test.h"
+#include "tessera/base/utf8.h"
 
 namespace tessera {
 namespace {
@@ -19,6 +22,11 @@ TEST(Score, Errors) {
   const Folder folder;
   folder.write("one", "a\n");
   folder.write("two", "a\nb");
+  folder.write("none", "");
+  folder.write("mark", "\xEF\xBB\xBF");
+  folder.write("latin", "caf\xE9\n");
+  std::filesystem::create_directory(folder / "folder");
+  folder.write("folder/one", "a\n");
   struct Case {
     const char* arguments;
     int code;
@@ -28,6 +36,15 @@ TEST(Score, Errors) {
       {"score --hypotheses @/one --references @/two", 3,
        "'@/one' has 1 line and '@/two' has 2 lines; give one reference for each hypothesis, in "
        "their order"},
+      {"score --hypotheses @/folder --references @/one", 3,
+       "'@/folder' is a folder where a file is expected; name one file in it"},
+      {"score --hypotheses @/one --references @/none", 3,
+       "'@/none' is empty; give a file with a text in each line"},
+      {"score --hypotheses @/mark --references @/one", 3,
+       "'@/mark' is empty; give a file with a text in each line"},
+      {"score --hypotheses @/latin --references @/one", 3,
+       "text file '@/latin', line 1, byte offset 3: byte 0xe9 is not UTF-8; convert the file to "
+       "UTF-8, or leave it out"},
       {"score @/one", 2,
        "3 problems, nothing was started:\n  hypotheses is missing; give a file with a text in each "
        "line, like --hypotheses FILE\n  references is missing; give a file with a text in each "
@@ -40,6 +57,45 @@ TEST(Score, Errors) {
     EXPECT_EQ(ran.code, c.code);
     EXPECT_EQ(ran.err, "error: " + folder.expand(c.message) + "\n");
   }
+}
+
+/// Texts without a word, as a model that has learned nothing writes them, are scored.
+TEST(Score, EmptyLinesAreTexts) {
+  const Folder folder;
+  folder.write("nothing", "\n\n");
+  folder.write("two", "a b\nc\n");
+  const Ran ran = run(words(folder.expand("score --hypotheses @/nothing --references @/two")));
+  EXPECT_EQ(ran.out,
+            "BLEU = 0.00 0.0/0.0/0.0/0.0 (BP = 0.000 ratio = 0.000 hyp_len = 0 ref_len = 3)\n")
+      << ran.err;
+}
+
+/// A model of bytes spells any bytes, and one of learned tokens half a character as well: what is
+/// written to a file is a text nevertheless, which `score` reads.
+TEST(Score, WhatAModelWritesIsUtf8) {
+  const Folder folder;
+  std::string pairs, sources;
+  for (int i = 0; i < 40; ++i) {
+    pairs += text("\u00e9t\u00e9 ", i % 7, "\tsummer ", i % 7, "\n");
+    if (i < 16) sources += text("\u00e9t\u00e9 ", i % 7, "\n");
+  }
+  folder.write("pairs.txt", pairs);
+  folder.write("sources.txt", sources);
+  const Ran trained = run(words(folder.expand(
+      "train --preset transformer-tiny --layers 1 --width 16 --heads 2 --context 16 "
+      "--vocabulary bytes --data @/pairs.txt --output @/run --global-batch-size 4 --steps 1")));
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const std::string sample =
+      "sample @/run --input @/sources.txt --tokens 12 --temperature 9 --seed 3";
+  const Ran screen = run(words(folder.expand(sample)));
+  ASSERT_EQ(screen.code, 0) << screen.err;
+  EXPECT_NE(screen.out.find("\uFFFD"), std::string::npos) << "no row of this test is broken UTF-8";
+  EXPECT_EQ(find_invalid_utf8(screen.out), std::string::npos) << screen.out;
+  ASSERT_EQ(run(words(folder.expand(sample + " --output @/written.txt"))).code, 0);
+  EXPECT_EQ(read(folder / "written.txt"), screen.out);
+  const Ran score =
+      run(words(folder.expand("score --hypotheses @/written.txt --references @/sources.txt")));
+  EXPECT_EQ(score.code, 0) << score.err;
 }
 
 /// A model of learned tokens: trained, gone on with, and asked for a translation of any text.

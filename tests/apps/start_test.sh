@@ -6,7 +6,10 @@ tessera=$(realpath "$1") start_ranks=$(realpath "$2")
 folder=$(mktemp -d)
 trap 'kill -KILL $(jobs -p) 2>/dev/null || true; rm -rf "$folder"' EXIT
 wrong() { printf 'start_test: %s\n' "$*" >&2; tail -n 5 "$folder"/*.log >&2 || true; exit 1; }
-digest() { "$tessera" inspect "$folder/$1" --digest; }
+# digest RUN: in $digest
+digest() {
+  digest=$("$tessera" inspect "$folder/$1" --digest) && [ ${#digest} = 32 ] || wrong "$1 has the digest '$digest'"
+}
 port() { "$start_ranks" --port; }
 
 for ((i = 0; i < 200; ++i)); do echo "line $i of a text to train on, which is read again and again"; done >"$folder/sample.txt"
@@ -26,14 +29,25 @@ all() {
 for n in 4 8; do
   "$tessera" "${train[@]}" --devices $n --output "$folder/threads$n" >"$folder/threads.log" 2>&1 || wrong "threads fail"
 done
-same() { [ "$(digest "$1")" = "$(digest "threads$2")" ] || wrong "$1 ends in other bits than $2 threads"; }
+# same RUN N: the run has the bits of N threads, which are in $digest then.
+same() {
+  digest "$1"
+  local own=$digest
+  digest "threads$2"
+  [ "$own" = "$digest" ] || wrong "$1 ends in other bits than $2 threads"
+}
 
 all torchrun 4 'export RANK=$i WORLD_SIZE=4 LOCAL_RANK=$i MASTER_ADDR=localhost MASTER_PORT='$(port)
 same torchrun 4
 { printf '{"version": "1.0", "server_count": "1", "server_list": [{"server_id": "10.*.*.*", "device": ['
   for ((i = 0; i < 4; ++i)); do printf '%s{"device_id": "%d","device_ip": "192.1.27.6","rank_id": "%d"}' "${comma:-}" $i $i; comma=,; done
   printf '], "host_nic_ip": "reserve"}], "status": "completed"}'; } >"$folder/table.json"
-all table 4 'export RANK_TABLE_FILE='"$folder"'/table.json RANK_ID=$i DEVICE_ID=$i RANK_SIZE=4 MASTER_PORT='$(port)
+# A table may be gone once the run has begun: this one can be read once.
+for i in 0 1 2 3; do
+  mkfifo "$folder/table.$i"
+  (cat "$folder/table.json" >"$folder/table.$i"; timeout 60 bash -c ': >"$1"' bash "$folder/table.$i") </dev/null >/dev/null 2>&1 &
+done
+all table 4 'export RANK_TABLE_FILE='"$folder"'/table.$i RANK_ID=$i DEVICE_ID=$i RANK_SIZE=4 MASTER_PORT='$(port)
 same table 4
 more="--devices 8" all hosts 2 'export NNODES=2 NODE_RANK=$i MASTER_ADDR=127.0.0.1 MASTER_PORT='$(port)
 same hosts 8
@@ -92,6 +106,12 @@ done
 "$tessera" launch --backend tcp -n 2 -- "${long[@]}" --output "$folder/TERM" >"$folder/TERM.log" 2>&1 &
 launcher=$!
 wait_for_steps TERM
+if "$tessera" launch --backend tcp -n 2 --dry-run -- version | grep -q -- ' --bind core '; then # enough cores for both
+  for pid in $(pgrep -f -- "--output $folder/TERM\$"); do
+    ! tr '\0' '\n' <"/proc/$pid/environ" | grep -q '^RANK=' || grep Cpus_allowed_list "/proc/$pid/status"
+  done | sort -u >"$folder/cores"
+  [ "$(wc -l <"$folder/cores")" = 2 ] || wrong "two ranks keep to these cores: $(cat "$folder/cores")"
+fi
 kill -TERM $launcher
 code=0
 wait $launcher || code=$?
@@ -103,4 +123,36 @@ kill -KILL $launcher
 wait $launcher 2>/dev/null || true
 for ((i = 0; i < 50; ++i)); do pgrep -f -- "--output $folder/left\$" >/dev/null || break; sleep 0.1; done
 ! pgrep -f -- "--output $folder/left\$" >/dev/null || wrong "ranks outlive their launcher"
-echo "every way to start gives $(digest threads4) on 4 ranks and $(digest threads8) on 8"
+
+# The same while its rank waits for the others, of which there is one that never comes.
+RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(port) "$tessera" "${train[@]}" --output "$folder/alone" \
+  >"$folder/alone.log" 2>&1 &
+rank=$!
+for ((i = 0; i < 300; ++i)); do
+  ! grep -q '^SigCgt:.*[4-7c-f]...$' /proc/$rank/status || break # SIGTERM is caught
+  sleep 0.1
+done
+kill -TERM $rank
+start=$SECONDS code=0
+wait $rank || code=$?
+[ $code = 75 ] || wrong "a request to stop while a rank waits for others ends with the code $code"
+[ $((SECONDS - start)) -le 15 ] || wrong "a request to stop while a rank waits for others takes $((SECONDS - start)) s"
+grep -q "stopped on request before the first step" "$folder/alone.log" || wrong "it is not said that a rank was asked to stop"
+
+# What starts the ranks is killed: it is not called by the name of the program.
+"$tessera" launch --backend tcp -n 2 -- "${long[@]}" --output "$folder/starter" >"$folder/starter.log" 2>&1 &
+launcher=$!
+wait_for_steps starter
+kill -KILL "$(pgrep -P $launcher)"
+code=0
+wait $launcher || code=$?
+[ $code = 137 ] || wrong "where the starter of the ranks is killed the code is $code"
+grep -q "^error: the starter of the ranks was ended by signal 9 (Killed), and its ranks with it" "$folder/starter.log" ||
+  wrong "it is not said that the starter of the ranks was killed"
+! "$tessera" launch --backend tcp -n 100000 -- version >"$folder/many.log" 2>&1 || wrong "100000 ranks are started"
+grep -q "^error: launch: -n 100000: " "$folder/many.log" || wrong "100000 ranks are not refused"
+
+digest threads4
+four=$digest
+digest threads8
+echo "every way to start gives $four on 4 ranks and $digest on 8"

@@ -19,10 +19,16 @@ namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 
+/// As in a terminal, also where a script or nohup started these tests.
+void ignore_nothing() {
+  for (const int signal : kSignals) ::signal(signal, SIG_DFL);
+}
+
 TEST(StopSignal, BeforeTheFirstStepItEndsTheProcessAtOnce) {
   for (const int signal : kSignals) {
     EXPECT_EXIT(
         {
+          ignore_nothing();
           catch_stop_signals();
           const NothingToSave nothing;
           raise(signal);
@@ -61,6 +67,7 @@ TEST(StopSignal, TheFileOfUnfinishedTextsGoes) {
     folder.write("out.txt.partial-1-0", "a text\n");
     EXPECT_EXIT(
         {
+          ignore_nothing();
           const UnfinishedTexts texts(file);
           raise(signal);
         },
@@ -100,26 +107,43 @@ TEST(StopSignal, LaterTheFirstAsksAndTheSecondEnds) {
   for (const int signal : kSignals) {
     EXPECT_EXIT(
         {
+          ignore_nothing();
           const std::atomic<bool>& stop = catch_stop_signals();
           { const NothingToSave nothing; }
           raise(signal);
           if (!stop) _exit(1);
+          std::this_thread::sleep_for(std::chrono::milliseconds(1050));
           raise(signal);
         },
         testing::ExitedWithCode(128 + signal), "");
   }
 }
 
-/// nohup ignores SIGHUP for the program that it starts.
-TEST(StopSignal, AnIgnoredHangupStaysIgnored) {
+/// `timeout` sends its signal to the process and to its group; Ctrl-C reaches a script, which
+/// passes it on, and what it started.
+TEST(StopSignal, OneRequestMayBeToldTwice) {
   EXPECT_EXIT(
       {
-        ::signal(SIGHUP, SIG_IGN);
+        ignore_nothing();
         const std::atomic<bool>& stop = catch_stop_signals();
-        raise(SIGHUP);
-        _exit(stop ? 1 : 0);
+        for (const int signal : {SIGINT, SIGTERM, SIGTERM}) raise(signal);
+        _exit(stop ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
+}
+
+/// nohup ignores SIGHUP for the program that it starts, and a script SIGINT where it ends in &.
+TEST(StopSignal, WhatIsIgnoredStaysIgnored) {
+  for (const int signal : kSignals) {
+    EXPECT_EXIT(
+        {
+          ::signal(signal, SIG_IGN);
+          const std::atomic<bool>& stop = catch_stop_signals();
+          raise(signal);
+          _exit(stop ? 1 : 0);
+        },
+        testing::ExitedWithCode(0), "");
+  }
 }
 
 }  // namespace

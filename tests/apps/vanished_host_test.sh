@@ -3,7 +3,8 @@
 # them vanishes without a word, as by a cut cable, both say so in time, and the run goes on from what was saved.
 #
 # Each host is a network namespace, and between them is a router, which is told to route no more. Skipped (code 77) where no
-# namespaces can be made.
+# namespaces can be made. The rest of the machine is one: ranks find that they share it (they see each other's processes, and
+# share out its cores), which those of two real machines do not.
 set -euo pipefail
 if [ -z "${TESSERA_IN_NAMESPACE:-}" ]; then
   for needed in ip unshare nsenter; do
@@ -18,7 +19,17 @@ tessera=$(realpath "$1")
 folder=$(mktemp -d)
 trap 'kill -KILL $(jobs -p) 2>/dev/null || true; wait 2>/dev/null; rm -rf "$folder"' EXIT
 wrong() { printf 'vanished_host_test: %s\n' "$*" >&2; tail -n 8 "$folder"/*.log >&2 || true; exit 1; }
-digest() { "$tessera" inspect "$folder/$1" --digest; }
+# digest RUN: in $digest
+digest() {
+  digest=$("$tessera" inspect "$folder/$1" --digest) && [ ${#digest} = 32 ] || wrong "$1 has the digest '$digest'"
+}
+# same RUN OTHER WHAT: both have the same bits, which are in $digest then.
+same() {
+  digest "$1"
+  local own=$digest
+  digest "$2"
+  [ "$own" = "$digest" ] || wrong "$3"
+}
 
 # Host i is 10.77.i.2, behind the router 10.77.i.1.
 hosts=()
@@ -60,11 +71,12 @@ begin() {
 begin whole 20
 for i in 0 1; do wait ${ranks[i]} || wrong "host $i fails"; done
 "$tessera" "${train[@]}" --steps 20 --output "$folder/threads" >"$folder/threads.log" 2>&1 || wrong "threads fail"
-[ "$(digest whole)" = "$(digest threads)" ] || wrong "two hosts end in other bits than four threads"
+same whole threads "two hosts end in other bits than four threads"
+whole=$digest
 
 begin cut 1000000
 for ((i = 0; ; ++i)); do
-  ! ls "$folder/cut/checkpoints" 2>/dev/null | grep -q . || break
+  ! ls "$folder/cut/checkpoints" 2>/dev/null | grep -qx 'step-[0-9]*' || break
   [ $i -lt 600 ] || wrong "nothing is saved within a minute"
   sleep 0.1
 done
@@ -76,18 +88,21 @@ for i in 0 1; do
   took=$((($(date +%s%N) - start) / 1000000))
   echo "host $i ends with the code $code, $took ms after its peer has vanished: $(grep -h '^error: ' "$folder/cut.$i.log" || true)"
   [ $code = 7 ] || wrong "host $i ends with the code $code, not 7"
-  [ $took -lt $((3000 * limit)) ] || wrong "host $i takes $took ms; --distributed-timeout is $limit s"
+  # The limit, an eighth of it between two looks, and 2 s for the ranks to leave each other; the rest is for a busy machine.
+  [ $took -lt $((2000 * limit + 2000)) ] || wrong "host $i takes $took ms; --distributed-timeout is $limit s"
   grep -q '^error: ' "$folder/cut.$i.log" || wrong "host $i does not say why it ends"
 done
 
 # It goes on from what is whole, to the bits of a run that nothing has disturbed.
 route 1
-saved=$(ls "$folder/cut/checkpoints" | sort | tail -n 1 | tr -dc 0-9)
+saved=$(ls "$folder/cut/checkpoints" | grep -x 'step-[0-9]*' | sort | tail -n 1 | tr -dc 0-9)
+[ -n "$saved" ] || wrong "nothing whole is saved"
 steps=$((10#$saved + 10))
 begin cut $steps --resume auto
 for i in 0 1; do wait ${ranks[i]} || wrong "host $i cannot go on"; done
 "$tessera" "${train[@]}" --steps $steps --output "$folder/undisturbed" >"$folder/undisturbed.log" 2>&1 || wrong "threads fail"
-[ "$(digest cut)" = "$(digest undisturbed)" ] || wrong "after a host had vanished the run ends in other bits"
+same cut undisturbed "after a host had vanished the run ends in other bits"
+cut=$digest
 
 # A host that cannot be reached at all: both say so in time, and name the address.
 route 0
@@ -100,4 +115,4 @@ for i in 0 1; do
   [ $code = 7 ] || wrong "host $i, whose peer was never reached, ends with the code $code"
 done
 grep -q 'error: .*10\.77\.0\.2.*4711' "$folder/never.1.log" || wrong "host 1 does not name the address it cannot reach"
-echo "two hosts give $(digest whole); one that vanished at step $saved went on to $(digest cut)"
+echo "two hosts give $whole; one that vanished at step $saved went on to $cut"

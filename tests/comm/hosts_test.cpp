@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <vector>
 
@@ -24,8 +25,10 @@ TEST(Hosts, WhoseDeathsCanBeWatched) {
     Process other;
     bool watched;
   };
-  const Process mine = process(0, "alpha", 7, 0);
+  Process mine = process(0, "alpha", 7, 0);
+  mine.pid = 99;
   const Case cases[] = {
+      {"another rank of this process, a thread", mine, false},
       {"a neighbour", process(0, "alpha", 7, 2), true},
       {"a neighbour whose host name was changed", process(0, "beta", 7, 2), true},
       {"another machine of the same name: its pid is another process here",
@@ -36,7 +39,7 @@ TEST(Hosts, WhoseDeathsCanBeWatched) {
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
     const std::vector<Process> all = {mine, c.other};
-    const std::vector<Watch::Process> watched = watchable(all, 0);
+    const std::vector<Watch::Pid> watched = watchable(all, 0);
     ASSERT_EQ(watched.size(), c.watched ? 1u : 0u);
     if (c.watched) {
       EXPECT_EQ(watched[0].pid, c.other.pid);
@@ -52,6 +55,17 @@ TEST(Hosts, CoresAreSharedByTheRanksOfAMachineWhateverItsName) {
   const std::vector<Process> two = {process(0, "alpha", 7, 0), process(1, "alpha", 7, 0)};
   EXPECT_EQ(cores_per_rank(two), 2);
   EXPECT_EQ(neighbours(two, 1).ranks, 1);
+}
+
+/// A process that ends has its connections closed, or reset; where nothing comes any more, nobody
+/// knows whether it has ended.
+TEST(Hosts, HowARankWasLost) {
+  for (const int closed : {0, ECONNRESET, EPIPE})
+    EXPECT_EQ(loss_text("rank 3", closed), "rank 3 has died");
+  EXPECT_EQ(
+      loss_text("rank 3 (process 7 of beta)", ETIMEDOUT),
+      "the connection to rank 3 (process 7 of beta) broke (Connection timed out): its host or "
+      "the network has failed");
 }
 
 TEST(Hosts, AProcessKnowsItsNamespace) {

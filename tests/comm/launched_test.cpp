@@ -27,11 +27,13 @@ Launched launched(const Environment& variables, const LaunchWishes& wishes = {})
       wishes);
 }
 
-/// "tcp 1 of 4, local 1, 2 here, at node1:29500"
+/// "tcp 1 of 4, 2 here, at node1:29500"
 std::string shown(const Launched& launched) {
   if (launched.how == Launched::Alone) return "alone";
-  if (launched.how == Launched::Mpi) return text("mpi ", launched.rank, " of ", launched.size);
-  return text("tcp ", launched.rank, " of ", launched.size, ", local ", launched.local_rank,
+  if (launched.how == Launched::Mpi)
+    return text("mpi ", launched.rank, " of ", launched.size,
+                launched.sigterm_is_death ? ", SIGTERM is a death" : "");
+  return text("tcp ", launched.rank, " of ", launched.size,
               launched.here == 1 ? "" : text(", ", launched.here, " here"), ", at ",
               launched.address, ":", launched.port);
 }
@@ -69,11 +71,11 @@ TEST(Launched, AsTheVariablesOfTheProcessSay) {
       {"nothing", {}, "alone"},
       {"mpirun of Open MPI",
        {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "2"}},
-       "mpi 2 of 4"},
-      {"one rank of it", {{"OMPI_COMM_WORLD_SIZE", "1"}}, "mpi -1 of -1"},
+       "mpi 2 of 4, SIGTERM is a death"},
+      {"one rank of it", {{"OMPI_COMM_WORLD_SIZE", "1"}}, "mpi -1 of -1, SIGTERM is a death"},
       {"in a shell of an allocation",
        {{"OMPI_COMM_WORLD_SIZE", "4"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}},
-       "mpi -1 of -1"},
+       "mpi -1 of -1, SIGTERM is a death"},
       {"mpiexec of MPICH", {{"PMI_SIZE", "2"}, {"PMI_RANK", "0"}}, "mpi 0 of 2"},
       {"one rank of it", {{"PMI_SIZE", "1"}, {"PMI_RANK", "0"}}, "mpi 0 of 1"},
       {"PMIx without a word of the size", {{"PMIX_RANK", "3"}}, "mpi -1 of -1"},
@@ -96,53 +98,60 @@ TEST(Launched, AsTheVariablesOfTheProcessSay) {
        {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_NPROCS", "4"}},
        "alone"},
       {"a plain shell of an allocation", {{"SLURM_NTASKS", "4"}}, "alone"},
-      {"torchrun", kTorch, "tcp 1 of 4, local 1, at node1:12345"},
-      {"without a port", with(kTorch, {{"MASTER_PORT", ""}}),
-       "tcp 1 of 4, local 1, at node1:29500"},
+      {"torchrun", kTorch, "tcp 1 of 4, at node1:12345"},
+      {"without a port", with(kTorch, {{"MASTER_PORT", ""}}), "tcp 1 of 4, at node1:29500"},
       {"one process of torchrun", with(kTorch, {{"RANK", "0"}, {"WORLD_SIZE", "1"}}), "alone"},
       {"a size of one that a shell inherited", {{"WORLD_SIZE", "1"}}, "alone"},
       {"mpirun that says the same as well",
-       with(kTorch, {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "1"}}), "mpi 1 of 4"},
+       with(kTorch, {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "1"}}),
+       "mpi 1 of 4, SIGTERM is a death"},
       {"mpirun in a job of one process",
        {{"OMPI_COMM_WORLD_SIZE", "4"},
         {"OMPI_COMM_WORLD_RANK", "1"},
         {"RANK", "0"},
         {"WORLD_SIZE", "1"}},
-       "mpi 1 of 4"},
+       "mpi 1 of 4, SIGTERM is a death"},
       {"torchrun in a shell of an allocation",
        with(kTorch, {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}),
-       "tcp 1 of 4, local 1, at node1:12345"},
-      {"torchrun in a script that has NNODES", with(kTorch, kNodes),
-       "tcp 1 of 4, local 1, at node1:12345"},
-      {"msrun", kMindSpore, "tcp 1 of 4, local 1, at 10.0.0.9:8118"},
+       "tcp 1 of 4, at node1:12345"},
+      {"torchrun in a script that has NNODES", with(kTorch, kNodes), "tcp 1 of 4, at node1:12345"},
+      {"msrun", kMindSpore, "tcp 1 of 4, at 10.0.0.9:8118"},
       {"msrun with a port", with(kMindSpore, {{"MS_SCHED_PORT", "9000"}}),
-       "tcp 1 of 4, local 1, at 10.0.0.9:9000"},
+       "tcp 1 of 4, at 10.0.0.9:9000"},
       {"MindSpore's ranks at torchrun's address",
        {{"RANK_ID", "1"}, {"RANK_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "7"}},
-       "tcp 1 of 4, local 0, at a:7"},
-      {"both, alike", with(kTorch, kMindSpore), "tcp 1 of 4, local 1, at node1:12345"},
+       "tcp 1 of 4, at a:7"},
+      {"both, alike", with(kTorch, kMindSpore), "tcp 1 of 4, at node1:12345"},
       {"one process of MindSpore", {{"RANK_ID", "0"}, {"RANK_SIZE", "1"}}, "alone"},
       {"one process a host",
        kNodes,
-       "tcp 4 of 8, local 0, 4 here, at node1:29500",
+       "tcp 4 of 8, 4 here, at node1:29500",
        {.devices = 8, .mpi = true}},
       {"one host", with(kNodes, {{"NNODES", "1"}, {"NODE_RANK", "0"}}), "alone"},
-      {"srun --mpi=none -n 8", kSlurm, "tcp 5 of 8, local 1, at n07:20009"},
+      {"srun --mpi=none -n 8", kSlurm, "tcp 5 of 8, at n07:20009"},
       {"the same, and another address", with(kSlurm, {{"MASTER_ADDR", "x"}, {"MASTER_PORT", "9"}}),
-       "tcp 5 of 8, local 1, at x:9"},
+       "tcp 5 of 8, at x:9"},
       {"srun whose plugin speaks to MPI", with(kSlurm, {{"PMI_SIZE", "8"}, {"PMI_RANK", "5"}}),
        "mpi 5 of 8"},
       {"the same, and no MPI is built in", with(kSlurm, {{"PMI_SIZE", "8"}, {"PMI_RANK", "5"}}),
-       "tcp 5 of 8, local 1, at n07:20009", no_mpi},
+       "tcp 5 of 8, at n07:20009", no_mpi},
       {"mpirun, and no MPI is built in: it says how to get it",
        {{"OMPI_COMM_WORLD_SIZE", "4"}},
-       "mpi -1 of -1",
+       "mpi -1 of -1, SIGTERM is a death",
        no_mpi},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
     EXPECT_EQ(shown(launched(row.variables, row.wishes)), row.how);
   }
+}
+
+/// `tessera launch` listens for rank 0, which alone has the file.
+TEST(Launched, ASocketThatListensAlready) {
+  const Environment first = with(kTorch, {{"RANK", "0"}, {"TESSERA_LISTEN_FD", "7"}});
+  EXPECT_EQ(launched(first).listener, 7);
+  EXPECT_EQ(launched(with(first, {{"RANK", "1"}})).listener, -1);
+  EXPECT_EQ(launched(with(first, {{"TESSERA_LISTEN_FD", ""}})).listener, -1);
 }
 
 std::string refusal(const Environment& variables, const LaunchWishes& wishes = {}) {
@@ -242,9 +251,8 @@ TEST(Launched, RankTables) {
   const TableFile one(table({"10.*.*.*"}, 8));
   const Environment rank3 = {
       {"RANK_TABLE_FILE", one.path()}, {"RANK_ID", "3"}, {"DEVICE_ID", "3"}, {"RANK_SIZE", "8"}};
-  EXPECT_EQ(shown(launched(rank3)), "tcp 3 of 8, local 3, at 127.0.0.1:8118");
-  EXPECT_EQ(shown(launched(with(rank3, {{"MASTER_PORT", "77"}}))),
-            "tcp 3 of 8, local 3, at 127.0.0.1:77");
+  EXPECT_EQ(shown(launched(rank3)), "tcp 3 of 8, at 127.0.0.1:8118");
+  EXPECT_EQ(shown(launched(with(rank3, {{"MASTER_PORT", "77"}}))), "tcp 3 of 8, at 127.0.0.1:77");
   const auto says = [&](const Environment& more, const std::string& words) {
     const std::string all = refusal(with(rank3, more));
     EXPECT_NE(all.find(words), std::string::npos) << all;
@@ -259,7 +267,7 @@ TEST(Launched, RankTables) {
 TEST(Launched, RankTablesOfSeveralServers) {
   const TableFile two(table({"10.0.0.1", "10.0.0.2"}, 8));
   const Environment rank9 = {{"RANK_TABLE_FILE", two.path()}, {"RANK_ID", "9"}};
-  EXPECT_EQ(shown(launched(rank9)), "tcp 9 of 16, local 1, at 10.0.0.1:8118");
+  EXPECT_EQ(shown(launched(rank9)), "tcp 9 of 16, at 10.0.0.1:8118");
 }
 
 TEST(Launched, AnAddressThatIsNoneIsTold) {
@@ -286,7 +294,7 @@ TEST(RankTable, WhatIsWrongIsTold) {
       {with_part("\"rank_id\": \"1\"", "\"rank_id\": \"-1\""), "has the rank_id '-1'"},
       {with_part("\"rank_id\": \"1\"", "\"rank\": \"1\""), "has a part without \"rank_id\""},
       {with_part("\"server_count\": \"1\"", "\"server_count\": \"2\""),
-       "has server_count 2, and 1 servers in server_list"},
+       "has server_count 2, and server_list has 1; give all servers, and their count"},
       {with_part("\"device\"", "\"devices\""), "has no list \"device\""},
       {R"({"server_list": [{"server_id": "a", "device": []}]})", "has no device"},
   };

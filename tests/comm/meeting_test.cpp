@@ -1,19 +1,47 @@
 /// How ranks meet over TCP: threads as ranks, on ports that the system picks.
+///
+/// Names that end with .test are those of the stand-in for name servers below.
 
 #include "tessera/comm/process/meeting.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
+#include <atomic>
+#include <cstdio>
 #include <functional>
-#include <map>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "tessera/base/error.h"
-#include "tessera/comm/process/meeting_host.h"
+#include "tessera/comm/process/meeting_leader.h"
 #include "tessera/comm/process/meeting_words.h"
 #include "tessera/comm/processes.h"
+
+static std::atomic<int> questions_for_nobody = 0;
+
+/// In place of the system's: "slow.test" is answered after 3 s, "nobody.test" with no address.
+extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints,
+                           addrinfo** found) {
+  const std::string_view asked = name == nullptr ? "" : name;
+  const bool number = hints != nullptr && (hints->ai_flags & AI_NUMERICHOST) != 0;
+  if (number && asked.ends_with(".test")) return EAI_NONAME;
+  if (asked == "nobody.test") return ++questions_for_nobody, EAI_NONAME;
+  if (asked == "slow.test") {
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    return EAI_AGAIN;
+  }
+  static const auto systems =
+      reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  return systems(name, service, hints, found);
+}
 
 namespace tessera::process {
 namespace {
@@ -21,24 +49,24 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-int free_port_here() {
-  std::string why;
-  return local_end(listen_at(addresses_of("127.0.0.1", 0, why).front())).port();
-}
+int free_port_here() { return local_end(listen_here()).port(); }
 
-Place place(int rank, int size, int port) {
-  return {rank, size, "localhost", port, "run 7", "PORT"};
+Rendezvous place(int rank, int size, int port) {
+  return {rank, size, "localhost", port, "run 7", "PORT", -1};
 }
 
 /// What each of some processes ends with: "met", "silent: ..." where another rank tells, or words.
-std::vector<std::string> meet_all(const std::vector<Place>& places,
+/// Process i comes after delays[i], if there is one.
+std::vector<std::string> meet_all(const std::vector<Rendezvous>& places,
                                   std::chrono::milliseconds limit = 20s,
-                                  const std::function<void()>& meanwhile = {}) {
+                                  const std::function<void()>& meanwhile = {},
+                                  const std::vector<std::chrono::milliseconds>& delays = {}) {
   std::vector<std::string> out(places.size());
   std::vector<std::vector<Socket>> met(places.size());  // open until all have ended
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < places.size(); ++i) {
     threads.emplace_back([&, i] {
+      if (i < delays.size()) std::this_thread::sleep_for(delays[i]);
       try {
         met[i] = meet(places[i], limit);
         out[i] = "met";
@@ -82,10 +110,31 @@ std::string answer_at(int port, const void* words, std::size_t bytes) {
 TEST(Meeting, AllMeetInWhateverOrderTheyCome) {
   for (const int n : {1, 2, 3, 8}) {
     const int port = free_port_here();
-    std::vector<Place> places;
+    std::vector<Rendezvous> places;
     for (int r = n - 1; r >= 0; --r) places.push_back(place(r, n, port));
     for (const std::string& end : meet_all(places)) EXPECT_EQ(end, "met");
   }
+}
+
+/// Rank 1 has been there for longer than the limit when the last comes, which rank 0 waits for yet.
+TEST(Meeting, ARankThatCameLongBeforeTheLastOneMeetsIt) {
+  const int port = free_port_here();
+  const std::vector<Rendezvous> places = {place(0, 3, port), place(1, 3, port), place(2, 3, port)};
+  for (const std::string& end : meet_all(places, 2s, {}, {1400ms, 0ms, 2600ms}))
+    EXPECT_EQ(end, "met");
+}
+
+TEST(Meeting, RankZeroTakesASocketThatListens) {
+  Socket listener = listen_here();
+  const int port = local_end(listener).port();
+  Rendezvous first = place(0, 2, port), other = first;
+  first.listener = listener.file();
+  other.listener = STDERR_FILENO;  // a file that listens nowhere
+  // Somebody has the port, and it is rank 0.
+  const auto ends = meet_all({other}, 300ms);
+  EXPECT_TRUE(has(ends[0], "the port is in use on this host")) << ends[0];
+  listener.release();
+  for (const std::string& end : meet_all({first, place(1, 2, port)})) EXPECT_EQ(end, "met");
 }
 
 /// By name, by number, and at every address of the host, of IPv6 too where it has that.
@@ -97,7 +146,7 @@ TEST(Meeting, AtWhateverAddress) {
     ASSERT_FALSE(found.empty()) << why;
     if (!listen_at(found.front()).open()) continue;  // no IPv6 here
     const int port = free_port_here();
-    std::vector<Place> places;
+    std::vector<Rendezvous> places;
     for (int r = 0; r < 3; ++r) {
       places.push_back(place(r, 3, port));
       places.back().address = address;
@@ -108,24 +157,30 @@ TEST(Meeting, AtWhateverAddress) {
 
 TEST(Meeting, StrangersAreRefusedInWordsAndTheRanksMeet) {
   const int port = free_port_here();
-  std::string http, rank;
+  std::string http, rank, version;
   // Rank 1 comes late, so that strangers are there before.
   std::thread late;
   std::string end;
   const std::vector<std::string> ends = meet_all({place(0, 2, port)}, 20s, [&] {
     const std::string request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
     http = answer_at(port, request.data(), request.size());
-    Place other = place(1, 2, port);
+    Rendezvous other = place(1, 2, port);
     other.run = "run 8";
     const Greeting greeting = greeting_of(other, 0, 1);
     rank = answer_at(port, &greeting, sizeof(greeting));
+    // One of another version as well, whose name has no end and a character that moves cursors.
+    Greeting old = greeting;
+    old.protocol = 1, old.run.fill('x'), old.run[0] = '\x1b';
+    version = answer_at(port, &old, sizeof(old));
     late = std::thread([&] { end = meet_all({place(1, 2, port)}).front(); });
   });
   late.join();
   EXPECT_EQ(ends.front(), "met");
   EXPECT_EQ(end, "met");
   EXPECT_TRUE(has(http, "Tessera: the ranks of a run meet at this port")) << http;
-  EXPECT_TRUE(has(rank, "is of another run ('run 7', and this is 'run 8')")) << rank;
+  EXPECT_TRUE(has(rank, "belongs to the run 'run 7', and this rank to 'run 8'; give")) << rank;
+  EXPECT_TRUE(has(version, text("and this rank to '\\x1b", std::string(63, 'x'), "'; give")))
+      << version;
 }
 
 TEST(Meeting, ARankThatComesTwiceIsNamed) {
@@ -142,6 +197,15 @@ TEST(Meeting, AnotherSizeIsNamed) {
   const auto ends = meet_all({place(0, 2, port), place(1, 3, port)});
   for (const std::string& end : ends)
     EXPECT_TRUE(has(end, "was told that there are 3 ranks, and rank 0 that there are 2")) << end;
+}
+
+TEST(Meeting, ARankBeyondTheSizeIsNamed) {
+  const int port = free_port_here();
+  for (const std::string& end : meet_all({place(0, 2, port), place(-5, 2, port)}))
+    EXPECT_TRUE(has(end,
+                    "says that it is rank -5, and there are 2 ranks; give each process a rank "
+                    "from 0 to 1"))
+        << end;
 }
 
 TEST(Meeting, AnotherProtocolIsNamed) {
@@ -198,12 +262,12 @@ TEST(Meeting, ARankThatEndsBeforeAllHaveComeIsNamed) {
   const int port = free_port_here();
   const auto ends = meet_all({place(0, 3, port)}, 20s, [&] {
     const Greeting greeting = greeting_of(place(2, 3, port), 0, 1);
+    const Moment until = steady_clock::now() + 10s;
     std::string why;
-    for (;;) {
+    while (steady_clock::now() < until) {
       const Socket socket = begin_connect(addresses_of("127.0.0.1", port, why).front());
-      if (socket.open() && await_socket(socket, true, steady_clock::now() + 1s) &&
-          connected(socket) == 0 &&
-          send_all(socket, &greeting, sizeof(greeting), steady_clock::now()))
+      if (socket.open() && await_socket(socket, true, until) && connected(socket) == 0 &&
+          send_all(socket, &greeting, sizeof(greeting), until))
         return std::this_thread::sleep_for(100ms);
     }
   });
@@ -223,6 +287,155 @@ TEST(Meeting, ARankThatCannotBeReachedIsNamed) {
     EXPECT_TRUE(has(end, text("rank 2 of 3 cannot reach rank 1 at 127.0.0.1:", nobody,
                               ": Connection refused; every host must reach every other")))
         << end;
+}
+
+/// Rank 0 may open two files: one that listens, and one for another rank.
+TEST(MeetingDeathTest, WantOfFilesIsNamed) {
+  const auto run = [](int size) {
+    const int port = free_port_here();
+    std::vector<Rendezvous> others;
+    for (int r = 1; r < size; ++r) others.push_back(place(r, size, port));
+    Rendezvous first = place(0, size, port);
+    first.address = "127.0.0.1";
+    const pid_t child = fork();
+    if (child == 0) {
+      meet_all(others, 3s);
+      _exit(0);
+    }
+    const int next_file = dup(STDERR_FILENO);
+    close(next_file);
+    rlimit limit = {};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = static_cast<rlim_t>(next_file) + 2;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    std::fprintf(stderr, "rank 0 ends: %s\n", meet_all({first}).front().c_str());
+    waitpid(child, nullptr, 0);
+    _exit(0);
+  };
+  EXPECT_EXIT(run(2), testing::ExitedWithCode(0), "rank 0 ends: met");
+  EXPECT_EXIT(run(4), testing::ExitedWithCode(0),
+              "rank 0 ends: rank 0 of 4 cannot let in more ranks: Too many open files; raise the "
+              "limit of open files");
+}
+
+/// Connections that say nothing keep no rank out, however many they are, nor all files of rank 0.
+TEST(Callers, ThoseThatSayNothingAreLetGoWhereTheyAreMany) {
+  Callers callers(listen_here(), 50ms);
+  const Endpoint where = local_end(callers.listener());
+  const Moment until = steady_clock::now() + 20s;
+  std::vector<Socket> silent;
+  for (std::size_t i = 0; i < Callers::kMost + 20; ++i) {
+    silent.push_back(begin_connect(where));
+    ASSERT_TRUE(await_socket(silent.back(), true, until));
+  }
+  const Socket rank = begin_connect(where);
+  const Greeting greeting = greeting_of(place(1, 2, 1), 0, 1);
+  ASSERT_TRUE(send_all(rank, &greeting, sizeof(greeting), until));
+  bool came = false;
+  std::vector<pollfd> files;
+  while (!came && steady_clock::now() < until) {
+    files.clear();
+    callers.add_to(files);
+    ASSERT_LE(files.size(), 1 + Callers::kMost);
+    poll(files.data(), files.size(), 10);
+    ASSERT_EQ(callers.look(files, [&](Caller& caller) { came = caller.greeting.rank == 1; }), 0);
+  }
+  EXPECT_TRUE(came);
+}
+
+TEST(Meeting, ANameServerThatDoesNotAnswerIsTold) {
+  Rendezvous where = place(1, 2, 1);
+  where.address = "slow.test";
+  const Moment start = steady_clock::now();
+  const std::string end = meet_all({where}, 300ms).front();
+  EXPECT_LT(steady_clock::now() - start, 2s);
+  EXPECT_TRUE(has(end, "has waited 0.3 s for rank 0 at slow.test:1 (PORT): no name server answers"))
+      << end;
+}
+
+TEST(Meeting, NameServersAreAskedOnceASecond) {
+  Rendezvous where = place(1, 2, 1);
+  where.address = "nobody.test";
+  meet_all({where}, 1500ms);
+  EXPECT_GE(questions_for_nobody.load(), 1);
+  EXPECT_LE(questions_for_nobody.load(), 2);
+}
+
+/// A listener in the place of rank 0, which answers rank 1 as `words` say, and closes.
+std::string end_after(const std::function<void(const Socket&)>& words) {
+  const Socket listener = listen_here();
+  std::thread leader([&] {
+    const Moment until = steady_clock::now() + 10s;
+    await_socket(listener, false, until);
+    const Socket caller = accept_next(listener);
+    Greeting greeting;
+    receive_all(caller, &greeting, sizeof(greeting), until);
+    words(caller);
+  });
+  const std::string out = meet_all({place(1, 2, local_end(listener).port())}, 5s).front();
+  leader.join();
+  return out;
+}
+
+/// The reason may be lost with the connection; that there is one is known.
+TEST(Meeting, ARefusalWithoutItsReasonIsToldByNobodyElse) {
+  Word refusal;
+  refusal.kind = Word::Refusal, refusal.fault = static_cast<std::int32_t>(Fault::Usage);
+  refusal.bytes = 60;
+  const auto say_half = [&](const Socket& to) {
+    send_all(to, &refusal, sizeof(refusal), steady_clock::now() + 1s);
+  };
+  EXPECT_TRUE(has(end_after(say_half), "silent: "));
+}
+
+TEST(Meeting, ATableOfAnotherSizeIsRefused) {
+  const auto say_little = [](const Socket& to) {
+    say(to, Word::Table, "little", steady_clock::now() + 1s);
+  };
+  const std::string end = end_after(say_little);
+  EXPECT_TRUE(has(end, "gets a table of 6 bytes from rank 0")) << end;
+  EXPECT_TRUE(has(end, "start the same program on all ranks")) << end;
+}
+
+/// In two pieces the second would wait until the first is acknowledged, and be lost with the
+/// connection.
+TEST(MeetingWords, AWordAndItsReasonComeTogether) {
+  const Moment until = steady_clock::now() + 10s;
+  const Socket listener = listen_here();
+  const Socket from = begin_connect(local_end(listener));
+  ASSERT_TRUE(await_socket(from, true, until) && await_socket(listener, false, until));
+  const Socket to = accept_next(listener);
+  for (int turn = 0; turn < 20; ++turn) {
+    ASSERT_TRUE(say(from, Word::Refusal, "no room", until));
+    ASSERT_TRUE(await_socket(to, false, until));
+    std::array<char, 100> got;
+    EXPECT_EQ(recv(to.file(), got.data(), got.size(), 0),
+              static_cast<ssize_t>(sizeof(Word) + std::string_view("no room").size()));
+  }
+}
+
+/// The other side has something to say yet, and reads late.
+TEST(Sockets, AnOrderlyEndWaitsForTheOtherSide) {
+  const Moment until = steady_clock::now() + 10s;
+  const Socket listener = listen_here();
+  const Socket from = begin_connect(local_end(listener));
+  ASSERT_TRUE(await_socket(from, true, until) && await_socket(listener, false, until));
+  Socket to = accept_next(listener);
+  ASSERT_TRUE(say(from, Word::Refusal, "no room", until));
+  ASSERT_TRUE(say(to, Word::Ready, "unread", until));
+  end_orderly(from, steady_clock::now() + 20ms);
+  EXPECT_FALSE(await_socket(from, false, steady_clock::now())) << "what came was read";
+  std::thread late([&] {
+    std::this_thread::sleep_for(100ms);
+    Word word;
+    std::string rest;
+    EXPECT_TRUE(hear(to, word, rest, until));
+    EXPECT_EQ(rest, "no room");
+    to = Socket();
+  });
+  end_orderly(from, until);
+  EXPECT_LT(steady_clock::now(), until) << "it has closed";
+  late.join();
 }
 
 TEST(Sockets, TextOfAddresses) {

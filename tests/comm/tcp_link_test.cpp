@@ -3,13 +3,19 @@
 #include "tessera/comm/process/tcp_link.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/error.h"
@@ -19,15 +25,24 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Ends of one world, joined by pairs of sockets.
+/// Two ends of a connection of this host.
+std::pair<Socket, Socket> connection() {
+  const Moment until = std::chrono::steady_clock::now() + 20s;
+  const Socket listener = listen_here();
+  Socket a = begin_connect(local_end(listener));
+  EXPECT_TRUE(await_socket(a, true, until) && await_socket(listener, false, until));
+  Socket b = accept_next(listener);
+  EXPECT_TRUE(b.open());
+  return {std::move(a), std::move(b)};
+}
+
+/// Ends of one world, joined by connections as hosts are.
 std::vector<std::unique_ptr<TcpLink>> ends(int n) {
   std::vector<std::vector<Socket>> sockets(static_cast<std::size_t>(n));
   for (auto& row : sockets) row.resize(static_cast<std::size_t>(n));
   for (std::size_t a = 0; a < sockets.size(); ++a) {
     for (std::size_t b = a + 1; b < sockets.size(); ++b) {
-      int files[2];
-      EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, files), 0);
-      sockets[a][b] = Socket(files[0]), sockets[b][a] = Socket(files[1]);
+      std::tie(sockets[a][b], sockets[b][a]) = connection();
     }
   }
   std::vector<std::unique_ptr<TcpLink>> out;
@@ -208,6 +223,59 @@ TEST(TcpLink, AnEndWithoutAWordIsALossAndAnOrderlyOneIsNone) {
   other.join();
   EXPECT_EQ(links[0]->losses(), 1);
   EXPECT_EQ(links[2]->losses(), 1);
+}
+
+/// A system that resets a connection has closed it; one that hears nothing says so.
+TEST(TcpLink, TheErrorByWhichAConnectionEndsIsKept) {
+  for (const bool reset : {false, true}) {
+    SCOPED_TRACE(reset);
+    auto [mine, theirs] = connection();
+    std::vector<Socket> sockets(2);
+    sockets[1] = std::move(mine);
+    TcpLink link(0, std::move(sockets));
+    const auto never = received(link, 1, 1, kSmall);
+    const linger at_once = {reset, 0};
+    ASSERT_EQ(setsockopt(theirs.file(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+    theirs = Socket();
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    while (link.losses() == 0 && std::chrono::steady_clock::now() < until)
+      link.done(never->request);
+    EXPECT_TRUE(link.lost(1));
+    EXPECT_EQ(link.loss_errno(1), reset ? ECONNRESET : 0);
+    link.cancel(never->request);
+  }
+}
+
+/// A segment of two ranks is as long in a world of many, and waits for no answer there either.
+TEST(TcpLink, ASegmentGoesAtOnceHoweverManyRanksThereAre) {
+  auto [mine, theirs] = connection();
+  std::vector<Socket> a(64), b(64);
+  a[1] = std::move(mine), b[0] = std::move(theirs);
+  TcpLink from(0, std::move(a)), to(1, std::move(b));
+  const auto out = sent(from, 1, 1, static_cast<int>(kLongestSegment / sizeof(int)), 7);
+  const auto until = std::chrono::steady_clock::now() + 20s;
+  while (!from.done(out->request) && std::chrono::steady_clock::now() < until) {
+    Request none = to.receive(Channel::Control, nullptr, 0, 0, 99);
+    to.done(none), to.cancel(none);  // takes in what comes, and has no place for it
+  }
+  EXPECT_FALSE(out->request.pending);
+}
+
+TEST(TcpLink, AConnectionWatchesItsHost) {
+  const auto [a, b] = connection();
+  const auto option = [](const Socket& socket, int name) {
+    int value = 0;
+    socklen_t length = sizeof(value);
+    EXPECT_EQ(getsockopt(socket.file(), IPPROTO_TCP, name, &value, &length), 0);
+    return value;
+  };
+  EXPECT_EQ(option(a, TCP_NODELAY), 1);
+  EXPECT_EQ(option(b, TCP_NODELAY), 1);
+  for (const auto& [limit, idle] : {std::pair{60s, 15}, {1s, 1}, {1'000'000s, 32767}}) {
+    watch_host(a, limit);
+    EXPECT_EQ(option(a, TCP_KEEPIDLE), idle);
+    EXPECT_EQ(option(a, TCP_KEEPINTVL), std::max(1, idle / 2));
+  }
 }
 
 TEST(TcpLink, GathersWhatAllHave) {

@@ -95,6 +95,27 @@ TEST(File, WithoutCommitNothingChanges) {
   EXPECT_EQ(num_entries(folder.path()), 1u);
 }
 
+/// Two files of which both are on disk before either has its name.
+TEST(File, FlushedBytesHaveNoNameYet) {
+  const TestFolder folder;
+  {
+    AtomicFile first(folder / "a"), second(folder / "b"), third(folder / "c");
+    for (AtomicFile* file : {&first, &second, &third}) file->write("x");
+    first.flush();
+    second.flush();
+    EXPECT_FALSE(fs::exists(folder / "a"));
+    EXPECT_EQ(read_file(second.temporary()), "x");
+    EXPECT_NE(message_of([&] { first.write("y"); }).find("a flushed file is written"),
+              std::string::npos);
+    first.flush();  // once is enough
+    first.commit();
+    EXPECT_NE(message_of([&] { first.commit(); }).find("a file is committed twice"),
+              std::string::npos);
+  }
+  EXPECT_EQ(read_file(folder / "a"), "x");
+  EXPECT_EQ(num_entries(folder.path()), 1u) << "what was flushed and not committed is gone";
+}
+
 TEST(File, ADeviceOrAPipeIsNotReplaced) {
   const TestFolder folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);

@@ -52,6 +52,32 @@ TEST(Utf8, EveryCodePointComesBack) {
   }
 }
 
+/// As b"...".decode("utf-8", errors="replace") of Python.
+TEST(Utf8, WhatIsNoneIsReplaced) {
+  struct Case {
+    const char* name;
+    std::string bytes, text;
+  };
+  const Case cases[] = {
+      {"good text stays", "a\u00e9\u20ac\U0001F600\uFFFD", "a\u00e9\u20ac\U0001F600\uFFFD"},
+      {"bytes that never occur", "a\xFF\xFE", "a\uFFFD\uFFFD"},
+      {"continuations alone", "\x80\xBFz", "\uFFFD\uFFFDz"},
+      {"a character cut at the end", "a\xE2\x82", "a\uFFFD"},
+      {"cut by another", "\xF0\x9F\x98\u00e9", "\uFFFD\u00e9"},
+      {"cut twice", "\xE2\xE2\x82z", "\uFFFD\uFFFDz"},
+      {"an overlong slash", "\xC0\xAF", "\uFFFD\uFFFD"},
+      {"overlong of three", "\xE0\x80\xAF", "\uFFFD\uFFFD\uFFFD"},
+      {"overlong of four", "\xF0\x8F\xBF\xBF", "\uFFFD\uFFFD\uFFFD\uFFFD"},
+      {"a surrogate", "\xED\xA0\x80", "\uFFFD\uFFFD\uFFFD"},
+      {"above the largest", "\xF4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD"},
+      {"the largest, cut", "\xF4\x8F\xBF", "\uFFFD"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    EXPECT_EQ(replaced_utf8(c.bytes), c.text);
+  }
+}
+
 TEST(Text, Normalises) {
   struct Case {
     const char *name, *in, *out;
@@ -133,14 +159,43 @@ TEST(Text, Errors) {
   }
 }
 
-TEST(Text, ReplacesOrKeepsWhenAsked) {
+TEST(Text, LinesOfAFile) {
+  using Lines = std::vector<std::string>;
+  struct Case {
+    const char* name;
+    std::string bytes;
+    Lines lines;
+  };
+  const Case cases[] = {
+      {"the last without an end", "a\nb", {"a", "b"}},
+      {"the last with one", "a\nb\n", {"a", "b"}},
+      {"empty ones", "\n\na\n\n", {"", "", "a", ""}},
+      {"another system's",
+       "\xEF\xBB\xBF"
+       "a\r\n\r\nb\r",
+       {"a", "", "b\r"}},
+      {"other ends are text", "a\u2028b\fc\u0085\n", {"a\u2028b\fc\u0085"}},
+  };
+  const TestFolder folder;
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    write_atomically(folder / "a", c.bytes);
+    EXPECT_EQ(read_lines(folder / "a"), c.lines);
+  }
+  EXPECT_EQ(message_of([&] { read_lines(folder.path()); }),
+            "'" + folder.path() + "' is a folder where a file is expected; name one file in it");
+  for (const char* nothing : {"", "\xEF\xBB\xBF"}) {
+    write_atomically(folder / "a", nothing);
+    EXPECT_EQ(message_of([&] { read_lines(folder / "a"); }),
+              "'" + (folder / "a") + "' is empty; give a file with a text in each line");
+  }
+}
+
+TEST(Text, KeepsWhenAsked) {
   const TestFolder folder;
   write_atomically(folder / "a",
                    "\xEF\xBB\xBF"
                    "a\xFF\xFE\r\n");
-  const Text replaced = load_text({folder / "a"}, {InvalidUtf8::Replace});
-  EXPECT_EQ(replaced.bytes, "a\uFFFD\uFFFD\n");
-  EXPECT_EQ(replaced.replaced, 2);
   EXPECT_EQ(load_text({folder / "a"}, {InvalidUtf8::Keep}).bytes,
             "\xEF\xBB\xBF"
             "a\xFF\xFE\r\n");

@@ -37,6 +37,14 @@ TEST(Vocabulary, IdsOutsideAreShownAsReplacements) {
   EXPECT_EQ(Vocabulary::bytes().decode(Ids{65, 256}), "A\uFFFD");
 }
 
+/// Tokens that are bytes, or that were learned, may spell half a character.
+TEST(Vocabulary, ATextOfAnyIdsIsUtf8) {
+  EXPECT_EQ(Vocabulary::bytes().decode_text(Ids{'a', 0xC3, 0xA9, 0xC3, '\n', 0xFF, 256}),
+            "a\u00e9\uFFFD\n\uFFFD\uFFFD");
+  EXPECT_EQ(Vocabulary::bpe("abab", 260).decode_text(Ids{0xE2, 0x82, 'z'}), "\uFFFDz");
+  EXPECT_EQ(Vocabulary::characters("\u00e9").decode_text(Ids{0}), "\u00e9");
+}
+
 TEST(Vocabulary, UnknownCharactersAreNamed) {
   const Vocabulary v = Vocabulary::characters("ab\u00e9");
   struct Case {

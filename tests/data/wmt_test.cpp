@@ -172,6 +172,18 @@ TEST(Wmt, PairsByDocumentAndSegment) {
   EXPECT_NE(to_text(report).find("wmt14.fr_en.txt: 3 pairs, 4 and 5 words\n"), std::string::npos);
 }
 
+/// "EN" is "en", in names of files as in attributes.
+TEST(Wmt, LanguagesInCapitals) {
+  const TestFolder folder;
+  const std::string one = document("d", "<seg id=\"1\">a</seg>\n"),
+                    two = document("d", "<seg id=\"1\">b</seg>\n");
+  write_atomically(folder / "a.EN.sgm", sgm("srcset", "", one));
+  write_atomically(folder / "b.sgm", sgm("refset", "trglang=\"en\"", one));
+  write_atomically(folder / "c.sgm", sgm("refset", "trglang=\"FR\"", two));
+  prepare_wmt({folder.path(), folder / "out"});
+  EXPECT_EQ(read_file(folder / "out/wmt14.en_fr.txt"), "a\tb\n");
+}
+
 /// A reference serves as the source where a language has no source, and the other way round.
 TEST(Wmt, TwoFilesAreEnough) {
   const TestFolder folder;
@@ -209,6 +221,11 @@ TEST(Wmt, ErrorsLeaveNothing) {
        {{"a.sgm", sgm("refset", "", good)}},
        "'@/a.sgm' does not say its language; give its set the attribute trglang, or name the file "
        "like NAME.en.sgm"},
+      {"a language that is a path",
+       {{"a.en.sgm", sgm("srcset", "", good)},
+        {"b.sgm", sgm("refset", "trglang=\"Fr/../../x\"", good)}},
+       "'@/b.sgm' is in the language 'fr/../../x', which is no word of letters, digits, - and _; "
+       "correct its attribute or the file's name"},
       {"the same twice",
        {{"a.en.sgm", sgm("srcset", "", good)}, {"b.en.sgm", sgm("srcset", "", good)}},
        "'@/a.en.sgm' and '@/b.en.sgm' are both the source of t in en; leave one out, or give a "

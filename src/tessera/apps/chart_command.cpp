@@ -1,3 +1,6 @@
+#include <filesystem>
+#include <system_error>
+
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/base/text.h"
@@ -5,6 +8,24 @@
 #include "tessera/train/loss_chart.h"
 
 namespace tessera {
+
+namespace {
+
+/// A run that is named twice, also by another name of its folder, would be drawn upon itself.
+void find_doubles(const std::vector<std::string>& runs, Problems& problems) {
+  std::error_code unknown;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (runs[i] == runs[j])
+        return problems.add(text("'", runs[i], "' is given twice; give each run once"));
+      if (std::filesystem::equivalent(runs[i], runs[j], unknown))
+        return problems.add(
+            text("'", runs[j], "' and '", runs[i], "' are one folder; give each run once"));
+    }
+  }
+}
+
+}  // namespace
 
 int chart_command(const Arguments& arguments, Console& console, const OwnFamilies&) {
   const std::vector<Flag> flags = {
@@ -23,6 +44,7 @@ int chart_command(const Arguments& arguments, Console& console, const OwnFamilie
   if (!output.ends_with(".svg"))
     problems.add(text("--output is '", output, "'; it must end in .svg"));
   if (parsed.words.empty()) problems.add("chart takes the folders of one or more runs; give one");
+  find_doubles(parsed.words, problems);
   std::vector<LossCurve> curves;
   for (const std::string& run : parsed.words)
     problems.gather([&] { curves.push_back(read_losses(run)); });

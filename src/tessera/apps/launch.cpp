@@ -4,6 +4,7 @@
 #include <charconv>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 
 #include "tessera/base/error.h"
 
@@ -98,8 +99,17 @@ Launch parse_launch(const Arguments& arguments) {
   return out;
 }
 
-Arguments tcp_words(const Launch& launch, const std::string& program) {
-  Arguments out = {program, "launch", "--unsupervised", "-n", text(launch.ranks), "--"};
+Arguments tcp_words(const Launch& launch, const Launcher& launcher) {
+  constexpr int kMost = 1024;
+  require(launch.ranks <= kMost, "launch: -n ", launch.ranks,
+          ": with --backend tcp each rank is a process of this machine, of which there may be ",
+          kMost, "; give fewer, or --devices N for ranks that are threads");
+  require(launch.bind != "core" || launch.ranks <= launcher.cores,
+          "launch: --bind core: there are ", launch.ranks, " ranks, and this process may use ",
+          launcher.cores, " cores; leave it out, or give no more ranks than cores");
+  const bool bound = launch.bind != "none" && launch.ranks <= launcher.cores;
+  Arguments out = {launcher.program,   "launch", "--unsupervised",        "-n",
+                   text(launch.ranks), "--bind", bound ? "core" : "none", "--"};
   out.insert(out.end(), launch.command.begin(), launch.command.end());
   return out;
 }
@@ -124,6 +134,23 @@ Arguments mpirun_words(const Launch& launch, const Launcher& launcher) {
   }
   out.push_back(launcher.program);
   out.insert(out.end(), launch.command.begin(), launch.command.end());
+  return out;
+}
+
+std::string shell_text(const Arguments& words) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,@%+-";
+  std::string out;
+  for (const std::string& word : words) {
+    if (!out.empty()) out += ' ';
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+      out += word;
+      continue;
+    }
+    out += '\'';
+    for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    out += '\'';
+  }
   return out;
 }
 

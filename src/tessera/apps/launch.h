@@ -19,9 +19,8 @@ struct Launch {
   bool verbose = false;          // mpirun's own words too
   bool dry_run = false;
   bool help = false;
-  bool unsupervised =
-      false;          // this process is what `launch --backend tcp` starts in mpirun's place
-  Arguments command;  // of tessera, with its arguments
+  bool unsupervised = false;  // this is what `launch --backend tcp` starts in mpirun's place
+  Arguments command;          // of tessera, with its arguments
 };
 
 /// Reads the arguments of `tessera launch`. Errors: Fault::Usage.
@@ -34,10 +33,14 @@ struct Launcher {
   bool root = false;
 };
 
-/// The program again, as what starts ranks that join over TCP.
-Arguments tcp_words(const Launch& launch, const std::string& program);
+/// The program again, as what starts ranks that join over TCP. Errors: Fault::Usage: more ranks
+/// than one machine should have; more than its cores, where each is to be bound to its own.
+Arguments tcp_words(const Launch& launch, const Launcher& launcher);
 
 /// mpirun and its arguments. Errors: Fault::Usage: a host file that cannot be read.
 Arguments mpirun_words(const Launch& launch, const Launcher& launcher);
+
+/// The words as a shell takes them.
+std::string shell_text(const Arguments& words);
 
 }  // namespace tessera

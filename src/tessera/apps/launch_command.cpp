@@ -1,19 +1,17 @@
 /// tessera launch: a command on several ranks, each a process.
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "tessera/apps/command.h"
+#include "tessera/apps/core_sets.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/launch.h"
 #include "tessera/apps/launcher_words.h"
@@ -21,7 +19,6 @@
 #include "tessera/apps/start_ranks.h"
 #include "tessera/apps/stop_signal.h"
 #include "tessera/apps/supervise.h"
-#include "tessera/base/cores.h"
 #include "tessera/base/error.h"
 #include "tessera/comm/processes.h"
 #include "tessera/data/process.h"
@@ -42,10 +39,10 @@ constexpr const char* kHelp =
     "  --bind HOW          core: every rank keeps to its own cores; none; auto (default): core if\n"
     "                      all ranks are on this machine and have a core each, else none\n"
     "  --verbose           also print mpirun's own messages\n"
-    "  --dry-run           print the call of mpirun instead of running it\n\n"
+    "  --dry-run           print the call of what starts the ranks instead of running it\n\n"
     "A first Ctrl-C, SIGTERM, SIGUSR1 or SIGHUP makes the ranks of `train` save and stop; a second "
     "one ends them at once.\n"
-    "The exit code is the command's; 128 + n if signal n ended a rank or mpirun.\n";
+    "The exit code is the command's; 128 + n if signal n ended a rank or what started it.\n";
 
 /// The path of a program, as a shell finds it; empty: nowhere.
 std::string find_program(const std::string& name) {
@@ -88,19 +85,6 @@ std::string find_mpirun() {
        "; without it, --devices N makes ranks of threads");
 }
 
-/// Cores that this process may use; threads of one core count once.
-int cores() {
-  const cpu_set_t set = usable_cores();
-  std::set<std::string> siblings;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(static_cast<unsigned>(cpu), &set)) continue;
-    std::ifstream file(text("/sys/devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list"));
-    std::string line;
-    siblings.insert(std::getline(file, line) ? line : text(cpu));
-  }
-  return static_cast<int>(siblings.size());
-}
-
 /// As the command's own flags say; else what is usual.
 std::chrono::seconds timeout_of(const Arguments& command) {
   Problems ignored;  // the ranks will tell
@@ -121,32 +105,33 @@ bool is_documented(int code) {
 }
 
 /// What to say of a run that has ended with a failure of which no rank spoke; empty: nothing.
-std::string report_of(const LaunchEnd& end, const Launch& launch, const std::string& mpirun) {
+/// `starter` is what has started the ranks.
+std::string report_of(const LaunchEnd& end, const Launch& launch, const std::string& starter) {
   const std::string again = launch.command.front() == "train"
                                 ? "; what was saved is intact: go on with --resume auto"
                                 : "; start again";
   const bool in_order =
       end.code == 0 || end.code == kExitStopped;  // before a request at once took effect
   if (end.error_seen || in_order) return {};
-  if (end.hung) return text(mpirun, " started no rank and did not end; it was ended now", again);
+  if (end.hung) return text(starter, " started no rank and did not end; it was ended now", again);
   if (end.lost_ranks)
     return text(
         "all ranks ended without an error message (killed, perhaps by the system for want "
         "of memory); ",
-        mpirun, " did not notice and was ended now", again);
+        starter, " did not notice and was ended now", again);
   if (end.killed)
-    return text(mpirun, " was ended by ", signal_text(end.code - 128), ", and its ranks with it",
+    return text(starter, " was ended by ", signal_text(end.code - 128), ", and its ranks with it",
                 again);
   if (end.requested != 0)
     return text("ended at once by ", signal_text(end.requested), ", as requested", again);
-  const std::string own = end.words.empty() ? "" : text("; ", mpirun, " says: ", end.words);
+  const std::string own = end.words.empty() ? "" : text("; ", starter, " says: ", end.words);
   if (end.code > 128 && is_documented(end.code)) {
     const std::string died = rank_that_died(end.words), who = died.empty() ? "a rank" : died;
     return text(who, " was ended by ", signal_text(end.code - 128),
                 " before the ranks could say more", again);
   }
-  return text("the ranks did not run to their end (", mpirun, " ended with code ", end.code, ")",
-              own, launch.verbose ? "" : "; --verbose shows all of its words");
+  return text("the ranks did not run to their end (", starter, " ended with code ", end.code, ")",
+              own, launch.verbose || own.empty() ? "" : "; --verbose shows all of its words");
 }
 
 int code_of(const LaunchEnd& end) {
@@ -170,7 +155,7 @@ int launch_command(const Arguments& arguments, Console& console, const OwnFamili
   if (launch.unsupervised) {
     Arguments words = {program};
     words.insert(words.end(), launch.command.begin(), launch.command.end());
-    return start_ranks(launch.ranks, words);
+    return start_ranks(launch.ranks, words, launch.bind == "core");
   }
   const bool tcp = launch.backend == "tcp" ||
                    (launch.backend == "auto" && !has_mpi() && launch.hostfile.empty());
@@ -189,20 +174,23 @@ int launch_command(const Arguments& arguments, Console& console, const OwnFamili
     catch_stop_signals();
     nothing.emplace();
   }
-  const Launcher launcher = {tcp ? program : find_mpirun(), program, cores(), geteuid() == 0};
-  const Arguments words = tcp ? tcp_words(launch, program) : mpirun_words(launch, launcher);
+  const int cores = static_cast<int>(usable_core_sets().size());
+  const Launcher launcher = {tcp ? "" : find_mpirun(), program, cores, geteuid() == 0};
+  const Arguments words = tcp ? tcp_words(launch, launcher) : mpirun_words(launch, launcher);
   if (launch.dry_run) {
-    console.out << join(words, " ") << "\n";
+    console.out << shell_text(words) << "\n";
     return 0;
   }
   std::optional<StopRequests> requests(std::in_place);
   nothing.reset();
   console.out.flush();
   const LaunchEnd end = supervise(
-      words, {launch.hostfile.empty(), stops_in_order, launch.verbose, timeout_of(launch.command)},
+      words,
+      {launch.hostfile.empty(), stops_in_order, launch.verbose, timeout_of(launch.command), !tcp},
       *requests, console);
   requests.reset();  // one that comes while nobody reads the report ends this as any command
-  const std::string report = report_of(end, launch, launcher.mpirun);
+  const std::string report =
+      report_of(end, launch, tcp ? "the starter of the ranks" : launcher.mpirun);
   if (!report.empty()) console.err << "error: " << report << "\n";
   return code_of(end);
 }

@@ -48,7 +48,7 @@ std::string LauncherWords::pass(std::string_view bytes) {
 }
 
 bool LauncherWords::is_own(const std::string& line) {
-  if (is_rule(line)) {
+  if (of_mpirun_ && is_rule(line)) {
     in_block_ = !in_block_;
     return true;
   }
@@ -57,7 +57,7 @@ bool LauncherWords::is_own(const std::string& line) {
   repeats_ = error && error_seen_;
   error_seen_ = error_seen_ || error;
   if (error || starts_with(line, "notice: ")) in_block_ = false;
-  if (error) return repeats_;
+  if (error || !of_mpirun_) return repeats_;
   constexpr std::array<std::string_view, 3> kNames = {"mpirun: ", "mpirun.openmpi: ", "orterun: "};
   const bool own = in_block_ || has_process_before(line) ||
                    std::any_of(kNames.begin(), kNames.end(),

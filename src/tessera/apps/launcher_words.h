@@ -1,5 +1,5 @@
 #pragma once
-/// What comes from mpirun's error stream: lines of the ranks, and mpirun's own.
+/// What comes from the error stream of what starts the ranks: their lines, and mpirun's own.
 
 #include <string>
 #include <string_view>
@@ -11,6 +11,8 @@ namespace tessera {
 /// the same failure at once, the first that reports it is passed on.
 class LauncherWords {
  public:
+  /// Without mpirun every line is a rank's.
+  explicit LauncherWords(bool of_mpirun = true) : of_mpirun_(of_mpirun) {}
   /// What of `bytes`, and of a line that began before, is the ranks': whole lines.
   std::string pass(std::string_view bytes);
   /// The line that nothing has ended.
@@ -23,6 +25,7 @@ class LauncherWords {
  private:
   bool is_own(const std::string& line);
 
+  bool of_mpirun_;
   std::string line_, own_;
   bool in_block_ = false;  // between two lines of dashes
   bool error_seen_ = false;

@@ -50,8 +50,7 @@ LaunchedOptions launched_options(const RanksCommand& command, const Launched& la
   options.report = [&console](const std::exception_ptr& failure) {
     report_failure(failure, console);
   };
-  // Other launchers send SIGTERM to ask for a stop, and leave time for it.
-  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) {
+  if (launched.sigterm_is_death) {
     options.told_to_end = [&end = catch_launchers_end()]() -> bool { return end; };
   }
   options.stuck = [&console, launched, ended = options.told_to_end](const std::string& report) {
@@ -105,12 +104,21 @@ Launched launched_as(std::int64_t devices) {
                    {.devices = devices, .mpi = has_mpi()});
 }
 
-int on_launched_ranks(const RanksCommand& command, Console& console,
-                      const std::function<int(Communicator*, Console&)>& body) {
-  const RunConfig& config = command.config;
-  const bool told = command.devices_told || config.parallel.devices != 1;
-  const Launched launched = launched_as(told ? config.parallel.devices : 0);
+Launched launched_as(const RanksCommand& command) {
+  const std::int64_t devices = command.config.parallel.devices;
+  return launched_as(command.devices_told || devices != 1 ? devices : 0);
+}
+
+int on_launched_ranks(const RanksCommand& command, Console& console, const RankBody& body) {
+  return on_launched_ranks(launched_as(command), command, console, body);
+}
+
+int on_launched_ranks(const Launched& launched, const RanksCommand& command, Console& console,
+                      const RankBody& body) {
   if (launched.how == Launched::Alone) return body(nullptr, console);
+  // A request to stop is for all ranks, and before they have met no rank could hear of it.
+  std::optional<NothingToSave> nothing;
+  if (command.stops && launched.how == Launched::Tcp) nothing.emplace();
   std::atomic<int> code = 0;  // of whichever rank here has one
   const LaunchedOptions options = launched_options(command, launched, console);
   std::optional<StopByInput> asked;
@@ -118,7 +126,8 @@ int on_launched_ranks(const RanksCommand& command, Console& console,
   run_launched(
       launched,
       [&](Communicator& world) {
-        require_same(world, asked_of(command.name, config), command.problems);
+        if (nothing) nothing->end();
+        require_same(world, asked_of(command.name, command.config), command.problems);
         std::ostringstream nowhere;
         Console silent = console.with(nowhere);
         const int own = body(&world, world.rank() == 0 ? console : silent);
@@ -126,11 +135,6 @@ int on_launched_ranks(const RanksCommand& command, Console& console,
       },
       options);
   return code;
-}
-
-bool is_first_here(const Communicator& launched, const RunConfig& config) {
-  const Launched process = launched_as(config.parallel.devices);
-  return process.here == 1 || launched.rank() == process.rank;
 }
 
 void take_launched_devices(RunConfig& config, bool told, Communicator* world, Problems& problems) {

@@ -23,18 +23,20 @@ struct RanksCommand {
   bool devices_told = false;  // by a flag
 };
 
-/// How this process was started, where so many devices were asked for (0: no word of them). Errors:
-/// Fault::Usage: its variables contradict themselves.
+/// How this process was started, where so many devices were asked for (0: no word of them). What
+/// says so may be gone once the run has begun, as a rank table is: ask once. Errors: Fault::Usage:
+/// its variables contradict themselves.
 Launched launched_as(std::int64_t devices);
+Launched launched_as(const RanksCommand& command);
 
+using RankBody = std::function<int(Communicator* world, Console& console)>;
 /// Where a launcher started this process, `body` runs as one of its ranks, with a console that is
 /// silent but on rank 0; else alone, with nullptr for a world. A failure of several processes is
-/// told once. Before anything else launched ranks find out that they were all asked for the same.
-int on_launched_ranks(const RanksCommand& command, Console& console,
-                      const std::function<int(Communicator* world, Console& console)>& body);
-
-/// Whether a launched rank is the first of its process, which speaks for it.
-bool is_first_here(const Communicator& launched, const RunConfig& config);
+/// reported once. Before anything else launched ranks find out that they were all asked for the
+/// same. Until they have met, there is nothing to save.
+int on_launched_ranks(const Launched& launched, const RanksCommand& command, Console& console,
+                      const RankBody& body);
+int on_launched_ranks(const RanksCommand& command, Console& console, const RankBody& body);
 
 /// The devices of `config` are those that were launched. Errors, as problems: it says another
 /// number; 1 says nothing unless a flag has `told` it, because every run on one device records it.

@@ -127,7 +127,7 @@ void write_asked(TextModel& model, const WritingSource& source, const SampleRequ
   }
   OutputFile* const output = source.output.get();
   write_texts(model, vocabulary, beginnings, options, [&](const Tokens& written) {
-    const std::string line = vocabulary.decode(written) + "\n";
+    const std::string line = vocabulary.decode_text(written) + "\n";
     if (output != nullptr) return output->file.write(line);
     console.out << line << std::flush;
     require_taken(console);

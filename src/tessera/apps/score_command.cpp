@@ -8,18 +8,6 @@
 
 namespace tessera {
 
-namespace {
-
-/// The lines of a file, read as training data is. An empty one is a text as well.
-std::vector<std::string> lines_to_score(const std::string& path) {
-  const Text loaded = load_text({path});
-  std::vector<std::string> out = split(loaded.bytes, '\n');
-  if (out.back().empty()) out.pop_back();
-  return out;
-}
-
-}  // namespace
-
 int score_command(const Arguments& arguments, Console& console, const OwnFamilies&) {
   const std::vector<Flag> flags = {
       {"hypotheses", {}, "FILE", "the translations to score, one in each line", "", false},
@@ -28,9 +16,12 @@ int score_command(const Arguments& arguments, Console& console, const OwnFamilie
   Problems problems;
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
-    console.out << "tessera score --hypotheses FILE --references FILE\n\n"
-                   "Prints BLEU as sacreBLEU does with its default settings.\n\n"
-                << flags_help(flags, console.columns);
+    console.out
+        << "tessera score --hypotheses FILE --references FILE\n\n"
+           "Prints BLEU as sacreBLEU does with its default settings: tokenizer 13a, case counts, "
+           "smoothing exp.\n"
+           "Files are UTF-8.\n\n"
+        << flags_help(flags, console.columns);
     return 0;
   }
   for (const char* name : {"hypotheses", "references"}) {
@@ -45,8 +36,7 @@ int score_command(const Arguments& arguments, Console& console, const OwnFamilie
   problems.raise();
   const std::string hypotheses = parsed.take_value("hypotheses"),
                     references = parsed.take_value("references");
-  const std::vector<std::string> ours = lines_to_score(hypotheses),
-                                 theirs = lines_to_score(references);
+  const std::vector<std::string> ours = read_lines(hypotheses), theirs = read_lines(references);
   if (ours.size() != theirs.size())
     fail(Fault::Data, "'", hypotheses, "' has ", counted(std::ssize(ours), "line"), " and '",
          references, "' has ", counted(std::ssize(theirs), "line"),

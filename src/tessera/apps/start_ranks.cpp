@@ -1,6 +1,7 @@
 #include "tessera/apps/start_ranks.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -14,6 +15,7 @@
 #include <system_error>
 #include <thread>
 
+#include "tessera/apps/core_sets.h"
 #include "tessera/base/error.h"
 #include "tessera/comm/process/sockets.h"
 
@@ -29,13 +31,19 @@ constexpr auto kToEnd = 3s;
 
 volatile sig_atomic_t told_to_end_ranks = 0;
 
-[[noreturn]] void become_rank(int rank, pid_t parent, std::vector<char*>& words) {
+/// A system that refuses lets the ranks run anywhere.
+void bind_to(const cpu_set_t& cores) { sched_setaffinity(0, sizeof(cores), &cores); }
+
+[[noreturn]] void become_rank(int rank, pid_t parent, int listener, std::vector<char*>& words) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(128 + SIGKILL);
   signal(SIGTERM, SIG_DFL);
   setenv("RANK", text(rank).c_str(), 1);
   setenv("LOCAL_RANK", text(rank).c_str(), 1);
-  if (rank > 0) {
+  if (rank == 0) {
+    fcntl(listener, F_SETFD, 0);  // the others lose it as they become the command
+    setenv("TESSERA_LISTEN_FD", text(listener).c_str(), 1);
+  } else {
     const int nothing = open("/dev/null", O_RDONLY);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
   }
@@ -49,22 +57,17 @@ void end_all(const std::set<pid_t>& running, int signal) {
 
 }  // namespace
 
-int free_port() {
-  std::string why;
-  const auto here = process::addresses_of("127.0.0.1", 0, why);
-  const process::Socket socket =
-      here.empty() ? process::Socket() : process::listen_at(here.front());
-  if (!socket.open())
-    fail(Fault::Resource, "launch: no port of this machine is to be had: ",
-         here.empty() ? why : process::error_text(errno));
-  return process::local_end(socket).port();
-}
-
-int start_ranks(int ranks, std::vector<std::string> command) {
+int start_ranks(int ranks, std::vector<std::string> command, bool bound) {
+  process::Socket listener = process::listen_here();
+  if (const int number = errno; !listener.open())
+    fail(Fault::Resource,
+         "launch: no port of this machine can be listened at: ", process::error_text(number),
+         "; free some ports, or raise the limit of open files");
+  const std::vector<cpu_set_t> cores = bound ? usable_core_sets() : std::vector<cpu_set_t>();
   setenv("WORLD_SIZE", text(ranks).c_str(), 1);
   setenv("LOCAL_WORLD_SIZE", text(ranks).c_str(), 1);
   setenv("MASTER_ADDR", "127.0.0.1", 1);
-  setenv("MASTER_PORT", text(free_port()).c_str(), 1);
+  setenv("MASTER_PORT", text(process::local_end(listener).port()).c_str(), 1);
   std::vector<char*> words;
   for (std::string& word : command) words.push_back(word.data());
   words.push_back(nullptr);
@@ -73,7 +76,10 @@ int start_ranks(int ranks, std::vector<std::string> command) {
   const pid_t self = getpid();
   for (int r = 0; r < ranks; ++r) {
     const pid_t child = fork();
-    if (child == 0) become_rank(r, self, words);
+    if (child == 0) {
+      if (bound) bind_to(cores_of_rank(cores, r, ranks));
+      become_rank(r, self, listener.file(), words);
+    }
     if (child < 0) {
       const int number = errno;
       end_all(running, SIGKILL);
@@ -83,6 +89,7 @@ int start_ranks(int ranks, std::vector<std::string> command) {
     }
     running.insert(child);
   }
+  listener = {};  // rank 0's alone, and gone with it
   int code = 0;
   auto last = std::chrono::steady_clock::time_point::max();
   while (!running.empty()) {

@@ -7,15 +7,15 @@
 namespace tessera {
 
 /// Starts `ranks` processes of a command and waits for all. Each gets the variables of torchrun,
-/// with an address of this machine and a port that the system picks; rank 0 gets the standard
-/// input. What has come up ends together: once one has failed, the others have a few seconds to say
-/// why, and SIGTERM to this process ends them all.
+/// with an address of this machine and a port that the system picks. Rank 0 gets the standard
+/// input, and the socket that listens at the port already, so that no other program can take it.
+/// Where `bound`, each rank keeps to cores of its own; there are at least as many.
+///
+/// What has come up ends together: once one has failed, the others have a few seconds to say why,
+/// and SIGTERM to this process ends them all.
 ///
 /// Returns the exit code of the first that failed (128 + n: signal n ended it), or 0.
 /// Errors:  Fault::Resource: the system starts no more processes, or has no port.
-int start_ranks(int ranks, std::vector<std::string> command);
-
-/// A port of this machine that nothing uses now. Errors: Fault::Resource: there is none.
-int free_port();
+int start_ranks(int ranks, std::vector<std::string> command, bool bound = false);
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -23,8 +24,11 @@ namespace {
 std::atomic<bool> stop_requested = false, has_launcher = false, ended_by_launcher = false,
                   nothing_to_save = false, unfinished_texts = false;
 std::atomic<bool> stops_in_order = false;  // else a request to stop ends the process
-std::atomic<bool> asked = false, asked_by_launcher = false;
+/// When a stop was first asked for, on a clock that never goes back; 0: not yet.
+std::atomic<std::int64_t> asked = 0, asked_by_launcher = 0;
+constexpr std::int64_t kOneRequest = 1'000'000'000;  // ns; how long one may take to be told twice
 static_assert(std::atomic<bool>::is_always_lock_free);
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
 /// A file to remove, in memory that a handler may read at any time.
 struct FileToRemove {
@@ -58,6 +62,15 @@ void say(std::string_view what) {
   [[maybe_unused]] const ssize_t put = write(STDERR_FILENO, what.data(), what.size());
 }
 
+/// Notes a request; true where it is a second one.
+bool asks_again(std::atomic<std::int64_t>& first) {
+  timespec reading = {};
+  clock_gettime(CLOCK_MONOTONIC, &reading);  // which a handler may call
+  const std::int64_t now = reading.tv_sec * 1'000'000'000 + reading.tv_nsec;
+  std::int64_t before = 0;
+  return !first.compare_exchange_strong(before, now) && now - before >= kOneRequest;
+}
+
 extern "C" void request_stop(int signal, siginfo_t* info, void*) {
   const bool from_launcher = has_launcher && info->si_pid == getppid();
   if (signal == SIGTERM && from_launcher) {
@@ -75,8 +88,7 @@ extern "C" void request_stop(int signal, siginfo_t* info, void*) {
         "is as it was\n");
     _exit(128 + signal);
   }
-  if ((from_launcher ? asked_by_launcher : asked).exchange(true) || !stops_in_order)
-    _exit(128 + signal);
+  if (asks_again(from_launcher ? asked_by_launcher : asked) || !stops_in_order) _exit(128 + signal);
   stop_requested = true;
 }
 
@@ -90,10 +102,12 @@ void catch_signals() {
 }  // namespace
 
 std::vector<int> stop_signals() {
-  std::vector<int> out = {SIGINT, SIGTERM, SIGUSR1};
-  struct sigaction before = {};
-  sigaction(SIGHUP, nullptr, &before);
-  if (before.sa_handler != SIG_IGN) out.push_back(SIGHUP);
+  std::vector<int> out;
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
+    struct sigaction before = {};
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) out.push_back(signal);
+  }
   return out;
 }
 

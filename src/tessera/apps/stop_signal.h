@@ -8,13 +8,16 @@
 
 namespace tessera {
 
-/// From now on SIGINT, SIGTERM, SIGUSR1 and SIGHUP (unless it is ignored, as under nohup) set the
-/// flag that is returned; a second one ends the process at once, with the exit code 128 + its
-/// number. What was saved stays intact. Signals from what started this process are counted apart:
-/// mpirun passes on a request that others make too.
+/// From now on each of stop_signals() sets the flag that is returned; a second one ends the process
+/// at once, with the exit code 128 + its number. What was saved stays intact.
+///
+/// What comes within a second of the first is no second one, but the same request told twice:
+/// `timeout` signals a process and its group, Ctrl-C a script and what it started. Signals from
+/// what started this process are counted apart: mpirun passes on a request that others make too.
 std::atomic<bool>& catch_stop_signals();
 
-/// The signals that ask for a stop. A hangup is none where it was ignored before, as by nohup.
+/// SIGINT, SIGTERM, SIGUSR1 and SIGHUP, but those that are ignored: nohup ignores SIGHUP for what
+/// it starts, and a script SIGINT for what it starts by &.
 std::vector<int> stop_signals();
 
 /// As long as it lives, there is nothing that could be saved, as while a model is compiled: a

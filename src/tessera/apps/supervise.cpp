@@ -92,6 +92,7 @@ class Run {
         input_(words_[0]),
         output_(words_[0]),
         errors_(words_[0]),
+        heard_(how.has_words),
         out_(output_.read_end, console.out, STDOUT_FILENO),
         err_(errors_.read_end, console.err, STDERR_FILENO, [this](std::string_view bytes) {
           std::string of_ranks = heard_.pass(bytes);

@@ -1,5 +1,6 @@
 #pragma once
-/// mpirun as a child of this process, from its start to the end of all that it started.
+/// mpirun, or what starts ranks in its place, as a child of this process, from its start to the end
+/// of all that it started. Here it is called mpirun.
 
 #include <signal.h>
 
@@ -40,6 +41,7 @@ struct Supervision {
   bool stops_in_order = false;  // the command saves and ends where its first rank's input says so
   bool verbose = false;         // mpirun's own words are passed on
   std::chrono::seconds timeout{60};  // of an mpirun that starts no rank
+  bool has_words = true;             // it is mpirun itself, whose lines are not those of ranks
 };
 
 struct LaunchEnd {

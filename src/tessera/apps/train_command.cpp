@@ -94,7 +94,9 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
   return config;
 }
 
-int train_on(Communicator* launched, const TrainRequest& request, Console& console) {
+/// `first_here`: this rank was launched, is the first of its process, and speaks for it.
+int train_on(Communicator* launched, bool first_here, const TrainRequest& request,
+             Console& console) {
   if (request.help) {
     console.out << "tessera train --preset NAME --data FILE --output FOLDER [FLAG...]\n\n"
                 << flags_help(field_flags(request.command.config.families), console.columns);
@@ -118,8 +120,7 @@ int train_on(Communicator* launched, const TrainRequest& request, Console& conso
     result = train(std::move(*run), device, options);
   };
   TrainOptions following;
-  if (launched != nullptr && is_first_here(*launched, config))
-    following.callbacks = request.callbacks;
+  if (first_here) following.callbacks = request.callbacks;
   following.executor = kFast;
   const bool leads = launched == nullptr || launched->rank() == 0;
   try {
@@ -138,8 +139,10 @@ int train_on(Communicator* launched, const TrainRequest& request, Console& conso
 }
 
 int train_as_asked(const TrainRequest& request, Console& console) {
-  return on_launched_ranks(request.command, console, [&](Communicator* launched, Console& mine) {
-    return train_on(launched, request, mine);
+  const Launched how = launched_as(request.command);
+  return on_launched_ranks(how, request.command, console, [&](Communicator* world, Console& mine) {
+    const bool first_here = world != nullptr && (how.here == 1 || world->rank() == how.rank);
+    return train_on(world, first_here, request, mine);
   });
 }
 

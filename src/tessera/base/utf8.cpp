@@ -4,14 +4,40 @@
 
 namespace tessera {
 
+namespace {
+
+/// Bytes of the code point that begins with `lead`; 0: none does.
+int size_behind(unsigned char lead) {
+  if (lead < 0x80) return 1;
+  return lead >= 0xC2 && lead <= 0xDF   ? 2
+         : (lead & 0xF0) == 0xE0        ? 3
+         : lead >= 0xF0 && lead <= 0xF4 ? 4
+                                        : 0;
+}
+
+/// Of bytes that are no code point: how many of them begin one, and 1 where none does.
+std::size_t broken_size(std::string_view bytes) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  const unsigned char lead = byte(0);
+  // Behind some leads the second byte would make an overlong form, a surrogate, or too large a
+  // number.
+  const unsigned char least = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  const unsigned char most = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  const auto whole = static_cast<std::size_t>(size_behind(lead));
+  std::size_t out = 1;
+  while (out < whole && out < bytes.size() && byte(out) >= (out == 1 ? least : 0x80) &&
+         byte(out) <= (out == 1 ? most : 0xBF))
+    ++out;
+  return out;
+}
+
+}  // namespace
+
 CodePoint code_point_at(std::string_view bytes, std::size_t offset) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(bytes[offset + i]); };
   const unsigned char lead = byte(0);
   if (lead < 0x80) return {lead, 1};
-  const int size = lead >= 0xC2 && lead <= 0xDF   ? 2
-                   : (lead & 0xF0) == 0xE0        ? 3
-                   : lead >= 0xF0 && lead <= 0xF4 ? 4
-                                                  : 0;
+  const int size = size_behind(lead);
   if (size == 0 || offset + static_cast<std::size_t>(size) > bytes.size()) return {};
   char32_t value = lead & (0x7Fu >> size);
   for (int i = 1; i < size; ++i) {
@@ -33,6 +59,19 @@ std::size_t find_invalid_utf8(std::string_view bytes) {
     at += static_cast<std::size_t>(size);
   }
   return std::string_view::npos;
+}
+
+std::string replaced_utf8(std::string_view bytes) {
+  std::string out;
+  while (!bytes.empty()) {
+    const std::size_t good = std::min(find_invalid_utf8(bytes), bytes.size());
+    out += bytes.substr(0, good);
+    bytes.remove_prefix(good);
+    if (bytes.empty()) break;
+    append_utf8(out, U'\uFFFD');
+    bytes.remove_prefix(broken_size(bytes));
+  }
+  return out;
 }
 
 void append_utf8(std::string& out, char32_t c) {

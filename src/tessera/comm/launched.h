@@ -17,11 +17,14 @@ struct Launched {
   How how = Alone;
   int rank = -1;        // of Tcp; of Mpi where its launcher says so, else -1
   int size = -1;        // ranks of the run, as `rank`
-  int local_rank = 0;   // among the ranks of this host, of Tcp
   int here = 1;         // ranks of this process, threads from `rank` on
   std::string address;  // of rank 0, a name or a number; of Tcp, as what follows
   int port = 0;         // at which rank 0 listens
   std::string run;      // the launcher's name of the run; may be empty
+  int listener = -1;    // of rank 0: an open file of this process that listens there; -1: none
+  /// Of Mpi: the launcher sends SIGTERM to the others once a rank has died. That of others asks for
+  /// a stop, and they leave time for it.
+  bool sigterm_is_death = false;
   /// Where the above was read: "RANK, WORLD_SIZE" and "MASTER_ADDR, MASTER_PORT".
   std::string who, where;
 };
@@ -38,11 +41,11 @@ struct LaunchWishes {
 /// The first of these that says that there is more than one rank decides; others that are set too
 /// must say the same.
 ///
-///   MPI                          mpirun, mpiexec, srun --mpi=pmix; a shell that srun started as
-///   the
-///                                only task is none
+///   MPI                          mpirun, mpiexec, srun --mpi=pmix; not a shell that srun started
+///                                as its only task
 ///   RANK, WORLD_SIZE             torchrun; with MASTER_ADDR, MASTER_PORT (the port beside it where
-///                                torchrun listens there itself), LOCAL_RANK
+///                                torchrun listens there itself); TESSERA_LISTEN_FD: a file that
+///                                listens there already
 ///   RANK_ID, RANK_SIZE           MindSpore; with RANK_TABLE_FILE, DEVICE_ID, or MS_SCHED_HOST and
 ///                                MS_SCHED_PORT (msrun)
 ///   NNODES, NODE_RANK            one process a host: each has its share of the devices as threads;

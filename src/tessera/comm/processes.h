@@ -6,6 +6,7 @@
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "tessera/base/error.h"
@@ -19,6 +20,8 @@ struct LaunchedOptions {
   /// of life of a rank that works (Communicator::alive), before it reports who has not come and
   /// stops all.
   std::chrono::milliseconds deadline{60'000};
+  /// How long a rank waits for the others to come up, if not as long as `deadline`.
+  std::optional<std::chrono::milliseconds> deadline_to_come_up;
   /// Called with the first failure, on one rank of all, before any process ends: what started them
   /// may end the rest at once, and lose words that come later. May be called from another thread
   /// (one rank died, and this one computes). Empty: the failure is rethrown there.
@@ -31,18 +34,19 @@ struct LaunchedOptions {
   std::atomic<bool>* stop = nullptr;
   /// Called on another thread, with what happened, where the ranks do not come up or do not leave
   /// each other within the deadline, or a thread of this process does not end: the program should
-  /// tell and end itself, for nobody else can. Empty: they are waited for.
+  /// print it and end itself, for nobody else can. Empty: they are waited for.
   std::function<void(const std::string& report)> stuck;
 };
 
-/// A failure that LaunchedOptions::report was told, here or on another rank: end with the exit code
-/// of fault(), and say nothing.
+/// A failure that LaunchedOptions::report was given, here or on another rank: end with the exit
+/// code of fault(), and print nothing.
 class Reported : public Error {
  public:
   using Error::Error;
 };
 
-/// A failure that every rank throws alike: told as it is, without the rank on which it was noticed.
+/// A failure that every rank throws alike: reported as it is, without the rank on which it was
+/// noticed.
 class CommonError : public Error {
  public:
   using Error::Error;

@@ -124,16 +124,20 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-  check(descriptor_ >= 0, "a committed file is written");
+  check(descriptor_ >= 0, "a flushed file is written");
   if (const int error = write_all(descriptor_, bytes))
     fail_to_write(path_, "write its temporary file", error);
 }
 
-void AtomicFile::commit() {
-  check(descriptor_ >= 0, "a file is committed twice");
-  if (const int error = sync_and_close(std::exchange(descriptor_, -1))) {
+void AtomicFile::flush() {
+  if (descriptor_ < 0) return;
+  if (const int error = sync_and_close(std::exchange(descriptor_, -1)))
     fail_to_write(path_, "flush its temporary file", error);
-  }
+}
+
+void AtomicFile::commit() {
+  check(!temporary_.empty(), "a file is committed twice");
+  flush();
   if (::rename(temporary_.c_str(), path_.c_str()) != 0)
     fail_to_write(path_, "rename its temporary file", errno);
   temporary_.clear();

@@ -42,7 +42,8 @@ std::string read_file(const std::string& path, Fault fault = Fault::Data);
 
 /// A file that appears under its name only when it is complete: bytes go to a temporary file of the
 /// same folder, and commit() flushes it to disk, renames it over `path` and flushes the folder.
-/// Without commit() nothing stays.
+/// Without commit() nothing stays. Of several files that belong together, flush() all first: a full
+/// disk is noticed there.
 ///
 /// Errors: Fault::Resource, naming the path and what the system said; the old file is untouched.
 class AtomicFile {
@@ -54,6 +55,8 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view bytes) { write(std::as_bytes(std::span(bytes))); }
+  /// Flushes the bytes to disk; nothing more is written then.
+  void flush();
   void commit();
   /// The path of the temporary file; empty after commit().
   const std::string& temporary() const { return temporary_; }

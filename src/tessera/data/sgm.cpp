@@ -15,7 +15,6 @@ namespace tessera {
 
 namespace {
 
-constexpr std::string_view kMark = "\xEF\xBB\xBF";  // byte order mark
 constexpr std::array<std::pair<std::string_view, char>, 5> kEntities = {
     {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}}};
 
@@ -26,7 +25,6 @@ struct Tag {
 };
 
 std::string unescaped(std::string_view from);
-std::string small_letters(std::string_view from);
 /// The value of `name="value"`, with quotes of either kind or none.
 std::optional<std::string> attribute(std::string_view inner, std::string_view name);
 
@@ -85,6 +83,12 @@ std::string one_blank(std::string_view utf8) {
   return out;
 }
 
+std::string small_letters(std::string_view from) {
+  std::string out(from);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
 namespace {
 
 SgmSet SgmReader::read() {
@@ -92,7 +96,7 @@ SgmSet SgmReader::read() {
   if (broken != std::string_view::npos)
     bad(std::count(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(broken), '\n') + 1,
         "byte ", broken, " of the file is not UTF-8; convert the file to UTF-8");
-  if (starts_with(bytes_, kMark)) at_ = kMark.size();
+  if (starts_with(bytes_, kByteOrderMark)) at_ = kByteOrderMark.size();
   for (pass_text(); at_ < bytes_.size(); pass_text()) {
     const Tag next = tag();
     if (next.name == "srcset" || next.name == "refset" || next.name == "tstset") {
@@ -235,12 +239,6 @@ std::string unescaped(std::string_view from) {
     out += entity == kEntities.end() ? from[at] : entity->second;
     at += entity == kEntities.end() ? 1 : entity->first.size();
   }
-  return out;
-}
-
-std::string small_letters(std::string_view from) {
-  std::string out(from);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return out;
 }
 

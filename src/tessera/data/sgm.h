@@ -38,4 +38,7 @@ SgmSet parse_sgm(std::string_view bytes, const std::string& path);
 /// White space of any kind and control characters: one blank for a run of them, none at the ends.
 std::string one_blank(std::string_view utf8);
 
+/// A-Z as a-z; other bytes as they are.
+std::string small_letters(std::string_view from);
+
 }  // namespace tessera

@@ -16,9 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
 std::vector<std::string> files_of(const std::string& folder);
 /// A file of so many bytes whose text comes next.
 void add_file(Text& out, const std::string& path, std::size_t bytes);
@@ -64,17 +61,24 @@ void append_text_file(Text& out, std::string_view bytes, const std::string& path
   out.bytes.reserve(out.bytes.size() + bytes.size());
   while (at < bytes.size()) {
     const auto size = static_cast<std::size_t>(code_point_at(bytes, at).size);
-    if (size == 0) {
-      if (options.invalid == InvalidUtf8::Refuse) fail_utf8(bytes, at, path);
-      out.bytes += kReplacement;
-      ++out.replaced;
-    } else if (bytes[at] == '\r' && at + 1 < bytes.size() && bytes[at + 1] == '\n') {
+    if (size == 0) fail_utf8(bytes, at, path);
+    if (bytes[at] == '\r' && at + 1 < bytes.size() && bytes[at + 1] == '\n') {
       ++out.crlf;
     } else {
       out.bytes += bytes.substr(at, size);
     }
-    at += std::max<std::size_t>(size, 1);
+    at += size;
   }
+}
+
+std::vector<std::string> read_lines(const std::string& path) {
+  Text read;
+  append_text_file(read, read_file(path), path, {});
+  if (read.bytes.empty())
+    fail(Fault::Data, "'", path, "' is empty; give a file with a text in each line");
+  std::vector<std::string> out = split(read.bytes, '\n');
+  if (out.back().empty()) out.pop_back();
+  return out;
 }
 
 std::string line_name(const std::vector<TextFile>& files, std::int64_t line) {

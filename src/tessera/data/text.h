@@ -9,9 +9,8 @@
 namespace tessera {
 
 enum class InvalidUtf8 {
-  Refuse,   // an error that names file, line and byte offset
-  Replace,  // each bad byte becomes U+FFFD, and is counted
-  Keep,     // bytes are bytes: nothing is validated and nothing normalised
+  Refuse,  // an error that names file, line and byte offset
+  Keep,    // bytes are bytes: nothing is validated and nothing normalised
 };
 
 struct TextOptions {
@@ -31,7 +30,6 @@ struct Text {
   std::vector<TextFile> files;
   std::int64_t byte_order_marks = 0;  // removed from the start of files
   std::int64_t crlf = 0;              // "\r\n" that became "\n"
-  std::int64_t replaced = 0;          // bytes that became U+FFFD
 };
 
 /// The text of files and folders, in the order given; of a folder every regular file that is not
@@ -41,6 +39,12 @@ struct Text {
 /// Errors:  Fault::Data: missing, unreadable, empty (a folder may hold empty files, not only such),
 /// not UTF-8.
 Text load_text(const std::vector<std::string>& paths, const TextOptions& options = {});
+
+/// The lines of one file, normalised as load_text does. An empty line is one too; behind the
+/// newline that ends the file there is none.
+///
+/// Errors:  Fault::Data: missing, a folder, unreadable, empty, not UTF-8.
+std::vector<std::string> read_lines(const std::string& path);
 
 /// "line 3 of 'b.txt'": of the line of the whole text that has `line` others before it.
 std::string line_name(const std::vector<TextFile>& files, std::int64_t line);

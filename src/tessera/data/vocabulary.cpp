@@ -90,6 +90,10 @@ std::string Vocabulary::decode(std::span<const std::int32_t> ids) const {
   return out;
 }
 
+std::string Vocabulary::decode_text(std::span<const std::int32_t> ids) const {
+  return replaced_utf8(decode(ids));
+}
+
 std::string Vocabulary::to_json() const {
   nlohmann::ordered_json out = {{"format", "tessera vocabulary"},
                                 {"version", kVersion},

@@ -50,6 +50,9 @@ class Vocabulary {
   /// only where the ids spell it.
   std::string decode(std::span<const std::int32_t> ids) const;
 
+  /// decode() as UTF-8, for a line of text: what the ids do not spell becomes U+FFFD.
+  std::string decode_text(std::span<const std::int32_t> ids) const;
+
   std::string to_json() const;
   /// Reads what to_json writes; `where` names its file in messages. Errors: Fault::Checkpoint.
   static Vocabulary from_json(std::string_view json, const std::string& where);

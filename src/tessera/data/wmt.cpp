@@ -11,6 +11,7 @@
 #include "tessera/base/counted.h"
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
+#include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/data/sgm.h"
@@ -86,6 +87,8 @@ WmtReport prepare_wmt(const WmtRequest& request) {
   AtomicFile first(report.texts[0].path), second(report.texts[1].path);
   first.write(bytes[0]);
   second.write(bytes[1]);
+  first.flush();
+  second.flush();
   first.commit();
   second.commit();
   return report;
@@ -111,7 +114,16 @@ namespace {
 std::string language_in(const fs::path& path) {
   const std::string rest = path.stem().string();
   const std::size_t dot = rest.rfind('.');
-  return dot == std::string::npos ? "" : rest.substr(dot + 1);
+  return dot == std::string::npos ? "" : small_letters(rest.substr(dot + 1));
+}
+
+/// It becomes part of a file's name.
+void require_language(const SgmFile& file) {
+  const std::string& language = file.set.language;
+  if (language.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
+    fail(Fault::Data, "'", file.path, "' is in the language '", printable(language),
+         "', which is no word of letters, digits, - and _; correct its attribute or the file's "
+         "name");
 }
 
 std::vector<SgmFile> sgm_files(const std::string& folder) {
@@ -136,6 +148,7 @@ std::vector<SgmFile> sgm_files(const std::string& folder) {
       fail(Fault::Data, "'", path, "' does not say its language; give its set the attribute ",
            file.set.kind == SgmKind::Source ? "srclang" : "trglang",
            ", or name the file like NAME.en.sgm");
+    require_language(file);
     for (const SgmFile& before : out) {
       if (before.set.id == file.set.id && before.set.kind == file.set.kind &&
           before.set.language == file.set.language)

@@ -29,16 +29,16 @@ struct WmtReport {
 };
 
 /// Writes wmt14.A_B.txt and wmt14.B_A.txt for the two languages A and B of a folder, A before B in
-/// the alphabet: both files are complete, or neither is there.
+/// the alphabet. Both are complete on disk before either has its name.
 ///
 /// The source of A_B is the <srcset> of A, its target the <refset> of B; where a set lacks one, the
 /// other kind of file of that language serves. Lines are paired by set, document and segment, in
 /// the order of the source. A language is what the attributes say; where they leave it open, as
-/// WMT's do for sources ("any"), it is told by the file's name: NAME.en.sgm.
+/// WMT's do for sources ("any"), it is told by the file's name: NAME.en.sgm. Case does not matter.
 ///
 /// Errors: Fault::Usage: a file that exists and is not to be overwritten. Fault::Data: no .sgm
-/// file; not two languages; two files for the same; a document that one side lacks; those of
-/// parse_sgm.
+/// file; not two languages; a language that is no word; two files for the same; a document that one
+/// side lacks; those of parse_sgm.
 WmtReport prepare_wmt(const WmtRequest& request);
 
 /// One fact per line.

@@ -51,8 +51,8 @@ bool RunTexts::score(std::int64_t step, const Samples& samples, NamedMeans& mean
   std::vector<Beginning> beginnings;
   for (std::int64_t i = 0; i < count; ++i) {
     SampleTexts sample = texts_of_sample(task_, samples, i);
-    sources.push_back(vocabulary.decode(sample.source));
-    references.push_back(vocabulary.decode(sample.target));
+    sources.push_back(vocabulary.decode_text(sample.source));
+    references.push_back(vocabulary.decode_text(sample.target));
     beginnings.push_back(beginning_of(*task_.text, vocabulary, std::move(sample.source)));
   }
   const auto stopped = [&] { return options_.stop != nullptr && options_.stop->load(); };
@@ -63,7 +63,7 @@ bool RunTexts::score(std::int64_t step, const Samples& samples, NamedMeans& mean
           std::min(static_cast<std::size_t>(model.rows()), beginnings.size() - first);
       for (const Tokens& tokens :
            generate(model, vocabulary, std::span(beginnings).subspan(first, rows), options))
-        written.push_back(vocabulary.decode(tokens));
+        written.push_back(vocabulary.decode_text(tokens));
       first += rows;
     }
     if (written.size() < references.size()) return;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "tessera/base/counted.h"
-#include "tessera/data/file.h"
 #include "tessera/data/text.h"
 #include "tessera/data/token_stream.h"
 
@@ -41,17 +40,10 @@ SampleTexts texts_of_sample(const Task& task, const Samples& samples, std::int64
 }
 
 std::vector<GivenText> given_lines(const std::string& path) {
-  Text read;  // as training data are read
-  append_text_file(read, read_file(path), path, {});
-  const std::string& all = read.bytes;
-  if (all.empty()) fail(Fault::Data, "'", path, "' is empty; give a file with a text in each line");
   std::vector<GivenText> out;
-  for (std::size_t begin = 0; begin < all.size();) {
-    const std::size_t end = std::min(all.find('\n', begin), all.size());
-    out.push_back({all.substr(begin, end - begin),
-                   text("line ", static_cast<std::int64_t>(out.size()) + 1, " of '", path, "'"),
-                   Fault::Data});
-    begin = end + 1;
+  for (std::string& line : read_lines(path)) {
+    const std::int64_t number = std::ssize(out) + 1;
+    out.push_back({std::move(line), text("line ", number, " of '", path, "'"), Fault::Data});
   }
   return out;
 }
@@ -105,10 +97,12 @@ std::string sample_to_show(TextModel& model, const Task& task, const Samples& sa
   std::string out;
   if (writing.source > 0) {
     Tokens words = texts_of_sample(task, samples, 0).source;
-    out = text(vocabulary.decode(words), " -> ");
+    out = text(vocabulary.decode_text(words), " -> ");
     beginning = beginning_of(writing, vocabulary, std::move(words));
   }
-  return out + vocabulary.decode(generate(model, vocabulary, std::span(&beginning, 1), options)[0]);
+  const std::vector<Tokens> written =
+      generate(model, vocabulary, std::span(&beginning, 1), options);
+  return out + vocabulary.decode_text(written[0]);
 }
 
 }  // namespace tessera

@@ -18,7 +18,7 @@ struct GivenText {
   Fault fault = Fault::Usage;  // of an error in it
 };
 
-/// The lines of a file. Errors: Fault::Data: the file cannot be read, or is empty.
+/// The lines of a file (read_lines).
 std::vector<GivenText> given_lines(const std::string& path);
 
 /// What each text begins. Errors, with the text's fault and where it is: a character that the

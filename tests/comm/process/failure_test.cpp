@@ -64,14 +64,6 @@ int count(const std::string& words, const std::string& all) {
   return n;
 }
 
-/// The same of ranks that all came up within the deadline, which a busy machine may not let them.
-Outcome outcome_of_all_up(const Start& start, const std::string& how) {
-  for (int turn = 0;; ++turn) {
-    const Outcome out = outcome_of(start, how);
-    if (turn == 4 || count("for all ranks to come up", out.output) == 0) return out;
-  }
-}
-
 struct Case {
   const char* how;
   int code;
@@ -81,7 +73,7 @@ struct Case {
 /// `limit` in seconds, of which starting takes one on a busy machine.
 void expect_all(const Start& start, const std::vector<Case>& cases, double limit) {
   for (const Case& c : cases) {
-    const Outcome out = outcome_of_all_up(start, c.how);
+    const Outcome out = outcome_of(start, c.how);
     SCOPED_TRACE(text(c.how, " took ", out.seconds, " s:\n", out.output));
     EXPECT_EQ(out.code, c.code);
     EXPECT_EQ(count("error:", out.output), 1);
@@ -209,7 +201,7 @@ TEST_P(ProcessFailure, ARankThatDoesNotComeIsNamed) {
 /// It takes 4 s, and the deadline is 1.5 s.
 TEST_P(ProcessFailure, ARankThatWorksAloneIsWaitedFor) {
   for (const char* how : {"works-alone", "works-in-parts"}) {
-    const Outcome out = outcome_of_all_up(GetParam(), how);
+    const Outcome out = outcome_of(GetParam(), how);
     SCOPED_TRACE(text(how, " took ", out.seconds, " s:\n", out.output));
     EXPECT_EQ(out.code, 0);
     EXPECT_EQ(out.output, "all came\n");
@@ -219,7 +211,7 @@ TEST_P(ProcessFailure, ARankThatWorksAloneIsWaitedFor) {
 }
 
 TEST_P(ProcessFailure, ARequestToStopReachesAllRanks) {
-  const Outcome out = outcome_of_all_up(GetParam(), "asks-one-to-stop");
+  const Outcome out = outcome_of(GetParam(), "asks-one-to-stop");
   SCOPED_TRACE(out.output);
   EXPECT_EQ(out.code, 0);
   EXPECT_EQ(count(" stops, asked", out.output), 4);
@@ -254,7 +246,7 @@ TEST_P(ProcessFailure, RanksThatCallDifferentThingsAreNamed) {
 /// Under mpirun the death of a rank comes to the others as SIGTERM: whoever asks before it saves is
 /// told.
 TEST_P(ProcessFailure, WhoeverAsksIsToldThatAPeerFailed) {
-  const Outcome out = outcome_of_all_up(GetParam(), "asks");
+  const Outcome out = outcome_of(GetParam(), "asks");
   SCOPED_TRACE(out.output);
   EXPECT_EQ(count("sees a peer that failed", out.output), 3);
   EXPECT_EQ(count("would save", out.output), 0);

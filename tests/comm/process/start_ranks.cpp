@@ -9,9 +9,11 @@
 #include <cstdlib>
 #include <string>
 
+#include "tessera/comm/process/sockets.h"
+
 int main(int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == "--port")
-    return std::printf("%d\n", tessera::free_port()) < 0;
+    return std::printf("%d\n", local_end(tessera::process::listen_here()).port()) < 0;
   if (argc < 3) {
     std::fprintf(stderr, "usage: start_ranks N PROGRAM ARGUMENT...\n");
     return 2;

@@ -121,7 +121,7 @@ class ProcessCommunicator final : public Communicator {
   CallsUnderWay::Mail& mail_from(int rank) {
     return world_.under_way().mail[static_cast<std::size_t>(rank)];
   }
-  Calls::Channel& channel_with(int member) { return calls_.with[static_cast<std::size_t>(member)]; }
+  Calls::Mailbox& mailbox_with(int member) { return calls_.with[static_cast<std::size_t>(member)]; }
 
   int world_rank(int member) const { return group().ranks[static_cast<std::size_t>(member)]; }
 

@@ -268,8 +268,8 @@ void ProcessCommunicator::unpack(const Collective& c, std::int64_t segment, void
 /// Long enough that a message costs little beside its data, short enough that many ranks' segments
 /// fit in a cache; a multiple of 64.
 std::int64_t ProcessCommunicator::segment_elements(const Collective& c) const {
-  constexpr std::int64_t kBytes = 256 << 10, kLeast = 32 << 10, kAll = 2 << 20;
-  return std::clamp(kAll / size(), kLeast, kBytes) / 512 * 512 / size_of(c.dtype);
+  constexpr std::int64_t kMost = kLongestSegment, kLeast = 32 << 10, kAll = 2 << 20;
+  return std::clamp(kAll / size(), kLeast, kMost) / 512 * 512 / size_of(c.dtype);
 }
 
 std::byte* ProcessCommunicator::staged_out(const Collective& c, std::int64_t segment, int member) {

@@ -3,9 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "tessera/base/cores.h"
 #include "tessera/base/text.h"
 #include "tessera/comm/backend/cores.h"
+#include "tessera/comm/process/sockets.h"
 
 namespace tessera::process {
 
@@ -29,15 +32,22 @@ Process this_process(int machine) {
   return out;
 }
 
-std::vector<Watch::Process> watchable(std::span<const Process> all, int me) {
+std::string loss_text(const std::string& who, int number) {
+  if (number == 0 || number == ECONNRESET || number == EPIPE) return who + " has died";
+  return text("the connection to ", who, " broke (", error_text(number),
+              "): its host or the network has failed");
+}
+
+std::vector<Watch::Pid> watchable(std::span<const Process> all, int me) {
   const Process& mine = of(all, me);
-  std::vector<Watch::Process> out;
+  std::vector<Watch::Pid> out;
   for (int r = 0; r < static_cast<int>(all.size()); ++r) {
     const Process& other = of(all, r);
     // Containers of one machine have namespaces of their own: the same pid is another process.
     const bool same_space = mine.pid_space != 0 && other.pid_space == mine.pid_space &&
                             other.pid_space_device == mine.pid_space_device;
-    if (r != me && other.machine == mine.machine && same_space) out.push_back({r, other.pid});
+    const bool another = other.pid != mine.pid;  // ranks may be threads of one process
+    if (another && other.machine == mine.machine && same_space) out.push_back({r, other.pid});
   }
   return out;
 }

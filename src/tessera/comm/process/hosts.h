@@ -27,8 +27,13 @@ struct Process {
 
 Process this_process(int machine);
 
-/// The processes whose pids mean the same to rank `me`: those of its machine and pid namespace.
-std::vector<Watch::Process> watchable(std::span<const Process> all, int me);
+/// How a rank was lost, after "found that": "rank 3 has died", or that its connection broke. A
+/// system closes or resets the connections of a process that has ended; another errno says that
+/// nothing came from there. `who` is "rank 3", or more of it.
+std::string loss_text(const std::string& who, int number);
+
+/// Other processes whose pids mean the same to rank `me`: those of its machine and pid namespace.
+std::vector<Watch::Pid> watchable(std::span<const Process> all, int me);
 
 /// Ranks on the machine of rank `me`, and the cores that those may use together.
 struct Neighbours {

@@ -16,7 +16,7 @@ namespace {
 using process::RankTable;
 using process::Variables;
 
-constexpr int kMostProcesses = 1 << 20, kHighestPort = 65535;
+constexpr int kMostProcesses = 1 << 20, kHighestPort = 65535, kHighestFile = 1 << 20;
 
 /// Ports of launchers that leave it to us.
 constexpr int kTorchPort = 29500, kMindSporePort = 8118;  // torchrun's and msrun's own
@@ -39,6 +39,7 @@ bool started_by_mpi(const Variables& v) {
 Launched of_mpi(const Variables& v) {
   Launched out;
   out.how = Launched::Mpi;
+  out.sigterm_is_death = v.has("OMPI_COMM_WORLD_SIZE");
   constexpr std::pair<const char*, const char*> kNames[] = {
       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
       {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
@@ -87,7 +88,7 @@ std::optional<Launched> of_torch(const Variables& v) {
   std::optional<Launched> out = pair(v, "RANK", "WORLD_SIZE");
   if (!out) return out;
   set_where(*out, v, "MASTER_ADDR", "MASTER_PORT", "", kTorchPort);
-  out->local_rank = v.number("LOCAL_RANK", 0, kMostProcesses).value_or(0);
+  if (out->rank == 0) out->listener = v.number("TESSERA_LISTEN_FD", 0, kHighestFile).value_or(-1);
   out->run = v.text_of("TORCHELASTIC_RUN_ID");
   if (v.text_of("TORCHELASTIC_USE_AGENT_STORE") == "True") {
     out->port += out->port < kHighestPort ? 1 : -1;
@@ -124,7 +125,6 @@ Launched of_table(const Variables& v) {
           "; give each process the RANK_ID and the DEVICE_ID of one line");
   if (out.size == 1) return {};
   out.how = Launched::Tcp;
-  out.local_rank = mine.local_rank;
   out.who = "RANK_TABLE_FILE, RANK_ID";
   // On one server every rank is here, whatever its name.
   const std::string& server = table.ranks.front().server;
@@ -149,7 +149,6 @@ std::optional<Launched> of_mindspore(const Variables& v) {
   } else {
     set_where(*out, v, "MASTER_ADDR", "MASTER_PORT", "", kMindSporePort);
   }
-  out->local_rank = v.number("DEVICE_ID", 0, kMostProcesses).value_or(0);
   return out;
 }
 
@@ -175,7 +174,6 @@ std::optional<Launched> of_slurm(const Variables& v) {
   if (v.about("SLURM_STEP_NUM_TASKS") <= 1 || !v.has("SLURM_PROCID")) return std::nullopt;
   std::optional<Launched> out = pair(v, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS");
   if (!out) return out;
-  out->local_rank = v.about("SLURM_LOCALID");
   out->run = text(v.text_of("SLURM_JOB_ID"), ".", v.text_of("SLURM_STEP_ID"));
   const char* list = v.has("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
   const int port =

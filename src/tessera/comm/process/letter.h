@@ -22,7 +22,7 @@ std::uint64_t id_of(const Group& group);
 
 /// One call of one rank: what must agree, and the words where it does not.
 struct Header {
-  Number number = 0;  // of the group; of a send: of its channel
+  Number number = 0;  // of the group; of a send: of its mailbox
   std::uint64_t group = 0;
   std::uint64_t signature = 0;
   std::int64_t step = -1;

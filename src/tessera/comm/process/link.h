@@ -8,11 +8,15 @@
 
 namespace tessera::process {
 
-/// A message under way. Null when it is done.
+/// A message under way, until it is no longer pending.
 struct Request {
   std::uint64_t handle = 0;
   bool pending = false;
 };
+
+/// Bytes of the longest segment in which a collective's operands move. A link is quick with
+/// messages up to this.
+inline constexpr std::size_t kLongestSegment = 256 << 10;
 
 /// Messages of one channel and tag between two ranks arrive in the order in which they were sent.
 enum class Channel { Calls, Control };
@@ -41,6 +45,8 @@ class Link {
   /// link that cannot know says none.
   virtual int losses() const { return 0; }
   virtual bool lost(int /*rank*/) const { return false; }
+  /// The errno with which the connection to a lost rank ended; 0: the other side has closed it.
+  virtual int loss_errno(int /*rank*/) const { return 0; }
 
   /// True where what started the ranks ends all of them soon after one has died.
   virtual bool ends_together() const = 0;

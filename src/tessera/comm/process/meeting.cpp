@@ -7,11 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <optional>
+#include <span>
 #include <thread>
 
 #include "tessera/base/error.h"
-#include "tessera/comm/process/meeting_host.h"
+#include "tessera/comm/process/callers.h"
+#include "tessera/comm/process/meeting_leader.h"
 #include "tessera/comm/process/meeting_words.h"
 #include "tessera/comm/processes.h"
 
@@ -25,199 +26,226 @@ using std::chrono::steady_clock;
 /// How long a rank waits for rank 0's verdict beyond rank 0's own limit, which it tells first.
 constexpr auto kVerdict = 2s;
 
-class MeetingGuest {
+class MeetingFollower {
  public:
-  MeetingGuest(const Place& place, Moment until, std::chrono::milliseconds limit)
-      : place_(place), until_(until), limit_(limit), ranks_(static_cast<std::size_t>(place.size)) {}
+  MeetingFollower(const Rendezvous& where, std::chrono::milliseconds limit)
+      : where_(where),
+        limit_(limit),
+        until_(steady_clock::now() + limit),
+        ranks_(static_cast<std::size_t>(where.size)) {}
 
   std::vector<Socket> meet() {
-    reach_host();
+    reach_leader();
     // The own port: where rank 0 can be reached only from this host, so can this rank.
-    Endpoint here = local_end(host());
+    Endpoint here = local_end(leader());
     here.set_port(0);
-    listener_ =
-        here.loopback() && means_this_host(place_.address) ? listen_at(here) : listen_anywhere(0);
-    if (!listener_.open())
-      fail(Fault::Resource, me(), " cannot listen for the ranks above it: ", error_text(errno));
-    const Greeting greeting = greeting_of(place_, 0, local_end(listener_).port());
-    if (!send_all(host(), &greeting, sizeof(greeting), until_)) lost_host();
-    read_table(await_word(Word::Table));
-    for (int r = 1; r < place_.rank; ++r) reach(r);
-    await_those_above();
-    if (!say(host(), Word::Ready, "", until_)) lost_host();
-    await_word(Word::Go);
+    Callers callers(here.loopback() && means_this_host(where_.address) ? listen_at(here)
+                                                                       : listen_anywhere(0));
+    if (const int number = errno; !callers.listener().open())
+      fail(Fault::Resource, me(), " cannot listen for the ranks above it: ", error_text(number),
+           "; ", out_of_files(number) ? kMoreFiles : "free some ports of this host");
+    const Greeting greeting = greeting_of(where_, 0, local_end(callers.listener()).port());
+    if (!send_all(leader(), &greeting, sizeof(greeting), until_)) lost_leader();
+    // Rank 0's own time is over before this.
+    read_table(await_word(Word::Table, steady_clock::now() + limit_ + kVerdict));
+    // Rank 0 begins its second part, however long this rank has waited, and is to hear in time of
+    // what does not go well.
+    until_ = steady_clock::now() + limit_;
+    connect_until_ = until_ - limit_ / 4;
+    for (int r = 1; r < where_.rank; ++r) reach(r);
+    await_those_above(callers);
+    if (!say(leader(), Word::Ready, "", until_)) lost_leader();
+    await_word(Word::Go, until_ + kVerdict);
     return std::move(ranks_);
   }
 
  private:
-  Socket& host() { return ranks_[0]; }
-  std::string me() const { return text("rank ", place_.rank, " of ", place_.size); }
+  Socket& leader() { return ranks_[0]; }
+  std::string me() const { return text("rank ", where_.rank, " of ", where_.size); }
   double seconds() const { return std::chrono::duration<double>(limit_).count(); }
 
-  /// Connects to rank 0, which may start later than this one.
-  void reach_host() {
+  /// Connects to rank 0, which may start later than this one. Its name may get another address
+  /// meanwhile, or its first; name servers are asked once a second.
+  void reach_leader() {
     std::string why;
+    std::vector<Endpoint> addresses;
+    Moment next_question;
     while (steady_clock::now() < until_) {
-      for (const Endpoint& to : addresses_of(place_.address, place_.port, why)) {
-        host() = begin_connect(to);
-        if (!host().open()) {
-          why = error_text(errno);
-        } else if (!await_socket(host(), true, std::min(until_, steady_clock::now() + 5s))) {
-          why = "no answer";
-        } else if (const int number = connected(host()); number != 0) {
-          why = error_text(number);
-        } else if (to_text(local_end(host())) == to_text(other_end(host()))) {
-          why = "nobody listens";  // the system connected this socket with itself
-        } else {
-          return;
-        }
-        host() = Socket();
+      if (steady_clock::now() >= next_question) {
+        addresses = addresses_of(where_.address, where_.port, why, until_);
+        next_question = steady_clock::now() + 1s;
+      }
+      for (const Endpoint& to : addresses) {
+        if (connects_to(to, why)) return;
       }
       std::this_thread::sleep_for(50ms);
     }
-    fail(Fault::Peer, me(), " has waited ", seconds(), " s for rank 0 at ", where_text(place_),
+    fail(Fault::Peer, me(), " has waited ", seconds(), " s for rank 0 at ", where_text(where_),
          ": ", why, "; start rank 0 there, or give the address and port where it is");
   }
 
-  [[noreturn]] void lost_host() {
-    const int number = errno;
-    if (number == EPROTO)
-      fail(Fault::Usage, me(), ": what listens at ", where_text(place_),
-           " is no rank of Tessera; give a port that nothing else uses");
-    fail(Fault::Peer, me(), " has lost rank 0 at ", where_text(place_),
-         " before all ranks came up: ", error_text(number));
+  bool connects_to(const Endpoint& to, std::string& why) {
+    leader() = begin_connect(to);
+    if (const int none = errno; !leader().open()) {
+      why = error_text(none);
+      if (out_of_files(none))
+        fail(Fault::Resource, me(), " cannot connect to rank 0: ", why, "; ", kMoreFiles);
+    } else if (!await_socket(leader(), true, std::min(until_, steady_clock::now() + 5s))) {
+      why = "no answer";
+    } else if (const int number = connected(leader()); number != 0) {
+      why = error_text(number);
+    } else if (to_text(local_end(leader())) == to_text(other_end(leader()))) {
+      why = "nobody listens";  // the system connected this socket with itself
+    } else {
+      return true;
+    }
+    leader() = Socket();
+    return false;
   }
 
-  /// Rank 0's next word. It may be that another rank, or this one, is wrong.
-  std::string await_word(Word::Kind wanted) {
+  /// By errno. What it has said before it went may still lie here to be read.
+  [[noreturn]] void lost_leader() {
+    const int number = errno;
+    Word word;
+    std::string why;
+    hear(leader(), word, why, steady_clock::now());
+    if (word.kind == Word::Refusal) refused(word, why);
+    stop_at(number);
+  }
+
+  [[noreturn]] void stop_at(int number) {
+    if (number == EPROTO)
+      fail(Fault::Usage, me(), ": what listens at ", where_text(where_),
+           " is no rank of Tessera; give a port that nothing else uses");
+    fail(Fault::Peer, me(), " has lost rank 0 at ", where_text(where_),
+         " before all ranks came up: ", error_text(number),
+         "; see what rank 0 says, and start again");
+  }
+
+  /// Another rank, or this one, is wrong.
+  [[noreturn]] void refused(const Word& word, const std::string& why) {
+    const Fault fault = static_cast<Fault>(word.fault);
+    if (word.speaks != 0) throw Error(fault, why.empty() ? "rank 0 refuses this rank" : why);
+    throw Reported(fault, why);
+  }
+
+  /// Rank 0's next word.
+  std::string await_word(Word::Kind wanted, Moment until) {
     Word word;
     std::string rest;
-    if (!hear(host(), word, rest, std::max(until_, steady_clock::now() + limit_) + kVerdict))
-      lost_host();
-    if (word.kind == Word::Refusal) {
-      const Fault fault = static_cast<Fault>(word.fault);
-      if (word.speaks != 0) throw Error(fault, rest);
-      throw Reported(fault, rest);
-    }
-    if (word.kind != wanted) {
-      errno = EPROTO;
-      lost_host();
-    }
+    const bool whole = hear(leader(), word, rest, until);
+    const int number = errno;
+    if (word.kind == Word::Refusal) refused(word, rest);  // whatever has come of its reason
+    if (!whole || word.kind != wanted) stop_at(whole ? EPROTO : number);
     return rest;
   }
 
   void read_table(const std::string& table) {
     listens_.resize(ranks_.size());
-    check(table.size() == sizeof(world_) + listens_.size() * sizeof(Endpoint),
-          "rank 0 sends a table of ", table.size(), " bytes");
+    const std::size_t bytes = sizeof(world_) + listens_.size() * sizeof(Endpoint);
+    if (table.size() != bytes)
+      fail(Fault::Peer, me(), " gets a table of ", table.size(), " bytes from rank 0, and ", bytes,
+           " are right; start the same program on all ranks");
     std::memcpy(&world_, table.data(), sizeof(world_));
     std::memcpy(listens_.data(), table.data() + sizeof(world_), listens_.size() * sizeof(Endpoint));
-    // Ranks of rank 0's host may have come by an address that only that host knows.
+    // Ranks of rank 0's host may have come by an address that means only that host there.
     for (Endpoint& listens : listens_) {
       if (listens.length == 0 || !listens.loopback()) continue;
       const int port = listens.port();
-      listens = other_end(host());
+      listens = other_end(leader());
       listens.set_port(port);
     }
   }
 
   void reach(int rank) {
     const auto r = static_cast<std::size_t>(rank);
-    const Moment until = until_ - (until_ - steady_clock::now()) / 4;  // rank 0 is to hear of it
     ranks_[r] = begin_connect(listens_[r]);
-    int number = errno;
-    if (ranks_[r].open()) {
-      number = await_socket(ranks_[r], true, until) ? connected(ranks_[r]) : ETIMEDOUT;
-    }
-    const Greeting greeting = greeting_of(place_, world_, 0);
-    if (number == 0 || number == EINPROGRESS) {
-      if (send_all(ranks_[r], &greeting, sizeof(greeting), until)) return;
+    int number = ranks_[r].open() ? 0 : errno;
+    if (ranks_[r].open())
+      number = await_socket(ranks_[r], true, connect_until_) ? connected(ranks_[r]) : ETIMEDOUT;
+    const Greeting greeting = greeting_of(where_, world_, 0);
+    if (number == 0) {
+      if (send_all(ranks_[r], &greeting, sizeof(greeting), connect_until_)) return;
       number = errno;
     }
-    give_up(text(me(), " cannot reach rank ", rank, " at ", to_text(listens_[r]), ": ",
-                 error_text(number),
-                 "; every host must reach every other, at any port (is there a firewall?)"));
+    const bool files = out_of_files(number);
+    give_up(files ? Fault::Resource : Fault::Peer,
+            text(me(), " cannot reach rank ", rank, " at ", to_text(listens_[r]), ": ",
+                 error_text(number), "; ",
+                 files ? kMoreFiles
+                       : "every host must reach every other, at any port (is there a firewall?)"));
   }
 
-  /// Accepts the connections of the ranks above this one.
-  void await_those_above() {
-    const Moment until = until_ - (until_ - steady_clock::now()) / 4;
-    std::vector<Caller> callers;
-    int missing = place_.size - 1 - place_.rank;
+  /// Takes the connections of the ranks above this one.
+  void await_those_above(Callers& callers) {
+    int missing = where_.size - 1 - where_.rank;
     std::vector<pollfd> files;
     while (missing > 0) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - steady_clock::now());
-      if (left.count() <= 0) give_up(text(me(), " has not been reached by ", above()));
-      files.assign({{listener_.file(), POLLIN, 0}, {host().file(), POLLIN, 0}});
-      for (const Caller& caller : callers) files.push_back({caller.socket.file(), POLLIN, 0});
-      poll(files.data(), files.size(), static_cast<int>(left.count()));
-      if (files[1].revents != 0) await_word(Word::Go);  // it cannot be that
-      for (std::size_t i = 0; i + 2 < files.size(); ++i) {
-        if (files[i + 2].revents == 0) continue;
-        Caller& caller = callers[i];
-        bool bad = false;
-        if (!caller.read(bad)) {
-          bad ? refuse_stranger(caller) : void(caller.socket = Socket());
-        } else if (caller.complete()) {
-          missing -= take(caller);
-        }
-      }
-      std::erase_if(callers, [](const Caller& caller) { return !caller.socket.open(); });
-      for (;;) {
-        Socket next = accept_next(listener_);
-        if (!next.open()) break;
-        callers.push_back({std::move(next)});
-      }
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(connect_until_ - steady_clock::now());
+      if (left.count() <= 0)
+        give_up(Fault::Peer,
+                text(me(), " has not been reached by ", above(),
+                     "; every host must reach every other, at any port (is there a firewall?)"));
+      files.assign(1, {leader().file(), POLLIN, 0});
+      callers.add_to(files);
+      poll(files.data(), files.size(),
+           static_cast<int>(std::min<std::int64_t>(left.count(), 1000)));
+      if (files[0].revents != 0) await_word(Word::Go, until_);  // it cannot be that
+      const int number =
+          callers.look(std::span<const pollfd>(files).subspan(1),
+                       [&](Caller& caller) { missing -= static_cast<int>(take(caller)); });
+      if (number != 0)
+        give_up(Fault::Resource, text(me(), " cannot let in the ranks above it: ",
+                                      error_text(number), "; ", kMoreFiles));
     }
   }
 
   /// True for a rank of this world.
   bool take(Caller& caller) {
     const Greeting& it = caller.greeting;
-    const bool ours = protocol_problem(it).empty() && it.world == world_ && it.rank > place_.rank &&
-                      it.rank < place_.size && !ranks_[static_cast<std::size_t>(it.rank)].open();
+    const bool ours = protocol_problem(it).empty() && it.world == world_ && it.rank > where_.rank &&
+                      it.rank < where_.size && !ranks_[static_cast<std::size_t>(it.rank)].open();
     if (ours) {
       ranks_[static_cast<std::size_t>(it.rank)] = std::move(caller.socket);
     } else {
       refuse_stranger(caller);
     }
-    caller.socket = Socket();
     return ours;
   }
 
   std::string above() const {
     std::vector<std::string> ranks;
-    for (std::size_t r = static_cast<std::size_t>(place_.rank) + 1; r < ranks_.size(); ++r) {
+    for (std::size_t r = static_cast<std::size_t>(where_.rank) + 1; r < ranks_.size(); ++r) {
       if (!ranks_[r].open()) ranks.push_back(text("rank ", r, " (", to_text(listens_[r]), ")"));
     }
     return join(ranks);
   }
 
   /// Tells rank 0, which tells all.
-  [[noreturn]] void give_up(const std::string& why) {
-    say(host(), Word::Trouble, why, steady_clock::now() + 1s);
-    await_word(Word::Refusal);
-    throw Error(Fault::Peer, why);
+  [[noreturn]] void give_up(Fault fault, const std::string& why) {
+    say(leader(), Word::Trouble, why, steady_clock::now() + 1s, fault);
+    await_word(Word::Refusal, until_ + kVerdict);
+    throw Error(fault, why);
   }
 
-  const Place& place_;
-  const Moment until_;
+  const Rendezvous& where_;
   const std::chrono::milliseconds limit_;
+  Moment until_;          // of this part
+  Moment connect_until_;  // of connecting, in the second
   std::vector<Socket> ranks_;
-  Socket listener_;
   std::uint64_t world_ = 0;
   std::vector<Endpoint> listens_;  // by rank
 };
 
 }  // namespace
 
-std::vector<Socket> meet(const Place& place, std::chrono::milliseconds limit) {
-  if (place.size == 1) return std::vector<Socket>(1);
-  const Moment until = steady_clock::now() + limit;
-  std::vector<Socket> out = place.rank == 0 ? MeetingHost(place, until, limit).meet()
-                                            : MeetingGuest(place, until, limit).meet();
+std::vector<Socket> meet(const Rendezvous& where, std::chrono::milliseconds limit) {
+  if (where.size == 1) return std::vector<Socket>(1);
+  std::vector<Socket> out =
+      where.rank == 0 ? MeetingLeader(where, limit).meet() : MeetingFollower(where, limit).meet();
   for (const Socket& socket : out) {
-    if (socket.open()) tune(socket, limit);
+    if (socket.open()) watch_host(socket, limit);
   }
   return out;
 }

@@ -13,7 +13,9 @@ bool say(const Socket& to, Word::Kind kind, const std::string& rest, Moment unti
   Word word;
   word.kind = kind, word.fault = static_cast<std::int32_t>(fault), word.speaks = speaks;
   word.bytes = static_cast<std::uint32_t>(rest.size());
-  return send_all(to, &word, sizeof(word), until) && send_all(to, rest.data(), rest.size(), until);
+  std::string all(reinterpret_cast<const char*>(&word), sizeof(word));
+  all += rest;
+  return send_all(to, all.data(), all.size(), until);
 }
 
 bool hear(const Socket& from, Word& word, std::string& rest, Moment until) {

@@ -12,15 +12,16 @@
 namespace tessera::process {
 
 /// Raised with every change of what ranks send each other.
-inline constexpr std::uint32_t kProtocol = 1;
+inline constexpr std::uint32_t kProtocol = 2;
 inline constexpr std::array<char, 16> kMagic = {'\x89', 't', 'e', 's', 's', 'e',  'r',  'a',
                                                 ' ',    'r', 'a', 'n', 'k', '\r', '\n', '\x1a'};
 
-/// The first bytes of every connection.
+/// The first bytes of every connection. Never changed, so that ranks of two versions can tell
+/// whether they are of one run.
 struct Greeting {
   std::array<char, 16> magic = kMagic;
   std::uint32_t protocol = kProtocol;
-  std::uint32_t layout = 0;  // of what ranks send each other later: sizes of it, hashed
+  std::uint32_t layout = 0;  // of what ranks send each other later: a hash of its sizes
   std::int32_t rank = 0, size = 0;
   std::uint64_t world = 0;  // a number that rank 0 drew; 0: not met yet
   std::int32_t port = 0;    // at which this rank listens
@@ -39,15 +40,15 @@ struct Word {
   };
   std::array<char, 16> magic = kMagic;
   Kind kind = Table;
-  std::int32_t fault = 0;   // of Refusal
+  std::int32_t fault = 0;   // of Trouble and Refusal
   std::int32_t speaks = 0;  // of Refusal: the one who gets it tells the reason
   std::uint32_t bytes = 0;  // that follow
 };
 
-/// Writes a word with the text that follows. False by errno.
+/// Writes a word with the text that follows, in one piece. False by errno.
 bool say(const Socket& to, Word::Kind kind, const std::string& rest, Moment until,
          Fault fault = Fault::Peer, bool speaks = false);
-/// Reads one. False by errno; EPROTO: what comes is none.
+/// Reads one. False by errno; EPROTO: what comes is none. What was read of it by then is there.
 bool hear(const Socket& from, Word& word, std::string& rest, Moment until);
 
 }  // namespace tessera::process

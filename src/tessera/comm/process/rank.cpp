@@ -88,11 +88,11 @@ class Limit {
 };
 
 /// For a call that blocks until all ranks have come to it. Null: nobody wants to know.
-std::unique_ptr<Limit> limit_of(const LaunchedOptions& options, const char* to_do,
-                                const char* why) {
+std::unique_ptr<Limit> limit_of(const LaunchedOptions& options, std::chrono::milliseconds time,
+                                const char* to_do, const char* why) {
   if (!options.stuck) return nullptr;
-  return std::make_unique<Limit>(options.deadline, [&options, to_do, why] {
-    const double seconds = std::chrono::duration<double>(options.deadline).count();
+  return std::make_unique<Limit>(time, [&options, time, to_do, why] {
+    const double seconds = std::chrono::duration<double>(time).count();
     options.stuck(text("has waited ", seconds, " s for all ranks to ", to_do, "; ", why));
   });
 }
@@ -190,21 +190,33 @@ void run_one(process::Link& link, const std::function<void(Communicator&)>& body
   // After a failure, which is reported by now, ranks come here one after another, as they notice
   // it.
   if (!failure)
-    limit = limit_of(options, "leave each other", "some rank hangs; the work itself is done");
+    limit = limit_of(options, options.deadline, "leave each other",
+                     "some rank hangs; the work itself is done");
   if (all_ended) link.finish();  // it would wait for a dead one
   limit.reset();
   if (failure) std::rethrow_exception(failure);
 }
 
-constexpr const char* kMeeting = "come up";
-constexpr const char* kNotMet = "some rank has not started, hangs, or cannot be reached";
+std::chrono::milliseconds time_to_come_up(const LaunchedOptions& options) {
+  return options.deadline_to_come_up.value_or(options.deadline);
+}
+
+std::unique_ptr<Limit> limit_to_come_up(const LaunchedOptions& options) {
+  return limit_of(options, time_to_come_up(options), "come up",
+                  "some rank has not started, hangs, or cannot be reached");
+}
 
 void run_tcp_rank(const Launched& launched, int rank,
                   const std::function<void(Communicator&)>& body, const LaunchedOptions& options) {
-  const process::Place place = {rank,          launched.size, launched.address,
-                                launched.port, launched.run,  launched.where};
-  process::TcpLink link(rank, process::meet(place, options.deadline));
-  run_one(link, body, options, limit_of(options, kMeeting, kNotMet));
+  const process::Rendezvous where = {rank,
+                                     launched.size,
+                                     launched.address,
+                                     launched.port,
+                                     launched.run,
+                                     launched.where,
+                                     rank == 0 ? launched.listener : -1};
+  process::TcpLink link(rank, process::meet(where, time_to_come_up(options)));
+  run_one(link, body, options, limit_to_come_up(options));
 }
 
 /// Threads of this process as ranks: each has connections of its own.
@@ -253,10 +265,15 @@ void run_tcp_ranks(const Launched& launched, const std::function<void(Communicat
 void run_launched(const Launched& launched, const std::function<void(Communicator&)>& body,
                   const LaunchedOptions& options) {
   check(launched.how != Launched::Alone, "this process was started alone");
+  // Connections with every other rank, and what watches their processes.
+  constexpr std::uint64_t kOther = 256;
+  if (launched.how == Launched::Tcp)
+    process::allow_files(kOther + std::uint64_t{2} * static_cast<std::uint64_t>(launched.here) *
+                                      static_cast<std::uint64_t>(launched.size));
   if (launched.how == Launched::Tcp && launched.here > 1)
     return run_tcp_ranks(launched, body, options);
   if (launched.how == Launched::Tcp) return run_tcp_rank(launched, launched.rank, body, options);
-  std::unique_ptr<Limit> limit = limit_of(options, kMeeting, kNotMet);
+  std::unique_ptr<Limit> limit = limit_to_come_up(options);
   const std::unique_ptr<process::Link> link = process::open_mpi_link();
   run_one(*link, body, options, std::move(limit));
 }

@@ -28,12 +28,11 @@ class TableReader {
     std::map<int, RankTable::Rank> ranks;
     for (const Json& server : servers) {
       if (!server.is_object()) wrong("has a server that is no object {...}");
-      int local = 0;
       for (const Json& device : list(server, "device")) {
         if (!device.is_object()) wrong("has a device that is no object {...}");
         const int rank = number(device, "rank_id");
-        const auto [old, fresh] = ranks.try_emplace(
-            rank, RankTable::Rank{address(server), number(device, "device_id"), local++});
+        const auto [old, fresh] =
+            ranks.try_emplace(rank, RankTable::Rank{address(server), number(device, "device_id")});
         if (!fresh)
           wrong(text("has rank ", rank, " twice, on ", old->second.server, " and ", address(server),
                      "; give each device a rank_id of its own"));
@@ -42,8 +41,8 @@ class TableReader {
     RankTable out;
     out.servers = static_cast<int>(servers.size());
     if (table_.contains("server_count") && number(table_, "server_count") != out.servers)
-      wrong(text("has server_count ", number(table_, "server_count"), ", and ", out.servers,
-                 " servers in server_list"));
+      wrong(text("has server_count ", number(table_, "server_count"), ", and server_list has ",
+                 out.servers, "; give all servers, and their count"));
     for (auto& [rank, place] : ranks) {
       if (rank != static_cast<int>(out.ranks.size()))
         wrong(text("lacks rank ", out.ranks.size(), " of the ranks 0 to ", ranks.rbegin()->first));

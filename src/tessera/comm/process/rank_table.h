@@ -11,7 +11,6 @@ struct RankTable {
   struct Rank {
     std::string server;  // an address or a name
     int device = 0;      // its number on the server
-    int local_rank = 0;  // among the ranks of the server, in their order in the file
   };
   std::vector<Rank> ranks;  // by rank
   int servers = 0;

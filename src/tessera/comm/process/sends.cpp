@@ -1,6 +1,6 @@
 /// Sends and receives. A header says what comes, under which tag. While a rank has receives under
-/// way, it takes in headers in every call of comm; those of channels whose receives are not started
-/// yet are kept. The receive of the data is posted when the header is there.
+/// way, it takes in headers in every call of comm; those of mailboxes whose receives are not
+/// started yet are kept. The receive of the data is posted when the header is there.
 
 #include <algorithm>
 #include <array>
@@ -21,9 +21,9 @@ int tag_of(const Header& header) { return kSendData + static_cast<int>(header.ma
 
 void ProcessCommunicator::start_send(Ticket& ticket, const void* in) {
   const Collective& c = *ticket.collective;
-  Calls::Channel& channel = channel_with(c.peer);
-  ticket.number = ++channel.sends;
-  Sent& sent = channel.sent[ticket.number % most_messages()];
+  Calls::Mailbox& mailbox = mailbox_with(c.peer);
+  ticket.number = ++mailbox.sends;
+  Sent& sent = mailbox.sent[ticket.number % most_messages()];
   const int to = world_rank(c.peer);
   begin(c, ticket.number);
   await_all(c, ticket.number, sent.requests, std::array{c.peer, c.peer});
@@ -40,12 +40,12 @@ void ProcessCommunicator::start_send(Ticket& ticket, const void* in) {
 
 void ProcessCommunicator::start_recv(Ticket& ticket) {
   const Collective& c = *ticket.collective;
-  Calls::Channel& channel = channel_with(c.peer);
-  check(channel.receives < channel.received + most_messages(), c, " '", c.name, "': more than ",
+  Calls::Mailbox& mailbox = mailbox_with(c.peer);
+  check(mailbox.receives < mailbox.received + most_messages(), c, " '", c.name, "': more than ",
         most_messages(), " receives from one peer are under way");
-  const Number number = ticket.number = ++channel.receives;
+  const Number number = ticket.number = ++mailbox.receives;
   begin(c, number);
-  Posted& receive = channel.posted[number % most_messages()];
+  Posted& receive = mailbox.posted[number % most_messages()];
   receive = {Posted::Expected, this, &c, ticket.out, number, {}};
   CallsUnderWay::Mail& mail = mail_from(world_rank(c.peer));
   ++mail.expected;
@@ -60,7 +60,7 @@ void ProcessCommunicator::start_recv(Ticket& ticket) {
 
 void ProcessCommunicator::wait_send(Ticket& ticket) {
   const Collective& c = *ticket.collective;
-  Sent& sent = channel_with(c.peer).sent[ticket.number % most_messages()];
+  Sent& sent = mailbox_with(c.peer).sent[ticket.number % most_messages()];
   if (sent.header.number != ticket.number) return;  // its place has gone to a later one: done
   begin(c, ticket.number);
   await_all(c, ticket.number, sent.requests, std::array{c.peer, c.peer});
@@ -69,19 +69,19 @@ void ProcessCommunicator::wait_send(Ticket& ticket) {
 
 void ProcessCommunicator::wait_recv(Ticket& ticket) {
   const Collective& c = *ticket.collective;
-  Calls::Channel& channel = channel_with(c.peer);
-  check(channel.received + 1 == ticket.number, c, " '", c.name,
+  Calls::Mailbox& mailbox = mailbox_with(c.peer);
+  check(mailbox.received + 1 == ticket.number, c, " '", c.name,
         "': receives from one peer end in the order in which they were started");
-  const Posted& receive = channel.posted[ticket.number % most_messages()];
+  const Posted& receive = mailbox.posted[ticket.number % most_messages()];
   begin(c, ticket.number);
   await(c, ticket.number, c.peer, [&] { return receive.state == Posted::There; });
-  channel.received = ticket.number;
+  mailbox.received = ticket.number;
   world_.leave();
 }
 
 void ProcessCommunicator::drop_send(Ticket& ticket) noexcept {
   const Collective& c = *ticket.collective;
-  Sent& sent = channel_with(c.peer).sent[ticket.number % most_messages()];
+  Sent& sent = mailbox_with(c.peer).sent[ticket.number % most_messages()];
   if (sent.header.number != ticket.number) return;
   std::erase(world_.under_way().sent, &sent);
   quiesce(sent.requests, std::array{c.peer, c.peer});
@@ -89,7 +89,7 @@ void ProcessCommunicator::drop_send(Ticket& ticket) noexcept {
 
 void ProcessCommunicator::drop_recv(Ticket& ticket) noexcept {
   const Collective& c = *ticket.collective;
-  Posted& receive = channel_with(c.peer).posted[ticket.number % most_messages()];
+  Posted& receive = mailbox_with(c.peer).posted[ticket.number % most_messages()];
   std::erase(world_.under_way().posted, &receive);
   if (receive.state == Posted::Expected) --mail_from(world_rank(c.peer)).expected;
   quiesce({&receive.data, 1}, {&c.peer, 1});

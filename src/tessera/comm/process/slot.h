@@ -59,7 +59,7 @@ struct Underway {
 
 /// What this rank has called on one group, however often it joined.
 struct Calls {
-  struct Channel {
+  struct Mailbox {                   // messages to and from one member
     Number sends = 0, receives = 0;  // started
     Number received = 0;             // ended
     std::vector<Sent> sent;          // by number
@@ -68,7 +68,7 @@ struct Calls {
   Number started = 0, ended = 0;  // collectives
   Number dropped = 0;             // the first that this rank gave up, or 0
   std::array<Underway, Communicator::kInFlight> under_way;  // by number
-  std::vector<Channel> with;                                // by member
+  std::vector<Mailbox> with;                                // by member
 
   Underway& at(Number number) { return under_way[number % under_way.size()]; }
 };

@@ -5,14 +5,20 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <future>
+#include <memory>
 #include <system_error>
+#include <thread>
 
+#include "tessera/base/start_thread.h"
 #include "tessera/base/text.h"
 
 namespace tessera::process {
@@ -26,7 +32,17 @@ void set(const Socket& socket, int level, int option, int value) {
 }
 
 Socket new_socket(int family) {
-  return Socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  Socket out(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (out.open()) set(out, IPPROTO_TCP, TCP_NODELAY, 1);
+  return out;
+}
+
+/// Closes it, and leaves errno as it is.
+Socket closed(Socket socket) {
+  const int number = errno;
+  close(socket.release());
+  errno = number;
+  return socket;
 }
 
 /// Of an address of this family, or nullptr.
@@ -52,6 +68,60 @@ Endpoint as_four(const Endpoint& endpoint) {
   four->sin_port = six->sin6_port;
   std::memcpy(&four->sin_addr, &six->sin6_addr.s6_addr[12], sizeof(four->sin_addr));
   out.length = sizeof(*four);
+  return out;
+}
+
+/// What the system says of a name.
+struct Answer {
+  int code = 0;  // of getaddrinfo
+  std::vector<Endpoint> addresses;
+  std::string why;  // there is none
+};
+
+Answer ask(const std::string& host, int flags) {
+  Answer out;
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM, hints.ai_flags = flags;
+  addrinfo* found = nullptr;
+  out.code = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (out.code != 0) {
+    out.why = out.code == EAI_SYSTEM ? error_text(errno) : gai_strerror(out.code);
+    return out;
+  }
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    if (one->ai_family != AF_INET && one->ai_family != AF_INET6) continue;
+    Endpoint& endpoint = out.addresses.emplace_back();
+    std::memcpy(&endpoint.address, one->ai_addr, one->ai_addrlen);
+    endpoint.length = one->ai_addrlen;
+  }
+  freeaddrinfo(found);
+  // Most of what listens for a name with addresses of both kinds listens on IPv4.
+  std::stable_partition(out.addresses.begin(), out.addresses.end(),
+                        [](const Endpoint& e) { return e.address.ss_family == AF_INET; });
+  if (out.addresses.empty()) out.why = "it has no address";
+  return out;
+}
+
+/// Name servers that do not answer keep a thread for as long as the system likes: it is left to
+/// itself.
+Answer ask_until(const std::string& host, Moment until) {
+  if (until == Moment::max()) return ask(host, 0);
+  const auto answer = std::make_shared<std::promise<Answer>>();
+  std::future<Answer> answered = answer->get_future();
+  // Signals are for the program's own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    start_thread([answer, host] { answer->set_value(ask(host, 0)); }).detach();
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (answered.wait_until(until) == std::future_status::ready) return answered.get();
+  Answer out;
+  out.code = EAI_AGAIN, out.why = "no name server answers";
   return out;
 }
 
@@ -108,28 +178,13 @@ Endpoint other_end(const Socket& socket) {
   return as_four(out);
 }
 
-std::vector<Endpoint> addresses_of(const std::string& host, int port, std::string& why) {
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  std::vector<Endpoint> out;
-  if (const int code = getaddrinfo(host.c_str(), nullptr, &hints, &found); code != 0) {
-    why = code == EAI_SYSTEM ? error_text(errno) : gai_strerror(code);
-    return out;
-  }
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    if (one->ai_family != AF_INET && one->ai_family != AF_INET6) continue;
-    Endpoint& endpoint = out.emplace_back();
-    std::memcpy(&endpoint.address, one->ai_addr, one->ai_addrlen);
-    endpoint.length = one->ai_addrlen;
-    endpoint.set_port(port);
-  }
-  freeaddrinfo(found);
-  // Most of what listens for a name with addresses of both kinds listens on IPv4.
-  std::stable_partition(out.begin(), out.end(),
-                        [](const Endpoint& e) { return e.address.ss_family == AF_INET; });
-  if (out.empty()) why = "it has no address";
-  return out;
+std::vector<Endpoint> addresses_of(const std::string& host, int port, std::string& why,
+                                   Moment until) {
+  Answer answer = ask(host, AI_NUMERICHOST);
+  if (answer.code == EAI_NONAME) answer = ask_until(host, until);
+  why = answer.why;
+  for (Endpoint& endpoint : answer.addresses) endpoint.set_port(port);
+  return answer.addresses;
 }
 
 bool means_this_host(const std::string& host) {
@@ -142,10 +197,25 @@ Socket listen_at(const Endpoint& where) {
   set(out, SOL_SOCKET, SO_REUSEADDR, 1);  // what an earlier run has closed may be used again
   if (bind(out.file(), raw(where), where.length) == 0 && listen(out.file(), kWaiting) == 0)
     return out;
-  const int number = errno;
-  out = Socket();
-  errno = number;
-  return out;
+  return closed(std::move(out));
+}
+
+Socket listen_here() {
+  Endpoint here;
+  auto* four = reinterpret_cast<sockaddr_in*>(&here.address);
+  four->sin_family = AF_INET;
+  four->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  here.length = sizeof(*four);
+  return listen_at(here);
+}
+
+bool listens_at(int file, int port) {
+  int listens = 0;
+  socklen_t length = sizeof(listens);
+  Endpoint own;
+  own.length = sizeof(own.address);
+  return getsockopt(file, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) == 0 && listens != 0 &&
+         getsockname(file, raw(own), &own.length) == 0 && own.port() == port;
 }
 
 Socket listen_anywhere(int port) {
@@ -160,12 +230,7 @@ Socket listen_anywhere(int port) {
     set(out, IPPROTO_IPV6, IPV6_V6ONLY, 0);
     if (bind(out.file(), raw(six), six.length) == 0 && listen(out.file(), kWaiting) == 0)
       return out;
-    if (errno == EADDRINUSE || errno == EACCES) {
-      const int number = errno;
-      out = Socket();
-      errno = number;
-      return out;
-    }
+    if (errno == EADDRINUSE || errno == EACCES) return closed(std::move(out));
   }
   Endpoint four;
   four.address.ss_family = AF_INET;
@@ -178,10 +243,7 @@ Socket begin_connect(const Endpoint& to) {
   Socket out = new_socket(to.address.ss_family);
   if (!out.open() || connect(out.file(), raw(to), to.length) == 0 || errno == EINPROGRESS)
     return out;
-  const int number = errno;
-  out = Socket();
-  errno = number;
-  return out;
+  return closed(std::move(out));
 }
 
 int connected(const Socket& socket) {
@@ -191,19 +253,47 @@ int connected(const Socket& socket) {
 }
 
 Socket accept_next(const Socket& listener) {
-  return Socket(accept4(listener.file(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  Socket out(accept4(listener.file(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (out.open()) {
+    set(out, IPPROTO_TCP, TCP_NODELAY, 1);
+    return out;
+  }
+  const int number = errno;  // it may also be that one which came has gone
+  const bool want = out_of_files(number) || number == ENOBUFS || number == ENOMEM;
+  // Of want the system speaks even where none has come.
+  errno = want && await_socket(listener, false, Moment()) ? number : 0;
+  return out;
 }
 
-void tune(const Socket& socket, std::chrono::milliseconds limit) {
+bool out_of_files(int number) { return number == EMFILE || number == ENFILE; }
+
+void allow_files(std::uint64_t count) {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count) return;
+  limit.rlim_cur = std::min<rlim_t>(count, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void watch_host(const Socket& socket, std::chrono::milliseconds limit) {
   // After a quiet quarter of the limit the system asks; three questions without an answer are a
   // death. TCP_USER_TIMEOUT is left alone: a rank that computes, and reads nothing for as long,
   // would look dead too.
-  const int quarter = std::max(1, static_cast<int>(limit.count() / 4000));
-  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  constexpr std::int64_t kLongest = 32767;  // seconds that Linux takes
+  const int quarter = static_cast<int>(std::clamp<std::int64_t>(limit.count() / 4000, 1, kLongest));
   set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPIDLE, quarter);
   set(socket, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, quarter / 2));
   set(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+void end_orderly(const Socket& socket, Moment until) {
+  shutdown(socket.file(), SHUT_WR);
+  std::array<char, 4096> nowhere;
+  while (await_socket(socket, false, until)) {
+    const ssize_t got = recv(socket.file(), nowhere.data(), nowhere.size(), 0);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return;
+    if (std::chrono::steady_clock::now() > until) return;
+  }
 }
 
 bool await_socket(const Socket& socket, bool write, Moment until) {

@@ -1,10 +1,12 @@
 #pragma once
-/// Sockets of TCP: how they are made, named and waited for. None of them blocks.
+/// Sockets of TCP: how they are made, named and waited for. None of them blocks, and what is
+/// written goes at once, however small it is.
 
 #include <sys/socket.h>
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +26,8 @@ class Socket {
   ~Socket();
   int file() const { return file_; }
   bool open() const { return file_ >= 0; }
+  /// The file, which is the caller's to close from now on.
+  int release() { return std::exchange(file_, -1); }
 
  private:
   int file_ = -1;
@@ -44,8 +48,12 @@ std::string to_text(const Endpoint& endpoint);
 Endpoint local_end(const Socket& socket);
 Endpoint other_end(const Socket& socket);
 
-/// All addresses of a host, by name or number. Empty: it has none, and `why` says so.
-std::vector<Endpoint> addresses_of(const std::string& host, int port, std::string& why);
+using Moment = std::chrono::steady_clock::time_point;
+
+/// All addresses of a host, by name or number. Empty: it has none, and `why` says so; or the name
+/// servers have not answered by `until`.
+std::vector<Endpoint> addresses_of(const std::string& host, int port, std::string& why,
+                                   Moment until = Moment::max());
 
 /// True of names that no other host can mean by this one: localhost, 127.0.0.1, ::1.
 bool means_this_host(const std::string& host);
@@ -54,18 +62,32 @@ bool means_this_host(const std::string& host);
 Socket listen_at(const Endpoint& where);
 /// Listens at every address of this host, of IPv6 and IPv4 where it has both.
 Socket listen_anywhere(int port);
+/// Listens at a port that the system picks, for this host alone: 127.0.0.1.
+Socket listen_here();
+/// True of a file, of whoever opened it, that listens at this port.
+bool listens_at(int file, int port);
 
 /// Begins to connect; the socket can be written once that is done. Not open: errno says why.
 Socket begin_connect(const Endpoint& to);
 /// What became of it, when it can be written: 0, or an errno.
 int connected(const Socket& socket);
-/// The next connection that has come. Not open: none has.
+/// The next connection that has come. Not open: none has, and errno is 0, or it says why none can
+/// be taken, as EMFILE does.
 Socket accept_next(const Socket& listener);
+/// True where this process, or the system, can open no more files.
+bool out_of_files(int number);
+/// The remedy of that.
+inline constexpr const char* kMoreFiles = "raise the limit of open files (ulimit -n)";
+/// Raises this process's limit of open files to `count`, or as far as the system lets it.
+void allow_files(std::uint64_t count);
 
-/// Small messages go at once; a host that vanishes is noticed within `limit` while nothing is sent.
-void tune(const Socket& socket, std::chrono::milliseconds limit);
+/// A host that vanishes while nothing is sent is noticed within `limit`, but not within less than
+/// 4 s, and within a day at most.
+void watch_host(const Socket& socket, std::chrono::milliseconds limit);
+/// Says that nothing more follows, and reads until the other side has closed too, or until then: a
+/// socket that is closed with bytes to be read may lose what it has sent.
+void end_orderly(const Socket& socket, Moment until);
 
-using Moment = std::chrono::steady_clock::time_point;
 /// Waits until `socket` can be read (or written), or until then. False: the time is over.
 bool await_socket(const Socket& socket, bool write, Moment until);
 /// Sends all of it, or says by errno why not; ETIMEDOUT: the time is over.

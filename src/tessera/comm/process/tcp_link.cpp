@@ -14,6 +14,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/comm/backend/patience.h"
+#include "tessera/comm/process/hosts.h"
 
 namespace tessera::process {
 
@@ -22,8 +23,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::size_t kBuffer = 64 << 10;
-constexpr std::size_t kAllSegments = 2 << 20;  // as ProcessCommunicator::segment_elements has it
-constexpr int kGathered = -1;                  // a tag of the link itself
+constexpr int kGathered = -1;  // a tag of the link itself
 
 /// What all processes of one running system share, whatever its host names and containers.
 std::array<char, 64> boot() {
@@ -41,19 +41,16 @@ std::array<char, 64> boot() {
 }  // namespace
 
 TcpLink::TcpLink(int rank, std::vector<Socket> connections)
-    : rank_(rank),
-      eager_(std::clamp<std::size_t>(kAllSegments / connections.size(), 32 << 10, 256 << 10)),
-      events_(epoll_create1(EPOLL_CLOEXEC)),
-      peers_(connections.size()) {
+    : rank_(rank), events_(epoll_create1(EPOLL_CLOEXEC)), peers_(connections.size()) {
   if (!events_.open())
-    fail(Fault::Resource, "TCP: no more files can be opened: ", error_text(errno),
-         "; raise the limit of open files (ulimit -n)");
+    fail(Fault::Resource, "rank ", rank, " of ", connections.size(),
+         " cannot watch its connections: ", error_text(errno), "; ", kMoreFiles);
   nowhere_.resize(kBuffer);
   // As many as are mostly under way; pages that are not used are not there.
   const std::size_t others = connections.size() - 1;
   for (std::size_t i = 0; i < 64 + 32 * others; ++i) add_operation();
   for (std::size_t i = 0; i < 16 * others; ++i) add_early(false);
-  for (std::size_t i = 0; i < 4 * others; ++i) add_early(true);
+  for (std::size_t i = 0; i < std::min<std::size_t>(4 * others, 64); ++i) add_early(true);
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     peers_[r].socket = std::move(connections[r]);
     if (!peers_[r].socket.open()) continue;
@@ -61,14 +58,17 @@ TcpLink::TcpLink(int rank, std::vector<Socket> connections)
     epoll_event event = {};
     event.events = EPOLLIN, event.data.u64 = r;
     if (epoll_ctl(events_.file(), EPOLL_CTL_ADD, peers_[r].socket.file(), &event) != 0)
-      fail(Fault::Resource, "TCP: a connection cannot be watched: ", error_text(errno));
+      fail(Fault::Resource, "rank ", rank, " of ", peers_.size(),
+           " cannot watch its connection to rank ", r, ": ", error_text(errno),
+           "; raise the limit of memory or of epoll's watches (sysctl "
+           "fs.epoll.max_user_watches)");
   }
 }
 
 TcpLink::~TcpLink() {
   // The memory of what is under way may be gone.
   for (Operation& operation : operations_) {
-    if (operation.state != Operation::Under || operation.own) continue;
+    if (operation.state != Operation::UnderWay || operation.own) continue;
     if (!operation.sends) {
       operation.data = nullptr;
       (operation.rank == kAnyone ? anyone_ : peer(operation.rank).posted).remove(&operation);
@@ -117,8 +117,8 @@ void TcpLink::gather(const void* mine, void* all, std::size_t bytes) {
     while (!done(requests[i])) {
       const int from = static_cast<int>(i / 2) + (static_cast<int>(i / 2) >= rank_);
       if (lost(from))
-        fail(Fault::Peer, "rank ", rank_, " of ", size(), " found that rank ", from,
-             " has died before the first step");
+        fail(Fault::Peer, "rank ", rank_, " of ", size(), " found that ",
+             loss_text(text("rank ", from), loss_errno(from)), ", before the first step");
       patience.wait();
     }
   }
@@ -138,7 +138,7 @@ TcpLink::Operation& TcpLink::make(bool sends, Channel channel, int rank, int tag
   if (free_operations_.empty()) add_operation();
   Operation& out = operations_[free_operations_.back() - 1];
   free_operations_.pop_back();
-  out.state = Operation::Under, out.sends = sends, out.own = false, out.channel = channel;
+  out.state = Operation::UnderWay, out.sends = sends, out.own = false, out.channel = channel;
   out.rank = rank, out.tag = tag, out.data = static_cast<std::byte*>(data), out.bytes = bytes;
   out.moved = 0, out.queued = false, out.matched = false, out.next = nullptr;
   return out;
@@ -199,7 +199,7 @@ void TcpLink::finish() {
 
 /// The others see that this rank has gone; one that hangs is left to what started it.
 void TcpLink::end_all(int) {
-  for (int r = 0; r < size(); ++r) lose(r);
+  for (int r = 0; r < size(); ++r) lose(r, 0);
 }
 
 }  // namespace tessera::process

@@ -12,9 +12,9 @@
 
 namespace tessera::process {
 
-/// One connection to each other rank. A message is a frame and its bytes. What is no larger than a
-/// segment of a collective goes at once, and waits in memory of the receiver's where no receive is
-/// posted yet. What is larger is offered, and goes when the receiver has a place for it: no rank
+/// One connection to each other rank. A message is a frame and its bytes. What is no longer than
+/// kLongestSegment goes at once, and waits in memory of the receiver's where no receive is posted
+/// yet. What is larger is offered, and goes when the receiver has a place for it: no rank
 /// holds another's large operands. Bytes for which a receive is posted are read straight into their
 /// place.
 ///
@@ -22,6 +22,8 @@ namespace tessera::process {
 /// operations and the memory of early messages are used again.
 class TcpLink final : public Link {
  public:
+  static constexpr std::size_t kFrameBytes = 32;
+
   /// `connections` by rank; that of this rank is not open.
   TcpLink(int rank, std::vector<Socket> connections);
   /// What was sent and is not delivered is, if that does not take long.
@@ -37,6 +39,7 @@ class TcpLink final : public Link {
   void cancel(Request& request) override;
   int losses() const override { return losses_; }
   bool lost(int rank) const override { return peer(rank).lost; }
+  int loss_errno(int rank) const override { return peer(rank).broken_by; }
   bool ends_together() const override { return false; }
   void finish() override;
   void end_all(int code) override;
@@ -56,10 +59,11 @@ class TcpLink final : public Link {
     Channel channel = Channel::Calls;
     Kind kind = Data;
   };
+  static_assert(sizeof(Frame) == kFrameBytes);
 
   /// A message that this rank sends or receives.
   struct Operation {
-    enum State : std::uint8_t { Free, Under, Done };  // way
+    enum State : std::uint8_t { Free, UnderWay, Done };
     State state = Free;
     bool sends = false;
     bool own = false;  // of the link itself: nobody asks whether it is done
@@ -105,6 +109,7 @@ class TcpLink final : public Link {
   struct Peer {
     Socket socket;
     bool lost = false;        // without a Bye
+    int broken_by = 0;        // the errno of it; 0: the other side has closed
     bool bye = false;         // it has said so
     bool watched = false;     // for room to write
     Queue<Operation> out;     // what is to be written
@@ -136,7 +141,7 @@ class TcpLink final : public Link {
   void watch(int to, bool room);
   void keep_copy(Operation& operation);
   void send_to_self(Operation& operation);
-  void lose(int rank);
+  void lose(int rank, int number);
 
   // ---- Receiving: tcp_receiving.cpp
   void progress(int timeout_ms = 0);
@@ -154,8 +159,7 @@ class TcpLink final : public Link {
   std::byte* place_of(Peer& p);
 
   const int rank_;
-  const std::size_t eager_;  // bytes that go unasked
-  Socket events_;            // of epoll
+  Socket events_;  // of epoll
   std::vector<Peer> peers_;
   Queue<Operation> anyone_;           // receives from whoever sends
   std::deque<Operation> operations_;  // their places stay

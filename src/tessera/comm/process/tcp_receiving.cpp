@@ -72,7 +72,7 @@ void TcpLink::read(int from) {
     const ssize_t got = readv(p.socket.file(), parts.data(), static_cast<int>(count));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == ENOMEM)) return;
-    if (got <= 0) return lose(from);
+    if (got <= 0) return lose(from, got < 0 ? errno : 0);
     const std::size_t bytes = static_cast<std::size_t>(got), placed = std::min(bytes, direct);
     p.got += placed;
     p.end += bytes - placed;
@@ -105,7 +105,8 @@ void TcpLink::begin_message(int from) {
   const Frame& frame = p.frame;
   switch (frame.kind) {
     case Frame::Data:
-      check(frame.bytes <= eager_, "TCP: rank ", from, " sends ", frame.bytes, " bytes unasked");
+      check(frame.bytes <= kLongestSegment, "TCP: rank ", from, " sends ", frame.bytes,
+            " bytes unasked");
       p.inside = true, p.got = 0;
       p.receive = posted_for(from, frame);
       if (p.receive == nullptr) {
@@ -128,7 +129,7 @@ void TcpLink::begin_message(int from) {
       check(frame.receiver >= 1 && frame.receiver <= operations_.size(), "TCP: rank ", from,
             " sends bytes for operation ", frame.receiver, " of ", operations_.size());
       Operation& receive = operations_[frame.receiver - 1];
-      check(receive.state == Operation::Under && !receive.sends && receive.matched &&
+      check(receive.state == Operation::UnderWay && !receive.sends && receive.matched &&
                 receive.bytes >= frame.bytes,
             "TCP: rank ", from, " sends ", frame.bytes, " bytes that were not granted");
       p.inside = true, p.got = 0;
@@ -167,7 +168,7 @@ TcpLink::Operation* TcpLink::posted_for(int from, const Frame& frame) {
 void TcpLink::add_early(bool large) {
   Early& fresh = earlies_.emplace_back();
   fresh.large = large;
-  fresh.bytes.reserve(large ? eager_ : kSmallEarly);
+  fresh.bytes.reserve(large ? kLongestSegment : kSmallEarly);
   free_earlies_[large].reserve(earlies_.size());
   free_earlies_[large].push_back(&fresh);
 }
@@ -221,7 +222,7 @@ void TcpLink::answer_grant(int from, const Frame& frame) {
   check(frame.sender >= 1 && frame.sender <= operations_.size(), "TCP: rank ", from,
         " grants operation ", frame.sender, " of ", operations_.size());
   Operation& operation = operations_[frame.sender - 1];
-  check(operation.state == Operation::Under && operation.sends && operation.rank == from &&
+  check(operation.state == Operation::UnderWay && operation.sends && operation.rank == from &&
             operation.frame.kind == Frame::Offer && !operation.queued,
         "TCP: rank ", from, " grants what was not offered");
   if (operation.data == nullptr) return release(operation);  // it was taken back

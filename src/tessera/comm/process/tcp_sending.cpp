@@ -19,7 +19,7 @@ Request TcpLink::send(Channel channel, const void* data, std::size_t bytes, int 
   if (to == rank_) {
     send_to_self(operation);
   } else {
-    enqueue(operation, bytes > eager_ ? Frame::Offer : Frame::Data);
+    enqueue(operation, bytes > kLongestSegment ? Frame::Offer : Frame::Data);
     flush(to);
   }
   return out;
@@ -71,6 +71,7 @@ void TcpLink::flush(int to) {
     if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM))
       return watch(to, true);
     if (sent < 0) {
+      p.broken_by = errno;  // whoever reads next is told only that it is over
       // What it has sent before it went may still lie here to be read: the end is seen behind it.
       while (p.out.first != nullptr) {
         Operation& unsent = *p.out.first;
@@ -124,8 +125,8 @@ void TcpLink::send_to_self(Operation& operation) {
   finished(operation);
 }
 
-/// The connection is over, and nothing was said of an end.
-void TcpLink::lose(int rank) {
+/// The connection is over, by an errno, and nothing was said of an end.
+void TcpLink::lose(int rank, int number) {
   Peer& p = peer(rank);
   if (p.lost || !p.socket.open()) return;
   epoll_ctl(events_.file(), EPOLL_CTL_DEL, p.socket.file(), nullptr);
@@ -138,6 +139,7 @@ void TcpLink::lose(int rank) {
   p.socket = Socket();
   if (p.bye) return;
   p.lost = true;
+  if (number != 0) p.broken_by = number;
   ++losses_;
 }
 

@@ -24,9 +24,9 @@ Calls& CallsUnderWay::of_group(std::uint64_t id, const Group& group) {
   if (!fresh) return out;
   const auto n = static_cast<std::size_t>(group.size());
   out.with.resize(n);
-  for (Calls::Channel& channel : out.with) {
-    channel.sent.resize(static_cast<std::size_t>(group.messages));
-    channel.posted.resize(static_cast<std::size_t>(group.messages));
+  for (Calls::Mailbox& mailbox : out.with) {
+    mailbox.sent.resize(static_cast<std::size_t>(group.messages));
+    mailbox.posted.resize(static_cast<std::size_t>(group.messages));
   }
   for (Underway& call : out.under_way) {
     call.letters.resize(n), call.arrived.resize(n);

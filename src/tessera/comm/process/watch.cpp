@@ -13,9 +13,9 @@
 
 namespace tessera::process {
 
-Watch::Watch(const std::vector<Process>& processes, std::function<void(int)> on_death)
+Watch::Watch(const std::vector<Pid>& processes, std::function<void(int)> on_death)
     : on_death_(std::move(on_death)) {
-  for (const Process& process : processes) {
+  for (const Pid& process : processes) {
     // A file that can be read once the process has ended, whoever collects its status.
     const long file = syscall(SYS_pidfd_open, process.pid, 0);
     if (file >= 0) watched_.push_back({process.rank, static_cast<int>(file)});

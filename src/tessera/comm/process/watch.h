@@ -11,13 +11,13 @@ namespace tessera::process {
 /// A thread that sleeps until one of some processes ends.
 class Watch {
  public:
-  struct Process {
+  struct Pid {
     int rank;
     int pid;
   };
   /// `on_death` is called on the thread, once per death. A process that the system does not let us
   /// watch is left out.
-  Watch(const std::vector<Process>& processes, std::function<void(int rank)> on_death);
+  Watch(const std::vector<Pid>& processes, std::function<void(int rank)> on_death);
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;

@@ -123,7 +123,7 @@ void World::look() {
   stop(Fault::Peer, why, nullptr);
 }
 
-/// A connection that breaks is a death, on whatever host.
+/// A rank whose connection breaks is as good as dead, on whatever host.
 void World::note_losses() {
   losses_ = link_.losses();
   for (int r = 0; r < size_; ++r) {
@@ -188,8 +188,10 @@ void World::find_deaths() {
 
 std::string World::death_text(int rank) const {
   const Process& process = processes_[static_cast<std::size_t>(rank)];
-  return text("found that rank ", rank, " (process ", process.pid, " of ", process.host_name.data(),
-              ") has died; it was last seen ", seen(rank));
+  const std::string who =
+      text("rank ", rank, " (process ", process.pid, " of ", process.host_name.data(), ")");
+  return text("found that ", loss_text(who, link_.loss_errno(rank)), "; it was last seen ",
+              seen(rank));
 }
 
 void World::stop(Fault fault, const std::string& why, std::exception_ptr error) {

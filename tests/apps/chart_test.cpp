@@ -1,0 +1,68 @@
+/// `tessera chart`: what it draws, and what it refuses.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "apps/command_test.h"
+
+namespace tessera {
+namespace {
+
+void write_run(const Folder& folder, const std::string& name, const std::string& metrics) {
+  std::filesystem::create_directory(folder / name);
+  folder.write(name + "/metrics.jsonl", metrics);
+}
+
+TEST(ChartCommand, DrawsRunsAndReplacesItsPicture) {
+  const Folder folder;
+  write_run(folder, "a", "{\"kind\":\"train\",\"step\":1,\"loss\":2.5}\n");
+  write_run(folder, "b", "{\"kind\":\"train\",\"step\":1,\"loss\":3.5}\n");
+  folder.write("losses.svg", "an older picture");
+  const Ran ran = run(words(folder.expand("chart @/a @/b --output @/losses.svg")));
+  EXPECT_EQ(ran.err, "");
+  EXPECT_EQ(ran.out, folder.expand("wrote the losses of @/a, @/b to '@/losses.svg'\n"));
+  const std::string picture = read(folder / "losses.svg");
+  EXPECT_NE(picture.find(folder.expand("@/a: training 2.5")), std::string::npos) << picture;
+  EXPECT_NE(picture.find(folder.expand("@/b: training 3.5")), std::string::npos) << picture;
+}
+
+TEST(ChartCommand, Errors) {
+  const Folder folder;
+  write_run(folder, "a", "{\"kind\":\"train\",\"step\":1,\"loss\":2.5}\n");
+  write_run(folder, "new", "");
+  std::filesystem::create_directory(folder / "empty");
+  std::filesystem::create_directory(folder / "folder.svg");
+  std::filesystem::create_directory_symlink("a", folder / "link");
+  struct Case {
+    const char* arguments;
+    int code;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"chart", 2, "chart takes the folders of one or more runs; give one"},
+      {"chart @/empty", 2,
+       "'@/empty' has no metrics.jsonl; give the folder of a run, the --output of tessera train"},
+      {"chart @/new", 2, "'@/new/metrics.jsonl' has no loss yet; train at least one step"},
+      {"chart @/a @/a", 2, "'@/a' is given twice; give each run once"},
+      {"chart @/a @/a/", 2, "'@/a' and '@/a/' are one folder; give each run once"},
+      {"chart @/link @/a", 2, "'@/link' and '@/a' are one folder; give each run once"},
+      {"chart @/a --output @/a.png", 2, "--output is '@/a.png'; it must end in .svg"},
+      {"chart @/a --output @/folder.svg", 5,
+       "cannot write '@/folder.svg': it is a folder; give the name of a file"},
+      {"chart @/none @/no --output @/x", 2,
+       "3 problems, nothing was started:\n  --output is '@/x'; it must end in .svg\n  '@/none' has "
+       "no metrics.jsonl; give the folder of a run, the --output of tessera train\n  '@/no' has no "
+       "metrics.jsonl; give the folder of a run, the --output of tessera train"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.arguments);
+    const Ran ran = run(words(folder.expand(c.arguments)));
+    EXPECT_EQ(ran.code, c.code);
+    EXPECT_EQ(ran.err, "error: " + folder.expand(c.message) + "\n");
+    EXPECT_EQ(ran.out, "");
+  }
+}
+
+}  // namespace
+}  // namespace tessera
