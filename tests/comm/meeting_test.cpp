@@ -302,11 +302,11 @@ TEST(MeetingDeathTest, WantOfFilesIsNamed) {
       meet_all(others, 3s);
       _exit(0);
     }
-    const int next_file = dup(STDERR_FILENO);
-    close(next_file);
+    const int one = dup(STDERR_FILENO), other = dup(STDERR_FILENO);
+    close(one), close(other);
     rlimit limit = {};
     getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = static_cast<rlim_t>(next_file) + 2;
+    limit.rlim_cur = static_cast<rlim_t>(other) + 1;
     setrlimit(RLIMIT_NOFILE, &limit);
     std::fprintf(stderr, "rank 0 ends: %s\n", meet_all({first}).front().c_str());
     waitpid(child, nullptr, 0);
