@@ -176,6 +176,10 @@ const std::map<std::string, Body> kWays = {
          world.run(Collective::broadcast(DType::I32, {1}, 0, "go on"), &on, &on);
          if (on == 0) break;
        }
+       // The request may come later than the word of the one that leads.
+       using std::chrono::steady_clock;
+       const auto until = steady_clock::now() + std::chrono::seconds(10);
+       while (!asked_to_stop && steady_clock::now() < until) world.alive();
        std::fprintf(stderr, "rank %d stops, %s\n", world.rank(),
                     asked_to_stop ? "asked" : "unasked");
      }},

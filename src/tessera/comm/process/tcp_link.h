@@ -18,8 +18,9 @@ namespace tessera::process {
 /// holds another's large operands. Bytes for which a receive is posted are read straight into their
 /// place.
 ///
-/// Nothing moves by itself, but in the calls below; no thread. After warm-up nothing is allocated:
-/// operations and the memory of early messages are used again.
+/// Nothing moves by itself, but in the calls below; no thread. Operations and the memory of early
+/// messages are used again: something is allocated only where more of them are under way than ever
+/// before, as when a rank is held up and others run ahead.
 class TcpLink final : public Link {
  public:
   static constexpr std::size_t kFrameBytes = 32;
