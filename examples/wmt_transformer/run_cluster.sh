@@ -42,8 +42,15 @@ while ((SIZE % MP)); do MP=$((MP / 2)); done
 logs=()
 for ((i = START; i < START + RANKS; i++)); do
   logs+=("device$i/train.log$i")
-  rm -rf "device$i" && mkdir "device$i" && : >"${logs[-1]}" ||
+  # Held until this and the ranks have ended, however they end; one that was killed has a moment to be gone.
+  mkdir -p "device$i" && exec {lock}>>"device$i/lock" ||
     fail "$PWD/device$i cannot be made; start in a folder that you may write to"
+  flock -w 5 -E 75 $lock || [ $? != 75 ] ||  # a file system without locks has other codes
+    fail "$PWD/device$i is in use: another training runs here; wait until it has ended, or start in another folder"
+done
+for ((i = START; i < START + RANKS; i++)); do
+  find "device$i" -mindepth 1 -maxdepth 1 ! -name lock -exec rm -rf {} + && : >"device$i/train.log$i" ||
+    fail "$PWD/device$i cannot be emptied; start in a folder that you may write to"
 done
 running=()  # by rank: its process
 asked=0     # requests to stop

@@ -100,6 +100,22 @@ asks 143 2
 STUB='trap "" TERM; : >ready; exec sleep 1000'
 asks 137 3
 
+# A second training in the folder of one that runs is refused and changes nothing, also where the first one's script
+# was killed and its ranks go on.
+STUB=': >ready; exec sleep 1000'
+start 2
+kill -KILL "$script"
+wait "$script" 2>/dev/null || true
+run 1 run pairs.txt 2
+says "$PWD/device0 is in use: another training runs here; wait until it has ended, or start in another folder"
+run 1 run_cluster pairs.txt table 3 1 2
+says "$PWD/device1 is in use: another training runs here; wait until it has ended, or start in another folder"
+[ "$(ls device*/ready | wc -l)" = 2 ] || wrong "it has removed files of a training that runs"
+kill -KILL -- "-$script"
+script= STUB=
+run 0 run pairs.txt 2
+[ ! -e device0/ready ] || wrong "it leaves files of the training before"
+
 # Ranks fail, and one hangs: it is ended. Each error is told once, and no old one.
 mkdir device5
 echo 'error: of an earlier run' >device5/train.log5

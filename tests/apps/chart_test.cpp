@@ -27,10 +27,23 @@ TEST(ChartCommand, DrawsRunsAndReplacesItsPicture) {
   EXPECT_NE(picture.find(folder.expand("@/b: training 3.5")), std::string::npos) << picture;
 }
 
+/// A name of a folder does not reach the terminal as it is.
+TEST(ChartCommand, NamesOfAnyBytes) {
+  const Folder folder;
+  write_run(folder, "a\x1b", "{\"kind\":\"train\",\"step\":1,\"loss\":2.5}\n");
+  const Ran ran = run(words(folder.expand("chart @/a\x1b --output @/losses.svg")));
+  EXPECT_EQ(ran.err, "");
+  EXPECT_EQ(ran.out, folder.expand("wrote the losses of @/a\\x1b to '@/losses.svg'\n"));
+}
+
 TEST(ChartCommand, Errors) {
   const Folder folder;
   write_run(folder, "a", "{\"kind\":\"train\",\"step\":1,\"loss\":2.5}\n");
-  write_run(folder, "new", "");
+  write_run(folder, "new", "\n");
+  write_run(folder, "other", "garbage\n{\"loss\":\"2.5\"}\n\xff\xfe\n");
+  write_run(folder, "diverged",
+            "{\"kind\":\"train\",\"step\":1,\"loss\":null,\"skipped\":true}\n"
+            "{\"kind\":\"valid\",\"step\":1,\"loss\":1e300}\n");
   std::filesystem::create_directory(folder / "empty");
   std::filesystem::create_directory(folder / "folder.svg");
   std::filesystem::create_directory_symlink("a", folder / "link");
@@ -44,6 +57,13 @@ TEST(ChartCommand, Errors) {
       {"chart @/empty", 2,
        "'@/empty' has no metrics.jsonl; give the folder of a run, the --output of tessera train"},
       {"chart @/new", 2, "'@/new/metrics.jsonl' has no loss yet; train at least one step"},
+      {"chart @/other", 2,
+       "'@/other/metrics.jsonl' has no line of a step; give the folder of a run, whose steps "
+       "tessera "
+       "train writes there"},
+      {"chart @/diverged", 2,
+       "'@/diverged/metrics.jsonl' has no loss that can be drawn: each of its 2 is inf, nan or "
+       "beyond 1e+100; lower --lr, and train in a new folder"},
       {"chart @/a @/a", 2, "'@/a' is given twice; give each run once"},
       {"chart @/a @/a/", 2, "'@/a' and '@/a/' are one folder; give each run once"},
       {"chart @/link @/a", 2, "'@/link' and '@/a' are one folder; give each run once"},

@@ -51,9 +51,11 @@ TEST(Sgm, Segments) {
 /// What WMT's files have besides: other tags, several on a line, capitals, other quotes.
 TEST(Sgm, OtherForms) {
   const SgmSet set = parse_sgm(
-      "\xEF\xBB\xBF<?xml version=\"1.0\"?>\n<!DOCTYPE mteval>\n<mteval>\n"
+      "\xEF\xBB\xBF<?xml version=\"1.0\"?>\n<!DOCTYPE mteval [ <!ELEMENT mteval (a)> ]><!-- l'un "
+      "-->\n<mteval>\n"
       "<REFSET trglang='FR' srclang=en setid=\"t\"><DOC sysid=\"ref\" docid = \"d\" docid=\"e\">\n"
-      "<hl>\n<SEG ID=\"1\">one</SEG> <seg id='2'>two\nlines</seg>\n</hl><p></p>\n</DOC>\n"
+      "<hl>\n<SEG ID=\"1\">one</SEG> <seg id='2'>two\nlines</seg>\n</hl><!-- <seg id='9'>no</seg> "
+      "--><p></p>\n</DOC>\n"
       "<doc docid=\"f\"></doc></REFSET>\n</mteval>\n",
       "a.sgm");
   EXPECT_EQ(set.kind, SgmKind::Reference);
@@ -78,6 +80,16 @@ TEST(Sgm, Errors) {
        "line 4: byte 68 of the file is not UTF-8; convert the file to UTF-8"},
       {source(document("d", "<seg id=\"1\">a\n<seg id=\"2\">b</seg>\n")),
        "line 3: segment 1 of document d is not closed; write </seg> at its end"},
+      {source(document("d", "<seg id=\"1\">Hi <b>you</b> x</seg>\n")),
+       "line 3: segment 1 of document d has the tag </b> in its text; remove it and the <b> before "
+       "it, or write &lt; for < where they are text"},
+      {source(document("d", "<seg id=\"1\">Hi</b>\n<seg id=\"2\">b</seg>\n")),
+       "line 3: segment 1 of document d is not closed; write </seg> at its end"},
+      {source(document("d", "<!-- <seg id=\"1\">a</seg>\n")),
+       "line 3: the comment that begins here is not closed; write --> at its end"},
+      {"<!DOCTYPE mteval [ <!ELEMENT mteval (a)>\n",
+       "line 1: the tag '<!DOCTYPE mteval [ <!ELEMENT mteval (a)>' is not closed; write > at its "
+       "end"},
       {source(document("d", "<seg id=\"1\">a\n")),
        "line 3: segment 1 of document d is not closed; write </seg> at its end"},
       {source(document("d", "<seg id=\"1\"\n")),

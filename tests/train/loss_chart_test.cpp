@@ -57,6 +57,18 @@ TEST(LossChart, LossesThatAreAllAlikeAreDrawn) {
   EXPECT_EQ(svg.find("inf"), std::string::npos);
 }
 
+TEST(LossChart, OneStepIsADot) {
+  const std::string svg = loss_chart({{"one", {{1, 2.0}}, {}}});
+  EXPECT_NE(svg.find("<circle cx=\"790.00\" cy=\"230.00\""), std::string::npos) << svg;
+}
+
+/// What XML may not hold, and bytes that are no text.
+TEST(LossChart, NamesOfAnyBytes) {
+  const std::string svg = loss_chart({{"a\x01\x7f\xff\u00e9", {{1, 2.0}}, {}}});
+  EXPECT_FALSE(elements_of(svg).empty()) << "well-formed";
+  EXPECT_NE(svg.find(">a\uFFFD\uFFFD\uFFFD\u00e9: training 2"), std::string::npos) << svg;
+}
+
 TEST(LossChart, ReadsTheMetricsOfARun) {
   const std::string folder = testing::TempDir() + "chart";
   std::filesystem::create_directories(folder);
@@ -66,6 +78,8 @@ TEST(LossChart, ReadsTheMetricsOfARun) {
       << R"({"kind":"train","step":2,"loss":null,"skipped":true})"
       << "\n"
       << R"({"kind":"valid","step":2,"loss":2.25})"
+      << "\n"
+      << R"({"kind":"train","step":3,"loss":-1e101})"
       << "\n{\"kind\":\"tr";
   const LossCurve curve = read_losses(folder);
   EXPECT_EQ(curve.train, (LossPoints{{1, 2.5}}));

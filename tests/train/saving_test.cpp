@@ -68,6 +68,37 @@ class Saving : public TrainerTest {
   }
 };
 
+/// Paths that lead from the working folder lead on when that is removed.
+TEST_F(Saving, OutlivesItsWorkingFolder) {
+  struct Leave : TrainCallback {
+    explicit Leave(std::string folder) : here(std::move(folder)) {
+      fs::create_directory(here);
+      fs::current_path(here);
+    }
+    ~Leave() override { fs::current_path(back); }
+    void on_step(const StepRecord&) override { fs::remove_all(here); }
+    void on_save(std::int64_t, const std::string& path) override { saves.push_back(path); }
+    const fs::path back = fs::current_path();
+    std::string here;
+    std::vector<std::string> saves;
+  };
+  RunConfig c = small("run");
+  c.output = "../run";
+  c.profile = "../profile.json";
+  c.profile_steps = 1;
+  {
+    Leave leave(folder_ + "/here");
+    run(c, {{&leave}});
+    EXPECT_EQ(leave.saves.back(), "../run/checkpoints/step-00000006") << "told as it was given";
+    EXPECT_FALSE(fs::exists(leave.here));
+  }
+  EXPECT_EQ(Checkpoint::open(folder_ + "/run").record().step, 6);
+  EXPECT_NE(file("run/metrics.jsonl").find("\"step\":6"), std::string::npos);
+  EXPECT_NE(file("run/summary.json"), "");
+  EXPECT_NE(file("profile.json"), "");
+  EXPECT_FALSE(fs::exists(folder_ + "/run/lock"));
+}
+
 /// The save of step 2 ends only when step 5 is done, and holds the state after step 2.
 TEST_F(Saving, TrainingGoesOnMeanwhile) {
   RunConfig c = small("run");

@@ -3,6 +3,7 @@
 
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
+#include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/train/loss_chart.h"
@@ -50,7 +51,8 @@ int chart_command(const Arguments& arguments, Console& console, const OwnFamilie
     problems.gather([&] { curves.push_back(read_losses(run)); });
   problems.raise();
   write_atomically(output, loss_chart(curves));
-  console.out << "wrote the losses of " << join(parsed.words) << " to '" << output << "'\n";
+  console.out << printable(text("wrote the losses of ", join(parsed.words), " to '", output, "'"))
+              << "\n";
   return 0;
 }
 

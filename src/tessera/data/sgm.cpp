@@ -36,10 +36,14 @@ class SgmReader {
  private:
   /// Text up to the next tag, of which nothing may stand outside of segments.
   void pass_text();
+  /// A comment, or a document type with all that it declares. False where neither begins here.
+  bool pass_declaration();
   Tag tag();
   void open_set(const Tag& tag);
   void open_document(const Tag& tag);
   void segment(const Tag& tag);
+  /// Where the segment ends behind the end tag at `at`: text has none.
+  void refuse_tag_within(std::size_t at, const std::string& id, std::int64_t line) const;
   void close(const Tag& tag);
   std::string required(const Tag& tag, std::string_view name, std::string_view example) const;
   std::string_view take(std::size_t size);
@@ -98,6 +102,7 @@ SgmSet SgmReader::read() {
         "byte ", broken, " of the file is not UTF-8; convert the file to UTF-8");
   if (starts_with(bytes_, kByteOrderMark)) at_ = kByteOrderMark.size();
   for (pass_text(); at_ < bytes_.size(); pass_text()) {
+    if (pass_declaration()) continue;
     const Tag next = tag();
     if (next.name == "srcset" || next.name == "refset" || next.name == "tstset") {
       open_set(next);
@@ -135,6 +140,27 @@ void SgmReader::pass_text() {
           "' stands outside of segments; put it between <seg id=\"...\"> and </seg>");
     if (at_ < end) take(std::min(line.size() + 1, end - at_));
   }
+}
+
+bool SgmReader::pass_declaration() {
+  const std::string_view rest = bytes_.substr(at_);
+  if (starts_with(rest, "<!--")) {
+    const std::size_t end = rest.find("-->", 4);
+    if (end == std::string_view::npos)
+      bad(line_, "the comment that begins here is not closed; write --> at its end");
+    take(end + 3);
+    return true;
+  }
+  if (!starts_with(rest, "<!")) return false;
+  std::size_t at = 0;
+  int open = 0;  // tags
+  do {
+    at = rest.find_first_of("<>", at);
+    if (at == std::string_view::npos) return false;
+    open += rest[at++] == '<' ? 1 : -1;
+  } while (open > 0);
+  take(at);
+  return true;
 }
 
 Tag SgmReader::tag() {
@@ -193,12 +219,31 @@ void SgmReader::segment(const Tag& tag) {
     if (small_letters(bytes_.substr(close, 4)) == "<seg") break;
     close = bytes_.find('<', close + 1);  // a bare < of the text
   }
-  if (close == std::string_view::npos || small_letters(bytes_.substr(close, 6)) != "</seg>")
+  if (close == std::string_view::npos || small_letters(bytes_.substr(close, 6)) != "</seg>") {
+    refuse_tag_within(close, id, tag.line);
     bad(tag.line, "segment ", id, " of document ", open_->id,
         " is not closed; write </seg> at its end");
+  }
   std::string words = one_blank(unescaped(take(close - at_)));
   take(std::string_view("</seg>").size());
   open_->segments.push_back({id, std::move(words), tag.line});
+}
+
+void SgmReader::refuse_tag_within(std::size_t at, const std::string& id, std::int64_t line) const {
+  const auto begins = [&](std::size_t where, std::string_view tag) {
+    return small_letters(bytes_.substr(where, tag.size())) == tag;
+  };
+  std::size_t end = at;
+  while (end != std::string_view::npos && !begins(end, "</seg>")) {
+    if (begins(end, "<seg") || begins(end, "</doc") || begins(end, "<doc")) return;
+    end = bytes_.find('<', end + 1);
+  }
+  if (end == std::string_view::npos) return;
+  const std::string_view found = bytes_.substr(at, std::min<std::size_t>(end - at, 60));
+  const std::string name(found.substr(2, std::min(found.find('>'), found.size()) - 2));
+  bad(line, "segment ", id, " of document ", open_->id, " has the tag </", name,
+      "> in its text; remove it and the <", name,
+      "> before it, or write &lt; for < where they are text");
 }
 
 void SgmReader::close(const Tag& tag) {

@@ -22,6 +22,7 @@ namespace {
 constexpr double kPageLeft = 70, kPageTop = 50, kPageRight = 30, kPageBottom = 50, kLine = 20;
 constexpr double kWidth = 720, kHeight = 360;
 constexpr std::size_t kMostPoints = 720;  // of a line
+constexpr double kLargestLoss = 1e100;    // sums and differences of such are finite
 
 constexpr const char* kChartStyle = R"(
   .curve { fill: none; stroke-width: 1.6; stroke-linejoin: round; }
@@ -103,19 +104,23 @@ class Chart {
     std::string name = curve.name;
     if (!curve.train.empty()) {
       line(curve.train, colour, "");
+      if (curve.train.size() == 1) dot(curve.train[0], colour);  // a line of one point is not seen
       name += text(": training ", format("%.4g", curve.train.back().second));
     }
     if (!curve.valid.empty()) {
       line(curve.valid, colour, " stroke-dasharray=\"5 3\"");
-      for (const auto& [step, loss] : curve.valid)
-        out_ += format("<circle cx=\"%.2f\" cy=\"%.2f\" r=\"3\" fill=\"%s\"/>\n",
-                       x(static_cast<double>(step)), y(loss), colour);
+      for (const auto& point : curve.valid) dot(point, colour);
       name += text(curve.train.empty() ? ":" : ",", " held-out (dots) ",
                    format("%.4g", curve.valid.back().second));
     }
     out_ += format("<path class=\"curve\" stroke=\"%s\" d=\"M%.2f %.2fh24\"/>\n", colour, kPageLeft,
                    legend - 4);
     out_ += svg::written(kPageLeft + 32, legend, "name", name + " at the end");
+  }
+
+  void dot(const LossPoints::value_type& point, const char* colour) {
+    out_ += format("<circle cx=\"%.2f\" cy=\"%.2f\" r=\"3\" fill=\"%s\"/>\n",
+                   x(static_cast<double>(point.first)), y(point.second), colour);
   }
 
   void line(const LossPoints& points, const char* colour, const char* dashes) {
@@ -139,13 +144,21 @@ LossCurve read_losses(const std::string& run) {
   require(std::filesystem::is_regular_file(path), "'", run, "' has no ", kMetricsFile,
           "; give the folder of a run, the --output of tessera train");
   LossCurve out{run, {}, {}};
-  for (const LossLine& line : loss_lines(read_file(path, Fault::Resource))) {
+  const std::string bytes = read_file(path, Fault::Resource);
+  const std::vector<LossLine> lines = loss_lines(bytes);
+  for (const LossLine& line : lines) {
+    if (!(std::abs(line.loss) <= kLargestLoss)) continue;
     LossPoints& points = line.valid ? out.valid : out.train;
     points.emplace_back(line.step, line.loss);
   }
-  require(!out.train.empty() || !out.valid.empty(), "'", path,
-          "' has no loss yet; train at least one step");
-  return out;
+  if (!out.train.empty() || !out.valid.empty()) return out;
+  require(lines.empty(), "'", path, "' has no loss that can be drawn: each of its ", lines.size(),
+          " is inf, nan or beyond ", format("%g", kLargestLoss),
+          "; lower --lr, and train in a new folder");
+  require(
+      trim(bytes).empty(), "'", path,
+      "' has no line of a step; give the folder of a run, whose steps tessera train writes there");
+  fail(Fault::Usage, "'", path, "' has no loss yet; train at least one step");
 }
 
 std::string loss_chart(const std::vector<LossCurve>& curves) { return Chart(curves).run(); }

@@ -11,14 +11,14 @@ namespace tessera {
 /// (step, loss), in the order of steps.
 using LossPoints = std::vector<std::pair<std::int64_t, double>>;
 
-/// The losses of a run. Those that are not finite are left out.
+/// The losses of a run. Those that are not finite, or beyond 1e100, are left out.
 struct LossCurve {
   std::string name;
   LossPoints train, valid;
 };
 
 /// Reads metrics.jsonl of a run's folder; the name is that of the folder as it is given.
-/// Errors: Fault::Usage: no such folder, no metrics in it, or not one loss.
+/// Errors: Fault::Usage: no such folder, no metrics in it, or not one such loss.
 LossCurve read_losses(const std::string& run);
 
 /// An SVG picture: of every run a line of training losses, and a line with dots of held-out losses.

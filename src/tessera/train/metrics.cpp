@@ -9,6 +9,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -69,8 +70,8 @@ std::vector<LossLine> loss_lines(std::string_view lines) {
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     const bool valid = is_ours(json) && json["kind"] == "valid";
     if (!valid && !(is_ours(json) && json["kind"] == "train")) continue;
-    if (const auto loss = loss_of(json))
-      out.push_back({json["step"].get<std::int64_t>(), *loss, valid});
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    out.push_back({json["step"].get<std::int64_t>(), loss_of(json).value_or(kNone), valid});
   }
   return out;
 }

@@ -18,13 +18,13 @@ namespace tessera {
 /// Nine significant digits, which give an f32 back; null for inf and nan, which JSON lacks.
 std::string json_number(double value);
 
-/// A loss in a line of metrics.jsonl: of a step, or of a validation.
+/// A line of metrics.jsonl, of a step or of a validation: nan for a loss that is null.
 struct LossLine {
   std::int64_t step = 0;
   double loss = 0;
   bool valid = false;
 };
-/// Those of all lines that have one; lines that are torn or not ours are passed over.
+/// Those of all steps and validations; lines that are torn or not ours are passed over.
 std::vector<LossLine> loss_lines(std::string_view lines);
 
 /// What a run that goes on from a step keeps of its metrics.

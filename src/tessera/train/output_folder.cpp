@@ -59,6 +59,19 @@ std::string in_folder(const std::string& folder, const std::string& name) {
   return (fs::path(folder) / name).string();
 }
 
+std::string absolute_path(const std::string& path) {
+  if (fs::path(path).is_absolute()) return path;
+  std::error_code failure;
+  fs::path out = fs::absolute(path, failure);
+  // `gone/../out` leads nowhere; and what .. means depends on links.
+  if (!failure) out = fs::weakly_canonical(out, failure);
+  if (failure)
+    fail(Fault::Resource, "'", path,
+         "' leads nowhere, because the working folder cannot be found: ", failure.message(),
+         "; start in a folder that is there");
+  return out.string();
+}
+
 std::string flags_to_go_on(const std::string& folder, const std::string& resume) {
   return text("--config ", in_folder(folder, kConfigFile), " --resume ", resume);
 }
@@ -74,9 +87,9 @@ std::vector<std::string> traces_of_run(const std::string& folder) {
 
 OutputLock::OutputLock(const std::string& folder, std::vector<std::string>& notices,
                        const FileCalls& calls)
-    : folder_(folder), path_(in_folder(folder, "lock")), calls_(calls) {
+    : folder_(absolute_path(folder)), path_(in_folder(folder_, "lock")), calls_(calls) {
   std::error_code failure;
-  fs::create_directories(folder, failure);
+  fs::create_directories(folder_, failure);
   if (failure) {
     errno = failure.value();
     cannot("make the folder", folder);
@@ -111,7 +124,7 @@ OutputLock::OutputLock(const std::string& folder, std::vector<std::string>& noti
     notices.push_back(text("took over the lock of a run that is gone: ", old));
   }
   for (const char* name : {kMetricsFile, kSummaryFile, kConfigFile})
-    remove_unfinished(in_folder(folder, name));
+    remove_unfinished(in_folder(folder_, name));
   // Last of all: who finds a file that says nothing takes it over, with locks and without.
   const std::string mine = whoami() + "\n";
   const bool written = ftruncate(file_, 0) == 0 && pwrite(file_, mine.data(), mine.size(), 0) ==

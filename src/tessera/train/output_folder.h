@@ -16,6 +16,10 @@ inline constexpr const char* kCheckpointsFolder = "checkpoints";
 
 std::string in_folder(const std::string& folder, const std::string& name);
 
+/// `path` from the root on: it leads to the same place when the working folder is gone.
+/// Errors: Fault::Resource: it is gone already.
+std::string absolute_path(const std::string& path);
+
 /// The flags that go on with the run of `folder`.
 std::string flags_to_go_on(const std::string& folder, const std::string& resume = "auto");
 

@@ -58,7 +58,8 @@ void dump(const std::string& folder, const std::string& program, int number,
 class Observer {
  public:
   Observer(const RunConfig& config, const WantedPrograms& wanted, int rank, Compiled& out)
-      : folder_(dumps(config, rank) ? config.dump_dir : ""),
+      : folder_(dumps(config, rank) && !config.dump_dir.empty() ? absolute_path(config.dump_dir)
+                                                                : ""),
         wanted_(wanted),
         rank_(rank),
         out_(out) {

@@ -34,17 +34,23 @@ RunSaves::RunSaves(const RunConfig& config, const TrainOptions& options, OutputL
       callbacks_(options.callbacks),
       lock_(lock),
       crew_(crew),
-      saver_(in_folder(config.output, kCheckpointsFolder), save_options(config, options.calls),
-             crew, mine),
+      folder_(absolute_path(in_folder(config.output, kCheckpointsFolder))),
+      saver_(folder_, save_options(config, options.calls), crew, mine),
       record_(std::move(record)),
       ended_(std::move(ended)) {}
 
 /// In the run's own folder, and still there.
 bool RunSaves::is_here(const std::string& checkpoint) const {
   std::error_code missing;
-  return fs::equivalent(fs::path(checkpoint).parent_path(),
-                        in_folder(config_.output, kCheckpointsFolder), missing) &&
+  return fs::equivalent(fs::path(checkpoint).parent_path(), folder_, missing) &&
          fs::exists(checkpoint, missing);
+}
+
+std::string RunSaves::last() const {
+  const fs::path last = checkpoint_;
+  return last.parent_path() == folder_
+             ? (fs::path(in_folder(config_.output, kCheckpointsFolder)) / last.filename()).string()
+             : checkpoint_;
 }
 
 void RunSaves::goes_on_from(const Checkpoint& from) {
@@ -54,8 +60,7 @@ void RunSaves::goes_on_from(const Checkpoint& from) {
   crew_.alone([&] {
     left_ = left_behind(from);
     const auto name = parse_step_name(fs::path(checkpoint_).filename().string());
-    for (const StepName& other :
-         scan_checkpoints(in_folder(config_.output, kCheckpointsFolder)).committed) {
+    for (const StepName& other : scan_checkpoints(folder_).committed) {
       if (name && other < *name) trained_from_ = to_text(other);  // nothing newer is known
       if (name && other > *name && config_.resume == "auto") damaged_.push_back(to_text(other));
     }
@@ -71,10 +76,7 @@ CheckpointRecord RunSaves::record() const {
 void RunSaves::keep_best(const MetricsFile& metrics) {
   const std::string from = saved_ < 0 ? "" : fs::path(checkpoint_).filename().string();
   std::vector<std::string> notices;
-  crew_.alone([&] {
-    best_.emplace(in_folder(config_.output, kCheckpointsFolder), metrics.kept(), from, left_,
-                  notices);
-  });
+  crew_.alone([&] { best_.emplace(folder_, metrics.kept(), from, left_, notices); });
   for (const std::string& notice : notices) tell(callbacks_, &TrainCallback::on_notice, notice);
 }
 
@@ -188,7 +190,7 @@ void RunSaves::settle(const std::optional<SaveResult>& result, Heard when) {
     failed_ = 0;
     link_best(saved_, checkpoint_);
     note_trained();
-    return tell(callbacks_, &TrainCallback::on_save, saved_, checkpoint_);
+    return tell(callbacks_, &TrainCallback::on_save, saved_, last());
   }
   if (best_) best_->not_saved(result->step);
   const std::string what = text("step ", result->step, " is not saved: ", result->problem);
@@ -209,7 +211,7 @@ void RunSaves::settle(const std::optional<SaveResult>& result, Heard when) {
 std::string RunSaves::how_to_go_on() const {
   if (!lock_.held()) return "";
   return text(checkpoint_.empty() ? "; there is no checkpoint yet"
-                                  : text("; the last checkpoint is '", checkpoint_, "'"),
+                                  : text("; the last checkpoint is '", last(), "'"),
               "; then go on with ", flags_to_go_on(config_.output));
 }
 

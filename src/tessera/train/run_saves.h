@@ -52,8 +52,8 @@ class RunSaves {
   /// they left as it was is saved, unless a checkpoint has it; a save that fails is a notice.
   /// Returns the flags to go on with, and those to go back behind that state.
   std::string at_bad_end(std::int64_t step, std::int64_t bad, MetricsFile& metrics);
-  /// The path of the last checkpoint; empty: none.
-  const std::string& last() const { return checkpoint_; }
+  /// The path of the last checkpoint, as --output tells it; empty: none.
+  std::string last() const;
 
  private:
   /// When a failure of a save is heard of, and what that entails.
@@ -77,6 +77,7 @@ class RunSaves {
   const std::vector<TrainCallback*>& callbacks_;
   OutputLock& lock_;
   Crew& crew_;
+  const std::string folder_;  // of checkpoints, wherever the working folder is by now
   CheckpointSaver saver_;
   std::function<CheckpointRecord()> record_;
   std::function<bool()> ended_;

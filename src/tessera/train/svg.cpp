@@ -4,6 +4,7 @@
 
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
+#include "tessera/base/utf8.h"
 
 namespace tessera::svg {
 
@@ -24,12 +25,13 @@ constexpr const char* kCommon = R"(<style>
 
 std::string escaped(std::string_view raw) {
   std::string out;
-  for (const char c : raw) {
-    out += c == '&'   ? "&amp;"
-           : c == '<' ? "&lt;"
-           : c == '>' ? "&gt;"
-           : c == '"' ? "&quot;"
-                      : std::string(1, c);
+  for (const char c : replaced_utf8(raw)) {
+    out += (c >= 0 && c < ' ') || c == 0x7F ? "\uFFFD"  // XML has none of them
+           : c == '&'                       ? "&amp;"
+           : c == '<'                       ? "&lt;"
+           : c == '>'                       ? "&gt;"
+           : c == '"'                       ? "&quot;"
+                                            : std::string(1, c);
   }
   return out;
 }

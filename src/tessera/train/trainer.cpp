@@ -77,6 +77,7 @@ class Trainer {
   Clock::time_point begin_ = Clock::now();
   const Task task_;
   const std::unique_ptr<Samples> samples_;
+  const std::string output_;  // wherever the working folder is by now
   OutputLock lock_;
   std::optional<RankSaver> share_;  // this rank's of saves
   std::optional<Crew> crew_;
@@ -104,6 +105,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
       isa_(device.isa()),
       task_(task_of(config().model)),
       samples_(task_.train_samples(run_.data, sample_choices(config()))),
+      output_(absolute_path(config().output)),
       lock_(config().output, run_.notices, options_.calls),
       step_(first_step()),
       last_(config().exit_interval > 0 ? std::min(config().steps, step_ + config().exit_interval)
@@ -114,7 +116,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   for (const std::string& notice : run_.notices) tell(&TrainCallback::on_notice, notice);
   auto background = background_thread(config());
   if (!config().profile.empty())
-    recorder_.emplace(config().profile, config().profile_steps, device);
+    recorder_.emplace(absolute_path(config().profile), config().profile_steps, device);
   product_rate_ = product_rate_for(config(), last_ - step_, device);
   Compiled compiled = compile_programs(config(), wanted_programs(config()), device);
   facts_ = facts_of_all(compiled.plan, options_.world);
@@ -135,7 +137,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   memory_.huge_page_bytes = crew_->executor().huge_page_bytes();
   tell(&TrainCallback::on_memory, memory_);
   if (recorder_) recorder_->reserve(crew_->executor(), kTrainProgram);
-  crew_->require_shared_folder(in_folder(config().output, kCheckpointsFolder), options_.calls);
+  crew_->require_shared_folder(in_folder(output_, kCheckpointsFolder), options_.calls);
   if (run_.from) {
     crew_->load(*run_.from);
     saves_->goes_on_from(*run_.from);
@@ -145,7 +147,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   }
   // Only now is anything that an earlier run left behind changed.
   crew_->alone([&] {
-    metrics_.emplace(in_folder(config().output, kMetricsFile), step_, options_.calls);
+    metrics_.emplace(in_folder(output_, kMetricsFile), step_, options_.calls);
     lock_.write_config(to_toml(run_.told_of_a_run()));
   });
   if (config().keep_best) saves_->keep_best(*metrics_);
@@ -191,8 +193,7 @@ TrainResult Trainer::run() {
   out.ending = !done ? Ending::Stopped : finished ? Ending::Finished : Ending::Interval;
   saves_->at_end(step_, *metrics_);
   out.summary = summary();
-  crew_->alone(
-      [&] { write_atomically(in_folder(config().output, kSummaryFile), to_json(out.summary)); });
+  crew_->alone([&] { write_atomically(in_folder(output_, kSummaryFile), to_json(out.summary)); });
   crew_->dismiss();
   if (const std::string removed = metrics_->removed(); !removed.empty())
     fail(Fault::Resource, removed, ": its lines are lost; the state after step ", step_,
