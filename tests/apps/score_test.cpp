@@ -124,6 +124,28 @@ TEST(Bpe, OfARun) {
   const Ran more =
       run(words(folder.expand("train --config @/run/config.toml --resume auto --steps 4")));
   EXPECT_EQ(more.code, 0) << more.err;
+  // The preset leaves the number of tokens open, the checkpoint has it.
+  const std::string preset =
+      "train --preset transformer-tiny --layers 1 --width 16 --heads 2 --data @/pairs.txt "
+      "--global-batch-size 4 --output @/";
+  const Ran by_preset = run(words(folder.expand(preset + "run --resume auto --steps 5")));
+  EXPECT_EQ(by_preset.code, 0) << by_preset.err;
+  const Ran begun = run(words(folder.expand(preset + "new --init-from @/run --steps 1")));
+  EXPECT_EQ(begun.code, 0) << begun.err;
+  const Ran again =
+      run(words(folder.expand("train --config @/new/config.toml --resume auto --steps 2")));
+  EXPECT_EQ(again.code, 0) << again.err;
+  std::filesystem::remove_all(folder / "new/checkpoints");
+  const Ran afresh = run(words(folder.expand(
+      "train --config @/new/config.toml --init-from @/run --steps 1 --output @/afresh")));
+  EXPECT_EQ(afresh.code, 0) << afresh.err;
+  const Ran few =
+      run(words(folder.expand(preset + "few --init-from @/run --steps 1 --vocab-size 260")));
+  EXPECT_NE(few.code, 0);
+  EXPECT_NE(few.err.find("vocab-size 260 is less than the 262 tokens of the data and the 3 special "
+                         "tokens of family transformer; give 0 or at least 265"),
+            std::string::npos)
+      << few.err;
   const Ran other = run(words(
       folder.expand("train --config @/run/config.toml --resume auto --steps 6 --vocab-size 266")));
   EXPECT_EQ(other.code, 4) << other.err;

@@ -140,6 +140,34 @@ wait $rank || code=$?
 [ $((SECONDS - start)) -le 15 ] || wrong "a request to stop while a rank waits for others takes $((SECONDS - start)) s"
 grep -q "stopped on request before the first step" "$folder/alone.log" || wrong "it is not said that a rank was asked to stop"
 
+# There is nothing to save of texts: a first request ends `sample`, alone or on ranks, and no unfinished file stays.
+for ((i = 0; i < 2000; ++i)); do echo "le chat $i dort sur la table"; done >"$folder/sources.txt"
+sed 's/$/\tthe cat sleeps on the table/' "$folder/sources.txt" >"$folder/pairs.txt"
+"$tessera" train --preset transformer-tiny --layers 1 --decoder-layers 1 --width 32 --context 40 --steps 1 --threads 1 \
+  --data "$folder/pairs.txt" --output "$folder/pairs" >"$folder/pairs.log" 2>&1 || wrong "a model of pairs is not trained"
+sample=(sample "$folder/pairs" --input "$folder/sources.txt" --output "$folder/written.txt" --beams 8 --rows 4)
+for how in alone ranks; do
+  for signal in TERM USR1; do
+    start=() && [ $how = alone ] || start=(launch --backend tcp -n 2 --)
+    more=() && [ $how = alone ] || more=(--tensor-model-parallel-size 2 --threads 1)
+    "$tessera" "${start[@]}" "${sample[@]}" "${more[@]}" >"$folder/sample.log" 2>&1 &
+    asked=$!
+    for ((i = 0; i < 300; ++i)); do
+      ! compgen -G "$folder/written.txt.partial-*" >/dev/null || break
+      sleep 0.1
+    done
+    sleep 0.1 # it is told to the handler just after it is made
+    kill -$signal $asked
+    code=0
+    wait $asked || code=$?
+    [ $code = $((128 + $(kill -l $signal))) ] || wrong "at SIG$signal sample, $how, ends with the code $code"
+    grep -q "^ended on request: the texts that were written so far are gone" "$folder/sample.log" ||
+      wrong "at SIG$signal sample, $how, does not say that its texts are gone"
+    ! compgen -G "$folder/written.txt*" >/dev/null || wrong "at SIG$signal sample, $how, leaves $(ls "$folder")"
+  done
+done
+unset more
+
 # What starts the ranks is killed: it is not called by the name of the program.
 "$tessera" launch --backend tcp -n 2 -- "${long[@]}" --output "$folder/starter" >"$folder/starter.log" 2>&1 &
 launcher=$!

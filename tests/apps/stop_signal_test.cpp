@@ -63,7 +63,7 @@ TEST(StopSignal, BeforeTheFirstStepNoLockIsLeft) {
 TEST(StopSignal, TheFileOfUnfinishedTextsGoes) {
   const Folder folder;
   const std::string file = folder / "out.txt.partial-1-0";
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : kSignals) {
     folder.write("out.txt.partial-1-0", "a text\n");
     EXPECT_EXIT(
         {

@@ -129,6 +129,12 @@ TEST(Launched, AsTheVariablesOfTheProcessSay) {
        {.devices = 8, .mpi = true}},
       {"one host", with(kNodes, {{"NNODES", "1"}, {"NODE_RANK", "0"}}), "alone"},
       {"srun --mpi=none -n 8", kSlurm, "tcp 5 of 8, at n07:20009"},
+      {"a job of a federation of clusters, and a step that srun gives no number",
+       with(kSlurm, {{"SLURM_JOB_ID", "4000000123"}, {"SLURM_STEP_ID", "4294967290"}}),
+       "tcp 5 of 8, at n07:27413"},
+      {"numbers whose sum no int holds",
+       with(kSlurm, {{"SLURM_JOB_ID", "2147483647"}, {"SLURM_STEP_ID", "9"}}),
+       "tcp 5 of 8, at n07:23656"},
       {"the same, and another address", with(kSlurm, {{"MASTER_ADDR", "x"}, {"MASTER_PORT", "9"}}),
        "tcp 5 of 8, at x:9"},
       {"srun whose plugin speaks to MPI", with(kSlurm, {{"PMI_SIZE", "8"}, {"PMI_RANK", "5"}}),
@@ -144,6 +150,14 @@ TEST(Launched, AsTheVariablesOfTheProcessSay) {
     SCOPED_TRACE(row.name);
     EXPECT_EQ(shown(launched(row.variables, row.wishes)), row.how);
   }
+}
+
+/// `tessera launch` says by which it is a rank already.
+TEST(Launched, ByWhichVariables) {
+  EXPECT_EQ(launched({{"PMIX_RANK", "1"}}).who, "PMIX_RANK");
+  EXPECT_EQ(launched({{"OMPI_COMM_WORLD_SIZE", "1"}}).who, "OMPI_COMM_WORLD_SIZE");
+  EXPECT_EQ(launched({{"PMI_SIZE", "2"}, {"PMI_RANK", "0"}}).who, "PMI_RANK, PMI_SIZE");
+  EXPECT_EQ(launched(kTorch).who, "RANK, WORLD_SIZE");
 }
 
 /// `tessera launch` listens for rank 0, which alone has the file.

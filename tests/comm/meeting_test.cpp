@@ -438,6 +438,22 @@ TEST(Sockets, AnOrderlyEndWaitsForTheOtherSide) {
   late.join();
 }
 
+TEST(Sockets, WhatMeansThisHostAlone) {
+  for (const char* name : {"localhost", "LOCALHOST", "localhost.", "node.localhost", "127.0.0.1",
+                           "127.1", "127.8.9.10", "::1", "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1"})
+    EXPECT_TRUE(means_this_host(name)) << name;
+  // Debian's name of a host has a number of the loopback there, and another elsewhere.
+  for (const char* name : {"node1", "127.org", "localhost.example", "mylocalhost", "10.0.0.1",
+                           "0.0.0.0", "::", "fe80::1", ""})
+    EXPECT_FALSE(means_this_host(name)) << name;
+  for (const char* name : {"LOCALHOST", "127.1"}) {
+    Rendezvous where;
+    where.address = name;
+    const Socket listener = listen_for(where, Moment::max());
+    EXPECT_TRUE(local_end(listener).loopback()) << name << ": " << to_text(local_end(listener));
+  }
+}
+
 TEST(Sockets, TextOfAddresses) {
   std::string why;
   EXPECT_EQ(to_text(addresses_of("127.0.0.1", 80, why).front()), "127.0.0.1:80");

@@ -152,10 +152,11 @@ int launch_command(const Arguments& arguments, Console& console, const OwnFamili
     return 0;
   }
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  const bool stops_in_order = launch.command.front() == "train";
   if (launch.unsupervised) {
     Arguments words = {program};
     words.insert(words.end(), launch.command.begin(), launch.command.end());
-    return start_ranks(launch.ranks, words, launch.bind == "core");
+    return start_ranks(launch.ranks, words, launch.bind == "core", !stops_in_order);
   }
   const bool tcp = launch.backend == "tcp" ||
                    (launch.backend == "auto" && !has_mpi() && launch.hostfile.empty());
@@ -167,7 +168,6 @@ int launch_command(const Arguments& arguments, Console& console, const OwnFamili
       launched_as(0).how == Launched::Alone,
       "launch: this is a rank already, as its variables say (", [] { return launched_as(0).who; },
       "); give it the command itself, or unset them");
-  const bool stops_in_order = launch.command.front() == "train";
   if (tcp) setenv(kStopByInput, "1", 1);
   std::optional<NothingToSave> nothing;  // while mpirun is looked for, which may take its time
   if (stops_in_order) {

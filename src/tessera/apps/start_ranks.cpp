@@ -28,6 +28,7 @@ using namespace std::chrono_literals;
 /// From the end of the first that failed to that of the others: by then it was told why, and they
 /// leave each other within a second or two.
 constexpr auto kToEnd = 3s;
+constexpr auto kToTidy = 1s;  // as mpirun gives
 
 volatile sig_atomic_t told_to_end_ranks = 0;
 
@@ -57,7 +58,7 @@ void end_all(const std::set<pid_t>& running, int signal) {
 
 }  // namespace
 
-int start_ranks(int ranks, std::vector<std::string> command, bool bound) {
+int start_ranks(int ranks, std::vector<std::string> command, bool bound, bool tidy) {
   process::Socket listener = process::listen_here();
   if (const int number = errno; !listener.open())
     fail(Fault::Resource,
@@ -104,7 +105,8 @@ int start_ranks(int ranks, std::vector<std::string> command, bool bound) {
     }
     if (told_to_end_ranks == 1) {
       told_to_end_ranks = 2;
-      end_all(running, SIGKILL);
+      end_all(running, tidy ? SIGTERM : SIGKILL);
+      if (tidy) last = std::min(last, now + kToTidy);
     }
     if (now > last) end_all(running, SIGKILL);
     std::this_thread::sleep_for(5ms);

@@ -12,10 +12,11 @@ namespace tessera {
 /// Where `bound`, each rank keeps to cores of its own; there are at least as many.
 ///
 /// What has come up ends together: once one has failed, the others have a few seconds to say why,
-/// and SIGTERM to this process ends them all.
+/// and SIGTERM to this process ends them all: at once, or, where they `tidy`, with a second to
+/// remove files that they have not finished.
 ///
 /// Returns the exit code of the first that failed (128 + n: signal n ended it), or 0.
 /// Errors:  Fault::Resource: the system starts no more processes, or has no port.
-int start_ranks(int ranks, std::vector<std::string> command, bool bound = false);
+int start_ranks(int ranks, std::vector<std::string> command, bool bound = false, bool tidy = false);
 
 }  // namespace tessera

@@ -99,6 +99,9 @@ void take_model(RunConfig& config, const RecordedRun& from) {
       from.config.model.vocabulary ==
           vocabulary_for(from.config.model.family, from.vocabulary.size()))
     config.model.vocabulary = 0;
+  // A preset leaves the size open; that of learned tokens is not to be found in the data.
+  if (config.model.vocabulary == 0 && from.vocabulary.kind() == VocabularyKind::Bpe)
+    config.model.vocabulary = from.config.model.vocabulary;
 }
 
 /// The data in the ids that weights were trained on: those of `base`, if there is one.
@@ -169,9 +172,10 @@ void check_data(PreparedRun& run, Problems& problems) {
   // A resumed run keeps its vocabulary; of a learned one find_problems has told.
   const bool told = c.vocabulary == VocabularyKind::Bpe &&
                     c.model.vocabulary < vocabulary_for(c.model.family, Bpe::kBytes);
+  const VocabularyKind kind = run.data.vocabulary.kind();
   if (!run.from && !told && c.model.vocabulary < least)
     problems.add(text("vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
-                      to_text(run.data.vocabulary.kind()), " of the data",
+                      kind == VocabularyKind::Bpe ? "tokens" : to_text(kind), " of the data",
                       least > known ? text(" and the ", least - known, " special tokens of family ",
                                            c.model.family)
                                     : "",

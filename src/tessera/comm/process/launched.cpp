@@ -49,8 +49,10 @@ Launched of_mpi(const Variables& v) {
     if (!v.has(rank) || !v.has(size)) continue;
     out.rank = v.about(rank), out.size = v.about(size);
     out.who = text(rank, ", ", size);
-    break;
+    return out;
   }
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
+    if (out.who.empty() && v.has(name)) out.who = name;
   return out;
 }
 
@@ -176,8 +178,9 @@ std::optional<Launched> of_slurm(const Variables& v) {
   if (!out) return out;
   out->run = text(v.text_of("SLURM_JOB_ID"), ".", v.text_of("SLURM_STEP_ID"));
   const char* list = v.has("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
-  const int port =
-      kFirstSlurmPort + (v.about("SLURM_JOB_ID") + v.about("SLURM_STEP_ID")) % kSlurmPorts;
+  const int port = kFirstSlurmPort + (v.remainder("SLURM_JOB_ID", kSlurmPorts) +
+                                      v.remainder("SLURM_STEP_ID", kSlurmPorts)) %
+                                         kSlurmPorts;
   set_where(*out, v, "MASTER_ADDR", "MASTER_PORT",
             v.has(list) ? process::first_host(v.text_of(list)) : "", port);
   if (!v.has("MASTER_ADDR"))

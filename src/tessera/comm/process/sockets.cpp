@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <future>
@@ -188,7 +189,12 @@ std::vector<Endpoint> addresses_of(const std::string& host, int port, std::strin
 }
 
 bool means_this_host(const std::string& host) {
-  return host == "localhost" || host == "::1" || starts_with(host, "127.");
+  const Answer number = ask(host, AI_NUMERICHOST);
+  if (!number.addresses.empty()) return number.addresses.front().loopback();
+  std::string name = host;
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (name.ends_with('.')) name.pop_back();
+  return name == "localhost" || name.ends_with(".localhost");
 }
 
 Socket listen_at(const Endpoint& where) {

@@ -55,7 +55,10 @@ using Moment = std::chrono::steady_clock::time_point;
 std::vector<Endpoint> addresses_of(const std::string& host, int port, std::string& why,
                                    Moment until = Moment::max());
 
-/// True of names that no other host can mean by this one: localhost, 127.0.0.1, ::1.
+/// True of what can mean this host alone, however it is spelled: a number of the loopback, as
+/// 127.0.0.1, 127.1 and 0:0:0:0:0:0:0:1, and the names localhost and x.localhost (RFC 6761). Not of
+/// another name whose address is of the loopback here: Debian gives a host's own name 127.0.1.1,
+/// and other hosts reach it by that name.
 bool means_this_host(const std::string& host);
 
 /// Listens at `where`. Not open: errno says why.

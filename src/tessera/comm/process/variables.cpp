@@ -1,6 +1,8 @@
 #include "tessera/comm/process/variables.h"
 
+#include <algorithm>
 #include <charconv>
+#include <climits>
 #include <cstdlib>
 
 #include "tessera/base/error.h"
@@ -25,7 +27,15 @@ std::optional<int> Variables::number(const char* name, int least, int most) cons
   return out;
 }
 
-int Variables::about(const char* name) const { return std::atoi(text_of(name).c_str()); }
+int Variables::about(const char* name) const {
+  const long value = std::strtol(text_of(name).c_str(), nullptr, 10);
+  return static_cast<int>(std::clamp<long>(value, INT_MIN, INT_MAX));
+}
+
+int Variables::remainder(const char* name, int divisor) const {
+  const unsigned long long value = std::strtoull(text_of(name).c_str(), nullptr, 10);
+  return static_cast<int>(value % static_cast<unsigned long long>(divisor));
+}
 
 std::string Variables::shown(const char* name) const {
   return has(name) ? text(name, " is '", text_of(name), "'") : text(name, " is not set");

@@ -17,8 +17,11 @@ class Variables {
   std::string text_of(const char* name) const;
   /// A whole number from `least` to `most`; nothing where it is not set. Errors: Fault::Usage.
   std::optional<int> number(const char* name, int least, int most) const;
-  /// As atoi does, for variables that are not ours to judge: 0 where it is not set or no number.
+  /// For variables that are not ours to judge: 0 where it is not set or no number; what an int does
+  /// not hold is the nearest that it does.
   int about(const char* name) const;
+  /// Of a number of up to 64 bits, as those of Slurm's jobs; 0 where it is not set or no number.
+  int remainder(const char* name, int divisor) const;
   /// "RANK is '3'"
   std::string shown(const char* name) const;
 
