@@ -118,7 +118,8 @@ def tessera(args):
     run.told_by([words[0], "sample", folder, "--input", WORK / "fitting.sources.txt", "--output", WORK / "tessera.txt",
                  "--rows", 16, "--threads", args.threads], args.under)
     return scored(args, "tessera", {
-        "command": run.line_of(words), "parameters": int(counted[1].replace(",", "")), "steps": trained[-1]["step"], "losses": [line["loss"] for line in trained],
+        "command": run.line_of(words), "parameters": int(counted[1].replace(",", "")),
+        "steps": trained[-1]["step"], "losses": [line["loss"] for line in trained],
         "valid": [[line["step"], line["loss"]] for line in valid],
         "median": report.median([line["step_seconds"] for line in trained])})
 

@@ -168,7 +168,8 @@ def train(args, tokens, pairs, held):
                 texts.append(" ".join(tokens.decode(row).split()))
     (args.work / "pytorch.txt").write_text("".join(text + "\n" for text in texts), encoding="utf-8")
     print(json.dumps({"torch": torch.__version__, "steps": len(losses), "losses": losses, "valid": valid,
-                      "median": sorted(seconds)[len(seconds) // 2], "parameters": sum(p.numel() for p in model.parameters())}))
+                      "median": sorted(seconds)[len(seconds) // 2],
+                      "parameters": sum(p.numel() for p in model.parameters())}))
 
 
 if __name__ == "__main__":

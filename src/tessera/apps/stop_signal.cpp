@@ -85,8 +85,7 @@ extern "C" void request_stop(int signal, siginfo_t* info, void*) {
   if (unfinished_texts) {
     remove_file();
     say("ended on request: the texts that were written so far are gone, and the file of --output "
-        "is "
-        "as it was\n");
+        "is as it was\n");
     _exit(128 + signal);
   }
   if (asks_again(from_launcher ? asked_by_launcher : asked) || !stops_in_order) _exit(128 + signal);
