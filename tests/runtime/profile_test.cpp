@@ -108,7 +108,26 @@ TEST(Profile, TheTableAddsUp) {
            "f32[4,8]",
            "       1      0.400  40.00%       0.0     12.5     25% ! hwy:elementwise add f32[4,8]",
            "       0      0.100  10.00%                             in no kernel\n",
+           "       0      0.000   0.00%                             interruptions: ",
            "       3      1.000 100.00%                             the step\n",
+       })
+    EXPECT_NE(told.find(line), std::string::npos) << line << "\nis not in\n" << told;
+}
+
+TEST(Profile, AnInterruptedKernelIsNotTimeOutsideOfKernels) {
+  Three three;
+  // In step 9 too, the kernel before it: no kernel is slow in its median, but two of three steps.
+  for (std::size_t i = 6; i < three.profile.calls.size(); ++i) {
+    CallTime& call = three.profile.calls[i];
+    if (i > 6) call.begin_ns += 3'000'000;
+    call.end_ns += 3'000'000;
+  }
+  three.profile.steps[2].end_ns += 3'000'000;
+  const std::string told = table(three.profile);
+  for (const char* line : {
+           "       0      0.100   2.50%                             in no kernel\n",
+           "       0      3.000  75.00%                             interruptions: ",
+           "       3      4.000 100.00%                             the step\n",
        })
     EXPECT_NE(told.find(line), std::string::npos) << line << "\nis not in\n" << told;
 }

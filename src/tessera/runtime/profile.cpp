@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -78,6 +79,17 @@ std::string head(const Profile& profile) {
 
 }  // namespace
 
+double Profile::seconds_outside_kernels() const {
+  const std::size_t of_step = calls.size() / steps.size();
+  std::vector<double> all;
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    double outside = static_cast<double>(steps[s].end_ns - steps[s].begin_ns) * 1e-9;
+    for (std::size_t i = 0; i < of_step; ++i) outside -= seconds_of(calls[s * of_step + i]);
+    all.push_back(outside);
+  }
+  return median(std::move(all));
+}
+
 double Profile::step_seconds() const {
   std::vector<double> all;
   for (const StepTime& step : steps)
@@ -144,7 +156,11 @@ std::string table(const Profile& profile) {
     row.calls = calls, row.seconds = seconds;
     out += text(costs(row, whole), std::string(29, ' '), what, "\n");
   };
-  line(0, whole - all.seconds, "in no kernel");
+  const double outside = profile.seconds_outside_kernels(),
+               interruptions = whole - all.seconds - outside;
+  line(0, outside, "in no kernel");
+  line(0, std::abs(interruptions) < 1e-9 ? 0 : interruptions,  // sums of times in ns
+       "interruptions: the step beyond the medians of its kernels");
   line(all.calls, whole, "the step");
   return out + "! more than 2 % of the step, at less than half of the floor's speed\n";
 }

@@ -23,7 +23,8 @@ struct Profile {
   std::vector<StepTime> steps;
   std::vector<CallTime> calls;  // of all steps, in order: as many of each
 
-  double step_seconds() const;  // the median
+  double step_seconds() const;             // the median
+  double seconds_outside_kernels() const;  // of a step, the median
 };
 
 /// The calls of one implementation, op and operand types, in a step.
@@ -44,8 +45,9 @@ std::vector<KernelRow> kernel_rows(const Profile& profile);
 /// True of a kernel that takes much of the step and is far from its floor: where to look first.
 bool is_slow(const KernelRow& row, const Profile& profile);
 
-/// For people: a line per row, what is in no kernel, and the step; shares add up to 100 %. Where
-/// other programs interrupt some steps, medians pass that over and it counts as in no kernel.
+/// For people: a line per row, the time in no kernel, interruptions, and the step; shares add up to
+/// 100 %. A row is the median of its kernel, which leaves out steps in which another program took
+/// the processor. The median step has some of these interruptions: they are a line of their own.
 std::string table(const Profile& profile);
 
 }  // namespace tessera

@@ -8,6 +8,7 @@
 #include "tessera/base/round_up.h"
 #include "tessera/device/cpu/amx.h"
 #include "tessera/device/cpu/onednn.h"
+#include "tessera/device/cpu/panels.h"
 #include "tessera/ops/matmul.h"
 
 namespace tessera::cpu {
@@ -193,6 +194,13 @@ Cut cut_of<AmxGemm>(const Canonical& form, std::int64_t threads) {
   return {form.m.size >= form.n.size, threads, AmxGemm::kGrain};
 }
 
+/// The same.
+template <>
+Cut cut_of<PanelGemm>(const Canonical& form, std::int64_t threads) {
+  const bool rows = form.m.size >= form.n.size;
+  return {rows, threads, rows ? PanelGemm::kRowGrain : PanelGemm::kColumnGrain};
+}
+
 template <typename Product>
 class MatmulKernel final : public Kernel {
  public:
@@ -320,8 +328,15 @@ std::unique_ptr<Kernel> make_amx_matmul(const KernelRequest& request, Pool& pool
   return std::make_unique<MatmulKernel<AmxGemm>>(std::move(*form), pool);
 }
 
-constexpr std::array<KernelEntry, 2> kEntries = {
-    {{&kMatmul, make_amx_matmul, Isa::Amx}, {&kMatmul, make_onednn_matmul}}};
+std::unique_ptr<Kernel> make_panel_matmul(const KernelRequest& request, Pool& pool) {
+  std::optional<Canonical> form = plain_form(request);
+  if (!form || !PanelGemm::pays(form->m.size, form->n.size, form->k.size)) return nullptr;
+  return std::make_unique<MatmulKernel<PanelGemm>>(std::move(*form), pool);
+}
+
+constexpr std::array<KernelEntry, 3> kEntries = {{{&kMatmul, make_amx_matmul, Isa::Amx},
+                                                  {&kMatmul, make_panel_matmul},
+                                                  {&kMatmul, make_onednn_matmul}}};
 
 }  // namespace
 
