@@ -16,8 +16,8 @@ namespace tessera::cpu::HWY_NAMESPACE {
 namespace {
 
 /// Where things lie in a thread's scratch. Of a head: keys, values and their gradients [t][padded
-/// e]. Of a tile of queries: turned [e][kTile], and as rows [query][padded e]. Of a tile of scores:
-/// [key][kTile].
+/// e]. Of a tile of queries: turned [e][kTile], and as rows [query][padded e]. Of up to kTile
+/// keys: [key][kTile].
 struct Backward {
   float *keys, *values, *dkeys, *dvalues;
   float *queries, *dresults;
@@ -50,23 +50,23 @@ HWY_INLINE float dot(const float* x, const float* y, Index e) {
 }
 
 /// Scores and the gradients of probabilities become what is summed: kept probabilities, and
-/// gradients of scores.
+/// gradients of scores. `p` and `ds` are the tile's.
 HWY_INLINE void score_gradients(const AttentionCall& call, const Backward& f, const KeyTile& tile,
-                                Index cols) {
+                                Index cols, float* p, float* ds) {
   const D d;
   const bool dropout = call.drop_below > 0;
   for (Index c = tile.from; c < cols; c += lanes()) {
     const V base = hn::Load(d, f.logsumexp + c), row_sum = hn::Load(d, f.row_sum + c);
     for (Index j = 0; j < tile.keys; ++j) {
       const Index at = j * kTile + c;
-      const V p = exp_of(d, hn::Sub(hn::Load(d, f.p + at), base));
-      V kept = p, dp = hn::Load(d, f.ds + at);
+      const V all = exp_of(d, hn::Sub(hn::Load(d, p + at), base));
+      V kept = all, dp = hn::Load(d, ds + at);
       if (dropout) {
         const V factor = hn::Load(d, f.kept + at);
-        kept = hn::Mul(p, factor), dp = hn::Mul(dp, factor);
+        kept = hn::Mul(all, factor), dp = hn::Mul(dp, factor);
       }
-      hn::Store(kept, d, f.p + at);
-      hn::Store(hn::Mul(p, hn::Sub(dp, row_sum)), d, f.ds + at);
+      hn::Store(kept, d, p + at);
+      hn::Store(hn::Mul(all, hn::Sub(dp, row_sum)), d, ds + at);
     }
   }
 }
@@ -100,23 +100,33 @@ HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b
   load_queries(call, f, b, g, r, first, queries, cols);
   std::fill(f.dquery_rows, f.dquery_rows + kTile * wide, 0.0F);
   const Index end = call.keys_before(first + queries - 1);
-  KeyTile tile{};
-  for (Index t = 0; t < end; t += tile.keys) {
-    tile = call.key_tile(t, end, first);
-    if (call.all_hidden(b, first, queries, t, tile.keys)) continue;
-    const Index keys = tile.keys, from = tile.from, width = cols - from, seeing = queries - from;
-    const float *k = f.keys + t * wide, *v = f.values + t * wide;
-    float *const p = f.p + from, *const ds = f.ds + from;
-    multiply({keys, width, e, k, wide, 1, f.queries + from, kTile, p, kTile, false});
-    multiply({keys, width, e, v, wide, 1, f.dresults + from, kTile, ds, kTile, false});
-    hide_unseen(call, b, first, tile, queries, cols, f.p);
-    if (call.drop_below > 0) draw_kept(call, f.random, tile, cols, f.kept);
-    score_gradients(call, f, tile, cols);
-    // Depth is queries, not cols: lanes beyond the last query must not enter the sums.
-    const float *dy = f.dresult_rows + from * wide, *q = f.query_rows + from * wide;
-    multiply({keys, wide, seeing, p, kTile, 1, dy, wide, f.dvalues + t * wide, wide, true});
-    multiply({keys, wide, seeing, ds, kTile, 1, q, wide, f.dkeys + t * wide, wide, true});
-    multiply({seeing, wide, keys, ds, 1, kTile, k, wide, f.dquery_rows + from * wide, wide, true});
+  for (Index t = 0, all = 0; t < end; t += all) {
+    const KeyTiles tiles(call, t, end, first);
+    all = tiles.keys;
+    if (call.all_hidden(b, first, queries, t, all)) continue;
+    for (int i = 0; i < tiles.count; ++i) {
+      const KeyTile& tile = tiles.list[i];
+      const Index keys = tile.keys, from = tile.from, width = cols - from, seeing = queries - from;
+      const float *k = f.keys + tile.t * wide, *v = f.values + tile.t * wide;
+      float *const p = f.p + (tile.t - t) * kTile, *const ds = f.ds + (tile.t - t) * kTile;
+      multiply({keys, width, e, k, wide, 1, f.queries + from, kTile, p + from, kTile, false});
+      multiply({keys, width, e, v, wide, 1, f.dresults + from, kTile, ds + from, kTile, false});
+      hide_unseen(call, b, first, tile, queries, cols, p);
+      if (call.drop_below > 0) draw_kept(call, f.random, tile, cols, f.kept);
+      score_gradients(call, f, tile, cols, p, ds);
+      // Depth is queries, not cols: lanes beyond the last query must not enter the sums.
+      const float *dy = f.dresult_rows + from * wide, *q = f.query_rows + from * wide;
+      multiply({keys, wide, seeing, p + from, kTile, 1, dy, wide, f.dvalues + tile.t * wide, wide,
+                true});
+      multiply(
+          {keys, wide, seeing, ds + from, kTile, 1, q, wide, f.dkeys + tile.t * wide, wide, true});
+    }
+    for (Index i = 0, seen = 0; i < tiles.count; ++i) {
+      const Index begin = tiles.list[i].from, some = tiles.seeing_end(i, queries) - begin;
+      seen += tiles.list[i].keys;
+      multiply({some, wide, seen, f.ds + begin, 1, kTile, f.keys + t * wide, wide,
+                f.dquery_rows + begin * wide, wide, true});
+    }
   }
   scale_rows(f.dquery_rows, wide, queries, e, &call.scale, 0,
              call.dq + call.query_at(b, first, g, r), call.G * call.R * e, e);

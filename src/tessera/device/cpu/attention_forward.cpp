@@ -32,27 +32,6 @@ struct Forward {
   }
 };
 
-/// What one pass of softmax is made of: a tile of keys, or up to four low ones where the causal
-/// diagonal runs.
-struct KeyTiles {
-  KeyTile list[4];
-  int count = 0;
-  Index keys = 0;
-
-  KeyTiles(const AttentionCall& call, Index t, Index end, Index first) {
-    do {
-      list[count] = call.key_tile(t + keys, end, first);
-      keys += list[count++].keys;
-    } while (t + keys < end && keys + kTile / 4 <= kTile);
-  }
-  /// Keys that some of the queries from `c` on see: the later a tile, the later its first query.
-  Index seen_from(Index c) const {
-    Index n = 0;
-    for (int i = 0; i < count && list[i].from <= c; ++i) n += list[i].keys;
-    return n;
-  }
-};
-
 /// Scores become probabilities under the running maximum; `shrink` is what earlier sums are
 /// multiplied with.
 HWY_INLINE void online_softmax(const Forward& f, const KeyTiles& tiles, Index cols) {
@@ -93,11 +72,13 @@ HWY_INLINE void drop(float* scores, const float* kept, const KeyTile& tile, Inde
 HWY_INLINE void finish(const AttentionCall& call, const Forward& f, Index b, Index g, Index r,
                        Index first, Index queries) {
   float* const logsumexp = call.logsumexp + call.row_at(b, g, r, first);
-  for (Index i = 0; i < queries; ++i) {
-    const float total = f.total[i];  // log and division of one number per query: not worth vectors
-    logsumexp[i] = f.top[i] + std::log(total);
-    f.shrink[i] = total == 0 ? 0.0F : 1 / total;
+  const D d;
+  for (Index i = 0; i < queries; i += lanes()) {
+    const V total = hn::Load(d, f.total + i), one = hn::Set(d, 1.0F);
+    hn::Store(hn::Add(hn::Load(d, f.top + i), log_of(d, total)), d, f.top + i);
+    hn::Store(hn::IfThenElseZero(hn::Ne(total, hn::Zero(d)), hn::Div(one, total)), d, f.shrink + i);
   }
+  std::copy_n(f.top, queries, logsumexp);
   scale_rows(f.sums, padded(call.E), queries, call.E, f.shrink, 1,
              call.y + call.query_at(b, first, g, r), call.G * call.R * call.E, call.E);
 }
@@ -138,16 +119,16 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
     }
     // Vectors of rows that lie together, whole ones.
     copy_rows(v + t * call.v.row, call.v.row, keys, e, f.values, wide, wide);
-    for (int i = 0; i < tiles.count; ++i) {
+    for (int i = 0; call.drop_below > 0 && i < tiles.count; ++i) {
       const KeyTile& tile = tiles.list[i];
-      const Index at = tile.t - t, seeing = queries - tile.from;
-      float* const scores = f.scores + at * kTile;
-      if (call.drop_below > 0) {
-        draw_kept(call, f.random, tile, cols, f.kept);
-        drop(scores, f.kept, tile, cols);
-      }
-      multiply({seeing, wide, tile.keys, scores + tile.from, 1, kTile, f.values + at * wide, wide,
-                f.sums + tile.from * wide, wide, true});
+      draw_kept(call, f.random, tile, cols, f.kept);
+      drop(f.scores + (tile.t - t) * kTile, f.kept, tile, cols);
+    }
+    for (Index i = 0, seen = 0; i < tiles.count; ++i) {
+      const Index begin = tiles.list[i].from, some = tiles.seeing_end(i, queries) - begin;
+      seen += tiles.list[i].keys;
+      multiply({some, wide, seen, f.scores + begin, 1, kTile, f.values, wide, f.sums + begin * wide,
+                wide, true});
     }
   }
   finish(call, f, b, g, r, first, queries);

@@ -12,9 +12,11 @@
 #define TESSERA_ATTENTION_TILE
 #endif
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
+#include "hwy/cache_control.h"
 #include "tessera/base/philox.h"
 #include "tessera/device/cpu/attention_call.h"
 #include "tessera/device/cpu/vector_product.h"
@@ -41,13 +43,17 @@ HWY_INLINE void scale_rows(const float* from, Index stride, Index rows, Index e,
   }
 }
 
+constexpr Index kRowsAhead = 8;
+
 /// The same with a factor of 1. Two vectors at a time: where rows miss the caches, what is done
-/// between two of them counts.
+/// between two of them counts; rows lie too far apart for the processor to fetch them by itself.
 HWY_INLINE void copy_rows(const float* from, Index stride, Index rows, Index e, float* to,
                           Index to_stride, Index fill) {
   const D d;
   const Index n = lanes();
   for (Index i = 0; i < rows; ++i, from += stride, to += to_stride) {
+    for (Index c = 0; c < e && i + kRowsAhead < rows; c += 16)
+      hwy::Prefetch(from + kRowsAhead * stride + c);
     Index c = 0;
     for (; c + 2 * n <= e; c += 2 * n) {
       const V first = hn::LoadU(d, from + c), second = hn::LoadU(d, from + c + n);
@@ -77,6 +83,32 @@ HWY_INLINE void load_turned(const float* from, Index stride, Index rows, Index c
     }
   }
 }
+
+/// A tile of keys, or up to four low ones where the causal diagonal runs: up to kTile keys that lie
+/// together.
+struct KeyTiles {
+  KeyTile list[4];
+  int count = 0;
+  Index keys = 0;
+
+  KeyTiles(const AttentionCall& call, Index t, Index end, Index first) {
+    do {
+      list[count] = call.key_tile(t + keys, end, first);
+      keys += list[count++].keys;
+    } while (t + keys < end && keys + kTile / 4 <= kTile);
+  }
+  /// Keys that some of the queries from `c` on see: the later a tile, the later its first query.
+  Index seen_from(Index c) const {
+    Index n = 0;
+    for (int i = 0; i < count && list[i].from <= c; ++i) n += list[i].keys;
+    return n;
+  }
+  /// Where the queries end, less than `queries`, of which some see keys of tile i and none any of
+  /// the next one.
+  Index seeing_end(int i, Index queries) const {
+    return i + 1 < count ? std::min(list[i + 1].from, queries) : queries;
+  }
+};
 
 /// What a mask with a row per query hides. Most rows are true, or true up to somewhere: eight keys
 /// are looked at together.
@@ -114,7 +146,8 @@ HWY_INLINE void hide_unseen(const AttentionCall& call, Index b, Index s, const K
     if (!hidden && (!triangle || ahead + j <= tile.from)) continue;
     const V first =
         hn::Set(d, static_cast<float>(hidden ? kTile : ahead + j));  // the first query that sees it
-    for (Index c = tile.from; c < cols; c += lanes()) {
+    const Index end = hidden ? cols : std::min(cols, ahead + j);
+    for (Index c = tile.from; c < end; c += lanes()) {
       const V query = hn::Iota(d, static_cast<float>(c));
       hn::Store(hn::IfThenElse(hn::Lt(query, first), none, hn::Load(d, row + c)), d, row + c);
     }
