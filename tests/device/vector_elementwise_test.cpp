@@ -237,6 +237,33 @@ TEST(VectorDropout, EqualsReferenceBits) {
   }
 }
 
+/// Rows longer than the words that are drawn together, which begin anywhere within a block of four.
+TEST(VectorDropout, RowsMayBeginWithinABlock) {
+  const HostTensor step = HostTensor::scalar<std::int64_t>(7),
+                   whole = random_tensor(DType::F32, {5, 403}, 1, 1, 2);
+  const Attrs attrs = {0.3, std::string("key")};
+  const HostTensor truth = evaluate(kDropout, {whole, step}, attrs)[0];
+  testing::VectorDevice device(1);
+  for (const std::int64_t first : {0, 1, 2, 3, 200}) {
+    for (const std::int64_t columns : {1, 3, 16, 47, 48, 50, 203}) {
+      SCOPED_TRACE(text("columns ", first, " to ", first + columns));
+      HostTensor part(DType::F32, {5, columns}), wanted = part.clone();
+      for (std::int64_t i = 0; i < part.numel(); ++i) {
+        const std::int64_t at = i / columns * 403 + first + i % columns;
+        part.set(i, whole.at(at));
+        wanted.set(i, truth.at(at));
+      }
+      const ShardInfo shard{{5, 403}, {0, first}, {0, 0}, {5, 403}}, scalar{};
+      KernelSetting setting;
+      setting.ins = {shard, scalar};
+      setting.outs = {shard};
+      const testing::KernelRun run =
+          testing::run_kernel(device, kDropout, attrs, {part, step}, {part.type()}, setting);
+      testing::expect_close(run.outs[0], wanted, {1e-7, 0});
+    }
+  }
+}
+
 TEST(VectorDropout, MasksBelongToTheWholeTensor) {
   const HostTensor step = HostTensor::scalar<std::int64_t>(7),
                    whole = random_tensor(DType::F32, {8, 6, 10}, 1, 1, 2);

@@ -8,6 +8,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/device/cpu/panels.cpp"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "tessera/device/cpu/vector_product.h"
@@ -61,7 +62,14 @@ HWY_INLINE void pack_rows(const float* a, Index a_col, Index rows, Index depth, 
     for (Index i = 0; i < whole; i += kTall) {
       const float* from = a + first * a_col + i;
       float* panel = to + i * depth + first * kTall;
-      for (Index k = first; k < end; ++k, from += a_col, panel += kTall)
+      Index k = first;
+#if HWY_TARGET <= HWY_AVX2
+      // Whole vectors: what one writes beyond its row, the next one overwrites.
+      const hn::FixedTag<float, 8> d;
+      for (; k < std::min(end, i + 8 <= rows ? depth - 1 : 0); ++k, from += a_col, panel += kTall)
+        hn::StoreU(hn::LoadU(d, from), d, panel);
+#endif
+      for (; k < end; ++k, from += a_col, panel += kTall)
         std::memcpy(panel, from, kTall * sizeof(float));
     }
     for (Index k = first; rest > 0 && k < end; ++k)
@@ -109,6 +117,7 @@ void panel_pass(const GemmShape& s, const float* a, const float* b, float* c, In
                         c + (top + i) * s.c_row + j,
                         s.c_row,
                         add};
+        for (Index r = 0; r < high; ++r) hwy::Prefetch(p.c + r * s.c_row);
         if (cols - j < wide) {
           narrow_block(p, cols - j);
         } else {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/device/cpu/vector_parallel.h"
 #include "tessera/device/cpu/vector_philox.h"
@@ -8,19 +10,22 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "tessera/device/cpu/vector_math.h"
+#include "tessera/device/cpu/vector_philox_blocks.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
 
+namespace {
+
 /// y = x / keep where the 24 high bits of a word reach the threshold, else 0.
-void drop(const float* x, const std::uint32_t* words, std::int64_t count, std::int32_t threshold,
-          float keep, float* y) {
+HWY_INLINE void drop_some(const Drawing& how, const float* x, const std::uint32_t* words,
+                          std::size_t n, float* y) {
   const hn::ScalableTag<float> d;
   const hn::RebindToUnsigned<decltype(d)> du;
   const hn::RebindToSigned<decltype(d)> di;
-  const std::size_t lanes = hn::Lanes(d), n = static_cast<std::size_t>(count);
-  const auto below = hn::Set(di, threshold - 1);
-  const auto divisor = hn::Set(d, keep);
+  const std::size_t lanes = hn::Lanes(d);
+  const auto below = hn::Set(di, how.threshold - 1);
+  const auto divisor = hn::Set(d, how.keep);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const auto bits = hn::BitCast(di, hn::ShiftRight<8>(hn::LoadU(du, words + i)));
@@ -28,7 +33,32 @@ void drop(const float* x, const std::uint32_t* words, std::int64_t count, std::i
     hn::StoreU(hn::IfThenElseZero(kept, hn::Div(hn::LoadU(d, x + i), divisor)), d, y + i);
   }
   for (; i < n; ++i)
-    y[i] = static_cast<std::int32_t>(words[i] >> 8) >= threshold ? x[i] / keep : 0.0f;
+    y[i] = static_cast<std::int32_t>(words[i] >> 8) >= how.threshold ? x[i] / how.keep : 0.0f;
+}
+
+}  // namespace
+
+/// Of `n` elements, the first of which has this index in the whole tensor. Words are drawn for a
+/// few vectors at a time: while some are mixed, the processor divides and stores those before.
+void drop(const Drawing& how, std::uint64_t index, const float* x, std::int64_t n, float* y) {
+  const PhiloxBlocks blocks(how.key, how.step);
+  HWY_ALIGN std::uint32_t words[4 * PhiloxBlocks::kMost];
+  std::uint64_t block = index / 4;
+  // The first block may have words of elements before the first one.
+  for (std::int64_t i = -static_cast<std::int64_t>(index % 4); i < n;) {
+    const bool many = n - i >= 4 * PhiloxBlocks::many();
+    const std::int64_t made = many ? PhiloxBlocks::many() : PhiloxBlocks::few();
+    if (many) {
+      blocks.many_words(block, words);
+    } else {
+      blocks.few_words(block, words);
+    }
+    const std::int64_t begin = std::max<std::int64_t>(i, 0), end = std::min(i + 4 * made, n);
+    drop_some(how, x + begin, words + (begin - i), static_cast<std::size_t>(end - begin),
+              y + begin);
+    i += 4 * made;
+    block += static_cast<std::uint64_t>(made);
+  }
 }
 
 }  // namespace tessera::cpu::HWY_NAMESPACE
@@ -41,19 +71,18 @@ namespace {
 
 HWY_EXPORT(drop);
 
-constexpr std::int64_t kTile = 1024;        // words of one tile lie on the stack: 4 KiB
-constexpr std::int64_t kGrain = 8 * kTile;  // elements that are worth a thread
+constexpr std::int64_t kGrain = 8 << 10;  // elements that are worth a thread
 
-/// Masks are drawn for the index in the whole tensor, a tile at a time, and never stored.
+/// Masks are drawn for the index in the whole tensor, and never stored.
 class DropoutKernel final : public Kernel {
  public:
   DropoutKernel(const KernelRequest& request, Pool& pool)
       : pool_(&pool),
         shape_(request.call.out(0).shape),
         shard_(out_shard(request, 0)),
-        key_(request.key),
-        threshold_(keep_threshold(request.call.number("p"))),
-        keep_(static_cast<float>(1 - request.call.number("p"))) {
+        how_{.key = request.key,
+             .threshold = keep_threshold(request.call.number("p")),
+             .keep = static_cast<float>(1 - request.call.number("p"))} {
     // Trailing dims that are held whole, and one more, have consecutive indices.
     for (int d = shape_.ndim() - 1; d >= 0; --d) {
       run_ *= shape_[d];
@@ -64,30 +93,22 @@ class DropoutKernel final : public Kernel {
   std::string_view name() const override { return "hwy:dropout"; }
 
   void run(const KernelArgs& args) const override {
-    const std::uint64_t step =
-        static_cast<std::uint64_t>(*static_cast<const std::int64_t*>(args.ins[1]));
+    Drawing how = how_;
+    how.step = static_cast<std::uint64_t>(*static_cast<const std::int64_t*>(args.ins[1]));
     const float* x = static_cast<const float*>(args.ins[0]);
     float* y = static_cast<float*>(args.outs[0]);
     const Shape offset = offset_at(shard_, args.microbatch);
     pool_->split(shape_.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t at = begin; at < end;) {
-        const std::int64_t n = std::min({kTile, end - at, run_ - at % run_});
-        tile(x + at, y + at, n, logical_index(at, offset), step);
+        const std::int64_t n = std::min(end - at, run_ - at % run_);
+        const auto index = static_cast<std::uint64_t>(logical_index(at, offset));
+        HWY_DYNAMIC_DISPATCH(drop)(how, index, x + at, n, y + at);
         at += n;
       }
     });
   }
 
  private:
-  void tile(const float* x, float* y, std::int64_t n, std::int64_t index,
-            std::uint64_t step) const {
-    alignas(64) std::uint32_t words[kTile + 8];
-    const std::int64_t before =
-        index % 4;  // words of the first block that belong to elements before
-    philox_words(key_, step, static_cast<std::uint64_t>(index / 4), (before + n + 3) / 4, words);
-    HWY_DYNAMIC_DISPATCH(drop)(x, words + before, n, threshold_, keep_, y);
-  }
-
   /// Row-major place in the whole tensor of a row-major place in the shard.
   std::int64_t logical_index(std::int64_t at, const Shape& offset) const {
     std::int64_t index = 0, stride = 1;
@@ -102,9 +123,7 @@ class DropoutKernel final : public Kernel {
   Pool* pool_;
   Shape shape_;
   ShardInfo shard_;
-  std::uint64_t key_;
-  std::int32_t threshold_;
-  float keep_;
+  Drawing how_;
   std::int64_t run_ = 1;
 };
 

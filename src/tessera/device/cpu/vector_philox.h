@@ -14,4 +14,11 @@ void philox_words(std::uint64_t key, std::uint64_t step, std::uint64_t first_blo
 /// where bits >> 8 is at least this.
 std::int32_t keep_threshold(double p);
 
+/// How dropout draws its mask.
+struct Drawing {
+  std::uint64_t key = 0, step = 0;
+  std::int32_t threshold = 0;  // keep_threshold
+  float keep = 1;              // the part of elements that is kept
+};
+
 }  // namespace tessera::cpu
