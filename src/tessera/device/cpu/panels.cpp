@@ -142,7 +142,7 @@ namespace {
 // A panel of B of 16 columns takes half of the first cache, all of them some 60 % of the second.
 constexpr std::int64_t kDepth = 256, kBlock = 320 << 8, kPanel = 32;
 constexpr std::int64_t kLeastSize = 32, kLeastRows = 48;
-constexpr std::int64_t kMostFloats = 1 << 20;  // of all three matrices; oneDNN is as fast beyond
+constexpr std::int64_t kMostFloats = 3 << 20;  // of all three matrices; oneDNN is as fast beyond
 constexpr std::int64_t kPackedRows = 96;       // as kHigh
 
 /// n's equal parts that are not larger than `most`: multiples of `grain`, which divides it.

@@ -20,7 +20,7 @@ class PanelGemm {
   /// Sizes are at least 1.
   explicit PanelGemm(const GemmShape& shape);
   /// True where this is faster than oneDNN: on processors whose highest instruction set is AVX2, if
-  /// enough rows share a packed operand and all matrices fit a cache together.
+  /// enough rows share a packed operand and all matrices fit the last cache together.
   static bool pays(std::int64_t m, std::int64_t n, std::int64_t k);
 
   std::int64_t scratch_bytes() const;  // of execute; 64-byte aligned
