@@ -53,7 +53,7 @@ NANO = Workload("nanogpt", "nanogpt-shakespeare-cpu", 12, 64, math.log(VOCABULAR
 FULL = {w.name: w for w in (GPT2, BERT, NANO)}
 QUICK = {w.name: w for w in (dataclasses.replace(NANO, warmup=2, steps=5),
                              dataclasses.replace(GPT2, batch=1, context=16, warmup=1, steps=2),
-                             dataclasses.replace(BERT, batch=1, context=16, warmup=1, steps=2))}
+                             dataclasses.replace(BERT, batch=8, context=32, warmup=1, steps=2))}
 
 # Of the peer: glibc gives large blocks back to the system as they are freed, and each step would touch new pages.
 KEEP_MEMORY = ["env", "MALLOC_MMAP_THRESHOLD_=4294967296", "MALLOC_TRIM_THRESHOLD_=8589934592"]
