@@ -9,6 +9,7 @@ import subprocess
 FEATURES = ("avx2", "fma", "f16c", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16",
             "asimd", "sve", "bf16")
 NAMES = {"floor": "matrix products alone", "tessera": "Tessera", "pytorch": "PyTorch"}
+PRODUCTS = ("matmul", "attention", "attention_grad")  # ops that are products, or consist of them
 SUMMED = ("calls", "seconds", "flops", "bytes", "floor_seconds")
 
 median = statistics.median
@@ -126,8 +127,8 @@ def workload(result, w):
             parts = {part: median(run["parts"][part] for run in runs) for part in runs[0]["parts"]}
             lines += ["", f"{name}: " + ", ".join(f"{part} {s:.4f} s" for part, s in parts.items()) + "."]
         if "pack_seconds" in runs[0]:
-            lines += ["", f"Packing every weight in both layouts, which the {name} leave out, takes "
-                      f"{median(run['pack_seconds'] for run in runs):.3f} s."]
+            lines += ["", f"Packing every weight in both layouts, in {runs[0]['dtype']}, which the products alone leave out, "
+                      f"takes {median(run['pack_seconds'] for run in runs):.3f} s."]
     return lines
 
 
@@ -191,7 +192,9 @@ def kernel_table(profile):
             continue
         lines.append(f"| {op} | {kernel} | {row['calls']} | {s * 1e3:.1f} | {s / whole:.1%} | {row['flops'] / s / 1e9:.1f} | "
                      f"{row['bytes'] / s / 1e9:.1f} | {row['floor_seconds'] / s:.0%} |")
-    return lines + ["", f"Of {whole:.4f} s a step; ops below 0.5 % are left out. `./dev bench ops` prints every kernel."]
+    products = sum(row["seconds"] for (op, _), row in sums.items() if op in PRODUCTS)
+    return lines + ["", f"Of {whole:.4f} s a step; ops below 0.5 % are left out. The step takes {whole / products:.3f} times "
+                    f"as long as {', '.join(PRODUCTS)} in it. `./dev bench ops` prints every kernel."]
 
 
 def of_contestant(result, who):
