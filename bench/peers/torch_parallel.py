@@ -26,7 +26,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, loss_parallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
@@ -106,8 +106,10 @@ def parallel(args, shape):
         return model, DistributedDataParallel(model, gradient_as_bucket_view=True)
     if args.mode == "fsdp2":
         mesh = init_device_mesh("cpu", (args.processes,))
+        # In bf16, half the bytes are gathered; gradients are added up in f32.
+        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
         for module in [*model.blocks, model]:
-            fully_shard(module, mesh=mesh)
+            fully_shard(module, mesh=mesh, **({"mp_policy": policy} if args.dtype == "bf16" else {}))
     return model, model
 
 
