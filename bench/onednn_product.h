@@ -30,21 +30,29 @@ inline bool multiplies_bf16() {
 class Buffer {
  public:
   Buffer(std::size_t n, DType type) : type_(type), data_(allocate(n * size())) {
+    const bool wide = size() == sizeof(float);
     std::uint32_t state = 1;
     for (std::size_t i = 0; i < n; ++i) {
       state = state * 1664525u + 1013904223u;
       const float value = static_cast<float>(state >> 8) / 16777216.0f - 0.5f;
-      // The upper half of an f32 is a bf16, rounded towards zero.
-      std::memcpy(at(static_cast<Dim>(i)), reinterpret_cast<const char*>(&value) + 4 - size(),
-                  size());
+      std::uint32_t bits;
+      std::memcpy(&bits, &value, 4);
+      if (wide) {
+        std::memcpy(data() + 4 * i, &bits, 4);
+      } else {
+        const auto upper = static_cast<std::uint16_t>(bits >> 16);  // a bf16, rounded towards zero
+        std::memcpy(data() + 2 * i, &upper, 2);
+      }
     }
   }
 
   char* data() const { return data_.get(); }
   char* at(Dim i) const { return data_.get() + static_cast<std::size_t>(i) * size(); }
   double value(Dim i) const {
-    float out = 0;
-    std::memcpy(reinterpret_cast<char*>(&out) + 4 - size(), at(i), size());
+    std::uint32_t bits = 0;
+    std::memcpy(reinterpret_cast<char*>(&bits) + 4 - size(), at(i), size());
+    float out;
+    std::memcpy(&out, &bits, 4);
     return out;
   }
 
