@@ -8,9 +8,8 @@ import subprocess
 
 FEATURES = ("avx2", "fma", "f16c", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16",
             "asimd", "sve", "bf16")
-NAMES = {"floor": "matrix products alone", "tessera": "Tessera", "pytorch": "PyTorch",
-         "pytorch compiled": "PyTorch, compiled"}
-
+NAMES = {"floor": "matrix products alone", "tessera": "Tessera", "pytorch": "PyTorch"}
+PRODUCTS = ("matmul", "attention", "attention_grad")  # ops that are products, or consist of them
 SUMMED = ("calls", "seconds", "flops", "bytes", "floor_seconds")
 
 median = statistics.median
@@ -67,13 +66,21 @@ def json_text(result):
 
 def table(result):
     lines = [f"# {result['date']}: {result['machine']['cpu']}, {result['threads']} threads", "", *about(result)]
-    floors = runs_of(result, "gpt2-small", "floor")
+    floors = {run["dtype"] for run in result["runs"] if run["who"] == "floor"}
+    if floors and "bf16" in result["dtypes"] and "bf16" not in floors:
+        lines += ["", "The matrix products alone are left out in bf16, which this processor does not multiply."]
     for w in result["workloads"]:
-        lines += ["", *workload(result, w, floors if w["name"] == "gpt2-small" else [])]
-    lines += ["", *kernel_table(result["profile"]), "", "## Commands", "", "Of one round:", "", "```sh"]
+        lines += ["", *workload(result, w)]
+    for profile in result["profiles"]:
+        lines += ["", *kernel_table(profile)]
+    lines += ["", "## Commands", "", "Of one round:", "", "```sh"]
     lines += dict.fromkeys(run["command"] for run in result["runs"] if run["round"] == 0)
-    lines += [result["profile"]["command"], "```", ""]
+    lines += [*(profile["command"] for profile in result["profiles"]), "```", ""]
     return "\n".join(lines)
+
+
+def label(run):
+    return ", ".join(filter(None, [NAMES[run["who"]], run["how"], run["dtype"] if run["dtype"] != "f32" else ""]))
 
 
 def about(result):
@@ -85,7 +92,8 @@ def about(result):
         f"{' '.join(m['features'])}; {caches}; {m['memory_gib']} GiB; {m['system']}, Linux {m['kernel']}. "
         f"Tessera at {result['commit']}; " + (f"PyTorch {torch}." if torch else "PyTorch was not there: ./dev bench-peers."),
         "",
-        f"{result['rounds']} rounds, each contestant once a round, every other round in reverse order; f32 throughout. "
+        f"{result['rounds']} rounds, each contestant once a round, every other round in reverse order; "
+        f"{' and '.join(result.get('dtypes', ['f32']))}. "
         f"Load of the machine {m['load_before']:.2f} before and {m['load_after']:.2f} after; {result['seconds']:.0f} s in all.",
     ]
     if result.get("quick"):
@@ -94,44 +102,73 @@ def about(result):
     return out + (["", "**The machine was not idle at the start: trust minima and ratios only.**"] if busy else [])
 
 
-def workload(result, w, floors):
-    lines = [f"## {w['name']}", "",
-             "| f32 | seconds per step: median (min to max) | tokens/s | peak RSS, MiB | loss, first to last |",
+def workload(result, w):
+    tokens = w["batch"] * w["context"]
+    lines = [f"## {w['name']}, {w['batch']} x {w['context']}", "",
+             "| | seconds per step: median (min to max) | tokens/s | peak RSS, MiB | loss, first to last |",
              "|---|---|---|---|---|"]
-    for who in NAMES:
-        runs = floors if who == "floor" else runs_of(result, w["name"], who)
-        if not runs:
-            continue
+    for name, runs in contestants(result, w).items():
         seconds = [s for run in runs for s in run["step_seconds"]]
         middle = median(seconds)
-        cells = [NAMES[who], f"{middle:.4f} ({min(seconds):.4f} to {max(seconds):.4f})"]
-        if who == "floor":
+        cells = [name, f"{middle:.4f} ({min(seconds):.4f} to {max(seconds):.4f})"]
+        if runs[0]["who"] == "floor":
             cells += ["-", "-", "-"]
         else:
             losses = runs[0]["losses"]
             verdict = "" if all(run["plausible"] for run in runs) else " **NOT PLAUSIBLE**"
-            cells += [f"{w['tokens'] / middle:.0f}", f"{max(run['peak_rss_bytes'] for run in runs) / 2**20:.0f}",
+            cells += [f"{tokens / middle:.0f}", f"{peak(runs) / 2**20:.0f}",
                       f"{losses[0]:.3f} to {losses[-1]:.3f}{verdict}"]
         lines.append("| " + " | ".join(cells) + " |")
-    lines += ["", *ratios(result, w, floors)]
+    lines += ["", f"{w['steps']} steps a round, after {w['warmup']}. Tessera's time includes drawing samples and clipping"
+              f"{'' if w['name'] == 'nanogpt' else ', which the peer does not do'}. Tessera reads text, the peer one random "
+              "batch again and again.", "", "| ratios within a round | time: median (min to max) | peak RSS |", "|---|---|---|"]
+    lines += ["| " + " | ".join(cells) + " |" for cells in ratios(result, w)]
+    for name, runs in contestants(result, w).items():
+        if "parts" in runs[0]:
+            parts = {part: median(run["parts"][part] for run in runs) for part in runs[0]["parts"]}
+            lines += ["", f"{name}: " + ", ".join(f"{part} {s:.4f} s" for part, s in parts.items()) + "."]
+        if "pack_seconds" in runs[0]:
+            lines += ["", f"Packing every weight in both layouts, in {runs[0]['dtype']}, which the products alone leave out, "
+                      f"takes {median(run['pack_seconds'] for run in runs):.3f} s."]
     return lines
 
 
-def ratios(result, w, floors):
-    """Within rounds, so that a machine that changes its speed between them does not count."""
-    ours = runs_of(result, w["name"], "tessera")
-    both = "; both clip" if w["peer"] == "nanogpt" else " and clipping, which the peer's does not"
-    out = [f"{w['steps']} steps a round, after {w['warmup']}; ratios are of medians within a round. Tessera's time includes "
-           f"drawing samples{both}. Tessera reads text, the peer one random batch again and again."]
-    for who in ("pytorch", "pytorch compiled"):
-        theirs = runs_of(result, w["name"], who)
-        if theirs:
-            out.append(f"Tessera / {NAMES[who]}: {spread(ours, theirs)} of the time.")
-            parts = {part: median(run["parts"][part] for run in theirs) for part in theirs[0]["parts"]}
-            out.append(f"{NAMES[who]}: " + ", ".join(f"{part} {s:.4f} s" for part, s in parts.items()) + ".")
-    if floors and ours and not result["quick"]:
-        out.append(f"Tessera / matrix products alone: {spread(ours, floors)}. Packing every weight in both layouts, which "
-                   f"the products alone leave out, takes {median(run['pack_seconds'] for run in floors):.3f} s.")
+def contestants(result, w):
+    """Runs by label, in the order of the rounds."""
+    out = {}
+    for run in sorted((run for run in result["runs"] if run["workload"] == w["name"]), key=lambda run: run["round"]):
+        out.setdefault(label(run), []).append(run)
+    return out
+
+
+def peak(runs):
+    return max(run["peak_rss_bytes"] for run in runs)
+
+
+def ratios(result, w):
+    """Rows of name, time and memory. Times are divided within rounds, so that a machine that changes its speed between
+    them does not count."""
+    all_runs = contestants(result, w)
+    found = {(runs[0]["who"], runs[0]["dtype"], runs[0]["how"]): runs for runs in all_runs.values()}
+    peers = [runs for (who, _, _), runs in found.items() if who == "pytorch"]
+    out = []
+
+    def add(ours, theirs, name=None):
+        memory = "-" if theirs[0]["who"] == "floor" else f"{peak(ours) / peak(theirs):.3f}"
+        out.append([f"{label(ours[0])} / {name or label(theirs[0])}", spread(ours, theirs), memory])
+
+    for (who, dtype, how), ours in found.items():
+        if who != "tessera" or how:
+            continue
+        for theirs in found.values():
+            other = theirs[0]
+            same = other["dtype"] == dtype and other is not ours[0]
+            if same and not (other["who"] == "floor" and result["quick"]):
+                add(ours, theirs)
+        if len(peers) > 1:
+            add(ours, [min(round_, key=lambda run: run["median"]) for round_ in zip(*peers)], "PyTorch's fastest")
+        if dtype != "f32" and ("tessera", "f32", "") in found:
+            add(ours, found["tessera", "f32", ""])
     return out
 
 
@@ -148,7 +185,7 @@ def kernel_table(profile):
         total = sums.setdefault((row["op"], row["kernel"]), dict.fromkeys(SUMMED, 0))
         for key in SUMMED:
             total[key] += row[key]
-    lines = [f"## Where Tessera's time goes: {profile['preset']}", "",
+    lines = [f"## Where Tessera's time goes: {profile['workload']}, {profile['dtype']}", "",
              "| op | kernel | calls | ms a step | share | GFLOP/s | GB/s | floor / time |", "|---|---|---|---|---|---|---|---|"]
     for (op, kernel), row in sorted(sums.items(), key=lambda item: -item[1]["seconds"]):
         s = row["seconds"]
@@ -156,11 +193,9 @@ def kernel_table(profile):
             continue
         lines.append(f"| {op} | {kernel} | {row['calls']} | {s * 1e3:.1f} | {s / whole:.1%} | {row['flops'] / s / 1e9:.1f} | "
                      f"{row['bytes'] / s / 1e9:.1f} | {row['floor_seconds'] / s:.0%} |")
-    return lines + ["", f"Of {whole:.4f} s a step; ops below 0.5 % are left out. `./dev bench ops` prints every kernel."]
-
-
-def runs_of(result, workload_name, who):
-    return [run for run in of_contestant(result, who) if run["workload"] == workload_name]
+    products = sum(row["seconds"] for (op, _), row in sums.items() if op in PRODUCTS)
+    return lines + ["", f"Of {whole:.4f} s a step; ops below 0.5 % are left out. The step takes {whole / products:.3f} times "
+                    f"as long as {', '.join(PRODUCTS)} in it. `./dev bench ops` prints every kernel."]
 
 
 def of_contestant(result, who):

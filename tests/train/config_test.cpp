@@ -127,6 +127,17 @@ TEST(Config, PresetsAreThePublishedRecipes) {
   EXPECT_EQ(small.model.vocabulary, 50'257);
   EXPECT_EQ(small.model.dropout, 0.1);
   EXPECT_EQ(small.global_batch_size, 4);
+  const RunConfig bert = tell({}, {flag("preset", "bert-base-pretrain")}).config;
+  EXPECT_EQ(to_text(bert.model.family), "bert");
+  EXPECT_EQ(bert.model.layers, 12);
+  EXPECT_EQ(bert.model.heads, 12);
+  EXPECT_EQ(bert.model.width, 768);
+  EXPECT_EQ(bert.model.context, 128);
+  EXPECT_EQ(bert.model.vocabulary, 30'522);
+  EXPECT_EQ(bert.model.masked_positions, 0);
+  EXPECT_EQ(bert.model.dropout, 0.1);
+  EXPECT_EQ(bert.global_batch_size, 8);
+  EXPECT_EQ(bert.optimizer.schedule.kind, ScheduleKind::Linear);
   for (const Preset& preset : presets()) {
     RunConfig config;
     preset.apply(config);

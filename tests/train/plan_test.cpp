@@ -114,7 +114,8 @@ TEST(Plan, MemoryIsNearTheBound) {
 /// docs/design.md, Memory: at most 0.5 per cent over the lower bound, which no plan can be below.
 TEST(Plan, PresetsAreNearTheirBoundHoweverTheyAreCut) {
   const std::unique_ptr<Device> device = make_cpu_device({2, -1});
-  for (const char* preset : {"gpt2-tiny", "llama-tiny", "nanogpt-shakespeare-cpu", "gpt2-small"}) {
+  for (const char* preset :
+       {"gpt2-tiny", "llama-tiny", "nanogpt-shakespeare-cpu", "gpt2-small", "bert-base-pretrain"}) {
     for (const std::int64_t microbatches : {1, 2, 4}) {
       RunConfig config;
       find_preset(preset).apply(config);

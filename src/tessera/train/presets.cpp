@@ -56,7 +56,7 @@ void transformer_tiny(RunConfig& c) {
   c.model.layers = 2;
 }
 
-/// The shape that is benchmarked.
+/// The shapes that are benchmarked.
 void gpt2_small(RunConfig& c) {
   begin(c, "gpt2", {.layers = 12, .heads = 12, .width = 768, .context = 256});
   c.model.vocabulary = 50'257;
@@ -69,6 +69,19 @@ void gpt2_small(RunConfig& c) {
   c.eval_at_end = false;  // a whole held-out part can take longer than a trial of the step
 }
 
+/// BERT-base with the published sizes and rates; the head predicts at every position.
+void bert_base_pretrain(RunConfig& c) {
+  begin(c, "bert", {.layers = 12, .heads = 12, .width = 768, .context = 128});
+  c.model.vocabulary = 30'522;
+  c.model.dropout = 0.1;
+  c.optimizer = {.beta2 = 0.999,
+                 .weight_decay = 0.01,
+                 .schedule = {.kind = ScheduleKind::Linear, .lr = 1e-4, .warmup_steps = 100}};
+  c.global_batch_size = 8;
+  c.steps = 1000;
+  c.eval_at_end = false;  // as gpt2-small
+}
+
 constexpr Preset kPresets[] = {
     {"nanogpt-shakespeare-cpu", "4 layers, width 128, context 64, 2000 steps of batch 12: minutes",
      nanogpt_shakespeare_cpu},
@@ -78,6 +91,8 @@ constexpr Preset kPresets[] = {
     {"transformer-tiny",
      "encoder-decoder of 2 + 2 layers, width 64, context 32: seconds, for tests", transformer_tiny},
     {"gpt2-small", "GPT-2 of 12 layers, width 768, vocabulary 50257: for measuring", gpt2_small},
+    {"bert-base-pretrain", "BERT of 12 layers, width 768, vocabulary 30522: for measuring",
+     bert_base_pretrain},
 };
 
 }  // namespace
