@@ -79,7 +79,7 @@ TEST(Outputs, AValueIsNotOverwrittenWhileAViewOfItIsRead) {
   const Value y = x * 2.0;
   builder.output(Output::Kind::Metric, "z", slice(y, 0, 0, 1) - y);
   CompileOptions options;
-  options.fuse = false;
+  options.optimize.fuse = false;
   const auto device = make_cpu_device({.threads = 2});
   Executor executor(compile({{"step", builder.finish(), one_device(1)}}, *device, options),
                     *device);

@@ -87,7 +87,7 @@ std::vector<Step> interpreted(const Graph& graph, std::uint64_t seed, Tally& tal
 /// How a graph is compiled and run.
 struct Run {
   std::int64_t microbatches;
-  bool fuse, guards;
+  bool optimize, guards;
   Device* device;
 };
 
@@ -158,7 +158,7 @@ std::string compiled_wrong(const RandomGraph& random, std::uint64_t seed, const 
                            const std::vector<Step>& steps, Tally& tally) {
   const Graph& graph = random.graph;
   CompileOptions options;
-  options.fuse = how.fuse;
+  options.optimize = Optimizations::all(how.optimize);
   options.guard_bytes = how.guards ? 64 : 0;
   try {
     Plan plan = compile({{"step", graph, one_device(how.microbatches)}}, *how.device, options);
@@ -209,7 +209,7 @@ std::string Checker::wrong(std::uint64_t seed, int ops, Tally& tally) const {
       const std::string what = compiled_wrong(random, seed, how, steps, tally);
       if (!what.empty())
         return text(microbatches, " micro-batches, ", threads + 1, " threads",
-                    how.fuse ? ", fused" : "", how.guards ? ", guarded: " : ": ", what);
+                    how.optimize ? ", optimized" : "", how.guards ? ", guarded: " : ": ", what);
     }
     return {};
   } catch (const std::exception& error) {

@@ -39,7 +39,7 @@ struct ExecutorCase {
   OptimizerKind optimizer;
   std::int64_t microbatches;
   int threads;
-  bool fuse;
+  bool optimize;
   bool pack = false;
   std::int64_t guard_bytes = 0;
 };
@@ -51,7 +51,7 @@ TEST_P(OnDevice, EqualsTheInterpreter) {
   const Graph graph = train_step(tiny(c.family), recipe(c.optimizer), kBatch_, kLength);
   const std::unique_ptr<Device> device = make_cpu_device({c.threads, -1, c.pack});
   CompileOptions options;
-  options.fuse = c.fuse;
+  options.optimize = Optimizations::all(c.optimize);
   options.guard_bytes = c.guard_bytes;
   Executor executor(compile({{"init", initialise(graph), one_device(1)},
                              {"train", graph, one_device(c.microbatches)}},

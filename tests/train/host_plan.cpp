@@ -163,13 +163,13 @@ Plan host_plan(const std::vector<ProgramSource>& sources, const OnHost& which, D
     const Pipeline pipeline(
         make_schedule(schedule, {stages, chunks, source.strategy.mesh.size(kMicrobatchAxis)}));
     Program program = partition(placed.at(source.name), pipeline, plan.stage());
-    if (options.fuse) program = fuse(std::move(program));
+    if (options.optimize.fuse) program = fuse(std::move(program));
     program = pack(std::move(program), [&](const OpCall& call, int operand, std::int64_t uses) {
       return device.wanted_layout(call, operand, uses);
     });
     const Timeline time = options.overlap ? overlap(program) : Timeline(program);
     plan.programs.push_back(
-        lower(source.name, program, time, states, device, options.seed, plan.rank));
+        lower(source.name, program, time, states, device, {options.seed, plan.rank}));
   }
   plan.constants = states.constants;
   plan.state_bytes = states.bytes;

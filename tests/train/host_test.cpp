@@ -90,7 +90,7 @@ Bits run_steps(const Spread& c, const OnHost& which, const std::string& folder) 
         make_cpu_device({.threads = 1, .choices = choices, .offload_folder = folder});
     CompileOptions options;
     options.rank = world == nullptr ? 0 : world->rank();
-    options.fuse = false;  // what is fused depends on where it lies
+    options.optimize.fuse = false;  // what is fused depends on where it lies
     options.overlap = c.overlap;
     options.guard_bytes = c.guard_bytes;
     Executor executor(host_plan(sources, which, *device, options), *device, world);

@@ -43,6 +43,7 @@ class StagedRun {
   std::int64_t steps = 3;
   std::int64_t guard_bytes = 0;
   CpuOptions device = {1, -1};
+  Optimizations optimize = {};
 
   Outcome operator()() const {
     Outcome out;
@@ -59,6 +60,7 @@ class StagedRun {
     CompileOptions options;
     options.rank = rank;
     options.guard_bytes = guard_bytes;
+    options.optimize = optimize;
     std::vector<Axis> axes = strategy_.mesh.axes();
     std::erase_if(axes, [](const Axis& axis) { return axis.level == Level::Time; });
     Strategy init = strategy_;

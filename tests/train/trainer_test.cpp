@@ -392,12 +392,14 @@ TEST_F(TrainerTest, AResumedRunSaysWhereItsKernelsDiffer) {
   };
   EXPECT_EQ(notices().find("kernels"), std::string::npos) << notices();
   c.choices = CpuChoices{Isa::Baseline, !c.choices->pack_weights};
+  c.graph_optimization = false;
   const std::string what = notices();
   for (const std::string& told :
        {text("resuming with other kernels: max-isa is ", first.summary.isa,
              " there and baseline here"),
         text("resuming with other kernels: pack-weights is ",
              c.choices->pack_weights ? "no" : "yes"),
+        std::string("resuming with other kernels: graph-optimization is true there and false here"),
         std::string("will not equal, bit by bit, one that was never interrupted")})
     EXPECT_NE(what.find(told), std::string::npos) << told << " in " << what;
 }

@@ -24,6 +24,7 @@ inline constexpr MachineField kSampleMachineFields[] = {
      "pipeline stages: the layers are cut into so many parts, each on devices of its own [1]"},
     {"distributed-timeout"},
     {"threads"},
+    {"graph-optimization"},
     {"max-isa"},
     {"amx"},
     {"pack-weights"}};

@@ -222,12 +222,14 @@ class RankPlan {
 
   void add(const std::string& name, Program program) {
     const Passes pass = passes(name);
-    if (options_.fuse) program = pass("fuse", [&] { return fuse(std::move(program)); });
-    program = pass("pack", [&] { return pack(std::move(program), wanted_by(device_)); });
+    if (options_.optimize.fuse) program = pass("fuse", [&] { return fuse(std::move(program)); });
+    if (options_.optimize.pack)
+      program = pass("pack", [&] { return pack(std::move(program), wanted_by(device_)); });
     const Timeline time =
         pass("overlap", [&] { return options_.overlap ? overlap(program) : Timeline(program); });
     plan_.programs.push_back(pass("lower", [&] {
-      return lower(name, program, time, states_, device_, options_.seed, plan_.rank);
+      return lower(name, program, time, states_, device_,
+                   {options_.seed, plan_.rank, options_.optimize.shares_buffers});
     }));
   }
 
@@ -280,8 +282,10 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
     Graph graph = std::exchange(source.graph, {});
     // Without a pipeline, marks of stages mean nothing, and no pass meets them.
     if (cut.empty() && has_stages(graph)) graph = place_chunks(graph, {});
-    graph = pass("merge_pads", [&] { return merge_pads(graph); });
-    graph = pass("simplify", [&] { return simplify(graph); });
+    if (options.optimize.simplify) {
+      graph = pass("merge_pads", [&] { return merge_pads(graph); });
+      graph = pass("simplify", [&] { return simplify(graph); });
+    }
     if (!cut.empty()) graph = pass("place_chunks", [&] { return place_chunks(graph, cut); });
     if (again)
       graph = pass("recompute", [&] { return recompute(graph, source.strategy.recompute); });

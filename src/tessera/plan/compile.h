@@ -25,9 +25,20 @@ struct PassGraph {
   int stage = -1;  // of a pipeline, whose region it is; -1: of all stages
 };
 
+/// Graph optimisation: what is done for speed and memory alone. Results are the same without it,
+/// but for rounding.
+struct Optimizations {
+  bool simplify = true;        // useless and repeated nodes go, constants are folded
+  bool fuse = true;            // several ops are one pass over memory
+  bool pack = true;            // weights in the order that products read, where the device wants it
+  bool shares_buffers = true;  // views lie in their operand, and ops work in place
+
+  static Optimizations all(bool on) { return {on, on, on, on}; }
+};
+
 struct CompileOptions {
   std::uint64_t seed = 1;  // of random ops
-  bool fuse = true;
+  Optimizations optimize;
   bool overlap = true;                 // collectives run while kernels do
   MoveStyle moves = MoveStyle::Least;  // who plans redistributions
   Machine machine = {};                // what collectives cost, by the levels of the mesh's axes

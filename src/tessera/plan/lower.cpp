@@ -36,15 +36,15 @@ struct Draft {
 class Lowering {
  public:
   Lowering(const std::string& name, const Program& program, const Timeline& time,
-           StateSection& states, Device& device, std::uint64_t seed, int rank)
+           StateSection& states, Device& device, const LowerOptions& options)
       : regions_(program.regions),
         program_of_(program),
         time_(time),
         states_(states),
         kernels_(device),
-        seed_(seed),
-        shards_(program.mesh(), rank),
-        values_(program, time, device),
+        seed_(options.seed),
+        shards_(program.mesh(), options.rank),
+        values_(program, time, device, options.shares_buffers),
         work_{{Memory::Device, values_, states.guard_bytes},
               {Memory::Host, values_, states.guard_bytes}},
         drafts_(program.regions.size()) {
@@ -381,8 +381,8 @@ class Lowering {
 }  // namespace
 
 ProgramPlan lower(const std::string& name, const Program& program, const Timeline& time,
-                  StateSection& states, Device& device, std::uint64_t seed, int rank) {
-  return Lowering(name, program, time, states, device, seed, rank).run();
+                  StateSection& states, Device& device, const LowerOptions& options) {
+  return Lowering(name, program, time, states, device, options).run();
 }
 
 }  // namespace tessera

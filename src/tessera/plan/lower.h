@@ -10,12 +10,18 @@
 
 namespace tessera {
 
+struct LowerOptions {
+  std::uint64_t seed = 1;      // of random ops
+  int rank = 0;                // whose shards
+  bool shares_buffers = true;  // false: no result lies in the buffer of an operand
+};
+
 /// In:      regions in Form::Local, as partition made them (fused or not).
-/// Out:     calls in the order of their times; values placed in the work section: views share their
-///          operand's buffer, ops work in place where their column allows it and the operand is
-///          read by nobody after, a state's next value is written into the state where that is safe
-///          and copied at the end where it is not. Offsets of shards are those of `rank`.
+/// Out:     calls in the order of their times; values placed in the work section: where buffers are
+///          shared, views lie in their operand's, and ops work in place where their column allows
+///          it and the operand is read by nobody after. A state's next value is written into the
+///          state where that is safe and copied at the end where it is not.
 ProgramPlan lower(const std::string& name, const Program& program, const Timeline& time,
-                  StateSection& states, Device& device, std::uint64_t seed, int rank = 0);
+                  StateSection& states, Device& device, const LowerOptions& options);
 
 }  // namespace tessera

@@ -9,10 +9,12 @@
 
 namespace tessera {
 
-ProgramValues::ProgramValues(const Program& program, const Timeline& time, const Device& device)
+ProgramValues::ProgramValues(const Program& program, const Timeline& time, const Device& device,
+                             bool shares)
     : regions_(program.regions),
       time_(time),
       device_(device),
+      shares_(shares),
       order_(program),
       microbatches_(program.mesh().size(kMicrobatchAxis)) {
   for (const Region& region : regions_) {
@@ -276,7 +278,7 @@ bool ProgramValues::accepted_by_all(int value, bool dense) const {
 bool ProgramValues::try_view(int region, NodeId node) {
   const Graph& graph = regions_[at(region)].graph;
   const Node& n = graph.node(node);
-  if (n.op->view == nullptr) return false;
+  if (!shares_ || n.op->view == nullptr) return false;
   const int from = value(region, n.inputs[0]), to = value(region, {node, 0});
   StoredValue& source = values_[at(from)];
   StoredValue& target = values_[at(to)];
@@ -343,6 +345,7 @@ bool ProgramValues::try_state(int region, NodeId node, int result) {
 }
 
 bool ProgramValues::try_in_place(int region, NodeId node, int result) {
+  if (!shares_) return false;
   const Graph& graph = regions_[at(region)].graph;
   const Node& n = graph.node(node);
   const int to = value(region, {node, result});

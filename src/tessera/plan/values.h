@@ -71,7 +71,9 @@ struct Accumulation {
 
 class ProgramValues {
  public:
-  ProgramValues(const Program& program, const Timeline& time, const Device& device);
+  /// `shares`: views lie in their operand's buffer, and ops work in place.
+  ProgramValues(const Program& program, const Timeline& time, const Device& device,
+                bool shares = true);
 
   int value(int region, ValueId id) const;
   const std::vector<StoredValue>& values() const { return values_; }
@@ -107,6 +109,7 @@ class ProgramValues {
   const std::vector<Region>& regions_;
   const Timeline& time_;
   const Device& device_;
+  const bool shares_;
   const ActionOrder order_;
   const std::int64_t microbatches_;
   std::vector<StoredValue> values_;

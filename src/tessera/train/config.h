@@ -61,6 +61,7 @@ struct RunConfig {
 
   std::int64_t threads = 0;                             // per device; 0: one per core, shared out
   std::string max_isa = "auto", pack_weights = "auto";  // CpuChoices
+  bool graph_optimization = true;                       // all of Optimizations, or none
   bool amx = true;                                      // false: at most the level below
   std::optional<CpuChoices> choices;  // what devices are made from, once it is known
 

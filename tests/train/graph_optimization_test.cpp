@@ -1,0 +1,102 @@
+/// Training steps without graph optimisation are those with it, but for rounding: on meshes and
+/// pipelines, of every family. What it leaves out is left out.
+
+#include <gtest/gtest.h>
+
+#include "tessera/train/fields.h"
+#include "train/memory_mesh.h"
+
+namespace tessera {
+namespace {
+
+class GraphOptimization : public testing::TestWithParam<MemoryMesh> {};
+
+/// Tolerances are those of meshes: sums in another order.
+TEST_P(GraphOptimization, ChangesRoundingAlone) {
+  const Graph step = GetParam().step();
+  StagedRun run(step, GetParam().strategy(), GetParam().inputs());
+  const Outcome with = run();
+  run.optimize = Optimizations::all(false);
+  run.guard_bytes = 64;
+  expect_same_training(with, run());
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, GraphOptimization, testing::ValuesIn(memory_meshes()),
+                         memory_mesh_name);
+
+/// Values that only share buffers, or are repeated, have the same bits; so has what a step leaves
+/// where each op is a call of its own.
+TEST(GraphOptimizationParts, ChangeNoBit) {
+  struct Row {
+    const char* name;
+    bool Optimizations::*part;
+  };
+  for (const char* family : {"gpt2", "llama", "bert", "transformer"}) {
+    const MemoryMesh mesh = {family, family, {}, parallel_of(1, 1, 1, false, 0, 3)};
+    const Graph step = mesh.step();
+    const Outcome all = StagedRun(step, mesh.strategy(), mesh.inputs())();
+    for (const Row& row : {Row{"simplify", &Optimizations::simplify},
+                           Row{"shares_buffers", &Optimizations::shares_buffers}}) {
+      SCOPED_TRACE(text(family, " without ", row.name));
+      StagedRun run(step, mesh.strategy(), mesh.inputs());
+      run.optimize.*row.part = false;
+      expect_same_bits(all, run());
+    }
+  }
+}
+
+/// Calls of the training step by op, and how often a result lies in the buffer of an operand.
+struct Count {
+  std::map<std::string_view, int> calls;
+  int shared = 0;
+};
+
+Count count(const Plan& plan) {
+  Count out;
+  for (const RegionPlan& region : plan.program(kTrainProgram).regions) {
+    for (const Call& call : region.calls) {
+      if (call.op == nullptr || call.when != When::Always) continue;
+      ++out.calls[call.op->name];
+      for (const Place& result : call.outs) out.shared += std::ranges::count(call.ins, result);
+    }
+  }
+  return out;
+}
+
+TEST(GraphOptimizationParts, AreLeftOut) {
+  const MemoryMesh mesh = {"gpt2", "gpt2", {}, parallel_of(1, 1, 1, false, 0, 2)};
+  const Graph step = mesh.step();
+  StagedRun run(step, mesh.strategy(), mesh.inputs());
+  run.device.pack_always = true;
+  const std::unique_ptr<Device> device = make_cpu_device(run.device);
+  const Count with = count(run.plan(*device, 0));
+  run.optimize = Optimizations::all(false);
+  const Count without = count(run.plan(*device, 0));
+  for (const char* op : {"fused", "pack"}) {
+    EXPECT_GT(with.calls.at(op), 0) << op;
+    EXPECT_FALSE(without.calls.contains(op)) << op;
+  }
+  EXPECT_FALSE(with.calls.contains("reshape"));
+  EXPECT_GT(without.calls.at("reshape"), 0) << "views are copied";
+  EXPECT_GT(with.shared, 0);
+  // The update writes states where they lie: there is no other place for them.
+  EXPECT_LT(without.shared, with.shared);
+}
+
+/// The spelling of other trainers confirms what is so anyway.
+TEST(GraphOptimizationFlag, HasTwoNames) {
+  for (const char* name : {"graph-optimization", "onnx-runtime-training"}) {
+    const FoundField found = find_field(name);
+    ASSERT_NE(found.field, nullptr) << name;
+    EXPECT_EQ(found.field->name, "graph-optimization");
+    EXPECT_FALSE(found.negated);
+  }
+  EXPECT_TRUE(find_field("no-graph-optimization").negated);
+  RunConfig config;
+  EXPECT_EQ(record_of(config).at("graph-optimization"), "true");
+  config.graph_optimization = false;
+  EXPECT_EQ(record_of(config).at("graph-optimization"), "false");
+}
+
+}  // namespace
+}  // namespace tessera
