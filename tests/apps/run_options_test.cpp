@@ -236,7 +236,7 @@ std::size_t checkpoints_of(const Runs& runs, const std::string& name) {
 TEST(RunOptions, KeepBestStaysBesideTheNewest) {
   const Runs runs;
   const std::string flags =
-      "--steps 24 --keep-last 1 --keep-best --eval-every 3 --save-every 4 --lr 0.3 "
+      "--steps 24 --keep-last 1 --keep-best --eval-every 3 --save-every 4 --lr 2 "
       "--lr-warmup-steps 20 --lr-decay-style constant ";
   runs.train("whole", flags);
   const auto [linked, best] = best_steps(runs, "whole");

@@ -14,6 +14,7 @@
 #include "comm/backend.h"
 #include "tessera/base/text.h"
 #include "tessera/comm/communicator.h"
+#include "tessera/tensor/host_tensor.h"
 
 namespace tessera {
 namespace {
@@ -78,6 +79,40 @@ void all_reduce_all() {
           world.run(c, in.data(), in.data());  // in place
           ok = ok && same_bits(in, expected);
           wrong[static_cast<std::size_t>(world.rank())] = !ok;
+        });
+        EXPECT_EQ(wrong, std::vector<int>(static_cast<std::size_t>(n)));
+      }
+    }
+  }
+}
+
+/// What rank `rank` brings, in 16 bits; the numbers of f16 stay finite.
+HostTensor sixteen_bit(DType dtype, int rank, std::int64_t count) {
+  const std::vector<float> wide = values<float>(rank, count);
+  HostTensor out(dtype, {count});
+  for (std::int64_t i = 0; i < count; ++i) out.set(i, wide[static_cast<std::size_t>(i)] * 1e-6);
+  return out;
+}
+
+TEST(Backend, SixteenBitFloatsAreSummedInF32AndRoundedOnce) {
+  for (const DType dtype : {DType::BF16, DType::F16}) {
+    for (const int n : worlds()) {
+      for (const std::int64_t count : kCounts) {
+        SCOPED_TRACE(text(dtype, ", ", n, " ranks, ", count, " elements"));
+        HostTensor sum = sixteen_bit(dtype, 0, count).cast(DType::F32);
+        for (int r = 1; r < n; ++r) {
+          const HostTensor next = sixteen_bit(dtype, r, count);
+          for (std::int64_t i = 0; i < count; ++i)
+            sum.data<float>()[i] += static_cast<float>(next.at(i));
+        }
+        const HostTensor expected = sum.cast(dtype);
+        std::vector<int> wrong(static_cast<std::size_t>(n));
+        run_world(n, [&](Communicator& world) {
+          HostTensor in = sixteen_bit(dtype, world.rank(), count);
+          world.run(Collective::all_reduce(dtype, {count}, Monoid::Sum, "x"), in.bytes().data(),
+                    in.bytes().data());
+          wrong[static_cast<std::size_t>(world.rank())] =
+              !std::equal(in.bytes().begin(), in.bytes().end(), expected.bytes().begin());
         });
         EXPECT_EQ(wrong, std::vector<int>(static_cast<std::size_t>(n)));
       }

@@ -63,7 +63,6 @@ TEST(Collective, RefusesWhatHasNoMeaning) {
       Collective::reduce_scatter(DType::F32, {4}, -1, Monoid::Sum, "x"),
       Collective::all_to_all(DType::F32, {4, 4}, 1, 1, "x"),
       Collective::broadcast(DType::F32, {4}, 2, "x"),
-      Collective::all_reduce(DType::BF16, {4}, Monoid::Sum, "x"),
       Collective::all_reduce(DType::Bool, {4}, Monoid::Sum, "x"),
   };
   for (const Collective& c : cases) EXPECT_THROW(validate(c, 2), Broken) << to_text(c);

@@ -13,6 +13,7 @@
 #include "tessera/base/hash.h"
 #include "tessera/base/philox.h"
 #include "tessera/device/cpu/kernels.h"
+#include "tessera/device/cpu/widened.h"
 #include "tessera/device/device.h"
 #include "tessera/ops/interpret.h"
 
@@ -168,7 +169,8 @@ class ReferenceDevice final : public Device {
  public:
   std::string name() const override { return "reference"; }
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) override {
-    return cpu::make_reference_kernel(request);
+    if (!cpu::has_16_bit(request.call)) return cpu::make_reference_kernel(request);
+    return cpu::make_widened(request, pool_, &cpu::make_reference_kernel, kNotCut);
   }
   bool accepts_strides(const OpDef&, int) const override { return true; }
   void* allocate(Memory, std::int64_t) override { return nullptr; }
@@ -178,6 +180,10 @@ class ReferenceDevice final : public Device {
   void expect_copies(std::int64_t) override {}
   std::uint64_t start_copy(void*, const void*, std::int64_t) override { return 0; }
   void wait_copy(std::uint64_t) override {}
+
+ private:
+  static constexpr std::int64_t kNotCut = std::int64_t{1} << 60;
+  cpu::Pool pool_{1, -1};
 };
 
 inline TensorTypes result_types(const OpDef& op, const Attrs& attrs,

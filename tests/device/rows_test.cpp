@@ -4,6 +4,8 @@
 
 #include "device/kernel_test.h"
 #include "ops/sharded.h"
+#include "tessera/device/cpu/blocks.h"
+#include "tessera/ops/matmul.h"
 
 namespace tessera::test {
 namespace {
@@ -56,6 +58,95 @@ TEST(Rows, EqualTheReferenceOnTheDevice) {
       SCOPED_TRACE(text(title(c), ", threads ", threads));
       testing::expect_like_reference(*device, *c.op, c.attrs, narrow(c), kTolerance);
     }
+  }
+}
+
+/// 16-bit floats: each kernel computes in f32 at least, and rounds its results once. What is summed
+/// in another order may round to a neighbour. In one block, and in blocks of few elements.
+class SixteenBitRows : public ::testing::TestWithParam<std::int64_t> {};
+TEST_P(SixteenBitRows, EqualTheReferenceOnTheDevice) {
+  testing::ReferenceDevice reference;
+  CpuOptions options{2, -1};
+  options.block_bytes = GetParam();
+  const std::unique_ptr<Device> device = make_cpu_device(options);
+  for (const auto& [dtype, neighbour] : {std::pair{DType::BF16, 0x1p-7}, {DType::F16, 0x1p-10}}) {
+    for (const Case& c : all_cases()) {
+      SCOPED_TRACE(text(title(c), ", ", dtype));
+      const Tensors ins = operands_in(c, dtype);
+      const Tensors want = evaluate(*c.op, ins, c.attrs);
+      const TensorTypes types = testing::result_types(*c.op, c.attrs, ins);
+      const Tensors same = testing::run_kernel(reference, *c.op, c.attrs, ins, types).outs;
+      const auto [kernel, outs] = testing::run_kernel(*device, *c.op, c.attrs, ins, types);
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        SCOPED_TRACE(text(kernel, ", result ", i));
+        testing::expect_close(same[i], want[i], {0, 0});
+        const bool rounded = is_16_bit(want[i].dtype());
+        testing::expect_close(outs[i], want[i],
+                              rounded ? testing::Tolerance{neighbour, 2e-5} : kTolerance);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Blocks, SixteenBitRows, ::testing::Values(64, 200, 1 << 20));
+
+/// What is cut: the factor that leaves the least in f32, with sums of what lacks it.
+TEST(Blocks, LeaveTheLeast) {
+  struct Row {
+    const char* name;
+    const OpDef* op;
+    Attrs attrs;
+    TensorTypes ins;
+    std::int64_t length, count;
+    std::vector<int> in_dims, out_dims;
+  };
+  const auto bf16 = [](Shape shape) { return TensorType{DType::BF16, std::move(shape), {}}; };
+  const Row rows[] = {
+      {"logits",
+       &kMatmul,
+       {std::string("t d, v d -> t v")},
+       {bf16({16, 8}), bf16({1000, 8})},
+       41,
+       25,
+       {-1, 0},
+       {1}},
+      {"of x",
+       &kMatmul,
+       {std::string("t v, v d -> t d")},
+       {bf16({16, 1000}), bf16({1000, 8})},
+       41,
+       25,
+       {1, 0},
+       {-1}},
+      {"of the weight",
+       &kMatmul,
+       {std::string("t v, t d -> v d"), DType::F32},
+       {bf16({16, 1000}), bf16({16, 8})},
+       62,
+       17,
+       {1, -1},
+       {0}},
+      {"small",
+       &kMatmul,
+       {std::string("t d, v d -> t v")},
+       {bf16({4, 8}), bf16({8, 8})},
+       1,
+       1,
+       {-1, -1},
+       {-1}},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    OpCall::Types ins, outs;
+    for (const TensorType& type : row.ins) ins.push_back(&type);
+    const TensorTypes results = row.op->infer(OpCall(*row.op, ins, row.attrs));
+    for (const TensorType& type : results) outs.push_back(&type);
+    const cpu::Blocks blocks =
+        cpu::blocks_of({OpCall(*row.op, ins, row.attrs, outs), {}, {}, {}}, 4096);
+    EXPECT_EQ(blocks.length, row.length);
+    EXPECT_EQ(blocks.count(), row.count);
+    EXPECT_EQ(blocks.ins, row.in_dims);
+    EXPECT_EQ(blocks.outs, row.out_dims);
   }
 }
 

@@ -35,10 +35,12 @@ inline constinit const OpDef kTestMany = {
     .infer = [](const OpCall& c) -> TensorTypes { return {c.in(0)}; },
 };
 
-/// Two results of the operand's type.
+/// Two results of the operand's type, and attributes that a node may lack.
 inline constinit const OpDef kTestPair = {
     .name = "test_pair",
     .doc = "two results",
+    .attrs = {{.name = "dtype", .kind = AttrKind::DType, .optional = true},
+              {.name = "sizes", .kind = AttrKind::Ints, .optional = true}},
     .infer = [](const OpCall& c) -> TensorTypes {
       return {c.in(0), c.in(0)};
     },

@@ -258,7 +258,10 @@ class RandomGraph {
         pick<const OpDef*>({&kTestAdd, &kTestMany, &kTestMany, &kTestPair,
                             depth < 2 ? &kTestBody : &kTestAdd, &kTestSink, &kBatch, &kConstant});
     std::vector<AttrValue> attrs;
-    for (const AttrDef& def : out.op->attrs) attrs.push_back(attr(def.kind, depth));
+    for (const AttrDef& def : out.op->attrs) {
+      if (def.optional && below(2) == 0) break;
+      attrs.push_back(attr(def.kind, depth));
+    }
     out.attrs = Attrs(std::move(attrs));
     for (int i = below(4); i > 0; --i) out.results.push_back(result());
     out.block = pick<std::string>(

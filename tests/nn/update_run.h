@@ -79,11 +79,13 @@ class UpdateRun {
     }
     const Value loss = builder.batch("loss", {DType::F32, {}, {}});
     const Value samples = builder.state("data.samples", {DType::I64, {}, {}}, Role::Counter, {});
-    update(parameters, grads, loss, samples, 4, config);
+    const Value scale = config.loss_scale.on ? loss_scale(builder, config.loss_scale) : Value();
+    update(parameters, grads, loss, samples, 4, config, scale);
     graph_ = builder.finish();
     for (const State& state : graph_.states()) {
       HostTensor value(graph_.type(state.value));
       if (value.dtype() == DType::F32) value = HostTensor(DType::F64, value.shape());
+      if (state.role == Role::Scale) value.set(0, state.init.value);
       in_.states.emplace(state.path, value);
     }
     for (const UpdatedTensor& t : updated_tensors()) set(in_.states.at(t.path), t.start);
@@ -93,6 +95,7 @@ class UpdateRun {
     for (std::size_t n = 0; n < batch.grads.size(); ++n) {
       HostTensor g(DType::F64, updated_tensors()[n].shape);
       set(g, batch.grads[n]);
+      for (std::int64_t i = 0; i < g.numel(); ++i) g.set(i, g.at(i) * loss_scale_now());
       in_.batch.insert_or_assign(text("d ", updated_tensors()[n].path), g);
     }
     in_.batch.insert_or_assign("loss", HostTensor::scalar<double>(batch.loss));
@@ -107,6 +110,11 @@ class UpdateRun {
 
   const HostTensor& state(const std::string& path) const { return in_.states.at(path); }
   const Graph& graph() const { return graph_; }
+  /// By which the gradients of the next step are multiplied.
+  double loss_scale_now() const {
+    const auto found = in_.states.find("loss_scale");
+    return found == in_.states.end() ? 1 : found->second.at(0);
+  }
 
  private:
   static void set(HostTensor& to, const std::vector<double>& from) {

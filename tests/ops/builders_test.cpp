@@ -41,7 +41,7 @@ const Refusal kRefusals[] = {
     {"a condition that is no bool", [](World& w) { select(w.x, w.x, w.x); },
      "the condition is f32[2,3]"},
     {"values of two dtypes", [](World& w) { select(w.flags, w.x, w.start); },
-     "two values of one dtype"},
+     "cast one so that the dtypes agree"},
     {"integers are finite", [](World& w) { is_finite(w.ids); }, "only floats can be infinite"},
     {"a dim that is not there", [](World& w) { sum(w.x, 2); }, "there is no dim 2 in f32[2,3]"},
     {"dims out of order",

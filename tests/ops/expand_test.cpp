@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/harness.h"
+#include "tessera/ops/expansion.h"
 
 namespace tessera::test {
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <memory>
 #include <random>
@@ -51,19 +52,48 @@ Tensors operands(const Case& c) {
   return out;
 }
 
+namespace {
+
+bool takes(const Case& c, const Tensors& ins) {
+  OpCall::Types types;
+  for (const HostTensor& in : ins) types.push_back(&in.type());
+  try {
+    (void)c.op->infer(OpCall(*c.op, types, c.attrs));
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Tensors operands_in(const Case& c, DType dtype) {
+  Tensors all = operands(c);
+  std::vector<std::size_t> floats;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (c.ins[i].type.dtype != DType::F32) continue;
+    floats.push_back(i);
+    all[i] = all[i].cast(DType::F32);
+  }
+  Tensors best = all;
+  int most = 0;
+  for (std::uint32_t chosen = 1; chosen < 1u << floats.size(); ++chosen) {
+    if (std::popcount(chosen) <= most) continue;
+    Tensors tried = all;
+    for (std::size_t i = 0; i < floats.size(); ++i) {
+      if ((chosen >> i & 1) != 0) tried[floats[i]] = all[floats[i]].cast(dtype);
+    }
+    if (takes(c, tried)) best = std::move(tried), most = std::popcount(chosen);
+  }
+  return best;
+}
+
 Use use(Builder& builder, const Case& c) {
   Use out;
   for (const Operand& operand : c.ins)
     out.ins.push_back(builder.batch(text("in", out.ins.size()), operand.type));
   out.outs = builder.add_all(*c.op, out.ins, c.attrs);
   return out;
-}
-
-std::vector<Value> expansion(const OpCall& call, const std::vector<Value>& ins) {
-  std::vector<Value> outs(static_cast<std::size_t>(call.num_out()));
-  ExpandCall e(call, ins, outs);
-  call.op().expand(e);
-  return outs;
 }
 
 namespace {

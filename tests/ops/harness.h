@@ -13,6 +13,8 @@ using Tensors = std::vector<HostTensor>;
 
 /// The operands of a row; floats in f64.
 Tensors operands(const Case& c);
+/// As many of its floats in `dtype` as the op takes, the others in f32: statistics, scalars.
+Tensors operands_in(const Case& c, DType dtype);
 /// Numbers of that fill, drawn for `seed`; floats in f64.
 HostTensor filled(const Operand& operand, std::uint64_t seed);
 
@@ -22,9 +24,6 @@ struct Use {
 };
 Use use(Builder& builder, const Case& c);
 Bindings bind(const Tensors& ins);
-
-/// The op's expansion on these operands. `call` must not refer into the graph that grows.
-std::vector<Value> expansion(const OpCall& call, const std::vector<Value>& ins);
 
 /// Operands of a row that get a gradient, and results through which one flows.
 bool is_variable(const Case& c, int operand);

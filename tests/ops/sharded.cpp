@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "tessera/ops/collective.h"
+#include "tessera/ops/expansion.h"
 #include "tessera/ops/reference.h"
 
 void tessera::PrintTo(const Mesh& mesh, std::ostream* out) { *out << to_text(mesh); }

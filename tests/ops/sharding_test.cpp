@@ -11,6 +11,7 @@
 
 #include "ops/sharded.h"
 #include "tessera/ir/print.h"
+#include "tessera/ops/expansion.h"
 
 namespace tessera::test {
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tessera/ops/expansion.h"
+
 namespace tessera::test {
 
 namespace {

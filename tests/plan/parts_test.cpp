@@ -144,7 +144,7 @@ std::string lowered(const char* graph) {
   const Program program = bucket(partition(placed), {1000});
   StateSection states(0);
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
-  const ProgramPlan plan = lower("train", program, overlap(program), states, *device, 1);
+  const ProgramPlan plan = lower("train", program, overlap(program), states, *device, {});
   std::string out, kernels;
   for (const BucketUse& bucket : plan.buckets)
     out += text(bucket.values, " values, ", bucket.copied_bytes, " of ", bucket.bytes,

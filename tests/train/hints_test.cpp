@@ -45,7 +45,9 @@ TEST(Hints, OfNamesThatPeopleType) {
       {"cpu-offloading", "here it is --offload-activations"},
       {"activations-offload", "here it is --offload-activations"},
       {"reshard_after_forward", "true is block, false is step of --fsdp-gather"},
-      {"bf16", "all numbers are f32 today"},
+      {"precision", "all in f32 is the default, 16-bit floats are asked for by --bf16"},
+      {"grad_reduce_in_bf16", "here it is --reduce-dtype bf16"},
+      {"loss-scale", "it adapts itself; it begins as --initial-loss-scale"},
       {"stesp", "nearest is --steps"},
       {"zzzzzzzzzz", ""},
   };

@@ -22,8 +22,7 @@ struct MemoryMesh {
   ModelConfig model() const { return tiny(family, 4); }
   std::vector<TaskInput> inputs() const { return task_of(model()).inputs; }
 
-  Graph step() const {
-    OptimizerConfig of;
+  Graph step(OptimizerConfig of = {}) const {
     of.kind = optimizer;
     of.schedule.kind = ScheduleKind::Constant;
     return train_step(task_of(model()), of, 12);

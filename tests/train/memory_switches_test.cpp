@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "tessera/passes/compute_in.h"
 #include "train/memory_mesh.h"
 
 namespace tessera {
@@ -92,6 +93,22 @@ TEST_P(MemorySwitches, ChangeNoBit) {
     SCOPED_TRACE(setting.name);
     Strategy strategy = GetParam().strategy();
     for (const Switch* one : setting.of) one->set(strategy);
+    StagedRun run(step, strategy, GetParam().inputs());
+    run.guard_bytes = 64;
+    expect_same_bits(plain, run());
+  }
+}
+
+/// In mixed precision too, where forward and backward read copies of parameters.
+TEST_P(MemorySwitches, ChangeNoBitInSixteenBits) {
+  OptimizerConfig optimizer;
+  optimizer.loss_scale.on = true;
+  const Graph step = compute_in(GetParam().step(optimizer), {.compute = DType::F16});
+  const Outcome plain = StagedRun(step, GetParam().strategy(), GetParam().inputs())();
+  for (const Switch& one : kSwitches) {
+    SCOPED_TRACE(one.name);
+    Strategy strategy = GetParam().strategy();
+    one.set(strategy);
     StagedRun run(step, strategy, GetParam().inputs());
     run.guard_bytes = 64;
     expect_same_bits(plain, run());

@@ -39,6 +39,14 @@ TEST_P(MeshStep, EqualsOneDevice) {
             "");
 }
 
+/// In mixed precision, where copies of parameters are states: all but the rounding.
+TEST_P(MeshStep, InSixteenBitsEqualsOneDevice) {
+  const OneDevice one(GetParam().family, 2, {}, Precision{});
+  EXPECT_EQ(one.wrong(fuse(
+                partition(propagate(add_uses(simplify(one.graph)), strategy_of_step(GetParam()))))),
+            "");
+}
+
 /// In one bucket, in small ones, and layer by layer.
 TEST_P(MeshStep, InBucketsEqualsOneDevice) {
   const OneDevice one(GetParam().family);

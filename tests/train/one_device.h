@@ -3,10 +3,12 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tessera/models/parallel.h"
+#include "tessera/passes/compute_in.h"
 #include "tessera/passes/interpret_program.h"
 #include "train/tiny_step.h"
 
@@ -15,11 +17,15 @@ namespace tessera {
 class OneDevice {
  public:
   explicit OneDevice(const std::string& family, std::int64_t layers = 2,
-                     const OptimizerConfig& optimizer = {})
-      : OneDevice(task_of(tiny(family, layers)), optimizer) {}
-  explicit OneDevice(const Task& task, OptimizerConfig optimizer = {}) {
+                     const OptimizerConfig& optimizer = {},
+                     const std::optional<Precision>& precision = {})
+      : OneDevice(task_of(tiny(family, layers)), optimizer, precision) {}
+  /// In 16 bits with `precision`, of which in f64 nothing is rounded.
+  explicit OneDevice(const Task& task, OptimizerConfig optimizer = {},
+                     const std::optional<Precision>& precision = {}) {
     optimizer.schedule.kind = ScheduleKind::Constant;
     graph = with_gradients(train_step(task, optimizer, 12));
+    if (precision) graph = compute_in(graph, *precision);
     inputs_ = random_inputs(graph, task);
     how_.f64 = true;
     whole_ = interpret(graph, inputs_, how_);

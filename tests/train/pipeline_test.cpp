@@ -84,6 +84,16 @@ TEST_P(PipelineStep, EqualsOneDevice) {
   EXPECT_EQ(one.wrong(stages_of(one.graph, GetParam())), "");
 }
 
+/// In mixed precision: copies of parameters, a loss scale, and sums of gradients in 16 bits.
+TEST_P(PipelineStep, InSixteenBitsEqualsOneDevice) {
+  OptimizerConfig optimizer;
+  optimizer.loss_scale.on = true;
+  const OneDevice one(GetParam().family, kLayers, optimizer,
+                      Precision{.compute = DType::F16, .sums = DType::F16});
+  EXPECT_EQ(one.wrong(stages_of(one.graph, GetParam())), "");
+  EXPECT_EQ(plans_stuck(one.graph, GetParam()), "");
+}
+
 TEST_P(PipelineStep, InBucketsEqualsOneDevice) {
   const OneDevice one(GetParam().family, kLayers);
   for (const std::int64_t bytes : {1 << 20, 3000})

@@ -55,7 +55,7 @@ inline std::int64_t random_element(const TaskInput& input, std::int64_t i, Rando
   return static_cast<std::int64_t>(random() * static_cast<double>(input.values));
 }
 
-/// Random parameters, and a batch of `task` with 12 samples.
+/// Random parameters, copies of them, and a batch of `task` with 12 samples.
 inline Bindings random_inputs(const Graph& graph, const Task& task) {
   Bindings in;
   RandomNumbers next(1);
@@ -63,7 +63,12 @@ inline Bindings random_inputs(const Graph& graph, const Task& task) {
     HostTensor value(graph.type(state.value));
     const bool parameter = state.role == Role::Parameter;
     for (std::int64_t i = 0; i < value.numel() && parameter; ++i) value.set(i, next() - 0.5);
-    in.states.emplace(state.path, value);
+    if (state.role == Role::Scale) value.set(0, state.init.value);
+    if (state.role != Role::Copy) in.states.emplace(state.path, value);
+  }
+  for (const State& state : graph.states()) {
+    if (state.role == Role::Copy)
+      in.states.emplace(state.path, in.states.at(state.path.substr(0, state.path.rfind('.'))));
   }
   for (const TaskInput& input : task.inputs) {
     Shape shape{12};

@@ -22,6 +22,8 @@ class FieldProblems {
     list_.push_back({std::move(what), fields});
   }
 
+  void add(FieldProblem problem) { list_.push_back(std::move(problem)); }
+
   bool empty() const { return list_.empty(); }
   std::size_t size() const { return list_.size(); }
   auto begin() const { return list_.begin(); }

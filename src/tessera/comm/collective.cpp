@@ -132,8 +132,6 @@ void validate(const Collective& c, int ranks) {
   check(!has_peer || (c.peer >= 0 && c.peer < ranks), c, " '", c.name, "': the group has ", ranks,
         " members");
   if (!reduces(c.kind)) return;
-  check(c.dtype != DType::BF16 && c.dtype != DType::F16, c, " '", c.name,
-        "': sums of 16-bit floats are made in f32; convert first");
   check(c.dtype != DType::Bool || c.monoid != Monoid::Sum, c, " '", c.name,
         "': booleans have no sum; max is or, min is and");
 }

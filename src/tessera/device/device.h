@@ -116,6 +116,7 @@ struct CpuOptions {
                              // those that the process may use; -1: not pinned
   bool pack_always = false;  // weights are packed even where that is not expected to pay; for tests
   std::optional<CpuChoices> choices = {};  // nullopt: machine_choices()
+  std::int64_t block_bytes = 4 << 20;      // of what a kernel copies at a time to convert it
   std::string offload_folder = {};         // pools of the host are files there; empty: main memory
 };
 /// Errors: Fault::Usage: an instruction set that the machine lacks; one below avx512 beside an

@@ -29,6 +29,8 @@ struct AttrDef {
   /// attribute "dim" names); on a shard it is the shard's.
   /// Ints named "shape" are the shape of result 0.
   int size_of_dim = kNoDim;
+  /// A node may lack it, with all that follow it.
+  bool optional = false;
 };
 
 /// The attributes that an op declares: a list of fixed capacity, so that an op table entry is a
@@ -44,6 +46,10 @@ class AttrDefs {
   constexpr const AttrDef* end() const { return defs_.data() + size_; }
   constexpr std::size_t size() const { return size_; }
   constexpr const AttrDef& operator[](std::size_t i) const { return defs_[i]; }
+  /// True if a node may have this many values.
+  constexpr bool allow(std::size_t values) const {
+    return values <= size_ && (values == size_ || defs_[values].optional);
+  }
   /// Its place in the list, or -1.
   constexpr int find(std::string_view name) const {
     for (std::size_t i = 0; i < size_; ++i) {

@@ -138,8 +138,8 @@ std::vector<Value> Builder::add_all(const OpDef& op, const std::vector<Value>& i
   node.stage = mark_.stage;
   node.recompute = mark_.phase == Phase::Forward ? mark_.recompute : Recompute::None;
   node.where = where.line > 0 ? where : mark_.where;
-  check(node.attrs.size() == op.attrs.size(), op.name, " takes ", op.attrs.size(),
-        " attributes, not ", node.attrs.size());
+  check(op.attrs.allow(node.attrs.size()), op.name, " takes ", op.attrs.size(), " attributes, not ",
+        node.attrs.size());
   for (std::size_t i = 0; i < node.attrs.size(); ++i) {
     check(node.attrs[i].index() == static_cast<std::size_t>(op.attrs[i].kind), op.name,
           ": attribute '", op.attrs[i].name, "' has the wrong kind");

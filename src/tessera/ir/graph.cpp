@@ -70,4 +70,10 @@ std::string describe(const Graph& graph, NodeId id) {
   return out;
 }
 
+std::string_view parameter_path(const State& state) {
+  const std::string_view path = state.path;
+  const bool extends = state.role == Role::Moment || state.role == Role::Copy;
+  return extends ? path.substr(0, path.rfind('.')) : path;
+}
+
 }  // namespace tessera

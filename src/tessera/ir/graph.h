@@ -111,11 +111,14 @@ struct Init {
 };
 
 /// What a state is for. A cache holds what earlier runs computed of the current sequence, such as
-/// the keys and values of attention while text is generated.
-enum class Role : std::uint8_t { Parameter, Moment, Counter, Cache };
+/// the keys and values of attention while text is generated. A copy is a parameter, whose path its
+/// own extends, in the 16 bits that forward and backward read. A scale is what the loss is
+/// multiplied by, or counts when that changes.
+enum class Role : std::uint8_t { Parameter, Moment, Counter, Cache, Copy, Scale };
 
-/// True where checkpoints hold states of this role: a cache is of no use to a later process.
-constexpr bool is_saved(Role role) { return role != Role::Cache; }
+/// True where checkpoints hold states of this role: a cache is of no use to a later process, and a
+/// copy is made again.
+constexpr bool is_saved(Role role) { return role != Role::Cache && role != Role::Copy; }
 
 /// A tensor that lives from step to step and has one next value.
 struct State {
@@ -126,6 +129,10 @@ struct State {
   Shared<Placement> home, use;  // as stored and updated; as forward and backward read it (ZeRO)
   friend bool operator==(const State&, const State&) = default;
 };
+
+/// The path of the parameter that a moment or a copy belongs to, which its own extends by one name;
+/// of other states their own.
+std::string_view parameter_path(const State& state);
 
 /// A value that the graph hands out under a name.
 struct Output {

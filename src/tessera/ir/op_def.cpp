@@ -18,6 +18,12 @@ const AttrValue& OpCall::attr(std::string_view name) const {
   return (*attrs_)[static_cast<std::size_t>(i)];
 }
 
+DType OpCall::dtype_or(std::string_view name, DType otherwise) const {
+  const int i = op_->attrs.find(name);
+  check(i >= 0, op_->name, " has no attribute '", name, "'");
+  return static_cast<std::size_t>(i) < attrs_->size() ? dtype(name) : otherwise;
+}
+
 std::vector<int> OpCall::ndims() const {
   std::vector<int> out;
   for (const TensorType* type : ins_) out.push_back(type->ndim());

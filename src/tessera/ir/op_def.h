@@ -42,6 +42,8 @@ class OpCall {
     return get<std::vector<std::int64_t>>(name);
   }
   DType dtype(std::string_view name) const { return get<DType>(name); }
+  /// Of an optional attribute: `otherwise` where the node lacks it.
+  DType dtype_or(std::string_view name, DType otherwise) const;
   const Graph& graph(std::string_view name) const {
     return *get<std::shared_ptr<const Graph>>(name);
   }
@@ -132,6 +134,13 @@ struct Traits {
   bool exchanges = false;    // ranks act together: there is no kernel, `comm` does it
 };
 
+/// In which floats an op computes where the program does so in 16 bits (passes/compute_in.h).
+enum class Arithmetic : std::uint8_t {
+  AsOperands,  // in 16 bits where one of its operands has them
+  Narrow,      // in 16 bits: products, which take most of the time
+  Wide,        // in f32: where small differences of large numbers count
+};
+
 struct OpDef {
   std::string_view name;
   std::string_view doc;  // one line
@@ -160,6 +169,9 @@ struct OpDef {
   /// begins, in elements. The planner has operands computed there, where it can. Null: no such op.
   std::int64_t (*part)(const OpCall&, int operand) = nullptr;
   Traits traits{};
+  Arithmetic arithmetic = Arithmetic::AsOperands;
+  /// Bit i: operand i is a statistic of others, and an f32 where these are 16-bit floats.
+  std::uint32_t statistics = 0;
 };
 
 /// Bytes read and written by one call, each once: its column, or all operands and results.

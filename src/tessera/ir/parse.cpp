@@ -144,6 +144,8 @@ void GraphReader::node() {
   std::vector<AttrValue> attrs;
   for (const AttrDef& def : node.op->attrs) {
     const std::string what = text("attribute ", def.name, "= of ", name);
+    in_.blanks();
+    if (def.optional && in_.peek() == ':') break;
     in_.keyword(def.name, what);
     in_.expect('=', what);
     attrs.push_back(attr(def.kind));

@@ -71,7 +71,7 @@ void Verifier::operands(NodeId id) const {
 
 void Verifier::attributes(NodeId id) {
   const Node& node = graph_.node(id);
-  check_node(node.attrs.size() == node.op->attrs.size(), id, node.op->name, " takes ",
+  check_node(node.op->attrs.allow(node.attrs.size()), id, node.op->name, " takes ",
              node.op->attrs.size(), " attributes, not ", node.attrs.size());
   for (std::size_t i = 0; i < node.attrs.size(); ++i) {
     check_node(node.attrs[i].index() == static_cast<std::size_t>(node.op->attrs[i].kind), id,

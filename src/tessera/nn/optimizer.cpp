@@ -45,7 +45,7 @@ struct Global {
 /// What all parameters share: the norm, the clipping factor, whether to step, the learning rate;
 /// and the counters.
 Global shared(const std::vector<Value>& parameters, const std::vector<Value>& grads, Value loss,
-              Value consumed, std::int64_t batch, const OptimizerConfig& config) {
+              Value consumed, std::int64_t batch, const OptimizerConfig& config, Value scale) {
   Builder& builder = loss.builder();
   std::vector<Value> squares;
   for (std::size_t i = 0; i < grads.size(); ++i) {
@@ -55,10 +55,14 @@ Global shared(const std::vector<Value>& parameters, const std::vector<Value>& gr
   builder.set_mark({"", Phase::Update, -1, Where::here()});
   Global out;
   const Value square = add_n(squares);
-  out.norm = sqrt(square);
+  out.norm = scale.valid() ? sqrt(square) / scale : sqrt(square);
   out.ok = logical_and(is_finite(square), is_finite(loss));
   const Value one = builder.constant(1.0);
   out.scale = config.clip > 0 ? minimum(one, config.clip / (out.norm + 1e-6)) : one;
+  if (scale.valid()) {
+    out.scale = out.scale / scale;
+    update_loss_scale(scale, out.ok, config.loss_scale);
+  }
 
   const Value updates = counter(builder, "optimizer.updates"),
               samples = counter(builder, "schedule.samples");
@@ -178,6 +182,7 @@ FieldProblems problems(const OptimizerConfig& c) {
     within("lr_scale", group.lr_scale, 0, kLarge, false, of);
   }
   within("clip-grad", c.clip, 0, kLarge, false);
+  for (const FieldProblem& problem : problems(c.loss_scale)) out.add(problem);
   if (lr && min_lr && c.schedule.min_lr > c.schedule.lr) {
     out.add({"min-lr", "lr"},
             text("min-lr ", c.schedule.min_lr, " is above lr ", c.schedule.lr, "; lower it"));
@@ -215,13 +220,13 @@ Value learning_rate(Value samples, const ScheduleConfig& config, std::int64_t ba
 
 UpdateResult update(const std::vector<Value>& parameters, const std::vector<Value>& grads,
                     Value loss, Value samples_consumed, std::int64_t batch,
-                    const OptimizerConfig& config) {
+                    const OptimizerConfig& config, Value scale) {
   Builder& builder = loss.builder();
   const Mark outer = builder.mark();
   std::vector<std::string> paths;
   for (const Value parameter : parameters) paths.push_back(path_of(parameter));
   require_matches(config.groups, paths);
-  const Global global = shared(parameters, grads, loss, samples_consumed, batch, config);
+  const Global global = shared(parameters, grads, loss, samples_consumed, batch, config, scale);
   for (std::size_t i = 0; i < parameters.size(); ++i)
     update_one(parameters[i], grads[i], global, config);
   builder.set_mark(outer);

@@ -6,6 +6,7 @@
 
 #include "tessera/base/field_problems.h"
 #include "tessera/ir/builder.h"
+#include "tessera/nn/loss_scale.h"
 #include "tessera/nn/parameter_groups.h"
 
 namespace tessera {
@@ -35,7 +36,8 @@ struct OptimizerConfig {
   double weight_decay = 0.01;  // of parameters with two or more dims; not of biases and norms
   std::vector<ParameterGroup> groups = {};  // parameters that are updated otherwise
   double clip = 1.0;                        // largest global gradient norm; 0: no clipping
-  ScheduleConfig schedule;
+  ScheduleConfig schedule = {};
+  LossScaleConfig loss_scale = {};
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
 };
 
@@ -66,8 +68,10 @@ struct UpdateResult {
 ///
 /// Errors: a pattern of config.groups that matches no parameter.
 /// Source: You et al. 2020, arXiv 1904.00962, algorithm 2, with phi the identity.
+/// `scale`: the loss scale that the gradients have been multiplied by, if there is one; its state
+/// goes on by config.loss_scale.
 UpdateResult update(const std::vector<Value>& parameters, const std::vector<Value>& grads,
                     Value loss, Value samples_consumed, std::int64_t batch,
-                    const OptimizerConfig& config);
+                    const OptimizerConfig& config, Value scale = {});
 
 }  // namespace tessera

@@ -37,7 +37,7 @@ TensorType check_operands(const OpCall& c, int first, int extras) {
   require(dropout >= 0 && dropout < 1, c.op().name, ": dropout is ", dropout,
           "; it needs to be in [0, 1)");
   check(c.number("scale") != 0, c.op().name, ": scale is not resolved");
-  return {q.dtype, {b, g, r, s}, {}};
+  return {computed_in(q.dtype), {b, g, r, s}, {}};
 }
 
 /// The rule's operands from `first` on: mask and step.
@@ -95,6 +95,7 @@ constinit const OpDef kAttention = {
     .grad = gradient_of,
     .flops = [](const OpCall& c) -> double { return 4 * score_products(c, c.in(0), c.in(1)); },
     .reference = {attention_reference<float>, attention_reference<double>},
+    .arithmetic = Arithmetic::Narrow,
 };
 
 constinit const OpDef kAttentionGrad = {
@@ -119,6 +120,8 @@ constinit const OpDef kAttentionGrad = {
       return 10 * score_products(c, c.in(1), c.in(2));
     },  // with the scores again
     .reference = {attention_grad_reference<float>, attention_grad_reference<double>},
+    .arithmetic = Arithmetic::Narrow,
+    .statistics = 1u << 5,
 };
 
 AttentionResult attention(Value q, Value k, Value v, Value mask, Value step,

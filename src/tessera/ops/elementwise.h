@@ -6,7 +6,8 @@
 
 namespace tessera {
 
-// Arithmetic: operands of one dtype (f32, f64, i32, i64).
+// Arithmetic: operands of one dtype (f32, f64, bf16, f16, i32, i64), or an f32 scalar beside 16-bit
+// floats. These are computed in f32, and each result is rounded once.
 Value operator+(At a, Value b);
 Value operator-(At a, Value b);
 Value operator*(At a, Value b);

@@ -111,7 +111,8 @@ void reference(RefCall& c) {
                                               ? interpret(body, inputs, how)
                                               : interpret(body_of_shard(body, c), inputs, how);
   for (std::size_t i = 0; i < results.size(); ++i) {
-    std::memcpy(c.outs[i].data, results[i].bytes().data(), results[i].bytes().size());
+    const HostTensor out = results[i].cast(c.outs[i].type.dtype);
+    std::memcpy(c.outs[i].data, out.bytes().data(), out.bytes().size());
   }
 }
 

@@ -6,6 +6,7 @@
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_impl.h"
 #include "tessera/ops/reference.h"
+#include "tessera/ops/result_dtype.h"
 #include "tessera/ops/shape_ops.h"
 
 namespace tessera {
@@ -173,7 +174,7 @@ constinit const OpDef kScatterAdd = {
     .name = "scatter_add",
     .doc =
         "adds rows into a zero table at ids, in the order of ids; ids out of range write nothing",
-    .attrs = {{"rows", AttrKind::Int, AttrDef::kNamedDim}, {"dim", AttrKind::Int}},
+    .attrs = {{"rows", AttrKind::Int, AttrDef::kNamedDim}, {"dim", AttrKind::Int}, kResultDType},
     .infer = [](const OpCall& c) -> TensorTypes {
       require_ids(c, 0);
       const Shape &ids = c.in(0).shape, &dy = c.in(1).shape;
@@ -186,7 +187,7 @@ constinit const OpDef kScatterAdd = {
       for (int d = 0; d < dim; ++d) shape.push_back(dy[d]);
       shape.push_back(c.integer("rows"));
       for (int d = table_dim(c) + ids.ndim(); d < dy.ndim(); ++d) shape.push_back(dy[d]);
-      return {{c.in(1).dtype, shape, {}}};
+      return {{result_dtype(c, c.in(1).dtype), shape, {}}};
     },
     .factors = [](const OpCall& c) -> Factors {
       const TableNames names(c.out(0).ndim(), table_dim(c));
@@ -194,7 +195,9 @@ constinit const OpDef kScatterAdd = {
                             c.ndims());
     },
     .grad = [](GradCall& g) -> void {
-      if (g.wants(1)) g.din(1) = like(gather(g.in(0), g.dout(0), table_dim(g.call), {}), g.out(0));
+      if (!g.wants(1)) return;
+      const Value dout = cast(g.dout(0), g.in(1).dtype());
+      g.din(1) = like(gather(g.in(0), dout, table_dim(g.call), {}), g.out(0));
     },
     .flops = one_per_cotangent,
     .reference = {scatter_add_reference, scatter_add_reference},

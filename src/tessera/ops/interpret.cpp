@@ -10,11 +10,15 @@ namespace tessera {
 
 namespace {
 
-/// Layouts are a device's affair: here everything is plain.
-TensorType computed(TensorType type, bool f64) {
+/// Layouts are a device's affair: here everything is plain. In f64 no float is rounded to less.
+TensorType stored(TensorType type, bool f64) {
   type.layout = {};
-  if (f64 && type.dtype == DType::F32) type.dtype = DType::F64;
+  if (f64 && is_float(type.dtype)) type.dtype = DType::F64;
   return type;
+}
+
+HostTensor in_dtype(HostTensor tensor, DType dtype) {
+  return tensor.dtype() == dtype ? std::move(tensor) : tensor.cast(dtype);
 }
 
 RefOperand operand(const Result& result, const Mesh& mesh, const Interpretation& how,
@@ -55,7 +59,7 @@ std::uint64_t key_of(const Node& node, std::uint64_t seed) {
 std::vector<HostTensor> interpret_leaf(const Graph& graph, NodeId id, const Bindings& inputs,
                                        const Interpretation& how) {
   const Node& node = graph.node(id);
-  const TensorType type = computed(node.type(), how.f64);
+  const TensorType type = stored(node.type(), how.f64);
   if (node.op == &kConstant) {
     HostTensor out(type);
     out.set(0, std::get<double>(node.attrs[0]));
@@ -69,7 +73,7 @@ std::vector<HostTensor> interpret_leaf(const Graph& graph, NodeId id, const Bind
   require(found != bound.end(), "interpret: ", node.op->name, " '", name, "' is not bound");
   require(found->second.shape() == type.shape, "interpret: ", node.op->name, " '", name, "' is ",
           type, ", bound to ", found->second.type());
-  return {found->second.dtype() == type.dtype ? found->second : found->second.cast(type.dtype)};
+  return {in_dtype(found->second, type.dtype)};
 }
 
 std::vector<HostTensor> interpret_node(const Graph& graph, NodeId id,
@@ -77,7 +81,12 @@ std::vector<HostTensor> interpret_node(const Graph& graph, NodeId id,
   const Node& node = graph.node(id);
   std::vector<HostTensor> out_data;
   std::vector<RefOperand> ins, outs;
-  for (const Result& result : node.results) out_data.emplace_back(computed(result.type, how.f64));
+  for (HostTensor& in : in_data) in = in_dtype(std::move(in), computed_in(in.dtype()));
+  for (const Result& result : node.results) {
+    TensorType type = stored(result.type, how.f64);
+    type.dtype = computed_in(type.dtype);
+    out_data.emplace_back(std::move(type));
+  }
   for (std::size_t i = 0; i < node.inputs.size(); ++i)
     ins.push_back(operand(graph.result(node.inputs[i]), graph.mesh(), how, in_data[i]));
   for (std::size_t i = 0; i < node.results.size(); ++i)
@@ -92,6 +101,8 @@ std::vector<HostTensor> interpret_node(const Graph& graph, NodeId id,
   } catch (const Error& error) {
     throw error.with(describe(graph, id));
   }
+  for (std::size_t i = 0; i < node.results.size(); ++i)
+    out_data[i] = in_dtype(std::move(out_data[i]), stored(node.results[i].type, how.f64).dtype);
   return out_data;
 }
 

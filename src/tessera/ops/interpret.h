@@ -18,7 +18,7 @@ struct Bindings {
 };
 
 struct Interpretation {
-  bool f64 = false;        // compute every f32 value in f64
+  bool f64 = false;        // compute every float in f64; 16-bit floats are not rounded either
   std::uint64_t seed = 1;  // of random ops
   Coordinates at;          // Local graphs: which shard
   /// Called after each node with its results, in order; may be empty.

@@ -12,6 +12,7 @@ namespace {
 using elementwise::binary_op;
 using elementwise::binary_reference;
 using elementwise::broadcast_type;
+using elementwise::common_dtype;
 using elementwise::comparison_type;
 using elementwise::not_linear;
 using elementwise::one_per_element;
@@ -153,11 +154,11 @@ constinit const OpDef kSelect = {
     .name = "select",
     .doc = "a where the condition holds, else b",
     .infer = [](const OpCall& c) -> TensorTypes {
-      require(c.in(0).dtype == DType::Bool && c.in(1).dtype == c.in(2).dtype,
-              "select: the condition is ", c.in(0), ", the values are ", c.in(1), " and ", c.in(2),
-              "; it needs a bool and two values of one dtype");
-      return {
-          {c.in(1).dtype, broadcast(c.in(0).shape, broadcast(c.in(1).shape, c.in(2).shape)), {}}};
+      require(c.in(0).dtype == DType::Bool, "select: the condition is ", c.in(0),
+              "; it needs a bool");
+      return {{common_dtype(c, 1, 2),
+               broadcast(c.in(0).shape, broadcast(c.in(1).shape, c.in(2).shape)),
+               {}}};
     },
     .factors = [](const OpCall& c) -> Factors {
       return elementwise_factors(c, Linear::Joint, {1, 2});

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <string>
 
+#include "tessera/ops/elementwise.h"
 #include "tessera/ops/reference.h"
+#include "tessera/ops/result_dtype.h"
 #include "tessera/ops/shape_ops.h"
 
 namespace tessera {
@@ -80,7 +82,7 @@ TensorTypes matmul_type(const OpCall& c) {
             ", b is ", b, ", ", name, " in '", rule, "' is ", left, " and ", right,
             "; transpose one of them, or check the sizes of the layer");
   }
-  TensorType out{a.dtype, {}, {}};
+  TensorType out{result_dtype(c, a.dtype), {}, {}};
   for (const std::string& name : spec.out) {
     out.shape.push_back(std::max(size_of_dim(spec.a, a, name), size_of_dim(spec.b, b, name)));
   }
@@ -115,8 +117,9 @@ Value rearranged(const std::vector<std::string>& a_names, Value a,
 void matmul_gradient(GradCall& g) {
   const Spec spec = read_spec(g.call.string("rule"));
   const NodeId forward = g.out(0).id().node;
-  if (g.wants(0)) g.din(0) = rearranged(spec.out, g.dout(0), spec.b, g.in(1), spec.a, forward);
-  if (g.wants(1)) g.din(1) = rearranged(spec.out, g.dout(0), spec.a, g.in(0), spec.b, forward);
+  const Value dout = cast(g.dout(0), g.in(0).dtype());
+  if (g.wants(0)) g.din(0) = rearranged(spec.out, dout, spec.b, g.in(1), spec.a, forward);
+  if (g.wants(1)) g.din(1) = rearranged(spec.out, dout, spec.a, g.in(0), spec.b, forward);
 }
 
 /// An operand of matmul without the batch dims in which it repeats, and the names of the others.
@@ -202,12 +205,13 @@ void matmul_reference(RefCall& c) {
 constinit const OpDef kMatmul = {
     .name = "matmul",
     .doc = "Product of two operands as an einsum rule says, e.g. 'b m k, k n -> b m n'.",
-    .attrs = {{"rule", AttrKind::Text}},
+    .attrs = {{"rule", AttrKind::Text}, kResultDType},
     .infer = matmul_type,
     .factors = factors,
     .grad = matmul_gradient,
     .flops = matmul_flops,
     .reference = {matmul_reference<float>, matmul_reference<double>},
+    .arithmetic = Arithmetic::Narrow,
 };
 
 Value matmul(Value a, Value b, MatmulOptions options, Where where) {

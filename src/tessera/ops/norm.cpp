@@ -20,8 +20,17 @@ void check_norm(const OpCall& c, const TensorType& x, const TensorType& weight) 
           "; the weight needs the dtype of x and the shape of its last dims, those to normalise");
 }
 
-/// The type of one statistic per row: the last `dims` dims are 1.
+/// The type of the gradient of a weight, a sum over all rows. It keeps the digits that it is
+/// computed with.
+TensorType sum_type(TensorType weight) {
+  weight.dtype = computed_in(weight.dtype);
+  return weight;
+}
+
+/// The type of one statistic per row: the last `dims` dims are 1. It keeps
+/// its digits likewise.
 TensorType per_row(TensorType x, int dims) {
+  x.dtype = computed_in(x.dtype);
   for (int d = x.ndim() - dims; d < x.ndim(); ++d) x.shape[d] = 1;
   return x;
 }
@@ -206,7 +215,8 @@ constinit const OpDef kLayerNormGrad = {
       require(c.in(0) == x && c.in(3) == row && c.in(4) == row, "layer_norm_grad: dy is ", c.in(0),
               ", x is ", x, ", mean is ", c.in(3), ", rstd is ", c.in(4),
               "; give it the results of layer_norm");
-      return c.flag("bias") ? TensorTypes{x, c.in(2), c.in(2)} : TensorTypes{x, c.in(2)};
+      const TensorType sum = sum_type(c.in(2));
+      return c.flag("bias") ? TensorTypes{x, sum, sum} : TensorTypes{x, sum};
     },
     .factors = [](const OpCall& c) -> Factors {
       const auto [d, one, stat] = NormNames(c.in(2).ndim());
@@ -225,6 +235,7 @@ constinit const OpDef kLayerNormGrad = {
     },
     .flops = norm_flops<14>,  // hat 2, g 1, sums 3, dweight 2, dbias 1, dx 5
     .reference = {layer_norm_grad_reference<float>, layer_norm_grad_reference<double>},
+    .statistics = 1u << 3 | 1u << 4,
 };
 
 constinit const OpDef kRmsNorm = {
@@ -267,7 +278,7 @@ constinit const OpDef kRmsNormGrad = {
       check_norm(c, x, c.in(2));
       require(c.in(0) == x && c.in(3) == per_row(x, c.in(2).ndim()), "rms_norm_grad: dy is ",
               c.in(0), ", x is ", x, ", rstd is ", c.in(3), "; give it the results of rms_norm");
-      return {x, c.in(2)};
+      return {x, sum_type(c.in(2))};
     },
     .factors = [](const OpCall& c) -> Factors {
       const auto [d, one, stat] = NormNames(c.in(2).ndim());
@@ -283,6 +294,7 @@ constinit const OpDef kRmsNormGrad = {
     },
     .flops = norm_flops<9>,  // hat 1, g 1, sum 2, dweight 2, dx 3
     .reference = {rms_norm_grad_reference<float>, rms_norm_grad_reference<double>},
+    .statistics = 1u << 3,
 };
 
 LayerNormResult layer_norm(Value x, Value weight, Value bias, double eps, Where where) {

@@ -4,6 +4,7 @@
 
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/reference.h"
+#include "tessera/ops/result_dtype.h"
 #include "tessera/ops/shape_ops.h"
 
 namespace tessera {
@@ -150,10 +151,12 @@ Dims one_dim(Value x, int dim) {
 constinit const OpDef kSum = {
     .name = "sum",
     .doc = "the sum over some dims",
-    .attrs = {{"dims", AttrKind::Ints}, {"keep", AttrKind::Bool}},
+    .attrs = {{"dims", AttrKind::Ints}, {"keep", AttrKind::Bool}, kResultDType},
     .infer = [](const OpCall& c) -> TensorTypes {
       require(c.in(0).dtype != DType::Bool, "sum: x is ", c.in(0), "; cast it to a number first");
-      return reduced_type(c);
+      TensorTypes out = reduced_type(c);
+      out[0].dtype = result_dtype(c, c.in(0).dtype);
+      return out;
     },
     .factors = [](const OpCall& c) -> Factors {
       Factors out = reduction_factors(c, FactorKind::Pass);
@@ -163,7 +166,8 @@ constinit const OpDef kSum = {
     },
     .grad = [](GradCall& g) -> void {
       const Shape shape = g.in(0).shape();
-      g.din(0) = broadcast_to(put_back(g.dout(0), shape, g.call.integers("dims")), shape);
+      g.din(0) = broadcast_to(
+          put_back(cast(g.dout(0), g.in(0).dtype()), shape, g.call.integers("dims")), shape);
     },
     .flops = one_per_input,
     .reference = {sum_reference, sum_reference},

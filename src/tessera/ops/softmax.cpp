@@ -54,15 +54,17 @@ void log_softmax_reference(RefCall& c) {
   });
 }
 
-TensorType one_less(TensorType type) {
-  type.shape.erase(type.ndim() - 1);
-  return type;
+/// One number per row, with the digits that it is computed with.
+TensorType statistic_of_row(const TensorType& type) {
+  TensorType out{computed_in(type.dtype), type.shape, {}};
+  out.shape.erase(out.ndim() - 1);
+  return out;
 }
 
 void check_labels(const OpCall& c) {
   const TensorType &logits = c.in(0), &labels = c.in(1);
   require(logits.ndim() >= 1 && is_float(logits.dtype) && labels.dtype == DType::I32 &&
-              labels.shape == one_less(logits).shape,
+              labels.shape == statistic_of_row(logits).shape,
           c.op().name, ": logits are ", logits, ", labels are ", labels,
           "; labels need dtype i32 and the shape of the logits without the last dim");
 }
@@ -132,6 +134,7 @@ constinit const OpDef kSoftmax = {
     .flops = softmax_flops<5>,  // max, sub, exp, add, div
     .reference = {softmax_reference<float>, softmax_reference<double>},
     .in_place = {{{0, 0}}},
+    .arithmetic = Arithmetic::Wide,
 };
 
 constinit const OpDef kLogSoftmax = {
@@ -163,6 +166,7 @@ constinit const OpDef kLogSoftmax = {
     .flops = softmax_flops<5>,  // max, sub, exp, add, sub
     .reference = {log_softmax_reference<float>, log_softmax_reference<double>},
     .in_place = {{{0, 0}}},
+    .arithmetic = Arithmetic::Wide,
 };
 
 constinit const OpDef kCrossEntropy = {
@@ -173,7 +177,7 @@ constinit const OpDef kCrossEntropy = {
     .attrs = {{"ignore_index", AttrKind::Int}},
     .infer = [](const OpCall& c) -> TensorTypes {
       check_labels(c);
-      return {one_less(c.in(0)), one_less(c.in(0))};
+      return {statistic_of_row(c.in(0)), statistic_of_row(c.in(0))};
     },
     .factors = [](const OpCall& c) -> Factors {
       return Factors::parse("... v, ... -> ..., ... | v:stat", c.ndims());
@@ -207,9 +211,9 @@ constinit const OpDef kCrossEntropyGrad = {
     .attrs = {{"ignore_index", AttrKind::Int}},
     .infer = [](const OpCall& c) -> TensorTypes {
       check_labels(c);
-      require(c.in(2) == one_less(c.in(0)) && c.in(3) == c.in(2), "cross_entropy_grad: logits are ",
-              c.in(0), ", logsumexp is ", c.in(2), ", dloss is ", c.in(3),
-              "; both need one number per row");
+      require(c.in(2) == statistic_of_row(c.in(0)) && c.in(3) == c.in(2),
+              "cross_entropy_grad: logits are ", c.in(0), ", logsumexp is ", c.in(2), ", dloss is ",
+              c.in(3), "; both need one number per row");
       return {c.in(0)};
     },
     // Given logsumexp every element stands alone: the vocabulary may be sharded as it is.
@@ -219,6 +223,7 @@ constinit const OpDef kCrossEntropyGrad = {
     .flops = softmax_flops<4>,  // sub, exp, sub, mul
     .reference = {cross_entropy_grad_reference<float>, cross_entropy_grad_reference<double>},
     .in_place = {{{0, 0}}},
+    .statistics = 1u << 2 | 1u << 3,
 };
 
 Value softmax(Value x, int dim, Where where) {

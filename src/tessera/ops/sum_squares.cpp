@@ -21,11 +21,11 @@ void sum_squares_reference(RefCall& c) {
 
 constinit const OpDef kSumSquares = {
     .name = "sum_squares",
-    .doc = "Sum of x^2 over all elements: the square of a norm.",
+    .doc = "Sum of x^2 over all elements: the square of a norm. Of 16-bit floats it is an f32.",
     .infer = [](const OpCall& c) -> TensorTypes {
       require(is_float(c.in(0).dtype), "sum_squares: operand is ", c.in(0),
               "; cast it to f32 first");
-      return {{c.in(0).dtype, {}, {}}};
+      return {{computed_in(c.in(0).dtype), {}, {}}};
     },
     .factors = [](const OpCall& c) -> Factors { return Factors::parse("... ->", c.ndims()); },
     .grad = [](GradCall& g) -> void { g.din(0) = g.in(0) * (g.dout(0) * 2.0); },

@@ -154,7 +154,8 @@ class Backward {
     GradCall grad(call, ins, outs, douts, dins, {wants.get(), ins.size()});
     node.op->grad(grad);
     for (std::size_t i = 0; i < ins.size(); ++i) {
-      if (wants[i] && dins[i].valid()) contribute(node.inputs[i], dins[i]);
+      // An f32 scalar beside 16-bit floats gets their cotangent.
+      if (wants[i] && dins[i].valid()) contribute(node.inputs[i], cast(dins[i], ins[i].dtype()));
     }
   }
 

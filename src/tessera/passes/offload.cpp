@@ -23,6 +23,9 @@ class Offloader {
         gather_(strategy.gather),
         rewrite_(placed),
         gradients_(placed.nodes().size(), false) {
+    for (const State& state : placed.states()) {
+      if (state.role == Role::Copy) copied_.insert(std::string(parameter_path(state)));
+    }
     for (const State& state : placed.states()) homes_[state.path] = home_of(state);
     for (const Output& output : placed.outputs()) {
       if (output.kind == Output::Kind::Next) next_of_[output.value].push_back(output.name);
@@ -59,11 +62,20 @@ class Offloader {
   const Result& now(Value value) { return rewrite_.to().so_far().result(value.id()); }
 
   Memory home_of(const State& state) const {
-    const bool host = state.role == Role::Parameter ? offload_.parameters
-                      : state.role == Role::Moment  ? offload_.moments
-                                                    : false;
-    return host ? Memory::Host : Memory::Device;
+    switch (state.role) {
+      // Of a parameter that has a copy, only the update reads the numbers themselves.
+      case Role::Parameter:
+      case Role::Copy:
+        return on_host(copied_.contains(state.path) ? offload_.moments : offload_.parameters);
+      case Role::Moment: return on_host(offload_.moments);
+      case Role::Counter:
+      case Role::Scale:
+      case Role::Cache: break;
+    }
+    return Memory::Device;
   }
+
+  static Memory on_host(bool host) { return host ? Memory::Host : Memory::Device; }
 
   /// A gradient is finished, and moved to where it is wanted, on the host.
   void find_gradient(NodeId id) {
@@ -232,6 +244,7 @@ class Offloader {
   GatherScope gather_;
   Rewrite rewrite_;
   std::vector<bool> gradients_;          // by node: it finishes a gradient on the host
+  std::set<std::string> copied_;         // parameters that have a copy
   std::map<std::string, Memory> homes_;  // of states
   std::map<ValueId, std::vector<std::string>> next_of_;
   std::map<Key, Value> copies_;

@@ -18,7 +18,8 @@ namespace {
 std::vector<bool> dependent(const Graph& graph) {
   std::vector<bool> out(graph.nodes().size(), false);
   for (const State& state : graph.states()) {
-    if (state.role != Role::Counter) out[at(state.value.node)] = true;
+    const bool alone = state.role == Role::Counter || state.role == Role::Scale;
+    if (!alone) out[at(state.value.node)] = true;
   }
   for (NodeId id = 0; id < graph.size(); ++id) {
     for (const ValueId input : graph.node(id).inputs) {

@@ -9,6 +9,7 @@
 #include "tessera/ir/builder.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
+#include "tessera/ops/expansion.h"
 #include "tessera/passes/before_loop.h"
 #include "tessera/passes/decide.h"
 #include "tessera/passes/demand.h"
@@ -280,15 +281,14 @@ std::vector<Kept> Propagation::expand(const Node& node, const std::vector<Kept>&
                                       const std::vector<const Demand*>& demands) {
   Builder parts;
   parts.set_mark({node.block, node.phase, node.stage, node.where, node.recompute});
-  std::vector<Value> operands, results(node.results.size());
+  std::vector<Value> operands;
   OpCall::Types in_types, out_types;
   for (std::size_t i = 0; i < ins.size(); ++i)
     operands.push_back(parts.batch(text("in", i), ins[i].value.type()));
   for (const Kept& in : ins) in_types.push_back(&in.value.type());
   for (const Result& result : node.results) out_types.push_back(&result.type);
   const OpCall whole(*node.op, std::move(in_types), node.attrs, std::move(out_types));
-  ExpandCall call(whole, operands, results);
-  node.op->expand(call);
+  const std::vector<Value> results = expansion(whole, operands);
   const Graph graph = parts.finish();
   ValueTable<Kept> kept(graph);
   for (std::size_t i = 0; i < ins.size(); ++i) kept[operands[i].id()] = ins[i];

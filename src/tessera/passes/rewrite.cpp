@@ -25,7 +25,25 @@ std::vector<Value> Rewrite::copy_on(NodeId id, ValueIds inputs) {
   return values;
 }
 
+std::vector<Value> Rewrite::copy_retyped(NodeId id, ValueIds inputs, Attrs attrs) {
+  Node node = followed(id);
+  node.attrs = std::move(attrs);
+  OpCall::Types ins;
+  for (const ValueId input : inputs) ins.push_back(&to_.so_far().type(input));
+  const TensorTypes types = node.op->infer(OpCall(*node.op, ins, node.attrs));
+  for (std::size_t r = 0; r < types.size(); ++r) node.results[r].type = types[r];
+  const std::vector<Value> values = to_.copy(std::move(node), std::move(inputs));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    map({id, static_cast<std::int32_t>(i)}, values[i]);
+  return values;
+}
+
 std::vector<Value> Rewrite::copy_apart(NodeId id, ValueIds inputs) {
+  return to_.copy(followed(id), std::move(inputs));
+}
+
+/// A node, with references into the new graph.
+Node Rewrite::followed(NodeId id) {
   Node node = from_.node(id);
   const auto follow = [&](NodeId old) {
     return old >= 0 && has({old, 0}) ? (*this)({old, 0}).id().node : -1;
@@ -39,7 +57,7 @@ std::vector<Value> Rewrite::copy_apart(NodeId id, ValueIds inputs) {
       node.cotangent.reset();
     }
   }
-  return to_.copy(std::move(node), std::move(inputs));
+  return node;
 }
 
 Graph Rewrite::finish() {

@@ -28,6 +28,8 @@ class Rewrite {
   std::vector<Value> copy(NodeId id);
   /// The same, on other inputs, which are values of the new graph.
   std::vector<Value> copy_on(NodeId id, ValueIds inputs);
+  /// The same, with results of the types that the op gives on these inputs and attributes.
+  std::vector<Value> copy_retyped(NodeId id, ValueIds inputs, Attrs attrs);
   /// One more copy, which does not become the new value of the old one.
   std::vector<Value> copy_apart(NodeId id, ValueIds inputs);
 
@@ -35,6 +37,8 @@ class Rewrite {
   Graph finish();
 
  private:
+  Node followed(NodeId id);
+
   const Graph& from_;
   Builder to_;
   ValueTable<Value> map_;

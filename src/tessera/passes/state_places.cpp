@@ -8,12 +8,6 @@ namespace tessera {
 
 namespace {
 
-/// A moment belongs to the parameter whose path it extends.
-std::string_view parameter_of(const State& state) {
-  const std::string_view path = state.path;
-  return state.role == Role::Moment ? path.substr(0, path.rfind('.')) : path;
-}
-
 /// Errors: the pin has other dims than the value, or leaves a sum to be finished.
 void require_fits(const Sharding& pin, const char* what, const std::string& name,
                   const Shape& shape) {
@@ -27,6 +21,9 @@ void require_fits(const Sharding& pin, const char* what, const std::string& name
 
 StatePlaces::StatePlaces(const Graph& graph, const Strategy& strategy, const Axes& axes)
     : strategy_(strategy), axes_(axes) {
+  for (const State& state : graph.states()) {
+    if (state.role == Role::Copy) copied_.insert(std::string(parameter_path(state)));
+  }
   std::vector<std::string> wrong;
   for (const State& state : graph.states()) {
     try {
@@ -41,21 +38,23 @@ StatePlaces::StatePlaces(const Graph& graph, const Strategy& strategy, const Axe
 StatePlaces::Places StatePlaces::place(const State& state, const TensorType& type) const {
   Places out;
   out.use = axes_.whole();
-  if (const Sharding* pin = find(parameter_of(state))) {
+  if (const Sharding* pin = find(parameter_path(state))) {
     require_fits(*pin, "state", state.path, type.shape);
     out.use = axes_.read(*pin);
   }
   const bool stays = std::ranges::any_of(strategy_.unsharded, [&](const std::string& paths) {
-    return matches(paths, parameter_of(state));
+    return matches(paths, parameter_path(state));
   });
   const auto sharded = [&](const std::vector<std::string>& more) {
     return stays ? out.use : large_enough(with(out.use, more, type.shape), out.use, type);
   };
   out.gradient = sharded(strategy_.shard_moments);
   out.accumulator = sharded(strategy_.shard_gradients);
-  out.home = state.role == Role::Parameter ? sharded(strategy_.shard_parameters)
-             : state.role == Role::Moment  ? out.gradient
-                                           : out.use;
+  // Of a parameter that has a copy, only the update reads the numbers themselves.
+  const bool read =
+      state.role == Role::Copy || (state.role == Role::Parameter && !copied_.contains(state.path));
+  const bool updated = state.role == Role::Moment || state.role == Role::Parameter;
+  out.home = read ? sharded(strategy_.shard_parameters) : updated ? out.gradient : out.use;
   return out;
 }
 

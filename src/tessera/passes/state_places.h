@@ -1,7 +1,11 @@
 #pragma once
 /// The placements that a strategy gives to batch inputs, states and named values.
 
+#include <map>
+#include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "tessera/ir/graph.h"
 #include "tessera/passes/stands.h"
@@ -35,6 +39,7 @@ class StatePlaces {
 
   const Strategy& strategy_;
   const Axes& axes_;
+  std::set<std::string, std::less<>> copied_;  // parameters that have a copy
   std::map<std::string, Places, std::less<>> places_;
 };
 

@@ -243,9 +243,10 @@ class RankPlan {
       for (const StatePlan& state : plan_.states) {
         if (!plan_.has(state) || state.place.memory != Memory::Device) continue;
         const Role role = state.state.role;
-        std::int64_t& bytes = role == Role::Parameter ? program.memory.parameters
-                              : role == Role::Cache   ? program.memory.caches
-                                                      : program.memory.optimizer;
+        const bool parameter = role == Role::Parameter || role == Role::Copy;
+        std::int64_t& bytes = parameter             ? program.memory.parameters
+                              : role == Role::Cache ? program.memory.caches
+                                                    : program.memory.optimizer;
         bytes += aligned(state.type.bytes());
       }
     }

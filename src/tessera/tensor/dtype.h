@@ -27,6 +27,12 @@ constexpr bool is_float(DType d) {
   return d == DType::F32 || d == DType::F64 || d == DType::BF16 || d == DType::F16;
 }
 
+constexpr bool is_16_bit(DType d) { return d == DType::BF16 || d == DType::F16; }
+
+/// In which numbers of `d` are computed: f32 for the 16-bit floats, from which results are rounded;
+/// else their own.
+constexpr DType computed_in(DType d) { return is_16_bit(d) ? DType::F32 : d; }
+
 /// "f32", "bf16", ...
 std::string_view to_text(DType dtype);
 /// Reads what to_text writes. Errors: any other name.

@@ -1,53 +1,16 @@
 #include "tessera/tensor/host_tensor.h"
 
-#include <bit>
 #include <cstring>
 #include <new>
 
 #include "tessera/tensor/element.h"
+#include "tessera/tensor/sixteen_bit.h"
 
 namespace tessera {
 
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
-
-float from_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
-
-/// Round to nearest, ties to even; NaN stays NaN.
-std::uint16_t to_bf16(float value) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7FFFFFFF) > 0x7F800000) return static_cast<std::uint16_t>((bits >> 16) | 0x40);
-  return static_cast<std::uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
-}
-
-float from_f16(std::uint16_t bits) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
-  const std::uint32_t exponent = (bits >> 10) & 31, mantissa = bits & 1023;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000 | (mantissa << 13));
-  if (exponent == 0) {
-    const float value = static_cast<float>(mantissa) * 0x1p-24f;
-    return sign ? -value : value;
-  }
-  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
-}
-
-/// Round to nearest, ties to even; overflow becomes infinity.
-std::uint16_t to_f16(float value) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value), sign = (bits >> 16) & 0x8000;
-  const std::uint32_t magnitude = bits & 0x7FFFFFFF;
-  if (magnitude > 0x7F800000) return static_cast<std::uint16_t>(sign | 0x7E00);
-  if (magnitude >= 0x477FF000) return static_cast<std::uint16_t>(sign | 0x7C00);
-  if (magnitude < 0x38800000) {
-    // Subnormal: adding 0.5 aligns the last kept bit with the last bit of the sum.
-    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3F000000));
-  }
-  const std::uint32_t rounded = magnitude + 0xFFF + ((magnitude >> 13) & 1) - 0x38000000;
-  return static_cast<std::uint16_t>(sign | (rounded >> 13));
-}
 
 }  // namespace
 
@@ -78,27 +41,26 @@ double element(DType dtype, const void* data, std::int64_t i) {
   return 0;
 }
 
+void set_element(DType dtype, void* data, std::int64_t i, double value) {
+  switch (dtype) {
+    case DType::F32: static_cast<float*>(data)[i] = static_cast<float>(value); break;
+    case DType::F64: static_cast<double*>(data)[i] = value; break;
+    case DType::I32: static_cast<std::int32_t*>(data)[i] = static_cast<std::int32_t>(value); break;
+    case DType::I64: static_cast<std::int64_t*>(data)[i] = static_cast<std::int64_t>(value); break;
+    case DType::Bool: static_cast<std::uint8_t*>(data)[i] = value != 0; break;
+    case DType::BF16:
+      static_cast<std::uint16_t*>(data)[i] = to_bf16(static_cast<float>(value));
+      break;
+    case DType::F16:
+      static_cast<std::uint16_t*>(data)[i] = to_f16(static_cast<float>(value));
+      break;
+  }
+}
+
 double HostTensor::at(std::int64_t i) const { return element(type_.dtype, bytes_.get(), i); }
 
 void HostTensor::set(std::int64_t i, double value) {
-  std::byte* p = bytes_.get();
-  switch (type_.dtype) {
-    case DType::F32: reinterpret_cast<float*>(p)[i] = static_cast<float>(value); break;
-    case DType::F64: reinterpret_cast<double*>(p)[i] = value; break;
-    case DType::I32:
-      reinterpret_cast<std::int32_t*>(p)[i] = static_cast<std::int32_t>(value);
-      break;
-    case DType::I64:
-      reinterpret_cast<std::int64_t*>(p)[i] = static_cast<std::int64_t>(value);
-      break;
-    case DType::Bool: reinterpret_cast<std::uint8_t*>(p)[i] = value != 0; break;
-    case DType::BF16:
-      reinterpret_cast<std::uint16_t*>(p)[i] = to_bf16(static_cast<float>(value));
-      break;
-    case DType::F16:
-      reinterpret_cast<std::uint16_t*>(p)[i] = to_f16(static_cast<float>(value));
-      break;
-  }
+  set_element(type_.dtype, bytes_.get(), i, value);
 }
 
 HostTensor HostTensor::cast(DType dtype) const {

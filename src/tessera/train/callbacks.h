@@ -2,6 +2,7 @@
 /// Events of a run, for a progress display, a test or a service.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -38,6 +39,7 @@ struct StepRecord {
   double seconds = 0, tokens_per_s = 0;
   EpochPlace place = {};
   NamedMeans means = {};
+  std::optional<double> loss_scale = {};  // by which the loss was multiplied
 };
 
 class TrainCallback {

@@ -87,6 +87,7 @@ void complete(RunConfig& config) {
   parallel.shard_parameters = stage == 3 || config.zero3 || config.fsdp;
   parallel.shard_gradients = stage == 2 || config.zero2 || parallel.shard_parameters;
   parallel.shard_optimizer = stage == 1 || config.zero1 || parallel.shard_gradients;
+  config.optimizer.loss_scale.on = config.fp16;
   parallel.recompute = find_word<Recompute>(kRecomputes, config.recompute_granularity)
                            .value_or(parallel.recompute);  // see find_problems
   if (config.checkpoint_activations) parallel.recompute = Recompute::Full;

@@ -23,6 +23,8 @@ namespace tessera {
 
 /// What remote_device can be: nothing is told, main memory, a file in offload_folder.
 inline constexpr std::string_view kRemoteNone = "none", kRemoteMemory = "cpu", kRemoteFile = "nvme";
+/// Floats in which gradients are added up (reduce_dtype).
+inline constexpr std::array<std::string_view, 3> kSumDTypes = {"f32", "bf16", "f16"};
 inline constexpr std::array<std::string_view, 3> kRemoteDevices = {kRemoteNone, kRemoteMemory,
                                                                    kRemoteFile};
 
@@ -58,6 +60,9 @@ struct RunConfig {
   std::string dump_dir;
   std::string profile;  // a file; empty: none
   std::int64_t profile_steps = 3;
+
+  bool bf16 = false, fp16 = false, mixed_precision = false;  // of forward and backward
+  std::string reduce_dtype = "f32";                          // of sums of gradients
 
   std::int64_t threads = 0;                             // per device; 0: one per core, shared out
   std::string max_isa = "auto", pack_weights = "auto";  // CpuChoices

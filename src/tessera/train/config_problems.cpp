@@ -24,6 +24,7 @@ const Problems::Fields kDataParallel = {
 void find_parts_problem(const RunConfig& config, Problems& problems);
 void find_batch_problems(const RunConfig& config, Problems& problems);
 void find_eval_texts_problems(const RunConfig& config, const Task& task, Problems& problems);
+void find_precision_problems(const RunConfig& config, Problems& problems);
 
 }  // namespace
 
@@ -67,6 +68,7 @@ void find_problems(const RunConfig& config, Problems& problems) {
       problems.add(text(field.name, " is '", word, "'; it can be ", join(field.words)),
                    {field.name});
   }
+  find_precision_problems(config, problems);
   problems.gather([&] { parse_memory_cap(config.memory_cap); }, {"memory-cap"});
   const bool in_file = config.remote_device == kRemoteFile;
   if (in_file && config.offload_folder.empty())
@@ -95,6 +97,25 @@ void find_problems(const RunConfig& config, Problems& problems) {
 }
 
 namespace {
+
+/// Two kinds of 16-bit floats; sums in floats that are neither f32 nor those of the run.
+void find_precision_problems(const RunConfig& config, Problems& problems) {
+  for (const auto& [name, asked] :
+       {std::pair("bf16", config.bf16), std::pair("mixed-precision", config.mixed_precision)}) {
+    if (asked && config.fp16)
+      problems.add(text(name, " computes in bf16, and fp16 in f16; give one of the two"),
+                   {name, "fp16"});
+  }
+  if (std::ranges::find(kSumDTypes, config.reduce_dtype) == kSumDTypes.end()) return;
+  const std::optional<Precision> precision = precision_of(config);
+  const DType computed = precision ? precision->compute : DType::F32,
+              sums = parse_dtype(config.reduce_dtype);
+  if (sums != DType::F32 && sums != computed)
+    problems.add(text("reduce-dtype ", sums, ", but the run computes in ", computed,
+                      "; gradients can be added up in f32 or in the 16-bit floats of the run: ",
+                      "give reduce-dtype f32, or ", sums == DType::BF16 ? "bf16" : "fp16"),
+                 {"reduce-dtype", "bf16", "fp16", "mixed-precision"});
+}
 
 /// data-parallel-size leaves devices over, and they repeat what others compute: each as often.
 void find_parts_problem(const RunConfig& config, Problems& problems) {

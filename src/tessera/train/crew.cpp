@@ -27,6 +27,11 @@ bool speaks(const Sharding& sharding, const Coordinates& at) {
   });
 }
 
+bool has_role(const Checkpoint& checkpoint, Role role) {
+  return std::ranges::any_of(checkpoint.tensors(),
+                             [&](const TensorEntry& entry) { return entry.role == role; });
+}
+
 }  // namespace
 
 std::vector<TensorEntry> entries_of(const Plan& plan) {
@@ -202,18 +207,27 @@ UsedBytes Crew::all_used() {
 
 void Crew::load(const Checkpoint& from, Order what) {
   std::vector<TensorEntry> wanted = entries_of(plan()), found;
+  // A run that was in other floats has no loss scale: it begins with the first.
+  if (!has_role(from, Role::Scale)) {
+    const auto scales =
+        std::erase_if(wanted, [](const TensorEntry& w) { return w.role == Role::Scale; });
+    if (scales > 0 && what == Order::Load) run(kInitProgram);
+  }
   if (what == Order::LoadWeights)
     std::erase_if(wanted, [](const TensorEntry& w) { return w.role != Role::Parameter; });
   for (const TensorEntry& entry : from.tensors()) {
-    const bool has_role = std::any_of(wanted.begin(), wanted.end(),
-                                      [&](const TensorEntry& w) { return w.role == entry.role; });
-    if (has_role) found.push_back(entry);
+    const bool is_wanted = std::any_of(wanted.begin(), wanted.end(),
+                                       [&](const TensorEntry& w) { return w.role == entry.role; });
+    if (is_wanted) found.push_back(entry);
   }
   const std::string mismatch = tensor_mismatch(wanted, found);
   if (!mismatch.empty())
     fail(Fault::Checkpoint, "checkpoint '", from.path(), "' is of another model: ", mismatch);
   say_path(what, from.path());
   load_shards(from, what);
+  const bool copies = std::ranges::any_of(
+      plan().programs, [](const ProgramPlan& program) { return program.name == kCopyProgram; });
+  if (copies) run(kCopyProgram);
 }
 
 void Crew::load_shards(const Checkpoint& from, Order what) {
@@ -221,6 +235,7 @@ void Crew::load_shards(const Checkpoint& from, Order what) {
     for (const StatePlan& state : plan().states) {
       if (!plan().has(state) || !is_saved(state.state.role)) continue;
       if (what == Order::LoadWeights && state.state.role != Role::Parameter) continue;
+      if (!has_role(from, state.state.role)) continue;
       const std::span<std::byte> into = executor_.state(state.state.path);
       if (world_ == nullptr) {
         from.read(state.state.path, into);
@@ -279,13 +294,21 @@ void Crew::tell_step(const StepRecord& record) {
 StepRecord Crew::share_step(const StepRecord& record) {
   const auto word = [](std::int64_t count) { return static_cast<double>(count); };
   const auto count = [](double word) { return static_cast<std::int64_t>(word); };
-  double words[] = {
-      word(record.step),      record.loss,    record.lr,           record.grad_norm,
-      record.ok ? 1.0 : 0.0,  record.seconds, record.tokens_per_s, word(record.place.epoch),
-      word(record.place.step)};
+  double words[] = {word(record.step),
+                    record.loss,
+                    record.lr,
+                    record.grad_norm,
+                    record.ok ? 1.0 : 0.0,
+                    record.seconds,
+                    record.tokens_per_s,
+                    word(record.place.epoch),
+                    word(record.place.step),
+                    record.loss_scale.value_or(0)};
   share(words, sizeof words, "what a step brought");
-  return {count(words[0]), words[1], words[2], words[3],
-          words[4] != 0,   words[5], words[6], {count(words[7]), count(words[8])}};
+  StepRecord out = {count(words[0]), words[1], words[2], words[3],
+                    words[4] != 0,   words[5], words[6], {count(words[7]), count(words[8])}};
+  if (words[9] > 0) out.loss_scale = words[9];
+  return out;
 }
 
 void Crew::dismiss() { say(Order::End); }

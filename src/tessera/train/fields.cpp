@@ -1,9 +1,6 @@
 #include "tessera/train/fields.h"
 
-#include <algorithm>
-
 #include "tessera/base/text.h"
-#include "tessera/train/hints.h"
 
 namespace tessera {
 
@@ -23,6 +20,9 @@ constexpr Field one_of(std::span<const std::string_view> words, Field field) {
   field.words = words;
   return field;
 }
+
+constexpr std::string_view kMixed = "with --mixed-precision, --bf16 or --fp16",
+                           kScaled = "with --fp16";
 
 // clang-format off
 constexpr Field kFields[] = {
@@ -324,6 +324,30 @@ constexpr Field kFields[] = {
      "the run ends with an error once a rank has shown no sign of life for so long",
      [](RunConfig& c) -> Slot { return &c.distributed_timeout; }, 1, 1e6},
 
+    planned({"mixed-precision", "", FieldGroup::Machine, OnResume::Notice, "",
+     "forward and backward in 16-bit floats, parameters and their updates in f32: the floats that suit the machine, which are bf16 on processors",
+     [](RunConfig& c) -> Slot { return &c.mixed_precision; }}),
+    planned({"bf16", "", FieldGroup::Machine, OnResume::Notice, "",
+     "mixed precision in bf16: the range of f32, with 8 bits of precision",
+     [](RunConfig& c) -> Slot { return &c.bf16; }}),
+    planned({"fp16", "", FieldGroup::Machine, OnResume::Notice, "",
+     "mixed precision in f16: 11 bits of precision, a small range, and so with a loss scale that adapts itself",
+     [](RunConfig& c) -> Slot { return &c.fp16; }}),
+    planned(one_of(kSumDTypes, {"reduce-dtype", "", FieldGroup::Machine, OnResume::Notice, "",
+     "in which floats gradients are added up over micro-batches and devices: f32, or the 16-bit ones that the run computes in, which take half of the memory and traffic",
+     [](RunConfig& c) -> Slot { return &c.reduce_dtype; }, kAnyLow, kAnyHigh, kMixed})),
+    {"initial-loss-scale", "", FieldGroup::Machine, OnResume::Free, "",
+     "by what the loss of the first step is multiplied",
+     [](RunConfig& c) -> Slot { return &c.optimizer.loss_scale.initial; }, 1e-6, 1e30, kScaled},
+    {"min-loss-scale", "", FieldGroup::Machine, OnResume::Notice, "",
+     "the scale is never halved below this; three bad steps in a row there end the run",
+     [](RunConfig& c) -> Slot { return &c.optimizer.loss_scale.least; }, 1e-6, 1e30, kScaled},
+    {"loss-scale-window", "", FieldGroup::Machine, OnResume::Notice, "",
+     "good steps in a row after which the scale is doubled",
+     [](RunConfig& c) -> Slot { return &c.optimizer.loss_scale.window; }, 1, kMost, kScaled},
+    {"hysteresis", "", FieldGroup::Machine, OnResume::Notice, "",
+     "bad steps that it takes to halve the scale: the first one after it was doubled takes so many, others one",
+     [](RunConfig& c) -> Slot { return &c.optimizer.loss_scale.hysteresis; }, 1, kMost, kScaled},
     planned({"threads", "", FieldGroup::Machine, OnResume::Free, "",
      "threads per device; 0: the cores divided by the devices",
      [](RunConfig& c) -> Slot { return &c.threads; }, 0, 4096}),
@@ -350,39 +374,6 @@ std::string_view to_text(FieldGroup group) {
   constexpr std::string_view kNames[] = {"run",       "data",     "model",
                                          "optimizer", "parallel", "machine"};
   return kNames[static_cast<std::size_t>(group)];
-}
-
-std::vector<std::string> field_names(const Field& field) {
-  std::vector<std::string> out = {std::string(field.name)};
-  for (const std::string& alias : split(field.aliases, ' ')) {
-    if (!alias.empty()) out.push_back(alias[0] == '!' ? alias.substr(1) : alias);
-  }
-  if (is_switch(field)) out.push_back("no-" + std::string(field.name));
-  return out;
-}
-
-FoundField find_field(std::string_view key) {
-  for (const Field& field : kFields) {
-    if (field.name == key) return {&field, false};
-    if (starts_with(key, "no-") && key.substr(3) == field.name && is_switch(field))
-      return {&field, true};
-    for (std::string_view rest = field.aliases; !rest.empty();) {
-      const std::string_view alias = rest.substr(0, rest.find(' '));
-      rest.remove_prefix(std::min(alias.size() + 1, rest.size()));
-      if (alias == key) return {&field, false};
-      if (alias[0] == '!' && alias.substr(1) == key) return {&field, true};
-    }
-  }
-  return {};
-}
-
-std::string near_fields(std::string_view key, std::string_view prefix) {
-  std::vector<std::string> names;
-  for (const Field& field : kFields) {
-    for (const std::string& name : field_names(field)) names.push_back(name);
-  }
-  const std::string told = hint(key, names, prefix);
-  return told.empty() ? "" : "; " + told;
 }
 
 }  // namespace tessera

@@ -15,7 +15,7 @@ struct Hint {
   std::string_view value = "";  // to give it
 };
 
-constexpr std::string_view kF32 = "all numbers are f32 today";
+constexpr std::string_view kFloats = "all in f32 is the default, 16-bit floats are asked for by ";
 constexpr std::string_view kNoExperts = "there are no experts today";
 constexpr std::string_view kCpu = "a run computes on the processor today, with so many cores: ";
 
@@ -89,10 +89,14 @@ constexpr Hint kHints[] = {
     {"reduce-bucket-size", "bucket-mb", "in MiB, not in elements, it is "},
     {"comm-fusion", "bucket-mb", "the largest bucket in MiB is "},
     {"reshard-after-forward", "fsdp-gather", "true is block, false is step of "},
-    {"bf16", "", kF32},
-    {"fp16", "", kF32},
-    {"dtype", "", kF32},
-    {"precision", "", kF32},
+    {"dtype", "bf16", kFloats},
+    {"precision", "bf16", kFloats},
+    {"half", "fp16"},
+    {"amp", "mixed-precision"},
+    {"grad-reduce-in-bf16", "reduce-dtype", "here it is ", " bf16"},
+    {"accumulate-allreduce-grads-in-fp32", "reduce-dtype", "here it is ", " f32"},
+    {"communication-data-type", "reduce-dtype"},
+    {"loss-scale", "initial-loss-scale", "it adapts itself; it begins as "},
 };
 
 }  // namespace

@@ -148,7 +148,8 @@ void MetricsFile::train(const StepRecord& r) {
   write(R"({"kind":"train","step":)", r.step, R"(,"loss":)", json_number(r.loss), R"(,"lr":)",
         json_number(r.lr), R"(,"grad_norm":)", json_number(r.grad_norm), R"(,"tokens_per_s":)",
         json_number(r.tokens_per_s), R"(,"step_seconds":)", json_number(r.seconds),
-        json_members(r.means), r.ok ? "" : R"(,"skipped":true)", "}\n");
+        json_members(r.means), r.loss_scale ? R"(,"loss_scale":)" : "",
+        r.loss_scale ? json_number(*r.loss_scale) : "", r.ok ? "" : R"(,"skipped":true)", "}\n");
   if (std::isfinite(r.loss)) last_.train_loss = r.loss;
 }
 

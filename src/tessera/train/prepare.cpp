@@ -238,6 +238,9 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   Problems of_data;
   std::optional<Dataset> data = load_data(config, base, of_data);
   const std::string digest = data ? data->digest : from ? digest_of(config, *from) : "";
+  if (const std::optional<Precision> precision = precision_of(config))
+    notices.push_back(text("kernels convert ", precision->compute,
+                           " to f32 and back today: a step takes less memory, but no less time"));
   if (from) compare_run(config, from->run, from->checkpoint.path(), digest, notices, problems);
   const bool other_data = from && !digest.empty() && digest != from->run.data;
   if (!other_data || config.allow_changes) {

@@ -7,6 +7,7 @@
 #include "tessera/base/size.h"
 #include "tessera/data/file.h"
 #include "tessera/ir/print.h"
+#include "tessera/passes/compute_in.h"
 #include "tessera/passes/partition.h"
 #include "tessera/train/metrics.h"
 #include "tessera/train/output_folder.h"
@@ -16,6 +17,13 @@
 namespace tessera {
 
 namespace {
+
+/// As the run computes it.
+Graph computed(const RunConfig& c, const WantedPrograms& wanted, Graph graph) {
+  const std::optional<Precision> precision = precision_of(c);
+  if (!precision) return graph;
+  return compute_in(graph, wanted.rounded ? *precision : Precision{DType::F32, DType::F32});
+}
 
 std::vector<ProgramSource> sources_of(const RunConfig& c, const WantedPrograms& wanted) {
   std::vector<ProgramSource> out;
@@ -27,17 +35,27 @@ std::vector<ProgramSource> sources_of(const RunConfig& c, const WantedPrograms& 
     parallel.micro_batches = c.micro_batches();
     Graph step = train_step(task, c.optimizer, c.global_batch_size);
     if (wanted.gradients) step = with_gradients(step);
+    step = computed(c, wanted, std::move(step));
     out.push_back({kInitProgram, initialise(step), whole});
     out.push_back(
         {kTrainProgram, std::move(step), strategy_of(parallel, BatchSplit::Cut, c.model)});
   }
   if (wanted.evaluate) {
     // A micro-batch at a time, so that validation takes no more memory than training.
-    out.push_back({kEvaluateProgram, evaluate_step(task, evaluation_batch(c)), cut});
+    out.push_back(
+        {kEvaluateProgram, computed(c, wanted, evaluate_step(task, evaluation_batch(c))), cut});
   }
   if (wanted.texts > 0) {
-    for (ProgramSource& source : writing_programs(*task.text, wanted.texts, whole))
+    for (ProgramSource& source : writing_programs(*task.text, wanted.texts, whole)) {
+      source.graph = computed(c, wanted, std::move(source.graph));
       out.push_back(std::move(source));
+    }
+  }
+  if (precision_of(c)) {
+    std::vector<const Graph*> programs;
+    for (const ProgramSource& source : out) programs.push_back(&source.graph);
+    Graph copies = copy_step(programs);
+    out.push_back({kCopyProgram, std::move(copies), whole});
   }
   return out;
 }
@@ -108,6 +126,12 @@ class Observer {
 };
 
 }  // namespace
+
+std::optional<Precision> precision_of(const RunConfig& c) {
+  if (!c.bf16 && !c.fp16 && !c.mixed_precision) return std::nullopt;
+  return Precision{.compute = c.fp16 ? DType::F16 : DType::BF16,
+                   .sums = parse_dtype(c.reduce_dtype)};
+}
 
 std::vector<ProgramSource> writing_programs(const TextWriting& writing, std::int64_t texts,
                                             const Strategy& strategy) {

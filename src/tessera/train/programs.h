@@ -6,13 +6,18 @@
 #include <vector>
 
 #include "tessera/models/task.h"
+#include "tessera/passes/compute_in.h"
 #include "tessera/plan/compile.h"
 #include "tessera/train/config.h"
 
 namespace tessera {
 
+/// The 16-bit floats of a run in mixed precision; nullopt: all is f32.
+std::optional<Precision> precision_of(const RunConfig& config);
+
 /// Names of the programs of a plan.
 inline constexpr const char* kInitProgram = "init";  // writes the first value of every state
+inline constexpr const char* kCopyProgram = "copy";  // 16-bit copies of parameters that were read
 inline constexpr const char* kTrainProgram = "train";
 inline constexpr const char* kEvaluateProgram = "evaluate";
 inline constexpr const char* kBeginProgram = "begin";             // caches as they were at first
@@ -46,6 +51,7 @@ struct WantedPrograms {
   bool evaluate = true;
   std::int64_t texts = 1;  // that are written at a time; 0: none. Several: with reorder
   bool gradients = false;  // metrics of train: "gradient " and the path of each parameter
+  bool rounded = true;     // false: mixed precision computes all in f32, as a comparison wants it
   bool placed = false;     // keep the placed graph of train
   bool stages = false;     // compile the plan of the first rank of every stage
 };

@@ -1,7 +1,9 @@
 #include "tessera/train/step.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string_view>
 
 #include "tessera/nn/init.h"
 #include "tessera/ops/elementwise.h"
@@ -33,11 +35,24 @@ std::vector<Value> parameters(Builder& builder) {
   return out;
 }
 
-/// Writes the first value of a state.
-void begin_state(Builder& builder, const State& state, const TensorType& type) {
+/// A state that programs without layers declare.
+Value declared(Builder& builder, const State& state, const TensorType& type) {
   builder.set_mark({"", Phase::Update, -1, {}});
-  const Value old = builder.state(state.path, type, state.role, state.init);
-  builder.next(old, first_value(builder, state.init, type, state.path));
+  return builder.state(state.path, type, state.role, state.init);
+}
+
+/// Writes the first value of a state.
+Value begin_state(Builder& builder, const State& state, const TensorType& type) {
+  const Value old = declared(builder, state, type),
+              first = first_value(builder, state.init, type, state.path);
+  builder.next(old, first);
+  return first;
+}
+
+/// Makes a copy of what a parameter is.
+void begin_copy(Builder& builder, const State& copy, const TensorType& type, Value parameter) {
+  const Value old = declared(builder, copy, type);
+  builder.next(old, cast(parameter, type.dtype));
 }
 
 }  // namespace
@@ -50,8 +65,9 @@ Graph train_step(const Task& task, const OptimizerConfig& optimizer, std::int64_
   const std::vector<Mean> means = task.measure(inputs, {.step = samples});
   const Value loss = loss_of(task, means);
   const std::vector<Value> weights = parameters(builder);
-  const std::vector<Value> grads = gradients(loss, weights);
-  const UpdateResult result = update(weights, grads, loss, samples, batch, optimizer);
+  const Value scale = optimizer.loss_scale.on ? loss_scale(builder, optimizer.loss_scale) : Value();
+  const std::vector<Value> grads = gradients(scale.valid() ? loss * scale : loss, weights);
+  const UpdateResult result = update(weights, grads, loss, samples, batch, optimizer, scale);
 
   builder.output(Output::Kind::Metric, "loss", loss);
   for (std::size_t i = 0; i < means.size(); ++i) {
@@ -61,6 +77,7 @@ Graph train_step(const Task& task, const OptimizerConfig& optimizer, std::int64_
   builder.output(Output::Kind::Metric, "grad_norm", result.grad_norm);
   builder.output(Output::Kind::Metric, "lr", result.lr);
   builder.output(Output::Kind::Metric, "ok", result.ok);
+  if (scale.valid()) builder.output(Output::Kind::Metric, "loss_scale", scale);
   return builder.finish();
 }
 
@@ -148,7 +165,33 @@ Graph reorder_step(const Graph& write) {
 
 Graph initialise(const Graph& step) {
   Builder builder;
-  for (const State& state : step.states()) begin_state(builder, state, step.type(state.value));
+  std::map<std::string_view, Value> parameters;
+  for (const State& state : step.states()) {
+    if (state.role != Role::Copy)
+      parameters[state.path] = begin_state(builder, state, step.type(state.value));
+  }
+  for (const State& state : step.states()) {
+    if (state.role == Role::Copy)
+      begin_copy(builder, state, step.type(state.value), parameters.at(parameter_path(state)));
+  }
+  return builder.finish();
+}
+
+Graph copy_step(std::span<const Graph* const> programs) {
+  Builder builder;
+  std::map<std::string_view, const State*> parameters;
+  std::set<std::string_view> made;
+  for (const Graph* program : programs) {
+    for (const State& state : program->states()) {
+      if (state.role == Role::Parameter) parameters.emplace(state.path, &state);
+    }
+    for (const State& copy : program->states()) {
+      if (copy.role != Role::Copy || !made.insert(copy.path).second) continue;
+      const State& parameter = *parameters.at(parameter_path(copy));
+      const TensorType& type = program->type(copy.value);
+      begin_copy(builder, copy, type, declared(builder, parameter, {DType::F32, type.shape, {}}));
+    }
+  }
   return builder.finish();
 }
 

@@ -13,7 +13,8 @@ namespace tessera {
 ///
 /// Batch inputs:  those of the task, [batch, ...].
 /// Metrics:       loss, and the means that the task names (over the whole step), grad_norm, lr:
-///                f32; ok: bool, false where the step was skipped.
+///                f32; ok: bool, false where the step was skipped; loss_scale: f32, if there is
+///                one.
 /// States:        the parameters; the optimizer's (nn/optimizer.h); data.samples, an i64 that every
 ///                attempt advances by `batch`, and that makes random numbers of different steps
 ///                differ.
@@ -56,7 +57,11 @@ Graph begin_step(std::span<const Graph> writing);
 Graph reorder_step(const Graph& write);
 
 /// Writes the first value of every state of `step`, a pure function of (seed, path); counters start
-/// at zero.
+/// at zero, and copies are those of the first values.
 Graph initialise(const Graph& step);
+
+/// Makes the copies that these programs read of parameters, once their values have come from a
+/// checkpoint.
+Graph copy_step(std::span<const Graph* const> programs);
 
 }  // namespace tessera

@@ -87,12 +87,13 @@ class Trainer {
   std::optional<MetricsFile> metrics_;
   std::optional<Recorder> recorder_;  // until the profile is written
 
-  std::int64_t step_ = 0;      // attempts done
-  std::int64_t last_ = 0;      // the step after which this invocation ends
-  bool metrics_late_ = false;  // lines wait for room on the disk, and that was told
-  std::int64_t bad_ = 0, skipped_ = 0;
-  bool save_due_ = false;   // the next step that is not skipped is saved
-  bool cut_short_ = false;  // a validation, by a request to stop
+  std::int64_t step_ = 0;               // attempts done
+  std::int64_t last_ = 0;               // the step after which this invocation ends
+  bool metrics_late_ = false;           // lines wait for room on the disk, and that was told
+  std::int64_t bad_ = 0, skipped_ = 0;  // steps that were skipped: in a row, and in all
+  std::int64_t hopeless_ = 0;           // of those in a row: without a scale that can fall
+  bool save_due_ = false;               // the next step that is not skipped is saved
+  bool cut_short_ = false;              // a validation, by a request to stop
   double step_seconds_ = 0;
   double product_rate_ = 0;                  // FLOP/s of one device
   RankFacts facts_;                          // of all ranks
@@ -226,6 +227,7 @@ StepRecord Trainer::attempt() {
   out.lr = metric("lr");
   out.grad_norm = metric("grad_norm");
   out.ok = metric("ok") != 0;
+  if (config().optimizer.loss_scale.on) out.loss_scale = metric("loss_scale");
   for (const TaskMean& mean : task_.means) {
     if (mean.name != kLossMean) out.means.emplace_back(mean.name, metric(mean.name.c_str()));
   }
@@ -258,18 +260,23 @@ void Trainer::save_if_due(bool wanted) {
   saves_->on_the_way(step_, *metrics_);
 }
 
+/// Bad steps at a loss scale that can fall tell no more than that it has to.
 void Trainer::count_bad(const StepRecord& record) {
+  const bool falls = record.loss_scale > config().optimizer.loss_scale.least;
   bad_ = record.ok ? 0 : bad_ + 1;
+  hopeless_ = record.ok || falls ? 0 : hopeless_ + 1;
   saves_->trained(step_, !record.ok);
   if (record.ok) return;
   ++skipped_;
-  tell(&TrainCallback::on_notice, text("step ", step_, " was skipped: loss ", record.loss,
-                                       ", gradient norm ", record.grad_norm));
-  if (bad_ < kMaxBadSteps) return;
+  tell(&TrainCallback::on_notice,
+       text("step ", step_, " was skipped: loss ", record.loss, ", gradient norm ",
+            record.grad_norm, record.loss_scale ? text(", loss scale ", *record.loss_scale) : ""));
+  if (hopeless_ < kMaxBadSteps) return;
   const std::string how_to_go_on = saves_->at_bad_end(step_, bad_, *metrics_);
   fail(Fault::Numerics, "loss or gradient was inf or nan in ", bad_, " steps in a row, ",
        step_ - bad_ + 1, " to ", step_, " (loss ", record.loss, ", gradient norm ",
-       record.grad_norm, ", lr ", record.lr,
+       record.grad_norm, record.loss_scale ? ", at the smallest loss scale" : "", ", lr ",
+       record.lr,
        "); they changed no parameter, but the steps before them may have made some too large; "
        "lower --lr or --clip-grad, or lengthen --lr-warmup-steps, and go on with ",
        how_to_go_on);

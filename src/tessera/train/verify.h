@@ -20,7 +20,8 @@ struct StepTrace {
 };
 
 /// Runs `steps` training steps of `config` (complete, with a vocabulary size) on random tokens, the
-/// same on any mesh. On ranks but 0 the result is empty.
+/// same on any mesh. Mixed precision computes with its copies and sums, but in f32. On ranks but 0
+/// the result is empty.
 std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device& device,
                                    Communicator* world);
 

@@ -4,6 +4,7 @@
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/reference.h"
+#include "tessera/tensor/element.h"
 
 namespace tessera::cpu {
 
@@ -21,10 +22,16 @@ class ClearPadding final : public Kernel {
         shard_(in_shard(request, 0)),
         size_(size_of(request.call.in(0).dtype)) {
     for (const std::int64_t d : request.call.integers("dims")) dims_.push_back(static_cast<int>(d));
-    with_element(request.call.in(0).dtype, [&](auto zero) {
-      const auto value = identity_of<decltype(zero)>(parse_monoid(request.call.string("monoid")));
-      std::memcpy(value_, &value, sizeof(value));
-    });
+    const DType dtype = request.call.in(0).dtype;
+    const Monoid monoid = parse_monoid(request.call.string("monoid"));
+    if (is_16_bit(dtype)) {
+      set_element(dtype, value_, 0, identity_of<float>(monoid));
+    } else {
+      with_element(dtype, [&](auto zero) {
+        const auto value = identity_of<decltype(zero)>(monoid);
+        std::memcpy(value_, &value, sizeof(value));
+      });
+    }
   }
 
   std::string_view name() const override { return "cpu:clear_padding"; }

@@ -16,6 +16,7 @@
 #include "tessera/device/cpu/onednn.h"
 #include "tessera/device/cpu/packed.h"
 #include "tessera/device/cpu/vector.h"
+#include "tessera/device/cpu/widened.h"
 #include "tessera/ops/attention.h"
 #include "tessera/ops/matmul.h"
 
@@ -36,6 +37,7 @@ class CpuDevice final : public Device {
  public:
   CpuDevice(const CpuOptions& options, const CpuChoices& choices)
       : pack_always_(options.pack_always),
+        block_bytes_(options.block_bytes),
         choices_(choices),
         offload_folder_(options.offload_folder),
         copies_(usable_cores()),
@@ -51,11 +53,16 @@ class CpuDevice final : public Device {
   std::string isa() const override { return std::string(to_text(choices_.isa)); }
 
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) override {
+    const bool narrow = cpu::has_16_bit(request.call);
     for (const cpu::KernelEntry& entry : cpu::kernel_list()) {
       if (!entry.is_for(request.call.op()) || entry.isa > choices_.isa) continue;
+      if (narrow && !entry.any_dtype) continue;
       if (std::unique_ptr<Kernel> kernel = entry.make(request, pool_)) return kernel;
     }
-    return cpu::make_reference_kernel(request);
+    if (!narrow) return cpu::make_reference_kernel(request);
+    return cpu::make_widened(
+        request, pool_, [this](const KernelRequest& wide) { return make_kernel(wide); },
+        block_bytes_);
   }
 
   bool accepts_strides(const OpDef& op, int operand) const override {
@@ -67,6 +74,7 @@ class CpuDevice final : public Device {
 
   std::optional<Layout> wanted_layout(const OpCall& call, int operand,
                                       std::int64_t uses) const override {
+    if (cpu::has_16_bit(call)) return std::nullopt;
     return cpu::packed_layout(call, operand, uses,
                               {.threads = pool_.threads(),
                                .pays = choices_.pack_weights,
@@ -105,6 +113,7 @@ class CpuDevice final : public Device {
   void* allocate_arena(std::int64_t size);
 
   bool pack_always_;
+  std::int64_t block_bytes_;
   CpuChoices choices_;
   std::string offload_folder_;
   cpu::CopyEngine copies_;

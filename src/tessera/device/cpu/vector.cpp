@@ -18,6 +18,8 @@ namespace tessera::cpu {
 
 namespace {
 
+constexpr bool kAnyDType = true;
+
 constinit const KernelEntry kEntries[] = {
     {&kDropout, make_dropout},
     {&kRandomNormal, make_random},
@@ -38,19 +40,19 @@ constinit const KernelEntry kEntries[] = {
     {&kLambDirection, make_lamb},
     {&kSgd, make_sgd},
     {&kRope, make_rope},
-    {&kGather, make_gather},
+    {&kGather, make_gather, Isa::Baseline, kAnyDType},
     {&kScatterAdd, make_scatter_add},
     {&kTopK, make_top_k},
-    {&kReshape, make_copy},
-    {&kTranspose, make_copy},
-    {&kSlice, make_copy},
-    {&kDynamicSlice, make_copy},
-    {&kDynamicPad, make_copy},
-    {&kConcat, make_copy},
-    {&kPad, make_copy},
-    {&kShard, make_copy},
-    {&kClearPadding, make_clear_padding},
-    {&kDynamicUpdate, make_dynamic_update},
+    {&kReshape, make_copy, Isa::Baseline, kAnyDType},
+    {&kTranspose, make_copy, Isa::Baseline, kAnyDType},
+    {&kSlice, make_copy, Isa::Baseline, kAnyDType},
+    {&kDynamicSlice, make_copy, Isa::Baseline, kAnyDType},
+    {&kDynamicPad, make_copy, Isa::Baseline, kAnyDType},
+    {&kConcat, make_copy, Isa::Baseline, kAnyDType},
+    {&kPad, make_copy, Isa::Baseline, kAnyDType},
+    {&kShard, make_copy, Isa::Baseline, kAnyDType},
+    {&kClearPadding, make_clear_padding, Isa::Baseline, kAnyDType},
+    {&kDynamicUpdate, make_dynamic_update, Isa::Baseline, kAnyDType},
     {nullptr, make_elementwise},
 };
 

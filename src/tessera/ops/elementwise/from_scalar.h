@@ -39,10 +39,19 @@ void binary_reference(RefCall& c) {
 
 inline TensorTypes same_type(const OpCall& c) { return {c.in(0)}; }
 
-inline TensorTypes broadcast_type(const OpCall& c) {
-  require(c.in(0).dtype == c.in(1).dtype, c.op().name, ": operands are ", c.in(0), " and ", c.in(1),
+/// The dtype of two operands that are combined. Where 16-bit floats are computed in f32, an f32
+/// scalar beside them keeps its digits.
+inline DType common_dtype(const OpCall& c, int a, int b) {
+  const TensorType &x = c.in(a), &y = c.in(b);
+  if (is_16_bit(x.dtype) && y.dtype == DType::F32 && y.ndim() == 0) return x.dtype;
+  if (is_16_bit(y.dtype) && x.dtype == DType::F32 && x.ndim() == 0) return y.dtype;
+  require(x.dtype == y.dtype, c.op().name, ": operands are ", x, " and ", y,
           "; cast one so that the dtypes agree");
-  return {{c.in(0).dtype, broadcast(c.in(0).shape, c.in(1).shape), {}}};
+  return x.dtype;
+}
+
+inline TensorTypes broadcast_type(const OpCall& c) {
+  return {{common_dtype(c, 0, 1), broadcast(c.in(0).shape, c.in(1).shape), {}}};
 }
 
 /// As broadcast_type, with a bool result: comparisons.

@@ -1,0 +1,114 @@
+/// The command in 16 bits: what it trains, saves, resumes and refuses.
+
+#include "apps/command_test.h"
+
+namespace tessera {
+namespace {
+
+constexpr const char* kTrain =
+    "train --preset gpt2-tiny --layers 2 --data @/text.txt --threads 1 --eval-every 0 ";
+
+class MixedPrecision : public testing::Test {
+ protected:
+  MixedPrecision() { folder_.write("text.txt", some_text()); }
+
+  Ran train(const std::string& output, const std::string& flags) const {
+    return run(words(folder_.expand(text(kTrain, "--output @/", output, " ", flags))));
+  }
+  std::string digest(const std::string& output) const {
+    const Ran ran = run({"inspect", folder_ / output, "--digest"});
+    EXPECT_EQ(ran.out.size(), 33u) << ran.err;
+    return ran.out;
+  }
+  std::string metrics(const std::string& output) const {
+    return read(folder_ / (output + "/metrics.jsonl"));
+  }
+
+  Folder folder_;
+};
+
+/// Copies are made again from what a checkpoint holds, so no bit is lost between two invocations.
+TEST_F(MixedPrecision, GoesOnToTheSameBits) {
+  for (const std::string flags : {"--bf16 ", "--fp16 --loss-scale-window 3 ",
+                                  "--bf16 --reduce-dtype bf16 --micro-batch-size 2 ",
+                                  "--bf16 --devices 2 --zero-3-memory-optimization "}) {
+    SCOPED_TRACE(flags);
+    ASSERT_EQ(train("whole", flags + "--steps 8").code, 0);
+    ASSERT_EQ(train("parts", flags + "--steps 8 --exit-interval 5").code, 0);
+    const Ran rest = train("parts", flags + "--steps 8 --resume auto");
+    ASSERT_EQ(rest.code, 0) << rest.err;
+    EXPECT_EQ(digest("whole"), digest("parts"));
+    EXPECT_EQ(run({"sample", folder_ / "parts", "--prompt", "line", "--tokens", "40"}).code, 0);
+    std::filesystem::remove_all(folder_ / "whole");
+    std::filesystem::remove_all(folder_ / "parts");
+  }
+}
+
+/// A checkpoint has f32 parameters, whatever computed them, and a loss scale where there is one.
+TEST_F(MixedPrecision, AnyFloatsGoOnFromAnyOthers) {
+  int step = 0;
+  for (const std::string flags : {"", "--bf16", "--fp16 --initial-loss-scale 1024", "", "--fp16"}) {
+    SCOPED_TRACE(text("step ", step, " ", flags));
+    step += 3;
+    const Ran ran = train("run", text(flags, " --steps ", step, step > 3 ? " --resume auto" : ""));
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    const std::string inspected = run({"inspect", folder_ / "run"}).out;
+    EXPECT_EQ(inspected.find("bf16"), std::string::npos) << inspected;
+    EXPECT_EQ(inspected.find("loss_scale") != std::string::npos, flags.find("fp16") != flags.npos);
+  }
+  const std::string lines = metrics("run");
+  EXPECT_NE(lines.find("\"loss_scale\":1024"), std::string::npos) << lines;
+  EXPECT_NE(lines.find("\"loss_scale\":65536"), std::string::npos) << lines;
+}
+
+/// A scale that is too large falls until gradients are finite: that is no failure.
+TEST_F(MixedPrecision, ALossScaleFindsItself) {
+  const Ran ran = train("run", "--fp16 --steps 30 --initial-loss-scale 1e12 --hysteresis 1");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const std::string lines = metrics("run");
+  EXPECT_NE(lines.find("\"loss_scale\":9.99999996e+11"), std::string::npos) << lines;
+  EXPECT_NE(lines.find("\"skipped\":true"), std::string::npos) << lines;
+  EXPECT_EQ(lines.rfind("\"skipped\":true") < lines.rfind("\"step\":30"), true) << lines;
+}
+
+/// At the smallest scale there is nothing left to try.
+TEST_F(MixedPrecision, ThreeBadStepsAtTheSmallestScaleEndTheRun) {
+  const Ran ran = train("run",
+                        "--fp16 --steps 30 --initial-loss-scale 4e12 --min-loss-scale 1e12 "
+                        "--hysteresis 1");
+  EXPECT_EQ(ran.code, 6);
+  EXPECT_NE(ran.err.find("at the smallest loss scale"), std::string::npos) << ran.err;
+  // Two steps above it: 4e12 and 2e12. Then three.
+  EXPECT_NE(metrics("run").find("\"step\":5,"), std::string::npos);
+  EXPECT_EQ(metrics("run").find("\"step\":6,"), std::string::npos);
+}
+
+TEST_F(MixedPrecision, MeshesAreVerified) {
+  for (const std::string flags :
+       {"--bf16 --devices 4 --tensor-model-parallel-size 2 --sequence-parallel",
+        "--fp16 --devices 2 --zero-2-memory-optimization --reduce-dtype f16",
+        "--bf16 --devices 2 --pipeline-model-parallel-size 2 --micro-batch-size 2"}) {
+    const Ran ran = run(words("verify --preset gpt2-tiny --layers 2 --steps 2 " + flags));
+    EXPECT_EQ(ran.code, 0) << flags << "\n" << ran.out << ran.err;
+  }
+}
+
+TEST_F(MixedPrecision, WhatContradictsIsRefused) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"--bf16 --fp16", "bf16 computes in bf16, and fp16 in f16; give one of the two"},
+      {"--mixed-precision --fp16", "mixed-precision computes in bf16, and fp16 in f16"},
+      {"--reduce-dtype bf16", "reduce-dtype bf16, but the run computes in f32"},
+      {"--bf16 --reduce-dtype f16", "reduce-dtype f16, but the run computes in bf16"},
+      {"--bf16 --reduce-dtype f64", "reduce-dtype is 'f64'; it can be f32, bf16, f16"},
+      {"--fp16 --initial-loss-scale 2 --min-loss-scale 4", "is below min-loss-scale 4"},
+      {"--fp16 --loss-scale-window 0", "loss-scale-window"},
+  };
+  for (const auto& [flags, message] : rows) {
+    const Ran ran = train("run", text(flags, " --steps 1"));
+    EXPECT_EQ(ran.code, 2) << flags;
+    EXPECT_NE(ran.err.find(message), std::string::npos) << flags << "\n" << ran.err;
+  }
+}
+
+}  // namespace
+}  // namespace tessera

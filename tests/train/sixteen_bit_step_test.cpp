@@ -1,0 +1,132 @@
+/// Mixed precision: what it computes, and what it leaves in f32.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "tessera/passes/compute_in.h"
+#include "train/tiny_step.h"
+
+namespace tessera {
+namespace {
+
+OptimizerConfig constant_rate() {
+  OptimizerConfig out;
+  out.schedule.kind = ScheduleKind::Constant;
+  return out;
+}
+
+class SixteenBitStep : public testing::TestWithParam<const char*> {
+ protected:
+  SixteenBitStep()
+      : task_(task_of(tiny(GetParam()))),
+        f32_(with_gradients(train_step(task_, constant_rate(), 12))) {}
+
+  static std::map<std::string, HostTensor> outputs(const Graph& graph, const Bindings& inputs,
+                                                   bool f64) {
+    Interpretation how;
+    how.f64 = f64;
+    const std::vector<HostTensor> values = interpret(graph, inputs, how);
+    std::map<std::string, HostTensor> out;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const Output& output = graph.outputs()[i];
+      out.emplace(text(output.kind == Output::Kind::Next ? "next " : "", output.name), values[i]);
+    }
+    return out;
+  }
+
+  Task task_;
+  Graph f32_;
+};
+
+TEST_P(SixteenBitStep, ChangesNothingButRounding) {
+  const Graph bf16 = compute_in(f32_, {});
+  const Bindings inputs = random_inputs(bf16, task_);
+  const auto want = outputs(f32_, inputs, true), got = outputs(bf16, inputs, true);
+  for (const auto& [name, value] : want) {
+    SCOPED_TRACE(name);
+    ASSERT_EQ(to_text(got.at(name).type()), to_text(value.type()));
+    for (std::int64_t i = 0; i < value.numel(); ++i)
+      ASSERT_NEAR(got.at(name).at(i), value.at(i), 1e-10);
+  }
+  int copies = 0;
+  for (const State& state : bf16.states()) {
+    if (state.role != Role::Copy) continue;
+    ++copies;
+    const std::string parameter = state.path.substr(0, state.path.rfind('.'));
+    EXPECT_EQ(state.path, parameter + ".bf16");
+    const HostTensor &copy = got.at("next " + state.path), &of = want.at("next " + parameter);
+    for (std::int64_t i = 0; i < copy.numel(); ++i) ASSERT_EQ(copy.at(i), of.at(i)) << parameter;
+  }
+  EXPECT_GT(copies, 10);
+}
+
+TEST_P(SixteenBitStep, RoundsAndStaysNear) {
+  const Graph bf16 = compute_in(f32_, {});
+  const Bindings inputs = random_inputs(bf16, task_);
+  const double want = outputs(f32_, inputs, false).at("loss").at(0),
+               got = outputs(bf16, inputs, false).at("loss").at(0);
+  EXPECT_NE(got, want);
+  EXPECT_NEAR(got, want, 0.02 * want);
+}
+
+/// Products in 16 bits, but none in the update; sums of gradients, losses and updates in f32.
+TEST_P(SixteenBitStep, EachOpHasItsFloats) {
+  const Graph bf16 = compute_in(f32_, {});
+  int rounded = 0, exact = 0;
+  for (NodeId id = 0; id < bf16.size(); ++id) {
+    const Node& node = bf16.node(id);
+    SCOPED_TRACE(describe(bf16, id));
+    if (node.op->arithmetic == Arithmetic::Narrow) {
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const bool statistic = (node.op->statistics >> i & 1) != 0;
+        EXPECT_EQ(bf16.type(node.inputs[i]).dtype == DType::F32, statistic) << "operand " << i;
+      }
+      rounded += node.type().dtype == DType::BF16;
+      exact += node.type().dtype == DType::F32;
+    }
+    const bool casts = node.op->name == "cast";
+    for (const ValueId input : node.inputs) {
+      const bool narrow_input = is_16_bit(bf16.type(input).dtype);
+      EXPECT_FALSE(narrow_input && node.phase == Phase::Update && !casts);
+      EXPECT_FALSE(narrow_input && node.op->name == "grad");
+    }
+  }
+  EXPECT_GT(rounded, 20);
+  EXPECT_GT(exact, 5);  // gradients of weights
+  for (const Output& output : bf16.outputs()) {
+    if (output.kind != Output::Kind::Metric) continue;
+    EXPECT_FALSE(is_16_bit(bf16.type(output.value).dtype)) << output.name;
+  }
+}
+
+/// What is added up over micro-batches and ranks: no gradient has been rounded before, or each has.
+TEST_P(SixteenBitStep, GradientsAreAddedUpInWhatIsAskedFor) {
+  for (const DType sums : {DType::F32, DType::BF16}) {
+    const Graph bf16 = compute_in(f32_, {.compute = DType::BF16, .sums = sums});
+    int gradients = 0, casts = 0;
+    for (NodeId id = 0; id < bf16.size(); ++id) {
+      const Node& node = bf16.node(id);
+      if (node.op->name != "grad") continue;
+      ++gradients;
+      EXPECT_EQ(node.type().dtype, sums) << describe(bf16, id);
+      casts += bf16.node(node.inputs[0].node).op->name == "cast";
+    }
+    EXPECT_GT(gradients, 10);
+    // Each sum has had its dtype from the beginning.
+    EXPECT_TRUE(sums == DType::BF16 || casts == 0) << casts;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, SixteenBitStep,
+                         testing::Values("gpt2", "llama", "bert", "bert-masked", "transformer",
+                                         "transformer_post"),
+                         [](const auto& info) {
+                           std::string out = info.param;
+                           std::erase(out, '-');
+                           return out;
+                         });
+
+}  // namespace
+}  // namespace tessera
