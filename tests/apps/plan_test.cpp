@@ -38,6 +38,32 @@ TEST(PlanCommand, PlansForTheDeviceThatTrainingWillUse) {
             machine_choices().isa == Isa::Amx);
 }
 
+/// Each call is counted in every micro-batch that runs it: their FLOPs are those of the step.
+TEST(PlanCommand, TellsKernelsAndTheirWork) {
+  const auto calls_of = [](const nlohmann::json& plan, const std::string& op) {
+    std::int64_t calls = 0;
+    for (const nlohmann::json& use : plan["kernels"]) {
+      if (use["op"] == op) calls += use["calls"].get<std::int64_t>();
+    }
+    return calls;
+  };
+  const auto flops_of = [](const nlohmann::json& plan) {
+    double flops = 0;
+    for (const nlohmann::json& use : plan["kernels"]) flops += use["flops"].get<double>();
+    return flops;
+  };
+  const nlohmann::json one = json_of(""), two = json_of("--devices 2"),
+                       four = json_of("--micro-batch-size 1");
+  EXPECT_EQ(calls_of(one, "attention"), 4);
+  EXPECT_EQ(calls_of(two, "attention"), 4) << "on one of them";
+  EXPECT_EQ(calls_of(four, "attention"), 4 * four["micro_batches"].get<std::int64_t>());
+  EXPECT_GT(four["micro_batches"], 1);
+  EXPECT_DOUBLE_EQ(flops_of(one), one["flops_per_step"].get<double>());
+  EXPECT_DOUBLE_EQ(2 * flops_of(two), two["flops_per_step"].get<double>());
+  const std::string printed = run(words(kPlan)).out;
+  EXPECT_NE(printed.find("  attention (hwy:attention)\n"), std::string::npos) << printed;
+}
+
 /// Workspaces depend on the number of threads, and training shares the cores out over its devices.
 TEST(PlanCommand, PlansWithTheThreadsThatTrainingWillUse) {
   const std::string plan = "plan --preset gpt2-tiny --vocab-size 64 --devices 2 --json";

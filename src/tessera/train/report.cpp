@@ -18,7 +18,7 @@ namespace tessera {
 
 namespace {
 
-constexpr std::int64_t kSmallWorkspace = 1024;  // smaller ones are told in JSON alone
+constexpr std::int64_t kSmall = 1024;  // bytes; what is smaller is told in JSON alone
 
 std::string fixed(double value, int digits) {
   std::array<char, 64> buffer;
@@ -49,6 +49,58 @@ std::vector<WorkspaceUse> workspaces_of(const ProgramPlan& program) {
         {std::string(to_text(region)), std::string(op), std::string(kernel), -bytes, count});
   }
   return out;
+}
+
+std::vector<KernelUse> kernels_of(const ProgramPlan& program) {
+  std::map<std::pair<std::string_view, std::string_view>, KernelUse> uses;
+  for (const Action& action : program.actions) {
+    for (const RegionPlan& region : program.regions) {
+      if (!region.runs_in(action)) continue;
+      for (const Call& call : region.calls) {
+        if (call.kernel == nullptr || call.op == nullptr || !program.runs(call, action)) continue;
+        KernelUse& use = uses[{call.op->name, kernel_name(call)}];
+        ++use.calls;
+        use.flops += call.flops;
+        use.bytes += call.bytes;
+      }
+    }
+  }
+  std::vector<KernelUse> out;
+  for (auto& [what, use] : uses) {
+    use.op = what.first, use.kernel = what.second;
+    out.push_back(std::move(use));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const KernelUse& a, const KernelUse& b) {
+    return std::pair(a.flops, a.bytes) > std::pair(b.flops, b.bytes);
+  });
+  return out;
+}
+
+/// One row of the table of kernels.
+std::string kernel_row(const std::string& calls, const std::string& gflop, const std::string& moved,
+                       const std::string& name) {
+  const auto right = [](const std::string& value, std::size_t width) {
+    return std::string(width - std::min(width, value.size()), ' ') + value;
+  };
+  return text(right(calls, 9), right(gflop, 13), right(moved, 13), "  ", name, "\n");
+}
+
+std::string to_text(const std::vector<KernelUse>& kernels) {
+  std::string out =
+      text("kernels of a step on a device\n", kernel_row("calls", "GFLOP", "moved", "op (kernel)"));
+  std::int64_t small = 0;
+  for (const KernelUse& use : kernels) {
+    const auto bytes = static_cast<std::int64_t>(use.bytes);
+    if (bytes < kSmall * use.calls) {
+      small += use.calls;
+      continue;
+    }
+    out += kernel_row(grouped(use.calls), fixed(use.flops * 1e-9, 3), bytes_text(bytes),
+                      text(use.op, " (", use.kernel, ")"));
+  }
+  return small == 0
+             ? out
+             : out + text("  ", small, " calls move less than ", bytes_text(kSmall), " each\n");
 }
 
 /// "4 x matmul, softmax"
@@ -124,6 +176,7 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
     const std::vector<BlockUse>& blocks = each->program(kTrainProgram).blocks;
     out.blocks.insert(out.blocks.end(), blocks.begin(), blocks.end());
   }
+  out.kernels = kernels_of(train);
   out.workspaces = workspaces_of(train);
   out.outside = outside_arena(compiled, 0);
   out.passes = compiled.passes;
@@ -153,7 +206,7 @@ std::string to_text(const PlanReport& r) {
   out += "workspaces that kernels asked of the arena, each\n";
   std::int64_t small = 0;
   for (const WorkspaceUse& w : r.workspaces) {
-    if (w.bytes < kSmallWorkspace) {
+    if (w.bytes < kSmall) {
       small += w.calls;
       continue;
     }
@@ -161,13 +214,14 @@ std::string to_text(const PlanReport& r) {
     out.back() = ' ';
     out += text(" ", w.op, " (", w.kernel, ")\n");
   }
-  out += text("  ", small, " calls want less than ", bytes_text(kSmallWorkspace), "\n");
+  out += text("  ", small, " calls want less than ", bytes_text(kSmall), "\n");
   out += to_text(r.mesh);
   out += text("step\n", row("tokens", grouped(r.tokens_per_step)),
               row("micro-batches", grouped(r.micro_batches)),
               row(many ? "GFLOP of all devices" : "GFLOP", fixed(r.flops_per_step * 1e-9, 3)));
   if (r.recomputed_flops_per_step > 0)
     out += row("of these again", fixed(r.recomputed_flops_per_step * 1e-9, 3));
+  out += to_text(r.kernels);
   out += to_text(r.blocks);
   out += "compile time, ms\n";
   for (const PassTime& pass : r.passes)
@@ -201,6 +255,13 @@ std::string to_json(const PlanReport& r) {
   if (r.pipeline) add_to(json, *r.pipeline);
   json["flops_per_step"] = r.flops_per_step;
   json["recomputed_flops_per_step"] = r.recomputed_flops_per_step;
+  json["kernels"] = nlohmann::ordered_json::array();
+  for (const KernelUse& use : r.kernels)
+    json["kernels"].push_back({{"op", use.op},
+                               {"kernel", use.kernel},
+                               {"calls", use.calls},
+                               {"flops", use.flops},
+                               {"bytes", use.bytes}});
   json["blocks"] = nlohmann::ordered_json::array();
   for (const BlockUse& block : r.blocks)
     json["blocks"].push_back({{"block", block.block},

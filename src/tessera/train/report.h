@@ -21,6 +21,13 @@ struct WorkspaceUse {
   std::int64_t calls = 0;
 };
 
+/// What a kernel does in a training step on a device: all calls of one op by it.
+struct KernelUse {
+  std::string op, kernel;
+  std::int64_t calls = 0;
+  double flops = 0, bytes = 0;  // read and written, each operand and result once per call
+};
+
 struct PlanReport {
   std::int64_t parameters = 0;
   int stage = 0;     // the fullest, of which the memory is
@@ -34,6 +41,7 @@ struct PlanReport {
   double flops_per_step = 0, recomputed_flops_per_step = 0;  // of all devices
   std::int64_t tokens_per_step = 0, micro_batches = 1;
   std::vector<BlockUse> blocks;          // of all stages; bytes and FLOPs of one device
+  std::vector<KernelUse> kernels;        // most FLOPs first, then most bytes
   std::vector<WorkspaceUse> workspaces;  // the largest first
   OutsideArena outside;                  // of this process, without a text
   std::vector<PassTime> passes;
