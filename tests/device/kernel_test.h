@@ -12,6 +12,7 @@
 
 #include "tessera/base/hash.h"
 #include "tessera/base/philox.h"
+#include "tessera/device/cpu/in_f32.h"
 #include "tessera/device/cpu/kernels.h"
 #include "tessera/device/cpu/widened.h"
 #include "tessera/device/device.h"
@@ -131,8 +132,9 @@ inline KernelRun run_kernel(Device& device, const OpDef& op, const Attrs& attrs,
       key_attr < 0 ? 0
                    : random_key(setting.seed,
                                 std::get<std::string>(attrs[static_cast<std::size_t>(key_attr)]));
-  const std::unique_ptr<Kernel> kernel = device.make_kernel(
-      {OpCall(op, in_types, attrs, results), strides, setting.ins, setting.outs, key});
+  const std::unique_ptr<Kernel> kernel =
+      device.make_kernel({OpCall(op, in_types, attrs, results), strides, setting.ins, setting.outs,
+                          key, setting.seed});
 
   KernelRun out{std::string(kernel->name()), {}};
   for (int run = 0; run < 2; ++run) {

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "device/kernel_test.h"
-#include "tessera/device/cpu/amx.h"
 #include "tessera/device/cpu/matmul.h"
 #include "tessera/device/cpu/onednn.h"
 #include "tessera/ops/matmul.h"
@@ -87,7 +86,8 @@ testing::Tolerance tolerance(std::int64_t contraction) {
   return {1e-6, 3e-8 * static_cast<double>(contraction) + 1e-6};
 }
 
-/// Large enough products are our own on some processors: amx_test and panels_test say which.
+/// Large enough products are our own on some processors: tile_matmul_test and panels_test say
+/// which.
 std::string library_kernel(const std::string& kernel) {
   const bool own = machine_choices().isa == Isa::Amx    ? kernel == "amx:matmul"
                    : machine_choices().isa == Isa::Avx2 ? kernel == "hwy:matmul"
@@ -110,6 +110,28 @@ TEST(Matmul, EqualsTheReference) {
       for (Device* const each : {plain.get(), device.get()}) {
         const std::string kernel = expect_like_reference(*each, kMatmul, rule, ins, close);
         EXPECT_EQ(library_kernel(kernel), c.kernel);
+      }
+    }
+  }
+}
+
+/// The same products of bf16: sums in f32, whichever kernel makes them, and a bf16 result is
+/// rounded once, which is half of the last of its 8 bits.
+TEST(Matmul, OfBf16EqualsTheReference) {
+  for (const int threads : {1, 3}) {
+    const std::unique_ptr<Device> without = make_cpu_device(
+                                      {.threads = threads,
+                                       .choices = machine_choices().at_most(Isa::Avx512Bf16)}),
+                                  device = make_cpu_device({.threads = threads});
+    for (const ProductCase& c : kProductCases) {
+      const std::vector<HostTensor> ins = {random_tensor(DType::BF16, c.a, 1),
+                                           random_tensor(DType::BF16, c.b, 2)};
+      for (const DType out : {DType::BF16, DType::F32}) {
+        SCOPED_TRACE(text(c.name, ", ", threads, " threads, result ", out));
+        testing::Tolerance close = tolerance(c.a.numel());
+        if (out == DType::BF16) close.relative = 0x1p-8;
+        for (Device* const each : {without.get(), device.get()})
+          expect_like_reference(*each, kMatmul, {std::string(c.rule), out}, ins, close);
       }
     }
   }

@@ -27,19 +27,11 @@ TEST(Panels, EqualTheSumWithinTheRoundingOfF32) {
       before.fill(3);
       trial.run();
       double worst = 0;
-      for (std::int64_t i = 0; i < m; ++i) {
-        for (std::int64_t j = 0; j < n; ++j) {
-          double sum = trial.shape.accumulate ? before.at(i, j) : 0, magnitudes = std::abs(sum);
-          for (std::int64_t l = 0; l < k; ++l) {
-            const double term = double{trial.a.at(i, l)} * double{trial.b.at(l, j)};
-            sum += term, magnitudes += std::abs(term);
-          }
-          // Roundings are of both signs: far fewer than all of them add up.
-          const double bound =
-              std::ldexp((4 + std::sqrt(static_cast<double>(k))) * magnitudes, -24);
-          worst = std::max(worst, std::abs(trial.c.at(i, j) - sum) / bound);
-        }
-      }
+      each_element(trial, before, [&](double sum, double magnitudes, double result) {
+        // Roundings are of both signs: far fewer than all of them add up.
+        const double bound = std::ldexp((4 + std::sqrt(static_cast<double>(k))) * magnitudes, -24);
+        worst = std::max(worst, std::abs(result - sum) / bound);
+      });
       EXPECT_LE(worst, 1);
     }
   }

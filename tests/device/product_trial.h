@@ -1,14 +1,17 @@
 #pragma once
-/// One product of a class like cpu::Gemm on matrices with gaps, behind which no byte may be
+/// One product of a class like cpu::PanelGemm on matrices with gaps, behind which no byte may be
 /// touched.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "device/kernel_test.h"
 #include "tessera/device/cpu/gemm_shape.h"
+#include "tessera/tensor/sixteen_bit.h"
 
 namespace tessera::testing {
 
@@ -35,7 +38,9 @@ class Fenced {
   unsigned char *memory_ = nullptr, *data_ = nullptr;
 };
 
-/// A matrix of floats at strides, not-a-number in the gaps, its last element the last of a page.
+/// A matrix at strides, not-a-number in the gaps, its last element the last of a page. T: float, or
+/// Bf16, to which numbers are rounded.
+template <typename T = float>
 class ProductMatrix {
  public:
   ProductMatrix(std::int64_t rows, std::int64_t cols, std::int64_t row, std::int64_t col)
@@ -43,13 +48,17 @@ class ProductMatrix {
         cols_(cols),
         row_(row),
         col_(col),
-        bytes_(((rows - 1) * row + (cols - 1) * col + 1) * 4) {}
-  float* data() { return reinterpret_cast<float*>(bytes_.data()); }
-  float& at(std::int64_t i, std::int64_t j) { return data()[i * row_ + j * col_]; }
+        bytes_(((rows - 1) * row + (cols - 1) * col + 1) * static_cast<std::int64_t>(sizeof(T))) {}
+  T* data() { return reinterpret_cast<T*>(bytes_.data()); }
+  T& at(std::int64_t i, std::int64_t j) { return data()[i * row_ + j * col_]; }
+  float number(std::int64_t i, std::int64_t j) {
+    if constexpr (std::is_same_v<T, float>) return at(i, j);
+    return from_bf16(static_cast<std::uint16_t>(at(i, j)));
+  }
   template <typename F>
   void set(const F& number) {
     for (std::int64_t i = 0; i < rows_; ++i) {
-      for (std::int64_t j = 0; j < cols_; ++j) at(i, j) = number(i, j);
+      for (std::int64_t j = 0; j < cols_; ++j) put(at(i, j), number(i, j));
     }
   }
   void fill(std::uint64_t seed) {
@@ -60,6 +69,9 @@ class ProductMatrix {
   }
 
  private:
+  static void put(float& to, float x) { to = x; }
+  static void put(cpu::Bf16& to, float x) { to = to_bf16(x); }
+
   std::int64_t rows_, cols_, row_, col_;
   Fenced bytes_;
 };
@@ -68,7 +80,8 @@ class ProductMatrix {
 template <typename Gemm>
 struct ProductTrial {
   cpu::GemmShape shape;
-  ProductMatrix a, b, c;
+  ProductMatrix<typename Gemm::In> a, b;
+  ProductMatrix<typename Gemm::Out> c;
 
   ProductTrial(std::int64_t m, std::int64_t n, std::int64_t k, bool turn_a, bool turn_b,
                bool accumulate)
@@ -94,5 +107,24 @@ struct ProductTrial {
     EXPECT_TRUE(scratch.intact());
   }
 };
+
+/// Calls f(sum, magnitudes, result) for every element of a product that was run: the sum in f64 of
+/// what lay in `before` (a product that adds up) and of all terms, that of their magnitudes, and
+/// what the product made.
+template <typename Gemm, typename F>
+void each_element(ProductTrial<Gemm>& trial, ProductMatrix<typename Gemm::Out>& before,
+                  const F& f) {
+  const cpu::GemmShape& s = trial.shape;
+  for (std::int64_t i = 0; i < s.m; ++i) {
+    for (std::int64_t j = 0; j < s.n; ++j) {
+      double sum = s.accumulate ? before.number(i, j) : 0, magnitudes = std::abs(sum);
+      for (std::int64_t l = 0; l < s.k; ++l) {
+        const double term = double{trial.a.number(i, l)} * double{trial.b.number(l, j)};
+        sum += term, magnitudes += std::abs(term);
+      }
+      f(sum, magnitudes, double{trial.c.number(i, j)});
+    }
+  }
+}
 
 }  // namespace tessera::testing

@@ -1,8 +1,13 @@
+#include <cmath>
+#include <limits>
+
 #include "device/vector_test.h"
+#include "tessera/device/cpu/vector_convert.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/fused.h"
 #include "tessera/ops/random.h"
 #include "tessera/ops/reduce.h"
+#include "tessera/tensor/sixteen_bit.h"
 
 namespace tessera {
 
@@ -287,6 +292,34 @@ TEST(VectorDropout, MasksBelongToTheWholeTensor) {
         testing::run_kernel(device, kDropout, attrs, {part, step}, {part.type()}, setting);
     EXPECT_EQ(run.kernel, "hwy:dropout");
     testing::expect_close(run.outs[0], wanted, {});
+  }
+}
+
+/// Whether or not there are instructions for them, and wherever in a vector a number lies.
+TEST(VectorConvert, IsExactOnEveryInstructionSet) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const std::vector<float> numbers = {
+      0,    -0.0f, 1,        -2.5f,    65504,   65519,   65520,        7e4f,    -1e30f,
+      kInf, -kInf, 6e-5f,    5.9e-8f,  2.9e-8f, 3.0e-8f, 1e-40f,       1.0005f, 1.00048828125f,
+      2049, 2051,  0.33333f, -1.9999f, 3.4e38f, 1e-7f,   std::nanf("")};
+  const auto n = static_cast<std::int64_t>(numbers.size());
+  for (const testing::Instructions& instructions : testing::kInstructions) {
+    const testing::Without without(instructions.without);
+    for (const DType dtype : {DType::BF16, DType::F16}) {
+      for (std::int64_t first = 0; first < n; ++first) {
+        std::vector<std::uint16_t> narrowed(numbers.size());
+        std::vector<float> widened(numbers.size());
+        cpu::narrow(dtype, numbers.data() + first, narrowed.data(), n - first);
+        cpu::widen(dtype, narrowed.data(), widened.data(), n - first);
+        for (std::int64_t i = first; i < n; ++i) {
+          const float x = numbers[static_cast<std::size_t>(i)];
+          const float want = dtype == DType::F16 ? from_f16(to_f16(x)) : from_bf16(to_bf16(x)),
+                      got = widened[static_cast<std::size_t>(i - first)];
+          EXPECT_TRUE(std::isnan(want) ? std::isnan(got) : got == want)
+              << text(instructions.name, ", ", dtype, ": ", x, " became ", got);
+        }
+      }
+    }
   }
 }
 

@@ -175,8 +175,11 @@ TEST(VectorMove, GatherAndScatterAdd) {
     expect_vector("cpu:gather", kGather, {std::int64_t{0}},
                   {ids, random_tensor(DType::I64, {40, width}, 2, 0, 9)}, {});
     // Some ten terms per row, in f32.
-    expect_vector("hwy:scatter_add", kScatterAdd, {std::int64_t{40}, std::int64_t{0}}, {ids, dy},
-                  {1e-6, 1e-6});
+    const Attrs rows = {std::int64_t{40}, std::int64_t{0}};
+    expect_vector("hwy:scatter_add", kScatterAdd, rows, {ids, dy}, {1e-6, 1e-6});
+    expect_vector("hwy:scatter_add", kScatterAdd, rows, {ids, dy, table}, {1e-6, 1e-6});
+    expect_vector("hwy:scatter_add", kScatterAdd, rows, {ids, dy, table}, {1e-6, 1e-6},
+                  testing::in_place(2));
   }
 }
 

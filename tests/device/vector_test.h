@@ -6,6 +6,7 @@
 
 #include "device/kernel_test.h"
 #include "tessera/device/cpu/vector.h"
+#include "tessera/ops/fused.h"
 
 namespace tessera::testing {
 
@@ -56,24 +57,74 @@ class Without {
   Without& operator=(const Without&) = delete;
 };
 
+struct Instructions {
+  int threads;
+  const char* name;
+  std::int64_t without;
+};
+inline constexpr std::int64_t kAvx512 = HWY_AVX3 | HWY_AVX3_DL;
+inline constexpr Instructions kInstructions[] = {
+    {1, "the best", 0},
+    {2, "AVX2", kAvx512},
+    {3, "the baseline", kAvx512 | HWY_AVX2 | HWY_SSE4 | HWY_SSSE3}};
+
 /// As expect_like_reference, on 1, 2 and 3 threads, each with other instructions; the kernel must
 /// be `kernel`.
 inline void expect_vector(std::string_view kernel, const OpDef& op, const Attrs& attrs,
                           const std::vector<HostTensor>& ins, Tolerance tolerance,
                           const KernelSetting& setting = {}) {
-  constexpr std::int64_t kAvx512 = HWY_AVX3 | HWY_AVX3_DL,
-                         kAll = kAvx512 | HWY_AVX2 | HWY_SSE4 | HWY_SSSE3;
-  struct {
-    int threads;
-    const char* instructions;
-    std::int64_t without;
-  } const cases[] = {{1, "the best", 0}, {2, "AVX2", kAvx512}, {3, "the baseline", kAll}};
-  for (const auto& c : cases) {
-    SCOPED_TRACE(
-        text(op.name, " on ", c.threads, " threads with ", c.instructions, " instructions"));
+  for (const Instructions& c : kInstructions) {
+    SCOPED_TRACE(text(op.name, " on ", c.threads, " threads with ", c.name, " instructions"));
     const Without without(c.without);
     VectorDevice device(c.threads);
     EXPECT_EQ(expect_like_reference(device, op, attrs, ins, tolerance, setting), kernel);
+  }
+}
+
+/// The results of a body each of whose nodes is a call of its own, by the kernels of `device`.
+inline std::vector<HostTensor> one_by_one(Device& device, const Graph& body,
+                                          const std::vector<HostTensor>& ins) {
+  std::vector<std::vector<HostTensor>> values;
+  const auto value = [&](ValueId id) -> const HostTensor& {
+    return values[static_cast<std::size_t>(id.node)][static_cast<std::size_t>(id.index)];
+  };
+  for (const Node& node : body.nodes()) {
+    if (node.op == &kBatch) {
+      values.push_back({ins.at(std::stoul(std::get<std::string>(node.attrs[0])))});
+    } else if (node.op == &kConstant) {
+      values.push_back({HostTensor(node.type())});
+      values.back()[0].set(0, std::get<double>(node.attrs[0]));
+    } else {
+      std::vector<HostTensor> read;
+      for (const ValueId input : node.inputs) read.push_back(value(input));
+      TensorTypes types;
+      for (const Result& result : node.results) types.push_back(result.type);
+      values.push_back(run_kernel(device, *node.op, node.attrs, read, types).outs);
+    }
+  }
+  std::vector<HostTensor> out;
+  for (const Output& output : body.outputs()) out.push_back(value(output.value));
+  return out;
+}
+
+/// A fused body has the bits that its ops have one by one, on 1, 2 and 3 threads; the kernel must
+/// be `kernel`.
+inline void expect_bits_of_ops(std::string_view kernel, const Attrs& attrs,
+                               const std::vector<HostTensor>& ins,
+                               const KernelSetting& setting = {}) {
+  const TensorTypes types = result_types(kFused, attrs, ins);
+  const Graph& body = *std::get<std::shared_ptr<const Graph>>(attrs[0]);
+  for (const Instructions& c : kInstructions) {
+    SCOPED_TRACE(text("on ", c.threads, " threads with ", c.name, " instructions"));
+    const Without without(c.without);
+    VectorDevice device(c.threads);
+    const std::vector<HostTensor> want = one_by_one(device, body, ins);
+    const KernelRun run = run_kernel(device, kFused, attrs, ins, types, setting);
+    EXPECT_EQ(run.kernel, kernel);
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      SCOPED_TRACE(text("result ", i));
+      expect_close(run.outs[i], want[i], {});
+    }
   }
 }
 

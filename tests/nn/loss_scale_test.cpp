@@ -25,7 +25,7 @@ class PlainScale {
       if (chances_ <= 0) scale = std::max(scale * 0.5, c_.least);
     } else {
       good_ += 1;
-      if (good_ == c_.window) {
+      if (good_ >= c_.window) {
         good_ = 0;
         chances_ = c_.hysteresis;
         scale = scale * 2;
@@ -48,6 +48,47 @@ OptimizerConfig scaled(const LossScaleConfig& scale) {
   out.schedule = {.kind = ScheduleKind::Constant, .lr = 0.02};
   out.loss_scale = scale;
   return out;
+}
+
+/// The scales of a run whose steps are all good or all bad.
+std::vector<double> scales_of(const LossScaleConfig& config, const std::vector<double>& states,
+                              bool ok, int steps) {
+  Builder builder;
+  const Value good = builder.batch("ok", {DType::Bool, {}, {}});
+  update_loss_scale(loss_scale(builder, config), good, config);
+  const Graph graph = builder.finish();
+  Bindings in;
+  for (std::size_t i = 0; i < graph.states().size(); ++i) {
+    HostTensor value(graph.type(graph.states()[i].value));
+    value.set(0, states[i]);
+    in.states.emplace(graph.states()[i].path, value);
+  }
+  HostTensor flag(DType::Bool, {});
+  flag.set(0, ok ? 1 : 0);
+  in.batch.emplace("ok", flag);
+  std::vector<double> out;
+  for (int step = 0; step < steps; ++step) {
+    const std::vector<HostTensor> next = interpret(graph, in, {});
+    for (std::size_t i = 0; i < next.size(); ++i) in.states[graph.outputs()[i].name] = next[i];
+    out.push_back(in.states.at("loss_scale").at(0));
+  }
+  return out;
+}
+
+/// States in the order of their making: the scale, good steps, chances.
+TEST(LossScale, ANewWindowActsAtOnce) {
+  EXPECT_EQ(scales_of({.on = true, .window = 5}, {8, 10, 2}, true, 2),
+            (std::vector<double>{16, 16}));
+}
+
+TEST(LossScale, IsNeverRaisedByABadStep) {
+  EXPECT_EQ(scales_of({.on = true, .least = 1e9, .hysteresis = 1}, {8, 0, 1}, false, 3),
+            (std::vector<double>{8, 8, 8}));
+}
+
+TEST(LossScale, DoesNotGrowToInfinity) {
+  EXPECT_EQ(scales_of({.on = true, .window = 1}, {0x1p98, 0, 2}, true, 3),
+            (std::vector<double>{0x1p99, 0x1p99, 0x1p99}));
 }
 
 TEST(LossScale, IsMegatronsAfterAnyStory) {

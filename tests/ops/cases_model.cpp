@@ -6,6 +6,7 @@
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/norm.h"
 #include "tessera/ops/optimizer_ops.h"
+#include "tessera/ops/random.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/softmax.h"
 
@@ -191,6 +192,70 @@ std::shared_ptr<const Graph> fused_body(bool broadcast) {
   return std::make_shared<const Graph>(builder.finish());
 }
 
+/// The end of a sublayer, residual + dropout(h + bias), and its norm.
+std::shared_ptr<const Graph> row_body(const Shape& shape, const Shape& row) {
+  Builder builder;
+  auto in = [&, i = 0](const Shape& of) mutable {
+    return builder.batch(text(i++), {DType::F32, of, {}});
+  };
+  const Value h = in(shape), bias = in(row), residual = in(shape), weight = in(row);
+  const Value step = builder.batch("4", {DType::I64, {}, {}});
+  const Value x = residual + dropout(h + bias, step, 0.4, "drop");
+  const LayerNormResult norm = layer_norm(x, weight, bias);
+  builder.output(Output::Kind::Metric, "x", x);
+  builder.output(Output::Kind::Metric, "y", norm.y);
+  builder.output(Output::Kind::Metric, "mean", norm.mean);
+  builder.output(Output::Kind::Metric, "rstd", norm.rstd);
+  return std::make_shared<const Graph>(builder.finish());
+}
+
+/// Its gradient: of the norm, of the residual stream, of dropout and of the bias.
+std::shared_ptr<const Graph> row_grad_body(const Shape& shape, const Shape& row) {
+  Builder builder;
+  Shape statistic = shape;
+  for (int d = shape.ndim() - row.ndim(); d < shape.ndim(); ++d) statistic[d] = 1;
+  auto in = [&, i = 0](const Shape& of) mutable {
+    return builder.batch(text(i++), {DType::F32, of, {}});
+  };
+  const Value dy = in(shape), x = in(shape), weight = in(row), mean = in(statistic),
+              rstd = in(statistic), stream = in(shape);
+  const Value step = builder.batch("6", {DType::I64, {}, {}});
+  const std::vector<Value> grad =
+      builder.add_all(kLayerNormGrad, {dy, x, weight, mean, rstd}, {true});
+  const Value dropped = dropout(stream + grad[0], step, 0.4, "drop");
+  std::vector<std::int64_t> lead;
+  for (int d = 0; d < shape.ndim() - row.ndim(); ++d) lead.push_back(d);
+  builder.output(Output::Kind::Metric, "dx", dropped);
+  builder.output(Output::Kind::Metric, "dbias", sum(dropped, lead));
+  builder.output(Output::Kind::Metric, "dweight", grad[1]);
+  builder.output(Output::Kind::Metric, "dshift", grad[2]);
+  return std::make_shared<const Graph>(builder.finish());
+}
+
+void add_fused(std::vector<Case>& out) {
+  out.push_back({&kFused, "", {normal({4, 5}), normal({5})}, {fused_body(false)}});
+  out.push_back(
+      {&kFused, "a row is broadcast inside", {normal({4, 5}), normal({5})}, {fused_body(true)}});
+  const Operand step = exactly(3, DType::I64);
+  struct Rows {
+    const char *name, *of_gradient;
+    Shape shape, row, statistic;
+  };
+  for (const Rows& r :
+       {Rows{"rows", "gradients of rows", {3, 4, 6}, {6}, {3, 4, 1}},
+        Rows{"rows of two dims", "gradients of rows of two dims", {5, 2, 3}, {2, 3}, {5, 1, 1}}}) {
+    out.push_back({&kFused,
+                   r.name,
+                   {normal(r.shape), normal(r.row), normal(r.shape), normal(r.row), step},
+                   {row_body(r.shape, r.row)}});
+    out.push_back({&kFused,
+                   r.of_gradient,
+                   {normal(r.shape), normal(r.shape), normal(r.row), normal(r.statistic),
+                    positive(r.statistic), normal(r.shape), step},
+                   {row_grad_body(r.shape, r.row)}});
+  }
+}
+
 void add_updates(std::vector<Case>& out) {
   const Shape p = {5, 3};
   const std::vector<Operand> scalars = {exactly(0.1), exactly(0.7)};
@@ -219,9 +284,7 @@ std::vector<Case> model_cases() {
   add_softmax(out);
   add_attention(out);
   add_updates(out);
-  out.push_back({&kFused, "", {normal({4, 5}), normal({5})}, {fused_body(false)}});
-  out.push_back(
-      {&kFused, "a row is broadcast inside", {normal({4, 5}), normal({5})}, {fused_body(true)}});
+  add_fused(out);
   return out;
 }
 

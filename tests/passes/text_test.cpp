@@ -89,6 +89,7 @@ std::string run_pass(const TextSetup& setup, const Graph& graph) {
   if (setup.pass == "simplify") return one(simplify(graph));
   if (setup.pass == "merge_pads") return one(merge_pads(graph));
   if (setup.pass == "fuse") return one(fuse(graph));
+  if (setup.pass == "add_onto") return one(add_onto(graph));
   try {
     if (setup.pass == "place_chunks") return one(chunks_placed(graph, setup));
     if (setup.pass == "recompute") return one(recompute(graph, setup.strategy.recompute));

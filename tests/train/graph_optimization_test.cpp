@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/passes/compute_in.h"
 #include "tessera/train/fields.h"
 #include "train/memory_mesh.h"
 
@@ -42,6 +43,33 @@ TEST(GraphOptimizationParts, ChangeNoBit) {
       run.optimize.*row.part = false;
       expect_same_bits(all, run());
     }
+  }
+}
+
+/// A tied embedding, whose gradient is added up in another order, is the exception. In 16 bits,
+/// values are rounded inside a fused op as they are between ops.
+TEST(GraphOptimizationParts, FusionChangesNoBit) {
+  struct Row {
+    const char* family;
+    DType dtype;
+  };
+  for (const Row& row :
+       {Row{"gpt2", DType::F32}, Row{"llama", DType::F32}, Row{"gpt2", DType::BF16},
+        Row{"gpt2", DType::F16}, Row{"llama", DType::BF16}}) {
+    const char* const family = row.family;
+    SCOPED_TRACE(text(family, ", ", row.dtype));
+    ModelConfig model = tiny(family, 3);
+    model.tied_head = false;
+    OptimizerConfig optimizer;
+    optimizer.schedule.kind = ScheduleKind::Constant;
+    Graph step = train_step(task_of(model), optimizer, 12);
+    if (is_16_bit(row.dtype)) step = compute_in(step, {.compute = row.dtype});
+    const Strategy strategy =
+        strategy_of(parallel_of(1, 1, 1, false, 0, 2), BatchSplit::Cut, model);
+    StagedRun run(step, strategy, task_of(model).inputs);
+    const Outcome fused = run();
+    run.optimize.fuse = false;
+    expect_same_bits(fused, run());
   }
 }
 

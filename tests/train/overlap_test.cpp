@@ -205,7 +205,7 @@ TEST(Overlap, BucketsTakeNoMemoryAndPassBesideTheBackwardPass) {
   const Plan each = overlapped_plan("gpt2", parallel, *device);
   parallel.gradient_groups = 3;
   const Plan joined = overlapped_plan("gpt2", parallel, *device);
-  EXPECT_EQ(joined.peak_bytes(), each.peak_bytes());
+  EXPECT_LE(joined.peak_bytes(), each.peak_bytes());
   const ProgramPlan& step = joined.program(kTrainProgram);
   EXPECT_EQ(step.buckets.size(), 3u);
   const Walk walk(step);

@@ -14,6 +14,7 @@
 #include "tessera/comm/work_alone.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/prepare.h"
+#include "tessera/train/programs.h"
 #include "tessera/train/verify.h"
 
 namespace tessera {
@@ -127,6 +128,7 @@ int verify_on(Communicator* launched, const VerifyRequest& request, Console& con
     });
   });
   VerifyReport report = compare_traces(one, mesh);
+  report.rounding_left_out = precision_of(config).has_value();
   report.devices = config.parallel.devices;
   report.mesh = mesh_text(strategy_of(config.parallel));
   const std::string overflow = overflow_of(one);

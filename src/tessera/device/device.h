@@ -37,6 +37,7 @@ struct KernelRequest {
       in_strides;  // per operand, in elements; dense where the device does not accept strides
   std::vector<ShardInfo> ins, outs;
   std::uint64_t key = 0;        // of a random op
+  std::uint64_t seed = 1;       // of random ops inside a body
   std::int64_t coordinate = 0;  // of this rank along the attribute `axes`, where there is one
 };
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tessera/base/error.h"
+#include "tessera/tensor/dtype.h"
 
 namespace tessera {
 
@@ -21,6 +22,12 @@ enum class Isa : std::uint8_t {
 };
 inline constexpr std::array<std::string_view, 5> kIsaNames = {"baseline", "avx2", "avx512",
                                                               "avx512-bf16", "amx"};
+
+/// True where there are kernels that multiply matrices of this 16-bit float; elsewhere products are
+/// made in f32, between conversions.
+constexpr bool multiplies_16_bit(DType dtype, Isa isa) {
+  return dtype == DType::BF16 && isa >= Isa::Avx512Bf16;
+}
 
 constexpr std::string_view to_text(Isa isa) { return kIsaNames[static_cast<std::size_t>(isa)]; }
 

@@ -139,6 +139,7 @@ enum class Arithmetic : std::uint8_t {
   AsOperands,  // in 16 bits where one of its operands has them
   Narrow,      // in 16 bits: products, which take most of the time
   Wide,        // in f32: where small differences of large numbers count
+  FromAny,     // reads either, in the update too, with an f32 result
 };
 
 struct OpDef {
@@ -165,6 +166,11 @@ struct OpDef {
   /// Result 0 as a view of operand 0 (which lies dense or at the given strides); nullopt: it must
   /// be copied.
   std::optional<View> (*view)(const OpCall&, const Shape& strides_in) = nullptr;
+  /// Of an op that works row by row: how many last dims of operand 0 are a row to this call; 0: it
+  /// does not so here. Each other operand has the shape of operand 0, or one number for each row
+  /// (its last dims are 1), or no dims but the row's: then it is the same for all rows. So has each
+  /// result; one without dims before the row's is a sum over all rows.
+  int (*row_dims)(const OpCall&) = nullptr;
   /// Of an op whose result 0 holds each operand as one run of elements: where that of operand i
   /// begins, in elements. The planner has operands computed there, where it can. Null: no such op.
   std::int64_t (*part)(const OpCall&, int operand) = nullptr;

@@ -26,8 +26,8 @@ Value loss_scale(Builder& builder, const LossScaleConfig& config);
 
 /// Adds the scale of the next step to the graph. A bad step (`ok` is false) takes one of
 /// `hysteresis` chances; when none is left it halves the scale, but not below `least`. `window`
-/// good steps in a row double it and give the chances back. States: loss_scale.good_steps,
-/// loss_scale.chances (i64). Source: Megatron-LM's DynamicGradScaler.
+/// good steps in a row double it, up to 2^99, and give the chances back. States:
+/// loss_scale.good_steps, loss_scale.chances (i64). Source: Megatron-LM's DynamicGradScaler.
 void update_loss_scale(Value scale, Value ok, const LossScaleConfig& config);
 
 }  // namespace tessera

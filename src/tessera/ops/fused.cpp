@@ -25,8 +25,8 @@ void check_body(const OpCall& c, const Graph& body) {
   for (NodeId id = 0; id < body.size(); ++id) {
     const Node& node = body.node(id);
     if (node.op != &kBatch) {
-      check(node.op == &kConstant || may_be_fused(*node.op), "fused: ", node.op->name,
-            " is not elementwise, or draws random numbers");
+      check(node.op == &kConstant || may_be_fused(body.call(id)), "fused: ", node.op->name,
+            " neither works element by element nor row by row");
       continue;
     }
     const int i = static_cast<int>(operand_of(node, found.size()));
@@ -40,18 +40,58 @@ void check_body(const OpCall& c, const Graph& body) {
         "fused: an operand is not read by the body");
 }
 
+/// A sum over rows, or one number for each.
+bool is_reduced(const Shape& result, const BodySpace& space) {
+  const int ndim = space.shape.ndim();
+  if (space.row_dims == 0 || result.ndim() > ndim) return false;
+  for (int d = 0; d < result.ndim(); ++d) {
+    const bool one = result.ndim() == ndim && d >= ndim - space.row_dims;
+    if (result.back(result.ndim() - 1 - d) != (one ? 1 : space.shape.back(result.ndim() - 1 - d)))
+      return false;
+  }
+  return result.ndim() == ndim || result.ndim() == space.row_dims;
+}
+
 TensorTypes infer(const OpCall& c) {
   const Graph& body = c.graph("body");
   check_body(c, body);
+  check(!body.outputs().empty(), "fused: the body has no outputs");
+  const BodySpace space = space_of_body(body);
   TensorTypes out;
   for (const Output& output : body.outputs()) {
     check(output.kind == Output::Kind::Metric, "fused: output '", output.name,
           "' of the body is no Metric");
     out.push_back(body.type(output.value));
-    check(out.back().shape == out[0].shape, "fused: results ", out[0], " and ", out.back(),
-          " differ in shape");
+    check(out.back().shape == space.shape || is_reduced(out.back().shape, space),
+          "fused: the body runs over ", space.shape, ", a result is ", out.back());
   }
-  check(!out.empty(), "fused: the body has no outputs");
+  return out;
+}
+
+/// A row is not split. Nor are the dims before it where rows are summed: the sum would read what
+/// the body makes of padding.
+Factors fused_factors(const OpCall& c) {
+  const BodySpace space = space_of_body(c.graph("body"));
+  if (space.row_dims == 0) return elementwise_factors(c);
+  Factors out;
+  const int ndim = space.shape.ndim();
+  bool sums = false;
+  for (int i = 0; i < c.num_out(); ++i) sums = sums || c.out(i).ndim() < ndim;
+  for (int d = 0; d < ndim; ++d) {
+    const bool whole = sums || d >= ndim - space.row_dims;
+    out.list.push_back(
+        {text("d", d), space.shape[d], whole ? FactorKind::Whole : FactorKind::Pass});
+  }
+  const auto aligned = [&](const Shape& shape) {
+    Factors::Dims dims;
+    for (int d = 0; d < shape.ndim(); ++d) {
+      const int f = ndim - shape.ndim() + d;
+      dims.push_back(shape[d] == space.shape[f] ? std::vector<int>{f} : std::vector<int>{});
+    }
+    return dims;
+  };
+  for (int i = 0; i < c.num_in(); ++i) out.ins.push_back(aligned(c.in(i).shape));
+  for (int i = 0; i < c.num_out(); ++i) out.outs.push_back(aligned(c.out(i).shape));
   return out;
 }
 
@@ -64,10 +104,33 @@ double flops(const OpCall& c) {
   return out;
 }
 
+/// The part of the body's space that this rank has: where it begins, and its shape. Operands and
+/// results that have a dim say so of it.
+RefOperand part_of(const Graph& body, const RefCall& c) {
+  const Shape whole = space_of_body(body).shape;
+  RefOperand out{{DType::F32, whole, {}}, nullptr, Shape::of(whole.ndim(), 0), whole, whole};
+  const auto learn = [&](const RefOperand& from, const Shape& in_body) {
+    for (int i = 0; i < in_body.ndim(); ++i) {
+      if (in_body.back(i) != whole.back(i)) continue;
+      const int to = whole.ndim() - 1 - i;
+      out.type.shape[to] = from.type.shape.back(i);
+      out.offset[to] = from.offset.back(i);
+      out.valid[to] = from.valid.back(i);
+      out.global[to] = from.global.back(i);
+    }
+  };
+  for (const Node& node : body.nodes()) {
+    if (node.op == &kBatch) learn(c.ins[operand_of(node, c.ins.size())], node.type().shape);
+  }
+  for (std::size_t i = 0; i < c.outs.size(); ++i)
+    learn(c.outs[i], body.type(body.outputs()[i].value).shape);
+  return out;
+}
+
 /// The body over one rank's shards, where the graph was fused before it was cut. A broadcast inside
 /// follows the results.
-Graph body_of_shard(const Graph& body, const RefCall& c) {
-  const Shape whole = body.type(body.outputs()[0].value).shape;
+Graph body_of_shard(const Graph& body, const RefCall& c, const Shape& local) {
+  const Shape whole = space_of_body(body).shape;
   Builder builder;
   std::vector<std::vector<Value>> values;
   for (const Node& node : body.nodes()) {
@@ -82,7 +145,7 @@ Graph body_of_shard(const Graph& body, const RefCall& c) {
       if (node.op == &kBatch) shape = c.ins[operand_of(node, c.ins.size())].type.shape;
       for (int i = 0; node.op == &kBroadcast && i < shape.ndim(); ++i) {
         if (shape.back(i) == whole.back(i)) {
-          shape[shape.ndim() - 1 - i] = c.outs[0].type.shape.back(i);
+          shape[shape.ndim() - 1 - i] = local.back(i);
         }
       }
       attrs = attrs.with(attrs.size() - 1, std::vector<std::int64_t>(shape.begin(), shape.end()));
@@ -106,10 +169,14 @@ void reference(RefCall& c) {
   }
   Interpretation how;
   how.f64 = kF64;
+  how.seed = c.seed;
   const Graph& body = c.call.graph("body");
-  const std::vector<HostTensor> results = body.type(body.outputs()[0].value).shape == c.out_shape(0)
-                                              ? interpret(body, inputs, how)
-                                              : interpret(body_of_shard(body, c), inputs, how);
+  const RefOperand part = part_of(body, c);
+  how.within = &part;
+  const Shape& local = part.type.shape;
+  const std::vector<HostTensor> results =
+      space_of_body(body).shape == local ? interpret(body, inputs, how)
+                                         : interpret(body_of_shard(body, c, local), inputs, how);
   for (std::size_t i = 0; i < results.size(); ++i) {
     const HostTensor out = results[i].cast(c.outs[i].type.dtype);
     std::memcpy(c.outs[i].data, out.bytes().data(), out.bytes().size());
@@ -120,17 +187,29 @@ void reference(RefCall& c) {
 
 constinit const OpDef kFused = {
     .name = "fused",
-    .doc = "Several elementwise ops as one; operand i is the input named i of the graph `body`.",
+    .doc = "Several ops as one pass; operand i is the input named i of the graph `body`.",
     .attrs = {{"body", AttrKind::Graph}},
     .infer = infer,
-    .factors = [](const OpCall& c) -> Factors { return elementwise_factors(c); },
+    .factors = fused_factors,
     .flops = flops,
     .reference = {reference<false>, reference<true>},
     .in_place = {{{0, 0}, {0, 1}, {0, 2}, {0, 3}}},  // where the operand has the type of result 0
 };
 
-bool may_be_fused(const OpDef& op) {
-  return op.traits.elementwise && &op != &kFused && !is_random(op);
+int row_dims_of(const OpCall& call) {
+  return call.op().row_dims == nullptr ? 0 : call.op().row_dims(call);
+}
+
+bool may_be_fused(const OpCall& call) {
+  return call.op().traits.elementwise || row_dims_of(call) > 0;
+}
+
+BodySpace space_of_body(const Graph& body) {
+  for (NodeId id = 0; id < body.size(); ++id) {
+    if (const int rows = row_dims_of(body.call(id)); rows > 0)
+      return {body.type(body.node(id).inputs[0]).shape, rows};
+  }
+  return {body.type(body.outputs()[0].value).shape, 0};
 }
 
 std::vector<Value> fused(const std::vector<Value>& ins, std::shared_ptr<const Graph> body,

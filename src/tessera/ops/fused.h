@@ -1,5 +1,5 @@
 #pragma once
-/// Several elementwise ops run as one: intermediate results are never written to memory.
+/// Several ops run as one pass over memory: intermediate results are never written there.
 
 #include <memory>
 #include <vector>
@@ -9,13 +9,24 @@
 namespace tessera {
 
 /// `body` applied to `ins`. Operand i is its batch input text(i); its Metric outputs, in order, are
-/// the results. The body holds elementwise ops and constants only; its results have one shape, to
-/// which its inputs broadcast. Errors: operands whose types are not those of the body's inputs.
+/// the results. The body holds constants, elementwise ops, random ones too, and ops that work row
+/// by row (OpDef::row_dims). All of them run over one shape, that of the results of elementwise
+/// ops; other results are sums over the rows, or one number for each. Errors: operands whose types
+/// are not those of the body's inputs.
 std::vector<Value> fused(const std::vector<Value>& ins, std::shared_ptr<const Graph> body,
                          Where where = {});
 
-/// True of ops that a body may hold, beside constants.
-bool may_be_fused(const OpDef& op);
+/// What a body runs over: its shape, and how many last dims of it are a row; 0: there are no rows.
+struct BodySpace {
+  Shape shape;
+  int row_dims = 0;
+};
+BodySpace space_of_body(const Graph& body);
+
+/// True of calls that a body may hold, beside constants.
+bool may_be_fused(const OpCall& call);
+/// How many last dims of operand 0 are a row to this call; 0: it does not work row by row.
+int row_dims_of(const OpCall& call);
 
 extern const OpDef kFused;
 

@@ -59,7 +59,10 @@ void scatter_add_reference(RefCall& c) {
     T* x = c.out<T>(0);
     const int dim = table_dim(c.call);
     const Table table(c.out_shape(0), dim);
-    std::fill_n(x, c.out_shape(0).numel(), T(0));
+    if (c.num_in() > 2)
+      std::copy_n(c.in<T>(2), c.out_shape(0).numel(), x);
+    else
+      std::fill_n(x, c.out_shape(0).numel(), T(0));
     for (std::int64_t o = 0; o < table.outer; ++o) {
       for (std::int64_t i = 0, n = c.in_shape(0).numel(); i < n; ++i, dy += table.inner) {
         const std::int64_t row = local_place(ids[i], c.outs[0], dim);
@@ -173,7 +176,8 @@ constinit const OpDef kGather = {
 constinit const OpDef kScatterAdd = {
     .name = "scatter_add",
     .doc =
-        "adds rows into a zero table at ids, in the order of ids; ids out of range write nothing",
+        "adds rows at ids, in the order of ids, into a zero table or onto operand 2; ids out of "
+        "range write nothing",
     .attrs = {{"rows", AttrKind::Int, AttrDef::kNamedDim}, {"dim", AttrKind::Int}, kResultDType},
     .infer = [](const OpCall& c) -> TensorTypes {
       require_ids(c, 0);
@@ -187,13 +191,27 @@ constinit const OpDef kScatterAdd = {
       for (int d = 0; d < dim; ++d) shape.push_back(dy[d]);
       shape.push_back(c.integer("rows"));
       for (int d = table_dim(c) + ids.ndim(); d < dy.ndim(); ++d) shape.push_back(dy[d]);
-      return {{result_dtype(c, c.in(1).dtype), shape, {}}};
+      const TensorType table{result_dtype(c, c.in(1).dtype), shape, {}};
+      require(c.num_in() < 3 || c.in(2) == table, "scatter_add: the table to add onto is ",
+              c.in(c.num_in() - 1), ", rows make one of ", table);
+      return {table};
     },
     .factors = [](const OpCall& c) -> Factors {
       const TableNames names(c.out(0).ndim(), table_dim(c));
-      return Factors::parse(text("..., ", names.gathered(), " -> ", names.table(), " | each 1"),
-                            c.ndims());
+      if (c.num_in() < 3) {
+        return Factors::parse(text("..., ", names.gathered(), " -> ", names.table(), " | each 1"),
+                              c.ndims());
+      }
+      Factors out = Factors::parse(text("..., ", names.gathered(), ", ", names.table(), " -> ",
+                                        names.table(), " | joint 1 2"),
+                                   c.ndims());
+      // Else each part of the ids would be added onto all of the table.
+      for (const std::vector<int>& ids : out.ins[0]) {
+        for (const int f : ids) out.list[static_cast<std::size_t>(f)].kind = FactorKind::Whole;
+      }
+      return out;
     },
+    // Operand 2 is a pass's, which comes when gradients are there.
     .grad = [](GradCall& g) -> void {
       if (!g.wants(1)) return;
       const Value dout = cast(g.dout(0), g.in(1).dtype());
@@ -202,6 +220,7 @@ constinit const OpDef kScatterAdd = {
     .flops = one_per_cotangent,
     .reference = {scatter_add_reference, scatter_add_reference},
     .any_padding = 0,
+    .in_place = {InPlace{0, 2}},
 };
 
 constinit const OpDef kPick = {

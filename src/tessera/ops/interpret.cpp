@@ -25,6 +25,16 @@ RefOperand operand(const Result& result, const Mesh& mesh, const Interpretation&
                    HostTensor& data) {
   RefOperand out{data.type(), data.bytes().data(), Shape::of(result.type.ndim(), 0),
                  result.type.shape, result.type.shape};
+  if (how.within != nullptr) {
+    for (int i = 0; i < std::min(out.global.ndim(), how.within->global.ndim()); ++i) {
+      const int d = out.global.ndim() - 1 - i;
+      if (out.global[d] != how.within->type.shape.back(i)) continue;
+      out.offset[d] = how.within->offset.back(i);
+      out.valid[d] = how.within->valid.back(i);
+      out.global[d] = how.within->global.back(i);
+    }
+    return out;
+  }
   if (!result.placement) return out;
   // Not by the shapes: a dim of size 1 keeps its size where it is sharded, and most ranks hold none
   // of it.
@@ -81,7 +91,10 @@ std::vector<HostTensor> interpret_node(const Graph& graph, NodeId id,
   const Node& node = graph.node(id);
   std::vector<HostTensor> out_data;
   std::vector<RefOperand> ins, outs;
-  for (HostTensor& in : in_data) in = in_dtype(std::move(in), computed_in(in.dtype()));
+  for (HostTensor& in : in_data) {
+    const DType wide = computed_in(in.dtype());
+    in = in_dtype(std::move(in), wide);
+  }
   for (const Result& result : node.results) {
     TensorType type = stored(result.type, how.f64);
     type.dtype = computed_in(type.dtype);
@@ -95,6 +108,7 @@ std::vector<HostTensor> interpret_node(const Graph& graph, NodeId id,
   const RefFunction function = how.f64 ? node.op->reference.f64 : node.op->reference.f32;
   check(function != nullptr, node.op->name, " has no reference kernel");
   RefCall ref(call, ins, outs, key_of(node, how.seed));
+  ref.seed = how.seed;
   ref.coordinate = coordinate_of(node, graph.mesh(), how.at);
   try {
     function(ref);

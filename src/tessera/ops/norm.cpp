@@ -150,6 +150,13 @@ void rms_norm_grad_reference(RefCall& c) {
   });
 }
 
+/// The dims of the weight, which is operand `kWeight`; nothing where they are all.
+template <int kWeight>
+int rows_of_weight(const OpCall& c) {
+  const int dims = c.in(kWeight).ndim();
+  return dims < c.in(0).ndim() ? dims : 0;
+}
+
 template <int kPerElement>
 double norm_flops(const OpCall& c) {
   return static_cast<double>(kPerElement) * static_cast<double>(c.in(0).numel());
@@ -202,6 +209,7 @@ constinit const OpDef kLayerNorm = {
     },
     .flops = norm_flops<8>,  // add; sub, mul, add; sub, mul, mul, add
     .reference = {layer_norm_reference<float>, layer_norm_reference<double>},
+    .row_dims = rows_of_weight<1>,
 };
 
 constinit const OpDef kLayerNormGrad = {
@@ -235,6 +243,7 @@ constinit const OpDef kLayerNormGrad = {
     },
     .flops = norm_flops<14>,  // hat 2, g 1, sums 3, dweight 2, dbias 1, dx 5
     .reference = {layer_norm_grad_reference<float>, layer_norm_grad_reference<double>},
+    .row_dims = rows_of_weight<2>,
     .statistics = 1u << 3 | 1u << 4,
 };
 
@@ -268,6 +277,7 @@ constinit const OpDef kRmsNorm = {
     },
     .flops = norm_flops<4>,  // mul, add; mul, mul
     .reference = {rms_norm_reference<float>, rms_norm_reference<double>},
+    .row_dims = rows_of_weight<1>,
 };
 
 constinit const OpDef kRmsNormGrad = {
@@ -294,6 +304,7 @@ constinit const OpDef kRmsNormGrad = {
     },
     .flops = norm_flops<9>,  // hat 1, g 1, sum 2, dweight 2, dx 3
     .reference = {rms_norm_grad_reference<float>, rms_norm_grad_reference<double>},
+    .row_dims = rows_of_weight<2>,
     .statistics = 1u << 3,
 };
 

@@ -40,7 +40,7 @@ float truncated_normal_number(std::uint64_t key, std::uint64_t index, std::uint6
 extern const OpDef kDropout, kRandomUniform, kRandomNormal, kRandomTruncatedNormal;
 
 /// True of ops that draw random numbers: their results depend on the seed and on where an element
-/// lies in the whole tensor, so they can be neither fused nor computed ahead.
+/// lies in the whole tensor, so they cannot be computed ahead.
 bool is_random(const OpDef& op);
 
 }  // namespace tessera

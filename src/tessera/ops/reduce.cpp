@@ -171,6 +171,15 @@ constinit const OpDef kSum = {
     },
     .flops = one_per_input,
     .reference = {sum_reference, sum_reference},
+    // Sums over leading dims: of rows, unless a row is so long that its sum fits no near cache.
+    .row_dims = [](const OpCall& c) -> int {
+      constexpr std::int64_t kLongest = 16384;
+      const int dims = static_cast<int>(c.integers("dims").size()), ndim = c.in(0).ndim();
+      if (c.flag("keep") || dims == 0 || dims == ndim) return 0;
+      std::int64_t row = 1;
+      for (int d = dims; d < ndim; ++d) row *= c.in(0).shape[d];
+      return row <= kLongest && c.integers("dims").back() == dims - 1 ? ndim - dims : 0;
+    },
 };
 
 constinit const OpDef kMax = {

@@ -28,6 +28,7 @@ class RefCall {
   const OpCall& call;
   std::span<RefOperand> ins, outs;
   std::uint64_t key;            // of a random op: XXH3(seed, its key path); 0 for others
+  std::uint64_t seed = 1;       // of random ops inside a body
   std::int64_t coordinate = 0;  // of this rank along the attribute `axes`, where there is one
 
   int num_in() const { return static_cast<int>(ins.size()); }

@@ -31,6 +31,7 @@ constinit const OpDef kSumSquares = {
     .grad = [](GradCall& g) -> void { g.din(0) = g.in(0) * (g.dout(0) * 2.0); },
     .flops = [](const OpCall& c) -> double { return 2.0 * static_cast<double>(c.in(0).numel()); },
     .reference = {sum_squares_reference<float>, sum_squares_reference<double>},
+    .arithmetic = Arithmetic::FromAny,
 };
 
 Value sum_squares(Value x) { return x.builder().add(kSumSquares, {x}); }

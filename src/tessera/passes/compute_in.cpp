@@ -94,11 +94,13 @@ class ComputeIn {
 
   /// The floats in which a node computes.
   DType wanted_by(const Node& node, const std::vector<Value>& ins) const {
+    if (node.op->arithmetic == Arithmetic::FromAny) return ins[0].dtype();
     if (node.phase == Phase::Update) return DType::F32;
     if (sums_gradient(node) && !says_result(node)) return sums_;
     switch (node.op->arithmetic) {
       case Arithmetic::Narrow: return dtype_;
       case Arithmetic::Wide: return DType::F32;
+      case Arithmetic::FromAny:
       case Arithmetic::AsOperands: break;
     }
     const bool narrow =

@@ -1,13 +1,15 @@
 #include "tessera/passes/fuse.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <memory>
+#include <queue>
 
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/fused.h"
+#include "tessera/ops/index_ops.h"
+#include "tessera/ops/random.h"
 #include "tessera/passes/rewrite.h"
 #include "tessera/passes/simplify.h"
 
@@ -20,6 +22,9 @@ constexpr std::size_t kMaxOperands = 12;
 
 struct Group {
   std::vector<NodeId> nodes;  // ascending
+  int row_dims = 0;           // of its ops that work row by row; 0: it has none
+
+  bool has(NodeId id) const { return std::find(nodes.begin(), nodes.end(), id) != nodes.end(); }
 };
 
 class Fuser {
@@ -28,72 +33,145 @@ class Fuser {
       : rewrite_(graph),
         users_(graph),
         group_of_(graph.nodes().size(), -1),
-        is_output_(graph.nodes().size(), false) {
-    for (const Output& output : graph.outputs())
-      is_output_[static_cast<std::size_t>(output.value.node)] = true;
+        seen_(graph.nodes().size(), 0) {
+    for (const Output& output : graph.outputs()) outputs_.push_back(output.value);
+    std::sort(outputs_.begin(), outputs_.end());
+    find_messages();
   }
 
   Graph run() {
-    const Graph& from = rewrite_.from();
-    for (NodeId id = 0; id < from.size(); ++id) {
+    for (NodeId id = 0; id < from().size(); ++id) {
       if (fusable(id)) join(id);
     }
-    for (NodeId id = 0; id < from.size(); ++id) {
-      const int g = group_of_[static_cast<std::size_t>(id)];
-      const Group* group = g < 0 ? nullptr : &groups_[static_cast<std::size_t>(g)];
-      if (group == nullptr || group->nodes.size() == 1) {
-        rewrite_.copy(id);
-      } else if (group->nodes.back() == id) {
-        emit(*group);
-      }
-    }
+    carry_over();
     return rewrite_.finish();
   }
 
  private:
-  const Node& node(NodeId id) const { return rewrite_.from().node(id); }
+  const Graph& from() const { return rewrite_.from(); }
+  const Node& node(NodeId id) const { return from().node(id); }
+  const Group* group_with(NodeId id) const {
+    const int g = group_of_[static_cast<std::size_t>(id)];
+    return g < 0 ? nullptr : &groups_[static_cast<std::size_t>(g)];
+  }
 
   bool fusable(NodeId id) const {
     const Node& n = node(id);
-    return may_be_fused(*n.op) && n.results.size() == 1 && n.type().ndim() > 0 &&
-           (n.type().dtype == DType::F32 || n.type().dtype == DType::Bool) &&
-           std::all_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) {
-             const DType d = rewrite_.from().type(v).dtype;
-             return d == DType::F32 || d == DType::Bool;
-           });
+    if (!may_be_fused(from().call(id))) return false;
+    const auto plain = [](const TensorType& t) {
+      return (computed_in(t.dtype) == DType::F32 || t.dtype == DType::Bool) && t.layout.plain();
+    };
+    // The step of a random op is a scalar.
+    const auto known = [&](ValueId v) {
+      const TensorType& t = from().type(v);
+      return plain(t) || (is_random(*n.op) && t.ndim() == 0);
+    };
+    return space(id).type.ndim() > 0 && std::all_of(n.inputs.begin(), n.inputs.end(), known) &&
+           std::all_of(n.results.begin(), n.results.end(),
+                       [&](const Result& r) { return plain(r.type); });
+  }
+
+  int row_dims(NodeId id) const { return row_dims_of(from().call(id)); }
+
+  /// What the op runs over, element by element.
+  const Result& space(NodeId id) const {
+    return row_dims(id) > 0 ? from().result(node(id).inputs[0]) : node(id).results[0];
   }
 
   void join(NodeId id) {
     for (const ValueId input : node(id).inputs) {
       const int g = group_of_[static_cast<std::size_t>(input.node)];
       if (g < 0 || !may_join(groups_[static_cast<std::size_t>(g)], id)) continue;
-      groups_[static_cast<std::size_t>(g)].nodes.push_back(id);
+      Group& group = groups_[static_cast<std::size_t>(g)];
+      group.nodes.push_back(id);
+      group.row_dims = std::max(group.row_dims, row_dims(id));
       group_of_[static_cast<std::size_t>(id)] = g;
       return;
     }
     group_of_[static_cast<std::size_t>(id)] = static_cast<int>(groups_.size());
-    groups_.push_back({{id}});
+    groups_.push_back({{id}, row_dims(id)});
   }
 
-  bool may_join(const Group& group, NodeId id) const {
+  bool may_join(const Group& group, NodeId id) {
     const NodeId first = group.nodes[0];
     if (group.nodes.size() >= kMaxNodes || node(first).phase != node(id).phase ||
-        node(first).type().shape != node(id).type().shape ||
+        !same_space(space(first), space(id)) ||
         memory_of(node(first).results[0]) != memory_of(node(id).results[0])) {
       return false;
     }
-    // Nobody outside reads the group before its new end; so no operand of `id` depends on it
-    // through others.
-    for (const NodeId member : group.nodes) {
-      for (const NodeId user : users_(member)) {
-        const bool inside =
-            std::find(group.nodes.begin(), group.nodes.end(), user) != group.nodes.end();
-        if (!inside && user < id) return false;
-      }
+    const int rows = row_dims(id);
+    if (rows > 0 && group.row_dims > 0 && rows != group.row_dims) return false;
+    const Shape& shape = space(id).type.shape;
+    // Statistics and sums are complete when the group has run.
+    for (const ValueId input : node(id).inputs) {
+      if (group.has(input.node) && from().type(input).shape != shape) return false;
     }
     Group larger = group;
     larger.nodes.push_back(id);
-    return operands(larger).size() <= kMaxOperands;
+    const ValueIds read = operands(larger);
+    // The place of an element in the whole tensor is known by an operand of that shape.
+    const auto whole = [&](ValueId v) { return from().type(v).shape == shape; };
+    if (is_random(*node(id).op) && std::none_of(read.begin(), read.end(), whole)) return false;
+    return read.size() <= kMaxOperands && !passes_message(group, id) && !leads_to(group, id);
+  }
+
+  void find_messages() {
+    int received = 0;
+    const bool sends = std::ranges::any_of(
+        from().outputs(), [](const Output& output) { return output.kind == Output::Kind::Send; });
+    for (const Node& n : from().nodes())
+      received_.push_back(sends && n.op == &kReceive ? ++received : received);
+  }
+
+  /// True where a node of the group comes before a message that `id` comes behind. Joined with it,
+  /// the node would wait for the message, and so might something that is sent to another stage,
+  /// directly or by other groups: two stages could wait for each other.
+  bool passes_message(const Group& group, NodeId id) const {
+    return received_[static_cast<std::size_t>(group.nodes[0])] !=
+           received_[static_cast<std::size_t>(id)];
+  }
+
+  static bool same_space(const Result& a, const Result& b) {
+    const auto dims = [](const Result& r) {
+      return r.placement ? &r.placement->sharding.dims : nullptr;
+    };
+    if (a.type.shape != b.type.shape || a.logical != b.logical) return false;
+    return dims(a) == nullptr || dims(b) == nullptr || *dims(a) == *dims(b);
+  }
+
+  /// True where a path from the group to `id` passes a node outside of it: then `id` cannot be in
+  /// it. Groups count as one node. Nodes behind `id` are in no group yet.
+  bool leads_to(const Group& group, NodeId id) {
+    ++round_;
+    std::vector<NodeId> open;
+    const auto visit = [&](NodeId user) {
+      int& seen = seen_[static_cast<std::size_t>(user)];
+      if (user > id || seen == round_) return;
+      seen = round_;
+      open.push_back(user);
+    };
+    const auto visit_users = [&](NodeId of) {
+      for (const NodeId user : users_(of)) visit(user);
+    };
+    for (const NodeId member : group.nodes) seen_[static_cast<std::size_t>(member)] = round_;
+    for (const NodeId member : group.nodes) {
+      for (const NodeId user : users_(member)) {
+        if (user != id) visit(user);
+      }
+    }
+    while (!open.empty()) {
+      const NodeId at = open.back();
+      open.pop_back();
+      if (at == id) return true;
+      visit_users(at);
+      const Group* other = group_with(at);
+      if (other == nullptr) continue;
+      for (const NodeId member : other->nodes) {
+        seen_[static_cast<std::size_t>(member)] = round_;
+        visit_users(member);
+      }
+    }
+    return false;
   }
 
   /// Values read from outside, in order of first use; scalar constants are inside the body.
@@ -101,79 +179,179 @@ class Fuser {
     ValueIds out;
     for (const NodeId member : group.nodes) {
       for (const ValueId input : node(member).inputs) {
-        const bool inside =
-            std::find(group.nodes.begin(), group.nodes.end(), input.node) != group.nodes.end();
-        if (inside || node(input.node).op == &kConstant) continue;
+        if (group.has(input.node) || node(input.node).op == &kConstant) continue;
         if (std::find(out.begin(), out.end(), input) == out.end()) out.push_back(input);
       }
     }
     return out;
   }
 
-  bool read_outside(const Group& group, NodeId member) const {
-    const auto users = users_(member);
-    return is_output_[static_cast<std::size_t>(member)] ||
+  bool read_outside(const Group& group, ValueId value) const {
+    const auto users = users_(value.node);
+    return std::binary_search(outputs_.begin(), outputs_.end(), value) ||
            std::any_of(users.begin(), users.end(), [&](NodeId user) {
-             return std::find(group.nodes.begin(), group.nodes.end(), user) == group.nodes.end();
+             const ValueIds& inputs = node(user).inputs;
+             return !group.has(user) &&
+                    std::find(inputs.begin(), inputs.end(), value) != inputs.end();
            });
+  }
+
+  /// Results of the group: those of the whole shape first, then sums over rows, then statistics of
+  /// rows. So result 0, which may take the place of an operand, is none that is read on the way.
+  ValueIds results(const Group& group) const {
+    const Shape& shape = space(group.nodes[0]).type.shape;
+    ValueIds out[3];
+    for (const NodeId member : group.nodes) {
+      for (int i = 0; i < static_cast<int>(node(member).results.size()); ++i) {
+        const ValueId value{member, i};
+        const Shape& own = from().type(value).shape;
+        const int kind = own == shape ? 0 : own.ndim() < shape.ndim() ? 1 : 2;
+        if (kind > 0 || read_outside(group, value)) out[kind].push_back(value);
+      }
+    }
+    for (int kind = 1; kind < 3; ++kind) {
+      for (const ValueId value : out[kind]) out[0].push_back(value);
+    }
+    return out[0];
+  }
+
+  /// The node in whose place a node is carried over: the last of its group.
+  NodeId place(NodeId id) const {
+    const Group* of = group_with(id);
+    return of == nullptr ? id : of->nodes.back();
+  }
+
+  /// In the order of the old graph, but behind all operands: a reader of a group waits for its end.
+  void carry_over() {
+    const NodeId size = from().size();
+    std::vector<int> missing(static_cast<std::size_t>(size), 0);
+    std::vector<NodeId> own;
+    const auto members = [&](NodeId id) -> const std::vector<NodeId>& {
+      const Group* of = group_with(id);
+      if (of != nullptr) return of->nodes;
+      own.assign(1, id);
+      return own;
+    };
+    for (NodeId id = 0; id < size; ++id) {
+      for (const NodeId user : users_(id)) {
+        if (place(user) != place(id)) ++missing[static_cast<std::size_t>(place(user))];
+      }
+    }
+    std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+    for (NodeId id = 0; id < size; ++id) {
+      if (place(id) == id && missing[static_cast<std::size_t>(id)] == 0) ready.push(id);
+    }
+    NodeId done = 0;
+    while (!ready.empty()) {
+      const NodeId id = ready.top();
+      ready.pop();
+      const Group* of = group_with(id);
+      of == nullptr || of->nodes.size() == 1 ? void(rewrite_.copy(id)) : emit(*of);
+      for (const NodeId member : members(id)) {
+        ++done;
+        for (const NodeId user : users_(member)) {
+          const NodeId next = place(user);
+          if (next != id && --missing[static_cast<std::size_t>(next)] == 0) ready.push(next);
+        }
+      }
+    }
+    check(done == size, "fuse: ", size - done, " nodes wait for each other");
   }
 
   void emit(const Group& group) {
     Builder body;
     std::map<ValueId, Value> inside;
-    std::vector<Value> ins;
+    ValueIds ins;
     for (const ValueId operand : operands(group)) {
-      inside.emplace(operand, body.batch(text(ins.size()), rewrite_.from().type(operand), Where{}));
-      ins.push_back(rewrite_(operand));
+      inside.emplace(operand, body.batch(text(ins.size()), from().type(operand), Where{}));
+      ins.push_back(rewrite_(operand).id());
     }
-    std::vector<NodeId> results;
+    const ValueIds outs = results(group);
     for (const NodeId member : group.nodes) {
-      std::vector<Value> operands;
+      std::vector<Value> read;
       for (const ValueId input : node(member).inputs) {
         auto found = inside.find(input);
         if (found == inside.end()) {
           const Node& constant = node(input.node);
-          found = inside
-                      .emplace(input, body.constant(std::get<double>(constant.attrs[0]),
-                                                    constant.type().dtype))
-                      .first;
+          const Value value =
+              body.constant(std::get<double>(constant.attrs[0]), constant.type().dtype);
+          found = inside.emplace(input, value).first;
         }
-        operands.push_back(found->second);
+        read.push_back(found->second);
       }
-      const Value value = body.add(*node(member).op, operands, node(member).attrs);
-      inside.emplace(ValueId{member, 0}, value);
-      if (read_outside(group, member)) {
-        body.output(Output::Kind::Metric, text(results.size()), value);
-        results.push_back(member);
-      }
+      const std::vector<Value> made = body.add_all(*node(member).op, read, node(member).attrs);
+      for (int i = 0; i < static_cast<int>(made.size()); ++i)
+        inside.emplace(ValueId{member, i}, made[static_cast<std::size_t>(i)]);
     }
     Node fused = node(group.nodes.back());
     fused.op = &kFused;
-    fused.attrs = {std::make_shared<const Graph>(body.finish())};
     fused.name = {};
     fused.like = fused.remat_of = -1;
     fused.cotangent.reset();
     fused.results.clear();
-    for (const NodeId member : results) fused.results.push_back(node(member).results[0]);
-    ValueIds in_ids;
-    for (const Value& in : ins) in_ids.push_back(in.id());
-    const std::vector<Value> values = rewrite_.to().copy(std::move(fused), std::move(in_ids));
-    for (std::size_t i = 0; i < results.size(); ++i) rewrite_.map({results[i], 0}, values[i]);
+    for (std::size_t i = 0; i < outs.size(); ++i) {
+      body.output(Output::Kind::Metric, text(i), inside.at(outs[i]));
+      fused.results.push_back(from().result(outs[i]));
+    }
+    fused.attrs = {std::make_shared<const Graph>(body.finish())};
+    const std::vector<Value> values = rewrite_.to().copy(std::move(fused), std::move(ins));
+    for (std::size_t i = 0; i < outs.size(); ++i) rewrite_.map(outs[i], values[i]);
   }
 
   Rewrite rewrite_;
   Users users_;
   std::vector<int> group_of_;
-  std::vector<bool> is_output_;
+  std::vector<ValueId> outputs_;  // ascending
   std::vector<Group> groups_;
+  std::vector<int> seen_;  // per node the last round of leads_to that met it
+  int round_ = 0;
+  std::vector<int> received_;  // per node, how many messages are waited for before it
 };
 
 }  // namespace
 
 Graph fuse(const Graph& graph) { return Fuser(graph).run(); }
 
+Graph add_onto(const Graph& graph) {
+  Rewrite rewrite(graph);
+  const Users users(graph);
+  std::vector<bool> is_output(graph.nodes().size(), false);
+  for (const Output& output : graph.outputs())
+    is_output[static_cast<std::size_t>(output.value.node)] = true;
+  // Of the two terms of a sum, that which is a scatter_add and read by nobody else.
+  const auto scattered = [&](const Node& sum) {
+    for (int i = 0; sum.op == &kAdd && i < 2; ++i) {
+      const NodeId term = sum.inputs[static_cast<std::size_t>(i)].node;
+      const Node& node = graph.node(term);
+      if (node.op == &kScatterAdd && node.inputs.size() == 2 && node.phase == sum.phase &&
+          node.results == sum.results && users(term).size() == 1 &&
+          !is_output[static_cast<std::size_t>(term)] && sum.inputs[0] != sum.inputs[1])
+        return i;
+    }
+    return -1;
+  };
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& sum = graph.node(id);
+    const int i = scattered(sum);
+    const ValueId other = i < 0 ? ValueId{} : sum.inputs[static_cast<std::size_t>(1 - i)];
+    if (i < 0 || graph.type(other) != sum.type()) {
+      rewrite.copy(id);
+      continue;
+    }
+    const Node& scatter = graph.node(sum.inputs[static_cast<std::size_t>(i)].node);
+    Node onto = sum;
+    onto.op = &kScatterAdd;
+    onto.attrs = scatter.attrs;
+    const std::vector<Value> made = rewrite.to().copy(
+        std::move(onto),
+        {rewrite(scatter.inputs[0]).id(), rewrite(scatter.inputs[1]).id(), rewrite(other).id()});
+    rewrite.map({id, 0}, made[0]);
+  }
+  return rewrite.finish();
+}
+
 Program fuse(Program program) {
-  for (Region& region : program.regions) region.graph = simplify(fuse(region.graph));
+  for (Region& region : program.regions) region.graph = simplify(fuse(add_onto(region.graph)));
   return program;
 }
 

@@ -1,18 +1,27 @@
 #pragma once
-/// Joins elementwise nodes into `fused` nodes, which a device runs tile by tile in cache.
+/// Joins nodes into `fused` nodes, which a device runs tile by tile in cache.
 
 #include "tessera/passes/program.h"
 
 namespace tessera {
 
-/// A node joins the group of an operand of the same shape if the group's results are read by nobody
-/// before it; the group takes the place of its last node. Results that are read outside stay
-/// results. Scalars are left alone, and so are nodes that differ in phase.
+/// Elementwise ops and ops that work row by row (OpDef::row_dims) are joined with their operands,
+/// where these are computed over the same shape, in the same phase and memory, and no path from one
+/// to the other leaves the group. Results that are read outside stay results. A group takes the
+/// place of its last node; what reads it comes after that. Scalars are left alone. Where something
+/// is sent to another stage, no group reaches across a message that is waited for. A group has at
+/// most 16 nodes and 12 operands.
 ///
 /// In, out: Form::Global or Form::Local.
 Graph fuse(const Graph& graph);
 
-/// The same for every region; what is left over is simplified away.
+/// A scatter_add whose result is only added to a value adds onto that value: no table of zeros, and
+/// no sum of two tables, as a tied embedding has. Sums are made in another order.
+///
+/// In, out: as of fuse.
+Graph add_onto(const Graph& graph);
+
+/// Both for every region; what is left over is simplified away.
 Program fuse(Program program);
 
 }  // namespace tessera

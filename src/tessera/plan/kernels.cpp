@@ -35,7 +35,7 @@ std::uint64_t hash_of(const KernelRequest& request) {
 bool KernelTable::alike(const Made& made, const KernelRequest& request) {
   const OpCall& call = request.call;
   const CallTypes& types = *made.call.types;
-  return made.call.op == &call.op() && made.key == request.key &&
+  return made.call.op == &call.op() && made.key == request.key && made.seed == request.seed &&
          made.coordinate == request.coordinate && types.attrs == call.attrs() &&
          types.ins == types_of(call, call.num_in(), &OpCall::in) &&
          types.outs == types_of(call, call.num_out(), &OpCall::out) &&
@@ -56,8 +56,8 @@ Call KernelTable::call(const KernelRequest& request) {
                          types_of(asked, asked.num_out(), &OpCall::out)};
   call.flops = call.op->flops == nullptr ? 0 : call.op->flops(asked);
   call.bytes = bytes_moved(asked);
-  candidates.push_back(
-      {request.in_strides, request.ins, request.outs, request.key, request.coordinate, call});
+  candidates.push_back({request.in_strides, request.ins, request.outs, request.key, request.seed,
+                        request.coordinate, call});
   return call;
 }
 

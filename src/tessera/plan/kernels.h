@@ -21,7 +21,7 @@ class KernelTable {
   struct Made {
     std::vector<Shape> in_strides;
     std::vector<ShardInfo> ins, outs;
-    std::uint64_t key;
+    std::uint64_t key, seed;
     std::int64_t coordinate;
     Call call;
   };

@@ -82,7 +82,7 @@ class Lowering {
 
   KernelRequest request(OpCall call, const std::vector<int>& ins, const std::vector<int>& outs,
                         std::uint64_t key) const {
-    KernelRequest out{std::move(call), {}, {}, {}, key, 0};
+    KernelRequest out{std::move(call), {}, {}, {}, key, seed_, 0};
     out.coordinate = shards_.coordinate(out.call);
     for (const int v : ins) {
       out.in_strides.push_back(value(v).strides);

@@ -205,7 +205,10 @@ bool ProgramValues::may_share(const StoredValue& value, const Buffer& buffer) co
   const bool filled_in_loop =
       root.kind == StoredValue::Kind::Computed && in_loop(regions_[at(root.region)].kind);
   if (!filled_in_loop) return true;
-  if (value.sent && root.received) return false;  // else received into while it is being sent
+  // Else the next one arrives there, beside kernels, while this one is being sent.
+  const OpDef& made_by = *regions_[at(root.region)].graph.node(root.id.node).op;
+  const bool arrives = root.received || made_by.traits.exchanges || &made_by == &kCopy;
+  if (value.sent && arrives) return false;
   if (!value.held && !buffer.held) return true;
   return value.region == root.region || (!value.held && readers(value).size() == 1);
 }

@@ -96,6 +96,10 @@ void compare_run(const RunConfig& config, const RecordedRun& from, const std::st
     if (field.on_resume == OnResume::Model) model.push_back(line);
     if (field.on_resume == OnResume::Confirm) confirm.push_back(line);
     if (field.on_resume == OnResume::Notice) notice.push_back(line);
+    if (field.on_resume == OnResume::AtStart)
+      notices.push_back(text("resuming: ", line,
+                             "; it is for the beginning of a run: if the checkpoint has a later "
+                             "value, the run goes on with that"));
     const std::string name(field.name);
     const bool known = there.at(name) != "auto" && here.at(name) != "auto";
     if (field.on_resume == OnResume::Rounding && known) rounding.push_back(line);

@@ -113,7 +113,9 @@ void find_precision_problems(const RunConfig& config, Problems& problems) {
   if (sums != DType::F32 && sums != computed)
     problems.add(text("reduce-dtype ", sums, ", but the run computes in ", computed,
                       "; gradients can be added up in f32 or in the 16-bit floats of the run: ",
-                      "give reduce-dtype f32, or ", sums == DType::BF16 ? "bf16" : "fp16"),
+                      precision ? text("give reduce-dtype f32 or ", computed)
+                                : text("leave reduce-dtype out, or add ",
+                                       sums == DType::BF16 ? "bf16" : "fp16")),
                  {"reduce-dtype", "bf16", "fp16", "mixed-precision"});
 }
 

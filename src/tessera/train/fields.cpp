@@ -336,7 +336,7 @@ constexpr Field kFields[] = {
     planned(one_of(kSumDTypes, {"reduce-dtype", "", FieldGroup::Machine, OnResume::Notice, "",
      "in which floats gradients are added up over micro-batches and devices: f32, or the 16-bit ones that the run computes in, which take half of the memory and traffic",
      [](RunConfig& c) -> Slot { return &c.reduce_dtype; }, kAnyLow, kAnyHigh, kMixed})),
-    {"initial-loss-scale", "", FieldGroup::Machine, OnResume::Free, "",
+    {"initial-loss-scale", "", FieldGroup::Machine, OnResume::AtStart, "",
      "by what the loss of the first step is multiplied",
      [](RunConfig& c) -> Slot { return &c.optimizer.loss_scale.initial; }, 1e-6, 1e30, kScaled},
     {"min-loss-scale", "", FieldGroup::Machine, OnResume::Notice, "",

@@ -20,6 +20,7 @@ std::string_view to_text(FieldGroup group);
 enum class OnResume {
   Free,      // the numbers do not depend on it
   Notice,    // told, and used from there on
+  AtStart,   // told, and used if the checkpoint does not have what it is the first value of
   Rounding,  // told, and used: from there on, bits are not those of the uninterrupted run
   Confirm,   // other samples are drawn: refused without --allow-changes
   Model,     // other tensors, or another meaning of the same ones: refused

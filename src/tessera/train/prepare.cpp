@@ -182,6 +182,20 @@ void check_data(PreparedRun& run, Problems& problems) {
                       "; give 0 or at least ", least));
 }
 
+/// Numbers of the loss scale, of a run that has none.
+void add_notice_of_unread_scale(const RunConfig& config, std::vector<std::string>& notices) {
+  if (config.fp16) return;
+  const LossScaleConfig &scale = config.optimizer.loss_scale, usual;
+  std::vector<std::string> unread;
+  if (scale.initial != usual.initial) unread.emplace_back("initial-loss-scale");
+  if (scale.least != usual.least) unread.emplace_back("min-loss-scale");
+  if (scale.window != usual.window) unread.emplace_back("loss-scale-window");
+  if (scale.hysteresis != usual.hysteresis) unread.emplace_back("hysteresis");
+  if (!unread.empty())
+    notices.push_back(
+        text(join(unread), unread.size() == 1 ? " does" : " do", " nothing without fp16"));
+}
+
 }  // namespace
 
 RunConfig PreparedRun::told_of_a_run() const {
@@ -238,9 +252,14 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   Problems of_data;
   std::optional<Dataset> data = load_data(config, base, of_data);
   const std::string digest = data ? data->digest : from ? digest_of(config, *from) : "";
-  if (const std::optional<Precision> precision = precision_of(config))
-    notices.push_back(text("kernels convert ", precision->compute,
-                           " to f32 and back today: a step takes less memory, but no less time"));
+  const Isa isa = config.choices.value_or(machine_choices()).isa;
+  const std::optional<Precision> precision = precision_of(config);
+  if (precision && !multiplies_16_bit(precision->compute, isa))
+    notices.push_back(text("kernels of instruction set ", to_text(isa), " multiply no ",
+                           precision->compute,
+                           ", but convert it to f32 and back, so products take "
+                           "no less time than in f32"));
+  add_notice_of_unread_scale(config, notices);
   if (from) compare_run(config, from->run, from->checkpoint.path(), digest, notices, problems);
   const bool other_data = from && !digest.empty() && digest != from->run.data;
   if (!other_data || config.allow_changes) {

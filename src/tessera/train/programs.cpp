@@ -129,8 +129,9 @@ class Observer {
 
 std::optional<Precision> precision_of(const RunConfig& c) {
   if (!c.bf16 && !c.fp16 && !c.mixed_precision) return std::nullopt;
+  const bool known = std::ranges::find(kSumDTypes, c.reduce_dtype) != kSumDTypes.end();
   return Precision{.compute = c.fp16 ? DType::F16 : DType::BF16,
-                   .sums = parse_dtype(c.reduce_dtype)};
+                   .sums = known ? parse_dtype(c.reduce_dtype) : DType::F32};
 }
 
 std::vector<ProgramSource> writing_programs(const TextWriting& writing, std::int64_t texts,

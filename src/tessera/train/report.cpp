@@ -98,9 +98,9 @@ std::string to_text(const std::vector<KernelUse>& kernels) {
     out += kernel_row(grouped(use.calls), fixed(use.flops * 1e-9, 3), bytes_text(bytes),
                       text(use.op, " (", use.kernel, ")"));
   }
-  return small == 0
-             ? out
-             : out + text("  ", small, " calls move less than ", bytes_text(kSmall), " each\n");
+  return small == 0 ? out
+                    : out + text("  ", small, " calls move on average less than ",
+                                 bytes_text(kSmall), " each\n");
 }
 
 /// "4 x matmul, softmax"

@@ -165,14 +165,16 @@ Graph reorder_step(const Graph& write) {
 
 Graph initialise(const Graph& step) {
   Builder builder;
-  std::map<std::string_view, Value> parameters;
+  std::map<std::string_view, const State*> copies;  // by the path of what they are copies of
   for (const State& state : step.states()) {
-    if (state.role != Role::Copy)
-      parameters[state.path] = begin_state(builder, state, step.type(state.value));
+    if (state.role == Role::Copy) copies.emplace(parameter_path(state), &state);
   }
+  // A copy is made while its parameter's first value is there: of an offloaded one it soon is not.
   for (const State& state : step.states()) {
-    if (state.role == Role::Copy)
-      begin_copy(builder, state, step.type(state.value), parameters.at(parameter_path(state)));
+    if (state.role == Role::Copy) continue;
+    const Value first = begin_state(builder, state, step.type(state.value));
+    if (const auto copy = copies.find(state.path); copy != copies.end())
+      begin_copy(builder, *copy->second, step.type(copy->second->value), first);
   }
   return builder.finish();
 }

@@ -23,7 +23,8 @@ Graph train_step(const Task& task, const OptimizerConfig& optimizer, std::int64_
 Graph train_step(const ModelConfig& model, const OptimizerConfig& optimizer, std::int64_t batch,
                  std::int64_t length);
 
-/// The same with the finished gradient of each parameter as a metric, "gradient " and its path.
+/// The same with the finished gradient of each parameter as a metric, "gradient " and its path;
+/// with a loss scale, multiplied by it.
 Graph with_gradients(const Graph& step);
 
 /// The task's means without dropout and without an update, so that those of several batches add

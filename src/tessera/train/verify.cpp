@@ -194,7 +194,8 @@ std::string to_text(const VerifyReport& r) {
     out += text("  ... and ", r.rows.size() - kShownRows, " closer ones\n");
   out += r.ok() ? text("\nthe same numbers: worst is ", r.worst().name, ", ",
                        format("%.2e", r.worst().error), " (", format("%.0e", r.tolerance),
-                       " is allowed: f32 sums in another order)\n")
+                       " is allowed: f32 sums in another order",
+                       r.rounding_left_out ? "; rounding to 16 bits was left out" : "", ")\n")
                 : text("\nNOT the same numbers: worst is ", r.worst().name, ", ",
                        format("%.2e", r.worst().error), " where ", format("%.0e", r.tolerance),
                        " is allowed; please report this with the command\n");
@@ -206,6 +207,7 @@ std::string to_json(const VerifyReport& r) {
                              {"max_relative_error", r.worst().error},
                              {"worst", r.worst().name},
                              {"tolerance", r.tolerance},
+                             {"rounding_left_out", r.rounding_left_out},
                              {"devices", r.devices},
                              {"mesh", r.mesh},
                              {"steps", r.steps}};

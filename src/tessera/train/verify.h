@@ -38,6 +38,7 @@ struct VerifyReport {
   std::string mesh;             // "dp=4 tp=2"
   std::int64_t devices = 1, steps = 0;
   double tolerance = 0;
+  bool rounding_left_out = false;  // of mixed precision
 
   const VerifyRow& worst() const { return rows.front(); }
   bool ok() const;

@@ -10,6 +10,7 @@
 #include "tessera/base/cores.h"
 #include "tessera/base/error.h"
 #include "tessera/device/cpu/copy_engine.h"
+#include "tessera/device/cpu/in_f32.h"
 #include "tessera/device/cpu/isa.h"
 #include "tessera/device/cpu/kernels.h"
 #include "tessera/device/cpu/offload_file.h"

@@ -5,6 +5,8 @@
 
 namespace tessera::cpu {
 
+using Bf16 = std::uint16_t;  // its bits
+
 /// C [m, n] = A [m, k] B [k, n], or C += A B. Strides in elements; of a matrix's two strides one
 /// is 1.
 struct GemmShape {

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "hwy/targets.h"
-#include "tessera/device/cpu/amx.h"
 #include "tessera/device/cpu/onednn.h"
+#include "tessera/device/cpu/tile_unit.h"
 
 namespace tessera::cpu {
 
@@ -17,8 +17,8 @@ Isa ask_processor() {
   const std::int64_t targets = hwy::SupportedTargets();
   if ((targets & HWY_AVX2) == 0) return Isa::Baseline;
   if ((targets & HWY_AVX3) == 0) return Isa::Avx2;
-  if (__builtin_cpu_supports("avx512bf16") == 0) return Isa::Avx512;
-  return amx_usable() ? Isa::Amx : Isa::Avx512Bf16;
+  if (!tile_unit_usable(TileUnit::Dots)) return Isa::Avx512;
+  return tile_unit_usable(TileUnit::Amx) ? Isa::Amx : Isa::Avx512Bf16;
 #else
   return Isa::Baseline;
 #endif

@@ -16,7 +16,7 @@ struct KernelEntry {
   const OpDef* op;  // nullptr: any
   KernelMaker make;
   Isa isa = Isa::Baseline;  // the least that it needs
-  bool any_dtype = false;   // it moves elements of any size; others take none of 16 bits
+  bool any_dtype = false;  // it takes 16-bit floats too, or alone: others run on copies (widened.h)
   bool is_for(const OpDef& other) const { return op == nullptr || op == &other; }
 };
 

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "tessera/base/round_up.h"
-#include "tessera/device/cpu/amx.h"
 #include "tessera/device/cpu/onednn.h"
 #include "tessera/device/cpu/panels.h"
+#include "tessera/device/cpu/tile_gemm.h"
 #include "tessera/ops/matmul.h"
 
 namespace tessera::cpu {
@@ -169,8 +170,12 @@ struct Cut {
   std::int64_t parts, grain;
 };
 
+/// Every part packs all of the operand that is not cut: the smaller one.
 template <typename Product>
-Cut cut_of(const Canonical& form, std::int64_t threads);
+Cut cut_of(const Canonical& form, std::int64_t threads) {
+  const bool rows = form.m.size >= form.n.size;
+  return {rows, threads, rows ? Product::kRowGrain : Product::kColumnGrain};
+}
 
 template <>
 Cut cut_of<Gemm>(const Canonical& form, std::int64_t threads) {
@@ -188,22 +193,14 @@ Cut cut_of<Gemm>(const Canonical& form, std::int64_t threads) {
   return {rows, parts, parts > 1 ? kGrain : 1};
 }
 
-/// Every part packs all of the operand that is not cut: the smaller one.
-template <>
-Cut cut_of<AmxGemm>(const Canonical& form, std::int64_t threads) {
-  return {form.m.size >= form.n.size, threads, AmxGemm::kGrain};
-}
-
-/// The same.
-template <>
-Cut cut_of<PanelGemm>(const Canonical& form, std::int64_t threads) {
-  const bool rows = form.m.size >= form.n.size;
-  return {rows, threads, rows ? PanelGemm::kRowGrain : PanelGemm::kColumnGrain};
-}
-
+/// A class of products: `In` and `Out` are float or Bf16, the elements of both operands and of the
+/// result.
 template <typename Product>
 class MatmulKernel final : public Kernel {
  public:
+  using In = typename Product::In;
+  using Out = typename Product::Out;
+
   MatmulKernel(Canonical form, Pool& pool) : form_(std::move(form)), pool_(pool) {
     loops_ = count(form_.outer);
     parts_ = count(form_.inner);
@@ -236,9 +233,9 @@ class MatmulKernel final : public Kernel {
  private:
   void run_slice(const KernelArgs& args, const Slice& slice, std::int64_t begin, std::int64_t end,
                  char* scratch) const {
-    const float* const a = static_cast<const float*>(args.ins[form_.swapped ? 1 : 0]) + slice.a;
-    const float* const b = static_cast<const float*>(args.ins[form_.swapped ? 0 : 1]) + slice.b;
-    float* const c = static_cast<float*>(args.outs[0]) + slice.c;
+    const In* const a = static_cast<const In*>(args.ins[form_.swapped ? 1 : 0]) + slice.a;
+    const In* const b = static_cast<const In*>(args.ins[form_.swapped ? 0 : 1]) + slice.b;
+    Out* const c = static_cast<Out*>(args.outs[0]) + slice.c;
     for_each(form_.outer, begin, end, [&](std::int64_t ao, std::int64_t bo, std::int64_t co) {
       bool first = true;
       for_each(form_.inner, 0, parts_, [&](std::int64_t ai, std::int64_t bi, std::int64_t) {
@@ -295,9 +292,13 @@ class MatmulKernel final : public Kernel {
   std::vector<Product> first_, next_;  // per size of slice; next_ adds to the result
 };
 
-std::optional<Canonical> form_of(const KernelRequest& request) {
+template <typename Element>
+constexpr DType kDType = std::is_same_v<Element, float> ? DType::F32 : DType::BF16;
+
+/// Nullopt where operands are not of `dtype`, or there are no products in it.
+std::optional<Canonical> form_of(const KernelRequest& request, DType dtype) {
   const OpCall& call = request.call;
-  if (call.in(0).dtype != DType::F32 || call.in(0).numel() == 0 || call.in(1).numel() == 0)
+  if (call.in(0).dtype != dtype || call.in(0).numel() == 0 || call.in(1).numel() == 0)
     return std::nullopt;
   const MatmulDims dims = matmul_dims(call);
   const std::optional<std::vector<Dim>> factors = factor_dims(request, dims);
@@ -306,14 +307,17 @@ std::optional<Canonical> form_of(const KernelRequest& request) {
                    merged(dims.n, *factors, &Dim::c), merged(dims.k, *factors, &Dim::a));
 }
 
+/// For products of this class on operands that are not packed.
+template <typename Product>
 std::optional<Canonical> plain_form(const KernelRequest& request) {
   const OpCall& call = request.call;
   const bool plain = call.in(0).layout.plain() && call.in(1).layout.plain();
-  return plain ? form_of(request) : std::nullopt;
+  if (!plain || call.out(0).dtype != kDType<typename Product::Out>) return std::nullopt;
+  return form_of(request, kDType<typename Product::In>);
 }
 
 std::unique_ptr<Kernel> make_onednn_matmul(const KernelRequest& request, Pool& pool) {
-  std::optional<Canonical> form = plain_form(request);
+  std::optional<Canonical> form = plain_form<Gemm>(request);
   if (!form) return nullptr;
   // A call costs about a microsecond: many tiny products are better off in plain loops.
   const double work = static_cast<double>(form->m.size) * static_cast<double>(form->n.size) *
@@ -322,28 +326,35 @@ std::unique_ptr<Kernel> make_onednn_matmul(const KernelRequest& request, Pool& p
   return std::make_unique<MatmulKernel<Gemm>>(std::move(*form), pool);
 }
 
-std::unique_ptr<Kernel> make_amx_matmul(const KernelRequest& request, Pool& pool) {
-  std::optional<Canonical> form = plain_form(request);
-  if (!form || !AmxGemm::pays(form->m.size, form->n.size, form->k.size)) return nullptr;
-  return std::make_unique<MatmulKernel<AmxGemm>>(std::move(*form), pool);
+/// Of our own products, where that is the faster one.
+template <typename Product>
+std::unique_ptr<Kernel> make_matmul(const KernelRequest& request, Pool& pool) {
+  std::optional<Canonical> form = plain_form<Product>(request);
+  if (!form || !Product::pays(form->m.size, form->n.size, form->k.size)) return nullptr;
+  // Parts of a contraction are added up in the result, which is then no place for rounded sums.
+  const bool adds = count(form->inner) > 1;
+  if (adds && !std::is_same_v<typename Product::Out, float>) return nullptr;
+  return std::make_unique<MatmulKernel<Product>>(std::move(*form), pool);
 }
 
-std::unique_ptr<Kernel> make_panel_matmul(const KernelRequest& request, Pool& pool) {
-  std::optional<Canonical> form = plain_form(request);
-  if (!form || !PanelGemm::pays(form->m.size, form->n.size, form->k.size)) return nullptr;
-  return std::make_unique<MatmulKernel<PanelGemm>>(std::move(*form), pool);
-}
+template <TileUnit unit, typename Out>
+constexpr KernelMaker kOfBf16 = make_matmul<TileGemm<unit, Bf16, Out>>;
 
-constexpr std::array<KernelEntry, 3> kEntries = {{{&kMatmul, make_amx_matmul, Isa::Amx},
-                                                  {&kMatmul, make_panel_matmul},
-                                                  {&kMatmul, make_onednn_matmul}}};
+constexpr std::array<KernelEntry, 7> kEntries = {
+    {{&kMatmul, kOfBf16<TileUnit::Amx, Bf16>, Isa::Amx, true},
+     {&kMatmul, kOfBf16<TileUnit::Amx, float>, Isa::Amx, true},
+     {&kMatmul, kOfBf16<TileUnit::Dots, Bf16>, Isa::Avx512Bf16, true},
+     {&kMatmul, kOfBf16<TileUnit::Dots, float>, Isa::Avx512Bf16, true},
+     {&kMatmul, make_matmul<AmxGemm>, Isa::Amx},
+     {&kMatmul, make_matmul<PanelGemm>},
+     {&kMatmul, make_onednn_matmul}}};
 
 }  // namespace
 
 std::span<const KernelEntry> matmul_kernels() { return kEntries; }
 
 std::optional<SingleProduct> single_product(const KernelRequest& request) {
-  const std::optional<Canonical> form = form_of(request);
+  const std::optional<Canonical> form = form_of(request, DType::F32);
   if (!form || count(form->outer) * count(form->inner) != 1) return std::nullopt;
   const Dim &m = form->m, &n = form->n, &k = form->k;
   return SingleProduct{{m.size, n.size, k.size, m.a, k.a, k.b, n.b, m.c, false}, form->swapped};

@@ -24,6 +24,8 @@ enum class Weights { Plain, Packed };  // Packed: B lies in a form of oneDNN's o
 /// scratch; each call uses the one thread that it comes from, whatever OpenMP's settings are.
 class Gemm {
  public:
+  using In = float;
+  using Out = float;
   static constexpr std::string_view kMatmulName = "onednn:matmul";
 
   explicit Gemm(const GemmShape& shape, Weights weights = Weights::Plain);

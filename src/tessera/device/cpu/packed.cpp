@@ -5,8 +5,8 @@
 #include <charconv>
 
 #include "tessera/base/round_up.h"
-#include "tessera/device/cpu/amx.h"
 #include "tessera/device/cpu/matmul.h"
+#include "tessera/device/cpu/tile_gemm.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/pack.h"
 

@@ -17,7 +17,8 @@ struct Packing {
 };
 
 /// The layout in which `operand` of this matmul is packed; nullopt where the product cannot read it
-/// so, or where packing would cost more than it gains.
+/// so, or where packing would cost more than it gains. Products of 16-bit floats pack within the
+/// call.
 std::optional<Layout> packed_layout(const OpCall& call, int operand, std::int64_t uses,
                                     const Packing& packing);
 

@@ -14,6 +14,8 @@ namespace tessera::cpu {
 /// it is computed.
 class PanelGemm {
  public:
+  using In = float;
+  using Out = float;
   static constexpr std::string_view kMatmulName = "hwy:matmul";
   static constexpr std::int64_t kRowGrain = 2, kColumnGrain = 16;  // how parts are cut
 

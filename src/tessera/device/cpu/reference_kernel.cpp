@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tessera/device/cpu/in_f32.h"
 #include "tessera/device/cpu/kernels.h"
 #include "tessera/ir/graph.h"
 #include "tessera/ops/reference.h"
@@ -8,33 +9,6 @@
 namespace tessera::cpu {
 
 namespace {
-
-/// A call that owns what it speaks of.
-struct OwnedCall {
-  std::vector<TensorType> ins, outs;
-  Attrs attrs;
-  OpCall call;
-
-  explicit OwnedCall(const OpCall& from)
-      : ins(types(from, from.num_in(), &OpCall::in)),
-        outs(types(from, from.num_out(), &OpCall::out)),
-        attrs(from.attrs()),
-        call(from.op(), pointers(ins), attrs, pointers(outs)) {}
-  OwnedCall(const OwnedCall&) = delete;
-  OwnedCall& operator=(const OwnedCall&) = delete;
-
-  static std::vector<TensorType> types(const OpCall& from, int n,
-                                       const TensorType& (OpCall::*get)(int) const) {
-    std::vector<TensorType> out;
-    for (int i = 0; i < n; ++i) out.push_back((from.*get)(i));
-    return out;
-  }
-  static OpCall::Types pointers(const std::vector<TensorType>& types) {
-    OpCall::Types out;
-    for (const TensorType& type : types) out.push_back(&type);
-    return out;
-  }
-};
 
 /// An operand that must be copied before the reference loops may read it: dense, not
 /// being overwritten.
@@ -51,6 +25,7 @@ class ReferenceKernel final : public Kernel {
       : call_(request.call),
         function_(loops_of(request.call)),
         key_(request.key),
+        seed_(request.seed),
         coordinate_(request.coordinate) {
     check(function_ != nullptr, request.call.op().name, " has no reference kernel");
     for (int i = 0; i < request.call.num_in(); ++i) {
@@ -74,7 +49,8 @@ class ReferenceKernel final : public Kernel {
     for (std::size_t i = 0; i < ins_.size(); ++i) ins_[i].data = const_cast<void*>(args.ins[i]);
     for (std::size_t i = 0; i < outs_.size(); ++i) outs_[i].data = args.outs[i];
     for (const Staged& staged : staged_) copy(staged, args);
-    RefCall ref(call_.call, ins_, outs_, key_);
+    RefCall ref(*call_, ins_, outs_, key_);
+    ref.seed = seed_;
     ref.coordinate = coordinate_;
     function_(ref);
   }
@@ -130,9 +106,9 @@ class ReferenceKernel final : public Kernel {
     });
   }
 
-  OwnedCall call_;
+  CallInF32 call_;
   RefFunction function_;
-  std::uint64_t key_;
+  std::uint64_t key_, seed_;
   std::int64_t coordinate_;
   std::vector<ShardInfo> in_shards_, out_shards_;
   std::vector<Staged> staged_;

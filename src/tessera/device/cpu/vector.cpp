@@ -21,17 +21,18 @@ namespace {
 constexpr bool kAnyDType = true;
 
 constinit const KernelEntry kEntries[] = {
-    {&kDropout, make_dropout},
+    {&kDropout, make_dropout, Isa::Baseline, kAnyDType},
     {&kRandomNormal, make_random},
     {&kRandomUniform, make_random},
     {&kRandomTruncatedNormal, make_random},
-    {&kLayerNorm, make_norm},
-    {&kRmsNorm, make_norm},
-    {&kLayerNormGrad, make_norm_grad},
-    {&kRmsNormGrad, make_norm_grad},
+    {&kLayerNorm, make_rows, Isa::Baseline, kAnyDType},
+    {&kRmsNorm, make_rows, Isa::Baseline, kAnyDType},
+    {&kLayerNormGrad, make_rows, Isa::Baseline, kAnyDType},
+    {&kRmsNormGrad, make_rows, Isa::Baseline, kAnyDType},
     {&kSoftmax, make_softmax},
     {&kCrossEntropy, make_cross_entropy},
     {&kCrossEntropyGrad, make_cross_entropy_grad},
+    {&kSum, make_rows, Isa::Baseline, kAnyDType},
     {&kSum, make_reduce},
     {&kMax, make_reduce},
     {&kMin, make_reduce},
@@ -53,7 +54,7 @@ constinit const KernelEntry kEntries[] = {
     {&kShard, make_copy, Isa::Baseline, kAnyDType},
     {&kClearPadding, make_clear_padding, Isa::Baseline, kAnyDType},
     {&kDynamicUpdate, make_dynamic_update, Isa::Baseline, kAnyDType},
-    {nullptr, make_elementwise},
+    {nullptr, make_elementwise, Isa::Baseline, kAnyDType},
 };
 
 }  // namespace

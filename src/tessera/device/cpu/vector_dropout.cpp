@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "tessera/device/cpu/vector_families.h"
-#include "tessera/device/cpu/vector_parallel.h"
 #include "tessera/device/cpu/vector_philox.h"
 #include "tessera/device/cpu/vector_targets.h"
+#include "tessera/ops/random.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/device/cpu/vector_dropout.cpp"
@@ -71,18 +71,15 @@ namespace {
 
 HWY_EXPORT(drop);
 
-constexpr std::int64_t kGrain = 8 << 10;  // elements that are worth a thread
-
-/// Masks are drawn for the index in the whole tensor, and never stored.
-class DropoutKernel final : public Kernel {
+/// Masks are drawn for the index in the whole tensor and never stored.
+class Dropout {
  public:
-  DropoutKernel(const KernelRequest& request, Pool& pool)
-      : pool_(&pool),
-        shape_(request.call.out(0).shape),
-        shard_(out_shard(request, 0)),
-        how_{.key = request.key,
-             .threshold = keep_threshold(request.call.number("p")),
-             .keep = static_cast<float>(1 - request.call.number("p"))} {
+  Dropout(const OpCall& call, std::uint64_t key, ShardInfo shard)
+      : shape_(call.out(0).shape),
+        shard_(std::move(shard)),
+        how_{.key = key,
+             .threshold = keep_threshold(call.number("p")),
+             .keep = static_cast<float>(1 - call.number("p"))} {
     // Trailing dims that are held whole, and one more, have consecutive indices.
     for (int d = shape_.ndim() - 1; d >= 0; --d) {
       run_ *= shape_[d];
@@ -90,22 +87,18 @@ class DropoutKernel final : public Kernel {
     }
   }
 
-  std::string_view name() const override { return "hwy:dropout"; }
-
-  void run(const KernelArgs& args) const override {
+  /// The elements from `first` to `end` of the shard, row-major; x and y are those of `first`.
+  void run(const float* x, float* y, std::int64_t first, std::int64_t end, std::uint64_t step,
+           std::int64_t microbatch) const {
     Drawing how = how_;
-    how.step = static_cast<std::uint64_t>(*static_cast<const std::int64_t*>(args.ins[1]));
-    const float* x = static_cast<const float*>(args.ins[0]);
-    float* y = static_cast<float*>(args.outs[0]);
-    const Shape offset = offset_at(shard_, args.microbatch);
-    pool_->split(shape_.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t at = begin; at < end;) {
-        const std::int64_t n = std::min(end - at, run_ - at % run_);
-        const auto index = static_cast<std::uint64_t>(logical_index(at, offset));
-        HWY_DYNAMIC_DISPATCH(drop)(how, index, x + at, n, y + at);
-        at += n;
-      }
-    });
+    how.step = step;
+    const Shape offset = offset_at(shard_, microbatch);
+    for (std::int64_t at = first; at < end;) {
+      const std::int64_t n = std::min(end - at, run_ - at % run_);
+      const auto index = static_cast<std::uint64_t>(logical_index(at, offset));
+      HWY_DYNAMIC_DISPATCH(drop)(how, index, x + (at - first), n, y + (at - first));
+      at += n;
+    }
   }
 
  private:
@@ -120,18 +113,26 @@ class DropoutKernel final : public Kernel {
     return index;
   }
 
-  Pool* pool_;
   Shape shape_;
   ShardInfo shard_;
   Drawing how_;
   std::int64_t run_ = 1;
 };
 
+std::uint64_t step_at(const void* step) {
+  return static_cast<std::uint64_t>(*static_cast<const std::int64_t*>(step));
+}
+
 }  // namespace
 
-std::unique_ptr<Kernel> make_dropout(const KernelRequest& request, Pool& pool) {
-  if (request.call.in(0).dtype != DType::F32 || !is_dense(request, 0)) return nullptr;
-  return std::make_unique<DropoutKernel>(request, pool);
+Tiling dropout_tiling(const OpCall& call, std::uint64_t key, const ShardInfo& shard) {
+  if (&call.op() != &kDropout || call.in(0).dtype != DType::F32) return {};
+  const auto function = [](const TileCall& c) {
+    static_cast<const Dropout*>(c.extra)->run(static_cast<const float*>(c.in[0]),
+                                              static_cast<float*>(c.out), c.first, c.first + c.n,
+                                              step_at(c.in[1]), c.microbatch);
+  };
+  return {function, std::make_shared<const Dropout>(call, key, shard)};
 }
 
 }  // namespace tessera::cpu

@@ -1,36 +1,46 @@
+#include <map>
+
+#include "tessera/base/hash.h"
+#include "tessera/device/cpu/in_f32.h"
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/device/cpu/vector_program.h"
 #include "tessera/ir/builder.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/fused.h"
+#include "tessera/ops/random.h"
 #include "tessera/ops/reduce.h"
+#include "tessera/tensor/host_tensor.h"
 
 namespace tessera::cpu {
 
 namespace {
 
-class ElementwiseKernel final : public Kernel {
+class ProgramKernel final : public Kernel {
  public:
-  ElementwiseKernel(Program program, Pool& pool) : program_(std::move(program)), pool_(&pool) {
+  ProgramKernel(std::string_view name, Program program, Pool& pool)
+      : name_(name), program_(std::move(program)), pool_(&pool) {
     program_.finish(pool.threads());
   }
-  std::string_view name() const override { return "hwy:elementwise"; }
+  std::string_view name() const override { return name_; }
   std::int64_t workspace_bytes() const override { return program_.workspace_bytes(); }
   void run(const KernelArgs& args) const override { program_.run(args, *pool_); }
 
  private:
+  std::string_view name_;
   Program program_;
   Pool* pool_;
 };
 
-bool known(DType d) { return d != DType::BF16 && d != DType::F16; }
+constexpr std::string_view kElementwise = "hwy:elementwise", kRows = "hwy:rows";
 
-/// The value of one op in the program, or -1 where no tile function computes it.
+/// The value of one op in the program, or -1 where no tile function computes it; the call is one of
+/// CallInF32.
 Program::Reg add_op(Program& program, const OpCall& call, const std::vector<Program::Reg>& ins) {
   const OpDef* op = &call.op();
   // What only repeats a value, or names it, needs no step: values have the program's shape already.
   if (op == &kIdentity || op == &kGradient || op == &kBroadcast) return ins[0];
   const DType dtype = call.out(0).dtype;
+  if (op == &kCast && call.in(0).dtype == dtype) return ins[0];
   if (op != &kAddN) {
     const TileFunction function = tile_function(call);
     return function == nullptr ? -1 : program.apply(function, ins, dtype);
@@ -53,27 +63,169 @@ int operand_of(const Node& input, int num_in) {
        "', which is no operand");
 }
 
-bool add_body(Program& program, const Graph& body, const std::vector<Program::Reg>& operands) {
-  std::vector<Program::Reg> regs(static_cast<std::size_t>(body.size()), -1);
-  for (NodeId id = 0; id < body.size(); ++id) {
-    const Node& node = body.node(id);
-    Program::Reg& reg = regs[static_cast<std::size_t>(id)];
-    if (node.op == &kBatch) {
-      reg = operands[static_cast<std::size_t>(operand_of(node, static_cast<int>(operands.size())))];
-    } else if (!known(node.type().dtype)) {
-      return false;
-    } else if (node.op == &kConstant) {
-      reg = program.constant(std::get<double>(node.attrs[0]), node.type().dtype);
-    } else {
-      std::vector<Program::Reg> ins;
-      for (const ValueId input : node.inputs)
-        ins.push_back(regs[static_cast<std::size_t>(input.node)]);
-      reg = add_op(program, body.call(id), ins);
-    }
-    if (reg < 0) return false;
+/// Operands of the call as registers, each made where it is first read so.
+class Operands {
+ public:
+  Operands(Program& program, const KernelRequest& request) : program_(program), request_(request) {}
+
+  /// Repeated to the program's shape.
+  Program::Reg broadcast(int i) {
+    return once(i, -1,
+                [&] { return program_.operand(i, request_.call.in(i), strides_of(request_, i)); });
   }
-  for (const Output& output : body.outputs())
-    program.result(regs[static_cast<std::size_t>(output.value.node)]);
+  /// As a function reads it that is handed more than elements; -1 where it cannot be.
+  Program::Reg as_it_lies(int i, Program::Each each) {
+    const DType dtype = request_.call.in(i).dtype;
+    if (each == Program::Each::Element) return broadcast(i);
+    // One row for all: each tile begins with one.
+    if (is_16_bit(dtype)) return each == Program::Each::Whole ? broadcast(i) : -1;
+    if (!is_dense(request_, i)) return -1;
+    return once(i, static_cast<int>(each), [&] { return program_.pointer(i, dtype, each); });
+  }
+
+ private:
+  template <typename Make>
+  Program::Reg once(int i, int how, const Make& make) {
+    const auto found = regs_.find({i, how});
+    return found != regs_.end() ? found->second
+                                : regs_.emplace(std::pair(i, how), make()).first->second;
+  }
+
+  Program& program_;
+  const KernelRequest& request_;
+  std::map<std::pair<int, int>, Program::Reg> regs_;
+};
+
+Program::Each each_of(const Shape& value, const BodySpace& space) {
+  return value == space.shape                ? Program::Each::Element
+         : value.ndim() < space.shape.ndim() ? Program::Each::Whole
+                                             : Program::Each::Row;
+}
+
+/// Turns the body of a fused node into steps of a program. Values of 16 bits are rounded where
+/// another op reads them, as they are where each op is a call of its own: fused or not, bits are
+/// the same.
+class Body {
+ public:
+  Body(Program& program, const KernelRequest& request)
+      : program_(program),
+        request_(request),
+        body_(request.call.graph("body")),
+        space_(space_of_body(body_)),
+        operands_(program, request) {
+    for (const Node& node : body_.nodes()) made_.emplace_back(node.results.size());
+  }
+
+  /// False where no function computes one of the ops.
+  bool add() {
+    for (NodeId id = 0; id < body_.size(); ++id) {
+      if (body_.node(id).op != &kBatch && !add(id)) return false;
+    }
+    for (std::size_t i = 0; i < body_.outputs().size(); ++i) {
+      const ValueId value = body_.outputs()[i].value;
+      const bool operand = body_.node(value.node).op == &kBatch;
+      const Program::Reg reg = operand ? read(value) : made(value).reg;
+      const DType dtype = request_.call.out(static_cast<int>(i)).dtype;
+      const bool per_row = each_of(body_.type(value).shape, space_) == Program::Each::Row;
+      if (reg < 0 || (per_row && is_16_bit(dtype))) return false;
+      program_.result(reg, dtype);
+    }
+    return true;
+  }
+
+ private:
+  struct Made {
+    Program::Reg reg = -1;
+    bool exact = true;  // false: it is to be rounded to 16 bits yet
+  };
+  Made& made(ValueId value) {
+    return made_[static_cast<std::size_t>(value.node)][static_cast<std::size_t>(value.index)];
+  }
+
+  /// -1 where it cannot be read.
+  Program::Reg read(ValueId value) {
+    const Node& node = body_.node(value.node);
+    if (node.op == &kBatch) return operands_.broadcast(operand_of(node, request_.call.num_in()));
+    Made& out = made(value);
+    if (!out.exact) out = {program_.rounded(out.reg, body_.type(value).dtype), true};
+    return out.reg;
+  }
+
+  /// As a function reads it that is handed more than elements.
+  Program::Reg read_as_it_lies(ValueId value) {
+    const Node& node = body_.node(value.node);
+    if (node.op != &kBatch) return read(value);
+    return operands_.as_it_lies(operand_of(node, request_.call.num_in()),
+                                each_of(body_.type(value).shape, space_));
+  }
+
+  bool add(NodeId id) {
+    const Node& node = body_.node(id);
+    std::vector<Made>& out = made_[static_cast<std::size_t>(id)];
+    const DType dtype = node.type().dtype;
+    if (node.op == &kConstant) {
+      HostTensor value(node.type());  // which rounds
+      value.set(0, std::get<double>(node.attrs[0]));
+      out[0].reg = program_.constant(value.at(0), computed_in(dtype));
+      return true;
+    }
+    const CallInF32 call(body_.call(id));
+    const bool random = is_random(*node.op), rows = row_dims_of(*call) > 0;
+    std::vector<Program::Reg> ins;
+    for (const ValueId input : node.inputs) {
+      ins.push_back(random || rows ? read_as_it_lies(input) : read(input));
+      if (ins.back() < 0) return false;
+    }
+    if (!random && !rows) {
+      const Program::Reg reg = add_op(program_, *call, ins);
+      const bool same = reg == ins[0] && body_.type(node.inputs[0]).dtype == dtype;
+      out[0] = {reg, same || !is_16_bit(dtype)};
+      return reg >= 0;
+    }
+    const Tiling tiling = random ? random_tiling(*call) : row_tiling(*call);
+    if (tiling.function == nullptr) return false;
+    std::vector<Program::Made> results;
+    for (int i = 0; i < call->num_out(); ++i)
+      results.push_back({each_of(call->out(i).shape, space_), call->out(i).dtype});
+    const std::vector<Program::Reg> regs = program_.apply(tiling, ins, results);
+    for (std::size_t i = 0; i < regs.size(); ++i)
+      out[i] = {regs[i], !is_16_bit(node.results[i].type.dtype)};
+    return true;
+  }
+
+  /// Where the elements lie in the whole tensor says an operand or result of the body's shape.
+  Tiling random_tiling(const OpCall& call) const {
+    const std::uint64_t key = random_key(request_.seed, call.string("key"));
+    for (int i = 0; i < request_.call.num_out(); ++i) {
+      if (request_.call.out(i).shape == space_.shape)
+        return dropout_tiling(call, key, out_shard(request_, i));
+    }
+    for (int i = 0; i < request_.call.num_in(); ++i) {
+      if (request_.call.in(i).shape == space_.shape)
+        return dropout_tiling(call, key, in_shard(request_, i));
+    }
+    return {};
+  }
+
+  Program& program_;
+  const KernelRequest& request_;
+  const Graph& body_;
+  BodySpace space_;
+  Operands operands_;
+  std::vector<std::vector<Made>> made_;
+};
+
+/// False for a shard of a node whose body is of the whole tensor; the reference loops know those.
+bool is_body_of(const OpCall& call) {
+  const Graph& body = call.graph("body");
+  for (const Node& node : body.nodes()) {
+    if (node.op == &kBatch && node.type().shape != call.in(operand_of(node, call.num_in())).shape)
+      return false;
+  }
+  for (int i = 0; i < call.num_out(); ++i) {
+    if (body.type(body.outputs()[static_cast<std::size_t>(i)].value).shape != call.out(i).shape)
+      return false;
+  }
   return true;
 }
 
@@ -84,20 +236,63 @@ bool is_elementwise(const OpDef& op) { return op.traits.elementwise || &op == &k
 std::unique_ptr<Kernel> make_elementwise(const KernelRequest& request, Pool& pool) {
   const OpCall& call = request.call;
   if (!is_elementwise(call.op())) return nullptr;
-  Program program(call.out(0).shape);
-  std::vector<Program::Reg> operands;
-  for (int i = 0; i < call.num_in(); ++i) {
-    if (!known(call.in(i).dtype)) return nullptr;
-    operands.push_back(program.operand(i, call.in(i), strides_of(request, i)));
-  }
   if (&call.op() == &kFused) {
-    if (!add_body(program, call.graph("body"), operands)) return nullptr;
-  } else {
-    const Program::Reg reg = add_op(program, call, operands);
-    if (reg < 0) return nullptr;
-    program.result(reg);
+    if (!is_body_of(call)) return nullptr;
+    const BodySpace space = space_of_body(call.graph("body"));
+    Program program(space.shape, space.row_dims);
+    if (!Body(program, request).add()) return nullptr;
+    return std::make_unique<ProgramKernel>(space.row_dims > 0 ? kRows : kElementwise,
+                                           std::move(program), pool);
   }
-  return std::make_unique<ElementwiseKernel>(std::move(program), pool);
+  Program program(call.out(0).shape);
+  Operands operands(program, request);
+  std::vector<Program::Reg> ins;
+  for (int i = 0; i < call.num_in(); ++i) ins.push_back(operands.broadcast(i));
+  const CallInF32 in_f32(call);
+  const Program::Reg reg = add_op(program, *in_f32, ins);
+  if (reg < 0) return nullptr;
+  program.result(reg, call.out(0).dtype);
+  return std::make_unique<ProgramKernel>(kElementwise, std::move(program), pool);
+}
+
+/// A program of one step: fused with others it computes the same bits.
+std::unique_ptr<Kernel> make_rows(const KernelRequest& request, Pool& pool) {
+  const OpCall& call = request.call;
+  const BodySpace space{call.in(0).shape, row_dims_of(call)};
+  if (space.row_dims == 0) return nullptr;
+  const CallInF32 in_f32(call);
+  const Tiling tiling = row_tiling(*in_f32);
+  if (tiling.function == nullptr) return nullptr;
+  Program program(space.shape, space.row_dims);
+  Operands operands(program, request);
+  std::vector<Program::Reg> ins;
+  for (int i = 0; i < call.num_in(); ++i) {
+    ins.push_back(operands.as_it_lies(i, each_of(call.in(i).shape, space)));
+    if (ins.back() < 0) return nullptr;
+  }
+  std::vector<Program::Made> outs;
+  for (int i = 0; i < call.num_out(); ++i) {
+    outs.push_back({each_of(call.out(i).shape, space), DType::F32});
+    if (outs.back().each == Program::Each::Row && is_16_bit(call.out(i).dtype)) return nullptr;
+  }
+  const std::vector<Program::Reg> results = program.apply(tiling, ins, outs);
+  for (int i = 0; i < call.num_out(); ++i)
+    program.result(results[static_cast<std::size_t>(i)], call.out(i).dtype);
+  return std::make_unique<ProgramKernel>(kRows, std::move(program), pool);
+}
+
+std::unique_ptr<Kernel> make_dropout(const KernelRequest& request, Pool& pool) {
+  const OpCall& call = request.call;
+  const CallInF32 in_f32(call);
+  const Tiling tiling = dropout_tiling(*in_f32, request.key, out_shard(request, 0));
+  if (tiling.function == nullptr) return nullptr;
+  Program program(call.out(0).shape);
+  Operands operands(program, request);
+  const Program::Reg x = operands.broadcast(0), step = operands.as_it_lies(1, Program::Each::Whole);
+  const std::vector<Program::Reg> y =
+      program.apply(tiling, {x, step}, {{Program::Each::Element, DType::F32}});
+  program.result(y[0], call.out(0).dtype);
+  return std::make_unique<ProgramKernel>("hwy:dropout", std::move(program), pool);
 }
 
 }  // namespace tessera::cpu

@@ -3,6 +3,7 @@
 /// case.
 
 #include "tessera/device/cpu/kernels.h"
+#include "tessera/device/cpu/vector_tiles.h"
 
 namespace tessera::cpu {
 
@@ -12,9 +13,8 @@ std::unique_ptr<Kernel> make_elementwise(const KernelRequest& request, Pool& poo
 std::unique_ptr<Kernel> make_dropout(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_random(const KernelRequest& request,
                                     Pool& pool);  // random_normal, random_uniform, truncated
-std::unique_ptr<Kernel> make_norm(const KernelRequest& request,
-                                  Pool& pool);  // layer_norm, rms_norm
-std::unique_ptr<Kernel> make_norm_grad(const KernelRequest& request, Pool& pool);
+/// Of an op that works row by row: norms, their gradients, sums over leading dims.
+std::unique_ptr<Kernel> make_rows(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_softmax(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_cross_entropy(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_cross_entropy_grad(const KernelRequest& request, Pool& pool);
@@ -31,6 +31,11 @@ std::unique_ptr<Kernel> make_copy(const KernelRequest& request,
                                   Pool& pool);  // reshape, transpose, slice, pad, concat, shard
 std::unique_ptr<Kernel> make_clear_padding(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_dynamic_update(const KernelRequest& request, Pool& pool);
+
+/// Functions for programs of tiles: of an op that works row by row (null: there is none), and of a
+/// dropout whose program runs over `shard`. Calls are in f32 (CallInF32).
+Tiling row_tiling(const OpCall& call);
+Tiling dropout_tiling(const OpCall& call, std::uint64_t key, const ShardInfo& shard);
 
 // Conditions that makers share.
 bool all_dense(const KernelRequest& request);

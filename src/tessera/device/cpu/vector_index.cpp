@@ -114,25 +114,31 @@ class GatherKernel final : public Kernel {
   std::int64_t ids_, size_;
 };
 
-/// Each thread owns rows of the table: it clears them and adds, in the order of ids, what belongs
-/// there.
+/// Each thread owns rows of the table: it clears them, or copies what to add onto, and adds, in the
+/// order of ids, what belongs there.
 class ScatterAddKernel final : public Kernel {
  public:
   ScatterAddKernel(const KernelRequest& request, Pool& pool)
       : pool_(&pool),
         table_(request.call, request.call.out(0).shape, out_shard(request, 0)),
-        ids_(request.call.in(0).numel()) {}
+        ids_(request.call.in(0).numel()),
+        onto_(request.call.num_in() > 2) {}
   std::string_view name() const override { return "hwy:scatter_add"; }
   void run(const KernelArgs& args) const override {
     const std::int32_t* ids = static_cast<const std::int32_t*>(args.ins[0]);
     const float* dy = static_cast<const float*>(args.ins[1]);
+    const float* onto = onto_ ? static_cast<const float*>(args.ins[2]) : nullptr;
     float* table = static_cast<float*>(args.outs[0]);
     const Table::Held held = table_.held(args.microbatch);
     const std::int64_t width = table_.inner, rows = table_.rows;
     if (rows == 0) return;
     pool_->split(table_.outer * rows, rows_worth_a_thread(width * 4),
                  [&](std::int64_t begin, std::int64_t end) {
-                   std::fill(table + begin * width, table + end * width, 0.0f);
+                   if (onto == nullptr) {
+                     std::fill(table + begin * width, table + end * width, 0.0f);
+                   } else if (onto != table) {
+                     std::copy(onto + begin * width, onto + end * width, table + begin * width);
+                   }
                    for (std::int64_t o = begin / rows; o * rows < end; ++o)
                      add_rows(ids, dy + o * ids_ * width, table + o * rows * width, held,
                               begin - o * rows, end - o * rows);
@@ -157,6 +163,7 @@ class ScatterAddKernel final : public Kernel {
   Pool* pool_;
   Table table_;
   std::int64_t ids_;
+  bool onto_;
 };
 
 }  // namespace

@@ -2,9 +2,9 @@
 
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/device/cpu/vector_norm.h"
-#include "tessera/device/cpu/vector_parallel.h"
 #include "tessera/device/cpu/vector_targets.h"
 #include "tessera/ops/norm.h"
+#include "tessera/ops/reduce.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/device/cpu/vector_norm.cpp"
@@ -110,96 +110,41 @@ namespace {
 HWY_EXPORT(norm_forward);
 HWY_EXPORT(norm_backward);
 
-constexpr std::int64_t kGrain = 8192;  // elements that are worth a thread
+const float* in(const TileCall& c, int i) { return static_cast<const float*>(c.in[i]); }
 
-const float* in(const KernelArgs& args, int i) { return static_cast<const float*>(args.ins[i]); }
-float* out(const KernelArgs& args, int i) { return static_cast<float*>(args.outs[i]); }
+void norm_tile(const TileCall& c, bool centered) {
+  NormRows r{};
+  r.x = in(c, 0), r.weight = in(c, 1), r.bias = in(c, 2);
+  r.y = static_cast<float*>(c.out), r.mean = centered ? static_cast<float*>(c.more[0]) : nullptr;
+  r.rstd = static_cast<float*>(c.more[centered ? 1 : 0]);
+  r.n = c.row, r.eps = *static_cast<const float*>(c.extra);
+  HWY_DYNAMIC_DISPATCH(norm_forward)(r, centered, 0, c.n / c.row);
+}
 
-class NormKernel final : public Kernel {
- public:
-  NormKernel(const KernelRequest& request, Pool& pool)
-      : pool_(&pool),
-        centered_(&request.call.op() == &kLayerNorm),
-        bias_(request.call.num_in() > 2) {
-    rows_.n = request.call.in(1).numel();
-    rows_.eps = static_cast<float>(request.call.number("eps"));
-    count_ = request.call.out(1).numel();
-    parts_ = parts_of(count_, kGrain / std::max<std::int64_t>(rows_.n, 1), pool.threads());
-  }
-  std::string_view name() const override { return "hwy:norm"; }
-  void run(const KernelArgs& args) const override {
-    NormRows r = rows_;
-    r.x = in(args, 0), r.weight = in(args, 1), r.bias = bias_ ? in(args, 2) : nullptr;
-    r.y = out(args, 0), r.mean = centered_ ? out(args, 1) : nullptr,
-    r.rstd = out(args, centered_ ? 2 : 1);
-    run_parts(*pool_, parts_, count_, [&](int, std::int64_t begin, std::int64_t end) {
-      HWY_DYNAMIC_DISPATCH(norm_forward)(r, centered_, begin, end);
-    });
-  }
-
- private:
-  Pool* pool_;
-  bool centered_, bias_;
-  NormRows rows_{};
-  std::int64_t count_;
-  int parts_;
-};
-
-/// Each part sums the weights' gradients over its rows; the parts are then added in order.
-class NormGradKernel final : public Kernel {
- public:
-  NormGradKernel(const KernelRequest& request, Pool& pool)
-      : pool_(&pool),
-        centered_(&request.call.op() == &kLayerNormGrad),
-        bias_(request.call.num_out() > 2) {
-    rows_.n = request.call.in(2).numel();
-    count_ = request.call.in(3).numel();
-    parts_ = parts_of(count_, kGrain / std::max<std::int64_t>(rows_.n, 1), pool.threads());
-  }
-  std::string_view name() const override { return "hwy:norm_grad"; }
-  std::int64_t workspace_bytes() const override {
-    return 2 * parts_ * rows_.n * std::int64_t{sizeof(float)};
-  }
-  void run(const KernelArgs& args) const override {
-    const std::int64_t n = rows_.n;
-    float* partial = static_cast<float*>(args.workspace);
-    std::fill_n(partial, 2 * parts_ * n, 0.0f);
-    run_parts(*pool_, parts_, count_, [&](int part, std::int64_t begin, std::int64_t end) {
-      NormRows r = rows_;
-      r.dy = in(args, 0), r.x = in(args, 1), r.weight = in(args, 2);
-      r.mean_in = centered_ ? in(args, 3) : nullptr, r.rstd_in = in(args, centered_ ? 4 : 3);
-      r.dx = out(args, 0);
-      r.dweight = partial + 2 * part * n;
-      r.dbias = bias_ ? r.dweight + n : nullptr;
-      HWY_DYNAMIC_DISPATCH(norm_backward)(r, centered_, begin, end);
-    });
-    for (int which = 0; which < (bias_ ? 2 : 1); ++which) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        float sum = 0;
-        for (int part = 0; part < parts_; ++part) sum += partial[(2 * part + which) * n + i];
-        out(args, 1 + which)[i] = sum;
-      }
-    }
-  }
-
- private:
-  Pool* pool_;
-  bool centered_, bias_;
-  NormRows rows_{};
-  std::int64_t count_;
-  int parts_;
-};
+void norm_grad_tile(const TileCall& c, bool centered) {
+  NormRows r{};
+  r.dy = in(c, 0), r.x = in(c, 1), r.weight = in(c, 2);
+  r.mean_in = centered ? in(c, 3) : nullptr, r.rstd_in = in(c, centered ? 4 : 3);
+  r.dx = static_cast<float*>(c.out);
+  r.dweight = static_cast<float*>(c.more[0]), r.dbias = static_cast<float*>(c.more[1]);
+  r.n = c.row;
+  HWY_DYNAMIC_DISPATCH(norm_backward)(r, centered, 0, c.n / c.row);
+}
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_norm(const KernelRequest& request, Pool& pool) {
-  if (!all_dense(request) || !first_are_f32(request, 2)) return nullptr;
-  return std::make_unique<NormKernel>(request, pool);
-}
-
-std::unique_ptr<Kernel> make_norm_grad(const KernelRequest& request, Pool& pool) {
-  if (!all_dense(request) || !first_are_f32(request, 3)) return nullptr;
-  return std::make_unique<NormGradKernel>(request, pool);
+Tiling row_tiling(const OpCall& call) {
+  const OpDef* op = &call.op();
+  if (call.in(0).dtype != DType::F32) return {};
+  if (op == &kLayerNorm || op == &kRmsNorm) {
+    const auto eps = std::make_shared<const float>(static_cast<float>(call.number("eps")));
+    return op == &kLayerNorm ? Tiling{[](const TileCall& c) { norm_tile(c, true); }, eps}
+                             : Tiling{[](const TileCall& c) { norm_tile(c, false); }, eps};
+  }
+  if (op == &kLayerNormGrad) return {[](const TileCall& c) { norm_grad_tile(c, true); }};
+  if (op == &kRmsNormGrad) return {[](const TileCall& c) { norm_grad_tile(c, false); }};
+  if (op == &kSum) return {f32_tile(Tile::SumOfRows)};
+  return {};
 }
 
 }  // namespace tessera::cpu

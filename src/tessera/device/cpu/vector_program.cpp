@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/round_up.h"
+#include "tessera/device/cpu/vector_convert.h"
 #include "tessera/ops/reference.h"
 
 namespace tessera::cpu {
@@ -18,31 +19,9 @@ Shape broadcast_strides(const Shape& shape, const Shape& own, const Shape& strid
   return out;
 }
 
-/// `to` and the following `count` elements from `from` at a stride.
-template <typename T>
-void copy_run(std::byte* to, const std::byte* from, std::int64_t count, std::int64_t stride) {
-  T* y = reinterpret_cast<T*>(to);
-  const T* x = reinterpret_cast<const T*>(from);
-  if (stride == 0) {
-    std::fill_n(y, count, *x);
-  } else if (stride == 1) {
-    std::copy_n(x, count, y);
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) y[i] = x[i * stride];
-  }
-}
-
-void copy_run(int size, std::byte* to, const std::byte* from, std::int64_t count,
-              std::int64_t stride) {
-  switch (size) {
-    case 1: return copy_run<std::uint8_t>(to, from, count, stride);
-    case 2: return copy_run<std::uint16_t>(to, from, count, stride);
-    case 4: return copy_run<std::uint32_t>(to, from, count, stride);
-    default: return copy_run<std::uint64_t>(to, from, count, stride);
-  }
-}
-
 constexpr std::int64_t kSmallTile = 512, kMiddleTile = 1024, kLargeTile = 2048;
+constexpr std::int64_t kRowsOfAChunk = 32,
+                       kMostChunks = 32;  // where rows are summed; fewer long ones
 constexpr std::int64_t kWorthAThread =
     16384;  // elements: some microseconds, as long as waking another thread
 
@@ -59,7 +38,17 @@ Program::Reg Program::operand(int index, const TensorType& type, const Shape& st
   reg.dtype = type.dtype;
   reg.operand = index;
   reg.strides = broadcast_strides(shape_, type.shape, strides);
-  return add(reg);
+  const Reg out = add(reg);
+  return is_16_bit(type.dtype) ? apply(widen_tile(type.dtype), {out}, DType::F32) : out;
+}
+
+Program::Reg Program::rounded(Reg reg, DType dtype) {
+  return apply(round_tile(dtype), {reg}, DType::F32);
+}
+
+void Program::result(Reg reg, DType dtype) {
+  if (is_16_bit(dtype) && !is_sum(at(reg))) reg = apply(narrow_tile(dtype), {reg}, dtype);
+  results_.push_back({reg, dtype});
 }
 
 Program::Reg Program::constant(double value, DType dtype) {
@@ -71,18 +60,42 @@ Program::Reg Program::constant(double value, DType dtype) {
   return add(reg);
 }
 
-Program::Reg Program::apply(TileFunction function, const std::vector<Reg>& ins, DType dtype,
-                            const void* extra) {
+Program::Reg Program::pointer(int index, DType dtype, Each each) {
   Register reg;
+  reg.from = From::Pointer;
+  reg.each = each;
   reg.dtype = dtype;
+  reg.operand = index;
+  return add(reg);
+}
+
+Program::Reg Program::apply(TileFunction function, const std::vector<Reg>& ins, DType dtype) {
+  const Reg out = apply(Tiling{function}, ins, {{Each::Element, dtype}})[0];
+  steps_.back().every_tile = false;
+  return out;
+}
+
+std::vector<Program::Reg> Program::apply(const Tiling& tiling, const std::vector<Reg>& ins,
+                                         const std::vector<Made>& outs) {
+  check(ins.size() <= TileCall::kMaxIn && outs.size() <= TileCall::kMaxOut, "a tile function of ",
+        ins.size(), " operands and ", outs.size(), " results");
   Step step;
-  step.function = function;
+  step.function = tiling.function;
+  step.extra = tiling.extra;
+  step.every_tile = true;
   step.num_in = static_cast<int>(ins.size());
+  step.num_out = static_cast<int>(outs.size());
   std::copy(ins.begin(), ins.end(), step.in);
-  step.out = add(reg);
-  step.extra = extra;
-  steps_.push_back(step);
-  return step.out;
+  std::vector<Reg> made;
+  for (const Made& out : outs) {
+    Register reg;
+    reg.each = out.each;
+    reg.dtype = out.dtype;
+    made.push_back(add(reg));
+  }
+  std::copy(made.begin(), made.end(), step.out);
+  steps_.push_back(std::move(step));
+  return made;
 }
 
 void Program::finish(int threads) {
@@ -96,12 +109,16 @@ void Program::finish(int threads) {
 }
 
 /// Joins neighbouring dims that every operand walks with one stride, and drops those of size 1.
+/// Rows stay apart.
 void Program::collapse() {
   Shape dims;
   std::vector<Shape> strides(registers_.size());
-  for (int d = 0; d < shape_.ndim(); ++d) {
+  const int in_row = shape_.ndim() - row_dims_;
+  for (int d = 0, last = 0; d < shape_.ndim(); ++d) {
+    if (d >= in_row) whole_row_ *= shape_[d];
     if (shape_[d] == 1) continue;
-    bool joined = !dims.empty();
+    bool joined = !dims.empty() && (last < in_row) == (d < in_row);
+    last = d;
     for (std::size_t r = 0; r < registers_.size() && joined; ++r) {
       if (registers_[r].from != From::Operand) continue;
       joined = strides[r].back() == registers_[r].strides[d] * shape_[d];
@@ -126,7 +143,12 @@ void Program::choose_tiles(int threads) {
   rows_ = row_ == 0 ? 0 : numel_ / row_;
   const std::size_t live = results_.size() + registers_.size();
   const std::int64_t most = live <= 4 ? kLargeTile : live <= 8 ? kMiddleTile : kSmallTile;
-  if (row_ > most) {
+  by_rows_ = whole_row_ > 1 && numel_ > 0;
+  if (by_rows_) {
+    const std::int64_t unit = whole_row_ / row_, units = rows_ / unit;  // in rows of dims_
+    rows_per_tile_ = std::clamp<std::int64_t>(most / whole_row_, 1, units) * unit;
+    tile_ = rows_per_tile_ * row_;
+  } else if (row_ > most) {
     pieces_ = (row_ + most - 1) / most;
     tile_ = round_up((row_ + pieces_ - 1) / pieces_, 64);
     pieces_ = (row_ + tile_ - 1) / tile_;
@@ -136,9 +158,19 @@ void Program::choose_tiles(int threads) {
     tile_ = rows_per_tile_ * row_;
     tiles_ = (rows_ + rows_per_tile_ - 1) / rows_per_tile_;
   }
-  const std::int64_t most_parts = std::max<std::int64_t>(1, numel_ / kWorthAThread);
-  parts_ = static_cast<int>(
-      std::min({std::int64_t{threads}, most_parts, std::max<std::int64_t>(1, tiles_)}));
+  const std::int64_t pieces = by_rows_ ? numel_ / whole_row_ : tiles_;
+  const std::int64_t most_parts =
+      std::max<std::int64_t>(1, std::min(pieces, numel_ / kWorthAThread));
+  parts_ = static_cast<int>(std::min(std::int64_t{threads}, most_parts));
+  const bool sums = std::any_of(registers_.begin(), registers_.end(),
+                                [](const Register& reg) { return is_sum(reg); });
+  chunks_ = parts_;
+  if (sums) {
+    const std::int64_t rows =
+        std::clamp<std::int64_t>(kWorthAThread / whole_row_, 1, kRowsOfAChunk);
+    chunks_ = static_cast<int>(std::clamp<std::int64_t>(pieces / rows, 1, kMostChunks));
+    parts_ = std::min(parts_, chunks_);
+  }
 }
 
 void Program::classify() {
@@ -163,11 +195,9 @@ std::vector<Program::Step> Program::schedule(const std::vector<Step>& applied) {
   std::vector<Step> out;
   std::vector<bool> expanded(registers_.size(), false);
   for (const Step& step : applied) {
-    bool once = true;
-    for (int i = 0; i < step.num_in; ++i) {
-      once = once && registers_[static_cast<std::size_t>(step.in[i])].read == Read::Once;
-    }
-    registers_[static_cast<std::size_t>(step.out)].read = once ? Read::Once : Read::Expand;
+    bool once = !step.every_tile;
+    for (int i = 0; i < step.num_in; ++i) once = once && at(step.in[i]).read == Read::Once;
+    for (int i = 0; i < step.num_out; ++i) at(step.out[i]).read = once ? Read::Once : Read::Expand;
     if (once) {
       once_.push_back(step);
       continue;
@@ -179,43 +209,57 @@ std::vector<Program::Step> Program::schedule(const std::vector<Step>& applied) {
       expanded[r] = true;
       Step expansion;
       expansion.kind = Kind::Expand;
-      expansion.out = step.in[i];
+      expansion.out[0] = step.in[i];
+      expansion.num_out = 1;
       out.push_back(expansion);
     }
     out.push_back(step);
   }
   // Result 0 comes last: writing it may destroy an operand that something else still reads.
   for (std::size_t j = results_.size(); j-- > 0;) {
-    const Reg reg = results_[j];
-    const auto made = std::find_if(out.begin(), out.end(), [&](const Step& s) {
-      return s.kind == Kind::Apply && s.out == reg && s.result < 0;
-    });
-    if (made != out.end() &&
-        (j > 0 || !reads_later(out, static_cast<std::size_t>(made - out.begin())))) {
-      made->result = static_cast<int>(j);
-      continue;
-    }
-    const Register& source = registers_[static_cast<std::size_t>(reg)];
+    if (store_where_made(out, j)) continue;
+    const Reg result = results_[j].reg;
+    const Register& source = at(result);
     const bool straight = source.from == From::Operand && source.read == Read::Expand;
     Step store;
     store.kind = straight ? Kind::Expand : Kind::Copy;
-    store.in[0] = reg;
+    store.in[0] = result;
     store.num_in = straight ? 0 : 1;
-    store.out = reg;
-    store.result = static_cast<int>(j);
-    out.push_back(store);
+    store.out[0] = result;
+    store.num_out = 1;
+    store.result[0] = static_cast<int>(j);
+    out.push_back(std::move(store));
   }
   return out;
 }
 
-bool Program::reads_later(const std::vector<Step>& steps, std::size_t after) const {
-  for (std::size_t s = after + 1; s < steps.size(); ++s) {
-    for (int i = 0; i < steps[s].num_in; ++i) {
-      const Register& reg = registers_[static_cast<std::size_t>(steps[s].in[i])];
-      if (reg.from == From::Operand && reg.read == Read::Direct) return true;
+/// Has the step that makes the result write it to its place, where that destroys nothing.
+bool Program::store_where_made(std::vector<Step>& steps, std::size_t result) const {
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    Step& step = steps[s];
+    for (int i = 0; step.kind == Kind::Apply && i < step.num_out; ++i) {
+      if (step.out[i] != results_[result].reg || step.result[i] >= 0) continue;
+      if (result == 0 && !may_be_overwritten(steps, s, at(step.out[i]).each)) return false;
+      step.result[i] = static_cast<int>(result);
+      return true;
     }
   }
   return false;
+}
+
+/// True where no operand of result 0's shape is read after the step. Sums lie elsewhere until the
+/// end.
+bool Program::may_be_overwritten(const std::vector<Step>& steps, std::size_t after,
+                                 Each each) const {
+  if (each == Each::Whole) return true;
+  for (std::size_t s = after + 1; s < steps.size(); ++s) {
+    if (each == Each::Row) return false;
+    for (int i = 0; i < steps[s].num_in; ++i) {
+      const Register& reg = at(steps[s].in[i]);
+      if (reg.from == From::Operand && reg.read == Read::Direct) return false;
+    }
+  }
+  return true;
 }
 
 /// Tiles in the workspace: one for each value that lasts a run, shared ones for those that last
@@ -223,28 +267,31 @@ bool Program::reads_later(const std::vector<Step>& steps, std::size_t after) con
 void Program::assign_slots() {
   int widest = 1;
   for (std::size_t s = 0; s < steps_.size(); ++s) {
-    for (int i = 0; i < steps_[s].num_in; ++i) {
-      registers_[static_cast<std::size_t>(steps_[s].in[i])].last_use = static_cast<int>(s);
-    }
+    for (int i = 0; i < steps_[s].num_in; ++i) at(steps_[s].in[i]).last_use = static_cast<int>(s);
   }
   for (Register& reg : registers_) {
-    widest = std::max(widest, size_of(reg.dtype));
+    if (reg.from != From::Pointer) widest = std::max(widest, size_of(reg.dtype));
     if (reg.read == Read::Once && reg.from != From::Constant) reg.slot = slots_++;
+    if (!is_sum(reg)) continue;
+    reg.sum = sum_bytes_;
+    sum_bytes_ += round_up(whole_row_ * std::int64_t{sizeof(float)}, 64);
   }
   std::vector<int> free;
   for (std::size_t s = 0; s < steps_.size(); ++s) {
     const Step& step = steps_[s];
-    Register& out = registers_[static_cast<std::size_t>(step.out)];
+    const int size = size_of(at(step.out[0]).dtype);
     std::vector<int> ended;
     for (int i = 0; i < step.num_in; ++i) {
-      Register& in = registers_[static_cast<std::size_t>(step.in[i])];
+      Register& in = at(step.in[i]);
       if (in.slot < 0 || in.read == Read::Once || in.last_use != static_cast<int>(s)) continue;
       // A result over an operand of the same width is written after that was read; over another
-      // width it is not.
-      (size_of(in.dtype) == size_of(out.dtype) ? free : ended).push_back(in.slot);
+      // width it is not, nor are further results.
+      (size_of(in.dtype) == size && step.num_out == 1 ? free : ended).push_back(in.slot);
       in.last_use = -1;
     }
-    if (step.result < 0) {
+    for (int i = 0; i < step.num_out; ++i) {
+      Register& out = at(step.out[i]);
+      if (step.result[i] >= 0 || out.sum >= 0) continue;
       if (free.empty()) free.push_back(slots_++);
       out.slot = free.back();
       free.pop_back();
@@ -252,8 +299,9 @@ void Program::assign_slots() {
     free.insert(free.end(), ended.begin(), ended.end());
   }
   slot_bytes_ = round_up(tile_ * widest, 64);
-  part_bytes_ = round_up(static_cast<std::int64_t>(registers_.size() * sizeof(void*)), 64) +
-                slots_ * slot_bytes_;
+  slots_begin_ = round_up(static_cast<std::int64_t>(registers_.size() * sizeof(void*)), 64);
+  part_bytes_ = slots_begin_ + slots_ * slot_bytes_;
+  sums_begin_ = parts_ * part_bytes_;
 }
 
 void Program::fill_constants() {
@@ -267,102 +315,6 @@ void Program::fill_constants() {
       std::fill_n(reinterpret_cast<T*>(constants_.data() + reg.constant), tile_,
                   static_cast<T>(reg.value));
     });
-  }
-}
-
-// ---- running
-
-void Program::run(const KernelArgs& args, Pool& pool) const {
-  std::byte* work = static_cast<std::byte*>(args.workspace);
-  if (parts_ == 1) return run_tiles(args, work, 0, tiles_);
-  pool.run(parts_, [&](int part) {
-    run_tiles(args, work + part * part_bytes_, tiles_ * part / parts_,
-              tiles_ * (part + 1) / parts_);
-  });
-}
-
-Program::Window Program::window(std::int64_t tile) const {
-  const std::int64_t row = tile / pieces_ * rows_per_tile_, column = tile % pieces_ * tile_;
-  const std::int64_t n =
-      pieces_ > 1 ? std::min(tile_, row_ - column) : std::min(rows_per_tile_, rows_ - row) * row_;
-  return {row * row_ + column, n, row, column};
-}
-
-void Program::run_tiles(const KernelArgs& args, std::byte* work, std::int64_t begin,
-                        std::int64_t end) const {
-  if (begin >= end) return;
-  std::byte** values = reinterpret_cast<std::byte**>(work);
-  std::byte* slots =
-      work + round_up(static_cast<std::int64_t>(registers_.size() * sizeof(void*)), 64);
-  const Window whole{0, tile_, 0, 0};
-  for (std::size_t r = 0; r < registers_.size(); ++r) {
-    const Register& reg = registers_[r];
-    if (reg.from == From::Constant) {
-      values[r] = const_cast<std::byte*>(constants_.data() + reg.constant);  // only read
-    } else if (reg.slot >= 0) {
-      values[r] = slots + reg.slot * slot_bytes_;
-      if (reg.from == From::Operand && reg.read == Read::Once) expand(reg, args, whole, values[r]);
-    }
-  }
-  for (const Step& step : once_) run_step(step, args, whole, values);
-  const Shape dense = dims_.strides();
-  for (std::int64_t t = begin; t < end; ++t) {
-    const Window at = window(t);
-    for (std::size_t r = 0; r < registers_.size(); ++r) {
-      const Register& reg = registers_[r];
-      if (reg.from != From::Operand || reg.read != Read::Direct) continue;
-      const std::int64_t offset =
-          reg.strides == dense ? at.first : row_offset(reg, at.row) + at.column;
-      const void* base = args.ins[reg.operand];
-      values[r] = static_cast<std::byte*>(const_cast<void*>(base)) +
-                  offset * size_of(reg.dtype);  // only read
-    }
-    for (const Step& step : steps_) run_step(step, args, at, values);
-  }
-}
-
-void Program::run_step(const Step& step, const KernelArgs& args, const Window& at,
-                       std::byte** values) const {
-  const auto out = static_cast<std::size_t>(step.out);
-  const int size = size_of(registers_[out].dtype);
-  std::byte* to = values[out];
-  if (step.result >= 0) to = static_cast<std::byte*>(args.outs[step.result]) + at.first * size;
-  switch (step.kind) {
-    case Kind::Expand: return expand(registers_[out], args, at, to);
-    case Kind::Copy: std::copy_n(values[out], at.n * size, to); return;
-    case Kind::Apply: break;
-  }
-  TileCall call;
-  for (int i = 0; i < step.num_in; ++i) call.in[i] = values[step.in[i]];
-  call.out = to;
-  call.n = at.n;
-  call.first = at.first;
-  call.microbatch = args.microbatch;
-  call.extra = step.extra;
-  step.function(call);
-  values[out] = to;
-}
-
-std::int64_t Program::row_offset(const Register& reg, std::int64_t row) const {
-  std::int64_t offset = 0;
-  for (int d = dims_.ndim() - 2; d >= 0; --d) {
-    offset += row % dims_[d] * reg.strides[d];
-    row /= dims_[d];
-  }
-  return offset;
-}
-
-void Program::expand(const Register& reg, const KernelArgs& args, const Window& at,
-                     std::byte* to) const {
-  const int size = size_of(reg.dtype);
-  const std::byte* base = static_cast<const std::byte*>(args.ins[reg.operand]);
-  const std::int64_t stride = dims_.empty() ? 0 : reg.strides.back();
-  if (pieces_ > 1) {
-    const std::int64_t offset = row_offset(reg, at.row) + at.column * stride;
-    return copy_run(size, to, base + offset * size, at.n, stride);
-  }
-  for (std::int64_t row = at.row, end = at.row + at.n / row_; row < end; ++row, to += row_ * size) {
-    copy_run(size, to, base + row_offset(reg, row) * size, row_, stride);
   }
 }
 

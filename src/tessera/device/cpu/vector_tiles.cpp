@@ -208,6 +208,17 @@ void select(const TileCall& c) {
               y + i, rest);
 }
 
+void sum_of_rows(const TileCall& c) {
+  const D d;
+  float* sum = static_cast<float*>(c.out);
+  const float *x = in(c, 0), *end = x + c.n;
+  each_vector(d, c.row, [&](auto load, auto store) HWY_ATTR {
+    V total = load(sum);
+    for (const float* row = x; row < end; row += c.row) total = hn::Add(total, load(row));
+    store(total, sum);
+  });
+}
+
 }  // namespace
 
 TileFunction find(Tile tile) {
@@ -240,6 +251,7 @@ TileFunction find(Tile tile) {
     case Tile::LessEqual: return compare<LessEqual>;
     case Tile::IsFinite: return is_finite;
     case Tile::Select: return select;
+    case Tile::SumOfRows: return sum_of_rows;
   }
   return nullptr;
 }

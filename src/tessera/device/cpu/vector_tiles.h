@@ -3,6 +3,7 @@
 /// are vector_program.h.
 
 #include <cstdint>
+#include <memory>
 
 #include "tessera/ir/op_def.h"
 
@@ -10,16 +11,27 @@ namespace tessera::cpu {
 
 /// One application: `n` elements of each operand at `in`, results to `out`, which may equal one of
 /// `in`.
+///
+/// To an op that works row by row they are n / row rows of `row` elements. An operand that is the
+/// same for all rows is one row, a statistic of rows one number for each. Sums over rows are added
+/// to what is there.
 struct TileCall {
-  static constexpr int kMaxIn = 3;
+  static constexpr int kMaxIn = 5, kMaxOut = 3;
   const void* in[kMaxIn] = {};
-  void* out = nullptr;
-  std::int64_t n = 0;
+  void* out = nullptr;           // result 0
+  void* more[kMaxOut - 1] = {};  // results 1 and 2
+  std::int64_t n = 0, row = 1;
   std::int64_t first = 0;  // row-major index of the first element in the program's shape
   std::int64_t microbatch = 0;
   const void* extra = nullptr;  // what the function was made with
 };
 using TileFunction = void (*)(const TileCall&);
+
+/// A function and what it is made with.
+struct Tiling {
+  TileFunction function = nullptr;  // null: there is none
+  std::shared_ptr<const void> extra = {};
+};
 
 /// The function for an elementwise op on operands of these dtypes; null where there is none.
 TileFunction tile_function(const OpCall& call);
@@ -54,6 +66,7 @@ enum class Tile : std::uint8_t {
   LessEqual,
   IsFinite,
   Select,
+  SumOfRows,
 };
 TileFunction f32_tile(Tile tile);
 

@@ -6,55 +6,15 @@
 #include <vector>
 
 #include "tessera/device/cpu/blocks.h"
+#include "tessera/device/cpu/in_f32.h"
 #include "tessera/device/cpu/kernels.h"
 #include "tessera/device/cpu/vector_convert.h"
-#include "tessera/ir/builder.h"
-#include "tessera/ops/elementwise.h"
 
 namespace tessera::cpu {
 
 namespace {
 
 constexpr std::int64_t kGrain = 4096;  // elements that are worth a thread
-
-TensorType in_f32(TensorType type) {
-  type.dtype = computed_in(type.dtype);
-  return type;
-}
-
-Graph in_f32(const Graph& body);
-
-Attrs in_f32(Attrs attrs) {
-  for (std::size_t i = 0; i < attrs.size(); ++i) {
-    if (const auto* dtype = std::get_if<DType>(&attrs[i])) {
-      attrs = attrs.with(i, computed_in(*dtype));
-    } else if (const auto* body = std::get_if<std::shared_ptr<const Graph>>(&attrs[i])) {
-      attrs = attrs.with(i, std::make_shared<const Graph>(in_f32(**body)));
-    }
-  }
-  return attrs;
-}
-
-/// The body of a fused op: what it computes on the way is not rounded.
-Graph in_f32(const Graph& body) {
-  Builder builder;
-  std::vector<std::vector<Value>> values;
-  const auto value = [&](ValueId id) {
-    return values[static_cast<std::size_t>(id.node)].at(static_cast<std::size_t>(id.index));
-  };
-  for (const Node& node : body.nodes()) {
-    if (node.op == &kBatch) {
-      values.push_back({builder.batch(std::get<std::string>(node.attrs[0]), in_f32(node.type()))});
-      continue;
-    }
-    std::vector<Value> ins;
-    for (const ValueId input : node.inputs) ins.push_back(value(input));
-    values.push_back(builder.add_all(*node.op, ins, in_f32(node.attrs)));
-  }
-  for (const Output& output : body.outputs())
-    builder.output(output.kind, output.name, value(output.value));
-  return builder.finish();
-}
 
 /// Where rows of neighbours begin, of a tensor that lies at strides.
 struct Rows {
@@ -119,27 +79,6 @@ void scatter_rows(Pool& pool, DType dtype, const Rows& rows, const void* from, v
                 static_cast<std::size_t>(n * size));
   });
 }
-
-/// A cast to or from f32.
-class ConvertKernel final : public Kernel {
- public:
-  ConvertKernel(const KernelRequest& request, Pool& pool)
-      : pool_(&pool),
-        widens_(request.call.out(0).dtype == DType::F32),
-        dtype_(widens_ ? request.call.in(0).dtype : request.call.out(0).dtype),
-        rows_(request.call.in(0).shape, strides_of(request, 0)) {}
-  std::string_view name() const override { return "hwy:convert"; }
-  void run(const KernelArgs& args) const override {
-    if (widens_) return gather_rows(*pool_, dtype_, rows_, args.ins[0], args.outs[0]);
-    scatter_rows(*pool_, dtype_, rows_, args.ins[0], args.outs[0]);
-  }
-
- private:
-  Pool* pool_;
-  bool widens_;
-  DType dtype_;
-  Rows rows_;
-};
 
 /// Converts the operands of a block to f32, runs the kernel of f32 on them, converts the results.
 class WidenedKernel final : public Kernel {
@@ -224,7 +163,7 @@ class WidenedKernel final : public Kernel {
     }
     const Attrs attrs = in_f32(call.attrs());
     return make({OpCall(call.op(), ins, attrs, outs), strides, request.ins, request.outs,
-                 request.key, request.coordinate});
+                 request.key, request.seed, request.coordinate});
   }
 
   bool sums(const Part& out) const { return out.dim < 0 && blocks_.count() > 1; }
@@ -307,23 +246,8 @@ class WidenedKernel final : public Kernel {
 
 }  // namespace
 
-bool has_16_bit(const OpCall& call) {
-  for (int i = 0; i < call.num_in(); ++i) {
-    if (is_16_bit(call.in(i).dtype)) return true;
-  }
-  for (int i = 0; i < call.num_out(); ++i) {
-    if (is_16_bit(call.out(i).dtype)) return true;
-  }
-  return false;
-}
-
 std::unique_ptr<Kernel> make_widened(const KernelRequest& request, Pool& pool,
                                      const MakeKernel& make, std::int64_t block_bytes) {
-  const OpCall& call = request.call;
-  const auto converts = [](DType a, DType b) { return is_16_bit(a) && b == DType::F32; };
-  if (&call.op() == &kCast && (converts(call.in(0).dtype, call.out(0).dtype) ||
-                               converts(call.out(0).dtype, call.in(0).dtype)))
-    return std::make_unique<ConvertKernel>(request, pool);
   return std::make_unique<WidenedKernel>(request, pool, make, block_bytes);
 }
 

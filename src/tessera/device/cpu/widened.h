@@ -9,14 +9,11 @@
 
 namespace tessera::cpu {
 
-/// True where an operand or a result is a 16-bit float.
-bool has_16_bit(const OpCall& call);
-
 using MakeKernel = std::function<std::unique_ptr<Kernel>(const KernelRequest&)>;
 
 /// The kernel that `make` gives for the call in f32, between copies of what has 16 bits: each
 /// result is computed in f32 and rounded once. It runs block by block (blocks.h), so that the
-/// copies stay in cache: those of a block need about `block_bytes`. A cast alone is a copy.
+/// copies stay in cache: those of a block need about `block_bytes`.
 std::unique_ptr<Kernel> make_widened(const KernelRequest& request, Pool& pool,
                                      const MakeKernel& make, std::int64_t block_bytes);
 

@@ -1,4 +1,4 @@
-#include "tessera/device/cpu/amx_pack.h"
+#include "tessera/device/cpu/tile_pack.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 
@@ -19,16 +19,16 @@ namespace {
 #define TESSERA_INLINE inline __attribute__((always_inline))
 
 /// Bits 0 to n - 1.
-TESSERA_AMX __mmask16 first_lanes(std::int64_t n) {
+TESSERA_TILES __mmask16 first_lanes(std::int64_t n) {
   return static_cast<__mmask16>((1U << std::clamp<std::int64_t>(n, 0, kTile)) - 1);
 }
 
 /// Splits two rows of 16 numbers: part p of both goes, as pairs of bf16, to `to` + p * stride. The
 /// parts add up to the numbers.
-TESSERA_AMX TESSERA_INLINE void split(__m512 low, __m512 high, char* to, std::int64_t stride) {
+TESSERA_TILES TESSERA_INLINE void split(__m512 low, __m512 high, char* to, std::int64_t stride) {
   const __m512i half = _mm512_set1_epi32(0x8000), top = _mm512_set1_epi32(-0x10000);
 #pragma GCC unroll 2
-  for (int part = 0; part < kParts - 1; ++part) {
+  for (int part = 0; part < kParts<float> - 1; ++part) {
     const __m512i near_low =
         _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(low), half), top);
     const __m512i near_high =
@@ -43,8 +43,25 @@ TESSERA_AMX TESSERA_INLINE void split(__m512 low, __m512 high, char* to, std::in
   _mm512_store_si512(to, _mm512_or_si512(last, _mm512_and_si512(_mm512_castps_si512(high), top)));
 }
 
+/// Of bf16 (load) there is one part.
+TESSERA_TILES TESSERA_INLINE void split(__m512i low, __m512i high, char* to, std::int64_t) {
+  _mm512_store_si512(to, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+}
+
+/// 16 neighbours, or those of them in `lanes` and zeros; bf16 as the lower halves of 32 bits.
+TESSERA_TILES TESSERA_INLINE __m512 load(const float* from) { return _mm512_loadu_ps(from); }
+TESSERA_TILES TESSERA_INLINE __m512 load(const float* from, __mmask16 lanes) {
+  return _mm512_maskz_loadu_ps(lanes, from);
+}
+TESSERA_TILES TESSERA_INLINE __m512i load(const Bf16* from) {
+  return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+}
+TESSERA_TILES TESSERA_INLINE __m512i load(const Bf16* from, __mmask16 lanes) {
+  return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, from));
+}
+
 /// Rows of 64 bytes become columns of 4 bytes.
-TESSERA_AMX TESSERA_INLINE void transpose(const char* from, char* to) {
+TESSERA_TILES TESSERA_INLINE void transpose(const char* from, char* to) {
   __m512i r[kTile], t[kTile];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) r[i] = _mm512_load_si512(from + 64 * i);
@@ -80,51 +97,50 @@ TESSERA_AMX TESSERA_INLINE void transpose(const char* from, char* to) {
 enum class Dense { Across, Along };
 
 /// Writes one tile per part, `stride` bytes apart. What lies beyond `across` or `along` is zero.
-template <Lanes lanes, Dense dense>
-TESSERA_AMX TESSERA_INLINE void pack_tile(const Source& from, std::int64_t across,
-                                          std::int64_t along, char* to, std::int64_t stride) {
+template <Lanes lanes, Dense dense, typename In>
+TESSERA_TILES TESSERA_INLINE void pack_tile(const Source<In>& from, std::int64_t across,
+                                            std::int64_t along, char* to, std::int64_t stride) {
   constexpr bool kAlong = dense == Dense::Along;
   constexpr bool kTurned = kAlong != (lanes == Lanes::Along);
-  const float* low = from.data;
-  const float* high = low + kTile * from.along;
+  const In* low = from.data;
+  const In* high = low + kTile * from.along;
   const std::int64_t row = kAlong ? from.across : from.along;
-  alignas(64) char rows[kTurned ? kParts * kTileBytes : 1];
+  alignas(64) char rows[kTurned ? kParts<In> * kTileBytes : 1];
   char* const split_to = kTurned ? rows : to;
   const std::int64_t split_stride = kTurned ? kTileBytes : stride;
   if (across >= kTile && along >= kDepth) {
 #pragma GCC unroll 2
     for (int i = 0; i < kTile; ++i, low += row, high += row)
-      split(_mm512_loadu_ps(low), _mm512_loadu_ps(high), split_to + i * 64, split_stride);
+      split(load(low), load(high), split_to + i * 64, split_stride);
   } else {
     const std::int64_t low_rows = kAlong ? across : along;
     const std::int64_t high_rows = kAlong ? across : along - kTile;
     const __mmask16 low_lanes = first_lanes(kAlong ? along : across);
     const __mmask16 high_lanes = first_lanes(kAlong ? along - kTile : across);
     for (int i = 0; i < kTile; ++i, low += row, high += row) {
-      split(_mm512_maskz_loadu_ps(i < low_rows ? low_lanes : __mmask16{0}, low),
-            _mm512_maskz_loadu_ps(i < high_rows ? high_lanes : __mmask16{0}, high),
-            split_to + i * 64, split_stride);
+      split(load(low, i < low_rows ? low_lanes : __mmask16{0}),
+            load(high, i < high_rows ? high_lanes : __mmask16{0}), split_to + i * 64, split_stride);
     }
   }
   if constexpr (kTurned) {
-    for (int part = 0; part < kParts; ++part)
+    for (int part = 0; part < kParts<In>; ++part)
       transpose(rows + part * kTileBytes, to + part * stride);
   }
 }
 
 /// The source is read the way it lies.
-template <Lanes lanes, Dense dense>
-TESSERA_AMX void pack_panels(const Source& from, std::int64_t across, std::int64_t along,
-                             char* to) {
+template <Lanes lanes, Dense dense, typename In>
+TESSERA_TILES void pack_panels(const Source<In>& from, std::int64_t across, std::int64_t along,
+                               char* to) {
   const std::int64_t panels = round_up(across, kWide) / kWide,
                      steps = round_up(along, kDepth) / kDepth;
-  const auto pack = [&](std::int64_t panel, std::int64_t step) TESSERA_AMX {
+  const auto pack = [&](std::int64_t panel, std::int64_t step) TESSERA_TILES {
     const std::int64_t left = panel * kWide,
                        tiles = round_up(std::min(kWide, across - left), kTile) / kTile;
-    char* const at = to + panel * steps * step_bytes(kPanel) + step * step_bytes(tiles);
+    char* const at = to + panel * steps * step_bytes<In>(kPanel) + step * step_bytes<In>(tiles);
     for (std::int64_t tile = 0; tile < tiles; ++tile) {
       const std::int64_t x = left + tile * kTile, k = step * kDepth;
-      pack_tile<lanes, dense>(
+      pack_tile<lanes, dense, In>(
           {from.data + x * from.across + k * from.along, from.across, from.along}, across - x,
           along - k, at + tile * kTileBytes, tiles * kTileBytes);
     }
@@ -140,8 +156,9 @@ TESSERA_AMX void pack_panels(const Source& from, std::int64_t across, std::int64
 
 }  // namespace
 
-template <Lanes lanes>
-TESSERA_AMX void pack_block(const Source& from, std::int64_t across, std::int64_t along, char* to) {
+template <Lanes lanes, typename In>
+TESSERA_TILES void pack_block(const Source<In>& from, std::int64_t across, std::int64_t along,
+                              char* to) {
   if (from.along == 1) {
     pack_panels<lanes, Dense::Along>(from, across, along, to);
   } else {
@@ -149,8 +166,12 @@ TESSERA_AMX void pack_block(const Source& from, std::int64_t across, std::int64_
   }
 }
 
-template void pack_block<Lanes::Across>(const Source&, std::int64_t, std::int64_t, char*);
-template void pack_block<Lanes::Along>(const Source&, std::int64_t, std::int64_t, char*);
+#define TESSERA_PACK_BLOCK(lanes, In) \
+  template void pack_block<lanes, In>(const Source<In>&, std::int64_t, std::int64_t, char*)
+TESSERA_PACK_BLOCK(Lanes::Across, float);
+TESSERA_PACK_BLOCK(Lanes::Along, float);
+TESSERA_PACK_BLOCK(Lanes::Across, Bf16);
+TESSERA_PACK_BLOCK(Lanes::Along, Bf16);
 
 }  // namespace tessera::cpu
 
