@@ -1,7 +1,10 @@
 /// Bodies that work row by row, as one pass: norms and their gradients, dropout, sums over rows,
 /// between elementwise ops.
 
+#include <set>
+
 #include "device/vector_test.h"
+#include "tessera/device/cpu/vector_families.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/fused.h"
 #include "tessera/ops/norm.h"
@@ -289,9 +292,28 @@ TEST(FusedRows, DropoutKnowsItsPlace) {
 /// Each op that a body may hold row by row has a function here: else a fused node would run in the
 /// reference loops.
 TEST(FusedRows, EveryRowOpHasAFunction) {
-  int count = 0;
-  for (const OpDef* op : all_ops()) count += op->row_dims != nullptr;
-  EXPECT_EQ(count, 5) << "give a new one a row above, or in `forward` and `backward`";
+  std::set<const OpDef*> asked;
+  for (const bool centered : {true, false}) {
+    for (const bool gradient : {true, false}) {
+      RowsBody body;
+      if (gradient) {
+        backward(body, {3, 5, 16}, {16}, centered, centered);
+      } else {
+        forward(body, {3, 5, 16}, {16}, centered);
+      }
+      const Attrs attrs = body.attrs();
+      const Graph& graph = *std::get<std::shared_ptr<const Graph>>(attrs[0]);
+      for (NodeId id = 0; id < graph.size(); ++id) {
+        const OpCall call = graph.call(id);
+        if (row_dims_of(call) == 0) continue;
+        EXPECT_NE(cpu::row_tiling(call).function, nullptr) << call.op().name;
+        asked.insert(&call.op());
+      }
+    }
+  }
+  for (const OpDef* op : all_ops())
+    EXPECT_EQ(asked.contains(op), op->row_dims != nullptr)
+        << op->name << ": give it a call in `forward` or `backward`";
 }
 
 }  // namespace

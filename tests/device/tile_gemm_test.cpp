@@ -5,14 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "device/product_trial.h"
 #include "tessera/base/philox.h"
@@ -22,10 +20,9 @@ namespace {
 
 using cpu::AmxGemm;
 using cpu::Bf16;
-using cpu::GemmShape;
 using cpu::TileUnit;
 using testing::ProductMatrix;
-using testing::detail::Guarded;
+using testing::ProductTrial;
 
 class Amx : public ::testing::Test {
  protected:
@@ -35,34 +32,19 @@ class Amx : public ::testing::Test {
   }
 };
 
-using Trial = testing::ProductTrial<AmxGemm>;
+using Trial = ProductTrial<AmxGemm>;
 
 /// Of every 32 terms six sums are made, and each rounds by 2^-24 of a partial sum at most; that is
 /// far below the sum of all magnitudes but for the first ones. Without one of the six products of
 /// parts the error is several times this.
-double bound(std::int64_t k, double magnitudes) {
-  const double roundings = 4 + static_cast<double>((k + 31) / 32);
-  return roundings * std::ldexp(magnitudes, -24);
-}
-
 TEST_F(Amx, EqualsTheSumWithinTheRoundingOfF32) {
-  const std::int64_t sizes[][3] = {{1, 1, 1},      {16, 16, 32},  {32, 32, 32},  {17, 31, 33},
-                                   {33, 16, 31},   {5, 100, 70},  {100, 5, 16},  {48, 48, 127},
-                                   {130, 67, 129}, {40, 33, 300}, {260, 20, 40}, {20, 3100, 129}};
-  for (const auto& [m, n, k] : sizes) {
-    for (int way = 0; way < 8; ++way) {
-      SCOPED_TRACE(text(m, " x ", n, " x ", k, ", way ", way));
-      Trial trial(m, n, k, (way & 1) != 0, (way & 2) != 0, (way & 4) != 0);
-      ProductMatrix before(m, n, trial.shape.c_row, 1);
-      before.fill(3);
-      trial.run();
-      double worst = 0;
-      each_element(trial, before, [&](double sum, double magnitudes, double result) {
-        worst = std::max(worst, std::abs(result - sum) / bound(k, magnitudes));
-      });
-      EXPECT_LE(worst, 1);
-    }
-  }
+  const testing::ProductSize sizes[] = {
+      {1, 1, 1},    {16, 16, 32},  {32, 32, 32},   {17, 31, 33},  {33, 16, 31},  {5, 100, 70},
+      {100, 5, 16}, {48, 48, 127}, {130, 67, 129}, {40, 33, 300}, {260, 20, 40}, {20, 3100, 129}};
+  testing::expect_sums<AmxGemm>(sizes, 8, [](std::int64_t k, double, double magnitudes) {
+    const double roundings = 4 + static_cast<double>((k + 31) / 32);
+    return roundings * std::ldexp(magnitudes, -24);
+  });
 }
 
 /// Times one, plus nothing: all 24 bits come through, at every size of number and on either side.
@@ -79,8 +61,8 @@ TEST_F(Amx, PartsMakeUpTheWholeNumber) {
     return std::ldexp((bits & 1) != 0 ? -one_to_two : one_to_two, exponent);
   };
   for (int way = 0; way < 8; ++way) {
-    Trial trial(n, n, n, (way & 1) != 0, (way & 2) != 0, false);
-    const bool numbers_in_a = (way & 4) != 0;
+    Trial trial(n, n, n, way % 4);
+    const bool numbers_in_a = way >= 4;
     trial.a.set(
         [&](std::int64_t i, std::int64_t j) { return numbers_in_a ? number(i, j) : one(i, j); });
     trial.b.set(
@@ -102,7 +84,7 @@ TEST_F(Amx, WhatIsNotANumberStaysInItsRowOrColumn) {
                        std::bit_cast<float>(0x7fffffffU),
                        std::bit_cast<float>(0xffffffffU)};
   for (const bool in_a : {false, true}) {
-    Trial trial(40, 40, 50, false, false, false);
+    Trial trial(40, 40, 50, 0);
     for (std::int64_t i = 0; i < std::ssize(odd); ++i)
       (in_a ? trial.a.at(3 * i, 2 * i + 30) : trial.b.at(2 * i + 30, 3 * i)) = odd[i];
     trial.run();
@@ -116,7 +98,7 @@ TEST_F(Amx, WhatIsNotANumberStaysInItsRowOrColumn) {
 }
 
 TEST_F(Amx, WhatIsBelowTheSmallestNormalNumberCountsAsZero) {
-  Trial trial(16, 16, 16, false, false, true);
+  Trial trial(16, 16, 16, testing::kAdd);
   trial.a.set([](auto...) { return 0x1p-127F; });
   trial.b.set([](auto...) { return 0x1p20F; });
   trial.c.set([](auto...) { return 0x1p-140F; });
@@ -127,22 +109,7 @@ TEST_F(Amx, WhatIsBelowTheSmallestNormalNumberCountsAsZero) {
 }
 
 TEST_F(Amx, APartOfAProductHasTheBitsOfTheWhole) {
-  const std::int64_t m = 150, n = 140, k = 200;
-  Trial whole(m, n, k, false, true, false);
-  whole.run();
-  for (const auto& [top, left, rows, cols] :
-       {std::array<std::int64_t, 4>{0, 0, 1, 140}, {32, 16, 64, 48}, {17, 90, 33, 50}}) {
-    GemmShape shape = whole.shape;
-    shape.m = rows, shape.n = cols, shape.c_row = cols;
-    const AmxGemm gemm(shape);
-    Guarded scratch(gemm.scratch_bytes());
-    std::vector<float> part(static_cast<std::size_t>(rows * cols));
-    gemm.execute(&whole.a.at(top, 0), &whole.b.at(0, left), part.data(), scratch.data());
-    for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t j = 0; j < cols; ++j)
-        ASSERT_EQ(part[static_cast<std::size_t>(i * cols + j)], whole.c.at(top + i, left + j));
-    }
-  }
+  testing::expect_bits_of_the_whole(Trial(150, 140, 200, testing::kTurnB));
 }
 
 template <typename Product>
@@ -150,13 +117,9 @@ class TilesOfBf16 : public ::testing::Test {
  protected:
   static constexpr bool kRounds = std::is_same_v<typename Product::Out, Bf16>;
   static constexpr int kWays = kRounds ? 4 : 8;  // those from 4 on are added to what lies there
-  using Trial = testing::ProductTrial<Product>;
 
   void SetUp() override {
     if (!cpu::tile_unit_usable(kUnit)) GTEST_SKIP() << "needs " << Product::kMatmulName;
-  }
-  static Trial trial(std::int64_t m, std::int64_t n, std::int64_t k, int way) {
-    return {m, n, k, (way & 1) != 0, (way & 2) != 0, (way & 4) != 0};
   }
 
  private:
@@ -170,70 +133,52 @@ TYPED_TEST_SUITE(TilesOfBf16, ProductsOfBf16);
 
 /// Edges of tiles and panels, odd contractions; then contractions of several passes, more rows than
 /// are finished at a time, and more columns than lie packed.
-const std::int64_t kTileSizes[][3] = {
+const testing::ProductSize kTileSizes[] = {
     {1, 1, 1},     {9, 10, 60},    {16, 16, 32},    {17, 31, 33},   {33, 16, 31},
     {5, 100, 70},  {100, 5, 16},   {48, 48, 127},   {130, 67, 129}, {40, 33, 300},
     {260, 20, 40}, {35, 18, 1025}, {530, 20, 2100}, {20, 700, 1100}};
 
 /// Sums of small whole numbers are exact, and large enough that rounding to bf16 meets ties.
 TYPED_TEST(TilesOfBf16, AddEveryTermOnceAndRoundOnce) {
-  for (const auto& [m, n, k] : kTileSizes) {
-    for (int way = 0; way < this->kWays; ++way) {
-      SCOPED_TRACE(text(m, " x ", n, " x ", k, ", way ", way));
-      auto trial = this->trial(m, n, k, way);
-      const auto whole = [](std::uint64_t seed) {
-        return [seed](std::int64_t i, std::int64_t j) {
-          const auto at = static_cast<std::uint64_t>(i * 5000 + j);
-          return static_cast<float>(philox_bits(seed, at, 0) % 12) - 3;
-        };
-      };
-      trial.a.set(whole(1)), trial.b.set(whole(2)), trial.c.set(whole(3));
-      ProductMatrix<typename TypeParam::Out> before(m, n, trial.shape.c_row, 1);
-      before.set(whole(3));
-      trial.run();
-      std::int64_t wrong = 0;
-      each_element(trial, before, [&](double sum, double, double result) {
-        const auto exact = static_cast<float>(sum);
-        wrong += result != (this->kRounds ? from_bf16(to_bf16(exact)) : exact);
-      });
-      EXPECT_EQ(wrong, 0);
-    }
-  }
+  const auto whole = [](std::uint64_t seed) {
+    return [seed](std::int64_t i, std::int64_t j) {
+      const auto at = static_cast<std::uint64_t>(i * 5000 + j);
+      return static_cast<float>(philox_bits(seed, at, 0) % 12) - 3;
+    };
+  };
+  testing::in_ways<TypeParam>(kTileSizes, this->kWays, [&](auto& trial) {
+    trial.a.set(whole(1)), trial.b.set(whole(2)), trial.c.set(whole(3));
+    ProductMatrix<typename TypeParam::Out> before(trial.shape.m, trial.shape.n, trial.shape.c_row,
+                                                  1);
+    before.set(whole(3));
+    trial.run();
+    std::int64_t wrong = 0;
+    each_element(trial, before, [&](double sum, double, double result) {
+      const auto exact = static_cast<float>(sum);
+      wrong += result != (this->kRounds ? from_bf16(to_bf16(exact)) : exact);
+    });
+    EXPECT_EQ(wrong, 0);
+  });
 }
 
 /// A sum of k terms rounds at most once per term, by 2^-24 of a partial sum; roundings are of both
 /// signs, so that far fewer than all of them add up. A bf16 has 8 bits: half of the last is 2^-8.
 TYPED_TEST(TilesOfBf16, EqualTheSumWithinRoundings) {
-  for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{50, 70, 90}, {40, 20, 1300}}) {
-    for (int way = 0; way < this->kWays; ++way) {
-      SCOPED_TRACE(text(m, " x ", n, " x ", k, ", way ", way));
-      auto trial = this->trial(m, n, k, way);
-      ProductMatrix<typename TypeParam::Out> before(m, n, trial.shape.c_row, 1);
-      before.fill(3);
-      trial.run();
-      const double roundings = 4 + std::sqrt(static_cast<double>(k));
-      double worst = 0;
-      each_element(trial, before, [&](double sum, double magnitudes, double result) {
-        const double bound = std::ldexp(roundings * magnitudes, -24) +
-                             (this->kRounds ? std::ldexp(std::abs(sum), -8) : 0);
-        worst = std::max(worst, std::abs(result - sum) / bound);
-      });
-      EXPECT_LE(worst, 1);
-    }
-  }
+  const testing::ProductSize sizes[] = {{50, 70, 90}, {40, 20, 1300}};
+  testing::expect_sums<TypeParam>(sizes, this->kWays,
+                                  [&](std::int64_t k, double sum, double magnitudes) {
+                                    const double roundings = 4 + std::sqrt(static_cast<double>(k));
+                                    return std::ldexp(roundings * magnitudes, -24) +
+                                           (this->kRounds ? std::ldexp(std::abs(sum), -8) : 0);
+                                  });
 }
 
 TYPED_TEST(TilesOfBf16, LeaveTheGapsBetweenRowsAlone) {
-  auto trial = this->trial(20, 37, 30, 0);
-  trial.run();
-  for (std::int64_t i = 0; i + 1 < 20; ++i) {
-    for (std::int64_t j = 37; j < trial.shape.c_row; ++j)
-      EXPECT_TRUE(std::isnan(trial.c.number(i, j))) << i << ", " << j;
-  }
+  testing::expect_gaps_left_alone<TypeParam>();
 }
 
 TYPED_TEST(TilesOfBf16, WhatIsNotANumberStaysInItsRowOrColumn) {
-  auto trial = this->trial(50, 41, 1030, 1);
+  ProductTrial<TypeParam> trial(50, 41, 1030, testing::kTurnA);
   trial.a.at(7, 270) = to_bf16(NAN);
   trial.a.at(9, 1029) = 0x7F81;  // a NaN that rounding could make infinite
   trial.b.at(1027, 40) = to_bf16(INFINITY);
@@ -250,7 +195,7 @@ TYPED_TEST(TilesOfBf16, WhatIsNotANumberStaysInItsRowOrColumn) {
 
 TYPED_TEST(TilesOfBf16, TakeWhatIsBelowTheSmallestNormalNumberForZero) {
   for (const auto& [x, y] : {std::pair{0x1p-127F, 0x1p20F}, {0x1p-70F, 0x1p-60F}}) {
-    auto trial = this->trial(16, 16, 16, 0);
+    ProductTrial<TypeParam> trial(16, 16, 16, 0);
     trial.a.set([&](auto...) { return x; });
     trial.b.set([&](auto...) { return y; });
     trial.run();
@@ -261,22 +206,7 @@ TYPED_TEST(TilesOfBf16, TakeWhatIsBelowTheSmallestNormalNumberForZero) {
 }
 
 TYPED_TEST(TilesOfBf16, APartOfAProductHasTheBitsOfTheWhole) {
-  const std::int64_t m = 150, n = 140, k = 1200;
-  auto whole = this->trial(m, n, k, 2);
-  whole.run();
-  for (const auto& [top, left, rows, cols] :
-       {std::array<std::int64_t, 4>{0, 0, 1, 140}, {32, 16, 64, 48}, {17, 90, 33, 50}}) {
-    GemmShape shape = whole.shape;
-    shape.m = rows, shape.n = cols, shape.c_row = cols;
-    const TypeParam gemm(shape);
-    Guarded scratch(gemm.scratch_bytes());
-    std::vector<typename TypeParam::Out> part(static_cast<std::size_t>(rows * cols));
-    gemm.execute(&whole.a.at(top, 0), &whole.b.at(0, left), part.data(), scratch.data());
-    for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t j = 0; j < cols; ++j)
-        ASSERT_EQ(part[static_cast<std::size_t>(i * cols + j)], whole.c.at(top + i, left + j));
-    }
-  }
+  testing::expect_bits_of_the_whole(ProductTrial<TypeParam>(150, 140, 1200, testing::kTurnB));
 }
 
 }  // namespace

@@ -1,52 +1,44 @@
-/// Products on packed tiles (tile_gemm_test.cpp), as the device chooses and cuts them.
+/// Products on packed tiles (tile_gemm_test.cpp), as the device chooses and cuts them. These tests
+/// are two programs too: emulated_test is on a machine with every unit (emulated/choices.cpp).
 
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 
-#include <algorithm>
-
-#include "device/kernel_test.h"
-#include "tessera/base/text.h"
-#include "tessera/ops/matmul.h"
+#include "device/product_trial.h"
 
 namespace tessera {
 namespace {
 
-/// The unit by which this machine multiplies matrices of `dtype` that fill whole tiles; empty:
-/// none.
-std::string unit_of(DType dtype) {
-  const Isa isa = machine_choices().isa;
-  if (isa >= Isa::Amx) return "amx:matmul";
-  return isa >= Isa::Avx512Bf16 && dtype == DType::BF16 ? "avx512-bf16:matmul" : "";
+/// The kernel of f32 at the levels avx512 and avx512-bf16. Emulated, they are levels of processors
+/// that have less: on those with AVX2, libraries are slower than products of our own.
+std::string f32_kernel() {
+  const std::int64_t targets = hwy::SupportedTargets();
+  const bool avx2_at_most = (targets & HWY_AVX3) == 0 && (targets & HWY_AVX2) != 0;
+  return avx2_at_most ? "hwy:matmul" : "onednn:matmul";
 }
 
-/// Of f32 on AMX, and of bf16 wherever a unit multiplies it.
+/// Of f32 on AMX, and of bf16 wherever a unit multiplies it. Only sums of parts that are rounded
+/// are left to products of f32.
 TEST(TileProducts, HaveTheSameBitsOnAnyThreads) {
+  if (machine_choices().isa < Isa::Avx512Bf16) GTEST_SKIP() << "needs AVX512-BF16 or AMX";
   const struct {
-    const char *name, *rule;
-    Shape a, b, c;
-  } cases[] = {
-      {"rows and contraction merge", "b s n, b s k -> n k", {3, 50, 96}, {3, 50, 130}, {96, 130}},
-      {"cut by rows", "b s k, n k -> b s n", {3, 70, 96}, {40, 96}, {3, 70, 40}},
-      {"operands change roles", "m k, k n -> n m", {100, 64}, {64, 50}, {50, 100}},
-      {"batches", "b m k, b k n -> b m n", {5, 40, 36}, {5, 36, 50}, {5, 40, 50}},
-      {"a sum of parts", "m k l, l k n -> m n", {40, 6, 50}, {50, 6, 80}, {40, 80}},
+    Isa isa;
+    DType in, out;
+    std::string kernel, of_parts;
+  } products[] = {
+      {Isa::Amx, DType::F32, DType::F32, "amx:matmul", "amx:matmul"},
+      {Isa::Amx, DType::BF16, DType::F32, "amx:matmul", "amx:matmul"},
+      {Isa::Amx, DType::BF16, DType::BF16, "amx:matmul", "widened amx:matmul"},
+      {Isa::Avx512Bf16, DType::BF16, DType::F32, "avx512-bf16:matmul", "avx512-bf16:matmul"},
+      {Isa::Avx512Bf16, DType::BF16, DType::BF16, "avx512-bf16:matmul", "widened " + f32_kernel()},
   };
-  for (const auto& c : cases) {
-    SCOPED_TRACE(c.name);
-    for (const DType dtype : {DType::F32, DType::BF16}) {
-      const std::string unit = unit_of(dtype);
-      if (unit.empty()) continue;
-      const std::vector<HostTensor> ins = {testing::random_tensor(dtype, c.a, 1),
-                                           testing::random_tensor(dtype, c.b, 2)};
-      std::vector<HostTensor> outs;
-      for (const int threads : {1, 2, 3, 5}) {
-        const std::unique_ptr<Device> device = make_cpu_device({.threads = threads});
-        testing::KernelRun run = testing::run_kernel(
-            *device, kMatmul, {std::string(c.rule), DType::F32}, ins, {{DType::F32, c.c, {}}});
-        EXPECT_EQ(run.kernel, unit);
-        outs.push_back(std::move(run.outs[0]));
-        EXPECT_TRUE(std::ranges::equal(outs.back().bytes(), outs.front().bytes())) << threads;
-      }
+  for (const auto& p : products) {
+    if (p.isa > machine_choices().isa) continue;
+    for (const testing::CutMatmul& c : testing::kCutMatmuls) {
+      SCOPED_TRACE(text(c.name, ", ", p.in, " to ", p.out, ", ", to_text(p.isa)));
+      EXPECT_EQ(
+          testing::expect_same_on_any_threads(c, machine_choices().at_most(p.isa), p.in, p.out),
+          c.adds ? p.of_parts : p.kernel);
     }
   }
 }
@@ -79,26 +71,32 @@ TEST(TileProducts, ADeviceCanBeToldToDoWithoutAmx) {
         make_cpu_device({.threads = 1, .choices = machine_choices().at_most(isa)});
     EXPECT_EQ(device->isa(), to_text(isa));
     EXPECT_EQ(testing::run_kernel(*device, kMatmul, rule, ins, {{DType::F32, {64, 64}, {}}}).kernel,
-              isa == Isa::Amx ? "amx:matmul" : "onednn:matmul");
+              isa == Isa::Amx ? "amx:matmul" : f32_kernel());
   }
 }
 
-/// Where no unit multiplies bf16, f32 products do, between conversions.
+/// Where no unit multiplies bf16, f32 products do, between conversions. Parts of a contraction are
+/// added up in the result, so that one of bf16 would be rounded more than once.
 TEST(TileProducts, OfBf16AreChosenByLevel) {
-  const Attrs rule = {std::string("m k, k n -> m n")};
+  const std::string one = "m k, k n -> m n", parts = "m l k, k l n -> m n", f32 = f32_kernel();
   const struct {
     const char* name;
     std::int64_t rows;
     Isa isa;
-    std::string kernel;
+    std::string rule, kernel;  // of a result of f32
+    std::string rounded = {};  // of a result of bf16; empty: the same
   } cases[] = {
-      {"full tiles", 64, Isa::Amx, "amx:matmul"},
-      {"too flat for whole tiles", 12, Isa::Amx, "avx512-bf16:matmul"},
-      {"too flat for any", 2, Isa::Amx, "widened onednn:matmul"},
-      {"without AMX", 64, Isa::Avx512Bf16, "avx512-bf16:matmul"},
-      {"without either", 64, Isa::Avx512, "widened onednn:matmul"},
-      {"the least with products of our own", 64, Isa::Avx2, "widened hwy:matmul"},
+      {"full tiles", 64, Isa::Amx, one, "amx:matmul"},
+      {"a sum of parts", 64, Isa::Amx, parts, "amx:matmul", "widened amx:matmul"},
+      {"too flat for whole tiles", 12, Isa::Amx, one, "avx512-bf16:matmul"},
+      {"too flat for any", 2, Isa::Amx, one, "widened onednn:matmul"},
+      {"without AMX", 64, Isa::Avx512Bf16, one, "avx512-bf16:matmul"},
+      {"parts without AMX", 64, Isa::Avx512Bf16, parts, "avx512-bf16:matmul", "widened " + f32},
+      {"without either", 64, Isa::Avx512, one, "widened " + f32},
+      {"parts without either", 64, Isa::Avx512, parts, "widened " + f32},
+      {"the least with products of our own", 64, Isa::Avx2, one, "widened hwy:matmul"},
   };
+  int tested = 0;
   for (const auto& c : cases) {
     if (c.isa > machine_choices().isa) continue;
     // Libraries have one level per process.
@@ -106,16 +104,23 @@ TEST(TileProducts, OfBf16AreChosenByLevel) {
     SCOPED_TRACE(c.name);
     const std::unique_ptr<Device> device =
         make_cpu_device({.threads = 1, .choices = machine_choices().at_most(c.isa)});
-    const std::vector<HostTensor> ins = {testing::random_tensor(DType::BF16, {c.rows, 64}, 1),
-                                         testing::random_tensor(DType::BF16, {64, 48}, 2)};
+    const bool in_parts = c.rule == parts;
+    const Shape a = in_parts ? Shape{c.rows, 3, 64} : Shape{c.rows, 64},
+                b = in_parts ? Shape{64, 3, 48} : Shape{64, 48};
+    const std::vector<HostTensor> ins = {testing::random_tensor(DType::BF16, a, 1),
+                                         testing::random_tensor(DType::BF16, b, 2)};
     for (const DType out : {DType::BF16, DType::F32}) {
       const testing::KernelRun run =
-          testing::run_kernel(*device, kMatmul, {rule[0], out}, ins, {{out, {c.rows, 48}, {}}});
-      EXPECT_EQ(run.kernel, c.kernel);
+          testing::run_kernel(*device, kMatmul, {c.rule, out}, ins, {{out, {c.rows, 48}, {}}});
+      const bool other = out == DType::BF16 && !c.rounded.empty();
+      EXPECT_EQ(run.kernel, other ? c.rounded : c.kernel);
       const bool converted = starts_with(run.kernel, "widened ");
-      EXPECT_EQ(!converted, c.rows > 8 && multiplies_16_bit(DType::BF16, c.isa));
+      const bool rounds_parts = in_parts && out == DType::BF16;
+      EXPECT_EQ(!converted, c.rows > 8 && multiplies_16_bit(DType::BF16, c.isa) && !rounds_parts);
+      ++tested;
     }
   }
+  if (tested == 0) GTEST_SKIP() << "needs a processor with AVX2";
 }
 
 TEST(TileProducts, OfF16AreConverted) {
