@@ -104,13 +104,16 @@ TEST_F(MixedPrecision, MeshesAreVerified) {
         "--bf16 --devices 2 --pipeline-model-parallel-size 2 --micro-batch-size 2"}) {
     const Ran ran = run(words("verify --preset gpt2-tiny --layers 2 --steps 2 " + flags));
     EXPECT_EQ(ran.code, 0) << flags << "\n" << ran.out << ran.err;
+    const bool scaled =
+        ran.out.find(", and the loss scale, which begins at 65536)") != ran.out.npos;
+    EXPECT_EQ(scaled, flags.starts_with("--fp16")) << ran.out;
   }
 }
 
 TEST_F(MixedPrecision, WhatContradictsIsRefused) {
   const std::pair<const char*, const char*> rows[] = {
-      {"--bf16 --fp16", "bf16 computes in bf16, and fp16 in f16; give one of the two"},
-      {"--mixed-precision --fp16", "mixed-precision computes in bf16, and fp16 in f16"},
+      {"--bf16 --fp16", "--bf16 computes in bf16, and --fp16 in f16; give one of the two"},
+      {"--mixed-precision --fp16", "--mixed-precision computes in bf16, and --fp16 in f16"},
       {"--reduce-dtype bf16", "reduce-dtype bf16, but the run computes in f32"},
       {"--bf16 --reduce-dtype f16", "reduce-dtype f16, but the run computes in bf16"},
       {"--bf16 --reduce-dtype f64", "reduce-dtype is 'f64'; it can be f32, bf16, f16"},

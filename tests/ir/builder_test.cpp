@@ -110,6 +110,16 @@ TEST(Builder, BugsAreCalledSo) {
   EXPECT_THROW(b.add(kConstant, {}, {std::int64_t{1}, DType::F32}), Broken);
 }
 
+TEST(Builder, ParametersThatHaveACopy) {
+  Builder b;
+  for (const char* path : {"a.weight", "b.weight"})
+    b.next(b.state(path, kType, Role::Parameter, {}),
+           b.state(text(path, ".m"), kType, Role::Moment, {}));
+  const Value copy = b.state("b.weight.bf16", kType, Role::Copy, {});
+  b.next(copy, copy);
+  EXPECT_EQ(copied_parameters(b.so_far()), std::set<std::string>{"b.weight"});
+}
+
 TEST(Builder, CopiesKeepMarks) {
   const Graph from = layered_graph(1);
   Builder b;

@@ -68,6 +68,38 @@ TEST(OpTable, EveryOpHasARow) {
   }
 }
 
+/// Kernels may compute what does not depend on its place block by block. Nothing else tells them of
+/// random numbers, which are drawn by a key.
+TEST(OpTable, RandomNumbersDependOnThePlace) {
+  int drawing = 0;
+  for (const OpDef* op : all_ops()) {
+    if (op->attrs.find("key") < 0) continue;
+    EXPECT_TRUE(op->traits.by_place) << op->name;
+    ++drawing;
+  }
+  EXPECT_GE(drawing, 6);
+}
+
+/// A shard's attributes are made of its shape, so each that holds sizes of the result must say so.
+TEST(OpTable, AttributesSayWhichSizesTheyHold) {
+  int shapes = 0;
+  for (const OpDef* op : all_ops()) {
+    SCOPED_TRACE(op->name);
+    EXPECT_EQ(op->attrs.find("shape"), op->attrs.shape_of_result());
+    shapes += op->attrs.shape_of_result() >= 0 ? 1 : 0;
+  }
+  EXPECT_GE(shapes, 12);
+  for (const Case& c : all_cases()) {
+    SCOPED_TRACE(title(c));
+    Builder builder;
+    const Shape result = use(builder, c).outs[0].shape();
+    const int i = c.op->attrs.shape_of_result();
+    if (i < 0) continue;
+    const AttrValue& told = c.attrs[static_cast<std::size_t>(i)];
+    EXPECT_EQ(Shape(std::get<std::vector<std::int64_t>>(told)), result);
+  }
+}
+
 TEST(OpTable, RowsHaveDifferentTitles) {
   std::set<std::string> titles;
   for (const Case& c : all_cases()) EXPECT_TRUE(titles.insert(title(c)).second) << title(c);

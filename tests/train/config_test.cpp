@@ -161,6 +161,70 @@ TEST(Config, FlagsBeatTheFileAndTheFileBeatsThePreset) {
       (std::vector<std::string>{"--num-layers 7 overrules layers in run.toml:1, which says 6"}));
 }
 
+TEST(Config, MessagesSayWhatWasTyped) {
+  struct Row {
+    const char* why;
+    Setting file, flag;
+    const char* notice;
+  };
+  const Row rows[] = {
+      {"a switch that is off",
+       {"fp16", {"true"}, "fp16 in run.toml:3"},
+       {"no-fp16", {"true"}, "--no-fp16"},
+       "--no-fp16 overrules fp16 in run.toml:3, which says true"},
+      {"a switch that is off twice",
+       {"fp16", {"false"}, "fp16 in run.toml:3"},
+       {"no-fp16", {"false"}, "--no-fp16"},
+       "--no-fp16 false overrules fp16 in run.toml:3, which says false"},
+      {"a file that says no",
+       {"no-fp16", {"true"}, "no-fp16 in run.toml:3"},
+       {"fp16", {"true"}, "--fp16"},
+       "--fp16 overrules no-fp16 in run.toml:3, which says true"},
+      {"the name of other trainers",
+       {"graph-optimization", {"true"}, "graph-optimization in run.toml:3"},
+       {"no-onnx-runtime-training", {"true"}, "--no-onnx-runtime-training"},
+       "--no-onnx-runtime-training overrules graph-optimization in run.toml:3, which says true"},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.why);
+    const Told told = tell({row.file}, {row.flag});
+    EXPECT_TRUE(told.problems.empty());
+    EXPECT_EQ(told.notices, std::vector<std::string>{row.notice});
+  }
+}
+
+/// The file is that of a run in f16, which names every switch.
+TEST(Config, TwoKindsOf16BitFloatsAreBothNamed) {
+  const std::vector<Setting> file = {{"fp16", {"true"}, "fp16 in run.toml:3"},
+                                     {"bf16", {"false"}, "bf16 in run.toml:4"}};
+  const auto problems_with = [&](std::vector<Setting> flags) {
+    flags.push_back(flag("data", "text.txt"));
+    Told told = tell(file, flags);
+    complete(told.config);
+    find_problems(told.config, told.problems);
+    std::vector<std::string> out;
+    for (const Error& problem : told.problems.list()) out.emplace_back(problem.what());
+    return out;
+  };
+  EXPECT_EQ(problems_with({flag("bf16", "true")}),
+            std::vector<std::string>{
+                "--bf16 computes in bf16, and fp16 true in run.toml:3 in f16; give one of the two, "
+                "or take one back: no-fp16, no-bf16"});
+  EXPECT_EQ(problems_with({flag("bf16", "true"), {"no-fp16", {"true"}, "--no-fp16"}}),
+            std::vector<std::string>());
+}
+
+TEST(Config, PackingDoesNothingWithoutGraphOptimization) {
+  const Setting off = {"no-graph-optimization", {"true"}, "--no-graph-optimization"};
+  EXPECT_EQ(
+      tell({}, {off, flag("pack-weights", "yes")}).notices,
+      std::vector<std::string>{"--pack-weights yes does nothing: packing weights is a part of "
+                               "graph-optimization, which is off"});
+  for (const char* value : {"auto", "no"})
+    EXPECT_TRUE(tell({}, {off, flag("pack-weights", value)}).notices.empty()) << value;
+  EXPECT_TRUE(tell({}, {flag("pack-weights", "yes")}).notices.empty());
+}
+
 TEST(Config, AFamilyHasItsOwnDefaults) {
   struct Case {
     std::vector<Setting> flags;

@@ -123,9 +123,9 @@ std::vector<Priced> all_priced(const RunConfig& config, Device& device) {
   return out;
 }
 
-/// Every choice is compiled; none that fits may be much cheaper than what the search takes. What is
-/// fused, and where a pipeline is cut, depends on what is recomputed and offloaded, so prices do
-/// not only rise with it, and the search may miss the best.
+/// Every choice is compiled; none that fits may be cheaper than what the search takes. Where a
+/// pipeline is cut depends on what is recomputed, so there prices do not only rise with it: the
+/// search may miss a little.
 TEST(MemoryCap, CostsLeastOfAll) {
   const std::unique_ptr<Device> device = one_thread();
   for (const std::string mesh : {"one device", "two stages", "ZeRO-3"}) {
@@ -156,7 +156,7 @@ TEST(MemoryCap, CostsLeastOfAll) {
       fit_memory(config, *device);
       const MemoryPrice price = memory_price(config, *device);
       EXPECT_LE(price.peak_bytes, cap);
-      EXPECT_LE(price.seconds, best->price.seconds * 1.2)
+      EXPECT_LE(price.seconds, best->price.seconds * (mesh == "two stages" ? 1.05 : 1 + 1e-12))
           << flags_text(memory_choice_of(config)) << " where " << flags_text(best->choice)
           << " is cheaper";
       some_layers = some_layers || config.parallel.recompute_layers != "all";

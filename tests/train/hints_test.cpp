@@ -47,7 +47,12 @@ TEST(Hints, OfNamesThatPeopleType) {
       {"reshard_after_forward", "true is block, false is step of --fsdp-gather"},
       {"precision", "all in f32 is the default, 16-bit floats are asked for by --bf16"},
       {"grad_reduce_in_bf16", "here it is --reduce-dtype bf16"},
+      {"grad_accum_dtype", "here it is --reduce-dtype"},
+      {"main-grads-dtype", "here it is --reduce-dtype"},
       {"loss-scale", "it adapts itself; it begins as --initial-loss-scale"},
+      {"initial_scale_power", "as the number itself, 65536 for 16, it is --initial-loss-scale"},
+      {"growth_interval", "here it is --loss-scale-window"},
+      {"loss-scale-hysteresis", "here it is --hysteresis"},
       {"stesp", "nearest is --steps"},
       {"zzzzzzzzzz", ""},
   };

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <map>
 
 #include "tessera/passes/compute_in.h"
 #include "tessera/plan/compile.h"
 #include "tessera/runtime/executor.h"
+#include "train/executor_states.h"
 #include "train/tiny_step.h"
 
 namespace tessera {
@@ -37,15 +37,6 @@ class SixteenBitStep : public testing::TestWithParam<const char*> {
       out.emplace(text(output.kind == Output::Kind::Next ? "next " : "", output.name), values[i]);
     }
     return out;
-  }
-
-  static void set_states(Executor& executor, const Graph& graph, const Bindings& inputs) {
-    for (const State& state : graph.states()) {
-      const HostTensor& from = inputs.states.at(state.path);
-      HostTensor value(graph.type(state.value));
-      for (std::int64_t i = 0; i < value.numel(); ++i) value.set(i, from.at(i));
-      std::memcpy(executor.state(state.path).data(), value.bytes().data(), value.bytes().size());
-    }
   }
 
   Task task_;

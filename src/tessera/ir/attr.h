@@ -22,16 +22,19 @@ enum class AttrKind : std::uint8_t { Int, Float, Bool, Text, Ints, DType, Graph 
 
 /// The declaration of one attribute of an op.
 struct AttrDef {
-  static constexpr int kNoDim = -99, kNamedDim = -98;
+  static constexpr int kNoDim = -99, kNamedDim = -98, kEveryDim = -97;
   std::string_view name;
   AttrKind kind = AttrKind::Int;
-  /// An Int that is the size of this dim of result 0 (-1: the last; kNamedDim: the one that the
-  /// attribute "dim" names); on a shard it is the shard's.
-  /// Ints named "shape" are the shape of result 0.
+  /// Of an Int that is the size of a dim of result 0: which dim (-1: the last; kNamedDim: the one
+  /// that the attribute "dim" names). Of Ints that are its shape: kEveryDim. On a shard they are
+  /// the shard's.
   int size_of_dim = kNoDim;
   /// A node may lack it, with all that follow it.
   bool optional = false;
 };
+
+/// The attribute of an op that is told the shape of result 0.
+inline constexpr AttrDef kShapeOfResult = {"shape", AttrKind::Ints, AttrDef::kEveryDim};
 
 /// The attributes that an op declares: a list of fixed capacity, so that an op table entry is a
 /// constant.
@@ -54,6 +57,13 @@ class AttrDefs {
   constexpr int find(std::string_view name) const {
     for (std::size_t i = 0; i < size_; ++i) {
       if (defs_[i].name == name) return static_cast<int>(i);
+    }
+    return -1;
+  }
+  /// The place of the one that is the shape of result 0, or -1.
+  constexpr int shape_of_result() const {
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (defs_[i].size_of_dim == AttrDef::kEveryDim) return static_cast<int>(i);
     }
     return -1;
   }

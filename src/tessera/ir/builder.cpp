@@ -22,7 +22,7 @@ constexpr OpDef input_op(std::string_view name, std::string_view doc, std::strin
   OpDef op;
   op.name = name;
   op.doc = doc;
-  op.attrs = {{label, AttrKind::Text}, {"dtype", AttrKind::DType}, {"shape", AttrKind::Ints}};
+  op.attrs = {{label, AttrKind::Text}, {"dtype", AttrKind::DType}, kShapeOfResult};
   op.infer = [](const OpCall& c) -> TensorTypes { return {declared(c)}; };
   op.factors = free_dims;
   op.traits.leaf = true;

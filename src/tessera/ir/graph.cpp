@@ -76,4 +76,12 @@ std::string_view parameter_path(const State& state) {
   return extends ? path.substr(0, path.rfind('.')) : path;
 }
 
+std::set<std::string> copied_parameters(const Graph& graph) {
+  std::set<std::string> out;
+  for (const State& state : graph.states()) {
+    if (state.role == Role::Copy) out.emplace(parameter_path(state));
+  }
+  return out;
+}
+
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -133,6 +134,11 @@ struct State {
 /// The path of the parameter that a moment or a copy belongs to, which its own extends by one name;
 /// of other states their own.
 std::string_view parameter_path(const State& state);
+
+class Graph;
+/// Paths of the parameters that have a copy: of these, only the update reads the numbers
+/// themselves.
+std::set<std::string> copied_parameters(const Graph& graph);
 
 /// A value that the graph hands out under a name.
 struct Output {

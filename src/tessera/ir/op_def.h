@@ -130,6 +130,8 @@ struct Traits {
   bool leaf = false;         // nothing computes it: a batch input, state, slot, message or constant
   bool elementwise = false;  // each result element depends on the operand elements that broadcast
                              // to it: may be fused
+  bool by_place = false;     // an element also depends on where it lies in the whole tensor: random
+                             // numbers, causal masks, indices
   bool inserted = false;     // by passes, never by models: it moves, clears or packs a value
   bool exchanges = false;    // ranks act together: there is no kernel, `comm` does it
 };
@@ -162,7 +164,7 @@ struct OpDef {
   /// The operand in whose padding may lie anything: the table of gather and pick, which is read at
   /// indices only; the ids of scatter_add, whose rows are zeros there. -1: none.
   std::int8_t any_padding = -1;
-  std::array<InPlace, 4> in_place{};  // unused entries have result -1
+  std::array<InPlace, 12> in_place{};  // unused entries have result -1
   /// Result 0 as a view of operand 0 (which lies dense or at the given strides); nullopt: it must
   /// be copied.
   std::optional<View> (*view)(const OpCall&, const Shape& strides_in) = nullptr;

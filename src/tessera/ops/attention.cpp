@@ -95,6 +95,7 @@ constinit const OpDef kAttention = {
     .grad = gradient_of,
     .flops = [](const OpCall& c) -> double { return 4 * score_products(c, c.in(0), c.in(1)); },
     .reference = {attention_reference<float>, attention_reference<double>},
+    .traits = {.by_place = true},
     .arithmetic = Arithmetic::Narrow,
 };
 
@@ -120,6 +121,7 @@ constinit const OpDef kAttentionGrad = {
       return 10 * score_products(c, c.in(1), c.in(2));
     },  // with the scores again
     .reference = {attention_grad_reference<float>, attention_grad_reference<double>},
+    .traits = {.by_place = true},
     .arithmetic = Arithmetic::Narrow,
     .statistics = 1u << 5,
 };

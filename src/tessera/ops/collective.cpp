@@ -89,7 +89,7 @@ constinit const OpDef kUse = moves("use", "A state as forward or backward reads 
 
 constinit const OpDef kShard =
     moves("shard", "This rank's part of a dim of a value that is whole along mesh axes.",
-          {{"axes", AttrKind::Text}, {"dim", AttrKind::Int}, {"shape", AttrKind::Ints}}, told_shape,
+          {{"axes", AttrKind::Text}, {"dim", AttrKind::Int}, kShapeOfResult}, told_shape,
           shard_reference);
 
 constinit const OpDef kMarkPartial =
@@ -106,29 +106,23 @@ constinit const OpDef kAllReduce = [] {
   return op;
 }();
 
-constinit const OpDef kAllGather = moves(
-    "all_gather", "Joins the shards of a dim that ranks along mesh axes hold.",
-    {{"axes", AttrKind::Text}, {"dim", AttrKind::Int}, {"shape", AttrKind::Ints}}, told_shape);
+constinit const OpDef kAllGather =
+    moves("all_gather", "Joins the shards of a dim that ranks along mesh axes hold.",
+          {{"axes", AttrKind::Text}, {"dim", AttrKind::Int}, kShapeOfResult}, told_shape);
 
-constinit const OpDef kReduceScatter =
-    moves("reduce_scatter", "Combines what ranks along mesh axes hold; each keeps its part of dim.",
-          {{"axes", AttrKind::Text},
-           {"dim", AttrKind::Int},
-           {"monoid", AttrKind::Text},
-           {"shape", AttrKind::Ints}},
-          told_shape);
+constinit const OpDef kReduceScatter = moves(
+    "reduce_scatter", "Combines what ranks along mesh axes hold; each keeps its part of dim.",
+    {{"axes", AttrKind::Text}, {"dim", AttrKind::Int}, {"monoid", AttrKind::Text}, kShapeOfResult},
+    told_shape);
 
-constinit const OpDef kAllToAll =
-    moves("all_to_all", "Joins dim `from` and cuts dim `to` along mesh axes.",
-          {{"axes", AttrKind::Text},
-           {"from", AttrKind::Int},
-           {"to", AttrKind::Int},
-           {"shape", AttrKind::Ints}},
-          told_shape);
+constinit const OpDef kAllToAll = moves(
+    "all_to_all", "Joins dim `from` and cuts dim `to` along mesh axes.",
+    {{"axes", AttrKind::Text}, {"from", AttrKind::Int}, {"to", AttrKind::Int}, kShapeOfResult},
+    told_shape);
 
 constinit const OpDef kPermute =
     moves("permute", "Each rank takes the whole shard of one other rank.",
-          {{"axes", AttrKind::Text}, {"shape", AttrKind::Ints}}, told_shape);
+          {{"axes", AttrKind::Text}, kShapeOfResult}, told_shape);
 
 constinit const OpDef kClearPadding = {
     .name = "clear_padding",

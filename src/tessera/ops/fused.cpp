@@ -13,13 +13,6 @@ namespace tessera {
 
 namespace {
 
-/// The operand that an input of the body stands for.
-std::size_t operand_of(const Node& input, std::size_t num_in) {
-  std::size_t i = 0;
-  while (i < num_in && std::get<std::string>(input.attrs[0]) != text(i)) ++i;
-  return i;
-}
-
 void check_body(const OpCall& c, const Graph& body) {
   std::vector<bool> found(static_cast<std::size_t>(c.num_in()), false);
   for (NodeId id = 0; id < body.size(); ++id) {
@@ -29,27 +22,13 @@ void check_body(const OpCall& c, const Graph& body) {
             " neither works element by element nor row by row");
       continue;
     }
-    const int i = static_cast<int>(operand_of(node, found.size()));
-    check(i < c.num_in(), "fused: the body reads '", std::get<std::string>(node.attrs[0]),
-          "', there are ", c.num_in(), " operands");
+    const int i = operand_of_body(node, c.num_in());
     check(node.type() == c.in(i), "fused: operand ", i, " is ", c.in(i), ", the body takes ",
           node.type());
     found[static_cast<std::size_t>(i)] = true;
   }
   check(std::find(found.begin(), found.end(), false) == found.end(),
         "fused: an operand is not read by the body");
-}
-
-/// A sum over rows, or one number for each.
-bool is_reduced(const Shape& result, const BodySpace& space) {
-  const int ndim = space.shape.ndim();
-  if (space.row_dims == 0 || result.ndim() > ndim) return false;
-  for (int d = 0; d < result.ndim(); ++d) {
-    const bool one = result.ndim() == ndim && d >= ndim - space.row_dims;
-    if (result.back(result.ndim() - 1 - d) != (one ? 1 : space.shape.back(result.ndim() - 1 - d)))
-      return false;
-  }
-  return result.ndim() == ndim || result.ndim() == space.row_dims;
 }
 
 TensorTypes infer(const OpCall& c) {
@@ -62,7 +41,8 @@ TensorTypes infer(const OpCall& c) {
     check(output.kind == Output::Kind::Metric, "fused: output '", output.name,
           "' of the body is no Metric");
     out.push_back(body.type(output.value));
-    check(out.back().shape == space.shape || is_reduced(out.back().shape, space),
+    const Shape& shape = out.back().shape;
+    check(shape == space.shape || (space.row_dims > 0 && space.each(shape) && !shape.empty()),
           "fused: the body runs over ", space.shape, ", a result is ", out.back());
   }
   return out;
@@ -104,6 +84,10 @@ double flops(const OpCall& c) {
   return out;
 }
 
+const RefOperand& operand_of(const Node& input, const RefCall& c) {
+  return c.ins[static_cast<std::size_t>(operand_of_body(input, c.num_in()))];
+}
+
 /// The part of the body's space that this rank has: where it begins, and its shape. Operands and
 /// results that have a dim say so of it.
 RefOperand part_of(const Graph& body, const RefCall& c) {
@@ -120,7 +104,7 @@ RefOperand part_of(const Graph& body, const RefCall& c) {
     }
   };
   for (const Node& node : body.nodes()) {
-    if (node.op == &kBatch) learn(c.ins[operand_of(node, c.ins.size())], node.type().shape);
+    if (node.op == &kBatch) learn(operand_of(node, c), node.type().shape);
   }
   for (std::size_t i = 0; i < c.outs.size(); ++i)
     learn(c.outs[i], body.type(body.outputs()[i].value).shape);
@@ -142,13 +126,14 @@ Graph body_of_shard(const Graph& body, const RefCall& c, const Shape& local) {
     Attrs attrs = node.attrs;
     if (node.op == &kBatch || node.op == &kBroadcast) {
       Shape shape = node.type().shape;
-      if (node.op == &kBatch) shape = c.ins[operand_of(node, c.ins.size())].type.shape;
+      if (node.op == &kBatch) shape = operand_of(node, c).type.shape;
       for (int i = 0; node.op == &kBroadcast && i < shape.ndim(); ++i) {
         if (shape.back(i) == whole.back(i)) {
           shape[shape.ndim() - 1 - i] = local.back(i);
         }
       }
-      attrs = attrs.with(attrs.size() - 1, std::vector<std::int64_t>(shape.begin(), shape.end()));
+      attrs = attrs.with(static_cast<std::size_t>(node.op->attrs.shape_of_result()),
+                         std::vector<std::int64_t>(shape.begin(), shape.end()));
     }
     values.push_back(builder.add_all(*node.op, ins, std::move(attrs)));
   }
@@ -157,6 +142,12 @@ Graph body_of_shard(const Graph& body, const RefCall& c, const Shape& local) {
     builder.output(output.kind, output.name, results[static_cast<std::size_t>(output.value.index)]);
   }
   return builder.finish();
+}
+
+constexpr decltype(OpDef::in_place) result_0_in_any_operand() {
+  decltype(OpDef::in_place) out{};
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = {0, static_cast<std::int8_t>(i)};
+  return out;
 }
 
 template <bool kF64>
@@ -193,7 +184,7 @@ constinit const OpDef kFused = {
     .factors = fused_factors,
     .flops = flops,
     .reference = {reference<false>, reference<true>},
-    .in_place = {{{0, 0}, {0, 1}, {0, 2}, {0, 3}}},  // where the operand has the type of result 0
+    .in_place = result_0_in_any_operand(),  // that has its type
 };
 
 int row_dims_of(const OpCall& call) {
@@ -202,6 +193,26 @@ int row_dims_of(const OpCall& call) {
 
 bool may_be_fused(const OpCall& call) {
   return call.op().traits.elementwise || row_dims_of(call) > 0;
+}
+
+std::optional<BodySpace::Each> BodySpace::each(const Shape& value) const {
+  if (value == shape) return Each::Element;
+  Shape row, statistic = shape;
+  for (int d = shape.ndim() - row_dims; d < shape.ndim(); ++d) {
+    row.push_back(shape[d]);
+    statistic[d] = 1;
+  }
+  if (value == statistic) return Each::Row;
+  if (value == row || value.empty()) return Each::Whole;
+  return std::nullopt;
+}
+
+int operand_of_body(const Node& input, int num_in) {
+  const std::string& name = std::get<std::string>(input.attrs[0]);
+  for (int i = 0; i < num_in; ++i) {
+    if (name == text(i)) return i;
+  }
+  fail(Fault::Internal, "fused: the body reads '", name, "', there are ", num_in, " operands");
 }
 
 BodySpace space_of_body(const Graph& body) {

@@ -1,7 +1,9 @@
 #pragma once
 /// Several ops run as one pass over memory: intermediate results are never written there.
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "tessera/ir/builder.h"
@@ -18,10 +20,23 @@ std::vector<Value> fused(const std::vector<Value>& ins, std::shared_ptr<const Gr
 
 /// What a body runs over: its shape, and how many last dims of it are a row; 0: there are no rows.
 struct BodySpace {
+  /// What a value of a body holds.
+  enum class Each : std::uint8_t {
+    Element,  // a number for each element of the shape
+    Row,      // one for each row: the row's dims are 1
+    Whole,    // the same row for all, or a scalar; as a result, a sum over the rows
+  };
   Shape shape;
   int row_dims = 0;
+
+  /// Nothing where a value of that shape is none of them.
+  std::optional<Each> each(const Shape& value) const;
 };
 BodySpace space_of_body(const Graph& body);
+
+/// The operand of the call that a batch input of the body stands for. Errors: it is none of
+/// `num_in`.
+int operand_of_body(const Node& input, int num_in);
 
 /// True of calls that a body may hold, beside constants.
 bool may_be_fused(const OpCall& call);

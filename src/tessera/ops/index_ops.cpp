@@ -282,7 +282,7 @@ constinit const OpDef kOneHot = {
 constinit const OpDef kIota = {
     .name = "iota",
     .doc = "the index along one dim",
-    .attrs = {{"shape", AttrKind::Ints}, {"dim", AttrKind::Int}, {"dtype", AttrKind::DType}},
+    .attrs = {kShapeOfResult, {"dim", AttrKind::Int}, {"dtype", AttrKind::DType}},
     .infer = [](const OpCall& c) -> TensorTypes {
       const Shape shape(c.integers("shape"));
       require(c.integer("dim") >= 0 && c.integer("dim") < shape.ndim(), "iota: there is no dim ",
@@ -292,6 +292,7 @@ constinit const OpDef kIota = {
     },
     .factors = [](const OpCall& c) -> Factors { return Factors::parse("-> ...", c.ndims()); },
     .reference = {iota_reference, iota_reference},
+    .traits = {.by_place = true},
 };
 
 Value gather(Value ids, Value table, Where where) { return gather(ids, table, 0, where); }

@@ -91,35 +91,38 @@ constinit const OpDef kDropout = {
     .flops = [](const OpCall& c) -> double { return 10.0 * static_cast<double>(c.out(0).numel()); },
     .reference = {dropout_reference<float>, dropout_reference<double>},
     .in_place = {InPlace{0, 0}},
-    .traits = {.elementwise = true},
+    .traits = {.elementwise = true, .by_place = true},
 };
 
 constinit const OpDef kRandomUniform = {
     .name = "random_uniform",
     .doc = "uniform numbers in [0, 1)",
-    .attrs = {{"shape", AttrKind::Ints}, {"key", AttrKind::Text}},
+    .attrs = {kShapeOfResult, {"key", AttrKind::Text}},
     .infer = filled_type,
     .factors = free_dims,
     .reference = {fill_reference<float, uniform_number>, fill_reference<double, uniform_number>},
+    .traits = {.by_place = true},
 };
 
 constinit const OpDef kRandomNormal = {
     .name = "random_normal",
     .doc = "standard normal numbers",
-    .attrs = {{"shape", AttrKind::Ints}, {"key", AttrKind::Text}},
+    .attrs = {kShapeOfResult, {"key", AttrKind::Text}},
     .infer = filled_type,
     .factors = free_dims,
     .reference = {fill_reference<float, normal_number>, fill_reference<double, normal_number>},
+    .traits = {.by_place = true},
 };
 
 constinit const OpDef kRandomTruncatedNormal = {
     .name = "random_truncated_normal",
     .doc = "standard normal numbers, drawn again beyond two standard deviations",
-    .attrs = {{"shape", AttrKind::Ints}, {"key", AttrKind::Text}},
+    .attrs = {kShapeOfResult, {"key", AttrKind::Text}},
     .infer = filled_type,
     .factors = free_dims,
     .reference = {fill_reference<float, truncated_normal_number>,
                   fill_reference<double, truncated_normal_number>},
+    .traits = {.by_place = true},
 };
 
 NormalPair normal_pair(std::uint32_t first, std::uint32_t second) {

@@ -207,7 +207,7 @@ constinit const OpDef kMin = {
 constinit const OpDef kBroadcast = {
     .name = "broadcast",
     .doc = "repeats x along dims of size 1 and new leading dims",
-    .attrs = {{"shape", AttrKind::Ints}},
+    .attrs = {kShapeOfResult},
     .infer = [](const OpCall& c) -> TensorTypes {
       const Shape shape(c.integers("shape"));
       require(c.in(0).ndim() <= shape.ndim() && broadcast(c.in(0).shape, shape) == shape,

@@ -116,7 +116,7 @@ void reshape_reference(RefCall& c) {
 constinit const OpDef kReshape = {
     .name = "reshape",
     .doc = "the same elements in row-major order under another shape",
-    .attrs = {{"shape", AttrKind::Ints}},
+    .attrs = {kShapeOfResult},
     .infer = [](const OpCall& c) -> TensorTypes {
       const Shape shape(c.integers("shape"));
       require(shape.numel() == c.in(0).numel(), "reshape: ", c.in(0), " has ", c.in(0).numel(),

@@ -95,6 +95,7 @@ class Fuser {
   bool may_join(const Group& group, NodeId id) {
     const NodeId first = group.nodes[0];
     if (group.nodes.size() >= kMaxNodes || node(first).phase != node(id).phase ||
+        node(first).recompute != node(id).recompute ||  // which is told, and priced, apart
         !same_space(space(first), space(id)) ||
         memory_of(node(first).results[0]) != memory_of(node(id).results[0])) {
       return false;

@@ -75,7 +75,7 @@ void Moves::add(const OpDef& op, const Shape& logical, Placement after,
   result.type.shape = local_shape(logical, after.sharding, mesh_);
   result.placement = std::move(after);
   const Shape& shape = result.type.shape;
-  if (op.attrs.find("shape") >= 0)
+  if (op.attrs.shape_of_result() >= 0)
     attrs.emplace_back(std::vector<std::int64_t>(shape.begin(), shape.end()));
   node.attrs = Attrs(std::move(attrs));
   node.results = {std::move(result)};

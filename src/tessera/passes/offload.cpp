@@ -22,10 +22,8 @@ class Offloader {
       : offload_(strategy.offload),
         gather_(strategy.gather),
         rewrite_(placed),
-        gradients_(placed.nodes().size(), false) {
-    for (const State& state : placed.states()) {
-      if (state.role == Role::Copy) copied_.insert(std::string(parameter_path(state)));
-    }
+        gradients_(placed.nodes().size(), false),
+        copied_(copied_parameters(placed)) {
     for (const State& state : placed.states()) homes_[state.path] = home_of(state);
     for (const Output& output : placed.outputs()) {
       if (output.kind == Output::Kind::Next) next_of_[output.value].push_back(output.name);
@@ -63,7 +61,6 @@ class Offloader {
 
   Memory home_of(const State& state) const {
     switch (state.role) {
-      // Of a parameter that has a copy, only the update reads the numbers themselves.
       case Role::Parameter:
       case Role::Copy:
         return on_host(copied_.contains(state.path) ? offload_.moments : offload_.parameters);
@@ -244,7 +241,7 @@ class Offloader {
   GatherScope gather_;
   Rewrite rewrite_;
   std::vector<bool> gradients_;          // by node: it finishes a gradient on the host
-  std::set<std::string> copied_;         // parameters that have a copy
+  std::set<std::string> copied_;         // copied_parameters
   std::map<std::string, Memory> homes_;  // of states
   std::map<ValueId, std::vector<std::string>> next_of_;
   std::map<Key, Value> copies_;

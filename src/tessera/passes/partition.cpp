@@ -130,9 +130,9 @@ class Partitioner {
     const Shape& shape = node.results[0].type.shape;
     for (std::size_t i = 0; i < node.op->attrs.size(); ++i) {
       const AttrDef& attr = node.op->attrs[i];
-      if (attr.name == "shape") node.attrs = node.attrs.with(i, ints(shape));
-      if (attr.size_of_dim == AttrDef::kNoDim) continue;
       int dim = attr.size_of_dim;
+      if (dim == AttrDef::kEveryDim) node.attrs = node.attrs.with(i, ints(shape));
+      if (dim == AttrDef::kNoDim || dim == AttrDef::kEveryDim) continue;
       if (dim == AttrDef::kNamedDim) {
         const auto named = static_cast<std::size_t>(node.op->attrs.find("dim"));
         dim = static_cast<int>(std::get<std::int64_t>(node.attrs[named]));

@@ -138,7 +138,7 @@ Value StageRegions::import_leaf(ValueId v, int to, Result result) {
   const Shape shape = result.type.shape;
   leaf.results[0] = std::move(result);
   leaf.cotangent.reset();
-  const int attr = leaf.op->attrs.find("shape");
+  const int attr = leaf.op->attrs.shape_of_result();
   if (attr >= 0) {
     leaf.attrs = leaf.attrs.with(static_cast<std::size_t>(attr),
                                  std::vector<std::int64_t>(shape.begin(), shape.end()));

@@ -20,10 +20,7 @@ void require_fits(const Sharding& pin, const char* what, const std::string& name
 }  // namespace
 
 StatePlaces::StatePlaces(const Graph& graph, const Strategy& strategy, const Axes& axes)
-    : strategy_(strategy), axes_(axes) {
-  for (const State& state : graph.states()) {
-    if (state.role == Role::Copy) copied_.insert(std::string(parameter_path(state)));
-  }
+    : strategy_(strategy), axes_(axes), copied_(copied_parameters(graph)) {
   std::vector<std::string> wrong;
   for (const State& state : graph.states()) {
     try {
@@ -50,7 +47,6 @@ StatePlaces::Places StatePlaces::place(const State& state, const TensorType& typ
   };
   out.gradient = sharded(strategy_.shard_moments);
   out.accumulator = sharded(strategy_.shard_gradients);
-  // Of a parameter that has a copy, only the update reads the numbers themselves.
   const bool read =
       state.role == Role::Copy || (state.role == Role::Parameter && !copied_.contains(state.path));
   const bool updated = state.role == Role::Moment || state.role == Role::Parameter;

@@ -39,7 +39,7 @@ class StatePlaces {
 
   const Strategy& strategy_;
   const Axes& axes_;
-  std::set<std::string, std::less<>> copied_;  // parameters that have a copy
+  std::set<std::string> copied_;  // copied_parameters
   std::map<std::string, Places, std::less<>> places_;
 };
 

@@ -100,10 +100,15 @@ namespace {
 
 /// Two kinds of 16-bit floats; sums in floats that are neither f32 nor those of the run.
 void find_precision_problems(const RunConfig& config, Problems& problems) {
+  const auto written = [&](std::string_view name) {
+    const auto found = config.asked_for.find(name);
+    return found == config.asked_for.end() ? std::string(name) : found->second;
+  };
   for (const auto& [name, asked] :
        {std::pair("bf16", config.bf16), std::pair("mixed-precision", config.mixed_precision)}) {
     if (asked && config.fp16)
-      problems.add(text(name, " computes in bf16, and fp16 in f16; give one of the two"),
+      problems.add(text(written(name), " computes in bf16, and ", written("fp16"),
+                        " in f16; give one of the two, or take one back: no-fp16, no-", name),
                    {name, "fp16"});
   }
   if (std::ranges::find(kSumDTypes, config.reduce_dtype) == kSumDTypes.end()) return;

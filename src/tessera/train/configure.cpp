@@ -20,7 +20,31 @@ struct Meant {
   const Field* field;
   std::vector<std::string> values;
   std::string source;
+  bool negated = false;  // it was written as "no-" and the name
 };
+
+/// "true" for "false", and back; anything else stays.
+std::vector<std::string> negation(std::vector<std::string> values) {
+  for (std::string& value : values)
+    value = value == "true" ? "false" : value == "false" ? "true" : value;
+  return values;
+}
+
+/// The values as the user wrote them.
+std::string written_values(const Meant& setting) {
+  return join(setting.negated ? negation(setting.values) : setting.values);
+}
+
+/// "--micro-batch-size 4", "--no-offload-optimizer", "layers 4 in run.toml:3"
+std::string as_written(const Meant& setting) {
+  const std::string value = written_values(setting);
+  const bool flag = starts_with(setting.source, "--");
+  const std::size_t place = setting.source.find(" in ");
+  if (!flag && place != std::string::npos)
+    return text(setting.source.substr(0, place), " ", value, setting.source.substr(place));
+  const bool alone = is_switch(*setting.field) && flag && value == "true";
+  return alone ? setting.source : text(setting.source, " ", value);
+}
 
 /// The settings of one origin by field, in the order of their first mention.
 std::vector<Meant> meant(const std::vector<Setting>& settings, std::string_view prefix,
@@ -34,21 +58,17 @@ std::vector<Meant> meant(const std::vector<Setting>& settings, std::string_view 
                         near_fields(setting.key, prefix)));
       continue;
     }
-    std::vector<std::string> values = setting.values;
-    if (found.negated) {
-      for (std::string& value : values) {
-        value = value == "true" ? "false" : value == "false" ? "true" : value;
-      }
-    }
+    std::vector<std::string> values = found.negated ? negation(setting.values) : setting.values;
     const auto earlier =
         std::find_if(out.begin(), out.end(), [&](const Meant& m) { return m.field == field; });
     if (earlier == out.end()) {
-      out.push_back({field, values, setting.source});
+      out.push_back({field, std::move(values), setting.source, found.negated});
     } else if (is_list(*field)) {
       earlier->values.insert(earlier->values.end(), values.begin(), values.end());
     } else if (earlier->values != values) {
-      problems.add(text(earlier->source, " ", join(earlier->values), " and ", setting.source, " ",
-                        join(values), " disagree; both tell ", field->name, ", give one"));
+      problems.add(text(as_written(*earlier), " and ",
+                        as_written({field, values, setting.source, found.negated}),
+                        " disagree; both tell ", field->name, ", give one"));
     }
   }
   return out;
@@ -59,18 +79,6 @@ void apply(const Meant& setting, RunConfig& config, Problems& problems) {
     if (!problems.gather([&] { set_text(*setting.field, config, value, setting.source); }))
       problems.refuse(setting.field->name);
   }
-}
-
-/// "--micro-batch-size 4", "--no-offload-optimizer", "layers 4 in run.toml:3"
-std::string as_written(const Meant& setting) {
-  const std::string value = join(setting.values);
-  const bool flag = starts_with(setting.source, "--");
-  const std::size_t place = setting.source.find(" in ");
-  if (!flag && place != std::string::npos)
-    return text(setting.source.substr(0, place), " ", value, setting.source.substr(place));
-  const bool alone = is_switch(*setting.field) && flag &&
-                     (value == "true" || starts_with(setting.source, "--no-"));
-  return alone ? setting.source : text(setting.source, " ", value);
 }
 
 const Meant* find(const std::vector<Meant>& settings, std::string_view name) {
@@ -115,6 +123,15 @@ void note_asked(const std::vector<Meant>& file, const std::vector<Meant>& flags,
   for (const Meant& setting : flags) {
     config.asked_for[std::string(setting.field->name)] = as_written(setting);
   }
+}
+
+/// Weights are to be packed in a run that is compiled without it.
+void note_unread_packing(const RunConfig& config, std::vector<std::string>& notices) {
+  const auto asked = config.asked_for.find("pack-weights");
+  if (!config.graph_optimization && asked != config.asked_for.end() && config.pack_weights == "yes")
+    notices.push_back(text(asked->second,
+                           " does nothing: packing weights is a part of graph-optimization, which "
+                           "is off"));
 }
 
 /// Two fields that answer one question.
@@ -281,8 +298,8 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
     if (flag == nullptr) {
       apply(setting, config, problems);
     } else if (flag->values != setting.values) {
-      notices.push_back(text(flag->source, " ", join(flag->values), " overrules ", setting.source,
-                             ", which says ", join(setting.values)));
+      notices.push_back(text(as_written(*flag), " overrules ", setting.source, ", which says ",
+                             written_values(setting)));
     }
   }
   for (const Meant& setting : from_flags) apply(setting, config, problems);
@@ -290,6 +307,7 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
   settle_dependents(from_file, from_flags, config);
   settle_remote_device(from_file, from_flags, config, problems);
   note_asked(from_file, from_flags, config);
+  note_unread_packing(config, notices);
   forget_unread_fields(config);
   return config;
 }

@@ -13,7 +13,11 @@ std::vector<std::string> field_names(const Field& field) {
   for (const std::string& alias : split(field.aliases, ' ')) {
     if (!alias.empty()) out.push_back(alias[0] == '!' ? alias.substr(1) : alias);
   }
-  if (is_switch(field)) out.push_back("no-" + std::string(field.name));
+  if (!is_switch(field)) return out;
+  out.push_back("no-" + std::string(field.name));
+  for (const std::string& alias : split(field.aliases, ' ')) {
+    if (!alias.empty() && alias[0] != '!') out.push_back("no-" + alias);
+  }
   return out;
 }
 
@@ -26,6 +30,8 @@ FoundField find_field(std::string_view key) {
       const std::string_view alias = rest.substr(0, rest.find(' '));
       rest.remove_prefix(std::min(alias.size() + 1, rest.size()));
       if (alias == key) return {&field, false};
+      if (starts_with(key, "no-") && key.substr(3) == alias && is_switch(field))
+        return {&field, true};
       if (alias[0] == '!' && alias.substr(1) == key) return {&field, true};
     }
   }

@@ -96,7 +96,14 @@ constexpr Hint kHints[] = {
     {"grad-reduce-in-bf16", "reduce-dtype", "here it is ", " bf16"},
     {"accumulate-allreduce-grads-in-fp32", "reduce-dtype", "here it is ", " f32"},
     {"communication-data-type", "reduce-dtype"},
+    {"grad-accum-dtype", "reduce-dtype"},
+    {"grad-reduce-dtype", "reduce-dtype"},
+    {"main-grads-dtype", "reduce-dtype"},
     {"loss-scale", "initial-loss-scale", "it adapts itself; it begins as "},
+    {"init-scale", "initial-loss-scale"},
+    {"initial-scale-power", "initial-loss-scale", "as the number itself, 65536 for 16, it is "},
+    {"growth-interval", "loss-scale-window"},
+    {"loss-scale-hysteresis", "hysteresis"},
 };
 
 }  // namespace

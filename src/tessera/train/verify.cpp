@@ -195,7 +195,10 @@ std::string to_text(const VerifyReport& r) {
   out += r.ok() ? text("\nthe same numbers: worst is ", r.worst().name, ", ",
                        format("%.2e", r.worst().error), " (", format("%.0e", r.tolerance),
                        " is allowed: f32 sums in another order",
-                       r.rounding_left_out ? "; rounding to 16 bits was left out" : "", ")\n")
+                       r.rounding_left_out ? "; rounding to 16 bits was left out" : "",
+                       r.loss_scale ? text(", and the loss scale, which begins at ", *r.loss_scale)
+                                    : "",
+                       ")\n")
                 : text("\nNOT the same numbers: worst is ", r.worst().name, ", ",
                        format("%.2e", r.worst().error), " where ", format("%.0e", r.tolerance),
                        " is allowed; please report this with the command\n");
@@ -208,6 +211,7 @@ std::string to_json(const VerifyReport& r) {
                              {"worst", r.worst().name},
                              {"tolerance", r.tolerance},
                              {"rounding_left_out", r.rounding_left_out},
+                             {"loss_scale_left_out", r.loss_scale.has_value()},
                              {"devices", r.devices},
                              {"mesh", r.mesh},
                              {"steps", r.steps}};

@@ -2,6 +2,7 @@
 /// `tessera verify`: compares a few training steps on a mesh with the same steps on one device.
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,8 @@ struct VerifyReport {
   std::string mesh;             // "dp=4 tp=2"
   std::int64_t devices = 1, steps = 0;
   double tolerance = 0;
-  bool rounding_left_out = false;  // of mixed precision
+  bool rounding_left_out = false;    // of mixed precision
+  std::optional<double> loss_scale;  // left out too: that with which a run begins
 
   const VerifyRow& worst() const { return rows.front(); }
   bool ok() const;

@@ -26,12 +26,11 @@ int dim_of(const Factors::Dims& dims, int factor) {
 }
 
 /// False of ops whose elements depend on where they lie, whatever is cut, and of those whose
-/// attributes would have to be those of a block.
+/// attributes hold sizes: a block would need its own.
 bool may_be_cut(const OpDef& op) {
-  if (op.factors == nullptr || op.traits.inserted || op.attrs.find("key") >= 0) return false;
+  if (op.factors == nullptr || op.traits.inserted || op.traits.by_place) return false;
   return std::ranges::none_of(op.attrs, [](const AttrDef& attr) {
-    return attr.size_of_dim != AttrDef::kNoDim || attr.name == "shape" ||
-           attr.kind == AttrKind::Graph;
+    return attr.size_of_dim != AttrDef::kNoDim || attr.kind == AttrKind::Graph;
   });
 }
 

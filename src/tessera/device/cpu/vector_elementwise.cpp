@@ -1,4 +1,5 @@
 #include <map>
+#include <optional>
 
 #include "tessera/base/hash.h"
 #include "tessera/device/cpu/in_f32.h"
@@ -54,15 +55,6 @@ Program::Reg add_op(Program& program, const OpCall& call, const std::vector<Prog
   return total;
 }
 
-/// Operand i of the call that the input text(i) of a body stands for.
-int operand_of(const Node& input, int num_in) {
-  for (int i = 0; i < num_in; ++i) {
-    if (std::get<std::string>(input.attrs[0]) == text(i)) return i;
-  }
-  fail(Fault::Internal, "fused: the body reads '", std::get<std::string>(input.attrs[0]),
-       "', which is no operand");
-}
-
 /// Operands of the call as registers, each made where it is first read so.
 class Operands {
  public:
@@ -74,13 +66,14 @@ class Operands {
                 [&] { return program_.operand(i, request_.call.in(i), strides_of(request_, i)); });
   }
   /// As a function reads it that is handed more than elements; -1 where it cannot be.
-  Program::Reg as_it_lies(int i, Program::Each each) {
+  Program::Reg as_it_lies(int i, std::optional<Program::Each> each) {
     const DType dtype = request_.call.in(i).dtype;
+    if (!each) return -1;
     if (each == Program::Each::Element) return broadcast(i);
     // One row for all: each tile begins with one.
     if (is_16_bit(dtype)) return each == Program::Each::Whole ? broadcast(i) : -1;
     if (!is_dense(request_, i)) return -1;
-    return once(i, static_cast<int>(each), [&] { return program_.pointer(i, dtype, each); });
+    return once(i, static_cast<int>(*each), [&] { return program_.pointer(i, dtype, *each); });
   }
 
  private:
@@ -95,12 +88,6 @@ class Operands {
   const KernelRequest& request_;
   std::map<std::pair<int, int>, Program::Reg> regs_;
 };
-
-Program::Each each_of(const Shape& value, const BodySpace& space) {
-  return value == space.shape                ? Program::Each::Element
-         : value.ndim() < space.shape.ndim() ? Program::Each::Whole
-                                             : Program::Each::Row;
-}
 
 /// Turns the body of a fused node into steps of a program. Values of 16 bits are rounded where
 /// another op reads them, as they are where each op is a call of its own: fused or not, bits are
@@ -126,7 +113,7 @@ class Body {
       const bool operand = body_.node(value.node).op == &kBatch;
       const Program::Reg reg = operand ? read(value) : made(value).reg;
       const DType dtype = request_.call.out(static_cast<int>(i)).dtype;
-      const bool per_row = each_of(body_.type(value).shape, space_) == Program::Each::Row;
+      const bool per_row = space_.each(body_.type(value).shape) == Program::Each::Row;
       if (reg < 0 || (per_row && is_16_bit(dtype))) return false;
       program_.result(reg, dtype);
     }
@@ -145,7 +132,8 @@ class Body {
   /// -1 where it cannot be read.
   Program::Reg read(ValueId value) {
     const Node& node = body_.node(value.node);
-    if (node.op == &kBatch) return operands_.broadcast(operand_of(node, request_.call.num_in()));
+    if (node.op == &kBatch)
+      return operands_.broadcast(operand_of_body(node, request_.call.num_in()));
     Made& out = made(value);
     if (!out.exact) out = {program_.rounded(out.reg, body_.type(value).dtype), true};
     return out.reg;
@@ -155,8 +143,8 @@ class Body {
   Program::Reg read_as_it_lies(ValueId value) {
     const Node& node = body_.node(value.node);
     if (node.op != &kBatch) return read(value);
-    return operands_.as_it_lies(operand_of(node, request_.call.num_in()),
-                                each_of(body_.type(value).shape, space_));
+    return operands_.as_it_lies(operand_of_body(node, request_.call.num_in()),
+                                space_.each(body_.type(value).shape));
   }
 
   bool add(NodeId id) {
@@ -185,8 +173,11 @@ class Body {
     const Tiling tiling = random ? random_tiling(*call) : row_tiling(*call);
     if (tiling.function == nullptr) return false;
     std::vector<Program::Made> results;
-    for (int i = 0; i < call->num_out(); ++i)
-      results.push_back({each_of(call->out(i).shape, space_), call->out(i).dtype});
+    for (int i = 0; i < call->num_out(); ++i) {
+      const std::optional<Program::Each> each = space_.each(call->out(i).shape);
+      if (!each) return false;
+      results.push_back({*each, call->out(i).dtype});
+    }
     const std::vector<Program::Reg> regs = program_.apply(tiling, ins, results);
     for (std::size_t i = 0; i < regs.size(); ++i)
       out[i] = {regs[i], !is_16_bit(node.results[i].type.dtype)};
@@ -219,7 +210,8 @@ class Body {
 bool is_body_of(const OpCall& call) {
   const Graph& body = call.graph("body");
   for (const Node& node : body.nodes()) {
-    if (node.op == &kBatch && node.type().shape != call.in(operand_of(node, call.num_in())).shape)
+    if (node.op == &kBatch &&
+        node.type().shape != call.in(operand_of_body(node, call.num_in())).shape)
       return false;
   }
   for (int i = 0; i < call.num_out(); ++i) {
@@ -227,6 +219,15 @@ bool is_body_of(const OpCall& call) {
       return false;
   }
   return true;
+}
+
+/// True where there is a tile function for each row: what the statistics of rows without elements
+/// are, the reference loops say.
+bool has_rows(const BodySpace& space) {
+  for (int i = 0; i < space.row_dims; ++i) {
+    if (space.shape.back(i) == 0) return false;
+  }
+  return space.row_dims > 0;
 }
 
 }  // namespace
@@ -239,6 +240,7 @@ std::unique_ptr<Kernel> make_elementwise(const KernelRequest& request, Pool& poo
   if (&call.op() == &kFused) {
     if (!is_body_of(call)) return nullptr;
     const BodySpace space = space_of_body(call.graph("body"));
+    if (space.row_dims > 0 && !has_rows(space)) return nullptr;
     Program program(space.shape, space.row_dims);
     if (!Body(program, request).add()) return nullptr;
     return std::make_unique<ProgramKernel>(space.row_dims > 0 ? kRows : kElementwise,
@@ -259,7 +261,7 @@ std::unique_ptr<Kernel> make_elementwise(const KernelRequest& request, Pool& poo
 std::unique_ptr<Kernel> make_rows(const KernelRequest& request, Pool& pool) {
   const OpCall& call = request.call;
   const BodySpace space{call.in(0).shape, row_dims_of(call)};
-  if (space.row_dims == 0) return nullptr;
+  if (!has_rows(space)) return nullptr;
   const CallInF32 in_f32(call);
   const Tiling tiling = row_tiling(*in_f32);
   if (tiling.function == nullptr) return nullptr;
@@ -267,13 +269,14 @@ std::unique_ptr<Kernel> make_rows(const KernelRequest& request, Pool& pool) {
   Operands operands(program, request);
   std::vector<Program::Reg> ins;
   for (int i = 0; i < call.num_in(); ++i) {
-    ins.push_back(operands.as_it_lies(i, each_of(call.in(i).shape, space)));
+    ins.push_back(operands.as_it_lies(i, space.each(call.in(i).shape)));
     if (ins.back() < 0) return nullptr;
   }
   std::vector<Program::Made> outs;
   for (int i = 0; i < call.num_out(); ++i) {
-    outs.push_back({each_of(call.out(i).shape, space), DType::F32});
-    if (outs.back().each == Program::Each::Row && is_16_bit(call.out(i).dtype)) return nullptr;
+    const std::optional<Program::Each> each = space.each(call.out(i).shape);
+    if (!each || (each == Program::Each::Row && is_16_bit(call.out(i).dtype))) return nullptr;
+    outs.push_back({*each, DType::F32});
   }
   const std::vector<Program::Reg> results = program.apply(tiling, ins, outs);
   for (int i = 0; i < call.num_out(); ++i)

@@ -89,13 +89,13 @@ void backward_row(const NormRows& r, std::int64_t row) {
 
 }  // namespace
 
-void norm_forward(const NormRows& r, bool centered, std::int64_t begin, std::int64_t end) {
-  for (std::int64_t row = begin; row < end; ++row)
+void norm_forward(const NormRows& r, bool centered, std::int64_t rows) {
+  for (std::int64_t row = 0; row < rows; ++row)
     centered ? forward_row<true>(r, row) : forward_row<false>(r, row);
 }
 
-void norm_backward(const NormRows& r, bool centered, std::int64_t begin, std::int64_t end) {
-  for (std::int64_t row = begin; row < end; ++row)
+void norm_backward(const NormRows& r, bool centered, std::int64_t rows) {
+  for (std::int64_t row = 0; row < rows; ++row)
     centered ? backward_row<true>(r, row) : backward_row<false>(r, row);
 }
 
@@ -118,7 +118,7 @@ void norm_tile(const TileCall& c, bool centered) {
   r.y = static_cast<float*>(c.out), r.mean = centered ? static_cast<float*>(c.more[0]) : nullptr;
   r.rstd = static_cast<float*>(c.more[centered ? 1 : 0]);
   r.n = c.row, r.eps = *static_cast<const float*>(c.extra);
-  HWY_DYNAMIC_DISPATCH(norm_forward)(r, centered, 0, c.n / c.row);
+  HWY_DYNAMIC_DISPATCH(norm_forward)(r, centered, c.n / c.row);
 }
 
 void norm_grad_tile(const TileCall& c, bool centered) {
@@ -128,7 +128,7 @@ void norm_grad_tile(const TileCall& c, bool centered) {
   r.dx = static_cast<float*>(c.out);
   r.dweight = static_cast<float*>(c.more[0]), r.dbias = static_cast<float*>(c.more[1]);
   r.n = c.row;
-  HWY_DYNAMIC_DISPATCH(norm_backward)(r, centered, 0, c.n / c.row);
+  HWY_DYNAMIC_DISPATCH(norm_backward)(r, centered, c.n / c.row);
 }
 
 }  // namespace

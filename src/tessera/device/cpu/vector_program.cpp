@@ -109,7 +109,7 @@ void Program::finish(int threads) {
 }
 
 /// Joins neighbouring dims that every operand walks with one stride, and drops those of size 1.
-/// Rows stay apart.
+/// Rows stay apart: the last dim is theirs, also where each has one element.
 void Program::collapse() {
   Shape dims;
   std::vector<Shape> strides(registers_.size());
@@ -134,6 +134,10 @@ void Program::collapse() {
       strides[r][dims.ndim() - 1] = registers_[r].strides[d];
     }
   }
+  if (row_dims_ > 0 && whole_row_ == 1) {
+    dims.push_back(1);
+    for (Shape& own : strides) own.push_back(1);
+  }
   dims_ = dims;
   for (std::size_t r = 0; r < registers_.size(); ++r) registers_[r].strides = strides[r];
 }
@@ -143,7 +147,7 @@ void Program::choose_tiles(int threads) {
   rows_ = row_ == 0 ? 0 : numel_ / row_;
   const std::size_t live = results_.size() + registers_.size();
   const std::int64_t most = live <= 4 ? kLargeTile : live <= 8 ? kMiddleTile : kSmallTile;
-  by_rows_ = whole_row_ > 1 && numel_ > 0;
+  by_rows_ = row_dims_ > 0 && numel_ > 0;
   if (by_rows_) {
     const std::int64_t unit = whole_row_ / row_, units = rows_ / unit;  // in rows of dims_
     rows_per_tile_ = std::clamp<std::int64_t>(most / whole_row_, 1, units) * unit;

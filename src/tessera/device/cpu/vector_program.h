@@ -15,6 +15,7 @@
 
 #include "tessera/device/cpu/kernels.h"
 #include "tessera/device/cpu/vector_tiles.h"
+#include "tessera/ops/fused.h"
 
 namespace tessera::cpu {
 
@@ -29,12 +30,8 @@ class Program {
   /// become f32.
   Reg operand(int index, const TensorType& type, const Shape& strides);
   Reg constant(double value, DType dtype);
-  /// What an operand is that a function reads as it lies, dense.
-  enum class Each : std::uint8_t {
-    Element,  // one of the shape
-    Row,      // a number for each row
-    Whole,    // the same for all
-  };
+  using Each = BodySpace::Each;
+  /// An operand that a function reads as it lies, dense.
   Reg pointer(int index, DType dtype, Each each);
   Reg apply(TileFunction function, const std::vector<Reg>& ins, DType dtype);
   /// A function that needs more than a tile: where it lies, its rows. Of results for Each::Whole
