@@ -330,7 +330,8 @@ std::unique_ptr<Kernel> make_onednn_matmul(const KernelRequest& request, Pool& p
 template <typename Product>
 std::unique_ptr<Kernel> make_matmul(const KernelRequest& request, Pool& pool) {
   std::optional<Canonical> form = plain_form<Product>(request);
-  if (!form || !Product::pays(form->m.size, form->n.size, form->k.size)) return nullptr;
+  if (!form || !Product::pays(form->m.size, form->n.size, form->k.size, pool.threads()))
+    return nullptr;
   // Parts of a contraction are added up in the result, which is then no place for rounded sums.
   const bool adds = count(form->inner) > 1;
   if (adds && !std::is_same_v<typename Product::Out, float>) return nullptr;

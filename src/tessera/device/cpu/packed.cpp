@@ -169,7 +169,7 @@ std::optional<Layout> packed_layout(const OpCall& call, int operand, std::int64_
   if (!product || operand != (product->swapped ? 0 : 1)) return std::nullopt;
   const GemmShape& s = product->shape;
   if (s.m == 1 || s.n == 1 || s.k == 1) return std::nullopt;
-  if (packing.amx && !always && AmxGemm::pays(s.m, s.n, s.k)) return std::nullopt;
+  if (packing.amx && !always && AmxGemm::pays(s.m, s.n, s.k, packing.threads)) return std::nullopt;
   if (!always && s.m * uses < kRows) return std::nullopt;
   const Form form{s, packing.threads};
   const Parts parts(form);

@@ -11,11 +11,12 @@
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "tessera/device/cpu/panel_block.h"
 #include "tessera/device/cpu/vector_product.h"
 
 // A panel of B is two vectors wide and lies [depth][columns]: it stays in the first cache while
-// all packed rows of A pass. A panel of A is kTall rows and lies [depth][rows]; where A's rows are
-// adjacent numbers already, they are read in place.
+// all packed rows of A pass, which stay in the second. The packed columns of B are in the last. A
+// panel of A is kTall rows and lies [depth][rows].
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
@@ -54,8 +55,24 @@ HWY_INLINE void pack_columns(const GemmShape& s, const float* b, Index depth, In
   }
 }
 
-/// Rows of A that lie as columns. The last panel has as many as are left.
-HWY_INLINE void pack_rows(const float* a, Index a_col, Index rows, Index depth, float* to) {
+/// Rows of A that lie as rows. The last panel has as many as are left.
+HWY_INLINE void pack_rows(const float* a, Index a_row, Index rows, Index depth, float* to) {
+  for (Index i = 0; i < rows; i += kTall, a += kTall * a_row, to += kTall * depth) {
+    const Index high = std::min<Index>(kTall, rows - i);
+    Index k = 0;
+#if HWY_TARGET <= HWY_AVX2
+    // Whole vectors: what one writes beyond its row, the next one overwrites.
+    if (i + 8 <= rows) {
+      k = depth / 4 * 4;
+      transpose_blocks(hn::FixedTag<float, 8>(), a, a_row, 8, k, to, kTall);
+    }
+#endif
+    transpose(a + k, a_row, high, depth - k, to + k * high, high);
+  }
+}
+
+/// The same of A that lies as columns.
+HWY_INLINE void pack_turned_rows(const float* a, Index a_col, Index rows, Index depth, float* to) {
   const Index whole = rows / kTall * kTall, rest = rows - whole;
   for (Index first = 0; first < depth; first += kPackedTogether) {
     const Index end = std::min(first + kPackedTogether, depth);
@@ -77,14 +94,21 @@ HWY_INLINE void pack_rows(const float* a, Index a_col, Index rows, Index depth, 
   }
 }
 
+HWY_INLINE void block(const Product& p, [[maybe_unused]] bool packed) {
+#if HWY_TARGET == HWY_AVX2
+  if (p.rows == kTall) return panel_block(p, packed);
+#endif
+  columns<2>(p, 0);
+}
+
 /// A panel of the result whose last columns do not exist.
-HWY_INLINE void narrow_block(Product p, Index cols) {
+HWY_INLINE void narrow_block(Product p, Index cols, bool packed) {
   HWY_ALIGN float whole[kTall * 2 * hn::MaxLanes(D())] = {};
   float* const c = p.c;
   const Index ldc = p.ldc;
   p.c = whole, p.ldc = p.cols;
   for (Index i = 0; p.add && i < p.rows; ++i) std::copy_n(c + i * ldc, cols, whole + i * p.cols);
-  columns<2>(p, 0);
+  block(p, packed);
   for (Index i = 0; i < p.rows; ++i) std::copy_n(whole + i * p.cols, cols, c + i * ldc);
 }
 
@@ -92,36 +116,42 @@ HWY_INLINE void narrow_block(Product p, Index cols) {
 
 bool panels_are_fastest() { return HWY_TARGET == HWY_AVX2; }
 
-/// Adds a part of the contraction to columns of the result. `packed_a` is behind the packed part of
-/// B.
+/// Adds a part of the contraction to columns of the result. No `packed_a`: A's rows are read where
+/// they are.
 void panel_pass(const GemmShape& s, const float* a, const float* b, float* c, Index cols,
                 Index depth, bool add, float* packed_b, float* packed_a) {
   const Index wide = panel_width();
-  const bool turned = s.a_col != 1;
   pack_columns(s, b, depth, cols, packed_b);
   for (Index top = 0; top < s.m; top += kHigh) {
     const Index rows = std::min(kHigh, s.m - top);
-    if (turned) pack_rows(a + top, s.a_col, rows, depth, packed_a);
+    if (s.a_col != 1) {
+      pack_turned_rows(a + top, s.a_col, rows, depth, packed_a);
+    } else if (packed_a != nullptr) {
+      pack_rows(a + top * s.a_row, s.a_row, rows, depth, packed_a);
+    }
     for (Index j = 0; j < cols; j += wide) {
       for (Index i = 0; i < rows; i += kTall) {
         const Index high = std::min<Index>(kTall, rows - i);
-        const float* const from = turned ? packed_a + i * depth : a + (top + i) * s.a_row;
+        float* const to = c + (top + i) * s.c_row + j;
+        for (Index r = 0; r < high; ++r) {
+          hwy::Prefetch(to + r * s.c_row);
+          hwy::Prefetch(to + r * s.c_row + wide - 1);
+        }
         const Product p{high,
                         wide,
                         depth,
-                        from,
-                        turned ? 1 : s.a_row,
-                        turned ? high : 1,
+                        packed_a != nullptr ? packed_a + i * depth : a + (top + i) * s.a_row,
+                        packed_a != nullptr ? 1 : s.a_row,
+                        packed_a != nullptr ? high : 1,
                         packed_b + j * depth,
                         wide,
-                        c + (top + i) * s.c_row + j,
+                        to,
                         s.c_row,
                         add};
-        for (Index r = 0; r < high; ++r) hwy::Prefetch(p.c + r * s.c_row);
         if (cols - j < wide) {
-          narrow_block(p, cols - j);
+          narrow_block(p, cols - j, packed_a != nullptr);
         } else {
-          columns<2>(p, 0);
+          block(p, packed_a != nullptr);
         }
       }
     }
@@ -139,10 +169,12 @@ HWY_EXPORT(panel_pass);
 
 namespace {
 
-// A panel of B of 16 columns takes half of the first cache, all of them some 60 % of the second.
-constexpr std::int64_t kDepth = 256, kBlock = 320 << 8, kPanel = 32;
+// A panel of B of 16 columns takes three quarters of the first cache.
+constexpr std::int64_t kDepth = 384, kWidth = 768, kPanel = 32;
 constexpr std::int64_t kLeastSize = 32, kLeastRows = 48;
-constexpr std::int64_t kMostFloats = 3 << 20;  // of all three matrices; oneDNN is as fast beyond
+constexpr std::int64_t kMostFloats = 3 << 20;  // of all three matrices, in the last cache together
+constexpr std::int64_t kLeastPart = 96;        // rows and columns of a thread, where they are not
+constexpr std::int64_t kReadInPlace = 600;     // rows that fewer columns read are not packed
 constexpr std::int64_t kPackedRows = 96;       // as kHigh
 
 /// n's equal parts that are not larger than `most`: multiples of `grain`, which divides it.
@@ -155,27 +187,29 @@ std::int64_t equal_part(std::int64_t n, std::int64_t most, std::int64_t grain) {
 
 PanelGemm::PanelGemm(const GemmShape& shape) : shape_(shape) {
   depth_ = equal_part(shape.k, kDepth, 1);
-  width_ = equal_part(shape.n, kBlock / depth_ / kPanel * kPanel, kPanel);
+  width_ = equal_part(shape.n, kWidth, kPanel);
+  if (shape.a_col != 1 || shape.n >= kReadInPlace) packed_rows_ = std::min(kPackedRows, shape.m);
 }
 
-bool PanelGemm::pays(std::int64_t m, std::int64_t n, std::int64_t k) {
+bool PanelGemm::pays(std::int64_t m, std::int64_t n, std::int64_t k, int threads) {
+  const std::int64_t part = std::min(std::min(m, n), std::max(m, n) / threads);
   return HWY_DYNAMIC_DISPATCH(panels_are_fastest)() && std::min(n, k) >= kLeastSize &&
-         m >= kLeastRows && m * k + k * n + m * n <= kMostFloats;
+         m >= kLeastRows && (part >= kLeastPart || m * k + k * n + m * n <= kMostFloats);
 }
 
 std::int64_t PanelGemm::scratch_bytes() const {
-  const std::int64_t rows = shape_.a_col == 1 ? 0 : kPackedRows;
-  return depth_ * (width_ + rows) * std::int64_t{sizeof(float)};
+  return depth_ * (width_ + packed_rows_) * std::int64_t{sizeof(float)};
 }
 
 void PanelGemm::execute(const float* a, const float* b, float* c, void* scratch) const {
   const GemmShape& s = shape_;
   float* const packed = static_cast<float*>(scratch);
+  float* const rows = packed_rows_ > 0 ? packed + depth_ * width_ : nullptr;
   for (std::int64_t left = 0; left < s.n; left += width_) {
     for (std::int64_t k = 0; k < s.k; k += depth_) {
       HWY_DYNAMIC_DISPATCH(panel_pass)
       (s, a + k * s.a_col, b + k * s.b_row + left * s.b_col, c + left, std::min(width_, s.n - left),
-       std::min(depth_, s.k - k), s.accumulate || k > 0, packed, packed + depth_ * width_);
+       std::min(depth_, s.k - k), s.accumulate || k > 0, packed, rows);
     }
   }
 }

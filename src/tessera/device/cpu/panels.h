@@ -17,13 +17,13 @@ class PanelGemm {
   using In = float;
   using Out = float;
   static constexpr std::string_view kMatmulName = "hwy:matmul";
-  static constexpr std::int64_t kRowGrain = 2, kColumnGrain = 16;  // how parts are cut
+  static constexpr std::int64_t kRowGrain = 6, kColumnGrain = 16;  // how parts are cut
 
   /// Sizes are at least 1.
   explicit PanelGemm(const GemmShape& shape);
   /// True where this is faster than oneDNN: on processors whose highest instruction set is AVX2, if
-  /// enough rows share a packed operand and all matrices fit the last cache together.
-  static bool pays(std::int64_t m, std::int64_t n, std::int64_t k);
+  /// enough rows and columns of a thread share what it packs, or all matrices fit the last cache.
+  static bool pays(std::int64_t m, std::int64_t n, std::int64_t k, int threads);
 
   std::int64_t scratch_bytes() const;  // of execute; 64-byte aligned
   void execute(const float* a, const float* b, float* c, void* scratch) const;
@@ -31,6 +31,7 @@ class PanelGemm {
  private:
   GemmShape shape_;
   std::int64_t depth_ = 0, width_ = 0;  // of the contraction, of B's columns: what lies packed
+  std::int64_t packed_rows_ = 0;        // of A; 0: they are read where they are
 };
 
 }  // namespace tessera::cpu

@@ -126,7 +126,7 @@ TileGemm<unit, In, Out>::TileGemm(const GemmShape& shape) : shape_(shape) {
 }
 
 template <TileUnit unit, typename In, typename Out>
-bool TileGemm<unit, In, Out>::pays(std::int64_t m, std::int64_t n, std::int64_t k) {
+bool TileGemm<unit, In, Out>::pays(std::int64_t m, std::int64_t n, std::int64_t k, int) {
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   if (unit == TileUnit::Dots) return std::min(m, n) > kDotRows && work >= kTile * kTile * kTile;
   return std::min({m, n, k}) >= kTile && work >= 32 * 32 * 32;
@@ -175,7 +175,7 @@ TileGemm<unit, In, Out>::TileGemm(const GemmShape&) {
   check(false, "this processor has no tiles");
 }
 template <TileUnit unit, typename In, typename Out>
-bool TileGemm<unit, In, Out>::pays(std::int64_t, std::int64_t, std::int64_t) {
+bool TileGemm<unit, In, Out>::pays(std::int64_t, std::int64_t, std::int64_t, int) {
   return false;
 }
 template <TileUnit unit, typename In, typename Out>

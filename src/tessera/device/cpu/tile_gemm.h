@@ -47,7 +47,7 @@ class TileGemm {
   /// Sizes are at least 1; tile_unit_usable(unit). Results of bf16 are not added to others.
   explicit TileGemm(const GemmShape& shape);
   /// True where tiles are full enough for this unit to be the faster one.
-  static bool pays(std::int64_t m, std::int64_t n, std::int64_t k);
+  static bool pays(std::int64_t m, std::int64_t n, std::int64_t k, int threads);
 
   std::int64_t scratch_bytes() const;  // of execute; 64-byte aligned
   void execute(const In* a, const In* b, Out* c, void* scratch) const;

@@ -42,14 +42,7 @@ HWY_INLINE void register_block(const Product& p, const float* a, const float* b,
   const D d;
   const Index n = lanes(), a_row = p.a_row, a_col = p.a_col, ldb = p.ldb, ldc = p.ldc,
               depth = p.depth;
-  V sum[kRows * kVectors];
-  if (p.add) {
-    ((sum[I] = hn::LoadU(
-          d, c + static_cast<Index>(I / kVectors) * ldc + static_cast<Index>(I % kVectors) * n)),
-     ...);
-  } else {
-    ((sum[I] = hn::Zero(d)), ...);
-  }
+  V sum[] = {(static_cast<void>(I), hn::Zero(d))...};
   for (Index k = 0; k < depth; ++k, a += a_col, b += ldb) {
     const V columns[] = {hn::LoadU(d, b + static_cast<Index>(C) * n)...};
     V row;  // one at a time: registers are full of sums
@@ -57,9 +50,11 @@ HWY_INLINE void register_block(const Product& p, const float* a, const float* b,
       sum[I] = hn::MulAdd(row, columns[I % kVectors], sum[I])),
      ...);
   }
-  (hn::StoreU(sum[I], d,
-              c + static_cast<Index>(I / kVectors) * ldc + static_cast<Index>(I % kVectors) * n),
-   ...);
+  const auto at = [&](std::size_t i) {
+    return c + static_cast<Index>(i / kVectors) * ldc + static_cast<Index>(i % kVectors) * n;
+  };
+  if (p.add) ((sum[I] = hn::Add(sum[I], hn::LoadU(d, at(I)))), ...);
+  (hn::StoreU(sum[I], d, at(I)), ...);
 }
 
 template <int kRows, int kVectors>
