@@ -18,6 +18,9 @@ namespace tessera {
 std::vector<Value> fused(const std::vector<Value>& ins, std::shared_ptr<const Graph> body,
                          Where where = {});
 
+/// Operands of a call, each of which result 0 may take the place of.
+inline constexpr std::size_t kMostFusedOperands = decltype(OpDef::in_place){}.size();
+
 /// What a body runs over: its shape, and how many last dims of it are a row; 0: there are no rows.
 struct BodySpace {
   /// What a value of a body holds.

@@ -18,7 +18,6 @@ namespace tessera {
 namespace {
 
 constexpr std::size_t kMaxNodes = 16;  // so that temporaries of a tile fit the first-level cache
-constexpr std::size_t kMaxOperands = 12;
 
 struct Group {
   std::vector<NodeId> nodes;  // ascending
@@ -113,7 +112,7 @@ class Fuser {
     // The place of an element in the whole tensor is known by an operand of that shape.
     const auto whole = [&](ValueId v) { return from().type(v).shape == shape; };
     if (is_random(*node(id).op) && std::none_of(read.begin(), read.end(), whole)) return false;
-    return read.size() <= kMaxOperands && !passes_message(group, id) && !leads_to(group, id);
+    return read.size() <= kMostFusedOperands && !passes_message(group, id) && !leads_to(group, id);
   }
 
   void find_messages() {
@@ -200,20 +199,19 @@ class Fuser {
   /// Results of the group: those of the whole shape first, then sums over rows, then statistics of
   /// rows. So result 0, which may take the place of an operand, is none that is read on the way.
   ValueIds results(const Group& group) const {
-    const Shape& shape = space(group.nodes[0]).type.shape;
-    ValueIds out[3];
-    for (const NodeId member : group.nodes) {
-      for (int i = 0; i < static_cast<int>(node(member).results.size()); ++i) {
-        const ValueId value{member, i};
-        const Shape& own = from().type(value).shape;
-        const int kind = own == shape ? 0 : own.ndim() < shape.ndim() ? 1 : 2;
-        if (kind > 0 || read_outside(group, value)) out[kind].push_back(value);
+    using Each = BodySpace::Each;
+    const BodySpace over{space(group.nodes[0]).type.shape, group.row_dims};
+    ValueIds out;
+    for (const Each each : {Each::Element, Each::Whole, Each::Row}) {
+      for (const NodeId member : group.nodes) {
+        for (int i = 0; i < static_cast<int>(node(member).results.size()); ++i) {
+          const ValueId value{member, i};
+          const bool wanted = each != Each::Element || read_outside(group, value);
+          if (wanted && over.each(from().type(value).shape) == each) out.push_back(value);
+        }
       }
     }
-    for (int kind = 1; kind < 3; ++kind) {
-      for (const ValueId value : out[kind]) out[0].push_back(value);
-    }
-    return out[0];
+    return out;
   }
 
   /// The node in whose place a node is carried over: the last of its group.
