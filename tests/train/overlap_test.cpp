@@ -205,9 +205,12 @@ TEST(Overlap, BucketsTakeNoMemoryAndPassBesideTheBackwardPass) {
   const Plan each = overlapped_plan("gpt2", parallel, *device);
   parallel.gradient_groups = 3;
   const Plan joined = overlapped_plan("gpt2", parallel, *device);
-  // Sums end later in a bucket, so that other buffers are alive at the peak: 3307456 of 3310080.
-  EXPECT_LE(joined.peak_bytes(), each.peak_bytes());
-  EXPECT_GE(joined.peak_bytes(), 0.999 * each.peak_bytes());
+  const auto alive = [](const Plan& plan) {
+    return plan.program(kTrainProgram).work.device.lower_bound_bytes;
+  };
+  EXPECT_EQ(alive(joined), alive(each));
+  // Where buffers lie is found by a heuristic.
+  EXPECT_NEAR(joined.peak_bytes(), each.peak_bytes(), 0.005 * each.peak_bytes());
   const ProgramPlan& step = joined.program(kTrainProgram);
   EXPECT_EQ(step.buckets.size(), 3u);
   const Walk walk(step);
