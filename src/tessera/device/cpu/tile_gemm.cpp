@@ -15,35 +15,21 @@ namespace tessera::cpu {
 
 namespace {
 
-using MultiplyPanels = void (*)(const char*, const char*, std::int64_t, float*, std::int64_t, bool);
-template <TileUnit unit, typename In>
+using MultiplyPanels = void (*)(const char*, const char*, std::int64_t, const Sums&);
+template <TileUnit unit, Lanes lanes, typename In>
 constexpr MultiplyPanels kMultiplyPanels[kPanel][kPanel] = {
-    {multiply_panels<unit, In, 1, 1>, multiply_panels<unit, In, 1, 2>},
-    {multiply_panels<unit, In, 2, 1>, multiply_panels<unit, In, 2, 2>}};
-
-/// Where sums of a part of the result lie, and where they go once they are complete and rounded.
-struct Sums {
-  float* at;
-  std::int64_t row;
-  bool accumulate;          // onto those that lie there
-  Bf16* rounded = nullptr;  // null: they are not complete, or stay in f32
-  std::int64_t rounded_row = 0;
-
-  Sums part(std::int64_t i, std::int64_t j) const {
-    return {at + i * row + j, row, accumulate,
-            rounded == nullptr ? nullptr : rounded + i * rounded_row + j, rounded_row};
-  }
-};
+    {multiply_panels<unit, lanes, In, 1, 1>, multiply_panels<unit, lanes, In, 1, 2>},
+    {multiply_panels<unit, lanes, In, 2, 1>, multiply_panels<unit, lanes, In, 2, 2>}};
 
 /// A part of the result, on tiles that may reach beyond it.
-template <TileUnit unit, typename In>
+template <TileUnit unit, Lanes lanes, typename In>
 TESSERA_TILES void multiply_part(const char* a, const char* b, std::int64_t along, const Sums& sums,
                                  std::int64_t m, std::int64_t n) {
   const std::int64_t rows = round_up(m, kTile), cols = round_up(n, kTile),
                      steps = round_up(along, kDepth) / kDepth;
-  const MultiplyPanels run = kMultiplyPanels<unit, In>[rows / kTile - 1][cols / kTile - 1];
-  if (rows == m && cols == n && sums.rounded == nullptr)
-    return run(a, b, steps, sums.at, sums.row, sums.accumulate);
+  const MultiplyPanels run = kMultiplyPanels<unit, lanes, In>[rows / kTile - 1][cols / kTile - 1];
+  if (rows == m && cols == n && (sums.rounded == nullptr || kRoundsItself<unit>))
+    return run(a, b, steps, sums);
   alignas(64) float whole[kPanel * kTile * kPanel * kTile];
   const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(float);
   if (sums.accumulate) {
@@ -51,7 +37,7 @@ TESSERA_TILES void multiply_part(const char* a, const char* b, std::int64_t alon
     for (std::int64_t i = 0; i < m; ++i)
       std::memcpy(whole + i * cols, sums.at + i * sums.row, bytes);
   }
-  run(a, b, steps, whole, cols, sums.accumulate);
+  run(a, b, steps, {whole, cols, sums.accumulate});
   for (std::int64_t i = 0; i < m; ++i) {
     if (sums.rounded == nullptr) {
       std::memcpy(sums.at + i * sums.row, whole + i * cols, bytes);
@@ -61,26 +47,32 @@ TESSERA_TILES void multiply_part(const char* a, const char* b, std::int64_t alon
   }
 }
 
-constexpr std::int64_t kHighest = 64;  // rows of A that lie packed
+/// What lies packed at a time: rows of A, bytes of B, and so much of the contraction.
+struct Blocking {
+  std::int64_t rows, bytes, depth;
+};
 
-// Of the block of B that lies packed: half of a core's second cache. Wide is better than deep, as A
-// is packed anew for every block; but each pass along the contraction reads and writes the result,
-// whose neighbours other threads write, so that a long one takes few passes. A bf16 takes a third
-// of the room and a sixth of the time of an f32: most contractions are one pass, and the result is
-// written once.
-template <TileUnit unit>
-constexpr std::int64_t kBlockBytes = unit == TileUnit::Amx ? 1 << 20 : 512 << 10;
-
+/// A bf16 takes a third of the room and a sixth of the time of an f32: most contractions are one
+/// pass, and the result is written once.
+///
+/// Amx: B in half of a core's second cache. Wide is better than deep, as A is packed anew for every
+/// block; but each pass along the contraction reads and writes the result, whose neighbours other
+/// threads write, so that a long one takes few passes.
+///
+/// Dots take longer for what they read: B comes from the last cache in time, a panel for all packed
+/// rows of A, which lie in the second. So A is packed few times.
 template <TileUnit unit, typename In>
-std::int64_t depth_of(const GemmShape& shape) {
-  if (std::is_same_v<In, Bf16>) return 1024;
-  const bool deep = shape.k > 384 && block_bytes<In>(shape.n, 384) <= kBlockBytes<unit>;
-  return deep ? 384 : 128;
+Blocking blocking(const GemmShape& shape) {
+  if (unit == TileUnit::Dots) return {128, 2 << 20, 1024};
+  constexpr std::int64_t kBytes = 1 << 20;
+  if (std::is_same_v<In, Bf16>) return {64, kBytes, 1024};
+  const bool deep = shape.k > 384 && block_bytes<In>(shape.n, 384) <= kBytes;
+  return {64, kBytes, deep ? 384 : 128};
 }
 
-/// Rows of the result that are finished before the next ones: B is packed anew for each lot, but
-/// sums that are to be rounded have to stay in the second cache from pass to pass.
-std::int64_t finished_of(bool kept) { return kept ? 512 : 1024; }
+/// Rows of the result that are finished before the next ones, where that takes several passes: B is
+/// packed anew for each lot, but sums should stay in cache from pass to pass.
+constexpr std::int64_t kFinished = 1024, kFinishedRounded = 512;
 
 /// The size of n's equal parts that are multiples of `grain` and not much larger than `most`.
 std::int64_t part_of(std::int64_t n, std::int64_t most, std::int64_t grain) {
@@ -88,8 +80,16 @@ std::int64_t part_of(std::int64_t n, std::int64_t most, std::int64_t grain) {
   return round_up((n + parts - 1) / parts, grain);
 }
 
+/// Fetches sums that the next products are added to.
+TESSERA_TILES void fetch(const Sums& sums, std::int64_t rows) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < kWide; j += kTile)
+      __builtin_prefetch(sums.at + i * sums.row + j, 0, 2);
+  }
+}
+
 /// Adds a part of the contraction, `along` of it, to an m x n block of the result.
-template <TileUnit unit, typename In>
+template <TileUnit unit, Lanes lanes, typename In>
 TESSERA_TILES void pass(const Source<In>& a, const Source<In>& b, const Sums& sums, std::int64_t m,
                         std::int64_t n, std::int64_t along, std::int64_t height, char* packed_a,
                         char* packed_b) {
@@ -97,13 +97,15 @@ TESSERA_TILES void pass(const Source<In>& a, const Source<In>& b, const Sums& su
   pack_block<Lanes::Across>(b, n, along, packed_b);
   for (std::int64_t top = 0; top < m; top += height) {
     const std::int64_t high = std::min(height, m - top);
-    pack_block<Lanes::Along>(Source<In>{a.data + top * a.across, a.across, a.along}, high, along,
-                             packed_a);
-    for (std::int64_t i = 0; i < high; i += kWide) {
-      for (std::int64_t j = 0; j < n; j += kWide) {
-        multiply_part<unit, In>(packed_a + i / kWide * panel, packed_b + j / kWide * panel, along,
-                                sums.part(top + i, j), std::min(kWide, high - i),
-                                std::min(kWide, n - j));
+    pack_block<lanes>(Source<In>{a.data + top * a.across, a.across, a.along}, high, along,
+                      packed_a);
+    for (std::int64_t j = 0; j < n; j += kWide) {
+      for (std::int64_t i = 0; i < high; i += kWide) {
+        const std::int64_t next = top + i + kWide;
+        if (sums.accumulate) fetch(sums.part(next, j), std::min(kWide, m - next));
+        multiply_part<unit, lanes, In>(packed_a + i / kWide * panel, packed_b + j / kWide * panel,
+                                       along, sums.part(top + i, j), std::min(kWide, high - i),
+                                       std::min(kWide, n - j));
       }
     }
   }
@@ -117,12 +119,14 @@ TileGemm<unit, In, Out>::TileGemm(const GemmShape& shape) : shape_(shape) {
   check(tile_unit_usable(unit), "a product on a unit that this process may not use");
   check(std::min({shape.m, shape.n, shape.k}) > 0, "a product of nothing");
   check(!(kRounds && shape.accumulate), "a product is added to a result of bf16");
-  depth_ = part_of(shape.k, depth_of<unit, In>(shape), kDepth);
-  height_ = part_of(shape.m, kHighest, kWide);
-  width_ = part_of(shape.n, kBlockBytes<unit> / block_bytes<In>(kWide, depth_) * kWide, kWide);
-  const bool kept = kRounds && depth_ < shape.k;
-  finished_ = finished_of(kept);
-  if (kept) sums_ = std::min(finished_, shape.m) * round_up(std::min(width_, shape.n), kTile);
+  const Blocking most = blocking<unit, In>(shape);
+  depth_ = part_of(shape.k, most.depth, kDepth);
+  height_ = part_of(shape.m, most.rows, kWide);
+  width_ = part_of(shape.n, most.bytes / block_bytes<In>(kWide, depth_) * kWide, kWide);
+  const bool passes = depth_ < shape.k;
+  finished_ = !passes ? shape.m : kRounds ? kFinishedRounded : kFinished;
+  if (passes && kRounds)
+    sums_ = std::min(finished_, shape.m) * round_up(std::min(width_, shape.n), kTile);
 }
 
 template <TileUnit unit, typename In, typename Out>
@@ -144,6 +148,7 @@ TESSERA_TILES void TileGemm<unit, In, Out>::execute(const In* a, const In* b, Ou
                                                     void* scratch) const {
   const InUse<unit> in_use;
   const GemmShape& s = shape_;
+  const auto run = s.a_col == 1 ? pass<unit, Lanes::Along, In> : pass<unit, kTurned<unit>, In>;
   char* const packed_b = static_cast<char*>(scratch);
   char* const packed_a = packed_b + block_bytes<In>(std::min(width_, s.n), depth_);
   const std::int64_t kept_row = round_up(std::min(width_, s.n), kTile);
@@ -160,9 +165,9 @@ TESSERA_TILES void TileGemm<unit, In, Out>::execute(const In* a, const In* b, Ou
         } else if (k + depth_ >= s.k) {
           sums.rounded = result, sums.rounded_row = s.c_row;
         }
-        pass<unit, In>({a + top * s.a_row + k * s.a_col, s.a_row, s.a_col},
-                       {b + k * s.b_row + left * s.b_col, s.b_col, s.b_row}, sums, m, n,
-                       std::min(depth_, s.k - k), height_, packed_a, packed_b);
+        run({a + top * s.a_row + k * s.a_col, s.a_row, s.a_col},
+            {b + k * s.b_row + left * s.b_col, s.b_col, s.b_row}, sums, m, n,
+            std::min(depth_, s.k - k), height_, packed_a, packed_b);
       }
     }
   }

@@ -60,6 +60,11 @@ TESSERA_TILES TESSERA_INLINE __m512i load(const Bf16* from, __mmask16 lanes) {
   return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, from));
 }
 
+template <typename In>
+TESSERA_TILES TESSERA_INLINE void fetch(const In* at) {
+  __builtin_prefetch(at, 0, 3);
+}
+
 /// Rows of 64 bytes become columns of 4 bytes.
 TESSERA_TILES TESSERA_INLINE void transpose(const char* from, char* to) {
   __m512i r[kTile], t[kTile];
@@ -110,8 +115,10 @@ TESSERA_TILES TESSERA_INLINE void pack_tile(const Source<In>& from, std::int64_t
   const std::int64_t split_stride = kTurned ? kTileBytes : stride;
   if (across >= kTile && along >= kDepth) {
 #pragma GCC unroll 2
-    for (int i = 0; i < kTile; ++i, low += row, high += row)
+    for (int i = 0; i < kTile; ++i, low += row, high += row) {
+      if constexpr (kAlong) fetch(low + 128 / sizeof(In));  // two lines on: rows are many
       split(load(low), load(high), split_to + i * 64, split_stride);
+    }
   } else {
     const std::int64_t low_rows = kAlong ? across : along;
     const std::int64_t high_rows = kAlong ? across : along - kTile;
@@ -128,29 +135,61 @@ TESSERA_TILES TESSERA_INLINE void pack_tile(const Source<In>& from, std::int64_t
   }
 }
 
+/// Where a tile of a packed block lies, and how far its next part.
+template <typename In>
+struct Tiles {
+  std::int64_t across, steps;
+  char* to;
+  std::int64_t stride(std::int64_t x) const {
+    return std::min(kPanel, (across - x / kWide * kWide + kTile - 1) / kTile) * kTileBytes;
+  }
+  char* at(std::int64_t x, std::int64_t step) const {
+    return to + x / kWide * steps * step_bytes<In>(kPanel) + step * kParts<In> * stride(x) +
+           x % kWide / kTile * kTileBytes;
+  }
+};
+
+/// Rows of the source become rows of tiles: of each two that share them, from beginning to end.
+template <typename In>
+TESSERA_TILES void pack_rows(const Source<In>& from, std::int64_t along, const Tiles<In>& tiles) {
+  constexpr std::int64_t kLine = 64 / sizeof(In), kShort = 16 * kLine, kAhead = kDepth;
+  const std::int64_t across = tiles.across;
+  for (std::int64_t i = 0; i < tiles.steps * kTile; ++i) {
+    const std::int64_t step = i / kTile, k = step * kDepth + i % kTile;
+    const In *const low = from.data + k * from.along, *const high = low + kTile * from.along;
+    // The processor foresees what is next to what it reads, so not the next of short rows.
+    for (std::int64_t x = 0; across < kShort && x < across; x += kLine)
+      fetch(low + kAhead * from.along + x), fetch(high + kAhead * from.along + x);
+    for (std::int64_t x = 0; x < across; x += kTile) {
+      char* const at = tiles.at(x, step) + i % kTile * 64;
+      if (k + kTile < along && x + kTile <= across) {
+        split(load(low + x), load(high + x), at, tiles.stride(x));
+      } else {
+        const __mmask16 lanes = first_lanes(across - x), none{0};
+        split(load(low + x, k < along ? lanes : none),
+              load(high + x, k + kTile < along ? lanes : none), at, tiles.stride(x));
+      }
+    }
+  }
+}
+
 /// The source is read the way it lies.
 template <Lanes lanes, Dense dense, typename In>
-TESSERA_TILES void pack_panels(const Source<In>& from, std::int64_t across, std::int64_t along,
-                               char* to) {
-  const std::int64_t panels = round_up(across, kWide) / kWide,
-                     steps = round_up(along, kDepth) / kDepth;
-  const auto pack = [&](std::int64_t panel, std::int64_t step) TESSERA_TILES {
-    const std::int64_t left = panel * kWide,
-                       tiles = round_up(std::min(kWide, across - left), kTile) / kTile;
-    char* const at = to + panel * steps * step_bytes<In>(kPanel) + step * step_bytes<In>(tiles);
-    for (std::int64_t tile = 0; tile < tiles; ++tile) {
-      const std::int64_t x = left + tile * kTile, k = step * kDepth;
+TESSERA_TILES void pack_panels(const Source<In>& from, std::int64_t along, const Tiles<In>& tiles) {
+  const auto pack = [&](std::int64_t left, std::int64_t step) TESSERA_TILES {
+    for (std::int64_t x = left; x < std::min(left + kWide, tiles.across); x += kTile) {
+      const std::int64_t k = step * kDepth;
       pack_tile<lanes, dense, In>(
-          {from.data + x * from.across + k * from.along, from.across, from.along}, across - x,
-          along - k, at + tile * kTileBytes, tiles * kTileBytes);
+          {from.data + x * from.across + k * from.along, from.across, from.along}, tiles.across - x,
+          along - k, tiles.at(x, step), tiles.stride(x));
     }
   };
   if constexpr (dense == Dense::Across) {
-    for (std::int64_t step = 0; step < steps; ++step)
-      for (std::int64_t panel = 0; panel < panels; ++panel) pack(panel, step);
+    for (std::int64_t step = 0; step < tiles.steps; ++step)
+      for (std::int64_t left = 0; left < tiles.across; left += kWide) pack(left, step);
   } else {
-    for (std::int64_t panel = 0; panel < panels; ++panel)
-      for (std::int64_t step = 0; step < steps; ++step) pack(panel, step);
+    for (std::int64_t left = 0; left < tiles.across; left += kWide)
+      for (std::int64_t step = 0; step < tiles.steps; ++step) pack(left, step);
   }
 }
 
@@ -159,10 +198,13 @@ TESSERA_TILES void pack_panels(const Source<In>& from, std::int64_t across, std:
 template <Lanes lanes, typename In>
 TESSERA_TILES void pack_block(const Source<In>& from, std::int64_t across, std::int64_t along,
                               char* to) {
+  const Tiles<In> tiles{across, round_up(along, kDepth) / kDepth, to};
   if (from.along == 1) {
-    pack_panels<lanes, Dense::Along>(from, across, along, to);
+    pack_panels<lanes, Dense::Along>(from, along, tiles);
+  } else if constexpr (lanes == Lanes::Across) {
+    pack_rows(from, along, tiles);
   } else {
-    pack_panels<lanes, Dense::Across>(from, across, along, to);
+    pack_panels<lanes, Dense::Across>(from, along, tiles);
   }
 }
 
