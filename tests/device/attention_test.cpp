@@ -129,6 +129,54 @@ TEST(Attention, ReadsSlicesOfOneProjection) {
                         setting);
 }
 
+HostTensor as(DType dtype, const HostTensor& from) {
+  HostTensor out(dtype, from.shape());
+  for (std::int64_t i = 0; i < out.numel(); ++i) out.set(i, from.at(i));
+  return out;
+}
+
+/// The kernel of 16 bits computes what the one of f32 does, and rounds each result once.
+void expect_rounded(Device& device, const OpDef& op, const Case& c, DType dtype,
+                    std::vector<HostTensor> ins, const KernelSetting& setting) {
+  std::vector<HostTensor> wide = ins;
+  for (std::size_t i = 0; i < ins.size(); ++i) {
+    const bool statistic = &op == &kAttentionGrad && i == 5;  // logsumexp
+    if (ins[i].dtype() != DType::F32 || statistic) continue;
+    ins[i] = as(dtype, ins[i]), wide[i] = as(DType::F32, ins[i]);
+  }
+  const Attrs attrs = attributes(c);
+  const testing::KernelRun narrow =
+      run_kernel(device, op, attrs, ins, testing::result_types(op, attrs, ins), setting);
+  const testing::KernelRun f32 =
+      run_kernel(device, op, attrs, wide, testing::result_types(op, attrs, wide), setting);
+  EXPECT_EQ(narrow.kernel, f32.kernel);
+  for (std::size_t i = 0; i < narrow.outs.size(); ++i) {
+    const HostTensor& out = narrow.outs[i];
+    EXPECT_EQ(hash128_text(out.bytes()), hash128_text(as(out.dtype(), f32.outs[i]).bytes()))
+        << op.name << ", result " << i;
+  }
+}
+
+TEST(Attention, RoundsResultsOfF32OnceIn16Bits) {
+  const std::unique_ptr<Device> device = make_cpu_device({2, -1});
+  const Case sliced = {"", 2, 70, 3, 1, 16, 70};
+  const std::int64_t row = 3 * 3 * 16;
+  const Shape q = {70 * row, row, 16, 16, 1}, kv = {70 * row, row, 16, 1};
+  for (const DType dtype : {DType::BF16, DType::F16}) {
+    for (const Case& c : kCases) {
+      SCOPED_TRACE(text(c.name, ", ", to_text(dtype)));
+      expect_rounded(*device, kAttention, c, dtype, operands(c), {});
+      expect_rounded(*device, kAttentionGrad, c, dtype, gradient_operands(c), {});
+    }
+    SCOPED_TRACE(text("slices of one projection, ", to_text(dtype)));
+    KernelSetting setting;
+    setting.strides = {q, kv, kv};
+    expect_rounded(*device, kAttention, sliced, dtype, operands(sliced), setting);
+    setting.strides = {{}, q, kv, kv};
+    expect_rounded(*device, kAttentionGrad, sliced, dtype, gradient_operands(sliced), setting);
+  }
+}
+
 /// Equal to the reference kernel on the same shard.
 void expect_like_reference_on_shard(Device& device, const OpDef& op, const Case& c,
                                     const std::vector<HostTensor>& ins,

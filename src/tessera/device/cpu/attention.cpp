@@ -32,6 +32,7 @@ class AttentionKernel : public Kernel {
     shape_q_ = q, shape_k_ = k;
     fixed_.B = q[0], fixed_.S = q[1], fixed_.G = q[2], fixed_.R = q[3], fixed_.E = q[4],
     fixed_.T = k[1];
+    fixed_.dtype = call.in(first).dtype;
     fixed_.scale = static_cast<float>(call.number("scale"));
     fixed_.causal = call.flag("causal");
     const double dropout = call.number("dropout");
@@ -68,9 +69,9 @@ class AttentionKernel : public Kernel {
     out.index_b = at_q[0], out.first_query = at_q[1], out.index_g = at_q[2], out.index_r = at_q[3];
     out.first_key = at_k[1];
     out.valid_s = valid_q[1], out.valid_r = valid_q[3], out.valid_t = valid_k[1];
-    out.q.data = static_cast<const float*>(args.ins[first_]);
-    out.k.data = static_cast<const float*>(args.ins[first_ + 1]);
-    out.v.data = static_cast<const float*>(args.ins[first_ + 2]);
+    out.q.data = args.ins[first_];
+    out.k.data = args.ins[first_ + 1];
+    out.v.data = args.ins[first_ + 2];
     if (mask_ >= 0) out.mask = static_cast<const bool*>(args.ins[mask_]);
     if (step_ >= 0)
       out.step = static_cast<std::uint64_t>(*static_cast<const std::int64_t*>(args.ins[step_]));
@@ -139,7 +140,7 @@ class Forward final : public AttentionKernel {
 
   void run(const KernelArgs& args) const override {
     AttentionCall c = call(args);
-    c.y = static_cast<float*>(args.outs[0]), c.logsumexp = static_cast<float*>(args.outs[1]);
+    c.y = args.outs[0], c.logsumexp = static_cast<float*>(args.outs[1]);
     const std::int64_t tiles = (c.S + kTile - 1) / kTile;
     each(c.B * c.G * c.R * tiles, threads_, args, scratch_, [&](std::int64_t unit, float* scratch) {
       // The last tile of queries sees the most keys: it comes first, so that no thread is left with
@@ -171,7 +172,7 @@ class FewQueries final : public AttentionKernel {
 
   void run(const KernelArgs& args) const override {
     AttentionCall c = call(args);
-    c.y = static_cast<float*>(args.outs[0]), c.logsumexp = static_cast<float*>(args.outs[1]);
+    c.y = args.outs[0], c.logsumexp = static_cast<float*>(args.outs[1]);
     const std::int64_t part = c.E + 2, row = chunks_ * part;
     float* const parts =
         reinterpret_cast<float*>(static_cast<std::byte*>(args.workspace) + workspace(threads_, 0));
@@ -205,11 +206,9 @@ class Backward final : public AttentionKernel {
 
   void run(const KernelArgs& args) const override {
     AttentionCall c = call(args);
-    c.dy = static_cast<const float*>(args.ins[0]);
-    c.y_in = static_cast<const float*>(args.ins[4]),
+    c.dy = args.ins[0], c.y_in = args.ins[4];
     c.logsumexp_in = static_cast<const float*>(args.ins[5]);
-    c.dq = static_cast<float*>(args.outs[0]);
-    c.dk = static_cast<float*>(args.outs[1]), c.dv = static_cast<float*>(args.outs[2]);
+    c.dq = args.outs[0], c.dk = args.outs[1], c.dv = args.outs[2];
     each(c.B * c.G, threads_, args, scratch_, [&](std::int64_t unit, float* scratch) {
       attention_backward(c, unit / c.G, unit % c.G, scratch);
     });
@@ -220,12 +219,13 @@ class Backward final : public AttentionKernel {
   std::int64_t scratch_;
 };
 
-/// f32, not empty, the channels of q, k and v adjacent, everything else dense.
+/// f32 or 16 bits, not empty, the channels of q, k and v adjacent, everything else dense.
 bool accepts(const KernelRequest& request, int first) {
   const OpCall& call = request.call;
   for (int i = 0; i < call.num_in(); ++i) {
     const bool rows = i >= first && i < first + 3;
-    if (rows && (call.in(i).dtype != DType::F32 || call.in(i).numel() == 0)) return false;
+    if (rows && (computed_in(call.in(i).dtype) != DType::F32 || call.in(i).numel() == 0))
+      return false;
     if (rows ? call.in(i).shape.back() > 1 && strides_of(request, i).back() != 1
              : !is_dense(request, i))
       return false;
@@ -246,7 +246,8 @@ std::unique_ptr<Kernel> make_backward(const KernelRequest& request, Pool& pool) 
 }
 
 constexpr std::array<KernelEntry, 2> kEntries = {
-    {{&kAttention, make_forward}, {&kAttentionGrad, make_backward}}};
+    {{&kAttention, make_forward, Isa::Baseline, true},
+     {&kAttentionGrad, make_backward, Isa::Baseline, true}}};
 
 }  // namespace
 

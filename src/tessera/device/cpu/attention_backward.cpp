@@ -38,15 +38,25 @@ struct Backward {
   }
 };
 
-HWY_INLINE float dot(const float* x, const float* y, Index e) {
+/// sums[i] = x[i] . y[i], rows of e channels; y[i] lies in padded(e).
+template <typename T>
+HWY_INLINE void dot_rows(const T* x, Index stride, Size size, const float* y, float* sums) {
   const D d;
-  const Index n = lanes();
-  V sums = hn::Zero(d);
-  Index c = 0;
-  for (; c + n <= e; c += n) sums = hn::MulAdd(hn::LoadU(d, x + c), hn::LoadU(d, y + c), sums);
-  float sum = hn::GetLane(hn::SumOfLanes(d, sums));
-  for (; c < e; ++c) sum += x[c] * y[c];
-  return sum;
+  const Index n = lanes(), e = size.e;
+  for (Index i = 0; i < size.rows; ++i, x += stride, y += padded(e)) {
+    V all = hn::Zero(d);
+    Index c = 0;
+    for (; c + n <= e; c += n) all = hn::MulAdd(load(d, x + c), hn::LoadU(d, y + c), all);
+    float sum = hn::GetLane(hn::SumOfLanes(d, all));
+    for (; c < e; ++c) sum += get(x + c) * y[c];
+    sums[i] = sum;
+  }
+}
+
+HWY_INLINE void dot_operand(const Operand& x, Size size, const float* y, float* sums) {
+  if (x.dtype == DType::BF16) return dot_rows(x.as<const Bf16>(), x.stride, size, y, sums);
+  if (x.dtype == DType::F16) return dot_rows(x.as<const F16>(), x.stride, size, y, sums);
+  dot_rows(x.as<const float>(), x.stride, size, y, sums);
 }
 
 /// Scores and the gradients of probabilities become what is summed: kept probabilities, and
@@ -74,15 +84,17 @@ HWY_INLINE void score_gradients(const AttentionCall& call, const Backward& f, co
 /// Queries [first, first + queries) of one head and what belongs to them.
 HWY_INLINE void load_queries(const AttentionCall& call, const Backward& f, Index b, Index g,
                              Index r, Index first, Index queries, Index cols) {
-  const Index e = call.E, row = call.G * call.R * e, at = call.query_at(b, first, g, r);
-  const float *q = call.q.at(b, g, r) + first * call.q.row, *dy = call.dy + at, *y = call.y_in + at;
+  const Size size = {queries, call.E};
+  const Index row = call.G * call.R * call.E, at = call.query_at(b, first, g, r);
   const float* logsumexp = call.logsumexp_in + call.row_at(b, g, r, first);
-  load_turned(q, call.q.row, queries, cols, e, call.scale, f.queries);
-  load_turned(dy, row, queries, cols, e, 1, f.dresults);
-  scale_rows(q, call.q.row, queries, e, &call.scale, 0, f.query_rows, padded(e), padded(e));
-  copy_rows(dy, row, queries, e, f.dresult_rows, padded(e), padded(e));
+  read_scaled(operand(call, call.q.data, call.q.at(b, g, r) + first * call.q.row, call.q.row), size,
+              call.scale, f.query_rows);
+  read_rows(operand(call, call.dy, at, row), size, f.dresult_rows);
+  turn(f.query_rows, size, cols, f.queries);
+  turn(f.dresult_rows, size, cols, f.dresults);
+  dot_operand(operand(call, call.y_in, at, row), size, f.dresult_rows, f.row_sum);
+  std::fill(f.row_sum + queries, f.row_sum + cols, 0.0F);
   for (Index i = 0; i < cols; ++i) {
-    f.row_sum[i] = i < queries ? dot(dy + i * row, y + i * row, e) : 0;
     // A query that sees no key has -infinity, and only hidden scores: any finite number makes their
     // exponentials zero.
     f.logsumexp[i] =
@@ -128,28 +140,30 @@ HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b
                 f.dquery_rows + begin * wide, wide, true});
     }
   }
-  scale_rows(f.dquery_rows, wide, queries, e, &call.scale, 0,
-             call.dq + call.query_at(b, first, g, r), call.G * call.R * e, e);
+  write_scaled(f.dquery_rows, {queries, e}, &call.scale, 0,
+               result(call, call.dq, call.query_at(b, first, g, r), call.G * call.R * e));
 }
 
 }  // namespace
 
 void backward(const AttentionCall& call, Index b, Index g, float* scratch) {
   const Backward f(scratch, call.E, call.T);
-  const Index e = call.E, row = call.G * e;
-  const Index wide = padded(e);
-  copy_rows(call.k.at(b, g, 0), call.k.row, call.valid_t, e, f.keys, wide, wide);
-  copy_rows(call.v.at(b, g, 0), call.v.row, call.valid_t, e, f.values, wide, wide);
+  const Index e = call.E, row = call.G * e, wide = padded(e);
+  const HeadRows &k = call.k, &v = call.v;
+  read_rows(operand(call, k.data, k.at(b, g, 0), k.row), {call.valid_t, e}, f.keys);
+  read_rows(operand(call, v.data, v.at(b, g, 0), v.row), {call.valid_t, e}, f.values);
   std::fill(f.dkeys, f.dkeys + call.T * wide, 0.0F);
   std::fill(f.dvalues, f.dvalues + call.T * wide, 0.0F);
   for (Index r = 0; r < call.R; ++r) {
     const Index end = r < call.valid_r ? call.valid_s : 0;
     for (Index first = 0; first < end; first += kTile) query_tile(call, f, b, g, r, first);
-    for (Index s = end; s < call.S; ++s) std::fill_n(call.dq + call.query_at(b, s, g, r), e, 0.0F);
+    const auto bytes = static_cast<std::size_t>(e * size_of(call.dtype));
+    for (Index s = end; s < call.S; ++s)
+      std::memset(result(call, call.dq, call.query_at(b, s, g, r), 0).data, 0, bytes);
   }
   const Index at = b * call.T * row + g * e;
-  copy_rows(f.dkeys, wide, call.T, e, call.dk + at, row, e);
-  copy_rows(f.dvalues, wide, call.T, e, call.dv + at, row, e);
+  write_rows(f.dkeys, {call.T, e}, result(call, call.dk, at, row));
+  write_rows(f.dvalues, {call.T, e}, result(call, call.dv, at, row));
 }
 
 }  // namespace tessera::cpu::HWY_NAMESPACE

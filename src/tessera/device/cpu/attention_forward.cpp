@@ -18,14 +18,14 @@ namespace {
 /// Where things lie in a thread's scratch.
 struct Forward {
   float* queries;               // [e][kTile]
-  float *sums, *values;         // [query][padded e], [key][padded e]
+  float *sums, *rows;           // [query][padded e]; of keys, then of values [key][padded e]
   float *scores, *kept;         // [key][kTile]
   float *top, *total, *shrink;  // per query
   std::uint64_t* random;
 
   Forward(float* scratch, Index e) {
     const auto take = [&](Index n) { return std::exchange(scratch, scratch + n); };
-    queries = take(e * kTile), sums = take(padded(e) * kTile), values = take(padded(e) * kTile);
+    queries = take(e * kTile), sums = take(padded(e) * kTile), rows = take(padded(e) * kTile);
     scores = take(kTile * kTile), kept = take(kTile * kTile);
     top = take(kTile), total = take(kTile), shrink = take(kTile);
     random = reinterpret_cast<std::uint64_t*>(take(2 * kTile));
@@ -79,8 +79,8 @@ HWY_INLINE void finish(const AttentionCall& call, const Forward& f, Index b, Ind
     hn::Store(hn::IfThenElseZero(hn::Ne(total, hn::Zero(d)), hn::Div(one, total)), d, f.shrink + i);
   }
   std::copy_n(f.top, queries, logsumexp);
-  scale_rows(f.sums, padded(call.E), queries, call.E, f.shrink, 1,
-             call.y + call.query_at(b, first, g, r), call.G * call.R * call.E, call.E);
+  write_scaled(f.sums, {queries, call.E}, f.shrink, 1,
+               result(call, call.y, call.query_at(b, first, g, r), call.G * call.R * call.E));
 }
 
 }  // namespace
@@ -89,8 +89,10 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
   const Forward f(scratch, call.E);
   const Index e = call.E, wide = padded(e), queries = std::min(kTile, call.S - first);
   const Index cols = (queries + lanes() - 1) / lanes() * lanes();
-  load_turned(call.q.at(b, g, r) + first * call.q.row, call.q.row, queries, cols, e, call.scale,
-              f.queries);
+  const Index row = call.q.row;
+  read_scaled(operand(call, call.q.data, call.q.at(b, g, r) + first * row, row), {queries, e},
+              call.scale, f.sums);
+  turn(f.sums, {queries, e}, cols, f.queries);
   std::fill(f.top, f.top + kTile, -std::numeric_limits<float>::infinity());
   std::fill(f.total, f.total + kTile, 0.0F);
   std::fill(f.sums, f.sums + wide * kTile, 0.0F);
@@ -98,16 +100,21 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
     f.random[i] =
         static_cast<std::uint64_t>(call.random_index(b, g, r, first + std::min(i, queries - 1)));
   }
-  const float *k = call.k.at(b, g, 0), *v = call.v.at(b, g, 0);
+  const Index at_k = call.k.at(b, g, 0), at_v = call.v.at(b, g, 0);
   const Index end = call.keys_before(first + queries - 1);
   for (Index t = 0, keys = 0; t < end; t += keys) {
     const KeyTiles tiles(call, t, end, first);
     keys = tiles.keys;
     if (call.all_hidden(b, first, queries, t, keys)) continue;
+    const Operand k = operand(call, call.k.data, at_k + t * call.k.row, call.k.row);
+    const bool in_place = call.dtype == DType::F32;
+    if (!in_place) read_rows(k, {keys, e}, f.rows);
+    const float* const k_rows = in_place ? k.as<const float>() : f.rows;
+    const Index k_row = in_place ? call.k.row : wide;
     for (int i = 0; i < tiles.count; ++i) {
       const KeyTile& tile = tiles.list[i];
       float* const scores = f.scores + (tile.t - t) * kTile;
-      multiply({tile.keys, cols - tile.from, e, k + tile.t * call.k.row, call.k.row, 1,
+      multiply({tile.keys, cols - tile.from, e, k_rows + (tile.t - t) * k_row, k_row, 1,
                 f.queries + tile.from, kTile, scores + tile.from, kTile, false});
       hide_unseen(call, b, first, tile, queries, cols, scores);
     }
@@ -115,10 +122,10 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
     const Index from = tiles.list[0].from;
     if (t > 0) {
       float* const sums = f.sums + from * wide;
-      scale_rows(sums, wide, queries - from, wide, f.shrink + from, 1, sums, wide, wide);
+      scale_rows(sums, wide, {queries - from, wide}, f.shrink + from, 1, sums, wide, wide);
     }
     // Vectors of rows that lie together, whole ones.
-    copy_rows(v + t * call.v.row, call.v.row, keys, e, f.values, wide, wide);
+    read_rows(operand(call, call.v.data, at_v + t * call.v.row, call.v.row), {keys, e}, f.rows);
     for (int i = 0; call.drop_below > 0 && i < tiles.count; ++i) {
       const KeyTile& tile = tiles.list[i];
       draw_kept(call, f.random, tile, cols, f.kept);
@@ -127,7 +134,7 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
     for (Index i = 0, seen = 0; i < tiles.count; ++i) {
       const Index begin = tiles.list[i].from, some = tiles.seeing_end(i, queries) - begin;
       seen += tiles.list[i].keys;
-      multiply({some, wide, seen, f.scores + begin, 1, kTile, f.values, wide, f.sums + begin * wide,
+      multiply({some, wide, seen, f.scores + begin, 1, kTile, f.rows, wide, f.sums + begin * wide,
                 wide, true});
     }
   }

@@ -16,72 +16,20 @@
 #include <cstring>
 #include <limits>
 
-#include "hwy/cache_control.h"
 #include "tessera/base/philox.h"
-#include "tessera/device/cpu/attention_call.h"
-#include "tessera/device/cpu/vector_product.h"
+#include "tessera/device/cpu/attention_rows.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
 
-/// Channels of a row that is read or written as whole vectors.
-HWY_INLINE Index padded(Index e) { return (e + 15) / 16 * 16; }
-
-/// Rows of e channels, row i multiplied by factors[i * step]; beyond them `fill` channels of a row
-/// are zero.
-HWY_INLINE void scale_rows(const float* from, Index stride, Index rows, Index e,
-                           const float* factors, Index step, float* to, Index to_stride,
-                           Index fill) {
-  const D d;
-  const Index n = lanes();
-  for (Index i = 0; i < rows; ++i, from += stride, to += to_stride, factors += step) {
-    const V all = hn::Set(d, *factors);
-    Index c = 0;
-    for (; c + n <= e; c += n) hn::StoreU(hn::Mul(hn::LoadU(d, from + c), all), d, to + c);
-    for (; c < e; ++c) to[c] = from[c] * *factors;
-    for (; c < fill; ++c) to[c] = 0;
+/// Up to kTile rows of e channels in scratch, turned to [e][kTile]; zero in the columns from `rows`
+/// to `cols`.
+HWY_INLINE void turn(const float* rows, Size size, Index cols, float* to) {
+  for (Index i = 0; size.rows < cols && i < size.e; ++i) {
+    std::memset(to + i * kTile + size.rows, 0,
+                static_cast<std::size_t>(cols - size.rows) * sizeof(float));
   }
-}
-
-constexpr Index kRowsAhead = 8;
-
-/// The same with a factor of 1. Two vectors at a time: where rows miss the caches, what is done
-/// between two of them counts; rows lie too far apart for the processor to fetch them by itself.
-HWY_INLINE void copy_rows(const float* from, Index stride, Index rows, Index e, float* to,
-                          Index to_stride, Index fill) {
-  const D d;
-  const Index n = lanes();
-  for (Index i = 0; i < rows; ++i, from += stride, to += to_stride) {
-    for (Index c = 0; c < e && i + kRowsAhead < rows; c += 16)
-      hwy::Prefetch(from + kRowsAhead * stride + c);
-    Index c = 0;
-    for (; c + 2 * n <= e; c += 2 * n) {
-      const V first = hn::LoadU(d, from + c), second = hn::LoadU(d, from + c + n);
-      hn::StoreU(first, d, to + c);
-      hn::StoreU(second, d, to + c + n);
-    }
-    for (; c + n <= e; c += n) hn::StoreU(hn::LoadU(d, from + c), d, to + c);
-    for (; c < e; ++c) to[c] = from[c];
-    for (; c < fill; ++c) to[c] = 0;
-  }
-}
-
-/// Up to kTile rows of e channels, turned to [e][kTile] and multiplied; zero in the columns from
-/// `rows` to `cols`.
-HWY_INLINE void load_turned(const float* from, Index stride, Index rows, Index cols, Index e,
-                            float factor, float* to) {
-  for (Index i = 0; rows < cols && i < e; ++i) {
-    std::memset(to + i * kTile + rows, 0, static_cast<std::size_t>(cols - rows) * sizeof(float));
-  }
-  transpose(from, stride, rows, e, to, kTile);
-  if (factor == 1) return;
-  const D d;
-  const V f = hn::Set(d, factor);
-  for (Index i = 0; i < e; ++i) {
-    for (Index c = 0; c < cols; c += lanes()) {
-      hn::Store(hn::Mul(hn::Load(d, to + i * kTile + c), f), d, to + i * kTile + c);
-    }
-  }
+  transpose(rows, padded(size.e), size.rows, size.e, to, kTile);
 }
 
 /// A tile of keys, or up to four low ones where the causal diagonal runs: up to kTile keys that lie
