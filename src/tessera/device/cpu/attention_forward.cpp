@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "tessera/device/cpu/attention_forward.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "tessera/device/cpu/attention_dropout.h"
 #include "tessera/device/cpu/attention_tile.h"
 #include "tessera/device/cpu/vector_math.h"
 
