@@ -106,12 +106,44 @@ HWY_INLINE void load_queries(const AttentionCall& call, const Backward& f, Index
   }
 }
 
+/// What this tile writes, and what the tiles after it read: the queries of the next one, and a part
+/// of the keys and values of the next head.
+HWY_INLINE RowsAhead rows_ahead(const AttentionCall& call, Index b, Index g, Index r, Index first) {
+  const HeadRows &q = call.q, &k = call.k, &v = call.v;
+  const Index e = call.E, row = call.G * call.R * e, key_row = call.G * e;
+  const Size some = {std::min(kTile, call.valid_t - first), e};
+  const Index at = ((b * call.T + first) * call.G + g) * e;
+  RowsAhead out;
+  fetch_later(result(call, call.dq, call.query_at(b, first, g, r), row),
+              {std::min(kTile, call.S - first), e}, out);
+  Index next = first + kTile, head = b * call.G + g;
+  if (next >= call.valid_s) next = 0, ++r;
+  const bool of_head = r < call.R;
+  if (!of_head) r = 0, ++head;
+  if (head == call.B * call.G) return out;
+  b = head / call.G, g = head % call.G;
+  const Size queries = {std::min(kTile, call.valid_s - next), e};
+  const Index at_q = call.query_at(b, next, g, r);
+  fetch_later(operand(call, q.data, q.at(b, g, r) + next * q.row, q.row), queries, out);
+  fetch_later(operand(call, call.dy, at_q, row), queries, out);
+  fetch_later(operand(call, call.y_in, at_q, row), queries, out);
+  fetch_later(result(call, call.dk, at, key_row), some, out);
+  fetch_later(result(call, call.dv, at, key_row), some, out);
+  const Index key_head = of_head ? head + 1 : head;
+  if (key_head == call.B * call.G) return out;
+  b = key_head / call.G, g = key_head % call.G;
+  fetch_later(operand(call, k.data, k.at(b, g, 0) + first * k.row, k.row), some, out);
+  fetch_later(operand(call, v.data, v.at(b, g, 0) + first * v.row, v.row), some, out);
+  return out;
+}
+
 HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b, Index g, Index r,
                            Index first) {
   const Index e = call.E, wide = padded(e), queries = std::min(kTile, call.valid_s - first);
   const Index cols = (queries + lanes() - 1) / lanes() * lanes();
   load_queries(call, f, b, g, r, first, queries, cols);
   std::fill(f.dquery_rows, f.dquery_rows + kTile * wide, 0.0F);
+  RowsAhead ahead = rows_ahead(call, b, g, r, first);
   const Index end = call.keys_before(first + queries - 1);
   for (Index t = 0, all = 0; t < end; t += all) {
     const KeyTiles tiles(call, t, end, first);
@@ -122,23 +154,25 @@ HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b
       const Index keys = tile.keys, from = tile.from, width = cols - from, seeing = queries - from;
       const float *k = f.keys + tile.t * wide, *v = f.values + tile.t * wide;
       float *const p = f.p + (tile.t - t) * kTile, *const ds = f.ds + (tile.t - t) * kTile;
-      multiply({keys, width, e, k, wide, 1, f.queries + from, kTile, p + from, kTile, false});
-      multiply({keys, width, e, v, wide, 1, f.dresults + from, kTile, ds + from, kTile, false});
+      multiply(
+          {keys, width, e, k, wide, 1, f.queries + from, kTile, p + from, kTile, false, &ahead});
+      multiply(
+          {keys, width, e, v, wide, 1, f.dresults + from, kTile, ds + from, kTile, false, &ahead});
       hide_unseen(call, b, first, tile, queries, cols, p);
       if (call.drop_below > 0) draw_kept(call, f.random, tile, cols, f.kept);
       score_gradients(call, f, tile, cols, p, ds);
       // Depth is queries, not cols: lanes beyond the last query must not enter the sums.
       const float *dy = f.dresult_rows + from * wide, *q = f.query_rows + from * wide;
       multiply({keys, wide, seeing, p + from, kTile, 1, dy, wide, f.dvalues + tile.t * wide, wide,
-                true});
-      multiply(
-          {keys, wide, seeing, ds + from, kTile, 1, q, wide, f.dkeys + tile.t * wide, wide, true});
+                true, &ahead});
+      multiply({keys, wide, seeing, ds + from, kTile, 1, q, wide, f.dkeys + tile.t * wide, wide,
+                true, &ahead});
     }
     for (Index i = 0, seen = 0; i < tiles.count; ++i) {
       const Index begin = tiles.list[i].from, some = tiles.seeing_end(i, queries) - begin;
       seen += tiles.list[i].keys;
       multiply({some, wide, seen, f.ds + begin, 1, kTile, f.keys + t * wide, wide,
-                f.dquery_rows + begin * wide, wide, true});
+                f.dquery_rows + begin * wide, wide, true, &ahead});
     }
   }
   write_scaled(f.dquery_rows, {queries, e}, &call.scale, 0,

@@ -84,6 +84,30 @@ HWY_INLINE void finish(const AttentionCall& call, const Forward& f, Index b, Ind
                result(call, call.y, call.query_at(b, first, g, r), call.G * call.R * call.E));
 }
 
+/// What this tile writes, and what the tiles after it read: the queries of the next one, and a part
+/// of the keys and values of the next head.
+HWY_INLINE RowsAhead rows_ahead(const AttentionCall& call, Index b, Index g, Index r, Index first) {
+  const HeadRows &q = call.q, &k = call.k, &v = call.v;
+  const Index e = call.E, row = call.G * call.R * e;
+  RowsAhead out;
+  fetch_later(result(call, call.y, call.query_at(b, first, g, r), row),
+              {std::min(kTile, call.S - first), e}, out);
+  if (first > 0)
+    fetch_later(operand(call, q.data, q.at(b, g, r) + (first - kTile) * q.row, q.row), {kTile, e},
+                out);
+  const Index head = (b * call.G + g) * call.R + r + 1;
+  if (head == call.B * call.G * call.R) return out;
+  r = head % call.R, g = head / call.R % call.G, b = head / call.R / call.G;
+  const Index last = (call.S - 1) / kTile * kTile;
+  if (first == 0)
+    fetch_later(operand(call, q.data, q.at(b, g, r) + last * q.row, q.row), {call.S - last, e},
+                out);
+  const Size some = {std::min(kTile, call.valid_t - first), e};
+  fetch_later(operand(call, k.data, k.at(b, g, 0) + first * k.row, k.row), some, out);
+  fetch_later(operand(call, v.data, v.at(b, g, 0) + first * v.row, v.row), some, out);
+  return out;
+}
+
 }  // namespace
 
 void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, float* scratch) {
@@ -101,6 +125,7 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
     f.random[i] =
         static_cast<std::uint64_t>(call.random_index(b, g, r, first + std::min(i, queries - 1)));
   }
+  RowsAhead ahead = rows_ahead(call, b, g, r, first);
   const Index at_k = call.k.at(b, g, 0), at_v = call.v.at(b, g, 0);
   const Index end = call.keys_before(first + queries - 1);
   for (Index t = 0, keys = 0; t < end; t += keys) {
@@ -116,7 +141,7 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
       const KeyTile& tile = tiles.list[i];
       float* const scores = f.scores + (tile.t - t) * kTile;
       multiply({tile.keys, cols - tile.from, e, k_rows + (tile.t - t) * k_row, k_row, 1,
-                f.queries + tile.from, kTile, scores + tile.from, kTile, false});
+                f.queries + tile.from, kTile, scores + tile.from, kTile, false, &ahead});
       hide_unseen(call, b, first, tile, queries, cols, scores);
     }
     online_softmax(f, tiles, cols);
@@ -136,7 +161,7 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
       const Index begin = tiles.list[i].from, some = tiles.seeing_end(i, queries) - begin;
       seen += tiles.list[i].keys;
       multiply({some, wide, seen, f.scores + begin, 1, kTile, f.rows, wide, f.sums + begin * wide,
-                wide, true});
+                wide, true, &ahead});
     }
   }
   finish(call, f, b, g, r, first, queries);

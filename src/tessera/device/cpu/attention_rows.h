@@ -10,6 +10,7 @@
 
 #include "hwy/cache_control.h"
 #include "tessera/device/cpu/attention_call.h"
+#include "tessera/device/cpu/rows_ahead.h"
 #include "tessera/device/cpu/vector_element.h"
 #include "tessera/device/cpu/vector_product.h"
 
@@ -83,6 +84,13 @@ HWY_INLINE Operand operand(const AttentionCall& call, const void* data, Index at
 }
 HWY_INLINE Result result(const AttentionCall& call, void* data, Index at, Index stride) {
   return {call.dtype, static_cast<std::byte*>(data) + at * size_of(call.dtype), stride};
+}
+
+/// To be fetched while products are computed.
+template <typename Pointer>
+HWY_INLINE void fetch_later(const Place<Pointer>& place, Size size, RowsAhead& ahead) {
+  const Index bytes = size_of(place.dtype);
+  ahead.add(place.data, size.rows, size.e * bytes, place.stride * bytes);
 }
 
 /// Operands to scratch, in rows of padded(e).
