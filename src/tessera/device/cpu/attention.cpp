@@ -21,8 +21,8 @@ constexpr std::int64_t kLine = 16;  // floats of a cache line
 class AttentionKernel : public Kernel {
  public:
   /// `first` is the operand q; k and v follow it; `extras` is the number of operands before mask
-  /// and step.
-  AttentionKernel(const KernelRequest& request, int first, int extras, Pool& pool)
+  /// and step. `dots`: bf16 by AVX512-BF16.
+  AttentionKernel(const KernelRequest& request, int first, int extras, bool dots, Pool& pool)
       : pool_(pool),
         first_(static_cast<std::size_t>(first)),
         shard_q_(in_shard(request, first)),
@@ -32,7 +32,7 @@ class AttentionKernel : public Kernel {
     shape_q_ = q, shape_k_ = k;
     fixed_.B = q[0], fixed_.S = q[1], fixed_.G = q[2], fixed_.R = q[3], fixed_.E = q[4],
     fixed_.T = k[1];
-    fixed_.dtype = call.in(first).dtype;
+    fixed_.dtype = call.in(first).dtype, fixed_.dots = dots;
     fixed_.scale = static_cast<float>(call.number("scale"));
     fixed_.causal = call.flag("causal");
     const double dropout = call.number("dropout");
@@ -130,12 +130,14 @@ double products(const OpCall& call, int first) {
 
 class Forward final : public AttentionKernel {
  public:
-  Forward(const KernelRequest& request, Pool& pool)
-      : AttentionKernel(request, 0, 3, pool),
+  Forward(const KernelRequest& request, bool dots, Pool& pool)
+      : AttentionKernel(request, 0, 3, dots, pool),
         threads_(threads(4 * products(request.call, 0))),
         scratch_(attention_forward_scratch(fixed_.E)) {}
 
-  std::string_view name() const override { return "hwy:attention"; }
+  std::string_view name() const override {
+    return fixed_.dots ? "avx512-bf16:attention" : "hwy:attention";
+  }
   std::int64_t workspace_bytes() const override { return workspace(threads_, scratch_); }
 
   void run(const KernelArgs& args) const override {
@@ -159,7 +161,7 @@ class Forward final : public AttentionKernel {
 class FewQueries final : public AttentionKernel {
  public:
   FewQueries(const KernelRequest& request, Pool& pool)
-      : AttentionKernel(request, 0, 3, pool),
+      : AttentionKernel(request, 0, 3, false, pool),
         threads_(threads(4 * products(request.call, 0))),
         chunks_((fixed_.T + kKeyChunk - 1) / kKeyChunk),
         rows_(fixed_.R * fixed_.S) {}
@@ -195,13 +197,15 @@ class FewQueries final : public AttentionKernel {
 
 class Backward final : public AttentionKernel {
  public:
-  Backward(const KernelRequest& request, Pool& pool)
-      : AttentionKernel(request, 1, 6, pool),
+  Backward(const KernelRequest& request, bool dots, Pool& pool)
+      : AttentionKernel(request, 1, 6, dots, pool),
         threads_(static_cast<int>(
             std::min<std::int64_t>(threads(10 * products(request.call, 1)), fixed_.B * fixed_.G))),
         scratch_(attention_backward_scratch(fixed_.E, fixed_.T)) {}
 
-  std::string_view name() const override { return "hwy:attention_grad"; }
+  std::string_view name() const override {
+    return fixed_.dots ? "avx512-bf16:attention_grad" : "hwy:attention_grad";
+  }
   std::int64_t workspace_bytes() const override { return workspace(threads_, scratch_); }
 
   void run(const KernelArgs& args) const override {
@@ -233,21 +237,32 @@ bool accepts(const KernelRequest& request, int first) {
   return true;
 }
 
+/// bf16 whose channels are pairs.
+bool in_pairs(const KernelRequest& request, int first) {
+  const TensorType& q = request.call.in(first);
+  return q.dtype == DType::BF16 && q.shape.back() % 2 == 0;
+}
+
+template <bool dots>
 std::unique_ptr<Kernel> make_forward(const KernelRequest& request, Pool& pool) {
-  if (!accepts(request, 0)) return nullptr;
+  if (!accepts(request, 0) || (dots && !in_pairs(request, 0))) return nullptr;
   const bool few =
       request.call.in(0).shape[1] <= kFewQueries && request.call.number("dropout") == 0;
   if (few) return std::make_unique<FewQueries>(request, pool);
-  return std::make_unique<Forward>(request, pool);
+  return std::make_unique<Forward>(request, dots, pool);
 }
 
+template <bool dots>
 std::unique_ptr<Kernel> make_backward(const KernelRequest& request, Pool& pool) {
-  return accepts(request, 1) ? std::make_unique<Backward>(request, pool) : nullptr;
+  if (!accepts(request, 1) || (dots && !in_pairs(request, 1))) return nullptr;
+  return std::make_unique<Backward>(request, dots, pool);
 }
 
-constexpr std::array<KernelEntry, 2> kEntries = {
-    {{&kAttention, make_forward, Isa::Baseline, true},
-     {&kAttentionGrad, make_backward, Isa::Baseline, true}}};
+constexpr std::array<KernelEntry, 4> kEntries = {
+    {{&kAttention, make_forward<true>, Isa::Avx512Bf16, true},
+     {&kAttention, make_forward<false>, Isa::Baseline, true},
+     {&kAttentionGrad, make_backward<true>, Isa::Avx512Bf16, true},
+     {&kAttentionGrad, make_backward<false>, Isa::Baseline, true}}};
 
 }  // namespace
 

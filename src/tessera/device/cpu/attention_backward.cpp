@@ -88,11 +88,17 @@ HWY_INLINE void load_queries(const AttentionCall& call, const Backward& f, Index
   const Size size = {queries, call.E};
   const Index row = call.G * call.R * call.E, at = call.query_at(b, first, g, r);
   const float* logsumexp = call.logsumexp_in + call.row_at(b, g, r, first);
-  read_scaled(operand(call, call.q.data, call.q.at(b, g, r) + first * call.q.row, call.q.row), size,
-              call.scale, f.query_rows);
-  read_rows(operand(call, call.dy, at, row), size, f.dresult_rows);
-  turn(f.query_rows, size, cols, f.queries);
-  turn(f.dresult_rows, size, cols, f.dresults);
+  const Operand dy = operand(call, call.dy, at, row),
+                q = operand(call, call.q.data, call.q.at(b, g, r) + first * call.q.row, call.q.row);
+  read_scaled(q, size, call.scale, f.query_rows);
+  read_rows(dy, size, f.dresult_rows);
+  if (call.dots) {
+    turn_pairs(q, size, cols, f.dquery_rows, f.queries);
+    turn_pairs(dy, size, cols, f.dquery_rows, f.dresults);
+  } else {
+    turn(f.query_rows, size, cols, f.queries);
+    turn(f.dresult_rows, size, cols, f.dresults);
+  }
   dot_operand(operand(call, call.y_in, at, row), size, f.dresult_rows, f.row_sum);
   std::fill(f.row_sum + queries, f.row_sum + cols, 0.0F);
   for (Index i = 0; i < cols; ++i) {
@@ -137,6 +143,25 @@ HWY_INLINE RowsAhead rows_ahead(const AttentionCall& call, Index b, Index g, Ind
   return out;
 }
 
+/// Scores, and the gradients of probabilities.
+HWY_INLINE void score_products(const AttentionCall& call, const Backward& f, Index b, Index g,
+                               const KeyTile& tile, Index cols, float* p, float* ds,
+                               RowsAhead& ahead) {
+  const Index e = call.E, wide = padded(e), from = tile.from, at = tile.t * wide;
+  if (call.dots) {
+    const HeadRows &k = call.k, &v = call.v;
+    multiply_pairs(operand(call, k.data, k.at(b, g, 0), k.row), tile, tile.t, e, cols, f.queries,
+                   call.scale, p, ahead);
+    multiply_pairs(operand(call, v.data, v.at(b, g, 0), v.row), tile, tile.t, e, cols, f.dresults,
+                   1, ds, ahead);
+    return;
+  }
+  multiply({tile.keys, cols - from, e, f.keys + at, wide, 1, f.queries + from, kTile, p + from,
+            kTile, false, &ahead});
+  multiply({tile.keys, cols - from, e, f.values + at, wide, 1, f.dresults + from, kTile, ds + from,
+            kTile, false, &ahead});
+}
+
 HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b, Index g, Index r,
                            Index first) {
   const Index e = call.E, wide = padded(e), queries = std::min(kTile, call.valid_s - first);
@@ -151,13 +176,9 @@ HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b
     if (call.all_hidden(b, first, queries, t, all)) continue;
     for (int i = 0; i < tiles.count; ++i) {
       const KeyTile& tile = tiles.list[i];
-      const Index keys = tile.keys, from = tile.from, width = cols - from, seeing = queries - from;
-      const float *k = f.keys + tile.t * wide, *v = f.values + tile.t * wide;
+      const Index keys = tile.keys, from = tile.from, seeing = queries - from;
       float *const p = f.p + (tile.t - t) * kTile, *const ds = f.ds + (tile.t - t) * kTile;
-      multiply(
-          {keys, width, e, k, wide, 1, f.queries + from, kTile, p + from, kTile, false, &ahead});
-      multiply(
-          {keys, width, e, v, wide, 1, f.dresults + from, kTile, ds + from, kTile, false, &ahead});
+      score_products(call, f, b, g, tile, cols, p, ds, ahead);
       hide_unseen(call, b, first, tile, queries, cols, p);
       if (call.drop_below > 0) draw_kept(call, f.random, tile, cols, f.kept);
       score_gradients(call, f, tile, cols, p, ds);
@@ -186,7 +207,8 @@ void backward(const AttentionCall& call, Index b, Index g, float* scratch) {
   const Index e = call.E, row = call.G * e, wide = padded(e);
   const HeadRows &k = call.k, &v = call.v;
   read_rows(operand(call, k.data, k.at(b, g, 0), k.row), {call.valid_t, e}, f.keys);
-  read_rows(operand(call, v.data, v.at(b, g, 0), v.row), {call.valid_t, e}, f.values);
+  if (!call.dots)
+    read_rows(operand(call, v.data, v.at(b, g, 0), v.row), {call.valid_t, e}, f.values);
   std::fill(f.dkeys, f.dkeys + call.T * wide, 0.0F);
   std::fill(f.dvalues, f.dvalues + call.T * wide, 0.0F);
   for (Index r = 0; r < call.R; ++r) {

@@ -46,6 +46,7 @@ struct AttentionCall {
   std::int64_t index_b = 0, index_g = 0, index_r = 0;  // offsets of the random index
   std::int64_t global_g = 0, global_r = 0, global_s = 0, global_t = 0;  // and its extents
 
+  bool dots = false;         // bf16, and products of q, k, v and dy by AVX512-BF16
   DType dtype = DType::F32;  // of all that has channels: F32, BF16 or F16
   HeadRows q, k, v;
   void* y = nullptr;  // forward: results

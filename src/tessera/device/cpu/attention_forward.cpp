@@ -84,6 +84,28 @@ HWY_INLINE void finish(const AttentionCall& call, const Forward& f, Index b, Ind
                result(call, call.y, call.query_at(b, first, g, r), call.G * call.R * call.E));
 }
 
+/// Scores of keys that lie at `k`.
+HWY_INLINE void score_tiles(const AttentionCall& call, const Forward& f, Index b, const Operand& k,
+                            const KeyTiles& tiles, Index first, Index queries, RowsAhead& ahead) {
+  const Index e = call.E, cols = (queries + lanes() - 1) / lanes() * lanes();
+  const bool widened = call.dtype != DType::F32 && !call.dots;
+  if (widened) read_rows(k, {tiles.keys, e}, f.rows);
+  const float* const rows = widened ? f.rows : k.as<const float>();
+  const Index row = widened ? padded(e) : k.stride;
+  for (int i = 0; i < tiles.count; ++i) {
+    const KeyTile& tile = tiles.list[i];
+    const Index at = tile.t - tiles.list[0].t;
+    float* const scores = f.scores + at * kTile;
+    if (call.dots) {
+      multiply_pairs(k, tile, at, e, cols, f.queries, call.scale, scores, ahead);
+    } else {
+      multiply({tile.keys, cols - tile.from, e, rows + at * row, row, 1, f.queries + tile.from,
+                kTile, scores + tile.from, kTile, false, &ahead});
+    }
+    hide_unseen(call, b, first, tile, queries, cols, scores);
+  }
+}
+
 /// What this tile writes, and what the tiles after it read: the queries of the next one, and a part
 /// of the keys and values of the next head.
 HWY_INLINE RowsAhead rows_ahead(const AttentionCall& call, Index b, Index g, Index r, Index first) {
@@ -114,10 +136,13 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
   const Forward f(scratch, call.E);
   const Index e = call.E, wide = padded(e), queries = std::min(kTile, call.S - first);
   const Index cols = (queries + lanes() - 1) / lanes() * lanes();
-  const Index row = call.q.row;
-  read_scaled(operand(call, call.q.data, call.q.at(b, g, r) + first * row, row), {queries, e},
-              call.scale, f.sums);
-  turn(f.sums, {queries, e}, cols, f.queries);
+  const Operand q = operand(call, call.q.data, call.q.at(b, g, r) + first * call.q.row, call.q.row);
+  if (call.dots) {
+    turn_pairs(q, {queries, e}, cols, f.sums, f.queries);
+  } else {
+    read_scaled(q, {queries, e}, call.scale, f.sums);
+    turn(f.sums, {queries, e}, cols, f.queries);
+  }
   std::fill(f.top, f.top + kTile, -std::numeric_limits<float>::infinity());
   std::fill(f.total, f.total + kTile, 0.0F);
   std::fill(f.sums, f.sums + wide * kTile, 0.0F);
@@ -132,18 +157,8 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
     const KeyTiles tiles(call, t, end, first);
     keys = tiles.keys;
     if (call.all_hidden(b, first, queries, t, keys)) continue;
-    const Operand k = operand(call, call.k.data, at_k + t * call.k.row, call.k.row);
-    const bool in_place = call.dtype == DType::F32;
-    if (!in_place) read_rows(k, {keys, e}, f.rows);
-    const float* const k_rows = in_place ? k.as<const float>() : f.rows;
-    const Index k_row = in_place ? call.k.row : wide;
-    for (int i = 0; i < tiles.count; ++i) {
-      const KeyTile& tile = tiles.list[i];
-      float* const scores = f.scores + (tile.t - t) * kTile;
-      multiply({tile.keys, cols - tile.from, e, k_rows + (tile.t - t) * k_row, k_row, 1,
-                f.queries + tile.from, kTile, scores + tile.from, kTile, false, &ahead});
-      hide_unseen(call, b, first, tile, queries, cols, scores);
-    }
+    score_tiles(call, f, b, operand(call, call.k.data, at_k + t * call.k.row, call.k.row), tiles,
+                first, queries, ahead);
     online_softmax(f, tiles, cols);
     const Index from = tiles.list[0].from;
     if (t > 0) {

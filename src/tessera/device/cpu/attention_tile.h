@@ -16,6 +16,7 @@
 #include <cstring>
 #include <limits>
 
+#include "tessera/device/cpu/attention_dots.h"
 #include "tessera/device/cpu/attention_rows.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,6 +30,26 @@ HWY_INLINE void turn(const float* rows, Size size, Index cols, float* to) {
                 static_cast<std::size_t>(cols - size.rows) * sizeof(float));
   }
   transpose(rows, padded(size.e), size.rows, size.e, to, kTile);
+}
+
+/// The same of rows of bf16 that lie elsewhere, by pairs of channels: [e / 2][kTile], a pair in the
+/// place of an f32. `rows` is scratch for them.
+HWY_INLINE void turn_pairs(const Operand& from, Size size, Index cols, float* rows, float* to) {
+  const Index pairs = size.e / 2;
+  const char* const bytes = from.as<const char>();
+  for (Index i = 0; i < size.rows; ++i)
+    std::memcpy(rows + i * padded(pairs), bytes + i * from.stride * 2,
+                static_cast<std::size_t>(size.e * 2));
+  turn(rows, {size.rows, pairs}, cols, to);
+}
+
+/// Products of rows of bf16, `first` the first of the tile's, with the turned pairs `q`.
+HWY_INLINE void multiply_pairs(const Operand& keys, const KeyTile& tile, Index first, Index e,
+                               Index cols, const float* q, float scale, float* scores,
+                               RowsAhead& ahead) {
+  const Index width = padded(cols - tile.from);  // whole vectors of 16
+  multiply_dots({tile.keys, width, e / 2, keys.as<const std::uint16_t>() + first * keys.stride,
+                 keys.stride, q + tile.from, kTile, scores + tile.from, kTile, scale, &ahead});
 }
 
 /// A tile of keys, or up to four low ones where the causal diagonal runs: up to kTile keys that lie
