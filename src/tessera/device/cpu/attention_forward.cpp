@@ -33,9 +33,9 @@ struct Forward {
   }
 };
 
-/// Scores become probabilities under the running maximum; `shrink` is what earlier sums are
-/// multiplied with.
-HWY_INLINE void online_softmax(const Forward& f, const KeyTiles& tiles, Index cols) {
+/// Scores become probabilities under the running maximum, multiplied with `kept` where there is
+/// dropout; `shrink` is what earlier sums are multiplied with.
+HWY_INLINE void online_softmax(const Forward& f, const KeyTiles& tiles, Index cols, bool dropout) {
   const D d;
   const V none = hn::Set(d, -std::numeric_limits<float>::infinity());
   for (Index c = tiles.list[0].from; c < cols; c += lanes()) {
@@ -50,22 +50,12 @@ HWY_INLINE void online_softmax(const Forward& f, const KeyTiles& tiles, Index co
       float* const at = f.scores + j * kTile + c;
       const V p = exp_of(d, hn::Sub(hn::Load(d, at), base));
       sum = hn::Add(sum, p);
-      hn::Store(p, d, at);
+      hn::Store(dropout ? hn::Mul(p, hn::Load(d, f.kept + (at - f.scores))) : p, d, at);
     }
     const V shrink = exp_of(d, hn::Sub(before, base));
     hn::Store(top, d, f.top + c);
     hn::Store(shrink, d, f.shrink + c);
     hn::Store(hn::MulAdd(hn::Load(d, f.total + c), shrink, sum), d, f.total + c);
-  }
-}
-
-HWY_INLINE void drop(float* scores, const float* kept, const KeyTile& tile, Index cols) {
-  const D d;
-  for (Index j = 0; j < tile.keys; ++j) {
-    for (Index c = tile.from; c < cols; c += lanes()) {
-      float* const at = scores + j * kTile + c;
-      hn::Store(hn::Mul(hn::Load(d, at), hn::Load(d, kept + j * kTile + c)), d, at);
-    }
   }
 }
 
@@ -159,7 +149,11 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
     if (call.all_hidden(b, first, queries, t, keys)) continue;
     score_tiles(call, f, b, operand(call, call.k.data, at_k + t * call.k.row, call.k.row), tiles,
                 first, queries, ahead);
-    online_softmax(f, tiles, cols);
+    for (int i = 0; call.drop_below > 0 && i < tiles.count; ++i) {
+      const KeyTile& tile = tiles.list[i];
+      draw_kept(call, f.random, tile, cols, f.kept + (tile.t - t) * kTile);
+    }
+    online_softmax(f, tiles, cols, call.drop_below > 0);
     const Index from = tiles.list[0].from;
     if (t > 0) {
       float* const sums = f.sums + from * wide;
@@ -167,11 +161,6 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
     }
     // Vectors of rows that lie together, whole ones.
     read_rows(operand(call, call.v.data, at_v + t * call.v.row, call.v.row), {keys, e}, f.rows);
-    for (int i = 0; call.drop_below > 0 && i < tiles.count; ++i) {
-      const KeyTile& tile = tiles.list[i];
-      draw_kept(call, f.random, tile, cols, f.kept);
-      drop(f.scores + (tile.t - t) * kTile, f.kept, tile, cols);
-    }
     for (Index i = 0, seen = 0; i < tiles.count; ++i) {
       const Index begin = tiles.list[i].from, some = tiles.seeing_end(i, queries) - begin;
       seen += tiles.list[i].keys;
