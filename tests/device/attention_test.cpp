@@ -129,6 +129,85 @@ TEST(Attention, ReadsSlicesOfOneProjection) {
                         setting);
 }
 
+HostTensor as(DType dtype, const HostTensor& from) {
+  HostTensor out(dtype, from.shape());
+  for (std::int64_t i = 0; i < out.numel(); ++i) out.set(i, from.at(i));
+  return out;
+}
+
+/// A kernel of 16 bits, and that of f32 on the same numbers.
+struct TwoRuns {
+  testing::KernelRun narrow, f32;
+};
+TwoRuns run_both(Device& device, const OpDef& op, const Case& c, DType dtype,
+                 std::vector<HostTensor> ins, const KernelSetting& setting) {
+  std::vector<HostTensor> wide = ins;
+  for (std::size_t i = 0; i < ins.size(); ++i) {
+    const bool statistic = &op == &kAttentionGrad && i == 5;  // logsumexp
+    if (ins[i].dtype() != DType::F32 || statistic) continue;
+    ins[i] = as(dtype, ins[i]), wide[i] = as(DType::F32, ins[i]);
+  }
+  const Attrs attrs = attributes(c);
+  return {run_kernel(device, op, attrs, ins, testing::result_types(op, attrs, ins), setting),
+          run_kernel(device, op, attrs, wide, testing::result_types(op, attrs, wide), setting)};
+}
+
+/// Calls check(op, case, operands, setting) for every case, and for slices of one projection.
+template <typename Check>
+void each_in_16_bits(const Check& check) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.name);
+    check(kAttention, c, operands(c), KernelSetting());
+    check(kAttentionGrad, c, gradient_operands(c), KernelSetting());
+  }
+  SCOPED_TRACE("slices of one projection");
+  const Case c = {"", 2, 70, 3, 1, 16, 70};
+  const std::int64_t row = 3 * 3 * 16;
+  const Shape q = {70 * row, row, 16, 16, 1}, kv = {70 * row, row, 16, 1};
+  KernelSetting setting;
+  setting.strides = {q, kv, kv};
+  check(kAttention, c, operands(c), setting);
+  setting.strides = {{}, q, kv, kv};
+  check(kAttentionGrad, c, gradient_operands(c), setting);
+}
+
+TEST(Attention, RoundsResultsOfF32OnceIn16Bits) {
+  const std::unique_ptr<Device> device =
+      make_cpu_device({.threads = 2, .choices = machine_choices().at_most(Isa::Avx512)});
+  for (const DType dtype : {DType::BF16, DType::F16}) {
+    SCOPED_TRACE(to_text(dtype));
+    each_in_16_bits([&](const OpDef& op, const Case& c, const std::vector<HostTensor>& ins,
+                        const KernelSetting& setting) {
+      const TwoRuns runs = run_both(*device, op, c, dtype, ins, setting);
+      EXPECT_EQ(runs.narrow.kernel, runs.f32.kernel);
+      for (std::size_t i = 0; i < runs.f32.outs.size(); ++i) {
+        const HostTensor& out = runs.narrow.outs[i];
+        EXPECT_EQ(hash128_text(out.bytes()),
+                  hash128_text(as(out.dtype(), runs.f32.outs[i]).bytes()))
+            << op.name << ", result " << i;
+      }
+    });
+  }
+}
+
+TEST(Attention, ProductsOfBf16AreThoseOfF32) {
+  if (machine_choices().isa < Isa::Avx512Bf16) GTEST_SKIP() << "no products of bf16 here";
+  const std::unique_ptr<Device> device = make_cpu_device({2, -1});
+  // Products of bf16 are exact in f32, so two kernels differ by two errors of f32 and a rounding.
+  constexpr testing::Tolerance kRounded = {0x1p-8 + 2 * kBackward.relative, 2 * kBackward.absolute};
+  each_in_16_bits([&](const OpDef& op, const Case& c, const std::vector<HostTensor>& ins,
+                      const KernelSetting& setting) {
+    const bool few = &op == &kAttention && c.s <= 4 && c.dropout == 0;
+    const TwoRuns runs = run_both(*device, op, c, DType::BF16, ins, setting);
+    EXPECT_EQ(runs.narrow.kernel,
+              text(c.e % 2 == 0 && !few ? "avx512-bf16:" : "hwy:", op.name, few ? "_few" : ""));
+    for (std::size_t i = 0; i < runs.f32.outs.size(); ++i) {
+      SCOPED_TRACE(text(op.name, ", result ", i));
+      testing::expect_close(runs.narrow.outs[i], runs.f32.outs[i], kRounded);
+    }
+  });
+}
+
 /// Equal to the reference kernel on the same shard.
 void expect_like_reference_on_shard(Device& device, const OpDef& op, const Case& c,
                                     const std::vector<HostTensor>& ins,

@@ -89,6 +89,12 @@ inline __m512i _mm512_slli_epi32(__m512i a, unsigned n) {
 inline __m512 _mm512_sub_ps(__m512 a, __m512 b) {
   return emulated::each<__m512>([&](int i) { return a.at[i] - b.at[i]; });
 }
+inline __m512 _mm512_mul_ps(__m512 a, __m512 b) {
+  return emulated::each<__m512>([&](int i) { return a.at[i] * b.at[i]; });
+}
+inline __m512 _mm512_set1_ps(float x) {
+  return emulated::each<__m512>([&](int) { return x; });
+}
 inline __m512i _mm512_castps_si512(__m512 a) { return std::bit_cast<__m512i>(a); }
 inline __m512 _mm512_castsi512_ps(__m512i a) { return std::bit_cast<__m512>(a); }
 

@@ -21,8 +21,8 @@ constexpr std::int64_t kLine = 16;  // floats of a cache line
 class AttentionKernel : public Kernel {
  public:
   /// `first` is the operand q; k and v follow it; `extras` is the number of operands before mask
-  /// and step.
-  AttentionKernel(const KernelRequest& request, int first, int extras, Pool& pool)
+  /// and step. `dots`: bf16 by AVX512-BF16.
+  AttentionKernel(const KernelRequest& request, int first, int extras, bool dots, Pool& pool)
       : pool_(pool),
         first_(static_cast<std::size_t>(first)),
         shard_q_(in_shard(request, first)),
@@ -32,6 +32,7 @@ class AttentionKernel : public Kernel {
     shape_q_ = q, shape_k_ = k;
     fixed_.B = q[0], fixed_.S = q[1], fixed_.G = q[2], fixed_.R = q[3], fixed_.E = q[4],
     fixed_.T = k[1];
+    fixed_.dtype = call.in(first).dtype, fixed_.dots = dots;
     fixed_.scale = static_cast<float>(call.number("scale"));
     fixed_.causal = call.flag("causal");
     const double dropout = call.number("dropout");
@@ -68,9 +69,9 @@ class AttentionKernel : public Kernel {
     out.index_b = at_q[0], out.first_query = at_q[1], out.index_g = at_q[2], out.index_r = at_q[3];
     out.first_key = at_k[1];
     out.valid_s = valid_q[1], out.valid_r = valid_q[3], out.valid_t = valid_k[1];
-    out.q.data = static_cast<const float*>(args.ins[first_]);
-    out.k.data = static_cast<const float*>(args.ins[first_ + 1]);
-    out.v.data = static_cast<const float*>(args.ins[first_ + 2]);
+    out.q.data = args.ins[first_];
+    out.k.data = args.ins[first_ + 1];
+    out.v.data = args.ins[first_ + 2];
     if (mask_ >= 0) out.mask = static_cast<const bool*>(args.ins[mask_]);
     if (step_ >= 0)
       out.step = static_cast<std::uint64_t>(*static_cast<const std::int64_t*>(args.ins[step_]));
@@ -129,17 +130,19 @@ double products(const OpCall& call, int first) {
 
 class Forward final : public AttentionKernel {
  public:
-  Forward(const KernelRequest& request, Pool& pool)
-      : AttentionKernel(request, 0, 3, pool),
+  Forward(const KernelRequest& request, bool dots, Pool& pool)
+      : AttentionKernel(request, 0, 3, dots, pool),
         threads_(threads(4 * products(request.call, 0))),
         scratch_(attention_forward_scratch(fixed_.E)) {}
 
-  std::string_view name() const override { return "hwy:attention"; }
+  std::string_view name() const override {
+    return fixed_.dots ? "avx512-bf16:attention" : "hwy:attention";
+  }
   std::int64_t workspace_bytes() const override { return workspace(threads_, scratch_); }
 
   void run(const KernelArgs& args) const override {
     AttentionCall c = call(args);
-    c.y = static_cast<float*>(args.outs[0]), c.logsumexp = static_cast<float*>(args.outs[1]);
+    c.y = args.outs[0], c.logsumexp = static_cast<float*>(args.outs[1]);
     const std::int64_t tiles = (c.S + kTile - 1) / kTile;
     each(c.B * c.G * c.R * tiles, threads_, args, scratch_, [&](std::int64_t unit, float* scratch) {
       // The last tile of queries sees the most keys: it comes first, so that no thread is left with
@@ -158,7 +161,7 @@ class Forward final : public AttentionKernel {
 class FewQueries final : public AttentionKernel {
  public:
   FewQueries(const KernelRequest& request, Pool& pool)
-      : AttentionKernel(request, 0, 3, pool),
+      : AttentionKernel(request, 0, 3, false, pool),
         threads_(threads(4 * products(request.call, 0))),
         chunks_((fixed_.T + kKeyChunk - 1) / kKeyChunk),
         rows_(fixed_.R * fixed_.S) {}
@@ -171,7 +174,7 @@ class FewQueries final : public AttentionKernel {
 
   void run(const KernelArgs& args) const override {
     AttentionCall c = call(args);
-    c.y = static_cast<float*>(args.outs[0]), c.logsumexp = static_cast<float*>(args.outs[1]);
+    c.y = args.outs[0], c.logsumexp = static_cast<float*>(args.outs[1]);
     const std::int64_t part = c.E + 2, row = chunks_ * part;
     float* const parts =
         reinterpret_cast<float*>(static_cast<std::byte*>(args.workspace) + workspace(threads_, 0));
@@ -194,22 +197,22 @@ class FewQueries final : public AttentionKernel {
 
 class Backward final : public AttentionKernel {
  public:
-  Backward(const KernelRequest& request, Pool& pool)
-      : AttentionKernel(request, 1, 6, pool),
+  Backward(const KernelRequest& request, bool dots, Pool& pool)
+      : AttentionKernel(request, 1, 6, dots, pool),
         threads_(static_cast<int>(
             std::min<std::int64_t>(threads(10 * products(request.call, 1)), fixed_.B * fixed_.G))),
         scratch_(attention_backward_scratch(fixed_.E, fixed_.T)) {}
 
-  std::string_view name() const override { return "hwy:attention_grad"; }
+  std::string_view name() const override {
+    return fixed_.dots ? "avx512-bf16:attention_grad" : "hwy:attention_grad";
+  }
   std::int64_t workspace_bytes() const override { return workspace(threads_, scratch_); }
 
   void run(const KernelArgs& args) const override {
     AttentionCall c = call(args);
-    c.dy = static_cast<const float*>(args.ins[0]);
-    c.y_in = static_cast<const float*>(args.ins[4]),
+    c.dy = args.ins[0], c.y_in = args.ins[4];
     c.logsumexp_in = static_cast<const float*>(args.ins[5]);
-    c.dq = static_cast<float*>(args.outs[0]);
-    c.dk = static_cast<float*>(args.outs[1]), c.dv = static_cast<float*>(args.outs[2]);
+    c.dq = args.outs[0], c.dk = args.outs[1], c.dv = args.outs[2];
     each(c.B * c.G, threads_, args, scratch_, [&](std::int64_t unit, float* scratch) {
       attention_backward(c, unit / c.G, unit % c.G, scratch);
     });
@@ -220,12 +223,13 @@ class Backward final : public AttentionKernel {
   std::int64_t scratch_;
 };
 
-/// f32, not empty, the channels of q, k and v adjacent, everything else dense.
+/// f32 or 16 bits, not empty, the channels of q, k and v adjacent, everything else dense.
 bool accepts(const KernelRequest& request, int first) {
   const OpCall& call = request.call;
   for (int i = 0; i < call.num_in(); ++i) {
     const bool rows = i >= first && i < first + 3;
-    if (rows && (call.in(i).dtype != DType::F32 || call.in(i).numel() == 0)) return false;
+    if (rows && (computed_in(call.in(i).dtype) != DType::F32 || call.in(i).numel() == 0))
+      return false;
     if (rows ? call.in(i).shape.back() > 1 && strides_of(request, i).back() != 1
              : !is_dense(request, i))
       return false;
@@ -233,20 +237,32 @@ bool accepts(const KernelRequest& request, int first) {
   return true;
 }
 
+/// bf16 whose channels are pairs.
+bool in_pairs(const KernelRequest& request, int first) {
+  const TensorType& q = request.call.in(first);
+  return q.dtype == DType::BF16 && q.shape.back() % 2 == 0;
+}
+
+template <bool dots>
 std::unique_ptr<Kernel> make_forward(const KernelRequest& request, Pool& pool) {
-  if (!accepts(request, 0)) return nullptr;
+  if (!accepts(request, 0) || (dots && !in_pairs(request, 0))) return nullptr;
   const bool few =
       request.call.in(0).shape[1] <= kFewQueries && request.call.number("dropout") == 0;
   if (few) return std::make_unique<FewQueries>(request, pool);
-  return std::make_unique<Forward>(request, pool);
+  return std::make_unique<Forward>(request, dots, pool);
 }
 
+template <bool dots>
 std::unique_ptr<Kernel> make_backward(const KernelRequest& request, Pool& pool) {
-  return accepts(request, 1) ? std::make_unique<Backward>(request, pool) : nullptr;
+  if (!accepts(request, 1) || (dots && !in_pairs(request, 1))) return nullptr;
+  return std::make_unique<Backward>(request, dots, pool);
 }
 
-constexpr std::array<KernelEntry, 2> kEntries = {
-    {{&kAttention, make_forward}, {&kAttentionGrad, make_backward}}};
+constexpr std::array<KernelEntry, 4> kEntries = {
+    {{&kAttention, make_forward<true>, Isa::Avx512Bf16, true},
+     {&kAttention, make_forward<false>, Isa::Baseline, true},
+     {&kAttentionGrad, make_backward<true>, Isa::Avx512Bf16, true},
+     {&kAttentionGrad, make_backward<false>, Isa::Baseline, true}}};
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 #pragma once
-/// Attention of the CPU in f32: tiles of queries against tiles of keys, the scores of a head never
-/// held whole.
+/// Attention of the CPU, computed in f32: tiles of queries against tiles of keys, the scores of a
+/// head never held whole.
 
 #include <span>
 

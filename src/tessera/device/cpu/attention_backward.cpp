@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "tessera/device/cpu/attention_backward.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "tessera/device/cpu/attention_dropout.h"
 #include "tessera/device/cpu/attention_tile.h"
 #include "tessera/device/cpu/vector_math.h"
 
@@ -38,15 +39,25 @@ struct Backward {
   }
 };
 
-HWY_INLINE float dot(const float* x, const float* y, Index e) {
+/// sums[i] = x[i] . y[i], rows of e channels; y[i] lies in padded(e).
+template <typename T>
+HWY_INLINE void dot_rows(const T* x, Index stride, Size size, const float* y, float* sums) {
   const D d;
-  const Index n = lanes();
-  V sums = hn::Zero(d);
-  Index c = 0;
-  for (; c + n <= e; c += n) sums = hn::MulAdd(hn::LoadU(d, x + c), hn::LoadU(d, y + c), sums);
-  float sum = hn::GetLane(hn::SumOfLanes(d, sums));
-  for (; c < e; ++c) sum += x[c] * y[c];
-  return sum;
+  const Index n = lanes(), e = size.e;
+  for (Index i = 0; i < size.rows; ++i, x += stride, y += padded(e)) {
+    V all = hn::Zero(d);
+    Index c = 0;
+    for (; c + n <= e; c += n) all = hn::MulAdd(load(d, x + c), hn::LoadU(d, y + c), all);
+    float sum = hn::GetLane(hn::SumOfLanes(d, all));
+    for (; c < e; ++c) sum += get(x + c) * y[c];
+    sums[i] = sum;
+  }
+}
+
+HWY_INLINE void dot_operand(const Operand& x, Size size, const float* y, float* sums) {
+  if (x.dtype == DType::BF16) return dot_rows(x.as<const Bf16>(), x.stride, size, y, sums);
+  if (x.dtype == DType::F16) return dot_rows(x.as<const F16>(), x.stride, size, y, sums);
+  dot_rows(x.as<const float>(), x.stride, size, y, sums);
 }
 
 /// Scores and the gradients of probabilities become what is summed: kept probabilities, and
@@ -74,15 +85,23 @@ HWY_INLINE void score_gradients(const AttentionCall& call, const Backward& f, co
 /// Queries [first, first + queries) of one head and what belongs to them.
 HWY_INLINE void load_queries(const AttentionCall& call, const Backward& f, Index b, Index g,
                              Index r, Index first, Index queries, Index cols) {
-  const Index e = call.E, row = call.G * call.R * e, at = call.query_at(b, first, g, r);
-  const float *q = call.q.at(b, g, r) + first * call.q.row, *dy = call.dy + at, *y = call.y_in + at;
+  const Size size = {queries, call.E};
+  const Index row = call.G * call.R * call.E, at = call.query_at(b, first, g, r);
   const float* logsumexp = call.logsumexp_in + call.row_at(b, g, r, first);
-  load_turned(q, call.q.row, queries, cols, e, call.scale, f.queries);
-  load_turned(dy, row, queries, cols, e, 1, f.dresults);
-  scale_rows(q, call.q.row, queries, e, &call.scale, 0, f.query_rows, padded(e), padded(e));
-  copy_rows(dy, row, queries, e, f.dresult_rows, padded(e), padded(e));
+  const Operand dy = operand(call, call.dy, at, row),
+                q = operand(call, call.q.data, call.q.at(b, g, r) + first * call.q.row, call.q.row);
+  read_scaled(q, size, call.scale, f.query_rows);
+  read_rows(dy, size, f.dresult_rows);
+  if (call.dots) {
+    turn_pairs(q, size, cols, f.dquery_rows, f.queries);
+    turn_pairs(dy, size, cols, f.dquery_rows, f.dresults);
+  } else {
+    turn(f.query_rows, size, cols, f.queries);
+    turn(f.dresult_rows, size, cols, f.dresults);
+  }
+  dot_operand(operand(call, call.y_in, at, row), size, f.dresult_rows, f.row_sum);
+  std::fill(f.row_sum + queries, f.row_sum + cols, 0.0F);
   for (Index i = 0; i < cols; ++i) {
-    f.row_sum[i] = i < queries ? dot(dy + i * row, y + i * row, e) : 0;
     // A query that sees no key has -infinity, and only hidden scores: any finite number makes their
     // exponentials zero.
     f.logsumexp[i] =
@@ -93,12 +112,63 @@ HWY_INLINE void load_queries(const AttentionCall& call, const Backward& f, Index
   }
 }
 
+/// What this tile writes, and what the tiles after it read: the queries of the next one, and a part
+/// of the keys and values of the next head.
+HWY_INLINE RowsAhead rows_ahead(const AttentionCall& call, Index b, Index g, Index r, Index first) {
+  const HeadRows &q = call.q, &k = call.k, &v = call.v;
+  const Index e = call.E, row = call.G * call.R * e, key_row = call.G * e;
+  const Size some = {std::min(kTile, call.valid_t - first), e};
+  const Index at = ((b * call.T + first) * call.G + g) * e;
+  RowsAhead out;
+  fetch_later(result(call, call.dq, call.query_at(b, first, g, r), row),
+              {std::min(kTile, call.S - first), e}, out);
+  Index next = first + kTile, head = b * call.G + g;
+  if (next >= call.valid_s) next = 0, ++r;
+  const bool of_head = r < call.R;
+  if (!of_head) r = 0, ++head;
+  if (head == call.B * call.G) return out;
+  b = head / call.G, g = head % call.G;
+  const Size queries = {std::min(kTile, call.valid_s - next), e};
+  const Index at_q = call.query_at(b, next, g, r);
+  fetch_later(operand(call, q.data, q.at(b, g, r) + next * q.row, q.row), queries, out);
+  fetch_later(operand(call, call.dy, at_q, row), queries, out);
+  fetch_later(operand(call, call.y_in, at_q, row), queries, out);
+  fetch_later(result(call, call.dk, at, key_row), some, out);
+  fetch_later(result(call, call.dv, at, key_row), some, out);
+  const Index key_head = of_head ? head + 1 : head;
+  if (key_head == call.B * call.G) return out;
+  b = key_head / call.G, g = key_head % call.G;
+  fetch_later(operand(call, k.data, k.at(b, g, 0) + first * k.row, k.row), some, out);
+  fetch_later(operand(call, v.data, v.at(b, g, 0) + first * v.row, v.row), some, out);
+  return out;
+}
+
+/// Scores, and the gradients of probabilities.
+HWY_INLINE void score_products(const AttentionCall& call, const Backward& f, Index b, Index g,
+                               const KeyTile& tile, Index cols, float* p, float* ds,
+                               RowsAhead& ahead) {
+  const Index e = call.E, wide = padded(e), from = tile.from, at = tile.t * wide;
+  if (call.dots) {
+    const HeadRows &k = call.k, &v = call.v;
+    multiply_pairs(operand(call, k.data, k.at(b, g, 0), k.row), tile, tile.t, e, cols, f.queries,
+                   call.scale, p, ahead);
+    multiply_pairs(operand(call, v.data, v.at(b, g, 0), v.row), tile, tile.t, e, cols, f.dresults,
+                   1, ds, ahead);
+    return;
+  }
+  multiply({tile.keys, cols - from, e, f.keys + at, wide, 1, f.queries + from, kTile, p + from,
+            kTile, false, &ahead});
+  multiply({tile.keys, cols - from, e, f.values + at, wide, 1, f.dresults + from, kTile, ds + from,
+            kTile, false, &ahead});
+}
+
 HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b, Index g, Index r,
                            Index first) {
   const Index e = call.E, wide = padded(e), queries = std::min(kTile, call.valid_s - first);
   const Index cols = (queries + lanes() - 1) / lanes() * lanes();
   load_queries(call, f, b, g, r, first, queries, cols);
   std::fill(f.dquery_rows, f.dquery_rows + kTile * wide, 0.0F);
+  RowsAhead ahead = rows_ahead(call, b, g, r, first);
   const Index end = call.keys_before(first + queries - 1);
   for (Index t = 0, all = 0; t < end; t += all) {
     const KeyTiles tiles(call, t, end, first);
@@ -106,50 +176,51 @@ HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b
     if (call.all_hidden(b, first, queries, t, all)) continue;
     for (int i = 0; i < tiles.count; ++i) {
       const KeyTile& tile = tiles.list[i];
-      const Index keys = tile.keys, from = tile.from, width = cols - from, seeing = queries - from;
-      const float *k = f.keys + tile.t * wide, *v = f.values + tile.t * wide;
+      const Index keys = tile.keys, from = tile.from, seeing = queries - from;
       float *const p = f.p + (tile.t - t) * kTile, *const ds = f.ds + (tile.t - t) * kTile;
-      multiply({keys, width, e, k, wide, 1, f.queries + from, kTile, p + from, kTile, false});
-      multiply({keys, width, e, v, wide, 1, f.dresults + from, kTile, ds + from, kTile, false});
+      score_products(call, f, b, g, tile, cols, p, ds, ahead);
       hide_unseen(call, b, first, tile, queries, cols, p);
       if (call.drop_below > 0) draw_kept(call, f.random, tile, cols, f.kept);
       score_gradients(call, f, tile, cols, p, ds);
       // Depth is queries, not cols: lanes beyond the last query must not enter the sums.
       const float *dy = f.dresult_rows + from * wide, *q = f.query_rows + from * wide;
       multiply({keys, wide, seeing, p + from, kTile, 1, dy, wide, f.dvalues + tile.t * wide, wide,
-                true});
-      multiply(
-          {keys, wide, seeing, ds + from, kTile, 1, q, wide, f.dkeys + tile.t * wide, wide, true});
+                true, &ahead});
+      multiply({keys, wide, seeing, ds + from, kTile, 1, q, wide, f.dkeys + tile.t * wide, wide,
+                true, &ahead});
     }
     for (Index i = 0, seen = 0; i < tiles.count; ++i) {
       const Index begin = tiles.list[i].from, some = tiles.seeing_end(i, queries) - begin;
       seen += tiles.list[i].keys;
       multiply({some, wide, seen, f.ds + begin, 1, kTile, f.keys + t * wide, wide,
-                f.dquery_rows + begin * wide, wide, true});
+                f.dquery_rows + begin * wide, wide, true, &ahead});
     }
   }
-  scale_rows(f.dquery_rows, wide, queries, e, &call.scale, 0,
-             call.dq + call.query_at(b, first, g, r), call.G * call.R * e, e);
+  write_scaled(f.dquery_rows, {queries, e}, &call.scale, 0,
+               result(call, call.dq, call.query_at(b, first, g, r), call.G * call.R * e));
 }
 
 }  // namespace
 
 void backward(const AttentionCall& call, Index b, Index g, float* scratch) {
   const Backward f(scratch, call.E, call.T);
-  const Index e = call.E, row = call.G * e;
-  const Index wide = padded(e);
-  copy_rows(call.k.at(b, g, 0), call.k.row, call.valid_t, e, f.keys, wide, wide);
-  copy_rows(call.v.at(b, g, 0), call.v.row, call.valid_t, e, f.values, wide, wide);
+  const Index e = call.E, row = call.G * e, wide = padded(e);
+  const HeadRows &k = call.k, &v = call.v;
+  read_rows(operand(call, k.data, k.at(b, g, 0), k.row), {call.valid_t, e}, f.keys);
+  if (!call.dots)
+    read_rows(operand(call, v.data, v.at(b, g, 0), v.row), {call.valid_t, e}, f.values);
   std::fill(f.dkeys, f.dkeys + call.T * wide, 0.0F);
   std::fill(f.dvalues, f.dvalues + call.T * wide, 0.0F);
   for (Index r = 0; r < call.R; ++r) {
     const Index end = r < call.valid_r ? call.valid_s : 0;
     for (Index first = 0; first < end; first += kTile) query_tile(call, f, b, g, r, first);
-    for (Index s = end; s < call.S; ++s) std::fill_n(call.dq + call.query_at(b, s, g, r), e, 0.0F);
+    const auto bytes = static_cast<std::size_t>(e * size_of(call.dtype));
+    for (Index s = end; s < call.S; ++s)
+      std::memset(result(call, call.dq, call.query_at(b, s, g, r), 0).data, 0, bytes);
   }
   const Index at = b * call.T * row + g * e;
-  copy_rows(f.dkeys, wide, call.T, e, call.dk + at, row, e);
-  copy_rows(f.dvalues, wide, call.T, e, call.dv + at, row, e);
+  write_rows(f.dkeys, {call.T, e}, result(call, call.dk, at, row));
+  write_rows(f.dvalues, {call.T, e}, result(call, call.dv, at, row));
 }
 
 }  // namespace tessera::cpu::HWY_NAMESPACE

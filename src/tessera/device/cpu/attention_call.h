@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "tessera/tensor/dtype.h"
+
 namespace tessera::cpu {
 
 constexpr std::int64_t kTile = 64;  // queries, and keys, of one tile of scores
@@ -13,10 +15,11 @@ constexpr std::int64_t kFewQueries = 4, kKeyChunk = 256;
 
 /// Rows of e channels that lie apart: element [b, row, g, r] of q, or [b, row, g] of k and v.
 struct HeadRows {
-  const float* data = nullptr;
+  const void* data = nullptr;
   std::int64_t b = 0, row = 0, g = 0, r = 0;  // strides in elements; channels are adjacent
-  const float* at(std::int64_t ib, std::int64_t ig, std::int64_t ir) const {
-    return data + ib * b + ig * g + ir * r;
+  /// The element that row 0 of a head begins with.
+  std::int64_t at(std::int64_t ib, std::int64_t ig, std::int64_t ir) const {
+    return ib * b + ig * g + ir * r;
   }
 };
 
@@ -25,8 +28,9 @@ struct KeyTile {
   std::int64_t t, keys, from;
 };
 
-/// One call of attention or its gradient. Random numbers are drawn for the index in [b, g, r, s, t]
-/// of the whole tensor.
+/// One call of attention or its gradient. Everything is computed in f32; what lies in 16 bits is
+/// widened where it is read and rounded where it is written. Random numbers are drawn for the index
+/// in [b, g, r, s, t] of the whole tensor.
 struct AttentionCall {
   std::int64_t B = 0, S = 0, G = 0, R = 0, E = 0, T = 0;  // local sizes
   std::int64_t valid_s = 0, valid_r = 0, valid_t = 0;     // what lies inside the logical extents
@@ -42,11 +46,14 @@ struct AttentionCall {
   std::int64_t index_b = 0, index_g = 0, index_r = 0;  // offsets of the random index
   std::int64_t global_g = 0, global_r = 0, global_s = 0, global_t = 0;  // and its extents
 
+  bool dots = false;         // bf16, and products of q, k, v and dy by AVX512-BF16
+  DType dtype = DType::F32;  // of all that has channels: F32, BF16 or F16
   HeadRows q, k, v;
-  float *y = nullptr, *logsumexp = nullptr;  // forward: results
-  // Backward: dy, y and logsumexp are operands.
-  const float *dy = nullptr, *y_in = nullptr, *logsumexp_in = nullptr;
-  float *dq = nullptr, *dk = nullptr, *dv = nullptr;
+  void* y = nullptr;  // forward: results
+  float* logsumexp = nullptr;
+  const void *dy = nullptr, *y_in = nullptr;  // backward: operands, and the results
+  const float* logsumexp_in = nullptr;
+  void *dq = nullptr, *dk = nullptr, *dv = nullptr;
 
   std::int64_t query_at(std::int64_t b, std::int64_t s, std::int64_t g, std::int64_t r) const {
     return (((b * S + s) * G + g) * R + r) * E;
@@ -101,9 +108,9 @@ void attention_forward(const AttentionCall& call, std::int64_t b, std::int64_t g
 /// relative to it, and with these the sums of e channels of values. Without dropout.
 void attention_few(const AttentionCall& call, std::int64_t b, std::int64_t g, std::int64_t chunk,
                    float* parts, std::int64_t stride);
-/// y and logsumexp of query `row`, an index in [b, g, r, s], from its parts, which lie densely.
-void attention_join(const AttentionCall& call, std::int64_t row, const float* parts,
-                    std::int64_t chunks);
+/// y and logsumexp of query `row`, an index in [b, g, r, s], from its parts, which lie densely; the
+/// first one becomes their sum.
+void attention_join(const AttentionCall& call, std::int64_t row, float* parts, std::int64_t chunks);
 /// dq of all query heads of one key-value head, and its dk and dv. Sums run in one order, whoever
 /// calls.
 void attention_backward(const AttentionCall& call, std::int64_t b, std::int64_t g, float* scratch);

@@ -14,57 +14,53 @@
 #define HWY_TARGET_INCLUDE "tessera/device/cpu/attention_few.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "tessera/device/cpu/attention_rows.h"
 #include "tessera/device/cpu/vector_math.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-using D = hn::ScalableTag<float>;
-using V = hn::VFromD<D>;
-using Index = std::int64_t;
-
 constexpr Index kBlock =
     64;  // keys whose scores are held: with their values a block fits the cache
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
-HWY_INLINE Index lanes() { return static_cast<Index>(hn::Lanes(D())); }
-
 /// Of one query: its scores with `keys` keys.
-HWY_INLINE void score(const float* q, const float* k, Index stride, Index keys, Index e,
-                      float scale, float* scores) {
+template <typename T>
+HWY_INLINE void score(const T* q, const T* k, Index stride, Index keys, Index e, float scale,
+                      float* scores) {
   const D d;
   const Index n = lanes();
   for (Index j = 0; j < keys; ++j, k += stride) {
     V even = hn::Zero(d), odd = hn::Zero(d);
     Index c = 0;
     for (; c + 2 * n <= e; c += 2 * n) {
-      even = hn::MulAdd(hn::LoadU(d, q + c), hn::LoadU(d, k + c), even);
-      odd = hn::MulAdd(hn::LoadU(d, q + c + n), hn::LoadU(d, k + c + n), odd);
+      even = hn::MulAdd(load(d, q + c), load(d, k + c), even);
+      odd = hn::MulAdd(load(d, q + c + n), load(d, k + c + n), odd);
     }
-    if (c + n <= e) even = hn::MulAdd(hn::LoadU(d, q + c), hn::LoadU(d, k + c), even), c += n;
+    if (c + n <= e) even = hn::MulAdd(load(d, q + c), load(d, k + c), even), c += n;
     float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
-    for (; c < e; ++c) sum += q[c] * k[c];
+    for (; c < e; ++c) sum += get(q + c) * get(k + c);
     scores[j] = sum * scale;
   }
 }
 
 /// sums = sums * shrink + p v, for some vectors of channels.
-template <std::size_t... I>
-HWY_INLINE void add_channels(const float* p, const float* v, Index stride, Index keys, V shrink,
+template <typename T, std::size_t... I>
+HWY_INLINE void add_channels(const float* p, const T* v, Index stride, Index keys, V shrink,
                              float* sums, std::index_sequence<I...>) {
   const D d;
   const Index n = lanes();
   V all[] = {hn::Mul(hn::LoadU(d, sums + static_cast<Index>(I) * n), shrink)...};
   for (Index j = 0; j < keys; ++j, v += stride) {
     const V factor = hn::Set(d, p[j]);
-    ((all[I] = hn::MulAdd(factor, hn::LoadU(d, v + static_cast<Index>(I) * n), all[I])), ...);
+    ((all[I] = hn::MulAdd(factor, load(d, v + static_cast<Index>(I) * n), all[I])), ...);
   }
   (hn::StoreU(all[I], d, sums + static_cast<Index>(I) * n), ...);
 }
 
-HWY_INLINE void add_values(const float* p, const float* v, Index stride, Index keys, Index e,
+template <typename T>
+HWY_INLINE void add_values(const float* p, const T* v, Index stride, Index keys, Index e,
                            float shrink, float* sums) {
   const Index n = lanes();
   const V all = hn::Set(D(), shrink);
@@ -75,7 +71,7 @@ HWY_INLINE void add_values(const float* p, const float* v, Index stride, Index k
     add_channels(p, v + c, stride, keys, all, sums + c, std::make_index_sequence<1>());
   for (; c < e; ++c) {
     float sum = sums[c] * shrink;
-    for (Index j = 0; j < keys; ++j) sum += p[j] * v[j * stride + c];
+    for (Index j = 0; j < keys; ++j) sum += p[j] * get(v + j * stride + c);
     sums[c] = sum;
   }
 }
@@ -94,11 +90,16 @@ HWY_INLINE float exponentials(float* scores, Index keys, float base) {
 }
 
 /// A query and a block of keys [t, t + keys): part = (top, total, sums) of all blocks so far.
+template <typename T>
 HWY_INLINE void add_block(const AttentionCall& call, Index b, Index g, Index r, Index s, Index t,
                           Index keys, float* part) {
   alignas(64) float scores[kBlock];
-  score(call.q.at(b, g, r) + s * call.q.row, call.k.at(b, g, 0) + t * call.k.row, call.k.row, keys,
-        call.E, call.scale, scores);
+  const HeadRows &q = call.q, &k = call.k, &v = call.v;
+  const auto at = [](const HeadRows& rows, Index i) {
+    return static_cast<const T*>(rows.data) + i;
+  };
+  score(at(q, q.at(b, g, r) + s * q.row), at(k, k.at(b, g, 0) + t * k.row), k.row, keys, call.E,
+        call.scale, scores);
   const bool* const seen = call.mask == nullptr ? nullptr : call.mask_row(b, s) + t;
   for (Index j = 0; j < keys && seen != nullptr; ++j) scores[j] = seen[j] ? scores[j] : kNone;
   const float before = part[0], top = std::max(before, *std::max_element(scores, scores + keys));
@@ -106,14 +107,12 @@ HWY_INLINE void add_block(const AttentionCall& call, Index b, Index g, Index r, 
   const float shrink = before == kNone ? 0 : std::exp(before - base);
   part[0] = top;
   part[1] = part[1] * shrink + exponentials(scores, keys, base);
-  add_values(scores, call.v.at(b, g, 0) + t * call.v.row, call.v.row, keys, call.E, shrink,
-             part + 2);
+  add_values(scores, at(v, v.at(b, g, 0) + t * v.row), v.row, keys, call.E, shrink, part + 2);
 }
 
-}  // namespace
-
-void few_queries(const AttentionCall& call, Index b, Index g, Index chunk, float* parts,
-                 Index stride) {
+template <typename T>
+HWY_INLINE void few_queries_of(const AttentionCall& call, Index b, Index g, Index chunk,
+                               float* parts, Index stride) {
   const Index rows = call.R * call.S, begin = chunk * kKeyChunk;
   for (Index i = 0; i < rows; ++i) {
     float* const part = parts + i * stride;
@@ -127,29 +126,37 @@ void few_queries(const AttentionCall& call, Index b, Index g, Index chunk, float
       const Index mine = std::min(keys, call.keys_before(s) - t);
       if (mine <= 0 || call.all_hidden(b, s, 1, t, mine)) continue;
       for (Index r = 0; r < call.R; ++r)
-        add_block(call, b, g, r, s, t, mine, parts + (r * call.S + s) * stride);
+        add_block<T>(call, b, g, r, s, t, mine, parts + (r * call.S + s) * stride);
     }
   }
 }
 
-void join_parts(const AttentionCall& call, Index row, const float* parts, Index chunks) {
+}  // namespace
+
+void few_queries(const AttentionCall& call, Index b, Index g, Index chunk, float* parts,
+                 Index stride) {
+  if (call.dtype == DType::BF16) return few_queries_of<Bf16>(call, b, g, chunk, parts, stride);
+  if (call.dtype == DType::F16) return few_queries_of<F16>(call, b, g, chunk, parts, stride);
+  few_queries_of<float>(call, b, g, chunk, parts, stride);
+}
+
+void join_parts(const AttentionCall& call, Index row, float* parts, Index chunks) {
   const Index e = call.E, step = e + 2;
   const Index s = row % call.S, r = row / call.S % call.R, head = row / call.S / call.R;
   const Index b = head / call.G, g = head % call.G;
   float top = kNone, total = 0;
   for (Index i = 0; i < chunks; ++i) top = std::max(top, parts[i * step]);
   const float base = top == kNone ? 0 : top;
-  float* const y = call.y + call.query_at(b, s, g, r);
-  std::fill(y, y + e, 0.0F);
+  float* const sums = parts + 2;
   for (Index i = 0; i < chunks; ++i) {
     const float* const part = parts + i * step;
     const float weight = std::exp(part[0] - base);
     total += part[1] * weight;
-    for (Index c = 0; c < e; ++c) y[c] += part[2 + c] * weight;
+    for (Index c = 0; c < e; ++c) sums[c] = part[2 + c] * weight + (i == 0 ? 0 : sums[c]);
   }
   call.logsumexp[call.row_at(b, g, r, s)] = top + std::log(total);
   const float factor = total == 0 ? 0 : 1 / total;  // a query that sees no key gives zeros
-  for (Index c = 0; c < e; ++c) y[c] *= factor;
+  write_scaled(sums, {1, e}, &factor, 0, result(call, call.y, call.query_at(b, s, g, r), e));
 }
 
 }  // namespace tessera::cpu::HWY_NAMESPACE
@@ -166,7 +173,7 @@ void attention_few(const AttentionCall& call, std::int64_t b, std::int64_t g, st
   HWY_DYNAMIC_DISPATCH(few_queries)(call, b, g, chunk, parts, stride);
 }
 
-void attention_join(const AttentionCall& call, std::int64_t row, const float* parts,
+void attention_join(const AttentionCall& call, std::int64_t row, float* parts,
                     std::int64_t chunks) {
   HWY_DYNAMIC_DISPATCH(join_parts)(call, row, parts, chunks);
 }

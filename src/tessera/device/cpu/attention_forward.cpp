@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "tessera/device/cpu/attention_forward.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "tessera/device/cpu/attention_dropout.h"
 #include "tessera/device/cpu/attention_tile.h"
 #include "tessera/device/cpu/vector_math.h"
 
@@ -18,23 +19,23 @@ namespace {
 /// Where things lie in a thread's scratch.
 struct Forward {
   float* queries;               // [e][kTile]
-  float *sums, *values;         // [query][padded e], [key][padded e]
+  float *sums, *rows;           // [query][padded e]; of keys, then of values [key][padded e]
   float *scores, *kept;         // [key][kTile]
   float *top, *total, *shrink;  // per query
   std::uint64_t* random;
 
   Forward(float* scratch, Index e) {
     const auto take = [&](Index n) { return std::exchange(scratch, scratch + n); };
-    queries = take(e * kTile), sums = take(padded(e) * kTile), values = take(padded(e) * kTile);
+    queries = take(e * kTile), sums = take(padded(e) * kTile), rows = take(padded(e) * kTile);
     scores = take(kTile * kTile), kept = take(kTile * kTile);
     top = take(kTile), total = take(kTile), shrink = take(kTile);
     random = reinterpret_cast<std::uint64_t*>(take(2 * kTile));
   }
 };
 
-/// Scores become probabilities under the running maximum; `shrink` is what earlier sums are
-/// multiplied with.
-HWY_INLINE void online_softmax(const Forward& f, const KeyTiles& tiles, Index cols) {
+/// Scores become probabilities under the running maximum, multiplied with `kept` where there is
+/// dropout; `shrink` is what earlier sums are multiplied with.
+HWY_INLINE void online_softmax(const Forward& f, const KeyTiles& tiles, Index cols, bool dropout) {
   const D d;
   const V none = hn::Set(d, -std::numeric_limits<float>::infinity());
   for (Index c = tiles.list[0].from; c < cols; c += lanes()) {
@@ -49,22 +50,12 @@ HWY_INLINE void online_softmax(const Forward& f, const KeyTiles& tiles, Index co
       float* const at = f.scores + j * kTile + c;
       const V p = exp_of(d, hn::Sub(hn::Load(d, at), base));
       sum = hn::Add(sum, p);
-      hn::Store(p, d, at);
+      hn::Store(dropout ? hn::Mul(p, hn::Load(d, f.kept + (at - f.scores))) : p, d, at);
     }
     const V shrink = exp_of(d, hn::Sub(before, base));
     hn::Store(top, d, f.top + c);
     hn::Store(shrink, d, f.shrink + c);
     hn::Store(hn::MulAdd(hn::Load(d, f.total + c), shrink, sum), d, f.total + c);
-  }
-}
-
-HWY_INLINE void drop(float* scores, const float* kept, const KeyTile& tile, Index cols) {
-  const D d;
-  for (Index j = 0; j < tile.keys; ++j) {
-    for (Index c = tile.from; c < cols; c += lanes()) {
-      float* const at = scores + j * kTile + c;
-      hn::Store(hn::Mul(hn::Load(d, at), hn::Load(d, kept + j * kTile + c)), d, at);
-    }
   }
 }
 
@@ -79,8 +70,54 @@ HWY_INLINE void finish(const AttentionCall& call, const Forward& f, Index b, Ind
     hn::Store(hn::IfThenElseZero(hn::Ne(total, hn::Zero(d)), hn::Div(one, total)), d, f.shrink + i);
   }
   std::copy_n(f.top, queries, logsumexp);
-  scale_rows(f.sums, padded(call.E), queries, call.E, f.shrink, 1,
-             call.y + call.query_at(b, first, g, r), call.G * call.R * call.E, call.E);
+  write_scaled(f.sums, {queries, call.E}, f.shrink, 1,
+               result(call, call.y, call.query_at(b, first, g, r), call.G * call.R * call.E));
+}
+
+/// Scores of keys that lie at `k`.
+HWY_INLINE void score_tiles(const AttentionCall& call, const Forward& f, Index b, const Operand& k,
+                            const KeyTiles& tiles, Index first, Index queries, RowsAhead& ahead) {
+  const Index e = call.E, cols = (queries + lanes() - 1) / lanes() * lanes();
+  const bool widened = call.dtype != DType::F32 && !call.dots;
+  if (widened) read_rows(k, {tiles.keys, e}, f.rows);
+  const float* const rows = widened ? f.rows : k.as<const float>();
+  const Index row = widened ? padded(e) : k.stride;
+  for (int i = 0; i < tiles.count; ++i) {
+    const KeyTile& tile = tiles.list[i];
+    const Index at = tile.t - tiles.list[0].t;
+    float* const scores = f.scores + at * kTile;
+    if (call.dots) {
+      multiply_pairs(k, tile, at, e, cols, f.queries, call.scale, scores, ahead);
+    } else {
+      multiply({tile.keys, cols - tile.from, e, rows + at * row, row, 1, f.queries + tile.from,
+                kTile, scores + tile.from, kTile, false, &ahead});
+    }
+    hide_unseen(call, b, first, tile, queries, cols, scores);
+  }
+}
+
+/// What this tile writes, and what the tiles after it read: the queries of the next one, and a part
+/// of the keys and values of the next head.
+HWY_INLINE RowsAhead rows_ahead(const AttentionCall& call, Index b, Index g, Index r, Index first) {
+  const HeadRows &q = call.q, &k = call.k, &v = call.v;
+  const Index e = call.E, row = call.G * call.R * e;
+  RowsAhead out;
+  fetch_later(result(call, call.y, call.query_at(b, first, g, r), row),
+              {std::min(kTile, call.S - first), e}, out);
+  if (first > 0)
+    fetch_later(operand(call, q.data, q.at(b, g, r) + (first - kTile) * q.row, q.row), {kTile, e},
+                out);
+  const Index head = (b * call.G + g) * call.R + r + 1;
+  if (head == call.B * call.G * call.R) return out;
+  r = head % call.R, g = head / call.R % call.G, b = head / call.R / call.G;
+  const Index last = (call.S - 1) / kTile * kTile;
+  if (first == 0)
+    fetch_later(operand(call, q.data, q.at(b, g, r) + last * q.row, q.row), {call.S - last, e},
+                out);
+  const Size some = {std::min(kTile, call.valid_t - first), e};
+  fetch_later(operand(call, k.data, k.at(b, g, 0) + first * k.row, k.row), some, out);
+  fetch_later(operand(call, v.data, v.at(b, g, 0) + first * v.row, v.row), some, out);
+  return out;
 }
 
 }  // namespace
@@ -89,8 +126,13 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
   const Forward f(scratch, call.E);
   const Index e = call.E, wide = padded(e), queries = std::min(kTile, call.S - first);
   const Index cols = (queries + lanes() - 1) / lanes() * lanes();
-  load_turned(call.q.at(b, g, r) + first * call.q.row, call.q.row, queries, cols, e, call.scale,
-              f.queries);
+  const Operand q = operand(call, call.q.data, call.q.at(b, g, r) + first * call.q.row, call.q.row);
+  if (call.dots) {
+    turn_pairs(q, {queries, e}, cols, f.sums, f.queries);
+  } else {
+    read_scaled(q, {queries, e}, call.scale, f.sums);
+    turn(f.sums, {queries, e}, cols, f.queries);
+  }
   std::fill(f.top, f.top + kTile, -std::numeric_limits<float>::infinity());
   std::fill(f.total, f.total + kTile, 0.0F);
   std::fill(f.sums, f.sums + wide * kTile, 0.0F);
@@ -98,37 +140,32 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
     f.random[i] =
         static_cast<std::uint64_t>(call.random_index(b, g, r, first + std::min(i, queries - 1)));
   }
-  const float *k = call.k.at(b, g, 0), *v = call.v.at(b, g, 0);
+  RowsAhead ahead = rows_ahead(call, b, g, r, first);
+  const Index at_k = call.k.at(b, g, 0), at_v = call.v.at(b, g, 0);
   const Index end = call.keys_before(first + queries - 1);
   for (Index t = 0, keys = 0; t < end; t += keys) {
     const KeyTiles tiles(call, t, end, first);
     keys = tiles.keys;
     if (call.all_hidden(b, first, queries, t, keys)) continue;
-    for (int i = 0; i < tiles.count; ++i) {
+    score_tiles(call, f, b, operand(call, call.k.data, at_k + t * call.k.row, call.k.row), tiles,
+                first, queries, ahead);
+    for (int i = 0; call.drop_below > 0 && i < tiles.count; ++i) {
       const KeyTile& tile = tiles.list[i];
-      float* const scores = f.scores + (tile.t - t) * kTile;
-      multiply({tile.keys, cols - tile.from, e, k + tile.t * call.k.row, call.k.row, 1,
-                f.queries + tile.from, kTile, scores + tile.from, kTile, false});
-      hide_unseen(call, b, first, tile, queries, cols, scores);
+      draw_kept(call, f.random, tile, cols, f.kept + (tile.t - t) * kTile);
     }
-    online_softmax(f, tiles, cols);
+    online_softmax(f, tiles, cols, call.drop_below > 0);
     const Index from = tiles.list[0].from;
     if (t > 0) {
       float* const sums = f.sums + from * wide;
-      scale_rows(sums, wide, queries - from, wide, f.shrink + from, 1, sums, wide, wide);
+      scale_rows(sums, wide, {queries - from, wide}, f.shrink + from, 1, sums, wide, wide);
     }
     // Vectors of rows that lie together, whole ones.
-    copy_rows(v + t * call.v.row, call.v.row, keys, e, f.values, wide, wide);
-    for (int i = 0; call.drop_below > 0 && i < tiles.count; ++i) {
-      const KeyTile& tile = tiles.list[i];
-      draw_kept(call, f.random, tile, cols, f.kept);
-      drop(f.scores + (tile.t - t) * kTile, f.kept, tile, cols);
-    }
+    read_rows(operand(call, call.v.data, at_v + t * call.v.row, call.v.row), {keys, e}, f.rows);
     for (Index i = 0, seen = 0; i < tiles.count; ++i) {
       const Index begin = tiles.list[i].from, some = tiles.seeing_end(i, queries) - begin;
       seen += tiles.list[i].keys;
-      multiply({some, wide, seen, f.scores + begin, 1, kTile, f.values, wide, f.sums + begin * wide,
-                wide, true});
+      multiply({some, wide, seen, f.scores + begin, 1, kTile, f.rows, wide, f.sums + begin * wide,
+                wide, true, &ahead});
     }
   }
   finish(call, f, b, g, r, first, queries);

@@ -16,72 +16,40 @@
 #include <cstring>
 #include <limits>
 
-#include "hwy/cache_control.h"
-#include "tessera/base/philox.h"
-#include "tessera/device/cpu/attention_call.h"
-#include "tessera/device/cpu/vector_product.h"
+#include "tessera/device/cpu/attention_dots.h"
+#include "tessera/device/cpu/attention_rows.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
 
-/// Channels of a row that is read or written as whole vectors.
-HWY_INLINE Index padded(Index e) { return (e + 15) / 16 * 16; }
-
-/// Rows of e channels, row i multiplied by factors[i * step]; beyond them `fill` channels of a row
-/// are zero.
-HWY_INLINE void scale_rows(const float* from, Index stride, Index rows, Index e,
-                           const float* factors, Index step, float* to, Index to_stride,
-                           Index fill) {
-  const D d;
-  const Index n = lanes();
-  for (Index i = 0; i < rows; ++i, from += stride, to += to_stride, factors += step) {
-    const V all = hn::Set(d, *factors);
-    Index c = 0;
-    for (; c + n <= e; c += n) hn::StoreU(hn::Mul(hn::LoadU(d, from + c), all), d, to + c);
-    for (; c < e; ++c) to[c] = from[c] * *factors;
-    for (; c < fill; ++c) to[c] = 0;
+/// Up to kTile rows of e channels in scratch, turned to [e][kTile]; zero in the columns from `rows`
+/// to `cols`.
+HWY_INLINE void turn(const float* rows, Size size, Index cols, float* to) {
+  for (Index i = 0; size.rows < cols && i < size.e; ++i) {
+    std::memset(to + i * kTile + size.rows, 0,
+                static_cast<std::size_t>(cols - size.rows) * sizeof(float));
   }
+  transpose(rows, padded(size.e), size.rows, size.e, to, kTile);
 }
 
-constexpr Index kRowsAhead = 8;
-
-/// The same with a factor of 1. Two vectors at a time: where rows miss the caches, what is done
-/// between two of them counts; rows lie too far apart for the processor to fetch them by itself.
-HWY_INLINE void copy_rows(const float* from, Index stride, Index rows, Index e, float* to,
-                          Index to_stride, Index fill) {
-  const D d;
-  const Index n = lanes();
-  for (Index i = 0; i < rows; ++i, from += stride, to += to_stride) {
-    for (Index c = 0; c < e && i + kRowsAhead < rows; c += 16)
-      hwy::Prefetch(from + kRowsAhead * stride + c);
-    Index c = 0;
-    for (; c + 2 * n <= e; c += 2 * n) {
-      const V first = hn::LoadU(d, from + c), second = hn::LoadU(d, from + c + n);
-      hn::StoreU(first, d, to + c);
-      hn::StoreU(second, d, to + c + n);
-    }
-    for (; c + n <= e; c += n) hn::StoreU(hn::LoadU(d, from + c), d, to + c);
-    for (; c < e; ++c) to[c] = from[c];
-    for (; c < fill; ++c) to[c] = 0;
-  }
+/// The same of rows of bf16 that lie elsewhere, by pairs of channels: [e / 2][kTile], a pair in the
+/// place of an f32. `rows` is scratch for them.
+HWY_INLINE void turn_pairs(const Operand& from, Size size, Index cols, float* rows, float* to) {
+  const Index pairs = size.e / 2;
+  const char* const bytes = from.as<const char>();
+  for (Index i = 0; i < size.rows; ++i)
+    std::memcpy(rows + i * padded(pairs), bytes + i * from.stride * 2,
+                static_cast<std::size_t>(size.e * 2));
+  turn(rows, {size.rows, pairs}, cols, to);
 }
 
-/// Up to kTile rows of e channels, turned to [e][kTile] and multiplied; zero in the columns from
-/// `rows` to `cols`.
-HWY_INLINE void load_turned(const float* from, Index stride, Index rows, Index cols, Index e,
-                            float factor, float* to) {
-  for (Index i = 0; rows < cols && i < e; ++i) {
-    std::memset(to + i * kTile + rows, 0, static_cast<std::size_t>(cols - rows) * sizeof(float));
-  }
-  transpose(from, stride, rows, e, to, kTile);
-  if (factor == 1) return;
-  const D d;
-  const V f = hn::Set(d, factor);
-  for (Index i = 0; i < e; ++i) {
-    for (Index c = 0; c < cols; c += lanes()) {
-      hn::Store(hn::Mul(hn::Load(d, to + i * kTile + c), f), d, to + i * kTile + c);
-    }
-  }
+/// Products of rows of bf16, `first` the first of the tile's, with the turned pairs `q`.
+HWY_INLINE void multiply_pairs(const Operand& keys, const KeyTile& tile, Index first, Index e,
+                               Index cols, const float* q, float scale, float* scores,
+                               RowsAhead& ahead) {
+  const Index width = padded(cols - tile.from);  // whole vectors of 16
+  multiply_dots({tile.keys, width, e / 2, keys.as<const std::uint16_t>() + first * keys.stride,
+                 keys.stride, q + tile.from, kTile, scores + tile.from, kTile, scale, &ahead});
 }
 
 /// A tile of keys, or up to four low ones where the causal diagonal runs: up to kTile keys that lie
@@ -152,113 +120,6 @@ HWY_INLINE void hide_unseen(const AttentionCall& call, Index b, Index s, const K
       hn::Store(hn::IfThenElse(hn::Lt(query, first), none, hn::Load(d, row + c)), d, row + c);
     }
   }
-}
-
-using D64 = hn::ScalableTag<std::uint64_t>;
-using V64 = hn::VFromD<D64>;
-using D32 = hn::ScalableTag<std::uint32_t>;
-using V32 = hn::VFromD<D32>;
-
-#if HWY_TARGET != HWY_SCALAR
-struct Words {
-  V32 w[4];
-};
-
-HWY_INLINE V64 mul_low(V64 a, V64 b) {
-  return hn::MulEven(hn::BitCast(D32(), a), hn::BitCast(D32(), b));
-}
-
-/// philox(key, block, step) of one block per 64-bit lane; words lie in the low halves, the high
-/// ones hold garbage.
-HWY_INLINE void philox_lanes(std::uint64_t key, std::uint64_t step, V64 block, V64 (&c)[4]) {
-  const D64 d;
-  const V64 m0 = hn::Set(d, 0xD2511F53u), m1 = hn::Set(d, 0xCD9E8D57u);
-  c[0] = block, c[1] = hn::ShiftRight<32>(block), c[2] = hn::Set(d, step & 0xFFFFFFFFu),
-  c[3] = hn::Set(d, step >> 32);
-  std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const V64 p0 = mul_low(c[0], m0), p1 = mul_low(c[2], m1);
-    c[0] = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), c[1]), hn::Set(d, k0));
-    c[2] = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), c[3]), hn::Set(d, k1));
-    c[1] = p1, c[3] = p0;
-    k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
-  }
-}
-
-/// The words of a block per 32-bit lane; blocks of even and of odd lanes come apart.
-HWY_INLINE Words words_of(std::uint64_t key, std::uint64_t step, V64 even, V64 odd) {
-  const D64 d;
-  V64 e[4], o[4];
-  philox_lanes(key, step, even, e);
-  philox_lanes(key, step, odd, o);
-  const V64 low = hn::Set(d, 0xFFFFFFFFu);
-  Words out;
-  for (int i = 0; i < 4; ++i) {
-    out.w[i] = hn::BitCast(D32(), hn::Or(hn::And(e[i], low), hn::ShiftLeft<32>(o[i])));
-  }
-  return out;
-}
-
-/// Elements phase ... phase + 3 of the eight words of two blocks; the phase, below 4, differs by
-/// lane.
-HWY_INLINE Words shifted(const Words& a, const Words& b, V32 phase) {
-  const D32 d;
-  const V32 all[8] = {a.w[0], a.w[1], a.w[2], a.w[3], b.w[0], b.w[1], b.w[2], b.w[3]};
-  const auto two = hn::TestBit(phase, hn::Set(d, 2u)), one = hn::TestBit(phase, hn::Set(d, 1u));
-  V32 by_two[5];
-  for (int i = 0; i < 5; ++i) by_two[i] = hn::IfThenElse(two, all[i + 2], all[i]);
-  Words out;
-  for (int i = 0; i < 4; ++i) out.w[i] = hn::IfThenElse(one, by_two[i + 1], by_two[i]);
-  return out;
-}
-#endif
-
-/// What dropout multiplies probabilities with: [key][query], 0 or keep_scale. first[i] is the
-/// random index of query i and local key 0.
-HWY_INLINE void draw_kept(const AttentionCall& call, const std::uint64_t* first,
-                          const KeyTile& tile, Index cols, float* kept) {
-  const Index keys = tile.keys;
-#if HWY_TARGET == HWY_SCALAR
-  for (Index j = 0; j < keys; ++j) {
-    for (Index c = tile.from; c < cols; ++c) {
-      const std::uint32_t bits =
-          philox_bits(call.key, first[c] + static_cast<std::uint64_t>(tile.t + j), call.step);
-      kept[j * kTile + c] =
-          static_cast<std::int32_t>(bits >> 8) >= call.drop_below ? call.keep_scale : 0.0F;
-    }
-  }
-#else
-  const D d;
-  const D64 d64;
-  const D32 d32;
-  const hn::RebindToSigned<D32> di;
-  const auto last_dropped = hn::Set(di, call.drop_below - 1);
-  const V scale = hn::Set(d, call.keep_scale);
-  const V64 skip = hn::Set(d64, static_cast<std::uint64_t>(tile.t)),
-            one = hn::Set(d64, std::uint64_t{1});
-  for (Index c = tile.from; c < cols; c += lanes()) {
-    V64 even, odd;
-    hn::LoadInterleaved2(d64, first + c, even, odd);
-    even = hn::Add(even, skip), odd = hn::Add(odd, skip);
-    const V64 low = hn::Set(d64, std::uint64_t{3});
-    const V32 phase =
-        hn::BitCast(d32, hn::Or(hn::And(even, low), hn::ShiftLeft<32>(hn::And(odd, low))));
-    const bool aligned = hn::AllTrue(d32, hn::Eq(phase, hn::Zero(d32)));
-    even = hn::ShiftRight<2>(even), odd = hn::ShiftRight<2>(odd);
-    Words now = words_of(call.key, call.step, even, odd);
-    for (Index j = 0; j < keys; j += 4) {
-      Words words = now;
-      even = hn::Add(even, one), odd = hn::Add(odd, one);
-      if (!aligned || j + 4 < keys) now = words_of(call.key, call.step, even, odd);
-      if (!aligned) words = shifted(words, now, phase);
-      for (Index i = 0; i < 4 && j + i < keys; ++i) {
-        const auto bits = hn::BitCast(di, hn::ShiftRight<8>(words.w[i]));
-        const auto keep = hn::RebindMask(d, hn::Gt(bits, last_dropped));
-        hn::Store(hn::IfThenElseZero(keep, scale), d, kept + (j + i) * kTile + c);
-      }
-    }
-  }
-#endif
 }
 
 }  // namespace tessera::cpu::HWY_NAMESPACE

@@ -81,6 +81,29 @@ class PhiloxBlocks {
     store(x, out);
   }
 
+  /// Of kVectors vectors of blocks, each a block per lane; words lie in the low halves of lanes,
+  /// the high ones hold garbage. Enough of them that none waits for another: keys are added last.
+  template <std::size_t kVectors>
+  HWY_INLINE void lane_words(const V (&index)[kVectors], V (&words)[kVectors][4]) const {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const D d;
+    Blocks b[kVectors];
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < kVectors; ++i) b[i] = from(index[i]);
+#pragma GCC unroll 10
+    for (const auto& round : keys_) {
+      const V k0 = hn::Load(d, round[0]), k1 = hn::Load(d, round[1]);
+#pragma GCC unroll 4
+      for (Blocks& x : b) {
+        const V p0 = mul_low(x.c0, 0xD2511F53u), p1 = mul_low(x.c2, 0xCD9E8D57u);
+        x = {hn::Xor3(hn::ShiftRight<32>(p1), x.c1, k0), p1, hn::Xor3(high(p0), x.c3, k1), p0};
+      }
+    }
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < kVectors; ++i)
+      words[i][0] = b[i].c0, words[i][1] = b[i].c1, words[i][2] = b[i].c2, words[i][3] = b[i].c3;
+  }
+
  private:
   using D32 = hwy::HWY_NAMESPACE::Repartition<std::uint32_t, D>;
   /// Words lie in the low halves of lanes; high halves are garbage.
@@ -89,9 +112,11 @@ class PhiloxBlocks {
   };
 
   HWY_INLINE Blocks from(std::uint64_t first) const {
+    return from(hwy::HWY_NAMESPACE::Iota(D(), first));
+  }
+  HWY_INLINE Blocks from(V index) const {
     namespace hn = hwy::HWY_NAMESPACE;
     const D d;
-    const V index = hn::Iota(d, first);
     return {index, hn::ShiftRight<32>(index), hn::Set(d, step_ & 0xFFFFFFFFu),
             hn::Set(d, step_ >> 32)};
   }

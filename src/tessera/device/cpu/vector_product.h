@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "tessera/device/cpu/rows_ahead.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
 
@@ -33,6 +35,7 @@ struct Product {
   float* c;
   Index ldc;
   bool add;
+  RowsAhead* ahead = nullptr;  // what is fetched meanwhile
 };
 
 /// kRows x kVectors accumulators in registers.
@@ -74,7 +77,10 @@ HWY_INLINE void columns(const Product& p, Index col) {
 #else
   constexpr int kRows = kTall;  // twelve sums, two columns and a row in 16 registers
 #endif
-  for (; row + kRows <= p.rows; row += kRows) register_block<kRows, kVectors>(p, row, col);
+  for (; row + kRows <= p.rows; row += kRows) {
+    if (p.ahead != nullptr) p.ahead->fetch();
+    register_block<kRows, kVectors>(p, row, col);
+  }
   for (; row + 4 <= p.rows; row += 4) register_block<4, kVectors>(p, row, col);
   if (row + 2 <= p.rows) register_block<2, kVectors>(p, row, col), row += 2;
   if (row < p.rows) register_block<1, kVectors>(p, row, col);
