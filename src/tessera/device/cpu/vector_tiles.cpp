@@ -115,21 +115,27 @@ struct LessEqual {
 
 const float* in(const TileCall& c, int i) { return static_cast<const float*>(c.in[i]); }
 
-template <class Op>
-HWY_INLINE void fetch_ahead([[maybe_unused]] const float* x) {
+/// How far ahead of operand `i` to fetch: not at all where it is a tile of the workspace, which is
+/// followed by what another thread writes.
+std::size_t page_ahead(const TileCall& c, int i) {
   constexpr std::size_t kPageFloats = 4096 / sizeof(float);
-  if constexpr (std::is_base_of_v<Slow, Op>) hwy::Prefetch(x + kPageFloats);
+  return (c.in_memory >> i & 1) != 0 ? kPageFloats : 0;
+}
+
+template <class Op>
+HWY_INLINE void fetch([[maybe_unused]] const float* x) {
+  if constexpr (std::is_base_of_v<Slow, Op>) hwy::Prefetch(x);
 }
 
 template <class Op>
 void unary(const TileCall& c) {
   const D d;
   const std::size_t lanes = hn::Lanes(d), n = static_cast<std::size_t>(c.n);
-  const float* x = in(c, 0);
+  const float *x = in(c, 0), *x_ahead = x + page_ahead(c, 0);
   float* y = static_cast<float*>(c.out);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    fetch_ahead<Op>(x + i);
+    fetch<Op>(x_ahead + i);
     hn::StoreU(Op()(d, hn::LoadU(d, x + i)), d, y + i);
   }
   if (i < n) store_first(d, Op()(d, load_first(d, x + i, n - i)), y + i, n - i);
@@ -140,10 +146,11 @@ void binary(const TileCall& c) {
   const D d;
   const std::size_t lanes = hn::Lanes(d), n = static_cast<std::size_t>(c.n);
   const float *a = in(c, 0), *b = in(c, 1);
+  const float *a_ahead = a + page_ahead(c, 0), *b_ahead = b + page_ahead(c, 1);
   float* y = static_cast<float*>(c.out);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    fetch_ahead<Op>(a + i), fetch_ahead<Op>(b + i);
+    fetch<Op>(a_ahead + i), fetch<Op>(b_ahead + i);
     hn::StoreU(Op()(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
   }
   if (i < n)

@@ -24,6 +24,7 @@ struct TileCall {
   std::int64_t first = 0;  // row-major index of the first element in the program's shape
   std::int64_t microbatch = 0;
   const void* extra = nullptr;  // what the function was made with
+  std::uint32_t in_memory = 0;  // bit i: operand i is read where it lies, and what follows it next
 };
 using TileFunction = void (*)(const TileCall&);
 
