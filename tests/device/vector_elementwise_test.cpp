@@ -324,8 +324,8 @@ TEST(VectorConvert, IsExactOnEveryInstructionSet) {
   }
 }
 
-/// Every sign, exponent and last bit of bf16, with what may lie below it: in whole vectors, two at a
-/// time, and in what is left.
+/// Every sign, exponent and last bit of bf16, with what may lie below it: in whole vectors, two at
+/// a time, and in what is left.
 TEST(VectorConvert, RoundsToTheBitsOfToBf16) {
   std::vector<float> numbers;
   for (const std::uint32_t below : {0u, 1u, 0x7FFFu, 0x8000u, 0x8001u, 0xFFFFu}) {

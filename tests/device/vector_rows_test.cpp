@@ -139,7 +139,8 @@ TEST(VectorCrossEntropy, SixteenBitsAreThoseOfF32Rounded) {
         out[shape.ndim() - 1] = 1;
         return out;
       }();
-      for (int i = 0; i < 4; ++i) part.ins.push_back({shape, offset, Shape::of(shape.ndim(), 0), {}});
+      for (int i = 0; i < 4; ++i)
+        part.ins.push_back({shape, offset, Shape::of(shape.ndim(), 0), {}});
       for (const testing::Instructions& c : testing::kInstructions) {
         SCOPED_TRACE(text(to_text(shape), ", ", dtype, " with ", c.name, " instructions"));
         const testing::Without without(c.without);

@@ -301,10 +301,9 @@ std::unique_ptr<Kernel> make_dropout(const KernelRequest& request, Pool& pool) {
   Operands operands(program, request);
   const Program::Reg x = operands.broadcast(0), step = operands.as_it_lies(1, Program::Each::Whole);
   const BodySpace space{call.out(0).shape, 0};
-  const std::vector<Program::Reg> y =
-      add_rows(program, call, space, {x, step}, [&](const OpCall& own) {
-        return dropout_tiling(own, request.key, out_shard(request, 0));
-      });
+  const std::vector<Program::Reg> y = add_rows(
+      program, call, space, {x, step},
+      [&](const OpCall& own) { return dropout_tiling(own, request.key, out_shard(request, 0)); });
   if (y.empty()) return nullptr;
   program.result(y[0], call.out(0).dtype);
   return std::make_unique<ProgramKernel>("hwy:dropout", std::move(program), pool);

@@ -131,8 +131,10 @@ HWY_INLINE hn::VFromD<D> load_first(D d, const T* from, std::size_t n) {
   } else {
     HWY_ALIGN T lanes[hn::MaxLanes(D())] = {};
     for (std::size_t i = 0; i < n; ++i) lanes[i] = from[i];
-    if constexpr (is_converted<D, T>()) return load_vector(d, lanes);
-    else return hn::Load(d, lanes);
+    if constexpr (is_converted<D, T>())
+      return load_vector(d, lanes);
+    else
+      return hn::Load(d, lanes);
   }
 }
 
@@ -143,8 +145,10 @@ HWY_INLINE void store_first(D d, V v, T* to, std::size_t n) {
     hn::BlendedStore(v, hn::FirstN(d, n), d, to);
   } else {
     HWY_ALIGN T lanes[hn::MaxLanes(D())];
-    if constexpr (is_converted<D, T>()) store_vector(d, v, lanes);
-    else hn::Store(v, d, lanes);
+    if constexpr (is_converted<D, T>())
+      store_vector(d, v, lanes);
+    else
+      hn::Store(v, d, lanes);
     for (std::size_t i = 0; i < n; ++i) to[i] = lanes[i];
   }
 }

@@ -18,8 +18,8 @@ namespace {
 using D = hn::ScalableTag<float>;
 using V = hn::VFromD<D>;
 
-/// Rows of n numbers, elements of type T (vector_load.h). layer_norm has a mean, and perhaps a bias;
-/// rms_norm has neither.
+/// Rows of n numbers, elements of type T (vector_load.h). layer_norm has a mean, and perhaps a
+/// bias; rms_norm has neither.
 template <typename T>
 struct NormRows {
   const T *x, *dy;

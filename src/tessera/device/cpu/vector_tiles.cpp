@@ -288,9 +288,7 @@ namespace tessera::cpu {
 
 HWY_EXPORT(find);
 
-TileFunction float_tile(Tile tile, DType dtype) {
-  return HWY_DYNAMIC_DISPATCH(find)(tile, dtype);
-}
+TileFunction float_tile(Tile tile, DType dtype) { return HWY_DYNAMIC_DISPATCH(find)(tile, dtype); }
 
 }  // namespace tessera::cpu
 #endif
