@@ -1,10 +1,12 @@
 /// Every row that ops are tested by, on the device: whole, and on the shards that its rule admits.
 
 #include <iostream>
+#include <set>
 
 #include "device/kernel_test.h"
 #include "ops/sharded.h"
 #include "tessera/device/cpu/blocks.h"
+#include "tessera/ops/fused.h"
 #include "tessera/ops/matmul.h"
 
 namespace tessera::test {
@@ -89,6 +91,39 @@ TEST_P(SixteenBitRows, EqualTheReferenceOnTheDevice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Blocks, SixteenBitRows, ::testing::Values(64, 200, 1 << 20));
+
+/// A kernel that takes 16-bit floats computes what it computes in f32, and rounds each result once.
+TEST(SixteenBits, HaveTheBitsOfF32Rounded) {
+  const std::unique_ptr<Device> device = make_cpu_device({2, -1});
+  std::set<std::string> compared;
+  for (const DType dtype : {DType::BF16, DType::F16}) {
+    for (const Case& c : all_cases()) {
+      if (c.op == &kFused) continue;  // its body says where values are rounded
+      SCOPED_TRACE(text(title(c), ", ", dtype));
+      const Tensors ins = operands_in(c, dtype);
+      Tensors wide;
+      for (const HostTensor& in : ins)
+        wide.push_back(is_16_bit(in.dtype()) ? in.cast(DType::F32) : in);
+      const Attrs attrs = cpu::in_f32(c.attrs);
+      const auto run = [&](const Attrs& how, const Tensors& operands) {
+        return testing::run_kernel(*device, *c.op, how, operands,
+                                   testing::result_types(*c.op, how, operands));
+      };
+      const testing::KernelRun narrow = run(c.attrs, ins), in_f32 = run(attrs, wide);
+      if (narrow.kernel != in_f32.kernel) continue;  // another one, which may sum otherwise
+      compared.insert(narrow.kernel);
+      for (std::size_t i = 0; i < narrow.outs.size(); ++i) {
+        SCOPED_TRACE(text(narrow.kernel, ", result ", i));
+        const DType made = narrow.outs[i].dtype();
+        testing::expect_close(narrow.outs[i],
+                              is_16_bit(made) ? in_f32.outs[i].cast(made) : in_f32.outs[i], {0, 0});
+      }
+    }
+  }
+  for (const char* name : {"hwy:elementwise", "hwy:rows", "hwy:dropout", "hwy:softmax",
+                           "hwy:cross_entropy", "hwy:cross_entropy_grad"})
+    EXPECT_EQ(compared.count(name), 1u) << name;
+}
 
 /// What is cut: the factor that leaves the least in f32, with sums of what lacks it.
 TEST(Blocks, LeaveTheLeast) {

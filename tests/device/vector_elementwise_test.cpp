@@ -1,3 +1,4 @@
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -320,6 +321,26 @@ TEST(VectorConvert, IsExactOnEveryInstructionSet) {
         }
       }
     }
+  }
+}
+
+/// Every sign, exponent and last bit of bf16, with what may lie below it: in whole vectors, two at
+/// a time, and in what is left.
+TEST(VectorConvert, RoundsToTheBitsOfToBf16) {
+  std::vector<float> numbers;
+  for (const std::uint32_t below : {0u, 1u, 0x7FFFu, 0x8000u, 0x8001u, 0xFFFFu}) {
+    for (std::uint32_t upper = 0; upper < 0x10000; ++upper)
+      numbers.push_back(std::bit_cast<float>(upper << 16 | below));
+  }
+  numbers.push_back(1.0005f);
+  const auto n = static_cast<std::int64_t>(numbers.size());
+  for (const testing::Instructions& instructions : testing::kInstructions) {
+    const testing::Without without(instructions.without);
+    std::vector<std::uint16_t> narrowed(numbers.size());
+    cpu::narrow(DType::BF16, numbers.data(), narrowed.data(), n);
+    int wrong = 0;
+    for (std::size_t i = 0; i < numbers.size(); ++i) wrong += narrowed[i] != to_bf16(numbers[i]);
+    EXPECT_EQ(wrong, 0) << instructions.name;
   }
 }
 

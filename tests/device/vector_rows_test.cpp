@@ -13,6 +13,7 @@ namespace {
 
 using testing::expect_vector;
 using testing::in_place;
+using testing::KernelSetting;
 using testing::random_tensor;
 using testing::strided;
 using testing::Tolerance;
@@ -117,6 +118,53 @@ TEST(VectorCrossEntropy, ForwardAndBackward) {
     for (const int operand : {-1, 0}) {
       expect_vector("hwy:cross_entropy_grad", kCrossEntropyGrad, attrs,
                     {logits, labels, logsumexp, dloss}, {4e-6, 2 * kRowsUlp}, in_place(operand));
+    }
+  }
+}
+
+/// Rows of 16 bits are computed in f32 and rounded once, those of a vocabulary's part as well.
+TEST(VectorCrossEntropy, SixteenBitsAreThoseOfF32Rounded) {
+  for (const Shape& shape : {Shape{1, 2}, Shape{3, 5, 33}, Shape{37, 1000}, Shape{3, 50257}}) {
+    for (const DType dtype : {DType::BF16, DType::F16}) {
+      Shape rows = shape;
+      rows.erase(rows.ndim() - 1);
+      const HostTensor x = random_tensor(dtype, shape, 1, -9, 9), wide = x.cast(DType::F32),
+                       dloss = random_tensor(DType::F32, rows, 2);
+      const double classes = static_cast<double>(shape.back());
+      HostTensor labels = random_tensor(DType::I32, rows, 3, 0, classes);
+      if (rows.numel() > 1) labels.set(1, -100);
+      KernelSetting part;  // the first column is number 1 of 2 more
+      const Shape offset = [&] {
+        Shape out = Shape::of(shape.ndim(), 0);
+        out[shape.ndim() - 1] = 1;
+        return out;
+      }();
+      for (int i = 0; i < 4; ++i)
+        part.ins.push_back({shape, offset, Shape::of(shape.ndim(), 0), {}});
+      for (const testing::Instructions& c : testing::kInstructions) {
+        SCOPED_TRACE(text(to_text(shape), ", ", dtype, " with ", c.name, " instructions"));
+        const testing::Without without(c.without);
+        testing::VectorDevice device(c.threads);
+        const auto compare = [&](const OpDef& op, const Attrs& attrs, std::vector<HostTensor> ins,
+                                 const KernelSetting& setting) {
+          ins[0] = wide;
+          const testing::KernelRun want = testing::run_kernel(
+              device, op, attrs, ins, testing::result_types(op, attrs, ins), setting);
+          ins[0] = x;
+          const testing::KernelRun got = testing::run_kernel(
+              device, op, attrs, ins, testing::result_types(op, attrs, ins), setting);
+          EXPECT_EQ(got.kernel, want.kernel);
+          for (std::size_t i = 0; i < want.outs.size(); ++i)
+            testing::expect_close(got.outs[i], want.outs[i].cast(got.outs[i].dtype()), {});
+          return want.outs;
+        };
+        const Attrs attrs = {std::int64_t{-100}};
+        const HostTensor logsumexp = compare(kCrossEntropy, attrs, {x, labels}, {})[1];
+        for (const KernelSetting& setting : {KernelSetting(), in_place(0), part})
+          compare(kCrossEntropyGrad, attrs, {x, labels, logsumexp, dloss}, setting);
+        compare(kSoftmax, {std::int64_t{shape.ndim() - 1}}, {x}, {});
+        compare(kSoftmax, {std::int64_t{shape.ndim() - 1}}, {x}, in_place(0));
+      }
     }
   }
 }

@@ -47,16 +47,17 @@ HWY_INLINE void dot_rows(const T* x, Index stride, Size size, const float* y, fl
   for (Index i = 0; i < size.rows; ++i, x += stride, y += padded(e)) {
     V all = hn::Zero(d);
     Index c = 0;
-    for (; c + n <= e; c += n) all = hn::MulAdd(load(d, x + c), hn::LoadU(d, y + c), all);
+    for (; c + n <= e; c += n) all = hn::MulAdd(load_vector(d, x + c), hn::LoadU(d, y + c), all);
     float sum = hn::GetLane(hn::SumOfLanes(d, all));
-    for (; c < e; ++c) sum += get(x + c) * y[c];
+    for (; c < e; ++c) sum += load_one(x + c) * y[c];
     sums[i] = sum;
   }
 }
 
 HWY_INLINE void dot_operand(const Operand& x, Size size, const float* y, float* sums) {
-  if (x.dtype == DType::BF16) return dot_rows(x.as<const Bf16>(), x.stride, size, y, sums);
-  if (x.dtype == DType::F16) return dot_rows(x.as<const F16>(), x.stride, size, y, sums);
+  if (x.dtype == DType::BF16)
+    return dot_rows(x.as<const hwy::bfloat16_t>(), x.stride, size, y, sums);
+  if (x.dtype == DType::F16) return dot_rows(x.as<const hwy::float16_t>(), x.stride, size, y, sums);
   dot_rows(x.as<const float>(), x.stride, size, y, sums);
 }
 

@@ -35,12 +35,12 @@ HWY_INLINE void score(const T* q, const T* k, Index stride, Index keys, Index e,
     V even = hn::Zero(d), odd = hn::Zero(d);
     Index c = 0;
     for (; c + 2 * n <= e; c += 2 * n) {
-      even = hn::MulAdd(load(d, q + c), load(d, k + c), even);
-      odd = hn::MulAdd(load(d, q + c + n), load(d, k + c + n), odd);
+      even = hn::MulAdd(load_vector(d, q + c), load_vector(d, k + c), even);
+      odd = hn::MulAdd(load_vector(d, q + c + n), load_vector(d, k + c + n), odd);
     }
-    if (c + n <= e) even = hn::MulAdd(load(d, q + c), load(d, k + c), even), c += n;
+    if (c + n <= e) even = hn::MulAdd(load_vector(d, q + c), load_vector(d, k + c), even), c += n;
     float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
-    for (; c < e; ++c) sum += get(q + c) * get(k + c);
+    for (; c < e; ++c) sum += load_one(q + c) * load_one(k + c);
     scores[j] = sum * scale;
   }
 }
@@ -54,7 +54,7 @@ HWY_INLINE void add_channels(const float* p, const T* v, Index stride, Index key
   V all[] = {hn::Mul(hn::LoadU(d, sums + static_cast<Index>(I) * n), shrink)...};
   for (Index j = 0; j < keys; ++j, v += stride) {
     const V factor = hn::Set(d, p[j]);
-    ((all[I] = hn::MulAdd(factor, load(d, v + static_cast<Index>(I) * n), all[I])), ...);
+    ((all[I] = hn::MulAdd(factor, load_vector(d, v + static_cast<Index>(I) * n), all[I])), ...);
   }
   (hn::StoreU(all[I], d, sums + static_cast<Index>(I) * n), ...);
 }
@@ -71,7 +71,7 @@ HWY_INLINE void add_values(const float* p, const T* v, Index stride, Index keys,
     add_channels(p, v + c, stride, keys, all, sums + c, std::make_index_sequence<1>());
   for (; c < e; ++c) {
     float sum = sums[c] * shrink;
-    for (Index j = 0; j < keys; ++j) sum += p[j] * get(v + j * stride + c);
+    for (Index j = 0; j < keys; ++j) sum += p[j] * load_one(v + j * stride + c);
     sums[c] = sum;
   }
 }
@@ -135,8 +135,10 @@ HWY_INLINE void few_queries_of(const AttentionCall& call, Index b, Index g, Inde
 
 void few_queries(const AttentionCall& call, Index b, Index g, Index chunk, float* parts,
                  Index stride) {
-  if (call.dtype == DType::BF16) return few_queries_of<Bf16>(call, b, g, chunk, parts, stride);
-  if (call.dtype == DType::F16) return few_queries_of<F16>(call, b, g, chunk, parts, stride);
+  if (call.dtype == DType::BF16)
+    return few_queries_of<hwy::bfloat16_t>(call, b, g, chunk, parts, stride);
+  if (call.dtype == DType::F16)
+    return few_queries_of<hwy::float16_t>(call, b, g, chunk, parts, stride);
   few_queries_of<float>(call, b, g, chunk, parts, stride);
 }
 

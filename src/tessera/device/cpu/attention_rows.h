@@ -11,7 +11,7 @@
 #include "hwy/cache_control.h"
 #include "tessera/device/cpu/attention_call.h"
 #include "tessera/device/cpu/rows_ahead.h"
-#include "tessera/device/cpu/vector_element.h"
+#include "tessera/device/cpu/vector_load.h"
 #include "tessera/device/cpu/vector_product.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -34,9 +34,9 @@ HWY_INLINE void scale_rows(const From* from, Index stride, Size size, const floa
   for (Index i = 0; i < size.rows; ++i, from += stride, to += to_stride, factors += step) {
     const V all = hn::Set(d, *factors);
     Index c = 0;
-    for (; c + n <= e; c += n) store(d, hn::Mul(load(d, from + c), all), to + c);
-    for (; c < e; ++c) put(get(from + c) * *factors, to + c);
-    for (; c < fill; ++c) put(0, to + c);
+    for (; c + n <= e; c += n) store_vector(d, hn::Mul(load_vector(d, from + c), all), to + c);
+    for (; c < e; ++c) store_one(load_one(from + c) * *factors, to + c);
+    for (; c < fill; ++c) store_one(0, to + c);
   }
 }
 
@@ -55,13 +55,13 @@ HWY_INLINE void copy_rows(const From* from, Index stride, Size size, To* to, Ind
       hwy::Prefetch(from + kRowsAhead * stride + c);
     Index c = 0;
     for (; c + 2 * n <= e; c += 2 * n) {
-      const V first = load(d, from + c), second = load(d, from + c + n);
-      store(d, first, to + c);
-      store(d, second, to + c + n);
+      const V first = load_vector(d, from + c), second = load_vector(d, from + c + n);
+      store_vector(d, first, to + c);
+      store_vector(d, second, to + c + n);
     }
-    for (; c + n <= e; c += n) store(d, load(d, from + c), to + c);
-    for (; c < e; ++c) put(get(from + c), to + c);
-    for (; c < fill; ++c) put(0, to + c);
+    for (; c + n <= e; c += n) store_vector(d, load_vector(d, from + c), to + c);
+    for (; c < e; ++c) store_one(load_one(from + c), to + c);
+    for (; c < fill; ++c) store_one(0, to + c);
   }
 }
 
@@ -96,8 +96,10 @@ HWY_INLINE void fetch_later(const Place<Pointer>& place, Size size, RowsAhead& a
 /// Operands to scratch, in rows of padded(e).
 inline void read_rows(const Operand& f, Size size, float* to) {
   const Index wide = padded(size.e);
-  if (f.dtype == DType::BF16) return copy_rows(f.as<const Bf16>(), f.stride, size, to, wide, wide);
-  if (f.dtype == DType::F16) return copy_rows(f.as<const F16>(), f.stride, size, to, wide, wide);
+  if (f.dtype == DType::BF16)
+    return copy_rows(f.as<const hwy::bfloat16_t>(), f.stride, size, to, wide, wide);
+  if (f.dtype == DType::F16)
+    return copy_rows(f.as<const hwy::float16_t>(), f.stride, size, to, wide, wide);
   copy_rows(f.as<const float>(), f.stride, size, to, wide, wide);
 }
 
@@ -105,9 +107,9 @@ inline void read_rows(const Operand& f, Size size, float* to) {
 inline void read_scaled(const Operand& f, Size size, float factor, float* to) {
   const Index wide = padded(size.e);
   if (f.dtype == DType::BF16)
-    return scale_rows(f.as<const Bf16>(), f.stride, size, &factor, 0, to, wide, wide);
+    return scale_rows(f.as<const hwy::bfloat16_t>(), f.stride, size, &factor, 0, to, wide, wide);
   if (f.dtype == DType::F16)
-    return scale_rows(f.as<const F16>(), f.stride, size, &factor, 0, to, wide, wide);
+    return scale_rows(f.as<const hwy::float16_t>(), f.stride, size, &factor, 0, to, wide, wide);
   scale_rows(f.as<const float>(), f.stride, size, &factor, 0, to, wide, wide);
 }
 
@@ -116,17 +118,19 @@ inline void write_scaled(const float* from, Size size, const float* factors, Ind
                          const Result& t) {
   const Index wide = padded(size.e);
   if (t.dtype == DType::BF16)
-    return scale_rows(from, wide, size, factors, step, t.as<Bf16>(), t.stride, 0);
+    return scale_rows(from, wide, size, factors, step, t.as<hwy::bfloat16_t>(), t.stride, 0);
   if (t.dtype == DType::F16)
-    return scale_rows(from, wide, size, factors, step, t.as<F16>(), t.stride, 0);
+    return scale_rows(from, wide, size, factors, step, t.as<hwy::float16_t>(), t.stride, 0);
   scale_rows(from, wide, size, factors, step, t.as<float>(), t.stride, 0);
 }
 
 /// The same with a factor of 1.
 inline void write_rows(const float* from, Size size, const Result& t) {
   const Index wide = padded(size.e);
-  if (t.dtype == DType::BF16) return copy_rows(from, wide, size, t.as<Bf16>(), t.stride, 0);
-  if (t.dtype == DType::F16) return copy_rows(from, wide, size, t.as<F16>(), t.stride, 0);
+  if (t.dtype == DType::BF16)
+    return copy_rows(from, wide, size, t.as<hwy::bfloat16_t>(), t.stride, 0);
+  if (t.dtype == DType::F16)
+    return copy_rows(from, wide, size, t.as<hwy::float16_t>(), t.stride, 0);
   copy_rows(from, wide, size, t.as<float>(), t.stride, 0);
 }
 

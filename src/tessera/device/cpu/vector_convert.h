@@ -13,10 +13,9 @@ void widen(DType dtype, const void* from, float* to, std::int64_t n);
 /// Rounded to nearest, ties to even.
 void narrow(DType dtype, const float* from, void* to, std::int64_t n);
 
-/// The same as functions of tiles. Rounding leaves an f32: the nearest number of `dtype`.
+/// The same as functions of tiles.
 TileFunction widen_tile(DType dtype);
 TileFunction narrow_tile(DType dtype);
-TileFunction round_tile(DType dtype);
 
 /// to += from, `n` neighbours.
 void accumulate(const float* from, float* to, std::int64_t n);

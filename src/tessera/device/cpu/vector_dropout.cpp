@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/device/cpu/vector_philox.h"
@@ -18,29 +19,32 @@ namespace tessera::cpu::HWY_NAMESPACE {
 namespace {
 
 /// y = x / keep where the 24 high bits of a word reach the threshold, else 0.
-HWY_INLINE void drop_some(const Drawing& how, const float* x, const std::uint32_t* words,
-                          std::size_t n, float* y) {
+template <typename T>
+HWY_INLINE void drop_some(const Drawing& how, const T* x, const std::uint32_t* words, std::size_t n,
+                          T* y) {
   const hn::ScalableTag<float> d;
   const hn::RebindToUnsigned<decltype(d)> du;
   const hn::RebindToSigned<decltype(d)> di;
   const std::size_t lanes = hn::Lanes(d);
   const auto below = hn::Set(di, how.threshold - 1);
   const auto divisor = hn::Set(d, how.keep);
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto bits = hn::BitCast(di, hn::ShiftRight<8>(hn::LoadU(du, words + i)));
+  const auto some = [&](auto random, auto v) HWY_ATTR {
+    const auto bits = hn::BitCast(di, hn::ShiftRight<8>(random));
     const auto kept = hn::RebindMask(d, hn::Gt(bits, below));
-    hn::StoreU(hn::IfThenElseZero(kept, hn::Div(hn::LoadU(d, x + i), divisor)), d, y + i);
-  }
-  for (; i < n; ++i)
-    y[i] = static_cast<std::int32_t>(words[i] >> 8) >= how.threshold ? x[i] / how.keep : 0.0f;
+    return hn::IfThenElseZero(kept, hn::Div(v, divisor));
+  };
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    store_vector(d, some(hn::LoadU(du, words + i), load_vector(d, x + i)), y + i);
+  if (i == n) return;
+  const auto rest = some(load_first(du, words + i, n - i), load_first(d, x + i, n - i));
+  store_first(d, rest, y + i, n - i);
 }
-
-}  // namespace
 
 /// Of `n` elements, the first of which has this index in the whole tensor. Words are drawn for a
 /// few vectors at a time: while some are mixed, the processor divides and stores those before.
-void drop(const Drawing& how, std::uint64_t index, const float* x, std::int64_t n, float* y) {
+template <typename T>
+void drop_run(const Drawing& how, std::uint64_t index, const T* x, std::int64_t n, T* y) {
   const PhiloxBlocks blocks(how.key, how.step);
   HWY_ALIGN std::uint32_t words[4 * PhiloxBlocks::kMost];
   std::uint64_t block = index / 4;
@@ -61,6 +65,22 @@ void drop(const Drawing& how, std::uint64_t index, const float* x, std::int64_t 
   }
 }
 
+template <typename T>
+void drop_of(const Drawing& how, std::uint64_t index, const void* x, std::int64_t n, void* y) {
+  drop_run(how, index, static_cast<const T*>(x), n, static_cast<T*>(y));
+}
+
+}  // namespace
+
+Drop find_drop(DType dtype) {
+  switch (dtype) {
+    case DType::F32: return drop_of<float>;
+    case DType::BF16: return drop_of<hwy::bfloat16_t>;
+    case DType::F16: return drop_of<hwy::float16_t>;
+    default: return nullptr;
+  }
+}
+
 }  // namespace tessera::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -69,13 +89,15 @@ namespace tessera::cpu {
 
 namespace {
 
-HWY_EXPORT(drop);
+HWY_EXPORT(find_drop);
 
 /// Masks are drawn for the index in the whole tensor and never stored.
 class Dropout {
  public:
   Dropout(const OpCall& call, std::uint64_t key, ShardInfo shard)
-      : shape_(call.out(0).shape),
+      : drop_(HWY_DYNAMIC_DISPATCH(find_drop)(call.in(0).dtype)),
+        size_(size_of(call.in(0).dtype)),
+        shape_(call.out(0).shape),
         shard_(std::move(shard)),
         how_{.key = key,
              .threshold = keep_threshold(call.number("p")),
@@ -88,15 +110,15 @@ class Dropout {
   }
 
   /// The elements from `first` to `end` of the shard, row-major; x and y are those of `first`.
-  void run(const float* x, float* y, std::int64_t first, std::int64_t end, std::uint64_t step,
-           std::int64_t microbatch) const {
+  void run(const std::byte* x, std::byte* y, std::int64_t first, std::int64_t end,
+           std::uint64_t step, std::int64_t microbatch) const {
     Drawing how = how_;
     how.step = step;
     const Shape offset = offset_at(shard_, microbatch);
     for (std::int64_t at = first; at < end;) {
       const std::int64_t n = std::min(end - at, run_ - at % run_);
       const auto index = static_cast<std::uint64_t>(logical_index(at, offset));
-      HWY_DYNAMIC_DISPATCH(drop)(how, index, x + (at - first), n, y + (at - first));
+      drop_(how, index, x + (at - first) * size_, n, y + (at - first) * size_);
       at += n;
     }
   }
@@ -113,6 +135,8 @@ class Dropout {
     return index;
   }
 
+  Drop drop_;
+  std::int64_t size_;  // of an element, in bytes
   Shape shape_;
   ShardInfo shard_;
   Drawing how_;
@@ -126,11 +150,12 @@ std::uint64_t step_at(const void* step) {
 }  // namespace
 
 Tiling dropout_tiling(const OpCall& call, std::uint64_t key, const ShardInfo& shard) {
-  if (&call.op() != &kDropout || call.in(0).dtype != DType::F32) return {};
+  if (&call.op() != &kDropout || HWY_DYNAMIC_DISPATCH(find_drop)(call.in(0).dtype) == nullptr)
+    return {};
   const auto function = [](const TileCall& c) {
-    static_cast<const Dropout*>(c.extra)->run(static_cast<const float*>(c.in[0]),
-                                              static_cast<float*>(c.out), c.first, c.first + c.n,
-                                              step_at(c.in[1]), c.microbatch);
+    static_cast<const Dropout*>(c.extra)->run(static_cast<const std::byte*>(c.in[0]),
+                                              static_cast<std::byte*>(c.out), c.first,
+                                              c.first + c.n, step_at(c.in[1]), c.microbatch);
   };
   return {function, std::make_shared<const Dropout>(call, key, shard)};
 }

@@ -34,25 +34,62 @@ class ProgramKernel final : public Kernel {
 
 constexpr std::string_view kElementwise = "hwy:elementwise", kRows = "hwy:rows";
 
-/// The value of one op in the program, or -1 where no tile function computes it; the call is one of
-/// CallInF32.
-Program::Reg add_op(Program& program, const OpCall& call, const std::vector<Program::Reg>& ins) {
+/// The value of one op in the program, or -1 where no tile function computes it. Where there is
+/// none of its 16 bits, that of f32 is taken.
+Program::Reg add_op(Program& program, const OpCall& call, std::vector<Program::Reg> ins) {
   const OpDef* op = &call.op();
   // What only repeats a value, or names it, needs no step: values have the program's shape already.
   if (op == &kIdentity || op == &kGradient || op == &kBroadcast) return ins[0];
   const DType dtype = call.out(0).dtype;
   if (op == &kCast && call.in(0).dtype == dtype) return ins[0];
-  if (op != &kAddN) {
-    const TileFunction function = tile_function(call);
-    return function == nullptr ? -1 : program.apply(function, ins, dtype);
-  }
   const TensorType type{dtype, {}, {}};
   const Attrs none;
-  const TileFunction sum = tile_function(OpCall(kAdd, {&type, &type}, none, {&type}));
-  if (sum == nullptr) return -1;
+  const OpCall add(kAdd, {&type, &type}, none, {&type});
+  const bool adds = op == &kAddN, rounds_each = adds && is_16_bit(dtype) && ins.size() > 2;
+  const TileFunction function = rounds_each ? nullptr : tile_function(adds ? add : call);
+  if (function == nullptr && has_16_bit(call)) {
+    const CallInF32 wide(call);
+    for (Program::Reg& in : ins) in = program.widened(in);
+    const Program::Reg out = add_op(program, *wide, std::move(ins));
+    return out < 0 ? out : program.narrowed(out, dtype);
+  }
+  if (function == nullptr) return -1;
+  if (!adds) return program.apply(function, ins, dtype);
   Program::Reg total = ins[0];
-  for (std::size_t i = 1; i < ins.size(); ++i) total = program.apply(sum, {total, ins[i]}, dtype);
+  for (std::size_t i = 1; i < ins.size(); ++i)
+    total = program.apply(function, {total, ins[i]}, dtype);
   return total;
+}
+
+/// The values of an op that is handed more than elements; empty where no function computes it, or a
+/// result is none that a program has. `tiling` gives its function for a call: one of 16 bits reads
+/// and writes what has operand 0's shape in these, and the rest in f32.
+template <typename Tilings>
+std::vector<Program::Reg> add_rows(Program& program, const OpCall& call, const BodySpace& space,
+                                   std::vector<Program::Reg> ins, const Tilings& tiling) {
+  const Tiling function = tiling(call);
+  if (function.function == nullptr && has_16_bit(call)) {
+    const CallInF32 wide(call);
+    for (Program::Reg& in : ins) in = program.widened(in);
+    std::vector<Program::Reg> out = add_rows(program, *wide, space, std::move(ins), tiling);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (space.each(call.out(static_cast<int>(i)).shape) == Program::Each::Element)
+        out[i] = program.narrowed(out[i], call.out(static_cast<int>(i)).dtype);
+    }
+    return out;
+  }
+  if (function.function == nullptr) return {};
+  std::vector<Program::Made> outs;
+  for (int i = 0; i < call.num_out(); ++i) {
+    const std::optional<Program::Each> each = space.each(call.out(i).shape);
+    const DType dtype = call.out(i).dtype;
+    if (!each || (each == Program::Each::Row && is_16_bit(dtype))) return {};
+    outs.push_back({*each, each == Program::Each::Element ? dtype : computed_in(dtype)});
+  }
+  for (std::size_t i = 0; i < ins.size(); ++i) {
+    if (call.in(static_cast<int>(i)).shape != call.in(0).shape) ins[i] = program.widened(ins[i]);
+  }
+  return program.apply(function, ins, outs);
 }
 
 /// Operands of the call as registers, each made where it is first read so.
@@ -89,9 +126,9 @@ class Operands {
   std::map<std::pair<int, int>, Program::Reg> regs_;
 };
 
-/// Turns the body of a fused node into steps of a program. Values of 16 bits are rounded where
-/// another op reads them, as they are where each op is a call of its own: fused or not, bits are
-/// the same.
+/// Turns the body of a fused node into steps of a program. Values have the dtypes of the body, so
+/// those of 16 bits are rounded before another op reads them, as they are where each op is a call
+/// of its own: fused or not, bits are the same.
 class Body {
  public:
   Body(Program& program, const KernelRequest& request)
@@ -100,7 +137,7 @@ class Body {
         body_(request.call.graph("body")),
         space_(space_of_body(body_)),
         operands_(program, request) {
-    for (const Node& node : body_.nodes()) made_.emplace_back(node.results.size());
+    for (const Node& node : body_.nodes()) made_.emplace_back(node.results.size(), -1);
   }
 
   /// False where no function computes one of the ops.
@@ -110,8 +147,7 @@ class Body {
     }
     for (std::size_t i = 0; i < body_.outputs().size(); ++i) {
       const ValueId value = body_.outputs()[i].value;
-      const bool operand = body_.node(value.node).op == &kBatch;
-      const Program::Reg reg = operand ? read(value) : made(value).reg;
+      const Program::Reg reg = read(value);
       const DType dtype = request_.call.out(static_cast<int>(i)).dtype;
       const bool per_row = space_.each(body_.type(value).shape) == Program::Each::Row;
       if (reg < 0 || (per_row && is_16_bit(dtype))) return false;
@@ -121,25 +157,18 @@ class Body {
   }
 
  private:
-  struct Made {
-    Program::Reg reg = -1;
-    bool exact = true;  // false: it is to be rounded to 16 bits yet
-  };
-  Made& made(ValueId value) {
+  Program::Reg& made(ValueId value) {
     return made_[static_cast<std::size_t>(value.node)][static_cast<std::size_t>(value.index)];
   }
 
-  /// -1 where it cannot be read.
   Program::Reg read(ValueId value) {
     const Node& node = body_.node(value.node);
     if (node.op == &kBatch)
       return operands_.broadcast(operand_of_body(node, request_.call.num_in()));
-    Made& out = made(value);
-    if (!out.exact) out = {program_.rounded(out.reg, body_.type(value).dtype), true};
-    return out.reg;
+    return made(value);
   }
 
-  /// As a function reads it that is handed more than elements.
+  /// As a function reads it that is handed more than elements; -1 where it cannot be.
   Program::Reg read_as_it_lies(ValueId value) {
     const Node& node = body_.node(value.node);
     if (node.op != &kBatch) return read(value);
@@ -149,39 +178,29 @@ class Body {
 
   bool add(NodeId id) {
     const Node& node = body_.node(id);
-    std::vector<Made>& out = made_[static_cast<std::size_t>(id)];
+    std::vector<Program::Reg>& out = made_[static_cast<std::size_t>(id)];
     const DType dtype = node.type().dtype;
     if (node.op == &kConstant) {
       HostTensor value(node.type());  // which rounds
       value.set(0, std::get<double>(node.attrs[0]));
-      out[0].reg = program_.constant(value.at(0), computed_in(dtype));
+      out[0] = program_.narrowed(program_.constant(value.at(0), computed_in(dtype)), dtype);
       return true;
     }
-    const CallInF32 call(body_.call(id));
-    const bool random = is_random(*node.op), rows = row_dims_of(*call) > 0;
+    const OpCall call = body_.call(id);
+    const bool random = is_random(*node.op), rows = row_dims_of(call) > 0;
     std::vector<Program::Reg> ins;
     for (const ValueId input : node.inputs) {
       ins.push_back(random || rows ? read_as_it_lies(input) : read(input));
       if (ins.back() < 0) return false;
     }
-    if (!random && !rows) {
-      const Program::Reg reg = add_op(program_, *call, ins);
-      const bool same = reg == ins[0] && body_.type(node.inputs[0]).dtype == dtype;
-      out[0] = {reg, same || !is_16_bit(dtype)};
-      return reg >= 0;
+    if (random || rows) {
+      out = add_rows(program_, call, space_, std::move(ins), [&](const OpCall& own) {
+        return random ? random_tiling(own) : row_tiling(own);
+      });
+      return !out.empty();
     }
-    const Tiling tiling = random ? random_tiling(*call) : row_tiling(*call);
-    if (tiling.function == nullptr) return false;
-    std::vector<Program::Made> results;
-    for (int i = 0; i < call->num_out(); ++i) {
-      const std::optional<Program::Each> each = space_.each(call->out(i).shape);
-      if (!each) return false;
-      results.push_back({*each, call->out(i).dtype});
-    }
-    const std::vector<Program::Reg> regs = program_.apply(tiling, ins, results);
-    for (std::size_t i = 0; i < regs.size(); ++i)
-      out[i] = {regs[i], !is_16_bit(node.results[i].type.dtype)};
-    return true;
+    out[0] = add_op(program_, call, std::move(ins));
+    return out[0] >= 0;
   }
 
   /// Where the elements lie in the whole tensor says an operand or result of the body's shape.
@@ -203,7 +222,7 @@ class Body {
   const Graph& body_;
   BodySpace space_;
   Operands operands_;
-  std::vector<std::vector<Made>> made_;
+  std::vector<std::vector<Program::Reg>> made_;  // by node and result
 };
 
 /// False for a shard of a node whose body is of the whole tensor; the reference loops know those.
@@ -250,8 +269,7 @@ std::unique_ptr<Kernel> make_elementwise(const KernelRequest& request, Pool& poo
   Operands operands(program, request);
   std::vector<Program::Reg> ins;
   for (int i = 0; i < call.num_in(); ++i) ins.push_back(operands.broadcast(i));
-  const CallInF32 in_f32(call);
-  const Program::Reg reg = add_op(program, *in_f32, ins);
+  const Program::Reg reg = add_op(program, call, std::move(ins));
   if (reg < 0) return nullptr;
   program.result(reg, call.out(0).dtype);
   return std::make_unique<ProgramKernel>(kElementwise, std::move(program), pool);
@@ -262,9 +280,6 @@ std::unique_ptr<Kernel> make_rows(const KernelRequest& request, Pool& pool) {
   const OpCall& call = request.call;
   const BodySpace space{call.in(0).shape, row_dims_of(call)};
   if (!has_rows(space)) return nullptr;
-  const CallInF32 in_f32(call);
-  const Tiling tiling = row_tiling(*in_f32);
-  if (tiling.function == nullptr) return nullptr;
   Program program(space.shape, space.row_dims);
   Operands operands(program, request);
   std::vector<Program::Reg> ins;
@@ -272,13 +287,9 @@ std::unique_ptr<Kernel> make_rows(const KernelRequest& request, Pool& pool) {
     ins.push_back(operands.as_it_lies(i, space.each(call.in(i).shape)));
     if (ins.back() < 0) return nullptr;
   }
-  std::vector<Program::Made> outs;
-  for (int i = 0; i < call.num_out(); ++i) {
-    const std::optional<Program::Each> each = space.each(call.out(i).shape);
-    if (!each || (each == Program::Each::Row && is_16_bit(call.out(i).dtype))) return nullptr;
-    outs.push_back({*each, DType::F32});
-  }
-  const std::vector<Program::Reg> results = program.apply(tiling, ins, outs);
+  const std::vector<Program::Reg> results =
+      add_rows(program, call, space, std::move(ins), row_tiling);
+  if (results.empty()) return nullptr;
   for (int i = 0; i < call.num_out(); ++i)
     program.result(results[static_cast<std::size_t>(i)], call.out(i).dtype);
   return std::make_unique<ProgramKernel>(kRows, std::move(program), pool);
@@ -286,14 +297,14 @@ std::unique_ptr<Kernel> make_rows(const KernelRequest& request, Pool& pool) {
 
 std::unique_ptr<Kernel> make_dropout(const KernelRequest& request, Pool& pool) {
   const OpCall& call = request.call;
-  const CallInF32 in_f32(call);
-  const Tiling tiling = dropout_tiling(*in_f32, request.key, out_shard(request, 0));
-  if (tiling.function == nullptr) return nullptr;
   Program program(call.out(0).shape);
   Operands operands(program, request);
   const Program::Reg x = operands.broadcast(0), step = operands.as_it_lies(1, Program::Each::Whole);
-  const std::vector<Program::Reg> y =
-      program.apply(tiling, {x, step}, {{Program::Each::Element, DType::F32}});
+  const BodySpace space{call.out(0).shape, 0};
+  const std::vector<Program::Reg> y = add_rows(
+      program, call, space, {x, step},
+      [&](const OpCall& own) { return dropout_tiling(own, request.key, out_shard(request, 0)); });
+  if (y.empty()) return nullptr;
   program.result(y[0], call.out(0).dtype);
   return std::make_unique<ProgramKernel>("hwy:dropout", std::move(program), pool);
 }

@@ -33,7 +33,7 @@ std::unique_ptr<Kernel> make_clear_padding(const KernelRequest& request, Pool& p
 std::unique_ptr<Kernel> make_dynamic_update(const KernelRequest& request, Pool& pool);
 
 /// Functions for programs of tiles: of an op that works row by row (null: there is none), and of a
-/// dropout whose program runs over `shard`. Calls are in f32 (CallInF32).
+/// dropout whose program runs over `shard`.
 Tiling row_tiling(const OpCall& call);
 Tiling dropout_tiling(const OpCall& call, std::uint64_t key, const ShardInfo& shard);
 

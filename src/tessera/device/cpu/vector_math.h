@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "tessera/device/cpu/vector_load.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
 
@@ -166,47 +168,6 @@ HWY_INLINE V normal_cdf_of(D d, V x) {
   const V near = hn::MulAdd(half, erf.near, half), left = hn::Mul(half, erf.far);
   const V far = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), left, hn::Sub(hn::Set(d, 1.0f), left));
   return hn::IfThenElse(erf.is_near, near, far);
-}
-
-/// Loads the first `n` < Lanes(d) elements; the rest is zero.
-template <class D, typename T>
-HWY_INLINE hn::VFromD<D> load_first(D d, const T* from, std::size_t n) {
-  if constexpr (sizeof(T) == 4 && HWY_TARGET <= HWY_AVX2) {
-    return hn::MaskedLoad(hn::FirstN(d, n), d, from);  // no fault beyond n
-  } else {
-    HWY_ALIGN T lanes[hn::MaxLanes(D())] = {};
-    for (std::size_t i = 0; i < n; ++i) lanes[i] = from[i];
-    return hn::Load(d, lanes);
-  }
-}
-
-/// Stores the first `n` < Lanes(d) elements.
-template <class D, class V, typename T>
-HWY_INLINE void store_first(D d, V v, T* to, std::size_t n) {
-  if constexpr (sizeof(T) == 4 && HWY_TARGET <= HWY_AVX2) {
-    hn::BlendedStore(v, hn::FirstN(d, n), d, to);
-  } else {
-    HWY_ALIGN T lanes[hn::MaxLanes(D())];
-    hn::Store(v, d, lanes);
-    for (std::size_t i = 0; i < n; ++i) to[i] = lanes[i];
-  }
-}
-
-/// Calls f(load, store) for each vector of the row, the last one in part: load(p) and store(v, p)
-/// at its place.
-template <class D, class F>
-HWY_INLINE void each_vector(D d, std::int64_t n, const F& f) {
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t i = 0;
-  const auto load = [&](const float* p) HWY_ATTR { return hn::LoadU(d, p + i); };
-  const auto store = [&](hn::VFromD<D> v, float* p) HWY_ATTR { hn::StoreU(v, d, p + i); };
-  for (; i + lanes <= n; i += lanes) f(load, store);
-  if (i == n) return;
-  const auto rest = static_cast<std::size_t>(n - i);
-  const auto load_rest = [&](const float* p) HWY_ATTR { return load_first(d, p + i, rest); };
-  const auto store_rest = [&](hn::VFromD<D> v, float* p)
-                              HWY_ATTR { store_first(d, v, p + i, rest); };
-  f(load_rest, store_rest);
 }
 
 template <class D, class V>

@@ -1,7 +1,6 @@
 #include <cmath>
 
 #include "tessera/device/cpu/vector_families.h"
-#include "tessera/device/cpu/vector_norm.h"
 #include "tessera/device/cpu/vector_targets.h"
 #include "tessera/ops/norm.h"
 #include "tessera/ops/reduce.h"
@@ -19,9 +18,22 @@ namespace {
 using D = hn::ScalableTag<float>;
 using V = hn::VFromD<D>;
 
+/// Rows of n numbers, elements of type T (vector_load.h). layer_norm has a mean, and perhaps a
+/// bias; rms_norm has neither.
+template <typename T>
+struct NormRows {
+  const T *x, *dy;
+  const float *weight, *bias, *mean_in, *rstd_in;
+  T *y, *dx;
+  float *mean, *rstd;      // forward
+  float *dweight, *dbias;  // backward: sums over the rows
+  std::int64_t n;
+  float eps;
+};
+
 /// Sum of the row, or of the squares of what lies above `mean`.
-template <bool kSquares>
-HWY_INLINE float row_sum(D d, const float* x, std::int64_t n, float mean) {
+template <bool kSquares, typename T>
+HWY_INLINE float row_sum(D d, const T* x, std::int64_t n, float mean) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const V mu = hn::Set(d, mean);
   const auto add = [&](V sum, V v) HWY_ATTR {
@@ -32,12 +44,12 @@ HWY_INLINE float row_sum(D d, const float* x, std::int64_t n, float mean) {
   V a = hn::Zero(d), b = a, c = a, e = a;
   std::int64_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    a = add(a, hn::LoadU(d, x + i));
-    b = add(b, hn::LoadU(d, x + i + lanes));
-    c = add(c, hn::LoadU(d, x + i + 2 * lanes));
-    e = add(e, hn::LoadU(d, x + i + 3 * lanes));
+    a = add(a, load_vector(d, x + i));
+    b = add(b, load_vector(d, x + i + lanes));
+    c = add(c, load_vector(d, x + i + 2 * lanes));
+    e = add(e, load_vector(d, x + i + 3 * lanes));
   }
-  for (; i + lanes <= n; i += lanes) a = add(a, hn::LoadU(d, x + i));
+  for (; i + lanes <= n; i += lanes) a = add(a, load_vector(d, x + i));
   if (i < n) {
     const auto rest = static_cast<std::size_t>(n - i);
     b = hn::IfThenElse(hn::FirstN(d, rest), add(b, load_first(d, x + i, rest)), b);
@@ -45,11 +57,11 @@ HWY_INLINE float row_sum(D d, const float* x, std::int64_t n, float mean) {
   return sum_of_lanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e)));
 }
 
-template <bool kCentered>
-void forward_row(const NormRows& r, std::int64_t row) {
+template <bool kCentered, typename T>
+void forward_row(const NormRows<T>& r, std::int64_t row) {
   const D d;
-  const float* x = r.x + row * r.n;
-  float* y = r.y + row * r.n;
+  const T* x = r.x + row * r.n;
+  T* y = r.y + row * r.n;
   const float count = static_cast<float>(r.n);
   const float mean = kCentered ? row_sum<false>(d, x, r.n, 0) / count : 0.0f;
   const float rstd = 1.0f / std::sqrt(row_sum<true>(d, x, r.n, mean) / count + r.eps);
@@ -63,11 +75,11 @@ void forward_row(const NormRows& r, std::int64_t row) {
   });
 }
 
-template <bool kCentered>
-void backward_row(const NormRows& r, std::int64_t row) {
+template <bool kCentered, typename T>
+void backward_row(const NormRows<T>& r, std::int64_t row) {
   const D d;
-  const float *x = r.x + row * r.n, *dy = r.dy + row * r.n;
-  float* dx = r.dx + row * r.n;
+  const T *x = r.x + row * r.n, *dy = r.dy + row * r.n;
+  T* dx = r.dx + row * r.n;
   const V mu = hn::Set(d, kCentered ? r.mean_in[row] : 0.0f), rstd = hn::Set(d, r.rstd_in[row]);
   V sum_g = hn::Zero(d), sum_gh = sum_g;  // of g = dy * weight, and of g * hat
   each_vector(d, r.n, [&](auto load, auto store) HWY_ATTR {
@@ -87,16 +99,45 @@ void backward_row(const NormRows& r, std::int64_t row) {
   });
 }
 
-}  // namespace
+const float* in(const TileCall& c, int i) { return static_cast<const float*>(c.in[i]); }
 
-void norm_forward(const NormRows& r, bool centered, std::int64_t rows) {
-  for (std::int64_t row = 0; row < rows; ++row)
-    centered ? forward_row<true>(r, row) : forward_row<false>(r, row);
+template <bool kCentered, typename T>
+void forward(const TileCall& c) {
+  NormRows<T> r{};
+  r.x = static_cast<const T*>(c.in[0]), r.weight = in(c, 1), r.bias = in(c, 2);
+  r.y = static_cast<T*>(c.out), r.mean = kCentered ? static_cast<float*>(c.more[0]) : nullptr;
+  r.rstd = static_cast<float*>(c.more[kCentered ? 1 : 0]);
+  r.n = c.row, r.eps = *static_cast<const float*>(c.extra);
+  for (std::int64_t row = 0; row < c.n / c.row; ++row) forward_row<kCentered>(r, row);
 }
 
-void norm_backward(const NormRows& r, bool centered, std::int64_t rows) {
-  for (std::int64_t row = 0; row < rows; ++row)
-    centered ? backward_row<true>(r, row) : backward_row<false>(r, row);
+template <bool kCentered, typename T>
+void backward(const TileCall& c) {
+  NormRows<T> r{};
+  r.dy = static_cast<const T*>(c.in[0]), r.x = static_cast<const T*>(c.in[1]);
+  r.weight = in(c, 2);
+  r.mean_in = kCentered ? in(c, 3) : nullptr, r.rstd_in = in(c, kCentered ? 4 : 3);
+  r.dx = static_cast<T*>(c.out);
+  r.dweight = static_cast<float*>(c.more[0]), r.dbias = static_cast<float*>(c.more[1]);
+  r.n = c.row;
+  for (std::int64_t row = 0; row < c.n / c.row; ++row) backward_row<kCentered>(r, row);
+}
+
+template <typename T>
+TileFunction norm_of(bool grad, bool centered) {
+  if (grad) return centered ? backward<true, T> : backward<false, T>;
+  return centered ? forward<true, T> : forward<false, T>;
+}
+
+}  // namespace
+
+TileFunction find_norm(DType dtype, bool grad, bool centered) {
+  switch (dtype) {
+    case DType::F32: return norm_of<float>(grad, centered);
+    case DType::BF16: return norm_of<hwy::bfloat16_t>(grad, centered);
+    case DType::F16: return norm_of<hwy::float16_t>(grad, centered);
+    default: return nullptr;
+  }
 }
 
 }  // namespace tessera::cpu::HWY_NAMESPACE
@@ -105,46 +146,19 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tessera::cpu {
 
-namespace {
-
-HWY_EXPORT(norm_forward);
-HWY_EXPORT(norm_backward);
-
-const float* in(const TileCall& c, int i) { return static_cast<const float*>(c.in[i]); }
-
-void norm_tile(const TileCall& c, bool centered) {
-  NormRows r{};
-  r.x = in(c, 0), r.weight = in(c, 1), r.bias = in(c, 2);
-  r.y = static_cast<float*>(c.out), r.mean = centered ? static_cast<float*>(c.more[0]) : nullptr;
-  r.rstd = static_cast<float*>(c.more[centered ? 1 : 0]);
-  r.n = c.row, r.eps = *static_cast<const float*>(c.extra);
-  HWY_DYNAMIC_DISPATCH(norm_forward)(r, centered, c.n / c.row);
-}
-
-void norm_grad_tile(const TileCall& c, bool centered) {
-  NormRows r{};
-  r.dy = in(c, 0), r.x = in(c, 1), r.weight = in(c, 2);
-  r.mean_in = centered ? in(c, 3) : nullptr, r.rstd_in = in(c, centered ? 4 : 3);
-  r.dx = static_cast<float*>(c.out);
-  r.dweight = static_cast<float*>(c.more[0]), r.dbias = static_cast<float*>(c.more[1]);
-  r.n = c.row;
-  HWY_DYNAMIC_DISPATCH(norm_backward)(r, centered, c.n / c.row);
-}
-
-}  // namespace
+HWY_EXPORT(find_norm);
 
 Tiling row_tiling(const OpCall& call) {
   const OpDef* op = &call.op();
-  if (call.in(0).dtype != DType::F32) return {};
-  if (op == &kLayerNorm || op == &kRmsNorm) {
-    const auto eps = std::make_shared<const float>(static_cast<float>(call.number("eps")));
-    return op == &kLayerNorm ? Tiling{[](const TileCall& c) { norm_tile(c, true); }, eps}
-                             : Tiling{[](const TileCall& c) { norm_tile(c, false); }, eps};
-  }
-  if (op == &kLayerNormGrad) return {[](const TileCall& c) { norm_grad_tile(c, true); }};
-  if (op == &kRmsNormGrad) return {[](const TileCall& c) { norm_grad_tile(c, false); }};
-  if (op == &kSum) return {f32_tile(Tile::SumOfRows)};
-  return {};
+  const DType dtype = call.in(0).dtype;
+  if (op == &kSum) return {float_tile(Tile::SumOfRows, dtype)};
+  const bool forward = op == &kLayerNorm || op == &kRmsNorm;
+  const bool grad = op == &kLayerNormGrad || op == &kRmsNormGrad;
+  if (!forward && !grad) return {};
+  const bool centered = op == &kLayerNorm || op == &kLayerNormGrad;
+  const TileFunction function = HWY_DYNAMIC_DISPATCH(find_norm)(dtype, grad, centered);
+  if (function == nullptr || grad) return {function};
+  return {function, std::make_shared<const float>(static_cast<float>(call.number("eps")))};
 }
 
 }  // namespace tessera::cpu

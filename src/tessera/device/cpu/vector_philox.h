@@ -20,5 +20,8 @@ struct Drawing {
   std::int32_t threshold = 0;  // keep_threshold
   float keep = 1;              // the part of elements that is kept
 };
+/// Drops some of `n` numbers at x, the first of which has this index in the whole tensor.
+using Drop = void (*)(const Drawing& how, std::uint64_t index, const void* x, std::int64_t n,
+                      void* y);
 
 }  // namespace tessera::cpu

@@ -102,8 +102,10 @@ TileFunction cast_tile(DType from, DType to) {
   return out;
 }
 
+bool has_float_tiles(DType dtype) { return dtype == DType::F32 || is_16_bit(dtype); }
+
 TileFunction select_tile(DType dtype) {
-  if (dtype == DType::F32) return f32_tile(Tile::Select);
+  if (has_float_tiles(dtype)) return float_tile(Tile::Select, dtype);
   if (!computes(dtype)) return nullptr;
   TileFunction out = nullptr;
   with_element(dtype, [&](auto zero) { out = select<decltype(zero)>; });
@@ -113,7 +115,7 @@ TileFunction select_tile(DType dtype) {
 /// The functions of one op by the dtype of its operands.
 struct Row {
   const OpDef* op;
-  int f32_tile;  // -1: `f32`
+  int float_tile;  // of f32 and 16 bits; -1: `f32`, and none
   TileFunction f32 = nullptr, f64 = nullptr, i32 = nullptr, i64 = nullptr, boolean = nullptr;
 };
 constexpr int id(Tile tile) { return static_cast<int>(tile); }
@@ -133,7 +135,7 @@ template <typename F>
 constexpr Row floats(const OpDef& op, Tile tile) {
   return {&op, id(tile), nullptr, unary<F, double>};
 }
-constexpr Row only_f32(const OpDef& op, Tile tile) { return {&op, id(tile)}; }
+constexpr Row only_tile(const OpDef& op, Tile tile) { return {&op, id(tile)}; }
 
 constinit const Row kRows[] = {
     numbers<Add>(kAdd, Tile::Add),
@@ -156,9 +158,9 @@ constinit const Row kRows[] = {
     floats<Erf>(kErf, Tile::Erf),
     floats<Sigmoid>(kSigmoid, Tile::Sigmoid),
     floats<IsFinite>(kIsFinite, Tile::IsFinite),
-    only_f32(kRelu, Tile::Relu),
-    only_f32(kSilu, Tile::Silu),
-    only_f32(kSiluGrad, Tile::SiluGrad),
+    only_tile(kRelu, Tile::Relu),
+    only_tile(kSilu, Tile::Silu),
+    only_tile(kSiluGrad, Tile::SiluGrad),
     {&kCos, -1, unary<Cos, float>, unary<Cos, double>},
     {&kPower, -1, binary<Power, float>, binary<Power, double>},
     {&kLogicalAnd, -1, nullptr, nullptr, nullptr, nullptr, binary<And, bool>},
@@ -174,16 +176,17 @@ TileFunction tile_function(const OpCall& call) {
   if (op == &kCast) return cast_tile(dtype, call.out(0).dtype);
   if (op == &kSelect) return select_tile(call.in(1).dtype);
   if (op == &kGelu || op == &kGeluGrad) {
-    if (dtype != DType::F32) return nullptr;
+    if (!has_float_tiles(dtype)) return nullptr;
     const bool tanh = call.flag("tanh");
-    if (op == &kGelu) return f32_tile(tanh ? Tile::GeluTanh : Tile::GeluErf);
-    return f32_tile(tanh ? Tile::GeluTanhGrad : Tile::GeluErfGrad);
+    if (op == &kGelu) return float_tile(tanh ? Tile::GeluTanh : Tile::GeluErf, dtype);
+    return float_tile(tanh ? Tile::GeluTanhGrad : Tile::GeluErfGrad, dtype);
   }
   for (const Row& row : kRows) {
     if (row.op != op) continue;
+    if (row.float_tile >= 0 && has_float_tiles(dtype))
+      return float_tile(static_cast<Tile>(row.float_tile), dtype);
     switch (dtype) {
-      case DType::F32:
-        return row.f32_tile >= 0 ? f32_tile(static_cast<Tile>(row.f32_tile)) : row.f32;
+      case DType::F32: return row.f32;
       case DType::F64: return row.f64;
       case DType::I32: return row.i32;
       case DType::I64: return row.i64;

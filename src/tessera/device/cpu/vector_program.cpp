@@ -38,18 +38,24 @@ Program::Reg Program::operand(int index, const TensorType& type, const Shape& st
   reg.dtype = type.dtype;
   reg.operand = index;
   reg.strides = broadcast_strides(shape_, type.shape, strides);
-  const Reg out = add(reg);
-  return is_16_bit(type.dtype) ? apply(widen_tile(type.dtype), {out}, DType::F32) : out;
+  return add(reg);
 }
 
-Program::Reg Program::rounded(Reg reg, DType dtype) {
-  return apply(round_tile(dtype), {reg}, DType::F32);
+Program::Reg Program::widened(Reg reg) {
+  if (!is_16_bit(at(reg).dtype)) return reg;
+  if (at(reg).widened < 0) {
+    const Reg wide = apply(widen_tile(at(reg).dtype), {reg}, DType::F32);
+    at(reg).widened = wide;
+  }
+  return at(reg).widened;
 }
 
-void Program::result(Reg reg, DType dtype) {
-  if (is_16_bit(dtype) && !is_sum(at(reg))) reg = apply(narrow_tile(dtype), {reg}, dtype);
-  results_.push_back({reg, dtype});
+Program::Reg Program::narrowed(Reg reg, DType dtype) {
+  if (!is_16_bit(dtype) || at(reg).dtype == dtype) return reg;
+  return apply(narrow_tile(dtype), {reg}, dtype);
 }
+
+void Program::result(Reg reg, DType dtype) { results_.push_back({reg, dtype}); }
 
 Program::Reg Program::constant(double value, DType dtype) {
   Register reg;

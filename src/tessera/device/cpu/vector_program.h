@@ -7,7 +7,8 @@
 /// once per thread and run. Where functions work row by row, tiles are whole rows. Sums over rows
 /// are added up row by row in chunks, and those of the chunks in order: chunks follow from the
 /// shape alone, so bits depend neither on the number of threads nor on what else the program does.
-/// 16-bit floats are widened when they are read and rounded when they are written; tiles are f32.
+/// 16-bit floats are of 16 bits in tiles too: functions widen them when they read them, and round
+/// each result once. For a function that knows f32 only they are converted tile by tile.
 
 #include <cstddef>
 #include <memory>
@@ -26,8 +27,7 @@ class Program {
   explicit Program(const Shape& shape, int row_dims = 0) : shape_(shape), row_dims_(row_dims) {}
 
   // Building, in the order of computation.
-  /// Operand `index` of the call, aligned at the last dim; strides in elements. 16-bit floats
-  /// become f32.
+  /// Operand `index` of the call, aligned at the last dim; strides in elements.
   Reg operand(int index, const TensorType& type, const Shape& strides);
   Reg constant(double value, DType dtype);
   using Each = BodySpace::Each;
@@ -42,11 +42,13 @@ class Program {
   };
   std::vector<Reg> apply(const Tiling& tiling, const std::vector<Reg>& ins,
                          const std::vector<Made>& outs);
-  /// An f32 as the nearest number of a 16-bit `dtype`, still as f32.
-  Reg rounded(Reg reg, DType dtype);
-  /// Says that the next result of the call is this value, or, where `dtype` has 16 bits, an f32
-  /// rounded to it: an element, or a sum. Result 0 may lie in an operand's buffer, others may not.
-  /// Each value for Each::Whole must be one.
+  /// A 16-bit float as f32; others stay.
+  Reg widened(Reg reg);
+  /// An f32 rounded to `dtype`, where that has 16 bits and the value has not.
+  Reg narrowed(Reg reg, DType dtype);
+  /// Says that the next result of the call is this value; a sum may be an f32 that is rounded to a
+  /// `dtype` of 16 bits when all of it is there. Result 0 may lie in an operand's buffer, others
+  /// may not. Each value for Each::Whole must be one.
   void result(Reg reg, DType dtype);
 
   /// Decides on tiles and memory; nothing is added afterwards.
@@ -74,6 +76,7 @@ class Program {
     std::int64_t constant = -1;  // offset in constants_
     std::int64_t sum = -1;       // of a sum over rows: its place among those of a chunk
     int last_use = -1;
+    Reg widened = -1;  // the same value in f32, where that is needed
   };
   enum class Kind : std::uint8_t { Apply, Expand, Copy };
   struct Step {

@@ -141,7 +141,11 @@ void Program::run_step(const Step& step, const KernelArgs& args, const Window& a
     return;
   }
   TileCall call;
-  for (int i = 0; i < step.num_in; ++i) call.in[i] = values[step.in[i]];
+  for (int i = 0; i < step.num_in; ++i) {
+    const Register& in = this->at(step.in[i]);
+    call.in[i] = values[step.in[i]];
+    if (in.from == From::Operand && in.read == Read::Direct) call.in_memory |= 1u << i;
+  }
   call.out = to[0];
   for (int i = 1; i < step.num_out; ++i) call.more[i - 1] = to[i];
   call.n = at.n;

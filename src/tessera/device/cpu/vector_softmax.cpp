@@ -1,8 +1,12 @@
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <type_traits>
 
+#include "tessera/base/round_up.h"
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/device/cpu/vector_parallel.h"
+#include "tessera/device/cpu/vector_softmax.h"
 #include "tessera/device/cpu/vector_targets.h"
 #include "tessera/ops/softmax.h"
 
@@ -21,37 +25,38 @@ using V = hn::VFromD<D>;
 constexpr std::int64_t kSpan = 4096;  // elements that stay in the first cache between two passes
 
 /// The largest element; NaN is passed over here and found again in the sum.
-HWY_INLINE float row_max(D d, const float* x, std::int64_t n) {
+template <typename T>
+HWY_INLINE float row_max(D d, const T* x, std::int64_t n) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const V lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
   V a = lowest, b = lowest;
   std::int64_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    a = hn::Max(hn::LoadU(d, x + i), a);  // x86 gives the second where one is NaN
-    b = hn::Max(hn::LoadU(d, x + i + lanes), b);
+    a = hn::Max(load_vector(d, x + i), a);  // x86 gives the second where one is NaN
+    b = hn::Max(load_vector(d, x + i + lanes), b);
   }
   float top = hn::GetLane(hn::MaxOfLanes(d, hn::Max(a, b)));
-  for (; i < n; ++i) top = std::max(top, x[i]);
+  for (; i < n; ++i) top = std::max(top, load_one(x + i));
   return top;
 }
 
 /// The sum of e^(x - top); the terms may be stored at y.
-template <bool kStore>
-HWY_INLINE float exp_sum(D d, const float* x, float top, float* y, std::int64_t n) {
+template <bool kStore, typename T>
+HWY_INLINE float exp_sum(D d, const T* x, float top, float* y, std::int64_t n) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const V shift = hn::Set(d, top);
   V a = hn::Zero(d), b = a;
   std::int64_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    const V u = exp_of(d, hn::Sub(hn::LoadU(d, x + i), shift));
-    const V w = exp_of(d, hn::Sub(hn::LoadU(d, x + i + lanes), shift));
+    const V u = exp_of(d, hn::Sub(load_vector(d, x + i), shift));
+    const V w = exp_of(d, hn::Sub(load_vector(d, x + i + lanes), shift));
     if constexpr (kStore) hn::StoreU(u, d, y + i), hn::StoreU(w, d, y + i + lanes);
     a = hn::Add(a, u), b = hn::Add(b, w);
   }
   for (; i < n; i += lanes) {
     const std::size_t rest = static_cast<std::size_t>(std::min(lanes, n - i));
     const bool whole = static_cast<std::int64_t>(rest) == lanes;
-    V u = exp_of(d, hn::Sub(whole ? hn::LoadU(d, x + i) : load_first(d, x + i, rest), shift));
+    V u = exp_of(d, hn::Sub(whole ? load_vector(d, x + i) : load_first(d, x + i, rest), shift));
     if constexpr (kStore) whole ? hn::StoreU(u, d, y + i) : store_first(d, u, y + i, rest);
     if (!whole) u = hn::IfThenElseZero(hn::FirstN(d, rest), u);
     a = hn::Add(a, u);
@@ -60,7 +65,8 @@ HWY_INLINE float exp_sum(D d, const float* x, float top, float* y, std::int64_t 
 }
 
 /// As exp_sum, of a row of any length: spans are added in f32, their sums in f64.
-HWY_INLINE float long_exp_sum(D d, const float* x, float top, float* y, std::int64_t n) {
+template <typename T>
+HWY_INLINE float long_exp_sum(D d, const T* x, float top, float* y, std::int64_t n) {
   double total = 0;
   for (std::int64_t i = 0; i < n; i += kSpan) {
     total += exp_sum<true>(d, x + i, top, y + i, std::min(kSpan, n - i));
@@ -68,23 +74,26 @@ HWY_INLINE float long_exp_sum(D d, const float* x, float top, float* y, std::int
   return static_cast<float>(total);
 }
 
-}  // namespace
-
-void softmax_rows(const float* x, float* y, std::int64_t n, std::int64_t begin, std::int64_t end) {
+/// The terms of a row of 16 bits lie in `terms` until they are scaled: each result is rounded once.
+template <typename T>
+void softmax_rows(const RowSpan& rows, const void* x, void* y, float* terms) {
   const D d;
-  for (std::int64_t row = begin; row < end; ++row) {
-    const float* in = x + row * n;
-    float* out = y + row * n;
-    const float sum = long_exp_sum(d, in, row_max(d, in, n), out, n);
+  const std::int64_t n = rows.n;
+  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+    const T* in = static_cast<const T*>(x) + row * n;
+    T* out = static_cast<T*>(y) + row * n;
+    float* made = terms;
+    if constexpr (std::is_same_v<T, float>) made = out;
+    const float sum = long_exp_sum(d, in, row_max(d, in, n), made, n);
     const V scale = hn::Set(d, 1.0f / sum);
-    each_vector(d, n,
-                [&](auto load, auto store) HWY_ATTR { store(hn::Mul(load(out), scale), out); });
+    store_each<false>(d, n, made, out, [&](V v) HWY_ATTR { return hn::Mul(v, scale); });
   }
 }
 
 /// log(sum(e^x)) in one pass over memory: spans that fit the first cache, their sums joined in f64
 /// under the largest element so far.
-HWY_INLINE float log_sum_exp(D d, const float* x, std::int64_t n) {
+template <typename T>
+HWY_INLINE float log_sum_exp(D d, const T* x, std::int64_t n) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   float top = -kInfinity;
   double total = 0;
@@ -99,37 +108,65 @@ HWY_INLINE float log_sum_exp(D d, const float* x, std::int64_t n) {
   return top + static_cast<float>(std::log(total));
 }
 
-void cross_entropy_rows(const float* logits, const std::int32_t* labels, std::int64_t ignore,
-                        float* loss, float* logsumexp, std::int64_t n, std::int64_t begin,
-                        std::int64_t end) {
+template <typename T>
+void cross_entropy_rows(const RowSpan& rows, const void* logits, const Labels& labels, float* loss,
+                        float* logsumexp) {
   const D d;
-  for (std::int64_t row = begin; row < end; ++row) {
-    const float* x = logits + row * n;
-    logsumexp[row] = log_sum_exp(d, x, n);
-    const std::int64_t label = labels[row];
-    const float target = label >= 0 && label < n ? x[label] : 0.0f;
-    loss[row] = label == ignore ? 0.0f : logsumexp[row] - target;
+  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+    const T* x = static_cast<const T*>(logits) + row * rows.n;
+    logsumexp[row] = log_sum_exp(d, x, rows.n);
+    const std::int64_t label = labels.at[row];
+    const float target = label >= 0 && label < rows.n ? load_one(x + label) : 0.0f;
+    loss[row] = label == labels.ignore ? 0.0f : logsumexp[row] - target;
   }
 }
 
-/// dlogits = dloss (softmax - one_hot); `first` is the vocabulary's index of column 0.
-void cross_entropy_grad_rows(const float* logits, const std::int32_t* labels, std::int64_t ignore,
-                             const float* logsumexp, const float* dloss, std::int64_t first,
-                             float* dlogits, std::int64_t n, std::int64_t begin, std::int64_t end) {
+HWY_INLINE V scaled_softmax(D d, V x, V logsumexp, V scale) {
+  return hn::Mul(scale, exp_of(d, hn::Sub(x, logsumexp)));
+}
+/// Of one number: a call of its own, so that the compiler does not join the product to a sum.
+HWY_NOINLINE float scaled_softmax_of(float x, float logsumexp, float scale) {
   const D d;
-  for (std::int64_t row = begin; row < end; ++row) {
-    const float* x = logits + row * n;
-    float* dx = dlogits + row * n;
-    if (labels[row] == ignore) {
-      std::fill_n(dx, n, 0.0f);
+  return hn::GetLane(scaled_softmax(d, hn::Set(d, x), hn::Set(d, logsumexp), hn::Set(d, scale)));
+}
+
+/// dlogits = dloss (softmax - one_hot), each rounded once; they may lie where the logits do.
+template <typename T>
+void cross_entropy_grad_rows(const RowSpan& rows, const void* logits, const Labels& labels,
+                             const float* logsumexp, const float* dloss, void* dlogits) {
+  const D d;
+  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+    const T* x = static_cast<const T*>(logits) + row * rows.n;
+    T* dx = static_cast<T*>(dlogits) + row * rows.n;
+    if (labels.at[row] == labels.ignore) {
+      std::memset(static_cast<void*>(dx), 0, static_cast<std::size_t>(rows.n) * sizeof(T));
       continue;
     }
+    const std::int64_t label = labels.at[row] - labels.first;
+    const bool here = label >= 0 && label < rows.n;
+    float of_label = 0;
+    if (here)
+      of_label = scaled_softmax_of(load_one(x + label), logsumexp[row], dloss[row]) - dloss[row];
     const V shift = hn::Set(d, logsumexp[row]), scale = hn::Set(d, dloss[row]);
-    each_vector(d, n, [&](auto load, auto store) HWY_ATTR {
-      store(hn::Mul(scale, exp_of(d, hn::Sub(load(x), shift))), dx);
-    });
-    const std::int64_t label = labels[row] - first;
-    if (label >= 0 && label < n) dx[label] -= dloss[row];
+    store_each<true>(d, rows.n, x, dx,
+                     [&](V v) HWY_ATTR { return scaled_softmax(d, v, shift, scale); });
+    if (here) store_one(of_label, dx + label);
+  }
+}
+
+template <typename T>
+constexpr RowFunctions functions_of() {
+  return {softmax_rows<T>, cross_entropy_rows<T>, cross_entropy_grad_rows<T>};
+}
+
+}  // namespace
+
+RowFunctions find_rows(DType dtype) {
+  switch (dtype) {
+    case DType::F32: return functions_of<float>();
+    case DType::BF16: return functions_of<hwy::bfloat16_t>();
+    case DType::F16: return functions_of<hwy::float16_t>();
+    default: return {};
   }
 }
 
@@ -141,23 +178,20 @@ namespace tessera::cpu {
 
 namespace {
 
-HWY_EXPORT(softmax_rows);
-HWY_EXPORT(cross_entropy_rows);
-HWY_EXPORT(cross_entropy_grad_rows);
+HWY_EXPORT(find_rows);
 
 constexpr std::int64_t kGrain = 4096;  // elements that are worth a thread
 
 const float* in(const KernelArgs& args, int i) { return static_cast<const float*>(args.ins[i]); }
-const std::int32_t* labels_of(const KernelArgs& args) {
-  return static_cast<const std::int32_t*>(args.ins[1]);
-}
 float* out(const KernelArgs& args, int i) { return static_cast<float*>(args.outs[i]); }
 
 /// The rows of operand 0, split over threads.
 class RowKernel : public Kernel {
  public:
   RowKernel(const KernelRequest& request, Pool& pool)
-      : pool_(&pool), n_(request.call.in(0).shape.back()) {
+      : functions_(HWY_DYNAMIC_DISPATCH(find_rows)(request.call.in(0).dtype)),
+        pool_(&pool),
+        n_(request.call.in(0).shape.back()) {
     rows_ = n_ == 0 ? 0 : request.call.in(0).numel() / n_;
     parts_ = parts_of(rows_, kGrain / std::max<std::int64_t>(n_, 1), pool.threads());
   }
@@ -165,9 +199,11 @@ class RowKernel : public Kernel {
  protected:
   template <typename Task>
   void each_part(const Task& task) const {
-    run_parts(*pool_, parts_, rows_,
-              [&](int, std::int64_t begin, std::int64_t end) { task(begin, end); });
+    run_parts(*pool_, parts_, rows_, [&](int part, std::int64_t begin, std::int64_t end) {
+      task(part, RowSpan{n_, begin, end});
+    });
   }
+  RowFunctions functions_;
   Pool* pool_;
   std::int64_t n_, rows_;
   int parts_;
@@ -175,13 +211,22 @@ class RowKernel : public Kernel {
 
 class SoftmaxKernel final : public RowKernel {
  public:
-  using RowKernel::RowKernel;
+  SoftmaxKernel(const KernelRequest& request, Pool& pool) : RowKernel(request, pool) {
+    if (is_16_bit(request.call.in(0).dtype)) terms_ = round_up(n_, 16);
+  }
   std::string_view name() const override { return "hwy:softmax"; }
+  std::int64_t workspace_bytes() const override {
+    return parts_ * terms_ * std::int64_t{sizeof(float)};
+  }
   void run(const KernelArgs& args) const override {
-    each_part([&](std::int64_t begin, std::int64_t end) {
-      HWY_DYNAMIC_DISPATCH(softmax_rows)(in(args, 0), out(args, 0), n_, begin, end);
+    each_part([&](int part, const RowSpan& rows) {
+      functions_.softmax(rows, args.ins[0], args.outs[0],
+                         static_cast<float*>(args.workspace) + part * terms_);
     });
   }
+
+ private:
+  std::int64_t terms_ = 0;  // f32 of a row, for each part
 };
 
 class CrossEntropyKernel final : public RowKernel {
@@ -190,9 +235,9 @@ class CrossEntropyKernel final : public RowKernel {
       : RowKernel(request, pool), ignore_(request.call.integer("ignore_index")) {}
   std::string_view name() const override { return "hwy:cross_entropy"; }
   void run(const KernelArgs& args) const override {
-    each_part([&](std::int64_t begin, std::int64_t end) {
-      HWY_DYNAMIC_DISPATCH(cross_entropy_rows)
-      (in(args, 0), labels_of(args), ignore_, out(args, 0), out(args, 1), n_, begin, end);
+    const Labels labels{static_cast<const std::int32_t*>(args.ins[1]), ignore_, 0};
+    each_part([&](int, const RowSpan& rows) {
+      functions_.cross_entropy(rows, args.ins[0], labels, out(args, 0), out(args, 1));
     });
   }
 
@@ -208,10 +253,10 @@ class CrossEntropyGradKernel final : public RowKernel {
         first_(in_shard(request, 0).offset.back()) {}
   std::string_view name() const override { return "hwy:cross_entropy_grad"; }
   void run(const KernelArgs& args) const override {
-    each_part([&](std::int64_t begin, std::int64_t end) {
-      HWY_DYNAMIC_DISPATCH(cross_entropy_grad_rows)
-      (in(args, 0), labels_of(args), ignore_, in(args, 2), in(args, 3), first_, out(args, 0), n_,
-       begin, end);
+    const Labels labels{static_cast<const std::int32_t*>(args.ins[1]), ignore_, first_};
+    each_part([&](int, const RowSpan& rows) {
+      functions_.cross_entropy_grad(rows, args.ins[0], labels, in(args, 2), in(args, 3),
+                                    args.outs[0]);
     });
   }
 
@@ -219,21 +264,26 @@ class CrossEntropyGradKernel final : public RowKernel {
   std::int64_t ignore_, first_;
 };
 
+bool accepts(const KernelRequest& request) {
+  const DType dtype = request.call.in(0).dtype;
+  return all_dense(request) && (dtype == DType::F32 || is_16_bit(dtype));
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> make_softmax(const KernelRequest& request, Pool& pool) {
   const bool last = request.call.integer("dim") == request.call.in(0).ndim() - 1;
-  if (!last || !all_dense(request) || !first_are_f32(request, 1)) return nullptr;
+  if (!last || !accepts(request)) return nullptr;
   return std::make_unique<SoftmaxKernel>(request, pool);
 }
 
 std::unique_ptr<Kernel> make_cross_entropy(const KernelRequest& request, Pool& pool) {
-  if (!all_dense(request) || !first_are_f32(request, 1)) return nullptr;
+  if (!accepts(request)) return nullptr;
   return std::make_unique<CrossEntropyKernel>(request, pool);
 }
 
 std::unique_ptr<Kernel> make_cross_entropy_grad(const KernelRequest& request, Pool& pool) {
-  if (!all_dense(request) || !first_are_f32(request, 1)) return nullptr;
+  if (!accepts(request)) return nullptr;
   return std::make_unique<CrossEntropyGradKernel>(request, pool);
 }
 

@@ -26,6 +26,8 @@ using Bytes = hn::Rebind<std::uint8_t, D>;  // as many bytes as V has lanes: a b
 /// up to the end of a page; loops of these ops fetch a page ahead, so that none waits at the next.
 /// Faster ops are held up by the fetching itself.
 struct Slow {};
+template <class Op>
+constexpr bool kIsSlow = std::is_base_of_v<Slow, Op>;
 
 // clang-format off
 struct Add { HWY_INLINE V operator()(D, V a, V b) const { return hn::Add(a, b); } };
@@ -111,41 +113,49 @@ struct LessEqual {
   HWY_INLINE M operator()(D, V a, V b) const { return hn::Le(a, b); }
 };
 
-// ---- loops
+// ---- loops over elements of type T, float or a 16-bit float (vector_load.h)
 
-const float* in(const TileCall& c, int i) { return static_cast<const float*>(c.in[i]); }
-
-template <class Op>
-HWY_INLINE void fetch_ahead([[maybe_unused]] const float* x) {
-  constexpr std::size_t kPageFloats = 4096 / sizeof(float);
-  if constexpr (std::is_base_of_v<Slow, Op>) hwy::Prefetch(x + kPageFloats);
+template <typename T>
+const T* in(const TileCall& c, int i) {
+  return static_cast<const T*>(c.in[i]);
 }
 
-template <class Op>
+/// How far ahead of operand `i` to fetch: not at all where it is a tile of the workspace, which is
+/// followed by what another thread writes.
+template <typename T>
+std::size_t page_ahead(const TileCall& c, int i) {
+  return (c.in_memory >> i & 1) != 0 ? 4096 / sizeof(T) : 0;
+}
+
+template <class Op, typename T>
+HWY_INLINE void fetch([[maybe_unused]] const T* x) {
+  if constexpr (kIsSlow<Op>) hwy::Prefetch(x);
+}
+
+template <class Op, typename T>
 void unary(const TileCall& c) {
   const D d;
-  const std::size_t lanes = hn::Lanes(d), n = static_cast<std::size_t>(c.n);
-  const float* x = in(c, 0);
-  float* y = static_cast<float*>(c.out);
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    fetch_ahead<Op>(x + i);
-    hn::StoreU(Op()(d, hn::LoadU(d, x + i)), d, y + i);
-  }
+  const std::size_t n = static_cast<std::size_t>(c.n);
+  const T *x = in<T>(c, 0), *x_ahead = x + page_ahead<T>(c, 0);
+  T* y = static_cast<T*>(c.out);
+  const std::size_t i = store_whole<kIsSlow<Op>>(d, n, y, [&](std::size_t at) HWY_ATTR {
+    fetch<Op>(x_ahead + at);
+    return Op()(d, load_vector(d, x + at));
+  });
   if (i < n) store_first(d, Op()(d, load_first(d, x + i, n - i)), y + i, n - i);
 }
 
-template <class Op>
+template <class Op, typename T>
 void binary(const TileCall& c) {
   const D d;
-  const std::size_t lanes = hn::Lanes(d), n = static_cast<std::size_t>(c.n);
-  const float *a = in(c, 0), *b = in(c, 1);
-  float* y = static_cast<float*>(c.out);
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    fetch_ahead<Op>(a + i), fetch_ahead<Op>(b + i);
-    hn::StoreU(Op()(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
-  }
+  const std::size_t n = static_cast<std::size_t>(c.n);
+  const T *a = in<T>(c, 0), *b = in<T>(c, 1);
+  const T *a_ahead = a + page_ahead<T>(c, 0), *b_ahead = b + page_ahead<T>(c, 1);
+  T* y = static_cast<T*>(c.out);
+  const std::size_t i = store_whole<kIsSlow<Op>>(d, n, y, [&](std::size_t at) HWY_ATTR {
+    fetch<Op>(a_ahead + at), fetch<Op>(b_ahead + at);
+    return Op()(d, load_vector(d, a + at), load_vector(d, b + at));
+  });
   if (i < n)
     store_first(d, Op()(d, load_first(d, a + i, n - i), load_first(d, b + i, n - i)), y + i, n - i);
 }
@@ -156,15 +166,16 @@ HWY_INLINE hn::VFromD<Bytes> to_bytes(D d, M mask) {
   return hn::DemoteTo(Bytes(), hn::And(hn::BitCast(di, hn::VecFromMask(d, mask)), hn::Set(di, 1)));
 }
 
-template <class Op>
+template <class Op, typename T>
 void compare(const TileCall& c) {
   const D d;
   const std::size_t lanes = hn::Lanes(d), n = static_cast<std::size_t>(c.n);
-  const float *a = in(c, 0), *b = in(c, 1);
+  const T *a = in<T>(c, 0), *b = in<T>(c, 1);
   std::uint8_t* y = static_cast<std::uint8_t*>(c.out);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(to_bytes(d, Op()(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i))), Bytes(), y + i);
+    const M holds = Op()(d, load_vector(d, a + i), load_vector(d, b + i));
+    hn::StoreU(to_bytes(d, holds), Bytes(), y + i);
   }
   if (i == n) return;
   const std::size_t rest = n - i;
@@ -172,14 +183,15 @@ void compare(const TileCall& c) {
   store_first(Bytes(), to_bytes(d, last), y + i, rest);
 }
 
+template <typename T>
 void is_finite(const TileCall& c) {
   const D d;
   const std::size_t lanes = hn::Lanes(d), n = static_cast<std::size_t>(c.n);
-  const float* x = in(c, 0);
+  const T* x = in<T>(c, 0);
   std::uint8_t* y = static_cast<std::uint8_t*>(c.out);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes)
-    hn::StoreU(to_bytes(d, hn::IsFinite(hn::LoadU(d, x + i))), Bytes(), y + i);
+    hn::StoreU(to_bytes(d, hn::IsFinite(load_vector(d, x + i))), Bytes(), y + i);
   if (i < n)
     store_first(Bytes(), to_bytes(d, hn::IsFinite(load_first(d, x + i, n - i))), y + i, n - i);
 }
@@ -190,16 +202,17 @@ HWY_INLINE M to_mask(D d, hn::VFromD<Bytes> condition) {
   return hn::RebindMask(d, hn::Ne(wide, hn::Zero(di)));
 }
 
+template <typename T>
 void select(const TileCall& c) {
   const D d;
   const std::size_t lanes = hn::Lanes(d), n = static_cast<std::size_t>(c.n);
   const std::uint8_t* condition = static_cast<const std::uint8_t*>(c.in[0]);
-  const float *a = in(c, 1), *b = in(c, 2);
-  float* y = static_cast<float*>(c.out);
+  const T *a = in<T>(c, 1), *b = in<T>(c, 2);
+  T* y = static_cast<T*>(c.out);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const M mask = to_mask(d, hn::LoadU(Bytes(), condition + i));
-    hn::StoreU(hn::IfThenElse(mask, hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
+    store_vector(d, hn::IfThenElse(mask, load_vector(d, a + i), load_vector(d, b + i)), y + i);
   }
   if (i == n) return;
   const std::size_t rest = n - i;
@@ -208,52 +221,63 @@ void select(const TileCall& c) {
               y + i, rest);
 }
 
+template <typename T>
 void sum_of_rows(const TileCall& c) {
   const D d;
   float* sum = static_cast<float*>(c.out);
-  const float *x = in(c, 0), *end = x + c.n;
+  const T *x = in<T>(c, 0), *end = x + c.n;
   each_vector(d, c.row, [&](auto load, auto store) HWY_ATTR {
     V total = load(sum);
-    for (const float* row = x; row < end; row += c.row) total = hn::Add(total, load(row));
+    for (const T* row = x; row < end; row += c.row) total = hn::Add(total, load(row));
     store(total, sum);
   });
 }
 
-}  // namespace
-
-TileFunction find(Tile tile) {
+template <typename T>
+TileFunction find_of(Tile tile) {
   switch (tile) {
-    case Tile::Add: return binary<Add>;
-    case Tile::Sub: return binary<Sub>;
-    case Tile::Mul: return binary<Mul>;
-    case Tile::Div: return binary<Div>;
-    case Tile::Maximum: return binary<Maximum>;
-    case Tile::Minimum: return binary<Minimum>;
-    case Tile::Negate: return unary<Negate>;
-    case Tile::Exp: return unary<Exp>;
-    case Tile::Log: return unary<Log>;
-    case Tile::Sqrt: return unary<Sqrt>;
-    case Tile::Rsqrt: return unary<Rsqrt>;
-    case Tile::Tanh: return unary<Tanh>;
-    case Tile::Erf: return unary<Erf>;
-    case Tile::Abs: return unary<Abs>;
-    case Tile::Sigmoid: return unary<Sigmoid>;
-    case Tile::Relu: return unary<Relu>;
-    case Tile::Silu: return unary<Silu>;
-    case Tile::SiluGrad: return binary<SiluGrad>;
-    case Tile::GeluErf: return unary<GeluErf>;
-    case Tile::GeluTanh: return unary<GeluTanh>;
-    case Tile::GeluErfGrad: return binary<GeluErfGrad>;
-    case Tile::GeluTanhGrad: return binary<GeluTanhGrad>;
-    case Tile::Equal: return compare<Equal>;
-    case Tile::NotEqual: return compare<NotEqual>;
-    case Tile::Less: return compare<Less>;
-    case Tile::LessEqual: return compare<LessEqual>;
-    case Tile::IsFinite: return is_finite;
-    case Tile::Select: return select;
-    case Tile::SumOfRows: return sum_of_rows;
+    case Tile::Add: return binary<Add, T>;
+    case Tile::Sub: return binary<Sub, T>;
+    case Tile::Mul: return binary<Mul, T>;
+    case Tile::Div: return binary<Div, T>;
+    case Tile::Maximum: return binary<Maximum, T>;
+    case Tile::Minimum: return binary<Minimum, T>;
+    case Tile::Negate: return unary<Negate, T>;
+    case Tile::Exp: return unary<Exp, T>;
+    case Tile::Log: return unary<Log, T>;
+    case Tile::Sqrt: return unary<Sqrt, T>;
+    case Tile::Rsqrt: return unary<Rsqrt, T>;
+    case Tile::Tanh: return unary<Tanh, T>;
+    case Tile::Erf: return unary<Erf, T>;
+    case Tile::Abs: return unary<Abs, T>;
+    case Tile::Sigmoid: return unary<Sigmoid, T>;
+    case Tile::Relu: return unary<Relu, T>;
+    case Tile::Silu: return unary<Silu, T>;
+    case Tile::SiluGrad: return binary<SiluGrad, T>;
+    case Tile::GeluErf: return unary<GeluErf, T>;
+    case Tile::GeluTanh: return unary<GeluTanh, T>;
+    case Tile::GeluErfGrad: return binary<GeluErfGrad, T>;
+    case Tile::GeluTanhGrad: return binary<GeluTanhGrad, T>;
+    case Tile::Equal: return compare<Equal, T>;
+    case Tile::NotEqual: return compare<NotEqual, T>;
+    case Tile::Less: return compare<Less, T>;
+    case Tile::LessEqual: return compare<LessEqual, T>;
+    case Tile::IsFinite: return is_finite<T>;
+    case Tile::Select: return select<T>;
+    case Tile::SumOfRows: return sum_of_rows<T>;
   }
   return nullptr;
+}
+
+}  // namespace
+
+TileFunction find(Tile tile, DType dtype) {
+  switch (dtype) {
+    case DType::F32: return find_of<float>(tile);
+    case DType::BF16: return find_of<hwy::bfloat16_t>(tile);
+    case DType::F16: return find_of<hwy::float16_t>(tile);
+    default: return nullptr;
+  }
 }
 
 }  // namespace tessera::cpu::HWY_NAMESPACE
@@ -264,7 +288,7 @@ namespace tessera::cpu {
 
 HWY_EXPORT(find);
 
-TileFunction f32_tile(Tile tile) { return HWY_DYNAMIC_DISPATCH(find)(tile); }
+TileFunction float_tile(Tile tile, DType dtype) { return HWY_DYNAMIC_DISPATCH(find)(tile, dtype); }
 
 }  // namespace tessera::cpu
 #endif

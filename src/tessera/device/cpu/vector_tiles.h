@@ -24,6 +24,7 @@ struct TileCall {
   std::int64_t first = 0;  // row-major index of the first element in the program's shape
   std::int64_t microbatch = 0;
   const void* extra = nullptr;  // what the function was made with
+  std::uint32_t in_memory = 0;  // bit i: operand i is read where it lies, and what follows it next
 };
 using TileFunction = void (*)(const TileCall&);
 
@@ -33,10 +34,12 @@ struct Tiling {
   std::shared_ptr<const void> extra = {};
 };
 
-/// The function for an elementwise op on operands of these dtypes; null where there is none.
+/// The function for an elementwise op on operands of these dtypes; null where there is none. Of 16
+/// bits are all floats that it reads and writes, or none.
 TileFunction tile_function(const OpCall& call);
 
-/// Those of f32 in Highway; the others are plain loops.
+/// Those of f32, bf16 and f16 in Highway; the others are plain loops. Those of 16 bits compute in
+/// f32 and round each result once; what they sum stays f32.
 enum class Tile : std::uint8_t {
   Add,
   Sub,
@@ -68,6 +71,6 @@ enum class Tile : std::uint8_t {
   Select,
   SumOfRows,
 };
-TileFunction f32_tile(Tile tile);
+TileFunction float_tile(Tile tile, DType dtype);
 
 }  // namespace tessera::cpu
