@@ -51,10 +51,13 @@ inline KernelSetting strided(std::vector<Shape> strides) {
 /// Kernels made while it lives do without some instruction sets of this machine.
 class Without {
  public:
-  explicit Without(std::int64_t targets) { hwy::DisableTargets(targets); }
-  ~Without() { hwy::DisableTargets(0); }
+  explicit Without(std::int64_t targets) { hwy::DisableTargets(targets | ~before_); }
+  ~Without() { hwy::DisableTargets(~before_); }
   Without(const Without&) = delete;
   Without& operator=(const Without&) = delete;
+
+ private:
+  const std::int64_t before_ = hwy::SupportedTargets();  // those of a lesser machine: see isa_test
 };
 
 struct Instructions {
