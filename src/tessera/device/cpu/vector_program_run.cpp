@@ -144,7 +144,8 @@ void Program::run_step(const Step& step, const KernelArgs& args, const Window& a
   for (int i = 0; i < step.num_in; ++i) {
     const Register& in = this->at(step.in[i]);
     call.in[i] = values[step.in[i]];
-    if (in.from == From::Operand && in.read == Read::Direct) call.in_memory |= 1u << i;
+    const bool elements = in.from == From::Operand || in.from == From::Step;
+    if (elements && in.slot < 0) call.in_memory |= 1u << i;  // an operand, or a result
   }
   call.out = to[0];
   for (int i = 1; i < step.num_out; ++i) call.more[i - 1] = to[i];
