@@ -35,6 +35,7 @@ struct ParallelConfig {
   std::vector<std::string> unsharded = {};  // as Strategy::unsharded: ZeRO leaves them whole
   Recompute recompute = Recompute::None;    // what backward computes again, of the layers below
   std::string recompute_layers = "all";     // "all", or numbers and ranges: "0-5,8"
+  Recompute recompute_others = Recompute::None;  // of the layers that these leave out
   OffloadStrategy offload = {};             // what lies on the host
   GatherScope gather = GatherScope::Block;  // for how long gathered parameters are kept
   std::int64_t bucket_mb = 0;        // MiB of gradients that are summed together; 0: each alone
