@@ -184,6 +184,7 @@ TEST(MemoryCap, TakesNothingBack) {
 
   RunConfig asked = uncapped();
   asked.micro_batch_size = 4;
+  asked.recompute_granularity = "none";
   asked.asked_for = {{"micro-batch-size", "--micro-batch-size 4"},
                      {"recompute-granularity", "--recompute-granularity none"},
                      {"offload-optimizer", "--no-offload-optimizer"}};
@@ -221,7 +222,7 @@ TEST(MemoryCap, ChoosesTheGranularityForLayersThatWereTold) {
   find_problems(asked, problems);
   EXPECT_TRUE(problems.empty());
   EXPECT_EQ(fit_memory(asked, *device), "") << "nothing has to be done";
-  asked.memory_cap = text(memory_price(asked, *device).peak_bytes * 4 / 5);
+  asked.memory_cap = text(memory_price(asked, *device).peak_bytes * 9 / 10);
   EXPECT_NE(fit_memory(asked, *device), "");
   EXPECT_GT(asked.parallel.recompute, Recompute::Elementwise);
   EXPECT_EQ(asked.parallel.recompute_layers, "1-3");

@@ -1,6 +1,6 @@
 #pragma once
-/// What backward computes again, in place of keeping it from forward on. Each level keeps less than
-/// the one before it, and computes more again.
+/// What backward computes again, in place of keeping it from forward on. Each level computes more
+/// again than the one before it, and keeps less as a rule.
 
 #include <array>
 #include <cstdint>
