@@ -18,7 +18,7 @@ enum class Recompute : std::uint8_t {
 
 /// In the order of the enumerators, as flags and texts spell them.
 inline constexpr std::array<std::string_view, 4> kRecomputes = {"none", "elementwise", "selective",
-                                                             "full"};
+                                                                "full"};
 constexpr std::string_view to_text(Recompute what) {
   return kRecomputes[static_cast<std::size_t>(what)];
 }

@@ -28,8 +28,8 @@ bool is_one_pass(const Graph& graph, NodeId id) {
   const Factors factors = graph.factors(id);
   return std::ranges::all_of(factors.ins, [&](const Factors::Dims& operand) {
     return std::ranges::all_of(operand, [&](const std::vector<int>& dim) {
-      return std::ranges::all_of(
-          dim, [&](int factor) { return factors.has(factors.outs[0], factor); });
+      return std::ranges::all_of(dim,
+                                 [&](int factor) { return factors.has(factors.outs[0], factor); });
     });
   });
 }
@@ -82,7 +82,7 @@ class Recomputer {
   /// has it.
   void drop_elementwise() {
     const Graph& graph = rewrite_.from();
-    std::vector<bool> leaves(graph.nodes().size());           // the stage, or backward
+    std::vector<bool> leaves(graph.nodes().size());            // the stage, or backward
     std::set<std::pair<NodeId, std::int32_t>> backward_reads;  // on that stage
     for (const Output& output : graph.outputs()) leaves[at(output.value.node)] = true;
     for (const Node& reader : graph.nodes()) {

@@ -86,8 +86,8 @@ MemoryCandidate MemorySearch::most_recomputed(std::size_t how, std::size_t size,
   return all;
 }
 
-/// If as much as helps is recomputed: all, or less where all does not miss by far; where activations
-/// are offloaded that may be nothing.
+/// If as much as helps is recomputed: all, or less where all does not miss by far; where
+/// activations are offloaded that may be nothing.
 bool MemorySearch::may_fit(std::size_t size, std::size_t offload) {
   for (std::size_t how = space_.recompute.size(); how-- > 0 && !spent();) {
     if (how == 0 && space_.recompute.size() > 1) break;
@@ -260,7 +260,8 @@ void MemorySearch::search_layers(const MemoryCandidate& none, MemoryCandidate so
     const MemoryPrice high = at(some);
     const double by_layer = (high.seconds - at(none).seconds) / static_cast<double>(some.layers);
     const double next = at(none).seconds + by_layer * static_cast<double>(low + 1);
-    if (by_layer <= 0 && low == 0) offer({some.recompute, some.layers / 2, some.size, some.offload});
+    if (by_layer <= 0 && low == 0)
+      offer({some.recompute, some.layers / 2, some.size, some.offload});
     if (by_layer <= 0 || next >= best_seconds()) return;
     const auto between = static_cast<double>(some.layers - low),
                drop = low_peak - static_cast<double>(bytes(high)),
