@@ -23,7 +23,8 @@ import run
 WORK = pathlib.Path("runs/bench")
 MIB = 2**20
 SWITCHES = {
-    "plain": ("nothing", []),
+    "plain": ("nothing", ["--recompute-granularity", "none"]),
+    "elementwise": ("recompute elementwise (the default)", []),
     "selective": ("recompute selective", ["--recompute-granularity", "selective"]),
     "full": ("recompute full", ["--recompute-granularity", "full"]),
     "optimizer": ("offload the optimizer", ["--offload-optimizer"]),

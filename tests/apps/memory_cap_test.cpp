@@ -28,8 +28,8 @@ void expect_same_choice(const Json& one, const Json& other) {
 
 TEST(MemoryCap, PlansTellTheChoice) {
   const Json whole = plan_json("");
-  EXPECT_EQ(whole["recompute_granularity"], "none");
-  EXPECT_EQ(whole["recompute_layers"], "none");
+  EXPECT_EQ(whole["recompute_granularity"], "elementwise");
+  EXPECT_EQ(whole["recompute_layers"], "all");
   EXPECT_EQ(whole["micro_batch_size"], 8);
   EXPECT_EQ(whole["offload"], Json::array());
   const Json told = plan_json(
@@ -42,7 +42,7 @@ TEST(MemoryCap, PlansTellTheChoice) {
   const Json capped = plan_json(text("--memory-cap ", peak(whole) / 3));
   EXPECT_LE(peak(capped), peak(whole) / 3);
   const std::string offload = join(capped["offload"].get<std::vector<std::string>>());
-  EXPECT_TRUE(capped["micro_batch_size"] < 8 || capped["recompute_granularity"] != "none" ||
+  EXPECT_TRUE(capped["micro_batch_size"] < 8 || capped["recompute_granularity"] != "elementwise" ||
               !offload.empty());
 }
 

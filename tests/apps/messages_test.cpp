@@ -120,9 +120,10 @@ const Case kCases[] = {
     {"one that is a file", "--data @/text.txt --remote-device nvme --offload-folder @/text.txt", 2,
      "offload-folder '@/text.txt' is no folder; give a folder that is there, on the drive for "
      "offloaded tensors"},
-    {"layers to recompute, and no recomputing", "--data @/text.txt --recompute-layers 0", 2,
-     "recompute-layers 0 does nothing with recompute-granularity none; give selective or full, or "
-     "recompute-layers all"},
+    {"layers to recompute, and no recomputing",
+     "--data @/text.txt --recompute-granularity none --recompute-layers 0", 2,
+     "recompute-layers 0 does nothing with recompute-granularity none; give elementwise, selective "
+     "or full, or recompute-layers all"},
     {"a checkpoint that is not there", "--data @/text.txt --resume @/nothing", 4,
      "no checkpoint '@/nothing'; nothing in '@' has a name like it"},
     {"a configuration file that is not there", "--data @/text.txt --config @/nothing.toml", 2,

@@ -305,6 +305,12 @@ TEST(RunOptions, ZeroStageStandsForTheSwitches) {
   EXPECT_EQ(memory("--checkpoint-activations"), memory("--recompute-granularity full"));
   EXPECT_EQ(memory("--recompute-granularity full --recompute-layers 0"),
             memory("--recompute-granularity full --checkpoint-activations"));
+  EXPECT_EQ(memory("--recompute-granularity elementwise"), memory(""));
+  EXPECT_NE(memory(""), memory("--recompute-granularity none"));
+  EXPECT_EQ(memory("--no-graph-optimization"),
+            memory("--no-graph-optimization --recompute-granularity none"));
+  EXPECT_NE(memory("--no-graph-optimization"),
+            memory("--no-graph-optimization --recompute-granularity elementwise"));
   for (const auto& [flags, says] : std::map<std::string, std::string>{
            {"--recompute-granularity selective --checkpoint-activations",
             "disagree: both say what backward computes again; give one"},
@@ -315,13 +321,14 @@ TEST(RunOptions, ZeroStageStandsForTheSwitches) {
            {"--remote-device nvme", "remote-device nvme needs a folder for its file"},
            {"--offload-folder .", "offload-folder . does nothing with remote-device none"},
            {"--recompute-granularity some",
-            "recompute-granularity is 'some'; it can be none, selective, full"},
+            "recompute-granularity is 'some'; it can be none, elementwise, selective, full"},
            {"--fsdp-gather ever", "fsdp-gather is 'ever'; it can be use, block, step"},
            {"--recompute-granularity full --no-checkpoint-activations",
             "disagree: both say what backward computes again; give one"},
            {"--remote-device cpu --no-offload-optimizer --no-offload-gradients",
             "with neither offload-optimizer nor offload-gradients has nothing to hold"},
-           {"--recompute-layers 0", "does nothing with recompute-granularity none"}}) {
+           {"--recompute-granularity none --recompute-layers 0",
+            "does nothing with recompute-granularity none"}}) {
     const Ran ran = run(words(plan + flags));
     EXPECT_EQ(ran.code, 2);
     EXPECT_NE(ran.err.find(says), std::string::npos) << ran.err;
@@ -351,7 +358,7 @@ TEST(RunOptions, ZeroStageStandsForTheSwitches) {
   EXPECT_NE(memory(folder.expand("--config @/again.toml")), memory(""));
   EXPECT_EQ(memory(folder.expand("--config @/again.toml --no-checkpoint-activations")), memory(""));
   EXPECT_EQ(memory(folder.expand("--config @/again.toml --recompute-granularity none")),
-            memory(""));
+            memory("--recompute-granularity none"));
   folder.write("drive.toml", "remote-device = \"nvme\"\noffload-folder = \"elsewhere\"\n");
   EXPECT_EQ(memory(folder.expand("--config @/drive.toml --remote-device cpu")),
             memory("--remote-device cpu"));

@@ -268,7 +268,8 @@ class RandomGraph {
         {"", "layers.0", "layers.1", "layers.0.mlp", "head", "an odd \"block\"", "#"});
     out.phase = pick<Phase>({Phase::Forward, Phase::Forward, Phase::Backward, Phase::Update});
     out.stage = pick<std::int32_t>({-1, -1, 0, 3});
-    out.recompute = pick<Recompute>({Recompute::None, Recompute::Selective, Recompute::Full});
+    out.recompute = pick<Recompute>(
+        {Recompute::None, Recompute::Elementwise, Recompute::Selective, Recompute::Full});
     if (below(2) == 1)
       out.where =
           Where::read(pick<std::string>({"", "nn/gpt.cpp", "my file.cpp", "a:b"}), below(3) * 40);

@@ -37,8 +37,8 @@ TEST(Parallel, ProblemsSayWhatIsLegal) {
        {"tensor-model-parallel-size 8 does not divide the model's 4 key-value heads; it can be 1, "
         "2, 4"}},
       {{.recompute_layers = "0-1"},
-       {"recompute-layers 0-1 does nothing with recompute-granularity none; give selective or "
-        "full, or recompute-layers all"}},
+       {"recompute-layers 0-1 does nothing with recompute-granularity none; give elementwise, "
+        "selective or full, or recompute-layers all"}},
       {{.recompute = Recompute::Full, .recompute_layers = "0-99"},
        {"recompute-layers is '0-99', but the layers are 0 to 3; give some of these"}},
       {{.recompute = Recompute::Full, .recompute_layers = "1,0-"},
@@ -273,6 +273,12 @@ TEST(Parallel, LayersOfEncoderAndDecoderAreOneRow) {
   c.recompute_layers = "1-2";
   EXPECT_EQ(strategy_of(c, BatchSplit::Cut, model).recompute,
             (std::vector<RecomputePin>{{"encoder.layers.1", Recompute::Full},
+                                       {"decoder.layers.0", Recompute::Full}}));
+  c.recompute_others = Recompute::Elementwise;
+  EXPECT_EQ(strategy_of(c, BatchSplit::Cut, model).recompute,
+            (std::vector<RecomputePin>{{"encoder.layers.*", Recompute::Elementwise},
+                                       {"decoder.layers.*", Recompute::Elementwise},
+                                       {"encoder.layers.1", Recompute::Full},
                                        {"decoder.layers.0", Recompute::Full}}));
   c.recompute_layers = "4";
   EXPECT_EQ(problems(c, model).texts(),

@@ -85,7 +85,7 @@ TEST(FreeMemory, ARunThatFitsIsNotSpokenOf) {
   large.state_bytes.device = std::int64_t{1} << 50;
   const std::string told = short_of_memory(config, large, *device, nullptr);
   EXPECT_NE(told.find("a device of this run takes 1024 TiB"), std::string::npos) << told;
-  EXPECT_NE(told.find("it fits with --recompute-granularity none --micro-batch-size 4"),
+  EXPECT_NE(told.find("it fits with --recompute-granularity elementwise --micro-batch-size 4"),
             std::string::npos)
       << told;
 }

@@ -18,6 +18,14 @@ struct Switch {
 };
 
 constexpr Switch kSwitches[] = {
+    {"recompute elementwise", "recompute",
+     [](Strategy& s) {
+       s.recompute = {{"*layers.*", Recompute::Elementwise}};
+     }},
+    {"recompute a little of everything", "recompute",
+     [](Strategy& s) {
+       s.recompute = {{"*", Recompute::Elementwise}, {"*layers.1", Recompute::Full}};
+     }},
     {"recompute selective", "recompute",
      [](Strategy& s) {
        s.recompute = {{"*layers.*", Recompute::Selective}, {"*layers.1", Recompute::None}};

@@ -59,7 +59,7 @@ TEST_P(MeshStep, InBucketsEqualsOneDevice) {
 
 TEST_P(MeshStep, RecomputedEqualsOneDevice) {
   const OneDevice one(GetParam().family);
-  for (const Recompute what : {Recompute::Selective, Recompute::Full}) {
+  for (const Recompute what : {Recompute::Elementwise, Recompute::Selective, Recompute::Full}) {
     const Strategy strategy = strategy_of_step(GetParam(), what);
     const Graph again = recompute(simplify(one.graph), strategy.recompute);
     EXPECT_EQ(one.wrong(fuse(partition(propagate(add_uses(again), strategy)))), "")

@@ -53,6 +53,9 @@ void write_safetensors(const ByteSink& sink, std::vector<TensorSource> tensors,
   sink(std::as_bytes(std::span(header)));
 
   std::vector<std::byte> piece;
+  std::int64_t most = 0;
+  for (const TensorSource& tensor : tensors) most = std::max(most, tensor.type.bytes());
+  piece.reserve(static_cast<std::size_t>(std::min(kPieceBytes, most)));  // a growing one is two
   for (const TensorSource& tensor : tensors) {
     const std::int64_t bytes = tensor.type.bytes();
     for (std::int64_t first = 0; first < bytes; first += kPieceBytes) {

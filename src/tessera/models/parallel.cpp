@@ -134,8 +134,8 @@ FieldProblems problems(const ParallelConfig& c, const ModelConfig& model) {
   if (c.recompute_layers != "all" && c.recompute == Recompute::None) {
     out.add({"recompute-layers", "recompute-granularity"},
             text("recompute-layers ", c.recompute_layers,
-                 " does nothing with recompute-granularity none; give selective or full, or ",
-                 "recompute-layers all"));
+                 " does nothing with recompute-granularity none; give elementwise, selective or ",
+                 "full, or recompute-layers all"));
   } else if (c.recompute_layers != "all" && layer_count(model) > 0) {
     try {
       parse_layers(c.recompute_layers, layer_count(model));
@@ -250,10 +250,13 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
   if (c.pipeline > 1)
     out.pipeline = {static_cast<int>(c.pipeline), static_cast<int>(chunks_per_stage(c)), c.schedule,
                     c.chunks};
-  if (c.recompute != Recompute::None && c.recompute_layers == "all") {
+  const bool some_layers = c.recompute != Recompute::None && c.recompute_layers != "all";
+  const Recompute all_layers = some_layers ? c.recompute_others : c.recompute;
+  if (all_layers != Recompute::None) {
     for (const LayerStack& stack : family.stacks(model))
-      out.recompute.push_back({text(stack.block, ".*"), c.recompute});
-  } else if (c.recompute != Recompute::None) {
+      out.recompute.push_back({text(stack.block, ".*"), all_layers});
+  }
+  if (some_layers) {
     const std::vector<std::string> blocks = layer_blocks(model);
     for (const std::int64_t layer : parse_layers(c.recompute_layers, std::ssize(blocks)))
       out.recompute.push_back({blocks[static_cast<std::size_t>(layer)], c.recompute});

@@ -20,6 +20,20 @@ bool is_projection(const Graph& graph, const Node& node) {
          });
 }
 
+/// One pass over memory at most: nothing is summed over or looked up, as in products and attention,
+/// so that each number of the operands counts for few of the result. Views take no pass.
+bool is_one_pass(const Graph& graph, NodeId id) {
+  const OpDef& op = *graph.node(id).op;
+  if (op.view != nullptr || op.factors == nullptr) return op.view != nullptr;
+  const Factors factors = graph.factors(id);
+  return std::ranges::all_of(factors.ins, [&](const Factors::Dims& operand) {
+    return std::ranges::all_of(operand, [&](const std::vector<int>& dim) {
+      return std::ranges::all_of(dim,
+                                 [&](int factor) { return factors.has(factors.outs[0], factor); });
+    });
+  });
+}
+
 class Recomputer {
  public:
   Recomputer(const Graph& graph, const std::vector<RecomputePin>& pins)
@@ -30,6 +44,7 @@ class Recomputer {
         if (!reads_within(reader, graph.node(input.node))) dropped_[at(input.node)] = false;
       }
     }
+    drop_elementwise();
     for (const Output& output : graph.outputs()) dropped_[at(output.value.node)] = false;
   }
 
@@ -61,6 +76,37 @@ class Recomputer {
     const Recompute what = asked_of(node);
     return what == Recompute::Full ||
            (what == Recompute::Selective && !is_projection(rewrite_.from(), node));
+  }
+
+  /// Operands come before what is computed of them, so that one walk knows of each whether backward
+  /// has it.
+  void drop_elementwise() {
+    const Graph& graph = rewrite_.from();
+    std::vector<bool> leaves(graph.nodes().size());            // the stage, or backward
+    std::set<std::pair<NodeId, std::int32_t>> backward_reads;  // on that stage
+    for (const Output& output : graph.outputs()) leaves[at(output.value.node)] = true;
+    for (const Node& reader : graph.nodes()) {
+      for (const ValueId input : reader.inputs) {
+        const bool moves = reader.stage != graph.node(input.node).stage;
+        if (reader.phase == Phase::Update || moves) leaves[at(input.node)] = true;
+        // With a view, all of the value is there that it is of.
+        for (NodeId id = input.node; reader.phase == Phase::Backward;) {
+          backward_reads.emplace(id, reader.stage);
+          if (graph.node(id).op->view == nullptr) break;
+          id = graph.node(id).inputs[0].node;
+        }
+      }
+    }
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      const Node& node = graph.node(id);
+      if (node.phase != Phase::Forward || node.op->traits.leaf || leaves[at(id)] ||
+          asked_of(node) != Recompute::Elementwise || !is_one_pass(graph, id))
+        continue;
+      dropped_[at(id)] = std::ranges::all_of(node.inputs, [&](ValueId input) {
+        return graph.node(input.node).op->traits.leaf || dropped_[at(input.node)] ||
+               backward_reads.contains({input.node, node.stage});
+      });
+    }
   }
 
   static bool reads_within(const Node& reader, const Node& of) {

@@ -12,8 +12,14 @@ namespace tessera {
 
 /// The backward nodes of a block read copies of its forward nodes, which stand before them and name
 /// the originals (Node::remat_of), and so are spread over the mesh as those are. Copied is what the
-/// pins, or else the model's marks, ask for; not what is read outside its block or leaves the step,
-/// for that is kept in any case.
+/// pins, or else the model's marks, ask for; not what the update reads or what leaves the step, for
+/// that is kept in any case.
+///
+/// Selective, Full: nor what another block reads.
+/// Elementwise: only views and ops that sum over nothing, of whose operands no factor is missing
+/// from result 0 (ir/factors.h), where backward has the operands in any case: it reads them itself,
+/// or computes them again. So the copies keep nothing that would not be kept without them. Another
+/// block may read such a value, but not another stage.
 ///
 /// In:      Form::Global, before add_uses. No pass may merge equal nodes after it, but those of one
 ///          phase.

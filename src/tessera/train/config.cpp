@@ -62,7 +62,8 @@ void set_parallel(RunConfig& config, const TransformerOpParallelConfig& parallel
   config.parallel.gradient_groups = on.gradient_groups;
   config.zero_stage = on.shard_parameters ? 3 : 0;
   config.fsdp_gather = to_text(on.gather);
-  config.recompute_granularity = to_text(on.recompute);
+  config.recompute_granularity =
+      parallel.recompute ? to_text(on.recompute) : RunConfig().recompute_granularity;
 }
 
 VocabularyChoice vocabulary_choice(const RunConfig& config) {
@@ -91,6 +92,11 @@ void complete(RunConfig& config) {
   parallel.recompute = find_word<Recompute>(kRecomputes, config.recompute_granularity)
                            .value_or(parallel.recompute);  // see find_problems
   if (config.checkpoint_activations) parallel.recompute = Recompute::Full;
+  // What costs next to nothing is computed again in the layers that nobody speaks of, too.
+  const bool some = parallel.recompute_layers != "all" && config.graph_optimization;
+  parallel.recompute_others = some && parallel.recompute > Recompute::Elementwise
+                                  ? Recompute::Elementwise
+                                  : Recompute::None;
   parallel.offload = {config.offload_optimizer, config.offload_gradients, config.offload_parameters,
                       config.offload_activations};
   if (config.remote_device != kRemoteNone && !parallel.offload.any())

@@ -75,7 +75,7 @@ struct RunConfig {
   std::int64_t distributed_timeout = 60;  // seconds without a sign of life of other ranks
   std::int64_t zero_stage = 0;
   bool zero1 = false, zero2 = false, zero3 = false, fsdp = false;
-  std::string recompute_granularity = "none";
+  std::string recompute_granularity = "elementwise";
   bool checkpoint_activations = false;
   bool offload_optimizer = false, offload_gradients = false, offload_parameters = false;
   bool offload_activations = false;

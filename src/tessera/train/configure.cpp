@@ -134,6 +134,14 @@ void note_unread_packing(const RunConfig& config, std::vector<std::string>& noti
                            "is off"));
 }
 
+/// Buffers are not shared in a run that is compiled without optimization: there is nothing to win
+/// by computing again, unless somebody asks for it.
+void settle_recompute(RunConfig& config) {
+  if (config.graph_optimization || config.asked_for.contains("recompute-granularity")) return;
+  if (config.recompute_granularity == RunConfig().recompute_granularity)
+    config.recompute_granularity = to_text(Recompute::None);
+}
+
 /// Two fields that answer one question.
 struct Rivals {
   std::string_view name, other;
@@ -307,6 +315,7 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
   settle_dependents(from_file, from_flags, config);
   settle_remote_device(from_file, from_flags, config, problems);
   note_asked(from_file, from_flags, config);
+  settle_recompute(config);
   note_unread_packing(config, notices);
   forget_unread_fields(config);
   return config;

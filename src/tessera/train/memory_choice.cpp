@@ -79,20 +79,20 @@ std::string recomputed_layers(const MemoryChoice& choice) {
 }
 
 std::int64_t MemorySpace::size() const {
-  std::int64_t ways = 0;
-  for (const Recompute what : recompute)
-    ways += what == Recompute::None ? 1 : std::max<std::int64_t>(layers, 1);
+  const auto more = static_cast<std::int64_t>(recompute.size()) - 1;
+  const std::int64_t ways = 1 + more * std::max<std::int64_t>(layers, 1);
   return ways * static_cast<std::int64_t>(sizes.size() * offload.size());
 }
 
 MemorySpace memory_space_of(const RunConfig& config) {
   MemorySpace out{memory_choice_of(config), {}, 0, sizes_of(config), {}};
-  for (const Recompute what : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+  for (const Recompute what :
+       {Recompute::None, Recompute::Elementwise, Recompute::Selective, Recompute::Full}) {
     if (what == out.asked.recompute || (what > out.asked.recompute && !recompute_asked(config)))
       out.recompute.push_back(what);
   }
   const bool free = !recompute_asked(config) && !config.asked_for.contains("recompute-layers");
-  if (free && out.asked.recompute == Recompute::None && out.asked.layers == "all")
+  if (free && out.asked.recompute <= Recompute::Elementwise && out.asked.layers == "all")
     out.layers = layer_count(config.model);
   out.offload = {out.asked.offload};
   for (const OffloadKind& kind : kOffloadKinds) {

@@ -49,7 +49,8 @@ std::string recomputed_layers(const MemoryChoice& choice);
 struct MemorySpace {
   MemoryChoice asked;
   std::vector<Recompute> recompute;      // what the run asks for, and what takes less memory
-  std::int64_t layers = 0;               // above 0: the first 1 ... layers may be computed again
+  std::int64_t layers = 0;               // above 0: the first 1 ... layers alone may be recomputed
+                                         // more than the run asks for
   std::vector<std::int64_t> sizes;       // of micro-batches, the largest first
   std::vector<OffloadStrategy> offload;  // what the run asks for first, everything last
 

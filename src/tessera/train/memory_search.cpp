@@ -15,6 +15,8 @@ constexpr std::int64_t kMostWork = 400'000, kMostWorkForAny = 4 * kMostWork;
 /// Two kinds of offloading may share copies. What one of them adds to a step, both add at least
 /// this part of.
 constexpr double kShared = 0.5;
+/// Of the cap: where recomputing all takes no more than this, recomputing less may take less.
+constexpr double kNotFar = 2;
 
 }  // namespace
 
@@ -84,10 +86,16 @@ MemoryCandidate MemorySearch::most_recomputed(std::size_t how, std::size_t size,
   return all;
 }
 
-/// If as much as helps is recomputed; where activations are offloaded that may be nothing.
+/// If as much as helps is recomputed: all, or less where all does not miss by far; where
+/// activations are offloaded that may be nothing.
 bool MemorySearch::may_fit(std::size_t size, std::size_t offload) {
-  return fits(most_recomputed(space_.recompute.size() - 1, size, offload)) ||
-         (space_.offload[offload].activations && fits({0, 0, size, offload}));
+  for (std::size_t how = space_.recompute.size(); how-- > 0 && !spent();) {
+    if (how == 0 && space_.recompute.size() > 1) break;
+    const MemoryCandidate most = most_recomputed(how, size, offload);
+    if (fits(most)) return true;
+    if (static_cast<double>(bytes(at(most))) > kNotFar * static_cast<double>(cap_)) break;
+  }
+  return space_.offload[offload].activations && fits({0, 0, size, offload});
 }
 
 /// The largest from `low` on that may fit; the smallest does.
@@ -179,7 +187,7 @@ std::optional<MemoryCandidate> MemorySearch::cheapest() {
   while (!spent()) {
     std::size_t next = n;
     for (std::size_t i = 0; i < n; ++i) {
-      if (!done[i] && least[i] < best_seconds() && (next == n || least[i] < least[next])) next = i;
+      if (!done[i] && least[i] <= best_seconds() && (next == n || least[i] < least[next])) next = i;
     }
     if (next == n) break;
     if (priced[next]) {
@@ -229,21 +237,22 @@ void MemorySearch::search_offload(std::size_t top, std::size_t offload) {
   if (!large && !may_fit(space_.sizes.size() - 1, offload)) return;
   for (std::size_t size = large ? top : first_size(top, offload); size < space_.sizes.size();
        ++size) {
-    if (spent() || least_seconds(size, offload) >= best_seconds()) return;  // smaller are dearer
+    if (spent() || least_seconds(size, offload) > best_seconds()) return;  // smaller are dearer
     const MemoryCandidate none{0, 0, size, offload};
     offer(none);
     if (fits(none) && at(none).seconds <= least_seconds(size, offload)) return;
     for (std::size_t how = 0; how < space_.recompute.size() && !spent(); ++how) {
       const MemoryCandidate some = most_recomputed(how, size, offload);
       offer(some);
-      if (fits(some) && !fits(none)) search_layers(none, some);
+      const bool cheaper = at(some).seconds < at(none).seconds;  // it spares copies
+      if (fits(some) && (!fits(none) || cheaper)) search_layers(none, some);
     }
   }
 }
 
 /// The fewest layers, from `none`, which does not fit, to `some`, which does. Both the peak and the
 /// price are nearly linear in the number of layers: goes where lines meet the cap, every other time
-/// to the middle.
+/// to the middle. Where recomputing spares copies, and so time, only half of the layers are tried.
 void MemorySearch::search_layers(const MemoryCandidate& none, MemoryCandidate some) {
   std::int64_t low = 0;
   auto low_peak = static_cast<double>(bytes(at(none)));
@@ -251,6 +260,8 @@ void MemorySearch::search_layers(const MemoryCandidate& none, MemoryCandidate so
     const MemoryPrice high = at(some);
     const double by_layer = (high.seconds - at(none).seconds) / static_cast<double>(some.layers);
     const double next = at(none).seconds + by_layer * static_cast<double>(low + 1);
+    if (by_layer <= 0 && low == 0)
+      offer({some.recompute, some.layers / 2, some.size, some.offload});
     if (by_layer <= 0 || next >= best_seconds()) return;
     const auto between = static_cast<double>(some.layers - low),
                drop = low_peak - static_cast<double>(bytes(high)),

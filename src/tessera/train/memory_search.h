@@ -64,9 +64,8 @@ class MemorySearch {
   bool may_fit(std::size_t size, std::size_t offload);
   std::size_t first_size(std::size_t low, std::size_t offload);
   double least_seconds(std::size_t size, std::size_t offload);
-  bool recomputes(const MemoryCandidate& candidate) const {
-    return space_.recompute[candidate.recompute] != Recompute::None;
-  }
+  /// More than the run asks for.
+  static bool recomputes(const MemoryCandidate& candidate) { return candidate.recompute > 0; }
   std::vector<MemoryCandidate> neighbours(const MemoryCandidate& candidate) const;
   void descend_from(std::size_t size);
   void offer(const MemoryCandidate& candidate);
