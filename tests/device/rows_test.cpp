@@ -6,6 +6,7 @@
 #include "device/kernel_test.h"
 #include "ops/sharded.h"
 #include "tessera/device/cpu/blocks.h"
+#include "tessera/ops/elementwise.h"
 #include "tessera/ops/fused.h"
 #include "tessera/ops/matmul.h"
 
@@ -123,6 +124,24 @@ TEST(SixteenBits, HaveTheBitsOfF32Rounded) {
   for (const char* name : {"hwy:elementwise", "hwy:rows", "hwy:dropout", "hwy:softmax",
                            "hwy:cross_entropy", "hwy:cross_entropy_grad"})
     EXPECT_EQ(compared.count(name), 1u) << name;
+}
+
+/// An f32 of one element, such as a scale, may stand beside 16-bit floats on either side.
+TEST(SixteenBits, StandBesideAnF32Scalar) {
+  const std::unique_ptr<Device> device = make_cpu_device({2, -1});
+  for (const DType dtype : {DType::BF16, DType::F16}) {
+    const HostTensor x = testing::random_tensor(DType::F32, {3, 40}, 1).cast(dtype),
+                     scalar = testing::random_tensor(DType::F32, {}, 2);
+    for (const OpDef* op : {&kMul, &kDiv, &kAdd}) {
+      for (const Tensors& ins : {Tensors{x, scalar}, Tensors{scalar, x}}) {
+        SCOPED_TRACE(text(op->name, ", ", dtype));
+        const testing::KernelRun run =
+            testing::run_kernel(*device, *op, {}, ins, testing::result_types(*op, {}, ins));
+        EXPECT_EQ(run.kernel, "hwy:elementwise");
+        testing::expect_close(run.outs[0], evaluate(*op, ins, {})[0], {0, 0});
+      }
+    }
+  }
 }
 
 /// What is cut: the factor that leaves the least in f32, with sums of what lacks it.

@@ -168,12 +168,27 @@ constinit const Row kRows[] = {
     {&kLogicalNot, -1, nullptr, nullptr, nullptr, nullptr, unary<Not, bool>},
 };
 
+/// False where an f32 stands beside 16-bit floats.
+bool has_one_float(const OpCall& call) {
+  const TensorType* first = nullptr;
+  const auto agrees = [&](const TensorType& type) {
+    if (!is_float(type.dtype)) return true;
+    if (first == nullptr) first = &type;
+    return first->dtype == type.dtype;
+  };
+  bool all = true;
+  for (int i = 0; i < call.num_in(); ++i) all = all && agrees(call.in(i));
+  for (int i = 0; i < call.num_out(); ++i) all = all && agrees(call.out(i));
+  return all;
+}
+
 }  // namespace
 
 TileFunction tile_function(const OpCall& call) {
   const OpDef* op = &call.op();
   const DType dtype = call.in(0).dtype;
   if (op == &kCast) return cast_tile(dtype, call.out(0).dtype);
+  if (!has_one_float(call)) return nullptr;
   if (op == &kSelect) return select_tile(call.in(1).dtype);
   if (op == &kGelu || op == &kGeluGrad) {
     if (!has_float_tiles(dtype)) return nullptr;
