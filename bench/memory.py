@@ -22,15 +22,16 @@ import run
 
 WORK = pathlib.Path("runs/bench")
 MIB = 2**20
+KEEP = ["--recompute-granularity", "none"]  # what switches are compared with
 SWITCHES = {
-    "plain": ("nothing", ["--recompute-granularity", "none"]),
+    "plain": ("nothing", KEEP),
     "elementwise": ("recompute elementwise (the default)", []),
     "selective": ("recompute selective", ["--recompute-granularity", "selective"]),
     "full": ("recompute full", ["--recompute-granularity", "full"]),
-    "optimizer": ("offload the optimizer", ["--offload-optimizer"]),
-    "gradients": ("offload gradients", ["--offload-gradients"]),
-    "parameters": ("offload parameters", ["--offload-parameters"]),
-    "activations": ("offload activations", ["--offload-activations"]),
+    "optimizer": ("offload the optimizer", [*KEEP, "--offload-optimizer"]),
+    "gradients": ("offload gradients", [*KEEP, "--offload-gradients"]),
+    "parameters": ("offload parameters", [*KEEP, "--offload-parameters"]),
+    "activations": ("offload activations", [*KEEP, "--offload-activations"]),
     "all": ("offload all, recompute full", ["--offload-optimizer", "--offload-gradients", "--offload-parameters",
                                             "--offload-activations", "--recompute-granularity", "full"]),
 }
@@ -51,7 +52,7 @@ MESHES = {
 }
 LARGE = ["--family", "gpt2", "--layers", 24, "--width", 2048, "--heads", 32, "--context", 1024, "--vocab-size", 50304,
          "--tokenizer-type", "bytes", "--global-batch-size", 4, "--micro-batch-size", 1, "--devices", 4]
-LARGE_WAYS = {"": [], "recompute full": ["--recompute-granularity", "full"],
+LARGE_WAYS = {"": KEEP, "recompute full": ["--recompute-granularity", "full"],
               "recompute full, offload activations": ["--recompute-granularity", "full", "--offload-activations"]}
 
 

@@ -225,6 +225,17 @@ TEST(Config, PackingDoesNothingWithoutGraphOptimization) {
   EXPECT_TRUE(tell({}, {flag("pack-weights", "yes")}).notices.empty());
 }
 
+/// Without graph optimization nothing is computed again, unless a flag or a file says so: a run
+/// that reads its own file goes on with the same plan.
+TEST(Config, RecomputesNothingWithoutGraphOptimizationUnlessTold) {
+  const Setting off = {"no-graph-optimization", {"true"}, "--no-graph-optimization"},
+                cheap = flag("recompute-granularity", "elementwise");
+  EXPECT_EQ(tell({}, {}).config.recompute_granularity, "elementwise");
+  EXPECT_EQ(tell({}, {off}).config.recompute_granularity, "none");
+  EXPECT_EQ(tell({}, {off, cheap}).config.recompute_granularity, "elementwise");
+  EXPECT_EQ(tell({cheap, off}, {}).config.recompute_granularity, "elementwise");
+}
+
 TEST(Config, AFamilyHasItsOwnDefaults) {
   struct Case {
     std::vector<Setting> flags;

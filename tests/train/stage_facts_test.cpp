@@ -97,12 +97,12 @@ TEST_F(StageFacts, GraphsOfEachStageAreDumpedByIt) {
     return std::filesystem::exists(c.dump_dir + "/" + name);
   };
   for (const char* name :
-       {"train.1.source.txt", "train.6.propagate.txt", "train.7.partition.stage0.forward.txt",
-        "train.7.partition.stage1.forward.txt", "train.9.pack.stage1.update.txt"})
+       {"train.1.source.txt", "train.7.propagate.txt", "train.8.partition.stage0.forward.txt",
+        "train.8.partition.stage1.forward.txt", "train.10.pack.stage1.update.txt"})
     EXPECT_TRUE(written(name)) << name;
-  EXPECT_FALSE(written("train.7.partition.forward.txt"));
-  EXPECT_NE(file("graphs/train.7.partition.stage0.forward.txt"),
-            file("graphs/train.7.partition.stage1.forward.txt"));
+  EXPECT_FALSE(written("train.8.partition.forward.txt"));
+  EXPECT_NE(file("graphs/train.8.partition.stage0.forward.txt"),
+            file("graphs/train.8.partition.stage1.forward.txt"));
 }
 
 /// Gradients that are finished after the last micro-batch cross between stages in both directions.

@@ -16,10 +16,10 @@ namespace tessera {
 /// that is kept in any case.
 ///
 /// Selective, Full: nor what another block reads.
-/// Elementwise: only views and ops that sum over nothing, of whose operands no factor is missing
-/// from result 0 (ir/factors.h), where backward has the operands in any case: it reads them itself,
-/// or computes them again. So the copies keep nothing that would not be kept without them. Another
-/// block may read such a value, but not another stage.
+/// Elementwise: only views and ops every dim of whose operands is one of the result too: no factor
+/// is missing from result 0 (ir/factors.h), where backward has the operands in any case: it reads
+/// them itself, or computes them again. So the copies keep nothing that would not be kept without
+/// them. Another block may read such a value, but not another stage.
 ///
 /// In:      Form::Global, before add_uses. No pass may merge equal nodes after it, but those of one
 ///          phase.

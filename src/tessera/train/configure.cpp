@@ -137,7 +137,7 @@ void note_unread_packing(const RunConfig& config, std::vector<std::string>& noti
 /// Buffers are not shared in a run that is compiled without optimization: there is nothing to win
 /// by computing again, unless somebody asks for it.
 void settle_recompute(RunConfig& config) {
-  if (config.graph_optimization || config.asked_for.contains("recompute-granularity")) return;
+  if (config.graph_optimization || !config.untold.contains("recompute-granularity")) return;
   if (config.recompute_granularity == RunConfig().recompute_granularity)
     config.recompute_granularity = to_text(Recompute::None);
 }

@@ -294,7 +294,7 @@ constexpr Field kFields[] = {
      "the same as recompute-granularity full",
      [](RunConfig& c) -> Slot { return &c.checkpoint_activations; }}),
     planned(one_of(kRecomputes, {"recompute-granularity", "", FieldGroup::Parallel, OnResume::Free, "",
-     "what backward computes again instead of keeping it from forward; full: layers keep their inputs alone; selective: and products with weights; elementwise: and attention, and all else that takes more than one pass over memory",
+     "what backward computes again instead of keeping it from forward; elementwise: norms, activation functions, dropout; selective: attention too; full: all of a layer; none: nothing",
      [](RunConfig& c) -> Slot { return &c.recompute_granularity; }})),
     planned({"recompute-layers", "", FieldGroup::Parallel, OnResume::Free, "LIST",
      "the layers that recompute-granularity is for, as 0-5,8; all: every layer",

@@ -250,9 +250,10 @@ void MemorySearch::search_offload(std::size_t top, std::size_t offload) {
   }
 }
 
-/// The fewest layers, from `none`, which does not fit, to `some`, which does. Both the peak and the
-/// price are nearly linear in the number of layers: goes where lines meet the cap, every other time
-/// to the middle. Where recomputing spares copies, and so time, only half of the layers are tried.
+/// The fewest layers, from `none`, which does not fit or costs more, to `some`, which fits. Both
+/// the peak and the price are nearly linear in the number of layers: goes where lines meet the cap,
+/// every other time to the middle. Where recomputing spares copies, and so time, only half of the
+/// layers are tried.
 void MemorySearch::search_layers(const MemoryCandidate& none, MemoryCandidate some) {
   std::int64_t low = 0;
   auto low_peak = static_cast<double>(bytes(at(none)));

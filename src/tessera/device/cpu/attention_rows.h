@@ -20,12 +20,13 @@ namespace tessera::cpu::HWY_NAMESPACE {
 /// Channels of a row that is read or written as whole vectors.
 HWY_INLINE Index padded(Index e) { return (e + 15) / 16 * 16; }
 
-/// Rows of e channels; `stride` elements from one to the next.
+/// So many rows of e channels.
 struct Size {
   Index rows, e;
 };
 
-/// to = from; row i multiplied by factors[i * step]; beyond e `fill` channels of a row are zero.
+/// to = from, in rows that lie `stride` and `to_stride` elements apart; row i multiplied by
+/// factors[i * step]; beyond e `fill` channels of a row are zero.
 template <typename From, typename To>
 HWY_INLINE void scale_rows(const From* from, Index stride, Size size, const float* factors,
                            Index step, To* to, Index to_stride, Index fill) {
@@ -40,7 +41,7 @@ HWY_INLINE void scale_rows(const From* from, Index stride, Size size, const floa
   }
 }
 
-constexpr Index kRowsAhead = 8;
+constexpr Index kFetchAhead = 8;
 
 /// The same with a factor of 1. Two vectors at a time: where rows miss the caches, what is done
 /// between two of them counts; rows lie too far apart for the processor to fetch them by itself.
@@ -51,8 +52,8 @@ HWY_INLINE void copy_rows(const From* from, Index stride, Size size, To* to, Ind
   const D d;
   const Index n = lanes(), e = size.e;
   for (Index i = 0; i < size.rows; ++i, from += stride, to += to_stride) {
-    for (Index c = 0; c < e && i + kRowsAhead < size.rows; c += kLine)
-      hwy::Prefetch(from + kRowsAhead * stride + c);
+    for (Index c = 0; c < e && i + kFetchAhead < size.rows; c += kLine)
+      hwy::Prefetch(from + kFetchAhead * stride + c);
     Index c = 0;
     for (; c + 2 * n <= e; c += 2 * n) {
       const V first = load_vector(d, from + c), second = load_vector(d, from + c + n);

@@ -52,15 +52,13 @@ struct Blocking {
   std::int64_t rows, bytes, depth;
 };
 
-/// A bf16 takes a third of the room and a sixth of the time of an f32: most contractions are one
-/// pass, and the result is written once.
-///
 /// Amx: B in half of a core's second cache. Wide is better than deep, as A is packed anew for every
 /// block; but each pass along the contraction reads and writes the result, whose neighbours other
-/// threads write, so that a long one takes few passes.
+/// threads write, so that a long one takes few passes. A bf16 takes a third of the room and a sixth
+/// of the time of an f32: most contractions are one pass, and the result is written once.
 ///
-/// Dots take longer for what they read: B comes from the last cache in time, a panel for all packed
-/// rows of A, which lie in the second. So A is packed few times.
+/// Dots need each byte less often: B can come from the last cache, a panel for all packed rows of
+/// A, which lie in the second. So A is packed few times.
 template <TileUnit unit, typename In>
 Blocking blocking(const GemmShape& shape) {
   if (unit == TileUnit::Dots) return {128, 2 << 20, 1024};
@@ -80,9 +78,9 @@ std::int64_t part_of(std::int64_t n, std::int64_t most, std::int64_t grain) {
   return round_up((n + parts - 1) / parts, grain);
 }
 
-/// Fetches sums that the next products are added to.
-TESSERA_TILES void fetch(const Sums& sums, std::int64_t rows) {
-  for (std::int64_t i = 0; i < rows; ++i) {
+/// Fetches the sums of a panel each of A and B. What lies beyond the result does no harm.
+TESSERA_TILES void fetch(const Sums& sums) {
+  for (std::int64_t i = 0; i < kWide; ++i) {
     for (std::int64_t j = 0; j < kWide; j += kTile)
       __builtin_prefetch(sums.at + i * sums.row + j, 0, 2);
   }
@@ -99,13 +97,22 @@ TESSERA_TILES void pass(const Source<In>& a, const Source<In>& b, const Sums& su
     const std::int64_t high = std::min(height, m - top);
     pack_block<lanes>(Source<In>{a.data + top * a.across, a.across, a.along}, high, along,
                       packed_a);
-    for (std::int64_t j = 0; j < n; j += kWide) {
-      for (std::int64_t i = 0; i < high; i += kWide) {
-        const std::int64_t next = top + i + kWide;
-        if (sums.accumulate) fetch(sums.part(next, j), std::min(kWide, m - next));
-        multiply_part<unit, lanes, In>(packed_a + i / kWide * panel, packed_b + j / kWide * panel,
-                                       along, sums.part(top + i, j), std::min(kWide, high - i),
-                                       std::min(kWide, n - j));
+    const auto multiply = [&](std::int64_t i, std::int64_t j) TESSERA_TILES {
+      multiply_part<unit, lanes, In>(packed_a + i / kWide * panel, packed_b + j / kWide * panel,
+                                     along, sums.part(top + i, j), std::min(kWide, high - i),
+                                     std::min(kWide, n - j));
+    };
+    if constexpr (unit == TileUnit::Amx) {
+      for (std::int64_t i = 0; i < high; i += kWide)
+        for (std::int64_t j = 0; j < n; j += kWide) multiply(i, j);
+    } else {
+      for (std::int64_t j = 0; j < n; j += kWide) {
+        for (std::int64_t i = 0; i < high; i += kWide) {
+          const bool below = i + kWide < high;
+          if (sums.accumulate)
+            fetch(below ? sums.part(top + i + kWide, j) : sums.part(top, j + kWide));
+          multiply(i, j);
+        }
       }
     }
   }

@@ -116,7 +116,7 @@ TESSERA_TILES TESSERA_INLINE void pack_tile(const Source<In>& from, std::int64_t
   if (across >= kTile && along >= kDepth) {
 #pragma GCC unroll 2
     for (int i = 0; i < kTile; ++i, low += row, high += row) {
-      if constexpr (kAlong) fetch(low + 128 / sizeof(In));  // two lines on: rows are many
+      if constexpr (kAlong && kParts<In> == 1) fetch(low + 64);  // two lines on: rows are many
       split(load(low), load(high), split_to + i * 64, split_stride);
     }
   } else {
@@ -149,7 +149,8 @@ struct Tiles {
   }
 };
 
-/// Rows of the source become rows of tiles: of each two that share them, from beginning to end.
+/// Rows of the source become rows of tiles: of each two that share them, from beginning to end. Not
+/// of f32, each of whose rows goes to three places.
 template <typename In>
 TESSERA_TILES void pack_rows(const Source<In>& from, std::int64_t along, const Tiles<In>& tiles) {
   constexpr std::int64_t kLine = 64 / sizeof(In), kShort = 16 * kLine, kAhead = kDepth;
@@ -201,7 +202,7 @@ TESSERA_TILES void pack_block(const Source<In>& from, std::int64_t across, std::
   const Tiles<In> tiles{across, round_up(along, kDepth) / kDepth, to};
   if (from.along == 1) {
     pack_panels<lanes, Dense::Along>(from, along, tiles);
-  } else if constexpr (lanes == Lanes::Across) {
+  } else if constexpr (lanes == Lanes::Across && kParts<In> == 1) {
     pack_rows(from, along, tiles);
   } else {
     pack_panels<lanes, Dense::Across>(from, along, tiles);
