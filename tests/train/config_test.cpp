@@ -232,6 +232,7 @@ TEST(Config, RecomputesNothingWithoutGraphOptimizationUnlessTold) {
                 cheap = flag("recompute-granularity", "elementwise");
   EXPECT_EQ(tell({}, {}).config.recompute_granularity, "elementwise");
   EXPECT_EQ(tell({}, {off}).config.recompute_granularity, "none");
+  EXPECT_EQ(tell({}, {off, flag("preset", "gpt2-tiny")}).config.recompute_granularity, "none");
   EXPECT_EQ(tell({}, {off, cheap}).config.recompute_granularity, "elementwise");
   EXPECT_EQ(tell({cheap, off}, {}).config.recompute_granularity, "elementwise");
 }

@@ -135,9 +135,12 @@ void note_unread_packing(const RunConfig& config, std::vector<std::string>& noti
 }
 
 /// Buffers are not shared in a run that is compiled without optimization: there is nothing to win
-/// by computing again, unless somebody asks for it.
-void settle_recompute(RunConfig& config) {
-  if (config.graph_optimization || !config.untold.contains("recompute-granularity")) return;
+/// by computing again, unless somebody says so.
+void settle_recompute(const std::vector<Meant>& file, const std::vector<Meant>& flags,
+                      RunConfig& config) {
+  constexpr std::string_view kField = "recompute-granularity";
+  const bool told = find(file, kField) != nullptr || find(flags, kField) != nullptr;
+  if (config.graph_optimization || told) return;
   if (config.recompute_granularity == RunConfig().recompute_granularity)
     config.recompute_granularity = to_text(Recompute::None);
 }
@@ -315,7 +318,7 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
   settle_dependents(from_file, from_flags, config);
   settle_remote_device(from_file, from_flags, config, problems);
   note_asked(from_file, from_flags, config);
-  settle_recompute(config);
+  settle_recompute(from_file, from_flags, config);
   note_unread_packing(config, notices);
   forget_unread_fields(config);
   return config;
