@@ -219,7 +219,7 @@ def tessera(args, w, dtype, data, how):
     shutil.rmtree(folder, ignore_errors=True)
     _, command = told_by([
         *train_words(args, w, dtype, data, w.warmup + w.steps), "--lr", w.lr, "--lr-decay-style", "constant",
-        "--lr-warmup-steps", 0, *(["--no-graph-optimization"] if how else [])], args.under)
+        "--lr-warmup-steps", 0, *(["--no-graph-optimization", "--recompute-granularity", "none"] if how else [])], args.under)
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     lines = [line for line in lines if line["kind"] == "train"]
     summary = json.loads((folder / "summary.json").read_text())

@@ -272,14 +272,15 @@ TEST(Parallel, LayersOfEncoderAndDecoderAreOneRow) {
                                        {"decoder.layers.*", Recompute::Full}}));
   c.recompute_layers = "1-2";
   EXPECT_EQ(strategy_of(c, BatchSplit::Cut, model).recompute,
-            (std::vector<RecomputePin>{{"encoder.layers.1", Recompute::Full},
-                                       {"decoder.layers.0", Recompute::Full}}));
-  c.recompute_others = Recompute::Elementwise;
-  EXPECT_EQ(strategy_of(c, BatchSplit::Cut, model).recompute,
             (std::vector<RecomputePin>{{"encoder.layers.*", Recompute::Elementwise},
                                        {"decoder.layers.*", Recompute::Elementwise},
                                        {"encoder.layers.1", Recompute::Full},
                                        {"decoder.layers.0", Recompute::Full}}));
+  c.recompute = Recompute::Elementwise;
+  EXPECT_EQ(strategy_of(c, BatchSplit::Cut, model).recompute,
+            (std::vector<RecomputePin>{{"encoder.layers.1", Recompute::Elementwise},
+                                       {"decoder.layers.0", Recompute::Elementwise}}));
+  c.recompute = Recompute::Full;
   c.recompute_layers = "4";
   EXPECT_EQ(problems(c, model).texts(),
             std::vector<std::string>{"recompute-layers is '4', but the layers "

@@ -225,16 +225,19 @@ TEST(Config, PackingDoesNothingWithoutGraphOptimization) {
   EXPECT_TRUE(tell({}, {flag("pack-weights", "yes")}).notices.empty());
 }
 
-/// Without graph optimization nothing is computed again, unless a flag or a file says so: a run
-/// that reads its own file goes on with the same plan.
-TEST(Config, RecomputesNothingWithoutGraphOptimizationUnlessTold) {
-  const Setting off = {"no-graph-optimization", {"true"}, "--no-graph-optimization"},
-                cheap = flag("recompute-granularity", "elementwise");
-  EXPECT_EQ(tell({}, {}).config.recompute_granularity, "elementwise");
-  EXPECT_EQ(tell({}, {off}).config.recompute_granularity, "none");
-  EXPECT_EQ(tell({}, {off, flag("preset", "gpt2-tiny")}).config.recompute_granularity, "none");
-  EXPECT_EQ(tell({}, {off, cheap}).config.recompute_granularity, "elementwise");
-  EXPECT_EQ(tell({cheap, off}, {}).config.recompute_granularity, "elementwise");
+/// Two names of one answer, which may say it twice but not disagree; the later origin answers.
+TEST(Config, MixedPrecisionIsBf16) {
+  const Setting no_mixed = {"no-mixed-precision", {"true"}, "--no-mixed-precision"};
+  const auto problem = [](const Told& told) {
+    return told.problems.list().empty() ? "" : std::string(told.problems.list()[0].what());
+  };
+  EXPECT_EQ(problem(tell({}, {flag("bf16", "true"), flag("mixed-precision", "true")})), "");
+  EXPECT_EQ(problem(tell({}, {flag("bf16", "true"), no_mixed})),
+            "--bf16 and --no-mixed-precision disagree: both say whether the run computes in bf16; "
+            "give one");
+  const Told off = tell({flag("bf16", "true")}, {no_mixed});
+  EXPECT_EQ(problem(off), "");
+  EXPECT_FALSE(off.config.bf16 || off.config.mixed_precision);
 }
 
 TEST(Config, AFamilyHasItsOwnDefaults) {

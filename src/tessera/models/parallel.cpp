@@ -251,10 +251,13 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
     out.pipeline = {static_cast<int>(c.pipeline), static_cast<int>(chunks_per_stage(c)), c.schedule,
                     c.chunks};
   const bool some_layers = c.recompute != Recompute::None && c.recompute_layers != "all";
-  const Recompute all_layers = some_layers ? c.recompute_others : c.recompute;
-  if (all_layers != Recompute::None) {
+  // What costs next to nothing is computed again in the layers that nobody names, too.
+  const Recompute in_all = !some_layers                           ? c.recompute
+                           : c.recompute > Recompute::Elementwise ? Recompute::Elementwise
+                                                                  : Recompute::None;
+  if (in_all != Recompute::None) {
     for (const LayerStack& stack : family.stacks(model))
-      out.recompute.push_back({text(stack.block, ".*"), all_layers});
+      out.recompute.push_back({text(stack.block, ".*"), in_all});
   }
   if (some_layers) {
     const std::vector<std::string> blocks = layer_blocks(model);

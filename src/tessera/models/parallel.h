@@ -34,10 +34,10 @@ struct ParallelConfig {
   std::int64_t shard_threshold = 0;         // bytes: ZeRO leaves whole what has smaller shards
   std::vector<std::string> unsharded = {};  // as Strategy::unsharded: ZeRO leaves them whole
   Recompute recompute = Recompute::None;    // what backward computes again, of the layers below
-  std::string recompute_layers = "all";     // "all", or numbers and ranges: "0-5,8"
-  Recompute recompute_others = Recompute::None;  // of the layers that these leave out
-  OffloadStrategy offload = {};                  // what lies on the host
-  GatherScope gather = GatherScope::Block;       // for how long gathered parameters are kept
+  std::string recompute_layers = "all";     // "all", or numbers and ranges: "0-5,8"; where that is
+                                            // above Elementwise, other layers do that
+  OffloadStrategy offload = {};             // what lies on the host
+  GatherScope gather = GatherScope::Block;  // for how long gathered parameters are kept
   std::int64_t bucket_mb = 0;        // MiB of gradients that are summed together; 0: each alone
   std::int64_t gradient_groups = 0;  // gradients of layers are summed in so many groups; 0: none
   std::int64_t micro_batches = 1;

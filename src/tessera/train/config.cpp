@@ -92,11 +92,6 @@ void complete(RunConfig& config) {
   parallel.recompute = find_word<Recompute>(kRecomputes, config.recompute_granularity)
                            .value_or(parallel.recompute);  // see find_problems
   if (config.checkpoint_activations) parallel.recompute = Recompute::Full;
-  // What costs next to nothing is computed again in the layers that nobody speaks of, too.
-  const bool some = parallel.recompute_layers != "all" && config.graph_optimization;
-  parallel.recompute_others = some && parallel.recompute > Recompute::Elementwise
-                                  ? Recompute::Elementwise
-                                  : Recompute::None;
   parallel.offload = {config.offload_optimizer, config.offload_gradients, config.offload_parameters,
                       config.offload_activations};
   if (config.remote_device != kRemoteNone && !parallel.offload.any())

@@ -134,17 +134,6 @@ void note_unread_packing(const RunConfig& config, std::vector<std::string>& noti
                            "is off"));
 }
 
-/// Buffers are not shared in a run that is compiled without optimization: there is nothing to win
-/// by computing again, unless somebody says so.
-void settle_recompute(const std::vector<Meant>& file, const std::vector<Meant>& flags,
-                      RunConfig& config) {
-  constexpr std::string_view kField = "recompute-granularity";
-  const bool told = find(file, kField) != nullptr || find(flags, kField) != nullptr;
-  if (config.graph_optimization || told) return;
-  if (config.recompute_granularity == RunConfig().recompute_granularity)
-    config.recompute_granularity = to_text(Recompute::None);
-}
-
 /// Two fields that answer one question.
 struct Rivals {
   std::string_view name, other;
@@ -155,6 +144,7 @@ struct Rivals {
 constexpr std::string_view kLength = "both say how long the run is";
 constexpr std::string_view kZero = "both say what data parallel devices share out";
 constexpr std::string_view kRecomputed = "both say what backward computes again";
+constexpr std::string_view kSixteenBits = "both say whether the run computes in bf16";
 constexpr Rivals kRivals[] = {
     {"epochs", "steps", "0", "", "", kLength},
     {"zero-stage", "zero-1-memory-optimization", "", "false", "1", kZero},
@@ -162,6 +152,7 @@ constexpr Rivals kRivals[] = {
     {"zero-stage", "zero-3-memory-optimization", "", "false", "3", kZero},
     {"zero-stage", "fsdp-memory-optimization", "", "false", "3", kZero},
     {"recompute-granularity", "checkpoint-activations", "", "false", "full", kRecomputed},
+    {"bf16", "mixed-precision", "false", "false", "true", kSixteenBits},
 };
 
 /// Two settings of one origin that disagree.
@@ -318,7 +309,6 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
   settle_dependents(from_file, from_flags, config);
   settle_remote_device(from_file, from_flags, config, problems);
   note_asked(from_file, from_flags, config);
-  settle_recompute(from_file, from_flags, config);
   note_unread_packing(config, notices);
   forget_unread_fields(config);
   return config;
