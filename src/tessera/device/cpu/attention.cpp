@@ -143,12 +143,13 @@ class Forward final : public AttentionKernel {
   void run(const KernelArgs& args) const override {
     AttentionCall c = call(args);
     c.y = args.outs[0], c.logsumexp = static_cast<float*>(args.outs[1]);
-    const std::int64_t tiles = (c.S + kTile - 1) / kTile;
+    const std::int64_t tiles = (c.S + kScoreTile - 1) / kScoreTile;
     each(c.B * c.G * c.R * tiles, threads_, args, scratch_, [&](std::int64_t unit, float* scratch) {
       // The last tile of queries sees the most keys: it comes first, so that no thread is left with
       // a long one.
       const std::int64_t tile = tiles - 1 - unit % tiles, head = unit / tiles;
-      attention_forward(c, head / (c.R * c.G), head / c.R % c.G, head % c.R, tile * kTile, scratch);
+      attention_forward(c, head / (c.R * c.G), head / c.R % c.G, head % c.R, tile * kScoreTile,
+                        scratch);
     });
   }
 

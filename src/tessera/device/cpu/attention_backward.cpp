@@ -17,8 +17,8 @@ namespace tessera::cpu::HWY_NAMESPACE {
 namespace {
 
 /// Where things lie in a thread's scratch. Of a head: keys, values and their gradients [t][padded
-/// e]. Of a tile of queries: turned [e][kTile], and as rows [query][padded e]. Of up to kTile
-/// keys: [key][kTile].
+/// e]. Of a tile of queries: turned [e][kScoreTile], and as rows [query][padded e]. Of up to
+/// kScoreTile keys: [key][kScoreTile].
 struct Backward {
   float *keys, *values, *dkeys, *dvalues;
   float *queries, *dresults;
@@ -29,13 +29,14 @@ struct Backward {
 
   Backward(float* scratch, Index e, Index t) {
     const auto take = [&](Index n) { return std::exchange(scratch, scratch + (n + 15) / 16 * 16); };
-    const Index all = t * padded(e), some = kTile * padded(e);
+    const Index all = t * padded(e), some = kScoreTile * padded(e);
     keys = take(all), values = take(all), dkeys = take(all), dvalues = take(all);
-    queries = take(e * kTile), dresults = take(e * kTile);
+    queries = take(e * kScoreTile), dresults = take(e * kScoreTile);
     query_rows = take(some), dresult_rows = take(some), dquery_rows = take(some);
-    p = take(kTile * kTile), ds = take(kTile * kTile), kept = take(kTile * kTile);
-    row_sum = take(kTile), logsumexp = take(kTile);
-    random = reinterpret_cast<std::uint64_t*>(take(2 * kTile));
+    p = take(kScoreTile * kScoreTile), ds = take(kScoreTile * kScoreTile),
+    kept = take(kScoreTile * kScoreTile);
+    row_sum = take(kScoreTile), logsumexp = take(kScoreTile);
+    random = reinterpret_cast<std::uint64_t*>(take(2 * kScoreTile));
   }
 };
 
@@ -55,10 +56,9 @@ HWY_INLINE void dot_rows(const T* x, Index stride, Size size, const float* y, fl
 }
 
 HWY_INLINE void dot_operand(const Operand& x, Size size, const float* y, float* sums) {
-  if (x.dtype == DType::BF16)
-    return dot_rows(x.as<const hwy::bfloat16_t>(), x.stride, size, y, sums);
-  if (x.dtype == DType::F16) return dot_rows(x.as<const hwy::float16_t>(), x.stride, size, y, sums);
-  dot_rows(x.as<const float>(), x.stride, size, y, sums);
+  with_stored(x.dtype, [&](auto zero) HWY_ATTR {
+    dot_rows(x.as<const decltype(zero)>(), x.stride, size, y, sums);
+  });
 }
 
 /// Scores and the gradients of probabilities become what is summed: kept probabilities, and
@@ -70,7 +70,7 @@ HWY_INLINE void score_gradients(const AttentionCall& call, const Backward& f, co
   for (Index c = tile.from; c < cols; c += lanes()) {
     const V base = hn::Load(d, f.logsumexp + c), row_sum = hn::Load(d, f.row_sum + c);
     for (Index j = 0; j < tile.keys; ++j) {
-      const Index at = j * kTile + c;
+      const Index at = j * kScoreTile + c;
       const V all = exp_of(d, hn::Sub(hn::Load(d, p + at), base));
       V kept = all, dp = hn::Load(d, ds + at);
       if (dropout) {
@@ -118,18 +118,18 @@ HWY_INLINE void load_queries(const AttentionCall& call, const Backward& f, Index
 HWY_INLINE RowsAhead rows_ahead(const AttentionCall& call, Index b, Index g, Index r, Index first) {
   const HeadRows &q = call.q, &k = call.k, &v = call.v;
   const Index e = call.E, row = call.G * call.R * e, key_row = call.G * e;
-  const Size some = {std::min(kTile, call.valid_t - first), e};
+  const Size some = {std::min(kScoreTile, call.valid_t - first), e};
   const Index at = ((b * call.T + first) * call.G + g) * e;
   RowsAhead out;
   fetch_later(result(call, call.dq, call.query_at(b, first, g, r), row),
-              {std::min(kTile, call.S - first), e}, out);
-  Index next = first + kTile, head = b * call.G + g;
+              {std::min(kScoreTile, call.S - first), e}, out);
+  Index next = first + kScoreTile, head = b * call.G + g;
   if (next >= call.valid_s) next = 0, ++r;
   const bool of_head = r < call.R;
   if (!of_head) r = 0, ++head;
   if (head == call.B * call.G) return out;
   b = head / call.G, g = head % call.G;
-  const Size queries = {std::min(kTile, call.valid_s - next), e};
+  const Size queries = {std::min(kScoreTile, call.valid_s - next), e};
   const Index at_q = call.query_at(b, next, g, r);
   fetch_later(operand(call, q.data, q.at(b, g, r) + next * q.row, q.row), queries, out);
   fetch_later(operand(call, call.dy, at_q, row), queries, out);
@@ -157,18 +157,18 @@ HWY_INLINE void score_products(const AttentionCall& call, const Backward& f, Ind
                    1, ds, ahead);
     return;
   }
-  multiply({tile.keys, cols - from, e, f.keys + at, wide, 1, f.queries + from, kTile, p + from,
-            kTile, false, &ahead});
-  multiply({tile.keys, cols - from, e, f.values + at, wide, 1, f.dresults + from, kTile, ds + from,
-            kTile, false, &ahead});
+  multiply({tile.keys, cols - from, e, f.keys + at, wide, 1, f.queries + from, kScoreTile, p + from,
+            kScoreTile, false, &ahead});
+  multiply({tile.keys, cols - from, e, f.values + at, wide, 1, f.dresults + from, kScoreTile,
+            ds + from, kScoreTile, false, &ahead});
 }
 
 HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b, Index g, Index r,
                            Index first) {
-  const Index e = call.E, wide = padded(e), queries = std::min(kTile, call.valid_s - first);
+  const Index e = call.E, wide = padded(e), queries = std::min(kScoreTile, call.valid_s - first);
   const Index cols = (queries + lanes() - 1) / lanes() * lanes();
   load_queries(call, f, b, g, r, first, queries, cols);
-  std::fill(f.dquery_rows, f.dquery_rows + kTile * wide, 0.0F);
+  std::fill(f.dquery_rows, f.dquery_rows + kScoreTile * wide, 0.0F);
   RowsAhead ahead = rows_ahead(call, b, g, r, first);
   const Index end = call.keys_before(first + queries - 1);
   for (Index t = 0, all = 0; t < end; t += all) {
@@ -178,22 +178,23 @@ HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b
     for (int i = 0; i < tiles.count; ++i) {
       const KeyTile& tile = tiles.list[i];
       const Index keys = tile.keys, from = tile.from, seeing = queries - from;
-      float *const p = f.p + (tile.t - t) * kTile, *const ds = f.ds + (tile.t - t) * kTile;
+      float *const p = f.p + (tile.t - t) * kScoreTile, *const ds =
+                                                            f.ds + (tile.t - t) * kScoreTile;
       score_products(call, f, b, g, tile, cols, p, ds, ahead);
       hide_unseen(call, b, first, tile, queries, cols, p);
       if (call.drop_below > 0) draw_kept(call, f.random, tile, cols, f.kept);
       score_gradients(call, f, tile, cols, p, ds);
       // Depth is queries, not cols: lanes beyond the last query must not enter the sums.
       const float *dy = f.dresult_rows + from * wide, *q = f.query_rows + from * wide;
-      multiply({keys, wide, seeing, p + from, kTile, 1, dy, wide, f.dvalues + tile.t * wide, wide,
-                true, &ahead});
-      multiply({keys, wide, seeing, ds + from, kTile, 1, q, wide, f.dkeys + tile.t * wide, wide,
-                true, &ahead});
+      multiply({keys, wide, seeing, p + from, kScoreTile, 1, dy, wide, f.dvalues + tile.t * wide,
+                wide, true, &ahead});
+      multiply({keys, wide, seeing, ds + from, kScoreTile, 1, q, wide, f.dkeys + tile.t * wide,
+                wide, true, &ahead});
     }
     for (Index i = 0, seen = 0; i < tiles.count; ++i) {
       const Index begin = tiles.list[i].from, some = tiles.seeing_end(i, queries) - begin;
       seen += tiles.list[i].keys;
-      multiply({some, wide, seen, f.ds + begin, 1, kTile, f.keys + t * wide, wide,
+      multiply({some, wide, seen, f.ds + begin, 1, kScoreTile, f.keys + t * wide, wide,
                 f.dquery_rows + begin * wide, wide, true, &ahead});
     }
   }
@@ -214,7 +215,7 @@ void backward(const AttentionCall& call, Index b, Index g, float* scratch) {
   std::fill(f.dvalues, f.dvalues + call.T * wide, 0.0F);
   for (Index r = 0; r < call.R; ++r) {
     const Index end = r < call.valid_r ? call.valid_s : 0;
-    for (Index first = 0; first < end; first += kTile) query_tile(call, f, b, g, r, first);
+    for (Index first = 0; first < end; first += kScoreTile) query_tile(call, f, b, g, r, first);
     const auto bytes = static_cast<std::size_t>(e * size_of(call.dtype));
     for (Index s = end; s < call.S; ++s)
       std::memset(result(call, call.dq, call.query_at(b, s, g, r), 0).data, 0, bytes);
@@ -234,7 +235,8 @@ HWY_EXPORT(backward);
 
 std::int64_t attention_backward_scratch(std::int64_t e, std::int64_t t) {
   const std::int64_t wide = (e + 15) / 16 * 16;
-  return 4 * t * wide + 2 * e * kTile + 3 * kTile * wide + 3 * kTile * kTile + 4 * kTile;
+  return 4 * t * wide + 2 * e * kScoreTile + 3 * kScoreTile * wide + 3 * kScoreTile * kScoreTile +
+         4 * kScoreTile;
 }
 
 void attention_backward(const AttentionCall& call, std::int64_t b, std::int64_t g, float* scratch) {

@@ -9,7 +9,7 @@
 
 namespace tessera::cpu {
 
-constexpr std::int64_t kTile = 64;  // queries, and keys, of one tile of scores
+constexpr std::int64_t kScoreTile = 64;  // queries, and keys, of one tile of scores
 /// Up to so many queries are computed without tiles, from chunks of so many keys.
 constexpr std::int64_t kFewQueries = 4, kKeyChunk = 256;
 
@@ -91,8 +91,8 @@ struct AttentionCall {
   /// The tile that starts at key `t` < `end`, for queries from local `s` on. Where the causal
   /// diagonal crosses it, it is a quarter as tall, so that less work is thrown away.
   KeyTile key_tile(std::int64_t t, std::int64_t end, std::int64_t s) const {
-    if (!causal || ahead(t, s) + kTile <= 1) return {t, std::min(kTile, end - t), 0};
-    return {t, std::min(kTile / 4, end - t), std::max(ahead(t, s), std::int64_t{0}) / 16 * 16};
+    if (!causal || ahead(t, s) + kScoreTile <= 1) return {t, std::min(kScoreTile, end - t), 0};
+    return {t, std::min(kScoreTile / 4, end - t), std::max(ahead(t, s), std::int64_t{0}) / 16 * 16};
   }
 };
 
@@ -100,7 +100,7 @@ struct AttentionCall {
 std::int64_t attention_forward_scratch(std::int64_t e);
 std::int64_t attention_backward_scratch(std::int64_t e, std::int64_t t);
 
-/// y and logsumexp of queries [first, first + kTile) of one head.
+/// y and logsumexp of queries [first, first + kScoreTile) of one head.
 void attention_forward(const AttentionCall& call, std::int64_t b, std::int64_t g, std::int64_t r,
                        std::int64_t first, float* scratch);
 /// What keys [chunk * kKeyChunk, (chunk + 1) * kKeyChunk) are to all queries of a key-value head:

@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "tessera/device/cpu/tile_pack.h"
+#include "tessera/device/cpu/tile_unit.h"
 
 namespace tessera::cpu {
 

@@ -69,7 +69,7 @@ HWY_INLINE void draw_kept(const AttentionCall& call, const std::uint64_t* first,
     for (Index c = tile.from; c < cols; ++c) {
       const std::uint32_t bits =
           philox_bits(call.key, first[c] + static_cast<std::uint64_t>(tile.t + j), call.step);
-      kept[j * kTile + c] =
+      kept[j * kScoreTile + c] =
           static_cast<std::int32_t>(bits >> 8) >= call.drop_below ? call.keep_scale : 0.0F;
     }
   }
@@ -80,12 +80,12 @@ HWY_INLINE void draw_kept(const AttentionCall& call, const std::uint64_t* first,
   const V64 skip = hn::Set(d64, static_cast<std::uint64_t>(tile.t)),
             three = hn::Set(d64, std::uint64_t{3});
   const V32 last_dropped = hn::Set(d32, (static_cast<std::uint32_t>(call.drop_below) << 8) - 1);
-  HWY_ALIGN std::uint32_t rows[(kTile + 8) * hn::MaxLanes(D32())];
+  HWY_ALIGN std::uint32_t rows[(kScoreTile + 8) * hn::MaxLanes(D32())];
   for (Index c = tile.from; c < cols; c += lanes()) {
     const auto keep = [&](Index j, V32 words) HWY_ATTR {
       const auto kept_ones = hn::RebindMask(D(), hn::Gt(words, last_dropped));
       hn::Store(hn::IfThenElseZero(kept_ones, hn::Set(D(), call.keep_scale)), D(),
-                kept + j * kTile + c);
+                kept + j * kScoreTile + c);
     };
     V64 even, odd;
     hn::LoadInterleaved2(d64, first + c, even, odd);

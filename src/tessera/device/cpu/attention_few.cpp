@@ -135,11 +135,9 @@ HWY_INLINE void few_queries_of(const AttentionCall& call, Index b, Index g, Inde
 
 void few_queries(const AttentionCall& call, Index b, Index g, Index chunk, float* parts,
                  Index stride) {
-  if (call.dtype == DType::BF16)
-    return few_queries_of<hwy::bfloat16_t>(call, b, g, chunk, parts, stride);
-  if (call.dtype == DType::F16)
-    return few_queries_of<hwy::float16_t>(call, b, g, chunk, parts, stride);
-  few_queries_of<float>(call, b, g, chunk, parts, stride);
+  with_stored(call.dtype, [&](auto zero) HWY_ATTR {
+    few_queries_of<decltype(zero)>(call, b, g, chunk, parts, stride);
+  });
 }
 
 void join_parts(const AttentionCall& call, Index row, float* parts, Index chunks) {

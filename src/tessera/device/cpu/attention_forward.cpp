@@ -18,18 +18,19 @@ namespace {
 
 /// Where things lie in a thread's scratch.
 struct Forward {
-  float* queries;               // [e][kTile]
+  float* queries;               // [e][kScoreTile]
   float *sums, *rows;           // [query][padded e]; of keys, then of values [key][padded e]
-  float *scores, *kept;         // [key][kTile]
+  float *scores, *kept;         // [key][kScoreTile]
   float *top, *total, *shrink;  // per query
   std::uint64_t* random;
 
   Forward(float* scratch, Index e) {
     const auto take = [&](Index n) { return std::exchange(scratch, scratch + n); };
-    queries = take(e * kTile), sums = take(padded(e) * kTile), rows = take(padded(e) * kTile);
-    scores = take(kTile * kTile), kept = take(kTile * kTile);
-    top = take(kTile), total = take(kTile), shrink = take(kTile);
-    random = reinterpret_cast<std::uint64_t*>(take(2 * kTile));
+    queries = take(e * kScoreTile), sums = take(padded(e) * kScoreTile),
+    rows = take(padded(e) * kScoreTile);
+    scores = take(kScoreTile * kScoreTile), kept = take(kScoreTile * kScoreTile);
+    top = take(kScoreTile), total = take(kScoreTile), shrink = take(kScoreTile);
+    random = reinterpret_cast<std::uint64_t*>(take(2 * kScoreTile));
   }
 };
 
@@ -42,12 +43,12 @@ HWY_INLINE void online_softmax(const Forward& f, const KeyTiles& tiles, Index co
     const Index keys = tiles.seen_from(c);
     const V before = hn::Load(d, f.top + c);
     V top = before;
-    for (Index j = 0; j < keys; ++j) top = hn::Max(top, hn::Load(d, f.scores + j * kTile + c));
+    for (Index j = 0; j < keys; ++j) top = hn::Max(top, hn::Load(d, f.scores + j * kScoreTile + c));
     // A query that has seen no key yet: -infinity - 0, not -infinity - -infinity.
     const V base = hn::IfThenElse(hn::Eq(top, none), hn::Zero(d), top);
     V sum = hn::Zero(d);
     for (Index j = 0; j < keys; ++j) {
-      float* const at = f.scores + j * kTile + c;
+      float* const at = f.scores + j * kScoreTile + c;
       const V p = exp_of(d, hn::Sub(hn::Load(d, at), base));
       sum = hn::Add(sum, p);
       hn::Store(dropout ? hn::Mul(p, hn::Load(d, f.kept + (at - f.scores))) : p, d, at);
@@ -85,12 +86,12 @@ HWY_INLINE void score_tiles(const AttentionCall& call, const Forward& f, Index b
   for (int i = 0; i < tiles.count; ++i) {
     const KeyTile& tile = tiles.list[i];
     const Index at = tile.t - tiles.list[0].t;
-    float* const scores = f.scores + at * kTile;
+    float* const scores = f.scores + at * kScoreTile;
     if (call.dots) {
       multiply_pairs(k, tile, at, e, cols, f.queries, call.scale, scores, ahead);
     } else {
       multiply({tile.keys, cols - tile.from, e, rows + at * row, row, 1, f.queries + tile.from,
-                kTile, scores + tile.from, kTile, false, &ahead});
+                kScoreTile, scores + tile.from, kScoreTile, false, &ahead});
     }
     hide_unseen(call, b, first, tile, queries, cols, scores);
   }
@@ -103,18 +104,18 @@ HWY_INLINE RowsAhead rows_ahead(const AttentionCall& call, Index b, Index g, Ind
   const Index e = call.E, row = call.G * call.R * e;
   RowsAhead out;
   fetch_later(result(call, call.y, call.query_at(b, first, g, r), row),
-              {std::min(kTile, call.S - first), e}, out);
+              {std::min(kScoreTile, call.S - first), e}, out);
   if (first > 0)
-    fetch_later(operand(call, q.data, q.at(b, g, r) + (first - kTile) * q.row, q.row), {kTile, e},
-                out);
+    fetch_later(operand(call, q.data, q.at(b, g, r) + (first - kScoreTile) * q.row, q.row),
+                {kScoreTile, e}, out);
   const Index head = (b * call.G + g) * call.R + r + 1;
   if (head == call.B * call.G * call.R) return out;
   r = head % call.R, g = head / call.R % call.G, b = head / call.R / call.G;
-  const Index last = (call.S - 1) / kTile * kTile;
+  const Index last = (call.S - 1) / kScoreTile * kScoreTile;
   if (first == 0)
     fetch_later(operand(call, q.data, q.at(b, g, r) + last * q.row, q.row), {call.S - last, e},
                 out);
-  const Size some = {std::min(kTile, call.valid_t - first), e};
+  const Size some = {std::min(kScoreTile, call.valid_t - first), e};
   fetch_later(operand(call, k.data, k.at(b, g, 0) + first * k.row, k.row), some, out);
   fetch_later(operand(call, v.data, v.at(b, g, 0) + first * v.row, v.row), some, out);
   return out;
@@ -124,7 +125,7 @@ HWY_INLINE RowsAhead rows_ahead(const AttentionCall& call, Index b, Index g, Ind
 
 void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, float* scratch) {
   const Forward f(scratch, call.E);
-  const Index e = call.E, wide = padded(e), queries = std::min(kTile, call.S - first);
+  const Index e = call.E, wide = padded(e), queries = std::min(kScoreTile, call.S - first);
   const Index cols = (queries + lanes() - 1) / lanes() * lanes();
   const Operand q = operand(call, call.q.data, call.q.at(b, g, r) + first * call.q.row, call.q.row);
   if (call.dots) {
@@ -133,9 +134,9 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
     read_scaled(q, {queries, e}, call.scale, f.sums);
     turn(f.sums, {queries, e}, cols, f.queries);
   }
-  std::fill(f.top, f.top + kTile, -std::numeric_limits<float>::infinity());
-  std::fill(f.total, f.total + kTile, 0.0F);
-  std::fill(f.sums, f.sums + wide * kTile, 0.0F);
+  std::fill(f.top, f.top + kScoreTile, -std::numeric_limits<float>::infinity());
+  std::fill(f.total, f.total + kScoreTile, 0.0F);
+  std::fill(f.sums, f.sums + wide * kScoreTile, 0.0F);
   for (Index i = 0; i < cols && call.drop_below > 0; ++i) {
     f.random[i] =
         static_cast<std::uint64_t>(call.random_index(b, g, r, first + std::min(i, queries - 1)));
@@ -151,7 +152,7 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
                 first, queries, ahead);
     for (int i = 0; call.drop_below > 0 && i < tiles.count; ++i) {
       const KeyTile& tile = tiles.list[i];
-      draw_kept(call, f.random, tile, cols, f.kept + (tile.t - t) * kTile);
+      draw_kept(call, f.random, tile, cols, f.kept + (tile.t - t) * kScoreTile);
     }
     online_softmax(f, tiles, cols, call.drop_below > 0);
     const Index from = tiles.list[0].from;
@@ -164,8 +165,8 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
     for (Index i = 0, seen = 0; i < tiles.count; ++i) {
       const Index begin = tiles.list[i].from, some = tiles.seeing_end(i, queries) - begin;
       seen += tiles.list[i].keys;
-      multiply({some, wide, seen, f.scores + begin, 1, kTile, f.rows, wide, f.sums + begin * wide,
-                wide, true, &ahead});
+      multiply({some, wide, seen, f.scores + begin, 1, kScoreTile, f.rows, wide,
+                f.sums + begin * wide, wide, true, &ahead});
     }
   }
   finish(call, f, b, g, r, first, queries);
@@ -180,7 +181,7 @@ namespace tessera::cpu {
 HWY_EXPORT(forward);
 
 std::int64_t attention_forward_scratch(std::int64_t e) {
-  return (e + 2 * ((e + 15) / 16 * 16) + 2 * kTile + 5) * kTile;
+  return (e + 2 * ((e + 15) / 16 * 16) + 2 * kScoreTile + 5) * kScoreTile;
 }
 
 void attention_forward(const AttentionCall& call, std::int64_t b, std::int64_t g, std::int64_t r,

@@ -97,42 +97,32 @@ HWY_INLINE void fetch_later(const Place<Pointer>& place, Size size, RowsAhead& a
 /// Operands to scratch, in rows of padded(e).
 inline void read_rows(const Operand& f, Size size, float* to) {
   const Index wide = padded(size.e);
-  if (f.dtype == DType::BF16)
-    return copy_rows(f.as<const hwy::bfloat16_t>(), f.stride, size, to, wide, wide);
-  if (f.dtype == DType::F16)
-    return copy_rows(f.as<const hwy::float16_t>(), f.stride, size, to, wide, wide);
-  copy_rows(f.as<const float>(), f.stride, size, to, wide, wide);
+  with_stored(f.dtype, [&](auto zero) HWY_ATTR {
+    copy_rows(f.as<const decltype(zero)>(), f.stride, size, to, wide, wide);
+  });
 }
 
 /// The same, all of them multiplied by `factor`.
 inline void read_scaled(const Operand& f, Size size, float factor, float* to) {
   const Index wide = padded(size.e);
-  if (f.dtype == DType::BF16)
-    return scale_rows(f.as<const hwy::bfloat16_t>(), f.stride, size, &factor, 0, to, wide, wide);
-  if (f.dtype == DType::F16)
-    return scale_rows(f.as<const hwy::float16_t>(), f.stride, size, &factor, 0, to, wide, wide);
-  scale_rows(f.as<const float>(), f.stride, size, &factor, 0, to, wide, wide);
+  with_stored(f.dtype, [&](auto zero) HWY_ATTR {
+    scale_rows(f.as<const decltype(zero)>(), f.stride, size, &factor, 0, to, wide, wide);
+  });
 }
 
 /// Rows of padded(e) in scratch to results, row i multiplied by factors[i * step] and rounded once.
 inline void write_scaled(const float* from, Size size, const float* factors, Index step,
                          const Result& t) {
-  const Index wide = padded(size.e);
-  if (t.dtype == DType::BF16)
-    return scale_rows(from, wide, size, factors, step, t.as<hwy::bfloat16_t>(), t.stride, 0);
-  if (t.dtype == DType::F16)
-    return scale_rows(from, wide, size, factors, step, t.as<hwy::float16_t>(), t.stride, 0);
-  scale_rows(from, wide, size, factors, step, t.as<float>(), t.stride, 0);
+  with_stored(t.dtype, [&](auto zero) HWY_ATTR {
+    scale_rows(from, padded(size.e), size, factors, step, t.as<decltype(zero)>(), t.stride, 0);
+  });
 }
 
 /// The same with a factor of 1.
 inline void write_rows(const float* from, Size size, const Result& t) {
-  const Index wide = padded(size.e);
-  if (t.dtype == DType::BF16)
-    return copy_rows(from, wide, size, t.as<hwy::bfloat16_t>(), t.stride, 0);
-  if (t.dtype == DType::F16)
-    return copy_rows(from, wide, size, t.as<hwy::float16_t>(), t.stride, 0);
-  copy_rows(from, wide, size, t.as<float>(), t.stride, 0);
+  with_stored(t.dtype, [&](auto zero) HWY_ATTR {
+    copy_rows(from, padded(size.e), size, t.as<decltype(zero)>(), t.stride, 0);
+  });
 }
 
 }  // namespace tessera::cpu::HWY_NAMESPACE

@@ -22,18 +22,18 @@
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
 
-/// Up to kTile rows of e channels in scratch, turned to [e][kTile]; zero in the columns from `rows`
-/// to `cols`.
+/// Up to kScoreTile rows of e channels in scratch, turned to [e][kScoreTile]; zero in the columns
+/// from `rows` to `cols`.
 HWY_INLINE void turn(const float* rows, Size size, Index cols, float* to) {
   for (Index i = 0; size.rows < cols && i < size.e; ++i) {
-    std::memset(to + i * kTile + size.rows, 0,
+    std::memset(to + i * kScoreTile + size.rows, 0,
                 static_cast<std::size_t>(cols - size.rows) * sizeof(float));
   }
-  transpose(rows, padded(size.e), size.rows, size.e, to, kTile);
+  transpose(rows, padded(size.e), size.rows, size.e, to, kScoreTile);
 }
 
-/// The same of rows of bf16 that lie elsewhere, by pairs of channels: [e / 2][kTile], a pair in the
-/// place of an f32. `rows` is scratch for them.
+/// The same of rows of bf16 that lie elsewhere, by pairs of channels: [e / 2][kScoreTile], a pair
+/// in the place of an f32. `rows` is scratch for them.
 HWY_INLINE void turn_pairs(const Operand& from, Size size, Index cols, float* rows, float* to) {
   const Index pairs = size.e / 2;
   const char* const bytes = from.as<const char>();
@@ -49,11 +49,12 @@ HWY_INLINE void multiply_pairs(const Operand& keys, const KeyTile& tile, Index f
                                RowsAhead& ahead) {
   const Index width = padded(cols - tile.from);  // whole vectors of 16
   multiply_dots({tile.keys, width, e / 2, keys.as<const std::uint16_t>() + first * keys.stride,
-                 keys.stride, q + tile.from, kTile, scores + tile.from, kTile, scale, &ahead});
+                 keys.stride, q + tile.from, kScoreTile, scores + tile.from, kScoreTile, scale,
+                 &ahead});
 }
 
-/// A tile of keys, or up to four low ones where the causal diagonal runs: up to kTile keys that lie
-/// together.
+/// A tile of keys, or up to four low ones where the causal diagonal runs: up to kScoreTile keys
+/// that lie together.
 struct KeyTiles {
   KeyTile list[4];
   int count = 0;
@@ -63,7 +64,7 @@ struct KeyTiles {
     do {
       list[count] = call.key_tile(t + keys, end, first);
       keys += list[count++].keys;
-    } while (t + keys < end && keys + kTile / 4 <= kTile);
+    } while (t + keys < end && keys + kScoreTile / 4 <= kScoreTile);
   }
   /// Keys that some of the queries from `c` on see: the later a tile, the later its first query.
   Index seen_from(Index c) const {
@@ -91,7 +92,7 @@ HWY_INLINE void hide_masked(const AttentionCall& call, Index b, Index s, const K
       std::memcpy(&eight, row + j, static_cast<std::size_t>(end - j));
       if (eight == kAllSeen) continue;
       for (Index k = j; k < end; ++k) {
-        if (!row[k]) scores[k * kTile + i] = -std::numeric_limits<float>::infinity();
+        if (!row[k]) scores[k * kScoreTile + i] = -std::numeric_limits<float>::infinity();
       }
     }
   }
@@ -109,11 +110,11 @@ HWY_INLINE void hide_unseen(const AttentionCall& call, Index b, Index s, const K
   const bool triangle = call.causal && ahead + tile.keys - 1 > tile.from;
   if (!triangle && !by_key) return;
   for (Index j = 0; j < tile.keys; ++j) {
-    float* const row = scores + j * kTile;
+    float* const row = scores + j * kScoreTile;
     const bool hidden = by_key && !call.mask_row(b, 0)[tile.t + j];
     if (!hidden && (!triangle || ahead + j <= tile.from)) continue;
-    const V first =
-        hn::Set(d, static_cast<float>(hidden ? kTile : ahead + j));  // the first query that sees it
+    const V first = hn::Set(
+        d, static_cast<float>(hidden ? kScoreTile : ahead + j));  // the first query that sees it
     const Index end = hidden ? cols : std::min(cols, ahead + j);
     for (Index c = tile.from; c < end; c += lanes()) {
       const V query = hn::Iota(d, static_cast<float>(c));

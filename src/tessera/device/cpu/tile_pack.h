@@ -10,15 +10,9 @@
 
 #include "tessera/base/round_up.h"
 #include "tessera/device/cpu/gemm_shape.h"
+#include "tessera/device/cpu/tile_unit.h"
 
 namespace tessera::cpu {
-
-// Compilers never use AMX by themselves. Tests compile this for every processor:
-// tests/device/emulated.
-#ifndef TESSERA_TILES
-#define TESSERA_TILES \
-  __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16")))
-#endif
 
 constexpr std::int64_t kTile = 16;          // rows of a tile, and its 4-byte columns
 constexpr std::int64_t kDepth = 2 * kTile;  // of the contraction per tile: a column holds two bf16

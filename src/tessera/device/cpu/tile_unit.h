@@ -3,6 +3,13 @@
 
 #include <cstdint>
 
+// Functions that use these units: compilers do not by themselves. Tests compile them for every
+// processor: tests/device/emulated.
+#if !defined(TESSERA_TILES) && defined(__x86_64__)
+#define TESSERA_TILES \
+  __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16")))
+#endif
+
 namespace tessera::cpu {
 
 enum class TileUnit : std::uint8_t {

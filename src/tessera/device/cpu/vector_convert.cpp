@@ -26,18 +26,20 @@ void convert_tile(const TileCall& c) {
   convert<From, To>(c.in[0], c.out, c.n);
 }
 
-void widen(bool bf16, const void* from, float* to, std::int64_t n) {
-  bf16 ? convert<hwy::bfloat16_t, float>(from, to, n) : convert<hwy::float16_t, float>(from, to, n);
+void widen_from(DType dtype, const void* from, float* to, std::int64_t n) {
+  with_stored(dtype, [&](auto zero) { convert<decltype(zero), float>(from, to, n); });
 }
-void narrow(bool bf16, const float* from, void* to, std::int64_t n) {
-  bf16 ? convert<float, hwy::bfloat16_t>(from, to, n) : convert<float, hwy::float16_t>(from, to, n);
+void narrow_to(DType dtype, const float* from, void* to, std::int64_t n) {
+  with_stored(dtype, [&](auto zero) { convert<float, decltype(zero)>(from, to, n); });
 }
 
-TileFunction find_widen(bool bf16) {
-  return bf16 ? convert_tile<hwy::bfloat16_t, float> : convert_tile<hwy::float16_t, float>;
+TileFunction find_widen(DType dtype) {
+  return with_stored(dtype,
+                     [](auto zero) -> TileFunction { return convert_tile<decltype(zero), float>; });
 }
-TileFunction find_narrow(bool bf16) {
-  return bf16 ? convert_tile<float, hwy::bfloat16_t> : convert_tile<float, hwy::float16_t>;
+TileFunction find_narrow(DType dtype) {
+  return with_stored(dtype,
+                     [](auto zero) -> TileFunction { return convert_tile<float, decltype(zero)>; });
 }
 
 void accumulate(const float* from, float* to, std::int64_t n) {
@@ -55,26 +57,22 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tessera::cpu {
 
-HWY_EXPORT(widen);
-HWY_EXPORT(narrow);
+HWY_EXPORT(widen_from);
+HWY_EXPORT(narrow_to);
 HWY_EXPORT(find_widen);
 HWY_EXPORT(find_narrow);
 HWY_EXPORT(accumulate);
 
 void widen(DType dtype, const void* from, float* to, std::int64_t n) {
-  HWY_DYNAMIC_DISPATCH(widen)(dtype == DType::BF16, from, to, n);
+  HWY_DYNAMIC_DISPATCH(widen_from)(dtype, from, to, n);
 }
 
 void narrow(DType dtype, const float* from, void* to, std::int64_t n) {
-  HWY_DYNAMIC_DISPATCH(narrow)(dtype == DType::BF16, from, to, n);
+  HWY_DYNAMIC_DISPATCH(narrow_to)(dtype, from, to, n);
 }
 
-TileFunction widen_tile(DType dtype) {
-  return HWY_DYNAMIC_DISPATCH(find_widen)(dtype == DType::BF16);
-}
-TileFunction narrow_tile(DType dtype) {
-  return HWY_DYNAMIC_DISPATCH(find_narrow)(dtype == DType::BF16);
-}
+TileFunction widen_tile(DType dtype) { return HWY_DYNAMIC_DISPATCH(find_widen)(dtype); }
+TileFunction narrow_tile(DType dtype) { return HWY_DYNAMIC_DISPATCH(find_narrow)(dtype); }
 
 void accumulate(const float* from, float* to, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(accumulate)(from, to, n);

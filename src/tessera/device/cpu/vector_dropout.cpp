@@ -73,12 +73,7 @@ void drop_of(const Drawing& how, std::uint64_t index, const void* x, std::int64_
 }  // namespace
 
 Drop find_drop(DType dtype) {
-  switch (dtype) {
-    case DType::F32: return drop_of<float>;
-    case DType::BF16: return drop_of<hwy::bfloat16_t>;
-    case DType::F16: return drop_of<hwy::float16_t>;
-    default: return nullptr;
-  }
+  return with_stored(dtype, [](auto zero) -> Drop { return drop_of<decltype(zero)>; });
 }
 
 }  // namespace tessera::cpu::HWY_NAMESPACE

@@ -15,12 +15,25 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "tessera/tensor/dtype.h"
 #include "tessera/tensor/sixteen_bit.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+
+/// f with a zero of the type in which numbers of `dtype` lie; nothing of other dtypes.
+template <class F>
+HWY_INLINE auto with_stored(DType dtype, const F& f) {
+  using Result = decltype(f(float()));
+  switch (dtype) {
+    case DType::F32: return f(float());
+    case DType::BF16: return f(hwy::bfloat16_t());
+    case DType::F16: return f(hwy::float16_t());
+    default: return Result();
+  }
+}
 
 // ---- one number
 

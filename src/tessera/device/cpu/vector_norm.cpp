@@ -132,12 +132,7 @@ TileFunction norm_of(bool grad, bool centered) {
 }  // namespace
 
 TileFunction find_norm(DType dtype, bool grad, bool centered) {
-  switch (dtype) {
-    case DType::F32: return norm_of<float>(grad, centered);
-    case DType::BF16: return norm_of<hwy::bfloat16_t>(grad, centered);
-    case DType::F16: return norm_of<hwy::float16_t>(grad, centered);
-    default: return nullptr;
-  }
+  return with_stored(dtype, [&](auto zero) { return norm_of<decltype(zero)>(grad, centered); });
 }
 
 }  // namespace tessera::cpu::HWY_NAMESPACE

@@ -162,12 +162,7 @@ constexpr RowFunctions functions_of() {
 }  // namespace
 
 RowFunctions find_rows(DType dtype) {
-  switch (dtype) {
-    case DType::F32: return functions_of<float>();
-    case DType::BF16: return functions_of<hwy::bfloat16_t>();
-    case DType::F16: return functions_of<hwy::float16_t>();
-    default: return {};
-  }
+  return with_stored(dtype, [](auto zero) { return functions_of<decltype(zero)>(); });
 }
 
 }  // namespace tessera::cpu::HWY_NAMESPACE

@@ -272,12 +272,7 @@ TileFunction find_of(Tile tile) {
 }  // namespace
 
 TileFunction find(Tile tile, DType dtype) {
-  switch (dtype) {
-    case DType::F32: return find_of<float>(tile);
-    case DType::BF16: return find_of<hwy::bfloat16_t>(tile);
-    case DType::F16: return find_of<hwy::float16_t>(tile);
-    default: return nullptr;
-  }
+  return with_stored(dtype, [&](auto zero) { return find_of<decltype(zero)>(tile); });
 }
 
 }  // namespace tessera::cpu::HWY_NAMESPACE
