@@ -221,8 +221,7 @@ void GraphReader::mark(Node& node) {
   } else if (word == "stage") {
     node.stage = in_.number<std::int32_t>("a stage");
   } else if (word == "recompute") {
-    node.recompute =
-        static_cast<Recompute>(in_.one_of(kRecomputes, "none, elementwise, selective or full"));
+    node.recompute = static_cast<Recompute>(in_.one_of(kRecomputes, join(kRecomputes)));
   } else if (word == "name") {
     node.name = in_.path("a name in quotes");
   } else if (word == "cotangent" || word == "contribution") {
