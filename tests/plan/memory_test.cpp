@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <random>
 #include <sstream>
 
 #include "data/test_data.h"
@@ -55,6 +56,55 @@ TEST(Memory, AStepOfManyLayersReachesTheBound) {
   const MemoryLayout layout = plan_memory(buffers, 64);
   expect_sound(buffers, layout);
   EXPECT_LE(static_cast<double>(layout.bytes), 1.005 * static_cast<double>(layout.lower_bound));
+}
+
+TEST(Memory, IdleBuffersBelowTheArenaAreUsed) {
+  // Two copies of 128 bytes are read until time 3 and 5 and written again at time 9. A gradient as
+  // large as both is there meanwhile, and one that is there for too long.
+  const std::vector<KeptBuffer> kept = {{-128, 128, TimeSpan{4, 8}}, {-256, 128, TimeSpan{6, 8}}};
+  const MemoryLayout layout = plan_memory(std::vector<Lifetime>{{256, 6, 8}, {64, 6, 9}}, 64, kept);
+  EXPECT_EQ(layout.offsets, (std::vector<std::int64_t>{-256, 0}));
+  EXPECT_EQ(layout.bytes, 64);
+  EXPECT_EQ(layout.lower_bound, 64);
+  const MemoryLayout early = plan_memory(std::vector<Lifetime>{{256, 5, 8}}, 64, kept);
+  EXPECT_EQ(early.offsets[0], -128);  // beyond the arena's begin
+  EXPECT_EQ(early.bytes, 128);
+  EXPECT_EQ(early.lower_bound, 128);
+}
+
+TEST(Memory, RandomBuffersBesideKeptOnesNeverOverlap) {
+  std::mt19937 random(7);
+  const auto draw = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  for (int round = 0; round < 200; ++round) {
+    std::vector<KeptBuffer> kept;
+    std::vector<Lifetime> all;  // those to place, then the kept ones while they are needed
+    for (int i = draw(1, 60); i > 0; --i) {
+      const std::int32_t first = draw(0, 100);
+      all.push_back({draw(0, 5000), first, first + draw(0, 30)});
+    }
+    const std::vector<Lifetime> buffers = all;
+    std::vector<std::int64_t> offsets;
+    std::int64_t bottom = 0;
+    for (int i = draw(1, 12); i > 0; --i) {
+      const std::int64_t bytes = 64 * draw(1, 60);
+      bottom -= bytes;
+      const std::int32_t first = draw(0, 100), last = first + draw(0, 60);
+      kept.push_back({bottom, bytes, std::nullopt});
+      if (draw(0, 3) == 0) {
+        all.push_back({bytes, 0, 1000}), offsets.push_back(bottom);
+        continue;
+      }
+      kept.back().idle = TimeSpan{first, last};
+      if (first > 0) all.push_back({bytes, 0, first - 1}), offsets.push_back(bottom);
+      all.push_back({bytes, last + 1, 1000}), offsets.push_back(bottom);
+    }
+    MemoryLayout layout = plan_memory(buffers, 64, kept);
+    for (const std::int64_t offset : layout.offsets) EXPECT_GE(offset, bottom);
+    layout.offsets.insert(layout.offsets.end(), offsets.begin(), offsets.end());
+    expect_sound(all, layout);
+  }
 }
 
 TEST(Memory, RandomBuffersNeverOverlap) {

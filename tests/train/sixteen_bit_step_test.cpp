@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 
 #include "tessera/passes/compute_in.h"
@@ -117,6 +119,63 @@ TEST_P(SixteenBitStep, TheDeviceComputesIt) {
       EXPECT_NEAR(executor.scalar("train", "loss"), want.at("loss").at(0), bound);
       EXPECT_EQ(executor.scalar("train", "ok"), 1);
     }
+  }
+}
+
+/// Of a plan: calls that write into the memory of a copy what is not that copy.
+int calls_in_copies(const Plan& plan) {
+  int out = 0;
+  for (const RegionPlan& region : plan.program("train").regions) {
+    for (const Call& call : region.calls) {
+      out += static_cast<int>(std::ranges::count_if(call.outs, [&](const Place& place) {
+        const bool copy = std::ranges::any_of(
+            plan.states, [&](const StatePlan& state) { return state.place == place; });
+        return place.section == Place::Section::Work && place.offset < 0 && !copy;
+      }));
+    }
+  }
+  return out;
+}
+
+/// Copies are idle from the end of backward to their update, and others lie there: with the same
+/// bits as where nothing shares memory.
+TEST_P(SixteenBitStep, UsesTheMemoryOfIdleCopies) {
+  const Graph graph = compute_in(train_step(task_, constant_rate(), 12), {});
+  const Bindings inputs = random_inputs(graph, task_);
+  const std::unique_ptr<Device> device = make_cpu_device({2, -1});
+  for (const std::int64_t microbatches : {1, 3}) {
+    SCOPED_TRACE(text("micro-batches: ", microbatches));
+    std::vector<std::map<std::string, HostTensor>> after;
+    for (const bool shares : {true, false}) {
+      CompileOptions options;
+      options.optimize.shares_buffers = shares;
+      options.guard_bytes = shares ? 64 : 0;
+      Plan plan = compile({{"train", graph, one_device(microbatches)}}, *device, options);
+      const int lent = calls_in_copies(plan);
+      if (!shares) {
+        EXPECT_EQ(lent, 0);
+      } else if (microbatches == 1) {
+        EXPECT_GT(lent, 10);
+      }
+      Executor executor(std::move(plan), *device, nullptr, {.poison = true});
+      set_states(executor, graph, inputs);
+      for (int step = 0; step < 2; ++step) {
+        executor.run("train", [&](BatchInputs& in) {
+          for (const auto& [name, tensor] : inputs.batch)
+            in.set(name, std::span(tensor.data<std::int32_t>(),
+                                   static_cast<std::size_t>(tensor.numel())));
+        });
+      }
+      std::map<std::string, HostTensor>& states = after.emplace_back();
+      for (const State& state : graph.states()) {
+        HostTensor value(graph.type(state.value));
+        const auto bytes = executor.state(state.path);
+        std::memcpy(value.bytes().data(), bytes.data(), bytes.size());
+        states.emplace(state.path, value);
+      }
+    }
+    for (const auto& [path, value] : after[0])
+      EXPECT_TRUE(std::ranges::equal(value.bytes(), after[1].at(path).bytes())) << path;
   }
 }
 

@@ -243,10 +243,10 @@ class RankPlan {
       for (const StatePlan& state : plan_.states) {
         if (!plan_.has(state) || state.place.memory != Memory::Device) continue;
         const Role role = state.state.role;
-        const bool parameter = role == Role::Parameter || role == Role::Copy;
-        std::int64_t& bytes = parameter             ? program.memory.parameters
-                              : role == Role::Cache ? program.memory.caches
-                                                    : program.memory.optimizer;
+        if (role == Role::Copy) continue;  // each program knows when it needs them
+        std::int64_t& bytes = role == Role::Parameter ? program.memory.parameters
+                              : role == Role::Cache   ? program.memory.caches
+                                                      : program.memory.optimizer;
         bytes += aligned(state.type.bytes());
       }
     }

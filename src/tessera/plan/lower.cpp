@@ -282,6 +282,12 @@ class Lowering {
   }
 
   void place_buffers() {
+    for (const Region& region : regions_) {
+      for (const State& state : region.graph.states()) {
+        if (state.role == Role::Copy) state_place(state.path);
+      }
+    }
+    for (const CopyPlace& copy : states_.copies) work_[copy.place.memory].add_copy(copy);
     for (auto& region : drafts_) {
       for (Draft& draft : region) {
         if (draft.workspace_bytes > 0)

@@ -14,12 +14,18 @@ namespace {
 
 enum class Fit { Tightest, Lowest };
 
-std::int64_t lower_bound(std::span<const Lifetime> buffers) {
+/// Beside what is kept.
+std::int64_t lower_bound(std::span<const Lifetime> buffers, std::span<const KeptBuffer> kept) {
   std::vector<std::pair<std::int32_t, std::int64_t>>
       events;  // ends before starts at the same time: last is included
   for (const Lifetime& b : buffers) {
     events.emplace_back(2 * b.first + 1, b.bytes);
     events.emplace_back(2 * b.last + 2, -b.bytes);
+  }
+  for (const KeptBuffer& b : kept) {
+    if (!b.idle) continue;
+    events.emplace_back(2 * b.idle->first, -b.bytes);
+    events.emplace_back(2 * b.idle->last + 3, b.bytes);
   }
   std::sort(events.begin(), events.end());
   std::int64_t alive = 0, most = 0;
@@ -30,14 +36,22 @@ std::int64_t lower_bound(std::span<const Lifetime> buffers) {
   return most;
 }
 
-MemoryLayout place_in_order(std::span<const Lifetime> buffers,
+MemoryLayout place_in_order(std::span<const Lifetime> buffers, std::span<const KeptBuffer> kept,
                             const std::vector<std::size_t>& order, Fit fit,
                             std::int64_t alignment) {
   MemoryLayout out;
   out.offsets.resize(buffers.size());
   std::int32_t end_of_time = 1;
   for (const Lifetime& b : buffers) end_of_time = std::max(end_of_time, b.last + 1);
-  Occupancy taken(end_of_time, buffers.size());
+  Occupancy taken(end_of_time, buffers.size() + kept.size());
+  std::int64_t bottom = 0;
+  for (const KeptBuffer& b : kept) {
+    const Stretch stretch{b.offset, b.offset + b.bytes};
+    bottom = std::min(bottom, b.offset);
+    const TimeSpan idle = b.idle.value_or(TimeSpan{end_of_time, end_of_time});
+    if (idle.first > 0) taken.add({0, idle.first - 1}, stretch);
+    if (idle.last + 1 < end_of_time) taken.add({idle.last + 1, end_of_time - 1}, stretch);
+  }
   const auto padding = [&](std::size_t i) {
     return (alignment - buffers[i].bytes % alignment) % alignment;
   };
@@ -45,7 +59,7 @@ MemoryLayout place_in_order(std::span<const Lifetime> buffers,
     const Lifetime& b = buffers[i];
     // `end` is that of what is alive with b below the gap being looked at. Nothing may reach beyond
     // the first buffer once the layout is upside down.
-    std::int64_t end = padding(i) < padding(order[0]) ? alignment : 0;
+    std::int64_t end = kept.empty() && padding(i) < padding(order[0]) ? alignment : bottom;
     std::int64_t best = -1, best_gap = 0;
     for (const Stretch& other : taken.during({b.first, b.last})) {
       const std::int64_t gap = other.offset - end;
@@ -79,11 +93,12 @@ void flip(std::span<const Lifetime> buffers, MemoryLayout& layout, std::int64_t 
 
 }  // namespace
 
-MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignment) {
+MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignment,
+                         std::span<const KeptBuffer> kept) {
   std::int64_t all = 0;  // no offset is greater
   for (const Lifetime& b : buffers)
     all = size_sum(all, round_up(b.bytes, alignment), "bytes of all buffers of a program");
-  const std::int64_t bound = lower_bound(buffers);
+  const std::int64_t bound = lower_bound(buffers, kept);
   using Less = bool (*)(const Lifetime&, const Lifetime&);
   constexpr std::array<Less, 3> kOrders = {
       [](const Lifetime& a, const Lifetime& b) { return a.bytes > b.bytes; },
@@ -107,13 +122,13 @@ MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignme
       const auto whole = std::find_if(order.begin(), order.end(),
                                       [&](std::size_t i) { return buffers[i].written_whole; });
       if (whole != order.end()) std::rotate(order.begin(), whole, whole + 1);
-      MemoryLayout layout = place_in_order(buffers, order, fit, alignment);
+      MemoryLayout layout = place_in_order(buffers, kept, order, fit, alignment);
       if (best.offsets.empty() || layout.bytes < best.bytes) best = std::move(layout);
       if (near_enough(best.bytes)) break;
     }
     if (near_enough(best.bytes)) break;
   }
-  flip(buffers, best, alignment);
+  if (kept.empty()) flip(buffers, best, alignment);
   best.lower_bound = bound;
   return best;
 }

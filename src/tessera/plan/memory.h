@@ -2,6 +2,7 @@
 /// Memory planning: offsets for buffers whose lifetimes are known.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,18 @@ struct Lifetime {
   bool written_whole = true;
 };
 
+/// Times first ... last, both included.
+struct TimeSpan {
+  std::int32_t first = 0, last = 0;
+};
+
+/// A buffer below the arena, at a place that is given.
+struct KeptBuffer {
+  std::int64_t offset = 0;       // below 0
+  std::int64_t bytes = 0;        // both are multiples of the alignment
+  std::optional<TimeSpan> idle;  // when its content is needed by nobody; nullopt: never
+};
+
 struct MemoryLayout {
   std::vector<std::int64_t> offsets;  // one per buffer, multiples of the alignment
   std::int64_t bytes = 0;             // of the arena: the end of the highest buffer
@@ -24,6 +37,9 @@ struct MemoryLayout {
 /// The smallest of several greedy layouts: buffers in order of size, of area (bytes x time) or of
 /// length, each at the tightest gap, or the lowest, that is free during its whole life.
 /// Deterministic. How near the bound it comes is in docs/design.md, Memory.
-MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignment);
+/// `kept` fills the memory below 0 down to the lowest of its buffers. Where and while those are
+/// idle, others may lie there, at offsets below 0.
+MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignment,
+                         std::span<const KeptBuffer> kept = {});
 
 }  // namespace tessera

@@ -4,12 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "tessera/plan/memory.h"
+
 namespace tessera {
 
-/// Times first ... last, both included.
-struct TimeSpan {
-  std::int32_t first, last;
-};
 struct Stretch {
   std::int64_t offset, end;
 };

@@ -22,7 +22,9 @@ namespace tessera {
 
 /// An address in a pool. A rank has one pool in each memory that its plan uses: the arena on the
 /// device, and another on the host where values lie there. The state section of a pool keeps its
-/// content for the whole run; the work section is reused by all programs. A ring has places for
+/// content for the whole run; the work section is reused by all programs. 16-bit copies of
+/// parameters end the state section: their offsets are counted from the work section and are below
+/// 0, so that what a program computes may lie there too while they are idle. A ring has places for
 /// values of several micro-batches: that of micro-batch k begins at offset + k % depth * stride.
 struct Place {
   Memory memory = Memory::Device;

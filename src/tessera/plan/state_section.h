@@ -11,8 +11,16 @@
 
 namespace tessera {
 
+/// A 16-bit copy of a parameter.
+struct CopyPlace {
+  std::string path;
+  Place place;
+  std::int64_t bytes = 0;
+};
+
 /// The state sections that all programs of a plan share, built up as programs are lowered. A state
-/// lies in the memory of its home, constants on the device.
+/// lies in the memory of its home, constants on the device. Copies are rewritten by every step:
+/// they lie next to the work section, which uses their memory while nobody reads them.
 class StateSection {
  public:
   explicit StateSection(std::int64_t guard_bytes) : guard_bytes(guard_bytes) {}
@@ -21,11 +29,15 @@ class StateSection {
   Place constant(DType dtype, double value);
   std::vector<StatePlan> states;
   std::vector<ConstantPlan> constants;
+  std::vector<CopyPlace> copies;  // each below the one before
   PerMemory<std::int64_t> bytes;
   const std::int64_t guard_bytes;  // on both sides of every buffer, in the work section too
 
  private:
   Place take(Memory memory, std::int64_t size);
+  Place take_for_copy(Memory memory, std::int64_t size);
+  std::int64_t take_bytes(Memory memory, std::int64_t size);  // with guards
+  PerMemory<std::int64_t> copy_bytes_;
   std::unordered_map<std::string, std::size_t> by_path_;
   std::map<std::pair<DType, std::uint64_t>, std::size_t> by_bits_;
 };

@@ -34,6 +34,28 @@ int ProgramValues::value(int region, ValueId id) const {
   return found;
 }
 
+std::optional<TimeSpan> ProgramValues::idle(const std::string& state) const {
+  const auto found = states_.find(state);
+  if (!shares_ || found == states_.end()) return std::nullopt;
+  const StoredValue& root = values_[at(found->second)];
+  std::int32_t written = time_.end;
+  for (const int v : buffers_[at(root.buffer)].values) {
+    const StoredValue& value = values_[at(v)];
+    const bool computed = &value != &root && !is_view(value.region, value.id.node);
+    if (computed) written = std::min(written, value.first);
+  }
+  std::int32_t read = -1;
+  for (const int v : buffers_[at(root.buffer)].values) {
+    const StoredValue& value = values_[at(v)];
+    if (value.first < written && !value.uses.empty()) read = std::max(read, value.last);
+  }
+  // Another micro-batch, or an action that runs later than its place in time says, may read it.
+  const bool again = microbatches_ > 1 || !order_.ends_in_order();
+  if (again && read < time_.loop_end) read = time_.loop_end;
+  if (written == time_.end || read < 0 || read + 1 >= written) return std::nullopt;
+  return TimeSpan{read + 1, written - 1};
+}
+
 void ProgramValues::collect(const Program& program) {
   using Kind = StoredValue::Kind;
   for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
@@ -318,6 +340,8 @@ bool ProgramValues::dies_in(const Buffer& buffer, int region, NodeId node) const
     const StoredValue& value = values_[at(v)];
     // An accumulator is alive to the end of the loop; as a part it is so in the whole.
     if (value.part) return std::ranges::all_of(value.uses, read_before);
+    // Where nobody reads a state, it does not matter where its node stands.
+    if (value.kind == StoredValue::Kind::State && value.uses.empty()) return !value.leaves;
     return value.last <= busy.first ||
            (value.last == busy.last && std::ranges::all_of(value.uses, read_before));
   });

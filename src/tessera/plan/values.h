@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -11,6 +12,7 @@
 
 #include "tessera/device/device.h"
 #include "tessera/ir/value_table.h"
+#include "tessera/plan/memory.h"
 #include "tessera/plan/plan.h"
 #include "tessera/plan/timeline.h"
 
@@ -80,6 +82,9 @@ class ProgramValues {
   const std::vector<Buffer>& buffers() const { return buffers_; }
   const std::vector<Accumulation>& accumulations() const { return accumulations_; }
   std::vector<BucketUse> buckets() const;
+  /// When nobody needs what a state holds: after the last time it is read, until its next value is
+  /// computed there. Nullopt: it is always needed, or the program does not read it.
+  std::optional<TimeSpan> idle(const std::string& state) const;
   /// True where the node needs no call: its result is a view, or holds what was computed there.
   bool is_view(int region, NodeId node) const {
     return views_[static_cast<std::size_t>(region)][static_cast<std::size_t>(node)];

@@ -1,11 +1,19 @@
 #include "tessera/plan/work_section.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
 #include "tessera/base/index.h"
 #include "tessera/base/size.h"
 
 namespace tessera {
+
+namespace {
+
+constexpr std::int32_t kEver = std::numeric_limits<std::int32_t>::max();
+
+}  // namespace
 
 WorkSection::WorkSection(Memory memory, const ProgramValues& values, std::int64_t guard_bytes)
     : memory_(memory), values_(values), guard_(guard_bytes) {
@@ -23,6 +31,18 @@ WorkSection::WorkSection(Memory memory, const ProgramValues& values, std::int64_
 std::size_t WorkSection::add_workspace(std::int64_t bytes, std::int32_t time) {
   lifetimes_.push_back({bytes + 2 * guard_, time, time, false});
   return lifetimes_.size() - 1;
+}
+
+void WorkSection::add_copy(const CopyPlace& copy) {
+  copies_.push_back(
+      {copy.place.offset - guard_, aligned(copy.bytes + 2 * guard_), values_.idle(copy.path)});
+}
+
+void WorkSection::lay_out() {
+  const bool any_idle =
+      std::ranges::any_of(copies_, [](const KeptBuffer& b) { return b.idle.has_value(); });
+  layout_ =
+      any_idle ? plan_memory(lifetimes_, kAlignment, copies_) : plan_memory(lifetimes_, kAlignment);
 }
 
 Place WorkSection::place(int b) const {
@@ -44,18 +64,33 @@ std::vector<GuardedBuffer> WorkSection::guarded() const {
   }
   for (std::size_t w = index_.size(); w < lifetimes_.size(); ++w)
     add(workspace(w), lifetimes_[w].bytes - 2 * guard_, lifetimes_[w]);
+  for (const KeptBuffer& b : copies_) {
+    const Place place{memory_, Place::Section::Work, b.offset + guard_};
+    const std::int64_t bytes = b.bytes - 2 * guard_;
+    if (b.idle) out.push_back({place, bytes, 0, b.idle->first - 1});
+    out.push_back({place, bytes, b.idle ? b.idle->last + 1 : 0, kEver});
+  }
   return out;
 }
 
 std::int32_t WorkSection::fullest_moment() const {
   std::int32_t end = 0;
   for (const Lifetime& b : lifetimes_) end = std::max(end, b.last);
+  for (const KeptBuffer& b : copies_) end = std::max(end, b.idle ? b.idle->last : 0);
   std::vector<std::int64_t> alive(at(end + 2), 0);
   for (const Lifetime& b : lifetimes_) {
     alive[at(b.first)] += b.bytes;
     alive[at(b.last + 1)] -= b.bytes;
   }
-  std::int64_t now = 0, most = -1;
+  for (const KeptBuffer& b : copies_) {
+    if (!b.idle) continue;
+    alive[at(b.idle->first)] -= b.bytes;
+    alive[at(b.idle->last + 1)] += b.bytes;
+  }
+  std::int64_t now =
+      std::accumulate(copies_.begin(), copies_.end(), std::int64_t{0},
+                      [](std::int64_t sum, const KeptBuffer& b) { return sum + b.bytes; });
+  std::int64_t most = -1;
   std::int32_t peak = 0;
   for (std::size_t t = 0; t < alive.size(); ++t) {
     now += alive[t];
@@ -73,6 +108,10 @@ MemoryUse WorkSection::content(const std::vector<Region>& regions) const {
   }
   for (std::size_t w = index_.size(); w < lifetimes_.size(); ++w) {
     if (alive(lifetimes_[w])) out.temporaries += lifetimes_[w].bytes;
+  }
+  for (const KeptBuffer& b : copies_) {
+    const bool idle = b.idle && b.idle->first <= peak && b.idle->last >= peak;
+    if (!idle) out.parameters += b.bytes;
   }
   return out;
 }

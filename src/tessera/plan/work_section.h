@@ -6,6 +6,7 @@
 
 #include "tessera/plan/memory.h"
 #include "tessera/plan/plan.h"
+#include "tessera/plan/state_section.h"
 #include "tessera/plan/values.h"
 
 namespace tessera {
@@ -16,10 +17,13 @@ class WorkSection {
   /// `guard_bytes`: on both sides of every buffer.
   WorkSection(Memory memory, const ProgramValues& values, std::int64_t guard_bytes);
 
+  /// A 16-bit copy in this memory, below the section, which other buffers may use while it is idle.
+  void add_copy(const CopyPlace& copy);
+
   /// Scratch memory of a call at that time; its number.
   std::size_t add_workspace(std::int64_t bytes, std::int32_t time);
   /// Once, when all workspaces are known.
-  void lay_out() { layout_ = plan_memory(lifetimes_, kAlignment); }
+  void lay_out();
 
   /// Of a buffer of the values, by index.
   Place place(int buffer) const;
@@ -46,6 +50,7 @@ class WorkSection {
   const std::int64_t guard_;
   std::vector<Lifetime> lifetimes_;   // of buffers, then of workspaces
   std::map<int, std::size_t> index_;  // buffer -> lifetime
+  std::vector<KeptBuffer> copies_;
   MemoryLayout layout_;
 };
 

@@ -37,8 +37,9 @@ struct Slice {
   std::size_t product;
 };
 
-constexpr double kFlopsPerThread = 5e5;  // some 10 us: an order above what waking a helper costs
-constexpr std::int64_t kGrain = 16;      // rows or columns: a cache line of f32
+constexpr double kFlopsPerThread = 5e5;     // some 10 us: an order above what waking a helper costs
+constexpr std::int64_t kGrain = 16;         // rows or columns: a cache line of f32
+constexpr std::int64_t kWidestPart = 4096;  // columns
 constexpr std::int64_t kCachedFloats = 128 << 10;  // 512 KiB: half of a core's second cache
 
 std::int64_t count(const Dims& dims) {
@@ -190,7 +191,10 @@ Cut cut_of<Gemm>(const Canonical& form, std::int64_t threads) {
   const bool cached = form.k.size * form.n.size <= kCachedFloats;
   const bool rows =
       !trap && (form.m.size >= (cached ? 1 : 4) * form.n.size || form.n.size < 3 * kGrain * parts);
-  return {rows, parts, parts > 1 ? kGrain : 1};
+  // The general loops copy some hundred whole rows of their part of B: 24 MiB of 15,000 columns.
+  const std::int64_t narrow = round_up((form.n.size + kWidestPart - 1) / kWidestPart, threads);
+  const std::int64_t of_all = rows ? parts : std::max(parts, narrow);
+  return {rows, of_all, of_all > 1 ? kGrain : 1};
 }
 
 /// A class of products: `In` and `Out` are float or Bf16, the elements of both operands and of the
