@@ -26,6 +26,7 @@ constexpr Entry kCommands[] = {
     {"verify", verify_command, "check that a mesh computes the same numbers as one device"},
     {"plan", plan_command,
      "print memory, communication and work of a training step without running it"},
+    {"bench", bench_command, "measure what switches bring in speed and memory"},
     {"prepare", prepare_command, "make one clean text file from several, or from a corpus by name"},
     {"score", score_command, "score translations against references by BLEU"},
     {"inspect", inspect_command,

@@ -48,6 +48,7 @@ int prepare_command(const Arguments& arguments, Console& console, const OwnFamil
 int score_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int inspect_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int chart_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int bench_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int launch_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 
 /// As in CMakeLists.txt; a test holds them together.

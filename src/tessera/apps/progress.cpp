@@ -20,14 +20,13 @@ std::string number(const char* how, double value) {
   return std::isnan(value) ? "nan" : format(how, value);
 }
 
-/// "1:02:03", "2:03"
+}  // namespace
+
 std::string clock_text(double seconds) {
   const auto s = static_cast<long long>(std::llround(seconds));
   return s >= 3600 ? format("%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60)
                    : format("%lld:%02lld", s / 60, s % 60);
 }
-
-}  // namespace
 
 void Progress::on_start(const RunStart& start) {
   start_ = start;

@@ -2,12 +2,16 @@
 /// What a run shows while it goes: a bar on a terminal, plain lines elsewhere.
 
 #include <chrono>
+#include <string>
 #include <string_view>
 
 #include "tessera/apps/console.h"
 #include "tessera/train/callbacks.h"
 
 namespace tessera {
+
+/// "1:02:03", "2:03"
+std::string clock_text(double seconds);
 
 class Progress : public TrainCallback {
  public:

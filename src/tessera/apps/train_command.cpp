@@ -48,6 +48,7 @@ struct TrainRequest {
   RanksCommand command{.name = "train", .config = {}, .problems = {}, .stops = true};
   std::vector<std::string> notices;
   std::vector<TrainCallback*> callbacks;  // of a program; empty: the screen
+  bool saves = true;
   bool help = false;
 };
 
@@ -117,6 +118,7 @@ int train_on(Communicator* launched, bool first_here, const TrainRequest& reques
     options.world = world;
     options.tells_ranks = !shown && launched != nullptr;
     options.executor = kFast;
+    options.saves = request.saves;
     result = train(std::move(*run), device, options);
   };
   TrainOptions following;
@@ -156,6 +158,17 @@ int run_training(const RunConfig& config, Console& console,
     request.command.devices_told = true;
     request.callbacks = callbacks;
     return train_as_asked(request, console);
+  });
+}
+
+int measure_training(const RunConfig& config, Console& console, TrainCallback& callback) {
+  return exit_code_of(console, [&] {
+    TrainRequest request;
+    request.command.config = config;
+    request.command.devices_told = true;
+    request.callbacks = {&callback};
+    request.saves = false;
+    return train_on(nullptr, false, request, console);
   });
 }
 

@@ -1,5 +1,7 @@
 #include "tessera/base/proc.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <limits>
@@ -49,6 +51,38 @@ std::int64_t free_memory_bytes() {
       if (path.empty() || path.rfind('/') == std::string::npos) break;
     }
   }
+  return out;
+}
+
+std::string processor_name() {
+  std::ifstream lines("/proc/cpuinfo");
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t value = line.find(": ");
+    if (starts_with(line, "model name") && value != std::string::npos)
+      return line.substr(value + 2);
+  }
+  return "";
+}
+
+CoreSeconds core_seconds() {
+  // Of the line "cpu": user, nice, system, idle, waiting for a disk, interrupts (two), stolen.
+  constexpr int kIdle = 3, kWaiting = 4, kColumns = 8;
+  const auto per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
+  CoreSeconds out;
+  std::ifstream stat("/proc/stat");
+  std::string key;
+  stat >> key;
+  double ticks = 0;
+  for (int i = 0; i < kColumns && stat >> ticks; ++i) {
+    out.all += ticks / per_second;
+    if (i != kIdle && i != kWaiting) out.worked += ticks / per_second;
+  }
+  return out;
+}
+
+double load_average() {
+  double out = 0;
+  std::ifstream("/proc/loadavg") >> out;
   return out;
 }
 

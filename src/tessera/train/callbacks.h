@@ -19,7 +19,8 @@ struct RunStart {
   std::int64_t peak_bytes = 0, host_bytes = 0, save_copy_bytes = 0;
   double flops_per_step = 0, recomputed_flops_per_step = 0, compile_seconds = 0;
   std::int64_t devices = 1;
-  double product_flops_per_s = 0;  // the best f32 product of one device; 0: not measured
+  double product_flops_per_s = 0;    // the best f32 product of one device; 0: not measured
+  std::vector<std::string> kernels;  // that do most of the work, of FLOPs; the first does most
 };
 
 /// The memory of a run, once its arena is there.

@@ -82,6 +82,21 @@ void bert_base_pretrain(RunConfig& c) {
   c.eval_at_end = false;  // as gpt2-small
 }
 
+/// GPT-3 of 1.3 billion parameters with the sizes and the rate of Megatron-LM's examples, its
+/// vocabulary padded to a multiple of 128.
+void gpt_1_3b(RunConfig& c) {
+  begin(c, "gpt2", {.layers = 24, .heads = 32, .width = 2048, .context = 1024});
+  c.model.vocabulary = 50'304;
+  c.model.dropout = 0.1;
+  c.optimizer = {.beta2 = 0.95,
+                 .weight_decay = 0.1,
+                 .schedule = {.lr = 2e-4, .min_lr = 2e-5, .warmup_steps = 100}};
+  c.global_batch_size = 4;
+  c.micro_batch_size = 1;
+  c.steps = 1000;
+  c.eval_at_end = false;  // as gpt2-small
+}
+
 constexpr Preset kPresets[] = {
     {"nanogpt-shakespeare-cpu", "4 layers, width 128, context 64, 2000 steps of batch 12: minutes",
      nanogpt_shakespeare_cpu},
@@ -93,6 +108,9 @@ constexpr Preset kPresets[] = {
     {"gpt2-small", "GPT-2 of 12 layers, width 768, vocabulary 50257: for measuring", gpt2_small},
     {"bert-base-pretrain", "BERT of 12 layers, width 768, vocabulary 30522: for measuring",
      bert_base_pretrain},
+    {"gpt-1.3b",
+     "GPT-2 of 24 layers, width 2048, vocabulary 50304: for planning, and large machines",
+     gpt_1_3b},
 };
 
 }  // namespace

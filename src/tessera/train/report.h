@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "tessera/train/kernel_use.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/mesh_report.h"
 #include "tessera/train/outside.h"
@@ -19,13 +20,6 @@ struct WorkspaceUse {
   std::string region, op, kernel;
   std::int64_t bytes = 0;  // of each call
   std::int64_t calls = 0;
-};
-
-/// What a kernel does in a training step on a device: all calls of one op by it.
-struct KernelUse {
-  std::string op, kernel;
-  std::int64_t calls = 0;
-  double flops = 0, bytes = 0;  // read and written, each operand and result once per call
 };
 
 struct PlanReport {

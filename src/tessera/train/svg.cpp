@@ -23,6 +23,8 @@ constexpr const char* kCommon = R"(<style>
     .axis { stroke: #a9b3c0; }
   })";
 
+}  // namespace
+
 std::string escaped(std::string_view raw) {
   std::string out;
   for (const char c : replaced_utf8(raw)) {
@@ -35,8 +37,6 @@ std::string escaped(std::string_view raw) {
   }
   return out;
 }
-
-}  // namespace
 
 std::string begin(double width, double height, std::string_view title, std::string_view style) {
   std::string out = format(

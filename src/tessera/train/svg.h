@@ -10,6 +10,9 @@ namespace tessera::svg {
 /// size, and the classes title, tick and axis beside those of `style`. "</svg>" ends it.
 std::string begin(double width, double height, std::string_view title, std::string_view style);
 
+/// As text of XML or HTML, with nothing in it that would be markup.
+std::string escaped(std::string_view raw);
+
 /// A line of text that begins, or as its class says ends or has its middle, at x.
 std::string written(double x, double y, std::string_view kind, std::string_view what);
 

@@ -10,6 +10,7 @@
 #include "tessera/train/crew.h"
 #include "tessera/train/facts.h"
 #include "tessera/train/free_memory.h"
+#include "tessera/train/kernel_use.h"
 #include "tessera/train/memory_cap.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/product_rate.h"
@@ -122,9 +123,9 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   Compiled compiled = compile_programs(config(), wanted_programs(config()), device);
   facts_ = facts_of_all(compiled.plan, options_.world);
   require_within_cap(config(), facts_.peak_bytes);
+  announce(compiled);
   const std::string shortage = short_of_memory(config(), compiled.plan, device, options_.world);
   if (!shortage.empty()) tell(&TrainCallback::on_notice, shortage);
-  announce(compiled);
   share_.emplace(compiled.plan, save_options(config(), options_.calls), std::move(background));
   memory_.outside =
       outside_arena(compiled, static_cast<std::int64_t>(run_.data.tokens.all().size()));
@@ -168,6 +169,7 @@ void Trainer::announce(const Compiled& compiled) const {
   start.compile_seconds = compiled.seconds;
   start.devices = compiled.plan.ranks();
   start.product_flops_per_s = product_rate_;
+  start.kernels = main_kernels(compiled.plan.program(kTrainProgram));
   tell(&TrainCallback::on_start, start);
 }
 
@@ -192,7 +194,7 @@ TrainResult Trainer::run() {
   TrainResult out;
   const bool done = step_ >= last_ && !cut_short_;
   out.ending = !done ? Ending::Stopped : finished ? Ending::Finished : Ending::Interval;
-  saves_->at_end(step_, *metrics_);
+  if (options_.saves) saves_->at_end(step_, *metrics_);
   out.summary = summary();
   crew_->alone([&] { write_atomically(in_folder(output_, kSummaryFile), to_json(out.summary)); });
   crew_->dismiss();
@@ -254,6 +256,7 @@ void Trainer::after_step(const StepRecord& record) {
 /// The save at the end is not one on the way.
 void Trainer::save_if_due(bool wanted) {
   save_due_ = save_due_ || wanted;
+  if (!options_.saves) return;
   const bool now = save_due_ && bad_ == 0;  // a skipped step left what the one before it did
   if ((!now && !saves_->best_is_due(step_)) || ended()) return;
   save_due_ = false;

@@ -23,6 +23,7 @@ struct TrainOptions {
   Communicator* world = nullptr;  // where there are several devices; this is its rank 0
   bool tells_ranks = false;       // of every step, so that callbacks of follow() hear of it
   ExecutorOptions executor = {};
+  bool saves = true;  // false: what was trained is lost, as after a measurement
 };
 
 enum class Ending {

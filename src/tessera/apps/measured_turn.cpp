@@ -1,0 +1,140 @@
+#include "tessera/apps/measured_turn.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "tessera/apps/training.h"
+#include "tessera/base/error.h"
+#include "tessera/base/proc.h"
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+/// All of it, or nothing more is to be done: whoever reads has gone.
+void write_line(int to, std::string line) {
+  line += '\n';
+  for (std::size_t done = 0; done < line.size();) {
+    const ssize_t wrote = ::write(to, line.data() + done, line.size() - done);
+    if (wrote < 0 && errno != EINTR) return;
+    done += static_cast<std::size_t>(std::max<ssize_t>(wrote, 0));
+  }
+}
+
+/// The last line of what was said, without the word "error".
+std::string last_words(const std::string& said) {
+  std::string out;
+  for (std::string& line : split(said, '\n')) {
+    if (!line.empty()) out = std::move(line);
+  }
+  constexpr std::string_view kError = "error: ";
+  return starts_with(out, kError) ? out.substr(kError.size()) : out;
+}
+
+[[noreturn]] void train_and_tell(const RunConfig& config, int to) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::ostringstream said;
+  Console console{said, said, false, 80};
+  TurnWriter writer([to](const std::string& line) { write_line(to, line); });
+  const int code = measure_training(config, console, writer);
+  writer.end(code, last_words(said.str()));
+  std::_Exit(0);  // what this process would flush is its parent's
+}
+
+/// Calls f(line) until the other end is closed.
+template <typename F>
+void each_line(int from, const F& f) {
+  std::string pending;
+  std::array<char, 4096> part;
+  for (;;) {
+    const ssize_t got = ::read(from, part.data(), part.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return;
+    pending.append(part.data(), static_cast<std::size_t>(got));
+    for (std::size_t end; (end = pending.find('\n')) != std::string::npos;) {
+      f(pending.substr(0, end));
+      pending.erase(0, end + 1);
+    }
+  }
+}
+
+double seconds_of(const rusage& used) {
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+/// What became of a process that did not say how it ended.
+std::string ending_text(int status) {
+  if (!WIFSIGNALED(status)) return text("its process ended with code ", WEXITSTATUS(status));
+  const int signal = WTERMSIG(status);
+  return text("its process was ended by signal ", signal, " (", strsignal(signal), ")",
+              signal == SIGKILL ? "; the system does so where memory runs out" : "");
+}
+
+}  // namespace
+
+Turn measured_turn(const RunConfig& config, const TurnLength& length,
+                   const std::function<void(std::int64_t)>& on_step,
+                   const std::atomic<bool>& stop) {
+  std::array<int, 2> ends;
+  std::cout.flush();
+  std::cerr.flush();
+  std::fflush(nullptr);
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+    fail(Fault::Resource, "cannot make a pipe: ", std::generic_category().message(errno),
+         "; check the limit of open files");
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  const CoreSeconds before = core_seconds();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(ends[0]);
+    train_and_tell(config, ends[1]);
+  }
+  const int error = errno;
+  ::close(ends[1]);
+  TurnReader reader(length);
+  if (child > 0) {
+    bool asked = false;
+    each_line(ends[0], [&](const std::string& line) {
+      reader.read(line);
+      on_step(reader.steps_done());
+      if (stop && !std::exchange(asked, true)) ::kill(child, SIGTERM);
+    });
+  }
+  ::close(ends[0]);
+  if (child < 0)
+    fail(Fault::Resource, "cannot make a process: ", std::generic_category().message(error),
+         "; check the limits of processes and memory");
+  int status = 0;
+  rusage used = {};
+  while (::wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
+  }
+  const CoreSeconds after = core_seconds();
+  Turn out = std::move(reader).finish();
+  if (status != 0) out.failure = ending_text(status);
+  out.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const double all = after.all - before.all, mine = seconds_of(used);
+  if (all > 0) out.others = std::max(0.0, after.worked - before.worked - mine) / all;
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,119 @@
+#include "tessera/bench/notes.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/base/format.h"
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr const char* kNothing = "-";
+constexpr double kBusy = 0.05;  // of the cores: what others take of them
+
+/// Three or four digits that matter.
+std::string digits(double value) {
+  const double size = std::abs(value);
+  return format(size >= 1000 ? "%.0f" : size >= 100 ? "%.1f" : size >= 10 ? "%.2f" : "%.4f", value);
+}
+
+std::string mib(std::int64_t bytes) {
+  return bytes == 0 ? kNothing : format("%.0f", static_cast<double>(bytes) / (1 << 20));
+}
+
+std::string between(const std::string& middle, const std::string& low, const std::string& high) {
+  return text(middle, " (", low, " to ", high, ")");
+}
+
+std::string ratio_text(const Standing& s) {
+  if (!s.ratio_range) return kNothing;
+  const std::string low = format("%.2f", s.ratio_range->low),
+                    high = format("%.2f", s.ratio_range->high);
+  return s.ratio ? between(format("%.2f", *s.ratio), low, high)
+                 : text("disagree (", low, " to ", high, ")");
+}
+
+std::vector<std::string> row(const Standing& s, bool several) {
+  std::vector<std::string> out = {
+      s.name,
+      s.step_seconds
+          ? between(digits(*s.step_seconds), digits(s.step_range.low), digits(s.step_range.high))
+          : kNothing,
+      s.samples_per_s ? digits(*s.samples_per_s) : kNothing,
+      s.tokens_per_s ? digits(*s.tokens_per_s) : kNothing};
+  if (several) out.push_back(ratio_text(s));
+  out.push_back(mib(s.peak_bytes));
+  out.push_back(mib(s.planned_bytes));
+  if (several) {
+    out.push_back(s.memory_ratio ? format("%.3f", *s.memory_ratio) : kNothing);
+    out.push_back(s.distance ? text(format("%.2g", s.distance->mean), ", ",
+                                    format("%.2g", s.distance->largest))
+                             : kNothing);
+  }
+  out.push_back(s.losses.empty() ? kNothing
+                                 : text(format("%.4f", s.losses.front()), " to ",
+                                        format("%.4f", s.losses.back())));
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> heading(const BenchReport& report) {
+  const Standing& plain = report.results.front();
+  const auto several = [](std::int64_t count, const char* what) {
+    return text(grouped(count), " ", what, count == 1 ? "" : "s");
+  };
+  const bool reversed = report.turns > 1 && report.results.size() > 1;
+  return {text(report.model, ": ", several(plain.parameters, "parameter"), ", ",
+               several(plain.devices, "device")),
+          text(report.processor.empty() ? "a processor without a name" : report.processor, ", ",
+               several(report.cores, "core"), ", instruction set ", report.isa, "; load ",
+               format("%.2f before and %.2f after", report.load_before, report.load_after)),
+          text("plain: tessera bench ", report.flags),
+          text(several(report.turns, "turn"), " of ", several(report.length.steps, "timed step"),
+               " after ", report.length.warmup, " that warm up, each in a process of its own",
+               reversed ? ", every other turn in reverse order" : "", "; ",
+               format("%.0f", report.seconds), " s in all")};
+}
+
+std::vector<std::vector<std::string>> table(const BenchReport& report) {
+  const bool several = report.results.size() > 1;
+  std::vector<std::string> head = {"switches", "seconds a step", "samples/s", "tokens/s"};
+  if (several) head.emplace_back("speed of plain's");
+  head.insert(head.end(), {"MiB a device", "MiB planned"});
+  if (several) head.insert(head.end(), {"memory of plain's", "loss distance: mean, largest"});
+  head.emplace_back("loss");
+  std::vector<std::vector<std::string>> out = {std::move(head)};
+  for (const Standing& s : report.results) out.push_back(row(s, several));
+  return out;
+}
+
+std::vector<std::string> notes(const BenchReport& report) {
+  std::vector<std::string> out;
+  double others = 0;
+  for (const Standing& s : report.results) {
+    others = std::max(others, s.others);
+    if (!s.failure.empty())
+      out.push_back(text(s.name, s.too_large ? ": planned only: " : ": failed: ", s.failure));
+    if (s.disagrees)
+      out.push_back(text(s.name, ": turns disagree by more than ",
+                         format("%.0f", 100 * kMostDisagreement),
+                         "%, so there is no ratio; measure on an idle machine, with more steps"));
+  }
+  const auto kernels = [](const Standing& s) { return join(s.kernels); };
+  for (std::size_t i = 0; i < report.results.size(); ++i) {
+    const Standing& s = report.results[i];
+    const bool told =
+        std::any_of(report.results.begin(), report.results.begin() + static_cast<std::ptrdiff_t>(i),
+                    [&](const Standing& before) { return before.kernels == s.kernels; });
+    if (!told && !s.kernels.empty()) out.push_back(text("kernels of ", s.name, ": ", kernels(s)));
+  }
+  if (others > kBusy)
+    out.push_back(text("other programs took up to ", format("%.0f", 100 * others),
+                       "% of the cores in a turn: trust ratios more than times"));
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,69 @@
+#pragma once
+/// One turn of a contestant: a short training run in a process of its own, and what it tells.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tessera/train/callbacks.h"
+
+namespace tessera {
+
+/// How a run is measured: some steps warm up, the others are timed.
+struct TurnLength {
+  std::int64_t warmup = 2, steps = 10;
+  std::int64_t all() const { return warmup + steps; }
+};
+
+/// What a turn told. One that failed, or did not fit, has no steps.
+struct Turn {
+  std::vector<double> step_seconds;  // of the timed steps
+  std::vector<double> losses;        // of all steps
+  std::int64_t parameters = 0, tokens_per_step = 0, devices = 1;
+  double flops_per_step = 0;
+  std::int64_t planned_bytes = 0;       // of the device that has most, on itself
+  std::int64_t planned_host_bytes = 0;  // the same, on the host
+  std::int64_t peak_bytes = 0;          // resident memory of the process, shared out over devices
+  std::vector<std::string> kernels;     // that make the products, most FLOPs first
+  double seconds = 0;                   // from its start to its end
+  double others = 0;       // share of the machine's cores that other programs had meanwhile
+  bool too_large = false;  // it was planned, but the memory that is free is less
+  std::string failure;     // why it did not come to its end; empty: it did
+
+  bool measured() const { return failure.empty() && !step_seconds.empty(); }
+};
+
+/// Writes, as lines, what a run tells. Made in the process of the run.
+/// on_start throws where the planned memory is not free: then there is nothing to measure.
+class TurnWriter : public TrainCallback {
+ public:
+  explicit TurnWriter(std::function<void(const std::string& line)> write)
+      : write_(std::move(write)) {}
+  void on_start(const RunStart& start) override;
+  void on_step(const StepRecord& record) override;
+  /// The last line. An exit code of 0 says that all went well.
+  void end(int code, const std::string& message);
+
+ private:
+  std::function<void(const std::string&)> write_;
+  bool too_large_ = false;
+};
+
+/// Reads those lines, one by one. Errors: a line that is none of them.
+class TurnReader {
+ public:
+  explicit TurnReader(const TurnLength& length) : length_(length) {}
+  void read(const std::string& line);
+  std::int64_t steps_done() const { return done_; }
+  /// What was told; a failure where the last line is missing.
+  Turn finish() &&;
+
+ private:
+  TurnLength length_;
+  Turn turn_;
+  std::int64_t done_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace tessera

@@ -1,0 +1,134 @@
+/// `tessera bench`: what it measures, and what it refuses.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "apps/command_test.h"
+#include "tessera/apps/switches.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kBench =
+    "bench --preset gpt2-tiny --threads 1 --data @/text --steps 2 --warmup 1 ";
+
+class BenchCommand : public testing::Test {
+ protected:
+  BenchCommand() {
+    folder_.write("text", some_text());
+    fs::create_directory(folder_ / "tmp");
+    ::setenv("TMPDIR", (folder_ / "tmp").c_str(), 1);
+  }
+  ~BenchCommand() override { ::unsetenv("TMPDIR"); }
+
+  Ran bench(const std::string& flags) const { return run(words(folder_.expand(kBench + flags))); }
+  nlohmann::json json(const std::string& flags) const {
+    const Ran ran = bench("--json " + flags);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return nlohmann::json::parse(ran.out);
+  }
+
+  Folder folder_;
+};
+
+TEST_F(BenchCommand, MeasuresTheRunThatFlagsDescribe) {
+  const nlohmann::json told = json("--bf16 --turns 1");
+  ASSERT_EQ(told["results"].size(), 1);
+  const nlohmann::json& one = told["results"][0];
+  EXPECT_GT(one["step_seconds"], 0);
+  EXPECT_NEAR(one["samples_per_s"].get<double>() * one["step_seconds"].get<double>(), 8, 1e-9);
+  EXPECT_EQ(one["ratio"], 1);
+  EXPECT_EQ(one["losses"].size(), 3);
+  EXPECT_GT(one["peak_bytes"], one["planned_peak_bytes"]);
+  EXPECT_TRUE(fs::is_empty(folder_ / "tmp"));
+}
+
+TEST_F(BenchCommand, SwitchesStandBesideIt) {
+  const nlohmann::json told = json(
+      "--devices 2 --turns 2 --switches bf16+zero-1,tp=2,no-graph-optimization --html @/page.html");
+  ASSERT_EQ(told["results"].size(), 4);
+  EXPECT_EQ(told["results"][0]["name"], "plain");
+  EXPECT_EQ(told["results"][1]["name"], "bf16+zero-1");
+  EXPECT_EQ(told["results"][1]["flags"], "--bf16 --zero-stage=1");
+  const nlohmann::json &plain = told["results"][0], &bf16 = told["results"][1],
+                       &tp = told["results"][2], &slow = told["results"][3];
+  EXPECT_LT(slow["loss_distance"]["largest"], 1e-5) << "to rounding";
+  EXPECT_LT(tp["loss_distance"]["largest"], 1e-4) << "the same numbers";
+  EXPECT_GT(bf16["loss_distance"]["largest"], 0);
+  EXPECT_LT(bf16["loss_distance"]["largest"], 0.05);
+  EXPECT_LT(tp["planned_peak_bytes"], plain["planned_peak_bytes"]);
+  EXPECT_NE(read(folder_ / "page.html").find("bf16+zero-1"), std::string::npos);
+}
+
+TEST_F(BenchCommand, SwitchesOverruleTheFlagsOfAll) {
+  const nlohmann::json told =
+      json("--bf16 --devices 2 --zero-stage 1 --turns 1 --switches fp32,zero-2,no-bf16+fp16");
+  ASSERT_EQ(told["results"].size(), 4);
+  const auto losses = [&](std::size_t i) { return told["results"][i]["losses"]; };
+  EXPECT_NE(losses(0), losses(1));
+  EXPECT_EQ(losses(0), losses(2));
+  EXPECT_NE(losses(1), losses(3));
+}
+
+TEST_F(BenchCommand, WhatDoesNotFitIsPlanned) {
+  const Ran ran = bench("--json --turns 1 --width 16384 --heads 64 --layers 96");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  const nlohmann::json one = nlohmann::json::parse(ran.out)["results"][0];
+  EXPECT_EQ(one["too_large"], true);
+  EXPECT_TRUE(one["step_seconds"].is_null());
+  EXPECT_GT(one["planned_peak_bytes"].get<double>(), 1e12);
+}
+
+TEST_F(BenchCommand, ARunThatFailsIsTold) {
+  fs::remove(folder_ / "text");
+  const Ran ran = bench("");
+  EXPECT_NE(ran.code, 0);
+  EXPECT_NE(ran.out.find("plain: failed: "), std::string::npos) << ran.out << ran.err;
+}
+
+TEST_F(BenchCommand, RefusesWhatIsNoSwitch) {
+  const auto said = [&](const std::string& flags) {
+    const Ran ran = bench(flags);
+    EXPECT_EQ(ran.code, 2) << flags;
+    EXPECT_TRUE(ran.out.empty()) << flags;
+    return ran.err;
+  };
+  const auto expect = [&](const std::string& flags, const std::string& what) {
+    const std::string err = said(flags);
+    EXPECT_NE(err.find(what), std::string::npos) << flags << ": " << err;
+  };
+  expect("--switches bf61", "switches bf61: ");
+  expect("--switches tp=3", "switches tp=3: ");
+  expect("--switches bf16,,fp16", "has an empty name");
+  expect("--switches bf16,bf16", "'bf16' twice");
+  expect("--switches bf16+fp16", "switches bf16+fp16: ");
+  expect("--switches bf16 --all", "all and switches are both given");
+  expect("--output @/run", "output is of no use to bench");
+  expect("--switches save-every=3", "save-every is of no use to bench");
+  expect("--turns 0", "turns is '0'");
+  expect("--warmup x", "warmup is 'x'");
+  expect("--steps 0", "steps");
+  expect("--html=", "html is empty");
+  expect("bf16", "unexpected 'bf16'");
+  const std::string err = said("--widht 3");
+  EXPECT_EQ(err.find("widht"), err.rfind("widht")) << "told once: " << err;
+}
+
+TEST(Switches, AllAreRunsThatThereAre) {
+  for (const std::int64_t devices : {1, 2, 4}) {
+    for (const SwitchSet& set : all_switches(devices)) {
+      Arguments arguments =
+          words(text("plan --preset gpt2-tiny --vocab-size 64 --threads 1 --devices ", devices));
+      arguments.insert(arguments.end(), set.flags.begin(), set.flags.end());
+      const Ran ran = run(arguments);
+      EXPECT_EQ(ran.code, 0) << set.name << ": " << ran.err;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera
