@@ -201,7 +201,7 @@ TEST(BenchReport, ThePageNeedsNothingElseAndEscapesNames) {
   EXPECT_EQ(page.find("src="), std::string::npos);
   std::size_t charts = 0;
   for (std::size_t at = 0; (at = page.find("<svg", at)) != std::string::npos; ++at) ++charts;
-  EXPECT_EQ(charts, 3);
+  EXPECT_EQ(charts, 4);
 }
 
 }  // namespace

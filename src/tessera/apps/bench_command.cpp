@@ -2,11 +2,14 @@
 #include <atomic>
 #include <charconv>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "tessera/apps/bench_peers.h"
 #include "tessera/apps/bench_text.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
@@ -35,10 +38,17 @@ constexpr const char* kNotOfABench[] = {"output",       "resume",    "epochs",  
                                         "save-every",   "keep-best", "eval-every", "eval-at-end",
                                         "sample-every", "profile",   "dump-dir",   "allow-changes"};
 
-/// What is measured once in every turn.
+/// One of the runs to measure.
 struct MeasuredRun {
   std::string name, flags;
   RunConfig config;
+};
+
+/// Whoever takes a turn, once in each round of them.
+struct Player {
+  Contestant contestant;  // its turns so far
+  std::function<TurnBody()> turn;
+  std::function<std::string(const std::string&)> failure_text = nullptr;  // of its failures
 };
 
 struct BenchRequest {
@@ -46,7 +56,8 @@ struct BenchRequest {
   TurnLength length;
   std::int64_t turns = kTurns;
   bool as_json = false;
-  std::string page;  // a file; empty: none
+  std::string page, results;  // files; empty: none
+  std::string python;         // of peers; empty: none
   std::vector<std::string> notices;
 };
 
@@ -65,6 +76,12 @@ std::vector<Flag> bench_flags() {
        text("steps of a turn before those that are timed [", TurnLength().warmup, "]")},
       {"json", {}, "", "print JSON"},
       {"html", {}, "FILE", "also write a page with tables and charts"},
+      {"results", {}, "FILE", "also write what --json prints into a file"},
+      {"peer",
+       {},
+       "PYTHON",
+       "also measure PyTorch, which this Python has, on the same weights, batches and threads; its "
+       "losses are held against ours first"},
   };
 }
 
@@ -121,9 +138,16 @@ BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families
   for (const std::string& word : parsed.words)
     problems.add(text("unexpected '", word, "'; flags begin with --, as in --switches ", word));
   out.as_json = parsed.take_switch("json");
-  const bool all = parsed.take_switch("all"), told_page = parsed.find("html") != nullptr;
-  out.page = parsed.take_value("html");
-  if (told_page && out.page.empty()) problems.add("html is empty; name a file to write");
+  const bool all = parsed.take_switch("all");
+  const auto take_file = [&](const char* name, const char* wanted) {
+    const bool told = parsed.find(name) != nullptr;
+    std::string file = parsed.take_value(name);
+    if (told && file.empty()) problems.add(text(name, " is empty; name ", wanted));
+    return file;
+  };
+  out.page = take_file("html", "a file to write");
+  out.results = take_file("results", "a file to write");
+  out.python = take_file("peer", "a Python with PyTorch");
   out.turns = take_count(parsed, "turns", kTurns, 1, problems);
   out.length.warmup = take_count(parsed, "warmup", out.length.warmup, 0, problems);
   const bool told_switches = parsed.find("switches") != nullptr;
@@ -153,30 +177,56 @@ BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families
   return out;
 }
 
-/// All turns of all runs. One that failed is not tried again.
-std::vector<Contestant> take_turns(const BenchRequest& request, const std::string& folder,
-                                   const std::string& data, TurnProgress& progress,
-                                   const std::atomic<bool>& stop) {
-  std::vector<Contestant> out;
-  for (const MeasuredRun& run : request.runs)
-    out.push_back({run.name, run.flags, run.config.global_batch_size, {}});
-  const std::size_t count = request.runs.size();
-  std::int64_t number = 0;
-  for (std::int64_t turn = 0; turn < request.turns; ++turn) {
-    for (std::size_t i = 0; i < count && !stop; ++i) {
-      const std::size_t at = turn % 2 == 0 ? i : count - 1 - i;
-      Contestant& contestant = out[at];
-      if (!contestant.turns.empty() && !contestant.turns.back().failure.empty()) continue;
-      RunConfig config = request.runs[at].config;
-      config.output = text(folder, "/run-", number++);
-      if (config.data.empty()) config.data = {data};
-      progress.begin(turn, at);
-      contestant.turns.push_back(measured_turn(
-          config, request.length, [&](std::int64_t steps) { progress.step(steps); }, stop));
-      progress.end(contestant.turns.back());
-    }
+/// The runs to measure, each turn in a folder of its own.
+std::vector<Player> players_of(const BenchRequest& request, const std::string& folder,
+                               const std::string& data) {
+  std::vector<Player> out;
+  for (const MeasuredRun& run : request.runs) {
+    Player player{{run.name, run.flags, run.config.global_batch_size, {}}, nullptr};
+    RunConfig config = run.config;
+    if (config.data.empty()) config.data = {data};
+    const std::string output = text(folder, "/run-", out.size(), "-");
+    player.turn = [config = std::move(config), output, number = 0]() mutable {
+      config.output = text(output, number++);
+      return training(config);
+    };
+    out.push_back(std::move(player));
   }
   return out;
+}
+
+/// Peers learn with the rates of the first player, whose turn comes first.
+void add_peers(const Peers& peers, std::int64_t batch, std::vector<Player>& players) {
+  for (const PeerRun& run : peers.runs()) {
+    Player player{{run.name, "", batch, {}}, nullptr};
+    player.turn = [&peers, &players, run] {
+      return peers.body(run, players.front().contestant.turns.front().rates);
+    };
+    player.failure_text = [&peers](const std::string& failure) {
+      return peers.failure_text(failure);
+    };
+    players.push_back(std::move(player));
+  }
+}
+
+/// All turns of all players. One that failed is not tried again.
+void take_turns(const BenchRequest& request, std::vector<Player>& players, TurnProgress& progress,
+                const std::atomic<bool>& stop) {
+  for (std::int64_t turn = 0; turn < request.turns; ++turn) {
+    for (std::size_t i = 0; i < players.size() && !stop; ++i) {
+      const std::size_t at = turn % 2 == 0 ? i : players.size() - 1 - i;
+      Player& player = players[at];
+      std::vector<Turn>& turns = player.contestant.turns;
+      if (!turns.empty() && !turns.back().failure.empty()) continue;
+      progress.begin(turn, at);
+      Turn taken = measured_turn(
+          player.turn(), request.length, [&](std::int64_t steps) { progress.step(steps); }, stop);
+      if (!taken.failure.empty() && player.failure_text)
+        taken.failure = player.failure_text(taken.failure);
+      turns.push_back(std::move(taken));
+      progress.end(turns.back());
+    }
+  }
 }
 
 std::string model_text(const RunConfig& config) {
@@ -222,16 +272,28 @@ int bench_command(const Arguments& arguments, Console& console, const OwnFamilie
   report.length = request.length;
   report.turns = request.turns;
   report.load_before = load_average();
+  std::vector<Player> players = players_of(request, folder.path(), data);
+  std::optional<Peers> peers;
+  if (!request.python.empty()) {
+    RunConfig whole = plain;
+    if (whole.data.empty()) whole.data = {data};
+    console.err << "comparing the losses of the peer with ours" << std::endl;
+    peers.emplace(request.python, whole, request.length, folder.path(), stop);
+    report.peer_problem = peers->problem();
+    add_peers(*peers, plain.global_batch_size, players);
+  }
   std::vector<std::string> names;
-  for (const MeasuredRun& run : request.runs) names.push_back(run.name);
+  for (const Player& player : players) names.push_back(player.contestant.name);
   TurnProgress progress(console, names, request.turns, request.length);
-  const std::vector<Contestant> contestants =
-      take_turns(request, folder.path(), data, progress, stop);
+  take_turns(request, players, progress, stop);
   report.seconds = progress.finish();
   if (stop) return kExitStopped;
   report.load_after = load_average();
+  std::vector<Contestant> contestants;
+  for (Player& player : players) contestants.push_back(std::move(player.contestant));
   report.results = standings(contestants);
   if (!request.page.empty()) write_atomically(request.page, to_html(report));
+  if (!request.results.empty()) write_atomically(request.results, to_json(report));
   console.out << (request.as_json ? to_json(report) : to_text(report));
   const bool failed = std::ranges::any_of(
       report.results, [](const Standing& s) { return !s.failure.empty() && !s.too_large; });

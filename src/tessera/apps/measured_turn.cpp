@@ -1,5 +1,6 @@
 #include "tessera/apps/measured_turn.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -17,6 +18,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "tessera/apps/training.h"
 #include "tessera/base/error.h"
@@ -35,26 +37,6 @@ void write_line(int to, std::string line) {
     if (wrote < 0 && errno != EINTR) return;
     done += static_cast<std::size_t>(std::max<ssize_t>(wrote, 0));
   }
-}
-
-/// The last line of what was said, without the word "error".
-std::string last_words(const std::string& said) {
-  std::string out;
-  for (std::string& line : split(said, '\n')) {
-    if (!line.empty()) out = std::move(line);
-  }
-  constexpr std::string_view kError = "error: ";
-  return starts_with(out, kError) ? out.substr(kError.size()) : out;
-}
-
-[[noreturn]] void train_and_tell(const RunConfig& config, int to) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  std::ostringstream said;
-  Console console{said, said, false, 80};
-  TurnWriter writer([to](const std::string& line) { write_line(to, line); });
-  const int code = measure_training(config, console, writer);
-  writer.end(code, last_words(said.str()));
-  std::_Exit(0);  // what this process would flush is its parent's
 }
 
 /// Calls f(line) until the other end is closed.
@@ -91,7 +73,51 @@ std::string ending_text(int status) {
 
 }  // namespace
 
-Turn measured_turn(const RunConfig& config, const TurnLength& length,
+std::string last_words(const std::string& said) {
+  std::string out;
+  for (std::string& line : split(said, '\n')) {
+    if (!line.empty()) out = std::move(line);
+  }
+  constexpr std::string_view kError = "error: ";
+  return starts_with(out, kError) ? out.substr(kError.size()) : out;
+}
+
+TurnBody training(const RunConfig& config, bool saves) {
+  return [config, saves](int to) {
+    std::ostringstream said;
+    Console console{said, said, false, 80};
+    TurnWriter writer([to](const std::string& line) { write_line(to, line); });
+    const int code = measure_training(config, console, writer, saves);
+    writer.end(code, last_words(said.str()));
+  };
+}
+
+TurnBody program(Arguments words, std::string said) {
+  return [words = std::move(words), said = std::move(said)](int to) mutable {
+    const int nothing = ::open("/dev/null", O_RDONLY),
+              errors = ::open(said.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ::dup2(nothing, STDIN_FILENO), ::dup2(to, STDOUT_FILENO), ::dup2(errors, STDERR_FILENO);
+    std::vector<char*> list;
+    for (std::string& word : words) list.push_back(word.data());
+    list.push_back(nullptr);
+    ::execvp(list[0], list.data());
+    TurnWriter([to](const std::string& line) {
+      write_line(to, line);
+    }).end(127, text("cannot start '", words[0], "': ", std::strerror(errno)));
+  };
+}
+
+TurnBody work(std::function<void()> what) {
+  return [what = std::move(what)](int to) {
+    TurnWriter writer([to](const std::string& line) { write_line(to, line); });
+    std::ostringstream said;
+    Console console{said, said, false, 80};
+    const int code = exit_code_of(console, [&] { return what(), 0; });
+    writer.end(code, last_words(said.str()));
+  };
+}
+
+Turn measured_turn(const TurnBody& body, const TurnLength& length,
                    const std::function<void(std::int64_t)>& on_step,
                    const std::atomic<bool>& stop) {
   std::array<int, 2> ends;
@@ -107,7 +133,9 @@ Turn measured_turn(const RunConfig& config, const TurnLength& length,
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(ends[0]);
-    train_and_tell(config, ends[1]);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    body(ends[1]);
+    std::_Exit(0);  // what this process would flush is its parent's
   }
   const int error = errno;
   ::close(ends[1]);

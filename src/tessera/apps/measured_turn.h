@@ -1,20 +1,37 @@
 #pragma once
-/// A training run in a process of its own, for `tessera bench`: what one contestant leaves behind,
-/// in memory, caches and settings of libraries, does not touch the next.
+/// Runs in processes of their own, for `tessera bench`: what one contestant leaves behind, in
+/// memory, caches and settings of libraries, does not touch the next.
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <string>
 
+#include "tessera/apps/command.h"
 #include "tessera/bench/turn.h"
 #include "tessera/train/config.h"
 
 namespace tessera {
 
-/// Forks; the child trains as `config` says and keeps nothing but what it writes to config.output
-/// on the way. `on_step` hears how many steps are done. Where `stop` is set the child is asked to
-/// stop, and the turn is one that failed. Errors: Fault::Resource: the system makes no process.
-Turn measured_turn(const RunConfig& config, const TurnLength& length,
+/// The last line of what a program said, without the word "error".
+std::string last_words(const std::string& said);
+
+/// What a new process does: it writes the lines of a turn (bench/turn.h) to a file descriptor.
+using TurnBody = std::function<void(int to)>;
+
+/// Trains as `config` says, and keeps nothing but what is written to config.output on the way. With
+/// `saves`, a checkpoint too.
+TurnBody training(const RunConfig& config, bool saves = false);
+/// Becomes another program, whose standard output are the lines. What it says on standard error
+/// goes into the file `said`.
+TurnBody program(Arguments words, std::string said);
+/// Calls `work`; an error is told as that of a turn.
+TurnBody work(std::function<void()> what);
+
+/// Forks, and reads what the child tells. `on_step` hears how many steps are done. Where `stop` is
+/// set the child is asked to stop, and the turn is one that failed. Errors: Fault::Resource: the
+/// system makes no process.
+Turn measured_turn(const TurnBody& body, const TurnLength& length,
                    const std::function<void(std::int64_t steps_done)>& on_step,
                    const std::atomic<bool>& stop);
 

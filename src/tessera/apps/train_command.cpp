@@ -161,13 +161,14 @@ int run_training(const RunConfig& config, Console& console,
   });
 }
 
-int measure_training(const RunConfig& config, Console& console, TrainCallback& callback) {
+int measure_training(const RunConfig& config, Console& console, TrainCallback& callback,
+                     bool saves) {
   return exit_code_of(console, [&] {
     TrainRequest request;
     request.command.config = config;
     request.command.devices_told = true;
     request.callbacks = {&callback};
-    request.saves = false;
+    request.saves = saves;
     return train_on(nullptr, false, request, console);
   });
 }

@@ -18,7 +18,9 @@ namespace tessera {
 int run_training(const RunConfig& config, Console& console,
                  const std::vector<TrainCallback*>& callbacks);
 
-/// Trains on threads of this process, as run_training, and loses what it learned: a measurement.
-int measure_training(const RunConfig& config, Console& console, TrainCallback& callback);
+/// Trains on threads of this process, as run_training. Without `saves` it loses what it learned: a
+/// measurement.
+int measure_training(const RunConfig& config, Console& console, TrainCallback& callback,
+                     bool saves = false);
 
 }  // namespace tessera

@@ -1,7 +1,7 @@
 /// The report as a page that a browser shows by itself.
 
 #include <algorithm>
-#include <functional>
+#include <cmath>
 
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
@@ -93,17 +93,36 @@ std::string memory_chart(const BenchReport& report) {
   return bars("Memory of a device, at its fullest moment (of plain's)", all);
 }
 
-std::string losses_chart(const BenchReport& report) {
+/// A curve for each result that has losses, of value(standing, step).
+template <typename Value>
+std::string curves_chart(const std::vector<Standing>& results, const std::string& title,
+                         const Value& value) {
   std::vector<LossCurve> curves;
-  for (const Standing& s : report.results) {
+  for (const Standing& s : results) {
     LossCurve curve{s.name, {}, {}};
     for (std::size_t i = 0; i < s.losses.size(); ++i) {
-      if (std::abs(s.losses[i]) <= 1e100)
-        curve.train.emplace_back(static_cast<std::int64_t>(i) + 1, s.losses[i]);
+      const double loss = value(s, i);
+      if (std::abs(loss) <= 1e100) curve.train.emplace_back(static_cast<std::int64_t>(i) + 1, loss);
     }
     if (!curve.train.empty()) curves.push_back(std::move(curve));
   }
-  return curves.empty() ? "" : loss_chart(curves);
+  return curves.empty() ? "" : loss_chart(curves, title);
+}
+
+std::string losses_chart(const BenchReport& report) {
+  return curves_chart(report.results, "Loss against steps",
+                      [](const Standing& s, std::size_t i) { return s.losses[i]; });
+}
+
+/// Where curves lie upon each other, what is between them.
+std::string differences_chart(const BenchReport& report) {
+  const std::vector<double>& plain = report.results.front().losses;
+  std::vector<Standing> others;
+  for (std::size_t r = 1; r < report.results.size(); ++r) {
+    if (report.results[r].distance) others.push_back(report.results[r]);
+  }
+  return curves_chart(others, "Loss minus that of plain, against steps",
+                      [&](const Standing& s, std::size_t i) { return s.losses[i] - plain[i]; });
 }
 
 std::string html_table(const BenchReport& report) {
@@ -132,7 +151,7 @@ std::string to_html(const BenchReport& report) {
   out += html_table(report);
   for (const std::string& note : notes(report)) out += text("<p>", svg::escaped(note), "</p>\n");
   return out + speed_chart(report) + memory_chart(report) + losses_chart(report) +
-         "</body>\n</html>\n";
+         differences_chart(report) + "</body>\n</html>\n";
 }
 
 }  // namespace tessera

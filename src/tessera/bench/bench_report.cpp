@@ -87,6 +87,7 @@ std::string to_json(const BenchReport& report) {
   out["warmup"] = report.length.warmup;
   out["steps"] = report.length.steps;
   out["seconds"] = report.seconds;
+  out["peer_problem"] = report.peer_problem.empty() ? Json() : Json(report.peer_problem);
   out["results"] = Json::array();
   for (const Standing& s : report.results) out["results"].push_back(json_of(s));
   return out.dump(1) + "\n";

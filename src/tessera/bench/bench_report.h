@@ -21,6 +21,7 @@ struct BenchReport {
   std::int64_t turns = 1;
   double seconds = 0;  // all of it
   std::vector<Standing> results;
+  std::string peer_problem;  // why peers were not measured; empty: they were, or none was asked for
 };
 
 /// A table, and below it what a reader must know before using it.

@@ -92,6 +92,8 @@ std::vector<std::vector<std::string>> table(const BenchReport& report) {
 
 std::vector<std::string> notes(const BenchReport& report) {
   std::vector<std::string> out;
+  if (!report.peer_problem.empty())
+    out.push_back(text("the peer was not measured: ", report.peer_problem));
   double others = 0;
   for (const Standing& s : report.results) {
     others = std::max(others, s.others);

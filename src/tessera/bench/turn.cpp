@@ -28,7 +28,8 @@ void TurnWriter::on_start(const RunStart& start) {
 
 void TurnWriter::on_step(const StepRecord& record) {
   // Inf and nan, which JSON lacks, become null.
-  write_(nlohmann::json{{"seconds", record.seconds}, {"loss", record.loss}}.dump());
+  write_(
+      nlohmann::json{{"seconds", record.seconds}, {"loss", record.loss}, {"lr", record.lr}}.dump());
 }
 
 void TurnWriter::end(int code, const std::string& message) {
@@ -45,6 +46,7 @@ void TurnReader::read(const std::string& line) {
     const nlohmann::json& loss = told["loss"];
     turn_.losses.push_back(loss.is_null() ? std::numeric_limits<double>::quiet_NaN()
                                           : loss.get<double>());
+    if (told.contains("lr")) turn_.rates.push_back(told["lr"]);
     if (++done_ > length_.warmup) turn_.step_seconds.push_back(told["seconds"]);
   } else if (told.contains("code")) {
     ended_ = true;

@@ -20,6 +20,7 @@ struct TurnLength {
 struct Turn {
   std::vector<double> step_seconds;  // of the timed steps
   std::vector<double> losses;        // of all steps
+  std::vector<double> rates;         // learning rates of all steps; none of a peer
   std::int64_t parameters = 0, tokens_per_step = 0, devices = 1;
   double flops_per_step = 0;
   std::int64_t planned_bytes = 0;       // of the device that has most, on itself

@@ -48,7 +48,7 @@ LossPoints thinned(const LossPoints& points) {
 
 class Chart {
  public:
-  explicit Chart(const std::vector<LossCurve>& curves) {
+  Chart(const std::vector<LossCurve>& curves, const std::string& title) : title_(title) {
     for (const LossCurve& curve : curves)
       curves_.push_back({curve.name, thinned(curve.train), curve.valid});
     for (const LossCurve& curve : curves_) {
@@ -68,9 +68,8 @@ class Chart {
   std::string run() {
     const auto lines = static_cast<double>(curves_.size());
     out_ = svg::begin(kPageLeft + kWidth + kPageRight,
-                      kPageTop + kHeight + kPageBottom + lines * kLine, "Loss against steps",
-                      kChartStyle);
-    out_ += svg::written(kPageLeft, 28, "title", "Loss against steps");
+                      kPageTop + kHeight + kPageBottom + lines * kLine, title_, kChartStyle);
+    out_ += svg::written(kPageLeft, 28, "title", title_);
     axes();
     for (std::size_t i = 0; i < curves_.size(); ++i) curve(i);
     return std::move(out_) + "</svg>\n";
@@ -131,6 +130,7 @@ class Chart {
     out_ += text("<path class=\"curve\" stroke=\"", colour, "\"", dashes, " d=\"", path, "\"/>\n");
   }
 
+  const std::string title_;
   std::vector<LossCurve> curves_;
   double last_ = 1;
   double low_ = std::numeric_limits<double>::infinity(), high_ = -low_;
@@ -161,6 +161,8 @@ LossCurve read_losses(const std::string& run) {
   fail(Fault::Usage, "'", path, "' has no loss yet; train at least one step");
 }
 
-std::string loss_chart(const std::vector<LossCurve>& curves) { return Chart(curves).run(); }
+std::string loss_chart(const std::vector<LossCurve>& curves, const std::string& title) {
+  return Chart(curves, title).run();
+}
 
 }  // namespace tessera

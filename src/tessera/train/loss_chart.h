@@ -24,6 +24,7 @@ LossCurve read_losses(const std::string& run);
 /// An SVG picture: of every run a line of training losses, and a line with dots of held-out losses.
 /// Of a run with more steps than can be told apart, the mean of neighbours is drawn. `curves` is
 /// not empty, and each has a loss.
-std::string loss_chart(const std::vector<LossCurve>& curves);
+std::string loss_chart(const std::vector<LossCurve>& curves,
+                       const std::string& title = "Loss against steps");
 
 }  // namespace tessera

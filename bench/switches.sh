@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# What switches bring, by `tessera bench`, on the models and machines that our tables are of.
+#
+#   bench/switches.sh TABLE [FLAG...]      ./dev bench TABLE [FLAG...] builds first
+#
+# Tables:
+#   pipeline   two stages with each schedule, data and tensor parallel on two cores, beside one device on one core. Eight
+#              equal blocks and micro-batches: two stages can be 16/9 times as fast as one device where two are twice
+#   memory     GPT-2 small: recomputing and each kind of offloading, beside keeping everything
+#   large      a GPT of 1.3 billion parameters on four devices: planned only, where the machine has less memory
+#   curves     losses of the nanoGPT recipe over 500 steps with each switch, and PyTorch's
+#   noise      the same program eleven times: how far apart ratios are that should be 1
+#   bert, gpt  mixed precision, graph optimization, ZeRO, tensor parallel and stages, alone and together, on two devices
+#
+# Writes DATE-CPU-TABLE.txt, .json and .html into bench/results. FLAGs are added to those of the table; the later wins.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" >&2; exit 2; }
+
+# "amd-epyc-25-17": name, family and model, as a hypervisor may hide the name.
+processor() {
+  awk -F': *' '/^model name/ && !n {n = $2} /^cpu family/ && !f {f = $2} /^model\t/ && !m {m = $2} END {print n, f, m}' \
+    /proc/cpuinfo | sed -E 's/\([RTMrtm]+\)|CPU|Processor|@.*//g' | tr 'A-Z' 'a-z' | sed -E 's/[^a-z0-9]+/-/g; s/^-|-$//g'
+}
+
+joined() { local IFS=,; echo "$*"; }
+
+table=${1-}
+shift || usage
+peer=()
+if [ -x build/peers/bin/python ]; then peer=(--peer build/peers/bin/python); fi
+flags=()
+two=devices=2
+case $table in
+  pipeline)
+    stages=$two+pp=2
+    flags=(--preset gpt2-small --layers 8 --tokenizer-type bytes --vocab-size 256 --threads 1 --global-batch-size 8
+      --micro-batch-size 1 --steps 3 --switches
+      "$(joined $two $two+tp=2 $stages+schedule={1f1b,gpipe,interleaved,zb-h1,zb-v})") ;;
+  memory)
+    all=offload-optimizer+offload-gradients+offload-parameters+offload-activations+recompute
+    flags=(--preset gpt2-small --recompute-granularity none --steps 3 --switches
+      "$(joined recompute-granularity={elementwise,selective,full} offload-{optimizer,gradients,parameters,activations} $all)") ;;
+  large)
+    meshes=(zero-1 zero-2 zero-3 tp=2 tp=4 pp=2 pp=4 tp=2+pp=2)
+    flags=(--preset gpt-1.3b --devices 4 --turns 1 --switches
+      "$(joined "${meshes[@]}" recompute "${meshes[@]/%/+recompute}" bf16 "${meshes[@]/%/+bf16}" "${meshes[@]/%/+bf16+recompute}")") ;;
+  curves)
+    flags=(--preset nanogpt-shakespeare-cpu --warmup 0 --steps 500 --turns 1 "${peer[@]}" --switches
+      "$(joined bf16 fp16 no-graph-optimization recompute offload $two $two+{zero-1,zero-2,zero-3,fsdp,tp=2,pp=2,bf16+zero-1,fp16+zero-3})") ;;
+  noise)
+    flags=(--preset nanogpt-shakespeare-cpu --steps 100 --switches "$(joined seed={1,2,3,4,5,6,7,8,9,10})") ;;
+  bert | gpt)
+    preset=bert-base-pretrain batch=8
+    if [ "$table" = gpt ]; then preset=gpt2-small batch=4; fi
+    flags=(--preset $preset --global-batch-size $batch --devices 2 --threads 1 --steps 2 --warmup 2 --turns 2 --switches
+      "$(joined no-graph-optimization bf16 bf16+no-graph-optimization zero-1 zero-2 zero-3 tp=2 pp=2 \
+        bf16+{zero-1,zero-2,zero-3,tp=2,pp=2})") ;;
+  *) usage ;;
+esac
+mkdir -p bench/results
+file=bench/results/$(date +%F)-$(processor)-$table
+build/tessera bench "${flags[@]}" "$@" --results "$file.json" --html "$file.html" | tee "$file.txt"
+echo "wrote $file.txt, .json and .html" >&2

@@ -1,0 +1,122 @@
+#include "tessera/bench/peer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/text.h"
+#include "tessera/data/file.h"
+#include "tessera/models/family.h"
+#include "tessera/tensor/host_tensor.h"
+#include "tessera/train/programs.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr const char *kModelFile = "/model.json", *kBatchesFile = "/batches.bin";
+constexpr double kSameLoss = 1e-3;  // relative: f32 summed in another order, for some steps
+
+}  // namespace
+
+std::vector<PeerRun> peer_runs(const RunConfig& config, std::int64_t threads) {
+  const std::string_view family = config.model.family.name();
+  const bool gpt2 = family == "gpt2";
+  if (!gpt2 && family != "bert") return {};
+  const Isa isa = config.choices.value_or(machine_choices()).isa;
+  const std::int64_t devices = config.parallel.devices;
+  std::vector<PeerRun> out;
+  for (const char* dtype : {"f32", "bf16"}) {
+    const bool bf16 = std::string_view(dtype) == "bf16";
+    if (bf16 && !multiplies_16_bit(DType::BF16, isa) && !precision_of(config)) continue;
+    const auto add = [&](const char* mode, const char* name) {
+      out.push_back({text("PyTorch", name, bf16 ? " bf16" : ""), dtype, mode, devices, threads});
+    };
+    if (devices == 1) {
+      add("eager", "");
+      continue;
+    }
+    add("ddp", " DDP");
+    add("fsdp2", " FSDP2");
+    if (gpt2) add("tp", " TP");
+  }
+  return out;
+}
+
+void write_peer_data(const PreparedRun& run, std::int64_t steps, const std::string& folder) {
+  const RunConfig& config = run.config;
+  const ModelConfig model = with_derived(config.model);
+  const Task task = task_of(model);
+  nlohmann::json told = {{"family", model.family.name()},
+                         {"layers", model.layers},
+                         {"heads", model.heads},
+                         {"width", model.width},
+                         {"ffn_width", model.hidden()},
+                         {"context", model.context},
+                         {"vocabulary", model.vocabulary},
+                         {"dropout", model.dropout},
+                         {"bias", model.bias},
+                         {"tied_head", model.tied_head},
+                         {"norm_eps", model.norm_eps},
+                         {"batch", config.global_batch_size},
+                         {"beta1", config.optimizer.beta1},
+                         {"beta2", config.optimizer.beta2},
+                         {"eps", config.optimizer.eps},
+                         {"weight_decay", config.optimizer.weight_decay},
+                         {"clip", config.optimizer.clip},
+                         {"batches", folder + kBatchesFile},
+                         {"inputs", nlohmann::json::array()}};
+  BatchInputs inputs("train");
+  std::vector<HostTensor> tensors;
+  for (const TaskInput& input : task.inputs) {
+    Shape shape{config.global_batch_size};
+    for (const std::int64_t size : input.sample) shape.push_back(size);
+    tensors.emplace_back(input.dtype, shape);
+    told["inputs"].push_back(
+        {{"name", input.name}, {"shape", std::vector<std::int64_t>(shape.begin(), shape.end())}});
+    check(input.dtype == DType::I32, "input '", input.name, "' of a peer is ", input.dtype);
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    inputs.add(task.inputs[i].name, tensors[i].type(), tensors[i].bytes().data());
+  const std::unique_ptr<Samples> samples = task.train_samples(run.data, sample_choices(config));
+  std::ofstream batches(folder + kBatchesFile, std::ios::binary);
+  for (std::int64_t step = 0; step < steps; ++step) {
+    inputs.begin();
+    samples->fill(step * config.global_batch_size, config.global_batch_size, inputs);
+    for (const HostTensor& tensor : tensors)
+      batches.write(reinterpret_cast<const char*>(tensor.bytes().data()),
+                    static_cast<std::streamsize>(tensor.bytes().size()));
+  }
+  batches.close();
+  if (!batches) fail(Fault::Resource, "cannot write ", folder, kBatchesFile, "; free some space");
+  write_atomically(folder + kModelFile, told.dump());
+}
+
+std::string write_peer_task(const PeerRun& peer, const std::vector<double>& rates,
+                            const std::string& weights, bool exact, const std::string& folder) {
+  nlohmann::json told = nlohmann::json::parse(read_file(folder + kModelFile, Fault::Resource));
+  if (exact) told["dropout"] = 0.0;
+  told["dtype"] = peer.dtype, told["mode"] = peer.mode;
+  told["processes"] = peer.processes, told["threads"] = peer.threads;
+  told["cores"] = nlohmann::json::array();
+  told["weights"] = weights;
+  told["rates"] = rates;
+  const std::string path = folder + "/task.json";
+  write_atomically(path, told.dump());
+  return path;
+}
+
+std::string difference_of_losses(const std::vector<double>& ours,
+                                 const std::vector<double>& theirs) {
+  if (ours.size() != theirs.size())
+    return text("it made ", theirs.size(), " of ", ours.size(), " steps");
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    // Not so for nan either.
+    if (!(std::abs(theirs[i] - ours[i]) <= kSameLoss * std::abs(ours[i])))
+      return text("its loss in step ", i + 1, " is ", theirs[i], ", ours ", ours[i]);
+  }
+  return "";
+}
+
+}  // namespace tessera

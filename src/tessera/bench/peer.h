@@ -1,0 +1,40 @@
+#pragma once
+/// A peer: the same model in another maker's library, a program that trains it from the same
+/// weights, on the same batches and with the same learning rates as Tessera does, and tells its
+/// steps as turns do (bench/turn.h). bench/peers/torch_turn.py is one.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/train/prepare.h"
+
+namespace tessera {
+
+/// One way to run it.
+struct PeerRun {
+  std::string name;                         // "PyTorch bf16"
+  std::string dtype = "f32";                // or "bf16"
+  std::string mode = "eager";               // "ddp", "fsdp2", "tp"
+  std::int64_t processes = 1, threads = 1;  // of each process
+};
+
+/// What peers of a run can be measured beside it: in the floats of the run, and in bf16 where this
+/// processor multiplies it. `config` is complete. Empty: the model's family has no peer.
+std::vector<PeerRun> peer_runs(const RunConfig& config, std::int64_t threads);
+
+/// Writes what all peers of a run read, into `folder`: the sizes of the model, and the batches of
+/// so many steps.
+void write_peer_data(const PreparedRun& run, std::int64_t steps, const std::string& folder);
+
+/// Writes what a peer is to do, one learning rate a step. Returns the path, which is its argument.
+/// `weights`: a file of safetensors. With `exact`, dropout is left out.
+std::string write_peer_task(const PeerRun& peer, const std::vector<double>& rates,
+                            const std::string& weights, bool exact, const std::string& folder);
+
+/// What is wrong with the losses of a peer beside ours, of the same steps in f32 without dropout;
+/// empty where they are the same numbers but for rounding.
+std::string difference_of_losses(const std::vector<double>& ours,
+                                 const std::vector<double>& theirs);
+
+}  // namespace tessera
