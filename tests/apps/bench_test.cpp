@@ -83,6 +83,49 @@ TEST_F(BenchCommand, WhatDoesNotFitIsPlanned) {
   EXPECT_GT(one["planned_peak_bytes"].get<double>(), 1e12);
 }
 
+/// Peers are asked by a program that stands for Python: it gets that of the peer and its task.
+TEST_F(BenchCommand, APeerIsMeasuredWhereItsLossesAreOurs) {
+  const auto peer = [&](const std::string& shell) {
+    const std::string path = folder_.write("python", "#!/bin/sh\n" + shell);
+    fs::permissions(path, fs::perms::owner_all);
+    return json("--turns 1 --peer @/python");
+  };
+  const std::string start =
+      "echo '{\"parameters\":1,\"tokens_per_step\":256,\"devices\":1,\"flops_per_step\":0,"
+      "\"planned_bytes\":0,\"planned_host_bytes\":0,\"kernels\":[\"none\"]}'\n";
+  const std::string end =
+      "echo '{\"code\":0,\"message\":\"\",\"too_large\":false,\"peak_rss\":1000}'\n";
+  const auto steps = [](const std::string& losses) {
+    return "for loss in " + losses + "; do echo '{\"seconds\":2,\"loss\":'$loss'}'; done\n";
+  };
+  const nlohmann::json plain = json("--turns 1")["results"][0];
+  std::string losses;
+  for (const nlohmann::json& loss : plain["losses"]) losses += loss.dump() + " ";
+  // The task has what it needs.
+  const std::string checked =
+      "for word in '\"batches\"' '\"weights\"' '\"rates\"' '\"width\":64' '\"mode\":\"eager\"'; "
+      "do\n"
+      "grep -q \"$word\" \"$2\" || { echo \"no $word\" >&2; exit 1; }\ndone\n";
+  const nlohmann::json good = peer(checked + start + steps(losses) + end);
+  EXPECT_TRUE(good["peer_problem"].is_null()) << good["peer_problem"];
+  ASSERT_GE(good["results"].size(), 2);
+  EXPECT_EQ(good["results"][1]["name"], "PyTorch");
+  EXPECT_EQ(good["results"][1]["step_seconds"], 2);
+  EXPECT_LT(good["results"][1]["ratio"], 1);
+  EXPECT_EQ(good["results"][1]["loss_distance"]["largest"], 0);
+
+  const nlohmann::json other = peer(start + steps("9 9 9") + end);
+  EXPECT_EQ(other["results"].size(), 1);
+  EXPECT_NE(other["peer_problem"].get<std::string>().find("its loss in step 1 is 9, ours "),
+            std::string::npos);
+  const nlohmann::json broken = peer("echo no module named torch >&2; exit 1\n");
+  EXPECT_EQ(broken["peer_problem"], "its process ended with code 1: no module named torch");
+  const nlohmann::json none = json("--turns 1 --peer @/no-python");
+  EXPECT_NE(none["peer_problem"].get<std::string>().find("cannot start"), std::string::npos);
+  const nlohmann::json llama = json("--turns 1 --peer @/python --family llama");
+  EXPECT_EQ(llama["peer_problem"], "no peer has models of family llama; gpt2 and bert have one");
+}
+
 TEST_F(BenchCommand, ARunThatFailsIsTold) {
   fs::remove(folder_ / "text");
   const Ran ran = bench("");

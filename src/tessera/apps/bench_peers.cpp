@@ -61,11 +61,9 @@ Peers::Peers(const std::string& python, const RunConfig& run, const TurnLength& 
     : python_(python), program_(peer_program()), folder_(folder) {
   RunConfig whole = run;
   share_cores(whole);
+  problem_ = why_no_peer(whole);
+  if (!problem_.empty()) return;
   runs_ = peer_runs(whole, whole.threads);
-  if (runs_.empty()) {
-    problem_ = text("no peer has models of family ", run.model.family, "; gpt2 and bert have one");
-    return;
-  }
   RunConfig start = start_of(run);
   start.output = folder + "/start";
   const TurnLength none{.warmup = 0, .steps = 0};

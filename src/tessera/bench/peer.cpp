@@ -16,14 +16,24 @@ namespace tessera {
 namespace {
 
 constexpr const char *kModelFile = "/model.json", *kBatchesFile = "/batches.bin";
+constexpr std::string_view kGpt2 = "gpt2", kBert = "bert";
 constexpr double kSameLoss = 1e-3;  // relative: f32 summed in another order, for some steps
 
 }  // namespace
 
-std::vector<PeerRun> peer_runs(const RunConfig& config, std::int64_t threads) {
+std::string why_no_peer(const RunConfig& config) {
   const std::string_view family = config.model.family.name();
-  const bool gpt2 = family == "gpt2";
-  if (!gpt2 && family != "bert") return {};
+  if (family != kGpt2 && family != kBert)
+    return text("no peer has models of family ", family, "; ", kGpt2, " and ", kBert, " have one");
+  if (config.optimizer.kind != OptimizerKind::AdamW)
+    return "peers train by AdamW alone; leave --optimizer out";
+  if (!config.no_weight_decay_for.empty())
+    return "peers have no groups of parameters; leave --no-weight-decay-for out";
+  return "";
+}
+
+std::vector<PeerRun> peer_runs(const RunConfig& config, std::int64_t threads) {
+  const bool gpt2 = config.model.family.name() == kGpt2;
   const Isa isa = config.choices.value_or(machine_choices()).isa;
   const std::int64_t devices = config.parallel.devices;
   std::vector<PeerRun> out;

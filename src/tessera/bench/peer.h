@@ -19,8 +19,11 @@ struct PeerRun {
   std::int64_t processes = 1, threads = 1;  // of each process
 };
 
-/// What peers of a run can be measured beside it: in the floats of the run, and in bf16 where this
-/// processor multiplies it. `config` is complete. Empty: the model's family has no peer.
+/// Why a run has no peer that does the same; empty where it has. `config` is complete.
+std::string why_no_peer(const RunConfig& config);
+
+/// What peers of a run that has them can be measured beside it: in f32, and in bf16 where this
+/// processor multiplies it or the run itself is in 16 bits.
 std::vector<PeerRun> peer_runs(const RunConfig& config, std::int64_t threads);
 
 /// Writes what all peers of a run read, into `folder`: the sizes of the model, and the batches of
