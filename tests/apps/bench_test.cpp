@@ -66,7 +66,7 @@ TEST_F(BenchCommand, SwitchesStandBesideIt) {
 
 TEST_F(BenchCommand, SwitchesOverruleTheFlagsOfAll) {
   const nlohmann::json told =
-      json("--bf16 --devices 2 --zero-stage 1 --turns 1 --switches fp32,zero-2,no-bf16+fp16");
+      json("--bf16 --devices 2 --zero-stage 1 --turns 1 --switches fp32,zero-2,fp16");
   ASSERT_EQ(told["results"].size(), 4);
   const auto losses = [&](std::size_t i) { return told["results"][i]["losses"]; };
   EXPECT_NE(losses(0), losses(1));
@@ -126,10 +126,42 @@ TEST_F(BenchCommand, APeerIsMeasuredWhereItsLossesAreOurs) {
   EXPECT_EQ(llama["peer_problem"], "no peer has models of family llama; gpt2 and bert have one");
 }
 
+TEST_F(BenchCommand, AllLeavesOutWhatCannotBe) {
+  const nlohmann::json told = json("--turns 1 --bf16 --devices 3 --global-batch-size 6 --all");
+  EXPECT_GT(told["results"].size(), 10);
+  bool tp = false;
+  for (const nlohmann::json& what : told["left_out"])
+    tp = tp || what.get<std::string>().starts_with("tp=3: ");
+  EXPECT_TRUE(tp) << told["left_out"];
+}
+
+TEST_F(BenchCommand, StepsOfAFileAreTimed) {
+  const std::string file = folder_.write("run.toml", "steps = 3\nbf16 = true\n");
+  const Ran ran = run(words(folder_.expand(
+      "bench --json --preset gpt2-tiny --threads 1 --data @/text --turns 1 --config " + file)));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(nlohmann::json::parse(ran.out)["results"][0]["losses"].size(), 5);
+}
+
+TEST_F(BenchCommand, ValuesHaveCommas) {
+  const nlohmann::json told =
+      json("--turns 1 --switches recompute+recompute-layers=0,2,lr=1e-3,lr=1e+0");
+  ASSERT_EQ(told["results"].size(), 4);
+  EXPECT_EQ(told["results"][1]["name"], "recompute+recompute-layers=0,2");
+  EXPECT_EQ(told["results"][3]["flags"], "--lr=1e+0");
+}
+
+TEST_F(BenchCommand, NeedsAFolderForItsFiles) {
+  ::setenv("TMPDIR", (folder_ / "none").c_str(), 1);
+  const Ran ran = bench("");
+  EXPECT_EQ(ran.code, 5);
+  EXPECT_NE(ran.err.find("TMPDIR"), std::string::npos) << ran.err;
+}
+
 TEST_F(BenchCommand, ARunThatFailsIsTold) {
   fs::remove(folder_ / "text");
   const Ran ran = bench("");
-  EXPECT_NE(ran.code, 0);
+  EXPECT_EQ(ran.code, 3) << "that of train";
   EXPECT_NE(ran.out.find("plain: failed: "), std::string::npos) << ran.out << ran.err;
 }
 
@@ -149,6 +181,16 @@ TEST_F(BenchCommand, RefusesWhatIsNoSwitch) {
   expect("--switches bf16,,fp16", "has an empty name");
   expect("--switches bf16,bf16", "'bf16' twice");
   expect("--switches bf16+fp16", "switches bf16+fp16: ");
+  expect("--switches tp", "switch tp needs a value, like tp=2");
+  expect("--switches zero-1=2", "switch zero-1 takes no value");
+  expect("--switches steps=5", "steps is of all runs");
+  expect("--switches help", "help is no switch");
+  expect("--html @/none/page.html", "there is no folder '");
+  expect("--html @", "is a folder; name a file in it");
+  expect("--html @/text", "is a text to train on");
+  expect("--html @/a --results @/a", "html and results are both");
+  expect("--config " + folder_.write("run.toml", "exit-interval = 1\n"),
+         "exit-interval is of no use to bench");
   expect("--switches bf16 --all", "all and switches are both given");
   expect("--output @/run", "output is of no use to bench");
   expect("--switches save-every=3", "save-every is of no use to bench");

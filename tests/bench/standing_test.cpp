@@ -34,8 +34,8 @@ Turn failed(const std::string& why, bool too_large = false) {
 TEST(Standing, RatiosAreThoseOfTurns) {
   // The second turn was slower for both: ratios of turns agree where those of medians would not.
   const std::vector<Standing> found = standings(
-      {{"plain", "", 4, {turn_of({2, 2, 8}), turn_of({3, 3, 3}), turn_of({2, 2, 2})}},
-       {"bf16", "--bf16", 4, {turn_of({1, 1, 1}), turn_of({1.5, 1.5, 1.5}), turn_of({1})}}});
+      {{"plain", "", 4, true, {turn_of({2, 2, 8}), turn_of({3, 3, 3}), turn_of({2, 2, 2})}},
+       {"bf16", "--bf16", 4, true, {turn_of({1, 1, 1}), turn_of({1.5, 1.5, 1.5}), turn_of({1})}}});
   ASSERT_EQ(found.size(), 2);
   EXPECT_EQ(found[0].step_seconds, 2);
   EXPECT_EQ(found[0].samples_per_s, 2);
@@ -51,14 +51,15 @@ TEST(Standing, RatiosAreThoseOfTurns) {
 
 TEST(Standing, SpeedIsOfSamples) {
   const std::vector<Standing> found =
-      standings({{"plain", "", 4, {turn_of({2})}}, {"larger", "", 12, {turn_of({3})}}});
+      standings({{"plain", "", 4, true, {turn_of({2})}}, {"larger", "", 12, true, {turn_of({3})}}});
   EXPECT_EQ(found[1].ratio, 2);
 }
 
 TEST(Standing, TurnsThatDisagreeGiveNoRatio) {
-  const std::vector<Standing> found = standings({{"plain", "", 1, {turn_of({1}), turn_of({1})}},
-                                                 {"near", "", 1, {turn_of({1}), turn_of({1.1})}},
-                                                 {"far", "", 1, {turn_of({1}), turn_of({1.4})}}});
+  const std::vector<Standing> found =
+      standings({{"plain", "", 1, true, {turn_of({1}), turn_of({1})}},
+                 {"near", "", 1, true, {turn_of({1}), turn_of({1.1})}},
+                 {"far", "", 1, true, {turn_of({1}), turn_of({1.4})}}});
   EXPECT_TRUE(found[1].ratio.has_value());
   EXPECT_FALSE(found[1].disagrees);
   EXPECT_FALSE(found[2].ratio.has_value());
@@ -67,15 +68,15 @@ TEST(Standing, TurnsThatDisagreeGiveNoRatio) {
 }
 
 TEST(Standing, WhatFailedHasNoNumbers) {
-  const std::vector<Standing> found =
-      standings({{"plain", "", 1, {turn_of({1})}}, {"broken", "", 1, {failed("no such file")}}});
+  const std::vector<Standing> found = standings(
+      {{"plain", "", 1, true, {turn_of({1})}}, {"broken", "", 1, true, {failed("no such file")}}});
   EXPECT_FALSE(found[1].step_seconds.has_value());
   EXPECT_FALSE(found[1].ratio.has_value());
   EXPECT_EQ(found[1].failure, "no such file");
   EXPECT_EQ(found[1].planned_bytes, 3 << 20);
   EXPECT_FALSE(found[1].distance.has_value());
-  const std::vector<Standing> none =
-      standings({{"plain", "", 1, {failed("too large", true)}}, {"small", "", 1, {turn_of({1})}}});
+  const std::vector<Standing> none = standings({{"plain", "", 1, true, {failed("too large", true)}},
+                                                {"small", "", 1, true, {turn_of({1})}}});
   EXPECT_TRUE(none[0].too_large);
   EXPECT_TRUE(none[1].step_seconds.has_value());
   EXPECT_FALSE(none[1].ratio.has_value());
@@ -85,14 +86,40 @@ TEST(Standing, DistancesOfLosses) {
   const std::vector<double> plain(20, 3.0);
   std::vector<double> other(20, 3.0);
   other[0] = 3.5, other[19] = 2.8;
-  const std::vector<Standing> found = standings({{"plain", "", 1, {turn_of({1}, plain)}},
-                                                 {"other", "", 1, {turn_of({1}, other)}},
-                                                 {"shorter", "", 1, {turn_of({1}, {3})}}});
+  const std::vector<Standing> found = standings({{"plain", "", 1, true, {turn_of({1}, plain)}},
+                                                 {"other", "", 1, true, {turn_of({1}, other)}},
+                                                 {"shorter", "", 1, true, {turn_of({1}, {3})}}});
   EXPECT_EQ(found[0].distance->largest, 0);
   EXPECT_NEAR(found[1].distance->mean, 0.7 / 20, 1e-12);
   EXPECT_NEAR(found[1].distance->largest, 0.5, 1e-12);
   EXPECT_NEAR(found[1].distance->last, -0.1, 1e-12);
   EXPECT_FALSE(found[2].distance.has_value());
+  const std::vector<Standing> unlike = standings({{"plain", "", 1, true, {turn_of({1}, plain)}},
+                                                  {"seed", "", 1, false, {turn_of({1}, other)}}});
+  EXPECT_FALSE(unlike[1].distance.has_value()) << "of other samples";
+}
+
+TEST(Standing, SomeDisturbedTurnsOfManyDoNotMatter) {
+  const std::vector<Turn> even(8, turn_of({1}));
+  std::vector<Turn> disturbed = even;
+  disturbed[2] = turn_of({3});
+  std::vector<Turn> unsteady = even;
+  for (std::size_t i = 0; i < 8; i += 2) unsteady[i] = turn_of({2});
+  const std::vector<Standing> found = standings({{"plain", "", 1, true, even},
+                                                 {"disturbed", "", 1, true, disturbed},
+                                                 {"unsteady", "", 1, true, unsteady}});
+  EXPECT_EQ(found[1].ratio, 1);
+  EXPECT_NEAR(found[1].ratio_range->low, 1.0 / 3, 1e-12);
+  EXPECT_TRUE(found[2].disagrees);
+}
+
+TEST(Standing, OfTurnsBeforeAFailureThereAreNumbers) {
+  const std::vector<Standing> found =
+      standings({{"plain", "", 1, true, {turn_of({1}), turn_of({1})}},
+                 {"cut", "", 1, true, {turn_of({1}), failed("its process ended with code 9")}}});
+  EXPECT_EQ(found[1].turns, 1);
+  EXPECT_EQ(found[1].ratio, 1);
+  EXPECT_EQ(found[1].failure, "its process ended with code 9");
 }
 
 TEST(Turn, IsReadAsItWasWritten) {
@@ -147,7 +174,7 @@ TEST(Turn, ThatDoesNotFitIsOnlyPlanned) {
   std::vector<std::string> lines;
   TurnWriter writer([&](const std::string& line) { lines.push_back(line); });
   RunStart start;
-  start.peak_bytes = std::int64_t{1} << 50;
+  start.peak_bytes = start.main_memory_bytes = std::int64_t{1} << 50;
   EXPECT_THROW(writer.on_start(start), Error);
   writer.end(5, "it takes 1 PiB");
   TurnReader reader({});
@@ -161,11 +188,11 @@ BenchReport report() {
   BenchReport out;
   out.model = "gpt2-tiny", out.flags = "--preset gpt2-tiny", out.processor = "A <B> & C";
   out.isa = "avx2", out.cores = 2, out.turns = 2;
-  out.results = standings({{"plain", "", 4, {turn_of({2, 2}), turn_of({2, 2})}},
-                           {"bf16", "--bf16", 4, {turn_of({1, 1}), turn_of({1, 1})}},
-                           {"far", "--x", 4, {turn_of({1, 1}), turn_of({2, 2})}},
-                           {"broken", "--y", 4, {failed("why")}},
-                           {"large", "--z", 4, {failed("it takes more", true)}}});
+  out.results = standings({{"plain", "", 4, true, {turn_of({2, 2}), turn_of({2, 2})}},
+                           {"bf16", "--bf16", 4, true, {turn_of({1, 1}), turn_of({1, 1})}},
+                           {"far", "--x", 4, true, {turn_of({1, 1}), turn_of({2, 2})}},
+                           {"broken", "--y", 4, true, {failed("why")}},
+                           {"large", "--z", 4, true, {failed("it takes more", true)}}});
   return out;
 }
 

@@ -72,6 +72,15 @@ TEST(Memory, IdleBuffersBelowTheArenaAreUsed) {
   EXPECT_EQ(early.lower_bound, 128);
 }
 
+TEST(Memory, BuffersLieSideBySideInWhatIsIdle) {
+  const std::vector<KeptBuffer> kept = {{-256, 256, TimeSpan{4, 8}}};
+  const std::vector<Lifetime> buffers = {{512, 0, 9}, {64, 5, 8}, {64, 5, 8}, {64, 5, 8}};
+  const MemoryLayout layout = plan_memory(buffers, 64, kept);
+  EXPECT_EQ(layout.lower_bound, 512);
+  EXPECT_EQ(layout.bytes, 512);
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_LT(layout.offsets[i], 0);
+}
+
 TEST(Memory, RandomBuffersBesideKeptOnesNeverOverlap) {
   std::mt19937 random(7);
   const auto draw = [&](int low, int high) {

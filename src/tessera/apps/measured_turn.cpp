@@ -1,6 +1,7 @@
 #include "tessera/apps/measured_turn.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -39,12 +40,17 @@ void write_line(int to, std::string line) {
   }
 }
 
-/// Calls f(line) until the other end is closed.
-template <typename F>
-void each_line(int from, const F& f) {
+/// Calls f(line) until the other end is closed, and `waiting` from time to time.
+template <typename F, typename Waiting>
+void each_line(int from, const F& f, const Waiting& waiting) {
+  constexpr int kWait = 100;  // milliseconds
   std::string pending;
   std::array<char, 4096> part;
   for (;;) {
+    pollfd ready{from, POLLIN, 0};
+    const int found = ::poll(&ready, 1, kWait);
+    waiting();
+    if (found == 0 || (found < 0 && errno == EINTR)) continue;
     const ssize_t got = ::read(from, part.data(), part.size());
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return;
@@ -68,18 +74,21 @@ std::string ending_text(int status) {
   if (!WIFSIGNALED(status)) return text("its process ended with code ", WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
   return text("its process was ended by signal ", signal, " (", strsignal(signal), ")",
-              signal == SIGKILL ? "; the system does so where memory runs out" : "");
+              signal == SIGKILL ? "; perhaps by the system, for want of memory" : "");
 }
 
 }  // namespace
 
 std::string last_words(const std::string& said) {
-  std::string out;
-  for (std::string& line : split(said, '\n')) {
-    if (!line.empty()) out = std::move(line);
-  }
   constexpr std::string_view kError = "error: ";
-  return starts_with(out, kError) ? out.substr(kError.size()) : out;
+  const std::size_t error = said.rfind(kError);
+  std::vector<std::string> lines;
+  for (const std::string& line :
+       split(error == std::string::npos ? said : said.substr(error + kError.size()), '\n')) {
+    if (!trim(line).empty()) lines.emplace_back(trim(line));
+  }
+  if (error == std::string::npos && !lines.empty()) return lines.back();
+  return join(lines, "; ");
 }
 
 TurnBody training(const RunConfig& config, bool saves) {
@@ -134,19 +143,23 @@ Turn measured_turn(const TurnBody& body, const TurnLength& length,
   if (child == 0) {
     ::close(ends[0]);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    body(ends[1]);
-    std::_Exit(0);  // what this process would flush is its parent's
+    ::signal(SIGINT, SIG_IGN);            // Ctrl-C reaches both; the parent decides
+    [&]() noexcept { body(ends[1]); }();  // nothing of the parent's is unwound
+    std::_Exit(0);                        // nor flushed
   }
   const int error = errno;
   ::close(ends[1]);
   TurnReader reader(length);
   if (child > 0) {
-    bool asked = false;
-    each_line(ends[0], [&](const std::string& line) {
-      reader.read(line);
-      on_step(reader.steps_done());
-      if (stop && !std::exchange(asked, true)) ::kill(child, SIGTERM);
-    });
+    each_line(
+        ends[0],
+        [&](const std::string& line) {
+          reader.read(line);
+          on_step(reader.steps_done());
+        },
+        [&] {
+          if (stop) ::kill(child, SIGKILL);  // it has nothing that could be lost
+        });
   }
   ::close(ends[0]);
   if (child < 0)

@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-/// The last line of what a program said, without the word "error".
+/// The error that a program told last, as one line; else the last line of what it said.
 std::string last_words(const std::string& said);
 
 /// What a new process does: it writes the lines of a turn (bench/turn.h) to a file descriptor.
@@ -29,7 +29,7 @@ TurnBody program(Arguments words, std::string said);
 TurnBody work(std::function<void()> what);
 
 /// Forks, and reads what the child tells. `on_step` hears how many steps are done. Where `stop` is
-/// set the child is asked to stop, and the turn is one that failed. Errors: Fault::Resource: the
+/// set the child is ended, and the turn is one that failed. Errors: Fault::Resource: the
 /// system makes no process.
 Turn measured_turn(const TurnBody& body, const TurnLength& length,
                    const std::function<void(std::int64_t steps_done)>& on_step,

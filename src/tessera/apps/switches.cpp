@@ -1,7 +1,7 @@
 #include "tessera/apps/switches.h"
 
 #include <algorithm>
-#include <array>
+#include <cctype>
 
 #include "tessera/base/text.h"
 
@@ -31,21 +31,44 @@ constexpr ShortSwitch kShort[] = {
     {"offload", "--offload-optimizer"},
 };
 
-Arguments flags_of(const std::string& word) {
+/// At commas and plus signs that a letter follows: those before digits are in values, as in
+/// recompute-layers=0,2.
+std::vector<std::string> parts_of(std::string_view list, char separator) {
+  std::vector<std::string> out(1);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::size_t next = list.find_first_not_of(' ', i + 1);
+    const bool in_value =
+        next != std::string_view::npos && std::isdigit(static_cast<unsigned char>(list[next])) != 0;
+    if (list[i] == separator && !in_value) {
+      out.emplace_back();
+    } else {
+      out.back() += list[i];
+    }
+  }
+  for (std::string& part : out) part = std::string(trim(part));
+  return out;
+}
+
+Arguments flags_of(const std::string& word, Problems& problems) {
   const std::size_t equals = word.find('=');
   const std::string name = word.substr(0, equals);
   const auto* const known =
       std::ranges::find_if(kShort, [&](const ShortSwitch& s) { return name == s.name; });
   const bool has_value = equals != std::string::npos;
-  if (known == std::end(kShort) || known->has_value != has_value) return {"--" + word};
+  if (known == std::end(kShort)) return {"--" + word};
+  if (known->has_value != has_value) {
+    problems.add(has_value ? text("switch ", name, " takes no value, and has one in '", word, "'")
+                           : text("switch ", name, " needs a value, like ", name, "=2"));
+    return {};
+  }
   if (has_value) return {known->flags + word.substr(equals)};
   return split(known->flags, ' ');
 }
 
-SwitchSet set_of(std::string_view name) {
-  SwitchSet out{std::string(name), {}};
-  for (const std::string& word : split(name, '+')) {
-    for (std::string& flag : flags_of(word)) out.flags.push_back(std::move(flag));
+SwitchSet set_of(const std::string& name, Problems& problems) {
+  SwitchSet out{name, {}};
+  for (const std::string& word : parts_of(name, '+')) {
+    for (std::string& flag : flags_of(word, problems)) out.flags.push_back(std::move(flag));
   }
   return out;
 }
@@ -54,8 +77,8 @@ SwitchSet set_of(std::string_view name) {
 
 std::vector<SwitchSet> parse_switches(std::string_view list, Problems& problems) {
   std::vector<SwitchSet> out;
-  for (const std::string& name : split(list, ',')) {
-    const std::vector<std::string> words = split(name, '+');
+  for (const std::string& name : parts_of(list, ',')) {
+    const std::vector<std::string> words = parts_of(name, '+');
     if (std::ranges::any_of(words, [](const std::string& word) { return word.empty(); })) {
       problems.add(text("switches '", list, "' has an empty name; write them like bf16,zero-1 or ",
                         "bf16+zero-1"));
@@ -66,7 +89,7 @@ std::vector<SwitchSet> parse_switches(std::string_view list, Problems& problems)
     if (twice) {
       problems.add(text("switches has '", name, "' twice; give it once"));
     } else {
-      out.push_back(set_of(name));
+      out.push_back(set_of(name, problems));
     }
   }
   return out;
@@ -86,7 +109,9 @@ std::vector<SwitchSet> all_switches(std::int64_t devices) {
     names.insert(names.end(), std::begin(several), std::end(several));
   }
   std::vector<SwitchSet> out;
-  for (const std::string& name : names) out.push_back(set_of(name));
+  Problems none;
+  for (const std::string& name : names) out.push_back(set_of(name, none));
+  check(none.empty(), "a switch of ours is none");
   return out;
 }
 

@@ -17,7 +17,8 @@ struct SwitchSet {
   Arguments flags;   // of tessera train: "--bf16", "--zero-stage=1"
 };
 
-/// Sets with commas between them, switches with + between them. A switch is one of the short names
+/// Sets with commas between them, switches with + between them; a comma or + before a digit belongs
+/// to a value. A switch is one of the short names
 /// or any flag of tessera train without its dashes, with = before a value. An empty name, or a set
 /// that is told twice, becomes a problem.
 std::vector<SwitchSet> parse_switches(std::string_view list, Problems& problems);

@@ -105,7 +105,8 @@ int train_on(Communicator* launched, bool first_here, const TrainRequest& reques
   }
   const std::atomic<bool>& stop = catch_stop_signals();
   Starting starting;
-  if (launched != nullptr) starting.nothing.end();  // its peers would see a death
+  // Its peers would see a death; and a measurement never has anything to save.
+  if (launched != nullptr || !request.saves) starting.nothing.end();
   std::optional<PreparedRun> run;
   const RunConfig config = prepare(launched, request, console, run);
   Progress progress(console, config.log_every);

@@ -5,6 +5,7 @@
 
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
+#include "tessera/base/utf8.h"
 #include "tessera/bench/notes.h"
 
 namespace tessera {
@@ -30,6 +31,7 @@ Json json_of(const Standing& s) {
   out["turns_disagree"] = s.disagrees;
   out["devices"] = s.devices;
   out["parameters"] = s.parameters;
+  out["turns"] = s.turns;
   out["peak_bytes"] = s.peak_bytes > 0 ? Json(s.peak_bytes) : Json();
   out["planned_peak_bytes"] = s.planned_bytes > 0 ? Json(s.planned_bytes) : Json();
   out["planned_host_bytes"] = s.planned_host_bytes;
@@ -54,14 +56,15 @@ std::string to_text(const BenchReport& report) {
   for (const std::string& line : heading(report)) out += line + "\n";
   out += "\n";
   const std::vector<std::vector<std::string>> rows = table(report);
-  std::vector<std::size_t> widths(rows[0].size());
+  std::vector<std::int64_t> widths(rows[0].size());
   for (const auto& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+    for (std::size_t c = 0; c < row.size(); ++c)
+      widths[c] = std::max(widths[c], count_characters(row[c]));
   }
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string pad(widths[c] - row[c].size(), ' ');
+      const std::string pad(static_cast<std::size_t>(widths[c] - count_characters(row[c])), ' ');
       line +=
           c == 0 ? row[c] + pad : "  " + pad + row[c];  // names to the left, numbers to the right
     }
@@ -87,6 +90,7 @@ std::string to_json(const BenchReport& report) {
   out["warmup"] = report.length.warmup;
   out["steps"] = report.length.steps;
   out["seconds"] = report.seconds;
+  out["left_out"] = report.left_out;
   out["peer_problem"] = report.peer_problem.empty() ? Json() : Json(report.peer_problem);
   out["results"] = Json::array();
   for (const Standing& s : report.results) out["results"].push_back(json_of(s));

@@ -21,6 +21,7 @@ struct BenchReport {
   std::int64_t turns = 1;
   double seconds = 0;  // all of it
   std::vector<Standing> results;
+  std::vector<std::string> left_out;  // what was not measured because it cannot be, and why
   std::string peer_problem;  // why peers were not measured; empty: they were, or none was asked for
 };
 

@@ -1,7 +1,6 @@
 #include "tessera/bench/notes.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
@@ -13,11 +12,8 @@ namespace {
 constexpr const char* kNothing = "-";
 constexpr double kBusy = 0.05;  // of the cores: what others take of them
 
-/// Three or four digits that matter.
-std::string digits(double value) {
-  const double size = std::abs(value);
-  return format(size >= 1000 ? "%.0f" : size >= 100 ? "%.1f" : size >= 10 ? "%.2f" : "%.4f", value);
-}
+/// Four digits that matter, or all before the point.
+std::string digits(double value) { return format(value >= 1000 ? "%.0f" : "%.4g", value); }
 
 std::string mib(std::int64_t bytes) {
   return bytes == 0 ? kNothing : format("%.0f", static_cast<double>(bytes) / (1 << 20));
@@ -31,6 +27,7 @@ std::string ratio_text(const Standing& s) {
   if (!s.ratio_range) return kNothing;
   const std::string low = format("%.2f", s.ratio_range->low),
                     high = format("%.2f", s.ratio_range->high);
+  if (s.ratio && s.turns == 1) return format("%.2f", *s.ratio);  // a range of one says nothing
   return s.ratio ? between(format("%.2f", *s.ratio), low, high)
                  : text("disagree (", low, " to ", high, ")");
 }
@@ -92,13 +89,19 @@ std::vector<std::vector<std::string>> table(const BenchReport& report) {
 
 std::vector<std::string> notes(const BenchReport& report) {
   std::vector<std::string> out;
+  for (const std::string& what : report.left_out) out.push_back("left out: " + what);
+  if (report.turns == 1 && report.results.size() > 1)
+    out.push_back("one turn cannot disagree with another: take ratios as a first look");
   if (!report.peer_problem.empty())
     out.push_back(text("the peer was not measured: ", report.peer_problem));
   double others = 0;
   for (const Standing& s : report.results) {
     others = std::max(others, s.others);
     if (!s.failure.empty())
-      out.push_back(text(s.name, s.too_large ? ": planned only: " : ": failed: ", s.failure));
+      out.push_back(
+          text(s.name, s.too_large ? ": planned only" : ": failed",
+               s.turns > 0 ? text(" after ", s.turns, " turns, of which its numbers are") : "",
+               ": ", s.failure));
     if (s.disagrees)
       out.push_back(text(s.name, ": turns disagree by more than ",
                          format("%.0f", 100 * kMostDisagreement),

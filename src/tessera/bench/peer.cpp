@@ -16,15 +16,16 @@ namespace tessera {
 namespace {
 
 constexpr const char *kModelFile = "/model.json", *kBatchesFile = "/batches.bin";
-constexpr std::string_view kGpt2 = "gpt2", kBert = "bert";
+constexpr std::string_view kCausal = "gpt2", kMasked = "bert";  // families
 constexpr double kSameLoss = 1e-3;  // relative: f32 summed in another order, for some steps
 
 }  // namespace
 
 std::string why_no_peer(const RunConfig& config) {
   const std::string_view family = config.model.family.name();
-  if (family != kGpt2 && family != kBert)
-    return text("no peer has models of family ", family, "; ", kGpt2, " and ", kBert, " have one");
+  if (family != kCausal && family != kMasked)
+    return text("no peer has models of family ", family, "; ", kCausal, " and ", kMasked,
+                " have one");
   if (config.optimizer.kind != OptimizerKind::AdamW)
     return "peers train by AdamW alone; leave --optimizer out";
   if (!config.no_weight_decay_for.empty())
@@ -33,7 +34,7 @@ std::string why_no_peer(const RunConfig& config) {
 }
 
 std::vector<PeerRun> peer_runs(const RunConfig& config, std::int64_t threads) {
-  const bool gpt2 = config.model.family.name() == kGpt2;
+  const bool gpt2 = config.model.family.name() == kCausal;
   const Isa isa = config.choices.value_or(machine_choices()).isa;
   const std::int64_t devices = config.parallel.devices;
   std::vector<PeerRun> out;

@@ -23,6 +23,14 @@ std::vector<double> ratios(const Contestant& mine, const Contestant& plain) {
   return out;
 }
 
+/// How far apart numbers lie: of five and more, those in the middle half.
+double middle_width(std::vector<double> numbers) {
+  constexpr std::size_t kFew = 5;
+  std::ranges::sort(numbers);
+  const std::size_t out = numbers.size() < kFew ? 0 : numbers.size() / 4;
+  return numbers[numbers.size() - 1 - out] - numbers[out];
+}
+
 double mean_of_last(const std::vector<double>& losses, std::size_t count) {
   return std::accumulate(losses.end() - static_cast<std::ptrdiff_t>(count), losses.end(), 0.0) /
          static_cast<double>(count);
@@ -47,6 +55,7 @@ Standing standing(const Contestant& contestant, const Contestant& plain) {
   Standing out;
   out.name = contestant.name, out.flags = contestant.flags;
   std::vector<double> steps;
+  std::int64_t tokens = 0;
   for (const Turn& turn : contestant.turns) {
     out.too_large = out.too_large || turn.too_large;
     if (out.failure.empty()) out.failure = turn.failure;
@@ -55,22 +64,23 @@ Standing standing(const Contestant& contestant, const Contestant& plain) {
       out.devices = turn.devices, out.parameters = turn.parameters, out.kernels = turn.kernels;
     }
     if (!turn.measured()) continue;
+    ++out.turns;
+    tokens = turn.tokens_per_step;
     steps.insert(steps.end(), turn.step_seconds.begin(), turn.step_seconds.end());
     out.peak_bytes = std::max(out.peak_bytes, turn.peak_bytes);
     out.others = std::max(out.others, turn.others);
     if (out.losses.empty()) out.losses = turn.losses;
-    out.tokens_per_s = static_cast<double>(turn.tokens_per_step);  // over seconds, below
   }
   if (steps.empty()) return out;
   const auto [low, high] = std::ranges::minmax(steps);
   out.step_seconds = median(steps), out.step_range = {low, high};
   out.samples_per_s = static_cast<double>(contestant.batch) / *out.step_seconds;
-  out.tokens_per_s = *out.tokens_per_s / *out.step_seconds;
+  out.tokens_per_s = static_cast<double>(tokens) / *out.step_seconds;
   const std::vector<double> each = ratios(contestant, plain);
   if (each.empty()) return out;
   const auto [least, most] = std::ranges::minmax(each);
   out.ratio_range = Range{least, most};
-  out.disagrees = most - least > kMostDisagreement * median(each);
+  out.disagrees = middle_width(each) > kMostDisagreement * median(each);
   if (!out.disagrees) out.ratio = median(each);
   return out;
 }
@@ -92,7 +102,8 @@ std::vector<Standing> standings(const std::vector<Contestant>& contestants) {
     if (each.peak_bytes > 0 && plain.peak_bytes > 0)
       each.memory_ratio =
           static_cast<double>(each.peak_bytes) / static_cast<double>(plain.peak_bytes);
-    each.distance = distance(each.losses, plain.losses);
+    const Contestant& contestant = contestants[static_cast<std::size_t>(&each - out.data())];
+    if (contestant.same_samples) each.distance = distance(each.losses, plain.losses);
   }
   return out;
 }

@@ -12,9 +12,10 @@ namespace tessera {
 
 /// A contestant and its turns; those of one index were taken one after the other.
 struct Contestant {
-  std::string name;        // "bf16+zero-1"
-  std::string flags;       // "--bf16 --zero-stage 1", beside those of all
-  std::int64_t batch = 1;  // samples of a step
+  std::string name;          // "bf16+zero-1"
+  std::string flags;         // "--bf16 --zero-stage 1", beside those of all
+  std::int64_t batch = 1;    // samples of a step
+  bool same_samples = true;  // as the first contestant
   std::vector<Turn> turns;
 };
 
@@ -28,8 +29,9 @@ struct LossDistance {
   double last = 0;               // of the mean of the last tenth of all steps, with its sign
 };
 
-/// Ratios of two turns that lie further apart than this tell of the machine, not of the programs:
-/// as a part of their median.
+/// Ratios of turns that lie further apart than this tell of the machine, not of the programs: as a
+/// part of their median. Of five and more the middle half is looked at, which some disturbed ones
+/// do not widen.
 inline constexpr double kMostDisagreement = 0.15;
 
 struct Standing {
@@ -47,7 +49,7 @@ struct Standing {
   std::vector<double> losses;                                              // of the first turn
   std::optional<LossDistance> distance;
   double others = 0;  // most of the machine's cores that other programs had in a turn
-  std::int64_t devices = 1, parameters = 0;
+  std::int64_t devices = 1, parameters = 0, turns = 0;  // turns that were measured
   std::vector<std::string> kernels;
   bool too_large = false;
   std::string failure;

@@ -14,13 +14,11 @@ void TurnWriter::on_start(const RunStart& start) {
   write_(nlohmann::json{{"parameters", start.parameters},
                         {"tokens_per_step", start.tokens_per_step},
                         {"devices", start.devices},
-                        {"flops_per_step", start.flops_per_step},
                         {"planned_bytes", start.peak_bytes},
                         {"planned_host_bytes", start.host_bytes},
                         {"kernels", start.kernels}}
              .dump());
-  const std::int64_t free = free_memory_bytes(),
-                     wanted = (start.peak_bytes + start.host_bytes) * start.devices;
+  const std::int64_t free = free_memory_bytes(), wanted = start.main_memory_bytes;
   too_large_ = free > 0 && wanted > free;
   require(!too_large_, "it takes ", bytes_text(wanted), " of memory, and ", bytes_text(free),
           " are free");
@@ -50,6 +48,7 @@ void TurnReader::read(const std::string& line) {
     if (++done_ > length_.warmup) turn_.step_seconds.push_back(told["seconds"]);
   } else if (told.contains("code")) {
     ended_ = true;
+    turn_.code = told["code"];
     turn_.too_large = told["too_large"];
     turn_.peak_bytes = told["peak_rss"].get<std::int64_t>() / turn_.devices;
     if (told["code"] != 0) turn_.failure = told["message"];
@@ -57,7 +56,6 @@ void TurnReader::read(const std::string& line) {
     turn_.parameters = told["parameters"];
     turn_.tokens_per_step = told["tokens_per_step"];
     turn_.devices = told["devices"];
-    turn_.flops_per_step = told["flops_per_step"];
     turn_.planned_bytes = told["planned_bytes"];
     turn_.planned_host_bytes = told["planned_host_bytes"];
     turn_.kernels = told["kernels"].get<std::vector<std::string>>();

@@ -22,13 +22,13 @@ struct Turn {
   std::vector<double> losses;        // of all steps
   std::vector<double> rates;         // learning rates of all steps; none of a peer
   std::int64_t parameters = 0, tokens_per_step = 0, devices = 1;
-  double flops_per_step = 0;
   std::int64_t planned_bytes = 0;       // of the device that has most, on itself
   std::int64_t planned_host_bytes = 0;  // the same, on the host
   std::int64_t peak_bytes = 0;          // resident memory of the process, shared out over devices
-  std::vector<std::string> kernels;     // that make the products, most FLOPs first
+  std::vector<std::string> kernels;     // that do most of the FLOPs; the first does most
   double seconds = 0;                   // from its start to its end
   double others = 0;       // share of the machine's cores that other programs had meanwhile
+  int code = 0;            // of its end
   bool too_large = false;  // it was planned, but the memory that is free is less
   std::string failure;     // why it did not come to its end; empty: it did
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 
 #include "tessera/base/round_up.h"
 #include "tessera/base/size.h"
@@ -60,20 +61,20 @@ MemoryLayout place_in_order(std::span<const Lifetime> buffers, std::span<const K
     // `end` is that of what is alive with b below the gap being looked at. Nothing may reach beyond
     // the first buffer once the layout is upside down.
     std::int64_t end = kept.empty() && padding(i) < padding(order[0]) ? alignment : bottom;
-    std::int64_t best = -1, best_gap = 0;
+    std::optional<std::int64_t> best;
+    std::int64_t best_gap = 0;
     for (const Stretch& other : taken.during({b.first, b.last})) {
       const std::int64_t gap = other.offset - end;
-      if (gap >= b.bytes && (best < 0 || gap < best_gap)) {
+      if (gap >= b.bytes && (!best || gap < best_gap)) {
         best = end, best_gap = gap;
         if (fit == Fit::Lowest || gap - b.bytes < alignment) break;  // none can be tighter
       }
       end = std::max(end, other.end);
     }
-    const std::int64_t offset = best < 0 ? end : best;
+    const std::int64_t offset = best.value_or(end);
     out.offsets[i] = offset;
     out.bytes = std::max(out.bytes, offset + b.bytes);
-    const std::int64_t top = (offset + b.bytes + alignment - 1) / alignment * alignment;
-    taken.add({b.first, b.last}, {offset, top});
+    taken.add({b.first, b.last}, {offset, offset + round_up(b.bytes, alignment)});
   }
   return out;
 }

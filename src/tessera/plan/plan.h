@@ -118,12 +118,13 @@ struct NamedTensor {
   Shared<Placement> placement;
 };
 
-/// A buffer of the work section in a plan with guards: there are free bytes on both sides of it at
-/// the times first ... last.
+/// A buffer of the work section, or a copy below it, in a plan with guards: there are free bytes on
+/// both sides of it at the times first ... last.
 struct GuardedBuffer {
   Place place;
   std::int64_t bytes = 0;
   std::int32_t first = 0, last = 0;
+  std::string copy = {};  // the path of that state; empty: it is none
 };
 
 /// Bytes at the fullest moment of a program on the device: of the work section by content, of the

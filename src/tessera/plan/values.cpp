@@ -47,10 +47,11 @@ std::optional<TimeSpan> ProgramValues::idle(const std::string& state) const {
     }
     if (!value.uses.empty()) read = std::max(read, value.last);
   }
+  if (read < 0) return std::nullopt;
   // Another micro-batch, or an action that runs later than its place in time says, may read it.
   const bool again = microbatches_ > 1 || !order_.ends_in_order();
   if (again && read < time_.loop_end) read = time_.loop_end;
-  if (written == time_.end || read < 0 || read + 1 >= written) return std::nullopt;
+  if (written == time_.end || read + 1 >= written) return std::nullopt;
   return TimeSpan{read + 1, written - 1};
 }
 

@@ -64,11 +64,12 @@ std::vector<GuardedBuffer> WorkSection::guarded() const {
   }
   for (std::size_t w = index_.size(); w < lifetimes_.size(); ++w)
     add(workspace(w), lifetimes_[w].bytes - 2 * guard_, lifetimes_[w]);
-  for (const KeptBuffer& b : copies_) {
+  for (std::size_t c = 0; c < copies_.size(); ++c) {
+    const KeptBuffer& b = copies_[c];
     const Place place{memory_, Place::Section::Work, b.offset + guard_};
     const std::int64_t bytes = b.bytes - 2 * guard_;
-    if (b.idle) out.push_back({place, bytes, 0, b.idle->first - 1});
-    out.push_back({place, bytes, b.idle ? b.idle->last + 1 : 0, kEver});
+    if (b.idle) out.push_back({place, bytes, 0, b.idle->first - 1, copy_paths_[c]});
+    out.push_back({place, bytes, b.idle ? b.idle->last + 1 : 0, kEver, copy_paths_[c]});
   }
   return out;
 }

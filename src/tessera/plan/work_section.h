@@ -2,6 +2,7 @@
 /// The work sections of one program: where its buffers lie, and what fills it. For lower.cpp.
 
 #include <map>
+#include <string>
 #include <vector>
 
 #include "tessera/plan/memory.h"
@@ -51,6 +52,7 @@ class WorkSection {
   std::vector<Lifetime> lifetimes_;   // of buffers, then of workspaces
   std::map<int, std::size_t> index_;  // buffer -> lifetime
   std::vector<KeptBuffer> copies_;
+  std::vector<std::string> copy_paths_;  // of these
   MemoryLayout layout_;
 };
 

@@ -40,7 +40,7 @@ class Watch {
       list_.push_back({at(constant.place), size_of(constant.dtype), 0, kEver,
                        text("constant ", constant.value)});
     for (const GuardedBuffer& b : program.guarded)
-      list_.push_back({at(b.place), b.bytes, b.first, b.last, name_of(b, plan, program)});
+      list_.push_back({at(b.place), b.bytes, b.first, b.last, name_of(b, program)});
   }
 
   /// Of the buffers that are alive, where a call before this one may have used their guards:
@@ -86,10 +86,8 @@ class Watch {
   }
 
   /// What a buffer holds first.
-  static std::string name_of(const GuardedBuffer& b, const Plan& plan, const ProgramPlan& program) {
-    for (const StatePlan& state : plan.states) {
-      if (plan.has(state) && state.place == b.place) return text("state '", state.state.path, "'");
-    }
+  static std::string name_of(const GuardedBuffer& b, const ProgramPlan& program) {
+    if (!b.copy.empty()) return text("state '", b.copy, "'");
     const auto inside = [&](const Place& place) {
       if (place.section != Place::Section::Work || place.memory != b.place.memory) return false;
       for (std::int64_t k = 0; k < place.depth; ++k) {

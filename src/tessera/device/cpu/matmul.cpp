@@ -215,7 +215,8 @@ class MatmulKernel final : public Kernel {
         std::clamp(flops / kFlopsPerThread, 1.0, static_cast<double>(pool.threads())));
     split_loops_ = loops_ % threads == 0 || loops_ >= 4 * threads;
     cut(split_loops_ ? 1 : threads);
-    tasks_ = static_cast<int>(split_loops_ ? threads : static_cast<std::int64_t>(slices_.size()));
+    tasks_ = static_cast<int>(
+        split_loops_ ? threads : std::min(threads, static_cast<std::int64_t>(slices_.size())));
     for (const Product& product : first_) scratch_ = std::max(scratch_, product.scratch_bytes());
     for (const Product& product : next_) scratch_ = std::max(scratch_, product.scratch_bytes());
     scratch_ = round_up(scratch_, 64);
@@ -227,10 +228,15 @@ class MatmulKernel final : public Kernel {
   void run(const KernelArgs& args) const override {
     pool_.run(tasks_, [&](int task) {
       char* const scratch = static_cast<char*>(args.workspace) + task * scratch_;
-      if (!split_loops_)
-        return run_slice(args, slices_[static_cast<std::size_t>(task)], 0, loops_, scratch);
-      const std::int64_t begin = loops_ * task / tasks_, end = loops_ * (task + 1) / tasks_;
-      for (const Slice& slice : slices_) run_slice(args, slice, begin, end, scratch);
+      const auto part = [&](std::int64_t of, int t) { return of * t / tasks_; };
+      if (split_loops_) {
+        for (const Slice& slice : slices_)
+          run_slice(args, slice, part(loops_, task), part(loops_, task + 1), scratch);
+        return;
+      }
+      const auto slices = static_cast<std::int64_t>(slices_.size());
+      for (std::int64_t s = part(slices, task); s < part(slices, task + 1); ++s)
+        run_slice(args, slices_[static_cast<std::size_t>(s)], 0, loops_, scratch);
     });
   }
 

@@ -1,0 +1,235 @@
+#include "tessera/apps/bench_request.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "tessera/apps/bench_text.h"
+#include "tessera/apps/switches.h"
+#include "tessera/base/text.h"
+#include "tessera/models/family.h"
+
+namespace tessera {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kMost = 1'000'000;
+/// Of a run that goes on, is saved, or validates: a measurement does none of it.
+constexpr const char* kNotOfABench[] = {"output",       "resume",    "epochs",     "exit-interval",
+                                        "save-every",   "keep-best", "eval-every", "eval-at-end",
+                                        "sample-every", "profile",   "dump-dir",   "allow-changes"};
+/// Fields that say the same thing in several ways: a switch overrules all of them.
+constexpr std::string_view kFloats[] = {"bf16", "fp16", "mixed-precision"};
+constexpr std::string_view kZero[] = {"zero-stage", "zero-1-memory-optimization",
+                                      "zero-2-memory-optimization", "zero-3-memory-optimization",
+                                      "fsdp-memory-optimization"};
+constexpr std::string_view kRecomputing[] = {"recompute-granularity", "checkpoint-activations"};
+constexpr std::span<const std::string_view> kOneThing[] = {kFloats, kZero, kRecomputing};
+
+bool same_thing(std::string_view a, std::string_view b) {
+  return a == b || std::ranges::any_of(kOneThing, [&](std::span<const std::string_view> fields) {
+           return std::ranges::find(fields, a) != fields.end() &&
+                  std::ranges::find(fields, b) != fields.end();
+         });
+}
+
+/// The count that a flag of the command's own gives.
+std::int64_t take_count(ParsedFlags& parsed, const std::string& name, std::int64_t standard,
+                        std::int64_t least, Problems& problems) {
+  if (parsed.find(name) == nullptr) return standard;
+  const std::string value = parsed.take_value(name);
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), count);
+  const bool whole = error == std::errc() && end == value.data() + value.size();
+  if (whole && count >= least && count <= kMost) return count;
+  problems.add(text(name, " is '", value, "'; give a whole number from ", least, " to ", kMost));
+  return standard;
+}
+
+/// A file to write when all is measured: that it cannot be is told before.
+std::string take_file(ParsedFlags& parsed, const std::string& name, Problems& problems) {
+  if (parsed.find(name) == nullptr) return "";
+  const std::string file = parsed.take_value(name);
+  if (file.empty()) {
+    problems.add(text(name, " is empty; name a file to write"));
+    return file;
+  }
+  std::error_code ignored;
+  const fs::path folder = fs::absolute(file).parent_path();
+  if (fs::is_directory(file, ignored)) {
+    problems.add(text(name, " '", file, "' is a folder; name a file in it"));
+  } else if (!fs::is_directory(folder, ignored)) {
+    problems.add(text(name, " '", file, "': there is no folder '", folder.string(), "'; make it"));
+  } else if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    problems.add(text(name, " '", file, "': its folder cannot be written to; give another"),
+                 Fault::Resource);
+  }
+  return file;
+}
+
+/// No result is written over what a run reads.
+void check_files(const BenchRequest& request, const RunConfig& config, Problems& problems) {
+  std::vector<std::string> read = config.data;
+  read.insert(read.end(), config.valid_data.begin(), config.valid_data.end());
+  std::error_code ignored;
+  for (const std::string& file : {request.page, request.results}) {
+    for (const std::string& source : read) {
+      if (!file.empty() && fs::equivalent(file, source, ignored))
+        problems.add(text("'", file, "' is a text to train on; write to another file"));
+    }
+  }
+  if (!request.page.empty() && request.page == request.results)
+    problems.add(text("html and results are both '", request.page, "'; give each a file"));
+}
+
+/// The flags of a set over those of all: what a switch says is not said by others too.
+ParsedFlags with_base(ParsedFlags parsed, const ParsedFlags& base) {
+  std::vector<Setting> settings;
+  for (std::size_t i = 0; i < base.settings.size(); ++i) {
+    const bool overruled = std::ranges::any_of(
+        parsed.flags, [&](const std::string& flag) { return same_thing(flag, base.flags[i]); });
+    if (!overruled) settings.push_back(base.settings[i]);
+  }
+  parsed.settings.insert(parsed.settings.begin(), settings.begin(), settings.end());
+  return parsed;
+}
+
+bool same_samples(const RunConfig& a, const RunConfig& b) {
+  return a.model.family == b.model.family && a.model.context == b.model.context &&
+         a.model.masked_positions == b.model.masked_positions && a.data == b.data &&
+         a.vocabulary == b.vocabulary && a.held_out == b.held_out && a.seed == b.seed &&
+         a.sample_order == b.sample_order && a.global_batch_size == b.global_batch_size;
+}
+
+/// The run of these settings.
+MeasuredRun run_of(const SwitchSet& switches, const ParsedFlags& base, BenchRequest& request,
+                   const OwnFamilies& families, Problems& problems) {
+  const ParsedFlags own = parse_flags(switches.flags, field_flags(families), problems);
+  if (own.help) problems.add("help is no switch");
+  for (const char* name : {"steps", "config"}) {
+    if (own.find(name) != nullptr)
+      problems.add(text(name, " is of all runs; give --", name, " beside --switches"));
+  }
+  MeasuredRun out{switches.name, join(switches.flags, " "), {}};
+  std::vector<std::string> notices;
+  out.config = configure(with_base(own, base), problems, notices, families);
+  for (const std::string& notice : notices)
+    request.notices.push_back(text(switches.name, ": ", notice));
+  RunConfig& config = out.config;
+  for (const char* field : kNotOfABench) {
+    if (config.asked_for.contains(field))
+      problems.add(text(field, " is of no use to bench, which trains for some steps and keeps ",
+                        "nothing; leave it out"));
+  }
+  config.steps = request.length.all();
+  config.eval_every = config.sample_every = config.save_every = 0;
+  config.eval_at_end = config.keep_best = false;
+  RunConfig whole = config;
+  if (whole.model.vocabulary == 0) whole.model.vocabulary = kBenchCharacters;
+  complete(whole);
+  find_problems(whole, problems);
+  return out;
+}
+
+/// Families that read pairs of texts have no text of ours.
+bool needs_pairs(const RunConfig& config) {
+  RunConfig whole = config;
+  if (whole.model.vocabulary == 0) whole.model.vocabulary = kBenchCharacters;
+  complete(whole);
+  const Task task = task_of(whole.model);
+  return task.text && task.text->source > 0;
+}
+
+}  // namespace
+
+std::vector<Flag> bench_flags() {
+  return {
+      {"switches",
+       {},
+       "LIST",
+       "what to measure beside the run that the other flags describe: names with commas between "
+       "them, or with + between switches that are on together, like bf16,bf16+zero-1"},
+      {"all",
+       {},
+       "",
+       "measure the switches that a run on so many devices can have, alone and "
+       "together"},
+      {"turns",
+       {},
+       "N",
+       text("turns of each; every other one in reverse order [", BenchRequest().turns, "]")},
+      {"warmup",
+       {},
+       "N",
+       text("steps of a turn before those that are timed [", TurnLength().warmup, "]")},
+      {"json", {}, "", "print JSON"},
+      {"html", {}, "FILE", "also write a page with tables and charts"},
+      {"results", {}, "FILE", "also write what --json prints into a file"},
+      {"peer",
+       {},
+       "PYTHON",
+       "also measure PyTorch, which this Python has, on the same weights, batches and threads; its "
+       "losses are held against ours first"},
+  };
+}
+
+BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families,
+                                Problems& problems) {
+  BenchRequest out;
+  for (const std::string& word : parsed.words)
+    problems.add(text("unexpected '", word, "'; flags begin with --, as in --switches ", word));
+  out.as_json = parsed.take_switch("json");
+  const bool all = parsed.take_switch("all");
+  out.page = take_file(parsed, "html", problems);
+  out.results = take_file(parsed, "results", problems);
+  const bool told_peer = parsed.find("peer") != nullptr;
+  out.python = parsed.take_value("peer");
+  if (told_peer && out.python.empty()) problems.add("peer is empty; name a Python with PyTorch");
+  out.turns = take_count(parsed, "turns", out.turns, 1, problems);
+  out.length.warmup = take_count(parsed, "warmup", out.length.warmup, 0, problems);
+  const bool told_switches = parsed.find("switches") != nullptr;
+  const std::string list = parsed.take_value("switches");
+  std::vector<SwitchSet> sets;
+  if (told_switches) sets = parse_switches(list, problems);
+  if (all && told_switches) problems.add("all and switches are both given; give one of them");
+  Problems told_later;
+  std::vector<std::string> notices;
+  const RunConfig asked = configure(parsed, told_later, notices, families);
+  if (asked.asked_for.contains("steps")) {
+    out.length.steps = asked.steps;
+    if (asked.steps < 1) problems.add("steps is 0; bench needs at least 1 that is timed");
+  }
+  Problems of_plain;  // what is wrong with the run of all is told once
+  out.runs.push_back(run_of({"plain", {}}, parsed, out, families, of_plain));
+  const RunConfig plain = out.runs.front().config;
+  for (const Error& problem : of_plain.list()) problems.add(problem);
+  check_files(out, plain, problems);
+  if (!of_plain.empty()) return out;
+  if (plain.data.empty() && needs_pairs(plain))
+    problems.add(text("data is missing: family ", plain.model.family, " trains on pairs of texts, ",
+                      "which bench has none of; give --data FILE"));
+  if (all) sets = all_switches(plain.parallel.devices);
+  for (const SwitchSet& set : sets) {
+    Problems own;
+    MeasuredRun run = run_of(set, parsed, out, families, own);
+    run.same_samples = same_samples(run.config, plain);
+    if (own.empty()) out.runs.push_back(std::move(run));
+    for (const Error& problem : own.list()) {
+      if (all) {
+        out.left_out.push_back(text(set.name, ": ", problem.what()));
+        break;
+      }
+      problems.add(Error(problem.fault(), text("switches ", set.name, ": ", problem.what())));
+    }
+  }
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,38 @@
+#pragma once
+/// What `tessera bench` was asked to measure.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/apps/flags.h"
+#include "tessera/bench/turn.h"
+
+namespace tessera {
+
+/// One of the runs to measure.
+struct MeasuredRun {
+  std::string name, flags;   // as it was written; those of tessera train beside what all have
+  RunConfig config;          // short, and without a trace; its data may be open
+  bool same_samples = true;  // as the first run: its losses can be compared
+};
+
+struct BenchRequest {
+  std::vector<MeasuredRun> runs;
+  std::vector<std::string> left_out;  // sets of --all that this run cannot have, and why
+  std::vector<std::string> notices;
+  TurnLength length;
+  std::int64_t turns = 3;
+  bool as_json = false;
+  std::string page, results;  // files; empty: none
+  std::string python;         // of peers; empty: none
+};
+
+/// Flags of the command's own.
+std::vector<Flag> bench_flags();
+
+/// What is wrong is added to `problems`, all of it: nothing is measured before all can be.
+BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families,
+                                Problems& problems);
+
+}  // namespace tessera
