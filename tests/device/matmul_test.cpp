@@ -54,6 +54,8 @@ const ProductCase kProductCases[] = {
     {"a long contraction: the same", "m k, k n -> m n", {8, 16400}, {16400, 40}},
     {"tall", "m k, n k -> m n", {1000, 16}, {20, 16}},
     {"wide", "m k, n k -> m n", {24, 32}, {3001, 32}},
+    {"wider than one call of a thread", "m k, n k -> m n", {9, 16}, {9000, 16}},
+    {"the same, rows apart", "m k, k n -> m n", {64, 8}, {8, 9001}},
     {"dims of size one anywhere", "a m k, a k n -> m a n", {1, 30, 20}, {1, 20, 10}},
     {"one row, large weights", "b s k, n k -> b s n", {1, 1, 300}, {301, 300}, "hwy:few_rows"},
     {"two rows, odd sizes", "m k, n k -> m n", {2, 259}, {259, 259}, "hwy:few_rows"},
