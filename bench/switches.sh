@@ -50,7 +50,8 @@ case $table in
     flags=(--preset nanogpt-shakespeare-cpu --warmup 0 --steps 500 --turns 1 "${peer[@]}" --switches
       "$(joined bf16 fp16 no-graph-optimization recompute offload $two $two+{zero-1,zero-2,zero-3,fsdp,tp=2,pp=2,bf16+zero-1,fp16+zero-3})") ;;
   noise)
-    flags=(--preset nanogpt-shakespeare-cpu --steps 100 --switches "$(joined seed={1,2,3,4,5,6,7,8,9,10})") ;;
+    # A switch that changes nothing of a step.
+    flags=(--preset nanogpt-shakespeare-cpu --steps 100 --switches "$(joined log-every={1,2,3,4,5,6,7,8,9,20})") ;;
   bert | gpt)
     preset=bert-base-pretrain batch=8
     if [ "$table" = gpt ]; then preset=gpt2-small batch=4; fi

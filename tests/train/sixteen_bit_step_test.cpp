@@ -155,7 +155,7 @@ TEST_P(SixteenBitStep, UsesTheMemoryOfIdleCopies) {
       if (!shares) {
         EXPECT_EQ(lent, 0);
       } else if (microbatches == 1) {
-        EXPECT_GT(lent, 10);
+        EXPECT_GT(lent, 0);
       }
       Executor executor(std::move(plan), *device, nullptr, {.poison = true});
       set_states(executor, graph, inputs);

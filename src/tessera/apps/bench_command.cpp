@@ -111,7 +111,7 @@ TemporaryFolder working_folder() {
 }
 
 /// What is known before anything is measured.
-BenchReport report_of(const BenchRequest& request, const Arguments& arguments) {
+BenchReport begun_report(const BenchRequest& request, const Arguments& arguments) {
   const RunConfig& plain = request.runs.front().config;
   BenchReport out;
   out.model = model_text(plain);
@@ -128,7 +128,7 @@ BenchReport report_of(const BenchRequest& request, const Arguments& arguments) {
 }
 
 /// The code of the first failure that is none of memory; 0: all were measured, or are too large.
-int code_of(const std::vector<Player>& players) {
+int first_failure(const std::vector<Player>& players) {
   for (const Player& player : players) {
     for (const Turn& turn : player.contestant.turns) {
       if (!turn.failure.empty() && !turn.too_large)
@@ -144,7 +144,7 @@ int measure(const BenchRequest& request, const Arguments& arguments, Console& co
   const TemporaryFolder folder = working_folder();
   const std::string data = folder.path() + "/text.txt";
   if (plain.data.empty()) write_bench_text(data);
-  BenchReport report = report_of(request, arguments);
+  BenchReport report = begun_report(request, arguments);
   std::vector<Player> players = players_of(request, folder.path(), data);
   std::optional<Peers> peers;
   if (!request.python.empty()) {
@@ -165,7 +165,7 @@ int measure(const BenchRequest& request, const Arguments& arguments, Console& co
     return kInterrupted;
   }
   report.load_after = load_average();
-  const int code = code_of(players);
+  const int code = first_failure(players);
   std::vector<Contestant> contestants;
   for (Player& player : players) contestants.push_back(std::move(player.contestant));
   report.results = standings(contestants);

@@ -156,15 +156,11 @@ std::vector<Flag> bench_flags() {
        "LIST",
        "what to measure beside the run that the other flags describe: names with commas between "
        "them, or with + between switches that are on together, like bf16,bf16+zero-1"},
-      {"all",
-       {},
-       "",
-       "measure the switches that a run on so many devices can have, alone and "
-       "together"},
+      {"all", {}, "", "measure a list of switches for this number of devices, alone and with bf16"},
       {"turns",
        {},
        "N",
-       text("turns of each; every other one in reverse order [", BenchRequest().turns, "]")},
+       text("rounds, in each of which every set has a turn [", BenchRequest().turns, "]")},
       {"warmup",
        {},
        "N",

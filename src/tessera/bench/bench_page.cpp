@@ -76,7 +76,9 @@ std::string speed_chart(const BenchReport& report) {
          text(format("%.4g", *s.samples_per_s), s.ratio ? format("  (%.2f)", *s.ratio) : ""),
          *s.samples_per_s, Range{batch / s.step_range.high, batch / s.step_range.low}});
   }
-  return bars("Samples per second: median of all steps, and their range (of plain's)", all);
+  return bars(
+      "Samples per second: median of all steps, and their range (and divided by that of plain)",
+      all);
 }
 
 std::string memory_chart(const BenchReport& report) {
@@ -90,7 +92,7 @@ std::string memory_chart(const BenchReport& report) {
                    static_cast<double>(bytes),
                    {}});
   }
-  return bars("Memory of a device, at its fullest moment (of plain's)", all);
+  return bars("Memory of a device, at its fullest moment (and divided by that of plain)", all);
 }
 
 /// A curve for each result that has losses, of value(standing, step).

@@ -78,9 +78,9 @@ std::vector<std::string> heading(const BenchReport& report) {
 std::vector<std::vector<std::string>> table(const BenchReport& report) {
   const bool several = report.results.size() > 1;
   std::vector<std::string> head = {"switches", "seconds a step", "samples/s", "tokens/s"};
-  if (several) head.emplace_back("speed of plain's");
+  if (several) head.emplace_back("speed / plain");
   head.insert(head.end(), {"MiB a device", "MiB planned"});
-  if (several) head.insert(head.end(), {"memory of plain's", "loss distance: mean, largest"});
+  if (several) head.insert(head.end(), {"memory / plain", "loss distance: mean, largest"});
   head.emplace_back("loss");
   std::vector<std::vector<std::string>> out = {std::move(head)};
   for (const Standing& s : report.results) out.push_back(row(s, several));
@@ -91,7 +91,8 @@ std::vector<std::string> notes(const BenchReport& report) {
   std::vector<std::string> out;
   for (const std::string& what : report.left_out) out.push_back("left out: " + what);
   if (report.turns == 1 && report.results.size() > 1)
-    out.push_back("one turn cannot disagree with another: take ratios as a first look");
+    out.push_back(
+        "there was one round, so nothing shows whether turns agree: take ratios as rough");
   if (!report.peer_problem.empty())
     out.push_back(text("the peer was not measured: ", report.peer_problem));
   double others = 0;
@@ -116,8 +117,9 @@ std::vector<std::string> notes(const BenchReport& report) {
     if (!told && !s.kernels.empty()) out.push_back(text("kernels of ", s.name, ": ", kernels(s)));
   }
   if (others > kBusy)
-    out.push_back(text("other programs took up to ", format("%.0f", 100 * others),
-                       "% of the cores in a turn: trust ratios more than times"));
+    out.push_back(
+        text("other programs took up to ", format("%.0f", 100 * others),
+             "% of the cores during a turn, so times are longer than on an idle machine"));
   return out;
 }
 

@@ -36,6 +36,7 @@ std::size_t WorkSection::add_workspace(std::int64_t bytes, std::int32_t time) {
 void WorkSection::add_copy(const CopyPlace& copy) {
   copies_.push_back(
       {copy.place.offset - guard_, aligned(copy.bytes + 2 * guard_), values_.idle(copy.path)});
+  copy_paths_.push_back(copy.path);
 }
 
 void WorkSection::lay_out() {
