@@ -7,7 +7,7 @@
 #   pipeline   two stages with each schedule, data and tensor parallel on two cores, beside one device on one core. Eight
 #              equal blocks and micro-batches: two stages can be 16/9 times as fast as one device where two are twice
 #   memory     GPT-2 small: recomputing and each kind of offloading, beside keeping everything
-#   large      a GPT of 1.3 billion parameters on four devices: planned only, where the machine has less memory
+#   large      a GPT of 1.3 billion parameters on four devices: planned only
 #   curves     losses of the nanoGPT recipe over 500 steps with each switch, and PyTorch's
 #   noise      the same program eleven times: how far apart ratios are that should be 1
 #   bert, gpt  mixed precision, graph optimization, ZeRO, tensor parallel and stages, alone and together, on two devices
@@ -44,7 +44,7 @@ case $table in
       "$(joined recompute-granularity={elementwise,selective,full} offload-{optimizer,gradients,parameters,activations} $all)") ;;
   large)
     meshes=(zero-1 zero-2 zero-3 tp=2 tp=4 pp=2 pp=4 tp=2+pp=2)
-    flags=(--preset gpt-1.3b --devices 4 --turns 1 --switches
+    flags=(--preset gpt-1.3b --devices 4 --planned --switches
       "$(joined "${meshes[@]}" recompute "${meshes[@]/%/+recompute}" bf16 "${meshes[@]/%/+bf16}" "${meshes[@]/%/+bf16+recompute}")") ;;
   curves)
     flags=(--preset nanogpt-shakespeare-cpu --warmup 0 --steps 500 --turns 1 "${peer[@]}" --switches

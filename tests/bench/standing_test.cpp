@@ -23,10 +23,10 @@ Turn turn_of(std::vector<double> seconds, std::vector<double> losses = {2, 1}) {
   return out;
 }
 
-Turn failed(const std::string& why, bool too_large = false) {
+Turn failed(const std::string& why, bool planned_only = false) {
   Turn out;
   out.failure = why;
-  out.too_large = too_large;
+  out.planned_only = planned_only;
   out.planned_bytes = 3 << 20;
   return out;
 }
@@ -77,7 +77,7 @@ TEST(Standing, WhatFailedHasNoNumbers) {
   EXPECT_FALSE(found[1].distance.has_value());
   const std::vector<Standing> none = standings({{"plain", "", 1, true, {failed("too large", true)}},
                                                 {"small", "", 1, true, {turn_of({1})}}});
-  EXPECT_TRUE(none[0].too_large);
+  EXPECT_TRUE(none[0].planned_only);
   EXPECT_TRUE(none[1].step_seconds.has_value());
   EXPECT_FALSE(none[1].ratio.has_value());
 }
@@ -180,7 +180,7 @@ TEST(Turn, ThatDoesNotFitIsOnlyPlanned) {
   TurnReader reader({});
   for (const std::string& line : lines) reader.read(line);
   const Turn turn = std::move(reader).finish();
-  EXPECT_TRUE(turn.too_large);
+  EXPECT_TRUE(turn.planned_only);
   EXPECT_EQ(turn.planned_bytes, std::int64_t{1} << 50);
 }
 
@@ -218,7 +218,7 @@ TEST(BenchReport, JsonHasEveryKey) {
   EXPECT_EQ(json["results"][1]["ratio"], 2);
   EXPECT_TRUE(json["results"][2]["ratio"].is_null());
   EXPECT_TRUE(json["results"][3]["step_seconds"].is_null());
-  EXPECT_EQ(json["results"][4]["too_large"], true);
+  EXPECT_EQ(json["results"][4]["planned_only"], true);
 }
 
 TEST(BenchReport, ThePageNeedsNothingElseAndEscapesNames) {

@@ -50,9 +50,10 @@ std::vector<Player> players_of(const BenchRequest& request, const std::string& f
     RunConfig config = run.config;
     if (config.data.empty()) config.data = {data};
     const std::string output = text(folder, "/run-", out.size(), "-");
-    player.turn = [config = std::move(config), output, number = 0]() mutable {
+    const RunKind kind = request.planned ? RunKind::Planned : RunKind::Trained;
+    player.turn = [config = std::move(config), kind, output, number = 0]() mutable {
       config.output = text(output, number++);
-      return training(config);
+      return training(config, kind);
     };
     out.push_back(std::move(player));
   }
@@ -131,7 +132,7 @@ BenchReport begun_report(const BenchRequest& request, const Arguments& arguments
 int first_failure(const std::vector<Player>& players) {
   for (const Player& player : players) {
     for (const Turn& turn : player.contestant.turns) {
-      if (!turn.failure.empty() && !turn.too_large)
+      if (!turn.failure.empty() && !turn.planned_only)
         return turn.code != 0 ? turn.code : static_cast<int>(Fault::Resource);
     }
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tessera/apps/ranks.h"
+#include "tessera/base/cores.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
@@ -63,11 +64,11 @@ Peers::Peers(const std::string& python, const RunConfig& run, const TurnLength& 
   share_cores(whole);
   problem_ = why_no_peer(whole);
   if (!problem_.empty()) return;
-  runs_ = peer_runs(whole, whole.threads);
+  runs_ = peer_runs(whole, whole.threads > 0 ? whole.threads : num_usable_cores());
   RunConfig start = start_of(run);
   start.output = folder + "/start";
   const TurnLength none{.warmup = 0, .steps = 0};
-  Turn made = measured_turn(training(start, true), none, kNoStep, stop);
+  Turn made = measured_turn(training(start, RunKind::Saved), none, kNoStep, stop);
   if (made.failure.empty()) {
     weights_ = tensors_in(start.output);
     RunConfig data = run;

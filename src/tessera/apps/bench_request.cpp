@@ -165,6 +165,7 @@ std::vector<Flag> bench_flags() {
        {},
        "N",
        text("steps of a turn before those that are timed [", TurnLength().warmup, "]")},
+      {"planned", {}, "", "plan the memory of each set and train nothing"},
       {"json", {}, "", "print JSON"},
       {"html", {}, "FILE", "also write a page with tables and charts"},
       {"results", {}, "FILE", "also write what --json prints into a file"},
@@ -182,12 +183,14 @@ BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families
   for (const std::string& word : parsed.words)
     problems.add(text("unexpected '", word, "'; flags begin with --, as in --switches ", word));
   out.as_json = parsed.take_switch("json");
+  out.planned = parsed.take_switch("planned");
   const bool all = parsed.take_switch("all");
   out.page = take_file(parsed, "html", problems);
   out.results = take_file(parsed, "results", problems);
   const bool told_peer = parsed.find("peer") != nullptr;
   out.python = parsed.take_value("peer");
   if (told_peer && out.python.empty()) problems.add("peer is empty; name a Python with PyTorch");
+  if (out.planned && told_peer) problems.add("planned and peer are both given; give one of them");
   out.turns = take_count(parsed, "turns", out.turns, 1, problems);
   out.length.warmup = take_count(parsed, "warmup", out.length.warmup, 0, problems);
   const bool told_switches = parsed.find("switches") != nullptr;

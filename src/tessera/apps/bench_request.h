@@ -24,6 +24,7 @@ struct BenchRequest {
   TurnLength length;
   std::int64_t turns = 3;
   bool as_json = false;
+  bool planned = false;       // nothing is trained
   std::string page, results;  // files; empty: none
   std::string python;         // of peers; empty: none
 };

@@ -91,12 +91,13 @@ std::string last_words(const std::string& said) {
   return join(lines, "; ");
 }
 
-TurnBody training(const RunConfig& config, bool saves) {
-  return [config, saves](int to) {
+TurnBody training(const RunConfig& config, RunKind kind) {
+  return [config, kind](int to) {
     std::ostringstream said;
     Console console{said, said, false, 80};
-    TurnWriter writer([to](const std::string& line) { write_line(to, line); });
-    const int code = measure_training(config, console, writer, saves);
+    TurnWriter writer([to](const std::string& line) { write_line(to, line); },
+                      kind == RunKind::Planned);
+    const int code = measure_training(config, console, writer, kind == RunKind::Saved);
     writer.end(code, last_words(said.str()));
   };
 }

@@ -19,9 +19,10 @@ std::string last_words(const std::string& said);
 /// What a new process does: it writes the lines of a turn (bench/turn.h) to a file descriptor.
 using TurnBody = std::function<void(int to)>;
 
-/// Trains as `config` says, and keeps nothing but what is written to config.output on the way. With
-/// `saves`, a checkpoint too.
-TurnBody training(const RunConfig& config, bool saves = false);
+/// What becomes of a run: it is trained and lost, saved too, or only planned.
+enum class RunKind { Trained, Saved, Planned };
+/// Trains as `config` says; what is written on the way goes to config.output.
+TurnBody training(const RunConfig& config, RunKind kind = RunKind::Trained);
 /// Becomes another program, whose standard output are the lines. What it says on standard error
 /// goes into the file `said`.
 TurnBody program(Arguments words, std::string said);

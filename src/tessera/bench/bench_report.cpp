@@ -44,7 +44,7 @@ Json json_of(const Standing& s) {
                             {"last_tenth", s.distance->last}};
   out["others"] = s.others;
   out["kernels"] = s.kernels;
-  out["too_large"] = s.too_large;
+  out["planned_only"] = s.planned_only;
   out["failure"] = s.failure.empty() ? Json() : Json(s.failure);
   return out;
 }

@@ -100,7 +100,7 @@ std::vector<std::string> notes(const BenchReport& report) {
     others = std::max(others, s.others);
     if (!s.failure.empty())
       out.push_back(
-          text(s.name, s.too_large ? ": planned only" : ": failed",
+          text(s.name, s.planned_only ? ": planned only" : ": failed",
                s.turns > 0 ? text(" after ", s.turns, " turns, of which its numbers are") : "",
                ": ", s.failure));
     if (s.disagrees)

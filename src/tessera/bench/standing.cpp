@@ -57,7 +57,7 @@ Standing standing(const Contestant& contestant, const Contestant& plain) {
   std::vector<double> steps;
   std::int64_t tokens = 0;
   for (const Turn& turn : contestant.turns) {
-    out.too_large = out.too_large || turn.too_large;
+    out.planned_only = out.planned_only || turn.planned_only;
     if (out.failure.empty()) out.failure = turn.failure;
     if (turn.planned_bytes > 0) {
       out.planned_bytes = turn.planned_bytes, out.planned_host_bytes = turn.planned_host_bytes;

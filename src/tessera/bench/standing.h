@@ -51,7 +51,7 @@ struct Standing {
   double others = 0;  // most of the machine's cores that other programs had in a turn
   std::int64_t devices = 1, parameters = 0, turns = 0;  // turns that were measured
   std::vector<std::string> kernels;
-  bool too_large = false;
+  bool planned_only = false;
   std::string failure;
 };
 

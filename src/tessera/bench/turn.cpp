@@ -19,9 +19,13 @@ void TurnWriter::on_start(const RunStart& start) {
                         {"kernels", start.kernels}}
              .dump());
   const std::int64_t free = free_memory_bytes(), wanted = start.main_memory_bytes;
-  too_large_ = free > 0 && wanted > free;
-  require(!too_large_, "it takes ", bytes_text(wanted), " of memory, and ", bytes_text(free),
-          " are free");
+  if (only_plan_) {
+    why_not_ = "as --planned asks";
+  } else if (free > 0 && wanted > free) {
+    why_not_ =
+        text("it takes ", bytes_text(wanted), " of memory, and ", bytes_text(free), " are free");
+  }
+  require(why_not_.empty(), why_not_);
 }
 
 void TurnWriter::on_step(const StepRecord& record) {
@@ -32,8 +36,8 @@ void TurnWriter::on_step(const StepRecord& record) {
 
 void TurnWriter::end(int code, const std::string& message) {
   write_(nlohmann::json{{"code", code},
-                        {"message", message},
-                        {"too_large", too_large_},
+                        {"message", why_not_.empty() ? message : why_not_},
+                        {"planned_only", !why_not_.empty()},
                         {"peak_rss", peak_rss_bytes()}}
              .dump());
 }
@@ -49,7 +53,7 @@ void TurnReader::read(const std::string& line) {
   } else if (told.contains("code")) {
     ended_ = true;
     turn_.code = told["code"];
-    turn_.too_large = told["too_large"];
+    turn_.planned_only = told["planned_only"];
     turn_.peak_bytes = told["peak_rss"].get<std::int64_t>() / turn_.devices;
     if (told["code"] != 0) turn_.failure = told["message"];
   } else {

@@ -27,20 +27,20 @@ struct Turn {
   std::int64_t peak_bytes = 0;          // resident memory of the process, shared out over devices
   std::vector<std::string> kernels;     // that do most of the FLOPs; the first does most
   double seconds = 0;                   // from its start to its end
-  double others = 0;       // share of the machine's cores that other programs had meanwhile
-  int code = 0;            // of its end
-  bool too_large = false;  // it was planned, but the memory that is free is less
-  std::string failure;     // why it did not come to its end; empty: it did
+  double others = 0;          // share of the machine's cores that other programs had meanwhile
+  int code = 0;               // of its end
+  bool planned_only = false;  // by choice, or as less memory is free
+  std::string failure;        // why it did not come to its end; empty: it did
 
   bool measured() const { return failure.empty() && !step_seconds.empty(); }
 };
 
 /// Writes, as lines, what a run tells. Made in the process of the run.
-/// on_start throws where the planned memory is not free: then there is nothing to measure.
+/// on_start throws where the planned memory is not free, or only the plan is asked for.
 class TurnWriter : public TrainCallback {
  public:
-  explicit TurnWriter(std::function<void(const std::string& line)> write)
-      : write_(std::move(write)) {}
+  explicit TurnWriter(std::function<void(const std::string& line)> write, bool only_plan = false)
+      : write_(std::move(write)), only_plan_(only_plan) {}
   void on_start(const RunStart& start) override;
   void on_step(const StepRecord& record) override;
   /// The last line. An exit code of 0 says that all went well.
@@ -48,7 +48,8 @@ class TurnWriter : public TrainCallback {
 
  private:
   std::function<void(const std::string&)> write_;
-  bool too_large_ = false;
+  const bool only_plan_;
+  std::string why_not_;  // only planned; empty: it is measured
 };
 
 /// Reads those lines, one by one. Errors: a line that is none of them.
