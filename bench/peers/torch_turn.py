@@ -69,9 +69,9 @@ def main():
             raise ValueError("usage: torch_turn.py SPEC.json")
         spec = read_spec(sys.argv[1])
         peak = train(0, spec) if spec.mode == "eager" else train_in_processes(spec)
-        tell({"code": 0, "message": "", "too_large": False, "peak_rss": peak})
+        tell({"code": 0, "message": "", "planned_only": False, "peak_rss": peak})
     except Exception as error:  # whatever it is, the reader is told
-        tell({"code": 1, "message": sentence(error), "too_large": False, "peak_rss": 0})
+        tell({"code": 1, "message": sentence(error), "planned_only": False, "peak_rss": 0})
 
 
 def tell(line):

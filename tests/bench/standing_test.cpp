@@ -6,7 +6,10 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "repo_file.h"
+#include "tessera/base/text.h"
 #include "tessera/bench/bench_report.h"
+#include "tessera/data/file.h"
 
 namespace tessera {
 namespace {
@@ -149,6 +152,15 @@ TEST(Turn, IsReadAsItWasWritten) {
   EXPECT_EQ(turn.planned_host_bytes, 512);
   EXPECT_EQ(turn.kernels, (std::vector<std::string>{"a", "b"}));
   EXPECT_GT(turn.peak_bytes, 0);
+}
+
+/// No build has PyTorch: at least the peer tells every key that turns are read by.
+TEST(Turn, ThePeerTellsItsKeys) {
+  const std::string peer = read_file(repo_file("bench/peers/torch_turn.py"), Fault::Resource);
+  for (const char* key :
+       {"code", "message", "planned_only", "peak_rss", "seconds", "loss", "parameters",
+        "tokens_per_step", "devices", "planned_bytes", "planned_host_bytes", "kernels"})
+    EXPECT_NE(peer.find(text("\"", key, "\":")), std::string::npos) << key;
 }
 
 TEST(Turn, ThatIsCutShortFailed) {
