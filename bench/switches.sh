@@ -12,7 +12,7 @@
 #   noise      the same program eleven times: how far apart ratios are that should be 1
 #   bert, gpt  mixed precision, graph optimization, ZeRO, tensor parallel and stages, alone and together, on two devices
 #
-# Writes DATE-CPU-TABLE.txt, .json and .html into bench/results. FLAGs are added to those of the table; the later wins.
+# Writes DATE-CPU-TABLE.txt and .json into bench/results, and a page into runs/bench. FLAGs are added to those of the table; the later wins.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -60,7 +60,8 @@ case $table in
         bf16+{zero-1,zero-2,zero-3,tp=2,pp=2})") ;;
   *) usage ;;
 esac
-mkdir -p bench/results
+mkdir -p bench/results runs/bench
 file=bench/results/$(date +%F)-$(processor)-$table
-build/tessera bench "${flags[@]}" "$@" --results "$file.json" --html "$file.html" | tee "$file.txt"
-echo "wrote $file.txt, .json and .html" >&2
+page=runs/bench/$(basename "$file").html
+build/tessera bench "${flags[@]}" "$@" --results "$file.json" --html "$page" | tee "$file.txt"
+echo "wrote $file.txt, $file.json and $page" >&2

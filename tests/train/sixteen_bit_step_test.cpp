@@ -179,6 +179,29 @@ TEST_P(SixteenBitStep, UsesTheMemoryOfIdleCopies) {
   }
 }
 
+/// Where parameters are most of a step, it takes 4 bytes of each, 8 of moments, 4 of its gradient
+/// and 2 of its copy, but not all at one time.
+TEST(CopiesOfParameters, TakeNoMemoryBesideGradients) {
+  ModelConfig model = tiny("gpt2");
+  model.width = 128, model.ffn_width = 512, model.context = 4;
+  const Task task = task_of(model);
+  const Graph f32 = train_step(task, constant_rate(), 1);
+  std::int64_t numbers = 0;
+  for (const State& state : f32.states())
+    numbers += state.role == Role::Parameter ? f32.type(state.value).numel() : 0;
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  const auto bytes = [&](const Graph& graph, bool shares) {
+    CompileOptions options;
+    options.optimize.shares_buffers = shares;
+    return static_cast<double>(
+               compile({{"train", graph, one_device(1)}}, *device, options).peak_bytes()) /
+           static_cast<double>(numbers);
+  };
+  EXPECT_LT(bytes(f32, true), 16.5);
+  EXPECT_LT(bytes(compute_in(f32, {}), true), 17);
+  EXPECT_GT(bytes(compute_in(f32, {}), false), 18);
+}
+
 /// Products in 16 bits, but none in the update; sums of gradients, losses and updates in f32.
 TEST_P(SixteenBitStep, EachOpHasItsFloats) {
   const Graph bf16 = compute_in(f32_, {});

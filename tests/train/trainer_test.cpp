@@ -334,6 +334,20 @@ TEST_F(TrainerTest, NothingToDoIsSuccess) {
   EXPECT_EQ(losses("run"), before);
 }
 
+/// Steps in 16 bits lend the memory of copies to other values; programs between steps read them.
+TEST_F(TrainerTest, ProgramsBetweenStepsChangeNoStepIn16Bits) {
+  for (const bool fp16 : {false, true}) {
+    RunConfig plain = config(fp16 ? "plain16" : "plain");
+    plain.bf16 = !fp16, plain.fp16 = fp16;
+    RunConfig between = plain;
+    between.output = folder_ + (fp16 ? "/between16" : "/between");
+    between.eval_every = 1, between.sample_every = 2, between.sample_tokens = 8;
+    between.save_every = 3;
+    run(plain), run(between);
+    EXPECT_EQ(digest_of(fp16 ? "between16" : "between"), digest_of(fp16 ? "plain16" : "plain"));
+  }
+}
+
 TEST_F(TrainerTest, WithoutAHeldOutPartThereIsNoValidation) {
   RunConfig c = config("run");
   c.held_out = 0;

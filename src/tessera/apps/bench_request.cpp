@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
-#include <span>
 #include <system_error>
 #include <utility>
 
@@ -13,6 +13,7 @@
 #include "tessera/apps/switches.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
+#include "tessera/train/fields.h"
 
 namespace tessera {
 
@@ -25,21 +26,6 @@ constexpr std::int64_t kMost = 1'000'000;
 constexpr const char* kNotOfABench[] = {"output",       "resume",    "epochs",     "exit-interval",
                                         "save-every",   "keep-best", "eval-every", "eval-at-end",
                                         "sample-every", "profile",   "dump-dir",   "allow-changes"};
-/// Fields that say the same thing in several ways: a switch overrules all of them.
-constexpr std::string_view kFloats[] = {"bf16", "fp16", "mixed-precision"};
-constexpr std::string_view kZero[] = {"zero-stage", "zero-1-memory-optimization",
-                                      "zero-2-memory-optimization", "zero-3-memory-optimization",
-                                      "fsdp-memory-optimization"};
-constexpr std::string_view kRecomputing[] = {"recompute-granularity", "checkpoint-activations"};
-constexpr std::span<const std::string_view> kOneThing[] = {kFloats, kZero, kRecomputing};
-
-bool same_thing(std::string_view a, std::string_view b) {
-  return a == b || std::ranges::any_of(kOneThing, [&](std::span<const std::string_view> fields) {
-           return std::ranges::find(fields, a) != fields.end() &&
-                  std::ranges::find(fields, b) != fields.end();
-         });
-}
-
 /// The count that a flag of the command's own gives.
 std::int64_t take_count(ParsedFlags& parsed, const std::string& name, std::int64_t standard,
                         std::int64_t least, Problems& problems) {
@@ -89,16 +75,38 @@ void check_files(const BenchRequest& request, const RunConfig& config, Problems&
     problems.add(text("html and results are both '", request.page, "'; give each a file"));
 }
 
-/// The flags of a set over those of all: what a switch says is not said by others too.
-ParsedFlags with_base(ParsedFlags parsed, const ParsedFlags& base) {
-  std::vector<Setting> settings;
-  for (std::size_t i = 0; i < base.settings.size(); ++i) {
-    const bool overruled = std::ranges::any_of(
-        parsed.flags, [&](const std::string& flag) { return same_thing(flag, base.flags[i]); });
-    if (!overruled) settings.push_back(base.settings[i]);
+/// What is told of all runs: flags, and of a file what no flag tells.
+std::vector<Setting> told_of_all(const ParsedFlags& parsed, Problems& problems) {
+  std::vector<Setting> out, file;
+  for (const Setting& setting : parsed.settings) {
+    if (setting.key == "config") {
+      file = read_config_file(setting.values.back(), problems);
+    } else {
+      out.push_back(setting);
+    }
   }
-  parsed.settings.insert(parsed.settings.begin(), settings.begin(), settings.end());
-  return parsed;
+  for (Setting& setting : file) {
+    const Field* field = find_field(setting.key).field;
+    const bool told = std::ranges::any_of(
+        out, [&](const Setting& flag) { return find_field(flag.key).field == field; });
+    if (!told) out.push_back(std::move(setting));
+  }
+  return out;
+}
+
+/// What a set says overrules what is told of all, as flags do a file. bf16 and fp16 are no two
+/// names of one thing to a configuration; here one takes the place of the other.
+RunConfig configure_set(const ParsedFlags& own, std::vector<Setting> of_all, Problems& problems,
+                        const OwnFamilies& families) {
+  static constexpr std::array<std::string_view, 3> kFloats = {"bf16", "fp16", "mixed-precision"};
+  const auto floats = [](const std::string& key) {
+    const Field* field = find_field(key).field;
+    return field != nullptr && std::ranges::find(kFloats, field->name) != kFloats.end();
+  };
+  if (std::ranges::any_of(own.flags, floats))
+    std::erase_if(of_all, [&](const Setting& setting) { return floats(setting.key); });
+  std::vector<std::string> overruled;  // as is meant
+  return configure(of_all, own.settings, problems, overruled, families);
 }
 
 bool same_samples(const RunConfig& a, const RunConfig& b) {
@@ -108,42 +116,42 @@ bool same_samples(const RunConfig& a, const RunConfig& b) {
          a.sample_order == b.sample_order && a.global_batch_size == b.global_batch_size;
 }
 
-/// The run of these settings.
-MeasuredRun run_of(const SwitchSet& switches, const ParsedFlags& base, BenchRequest& request,
-                   const OwnFamilies& families, Problems& problems) {
-  const ParsedFlags own = parse_flags(switches.flags, field_flags(families), problems);
-  if (own.help) problems.add("help is no switch");
-  for (const char* name : {"steps", "config"}) {
-    if (own.find(name) != nullptr)
-      problems.add(text(name, " is of all runs; give --", name, " beside --switches"));
-  }
-  MeasuredRun out{switches.name, join(switches.flags, " "), {}};
-  std::vector<std::string> notices;
-  out.config = configure(with_base(own, base), problems, notices, families);
-  for (const std::string& notice : notices)
-    request.notices.push_back(text(switches.name, ": ", notice));
-  RunConfig& config = out.config;
+/// As the run will have it, but for the size of a vocabulary that the data will tell.
+RunConfig completed(RunConfig config) {
+  if (config.model.vocabulary == 0) config.model.vocabulary = kBenchCharacters;
+  complete(config);
+  return config;
+}
+
+/// The run of a configuration, short and without a trace.
+MeasuredRun run_of(const SwitchSet& switches, RunConfig config, const TurnLength& length,
+                   Problems& problems) {
   for (const char* field : kNotOfABench) {
     if (config.asked_for.contains(field))
       problems.add(text(field, " is of no use to bench, which trains for some steps and keeps ",
                         "nothing; leave it out"));
   }
-  config.steps = request.length.all();
+  config.steps = length.all();
   config.eval_every = config.sample_every = config.save_every = 0;
   config.eval_at_end = config.keep_best = false;
-  RunConfig whole = config;
-  if (whole.model.vocabulary == 0) whole.model.vocabulary = kBenchCharacters;
-  complete(whole);
-  find_problems(whole, problems);
-  return out;
+  find_problems(completed(config), problems);
+  return {switches.name, join(switches.flags, " "), std::move(config)};
+}
+
+MeasuredRun run_of_set(const SwitchSet& set, const std::vector<Setting>& of_all,
+                       const TurnLength& length, const OwnFamilies& families, Problems& problems) {
+  const ParsedFlags own = parse_flags(set.flags, field_flags(families), problems);
+  if (own.help) problems.add("help is no switch");
+  for (const char* name : {"steps", "config"}) {
+    if (own.find(name) != nullptr)
+      problems.add(text(name, " is of all runs; give --", name, " beside --switches"));
+  }
+  return run_of(set, configure_set(own, of_all, problems, families), length, problems);
 }
 
 /// Families that read pairs of texts have no text of ours.
 bool needs_pairs(const RunConfig& config) {
-  RunConfig whole = config;
-  if (whole.model.vocabulary == 0) whole.model.vocabulary = kBenchCharacters;
-  complete(whole);
-  const Task task = task_of(whole.model);
+  const Task task = task_of(completed(config).model);
   return task.text && task.text->source > 0;
 }
 
@@ -198,15 +206,13 @@ BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families
   std::vector<SwitchSet> sets;
   if (told_switches) sets = parse_switches(list, problems);
   if (all && told_switches) problems.add("all and switches are both given; give one of them");
-  Problems told_later;
-  std::vector<std::string> notices;
-  const RunConfig asked = configure(parsed, told_later, notices, families);
+  Problems of_plain;  // what is wrong with the run of all is told once
+  RunConfig asked = configure(parsed, of_plain, out.notices, families);
   if (asked.asked_for.contains("steps")) {
     out.length.steps = asked.steps;
     if (asked.steps < 1) problems.add("steps is 0; bench needs at least 1 that is timed");
   }
-  Problems of_plain;  // what is wrong with the run of all is told once
-  out.runs.push_back(run_of({"plain", {}}, parsed, out, families, of_plain));
+  out.runs.push_back(run_of({"plain", {}}, std::move(asked), out.length, of_plain));
   const RunConfig plain = out.runs.front().config;
   for (const Error& problem : of_plain.list()) problems.add(problem);
   check_files(out, plain, problems);
@@ -215,9 +221,10 @@ BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families
     problems.add(text("data is missing: family ", plain.model.family, " trains on pairs of texts, ",
                       "which bench has none of; give --data FILE"));
   if (all) sets = all_switches(plain.parallel.devices);
+  const std::vector<Setting> of_all = told_of_all(parsed, problems);
   for (const SwitchSet& set : sets) {
     Problems own;
-    MeasuredRun run = run_of(set, parsed, out, families, own);
+    MeasuredRun run = run_of_set(set, of_all, out.length, families, own);
     run.same_samples = same_samples(run.config, plain);
     if (own.empty()) out.runs.push_back(std::move(run));
     for (const Error& problem : own.list()) {

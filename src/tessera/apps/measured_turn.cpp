@@ -40,6 +40,10 @@ void write_line(int to, std::string line) {
   }
 }
 
+std::function<void(const std::string&)> lines_to(int to) {
+  return [to](const std::string& line) { write_line(to, line); };
+}
+
 /// Calls f(line) until the other end is closed, and `waiting` from time to time.
 template <typename F, typename Waiting>
 void each_line(int from, const F& f, const Waiting& waiting) {
@@ -95,8 +99,7 @@ TurnBody training(const RunConfig& config, RunKind kind) {
   return [config, kind](int to) {
     std::ostringstream said;
     Console console{said, said, false, 80};
-    TurnWriter writer([to](const std::string& line) { write_line(to, line); },
-                      kind == RunKind::Planned);
+    TurnWriter writer(lines_to(to), kind == RunKind::Planned);
     const int code = measure_training(config, console, writer, kind == RunKind::Saved);
     writer.end(code, last_words(said.str()));
   };
@@ -111,15 +114,14 @@ TurnBody program(Arguments words, std::string said) {
     for (std::string& word : words) list.push_back(word.data());
     list.push_back(nullptr);
     ::execvp(list[0], list.data());
-    TurnWriter([to](const std::string& line) {
-      write_line(to, line);
-    }).end(127, text("cannot start '", words[0], "': ", std::strerror(errno)));
+    TurnWriter(lines_to(to))
+        .end(127, text("cannot start '", words[0], "': ", std::strerror(errno)));
   };
 }
 
 TurnBody work(std::function<void()> what) {
   return [what = std::move(what)](int to) {
-    TurnWriter writer([to](const std::string& line) { write_line(to, line); });
+    TurnWriter writer(lines_to(to));
     std::ostringstream said;
     Console console{said, said, false, 80};
     const int code = exit_code_of(console, [&] { return what(), 0; });

@@ -149,26 +149,26 @@ int train_as_asked(const TrainRequest& request, Console& console) {
   });
 }
 
+TrainRequest request_of(const RunConfig& config, const std::vector<TrainCallback*>& callbacks) {
+  TrainRequest out;
+  out.command.config = config;
+  out.command.devices_told = true;
+  out.callbacks = callbacks;
+  return out;
+}
+
 }  // namespace
 
 int run_training(const RunConfig& config, Console& console,
                  const std::vector<TrainCallback*>& callbacks) {
-  return exit_code_of(console, [&] {
-    TrainRequest request;
-    request.command.config = config;
-    request.command.devices_told = true;
-    request.callbacks = callbacks;
-    return train_as_asked(request, console);
-  });
+  return exit_code_of(console,
+                      [&] { return train_as_asked(request_of(config, callbacks), console); });
 }
 
 int measure_training(const RunConfig& config, Console& console, TrainCallback& callback,
                      bool saves) {
   return exit_code_of(console, [&] {
-    TrainRequest request;
-    request.command.config = config;
-    request.command.devices_told = true;
-    request.callbacks = {&callback};
+    TrainRequest request = request_of(config, {&callback});
     request.saves = saves;
     return train_on(nullptr, false, request, console);
   });

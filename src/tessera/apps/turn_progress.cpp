@@ -5,8 +5,8 @@
 
 #include "tessera/apps/progress.h"
 #include "tessera/base/format.h"
+#include "tessera/base/median.h"
 #include "tessera/base/text.h"
-#include "tessera/bench/standing.h"
 
 namespace tessera {
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "tessera/base/median.h"
+
 namespace tessera {
 
 namespace {
@@ -86,12 +88,6 @@ Standing standing(const Contestant& contestant, const Contestant& plain) {
 }
 
 }  // namespace
-
-double median(std::vector<double> numbers) {
-  std::ranges::sort(numbers);
-  const std::size_t half = numbers.size() / 2;
-  return numbers.size() % 2 == 1 ? numbers[half] : (numbers[half - 1] + numbers[half]) / 2;
-}
 
 std::vector<Standing> standings(const std::vector<Contestant>& contestants) {
   std::vector<Standing> out;

@@ -58,7 +58,4 @@ struct Standing {
 /// In the order of `contestants`; ratios and distances are to the first.
 std::vector<Standing> standings(const std::vector<Contestant>& contestants);
 
-/// Of numbers that are not empty.
-double median(std::vector<double> numbers);
-
 }  // namespace tessera

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -121,6 +122,7 @@ struct NamedTensor {
 /// A buffer of the work section, or a copy below it, in a plan with guards: there are free bytes on
 /// both sides of it at the times first ... last.
 struct GuardedBuffer {
+  static constexpr std::int32_t kEver = std::numeric_limits<std::int32_t>::max();  // as last
   Place place;
   std::int64_t bytes = 0;
   std::int32_t first = 0, last = 0;

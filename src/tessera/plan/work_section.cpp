@@ -1,19 +1,12 @@
 #include "tessera/plan/work_section.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "tessera/base/index.h"
 #include "tessera/base/size.h"
 
 namespace tessera {
-
-namespace {
-
-constexpr std::int32_t kEver = std::numeric_limits<std::int32_t>::max();
-
-}  // namespace
 
 WorkSection::WorkSection(Memory memory, const ProgramValues& values, std::int64_t guard_bytes)
     : memory_(memory), values_(values), guard_(guard_bytes) {
@@ -70,7 +63,8 @@ std::vector<GuardedBuffer> WorkSection::guarded() const {
     const Place place{memory_, Place::Section::Work, b.offset + guard_};
     const std::int64_t bytes = b.bytes - 2 * guard_;
     if (b.idle) out.push_back({place, bytes, 0, b.idle->first - 1, copy_paths_[c]});
-    out.push_back({place, bytes, b.idle ? b.idle->last + 1 : 0, kEver, copy_paths_[c]});
+    out.push_back(
+        {place, bytes, b.idle ? b.idle->last + 1 : 0, GuardedBuffer::kEver, copy_paths_[c]});
   }
   return out;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 namespace tessera {
@@ -26,7 +25,7 @@ class Watch {
  public:
   Watch(const Plan& plan, const ProgramPlan& program, const PerMemory<std::byte*>& pools)
       : guard_(plan.guard_bytes) {
-    constexpr std::int32_t kEver = std::numeric_limits<std::int32_t>::max();
+    constexpr std::int32_t kEver = GuardedBuffer::kEver;
     const auto at = [&](const Place& place) {
       const bool work = place.section == Place::Section::Work;
       return pools[place.memory] + place.offset + (work ? plan.state_bytes[place.memory] : 0);

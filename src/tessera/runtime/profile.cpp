@@ -1,5 +1,6 @@
 #include "tessera/runtime/profile.h"
 #include "tessera/base/format.h"
+#include "tessera/base/median.h"
 
 #include <algorithm>
 #include <array>
@@ -35,12 +36,6 @@ void add(KernelRow& to, const KernelRow& row) {
 
 double seconds_of(const CallTime& time) {
   return static_cast<double>(time.end_ns - time.begin_ns) * 1e-9;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
 /// Calls, milliseconds and share of the step.

@@ -36,11 +36,6 @@ std::string boot_id() {
 
 bool host_is_file(const RunConfig& config) { return config.remote_device == kRemoteFile; }
 
-std::int64_t wanted_bytes(const RunConfig& config, const Plan& plan) {
-  return plan.peak_bytes() + (host_is_file(config) ? 0 : plan.host_bytes()) +
-         save_copy_bytes(config, plan);
-}
-
 /// What makes a device take so many bytes of main memory at most, in words. Offloading gains
 /// nothing there, unless it is to a file.
 std::string remedy(const RunConfig& config, Device& device, std::int64_t bytes) {
@@ -60,6 +55,11 @@ std::string remedy(const RunConfig& config, Device& device, std::int64_t bytes) 
 }
 
 }  // namespace
+
+std::int64_t main_memory_bytes(const RunConfig& config, const Plan& plan) {
+  return plan.peak_bytes() + (host_is_file(config) ? 0 : plan.host_bytes()) +
+         save_copy_bytes(config, plan);
+}
 
 Shortage shortage_of(const std::vector<RankMemory>& ranks) {
   std::map<std::string, Shortage> machines;
@@ -82,7 +82,7 @@ Shortage shortage_of(const std::vector<RankMemory>& ranks) {
 std::string short_of_memory(const RunConfig& config, const Plan& plan, Device& device,
                             Communicator* world) {
   const nlohmann::json mine = {{"machine", text(host_name(), ' ', boot_id())},
-                               {"wanted", wanted_bytes(config, plan)},
+                               {"wanted", main_memory_bytes(config, plan)},
                                {"free", free_memory_bytes()}};
   std::vector<std::string> lines = gather_texts(world, mine.dump());
   if (world != nullptr && world->rank() != 0) return "";

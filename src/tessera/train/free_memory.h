@@ -28,6 +28,9 @@ struct Shortage {
 /// `ranks` is 0 where there is enough everywhere.
 Shortage shortage_of(const std::vector<RankMemory>& ranks);
 
+/// What a rank with that plan takes of main memory, beside the program itself.
+std::int64_t main_memory_bytes(const RunConfig& config, const Plan& plan);
+
 /// On rank 0: what there is too little of, and what would make the run fit; empty where it fits.
 /// Every rank calls it, before it allocates, with its own plan. world == nullptr: there is one
 /// rank.

@@ -163,9 +163,7 @@ void Trainer::announce(const Compiled& compiled) const {
   start.tokens_per_step = config().global_batch_size * task_.tokens;
   start.peak_bytes = facts_.peak_bytes;
   start.host_bytes = facts_.host_bytes;
-  const bool on_file = config().remote_device == kRemoteFile;
-  start.main_memory_bytes =
-      (facts_.peak_bytes + (on_file ? 0 : facts_.host_bytes)) * compiled.plan.ranks();
+  start.main_memory_bytes = main_memory_bytes(config(), compiled.plan) * compiled.plan.ranks();
   start.save_copy_bytes = save_copy_bytes(config(), compiled.plan);
   start.flops_per_step = facts_.flops;
   start.recomputed_flops_per_step = facts_.recomputed_flops;
