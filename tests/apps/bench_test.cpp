@@ -151,12 +151,23 @@ TEST_F(BenchCommand, AllLeavesOutWhatCannotBe) {
   EXPECT_TRUE(tp) << told["left_out"];
 }
 
-TEST_F(BenchCommand, StepsOfAFileAreTimed) {
-  const std::string file = folder_.write("run.toml", "steps = 3\nbf16 = true\n");
+/// The file that a run has written is measured as it is, but for where and how long it ran.
+TEST_F(BenchCommand, MeasuresTheFileOfARun) {
+  ASSERT_EQ(
+      run(words(folder_.expand(
+              "train --preset gpt2-tiny --threads 1 --data @/text --output @/run --steps 4 "
+              "--bf16 --exit-interval 4 --eval-every 2 --save-every 2 --profile @/trace.json")))
+          .code,
+      0);
+  fs::remove(folder_ / "trace.json");
   const Ran ran = run(words(folder_.expand(
-      "bench --json --preset gpt2-tiny --threads 1 --data @/text --turns 1 --config " + file)));
+      "bench --json --config @/run/config.toml --turns 1 --steps 5 --switches fp32,width=32")));
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(nlohmann::json::parse(ran.out)["results"][0]["losses"].size(), 5);
+  const nlohmann::json told = nlohmann::json::parse(ran.out);
+  ASSERT_EQ(told["results"].size(), 3);
+  EXPECT_EQ(told["results"][0]["losses"].size(), 7);
+  EXPECT_NE(told["results"][0]["losses"], told["results"][1]["losses"]) << "the file says bf16";
+  EXPECT_FALSE(fs::exists(folder_ / "trace.json"));
 }
 
 TEST_F(BenchCommand, ValuesHaveCommas) {
@@ -205,8 +216,6 @@ TEST_F(BenchCommand, RefusesWhatIsNoSwitch) {
   expect("--html @", "is a folder; name a file in it");
   expect("--html @/text", "is a text to train on");
   expect("--html @/a --results @/a", "html and results are both");
-  expect("--config " + folder_.write("run.toml", "exit-interval = 1\n"),
-         "exit-interval is of no use to bench");
   expect("--switches bf16 --all", "all and switches are both given");
   expect("--output @/run", "output is of no use to bench");
   expect("--switches save-every=3", "save-every is of no use to bench");

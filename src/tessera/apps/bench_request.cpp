@@ -123,17 +123,26 @@ RunConfig completed(RunConfig config) {
   return config;
 }
 
-/// The run of a configuration, short and without a trace.
+/// What a flag asked for, and no file.
+bool told_by_flag(const RunConfig& config, const char* field) {
+  const auto asked = config.asked_for.find(field);
+  return asked != config.asked_for.end() && starts_with(asked->second, "--");
+}
+
+/// The run of a configuration, short and without a trace: what a file says of the others, as the
+/// one that a run has written does, is left out.
 MeasuredRun run_of(const SwitchSet& switches, RunConfig config, const TurnLength& length,
                    Problems& problems) {
-  for (const char* field : kNotOfABench) {
-    if (config.asked_for.contains(field))
-      problems.add(text(field, " is of no use to bench, which trains for some steps and keeps ",
+  const RunConfig standard;
+  for (const char* name : kNotOfABench) {
+    if (told_by_flag(config, name))
+      problems.add(text(name, " is of no use to bench, which trains for some steps and keeps ",
                         "nothing; leave it out"));
+    const Field& field = *find_field(name).field;
+    set_text(field, config, get_text(field, standard), name);
   }
   config.steps = length.all();
-  config.eval_every = config.sample_every = config.save_every = 0;
-  config.eval_at_end = config.keep_best = false;
+  config.eval_at_end = false;
   find_problems(completed(config), problems);
   return {switches.name, join(switches.flags, " "), std::move(config)};
 }
@@ -208,7 +217,7 @@ BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families
   if (all && told_switches) problems.add("all and switches are both given; give one of them");
   Problems of_plain;  // what is wrong with the run of all is told once
   RunConfig asked = configure(parsed, of_plain, out.notices, families);
-  if (asked.asked_for.contains("steps")) {
+  if (told_by_flag(asked, "steps")) {
     out.length.steps = asked.steps;
     if (asked.steps < 1) problems.add("steps is 0; bench needs at least 1 that is timed");
   }
