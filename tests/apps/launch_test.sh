@@ -157,6 +157,7 @@ unread "a launch whose output nobody reads" 'exec perl -e "print qq(a line of ou
   /dev/fd/9 "$folder/out.log" request 143
 unread "a launch whose errors nobody reads" 'exec perl -e "print STDERR qq(a notice\n) x 20000"' \
   "$folder/out.log" /dev/fd/9 request 143
+unread "a launch that has nothing to say but its report, which nobody reads" 'exec sleep 1000' "$folder/out.log" /dev/fd/9 request 143
 unread "a launch whose output nobody reads after mpirun's end" 'exec perl -e "print qq(a line of output\n) x 3000"' \
   /dev/fd/9 "$folder/out.log" all_said 5
 unread "a launch that has failed and whose output nobody reads" \

@@ -104,9 +104,9 @@ bool is_documented(int code) {
          (code > 128 && code <= 128 + kLastSignal);
 }
 
-/// What to say of a run that has ended with a failure of which no rank spoke; empty: nothing.
-/// `starter` is what has started the ranks.
-std::string report_of(const LaunchEnd& end, const Launch& launch, const std::string& starter) {
+/// Why a run has failed of which no rank spoke; empty: nothing is to be said. `starter` is what has
+/// started the ranks.
+std::string reason_of(const LaunchEnd& end, const Launch& launch, const std::string& starter) {
   const std::string again = launch.command.front() == "train"
                                 ? "; what was saved is intact: go on with --resume auto"
                                 : "; start again";
@@ -181,17 +181,18 @@ int launch_command(const Arguments& arguments, Console& console, const OwnFamili
     console.out << shell_text(words) << "\n";
     return 0;
   }
-  std::optional<StopRequests> requests(std::in_place);
+  StopRequests requests;
   nothing.reset();
   console.out.flush();
+  const std::string starter = tcp ? "the starter of the ranks" : launcher.mpirun;
+  const auto report = [&](const LaunchEnd& end) {
+    const std::string reason = reason_of(end, launch, starter);
+    return reason.empty() ? "" : "error: " + reason + "\n";
+  };
   const LaunchEnd end = supervise(
       words,
       {launch.hostfile.empty(), stops_in_order, launch.verbose, timeout_of(launch.command), !tcp},
-      *requests, console);
-  requests.reset();  // one that comes while nobody reads the report ends this as any command
-  const std::string report =
-      report_of(end, launch, tcp ? "the starter of the ranks" : launcher.mpirun);
-  if (!report.empty()) console.err << "error: " << report << "\n";
+      report, requests, console);
   return code_of(end);
 }
 

@@ -98,7 +98,7 @@ class Run {
           std::string of_ranks = heard_.pass(bytes);
           return how_.verbose ? std::string(bytes) : of_ranks;
         }) {}
-  LaunchEnd to_end();
+  LaunchEnd to_end(const LaunchReport& report);
 
  private:
   void start();
@@ -126,7 +126,7 @@ class Run {
   Clock::time_point with_ranks_ = Clock::now();
 };
 
-LaunchEnd Run::to_end() {
+LaunchEnd Run::to_end(const LaunchReport& report) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // ranks whose mpirun dies are ours to end
   start();
   while (!ended()) {
@@ -147,6 +147,8 @@ LaunchEnd Run::to_end() {
   pass_the_rest(out_, at_once);
   end_.error_seen = heard_.error_seen();
   end_.words = heard_.own();
+  err_.add(report(end_));
+  pass_the_rest(err_, at_once);
   return end_;
 }
 
@@ -274,9 +276,9 @@ std::vector<int> StopRequests::take() {
   return out;
 }
 
-LaunchEnd supervise(std::vector<std::string> words, const Supervision& how, StopRequests& requests,
-                    Console& console) {
-  return Run(std::move(words), how, requests, console).to_end();
+LaunchEnd supervise(std::vector<std::string> words, const Supervision& how,
+                    const LaunchReport& report, StopRequests& requests, Console& console) {
+  return Run(std::move(words), how, requests, console).to_end(report);
 }
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -54,10 +55,14 @@ struct LaunchEnd {
   std::string words;        // mpirun's own
 };
 
+/// What to print to standard error of such an end; empty: nothing.
+using LaunchReport = std::function<std::string(const LaunchEnd&)>;
+
 /// Runs mpirun to its end and passes requests to stop on: the first as a byte to the input of rank
 /// 0, the second as SIGTERM to mpirun, which ends the ranks. Afterwards no process of it is left on
-/// this machine.
-LaunchEnd supervise(std::vector<std::string> words, const Supervision& how, StopRequests& requests,
-                    Console& console);
+/// this machine. What it and the ranks printed has been passed on then, and the report; after a
+/// second request only as far as the reader takes it without delay.
+LaunchEnd supervise(std::vector<std::string> words, const Supervision& how,
+                    const LaunchReport& report, StopRequests& requests, Console& console);
 
 }  // namespace tessera
