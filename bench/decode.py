@@ -20,8 +20,7 @@ import subprocess
 import sys
 import time
 
-import report
-import run
+import turns
 
 WORK = pathlib.Path("runs/bench")
 CONTEXT, WIDTH = 1024, 768
@@ -37,12 +36,12 @@ def main():
     tasks = {"floor": lambda: floor(args, weights), "tessera": lambda: sample(args, args.build, model)}
     if args.before:
         tasks["before"] = lambda: sample(args, args.before, model)
-    if run.has_torch(args):
+    if turns.has_torch(args):
         tasks["pytorch"] = lambda: pytorch(args)
-    result = run.take_turns(args, NAMES, tasks, lambda found: f"{found['median'] * 1e3:.2f} ms",
-                            threads=args.threads, tokens=args.tokens, weight_bytes=weights)
+    result = turns.take_turns(args, NAMES, tasks, lambda found: f"{found['median'] * 1e3:.2f} ms",
+                              threads=args.threads, tokens=args.tokens, weight_bytes=weights)
     shutil.rmtree(model)
-    run.save(args.output / report.name_of(result, f"decode-{args.threads}-threads"), result, table(result))
+    turns.save(args.output / turns.name_of(result, f"decode-{args.threads}-threads"), result, table(result))
 
 
 def parse_args():
@@ -51,13 +50,13 @@ def parse_args():
     parser.add_argument("--threads", type=int, default=2, help="of each side [2]")
     parser.add_argument("--tokens", type=int, default=1000, help="written behind a prompt of one, within the context [1000]")
     parser.add_argument("--before", metavar="FOLDER", help="the folder of another build, whose tessera is timed too")
-    run.add_common_flags(parser)
+    turns.add_common_flags(parser)
     args = parser.parse_args()
     args.steps, args.warmup = args.tokens, 1  # as other tables call them
     args.output = pathlib.Path(args.output or "bench/results")
     if args.rounds < 1 or args.threads < 1 or not 2 <= args.tokens < CONTEXT:
         parser.error(f"--rounds and --threads must be at least 1, --tokens from 2 to {CONTEXT - 1}")
-    run.require_programs(parser, args, "tessera", "read_bandwidth")
+    turns.require_programs(parser, args, "tessera", "read_bandwidth")
     if args.before and not os.access(f"{args.before}/tessera", os.X_OK):
         parser.error(f"{args.before}/tessera is not there; --before is the folder of a build")
     return args
@@ -67,23 +66,24 @@ def make_model(args):
     """The weights that a run begins with: no step is needed for the time of reading them."""
     folder = WORK / "decode"
     shutil.rmtree(folder, ignore_errors=True)
-    data = run.text_of(args)
-    run.told_by([f"{args.build}/tessera", "train", "--preset", "gpt2-small", "--context", CONTEXT, "--data", data,
-                 "--output", folder, "--steps", 0, "--global-batch-size", 1, "--optimizer", "sgd", "--sample-every", 0,
-                 "--no-eval-at-end", "--no-background-save", "--recompute-granularity", "full"])
+    text = WORK / "licences.txt"
+    turns.told_by([f"{args.build}/tessera", "prepare", "licences", "--output", text])
+    turns.told_by([f"{args.build}/tessera", "train", "--preset", "gpt2-small", "--context", CONTEXT, "--data", text,
+                   "--output", folder, "--steps", 0, "--global-batch-size", 1, "--optimizer", "sgd", "--sample-every", 0,
+                   "--no-eval-at-end", "--no-background-save", "--recompute-granularity", "full"])
     return folder
 
 
 def weight_bytes(args, model):
     """That a token reads: of the positions, one row of CONTEXT."""
-    told = run.told_by([f"{args.build}/tessera", "inspect", model])[0]
+    told = turns.told_by([f"{args.build}/tessera", "inspect", model])[0]
     parameters = int(re.search(r"^\s*parameters\s+([\d,]+)$", told, re.MULTILINE)[1].replace(",", ""))
     return 4 * (parameters - (CONTEXT - 1) * WIDTH)
 
 
 def floor(args, weights):
-    told, command = run.told_by([f"{args.build}/read_bandwidth", "--threads", args.threads, "--mib",
-                                 max(weights >> 20, 1)], args.under)
+    told, command = turns.told_by([f"{args.build}/read_bandwidth", "--threads", args.threads, "--mib",
+                                   max(weights >> 20, 1)], args.under)
     found = json.loads(told)
     return {"command": command, "median": weights / found["bytes_per_s"], "bytes_per_s": found["bytes_per_s"]}
 
@@ -104,48 +104,48 @@ def sample(args, build, model):
     marks = marks[1:-1]  # without the prompt, and the newline at the end
     if len(marks) != args.tokens:
         sys.exit(f"bench: {len(marks)} characters were written, not {args.tokens}: {' '.join(words)}")
-    return times([b - a for a, b in zip(marks, marks[1:])], run.line_of(words))
+    return times([b - a for a, b in zip(marks, marks[1:])], turns.line_of(words))
 
 
 def pytorch(args):
-    told, command = run.told_by([*run.KEEP_MEMORY, args.peer, "bench/peers/torch_decode.py", "--threads", args.threads,
-                                 "--context", CONTEXT, "--tokens", args.tokens], args.under)
+    told, command = turns.told_by([*turns.KEEP_MEMORY, args.peer, "bench/peers/torch_decode.py", "--threads",
+                                   args.threads, "--context", CONTEXT, "--tokens", args.tokens], args.under)
     found = json.loads(told.splitlines()[-1])
     return times(found["token_seconds"], command) | {"torch": found["torch"], "peak_rss_bytes": found["peak_rss_bytes"]}
 
 
 def times(seconds, command):
     """Of the tokens behind the first; the mean too, as the median hides what happens seldom."""
-    return {"command": command, "median": report.median(seconds), "mean": sum(seconds) / len(seconds),
-            "first_tenth": report.median(seconds[:max(len(seconds) // 10, 1)]),
-            "last_tenth": report.median(seconds[-max(len(seconds) // 10, 1):])}
+    return {"command": command, "median": turns.median(seconds), "mean": sum(seconds) / len(seconds),
+            "first_tenth": turns.median(seconds[:max(len(seconds) // 10, 1)]),
+            "last_tenth": turns.median(seconds[-max(len(seconds) // 10, 1):])}
 
 
 def table(result):
-    floors = report.of_contestant(result, "floor")
-    rate = report.median(found["bytes_per_s"] for found in floors)
+    floors = turns.of_contestant(result, "floor")
+    rate = turns.median(found["bytes_per_s"] for found in floors)
     lines = [f"# {result['date']}: {result['machine']['cpu']}, decoding with {result['threads']} threads", "",
-             *report.about(result), "",
+             *turns.about(result), "",
              f"GPT-2 small, context {CONTEXT}: {result['tokens']} tokens behind a prompt of one, one text. A token reads "
              f"{result['weight_bytes'] / 1e6:.1f} MB of weights; memory gives {rate / 1e9:.1f} GB/s.", "",
              "| f32 | ms a token: median (min to max of rounds) | tokens/s | first tenth, last tenth | mean | times the floor |",
              "|---|---|---|---|---|---|"]
     for who, name in NAMES.items():
-        found = report.of_contestant(result, who)
+        found = turns.of_contestant(result, who)
         if not found:
             continue
-        cells = [name, spread([one["median"] for one in found]), f"{1 / report.median(one['median'] for one in found):.1f}"]
+        cells = [name, spread([one["median"] for one in found]), f"{1 / turns.median(one['median'] for one in found):.1f}"]
         if who == "floor":
             cells += ["-", "-", "1"]
         else:
-            parts = [report.median(one[key] for one in found) * 1e3 for key in ("first_tenth", "last_tenth", "mean")]
-            cells += [f"{parts[0]:.2f}, {parts[1]:.2f}", f"{parts[2]:.2f}", report.spread(found, floors)]
+            parts = [turns.median(one[key] for one in found) * 1e3 for key in ("first_tenth", "last_tenth", "mean")]
+            cells += [f"{parts[0]:.2f}, {parts[1]:.2f}", f"{parts[2]:.2f}", turns.spread(found, floors)]
         lines.append("| " + " | ".join(cells) + " |")
-    ours = report.of_contestant(result, "tessera")
+    ours = turns.of_contestant(result, "tessera")
     lines += ["", "Ratios are taken within a round: median (min to max)."]
     for who in ("before", "pytorch"):
-        if theirs := report.of_contestant(result, who):
-            lines.append(f"Tessera / {NAMES[who]}: {report.spread(ours, theirs)} of the time.")
+        if theirs := turns.of_contestant(result, who):
+            lines.append(f"Tessera / {NAMES[who]}: {turns.spread(ours, theirs)} of the time.")
     lines += ["", "## Commands", "", "```sh"]
     lines += dict.fromkeys(found["command"] for found in result["runs"] if found["round"] == 0)
     return "\n".join(lines + ["```", ""])
@@ -153,7 +153,7 @@ def table(result):
 
 def spread(seconds):
     ms = [1e3 * s for s in seconds]
-    return f"{report.median(ms):.2f} ({min(ms):.2f} to {max(ms):.2f})"
+    return f"{turns.median(ms):.2f} ({min(ms):.2f} to {max(ms):.2f})"
 
 
 if __name__ == "__main__":

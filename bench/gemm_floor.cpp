@@ -17,6 +17,8 @@
 /// Build:  g++ -std=c++20 -O2 -Wall -Wextra -Wpedantic -Werror -fopenmp bench/gemm_floor.cpp
 ///             -ldnnl -pthread -o build/gemm_floor
 /// Run:    build/gemm_floor --model bert-base --dtype bf16 --threads 2
+///         tessera bench ... --beside 'products=build/gemm_floor --threads 2 --steps
+///         $TESSERA_STEPS'
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -40,25 +42,32 @@ struct Options {
   std::string model = "gpt2-small", dtype = "f32";
   int threads = 1;
   int repeats = 3;
+  bool steps = false;  // the time of each repeat is told
   Dim batch = 4, seq = 256, layers = 12, heads = 12, width = 768, vocab = 50257;
   Dim head_layers = 0;  // of width by width, between the last block and the vocabulary
 
   DType type() const { return dtype == "bf16" ? DType::bf16 : DType::f32; }
 };
 
-/// One line of the report: `seconds` is the median over repeats of all `count` products together.
+/// One line of the report: of each repeat, the seconds of all `count` products together.
 struct Row {
   std::string name, group, variant, kernel;
-  double seconds = 0, flops = 0;
+  std::vector<double> seconds;
+  double flops = 0;
 };
+
+double median(std::vector<double> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return numbers[numbers.size() / 2];
+}
 
 struct Report {
   std::vector<Row> rows;
   double pack_seconds = 0;
 };
 
-/// Seconds that `work` takes: the median of `repeats` runs after one that is not counted.
-double median_seconds(int repeats, const std::function<void()>& work) {
+/// Seconds that `work` takes in each of `repeats` runs, after one that is not counted.
+std::vector<double> seconds_of(int repeats, const std::function<void()>& work) {
   std::vector<double> seconds;
   for (int i = 0; i <= repeats; ++i) {
     const auto start = std::chrono::steady_clock::now();
@@ -66,14 +75,14 @@ double median_seconds(int repeats, const std::function<void()>& work) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     if (i > 0) seconds.push_back(took.count());
   }
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[seconds.size() / 2];
+  return seconds;
 }
 
 /// Runs the product once for each element of the three lists, the whole team on each.
-double median_seconds(int repeats, Team& team, Product& product, const std::vector<Buffer>& a,
-                      const std::vector<Buffer>& b, const std::vector<Buffer>& c) {
-  return median_seconds(repeats, [&] {
+std::vector<double> seconds_of(int repeats, Team& team, Product& product,
+                               const std::vector<Buffer>& a, const std::vector<Buffer>& b,
+                               const std::vector<Buffer>& c) {
+  return seconds_of(repeats, [&] {
     for (std::size_t i = 0; i < c.size(); ++i) {
       team.run([&](int t) { product.run(t, a[i], b[i], c[i]); });
     }
@@ -89,14 +98,14 @@ std::vector<Buffer> buffers(Dim count, Dim size, DType type) {
 /// Packs every weight, the weights shared out over the team; returns the seconds.
 double pack_all(Team& team, const Product& product, const std::vector<Buffer>& from,
                 const std::vector<Buffer>& to) {
-  return median_seconds(1, [&] {
+  return median(seconds_of(1, [&] {
     team.run([&](int t) {
       for (std::size_t i = static_cast<std::size_t>(t); i < from.size();
            i += static_cast<std::size_t>(team.size())) {
         product.pack(from[i], to[i]);
       }
     });
-  });
+  }));
 }
 
 /// `count` layers y = x W^T, each with buffers of its own so that no layer finds its weights in the
@@ -111,7 +120,7 @@ void time_linear(Report& report, Team& team, const Options& o, const std::string
   const auto xs = buffers(count, tokens * in, type), ys = buffers(count, tokens * out, type);
   const auto ws = buffers(count, out * in, type);
   const auto add = [&](const char* group, const char* variant, const Product& product,
-                       double seconds) {
+                       const std::vector<double>& seconds) {
     report.rows.push_back({name, group, variant, product.kernel(), seconds,
                            product.flops() * static_cast<double>(count)});
   };
@@ -119,7 +128,7 @@ void time_linear(Report& report, Team& team, const Options& o, const std::string
     Product forward(engine, team.size(), x, w.transposed(), PackB::Yes, type, type);
     const auto packed = buffers(count, static_cast<Dim>(forward.packed_size()), type);
     report.pack_seconds += pack_all(team, forward, ws, packed);
-    add("forward", "packed", forward, median_seconds(o.repeats, team, forward, xs, packed, ys));
+    add("forward", "packed", forward, seconds_of(o.repeats, team, forward, xs, packed, ys));
     forward.check(xs[0], ws[0], ys[0]);
   }
   {
@@ -127,18 +136,18 @@ void time_linear(Report& report, Team& team, const Options& o, const std::string
     Product data(engine, team.size(), y, w, PackB::Yes, type, type);
     const auto packed = buffers(count, static_cast<Dim>(data.packed_size()), type);
     report.pack_seconds += pack_all(team, data, ws, packed);
-    add("data_gradient", "packed", data, median_seconds(o.repeats, team, data, ys, packed, xs));
+    add("data_gradient", "packed", data, seconds_of(o.repeats, team, data, ys, packed, xs));
     data.check(ys[0], ws[0], xs[0]);
   }
   // dW = dy^T x, or its transpose x^T dy: whichever runs faster; a trainer may store either.
   const auto grads = buffers(count, out * in, DType::f32);
   Product direct(engine, team.size(), y.transposed(), x, PackB::No, type, DType::f32);
   Product swapped(engine, team.size(), x.transposed(), y, PackB::No, type, DType::f32);
-  const double direct_seconds = median_seconds(o.repeats, team, direct, ys, xs, grads);
+  const std::vector<double> direct_seconds = seconds_of(o.repeats, team, direct, ys, xs, grads);
   direct.check(ys[0], xs[0], grads[0]);
-  const double swapped_seconds = median_seconds(o.repeats, team, swapped, xs, ys, grads);
+  const std::vector<double> swapped_seconds = seconds_of(o.repeats, team, swapped, xs, ys, grads);
   swapped.check(xs[0], ys[0], grads[0]);
-  if (direct_seconds <= swapped_seconds) {
+  if (median(direct_seconds) <= median(swapped_seconds)) {
     add("weight_gradient", "dy^T x", direct, direct_seconds);
   } else {
     add("weight_gradient", "x^T dy", swapped, swapped_seconds);
@@ -170,7 +179,7 @@ void time_attention(Report& report, Team& team, const Options& o) {
     const auto as = buffers(o.layers, n * c.a.rows * c.a.cols, o.type());
     const auto bs = buffers(o.layers, n * c.b.rows * c.b.cols, o.type());
     const auto cs = buffers(o.layers, n * c.a.rows * c.b.cols, o.type());
-    const double seconds = median_seconds(o.repeats, team, product, as, bs, cs);
+    const std::vector<double> seconds = seconds_of(o.repeats, team, product, as, bs, cs);
     product.check(as[0], bs[0], cs[0]);
     report.rows.push_back({c.name, c.group, "", product.kernel(), seconds,
                            product.flops() * static_cast<double>(o.layers)});
@@ -178,8 +187,23 @@ void time_attention(Report& report, Team& team, const Options& o) {
 }
 
 void print_figures(const Row& row) {
-  std::printf("\"seconds\": %.5f, \"flops\": %.6e, \"gflops_per_s\": %.1f", row.seconds, row.flops,
-              row.flops / row.seconds / 1e9);
+  const double seconds = median(row.seconds);
+  std::printf("\"seconds\": %.5f, \"flops\": %.6e, \"gflops_per_s\": %.1f", seconds, row.flops,
+              row.flops / seconds / 1e9);
+}
+
+/// Adds up the seconds of each repeat.
+void add_to(Row& sum, const Row& row) {
+  sum.seconds.resize(row.seconds.size());
+  for (std::size_t i = 0; i < row.seconds.size(); ++i) sum.seconds[i] += row.seconds[i];
+  sum.flops += row.flops;
+}
+
+/// The steps of a turn, as `tessera bench` reads them.
+void print_steps(const Report& report) {
+  Row total;
+  for (const Row& row : report.rows) add_to(total, row);
+  for (const double seconds : total.seconds) std::printf("{\"seconds\": %.6f}\n", seconds);
 }
 
 void print_rows(const char* name, const std::vector<Row>& rows) {
@@ -202,11 +226,8 @@ void print(const Report& report, const Options& o) {
   for (const Row& row : report.rows) {
     const auto same = [&](const Row& g) { return g.group == row.group; };
     auto group = std::find_if(groups.begin(), groups.end(), same);
-    if (group == groups.end()) group = groups.insert(group, Row{"all", row.group, "", "", 0, 0});
-    for (Row* sum : {&*group, &total}) {
-      sum->seconds += row.seconds;
-      sum->flops += row.flops;
-    }
+    if (group == groups.end()) group = groups.insert(group, Row{"all", row.group, "", "", {}, 0});
+    for (Row* sum : {&*group, &total}) add_to(*sum, row);
   }
   std::printf("{\"bench\": \"gemm_floor\", \"model\": \"%s\", \"dtype\": \"%s\", ", o.model.c_str(),
               o.dtype.c_str());
@@ -236,12 +257,10 @@ Options parse(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::string(argv[i]) == "--model") o = shapes_of(argv[i + 1]);
   }
-  Dim threads = o.threads, repeats = o.repeats;
-  const std::map<std::string, Dim*> sizes = {{"--threads", &threads},
-                                             {"--repeats", &repeats},
-                                             {"--batch", &o.batch},
-                                             {"--seq", &o.seq},
-                                             {"--vocab", &o.vocab}};
+  Dim threads = o.threads, repeats = o.repeats, steps = 0;
+  const std::map<std::string, Dim*> sizes = {{"--threads", &threads}, {"--repeats", &repeats},
+                                             {"--steps", &steps},     {"--batch", &o.batch},
+                                             {"--seq", &o.seq},       {"--vocab", &o.vocab}};
   const std::map<std::string, std::string*> names = {{"--model", &o.model}, {"--dtype", &o.dtype}};
   for (int i = 1; i < argc; i += 2) {
     const auto name = names.find(argv[i]);
@@ -252,7 +271,7 @@ Options parse(int argc, char** argv) {
                (*size->second = std::atol(argv[i + 1])) < 1) {
       throw std::invalid_argument(
           "usage: gemm_floor [--model gpt2-small|bert-base] [--dtype f32|bf16] [--threads N] "
-          "[--repeats N] [--batch N] [--seq N] [--vocab N]");
+          "[--repeats N | --steps N] [--batch N] [--seq N] [--vocab N]");
     }
   }
   if (o.dtype != "f32" && o.dtype != "bf16")
@@ -262,7 +281,8 @@ Options parse(int argc, char** argv) {
   if (threads > std::min(o.batch * o.heads, o.width))
     throw std::invalid_argument("--threads exceeds the work to share");
   o.threads = static_cast<int>(threads);
-  o.repeats = static_cast<int>(repeats);
+  o.repeats = static_cast<int>(steps > 0 ? steps : repeats);
+  o.steps = steps > 0;
   return o;
 }
 
@@ -281,7 +301,7 @@ int main(int argc, char** argv) {
       time_linear(report, team, o, "head_dense", o.head_layers, o.width, o.width);
     time_linear(report, team, o, "head", 1, o.width, o.vocab);
     time_attention(report, team, o);
-    print(report, o);
+    o.steps ? print_steps(report) : print(report, o);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "gemm_floor: %s\n", error.what());
     return 1;

@@ -21,8 +21,7 @@ import subprocess
 import sys
 import time
 
-import report
-import run
+import turns
 
 WORK = pathlib.Path("runs/bench/translate")
 EVERY = 200  # steps between two looks at the held-out part, of each side
@@ -36,10 +35,10 @@ def main():
     WORK.mkdir(parents=True)
     split(args)
     tasks = {"tessera": lambda: tessera(args)}
-    if not run.has_torch(args):
+    if not turns.has_torch(args):
         sys.exit("bench: the comparison needs PyTorch, and its virtual environment tokenizers")
     tasks["pytorch"] = lambda: pytorch(args)
-    result = run.take_turns(
+    result = turns.take_turns(
         args, NAMES, tasks,
         lambda found: f"{found['steps']} steps, held-out loss {found['valid'][-1][1]:.4f}, BLEU {found['bleu']:.2f}",
         **{key: getattr(args, key) for key in ("minutes", "threads", "layers", "width", "heads", "vocabulary", "length",
@@ -47,9 +46,9 @@ def main():
     counts = {r["who"]: r["parameters"] for r in result["runs"]}
     if len(set(counts.values())) > 1:
         sys.exit(f"bench: the two models are not the same: they have other numbers of parameters, {counts}")
-    name = args.output / report.name_of(result, "translate")
-    run.save(name, result, table(result))
-    run.told_by([f"{args.build}/tessera", "chart", WORK / "tessera", "--output", f"{name}.svg"])
+    name = args.output / turns.name_of(result, "translate")
+    turns.save(name, result, table(result))
+    turns.told_by([f"{args.build}/tessera", "chart", WORK / "tessera", "--output", f"{name}.svg"])
 
 
 def parse_args():
@@ -66,11 +65,11 @@ def parse_args():
     parser.add_argument("--batch", type=int, default=32, help="pairs in a step [32]")
     parser.add_argument("--lr", type=float, default=5e-4)
     parser.add_argument("--dropout", type=float, default=0.1)
-    run.add_common_flags(parser)
+    turns.add_common_flags(parser)
     args = parser.parse_args()
     args.rounds, args.steps, args.warmup = 1, 0, 0  # as other tables call them
     args.output = pathlib.Path(args.output or "bench/results")
-    run.require_programs(parser, args, "tessera")
+    turns.require_programs(parser, args, "tessera")
     return args
 
 
@@ -110,18 +109,18 @@ def tessera(args):
     trained = [line for line in steps if line["kind"] == "train"]
     counted = re.search(r"([0-9,]+) parameters", (WORK / "tessera.log").read_text())
     # The held-out loss of the last step: a run that goes on for no step validates.
-    run.told_by([*words[:2], "--config", folder / "config.toml", "--output", folder, "--resume", "auto", "--steps",
+    turns.told_by([*words[:2], "--config", folder / "config.toml", "--output", folder, "--resume", "auto", "--steps",
                  trained[-1]["step"], "--eval-at-end"], args.under)
     valid = [line for line in map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
              if line["kind"] == "valid"]
     keep_fitting(args, folder)
-    run.told_by([words[0], "sample", folder, "--input", WORK / "fitting.sources.txt", "--output", WORK / "tessera.txt",
+    turns.told_by([words[0], "sample", folder, "--input", WORK / "fitting.sources.txt", "--output", WORK / "tessera.txt",
                  "--rows", 16, "--threads", args.threads], args.under)
     return scored(args, "tessera", {
-        "command": run.line_of(words), "parameters": int(counted[1].replace(",", "")),
+        "command": turns.line_of(words), "parameters": int(counted[1].replace(",", "")),
         "steps": trained[-1]["step"], "losses": [line["loss"] for line in trained],
         "valid": [[line["step"], line["loss"]] for line in valid],
-        "median": report.median([line["step_seconds"] for line in trained])})
+        "median": turns.median([line["step_seconds"] for line in trained])})
 
 
 def keep_fitting(args, folder):
@@ -130,7 +129,7 @@ def keep_fitting(args, folder):
     manifest = json.loads((newest / "manifest.json").read_text())
     text = next(value for value in strings_of(manifest) if '"merges"' in value and '"tessera vocabulary"' in value)
     (WORK / "vocabulary.json").write_text(text)
-    run.told_by([args.peer, "bench/peers/torch_translate.py", "--fitting", "--work", WORK, "--length", args.length])
+    turns.told_by([args.peer, "bench/peers/torch_translate.py", "--fitting", "--work", WORK, "--length", args.length])
 
 
 def strings_of(value):
@@ -146,13 +145,13 @@ def pytorch(args):
              EVERY]
     for key in ("threads", "layers", "width", "heads", "vocabulary", "length", "batch", "lr", "dropout"):
         words += [f"--{key}", getattr(args, key)]
-    told, command = run.told_by([*run.KEEP_MEMORY, *words], args.under)
+    told, command = turns.told_by([*turns.KEEP_MEMORY, *words], args.under)
     return scored(args, "pytorch", json.loads(told.splitlines()[-1]) | {"command": command})
 
 
 def scored(args, who, found):
     """BLEU over the held-out pairs that fit, and some of the translations."""
-    told, _ = run.told_by([f"{args.build}/tessera", "score", "--hypotheses", WORK / f"{who}.txt", "--references",
+    told, _ = turns.told_by([f"{args.build}/tessera", "score", "--hypotheses", WORK / f"{who}.txt", "--references",
                            WORK / "fitting.references.txt"])
     found["score"] = told.strip()
     found["bleu"] = float(re.search(r"BLEU\D*([0-9.]+)", told)[1])
@@ -170,7 +169,7 @@ def curve_at(found, end):
 
 
 def table(result):
-    out = [f"# Translation in {result['minutes']:g} minutes", "", *report.about(result), "",
+    out = [f"# Translation in {result['minutes']:g} minutes", "", *turns.about(result), "",
            f"{result['layers']} + {result['layers']} layers of width {result['width']}, {result['vocabulary']} tokens, "
            f"{result['runs'][0]['parameters']:,} parameters, dropout {result['dropout']:g}; {result['pairs_trained']} pairs, "
            f"{result['pairs_held_out']} held out, sources and targets of at most {result['length']} tokens, "

@@ -57,7 +57,7 @@ install(FILES cmake/tessera-config.cmake ${VERSION_FILE} DESTINATION ${PACKAGE})
 install(FILES cmake/libraries.cmake DESTINATION ${PACKAGE} RENAME tessera-libraries.cmake)
 
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES bench/peers/torch_turn.py bench/peers/torch_models.py DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera/peers)
+install(FILES bench/peers/torch_turn.py bench/peers/torch_models.py bench/peers/jax_turn.py bench/peers/turn_task.py DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera/peers)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 set(EXAMPLES ${CMAKE_INSTALL_DATADIR}/tessera/examples)
 install(DIRECTORY examples/ DESTINATION ${EXAMPLES} USE_SOURCE_PERMISSIONS FILES_MATCHING

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes a virtual environment with PyTorch for the benchmarks beside it.
+# Makes a virtual environment with PyTorch and JAX for the benchmarks beside them.
 #
 #   bench/peers/setup.sh [FOLDER]        FOLDER defaults to build/peers
 #
@@ -16,10 +16,10 @@ if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
   echo "setup.sh: python3 with venv is missing; on Debian: apt-get install python3-venv" >&2
   exit 1
 fi
-if "$folder/bin/python" -c 'import torch' 2>/dev/null && [ "$torch" = torch ]; then
-  echo "setup.sh: $folder has torch already; remove the folder to install the newest"
+if "$folder/bin/python" -c 'import torch, jax' 2>/dev/null && [ "$torch" = torch ]; then
+  echo "setup.sh: $folder has both already; remove the folder to install the newest"
 else
   python3 -m venv "$folder"
-  "$folder/bin/pip" install --quiet --disable-pip-version-check "$torch" numpy
+  "$folder/bin/pip" install --quiet --disable-pip-version-check "$torch" jax numpy
 fi
-"$folder/bin/python" -c 'import torch; print("torch", torch.__version__)'
+"$folder/bin/python" -c 'import torch, jax; print("torch", torch.__version__, "jax", jax.__version__)'

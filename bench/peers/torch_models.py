@@ -1,23 +1,14 @@
-"""The models that Tessera is measured beside, in PyTorch as a careful user would write them.
+"""The models of torch_turn.py, in PyTorch as a careful user would write them.
 
-    gpt2-small  12 layers, 12 heads, width 768, vocabulary 50257, batch 4 x 256, dropout 0.1, biases, no clipping
-    bert-base   12 layers, 12 heads, width 768, vocabulary 30522, batch 8 x 128, dropout 0.1, biases, no clipping
-    nanogpt     4 layers, 4 heads, width 128, vocabulary 65, batch 12 x 64, no dropout, no biases, clipping at 1.0
-
-GPT-2 and nanoGPT are pre-norm. BERT is post-norm and predicts 15 % of the tokens from logits at every position, and
-whether its second half follows the first. All have a head that is tied to the token embedding, attention by
-scaled_dot_product_attention, and fused AdamW.
+GPT-2 is pre-norm. BERT is post-norm and predicts masked tokens, and whether its second half follows the first. Attention
+is by scaled_dot_product_attention, AdamW fused.
 """
 import contextlib
 import dataclasses
-import platform
-import resource
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-
-DTYPES = ("f32", "bf16")
 
 
 @dataclasses.dataclass
@@ -35,21 +26,10 @@ class Shape:
     betas: tuple
     decay: float
     clip: float  # 0: none
-    # What torch_turn.py is told, and the others leave as it was published.
-    ffn: int = 0  # hidden width of the feed-forward part; 0: 4 x width
-    norm_eps: float | None = None  # None: 1e-12 of BERT, else 1e-5
-    adam_eps: float = 1e-8
-    tied: bool = True  # the head is the token embedding
-
-    def eps(self):
-        return self.norm_eps if self.norm_eps is not None else 1e-12 if self.family == "bert" else 1e-5
-
-
-SHAPES = {
-    "gpt2-small": Shape("gpt2", 12, 12, 768, 50257, 4, 256, 0.1, True, 1e-4, (0.9, 0.95), 0.1, 0.0),
-    "bert-base": Shape("bert", 12, 12, 768, 30522, 8, 128, 0.1, True, 1e-4, (0.9, 0.999), 0.01, 0.0),
-    "nanogpt": Shape("gpt2", 4, 4, 128, 65, 12, 64, 0.0, False, 1e-3, (0.9, 0.99), 0.1, 1.0),
-}
+    ffn: int  # hidden width of the feed-forward part
+    norm_eps: float
+    adam_eps: float
+    tied: bool  # the head is the token embedding
 
 
 class Block(nn.Module):
@@ -57,9 +37,9 @@ class Block(nn.Module):
 
     def __init__(self, shape, apart):
         super().__init__()
-        width, bias, hidden = shape.width, shape.bias, shape.ffn or 4 * shape.width
+        width, bias, hidden = shape.width, shape.bias, shape.ffn
         self.shape, self.bert = shape, shape.family == "bert"
-        self.norm1, self.norm2 = (nn.LayerNorm(width, eps=shape.eps(), bias=bias) for _ in range(2))
+        self.norm1, self.norm2 = (nn.LayerNorm(width, eps=shape.norm_eps, bias=bias) for _ in range(2))
         if apart:
             self.q, self.k, self.v = (nn.Linear(width, width, bias=bias) for _ in range(3))
         else:
@@ -103,12 +83,12 @@ class Model(nn.Module):
         self.position = nn.Embedding(shape.context, width)
         self.blocks = nn.ModuleList(Block(shape, apart) for _ in range(shape.layers))
         if shape.family == "bert":
-            self.segment, self.norm = nn.Embedding(2, width), nn.LayerNorm(width, eps=shape.eps())
-            self.dense, self.dense_norm = nn.Linear(width, width), nn.LayerNorm(width, eps=shape.eps())
+            self.segment, self.norm = nn.Embedding(2, width), nn.LayerNorm(width, eps=shape.norm_eps)
+            self.dense, self.dense_norm = nn.Linear(width, width), nn.LayerNorm(width, eps=shape.norm_eps)
             self.head_bias = nn.Parameter(torch.zeros(shape.vocab))
             self.pooler, self.next = nn.Linear(width, width), nn.Linear(width, 2)
         else:
-            self.norm = nn.LayerNorm(width, eps=shape.eps(), bias=shape.bias)
+            self.norm = nn.LayerNorm(width, eps=shape.norm_eps, bias=shape.bias)
             if not shape.tied:
                 self.head = nn.Linear(width, shape.vocab, bias=False)
         for parameter in self.parameters():
@@ -143,16 +123,6 @@ def loss_of(logits, labels, count=None):
     return F.cross_entropy(rows, labels, reduction="sum") / count
 
 
-def random_batch(shape):
-    """What `Model` takes: random ids and labels; of BERT's labels 15 % count, as they are the masked tokens."""
-    ids, labels = torch.randint(0, shape.vocab, (2, shape.batch, shape.context))
-    if shape.family != "bert":
-        return ids, labels
-    labels[torch.rand(labels.shape) > 0.15] = -100
-    types = (torch.arange(shape.context) >= shape.context // 2).long().expand(shape.batch, -1)
-    return ids, labels, types, torch.randint(0, 2, (shape.batch,))
-
-
 def precision(dtype):
     """What forward runs in: autocast computes products in bf16, and norms, softmax and losses in f32."""
     return torch.autocast("cpu", dtype=torch.bfloat16) if dtype == "bf16" else contextlib.nullcontext()
@@ -166,14 +136,3 @@ def make_optimizer(model, shape):
     return torch.optim.AdamW([{"params": some, "weight_decay": shape.decay if matrix else 0.0}
                               for (_, matrix), some in groups.items()], lr=shape.rate, betas=shape.betas,
                              eps=shape.adam_eps, fused=True)
-
-
-def peak_rss_bytes():
-    """Of this program; getrusage counts also what ran in this process before exec."""
-    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-        peaks = [line.split()[1] for line in file if line.startswith("VmHWM:")]
-    return int((peaks or [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss])[0]) * 1024  # Linux counts KiB
-
-
-def about():
-    return {"peer": "torch", "torch": torch.__version__, "python": platform.python_version()}

@@ -4,38 +4,20 @@
     build/peers/bin/python bench/peers/torch_turn.py SPEC.json
 
 Weights, batches and learning rates are given, so that in float32 without dropout the losses are Tessera's but for
-rounding. SPEC.json has these names:
+rounding. SPEC.json is the task that turn_task.py describes. bf16 is that of autocast. The mode is eager, of one process, or
+ddp (DistributedDataParallel), fsdp2 (fully_shard of every block) or tp (DTensor), which knows gpt2 alone. Processes meet
+over gloo; with ddp and fsdp2 each has a part of the batch. The models are those of torch_models.py.
 
-    family              gpt2 or bert
-    layers, heads, width, ffn_width, context, vocabulary, dropout, bias, tied_head, norm_eps
-    batch               samples of a step, over all processes
-    beta1, beta2, eps, weight_decay, clip       of AdamW; clip 0: none
-    rates               the learning rate of each step
-    dtype               f32, or bf16 under autocast
-    mode                eager: one process; ddp, fsdp2 and tp are those of torch_parallel.py, and tp knows gpt2 alone
-    processes, threads  threads are those of each process
-    cores               the core of each process; empty: not pinned
-    weights             a file of safetensors with Tessera's parameters, each of them whole
-    inputs              [{"name": "ids", "shape": [batch, context]}, ...]
-    batches             a file of little-endian int32: for each step, for each input in that order, all its elements
-
-tied_head may be missing: true. The models are those of torch_models.py. Processes meet over gloo; with ddp and fsdp2
-each has a part of the batch.
-
-The first line says what is trained; then comes one for each step, and at the end one with the code 0 or, of an error,
-1 and a message. Seconds of a step are those of the slowest process, from before its batch is made of tensors until
-gradients are cleared. A loss is the mean over all that counts in the whole batch, and so are the gradients, however
-many labels each process has. peak_rss adds up the processes that train, each by its own peak.
+Seconds of a step are those of the slowest process, from before its batch is made of tensors until gradients are cleared.
+A loss is the mean over all that counts in the whole batch, and so are the gradients, however many labels each process
+has. peak_rss adds up the processes that train, each by its own peak.
 """
 import contextlib
-import json
-import math
 import os
 import signal
 import sys
 import tempfile
 import time
-import types
 
 import torch
 import torch.distributed as dist
@@ -48,16 +30,13 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch.nn.parallel import DistributedDataParallel
 
 import torch_models
+import turn_task
+from turn_task import IGNORED, require
 
-NAMES = ("family", "layers", "heads", "width", "ffn_width", "context", "vocabulary", "dropout", "bias", "norm_eps",
-         "batch", "beta1", "beta2", "eps", "weight_decay", "clip", "rates", "dtype", "mode", "processes", "threads",
-         "cores", "weights", "batches", "inputs")
 FAMILIES = {"eager": ("gpt2", "bert"), "ddp": ("gpt2", "bert"), "fsdp2": ("gpt2", "bert"), "tp": ("gpt2",)}
-IGNORED = -100  # the label of what does not count: Tessera's and cross_entropy's
-# Names of inputs, Tessera's and those of torch_models.Model.
-INPUTS = {"ids": "ids", "labels": "labels", "types": "types", "next": "follows", "mask": "seen",
-          "masked_positions": "masked"}
-# Parts of names of parameters, likewise.
+# What torch_models.Model calls an input, where that is not Tessera's name.
+INPUTS = {"next": "follows", "mask": "seen", "masked_positions": "masked"}
+# Parts of names of parameters, Tessera's and those of torch_models.Model.
 PATHS = (("embed.token.", "token."), ("embed.position.", "position."), ("embed.type.", "segment."),
          ("embed.norm.", "norm."), ("layers.", "blocks."), (".attn.", "."), (".mlp.", "."), ("mlm.dense.", "dense."),
          ("mlm.norm.", "dense_norm."), ("mlm.bias", "head_bias"), ("nsp.", "next."))
@@ -69,44 +48,23 @@ def main():
             raise ValueError("usage: torch_turn.py SPEC.json")
         spec = read_spec(sys.argv[1])
         peak = train(0, spec) if spec.mode == "eager" else train_in_processes(spec)
-        tell({"code": 0, "message": "", "planned_only": False, "peak_rss": peak})
+        turn_task.tell_end(peak)
     except Exception as error:  # whatever it is, the reader is told
-        tell({"code": 1, "message": sentence(error), "planned_only": False, "peak_rss": 0})
-
-
-def tell(line):
-    print(json.dumps(line), flush=True)
+        turn_task.tell_end(failure=sentence(error))
 
 
 def sentence(error):
     """Of a process that failed, PyTorch reports the whole traceback: the last line says what happened."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    lines = turn_task.words_of(error)
     return lines[-1] if isinstance(error, processes.ProcessRaisedException) else lines[0]
 
 
 def read_spec(path):
-    with open(path, encoding="utf-8") as file:
-        spec = types.SimpleNamespace(**({"tied_head": True} | json.load(file)))
-    lacking = [name for name in NAMES if not hasattr(spec, name)]
-    require(not lacking, f"{path} lacks {', '.join(lacking)}")
-    require(spec.mode in FAMILIES, f"mode is {spec.mode}; it can be {', '.join(FAMILIES)}")
-    require(spec.family in FAMILIES[spec.mode], f"mode {spec.mode} does not know models of the family {spec.family}")
-    require(spec.dtype in torch_models.DTYPES, f"dtype is {spec.dtype}; it can be {', '.join(torch_models.DTYPES)}")
-    require(spec.processes >= 1 and spec.threads >= 1, "processes and threads must be at least 1")
-    require(spec.mode != "eager" or spec.processes == 1, f"mode eager is one process, not {spec.processes}")
+    spec = turn_task.read_spec(path, FAMILIES)
     require(spec.batch % parts_of(spec) == 0, f"a batch of {spec.batch} is not to be shared out to {spec.processes}")
     require(spec.mode != "tp" or spec.heads % spec.processes == 0,
             f"{spec.heads} heads are not to be shared out to {spec.processes} processes")
-    require(not spec.cores or len(spec.cores) >= spec.processes,
-            f"cores names {len(spec.cores)} for {spec.processes} processes")
-    unknown = [put["name"] for put in spec.inputs if put["name"] not in INPUTS]
-    require(not unknown, f"the input {', '.join(unknown)} is not known")
     return spec
-
-
-def require(holds, otherwise):
-    if not holds:
-        raise ValueError(otherwise)
 
 
 def parts_of(spec):
@@ -146,9 +104,8 @@ def train(rank, spec):
     optimizer = torch_models.make_optimizer(model, shape)
     batches = Batches(spec, rank)
     if rank == 0:
-        tell({"parameters": sum(a.numel() for a in model.parameters()), "tokens_per_step": spec.batch * spec.context,
-              "devices": spec.processes, "flops_per_step": 0, "planned_bytes": 0, "planned_host_bytes": 0,
-              "kernels": [f"PyTorch {torch.__version__.split('+')[0]}"]})
+        turn_task.tell_start(spec, sum(a.numel() for a in model.parameters()),
+                             f"PyTorch {torch.__version__.split('+')[0]}")
     # Of what ranks share, all have to drop the same.
     torch.manual_seed(100 + rank % parts_of(spec))
 
@@ -168,8 +125,8 @@ def train(rank, spec):
         seconds = over_processes(spec, time.perf_counter() - begin, dist.ReduceOp.MAX)
         loss = over_processes(spec, whole(loss).item(), dist.ReduceOp.SUM) / spec.processes
         if rank == 0:
-            tell({"seconds": seconds, "loss": loss if math.isfinite(loss) else None})
-    return int(over_processes(spec, torch_models.peak_rss_bytes(), dist.ReduceOp.SUM))
+            turn_task.tell_step(seconds, loss)
+    return int(over_processes(spec, turn_task.peak_rss_bytes(), dist.ReduceOp.SUM))
 
 
 def shape_of(spec):
@@ -212,25 +169,18 @@ def parallel(spec, shape):
 
 @torch.no_grad()
 def load(model, path):
-    """Of a safetensors file: 8 bytes with the size of a JSON header, the header, the tensors."""
     lacking = dict(model.named_parameters())
-    with open(path, "rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(size))
-        for name, about in header.items():
-            targets = [theirs for theirs in names_of(name, model) if theirs in lacking]
-            if not targets:
-                continue  # a moment, a counter
-            first, last = about["data_offsets"]
-            data = bytearray(last - first)
-            file.seek(8 + size + first)
-            file.readinto(data)
-            value = torch.frombuffer(data, dtype=torch.float32).view(about["shape"])
-            if ".qkv." in name:
-                require(len(value) == 3 * model.shape.width, f"{name} has fewer key-value heads than heads")
-                value = by_kind(value, model.shape.heads)
-            for target, part in zip(targets, value.chunk(len(targets))):
-                fill(lacking.pop(target), part, target)
+
+    def targets_of(name):
+        return [theirs for theirs in names_of(name, model) if theirs in lacking]
+
+    for name, values in turn_task.tensors_of(path, targets_of):
+        targets, value = targets_of(name), torch.from_numpy(values)
+        if ".qkv." in name:
+            require(len(value) == 3 * model.shape.width, f"{name} has fewer key-value heads than heads")
+            value = by_kind(value, model.shape.heads)
+        for target, part in zip(targets, value.chunk(len(targets))):
+            fill(lacking.pop(target), part, target)
     require(not lacking, f"{path} lacks what PyTorch calls {', '.join(lacking)}")
 
 
@@ -259,20 +209,12 @@ class Batches:
     """What the model is called with in each step: the part of the batch that is this process's."""
 
     def __init__(self, spec, rank):
-        self.inputs = [(INPUTS[put["name"]], put["shape"], math.prod(put["shape"])) for put in spec.inputs]
+        self.batches = turn_task.Batches(spec)
         self.parts, self.part = parts_of(spec), rank % parts_of(spec)
-        self.size = 4 * sum(size for _, _, size in self.inputs)
-        with open(spec.batches, "rb") as file:
-            self.data = bytearray(file.read(self.size * len(spec.rates)))
-        require(len(self.data) == self.size * len(spec.rates),
-                f"{spec.batches} has {len(self.data)} bytes, not {self.size} for each of {len(spec.rates)} steps")
 
     def of(self, step):
-        offset, whole_batch = step * self.size, {}
-        for name, shape, size in self.inputs:
-            values = torch.frombuffer(self.data, dtype=torch.int32, offset=offset, count=size)
-            whole_batch[name] = values.view(shape).long()
-            offset += 4 * size
+        whole_batch = {INPUTS.get(name, name): torch.from_numpy(values).long()
+                       for name, values in self.batches.of(step).items()}
         out = {name: values.chunk(self.parts)[self.part] for name, values in whole_batch.items()}
         return out | {"counts": [self.counted(whole_batch.get(name)) for name in ("labels", "follows")]}
 

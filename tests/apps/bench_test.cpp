@@ -113,7 +113,7 @@ TEST_F(BenchCommand, APeerIsMeasuredWhereItsLossesAreOurs) {
       "do\n"
       "grep -q \"$word\" \"$2\" || { echo \"no $word\" >&2; exit 1; }\ndone\n";
   const nlohmann::json good = peer(checked + start + steps(losses) + end);
-  EXPECT_TRUE(good["peer_problem"].is_null()) << good["peer_problem"];
+  EXPECT_TRUE(good["peer_problems"].empty()) << good["peer_problems"];
   ASSERT_GE(good["results"].size(), 2);
   EXPECT_EQ(good["results"][1]["name"], "PyTorch");
   EXPECT_EQ(good["results"][1]["step_seconds"], 2);
@@ -122,14 +122,62 @@ TEST_F(BenchCommand, APeerIsMeasuredWhereItsLossesAreOurs) {
 
   const nlohmann::json other = peer(start + steps("9 9 9") + end);
   EXPECT_EQ(other["results"].size(), 1);
-  EXPECT_NE(other["peer_problem"].get<std::string>().find("its loss in step 1 is 9, ours "),
-            std::string::npos);
-  const nlohmann::json broken = peer("echo no module named torch >&2; exit 1\n");
-  EXPECT_EQ(broken["peer_problem"], "its process ended with code 1: no module named torch");
+  ASSERT_EQ(other["peer_problems"].size(), 2) << "one of each maker";
+  EXPECT_NE(
+      other["peer_problems"][0].get<std::string>().find("PyTorch: its loss in step 1 is 9, ours "),
+      std::string::npos);
+  // Of two makers, one that lacks its library does not keep the other out.
+  const nlohmann::json broken =
+      peer("case $1 in *torch*) echo no module named torch >&2; exit 1;; esac\n" + start +
+           steps(losses) + end);
+  ASSERT_EQ(broken["peer_problems"].size(), 1);
+  EXPECT_EQ(broken["peer_problems"][0],
+            "PyTorch: its process ended with code 1: no module named torch");
+  EXPECT_EQ(broken["results"][1]["name"], "JAX");
   const nlohmann::json none = json("--turns 1 --peer @/no-python");
-  EXPECT_NE(none["peer_problem"].get<std::string>().find("cannot start"), std::string::npos);
+  EXPECT_NE(none["peer_problems"][0].get<std::string>().find("cannot start"), std::string::npos);
   const nlohmann::json llama = json("--turns 1 --peer @/python --family llama");
-  EXPECT_EQ(llama["peer_problem"], "no peer has models of family llama; gpt2 and bert have one");
+  EXPECT_EQ(llama["peer_problems"],
+            nlohmann::json({"no peer has models of family llama; gpt2 and bert have one"}));
+}
+
+/// A user's own programs, which tell nothing but the seconds of their steps.
+TEST_F(BenchCommand, AnyProgramCanStandBeside) {
+  const auto beside = [&](const std::vector<std::string>& commands) {
+    Arguments words{"bench", "--json", "--preset", "gpt2-tiny", "--threads", "1", "--turns", "2"};
+    for (const char* word : {"--data", "@/text", "--steps", "2", "--warmup", "1"})
+      words.push_back(folder_.expand(word));
+    words.emplace_back("--beside");
+    words.insert(words.end(), commands.begin(), commands.end());
+    const Ran ran = run(words);
+    return std::pair(ran.code, nlohmann::json::parse(ran.out)["results"]);
+  };
+  const auto [code, told] = beside(
+      {"two=echo begin; seq $TESSERA_STEPS | while read i; do echo '{\"seconds\": 0.5}'; done",
+       "with losses=for i in 1 2 3 4; do echo '{\"seconds\": 0.25, \"loss\": '$i'}'; done"});
+  EXPECT_EQ(code, 0);
+  ASSERT_EQ(told.size(), 3);
+  EXPECT_EQ(told[1]["name"], "two");
+  EXPECT_EQ(told[1]["step_seconds"], 0.5);
+  EXPECT_EQ(told[1]["samples_per_s"], 16) << "the batch is that of the run";
+  EXPECT_TRUE(told[1]["tokens_per_s"].is_null());
+  EXPECT_TRUE(told[1]["losses"].empty());
+  EXPECT_FALSE(told[1]["ratio"].is_null());
+  EXPECT_GT(told[1]["peak_bytes"], 0);
+  EXPECT_EQ(told[2]["losses"], nlohmann::json({1, 2, 3})) << "no more steps than were asked for";
+  EXPECT_TRUE(told[2]["loss_distance"].is_null()) << "of other samples, for all we know";
+
+  const auto [failed, why] =
+      beside({"silent=true", "short=echo '{\"seconds\": 1}'", "odd=echo '{\"seconds\": \"1\"}'",
+              "broken=echo no such model >&2; exit 9", "killed=kill -9 $$"});
+  EXPECT_EQ(failed, 5);
+  ASSERT_EQ(why.size(), 6);
+  EXPECT_EQ(why[1]["failure"],
+            "it told of no step, which is {\"seconds\": S} on a line of its own");
+  EXPECT_EQ(why[2]["failure"], "it made 1 of 3 steps");
+  EXPECT_EQ(why[3]["failure"], "it told '{\"seconds\": \"1\"}', which is no line of a turn");
+  EXPECT_EQ(why[4]["failure"], "its process ended with code 9: no such model");
+  EXPECT_NE(why[5]["failure"].get<std::string>().find("signal 9"), std::string::npos);
 }
 
 TEST_F(BenchCommand, PlansAndTrainsNothing) {
@@ -224,6 +272,12 @@ TEST_F(BenchCommand, RefusesWhatIsNoSwitch) {
   expect("--steps 0", "steps");
   expect("--html=", "html is empty");
   expect("bf16", "unexpected 'bf16'");
+  expect("--beside mine", "beside is 'mine'; give a name and a command");
+  expect("--beside =true", "give a name and a command");
+  expect("--beside plain=true", "beside 'plain' is the name of another row");
+  expect("--switches bf16 --beside bf16=true", "beside 'bf16' is the name of another row");
+  expect("--beside a=true a=false", "beside 'a' is the name of another row");
+  expect("--planned --beside a=true", "planned and beside are both given");
   const std::string err = said("--widht 3");
   EXPECT_EQ(err.find("widht"), err.rfind("widht")) << "told once: " << err;
 }

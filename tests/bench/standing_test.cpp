@@ -154,13 +154,16 @@ TEST(Turn, IsReadAsItWasWritten) {
   EXPECT_GT(turn.peak_bytes, 0);
 }
 
-/// No build has PyTorch: at least the peer tells every key that turns are read by.
-TEST(Turn, ThePeerTellsItsKeys) {
-  const std::string peer = read_file(repo_file("bench/peers/torch_turn.py"), Fault::Resource);
-  for (const char* key :
-       {"code", "message", "planned_only", "peak_rss", "seconds", "loss", "parameters",
-        "tokens_per_step", "devices", "planned_bytes", "planned_host_bytes", "kernels"})
-    EXPECT_NE(peer.find(text("\"", key, "\":")), std::string::npos) << key;
+/// No build has PyTorch or JAX: at least their programs tell every key that turns are read by.
+TEST(Turn, PeersTellTheirKeys) {
+  for (const char* program : {"torch_turn.py", "jax_turn.py"}) {
+    const std::string peer = read_file(repo_file(text("bench/peers/", program)), Fault::Resource) +
+                             read_file(repo_file("bench/peers/turn_task.py"), Fault::Resource);
+    for (const char* key :
+         {"code", "message", "planned_only", "peak_rss", "seconds", "loss", "parameters",
+          "tokens_per_step", "devices", "planned_bytes", "planned_host_bytes", "kernels"})
+      EXPECT_NE(peer.find(text("\"", key, "\":")), std::string::npos) << program << ": " << key;
+  }
 }
 
 TEST(Turn, ThatIsCutShortFailed) {
@@ -169,7 +172,7 @@ TEST(Turn, ThatIsCutShortFailed) {
   writer.on_step({.step = 1, .loss = 4, .seconds = 1});
   TurnReader early({.warmup = 0, .steps = 2});
   early.read(lines[0]);
-  EXPECT_EQ(std::move(early).finish().failure, "its process ended before the run did");
+  EXPECT_EQ(std::move(early).finish("its process was ended").failure, "its process was ended");
   writer.end(0, "");
   TurnReader stopped({.warmup = 0, .steps = 2});
   for (const std::string& line : lines) stopped.read(line);

@@ -37,7 +37,7 @@ constexpr int kInterrupted = 130;
 struct Player {
   Contestant contestant;  // its turns so far
   std::function<TurnBody()> turn;
-  std::function<std::string(const std::string&)> failure_text = nullptr;  // of its failures
+  std::string said = {};  // the file to which a program writes what it says besides
 };
 
 /// The runs to measure, each turn in a folder of its own.
@@ -45,8 +45,7 @@ std::vector<Player> players_of(const BenchRequest& request, const std::string& f
                                const std::string& data) {
   std::vector<Player> out;
   for (const MeasuredRun& run : request.runs) {
-    Player player{{run.name, run.flags, run.config.global_batch_size, run.same_samples, {}},
-                  nullptr};
+    Player player{{run.name, run.flags, run.config.global_batch_size, run.same_samples, {}}, {}};
     RunConfig config = run.config;
     if (config.data.empty()) config.data = {data};
     const std::string output = text(folder, "/run-", out.size(), "-");
@@ -63,14 +62,26 @@ std::vector<Player> players_of(const BenchRequest& request, const std::string& f
 /// Peers learn with the rates of the first player, whose turn comes first.
 void add_peers(const Peers& peers, std::int64_t batch, std::vector<Player>& players) {
   for (const PeerRun& run : peers.runs()) {
-    Player player{{run.name, "", batch, true, {}}, nullptr};
+    Player player{{run.name, "", batch, true, {}}, {}, peers.said()};
     player.turn = [&peers, &players, run] {
       return peers.body(run, players.front().contestant.turns.front().rates);
     };
-    player.failure_text = [&peers](const std::string& failure) {
-      return peers.failure_text(failure);
-    };
     players.push_back(std::move(player));
+  }
+}
+
+/// Programs of whom nothing is known but what they tell.
+void add_programs(const BenchRequest& request, const std::string& folder,
+                  std::vector<Player>& players) {
+  const std::int64_t batch = request.runs.front().config.global_batch_size;
+  const Environment steps = {{kStepsName, text(request.length.all())}};
+  for (const ProgramBeside& beside : request.beside) {
+    const std::string said = folder + "/program-said.txt";
+    players.push_back({{beside.name, beside.command, batch, false, {}},
+                       [=] {
+                         return program({"/bin/sh", "-c", beside.command}, said, steps);
+                       },
+                       said});
   }
 }
 
@@ -86,8 +97,8 @@ void take_turns(const BenchRequest& request, std::vector<Player>& players, TurnP
       progress.begin(turn, at);
       Turn taken = measured_turn(
           player.turn(), request.length, [&](std::int64_t steps) { progress.step(steps); }, stop);
-      if (!taken.failure.empty() && player.failure_text)
-        taken.failure = player.failure_text(taken.failure);
+      if (!taken.failure.empty() && !player.said.empty())
+        taken.failure = failure_text(taken.failure, player.said);
       turns.push_back(std::move(taken));
       progress.end(turns.back());
     }
@@ -153,9 +164,10 @@ int measure(const BenchRequest& request, const Arguments& arguments, Console& co
     if (whole.data.empty()) whole.data = {data};
     console.err << "comparing the losses of the peer with ours" << std::endl;
     peers.emplace(request.python, whole, request.length, folder.path(), stop);
-    report.peer_problem = peers->problem();
+    report.peer_problems = peers->problems();
     add_peers(*peers, plain.global_batch_size, players);
   }
+  add_programs(request, folder.path(), players);
   std::vector<std::string> names;
   for (const Player& player : players) names.push_back(player.contestant.name);
   TurnProgress progress(console, names, request.turns, request.length);

@@ -19,7 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kCompared = 3;  // steps whose losses must be the same
-constexpr const char* kSaidFile = "/peer-said.txt";
 
 /// The model, its data and its first weights, and nothing else of a run.
 RunConfig start_of(const RunConfig& run) {
@@ -45,62 +44,84 @@ std::string tensors_in(const std::string& folder) {
 
 const auto kNoStep = [](std::int64_t) {};
 
-}  // namespace
-
-std::string peer_program() {
+/// A program that the sources bring, or the installed one, beside this command.
+std::string path_of(const std::string& peer) {
   const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
-  for (const char* place : {"bench/peers/torch_turn.py", "share/tessera/peers/torch_turn.py"}) {
-    if (fs::exists(folder / place)) return (folder / place).string();
+  for (const char* place : {"bench/peers", "share/tessera/peers"}) {
+    if (fs::exists(folder / place / peer)) return (folder / place / peer).string();
   }
-  fail(Fault::Usage, "peer: there is no bench/peers/torch_turn.py or ",
-       "share/tessera/peers/torch_turn.py in ", folder.string(),
-       "; run the command of a build or of an installation");
+  fail(Fault::Usage, "peer: there is no bench/peers/", peer, " or share/tessera/peers/", peer,
+       " in ", folder.string(), "; run the command of a build or of an installation");
 }
+
+/// glibc gives large blocks back to the system when they are freed: each step of a peer would touch
+/// new pages. Ours keep their memory, and so do theirs.
+const Environment kKeepMemory = {{"MALLOC_MMAP_THRESHOLD_", "4294967296"},
+                                 {"MALLOC_TRIM_THRESHOLD_", "8589934592"}};
+
+}  // namespace
 
 Peers::Peers(const std::string& python, const RunConfig& run, const TurnLength& length,
              const std::string& folder, const std::atomic<bool>& stop)
-    : python_(python), program_(peer_program()), folder_(folder) {
+    : python_(python), folder_(folder) {
   RunConfig whole = run;
   share_cores(whole);
-  problem_ = why_no_peer(whole);
-  if (!problem_.empty()) return;
-  runs_ = peer_runs(whole, whole.threads > 0 ? whole.threads : num_usable_cores());
-  RunConfig start = start_of(run);
-  start.output = folder + "/start";
-  const TurnLength none{.warmup = 0, .steps = 0};
-  Turn made = measured_turn(training(start, RunKind::Saved), none, kNoStep, stop);
-  if (made.failure.empty()) {
-    weights_ = tensors_in(start.output);
-    RunConfig data = run;
-    data.output = folder + "/data";
-    made = measured_turn(work([&] {
-                           Problems problems;
-                           const auto prepared = prepare_run(data, problems);
-                           problems.raise();
-                           write_peer_data(*prepared, length.all(), folder);
-                         }),
-                         none, kNoStep, stop);
+  std::string problem = why_no_peer(whole);
+  if (problem.empty()) problem = make_data(run, length, stop);
+  Turn ours;
+  const TurnLength compared{.warmup = 0, .steps = std::min(kCompared, run.steps)};
+  if (problem.empty()) {
+    RunConfig exact = run;
+    exact.model.dropout = 0;
+    exact.bf16 = exact.fp16 = exact.mixed_precision = false;
+    exact.exit_interval = compared.steps;
+    exact.output = folder_ + "/compared";
+    ours = measured_turn(training(exact), compared, kNoStep, stop);
+    problem = ours.failure;
   }
-  problem_ = made.failure;
-  if (problem_.empty()) compare(run, stop);
-  if (!problem_.empty()) runs_.clear();
+  if (!problem.empty()) {
+    problems_.push_back(problem);
+    return;
+  }
+  runs_ = peer_runs(whole, whole.threads > 0 ? whole.threads : num_usable_cores());
+  compare(ours, compared, stop);
 }
 
-void Peers::compare(const RunConfig& run, const std::atomic<bool>& stop) {
-  const TurnLength length{.warmup = 0, .steps = std::min(kCompared, run.steps)};
-  RunConfig ours = run;
-  ours.model.dropout = 0;
-  ours.bf16 = ours.fp16 = ours.mixed_precision = false;
-  ours.exit_interval = length.steps;
-  ours.output = folder_ + "/compared";
-  const Turn mine = measured_turn(training(ours), length, kNoStep, stop);
-  problem_ = mine.failure;
-  if (!problem_.empty()) return;
-  PeerRun plain = runs_.front();
-  plain.dtype = "f32", plain.mode = "eager", plain.processes = 1;
-  const Turn theirs = measured_turn(body(plain, mine.rates, true), length, kNoStep, stop);
-  problem_ = theirs.failure.empty() ? difference_of_losses(mine.losses, theirs.losses)
-                                    : failure_text(theirs.failure);
+std::string Peers::make_data(const RunConfig& run, const TurnLength& length,
+                             const std::atomic<bool>& stop) {
+  RunConfig start = start_of(run);
+  start.output = folder_ + "/start";
+  const TurnLength none{.warmup = 0, .steps = 0};
+  const Turn saved = measured_turn(training(start, RunKind::Saved), none, kNoStep, stop);
+  if (!saved.failure.empty()) return saved.failure;
+  weights_ = tensors_in(start.output);
+  RunConfig data = run;
+  data.output = folder_ + "/data";
+  const auto write = [&] {
+    Problems problems;
+    const auto prepared = prepare_run(data, problems);
+    problems.raise();
+    write_peer_data(*prepared, length.all(), folder_);
+  };
+  return measured_turn(work(write), none, kNoStep, stop).failure;
+}
+
+void Peers::compare(const Turn& ours, const TurnLength& length, const std::atomic<bool>& stop) {
+  std::vector<PeerRun> same;
+  std::string compared, problem;  // the maker that was last compared, and what came of it
+  for (const PeerRun& run : runs_) {
+    if (run.maker != compared) {
+      compared = run.maker;
+      PeerRun plain = run;
+      plain.dtype = "f32", plain.mode = "eager", plain.processes = 1;
+      const Turn theirs = measured_turn(body(plain, ours.rates, true), length, kNoStep, stop);
+      problem = theirs.failure.empty() ? difference_of_losses(ours.losses, theirs.losses)
+                                       : failure_text(theirs.failure, said());
+      if (!problem.empty()) problems_.push_back(text(run.maker, ": ", problem));
+    }
+    if (problem.empty()) same.push_back(run);
+  }
+  runs_ = std::move(same);
 }
 
 TurnBody Peers::body(const PeerRun& peer, const std::vector<double>& rates) const {
@@ -108,15 +129,11 @@ TurnBody Peers::body(const PeerRun& peer, const std::vector<double>& rates) cons
 }
 
 TurnBody Peers::body(const PeerRun& peer, const std::vector<double>& rates, bool exact) const {
-  return program({python_, program_, write_peer_task(peer, rates, weights_, exact, folder_)},
-                 folder_ + kSaidFile);
+  return program(
+      {python_, path_of(peer.program), write_peer_task(peer, rates, weights_, exact, folder_)},
+      said(), kKeepMemory);
 }
 
-std::string Peers::failure_text(const std::string& failure) const {
-  const std::string said = fs::exists(folder_ + kSaidFile)
-                               ? last_words(read_file(folder_ + kSaidFile, Fault::Resource))
-                               : "";
-  return said.empty() ? failure : text(failure, ": ", said);
-}
+std::string Peers::said() const { return folder_ + "/peer-said.txt"; }
 
 }  // namespace tessera

@@ -22,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMost = 1'000'000;
+constexpr const char* kPlainName = "plain";
 /// Of a run that goes on, is saved, or validates: a measurement does none of it.
 constexpr const char* kNotOfABench[] = {"output",       "resume",    "epochs",     "exit-interval",
                                         "save-every",   "keep-best", "eval-every", "eval-at-end",
@@ -73,6 +74,29 @@ void check_files(const BenchRequest& request, const RunConfig& config, Problems&
   }
   if (!request.page.empty() && request.page == request.results)
     problems.add(text("html and results are both '", request.page, "'; give each a file"));
+}
+
+/// Of names and commands; each name is one that no other row of the table has.
+std::vector<ProgramBeside> programs_of(const std::vector<std::string>& told,
+                                       const std::vector<SwitchSet>& sets, Problems& problems) {
+  std::vector<ProgramBeside> out;
+  for (const std::string& word : told) {
+    const std::size_t equals = word.find('=');
+    const std::string name(trim(word.substr(0, equals)));
+    const std::string command = equals == std::string::npos ? "" : word.substr(equals + 1);
+    if (name.empty() || trim(command).empty()) {
+      problems.add(text("beside is '", word, "'; give a name and a command, like ",
+                        "'mine=python3 mine.py'"));
+      continue;
+    }
+    const auto same = [&](const auto& other) { return other.name == name; };
+    if (name == kPlainName || std::ranges::any_of(sets, same) || std::ranges::any_of(out, same)) {
+      problems.add(text("beside '", name, "' is the name of another row; give each its own"));
+      continue;
+    }
+    out.push_back({name, command});
+  }
+  return out;
 }
 
 /// What is told of all runs: flags, and of a file what no flag tells.
@@ -189,8 +213,15 @@ std::vector<Flag> bench_flags() {
       {"peer",
        {},
        "PYTHON",
-       "also measure PyTorch, which this Python has, on the same weights, batches and threads; its "
-       "losses are held against ours first"},
+       "also measure PyTorch and JAX, if this Python has them, on the same weights, batches and "
+       "threads; their losses are held against ours first"},
+      {"beside",
+       {},
+       "NAME=COMMAND",
+       text("also measure a program of your own: this command of a shell, which makes $",
+            kStepsName, " steps and prints {\"seconds\": S} for each; several may be given"),
+       {},
+       true},
   };
 }
 
@@ -207,7 +238,11 @@ BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families
   const bool told_peer = parsed.find("peer") != nullptr;
   out.python = parsed.take_value("peer");
   if (told_peer && out.python.empty()) problems.add("peer is empty; name a Python with PyTorch");
-  if (out.planned && told_peer) problems.add("planned and peer are both given; give one of them");
+  const std::vector<std::string> beside = parsed.take_values("beside");
+  for (const auto& [told, name] : {std::pair(told_peer, "peer"), {!beside.empty(), "beside"}}) {
+    if (out.planned && told)
+      problems.add(text("planned and ", name, " are both given; give one of them"));
+  }
   out.turns = take_count(parsed, "turns", out.turns, 1, problems);
   out.length.warmup = take_count(parsed, "warmup", out.length.warmup, 0, problems);
   const bool told_switches = parsed.find("switches") != nullptr;
@@ -221,7 +256,8 @@ BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families
     out.length.steps = asked.steps;
     if (asked.steps < 1) problems.add("steps is 0; bench needs at least 1 that is timed");
   }
-  out.runs.push_back(run_of({"plain", {}}, std::move(asked), out.length, of_plain));
+  out.beside = programs_of(beside, sets, problems);
+  out.runs.push_back(run_of({kPlainName, {}}, std::move(asked), out.length, of_plain));
   const RunConfig plain = out.runs.front().config;
   for (const Error& problem : of_plain.list()) problems.add(problem);
   check_files(out, plain, problems);

@@ -10,6 +10,9 @@
 
 namespace tessera {
 
+/// The variable that tells a program beside how many steps to make.
+inline constexpr const char* kStepsName = "TESSERA_STEPS";
+
 /// One of the runs to measure.
 struct MeasuredRun {
   std::string name, flags;   // as it was written; those of tessera train beside what all have
@@ -17,8 +20,14 @@ struct MeasuredRun {
   bool same_samples = true;  // as the first run: its losses can be compared
 };
 
+/// Any program that tells its steps as a turn does (bench/turn.h).
+struct ProgramBeside {
+  std::string name, command;  // of a shell
+};
+
 struct BenchRequest {
   std::vector<MeasuredRun> runs;
+  std::vector<ProgramBeside> beside;
   std::vector<std::string> left_out;  // sets of --all that this run cannot have, and why
   std::vector<std::string> notices;
   TurnLength length;

@@ -61,10 +61,19 @@ const std::string* ParsedFlags::find(std::string_view name) const {
 bool ParsedFlags::take_switch(std::string_view name) { return take_value(name) == "true"; }
 
 std::string ParsedFlags::take_value(std::string_view name) {
-  const std::string* value = find(name);
-  const std::string out = value == nullptr ? "" : *value;
-  for (std::size_t i = settings.size(); i-- > 0;) {
-    if (flags[i] != name) continue;
+  const std::vector<std::string> values = take_values(name);
+  return values.empty() ? "" : values.back();
+}
+
+std::vector<std::string> ParsedFlags::take_values(std::string_view name) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < settings.size();) {
+    if (flags[i] != name) {
+      ++i;
+      continue;
+    }
+    const std::vector<std::string>& values = settings[i].values;
+    out.insert(out.end(), values.begin(), values.end());
     settings.erase(settings.begin() + static_cast<std::ptrdiff_t>(i));
     flags.erase(flags.begin() + static_cast<std::ptrdiff_t>(i));
   }

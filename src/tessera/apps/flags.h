@@ -32,6 +32,8 @@ struct ParsedFlags {
   bool take_switch(std::string_view name);
   /// Removes a flag of the command's own and returns its last value; empty: it was not given.
   std::string take_value(std::string_view name);
+  /// The same of one that may be given several times: all its values.
+  std::vector<std::string> take_values(std::string_view name);
 };
 
 /// Reads `--name value`, `--name=value`, `--switch`, and `--` after which all are words. Unknown

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <sstream>
 #include <string>
@@ -25,6 +26,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/proc.h"
 #include "tessera/base/text.h"
+#include "tessera/data/file.h"
 
 namespace tessera {
 
@@ -81,8 +83,7 @@ std::string ending_text(int status) {
               signal == SIGKILL ? "; perhaps by the system, for want of memory" : "");
 }
 
-}  // namespace
-
+/// The error that a program told last, as one line; else the last line of what it said.
 std::string last_words(const std::string& said) {
   constexpr std::string_view kError = "error: ";
   const std::size_t error = said.rfind(kError);
@@ -95,6 +96,14 @@ std::string last_words(const std::string& said) {
   return join(lines, "; ");
 }
 
+}  // namespace
+
+std::string failure_text(const std::string& failure, const std::string& said) {
+  const std::string words =
+      std::filesystem::exists(said) ? last_words(read_file(said, Fault::Resource)) : "";
+  return words.empty() ? failure : text(failure, ": ", words);
+}
+
 TurnBody training(const RunConfig& config, RunKind kind) {
   return [config, kind](int to) {
     std::ostringstream said;
@@ -105,8 +114,12 @@ TurnBody training(const RunConfig& config, RunKind kind) {
   };
 }
 
-TurnBody program(Arguments words, std::string said) {
-  return [words = std::move(words), said = std::move(said)](int to) mutable {
+TurnBody program(Arguments words, std::string said, Environment environment) {
+  return [words = std::move(words), said = std::move(said),
+          environment = std::move(environment)](int to) mutable {
+    for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+    ::signal(SIGPIPE, SIG_DFL);
+    ::setpgid(0, 0);  // ended together with what it starts
     const int nothing = ::open("/dev/null", O_RDONLY),
               errors = ::open(said.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     ::dup2(nothing, STDIN_FILENO), ::dup2(to, STDOUT_FILENO), ::dup2(errors, STDERR_FILENO);
@@ -161,7 +174,9 @@ Turn measured_turn(const TurnBody& body, const TurnLength& length,
           on_step(reader.steps_done());
         },
         [&] {
-          if (stop) ::kill(child, SIGKILL);  // it has nothing that could be lost
+          if (!stop) return;
+          ::kill(-child, SIGKILL);  // where it has a group of its own
+          ::kill(child, SIGKILL);   // it has nothing that could be lost
         });
   }
   ::close(ends[0]);
@@ -173,8 +188,8 @@ Turn measured_turn(const TurnBody& body, const TurnLength& length,
   while (::wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
   }
   const CoreSeconds after = core_seconds();
-  Turn out = std::move(reader).finish();
-  if (status != 0) out.failure = ending_text(status);
+  Turn out = std::move(reader).finish(status != 0 ? ending_text(status) : "");
+  if (out.peak_bytes == 0) out.peak_bytes = used.ru_maxrss * 1024;  // of a program that tells none
   out.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   const double all = after.all - before.all, mine = seconds_of(used);
   if (all > 0) out.others = std::max(0.0, after.worked - before.worked - mine) / all;

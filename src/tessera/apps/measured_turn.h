@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tessera/apps/command.h"
 #include "tessera/bench/turn.h"
@@ -13,8 +15,11 @@
 
 namespace tessera {
 
-/// The error that a program told last, as one line; else the last line of what it said.
-std::string last_words(const std::string& said);
+/// A failure of a program, with the error that it told last in the file `said`, or the last line
+/// that it wrote there.
+std::string failure_text(const std::string& failure, const std::string& said);
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
 
 /// What a new process does: it writes the lines of a turn (bench/turn.h) to a file descriptor.
 using TurnBody = std::function<void(int to)>;
@@ -24,8 +29,8 @@ enum class RunKind { Trained, Saved, Planned };
 /// Trains as `config` says; what is written on the way goes to config.output.
 TurnBody training(const RunConfig& config, RunKind kind = RunKind::Trained);
 /// Becomes another program, whose standard output are the lines. What it says on standard error
-/// goes into the file `said`.
-TurnBody program(Arguments words, std::string said);
+/// goes into the file `said`. With `environment` beside ours.
+TurnBody program(Arguments words, std::string said, Environment environment = {});
 /// Calls `work`; an error is told as that of a turn.
 TurnBody work(std::function<void()> what);
 

@@ -91,7 +91,7 @@ std::string to_json(const BenchReport& report) {
   out["steps"] = report.length.steps;
   out["seconds"] = report.seconds;
   out["left_out"] = report.left_out;
-  out["peer_problem"] = report.peer_problem.empty() ? Json() : Json(report.peer_problem);
+  out["peer_problems"] = report.peer_problems;
   out["results"] = Json::array();
   for (const Standing& s : report.results) out["results"].push_back(json_of(s));
   return out.dump(1) + "\n";

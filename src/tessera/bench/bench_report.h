@@ -21,8 +21,8 @@ struct BenchReport {
   std::int64_t turns = 1;
   double seconds = 0;  // all of it
   std::vector<Standing> results;
-  std::vector<std::string> left_out;  // what was not measured because it cannot be, and why
-  std::string peer_problem;  // why peers were not measured; empty: they were, or none was asked for
+  std::vector<std::string> left_out;       // what was not measured because it cannot be, and why
+  std::vector<std::string> peer_problems;  // why a peer that was asked for was not measured
 };
 
 /// A table, and below it what a reader must know before using it.

@@ -93,8 +93,8 @@ std::vector<std::string> notes(const BenchReport& report) {
   if (report.turns == 1 && report.results.size() > 1)
     out.push_back(
         "there was one round, so nothing shows whether turns agree: take ratios as rough");
-  if (!report.peer_problem.empty())
-    out.push_back(text("the peer was not measured: ", report.peer_problem));
+  for (const std::string& problem : report.peer_problems)
+    out.push_back("a peer was not measured: " + problem);
   double others = 0;
   for (const Standing& s : report.results) {
     others = std::max(others, s.others);

@@ -16,6 +16,11 @@ namespace tessera {
 namespace {
 
 constexpr const char *kModelFile = "/model.json", *kBatchesFile = "/batches.bin";
+struct Maker {
+  const char *name, *program;
+  bool on_several;  // it has modes for several devices
+};
+constexpr Maker kMakers[] = {{"PyTorch", "torch_turn.py", true}, {"JAX", "jax_turn.py", false}};
 constexpr std::string_view kCausal = "gpt2", kMasked = "bert";  // families
 constexpr double kSameLoss = 1e-3;  // relative: f32 summed in another order, for some steps
 
@@ -38,19 +43,20 @@ std::vector<PeerRun> peer_runs(const RunConfig& config, std::int64_t threads) {
   const Isa isa = config.choices.value_or(machine_choices()).isa;
   const std::int64_t devices = config.parallel.devices;
   std::vector<PeerRun> out;
-  for (const char* dtype : {"f32", "bf16"}) {
-    const bool bf16 = std::string_view(dtype) == "bf16";
-    if (bf16 && !multiplies_16_bit(DType::BF16, isa) && !precision_of(config)) continue;
-    const auto add = [&](const char* mode, const char* name) {
-      out.push_back({text("PyTorch", name, bf16 ? " bf16" : ""), dtype, mode, devices, threads});
-    };
-    if (devices == 1) {
-      add("eager", "");
-      continue;
+  for (const Maker& maker : kMakers) {
+    for (const char* dtype : {"f32", "bf16"}) {
+      const bool bf16 = std::string_view(dtype) == "bf16";
+      if (bf16 && !multiplies_16_bit(DType::BF16, isa) && !precision_of(config)) continue;
+      const auto add = [&](const char* mode, const char* name, std::int64_t processes) {
+        out.push_back({maker.name, maker.program, text(maker.name, name, bf16 ? " bf16" : ""),
+                       dtype, mode, processes, threads});
+      };
+      add("eager", devices == 1 ? "" : " on one device", 1);
+      if (devices == 1 || !maker.on_several) continue;
+      add("ddp", " DDP", devices);
+      add("fsdp2", " FSDP2", devices);
+      if (gpt2) add("tp", " TP", devices);
     }
-    add("ddp", " DDP");
-    add("fsdp2", " FSDP2");
-    if (gpt2) add("tp", " TP");
   }
   return out;
 }

@@ -1,7 +1,7 @@
 #pragma once
 /// A peer: the same model in another maker's library, a program that trains it from the same
 /// weights, on the same batches and with the same learning rates as Tessera does, and tells its
-/// steps as turns do (bench/turn.h). bench/peers/torch_turn.py is one.
+/// steps as turns do (bench/turn.h). Peers are the programs in bench/peers.
 
 #include <cstdint>
 #include <string>
@@ -11,8 +11,10 @@
 
 namespace tessera {
 
-/// One way to run it.
+/// One way to run one.
 struct PeerRun {
+  std::string maker;                        // of the library: "PyTorch"
+  std::string program;                      // "torch_turn.py"
   std::string name;                         // "PyTorch bf16"
   std::string dtype = "f32";                // or "bf16"
   std::string mode = "eager";               // "ddp", "fsdp2", "tp"
@@ -22,8 +24,9 @@ struct PeerRun {
 /// Why a run has no peer that does the same; empty where it has. `config` is complete.
 std::string why_no_peer(const RunConfig& config);
 
-/// What peers of a run that has them can be measured beside it: in f32, and in bf16 where this
-/// processor multiplies it or the run itself is in 16 bits.
+/// What peers of a run that has them can be measured beside it: on one device and, where their
+/// makers have ways to use several, on as many as the run; in f32, and in bf16 where this processor
+/// multiplies it or the run itself is in 16 bits.
 std::vector<PeerRun> peer_runs(const RunConfig& config, std::int64_t threads);
 
 /// Writes what all peers of a run read, into `folder`: the sizes of the model, and the batches of

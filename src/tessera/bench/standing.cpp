@@ -77,7 +77,7 @@ Standing standing(const Contestant& contestant, const Contestant& plain) {
   const auto [low, high] = std::ranges::minmax(steps);
   out.step_seconds = median(steps), out.step_range = {low, high};
   out.samples_per_s = static_cast<double>(contestant.batch) / *out.step_seconds;
-  out.tokens_per_s = static_cast<double>(tokens) / *out.step_seconds;
+  if (tokens > 0) out.tokens_per_s = static_cast<double>(tokens) / *out.step_seconds;
   const std::vector<double> each = ratios(contestant, plain);
   if (each.empty()) return out;
   const auto [least, most] = std::ranges::minmax(each);

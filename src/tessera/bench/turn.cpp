@@ -1,9 +1,11 @@
 #include "tessera/bench/turn.h"
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.h"
+#include "tessera/base/printable.h"
 #include "tessera/base/proc.h"
 #include "tessera/base/text.h"
 #include "tessera/train/metrics.h"
@@ -43,33 +45,42 @@ void TurnWriter::end(int code, const std::string& message) {
 }
 
 void TurnReader::read(const std::string& line) {
-  const nlohmann::json told = nlohmann::json::parse(line);
-  if (told.contains("loss")) {
-    const nlohmann::json& loss = told["loss"];
-    turn_.losses.push_back(loss.is_null() ? std::numeric_limits<double>::quiet_NaN()
-                                          : loss.get<double>());
-    if (told.contains("lr")) turn_.rates.push_back(told["lr"]);
-    if (++done_ > length_.warmup) turn_.step_seconds.push_back(told["seconds"]);
-  } else if (told.contains("code")) {
-    ended_ = true;
-    turn_.code = told["code"];
-    turn_.planned_only = told["planned_only"];
-    turn_.peak_bytes = told["peak_rss"].get<std::int64_t>() / turn_.devices;
-    if (told["code"] != 0) turn_.failure = told["message"];
-  } else {
-    turn_.parameters = told["parameters"];
-    turn_.tokens_per_step = told["tokens_per_step"];
-    turn_.devices = told["devices"];
-    turn_.planned_bytes = told["planned_bytes"];
-    turn_.planned_host_bytes = told["planned_host_bytes"];
-    turn_.kernels = told["kernels"].get<std::vector<std::string>>();
+  const nlohmann::json told = nlohmann::json::parse(line, nullptr, false);
+  if (!told.is_object()) return;
+  try {
+    if (told.contains("seconds")) {
+      if (done_ == length_.all()) return;
+      const double seconds = told.at("seconds");
+      if (++done_ > length_.warmup) turn_.step_seconds.push_back(seconds);
+      if (told.contains("loss"))
+        turn_.losses.push_back(told.at("loss").is_null() ? std::numeric_limits<double>::quiet_NaN()
+                                                         : told.at("loss").get<double>());
+      if (told.contains("lr")) turn_.rates.push_back(told.at("lr"));
+    } else if (told.contains("code")) {
+      turn_.code = told.at("code");
+      turn_.planned_only = told.at("planned_only");
+      turn_.peak_bytes = told.at("peak_rss").get<std::int64_t>() / turn_.devices;
+      if (turn_.code != 0) turn_.failure = told.at("message");
+    } else if (told.contains("parameters")) {
+      turn_.parameters = told.at("parameters");
+      turn_.tokens_per_step = told.at("tokens_per_step");
+      turn_.devices = std::max<std::int64_t>(1, told.at("devices"));
+      turn_.planned_bytes = told.at("planned_bytes");
+      turn_.planned_host_bytes = told.at("planned_host_bytes");
+      turn_.kernels = told.at("kernels").get<std::vector<std::string>>();
+    }
+  } catch (const nlohmann::json::exception&) {
+    turn_.failure =
+        text("it told '", printable(line.substr(0, 100)), "', which is no line of a turn");
   }
 }
 
-Turn TurnReader::finish() && {
-  if (!ended_) turn_.failure = "its process ended before the run did";
-  if (ended_ && turn_.failure.empty() && done_ < length_.all())
-    turn_.failure = text("it made ", done_, " of ", length_.all(), " steps");
+Turn TurnReader::finish(const std::string& ending) && {
+  if (!ending.empty()) turn_.failure = ending;
+  if (turn_.failure.empty() && done_ < length_.all())
+    turn_.failure = done_ == 0
+                        ? text("it told of no step, which is {\"seconds\": S} on a line of its own")
+                        : text("it made ", done_, " of ", length_.all(), " steps");
   if (!turn_.failure.empty()) turn_.step_seconds.clear();
   return std::move(turn_);
 }

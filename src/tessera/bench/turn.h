@@ -19,7 +19,7 @@ struct TurnLength {
 /// What a turn told. One that failed, or did not fit, has no steps.
 struct Turn {
   std::vector<double> step_seconds;  // of the timed steps
-  std::vector<double> losses;        // of all steps
+  std::vector<double> losses;        // of all steps; none of a program that tells none
   std::vector<double> rates;         // learning rates of all steps; none of a peer
   std::int64_t parameters = 0, tokens_per_step = 0, devices = 1;
   std::int64_t planned_bytes = 0;       // of the device that has most, on itself
@@ -52,20 +52,21 @@ class TurnWriter : public TrainCallback {
   std::string why_not_;  // only planned; empty: it is measured
 };
 
-/// Reads those lines, one by one. Errors: a line that is none of them.
+/// Reads those lines, one by one, and of other programs whatever they print: a step is
+/// {"seconds": S} or {"seconds": S, "loss": L}, what is no JSON object is passed over.
 class TurnReader {
  public:
   explicit TurnReader(const TurnLength& length) : length_(length) {}
   void read(const std::string& line);
   std::int64_t steps_done() const { return done_; }
-  /// What was told; a failure where the last line is missing.
-  Turn finish() &&;
+  /// What was told. A failure: `ending`, unless it is empty; what was told of one; or that steps
+  /// are missing.
+  Turn finish(const std::string& ending = "") &&;
 
  private:
   TurnLength length_;
   Turn turn_;
   std::int64_t done_ = 0;
-  bool ended_ = false;
 };
 
 }  // namespace tessera

@@ -1,9 +1,14 @@
 #!/usr/bin/env bash
-# What switches bring, by `tessera bench`, on the models and machines that our tables are of.
+# Tables of training speed and memory, by `tessera bench`, on the models that our documents tell of.
 #
-#   bench/switches.sh TABLE [FLAG...]      ./dev bench TABLE [FLAG...] builds first
+#   bench/tables.sh TABLE [FLAG...]        ./dev bench TABLE [FLAG...] builds first
 #
 # Tables:
+#   gpt2-step, bert-step, nanogpt-step
+#              a training step on all cores, in f32 and, where the processor multiplies it, bf16; beside the matrix products
+#              alone (not of nanoGPT), PyTorch and JAX
+#   scaling    GPT-2 small on two devices of one core with each kind of parallelism, and on one; beside PyTorch, and the
+#              products alone on one core and on two
 #   pipeline   two stages with each schedule, data and tensor parallel on two cores, beside one device on one core. Eight
 #              equal blocks and micro-batches: two stages can be 16/9 times as fast as one device where two are twice
 #   memory     GPT-2 small: recomputing and each kind of offloading, beside keeping everything
@@ -11,8 +16,10 @@
 #   curves     losses of the nanoGPT recipe over 500 steps with each switch, and PyTorch's
 #   noise      the same program eleven times: how far apart ratios are that should be 1
 #   bert, gpt  mixed precision, graph optimization, ZeRO, tensor parallel and stages, alone and together, on two devices
+#   quick      a smoke run of seconds, whose figures mean nothing; into runs/bench
 #
-# Writes DATE-CPU-TABLE.txt and .json into bench/results, and a page into runs/bench. FLAGs are added to those of the table; the later wins.
+# Writes DATE-CPU-TABLE.txt and .json into bench/results, and a page into runs/bench. FLAGs are added to those of
+# the table; the later wins.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -32,7 +39,36 @@ peer=()
 if [ -x build/peers/bin/python ]; then peer=(--peer build/peers/bin/python); fi
 flags=()
 two=devices=2
+threads=$(nproc)
+bf16=()
+if grep -qwE 'avx512_bf16|amx_bf16' /proc/cpuinfo; then bf16=(bf16); fi
+
+# products MODEL THREADS [FLAG...]: of a step, in each precision
+products() {
+  local dtype
+  for dtype in f32 "${bf16[@]}"; do
+    flags+=(--beside "products alone, $dtype, $2 threads=build/gemm_floor --model $1 --threads $2 --dtype $dtype ${*:3} --steps \$TESSERA_STEPS")
+  done
+}
+
 case $table in
+  gpt2-step | bert-step | nanogpt-step)
+    declare -A presets=([gpt2-step]=gpt2-small [bert-step]=bert-base-pretrain [nanogpt-step]=nanogpt-shakespeare-cpu)
+    flags=(--preset "${presets[$table]}" --threads "$threads" "${peer[@]}")
+    case $table in
+      gpt2-step) flags+=(--steps 3) && products gpt2-small "$threads" ;;
+      bert-step) flags+=(--steps 3) && products bert-base "$threads" ;;
+      nanogpt-step) flags+=(--warmup 10 --steps 90) ;;
+    esac
+    if [ ${#bf16[@]} -gt 0 ]; then flags+=(--switches bf16); fi ;;
+  scaling)
+    flags=(--preset gpt2-small --devices 2 --threads 1 --global-batch-size 8 --steps 2 "${peer[@]}" --switches
+      "$(joined devices=1 zero-3 tp=2 pp=2+micro-batch-size=1)")
+    bf16=()
+    products gpt2-small 1 --batch 8
+    products gpt2-small 2 --batch 8 ;;
+  quick)
+    flags=(--preset gpt2-tiny --threads "$threads" --steps 2 --turns 2 "${peer[@]}" --switches bf16) ;;
   pipeline)
     stages=$two+pp=2
     flags=(--preset gpt2-small --layers 8 --tokenizer-type bytes --vocab-size 256 --threads 1 --global-batch-size 8
@@ -61,7 +97,9 @@ case $table in
   *) usage ;;
 esac
 mkdir -p bench/results runs/bench
-file=bench/results/$(date +%F)-$(processor)-$table
+results=bench/results
+if [ "$table" = quick ]; then results=runs/bench; fi
+file=$results/$(date +%F)-$(processor)-$table
 page=runs/bench/$(basename "$file").html
 build/tessera bench "${flags[@]}" "$@" --results "$file.json" --html "$page" | tee "$file.txt"
 echo "wrote $file.txt, $file.json and $page" >&2
