@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -34,8 +35,9 @@ class TestFolder {
  public:
   TestFolder() {
     const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    std::string name =
-        testing::TempDir() + "tessera-" + info->test_suite_name() + "-" + info->name() + "-XXXXXX";
+    std::string test = std::string(info->test_suite_name()) + "-" + info->name();
+    std::ranges::replace(test, '/', '-');  // of tests with parameters
+    std::string name = testing::TempDir() + "tessera-" + test + "-XXXXXX";
     path_ = ::mkdtemp(name.data());
   }
   ~TestFolder() { std::filesystem::remove_all(path_); }

@@ -25,6 +25,7 @@ constexpr OtherValue kOtherValues[] = {
     {"width", "32"},
     {"ffn-width", "40"},
     {"context", "12"},
+    {"positions", "40"},
     {"source-context", "7"},
     {"vocab-size", "23"},
     {"masked-positions", "2"},

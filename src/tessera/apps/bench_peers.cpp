@@ -1,6 +1,7 @@
 #include "tessera/apps/bench_peers.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <utility>
 
@@ -9,6 +10,8 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
+#include "tessera/data/safetensors.h"
+#include "tessera/train/checkpoint.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/prepare.h"
 
@@ -31,15 +34,24 @@ RunConfig start_of(const RunConfig& run) {
   return out;
 }
 
-/// The one file of tensors under `folder`; empty: there is not one.
-std::string tensors_in(const std::string& folder) {
-  std::string out;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.path().extension() != ".safetensors") continue;
-    if (!out.empty()) return "";
-    out = entry.path().string();
+/// Writes the parameters of a run's checkpoint, each of them whole, into one file.
+void write_weights(const std::string& run, const std::string& file) {
+  const Checkpoint checkpoint = Checkpoint::open(run);
+  std::vector<TensorSource> sources;
+  std::vector<std::byte>
+      held;  // of the tensor at hand: each is asked for from its start to its end
+  for (const TensorEntry& entry : checkpoint.tensors()) {
+    if (entry.role != Role::Parameter) continue;
+    const auto fill = [&](std::int64_t first, std::span<std::byte> out) {
+      if (first == 0) {
+        held.resize(static_cast<std::size_t>(entry.type.bytes()));
+        checkpoint.read(entry.name, held);
+      }
+      std::memcpy(out.data(), held.data() + first, out.size());
+    };
+    sources.push_back({entry.name, entry.type, fill});
   }
-  return out;
+  write_safetensors(file, std::move(sources), {});
 }
 
 const auto kNoStep = [](std::int64_t) {};
@@ -94,7 +106,9 @@ std::string Peers::make_data(const RunConfig& run, const TurnLength& length,
   const TurnLength none{.warmup = 0, .steps = 0};
   const Turn saved = measured_turn(training(start, RunKind::Saved), none, kNoStep, stop);
   if (!saved.failure.empty()) return saved.failure;
-  weights_ = tensors_in(start.output);
+  weights_ = folder_ + "/weights.safetensors";
+  write_weights(start.output, weights_);
+  fs::remove_all(start.output);
   RunConfig data = run;
   data.output = folder_ + "/data";
   const auto write = [&] {

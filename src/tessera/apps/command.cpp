@@ -29,6 +29,7 @@ constexpr Entry kCommands[] = {
     {"bench", bench_command, "measure what switches bring in speed and memory"},
     {"prepare", prepare_command, "make one clean text file from several, or from a corpus by name"},
     {"score", score_command, "score translations against references by BLEU"},
+    {"export", export_command, "write a trained model as Hugging Face's transformers loads it"},
     {"inspect", inspect_command,
      "print what a checkpoint holds, its digest, and whether it is intact"},
     {"chart", chart_command, "draw the losses of runs"},

@@ -46,6 +46,7 @@ int verify_command(const Arguments& arguments, Console& console, const OwnFamili
 int plan_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int prepare_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int score_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int export_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int inspect_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int chart_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int bench_command(const Arguments& arguments, Console& console, const OwnFamilies& families);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tessera/apps/flags.h"
+#include "tessera/apps/model_names.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
 #include "tessera/data/file.h"
@@ -181,7 +182,9 @@ RunConfig configure(const ParsedFlags& parsed, Problems& problems,
     for (Setting& told : read_config_file(setting.values.back(), problems))
       file.push_back(std::move(told));
   }
-  return configure(file, flags, problems, notices, families);
+  RunConfig out = configure(file, flags, problems, notices, families);
+  problems.gather([&] { out.init_from = model_folder(out.init_from); });
+  return out;
 }
 
 }  // namespace tessera

@@ -108,9 +108,10 @@ Task bert_task(const ModelConfig& c) {
 
 constexpr TensorCut kBertCuts[] = {{"mlm.bias", 0, 1}};
 
-constexpr ReadField kBertReads[] = {{"layers"},           {"heads"},    {"kv-heads"},   {"width"},
-                                    {"ffn-width"},        {"context"},  {"vocab-size"}, {"dropout"},
-                                    {"masked-positions"}, {"norm-eps"}, {"init-std"}};
+constexpr ReadField kBertReads[] = {
+    {"layers"},   {"heads"},     {"kv-heads"},   {"width"},   {"ffn-width"},
+    {"context"},  {"positions"}, {"vocab-size"}, {"dropout"}, {"masked-positions"},
+    {"norm-eps"}, {"init-std"}};
 
 }  // namespace
 

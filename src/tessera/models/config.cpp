@@ -52,6 +52,10 @@ FieldProblems problems(const ModelConfig& c) {
   };
   positive("layers", c.layers, kMaxLayers);
   positive("context", c.context, kMaxContext);
+  if (c.positions < 0 || c.positions > kMaxContext || (c.positions > 0 && c.positions < c.context))
+    out.add({"positions", "context"},
+            text("positions is ", c.positions, "; give 0, or at least the context of ", c.context,
+                 " and at most ", kMaxContext));
   if (c.source_context != 0) positive("source-context", c.source_context, kMaxContext);
   if (c.decoder_layers != 0) positive("decoder-layers", c.decoder_layers, kMaxLayers);
   if (c.vocabulary < 1)

@@ -27,11 +27,6 @@ bool speaks(const Sharding& sharding, const Coordinates& at) {
   });
 }
 
-bool has_role(const Checkpoint& checkpoint, Role role) {
-  return std::ranges::any_of(checkpoint.tensors(),
-                             [&](const TensorEntry& entry) { return entry.role == role; });
-}
-
 }  // namespace
 
 std::vector<TensorEntry> entries_of(const Plan& plan) {
@@ -205,47 +200,6 @@ UsedBytes Crew::all_used() {
   return out;
 }
 
-void Crew::load(const Checkpoint& from, Order what) {
-  std::vector<TensorEntry> wanted = entries_of(plan()), found;
-  // A run that was in other floats has no loss scale: it begins with the first.
-  if (!has_role(from, Role::Scale)) {
-    const auto scales =
-        std::erase_if(wanted, [](const TensorEntry& w) { return w.role == Role::Scale; });
-    if (scales > 0 && what == Order::Load) run(kInitProgram);
-  }
-  if (what == Order::LoadWeights)
-    std::erase_if(wanted, [](const TensorEntry& w) { return w.role != Role::Parameter; });
-  for (const TensorEntry& entry : from.tensors()) {
-    const bool is_wanted = std::any_of(wanted.begin(), wanted.end(),
-                                       [&](const TensorEntry& w) { return w.role == entry.role; });
-    if (is_wanted) found.push_back(entry);
-  }
-  const std::string mismatch = tensor_mismatch(wanted, found);
-  if (!mismatch.empty())
-    fail(Fault::Checkpoint, "checkpoint '", from.path(), "' is of another model: ", mismatch);
-  say_path(what, from.path());
-  load_shards(from, what);
-  const bool copies = std::ranges::any_of(
-      plan().programs, [](const ProgramPlan& program) { return program.name == kCopyProgram; });
-  if (copies) run(kCopyProgram);
-}
-
-void Crew::load_shards(const Checkpoint& from, Order what) {
-  alone([&] {
-    for (const StatePlan& state : plan().states) {
-      if (!plan().has(state) || !is_saved(state.state.role)) continue;
-      if (what == Order::LoadWeights && state.state.role != Role::Parameter) continue;
-      if (!has_role(from, state.state.role)) continue;
-      const std::span<std::byte> into = executor_.state(state.state.path);
-      if (world_ == nullptr) {
-        from.read(state.state.path, into);
-      } else {
-        from.read_shard(state.state.path, state.state.home->sharding, plan().mesh, at_, into);
-      }
-    }
-  });
-}
-
 std::vector<CheckpointTensor> Crew::states() {
   say(Order::Gather);
   std::vector<CheckpointTensor> out;
@@ -326,13 +280,10 @@ void Crew::follow(const std::vector<TrainCallback*>& callbacks) {
         break;
       case Order::Used: all_used(); break;
       case Order::Load:
-      case Order::LoadWeights: {
-        const std::string path = hear_path(words[1]);
-        std::optional<Checkpoint> from;
-        alone([&] { from.emplace(Checkpoint::open(path)); });
-        load_shards(*from, static_cast<Order>(words[0]));
+      case Order::LoadWeights:
+      case Order::LoadPretrained:
+        load_as_told(static_cast<Order>(words[0]), hear_path(words[1]));
         break;
-      }
       case Order::Gather:
         for (const StatePlan& state : plan().states) {
           if (is_saved(state.state.role)) gather(state);

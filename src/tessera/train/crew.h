@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/pretrained/pretrained_model.h"
 #include "tessera/runtime/executor.h"
 #include "tessera/train/callbacks.h"
 #include "tessera/train/checkpoint.h"
@@ -59,6 +60,10 @@ class Crew {
   void load(const Checkpoint& from) { load(from, Order::Load); }
   /// Parameters alone; other states stay what they are. Errors: as of load().
   void load_weights(const Checkpoint& from) { load(from, Order::LoadWeights); }
+  /// The parameters that a folder has. Returns what to tell of the others, which stay what they
+  /// are; empty: there are none.
+  /// Errors: Fault::Checkpoint: parameters of other shapes, or that the plan lacks.
+  std::string load_weights(const PretrainedModel& from);
   /// Errors: Fault::Resource: a rank does not see `folder`, where checkpoints go, or may not write
   /// there, as the leader does and may; names rank, host and folder.
   void require_shared_folder(const std::string& folder, const FileCalls& calls);
@@ -90,6 +95,7 @@ class Crew {
     Used,
     Load,
     LoadWeights,
+    LoadPretrained,
     Gather,
     Probe,
     Write,
@@ -118,6 +124,10 @@ class Crew {
   RankResult take_share();
   void load(const Checkpoint& from, Order what);
   void load_shards(const Checkpoint& from, Order what);
+  void load_shards(const PretrainedModel& from);
+  void run_copies();
+  /// Of the others: what the leader loads.
+  void load_as_told(Order what, const std::string& path);
   void gather(const StatePlan& state);
 
   Executor executor_;

@@ -104,6 +104,25 @@ void take_model(RunConfig& config, const RecordedRun& from) {
     config.model.vocabulary = from.config.model.vocabulary;
 }
 
+/// The model is that of the folder but for what the user told.
+void take_model(RunConfig& config, const PretrainedModel& from) {
+  RunConfig theirs;
+  theirs.model = from.config();
+  for (const Field& field : fields()) {
+    if (field.group == FieldGroup::Model && config.untold.contains(field.name))
+      set_text(field, config, get_text(field, theirs), field.name);
+  }
+}
+
+/// The weights of the folder fit: every field of the model is what it says.
+void compare_model(const RunConfig& config, const PretrainedModel& from, Problems& problems) {
+  RunConfig theirs = config;
+  theirs.model = from.config();
+  theirs.model.context = config.model.context;
+  compare_model(config, {theirs, record_of(theirs), Vocabulary::bytes(), ""}, from.path(),
+                problems);
+}
+
 /// The data in the ids that weights were trained on: those of `base`, if there is one.
 Dataset encoded_for(const RunConfig& config, const std::optional<Source>& base) {
   const double held_out = config.valid_data.empty() ? config.held_out : 0;
@@ -234,10 +253,16 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   std::vector<std::string> notices, held;
   problems.gather([&] { held = what_output_holds(config.output); });
   std::optional<Source> from = find_source(config, problems, notices), init;
+  std::optional<PretrainedModel> pretrained;
   if (!from && !config.init_from.empty())
     problems.gather([&] {
-      init.emplace(
-          open_source(config.init_from, "--init-from", config.families, RecordedUse::Weights));
+      if (PretrainedModel::is_at(config.init_from)) {
+        pretrained.emplace(PretrainedModel::open(config.init_from));
+        take_model(config, *pretrained);
+      } else {
+        init.emplace(
+            open_source(config.init_from, "--init-from", config.families, RecordedUse::Weights));
+      }
     });
   const std::optional<Source>& base = from ? from : init;
   if (base) problems.gather([&] { take_model(config, base->run); });
@@ -276,8 +301,18 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
       complete_epochs(config, told, samples->size());
     });
   }
-  PreparedRun run{std::move(config),  std::move(told), std::move(*data), {}, {},
-                  std::move(notices), std::move(held)};
+  PreparedRun run{.config = std::move(config),
+                  .told = std::move(told),
+                  .data = std::move(*data),
+                  .notices = std::move(notices),
+                  .output_held = std::move(held)};
+  if (base) run.hub_config = recorded_hub_config(base->checkpoint);
+  if (pretrained) {
+    run.hub_config = pretrained->json();
+    for (const std::string& notice : pretrained->notices()) run.notices.push_back(notice);
+    compare_model(run.config, *pretrained, problems);
+    run.pretrained = std::move(pretrained);
+  }
   if (from) run.from.emplace(std::move(from->checkpoint));
   if (init) run.init.emplace(std::move(init->checkpoint));
   check_data(run, problems);
@@ -308,6 +343,7 @@ CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step,
   out.texts[kRecordedConfig] = nlohmann::json(record_of(run.config)).dump(1);
   out.texts[kRecordedVocabulary] = run.data.vocabulary.to_json();
   out.texts[kRecordedData] = run.data.digest;
+  if (!run.hub_config.empty()) out.texts[kRecordedHubConfig] = run.hub_config;
   if (const auto changes = std::ssize(run.config.model.family->changes(run.config.model)))
     out.texts[kRecordedChanges] = text(changes);
   return out;

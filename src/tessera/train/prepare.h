@@ -7,6 +7,7 @@
 
 #include "tessera/data/dataset.h"
 #include "tessera/models/task.h"
+#include "tessera/pretrained/pretrained_model.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/config.h"
 
@@ -16,8 +17,12 @@ struct PreparedRun {
   RunConfig config;  // complete; model.vocabulary is known
   RunConfig told;    // as it was given: what is derived stays open
   Dataset data;
-  std::optional<Checkpoint> from;  // where it goes on
-  std::optional<Checkpoint> init;  // whose weights it begins with; none where it goes on
+  std::optional<Checkpoint> from = {};  // where it goes on
+  // Whose weights it begins with; none where it goes on.
+  std::optional<Checkpoint> init = {};
+  std::optional<PretrainedModel> pretrained = {};
+  std::string hub_config =
+      {};  // config.json of the model that the weights first came from; empty: none
   std::vector<std::string> notices;
   std::vector<std::string> output_held;  // what_output_holds, before the checkpoint was chosen
 

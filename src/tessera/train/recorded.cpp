@@ -121,6 +121,12 @@ RecordedRun recorded_run(const Checkpoint& checkpoint, const OwnFamilies& famili
   return out;
 }
 
+std::string recorded_hub_config(const Checkpoint& checkpoint) {
+  const auto& texts = checkpoint.record().texts;
+  const auto found = texts.find(kRecordedHubConfig);
+  return found == texts.end() ? "" : found->second;
+}
+
 CheckpointJudge recorded_run_judge(const OwnFamilies& families, RecordedUse use) {
   return [families, use](const Checkpoint& checkpoint) {
     if (checkpoint.record().texts.contains(kRecordedConfig))

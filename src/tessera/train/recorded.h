@@ -12,7 +12,8 @@ namespace tessera {
 
 // Names of the texts in a checkpoint's record.
 inline constexpr const char *kRecordedConfig = "config", *kRecordedVocabulary = "vocabulary",
-                            *kRecordedData = "data", *kRecordedChanges = "changes";
+                            *kRecordedData = "data", *kRecordedChanges = "changes",
+                            *kRecordedHubConfig = "hub-config";
 
 /// Counts the samples that were consumed; CheckpointRecord::samples has the same number.
 inline constexpr const char* kSamplesState = "data.samples";
@@ -33,6 +34,9 @@ struct RecordedRun {
 /// that no run reaches; more layers than tensors. `families`: its model may be of one of these.
 RecordedRun recorded_run(const Checkpoint& checkpoint, const OwnFamilies& families = {},
                          RecordedUse use = RecordedUse::Training);
+
+/// config.json of the model from which the weights came first; empty: they began here.
+std::string recorded_hub_config(const Checkpoint& checkpoint);
 
 /// The same errors, for checkpoints that may be of something else than a run: these are passed
 /// over.

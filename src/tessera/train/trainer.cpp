@@ -146,6 +146,8 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   } else {
     crew_->run(kInitProgram);
     if (run_.init) crew_->load_weights(*run_.init);
+    const std::string lacking = run_.pretrained ? crew_->load_weights(*run_.pretrained) : "";
+    if (!lacking.empty()) tell(&TrainCallback::on_notice, lacking);
   }
   // Only now is anything that an earlier run left behind changed.
   crew_->alone([&] {

@@ -1,0 +1,97 @@
+/// tessera export: a trained model as a folder from which Hugging Face's transformers loads it.
+
+#include <charconv>
+#include <filesystem>
+
+#include "tessera/apps/command.h"
+#include "tessera/apps/flags.h"
+#include "tessera/base/size.h"
+#include "tessera/base/text.h"
+#include "tessera/pretrained/save_pretrained.h"
+#include "tessera/train/checkpoint.h"
+#include "tessera/train/recorded.h"
+
+namespace tessera {
+
+namespace {
+
+std::vector<Flag> export_flags() {
+  return {
+      {"output", {}, "FOLDER", "where config.json and the weights go; made if it does not exist"},
+      {"dtype", {}, "f32|bf16|f16", "floats of the weights [f32]"},
+      {"max-shard-size",
+       {},
+       "BYTES",
+       "most bytes of tensors in a file, like 500MB or 5GB; above it there are several [5GB]"},
+      {"overwrite", {}, "", "replace the files of an earlier export"},
+  };
+}
+
+DType dtype_of_words(const std::string& word, Problems& problems) {
+  for (const DType dtype : {DType::F32, DType::BF16, DType::F16}) {
+    if (word == to_text(dtype)) return dtype;
+  }
+  problems.add(text("dtype is '", word, "'; it is f32, bf16 or f16"));
+  return DType::F32;
+}
+
+/// Decimal units, as Hugging Face's: "500MB".
+std::int64_t bytes_of_words(const std::string& word, Problems& problems) {
+  std::int64_t count = 0;
+  const char* end = word.data() + word.size();
+  const auto [at, error] = std::from_chars(word.data(), end, count);
+  const std::string unit(at, end);
+  constexpr std::int64_t kMost = 1'000'000;
+  for (const auto& [name, bytes] :
+       {std::pair<const char*, std::int64_t>("MB", 1'000'000), {"GB", 1'000'000'000}}) {
+    if (error == std::errc() && unit == name && count >= 1 && count <= kMost) return count * bytes;
+  }
+  problems.add(text("max-shard-size is '", word, "'; give a number and a unit, like 500MB or 5GB"));
+  return 1;
+}
+
+}  // namespace
+
+int export_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+  Problems problems;
+  ParsedFlags parsed = parse_flags(arguments, export_flags(), problems);
+  if (parsed.help) {
+    console.out << "tessera export PATH --output FOLDER [FLAG...]\n\n"
+                   "PATH is the folder of a run, or a checkpoint. Writes config.json and weights "
+                   "as safetensors, as\nHugging Face's transformers loads them.\n\n"
+                << flags_help(export_flags(), console.columns);
+    return 0;
+  }
+  if (parsed.words.size() != 1)
+    problems.add(text("export takes one PATH, not ", parsed.words.size(),
+                      "; give the folder of a run or a checkpoint"));
+  SavePretrained how;
+  const std::string output = parsed.take_value("output");
+  if (output.empty()) problems.add("output is missing; give a folder, like --output exported");
+  how.overwrite = parsed.take_switch("overwrite");
+  if (parsed.find("dtype") != nullptr)
+    how.dtype = dtype_of_words(parsed.take_value("dtype"), problems);
+  if (parsed.find("max-shard-size") != nullptr)
+    how.most_file_bytes = bytes_of_words(parsed.take_value("max-shard-size"), problems);
+  problems.raise();
+  const std::string& path = parsed.words.front();
+  naming_intact(path, "tessera export", recorded_run_judge(families, RecordedUse::Weights), [&] {
+    const Checkpoint checkpoint = Checkpoint::open(path);
+    const RecordedRun run = recorded_run(checkpoint, families, RecordedUse::Weights);
+    how.config = recorded_hub_config(checkpoint);
+    const ParameterReader parameters = {
+        [&](std::string_view name) {
+          const TensorEntry* entry = checkpoint.find(name);
+          return entry != nullptr && entry->role == Role::Parameter ? &entry->type.shape : nullptr;
+        },
+        [&](std::string_view name, std::span<float> out) {
+          checkpoint.read(name, std::as_writable_bytes(out));
+        }};
+    save_pretrained(output, run.config.model, parameters, how);
+    console.out << "wrote " << run.config.model.family.name() << " after step "
+                << checkpoint.record().step << " to " << output << "\n";
+  });
+  return 0;
+}
+
+}  // namespace tessera

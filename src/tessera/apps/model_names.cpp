@@ -1,0 +1,74 @@
+#include "tessera/apps/model_names.h"
+
+#include <toml++/toml.h>
+#include <cstdlib>
+#include <filesystem>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/pretrained/hub_cache.h"
+
+namespace tessera {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// The folder that the variable `name` tells, with `below` behind it; empty: it is not set.
+std::string folder_of(const char* name, const char* below) {
+  const std::string value = variable(name);
+  return value.empty() ? "" : (fs::path(value) / below).string();
+}
+
+std::string hub_root() {
+  for (const std::string& root : {variable("HF_HUB_CACHE"), folder_of("HF_HOME", "hub"),
+                                  folder_of("XDG_CACHE_HOME", "huggingface/hub"),
+                                  folder_of("HOME", ".cache/huggingface/hub")}) {
+    if (!root.empty()) return root;
+  }
+  return "";
+}
+
+/// What the user's file says of the name; empty: nothing.
+std::string registered(const std::string& name) {
+  const std::string told = variable("TESSERA_MODELS");
+  const std::string file = told.empty() ? folder_of("HOME", ".config/tessera/models.toml") : told;
+  std::error_code ignored;
+  if (file.empty() || !fs::exists(file, ignored)) {
+    require(told.empty(), "TESSERA_MODELS is '", told,
+            "', and there is no such file; it has a line `name = \"folder\"` for each model");
+    return "";
+  }
+  try {
+    const toml::table names = toml::parse_file(file);
+    const toml::node* found = names.get(name);
+    if (found == nullptr) return "";
+    const auto folder = found->value<std::string>();
+    require(folder.has_value(), file, ": ", name, " is no text; write ", name, " = \"folder\"");
+    return (fs::path(file).parent_path() / *folder).string();
+  } catch (const toml::parse_error& error) {
+    fail(Fault::Usage, file, ":", error.source().begin.line, ": ", error.description(),
+         "; it has a line `name = \"folder\"` for each model");
+  }
+}
+
+}  // namespace
+
+std::string model_folder(const std::string& name) {
+  std::error_code ignored;
+  if (name.empty() || fs::exists(name, ignored)) return name;
+  if (const std::string folder = registered(name); !folder.empty()) return folder;
+  const std::string root = hub_root();
+  if (const std::string folder = hub_snapshot(root, name); !folder.empty()) return folder;
+  // A path that was mistyped is for whoever opens it.
+  if (!is_hub_name(name) || name.find('.') != std::string::npos) return name;
+  fail(Fault::Usage, "init-from '", name, "' is no folder here, and no model in '", root,
+       "'; give a folder, or download it first: pip install huggingface_hub; hf download ", name);
+}
+
+}  // namespace tessera

@@ -1,0 +1,78 @@
+/// BERT as Hugging Face's folders have it: BertForPreTraining.
+
+#include "tessera/pretrained/hub/hub_family.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr HubName kBertNames[] = {
+    {"embed.token.weight", "bert.embeddings.word_embeddings.weight"},
+    {"embed.position.weight", "bert.embeddings.position_embeddings.weight"},
+    {"embed.type.weight", "bert.embeddings.token_type_embeddings.weight"},
+    {"embed.norm", "bert.embeddings.LayerNorm"},
+    {"layers.#.attn.qkv", "bert.encoder.layer.#.attention.self.query", HubRows::Queries},
+    {"layers.#.attn.qkv", "bert.encoder.layer.#.attention.self.key", HubRows::Keys},
+    {"layers.#.attn.qkv", "bert.encoder.layer.#.attention.self.value", HubRows::Values},
+    {"layers.#.attn.proj", "bert.encoder.layer.#.attention.output.dense"},
+    {"layers.#.norm1", "bert.encoder.layer.#.attention.output.LayerNorm"},
+    {"layers.#.mlp.up", "bert.encoder.layer.#.intermediate.dense"},
+    {"layers.#.mlp.down", "bert.encoder.layer.#.output.dense"},
+    {"layers.#.norm2", "bert.encoder.layer.#.output.LayerNorm"},
+    {"pooler", "bert.pooler.dense"},
+    {"mlm.dense", "cls.predictions.transform.dense"},
+    {"mlm.norm", "cls.predictions.transform.LayerNorm"},
+    {"mlm.bias", "cls.predictions.bias"},
+    {"nsp", "cls.seq_relationship"},
+};
+
+// Numbers of positions, and what the token embedding and cls.predictions.bias hold.
+constexpr std::string_view kBertUnread[] = {"embeddings.position_ids", "cls.predictions.decoder.*"};
+
+void read_bert(const HubConfig& from, ModelConfig& to) {
+  to.width = from.count("hidden_size", 768);
+  to.layers = from.count("num_hidden_layers", 12);
+  to.heads = from.count("num_attention_heads", 12);
+  to.ffn_width = from.count("intermediate_size", 3072);
+  to.positions = from.count("max_position_embeddings", 512);
+  to.vocabulary = from.count("vocab_size", 30522);
+  to.norm_eps = from.number("layer_norm_eps", 1e-12);
+  to.init_std = from.number("initializer_range", 0.02);
+  to.dropout = from.same_rate({"hidden_dropout_prob", "attention_probs_dropout_prob"}, 0.1);
+  from.require_word("hidden_act", "gelu", {"gelu"});
+  from.require_word("position_embedding_type", "absolute", {"absolute"});
+  from.require_count("type_vocab_size", 2, 2, "a sample has two parts here");
+  from.require_truth("tie_word_embeddings", true, "the decoder is the token embedding here");
+  from.require_truth("is_decoder", false, "tokens see both sides here");
+}
+
+void write_bert(const ModelConfig& from, HubJson& to) {
+  to["hidden_size"] = from.width;
+  to["num_hidden_layers"] = from.layers;
+  to["num_attention_heads"] = from.heads;
+  to["intermediate_size"] = from.hidden();
+  to["max_position_embeddings"] = from.most_positions();
+  to["vocab_size"] = from.vocabulary;
+  to["layer_norm_eps"] = from.norm_eps;
+  to["initializer_range"] = from.init_std;
+  to["hidden_dropout_prob"] = from.dropout;
+  to["attention_probs_dropout_prob"] = from.dropout;
+  to["hidden_act"] = "gelu";
+  to["type_vocab_size"] = 2;
+  to["tie_word_embeddings"] = true;
+}
+
+}  // namespace
+
+constinit const HubFamily kHubBert = {
+    .model_type = "bert",
+    .architecture = "BertForPreTraining",
+    .family = &kBert,
+    .prefix = "bert.",
+    .names = kBertNames,
+    .unread = kBertUnread,
+    .read = read_bert,
+    .write = write_bert,
+};
+
+}  // namespace tessera

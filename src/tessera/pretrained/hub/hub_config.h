@@ -1,0 +1,52 @@
+#pragma once
+/// The config.json of a Hugging Face model, read by what a family needs of it.
+
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+/// Keys keep their order: what is written again looks as it was.
+using HubJson = nlohmann::ordered_json;
+
+/// Errors of all members: Fault::Data, naming the file, the key and its value.
+class HubConfig {
+ public:
+  /// `path` is for messages. Errors: no JSON object.
+  HubConfig(std::string_view json, std::string path);
+
+  const std::string& path() const { return path_; }
+  const HubJson& json() const { return json_; }
+  bool has(std::string_view key) const;
+
+  /// A whole number from 0 on; `standard` where the key is missing or null.
+  std::int64_t count(std::string_view key, std::int64_t standard) const;
+  double number(std::string_view key, double standard) const;
+  bool truth(std::string_view key, bool standard) const;
+  std::string word(std::string_view key, std::string_view standard) const;
+
+  /// The word is one of these, which mean the same here.
+  void require_word(std::string_view key, std::string_view standard,
+                    std::initializer_list<std::string_view> known) const;
+  void require_truth(std::string_view key, bool wanted, std::string_view otherwise) const;
+  void require_count(std::string_view key, std::int64_t standard, std::int64_t wanted,
+                     std::string_view otherwise) const;
+  /// One rate for several keys. Where they differ the first counts, and `notices` say so.
+  double same_rate(std::initializer_list<std::string_view> keys, double standard) const;
+
+  const std::vector<std::string>& notices() const { return notices_; }
+
+ private:
+  const HubJson* find(std::string_view key) const;
+  [[noreturn]] void refuse(std::string_view key, std::string_view otherwise) const;
+
+  HubJson json_;
+  std::string path_;
+  mutable std::vector<std::string> notices_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,67 @@
+#include "tessera/pretrained/hub/hub_family.h"
+
+#include <array>
+
+#include "tessera/base/error.h"
+#include "tessera/base/printable.h"
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr const HubFamily* kFamilies[] = {&kHubBert, &kHubGpt2, &kHubLlama};
+constexpr std::array<std::string_view, 2> kSuffixes = {".weight", ".bias"};
+
+std::string of_layer(std::string_view name, std::int64_t layer) {
+  const std::size_t at = name.find('#');
+  if (at == std::string_view::npos) return std::string(name);
+  return text(name.substr(0, at), layer, name.substr(at + 1));
+}
+
+/// The tensors of one row, in one layer.
+void add(const HubName& name, std::int64_t layer, std::vector<HubTensor>& out) {
+  const std::string ours = of_layer(name.ours, layer), theirs = of_layer(name.theirs, layer);
+  for (const std::string_view suffix : kSuffixes) {
+    if (ours.ends_with(suffix)) {
+      out.push_back({ours, theirs, name.rows, name.order});
+      return;
+    }
+  }
+  for (const std::string_view suffix : kSuffixes)
+    out.push_back({text(ours, suffix), text(theirs, suffix), name.rows, name.order});
+}
+
+}  // namespace
+
+std::span<const HubFamily* const> hub_families() { return kFamilies; }
+
+const HubFamily& hub_family_of(const HubConfig& config) {
+  const std::string type = config.word("model_type", "");
+  std::vector<std::string> known;
+  for (const HubFamily* family : kFamilies) {
+    if (family->model_type == type) return *family;
+    known.emplace_back(family->model_type);
+  }
+  fail(Fault::Data, config.path(), ": model_type is '", printable(type),
+       "'; models that can be loaded are ", join(known));
+}
+
+const HubFamily* hub_family_of(const FamilyRef& family) {
+  for (const HubFamily* each : kFamilies) {
+    if (each->family == &*family) return each;
+  }
+  return nullptr;
+}
+
+std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& config) {
+  std::vector<HubTensor> out;
+  for (const HubName& name : family.names) {
+    if (config.tied_head && name.ours == "head.weight") continue;
+    const std::int64_t layers = name.ours.find('#') == std::string_view::npos ? 1 : config.layers;
+    for (std::int64_t i = 0; i < layers; ++i) add(name, i, out);
+  }
+  return out;
+}
+
+}  // namespace tessera

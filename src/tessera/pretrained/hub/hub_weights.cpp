@@ -1,0 +1,149 @@
+#include "tessera/pretrained/hub/hub_weights.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tessera/base/error.h"
+#include "tessera/base/printable.h"
+#include "tessera/base/text.h"
+#include "tessera/tensor/sixteen_bit.h"
+
+namespace tessera {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// By name, the file that an index gives each tensor.
+std::map<std::string, std::string> read_index(const std::string& path) {
+  const nlohmann::json index =
+      nlohmann::json::parse(read_file(path, Fault::Checkpoint), nullptr, false);
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
+    fail(Fault::Checkpoint, path, " has no weight_map of names and files; copy it again");
+  std::map<std::string, std::string> out;
+  for (const auto& [name, file] : index["weight_map"].items()) {
+    const std::string at = file.is_string() ? file.get<std::string>() : "";
+    if (at.empty() || at.find('/') != std::string::npos || at == "." || at == "..")
+      fail(Fault::Checkpoint, path, ": the file of tensor '", printable(name), "' is ",
+           printable(file.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)),
+           "; it must be the name of a file beside it");
+    out[name] = at;
+  }
+  return out;
+}
+
+/// Pickle can run any code, so it is not read.
+void refuse_pickle(const fs::path& folder) {
+  for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
+    std::error_code ignored;
+    if (!fs::exists(folder / name, ignored)) continue;
+    fail(Fault::Checkpoint, (folder / name).string(),
+         " holds weights as pickle, which can run any program and is not read here; make "
+         "safetensors of it: python3 -c \"from transformers import AutoModel as M; "
+         "M.from_pretrained('",
+         folder.string(), "').save_pretrained('NEW_FOLDER')\"");
+  }
+}
+
+template <typename Convert>
+void read_sixteen(const SafetensorsFile& file, const StoredTensor& tensor, std::int64_t first,
+                  std::span<float> out, const Convert& convert) {
+  constexpr std::size_t kAtATime = 1 << 16;
+  std::vector<std::uint16_t> bits(std::min(out.size(), kAtATime));
+  for (std::size_t done = 0; done < out.size();) {
+    const auto part = std::span(bits).first(std::min(bits.size(), out.size() - done));
+    file.read(tensor, 2 * (first + static_cast<std::int64_t>(done)), std::as_writable_bytes(part));
+    std::ranges::transform(part, out.begin() + static_cast<std::ptrdiff_t>(done), convert);
+    done += part.size();
+  }
+}
+
+}  // namespace
+
+HubWeights HubWeights::open(const std::string& folder) {
+  const fs::path at = folder;
+  HubWeights out;
+  std::error_code ignored;
+  if (fs::exists(at / kHubWeights, ignored)) {
+    out.add_file((at / kHubWeights).string());
+    return out;
+  }
+  if (!fs::exists(at / kHubIndex, ignored)) {
+    refuse_pickle(at);
+    return out;
+  }
+  const std::string index = (at / kHubIndex).string();
+  const std::map<std::string, std::string> told = read_index(index);
+  std::map<std::string, std::size_t> files;  // and how many tensors each is to have
+  for (const auto& [name, file] : told) ++files[file];
+  for (const auto& [file, count] : files) {
+    if (!fs::exists(at / file, ignored))
+      fail(Fault::Checkpoint, (at / file).string(), " is missing, in which ", index, " has ", count,
+           " tensors; download it");
+    out.add_file((at / file).string());
+  }
+  for (const auto& [name, file] : told) {
+    const auto found = out.tensors_.find(name);
+    const bool there = found != out.tensors_.end() &&
+                       fs::path(out.files_[found->second.file]->path()).filename() == file;
+    if (!there)
+      fail(Fault::Checkpoint, (at / file).string(), " lacks tensor '", printable(name), "', which ",
+           index, " says it has; download both again");
+  }
+  for (const auto& [name, place] : out.tensors_) {
+    if (!told.contains(name))
+      fail(Fault::Checkpoint, out.files_[place.file]->path(), " has tensor '", printable(name),
+           "', of which ", index, " knows nothing; download both again");
+  }
+  return out;
+}
+
+void HubWeights::add_file(const std::string& path) {
+  files_.push_back(std::make_unique<const SafetensorsFile>(path));
+  const std::size_t file = files_.size() - 1;
+  for (const StoredTensor& tensor : files_.back()->tensors()) {
+    const auto [at, is_new] = tensors_.emplace(tensor.name, Place{file, &tensor});
+    if (!is_new)
+      fail(Fault::Checkpoint, "tensor '", printable(tensor.name), "' is in ",
+           files_[at->second.file]->path(), " and in ", path, "; download them again");
+  }
+}
+
+std::vector<std::string> HubWeights::names() const {
+  std::vector<std::string> out;
+  for (const auto& [name, place] : tensors_) out.push_back(name);
+  return out;
+}
+
+const TensorType* HubWeights::find(std::string_view name) const {
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? nullptr : &found->second.tensor->type;
+}
+
+const HubWeights::Place& HubWeights::at(std::string_view name) const {
+  const auto found = tensors_.find(name);
+  check(found != tensors_.end(), "no tensor ", name);
+  return found->second;
+}
+
+const std::string& HubWeights::file_of(std::string_view name) const {
+  return files_[at(name).file]->path();
+}
+
+void HubWeights::read(std::string_view name, std::int64_t first, std::span<float> out) const {
+  const Place& place = at(name);
+  const SafetensorsFile& file = *files_[place.file];
+  switch (place.tensor->type.dtype) {
+    case DType::F32: return file.read(*place.tensor, 4 * first, std::as_writable_bytes(out));
+    case DType::BF16: return read_sixteen(file, *place.tensor, first, out, from_bf16);
+    case DType::F16: return read_sixteen(file, *place.tensor, first, out, from_f16);
+    default:
+      fail(Fault::Checkpoint, file.path(), ": tensor '", printable(name), "' is of ",
+           place.tensor->type.dtype, "; weights must be f32, bf16 or f16");
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,48 @@
+#pragma once
+/// The tensors of a Hugging Face folder: one file of safetensors, or several and an index.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/data/safetensors.h"
+
+namespace tessera {
+
+inline constexpr const char *kHubWeights = "model.safetensors",
+                            *kHubIndex = "model.safetensors.index.json",
+                            *kHubConfigFile = "config.json";
+
+class HubWeights {
+ public:
+  /// Of a folder without any weights there are none.
+  /// Errors: Fault::Checkpoint: a damaged file; an index and files that disagree; weights as pickle
+  /// alone, which is a program and not read here.
+  static HubWeights open(const std::string& folder);
+
+  bool empty() const { return tensors_.empty(); }
+  /// By name; the type is that of the file.
+  std::vector<std::string> names() const;
+  const TensorType* find(std::string_view name) const;
+  /// Elements of a tensor from the element `first` on, as f32. Errors: one that has no floats.
+  void read(std::string_view name, std::int64_t first, std::span<float> out) const;
+  /// The file of a tensor, for messages.
+  const std::string& file_of(std::string_view name) const;
+
+ private:
+  struct Place {
+    std::size_t file;
+    const StoredTensor* tensor;
+  };
+  const Place& at(std::string_view name) const;
+  void add_file(const std::string& path);
+
+  std::vector<std::unique_ptr<const SafetensorsFile>> files_;
+  std::map<std::string, Place, std::less<>> tensors_;
+};
+
+}  // namespace tessera

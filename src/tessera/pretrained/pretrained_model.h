@@ -1,0 +1,61 @@
+#pragma once
+/// A model in a folder as Hugging Face's transformers saves it: config.json, and weights as
+/// safetensors. Its tensors are told and read as our parameters.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/models/config.h"
+#include "tessera/tensor/sharding.h"
+
+namespace tessera {
+
+class PretrainedModel {
+ public:
+  /// Whether `path` is a folder with a config.json.
+  static bool is_at(const std::string& path);
+  /// Errors: Fault::Data: config.json, or a model that is computed otherwise here.
+  /// Fault::Checkpoint: weights that are damaged, of other shapes than the model's, or incomplete
+  /// in the middle of a parameter.
+  static PretrainedModel open(const std::string& folder);
+
+  ~PretrainedModel();
+  PretrainedModel(PretrainedModel&&) noexcept;
+  PretrainedModel& operator=(PretrainedModel&&) noexcept;
+
+  const std::string& path() const;
+  /// All but the context of samples, which is as long as positions reach, and at most kMostContext.
+  const ModelConfig& config() const;
+  static constexpr std::int64_t kMostContext = 1024;
+  /// config.json as it is.
+  const std::string& json() const;
+  /// What a user should know: rates that differ, tensors that are not used, no weights at all.
+  const std::vector<std::string>& notices() const;
+
+  /// Our parameters that the folder has, by name; all of f32.
+  const std::map<std::string, Shape, std::less<>>& parameters() const;
+  /// `count` rows of a parameter from `first` on, row-major; a row is all that one element of its
+  /// first dim holds.
+  void read_rows(std::string_view parameter, std::int64_t first, std::int64_t count,
+                 std::span<float> out) const;
+
+ private:
+  struct Parts;
+  explicit PretrainedModel(std::unique_ptr<const Parts> parts);
+  std::unique_ptr<const Parts> parts_;
+};
+
+/// All of a parameter, into its bytes as f32.
+void read_whole(const PretrainedModel& model, std::string_view parameter,
+                std::span<std::byte> into);
+/// The shard of it that a rank holds; zeros beyond the extents. Holds some rows of the whole at a
+/// time.
+void read_shard(const PretrainedModel& model, std::string_view parameter, const Sharding& sharding,
+                const Mesh& mesh, const Coordinates& at, std::span<std::byte> into);
+
+}  // namespace tessera

@@ -1,0 +1,215 @@
+#include "tessera/pretrained/save_pretrained.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/error.h"
+#include "tessera/base/format.h"
+#include "tessera/base/text.h"
+#include "tessera/data/file.h"
+#include "tessera/data/safetensors.h"
+#include "tessera/pretrained/hub/hub_family.h"
+#include "tessera/pretrained/hub/hub_rows.h"
+#include "tessera/pretrained/hub/hub_weights.h"
+#include "tessera/tensor/sixteen_bit.h"
+
+namespace tessera {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const HubFamily& family_to_write(const ModelConfig& model) {
+  const HubFamily* family = hub_family_of(model.family);
+  std::vector<std::string> known;
+  for (const HubFamily* each : hub_families()) known.emplace_back(each->family->name);
+  require(family != nullptr, "export: family ", model.family,
+          " has no folder of Hugging Face's; families that have one are ", join(known));
+  require(family == hub_family_of("llama") || model.groups() == model.heads, "export: kv-heads ",
+          model.groups(), " with heads ", model.heads, ": transformers' ", family->architecture,
+          " has as many of both");
+  return *family;
+}
+
+/// One of their tensors, made of rows of ours when it is asked for.
+class OutgoingTensor {
+ public:
+  OutgoingTensor(const HubTensor& tensor, const Shape& ours, const ModelConfig& model)
+      : tensor_(tensor), model_(model) {
+    rows_ = hub_row_count(tensor.rows, model, ours[0]);
+    columns_ = ours.ndim() == 1 ? 1 : ours.numel() / ours[0];
+    shape_ = ours;
+    shape_[0] = rows_;
+    transposed_ = tensor.order == HubOrder::InOut && ours.ndim() == 2;
+    if (transposed_) shape_ = {columns_, rows_};
+  }
+  const std::string& name() const { return tensor_.theirs; }
+  const Shape& shape() const { return shape_; }
+
+  /// All elements in their order. `read` gives ours whole; empty: zeros.
+  std::vector<float> values(const std::vector<float>& ours) const {
+    std::vector<float> out(static_cast<std::size_t>(rows_ * columns_));
+    if (ours.empty()) return out;
+    for (const HubRowRun& run : hub_row_runs(tensor_.rows, model_, rows_)) {
+      for (std::int64_t i = 0; i < run.count; ++i) {
+        const float* from = ours.data() + (run.ours + i) * columns_;
+        for (std::int64_t c = 0; c < columns_; ++c)
+          out[static_cast<std::size_t>(transposed_ ? c * rows_ + run.theirs + i
+                                                   : (run.theirs + i) * columns_ + c)] = from[c];
+      }
+    }
+    return out;
+  }
+  const HubTensor& tensor() const { return tensor_; }
+
+ private:
+  HubTensor tensor_;
+  const ModelConfig& model_;
+  std::int64_t rows_ = 0, columns_ = 0;
+  Shape shape_;
+  bool transposed_ = false;
+};
+
+std::vector<std::byte> bytes_of(const std::vector<float>& values, DType dtype) {
+  std::vector<std::byte> out(values.size() * static_cast<std::size_t>(size_of(dtype)));
+  if (dtype == DType::F32) {
+    std::memcpy(out.data(), values.data(), out.size());
+    return out;
+  }
+  const auto convert = dtype == DType::BF16 ? to_bf16 : to_f16;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint16_t bits = convert(values[i]);
+    std::memcpy(out.data() + 2 * i, &bits, 2);
+  }
+  return out;
+}
+
+std::vector<OutgoingTensor> outgoing(const HubFamily& family, const ModelConfig& model,
+                                     const ParameterReader& parameters) {
+  std::vector<OutgoingTensor> out;
+  for (const HubTensor& tensor : hub_tensors(family, model)) {
+    const Shape* ours = parameters.find(tensor.ours);
+    Shape shape;
+    if (ours != nullptr) {
+      shape = *ours;
+    } else {
+      // transformers has biases where this model has none.
+      constexpr std::string_view kBias = ".bias", kWeight = ".weight";
+      const bool bias = tensor.ours.ends_with(kBias) && !model.bias;
+      const std::string weight =
+          bias ? tensor.ours.substr(0, tensor.ours.size() - kBias.size()) + std::string(kWeight)
+               : "";
+      const Shape* of_weight = bias ? parameters.find(weight) : nullptr;
+      require(of_weight != nullptr, "export: the model has no parameter ", tensor.ours, ", which ",
+              family.architecture, " has as ", tensor.theirs);
+      shape = {(*of_weight)[0]};
+    }
+    out.emplace_back(tensor, shape, model);
+  }
+  return out;
+}
+
+/// Where each file ends among the tensors.
+std::vector<std::size_t> file_ends(const std::vector<OutgoingTensor>& tensors, DType dtype,
+                                   std::int64_t most) {
+  std::vector<std::size_t> out;
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::int64_t more = tensors[i].shape().numel() * size_of(dtype);
+    if (bytes > 0 && bytes + more > most) out.push_back(i), bytes = 0;
+    bytes += more;
+  }
+  out.push_back(tensors.size());
+  return out;
+}
+
+void write_file(const std::string& path, std::span<const OutgoingTensor> tensors,
+                const ParameterReader& parameters, DType dtype) {
+  std::vector<TensorSource> sources;
+  // Tensors are asked for one after another: only the one at hand is held.
+  struct Held {
+    const OutgoingTensor* tensor = nullptr;
+    std::vector<std::byte> bytes;
+  };
+  const auto held = std::make_shared<Held>();
+  for (const OutgoingTensor& tensor : tensors) {
+    const auto fill = [&parameters, &tensor, dtype, held](std::int64_t first,
+                                                          std::span<std::byte> out) {
+      if (held->tensor != &tensor) {
+        held->bytes.clear();
+        const Shape* ours = parameters.find(tensor.tensor().ours);
+        std::vector<float> values(ours == nullptr ? 0 : static_cast<std::size_t>(ours->numel()));
+        if (ours != nullptr) parameters.read(tensor.tensor().ours, values);
+        held->bytes = bytes_of(tensor.values(values), dtype);
+        held->tensor = &tensor;
+      }
+      std::memcpy(out.data(), held->bytes.data() + first, out.size());
+    };
+    sources.push_back({tensor.name(), {dtype, tensor.shape(), {}}, fill});
+  }
+  write_safetensors(path, std::move(sources), {{"format", "pt"}});
+}
+
+std::string config_text(const HubFamily& family, const ModelConfig& model,
+                        const SavePretrained& how) {
+  HubJson out = HubJson::object();
+  if (!how.config.empty()) out = HubConfig(how.config, "config.json of the checkpoint").json();
+  out["architectures"] = {std::string(family.architecture)};
+  out["model_type"] = std::string(family.model_type);
+  family.write(model, out);
+  out.erase("torch_dtype");  // that of version 4
+  out["dtype"] = how.dtype == DType::F32    ? "float32"
+                 : how.dtype == DType::BF16 ? "bfloat16"
+                                            : "float16";
+  return out.dump(2) + "\n";
+}
+
+}  // namespace
+
+void save_pretrained(const std::string& folder, const ModelConfig& model,
+                     const ParameterReader& parameters, const SavePretrained& how) {
+  require(how.dtype == DType::F32 || how.dtype == DType::BF16 || how.dtype == DType::F16,
+          "export: weights are written as f32, bf16 or f16, not ", how.dtype);
+  const HubFamily& family = family_to_write(model);
+  const std::vector<OutgoingTensor> tensors = outgoing(family, model, parameters);
+  const std::vector<std::size_t> ends = file_ends(tensors, how.dtype, how.most_file_bytes);
+  const fs::path at = folder;
+  std::error_code error;
+  fs::create_directories(at, error);
+  if (error || !fs::is_directory(at))
+    fail(Fault::Resource, "export: cannot make the folder '", folder, "'",
+         error ? text(": ", error.message()) : "", "; give another --output");
+  for (const char* name : {kHubConfigFile, kHubWeights, kHubIndex}) {
+    require(how.overwrite || !fs::exists(at / name), "export: '", (at / name).string(),
+            "' is there already; give another --output, or --overwrite");
+  }
+  fs::remove(at / kHubConfigFile, error);  // without it nobody loads half of two models
+  HubJson map = HubJson::object();
+  std::int64_t bytes = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const std::string name = ends.size() == 1
+                                 ? kHubWeights
+                                 : format("model-%05zu-of-%05zu.safetensors", i + 1, ends.size());
+    const auto some = std::span(tensors).subspan(begin, ends[i] - begin);
+    write_file((at / name).string(), some, parameters, how.dtype);
+    for (const OutgoingTensor& tensor : some) {
+      map[tensor.name()] = name;
+      bytes += tensor.shape().numel() * size_of(how.dtype);
+    }
+    begin = ends[i];
+  }
+  // What stays of an earlier model would be read in place of this one.
+  fs::remove(at / (ends.size() == 1 ? kHubIndex : kHubWeights), error);
+  if (ends.size() > 1) {
+    const HubJson index = {{"metadata", {{"total_size", bytes}}}, {"weight_map", map}};
+    write_atomically((at / kHubIndex).string(), index.dump(2) + "\n");
+  }
+  write_atomically((at / kHubConfigFile).string(), config_text(family, model, how));
+}
+
+}  // namespace tessera

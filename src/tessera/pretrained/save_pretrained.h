@@ -1,0 +1,39 @@
+#pragma once
+/// Writes a model into a folder from which Hugging Face's transformers loads it.
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tessera/models/config.h"
+#include "tessera/tensor/dtype.h"
+#include "tessera/tensor/shape.h"
+
+namespace tessera {
+
+/// Our parameters, whatever holds them.
+struct ParameterReader {
+  /// nullptr: there is none of that name.
+  std::function<const Shape*(std::string_view name)> find;
+  /// All elements, as f32.
+  std::function<void(std::string_view name, std::span<float> out)> read;
+};
+
+struct SavePretrained {
+  DType dtype = DType::F32;                      // of the weights: f32, bf16 or f16
+  std::int64_t most_file_bytes = 5'000'000'000;  // of tensors in a file; a larger one is alone
+  std::string config = {};  // config.json that the model came with: keys that we do not know stay
+  bool overwrite = false;   // files of the same names
+};
+
+/// Writes config.json and weights into `folder`, which is made where it is missing; a reader sees
+/// each file whole, and config.json last. A parameter that biases of models without them would be
+/// is zeros.
+///
+/// Errors: Fault::Usage: a family that has no such folders, or sizes that transformers does not
+/// know there; files that are there already. Fault::Resource: the folder cannot be written.
+void save_pretrained(const std::string& folder, const ModelConfig& model,
+                     const ParameterReader& parameters, const SavePretrained& how = {});
+
+}  // namespace tessera

@@ -1,0 +1,161 @@
+/// Models in Hugging Face's folders, by the command: train from one, on any mesh, and export.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "apps/command_test.h"
+#include "repo_file.h"
+#include "tessera/pretrained/pretrained_model.h"
+#include "tessera/train/checkpoint.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PretrainedCommand : public testing::Test {
+ protected:
+  PretrainedCommand() {
+    folder_.write("text", some_text());
+    fs::copy(repo_file("tests/golden/hub"), folder_ / "hub", fs::copy_options::recursive);
+  }
+  ~PretrainedCommand() override {
+    for (const char* name : {"HF_HUB_CACHE", "TESSERA_MODELS"}) ::unsetenv(name);
+  }
+  Ran train(const std::string& output, const std::string& flags) const {
+    return run(words(folder_.expand(
+        text("train --threads 1 --data @/text --output @/", output,
+             " --steps 2 --global-batch-size 4 --lr 1e-3 --no-eval-at-end ", flags))));
+  }
+  std::vector<double> losses(const std::string& output) const {
+    std::vector<double> out;
+    for (const std::string& line : split(read(folder_ / output + "/metrics.jsonl"), '\n')) {
+      const auto json = nlohmann::json::parse(line, nullptr, false);
+      if (json.is_object() && json.value("kind", "") == "train") out.push_back(json["loss"]);
+    }
+    return out;
+  }
+
+  Folder folder_;
+};
+
+TEST_F(PretrainedCommand, TrainsOnEveryMesh) {
+  for (const char* family : {"gpt2", "llama", "bert"}) {
+    std::vector<double> plain;
+    for (const char* mesh : {"", "--devices 2 --tensor-model-parallel-size 2",
+                             "--devices 2 --pipeline-model-parallel-size 2 --micro-batch-size 2",
+                             "--devices 4 --zero-stage 3"}) {
+      const Ran ran =
+          train("run", text("--pretrained-model-name-or-path @/hub/", family, " ", mesh));
+      ASSERT_EQ(ran.code, 0) << family << " " << mesh << ran.err;
+      const std::vector<double> found = losses("run");
+      ASSERT_EQ(found.size(), 2);
+      if (plain.empty()) plain = found;
+      for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(found[i], plain[i], 1e-5) << family << mesh;
+      fs::remove_all(folder_ / "run");
+    }
+    // A model that knows nothing begins elsewhere.
+    fs::remove(folder_ / "hub/" + family + "/model.safetensors");
+    const Ran ran = train("run", text("--init-from @/hub/", family));
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_NE((ran.out + ran.err).find("has no weights"), std::string::npos) << ran.out;
+    EXPECT_GT(std::abs(losses("run")[0] - plain[0]), 1e-3);
+    fs::remove_all(folder_ / "run");
+  }
+}
+
+/// What training changed comes out, on whatever mesh it was trained; and goes in again.
+TEST_F(PretrainedCommand, ExportsWhatItTrained) {
+  for (const char* family : {"gpt2", "llama", "bert"}) {
+    ASSERT_EQ(train("run", text("--init-from @/hub/", family,
+                                " --devices 2 --tensor-model-parallel-size 2"))
+                  .code,
+              0);
+    const Ran ran = run(words(folder_.expand("export @/run --output @/out")));
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_NE(ran.out.find(text("wrote ", family, " after step 2")), std::string::npos) << ran.out;
+    const Checkpoint checkpoint = Checkpoint::open(folder_ / "run");
+    const PretrainedModel model = PretrainedModel::open(folder_ / "out");
+    std::size_t parameters = 0;
+    for (const TensorEntry& entry : checkpoint.tensors()) {
+      if (entry.role != Role::Parameter) continue;
+      ++parameters;
+      std::vector<float> ours(static_cast<std::size_t>(entry.type.numel())), theirs = ours;
+      checkpoint.read(entry.name, std::as_writable_bytes(std::span(ours)));
+      read_whole(model, entry.name, std::as_writable_bytes(std::span(theirs)));
+      EXPECT_EQ(ours, theirs) << entry.name;
+    }
+    EXPECT_EQ(parameters, model.parameters().size());
+    // Keys of the folder that it came from, which mean nothing here.
+    const auto before = nlohmann::json::parse(read(folder_ / "hub/" + family + "/config.json")),
+               after = nlohmann::json::parse(read(folder_ / "out/config.json"));
+    for (const auto& [key, value] : before.items()) EXPECT_EQ(after[key], value) << key;
+    ASSERT_EQ(train("again", "--init-from @/out").code, 0);
+    for (const char* name : {"run", "again", "out"}) fs::remove_all(folder_ / name);
+  }
+}
+
+TEST_F(PretrainedCommand, SamplesMayBeShorterThanPositions) {
+  ASSERT_EQ(train("run", "--init-from @/hub/gpt2 --context 8").code, 0);
+  EXPECT_EQ(run(words(folder_.expand("sample @/run --prompt li --tokens 12"))).code, 0);
+  const Ran longer = train("longer", "--init-from @/hub/gpt2 --context 17");
+  EXPECT_EQ(longer.code, 2);
+  EXPECT_NE(longer.err.find("positions is 16; give 0, or at least the context of 17"),
+            std::string::npos)
+      << longer.err;
+  ASSERT_EQ(run(words(folder_.expand("export @/run --output @/out --dtype bf16"))).code, 0);
+  EXPECT_EQ(PretrainedModel::open(folder_ / "out").config().positions, 16);
+}
+
+TEST_F(PretrainedCommand, NamesAreLookedUp) {
+  fs::create_directories(folder_ / "cache/models--org--tiny/refs");
+  fs::create_directories(folder_ / "cache/models--org--tiny/snapshots");
+  folder_.write("cache/models--org--tiny/refs/main", "0123abc\n");
+  fs::copy(folder_ / "hub/gpt2", folder_ / "cache/models--org--tiny/snapshots/0123abc");
+  ::setenv("HF_HUB_CACHE", (folder_ / "cache").c_str(), 1);
+  EXPECT_EQ(train("run", "--pretrained-model-name-or-path org/tiny").code, 0);
+  const Ran none = train("none", "--pretrained-model-name-or-path org/other");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.err.find("hf download org/other"), std::string::npos) << none.err;
+  folder_.write("names.toml", "mine = \"hub/llama\"\n\"org/other\" = 3\n");
+  ::setenv("TESSERA_MODELS", (folder_ / "names.toml").c_str(), 1);
+  const Ran mine = train("mine", "--init-from mine");
+  EXPECT_EQ(mine.code, 0) << mine.err;
+  EXPECT_NE(train("x", "--init-from org/other").err.find("is no text"), std::string::npos);
+}
+
+TEST_F(PretrainedCommand, RefusesWhatDoesNotFit) {
+  const auto said = [&](const std::string& flags) {
+    const Ran ran = train("x", flags);
+    EXPECT_NE(ran.code, 0) << flags;
+    EXPECT_FALSE(fs::exists(folder_ / "x")) << flags;
+    return ran.err;
+  };
+  const auto expect = [&](const std::string& err, const std::string& what) {
+    EXPECT_NE(err.find(what), std::string::npos) << err;
+  };
+  expect(said("--init-from @/hub/gpt2 --width 64 --heads 4"), "width is 32 there and 64 here");
+  expect(said("--init-from @/hub/gpt2 --family llama"), "family is gpt2 there and llama here");
+  folder_.write("hub/gpt2/config.json", "{\"model_type\": \"gpt2\", \"n_layer\": 3");
+  expect(said("--init-from @/hub/gpt2"), "no JSON object");
+  const auto exported = [&](const std::string& flags) {
+    return run(words(folder_.expand("export " + flags))).err;
+  };
+  expect(exported("@/none --output @/out"), "none");
+  expect(exported("@/hub"), "output is missing");
+  expect(exported("@/hub --output @/o --dtype f64"), "dtype is 'f64'");
+  expect(exported("@/hub --output @/o --max-shard-size 5"), "max-shard-size is '5'");
+  folder_.write("pairs", "a b\tc d\n" + std::string("e f\tg h\n"));
+  ASSERT_EQ(run(words(folder_.expand("train --preset transformer-tiny --threads 1 --steps 0 --data "
+                                     "@/pairs --held-out 0 --no-eval-at-end --global-batch-size 1 "
+                                     "--output @/t")))
+                .code,
+            0);
+  expect(exported("@/t --output @/o"), "family transformer has no folder of Hugging Face's");
+}
+
+}  // namespace
+}  // namespace tessera

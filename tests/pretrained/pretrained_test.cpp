@@ -1,0 +1,374 @@
+/// Models in Hugging Face's folders: tests/golden/hub has them as transformers saves them, and
+/// tests/golden/FAMILY.safetensors the same weights in our layout, packed by tools/golden.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "data/test_data.h"
+#include "repo_file.h"
+#include "tessera/base/text.h"
+#include "tessera/data/safetensors.h"
+#include "tessera/pretrained/hub/hub_family.h"
+#include "tessera/pretrained/pretrained_model.h"
+#include "tessera/pretrained/save_pretrained.h"
+#include "tessera/tensor/shard_copy.h"
+#include "tessera/tensor/sixteen_bit.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Tensors = std::map<std::string, HostTensor>;
+
+Tensors tensors_of(const std::string& path) {
+  const SafetensorsFile file(path);
+  Tensors out;
+  for (const StoredTensor& tensor : file.tensors())
+    out.emplace(tensor.name, file.load(tensor.name));
+  return out;
+}
+
+std::string hub_folder(const std::string& family) {
+  return repo_file(text("tests/golden/hub/", family));
+}
+
+/// The parameters in our layout, by an independent packing.
+Tensors golden(const std::string& family) {
+  Tensors out;
+  for (auto& [name, tensor] :
+       tensors_of(repo_file(text("tests/golden/", family, ".safetensors")))) {
+    if (starts_with(name, "param.")) out.emplace(name.substr(6), std::move(tensor));
+  }
+  return out;
+}
+
+std::vector<float> whole(const PretrainedModel& model, std::string_view parameter) {
+  std::vector<float> out(
+      static_cast<std::size_t>(model.parameters().find(parameter)->second.numel()));
+  read_whole(model, parameter, std::as_writable_bytes(std::span(out)));
+  return out;
+}
+
+void expect_parameters(const PretrainedModel& model, const Tensors& wanted) {
+  EXPECT_EQ(model.parameters().size(), wanted.size());
+  for (const auto& [name, tensor] : wanted) {
+    ASSERT_TRUE(model.parameters().contains(name)) << name;
+    EXPECT_EQ(model.parameters().at(name), tensor.shape()) << name;
+    const std::vector<float> found = whole(model, name);
+    EXPECT_EQ(std::memcmp(found.data(), tensor.bytes().data(), tensor.bytes().size()), 0) << name;
+  }
+}
+
+void write(const std::string& path, const Tensors& tensors) {
+  std::vector<TensorSource> sources;
+  for (const auto& [name, tensor] : tensors)
+    sources.push_back(TensorSource::of(name, tensor.type(), tensor.bytes()));
+  write_safetensors(path, std::move(sources), {{"format", "pt"}});
+}
+
+/// A copy of a golden folder whose weights are others.
+std::string folder_with(const TestFolder& folder, const std::string& family,
+                        const Tensors& weights) {
+  fs::copy_file(hub_folder(family) + "/config.json", folder / "config.json",
+                fs::copy_options::overwrite_existing);
+  write(folder / "model.safetensors", weights);
+  return folder / "";
+}
+
+Tensors hub_tensors_of(const std::string& family) {
+  return tensors_of(hub_folder(family) + "/model.safetensors");
+}
+
+class Hub : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Families, Hub, testing::Values("gpt2", "llama", "bert"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(Hub, IsReadAsOurParameters) {
+  const PretrainedModel model = PretrainedModel::open(hub_folder(GetParam()));
+  expect_parameters(model, golden(GetParam()));
+  EXPECT_TRUE(model.notices().empty()) << join(model.notices());
+  const ModelConfig& c = model.config();
+  EXPECT_EQ(c.family.name(), GetParam());
+  EXPECT_EQ(c.layers, 2);
+  EXPECT_EQ(c.heads, 4);
+  EXPECT_EQ(c.width, 32);
+  EXPECT_EQ(c.vocabulary, 61);
+  EXPECT_EQ(c.context, 16);
+  EXPECT_EQ(c.dropout, 0);
+}
+
+TEST_P(Hub, IsWrittenAsItWasRead) {
+  const TestFolder folder;
+  const Tensors ours = golden(GetParam());
+  const PretrainedModel model = PretrainedModel::open(hub_folder(GetParam()));
+  const ParameterReader reader = {
+      [&](std::string_view name) {
+        const auto found = ours.find(std::string(name));
+        return found == ours.end() ? nullptr : &found->second.shape();
+      },
+      [&](std::string_view name, std::span<float> out) {
+        std::memcpy(out.data(), ours.at(std::string(name)).bytes().data(), out.size_bytes());
+      }};
+  const Tensors wanted = hub_tensors_of(GetParam());
+  for (const std::int64_t most : {std::int64_t{1} << 40, std::int64_t{20'000}}) {
+    const std::string out = folder / text("out-", most);
+    save_pretrained(out, model.config(), reader, {.most_file_bytes = most, .config = model.json()});
+    const PretrainedModel again = PretrainedModel::open(out);
+    expect_parameters(again, ours);
+    EXPECT_EQ(again.config(), model.config());
+    // Keys that are none of ours stay as they were.
+    const HubConfig config(read_file(out + "/config.json"), out), before(model.json(), "");
+    EXPECT_EQ(config.json()["transformers_version"], before.json()["transformers_version"]);
+    if (most > 20'000) {
+      const Tensors found = tensors_of(out + "/model.safetensors");
+      ASSERT_EQ(found.size(), wanted.size());
+      for (const auto& [name, tensor] : wanted) {
+        ASSERT_TRUE(found.contains(name)) << name;
+        EXPECT_EQ(found.at(name).type(), tensor.type()) << name;
+        EXPECT_TRUE(std::ranges::equal(found.at(name).bytes(), tensor.bytes())) << name;
+      }
+    } else {
+      EXPECT_FALSE(fs::exists(out + "/model.safetensors"));
+      EXPECT_GT(std::distance(fs::directory_iterator(out), fs::directory_iterator()), 4);
+    }
+  }
+  const std::string there =
+      message_of([&] { save_pretrained(folder / "out-20000", model.config(), reader); });
+  EXPECT_NE(there.find("--overwrite"), std::string::npos) << there;
+  save_pretrained(folder / "out-20000", model.config(), reader, {.overwrite = true});
+  EXPECT_FALSE(fs::exists(folder / "out-20000/model.safetensors.index.json"));
+  expect_parameters(PretrainedModel::open(folder / "out-20000"), ours);
+}
+
+TEST_P(Hub, SixteenBitsAreWidened) {
+  const TestFolder folder;
+  for (const DType dtype : {DType::BF16, DType::F16}) {
+    Tensors weights, wanted = golden(GetParam());
+    const bool bf16 = dtype == DType::BF16;
+    const auto narrow = [&](float x) { return bf16 ? to_bf16(x) : to_f16(x); };
+    const auto wide = [&](std::uint16_t x) { return bf16 ? from_bf16(x) : from_f16(x); };
+    for (const auto& [name, tensor] : hub_tensors_of(GetParam())) {
+      HostTensor half(dtype, tensor.shape());
+      auto* bits = reinterpret_cast<std::uint16_t*>(half.bytes().data());
+      for (std::int64_t i = 0; i < tensor.numel(); ++i) bits[i] = narrow(tensor.data<float>()[i]);
+      weights.emplace(name, std::move(half));
+    }
+    for (auto& [name, tensor] : wanted) {
+      for (std::int64_t i = 0; i < tensor.numel(); ++i)
+        tensor.data<float>()[i] = wide(narrow(tensor.data<float>()[i]));
+    }
+    expect_parameters(PretrainedModel::open(folder_with(folder, GetParam(), weights)), wanted);
+  }
+}
+
+/// A model without heads has names without the prefix, and lacks the heads.
+TEST_P(Hub, NamesMayLackThePrefix) {
+  const TestFolder folder;
+  Tensors weights;
+  const std::string prefix = std::string(GetParam()) == "gpt2"    ? "transformer."
+                             : std::string(GetParam()) == "llama" ? "model."
+                                                                  : "bert.";
+  std::size_t heads = 0;
+  for (auto& [name, tensor] : hub_tensors_of(GetParam())) {
+    if (starts_with(name, prefix)) {
+      weights.emplace(name.substr(prefix.size()), std::move(tensor));
+    } else {
+      ++heads;
+    }
+  }
+  const PretrainedModel model = PretrainedModel::open(folder_with(folder, GetParam(), weights));
+  Tensors wanted = golden(GetParam());
+  std::erase_if(wanted, [](const auto& each) {
+    return starts_with(each.first, "head.") || starts_with(each.first, "mlm.") ||
+           starts_with(each.first, "nsp.");
+  });
+  expect_parameters(model, wanted);
+  EXPECT_EQ(heads > 0, golden(GetParam()).size() > wanted.size());
+}
+
+TEST_P(Hub, ShardsAreCutFromTheWhole) {
+  const PretrainedModel model = PretrainedModel::open(hub_folder(GetParam()));
+  const Mesh mesh({{"a", 2}, {"b", 3}});
+  for (const auto& [name, shape] : model.parameters()) {
+    const std::vector<float> all = whole(model, name);
+    for (const char* dims : {"a", "b", "a,b"}) {
+      for (int dim = 0; dim < shape.ndim(); ++dim) {
+        const std::vector<std::string> axes = split(dims, ',');
+        if (static_cast<int>(axes.size()) > shape.ndim()) continue;
+        std::vector<std::string> words(static_cast<std::size_t>(shape.ndim()), "-");
+        for (std::size_t i = 0; i < axes.size(); ++i)
+          words[(static_cast<std::size_t>(dim) + i) % words.size()] = axes[i];
+        const Sharding sharding = parse_sharding(text("[", join(words, ","), "]"));
+        for (int rank = 0; rank < mesh.ranks(); ++rank) {
+          const Coordinates at = coordinates_of(mesh, rank);
+          const auto elements =
+              static_cast<std::size_t>(local_shape(shape, sharding, mesh).numel());
+          std::vector<float> wanted(elements, 1), found(elements, 2);
+          cut_shard(std::as_bytes(std::span(all)), shape, DType::F32, sharding, mesh, at,
+                    std::as_writable_bytes(std::span(wanted)));
+          read_shard(model, name, sharding, mesh, at, std::as_writable_bytes(std::span(found)));
+          EXPECT_EQ(wanted, found) << name << " " << to_text(sharding) << " rank " << rank;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Hub, WithoutWeightsItBeginsAnew) {
+  const TestFolder folder;
+  fs::copy_file(hub_folder(GetParam()) + "/config.json", folder / "config.json");
+  const PretrainedModel model = PretrainedModel::open(folder / "");
+  EXPECT_TRUE(model.parameters().empty());
+  ASSERT_EQ(model.notices().size(), 1);
+  EXPECT_NE(model.notices()[0].find("has no weights"), std::string::npos);
+}
+
+TEST(HubBert, FirstFilesCallNormsOtherwise) {
+  const TestFolder folder;
+  Tensors weights;
+  for (auto& [name, tensor] : hub_tensors_of("bert")) {
+    std::string old = name;
+    if (const std::size_t at = old.find("LayerNorm.weight"); at != std::string::npos)
+      old.replace(at, 16, "LayerNorm.gamma");
+    if (const std::size_t at = old.find("LayerNorm.bias"); at != std::string::npos)
+      old.replace(at, 14, "LayerNorm.beta");
+    weights.emplace(old, std::move(tensor));
+  }
+  expect_parameters(PretrainedModel::open(folder_with(folder, "bert", weights)), golden("bert"));
+}
+
+/// Both spellings of rotary positions.
+TEST(HubLlama, BaseOfPositions) {
+  const auto base = [](const std::string& json) {
+    const HubConfig config(json, "config.json");
+    ModelConfig out;
+    kHubLlama.read(config, out);
+    return out.rope_base;
+  };
+  EXPECT_EQ(base("{}"), 10'000);
+  EXPECT_EQ(base(R"({"rope_theta": 500000.0, "rope_scaling": null})"), 500'000);
+  EXPECT_EQ(base(R"({"rope_parameters": {"rope_theta": 2e6, "rope_type": "default"}})"), 2'000'000);
+  EXPECT_THROW(base(R"({"rope_parameters": {"rope_theta": 2e6, "rope_type": "yarn"}})"), Error);
+  EXPECT_THROW(base(R"({"rope_scaling": {"type": "linear", "factor": 2.0}})"), Error);
+}
+
+TEST(HubErrors, NameWhatIsWrong) {
+  const auto said = [](const std::string& family, const std::string& key,
+                       const std::string& value) {
+    const TestFolder folder;
+    HubJson json = HubJson::parse(read_file(hub_folder(family) + "/config.json"));
+    json[key] = HubJson::parse(value);
+    write_atomically(folder / "config.json", json.dump());
+    fs::copy_file(hub_folder(family) + "/model.safetensors", folder / "model.safetensors");
+    const std::string message = message_of([&] { PretrainedModel::open(folder / ""); });
+    EXPECT_NE(message.find(key), std::string::npos) << message;
+    EXPECT_NE(message.find("config.json"), std::string::npos) << message;
+    return message;
+  };
+  EXPECT_NE(said("gpt2", "model_type", "\"mamba\"").find("bert, gpt2, llama"), std::string::npos);
+  EXPECT_NE(said("gpt2", "activation_function", "\"relu\"").find("gelu_new"), std::string::npos);
+  said("gpt2", "n_layer", "-1");
+  said("gpt2", "n_layer", "1e30");
+  said("gpt2", "n_embd", "\"wide\"");
+  said("gpt2", "scale_attn_by_inverse_layer_idx", "true");
+  said("gpt2", "attn_pdrop", "1.5");
+  said("llama", "attention_bias", "true");
+  said("llama", "head_dim", "4");
+  said("llama", "hidden_act", "\"gelu\"");
+  said("bert", "type_vocab_size", "3");
+  said("bert", "position_embedding_type", "\"relative_key\"");
+  said("bert", "is_decoder", "true");
+}
+
+/// The error of opening gpt2 whose files were changed.
+template <typename Change>
+std::string changed(const Change& change) {
+  const TestFolder folder;
+  fs::copy_file(hub_folder("gpt2") + "/config.json", folder / "config.json");
+  fs::copy_file(hub_folder("gpt2") + "/model.safetensors", folder / "model.safetensors");
+  change(folder);
+  return message_of([&] { PretrainedModel::open(folder / ""); });
+}
+
+TEST(HubErrors, OfFiles) {
+  const auto has = [](const std::string& message, const std::string& what) {
+    EXPECT_NE(message.find(what), std::string::npos) << message;
+  };
+  has(changed([](const TestFolder& f) { write_atomically(f / "config.json", "[1]"); }),
+      "no JSON object");
+  has(changed([](const TestFolder& f) {
+        Tensors weights = hub_tensors_of("gpt2");
+        weights.at("transformer.h.0.mlp.c_fc.weight") = HostTensor(DType::F32, {32, 100});
+        write(f / "model.safetensors", weights);
+      }),
+      "");
+  has(changed([](const TestFolder& f) {
+        Tensors weights = hub_tensors_of("gpt2");
+        weights.at("transformer.h.0.attn.c_attn.weight") = HostTensor(DType::F32, {96, 32});
+        write(f / "model.safetensors", weights);
+      }),
+      "tensor 'transformer.h.0.attn.c_attn.weight' is [96,32]");
+  has(changed([](const TestFolder& f) {
+        fs::remove(f / "model.safetensors");
+        write_atomically(f / "pytorch_model.bin", "PK");
+      }),
+      "save_pretrained");
+  const auto index = [](const std::string& json) {
+    return changed([&](const TestFolder& f) {
+      fs::rename(f / "model.safetensors", f / "part.safetensors");
+      write_atomically(f / "model.safetensors.index.json", json);
+    });
+  };
+  has(index("{}"), "weight_map");
+  has(index(R"({"weight_map": {"a": "../part.safetensors"}})"), "a file beside it");
+  has(index(R"({"weight_map": {"a": "none.safetensors"}})"), "none.safetensors is missing");
+  has(index(R"({"weight_map": {"a": "part.safetensors"}})"), "lacks tensor 'a'");
+  has(index(R"({"weight_map": {"transformer.wte.weight": "part.safetensors"}})"), "knows nothing");
+  // Part of a parameter.
+  const TestFolder folder;
+  Tensors weights = hub_tensors_of("llama");
+  weights.erase("model.layers.1.self_attn.k_proj.weight");
+  has(message_of([&] { PretrainedModel::open(folder_with(folder, "llama", weights)); }),
+      "lacks model.layers.1.self_attn.k_proj.weight");
+}
+
+TEST(Hub, TensorsWithoutUseAreTold) {
+  const TestFolder folder;
+  Tensors weights = hub_tensors_of("gpt2");
+  weights.emplace("score.weight", HostTensor(DType::F32, {2, 32}));
+  weights.emplace("transformer.h.0.attn.bias", HostTensor(DType::Bool, {1, 1, 16, 16}));
+  weights.emplace("lm_head.weight", HostTensor(DType::F32, {61, 32}));
+  const PretrainedModel model = PretrainedModel::open(folder_with(folder, "gpt2", weights));
+  ASSERT_EQ(model.notices().size(), 1);
+  EXPECT_TRUE(model.notices()[0].ends_with(": score.weight")) << model.notices()[0];
+}
+
+TEST(SavePretrained, ZerosStandForBiasesThatAModelLacks) {
+  const TestFolder folder;
+  ModelConfig model = PretrainedModel::open(hub_folder("gpt2")).config();
+  model.bias = false;
+  Tensors ours = golden("gpt2");
+  std::erase_if(ours, [](const auto& each) { return each.first.ends_with(".bias"); });
+  save_pretrained(folder / "out", model,
+                  {[&](std::string_view name) {
+                     const auto found = ours.find(std::string(name));
+                     return found == ours.end() ? nullptr : &found->second.shape();
+                   },
+                   [&](std::string_view name, std::span<float> out) {
+                     std::memcpy(out.data(), ours.at(std::string(name)).bytes().data(),
+                                 out.size_bytes());
+                   }});
+  Tensors wanted = golden("gpt2");
+  for (auto& [name, tensor] : wanted) {
+    if (name.ends_with(".bias")) tensor = HostTensor(tensor.type());
+  }
+  expect_parameters(PretrainedModel::open(folder / "out"), wanted);
+}
+
+}  // namespace
+}  // namespace tessera
