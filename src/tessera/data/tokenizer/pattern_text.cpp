@@ -13,6 +13,10 @@ constexpr std::string_view kBlanks =
 constexpr std::string_view kNoBlanks =
     R"(\x{0}-\x{8}\x{E}-\x{1F}!-\x{84}\x{86}-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF})"
     R"(\x{200B}-\x{2027}\x{202A}-\x{202E}\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{10FFFF})";
+/// What the reference's \w has beside letters, marks, digits, letter numbers and connectors.
+constexpr std::string_view kMoreWords =
+    R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169})"
+    R"(\x{1F170}-\x{1F189})";
 constexpr std::string_view kHexadecimal = "0-9a-fA-F";
 
 constexpr std::string_view kCategoryNames[] = {
@@ -78,7 +82,7 @@ EscapeSet set_of(char escape, std::string_view words) {
 
 std::string pcre2_pattern(std::string_view pattern, const JsonPart& part) {
   const std::string words = text(category_set("L"), category_set("M"), category_set("Nd"),
-                                 category_set("Nl"), category_set("Pc"));
+                                 category_set("Nl"), category_set("Pc"), kMoreWords);
   std::string out;
   int brackets = 0;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
