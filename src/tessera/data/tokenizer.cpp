@@ -45,27 +45,19 @@ Tokenizer Tokenizer::of(TokenizerFiles files, const std::string& where) {
   const auto parts = std::make_shared<Parts>();
   parts->files = std::move(files);
   parts->where = where;
-  const nlohmann::json document = tokenizer::document_of(parts->files, where);
+  const auto model = parts->files.find(tokenizer::kSentencePiece);
+  const bool is_model = parts->files.size() > 0 && model != parts->files.end() &&
+                        !parts->files.contains(tokenizer::kTokenizerJson) &&
+                        !parts->files.contains(tokenizer::kVocabTxt) &&
+                        !parts->files.contains(tokenizer::kVocabJson);
+  const nlohmann::json document =
+      is_model ? nlohmann::json::object() : tokenizer::document_of(parts->files, where);
   const tokenizer::JsonPart root(document, where);
-  if (root.has("version") && root.text("version") != "1.0")
-    root.bad("version is '", root.text("version").substr(0, 60),
-             "' but this program reads 1.0; write the file by a version of its library that does");
-  for (const char* const ignored : {"truncation", "padding"}) {
-    if (root.has(ignored))
-      parts->notices.push_back(text("the tokenizer's ", ignored,
-                                    " is not used: texts are neither cut nor filled up"));
+  if (is_model) {
+    parts->read_model(model->second, root);
+  } else {
+    parts->read_document(root);
   }
-  if (root.has("normalizer"))
-    parts->normalizer = tokenizer::make_normalizer(root.part("normalizer"));
-  if (root.has("pre_tokenizer"))
-    parts->pre_tokenizer = tokenizer::make_pre_tokenizer(root.part("pre_tokenizer"));
-  parts->model = tokenizer::make_model(root.part("model"));
-  parts->added =
-      tokenizer::AddedTokens(root, *parts->model, parts->normalizer, parts->notices);
-  if (root.has("post_processor"))
-    parts->templates = tokenizer::make_templates(root.part("post_processor"));
-  if (root.has("decoder")) parts->decoder = tokenizer::make_decoder(root.part("decoder"));
-
   parts->size = parts->model->tokens().end();
   for (const tokenizer::AddedToken& token : parts->added.all())
     parts->size = std::max(parts->size, token.id + 1);
@@ -155,11 +147,9 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_speci
   for (const std::int32_t id : ids) {
     std::optional<std::string> spelled = token(id);
     if (!spelled) continue;
-    if (skip_special_tokens) {
-      const tokenizer::AddedToken* const added = parts_->added.find(*spelled);
-      if (added != nullptr && added->special) continue;
-    }
-    tokens.push_back(std::move(*spelled));
+    const tokenizer::AddedToken* const added = parts_->added.find(*spelled);
+    const bool special = added != nullptr ? added->special : parts_->model->is_special(id);
+    if (!(skip_special_tokens && special)) tokens.push_back(std::move(*spelled));
   }
   if (!parts_->decoder) return join(tokens, " ");
   parts_->decoder(tokens);
@@ -173,7 +163,7 @@ std::optional<std::int32_t> Tokenizer::id_of(std::string_view token) const {
 }
 
 std::optional<std::string> Tokenizer::token(std::int32_t id) const {
-  if (const tokenizer::AddedToken* const added = parts_->added.find(id)) return added->content;
+  if (const tokenizer::AddedToken* const added = parts_->added.find(id)) return added->decoded;
   std::string_view out;
   return parts_->model->tokens().token(id, out) ? std::optional(std::string(out)) : std::nullopt;
 }

@@ -49,11 +49,12 @@ AddedTokens::AddedTokens(const JsonPart& file, const Model& model, const Normali
     const std::int32_t before = numbers_.find(token.content);
     token.id = before != kNoId ? all_[static_cast<std::size_t>(before)].id
                                : model.tokens().find(token.content);
-    if (token.id == kNoId) token.id = next;
+    const bool is_new = token.id == kNoId;
+    if (is_new) token.id = next;
     if (token.id >= std::numeric_limits<std::int32_t>::max() - 1)
       part.bad("there is no id left for '", token.content.substr(0, 60),
                "': the model has tokens up to the greatest; restore the file");
-    next = std::max(next, token.id + 1);
+    if (is_new) ++next;
     const std::int32_t told = part.number("id", token.id);
     if (told != token.id)
       notices.push_back(text("added token '", token.content, "' has id ", told,
@@ -72,7 +73,8 @@ AddedTokens::AddedTokens(const JsonPart& file, const Model& model, const Normali
   for (std::size_t i = 0; i < all_.size(); ++i) {
     NormalizedText content{all_[i].content};
     if (all_[i].normalized && normalizer) normalizer(content);
-    contents[i] = std::move(content.text);
+    contents[i] = content.text;
+    all_[i].decoded = std::move(content.text);
     keys[all_[i].normalized ? 1 : 0].emplace_back(contents[i], static_cast<std::int32_t>(i));
   }
   for (std::size_t i = 0; i < 2; ++i) {

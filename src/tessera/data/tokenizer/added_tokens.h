@@ -20,6 +20,7 @@ struct AddedToken {
   bool normalized = false;   // is searched for in the normalized text
   bool special = false;
   std::int32_t id = kNoId;
+  std::string decoded;  // as it is decoded: normalized where it is searched for so
 };
 
 /// All added tokens of a file.

@@ -22,7 +22,4 @@ nlohmann::json document_of_vocab_json(nlohmann::json vocabulary, const std::stri
                                       std::vector<std::pair<std::string, std::string>> special,
                                       const std::string& merges_file);
 
-/// A .model of SentencePiece. Errors: Fault::Data: damaged, or of a kind that this program lacks.
-nlohmann::json document_of_sentence_piece(const std::string& bytes, const std::string& file);
-
 }  // namespace tessera::tokenizer

@@ -141,8 +141,6 @@ nlohmann::json document_of(const TokenizerFiles& files, const std::string& where
         parse_json_file(found->second, path_of(kVocabJson)), files.at(kMergesTxt), config(),
         named_special_tokens(files, where), path_of(kMergesTxt));
   }
-  if (const auto found = files.find(kSentencePiece); found != files.end())
-    return document_of_sentence_piece(found->second, path_of(kSentencePiece));
   fail(Fault::Data, "tokenizer '", where, "' has no file that makes one; restore them");
 }
 

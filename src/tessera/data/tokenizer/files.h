@@ -21,7 +21,7 @@ TokenizerFiles read_tokenizer_files(const std::string& path);
 /// Parses one of the files. Errors: Fault::Data: no JSON, or no object, with the place.
 nlohmann::json parse_json_file(const std::string& bytes, const std::string& file);
 
-/// The files as what tokenizer.json would say of them.
+/// The files, but for a .model, as what tokenizer.json would say of them.
 nlohmann::json document_of(const TokenizerFiles& files, const std::string& where);
 
 /// The special tokens that the files or, without these, usual names give roles: role and token.

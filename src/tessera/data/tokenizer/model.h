@@ -36,13 +36,12 @@ class Model {
   const TokenTable& tokens() const { return tokens_; }
   /// How many tokens it counts: the id of the first one that is added to it.
   std::int32_t count() const { return count_; }
-  /// The piece is all it depends on, and may be kept with its ids.
-  bool keeps_words() const { return keeps_words_; }
+  /// A token that no text has, beside the added ones.
+  virtual bool is_special(std::int32_t) const { return false; }
 
  protected:
   TokenTable tokens_;
   std::int32_t count_ = 0;
-  bool keeps_words_ = true;
 };
 
 /// The model that `part` describes. A file of old versions lacks the type: it then follows from the

@@ -37,6 +37,10 @@ struct Tokenizer::Parts {
   SpecialTokens special;
   std::int32_t size = 0;
 
+  void read_document(const tokenizer::JsonPart& root);
+  /// From a .model of SentencePiece.
+  void read_model(const std::string& bytes, const tokenizer::JsonPart& place);
+
   /// The ids of a text without what stands around it, behind those of `out`.
   void append(std::string_view text, const EncodeOptions& options, Scratch& scratch,
               tokenizer::Ids& out) const;
