@@ -46,7 +46,7 @@ Tokenizer Tokenizer::of(TokenizerFiles files, const std::string& where) {
   parts->files = std::move(files);
   parts->where = where;
   const auto model = parts->files.find(tokenizer::kSentencePiece);
-  const bool is_model = parts->files.size() > 0 && model != parts->files.end() &&
+  const bool is_model = model != parts->files.end() &&
                         !parts->files.contains(tokenizer::kTokenizerJson) &&
                         !parts->files.contains(tokenizer::kVocabTxt) &&
                         !parts->files.contains(tokenizer::kVocabJson);

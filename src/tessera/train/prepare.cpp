@@ -125,6 +125,9 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
     problems.add("data is missing; give a text file, like --data input.txt", Fault::Usage);
     return out;
   }
+  // Reported before.
+  if (!base && config.vocabulary == VocabularyKind::Tokenizer && config.tokenizer.empty())
+    return out;
   problems.gather([&] {
     Dataset data = encoded_for(config, base);
     if (!config.valid_data.empty()) hold_out(data, config.valid_data);

@@ -17,7 +17,7 @@ namespace tessera::tokenizer {
 namespace {
 
 /// Of a piece that a user defined: above that of any piece that is learned. Found by comparing.
-constexpr float kDefinedScore = 0.1F;
+constexpr double kDefinedScore = 0.1;
 
 using Entries = std::vector<SentencePieceFile::Entry>;
 
@@ -82,10 +82,10 @@ class SentencePieceUnigram : public SentencePieceModel {
   void encode(std::string_view text, ModelScratch& scratch, Ids& out) const final {
     std::vector<ModelScratch::Best>& best = scratch.best;
     best.assign(text.size() + 1, {});
-    const auto offer = [&](std::size_t begin, std::size_t end, float score, std::int32_t id) {
+    const auto offer = [&](std::size_t begin, std::size_t end, double score, std::int32_t id) {
       ModelScratch::Best& at = best[end];
-      if (at.begin == kNoId || score > static_cast<float>(at.score))
-        at = {score, static_cast<std::int32_t>(begin), id};
+      if (at.begin == kNoId || score > at.score)
+        at = {static_cast<float>(score), static_cast<std::int32_t>(begin), id};
     };
     const float unknown_score = least_ - 10.0F;
     for (std::size_t at = 0; at < text.size();) {
@@ -96,7 +96,7 @@ class SentencePieceUnigram : public SentencePieceModel {
       trie_.prefixes(text.substr(at), [&](std::size_t length, std::int32_t id) {
         if (type_of(id) == PieceType::Unused) return;
         const bool defined = type_of(id) == PieceType::UserDefined;
-        offer(at, at + length, (defined ? kDefinedScore : score_of(id)) + so_far, id);
+        offer(at, at + length, defined ? kDefinedScore + so_far : score_of(id) + so_far, id);
         alone |= length == size;
       });
       if (!alone) offer(at, at + size, unknown_score + so_far, unknown_);
