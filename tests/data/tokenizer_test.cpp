@@ -46,7 +46,8 @@ json golden_tokenizers() {
   return json::parse(read_file(repo_file("tests/golden/tokenizers.json")));
 }
 
-void expect_equal(const Tokenizer& tokenizer, const std::vector<std::string>& texts, const json& c) {
+void expect_equal(const Tokenizer& tokenizer, const std::vector<std::string>& texts,
+                  const json& c) {
   IdDigest all, decoded, pairs;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const TokenIds ids = tokenizer.encode(texts[i]);
@@ -113,8 +114,10 @@ TEST(Tokenizers, RealVocabulariesEqualTheReference) {
     std::int32_t size;
   };
   const Case cases[] = {
-      {"bert/bert-base-uncased-vocab.txt", "b9cf785acb2ebfa5", "1dac5cb267b1a695", "42ec7c7cdde06d40", 30522},
-      {"bert/bert-base-cased-vocab.txt", "5298032de2bcfe2e", "97de8731ea9717eb", "37c2084575ef8574", 28996},
+      {"bert/bert-base-uncased-vocab.txt", "b9cf785acb2ebfa5", "1dac5cb267b1a695",
+       "42ec7c7cdde06d40", 30522},
+      {"bert/bert-base-cased-vocab.txt", "5298032de2bcfe2e", "97de8731ea9717eb", "37c2084575ef8574",
+       28996},
       {"gpt2", "473b7f6a5685ba62", "16baf7bd0d7b9447", "081085b74816d8b2", 50257},
   };
   const auto texts = golden_tokenizers()["texts"].get<std::vector<std::string>>();
@@ -124,8 +127,7 @@ TEST(Tokenizers, RealVocabulariesEqualTheReference) {
     SCOPED_TRACE(c.path);
     const Tokenizer tokenizer = Tokenizer::load(path);
     EXPECT_EQ(tokenizer.size(), c.size);
-    expect_equal(tokenizer, texts,
-                 {{"all", c.all}, {"decoded", c.decoded}, {"pairs", c.pairs}});
+    expect_equal(tokenizer, texts, {{"all", c.all}, {"decoded", c.decoded}, {"pairs", c.pairs}});
   }
 }
 
@@ -144,7 +146,8 @@ TEST(Tokenizers, ThreadsChangeNothing) {
 /// them.
 TEST(Tokenizers, VocabularyOfLines) {
   const TestFolder folder;
-  write_atomically(folder / "vocab.txt", "[PAD]\r\n[UNK]\r\n\r\na \t\r\nb\na\n##b\u3000\n[CLS]\n[SEP]\n");
+  write_atomically(folder / "vocab.txt",
+                   "[PAD]\r\n[UNK]\r\n\r\na \t\r\nb\na\n##b\u3000\n[CLS]\n[SEP]\n");
   const Tokenizer tokenizer = Tokenizer::load(folder.path());
   EXPECT_EQ(tokenizer.size(), 9);
   EXPECT_EQ(tokenizer.id_of("a"), 5);
@@ -204,34 +207,48 @@ TEST(Tokenizers, WhatIsMissingOrUnknownIsNamed) {
       {R"({"a": )", "is no JSON object"},
       {R"({})", "it has no \"model\""},
       {R"({"version": "2.0"})", "version is '2.0' but this program reads 1.0"},
-      {R"({"model": {"type": "Magic"}})", "type 'Magic' is no model that this program has; it has BPE, WordPiece"},
-      {R"({"model": {"type": "WordLevel", "vocab": []}})", "model.vocab: it is a list where an object"},
+      {R"({"model": {"type": "Magic"}})",
+       "type 'Magic' is no model that this program has; it has BPE, WordPiece"},
+      {R"({"model": {"type": "WordLevel", "vocab": []}})",
+       "model.vocab: it is a list where an object"},
       {R"({"model": {"type": "WordLevel", "vocab": {"a": -1}}})", "the id of 'a' is -1 where"},
-      {R"({"model": {"type": "WordLevel", "vocab": {"a": 4294967296}}})", "the id of 'a' is 4294967296 where"},
-      {R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})", "merge 1, 'a' and 'b': 'b' is no token"},
-      {R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a"]}})", "merge 1 is \"a\" where two tokens"},
-      {R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": [], "dropout": 0.5}})", "dropout is 0.5, which merges at random"},
-      {R"({"model": {"type": "Unigram", "vocab": [["a", "b"]]}})", "model.vocab[0]: it is a list where a piece"},
+      {R"({"model": {"type": "WordLevel", "vocab": {"a": 4294967296}}})",
+       "the id of 'a' is 4294967296 where"},
+      {R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})",
+       "merge 1, 'a' and 'b': 'b' is no token"},
+      {R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a"]}})",
+       "merge 1 is \"a\" where two tokens"},
+      {R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": [], "dropout": 0.5}})",
+       "dropout is 0.5, which merges at random"},
+      {R"({"model": {"type": "Unigram", "vocab": [["a", "b"]]}})",
+       "model.vocab[0]: it is a list where a piece"},
       {R"({"model": {"type": "Unigram", "vocab": [["a", -1]], "unk_id": 1}})", "unk_id is 1 but"},
   };
   for (const Case& c : cases) {
-    const std::string message =
-        message_of([&] { Tokenizer::of({{"tokenizer.json", c.json}}, "x"); });
+    const std::string message = message_of([&] {
+      Tokenizer::of({{"tokenizer.json", c.json}}, "x");
+    });
     EXPECT_NE(message.find(c.message), std::string::npos) << c.json << "\n" << message;
   }
   const Case parts[] = {
       {R"("normalizer": {"type": "Upper"})", "normalizer: type 'Upper' is no normalizer"},
-      {R"("normalizer": {"type": "Precompiled", "precompiled_charsmap": "/w=="})", "says that its trie has 0"},
-      {R"("pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"})", "pattern '(a' is refused"},
-      {R"("pre_tokenizer": {"type": "Split", "pattern": {"String": "a"}, "behavior": "Lost"})", "behavior 'Lost' is none of Removed"},
-      {R"("pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Punctuation"}, {"type": "X"}]})", "pre_tokenizer.pretokenizers[1]: type 'X'"},
-      {R"("post_processor": {"type": "BertProcessing", "cls": ["a", 0], "sep": ["b", 9]})", "adds the id 9, but ids end at 0"},
+      {R"("normalizer": {"type": "Precompiled", "precompiled_charsmap": "/w=="})",
+       "says that its trie has 0"},
+      {R"("pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"})",
+       "pattern '(a' is refused"},
+      {R"("pre_tokenizer": {"type": "Split", "pattern": {"String": "a"}, "behavior": "Lost"})",
+       "behavior 'Lost' is none of Removed"},
+      {R"("pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Punctuation"}, {"type": "X"}]})",
+       "pre_tokenizer.pretokenizers[1]: type 'X'"},
+      {R"("post_processor": {"type": "BertProcessing", "cls": ["a", 0], "sep": ["b", 9]})",
+       "adds the id 9, but ids end at 0"},
       {R"("decoder": {"type": "CTC"})", "type 'CTC' is no decoder"},
       {R"("added_tokens": [{"content": 5}])", "added_tokens[0]: \"content\" is 5 where a text"},
   };
   for (const Case& c : parts) {
-    const std::string message = message_of(
-        [&] { Tokenizer::of({{"tokenizer.json", text("{", words, ", ", c.json, "}")}}, "x"); });
+    const std::string message = message_of([&] {
+      Tokenizer::of({{"tokenizer.json", text("{", words, ", ", c.json, "}")}}, "x");
+    });
     EXPECT_NE(message.find(c.message), std::string::npos) << c.json << "\n" << message;
   }
   const TestFolder folder;
@@ -244,9 +261,9 @@ TEST(Tokenizers, WhatIsMissingOrUnknownIsNamed) {
 /// Parts within parts are bounded, however deep the file is.
 TEST(Tokenizers, DeepFilesAreRefused) {
   std::string deep = R"({"type": "Lowercase"})";
-  for (int i = 0; i < 3000; ++i)
-    deep = R"({"type": "Sequence", "normalizers": [)" + deep + "]}";
-  const std::string json = R"({"model": {"type": "WordLevel", "vocab": {"a": 0}}, "normalizer": )" + deep + "}";
+  for (int i = 0; i < 3000; ++i) deep = R"({"type": "Sequence", "normalizers": [)" + deep + "]}";
+  const std::string json =
+      R"({"model": {"type": "WordLevel", "vocab": {"a": 0}}, "normalizer": )" + deep + "}";
   const std::string message = message_of([&] { Tokenizer::of({{"tokenizer.json", json}}, "x"); });
   EXPECT_NE(message.find("within more than"), std::string::npos) << message;
 }
@@ -257,7 +274,10 @@ TEST(Tokenizers, DamagedModels) {
   std::int64_t refused = 0;
   const std::string base64 = golden["sentencepieces"][0]["model"];
   for (std::size_t size = 0; size < base64.size(); size += 4) {
-    json cut = {{"format", "tessera vocabulary"}, {"version", 1}, {"kind", "tokenizer"}, {"size", 1},
+    json cut = {{"format", "tessera vocabulary"},
+                {"version", 1},
+                {"kind", "tokenizer"},
+                {"size", 1},
                 {"files", {{"tokenizer.model", {{"base64", base64.substr(0, size)}}}}}};
     refused += message_of([&] { Vocabulary::from_json(cut.dump(), "v.json"); }).empty() ? 0 : 1;
   }

@@ -14,8 +14,8 @@ template <typename Result, typename... Arguments>
 class FunctionRef<Result(Arguments...)> {
  public:
   template <typename Function>
-    requires(!std::is_same_v<std::remove_cvref_t<Function>, FunctionRef>)
-  FunctionRef(Function&& function)  // NOLINT: any function is taken as it is
+  requires(!std::is_same_v<std::remove_cvref_t<Function>, FunctionRef>)
+      FunctionRef(Function&& function)  // NOLINT: any function is taken as it is
       : function_(const_cast<void*>(static_cast<const void*>(&function))),
         call_([](void* of, Arguments... arguments) -> Result {
           return (*static_cast<std::remove_reference_t<Function>*>(of))(

@@ -24,8 +24,35 @@ std::span<const CodePointRange> number_ranges();
 /// General categories, in the order of the library that knows them.
 enum class Category : std::uint8_t {
   Cn,  // not assigned
-  Lu, Ll, Lt, Lm, Lo, Mn, Mc, Me, Nd, Nl, No, Pc, Pd, Ps, Pe, Pi, Pf, Po, Sm, Sc, Sk, So, Zs, Zl,
-  Zp, Cc, Cf, Cs, Co
+  Lu,
+  Ll,
+  Lt,
+  Lm,
+  Lo,
+  Mn,
+  Mc,
+  Me,
+  Nd,
+  Nl,
+  No,
+  Pc,
+  Pd,
+  Ps,
+  Pe,
+  Pi,
+  Pf,
+  Po,
+  Sm,
+  Sc,
+  Sk,
+  So,
+  Zs,
+  Zl,
+  Zp,
+  Cc,
+  Cf,
+  Cs,
+  Co
 };
 
 /// The version of Unicode of all that is below, like "15.0.0". kind_of() is of Unicode 14.
@@ -34,7 +61,8 @@ std::string_view unicode_version();
 Category category_of(char32_t code_point);
 /// 0 for characters that no mark is moved over.
 int combining_class(char32_t code_point);
-/// A normal form without composition (D, or Kd with `compatible`) has other characters in its place.
+/// A normal form without composition (D, or Kd with `compatible`) has other characters in its
+/// place.
 bool decomposes(char32_t code_point, bool compatible);
 /// Its lower case, which may be two characters, without regard to those around it.
 std::u32string lower_case(char32_t code_point);

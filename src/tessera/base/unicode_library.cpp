@@ -16,12 +16,12 @@ constexpr char32_t kLastCodePoint = 0x10FFFF;
 
 /// The decomposition of one character, all the way.
 void append_decomposed(std::u32string& out, char32_t c, bool compatible) {
-  const auto options = static_cast<utf8proc_option_t>(
-      UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0));
+  const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE |
+                                                      (compatible ? UTF8PROC_COMPAT : 0));
   utf8proc_int32_t parts[64];
   int boundary = 0;
-  const utf8proc_ssize_t count = utf8proc_decompose_char(
-      static_cast<utf8proc_int32_t>(c), parts, std::ssize(parts), options, &boundary);
+  const utf8proc_ssize_t count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts,
+                                                         std::ssize(parts), options, &boundary);
   check(count <= std::ssize(parts), code_point_text(c), " decomposes into ", count, " characters");
   if (count < 0) {  // a surrogate, or beyond the last code point
     out += c;
@@ -37,10 +37,10 @@ void order_marks(std::u32string& text) {
       ++at;
       continue;
     }
-    const auto end = std::find_if(at, text.end(), [](char32_t c) { return combining_class(c) == 0; });
-    std::stable_sort(at, end, [](char32_t a, char32_t b) {
-      return combining_class(a) < combining_class(b);
-    });
+    const auto end =
+        std::find_if(at, text.end(), [](char32_t c) { return combining_class(c) == 0; });
+    std::stable_sort(
+        at, end, [](char32_t a, char32_t b) { return combining_class(a) < combining_class(b); });
     at = end;
   }
 }

@@ -106,8 +106,7 @@ Bpe Bpe::from_merges_text(std::string_view lines) {
     const std::size_t blank = line.find(' ');
     const auto id_of = [&](std::string_view printed) {
       std::string bytes;
-      const auto at =
-          append_printed_bytes(printed, bytes) ? out.ids_.find(bytes) : out.ids_.end();
+      const auto at = append_printed_bytes(printed, bytes) ? out.ids_.find(bytes) : out.ids_.end();
       return at == out.ids_.end() ? kNone : at->second;
     };
     const std::int32_t left = id_of(line.substr(0, blank)),

@@ -69,8 +69,8 @@ class Bpe {
 /// The id of a byte, and the character that stands for it in merges.
 std::int32_t id_of_byte(unsigned char byte);
 char32_t printed_byte(unsigned char byte);
-/// Appends the bytes that such characters stand for; false, and nothing appended: one of them stands
-/// for no byte.
+/// Appends the bytes that such characters stand for; false, and nothing appended: one of them
+/// stands for no byte.
 bool append_printed_bytes(std::string_view printed, std::string& bytes);
 
 }  // namespace tessera

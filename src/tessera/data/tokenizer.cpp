@@ -1,8 +1,8 @@
 #include "tessera/data/tokenizer.h"
 
 #include <algorithm>
-#include <atomic>
 #include <array>
+#include <atomic>
 #include <exception>
 #include <mutex>
 
@@ -46,10 +46,9 @@ Tokenizer Tokenizer::of(TokenizerFiles files, const std::string& where) {
   parts->files = std::move(files);
   parts->where = where;
   const auto model = parts->files.find(tokenizer::kSentencePiece);
-  const bool is_model = model != parts->files.end() &&
-                        !parts->files.contains(tokenizer::kTokenizerJson) &&
-                        !parts->files.contains(tokenizer::kVocabTxt) &&
-                        !parts->files.contains(tokenizer::kVocabJson);
+  const bool is_model =
+      model != parts->files.end() && !parts->files.contains(tokenizer::kTokenizerJson) &&
+      !parts->files.contains(tokenizer::kVocabTxt) && !parts->files.contains(tokenizer::kVocabJson);
   const nlohmann::json document =
       is_model ? nlohmann::json::object() : tokenizer::document_of(parts->files, where);
   const tokenizer::JsonPart root(document, where);
@@ -108,8 +107,9 @@ Encoding Tokenizer::encode_pair(std::string_view first, std::string_view second,
   return out;
 }
 
-std::vector<std::vector<std::int32_t>> Tokenizer::encode_batch(
-    std::span<const std::string> texts, int threads, const EncodeOptions& options) const {
+std::vector<std::vector<std::int32_t>> Tokenizer::encode_batch(std::span<const std::string> texts,
+                                                               int threads,
+                                                               const EncodeOptions& options) const {
   require(threads >= 1, "threads is ", threads, "; it must be 1 or more");
   std::vector<tokenizer::Ids> out(texts.size());
   std::atomic<std::size_t> next = 0;

@@ -42,10 +42,10 @@ struct Encoding {
 /// compared, and what is left out. Bytes that are not UTF-8 are U+FFFD, as replaced_utf8() has it.
 class Tokenizer {
  public:
-  /// Reads a file, or of a folder what is there first: tokenizer.json; vocab.txt of BERT; vocab.json
-  /// and merges.txt of GPT-2; a .model of SentencePiece. Nothing is fetched from anywhere.
-  /// Errors: Fault::Data: no such file; one that is damaged, with the place; parts that this program
-  /// does not have, by their names.
+  /// Reads a file, or of a folder what is there first: tokenizer.json; vocab.txt of BERT;
+  /// vocab.json and merges.txt of GPT-2; a .model of SentencePiece. Nothing is fetched from
+  /// anywhere. Errors: Fault::Data: no such file; one that is damaged, with the place; parts that
+  /// this program does not have, by their names.
   static Tokenizer load(const std::string& path);
   /// Of files that were read before; `where` names them in messages.
   static Tokenizer of(TokenizerFiles files, const std::string& where);

@@ -20,12 +20,12 @@ constexpr int kNumBytes = 256;
 constexpr std::size_t kMaxNamed = 8;
 
 /// By code point up to the largest known; -1: unknown.
-using Ids = std::vector<std::int32_t>;
+using KnownIds = std::vector<std::int32_t>;
 using tokenizer::files_of_json;
 using tokenizer::json_of_files;
-bool is_known(const Ids& ids, char32_t c) { return c < ids.size() && ids[c] >= 0; }
-[[noreturn]] void fail_unknown(const Vocabulary& vocabulary, const Ids& ids, std::string_view utf8,
-                               std::size_t offset);
+bool is_known(const KnownIds& ids, char32_t c) { return c < ids.size() && ids[c] >= 0; }
+[[noreturn]] void fail_unknown(const Vocabulary& vocabulary, const KnownIds& ids,
+                               std::string_view utf8, std::size_t offset);
 std::u32string sorted_distinct(std::string_view utf8);
 
 }  // namespace
@@ -227,7 +227,7 @@ std::string shown_character(char32_t c) {
 }
 
 /// ", nor are 'é', U+00E9; 'ü', U+00FC and 3 more": what else of the text it lacks, or "".
-std::string others_unknown(const Ids& ids, std::string_view utf8, char32_t first) {
+std::string others_unknown(const KnownIds& ids, std::string_view utf8, char32_t first) {
   std::set<char32_t> others;
   for (std::size_t at = 0; at < utf8.size();) {
     const CodePoint c = code_point_at(utf8, at);
@@ -244,7 +244,7 @@ std::string others_unknown(const Ids& ids, std::string_view utf8, char32_t first
               others.size() > kMaxNamed ? text(" and ", others.size() - kMaxNamed, " more") : "");
 }
 
-void fail_unknown(const Vocabulary& vocabulary, const Ids& ids, std::string_view utf8,
+void fail_unknown(const Vocabulary& vocabulary, const KnownIds& ids, std::string_view utf8,
                   std::size_t offset) {
   const CodePoint c = code_point_at(utf8, offset);
   const std::string place = text("character ", count_characters(utf8.substr(0, offset)), " (byte ",

@@ -37,8 +37,8 @@ class Vocabulary {
   /// Tokens learned from `utf8`, at most `size` (data/bpe.h). They spell any text, so take the part
   /// that trains alone. Errors: Fault::Usage: a size below 256.
   static Vocabulary bpe(std::string_view utf8, std::int64_t size);
-  /// The tokens of another program. Texts are encoded without special tokens around them; those that
-  /// are spelled in a text are found.
+  /// The tokens of another program. Texts are encoded without special tokens around them; those
+  /// that are spelled in a text are found.
   static Vocabulary tokenizer(Tokenizer made);
   static Vocabulary of(const VocabularyChoice& choice, std::string_view utf8);
 
@@ -71,8 +71,8 @@ class Vocabulary {
   explicit Vocabulary(Bpe learned) : kind_(VocabularyKind::Bpe), bpe_(std::move(learned)) {}
 
   VocabularyKind kind_ = VocabularyKind::Bytes;
-  std::u32string characters_;        // sorted; empty for bytes
-  std::vector<std::int32_t> id_of_;  // by code point up to the largest known; -1: unknown
+  std::u32string characters_;           // sorted; empty for bytes
+  std::vector<std::int32_t> id_of_;     // by code point up to the largest known; -1: unknown
   std::optional<Bpe> bpe_;              // of Bpe
   std::optional<Tokenizer> tokenizer_;  // of Tokenizer
 };

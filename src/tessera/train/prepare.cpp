@@ -197,15 +197,14 @@ void check_data(PreparedRun& run, Problems& problems) {
                     c.model.vocabulary < vocabulary_for(c.model.family, Bpe::kBytes);
   const VocabularyKind kind = run.data.vocabulary.kind();
   if (!run.from && !told && c.model.vocabulary < least)
-    problems.add(text("vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
-                      kind == VocabularyKind::Bpe || kind == VocabularyKind::Tokenizer
-                          ? "tokens"
-                          : to_text(kind),
-                      kind == VocabularyKind::Tokenizer ? " of the tokenizer" : " of the data",
-                      least > known ? text(" and the ", least - known, " special tokens of family ",
-                                           c.model.family)
-                                    : "",
-                      "; give 0 or at least ", least));
+    problems.add(text(
+        "vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
+        kind == VocabularyKind::Bpe || kind == VocabularyKind::Tokenizer ? "tokens" : to_text(kind),
+        kind == VocabularyKind::Tokenizer ? " of the tokenizer" : " of the data",
+        least > known
+            ? text(" and the ", least - known, " special tokens of family ", c.model.family)
+            : "",
+        "; give 0 or at least ", least));
 }
 
 /// Numbers of the loss scale, of a run that has none.

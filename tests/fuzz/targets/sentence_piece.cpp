@@ -8,8 +8,7 @@ namespace tessera::fuzz {
 namespace {
 
 void run(std::string_view input) {
-  const Tokenizer tokenizer =
-      Tokenizer::of({{"tokenizer.model", std::string(input)}}, "input");
+  const Tokenizer tokenizer = Tokenizer::of({{"tokenizer.model", std::string(input)}}, "input");
   then([&] {
     for (const std::string_view text : {std::string_view(" ab  Ab\u00e9 \u2581<u>xy\t"), input}) {
       const std::vector<std::int32_t> ids = tokenizer.encode(text.substr(0, 256));

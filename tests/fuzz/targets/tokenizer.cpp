@@ -8,7 +8,8 @@ namespace tessera::fuzz {
 
 namespace {
 
-constexpr const char* kTexts[] = {"", " ab  Ab\u00e9 e\u0301 \u4e2d1 12! <s>\n", "\xff\xc3 \u2581x\u3000"};
+constexpr const char* kTexts[] = {"", " ab  Ab\u00e9 e\u0301 \u4e2d1 12! <s>\n",
+                                  "\xff\xc3 \u2581x\u3000"};
 
 /// What a tokenizer makes of any text has ids that it knows, or is refused.
 void use(const Tokenizer& tokenizer, std::string_view input) {
@@ -32,13 +33,14 @@ void use(const Tokenizer& tokenizer, std::string_view input) {
 
 void run(std::string_view input) {
   const bool json = input.find('{') != std::string_view::npos;
-  const Tokenizer tokenizer = Tokenizer::of(
-      {{json ? "tokenizer.json" : "vocab.txt", std::string(input)}}, "input");
+  const Tokenizer tokenizer =
+      Tokenizer::of({{json ? "tokenizer.json" : "vocab.txt", std::string(input)}}, "input");
   use(tokenizer, input);
 }
 
 }  // namespace
 
-const Target kTarget = {64 << 20, 4096, run};  // tables of all code points, and words that came before
+const Target kTarget = {64 << 20, 4096,
+                        run};  // tables of all code points, and words that came before
 
 }  // namespace tessera::fuzz

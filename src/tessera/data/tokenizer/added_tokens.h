@@ -48,7 +48,7 @@ class AddedTokens {
 
  private:
   std::vector<AddedToken> all_;
-  TokenTable numbers_;                              // of all_, by content
+  TokenTable numbers_;                                 // of all_, by content
   std::unordered_map<std::int32_t, std::size_t> ids_;  // numbers in all_
   ByteTrie tries_[2];  // of tokens that are not normalized, and of those that are; values: of all_
   bool any_[2] = {false, false};

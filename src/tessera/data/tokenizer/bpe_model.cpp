@@ -37,7 +37,8 @@ class BpeModel : public Model {
     const std::size_t before = out.size();
     std::size_t unknown = 0;  // characters that wait to be told as unknown
     for (std::size_t at = 0; at < piece.size();) {
-      const auto size = std::max<std::size_t>(1, static_cast<std::size_t>(code_point_at(piece, at).size));
+      const auto size =
+          std::max<std::size_t>(1, static_cast<std::size_t>(code_point_at(piece, at).size));
       const std::string_view symbol =
           symbol_of(piece.substr(at, size), at == 0, at + size == piece.size(), scratch.text);
       at += size;

@@ -35,8 +35,7 @@ ByteTrie::ByteTrie(Keys keys) {
     if (range.parent < 0) continue;
     Node& parent = nodes_[static_cast<std::size_t>(range.parent)];
     parent.first = first;
-    parent.children =
-        static_cast<std::uint16_t>(nodes_.size() - static_cast<std::size_t>(first));
+    parent.children = static_cast<std::uint16_t>(nodes_.size() - static_cast<std::size_t>(first));
   }
 }
 

@@ -40,8 +40,7 @@ struct TraitTable {
 Traits compute_traits(char32_t c) {
   const Category category = category_of(c);
   const bool letter = category >= Category::Lu && category <= Category::Lo,
-             number = category >= Category::Nd && category <= Category::No,
-             mark = is_mark(c);
+             number = category >= Category::Nd && category <= Category::No, mark = is_mark(c);
   const auto when = [](bool is, Traits trait) { return is ? trait : Traits{0}; };
   const bool ascii_mark = (c >= 0x21 && c <= 0x2F) || (c >= 0x3A && c <= 0x40) ||
                           (c >= 0x5B && c <= 0x60) || (c >= 0x7B && c <= 0x7E);
@@ -50,8 +49,8 @@ Traits compute_traits(char32_t c) {
   out |= when(number, kNumber | kNumeric);
   out |= when(kind_of(c) == CharacterKind::Blank, kBlank);
   const bool blank_control = c == '\t' || c == '\n' || c == '\r';
-  out |= when(!blank_control && is_category(c, {Category::Cc, Category::Cf, Category::Co}),
-              kControl);
+  out |=
+      when(!blank_control && is_category(c, {Category::Cc, Category::Cf, Category::Co}), kControl);
   out |= when(ascii_mark || (category >= Category::Pc && category <= Category::Po), kPunctuation);
   out |= when(category == Category::Mn, kAccent);
   out |= when(mark, kMark);
@@ -138,7 +137,8 @@ void normalize_form(std::u32string& text, NormalForm form) {
 }
 
 void normalize_form(std::string& text, NormalForm form) {
-  if (std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; })) return;
+  if (std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; }))
+    return;
   std::u32string wide;
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint c = code_point_at(text, at);

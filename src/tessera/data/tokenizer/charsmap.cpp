@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "tessera/base/utf8.h"
 #include "tessera/base/unicode.h"
+#include "tessera/base/utf8.h"
 #include "tessera/data/tokenizer/normalizers.h"
 
 namespace tessera::tokenizer {
@@ -85,8 +85,7 @@ std::string base64_of_bytes(std::string_view bytes) {
   for (std::size_t at = 0; at < bytes.size(); at += 3) {
     std::uint32_t bits = 0;
     for (std::size_t i = 0; i < 3; ++i)
-      bits = bits << 8 |
-             (at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0u);
+      bits = bits << 8 | (at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0u);
     for (std::size_t i = 0; i < 4; ++i)
       out += at + i <= bytes.size() ? kBase64[(bits >> (18 - 6 * i)) & 63] : '=';
   }

@@ -36,9 +36,9 @@ Decoder make_byte_level_decoder(const JsonPart&) {
 /// What BERT's detokenizer does to English: blanks before marks and endings go.
 std::string cleaned_up(std::string text) {
   constexpr std::pair<std::string_view, std::string_view> kRules[] = {
-      {" .", "."},     {" ?", "?"},           {" !", "!"},   {" ,", ","},
-      {" ' ", "'"},    {" n't", "n't"},       {" 'm", "'m"}, {" do not", " don't"},
-      {" 's", "'s"},   {" 've", "'ve"},       {" 're", "'re"},
+      {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
+      {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},   {" do not", " don't"},
+      {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
   };
   for (const auto& [from, to] : kRules) text = replaced_all(text, from, to);
   return text;
@@ -66,8 +66,7 @@ Decoder make_metaspace_decoder(const JsonPart& part) {
   std::string mark;
   append_utf8(mark, part.character("replacement", U'\u2581'));
   const std::string scheme = part.text("prepend_scheme", "");
-  const bool prepended =
-      scheme.empty() ? part.flag("add_prefix_space", true) : scheme != "never";
+  const bool prepended = scheme.empty() ? part.flag("add_prefix_space", true) : scheme != "never";
   return [mark, prepended](Tokens& tokens) {
     for (std::size_t i = 0; i < tokens.size(); ++i)
       tokens[i] = replaced_all(tokens[i], mark, i == 0 && prepended ? "" : " ");
@@ -171,10 +170,10 @@ Decoder make_decoder_sequence(const JsonPart& part) {
 }
 
 constexpr Maker<Decoder> kDecoders[] = {
-    {"BPEDecoder", make_bpe_decoder},     {"ByteFallback", make_byte_fallback_decoder},
+    {"BPEDecoder", make_bpe_decoder},       {"ByteFallback", make_byte_fallback_decoder},
     {"ByteLevel", make_byte_level_decoder}, {"Fuse", make_fuse_decoder},
-    {"Metaspace", make_metaspace_decoder}, {"Replace", make_replace_decoder},
-    {"Sequence", make_decoder_sequence},  {"Strip", make_strip_decoder},
+    {"Metaspace", make_metaspace_decoder},  {"Replace", make_replace_decoder},
+    {"Sequence", make_decoder_sequence},    {"Strip", make_strip_decoder},
     {"WordPiece", make_word_piece_decoder},
 };
 

@@ -32,7 +32,7 @@ std::string_view trimmed_end(std::string_view line) {
 }
 
 json added_token(const std::string& content, const json& id) {
-  return {{"id", id},         {"content", content}, {"single_word", false}, {"lstrip", false},
+  return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
           {"rstrip", false}, {"normalized", false}, {"special", true}};
 }
 
@@ -60,8 +60,7 @@ json document_of_vocab_txt(const std::string& bytes, const json& config, const s
   if (!lines.empty() && lines.back().empty()) lines.pop_back();
   if (lines.empty())
     fail(Fault::Data, "tokenizer file '", file, "' is empty; restore it: a token in each line");
-  for (std::size_t i = 0; i < lines.size(); ++i)
-    vocabulary[std::string(trimmed_end(lines[i]))] = i;
+  for (std::size_t i = 0; i < lines.size(); ++i) vocabulary[std::string(trimmed_end(lines[i]))] = i;
   json added = json::array();
   for (const char* const token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}) {
     if (vocabulary.contains(token)) added.push_back(added_token(token, vocabulary[token]));

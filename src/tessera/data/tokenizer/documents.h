@@ -8,10 +8,10 @@
 
 namespace tessera::tokenizer {
 
-/// BERT's vocab.txt: a token in each line, whose number from 0 is its id; white space at the ends of
-/// lines is none of theirs, and of equal tokens the last counts. `config`: tokenizer_config.json.
-/// Without "do_lower_case" there the text is lower-cased unless the vocabulary itself has words with
-/// capitals. Errors: Fault::Data: not UTF-8, or empty.
+/// BERT's vocab.txt: a token in each line, whose number from 0 is its id; white space at the ends
+/// of lines is none of theirs, and of equal tokens the last counts. `config`:
+/// tokenizer_config.json. Without "do_lower_case" there the text is lower-cased unless the
+/// vocabulary itself has words with capitals. Errors: Fault::Data: not UTF-8, or empty.
 nlohmann::json document_of_vocab_txt(const std::string& bytes, const nlohmann::json& config,
                                      const std::string& file);
 

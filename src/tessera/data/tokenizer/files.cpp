@@ -137,9 +137,9 @@ nlohmann::json document_of(const TokenizerFiles& files, const std::string& where
     if (!files.contains(kMergesTxt))
       fail(Fault::Data, "tokenizer '", where, "' has ", kVocabJson, " and no ", kMergesTxt,
            "; restore that file");
-    return document_of_vocab_json(
-        parse_json_file(found->second, path_of(kVocabJson)), files.at(kMergesTxt), config(),
-        named_special_tokens(files, where), path_of(kMergesTxt));
+    return document_of_vocab_json(parse_json_file(found->second, path_of(kVocabJson)),
+                                  files.at(kMergesTxt), config(),
+                                  named_special_tokens(files, where), path_of(kMergesTxt));
   }
   fail(Fault::Data, "tokenizer '", where, "' has no file that makes one; restore them");
 }

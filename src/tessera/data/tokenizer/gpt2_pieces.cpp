@@ -29,15 +29,11 @@ std::size_t contraction_size(std::string_view text) {
     case 's':
     case 't':
     case 'm':
-    case 'd':
-      return 2;
+    case 'd': return 2;
     case 'r':
-    case 'v':
-      return text.size() > 2 && text[2] == 'e' ? 3 : 0;
-    case 'l':
-      return text.size() > 2 && text[2] == 'l' ? 3 : 0;
-    default:
-      return 0;
+    case 'v': return text.size() > 2 && text[2] == 'e' ? 3 : 0;
+    case 'l': return text.size() > 2 && text[2] == 'l' ? 3 : 0;
+    default: return 0;
   }
 }
 

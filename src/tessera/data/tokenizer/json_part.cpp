@@ -104,8 +104,8 @@ char32_t JsonPart::character(std::string_view key, std::optional<char32_t> missi
 
 std::int32_t id_of_json(const nlohmann::json& value, const JsonPart& of, std::string_view what) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max() - 1;
-  const bool whole = value.is_number_unsigned() ||
-                     (value.is_number_integer() && value.get<std::int64_t>() >= 0);
+  const bool whole =
+      value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0);
   if (!whole || value.get<std::uint64_t>() > kMost)
     of.bad(what, " is ", JsonPart::shown(value), " where a whole number from 0 to ", kMost,
            " belongs; restore the file");

@@ -39,8 +39,7 @@ class JsonPart {
                       std::optional<std::int32_t> missing = std::nullopt) const;
   double real(std::string_view key, std::optional<double> missing = std::nullopt) const;
   /// The one character at `key`.
-  char32_t character(std::string_view key,
-                     std::optional<char32_t> missing = std::nullopt) const;
+  char32_t character(std::string_view key, std::optional<char32_t> missing = std::nullopt) const;
 
   template <typename... Parts>
   [[noreturn]] void bad(const Parts&... parts) const {

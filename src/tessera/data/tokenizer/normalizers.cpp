@@ -14,9 +14,7 @@ namespace {
 
 template <NormalForm kForm>
 Normalizer make_form(const JsonPart&) {
-  return [](NormalizedText& text) {
-    normalize_form(text.text, kForm);
-  };
+  return [](NormalizedText& text) { normalize_form(text.text, kForm); };
 }
 
 /// A normalizer that looks at one character at a time: `each` appends what becomes of it.

@@ -9,8 +9,8 @@ namespace tessera {
 using tokenizer::Ids;
 using tokenizer::Piece;
 
-void Tokenizer::Parts::append(std::string_view text, const EncodeOptions& options,
-                              Scratch& scratch, Ids& out) const {
+void Tokenizer::Parts::append(std::string_view text, const EncodeOptions& options, Scratch& scratch,
+                              Ids& out) const {
   std::string repaired;
   if (find_invalid_utf8(text) != std::string_view::npos) {
     repaired = replaced_utf8(text);

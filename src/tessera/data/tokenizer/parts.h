@@ -28,8 +28,8 @@ struct Tokenizer::Parts {
   TokenizerFiles files;
   std::string where;
   std::vector<std::string> notices;
-  tokenizer::Normalizer normalizer;                // may be empty
-  tokenizer::PreTokenizing pre_tokenizer;          // may be empty
+  tokenizer::Normalizer normalizer;        // may be empty
+  tokenizer::PreTokenizing pre_tokenizer;  // may be empty
   std::unique_ptr<const tokenizer::Model> model;
   tokenizer::AddedTokens added;
   tokenizer::Templates templates;

@@ -13,11 +13,10 @@ void Tokenizer::Parts::read_document(const tokenizer::JsonPart& root) {
              "' but this program reads 1.0; write the file by a version of its library that does");
   for (const char* const ignored : {"truncation", "padding"}) {
     if (root.has(ignored))
-      notices.push_back(text("the tokenizer's ", ignored,
-                                    " is not used: texts are neither cut nor filled up"));
+      notices.push_back(
+          text("the tokenizer's ", ignored, " is not used: texts are neither cut nor filled up"));
   }
-  if (root.has("normalizer"))
-    normalizer = tokenizer::make_normalizer(root.part("normalizer"));
+  if (root.has("normalizer")) normalizer = tokenizer::make_normalizer(root.part("normalizer"));
   if (root.has("pre_tokenizer"))
     pre_tokenizer = tokenizer::make_pre_tokenizer(root.part("pre_tokenizer"));
   model = tokenizer::make_model(root.part("model"));

@@ -61,20 +61,13 @@ struct EscapeSet {
 
 EscapeSet set_of(char escape, std::string_view words) {
   switch (escape) {
-    case 's':
-      return {kBlanks, false};
-    case 'S':
-      return {kBlanks, true};
-    case 'w':
-      return {words, false};
-    case 'W':
-      return {words, true};
-    case 'h':
-      return {kHexadecimal, false};
-    case 'H':
-      return {kHexadecimal, true};
-    default:
-      return {};
+    case 's': return {kBlanks, false};
+    case 'S': return {kBlanks, true};
+    case 'w': return {words, false};
+    case 'W': return {words, true};
+    case 'h': return {kHexadecimal, false};
+    case 'H': return {kHexadecimal, true};
+    default: return {};
   }
 }
 
@@ -98,9 +91,9 @@ std::string pcre2_pattern(std::string_view pattern, const JsonPart& part) {
       continue;
     }
     const char escape = pattern[++i];
-    const std::string_view category =
-        escape == 'p' || (escape == 'P' && brackets == 0) ? category_name(pattern.substr(i - 1))
-                                                          : std::string_view();
+    const std::string_view category = escape == 'p' || (escape == 'P' && brackets == 0)
+                                          ? category_name(pattern.substr(i - 1))
+                                          : std::string_view();
     if (!category.empty()) {
       const std::string set = category_set(category);
       out += brackets > 0 ? set : text(escape == 'P' ? "[^" : "[", set, "]");

@@ -86,7 +86,7 @@ Templates make_template_sequence(const JsonPart& part) {
 }
 
 constexpr Maker<Templates> kPostProcessors[] = {
-    {"BertProcessing", make_bert_template},   {"ByteLevel", make_offsets_template},
+    {"BertProcessing", make_bert_template},       {"ByteLevel", make_offsets_template},
     {"RobertaProcessing", make_roberta_template}, {"Sequence", make_template_sequence},
     {"TemplateProcessing", make_template},
 };

@@ -203,7 +203,8 @@ PreTokenizing make_metaspace(const JsonPart& part) {
     const Piece whole = {text, piece.at_start};
     if (!splits) return sink(whole);
     std::size_t begin = 0;
-    for (std::size_t at = text.find(mark); at != text.npos; at = text.find(mark, at + mark.size())) {
+    for (std::size_t at = text.find(mark); at != text.npos;
+         at = text.find(mark, at + mark.size())) {
       hand_on(whole, begin, at, sink);
       begin = at;
     }

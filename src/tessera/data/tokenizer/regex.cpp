@@ -49,10 +49,10 @@ Regex::Regex(const std::string& pattern, const JsonPart& part)
   pcre2_set_parens_nest_limit(context.get(), 100);
   int error = 0;
   PCRE2_SIZE at = 0;
-  compiled_->code.reset(pcre2_compile(
-      reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error, &at,
-      context.get()));
+  compiled_->code.reset(
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+                    PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error, &at,
+                    context.get()));
   if (!compiled_->code)
     part.bad("pattern '", replaced_utf8(pattern.substr(0, 200)),
              "' is refused: ", message_of_engine(error), "; write it without that");
@@ -79,12 +79,12 @@ void Regex::find(std::string_view text, Spans& out) const {
     if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = match(PCRE2_NO_JIT);
     if (found == PCRE2_ERROR_NOMATCH) break;
     if (found < 0)
-      fail(Fault::Data, "pattern '", replaced_utf8(pattern_.substr(0, 200)),
-           "' gives up at byte ", from, " of a text of ", text.size(),
-           " bytes: ", message_of_engine(found), "; shorten the text there, or give lines");
+      fail(Fault::Data, "pattern '", replaced_utf8(pattern_.substr(0, 200)), "' gives up at byte ",
+           from, " of a text of ", text.size(), " bytes: ", message_of_engine(found),
+           "; shorten the text there, or give lines");
     const PCRE2_SIZE* const ends = pcre2_get_ovector_pointer(data.get());
     const std::size_t begin = ends[0], end = ends[1];
-    if (begin > end) break;  // \K
+    if (begin > end) break;                 // \K
     if (begin == end && end == last_end) {  // an empty match directly behind a match is none
       if (from == text.size()) break;
       from += std::max<std::size_t>(1, static_cast<std::size_t>(code_point_at(text, from).size));
@@ -114,10 +114,8 @@ Finder make_finder(const JsonPart& part, std::string_view key) {
       }
     };
   }
-  return [regex = std::make_shared<const Regex>(regex, pattern)](std::string_view text,
-                                                                  Spans& out) {
-    regex->find(text, out);
-  };
+  return [regex = std::make_shared<const Regex>(regex, pattern)](
+             std::string_view text, Spans& out) { regex->find(text, out); };
 }
 
 void find_string(std::string_view text, std::string_view wanted, Spans& out) {

@@ -57,8 +57,9 @@ class WireReader {
 
  private:
   [[noreturn]] void damaged(const std::string& what) const {
-    fail(Fault::Data, "tokenizer file '", file_, "' is no model of SentencePiece, or damaged: ",
-         what, " at byte ", at_, " of a part of ", bytes_.size(), "; restore the file");
+    fail(Fault::Data, "tokenizer file '", file_,
+         "' is no model of SentencePiece, or damaged: ", what, " at byte ", at_, " of a part of ",
+         bytes_.size(), "; restore the file");
   }
   std::uint64_t varint() {
     std::uint64_t out = 0;
@@ -115,34 +116,20 @@ void read_trainer(std::string_view bytes, const std::string& file, SentencePiece
         const std::int32_t type = part.number();
         if (type != 1 && type != 2)
           fail(Fault::Data, "tokenizer file '", file, "' is a model of type ",
-               type >= 3 && type <= 4 ? std::string(kTypes[type - 1]) : number_text(std::int64_t{type}),
+               type >= 3 && type <= 4 ? std::string(kTypes[type - 1])
+                                      : number_text(std::int64_t{type}),
                "; this program has unigram and bpe");
         out.bpe = type == 2;
         break;
       }
-      case 24:
-        out.whitespace_as_suffix = part.number() != 0;
-        break;
-      case 35:
-        out.byte_fallback = part.number() != 0;
-        break;
-      case 40:
-        out.unk = part.number();
-        break;
-      case 41:
-        out.bos = part.number();
-        break;
-      case 42:
-        out.eos = part.number();
-        break;
-      case 43:
-        out.pad = part.number();
-        break;
-      case 44:
-        out.unk_surface = part.data();
-        break;
-      default:
-        break;
+      case 24: out.whitespace_as_suffix = part.number() != 0; break;
+      case 35: out.byte_fallback = part.number() != 0; break;
+      case 40: out.unk = part.number(); break;
+      case 41: out.bos = part.number(); break;
+      case 42: out.eos = part.number(); break;
+      case 43: out.pad = part.number(); break;
+      case 44: out.unk_surface = part.data(); break;
+      default: break;
     }
   }
 }

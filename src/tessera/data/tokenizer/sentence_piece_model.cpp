@@ -103,8 +103,7 @@ class SentencePieceUnigram : public SentencePieceModel {
       at += size;
     }
     std::vector<std::size_t> ends;
-    for (std::size_t end = text.size(); end > 0;
-         end = static_cast<std::size_t>(best[end].begin))
+    for (std::size_t end = text.size(); end > 0; end = static_cast<std::size_t>(best[end].begin))
       ends.push_back(end);
     std::int32_t before = kNoId;
     for (auto end = ends.rbegin(); end != ends.rend(); ++end) {

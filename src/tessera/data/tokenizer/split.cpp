@@ -29,8 +29,8 @@ void join_matches(Spans& spans, bool at_the_end) {
 }  // namespace
 
 SplitBehavior behavior_of(const JsonPart& part, std::string_view missing) {
-  const std::string name = missing.empty() ? part.text("behavior")
-                                           : part.text("behavior", std::string(missing));
+  const std::string name =
+      missing.empty() ? part.text("behavior") : part.text("behavior", std::string(missing));
   const auto* const found = std::ranges::find(kBehaviors, name);
   if (found == std::end(kBehaviors))
     part.bad("behavior '", name.substr(0, 60), "' is none of ", join(kBehaviors),

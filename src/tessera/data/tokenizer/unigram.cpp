@@ -65,8 +65,7 @@ class Unigram : public Model {
     best.assign(piece.size() + 1, {});
     const auto offer = [&](std::size_t begin, std::size_t end, double score, std::int32_t id) {
       ModelScratch::Best& at = best[end];
-      if (at.begin == kNoId || score > at.score)
-        at = {score, static_cast<std::int32_t>(begin), id};
+      if (at.begin == kNoId || score > at.score) at = {score, static_cast<std::int32_t>(begin), id};
     };
     for (std::size_t at = 0; at < piece.size();) {
       const auto size =

@@ -61,7 +61,7 @@ class WordPiece : public Model {
   std::string unknown_text_, prefix_;
   std::int64_t most_characters_;
   std::int32_t unknown_ = kNoId;
-  TokenTable continuing_;     // without the prefix
+  TokenTable continuing_;    // without the prefix
   std::size_t longest_ = 0;  // bytes of a token
 };
 
