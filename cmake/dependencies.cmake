@@ -14,6 +14,9 @@ endfunction()
 with_header(dnnl dnnl.hpp)
 with_header(hwy hwy/highway.h)
 with_header(xxhash xxhash.h)
+with_header(utf8proc utf8proc.h)
+with_header(pcre2-8 pcre2.h)
+target_compile_definitions(tessera::pcre2-8 INTERFACE PCRE2_CODE_UNIT_WIDTH=8)  # its header asks which
 add_library(tessera::tomlplusplus INTERFACE IMPORTED)  # headers alone
 with_header(tomlplusplus toml++/toml.h)
 # It asserts of some texts, as "[*]", what it refuses a line later; with NDEBUG, clang takes its word for it. And a letter

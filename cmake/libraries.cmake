@@ -13,6 +13,8 @@ endfunction()
 tessera_find_library(dnnl)
 tessera_find_library(hwy)
 tessera_find_library(xxhash)
+tessera_find_library(utf8proc)
+tessera_find_library(pcre2-8)
 
 # MPI, where it is installed: ranks in several processes.
 function(tessera_find_mpi)

@@ -105,7 +105,7 @@ TEST(Vocabulary, BadJsonIsRefused) {
       {"{}", "not a vocabulary file"},
       {R"({"format":"tessera vocabulary","version":2})", "version is 2 but this program reads 1"},
       {R"({"format":"tessera vocabulary","version":1,"kind":"words"})",
-       R"(kind "words" is none of "bytes", "characters" and "bpe")"},
+       R"(kind "words" is none of "bytes", "characters", "bpe" and "tokenizer")"},
       {head + "}", "it has no \"characters\""},
       {head + R"(,"characters":7})", "it has no \"characters\""},
       {head + R"(,"characters":"ba","size":2})",

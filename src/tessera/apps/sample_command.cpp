@@ -117,12 +117,13 @@ void write_asked(TextModel& model, const WritingSource& source, const SampleRequ
   GenerateOptions options = request.options;
   if (request.input.empty() && request.output.empty()) {
     if (model.writing().source == 0) console.out << request.prompt << std::flush;
+    TextStream written(vocabulary, beginnings.front().prompt);
     options.on_token = [&](std::size_t, std::int32_t id) {
-      console.out << vocabulary.decode(std::span(&id, 1)) << std::flush;
+      console.out << written.add(id) << std::flush;
       require_taken(console);
     };
     write_texts(model, vocabulary, beginnings, options, [](const Tokens&) {});
-    console.out << "\n";
+    console.out << written.rest() << "\n";
     return;
   }
   OutputFile* const output = source.output.get();

@@ -1,7 +1,6 @@
 #include "tessera/data/bpe.h"
 
 #include <array>
-#include <queue>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -39,8 +38,12 @@ constexpr ByteNames kByteNames = [] {
   return out;
 }();
 
-/// The bytes of a token from its printed characters; false: no character of a byte.
-bool read_printed(std::string_view printed, std::string& bytes) {
+}  // namespace
+
+std::int32_t id_of_byte(unsigned char byte) { return kByteNames.id[byte]; }
+char32_t printed_byte(unsigned char byte) { return kByteNames.character[byte]; }
+
+bool append_printed_bytes(std::string_view printed, std::string& bytes) {
   static constexpr std::int32_t kMost = 256 + 68;
   static constexpr auto kByte = [] {
     std::array<std::int32_t, kMost> out{};
@@ -49,19 +52,18 @@ bool read_printed(std::string_view printed, std::string& bytes) {
       out[kByteNames.character[static_cast<std::size_t>(byte)]] = byte;
     return out;
   }();
+  const std::size_t before = bytes.size();
   for (std::size_t at = 0; at < printed.size();) {
     const CodePoint c = code_point_at(printed, at);
-    if (c.size == 0 || c.value >= kMost || kByte[c.value] == kNone) return false;
+    if (c.size == 0 || c.value >= kMost || kByte[c.value] == kNone) {
+      bytes.resize(before);
+      return false;
+    }
     bytes += static_cast<char>(static_cast<unsigned char>(kByte[c.value]));
     at += static_cast<std::size_t>(c.size);
   }
-  return !bytes.empty();
+  return true;
 }
-
-}  // namespace
-
-std::int32_t id_of_byte(unsigned char byte) { return kByteNames.id[byte]; }
-char32_t printed_byte(unsigned char byte) { return kByteNames.character[byte]; }
 
 Bpe::Bpe() : tokens_(kBytes) {
   for (int byte = 0; byte < kBytes; ++byte) {
@@ -73,11 +75,11 @@ Bpe::Bpe() : tokens_(kBytes) {
 }
 
 bool Bpe::add(std::int32_t left, std::int32_t right) {
-  const auto number = static_cast<std::int32_t>(merges_.size());
-  if (!merge_of_.emplace(key(left, right), number).second) return false;
+  if (table_.find(left, right) != nullptr) return false;
   std::string spelled = token(left) + token(right);
   const auto [at, added] = ids_.emplace(spelled, static_cast<std::int32_t>(tokens_.size()));
   if (added) tokens_.push_back(std::move(spelled));
+  table_.add(left, right, {static_cast<std::int32_t>(merges_.size()), at->second});
   merges_.push_back({left, right, at->second});
   return true;
 }
@@ -104,7 +106,7 @@ Bpe Bpe::from_merges_text(std::string_view lines) {
     const std::size_t blank = line.find(' ');
     const auto id_of = [&](std::string_view printed) {
       std::string bytes;
-      const auto at = read_printed(printed, bytes) ? out.ids_.find(bytes) : out.ids_.end();
+      const auto at = append_printed_bytes(printed, bytes) ? out.ids_.find(bytes) : out.ids_.end();
       return at == out.ids_.end() ? kNone : at->second;
     };
     const std::int32_t left = id_of(line.substr(0, blank)),
@@ -121,57 +123,21 @@ Bpe Bpe::from_merges_text(std::string_view lines) {
 std::vector<std::int32_t> Bpe::encode(std::string_view text) const {
   std::vector<std::int32_t> out;
   out.reserve(text.size() / 3);
+  MergeTable::Scratch scratch;
   std::unordered_map<std::string_view, std::pair<std::size_t, std::size_t>> before;  // in `out`
   while (!text.empty()) {
     const std::string_view piece = take_piece(text);
     const auto [known, added] = before.try_emplace(piece, out.size(), 0);
     auto& [begin, count] = known->second;
     if (added) {
-      encode_piece(piece, out);
+      for (const char c : piece) out.push_back(id_of_byte(static_cast<unsigned char>(c)));
+      table_.apply(out, begin, scratch);
       count = out.size() - begin;
     } else {
       for (std::size_t i = 0; i < count; ++i) out.push_back(out[begin + i]);
     }
   }
   return out;
-}
-
-void Bpe::encode_piece(std::string_view piece, std::vector<std::int32_t>& out) const {
-  const auto size = static_cast<std::int32_t>(piece.size());
-  std::vector<std::int32_t> ids, next, before;  // by place; a token stands where it begins
-  for (std::int32_t i = 0; i < size; ++i) {
-    ids.push_back(id_of_byte(static_cast<unsigned char>(piece[static_cast<std::size_t>(i)])));
-    next.push_back(i + 1);
-    before.push_back(i - 1);
-  }
-  const auto at = [](std::vector<std::int32_t>& of, std::int32_t i) -> std::int32_t& {
-    return of[static_cast<std::size_t>(i)];
-  };
-  using Found = std::pair<std::int32_t, std::int32_t>;  // number of the merge, place
-  std::priority_queue<Found, std::vector<Found>, std::greater<>> queue;
-  const auto merge_at = [&](std::int32_t place) {
-    const std::int32_t right = at(next, place);
-    if (right >= size) return kNone;
-    const auto found = merge_of_.find(key(at(ids, place), at(ids, right)));
-    return found == merge_of_.end() ? kNone : found->second;
-  };
-  const auto look = [&](std::int32_t place) {
-    if (const std::int32_t number = merge_at(place); number != kNone) queue.push({number, place});
-  };
-  for (std::int32_t i = 0; i < size; ++i) look(i);
-  while (!queue.empty()) {
-    const auto [number, place] = queue.top();
-    queue.pop();
-    if (at(ids, place) == kNone || merge_at(place) != number) continue;  // merged meanwhile
-    const std::int32_t right = at(next, place), after = at(next, right);
-    at(ids, place) = merges_[static_cast<std::size_t>(number)].product;
-    at(ids, right) = kNone;
-    at(next, place) = after;
-    if (after < size) at(before, after) = place;
-    if (at(before, place) >= 0) look(at(before, place));
-    look(place);
-  }
-  for (std::int32_t i = 0; i < size; i = at(next, i)) out.push_back(at(ids, i));
 }
 
 }  // namespace tessera

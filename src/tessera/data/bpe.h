@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tessera/data/merge_table.h"
+
 namespace tessera {
 
 /// The tokens of byte-level BPE, in the manner of GPT-2: the 256 bytes, so that no text is unknown,
@@ -51,25 +53,24 @@ class Bpe {
     std::int32_t left = 0, right = 0, product = 0;
     friend bool operator==(const Merge&, const Merge&) = default;
   };
-  static std::uint64_t key(std::int32_t left, std::int32_t right) {
-    return static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint32_t>(right);
-  }
   /// Adds the merge of these two, unless it is there; whether it was added. Its token is new where
   /// none is spelled so.
   bool add(std::int32_t left, std::int32_t right);
   std::int32_t product(std::int32_t left, std::int32_t right) const {
-    return merges_[static_cast<std::size_t>(merge_of_.at(key(left, right)))].product;
+    return table_.find(left, right)->product;
   }
-  void encode_piece(std::string_view piece, std::vector<std::int32_t>& out) const;
 
   std::vector<Merge> merges_;
-  std::vector<std::string> tokens_;                           // by id
-  std::unordered_map<std::string, std::int32_t> ids_;         // of tokens
-  std::unordered_map<std::uint64_t, std::int32_t> merge_of_;  // by key()
+  std::vector<std::string> tokens_;                    // by id
+  std::unordered_map<std::string, std::int32_t> ids_;  // of tokens
+  MergeTable table_;                                   // of merges_, whose numbers are the ranks
 };
 
 /// The id of a byte, and the character that stands for it in merges.
 std::int32_t id_of_byte(unsigned char byte);
 char32_t printed_byte(unsigned char byte);
+/// Appends the bytes that such characters stand for; false, and nothing appended: one of them
+/// stands for no byte.
+bool append_printed_bytes(std::string_view printed, std::string& bytes);
 
 }  // namespace tessera

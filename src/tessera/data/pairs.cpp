@@ -48,6 +48,10 @@ void write(std::span<const std::int32_t> tokens, std::span<std::int32_t> to) {
 }  // namespace
 
 Pairs::Pairs(const Dataset& data, Part part, const PairOptions& options) : options_(options) {
+  if (data.vocabulary.kind() == VocabularyKind::Tokenizer)
+    fail(Fault::Usage,
+         "pairs stand in lines with a tab, and a tokenizer's tokens may go beyond both; give "
+         "--vocabulary bpe, characters or bytes for a family that translates");
   const std::int32_t newline = token_of(data.vocabulary, '\n'),
                      tab = token_of(data.vocabulary, '\t');
   const Lines lines = lines_of(data, part, newline);

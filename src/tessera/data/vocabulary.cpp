@@ -8,6 +8,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
+#include "tessera/data/tokenizer/recorded_files.h"
 
 namespace tessera {
 
@@ -19,10 +20,12 @@ constexpr int kNumBytes = 256;
 constexpr std::size_t kMaxNamed = 8;
 
 /// By code point up to the largest known; -1: unknown.
-using Ids = std::vector<std::int32_t>;
-bool is_known(const Ids& ids, char32_t c) { return c < ids.size() && ids[c] >= 0; }
-[[noreturn]] void fail_unknown(const Vocabulary& vocabulary, const Ids& ids, std::string_view utf8,
-                               std::size_t offset);
+using KnownIds = std::vector<std::int32_t>;
+using tokenizer::files_of_json;
+using tokenizer::json_of_files;
+bool is_known(const KnownIds& ids, char32_t c) { return c < ids.size() && ids[c] >= 0; }
+[[noreturn]] void fail_unknown(const Vocabulary& vocabulary, const KnownIds& ids,
+                               std::string_view utf8, std::size_t offset);
 std::u32string sorted_distinct(std::string_view utf8);
 
 }  // namespace
@@ -40,7 +43,14 @@ Vocabulary Vocabulary::bpe(std::string_view utf8, std::int64_t size) {
   return Vocabulary(Bpe::learn(utf8, size));
 }
 
+Vocabulary Vocabulary::tokenizer(Tokenizer made) {
+  Vocabulary out(VocabularyKind::Tokenizer, {});
+  out.tokenizer_ = std::move(made);
+  return out;
+}
+
 Vocabulary Vocabulary::of(const VocabularyChoice& choice, std::string_view utf8) {
+  if (choice.kind == VocabularyKind::Tokenizer) return tokenizer(Tokenizer::load(choice.path));
   if (choice.kind == VocabularyKind::Bpe) return bpe(utf8, choice.size);
   return choice.kind == VocabularyKind::Bytes ? bytes() : characters(utf8);
 }
@@ -52,13 +62,20 @@ Vocabulary::Vocabulary(VocabularyKind kind, std::u32string characters)
     id_of_[characters_[i]] = static_cast<std::int32_t>(i);
 }
 
+bool operator==(const Vocabulary& a, const Vocabulary& b) {
+  if (a.kind_ != b.kind_ || a.characters_ != b.characters_ || a.bpe_ != b.bpe_) return false;
+  return !a.tokenizer_ || a.tokenizer_->files() == b.tokenizer_->files();
+}
+
 int Vocabulary::size() const {
+  if (tokenizer_) return tokenizer_->size();
   if (bpe_) return static_cast<int>(bpe_->size());
   return kind_ == VocabularyKind::Bytes ? kNumBytes : static_cast<int>(characters_.size());
 }
 
 std::vector<std::int32_t> Vocabulary::encode(std::string_view utf8) const {
   if (bpe_) return bpe_->encode(utf8);
+  if (tokenizer_) return tokenizer_->encode(utf8, {.add_special_tokens = false});
   std::vector<std::int32_t> ids;
   ids.reserve(utf8.size());
   if (kind_ == VocabularyKind::Bytes) {
@@ -75,6 +92,7 @@ std::vector<std::int32_t> Vocabulary::encode(std::string_view utf8) const {
 }
 
 std::string Vocabulary::decode(std::span<const std::int32_t> ids) const {
+  if (tokenizer_) return tokenizer_->decode(ids);
   std::string out;
   for (const std::int32_t id : ids) {
     if (id < 0 || id >= size()) {
@@ -105,6 +123,7 @@ std::string Vocabulary::to_json() const {
     out["characters"] = all;
   }
   if (bpe_) out["merges"] = bpe_->merges_text();
+  if (tokenizer_) out["files"] = json_of_files(tokenizer_->files());
   return out.dump() + "\n";
 }
 
@@ -141,8 +160,22 @@ Vocabulary Vocabulary::from_json(std::string_view json, const std::string& where
       bad(error.what());
     }
   }
+  if (field("kind") == to_text(VocabularyKind::Tokenizer)) {
+    try {
+      const auto files = in.find("files");
+      Vocabulary out =
+          tokenizer(Tokenizer::of(files_of_json(files == in.end() ? none : *files), where));
+      if (field("size") == out.size()) return out;
+      bad("it says size ", field("size").dump(), " but its tokenizer has ids up to ",
+          out.size() - 1);
+    } catch (const Error& error) {
+      if (error.fault() == Fault::Checkpoint) throw;
+      bad(error.what());
+    }
+  }
   if (field("kind") != to_text(VocabularyKind::Characters))
-    bad("kind ", field("kind").dump(), " is none of \"bytes\", \"characters\" and \"bpe\"");
+    bad("kind ", field("kind").dump(),
+        " is none of \"bytes\", \"characters\", \"bpe\" and \"tokenizer\"");
   if (!field("characters").is_string()) bad("it has no \"characters\"");
   const std::string& utf8 = field("characters").get_ref<const std::string&>();
   // The ids are the order of the characters, so a file in another order belongs to another model.
@@ -161,7 +194,7 @@ Vocabulary Vocabulary::from_json(std::string_view json, const std::string& where
 }
 
 std::string_view to_text(VocabularyKind kind) {
-  constexpr std::string_view kNames[] = {"bytes", "characters", "bpe"};
+  constexpr std::string_view kNames[] = {"bytes", "characters", "bpe", "tokenizer"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -194,7 +227,7 @@ std::string shown_character(char32_t c) {
 }
 
 /// ", nor are 'é', U+00E9; 'ü', U+00FC and 3 more": what else of the text it lacks, or "".
-std::string others_unknown(const Ids& ids, std::string_view utf8, char32_t first) {
+std::string others_unknown(const KnownIds& ids, std::string_view utf8, char32_t first) {
   std::set<char32_t> others;
   for (std::size_t at = 0; at < utf8.size();) {
     const CodePoint c = code_point_at(utf8, at);
@@ -211,7 +244,7 @@ std::string others_unknown(const Ids& ids, std::string_view utf8, char32_t first
               others.size() > kMaxNamed ? text(" and ", others.size() - kMaxNamed, " more") : "");
 }
 
-void fail_unknown(const Vocabulary& vocabulary, const Ids& ids, std::string_view utf8,
+void fail_unknown(const Vocabulary& vocabulary, const KnownIds& ids, std::string_view utf8,
                   std::size_t offset) {
   const CodePoint c = code_point_at(utf8, offset);
   const std::string place = text("character ", count_characters(utf8.substr(0, offset)), " (byte ",

@@ -10,17 +10,19 @@
 #include <vector>
 
 #include "tessera/data/bpe.h"
+#include "tessera/data/tokenizer.h"
 
 namespace tessera {
 
-enum class VocabularyKind { Bytes, Characters, Bpe };
+enum class VocabularyKind { Bytes, Characters, Bpe, Tokenizer };
 
 /// What vocabulary to make of a text.
 struct VocabularyChoice {
-  VocabularyChoice(VocabularyKind of, std::int64_t tokens = 0)
-      : kind(of), size(tokens) {}  // NOLINT
+  VocabularyChoice(VocabularyKind of, std::int64_t tokens = 0, std::string files = "")  // NOLINT
+      : kind(of), size(tokens), path(std::move(files)) {}
   VocabularyKind kind;
   std::int64_t size;  // of Bpe: how many tokens to learn at most; the others follow from the text
+  std::string path;   // of Tokenizer: its file or folder
 };
 
 /// A plain value that is saved beside every checkpoint: a model means nothing without it.
@@ -35,10 +37,15 @@ class Vocabulary {
   /// Tokens learned from `utf8`, at most `size` (data/bpe.h). They spell any text, so take the part
   /// that trains alone. Errors: Fault::Usage: a size below 256.
   static Vocabulary bpe(std::string_view utf8, std::int64_t size);
+  /// The tokens of another program. Texts are encoded without special tokens around them; those
+  /// that are spelled in a text are found.
+  static Vocabulary tokenizer(Tokenizer made);
   static Vocabulary of(const VocabularyChoice& choice, std::string_view utf8);
 
   VocabularyKind kind() const { return kind_; }
   int size() const;
+  /// What it was made of, of the kind Tokenizer; null: it is of another kind.
+  const Tokenizer* made_elsewhere() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
 
   /// One id per byte, per character, or per token that was learned.
   /// Errors: Fault::Data: characters that the vocabulary lacks, the first named with its place; not
@@ -57,19 +64,37 @@ class Vocabulary {
   /// Reads what to_json writes; `where` names its file in messages. Errors: Fault::Checkpoint.
   static Vocabulary from_json(std::string_view json, const std::string& where);
 
-  friend bool operator==(const Vocabulary&, const Vocabulary&) = default;
+  friend bool operator==(const Vocabulary& a, const Vocabulary& b);
 
  private:
   Vocabulary(VocabularyKind kind, std::u32string characters);
   explicit Vocabulary(Bpe learned) : kind_(VocabularyKind::Bpe), bpe_(std::move(learned)) {}
 
   VocabularyKind kind_ = VocabularyKind::Bytes;
-  std::u32string characters_;        // sorted; empty for bytes
-  std::vector<std::int32_t> id_of_;  // by code point up to the largest known; -1: unknown
-  std::optional<Bpe> bpe_;           // of Bpe
+  std::u32string characters_;           // sorted; empty for bytes
+  std::vector<std::int32_t> id_of_;     // by code point up to the largest known; -1: unknown
+  std::optional<Bpe> bpe_;              // of Bpe
+  std::optional<Tokenizer> tokenizer_;  // of Tokenizer
 };
 
-/// "bytes", "characters", "bpe"
+/// The text of ids that come one at a time. Where a character, or a word of a tokenizer, is spelled
+/// by several ids, it comes with the last of them.
+class TextStream {
+ public:
+  /// `before`: the ids that the text goes on from, whose own text is not told again.
+  TextStream(const Vocabulary& vocabulary, std::span<const std::int32_t> before);
+  /// What is certain of the text with one more id.
+  std::string add(std::int32_t id);
+  /// What is left at the end.
+  std::string rest();
+
+ private:
+  const Vocabulary& vocabulary_;
+  std::vector<std::int32_t> ids_;  // those that the next text depends on
+  std::size_t told_ = 0;           // of these
+};
+
+/// "bytes", "characters", "bpe", "tokenizer"
 std::string_view to_text(VocabularyKind kind);
 
 }  // namespace tessera

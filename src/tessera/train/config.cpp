@@ -68,10 +68,13 @@ void set_parallel(RunConfig& config, const TransformerOpParallelConfig& parallel
 
 VocabularyChoice vocabulary_choice(const RunConfig& config) {
   const std::int64_t special = vocabulary_for(config.model.family, 0);
-  return {config.vocabulary, std::max(config.model.vocabulary - special, Bpe::kBytes)};
+  return {config.vocabulary, std::max(config.model.vocabulary - special, Bpe::kBytes),
+          config.tokenizer};
 }
 
 void complete(RunConfig& config) {
+  if (!config.tokenizer.empty() && config.untold.contains("vocabulary"))
+    config.vocabulary = VocabularyKind::Tokenizer;
   if (config.choices) {
     config.max_isa = to_text(config.choices->isa);
     config.amx = config.choices->isa >= Isa::Amx;

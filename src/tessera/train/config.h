@@ -38,6 +38,7 @@ struct RunConfig {
 
   std::vector<std::string> data, valid_data;  // valid_data empty: held_out of data
   VocabularyKind vocabulary = VocabularyKind::Characters;
+  std::string tokenizer;  // a file or folder; not empty: vocabulary is Tokenizer
   SampleOrder sample_order = SampleOrder::ShuffledWindows;
   double held_out = 0.1;
   std::int64_t global_batch_size = 8;  // samples per step

@@ -44,6 +44,15 @@ void find_problems(const RunConfig& config, Problems& problems) {
                    {"sample-every", "family"});
     if (config.eval_texts > 0) find_eval_texts_problems(config, task_of(model), problems);
   }
+  if (!config.tokenizer.empty() && config.vocabulary != VocabularyKind::Tokenizer)
+    problems.add(text("tokenizer is '", config.tokenizer, "' but vocabulary is ",
+                      to_text(config.vocabulary), "; give one of the two"),
+                 {"tokenizer", "vocabulary"});
+  if (config.tokenizer.empty() && config.vocabulary == VocabularyKind::Tokenizer)
+    problems.add(
+        "vocabulary is tokenizer, and none is given; give its file or folder, like "
+        "--tokenizer-name-or-path gpt2/tokenizer.json",
+        {"tokenizer", "vocabulary"});
   const std::int64_t least = vocabulary_for(config.model.family, Bpe::kBytes);
   if (config.vocabulary == VocabularyKind::Bpe && config.model.vocabulary < least)
     problems.add(

@@ -20,7 +20,8 @@ template <typename T>
 struct Names;  // of the values of an enumeration, in their order
 template <>
 struct Names<VocabularyKind> {
-  static constexpr std::array<std::string_view, 3> kList = {"bytes", "characters", "bpe"};
+  static constexpr std::array<std::string_view, 4> kList = {"bytes", "characters", "bpe",
+                                                            "tokenizer"};
 };
 template <>
 struct Names<SampleOrder> {

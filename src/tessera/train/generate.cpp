@@ -22,10 +22,13 @@ double uniform(std::uint64_t key, std::uint64_t index, std::uint64_t text) {
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
-/// A new line where the vocabulary has it.
+/// A new line where the vocabulary has it; else what a tokenizer begins texts with.
 std::int32_t start_token(const Vocabulary& vocabulary) {
   try {
-    return vocabulary.encode("\n").front();
+    const Tokens newline = vocabulary.encode("\n");
+    if (!newline.empty()) return newline.front();
+    const SpecialTokens& special = vocabulary.made_elsewhere()->special_tokens();
+    return special.bos.value_or(special.cls.value_or(0));
   } catch (const Error&) {
     return 0;
   }
@@ -96,7 +99,7 @@ struct WrittenTokens {
       : vocabulary(static_cast<std::int32_t>(of.size())), end(writing.end) {
     for (const char& letter : writing.never) {
       try {
-        never.push_back(of.encode({&letter, 1}).front());
+        for (const std::int32_t id : of.encode({&letter, 1})) never.push_back(id);
       } catch (const Error&) {  // the vocabulary lacks it
       }
     }

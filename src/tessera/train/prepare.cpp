@@ -94,6 +94,8 @@ void take_model(RunConfig& config, const RecordedRun& from) {
     if (config.untold.contains(field.name))
       set_text(field, config, get_text(field, from.config), field.name);
   }
+  if (config.untold.contains("tokenizer") && config.vocabulary == VocabularyKind::Tokenizer)
+    config.tokenizer = from.config.tokenizer;
   // As many as the data had: stays open in config.toml.
   if (config.untold.contains("vocab-size") && from.vocabulary.kind() != VocabularyKind::Bpe &&
       from.config.model.vocabulary ==
@@ -142,12 +144,33 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
     problems.add("data is missing; give a text file, like --data input.txt", Fault::Usage);
     return out;
   }
+  // Reported before.
+  if (!base && config.vocabulary == VocabularyKind::Tokenizer && config.tokenizer.empty())
+    return out;
   problems.gather([&] {
     Dataset data = encoded_for(config, base);
     if (!config.valid_data.empty()) hold_out(data, config.valid_data);
     out = std::move(data);
   });
   return out;
+}
+
+/// Weights know the tokens that they were trained on: another tokenizer is refused. One that is no
+/// longer where it was does no harm, because the checkpoint has its files.
+void check_tokenizer(const RunConfig& config, const Source& base, Problems& problems) {
+  const Tokenizer* const recorded = base.run.vocabulary.made_elsewhere();
+  std::error_code ignored;
+  if (config.tokenizer.empty() || (recorded != nullptr && !fs::exists(config.tokenizer, ignored)))
+    return;
+  problems.gather([&] {
+    if (recorded != nullptr && Tokenizer::load(config.tokenizer).files() == recorded->files())
+      return;
+    fail(Fault::Checkpoint, "tokenizer '", config.tokenizer, "' is not that of checkpoint '",
+         base.checkpoint.path(), "', whose weights know ",
+         recorded == nullptr ? text("the vocabulary ", to_text(base.run.vocabulary.kind()))
+                             : std::string("other files"),
+         "; leave --tokenizer-name-or-path out: the checkpoint has its own");
+  });
 }
 
 /// The digest of a text that cannot be encoded; empty where it cannot even be read.
@@ -193,12 +216,14 @@ void check_data(PreparedRun& run, Problems& problems) {
                     c.model.vocabulary < vocabulary_for(c.model.family, Bpe::kBytes);
   const VocabularyKind kind = run.data.vocabulary.kind();
   if (!run.from && !told && c.model.vocabulary < least)
-    problems.add(text("vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
-                      kind == VocabularyKind::Bpe ? "tokens" : to_text(kind), " of the data",
-                      least > known ? text(" and the ", least - known, " special tokens of family ",
-                                           c.model.family)
-                                    : "",
-                      "; give 0 or at least ", least));
+    problems.add(text(
+        "vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
+        kind == VocabularyKind::Bpe || kind == VocabularyKind::Tokenizer ? "tokens" : to_text(kind),
+        kind == VocabularyKind::Tokenizer ? " of the tokenizer" : " of the data",
+        least > known
+            ? text(" and the ", least - known, " special tokens of family ", c.model.family)
+            : "",
+        "; give 0 or at least ", least));
 }
 
 /// Numbers of the loss scale, of a run that has none.
@@ -271,11 +296,16 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   find_problems(config, problems);
   check_output(config, problems);
   check_offload_folder(config, problems);
+  if (base) check_tokenizer(config, *base, problems);
   // Other data is to be told as such, not as another model, nor as characters that are not known.
   if (base && config.model.vocabulary == 0)
     config.model.vocabulary = base->run.config.model.vocabulary;
   Problems of_data;
   std::optional<Dataset> data = load_data(config, base, of_data);
+  if (data && data->vocabulary.made_elsewhere() != nullptr) {
+    for (const std::string& notice : data->vocabulary.made_elsewhere()->notices())
+      notices.push_back(notice);
+  }
   const std::string digest = data ? data->digest : from ? digest_of(config, *from) : "";
   const Isa isa = config.choices.value_or(machine_choices()).isa;
   const std::optional<Precision> precision = precision_of(config);

@@ -1,0 +1,18 @@
+#pragma once
+/// Decoders: the text of tokens.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tessera/data/tokenizer/json_part.h"
+
+namespace tessera::tokenizer {
+
+/// Changes tokens, one behind the other, until they are the text when joined.
+using Decoder = std::function<void(std::vector<std::string>& tokens)>;
+
+/// The decoder that `part` describes. Errors: as of JsonPart; a type that the table lacks.
+Decoder make_decoder(const JsonPart& part);
+
+}  // namespace tessera::tokenizer

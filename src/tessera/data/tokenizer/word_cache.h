@@ -1,0 +1,74 @@
+#pragma once
+/// The ids of pieces that came before: most words of a text are among them.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/data/tokenizer/piece.h"
+#include "tessera/data/tokenizer/quick_hash.h"
+
+namespace tessera::tokenizer {
+
+/// A table of strings that empties itself when it is full. Of one thread at a time.
+class WordCache {
+ public:
+  static constexpr std::size_t kLongest = 256;  // bytes of a piece that is kept
+
+  WordCache() : slots_(kSlots) {}
+
+  /// Whether the piece was added; its ids then follow in `out`.
+  bool append(std::string_view piece, std::uint64_t hash, Ids& out) const {
+    for (std::size_t at = hash % kSlots; slots_[at].count != kFree; at = (at + 1) % kSlots) {
+      const Slot& slot = slots_[at];
+      if (slot.hash != static_cast<std::uint32_t>(hash >> 32) || slot.size != piece.size() ||
+          piece != std::string_view(bytes_.data() + slot.begin, slot.size))
+        continue;
+      const std::int32_t* const ids = ids_.data() + slot.ids;
+      if (slot.count == 1) {
+        out.push_back(*ids);
+      } else {
+        out.insert(out.end(), ids, ids + slot.count);
+      }
+      return true;
+    }
+    return false;
+  }
+
+  /// `piece` is not there yet, and has at most kLongest bytes.
+  void add(std::string_view piece, std::uint64_t hash, std::span<const std::int32_t> ids) {
+    if (ids.size() >= kFree) return;
+    if (used_ * 2 >= kSlots || ids_.size() > kMostIds) clear();
+    std::size_t at = hash % kSlots;
+    while (slots_[at].count != kFree) at = (at + 1) % kSlots;
+    slots_[at] = {static_cast<std::uint32_t>(hash >> 32), static_cast<std::uint32_t>(bytes_.size()),
+                  static_cast<std::uint32_t>(ids_.size()), static_cast<std::uint16_t>(piece.size()),
+                  static_cast<std::uint16_t>(ids.size())};
+    bytes_ += piece;
+    ids_.insert(ids_.end(), ids.begin(), ids.end());
+    ++used_;
+  }
+
+ private:
+  static constexpr std::size_t kSlots = 1 << 17, kMostIds = 1 << 21;
+  static constexpr std::uint16_t kFree = 0xFFFF;
+  struct Slot {
+    std::uint32_t hash = 0, begin = 0, ids = 0;
+    std::uint16_t size = 0, count = kFree;
+  };
+  void clear() {
+    slots_.assign(kSlots, {});
+    bytes_.clear();
+    ids_.clear();
+    used_ = 0;
+  }
+
+  std::vector<Slot> slots_;
+  std::string bytes_;
+  Ids ids_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace tessera::tokenizer
