@@ -77,9 +77,8 @@ OrderedJson described(const std::string& prefix, const GptDatasetChoice& choice)
     }
     out["split_matrix"] = matrix;
   }
-  out["tokenizer"] = {{"class", "megatron.core.tokenizers.text.text_tokenizer.MegatronTokenizerText"},
-                      {"tokenizer_path", nullptr},
-                      {"vocab_size", choice.vocabulary}};
+  out["tokenizer"] = {
+      {"class", "megatron.core.tokenizers.text.libraries.null_tokenizer.NullTokenizer"}};
   return out;
 }
 

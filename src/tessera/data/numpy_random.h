@@ -14,7 +14,7 @@ namespace tessera {
 /// the numbers of RandomState never change.
 ///
 /// Source: Matsumoto and Nishimura 1998, "Mersenne Twister"; how NumPy derives integers and reals
-/// was compared with NumPy 1.24 and 2.x (tools/golden/numpy_random.py).
+/// was compared with NumPy 1.24 and 2.x (tools/golden/token_files.py).
 class NumpyRandom {
  public:
   /// RandomState(seed)
