@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "tessera/base/counted.h"
@@ -42,39 +41,47 @@ std::string name_of_part(const IndexedDataset& files, const GptDatasetChoice& ch
 
 }  // namespace
 
-GptDataset::GptDataset(std::shared_ptr<const IndexedDataset> files, const GptDatasetChoice& choice,
-                       std::vector<std::string>& notices)
-    : files_(std::move(files)), context_(choice.context), vocabulary_(choice.vocabulary) {
+GptPart gpt_part(const IndexedDataset& files, const GptDatasetChoice& choice) {
   const SplitShares split =
       choice.split.empty() ? SplitShares::all(choice.part) : parse_split(choice.split);
-  std::tie(first_, last_) = split.range(choice.part, files_->num_sequences());
-  const GptIndexRequest request{first_, last_, context_, choice.samples, choice.seed};
+  const auto [first, last] = split.range(choice.part, files.num_sequences());
+  GptPart out{{first, last, choice.context, choice.samples, choice.seed}, {}};
   try {
-    plan_ = plan_gpt_indices(request, tokens_in(*files_, first_, last_));
-    if (plan_.samples == 0)
-      fail(Fault::Data, "context ", context_, " is longer than the data: a sample takes ",
-           context_ + 1, " tokens (one more for the last label), and there are ",
-           plan_.tokens_per_epoch, "; give a shorter context, or more data");
+    out.plan = plan_gpt_indices(out.request, tokens_in(files, first, last));
+    if (out.plan.samples == 0)
+      fail(Fault::Data, "context ", choice.context, " is longer than the data: a sample takes ",
+           choice.context + 1, " tokens (one more for the last label), and there are ",
+           out.plan.tokens_per_epoch, "; give a shorter context, or more data");
   } catch (const Error& error) {
-    throw error.with(text("in ", name_of_part(*files_, choice, request), " (split ",
+    throw error.with(text("in ", name_of_part(files, choice, out.request), " (split ",
                           choice.split.empty() ? "none" : choice.split, ")"));
   }
-  indices_ = cached_gpt_indices(files_->prefix(), choice, plan_, last_ - first_, notices);
+  return out;
+}
+
+GptDataset::GptDataset(std::shared_ptr<const IndexedDataset> files, const GptDatasetChoice& choice,
+                       std::vector<std::string>& notices)
+    : files_(std::move(files)), vocabulary_(choice.vocabulary), part_(gpt_part(*files_, choice)) {
+  const GptIndexRequest& request = part_.request;
+  const auto cached = [&](std::vector<std::string>& told) {
+    return cached_gpt_indices(files_->prefix(), choice, part_.plan, request.last - request.first,
+                              told);
+  };
+  indices_ = cached(notices);
   if (indices_) return;
   {
-    std::vector<std::int32_t> lengths(static_cast<std::size_t>(last_ - first_));
-    files_->lengths(first_, lengths);
-    indices_ = build_gpt_indices(request, plan_, lengths);
+    std::vector<std::int32_t> lengths(static_cast<std::size_t>(request.last - request.first));
+    files_->lengths(request.first, lengths);
+    indices_ = build_gpt_indices(request, part_.plan, lengths);
   }
   keep_gpt_indices(files_->prefix(), choice, *indices_, notices);
   // From the files: what was made in memory is given back.
   std::vector<std::string> told;
-  if (auto kept = cached_gpt_indices(files_->prefix(), choice, plan_, last_ - first_, told))
-    indices_ = std::move(kept);
+  if (auto kept = cached(told)) indices_ = std::move(kept);
 }
 
 void GptDataset::read(std::int64_t sample, std::span<std::int32_t> out) const {
-  check(sample >= 0 && sample < size() && std::ssize(out) == context_ + 1, "sample ", sample,
+  check(sample >= 0 && sample < size() && std::ssize(out) == part_.request.context + 1, "sample ", sample,
         " of ", size(), " into ", out.size(), " tokens");
   const auto refuse = [&](const std::string& what) {
     const std::string& path = indices_->samples.path();
@@ -99,9 +106,9 @@ void GptDataset::read(std::int64_t sample, std::span<std::int32_t> out) const {
         static_cast<std::size_t>(std::min(kDocumentsAtOnce, last + 1 - place)));
     indices_->documents.read(place, some);
     for (const std::int64_t document : some) {
-      if (document < first_ || document >= last_)
-        refuse(text("place ", place, " is sequence ", document, ", not one of ", first_, " to ",
-                    last_ - 1));
+      if (document < part_.request.first || document >= part_.request.last)
+        refuse(text("place ", place, " is sequence ", document, ", not one of ",
+                    part_.request.first, " to ", part_.request.last - 1));
       done += files_->read_up_to(document, offset, vocabulary_, out.subspan(done));
       offset = 0;
       if (done == out.size()) break;

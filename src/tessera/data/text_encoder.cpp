@@ -1,7 +1,6 @@
 #include "tessera/data/text_encoder.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -83,29 +82,6 @@ TextEncoder kept_or_learned(const TextEncoderChoice& choice, VocabularyKind kind
   return out;
 }
 
-std::vector<std::int32_t> numbers_in(std::string_view text, std::int64_t below) {
-  std::vector<std::int32_t> out;
-  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
-  for (std::size_t at = 0; at < text.size();) {
-    if (blank(text[at])) {
-      ++at;
-      continue;
-    }
-    std::size_t end = at;
-    while (end < text.size() && !blank(text[end])) ++end;
-    const std::string_view word = text.substr(at, end - at);
-    std::int64_t id = -1;
-    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), id);
-    if (error != std::errc() || stop != word.data() + word.size() || id < 0 || id >= below)
-      fail(Fault::Data, "word '", printable(word.substr(0, 40)), "' at byte ", at,
-           " of the text is no id from 0 to ", below - 1,
-           "; give a text of ids with blanks between, or another tokenizer-type");
-    out.push_back(static_cast<std::int32_t>(id));
-    at = end;
-  }
-  return out;
-}
-
 TextEncoder null_encoder(const TextEncoderChoice& choice) {
   refuse_files(choice);
   require(choice.vocab_size > 0 && choice.vocab_size < std::numeric_limits<std::int32_t>::max(),
@@ -116,7 +92,7 @@ TextEncoder null_encoder(const TextEncoderChoice& choice) {
   out.vocabulary = choice.vocab_size + 1;
   out.end_of_document = static_cast<std::int32_t>(choice.vocab_size);
   out.encode = [below = choice.vocab_size](std::string_view text) {
-    return numbers_in(text, below);
+    return ids_in_text(text, below);
   };
   return out;
 }

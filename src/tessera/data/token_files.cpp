@@ -1,6 +1,7 @@
 #include "tessera/data/token_files.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
@@ -10,6 +11,14 @@
 namespace tessera {
 
 bool names_token_files(std::span<const std::string> words) {
+  const auto is_there = [](const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::exists(path, ignored);
+  };
+  // A folder of sample indices may have the prefix for its name.
+  if (std::ranges::none_of(words, IndexedDataset::exists) &&
+      std::ranges::all_of(words, is_there))
+    return false;
   const BlendList blend = parse_blend(words);
   std::vector<std::string> other;
   for (const std::string& prefix : blend.prefixes) {
@@ -60,38 +69,87 @@ std::string TokenFiles::digest() const {
   return hash.text();
 }
 
+namespace {
+
+/// What each file of a part is asked for.
+std::vector<GptDatasetChoice> choices_of_files(const TokenFiles& files, const TokenSource& source,
+                                               const TokenSampleChoice& choice) {
+  const GptDatasetChoice plain{choice.part,       files.valid_is_apart() ? "" : files.split,
+                               choice.context,    choice.vocabulary,
+                               choice.samples,    choice.seed,
+                               files.cache};
+  std::vector<GptDatasetChoice> out(source.files.size(), plain);
+  if (source.weights.empty()) {
+    // Several files without weights are read once, each in proportion to its size.
+    for (GptDatasetChoice& of_file : out) {
+      if (out.size() > 1) of_file.samples.reset();
+    }
+  } else if (choice.samples) {
+    const std::vector<std::int64_t> wanted =
+        samples_of_parts(normalised(source.weights), *choice.samples, kBlendSurplus);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i].samples = wanted[i];
+  }
+  return out;
+}
+
+}  // namespace
+
+const TokenSource& TokenFiles::source_of(DataPart part) const {
+  return valid_is_apart() && part == DataPart::Valid ? valid : train;
+}
+
+std::int64_t TokenFiles::samples_in_epoch(DataPart part, std::int64_t context) const {
+  const TokenSource& source = source_of(part);
+  const auto choices = choices_of_files(*this, source, {.part = part, .context = context});
+  std::int64_t out = 0;
+  for (std::size_t i = 0; i < choices.size(); ++i)
+    out = size_sum(out, gpt_part(*source.files[i], choices[i]).samples_in_epoch(),
+                   "samples of all files");
+  return std::max<std::int64_t>(out, 1);
+}
+
+std::string TokenFiles::order_text(DataPart part, std::int64_t context,
+                                   std::int64_t samples) const {
+  const TokenSource& source = source_of(part);
+  const auto choices =
+      choices_of_files(*this, source, {.part = part, .context = context, .samples = samples});
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const GptIndexPlan plan = gpt_part(*source.files[i], choices[i]).plan;
+    out.push_back(text(plan.epochs, plan.epochs == 1 ? " pass" : " passes", " over '",
+                       source.files[i]->prefix(), "'",
+                       plan.separate_last_epoch() ? ", the last one shuffled apart" : ""));
+  }
+  return join(out, "; ");
+}
+
 TokenSamples::TokenSamples(const TokenFiles& files, const TokenSampleChoice& choice,
                            std::vector<std::string>& notices) {
-  const bool apart = files.valid_is_apart();
-  const TokenSource& source = apart && choice.part == DataPart::Valid ? files.valid : files.train;
-  GptDatasetChoice of_file{choice.part,       apart ? "" : files.split, choice.context,
-                           choice.vocabulary, choice.samples,           choice.seed,
-                           files.cache};
-  const std::vector<double> weights = normalised(source.weights);
-  const bool whole = source.files.size() > 1 && weights.empty();
-  std::vector<std::int64_t> wanted;
-  if (!weights.empty() && choice.samples)
-    wanted = samples_of_parts(weights, *choice.samples, kBlendSurplus);
-  for (std::size_t i = 0; i < source.files.size(); ++i) {
-    if (whole) of_file.samples.reset();
-    if (!wanted.empty()) of_file.samples = wanted[i];
-    datasets_.emplace_back(source.files[i], of_file, notices);
-  }
-  size_ = datasets_.front().size();
-  if (datasets_.size() == 1 && weights.empty()) return;
+  const TokenSource& source = files.source_of(choice.part);
+  const std::vector<GptDatasetChoice> choices = choices_of_files(files, source, choice);
   std::vector<std::int64_t> sizes;
-  for (const GptDataset& dataset : datasets_) sizes.push_back(dataset.size());
-  if (weights.empty() || !choice.samples) {
-    std::int64_t all = 0;
-    for (const std::int64_t size : sizes) all = size_sum(all, size, "samples of all files");
-    size_ = choice.samples ? std::min(all, std::max<std::int64_t>(1, *choice.samples)) : all;
-    std::vector<double> shares(sizes.begin(), sizes.end());
-    blend_ = choice.samples ? blend_by_weight(normalised(shares), size_) : blend_all(sizes);
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    datasets_.emplace_back(source.files[i], choices[i], notices);
+    sizes.push_back(datasets_.back().size());
+    size_ = size_sum(size_, sizes.back(), "samples of all files");
+  }
+  const std::vector<double> weights = normalised(source.weights);
+  if (weights.empty()) {
+    if (datasets_.size() == 1) return;
+    if (!choice.samples) {
+      blend_ = blend_all(sizes);
+      return;
+    }
+    size_ = std::min(size_, std::max<std::int64_t>(1, *choice.samples));
+    const std::vector<double> shares(sizes.begin(), sizes.end());
+    blend_ = blend_by_weight(normalised(shares), size_);
     return;
   }
-  size_ = 0;
-  for (const std::int64_t part : samples_of_parts(weights, *choice.samples))
-    size_ = size_sum(size_, part, "samples of all files");
+  if (choice.samples) {
+    size_ = 0;
+    for (const std::int64_t part : samples_of_parts(weights, *choice.samples))
+      size_ = size_sum(size_, part, "samples of all files");
+  }
   blend_ = blend_by_weight(weights, size_);
 }
 

@@ -37,8 +37,14 @@ struct TokenFiles {
   std::string cache;               // GptDatasetChoice::cache
 
   bool valid_is_apart() const { return !valid.files.empty(); }
+  const TokenSource& source_of(DataPart part) const;
   /// Some sequence of the files is in the part.
   bool has(DataPart part) const;
+  /// Of one pass over a part: what TokenSamples::epoch() is, without making indices.
+  std::int64_t samples_in_epoch(DataPart part, std::int64_t context) const;
+  /// How many passes over the files `samples` of a part take, and which are shuffled together: two
+  /// runs of the same seed have their samples in the same order where it is the same text.
+  std::string order_text(DataPart part, std::int64_t context, std::int64_t samples) const;
   /// XXH3-128 of indices, weights and split.
   std::string digest() const;
 };
@@ -46,7 +52,7 @@ struct TokenFiles {
 struct TokenSampleChoice {
   DataPart part = DataPart::Train;
   std::int64_t context = 0, vocabulary = 0;
-  std::optional<std::int64_t> samples;  // wanted; none: those of one epoch
+  std::optional<std::int64_t> samples = std::nullopt;  // wanted; none: those of one epoch
   std::uint32_t seed = 1234;
 };
 

@@ -1,11 +1,14 @@
 #include "tessera/data/vocabulary.h"
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
 
@@ -24,6 +27,7 @@ bool is_known(const Ids& ids, char32_t c) { return c < ids.size() && ids[c] >= 0
 [[noreturn]] void fail_unknown(const Vocabulary& vocabulary, const Ids& ids, std::string_view utf8,
                                std::size_t offset);
 std::u32string sorted_distinct(std::string_view utf8);
+constexpr std::string_view kBlanksBetweenIds = " \t\n\r";
 
 }  // namespace
 
@@ -40,6 +44,32 @@ Vocabulary Vocabulary::bpe(std::string_view utf8, std::int64_t size) {
   return Vocabulary(Bpe::learn(utf8, size));
 }
 
+Vocabulary Vocabulary::ids(std::int64_t size) {
+  require(size >= 1 && size <= std::numeric_limits<int>::max(), "a vocabulary of ", size,
+          " ids; give 1 to ", std::numeric_limits<int>::max());
+  Vocabulary out(VocabularyKind::Ids, {});
+  out.num_ids_ = static_cast<int>(size);
+  return out;
+}
+
+std::vector<std::int32_t> ids_in_text(std::string_view text, std::int64_t below) {
+  std::vector<std::int32_t> out;
+  for (std::size_t at = text.find_first_not_of(kBlanksBetweenIds); at != std::string_view::npos;
+       at = text.find_first_not_of(kBlanksBetweenIds, at)) {
+    const std::size_t end = std::min(text.find_first_of(kBlanksBetweenIds, at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    std::int64_t id = -1;
+    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), id);
+    if (error != std::errc() || stop != word.data() + word.size() || id < 0 || id >= below)
+      fail(Fault::Data, "word '", printable(word.substr(0, 40)), "' at byte ", at,
+           " of the text is no id from 0 to ", below - 1, "; give ids with blanks between, like ",
+           "\"17 4 250\"");
+    out.push_back(static_cast<std::int32_t>(id));
+    at = end;
+  }
+  return out;
+}
+
 Vocabulary Vocabulary::of(const VocabularyChoice& choice, std::string_view utf8) {
   if (choice.kind == VocabularyKind::Bpe) return bpe(utf8, choice.size);
   return choice.kind == VocabularyKind::Bytes ? bytes() : characters(utf8);
@@ -54,11 +84,13 @@ Vocabulary::Vocabulary(VocabularyKind kind, std::u32string characters)
 
 int Vocabulary::size() const {
   if (bpe_) return static_cast<int>(bpe_->size());
+  if (kind_ == VocabularyKind::Ids) return num_ids_;
   return kind_ == VocabularyKind::Bytes ? kNumBytes : static_cast<int>(characters_.size());
 }
 
 std::vector<std::int32_t> Vocabulary::encode(std::string_view utf8) const {
   if (bpe_) return bpe_->encode(utf8);
+  if (kind_ == VocabularyKind::Ids) return ids_in_text(utf8, num_ids_);
   std::vector<std::int32_t> ids;
   ids.reserve(utf8.size());
   if (kind_ == VocabularyKind::Bytes) {
@@ -77,7 +109,9 @@ std::vector<std::int32_t> Vocabulary::encode(std::string_view utf8) const {
 std::string Vocabulary::decode(std::span<const std::int32_t> ids) const {
   std::string out;
   for (const std::int32_t id : ids) {
-    if (id < 0 || id >= size()) {
+    if (kind_ == VocabularyKind::Ids) {
+      out += text(id, " ");
+    } else if (id < 0 || id >= size()) {
       append_utf8(out, U'\uFFFD');
     } else if (bpe_) {
       out += bpe_->token(id);
@@ -130,6 +164,13 @@ Vocabulary Vocabulary::from_json(std::string_view json, const std::string& where
       bad("it says size ", field("size").dump(), " but there are ", out.size(), " bytes");
     return out;
   }
+  if (field("kind") == to_text(VocabularyKind::Ids)) {
+    const nlohmann::json& size = field("size");
+    if (!size.is_number_unsigned() || size.get<std::uint64_t>() < 1 ||
+        size.get<std::uint64_t>() > std::numeric_limits<int>::max())
+      bad("its size ", size.dump(), " is no number of ids");
+    return ids(size.get<std::int64_t>());
+  }
   if (field("kind") == to_text(VocabularyKind::Bpe)) {
     if (!field("merges").is_string()) bad("it has no \"merges\"");
     try {
@@ -142,7 +183,7 @@ Vocabulary Vocabulary::from_json(std::string_view json, const std::string& where
     }
   }
   if (field("kind") != to_text(VocabularyKind::Characters))
-    bad("kind ", field("kind").dump(), " is none of \"bytes\", \"characters\" and \"bpe\"");
+    bad("kind ", field("kind").dump(), " is none of \"bytes\", \"characters\", \"bpe\" and \"ids\"");
   if (!field("characters").is_string()) bad("it has no \"characters\"");
   const std::string& utf8 = field("characters").get_ref<const std::string&>();
   // The ids are the order of the characters, so a file in another order belongs to another model.
@@ -161,7 +202,7 @@ Vocabulary Vocabulary::from_json(std::string_view json, const std::string& where
 }
 
 std::string_view to_text(VocabularyKind kind) {
-  constexpr std::string_view kNames[] = {"bytes", "characters", "bpe"};
+  constexpr std::string_view kNames[] = {"bytes", "characters", "bpe", "ids"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -13,7 +13,8 @@
 
 namespace tessera {
 
-enum class VocabularyKind { Bytes, Characters, Bpe };
+/// Ids: of token files, whose text only their tokenizer knows; a token is written as its number.
+enum class VocabularyKind { Bytes, Characters, Bpe, Ids };
 
 /// What vocabulary to make of a text.
 struct VocabularyChoice {
@@ -35,6 +36,8 @@ class Vocabulary {
   /// Tokens learned from `utf8`, at most `size` (data/bpe.h). They spell any text, so take the part
   /// that trains alone. Errors: Fault::Usage: a size below 256.
   static Vocabulary bpe(std::string_view utf8, std::int64_t size);
+  /// Numbers from 0 to size - 1, with a blank behind each.
+  static Vocabulary ids(std::int64_t size);
   static Vocabulary of(const VocabularyChoice& choice, std::string_view utf8);
 
   VocabularyKind kind() const { return kind_; }
@@ -67,9 +70,14 @@ class Vocabulary {
   std::u32string characters_;        // sorted; empty for bytes
   std::vector<std::int32_t> id_of_;  // by code point up to the largest known; -1: unknown
   std::optional<Bpe> bpe_;           // of Bpe
+  int num_ids_ = 0;                  // of Ids
 };
 
-/// "bytes", "characters", "bpe"
+/// The ids in a text, with blanks between. Errors: Fault::Data: a word that is no id below `below`,
+/// with its place.
+std::vector<std::int32_t> ids_in_text(std::string_view text, std::int64_t below);
+
+/// "bytes", "characters", "bpe", "ids"
 std::string_view to_text(VocabularyKind kind);
 
 }  // namespace tessera

@@ -14,7 +14,8 @@ Value gpt2_logits(const ModelConfig& config, Value ids, const Pass& pass) {
 
 constexpr ReadField kGpt2Reads[] = {{"layers"},    {"heads"},     {"kv-heads"},   {"width"},
                                     {"ffn-width"}, {"context"},   {"vocab-size"}, {"dropout"},
-                                    {"bias"},      {"tied-head"}, {"norm-eps"},   {"init-std"}};
+                                    {"bias"},      {"tied-head"}, {"norm-eps"},   {"init-std"},
+                                    {"reset-position-ids"}, {"reset-attention-mask"}};
 
 }  // namespace
 
