@@ -110,7 +110,7 @@ std::string Vocabulary::decode(std::span<const std::int32_t> ids) const {
   std::string out;
   for (const std::int32_t id : ids) {
     if (kind_ == VocabularyKind::Ids) {
-      out += text(id, " ");
+      out += text(" ", id);
     } else if (id < 0 || id >= size()) {
       append_utf8(out, U'\uFFFD');
     } else if (bpe_) {

@@ -36,7 +36,7 @@ class Vocabulary {
   /// Tokens learned from `utf8`, at most `size` (data/bpe.h). They spell any text, so take the part
   /// that trains alone. Errors: Fault::Usage: a size below 256.
   static Vocabulary bpe(std::string_view utf8, std::int64_t size);
-  /// Numbers from 0 to size - 1, with a blank behind each.
+  /// Numbers from 0 to size - 1, with a blank before each.
   static Vocabulary ids(std::int64_t size);
   static Vocabulary of(const VocabularyChoice& choice, std::string_view utf8);
 

@@ -25,7 +25,8 @@ double uniform(std::uint64_t key, std::uint64_t index, std::uint64_t text) {
 /// A new line where the vocabulary has it.
 std::int32_t start_token(const Vocabulary& vocabulary) {
   try {
-    return vocabulary.encode("\n").front();
+    const std::vector<std::int32_t> ids = vocabulary.encode("\n");
+    return ids.empty() ? 0 : ids.front();  // ids that are written as numbers have none
   } catch (const Error&) {
     return 0;
   }
