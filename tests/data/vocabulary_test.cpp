@@ -93,6 +93,23 @@ TEST(Vocabulary, RoundTripsThroughJson) {
       "vocabulary\",\"version\":1,\"kind\":\"characters\",\"size\":2,\"characters\":\"ab\"}\n");
 }
 
+// Of token files: a text is the numbers themselves.
+TEST(Vocabulary, IdsAreWrittenAsNumbers) {
+  const Vocabulary ids = Vocabulary::ids(300);
+  EXPECT_EQ(ids.size(), 300);
+  EXPECT_EQ(ids.encode(" 7 299\n0"), (std::vector<std::int32_t>{7, 299, 0}));
+  EXPECT_EQ(ids.decode(std::vector<std::int32_t>{7, 299, 0}), " 7 299 0");
+  EXPECT_TRUE(ids.encode("\n").empty());
+  EXPECT_NE(message_of([&] { ids.encode("7 x"); }).find("word 'x' at byte 2"), std::string::npos);
+  EXPECT_NE(message_of([&] { ids.encode("300"); }).find("no id from 0 to 299"), std::string::npos);
+  EXPECT_EQ(Vocabulary::from_json(ids.to_json(), "v.json"), ids);
+  EXPECT_NE(message_of([] {
+              Vocabulary::from_json(
+                  R"({"format":"tessera vocabulary","version":1,"kind":"ids","size":0})", "v.json");
+            }).find("its size 0 is no number of ids"),
+            std::string::npos);
+}
+
 TEST(Vocabulary, BadJsonIsRefused) {
   const std::string head = R"({"format":"tessera vocabulary","version":1,"kind":"characters")";
   struct Case {
@@ -105,7 +122,7 @@ TEST(Vocabulary, BadJsonIsRefused) {
       {"{}", "not a vocabulary file"},
       {R"({"format":"tessera vocabulary","version":2})", "version is 2 but this program reads 1"},
       {R"({"format":"tessera vocabulary","version":1,"kind":"words"})",
-       R"(kind "words" is none of "bytes", "characters", "bpe" and "tokenizer")"},
+       R"(kind "words" is none of "bytes", "characters", "bpe", "tokenizer" and "ids")"},
       {head + "}", "it has no \"characters\""},
       {head + R"(,"characters":7})", "it has no \"characters\""},
       {head + R"(,"characters":"ba","size":2})",

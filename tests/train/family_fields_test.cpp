@@ -30,6 +30,8 @@ constexpr OtherValue kOtherValues[] = {
     {"vocab-size", "23"},
     {"masked-positions", "2"},
     {"dropout", "0.3"},
+    {"reset-position-ids", "true"},
+    {"reset-attention-mask", "true"},
     {"bias", "false"},
     {"tied-head", "false"},
     {"shared-embedding", "true"},

@@ -28,6 +28,8 @@ constexpr Entry kCommands[] = {
      "print memory, communication and work of a training step without running it"},
     {"bench", bench_command, "measure what switches bring in speed and memory"},
     {"prepare", prepare_command, "make one clean text file from several, or from a corpus by name"},
+    {"preprocess_data", preprocess_command,
+     "make token files from JSON lines, as Megatron-LM's tool does"},
     {"score", score_command, "score translations against references by BLEU"},
     {"export", export_command, "write a trained model as Hugging Face's transformers loads it"},
     {"inspect", inspect_command,
@@ -40,10 +42,10 @@ void print_help(Console& console) {
   console.out << "tessera trains Transformers.\n\n";
   for (const Entry& entry : kCommands) {
     std::string name = text("  tessera ", entry.name);
-    name.resize(20, ' ');
+    name.resize(27, ' ');
     console.out << name << entry.help << "\n";
   }
-  console.out << "  tessera version   the version\n\n"
+  console.out << "  tessera version          the version\n\n"
                  "tessera COMMAND --help says more. A first run:\n\n"
                  "  tessera prepare kjv --output corpus.txt\n"
                  "  tessera train --preset nanogpt-shakespeare-cpu --data corpus.txt "

@@ -45,6 +45,7 @@ int sample_command(const Arguments& arguments, Console& console, const OwnFamili
 int verify_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int plan_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int prepare_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int preprocess_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int score_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int export_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int inspect_command(const Arguments& arguments, Console& console, const OwnFamilies& families);

@@ -24,7 +24,7 @@ std::string digest_of(const Text& loaded) {
 
 Dataset make_dataset(Vocabulary vocabulary, const Text& loaded, double held_out) try {
   TokenStream tokens(vocabulary.encode(loaded.bytes), held_out);
-  return {std::move(vocabulary), std::move(tokens), loaded.files, {}, digest_of(loaded)};
+  return {std::move(vocabulary), std::move(tokens), loaded.files, {}, digest_of(loaded), nullptr};
 } catch (const Error& error) {
   throw error.with(text("in ", name_of(loaded.files)));
 }
@@ -61,6 +61,16 @@ Dataset load_dataset(const std::vector<std::string>& paths, const VocabularyChoi
 Dataset load_dataset(const std::vector<std::string>& paths, const Vocabulary& vocabulary,
                      double held_out) {
   return make_dataset(vocabulary, load(paths, vocabulary.kind()), held_out);
+}
+
+Dataset token_file_dataset(TokenFiles files, std::int64_t vocabulary) {
+  std::string digest = files.digest();
+  return {Vocabulary::ids(vocabulary),
+          TokenStream::none(),
+          {},
+          {},
+          std::move(digest),
+          std::make_shared<const TokenFiles>(std::move(files))};
 }
 
 void hold_out(Dataset& data, const std::vector<std::string>& paths) {

@@ -1,10 +1,12 @@
 #pragma once
 /// Text files to a vocabulary and a token stream, in one call.
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "tessera/data/text.h"
+#include "tessera/data/token_files.h"
 #include "tessera/data/token_stream.h"
 #include "tessera/data/vocabulary.h"
 
@@ -16,6 +18,7 @@ struct Dataset {
   std::vector<TextFile> files, held_out_files;  // the second of a text that hold_out took
   std::string
       digest;  // XXH3-128 of the normalised text: a resumed run checks that its data is the same
+  std::shared_ptr<const TokenFiles> token_files = nullptr;  // in place of a text; then no tokens
 };
 
 /// Loads text (data/text.h) and makes its vocabulary. Bytes take any file; others must be UTF-8.
@@ -26,6 +29,9 @@ Dataset load_dataset(const std::vector<std::string>& paths, const VocabularyChoi
 /// The same with the vocabulary of a model that exists already.
 Dataset load_dataset(const std::vector<std::string>& paths, const Vocabulary& vocabulary,
                      double held_out = TokenStream::kHeldOut);
+
+/// Token files as data: their ids are the tokens, `vocabulary` of them.
+Dataset token_file_dataset(TokenFiles files, std::int64_t vocabulary);
 
 /// Dataset::digest of the text at `paths`, without a vocabulary.
 std::string text_digest(const std::vector<std::string>& paths, VocabularyKind kind);

@@ -18,6 +18,13 @@ TokenStream::TokenStream(std::vector<std::int32_t> ids, double held_out) : ids_(
       std::floor((1.0 - held_out) * static_cast<double>(ids_.size()) + 1e-6));
 }
 
+TokenStream TokenStream::none() {
+  TokenStream out({0}, 0.0);
+  out.ids_.clear();
+  out.num_train_ = 0;
+  return out;
+}
+
 void require_ids(std::span<const std::int32_t> ids, std::int64_t vocabulary,
                  std::string_view where) {
   const auto bad = std::find_if(ids.begin(), ids.end(), [&](std::int32_t id) {

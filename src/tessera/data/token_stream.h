@@ -15,6 +15,9 @@ class TokenStream {
  public:
   static constexpr double kHeldOut = 0.1;
 
+  /// No tokens, of data that has another form.
+  static TokenStream none();
+
   /// The train part is the first floor((1 - held_out) * n) tokens: 1,003,854 of tiny Shakespeare's
   /// 1,115,394. Errors: Fault::Data: no tokens. Fault::Usage: held_out not in [0, 1).
   explicit TokenStream(std::vector<std::int32_t> ids, double held_out = kHeldOut);

@@ -37,6 +37,8 @@ constexpr RoleNames kRoleNames[] = {
 
 Tokenizer::Tokenizer(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
 
+bool Tokenizer::is_in(const std::string& folder) { return tokenizer::has_tokenizer_files(folder); }
+
 Tokenizer Tokenizer::load(const std::string& path) {
   return of(tokenizer::read_tokenizer_files(path), path);
 }

@@ -47,6 +47,8 @@ class Tokenizer {
   /// anywhere. Errors: Fault::Data: no such file; one that is damaged, with the place; parts that
   /// this program does not have, by their names.
   static Tokenizer load(const std::string& path);
+  /// Whether a folder has the files of one.
+  static bool is_in(const std::string& folder);
   /// Of files that were read before; `where` names them in messages.
   static Tokenizer of(TokenizerFiles files, const std::string& where);
 

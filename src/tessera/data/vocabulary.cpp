@@ -1,11 +1,14 @@
 #include "tessera/data/vocabulary.h"
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
 #include "tessera/data/tokenizer/recorded_files.h"
@@ -27,6 +30,7 @@ bool is_known(const KnownIds& ids, char32_t c) { return c < ids.size() && ids[c]
 [[noreturn]] void fail_unknown(const Vocabulary& vocabulary, const KnownIds& ids,
                                std::string_view utf8, std::size_t offset);
 std::u32string sorted_distinct(std::string_view utf8);
+constexpr std::string_view kBlanksBetweenIds = " \t\n\r";
 
 }  // namespace
 
@@ -49,6 +53,32 @@ Vocabulary Vocabulary::tokenizer(Tokenizer made) {
   return out;
 }
 
+Vocabulary Vocabulary::ids(std::int64_t size) {
+  require(size >= 1 && size <= std::numeric_limits<int>::max(), "a vocabulary of ", size,
+          " ids; give 1 to ", std::numeric_limits<int>::max());
+  Vocabulary out(VocabularyKind::Ids, {});
+  out.num_ids_ = static_cast<int>(size);
+  return out;
+}
+
+std::vector<std::int32_t> ids_in_text(std::string_view text, std::int64_t below) {
+  std::vector<std::int32_t> out;
+  for (std::size_t at = text.find_first_not_of(kBlanksBetweenIds); at != std::string_view::npos;
+       at = text.find_first_not_of(kBlanksBetweenIds, at)) {
+    const std::size_t end = std::min(text.find_first_of(kBlanksBetweenIds, at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    std::int64_t id = -1;
+    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), id);
+    if (error != std::errc() || stop != word.data() + word.size() || id < 0 || id >= below)
+      fail(Fault::Data, "word '", printable(word.substr(0, 40)), "' at byte ", at,
+           " of the text is no id from 0 to ", below - 1, "; give ids with blanks between, like ",
+           "\"17 4 250\"");
+    out.push_back(static_cast<std::int32_t>(id));
+    at = end;
+  }
+  return out;
+}
+
 Vocabulary Vocabulary::of(const VocabularyChoice& choice, std::string_view utf8) {
   if (choice.kind == VocabularyKind::Tokenizer) return tokenizer(Tokenizer::load(choice.path));
   if (choice.kind == VocabularyKind::Bpe) return bpe(utf8, choice.size);
@@ -63,19 +93,23 @@ Vocabulary::Vocabulary(VocabularyKind kind, std::u32string characters)
 }
 
 bool operator==(const Vocabulary& a, const Vocabulary& b) {
-  if (a.kind_ != b.kind_ || a.characters_ != b.characters_ || a.bpe_ != b.bpe_) return false;
+  if (a.kind_ != b.kind_ || a.characters_ != b.characters_ || a.bpe_ != b.bpe_ ||
+      a.num_ids_ != b.num_ids_)
+    return false;
   return !a.tokenizer_ || a.tokenizer_->files() == b.tokenizer_->files();
 }
 
 int Vocabulary::size() const {
   if (tokenizer_) return tokenizer_->size();
   if (bpe_) return static_cast<int>(bpe_->size());
+  if (kind_ == VocabularyKind::Ids) return num_ids_;
   return kind_ == VocabularyKind::Bytes ? kNumBytes : static_cast<int>(characters_.size());
 }
 
 std::vector<std::int32_t> Vocabulary::encode(std::string_view utf8) const {
   if (bpe_) return bpe_->encode(utf8);
   if (tokenizer_) return tokenizer_->encode(utf8, {.add_special_tokens = false});
+  if (kind_ == VocabularyKind::Ids) return ids_in_text(utf8, num_ids_);
   std::vector<std::int32_t> ids;
   ids.reserve(utf8.size());
   if (kind_ == VocabularyKind::Bytes) {
@@ -95,7 +129,9 @@ std::string Vocabulary::decode(std::span<const std::int32_t> ids) const {
   if (tokenizer_) return tokenizer_->decode(ids);
   std::string out;
   for (const std::int32_t id : ids) {
-    if (id < 0 || id >= size()) {
+    if (kind_ == VocabularyKind::Ids) {
+      out += text(" ", id);
+    } else if (id < 0 || id >= size()) {
       append_utf8(out, U'\uFFFD');
     } else if (bpe_) {
       out += bpe_->token(id);
@@ -149,6 +185,13 @@ Vocabulary Vocabulary::from_json(std::string_view json, const std::string& where
       bad("it says size ", field("size").dump(), " but there are ", out.size(), " bytes");
     return out;
   }
+  if (field("kind") == to_text(VocabularyKind::Ids)) {
+    const nlohmann::json& size = field("size");
+    if (!size.is_number_unsigned() || size.get<std::uint64_t>() < 1 ||
+        size.get<std::uint64_t>() > std::numeric_limits<int>::max())
+      bad("its size ", size.dump(), " is no number of ids");
+    return ids(size.get<std::int64_t>());
+  }
   if (field("kind") == to_text(VocabularyKind::Bpe)) {
     if (!field("merges").is_string()) bad("it has no \"merges\"");
     try {
@@ -175,7 +218,7 @@ Vocabulary Vocabulary::from_json(std::string_view json, const std::string& where
   }
   if (field("kind") != to_text(VocabularyKind::Characters))
     bad("kind ", field("kind").dump(),
-        " is none of \"bytes\", \"characters\", \"bpe\" and \"tokenizer\"");
+        " is none of \"bytes\", \"characters\", \"bpe\", \"tokenizer\" and \"ids\"");
   if (!field("characters").is_string()) bad("it has no \"characters\"");
   const std::string& utf8 = field("characters").get_ref<const std::string&>();
   // The ids are the order of the characters, so a file in another order belongs to another model.
@@ -194,7 +237,7 @@ Vocabulary Vocabulary::from_json(std::string_view json, const std::string& where
 }
 
 std::string_view to_text(VocabularyKind kind) {
-  constexpr std::string_view kNames[] = {"bytes", "characters", "bpe", "tokenizer"};
+  constexpr std::string_view kNames[] = {"bytes", "characters", "bpe", "tokenizer", "ids"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

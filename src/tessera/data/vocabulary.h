@@ -14,7 +14,8 @@
 
 namespace tessera {
 
-enum class VocabularyKind { Bytes, Characters, Bpe, Tokenizer };
+/// Ids: of token files, whose text only their tokenizer knows; a token is written as its number.
+enum class VocabularyKind { Bytes, Characters, Bpe, Tokenizer, Ids };
 
 /// What vocabulary to make of a text.
 struct VocabularyChoice {
@@ -40,6 +41,8 @@ class Vocabulary {
   /// The tokens of another program. Texts are encoded without special tokens around them; those
   /// that are spelled in a text are found.
   static Vocabulary tokenizer(Tokenizer made);
+  /// Numbers from 0 to size - 1, with a blank before each.
+  static Vocabulary ids(std::int64_t size);
   static Vocabulary of(const VocabularyChoice& choice, std::string_view utf8);
 
   VocabularyKind kind() const { return kind_; }
@@ -75,6 +78,7 @@ class Vocabulary {
   std::vector<std::int32_t> id_of_;     // by code point up to the largest known; -1: unknown
   std::optional<Bpe> bpe_;              // of Bpe
   std::optional<Tokenizer> tokenizer_;  // of Tokenizer
+  int num_ids_ = 0;                     // of Ids
 };
 
 /// The text of ids that come one at a time. Where a character, or a word of a tokenizer, is spelled
@@ -94,7 +98,11 @@ class TextStream {
   std::size_t told_ = 0;           // of these
 };
 
-/// "bytes", "characters", "bpe", "tokenizer"
+/// The ids in a text, with blanks between. Errors: Fault::Data: a word that is no id below `below`,
+/// with its place.
+std::vector<std::int32_t> ids_in_text(std::string_view text, std::int64_t below);
+
+/// "bytes", "characters", "bpe", "tokenizer", "ids"
 std::string_view to_text(VocabularyKind kind);
 
 }  // namespace tessera

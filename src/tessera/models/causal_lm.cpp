@@ -1,11 +1,17 @@
 #include "tessera/models/causal_lm.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "tessera/base/size.h"
+#include "tessera/base/text.h"
+#include "tessera/data/left_to_right.h"
 #include "tessera/data/sampler.h"
+#include "tessera/data/token_files.h"
 #include "tessera/models/layer.h"
+#include "tessera/ops/elementwise.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/shape_ops.h"
 
@@ -29,6 +35,65 @@ class TextWindows final : public Samples {
   std::int64_t size_;
 };
 
+/// Samples of token files.
+class TokenWindows final : public Samples {
+ public:
+  TokenWindows(const TokenFiles& files, const TokenSampleChoice& choice, const ModelConfig& model,
+               const SampleChoices& choices)
+      : samples_(files, choice, notices_), context_(model.context) {
+    valid_ = choice.part != DataPart::Train;
+    size_ = !valid_ ? samples_.epoch() : choices.most > 0 ? choices.most : samples_.size();
+    options_ = {choices.end_of_document, model.reset_positions, model.reset_attention,
+                choices.mask_end_of_document};
+  }
+  std::int64_t size() const override { return size_; }
+  std::string notice() const override { return join(notices_, "; "); }
+  void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
+    const std::span<std::int32_t> ids = batch.fill<std::int32_t>("ids"),
+                                  labels = batch.fill<std::int32_t>("labels");
+    std::vector<std::int32_t> spare(2 * static_cast<std::size_t>(context_));
+    const std::span<std::int32_t> none = spare;
+    std::span<std::int32_t> positions, seen;
+    if (options_.reset_positions) positions = batch.fill<std::int32_t>("positions");
+    if (options_.reset_attention) seen = batch.fill<std::int32_t>("first_seen");
+    std::vector<std::int32_t> tokens(static_cast<std::size_t>(context_) + 1);
+    std::vector<std::uint8_t> counts(static_cast<std::size_t>(context_));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const bool beyond = valid_ && first + i >= size_;
+      if (beyond) {
+        std::ranges::fill(tokens, 0);
+      } else {
+        samples_.read(first + i, tokens);
+      }
+      const auto n = static_cast<std::size_t>(context_);
+      const auto row = [&](std::span<std::int32_t> all, std::size_t of_none) {
+        return all.empty() ? none.subspan(of_none, n)
+                           : all.subspan(static_cast<std::size_t>(i) * n, n);
+      };
+      const std::span<const std::int32_t> sample(tokens);
+      left_to_right(sample.first(n), options_, row(positions, 0), row(seen, n), counts);
+      std::ranges::copy(sample.first(n), row(ids, 0).begin());
+      for (std::size_t t = 0; t < n; ++t)
+        row(labels, 0)[t] = beyond || counts[t] == 0 ? kIgnoredLabel : sample[t + 1];
+    }
+  }
+
+ private:
+  std::vector<std::string> notices_;
+  TokenSamples samples_;
+  std::int64_t context_ = 0, size_ = 0;
+  LeftToRightOptions options_;
+  bool valid_ = false;
+};
+
+std::unique_ptr<Samples> token_windows(const Dataset& data, DataPart part,
+                                       const ModelConfig& config, const SampleChoices& choices) {
+  TokenSampleChoice choice{
+      part, config.context, config.vocabulary, {}, static_cast<std::uint32_t>(choices.seed)};
+  if (choices.in_all > 0) choice.samples = choices.in_all;
+  return std::make_unique<TokenWindows>(*data.token_files, choice, config, choices);
+}
+
 }  // namespace
 
 Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
@@ -37,20 +102,30 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
   out.name = "causal-lm";
   out.inputs = {{"ids", DType::I32, {context}, config.vocabulary},
                 {"labels", DType::I32, {context}, config.vocabulary, /*ignorable=*/true}};
+  if (config.reset_positions) out.inputs.push_back({"positions", DType::I32, {context}, context});
+  if (config.reset_attention) out.inputs.push_back({"first_seen", DType::I32, {context}, context});
   out.tokens = context;
   out.means = {{kLossMean}};
+  out.reads_token_files = true;
   out.text = {.context = context, .logits = [config, logits](Value ids, const Pass& pass) {
                 return logits(config, ids, pass);
               }};
   out.measure = [next = out.text->logits](const TaskValues& in,
                                           const Pass& pass) -> std::vector<Mean> {
-    return {cross_entropy_mean(next(in.at("ids"), pass), in.at("labels"))};
+    Pass of_documents = pass;
+    if (const auto at = in.find("positions"); at != in.end()) of_documents.positions = at->second;
+    if (const auto at = in.find("first_seen"); at != in.end()) of_documents.first_seen = at->second;
+    return {cross_entropy_mean(next(in.at("ids"), of_documents), in.at("labels"))};
   };
-  out.train_samples = [context](const Dataset& data, const SampleChoices& choices) {
+  out.train_samples = [config, context](const Dataset& data,
+                                        const SampleChoices& choices) -> std::unique_ptr<Samples> {
+    if (data.token_files) return token_windows(data, DataPart::Train, config, choices);
     const Sampler windows(data.tokens.train(), {context, choices.seed, choices.order});
     return std::make_unique<TextWindows<Sampler>>(windows, windows.windows_per_epoch());
   };
-  out.valid_samples = [context](const Dataset& data, const SampleChoices& choices) {
+  out.valid_samples = [config, context](const Dataset& data,
+                                        const SampleChoices& choices) -> std::unique_ptr<Samples> {
+    if (data.token_files) return token_windows(data, DataPart::Valid, config, choices);
     std::span<const std::int32_t> tokens = data.tokens.held_out();
     if (choices.most > 0) {
       const std::int64_t labels = size_product({choices.most, context}, "tokens of a validation");
@@ -74,13 +149,19 @@ Value causal_transformer(const ModelConfig& c, TransformerLayer layer, Value ids
     token = embedded.table;
     x = embedded.rows;
     if (!layer.rotary)
-      x = learned_positions(x, "position", c.most_positions(), init, pass.position);
+      x = learned_positions(x, "position", c.most_positions(), init, pass.position, pass.positions);
     x = dropout_layer(x, c.dropout, pass.step, "dropout");
     builder.set_name(x, "residual");
   }
+  Value same_document;
+  if (pass.first_seen.valid()) {
+    const std::int64_t b = ids.shape()[0], s = ids.shape()[1];
+    const Value keys = iota(builder, {b, s, s}, 2, DType::I32);
+    same_document = less_equal(broadcast_to(reshape(pass.first_seen, {b, s, 1}), {b, s, s}), keys);
+  }
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const Scope scope(builder, text("layers.", i));
-    x = encoder_layer(x, layer, {.causal = true}, pass);
+    x = encoder_layer(x, layer, {.causal = true, .mask = same_document}, pass);
   }
   if (pass.wanted.valid()) x = dynamic_slice(x, 1, pass.wanted, 1);
   x = norm(x, "norm", layer);

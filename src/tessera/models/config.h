@@ -49,6 +49,9 @@ struct ModelConfig {
   bool tied_head = true;              // the output projection is the token embedding
   double norm_eps = 1e-5;
   double rope_base = 10'000;
+  // Of causal models, where a sample holds several documents:
+  bool reset_positions = false;  // positions count from the start of each document
+  bool reset_attention = false;  // a token sees its own document only
   // Of encoder-decoder models:
   std::int64_t decoder_layers = 0;  // `layers` are the encoder's; 0: as many as it has
   std::int64_t source_context = 0;  // tokens of a source; 0: as many as context, of a target

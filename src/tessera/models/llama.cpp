@@ -28,6 +28,7 @@ constexpr ReadField kLlamaReads[] = {{"layers"},
                                      {"tied-head"},
                                      {"norm-eps"},
                                      {"rope-base"},
+                                     {"reset-attention-mask"},
                                      {"init-std"}};
 
 }  // namespace
@@ -36,7 +37,12 @@ constinit const ModelFamily kLlama = {
     .name = "llama",
     .doc = "RMS norm, rotary positions, SwiGLU, grouped queries",
     .reads = kLlamaReads,
-    .task = [](const ModelConfig& config) { return causal_lm(config, llama_logits); },
+    .task =
+        [](const ModelConfig& config) {
+          ModelConfig own = config;
+          own.reset_positions = false;  // only distances between positions count
+          return causal_lm(own, llama_logits);
+        },
     .publish = [](ModelConfig& config) { config.bias = config.tied_head = false; },
     // SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do
     // there.

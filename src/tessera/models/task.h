@@ -44,6 +44,10 @@ struct SampleChoices {
   std::uint64_t seed = 0;
   SampleOrder order = SampleOrder::ShuffledWindows;
   std::int64_t most = 0;  // validation: the first so many samples; 0: all
+  // Of token files:
+  std::int64_t in_all = 0;            // samples that the run takes; 0: those of one epoch
+  std::int32_t end_of_document = -1;  // its token; -1: none
+  bool mask_end_of_document = false;  // what follows it is not predicted
 };
 
 using MakeSamples =
@@ -79,6 +83,7 @@ struct Task {
   /// outlive them. Errors: Fault::Data: too little of it.
   MakeSamples train_samples, valid_samples;
   std::optional<TextWriting> text = std::nullopt;  // none: the task writes no text
+  bool reads_token_files = false;  // train_samples and valid_samples take Dataset::token_files
 };
 
 /// The loss of a step, from the means that `task.measure` returned.

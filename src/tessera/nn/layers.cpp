@@ -37,7 +37,7 @@ EmbeddingResult embedding(Value ids, std::string_view name, std::int64_t rows, s
 }
 
 Value learned_positions(Value x, std::string_view name, std::int64_t context,
-                        const WeightInit& init, Value first, Where where) {
+                        const WeightInit& init, Value first, Value at, Where where) {
   Builder& builder = x.builder();
   const Scope scope(builder, name, where);
   const std::int64_t length = x.shape()[1];
@@ -45,6 +45,7 @@ Value learned_positions(Value x, std::string_view name, std::int64_t context,
           " positions, the model's context is ", context,
           "; raise the context or shorten the sequence");
   const Value weight = parameter(builder, "weight", {context, x.shape().back()}, init);
+  if (at.valid()) return x + gather(at, weight, where);
   if (first.valid())
     return x + gather(iota(builder, {length}, 0, DType::I32, where) + first, weight, where);
   return x + (length == context ? weight : slice(weight, 0, 0, length, where));

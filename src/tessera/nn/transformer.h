@@ -55,6 +55,12 @@ struct Pass {
   /// Empty: no caches, the sequence begins with this run.
   Value position = {};
   std::int64_t room = 0;  // tokens that caches have room for: the caller puts in no more
+  /// Positions of tokens where they do not count from 0: [b, s] of i32, for tables of positions.
+  /// Empty: they do.
+  Value positions = {};
+  /// Of causal self-attention, the first token that each one sees: [b, s] of i32. Empty: all see
+  /// the first.
+  Value first_seen = {};
   /// An i32 scalar: the one token of this run whose logits are wanted; empty: those of all.
   Value wanted = {};
 };

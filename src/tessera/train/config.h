@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/data/data_split.h"
 #include "tessera/data/sampler.h"
 #include "tessera/data/vocabulary.h"
 #include "tessera/device/isa.h"
@@ -41,6 +42,10 @@ struct RunConfig {
   std::string tokenizer;  // a file or folder; not empty: vocabulary is Tokenizer
   SampleOrder sample_order = SampleOrder::ShuffledWindows;
   double held_out = 0.1;
+  std::string split{kUsualSplit};  // of token files: training, validation, test
+  std::string data_cache;          // of token files: a folder; empty: beside them
+  std::int64_t eod_token = -1;     // of token files: what ends a document; -1: none
+  bool eod_mask_loss = false;
   std::int64_t global_batch_size = 8;  // samples per step
   std::int64_t micro_batch_size = 0;   // samples at a time; 0: all of them
 

@@ -62,6 +62,7 @@ void find_problems(const RunConfig& config, Problems& problems) {
              "; give at least ", least, ": how many tokens there are to be, like 8000"),
         {"vocab-size", "vocabulary", "family"});
   problems.add(tessera::problems(config.optimizer));
+  problems.gather([&] { parse_split(config.split); }, {"split"});
 
   const auto is_known = [](const Field& field, std::string_view word) {
     return std::ranges::find(field.words, word) != field.words.end();

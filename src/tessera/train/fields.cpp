@@ -22,7 +22,7 @@ constexpr Field one_of(std::span<const std::string_view> words, Field field) {
 }
 
 constexpr std::string_view kMixed = "with --mixed-precision, --bf16 or --fp16",
-                           kScaled = "with --fp16";
+                           kScaled = "with --fp16", kTokenFiles = "with token files";
 
 // clang-format off
 constexpr Field kFields[] = {
@@ -96,11 +96,11 @@ constexpr Field kFields[] = {
      "steps to record, after 2 for warm-up",
      [](RunConfig& c) -> Slot { return &c.profile_steps; }, 1, 10000, "with --profile"},
 
-    planned({"data", "data-path", FieldGroup::Data, OnResume::Free, "PATH",
-     "text files, or folders of text files, joined in the order given",
+    planned({"data", "data-path train-data-path", FieldGroup::Data, OnResume::Free, "PATH",
+     "text files, or folders of text files, joined in the order given; or token files: the PREFIX of PREFIX.bin and PREFIX.idx, several prefixes, or weights and prefixes by turns (0.3 a 0.7 b)",
      [](RunConfig& c) -> Slot { return &c.data; }}),
     planned({"valid-data", "valid-data-path", FieldGroup::Data, OnResume::Free, "PATH",
-     "text files and folders to validate on, with the vocabulary of the training text; all of the data then trains",
+     "text files and folders to validate on, with the vocabulary of the training text, or token files; all of the data then trains",
      [](RunConfig& c) -> Slot { return &c.valid_data; }}),
     planned({"vocabulary", "tokenizer-type", FieldGroup::Data, OnResume::Model, "",
      "whether tokens are bytes, characters of the text, learned from it by byte-pair encoding, as many as vocab-size says, or those of a tokenizer",
@@ -111,6 +111,18 @@ constexpr Field kFields[] = {
     planned({"held-out", "", FieldGroup::Data, OnResume::Confirm, "FRACTION",
      "share of the text, at its end, that is kept for validation",
      [](RunConfig& c) -> Slot { return &c.held_out; }, 0, 0.99}),
+    {"split", "", FieldGroup::Data, OnResume::Confirm, "WEIGHTS",
+     "weights of the parts of token files that train, validate and test, by sequences",
+     [](RunConfig& c) -> Slot { return &c.split; }, kAnyLow, kAnyHigh, kTokenFiles},
+    {"data-cache-path", "", FieldGroup::Data, OnResume::Free, "FOLDER",
+     "where the sample indices of token files are kept; without: in PREFIX/cache/GPTDataset_indices",
+     [](RunConfig& c) -> Slot { return &c.data_cache; }, kAnyLow, kAnyHigh, kTokenFiles},
+    {"eod-token", "", FieldGroup::Data, OnResume::Confirm, "ID",
+     "the token that ends a document, which the three switches of documents need; -1: none",
+     [](RunConfig& c) -> Slot { return &c.eod_token; }, -1, 2147483647, kTokenFiles},
+    {"eod-mask-loss", "", FieldGroup::Data, OnResume::Confirm, "",
+     "what follows the end of a document is not predicted",
+     [](RunConfig& c) -> Slot { return &c.eod_mask_loss; }, kAnyLow, kAnyHigh, kTokenFiles},
     {"sample-order", "", FieldGroup::Data, OnResume::Confirm, "",
      "every window once per epoch, or samples that begin at random offsets",
      [](RunConfig& c) -> Slot { return &c.sample_order; }},
@@ -160,6 +172,12 @@ constexpr Field kFields[] = {
     planned({"dropout", "attention-dropout hidden-dropout", FieldGroup::Model, OnResume::Notice, "",
      "share of values dropped, in attention and after each layer",
      [](RunConfig& c) -> Slot { return &c.model.dropout; }}),
+    planned({"reset-position-ids", "", FieldGroup::Model, OnResume::Confirm, "",
+     "positions count from the start of each document of a sample, not of the sample",
+     [](RunConfig& c) -> Slot { return &c.model.reset_positions; }, kAnyLow, kAnyHigh, kTokenFiles}),
+    planned({"reset-attention-mask", "", FieldGroup::Model, OnResume::Confirm, "",
+     "a token sees its own document only, not those before it in the sample",
+     [](RunConfig& c) -> Slot { return &c.model.reset_attention; }, kAnyLow, kAnyHigh, kTokenFiles}),
     planned({"bias", "!disable-bias-linear", FieldGroup::Model, OnResume::Model, "",
      "biases in linear layers and norms",
      [](RunConfig& c) -> Slot { return &c.model.bias; }}),

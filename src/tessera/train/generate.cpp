@@ -27,7 +27,9 @@ std::int32_t start_token(const Vocabulary& vocabulary) {
   try {
     const Tokens newline = vocabulary.encode("\n");
     if (!newline.empty()) return newline.front();
-    const SpecialTokens& special = vocabulary.made_elsewhere()->special_tokens();
+    const Tokenizer* made = vocabulary.made_elsewhere();
+    if (made == nullptr) return 0;  // ids that are written as numbers have none
+    const SpecialTokens& special = made->special_tokens();
     return special.bos.value_or(special.cls.value_or(0));
   } catch (const Error&) {
     return 0;

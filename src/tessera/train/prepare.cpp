@@ -15,8 +15,10 @@
 #include "tessera/train/compare_runs.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/output_folder.h"
+#include "tessera/train/pretrained_start.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/recorded.h"
+#include "tessera/train/token_data.h"
 
 namespace tessera {
 
@@ -106,25 +108,6 @@ void take_model(RunConfig& config, const RecordedRun& from) {
     config.model.vocabulary = from.config.model.vocabulary;
 }
 
-/// The model is that of the folder but for what the user told.
-void take_model(RunConfig& config, const PretrainedModel& from) {
-  RunConfig theirs;
-  theirs.model = from.config();
-  for (const Field& field : fields()) {
-    if (field.group == FieldGroup::Model && config.untold.contains(field.name))
-      set_text(field, config, get_text(field, theirs), field.name);
-  }
-}
-
-/// The weights of the folder fit: every field of the model is what it says.
-void compare_model(const RunConfig& config, const PretrainedModel& from, Problems& problems) {
-  RunConfig theirs = config;
-  theirs.model = from.config();
-  theirs.model.context = config.model.context;
-  compare_model(config, {theirs, record_of(theirs), Vocabulary::bytes(), ""}, from.path(),
-                problems);
-}
-
 /// The data in the ids that weights were trained on: those of `base`, if there is one.
 Dataset encoded_for(const RunConfig& config, const std::optional<Source>& base) {
   const double held_out = config.valid_data.empty() ? config.held_out : 0;
@@ -148,6 +131,11 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
   if (!base && config.vocabulary == VocabularyKind::Tokenizer && config.tokenizer.empty())
     return out;
   problems.gather([&] {
+    if (trains_on_token_files(config)) {
+      out = load_token_files(config);
+      return;
+    }
+    refuse_fields_of_token_files(config);
     Dataset data = encoded_for(config, base);
     if (!config.valid_data.empty()) hold_out(data, config.valid_data);
     out = std::move(data);
@@ -176,6 +164,7 @@ void check_tokenizer(const RunConfig& config, const Source& base, Problems& prob
 /// The digest of a text that cannot be encoded; empty where it cannot even be read.
 std::string digest_of(const RunConfig& config, const Source& from) {
   try {
+    if (trains_on_token_files(config)) return "";
     return text_digest(config.data, from.run.vocabulary.kind());
   } catch (const Error&) {  // reported before
     return "";
@@ -186,6 +175,13 @@ void check_data(PreparedRun& run, Problems& problems) {
   const RunConfig& c = run.config;
   if (!tessera::problems(c.model).empty()) return;  // reported before
   const Task task = task_of(c.model);
+  if (run.data.token_files && !task.reads_token_files) {
+    problems.add(
+        text("family ", c.model.family, " trains on texts, and data is token files; give a ",
+             "text, or a family that predicts the next token, as gpt2"),
+        {"family", "data"});
+    return;
+  }
   const auto look_at = [&](const Samples& samples) {
     if (!samples.notice().empty()) run.notices.push_back(samples.notice());
   };
@@ -250,12 +246,19 @@ RunConfig PreparedRun::told_of_a_run() const {
 }
 
 SampleChoices sample_choices(const RunConfig& config) {
-  return {.seed = static_cast<std::uint64_t>(config.seed), .order = config.sample_order};
+  return {.seed = static_cast<std::uint64_t>(config.seed),
+          .order = config.sample_order,
+          .in_all = size_product({config.steps, config.global_batch_size}, "samples of the run"),
+          .end_of_document = static_cast<std::int32_t>(config.eod_token),
+          .mask_end_of_document = config.eod_mask_loss};
 }
 
 SampleChoices valid_choices(const RunConfig& config) {
   SampleChoices out = sample_choices(config);
   out.most = size_product({config.eval_iters, config.global_batch_size}, "samples of a validation");
+  const std::int64_t validations =
+      (config.eval_every > 0 ? config.steps / config.eval_every : 0) + 1;
+  out.in_all = size_product({validations, out.most}, "samples of all validations");
   return out;
 }
 
@@ -306,6 +309,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
     for (const std::string& notice : data->vocabulary.made_elsewhere()->notices())
       notices.push_back(notice);
   }
+  if (data && data->token_files && !data->token_files->has(DataPart::Valid)) config.held_out = 0;
   const std::string digest = data ? data->digest : from ? digest_of(config, *from) : "";
   const Isa isa = config.choices.value_or(machine_choices()).isa;
   const std::optional<Precision> precision = precision_of(config);
@@ -327,10 +331,15 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
     config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary.size());
   if (config.epochs > 0 && tessera::problems(config.model).empty()) {
     problems.gather([&] {
-      const auto samples = task_of(config.model).train_samples(*data, sample_choices(config));
-      complete_epochs(config, told, samples->size());
+      const std::int64_t in_epoch =
+          data->token_files
+              ? data->token_files->samples_in_epoch(DataPart::Train, config.model.context)
+              : task_of(config.model).train_samples(*data, sample_choices(config))->size();
+      complete_epochs(config, told, in_epoch);
     });
   }
+  if (from && data->token_files)
+    problems.gather([&] { compare_token_order(config, from->run.config, *data, notices); });
   PreparedRun run{.config = std::move(config),
                   .told = std::move(told),
                   .data = std::move(*data),
@@ -347,7 +356,8 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   if (init) run.init.emplace(std::move(init->checkpoint));
   check_data(run, problems);
   if (init) compare_model(run.config, init->run, run.init->path(), problems);
-  if (problems.empty()) {  // a vocabulary from a checkpoint may be larger than its model's
+  if (problems.empty() &&
+      !run.data.token_files) {  // a vocabulary from a checkpoint may be larger than its model's
     problems.gather([&] {
       require_ids(run.data.tokens.all(), run.config.model.vocabulary, name_of(run.data.files));
     });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
@@ -45,24 +46,29 @@ void read_companions(const std::string& folder, TokenizerFiles& out) {
   }
 }
 
+/// The main files of a folder and where they lie; empty: it has no tokenizer.
+std::map<std::string, std::string> main_files(const std::string& folder) {
+  const auto path_of = [&](const char* name) { return (fs::path(folder) / name).string(); };
+  using Names = std::vector<const char*>;
+  for (const Names& names : {Names{kTokenizerJson}, {kVocabTxt}, {kVocabJson, kMergesTxt}}) {
+    std::map<std::string, std::string> out;
+    for (const char* name : names) {
+      if (is_file(path_of(name))) out[name] = path_of(name);
+    }
+    if (out.size() == names.size()) return out;
+  }
+  const std::string model = sentence_piece_of(folder);
+  if (model.empty()) return {};
+  return {{kSentencePiece, model}};
+}
+
 TokenizerFiles files_of_folder(const std::string& folder) {
   TokenizerFiles out;
-  const auto path_of = [&](const char* name) { return (fs::path(folder) / name).string(); };
-  const std::string model = sentence_piece_of(folder);
-  if (is_file(path_of(kTokenizerJson))) {
-    out[kTokenizerJson] = read_file(path_of(kTokenizerJson));
-  } else if (is_file(path_of(kVocabTxt))) {
-    out[kVocabTxt] = read_file(path_of(kVocabTxt));
-  } else if (is_file(path_of(kVocabJson)) && is_file(path_of(kMergesTxt))) {
-    out[kVocabJson] = read_file(path_of(kVocabJson));
-    out[kMergesTxt] = read_file(path_of(kMergesTxt));
-  } else if (!model.empty()) {
-    out[kSentencePiece] = read_file(model);
-  } else {
+  for (const auto& [name, path] : main_files(folder)) out[name] = read_file(path);
+  if (out.empty())
     fail(Fault::Data, "folder '", folder, "' holds no tokenizer: none of ", kTokenizerJson, ", ",
          kVocabTxt, ", ", kVocabJson, " with ", kMergesTxt, ", ", join(kModelNames),
          "; give the folder or the file of one");
-  }
   read_companions(folder, out);
   return out;
 }
@@ -99,6 +105,8 @@ std::string token_text(const nlohmann::json& file, const std::string& key) {
 }
 
 }  // namespace
+
+bool has_tokenizer_files(const std::string& folder) { return !main_files(folder).empty(); }
 
 TokenizerFiles read_tokenizer_files(const std::string& path) {
   std::error_code ignored;

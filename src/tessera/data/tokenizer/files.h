@@ -15,6 +15,8 @@ inline constexpr const char *kTokenizerJson = "tokenizer.json", *kVocabTxt = "vo
                             *kConfigJson = "tokenizer_config.json",
                             *kSpecialMapJson = "special_tokens_map.json";
 
+/// Whether a folder holds those of a tokenizer.
+bool has_tokenizer_files(const std::string& folder);
 /// The files of a tokenizer at `path`, a file or a folder. Errors: Fault::Data: none is there.
 TokenizerFiles read_tokenizer_files(const std::string& path);
 

@@ -1,0 +1,82 @@
+#pragma once
+/// Token files as the data of a run: one pair or several that are blended, and how they are split
+/// into parts.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/data/blend.h"
+#include "tessera/data/gpt_dataset.h"
+
+namespace tessera {
+
+/// The words name token files: PREFIX of PREFIX.bin and PREFIX.idx, several of them, or weights and
+/// prefixes by turns. False: there are none, and they are paths of texts. Errors: Fault::Usage:
+/// some are token files and others are not; as of parse_blend.
+bool names_token_files(std::span<const std::string> words);
+
+/// Files that are blended, in the order given.
+struct TokenSource {
+  std::vector<std::shared_ptr<const IndexedDataset>> files;
+  std::vector<double> weights;  // as given, one for each of the files; empty: none
+
+  std::int64_t num_tokens() const;
+};
+
+/// Errors: as of parse_blend and IndexedDataset; a file that is not there.
+TokenSource open_token_source(std::span<const std::string> words);
+
+/// All that a run is given.
+struct TokenFiles {
+  TokenSource train, valid;        // valid: empty where it is a part of train
+  std::string split{kUsualSplit};  // of train; unused where valid is a source of its own
+  std::string cache;               // GptDatasetChoice::cache
+
+  bool valid_is_apart() const { return !valid.files.empty(); }
+  const TokenSource& source_of(DataPart part) const;
+  /// Some sequence of the files is in the part.
+  bool has(DataPart part) const;
+  /// Of one pass over a part: what TokenSamples::epoch() is, without making indices.
+  std::int64_t samples_in_epoch(DataPart part, std::int64_t context) const;
+  /// How many passes over the files `samples` of a part take, and which are shuffled together: two
+  /// runs of the same seed have their samples in the same order where it is the same text.
+  std::string order_text(DataPart part, std::int64_t context, std::int64_t samples) const;
+  /// XXH3-128 of indices, weights and split.
+  std::string digest() const;
+};
+
+struct TokenSampleChoice {
+  DataPart part = DataPart::Train;
+  std::int64_t context = 0, vocabulary = 0;
+  std::optional<std::int64_t> samples = std::nullopt;  // wanted; none: those of one epoch
+  std::uint32_t seed = 1234;
+};
+
+/// The samples of a part of token files, as Megatron-LM numbers them. All functions may be called
+/// from any thread.
+class TokenSamples {
+ public:
+  /// Errors: as of GptDataset, with the file.
+  TokenSamples(const TokenFiles& files, const TokenSampleChoice& choice,
+               std::vector<std::string>& notices);
+
+  /// Samples that there are, at least as many as are wanted, but for several files without weights:
+  /// then those of one epoch, if fewer.
+  std::int64_t size() const { return size_; }
+  /// Those of one pass over all files.
+  std::int64_t epoch() const;
+
+  /// The context + 1 tokens of a sample; behind the last they begin anew.
+  void read(std::int64_t sample, std::span<std::int32_t> out) const;
+
+ private:
+  std::vector<GptDataset> datasets_;
+  std::optional<BlendIndices> blend_;  // none: one dataset
+  std::int64_t size_ = 0;
+};
+
+}  // namespace tessera

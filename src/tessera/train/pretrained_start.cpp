@@ -1,0 +1,30 @@
+#include "tessera/train/pretrained_start.h"
+
+#include "tessera/train/compare_runs.h"
+#include "tessera/train/fields.h"
+
+namespace tessera {
+
+void take_model(RunConfig& config, const PretrainedModel& from) {
+  RunConfig theirs;
+  theirs.model = from.config();
+  for (const Field& field : fields()) {
+    if (field.group == FieldGroup::Model && config.untold.contains(field.name))
+      set_text(field, config, get_text(field, theirs), field.name);
+  }
+  if (config.untold.contains("vocabulary") && config.tokenizer.empty() &&
+      Tokenizer::is_in(from.path())) {
+    config.vocabulary = VocabularyKind::Tokenizer;
+    config.tokenizer = from.path();
+  }
+}
+
+void compare_model(const RunConfig& config, const PretrainedModel& from, Problems& problems) {
+  RunConfig theirs = config;
+  theirs.model = from.config();
+  theirs.model.context = config.model.context;
+  compare_model(config, {theirs, record_of(theirs), Vocabulary::bytes(), ""}, from.path(),
+                problems);
+}
+
+}  // namespace tessera

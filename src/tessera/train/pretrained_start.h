@@ -1,0 +1,18 @@
+#pragma once
+/// A run that begins with a model in a folder as Hugging Face saves it.
+
+#include "tessera/pretrained/pretrained_model.h"
+#include "tessera/train/config.h"
+#include "tessera/train/problems.h"
+
+namespace tessera {
+
+/// The model is that of the folder but for what the user told; and so is the tokenizer, where the
+/// folder has one and no vocabulary was told.
+void take_model(RunConfig& config, const PretrainedModel& from);
+
+/// The weights of the folder fit: every field of the model is what it says, but the length of
+/// samples.
+void compare_model(const RunConfig& config, const PretrainedModel& from, Problems& problems);
+
+}  // namespace tessera

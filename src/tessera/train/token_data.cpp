@@ -1,0 +1,97 @@
+#include "tessera/train/token_data.h"
+
+#include <initializer_list>
+#include <limits>
+
+#include "tessera/base/error.h"
+#include "tessera/base/size.h"
+#include "tessera/base/text.h"
+#include "tessera/models/family.h"
+
+namespace tessera {
+
+namespace {
+
+/// Fields that were told and that `what` makes nothing of.
+void refuse_told(const RunConfig& config, std::initializer_list<std::string_view> names,
+                 std::string_view what, std::string_view instead) {
+  for (const std::string_view name : names) {
+    const auto told = config.asked_for.find(name);
+    require(told == config.asked_for.end(), told == config.asked_for.end() ? "" : told->second,
+            " does nothing with ", what, "; ", instead);
+  }
+}
+
+std::int64_t samples_of(const RunConfig& config) {
+  return size_product({config.steps, config.global_batch_size}, "samples of the run");
+}
+
+}  // namespace
+
+bool trains_on_token_files(const RunConfig& config) {
+  return !config.data.empty() && names_token_files(config.data);
+}
+
+Dataset load_token_files(const RunConfig& config) {
+  constexpr std::string_view kWhat = "token files";
+  refuse_told(config, {"vocabulary"}, kWhat,
+              "their ids are the tokens, so leave it out and give vocab-size");
+  refuse_told(config, {"held-out"}, kWhat, "give split, as 98,2,0, or valid-data");
+  refuse_told(config, {"sample-order"}, kWhat, "their samples are shuffled as Megatron-LM does");
+  if (!config.valid_data.empty()) {
+    require(names_token_files(config.valid_data), "valid-data '", config.valid_data.front(),
+            "' is a text, and data is token files; give prefixes of token files for both");
+    refuse_told(config, {"split"}, "valid-data", "all of data trains, so leave one of them out");
+  }
+  require(config.model.vocabulary > 0, "data '", config.data.back(),
+          "' is token files, of which only their tokenizer knows how many ids there are; give ",
+          "vocab-size, as preprocess_data printed it");
+  const bool of_documents =
+      config.eod_mask_loss || config.model.reset_positions || config.model.reset_attention;
+  require(!of_documents || config.eod_token >= 0, "eod-mask-loss, reset-position-ids and ",
+          "reset-attention-mask need the token that ends a document; give eod-token, as ",
+          "preprocess_data printed it");
+  require(config.eod_token < config.model.vocabulary, "eod-token ", config.eod_token,
+          " is not below vocab-size ", config.model.vocabulary,
+          "; give the one that preprocess_data printed");
+  constexpr std::int64_t kMostSeed = std::numeric_limits<std::uint32_t>::max();
+  require(config.seed <= kMostSeed, "seed ", config.seed,
+          " is above what the samples of token files are drawn with, ", kMostSeed,
+          "; give a smaller one");
+  TokenFiles files;
+  files.train = open_token_source(config.data);
+  if (!config.valid_data.empty()) files.valid = open_token_source(config.valid_data);
+  files.split = config.split;
+  files.cache = config.data_cache;
+  return token_file_dataset(std::move(files),
+                            config.model.vocabulary - vocabulary_for(config.model.family, 0));
+}
+
+void refuse_fields_of_token_files(const RunConfig& config) {
+  require(!config.model.reset_positions && !config.model.reset_attention,
+          "reset-position-ids and reset-attention-mask do nothing with a text, which is one ",
+          "document; leave them out, or give token files, as preprocess_data makes them");
+  refuse_told(config, {"split", "data-cache-path", "eod-token", "eod-mask-loss"}, "a text",
+              "leave it out, or give token files, as preprocess_data makes them");
+}
+
+void compare_token_order(const RunConfig& here, const RunConfig& there, const Dataset& data,
+                         std::vector<std::string>& notices) {
+  const TokenFiles& files = *data.token_files;
+  RunConfig then = there;
+  if (then.epochs > 0)
+    complete_epochs(then, there, files.samples_in_epoch(DataPart::Train, then.model.context));
+  const auto order = [&](const RunConfig& config) {
+    return files.order_text(DataPart::Train, here.model.context, samples_of(config));
+  };
+  const std::string of_here = order(here), of_then = order(then);
+  if (of_here == of_then) return;
+  const std::string what =
+      text("steps is ", then.steps, " there and ", here.steps,
+           " here, so that samples are drawn from ", of_then, " there and from ", of_here, " here");
+  require(here.allow_changes, "the checkpoint has seen other samples: ", what,
+          "; give the same steps, with exit-interval to end sooner, or add --allow-changes");
+  notices.push_back(text("resuming with a change: ", what));
+}
+
+}  // namespace tessera
