@@ -1,4 +1,5 @@
-#include "tessera/base/text.h"
+#include <algorithm>
+
 #include "tessera/data/vocabulary.h"
 
 namespace tessera {

@@ -21,6 +21,6 @@ void run(std::string_view input) {
 
 }  // namespace
 
-const Target kTarget = {64 << 20, 4096, run};
+const Target kTarget = {16 << 20, 4096, run};
 
 }  // namespace tessera::fuzz

@@ -96,21 +96,6 @@ Decoder make_replace_decoder(const JsonPart& part) {
   };
 }
 
-/// The byte of "<0x0A>", or -1.
-int byte_of_token(std::string_view token) {
-  if (token.size() != 6 || !starts_with(token, "<0x") || token[5] != '>') return -1;
-  int out = 0;
-  for (const char c : token.substr(3, 2)) {
-    const int digit = c >= '0' && c <= '9'   ? c - '0'
-                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                             : -1;
-    if (digit < 0) return -1;
-    out = out * 16 + digit;
-  }
-  return out;
-}
-
 /// Bytes side by side are text where they are UTF-8; else each is U+FFFD.
 Decoder make_byte_fallback_decoder(const JsonPart&) {
   return [](Tokens& tokens) {
@@ -178,6 +163,20 @@ constexpr Maker<Decoder> kDecoders[] = {
 };
 
 }  // namespace
+
+int byte_of_token(std::string_view token) {
+  if (token.size() != 6 || !starts_with(token, "<0x") || token[5] != '>') return -1;
+  int out = 0;
+  for (const char c : token.substr(3, 2)) {
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                             : -1;
+    if (digit < 0) return -1;
+    out = out * 16 + digit;
+  }
+  return out;
+}
 
 Decoder make_decoder(const JsonPart& part) {
   return make_by_type<Decoder>(kDecoders, part, "decoder");

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/data/tokenizer/json_part.h"
@@ -14,5 +15,8 @@ using Decoder = std::function<void(std::vector<std::string>& tokens)>;
 
 /// The decoder that `part` describes. Errors: as of JsonPart; a type that the table lacks.
 Decoder make_decoder(const JsonPart& part);
+
+/// The byte of a token like "<0x0A>"; -1: it is none.
+int byte_of_token(std::string_view token);
 
 }  // namespace tessera::tokenizer

@@ -1,10 +1,18 @@
 #include "tessera/data/tokenizer/parts.h"
 
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
 #include "tessera/data/tokenizer/normalizers.h"
 #include "tessera/data/tokenizer/quick_hash.h"
 
 namespace tessera {
+
+namespace {
+
+constexpr std::int64_t kLongestWord = std::int64_t{1} << 30;  // places in it are 32-bit numbers
+
+}  // namespace
 
 using tokenizer::Ids;
 using tokenizer::Piece;
@@ -42,6 +50,10 @@ void Tokenizer::Parts::append_piece(const Piece& piece, Scratch& scratch, Ids& o
 
 void Tokenizer::Parts::append_word(std::string_view word, Scratch& scratch, Ids& out) const {
   if (word.empty()) return;
+  if (std::ssize(word) > kLongestWord)
+    fail(Fault::Data, "a piece of ", bytes_text(std::ssize(word)),
+         " is encoded at once, and the most is ", bytes_text(kLongestWord),
+         "; give several texts, or a tokenizer that splits them");
   const auto from_model = [&] {
     if (!pre_tokenizer.prints) return model->encode(word, scratch.model, out);
     scratch.printed.clear();

@@ -89,8 +89,8 @@ Decoder sentence_piece_decoder(const SentencePieceFile& file) {
     };
     for (const std::string& token : tokens) {
       const auto type = static_cast<PieceType>(types.find(token));
-      if (type == PieceType::Byte && token.size() == 6) {
-        bytes += static_cast<char>(std::stoi(token.substr(3, 2), nullptr, 16));
+      if (const int byte = byte_of_token(token); type == PieceType::Byte && byte >= 0) {
+        bytes += static_cast<char>(static_cast<unsigned char>(byte));
         continue;
       }
       flush();
