@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -108,6 +109,21 @@ TEST_F(PretrainedCommand, SamplesMayBeShorterThanPositions) {
       << longer.err;
   ASSERT_EQ(run(words(folder_.expand("export @/run --output @/out --dtype bf16"))).code, 0);
   EXPECT_EQ(PretrainedModel::open(folder_ / "out").config().positions, 16);
+}
+
+/// The tokenizer of the folder is the run's, with its own [CLS] and [MASK]; and goes out again.
+TEST_F(PretrainedCommand, TheFolderHasATokenizer) {
+  std::string tokens = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nline\n";
+  for (char digit = '0'; digit <= '9'; ++digit) tokens += text(digit, "\n##", digit, "\n");
+  while (std::ranges::count(tokens, '\n') < 61) tokens += text("x", tokens.size(), "\n");
+  folder_.write("hub/bert/vocab.txt", tokens);
+  const Ran ran = train("run", "--init-from @/hub/bert");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  ASSERT_EQ(run(words(folder_.expand("export @/run --output @/out"))).code, 0);
+  EXPECT_EQ(read(folder_ / "out/vocab.txt"), tokens);
+  ASSERT_EQ(train("again", "--init-from @/out").code, 0);
+  EXPECT_EQ(train("other", "--init-from @/hub/bert --vocabulary bytes").code, 2)
+      << "256 bytes are more than the 61 rows";
 }
 
 TEST_F(PretrainedCommand, NamesAreLookedUp) {

@@ -7,6 +7,7 @@
 #include "tessera/apps/flags.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
+#include "tessera/data/file.h"
 #include "tessera/pretrained/save_pretrained.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/recorded.h"
@@ -88,6 +89,11 @@ int export_command(const Arguments& arguments, Console& console, const OwnFamili
           checkpoint.read(name, std::as_writable_bytes(out));
         }};
     save_pretrained(output, run.config.model, parameters, how);
+    // A tokenizer of another program goes with the model that knows its ids.
+    if (const Tokenizer* tokenizer = run.vocabulary.made_elsewhere()) {
+      for (const auto& [name, bytes] : tokenizer->files())
+        write_atomically((std::filesystem::path(output) / name).string(), bytes);
+    }
     console.out << "wrote " << run.config.model.family.name() << " after step "
                 << checkpoint.record().step << " to " << output << "\n";
   });

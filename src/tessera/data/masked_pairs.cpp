@@ -80,6 +80,7 @@ class MaskedPairs : public Samples {
 
  private:
   std::int32_t special(SpecialToken token) const {
+    if (options_.special) return (*options_.special)[static_cast<std::size_t>(token)];
     return static_cast<std::int32_t>(options_.vocabulary + static_cast<std::int64_t>(token));
   }
 

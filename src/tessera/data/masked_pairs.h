@@ -4,15 +4,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "tessera/data/sampler.h"
 #include "tessera/data/samples.h"
+#include "tessera/data/vocabulary.h"
 
 namespace tessera {
 
-/// Tokens that no text has. Their ids follow those of the text's vocabulary, in this order: [PAD],
-/// [CLS], [SEP], [MASK].
+/// Tokens that no text has. Where the vocabulary has none of its own (Vocabulary::pair_tokens),
+/// their ids follow those of the text, in this order: [PAD], [CLS], [SEP], [MASK].
 enum class SpecialToken { Pad, Cls, Sep, Mask };
 inline constexpr std::int64_t kSpecialTokens = 4;
 
@@ -22,6 +24,7 @@ struct MaskedPairsOptions {
   std::int64_t masked_positions = 0;  // the most that are masked in a sample; 0: see below
   std::uint64_t seed = 0;
   SampleOrder order = SampleOrder::ShuffledWindows;
+  std::optional<PairTokens> special = {};  // of a vocabulary that has its own
 };
 
 /// [CLS], [SEP] twice, and a token for each part.

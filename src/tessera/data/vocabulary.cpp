@@ -99,6 +99,13 @@ bool operator==(const Vocabulary& a, const Vocabulary& b) {
   return !a.tokenizer_ || a.tokenizer_->files() == b.tokenizer_->files();
 }
 
+std::optional<PairTokens> Vocabulary::pair_tokens() const {
+  if (!tokenizer_) return std::nullopt;
+  const SpecialTokens& has = tokenizer_->special_tokens();
+  if (!has.pad || !has.cls || !has.sep || !has.mask) return std::nullopt;
+  return PairTokens{*has.pad, *has.cls, *has.sep, *has.mask};
+}
+
 int Vocabulary::size() const {
   if (tokenizer_) return tokenizer_->size();
   if (bpe_) return static_cast<int>(bpe_->size());

@@ -1,6 +1,7 @@
 #pragma once
 /// Vocabularies: text to token ids and back.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -16,6 +17,9 @@ namespace tessera {
 
 /// Ids: of token files, whose text only their tokenizer knows; a token is written as its number.
 enum class VocabularyKind { Bytes, Characters, Bpe, Tokenizer, Ids };
+
+/// Ids of [PAD], [CLS], [SEP], [MASK].
+using PairTokens = std::array<std::int32_t, 4>;
 
 /// What vocabulary to make of a text.
 struct VocabularyChoice {
@@ -46,6 +50,8 @@ class Vocabulary {
   static Vocabulary of(const VocabularyChoice& choice, std::string_view utf8);
 
   VocabularyKind kind() const { return kind_; }
+  /// Those of a tokenizer that has all four, as BERT's has; none: no text has such tokens.
+  std::optional<PairTokens> pair_tokens() const;
   int size() const;
   /// What it was made of, of the kind Tokenizer; null: it is of another kind.
   const Tokenizer* made_elsewhere() const { return tokenizer_ ? &*tokenizer_ : nullptr; }

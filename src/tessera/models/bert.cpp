@@ -94,8 +94,8 @@ Task bert_task(const ModelConfig& c) {
             accuracy(logits.tokens, labels), accuracy(logits.next, next)};
   };
   const auto options = [context, predicted](const Dataset& data, const SampleChoices& choices) {
-    return MaskedPairsOptions{context, data.vocabulary.size(), predicted, choices.seed,
-                              choices.order};
+    return MaskedPairsOptions{context,      data.vocabulary.size(), predicted,
+                              choices.seed, choices.order,          data.vocabulary.pair_tokens()};
   };
   out.train_samples = [options](const Dataset& data, const SampleChoices& choices) {
     return masked_pairs(data.tokens.train(), options(data, choices));

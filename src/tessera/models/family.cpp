@@ -58,6 +58,10 @@ std::int64_t vocabulary_for(const FamilyRef& family, std::int64_t of_data) {
 
 void complete(ModelConfig& config) { config.family->complete(config); }
 
+std::int64_t vocabulary_for(const FamilyRef& family, const Vocabulary& of_data) {
+  return of_data.pair_tokens() ? of_data.size() : vocabulary_for(family, of_data.size());
+}
+
 std::int64_t layer_count(const ModelConfig& config) {
   std::int64_t out = 0;
   for (const LayerStack& stack : config.family->stacks(config))

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/base/field_problems.h"
+#include "tessera/data/vocabulary.h"
 #include "tessera/models/config.h"
 #include "tessera/models/task.h"
 #include "tessera/nn/tensor_cuts.h"
@@ -77,6 +78,9 @@ ModelConfig published(const FamilyRef& family);
 
 /// The least vocabulary of a model for data of so many tokens: these and the family's special ones.
 std::int64_t vocabulary_for(const FamilyRef& family, std::int64_t of_data);
+
+/// The same for a vocabulary, which may have the special tokens itself.
+std::int64_t vocabulary_for(const FamilyRef& family, const Vocabulary& of_data);
 
 /// All layers of the model, of every stack, also where they are too many; their blocks, by number.
 std::int64_t layer_count(const ModelConfig& config);

@@ -100,8 +100,7 @@ void take_model(RunConfig& config, const RecordedRun& from) {
     config.tokenizer = from.config.tokenizer;
   // As many as the data had: stays open in config.toml.
   if (config.untold.contains("vocab-size") && from.vocabulary.kind() != VocabularyKind::Bpe &&
-      from.config.model.vocabulary ==
-          vocabulary_for(from.config.model.family, from.vocabulary.size()))
+      from.config.model.vocabulary == vocabulary_for(from.config.model.family, from.vocabulary))
     config.model.vocabulary = 0;
   // A preset leaves the size open; that of learned tokens is not to be found in the data.
   if (config.model.vocabulary == 0 && from.vocabulary.kind() == VocabularyKind::Bpe)
@@ -200,7 +199,7 @@ void check_data(PreparedRun& run, Problems& problems) {
         },
         {"held-out"});
   const std::int64_t known = run.data.vocabulary.size(),
-                     least = vocabulary_for(c.model.family, known);
+                     least = vocabulary_for(c.model.family, run.data.vocabulary);
   const bool learned = c.vocabulary == VocabularyKind::Bpe && !run.from && !run.init;
   if (learned && c.model.vocabulary > least)
     run.notices.push_back(
@@ -328,7 +327,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   if (const std::string repeated = repeated_ranks_text(config.parallel); !repeated.empty())
     notices.push_back(repeated);
   if (config.model.vocabulary == 0)
-    config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary.size());
+    config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary);
   if (config.epochs > 0 && tessera::problems(config.model).empty()) {
     problems.gather([&] {
       const std::int64_t in_epoch =
