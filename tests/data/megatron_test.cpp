@@ -220,7 +220,7 @@ TEST(Megatron, Splits) {
 
 namespace {
 
-WordPieces pieces_of(std::int32_t size) {
+WordPieces word_pieces_of(std::int32_t size) {
   WordPieces out;
   for (std::int32_t i = 0; i < size; ++i) out.ids.push_back(i);
   out.continues = [](std::int32_t id) { return id >= 5 && id % 7 == 0; };
@@ -271,7 +271,7 @@ void each_masked_sample(const Json& c, std::int64_t special, const Compare& comp
 
 TEST(Megatron, BertSamples) {
   for (const Json& c : golden()["bert"]) {
-    const WordPieces pieces = pieces_of(c["vocabulary"]);
+    const WordPieces pieces = word_pieces_of(c["vocabulary"]);
     each_masked_sample(c, 3,
                        [&](std::span<const TokenIds> sentences, std::int64_t target,
                            std::int64_t context, std::uint32_t seed, const Json& expected) {
@@ -291,7 +291,7 @@ TEST(Megatron, BertSamples) {
 
 TEST(Megatron, T5Samples) {
   for (const Json& c : golden()["t5"]) {
-    const WordPieces pieces = pieces_of(c["vocabulary"]);
+    const WordPieces pieces = word_pieces_of(c["vocabulary"]);
     each_masked_sample(c, 2,
                        [&](std::span<const TokenIds> sentences, std::int64_t target,
                            std::int64_t context, std::uint32_t seed, const Json& expected) {
@@ -318,8 +318,7 @@ TEST(Megatron, T5Samples) {
 TEST(Megatron, MasksAndPositions) {
   for (const Json& c : golden()["left_to_right"]) {
     const auto ids = c["ids"].get<TokenIds>();
-    const LeftToRightOptions options{9, c["reset_positions"], c["reset_attention"],
-                                     c["mask_loss"]};
+    const LeftToRightOptions options{9, c["reset_positions"], c["reset_attention"], c["mask_loss"]};
     TokenIds positions(ids.size()), first_seen(ids.size());
     std::vector<std::uint8_t> counts(ids.size());
     left_to_right(ids, options, positions, first_seen, counts);

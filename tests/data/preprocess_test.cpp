@@ -35,9 +35,10 @@ std::string text_of_sequence(const IndexedDataset& data, std::int64_t sequence) 
 
 TEST(Preprocess, EveryLineIsADocument) {
   const TestFolder folder;
-  PreprocessRequest request = request_for(
-      folder, "{\"id\": 1, \"text\": \"one\", \"more\": {\"text\": [\"not this\"]}}\r\n\n"
-              "{\"text\": \"\"}\n{\"text\": [\"a\", \"\", \"b\"]}\n{\"text\": \"\\u00e9\"}");
+  PreprocessRequest request =
+      request_for(folder,
+                  "{\"id\": 1, \"text\": \"one\", \"more\": {\"text\": [\"not this\"]}}\r\n\n"
+                  "{\"text\": \"\"}\n{\"text\": [\"a\", \"\", \"b\"]}\n{\"text\": \"\\u00e9\"}");
   request.append_eod = true;
   const PreprocessReport report = preprocess(request);
   ASSERT_EQ(report.outputs.size(), 1u);
@@ -87,7 +88,8 @@ TEST(Preprocess, RefusesWithTheLine) {
       {"a number alone", "3\n", "line 1 is JSON, but no object"},
       {"no key", "{\"txt\": \"a\", \"id\": 3}\n", "has no key 'text'; its keys are txt, id"},
       {"another kind", "{\"text\": 3}\n", "key 'text' is a number"},
-      {"a list with another kind", "{\"text\": [\"a\", {}]}\n", "key 'text' is a list with an object"},
+      {"a list with another kind", "{\"text\": [\"a\", {}]}\n",
+       "key 'text' is a list with an object"},
       {"a list in a list", "{\"text\": [[\"a\"]]}\n", "is a list with a list"},
       {"bad UTF-8", "{\"text\": \"\xff\"}\n", "line 1, byte"},
       {"half a code point", "{\"text\": \"\\ud800\"}\n", "line 1, byte"},
@@ -116,7 +118,9 @@ TEST(Preprocess, RefusesARequestThatCannotBe) {
     return message_of([&] { preprocess(request); });
   };
   using Request = PreprocessRequest;
-  EXPECT_EQ(says([](Request& r) { r.keys = {"a", "b", "a"}; }),
+  EXPECT_EQ(says([](Request& r) {
+              r.keys = {"a", "b", "a"};
+            }),
             "json-keys names 'a' twice; give each key once");
   EXPECT_NE(says([](Request& r) { r.encoder.type = "gpt5"; }).find("known are bytes"),
             std::string::npos);
@@ -162,7 +166,10 @@ TEST(Preprocess, VocabulariesAreLearnedAndTakenUpAgain) {
 
 TEST(LineBlocks, NumberLinesAcrossBlocksAndFiles) {
   const TestFolder folder;
-  write_atomically(folder / "a", "\xEF\xBB\xBF" "1\n" + std::string(100, 'x') + "\n3");
+  write_atomically(folder / "a",
+                   "\xEF\xBB\xBF"
+                   "1\n" +
+                       std::string(100, 'x') + "\n3");
   write_atomically(folder / "b", "");
   write_atomically(folder / "c", "1\n\n3\n");
   const std::vector<std::string> paths = {folder / "a", folder / "b", folder / "c"};

@@ -89,13 +89,13 @@ std::vector<double> normalised(std::span<const double> weights) {
   return out;
 }
 
-std::vector<std::int64_t> samples_of_parts(std::span<const double> normalised,
-                                           std::int64_t samples, double surplus) {
+std::vector<std::int64_t> samples_of_parts(std::span<const double> normalised, std::int64_t samples,
+                                           double surplus) {
   std::vector<std::int64_t> out;
   for (const double weight : normalised) {
     const double share = rounded_up(static_cast<double>(samples) * weight);
-    out.push_back(static_cast<std::int64_t>(
-        surplus == 0 ? share : rounded_up(share * (1 + surplus))));
+    out.push_back(
+        static_cast<std::int64_t>(surplus == 0 ? share : rounded_up(share * (1 + surplus))));
   }
   return out;
 }

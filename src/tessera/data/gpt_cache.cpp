@@ -195,8 +195,9 @@ void keep_gpt_indices(const std::string& prefix, const GptDatasetChoice& choice,
     indices.shuffle.save(base + kShuffle);
     write_atomically(base + kDescription, gpt_description(prefix, choice));
   } catch (const Error& problem) {
-    notices.push_back(text("the sample indices could not be kept, and are made anew at each start: ",
-                           problem.what(), "; data-cache-path names a folder for them"));
+    notices.push_back(text(
+        "the sample indices could not be kept, and are made anew at each start: ", problem.what(),
+        "; data-cache-path names a folder for them"));
   }
 }
 

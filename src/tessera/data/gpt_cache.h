@@ -10,7 +10,8 @@
 namespace tessera {
 
 /// What the indices depend on, as the JSON text that megatron-core writes and hashes. It names a
-/// tokenizer too, on which they do not depend: megatron-core's NullTokenizer, which knows numbers alone.
+/// tokenizer too, on which they do not depend: megatron-core's NullTokenizer, which knows numbers
+/// alone.
 std::string gpt_description(const std::string& prefix, const GptDatasetChoice& choice);
 
 /// FOLDER/HASH-GPTDataset-PART-, to which document_index.npy and the others are added.

@@ -81,8 +81,8 @@ GptDataset::GptDataset(std::shared_ptr<const IndexedDataset> files, const GptDat
 }
 
 void GptDataset::read(std::int64_t sample, std::span<std::int32_t> out) const {
-  check(sample >= 0 && sample < size() && std::ssize(out) == part_.request.context + 1, "sample ", sample,
-        " of ", size(), " into ", out.size(), " tokens");
+  check(sample >= 0 && sample < size() && std::ssize(out) == part_.request.context + 1, "sample ",
+        sample, " of ", size(), " into ", out.size(), " tokens");
   const auto refuse = [&](const std::string& what) {
     const std::string& path = indices_->samples.path();
     fail(Fault::Data, "the sample indices ", path.empty() ? "" : text("of '", path, "' "),
@@ -90,8 +90,7 @@ void GptDataset::read(std::int64_t sample, std::span<std::int32_t> out) const {
          "; delete the files of indices, and they are made anew");
   };
   const std::int64_t row = indices_->shuffle.at(sample);
-  if (row < 0 || row >= size())
-    refuse(text("sample ", sample, " is number ", row, " of ", size()));
+  if (row < 0 || row >= size()) refuse(text("sample ", sample, " is number ", row, " of ", size()));
   std::array<std::int64_t, 4> ends{};  // place in documents and token: of this sample, of the next
   indices_->samples.read(2 * row, ends);
   std::int64_t place = ends[0], offset = ends[1];

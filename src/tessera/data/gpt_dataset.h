@@ -30,9 +30,7 @@ struct GptPart {
   GptIndexRequest request;
   GptIndexPlan plan;
 
-  std::int64_t samples_in_epoch() const {
-    return (plan.tokens_per_epoch - 1) / request.context;
-  }
+  std::int64_t samples_in_epoch() const { return (plan.tokens_per_epoch - 1) / request.context; }
 };
 /// Errors: Fault::Data: the part has fewer than two tokens, or not one sample.
 GptPart gpt_part(const IndexedDataset& files, const GptDatasetChoice& choice);

@@ -90,15 +90,17 @@ GptIndexPlan plan_gpt_indices(const GptIndexRequest& request, std::int64_t token
   GptIndexPlan out;
   out.tokens_per_epoch = tokens_per_epoch;
   if (request.samples) {
-    const std::int64_t wanted = size_sum(
-        size_product({std::max<std::int64_t>(*request.samples, 0), context}, "tokens of all samples"),
-        1, "tokens of all samples");
+    const std::int64_t wanted =
+        size_sum(size_product({std::max<std::int64_t>(*request.samples, 0), context},
+                              "tokens of all samples"),
+                 1, "tokens of all samples");
     out.epochs = std::max<std::int64_t>(1, (wanted + tokens_per_epoch - 1) / tokens_per_epoch);
   }
   require(out.epochs <= kMostEpochs, "so many samples take ", out.epochs, " passes over ",
           counted(tokens_per_epoch, "token"), ", but at most ", kMostEpochs,
           " are possible; give fewer steps, or more data");
-  out.samples = (size_product({out.epochs, tokens_per_epoch}, "tokens of all epochs") - 1) / context;
+  out.samples =
+      (size_product({out.epochs, tokens_per_epoch}, "tokens of all epochs") - 1) / context;
   out.shuffled_together = out.samples;
   if (out.epochs > 1) {
     const std::int64_t before = ((out.epochs - 1) * tokens_per_epoch - 1) / context;
@@ -119,8 +121,9 @@ GptIndices build_gpt_indices(const GptIndexRequest& request, const GptIndexPlan&
   const std::vector<std::int32_t> documents = document_order(request, plan, random);
   const bool wide = std::ssize(documents) > kMost32;
   IntegerArray samples =
-      wide ? stored(sample_begins<std::int64_t>(request, plan, lengths, documents), NpyType::I64, 2)
-           : stored(sample_begins<std::int32_t>(request, plan, lengths, documents), NpyType::I32, 2);
+      wide
+          ? stored(sample_begins<std::int64_t>(request, plan, lengths, documents), NpyType::I64, 2)
+          : stored(sample_begins<std::int32_t>(request, plan, lengths, documents), NpyType::I32, 2);
   const bool many = plan.samples >= std::int64_t{0xffffffff} - 1;
   IntegerArray shuffle = many ? stored(sample_order<std::int64_t>(plan, random), NpyType::I64)
                               : stored(sample_order<std::uint32_t>(plan, random), NpyType::U32);

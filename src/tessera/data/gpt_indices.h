@@ -11,8 +11,8 @@
 namespace tessera {
 
 struct GptIndexRequest {
-  std::int64_t first = 0, last = 0;     // the sequences [first, last) of the token files
-  std::int64_t context = 0;             // tokens of a sample; one more is read for the last label
+  std::int64_t first = 0, last = 0;  // the sequences [first, last) of the token files
+  std::int64_t context = 0;          // tokens of a sample; one more is read for the last label
   std::optional<std::int64_t> samples = std::nullopt;  // wanted; none: those of one epoch
   std::uint32_t seed = 1234;
 };

@@ -22,9 +22,14 @@ struct TokenTypeName {
   std::string_view name;
   std::int64_t bytes;
 };
-constexpr std::array<TokenTypeName, 8> kTokenTypes = {
-    {{"uint8", 1}, {"int8", 1}, {"int16", 2}, {"int32", 4},
-     {"int64", 8}, {"float64", 8}, {"float32", 4}, {"uint16", 2}}};
+constexpr std::array<TokenTypeName, 8> kTokenTypes = {{{"uint8", 1},
+                                                       {"int8", 1},
+                                                       {"int16", 2},
+                                                       {"int32", 4},
+                                                       {"int64", 8},
+                                                       {"float64", 8},
+                                                       {"float32", 4},
+                                                       {"uint16", 2}}};
 
 const TokenTypeName& row_of(TokenType type) {
   return kTokenTypes.at(static_cast<std::size_t>(type) - 1);
@@ -151,9 +156,8 @@ void IndexCheck::sequences(std::span<const std::int32_t> lengths,
            " of .bin, before the one before it ends, at ", end_,
            "; the file is damaged, make or copy it anew");
     if (begin > bin_bytes_ || length * width > bin_bytes_ - begin)
-      fail(Fault::Data, "'", path_, "': sequence ", sequence_, " has ",
-           counted(length, "token"), " of ", to_text(header_.type), " from byte ", begin,
-           ", but .bin has ", bin_bytes_,
+      fail(Fault::Data, "'", path_, "': sequence ", sequence_, " has ", counted(length, "token"),
+           " of ", to_text(header_.type), " from byte ", begin, ", but .bin has ", bin_bytes_,
            " bytes; .bin was cut short or belongs to another index, make or copy both anew");
     end_ = begin + length * width;
     tokens_ += length;
@@ -164,8 +168,7 @@ void IndexCheck::boundaries(std::span<const std::int64_t> next) {
   for (const std::int64_t sequence : next) {
     if (boundary_ == 0 ? sequence != 0 : sequence < last_ || sequence > header_.sequences)
       fail(Fault::Data, "'", path_, "': document ", boundary_, " begins with sequence ", sequence,
-           " where ",
-           boundary_ == 0 ? std::string("0") : text(last_, " to ", header_.sequences),
+           " where ", boundary_ == 0 ? std::string("0") : text(last_, " to ", header_.sequences),
            " is expected; the file is damaged, make or copy it anew");
     last_ = sequence;
     ++boundary_;
@@ -195,15 +198,15 @@ IndexedDataset::IndexedDataset(std::string prefix)
   hash.update(begin);
   std::vector<std::int64_t> pointers(
       static_cast<std::size_t>(std::min(header_.sequences, kIndexBlock)));
-  in_blocks<std::int32_t>(
-      index_, header_.lengths_at(), header_.sequences,
-      [&](std::int64_t first, std::span<const std::int32_t> lengths) {
-        const std::span<std::int64_t> part = part_of(pointers, std::ssize(lengths));
-        read_numbers(index_, header_.pointers_at() + first * 8, part);
-        check.sequences(lengths, part);
-        hash.update(lengths.data(), lengths.size_bytes());
-        hash.update(part.data(), part.size_bytes());
-      });
+  in_blocks<std::int32_t>(index_, header_.lengths_at(), header_.sequences,
+                          [&](std::int64_t first, std::span<const std::int32_t> lengths) {
+                            const std::span<std::int64_t> part =
+                                part_of(pointers, std::ssize(lengths));
+                            read_numbers(index_, header_.pointers_at() + first * 8, part);
+                            check.sequences(lengths, part);
+                            hash.update(lengths.data(), lengths.size_bytes());
+                            hash.update(part.data(), part.size_bytes());
+                          });
   in_blocks<std::int64_t>(index_, header_.boundaries_at(), header_.boundaries,
                           [&](std::int64_t, std::span<const std::int64_t> part) {
                             check.boundaries(part);
@@ -250,7 +253,8 @@ IndexedDataset::Place IndexedDataset::place_of(std::int64_t sequence) const {
   out.length = length;
   if (out.pointer < 0 || out.pointer > bin_.size())
     fail(Fault::Data, "'", index_.path(), "': sequence ", sequence, " begins at byte ", out.pointer,
-         " of .bin, which has ", bin_.size(), "; the file changed after it was opened, start again");
+         " of .bin, which has ", bin_.size(),
+         "; the file changed after it was opened, start again");
   return out;
 }
 
@@ -260,11 +264,11 @@ void IndexedDataset::read(std::int64_t sequence, std::int64_t offset, std::int64
 }
 
 std::size_t IndexedDataset::read_up_to(std::int64_t sequence, std::int64_t offset,
-                                       std::int64_t vocabulary,
-                                       std::span<std::int32_t> out) const {
+                                       std::int64_t vocabulary, std::span<std::int32_t> out) const {
   const Place place = place_of(sequence);
   const std::int64_t there = std::min(place.length - offset, static_cast<std::int64_t>(out.size()));
-  const std::span<std::int32_t> part = out.first(static_cast<std::size_t>(std::max(there, std::int64_t{0})));
+  const std::span<std::int32_t> part =
+      out.first(static_cast<std::size_t>(std::max(there, std::int64_t{0})));
   read_at(place, sequence, offset, vocabulary, part);
   return part.size();
 }

@@ -67,9 +67,9 @@ class IndexCheck {
   std::int64_t boundary_ = 0, last_ = 0;
 };
 
-/// A pair of token files. They are never loaded or mapped: what is asked for is read then and there,
-/// so a dataset costs no memory whatever its size, and a file that another process cuts short is an
-/// error with words and not a signal. All functions may be called from any thread.
+/// A pair of token files. They are never loaded or mapped: what is asked for is read then and
+/// there, so a dataset costs no memory whatever its size, and a file that another process cuts
+/// short is an error with words and not a signal. All functions may be called from any thread.
 class IndexedDataset {
  public:
   /// Reads PREFIX.idx from front to back and holds it against the size of PREFIX.bin. Errors:

@@ -22,8 +22,8 @@ class WantedKeys final : public nlohmann::json_sax<nlohmann::json> {
   std::vector<std::vector<std::string>> take() {
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       if (!found_[i])
-        fail(Fault::Data, "'", *place_.path, "' line ", place_.line, " has no key '", keys_[i],
-             "'", seen_.empty() ? "" : text("; its keys are ", join(seen_)),
+        fail(Fault::Data, "'", *place_.path, "' line ", place_.line, " has no key '", keys_[i], "'",
+             seen_.empty() ? "" : text("; its keys are ", join(seen_)),
              "; give json-keys that every line has");
     }
     return std::move(texts_);

@@ -17,10 +17,10 @@ struct LinePlace {
   std::int64_t line = 0;  // from 1
 };
 
-/// The texts of a line's keys, in the order of `keys`: a string, or a list of strings. What else the
-/// object has is passed over, however deep it is nested.
-/// Errors: Fault::Data: no JSON object, with the column; a key that is missing; another kind of
-/// value. A key that is there twice counts as the last one.
+/// The texts of a line's keys, in the order of `keys`: a string, or a list of strings. What else
+/// the object has is passed over, however deep it is nested. Errors: Fault::Data: no JSON object,
+/// with the column; a key that is missing; another kind of value. A key that is there twice counts
+/// as the last one.
 std::vector<std::vector<std::string>> texts_in_line(std::string_view line,
                                                     std::span<const std::string> keys,
                                                     const LinePlace& place);

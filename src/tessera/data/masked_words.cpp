@@ -53,7 +53,8 @@ class RunLength {
 Word positions_of(const std::vector<Word>& words, std::size_t first, std::int64_t count) {
   Word out;
   const std::size_t last = std::min(words.size(), first + static_cast<std::size_t>(count));
-  for (std::size_t i = first; i < last; ++i) out.insert(out.end(), words[i].begin(), words[i].end());
+  for (std::size_t i = first; i < last; ++i)
+    out.insert(out.end(), words[i].begin(), words[i].end());
   return out;
 }
 
@@ -190,8 +191,8 @@ T5Sample t5_sample(std::span<const TokenIds> sentences, std::int64_t target, std
   std::size_t at = 0, label = 0;
   for (std::size_t i = 0; i < masked.spans.size(); ++i) {
     const auto [first, last] = masked.spans[i];
-    append(source, std::span<const std::int32_t>(ids).subspan(
-                       at, static_cast<std::size_t>(first) - at));
+    append(source,
+           std::span<const std::int32_t>(ids).subspan(at, static_cast<std::size_t>(first) - at));
     for (TokenIds* const text : {&source, &input, &labels}) text->push_back(pieces.sentinels[i]);
     // Special tokens inside a run are not masked, and are left out.
     for (; label < masked.labels.size() && masked.labels[label].first <= last; ++label) {

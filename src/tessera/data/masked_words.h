@@ -15,7 +15,7 @@ using TokenIds = std::vector<std::int32_t>;
 
 /// What the masking has to know of a vocabulary of word pieces.
 struct WordPieces {
-  std::vector<std::int32_t> ids;              // all of them, in the order of the vocabulary's file
+  std::vector<std::int32_t> ids;  // all of them, in the order of the vocabulary's file
   std::function<bool(std::int32_t)> continues;  // the piece goes on a word: it begins with ##
   std::int32_t cls = 0, sep = 0, mask = 0, pad = 0;
   std::int32_t begin = 0, end = 0;      // of a text that is written: T5's

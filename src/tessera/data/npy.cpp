@@ -166,7 +166,8 @@ std::int64_t NpyHeader::elements() const {
 }
 
 std::string npy_header(NpyType type, std::span<const std::int64_t> shape) {
-  const std::string dims = shape.size() == 1 ? text("(", shape[0], ",)") : text("(", join(shape), ")");
+  const std::string dims =
+      shape.size() == 1 ? text("(", shape[0], ",)") : text("(", join(shape), ")");
   std::string dictionary =
       text("{'descr': '", to_text(type), "', 'fortran_order': False, 'shape': ", dims, ", }");
   const int digits = static_cast<int>(number_text(shape[0]).size());
@@ -206,9 +207,8 @@ NpyHeader parse_npy_header(std::string_view bytes, std::int64_t file_bytes,
     wanted *= n;
   }
   if (file_bytes - out.begin != wanted)
-    fail(Fault::Data, "'", path, "' has ", file_bytes - out.begin,
-         " bytes of data, but its shape ", join(out.shape, " x "), " of ", to_text(out.type),
-         " takes ", wanted, advice);
+    fail(Fault::Data, "'", path, "' has ", file_bytes - out.begin, " bytes of data, but its shape ",
+         join(out.shape, " x "), " of ", to_text(out.type), " takes ", wanted, advice);
   return out;
 }
 
@@ -235,8 +235,8 @@ void IntegerArray::read(std::int64_t first, std::span<std::int64_t> out) const {
         " to ", first + count, " of ", elements());
   const auto bytes = static_cast<std::size_t>(count * width);
   if (memory_ != nullptr)
-    return widen(type(), std::span(*memory_).subspan(static_cast<std::size_t>(first * width), bytes),
-                 out);
+    return widen(type(),
+                 std::span(*memory_).subspan(static_cast<std::size_t>(first * width), bytes), out);
   // Read into the end of `out`: widening from the front never overtakes it.
   const std::span<std::byte> raw = std::as_writable_bytes(out).last(bytes);
   file_->read(header_.begin + first * width, raw);

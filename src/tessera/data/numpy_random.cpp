@@ -50,8 +50,7 @@ void NumpyRandom::refill() {
     return far ^ (both >> 1) ^ ((low & 1U) != 0 ? 0x9908b0dfU : 0U);
   };
   std::size_t i = 0;
-  for (; i < kWords - kShift; ++i)
-    state_[i] = twist(state_[i], state_[i + 1], state_[i + kShift]);
+  for (; i < kWords - kShift; ++i) state_[i] = twist(state_[i], state_[i + 1], state_[i + kShift]);
   for (; i < kWords - 1; ++i)
     state_[i] = twist(state_[i], state_[i + 1], state_[i + kShift - kWords]);
   state_[i] = twist(state_[i], state_[0], state_[kShift - 1]);

@@ -10,8 +10,8 @@
 
 namespace tessera {
 
-/// The Mersenne Twister MT19937 and what NumPy's legacy interface draws from it. NumPy promises that
-/// the numbers of RandomState never change.
+/// The Mersenne Twister MT19937 and what NumPy's legacy interface draws from it. NumPy promises
+/// that the numbers of RandomState never change.
 ///
 /// Source: Matsumoto and Nishimura 1998, "Mersenne Twister"; how NumPy derives integers and reals
 /// was compared with NumPy 1.24 and 2.x (tools/golden/token_files.py).

@@ -30,8 +30,7 @@ struct EncodedBlock {
 };
 
 std::string prefix_of(const PreprocessRequest& request, const std::string& key) {
-  return text(request.output_prefix, "_", key,
-              request.split_sentences ? "_sentence" : "_document");
+  return text(request.output_prefix, "_", key, request.split_sentences ? "_sentence" : "_document");
 }
 
 std::string vocabulary_path(const PreprocessRequest& request) {
@@ -81,8 +80,7 @@ void encode_document(const PreprocessRequest& request, const TextEncoder& encode
       add(text);
       continue;
     }
-    for (const std::string_view sentence : sentences_of(text, request.keep_newlines))
-      add(sentence);
+    for (const std::string_view sentence : sentences_of(text, request.keep_newlines)) add(sentence);
   }
   if (request.append_eod && out.lengths.size() > before) {
     out.ids.push_back(*encoder.end_of_document);
@@ -137,8 +135,9 @@ TextEncoder encoder_for(const PreprocessRequest& request) {
     }
   };
   TextEncoder out = text_encoder(choice);
-  require(!request.append_eod || out.end_of_document, "append-eod needs a tokenizer with an end of ",
-          "document, and ", out.name, " has none; leave it out, or give another tokenizer-type");
+  require(!request.append_eod || out.end_of_document,
+          "append-eod needs a tokenizer with an end of ", "document, and ", out.name,
+          " has none; leave it out, or give another tokenizer-type");
   return out;
 }
 

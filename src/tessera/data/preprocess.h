@@ -11,15 +11,15 @@
 namespace tessera {
 
 struct PreprocessRequest {
-  std::vector<std::string> inputs;             // files of JSON lines
-  std::string output_prefix;                   // PREFIX_KEY_document.bin and .idx
-  std::vector<std::string> keys = {"text"};    // of the texts in each line
-  bool split_sentences = false;                // a sequence for each sentence: PREFIX_KEY_sentence
-  bool keep_newlines = false;                  // blanks behind a sentence stay with it
-  bool append_eod = false;                     // the end of a document is a token, its last
-  std::int64_t workers = 1;                    // threads that encode
-  TextEncoderChoice encoder;                   // `texts` is set here
-  bool overwrite = false;                      // files that exist
+  std::vector<std::string> inputs;           // files of JSON lines
+  std::string output_prefix;                 // PREFIX_KEY_document.bin and .idx
+  std::vector<std::string> keys = {"text"};  // of the texts in each line
+  bool split_sentences = false;              // a sequence for each sentence: PREFIX_KEY_sentence
+  bool keep_newlines = false;                // blanks behind a sentence stay with it
+  bool append_eod = false;                   // the end of a document is a token, its last
+  std::int64_t workers = 1;                  // threads that encode
+  TextEncoderChoice encoder;                 // `texts` is set here
+  bool overwrite = false;                    // files that exist
   /// Told how many of how many bytes were read, now and then; may be empty.
   std::function<void(std::int64_t documents, std::int64_t bytes, std::int64_t of)> progress;
 };
@@ -32,9 +32,9 @@ struct PreprocessReport {
   std::vector<Output> outputs;  // one for each key
   std::string encoder;
   std::int64_t vocabulary = 0;
-  std::string end_of_document;   // its id, or what stands for none
+  std::string end_of_document;  // its id, or what stands for none
   std::string token_type;
-  std::string vocabulary_file;   // what was learned; empty: nothing
+  std::string vocabulary_file;  // what was learned; empty: nothing
   double seconds = 0;
   std::int64_t bytes = 0;
 };

@@ -43,11 +43,10 @@ void append_document(std::int64_t first, std::int64_t last, std::int64_t fewest,
                      std::vector<SampleRow>& out) {
   std::int64_t remaining = last - first;
   if (remaining < fewest) return;
-  const auto sentences = lengths.subspan(static_cast<std::size_t>(first),
-                                         static_cast<std::size_t>(remaining));
-  if (remaining > 1 && std::ranges::any_of(sentences, [](std::int32_t n) {
-        return n > kLongSentence;
-      }))
+  const auto sentences =
+      lengths.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(remaining));
+  if (remaining > 1 &&
+      std::ranges::any_of(sentences, [](std::int32_t n) { return n > kLongSentence; }))
     return;
   std::int64_t begin = first, tokens = 0, count = 0, target = wanted.next();
   for (std::int64_t sentence = first; sentence < last; ++sentence) {
@@ -88,8 +87,8 @@ IntegerArray sentence_map(const SentenceMapRequest& request,
       append_document(documents[d], documents[d + 1], request.fewest_sentences, lengths, wanted,
                       rows);
     if (rows.size() == seen)
-      fail(Fault::Data, "no document has a sample: of ", documents.size() - 1, " documents none has ",
-           "at least ", request.fewest_sentences,
+      fail(Fault::Data, "no document has a sample: of ", documents.size() - 1,
+           " documents none has ", "at least ", request.fewest_sentences,
            " sentences, all of at most 512 tokens; make the files with --split-sentences, or give ",
            "other data");
     seen = rows.size();

@@ -11,9 +11,9 @@ namespace tessera {
 
 struct SentenceMapRequest {
   std::int64_t most_tokens = 0;  // of a sample, special tokens not counted: context - 3 for BERT
-  std::int64_t fewest_sentences = 1;     // of a sample: 2 where it is cut into two parts
-  double short_probability = 0.1;        // of samples that are to have fewer tokens
-  std::optional<std::int64_t> samples;   // wanted; none: those of one epoch
+  std::int64_t fewest_sentences = 1;    // of a sample: 2 where it is cut into two parts
+  double short_probability = 0.1;       // of samples that are to have fewer tokens
+  std::optional<std::int64_t> samples;  // wanted; none: those of one epoch
   std::uint32_t seed = 1234;
 };
 

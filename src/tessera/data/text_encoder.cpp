@@ -19,8 +19,7 @@ constexpr std::size_t kGathered = std::size_t{1} << 22;  // bytes of text betwee
 
 void refuse_files(const TextEncoderChoice& choice) {
   require(choice.vocab_file.empty() && choice.merge_file.empty(), "tokenizer-type ", choice.type,
-          " takes no files, but ",
-          choice.vocab_file.empty() ? "merge-file" : "vocab-file", " is '",
+          " takes no files, but ", choice.vocab_file.empty() ? "merge-file" : "vocab-file", " is '",
           choice.vocab_file.empty() ? choice.merge_file : choice.vocab_file, "'; leave it out");
 }
 
@@ -74,8 +73,7 @@ TextEncoder kept_or_learned(const TextEncoderChoice& choice, VocabularyKind kind
             "; give the type of the file");
     return encoder_of(choice.type, std::move(kept));
   }
-  Vocabulary learned =
-      kind == VocabularyKind::Bpe ? learned_bpe(choice) : characters_of(choice);
+  Vocabulary learned = kind == VocabularyKind::Bpe ? learned_bpe(choice) : characters_of(choice);
   const std::string json = learned.to_json();
   TextEncoder out = encoder_of(choice.type, std::move(learned));
   out.learned = json;

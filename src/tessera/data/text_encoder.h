@@ -29,8 +29,8 @@ struct TextEncoderChoice {
 
 /// The encoder of choice.type:
 ///   bytes          an id for each byte; end of document: 256
-///   characters     those of vocab_file (what `tessera train` keeps as a vocabulary), or of the texts
-///   bpe            those of vocab_file, or learned from the texts, vocab_size at most
+///   characters     those of vocab_file (what `tessera train` keeps as a vocabulary), or of the
+///   texts bpe            those of vocab_file, or learned from the texts, vocab_size at most
 ///   NullTokenizer  the text is ids, with blanks between; end of document: vocab_size
 /// Of characters and bpe the end of a document is the id behind those of the vocabulary.
 /// Errors: Fault::Usage: another type; files or sizes that the type does not take or needs.

@@ -16,8 +16,7 @@ bool names_token_files(std::span<const std::string> words) {
     return std::filesystem::exists(path, ignored);
   };
   // A folder of sample indices may have the prefix for its name.
-  if (std::ranges::none_of(words, IndexedDataset::exists) &&
-      std::ranges::all_of(words, is_there))
+  if (std::ranges::none_of(words, IndexedDataset::exists) && std::ranges::all_of(words, is_there))
     return false;
   const BlendList blend = parse_blend(words);
   std::vector<std::string> other;
@@ -74,9 +73,9 @@ namespace {
 /// What each file of a part is asked for.
 std::vector<GptDatasetChoice> choices_of_files(const TokenFiles& files, const TokenSource& source,
                                                const TokenSampleChoice& choice) {
-  const GptDatasetChoice plain{choice.part,       files.valid_is_apart() ? "" : files.split,
-                               choice.context,    choice.vocabulary,
-                               choice.samples,    choice.seed,
+  const GptDatasetChoice plain{choice.part,    files.valid_is_apart() ? "" : files.split,
+                               choice.context, choice.vocabulary,
+                               choice.samples, choice.seed,
                                files.cache};
   std::vector<GptDatasetChoice> out(source.files.size(), plain);
   if (source.weights.empty()) {

@@ -15,8 +15,8 @@
 namespace tessera {
 
 /// The words name token files: PREFIX of PREFIX.bin and PREFIX.idx, several of them, or weights and
-/// prefixes by turns. False: there are none, and they are paths of texts. Errors: Fault::Usage: some
-/// are token files and others are not; as of parse_blend.
+/// prefixes by turns. False: there are none, and they are paths of texts. Errors: Fault::Usage:
+/// some are token files and others are not; as of parse_blend.
 bool names_token_files(std::span<const std::string> words);
 
 /// Files that are blended, in the order given.

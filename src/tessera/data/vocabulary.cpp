@@ -183,7 +183,8 @@ Vocabulary Vocabulary::from_json(std::string_view json, const std::string& where
     }
   }
   if (field("kind") != to_text(VocabularyKind::Characters))
-    bad("kind ", field("kind").dump(), " is none of \"bytes\", \"characters\", \"bpe\" and \"ids\"");
+    bad("kind ", field("kind").dump(),
+        " is none of \"bytes\", \"characters\", \"bpe\" and \"ids\"");
   if (!field("characters").is_string()) bad("it has no \"characters\"");
   const std::string& utf8 = field("characters").get_ref<const std::string&>();
   // The ids are the order of the characters, so a file in another order belongs to another model.

@@ -67,7 +67,8 @@ class TokenWindows final : public Samples {
       }
       const auto n = static_cast<std::size_t>(context_);
       const auto row = [&](std::span<std::int32_t> all, std::size_t of_none) {
-        return all.empty() ? none.subspan(of_none, n) : all.subspan(static_cast<std::size_t>(i) * n, n);
+        return all.empty() ? none.subspan(of_none, n)
+                           : all.subspan(static_cast<std::size_t>(i) * n, n);
       };
       const std::span<const std::int32_t> sample(tokens);
       left_to_right(sample.first(n), options_, row(positions, 0), row(seen, n), counts);
@@ -87,8 +88,8 @@ class TokenWindows final : public Samples {
 
 std::unique_ptr<Samples> token_windows(const Dataset& data, DataPart part,
                                        const ModelConfig& config, const SampleChoices& choices) {
-  TokenSampleChoice choice{part, config.context, config.vocabulary, {},
-                           static_cast<std::uint32_t>(choices.seed)};
+  TokenSampleChoice choice{
+      part, config.context, config.vocabulary, {}, static_cast<std::uint32_t>(choices.seed)};
   if (choices.in_all > 0) choice.samples = choices.in_all;
   return std::make_unique<TokenWindows>(*data.token_files, choice, config, choices);
 }
@@ -116,14 +117,14 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
     if (const auto at = in.find("first_seen"); at != in.end()) of_documents.first_seen = at->second;
     return {cross_entropy_mean(next(in.at("ids"), of_documents), in.at("labels"))};
   };
-  out.train_samples = [config, context](const Dataset& data, const SampleChoices& choices)
-      -> std::unique_ptr<Samples> {
+  out.train_samples = [config, context](const Dataset& data,
+                                        const SampleChoices& choices) -> std::unique_ptr<Samples> {
     if (data.token_files) return token_windows(data, DataPart::Train, config, choices);
     const Sampler windows(data.tokens.train(), {context, choices.seed, choices.order});
     return std::make_unique<TextWindows<Sampler>>(windows, windows.windows_per_epoch());
   };
-  out.valid_samples = [config, context](const Dataset& data, const SampleChoices& choices)
-      -> std::unique_ptr<Samples> {
+  out.valid_samples = [config, context](const Dataset& data,
+                                        const SampleChoices& choices) -> std::unique_ptr<Samples> {
     if (data.token_files) return token_windows(data, DataPart::Valid, config, choices);
     std::span<const std::int32_t> tokens = data.tokens.held_out();
     if (choices.most > 0) {
@@ -148,8 +149,7 @@ Value causal_transformer(const ModelConfig& c, TransformerLayer layer, Value ids
     token = embedded.table;
     x = embedded.rows;
     if (!layer.rotary)
-      x = learned_positions(x, "position", c.most_positions(), init, pass.position,
-                            pass.positions);
+      x = learned_positions(x, "position", c.most_positions(), init, pass.position, pass.positions);
     x = dropout_layer(x, c.dropout, pass.step, "dropout");
     builder.set_name(x, "residual");
   }
@@ -157,8 +157,7 @@ Value causal_transformer(const ModelConfig& c, TransformerLayer layer, Value ids
   if (pass.first_seen.valid()) {
     const std::int64_t b = ids.shape()[0], s = ids.shape()[1];
     const Value keys = iota(builder, {b, s, s}, 2, DType::I32);
-    same_document =
-        less_equal(broadcast_to(reshape(pass.first_seen, {b, s, 1}), {b, s, s}), keys);
+    same_document = less_equal(broadcast_to(reshape(pass.first_seen, {b, s, 1}), {b, s, s}), keys);
   }
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const Scope scope(builder, text("layers.", i));

@@ -12,10 +12,20 @@ Value gpt2_logits(const ModelConfig& config, Value ids, const Pass& pass) {
   return causal_transformer(config, layer_of(config), ids, pass);
 }
 
-constexpr ReadField kGpt2Reads[] = {{"layers"},    {"heads"},     {"kv-heads"},   {"width"},
-                                    {"ffn-width"}, {"context"},   {"vocab-size"}, {"dropout"},
-                                    {"bias"},      {"tied-head"}, {"norm-eps"},   {"init-std"},
-                                    {"reset-position-ids"}, {"reset-attention-mask"}};
+constexpr ReadField kGpt2Reads[] = {{"layers"},
+                                    {"heads"},
+                                    {"kv-heads"},
+                                    {"width"},
+                                    {"ffn-width"},
+                                    {"context"},
+                                    {"vocab-size"},
+                                    {"dropout"},
+                                    {"bias"},
+                                    {"tied-head"},
+                                    {"norm-eps"},
+                                    {"init-std"},
+                                    {"reset-position-ids"},
+                                    {"reset-attention-mask"}};
 
 }  // namespace
 

@@ -45,9 +45,9 @@ struct SampleChoices {
   SampleOrder order = SampleOrder::ShuffledWindows;
   std::int64_t most = 0;  // validation: the first so many samples; 0: all
   // Of token files:
-  std::int64_t in_all = 0;             // samples that the run takes; 0: those of one epoch
-  std::int32_t end_of_document = -1;   // its token; -1: none
-  bool mask_end_of_document = false;   // what follows it is not predicted
+  std::int64_t in_all = 0;            // samples that the run takes; 0: those of one epoch
+  std::int32_t end_of_document = -1;  // its token; -1: none
+  bool mask_end_of_document = false;  // what follows it is not predicted
 };
 
 using MakeSamples =

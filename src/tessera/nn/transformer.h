@@ -58,8 +58,8 @@ struct Pass {
   /// Positions of tokens where they do not count from 0: [b, s] of i32, for tables of positions.
   /// Empty: they do.
   Value positions = {};
-  /// Of causal self-attention, the first token that each one sees: [b, s] of i32. Empty: all see the
-  /// first.
+  /// Of causal self-attention, the first token that each one sees: [b, s] of i32. Empty: all see
+  /// the first.
   Value first_seen = {};
   /// An i32 scalar: the one token of this run whose logits are wanted; empty: those of all.
   Value wanted = {};

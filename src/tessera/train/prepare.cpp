@@ -152,9 +152,10 @@ void check_data(PreparedRun& run, Problems& problems) {
   if (!tessera::problems(c.model).empty()) return;  // reported before
   const Task task = task_of(c.model);
   if (run.data.token_files && !task.reads_token_files) {
-    problems.add(text("family ", c.model.family, " trains on texts, and data is token files; give a ",
-                      "text, or a family that predicts the next token, as gpt2"),
-                 {"family", "data"});
+    problems.add(
+        text("family ", c.model.family, " trains on texts, and data is token files; give a ",
+             "text, or a family that predicts the next token, as gpt2"),
+        {"family", "data"});
     return;
   }
   const auto look_at = [&](const Samples& samples) {
@@ -308,7 +309,8 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   if (init) run.init.emplace(std::move(init->checkpoint));
   check_data(run, problems);
   if (init) compare_model(run.config, init->run, run.init->path(), problems);
-  if (problems.empty() && !run.data.token_files) {  // a vocabulary from a checkpoint may be larger than its model's
+  if (problems.empty() &&
+      !run.data.token_files) {  // a vocabulary from a checkpoint may be larger than its model's
     problems.gather([&] {
       require_ids(run.data.tokens.all(), run.config.model.vocabulary, name_of(run.data.files));
     });
