@@ -161,8 +161,8 @@ TEST_F(TokenRun, DocumentsAreKeptApart) {
     const bool begins = begins_row || ids[i - 1] == kEndOfDocument;
     EXPECT_EQ(positions[i], begins ? 0 : positions[i - 1] + 1);
     EXPECT_EQ(first_seen[i], begins_row ? 0
-                             : begins  ? static_cast<std::int32_t>(i % context)
-                                       : first_seen[i - 1]);
+                             : begins   ? static_cast<std::int32_t>(i % context)
+                                        : first_seen[i - 1]);
     if (ids[i] == kEndOfDocument) {
       EXPECT_EQ(labels[i], kIgnoredLabel);
       ++ends;

@@ -52,7 +52,8 @@ void check_request(const PreprocessRequest& request) {
   std::error_code unread;
   require(request.overwrite || !learns_vocabulary(request.encoder) ||
               !fs::exists(vocabulary_path(request), unread),
-          "output '", vocabulary_path(request), "', for the vocabulary that is learned, exists; give ",
+          "output '", vocabulary_path(request),
+          "', for the vocabulary that is learned, exists; give ",
           "it as vocab-file, give another output-prefix, or add --overwrite");
   for (const std::string& key : request.keys) {
     for (const char* ending : {".bin", ".idx"}) {

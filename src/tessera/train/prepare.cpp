@@ -169,6 +169,10 @@ void check_data(PreparedRun& run, Problems& problems) {
             look_at(*task.valid_samples(run.data, valid_choices(c)));
           } catch (const Error& error) {
             if (!c.valid_data.empty()) throw;
+            if (run.data.token_files)
+              throw error.with(
+                  "with split 1,0,0 nothing is validated on, and valid-data names "
+                  "token files to validate on");
             throw error.with(text("held-out is ", c.held_out,
                                   "; 0 holds nothing out, and valid-data validates on a text of "
                                   "its own"));
@@ -194,6 +198,11 @@ void check_data(PreparedRun& run, Problems& problems) {
                                            c.model.family)
                                     : "",
                       "; give 0 or at least ", least));
+}
+
+/// Too many are as many as no data has: whoever draws so many samples says so.
+std::int64_t samples_in(std::int64_t steps, std::int64_t batch) {
+  return size_product_fits(steps, batch) ? steps * batch : kMaxSize;
 }
 
 /// Numbers of the loss scale, of a run that has none.
@@ -222,7 +231,7 @@ RunConfig PreparedRun::told_of_a_run() const {
 SampleChoices sample_choices(const RunConfig& config) {
   return {.seed = static_cast<std::uint64_t>(config.seed),
           .order = config.sample_order,
-          .in_all = size_product({config.steps, config.global_batch_size}, "samples of the run"),
+          .in_all = samples_in(config.steps, config.global_batch_size),
           .end_of_document = static_cast<std::int32_t>(config.eod_token),
           .mask_end_of_document = config.eod_mask_loss};
 }
@@ -232,7 +241,7 @@ SampleChoices valid_choices(const RunConfig& config) {
   out.most = size_product({config.eval_iters, config.global_batch_size}, "samples of a validation");
   const std::int64_t validations =
       (config.eval_every > 0 ? config.steps / config.eval_every : 0) + 1;
-  out.in_all = size_product({validations, out.most}, "samples of all validations");
+  out.in_all = samples_in(validations, out.most);
   return out;
 }
 
@@ -301,7 +310,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
       complete_epochs(config, told, in_epoch);
     });
   }
-  if (from && data->token_files)
+  if (from && data->token_files && tessera::problems(config.model).empty())
     problems.gather([&] { compare_token_order(config, from->run.config, *data, notices); });
   PreparedRun run{std::move(config),  std::move(told), std::move(*data), {}, {},
                   std::move(notices), std::move(held)};
