@@ -103,6 +103,33 @@ TEST(RunOptions, InitFromTakesWeightsAlone) {
   EXPECT_EQ(runs.command(std::string(kTrainTiny) + "--output @/x --init-from @/nothing").code, 4);
 }
 
+/// A tokenizer of another program is recorded: the run needs its own folder alone.
+TEST(RunOptions, ATokenizerGoesWithItsRun) {
+  const Runs runs;
+  std::string vocabulary = "[UNK]\n[CLS]\n[SEP]\n";
+  for (char c = 'a'; c <= 'z'; ++c) vocabulary += std::string{c, '\n', '#', '#', c, '\n'};
+  runs.folder.write("vocab.txt", vocabulary);
+  runs.folder.write("other.txt", vocabulary + "the\n");
+  runs.train("first", "--steps 2 --tokenizer-name-or-path @/vocab.txt");
+  const std::string go_on = std::string(kTrainTiny) + "--output @/first --steps 3 --resume auto";
+  const Ran other = runs.command(go_on + " --tokenizer-name-or-path @/other.txt");
+  EXPECT_EQ(other.code, 4);
+  EXPECT_NE(other.err.find("other.txt' is not that of checkpoint '"), std::string::npos)
+      << other.err;
+  std::filesystem::remove(runs.folder / "vocab.txt");
+  EXPECT_EQ(runs.command(go_on).code, 0);
+  const Ran written = runs.command("sample @/first --prompt abc --tokens 12");
+  EXPECT_EQ(written.code, 0) << written.err;
+  EXPECT_EQ(written.out.substr(0, 3), "abc");
+  const Ran both = runs.command(std::string(kTrainTiny) +
+                                "--output @/x --vocabulary bytes --tokenizer @/other.txt");
+  EXPECT_EQ(both.code, 2);
+  EXPECT_NE(both.err.find("but vocabulary is bytes; give one of the two"), std::string::npos);
+  const Ran none = runs.command(std::string(kTrainTiny) + "--output @/x --vocabulary tokenizer");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.err.find("vocabulary is tokenizer, and none is given"), std::string::npos);
+}
+
 /// Ids mean what they meant for the weights, whatever the new text has.
 TEST(RunOptions, WeightsKeepTheirVocabulary) {
   const Runs runs;

@@ -109,7 +109,8 @@ def gpt_cases(pick, cases, folder):
         context = pick.choice([1, 2, 4, 7, 16, 33])
         seed = pick.choice([1, 42, 1234, pick.randrange(2**31)])
         ranges = split_ranges(split, len(lengths))
-        if any(begin < end and sum(lengths[begin:end]) < 2 for begin, end in ranges):
+        shares = convert_split_vector_to_split_matrix(parse_and_normalize_split(split))
+        if any(m is not None and sum(lengths[begin:end]) < 2 for m, (begin, end) in zip(shares, ranges)):
             continue  # megatron-core counts epochs of such a part for ever
         wanted = [pick.choice([None, pick.randrange(1, 40), pick.randrange(1, 400 if cases > 20 else 40)])] * 3
         config = GPTDatasetConfig(

@@ -82,6 +82,9 @@ GptIndexPlan plan_gpt_indices(const GptIndexRequest& request, std::int64_t token
   check(request.context >= 1 && request.first <= request.last, "samples of ", request.context,
         " tokens from sequences ", request.first, " to ", request.last);
   const std::int64_t context = request.context;
+  if (request.last > kMost32)
+    fail(Fault::Data, "there are ", request.last, " sequences, but sample indices number at most ",
+         kMost32, "; cut the token files into several, which are blended");
   if (tokens_per_epoch < 2)
     fail(Fault::Data, "there ", tokens_per_epoch == 1 ? "is " : "are ",
          counted(tokens_per_epoch, "token"), " in ",
@@ -116,7 +119,6 @@ GptIndices build_gpt_indices(const GptIndexRequest& request, const GptIndexPlan&
                              std::span<const std::int32_t> lengths) {
   check(std::ssize(lengths) == request.last - request.first, "lengths of ", lengths.size(),
         " sequences for ", request.last - request.first);
-  check(request.last <= kMost32, "sequence ", request.last, " in 32 bits");
   NumpyRandom random(request.seed);
   const std::vector<std::int32_t> documents = document_order(request, plan, random);
   const bool wide = std::ssize(documents) > kMost32;

@@ -49,6 +49,12 @@ void check_request(const PreprocessRequest& request) {
           "' twice; give each key once");
   require(request.workers >= 1 && request.workers <= 4096, "workers is ", request.workers,
           "; give 1 to 4096 threads");
+  std::error_code unread;
+  require(request.overwrite || !learns_vocabulary(request.encoder) ||
+              !fs::exists(vocabulary_path(request), unread),
+          "output '", vocabulary_path(request),
+          "', for the vocabulary that is learned, exists; give ",
+          "it as vocab-file, give another output-prefix, or add --overwrite");
   for (const std::string& key : request.keys) {
     for (const char* ending : {".bin", ".idx"}) {
       const std::string path = prefix_of(request, key) + ending;

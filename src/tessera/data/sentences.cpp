@@ -34,8 +34,8 @@ bool is_one_of(const List& list, std::string_view word) {
 bool is_blank(char c) { return kBlanks.find(c) != std::string_view::npos; }
 bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_small(char c) { return c >= 'a' && c <= 'z'; }
-bool is_ascii_letter(char c) { return is_capital(c) || is_small(c); }
-bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
+bool letter(char c) { return is_capital(c) || is_small(c); }
+bool digit(char c) { return c >= '0' && c <= '9'; }
 /// A byte of a character beyond ASCII: it may begin a sentence.
 bool is_foreign(char c) { return static_cast<unsigned char>(c) >= 0x80; }
 
@@ -62,7 +62,7 @@ std::size_t opening_at(std::string_view text, std::size_t at) {
 /// The word that ends before `end`: letters, digits and periods between them.
 std::string_view word_before(std::string_view text, std::size_t end) {
   std::size_t begin = end;
-  while (begin > 0 && (is_ascii_letter(text[begin - 1]) || is_ascii_digit(text[begin - 1]) ||
+  while (begin > 0 && (letter(text[begin - 1]) || digit(text[begin - 1]) ||
                        text[begin - 1] == '.' || is_foreign(text[begin - 1])))
     --begin;
   return text.substr(begin, end - begin);
@@ -71,7 +71,7 @@ std::string_view word_before(std::string_view text, std::size_t end) {
 /// Letters from `at` on.
 std::string_view word_at(std::string_view text, std::size_t at) {
   std::size_t end = at;
-  while (end < text.size() && is_ascii_letter(text[end])) ++end;
+  while (end < text.size() && letter(text[end])) ++end;
   return text.substr(at, end - at);
 }
 
@@ -79,7 +79,7 @@ std::string_view word_at(std::string_view text, std::size_t at) {
 bool is_initials(std::string_view word) {
   if (word.empty() || word.size() % 2 == 0) return false;
   for (std::size_t i = 0; i < word.size(); ++i) {
-    if (i % 2 == 0 ? !is_ascii_letter(word[i]) : word[i] != '.') return false;
+    if (i % 2 == 0 ? !letter(word[i]) : word[i] != '.') return false;
   }
   return word != "I";  // "it was I."
 }
@@ -92,12 +92,12 @@ bool ends_sentence(std::string_view text, std::size_t from, std::size_t to, std:
   if (next == text.size()) return true;
   const char first = text[next];
   if (signs.size() > 1) return is_capital(first) || is_foreign(first);
-  if (!is_capital(first) && !is_ascii_digit(first) && !is_foreign(first)) return false;
+  if (!is_capital(first) && !digit(first) && !is_foreign(first)) return false;
   const std::string_view before = word_before(text, from);
   std::string small(before);
   for (char& c : small) c = is_capital(c) ? static_cast<char>(c - 'A' + 'a') : c;
   const bool begins = is_one_of(kBeginners, word_at(text, next));
-  if (small == "no" || small == "nos") return !is_ascii_digit(first);  // No. 5, but: she said no.
+  if (small == "no" || small == "nos") return !digit(first);  // No. 5, but: she said no.
   if (is_one_of(kNeverLast, small)) return false;
   if (is_one_of(kMayBeLast, small) || is_initials(before)) return begins;
   return true;

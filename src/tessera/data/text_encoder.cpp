@@ -97,6 +97,10 @@ TextEncoder null_encoder(const TextEncoderChoice& choice) {
 
 }  // namespace
 
+bool learns_vocabulary(const TextEncoderChoice& choice) {
+  return choice.vocab_file.empty() && (choice.type == "characters" || choice.type == "bpe");
+}
+
 std::vector<std::string> text_encoder_names() {
   return {"bytes", "characters", "bpe", "NullTokenizer"};
 }

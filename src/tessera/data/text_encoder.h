@@ -36,6 +36,9 @@ struct TextEncoderChoice {
 /// Errors: Fault::Usage: another type; files or sizes that the type does not take or needs.
 TextEncoder text_encoder(const TextEncoderChoice& choice);
 
+/// text_encoder() learns from the texts.
+bool learns_vocabulary(const TextEncoderChoice& choice);
+
 /// "bytes", "characters", "bpe", "NullTokenizer"
 std::vector<std::string> text_encoder_names();
 

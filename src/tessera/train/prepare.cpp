@@ -1,11 +1,6 @@
 #include "tessera/train/prepare.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/size.h"
@@ -192,6 +187,10 @@ void check_data(PreparedRun& run, Problems& problems) {
             look_at(*task.valid_samples(run.data, valid_choices(c)));
           } catch (const Error& error) {
             if (!c.valid_data.empty()) throw;
+            if (run.data.token_files)
+              throw error.with(
+                  "with split 1,0,0 nothing is validated on, and valid-data names "
+                  "token files to validate on");
             throw error.with(text("held-out is ", c.held_out,
                                   "; 0 holds nothing out, and valid-data validates on a text of "
                                   "its own"));
@@ -221,6 +220,11 @@ void check_data(PreparedRun& run, Problems& problems) {
         "; give 0 or at least ", least));
 }
 
+/// Too many are as many as no data has: whoever draws so many samples says so.
+std::int64_t samples_in(std::int64_t steps, std::int64_t batch) {
+  return size_product_fits(steps, batch) ? steps * batch : kMaxSize;
+}
+
 /// Numbers of the loss scale, of a run that has none.
 void add_notice_of_unread_scale(const RunConfig& config, std::vector<std::string>& notices) {
   if (config.fp16) return;
@@ -247,7 +251,7 @@ RunConfig PreparedRun::told_of_a_run() const {
 SampleChoices sample_choices(const RunConfig& config) {
   return {.seed = static_cast<std::uint64_t>(config.seed),
           .order = config.sample_order,
-          .in_all = size_product({config.steps, config.global_batch_size}, "samples of the run"),
+          .in_all = samples_in(config.steps, config.global_batch_size),
           .end_of_document = static_cast<std::int32_t>(config.eod_token),
           .mask_end_of_document = config.eod_mask_loss};
 }
@@ -257,23 +261,8 @@ SampleChoices valid_choices(const RunConfig& config) {
   out.most = size_product({config.eval_iters, config.global_batch_size}, "samples of a validation");
   const std::int64_t validations =
       (config.eval_every > 0 ? config.steps / config.eval_every : 0) + 1;
-  out.in_all = size_product({validations, out.most}, "samples of all validations");
+  out.in_all = samples_in(validations, out.most);
   return out;
-}
-
-void check_offload_folder(const RunConfig& config, Problems& problems) {
-  const std::string& folder = config.offload_folder;
-  if (config.remote_device != kRemoteFile || folder.empty()) return;
-  std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) {
-    problems.add(text("offload-folder '", folder,
-                      fs::exists(folder, ignored) ? "' is no folder" : "' does not exist",
-                      "; give a folder that is there, on the drive for offloaded tensors"));
-  } else if (access(folder.c_str(), W_OK | X_OK) != 0) {
-    problems.add(text("offload-folder '", folder, "' cannot be written to: ", std::strerror(errno),
-                      "; give another folder, or the right to write there"),
-                 Fault::Resource);
-  }
 }
 
 std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
@@ -308,7 +297,9 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
     for (const std::string& notice : data->vocabulary.made_elsewhere()->notices())
       notices.push_back(notice);
   }
-  if (data && data->token_files && !data->token_files->has(DataPart::Valid)) config.held_out = 0;
+  problems.gather([&] {
+    if (data && data->token_files && !data->token_files->has(DataPart::Valid)) config.held_out = 0;
+  });
   const std::string digest = data ? data->digest : from ? digest_of(config, *from) : "";
   const Isa isa = config.choices.value_or(machine_choices()).isa;
   const std::optional<Precision> precision = precision_of(config);
@@ -337,16 +328,17 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
       complete_epochs(config, told, in_epoch);
     });
   }
-  if (from && data->token_files)
+  if (from && data->token_files && tessera::problems(config.model).empty())
     problems.gather([&] { compare_token_order(config, from->run.config, *data, notices); });
   PreparedRun run{.config = std::move(config),
                   .told = std::move(told),
                   .data = std::move(*data),
                   .notices = std::move(notices),
                   .output_held = std::move(held)};
-  if (base) run.hub_config = recorded_hub_config(base->checkpoint);
+  run.hub_config = pretrained ? pretrained->json()
+                   : base     ? recorded_hub_config(base->checkpoint)
+                              : "";
   if (pretrained) {
-    run.hub_config = pretrained->json();
     for (const std::string& notice : pretrained->notices()) run.notices.push_back(notice);
     compare_model(run.config, *pretrained, problems);
     run.pretrained = std::move(pretrained);
