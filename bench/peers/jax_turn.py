@@ -13,7 +13,7 @@ Seconds of a step are those from before its batch is handed to JAX until the new
 
 The pool of threads of XLA is as large as the number of cores on which the process may run when JAX first asks for a
 device, and all its other threads keep to the same cores: therefore the process keeps to as many cores as it is to have
-threads. No flag of XLA sets another number than one.
+threads.
 """
 import math
 import os

@@ -134,13 +134,18 @@ TEST_F(PretrainedCommand, NamesAreLookedUp) {
   ::setenv("HF_HUB_CACHE", (folder_ / "cache").c_str(), 1);
   EXPECT_EQ(train("run", "--pretrained-model-name-or-path org/tiny").code, 0);
   const Ran none = train("none", "--pretrained-model-name-or-path org/other");
-  EXPECT_EQ(none.code, 2);
+  EXPECT_EQ(none.code, 4);
   EXPECT_NE(none.err.find("hf download org/other"), std::string::npos) << none.err;
   folder_.write("names.toml", "mine = \"hub/llama\"\n\"org/other\" = 3\n");
   ::setenv("TESSERA_MODELS", (folder_ / "names.toml").c_str(), 1);
   const Ran mine = train("mine", "--init-from mine");
   EXPECT_EQ(mine.code, 0) << mine.err;
   EXPECT_NE(train("x", "--init-from org/other").err.find("is no text"), std::string::npos);
+  // A run that goes on needs the model no more.
+  ::unsetenv("TESSERA_MODELS");
+  fs::remove_all(folder_ / "cache");
+  EXPECT_EQ(train("run", "--pretrained-model-name-or-path org/tiny --resume auto --steps 3").code,
+            0);
 }
 
 TEST_F(PretrainedCommand, RefusesWhatDoesNotFit) {

@@ -115,6 +115,12 @@ TEST_F(TokenRun, AskForWhatTheyNeed) {
       {"eod-token 32 is not below vocab-size 32", says([](RunConfig& c) { c.eod_token = 32; })},
       {"seed 4294967296 is above", says([](RunConfig& c) { c.seed = std::int64_t{1} << 32; })},
       {"split 'x'", says([](RunConfig& c) { c.split = "x"; })},
+      // Samples may go on into the next pass over the data, if there is one.
+      {"", says([](RunConfig& c) { c.model.context = 4000; })},
+      {"is longer than the data", says([](RunConfig& c) {
+         c.model.context = 4000;
+         c.epochs = 1;
+       })},
       {"is a text, and data is token files",
        says([&](RunConfig& c) { c.valid_data = {folder_ + "/text.txt"}; })},
       {"do nothing with a text", says([&](RunConfig& c) {

@@ -107,11 +107,11 @@ std::string Peers::make_data(const RunConfig& run, const TurnLength& length,
   const Turn saved = measured_turn(training(start, RunKind::Saved), none, kNoStep, stop);
   if (!saved.failure.empty()) return saved.failure;
   weights_ = folder_ + "/weights.safetensors";
-  write_weights(start.output, weights_);
-  fs::remove_all(start.output);
   RunConfig data = run;
   data.output = folder_ + "/data";
   const auto write = [&] {
+    write_weights(start.output, weights_);
+    fs::remove_all(start.output);
     Problems problems;
     const auto prepared = prepare_run(data, problems);
     problems.raise();

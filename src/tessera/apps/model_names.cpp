@@ -63,12 +63,8 @@ std::string model_folder(const std::string& name) {
   std::error_code ignored;
   if (name.empty() || fs::exists(name, ignored)) return name;
   if (const std::string folder = registered(name); !folder.empty()) return folder;
-  const std::string root = hub_root();
-  if (const std::string folder = hub_snapshot(root, name); !folder.empty()) return folder;
-  // A path that was mistyped is for whoever opens it.
-  if (!is_hub_name(name) || name.find('.') != std::string::npos) return name;
-  fail(Fault::Usage, "init-from '", name, "' is no folder here, and no model in '", root,
-       "'; give a folder, or download it first: pip install huggingface_hub; hf download ", name);
+  const std::string folder = hub_snapshot(hub_root(), name);
+  return folder.empty() ? name : folder;
 }
 
 }  // namespace tessera

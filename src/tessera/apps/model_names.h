@@ -10,8 +10,8 @@ namespace tessera {
 /// line); a model that Hugging Face's programs have downloaded ($HF_HUB_CACHE, $HF_HOME/hub,
 /// $XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub).
 ///
-/// Errors: Fault::Usage: a name of a model that is in none of these; says how to download it.
-/// Anything else that is not there stays as it is: whoever opens it says so.
+/// What is in none of these stays as it is: whoever opens it says so. Errors: Fault::Usage: a file
+/// of names that is damaged, or that TESSERA_MODELS names and is not there.
 std::string model_folder(const std::string& path_or_name);
 
 }  // namespace tessera

@@ -29,7 +29,7 @@ inline constexpr std::array<std::string_view, 3> kSumDTypes = {"f32", "bf16", "f
 inline constexpr std::array<std::string_view, 3> kRemoteDevices = {kRemoteNone, kRemoteMemory,
                                                                    kRemoteFile};
 
-/// train/fields.cpp describes every field, once for flags, files, help and checkpoints.
+/// train/fields/ describes every field, once for flags, files, help and checkpoints.
 struct RunConfig {
   OwnFamilies families;  // that --family can name beside the library's
   std::string preset;

@@ -69,6 +69,14 @@ Source open_source(const std::string& path, const char* words, const OwnFamilies
   });
 }
 
+Source open_init(const RunConfig& config) {
+  try {
+    return open_source(config.init_from, "--init-from", config.families, RecordedUse::Weights);
+  } catch (const Error& failure) {
+    throw with_download_hint(failure, config.init_from);
+  }
+}
+
 std::optional<Source> find_source(const RunConfig& config, Problems& problems,
                                   std::vector<std::string>& notices) {
   std::optional<Source> out;
@@ -276,8 +284,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
         pretrained.emplace(PretrainedModel::open(config.init_from));
         take_model(config, *pretrained);
       } else {
-        init.emplace(
-            open_source(config.init_from, "--init-from", config.families, RecordedUse::Weights));
+        init.emplace(open_init(config));
       }
     });
   const std::optional<Source>& base = from ? from : init;

@@ -1,5 +1,10 @@
 #include "tessera/train/pretrained_start.h"
 
+#include <filesystem>
+#include <system_error>
+
+#include "tessera/base/text.h"
+#include "tessera/pretrained/hub_cache.h"
 #include "tessera/train/compare_runs.h"
 #include "tessera/train/fields.h"
 
@@ -17,6 +22,14 @@ void take_model(RunConfig& config, const PretrainedModel& from) {
     config.vocabulary = VocabularyKind::Tokenizer;
     config.tokenizer = from.path();
   }
+}
+
+Error with_download_hint(const Error& failure, const std::string& name) {
+  std::error_code ignored;
+  if (!is_hub_name(name) || std::filesystem::exists(name, ignored)) return failure;
+  return failure.with(text("if it is meant as the name of a model, it is not among those that ",
+                           "Hugging Face's programs have downloaded: pip install ",
+                           "huggingface_hub; hf download ", name));
 }
 
 void compare_model(const RunConfig& config, const PretrainedModel& from, Problems& problems) {

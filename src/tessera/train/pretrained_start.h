@@ -11,6 +11,10 @@ namespace tessera {
 /// folder has one and no vocabulary was told.
 void take_model(RunConfig& config, const PretrainedModel& from);
 
+/// Says of a failure to open `name` how to get a model of Hugging Face by that name, if it can be
+/// one.
+Error with_download_hint(const Error& failure, const std::string& name);
+
 /// The weights of the folder fit: every field of the model is what it says, but the length of
 /// samples.
 void compare_model(const RunConfig& config, const PretrainedModel& from, Problems& problems);

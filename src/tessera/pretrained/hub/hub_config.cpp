@@ -44,8 +44,8 @@ void HubConfig::refuse(std::string_view key, std::string_view otherwise) const {
 std::int64_t HubConfig::count(std::string_view key, std::int64_t standard) const {
   const HubJson* value = find(key);
   if (value == nullptr) return standard;
-  if (!value->is_number_integer() || *value < 0 || *value > kMostCount)
-    refuse(key, text("it must be a whole number from 0 to ", kMostCount));
+  if (!value->is_number_integer() || *value < 1 || *value > kMostCount)
+    refuse(key, text("it must be a whole number from 1 to ", kMostCount));
   return *value;
 }
 

@@ -23,7 +23,7 @@ class HubConfig {
   const HubJson& json() const { return json_; }
   bool has(std::string_view key) const;
 
-  /// A whole number from 0 on; `standard` where the key is missing or null.
+  /// A whole number from 1 on; `standard` where the key is missing or null.
   std::int64_t count(std::string_view key, std::int64_t standard) const;
   double number(std::string_view key, double standard) const;
   bool truth(std::string_view key, bool standard) const;

@@ -17,24 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// By name, the file that an index gives each tensor.
-std::map<std::string, std::string> read_index(const std::string& path) {
-  const nlohmann::json index =
-      nlohmann::json::parse(read_file(path, Fault::Checkpoint), nullptr, false);
-  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
-    fail(Fault::Checkpoint, path, " has no weight_map of names and files; copy it again");
-  std::map<std::string, std::string> out;
-  for (const auto& [name, file] : index["weight_map"].items()) {
-    const std::string at = file.is_string() ? file.get<std::string>() : "";
-    if (at.empty() || at.find('/') != std::string::npos || at == "." || at == "..")
-      fail(Fault::Checkpoint, path, ": the file of tensor '", printable(name), "' is ",
-           printable(file.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)),
-           "; it must be the name of a file beside it");
-    out[name] = at;
-  }
-  return out;
-}
-
 /// Pickle can run any code, so it is not read.
 void refuse_pickle(const fs::path& folder) {
   for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
@@ -63,6 +45,22 @@ void read_sixteen(const SafetensorsFile& file, const StoredTensor& tensor, std::
 
 }  // namespace
 
+std::map<std::string, std::string> parse_hub_index(std::string_view json, const std::string& path) {
+  const nlohmann::json index = nlohmann::json::parse(json, nullptr, false);
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
+    fail(Fault::Checkpoint, path, " has no weight_map of names and files; copy it again");
+  std::map<std::string, std::string> out;
+  for (const auto& [name, file] : index["weight_map"].items()) {
+    const std::string at = file.is_string() ? file.get<std::string>() : "";
+    if (at.empty() || at.find('/') != std::string::npos || at == "." || at == "..")
+      fail(Fault::Checkpoint, path, ": the file of tensor '", printable(name), "' is ",
+           printable(file.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)),
+           "; it must be the name of a file beside it");
+    out[name] = at;
+  }
+  return out;
+}
+
 HubWeights HubWeights::open(const std::string& folder) {
   const fs::path at = folder;
   HubWeights out;
@@ -76,7 +74,8 @@ HubWeights HubWeights::open(const std::string& folder) {
     return out;
   }
   const std::string index = (at / kHubIndex).string();
-  const std::map<std::string, std::string> told = read_index(index);
+  const std::map<std::string, std::string> told =
+      parse_hub_index(read_file(index, Fault::Checkpoint), index);
   std::map<std::string, std::size_t> files;  // and how many tensors each is to have
   for (const auto& [name, file] : told) ++files[file];
   for (const auto& [file, count] : files) {

@@ -17,6 +17,10 @@ inline constexpr const char *kHubWeights = "model.safetensors",
                             *kHubIndex = "model.safetensors.index.json",
                             *kHubConfigFile = "config.json";
 
+/// By name, the file that an index gives each tensor: names of files beside it. `path` is for
+/// messages. Errors: Fault::Checkpoint.
+std::map<std::string, std::string> parse_hub_index(std::string_view json, const std::string& path);
+
 class HubWeights {
  public:
   /// Of a folder without any weights there are none.

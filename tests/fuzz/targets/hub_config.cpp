@@ -1,0 +1,45 @@
+/// Of models in Hugging Face's folders: config.json, and the index of weights in several files.
+
+#include "fuzz/target.h"
+#include "tessera/pretrained/hub/hub_family.h"
+#include "tessera/pretrained/hub/hub_weights.h"
+
+namespace tessera::fuzz {
+
+namespace {
+
+constexpr std::int64_t kFew = 100;  // layers whose tensors are listed
+
+/// A model that can be built has a list of tensors, and is read again from what is written of it.
+void use(const HubFamily& family, const ModelConfig& model) {
+  if (!problems(model).empty()) return;
+  if (model.layers <= kFew) check(!hub_tensors(family, model).empty(), "no tensors");
+  HubJson told = HubJson::object();
+  family.write(model, told);
+  const HubConfig written(told.dump(), "written");
+  ModelConfig again = published(*family.family);
+  family.read(written, again);
+  again.context = model.context;
+  check(again == with_derived(model) || with_derived(again) == with_derived(model),
+        "another model");
+}
+
+void run(std::string_view input) {
+  if (input.find("weight_map") != std::string_view::npos) {
+    for (const auto& [name, file] : parse_hub_index(input, "input"))
+      then([&] { check(file.find('/') == std::string::npos, "a file elsewhere: ", file); });
+    return;
+  }
+  const HubConfig config(input, "input");
+  const HubFamily& family = hub_family_of(config);
+  ModelConfig model = published(*family.family);
+  family.read(config, model);
+  model.context = model.positions > 0 ? model.positions : 8;
+  then([&] { use(family, model); });
+}
+
+}  // namespace
+
+const Target kTarget = {64 << 20, 4096, run};
+
+}  // namespace tessera::fuzz
