@@ -1,10 +1,10 @@
 #include "tessera/data/tokenizer/parts.h"
 
 #include "tessera/base/error.h"
+#include "tessera/base/hash.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
 #include "tessera/data/tokenizer/normalizers.h"
-#include "tessera/data/tokenizer/quick_hash.h"
 
 namespace tessera {
 
@@ -61,7 +61,7 @@ void Tokenizer::Parts::append_word(std::string_view word, Scratch& scratch, Ids&
     model->encode(scratch.printed, scratch.model, out);
   };
   if (word.size() > tokenizer::WordCache::kLongest) return from_model();
-  const std::uint64_t hash = tokenizer::quick_hash(word);
+  const std::uint64_t hash = hash64(word);
   if (scratch.words.append(word, hash, out)) return;
   const std::size_t before = out.size();
   from_model();

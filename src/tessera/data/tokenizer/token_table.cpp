@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tessera/data/tokenizer/quick_hash.h"
+#include "tessera/base/hash.h"
 
 namespace tessera::tokenizer {
 
@@ -29,7 +29,7 @@ std::size_t TokenTable::slot_of(std::string_view token, std::uint64_t hash) cons
 
 std::int32_t TokenTable::find(std::string_view token) const {
   if (slots_.empty()) return kNoId;
-  const std::uint32_t found = slots_[slot_of(token, quick_hash(token))];
+  const std::uint32_t found = slots_[slot_of(token, hash64(token))];
   return found == 0 ? kNoId : entries_[found - 1].id;
 }
 
@@ -42,7 +42,7 @@ void TokenTable::grow() {
 
 void TokenTable::add(std::string_view token, std::int32_t id) {
   if ((entries_.size() + 1) * 2 > slots_.size()) grow();
-  const std::uint64_t hash = quick_hash(token);
+  const std::uint64_t hash = hash64(token);
   const std::size_t slot = slot_of(token, hash);
   end_ = std::max(end_, id + 1);
   if (slots_[slot] == 0) {

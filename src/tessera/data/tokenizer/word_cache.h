@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/hash.h"
 #include "tessera/data/tokenizer/piece.h"
-#include "tessera/data/tokenizer/quick_hash.h"
 
 namespace tessera::tokenizer {
 
