@@ -26,6 +26,24 @@ class PretrainedCommand : public testing::Test {
   ~PretrainedCommand() override {
     for (const char* name : {"HF_HUB_CACHE", "TESSERA_MODELS"}) ::unsetenv(name);
   }
+  /// Pictures for the golden vit: 12 of 3 x 12 x 12, of 7 classes, which are told by their colour.
+  void write_pictures(const std::string& name, int channels = 3, std::int64_t most_class = 6) {
+    constexpr int kPictures = 12, kSide = 12;
+    std::vector<float> pixels;
+    std::vector<std::int64_t> labels;
+    for (int i = 0; i < kPictures; ++i) {
+      labels.push_back(std::min<std::int64_t>(i % 7, most_class));
+      for (int k = 0; k < channels * kSide * kSide; ++k)
+        pixels.push_back(static_cast<float>(i % 7 - 3) / 3 + static_cast<float>(k % 5) / 9);
+    }
+    write_safetensors(
+        folder_ / name,
+        {TensorSource::of("pixel_values", {DType::F32, {kPictures, channels, kSide, kSide}, {}},
+                          std::as_bytes(std::span(pixels))),
+         TensorSource::of("labels", {DType::I64, {kPictures}, {}},
+                          std::as_bytes(std::span(labels)))},
+        {});
+  }
   Ran train(const std::string& output, const std::string& flags) const {
     return run(words(folder_.expand(
         text("train --threads 1 --data @/text --output @/", output,
@@ -97,6 +115,74 @@ TEST_F(PretrainedCommand, ExportsWhatItTrained) {
     ASSERT_EQ(train("again", "--init-from @/out").code, 0);
     for (const char* name : {"run", "again", "out"}) fs::remove_all(folder_ / name);
   }
+}
+
+TEST_F(PretrainedCommand, PicturesTrainOnEveryMesh) {
+  write_pictures("pictures.safetensors");
+  const auto train_vit = [&](const std::string& flags) {
+    fs::remove_all(folder_ / "run");
+    return run(words(folder_.expand(text(
+        "train --threads 1 --data @/pictures.safetensors --init-from @/hub/vit --output @/run ",
+        "--steps 8 --global-batch-size 4 --lr 1e-2 --held-out 0.25 ", flags))));
+  };
+  std::vector<double> plain;
+  for (const char* mesh : {"", "--devices 2 --tensor-model-parallel-size 2 --sequence-parallel",
+                           "--devices 2 --pipeline-model-parallel-size 2 --micro-batch-size 2",
+                           "--devices 4 --zero-stage 3", "--devices 2 --context-parallel-size 2"}) {
+    const Ran ran = train_vit(mesh);
+    ASSERT_EQ(ran.code, 0) << mesh << ran.err;
+    const std::vector<double> found = losses("run");
+    ASSERT_EQ(found.size(), 8);
+    if (plain.empty()) plain = found;
+    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], plain[i], 1e-4) << mesh;
+  }
+  EXPECT_LT(plain.back(), plain.front());
+  // What was stopped goes on as if it had not been.
+  ASSERT_EQ(train_vit("--exit-interval 4").code, 0);
+  ASSERT_EQ(run(words(folder_.expand("train --output @/run --resume auto "
+                                     "--data @/pictures.safetensors --steps 8 --threads 1 "
+                                     "--init-from @/hub/vit --global-batch-size 4 --lr 1e-2 "
+                                     "--held-out 0.25")))
+                .code,
+            0);
+  EXPECT_EQ(losses("run"), plain);
+  ASSERT_EQ(run(words(folder_.expand("export @/run --output @/out"))).code, 0);
+  EXPECT_EQ(PretrainedModel::open(folder_ / "out").parameters().size(),
+            PretrainedModel::open(folder_ / "hub/vit").parameters().size());
+  EXPECT_EQ(run(words("verify --family vit --image-size 8 --patch-size 4 --classes 5 --layers 2 "
+                      "--width 16 --heads 2 --devices 2 --zero-stage 1 --global-batch-size 4"))
+                .code,
+            0);
+  EXPECT_EQ(run(words("plan --family vit --image-size 8 --patch-size 4 --classes 5 --layers 2 "
+                      "--width 16 --heads 2"))
+                .code,
+            0);
+}
+
+TEST_F(PretrainedCommand, PicturesThatDoNotFitAreToldSo) {
+  const auto said = [&](const std::string& flags, const std::string& what) {
+    const Ran ran = run(words(folder_.expand(text("train --output @/run --steps 1 ", flags))));
+    EXPECT_NE(ran.code, 0) << flags;
+    EXPECT_NE(ran.err.find(what), std::string::npos) << what << "\nnot in\n" << ran.err;
+  };
+  write_pictures("grey.safetensors", 1);
+  write_pictures("good.safetensors");
+  const std::string vit = "--init-from @/hub/vit ";
+  said(vit + "--data @/grey.safetensors",
+       "pictures are 1 x 12 x 12 (channels, height, width), and "
+       "image-channels 3 with image-size 12 makes them 3 x 12 x 12");
+  said(
+      "--family vit --image-size 12 --patch-size 4 --classes 5 --layers 1 --data "
+      "@/good.safetensors",
+      "a picture is of class 6, and classes is 5, numbered from 0; give classes 7 or more");
+  said("--family vit --image-size 12 --patch-size 5 --classes 7 --data @/good.safetensors",
+       "patch-size 5 does not divide image-size 12");
+  said(vit + "--data @/text", "family vit trains on pictures, and data");
+  said("--family gpt2 --data @/good.safetensors",
+       "family gpt2 trains on texts or token files, and");
+  said(vit + "--data @/hub/vit/model.safetensors", "has no tensor 'pixel_values'");
+  said(vit + "--data @/good.safetensors --vocabulary bytes", "does nothing with pictures");
+  said(vit + "--data @/good.safetensors --held-out 0.01", "no picture of its 12 is in this part");
 }
 
 TEST_F(PretrainedCommand, SamplesMayBeShorterThanPositions) {

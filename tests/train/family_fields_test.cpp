@@ -38,6 +38,10 @@ constexpr OtherValue kOtherValues[] = {
     {"sinusoidal-positions", "true"},
     {"post-norm", "true"},
     {"activation", "relu"},
+    {"image-size", "12"},
+    {"patch-size", "2"},
+    {"image-channels", "1"},
+    {"classes", "4"},
     {"norm-eps", "0.001"},
     {"rope-base", "500"},
     {"init-std", "0.05"},
@@ -102,6 +106,8 @@ TEST(FamilyFields, OneThatIsNotReadIsNamedWithItsReaders) {
     std::vector<Setting> file, flags;
     std::vector<std::string> problems;
   };
+  std::vector<std::string> families;
+  for (const ModelFamily* family : model_families()) families.emplace_back(family->name);
   const Case cases[] = {
       {"a flag",
        {},
@@ -152,7 +158,7 @@ TEST(FamilyFields, OneThatIsNotReadIsNamedWithItsReaders) {
       {"words of other messages silence nothing: a family that is refused, and another fault",
        {},
        {by_flag("family", "q"), by_flag("lr", "-1"), by_flag("bias", "true")},
-       {"unknown model family 'q'; known are gpt2, llama, bert, transformer",
+       {text("unknown model family 'q'; known are ", join(families)),
         "lr is -1; it must be at least 0 and at most 1e+30"}},
       {"data parallel devices are not the field data, nor steps a sentence's",
        {},

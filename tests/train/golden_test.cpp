@@ -46,6 +46,12 @@ ModelConfig golden_model(const GoldenCase& of) {
   c.tied_head = file == "gpt2" || file == "transformer";
   c.source_context = 12;
   c.activation = "gelu";
+  if (family == "vit") {
+    c.image_size = 12;
+    c.patch_size = 4;
+    c.classes = 7;
+  }
+  complete(c);
   if (file == "transformer_post") {
     c.activation = "relu";
     c.post_norm = c.shared_embedding = c.sinusoidal = true;
@@ -337,8 +343,7 @@ TEST_P(Golden, TenStepsOnTheCpu) {
     for (std::int64_t step = 0; step < 10; ++step) {
       executor.run("train", [&](BatchInputs& in) {
         for (const auto& [name, tensor] : batch(step))
-          in.set(name,
-                 std::span(tensor.data<std::int32_t>(), static_cast<std::size_t>(tensor.numel())));
+          std::ranges::copy(tensor.bytes(), in.fill(name, tensor.dtype()).begin());
       });
       // f32 for ten steps, as docs/design.md promises; PyTorch's own f32 is within 6e-7 of these.
       EXPECT_NEAR(executor.scalar("train", "loss"), losses.at(step), 1e-5 * losses.at(step))
@@ -352,7 +357,7 @@ TEST_P(Golden, TenStepsOnTheCpu) {
 
 INSTANTIATE_TEST_SUITE_P(Families, Golden,
                          testing::Values(GoldenCase{"Gpt2", "gpt2"}, GoldenCase{"Llama", "llama"},
-                                         GoldenCase{"Bert", "bert"},
+                                         GoldenCase{"Bert", "bert"}, GoldenCase{"Vit", "vit"},
                                          GoldenCase{"BertMaskedPositions", "bert", 12},
                                          GoldenCase{"Transformer", "transformer"},
                                          GoldenCase{"TransformerPost", "transformer_post"}),

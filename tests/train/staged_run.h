@@ -27,9 +27,15 @@ inline void fill_inputs(BatchInputs& batch, const std::vector<TaskInput>& inputs
                         std::int64_t step) {
   RandomNumbers next(static_cast<std::uint64_t>(step));
   for (const TaskInput& input : inputs) {
-    std::int64_t i = 0;
-    for (std::int32_t& element : batch.fill<std::int32_t>(input.name))
-      element = static_cast<std::int32_t>(random_element(input, i++, next));
+    const auto fill = [&]<typename T>(std::span<T> elements) {
+      for (std::int64_t i = 0; T & element : elements)
+        element = static_cast<T>(random_element(input, i++, next));
+    };
+    if (input.dtype == DType::F32) {
+      fill(batch.fill<float>(input.name));
+    } else {
+      fill(batch.fill<std::int32_t>(input.name));
+    }
   }
 }
 

@@ -30,6 +30,7 @@ inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
     c.post_norm = c.shared_embedding = c.sinusoidal = family != c.family.name();
     c.tied_head = family == c.family.name();
   }
+  if (c.family == "vit") c.image_size = 8, c.patch_size = 4, c.image_channels = 2, c.classes = 5;
   return c;
 }
 
@@ -46,13 +47,14 @@ class RandomNumbers {
   std::uint64_t state_;
 };
 
-/// Element i of an input. Samples have unequal numbers of labels, and at least one counts in each
-/// that has several.
-inline std::int64_t random_element(const TaskInput& input, std::int64_t i, RandomNumbers& random) {
+/// Element i of an input: a float from -1 to 1, or a whole number. Samples have unequal numbers of
+/// labels, and at least one counts in each that has several.
+inline double random_element(const TaskInput& input, std::int64_t i, RandomNumbers& random) {
+  if (input.dtype == DType::F32) return 2 * random() - 1;
   const std::int64_t of_sample = input.sample.numel();
   const bool may_be_ignored = input.ignorable && (of_sample == 1 ? i > 0 : i % of_sample != 0);
   if (may_be_ignored && random() < 0.2) return kIgnoredLabel;
-  return static_cast<std::int64_t>(random() * static_cast<double>(input.values));
+  return std::floor(random() * static_cast<double>(input.values));
 }
 
 /// Random parameters, copies of them, and a batch of `task` with 12 samples.
@@ -74,8 +76,7 @@ inline Bindings random_inputs(const Graph& graph, const Task& task) {
     Shape shape{12};
     for (const std::int64_t size : input.sample) shape.push_back(size);
     HostTensor value(input.dtype, shape);
-    for (std::int64_t i = 0; i < value.numel(); ++i)
-      value.set(i, static_cast<double>(random_element(input, i, next)));
+    for (std::int64_t i = 0; i < value.numel(); ++i) value.set(i, random_element(input, i, next));
     in.batch.emplace(input.name, value);
   }
   return in;

@@ -17,10 +17,11 @@ import transformers
 
 import bert
 import models
+import vit
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
 CLASSES = {"gpt2": transformers.GPT2LMHeadModel, "llama": transformers.LlamaForCausalLM,
-           "bert": transformers.BertForPreTraining}
+           "bert": transformers.BertForPreTraining, "vit": transformers.ViTForImageClassification}
 
 
 def main():
@@ -39,14 +40,22 @@ def main():
 def empty(family):
     if family == "bert":
         return bert.hf_model(torch.float32), bert.links
+    if family == "vit":
+        return vit.hf_model(torch.float32), vit.links
     return models.hf_model(family, torch.float32, False), functools.partial(models.links, family)
+
+
+def logits_of(family, model, tensors):
+    if family == "bert":
+        return bert.forward(model, tensors)["logits"]
+    return model(tensors["pixel_values"] if family == "vit" else tensors["ids"].long()).logits
 
 
 def compare(family, folder):
     tensors = safetensors.torch.load_file(GOLDEN / f"{family}.safetensors")
     model = CLASSES[family].from_pretrained(folder, dtype=torch.float32).eval()
     with torch.no_grad():
-        logits = bert.forward(model, tensors)["logits"] if family == "bert" else model(tensors["ids"].long()).logits
+        logits = logits_of(family, model, tensors)
     print(f"{family}: largest difference of logits {(logits - tensors['logits']).abs().max():.3g}, largest logit "
           f"{tensors['logits'].abs().max():.3g}")
 

@@ -25,6 +25,7 @@ import bert
 import models
 import ops
 import translation
+import vit
 
 STEPS, IGNORE = 10, -100
 LR_MAX, LR_MIN, WARMUP_STEPS, CLIP = 1e-2, 1e-3, 3, 0.5
@@ -40,6 +41,9 @@ def main():
     exact, single, tensors = bert.golden_bert(14, train)
     report("bert", exact, single)
     write(folder / "bert.safetensors", tensors)
+    exact, single, tensors = vit.golden_vit(16, train)
+    report("vit", exact, single)
+    write(folder / "vit.safetensors", tensors)
     for seed, name in ((14, "transformer"), (15, "transformer_post")):
         write(folder / f"{name}.safetensors", golden_translation(name, seed))
     write(folder / "ops.safetensors", ops.golden_ops(13))

@@ -24,7 +24,7 @@ std::string digest_of(const Text& loaded) {
 
 Dataset make_dataset(Vocabulary vocabulary, const Text& loaded, double held_out) try {
   TokenStream tokens(vocabulary.encode(loaded.bytes), held_out);
-  return {std::move(vocabulary), std::move(tokens), loaded.files, {}, digest_of(loaded), nullptr};
+  return {std::move(vocabulary), std::move(tokens), loaded.files, {}, digest_of(loaded)};
 } catch (const Error& error) {
   throw error.with(text("in ", name_of(loaded.files)));
 }
@@ -71,6 +71,22 @@ Dataset token_file_dataset(TokenFiles files, std::int64_t vocabulary) {
           {},
           std::move(digest),
           std::make_shared<const TokenFiles>(std::move(files))};
+}
+
+std::string_view to_text(DataKind kind) {
+  constexpr std::string_view kNames[] = {"texts", "token files", "pictures"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+Dataset picture_dataset(Pictures pictures) {
+  std::string digest = pictures.digest();
+  return {Vocabulary::ids(1),
+          TokenStream::none(),
+          {},
+          {},
+          std::move(digest),
+          nullptr,
+          std::make_shared<const Pictures>(std::move(pictures))};
 }
 
 void hold_out(Dataset& data, const std::vector<std::string>& paths) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/data/images.h"
 #include "tessera/data/text.h"
 #include "tessera/data/token_files.h"
 #include "tessera/data/token_stream.h"
@@ -12,13 +13,24 @@
 
 namespace tessera {
 
+/// What data can be.
+enum class DataKind { Text, TokenFiles, Pictures };
+/// "texts", "token files", "pictures"
+std::string_view to_text(DataKind kind);
+
 struct Dataset {
   Vocabulary vocabulary;
   TokenStream tokens;
   std::vector<TextFile> files, held_out_files;  // the second of a text that hold_out took
   std::string
       digest;  // XXH3-128 of the normalised text: a resumed run checks that its data is the same
-  std::shared_ptr<const TokenFiles> token_files = nullptr;  // in place of a text; then no tokens
+  // In place of a text; then there are no tokens.
+  std::shared_ptr<const TokenFiles> token_files = nullptr;
+  std::shared_ptr<const Pictures> pictures = nullptr;
+
+  DataKind kind() const {
+    return token_files ? DataKind::TokenFiles : pictures ? DataKind::Pictures : DataKind::Text;
+  }
 };
 
 /// Loads text (data/text.h) and makes its vocabulary. Bytes take any file; others must be UTF-8.
@@ -32,6 +44,9 @@ Dataset load_dataset(const std::vector<std::string>& paths, const Vocabulary& vo
 
 /// Token files as data: their ids are the tokens, `vocabulary` of them.
 Dataset token_file_dataset(TokenFiles files, std::int64_t vocabulary);
+
+/// Pictures as data: there are no tokens.
+Dataset picture_dataset(Pictures pictures);
 
 /// Dataset::digest of the text at `paths`, without a vocabulary.
 std::string text_digest(const std::vector<std::string>& paths, VocabularyKind kind);

@@ -1,14 +1,34 @@
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "tessera/base/error.h"
+#include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/data/safetensors.h"
+#include "tessera/tensor/sixteen_bit.h"
 
 namespace tessera {
 
 static_assert(std::endian::native == std::endian::little,
               "tensor bytes go to files as they lie in memory");
+
+namespace {
+
+template <typename Convert>
+void read_sixteen(const SafetensorsFile& file, const StoredTensor& tensor, std::int64_t first,
+                  std::span<float> out, const Convert& convert) {
+  constexpr std::size_t kAtATime = 1 << 16;
+  std::vector<std::uint16_t> bits(std::min(out.size(), kAtATime));
+  for (std::size_t done = 0; done < out.size();) {
+    const auto part = std::span(bits).first(std::min(bits.size(), out.size() - done));
+    file.read(tensor, 2 * (first + static_cast<std::int64_t>(done)), std::as_writable_bytes(part));
+    std::ranges::transform(part, out.begin() + static_cast<std::ptrdiff_t>(done), convert);
+    done += part.size();
+  }
+}
+
+}  // namespace
 
 SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path, Fault::Checkpoint) {
   std::uint64_t header_bytes = 0;
@@ -58,6 +78,18 @@ void SafetensorsFile::read(const StoredTensor& tensor, std::int64_t first,
   check(first >= 0 && size <= tensor.bytes() && first <= tensor.bytes() - size, "bytes ", first,
         " to ", first + size, " of tensor ", tensor.name, " with ", tensor.bytes());
   file_.read(data_begin_ + tensor.begin + first, out);
+}
+
+void SafetensorsFile::read_floats(const StoredTensor& tensor, std::int64_t first,
+                                  std::span<float> out) const {
+  switch (tensor.type.dtype) {
+    case DType::F32: return read(tensor, 4 * first, std::as_writable_bytes(out));
+    case DType::BF16: return read_sixteen(*this, tensor, first, out, from_bf16);
+    case DType::F16: return read_sixteen(*this, tensor, first, out, from_f16);
+    default:
+      fail(Fault::Checkpoint, path(), ": tensor '", printable(tensor.name), "' is of ",
+           tensor.type.dtype, "; it must be of f32, bf16 or f16");
+  }
 }
 
 HostTensor SafetensorsFile::load(std::string_view name) const {

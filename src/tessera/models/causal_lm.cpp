@@ -106,7 +106,7 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
   if (config.reset_attention) out.inputs.push_back({"first_seen", DType::I32, {context}, context});
   out.tokens = context;
   out.means = {{kLossMean}};
-  out.reads_token_files = true;
+  out.reads = {DataKind::Text, DataKind::TokenFiles};
   out.text = {.context = context, .logits = [config, logits](Value ids, const Pass& pass) {
                 return logits(config, ids, pass);
               }};

@@ -59,6 +59,11 @@ struct ModelConfig {
   bool shared_embedding = false;  // one table for the tokens of source and target
   bool sinusoidal = false;        // positions are sines; else learned
   std::string activation = "gelu";  // of feed-forward layers, by erf; or "relu"
+  // Of models of pictures:
+  std::int64_t image_size = 224;    // pixels of a side: pictures are square
+  std::int64_t patch_size = 16;     // pixels of a side of a patch
+  std::int64_t image_channels = 3;  // numbers for each pixel
+  std::int64_t classes = 1000;
   double init_std = 0.02;  // of weights; residual projections get init_std / sqrt(2 layers)
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }

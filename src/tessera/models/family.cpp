@@ -12,6 +12,7 @@ std::span<const ModelFamily* const> model_families() {
       &kLlama,
       &kBert,
       &kTransformer,
+      &kVit,
   };
   return kAll;
 }

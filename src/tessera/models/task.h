@@ -83,7 +83,7 @@ struct Task {
   /// outlive them. Errors: Fault::Data: too little of it.
   MakeSamples train_samples, valid_samples;
   std::optional<TextWriting> text = std::nullopt;  // none: the task writes no text
-  bool reads_token_files = false;  // train_samples and valid_samples take Dataset::token_files
+  std::vector<DataKind> reads = {DataKind::Text};  // data that train_samples and valid_samples take
 };
 
 /// The loss of a step, from the means that `task.measure` returned.

@@ -98,6 +98,7 @@ PretrainedModel::Parts::Parts(std::string folder, const HubConfig& from)
   config.context = std::min(
       config.positions > 0 ? config.positions : from.count("max_position_embeddings", kMostContext),
       kMostContext);
+  complete(config);
   const FieldProblems wrong = problems(config);
   if (!wrong.empty()) fail(Fault::Data, from.path(), ": ", join(wrong.texts(), "; "));
   notices = from.notices();

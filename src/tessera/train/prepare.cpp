@@ -1,5 +1,6 @@
 #include "tessera/train/prepare.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 #include "tessera/train/compare_runs.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/output_folder.h"
+#include "tessera/train/picture_data.h"
 #include "tessera/train/pretrained_start.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/recorded.h"
@@ -137,6 +139,10 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
       out = load_token_files(config);
       return;
     }
+    if (trains_on_pictures(config)) {
+      out = load_pictures(config);
+      return;
+    }
     refuse_fields_of_token_files(config);
     Dataset data = encoded_for(config, base);
     if (!config.valid_data.empty()) hold_out(data, config.valid_data);
@@ -166,7 +172,7 @@ void check_tokenizer(const RunConfig& config, const Source& base, Problems& prob
 /// The digest of a text that cannot be encoded; empty where it cannot even be read.
 std::string digest_of(const RunConfig& config, const Source& from) {
   try {
-    if (trains_on_token_files(config)) return "";
+    if (trains_on_token_files(config) || trains_on_pictures(config)) return "";
     return text_digest(config.data, from.run.vocabulary.kind());
   } catch (const Error&) {  // reported before
     return "";
@@ -177,11 +183,13 @@ void check_data(PreparedRun& run, Problems& problems) {
   const RunConfig& c = run.config;
   if (!tessera::problems(c.model).empty()) return;  // reported before
   const Task task = task_of(c.model);
-  if (run.data.token_files && !task.reads_token_files) {
-    problems.add(
-        text("family ", c.model.family, " trains on texts, and data is token files; give a ",
-             "text, or a family that predicts the next token, as gpt2"),
-        {"family", "data"});
+  if (std::ranges::find(task.reads, run.data.kind()) == task.reads.end()) {
+    std::vector<std::string> known;
+    for (const DataKind kind : task.reads) known.emplace_back(to_text(kind));
+    problems.add(text("family ", c.model.family, " trains on ", join(known, " or "), ", and data '",
+                      c.data.front(), "' is ", to_text(run.data.kind()),
+                      "; give another family, or other data"),
+                 {"family", "data"});
     return;
   }
   const auto look_at = [&](const Samples& samples) {
@@ -355,7 +363,8 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   check_data(run, problems);
   if (init) compare_model(run.config, init->run, run.init->path(), problems);
   if (problems.empty() &&
-      !run.data.token_files) {  // a vocabulary from a checkpoint may be larger than its model's
+      run.data.kind() ==
+          DataKind::Text) {  // a vocabulary from a checkpoint may be larger than its model's
     problems.gather([&] {
       require_ids(run.data.tokens.all(), run.config.model.vocabulary, name_of(run.data.files));
     });

@@ -1,26 +1,16 @@
 #include "tessera/train/token_data.h"
 
-#include <initializer_list>
 #include <limits>
 
 #include "tessera/base/error.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
+#include "tessera/train/told_fields.h"
 
 namespace tessera {
 
 namespace {
-
-/// Fields that were told and that `what` makes nothing of.
-void refuse_told(const RunConfig& config, std::initializer_list<std::string_view> names,
-                 std::string_view what, std::string_view instead) {
-  for (const std::string_view name : names) {
-    const auto told = config.asked_for.find(name);
-    require(told == config.asked_for.end(), told == config.asked_for.end() ? "" : told->second,
-            " does nothing with ", what, "; ", instead);
-  }
-}
 
 std::int64_t samples_of(const RunConfig& config) {
   return size_product({config.steps, config.global_batch_size}, "samples of the run");

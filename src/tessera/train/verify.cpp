@@ -21,11 +21,18 @@ constexpr double kTolerance = 1e-4;  // of f32 sums in another order
 constexpr double kNoise = 1e-6;      // of the global norm: gradients below are rounding
 constexpr std::size_t kShownRows = 10;
 
-/// Random values of an input. Samples have unequal numbers of labels: a mean over samples would be
-/// another number than one over labels.
-void fill_input(const TaskInput& input, std::uint64_t seed, std::int64_t step,
-                std::span<std::int32_t> values) {
+/// Random values of an input: floats from -1 to 1, or whole numbers. Samples have unequal numbers
+/// of labels: a mean over samples would be another number than one over labels.
+void fill_input(const TaskInput& input, std::uint64_t seed, std::int64_t step, BatchInputs& batch) {
   const std::uint64_t key = random_key(seed, "verify." + input.name);
+  if (input.dtype == DType::F32) {
+    const std::span<float> values = batch.fill<float>(input.name);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] =
+          static_cast<float>(philox(key, i, static_cast<std::uint64_t>(step))[0]) * 0x1p-31F - 1.0F;
+    return;
+  }
+  const std::span<std::int32_t> values = batch.fill<std::int32_t>(input.name);
   const std::int64_t of_sample = input.sample.numel();
   for (std::int64_t i = 0; i < std::ssize(values); ++i) {
     const PhiloxBlock random =
@@ -111,8 +118,7 @@ std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device&
     crew.set_step(step);
     crew.run(kTrainProgram, [&](BatchInputs& batch) {
       for (const TaskInput& input : task.inputs)
-        fill_input(input, static_cast<std::uint64_t>(config.seed), step,
-                   batch.fill<std::int32_t>(input.name));
+        fill_input(input, static_cast<std::uint64_t>(config.seed), step, batch);
     });
     StepTrace trace;
     const Executor& mine = crew.executor();

@@ -9,7 +9,6 @@
 #include "tessera/base/error.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
-#include "tessera/tensor/sixteen_bit.h"
 
 namespace tessera {
 
@@ -27,19 +26,6 @@ void refuse_pickle(const fs::path& folder) {
          "safetensors of it: python3 -c \"from transformers import AutoModel as M; "
          "M.from_pretrained('",
          folder.string(), "').save_pretrained('NEW_FOLDER')\"");
-  }
-}
-
-template <typename Convert>
-void read_sixteen(const SafetensorsFile& file, const StoredTensor& tensor, std::int64_t first,
-                  std::span<float> out, const Convert& convert) {
-  constexpr std::size_t kAtATime = 1 << 16;
-  std::vector<std::uint16_t> bits(std::min(out.size(), kAtATime));
-  for (std::size_t done = 0; done < out.size();) {
-    const auto part = std::span(bits).first(std::min(bits.size(), out.size() - done));
-    file.read(tensor, 2 * (first + static_cast<std::int64_t>(done)), std::as_writable_bytes(part));
-    std::ranges::transform(part, out.begin() + static_cast<std::ptrdiff_t>(done), convert);
-    done += part.size();
   }
 }
 
@@ -134,15 +120,7 @@ const std::string& HubWeights::file_of(std::string_view name) const {
 
 void HubWeights::read(std::string_view name, std::int64_t first, std::span<float> out) const {
   const Place& place = at(name);
-  const SafetensorsFile& file = *files_[place.file];
-  switch (place.tensor->type.dtype) {
-    case DType::F32: return file.read(*place.tensor, 4 * first, std::as_writable_bytes(out));
-    case DType::BF16: return read_sixteen(file, *place.tensor, first, out, from_bf16);
-    case DType::F16: return read_sixteen(file, *place.tensor, first, out, from_f16);
-    default:
-      fail(Fault::Checkpoint, file.path(), ": tensor '", printable(name), "' is of ",
-           place.tensor->type.dtype, "; weights must be f32, bf16 or f16");
-  }
+  files_[place.file]->read_floats(*place.tensor, first, out);
 }
 
 }  // namespace tessera

@@ -1,0 +1,189 @@
+#include "tessera/data/images.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "tessera/base/error.h"
+#include "tessera/base/hash.h"
+#include "tessera/base/text.h"
+#include "tessera/data/permutation.h"
+#include "tessera/tensor/ignored_label.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr const char *kPixels = "pixel_values", *kLabels = "labels";
+
+const StoredTensor& tensor_of(const SafetensorsFile& file, const char* name, int dims,
+                              const char* shape) {
+  const StoredTensor* const found = file.find(name);
+  if (found == nullptr)
+    fail(Fault::Data, "'", file.path(), "' has no tensor '", name, "'; pictures are ", kPixels,
+         " [n, channels, height, width] and ", kLabels, " [n] in a file of safetensors");
+  if (found->type.shape.ndim() != dims)
+    fail(Fault::Data, "'", file.path(), "': tensor '", name, "' is ", found->type.shape,
+         "; it must be ", shape);
+  return *found;
+}
+
+template <typename T>
+std::vector<std::int32_t> labels_of(const SafetensorsFile& file, const StoredTensor& tensor) {
+  std::vector<T> stored(static_cast<std::size_t>(tensor.type.numel()));
+  file.read(tensor, 0, std::as_writable_bytes(std::span(stored)));
+  std::vector<std::int32_t> out(stored.size());
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    if (stored[i] < 0 || stored[i] >= std::numeric_limits<std::int32_t>::max())
+      fail(Fault::Data, "'", file.path(), "': label ", i, " is ", stored[i],
+           "; labels are classes, numbered from 0 on");
+    out[i] = static_cast<std::int32_t>(stored[i]);
+  }
+  return out;
+}
+
+class ImageSamples final : public Samples {
+ public:
+  ImageSamples(const Pictures::Part& part, const ImageSamplesOptions& options)
+      : images_(part.set),
+        range_(part.range),
+        options_(options),
+        key_(random_key(options.seed, "data.order")) {
+    if (options.most > 0) range_.count = std::min(range_.count, options.most);
+    if (range_.count < 1)
+      fail(Fault::Data, "'", images_->path(), "': no picture of its ", images_->size(),
+           " is in this part");
+  }
+
+  std::int64_t size() const override { return range_.count; }
+
+  void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
+    const std::span<float> patches = batch.fill<float>("patches");
+    const std::span<std::int32_t> labels = batch.fill<std::int32_t>("labels");
+    const std::size_t pixels = patches.size() / static_cast<std::size_t>(count);
+    std::vector<float> picture(pixels);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto row = static_cast<std::size_t>(i);
+      const std::int64_t at = place(first + i);
+      const std::span<float> to = patches.subspan(row * pixels, pixels);
+      if (at < 0) {
+        std::ranges::fill(to, 0.0F);
+        labels[row] = kIgnoredLabel;
+        continue;
+      }
+      images_->read(at, picture);
+      cut(picture, to);
+      labels[row] = images_->label(at);
+    }
+  }
+
+ private:
+  /// Which picture a sample is; below 0 behind the end of a validation.
+  std::int64_t place(std::int64_t sample) const {
+    if (!options_.shuffled) return sample < range_.count ? range_.first + sample : -1;
+    const auto n = static_cast<std::uint64_t>(range_.count);
+    const auto k = static_cast<std::uint64_t>(sample);
+    return range_.first + static_cast<std::int64_t>(permute(k % n, n, key_, k / n));
+  }
+
+  /// [c, h s, w s] -> [h w, c s s].
+  void cut(std::span<const float> picture, std::span<float> patches) const {
+    const std::int64_t c = images_->channels(), height = images_->height(),
+                       width = images_->width(), s = options_.patch;
+    auto to = patches.begin();
+    for (std::int64_t y = 0; y < height; y += s) {
+      for (std::int64_t x = 0; x < width; x += s) {
+        for (std::int64_t line = 0; line < c * s; ++line) {
+          const auto from = picture.begin() + (line / s * height + y + line % s) * width + x;
+          to = std::copy(from, from + s, to);
+        }
+      }
+    }
+  }
+
+  std::shared_ptr<const ImageSet> images_;
+  ImageRange range_;
+  ImageSamplesOptions options_;
+  std::uint64_t key_;
+};
+
+}  // namespace
+
+bool ImageSet::is_name(const std::string& path) { return path.ends_with(".safetensors"); }
+
+ImageSet ImageSet::open(const std::string& path) {
+  ImageSet out;
+  out.file_ = std::make_shared<const SafetensorsFile>(path);
+  const SafetensorsFile& file = *out.file_;
+  out.tensor_ = &tensor_of(file, kPixels, 4, "[pictures, channels, height, width]");
+  out.pixels_ = out.tensor_->type;
+  const Shape& shape = out.pixels_.shape;
+  if (out.pixels_.dtype != DType::F32 && out.pixels_.dtype != DType::BF16 &&
+      out.pixels_.dtype != DType::F16)
+    fail(Fault::Data, "'", path, "': tensor '", kPixels, "' is of ", out.pixels_.dtype,
+         "; it must be of f32, bf16 or f16, as an image processor leaves it");
+  const StoredTensor& labels = tensor_of(file, kLabels, 1, "[pictures]");
+  if (labels.type.dtype == DType::I64) {
+    out.labels_ = labels_of<std::int64_t>(file, labels);
+  } else if (labels.type.dtype == DType::I32) {
+    out.labels_ = labels_of<std::int32_t>(file, labels);
+  } else {
+    fail(Fault::Data, "'", path, "': tensor '", kLabels, "' is of ", labels.type.dtype,
+         "; it must be of i64 or i32");
+  }
+  if (shape[0] != out.size() || shape.numel() == 0)
+    fail(Fault::Data, "'", path, "': tensor '", kPixels, "' is ", shape, " and '", kLabels, "' ",
+         labels.type.shape, "; give as many labels as pictures, and at least one");
+  out.classes_ = std::int64_t{1} + *std::ranges::max_element(out.labels_);
+  return out;
+}
+
+std::int32_t ImageSet::label(std::int64_t picture) const {
+  return labels_[static_cast<std::size_t>(picture)];
+}
+
+void ImageSet::read(std::int64_t picture, std::span<float> out) const {
+  const std::int64_t pixels = channels() * height() * width();
+  check(std::ssize(out) == pixels, "a picture of ", pixels, " pixels into ", out.size());
+  file_->read_floats(*tensor_, picture * pixels, out);
+}
+
+std::string ImageSet::digest() const {
+  constexpr std::int64_t kMost = 16;
+  StreamHash hash;
+  hash.update(text(pixels_));
+  hash.update(labels_.data(), labels_.size() * sizeof(labels_[0]));
+  std::vector<float> picture(static_cast<std::size_t>(channels() * height() * width()));
+  const std::int64_t some = std::min(size(), kMost);
+  for (std::int64_t i = 0; i < some; ++i) {
+    read(some == 1 ? 0 : i * (size() - 1) / (some - 1), picture);
+    hash.update(picture.data(), picture.size() * sizeof(float));
+  }
+  return hash.text();
+}
+
+Pictures Pictures::split(std::shared_ptr<const ImageSet> set, double held_out) {
+  const std::int64_t size = set->size(),
+                     held = static_cast<std::int64_t>(static_cast<double>(size) * held_out);
+  return {{set, {0, size - held}}, {set, {size - held, held}}};
+}
+
+Pictures Pictures::of(std::shared_ptr<const ImageSet> train,
+                      std::shared_ptr<const ImageSet> valid) {
+  const ImageRange all{0, train->size()}, of_valid{0, valid->size()};
+  return {{std::move(train), all}, {std::move(valid), of_valid}};
+}
+
+std::string Pictures::digest() const {
+  StreamHash hash;
+  hash.update(train.set->digest());
+  if (valid.set != train.set) hash.update(valid.set->digest());
+  return hash.text();
+}
+
+std::unique_ptr<Samples> image_samples(const Pictures::Part& part,
+                                       const ImageSamplesOptions& options) {
+  return std::make_unique<ImageSamples>(part, options);
+}
+
+}  // namespace tessera

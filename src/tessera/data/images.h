@@ -1,0 +1,82 @@
+#pragma once
+/// Pictures with a class each, as image processors leave them: of one size, and normalised.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/data/safetensors.h"
+#include "tessera/data/samples.h"
+
+namespace tessera {
+
+/// A file of safetensors with two tensors, named as transformers names a model's inputs:
+/// pixel_values [n, channels, height, width] of f32, f16 or bf16; labels [n] of i32 or i64, the
+/// class of each picture, from 0 on. Pictures are read when a sample is drawn.
+class ImageSet {
+ public:
+  /// Errors: Fault::Data: no such tensors, other shapes or types, no picture, a label below 0.
+  static ImageSet open(const std::string& path);
+  /// The path is that of a file with such an ending, ".safetensors".
+  static bool is_name(const std::string& path);
+
+  const std::string& path() const { return file_->path(); }
+  std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
+  std::int64_t channels() const { return pixels_.shape[1]; }
+  std::int64_t height() const { return pixels_.shape[2]; }
+  std::int64_t width() const { return pixels_.shape[3]; }
+  /// One more than the largest label.
+  std::int64_t classes() const { return classes_; }
+  std::int32_t label(std::int64_t picture) const;
+  /// Pixels of a picture, [channels, height, width] row-major.
+  void read(std::int64_t picture, std::span<float> out) const;
+  /// XXH3-128 of the labels and of the pixels of some pictures, the first and the last among them.
+  std::string digest() const;
+
+ private:
+  ImageSet() = default;
+  std::shared_ptr<const SafetensorsFile> file_;
+  const StoredTensor* tensor_ = nullptr;
+  TensorType pixels_;
+  std::vector<std::int32_t> labels_;
+  std::int64_t classes_ = 0;
+};
+
+/// Which pictures of a set: [first, first + count).
+struct ImageRange {
+  std::int64_t first = 0, count = 0;
+};
+
+/// Pictures as the data of a run: those that train, and those that are held out.
+struct Pictures {
+  struct Part {
+    std::shared_ptr<const ImageSet> set;
+    ImageRange range;
+  };
+  Part train, valid;
+
+  /// The last `held_out` of a set are held out, 0 <= held_out < 1.
+  static Pictures split(std::shared_ptr<const ImageSet> set, double held_out);
+  /// All of one set train, all of another are held out.
+  static Pictures of(std::shared_ptr<const ImageSet> train, std::shared_ptr<const ImageSet> valid);
+  /// XXH3-128 of both.
+  std::string digest() const;
+};
+
+struct ImageSamplesOptions {
+  std::int64_t patch = 0;  // side of a square patch, in pixels
+  std::uint64_t seed = 0;  // of the order
+  bool shuffled = true;    // drawn anew for each epoch; else as they lie
+  std::int64_t most = 0;   // the first so many; 0: all
+};
+
+/// Samples of pictures that are cut into patches. Inputs of a batch of b: patches [b, p, c s s] of
+/// f32, the p patches of a picture line by line, each [c, s, s]; labels [b] of i32. Not shuffled,
+/// those behind the last have kIgnoredLabel.
+/// Errors: Fault::Data: no picture in the part.
+std::unique_ptr<Samples> image_samples(const Pictures::Part& part,
+                                       const ImageSamplesOptions& options);
+
+}  // namespace tessera

@@ -1,0 +1,128 @@
+/// The Vision Transformer (Dosovitskiy et al. 2020, arXiv 2010.11929): a picture is cut into square
+/// patches, which are the tokens of an encoder; behind a token of no patch stands the classifier.
+/// Pre-norm layers, learned positions, GELU (erf form), biases.
+
+#include "tessera/data/images.h"
+#include "tessera/models/family.h"
+#include "tessera/models/layer.h"
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/matmul.h"
+#include "tessera/ops/reduce.h"
+#include "tessera/ops/shape_ops.h"
+
+namespace tessera {
+
+namespace {
+
+std::int64_t patches_of(const ModelConfig& c) {
+  const std::int64_t in_line = c.image_size / c.patch_size;
+  return in_line * in_line;
+}
+
+std::int64_t tokens_of(const ModelConfig& c) { return 1 + patches_of(c); }
+
+std::int64_t pixels_of_patch(const ModelConfig& c) {
+  return c.image_channels * c.patch_size * c.patch_size;
+}
+
+/// Patches [b, p, c s s] -> the residual stream [b, 1 + p, d], the token of no patch first.
+/// Parameters, in the shapes of a convolution and of whole tokens, as files of such models have
+/// them: patch.weight [d, c, s, s] and .bias, cls.weight [1, 1, d], position.weight [1, 1 + p, d].
+Value embedded_patches(const ModelConfig& c, Value patches, const Pass& pass) {
+  Builder& builder = patches.builder();
+  const Scope scope(builder, "embed");
+  const WeightInit init = init_of(c);
+  const std::int64_t batch = patches.shape()[0], d = c.width;
+  const auto parameter = [&](std::string_view block, const char* name, const Shape& shape,
+                             const WeightInit& first) {
+    const Scope within(builder, block);
+    return builder.state(name, {DType::F32, shape, {}}, Role::Parameter, first.of(shape));
+  };
+  const Shape window{d, c.image_channels, c.patch_size, c.patch_size};
+  const Value weight = reshape(parameter("patch", "weight", window, init), {d, pixels_of_patch(c)});
+  Value x =
+      matmul(patches, weight, {.trans_b = true}) + parameter("patch", "bias", {d}, zeros_init());
+  const Value cls = parameter("cls", "weight", {1, 1, d}, init);
+  x = concat({broadcast_to(cls, {batch, 1, d}), x}, 1) +
+      parameter("position", "weight", {1, tokens_of(c), d}, init);
+  x = dropout_layer(x, c.dropout, pass.step, "dropout");
+  builder.set_name(x, "residual");
+  return x;
+}
+
+/// Logits [b, classes] of patches. Blocks: embed, layers.N, norm, classifier.
+Value vit_logits(const ModelConfig& c, Value patches, const Pass& pass) {
+  TransformerLayer layer = layer_of(c);
+  layer.feed_forward = FeedForward::GeluErf;
+  layer.bias = true;
+  layer.residual_init = residual_init(init_of(c), 2 * c.layers);
+  Value x = embedded_patches(c, patches, pass);
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    const Scope scope(patches.builder(), text("layers.", i));
+    x = encoder_layer(x, layer, {}, pass);
+  }
+  const Value first = reshape(slice(x, 1, 0, 1), {x.shape()[0], c.width});
+  return linear(norm(first, "norm", layer), "classifier", c.classes, {true, init_of(c)});
+}
+
+/// Inputs: those of data/images.h. Loss: mean cross-entropy of the classes.
+Task vit_task(const ModelConfig& c) {
+  Task out;
+  out.name = "image-classification";
+  out.inputs = {{"patches", DType::F32, {patches_of(c), pixels_of_patch(c)}},
+                {"labels", DType::I32, {}, c.classes, /*ignorable=*/true}};
+  out.tokens = tokens_of(c);
+  out.means = {{kLossMean}, {"accuracy", 0}};
+  out.reads = {DataKind::Pictures};
+  out.measure = [c](const TaskValues& in, const Pass& pass) -> std::vector<Mean> {
+    const Value logits = vit_logits(c, in.at("patches"), pass), labels = in.at("labels");
+    return {cross_entropy_mean(logits, labels), accuracy(logits, labels)};
+  };
+  const auto options = [patch = c.patch_size](const SampleChoices& choices, bool shuffled) {
+    return ImageSamplesOptions{patch, choices.seed, shuffled, shuffled ? 0 : choices.most};
+  };
+  out.train_samples = [options](const Dataset& data, const SampleChoices& choices) {
+    return image_samples(data.pictures->train, options(choices, true));
+  };
+  out.valid_samples = [options](const Dataset& data, const SampleChoices& choices) {
+    return image_samples(data.pictures->valid, options(choices, false));
+  };
+  return out;
+}
+
+constexpr ReadField kVitReads[] = {
+    {"layers"},     {"heads"},          {"kv-heads"}, {"width"},   {"ffn-width"}, {"image-size"},
+    {"patch-size"}, {"image-channels"}, {"classes"},  {"dropout"}, {"norm-eps"},  {"init-std"}};
+
+void find_vit_problems(const ModelConfig& c, FieldProblems& problems) {
+  for (const auto& [name, value] : {std::pair("image-size", c.image_size),
+                                    {"patch-size", c.patch_size},
+                                    {"image-channels", c.image_channels}}) {
+    if (value < 1) problems.add({name}, text(name, " is ", value, "; it must be 1 or more"));
+  }
+  if (c.classes < 1)
+    problems.add({"classes"}, text("classes is ", c.classes, "; it must be 1 or more"));
+  if (c.image_size >= 1 && c.patch_size >= 1 && c.image_size % c.patch_size != 0)
+    problems.add({"image-size", "patch-size"},
+                 text("patch-size ", c.patch_size, " does not divide image-size ", c.image_size,
+                      "; choose a divisor, so that patches cover a picture"));
+}
+
+}  // namespace
+
+constinit const ModelFamily kVit = {
+    .name = "vit",
+    .doc = "patches of pictures as tokens, pre-norm, GELU, classes",
+    .reads = kVitReads,
+    .task = vit_task,
+    .publish = [](ModelConfig& config) { config.norm_eps = 1e-12; },
+    .complete =
+        [](ModelConfig& config) {
+          if (config.image_size < 1 || config.patch_size < 1) return;  // told as a problem
+          config.context = tokens_of(config);
+          config.vocabulary = 1;  // there are no tokens
+        },
+    .find_problems = find_vit_problems,
+};
+
+}  // namespace tessera

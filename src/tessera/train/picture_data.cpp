@@ -1,0 +1,53 @@
+#include "tessera/train/picture_data.h"
+
+#include <memory>
+#include <utility>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/models/family.h"
+#include "tessera/train/told_fields.h"
+
+namespace tessera {
+
+namespace {
+
+/// The pictures of a file, which fit the model.
+std::shared_ptr<const ImageSet> open_pictures(const std::vector<std::string>& paths,
+                                              std::string_view field, const ModelConfig& model) {
+  require(paths.size() == 1 && ImageSet::is_name(paths.front()), field, " is ", join(paths),
+          "; pictures are one file of safetensors");
+  auto out = std::make_shared<const ImageSet>(ImageSet::open(paths.front()));
+  if (!reads_field(*model.family, "image-size")) return out;  // told as the wrong family
+  require(out->height() == model.image_size && out->width() == model.image_size &&
+              out->channels() == model.image_channels,
+          field, " '", out->path(), "': pictures are ", out->channels(), " x ", out->height(),
+          " x ", out->width(), " (channels, height, width), and image-channels ",
+          model.image_channels, " with image-size ", model.image_size, " makes them ",
+          model.image_channels, " x ", model.image_size, " x ", model.image_size,
+          "; give the sizes of the file, or resize the pictures");
+  require(out->classes() <= model.classes, field, " '", out->path(), "': a picture is of class ",
+          out->classes() - 1, ", and classes is ", model.classes,
+          ", numbered from 0; give classes ", out->classes(), " or more");
+  return out;
+}
+
+}  // namespace
+
+bool trains_on_pictures(const RunConfig& config) {
+  return !config.data.empty() && ImageSet::is_name(config.data.front());
+}
+
+Dataset load_pictures(const RunConfig& config) {
+  refuse_told(config,
+              {"vocabulary", "tokenizer", "sample-order", "split", "data-cache-path", "eod-token",
+               "eod-mask-loss"},
+              "pictures", "leave it out");
+  auto train = open_pictures(config.data, "data", config.model);
+  if (config.valid_data.empty())
+    return picture_dataset(Pictures::split(std::move(train), config.held_out));
+  auto valid = open_pictures(config.valid_data, "valid-data", config.model);
+  return picture_dataset(Pictures::of(std::move(train), std::move(valid)));
+}
+
+}  // namespace tessera

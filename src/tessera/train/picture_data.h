@@ -1,0 +1,16 @@
+#pragma once
+/// Pictures as the data of a run.
+
+#include "tessera/data/dataset.h"
+#include "tessera/train/config.h"
+
+namespace tessera {
+
+/// config.data names a file of pictures.
+bool trains_on_pictures(const RunConfig& config);
+
+/// Opens it, and that of valid-data. Errors: Fault::Usage: several files; sizes that are not those
+/// of the model; fields that do nothing with pictures. Those of ImageSet::open.
+Dataset load_pictures(const RunConfig& config);
+
+}  // namespace tessera
