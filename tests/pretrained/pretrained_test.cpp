@@ -85,7 +85,7 @@ Tensors hub_tensors_of(const std::string& family) {
 }
 
 class Hub : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Families, Hub, testing::Values("gpt2", "llama", "bert"),
+INSTANTIATE_TEST_SUITE_P(Families, Hub, testing::Values("gpt2", "llama", "bert", "roberta"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(Hub, IsReadAsOurParameters) {
@@ -170,9 +170,7 @@ TEST_P(Hub, SixteenBitsAreWidened) {
 TEST_P(Hub, NamesMayLackThePrefix) {
   const TestFolder folder;
   Tensors weights;
-  const std::string prefix = std::string(GetParam()) == "gpt2"    ? "transformer."
-                             : std::string(GetParam()) == "llama" ? "model."
-                                                                  : "bert.";
+  const std::string prefix(hub_family_of(FamilyRef(GetParam()))->prefix);
   std::size_t heads = 0;
   for (auto& [name, tensor] : hub_tensors_of(GetParam())) {
     if (starts_with(name, prefix)) {
@@ -270,7 +268,8 @@ TEST(HubErrors, NameWhatIsWrong) {
     EXPECT_NE(message.find("config.json"), std::string::npos) << message;
     return message;
   };
-  EXPECT_NE(said("gpt2", "model_type", "\"mamba\"").find("bert, gpt2, llama"), std::string::npos);
+  EXPECT_NE(said("gpt2", "model_type", "\"mamba\"").find("bert, gpt2, llama, roberta"),
+            std::string::npos);
   EXPECT_NE(said("gpt2", "activation_function", "\"relu\"").find("gelu_new"), std::string::npos);
   said("gpt2", "n_layer", "-1");
   said("gpt2", "n_layer", "1e30");
@@ -283,6 +282,9 @@ TEST(HubErrors, NameWhatIsWrong) {
   said("bert", "type_vocab_size", "3");
   said("bert", "position_embedding_type", "\"relative_key\"");
   said("bert", "is_decoder", "true");
+  said("roberta", "type_vocab_size", "2");
+  said("roberta", "pad_token_id", "3");
+  said("roberta", "max_position_embeddings", "2");
 }
 
 /// The error of opening gpt2 whose files were changed.

@@ -252,8 +252,8 @@ TEST_P(SixteenBitStep, GradientsAreAddedUpInWhatIsAskedFor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, SixteenBitStep,
-                         testing::Values("gpt2", "llama", "bert", "bert-masked", "transformer",
-                                         "transformer_post"),
+                         testing::Values("gpt2", "llama", "bert", "bert-masked", "roberta",
+                                         "transformer", "transformer_post"),
                          [](const auto& info) {
                            std::string out = info.param;
                            std::erase(out, '-');

@@ -37,9 +37,10 @@ def main():
     torch.set_num_threads(1)  # the order of sums does not hang on the machine
     for seed, family in ((11, "gpt2"), (12, "llama")):
         write(folder / f"{family}.safetensors", golden_model(family, seed))
-    exact, single, tensors = bert.golden_bert(14, train)
-    report("bert", exact, single)
-    write(folder / "bert.safetensors", tensors)
+    for name, variant in bert.VARIANTS.items():
+        exact, single, tensors = bert.golden(variant, train)
+        report(name, exact, single)
+        write(folder / f"{name}.safetensors", tensors)
     for seed, name in ((14, "transformer"), (15, "transformer_post")):
         write(folder / f"{name}.safetensors", golden_translation(name, seed))
     write(folder / "ops.safetensors", ops.golden_ops(13))

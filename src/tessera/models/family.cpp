@@ -8,10 +8,7 @@ namespace tessera {
 
 std::span<const ModelFamily* const> model_families() {
   static constexpr const ModelFamily* kAll[] = {
-      &kGpt2,
-      &kLlama,
-      &kBert,
-      &kTransformer,
+      &kGpt2, &kLlama, &kBert, &kRoberta, &kTransformer,
   };
   return kAll;
 }
