@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -27,8 +28,9 @@ Numbers every_token(std::int64_t n = kText) {
   return out;
 }
 
-MaskedPairsOptions pair_options(std::int64_t context, std::int64_t masked_positions = 0) {
-  return {context, kText, masked_positions, 7, SampleOrder::ShuffledWindows};
+MaskedPairsOptions pair_options(std::int64_t context, std::int64_t masked_positions = 0,
+                                SampleParts parts = SampleParts::Elsewhere) {
+  return {context, kText, masked_positions, 7, SampleOrder::ShuffledWindows, {}, parts};
 }
 
 void expect_fault(Fault fault, const std::string& message, const std::function<void()>& of) {
@@ -56,9 +58,12 @@ struct PairBatch {
       numbers.assign(static_cast<std::size_t>(shape.numel()), -1);
       batch.add(name, {DType::I32, shape, {}}, std::as_writable_bytes(std::span(numbers)).data());
     };
-    for (const char* name : {"ids", "types", "mask"}) add(name, {count, context});
+    for (const char* name : {"ids", "mask"}) add(name, {count, context});
     add("labels", {count, predicted});
-    add("next", {count});
+    if (options.parts != SampleParts::One) {
+      add("types", {count, context});
+      add("next", {count});
+    }
     if (options.masked_positions > 0) add("masked_positions", {count, predicted});
     samples.fill(first, count, batch);
     batch.require_filled();
@@ -74,17 +79,18 @@ struct PairBatch {
 /// A sample as it was before masking, told apart.
 struct Restored {
   Numbers a, b;
-  std::int32_t next = 0;
+  std::int32_t next = kIgnoredLabel;
   int masked = 0, as_mask = 0, kept = 0, other = 0;
 };
 
 /// Checks the layout of row `i` on the way.
 Restored restored(const PairBatch& batch, std::int64_t i) {
   Numbers ids = batch.row("ids", i);
-  const Numbers types = batch.row("types", i), mask = batch.row("mask", i),
-                labels = batch.row("labels", i);
+  const bool two = batch.of.contains("types");
+  const Numbers types = two ? batch.row("types", i) : Numbers(ids.size()),
+                mask = batch.row("mask", i), labels = batch.row("labels", i);
   Restored out;
-  out.next = batch.of.at("next")[static_cast<std::size_t>(i)];
+  if (two) out.next = batch.of.at("next")[static_cast<std::size_t>(i)];
   for (std::size_t n = 0; n < labels.size(); ++n) {
     if (labels[n] == kIgnoredLabel) continue;
     const std::size_t at = batch.of.contains("masked_positions")
@@ -99,8 +105,8 @@ Restored restored(const PairBatch& batch, std::int64_t i) {
   std::size_t at = 1;
   for (; ids[at] != kSep; ++at) out.a.push_back(ids[at]);
   const std::size_t num_first = ++at;
-  for (; ids[at] != kSep; ++at) out.b.push_back(ids[at]);
-  const std::size_t used = ++at;
+  for (; two && ids[at] != kSep; ++at) out.b.push_back(ids[at]);
+  const std::size_t used = two ? ++at : at;
   for (at = 0; at < ids.size(); ++at) {
     EXPECT_EQ(types[at], at >= num_first && at < used ? 1 : 0) << at;
     EXPECT_EQ(mask[at], at < used ? 1 : 0) << at;
@@ -239,10 +245,70 @@ TEST(FixedMaskedPairs, AreHalfExchangedWhateverTheSeed) {
   EXPECT_EQ(fixed_masked_pairs(text, options, 3000)->size(), 200);
 }
 
+/// The two parts follow each other, in their order or the other way round.
+TEST(MaskedPairs, MayBeSwapped) {
+  const Numbers text = every_token();
+  const MaskedPairsOptions options = pair_options(23, 0, SampleParts::Swapped);
+  for (const bool fixed : {false, true}) {
+    const std::unique_ptr<Samples> samples =
+        fixed ? fixed_masked_pairs(text, options, 0) : masked_pairs(text, options);
+    const int count = fixed ? static_cast<int>(samples->size()) : 1000;
+    const PairBatch batch(*samples, options, 0, count);
+    Numbers seen(text.size());
+    int swapped = 0;
+    for (int i = 0; i < count; ++i) {
+      const Restored sample = restored(batch, i);
+      ASSERT_FALSE(sample.a.empty() || sample.b.empty());
+      const bool in_order = sample.b[0] == sample.a.back() + 1;
+      ASSERT_NE(in_order, sample.a[0] == sample.b.back() + 1);
+      ASSERT_EQ(sample.next, in_order ? 0 : 1);
+      swapped += sample.next;
+      for (const Numbers& part : {sample.a, sample.b}) {
+        for (const std::int32_t token : part) ++seen[static_cast<std::size_t>(token)];
+      }
+    }
+    EXPECT_NEAR(swapped, count / 2.0, 2.5 * std::sqrt(count));  // five standard deviations
+    if (fixed) {
+      EXPECT_EQ(seen, Numbers(text.size(), 1));
+    }
+  }
+}
+
+/// Whole samples, in which later epochs mask other tokens.
+TEST(MaskedPairs, MayBeOfOnePart) {
+  const Numbers text = every_token();
+  const MaskedPairsOptions options = pair_options(22, 0, SampleParts::One);
+  const std::unique_ptr<Samples> samples = masked_pairs(text, options);
+  ASSERT_EQ(samples->size(), 49);  // windows of 20 tokens
+  const PairBatch first(*samples, options, 0, 49), second(*samples, options, 49, 49);
+  for (int i = 0; i < 49; ++i) {
+    const Restored sample = restored(first, i);
+    EXPECT_EQ(sample.a.size(), 20u);
+    EXPECT_EQ(sample.masked, 3);
+  }
+  EXPECT_NE(first.of.at("labels"), second.of.at("labels"));
+
+  for (const std::int64_t n : {1, 19, 20, 21, 203}) {
+    const Numbers held_out = every_token(n);
+    const std::unique_ptr<Samples> fixed = fixed_masked_pairs(held_out, options, 0);
+    const PairBatch all(*fixed, options, 0, fixed->size() + 1);
+    Numbers seen;
+    for (std::int64_t i = 0; i < fixed->size(); ++i) {
+      const Restored sample = restored(all, i);
+      ASSERT_GT(sample.masked, 0);
+      seen.insert(seen.end(), sample.a.begin(), sample.a.end());
+    }
+    EXPECT_EQ(seen, held_out);
+    EXPECT_EQ(all.row("labels", fixed->size()), Numbers(22, kIgnoredLabel));
+  }
+}
+
 TEST(MaskedPairs, TooLittleTextIsRefused) {
   expect_fault(Fault::Data, "context 12 is longer than the data: a sample takes 10 tokens",
                [] { masked_pairs(every_token(9), pair_options(12)); });
   EXPECT_EQ(masked_pairs(every_token(10), pair_options(12))->size(), 1);
+  expect_fault(Fault::Data, "context 12 is longer than the data: a sample takes 11 tokens (2 of",
+               [] { masked_pairs(every_token(10), pair_options(12, 0, SampleParts::One)); });
   expect_fault(Fault::Data, "the held-out part has no token",
                [] { fixed_masked_pairs({}, pair_options(12), 0); });
 }

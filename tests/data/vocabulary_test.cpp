@@ -22,6 +22,25 @@ TEST(Vocabulary, CharactersAreNumberedByCodePoint) {
   EXPECT_EQ(v.decode(Ids{4, 3, 2}), "\U0001F600\u00e9b");
 }
 
+/// [CLS] and [SEP] of BERT are <s> and </s> of RoBERTa.
+TEST(Vocabulary, TokenizersMayHaveTheTokensOfPairs) {
+  TokenizerFiles files = {
+      {"vocab.json", R"({"<s>": 0, "<pad>": 1, "</s>": 2, "a": 3, "<mask>": 4, "b": 5})"},
+      {"merges.txt", ""}};
+  const auto tokens = [&](const char* config) {
+    files["tokenizer_config.json"] = config;
+    return Vocabulary::tokenizer(Tokenizer::of(files, "here")).pair_tokens();
+  };
+  EXPECT_EQ(tokens(R"({"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>",
+                       "mask_token": "<mask>"})"),
+            (PairTokens{1, 0, 2, 4}));
+  EXPECT_EQ(tokens(R"({"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>",
+                       "mask_token": "<mask>", "cls_token": "a", "sep_token": "b"})"),
+            (PairTokens{1, 3, 5, 4}));
+  EXPECT_EQ(tokens(R"({"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"})"),
+            std::nullopt);
+}
+
 TEST(Vocabulary, BytesAreThemselves) {
   const Vocabulary v = Vocabulary::bytes();
   EXPECT_EQ(v.size(), 256);

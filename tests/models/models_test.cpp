@@ -114,6 +114,22 @@ TEST(Models, BertParameters) {
   EXPECT_EQ(shapes_of(task_of(c)), expected) << "the weights of the one fit the other";
 }
 
+TEST(Models, RobertaHasNoSecondPart) {
+  ModelConfig c = published("roberta"), bert = published("bert");
+  EXPECT_EQ(c.norm_eps, 1e-5);
+  for (ModelConfig* config : {&c, &bert}) {
+    config->layers = 1, config->heads = 2, config->width = 8, config->context = 6;
+    config->vocabulary = 11;
+  }
+  std::map<std::string, Shape> expected = shapes_of(task_of(bert));
+  for (const char* head : {"pooler", "nsp"}) {
+    for (const char* kind : {".weight", ".bias"}) expected.erase(text(head, kind));
+  }
+  expected["embed.type.weight"] = {1, 8};
+  expected["embed.position.weight"] = {8, 8};
+  EXPECT_EQ(shapes_of(task_of(c)), expected);
+}
+
 /// A cut that names no parameter would split nothing, and nobody would see it.
 TEST(Models, WhatFamiliesSplitIsThere) {
   for (const ModelFamily* const known : model_families()) {
@@ -251,7 +267,7 @@ TEST(Models, AnUnknownFamilyNamesTheKnown) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "unknown model family 'gpt3'; known are gpt2, llama, bert, transformer");
+                 "unknown model family 'gpt3'; known are gpt2, llama, bert, roberta, transformer");
   }
 }
 

@@ -85,7 +85,7 @@ Tensors hub_tensors_of(const std::string& family) {
 }
 
 class Hub : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Families, Hub, testing::Values("gpt2", "llama", "bert", "vit"),
+INSTANTIATE_TEST_SUITE_P(Families, Hub, testing::Values("gpt2", "llama", "bert", "roberta", "vit"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(Hub, IsReadAsOurParameters) {
@@ -269,7 +269,8 @@ TEST(HubErrors, NameWhatIsWrong) {
     EXPECT_NE(message.find("config.json"), std::string::npos) << message;
     return message;
   };
-  EXPECT_NE(said("gpt2", "model_type", "\"mamba\"").find("bert, gpt2, llama"), std::string::npos);
+  EXPECT_NE(said("gpt2", "model_type", "\"mamba\"").find("bert, gpt2, llama, roberta"),
+            std::string::npos);
   EXPECT_NE(said("gpt2", "activation_function", "\"relu\"").find("gelu_new"), std::string::npos);
   said("gpt2", "n_layer", "-1");
   said("gpt2", "n_layer", "1e30");
@@ -282,6 +283,9 @@ TEST(HubErrors, NameWhatIsWrong) {
   said("bert", "type_vocab_size", "3");
   said("bert", "position_embedding_type", "\"relative_key\"");
   said("bert", "is_decoder", "true");
+  said("roberta", "type_vocab_size", "2");
+  said("roberta", "pad_token_id", "3");
+  said("roberta", "max_position_embeddings", "2");
 }
 
 /// The error of opening gpt2 whose files were changed.

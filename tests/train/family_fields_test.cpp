@@ -121,7 +121,7 @@ TEST(FamilyFields, OneThatIsNotReadIsNamedWithItsReaders) {
        {},
        {by_flag("family", "transformer"), by_flag("max-predictions-per-seq", "3")},
        {"--max-predictions-per-seq 3 does nothing with family transformer; leave it out, or give "
-        "family bert"}},
+        "family bert or roberta"}},
       {"a file",
        {in_file("rope-base", "500")},
        {},
@@ -231,9 +231,10 @@ TEST(OwnFamily, IsNamedAndRecordedLikeTheLibrarys) {
     config_of(record, "here");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "here: unknown model family 'own'; known are gpt2, llama, bert, transformer (in "
-                 "its configuration)");
+    EXPECT_STREQ(
+        error.what(),
+        "here: unknown model family 'own'; known are gpt2, llama, bert, roberta, transformer (in "
+        "its configuration)");
   }
 }
 

@@ -1,5 +1,6 @@
 /// Tiny models of every family against PyTorch: logits, loss, every gradient, and ten steps of
-/// AdamW with clipping and warm-up. The files are described in tests/golden/README.md.
+/// AdamW with clipping and warm-up, on one device and on meshes. The files are described in
+/// tests/golden/README.md.
 
 #include <gtest/gtest.h>
 
@@ -14,12 +15,18 @@
 #include "tessera/models/translation.h"
 #include "tessera/ops/interpret.h"
 #include "tessera/ops/softmax.h"
+#include "tessera/passes/add_uses.h"
+#include "tessera/passes/fuse.h"
 #include "tessera/passes/grad.h"
+#include "tessera/passes/partition.h"
+#include "tessera/passes/propagate.h"
 #include "tessera/passes/rewrite.h"
+#include "tessera/passes/simplify.h"
 #include "tessera/plan/compile.h"
 #include "tessera/runtime/executor.h"
 #include "tessera/train/step.h"
 #include "train/executor_states.h"
+#include "train/one_device.h"
 
 namespace tessera {
 namespace {
@@ -100,6 +107,44 @@ Bindings parameters_of(const SafetensorsFile& file, const Graph& graph) {
   }
   return in;
 }
+
+/// On what a graph is run, in f64: as it is, or by all ranks of a mesh.
+struct GoldenMesh {
+  const char* name;
+  ParallelConfig parallel;
+};
+const GoldenMesh kGoldenMeshes[] = {{"one device", {}},
+                                    {"dp 2 x tp 2", parallel_of(2, 2, 1, true, 0, 1)},
+                                    {"zero-3 over 2", parallel_of(2, 1, 1, false, 3, 1)}};
+
+class GoldenRun {
+ public:
+  GoldenRun(const Graph& graph, const GoldenMesh& mesh, const ModelConfig& model) : graph_(graph) {
+    how_.f64 = true;
+    if (mesh.parallel.devices > 1)
+      program_ = fuse(partition(propagate(add_uses(simplify(graph)),
+                                          strategy_of(mesh.parallel, BatchSplit::Cut, model))));
+  }
+  /// The outputs by name; next values of states go into `in`.
+  std::map<std::string, HostTensor> operator()(Bindings& in) const {
+    std::map<std::string, HostTensor> out;
+    if (program_) out = interpret_program(*program_, in, how_);
+    const std::vector<HostTensor> whole =
+        program_ ? std::vector<HostTensor>() : interpret(graph_, in, how_);
+    for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
+      const auto& [kind, name, value] = graph_.outputs()[i];
+      const bool next = kind == Output::Kind::Next;
+      if (next) in.states[name] = program_ ? out.at("next " + name) : whole[i];
+      if (!next && !program_) out[name] = whole[i];
+    }
+    return out;
+  }
+
+ private:
+  const Graph& graph_;
+  Interpretation how_;
+  std::optional<Program> program_;
+};
 
 class Golden : public testing::TestWithParam<GoldenCase> {
  protected:
@@ -213,26 +258,25 @@ TEST_P(Golden, LogitsLossAndEveryGradient) {
     builder.output(Output::Kind::Metric, "grad." + states[i].path, grads[i]);
   const Graph graph = builder.finish();
 
-  Bindings in = parameters_of(file_, graph);
-  in.batch.insert(inputs.begin(), inputs.end());
-  Interpretation how;
-  how.f64 = true;
-  const std::vector<HostTensor> out = interpret(graph, in, how);
-  std::set<std::string> left;  // that the file has, and nobody looked at
-  for (const auto& tensor : file_.tensors()) {
-    if (starts_with(tensor.name, "grad.") || tensor.name.ends_with("logits"))
-      left.insert(tensor.name);
+  for (const GoldenMesh& mesh : kGoldenMeshes) {
+    SCOPED_TRACE(mesh.name);
+    Bindings in = parameters_of(file_, graph);
+    in.batch.insert(inputs.begin(), inputs.end());
+    std::set<std::string> left;  // that the file has, and nobody looked at
+    for (const auto& tensor : file_.tensors()) {
+      if (starts_with(tensor.name, "grad.") || tensor.name.ends_with("logits"))
+        left.insert(tensor.name);
+    }
+    for (const auto& [name, found] : GoldenRun(graph, mesh, model_)(in)) {
+      HostTensor expected = file_.load(name);
+      if (name == "logits" && model_.masked_positions > 0)
+        expected = at_masked(expected, inputs.at("masked_positions"));
+      // The reference is computed in f64 and rounded to f32: 2^-24.
+      EXPECT_LT(difference(found, expected), 1e-6) << name;
+      left.erase(name);
+    }
+    EXPECT_TRUE(left.empty()) << *left.begin() << " of the reference has none here";
   }
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const std::string& name = graph.outputs()[i].name;
-    HostTensor expected = file_.load(name);
-    if (name == "logits" && model_.masked_positions > 0)
-      expected = at_masked(expected, inputs.at("masked_positions"));
-    // The reference is computed in f64 and rounded to f32: 2^-24.
-    EXPECT_LT(difference(out[i], expected), 1e-6) << name;
-    left.erase(name);
-  }
-  EXPECT_TRUE(left.empty()) << *left.begin() << " of the reference has none here";
 }
 
 /// Of a model with a source: read once, then a token at a time with caches, each the likeliest. The
@@ -291,34 +335,26 @@ TEST_P(Golden, WrittenTextsAreGreedy) {
 
 TEST_P(Golden, TenSteps) {
   const Graph graph = train_step(task_, golden_recipe(), 4);
-  Bindings in = parameters_of(file_, graph);
   const HostTensor losses = file_.load("losses"), lrs = file_.load("lrs"),
                    norms = file_.load("grad_norms");
-  Interpretation how;
-  how.f64 = true;
-  for (std::int64_t step = 0; step < 10; ++step) {
-    for (const auto& [name, tensor] : batch(step)) in.batch[name] = tensor;
-    const std::vector<HostTensor> out = interpret(graph, in, how);
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      const Output& output = graph.outputs()[i];
-      if (output.kind == Output::Kind::Next) in.states[output.name] = out[i];
-      if (output.name == "loss") {
-        EXPECT_NEAR(out[i].at(0), losses.at(step), 1e-6) << "step " << step;
-      }
-      if (output.name == "lr") {
-        EXPECT_NEAR(out[i].at(0), lrs.at(step), 1e-8) << "step " << step;
-      }
-      if (output.name == "grad_norm") {
-        EXPECT_NEAR(out[i].at(0), norms.at(step), 1e-5) << "step " << step;
-      }
+  for (const GoldenMesh& mesh : kGoldenMeshes) {
+    SCOPED_TRACE(mesh.name);
+    Bindings in = parameters_of(file_, graph);
+    const GoldenRun run(graph, mesh, model_);
+    for (std::int64_t step = 0; step < 10; ++step) {
+      for (const auto& [name, tensor] : batch(step)) in.batch[name] = tensor;
+      const std::map<std::string, HostTensor> out = run(in);
+      EXPECT_NEAR(out.at("loss").at(0), losses.at(step), 1e-6) << "step " << step;
+      EXPECT_NEAR(out.at("lr").at(0), lrs.at(step), 1e-8) << "step " << step;
+      EXPECT_NEAR(out.at("grad_norm").at(0), norms.at(step), 1e-5) << "step " << step;
     }
-  }
-  for (const State& state : graph.states()) {
-    // Key biases have a gradient of zero, which Adam turns into rounding noise: the README of the
-    // files says so.
-    if (state.role != Role::Parameter || state.path.ends_with("kv.bias")) continue;
-    EXPECT_LT(difference(in.states.at(state.path), file_.load("final." + state.path)), 1e-5)
-        << state.path;
+    for (const State& state : graph.states()) {
+      // Key biases have a gradient of zero, which Adam turns into rounding noise: the README of the
+      // files says so.
+      if (state.role != Role::Parameter || state.path.ends_with("kv.bias")) continue;
+      EXPECT_LT(difference(in.states.at(state.path), file_.load("final." + state.path)), 1e-5)
+          << state.path;
+    }
   }
 }
 
@@ -359,6 +395,7 @@ INSTANTIATE_TEST_SUITE_P(Families, Golden,
                          testing::Values(GoldenCase{"Gpt2", "gpt2"}, GoldenCase{"Llama", "llama"},
                                          GoldenCase{"Bert", "bert"}, GoldenCase{"Vit", "vit"},
                                          GoldenCase{"BertMaskedPositions", "bert", 12},
+                                         GoldenCase{"Roberta", "roberta"},
                                          GoldenCase{"Transformer", "transformer"},
                                          GoldenCase{"TransformerPost", "transformer_post"}),
                          [](const auto& info) { return std::string(info.param.name); });

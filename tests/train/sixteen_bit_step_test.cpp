@@ -250,7 +250,7 @@ TEST_P(SixteenBitStep, GradientsAreAddedUpInWhatIsAskedFor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, SixteenBitStep,
-                         testing::Values("gpt2", "llama", "bert", "bert-masked", "vit",
+                         testing::Values("gpt2", "llama", "bert", "bert-masked", "roberta", "vit",
                                          "transformer", "transformer_post"),
                          [](const auto& info) {
                            std::string out = info.param;

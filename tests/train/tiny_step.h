@@ -9,14 +9,14 @@
 
 namespace tessera {
 
-/// A family, or a variant of one: "bert-masked", whose head computes some positions of a sample
-/// only; "transformer_post", in which all that the family has a choice of is the other way. Where
-/// there is a decoder too, it has half of the layers.
+/// A family, or a variant of one: "bert-masked" and the like, whose head computes some positions of
+/// a sample only; "transformer_post", in which all that the family has a choice of is the other
+/// way. Where there is a decoder too, it has half of the layers.
 inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   ModelConfig c;
   c.family = family.substr(0, family.find_first_of("-_"));
   c.layers = layers;
-  c.masked_positions = family == "bert-masked" ? 3 : 0;
+  c.masked_positions = family.ends_with("-masked") ? 3 : 0;
   c.heads = 4;
   c.kv_heads = family == "llama" ? 2 : 0;
   c.width = 16;

@@ -1,136 +1,188 @@
-"""A tiny BERT in Tessera's parameter names and packing, and the same in Hugging Face transformers.
+"""Tiny BERTs in Tessera's parameter names and packing, and the same in Hugging Face transformers: BERT, RoBERTa, ALBERT.
 
-`golden_bert` is everything in bert.safetensors. The weights' names are linked to transformers' as in models.py.
+`golden` is everything in a file of theirs. The weights' names are linked to transformers' as in models.py.
 """
 import math
 
 import torch
 import torch.nn.functional as F
-from transformers import BertConfig, BertForPreTraining
+from transformers import (AlbertConfig, AlbertForPreTraining, BertConfig, BertForPreTraining, RobertaConfig,
+                          RobertaForMaskedLM)
 
 import models
 from models import BATCH, CONTEXT, HEAD_DIM, HEADS, LAYERS, VOCAB, WIDTH
 
-STEPS, IGNORE, FFN, EPS = 10, -100, 128, 1e-12
+STEPS, IGNORE, FFN = 10, -100, 128
 USED = (16, 11, 16, 7)  # positions of each sample that are not padding
+COMMON = dict(vocab_size=VOCAB, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+              intermediate_size=FFN, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, tie_word_embeddings=True)
 
 
-def linear_links():
-    """(our name, theirs, out, in) of every linear layer but q, k and v, and of the norms, whose `in` is None."""
-    yield "embed.norm", "bert.embeddings.LayerNorm", WIDTH, None
-    for i in range(LAYERS):
-        ours, theirs = f"layers.{i}.", f"bert.encoder.layer.{i}."
-        yield ours + "attn.proj", theirs + "attention.output.dense", WIDTH, WIDTH
-        yield ours + "norm1", theirs + "attention.output.LayerNorm", WIDTH, None
-        yield ours + "mlp.up", theirs + "intermediate.dense", FFN, WIDTH
-        yield ours + "mlp.down", theirs + "output.dense", WIDTH, FFN
-        yield ours + "norm2", theirs + "output.LayerNorm", WIDTH, None
-    yield "mlm.dense", "cls.predictions.transform.dense", WIDTH, WIDTH
-    yield "mlm.norm", "cls.predictions.transform.LayerNorm", WIDTH, None
-    yield "pooler", "bert.pooler.dense", WIDTH, WIDTH
-    yield "nsp", "cls.seq_relationship", 2, WIDTH
+class Bert:
+    name, seed, model_class, second = "bert", 14, BertForPreTraining, "nsp"
+    eps, gelu, embedding, types, unread, pad = 1e-12, "none", WIDTH, 2, 0, 0
+    sets = LAYERS  # of layers' weights
+    layer, qkv = "encoder.layer.{}.", "attention.self."
+    in_layer = {"attn.proj": "attention.output.dense", "norm1": "attention.output.LayerNorm",
+                "mlp.up": "intermediate.dense", "mlp.down": "output.dense", "norm2": "output.LayerNorm"}
+    heads = {"mlm.dense": "cls.predictions.transform.dense", "mlm.norm": "cls.predictions.transform.LayerNorm",
+             "pooler": "bert.pooler.dense", "nsp": "cls.seq_relationship"}
+    decoder_bias = "cls.predictions.bias"
+
+    def config(self):
+        return BertConfig(**COMMON, hidden_act="gelu", max_position_embeddings=CONTEXT, type_vocab_size=2,
+                          layer_norm_eps=self.eps, pad_token_id=None)
+
+    def linear_links(self):
+        """(our name, theirs, out, in) of every linear layer but q, k and v, and of the norms, whose `in` is None."""
+        sizes = {"attn.proj": (WIDTH, WIDTH), "norm1": (WIDTH, None), "mlp.up": (FFN, WIDTH), "mlp.down": (WIDTH, FFN),
+                 "norm2": (WIDTH, None), "mlm.dense": (self.embedding, WIDTH), "mlm.norm": (self.embedding, None),
+                 "pooler": (WIDTH, WIDTH), self.second: (2, WIDTH)}
+        yield "embed.norm", f"{self.name}.embeddings.LayerNorm", self.embedding, None
+        for i in range(self.sets):
+            for ours, theirs in self.in_layer.items():
+                yield f"layers.{i}.{ours}", f"{self.name}.{self.layer.format(i)}{theirs}", *sizes[ours]
+        for ours, theirs in self.heads.items():
+            yield ours, theirs, *sizes[ours]
+
+    def shapes(self):
+        out = {"embed.token.weight": (VOCAB, self.embedding), "embed.type.weight": (self.types, self.embedding),
+               "embed.position.weight": (self.unread + CONTEXT, self.embedding), "mlm.bias": (VOCAB,)}
+        for i in range(self.sets):
+            out[f"layers.{i}.attn.qkv.weight"] = (3 * WIDTH, WIDTH)
+            out[f"layers.{i}.attn.qkv.bias"] = (3 * WIDTH,)
+        for ours, _, rows, columns in self.linear_links():
+            out[ours + ".weight"] = (rows,) if columns is None else (rows, columns)
+            out[ours + ".bias"] = (rows,)
+        return out
+
+    def links(self, model):
+        """(our name, their parameters, pack, unpack) as in models.py."""
+        of = dict(model.named_parameters())
+        same = (lambda a: a, lambda a: [a])
+        for ours, theirs in (("token", "word"), ("type", "token_type"), ("position", "position")):
+            yield f"embed.{ours}.weight", [of[f"{self.name}.embeddings.{theirs}_embeddings.weight"]], *same
+        yield "mlm.bias", [of[self.decoder_bias]], *same
+        for i in range(self.sets):
+            at = f"{self.name}.{self.layer.format(i)}{self.qkv}"
+            for kind in ("weight", "bias"):
+                parts = [of[f"{at}{role}.{kind}"] for role in ("query", "key", "value")]
+                yield f"layers.{i}.attn.qkv.{kind}", parts, models.pack_qkv, lambda a: models.unpack_qkv(a, HEADS)
+        for ours, theirs, _, _ in self.linear_links():
+            for kind in ("weight", "bias"):
+                yield f"{ours}.{kind}", [of[f"{theirs}.{kind}"]], *same
+
+    def hf_model(self, dtype):
+        config = self.config()
+        config._attn_implementation = "sdpa"
+        return self.model_class(config).to(dtype).train()
+
+    def draw_batches(self, count, generator):
+        """Random inputs: samples of unequal length, with unequal numbers of labels; one sample has no `next`."""
+        shape = (count, BATCH, CONTEXT)
+        used = torch.tensor(USED)[None, :, None]
+        mask = (torch.arange(CONTEXT) < used).expand(shape).int()
+        ids = torch.randint(0, VOCAB, shape, generator=generator) * mask
+        types = (torch.arange(CONTEXT) >= used // 2).expand(shape).int() * mask
+        labels = torch.randint(0, VOCAB, shape, generator=generator)
+        labels[(torch.rand(shape, generator=generator) > 0.3) | (mask == 0)] = IGNORE
+        labels[:, 0, 1] = 5  # there is one
+        next_ = torch.randint(0, 2, shape[:2], generator=generator)
+        next_[:, 2] = IGNORE
+        return {"ids": ids.int(), "types": types, "mask": mask, "labels": labels.int(), "next": next_.int()}
+
+    def forward(self, model, batch):
+        out = model(batch["ids"].long(), attention_mask=batch["mask"], token_type_ids=batch["types"].long(),
+                    labels=batch["labels"].long(), next_sentence_label=batch["next"].long())
+        return {"logits": out.prediction_logits, "next_logits": out.seq_relationship_logits, "loss": out.loss}
+
+    stock = forward  # as users call it: the same at all tokens but padding
+
+    def plain(self, p, batch):
+        """The logits by the packed layout alone, without transformers."""
+        def linear(name, x):
+            return F.linear(x, p[name + ".weight"], p[name + ".bias"])
+
+        def norm(name, x):
+            return F.layer_norm(x, x.shape[-1:], p[name + ".weight"], p[name + ".bias"], self.eps)
+
+        def gelu(x):
+            return F.gelu(x, approximate=self.gelu)
+
+        types = batch["types"] if "types" in batch else torch.zeros_like(batch["ids"])
+        x = p["embed.token.weight"][batch["ids"]] + p["embed.type.weight"][types]
+        x = norm("embed.norm", x + p["embed.position.weight"][self.unread:])
+        if "embed.project.weight" in p:
+            x = linear("embed.project", x)
+        hidden = (batch["mask"] == 0)[:, None, None, :]
+        for i in range(LAYERS):
+            at = f"layers.{i % self.sets}."
+            q, k, v = linear(at + "attn.qkv", x).view(BATCH, CONTEXT, HEADS, 3, HEAD_DIM).unbind(3)
+            scores = torch.einsum("bthe,bshe->bhts", q, k) / math.sqrt(HEAD_DIM)
+            weights = scores.masked_fill(hidden, -math.inf).softmax(-1)
+            y = linear(at + "attn.proj", torch.einsum("bhts,bshe->bthe", weights, v).flatten(2))
+            x = norm(at + "norm1", x + y)
+            x = norm(at + "norm2", x + linear(at + "mlp.down", gelu(linear(at + "mlp.up", x))))
+        rows = norm("mlm.norm", gelu(linear("mlm.dense", x)))
+        out = {"logits": rows @ p["embed.token.weight"].t() + p["mlm.bias"]}
+        if "pooler.weight" in p:
+            out["next_logits"] = linear(self.second, torch.tanh(linear("pooler", x[:, 0])))
+        return out
 
 
-def shapes():
-    out = {"embed.token.weight": (VOCAB, WIDTH), "embed.type.weight": (2, WIDTH),
-           "embed.position.weight": (CONTEXT, WIDTH), "mlm.bias": (VOCAB,)}
-    for i in range(LAYERS):
-        out[f"layers.{i}.attn.qkv.weight"] = (3 * WIDTH, WIDTH)
-        out[f"layers.{i}.attn.qkv.bias"] = (3 * WIDTH,)
-    for ours, _, rows, columns in linear_links():
-        out[ours + ".weight"] = (rows,) if columns is None else (rows, columns)
-        out[ours + ".bias"] = (rows,)
-    return out
+class Roberta(Bert):
+    name, seed, model_class = "roberta", 16, RobertaForMaskedLM
+    eps, types, unread, pad = 1e-5, 1, 2, 1
+    heads = {"mlm.dense": "lm_head.dense", "mlm.norm": "lm_head.layer_norm"}
+    decoder_bias = "lm_head.bias"
+
+    def config(self):
+        return RobertaConfig(**COMMON, hidden_act="gelu", max_position_embeddings=self.unread + CONTEXT,
+                             type_vocab_size=1, layer_norm_eps=self.eps, pad_token_id=self.pad)
+
+    def draw_batches(self, count, generator):
+        """No token is that of padding: positions count the tokens that are none."""
+        out = super().draw_batches(count, generator)
+        ids, mask = out["ids"], out["mask"]
+        ids = torch.where(ids == self.pad, self.pad + 1, ids)
+        return {"ids": torch.where(mask == 0, self.pad, ids).int(), "mask": mask, "labels": out["labels"]}
+
+    def forward(self, model, batch):
+        """At padding, too, positions are those of the place; transformers has one position for all padding there."""
+        places = torch.arange(self.unread, self.unread + CONTEXT).expand(batch["ids"].shape)
+        return self.stock(model, batch, position_ids=places)
+
+    def stock(self, model, batch, **others):
+        out = model(batch["ids"].long(), attention_mask=batch["mask"], labels=batch["labels"].long(), **others)
+        return {"logits": out.logits, "loss": out.loss}
 
 
-def links(model):
-    """(our name, their parameters, pack, unpack) as in models.py."""
-    of = dict(model.named_parameters())
-    same = (lambda a: a, lambda a: [a])
-    for ours, theirs in (("token", "word"), ("type", "token_type"), ("position", "position")):
-        yield f"embed.{ours}.weight", [of[f"bert.embeddings.{theirs}_embeddings.weight"]], *same
-    yield "mlm.bias", [of["cls.predictions.bias"]], *same
-    for i in range(LAYERS):
-        for kind in ("weight", "bias"):
-            parts = [of[f"bert.encoder.layer.{i}.attention.self.{role}.{kind}"] for role in ("query", "key", "value")]
-            yield f"layers.{i}.attn.qkv.{kind}", parts, models.pack_qkv, lambda a: models.unpack_qkv(a, HEADS)
-    for ours, theirs, _, _ in linear_links():
-        for kind in ("weight", "bias"):
-            yield f"{ours}.{kind}", [of[f"{theirs}.{kind}"]], *same
+VARIANTS = {variant.name: variant for variant in (Bert(), Roberta())}
 
 
-def hf_model(dtype):
-    config = BertConfig(vocab_size=VOCAB, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
-                        intermediate_size=FFN, hidden_act="gelu", hidden_dropout_prob=0.0,
-                        attention_probs_dropout_prob=0.0, max_position_embeddings=CONTEXT, type_vocab_size=2,
-                        layer_norm_eps=EPS, tie_word_embeddings=True, pad_token_id=None)
-    config._attn_implementation = "sdpa"
-    return BertForPreTraining(config).to(dtype).train()
-
-
-def draw_batches(count, generator):
-    """Random inputs: samples of unequal length, with unequal numbers of labels; one sample has no `next`."""
-    shape = (count, BATCH, CONTEXT)
-    used = torch.tensor(USED)[None, :, None]
-    mask = (torch.arange(CONTEXT) < used).expand(shape).int()
-    ids = torch.randint(0, VOCAB, shape, generator=generator) * mask
-    types = (torch.arange(CONTEXT) >= used // 2).expand(shape).int() * mask
-    labels = torch.randint(0, VOCAB, shape, generator=generator)
-    labels[(torch.rand(shape, generator=generator) > 0.3) | (mask == 0)] = IGNORE
-    labels[:, 0, 1] = 5  # there is one
-    next_ = torch.randint(0, 2, shape[:2], generator=generator)
-    next_[:, 2] = IGNORE
-    return {"ids": ids.int(), "types": types, "mask": mask, "labels": labels.int(), "next": next_.int()}
-
-
-def forward(model, batch):
-    out = model(batch["ids"].long(), attention_mask=batch["mask"], token_type_ids=batch["types"].long(),
-                labels=batch["labels"].long(), next_sentence_label=batch["next"].long())
-    return {"logits": out.prediction_logits, "next_logits": out.seq_relationship_logits, "loss": out.loss}
-
-
-def plain(p, batch):
-    """The logits by the packed layout alone, without transformers."""
-    def linear(name, x):
-        return F.linear(x, p[name + ".weight"], p[name + ".bias"])
-
-    def norm(name, x):
-        return F.layer_norm(x, (WIDTH,), p[name + ".weight"], p[name + ".bias"], EPS)
-
-    x = p["embed.token.weight"][batch["ids"]] + p["embed.type.weight"][batch["types"]] + p["embed.position.weight"]
-    x = norm("embed.norm", x)
-    hidden = (batch["mask"] == 0)[:, None, None, :]
-    for i in range(LAYERS):
-        at = f"layers.{i}."
-        q, k, v = linear(at + "attn.qkv", x).view(BATCH, CONTEXT, HEADS, 3, HEAD_DIM).unbind(3)
-        scores = torch.einsum("bthe,bshe->bhts", q, k) / math.sqrt(HEAD_DIM)
-        weights = scores.masked_fill(hidden, -math.inf).softmax(-1)
-        x = norm(at + "norm1", x + linear(at + "attn.proj", torch.einsum("bhts,bshe->bthe", weights, v).flatten(2)))
-        x = norm(at + "norm2", x + linear(at + "mlp.down", F.gelu(linear(at + "mlp.up", x))))
-    rows = norm("mlm.norm", F.gelu(linear("mlm.dense", x)))
-    return {"logits": rows @ p["embed.token.weight"].t() + p["mlm.bias"],
-            "next_logits": linear("nsp", torch.tanh(linear("pooler", x[:, 0])))}
-
-
-def golden_bert(seed, train):
+def golden(variant, train):
     """`train(model, of_step, packed)` are the ten steps that make_golden.py takes with every model."""
-    generator = torch.Generator().manual_seed(seed)
-    params = models.draw(shapes(), generator)
-    batch = {name: value[0] for name, value in draw_batches(1, generator).items()}
-    steps = draw_batches(STEPS, generator)
+    generator = torch.Generator().manual_seed(variant.seed)
+    params = models.draw(variant.shapes(), generator)
+    batch = {name: value[0] for name, value in variant.draw_batches(1, generator).items()}
+    steps = variant.draw_batches(STEPS, generator)
 
     def run(dtype):
-        model = hf_model(dtype)
-        models.load(model, {name: value.to(dtype) for name, value in params.items()}, links)
-        out = forward(model, batch)
+        model = variant.hf_model(dtype)
+        models.load(model, {name: value.to(dtype) for name, value in params.items()}, variant.links)
+        out = variant.forward(model, batch)
+        stock, seen = variant.stock(model, batch), batch["mask"] == 1
+        near = 1e-12 if dtype == torch.float64 else 1e-5
+        assert (stock["logits"] - out["logits"])[seen].abs().max() < near and (stock["loss"] - out["loss"]).abs() < near
         out["loss"].backward()
         result = {name: value.detach() for name, value in out.items()}
-        result |= {"grad." + name: value for name, value in models.packed(model, links, lambda a: a.grad).items()}
-        of_step = (lambda step: forward(model, {name: value[step] for name, value in steps.items()})["loss"])
-        return result | train(model, of_step, lambda: models.packed(model, links))
+        grads = models.packed(model, variant.links, lambda a: a.grad)
+        result |= {"grad." + name: value for name, value in grads.items()}
+        of_step = (lambda step: variant.forward(model, {name: value[step] for name, value in steps.items()})["loss"])
+        return result | train(model, of_step, lambda: models.packed(model, variant.links))
 
     exact, single = run(torch.float64), run(torch.float32)
-    for name, value in plain({name: value.double() for name, value in params.items()}, batch).items():
+    for name, value in variant.plain({name: value.double() for name, value in params.items()}, batch).items():
         assert (exact[name] - value).abs().max() < 1e-12, f"the packed layout does not give transformers' {name}"
         assert (exact[name] - single[name]).abs().max() < 1e-5
     out = batch | {"step_" + name: value for name, value in steps.items()}

@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kMaskedPercent = 15;
 constexpr std::int64_t kShortOneOf = 10;  // samples
 
-/// The two parts of a sample.
+/// The parts of a sample; of one, `b` is empty.
 struct PairOfParts {
   std::span<const std::int32_t> a, b;
   std::int32_t next = 0;
@@ -39,13 +39,20 @@ struct PairRows {
 
   PairRows(BatchInputs& batch, const MaskedPairsOptions& options)
       : ids(batch.fill<std::int32_t>("ids")),
-        types(batch.fill<std::int32_t>("types")),
         mask(batch.fill<std::int32_t>("mask")),
-        labels(batch.fill<std::int32_t>("labels")),
-        next(batch.fill<std::int32_t>("next")) {
+        labels(batch.fill<std::int32_t>("labels")) {
+    if (options.parts != SampleParts::One) {
+      types = batch.fill<std::int32_t>("types");
+      next = batch.fill<std::int32_t>("next");
+    }
     if (options.masked_positions > 0) positions = batch.fill<std::int32_t>("masked_positions");
   }
 };
+
+/// Tokens of the text in a sample.
+std::int64_t room_of(const MaskedPairsOptions& options) {
+  return options.context - (options.parts == SampleParts::One ? 2 : 3);
+}
 
 class MaskedPairs : public Samples {
  public:
@@ -62,16 +69,18 @@ class MaskedPairs : public Samples {
     for (const auto& zeros : {rows.types, rows.mask, rows.positions}) std::ranges::fill(zeros, 0);
     for (const auto& labels : {rows.labels, rows.next}) std::ranges::fill(labels, kIgnoredLabel);
     for (std::int64_t i = 0; i < count; ++i) {
-      const PairOfParts pair = parts(first + i);
+      const PairOfParts pair = parts_of(first + i);
       if (!pair.a.empty()) write(pair, first + i, i, rows);
     }
   }
 
  protected:
   /// No parts: the sample is beyond the last.
-  virtual PairOfParts parts(std::int64_t sample) const = 0;
+  virtual PairOfParts parts_of(std::int64_t sample) const = 0;
 
-  std::int64_t room() const { return options_.context - 3; }
+  SampleParts parts() const { return options_.parts; }
+  bool one_part() const { return parts() == SampleParts::One; }
+  std::int64_t room() const { return room_of(options_); }
   Draws draws(std::int64_t sample) const { return {pair_key_, sample}; }
   std::span<const std::int32_t> tokens(std::int64_t begin, std::int64_t count) const {
     return tokens_.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
@@ -87,18 +96,20 @@ class MaskedPairs : public Samples {
   /// Row `i` of a batch.
   void write(const PairOfParts& pair, std::int64_t sample, std::int64_t i, PairRows& rows) const {
     const auto context = static_cast<std::size_t>(options_.context), num_a = pair.a.size(),
-               used = num_a + pair.b.size() + 3;
+               used = num_a + pair.b.size() + (one_part() ? 2 : 3);
     const auto row = [&](std::span<std::int32_t> all) {
       return all.subspan(static_cast<std::size_t>(i) * context, context);
     };
-    const std::span<std::int32_t> ids = row(rows.ids), types = row(rows.types);
+    const std::span<std::int32_t> ids = row(rows.ids);
     ids[0] = special(SpecialToken::Cls);
     std::ranges::copy(pair.a, ids.begin() + 1);
-    std::ranges::copy(pair.b, ids.subspan(num_a + 2).begin());
     ids[num_a + 1] = ids[used - 1] = special(SpecialToken::Sep);
-    std::ranges::fill(types.subspan(num_a + 2, used - num_a - 2), 1);
     std::ranges::fill(row(rows.mask).first(used), 1);
-    rows.next[static_cast<std::size_t>(i)] = pair.b.empty() ? kIgnoredLabel : pair.next;
+    if (!one_part()) {
+      std::ranges::copy(pair.b, ids.subspan(num_a + 2).begin());
+      std::ranges::fill(row(rows.types).subspan(num_a + 2, used - num_a - 2), 1);
+      rows.next[static_cast<std::size_t>(i)] = pair.b.empty() ? kIgnoredLabel : pair.next;
+    }
 
     const auto num_tokens = static_cast<std::int64_t>(num_a + pair.b.size());
     const auto place = [&](std::size_t n) {  // of the n-th token that is to be predicted
@@ -154,16 +165,20 @@ class TrainPairs final : public MaskedPairs {
   std::int64_t size() const override { return windows_.windows_per_epoch(); }
 
  private:
-  PairOfParts parts(std::int64_t sample) const override {
+  PairOfParts parts_of(std::int64_t sample) const override {
+    const std::int64_t begin = windows_.offset(sample);
+    if (one_part()) return {tokens(begin, room()), {}};
     Draws draw = draws(sample);
     const bool is_short = draw.below(kShortOneOf) == 0;
     const std::int64_t length = is_short ? 2 + draw.below(room() - 1) : room();
     const std::int64_t num_a = 1 + draw.below(length - 1), num_b = length - num_a;
-    const std::int64_t begin = windows_.offset(sample), follows = begin + num_a;
-    if (draw.below(2) == 0) return {tokens(begin, num_a), tokens(follows, num_b), 0};
+    const std::int64_t follows = begin + num_a;
+    const std::span<const std::int32_t> a = tokens(begin, num_a), b = tokens(follows, num_b);
+    if (draw.below(2) == 0) return {a, b, 0};
+    if (parts() == SampleParts::Swapped) return {b, a, 1};
     std::int64_t elsewhere = draw.below(num_tokens() - num_b);
     if (elsewhere >= follows) ++elsewhere;
-    return {tokens(begin, num_a), tokens(elsewhere, num_b), 1};
+    return {a, tokens(elsewhere, num_b), 1};
   }
 
   Sampler windows_;
@@ -175,12 +190,15 @@ class FixedPairs final : public MaskedPairs {
   std::int64_t size() const override { return (num_tokens() + room() - 1) / room(); }
 
  private:
-  /// Sample w of the first half of those that are full may exchange its B with sample w + half.
-  PairOfParts parts(std::int64_t sample) const override {
+  /// Of two parts, sample w of the first half of those that are full may exchange its B with sample
+  /// w + half; or each sample may swap its own.
+  PairOfParts parts_of(std::int64_t sample) const override {
     const std::int64_t begin = sample * room();
     if (begin >= num_tokens()) return {};
-    const std::int64_t half = num_tokens() / room() / 2,
-                       length = std::min(room(), num_tokens() - begin);
+    const std::int64_t length = std::min(room(), num_tokens() - begin);
+    if (one_part()) return {tokens(begin, length), {}};
+    if (parts() == SampleParts::Swapped) return swapped(begin, length, draws(sample));
+    const std::int64_t half = num_tokens() / room() / 2;
     const bool has_twin = sample < 2 * half;
     const std::int64_t first = has_twin ? sample % half : sample;
     Draws draw = draws(first);
@@ -190,29 +208,37 @@ class FixedPairs final : public MaskedPairs {
     return {tokens(begin, num_a),
             tokens((exchanged ? twin * room() : begin) + num_a, length - num_a), exchanged ? 1 : 0};
   }
+
+  PairOfParts swapped(std::int64_t begin, std::int64_t length, Draws draw) const {
+    if (length == 1) return {tokens(begin, 1), {}};
+    const std::int64_t num_a = 1 + draw.below(length - 1);
+    const auto a = tokens(begin, num_a), b = tokens(begin + num_a, length - num_a);
+    if (draw.below(2) == 1) return {b, a, 1};
+    return {a, b, 0};
+  }
 };
 
 }  // namespace
 
 std::unique_ptr<Samples> masked_pairs(std::span<const std::int32_t> tokens,
                                       const MaskedPairsOptions& options) {
-  check(options.context >= kLeastPairContext, "pairs of context ", options.context);
-  if (std::ssize(tokens) < options.context - 2)
+  check(options.context >= least_context(options.parts), "samples of context ", options.context);
+  const std::int64_t room = room_of(options);
+  if (std::ssize(tokens) < room + 1)
     fail(Fault::Data, "context ", options.context, " is longer than the data: a sample takes ",
-         options.context - 2,
-         " tokens (three of its positions are for special ones, and one token ",
-         "more is needed) but the training text has ", tokens.size(),
-         "; use a longer text or a shorter context");
+         room + 1, " tokens (", options.context - room,
+         " of its positions are for special ones, and one token more is needed) but the training ",
+         "text has ", tokens.size(), "; use a longer text or a shorter context");
   return std::make_unique<TrainPairs>(tokens, options);
 }
 
 std::unique_ptr<Samples> fixed_masked_pairs(std::span<const std::int32_t> tokens,
                                             const MaskedPairsOptions& options, std::int64_t most) {
-  check(options.context >= kLeastPairContext, "pairs of context ", options.context);
+  check(options.context >= least_context(options.parts), "samples of context ", options.context);
   if (tokens.empty())
     fail(Fault::Data, "the held-out part has no token but validation needs one; use a longer text ",
          "or hold out more of it");
-  const std::int64_t room = options.context - 3;
+  const std::int64_t room = room_of(options);
   if (most > 0 && most <= std::ssize(tokens) / room)
     tokens = tokens.first(static_cast<std::size_t>(most * room));
   MaskedPairsOptions fixed = options;

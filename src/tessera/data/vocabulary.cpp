@@ -102,8 +102,10 @@ bool operator==(const Vocabulary& a, const Vocabulary& b) {
 std::optional<PairTokens> Vocabulary::pair_tokens() const {
   if (!tokenizer_) return std::nullopt;
   const SpecialTokens& has = tokenizer_->special_tokens();
-  if (!has.pad || !has.cls || !has.sep || !has.mask) return std::nullopt;
-  return PairTokens{*has.pad, *has.cls, *has.sep, *has.mask};
+  const std::optional<std::int32_t> begin = has.cls ? has.cls : has.bos,
+                                    end = has.sep ? has.sep : has.eos;
+  if (!has.pad || !begin || !end || !has.mask) return std::nullopt;
+  return PairTokens{*has.pad, *begin, *end, *has.mask};
 }
 
 int Vocabulary::size() const {

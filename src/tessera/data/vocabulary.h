@@ -50,7 +50,8 @@ class Vocabulary {
   static Vocabulary of(const VocabularyChoice& choice, std::string_view utf8);
 
   VocabularyKind kind() const { return kind_; }
-  /// Those of a tokenizer that has all four, as BERT's has; none: no text has such tokens.
+  /// Those of a tokenizer that has all four, as BERT's and RoBERTa's have; <s> and </s> stand for
+  /// [CLS] and [SEP] where these are not there. None: no text has such tokens.
   std::optional<PairTokens> pair_tokens() const;
   int size() const;
   /// What it was made of, of the kind Tokenizer; null: it is of another kind.

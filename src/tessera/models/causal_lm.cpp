@@ -12,7 +12,9 @@
 #include "tessera/data/token_files.h"
 #include "tessera/models/layer.h"
 #include "tessera/ops/elementwise.h"
+#include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
+#include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
 
 namespace tessera {

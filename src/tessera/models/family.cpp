@@ -8,11 +8,7 @@ namespace tessera {
 
 std::span<const ModelFamily* const> model_families() {
   static constexpr const ModelFamily* kAll[] = {
-      &kGpt2,
-      &kLlama,
-      &kBert,
-      &kTransformer,
-      &kVit,
+      &kGpt2, &kLlama, &kBert, &kRoberta, &kTransformer, &kVit,
   };
   return kAll;
 }

@@ -37,18 +37,22 @@ EmbeddingResult embedding(Value ids, std::string_view name, std::int64_t rows, s
 }
 
 Value learned_positions(Value x, std::string_view name, std::int64_t context,
-                        const WeightInit& init, Value first, Value at, Where where) {
+                        const WeightInit& init, Value first, Value at, std::int64_t unread,
+                        Where where) {
   Builder& builder = x.builder();
   const Scope scope(builder, name, where);
   const std::int64_t length = x.shape()[1];
   require(length <= context, "learned positions: the sequence has ", length,
           " positions, the model's context is ", context,
           "; raise the context or shorten the sequence");
-  const Value weight = parameter(builder, "weight", {context, x.shape().back()}, init);
-  if (at.valid()) return x + gather(at, weight, where);
+  const Value weight = parameter(builder, "weight", {unread + context, x.shape().back()}, init);
+  const auto row = [&](Value position) {
+    return unread == 0 ? position : position + builder.constant(double(unread), DType::I32);
+  };
+  if (at.valid()) return x + gather(row(at), weight, where);
   if (first.valid())
-    return x + gather(iota(builder, {length}, 0, DType::I32, where) + first, weight, where);
-  return x + (length == context ? weight : slice(weight, 0, 0, length, where));
+    return x + gather(row(iota(builder, {length}, 0, DType::I32, where) + first), weight, where);
+  return x + (length == unread + context ? weight : slice(weight, 0, unread, length, where));
 }
 
 Value sinusoidal_positions(Value x, Value first, double base, Where where) {

@@ -30,10 +30,11 @@ EmbeddingResult embedding(Value ids, std::string_view name, std::int64_t rows, s
 
 /// Adds one learned vector per position to x [b, s, d]. Parameter: weight [context, d]. `first`:
 /// the position of the first, an i32 scalar; empty: 0. Positions behind the last have zeros.
-/// `at`: the positions themselves, [b, s] of i32; empty: they count from the first.
+/// `at`: the positions themselves, [b, s] of i32; empty: they count from the first. `unread`: so
+/// many rows more, before that of position 0, which nothing reads.
 Value learned_positions(Value x, std::string_view name, std::int64_t context,
                         const WeightInit& init = normal_init(0.02), Value first = {}, Value at = {},
-                        Where where = Where::here());
+                        std::int64_t unread = 0, Where where = Where::here());
 /// Adds sines (channels [0, d/2)) and cosines (the rest) of positions to x [b, s, d], d even.
 /// `first`: the position of the first, an i32 scalar; empty: 0.
 /// Source: Vaswani et al. 2017, arXiv 1706.03762, section 3.5, which interleaves the two.

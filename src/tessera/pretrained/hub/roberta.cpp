@@ -1,0 +1,86 @@
+/// RoBERTa as Hugging Face's folders have it: RobertaForMaskedLM.
+
+#include "tessera/base/error.h"
+#include "tessera/pretrained/hub/hub_family.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr HubName kRobertaNames[] = {
+    {"embed.token.weight", "roberta.embeddings.word_embeddings.weight"},
+    {"embed.position.weight", "roberta.embeddings.position_embeddings.weight"},
+    {"embed.type.weight", "roberta.embeddings.token_type_embeddings.weight"},
+    {"embed.norm", "roberta.embeddings.LayerNorm"},
+    {"layers.#.attn.qkv", "roberta.encoder.layer.#.attention.self.query", HubRows::Queries},
+    {"layers.#.attn.qkv", "roberta.encoder.layer.#.attention.self.key", HubRows::Keys},
+    {"layers.#.attn.qkv", "roberta.encoder.layer.#.attention.self.value", HubRows::Values},
+    {"layers.#.attn.proj", "roberta.encoder.layer.#.attention.output.dense"},
+    {"layers.#.norm1", "roberta.encoder.layer.#.attention.output.LayerNorm"},
+    {"layers.#.mlp.up", "roberta.encoder.layer.#.intermediate.dense"},
+    {"layers.#.mlp.down", "roberta.encoder.layer.#.output.dense"},
+    {"layers.#.norm2", "roberta.encoder.layer.#.output.LayerNorm"},
+    {"mlm.dense", "lm_head.dense"},
+    {"mlm.norm", "lm_head.layer_norm"},
+    {"mlm.bias", "lm_head.bias"},
+};
+
+// Numbers of positions, a head for other tasks, and what the token embedding and lm_head.bias hold.
+constexpr std::string_view kRobertaUnread[] = {"embeddings.position_ids", "pooler.dense.*",
+                                               "lm_head.decoder.*"};
+
+constexpr std::int64_t kUnreadPositions =
+    2;  // padding has row pad_token_id, and tokens begin behind
+
+void read_roberta(const HubConfig& from, ModelConfig& to) {
+  to.width = from.count("hidden_size", 768);
+  to.layers = from.count("num_hidden_layers", 12);
+  to.heads = from.count("num_attention_heads", 12);
+  to.ffn_width = from.count("intermediate_size", 3072);
+  to.positions = from.count("max_position_embeddings", 512) - kUnreadPositions;
+  if (to.positions < 1)
+    fail(Fault::Data, from.path(), ": max_position_embeddings is ", to.positions + kUnreadPositions,
+         "; the first ", kUnreadPositions, " of these rows are not of tokens, so it must be more");
+  to.vocabulary = from.count("vocab_size", 50265);
+  to.norm_eps = from.number("layer_norm_eps", 1e-12);
+  to.init_std = from.number("initializer_range", 0.02);
+  to.dropout = from.same_rate({"hidden_dropout_prob", "attention_probs_dropout_prob"}, 0.1);
+  from.require_count("pad_token_id", 1, 1, "positions count from 2 here, one behind padding's");
+  from.require_word("hidden_act", "gelu", {"gelu"});
+  from.require_word("position_embedding_type", "absolute", {"absolute"});
+  from.require_count("type_vocab_size", 2, 1, "all tokens have one type here");
+  from.require_truth("tie_word_embeddings", true, "the decoder is the token embedding here");
+  from.require_truth("is_decoder", false, "tokens see both sides here");
+}
+
+void write_roberta(const ModelConfig& from, HubJson& to) {
+  to["hidden_size"] = from.width;
+  to["num_hidden_layers"] = from.layers;
+  to["num_attention_heads"] = from.heads;
+  to["intermediate_size"] = from.hidden();
+  to["max_position_embeddings"] = from.most_positions() + kUnreadPositions;
+  to["vocab_size"] = from.vocabulary;
+  to["layer_norm_eps"] = from.norm_eps;
+  to["initializer_range"] = from.init_std;
+  to["hidden_dropout_prob"] = from.dropout;
+  to["attention_probs_dropout_prob"] = from.dropout;
+  to["hidden_act"] = "gelu";
+  to["pad_token_id"] = 1;
+  to["type_vocab_size"] = 1;
+  to["tie_word_embeddings"] = true;
+}
+
+}  // namespace
+
+constinit const HubFamily kHubRoberta = {
+    .model_type = "roberta",
+    .architecture = "RobertaForMaskedLM",
+    .family = &kRoberta,
+    .prefix = "roberta.",
+    .names = kRobertaNames,
+    .unread = kRobertaUnread,
+    .read = read_roberta,
+    .write = write_roberta,
+};
+
+}  // namespace tessera
