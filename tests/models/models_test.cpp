@@ -267,7 +267,7 @@ TEST(Models, AnUnknownFamilyNamesTheKnown) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "unknown model family 'gpt3'; known are gpt2, llama, bert, roberta, transformer");
+                 "unknown model family 'gpt3'; known are gpt2, llama, bert, roberta, transformer, vit");
   }
 }
 

@@ -233,7 +233,7 @@ TEST(OwnFamily, IsNamedAndRecordedLikeTheLibrarys) {
   } catch (const Error& error) {
     EXPECT_STREQ(
         error.what(),
-        "here: unknown model family 'own'; known are gpt2, llama, bert, roberta, transformer (in "
+        "here: unknown model family 'own'; known are gpt2, llama, bert, roberta, transformer, vit (in "
         "its configuration)");
   }
 }
