@@ -23,6 +23,7 @@ constexpr OtherValue kOtherValues[] = {
     {"heads", "2"},
     {"kv-heads", "1"},
     {"width", "32"},
+    {"embedding-width", "28"},
     {"ffn-width", "40"},
     {"context", "12"},
     {"positions", "40"},
@@ -115,7 +116,7 @@ TEST(FamilyFields, OneThatIsNotReadIsNamedWithItsReaders) {
        {},
        {by_flag("family", "transformer"), by_flag("max-predictions-per-seq", "3")},
        {"--max-predictions-per-seq 3 does nothing with family transformer; leave it out, or give "
-        "family bert or roberta"}},
+        "family bert, roberta or albert"}},
       {"a file",
        {in_file("rope-base", "500")},
        {},
@@ -152,7 +153,7 @@ TEST(FamilyFields, OneThatIsNotReadIsNamedWithItsReaders) {
       {"words of other messages silence nothing: a family that is refused, and another fault",
        {},
        {by_flag("family", "q"), by_flag("lr", "-1"), by_flag("bias", "true")},
-       {"unknown model family 'q'; known are gpt2, llama, bert, roberta, transformer",
+       {"unknown model family 'q'; known are gpt2, llama, bert, roberta, albert, transformer",
         "lr is -1; it must be at least 0 and at most 1e+30"}},
       {"data parallel devices are not the field data, nor steps a sentence's",
        {},
@@ -225,10 +226,10 @@ TEST(OwnFamily, IsNamedAndRecordedLikeTheLibrarys) {
     config_of(record, "here");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "here: unknown model family 'own'; known are gpt2, llama, bert, roberta, transformer (in "
-        "its configuration)");
+    EXPECT_STREQ(error.what(),
+                 "here: unknown model family 'own'; known are gpt2, llama, bert, roberta, albert, "
+                 "transformer (in "
+                 "its configuration)");
   }
 }
 

@@ -94,6 +94,6 @@ Task task_of(const ModelConfig& config);
 
 // The families, one file each.
 extern const ModelFamily kBert, kGpt2, kLlama, kTransformer;
-extern const ModelFamily kRoberta;
+extern const ModelFamily kAlbert, kRoberta;
 
 }  // namespace tessera

@@ -66,6 +66,6 @@ std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& c
 
 // The families, one file each.
 extern const HubFamily kHubBert, kHubGpt2, kHubLlama;
-extern const HubFamily kHubRoberta;
+extern const HubFamily kHubAlbert, kHubRoberta;
 
 }  // namespace tessera
