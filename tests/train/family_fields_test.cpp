@@ -23,11 +23,13 @@ constexpr OtherValue kOtherValues[] = {
     {"heads", "2"},
     {"kv-heads", "1"},
     {"width", "32"},
+    {"head-width", "8"},
     {"ffn-width", "40"},
     {"context", "12"},
     {"positions", "40"},
     {"source-context", "7"},
     {"vocab-size", "23"},
+    {"special-tokens", "0,1,2"},
     {"masked-positions", "2"},
     {"dropout", "0.3"},
     {"reset-position-ids", "true"},
@@ -35,6 +37,7 @@ constexpr OtherValue kOtherValues[] = {
     {"bias", "false"},
     {"tied-head", "false"},
     {"shared-embedding", "true"},
+    {"scale-embedding", "true"},
     {"sinusoidal-positions", "true"},
     {"post-norm", "true"},
     {"activation", "relu"},
@@ -152,7 +155,7 @@ TEST(FamilyFields, OneThatIsNotReadIsNamedWithItsReaders) {
       {"words of other messages silence nothing: a family that is refused, and another fault",
        {},
        {by_flag("family", "q"), by_flag("lr", "-1"), by_flag("bias", "true")},
-       {"unknown model family 'q'; known are gpt2, llama, bert, transformer",
+       {"unknown model family 'q'; known are gpt2, llama, bert, transformer, t5, bart",
         "lr is -1; it must be at least 0 and at most 1e+30"}},
       {"data parallel devices are not the field data, nor steps a sentence's",
        {},
@@ -217,7 +220,7 @@ TEST(OwnFamily, IsNamedAndRecordedLikeTheLibrarys) {
   EXPECT_EQ(c.config.model.rope_base, 7);
   EXPECT_EQ(c.problems, std::vector<std::string>{
                             "--heads 2 does nothing with family own; leave it out, or give "
-                            "family gpt2, llama, bert or transformer"});
+                            "family gpt2, llama, bert, transformer, t5 or bart"});
   const auto record = record_of(c.config);
   EXPECT_EQ(record.at("family"), "own");
   EXPECT_EQ(config_of(record, "here", own).model.family, kOwnFamily);
@@ -225,9 +228,10 @@ TEST(OwnFamily, IsNamedAndRecordedLikeTheLibrarys) {
     config_of(record, "here");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "here: unknown model family 'own'; known are gpt2, llama, bert, transformer (in "
-                 "its configuration)");
+    EXPECT_STREQ(
+        error.what(),
+        "here: unknown model family 'own'; known are gpt2, llama, bert, transformer, t5, bart (in "
+        "its configuration)");
   }
 }
 

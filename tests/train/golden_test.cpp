@@ -43,9 +43,15 @@ ModelConfig golden_model(const GoldenCase& of) {
   c.context = 16;
   c.vocabulary = 61;
   c.masked_positions = of.masked_positions;
-  c.tied_head = file == "gpt2" || file == "transformer";
+  c.tied_head = file == "gpt2" || file == "transformer" || file == "t5";
+  if (family == "bart") c.special_tokens = "1,2,2", c.scale_embedding = true;
   c.source_context = 12;
   c.activation = "gelu";
+  if (family == "t5") {
+    c.special_tokens = "0,0,1";
+    c.activation = file == "t5" ? "relu" : "gated-gelu";
+    c.head_width = file == "t5" ? 0 : 6;
+  }
   if (file == "transformer_post") {
     c.activation = "relu";
     c.post_norm = c.shared_embedding = c.sinusoidal = true;
@@ -355,7 +361,9 @@ INSTANTIATE_TEST_SUITE_P(Families, Golden,
                                          GoldenCase{"Bert", "bert"},
                                          GoldenCase{"BertMaskedPositions", "bert", 12},
                                          GoldenCase{"Transformer", "transformer"},
-                                         GoldenCase{"TransformerPost", "transformer_post"}),
+                                         GoldenCase{"TransformerPost", "transformer_post"},
+                                         GoldenCase{"T5", "t5"}, GoldenCase{"T5Second", "t5_v1_1"},
+                                         GoldenCase{"Bart", "bart"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

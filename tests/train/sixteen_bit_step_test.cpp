@@ -253,7 +253,7 @@ TEST_P(SixteenBitStep, GradientsAreAddedUpInWhatIsAskedFor) {
 
 INSTANTIATE_TEST_SUITE_P(Families, SixteenBitStep,
                          testing::Values("gpt2", "llama", "bert", "bert-masked", "transformer",
-                                         "transformer_post"),
+                                         "transformer_post", "t5", "t5_relu", "bart"),
                          [](const auto& info) {
                            std::string out = info.param;
                            std::erase(out, '-');

@@ -16,11 +16,12 @@ import torch
 import transformers
 
 import bert
+import encoder_decoder
 import models
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
 CLASSES = {"gpt2": transformers.GPT2LMHeadModel, "llama": transformers.LlamaForCausalLM,
-           "bert": transformers.BertForPreTraining}
+           "bert": transformers.BertForPreTraining, **encoder_decoder.CLASSES}
 
 
 def main():
@@ -39,6 +40,8 @@ def main():
 def empty(family):
     if family == "bert":
         return bert.hf_model(torch.float32), bert.links
+    if family in encoder_decoder.NAMES:
+        return encoder_decoder.hf_model(family, torch.float32, False), encoder_decoder.of_name(family)
     return models.hf_model(family, torch.float32, False), functools.partial(models.links, family)
 
 
@@ -46,7 +49,12 @@ def compare(family, folder):
     tensors = safetensors.torch.load_file(GOLDEN / f"{family}.safetensors")
     model = CLASSES[family].from_pretrained(folder, dtype=torch.float32).eval()
     with torch.no_grad():
-        logits = bert.forward(model, tensors)["logits"] if family == "bert" else model(tensors["ids"].long()).logits
+        if family in encoder_decoder.NAMES:
+            logits = encoder_decoder.logits_of(model, family, tensors["source"].long(), tensors["ids"].long())
+        elif family == "bert":
+            logits = bert.forward(model, tensors)["logits"]
+        else:
+            logits = model(tensors["ids"].long()).logits
     print(f"{family}: largest difference of logits {(logits - tensors['logits']).abs().max():.3g}, largest logit "
           f"{tensors['logits'].abs().max():.3g}")
 

@@ -29,6 +29,7 @@ void find_vocabulary(RunConfig& config, Problems& problems) {
   problems.gather([&] {
     if (trains_on_token_files(config)) load_token_files(config);  // which asks for vocab-size
     const Dataset data = load_dataset(config.data, vocabulary_choice(config), config.held_out);
+    take_special_tokens(config.model, data.vocabulary);
     config.model.vocabulary = vocabulary_for(config.model.family, data.vocabulary);
   });
 }

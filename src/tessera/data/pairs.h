@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,12 +16,16 @@ enum class Part { Train, HeldOut };
 
 /// How a pair becomes tokens. `pad`, `start` and `end` are ids that no text has.
 struct PairOptions {
-  std::int64_t source = 0, target = 0;  // tokens of each, the end included
+  std::int64_t source = 0, target = 0;  // tokens of each, the first and the end included
   std::int32_t pad = 0, start = 0, end = 0;
+  std::optional<std::int32_t> first = std::nullopt;  // before each source and target; none: nothing
 };
 
 /// The pairs of one part of a token stream, by number, in the order of their lines. The stream must
 /// outlive them. All functions may be called from any thread.
+///
+/// Tokens of a tokenizer may go beyond tabs and lines: with one, the files are read again, and each
+/// side of a pair is turned into tokens by itself.
 ///
 /// A line belongs to the part in which it begins. Pairs of which a side does not fit are left out
 /// and counted: a side that is cut would teach a model to end in the middle.
@@ -46,6 +51,7 @@ class Pairs {
                 const std::function<std::string()>& name);
 
   PairOptions options_;
+  std::vector<std::int32_t> own_;  // tokens of a tokenizer, to which pairs_ refer
   std::vector<Pair> pairs_;
   std::int64_t left_out_ = 0;
 };

@@ -19,8 +19,12 @@ void check_weight_sizes(const ModelConfig& c) {
     layers += stack.layers;
     attentions += stack.layers * stack.attentions;
   }
-  std::int64_t sum = size_product({attentions, 4, c.width, c.width, kBytes},
-                                  "bytes of attention (layers x 4 x width x width x 16)");
+  std::int64_t sum =
+      c.head_width == 0
+          ? size_product({attentions, 4, c.width, c.width, kBytes},
+                         "bytes of attention (layers x 4 x width x width x 16)")
+          : size_product({attentions, 4, c.width, c.heads, c.head_width, kBytes},
+                         "bytes of attention (layers x 4 x width x heads x head-width x 16)");
   const auto add = [&](std::initializer_list<std::int64_t> factors, std::string_view what) {
     sum = size_sum(sum, size_product(factors, what), all);
   };
@@ -37,6 +41,7 @@ ModelConfig with_derived(ModelConfig config) {
   complete(config);
   config.kv_heads = config.groups();
   config.ffn_width = config.hidden();
+  if (config.heads > 0 && config.head_width == config.width / config.heads) config.head_width = 0;
   config.source_context = config.source();
   if (config.decoder_layers == 0) config.decoder_layers = config.layers;
   return config;
@@ -64,12 +69,15 @@ FieldProblems problems(const ModelConfig& c) {
     out.add({"vocab-size"},
             text("vocabulary is ", c.vocabulary, "; it must be at most ", kMaxFieldSize));
   const bool heads = positive("heads", c.heads), width = positive("width", c.width);
-  for (const auto& [name, value] :
-       {std::pair("kv-heads", c.kv_heads), {"ffn-width", c.ffn_width}}) {
+  for (const auto& [name, value] : {std::pair("kv-heads", c.kv_heads),
+                                    {"head-width", c.head_width},
+                                    {"ffn-width", c.ffn_width}}) {
     if (value < 0) out.add({name}, text(name, " is ", value, "; it must not be negative"));
     if (value > 0) positive(name, value);
   }
-  if (heads && width && c.heads > c.width) {
+  if (c.head_width > 0) {
+    // Heads of a width of their own divide nothing.
+  } else if (heads && width && c.heads > c.width) {
     out.add({"heads", "width"}, text("heads ", c.heads, " are more than the width ", c.width,
                                      "; choose heads that divide the width"));
   } else if (heads && width && c.width % c.heads != 0) {
@@ -97,7 +105,7 @@ FieldProblems problems(const ModelConfig& c) {
     check_step_sizes(c, 1);
   } catch (const Error& error) {
     out.add({"layers", "decoder-layers", "width", "ffn-width", "heads", "kv-heads", "context",
-             "source-context", "vocab-size"},
+             "source-context", "vocab-size", "head-width"},
             error.what());
   }
   return out;
