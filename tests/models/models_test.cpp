@@ -6,8 +6,12 @@
 #include <limits>
 #include <map>
 
+#include "repo_file.h"
+#include "tessera/data/safetensors.h"
 #include "tessera/ir/strategy.h"
 #include "tessera/models/translation.h"
+#include "tessera/nn/layers.h"
+#include "tessera/ops/interpret.h"
 
 namespace tessera {
 namespace {
@@ -221,6 +225,29 @@ TEST(Models, SpecialTokensMayBeNamed) {
                    "what stands before every text, like 1,2,2,0"));
   EXPECT_EQ(said("0,1,20"), "special-tokens is 0,1,20 and the vocabulary 20; give ids below it");
   EXPECT_EQ(said("1,0,1"), "special-tokens is 1,0,1; the end must be another one than padding");
+}
+
+/// The kinds of all distances up to 200, by another program: golden/t5.safetensors.
+TEST(Models, RelativeBiasesAreOfT5sKindsOfDistances) {
+  const HostTensor kinds = SafetensorsFile(repo_file("tests/golden/t5.safetensors")).load("kinds");
+  const std::int64_t keys = kinds.shape()[1], heads = 2;
+  for (const Distances distances : {Distances::Both, Distances::Before}) {
+    Builder builder;
+    const Value first = builder.constant(static_cast<double>(keys / 2), DType::I32);
+    builder.output(Output::Kind::Metric, "y",
+                   relative_bias(builder, "relative", heads, 1, keys, distances, {}, first));
+    Bindings in;
+    HostTensor& table =
+        in.states.emplace("relative.weight", HostTensor(DType::F32, {kDistanceKinds, heads}))
+            .first->second;
+    for (std::int64_t i = 0; i < table.numel(); ++i) table.set(i, static_cast<double>(i));
+    const HostTensor y = interpret(builder.finish(), in)[0];
+    ASSERT_EQ(y.shape(), (Shape{heads, 1, keys}));
+    for (std::int64_t i = 0; i < y.numel(); ++i) {
+      const double kind = kinds.at((distances == Distances::Both ? 0 : keys) + i % keys);
+      EXPECT_EQ(y.at(i), kind * heads + static_cast<double>(i / keys)) << i % keys - keys / 2;
+    }
+  }
 }
 
 TEST(Models, EncoderDecoderProblems) {

@@ -6,8 +6,6 @@
 #include <limits>
 #include <map>
 
-#include "repo_file.h"
-#include "tessera/data/safetensors.h"
 #include "tessera/nn/layers.h"
 #include "tessera/nn/optimizer.h"
 #include "tessera/ops/elementwise.h"
@@ -42,29 +40,6 @@ TEST(Layers, SinusoidalPositionsAreTheirFormula) {
           static_cast<double>(t) / std::pow(10'000.0, 2.0 * static_cast<double>(i) / kWidth);
       EXPECT_NEAR(y.at(t * kWidth + i), std::sin(angle), 1e-12);
       EXPECT_NEAR(y.at(t * kWidth + kWidth / 2 + i), std::cos(angle), 1e-12);
-    }
-  }
-}
-
-/// The kinds of all distances up to 200, by another program: golden/t5.safetensors.
-TEST(Layers, RelativeBiasesAreOfT5sKindsOfDistances) {
-  const HostTensor kinds = SafetensorsFile(repo_file("tests/golden/t5.safetensors")).load("kinds");
-  const std::int64_t keys = kinds.shape()[1], heads = 2;
-  for (const Distances distances : {Distances::Both, Distances::Before}) {
-    Builder builder;
-    const Value first = builder.constant(static_cast<double>(keys / 2), DType::I32);
-    builder.output(Output::Kind::Metric, "y",
-                   relative_bias(builder, "relative", heads, 1, keys, distances, {}, first));
-    Bindings in;
-    HostTensor& table =
-        in.states.emplace("relative.weight", HostTensor(DType::F32, {kDistanceKinds, heads}))
-            .first->second;
-    for (std::int64_t i = 0; i < table.numel(); ++i) table.set(i, static_cast<double>(i));
-    const HostTensor y = interpret(builder.finish(), in)[0];
-    ASSERT_EQ(y.shape(), (Shape{heads, 1, keys}));
-    for (std::int64_t i = 0; i < y.numel(); ++i) {
-      const double kind = kinds.at((distances == Distances::Both ? 0 : keys) + i % keys);
-      EXPECT_EQ(y.at(i), kind * heads + static_cast<double>(i / keys)) << i % keys - keys / 2;
     }
   }
 }

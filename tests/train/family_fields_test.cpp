@@ -203,7 +203,8 @@ TEST(FamilyFields, HelpSaysWhichFamiliesReadThem) {
   EXPECT_EQ(help_for("clip-grad"), "");
   EXPECT_EQ(help_for("ffn-width"), "; of family llama 0 is 8/3 x width, up to a multiple of 4");
   EXPECT_EQ(help_for("layers", {&kOwnFamily}),
-            "; of family transformer those of the encoder; of family own of two kinds");
+            "; of family transformer those of the encoder; of family t5 those of the encoder; of "
+            "family bart those of the encoder; of family own of two kinds");
   EXPECT_EQ(help_for("steps"), "");
   const std::string families = help_for("family", {&kOwnFamily});
   EXPECT_NE(families.find("llama (RMS norm, rotary positions, SwiGLU, grouped queries; without a "

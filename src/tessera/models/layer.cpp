@@ -7,7 +7,6 @@ WeightInit init_of(const ModelConfig& config) { return normal_init(config.init_s
 TransformerLayer layer_of(const ModelConfig& config) {
   return {.heads = config.heads,
           .kv_heads = config.kv_heads,
-          .head_width = config.head_width,
           .ffn_width = config.hidden(),
           .norm_eps = config.norm_eps,
           .bias = config.bias,
