@@ -277,6 +277,25 @@ TEST(HubT5, HeadAndTokens) {
   EXPECT_EQ(read(R"({"decoder_start_token_id": 7, "d_kv": 4})").special_tokens, "0,7,1");
 }
 
+/// Of a model whose texts begin with nothing the first token is null.
+TEST(HubBart, Tokens) {
+  const auto tokens = [](const std::string& json) {
+    const HubConfig config(json, "config.json");
+    ModelConfig out{.family = "bart"};
+    kHubBart.read(config, out);
+    return out;
+  };
+  EXPECT_EQ(tokens("{}").special_tokens, "1,2,2,0");
+  EXPECT_EQ(tokens(R"({"eos_token_id": 5, "bos_token_id": 4})").special_tokens, "1,5,5,4");
+  for (const char* wanted : {"1,2,2,0", "7,3,4", "9,9,8,9"}) {
+    ModelConfig model = published("bart");
+    model.special_tokens = wanted;
+    HubJson json;
+    kHubBart.write(model, json);
+    EXPECT_EQ(tokens(json.dump()).special_tokens, wanted);
+  }
+}
+
 /// What is added to logits there are zeros in every model; nothing is added here.
 TEST(HubBart, LogitsHaveNoBias) {
   const TestFolder folder;

@@ -72,8 +72,10 @@ void read_bart(const HubConfig& from, ModelConfig& to) {
     return static_cast<std::int32_t>(from.id(key, standard));
   };
   const std::int32_t end = id("eos_token_id", 2);
-  to.special_tokens = to_text(TranslationTokens{
-      id("pad_token_id", 1), id("decoder_start_token_id", end), end, id("bos_token_id", 0)});
+  TranslationTokens tokens{id("pad_token_id", 1), id("decoder_start_token_id", end), end};
+  const bool none = from.json().contains("bos_token_id") && !from.has("bos_token_id");  // null
+  if (!none) tokens.first = id("bos_token_id", 0);
+  to.special_tokens = to_text(tokens);
 }
 
 void write_bart(const ModelConfig& from, HubJson& to) {
@@ -97,7 +99,8 @@ void write_bart(const ModelConfig& from, HubJson& to) {
   to["pad_token_id"] = tokens.pad;
   to["decoder_start_token_id"] = tokens.start;
   to["eos_token_id"] = to["forced_eos_token_id"] = tokens.end;
-  to["bos_token_id"] = tokens.first.value_or(tokens.start);
+  to["bos_token_id"] = nullptr;
+  if (tokens.first) to["bos_token_id"] = *tokens.first;
 }
 
 }  // namespace
