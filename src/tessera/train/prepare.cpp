@@ -13,6 +13,7 @@
 #include "tessera/train/pretrained_start.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/recorded.h"
+#include "tessera/train/row_data.h"
 #include "tessera/train/token_data.h"
 
 namespace tessera {
@@ -99,6 +100,11 @@ void take_model(RunConfig& config, const RecordedRun& from) {
     if (config.untold.contains(field.name))
       set_text(field, config, get_text(field, from.config), field.name);
   }
+  // Follow from the packing of its documents.
+  if (from.config.packing == to_text(Packing::Bfd)) {
+    if (config.untold.contains("reset-position-ids")) config.model.reset_positions = false;
+    if (config.untold.contains("reset-attention-mask")) config.model.reset_attention = false;
+  }
   if (config.untold.contains("tokenizer") && config.vocabulary == VocabularyKind::Tokenizer)
     config.tokenizer = from.config.tokenizer;
   // As many as the data had: stays open in config.toml.
@@ -113,8 +119,12 @@ void take_model(RunConfig& config, const RecordedRun& from) {
 /// The data in the ids that weights were trained on: those of `base`, if there is one.
 Dataset encoded_for(const RunConfig& config, const std::optional<Source>& base) {
   const double held_out = config.valid_data.empty() ? config.held_out : 0;
-  if (!base) return load_dataset(config.data, vocabulary_choice(config), held_out);
+  const bool rows = trains_on_rows(config);
+  if (!base)
+    return rows ? load_row_data(config)
+                : load_dataset(config.data, vocabulary_choice(config), held_out);
   try {
+    if (rows) return load_row_data(config, &base->run.vocabulary);
     return load_dataset(config.data, base->run.vocabulary, held_out);
   } catch (const Error& error) {
     throw error.with(text("in the vocabulary of checkpoint '", base->checkpoint.path(),
@@ -133,6 +143,10 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
   if (!base && config.vocabulary == VocabularyKind::Tokenizer && config.tokenizer.empty())
     return out;
   problems.gather([&] {
+    if (trains_on_rows(config)) {
+      out = encoded_for(config, base);
+      return;
+    }
     if (trains_on_token_files(config)) {
       out = load_token_files(config);
       return;
@@ -166,6 +180,7 @@ void check_tokenizer(const RunConfig& config, const Source& base, Problems& prob
 /// The digest of a text that cannot be encoded; empty where it cannot even be read.
 std::string digest_of(const RunConfig& config, const Source& from) {
   try {
+    if (trains_on_rows(config)) return row_digest(config);
     if (trains_on_token_files(config)) return "";
     return text_digest(config.data, from.run.vocabulary.kind());
   } catch (const Error&) {  // reported before
@@ -176,6 +191,8 @@ std::string digest_of(const RunConfig& config, const Source& from) {
 void check_data(PreparedRun& run, Problems& problems) {
   const RunConfig& c = run.config;
   if (!tessera::problems(c.model).empty()) return;  // reported before
+  Problems of_buckets;
+  if (!of_buckets.gather([&] { bucket_lengths(c); })) return;  // reported before
   const Task task = task_of(c.model);
   if (run.data.token_files && !task.reads_token_files) {
     problems.add(
@@ -184,6 +201,8 @@ void check_data(PreparedRun& run, Problems& problems) {
         {"family", "data"});
     return;
   }
+  if (!rows_fit(run.data, c, task, problems)) return;
+  if (!run.data.rows.notice.empty()) run.notices.push_back(run.data.rows.notice);
   const auto look_at = [&](const Samples& samples) {
     if (!samples.notice().empty()) run.notices.push_back(samples.notice());
   };
@@ -228,11 +247,6 @@ void check_data(PreparedRun& run, Problems& problems) {
         "; give 0 or at least ", least));
 }
 
-/// Too many are as many as no data has: whoever draws so many samples says so.
-std::int64_t samples_in(std::int64_t steps, std::int64_t batch) {
-  return size_product_fits(steps, batch) ? steps * batch : kMaxSize;
-}
-
 /// Numbers of the loss scale, of a run that has none.
 void add_notice_of_unread_scale(const RunConfig& config, std::vector<std::string>& notices) {
   if (config.fp16) return;
@@ -253,23 +267,6 @@ RunConfig PreparedRun::told_of_a_run() const {
   RunConfig out = told;
   out.resume = RunConfig().resume;
   out.allow_changes = false;
-  return out;
-}
-
-SampleChoices sample_choices(const RunConfig& config) {
-  return {.seed = static_cast<std::uint64_t>(config.seed),
-          .order = config.sample_order,
-          .in_all = samples_in(config.steps, config.global_batch_size),
-          .end_of_document = static_cast<std::int32_t>(config.eod_token),
-          .mask_end_of_document = config.eod_mask_loss};
-}
-
-SampleChoices valid_choices(const RunConfig& config) {
-  SampleChoices out = sample_choices(config);
-  out.most = size_product({config.eval_iters, config.global_batch_size}, "samples of a validation");
-  const std::int64_t validations =
-      (config.eval_every > 0 ? config.steps / config.eval_every : 0) + 1;
-  out.in_all = samples_in(validations, out.most);
   return out;
 }
 
@@ -307,6 +304,8 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   problems.gather([&] {
     if (data && data->token_files && !data->token_files->has(DataPart::Valid)) config.held_out = 0;
   });
+  if (const std::string unread = notice_of_unread_columns(config); !unread.empty())
+    notices.push_back(unread);
   const std::string digest = data ? data->digest : from ? digest_of(config, *from) : "";
   const Isa isa = config.choices.value_or(machine_choices()).isa;
   const std::optional<Precision> precision = precision_of(config);

@@ -1,6 +1,5 @@
 #include "tessera/train/token_data.h"
 
-#include <initializer_list>
 #include <limits>
 
 #include "tessera/base/error.h"
@@ -12,7 +11,12 @@ namespace tessera {
 
 namespace {
 
-/// Fields that were told and that `what` makes nothing of.
+std::int64_t samples_of(const RunConfig& config) {
+  return size_product({config.steps, config.global_batch_size}, "samples of the run");
+}
+
+}  // namespace
+
 void refuse_told(const RunConfig& config, std::initializer_list<std::string_view> names,
                  std::string_view what, std::string_view instead) {
   for (const std::string_view name : names) {
@@ -21,12 +25,6 @@ void refuse_told(const RunConfig& config, std::initializer_list<std::string_view
             " does nothing with ", what, "; ", instead);
   }
 }
-
-std::int64_t samples_of(const RunConfig& config) {
-  return size_product({config.steps, config.global_batch_size}, "samples of the run");
-}
-
-}  // namespace
 
 bool trains_on_token_files(const RunConfig& config) {
   return !config.data.empty() && names_token_files(config.data);

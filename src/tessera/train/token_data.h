@@ -1,7 +1,9 @@
 #pragma once
 /// Token files as the data of a run.
 
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/data/dataset.h"
@@ -16,6 +18,11 @@ bool trains_on_token_files(const RunConfig& config);
 /// eod-token where one is needed, fields
 /// that do nothing with token files, a validation text; those of open_token_source.
 Dataset load_token_files(const RunConfig& config);
+
+/// Errors: Fault::Usage: one of the fields `names` was told, and does nothing with `what`;
+/// `instead` says what to do.
+void refuse_told(const RunConfig& config, std::initializer_list<std::string_view> names,
+                 std::string_view what, std::string_view instead);
 
 /// Of data that is no token files. Errors: Fault::Usage: a field that was told and does nothing.
 void refuse_fields_of_token_files(const RunConfig& config);
