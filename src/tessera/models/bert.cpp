@@ -3,6 +3,7 @@
 /// are biases, and the tokens' decoder is the token embedding.
 
 #include "tessera/data/masked_pairs.h"
+#include "tessera/data/sentence_pairs.h"
 #include "tessera/models/family.h"
 #include "tessera/models/layer.h"
 #include "tessera/ops/elementwise.h"
@@ -97,10 +98,29 @@ Task bert_task(const ModelConfig& c) {
     return MaskedPairsOptions{context,      data.vocabulary.size(), predicted,
                               choices.seed, choices.order,          data.vocabulary.pair_tokens()};
   };
-  out.train_samples = [options](const Dataset& data, const SampleChoices& choices) {
+  const auto choice_of = [c](DataPart part, const SampleChoices& choices) {
+    TokenSampleChoice out{
+        part, c.context, c.vocabulary, {}, static_cast<std::uint32_t>(choices.seed)};
+    if (choices.in_all > 0) out.samples = choices.in_all;
+    return out;
+  };
+  out.token_files = {[choice_of](const TokenFiles& files, const SampleChoices& choices) {
+                       return sentence_pairs_in_epoch(files, choice_of(DataPart::Train, choices));
+                     },
+                     [choice_of](const TokenFiles& files, const SampleChoices& choices) {
+                       return sentence_pairs_order(files, choice_of(DataPart::Train, choices));
+                     }};
+  const auto of_sentences = [choice_of, predicted](const Dataset& data, DataPart part,
+                                                   const SampleChoices& choices) {
+    return sentence_pairs(*data.token_files, data.vocabulary,
+                          {choice_of(part, choices), predicted, choices.most});
+  };
+  out.train_samples = [=](const Dataset& data, const SampleChoices& choices) {
+    if (data.token_files) return of_sentences(data, DataPart::Train, choices);
     return masked_pairs(data.tokens.train(), options(data, choices));
   };
-  out.valid_samples = [options](const Dataset& data, const SampleChoices& choices) {
+  out.valid_samples = [=](const Dataset& data, const SampleChoices& choices) {
+    if (data.token_files) return of_sentences(data, DataPart::Valid, choices);
     return fixed_masked_pairs(data.tokens.held_out(), options(data, choices), choices.most);
   };
   return out;

@@ -72,6 +72,15 @@ struct TextWriting {
   std::string_view never = {};  // characters that data may have and no text has, as one between two
 };
 
+/// What a run on token files asks of a task beside its samples.
+struct TokenFileUse {
+  /// Samples in one pass over the part that trains.
+  std::function<std::int64_t(const TokenFiles& files, const SampleChoices& choices)>
+      samples_in_epoch;
+  /// Two runs have their samples in the same order where it is the same text.
+  std::function<std::string(const TokenFiles& files, const SampleChoices& choices)> order;
+};
+
 struct Task {
   std::string name;  // "causal-lm"
   std::vector<TaskInput> inputs;
@@ -83,7 +92,8 @@ struct Task {
   /// outlive them. Errors: Fault::Data: too little of it.
   MakeSamples train_samples, valid_samples;
   std::optional<TextWriting> text = std::nullopt;  // none: the task writes no text
-  bool reads_token_files = false;  // train_samples and valid_samples take Dataset::token_files
+  /// train_samples and valid_samples take Dataset::token_files; none: they do not.
+  std::optional<TokenFileUse> token_files = std::nullopt;
 };
 
 /// The loss of a step, from the means that `task.measure` returned.
