@@ -28,7 +28,8 @@ struct MaskedLogits {
 };
 
 /// Tokens, types and positions, added up.
-EmbeddingResult embedded(const ModelConfig& c, const MaskedModel& model, const TaskValues& in) {
+EmbeddingResult embedded_tokens(const ModelConfig& c, const MaskedModel& model,
+                                const TaskValues& in) {
   const WeightInit init = init_of(c);
   const Value ids = in.at("ids");
   EmbeddingResult out = embedding(ids, "token", c.vocabulary, c.width, init);
@@ -55,7 +56,7 @@ MaskedLogits masked_transformer(const ModelConfig& c, const MaskedModel& model,
   Value x, token;
   {
     const Scope scope(builder, "embed");
-    const EmbeddingResult all = embedded(c, model, in);
+    const EmbeddingResult all = embedded_tokens(c, model, in);
     token = all.table;
     x = dropout_layer(norm(all.rows, "norm", layer), c.dropout, pass.step, "dropout");
     builder.set_name(x, "residual");
