@@ -52,9 +52,9 @@ struct MaskedPairsOptions {
 /// Inputs of a batch of n samples, all i32:
 ///   ids, mask [n, context]          tokens; 0 at padding, else 1
 ///   types [n, context]              1 in the second part and its [SEP], else 0
-///   labels [n, context]             what was there, where it is to be predicted; else
-///   kIgnoredLabel next [n]                        0: B follows A; 1: it does not, or the two are
-///   swapped
+///   labels [n, context]             what was there, where it is to be predicted; else the ignored
+///                                   label
+///   next [n]                        0: B follows A; 1: it does not, or the two are swapped
 /// types and next are there of two parts alone.
 /// With masked_positions = k above 0, at most k tokens are masked, and there are instead
 ///   masked_positions, labels [n, k] where they are, ascending, and what was there; unused ones at

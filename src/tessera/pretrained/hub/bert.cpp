@@ -1,5 +1,6 @@
 /// BERT as Hugging Face's folders have it: BertForPreTraining.
 
+#include "tessera/pretrained/hub/hub_encoder.h"
 #include "tessera/pretrained/hub/hub_family.h"
 
 namespace tessera {
@@ -30,16 +31,9 @@ constexpr HubName kBertNames[] = {
 constexpr std::string_view kBertUnread[] = {"embeddings.position_ids", "cls.predictions.decoder.*"};
 
 void read_bert(const HubConfig& from, ModelConfig& to) {
-  to.width = from.count("hidden_size", 768);
-  to.layers = from.count("num_hidden_layers", 12);
-  to.heads = from.count("num_attention_heads", 12);
-  to.ffn_width = from.count("intermediate_size", 3072);
+  read_encoder(from, 0.1, to);
   to.positions = from.count("max_position_embeddings", 512);
   to.vocabulary = from.count("vocab_size", 30522);
-  to.norm_eps = from.number("layer_norm_eps", 1e-12);
-  to.init_std = from.number("initializer_range", 0.02);
-  to.dropout = from.same_rate({"hidden_dropout_prob", "attention_probs_dropout_prob"}, 0.1);
-  from.require_word("hidden_act", "gelu", {"gelu"});
   from.require_word("position_embedding_type", "absolute", {"absolute"});
   from.require_count("type_vocab_size", 2, 2, "a sample has two parts here");
   from.require_truth("tie_word_embeddings", true, "the decoder is the token embedding here");
@@ -47,17 +41,9 @@ void read_bert(const HubConfig& from, ModelConfig& to) {
 }
 
 void write_bert(const ModelConfig& from, HubJson& to) {
-  to["hidden_size"] = from.width;
-  to["num_hidden_layers"] = from.layers;
-  to["num_attention_heads"] = from.heads;
-  to["intermediate_size"] = from.hidden();
+  write_encoder(from, to);
   to["max_position_embeddings"] = from.most_positions();
   to["vocab_size"] = from.vocabulary;
-  to["layer_norm_eps"] = from.norm_eps;
-  to["initializer_range"] = from.init_std;
-  to["hidden_dropout_prob"] = from.dropout;
-  to["attention_probs_dropout_prob"] = from.dropout;
-  to["hidden_act"] = "gelu";
   to["type_vocab_size"] = 2;
   to["tie_word_embeddings"] = true;
 }

@@ -1,6 +1,7 @@
 /// RoBERTa as Hugging Face's folders have it: RobertaForMaskedLM.
 
 #include "tessera/base/error.h"
+#include "tessera/pretrained/hub/hub_encoder.h"
 #include "tessera/pretrained/hub/hub_family.h"
 
 namespace tessera {
@@ -29,24 +30,17 @@ constexpr HubName kRobertaNames[] = {
 constexpr std::string_view kRobertaUnread[] = {"embeddings.position_ids", "pooler.dense.*",
                                                "lm_head.decoder.*"};
 
-constexpr std::int64_t kUnreadPositions =
-    2;  // padding has row pad_token_id, and tokens begin behind
+/// Padding has row pad_token_id, 1, and tokens begin behind it.
+constexpr std::int64_t kUnreadPositions = 2;
 
 void read_roberta(const HubConfig& from, ModelConfig& to) {
-  to.width = from.count("hidden_size", 768);
-  to.layers = from.count("num_hidden_layers", 12);
-  to.heads = from.count("num_attention_heads", 12);
-  to.ffn_width = from.count("intermediate_size", 3072);
+  read_encoder(from, 0.1, to);
   to.positions = from.count("max_position_embeddings", 512) - kUnreadPositions;
   if (to.positions < 1)
     fail(Fault::Data, from.path(), ": max_position_embeddings is ", to.positions + kUnreadPositions,
          "; the first ", kUnreadPositions, " of these rows are not of tokens, so it must be more");
   to.vocabulary = from.count("vocab_size", 50265);
-  to.norm_eps = from.number("layer_norm_eps", 1e-12);
-  to.init_std = from.number("initializer_range", 0.02);
-  to.dropout = from.same_rate({"hidden_dropout_prob", "attention_probs_dropout_prob"}, 0.1);
   from.require_count("pad_token_id", 1, 1, "positions count from 2 here, one behind padding's");
-  from.require_word("hidden_act", "gelu", {"gelu"});
   from.require_word("position_embedding_type", "absolute", {"absolute"});
   from.require_count("type_vocab_size", 2, 1, "all tokens have one type here");
   from.require_truth("tie_word_embeddings", true, "the decoder is the token embedding here");
@@ -54,17 +48,9 @@ void read_roberta(const HubConfig& from, ModelConfig& to) {
 }
 
 void write_roberta(const ModelConfig& from, HubJson& to) {
-  to["hidden_size"] = from.width;
-  to["num_hidden_layers"] = from.layers;
-  to["num_attention_heads"] = from.heads;
-  to["intermediate_size"] = from.hidden();
+  write_encoder(from, to);
   to["max_position_embeddings"] = from.most_positions() + kUnreadPositions;
   to["vocab_size"] = from.vocabulary;
-  to["layer_norm_eps"] = from.norm_eps;
-  to["initializer_range"] = from.init_std;
-  to["hidden_dropout_prob"] = from.dropout;
-  to["attention_probs_dropout_prob"] = from.dropout;
-  to["hidden_act"] = "gelu";
   to["pad_token_id"] = 1;
   to["type_vocab_size"] = 1;
   to["tie_word_embeddings"] = true;

@@ -1,6 +1,7 @@
 /// The Vision Transformer as Hugging Face's folders have it: ViTForImageClassification.
 
 #include "tessera/base/text.h"
+#include "tessera/pretrained/hub/hub_encoder.h"
 #include "tessera/pretrained/hub/hub_family.h"
 
 namespace tessera {
@@ -29,16 +30,10 @@ constexpr std::string_view kVitUnread[] = {"pooler.dense.*", "embeddings.mask_to
 constexpr std::int64_t kUsualClasses = 2;  // where a folder names none
 
 void read_vit(const HubConfig& from, ModelConfig& to) {
-  to.width = from.count("hidden_size", 768);
-  to.layers = from.count("num_hidden_layers", 12);
-  to.heads = from.count("num_attention_heads", 12);
-  to.ffn_width = from.count("intermediate_size", 3072);
+  read_encoder(from, 0, to);
   to.image_size = from.count("image_size", 224);
   to.patch_size = from.count("patch_size", 16);
   to.image_channels = from.count("num_channels", 3);
-  to.norm_eps = from.number("layer_norm_eps", 1e-12);
-  to.init_std = from.number("initializer_range", 0.02);
-  to.dropout = from.same_rate({"hidden_dropout_prob", "attention_probs_dropout_prob"}, 0);
   to.classes = from.count("num_labels", kUsualClasses);
   if (from.has("id2label")) {
     const HubJson& names = from.json()["id2label"];
@@ -47,23 +42,14 @@ void read_vit(const HubConfig& from, ModelConfig& to) {
            "; it must name each class, as {\"0\": \"cat\"}");
     to.classes = static_cast<std::int64_t>(names.size());
   }
-  from.require_word("hidden_act", "gelu", {"gelu"});
   from.require_truth("qkv_bias", true, "queries, keys and values have biases here");
 }
 
 void write_vit(const ModelConfig& from, HubJson& to) {
-  to["hidden_size"] = from.width;
-  to["num_hidden_layers"] = from.layers;
-  to["num_attention_heads"] = from.heads;
-  to["intermediate_size"] = from.hidden();
+  write_encoder(from, to);
   to["image_size"] = from.image_size;
   to["patch_size"] = from.patch_size;
   to["num_channels"] = from.image_channels;
-  to["layer_norm_eps"] = from.norm_eps;
-  to["initializer_range"] = from.init_std;
-  to["hidden_dropout_prob"] = from.dropout;
-  to["attention_probs_dropout_prob"] = from.dropout;
-  to["hidden_act"] = "gelu";
   to["qkv_bias"] = true;
   // Names of classes stay where there are as many.
   if (to.contains("id2label") && std::ssize(to["id2label"]) == from.classes) return;

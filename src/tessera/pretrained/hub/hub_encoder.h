@@ -1,0 +1,14 @@
+#pragma once
+/// What config.json says in the same words of BERT and of the encoders that came after it.
+
+#include "tessera/models/config.h"
+#include "tessera/pretrained/hub/hub_config.h"
+
+namespace tessera {
+
+/// Sizes of layers, norms, rates and first values. `dropout`: the rate where config.json has none.
+/// Errors: of HubConfig; another activation than GELU in its exact form.
+void read_encoder(const HubConfig& from, double dropout, ModelConfig& to);
+void write_encoder(const ModelConfig& from, HubJson& to);
+
+}  // namespace tessera
