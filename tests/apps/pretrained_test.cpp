@@ -62,7 +62,7 @@ class PretrainedCommand : public testing::Test {
 };
 
 TEST_F(PretrainedCommand, TrainsOnEveryMesh) {
-  for (const char* family : {"gpt2", "llama", "bert", "roberta"}) {
+  for (const char* family : {"gpt2", "llama", "bert", "roberta", "albert"}) {
     std::vector<double> plain;
     for (const char* mesh : {"", "--devices 2 --tensor-model-parallel-size 2",
                              "--devices 2 --pipeline-model-parallel-size 2 --micro-batch-size 2",
@@ -88,7 +88,7 @@ TEST_F(PretrainedCommand, TrainsOnEveryMesh) {
 
 /// What training changed comes out, on whatever mesh it was trained; and goes in again.
 TEST_F(PretrainedCommand, ExportsWhatItTrained) {
-  for (const char* family : {"gpt2", "llama", "bert", "roberta"}) {
+  for (const char* family : {"gpt2", "llama", "bert", "roberta", "albert"}) {
     ASSERT_EQ(train("run", text("--init-from @/hub/", family,
                                 " --devices 2 --tensor-model-parallel-size 2"))
                   .code,

@@ -38,6 +38,28 @@ TEST(Builder, ScopesNestAndEnd) {
   EXPECT_EQ(b.node(b.add(kTestAdd, {x, x})).block, "");
 }
 
+TEST(Builder, BlocksMayShareStates) {
+  Builder b;
+  const auto layer = [&](int i, int shared, const TensorType& type, const char* name) {
+    Scope scope(b, text("layers.", i));
+    if (shared >= 0) scope.share_states(text("layers.", shared));
+    const Scope mlp(b, "mlp");
+    return b.state(name, type, Role::Parameter, {});
+  };
+  const Value first = layer(0, -1, kType, "up");
+  EXPECT_EQ(layer(1, 0, kType, "up").id(), first.id());
+  EXPECT_EQ(b.so_far().states().size(), 1u);
+  EXPECT_NE(layer(2, -1, kType, "up").id(), first.id()) << "the scope has ended";
+  EXPECT_EQ(
+      error_of([&] { layer(3, 0, kOther, "up"); }),
+      "block 'layers.3.mlp' shares state 'layers.0.mlp.up', which is f32[2,3], as f32[4]; give "
+      "both the same sizes");
+  EXPECT_EQ(
+      error_of([&] { layer(3, 0, kType, "down"); }),
+      "block 'layers.3.mlp' shares state 'layers.0.mlp.down', which is not there; declare that "
+      "block first, with the same names");
+}
+
 TEST(Builder, StagesAreMarkedByHand) {
   Builder b;
   const Value x = b.batch("x", kType);

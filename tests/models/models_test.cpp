@@ -114,6 +114,31 @@ TEST(Models, BertParameters) {
   EXPECT_EQ(shapes_of(task_of(c)), expected) << "the weights of the one fit the other";
 }
 
+TEST(Models, AlbertHasTheWeightsOfOneLayer) {
+  ModelConfig c = published("albert"), bert = published("bert");
+  EXPECT_EQ(c.embedding_width, 128);
+  for (ModelConfig* config : {&c, &bert}) {
+    config->layers = 1, config->heads = 2, config->width = 8, config->context = 6;
+    config->vocabulary = 11;
+  }
+  c.layers = 3, c.embedding_width = 5;
+  std::map<std::string, Shape> expected = shapes_of(task_of(bert));
+  expected["embed.token.weight"] = {11, 5};
+  expected["embed.type.weight"] = {2, 5};
+  expected["embed.position.weight"] = {6, 5};
+  expected["embed.norm.weight"] = expected["embed.norm.bias"] = {5};
+  expected["embed.project.weight"] = {8, 5};
+  expected["embed.project.bias"] = {8};
+  expected["mlm.dense.weight"] = {5, 8};
+  expected["mlm.dense.bias"] = expected["mlm.norm.weight"] = expected["mlm.norm.bias"] = {5};
+  expected["sop.weight"] = expected.extract("nsp.weight").mapped();
+  expected["sop.bias"] = expected.extract("nsp.bias").mapped();
+  EXPECT_EQ(shapes_of(task_of(c)), expected);
+  EXPECT_EQ(layer_blocks(c).size(), 3u);
+  c.embedding_width = 0;
+  EXPECT_EQ(shapes_of(task_of(c)).at("embed.project.weight"), (Shape{8, 8}));
+}
+
 TEST(Models, RobertaHasNoSecondPart) {
   ModelConfig c = published("roberta"), bert = published("bert");
   EXPECT_EQ(c.norm_eps, 1e-5);
@@ -237,6 +262,7 @@ TEST(Models, AModelThatCannotExistIsRefused) {
                                     {"heads", &ModelConfig::heads},
                                     {"kv-heads", &ModelConfig::kv_heads},
                                     {"width", &ModelConfig::width},
+                                    {"embedding-width", &ModelConfig::embedding_width},
                                     {"ffn-width", &ModelConfig::ffn_width},
                                     {"context", &ModelConfig::context},
                                     {"source-context", &ModelConfig::source_context},
@@ -268,7 +294,7 @@ TEST(Models, AnUnknownFamilyNamesTheKnown) {
   } catch (const Error& error) {
     EXPECT_STREQ(
         error.what(),
-        "unknown model family 'gpt3'; known are gpt2, llama, bert, roberta, transformer, vit");
+        "unknown model family 'gpt3'; known are gpt2, llama, bert, roberta, albert, transformer, vit");
   }
 }
 

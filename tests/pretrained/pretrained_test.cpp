@@ -85,7 +85,8 @@ Tensors hub_tensors_of(const std::string& family) {
 }
 
 class Hub : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Families, Hub, testing::Values("gpt2", "llama", "bert", "roberta", "vit"),
+INSTANTIATE_TEST_SUITE_P(Families, Hub,
+                         testing::Values("gpt2", "llama", "bert", "roberta", "albert", "vit"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(Hub, IsReadAsOurParameters) {
@@ -184,7 +185,8 @@ TEST_P(Hub, NamesMayLackThePrefix) {
   Tensors wanted = golden(GetParam());
   std::erase_if(wanted, [](const auto& each) {
     return starts_with(each.first, "head.") || starts_with(each.first, "mlm.") ||
-           starts_with(each.first, "nsp.") || starts_with(each.first, "classifier.");
+           starts_with(each.first, "nsp.") || starts_with(each.first, "sop.") ||
+           starts_with(each.first, "classifier.");
   });
   expect_parameters(model, wanted);
   EXPECT_EQ(heads > 0, golden(GetParam()).size() > wanted.size());
@@ -256,6 +258,45 @@ TEST(HubLlama, BaseOfPositions) {
   EXPECT_THROW(base(R"({"rope_scaling": {"type": "linear", "factor": 2.0}})"), Error);
 }
 
+/// As they were published, by version 4 and before.
+TEST(HubRoberta, PublishedConfig) {
+  const HubConfig config(R"({"architectures": ["RobertaForMaskedLM"], "bos_token_id": 0,
+      "attention_probs_dropout_prob": 0.1, "eos_token_id": 2, "hidden_act": "gelu",
+      "hidden_dropout_prob": 0.1, "hidden_size": 768, "initializer_range": 0.02,
+      "intermediate_size": 3072, "layer_norm_eps": 1e-05, "max_position_embeddings": 514,
+      "model_type": "roberta", "num_attention_heads": 12, "num_hidden_layers": 12,
+      "pad_token_id": 1, "position_embedding_type": "absolute", "torch_dtype": "float32",
+      "type_vocab_size": 1, "vocab_size": 50265})",
+                         "config.json");
+  ASSERT_EQ(&hub_family_of(config), &kHubRoberta);
+  ModelConfig c = published("roberta");
+  kHubRoberta.read(config, c);
+  EXPECT_EQ(c.positions, 512);
+  EXPECT_EQ(c.vocabulary, 50265);
+  EXPECT_EQ(c.norm_eps, 1e-5);
+  EXPECT_EQ(c.dropout, 0.1);
+  EXPECT_TRUE(config.notices().empty());
+}
+
+TEST(HubAlbert, PublishedConfig) {
+  const HubConfig config(R"({"attention_probs_dropout_prob": 0, "hidden_act": "gelu_new",
+      "hidden_dropout_prob": 0, "classifier_dropout_prob": 0.1, "embedding_size": 128,
+      "hidden_size": 768, "initializer_range": 0.02, "intermediate_size": 3072,
+      "max_position_embeddings": 512, "num_attention_heads": 12, "num_hidden_layers": 12,
+      "num_hidden_groups": 1, "net_structure_type": 0, "gap_size": 0, "num_memory_blocks": 0,
+      "inner_group_num": 1, "down_scale_factor": 1, "type_vocab_size": 2, "vocab_size": 30000,
+      "layers_to_keep": [], "model_type": "albert", "layer_norm_eps": 1e-12,
+      "torch_dtype": "float32"})",
+                         "config.json");
+  ASSERT_EQ(&hub_family_of(config), &kHubAlbert);
+  ModelConfig c = published("albert");
+  kHubAlbert.read(config, c);
+  EXPECT_EQ(c.embedding_width, 128);
+  EXPECT_EQ(c.layers, 12);
+  EXPECT_EQ(c.positions, 512);
+  EXPECT_EQ(c.dropout, 0);
+}
+
 TEST(HubErrors, NameWhatIsWrong) {
   const auto said = [](const std::string& family, const std::string& key,
                        const std::string& value) {
@@ -269,7 +310,7 @@ TEST(HubErrors, NameWhatIsWrong) {
     EXPECT_NE(message.find("config.json"), std::string::npos) << message;
     return message;
   };
-  EXPECT_NE(said("gpt2", "model_type", "\"mamba\"").find("bert, gpt2, llama, roberta"),
+  EXPECT_NE(said("gpt2", "model_type", "\"mamba\"").find("albert, bert, gpt2, llama, roberta"),
             std::string::npos);
   EXPECT_NE(said("gpt2", "activation_function", "\"relu\"").find("gelu_new"), std::string::npos);
   said("gpt2", "n_layer", "-1");
@@ -283,6 +324,9 @@ TEST(HubErrors, NameWhatIsWrong) {
   said("bert", "type_vocab_size", "3");
   said("bert", "position_embedding_type", "\"relative_key\"");
   said("bert", "is_decoder", "true");
+  said("albert", "num_hidden_groups", "2");
+  said("albert", "inner_group_num", "2");
+  said("albert", "hidden_act", "\"gelu\"");
   said("roberta", "type_vocab_size", "2");
   said("roberta", "pad_token_id", "3");
   said("roberta", "max_position_embeddings", "2");

@@ -23,6 +23,7 @@ constexpr OtherValue kOtherValues[] = {
     {"heads", "2"},
     {"kv-heads", "1"},
     {"width", "32"},
+    {"embedding-width", "28"},
     {"ffn-width", "40"},
     {"context", "12"},
     {"positions", "40"},
@@ -121,7 +122,7 @@ TEST(FamilyFields, OneThatIsNotReadIsNamedWithItsReaders) {
        {},
        {by_flag("family", "transformer"), by_flag("max-predictions-per-seq", "3")},
        {"--max-predictions-per-seq 3 does nothing with family transformer; leave it out, or give "
-        "family bert or roberta"}},
+        "family bert, roberta or albert"}},
       {"a file",
        {in_file("rope-base", "500")},
        {},
@@ -232,7 +233,7 @@ TEST(OwnFamily, IsNamedAndRecordedLikeTheLibrarys) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "here: unknown model family 'own'; known are gpt2, llama, bert, roberta, "
+                 "here: unknown model family 'own'; known are gpt2, llama, bert, roberta, albert, "
                  "transformer, vit (in "
                  "its configuration)");
   }

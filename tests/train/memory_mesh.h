@@ -77,6 +77,8 @@ inline std::vector<MemoryMesh> memory_meshes() {
       {"BertCp2", "bert", {}, parallel_of(1, 1, 2, false, 0, 2)},
       {"BertMaskedOne3Zero2", "bert-masked", {3, 1, "1f1b"}, parallel_of(2, 1, 1, false, 2, 3)},
       {"BertMaskedZbV2", "bert-masked", {2, 2, "zb-v"}, parallel_of(1, 2, 1, false, 0, 4)},
+      {"AlbertDp2Tp2SpZero3", "albert", {}, parallel_of(2, 2, 1, true, 3, 2)},
+      {"AlbertMaskedZbV2", "albert-masked", {2, 2, "zb-v"}, parallel_of(1, 2, 1, false, 0, 4)},
       {"RobertaTp2Sp", "roberta", {}, parallel_of(1, 2, 1, true, 0, 2)},
       {"EncoderDecoderTp2Sp", "transformer", {}, parallel_of(1, 2, 1, true, 0, 2)},
       {"EncoderDecoderOne4Zero3", "transformer", {4, 1, "1f1b"}, parallel_of(2, 1, 1, false, 3, 6)},

@@ -47,7 +47,7 @@ constexpr Switch kSwitches[] = {
     {"one bucket", "buckets", [](Strategy& s) { s.buckets.bytes = 1 << 20; }},
     {"small buckets and groups", "buckets",
      [](Strategy& s) {
-       s.buckets = {6000, {{"*layers.0.*", 1}, {"*layers.1.*", 1}, {"*layers.1.norm*", 0}}};
+       s.buckets = {6000, {{"*layers.0.*", 1}, {"*layers.0.mlp*", 1}, {"*layers.0.norm*", 0}}};
      }},
 };
 

@@ -35,7 +35,8 @@ INSTANTIATE_TEST_SUITE_P(Cuts, Microbatch,
                                          MicroCase{"gpt2", 12, true}, MicroCase{"llama", 1, true},
                                          MicroCase{"llama", 4, false}, MicroCase{"llama", 6, true},
                                          MicroCase{"bert", 3, true}, MicroCase{"bert", 12, true},
-                                         MicroCase{"roberta", 4, true}),
+                                         MicroCase{"roberta", 4, true},
+                                         MicroCase{"albert", 3, true}),
                          [](const auto& info) {
                            return std::string(info.param.family) +
                                   std::to_string(info.param.microbatches) +

@@ -128,6 +128,8 @@ INSTANTIATE_TEST_SUITE_P(
         Staged{
             "BertMaskedInterleaved2Cp2", "bert-masked", {2, 2, "interleaved"}, mesh(4, 1, 1, 0, 2)},
         Staged{"BertMaskedZbV2Zero3", "bert-masked", {2, 2, "zb-v"}, mesh(4, 2, 1, 3)},
+        Staged{"AlbertOne4Tp2Sp", "albert", {4, 1, "1f1b"}, mesh(8, 1, 2, 0, 1, true)},
+        Staged{"AlbertZbV2Zero3", "albert", {2, 2, "zb-v"}, mesh(4, 2, 1, 3)},
         Staged{"RobertaOne3Zero1", "roberta", {3, 1, "1f1b"}, mesh(4, 2, 1, 1)},
         Staged{"Lamb", "gpt2", {3, 1, "1f1b"}, mesh(4), OptimizerKind::Lamb},
         Staged{"LambZero2Tp2", "llama", {2, 1, "zb-h1"}, mesh(2, 2, 2, 2), OptimizerKind::Lamb},

@@ -250,8 +250,8 @@ TEST_P(SixteenBitStep, GradientsAreAddedUpInWhatIsAskedFor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, SixteenBitStep,
-                         testing::Values("gpt2", "llama", "bert", "bert-masked", "roberta", "vit",
-                                         "transformer", "transformer_post"),
+                         testing::Values("gpt2", "llama", "bert", "bert-masked", "roberta",
+                                         "albert", "vit", "transformer", "transformer_post"),
                          [](const auto& info) {
                            std::string out = info.param;
                            std::erase(out, '-');

@@ -24,6 +24,7 @@ inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   c.context = 8;
   c.vocabulary = 19;
   c.dropout = 0.2;
+  if (c.family == "albert") c.embedding_width = 12;
   if (c.family == "transformer") {
     c.layers = layers / 2, c.decoder_layers = layers - layers / 2;
     c.source_context = 6;

@@ -37,7 +37,7 @@ class Bert:
         """(our name, theirs, out, in) of every linear layer but q, k and v, and of the norms, whose `in` is None."""
         sizes = {"attn.proj": (WIDTH, WIDTH), "norm1": (WIDTH, None), "mlp.up": (FFN, WIDTH), "mlp.down": (WIDTH, FFN),
                  "norm2": (WIDTH, None), "mlm.dense": (self.embedding, WIDTH), "mlm.norm": (self.embedding, None),
-                 "pooler": (WIDTH, WIDTH), self.second: (2, WIDTH)}
+                 "pooler": (WIDTH, WIDTH), self.second: (2, WIDTH), "embed.project": (WIDTH, self.embedding)}
         yield "embed.norm", f"{self.name}.embeddings.LayerNorm", self.embedding, None
         for i in range(self.sets):
             for ours, theirs in self.in_layer.items():
@@ -157,7 +157,30 @@ class Roberta(Bert):
         return {"logits": out.logits, "loss": out.loss}
 
 
-VARIANTS = {variant.name: variant for variant in (Bert(), Roberta())}
+class Albert(Bert):
+    name, seed, model_class, second = "albert", 17, AlbertForPreTraining, "sop"
+    gelu, embedding, sets = "tanh", 20, 1
+    layer, qkv = "encoder.albert_layer_groups.0.albert_layers.{}.", "attention."
+    in_layer = {"attn.proj": "attention.dense", "norm1": "attention.LayerNorm", "mlp.up": "ffn",
+                "mlp.down": "ffn_output", "norm2": "full_layer_layer_norm"}
+    heads = {"embed.project": "albert.encoder.embedding_hidden_mapping_in", "mlm.dense": "predictions.dense",
+             "mlm.norm": "predictions.LayerNorm", "pooler": "albert.pooler", "sop": "sop_classifier.classifier"}
+    decoder_bias = "predictions.bias"
+
+    def config(self):
+        return AlbertConfig(**COMMON, embedding_size=self.embedding, num_hidden_groups=1, inner_group_num=1,
+                            hidden_act="gelu_new", max_position_embeddings=CONTEXT, type_vocab_size=2,
+                            layer_norm_eps=self.eps, classifier_dropout_prob=0.0, pad_token_id=None)
+
+    def forward(self, model, batch):
+        out = model(batch["ids"].long(), attention_mask=batch["mask"], token_type_ids=batch["types"].long(),
+                    labels=batch["labels"].long(), sentence_order_label=batch["next"].long())
+        return {"logits": out.prediction_logits, "next_logits": out.sop_logits, "loss": out.loss}
+
+    stock = forward
+
+
+VARIANTS = {variant.name: variant for variant in (Bert(), Roberta(), Albert())}
 
 
 def golden(variant, train):

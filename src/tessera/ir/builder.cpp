@@ -94,7 +94,19 @@ Value Builder::batch(std::string_view name, TensorType type, Where where) {
              outer(std::move(where)));
 }
 
+Value Builder::shared_state(std::string_view name, const TensorType& type) {
+  const std::string_view behind = std::string_view(mark_.block).substr(mark_.sharer.str().size());
+  const std::string path = text(mark_.owner, behind, ".", name);
+  const auto found = std::ranges::find(graph_.states(), path, &State::path);
+  require(found != graph_.states().end(), "block '", mark_.block, "' shares state '", path,
+          "', which is not there; declare that block first, with the same names");
+  require(graph_.type(found->value) == type, "block '", mark_.block, "' shares state '", path,
+          "', which is ", graph_.type(found->value), ", as ", type, "; give both the same sizes");
+  return {*this, found->value};
+}
+
 Value Builder::state(std::string_view name, TensorType type, Role role, Init init, Where where) {
+  if (!mark_.owner.empty()) return shared_state(name, type);
   const std::string path = mark_.block.empty() ? std::string(name) : text(mark_.block, ".", name);
   require(paths_.insert(path).second, "state '", path,
           "' is declared twice; give one of them another name");
@@ -221,6 +233,13 @@ void Scope::stage(int k) {
 void Scope::recompute(Recompute what) {
   Mark mark = builder_.mark();
   mark.recompute = what;
+  builder_.set_mark(std::move(mark));
+}
+
+void Scope::share_states(std::string_view owner) {
+  Mark mark = builder_.mark();
+  mark.owner = owner;
+  mark.sharer = mark.block;
   builder_.set_mark(std::move(mark));
 }
 

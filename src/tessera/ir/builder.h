@@ -45,6 +45,7 @@ struct Mark {
   std::int32_t stage = -1;
   Where where;
   Recompute recompute = Recompute::None;
+  Name owner = {}, sharer = {};  // states of block `sharer` are those of block `owner`
 };
 
 class Builder {
@@ -55,7 +56,9 @@ class Builder {
 
   // Inputs.
   Value batch(std::string_view name, TensorType type, Where where = Where::here());
-  /// A state under the current block: path = block + "." + name. Errors: a path twice.
+  /// A state under the current block: path = block + "." + name; or, where a scope shares the
+  /// states of another block, the one that is there. Errors: a path twice; of a shared one: it is
+  /// not there, or of another type.
   Value state(std::string_view name, TensorType type, Role role, Init init,
               Where where = Where::here());
   Value slot(std::string_view name, Result result);
@@ -113,6 +116,7 @@ class Builder {
 
  private:
   Value handed(const OpDef& op, std::string_view name, Result result);
+  Value shared_state(std::string_view name, const TensorType& type);
   Node& edit(Value value) { return graph_.nodes_[static_cast<std::size_t>(value.id().node)]; }
   Graph graph_;
   Mark mark_;
@@ -141,6 +145,9 @@ class Scope {
   /// What follows in this scope is not kept for backward, but computed again there. Only what is
   /// read inside its block (ir/blocks.h) can be; what other blocks read is kept all the same.
   void recompute(Recompute what = Recompute::Full);
+  /// States that are declared in this scope are those which the block of path `owner` has under the
+  /// same names, and which are there already: layers that share their weights.
+  void share_states(std::string_view owner);
 
  private:
   Builder& builder_;

@@ -26,9 +26,12 @@ void check_weight_sizes(const ModelConfig& c) {
   };
   add({layers, 3, c.width, c.hidden(), kBytes},
       "bytes of feed-forward layers (layers x 3 x width x ffn-width x 16)");
-  add({2, c.vocabulary, c.width, kBytes},
+  const std::int64_t embedded = std::max(c.width, c.embedded());
+  add({2, c.vocabulary, embedded, kBytes},
       "bytes of embedding and head (2 x vocabulary x width x 16)");
-  add({c.most_positions(), c.width, kBytes}, "bytes of positions (context x width x 16)");
+  add({c.most_positions(), embedded, kBytes}, "bytes of positions (context x width x 16)");
+  add({2, c.width, embedded, kBytes},
+      "bytes between embedding and layers (2 x width x embedding-width x 16)");
 }
 
 }  // namespace
@@ -37,6 +40,7 @@ ModelConfig with_derived(ModelConfig config) {
   complete(config);
   config.kv_heads = config.groups();
   config.ffn_width = config.hidden();
+  config.embedding_width = config.embedded();
   config.source_context = config.source();
   if (config.decoder_layers == 0) config.decoder_layers = config.layers;
   return config;
@@ -64,8 +68,9 @@ FieldProblems problems(const ModelConfig& c) {
     out.add({"vocab-size"},
             text("vocabulary is ", c.vocabulary, "; it must be at most ", kMaxFieldSize));
   const bool heads = positive("heads", c.heads), width = positive("width", c.width);
-  for (const auto& [name, value] :
-       {std::pair("kv-heads", c.kv_heads), {"ffn-width", c.ffn_width}}) {
+  for (const auto& [name, value] : {std::pair("kv-heads", c.kv_heads),
+                                    {"ffn-width", c.ffn_width},
+                                    {"embedding-width", c.embedding_width}}) {
     if (value < 0) out.add({name}, text(name, " is ", value, "; it must not be negative"));
     if (value > 0) positive(name, value);
   }
@@ -96,8 +101,8 @@ FieldProblems problems(const ModelConfig& c) {
     check_weight_sizes(c);
     check_step_sizes(c, 1);
   } catch (const Error& error) {
-    out.add({"layers", "decoder-layers", "width", "ffn-width", "heads", "kv-heads", "context",
-             "source-context", "vocab-size"},
+    out.add({"layers", "decoder-layers", "width", "embedding-width", "ffn-width", "heads",
+             "kv-heads", "context", "source-context", "vocab-size"},
             error.what());
   }
   return out;

@@ -37,10 +37,11 @@ struct ModelConfig {
   FamilyRef family = {};
   std::int64_t layers = 4;
   std::int64_t heads = 4;
-  std::int64_t kv_heads = 0;   // key-value heads; 0: as many as heads
-  std::int64_t width = 128;    // of the residual stream
-  std::int64_t ffn_width = 0;  // hidden width of the feed-forward layer; 0: 4 x width
-  std::int64_t context = 64;   // tokens per sample
+  std::int64_t kv_heads = 0;         // key-value heads; 0: as many as heads
+  std::int64_t width = 128;          // of the residual stream
+  std::int64_t embedding_width = 0;  // of the tables of tokens and positions; 0: width
+  std::int64_t ffn_width = 0;        // hidden width of the feed-forward layer; 0: 4 x width
+  std::int64_t context = 64;         // tokens per sample
   std::int64_t positions = 0;  // most that a sequence can have, where they are learned; 0: context
   std::int64_t vocabulary = 256;
   std::int64_t masked_positions = 0;  // most tokens of a sample that are predicted; 0: no limit
@@ -68,6 +69,7 @@ struct ModelConfig {
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
   std::int64_t head_dim() const { return width / heads; }
+  std::int64_t embedded() const { return embedding_width == 0 ? width : embedding_width; }
   std::int64_t most_positions() const { return positions == 0 ? context : positions; }
   std::int64_t source() const { return source_context == 0 ? context : source_context; }
   std::int64_t hidden() const { return ffn_width == 0 ? 4 * width : ffn_width; }

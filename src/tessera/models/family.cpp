@@ -8,7 +8,7 @@ namespace tessera {
 
 std::span<const ModelFamily* const> model_families() {
   static constexpr const ModelFamily* kAll[] = {
-      &kGpt2, &kLlama, &kBert, &kRoberta, &kTransformer, &kVit,
+      &kGpt2, &kLlama, &kBert, &kRoberta, &kAlbert, &kTransformer, &kVit,
   };
   return kAll;
 }

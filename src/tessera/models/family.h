@@ -93,6 +93,6 @@ void complete(ModelConfig& config);
 Task task_of(const ModelConfig& config);
 
 // The families, one file each.
-extern const ModelFamily kBert, kGpt2, kLlama, kRoberta, kTransformer, kVit;
+extern const ModelFamily kAlbert, kBert, kGpt2, kLlama, kRoberta, kTransformer, kVit;
 
 }  // namespace tessera

@@ -27,17 +27,23 @@ struct MaskedLogits {
   Value second;  // [b, 2]; of two parts
 };
 
+/// How wide the tables are.
+std::int64_t table_width(const ModelConfig& c, const MaskedModel& model) {
+  return model.factorised ? c.embedded() : c.width;
+}
+
 /// Tokens, types and positions, added up.
-EmbeddingResult embedded_tokens(const ModelConfig& c, const MaskedModel& model,
-                                const TaskValues& in) {
+EmbeddingResult masked_embedding(const ModelConfig& c, const MaskedModel& model,
+                                 const TaskValues& in) {
   const WeightInit init = init_of(c);
   const Value ids = in.at("ids");
-  EmbeddingResult out = embedding(ids, "token", c.vocabulary, c.width, init);
+  const std::int64_t width = table_width(c, model);
+  EmbeddingResult out = embedding(ids, "token", c.vocabulary, width, init);
   if (in.contains("types")) {
-    out.rows = out.rows + embedding(in.at("types"), "type", 2, c.width, init).rows;
+    out.rows = out.rows + embedding(in.at("types"), "type", 2, width, init).rows;
   } else {
     const Scope scope(ids.builder(), "type");
-    const Shape row{1, c.width};
+    const Shape row{1, width};
     out.rows = out.rows +
                ids.builder().state("weight", {DType::F32, row, {}}, Role::Parameter, init.of(row));
   }
@@ -56,14 +62,16 @@ MaskedLogits masked_transformer(const ModelConfig& c, const MaskedModel& model,
   Value x, token;
   {
     const Scope scope(builder, "embed");
-    const EmbeddingResult all = embedded_tokens(c, model, in);
+    const EmbeddingResult all = masked_embedding(c, model, in);
     token = all.table;
     x = dropout_layer(norm(all.rows, "norm", layer), c.dropout, pass.step, "dropout");
+    if (model.factorised) x = linear(x, "project", c.width, plain);
     builder.set_name(x, "residual");
   }
   const Value visible = not_equal(seen, builder.constant(0, seen.dtype()));
   for (std::int64_t i = 0; i < c.layers; ++i) {
-    const Scope scope(builder, text("layers.", i));
+    Scope scope(builder, text("layers.", i));
+    if (model.shared_layers && i > 0) scope.share_states("layers.0");
     x = encoder_layer(x, layer, {.mask = visible}, pass);
   }
   MaskedLogits out;
@@ -72,7 +80,7 @@ MaskedLogits masked_transformer(const ModelConfig& c, const MaskedModel& model,
     const GeluForm form =
         model.feed_forward == FeedForward::GeluErf ? GeluForm::Erf : GeluForm::Tanh;
     Value rows = c.masked_positions > 0 ? rows_at(x, in.at("masked_positions")) : x;
-    rows = norm(gelu(linear(rows, "dense", c.width, plain), form), "norm", layer);
+    rows = norm(gelu(linear(rows, "dense", table_width(c, model), plain), form), "norm", layer);
     const Value bias = builder.state("bias", {DType::F32, {c.vocabulary}, {}}, Role::Parameter,
                                      {Init::Kind::Constant, 0});
     out.tokens = matmul(rows, token, {.trans_b = true}) + bias;

@@ -14,6 +14,8 @@ struct MaskedModel {
   std::string_view second = "nsp";    // what judges the second part: a block, and metrics "nsp_..."
   std::int64_t unread_positions = 0;  // rows of the table of positions before the first token's
   FeedForward feed_forward = FeedForward::GeluErf;  // of layers; the head has the same GELU
+  bool factorised = false;     // tables are embedding_width wide, and a product makes the width
+  bool shared_layers = false;  // all layers have the weights of the first
 };
 
 /// The task of predicting masked tokens and, where samples have two parts, how these belong

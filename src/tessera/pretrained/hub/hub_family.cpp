@@ -10,7 +10,8 @@ namespace tessera {
 
 namespace {
 
-constexpr const HubFamily* kFamilies[] = {&kHubBert, &kHubGpt2, &kHubLlama, &kHubRoberta, &kHubVit};
+constexpr const HubFamily* kFamilies[] = {&kHubAlbert, &kHubBert,    &kHubGpt2,
+                                          &kHubLlama,  &kHubRoberta, &kHubVit};
 constexpr std::array<std::string_view, 2> kSuffixes = {".weight", ".bias"};
 
 std::string of_layer(std::string_view name, std::int64_t layer) {

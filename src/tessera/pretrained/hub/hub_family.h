@@ -65,6 +65,6 @@ struct HubTensor {
 std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& config);
 
 // The families, one file each.
-extern const HubFamily kHubBert, kHubGpt2, kHubLlama, kHubRoberta, kHubVit;
+extern const HubFamily kHubAlbert, kHubBert, kHubGpt2, kHubLlama, kHubRoberta, kHubVit;
 
 }  // namespace tessera

@@ -1,0 +1,51 @@
+/// ALBERT (Lan et al. 2019, arXiv 1909.11942): BERT whose layers all have the same weights, and
+/// whose tables are narrower than the layers. It learns masked tokens, and whether the two parts of
+/// a sample are in the order of the text.
+
+#include "tessera/models/masked_lm.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr MaskedModel kAlbertModel = {.parts = SampleParts::Swapped,
+                                      .second = "sop",
+                                      .feed_forward = FeedForward::GeluTanh,
+                                      .factorised = true,
+                                      .shared_layers = true};
+
+constexpr ReadField kAlbertReads[] = {{"layers", "all have the same weights"},
+                                      {"heads"},
+                                      {"kv-heads"},
+                                      {"width"},
+                                      {"embedding-width"},
+                                      {"ffn-width"},
+                                      {"context"},
+                                      {"positions"},
+                                      {"vocab-size"},
+                                      {"dropout"},
+                                      {"masked-positions"},
+                                      {"norm-eps"},
+                                      {"init-std"}};
+
+}  // namespace
+
+constinit const ModelFamily kAlbert = {
+    .name = "albert",
+    .doc = "as bert, one set of weights for all layers, narrow tables",
+    .reads = kAlbertReads,
+    .task = [](const ModelConfig& config) { return masked_lm(config, kAlbertModel); },
+    .publish =
+        [](ModelConfig& config) {
+          config.norm_eps = 1e-12;
+          config.embedding_width = 128;
+        },
+    .find_problems =
+        [](const ModelConfig& config, FieldProblems& problems) {
+          find_masked_problems(config, kAlbertModel, problems);
+        },
+    .cuts = kMaskedCuts,
+    .special_tokens = kSpecialTokens,
+};
+
+}  // namespace tessera
