@@ -14,19 +14,10 @@ constexpr MaskedModel kAlbertModel = {.parts = SampleParts::Swapped,
                                       .factorised = true,
                                       .shared_layers = true};
 
-constexpr ReadField kAlbertReads[] = {{"layers", "all have the same weights"},
-                                      {"heads"},
-                                      {"kv-heads"},
-                                      {"width"},
-                                      {"embedding-width"},
-                                      {"ffn-width"},
-                                      {"context"},
-                                      {"positions"},
-                                      {"vocab-size"},
-                                      {"dropout"},
-                                      {"masked-positions"},
-                                      {"norm-eps"},
-                                      {"init-std"}};
+constexpr ReadField kAlbertReads[] = {
+    {"layers"},           {"heads"},    {"kv-heads"},  {"width"},      {"embedding-width"},
+    {"ffn-width"},        {"context"},  {"positions"}, {"vocab-size"}, {"dropout"},
+    {"masked-positions"}, {"norm-eps"}, {"init-std"}};
 
 }  // namespace
 
