@@ -292,9 +292,9 @@ TEST(Models, AnUnknownFamilyNamesTheKnown) {
     find_model("gpt3");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "unknown model family 'gpt3'; known are gpt2, llama, bert, roberta, albert, transformer, vit");
+    EXPECT_STREQ(error.what(),
+                 "unknown model family 'gpt3'; known are gpt2, llama, bert, roberta, albert, "
+                 "transformer, vit");
   }
 }
 
