@@ -10,7 +10,9 @@
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/ir/strategy.h"
+#include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/hub/hub_rows.h"
+#include "tessera/pretrained/hub/hub_weights.h"
 
 namespace tessera {
 
