@@ -224,7 +224,7 @@ TEST(OwnFamily, IsNamedAndRecordedLikeTheLibrarys) {
   EXPECT_EQ(c.config.model.rope_base, 7);
   EXPECT_EQ(c.problems, std::vector<std::string>{
                             "--heads 2 does nothing with family own; leave it out, or give "
-                            "family gpt2, llama, bert, roberta, transformer or vit"});
+                            "family gpt2, llama, bert, roberta, albert, transformer or vit"});
   const auto record = record_of(c.config);
   EXPECT_EQ(record.at("family"), "own");
   EXPECT_EQ(config_of(record, "here", own).model.family, kOwnFamily);
