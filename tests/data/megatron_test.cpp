@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "data/test_data.h"
 #include "tessera/base/text.h"
 #include "tessera/data/blend.h"
+#include "tessera/data/blended_samples.h"
 #include "tessera/data/file.h"
 #include "tessera/data/gpt_cache.h"
 #include "tessera/data/indexed_dataset_writer.h"
@@ -16,7 +18,8 @@
 #include "tessera/data/masked_words.h"
 #include "tessera/data/numpy_random.h"
 #include "tessera/data/sentence_map.h"
-#include "tessera/data/token_files.h"
+#include "tessera/data/sentence_pairs.h"
+#include "tessera/tensor/ignored_label.h"
 
 namespace tessera {
 
@@ -184,7 +187,8 @@ TEST(Megatron, BlendedDatasets) {
     ASSERT_EQ(samples.size(), std::ssize(c["samples"]));
     for (std::size_t k = 0; k < c["samples"].size(); ++k) {
       TokenIds ids(c["samples"][k].size());
-      samples.read(static_cast<std::int64_t>(k), ids);
+      const auto [dataset, sample] = samples.at(static_cast<std::int64_t>(k));
+      dataset.read(sample, ids);
       EXPECT_EQ(Json(ids), c["samples"][k]) << "sample " << k;
     }
   }
@@ -313,6 +317,123 @@ TEST(Megatron, T5Samples) {
                          EXPECT_EQ(made.truncated ? 1 : 0, expected["truncated"].get<int>());
                        });
   }
+}
+
+namespace {
+
+/// A vocab.txt of `size` tokens; every seventh goes on a word, as in word_pieces_of().
+Vocabulary numbered_pieces(std::int32_t size) {
+  std::string lines = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+  for (std::int32_t i = 5; i < size; ++i) lines += text(i % 7 == 0 ? "##p" : "p", i, "\n");
+  return Vocabulary::tokenizer(Tokenizer::of({{"vocab.txt", lines}}, "test"));
+}
+
+/// Inputs of a batch of `count` samples, by name.
+std::map<std::string, TokenIds> pairs_batch(const Samples& samples, std::int64_t count,
+                                            std::int64_t context, std::int64_t predicted) {
+  std::map<std::string, TokenIds> out;
+  BatchInputs inputs("test");
+  const auto add = [&](const char* name, std::int64_t columns) {
+    TokenIds& values = out[name];
+    values.resize(static_cast<std::size_t>(count * columns), -7);
+    inputs.add(name, {DType::I32, {count, columns}, {}},
+               std::as_writable_bytes(std::span(values)).data());
+  };
+  for (const char* name : {"ids", "types", "mask"}) add(name, context);
+  add("labels", predicted > 0 ? predicted : context);
+  add("next", 1);
+  if (predicted > 0) add("masked_positions", predicted);
+  inputs.begin();
+  samples.fill(0, count, inputs);
+  inputs.require_filled();
+  return out;
+}
+
+}  // namespace
+
+TEST(Megatron, BatchesOfSentencePairs) {
+  const TestFolder folder;
+  int number = 0;
+  for (const Json& c : golden()["sentence_pairs"]) {
+    SCOPED_TRACE(text("case ", number));
+    std::vector<std::string> words;
+    for (std::size_t i = 0; i < c["files"].size(); ++i) {
+      const std::string prefix = folder / text("pairs", number, "_", i);
+      IndexedDatasetWriter writer(prefix, TokenType::U16);
+      for (const Json& document : c["files"][i]) {
+        for (const Json& sentence : document) writer.add_sequence(sentence.get<TokenIds>());
+        writer.end_document();
+      }
+      writer.finish();
+      if (!c["weights"].empty()) words.push_back(c["weights"][i].dump());
+      words.push_back(prefix);
+    }
+    ++number;
+    TokenFiles files;
+    files.train = open_token_source(words);
+    files.split = c["split"].get<std::string>();
+    const auto context = c["context"].get<std::int64_t>(), size = c["size"].get<std::int64_t>(),
+               most = (context - 3) * 15 / 100;
+    const Vocabulary vocabulary = numbered_pieces(c["vocabulary"]);
+    SentencePairsOptions options{.choice = {static_cast<DataPart>(c["part"].get<int>()), context,
+                                            vocabulary.size(), wanted_of(c),
+                                            c["seed"].get<std::uint32_t>()}};
+    for (const std::int64_t predicted : {std::int64_t{0}, most + 1}) {
+      options.masked_positions = predicted;
+      const auto samples = sentence_pairs(files, vocabulary, options);
+      if (options.choice.part != DataPart::Train) {
+        EXPECT_EQ(samples->size(), size);
+      }
+      const auto count = static_cast<std::int64_t>(c["samples"].size());
+      const auto batch = pairs_batch(*samples, count, context, predicted);
+      for (std::int64_t k = 0; k < count; ++k) {
+        SCOPED_TRACE(text("sample ", k));
+        const Json& expected = c["samples"][static_cast<std::size_t>(k)];
+        const auto row = [&](const char* name, std::int64_t columns) {
+          const TokenIds& all = batch.at(name);
+          return TokenIds(all.begin() + k * columns, all.begin() + (k + 1) * columns);
+        };
+        for (const char* name : {"ids", "types", "mask"})
+          EXPECT_EQ(Json(row(name, context)), expected[name]) << name;
+        EXPECT_EQ(row("next", 1)[0], expected["next"].get<int>());
+        TokenIds labels(static_cast<std::size_t>(context), kIgnoredLabel);
+        if (predicted == 0) {
+          labels = row("labels", context);
+        } else {
+          const TokenIds at = row("masked_positions", predicted), what = row("labels", predicted);
+          for (std::size_t i = 0; i < at.size(); ++i) {
+            if (what[i] != kIgnoredLabel) labels[static_cast<std::size_t>(at[i])] = what[i];
+          }
+        }
+        std::ranges::replace(labels, kIgnoredLabel, -1);  // as megatron-core has it
+        EXPECT_EQ(Json(labels), expected["labels"]);
+      }
+    }
+    options.masked_positions = most - 1;
+    if (most < 2) continue;
+    EXPECT_NE(message_of([&] {
+                sentence_pairs(files, vocabulary, options);
+              }).find(text("masked-positions is ", most - 1, ", but")),
+              std::string::npos);
+  }
+}
+
+TEST(Megatron, SentencePairsNeedSentencesAndATokenizer) {
+  const TestFolder folder;
+  IndexedDatasetWriter writer(folder / "plain", TokenType::U16);
+  for (int i = 0; i < 4; ++i) writer.add_document(TokenIds{5, 6}, TokenIds{2});
+  writer.finish();
+  TokenFiles files;
+  files.train = open_token_source(std::vector{folder / "plain"});
+  const SentencePairsOptions options{.choice = {.context = 16, .vocabulary = 40}};
+  EXPECT_NE(message_of([&] {
+              sentence_pairs(files, numbered_pieces(40), options);
+            }).find("have 4 sequences in 4 documents, and samples of sentences need a sequence"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] {
+              sentence_pairs(files, Vocabulary::ids(40), options);
+            }).find("need the files' tokenizer, with [PAD], [CLS], [SEP] and [MASK], and none"),
+            std::string::npos);
 }
 
 TEST(Megatron, MasksAndPositions) {

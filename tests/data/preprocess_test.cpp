@@ -124,7 +124,7 @@ TEST(Preprocess, RefusesARequestThatCannotBe) {
             "json-keys names 'a' twice; give each key once");
   EXPECT_NE(says([](Request& r) { r.encoder.type = "gpt5"; }).find("known are bytes"),
             std::string::npos);
-  EXPECT_NE(says([](Request& r) { r.encoder.vocab_file = "v"; }).find("takes no files"),
+  EXPECT_NE(says([](Request& r) { r.encoder.vocab_file = "v"; }).find("takes no vocab-file"),
             std::string::npos);
   EXPECT_NE(says([](Request& r) { r.encoder.type = "bpe"; }).find("vocab-size is 0"),
             std::string::npos);
@@ -162,6 +162,77 @@ TEST(Preprocess, VocabulariesAreLearnedAndTakenUpAgain) {
   request.encoder.vocab_size = 12;
   EXPECT_NE(message_of([&] { preprocess(request); }).find("word '12' at byte 2"),
             std::string::npos);
+}
+
+TEST(Preprocess, TokenizersOfMegatron) {
+  const TestFolder folder;
+  std::filesystem::create_directories(folder / "gpt2");
+  std::filesystem::create_directories(folder / "bert");
+  write_atomically(folder / "gpt2/vocab.json",
+                   "{\"a\":0,\"b\":1,\"\u0120\":2,\"ab\":3,\"\u0120ab\":4,\"<|endoftext|>\":5}");
+  write_atomically(folder / "gpt2/merges.txt", "#version: 0.2\na b\n\u0120 ab\n");
+  write_atomically(folder / "bert/vocab.txt",
+                   "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nab\n##a\nb\nAb\n##B\n");
+  using Ids = std::vector<std::int32_t>;
+  const struct {
+    const char* type;
+    std::string vocab, merges, path;
+    Ids ids;  // of the first text, its end among them
+    std::int64_t size;
+  } cases[] = {
+      {"GPT2BPETokenizer", folder / "gpt2/vocab.json", folder / "gpt2/merges.txt", "",
+       Ids{3, 4, 0, 2, 2, 5}, 6},
+      {"HuggingFaceTokenizer", "", "", folder / "gpt2", Ids{3, 4, 0, 2, 2, 5}, 6},
+      {"BertWordPieceLowerCase", folder / "bert/vocab.txt", "", "", Ids{5, 5, 6, 5, 3}, 10},
+      {"BertWordPieceCase", folder / "bert/vocab.txt", "", "", Ids{5, 5, 6, 1, 3}, 10},
+      {"HuggingFaceTokenizer", "", "", folder / "bert/vocab.txt", Ids{5, 5, 6, 1, 3}, 10},
+  };
+  std::string lines = "{\"text\": \"ab aba  AB\"}\n";
+  for (int i = 0; i < 3; ++i) lines += lines;
+  for (const auto& c : cases) {
+    SCOPED_TRACE(text(c.type, " ", c.path));
+    PreprocessRequest request = request_for(folder, lines);
+    request.append_eod = true;
+    request.encoder = {c.type, c.vocab, c.merges, c.path, 0, {}};
+    std::string first;
+    for (const std::int64_t workers : {1, 2}) {
+      request.workers = workers;
+      const PreprocessReport report = preprocess(request);
+      EXPECT_EQ(report.vocabulary, c.size);
+      EXPECT_EQ(report.end_of_document, text(c.ids.back()));
+      const std::string bytes = read_file(folder / "out_text_document.bin");
+      if (first.empty()) first = bytes;
+      EXPECT_EQ(bytes, first);
+    }
+    const IndexedDataset written(folder / "out_text_document");
+    EXPECT_EQ(written.num_documents(), 8);
+    EXPECT_EQ(written.read(7, c.size), c.ids);
+  }
+}
+
+TEST(Preprocess, TokenizersNeedTheirFiles) {
+  const TestFolder folder;
+  const struct {
+    const char *type, *vocab, *merges, *path, *says;
+  } cases[] = {
+      {"GPT2BPETokenizer", "v", "", "", "needs merge-file, which is missing; give the merges.txt"},
+      {"GPT2BPETokenizer", "", "m", "", "needs vocab-file"},
+      {"GPT2BPETokenizer", "v", "m", "p",
+       "takes vocab-file, merge-file alone, but tokenizer-model"},
+      {"BertWordPieceCase", "v", "m", "", "takes vocab-file alone, but merge-file is 'm'"},
+      {"Llama2Tokenizer", "v", "", "p", "takes tokenizer-model alone, but vocab-file is 'v'"},
+      {"HuggingFaceTokenizer", "", "", "",
+       "needs tokenizer-model, which is missing; give its file"},
+      {"HuggingFaceTokenizer", "", "", "gone", "there is no tokenizer 'gone'"},
+      {"bytes", "", "", "p", "takes no tokenizer-model, but 'p' is given"},
+      {"Gpt2BpeTokenizer", "v", "m", "", "is 'Gpt2BpeTokenizer', but known are bytes"},
+  };
+  for (const auto& c : cases) {
+    PreprocessRequest request = request_for(folder, "{\"text\": \"ab\"}\n");
+    request.encoder = {c.type, c.vocab, c.merges, c.path, 0, {}};
+    const std::string says = message_of([&] { preprocess(request); });
+    EXPECT_NE(says.find(c.says), std::string::npos) << says;
+  }
 }
 
 TEST(LineBlocks, NumberLinesAcrossBlocksAndFiles) {

@@ -104,6 +104,8 @@ TEST(Tokenizers, SentencePieceModelsEqualTheReference) {
     const Vocabulary vocabulary = Vocabulary::from_json(sized.dump(), "v.json");
     EXPECT_EQ(Vocabulary::from_json(vocabulary.to_json(), "v.json"), vocabulary);
     expect_equal(*vocabulary.made_elsewhere(), texts, c);
+    EXPECT_EQ(end_of_document(*vocabulary.made_elsewhere()),
+              vocabulary.made_elsewhere()->id_of("</s>"));
   }
 }
 

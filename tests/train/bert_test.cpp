@@ -3,7 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tessera/base/text.h"
 #include "tessera/comm/local.h"
+#include "tessera/data/file.h"
+#include "tessera/data/indexed_dataset_writer.h"
 #include "train/tiny_run.h"
 
 namespace tessera {
@@ -73,6 +76,61 @@ TEST_F(BertRun, AnInterruptedRunIsTheUndisturbedOneBitByBit) {
     EXPECT_EQ(run(parts).ending, Ending::Finished);
     EXPECT_EQ(digest_of(of_parts), digest_of(name));
     EXPECT_EQ(losses(of_parts), losses(name));
+  }
+}
+
+/// Sentences of token files, with Megatron-LM's samples.
+TEST_F(BertRun, OnTokenFilesEveryMeshHasTheSameLosses) {
+  IndexedDatasetWriter writer(folder_ + "/sentences", TokenType::U16);
+  for (std::int32_t d = 0; d < 60; ++d) {
+    for (std::int32_t s = 0; s < 2 + d % 5; ++s) {
+      std::vector<std::int32_t> ids;
+      for (std::int32_t i = 0; i < 3 + (d + s) % 9; ++i) ids.push_back(5 + (d * 5 + i * i) % 35);
+      writer.add_sequence(ids);
+    }
+    writer.end_document();
+  }
+  writer.finish();
+  std::string pieces = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+  for (int i = 5; i < 40; ++i) pieces += text(i % 7 == 0 ? "##p" : "p", i, "\n");
+  write_atomically(folder_ + "/vocab.txt", pieces);
+  for (const std::int64_t masked_positions : {0, 5}) {
+    RunConfig one = bert(text("one", masked_positions));
+    one.data = {folder_ + "/sentences"};
+    one.split = "80,20";
+    one.tokenizer_type = "BertWordPieceCase";
+    one.vocab_file = folder_ + "/vocab.txt";
+    one.untold = {"vocabulary", "vocab-size"};
+    one.model.vocabulary = 0;
+    one.model.masked_positions = masked_positions;
+    one.model.dropout = 0;
+    run(one);
+    RunConfig two = one, four = one;
+    two.output = folder_ + text("/two", masked_positions);
+    two.parallel.devices = 2;
+    two.zero2 = true;
+    four.output = folder_ + text("/four", masked_positions);
+    four.parallel.devices = 4;
+    four.parallel.tensor = 2;
+    four.micro_batch_size = 2;
+    for (const RunConfig* const mesh : {&two, &four}) {
+      run_on_ranks(*mesh);
+      const std::string name = mesh->output.substr(folder_.size() + 1);
+      for (const std::string kind : {"train", "valid"}) {
+        const nlohmann::json a = last(text("one", masked_positions), kind), b = last(name, kind);
+        for (const char* part : {"loss", "mlm_loss", "nsp_loss"})
+          EXPECT_NEAR(double(b.at(part)), double(a.at(part)), 1e-5 * double(a.at(part)))
+              << name << " " << part;
+      }
+    }
+    RunConfig parts = one;  // goes on with the same bits
+    parts.output = folder_ + text("/parts", masked_positions);
+    parts.exit_interval = 5;
+    run(parts);
+    parts.exit_interval = 0;
+    run(parts);
+    EXPECT_EQ(digest_of(text("parts", masked_positions, "/checkpoints/step-00000012")),
+              digest_of(text("one", masked_positions, "/checkpoints/step-00000012")));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "tessera/base/text.h"
+#include "tessera/data/file.h"
 #include "tessera/data/indexed_dataset_writer.h"
 #include "tessera/models/family.h"
 #include "train/tiny_run.h"
@@ -107,7 +108,11 @@ TEST_F(TokenRun, AskForWhatTheyNeed) {
   } cases[] = {
       {"", says([](RunConfig&) {})},
       {"give vocab-size", says([](RunConfig& c) { c.model.vocabulary = 0; })},
-      {"family bert trains on texts", says([](RunConfig& c) {
+      {"family transformer trains on texts", says([](RunConfig& c) {
+         c.model = published("transformer");
+         c.model.vocabulary = 40;
+       })},
+      {"masked sentences of token files need the files' tokenizer", says([](RunConfig& c) {
          c.model = published("bert");
          c.model.vocabulary = 40;
        })},
@@ -147,6 +152,49 @@ TEST_F(TokenRun, AnIdThatTheModelLacksEndsItWithItsPlace) {
     says = error.what();
   }
   EXPECT_NE(says.find("is 31, but the model has ids from 0 to 30"), std::string::npos) << says;
+}
+
+/// 31 letters and the end of a document.
+TEST_F(TokenRun, ATokenizerTellsTheVocabularyAndTheEnd) {
+  std::string vocabulary = "{";
+  for (int i = 0; i < kEndOfDocument; ++i)
+    vocabulary += text("\"", static_cast<char>('A' + i == '\\' ? 'z' : 'A' + i), "\":", i, ",");
+  write_atomically(folder_ + "/vocab.json", vocabulary + "\"<|endoftext|>\":31}");
+  write_atomically(folder_ + "/merges.txt", "#version: 0.2\n");
+  RunConfig config = on_tokens("tokenizer");
+  config.model.vocabulary = 0;
+  config.eod_mask_loss = true;
+  config.untold = {"vocabulary", "tokenizer", "vocab-size", "eod-token"};
+  config.tokenizer_type = "GPT2BPETokenizer";
+  config.vocab_file = folder_ + "/vocab.json";
+  EXPECT_NE(problems_of(config).find("needs merge-file"), std::string::npos) << problems_of(config);
+  config.merge_file = folder_ + "/merges.txt";
+  Problems problems;
+  const auto prepared = prepare_run(config, problems);
+  problems.raise();
+  EXPECT_EQ(prepared->config.model.vocabulary, 32);
+  EXPECT_EQ(prepared->config.eod_token, kEndOfDocument);
+  EXPECT_EQ(prepared->data.vocabulary.decode(std::vector<std::int32_t>{0, 1, 31}),
+            "AB<|endoftext|>");
+  config.exit_interval = 3;
+  run(config);
+  // What follows from the checkpoint alone.
+  std::filesystem::remove(config.vocab_file);
+  run(config);
+  RunConfig untold = on_tokens("tokenizer");
+  untold.untold = {"vocabulary", "tokenizer", "vocab-size", "eod-token"};
+  untold.model.vocabulary = 0;
+  untold.eod_mask_loss = true;
+  run(untold);
+  RunConfig padded = config, less = config;
+  write_atomically(config.vocab_file, vocabulary + "\"<|endoftext|>\":31}");
+  padded.output = less.output = folder_ + "/padded";
+  padded.model.vocabulary = 64;
+  less.model.vocabulary = 31;
+  run(padded);
+  less.output = folder_ + "/less";
+  EXPECT_NE(problems_of(less).find("eod-token 31 is not below vocab-size 31"), std::string::npos)
+      << problems_of(less);
 }
 
 TEST_F(TokenRun, DocumentsAreKeptApart) {

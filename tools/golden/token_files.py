@@ -255,6 +255,41 @@ def masked_cases(pick, cases, folder, t5):
     return out
 
 
+def sentence_pair_cases(pick, cases, folder):
+    """BERT's samples of blended and split files, with the usual settings."""
+    out = []
+    while len(out) < cases:
+        vocabulary, context = 40, pick.choice([16, 24, 48])
+        files, prefixes = [], []
+        for k in range(pick.choice([1, 1, 2, 3])):
+            files.append(random_sentences(pick, cases > 20, vocabulary))
+            prefixes.append(f"{folder}/pairs{len(out)}_{k}")
+            write_files(prefixes[-1], files[-1], numpy.uint16)
+        weights = [pick.choice([.1, .5, 3]) for _ in files] if len(files) > 1 else None
+        part, split = pick.choice([[0, "1,0,0"], [0, "70,30"], [1, "60,40"]])
+        wanted, seed = pick.randrange(1, 200 if cases > 20 else 20), pick.choice([1, 1234, pick.randrange(1, 2**31 - 1000)])
+        config = BERTMaskedWordPieceDatasetConfig(
+            random_seed=seed, sequence_length=context, blend=(prefixes, weights), split=split,
+            tokenizer=WordPieces(vocabulary), classification_head=True, masking_probability=.15,
+            short_sequence_probability=.1, masking_max_ngram=3, masking_do_full_word=True, masking_do_permutation=False,
+            masking_use_longer_ngrams=False, masking_use_geometric_distribution=False)
+        def has_sample(documents, begin, end):
+            return any(len(d) >= 2 and max(map(len, d)) <= 512 for d in documents[begin:end])
+        if not all(has_sample(f, *split_ranges(split, len(f))[part]) for f in files):
+            continue  # megatron-core looks for one for ever
+        try:
+            dataset = BlendedMegatronDatasetBuilder(
+                BERTMaskedWordPieceDataset, [wanted if k == part else 0 for k in range(3)], lambda: True, config).build()[part]
+        except IndexError:  # a blend that wants more of a file than it has
+            continue
+        names = {"text": "ids", "types": "types", "labels": "labels", "padding_mask": "mask", "is_random": "next"}
+        take = range(len(dataset)) if cases > 20 else range(min(len(dataset), 5))
+        samples = [{ours: numpy.asarray(dataset[k][theirs]).tolist() for theirs, ours in names.items()} for k in take]
+        out.append({"files": files, "weights": weights or [], "split": split, "part": part, "context": context,
+                    "wanted": wanted, "seed": seed, "vocabulary": vocabulary, "size": len(dataset), "samples": samples})
+    return out
+
+
 def left_to_right_cases(pick, cases):
     out = []
     for _ in range(cases):
@@ -280,7 +315,8 @@ def main():
                 "gpt": gpt_cases(pick, cases + 4, folder), "blended": blended_cases(pick, cases, folder),
                 "blending": blending_cases(pick, cases), "split": split_cases(pick, cases),
                 "bert": masked_cases(pick, cases, folder, False), "t5": masked_cases(pick, cases, folder, True),
-                "left_to_right": left_to_right_cases(pick, 2 * cases)}
+                "left_to_right": left_to_right_cases(pick, 2 * cases),
+                "sentence_pairs": sentence_pair_cases(pick, cases, folder)}
     torch.distributed.destroy_process_group()
     out = []
     for name, value in made.items():  # one case in a line

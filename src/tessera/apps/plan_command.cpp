@@ -27,8 +27,10 @@ void find_vocabulary(RunConfig& config, Problems& problems) {
     return;
   }
   problems.gather([&] {
-    if (trains_on_token_files(config)) load_token_files(config);  // which asks for vocab-size
-    const Dataset data = load_dataset(config.data, vocabulary_choice(config), config.held_out);
+    const Dataset data =
+        trains_on_token_files(config)
+            ? load_token_files(config)
+            : load_dataset(config.data, vocabulary_choice(config), config.held_out);
     config.model.vocabulary = vocabulary_for(config.model.family, data.vocabulary);
   });
 }

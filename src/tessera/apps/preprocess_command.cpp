@@ -43,10 +43,16 @@ std::vector<Flag> preprocess_flags() {
       {"tokenizer-type",
        {},
        "TYPE",
-       text("how text becomes ids: ", join(text_encoder_names()), "; bytes, unless told"),
+       text("how text becomes ids: ", join(text_encoder_names()),
+            "; HuggingFaceTokenizer with tokenizer-model, else bytes, unless told"),
        std::string(kTokens)},
       {"vocab-file", {"vocab"}, "FILE", "the vocabulary of the tokenizer", std::string(kTokens)},
       {"merge-file", {}, "FILE", "its merges", std::string(kTokens)},
+      {"tokenizer-model",
+       {"tokenizer-name-or-path"},
+       "PATH",
+       "a tokenizer's .model, its tokenizer.json, or its folder; nothing is fetched",
+       std::string(kTokens)},
       {"vocab-size",
        {},
        "N",
@@ -131,6 +137,8 @@ int preprocess_command(const Arguments& arguments, Console& console, const OwnFa
   request.workers = take_count(parsed, "workers", 1, problems);
   request.encoder.vocab_file = parsed.take_value("vocab-file");
   request.encoder.merge_file = parsed.take_value("merge-file");
+  request.encoder.path = parsed.take_value("tokenizer-model");
+  if (!request.encoder.path.empty()) request.encoder.type = "HuggingFaceTokenizer";
   request.encoder.vocab_size = take_count(parsed, "vocab-size", 0, problems);
   if (const std::string type = parsed.take_value("tokenizer-type"); !type.empty())
     request.encoder.type = type;

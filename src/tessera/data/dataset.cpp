@@ -63,9 +63,9 @@ Dataset load_dataset(const std::vector<std::string>& paths, const Vocabulary& vo
   return make_dataset(vocabulary, load(paths, vocabulary.kind()), held_out);
 }
 
-Dataset token_file_dataset(TokenFiles files, std::int64_t vocabulary) {
+Dataset token_file_dataset(TokenFiles files, Vocabulary vocabulary) {
   std::string digest = files.digest();
-  return {Vocabulary::ids(vocabulary),
+  return {std::move(vocabulary),
           TokenStream::none(),
           {},
           {},

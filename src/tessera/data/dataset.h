@@ -42,8 +42,8 @@ Dataset load_dataset(const std::vector<std::string>& paths, const VocabularyChoi
 Dataset load_dataset(const std::vector<std::string>& paths, const Vocabulary& vocabulary,
                      double held_out = TokenStream::kHeldOut);
 
-/// Token files as data: their ids are the tokens, `vocabulary` of them.
-Dataset token_file_dataset(TokenFiles files, std::int64_t vocabulary);
+/// Token files as data: their ids are the tokens of the vocabulary.
+Dataset token_file_dataset(TokenFiles files, Vocabulary vocabulary);
 
 /// Pictures as data: there are no tokens.
 Dataset picture_dataset(Pictures pictures);

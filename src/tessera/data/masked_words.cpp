@@ -162,9 +162,10 @@ BertSample bert_sample(std::span<const TokenIds> sentences, std::int64_t target,
   }
   const MaskedTokens masked =
       mask_words(ids, target, pieces, options, shown_of_bert(pieces), random);
-  out.padding_mask = padded(TokenIds(ids.size(), 1), context, pieces.pad);
-  out.types = padded(std::move(types), context, pieces.pad);
+  out.types = padded(std::move(types), context, 0);
   out.ids = padded(masked.ids, context, pieces.pad);
+  // Also where a token was replaced by the padding.
+  for (const std::int32_t id : out.ids) out.padding_mask.push_back(id == pieces.pad ? 0 : 1);
   out.labels = TokenIds(static_cast<std::size_t>(context), -1);
   out.loss_mask = TokenIds(static_cast<std::size_t>(context), 0);
   for (const auto& [at, token] : masked.labels) {

@@ -49,9 +49,9 @@ MaskedTokens mask_words(const TokenIds& ids, std::int64_t target, const WordPiec
 
 /// A sample of BERT; all but the last two are [context].
 struct BertSample {
-  TokenIds ids, types, labels;  // labels: -1 where nothing is to be predicted
-  TokenIds loss_mask, padding_mask;
-  bool exchanged = false;  // the second part stood before the first in the text
+  TokenIds ids, types, labels;       // labels: -1 where nothing is to be predicted
+  TokenIds loss_mask, padding_mask;  // 0: not predicted; padding, which is not seen
+  bool exchanged = false;            // the second part stood before the first in the text
   bool truncated = false;
 };
 

@@ -156,6 +156,7 @@ PreprocessReport preprocess(const PreprocessRequest& request) {
   PreprocessReport out;
   out.encoder = encoder.name;
   out.vocabulary = encoder.vocabulary;
+  out.notices = encoder.notices;
   out.end_of_document = encoder.end_of_document ? text(*encoder.end_of_document) : "none";
   const TokenType type = token_type_for(encoder.vocabulary);
   out.token_type = to_text(type);
@@ -208,6 +209,7 @@ std::string to_text(const PreprocessReport& report) {
     if (of_key.empty_documents > 0)
       out += text("  ", grouped(of_key.empty_documents), " of them have no token\n");
   }
+  for (const std::string& notice : report.notices) out += text("note: ", notice, "\n");
   out += text("tokenizer ", report.encoder, ", vocab-size ", report.vocabulary,
               ", end of document ", report.end_of_document, "\n");
   if (!report.vocabulary_file.empty())

@@ -35,6 +35,7 @@ struct PreprocessReport {
   std::string end_of_document;  // its id, or what stands for none
   std::string token_type;
   std::string vocabulary_file;  // what was learned; empty: nothing
+  std::vector<std::string> notices;
   double seconds = 0;
   std::int64_t bytes = 0;
 };

@@ -9,6 +9,7 @@
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
+#include "tessera/data/tokenizer_choice.h"
 #include "tessera/data/vocabulary.h"
 
 namespace tessera {
@@ -17,10 +18,15 @@ namespace {
 
 constexpr std::size_t kGathered = std::size_t{1} << 22;  // bytes of text between two looks at them
 
+void refuse_file(const TextEncoderChoice& choice, const char* flag, const std::string& file) {
+  require(file.empty(), "tokenizer-type ", choice.type, " takes no ", flag, ", but '", file,
+          "' is given; leave it out, or give the type of your files");
+}
+
 void refuse_files(const TextEncoderChoice& choice) {
-  require(choice.vocab_file.empty() && choice.merge_file.empty(), "tokenizer-type ", choice.type,
-          " takes no files, but ", choice.vocab_file.empty() ? "merge-file" : "vocab-file", " is '",
-          choice.vocab_file.empty() ? choice.merge_file : choice.vocab_file, "'; leave it out");
+  refuse_file(choice, "vocab-file", choice.vocab_file);
+  refuse_file(choice, "merge-file", choice.merge_file);
+  refuse_file(choice, "tokenizer-model", choice.path);
 }
 
 TextEncoder encoder_of(std::string name, Vocabulary vocabulary) {
@@ -64,8 +70,8 @@ Vocabulary learned_bpe(const TextEncoderChoice& choice) {
 }
 
 TextEncoder kept_or_learned(const TextEncoderChoice& choice, VocabularyKind kind) {
-  require(choice.merge_file.empty(), "tokenizer-type ", choice.type, " takes no merge-file, but '",
-          choice.merge_file, "' is given; leave it out");
+  refuse_file(choice, "merge-file", choice.merge_file);
+  refuse_file(choice, "tokenizer-model", choice.path);
   if (!choice.vocab_file.empty()) {
     Vocabulary kept = Vocabulary::from_json(read_file(choice.vocab_file), choice.vocab_file);
     require(kept.kind() == kind, "vocab-file '", choice.vocab_file, "' has a vocabulary of kind ",
@@ -95,6 +101,20 @@ TextEncoder null_encoder(const TextEncoderChoice& choice) {
   return out;
 }
 
+TextEncoder tokenizer_encoder(const TextEncoderChoice& choice) {
+  const Tokenizer made =
+      load_tokenizer({choice.type, choice.path, choice.vocab_file, choice.merge_file});
+  TextEncoder out;
+  out.name = choice.type;
+  out.vocabulary = made.size();
+  out.end_of_document = end_of_document(made);
+  out.notices = made.notices();
+  out.encode = [made](std::string_view text) {
+    return made.encode(text, {.add_special_tokens = false});
+  };
+  return out;
+}
+
 }  // namespace
 
 bool learns_vocabulary(const TextEncoderChoice& choice) {
@@ -102,7 +122,9 @@ bool learns_vocabulary(const TextEncoderChoice& choice) {
 }
 
 std::vector<std::string> text_encoder_names() {
-  return {"bytes", "characters", "bpe", "NullTokenizer"};
+  std::vector<std::string> out = {"bytes", "characters", "bpe", "NullTokenizer"};
+  for (std::string& type : tokenizer_types()) out.push_back(std::move(type));
+  return out;
 }
 
 TextEncoder text_encoder(const TextEncoderChoice& choice) {
@@ -113,6 +135,7 @@ TextEncoder text_encoder(const TextEncoderChoice& choice) {
   if (choice.type == "characters") return kept_or_learned(choice, VocabularyKind::Characters);
   if (choice.type == "bpe") return kept_or_learned(choice, VocabularyKind::Bpe);
   if (choice.type == "NullTokenizer") return null_encoder(choice);
+  if (is_tokenizer_type(choice.type)) return tokenizer_encoder(choice);
   fail(Fault::Usage, "tokenizer-type is '", printable(choice.type), "', but known are ",
        join(text_encoder_names()), "; give one of them");
 }

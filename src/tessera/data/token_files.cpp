@@ -68,9 +68,6 @@ std::string TokenFiles::digest() const {
   return hash.text();
 }
 
-namespace {
-
-/// What each file of a part is asked for.
 std::vector<GptDatasetChoice> choices_of_files(const TokenFiles& files, const TokenSource& source,
                                                const TokenSampleChoice& choice) {
   const GptDatasetChoice plain{choice.part,    files.valid_is_apart() ? "" : files.split,
@@ -90,8 +87,6 @@ std::vector<GptDatasetChoice> choices_of_files(const TokenFiles& files, const To
   }
   return out;
 }
-
-}  // namespace
 
 const TokenSource& TokenFiles::source_of(DataPart part) const {
   return valid_is_apart() && part == DataPart::Valid ? valid : train;
@@ -120,52 +115,6 @@ std::string TokenFiles::order_text(DataPart part, std::int64_t context,
                        plan.separate_last_epoch() ? ", the last one shuffled apart" : ""));
   }
   return join(out, "; ");
-}
-
-TokenSamples::TokenSamples(const TokenFiles& files, const TokenSampleChoice& choice,
-                           std::vector<std::string>& notices) {
-  const TokenSource& source = files.source_of(choice.part);
-  const std::vector<GptDatasetChoice> choices = choices_of_files(files, source, choice);
-  std::vector<std::int64_t> sizes;
-  for (std::size_t i = 0; i < choices.size(); ++i) {
-    datasets_.emplace_back(source.files[i], choices[i], notices);
-    sizes.push_back(datasets_.back().size());
-    size_ = size_sum(size_, sizes.back(), "samples of all files");
-  }
-  const std::vector<double> weights = normalised(source.weights);
-  if (weights.empty()) {
-    if (datasets_.size() == 1) return;
-    if (!choice.samples) {
-      blend_ = blend_all(sizes);
-      return;
-    }
-    size_ = std::min(size_, std::max<std::int64_t>(1, *choice.samples));
-    const std::vector<double> shares(sizes.begin(), sizes.end());
-    blend_ = blend_by_weight(normalised(shares), size_);
-    return;
-  }
-  if (choice.samples) {
-    size_ = 0;
-    for (const std::int64_t part : samples_of_parts(weights, *choice.samples))
-      size_ = size_sum(size_, part, "samples of all files");
-  }
-  blend_ = blend_by_weight(weights, size_);
-}
-
-std::int64_t TokenSamples::epoch() const {
-  std::int64_t out = 0;
-  for (const GptDataset& dataset : datasets_)
-    out = size_sum(out, dataset.epoch(), "samples of all files");
-  return std::max<std::int64_t>(out, 1);
-}
-
-void TokenSamples::read(std::int64_t sample, std::span<std::int32_t> out) const {
-  check(sample >= 0, "sample ", sample);
-  const std::int64_t number = sample % size_;
-  if (!blend_) return datasets_.front().read(number, out);
-  const GptDataset& dataset = datasets_.at(static_cast<std::size_t>(blend_->datasets.at(number)));
-  // A blend may want some more of a dataset than it was asked for.
-  dataset.read(blend_->samples.at(number) % dataset.size(), out);
 }
 
 }  // namespace tessera

@@ -56,27 +56,8 @@ struct TokenSampleChoice {
   std::uint32_t seed = 1234;
 };
 
-/// The samples of a part of token files, as Megatron-LM numbers them. All functions may be called
-/// from any thread.
-class TokenSamples {
- public:
-  /// Errors: as of GptDataset, with the file.
-  TokenSamples(const TokenFiles& files, const TokenSampleChoice& choice,
-               std::vector<std::string>& notices);
-
-  /// Samples that there are, at least as many as are wanted, but for several files without weights:
-  /// then those of one epoch, if fewer.
-  std::int64_t size() const { return size_; }
-  /// Those of one pass over all files.
-  std::int64_t epoch() const;
-
-  /// The context + 1 tokens of a sample; behind the last they begin anew.
-  void read(std::int64_t sample, std::span<std::int32_t> out) const;
-
- private:
-  std::vector<GptDataset> datasets_;
-  std::optional<BlendIndices> blend_;  // none: one dataset
-  std::int64_t size_ = 0;
-};
+/// What each file of `source` is asked for.
+std::vector<GptDatasetChoice> choices_of_files(const TokenFiles& files, const TokenSource& source,
+                                               const TokenSampleChoice& choice);
 
 }  // namespace tessera

@@ -80,7 +80,7 @@ std::vector<std::int32_t> ids_in_text(std::string_view text, std::int64_t below)
 }
 
 Vocabulary Vocabulary::of(const VocabularyChoice& choice, std::string_view utf8) {
-  if (choice.kind == VocabularyKind::Tokenizer) return tokenizer(Tokenizer::load(choice.path));
+  if (choice.kind == VocabularyKind::Tokenizer) return tokenizer(load_tokenizer(choice.tokenizer));
   if (choice.kind == VocabularyKind::Bpe) return bpe(utf8, choice.size);
   return choice.kind == VocabularyKind::Bytes ? bytes() : characters(utf8);
 }

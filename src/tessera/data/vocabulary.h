@@ -12,6 +12,7 @@
 
 #include "tessera/data/bpe.h"
 #include "tessera/data/tokenizer.h"
+#include "tessera/data/tokenizer_choice.h"
 
 namespace tessera {
 
@@ -23,11 +24,11 @@ using PairTokens = std::array<std::int32_t, 4>;
 
 /// What vocabulary to make of a text.
 struct VocabularyChoice {
-  VocabularyChoice(VocabularyKind of, std::int64_t tokens = 0, std::string files = "")  // NOLINT
-      : kind(of), size(tokens), path(std::move(files)) {}
+  VocabularyChoice(VocabularyKind of, std::int64_t tokens = 0, TokenizerChoice made = {})  // NOLINT
+      : kind(of), size(tokens), tokenizer(std::move(made)) {}
   VocabularyKind kind;
   std::int64_t size;  // of Bpe: how many tokens to learn at most; the others follow from the text
-  std::string path;   // of Tokenizer: its file or folder
+  TokenizerChoice tokenizer;  // of Tokenizer
 };
 
 /// A plain value that is saved beside every checkpoint: a model means nothing without it.

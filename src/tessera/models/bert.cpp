@@ -8,7 +8,7 @@ namespace tessera {
 
 namespace {
 
-constexpr MaskedModel kBertModel;
+constexpr MaskedModel kBertModel = {.sentence_files = true};
 
 }  // namespace
 

@@ -7,9 +7,9 @@
 
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
+#include "tessera/data/blended_samples.h"
 #include "tessera/data/left_to_right.h"
 #include "tessera/data/sampler.h"
-#include "tessera/data/token_files.h"
 #include "tessera/models/layer.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
@@ -65,7 +65,8 @@ class TokenWindows final : public Samples {
       if (beyond) {
         std::ranges::fill(tokens, 0);
       } else {
-        samples_.read(first + i, tokens);
+        const auto [dataset, number] = samples_.at(first + i);
+        dataset.read(number, tokens);
       }
       const auto n = static_cast<std::size_t>(context_);
       const auto row = [&](std::span<std::int32_t> all, std::size_t of_none) {
@@ -108,7 +109,12 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
   if (config.reset_attention) out.inputs.push_back({"first_seen", DType::I32, {context}, context});
   out.tokens = context;
   out.means = {{kLossMean}};
-  out.reads = {DataKind::Text, DataKind::TokenFiles};
+  out.token_files = {[context](const TokenFiles& files, const SampleChoices&) {
+                       return files.samples_in_epoch(DataPart::Train, context);
+                     },
+                     [context](const TokenFiles& files, const SampleChoices& choices) {
+                       return files.order_text(DataPart::Train, context, choices.in_all);
+                     }};
   out.text = {.context = context, .logits = [config, logits](Value ids, const Pass& pass) {
                 return logits(config, ids, pass);
               }};

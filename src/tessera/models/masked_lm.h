@@ -13,6 +13,7 @@ struct MaskedModel {
   SampleParts parts = SampleParts::Elsewhere;  // of One, all tokens have one type
   std::string_view second = "nsp";    // what judges the second part: a block, and metrics "nsp_..."
   std::int64_t unread_positions = 0;  // rows of the table of positions before the first token's
+  bool sentence_files = false;        // token files of sentences train it too, as Megatron-LM's
   FeedForward feed_forward = FeedForward::GeluErf;  // of layers; the head has the same GELU
   bool factorised = false;     // tables are embedding_width wide, and a product makes the width
   bool shared_layers = false;  // all layers have the weights of the first

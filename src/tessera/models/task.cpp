@@ -4,6 +4,12 @@
 
 namespace tessera {
 
+std::vector<DataKind> data_taken(const Task& task) {
+  std::vector<DataKind> out = {task.data};
+  if (task.token_files) out.push_back(DataKind::TokenFiles);
+  return out;
+}
+
 Value loss_of(const Task& task, const std::vector<Mean>& means) {
   check(means.size() == task.means.size(), "task ", task.name, " measures ", means.size(),
         " means and names ", task.means.size());

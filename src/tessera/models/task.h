@@ -72,6 +72,15 @@ struct TextWriting {
   std::string_view never = {};  // characters that data may have and no text has, as one between two
 };
 
+/// What a run on token files asks of a task beside its samples.
+struct TokenFileUse {
+  /// Samples in one pass over the part that trains.
+  std::function<std::int64_t(const TokenFiles& files, const SampleChoices& choices)>
+      samples_in_epoch;
+  /// Two runs have their samples in the same order where it is the same text.
+  std::function<std::string(const TokenFiles& files, const SampleChoices& choices)> order;
+};
+
 struct Task {
   std::string name;  // "causal-lm"
   std::vector<TaskInput> inputs;
@@ -83,8 +92,13 @@ struct Task {
   /// outlive them. Errors: Fault::Data: too little of it.
   MakeSamples train_samples, valid_samples;
   std::optional<TextWriting> text = std::nullopt;  // none: the task writes no text
-  std::vector<DataKind> reads = {DataKind::Text};  // data that train_samples and valid_samples take
+  DataKind data = DataKind::Text;  // what train_samples and valid_samples take
+  /// They take token files too; none: they do not.
+  std::optional<TokenFileUse> token_files = std::nullopt;
 };
+
+/// Every kind of data that the samples of a task can be made of.
+std::vector<DataKind> data_taken(const Task& task);
 
 /// The loss of a step, from the means that `task.measure` returned.
 Value loss_of(const Task& task, const std::vector<Mean>& means);

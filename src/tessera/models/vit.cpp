@@ -73,7 +73,7 @@ Task vit_task(const ModelConfig& c) {
                 {"labels", DType::I32, {}, c.classes, /*ignorable=*/true}};
   out.tokens = tokens_of(c);
   out.means = {{kLossMean}, {"accuracy", 0}};
-  out.reads = {DataKind::Pictures};
+  out.data = DataKind::Pictures;
   out.measure = [c](const TaskValues& in, const Pass& pass) -> std::vector<Mean> {
     const Value logits = vit_logits(c, in.at("patches"), pass), labels = in.at("labels");
     return {cross_entropy_mean(logits, labels), accuracy(logits, labels)};

@@ -69,11 +69,15 @@ void set_parallel(RunConfig& config, const TransformerOpParallelConfig& parallel
 VocabularyChoice vocabulary_choice(const RunConfig& config) {
   const std::int64_t special = vocabulary_for(config.model.family, 0);
   return {config.vocabulary, std::max(config.model.vocabulary - special, Bpe::kBytes),
-          config.tokenizer};
+          tokenizer_choice(config)};
+}
+
+TokenizerChoice tokenizer_choice(const RunConfig& config) {
+  return {config.tokenizer_type, config.tokenizer, config.vocab_file, config.merge_file};
 }
 
 void complete(RunConfig& config) {
-  if (!config.tokenizer.empty() && config.untold.contains("vocabulary"))
+  if (!tokenizer_choice(config).none() && config.untold.contains("vocabulary"))
     config.vocabulary = VocabularyKind::Tokenizer;
   if (config.choices) {
     config.max_isa = to_text(config.choices->isa);

@@ -24,6 +24,8 @@ namespace tessera {
 
 /// What remote_device can be: nothing is told, main memory, a file in offload_folder.
 inline constexpr std::string_view kRemoteNone = "none", kRemoteMemory = "cpu", kRemoteFile = "nvme";
+/// What data_impl can be: names of Megatron-LM for the one way in which token files are read.
+inline constexpr std::array<std::string_view, 2> kDataImpls = {"mmap", "infer"};
 /// Floats in which gradients are added up (reduce_dtype).
 inline constexpr std::array<std::string_view, 3> kSumDTypes = {"f32", "bf16", "f16"};
 inline constexpr std::array<std::string_view, 3> kRemoteDevices = {kRemoteNone, kRemoteMemory,
@@ -39,12 +41,14 @@ struct RunConfig {
 
   std::vector<std::string> data, valid_data;  // valid_data empty: held_out of data
   VocabularyKind vocabulary = VocabularyKind::Characters;
-  std::string tokenizer;  // a file or folder; not empty: vocabulary is Tokenizer
+  // TokenizerChoice; where one is chosen, vocabulary is Tokenizer
+  std::string tokenizer, tokenizer_type = "auto", vocab_file, merge_file;
   SampleOrder sample_order = SampleOrder::ShuffledWindows;
   double held_out = 0.1;
   std::string split{kUsualSplit};  // of token files: training, validation, test
   std::string data_cache;          // of token files: a folder; empty: beside them
-  std::int64_t eod_token = -1;     // of token files: what ends a document; -1: none
+  std::string data_impl = "mmap";  // of token files: how they are read
+  std::int64_t eod_token = -1;     // of token files: what ends a document; -1: the tokenizer's
   bool eod_mask_loss = false;
   std::int64_t global_batch_size = 8;  // samples per step
   std::int64_t micro_batch_size = 0;   // samples at a time; 0: all of them
@@ -148,6 +152,7 @@ void find_problems(const RunConfig& config, Problems& problems);
 /// What vocabulary to make of the data. A size that leaves no room for the bytes is a problem that
 /// find_problems tells.
 VocabularyChoice vocabulary_choice(const RunConfig& config);
+TokenizerChoice tokenizer_choice(const RunConfig& config);
 
 /// Every field by name, as text: what checkpoints record.
 std::map<std::string, std::string> record_of(const RunConfig& config);

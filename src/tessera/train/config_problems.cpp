@@ -44,11 +44,16 @@ void find_problems(const RunConfig& config, Problems& problems) {
                    {"sample-every", "family"});
     if (config.eval_texts > 0) find_eval_texts_problems(config, task_of(model), problems);
   }
-  if (!config.tokenizer.empty() && config.vocabulary != VocabularyKind::Tokenizer)
-    problems.add(text("tokenizer is '", config.tokenizer, "' but vocabulary is ",
-                      to_text(config.vocabulary), "; give one of the two"),
-                 {"tokenizer", "vocabulary"});
-  if (config.tokenizer.empty() && config.vocabulary == VocabularyKind::Tokenizer)
+  const TokenizerChoice tokenizer = tokenizer_choice(config);
+  if (!tokenizer.none()) {
+    if (config.vocabulary != VocabularyKind::Tokenizer)
+      problems.add(text("tokenizer is '", name_of(tokenizer), "' but vocabulary is ",
+                        to_text(config.vocabulary), "; give one of the two"),
+                   {"tokenizer", "vocabulary"});
+    problems.gather([&] { require_complete(tokenizer); },
+                    {"tokenizer", "tokenizer-type", "vocab-file", "merge-file"});
+  }
+  if (tokenizer.none() && config.vocabulary == VocabularyKind::Tokenizer)
     problems.add(
         "vocabulary is tokenizer, and none is given; give its file or folder, like "
         "--tokenizer-name-or-path gpt2/tokenizer.json",

@@ -73,8 +73,6 @@ constexpr Hint kHints[] = {
     {"parallel-optimizer-threshold", "optimizer-shard-threshold", "in bytes, it is "},
     {"num-layers-per-virtual-pipeline-stage", "virtual-pipeline-stages",
      "it counts layers; chunks on each stage are counted by "},
-    {"data-impl", "", "token files are always read where they lie, as mmap does; leave it out"},
-    {"dataset-impl", "", "token files are always read where they lie, as mmap does; leave it out"},
     {"mmap-warmup", "", "token files are read sample by sample; leave it out"},
     {"eod-id", "eod-token"},
     {"expert-model-parallel-size", "", kNoExperts},

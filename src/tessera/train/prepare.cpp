@@ -101,8 +101,12 @@ void take_model(RunConfig& config, const RecordedRun& from) {
     if (config.untold.contains(field.name))
       set_text(field, config, get_text(field, from.config), field.name);
   }
-  if (config.untold.contains("tokenizer") && config.vocabulary == VocabularyKind::Tokenizer)
+  if (config.vocabulary == VocabularyKind::Tokenizer && tokenizer_choice(config).none()) {
     config.tokenizer = from.config.tokenizer;
+    config.tokenizer_type = from.config.tokenizer_type;
+    config.vocab_file = from.config.vocab_file;
+    config.merge_file = from.config.merge_file;
+  }
   // As many as the data had: stays open in config.toml.
   if (config.untold.contains("vocab-size") && from.vocabulary.kind() != VocabularyKind::Bpe &&
       from.config.model.vocabulary == vocabulary_for(from.config.model.family, from.vocabulary))
@@ -132,11 +136,11 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
     return out;
   }
   // Reported before.
-  if (!base && config.vocabulary == VocabularyKind::Tokenizer && config.tokenizer.empty())
+  if (!base && config.vocabulary == VocabularyKind::Tokenizer && tokenizer_choice(config).none())
     return out;
   problems.gather([&] {
     if (trains_on_token_files(config)) {
-      out = load_token_files(config);
+      out = load_token_files(config, base ? &base->run.vocabulary : nullptr);
       return;
     }
     if (trains_on_pictures(config)) {
@@ -155,17 +159,15 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
 /// longer where it was does no harm, because the checkpoint has its files.
 void check_tokenizer(const RunConfig& config, const Source& base, Problems& problems) {
   const Tokenizer* const recorded = base.run.vocabulary.made_elsewhere();
-  std::error_code ignored;
-  if (config.tokenizer.empty() || (recorded != nullptr && !fs::exists(config.tokenizer, ignored)))
-    return;
+  const TokenizerChoice choice = tokenizer_choice(config);
+  if (choice.none() || (recorded != nullptr && !is_there(choice))) return;
   problems.gather([&] {
-    if (recorded != nullptr && Tokenizer::load(config.tokenizer).files() == recorded->files())
-      return;
-    fail(Fault::Checkpoint, "tokenizer '", config.tokenizer, "' is not that of checkpoint '",
+    if (recorded != nullptr && load_tokenizer(choice).files() == recorded->files()) return;
+    fail(Fault::Checkpoint, "tokenizer '", name_of(choice), "' is not that of checkpoint '",
          base.checkpoint.path(), "', whose weights know ",
          recorded == nullptr ? text("the vocabulary ", to_text(base.run.vocabulary.kind()))
                              : std::string("other files"),
-         "; leave --tokenizer-name-or-path out: the checkpoint has its own");
+         "; leave the tokenizer out: the checkpoint has its own");
   });
 }
 
@@ -183,9 +185,10 @@ void check_data(PreparedRun& run, Problems& problems) {
   const RunConfig& c = run.config;
   if (!tessera::problems(c.model).empty()) return;  // reported before
   const Task task = task_of(c.model);
-  if (std::ranges::find(task.reads, run.data.kind()) == task.reads.end()) {
+  const std::vector<DataKind> taken = data_taken(task);
+  if (std::ranges::find(taken, run.data.kind()) == taken.end()) {
     std::vector<std::string> known;
-    for (const DataKind kind : task.reads) known.emplace_back(to_text(kind));
+    for (const DataKind kind : taken) known.emplace_back(to_text(kind));
     problems.add(text("family ", c.model.family, " trains on ", join(known, " or "), ", and data '",
                       c.data.front(), "' is ", to_text(run.data.kind()),
                       "; give another family, or other data"),
@@ -313,7 +316,9 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
       notices.push_back(notice);
   }
   problems.gather([&] {
-    if (data && data->token_files && !data->token_files->has(DataPart::Valid)) config.held_out = 0;
+    if (!data || !data->token_files) return;
+    config.eod_token = eod_token_of(config, data->vocabulary);
+    if (!data->token_files->has(DataPart::Valid)) config.held_out = 0;
   });
   const std::string digest = data ? data->digest : from ? digest_of(config, *from) : "";
   const Isa isa = config.choices.value_or(machine_choices()).isa;
@@ -336,10 +341,12 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
     config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary);
   if (config.epochs > 0 && tessera::problems(config.model).empty()) {
     problems.gather([&] {
+      const Task task = task_of(config.model);
+      if (data->token_files && !task.token_files) return;  // reported below
       const std::int64_t in_epoch =
           data->token_files
-              ? data->token_files->samples_in_epoch(DataPart::Train, config.model.context)
-              : task_of(config.model).train_samples(*data, sample_choices(config))->size();
+              ? task.token_files->samples_in_epoch(*data->token_files, sample_choices(config))
+              : task.train_samples(*data, sample_choices(config))->size();
       complete_epochs(config, told, in_epoch);
     });
   }

@@ -17,7 +17,7 @@ void take_model(RunConfig& config, const PretrainedModel& from) {
     if (field.group == FieldGroup::Model && config.untold.contains(field.name))
       set_text(field, config, get_text(field, theirs), field.name);
   }
-  if (config.untold.contains("vocabulary") && config.tokenizer.empty() &&
+  if (config.untold.contains("vocabulary") && tokenizer_choice(config).none() &&
       Tokenizer::is_in(from.path())) {
     config.vocabulary = VocabularyKind::Tokenizer;
     config.tokenizer = from.path();

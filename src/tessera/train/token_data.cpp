@@ -6,11 +6,23 @@
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
+#include "tessera/train/prepare.h"
 #include "tessera/train/told_fields.h"
 
 namespace tessera {
 
 namespace {
+
+Vocabulary vocabulary_of(const RunConfig& config, const Vocabulary* of_weights) {
+  if (of_weights != nullptr && of_weights->made_elsewhere() != nullptr) return *of_weights;
+  if (const TokenizerChoice choice = tokenizer_choice(config); !choice.none())
+    return Vocabulary::tokenizer(load_tokenizer(choice));
+  require(config.model.vocabulary > 0, "data '", config.data.back(),
+          "' is token files, of which only their tokenizer knows how many ids there are; give it ",
+          "by tokenizer-type and its files or tokenizer-name-or-path, or give vocab-size, as ",
+          "preprocess_data printed it");
+  return Vocabulary::ids(config.model.vocabulary - vocabulary_for(config.model.family, 0));
+}
 
 std::int64_t samples_of(const RunConfig& config) {
   return size_product({config.steps, config.global_batch_size}, "samples of the run");
@@ -22,10 +34,17 @@ bool trains_on_token_files(const RunConfig& config) {
   return !config.data.empty() && names_token_files(config.data);
 }
 
-Dataset load_token_files(const RunConfig& config) {
+std::int64_t eod_token_of(const RunConfig& config, const Vocabulary& vocabulary) {
+  const Tokenizer* const made = vocabulary.made_elsewhere();
+  if (config.eod_token >= 0 || made == nullptr) return config.eod_token;
+  return end_of_document(*made).value_or(-1);
+}
+
+Dataset load_token_files(const RunConfig& config, const Vocabulary* of_weights) {
   constexpr std::string_view kWhat = "token files";
-  refuse_told(config, {"vocabulary"}, kWhat,
-              "their ids are the tokens, so leave it out and give vocab-size");
+  if (config.vocabulary != VocabularyKind::Tokenizer)
+    refuse_told(config, {"vocabulary"}, kWhat,
+                "their ids are the tokens, so leave it out and give their tokenizer or vocab-size");
   refuse_told(config, {"held-out"}, kWhat, "give split, as 98,2,0, or valid-data");
   refuse_told(config, {"sample-order"}, kWhat, "their samples are shuffled as Megatron-LM does");
   if (!config.valid_data.empty()) {
@@ -33,16 +52,16 @@ Dataset load_token_files(const RunConfig& config) {
             "' is a text, and data is token files; give prefixes of token files for both");
     refuse_told(config, {"split"}, "valid-data", "all of data trains, so leave one of them out");
   }
-  require(config.model.vocabulary > 0, "data '", config.data.back(),
-          "' is token files, of which only their tokenizer knows how many ids there are; give ",
-          "vocab-size, as preprocess_data printed it");
+  const Vocabulary vocabulary = vocabulary_of(config, of_weights);
+  const std::int64_t eod_token = eod_token_of(config, vocabulary);
   const bool of_documents =
       config.eod_mask_loss || config.model.reset_positions || config.model.reset_attention;
-  require(!of_documents || config.eod_token >= 0, "eod-mask-loss, reset-position-ids and ",
+  require(!of_documents || eod_token >= 0, "eod-mask-loss, reset-position-ids and ",
           "reset-attention-mask need the token that ends a document; give eod-token, as ",
           "preprocess_data printed it");
-  require(config.eod_token < config.model.vocabulary, "eod-token ", config.eod_token,
-          " is not below vocab-size ", config.model.vocabulary,
+  const std::int64_t ids =
+      config.model.vocabulary > 0 ? config.model.vocabulary : vocabulary.size();
+  require(eod_token < ids, "eod-token ", eod_token, " is not below vocab-size ", ids,
           "; give the one that preprocess_data printed");
   constexpr std::int64_t kMostSeed = std::numeric_limits<std::uint32_t>::max();
   require(config.seed <= kMostSeed, "seed ", config.seed,
@@ -53,8 +72,7 @@ Dataset load_token_files(const RunConfig& config) {
   if (!config.valid_data.empty()) files.valid = open_token_source(config.valid_data);
   files.split = config.split;
   files.cache = config.data_cache;
-  return token_file_dataset(std::move(files),
-                            config.model.vocabulary - vocabulary_for(config.model.family, 0));
+  return token_file_dataset(std::move(files), vocabulary);
 }
 
 void refuse_fields_of_token_files(const RunConfig& config) {
@@ -68,11 +86,18 @@ void refuse_fields_of_token_files(const RunConfig& config) {
 void compare_token_order(const RunConfig& here, const RunConfig& there, const Dataset& data,
                          std::vector<std::string>& notices) {
   const TokenFiles& files = *data.token_files;
+  const Task task = task_of(here.model);
+  if (!task.token_files) return;
   RunConfig then = there;
+  const auto choices_of = [&](const RunConfig& config) {
+    SampleChoices out = sample_choices(here);
+    out.in_all = samples_of(config);
+    return out;
+  };
   if (then.epochs > 0)
-    complete_epochs(then, there, files.samples_in_epoch(DataPart::Train, then.model.context));
+    complete_epochs(then, there, task.token_files->samples_in_epoch(files, choices_of(then)));
   const auto order = [&](const RunConfig& config) {
-    return files.order_text(DataPart::Train, here.model.context, samples_of(config));
+    return task.token_files->order(files, choices_of(config));
   };
   const std::string of_here = order(here), of_then = order(then);
   if (of_here == of_then) return;

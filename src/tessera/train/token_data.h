@@ -12,10 +12,15 @@ namespace tessera {
 /// config.data names token files. Errors: Fault::Usage: as of names_token_files.
 bool trains_on_token_files(const RunConfig& config);
 
-/// Opens them. Errors: Fault::Usage: vocab-size is open, a seed that NumPy does not take, no
-/// eod-token where one is needed, fields
-/// that do nothing with token files, a validation text; those of open_token_source.
-Dataset load_token_files(const RunConfig& config);
+/// Opens them. Their vocabulary is that of the run's tokenizer, `of_weights` where weights have
+/// one; without a tokenizer, numbers below vocab-size. Errors: Fault::Usage: neither is told; a
+/// seed that NumPy does not take; no eod-token where one is needed, and no tokenizer that has one;
+/// fields that do nothing with token files; a validation text; those of open_token_source and
+/// load_tokenizer.
+Dataset load_token_files(const RunConfig& config, const Vocabulary* of_weights = nullptr);
+
+/// config.eod_token, where it is open the end of a document of the data's tokenizer; -1: none.
+std::int64_t eod_token_of(const RunConfig& config, const Vocabulary& vocabulary);
 
 /// Of data that is no token files. Errors: Fault::Usage: a field that was told and does nothing.
 void refuse_fields_of_token_files(const RunConfig& config);

@@ -1,0 +1,127 @@
+#include "tessera/data/sentence_pairs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/data/blended_samples.h"
+#include "tessera/data/sentence_dataset.h"
+#include "tessera/tensor/ignored_label.h"
+
+namespace tessera {
+
+namespace {
+
+WordPieces pieces_of(const Vocabulary& vocabulary) {
+  const Tokenizer* const made = vocabulary.made_elsewhere();
+  const std::optional<PairTokens> special = vocabulary.pair_tokens();
+  require(made != nullptr && special, "masked sentences of token files need the files' tokenizer, ",
+          "with [PAD], [CLS], [SEP] and [MASK], and ",
+          made == nullptr ? "none is given" : "that of the run lacks one of them",
+          "; give it, like --tokenizer-type BertWordPieceLowerCase --vocab-file vocab.txt");
+  WordPieces out;
+  std::vector<bool> continues(static_cast<std::size_t>(made->size()));
+  for (std::int32_t id = 0; id < made->size(); ++id) {
+    const std::optional<std::string> piece = made->token(id);
+    if (!piece) continue;
+    out.ids.push_back(id);
+    continues[static_cast<std::size_t>(id)] = starts_with(*piece, "##");
+  }
+  out.continues = [continues = std::move(continues)](std::int32_t id) {
+    return static_cast<std::size_t>(id) < continues.size() &&
+           continues[static_cast<std::size_t>(id)];
+  };
+  out.pad = (*special)[0], out.cls = (*special)[1];
+  out.sep = (*special)[2], out.mask = (*special)[3];
+  return out;
+}
+
+class SentencePairs final : public Samples {
+ public:
+  SentencePairs(const TokenFiles& files, const Vocabulary& vocabulary,
+                const SentencePairsOptions& options)
+      : pieces_(pieces_of(vocabulary)),
+        options_(options),
+        samples_(files, options.choice, notices_) {
+    const std::int64_t most_masked = std::max<std::int64_t>(
+        1, static_cast<std::int64_t>(MaskingOptions().probability *
+                                     static_cast<double>(options.choice.context - 3)));
+    require(options.masked_positions == 0 || options.masked_positions >= most_masked,
+            "masked-positions is ", options.masked_positions, ", but a sample of ",
+            options.choice.context, " tokens has up to ", most_masked,
+            " masked ones; give that, or 0");
+    valid_ = options.choice.part != DataPart::Train;
+    size_ = !valid_ ? samples_.epoch() : options.most > 0 ? options.most : samples_.size();
+  }
+  std::int64_t size() const override { return size_; }
+  std::string notice() const override { return join(notices_, "; "); }
+
+  void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
+    const auto fill_with = [&](const char* name, std::int32_t value) {
+      const std::span<std::int32_t> out = batch.fill<std::int32_t>(name);
+      std::ranges::fill(out, value);
+      return out;
+    };
+    const std::span<std::int32_t> ids = fill_with("ids", pieces_.pad),
+                                  types = fill_with("types", 0), mask = fill_with("mask", 0),
+                                  labels = fill_with("labels", kIgnoredLabel),
+                                  next = fill_with("next", kIgnoredLabel);
+    std::span<std::int32_t> positions;
+    if (options_.masked_positions > 0) positions = fill_with("masked_positions", 0);
+    const auto context = static_cast<std::size_t>(options_.choice.context),
+               predicted = static_cast<std::size_t>(options_.masked_positions);
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (valid_ && first + i >= size_) break;
+      const auto [dataset, number] = samples_.at(first + i);
+      const BertSample sample = dataset.read(number, pieces_);
+      const auto row = static_cast<std::size_t>(i);
+      next[row] = sample.exchanged ? 1 : 0;
+      std::ranges::copy(sample.ids, ids.subspan(row * context).begin());
+      std::ranges::copy(sample.types, types.subspan(row * context).begin());
+      std::ranges::copy(sample.padding_mask, mask.subspan(row * context).begin());
+      std::size_t labelled = 0;
+      for (std::size_t t = 0; t < context; ++t) {
+        if (sample.loss_mask[t] == 0) continue;
+        if (predicted > 0) positions[row * predicted + labelled] = static_cast<std::int32_t>(t);
+        labels[predicted > 0 ? row * predicted + labelled : row * context + t] = sample.labels[t];
+        ++labelled;
+      }
+    }
+  }
+
+ private:
+  std::vector<std::string> notices_;
+  WordPieces pieces_;
+  SentencePairsOptions options_;
+  BlendedSamples<SentenceDataset> samples_;
+  std::int64_t size_ = 0;
+  bool valid_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Samples> sentence_pairs(const TokenFiles& files, const Vocabulary& vocabulary,
+                                        const SentencePairsOptions& options) {
+  return std::make_unique<SentencePairs>(files, vocabulary, options);
+}
+
+std::int64_t sentence_pairs_in_epoch(const TokenFiles& files, const TokenSampleChoice& choice) {
+  std::vector<std::string> notices;
+  TokenSampleChoice one = choice;
+  one.samples.reset();
+  return BlendedSamples<SentenceDataset>(files, one, notices).epoch();
+}
+
+std::string sentence_pairs_order(const TokenFiles& files, const TokenSampleChoice& choice) {
+  std::vector<std::string> notices, out;
+  const BlendedSamples<SentenceDataset> samples(files, choice, notices);
+  for (const SentenceDataset& dataset : samples.datasets())
+    out.push_back(text(dataset.size(), " samples of '", dataset.files().prefix(), "'"));
+  return join(out, "; ");
+}
+
+}  // namespace tessera
