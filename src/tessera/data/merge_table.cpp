@@ -72,8 +72,8 @@ void MergeTable::apply_long(std::vector<std::int32_t>& ids, std::size_t begin,
   constexpr std::int32_t kGone = -1;
   const std::size_t size = ids.size() - begin;
   std::int32_t* const row = ids.data() + begin;  // a token stands where its first one stood
-  auto& [ranks, next, before, heap] = scratch;
-  static_cast<void>(ranks);
+  std::vector<std::int32_t>&next = scratch.next, &before = scratch.before;
+  std::vector<std::uint64_t>& heap = scratch.heap;
   next.resize(size), before.resize(size), heap.clear();
   const auto merge_at = [&](std::size_t i) -> const Merge* {
     const auto right = static_cast<std::size_t>(next[i]);

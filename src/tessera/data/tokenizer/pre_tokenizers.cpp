@@ -31,7 +31,7 @@ void find_characters(std::string_view text, const Is& is, Spans& out) {
 }
 
 template <typename Is>
-PreTokenizing split_characters(const Is& is, SplitBehavior behavior) {
+PreTokenizing split_characters(Is is, SplitBehavior behavior) {
   return {[is, behavior](const Piece& piece, PieceSink sink) {
     Spans spans;
     find_characters(piece.text, is, spans);
