@@ -92,7 +92,7 @@ struct Task {
   /// outlive them. Errors: Fault::Data: too little of it.
   MakeSamples train_samples, valid_samples;
   std::optional<TextWriting> text = std::nullopt;  // none: the task writes no text
-  DataKind data = DataKind::Text;  // what train_samples and valid_samples take
+  DataKind data = DataKind::Text;                  // what train_samples and valid_samples take
   /// They take token files too; none: they do not.
   std::optional<TokenFileUse> token_files = std::nullopt;
 };

@@ -41,7 +41,7 @@ bool trains_on_pictures(const RunConfig& config) {
 Dataset load_pictures(const RunConfig& config) {
   refuse_told(config,
               {"vocabulary", "tokenizer", "sample-order", "split", "data-cache-path", "eod-token",
-               "eod-mask-loss"},
+               "eod-mask-loss", "data-impl", "tokenizer-type"},
               "pictures", "leave it out");
   auto train = open_pictures(config.data, "data", config.model);
   if (config.valid_data.empty())
