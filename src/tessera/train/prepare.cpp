@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/data/token_stream.h"
 #include "tessera/models/family.h"
