@@ -40,6 +40,14 @@ std::string_view not_held_out(std::string_view text, double held_out) {
 
 }  // namespace
 
+std::span<const std::int32_t> RowTokens::text(std::span<const std::int32_t> all, std::int64_t row,
+                                              std::int64_t column) const {
+  const auto i = static_cast<std::size_t>(row * columns + column);
+  check(column < columns && i < ends.size(), "text ", column, " of row ", row);
+  const std::int64_t begin = i == 0 ? 0 : ends[i - 1];
+  return all.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(ends[i] - begin));
+}
+
 std::string name_of(const std::vector<TextFile>& files) {
   return text("the text of '", files.front().path, "'",
               files.size() > 1 ? text(" and ", files.size() - 1, " more files") : "");

@@ -1,7 +1,9 @@
 #pragma once
 /// Text files to a vocabulary and a token stream, in one call.
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,25 @@ enum class DataKind { Text, TokenFiles, Pictures };
 /// "texts", "token files", "pictures"
 std::string_view to_text(DataKind kind);
 
+/// What a run trains on, and what it validates on.
+enum class Part { Train, HeldOut };
+
+/// Where the texts of rows lie in a token stream: one behind another, without anything between.
+struct RowTokens {
+  std::int64_t columns = 0;  // texts of a row: 1, a document with its end; 2, a source and a
+                             // target; 0: the data has no rows
+  std::vector<std::int64_t> ends;  // of each text in TokenStream::all(), row after row
+  std::int64_t train = 0;          // the first so many rows train; the others are held out
+  std::string notice;              // what the user is to know of rows that were left out, or empty
+
+  std::int64_t rows() const {
+    return columns == 0 ? 0 : static_cast<std::int64_t>(ends.size()) / columns;
+  }
+  /// A text of a row, by number.
+  std::span<const std::int32_t> text(std::span<const std::int32_t> all, std::int64_t row,
+                                     std::int64_t column) const;
+};
+
 struct Dataset {
   Vocabulary vocabulary;
   TokenStream tokens;
@@ -27,6 +48,7 @@ struct Dataset {
   // In place of a text; then there are no tokens.
   std::shared_ptr<const TokenFiles> token_files = nullptr;
   std::shared_ptr<const Pictures> pictures = nullptr;
+  RowTokens rows = {};  // of tables (data/rows.h)
 
   DataKind kind() const {
     return token_files ? DataKind::TokenFiles : pictures ? DataKind::Pictures : DataKind::Text;

@@ -48,10 +48,32 @@ void write(std::span<const std::int32_t> tokens, std::span<std::int32_t> to) {
 }  // namespace
 
 Pairs::Pairs(const Dataset& data, Part part, const PairOptions& options) : options_(options) {
+  data.rows.columns > 0 ? add_rows(data, part) : add_lines(data, part);
+  if (!pairs_.empty()) return;
+  const bool train = part == Part::Train;
+  const std::string fits = text(" fits into a source of ", options.source, " and a target of ",
+                                options.target, " tokens");
+  fail(Fault::Data, "the ", train ? "training" : "held-out", " part of ",
+       name_of(train || data.held_out_files.empty() ? data.files : data.held_out_files), " has ",
+       left_out_ == 0 ? "no pair" : text(counted(left_out_, "pair"), ", of which none", fits),
+       "; use a longer text", train ? "" : ", hold out more of it",
+       left_out_ == 0 ? "" : ", or raise source-context and context");
+}
+
+void Pairs::add_rows(const Dataset& data, Part part) {
+  const bool train = part == Part::Train;
+  const std::span<const std::int32_t> all = data.tokens.all();
+  for (std::int64_t row = train ? 0 : data.rows.train,
+                    end = train ? data.rows.train : data.rows.rows();
+       row < end; ++row)
+    add({data.rows.text(all, row, 0), data.rows.text(all, row, 1)});
+}
+
+void Pairs::add_lines(const Dataset& data, Part part) {
   if (data.vocabulary.kind() == VocabularyKind::Tokenizer)
     fail(Fault::Usage,
-         "pairs stand in lines with a tab, and a tokenizer's tokens may go beyond both; give "
-         "--vocabulary bpe, characters or bytes for a family that translates");
+         "pairs stand in lines with a tab, and a tokenizer's tokens may go beyond both; give a "
+         "table with --text-column and --target-column, or --vocabulary bpe, characters or bytes");
   const std::int32_t newline = token_of(data.vocabulary, '\n'),
                      tab = token_of(data.vocabulary, '\t');
   const Lines lines = lines_of(data, part, newline);
@@ -62,15 +84,14 @@ Pairs::Pairs(const Dataset& data, Part part, const PairOptions& options) : optio
     ++before;
     begin = end == lines.tokens.end() ? end : end + 1;
   }
-  if (!pairs_.empty()) return;
-  const bool train = part == Part::Train;
-  const std::string fits = text(" fits into a source of ", options.source, " and a target of ",
-                                options.target, " tokens");
-  fail(Fault::Data, "the ", train ? "training" : "held-out", " part of ", name_of(lines.files),
-       " has ",
-       left_out_ == 0 ? "no pair" : text(counted(left_out_, "pair"), ", of which none", fits),
-       "; use a longer text", train ? "" : ", hold out more of it",
-       left_out_ == 0 ? "" : ", or raise source-context and context");
+}
+
+void Pairs::add(const Pair& pair) {
+  if (std::ssize(pair.source) < options_.source && std::ssize(pair.target) < options_.target) {
+    pairs_.push_back(pair);
+  } else {
+    ++left_out_;
+  }
 }
 
 void Pairs::add_line(std::span<const std::int32_t> line, std::int32_t tab,
@@ -80,12 +101,7 @@ void Pairs::add_line(std::span<const std::int32_t> line, std::int32_t tab,
   if (tabs != 1)
     fail(Fault::Data, name(), " has ", tabs == 0 ? "no tab" : counted(tabs, "tab"),
          "; a pair is a source, one tab and a target");
-  const Pair pair{{line.begin(), at}, {at + 1, line.end()}};
-  if (std::ssize(pair.source) < options_.source && std::ssize(pair.target) < options_.target) {
-    pairs_.push_back(pair);
-  } else {
-    ++left_out_;
-  }
+  add({{line.begin(), at}, {at + 1, line.end()}});
 }
 
 void Pairs::fill(std::int64_t i, std::span<std::int32_t> source, std::span<std::int32_t> ids,

@@ -1,5 +1,6 @@
 #pragma once
-/// Pairs of texts, as translations: a line each, source and target with a tab between them.
+/// Pairs of texts, as translations: a line each, source and target with a tab between them, or two
+/// columns of a table.
 
 #include <cstdint>
 #include <functional>
@@ -11,16 +12,14 @@
 
 namespace tessera {
 
-enum class Part { Train, HeldOut };
-
 /// How a pair becomes tokens. `pad`, `start` and `end` are ids that no text has.
 struct PairOptions {
   std::int64_t source = 0, target = 0;  // tokens of each, the end included
   std::int32_t pad = 0, start = 0, end = 0;
 };
 
-/// The pairs of one part of a token stream, by number, in the order of their lines. The stream must
-/// outlive them. All functions may be called from any thread.
+/// The pairs of one part of a dataset, by number, in the order of their lines or rows. The dataset
+/// must outlive them. All functions may be called from any thread.
 ///
 /// A line belongs to the part in which it begins. Pairs of which a side does not fit are left out
 /// and counted: a side that is cut would teach a model to end in the middle.
@@ -42,6 +41,9 @@ class Pairs {
   struct Pair {
     std::span<const std::int32_t> source, target;
   };
+  void add_rows(const Dataset& data, Part part);
+  void add_lines(const Dataset& data, Part part);
+  void add(const Pair& pair);
   void add_line(std::span<const std::int32_t> line, std::int32_t tab,
                 const std::function<std::string()>& name);
 

@@ -17,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<std::string> files_of(const std::string& folder);
+void require_paths(const std::vector<std::string>& paths);
 /// A file of so many bytes whose text comes next.
 void add_file(Text& out, const std::string& path, std::size_t bytes);
 [[noreturn]] void fail_utf8(std::string_view bytes, std::size_t offset, const std::string& path);
@@ -24,7 +25,7 @@ void add_file(Text& out, const std::string& path, std::size_t bytes);
 }  // namespace
 
 Text load_text(const std::vector<std::string>& paths, const TextOptions& options) {
-  if (paths.empty()) fail(Fault::Data, "no text was named; give at least one file or folder");
+  require_paths(paths);
   Text out;
   for (const std::string& path : paths) {
     std::error_code error;
@@ -71,6 +72,20 @@ void append_text_file(Text& out, std::string_view bytes, const std::string& path
   }
 }
 
+std::vector<std::string> text_files(const std::vector<std::string>& paths) {
+  require_paths(paths);
+  std::vector<std::string> out;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!fs::is_directory(path, error)) {
+      out.push_back(path);
+      continue;
+    }
+    for (std::string& file : files_of(path)) out.push_back(std::move(file));
+  }
+  return out;
+}
+
 std::vector<std::string> read_lines(const std::string& path) {
   Text read;
   append_text_file(read, read_file(path), path, {});
@@ -90,6 +105,10 @@ std::string line_name(const std::vector<TextFile>& files, std::int64_t line) {
 }
 
 namespace {
+
+void require_paths(const std::vector<std::string>& paths) {
+  if (paths.empty()) fail(Fault::Data, "no text was named; give at least one file or folder");
+}
 
 void add_file(Text& out, const std::string& path, std::size_t bytes) {
   TextFile file{path, static_cast<std::int64_t>(bytes), std::ssize(out.bytes), 0};

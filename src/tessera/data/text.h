@@ -40,6 +40,10 @@ struct Text {
 /// not UTF-8.
 Text load_text(const std::vector<std::string>& paths, const TextOptions& options = {});
 
+/// The files at `paths`: each itself, or, of a folder, those that load_text takes. Errors:
+/// Fault::Data: no path; a folder without files.
+std::vector<std::string> text_files(const std::vector<std::string>& paths);
+
 /// The lines of one file, normalised as load_text does. An empty line is one too; behind the
 /// newline that ends the file there is none.
 ///

@@ -1,0 +1,196 @@
+#include "tessera/data/rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "tessera/base/counted.h"
+#include "tessera/base/error.h"
+#include "tessera/base/hash.h"
+#include "tessera/base/text.h"
+#include "tessera/data/file.h"
+
+namespace tessera {
+
+namespace {
+
+/// The rows of several files, and where they are.
+struct LoadedRows {
+  std::vector<Table> tables;
+  std::vector<TextFile> files;
+};
+
+LoadedRows load_tables(const std::vector<std::string>& paths, const RowsChoice& choice) {
+  LoadedRows out;
+  for (const std::string& path : text_files(paths)) {
+    const std::string bytes = read_file(path);
+    out.tables.push_back(parse_table(bytes, path, choice.columns, choice.table));
+    out.files.push_back({path, std::ssize(bytes), 0, 0});
+  }
+  return out;
+}
+
+/// Calls `take(table, row)` for each row, in order.
+template <typename Take>
+void for_each_row(const LoadedRows& rows, const Take& take) {
+  for (const Table& table : rows.tables) {
+    for (std::int64_t row = 0; row < table.rows(); ++row)
+      take(table, static_cast<std::size_t>(row));
+  }
+}
+
+std::int64_t count_rows(const LoadedRows& rows) {
+  std::int64_t out = 0;
+  for (const Table& table : rows.tables) out += table.rows();
+  return out;
+}
+
+/// Rows that train where a share of all is held out, as TokenStream has it of tokens.
+std::int64_t rows_to_train(const LoadedRows& rows, double held_out) {
+  return static_cast<std::int64_t>(
+      std::floor((1.0 - held_out) * static_cast<double>(count_rows(rows)) + 1e-6));
+}
+
+std::string digest_of(const LoadedRows& rows) {
+  StreamHash hash;
+  for_each_row(rows, [&](const Table& table, std::size_t row) {
+    for (const std::vector<std::string>& column : table.columns) {
+      hash.update(text(column[row].size(), ":"));
+      hash.update(column[row]);
+    }
+  });
+  return hash.text();
+}
+
+/// What a vocabulary is made of: the texts of the first `count` rows, a new line behind each.
+std::string joined_texts(const LoadedRows& rows, std::int64_t count) {
+  std::string out;
+  for_each_row(rows, [&](const Table& table, std::size_t row) {
+    if (count-- <= 0) return;
+    for (const std::vector<std::string>& column : table.columns) {
+      out += column[row];
+      out += '\n';
+    }
+  });
+  return out;
+}
+
+/// What stands behind each document.
+std::vector<std::int32_t> document_end(const Vocabulary& vocabulary) {
+  const Tokenizer* const made = vocabulary.made_elsewhere();
+  if (made != nullptr && made->special_tokens().eos) return {*made->special_tokens().eos};
+  try {
+    return vocabulary.encode("\n");
+  } catch (const Error& error) {
+    throw error.with("as the new line that ends a document");
+  }
+}
+
+/// The tokens of rows, one text behind another.
+struct EncodedRows {
+  std::vector<std::int32_t> ids;
+  std::vector<std::int64_t> ends;
+  std::int64_t rows = 0, without_text = 0;
+};
+
+class RowEncoder {
+ public:
+  RowEncoder(const RowsChoice& choice, const Vocabulary& vocabulary)
+      : columns_(choice.columns), vocabulary_(vocabulary) {
+    if (documents()) end_ = document_end(vocabulary);
+  }
+
+  /// Adds rows [first, first + count) of `rows` to `out`.
+  void encode(const LoadedRows& rows, std::int64_t first, std::int64_t count,
+              EncodedRows& out) const {
+    std::int64_t at = 0;
+    for (std::size_t file = 0; file < rows.tables.size(); ++file) {
+      const Table& table = rows.tables[file];
+      for (std::size_t row = 0; row < table.lines.size(); ++row, ++at) {
+        if (at < first || at >= first + count) continue;
+        if (documents() && table.columns[0][row].empty()) {
+          ++out.without_text;
+          continue;
+        }
+        for (std::size_t column = 0; column < columns_.size(); ++column)
+          add(table, row, column, rows.files[file].path, out);
+        ++out.rows;
+      }
+    }
+  }
+
+ private:
+  bool documents() const { return columns_.size() == 1; }
+
+  void add(const Table& table, std::size_t row, std::size_t column, const std::string& path,
+           EncodedRows& out) const try {
+    const std::vector<std::int32_t> ids = vocabulary_.encode(table.columns[column][row]);
+    out.ids.insert(out.ids.end(), ids.begin(), ids.end());
+    out.ids.insert(out.ids.end(), end_.begin(), end_.end());
+    out.ends.push_back(std::ssize(out.ids));
+  } catch (const Error& error) {
+    throw error.with(text("in column ", column_names_text({&columns_[column], 1}), ", line ",
+                          table.lines[row], " of '", path, "'"));
+  }
+
+  const std::vector<std::string>& columns_;
+  const Vocabulary& vocabulary_;
+  std::vector<std::int32_t> end_;
+};
+
+Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRows& train,
+                const LoadedRows& apart) {
+  const RowEncoder encoder(choice, vocabulary);
+  const bool split = choice.valid_paths.empty();
+  const std::int64_t all = count_rows(train),
+                     trains = split ? rows_to_train(train, choice.held_out) : all;
+  EncodedRows rows, held;
+  encoder.encode(train, 0, trains, rows);
+  split ? encoder.encode(train, trains, all - trains, held)
+        : encoder.encode(apart, 0, count_rows(apart), held);
+  if (rows.ids.empty())
+    fail(Fault::Data, "no row of ", name_of(train.files), " that trains has a text in column ",
+         column_names_text(choice.columns), "; give more rows, or hold out fewer");
+  RowTokens where{.columns = std::ssize(choice.columns),
+                  .ends = std::move(rows.ends),
+                  .train = rows.rows,
+                  .notice = ""};
+  for (const std::int64_t end : held.ends) where.ends.push_back(std::ssize(rows.ids) + end);
+  if (const std::int64_t none = rows.without_text + held.without_text; none > 0)
+    where.notice =
+        text(counted(none, "row"), none == 1 ? " has" : " have", " no text in column ",
+             column_names_text(choice.columns), ", and ", none == 1 ? "is" : "are", " left out");
+  TokenStream tokens(std::move(rows.ids), held.ids);
+  Dataset out{std::move(vocabulary), std::move(tokens), train.files,
+              apart.files,           digest_of(train),  nullptr};
+  out.rows = std::move(where);
+  return out;
+}
+
+LoadedRows load_held_out(const RowsChoice& choice) {
+  return choice.valid_paths.empty() ? LoadedRows() : load_tables(choice.valid_paths, choice);
+}
+
+}  // namespace
+
+Dataset load_rows(const RowsChoice& choice, const VocabularyChoice& vocabulary) {
+  const LoadedRows rows = load_tables(choice.paths, choice);
+  const bool learns = vocabulary.kind == VocabularyKind::Bpe,
+             counts = vocabulary.kind == VocabularyKind::Characters;
+  const std::int64_t count = learns && choice.valid_paths.empty()
+                                 ? rows_to_train(rows, choice.held_out)
+                             : learns || counts ? count_rows(rows)
+                                                : 0;  // the others are not made of the texts
+  return encoded(choice, Vocabulary::of(vocabulary, joined_texts(rows, count)), rows,
+                 load_held_out(choice));
+}
+
+Dataset load_rows(const RowsChoice& choice, const Vocabulary& vocabulary) {
+  return encoded(choice, vocabulary, load_tables(choice.paths, choice), load_held_out(choice));
+}
+
+std::string rows_digest(const RowsChoice& choice) {
+  return digest_of(load_tables(choice.paths, choice));
+}
+
+}  // namespace tessera

@@ -1,0 +1,35 @@
+#pragma once
+/// Rows of tables as data: texts that are documents, or pairs of a source and a target.
+
+#include <string>
+#include <vector>
+
+#include "tessera/data/dataset.h"
+#include "tessera/data/table_file.h"
+
+namespace tessera {
+
+/// Which texts of which files.
+struct RowsChoice {
+  std::vector<std::string> paths = {};  // files, and folders of files, as load_text takes them
+  std::vector<std::string> valid_paths = {};  // to hold out; empty: the last rows of `paths`
+  std::vector<std::string> columns = {};      // one: documents; two: sources and targets
+  TableOptions table = {};
+  double held_out = TokenStream::kHeldOut;  // share of the rows, where there are no valid_paths
+};
+
+/// Texts with their vocabulary, which is made of the rows that train, or, of characters, of all of
+/// `paths`. Dataset::rows says where each text lies in Dataset::tokens. Behind each document is
+/// its end: the token for it where a tokenizer has one (eos), else a new line. Documents without a
+/// text are left out; Dataset::rows has a notice.
+///
+/// Errors: Fault::Data: as of read_table; no document with a text; a text that the vocabulary
+/// cannot spell, with its line and column.
+Dataset load_rows(const RowsChoice& choice, const VocabularyChoice& vocabulary);
+/// The same with the vocabulary of a model that exists already.
+Dataset load_rows(const RowsChoice& choice, const Vocabulary& vocabulary);
+
+/// Dataset::digest of these rows, without a vocabulary.
+std::string rows_digest(const RowsChoice& choice);
+
+}  // namespace tessera

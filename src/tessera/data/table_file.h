@@ -1,0 +1,64 @@
+#pragma once
+/// Files with a row for each sample and a name for each column: CSV, TSV, JSON lines.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+enum class TableFormat {
+  Csv,        // RFC 4180: commas; a field in quotes may hold commas, new lines and doubled quotes
+  Tsv,        // tabs; a quote is a character as any other, as in the files of GLUE
+  JsonLines,  // an object in each line
+};
+inline constexpr std::array<std::string_view, 3> kTableFormats = {"csv", "tsv", "jsonl"};
+
+/// By how the path ends, in small or capital letters: .csv, .tsv, .jsonl, .json. Nothing:
+/// otherwise.
+std::optional<TableFormat> table_format(std::string_view path);
+
+struct TableOptions {
+  std::optional<TableFormat> format = {};  // none: table_format of the path
+  /// Of CSV and TSV: what the columns are called where the first row does not say it. Empty: it
+  /// does.
+  std::vector<std::string> names = {};
+  bool replace_header = false;  // the first row has other names, which are passed over
+};
+
+/// Some columns of a file.
+struct Table {
+  /// In the order in which they were asked for, a text for each row.
+  std::vector<std::vector<std::string>> columns;
+  std::vector<std::int64_t> lines;  // in which each row begins, from 1
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(lines.size()); }
+};
+
+/// Reads the columns that are called `wanted`; no name is there twice.
+///
+/// A byte order mark at the beginning is left out; a row ends with \n or \r\n. Lines without any
+/// character are passed over, and in JSON lines those of blanks alone. What is in quotes in CSV
+/// stays as it is, \r\n too. In JSON lines "a.b" is the key b of the object that key a has; texts
+/// are taken as they are, numbers as they are written, true and false as these words.
+///
+/// Errors: Fault::Data: as of read_file; an empty file, or one without a row; a column that is not
+/// there, with those that are, or that is there twice; with the line and the column: a row of more
+/// or fewer fields than there are columns, a quote that is not closed or stands within a field,
+/// bytes that are not UTF-8, what is no JSON object, a key without a text. Fault::Usage: no format
+/// is told, and the path has none; names for JSON lines.
+Table read_table(const std::string& path, std::span<const std::string> wanted,
+                 const TableOptions& options = {});
+
+/// The same of bytes; `path` is for messages.
+Table parse_table(std::string_view bytes, const std::string& path,
+                  std::span<const std::string> wanted, const TableOptions& options);
+
+/// "text, 'a b', label and 3 more": for messages, no longer than some lines.
+std::string column_names_text(std::span<const std::string> names);
+
+}  // namespace tessera
