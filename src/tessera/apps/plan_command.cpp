@@ -11,6 +11,7 @@
 #include "tessera/train/fields.h"
 #include "tessera/train/planned_pipeline.h"
 #include "tessera/train/report.h"
+#include "tessera/train/row_data.h"
 #include "tessera/train/token_data.h"
 
 namespace tessera {
@@ -28,9 +29,9 @@ void find_vocabulary(RunConfig& config, Problems& problems) {
   }
   problems.gather([&] {
     const Dataset data =
-        trains_on_token_files(config)
-            ? load_token_files(config)
-            : load_dataset(config.data, vocabulary_choice(config), config.held_out);
+        trains_on_rows(config)          ? load_row_data(config)
+        : trains_on_token_files(config) ? load_token_files(config)
+                                        : load_dataset(config.data, vocabulary_choice(config), config.held_out);
     config.model.vocabulary = vocabulary_for(config.model.family, data.vocabulary);
   });
 }

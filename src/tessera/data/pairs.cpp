@@ -104,17 +104,28 @@ void Pairs::add_line(std::span<const std::int32_t> line, std::int32_t tab,
   add({{line.begin(), at}, {at + 1, line.end()}});
 }
 
+std::int64_t Pairs::length(std::int64_t i) const {
+  const Pair& pair = pairs_.at(static_cast<std::size_t>(i));
+  return std::max(std::ssize(pair.source), std::ssize(pair.target)) + 1;
+}
+
+std::int64_t Pairs::tokens(std::int64_t i) const {
+  const Pair& pair = pairs_.at(static_cast<std::size_t>(i));
+  return std::ssize(pair.source) + std::ssize(pair.target) + 2;
+}
+
 void Pairs::fill(std::int64_t i, std::span<std::int32_t> source, std::span<std::int32_t> ids,
                  std::span<std::int32_t> labels) const {
-  check(i < size() && std::ssize(source) == options_.source && std::ssize(ids) == options_.target &&
-            std::ssize(labels) == options_.target,
-        "pair ", i, " of ", size(), " for ", source.size(), ", ", ids.size(), " and ",
-        labels.size(), " tokens");
+  check(i < size() && ids.size() == labels.size(), "pair ", i, " of ", size(), " for ", ids.size(),
+        " ids and ", labels.size(), " labels");
   std::ranges::fill(source, options_.pad);
   std::ranges::fill(ids, options_.pad);
   std::ranges::fill(labels, kIgnoredLabel);
   if (i < 0) return;
   const Pair& pair = pairs_[static_cast<std::size_t>(i)];
+  check(pair.source.size() < source.size() && pair.target.size() < ids.size(), "pair ", i, " of ",
+        pair.source.size(), " and ", pair.target.size(), " tokens for ", source.size(), " and ",
+        ids.size());
   write(pair.source, source);
   source[pair.source.size()] = options_.end;
   ids[0] = options_.start;

@@ -31,9 +31,13 @@ class Pairs {
   std::int64_t size() const { return static_cast<std::int64_t>(pairs_.size()); }
   std::int64_t left_out() const { return left_out_; }
 
-  /// Writes pair `i`: the source and the end [source]; as `ids` the start and the target, as
-  /// `labels` the target and the end [target]. What is left is padding, whose labels do not count.
-  /// A pair below 0 is padding alone.
+  /// Tokens of the longer side, the end included; and of both.
+  std::int64_t length(std::int64_t i) const;
+  std::int64_t tokens(std::int64_t i) const;
+
+  /// Writes pair `i`: the source and the end; as `ids` the start and the target, as `labels` the
+  /// target and the end. What is left is padding, whose labels do not count: rows are as wide as
+  /// the options say, or narrower, but for no pair too narrow. A pair below 0 is padding alone.
   void fill(std::int64_t i, std::span<std::int32_t> source, std::span<std::int32_t> ids,
             std::span<std::int32_t> labels) const;
 

@@ -51,7 +51,7 @@ std::int64_t rows_to_train(const LoadedRows& rows, double held_out) {
       std::floor((1.0 - held_out) * static_cast<double>(count_rows(rows)) + 1e-6));
 }
 
-std::string digest_of(const LoadedRows& rows) {
+std::string digest_of_rows(const LoadedRows& rows) {
   StreamHash hash;
   for_each_row(rows, [&](const Table& table, std::size_t row) {
     for (const std::vector<std::string>& column : table.columns) {
@@ -161,8 +161,8 @@ Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRow
         text(counted(none, "row"), none == 1 ? " has" : " have", " no text in column ",
              column_names_text(choice.columns), ", and ", none == 1 ? "is" : "are", " left out");
   TokenStream tokens(std::move(rows.ids), held.ids);
-  Dataset out{std::move(vocabulary), std::move(tokens), train.files,
-              apart.files,           digest_of(train),  nullptr};
+  Dataset out{std::move(vocabulary), std::move(tokens),     train.files,
+              apart.files,           digest_of_rows(train), nullptr};
   out.rows = std::move(where);
   return out;
 }
@@ -190,7 +190,7 @@ Dataset load_rows(const RowsChoice& choice, const Vocabulary& vocabulary) {
 }
 
 std::string rows_digest(const RowsChoice& choice) {
-  return digest_of(load_tables(choice.paths, choice));
+  return digest_of_rows(load_tables(choice.paths, choice));
 }
 
 }  // namespace tessera

@@ -29,6 +29,9 @@ class Samples {
   /// Training data goes on beyond size() with the next epoch; beyond the end of validation data are
   /// samples of which nothing counts.
   virtual void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const = 0;
+  /// Which bucket the batch of a step is of that begins with sample `first`, by its length; 0:
+  /// there are no buckets, or it is the last one, as wide as the task's inputs (data/buckets.h).
+  virtual std::int64_t bucket_length(std::int64_t /*first*/) const { return 0; }
   /// What the user is to know of them, as how much of the data is left out; empty: nothing.
   virtual std::string notice() const { return ""; }
 };

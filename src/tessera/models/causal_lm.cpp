@@ -97,6 +97,25 @@ std::unique_ptr<Samples> token_windows(const Dataset& data, DataPart part,
   return std::make_unique<TokenWindows>(*data.token_files, choice, config, choices);
 }
 
+std::unique_ptr<Samples> packed(const Dataset& data, Part part, const ModelConfig& config,
+                                const SampleChoices& choices) {
+  require(choices.order == SampleOrder::ShuffledWindows, "sample-order ", to_text(choices.order),
+          " is for documents that are joined; give packing wrapped, or sample-order ",
+          to_text(SampleOrder::ShuffledWindows));
+  return document_samples(data, part,
+                          {.context = config.context,
+                           .packing = choices.packing,
+                           .seed = choices.seed,
+                           .buckets = choices.buckets,
+                           .most = choices.most,
+                           .positions = config.reset_positions,
+                           .first_seen = config.reset_attention});
+}
+
+bool are_packed(const Dataset& data, const SampleChoices& choices) {
+  return data.rows.columns > 0 && choices.packing != Packing::Wrapped;
+}
+
 }  // namespace
 
 Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
@@ -115,6 +134,7 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
                      [context](const TokenFiles& files, const SampleChoices& choices) {
                        return files.order_text(DataPart::Train, context, choices.in_all);
                      }};
+  out.packs_documents = true;
   out.text = {.context = context, .logits = [config, logits](Value ids, const Pass& pass) {
                 return logits(config, ids, pass);
               }};
@@ -128,12 +148,14 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
   out.train_samples = [config, context](const Dataset& data,
                                         const SampleChoices& choices) -> std::unique_ptr<Samples> {
     if (data.token_files) return token_windows(data, DataPart::Train, config, choices);
+    if (are_packed(data, choices)) return packed(data, Part::Train, config, choices);
     const Sampler windows(data.tokens.train(), {context, choices.seed, choices.order});
     return std::make_unique<TextWindows<Sampler>>(windows, windows.windows_per_epoch());
   };
   out.valid_samples = [config, context](const Dataset& data,
                                         const SampleChoices& choices) -> std::unique_ptr<Samples> {
     if (data.token_files) return token_windows(data, DataPart::Valid, config, choices);
+    if (are_packed(data, choices)) return packed(data, Part::HeldOut, config, choices);
     std::span<const std::int32_t> tokens = data.tokens.held_out();
     if (choices.most > 0) {
       const std::int64_t labels = size_product({choices.most, context}, "tokens of a validation");

@@ -46,6 +46,14 @@ ModelConfig with_derived(ModelConfig config) {
   return config;
 }
 
+ModelConfig at_length(ModelConfig config, std::int64_t length) {
+  config.positions = config.most_positions();
+  config.source_positions = config.most_source_positions();
+  config.source_context = std::min(config.source(), length);
+  config.context = std::min(config.context, length);
+  return config;
+}
+
 FieldProblems problems(const ModelConfig& c) {
   FieldProblems out;
   const auto positive = [&](std::string_view name, std::int64_t value,

@@ -54,8 +54,9 @@ struct ModelConfig {
   bool reset_positions = false;  // positions count from the start of each document
   bool reset_attention = false;  // a token sees its own document only
   // Of encoder-decoder models:
-  std::int64_t decoder_layers = 0;  // `layers` are the encoder's; 0: as many as it has
-  std::int64_t source_context = 0;  // tokens of a source; 0: as many as context, of a target
+  std::int64_t decoder_layers = 0;    // `layers` are the encoder's; 0: as many as it has
+  std::int64_t source_context = 0;    // tokens of a source; 0: as many as context, of a target
+  std::int64_t source_positions = 0;  // as positions, of a source; 0: as many as source_context
   bool post_norm = false;         // norms after each part, as in the first Transformer; else before
   bool shared_embedding = false;  // one table for the tokens of source and target
   bool sinusoidal = false;        // positions are sines; else learned
@@ -72,6 +73,9 @@ struct ModelConfig {
   std::int64_t embedded() const { return embedding_width == 0 ? width : embedding_width; }
   std::int64_t most_positions() const { return positions == 0 ? context : positions; }
   std::int64_t source() const { return source_context == 0 ? context : source_context; }
+  std::int64_t most_source_positions() const {
+    return source_positions == 0 ? source() : source_positions;
+  }
   std::int64_t hidden() const { return ffn_width == 0 ? 4 * width : ffn_width; }
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
@@ -82,6 +86,9 @@ inline constexpr std::int64_t kMaxFieldSize = 1'000'000'000'000'000;  // of ever
 
 /// The same model with every size written out that follows from others where it is 0.
 ModelConfig with_derived(ModelConfig config);
+
+/// The same model, weights included, on samples of up to `length` tokens, where it had longer ones.
+ModelConfig at_length(ModelConfig config, std::int64_t length);
 
 /// All problems of a configuration, one sentence each; empty if it can be built. Sizes of
 /// tensors are among it: none of a model that passes has more than 2^62 bytes for one sample.

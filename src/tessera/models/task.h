@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/data/buckets.h"
 #include "tessera/data/dataset.h"
+#include "tessera/data/documents.h"
 #include "tessera/data/sampler.h"
 #include "tessera/data/samples.h"
 #include "tessera/nn/loss.h"
@@ -43,7 +45,9 @@ struct TaskMean {
 struct SampleChoices {
   std::uint64_t seed = 0;
   SampleOrder order = SampleOrder::ShuffledWindows;
-  std::int64_t most = 0;  // validation: the first so many samples; 0: all
+  std::int64_t most = 0;               // validation: the first so many samples; 0: all
+  Packing packing = Packing::Wrapped;  // of documents of rows
+  BucketOptions buckets = {};          // training: of samples that have lengths of their own
   // Of token files:
   std::int64_t in_all = 0;            // samples that the run takes; 0: those of one epoch
   std::int32_t end_of_document = -1;  // its token; -1: none
@@ -95,6 +99,8 @@ struct Task {
   DataKind data = DataKind::Text;                  // what train_samples and valid_samples take
   /// They take token files too; none: they do not.
   std::optional<TokenFileUse> token_files = std::nullopt;
+  bool reads_pairs = false;      // a row of its data is two texts, a source and a target
+  bool packs_documents = false;  // SampleChoices::packing has an effect
 };
 
 /// Every kind of data that the samples of a task can be made of.

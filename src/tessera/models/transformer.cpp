@@ -109,7 +109,8 @@ struct ReadSource {
 ReadSource read_source(const ModelConfig& c, Value source, const Pass& pass) {
   const Value pad = source.builder().constant(translation_tokens(c).pad, DType::I32);
   const Visible of_source{.mask = not_equal(source, pad)};
-  const EmbeddingResult from = embedded(c, "embed", source, {}, c.source(), {}, pass);
+  const EmbeddingResult from =
+      embedded(c, "embed", source, {}, c.most_source_positions(), {}, pass);
   return {{transformer_encoder(from.rows, stacks_of(c, 2 * c.layers), of_source, pass), of_source},
           from.table};
 }

@@ -4,6 +4,7 @@
 
 #include "tessera/base/counted.h"
 #include "tessera/base/hash.h"
+#include "tessera/data/buckets.h"
 #include "tessera/data/pairs.h"
 #include "tessera/data/permutation.h"
 
@@ -28,34 +29,53 @@ class PairSamples final : public Samples {
     require(!shuffled_ || choices.order == SampleOrder::ShuffledWindows, "sample-order ",
             to_text(choices.order), " is for texts without pairs; give sample-order ",
             to_text(SampleOrder::ShuffledWindows));
+    if (choices.buckets.lengths.empty()) return;
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t i = 0; i < pairs_.size(); ++i) {
+      lengths.push_back(pairs_.length(i));
+      used_ += pairs_.tokens(i);
+    }
+    buckets_.emplace(lengths, choices.buckets, choices.seed);
+    size_ = buckets_->steps() * choices.buckets.batch;
+    for (const std::int64_t length : choices.buckets.lengths) {
+      const ModelConfig cut = at_length(config, length);
+      bucket_tokens_.push_back(cut.source() + cut.context);
+    }
   }
 
   std::int64_t size() const override { return size_; }
+
+  std::int64_t bucket_length(std::int64_t first) const override {
+    return buckets_ ? buckets_->length(first) : 0;
+  }
 
   void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
     const auto source = batch.fill<std::int32_t>("source"), ids = batch.fill<std::int32_t>("ids"),
                labels = batch.fill<std::int32_t>("labels");
     for (std::int64_t i = 0; i < count; ++i) {
-      const auto row = [i](std::span<std::int32_t> all, std::int64_t width) {
-        return all.subspan(static_cast<std::size_t>(i * width), static_cast<std::size_t>(width));
+      const auto row = [&](std::span<std::int32_t> all) {
+        const std::size_t width = all.size() / static_cast<std::size_t>(count);
+        return all.subspan(static_cast<std::size_t>(i) * width, width);
       };
-      pairs_.fill(pair_of(first + i), row(source, options_.source), row(ids, options_.target),
-                  row(labels, options_.target));
+      pairs_.fill(pair_of(first + i), row(source), row(ids), row(labels));
     }
   }
 
   std::string notice() const override {
-    const std::int64_t out = pairs_.left_out();
-    if (out == 0) return "";
-    return text(counted(out, "pair"), " of ", out + pairs_.size(), " in the ",
-                shuffled_ ? "training" : "held-out", " part ", out == 1 ? "is" : "are",
-                " left out: longer than source-context ", options_.source, " or context ",
-                options_.target, ", end token included");
+    std::vector<std::string> all;
+    if (const std::int64_t out = pairs_.left_out(); out > 0)
+      all.push_back(text(counted(out, "pair"), " of ", out + pairs_.size(), " in the ",
+                         shuffled_ ? "training" : "held-out", " part ", out == 1 ? "is" : "are",
+                         " left out: longer than source-context ", options_.source, " or context ",
+                         options_.target, ", end token included"));
+    if (buckets_) all.push_back(buckets_->notice(bucket_tokens_, used_));
+    return join(all, "; ");
   }
 
  private:
-  /// The pair of a sample; below 0 behind the end of a validation.
+  /// The pair of a sample; below 0 behind the end of a validation, and in a batch that is not full.
   std::int64_t pair_of(std::int64_t sample) const {
+    if (buckets_) return buckets_->sample(sample);
     if (!shuffled_) return sample < size_ ? sample : -1;
     return static_cast<std::int64_t>(permute(static_cast<std::uint64_t>(sample % size_),
                                              static_cast<std::uint64_t>(size_), key_,
@@ -67,6 +87,9 @@ class PairSamples final : public Samples {
   bool shuffled_;
   std::int64_t size_;
   std::uint64_t key_;
+  std::optional<LengthBuckets> buckets_;
+  std::vector<std::int64_t> bucket_tokens_;  // of a sample in each bucket
+  std::int64_t used_ = 0;                    // tokens of all pairs
 };
 
 MakeSamples samples_of(const ModelConfig& config, Part part) {
@@ -107,6 +130,7 @@ Task translation(const ModelConfig& config, const TranslationModel& model) {
       .start = tokens.start,
       .end = tokens.end,
       .never = "\t\n"};  // they end a source and a pair in a file
+  out.reads_pairs = true;
   out.train_samples = samples_of(config, Part::Train);
   out.valid_samples = samples_of(config, Part::HeldOut);
   return out;

@@ -106,11 +106,26 @@ void complete(RunConfig& config) {
   parallel.gather =
       find_word<GatherScope>(kGatherScopes, config.fsdp_gather).value_or(parallel.gather);
   complete(config.model);
+  if (config.packing == to_text(Packing::Bfd)) {
+    config.model.reset_attention = true;
+    config.model.reset_positions = reads_field(*config.model.family, "reset-position-ids");
+  }
   if (!config.no_weight_decay_for.empty())
     set_last(config.optimizer.groups, {.paths = config.no_weight_decay_for, .weight_decay = 0});
   ScheduleConfig& schedule = config.optimizer.schedule;
   if (schedule.decay_steps == 0)
     schedule.decay_steps = std::max(config.steps, schedule.warmup_steps + 1);
+}
+
+std::vector<std::int64_t> bucket_lengths(const RunConfig& config) {
+  if (config.bucket_lengths.empty()) return {};
+  std::vector<std::int64_t> out = parse_bucket_lengths(config.bucket_lengths);
+  const std::int64_t longest = std::max(config.model.context, config.model.source());
+  require(out.back() <= longest, "bucket-lengths is '", config.bucket_lengths,
+          "', but no sample is ", "longer than ", longest,
+          "; give lengths up to that, or a larger context");
+  if (out.back() < longest) out.push_back(longest);
+  return out;
 }
 
 void complete_epochs(RunConfig& config, const RunConfig& told, std::int64_t in_epoch) {

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "tessera/data/data_split.h"
+#include "tessera/data/documents.h"
 #include "tessera/data/sampler.h"
+#include "tessera/data/table_file.h"
 #include "tessera/data/vocabulary.h"
 #include "tessera/device/isa.h"
 #include "tessera/models/family.h"
@@ -31,6 +33,10 @@ inline constexpr std::array<std::string_view, 3> kSumDTypes = {"f32", "bf16", "f
 inline constexpr std::array<std::string_view, 3> kRemoteDevices = {kRemoteNone, kRemoteMemory,
                                                                    kRemoteFile};
 
+/// What data with columns is: as the names of files say, or one of kTableFormats.
+inline constexpr std::array<std::string_view, 4> kDataFormats = {
+    "auto", kTableFormats[0], kTableFormats[1], kTableFormats[2]};
+
 /// train/fields/ describes every field, once for flags, files, help and checkpoints.
 struct RunConfig {
   OwnFamilies families;  // that --family can name beside the library's
@@ -43,6 +49,12 @@ struct RunConfig {
   VocabularyKind vocabulary = VocabularyKind::Characters;
   // TokenizerChoice; where one is chosen, vocabulary is Tokenizer
   std::string tokenizer, tokenizer_type = "auto", vocab_file, merge_file;
+  std::string text_column;                // of tables: documents, or sources; empty: data is texts
+  std::string target_column;              // of tables: targets; empty: none
+  std::vector<std::string> column_names;  // of tables whose first row does not say them
+  std::string data_format{kDataFormats[0]};
+  std::string packing{kPackings[0]};  // of documents in tables
+  std::string bucket_lengths;         // "32,64"; empty: none
   SampleOrder sample_order = SampleOrder::ShuffledWindows;
   double held_out = 0.1;
   std::string split{kUsualSplit};  // of token files: training, validation, test
@@ -140,6 +152,10 @@ std::int64_t parallel_parts(const RunConfig& config);
 /// global batch that data_parallel x micro_batch_num does not divide.
 void set_parallel(RunConfig& config, const TransformerOpParallelConfig& parallel,
                   std::int64_t devices);
+
+/// The lengths of buckets, the last that of the whole context; empty: there are none. Errors:
+/// Fault::Usage: no lengths, or one above the context.
+std::vector<std::int64_t> bucket_lengths(const RunConfig& config);
 
 /// What the fields say of a machine that could take `machine`.
 /// Errors: Fault::Usage: an instruction set that it lacks; fields that disagree; no such value.

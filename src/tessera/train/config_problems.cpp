@@ -9,6 +9,7 @@
 #include "tessera/train/fields.h"
 #include "tessera/train/memory_cap.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/row_data.h"
 
 namespace tessera {
 
@@ -58,6 +59,7 @@ void find_problems(const RunConfig& config, Problems& problems) {
         "vocabulary is tokenizer, and none is given; give its file or folder, like "
         "--tokenizer-name-or-path gpt2/tokenizer.json",
         {"tokenizer", "vocabulary"});
+  find_row_problems(config, problems);
   const std::int64_t least = vocabulary_for(config.model.family, Bpe::kBytes);
   if (config.vocabulary == VocabularyKind::Bpe && config.model.vocabulary < least)
     problems.add(
@@ -68,6 +70,9 @@ void find_problems(const RunConfig& config, Problems& problems) {
         {"vocab-size", "vocabulary", "family"});
   problems.add(tessera::problems(config.optimizer));
   problems.gather([&] { parse_split(config.split); }, {"split"});
+  if (of_model.empty())
+    problems.gather([&] { bucket_lengths(config); },
+                    {"bucket-lengths", "context", "source-context"});
 
   const auto is_known = [](const Field& field, std::string_view word) {
     return std::ranges::find(field.words, word) != field.words.end();

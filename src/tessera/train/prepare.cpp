@@ -14,6 +14,7 @@
 #include "tessera/train/pretrained_start.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/recorded.h"
+#include "tessera/train/row_data.h"
 #include "tessera/train/token_data.h"
 
 namespace tessera {
@@ -100,6 +101,11 @@ void take_model(RunConfig& config, const RecordedRun& from) {
     if (config.untold.contains(field.name))
       set_text(field, config, get_text(field, from.config), field.name);
   }
+  // Follow from the packing of its documents.
+  if (from.config.packing == to_text(Packing::Bfd)) {
+    if (config.untold.contains("reset-position-ids")) config.model.reset_positions = false;
+    if (config.untold.contains("reset-attention-mask")) config.model.reset_attention = false;
+  }
   if (config.vocabulary == VocabularyKind::Tokenizer && tokenizer_choice(config).none()) {
     config.tokenizer = from.config.tokenizer;
     config.tokenizer_type = from.config.tokenizer_type;
@@ -118,8 +124,12 @@ void take_model(RunConfig& config, const RecordedRun& from) {
 /// The data in the ids that weights were trained on: those of `base`, if there is one.
 Dataset encoded_for(const RunConfig& config, const std::optional<Source>& base) {
   const double held_out = config.valid_data.empty() ? config.held_out : 0;
-  if (!base) return load_dataset(config.data, vocabulary_choice(config), held_out);
+  const bool rows = trains_on_rows(config);
+  if (!base)
+    return rows ? load_row_data(config)
+                : load_dataset(config.data, vocabulary_choice(config), held_out);
   try {
+    if (rows) return load_row_data(config, &base->run.vocabulary);
     return load_dataset(config.data, base->run.vocabulary, held_out);
   } catch (const Error& error) {
     throw error.with(text("in the vocabulary of checkpoint '", base->checkpoint.path(),
@@ -138,6 +148,10 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
   if (!base && config.vocabulary == VocabularyKind::Tokenizer && tokenizer_choice(config).none())
     return out;
   problems.gather([&] {
+    if (trains_on_rows(config)) {
+      out = encoded_for(config, base);
+      return;
+    }
     if (trains_on_token_files(config)) {
       out = load_token_files(config, base ? &base->run.vocabulary : nullptr);
       return;
@@ -173,6 +187,7 @@ void check_tokenizer(const RunConfig& config, const Source& base, Problems& prob
 /// The digest of a text that cannot be encoded; empty where it cannot even be read.
 std::string digest_of(const RunConfig& config, const Source& from) {
   try {
+    if (trains_on_rows(config)) return row_digest(config);
     if (trains_on_token_files(config) || trains_on_pictures(config)) return "";
     return text_digest(config.data, from.run.vocabulary.kind());
   } catch (const Error&) {  // reported before
@@ -183,6 +198,8 @@ std::string digest_of(const RunConfig& config, const Source& from) {
 void check_data(PreparedRun& run, Problems& problems) {
   const RunConfig& c = run.config;
   if (!tessera::problems(c.model).empty()) return;  // reported before
+  Problems of_buckets;
+  if (!of_buckets.gather([&] { bucket_lengths(c); })) return;  // reported before
   const Task task = task_of(c.model);
   const std::vector<DataKind> taken = data_taken(task);
   if (std::ranges::find(taken, run.data.kind()) == taken.end()) {
@@ -194,6 +211,8 @@ void check_data(PreparedRun& run, Problems& problems) {
                  {"family", "data"});
     return;
   }
+  if (!rows_fit(run.data, c, task, problems)) return;
+  if (!run.data.rows.notice.empty()) run.notices.push_back(run.data.rows.notice);
   const auto look_at = [&](const Samples& samples) {
     if (!samples.notice().empty()) run.notices.push_back(samples.notice());
   };
@@ -297,6 +316,8 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
     config.eod_token = eod_token_of(config, data->vocabulary);
     if (!data->token_files->has(DataPart::Valid)) config.held_out = 0;
   });
+  if (const std::string unread = notice_of_unread_columns(config); !unread.empty())
+    notices.push_back(unread);
   const std::string digest = data ? data->digest : from ? digest_of(config, *from) : "";
   const Isa isa = config.choices.value_or(machine_choices()).isa;
   const std::optional<Precision> precision = precision_of(config);

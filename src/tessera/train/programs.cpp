@@ -39,6 +39,15 @@ std::vector<ProgramSource> sources_of(const RunConfig& c, const WantedPrograms& 
     out.push_back({kInitProgram, initialise(step), whole});
     out.push_back(
         {kTrainProgram, std::move(step), strategy_of(parallel, BatchSplit::Cut, c.model)});
+    std::vector<std::int64_t> shorter = bucket_lengths(c);
+    if (!shorter.empty()) shorter.pop_back();
+    for (const std::int64_t length : shorter) {
+      const ModelConfig model = at_length(c.model, length);
+      out.push_back(
+          {train_program(length),
+           computed(c, wanted, train_step(task_of(model), c.optimizer, c.global_batch_size)),
+           strategy_of(parallel, BatchSplit::Cut, model)});
+    }
   }
   if (wanted.evaluate) {
     // A micro-batch at a time, so that validation takes no more memory than training.
@@ -147,6 +156,21 @@ std::vector<ProgramSource> writing_programs(const TextWriting& writing, std::int
   out.push_back({kPrefillProgram, write_step(writing, texts, prefill_length(writing)), strategy});
   out.push_back({kDecodeProgram, std::move(with_caches.back()), strategy});
   return out;
+}
+
+std::string train_program(std::int64_t bucket_length) {
+  return bucket_length == 0 ? kTrainProgram : text(kTrainProgram, ".", bucket_length);
+}
+
+std::int64_t tokens_of_sample(const RunConfig& config, std::int64_t bucket_length) {
+  const ModelConfig& model = config.model;
+  return task_of(bucket_length == 0 ? model : at_length(model, bucket_length)).tokens;
+}
+
+double share_of_full_step(const Plan& plan, std::string_view program) {
+  if (program == kTrainProgram) return 1;
+  const ProgramPlan &part = plan.program(program), &full = plan.program(kTrainProgram);
+  return (part.flops - part.recomputed_flops) / (full.flops - full.recomputed_flops);
 }
 
 std::int64_t evaluation_batch(const RunConfig& config) {

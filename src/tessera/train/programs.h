@@ -16,15 +16,23 @@ namespace tessera {
 std::optional<Precision> precision_of(const RunConfig& config);
 
 /// Names of the programs of a plan.
-inline constexpr const char* kInitProgram = "init";  // writes the first value of every state
-inline constexpr const char* kCopyProgram = "copy";  // 16-bit copies of parameters that were read
-inline constexpr const char* kTrainProgram = "train";
+inline constexpr const char* kInitProgram = "init";    // writes the first value of every state
+inline constexpr const char* kCopyProgram = "copy";    // 16-bit copies of parameters that were read
+inline constexpr const char* kTrainProgram = "train";  // on samples as long as the context
 inline constexpr const char* kEvaluateProgram = "evaluate";
 inline constexpr const char* kBeginProgram = "begin";             // caches as they were at first
 inline constexpr const char* kReadSourceProgram = "read-source";  // into caches
 inline constexpr const char* kPrefillProgram = "prefill";  // reads a part of a text into caches
 inline constexpr const char* kDecodeProgram = "decode";    // one more token
 inline constexpr const char* kReorderProgram = "reorder";  // of rows of the caches: beam search
+
+/// The program that trains on samples of a bucket; 0: of the last one, kTrainProgram.
+std::string train_program(std::int64_t bucket_length);
+
+/// Tokens of a sample as wide as that bucket is.
+std::int64_t tokens_of_sample(const RunConfig& config, std::int64_t bucket_length);
+/// What of the work of a step on samples as long as the context such a program has.
+double share_of_full_step(const Plan& plan, std::string_view program);
 
 struct PassTime {
   std::string program, pass;

@@ -1,4 +1,5 @@
 #include "tessera/base/size.h"
+#include "tessera/base/words.h"
 #include "tessera/train/prepare.h"
 
 namespace tessera {
@@ -15,6 +16,8 @@ std::int64_t samples_in(std::int64_t steps, std::int64_t batch) {
 SampleChoices sample_choices(const RunConfig& config) {
   return {.seed = static_cast<std::uint64_t>(config.seed),
           .order = config.sample_order,
+          .packing = find_word<Packing>(kPackings, config.packing).value_or(Packing::Wrapped),
+          .buckets = {bucket_lengths(config), config.global_batch_size},
           .in_all = samples_in(config.steps, config.global_batch_size),
           .end_of_document = static_cast<std::int32_t>(config.eod_token),
           .mask_end_of_document = config.eod_mask_loss};
@@ -22,6 +25,7 @@ SampleChoices sample_choices(const RunConfig& config) {
 
 SampleChoices valid_choices(const RunConfig& config) {
   SampleChoices out = sample_choices(config);
+  out.buckets = {};
   out.most = size_product({config.eval_iters, config.global_batch_size}, "samples of a validation");
   const std::int64_t validations =
       (config.eval_every > 0 ? config.steps / config.eval_every : 0) + 1;

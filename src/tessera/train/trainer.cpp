@@ -96,8 +96,10 @@ class Trainer {
   bool save_due_ = false;               // the next step that is not skipped is saved
   bool cut_short_ = false;              // a validation, by a request to stop
   double step_seconds_ = 0;
-  double product_rate_ = 0;                  // FLOP/s of one device
-  RankFacts facts_;                          // of all ranks
+  std::int64_t tokens_ = 0;  // of the steps that were done
+  double full_steps_ = 0;    // as many on the longest samples would have been as much work
+  double product_rate_ = 0;  // FLOP/s of one device
+  RankFacts facts_;          // of all ranks
   std::map<std::string, std::size_t> runs_;  // of each program, until they are enough to measure
 };
 
@@ -209,11 +211,14 @@ TrainResult Trainer::run() {
 
 /// One training step.
 StepRecord Trainer::attempt() {
-  const std::int64_t batch = config().global_batch_size, tokens = batch * task_.tokens;
+  const std::int64_t batch = config().global_batch_size;
+  const std::int64_t length = samples_->bucket_length(samples());
+  const std::string program = train_program(length);
+  const std::int64_t tokens = batch * tokens_of_sample(config(), length);
   StepRecord out;
   Clock::time_point begin;
   execute(
-      kTrainProgram,
+      program.c_str(),
       [&](BatchInputs& inputs) {
         begin = Clock::now();
         out.place = place_in_epoch(samples(), batch, samples_->size());
@@ -222,9 +227,7 @@ StepRecord Trainer::attempt() {
       recorder_ ? recorder_->calls_of_step() : nullptr);
   const Clock::time_point end = Clock::now();
   out.seconds = between(begin, end);
-  const auto metric = [&](const char* name) {
-    return crew_->executor().scalar(kTrainProgram, name);
-  };
+  const auto metric = [&](const char* name) { return crew_->executor().scalar(program, name); };
   out.step = ++step_;
   crew_->set_step(step_);
   if (recorder_) recorder_->step_done(step_, begin, end);
@@ -238,6 +241,8 @@ StepRecord Trainer::attempt() {
   }
   out.tokens_per_s = static_cast<double>(tokens) / out.seconds;
   step_seconds_ += out.seconds;
+  tokens_ += tokens;
+  full_steps_ += share_of_full_step(crew_->plan(), program);
   return out;
 }
 
@@ -350,15 +355,13 @@ Summary Trainer::summary() {
   out.train_loss = metrics_->train_loss();
   out.val_loss = metrics_->valid_loss();
   out.seconds = between(begin_, Clock::now());
-  const std::int64_t tokens = (step_ - first_step()) * config().global_batch_size * task_.tokens;
-  out.tokens_per_s = tokens == 0 ? 0 : static_cast<double>(tokens) / step_seconds_;
+  out.tokens_per_s = tokens_ == 0 ? 0 : static_cast<double>(tokens_) / step_seconds_;
   const auto devices = static_cast<double>(plan.ranks());
   out.flops_per_step = facts_.flops;
   out.recomputed_flops_per_step = facts_.recomputed_flops;
   out.product_flops_per_s = product_rate_;
   if (step_seconds_ > 0)
-    out.mfu = facts_.model_flops() * static_cast<double>(step_ - first_step()) / step_seconds_ /
-              (product_rate_ * devices);
+    out.mfu = facts_.model_flops() * full_steps_ / step_seconds_ / (product_rate_ * devices);
   out.parameters = count_parameters(plan);
   out.choice = memory_choice_of(config());
   out.planned_peak_bytes = facts_.peak_bytes;
@@ -369,7 +372,7 @@ Summary Trainer::summary() {
   out.outside = memory_.outside;
   out.sent = facts_.sent;
   out.peak_rss_bytes = peak_rss_bytes();
-  if (!runs_.contains(kTrainProgram)) return out;
+  if (tokens_ == 0) return out;  // nothing was measured
   const UsedBytes used = crew_->most_used_bytes();
   out.measured_peak_bytes = used.device;
   out.measured_host_bytes = used.host;

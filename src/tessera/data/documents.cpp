@@ -1,0 +1,174 @@
+#include "tessera/data/documents.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "tessera/base/counted.h"
+#include "tessera/base/error.h"
+#include "tessera/base/hash.h"
+#include "tessera/base/text.h"
+#include "tessera/data/permutation.h"
+#include "tessera/tensor/ignored_label.h"
+
+namespace tessera {
+
+std::vector<std::vector<std::int64_t>> best_fit_decreasing(std::span<const std::int64_t> lengths,
+                                                           std::int64_t room) {
+  std::vector<std::int64_t> order(lengths.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto length = [&](std::int64_t i) { return lengths[static_cast<std::size_t>(i)]; };
+  std::ranges::stable_sort(order, std::greater<>(), length);
+  std::vector<std::vector<std::int64_t>> out;
+  std::map<std::int64_t, std::vector<std::size_t>> with_room;  // bins by what they still hold
+  for (const std::int64_t i : order) {
+    check(length(i) >= 1 && length(i) <= room, "length ", length(i), " for a bin of ", room);
+    const auto best = with_room.lower_bound(length(i));
+    std::size_t bin = out.size();
+    std::int64_t left = room;
+    if (best == with_room.end()) {
+      out.emplace_back();
+    } else {
+      left = best->first;
+      bin = best->second.back();
+      best->second.pop_back();
+      if (best->second.empty()) with_room.erase(best);
+    }
+    out[bin].push_back(i);
+    left -= length(i);
+    if (left > 0) with_room[left].push_back(bin);
+  }
+  for (std::vector<std::int64_t>& bin : out) std::ranges::sort(bin);
+  std::ranges::sort(out, {}, [](const std::vector<std::int64_t>& bin) { return bin.front(); });
+  return out;
+}
+
+namespace {
+
+std::string percent(double share) { return text(std::round(share * 1000) / 10, " %"); }
+
+class DocumentSamples final : public Samples {
+ public:
+  DocumentSamples(const Dataset& data, Part part, const DocumentOptions& options)
+      : options_(options),
+        trains_(part == Part::Train),
+        key_(random_key(options.seed, "data.order")) {
+    check(data.rows.columns == 1 && options.packing != Packing::Wrapped, "documents of rows");
+    const std::int64_t begin = trains_ ? 0 : data.rows.train,
+                       end = trains_ ? data.rows.train : data.rows.rows();
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t row = begin; row < end; ++row) {
+      const std::span<const std::int32_t> tokens = data.rows.text(data.tokens.all(), row, 0);
+      if (tokens.size() < 2) continue;  // nothing is to be predicted
+      documents_.push_back(tokens);
+      lengths.push_back(positions_of(tokens));
+      cut_ += std::ssize(tokens) - 1 > options_.context;
+      positions_ += lengths.back();
+    }
+    if (documents_.empty())
+      fail(Fault::Data, "the ", trains_ ? "training" : "held-out", " part of ",
+           name_of(trains_ || data.held_out_files.empty() ? data.files : data.held_out_files),
+           " has no document of which something is to be predicted; give more rows",
+           trains_ ? "" : ", or hold out more of them");
+    if (options_.packing == Packing::Bfd) packs_ = best_fit_decreasing(lengths, options_.context);
+    const std::int64_t all = samples();
+    size_ = !trains_ && options_.most > 0 ? std::min(options_.most, all) : all;
+    if (!trains_ || options_.buckets.lengths.empty()) return;
+    buckets_.emplace(lengths, options_.buckets, options_.seed);
+    size_ = buckets_->steps() * options_.buckets.batch;
+  }
+
+  std::int64_t size() const override { return size_; }
+
+  std::int64_t bucket_length(std::int64_t first) const override {
+    return buckets_ ? buckets_->length(first) : 0;
+  }
+
+  std::string notice() const override {
+    const auto padding = [&](std::int64_t samples) {
+      const double there = static_cast<double>(samples) * static_cast<double>(options_.context);
+      return percent(1 - static_cast<double>(positions_) / there);
+    };
+    const bool packed = options_.packing == Packing::Bfd;
+    return text("packing ", to_text(options_.packing), ": ",
+                counted(std::ssize(documents_), "document"), " of the ",
+                trains_ ? "training" : "held-out", " part ",
+                std::ssize(documents_) == 1 ? "is" : "are", " in ", counted(samples(), "sample"),
+                " of ", options_.context, " positions, of which padding takes ", padding(samples()),
+                packed ? text(" (a document in each: ", padding(std::ssize(documents_)), ")") : "",
+                cut_ == 0 ? "" : text("; ", cut_, cut_ == 1 ? " is" : " are", " longer and cut"),
+                buckets_ ? text("; ", buckets_->notice(options_.buckets.lengths, positions_)) : "");
+  }
+
+  void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
+    const std::span<std::int32_t> ids = batch.fill<std::int32_t>("ids"),
+                                  labels = batch.fill<std::int32_t>("labels");
+    std::span<std::int32_t> positions, first_seen;
+    if (options_.positions) positions = batch.fill<std::int32_t>("positions");
+    if (options_.first_seen) first_seen = batch.fill<std::int32_t>("first_seen");
+    std::ranges::fill(ids, 0);
+    std::ranges::fill(labels, kIgnoredLabel);
+    const std::int64_t width = std::ssize(ids) / count;  // the context, or the length of a bucket
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto row = static_cast<std::size_t>(i * width);
+      std::size_t at = 0;
+      // `n` positions of a document, or of the padding behind them.
+      const auto place = [&](std::size_t n) {
+        for (std::size_t t = 0; t < n; ++t) {
+          if (options_.positions) positions[row + at + t] = static_cast<std::int32_t>(t);
+          if (options_.first_seen) first_seen[row + at + t] = static_cast<std::int32_t>(at);
+        }
+        at += n;
+      };
+      for (const std::int64_t document : documents_of(sample(first + i))) {
+        const std::span<const std::int32_t> tokens = documents_[static_cast<std::size_t>(document)];
+        const auto n = static_cast<std::size_t>(positions_of(tokens));
+        std::ranges::copy(tokens.first(n), ids.subspan(row + at).begin());
+        std::ranges::copy(tokens.subspan(1, n), labels.subspan(row + at).begin());
+        place(n);
+      }
+      place(static_cast<std::size_t>(width) - at);
+    }
+  }
+
+ private:
+  std::int64_t positions_of(std::span<const std::int32_t> tokens) const {
+    return std::min(std::ssize(tokens) - 1, options_.context);
+  }
+  std::int64_t samples() const {
+    return options_.packing == Packing::Bfd ? std::ssize(packs_) : std::ssize(documents_);
+  }
+  /// By number in the data; below 0 behind the end of a validation, and in a batch that is not
+  /// full.
+  std::int64_t sample(std::int64_t number) const {
+    if (buckets_) return buckets_->sample(number);
+    if (!trains_) return number < size_ ? number : -1;
+    return static_cast<std::int64_t>(permute(static_cast<std::uint64_t>(number % size_),
+                                             static_cast<std::uint64_t>(size_), key_,
+                                             static_cast<std::uint64_t>(number / size_)));
+  }
+  std::vector<std::int64_t> documents_of(std::int64_t sample) const {
+    if (sample < 0) return {};
+    if (options_.packing == Packing::Bfd) return packs_[static_cast<std::size_t>(sample)];
+    return {sample};
+  }
+
+  DocumentOptions options_;
+  bool trains_;
+  std::uint64_t key_;
+  std::vector<std::span<const std::int32_t>> documents_;
+  std::vector<std::vector<std::int64_t>> packs_;  // of Packing::Bfd: documents of each sample
+  std::optional<LengthBuckets> buckets_;
+  std::int64_t cut_ = 0, positions_ = 0, size_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Samples> document_samples(const Dataset& data, Part part,
+                                          const DocumentOptions& options) {
+  return std::make_unique<DocumentSamples>(data, part, options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,35 @@
+#pragma once
+/// Rows of tables as the data of a run.
+
+#include <string>
+#include <vector>
+
+#include "tessera/data/dataset.h"
+#include "tessera/models/task.h"
+#include "tessera/train/config.h"
+#include "tessera/train/problems.h"
+
+namespace tessera {
+
+/// config.data is tables, of which columns train.
+inline bool trains_on_rows(const RunConfig& config) { return !config.text_column.empty(); }
+
+/// Reads them, with the vocabulary of a model that exists where there is one. Errors: as of
+/// load_rows(data/rows.h), and Fault::Usage: token files; fields that do nothing with rows.
+Dataset load_row_data(const RunConfig& config, const Vocabulary* vocabulary = nullptr);
+
+/// Dataset::digest of the rows that train.
+std::string row_digest(const RunConfig& config);
+
+/// What is wrong with the fields of rows, as far as no file has to be read for it.
+void find_row_problems(const RunConfig& config, Problems& problems);
+
+/// What is wrong with the data of a run for what its task takes of rows, and for its fields of
+/// samples; false: something is.
+bool rows_fit(const Dataset& data, const RunConfig& config, const Task& task, Problems& problems);
+
+/// "'a.csv' is read as a text ...": of data with columns of which none is named; empty: there is
+/// none.
+std::string notice_of_unread_columns(const RunConfig& config);
+
+}  // namespace tessera
