@@ -99,8 +99,8 @@ TEST(Rows, EndWithTheTokenForIt) {
   const std::string path = test_data("gpt2");
   if (path.empty()) GTEST_SKIP() << no_test_data("gpt2");
   const RowFiles files("text\nHello world\nHello\n");
-  const Dataset data =
-      load_rows(files.choice, VocabularyChoice(VocabularyKind::Tokenizer, 0, path));
+  const Dataset data = load_rows(
+      files.choice, VocabularyChoice(VocabularyKind::Tokenizer, 0, {"auto", path, "", ""}));
   const auto first = data.rows.text(data.tokens.all(), 0, 0);
   EXPECT_EQ((std::vector<std::int32_t>{first.begin(), first.end()}),
             (std::vector<std::int32_t>{15496, 995, 50256}));

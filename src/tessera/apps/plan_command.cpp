@@ -29,9 +29,10 @@ void find_vocabulary(RunConfig& config, Problems& problems) {
   }
   problems.gather([&] {
     const Dataset data =
-        trains_on_rows(config)          ? load_row_data(config)
-        : trains_on_token_files(config) ? load_token_files(config)
-                                        : load_dataset(config.data, vocabulary_choice(config), config.held_out);
+        trains_on_rows(config) ? load_row_data(config)
+        : trains_on_token_files(config)
+            ? load_token_files(config)
+            : load_dataset(config.data, vocabulary_choice(config), config.held_out);
     config.model.vocabulary = vocabulary_for(config.model.family, data.vocabulary);
   });
 }

@@ -25,8 +25,8 @@ enum class Part { Train, HeldOut };
 
 /// Where the texts of rows lie in a token stream: one behind another, without anything between.
 struct RowTokens {
-  std::int64_t columns = 0;  // texts of a row: 1, a document with its end; 2, a source and a
-                             // target; 0: the data has no rows
+  std::int64_t columns = 0;        // texts of a row: 1, a document with its end; 2, a source and a
+                                   // target; 0: the data has no rows
   std::vector<std::int64_t> ends;  // of each text in TokenStream::all(), row after row
   std::int64_t train = 0;          // the first so many rows train; the others are held out
   std::string notice;              // what the user is to know of rows that were left out, or empty

@@ -1,7 +1,6 @@
 #include "tessera/train/prepare.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/text.h"
@@ -9,6 +8,7 @@
 #include "tessera/models/family.h"
 #include "tessera/train/compare_runs.h"
 #include "tessera/train/fields.h"
+#include "tessera/train/output_check.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/picture_data.h"
 #include "tessera/train/pretrained_start.h"
@@ -20,39 +20,6 @@
 namespace tessera {
 
 namespace {
-
-namespace fs = std::filesystem;
-
-void check_output(const RunConfig& config, Problems& problems) {
-  if (config.output.empty()) {
-    problems.add("output is missing; give a folder for the run, like --output runs/first");
-    return;
-  }
-  std::error_code ignored;
-  if (fs::exists(config.output, ignored) && !fs::is_directory(config.output, ignored)) {
-    problems.add(text("output '", config.output, "' is a file; give a folder"), Fault::Resource);
-    return;
-  }
-  const std::vector<std::string> traces = traces_of_run(config.output);
-  const auto within = [&] {  // resuming in place
-    const std::string path = fs::weakly_canonical(config.resume, ignored).string() + "/";
-    return starts_with(path, fs::weakly_canonical(config.output, ignored).string() + "/");
-  };
-  if (!traces.empty() && config.resume != "auto" && (config.resume == "none" || !within())) {
-    problems.add(text("output '", config.output, "' holds another run (", join(traces),
-                      "); go on with it by --resume auto, or give a new folder"));
-  }
-}
-
-/// Its traces of a run and its checkpoints, by name.
-std::vector<std::string> what_output_holds(const std::string& output) {
-  std::vector<std::string> out = traces_of_run(output);
-  const std::string folder = in_folder(output, kCheckpointsFolder);
-  std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) return out;
-  for (const std::string& path : list_checkpoints(folder)) out.push_back(path);
-  return out;
-}
 
 /// A checkpoint to go on from, and what it records.
 struct Source {

@@ -32,8 +32,8 @@ Dataset load_row_data(const RunConfig& config, const Vocabulary* vocabulary) {
   refuse_token_files(config, config.data);
   if (!config.valid_data.empty()) refuse_token_files(config, config.valid_data);
   constexpr std::string_view kWhat = "rows of a table";
-  refuse_told(config, {"split", "data-cache-path", "data-impl", "eod-token", "eod-mask-loss"}, kWhat,
-              "leave it out, or give token files, as preprocess_data makes them");
+  refuse_told(config, {"split", "data-cache-path", "data-impl", "eod-token", "eod-mask-loss"},
+              kWhat, "leave it out, or give token files, as preprocess_data makes them");
   refuse_told(config, {"reset-position-ids", "reset-attention-mask"}, kWhat,
               "packing bfd does both");
   return vocabulary != nullptr ? load_rows(rows_choice(config), *vocabulary)

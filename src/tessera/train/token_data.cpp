@@ -24,6 +24,10 @@ Vocabulary vocabulary_of(const RunConfig& config, const Vocabulary* of_weights) 
   return Vocabulary::ids(config.model.vocabulary - vocabulary_for(config.model.family, 0));
 }
 
+std::int64_t samples_of(const RunConfig& config) {
+  return size_product({config.steps, config.global_batch_size}, "samples of the run");
+}
+
 }  // namespace
 
 bool trains_on_token_files(const RunConfig& config) {

@@ -1,5 +1,5 @@
-/// Tables: the first byte says what the rest is, t: TSV, j: JSON lines, others: CSV. Written as CSV,
-/// what was read is read again.
+/// Tables: the first byte says what the rest is, t: TSV, j: JSON lines, others: CSV. Written as
+/// CSV, what was read is read again.
 
 #include "tessera/data/table_file.h"
 

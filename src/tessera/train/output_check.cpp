@@ -1,0 +1,43 @@
+#include "tessera/train/output_check.h"
+
+#include <filesystem>
+
+#include "tessera/base/text.h"
+#include "tessera/train/checkpoint.h"
+#include "tessera/train/output_folder.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+void check_output(const RunConfig& config, Problems& problems) {
+  if (config.output.empty()) {
+    problems.add("output is missing; give a folder for the run, like --output runs/first");
+    return;
+  }
+  std::error_code ignored;
+  if (fs::exists(config.output, ignored) && !fs::is_directory(config.output, ignored)) {
+    problems.add(text("output '", config.output, "' is a file; give a folder"), Fault::Resource);
+    return;
+  }
+  const std::vector<std::string> traces = traces_of_run(config.output);
+  const auto within = [&] {  // resuming in place
+    const std::string path = fs::weakly_canonical(config.resume, ignored).string() + "/";
+    return starts_with(path, fs::weakly_canonical(config.output, ignored).string() + "/");
+  };
+  if (!traces.empty() && config.resume != "auto" && (config.resume == "none" || !within())) {
+    problems.add(text("output '", config.output, "' holds another run (", join(traces),
+                      "); go on with it by --resume auto, or give a new folder"));
+  }
+}
+
+std::vector<std::string> what_output_holds(const std::string& output) {
+  std::vector<std::string> out = traces_of_run(output);
+  const std::string folder = in_folder(output, kCheckpointsFolder);
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) return out;
+  for (const std::string& path : list_checkpoints(folder)) out.push_back(path);
+  return out;
+}
+
+}  // namespace tessera

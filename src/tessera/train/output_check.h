@@ -1,0 +1,18 @@
+#pragma once
+/// Whether a run may write into the folder that it is given, before it holds it.
+
+#include <string>
+#include <vector>
+
+#include "tessera/train/config.h"
+#include "tessera/train/problems.h"
+
+namespace tessera {
+
+/// Problems: no folder is given, it is a file, or it holds another run.
+void check_output(const RunConfig& config, Problems& problems);
+
+/// Its traces of a run and its checkpoints, by name.
+std::vector<std::string> what_output_holds(const std::string& output);
+
+}  // namespace tessera
