@@ -66,8 +66,8 @@ class SafetensorsFile {
   /// Fills `out` with the bytes of a tensor from its byte `first` on. `out` may end before the
   /// tensor does.
   void read(const StoredTensor& tensor, std::int64_t first, std::span<std::byte> out) const;
-  /// The same from its element `first` on, as f32. Errors: Fault::Checkpoint: it is not of f32, bf16
-  /// or f16.
+  /// The same from its element `first` on, as f32. Errors: Fault::Checkpoint: it is not of f32,
+  /// bf16 or f16.
   void read_floats(const StoredTensor& tensor, std::int64_t first, std::span<float> out) const;
   HostTensor load(std::string_view name) const;
 

@@ -39,12 +39,11 @@ std::vector<ProgramSource> sources_of(const RunConfig& c, const WantedPrograms& 
     out.push_back({kInitProgram, initialise(step), whole});
     out.push_back(
         {kTrainProgram, std::move(step), strategy_of(parallel, BatchSplit::Cut, c.model)});
-    std::vector<std::int64_t> shorter = bucket_lengths(c);
-    if (!shorter.empty()) shorter.pop_back();
-    for (const std::int64_t length : shorter) {
-      const ModelConfig model = at_length(c.model, length);
+    for (const TrainProgram& program : train_programs(c)) {
+      if (program.bucket_length == 0) continue;
+      const ModelConfig model = at_length(c.model, program.bucket_length);
       out.push_back(
-          {train_program(length),
+          {program.name,
            computed(c, wanted, train_step(task_of(model), c.optimizer, c.global_batch_size)),
            strategy_of(parallel, BatchSplit::Cut, model)});
     }
@@ -158,13 +157,14 @@ std::vector<ProgramSource> writing_programs(const TextWriting& writing, std::int
   return out;
 }
 
-std::string train_program(std::int64_t bucket_length) {
-  return bucket_length == 0 ? kTrainProgram : text(kTrainProgram, ".", bucket_length);
-}
-
-std::int64_t tokens_of_sample(const RunConfig& config, std::int64_t bucket_length) {
-  const ModelConfig& model = config.model;
-  return task_of(bucket_length == 0 ? model : at_length(model, bucket_length)).tokens;
+std::vector<TrainProgram> train_programs(const RunConfig& config) {
+  std::vector<TrainProgram> out = {{0, kTrainProgram, task_of(config.model).tokens}};
+  std::vector<std::int64_t> shorter = bucket_lengths(config);
+  if (!shorter.empty()) shorter.pop_back();
+  for (const std::int64_t length : shorter)
+    out.push_back({length, text(kTrainProgram, ".", length),
+                   task_of(at_length(config.model, length)).tokens});
+  return out;
 }
 
 double share_of_full_step(const Plan& plan, std::string_view program) {

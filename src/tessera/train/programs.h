@@ -26,12 +26,17 @@ inline constexpr const char* kPrefillProgram = "prefill";  // reads a part of a 
 inline constexpr const char* kDecodeProgram = "decode";    // one more token
 inline constexpr const char* kReorderProgram = "reorder";  // of rows of the caches: beam search
 
-/// The program that trains on samples of a bucket; 0: of the last one, kTrainProgram.
-std::string train_program(std::int64_t bucket_length);
+/// The program that trains on samples of one bucket of lengths.
+struct TrainProgram {
+  std::int64_t bucket_length = 0;  // 0: the last bucket, whose samples are as long as the context
+  std::string name;
+  std::int64_t tokens = 0;  // of a sample
+};
 
-/// Tokens of a sample as wide as that bucket is.
-std::int64_t tokens_of_sample(const RunConfig& config, std::int64_t bucket_length);
-/// What of the work of a step on samples as long as the context such a program has.
+/// Those of a run: kTrainProgram, then one for each shorter bucket.
+std::vector<TrainProgram> train_programs(const RunConfig& config);
+
+/// The work of a step of such a program, as a part of that of kTrainProgram.
 double share_of_full_step(const Plan& plan, std::string_view program);
 
 struct PassTime {

@@ -7,6 +7,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/train/programs.h"
 
 namespace tessera {
 
@@ -25,6 +26,10 @@ SaveOptions save_options(const RunConfig& config, const FileCalls& calls) {
   out.keep_last = static_cast<int>(config.keep_last == 0 ? kAll : std::min(config.keep_last, kAll));
   out.calls = calls;
   return out;
+}
+
+std::unique_ptr<BackgroundThread> background_thread(const RunConfig& config) {
+  return saves_from_a_copy(config) ? std::make_unique<BackgroundThread>() : nullptr;
 }
 
 RunSaves::RunSaves(const RunConfig& config, const TrainOptions& options, OutputLock& lock,

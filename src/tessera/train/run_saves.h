@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,12 +14,17 @@
 #include "tessera/train/config.h"
 #include "tessera/train/metrics.h"
 #include "tessera/train/output_folder.h"
+#include "tessera/train/rank_saver.h"
 #include "tessera/train/trainer.h"
 
 namespace tessera {
 
 /// How the run of `config` saves. Errors: none.
 SaveOptions save_options(const RunConfig& config, const FileCalls& calls);
+
+/// That writes saves on the way while training goes on; nullptr where they are waited for. To be
+/// asked for before the device works.
+std::unique_ptr<BackgroundThread> background_thread(const RunConfig& config);
 
 class RunSaves {
  public:

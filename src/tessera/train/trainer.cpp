@@ -33,11 +33,6 @@ double between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
-/// For saves on the way. To be asked for before the device works.
-std::unique_ptr<BackgroundThread> background_thread(const RunConfig& config) {
-  return saves_from_a_copy(config) ? std::make_unique<BackgroundThread>() : nullptr;
-}
-
 bool due(std::int64_t every, std::int64_t step) { return every > 0 && step % every == 0; }
 
 class Trainer {
@@ -54,6 +49,7 @@ class Trainer {
   template <typename Fill>
   void execute(const char* program, const Fill& fill, std::vector<CallTime>* times = nullptr);
   void announce(const Compiled& compiled) const;
+  const TrainProgram& next_program() const;
   StepRecord attempt();
   void after_step(const StepRecord& record);
   void save_if_due(bool wanted);
@@ -78,6 +74,7 @@ class Trainer {
   Clock::time_point begin_ = Clock::now();
   const Task task_;
   const std::unique_ptr<Samples> samples_;
+  const std::vector<TrainProgram> programs_;
   const std::string output_;  // wherever the working folder is by now
   OutputLock lock_;
   std::optional<RankSaver> share_;  // this rank's of saves
@@ -109,6 +106,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
       isa_(device.isa()),
       task_(task_of(config().model)),
       samples_(task_.train_samples(run_.data, sample_choices(config()))),
+      programs_(train_programs(config())),
       output_(absolute_path(config().output)),
       lock_(config().output, run_.notices, options_.calls),
       step_(first_step()),
@@ -209,16 +207,23 @@ TrainResult Trainer::run() {
   return out;
 }
 
+/// Of the bucket that the next step's samples belong to.
+const TrainProgram& Trainer::next_program() const {
+  const std::int64_t length = samples_->bucket_length(samples());
+  return *std::find_if(programs_.begin(), programs_.end(), [&](const TrainProgram& program) {
+    return program.bucket_length == length;
+  });
+}
+
 /// One training step.
 StepRecord Trainer::attempt() {
   const std::int64_t batch = config().global_batch_size;
-  const std::int64_t length = samples_->bucket_length(samples());
-  const std::string program = train_program(length);
-  const std::int64_t tokens = batch * tokens_of_sample(config(), length);
+  const TrainProgram& program = next_program();
+  const std::int64_t tokens = batch * program.tokens;
   StepRecord out;
   Clock::time_point begin;
   execute(
-      program.c_str(),
+      program.name.c_str(),
       [&](BatchInputs& inputs) {
         begin = Clock::now();
         out.place = place_in_epoch(samples(), batch, samples_->size());
@@ -227,7 +232,9 @@ StepRecord Trainer::attempt() {
       recorder_ ? recorder_->calls_of_step() : nullptr);
   const Clock::time_point end = Clock::now();
   out.seconds = between(begin, end);
-  const auto metric = [&](const char* name) { return crew_->executor().scalar(program, name); };
+  const auto metric = [&](const char* name) {
+    return crew_->executor().scalar(program.name, name);
+  };
   out.step = ++step_;
   crew_->set_step(step_);
   if (recorder_) recorder_->step_done(step_, begin, end);
@@ -242,7 +249,7 @@ StepRecord Trainer::attempt() {
   out.tokens_per_s = static_cast<double>(tokens) / out.seconds;
   step_seconds_ += out.seconds;
   tokens_ += tokens;
-  full_steps_ += share_of_full_step(crew_->plan(), program);
+  full_steps_ += share_of_full_step(crew_->plan(), program.name);
   return out;
 }
 
@@ -380,18 +387,6 @@ Summary Trainer::summary() {
 }
 
 }  // namespace
-
-void follow(const RunConfig& config, Device& device, Communicator& world,
-            const TrainOptions& options) {
-  auto background = background_thread(config);
-  Plan plan = compile_programs(config, wanted_programs(config), device, world.rank()).plan;
-  require_within_cap(config, facts_of_all(plan, &world).peak_bytes);
-  short_of_memory(config, plan, device, &world);
-  RankSaver share(plan, save_options(config, options.calls), std::move(background));
-  Crew crew(std::move(plan), device, &world, options.executor);
-  crew.set_saver(share);
-  crew.follow(options.callbacks);
-}
 
 TrainResult train(PreparedRun run, Device& device, const TrainOptions& options) {
   return Trainer(std::move(run), device, options).run();
