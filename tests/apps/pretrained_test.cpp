@@ -17,10 +17,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kFamilies[] = {"gpt2",   "llama", "bert",    "roberta",
+                                     "albert", "t5",    "t5_v1_1", "bart"};
+
+std::string some_pairs() {
+  std::string out;
+  for (int i = 0; static_cast<int>(out.size()) < 3000; ++i)
+    out += text("line ", i * 7919 % 1000, "\t", i % 7, " zeile\n");
+  return out;
+}
+
 class PretrainedCommand : public testing::Test {
  protected:
   PretrainedCommand() {
     folder_.write("text", some_text());
+    folder_.write("pairs", some_pairs());
     fs::copy(repo_file("tests/golden/hub"), folder_ / "hub", fs::copy_options::recursive);
   }
   ~PretrainedCommand() override {
@@ -44,9 +55,12 @@ class PretrainedCommand : public testing::Test {
                           std::as_bytes(std::span(labels)))},
         {});
   }
+  /// On a text, or on pairs for a family that translates.
   Ran train(const std::string& output, const std::string& flags) const {
+    const bool pairs =
+        flags.find("hub/t5") != std::string::npos || flags.find("hub/bart") != std::string::npos;
     return run(words(folder_.expand(
-        text("train --threads 1 --data @/text --output @/", output,
+        text("train --threads 1 --data @/", pairs ? "pairs" : "text", " --output @/", output,
              " --steps 2 --global-batch-size 4 --lr 1e-3 --no-eval-at-end ", flags))));
   }
   std::vector<double> losses(const std::string& output) const {
@@ -62,7 +76,7 @@ class PretrainedCommand : public testing::Test {
 };
 
 TEST_F(PretrainedCommand, TrainsOnEveryMesh) {
-  for (const char* family : {"gpt2", "llama", "bert", "roberta", "albert"}) {
+  for (const char* family : kFamilies) {
     std::vector<double> plain;
     for (const char* mesh : {"", "--devices 2 --tensor-model-parallel-size 2",
                              "--devices 2 --pipeline-model-parallel-size 2 --micro-batch-size 2",
@@ -88,14 +102,17 @@ TEST_F(PretrainedCommand, TrainsOnEveryMesh) {
 
 /// What training changed comes out, on whatever mesh it was trained; and goes in again.
 TEST_F(PretrainedCommand, ExportsWhatItTrained) {
-  for (const char* family : {"gpt2", "llama", "bert", "roberta", "albert"}) {
+  for (const char* family : kFamilies) {
     ASSERT_EQ(train("run", text("--init-from @/hub/", family,
                                 " --devices 2 --tensor-model-parallel-size 2"))
                   .code,
               0);
     const Ran ran = run(words(folder_.expand("export @/run --output @/out")));
     ASSERT_EQ(ran.code, 0) << ran.err;
-    EXPECT_NE(ran.out.find(text("wrote ", family, " after step 2")), std::string::npos) << ran.out;
+    const std::string_view name = family;
+    EXPECT_NE(ran.out.find(text("wrote ", name.substr(0, name.find('_')), " after step 2")),
+              std::string::npos)
+        << ran.out;
     const Checkpoint checkpoint = Checkpoint::open(folder_ / "run");
     const PretrainedModel model = PretrainedModel::open(folder_ / "out");
     std::size_t parameters = 0;
@@ -112,7 +129,8 @@ TEST_F(PretrainedCommand, ExportsWhatItTrained) {
     const auto before = nlohmann::json::parse(read(folder_ / "hub/" + family + "/config.json")),
                after = nlohmann::json::parse(read(folder_ / "out/config.json"));
     for (const auto& [key, value] : before.items()) EXPECT_EQ(after[key], value) << key;
-    ASSERT_EQ(train("again", "--init-from @/out").code, 0);
+    fs::rename(folder_ / "out", folder_ / "hub/" + family + "_out");
+    ASSERT_EQ(train("again", text("--init-from @/hub/", family, "_out")).code, 0);
     for (const char* name : {"run", "again", "out"}) fs::remove_all(folder_ / name);
   }
 }

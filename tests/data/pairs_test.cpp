@@ -47,6 +47,45 @@ std::string shown(const Pairs& pairs, std::int64_t i) {
   return out;
 }
 
+TEST(PairsFirst, StandsBeforeSourceAndTarget) {
+  const PairText text("ab\tcd\nabc\tc\na\tcde\n");
+  PairOptions options = kOptions;
+  options.first = '*';
+  const Pairs pairs(text.data, Part::Train, options);
+  EXPECT_EQ(pairs.left_out(), 1) << "a source that has no room for what is around it";
+  ASSERT_EQ(pairs.size(), 2);
+  EXPECT_EQ(shown(pairs, 0), "*ab>|<*cd.|*cd>-");
+  EXPECT_EQ(shown(pairs, 1), "*a>.|<*cde|*cde>");
+}
+
+/// Each side by itself: a tokenizer may leave tabs and lines out.
+TEST(PairsOfATokenizer, AreThoseOfTheText) {
+  const TestFolder folder;
+  std::ofstream(folder / "vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\nc\n##c\n";
+  std::ofstream(folder / "pairs.txt") << "a b\tbc\nb\tq\nc c\ta\nbc\tb a\n";
+  const Vocabulary vocabulary = Vocabulary::tokenizer(Tokenizer::load(folder / "vocab.txt"));
+  const PairOptions options = {.source = 4, .target = 4, .pad = 0, .start = 2, .end = 3};
+  const auto ids = [&](const Pairs& pairs, std::int64_t i) {
+    std::vector<std::int32_t> source(4), target(4), labels(4);
+    pairs.fill(i, source, target, labels);
+    return std::pair(source, labels);
+  };
+  using Ids = std::vector<std::int32_t>;
+  Dataset data = load_dataset({folder / "pairs.txt"}, vocabulary, 0.4);
+  const Pairs train(data, Part::Train, options), held_out(data, Part::HeldOut, options);
+  ASSERT_EQ(train.size(), 3);
+  EXPECT_EQ(ids(train, 0), std::pair(Ids({4, 5, 3, 0}), Ids({5, 7, 3, kIgnoredLabel})));
+  EXPECT_EQ(ids(train, 1).second, Ids({1, 3, kIgnoredLabel, kIgnoredLabel}));
+  ASSERT_EQ(held_out.size(), 1);
+  EXPECT_EQ(ids(held_out, 0), std::pair(Ids({5, 7, 3, 0}), Ids({5, 4, 3, kIgnoredLabel})));
+  std::ofstream(folder / "valid.txt") << "a\ta\nb\tb\tb\n";
+  hold_out(data, {folder / "valid.txt"});
+  EXPECT_EQ(Pairs(data, Part::Train, options).size(), 4);
+  const std::string message = message_of([&] { Pairs(data, Part::HeldOut, options); });
+  EXPECT_EQ(message, text("line 2 of '", folder / "valid.txt",
+                          "' has 2 tabs; a pair is a source, one tab and a target"));
+}
+
 std::vector<std::string> all_pairs(const Dataset& data, Part part) {
   const Pairs pairs(data, part, kOptions);
   std::vector<std::string> out;

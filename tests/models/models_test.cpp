@@ -6,8 +6,12 @@
 #include <limits>
 #include <map>
 
+#include "repo_file.h"
+#include "tessera/data/safetensors.h"
 #include "tessera/ir/strategy.h"
 #include "tessera/models/translation.h"
+#include "tessera/nn/layers.h"
+#include "tessera/ops/interpret.h"
 
 namespace tessera {
 namespace {
@@ -242,6 +246,66 @@ TEST(Models, TransformerProblems) {
   EXPECT_EQ(problems(c).texts(), expected);
 }
 
+TEST(Models, SpecialTokensMayBeNamed) {
+  ModelConfig c;
+  c.family = "transformer", c.vocabulary = 20;
+  EXPECT_EQ(to_text(translation_tokens(c)), "17,18,19") << "the last ones";
+  for (const char* named : {"0,0,1", "1,2,2,0"}) {
+    c.special_tokens = named;
+    EXPECT_TRUE(problems(c).empty());
+    EXPECT_EQ(to_text(translation_tokens(c)), named);
+  }
+  const auto said = [&](const char* tokens) {
+    c.special_tokens = tokens;
+    return join(problems(c).texts(), "; ");
+  };
+  for (const char* tokens : {"0,1", "0,1,2,3,4", "0,-1,2", "0,a,2", "0, 1,2", "0,1,99999999999"})
+    EXPECT_EQ(said(tokens),
+              text("special-tokens is '", tokens,
+                   "'; give the ids of padding, start and end, like 0,0,1, or a fourth one for "
+                   "what stands before every text, like 1,2,2,0"));
+  EXPECT_EQ(said("0,1,20"), "special-tokens is 0,1,20 and the vocabulary 20; give ids below it");
+  EXPECT_EQ(said("1,0,1"), "special-tokens is 1,0,1; the end must be another one than padding");
+}
+
+/// The kinds of all distances up to 200, by another program: golden/t5.safetensors.
+TEST(Models, RelativeBiasesAreOfT5sKindsOfDistances) {
+  const HostTensor kinds = SafetensorsFile(repo_file("tests/golden/t5.safetensors")).load("kinds");
+  const std::int64_t keys = kinds.shape()[1], heads = 2;
+  for (const Distances distances : {Distances::Both, Distances::Before}) {
+    Builder builder;
+    const Value first = builder.constant(static_cast<double>(keys / 2), DType::I32);
+    builder.output(Output::Kind::Metric, "y",
+                   relative_bias(builder, "relative", heads, 1, keys, distances, {}, first));
+    Bindings in;
+    HostTensor& table =
+        in.states.emplace("relative.weight", HostTensor(DType::F32, {kDistanceKinds, heads}))
+            .first->second;
+    for (std::int64_t i = 0; i < table.numel(); ++i) table.set(i, static_cast<double>(i));
+    const HostTensor y = interpret(builder.finish(), in)[0];
+    ASSERT_EQ(y.shape(), (Shape{heads, 1, keys}));
+    for (std::int64_t i = 0; i < y.numel(); ++i) {
+      const double kind = kinds.at((distances == Distances::Both ? 0 : keys) + i % keys);
+      EXPECT_EQ(y.at(i), kind * heads + static_cast<double>(i / keys)) << i % keys - keys / 2;
+    }
+  }
+}
+
+TEST(Models, EncoderDecoderProblems) {
+  ModelConfig c = published("t5");
+  c.activation = "gelu", c.heads = 3, c.width = 128, c.head_width = 5;
+  EXPECT_EQ(
+      problems(c).texts(),
+      (std::vector<std::string>{"activation is 'gelu'; of family t5 it can be gated-gelu, relu"}))
+      << "heads of a width of their own divide nothing";
+  c = published("bart");
+  c.positions = 64, c.source_context = 65;
+  EXPECT_EQ(
+      problems(c).texts(),
+      (std::vector<std::string>{"source-context is 65 and there are 64 positions, of a source as "
+                                "of a target; give positions of at least 65"}));
+}
+
 TEST(Models, ProblemsAreSentences) {
   ModelConfig c;
   c.heads = 3, c.width = 128, c.dropout = 1.5, c.layers = 0;
@@ -294,7 +358,7 @@ TEST(Models, AnUnknownFamilyNamesTheKnown) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
                  "unknown model family 'gpt3'; known are gpt2, llama, bert, roberta, albert, "
-                 "transformer, vit");
+                 "transformer, t5, bart, vit");
   }
 }
 

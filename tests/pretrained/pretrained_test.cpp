@@ -84,9 +84,13 @@ Tensors hub_tensors_of(const std::string& family) {
   return tensors_of(hub_folder(family) + "/model.safetensors");
 }
 
+/// "t5" of "t5_v1_1".
+std::string family_of(const std::string& folder) { return folder.substr(0, folder.find('_')); }
+
 class Hub : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Families, Hub,
-                         testing::Values("gpt2", "llama", "bert", "roberta", "albert", "vit"),
+                         testing::Values("gpt2", "llama", "bert", "roberta", "albert", "t5",
+                                         "t5_v1_1", "bart", "vit"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(Hub, IsReadAsOurParameters) {
@@ -94,7 +98,7 @@ TEST_P(Hub, IsReadAsOurParameters) {
   expect_parameters(model, golden(GetParam()));
   EXPECT_TRUE(model.notices().empty()) << join(model.notices());
   const ModelConfig& c = model.config();
-  EXPECT_EQ(c.family.name(), GetParam());
+  EXPECT_EQ(c.family.name(), family_of(GetParam()));
   EXPECT_EQ(c.layers, 2);
   EXPECT_EQ(c.heads, 4);
   EXPECT_EQ(c.width, 32);
@@ -172,12 +176,14 @@ TEST_P(Hub, SixteenBitsAreWidened) {
 TEST_P(Hub, NamesMayLackThePrefix) {
   const TestFolder folder;
   Tensors weights;
-  const std::string prefix(hub_family_of(FamilyRef(GetParam()))->prefix);
+  const HubFamily& family = *hub_family_of(FamilyRef(family_of(GetParam())));
+  const std::string prefix(family.prefix);
+  if (prefix.empty()) GTEST_SKIP() << "names have none";
   std::size_t heads = 0;
   for (auto& [name, tensor] : hub_tensors_of(GetParam())) {
     if (starts_with(name, prefix)) {
       weights.emplace(name.substr(prefix.size()), std::move(tensor));
-    } else {
+    } else if (std::ranges::find(family.zeros, name, &HubZeros::name) == family.zeros.end()) {
       ++heads;
     }
   }
@@ -297,6 +303,54 @@ TEST(HubAlbert, PublishedConfig) {
   EXPECT_EQ(c.dropout, 0);
 }
 
+/// Whose head it is: version 4 says so by the one key, later ones by the other. Tokens have theirs.
+TEST(HubT5, HeadAndTokens) {
+  const auto read = [](const std::string& json) {
+    const HubConfig config(json, "config.json");
+    ModelConfig out{.family = "t5"};
+    kHubT5.read(config, out);
+    return out;
+  };
+  EXPECT_TRUE(read("{}").tied_head);
+  EXPECT_FALSE(read(R"({"tie_word_embeddings": false})").tied_head);
+  EXPECT_FALSE(read(R"({"tie_word_embeddings": true, "scale_decoder_outputs": false})").tied_head);
+  EXPECT_EQ(read("{}").special_tokens, "0,0,1");
+  EXPECT_EQ(read(R"({"pad_token_id": 3, "eos_token_id": 5})").special_tokens, "3,3,5");
+  EXPECT_EQ(read(R"({"decoder_start_token_id": 7, "d_kv": 4})").special_tokens, "0,7,1");
+}
+
+/// Of a model whose texts begin with nothing the first token is null.
+TEST(HubBart, Tokens) {
+  const auto tokens = [](const std::string& json) {
+    const HubConfig config(json, "config.json");
+    ModelConfig out{.family = "bart"};
+    kHubBart.read(config, out);
+    return out;
+  };
+  EXPECT_EQ(tokens("{}").special_tokens, "1,2,2,0");
+  EXPECT_EQ(tokens(R"({"eos_token_id": 5, "bos_token_id": 4})").special_tokens, "1,5,5,4");
+  for (const char* wanted : {"1,2,2,0", "7,3,4", "9,9,8,9"}) {
+    ModelConfig model = published("bart");
+    model.special_tokens = wanted;
+    HubJson json;
+    kHubBart.write(model, json);
+    EXPECT_EQ(tokens(json.dump()).special_tokens, wanted);
+  }
+}
+
+/// What is added to logits there are zeros in every model; nothing is added here.
+TEST(HubBart, LogitsHaveNoBias) {
+  const TestFolder folder;
+  Tensors weights = hub_tensors_of("bart");
+  weights.at("final_logits_bias").set(7, 0.5);
+  const std::string message =
+      message_of([&] { PretrainedModel::open(folder_with(folder, "bart", weights)); });
+  EXPECT_NE(message.find("tensor 'final_logits_bias' has 0.5 as element 7"), std::string::npos)
+      << message;
+  weights.erase("final_logits_bias");
+  expect_parameters(PretrainedModel::open(folder_with(folder, "bart", weights)), golden("bart"));
+}
+
 TEST(HubErrors, NameWhatIsWrong) {
   const auto said = [](const std::string& family, const std::string& key,
                        const std::string& value) {
@@ -310,8 +364,9 @@ TEST(HubErrors, NameWhatIsWrong) {
     EXPECT_NE(message.find("config.json"), std::string::npos) << message;
     return message;
   };
-  EXPECT_NE(said("gpt2", "model_type", "\"mamba\"").find("albert, bert, gpt2, llama, roberta"),
-            std::string::npos);
+  EXPECT_NE(
+      said("gpt2", "model_type", "\"mamba\"").find("albert, bart, bert, gpt2, llama, roberta, t5"),
+      std::string::npos);
   EXPECT_NE(said("gpt2", "activation_function", "\"relu\"").find("gelu_new"), std::string::npos);
   said("gpt2", "n_layer", "-1");
   said("gpt2", "n_layer", "1e30");
@@ -330,6 +385,15 @@ TEST(HubErrors, NameWhatIsWrong) {
   said("roberta", "type_vocab_size", "2");
   said("roberta", "pad_token_id", "3");
   said("roberta", "max_position_embeddings", "2");
+  said("t5", "feed_forward_proj", "\"gated-silu\"");
+  said("t5", "relative_attention_num_buckets", "64");
+  said("t5", "relative_attention_max_distance", "64");
+  said("t5", "pad_token_id", "-1");
+  said("bart", "activation_function", "\"relu\"");
+  said("bart", "decoder_ffn_dim", "64");
+  said("bart", "decoder_attention_heads", "2");
+  said("bart", "normalize_before", "true");
+  said("bart", "eos_token_id", "[2]");
 }
 
 /// The error of opening gpt2 whose files were changed.

@@ -24,11 +24,13 @@ constexpr OtherValue kOtherValues[] = {
     {"kv-heads", "1"},
     {"width", "32"},
     {"embedding-width", "28"},
+    {"head-width", "8"},
     {"ffn-width", "40"},
     {"context", "12"},
     {"positions", "40"},
     {"source-context", "7"},
     {"vocab-size", "23"},
+    {"special-tokens", "0,1,2"},
     {"masked-positions", "2"},
     {"dropout", "0.3"},
     {"reset-position-ids", "true"},
@@ -36,6 +38,7 @@ constexpr OtherValue kOtherValues[] = {
     {"bias", "false"},
     {"tied-head", "false"},
     {"shared-embedding", "true"},
+    {"scale-embedding", "true"},
     {"sinusoidal-positions", "true"},
     {"post-norm", "true"},
     {"activation", "relu"},
@@ -207,7 +210,8 @@ TEST(FamilyFields, HelpSaysWhichFamiliesReadThem) {
   EXPECT_EQ(help_for("clip-grad"), "");
   EXPECT_EQ(help_for("ffn-width"), "; of family llama 0 is 8/3 x width, up to a multiple of 4");
   EXPECT_EQ(help_for("layers", {&kOwnFamily}),
-            "; of family transformer those of the encoder; of family own of two kinds");
+            "; of family transformer those of the encoder; of family t5 those of the encoder; of "
+            "family bart those of the encoder; of family own of two kinds");
   EXPECT_EQ(help_for("steps"), "");
   const std::string families = help_for("family", {&kOwnFamily});
   EXPECT_NE(families.find("llama (RMS norm, rotary positions, SwiGLU, grouped queries; without a "
@@ -224,7 +228,8 @@ TEST(OwnFamily, IsNamedAndRecordedLikeTheLibrarys) {
   EXPECT_EQ(c.config.model.rope_base, 7);
   EXPECT_EQ(c.problems, std::vector<std::string>{
                             "--heads 2 does nothing with family own; leave it out, or give "
-                            "family gpt2, llama, bert, roberta, albert, transformer or vit"});
+                            "family gpt2, llama, bert, roberta, albert, transformer, t5, bart or "
+                            "vit"});
   const auto record = record_of(c.config);
   EXPECT_EQ(record.at("family"), "own");
   EXPECT_EQ(config_of(record, "here", own).model.family, kOwnFamily);
@@ -234,7 +239,7 @@ TEST(OwnFamily, IsNamedAndRecordedLikeTheLibrarys) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
                  "here: unknown model family 'own'; known are gpt2, llama, bert, roberta, albert, "
-                 "transformer, vit (in "
+                 "transformer, t5, bart, vit (in "
                  "its configuration)");
   }
 }

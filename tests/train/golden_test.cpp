@@ -51,13 +51,19 @@ ModelConfig golden_model(const GoldenCase& of) {
   c.vocabulary = 61;
   c.masked_positions = of.masked_positions;
   if (family == "albert") c.embedding_width = 20;
-  c.tied_head = file == "gpt2" || file == "transformer";
+  c.tied_head = file == "gpt2" || file == "transformer" || file == "t5";
   c.source_context = 12;
   c.activation = "gelu";
   if (family == "vit") {
     c.image_size = 12;
     c.patch_size = 4;
     c.classes = 7;
+  }
+  if (family == "bart") c.special_tokens = "1,2,2", c.scale_embedding = true;
+  if (family == "t5") {
+    c.special_tokens = "0,0,1";
+    c.activation = file == "t5" ? "relu" : "gated-gelu";
+    c.head_width = file == "t5" ? 0 : 6;
   }
   complete(c);
   if (file == "transformer_post") {
@@ -392,15 +398,15 @@ TEST_P(Golden, TenStepsOnTheCpu) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Golden,
-                         testing::Values(GoldenCase{"Gpt2", "gpt2"}, GoldenCase{"Llama", "llama"},
-                                         GoldenCase{"Bert", "bert"}, GoldenCase{"Vit", "vit"},
-                                         GoldenCase{"BertMaskedPositions", "bert", 12},
-                                         GoldenCase{"Roberta", "roberta"},
-                                         GoldenCase{"Albert", "albert"},
-                                         GoldenCase{"Transformer", "transformer"},
-                                         GoldenCase{"TransformerPost", "transformer_post"}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Families, Golden,
+    testing::Values(GoldenCase{"Gpt2", "gpt2"}, GoldenCase{"Llama", "llama"},
+                    GoldenCase{"Bert", "bert"}, GoldenCase{"Vit", "vit"},
+                    GoldenCase{"BertMaskedPositions", "bert", 12}, GoldenCase{"Roberta", "roberta"},
+                    GoldenCase{"Albert", "albert"}, GoldenCase{"Transformer", "transformer"},
+                    GoldenCase{"TransformerPost", "transformer_post"}, GoldenCase{"T5", "t5"},
+                    GoldenCase{"T5Second", "t5_v1_1"}, GoldenCase{"Bart", "bart"}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace tessera

@@ -32,7 +32,8 @@ TEST(GraphOptimizationParts, ChangeNoBit) {
     const char* name;
     bool Optimizations::*part;
   };
-  for (const char* family : {"gpt2", "llama", "bert", "roberta", "albert", "transformer", "vit"}) {
+  for (const char* family :
+       {"gpt2", "llama", "bert", "roberta", "albert", "transformer", "t5", "bart", "vit"}) {
     const MemoryMesh mesh = {family, family, {}, parallel_of(1, 1, 1, false, 0, 3)};
     const Graph step = mesh.step();
     const Outcome all = StagedRun(step, mesh.strategy(), mesh.inputs())();

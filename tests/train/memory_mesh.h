@@ -81,6 +81,9 @@ inline std::vector<MemoryMesh> memory_meshes() {
       {"AlbertMaskedZbV2", "albert-masked", {2, 2, "zb-v"}, parallel_of(1, 2, 1, false, 0, 4)},
       {"RobertaTp2Sp", "roberta", {}, parallel_of(1, 2, 1, true, 0, 2)},
       {"EncoderDecoderTp2Sp", "transformer", {}, parallel_of(1, 2, 1, true, 0, 2)},
+      {"T5Tp2Sp", "t5", {}, parallel_of(1, 2, 1, true, 0, 2)},
+      {"T5One4Zero3", "t5", {4, 1, "1f1b"}, parallel_of(2, 1, 1, false, 3, 6)},
+      {"BartZbV2", "bart", {2, 2, "zb-v"}, parallel_of(1, 1, 1, false, 0, 4)},
       {"EncoderDecoderOne4Zero3", "transformer", {4, 1, "1f1b"}, parallel_of(2, 1, 1, false, 3, 6)},
       {"EncoderDecoderZbV2", "transformer", {2, 2, "zb-v"}, parallel_of(1, 1, 1, false, 0, 4)}};
 }

@@ -152,6 +152,11 @@ INSTANTIATE_TEST_SUITE_P(
         Staged{"EncoderDecoder2Dp2Zero2", "transformer", {2, 1, "gpipe"}, mesh(3, 2, 1, 2)},
         Staged{"EncoderDecoder2Dp2Zero3", "transformer", {2, 2, "zb-v"}, mesh(4, 2, 1, 3)},
         Staged{"EncoderDecoder2Tp2Sp", "transformer", {2, 1, "zb-h1"}, mesh(4, 1, 2, 0, 1, true)},
+        // And all layers of a stack what its positions are turned into.
+        Staged{"T5One4", "t5", {4, 1, "1f1b"}, mesh(8)},
+        Staged{"T5ReluZbV4Zero3", "t5_relu", {4, 2, "zb-v"}, mesh(4, 2, 1, 3)},
+        Staged{"T5Interleaved2Tp2Sp", "t5", {2, 2, "interleaved"}, mesh(4, 1, 2, 0, 1, true)},
+        Staged{"BartZbV2", "bart", {2, 2, "zb-v"}, mesh(4)},
         Staged{"EncoderDecoderPost4", "transformer_post", {4, 1, "1f1b"}, mesh(8)},
         Staged{"EncoderDecoderPost4ZbVZero3", "transformer_post", {4, 2, "zb-v"}, mesh(4, 2, 1, 3)},
         Staged{"EncoderDecoder2Cp2", "transformer", {2, 2, "interleaved"}, mesh(4, 1, 1, 0, 2)}),

@@ -191,11 +191,18 @@ INSTANTIATE_TEST_SUITE_P(
         PipelineCase{"EncoderDecoder4ZbV", "transformer", "zb-v", 4, 2, cut(6)},
         PipelineCase{"EncoderDecoderPost4", "transformer_post", "1f1b", 4, 1, cut(6)},
         PipelineCase{"EncoderDecoderPost4ZbV", "transformer_post", "zb-v", 4, 2, cut(4, 2, 1, 3)},
+        PipelineCase{"T5One4", "t5", "1f1b", 4, 1, cut(6)},
+        PipelineCase{"T5ReluZbV2Zero3", "t5_relu", "zb-v", 2, 2, cut(4, 2, 1, 3)},
+        PipelineCase{"T5Interleaved4Tp2Sp", "t5", "interleaved", 4, 2, cut(4, 1, 2, 0, 1, true)},
+        PipelineCase{"T5ReluZbH1Cp2", "t5_relu", "zb-h1", 3, 1, cut(3, 1, 1, 0, 2)},
+        PipelineCase{"BartOne4", "bart", "1f1b", 4, 1, cut(6)},
+        PipelineCase{"BartZbV2Zero3", "bart", "zb-v", 2, 2, cut(4, 2, 1, 3)},
         PipelineCase{"EncoderDecoder3Cp2Zero2", "transformer", "1f1b", 3, 1, cut(3, 2, 1, 2, 2)}),
     [](const auto& info) { return std::string(info.param.name); });
 
-constexpr std::array<const char*, 6> kFamilies = {"gpt2",        "llama",       "bert",
-                                                  "bert-masked", "transformer", "transformer_post"};
+constexpr std::array<const char*, 9> kFamilies = {"gpt2",        "llama",       "bert",
+                                                  "bert-masked", "transformer", "transformer_post",
+                                                  "t5",          "t5_relu",     "bart"};
 
 /// Any schedule, mesh and cut into chunks.
 PipelineCase random_case(std::uint64_t seed, std::vector<ChunkPin>& pins) {
@@ -213,7 +220,7 @@ PipelineCase random_case(std::uint64_t seed, std::vector<ChunkPin>& pins) {
   if (below(2) == 0) {
     // One unit before the layers and three behind them, and two between encoder and decoder: each
     // chunk needs one.
-    const bool both = tiny(out.family).family == "transformer";
+    const bool both = tiny(out.family).decoder_layers > 0;
     const std::int64_t layer = below(kLayers), chunks = out.stages * out.chunks;
     const std::int64_t unit = layer + (both && layer >= kLayers / 2 ? 3 : 1);
     const std::int64_t first = std::max(std::int64_t{0}, chunks - (both ? 12 : 10) + unit);

@@ -47,7 +47,10 @@ Graph whole_step(const ModelConfig& model, const TextWriting& writing, std::int6
   Value logits;
   if (writing.source > 0) {
     const Value source = builder.batch("source", {DType::I32, {rows, writing.source}, {}});
-    logits = kTransformerModel.logits(model, source, ids, {});
+    const TranslationModel& family = model.family == "t5"     ? kT5Model
+                                     : model.family == "bart" ? kBartModel
+                                                              : kTransformerModel;
+    logits = family.logits(model, source, ids, {});
   } else {
     logits = writing.logits(ids, {});
   }
@@ -240,7 +243,18 @@ INSTANTIATE_TEST_SUITE_P(
         WrittenCase{"Gpt2Cp2", "gpt2", 1, 12, {.devices = 2, .context = 2}},
         WrittenCase{"Translation", "transformer"}, WrittenCase{"TranslationRows", "transformer", 3},
         WrittenCase{"TranslationInParts", "transformer", 2, 150},
-        WrittenCase{"TranslationPost", "transformer_post", 2},
+        WrittenCase{"TranslationPost", "transformer_post", 2}, WrittenCase{"T5", "t5", 2},
+        WrittenCase{"T5InParts", "t5_relu", 1, 150}, WrittenCase{"Bart", "bart", 2},
+        WrittenCase{"BartTp2", "bart", 2, 12, {.devices = 2, .tensor = 2}},
+        WrittenCase{"BartPp3", "bart", 1, 12, {.devices = 3, .pipeline = 3}},
+        WrittenCase{"T5Tp4", "t5", 3, 12, {.devices = 4, .tensor = 4}},
+        WrittenCase{"T5Cp2", "t5_relu", 2, 12, {.devices = 2, .context = 2}},
+        WrittenCase{"T5Pp5", "t5", 2, 12, {.devices = 5, .pipeline = 5}},
+        WrittenCase{"T5Pp2Zero3",
+                    "t5_relu",
+                    2,
+                    12,
+                    {.devices = 4, .pipeline = 2, .shard_parameters = true}},
         WrittenCase{"TranslationTp2", "transformer", 2, 12, {.devices = 2, .tensor = 2}},
         WrittenCase{"TranslationPostTp4", "transformer_post", 3, 12, {.devices = 4, .tensor = 4}},
         WrittenCase{"TranslationCp2", "transformer", 2, 12, {.devices = 2, .context = 2}},
@@ -348,7 +362,7 @@ std::vector<std::vector<double>> written_alone(const WrittenCase& s) {
 
 /// No program has all blocks: one reads the source, others write. Together they cut the model.
 TEST(TextPlans, StagesAreCutWithoutAProgramOfTheWholeModel) {
-  for (const char* family : {"gpt2", "transformer", "transformer_post"}) {
+  for (const char* family : {"gpt2", "transformer", "transformer_post", "t5", "bart"}) {
     const std::vector<std::vector<double>> one = written_alone({"One", family, 2});
     for (const ParallelConfig& parallel :
          {ParallelConfig{.devices = 2, .pipeline = 2}, ParallelConfig{.devices = 3, .pipeline = 3},

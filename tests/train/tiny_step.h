@@ -10,8 +10,8 @@
 namespace tessera {
 
 /// A family, or a variant of one: "bert-masked" and the like, whose head computes some positions of
-/// a sample only; "transformer_post", in which all that the family has a choice of is the other
-/// way. Where there is a decoder too, it has half of the layers.
+/// a sample only; "transformer_post" and "t5_relu", in which all that the family has a choice of is
+/// the other way. Where there is a decoder too, it has half of the layers.
 inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   ModelConfig c;
   c.family = family.substr(0, family.find_first_of("-_"));
@@ -25,9 +25,16 @@ inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   c.vocabulary = 19;
   c.dropout = 0.2;
   if (c.family == "albert") c.embedding_width = 12;
-  if (c.family == "transformer") {
+  if (c.family == "transformer" || c.family == "t5" || c.family == "bart") {
     c.layers = layers / 2, c.decoder_layers = layers - layers / 2;
     c.source_context = 6;
+  }
+  if (c.family == "t5") {
+    c.tied_head = family == c.family.name();
+    c.activation = c.tied_head ? "gated-gelu" : "relu";
+    c.head_width = c.tied_head ? 0 : 6;
+  }
+  if (c.family == "transformer") {
     c.post_norm = c.shared_embedding = c.sinusoidal = family != c.family.name();
     c.tied_head = family == c.family.name();
   }

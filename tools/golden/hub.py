@@ -16,13 +16,14 @@ import torch
 import transformers
 
 import bert
+import encoder_decoder
 import models
 import vit
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
 CLASSES = {"gpt2": transformers.GPT2LMHeadModel, "llama": transformers.LlamaForCausalLM,
            "vit": transformers.ViTForImageClassification,
-           **{name: variant.model_class for name, variant in bert.VARIANTS.items()}}
+           **encoder_decoder.CLASSES, **{name: variant.model_class for name, variant in bert.VARIANTS.items()}}
 
 
 def main():
@@ -44,6 +45,8 @@ def empty(family):
         return variant.hf_model(torch.float32), variant.links
     if family == "vit":
         return vit.hf_model(torch.float32), vit.links
+    if family in encoder_decoder.NAMES:
+        return encoder_decoder.hf_model(family, torch.float32, False), encoder_decoder.of_name(family)
     return models.hf_model(family, torch.float32, False), functools.partial(models.links, family)
 
 
@@ -51,6 +54,9 @@ def logits_of(family, model, tensors):
     """The logits, and which of them count."""
     if family in bert.VARIANTS:
         return bert.VARIANTS[family].stock(model, tensors)["logits"], tensors["mask"] == 1
+    if family in encoder_decoder.NAMES:
+        source, ids = tensors["source"].long(), tensors["ids"].long()
+        return encoder_decoder.logits_of(model, family, source, ids), slice(None)
     return model(tensors["pixel_values"] if family == "vit" else tensors["ids"].long()).logits, slice(None)
 
 

@@ -22,6 +22,7 @@ import torch.nn.functional as F
 import transformers
 
 import bert
+import encoder_decoder
 import models
 import ops
 import translation
@@ -47,6 +48,10 @@ def main():
     write(folder / "vit.safetensors", tensors)
     for seed, name in ((14, "transformer"), (15, "transformer_post")):
         write(folder / f"{name}.safetensors", golden_translation(name, seed))
+    for seed, name in zip((16, 17, 18), encoder_decoder.NAMES):
+        exact, single, tensors = encoder_decoder.golden(name, seed, train, mean_loss)
+        report(name, exact, single)
+        write(folder / f"{name}.safetensors", tensors)
     write(folder / "ops.safetensors", ops.golden_ops(13))
 
 

@@ -140,10 +140,10 @@ def load(model, params):
 
 
 @torch.no_grad()
-def greedy(model, source):
+def greedy(model, source, start=START):
     """The logits by which the likeliest token is written behind those before it, from the start token on, also behind
     an end token: [batch, TARGET, VOCAB]. All of the text is computed again for each token."""
-    ids, out = torch.full((len(source), 1), START), []
+    ids, out = torch.full((len(source), 1), start), []
     for _ in range(TARGET):
         out.append(model(source, ids)[:, -1])
         first, second = out[-1].topk(2).values.unbind(-1)
@@ -161,19 +161,20 @@ def draw(name, generator):
     return params
 
 
-def draw_batches(count, generator):
+def draw_batches(count, generator, tokens=(PAD, START, END), words_in=(0, PAD)):
     """Random pairs of unequal lengths, padded; some labels are ignored inside, too."""
-    source = torch.full((count, BATCH, SOURCE), PAD)
-    ids, labels = torch.full((count, BATCH, TARGET), PAD), torch.full((count, BATCH, TARGET), IGNORE)
+    pad, start, end = tokens
+    source = torch.full((count, BATCH, SOURCE), pad)
+    ids, labels = torch.full((count, BATCH, TARGET), pad), torch.full((count, BATCH, TARGET), IGNORE)
     for at in range(count):
         for row in range(BATCH):
             s, t = (1 + int(torch.randint(most - 1, (), generator=generator)) for most in (SOURCE, TARGET))
             if row == 0:
                 s, t = SOURCE - 1, TARGET - 1  # no padding at all
-            words = torch.randint(PAD, (s + t,), generator=generator)
-            source[at, row, :s], source[at, row, s] = words[:s], END
-            ids[at, row, 0], ids[at, row, 1:t + 1] = START, words[s:]
-            labels[at, row, :t], labels[at, row, t] = words[s:], END
+            words = torch.randint(*words_in, (s + t,), generator=generator)
+            source[at, row, :s], source[at, row, s] = words[:s], end
+            ids[at, row, 0], ids[at, row, 1:t + 1] = start, words[s:]
+            labels[at, row, :t], labels[at, row, t] = words[s:], end
     labels[torch.rand(labels.shape, generator=generator) < 0.1] = IGNORE
     return source, ids, labels
 

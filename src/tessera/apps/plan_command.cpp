@@ -33,6 +33,7 @@ void find_vocabulary(RunConfig& config, Problems& problems) {
         : trains_on_token_files(config)
             ? load_token_files(config)
             : load_dataset(config.data, vocabulary_choice(config), config.held_out);
+    take_special_tokens(config.model, data.vocabulary);
     config.model.vocabulary = vocabulary_for(config.model.family, data.vocabulary);
   });
 }

@@ -27,6 +27,7 @@ struct Lines {
   const std::vector<TextFile>& files;
 };
 
+/// Of a vocabulary's tokens.
 Lines lines_of(const Dataset& data, Part part, std::int32_t newline) {
   const TokenStream& stream = data.tokens;
   if (stream.held_out_apart()) {
@@ -41,8 +42,48 @@ Lines lines_of(const Dataset& data, Part part, std::int32_t newline) {
   return {{border, all.end()}, std::count(all.begin(), border, newline), data.files};
 }
 
-void write(std::span<const std::int32_t> tokens, std::span<std::int32_t> to) {
-  std::copy(tokens.begin(), tokens.end(), to.begin());
+/// Of a tokenizer's tokens, with others of ours for tabs and ends of lines. `into` holds them.
+Lines lines_of_text(const Dataset& data, Part part, std::int32_t newline, std::int32_t tab,
+                    std::vector<std::int32_t>& into) {
+  const TokenStream& stream = data.tokens;
+  const bool apart = stream.held_out_apart();
+  const std::vector<TextFile>& files =
+      apart && part == Part::HeldOut ? data.held_out_files : data.files;
+  std::vector<std::string> paths;
+  for (const TextFile& file : files) paths.push_back(file.path);
+  const std::string whole = load_text(paths).bytes;
+  // The first line that begins in the held-out part, whose share is that of the tokens.
+  std::size_t border = part == Part::Train ? whole.size() : 0;
+  if (!apart) {
+    const double share = static_cast<double>(stream.train().size()) /
+                         static_cast<double>(std::max<std::size_t>(stream.all().size(), 1));
+    border = static_cast<std::size_t>(share * static_cast<double>(whole.size()));
+    while (border > 0 && border < whole.size() && whole[border - 1] != '\n') ++border;
+  }
+  const std::string_view all = whole;
+  const std::string_view text = part == Part::Train ? all.substr(0, border) : all.substr(border);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find_first_of("\t\n", begin);
+    const std::vector<std::int32_t> side = data.vocabulary.encode(text.substr(begin, end - begin));
+    into.insert(into.end(), side.begin(), side.end());
+    if (end == std::string_view::npos) break;
+    into.push_back(text[end] == '\t' ? tab : newline);
+    begin = end + 1;
+  }
+  const std::int64_t before =
+      part == Part::Train ? 0 : std::ranges::count(all.substr(0, border), '\n');
+  return {into, before, files};
+}
+
+/// Writes a text with what stands around it; returns how many tokens these are.
+std::size_t write(std::span<const std::int32_t> tokens, const PairOptions& options,
+                  std::span<std::int32_t> to) {
+  std::size_t at = 0;
+  if (options.first) to[at++] = *options.first;
+  std::ranges::copy(tokens, to.subspan(at).begin());
+  at += tokens.size();
+  to[at] = options.end;
+  return at + 1;
 }
 
 }  // namespace
@@ -70,13 +111,12 @@ void Pairs::add_rows(const Dataset& data, Part part) {
 }
 
 void Pairs::add_lines(const Dataset& data, Part part) {
-  if (data.vocabulary.kind() == VocabularyKind::Tokenizer)
-    fail(Fault::Usage,
-         "pairs stand in lines with a tab, and a tokenizer's tokens may go beyond both; give a "
-         "table with --text-column and --target-column, or --vocabulary bpe, characters or bytes");
-  const std::int32_t newline = token_of(data.vocabulary, '\n'),
-                     tab = token_of(data.vocabulary, '\t');
-  const Lines lines = lines_of(data, part, newline);
+  const bool made_elsewhere = data.vocabulary.kind() == VocabularyKind::Tokenizer;
+  const std::int32_t newline =
+      made_elsewhere ? data.vocabulary.size() : token_of(data.vocabulary, '\n');
+  const std::int32_t tab = made_elsewhere ? newline + 1 : token_of(data.vocabulary, '\t');
+  const Lines lines = made_elsewhere ? lines_of_text(data, part, newline, tab, own_)
+                                     : lines_of(data, part, newline);
   std::int64_t before = lines.before;
   for (auto begin = lines.tokens.begin(); begin != lines.tokens.end();) {
     const auto end = std::find(begin, lines.tokens.end(), newline);
@@ -87,7 +127,8 @@ void Pairs::add_lines(const Dataset& data, Part part) {
 }
 
 void Pairs::add(const Pair& pair) {
-  if (std::ssize(pair.source) < options_.source && std::ssize(pair.target) < options_.target) {
+  if (std::ssize(pair.source) + around() <= options_.source &&
+      std::ssize(pair.target) + around() <= options_.target) {
     pairs_.push_back(pair);
   } else {
     ++left_out_;
@@ -106,12 +147,12 @@ void Pairs::add_line(std::span<const std::int32_t> line, std::int32_t tab,
 
 std::int64_t Pairs::length(std::int64_t i) const {
   const Pair& pair = pairs_.at(static_cast<std::size_t>(i));
-  return std::max(std::ssize(pair.source), std::ssize(pair.target)) + 1;
+  return std::max(std::ssize(pair.source), std::ssize(pair.target)) + around();
 }
 
 std::int64_t Pairs::tokens(std::int64_t i) const {
   const Pair& pair = pairs_.at(static_cast<std::size_t>(i));
-  return std::ssize(pair.source) + std::ssize(pair.target) + 2;
+  return std::ssize(pair.source) + std::ssize(pair.target) + 2 * around();
 }
 
 void Pairs::fill(std::int64_t i, std::span<std::int32_t> source, std::span<std::int32_t> ids,
@@ -123,15 +164,14 @@ void Pairs::fill(std::int64_t i, std::span<std::int32_t> source, std::span<std::
   std::ranges::fill(labels, kIgnoredLabel);
   if (i < 0) return;
   const Pair& pair = pairs_[static_cast<std::size_t>(i)];
-  check(pair.source.size() < source.size() && pair.target.size() < ids.size(), "pair ", i, " of ",
-        pair.source.size(), " and ", pair.target.size(), " tokens for ", source.size(), " and ",
-        ids.size());
-  write(pair.source, source);
-  source[pair.source.size()] = options_.end;
+  check(std::ssize(pair.source) + around() <= std::ssize(source) &&
+            std::ssize(pair.target) + around() <= std::ssize(ids),
+        "pair ", i, " of ", pair.source.size(), " and ", pair.target.size(), " tokens for ",
+        source.size(), " and ", ids.size());
+  write(pair.source, options_, source);
+  const std::size_t tokens = write(pair.target, options_, labels);
   ids[0] = options_.start;
-  write(pair.target, ids.subspan(1));
-  write(pair.target, labels);
-  labels[pair.target.size()] = options_.end;
+  std::ranges::copy(labels.first(tokens - 1), ids.subspan(1).begin());
 }
 
 }  // namespace tessera

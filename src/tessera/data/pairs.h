@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,12 +15,16 @@ namespace tessera {
 
 /// How a pair becomes tokens. `pad`, `start` and `end` are ids that no text has.
 struct PairOptions {
-  std::int64_t source = 0, target = 0;  // tokens of each, the end included
+  std::int64_t source = 0, target = 0;  // tokens of each, the first and the end included
   std::int32_t pad = 0, start = 0, end = 0;
+  std::optional<std::int32_t> first = std::nullopt;  // before each source and target; none: nothing
 };
 
 /// The pairs of one part of a dataset, by number, in the order of their lines or rows. The dataset
 /// must outlive them. All functions may be called from any thread.
+///
+/// Tokens of a tokenizer may go beyond tabs and lines: with one, the files are read again, and each
+/// side of a pair is turned into tokens by itself.
 ///
 /// A line belongs to the part in which it begins. Pairs of which a side does not fit are left out
 /// and counted: a side that is cut would teach a model to end in the middle.
@@ -31,7 +36,7 @@ class Pairs {
   std::int64_t size() const { return static_cast<std::int64_t>(pairs_.size()); }
   std::int64_t left_out() const { return left_out_; }
 
-  /// Tokens of the longer side, the end included; and of both.
+  /// Tokens of the longer side, the first and the end included; and of both.
   std::int64_t length(std::int64_t i) const;
   std::int64_t tokens(std::int64_t i) const;
 
@@ -45,6 +50,8 @@ class Pairs {
   struct Pair {
     std::span<const std::int32_t> source, target;
   };
+  /// How many tokens stand around a text: the end, and the first where there is one.
+  std::int64_t around() const { return options_.first ? 2 : 1; }
   void add_rows(const Dataset& data, Part part);
   void add_lines(const Dataset& data, Part part);
   void add(const Pair& pair);
@@ -52,6 +59,7 @@ class Pairs {
                 const std::function<std::string()>& name);
 
   PairOptions options_;
+  std::vector<std::int32_t> own_;  // tokens of a tokenizer, to which pairs_ refer
   std::vector<Pair> pairs_;
   std::int64_t left_out_ = 0;
 };

@@ -19,8 +19,12 @@ void check_weight_sizes(const ModelConfig& c) {
     layers += stack.layers;
     attentions += stack.layers * stack.attentions;
   }
-  std::int64_t sum = size_product({attentions, 4, c.width, c.width, kBytes},
-                                  "bytes of attention (layers x 4 x width x width x 16)");
+  std::int64_t sum =
+      c.head_width == 0
+          ? size_product({attentions, 4, c.width, c.width, kBytes},
+                         "bytes of attention (layers x 4 x width x width x 16)")
+          : size_product({attentions, 4, c.width, c.heads, c.head_width, kBytes},
+                         "bytes of attention (layers x 4 x width x heads x head-width x 16)");
   const auto add = [&](std::initializer_list<std::int64_t> factors, std::string_view what) {
     sum = size_sum(sum, size_product(factors, what), all);
   };
@@ -41,6 +45,7 @@ ModelConfig with_derived(ModelConfig config) {
   config.kv_heads = config.groups();
   config.ffn_width = config.hidden();
   config.embedding_width = config.embedded();
+  if (config.heads > 0 && config.head_width == config.width / config.heads) config.head_width = 0;
   config.source_context = config.source();
   if (config.decoder_layers == 0) config.decoder_layers = config.layers;
   return config;
@@ -77,12 +82,15 @@ FieldProblems problems(const ModelConfig& c) {
             text("vocabulary is ", c.vocabulary, "; it must be at most ", kMaxFieldSize));
   const bool heads = positive("heads", c.heads), width = positive("width", c.width);
   for (const auto& [name, value] : {std::pair("kv-heads", c.kv_heads),
+                                    {"head-width", c.head_width},
                                     {"ffn-width", c.ffn_width},
                                     {"embedding-width", c.embedding_width}}) {
     if (value < 0) out.add({name}, text(name, " is ", value, "; it must not be negative"));
     if (value > 0) positive(name, value);
   }
-  if (heads && width && c.heads > c.width) {
+  if (c.head_width > 0) {
+    // Heads of a width of their own divide nothing.
+  } else if (heads && width && c.heads > c.width) {
     out.add({"heads", "width"}, text("heads ", c.heads, " are more than the width ", c.width,
                                      "; choose heads that divide the width"));
   } else if (heads && width && c.width % c.heads != 0) {
@@ -110,7 +118,7 @@ FieldProblems problems(const ModelConfig& c) {
     check_step_sizes(c, 1);
   } catch (const Error& error) {
     out.add({"layers", "decoder-layers", "width", "embedding-width", "ffn-width", "heads",
-             "kv-heads", "context", "source-context", "vocab-size"},
+             "kv-heads", "head-width", "context", "source-context", "vocab-size"},
             error.what());
   }
   return out;

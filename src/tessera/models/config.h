@@ -40,6 +40,7 @@ struct ModelConfig {
   std::int64_t kv_heads = 0;         // key-value heads; 0: as many as heads
   std::int64_t width = 128;          // of the residual stream
   std::int64_t embedding_width = 0;  // of the tables of tokens and positions; 0: width
+  std::int64_t head_width = 0;       // of queries, keys and values; 0: width / heads
   std::int64_t ffn_width = 0;        // hidden width of the feed-forward layer; 0: 4 x width
   std::int64_t context = 64;         // tokens per sample
   std::int64_t positions = 0;  // most that a sequence can have, where they are learned; 0: context
@@ -60,7 +61,11 @@ struct ModelConfig {
   bool post_norm = false;         // norms after each part, as in the first Transformer; else before
   bool shared_embedding = false;  // one table for the tokens of source and target
   bool sinusoidal = false;        // positions are sines; else learned
-  std::string activation = "gelu";  // of feed-forward layers, by erf; or "relu"
+  bool scale_embedding = false;   // rows of token tables times sqrt(width)
+  /// Ids of tokens that no text has, with commas, as translation_tokens has them. Empty: those of
+  /// the data's vocabulary, or the last ones of the model's.
+  std::string special_tokens = {};
+  std::string activation = "gelu";  // of feed-forward layers, by erf; or "relu", "gated-gelu"
   // Of models of pictures:
   std::int64_t image_size = 224;    // pixels of a side: pictures are square
   std::int64_t patch_size = 16;     // pixels of a side of a patch
@@ -69,7 +74,7 @@ struct ModelConfig {
   double init_std = 0.02;  // of weights; residual projections get init_std / sqrt(2 layers)
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
-  std::int64_t head_dim() const { return width / heads; }
+  std::int64_t head_dim() const { return head_width == 0 ? width / heads : head_width; }
   std::int64_t embedded() const { return embedding_width == 0 ? width : embedding_width; }
   std::int64_t most_positions() const { return positions == 0 ? context : positions; }
   std::int64_t source() const { return source_context == 0 ? context : source_context; }

@@ -8,7 +8,7 @@ namespace tessera {
 
 std::span<const ModelFamily* const> model_families() {
   static constexpr const ModelFamily* kAll[] = {
-      &kGpt2, &kLlama, &kBert, &kRoberta, &kAlbert, &kTransformer, &kVit,
+      &kGpt2, &kLlama, &kBert, &kRoberta, &kAlbert, &kTransformer, &kT5, &kBart, &kVit,
   };
   return kAll;
 }
@@ -56,7 +56,13 @@ std::int64_t vocabulary_for(const FamilyRef& family, std::int64_t of_data) {
 void complete(ModelConfig& config) { config.family->complete(config); }
 
 std::int64_t vocabulary_for(const FamilyRef& family, const Vocabulary& of_data) {
+  if (reads_field(*family, "special-tokens"))
+    return of_data.size() + (family->tokens_of(of_data).empty() ? family->special_tokens : 0);
   return of_data.pair_tokens() ? of_data.size() : vocabulary_for(family, of_data.size());
+}
+
+void take_special_tokens(ModelConfig& config, const Vocabulary& of_data) {
+  if (config.special_tokens.empty()) config.special_tokens = config.family->tokens_of(of_data);
 }
 
 std::int64_t layer_count(const ModelConfig& config) {

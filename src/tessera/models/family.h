@@ -58,6 +58,11 @@ struct ModelFamily {
   std::span<const TensorCut> cuts = {};
   /// Tokens of the model that no text has; their ids follow those of the data's vocabulary.
   std::int64_t special_tokens = 0;
+  /// Those of a vocabulary that has them itself, as ModelConfig::special_tokens has them; empty: it
+  /// lacks some.
+  std::string (*tokens_of)(const Vocabulary& vocabulary) = [](const Vocabulary&) {
+    return std::string();
+  };
 };
 
 /// The families that a program brings beside the library's. Each outlives the program's use of it.
@@ -82,6 +87,9 @@ std::int64_t vocabulary_for(const FamilyRef& family, std::int64_t of_data);
 /// The same for a vocabulary, which may have the special tokens itself.
 std::int64_t vocabulary_for(const FamilyRef& family, const Vocabulary& of_data);
 
+/// Of a configuration that leaves its special tokens open, those that the vocabulary has.
+void take_special_tokens(ModelConfig& config, const Vocabulary& of_data);
+
 /// All layers of the model, of every stack, also where they are too many; their blocks, by number.
 std::int64_t layer_count(const ModelConfig& config);
 std::vector<std::string> layer_blocks(const ModelConfig& config);
@@ -93,6 +101,6 @@ void complete(ModelConfig& config);
 Task task_of(const ModelConfig& config);
 
 // The families, one file each.
-extern const ModelFamily kAlbert, kBert, kGpt2, kLlama, kRoberta, kTransformer, kVit;
+extern const ModelFamily kAlbert, kBart, kBert, kGpt2, kLlama, kRoberta, kT5, kTransformer, kVit;
 
 }  // namespace tessera

@@ -72,6 +72,8 @@ struct TextWriting {
 
   // Tokens that no text has:
   std::optional<std::int32_t> start = std::nullopt;  // a text begins with; none: with its prompt
+  /// Behind the start, and before a source; none: nothing.
+  std::optional<std::int32_t> first = std::nullopt;
   std::optional<std::int32_t> end = std::nullopt;  // ends a text, and a source; none: nothing does
   std::string_view never = {};  // characters that data may have and no text has, as one between two
 };

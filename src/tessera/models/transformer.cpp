@@ -52,17 +52,11 @@ EmbeddingResult embedded(const ModelConfig& c, std::string_view block, Value ids
   return out;
 }
 
-/// The table of the source, where nothing of the source is read.
-Value token_table(const ModelConfig& c, Builder& builder) {
-  const Scope embed(builder, "embed"), token(builder, "token");
-  const Shape shape{c.vocabulary, c.width};
-  return builder.state("weight", {DType::F32, shape, {}}, Role::Parameter, init_of(c).of(shape));
-}
-
 void find_transformer_problems(const ModelConfig& c, FieldProblems& problems) {
   if (c.activation != kRelu && c.activation != kGelu)
     problems.add({"activation"},
                  text("activation is '", c.activation, "'; it can be ", kGelu, ", ", kRelu));
+  find_token_problems(c, problems);
   if (c.sinusoidal && c.width % 2 != 0)
     problems.add({"width", "sinusoidal-positions"},
                  text("sines as positions need an even width; it is ", c.width));
@@ -76,6 +70,7 @@ constexpr ReadField kTransformerReads[] = {{"layers", "those of the encoder"},
                                            {"context"},
                                            {"positions", "of targets"},
                                            {"vocab-size"},
+                                           {"special-tokens"},
                                            {"dropout"},
                                            {"decoder-layers"},
                                            {"source-context"},
@@ -107,8 +102,7 @@ struct ReadSource {
 };
 
 ReadSource read_source(const ModelConfig& c, Value source, const Pass& pass) {
-  const Value pad = source.builder().constant(translation_tokens(c).pad, DType::I32);
-  const Visible of_source{.mask = not_equal(source, pad)};
+  const Visible of_source = visible_source(c, source);
   const EmbeddingResult from =
       embedded(c, "embed", source, {}, c.most_source_positions(), {}, pass);
   return {{transformer_encoder(from.rows, stacks_of(c, 2 * c.layers), of_source, pass), of_source},
@@ -142,7 +136,7 @@ constinit const TranslationModel kTransformerModel = {
       keep_for_decoder(read_source(c, source, {}).encoded, c.width, stacks_of(c));
     },
     .next = [](const ModelConfig& c, Value ids, const Pass& pass) -> Value {
-      const Value table = c.shared_embedding ? token_table(c, ids.builder()) : Value();
+      const Value table = c.shared_embedding ? shared_table(c, ids.builder(), init_of(c)) : Value();
       return decoded(c, ids, table, {.kept = c.source()}, {.causal = true}, pass);
     },
 };

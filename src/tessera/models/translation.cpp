@@ -1,20 +1,24 @@
 #include "tessera/models/translation.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "tessera/base/counted.h"
 #include "tessera/base/hash.h"
+#include "tessera/base/printable.h"
+#include "tessera/base/text.h"
 #include "tessera/data/buckets.h"
 #include "tessera/data/pairs.h"
 #include "tessera/data/permutation.h"
+#include "tessera/ops/elementwise.h"
 
 namespace tessera {
 
 namespace {
 
 PairOptions pair_options(const ModelConfig& config) {
-  const auto [pad, start, end] = translation_tokens(config);
-  return {config.source(), config.context, pad, start, end};
+  const auto [pad, start, end, first] = translation_tokens(config);
+  return {config.source(), config.context, pad, start, end, first};
 }
 
 class PairSamples final : public Samples {
@@ -92,6 +96,21 @@ class PairSamples final : public Samples {
   std::int64_t used_ = 0;                    // tokens of all pairs
 };
 
+/// None: the text names none.
+std::optional<TranslationTokens> named_tokens(std::string_view words) {
+  const std::vector<std::string> parts = split(words, ',');
+  std::vector<std::int32_t> ids;
+  for (const std::string& part : parts) {
+    std::int32_t id = -1;
+    const auto [stop, error] = std::from_chars(part.data(), part.data() + part.size(), id);
+    if (error != std::errc() || stop != part.data() + part.size() || id < 0) return std::nullopt;
+    ids.push_back(id);
+  }
+  const bool first = ids.size() == kTranslationTokens + 1;
+  if (ids.size() != kTranslationTokens && !first) return std::nullopt;
+  return TranslationTokens{ids[0], ids[1], ids[2], first ? std::optional(ids[3]) : std::nullopt};
+}
+
 MakeSamples samples_of(const ModelConfig& config, Part part) {
   return [config, part](const Dataset& data, const SampleChoices& choices) {
     return std::make_unique<PairSamples>(config, data, part, choices);
@@ -101,8 +120,45 @@ MakeSamples samples_of(const ModelConfig& config, Part part) {
 }  // namespace
 
 TranslationTokens translation_tokens(const ModelConfig& config) {
+  if (const auto named = named_tokens(config.special_tokens)) return *named;
   const auto first = static_cast<std::int32_t>(config.vocabulary - kTranslationTokens);
-  return {first, first + 1, first + 2};
+  return {first, first + 1, first + 2, std::nullopt};
+}
+
+std::string to_text(const TranslationTokens& tokens) {
+  const std::string first = tokens.first ? text(",", *tokens.first) : "";
+  return text(tokens.pad, ",", tokens.start, ",", tokens.end, first);
+}
+
+void find_token_problems(const ModelConfig& c, FieldProblems& problems) {
+  if (c.special_tokens.empty()) return;
+  const auto named = named_tokens(c.special_tokens);
+  const auto known = [&](std::int32_t id) { return id < c.vocabulary || c.vocabulary < 1; };
+  if (!named) {
+    problems.add({"special-tokens"},
+                 text("special-tokens is '", printable(c.special_tokens),
+                      "'; give the ids of padding, start and end, like 0,0,1, or a fourth one for ",
+                      "what stands before every text, like 1,2,2,0"));
+  } else if (!known(named->pad) || !known(named->start) || !known(named->end) ||
+             !known(named->first.value_or(0))) {
+    problems.add({"special-tokens", "vocab-size"},
+                 text("special-tokens is ", c.special_tokens, " and the vocabulary ", c.vocabulary,
+                      "; give ids below it"));
+  } else if (named->end == named->pad) {
+    problems.add({"special-tokens"}, text("special-tokens is ", c.special_tokens,
+                                          "; the end must be another one than padding"));
+  }
+}
+
+Visible visible_source(const ModelConfig& config, Value source) {
+  const Value pad = source.builder().constant(translation_tokens(config).pad, DType::I32);
+  return {.mask = not_equal(source, pad)};
+}
+
+Value shared_table(const ModelConfig& config, Builder& builder, const WeightInit& init) {
+  const Scope embed(builder, "embed"), token(builder, "token");
+  const Shape shape{config.vocabulary, config.width};
+  return builder.state("weight", {DType::F32, shape, {}}, Role::Parameter, init.of(shape));
 }
 
 Task translation(const ModelConfig& config, const TranslationModel& model) {
@@ -128,6 +184,7 @@ Task translation(const ModelConfig& config, const TranslationModel& model) {
       .read_source = [config, read = model.read_source](Value source) { read(config, source); },
       .pad = tokens.pad,
       .start = tokens.start,
+      .first = tokens.first,
       .end = tokens.end,
       .never = "\t\n"};  // they end a source and a pair in a file
   out.reads_pairs = true;

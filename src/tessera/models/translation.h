@@ -1,16 +1,31 @@
 #pragma once
 /// Models that write one sequence from another.
 
+#include <optional>
+
 #include "tessera/models/family.h"
 
 namespace tessera {
 
-/// The special tokens of translations: the last three ids of the model's vocabulary.
+/// The special tokens of translations.
 struct TranslationTokens {
   std::int32_t pad, start, end;
+  /// Before each source, and behind the start before each target.
+  std::optional<std::int32_t> first = std::nullopt;
 };
 inline constexpr std::int64_t kTranslationTokens = 3;
+/// Those that the configuration names, or the last three ids of the model's vocabulary.
 TranslationTokens translation_tokens(const ModelConfig& config);
+/// As ModelConfig::special_tokens has them: "0,0,1", and the first at the end where there is one.
+std::string to_text(const TranslationTokens& tokens);
+/// Adds what is wrong with special tokens that a configuration names.
+void find_token_problems(const ModelConfig& config, FieldProblems& problems);
+
+/// A stack's inputs see no padding.
+Visible visible_source(const ModelConfig& config, Value source);
+/// The table of tokens of a model that has one for all of them, in the block embed.token, where no
+/// source is read.
+Value shared_table(const ModelConfig& config, Builder& builder, const WeightInit& init);
 
 /// A model that writes one sequence from another: what it is trained by, and the same in two parts,
 /// by which it writes.
@@ -32,7 +47,7 @@ struct TranslationModel {
 /// from the start token on, until the end token; by default each token is the likeliest.
 Task translation(const ModelConfig& config, const TranslationModel& model);
 
-/// Of the family `transformer`.
-extern const TranslationModel kTransformerModel;
+// Of the families `transformer`, `t5` and `bart`.
+extern const TranslationModel kTransformerModel, kT5Model, kBartModel;
 
 }  // namespace tessera

@@ -18,6 +18,19 @@ Value parameter(Builder& builder, std::string_view name, const Shape& shape,
   return builder.state(name, {DType::F32, shape, {}}, Role::Parameter, init.of(shape));
 }
 
+/// The least distance of each kind but the first of those that share a number.
+std::vector<std::int64_t> far_kinds(std::int64_t kinds) {
+  const std::int64_t near = kinds / 2, far = kinds - near;
+  const double all = static_cast<double>(kFarDistance) / static_cast<double>(near);
+  std::vector<std::int64_t> out;
+  for (std::int64_t i = 1; i < far; ++i) {
+    const double begin = static_cast<double>(near) *
+                         std::pow(all, static_cast<double>(i) / static_cast<double>(far));
+    out.push_back(static_cast<std::int64_t>(std::ceil(begin - 1e-9)));  // powers may be whole
+  }
+  return out;
+}
+
 }  // namespace
 
 Value linear(Value x, std::string_view name, std::int64_t out, LinearOptions options, Where where) {
@@ -67,6 +80,28 @@ Value sinusoidal_positions(Value x, Value first, double base, Where where) {
       position * exp(channel * (-2.0 * std::log(base) / static_cast<double>(width)));
   constexpr double kQuarterTurn = 1.5707963267948966;  // sin(a) = cos(a - pi/2)
   return x + concat({cos(angle - kQuarterTurn), cos(angle)}, 1, where);
+}
+
+Value relative_bias(Builder& builder, std::string_view name, std::int64_t heads,
+                    std::int64_t queries, std::int64_t keys, Distances distances,
+                    const WeightInit& init, Value first, Where where) {
+  const Scope scope(builder, name, where);
+  const bool both = distances == Distances::Both;
+  const std::int64_t kinds = both ? kDistanceKinds / 2 : kDistanceKinds;  // of one side
+  const Shape shape{queries, keys};
+  Value query = iota(builder, shape, 0, DType::I32, where);
+  if (first.valid()) query = query + first;
+  const Value before = query - iota(builder, shape, 1, DType::I32, where);
+  const auto number = [&](std::int64_t value) {
+    return builder.constant(static_cast<double>(value), DType::I32, where);
+  };
+  const Value distance = both ? abs(before) : maximum(before, number(0));
+  Value kind = minimum(distance, number(kinds / 2));
+  for (const std::int64_t begin : far_kinds(kinds))
+    kind = kind + cast(less_equal(number(begin), distance), DType::I32);
+  if (both) kind = kind + cast(less(before, number(0)), DType::I32) * number(kinds);
+  const Value table = parameter(builder, "weight", {kDistanceKinds, heads}, init);
+  return transpose(gather(kind, table, where), {2, 0, 1}, where);
 }
 
 Value layer_norm_layer(Value x, std::string_view name, double eps, bool bias, Where where) {

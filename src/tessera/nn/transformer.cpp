@@ -1,5 +1,6 @@
 #include "tessera/nn/transformer.h"
 
+#include <cmath>
 #include <utility>
 
 #include "tessera/nn/tensor_cuts.h"
@@ -7,8 +8,10 @@
 #include "tessera/ops/dynamic_update.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
+#include "tessera/ops/matmul.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
+#include "tessera/ops/softmax.h"
 
 namespace tessera {
 
@@ -30,26 +33,71 @@ struct Heads {
 };
 
 Heads heads_of(std::int64_t width, const TransformerLayer& layer, Where where) {
-  require(layer.heads > 0 && width % layer.heads == 0 && layer.heads % layer.groups() == 0,
-          "attention at ", where.file, ":", where.line, ": ", layer.heads,
-          " heads over a width of ", width, " and ", layer.groups(),
+  const bool whole = layer.heads > 0 && (layer.head_width > 0 || width % layer.heads == 0);
+  require(whole && layer.heads % layer.groups() == 0, "attention at ", where.file, ":", where.line,
+          ": ", layer.heads, " heads over a width of ", width, " and ", layer.groups(),
           " key-value heads; heads must divide the width, and key-value heads the heads");
-  return {layer.groups(), layer.heads / layer.groups(), width / layer.heads};
+  return {layer.groups(), layer.heads / layer.groups(),
+          layer.head_width > 0 ? layer.head_width : width / layer.heads};
 }
 
-/// Attention of q [b, s, g, r, e], and the projection of its result.
-Value attended(Value q, Value k, Value v, const TransformerLayer& layer, const Visible& visible,
-               const Pass& pass, Where where) {
-  AttentionOptions options;
-  options.causal = visible.causal;
-  const bool drop = pass.step.valid() && layer.attention_dropout > 0;
-  if (drop) options.dropout = layer.attention_dropout;
-  const Value y = attention(q, k, v, visible.mask, drop ? pass.step : Value(), options, where).y;
+/// What is seen, as bools that broadcast to scores [b, g, r, s, t]; empty: all is.
+Value seen_of(const Visible& visible, Builder& builder, std::int64_t s, std::int64_t t,
+              Where where) {
+  Value out;
+  if (visible.causal)
+    out = less_equal(iota(builder, {s, t}, 1, DType::I32, where),
+                     iota(builder, {s, t}, 0, DType::I32, where));
+  if (!visible.mask.valid()) return out;
+  const Shape& shape = visible.mask.shape();
+  const std::int64_t queries = shape.ndim() == 3 ? s : 1;
+  const Value mask = reshape(visible.mask, {shape[0], 1, 1, queries, t}, where);
+  return out.valid() ? logical_and(mask, out) : mask;
+}
+
+/// Attention with a bias, of ops that hold all scores.
+Value biased_attention(Value q, Value k, Value v, const TransformerLayer& layer,
+                       const Visible& visible, const Pass& pass, Where where) {
+  // Of keys that are not seen. A number that f16 has too: infinities would make NaN of a query that
+  // sees none.
+  constexpr double kUnseen = -30'000;
+  Builder& builder = q.builder();
   const Shape& shape = q.shape();
-  const std::int64_t width = shape[2] * shape[3] * shape[4];
-  const Value out = linear(reshape(y, {shape[0], shape[1], width}), "proj", width,
-                           {layer.bias, layer.residual_init}, where);
+  const std::int64_t s = shape[1], g = shape[2], r = shape[3], t = k.shape()[1];
+  const double scale = layer.attention_scale == 0 ? 1 / std::sqrt(static_cast<double>(shape[4]))
+                                                  : layer.attention_scale;
+  Value scores = einsum("b s g r e, b t g e -> b g r s t", scale == 1 ? q : q * scale, k, where);
+  scores = scores + reshape(visible.bias, {g, r, s, t}, where);
+  const Value seen = seen_of(visible, builder, s, t, where);
+  if (seen.valid()) scores = select(seen, scores, builder.constant(kUnseen, scores.dtype(), where));
+  const Value shares = dropout_layer(softmax(scores, -1, where), layer.attention_dropout, pass.step,
+                                     "dropout", where);
+  return einsum("b g r s t, b t g e -> b s g r e", shares, v, where);
+}
+
+/// Attention of q [b, s, g, r, e], and the projection of its result to `width`.
+Value attended(Value q, Value k, Value v, std::int64_t width, const TransformerLayer& layer,
+               const Visible& visible, const Pass& pass, Where where) {
+  Value y;
+  if (visible.bias.valid()) {
+    y = biased_attention(q, k, v, layer, visible, pass, where);
+  } else {
+    AttentionOptions options;
+    options.causal = visible.causal;
+    options.scale = layer.attention_scale;
+    const bool drop = pass.step.valid() && layer.attention_dropout > 0;
+    if (drop) options.dropout = layer.attention_dropout;
+    y = attention(q, k, v, visible.mask, drop ? pass.step : Value(), options, where).y;
+  }
+  const Shape& shape = q.shape();
+  const Value out = linear(reshape(y, {shape[0], shape[1], shape[2] * shape[3] * shape[4]}), "proj",
+                           width, {layer.bias, layer.residual_init}, where);
   return dropout_layer(out, layer.hidden_dropout, pass.step, "residual_dropout", where);
+}
+
+/// Of queries, keys and values.
+LinearOptions of_attention(const TransformerLayer& layer) {
+  return {layer.bias, layer.attention_init.value_or(layer.init)};
 }
 
 /// Keys or values of the whole sequence so far: x [b, n, g, e], behind those in the cache.
@@ -70,7 +118,7 @@ std::pair<Value, Value> encoded_keys(Value encoded, const Heads& heads,
   const auto [g, r, e] = heads;
   const std::int64_t b = encoded.shape()[0], t = encoded.shape()[1];
   const Value kv =
-      reshape(linear(encoded, "kv", g * 2 * e, {layer.bias, layer.init}, where), {b, t, g, 2, e});
+      reshape(linear(encoded, "kv", g * 2 * e, of_attention(layer), where), {b, t, g, 2, e});
   return {reshape(slice(kv, 3, 0, 1), {b, t, g, e}), reshape(slice(kv, 3, 1, 1), {b, t, g, e})};
 }
 
@@ -151,9 +199,9 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
                      const Pass& pass, Where where) {
   Builder& builder = x.builder();
   const Scope scope(builder, "attn", where);
-  const auto [g, r, e] = heads_of(x.shape().back(), layer, where);
-  const std::int64_t b = x.shape()[0], s = x.shape()[1];
-  const Value qkv = linear(x, "qkv", g * (r + 2) * e, {layer.bias, layer.init}, where);
+  const std::int64_t b = x.shape()[0], s = x.shape()[1], d = x.shape().back();
+  const auto [g, r, e] = heads_of(d, layer, where);
+  const Value qkv = linear(x, "qkv", g * (r + 2) * e, of_attention(layer), where);
   const Value split = reshape(qkv, {b, s, g, r + 2, e});
   Value q = slice(split, 3, 0, r);                         // [b, s, g, r, e]
   Value k = reshape(slice(split, 3, r, 1), {b, s, g, e});  // [b, s, g, e]
@@ -164,30 +212,31 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
     q = rope(q, positions, layer.rope_base, false, where);
     k = rope(k, positions, layer.rope_base, false, where);
   }
-  if (!pass.position.valid()) return attended(q, k, v, layer, visible, pass, where);
+  if (!pass.position.valid()) return attended(q, k, v, d, layer, visible, pass, where);
   require(visible.causal && !visible.mask.valid(), "attention at ", where.file, ":", where.line,
           ": with caches it must be causal, without a mask");
   k = remembered(k, "keys", pass, where);
   v = remembered(v, "values", pass, where);
-  const Visible before{.causal = false, .mask = seen_from(pass.position, b, s, pass.room, where)};
-  return attended(q, k, v, layer, before, pass, where);
+  const Visible before{.causal = false,
+                       .mask = seen_from(pass.position, b, s, pass.room, where),
+                       .bias = visible.bias};
+  return attended(q, k, v, d, layer, before, pass, where);
 }
 
 Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& layer,
                       const Pass& pass, Where where) {
   const Scope scope(x.builder(), "cross", where);
-  const Heads heads = heads_of(x.shape().back(), layer, where);
+  const std::int64_t b = x.shape()[0], s = x.shape()[1], d = x.shape().back();
+  const Heads heads = heads_of(d, layer, where);
   const auto [g, r, e] = heads;
-  const std::int64_t b = x.shape()[0], s = x.shape()[1];
-  const Value q =
-      reshape(linear(x, "q", g * r * e, {layer.bias, layer.init}, where), {b, s, g, r, e});
+  const Value q = reshape(linear(x, "q", g * r * e, of_attention(layer), where), {b, s, g, r, e});
   if (encoded.kept == 0) {
     const auto [k, v] = encoded_keys(encoded.values, heads, layer, where);
-    return attended(q, k, v, layer, encoded.visible, pass, where);
+    return attended(q, k, v, d, layer, encoded.visible, pass, where);
   }
   const Kept kept = kept_of(x.builder(), b, encoded.kept, heads, x.dtype(), where);
   const Value zero = x.builder().constant(0, DType::I32, where);
-  return attended(q, kept.keys, kept.values, layer, {.mask = not_equal(kept.seen, zero)}, pass,
+  return attended(q, kept.keys, kept.values, d, layer, {.mask = not_equal(kept.seen, zero)}, pass,
                   where);
 }
 
@@ -224,9 +273,11 @@ Value feed_forward(Value x, const TransformerLayer& layer, Where where) {
     case FeedForward::Relu: y = relu(up()); break;
     case FeedForward::GeluErf: y = gelu(up(), GeluForm::Erf); break;
     case FeedForward::GeluTanh: y = gelu(up(), GeluForm::Tanh); break;
-    case FeedForward::SwiGlu: {
+    case FeedForward::SwiGlu:
+    case FeedForward::GeGlu: {
       const Value gate = linear(x, "gate", hidden, wide, where);
-      y = silu(gate) * up();
+      const bool swish = layer.feed_forward == FeedForward::SwiGlu;
+      y = (swish ? silu(gate) : gelu(gate, GeluForm::Tanh)) * up();
       break;
     }
   }

@@ -3,20 +3,24 @@
 /// all layers they are functions that add nodes to a graph and declare parameters as states of it.
 
 #include <functional>
+#include <optional>
 
 #include "tessera/nn/layers.h"
 
 namespace tessera {
 
 enum class NormKind { Layer, Rms };
-/// Relu and the two forms of GELU: down(act(up(x))). SwiGlu: down(silu(gate(x)) * up(x)).
-enum class FeedForward { Relu, GeluErf, GeluTanh, SwiGlu };
+/// Relu and the two forms of GELU: down(act(up(x))). SwiGlu: down(silu(gate(x)) * up(x)); GeGlu:
+/// the same with GELU by tanh.
+enum class FeedForward { Relu, GeluErf, GeluTanh, SwiGlu, GeGlu };
 
 /// One layer. Its width is that of its input.
 struct TransformerLayer {
   std::int64_t heads = 8;
-  std::int64_t kv_heads = 0;   // key-value heads; 0: as many as heads
-  std::int64_t ffn_width = 0;  // hidden width of the feed-forward part; 0: 4 x width
+  std::int64_t kv_heads = 0;    // key-value heads; 0: as many as heads
+  std::int64_t head_width = 0;  // 0: width / heads, which must be whole
+  double attention_scale = 0;   // of scores; 0: 1 / sqrt(width of a head)
+  std::int64_t ffn_width = 0;   // hidden width of the feed-forward part; 0: 4 x width
   FeedForward feed_forward = FeedForward::GeluTanh;
   NormKind norm = NormKind::Layer;
   double norm_eps = 1e-5;
@@ -26,6 +30,8 @@ struct TransformerLayer {
   double rope_base = 10'000;
   double attention_dropout = 0, hidden_dropout = 0;  // of probabilities; after each part
   WeightInit init = normal_init(0.02);               // of weights
+  /// Of queries, keys and values; none: `init`.
+  std::optional<WeightInit> attention_init = std::nullopt;
   /// Of the weights whose results are added to the residual stream; see residual_init.
   WeightInit residual_init = normal_init(0.02);
 
@@ -36,6 +42,9 @@ struct TransformerLayer {
 struct Visible {
   bool causal = false;  // those at its own position and before
   Value mask = {};      // [b, t] or [b, s, t], bool: true where a key may be seen; empty: all
+  /// Added to scores, as relative_bias makes it: [heads, s, t]. Empty: nothing. With one, all
+  /// scores [b, heads, s, t] of a layer are held, and a query that sees no key sees all alike.
+  Value bias = {};
 };
 
 /// The mask of causal attention over samples with padding: a query sees the keys at its own
@@ -77,7 +86,8 @@ struct Encoded {
 /// Self-attention: g key-value heads, r query heads for each, head width e. Parameters: qkv.weight
 /// [g (r+2) e, d], whose rows hold, for each key-value head, its r query heads, its key and its
 /// value, so that to split the rows is to split the heads; proj.weight [d, g r e]; their biases.
-/// Caches: keys and values [b, room, g, e]; with them attention is causal and has no mask.
+/// Caches: keys and values [b, room, g, e]; with them attention is causal and has no mask, and a
+/// bias is [heads, s, room].
 /// Shapes: x [b, s, d] -> [b, s, d].
 Value self_attention(Value x, const TransformerLayer& layer, const Visible& visible,
                      const Pass& pass, Where where = Where::here());
@@ -95,7 +105,7 @@ Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& l
 void keep_encoded(const Encoded& encoded, std::int64_t width, const TransformerLayer& layer,
                   Where where = Where::here());
 
-/// Parameters: up, down and, for SwiGlu, gate.
+/// Parameters: up, down and, for SwiGlu and GeGlu, gate.
 Value feed_forward(Value x, const TransformerLayer& layer, Where where = Where::here());
 
 /// A layer of an encoder, or of a decoder without one. Blocks: norm1, attn, norm2, mlp. Its result,

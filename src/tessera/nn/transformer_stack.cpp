@@ -21,7 +21,7 @@ void each_layer(Builder& builder, std::int64_t layers, std::int64_t offset,
   }
 }
 
-/// `layers` times `build`, and a norm, in the block `name`.
+/// `layers` times `build`, and the last norm, in the block `name`.
 template <typename Build>
 Value stack(Value x, std::string_view name, std::int64_t layers, std::int64_t offset,
             const TransformerConfig& config, const Build& build, Where where) {
@@ -30,7 +30,7 @@ Value stack(Value x, std::string_view name, std::int64_t layers, std::int64_t of
   const Scope outer(x.builder(), name, where);
   each_layer(
       x.builder(), layers, offset, config, [&] { x = build(x); }, where);
-  return norm(x, "norm", config.layer, where);
+  return config.last_norm ? norm(x, "norm", config.layer, where) : x;
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #pragma once
 /// Stacks of Transformer layers: an encoder, a decoder that reads its result, and the two together.
 /// Each stack ends in a norm, as those of torch.nn.Transformer do, whether its layers norm before
-/// or after each part.
+/// or after each part, unless it is told to have none.
 
 #include <functional>
 
@@ -21,6 +21,7 @@ using LayerFunction = std::function<void(Scope& layer, std::int64_t layer_id, st
 struct TransformerConfig {
   TransformerLayer layer;  // of both stacks
   std::int64_t encoder_layers = 6, decoder_layers = 6;
+  bool last_norm = true;  // at the end of each stack
   /// Above 0: chunks of a pipeline over which even_stages divides the layers, where there is no
   /// lambda_func. 0: the compiler cuts by cost.
   int stages = 0;
@@ -34,14 +35,14 @@ struct TransformerConfig {
 void even_stages(Scope& layer, std::int64_t layer_id, std::int64_t offset,
                  const TransformerConfig& config, std::int64_t layers);
 
-/// config.encoder_layers layers and a norm: x [b, s, d] -> [b, s, d]. Blocks: encoder.layers.N,
-/// encoder.norm.
+/// config.encoder_layers layers and a last norm: x [b, s, d] -> [b, s, d]. Blocks:
+/// encoder.layers.N, encoder.norm.
 Value transformer_encoder(Value x, const TransformerConfig& config, const Visible& visible,
                           const Pass& pass, Where where = Where::here());
 
-/// config.decoder_layers layers that read the encoder's result, and a norm: x [b, t, d] -> [b, t,
-/// d]. What a position sees of its own sequence is `visible`, causal for a decoder that is to write
-/// one token after the other. Blocks: decoder.layers.N, decoder.norm.
+/// config.decoder_layers layers that read the encoder's result, and a last norm: x [b, t, d] -> [b,
+/// t, d]. What a position sees of its own sequence is `visible`, causal for a decoder that is to
+/// write one token after the other. Blocks: decoder.layers.N, decoder.norm.
 Value transformer_decoder(Value x, const Encoded& encoded, const TransformerConfig& config,
                           const Visible& visible, const Pass& pass, Where where = Where::here());
 

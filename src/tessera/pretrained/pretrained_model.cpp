@@ -55,6 +55,7 @@ struct PretrainedModel::Parts {
   explicit Parts(std::string folder, const HubConfig& config);
   void find_parameters();
   void add_parameter(const std::string& name, const std::vector<HubTensor>& of);
+  void check_zeros(const std::string& name) const;
   /// As it is called in the files; empty: they lack it.
   std::string find(const std::string& name) const;
   void read_transposed(const Source& source, std::int64_t columns, std::int64_t first,
@@ -97,9 +98,9 @@ PretrainedModel::Parts::Parts(std::string folder, const HubConfig& from)
     : path(std::move(folder)), json(from.json().dump(2)), family(&hub_family_of(from)) {
   config = published(*family->family);
   family->read(from, config);
-  config.context = std::min(
-      config.positions > 0 ? config.positions : from.count("max_position_embeddings", kMostContext),
-      kMostContext);
+  const std::int64_t told =
+      from.count("max_position_embeddings", from.count("n_positions", kMostContext));
+  config.context = std::min(config.positions > 0 ? config.positions : told, kMostContext);
   complete(config);
   const FieldProblems wrong = problems(config);
   if (!wrong.empty()) fail(Fault::Data, from.path(), ": ", join(wrong.texts(), "; "));
@@ -132,6 +133,12 @@ void PretrainedModel::Parts::find_parameters() {
   for (const auto& [name, of] : sources) {
     for (const Source& source : of) used.insert(source.name);
   }
+  for (const HubZeros& zeros : family->zeros) {
+    const std::string found = find(std::string(zeros.name));
+    if (found.empty()) continue;
+    check_zeros(found);
+    used.insert(found);
+  }
   std::vector<std::string> unused;
   for (const std::string& name : weights.names()) {
     const std::string bare = without_prefix(*family, name);
@@ -142,6 +149,21 @@ void PretrainedModel::Parts::find_parameters() {
   if (!unused.empty())
     notices.push_back(
         text("tensors of '", path, "' that this model has no use for: ", some(unused)));
+}
+
+void PretrainedModel::Parts::check_zeros(const std::string& name) const {
+  constexpr std::int64_t kAtATime = 1 << 20;
+  const std::int64_t all = weights.find(name)->shape.numel();
+  std::vector<float> values;
+  for (std::int64_t first = 0; first < all; first += kAtATime) {
+    values.resize(static_cast<std::size_t>(std::min(kAtATime, all - first)));
+    weights.read(name, first, values);
+    const auto other = std::ranges::find_if(values, [](float value) { return value != 0; });
+    if (other != values.end())
+      fail(Fault::Data, weights.file_of(name), ": tensor '", printable(name), "' has ", *other,
+           " as element ", first + (other - values.begin()),
+           "; it must be zeros, as nothing is added in its place here");
+  }
 }
 
 void PretrainedModel::Parts::add_parameter(const std::string& name,

@@ -110,6 +110,8 @@ std::vector<OutgoingTensor> outgoing(const HubFamily& family, const ModelConfig&
     }
     out.emplace_back(tensor, shape, model);
   }
+  for (const HubZeros& zeros : family.zeros)
+    out.emplace_back(HubTensor{"", std::string(zeros.name)}, zeros.shape(model), model);
   return out;
 }
 

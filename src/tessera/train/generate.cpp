@@ -101,10 +101,17 @@ struct WrittenTokens {
       : vocabulary(static_cast<std::int32_t>(of.size())), end(writing.end) {
     for (const char& letter : writing.never) {
       try {
-        for (const std::int32_t id : of.encode({&letter, 1})) never.push_back(id);
+        const Tokens ids = of.encode({&letter, 1});
+        if (of.decode(ids) == std::string_view(&letter, 1))  // to a tokenizer it may be a blank
+          never.insert(never.end(), ids.begin(), ids.end());
       } catch (const Error&) {  // the vocabulary lacks it
       }
     }
+    // Special tokens may be among the vocabulary's own.
+    if (writing.source > 0) never.push_back(writing.pad);
+    for (const std::optional<std::int32_t>& special : {writing.start, writing.first, writing.end})
+      if (special) never.push_back(*special);
+    std::erase_if(never, [&](std::int32_t id) { return id >= vocabulary; });
   }
   std::int64_t count() const { return vocabulary + (end ? 1 : 0); }
   bool ends(std::int32_t choice) const { return choice == vocabulary; }
@@ -226,10 +233,12 @@ Beginning beginning_of(const TextWriting& writing, const Vocabulary& vocabulary,
   Beginning out;
   if (writing.source > 0) {
     out.source = std::move(text);
+    if (writing.first) out.source.insert(out.source.begin(), *writing.first);
     if (writing.end) out.source.push_back(*writing.end);
   } else {
     out.prompt = std::move(text);
   }
+  if (writing.first) out.prompt.insert(out.prompt.begin(), *writing.first);
   if (writing.start) out.prompt.insert(out.prompt.begin(), *writing.start);
   if (out.prompt.empty()) out.prompt.push_back(start_token(vocabulary));
   return out;

@@ -10,10 +10,10 @@ namespace tessera {
 
 namespace {
 
-/// What comes before a token, of which there is one.
-Tokens until(const HostTensor& row, std::int32_t end) {
-  const std::int32_t* const begin = row.data<std::int32_t>();
-  return {begin, std::find(begin, begin + row.numel(), end)};
+/// The tokens of a text, which a task has put its special ones around.
+Tokens text_in(const HostTensor& row, const TextWriting& writing) {
+  const std::int32_t* const begin = row.data<std::int32_t>() + (writing.first ? 1 : 0);
+  return {begin, std::find(begin, row.data<std::int32_t>() + row.numel(), *writing.end)};
 }
 
 }  // namespace
@@ -32,11 +32,10 @@ SampleTexts texts_of_sample(const Task& task, const Samples& samples, std::int64
     if (task.inputs[i].name == "source") source = &values[i];
     if (task.inputs[i].name == "labels") labels = &values[i];
   }
-  const auto end = task.text->end;
-  check(source != nullptr && labels != nullptr && end, "task ", task.name,
+  check(source != nullptr && labels != nullptr && task.text->end, "task ", task.name,
         " writes from a source, and has no input source, no labels or no end token");
   samples.fill(number, 1, batch);
-  return {until(*source, *end), until(*labels, *end)};
+  return {text_in(*source, *task.text), text_in(*labels, *task.text)};
 }
 
 std::vector<GivenText> given_lines(const std::string& path) {
@@ -67,7 +66,8 @@ std::vector<Beginning> beginnings_of(const std::vector<GivenText>& texts,
       fail(given.fault, given.where,
            " has a tab or a new line, which stand between texts and are in none; give the source "
            "alone");
-    const std::int64_t length = std::ssize(tokens) + (writing.end ? 1 : 0);
+    const std::int64_t length =
+        std::ssize(tokens) + (writing.end ? 1 : 0) + (writing.first ? 1 : 0);
     if (writing.source > 0 && length > writing.source)
       fail(given.fault, given.where, " has ", counted(length, "token"),
            writing.end ? " with the end token" : "", ", the model's source-context is ",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -41,12 +42,21 @@ void HubConfig::refuse(std::string_view key, std::string_view otherwise) const {
        otherwise);
 }
 
-std::int64_t HubConfig::count(std::string_view key, std::int64_t standard) const {
+std::int64_t HubConfig::whole(std::string_view key, std::int64_t standard, std::int64_t least,
+                              std::int64_t most) const {
   const HubJson* value = find(key);
   if (value == nullptr) return standard;
-  if (!value->is_number_integer() || *value < 1 || *value > kMostCount)
-    refuse(key, text("it must be a whole number from 1 to ", kMostCount));
+  if (!value->is_number_integer() || *value < least || *value > most)
+    refuse(key, text("it must be a whole number from ", least, " to ", most));
   return *value;
+}
+
+std::int64_t HubConfig::count(std::string_view key, std::int64_t standard) const {
+  return whole(key, standard, 1, kMostCount);
+}
+
+std::int64_t HubConfig::id(std::string_view key, std::int64_t standard) const {
+  return whole(key, standard, 0, std::numeric_limits<std::int32_t>::max());
 }
 
 double HubConfig::number(std::string_view key, double standard) const {

@@ -25,6 +25,8 @@ class HubConfig {
 
   /// A whole number from 1 on; `standard` where the key is missing or null.
   std::int64_t count(std::string_view key, std::int64_t standard) const;
+  /// A whole number from 0 on: an id.
+  std::int64_t id(std::string_view key, std::int64_t standard) const;
   double number(std::string_view key, double standard) const;
   bool truth(std::string_view key, bool standard) const;
   std::string word(std::string_view key, std::string_view standard) const;
@@ -41,6 +43,8 @@ class HubConfig {
   const std::vector<std::string>& notices() const { return notices_; }
 
  private:
+  std::int64_t whole(std::string_view key, std::int64_t standard, std::int64_t least,
+                     std::int64_t most) const;
   const HubJson* find(std::string_view key) const;
   [[noreturn]] void refuse(std::string_view key, std::string_view otherwise) const;
 

@@ -10,14 +10,22 @@ namespace tessera {
 
 namespace {
 
-constexpr const HubFamily* kFamilies[] = {&kHubAlbert, &kHubBert,    &kHubGpt2,
-                                          &kHubLlama,  &kHubRoberta, &kHubVit};
+constexpr const HubFamily* kFamilies[] = {&kHubAlbert, &kHubBart,    &kHubBert, &kHubGpt2,
+                                          &kHubLlama,  &kHubRoberta, &kHubT5,   &kHubVit};
 constexpr std::array<std::string_view, 2> kSuffixes = {".weight", ".bias"};
 
 std::string of_layer(std::string_view name, std::int64_t layer) {
   const std::size_t at = name.find('#');
   if (at == std::string_view::npos) return std::string(name);
   return text(name.substr(0, at), layer, name.substr(at + 1));
+}
+
+/// Those of the stack that a row is of.
+std::int64_t layers_of(const HubName& name, const ModelConfig& config) {
+  for (const LayerStack& stack : config.family->stacks(config)) {
+    if (name.ours.starts_with(text(stack.block, ".#"))) return stack.layers;
+  }
+  return config.layers;
 }
 
 /// The tensors of one row, in one layer.
@@ -59,7 +67,9 @@ std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& c
   std::vector<HubTensor> out;
   for (const HubName& name : family.names) {
     if (config.tied_head && name.ours == "head.weight") continue;
-    const std::int64_t layers = name.ours.find('#') == std::string_view::npos ? 1 : config.layers;
+    if (name.is_in != nullptr && !name.is_in(config)) continue;
+    const std::int64_t layers =
+        name.ours.find('#') == std::string_view::npos ? 1 : layers_of(name, config);
     for (std::int64_t i = 0; i < layers; ++i) add(name, i, out);
   }
   return out;

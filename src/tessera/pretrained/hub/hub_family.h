@@ -20,6 +20,9 @@ enum class HubRows {
   Keys,
   Values,
   Fused,  // queries, then keys, then values
+  // Of cross.kv, which has for each head its key, then its value:
+  CrossKeys,
+  CrossValues,
 };
 /// [out, in] as torch's Linear, or [in, out] as GPT-2's Conv1D.
 enum class HubOrder { OutIn, InOut };
@@ -30,6 +33,13 @@ struct HubName {
   std::string_view ours, theirs;
   HubRows rows = HubRows::All;
   HubOrder order = HubOrder::OutIn;
+  bool (*is_in)(const ModelConfig& model) = nullptr;  // which models have it; null: all
+};
+
+/// A tensor that holds nothing but zeros.
+struct HubZeros {
+  std::string_view name;
+  Shape (*shape)(const ModelConfig& model);
 };
 
 struct HubFamily {
@@ -46,6 +56,8 @@ struct HubFamily {
   void (*read)(const HubConfig& from, ModelConfig& to);
   /// What config.json says of a model, beside what all say.
   void (*write)(const ModelConfig& from, HubJson& to);
+  /// Tensors that are refused where they hold anything else, and written.
+  std::span<const HubZeros> zeros = {};
 };
 
 std::span<const HubFamily* const> hub_families();
@@ -65,6 +77,7 @@ struct HubTensor {
 std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& config);
 
 // The families, one file each.
-extern const HubFamily kHubAlbert, kHubBert, kHubGpt2, kHubLlama, kHubRoberta, kHubVit;
+extern const HubFamily kHubAlbert, kHubBart, kHubBert, kHubGpt2, kHubLlama, kHubRoberta, kHubT5,
+    kHubVit;
 
 }  // namespace tessera

@@ -1,0 +1,184 @@
+/// T5 (Raffel et al. 2019, arXiv 1910.10683): an encoder-decoder whose layers know positions by a
+/// number for each head and distance, with RMS norms before each part and no biases. Version 1.0
+/// has relu and a tied head, 1.1 gated GELU and a head of its own. Transformers' form of it.
+///
+/// Dropout is behind embeddings, in attention, behind each part and at the end of each stack, and
+/// not inside of feed-forward parts, where the paper's has it too.
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/base/size.h"
+#include "tessera/models/layer.h"
+#include "tessera/models/translation.h"
+#include "tessera/nn/transformer_stack.h"
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/index_ops.h"
+#include "tessera/ops/matmul.h"
+#include "tessera/ops/shape_ops.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::string_view kT5Relu = "relu", kT5GatedGelu = "gated-gelu";
+/// The numbers of positions: a column for each head.
+constexpr TensorCut kT5Cuts[] = {{"embed*.relative.weight", 1, 2}};
+
+std::int64_t t5_decoder_layers(const ModelConfig& c) {
+  return c.decoder_layers == 0 ? c.layers : c.decoder_layers;
+}
+
+/// First values, times init_std: 1 of tokens, and of weights that which keeps variances.
+WeightInit t5_tokens_init(const ModelConfig& c) { return normal_init(c.init_std); }
+
+TransformerConfig t5_stacks(const ModelConfig& c) {
+  TransformerConfig out;
+  TransformerLayer& layer = out.layer = layer_of(c);
+  layer.kv_heads = 0, layer.head_width = c.head_width;
+  layer.attention_scale = 1;
+  layer.norm = NormKind::Rms;
+  layer.bias = false;
+  layer.feed_forward = c.activation == kT5Relu ? FeedForward::Relu : FeedForward::GeGlu;
+  layer.init = layer.residual_init = he_normal_init(Fan::In, c.init_std);
+  // T5's queries are 1 / sqrt(e) of its keys and values, in place of a scale. Here they are one
+  // matrix, whose rows share it: scores begin as in T5.
+  const double e = static_cast<double>(c.head_dim());
+  layer.attention_init = he_normal_init(Fan::In, c.init_std * std::pow(e, -0.25));
+  out.encoder_layers = c.layers, out.decoder_layers = t5_decoder_layers(c);
+  return out;
+}
+
+/// What all layers of a stack add to their scores.
+Value t5_bias(const ModelConfig& c, Builder& builder, std::string_view block, std::int64_t queries,
+              std::int64_t keys, Distances distances, Value first = {}) {
+  const Scope scope(builder, block);
+  const double deviation = c.init_std / std::sqrt(static_cast<double>(c.width));
+  return relative_bias(builder, "relative", c.heads, queries, keys, distances,
+                       normal_init(deviation), first);
+}
+
+/// What the encoder makes of a source, and the table of tokens.
+struct T5Source {
+  Encoded encoded;
+  Value table;
+};
+
+T5Source t5_read(const ModelConfig& c, Value source, const Pass& pass) {
+  Builder& builder = source.builder();
+  Visible visible = visible_source(c, source);
+  const Encoded seen{.visible = visible};
+  const std::int64_t s = source.shape()[1];
+  visible.bias = t5_bias(c, builder, "embed", s, s, Distances::Both);
+  EmbeddingResult from;
+  {
+    const Scope scope(builder, "embed");
+    from = embedding(source, "token", c.vocabulary, c.width, t5_tokens_init(c));
+    from.rows = dropout_layer(from.rows, c.dropout, pass.step, "dropout");
+    builder.set_name(from.rows, "residual");
+  }
+  T5Source out{seen, from.table};
+  const Value read = transformer_encoder(from.rows, t5_stacks(c), visible, pass);
+  const Scope scope(builder, "encoder");
+  out.encoded.values = dropout_layer(read, c.dropout, pass.step, "dropout");
+  return out;
+}
+
+/// Logits of what follows ids, by what the decoder makes of them.
+Value t5_decoded(const ModelConfig& c, Value ids, Value table, const Encoded& encoded,
+                 const Pass& pass) {
+  Builder& builder = ids.builder();
+  const std::int64_t s = ids.shape()[1];
+  Visible visible{.causal = true};
+  visible.bias = t5_bias(c, builder, "embed_target", s, pass.position.valid() ? pass.room : s,
+                         Distances::Before, pass.position);
+  Value x;
+  {
+    const Scope scope(builder, "embed_target");
+    x = dropout_layer(gather(ids, table), c.dropout, pass.step, "dropout");
+    builder.set_name(x, "residual");
+  }
+  x = transformer_decoder(x, encoded, t5_stacks(c), visible, pass);
+  {
+    const Scope scope(builder, "decoder");
+    x = dropout_layer(x, c.dropout, pass.step, "dropout");
+  }
+  if (pass.wanted.valid()) x = dynamic_slice(x, 1, pass.wanted, 1);
+  if (!c.tied_head) return linear(x, "head", c.vocabulary, {false, t5_tokens_init(c)});
+  const Scope scope(builder, "head");
+  return matmul(x * (1 / std::sqrt(static_cast<double>(c.width))), table, {.trans_b = true});
+}
+
+constexpr ReadField kT5Reads[] = {{"layers", "those of the encoder"},
+                                  {"heads"},
+                                  {"width"},
+                                  {"head-width"},
+                                  {"ffn-width"},
+                                  {"context"},
+                                  {"vocab-size"},
+                                  {"special-tokens"},
+                                  {"dropout"},
+                                  {"decoder-layers"},
+                                  {"source-context"},
+                                  {"tied-head", "and its result is divided by sqrt(width)"},
+                                  {"activation", "relu or gated-gelu"},
+                                  {"norm-eps"},
+                                  {"init-std", "times the deviations of the paper's weights"}};
+
+void find_t5_problems(const ModelConfig& c, FieldProblems& problems) {
+  if (c.activation != kT5Relu && c.activation != kT5GatedGelu)
+    problems.add({"activation"}, text("activation is '", c.activation, "'; of family t5 it can be ",
+                                      kT5GatedGelu, ", ", kT5Relu));
+  find_token_problems(c, problems);
+  const std::int64_t longest =
+      std::clamp<std::int64_t>(std::max(c.context, c.source()), 1, kMaxContext);
+  if (c.heads <= kMaxFieldSize && !size_product_fits(longest * longest, 4 * c.heads))
+    problems.add({"context", "source-context", "heads"},
+                 text("scores of attention, which family t5 holds, are ", c.heads, " heads x ",
+                      longest, " x ", longest, " x 4 bytes; give a smaller context"));
+}
+
+/// Padding is the start, as in the published models.
+std::string t5_tokens_of(const Vocabulary& vocabulary) {
+  if (vocabulary.made_elsewhere() == nullptr) return "";
+  const SpecialTokens& has = vocabulary.made_elsewhere()->special_tokens();
+  return has.pad && has.eos ? to_text(TranslationTokens{*has.pad, *has.pad, *has.eos}) : "";
+}
+
+}  // namespace
+
+constinit const TranslationModel kT5Model = {
+    .logits = [](const ModelConfig& c, Value source, Value ids, const Pass& pass) -> Value {
+      const T5Source from = t5_read(c, source, pass);
+      return t5_decoded(c, ids, from.table, from.encoded, pass);
+    },
+    .read_source = [](const ModelConfig& c, Value source) -> void {
+      keep_for_decoder(t5_read(c, source, {}).encoded, c.width, t5_stacks(c));
+    },
+    .next = [](const ModelConfig& c, Value ids, const Pass& pass) -> Value {
+      const Value table = shared_table(c, ids.builder(), t5_tokens_init(c));
+      return t5_decoded(c, ids, table, {.kept = c.source()}, pass);
+    },
+};
+
+constinit const ModelFamily kT5 = {
+    .name = "t5",
+    .doc = "encoder and decoder, for translation; RMS norm, relative positions, ReLU or gated GELU",
+    .reads = kT5Reads,
+    .task = [](const ModelConfig& config) { return translation(config, kT5Model); },
+    .publish =
+        [](ModelConfig& config) {
+          config.activation = kT5Relu;
+          config.norm_eps = 1e-6;
+          config.init_std = 1;
+        },
+    .find_problems = find_t5_problems,
+    .stacks = [](const ModelConfig& c) -> std::vector<LayerStack> {
+      return {{"encoder.layers", c.layers}, {"decoder.layers", t5_decoder_layers(c), 2}};
+    },
+    .cuts = kT5Cuts,
+    .special_tokens = kTranslationTokens,
+    .tokens_of = t5_tokens_of,
+};
+
+}  // namespace tessera
