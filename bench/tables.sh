@@ -71,7 +71,7 @@ case $table in
     flags=(--preset gpt2-tiny --threads "$threads" --steps 2 --turns 2 "${peer[@]}" --switches bf16) ;;
   pipeline)
     stages=$two+pp=2
-    flags=(--preset gpt2-small --layers 8 --tokenizer-type bytes --vocab-size 256 --threads 1 --global-batch-size 8
+    flags=(--preset gpt2-small --layers 8 --vocabulary bytes --vocab-size 256 --threads 1 --global-batch-size 8
       --micro-batch-size 1 --steps 3 --switches
       "$(joined $two $two+tp=2 $stages+schedule={1f1b,gpipe,interleaved,zb-h1,zb-v})") ;;
   memory)
