@@ -29,6 +29,7 @@ TransformerConfig bart_stacks(const ModelConfig& c) {
   out.layer.kv_heads = 0;
   out.layer.norm_eps = 1e-5;  // in transformers' too there is no other
   out.layer.post_norm = out.layer.bias = true;
+  out.layer.activation_dropout = c.dropout;
   out.layer.feed_forward = FeedForward::GeluErf;
   out.last_norm = false;
   out.encoder_layers = c.layers, out.decoder_layers = bart_decoder_layers(c);

@@ -2,8 +2,8 @@
 /// number for each head and distance, with RMS norms before each part and no biases. Version 1.0
 /// has relu and a tied head, 1.1 gated GELU and a head of its own. Transformers' form of it.
 ///
-/// Dropout is behind embeddings, in attention, behind each part and at the end of each stack, and
-/// not inside of feed-forward parts, where the paper's has it too.
+/// Dropout is behind embeddings, in attention and in feed-forward parts, behind each part and at
+/// the end of each stack.
 
 #include <algorithm>
 #include <cmath>
@@ -37,6 +37,7 @@ TransformerConfig t5_stacks(const ModelConfig& c) {
   TransformerLayer& layer = out.layer = layer_of(c);
   layer.kv_heads = 0, layer.head_width = c.head_width;
   layer.attention_scale = 1;
+  layer.activation_dropout = c.dropout;
   layer.norm = NormKind::Rms;
   layer.bias = false;
   layer.feed_forward = c.activation == kT5Relu ? FeedForward::Relu : FeedForward::GeGlu;

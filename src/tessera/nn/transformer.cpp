@@ -166,7 +166,7 @@ Value feed_forward_part(Value x, const TransformerLayer& layer, const Pass& pass
   return added(
       x, "norm2", layer,
       [&](Value y) {
-        return dropout_layer(feed_forward(y, layer, where), layer.hidden_dropout, pass.step,
+        return dropout_layer(feed_forward(y, layer, pass, where), layer.hidden_dropout, pass.step,
                              "mlp_dropout", where);
       },
       where);
@@ -262,7 +262,7 @@ void keep_encoded(const Encoded& encoded, std::int64_t width, const TransformerL
                dynamic_update(kept.seen, seen, 1, builder.constant(0, DType::I32), where));
 }
 
-Value feed_forward(Value x, const TransformerLayer& layer, Where where) {
+Value feed_forward(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
   const Scope scope(x.builder(), "mlp", where);
   const std::int64_t width = x.shape().back(),
                      hidden = layer.ffn_width == 0 ? 4 * width : layer.ffn_width;
@@ -281,6 +281,7 @@ Value feed_forward(Value x, const TransformerLayer& layer, Where where) {
       break;
     }
   }
+  y = dropout_layer(y, layer.activation_dropout, pass.step, "activation_dropout", where);
   return linear(y, "down", width, down, where);
 }
 

@@ -29,6 +29,7 @@ struct TransformerLayer {
   bool rotary = false;     // rotary positions in self-attention
   double rope_base = 10'000;
   double attention_dropout = 0, hidden_dropout = 0;  // of probabilities; after each part
+  double activation_dropout = 0;                     // of what feed-forward's down reads
   WeightInit init = normal_init(0.02);               // of weights
   /// Of queries, keys and values; none: `init`.
   std::optional<WeightInit> attention_init = std::nullopt;
@@ -106,7 +107,8 @@ void keep_encoded(const Encoded& encoded, std::int64_t width, const TransformerL
                   Where where = Where::here());
 
 /// Parameters: up, down and, for SwiGlu and GeGlu, gate.
-Value feed_forward(Value x, const TransformerLayer& layer, Where where = Where::here());
+Value feed_forward(Value x, const TransformerLayer& layer, const Pass& pass = {},
+                   Where where = Where::here());
 
 /// A layer of an encoder, or of a decoder without one. Blocks: norm1, attn, norm2, mlp. Its result,
 /// and what it is after attention, are called "residual".
