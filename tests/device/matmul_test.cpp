@@ -117,6 +117,34 @@ TEST(Matmul, EqualsTheReference) {
   }
 }
 
+/// The same products added onto a value, which lies in the result's place or elsewhere.
+TEST(Matmul, AddsOntoAValue) {
+  for (const int threads : {1, 3}) {
+    const std::unique_ptr<Device> without = make_cpu_device(
+                                      {.threads = threads,
+                                       .choices = machine_choices().at_most(Isa::Avx512Bf16)}),
+                                  device = make_cpu_device({.threads = threads});
+    for (const ProductCase& c : kProductCases) {
+      for (const DType dtype : {DType::F32, DType::BF16}) {
+        SCOPED_TRACE(text(c.name, ", ", threads, " threads, ", dtype));
+        const Attrs attrs = {std::string(c.rule), DType::F32};
+        std::vector<HostTensor> ins = {random_tensor(dtype, c.a, 1), random_tensor(dtype, c.b, 2)};
+        const TensorTypes types = testing::result_types(kMatmul, attrs, ins);
+        ins.push_back(random_tensor(DType::F32, types[0].shape, 3));
+        for (Device* const each : {without.get(), device.get()}) {
+          for (const int in_place : {-1, 2}) {
+            testing::KernelSetting setting;
+            setting.in_place = in_place;
+            EXPECT_NE(
+                expect_like_reference(*each, kMatmul, attrs, ins, tolerance(c.a.numel()), setting),
+                "hwy:few_rows");
+          }
+        }
+      }
+    }
+  }
+}
+
 /// The same products of bf16: sums in f32, whichever kernel makes them, and a bf16 result is
 /// rounded once, which is half of the last of its 8 bits.
 TEST(Matmul, OfBf16EqualsTheReference) {

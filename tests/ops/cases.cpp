@@ -250,6 +250,12 @@ std::vector<Case> basic_cases() {
        "into f32",
        {normal({4, 5}), normal({5, 3})},
        {std::string("m k, k n -> m n"), DType::F32}},
+      {&kMatmul,
+       "onto a sum",
+       {normal({2, 3, 5}), normal({2, 3, 4}), normal({5, 4})},
+       {std::string("b s k, b s n -> k n")},
+       {},
+       {2}},
       {&kMatmul, "an inner product", {normal({5}), normal({5})}, {std::string("k, k -> ")}},
       {&kMatmul, "an outer product", {normal({3}), normal({5})}, {std::string("m, n -> m n")}},
   };

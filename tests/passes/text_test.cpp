@@ -1,6 +1,6 @@
 /// Passes as pairs of texts: each file under graphs/ is a case. Lines up to "-----" are how the
 /// pass is run (text_setup.h) and the graph that goes in; the rest is what comes out, one graph
-/// after another for partition and bucket. Passes that come before in plan/compile.cpp run first:
+/// after another for partition, bucket and strips, which cuts any value in two. Passes that come before in plan/compile.cpp run first:
 /// partition gets what propagate makes, unless the graph that goes in is placed.
 
 #include <gtest/gtest.h>
@@ -27,6 +27,7 @@
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/recompute.h"
 #include "tessera/passes/simplify.h"
+#include "tessera/passes/strips.h"
 #include "text_setup.h"
 
 namespace tessera {
@@ -80,6 +81,7 @@ std::string partitioned(const Graph& graph, const TextSetup& setup) {
   for (int stage = 0; stage < pipeline.stages; ++stage) {
     Program program = partition(placed, order, stage, setup.machine, setup.moves);
     if (setup.pass == "bucket") program = bucket(std::move(program), setup.strategy.buckets);
+    if (setup.pass == "strips") program = strips(std::move(program), {1, 1, 2});
     out += to_text(program, setup, order, stage);
   }
   return out;
@@ -97,7 +99,8 @@ std::string run_pass(const TextSetup& setup, const Graph& graph) {
     if (setup.pass == "add_uses")
       return one(add_uses(chunks_placed(graph, setup), setup.strategy.gather));
     if (setup.pass == "propagate") return one(all_placed(graph, setup));
-    if (setup.pass == "partition" || setup.pass == "bucket") return partitioned(graph, setup);
+    if (setup.pass == "partition" || setup.pass == "bucket" || setup.pass == "strips")
+      return partitioned(graph, setup);
   } catch (const Error& error) {
     return text("error: ", error.what(), "\n");
   }

@@ -50,6 +50,7 @@ class StagedRun {
   std::int64_t guard_bytes = 0;
   CpuOptions device = {1, -1};
   Optimizations optimize = {};
+  StripLimits strips = {};
 
   Outcome operator()() const {
     Outcome out;
@@ -67,6 +68,7 @@ class StagedRun {
     options.rank = rank;
     options.guard_bytes = guard_bytes;
     options.optimize = optimize;
+    options.strips = strips;
     std::vector<Axis> axes = strategy_.mesh.axes();
     std::erase_if(axes, [](const Axis& axis) { return axis.level == Level::Time; });
     Strategy init = strategy_;

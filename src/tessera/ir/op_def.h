@@ -165,6 +165,9 @@ struct OpDef {
   /// indices only; the ids of scatter_add, whose rows are zeros there. -1: none.
   std::int8_t any_padding = -1;
   std::array<InPlace, 12> in_place{};  // unused entries have result -1
+  /// The operand, which a node may lack, that result 0 is added onto: a sum can then be made of
+  /// several calls without room for its terms. -1: there is none.
+  std::int8_t onto = -1;
   /// Result 0 as a view of operand 0 (which lies dense or at the given strides); nullopt: it must
   /// be copied.
   std::optional<View> (*view)(const OpCall&, const Shape& strides_in) = nullptr;

@@ -221,6 +221,7 @@ constinit const OpDef kScatterAdd = {
     .reference = {scatter_add_reference, scatter_add_reference},
     .any_padding = 0,
     .in_place = {InPlace{0, 2}},
+    .onto = 2,
 };
 
 constinit const OpDef kPick = {

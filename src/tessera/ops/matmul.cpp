@@ -86,11 +86,24 @@ TensorTypes matmul_type(const OpCall& c) {
   for (const std::string& name : spec.out) {
     out.shape.push_back(std::max(size_of_dim(spec.a, a, name), size_of_dim(spec.b, b, name)));
   }
+  require(c.num_in() < 3 || c.in(2) == out, "matmul: the value to add onto is ",
+          c.in(c.num_in() - 1), ", the product is ", out);
   return {out};
 }
 
 Factors factors(const OpCall& c) {
-  return Factors::parse(c.string("rule") + " | each 0 1", c.ndims());
+  const std::string& rule = c.string("rule");
+  if (c.num_in() < 3) return Factors::parse(rule + " | each 0 1", c.ndims());
+  const std::size_t arrow = rule.find("->");
+  const std::string out = rule.substr(arrow + 2);
+  Factors with_onto = Factors::parse(
+      text(rule.substr(0, arrow), ", ", out, " -> ", out, " | joint 0 2"), c.ndims());
+  // Else each part of the contraction would be added onto all of operand 2.
+  for (int f = 0; f < static_cast<int>(with_onto.list.size()); ++f) {
+    if (with_onto.reduces(f, 0))
+      with_onto.list[static_cast<std::size_t>(f)].kind = FactorKind::Whole;
+  }
+  return with_onto;
 }
 
 /// `out` from two of the forward rule's operands. The one that has the result's last dim is the
@@ -191,10 +204,10 @@ void matmul_reference(RefCall& c) {
     if (!has_dim(spec.out, name)) summed.push_back(name);
   }
   const Loops outer = loops_over(spec.out, spec, c), inner = loops_over(summed, spec, c);
-  const T *a = c.in<T>(0), *b = c.in<T>(1);
+  const T *a = c.in<T>(0), *b = c.in<T>(1), *onto = c.num_in() > 2 ? c.in<T>(2) : nullptr;
   T* y = c.out<T>(0);
   outer.each([&](std::int64_t oa, std::int64_t ob) {
-    T sum = 0;
+    T sum = onto == nullptr ? T(0) : *onto++;
     inner.each([&](std::int64_t ka, std::int64_t kb) { sum += a[oa + ka] * b[ob + kb]; });
     *y++ = sum;
   });
@@ -204,13 +217,17 @@ void matmul_reference(RefCall& c) {
 
 constinit const OpDef kMatmul = {
     .name = "matmul",
-    .doc = "Product of two operands as an einsum rule says, e.g. 'b m k, k n -> b m n'.",
+    .doc =
+        "Product of two operands as an einsum rule says, e.g. 'b m k, k n -> b m n'; added onto "
+        "operand 2, if there is one.",
     .attrs = {{"rule", AttrKind::Text}, kResultDType},
     .infer = matmul_type,
     .factors = factors,
-    .grad = matmul_gradient,
+    .grad = matmul_gradient,  // operand 2 is a pass's, which comes when gradients are there
     .flops = matmul_flops,
     .reference = {matmul_reference<float>, matmul_reference<double>},
+    .in_place = {InPlace{0, 2}},
+    .onto = 2,
     .arithmetic = Arithmetic::Narrow,
 };
 

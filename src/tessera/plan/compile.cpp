@@ -20,6 +20,7 @@
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/recompute.h"
 #include "tessera/passes/simplify.h"
+#include "tessera/passes/strips.h"
 #include "tessera/plan/lower.h"
 #include "tessera/plan/overlap.h"
 #include "tessera/plan/pattern_check.h"
@@ -222,6 +223,8 @@ class RankPlan {
 
   void add(const std::string& name, Program program) {
     const Passes pass = passes(name);
+    if (options_.optimize.strips)
+      program = pass("strips", [&] { return strips(std::move(program), options_.strips); });
     if (options_.optimize.fuse) program = pass("fuse", [&] { return fuse(std::move(program)); });
     if (options_.optimize.pack)
       program = pass("pack", [&] { return pack(std::move(program), wanted_by(device_)); });

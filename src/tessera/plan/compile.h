@@ -7,6 +7,7 @@
 
 #include "tessera/ir/strategy.h"
 #include "tessera/passes/dim_by_dim.h"
+#include "tessera/passes/strips.h"
 #include "tessera/plan/plan.h"
 
 namespace tessera {
@@ -29,16 +30,18 @@ struct PassGraph {
 /// but for rounding.
 struct Optimizations {
   bool simplify = true;        // useless and repeated nodes go, constants are folded
+  bool strips = true;          // of wide values, as logits are, only some rows are there at a time
   bool fuse = true;            // several ops are one pass over memory
   bool pack = true;            // weights in the order that products read, where the device wants it
   bool shares_buffers = true;  // views lie in their operand, and ops work in place
 
-  static Optimizations all(bool on) { return {on, on, on, on}; }
+  static Optimizations all(bool on) { return {on, on, on, on, on}; }
 };
 
 struct CompileOptions {
   std::uint64_t seed = 1;  // of random ops
   Optimizations optimize;
+  StripLimits strips;                  // which values are computed in strips
   bool overlap = true;                 // collectives run while kernels do
   MoveStyle moves = MoveStyle::Least;  // who plans redistributions
   Machine machine = {};                // what collectives cost, by the levels of the mesh's axes

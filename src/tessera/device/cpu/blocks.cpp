@@ -5,34 +5,12 @@
 #include <optional>
 
 #include "tessera/device/cpu/kernels.h"
+#include "tessera/ir/cut.h"
 #include "tessera/ir/graph.h"
 
 namespace tessera::cpu {
 
 namespace {
-
-constexpr int kMany = -2;  // the factor is one of several of a dim, or of several dims
-
-/// The dim of a value that is this factor, alone; -1: none.
-int dim_of(const Factors::Dims& dims, int factor) {
-  int out = -1;
-  for (std::size_t d = 0; d < dims.size(); ++d) {
-    const std::vector<int>& all = dims[d];
-    if (std::ranges::find(all, factor) == all.end()) continue;
-    if (out != -1 || all.size() != 1) return kMany;
-    out = static_cast<int>(d);
-  }
-  return out;
-}
-
-/// False of ops whose elements depend on where they lie, whatever is cut, and of those whose
-/// attributes hold sizes: a block would need its own.
-bool may_be_cut(const OpDef& op) {
-  if (op.factors == nullptr || op.traits.inserted || op.traits.by_place) return false;
-  return std::ranges::none_of(op.attrs, [](const AttrDef& attr) {
-    return attr.size_of_dim != AttrDef::kNoDim || attr.kind == AttrKind::Graph;
-  });
-}
 
 struct Need {
   double always = 0, cut = 0;  // bytes of f32: of each block, and of all blocks together
@@ -44,28 +22,13 @@ class Cutting {
       : request_(request), call_(request.call), factors_(factors_of(request.call)) {}
 
   int factors() const { return static_cast<int>(factors_.list.size()); }
-  std::int64_t size(int factor) const { return at(factor).size; }
 
   /// Nothing where that factor cannot be cut.
   std::optional<Blocks> along(int factor) const {
-    if (at(factor).kind != FactorKind::Pass || at(factor).size < 2) return std::nullopt;
-    Blocks out;
-    out.size = out.length = at(factor).size;
-    for (int i = 0; i < call_.num_in(); ++i) {
-      const TensorType& type = call_.in(i);
-      out.ins.push_back(dim_of(factors_.ins[static_cast<std::size_t>(i)], factor));
-      // Ids name rows of a table: only what is cut with them keeps its place.
-      if (out.ins.back() == -1 && type.dtype == DType::I32) return std::nullopt;
-      if (out.ins.back() == kMany) return std::nullopt;
-    }
-    for (int i = 0; i < call_.num_out(); ++i) {
-      const TensorType& type = call_.out(i);
-      out.outs.push_back(dim_of(factors_.outs[static_cast<std::size_t>(i)], factor));
-      const bool sum = out.outs.back() == -1;
-      if (out.outs.back() == kMany || (sum && computed_in(type.dtype) != DType::F32))
-        return std::nullopt;
-    }
-    return out;
+    std::optional<CutDims> dims = cut_along(call_, factors_, factor);
+    if (!dims) return std::nullopt;
+    const std::int64_t size = at(factor).size;
+    return Blocks{size, size, std::move(dims->ins), std::move(dims->outs)};
   }
 
   Need need(const Blocks& blocks) const {

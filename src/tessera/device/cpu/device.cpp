@@ -67,7 +67,7 @@ class CpuDevice final : public Device {
   }
 
   bool accepts_strides(const OpDef& op, int operand) const override {
-    if (is_any(op, {&kMatmul})) return true;
+    if (is_any(op, {&kMatmul})) return operand < 2;
     if (is_any(op, {&kAttention})) return operand <= 2;                      // q, k, v
     if (is_any(op, {&kAttentionGrad})) return operand >= 1 && operand <= 3;  // q, k, v after dy
     return cpu::vector_accepts_strides(op, operand);

@@ -40,6 +40,7 @@ struct Slice {
 constexpr double kFlopsPerThread = 5e5;     // some 10 us: an order above what waking a helper costs
 constexpr std::int64_t kGrain = 16;         // rows or columns: a cache line of f32
 constexpr std::int64_t kWidestPart = 4096;  // columns
+constexpr std::int64_t kCopyGrain = 1 << 16;       // elements that are worth a thread
 constexpr std::int64_t kCachedFloats = 128 << 10;  // 512 KiB: half of a core's second cache
 
 std::int64_t count(const Dims& dims) {
@@ -205,7 +206,9 @@ class MatmulKernel final : public Kernel {
   using In = typename Product::In;
   using Out = typename Product::Out;
 
-  MatmulKernel(Canonical form, Pool& pool) : form_(std::move(form)), pool_(pool) {
+  /// `onto`: the product is added onto operand 2, which is as large as the result.
+  MatmulKernel(Canonical form, bool onto, Pool& pool)
+      : form_(std::move(form)), onto_(onto), pool_(pool) {
     loops_ = count(form_.outer);
     parts_ = count(form_.inner);
     const double flops = 2.0 * static_cast<double>(form_.m.size) *
@@ -226,6 +229,7 @@ class MatmulKernel final : public Kernel {
   std::int64_t workspace_bytes() const override { return scratch_ * tasks_; }
 
   void run(const KernelArgs& args) const override {
+    if (onto_ && args.ins[2] != args.outs[0]) copy_onto(args);
     pool_.run(tasks_, [&](int task) {
       char* const scratch = static_cast<char*>(args.workspace) + task * scratch_;
       const auto part = [&](std::int64_t of, int t) { return of * t / tasks_; };
@@ -241,6 +245,16 @@ class MatmulKernel final : public Kernel {
   }
 
  private:
+  /// What the product is added onto, where it does not lie in the result's place.
+  void copy_onto(const KernelArgs& args) const {
+    const auto* from = static_cast<const Out*>(args.ins[2]);
+    auto* const to = static_cast<Out*>(args.outs[0]);
+    pool_.split(loops_ * form_.m.size * form_.n.size, kCopyGrain,
+                [&](std::int64_t begin, std::int64_t end) {
+                  std::copy(from + begin, from + end, to + begin);
+                });
+  }
+
   void run_slice(const KernelArgs& args, const Slice& slice, std::int64_t begin, std::int64_t end,
                  char* scratch) const {
     const In* const a = static_cast<const In*>(args.ins[form_.swapped ? 1 : 0]) + slice.a;
@@ -277,7 +291,7 @@ class MatmulKernel final : public Kernel {
   /// Strides of a dim of size 1 are free: they are chosen so that the matrix looks dense.
   void make(std::int64_t m, std::int64_t n) {
     GemmShape shape{m,         n,         form_.k.size, form_.m.a, form_.k.a,
-                    form_.k.b, form_.n.b, form_.m.c,    false};
+                    form_.k.b, form_.n.b, form_.m.c,    onto_};
     free_strides(m, shape.k, shape.a_row, shape.a_col);
     free_strides(shape.k, n, shape.b_row, shape.b_col);
     if (m == 1) shape.c_row = n;
@@ -294,6 +308,7 @@ class MatmulKernel final : public Kernel {
   }
 
   Canonical form_;
+  bool onto_;
   Pool& pool_;
   std::int64_t loops_ = 1, parts_ = 1, scratch_ = 0;
   bool split_loops_ = false;
@@ -326,6 +341,8 @@ std::optional<Canonical> plain_form(const KernelRequest& request) {
   return form_of(request, kDType<typename Product::In>);
 }
 
+bool adds_onto(const KernelRequest& request) { return request.call.num_in() > 2; }
+
 std::unique_ptr<Kernel> make_onednn_matmul(const KernelRequest& request, Pool& pool) {
   std::optional<Canonical> form = plain_form<Gemm>(request);
   if (!form) return nullptr;
@@ -333,7 +350,7 @@ std::unique_ptr<Kernel> make_onednn_matmul(const KernelRequest& request, Pool& p
   const double work = static_cast<double>(form->m.size) * static_cast<double>(form->n.size) *
                       static_cast<double>(form->k.size);
   if (work < 512 && count(form->outer) * count(form->inner) > 1) return nullptr;
-  return std::make_unique<MatmulKernel<Gemm>>(std::move(*form), pool);
+  return std::make_unique<MatmulKernel<Gemm>>(std::move(*form), adds_onto(request), pool);
 }
 
 /// Of our own products, where that is the faster one.
@@ -343,9 +360,9 @@ std::unique_ptr<Kernel> make_matmul(const KernelRequest& request, Pool& pool) {
   if (!form || !Product::pays(form->m.size, form->n.size, form->k.size, pool.threads()))
     return nullptr;
   // Parts of a contraction are added up in the result, which is then no place for rounded sums.
-  const bool adds = count(form->inner) > 1;
+  const bool adds = count(form->inner) > 1 || adds_onto(request);
   if (adds && !std::is_same_v<typename Product::Out, float>) return nullptr;
-  return std::make_unique<MatmulKernel<Product>>(std::move(*form), pool);
+  return std::make_unique<MatmulKernel<Product>>(std::move(*form), adds_onto(request), pool);
 }
 
 template <TileUnit unit, typename Out>
@@ -366,7 +383,8 @@ std::span<const KernelEntry> matmul_kernels() { return kEntries; }
 
 std::optional<SingleProduct> single_product(const KernelRequest& request) {
   const std::optional<Canonical> form = form_of(request, DType::F32);
-  if (!form || count(form->outer) * count(form->inner) != 1) return std::nullopt;
+  if (!form || adds_onto(request) || count(form->outer) * count(form->inner) != 1)
+    return std::nullopt;
   const Dim &m = form->m, &n = form->n, &k = form->k;
   return SingleProduct{{m.size, n.size, k.size, m.a, k.a, k.b, n.b, m.c, false}, form->swapped};
 }

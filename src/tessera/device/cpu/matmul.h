@@ -13,7 +13,7 @@ namespace tessera::cpu {
 std::span<const KernelEntry> matmul_kernels();
 
 /// A matmul that is one product: `swapped` where operand 1 is its A. Nullopt where it needs loops
-/// around products.
+/// around products, or is added onto an operand.
 struct SingleProduct {
   GemmShape shape;
   bool swapped = false;

@@ -1,0 +1,352 @@
+#include "tessera/passes/strips.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/index.h"
+#include "tessera/ir/cut.h"
+#include "tessera/ops/collective.h"
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/shape_ops.h"
+#include "tessera/passes/defer.h"
+#include "tessera/passes/rewrite.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr int kUncut = -1;  // the dim of a value that is not cut
+
+/// The nodes of a region that are computed in strips, because they read or make a large value, or
+/// lie between such nodes; and along which dims their values are cut.
+class StripNodes {
+ public:
+  StripNodes(const Graph& graph, ValueId value)
+      : graph_(graph),
+        value_(value),
+        users_(graph),
+        dims_(graph, kUncut),
+        cuts_(graph.nodes().size()) {}
+
+  /// False where something cannot be cut.
+  bool find(int dim) {
+    dims_[value_] = dim;
+    open_.push_back(value_.node);
+    while (!open_.empty()) {
+      const NodeId id = open_.back();
+      open_.pop_back();
+      if (!cuts_[at(id)] && !add(id)) return false;
+      if (open_.empty()) add_between();
+    }
+    return complete();
+  }
+
+  bool has(NodeId id) const { return cuts_[at(id)].has_value(); }
+  const CutDims& cut(NodeId id) const { return *cuts_[at(id)]; }
+  /// True of a node that a node in strips depends on.
+  bool is_before(NodeId id) const { return before_[at(id)]; }
+  bool is_read_outside(ValueId v) const {
+    const auto reads = [&](NodeId user) {
+      return !has(user) &&
+             std::ranges::find(graph_.node(user).inputs, v) != graph_.node(user).inputs.end();
+    };
+    return std::ranges::any_of(users_(v.node), reads) ||
+           std::ranges::any_of(graph_.outputs(),
+                               [&](const Output& output) { return output.value == v; });
+  }
+
+ private:
+  bool is_large(ValueId v) const {
+    return graph_.type(v).bytes() * 2 >= graph_.type(value_).bytes();
+  }
+
+  /// Along the factor by which one of its values is cut already.
+  bool add(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (node.op->traits.leaf || is_transfer(*node.op) || !may_be_cut(*node.op)) return false;
+    const Factors rule = graph_.factors(id);
+    const int factor = factor_of(id, rule);
+    std::optional<CutDims> cut =
+        factor < 0 ? std::nullopt : cut_along(graph_.call(id), rule, factor);
+    if (!cut) return false;
+    for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
+      const ValueId input = node.inputs[at(i)];
+      const int dim = cut->ins[at(i)];
+      if (dim != kUncut && is_padded(input, dim)) return false;
+      if (dim == kUncut || graph_.node(input.node).op->traits.leaf || !is_large(input)) continue;
+      dims_[input] = dim;
+      open_.push_back(input.node);
+    }
+    for (int i = 0; i < static_cast<int>(node.results.size()); ++i) {
+      const ValueId result{id, i};
+      const int dim = cut->outs[at(i)];
+      const bool rounded = dim == kUncut && is_16_bit(graph_.type(result).dtype);
+      if (rounded || (dim != kUncut && is_padded(result, dim))) return false;
+      dims_[result] = dim;
+      if (dim == kUncut || !is_large(result)) continue;
+      for (const NodeId user : users_(id)) {
+        if (std::ranges::find(graph_.node(user).inputs, result) != graph_.node(user).inputs.end())
+          open_.push_back(user);
+      }
+    }
+    cuts_[at(id)] = *std::move(cut);
+    return true;
+  }
+
+  int factor_of(NodeId id, const Factors& rule) const {
+    const Node& node = graph_.node(id);
+    for (int i = 0; i < static_cast<int>(node.results.size()); ++i) {
+      if (dims_[{id, i}] != kUncut) return factor_of_dim(rule.outs[at(i)], dims_[{id, i}]);
+    }
+    for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
+      const ValueId input = node.inputs[at(i)];
+      if (dims_[input] != kUncut) return factor_of_dim(rule.ins[at(i)], dims_[input]);
+    }
+    return -1;
+  }
+
+  bool is_padded(ValueId v, int dim) const {
+    const Result& result = graph_.result(v);
+    const std::vector<std::int64_t> padded =
+        result.placement ? padded_dims(result, graph_.mesh()) : std::vector<std::int64_t>{};
+    return std::ranges::find(padded, dim) != padded.end();
+  }
+
+  /// Opens the first node that lies on a way from nodes in strips to others of these.
+  void add_between() {
+    before_.assign(graph_.nodes().size(), false);
+    for (NodeId id = graph_.size() - 1; id >= 0; --id) {
+      before_[at(id)] = before_[at(id)] && !has(id);
+      if (!has(id) && !before_[at(id)]) continue;
+      for (const ValueId input : graph_.node(id).inputs) before_[at(input.node)] = true;
+    }
+    std::vector<bool> behind(graph_.nodes().size(), false);
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      behind[at(id)] =
+          has(id) || std::ranges::any_of(graph_.node(id).inputs, [&](ValueId input) -> bool {
+            return behind[at(input.node)];
+          });
+      if (behind[at(id)] && before_[at(id)]) return open_.push_back(id);
+    }
+  }
+
+  /// Every reader inside reads a value as it is cut, and sums when they are complete; what is large
+  /// is read inside only. What comes before waits for no message: others may wait for what the
+  /// region sends meanwhile.
+  bool complete() const {
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_.node(id);
+      if (!has(id)) {
+        if (before_[at(id)] && node.op == &kReceive) return false;
+        continue;
+      }
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const ValueId input = node.inputs[i];
+        const int dim = cut(id).ins[i];
+        if (has(input.node) && (dim == kUncut || dim != cut(input.node).outs[at(input.index)]))
+          return false;
+      }
+      for (int i = 0; i < static_cast<int>(node.results.size()); ++i) {
+        const ValueId result{id, i};
+        const bool rows = cut(id).outs[at(i)] != kUncut;
+        if (rows && is_large(result) && is_read_outside(result)) return false;
+      }
+    }
+    return true;
+  }
+
+  const Graph& graph_;
+  const ValueId value_;
+  const Users users_;
+  ValueTable<int> dims_;                      // by which values are cut
+  std::vector<std::optional<CutDims>> cuts_;  // per node; nullopt: not in strips
+  std::vector<bool> before_;
+  std::vector<NodeId> open_;
+};
+
+/// Writes a region anew: first what strips read, then the strips, then the rest.
+class StripWriter {
+ public:
+  StripWriter(const Graph& graph, const StripNodes& nodes)
+      : rewrite_(graph), nodes_(nodes), now_(graph), all_(graph) {}
+
+  /// Strips of `step` of `size` elements of the dim.
+  Graph run(std::int64_t size, std::int64_t step) {
+    const auto copy_others = [&](bool before) {
+      for (NodeId id = 0; id < from().size(); ++id) {
+        if (!nodes_.has(id) && nodes_.is_before(id) == before) rewrite_.copy(id);
+      }
+    };
+    copy_others(true);
+    for (std::int64_t begin = 0; begin < size; begin += step) {
+      slices_.clear();
+      for (NodeId id = 0; id < from().size(); ++id) {
+        if (nodes_.has(id)) compute(id, begin, std::min(step, size - begin));
+      }
+    }
+    for (NodeId id = 0; id < from().size(); ++id) {
+      if (nodes_.has(id)) join(id);
+    }
+    copy_others(false);
+    return rewrite_.finish();
+  }
+
+ private:
+  const Graph& from() const { return rewrite_.from(); }
+
+  void compute(NodeId id, std::int64_t begin, std::int64_t n) {
+    const CutDims& cut = nodes_.cut(id);
+    Node node = from().node(id);
+    ValueIds inputs;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      inputs.push_back(operand(node.inputs[i], cut.ins[i], begin, n, node).id());
+    const auto onto = static_cast<std::size_t>(node.op->onto);
+    const bool adds =
+        begin > 0 && node.op->onto >= 0 && inputs.size() == onto && cut.outs[0] == kUncut;
+    if (adds) inputs.push_back(now_[{id, 0}].id());
+    node.name = {};
+    for (std::size_t i = 0; i < node.results.size(); ++i)
+      node.results[i] = part_of(node.results[i], cut.outs[i], n);
+    const std::vector<Value> values = rewrite_.to().copy(std::move(node), std::move(inputs));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const ValueId result{id, static_cast<std::int32_t>(i)};
+      const bool sum = cut.outs[i] == kUncut && begin > 0 && !(adds && i == 0);
+      now_[result] = sum ? added(now_[result], values[i]) : values[i];
+      if (cut.outs[i] != kUncut) all_[result].push_back(values[i].id());
+    }
+  }
+
+  /// The part of an operand that a strip reads.
+  Value operand(ValueId v, int dim, std::int64_t begin, std::int64_t n, const Node& reader) {
+    if (nodes_.has(v.node)) return now_[v];
+    if (dim == kUncut) return rewrite_(v);
+    Value& slice = slices_[{v, dim}];
+    if (slice.valid()) return slice;
+    const Result part = part_of(from().result(v), dim, n);
+    return slice = add(kSlice, {std::int64_t{dim}, begin, n, std::int64_t{1}}, part,
+                       {rewrite_(v).id()}, reader);
+  }
+
+  Value added(Value sum, Value term) {
+    const Node& maker = rewrite_.to().node(term);
+    return add(kAdd, {}, maker.results[at(term.id().index)], {sum.id(), term.id()}, maker);
+  }
+
+  /// What is read outside: rows of all strips, and complete sums.
+  void join(NodeId id) {
+    const Node& node = from().node(id);
+    for (int i = 0; i < static_cast<int>(node.results.size()); ++i) {
+      const ValueId v{id, i};
+      const int dim = nodes_.cut(id).outs[at(i)];
+      if (!nodes_.is_read_outside(v)) continue;
+      rewrite_.map(v, dim == kUncut ? now_[v]
+                                    : add(kConcat, {std::int64_t{dim}}, from().result(v),
+                                          std::move(all_[v]), node));
+    }
+  }
+
+  /// A node with the marks of another.
+  Value add(const OpDef& op, Attrs attrs, Result result, ValueIds inputs, const Node& like) {
+    Node node;
+    node.op = &op;
+    node.attrs = std::move(attrs);
+    node.block = like.block;
+    node.phase = like.phase;
+    node.stage = like.stage;
+    node.where = like.where;
+    node.results = {std::move(result)};
+    return rewrite_.to().copy(std::move(node), std::move(inputs))[0];
+  }
+
+  /// Rows of a strip are of no shard: every rank has a strip of its own rows.
+  static Result part_of(Result whole, int dim, std::int64_t n) {
+    if (dim == kUncut) return whole;
+    whole.type.shape[dim] = n;
+    if (!whole.placement) return whole;
+    whole.logical[dim] = n;
+    Placement placement = *whole.placement;
+    placement.sharding.dims[at(dim)].clear();
+    whole.placement = std::move(placement);
+    return whole;
+  }
+
+  Rewrite rewrite_;
+  const StripNodes& nodes_;
+  ValueTable<Value> now_;     // of this strip; sums up to it
+  ValueTable<ValueIds> all_;  // of all strips
+  std::map<std::pair<ValueId, int>, Value> slices_;
+};
+
+/// How many elements of `dim` a strip has; nullopt where there would be only one.
+std::optional<std::int64_t> strip_of(const Shape& shape, int dim, const StripLimits& limits) {
+  const std::int64_t rows = shape.numel() / shape.back();
+  const std::int64_t most = std::min(
+      {limits.most_strips, shape[dim], rows / std::max<std::int64_t>(limits.least_rows, 1)});
+  if (most < 2) return std::nullopt;
+  return (shape[dim] + most - 1) / most;
+}
+
+std::optional<Graph> in_strips(const Graph& graph, ValueId value, const StripLimits& limits) {
+  const Shape& shape = graph.type(value).shape;
+  int dim = 0;
+  while (dim + 1 < shape.ndim() && shape[dim] == 1) ++dim;
+  if (dim + 1 >= shape.ndim()) return std::nullopt;  // one row
+  const std::optional<std::int64_t> step = strip_of(shape, dim, limits);
+  StripNodes nodes(graph, value);
+  if (!step || !nodes.find(dim)) return std::nullopt;
+  return StripWriter(graph, nodes).run(shape[dim], *step);
+}
+
+/// The slots by which Forward hands large values over to Backward, the largest first.
+std::vector<std::string> large_slots(const Graph& forward, const Graph& backward,
+                                     const StripLimits& limits) {
+  std::vector<const Output*> found;
+  const auto bytes = [&](const Output* output) { return forward.type(output->value).bytes(); };
+  for (const Output& output : forward.outputs()) {
+    if (output.kind == Output::Kind::Slot && bytes(&output) >= limits.least_bytes &&
+        !forward.node(output.value.node).op->traits.leaf && reads_slot(backward, output.name))
+      found.push_back(&output);
+  }
+  std::ranges::stable_sort(found, std::greater<>(), bytes);
+  std::vector<std::string> out;
+  for (const Output* output : found) out.push_back(output->name);
+  return out;
+}
+
+/// True where one of the values that a chunk hands over is computed in strips now.
+bool cut_largest(Program& program, int chunk, const StripLimits& limits) {
+  const int f = program.index_of(RegionKind::Forward, chunk),
+            b = program.index_of(RegionKind::Backward, chunk);
+  Graph &forward = program.regions[at(f)].graph, &backward = program.regions[at(b)].graph;
+  for (const std::string& slot : large_slots(forward, backward, limits)) {
+    std::optional<Deferred> deferred = defer(program, f, b, slot);
+    if (!deferred) continue;
+    std::optional<Graph> cut = in_strips(deferred->backward, deferred->value, limits);
+    if (!cut) continue;
+    forward = std::move(deferred->forward);
+    backward = *std::move(cut);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Program strips(Program program, const StripLimits& limits) {
+  std::set<int> chunks;
+  for (const Region& region : program.regions) {
+    if (region.kind == RegionKind::Backward) chunks.insert(region.chunk);
+  }
+  bool changed = false;
+  for (const int chunk : chunks) changed = cut_largest(program, chunk, limits) || changed;
+  if (changed) program.rings = find_rings(program);
+  return program;
+}
+
+}  // namespace tessera

@@ -1,0 +1,33 @@
+#pragma once
+/// Strips: a value that is much wider than what it is computed of, such as the logits of a large
+/// vocabulary, is never there as a whole. Only some of its rows are, at a time.
+
+#include "tessera/passes/program.h"
+
+namespace tessera {
+
+/// Which values are worth it.
+struct StripLimits {
+  std::int64_t least_bytes = std::int64_t{32} << 20;  // of the value on a rank
+  std::int64_t least_rows = 256;                      // of a strip: products of fewer run slower
+  std::int64_t most_strips = 8;  // a gradient that they add up is read and written once for each
+};
+
+/// Looks at the values that Forward hands over to Backward, in each chunk, and takes the largest
+/// for which the limits hold and that is far larger than what it is made of. What Forward makes of
+/// it moves to Backward (defer.h), and there all that reads or makes it is computed strip by strip:
+/// for the logits of a language model their product, the loss of each row, their gradient, and what
+/// the layers before get of that. Operands are sliced along the outermost dim of more than one
+/// element. What is computed for each row is joined again. What is summed over rows, as the
+/// gradient of a weight, is added up, by the op itself if it can (OpDef::onto). The results are the
+/// same, but for the order of these sums.
+///
+/// A program stays as it is where the value is read or made by something that cannot be cut along
+/// that dim (cut.h): a collective in between, as with a vocabulary that is split over ranks;
+/// padding in the dim; sums of rows in 16 bits, which would be rounded once for each strip; a
+/// schedule that computes gradients of weights later.
+///
+/// In, out: regions in Form::Local, as partition makes them.
+Program strips(Program program, const StripLimits& limits = {});
+
+}  // namespace tessera
