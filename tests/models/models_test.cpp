@@ -250,7 +250,7 @@ TEST(Models, SpecialTokensMayBeNamed) {
   ModelConfig c;
   c.family = "transformer", c.vocabulary = 20;
   EXPECT_EQ(to_text(translation_tokens(c)), "17,18,19") << "the last ones";
-  for (const char* named : {"0,0,1", "1,2,2,0"}) {
+  for (const char* named : {"0,2,1", "1,2,2,0"}) {
     c.special_tokens = named;
     EXPECT_TRUE(problems(c).empty());
     EXPECT_EQ(to_text(translation_tokens(c)), named);
@@ -262,10 +262,15 @@ TEST(Models, SpecialTokensMayBeNamed) {
   for (const char* tokens : {"0,1", "0,1,2,3,4", "0,-1,2", "0,a,2", "0, 1,2", "0,1,99999999999"})
     EXPECT_EQ(said(tokens),
               text("special-tokens is '", tokens,
-                   "'; give the ids of padding, start and end, like 0,0,1, or a fourth one for "
+                   "'; give the ids of padding, start and end, like 0,2,1, or a fourth one for "
                    "what stands before every text, like 1,2,2,0"));
   EXPECT_EQ(said("0,1,20"), "special-tokens is 0,1,20 and the vocabulary 20; give ids below it");
   EXPECT_EQ(said("1,0,1"), "special-tokens is 1,0,1; the end must be another one than padding");
+  EXPECT_EQ(said("0,0,1"),
+            "special-tokens is 0,0,1; of family transformer the start must be "
+            "another one than padding, which no token sees");
+  c.family = "t5", c.activation = "relu";
+  EXPECT_EQ(said("0,0,1"), "");
 }
 
 /// The kinds of all distances up to 200, by another program: golden/t5.safetensors.

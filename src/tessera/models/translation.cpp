@@ -137,7 +137,7 @@ void find_token_problems(const ModelConfig& c, FieldProblems& problems) {
   if (!named) {
     problems.add({"special-tokens"},
                  text("special-tokens is '", printable(c.special_tokens),
-                      "'; give the ids of padding, start and end, like 0,0,1, or a fourth one for ",
+                      "'; give the ids of padding, start and end, like 0,2,1, or a fourth one for ",
                       "what stands before every text, like 1,2,2,0"));
   } else if (!known(named->pad) || !known(named->start) || !known(named->end) ||
              !known(named->first.value_or(0))) {
