@@ -303,8 +303,10 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   if (const std::string repeated = repeated_ranks_text(config.parallel); !repeated.empty())
     notices.push_back(repeated);
   take_special_tokens(config.model, data->vocabulary);
-  if (config.model.vocabulary == 0)
+  if (config.model.vocabulary == 0) {
     config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary);
+    problems.add(tessera::problems(config.model));
+  }
   if (config.epochs > 0 && tessera::problems(config.model).empty()) {
     problems.gather([&] {
       const Task task = task_of(config.model);
