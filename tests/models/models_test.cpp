@@ -354,6 +354,34 @@ TEST(Models, AModelThatCannotExistIsRefused) {
   EXPECT_EQ(problems(c).texts(),
             std::vector<std::string>{"layers is 100001; it must be at most 100000"});
   EXPECT_THROW(check_step_sizes(ModelConfig(), kMost / 1000), Error);
+  c = published("t5");
+  c.width = 4, c.heads = 1'000'000, c.head_width = 1'000'000, c.context = 1'000'000;
+  EXPECT_NE(join(problems(c).texts()).find("bytes of queries, keys and values"), std::string::npos);
+}
+
+TEST(Models, PicturesThatCannotExistAreRefused) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [size, patch, channels] : {std::array{kMost, kMost, std::int64_t{1}},
+                                              {kMost, 1, 1},
+                                              {10'000'000'000, 1, 1},
+                                              {31'623, 1, 1},
+                                              {31'623, 31'623, 1},
+                                              {16, 16, kMost},
+                                              {16, 16, 3'906'251}}) {
+    ModelConfig c = published("vit");
+    c.image_size = size, c.patch_size = patch, c.image_channels = channels;
+    complete(c);
+    EXPECT_EQ(problems(c).texts(),
+              std::vector<std::string>{text(
+                  "image-size ", size, ", patch-size ", patch, " and image-channels ", channels,
+                  " make more than 1000000000 patches, or numbers in a patch; give "
+                  "smaller pictures")});
+  }
+  ModelConfig c = published("vit");
+  c.classes = 1'000'000'001;
+  complete(c);
+  EXPECT_EQ(problems(c).texts(),
+            std::vector<std::string>{"classes is 1000000001; it must be from 1 to 1000000000"});
 }
 
 TEST(Models, AnUnknownFamilyNamesTheKnown) {
