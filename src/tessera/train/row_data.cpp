@@ -13,11 +13,10 @@ RowsChoice rows_choice(const RunConfig& config) {
   RowsChoice out{.paths = config.data,
                  .valid_paths = config.valid_data,
                  .columns = {config.text_column},
-                 .table = {.names = config.column_names},
+                 .table = {.format = find_word<TableFormat>(kTableFormats, config.data_format),
+                           .names = config.column_names},
                  .held_out = config.held_out};
   if (!config.target_column.empty()) out.columns.push_back(config.target_column);
-  if (config.data_format != kDataFormats[0])
-    out.table.format = parse_word<TableFormat>(kTableFormats, config.data_format, "data-format");
   return out;
 }
 
