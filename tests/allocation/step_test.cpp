@@ -38,10 +38,14 @@ class StepTest : public ::testing::Test {
     find_preset(preset).apply(config);
     config.offload_optimizer = config.offload_gradients = offloads;
     config.offload_parameters = config.offload_activations = offloads;
-    config.model.dropout = 0.1;
     config.data = {folder_ + "/text.txt"};
-    config.output = text(folder_, "/", runs_++);
     config.micro_batch_size = micro_batch;
+    train_with(callback, config, steps, threads);
+  }
+
+  void train_with(TrainCallback& callback, RunConfig config, std::int64_t steps, int threads) {
+    config.model.dropout = 0.1;
+    config.output = text(folder_, "/", runs_++);
     config.steps = steps;
     config.eval_at_end = false;
     Problems problems;
@@ -88,6 +92,26 @@ TEST_F(StepTest, TesseraAllocatesNothingWhileItOffloads) {
     SCOPED_TRACE(micro_batch);
     Counter counter;
     train_with(counter, "gpt2-tiny", micro_batch, Counter::kSteps, 2, true);
+    EXPECT_EQ(counter.after.back().ours, 0) << testing::first_stacks();
+  }
+}
+
+/// Nor do the samples of tables.
+TEST_F(StepTest, TesseraAllocatesNothingForRows) {
+  std::ofstream rows(folder_ + "/rows.csv");
+  rows << "a,b\n";
+  for (int i = 0; i < 400; ++i) rows << i * 7919 % 1000 << ',' << i * i % 1000 << '\n';
+  rows.close();
+  for (const char* packing : {"wrapped", "none", "bfd", "pairs"}) {
+    SCOPED_TRACE(packing);
+    const bool pairs = std::string_view(packing) == "pairs";
+    RunConfig config;
+    find_preset(pairs ? "transformer-tiny" : "gpt2-tiny").apply(config);
+    config.data = {folder_ + "/rows.csv"};
+    config.text_column = "a";
+    pairs ? config.target_column = "b" : config.packing = packing;
+    Counter counter;
+    train_with(counter, config, Counter::kSteps, 2);
     EXPECT_EQ(counter.after.back().ours, 0) << testing::first_stacks();
   }
 }

@@ -122,7 +122,7 @@ TEST(RowsCommand, RefusesWhatDoesNotFit) {
            {"gpt2-tiny --data @/text.txt --text-column text", 2,
             "the name of '@/text.txt' does not say what it is; give data-format csv, tsv or jsonl"},
            {"gpt2-tiny --data @/rows.csv --text-column text --data-format xml", 2,
-            "data-format is 'xml'; it can be auto, csv, tsv, jsonl"},
+            "error: data-format is 'xml'; it can be auto, csv, tsv, jsonl"},
            {"gpt2-tiny --data @/rows.csv --target-column text", 2,
             "--target-column text does nothing without text-column"},
            {"gpt2-tiny --data @/rows.csv --text-column text --target-column text", 2,

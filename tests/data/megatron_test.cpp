@@ -434,6 +434,9 @@ TEST(Megatron, SentencePairsNeedSentencesAndATokenizer) {
               sentence_pairs(files, Vocabulary::ids(40), options);
             }).find("need the files' tokenizer, with [PAD], [CLS], [SEP] and [MASK], and none"),
             std::string::npos);
+  EXPECT_EQ(
+      message_of([&] { sentence_pairs(files, numbered_pieces(40), {.choice = {.context = 9}}); }),
+      "context is 9, of which megatron-core masks no token; give at least 10");
 }
 
 TEST(Megatron, MasksAndPositions) {

@@ -106,6 +106,22 @@ TEST(Rows, EndWithTheTokenForIt) {
             (std::vector<std::int32_t>{15496, 995, 50256}));
 }
 
+/// As token files of that tokenizer do; its new lines are blanks.
+TEST(Rows, EndWithTheSeparatorOfBert) {
+  const RowFiles files("text\na\nb a\n");
+  const auto load = [&](const char* words) {
+    const std::string path = files.write("vocab.txt", words);
+    return load_rows(files.choice,
+                     Vocabulary::tokenizer(load_tokenizer({"BertWordPieceCase", "", path, ""})));
+  };
+  const Dataset data = load("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n");
+  const auto all = data.tokens.all();
+  EXPECT_EQ((std::vector<std::int32_t>{all.begin(), all.end()}),
+            (std::vector<std::int32_t>{5, 3, 6, 5, 3}));
+  const std::string message = message_of([&] { load("[PAD]\n[UNK]\n[MASK]\na\nb\n"); });
+  EXPECT_NE(message.find("no token that ends a document"), std::string::npos) << message;
+}
+
 TEST(Rows, OfTwoColumnsArePairs) {
   RowFiles files("en,fr\nab,cd\n\"a\tb\",\"c\nd\"\nx,\n,y\nabcd,z\n");
   files.choice.columns = {"fr", "en"};

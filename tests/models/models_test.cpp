@@ -250,7 +250,7 @@ TEST(Models, SpecialTokensMayBeNamed) {
   ModelConfig c;
   c.family = "transformer", c.vocabulary = 20;
   EXPECT_EQ(to_text(translation_tokens(c)), "17,18,19") << "the last ones";
-  for (const char* named : {"0,0,1", "1,2,2,0"}) {
+  for (const char* named : {"0,2,1", "1,2,2,0"}) {
     c.special_tokens = named;
     EXPECT_TRUE(problems(c).empty());
     EXPECT_EQ(to_text(translation_tokens(c)), named);
@@ -262,10 +262,15 @@ TEST(Models, SpecialTokensMayBeNamed) {
   for (const char* tokens : {"0,1", "0,1,2,3,4", "0,-1,2", "0,a,2", "0, 1,2", "0,1,99999999999"})
     EXPECT_EQ(said(tokens),
               text("special-tokens is '", tokens,
-                   "'; give the ids of padding, start and end, like 0,0,1, or a fourth one for "
+                   "'; give the ids of padding, start and end, like 0,2,1, or a fourth one for "
                    "what stands before every text, like 1,2,2,0"));
   EXPECT_EQ(said("0,1,20"), "special-tokens is 0,1,20 and the vocabulary 20; give ids below it");
   EXPECT_EQ(said("1,0,1"), "special-tokens is 1,0,1; the end must be another one than padding");
+  EXPECT_EQ(said("0,0,1"),
+            "special-tokens is 0,0,1; of family transformer the start must be "
+            "another one than padding, which no token sees");
+  c.family = "t5", c.activation = "relu";
+  EXPECT_EQ(said("0,0,1"), "");
 }
 
 /// The kinds of all distances up to 200, by another program: golden/t5.safetensors.
@@ -349,6 +354,34 @@ TEST(Models, AModelThatCannotExistIsRefused) {
   EXPECT_EQ(problems(c).texts(),
             std::vector<std::string>{"layers is 100001; it must be at most 100000"});
   EXPECT_THROW(check_step_sizes(ModelConfig(), kMost / 1000), Error);
+  c = published("t5");
+  c.width = 4, c.heads = 1'000'000, c.head_width = 1'000'000, c.context = 1'000'000;
+  EXPECT_NE(join(problems(c).texts()).find("bytes of queries, keys and values"), std::string::npos);
+}
+
+TEST(Models, PicturesThatCannotExistAreRefused) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [size, patch, channels] : {std::array{kMost, kMost, std::int64_t{1}},
+                                              {kMost, 1, 1},
+                                              {10'000'000'000, 1, 1},
+                                              {31'623, 1, 1},
+                                              {31'623, 31'623, 1},
+                                              {16, 16, kMost},
+                                              {16, 16, 3'906'251}}) {
+    ModelConfig c = published("vit");
+    c.image_size = size, c.patch_size = patch, c.image_channels = channels;
+    complete(c);
+    EXPECT_EQ(problems(c).texts(),
+              std::vector<std::string>{text(
+                  "image-size ", size, ", patch-size ", patch, " and image-channels ", channels,
+                  " make more than 1000000000 patches, or numbers in a patch; give "
+                  "smaller pictures")});
+  }
+  ModelConfig c = published("vit");
+  c.classes = 1'000'000'001;
+  complete(c);
+  EXPECT_EQ(problems(c).texts(),
+            std::vector<std::string>{"classes is 1000000001; it must be from 1 to 1000000000"});
 }
 
 TEST(Models, AnUnknownFamilyNamesTheKnown) {

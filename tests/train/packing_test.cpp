@@ -242,6 +242,24 @@ TEST_F(RowRun, BucketsGoOnWithTheSameBitsAndOnAMesh) {
   }
 }
 
+/// Programs of buckets have unequal numbers of calls: a profile is of one of them.
+TEST_F(RowRun, ProfilesAreOfTheLastBucket) {
+  RunConfig config = on_rows("profiled");
+  config.packing = "none";
+  config.bucket_lengths = "8,16";
+  config.profile = folder_ + "/profile.json";
+  config.profile_steps = 2;
+  config.steps = 30;
+  run(config);
+  const nlohmann::json profile = nlohmann::json::parse(file("profile.json"));
+  EXPECT_EQ(profile.at("profile").at("steps"), 2);
+  std::size_t calls = 0;
+  for (const nlohmann::json& event : profile.at("traceEvents"))
+    calls += event.value("cat", "") == "kernel";
+  const auto crew = crew_of(prepared(on_rows("like")).config);
+  EXPECT_EQ(calls, 2 * crew->executor().calls_of_run(kTrainProgram));
+}
+
 TEST_F(RowRun, AnEpochHasEverySampleOnce) {
   RunConfig config = on_pairs("epoch");
   config.epochs = 2;

@@ -138,7 +138,11 @@ TEST_F(TokenRun, AskForWhatTheyNeed) {
     if (*c.says == '\0') {
       EXPECT_EQ(c.problems, "");
     }
-    EXPECT_NE(c.problems.find(c.says), std::string::npos) << c.says << "\n" << c.problems;
+    const std::size_t at = c.problems.find(c.says);
+    EXPECT_NE(at, std::string::npos) << c.says << "\n" << c.problems;
+    if (*c.says != '\0') {
+      EXPECT_EQ(c.problems.find(c.says, at + 1), std::string::npos) << "told once: " << c.problems;
+    }
   }
 }
 

@@ -126,6 +126,17 @@ TEST_F(TranslationTest, WhatCannotTrainIsRefused) {
   EXPECT_NE(refused(small).find("characters of the data and the 3 special tokens of family "),
             std::string::npos)
       << refused(small);
+  RunConfig special = pairs("run");
+  special.model.special_tokens = "18,19,21";
+  EXPECT_EQ(refused(special),
+            "special-tokens is 18,19,21 and the vocabulary 21; give ids below it");
+  special.model.special_tokens = "20,18,19";
+  EXPECT_EQ(refused(special), "") << "of an open vocabulary the data knows the ids";
+  special.model.special_tokens = "18,19,3";
+  EXPECT_EQ(refused(special),
+            "special-tokens is 18,19,3, but ids below 18 are those of texts "
+            "(vocabulary characters); leave special-tokens out, or give ids from "
+            "18 on");
   RunConfig text = pairs("run");
   text.data = {folder_ + "/text.txt"};
   EXPECT_NE(refused(text).find(tessera::text("line 1 of '", folder_, "/text.txt' has no tab")),

@@ -122,13 +122,13 @@ class DocumentSamples final : public Samples {
         }
         at += n;
       };
-      for (const std::int64_t document : documents_of(sample(first + i))) {
+      each_document(sample(first + i), [&](std::int64_t document) {
         const std::span<const std::int32_t> tokens = documents_[static_cast<std::size_t>(document)];
         const auto n = static_cast<std::size_t>(positions_of(tokens));
         std::ranges::copy(tokens.first(n), ids.subspan(row + at).begin());
         std::ranges::copy(tokens.subspan(1, n), labels.subspan(row + at).begin());
         place(n);
-      }
+      });
       place(static_cast<std::size_t>(width) - at);
     }
   }
@@ -149,10 +149,12 @@ class DocumentSamples final : public Samples {
                                              static_cast<std::uint64_t>(size_), key_,
                                              static_cast<std::uint64_t>(number / size_)));
   }
-  std::vector<std::int64_t> documents_of(std::int64_t sample) const {
-    if (sample < 0) return {};
-    if (options_.packing == Packing::Bfd) return packs_[static_cast<std::size_t>(sample)];
-    return {sample};
+  /// Calls `take` with the number of each document in the sample.
+  template <typename Take>
+  void each_document(std::int64_t sample, const Take& take) const {
+    if (sample < 0) return;
+    if (options_.packing == Packing::None) return take(sample);
+    for (const std::int64_t document : packs_[static_cast<std::size_t>(sample)]) take(document);
   }
 
   DocumentOptions options_;

@@ -78,12 +78,18 @@ std::string joined_texts(const LoadedRows& rows, std::int64_t count) {
 /// What stands behind each document.
 std::vector<std::int32_t> document_end(const Vocabulary& vocabulary) {
   const Tokenizer* const made = vocabulary.made_elsewhere();
-  if (made != nullptr && made->special_tokens().eos) return {*made->special_tokens().eos};
+  const auto end = made == nullptr ? std::nullopt : end_of_document(*made);
+  if (end) return {*end};
+  std::vector<std::int32_t> out;
   try {
-    return vocabulary.encode("\n");
+    out = vocabulary.encode("\n");
   } catch (const Error& error) {
     throw error.with("as the new line that ends a document");
   }
+  if (out.empty())
+    fail(Fault::Data, "the tokenizer has no token that ends a document, neither eos nor sep, and ",
+         "leaves new lines out, so nothing would stand between documents; give one that has");
+  return out;
 }
 
 /// The tokens of rows, one text behind another.

@@ -20,11 +20,11 @@ struct RowsChoice {
 
 /// Texts with their vocabulary, which is made of the rows that train, or, of characters, of all of
 /// `paths`. Dataset::rows says where each text lies in Dataset::tokens. Behind each document is
-/// its end: the token for it where a tokenizer has one (eos), else a new line. Documents without a
+/// its end: end_of_document() of a tokenizer that has one, else a new line. Documents without a
 /// text are left out; Dataset::rows has a notice.
 ///
 /// Errors: Fault::Data: as of read_table; no document with a text; a text that the vocabulary
-/// cannot spell, with its line and column.
+/// cannot spell, with its line and column; nothing that can end a document.
 Dataset load_rows(const RowsChoice& choice, const VocabularyChoice& vocabulary);
 /// The same with the vocabulary of a model that exists already.
 Dataset load_rows(const RowsChoice& choice, const Vocabulary& vocabulary);

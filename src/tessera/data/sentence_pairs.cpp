@@ -40,6 +40,11 @@ WordPieces pieces_of(const Vocabulary& vocabulary) {
   return out;
 }
 
+/// The most tokens of a sample that are masked, which may be none.
+std::int64_t most_masked(std::int64_t context) {
+  return static_cast<std::int64_t>(MaskingOptions().probability * static_cast<double>(context - 3));
+}
+
 class SentencePairs final : public Samples {
  public:
   SentencePairs(const TokenFiles& files, const Vocabulary& vocabulary,
@@ -47,13 +52,10 @@ class SentencePairs final : public Samples {
       : pieces_(pieces_of(vocabulary)),
         options_(options),
         samples_(files, options.choice, notices_) {
-    const std::int64_t most_masked = std::max<std::int64_t>(
-        1, static_cast<std::int64_t>(MaskingOptions().probability *
-                                     static_cast<double>(options.choice.context - 3)));
-    require(options.masked_positions == 0 || options.masked_positions >= most_masked,
-            "masked-positions is ", options.masked_positions, ", but a sample of ",
-            options.choice.context, " tokens has up to ", most_masked,
-            " masked ones; give that, or 0");
+    const std::int64_t context = options.choice.context, masked = most_masked(context);
+    require(options.masked_positions == 0 || options.masked_positions >= masked,
+            "masked-positions is ", options.masked_positions, ", but a sample of ", context,
+            " tokens has up to ", masked, " masked ones; give that, or 0");
     valid_ = options.choice.part != DataPart::Train;
     size_ = !valid_ ? samples_.epoch() : options.most > 0 ? options.most : samples_.size();
   }
@@ -106,6 +108,10 @@ class SentencePairs final : public Samples {
 
 std::unique_ptr<Samples> sentence_pairs(const TokenFiles& files, const Vocabulary& vocabulary,
                                         const SentencePairsOptions& options) {
+  std::int64_t least = 3;
+  while (most_masked(least) == 0) ++least;
+  require(options.choice.context >= least, "context is ", options.choice.context,
+          ", of which megatron-core masks no token; give at least ", least);
   return std::make_unique<SentencePairs>(files, vocabulary, options);
 }
 

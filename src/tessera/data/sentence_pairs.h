@@ -25,7 +25,8 @@ struct SentencePairsOptions {
 ///
 /// `vocabulary` is the tokenizer of the files. A token that begins with ## goes on a word.
 /// Errors: Fault::Usage: no tokenizer, or one without [PAD], [CLS], [SEP] and [MASK];
-/// masked_positions that have no room for all that is masked. Fault::Data: as of SentenceDataset.
+/// masked_positions that have no room for all that is masked; a context of which nothing is.
+/// Fault::Data: as of SentenceDataset.
 std::unique_ptr<Samples> sentence_pairs(const TokenFiles& files, const Vocabulary& vocabulary,
                                         const SentencePairsOptions& options);
 

@@ -130,6 +130,9 @@ void check_step_sizes(const ModelConfig& c, std::int64_t batch) {
                "bytes of logits (samples x context x vocabulary x 4)");
   size_product({batch, std::max(c.context, c.source()), c.hidden(), kBytes},
                "bytes of the feed-forward layer (samples x context x ffn-width x 4)");
+  size_product(
+      {batch, std::max(c.context, c.source()), 3, c.heads, c.head_dim(), kBytes},
+      "bytes of queries, keys and values (samples x context x 3 x heads x head-width x 4)");
   size_product({layer_count(c), batch, std::max(c.context, c.source()), 3, c.width, kBytes},
                "bytes for the backward pass (layers x samples x context x 3 x width x 4)");
 }

@@ -57,6 +57,11 @@ void find_transformer_problems(const ModelConfig& c, FieldProblems& problems) {
     problems.add({"activation"},
                  text("activation is '", c.activation, "'; it can be ", kGelu, ", ", kRelu));
   find_token_problems(c, problems);
+  // In training a target's tokens see no padding.
+  if (!c.special_tokens.empty() && translation_tokens(c).start == translation_tokens(c).pad)
+    problems.add({"special-tokens", "family"},
+                 text("special-tokens is ", c.special_tokens, "; of family ", c.family,
+                      " the start must be another one than padding, which no token sees"));
   if (c.sinusoidal && c.width % 2 != 0)
     problems.add({"width", "sinusoidal-positions"},
                  text("sines as positions need an even width; it is ", c.width));

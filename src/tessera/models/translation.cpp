@@ -21,6 +21,17 @@ PairOptions pair_options(const ModelConfig& config) {
   return {config.source(), config.context, pad, start, end, first};
 }
 
+/// Ids that a configuration names may be those of texts, where no tokenizer has such tokens.
+void require_not_of_texts(const ModelConfig& config, const Vocabulary& vocabulary) {
+  if (config.special_tokens.empty() || vocabulary.made_elsewhere() != nullptr) return;
+  const TranslationTokens named = translation_tokens(config);
+  const std::int32_t least = std::min({named.pad, named.start, named.end});
+  require(least >= vocabulary.size() && named.first.value_or(least) >= vocabulary.size(),
+          "special-tokens is ", config.special_tokens, ", but ids below ", vocabulary.size(),
+          " are those of texts (vocabulary ", to_text(vocabulary.kind()),
+          "); leave special-tokens out, or give ids from ", vocabulary.size(), " on");
+}
+
 class PairSamples final : public Samples {
  public:
   PairSamples(const ModelConfig& config, const Dataset& data, Part part,
@@ -33,6 +44,7 @@ class PairSamples final : public Samples {
     require(!shuffled_ || choices.order == SampleOrder::ShuffledWindows, "sample-order ",
             to_text(choices.order), " is for texts without pairs; give sample-order ",
             to_text(SampleOrder::ShuffledWindows));
+    if (shuffled_) require_not_of_texts(config, data.vocabulary);
     if (choices.buckets.lengths.empty()) return;
     std::vector<std::int64_t> lengths;
     for (std::int64_t i = 0; i < pairs_.size(); ++i) {
@@ -137,7 +149,7 @@ void find_token_problems(const ModelConfig& c, FieldProblems& problems) {
   if (!named) {
     problems.add({"special-tokens"},
                  text("special-tokens is '", printable(c.special_tokens),
-                      "'; give the ids of padding, start and end, like 0,0,1, or a fourth one for ",
+                      "'; give the ids of padding, start and end, like 0,2,1, or a fourth one for ",
                       "what stands before every text, like 1,2,2,0"));
   } else if (!known(named->pad) || !known(named->start) || !known(named->end) ||
              !known(named->first.value_or(0))) {

@@ -14,9 +14,20 @@ namespace tessera {
 
 namespace {
 
+/// Patches, numbers of a patch, and classes: tensors of so many have no more than 2^62 bytes.
+constexpr std::int64_t kMostOfPicture = 1'000'000'000;
+
 std::int64_t patches_of(const ModelConfig& c) {
   const std::int64_t in_line = c.image_size / c.patch_size;
   return in_line * in_line;
+}
+
+/// The sides are 1 or more, and there are neither too many patches nor numbers of one.
+bool sizes_fit(const ModelConfig& c) {
+  if (c.image_size < 1 || c.patch_size < 1 || c.image_channels < 1) return false;
+  const auto fit = [](std::int64_t a, std::int64_t b) { return a == 0 || b <= kMostOfPicture / a; };
+  const std::int64_t in_line = c.image_size / c.patch_size, side = c.patch_size;
+  return fit(in_line, in_line) && fit(side, side) && fit(side * side, c.image_channels);
 }
 
 std::int64_t tokens_of(const ModelConfig& c) { return 1 + patches_of(c); }
@@ -95,13 +106,21 @@ constexpr ReadField kVitReads[] = {
     {"patch-size"}, {"image-channels"}, {"classes"},  {"dropout"}, {"norm-eps"},  {"init-std"}};
 
 void find_vit_problems(const ModelConfig& c, FieldProblems& problems) {
+  bool positive = true;
   for (const auto& [name, value] : {std::pair("image-size", c.image_size),
                                     {"patch-size", c.patch_size},
                                     {"image-channels", c.image_channels}}) {
     if (value < 1) problems.add({name}, text(name, " is ", value, "; it must be 1 or more"));
+    positive = positive && value >= 1;
   }
-  if (c.classes < 1)
-    problems.add({"classes"}, text("classes is ", c.classes, "; it must be 1 or more"));
+  if (c.classes < 1 || c.classes > kMostOfPicture)
+    problems.add({"classes"},
+                 text("classes is ", c.classes, "; it must be from 1 to ", kMostOfPicture));
+  if (positive && !sizes_fit(c))
+    problems.add({"image-size", "patch-size", "image-channels"},
+                 text("image-size ", c.image_size, ", patch-size ", c.patch_size,
+                      " and image-channels ", c.image_channels, " make more than ", kMostOfPicture,
+                      " patches, or numbers in a patch; give smaller pictures"));
   if (c.image_size >= 1 && c.patch_size >= 1 && c.image_size % c.patch_size != 0)
     problems.add({"image-size", "patch-size"},
                  text("patch-size ", c.patch_size, " does not divide image-size ", c.image_size,
@@ -118,7 +137,7 @@ constinit const ModelFamily kVit = {
     .publish = [](ModelConfig& config) { config.norm_eps = 1e-12; },
     .complete =
         [](ModelConfig& config) {
-          if (config.image_size < 1 || config.patch_size < 1) return;  // told as a problem
+          if (!sizes_fit(config)) return;  // told as a problem
           config.context = tokens_of(config);
           config.vocabulary = 1;  // there are no tokens
         },

@@ -31,7 +31,10 @@ void find_precision_problems(const RunConfig& config, Problems& problems);
 
 void find_problems(const RunConfig& config, Problems& problems) {
   ModelConfig model = config.model;
-  if (model.vocabulary == 0) model.vocabulary = 16;  // the data will tell
+  if (model.vocabulary == 0) {  // the data will tell, and which ids there are
+    model.vocabulary = 16;
+    model.special_tokens.clear();
+  }
   const FieldProblems of_model = tessera::problems(model);
   problems.add(of_model);
   find_unread_fields(config, problems);

@@ -6,6 +6,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
+#include "tessera/train/fields/row.h"
 #include "tessera/train/told_fields.h"
 
 namespace tessera {
@@ -39,10 +40,10 @@ bool trains_on_pictures(const RunConfig& config) {
 }
 
 Dataset load_pictures(const RunConfig& config) {
-  refuse_told(config,
-              {"vocabulary", "tokenizer", "sample-order", "split", "data-cache-path", "eod-token",
-               "eod-mask-loss", "data-impl", "tokenizer-type"},
-              "pictures", "leave it out");
+  constexpr std::string_view kWhat = "pictures", kInstead = "leave it out";
+  refuse_told(config, {"vocabulary", "tokenizer", "tokenizer-type", "sample-order"}, kWhat,
+              kInstead);
+  refuse_told(config, data_fields(rows::kTokenFiles), kWhat, kInstead);
   auto train = open_pictures(config.data, "data", config.model);
   if (config.valid_data.empty())
     return picture_dataset(Pictures::split(std::move(train), config.held_out));

@@ -183,14 +183,22 @@ void check_data(PreparedRun& run, Problems& problems) {
   const auto look_at = [&](const Samples& samples) {
     if (!samples.notice().empty()) run.notices.push_back(samples.notice());
   };
-  problems.gather([&] { look_at(*task.train_samples(run.data, sample_choices(c))); });
+  std::string of_training;
+  problems.gather([&] {
+    try {
+      look_at(*task.train_samples(run.data, sample_choices(c)));
+    } catch (const Error& error) {
+      of_training = error.what();
+      throw;
+    }
+  });
   if (wanted_programs(c).evaluate)
     problems.gather(
         [&] {
           try {
             look_at(*task.valid_samples(run.data, valid_choices(c)));
           } catch (const Error& error) {
-            if (!c.valid_data.empty()) throw;
+            if (!c.valid_data.empty() || of_training == error.what()) throw;
             if (run.data.token_files)
               throw error.with(
                   "with split 1,0,0 nothing is validated on, and valid-data names "
@@ -303,8 +311,10 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   if (const std::string repeated = repeated_ranks_text(config.parallel); !repeated.empty())
     notices.push_back(repeated);
   take_special_tokens(config.model, data->vocabulary);
-  if (config.model.vocabulary == 0)
+  if (config.model.vocabulary == 0) {
     config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary);
+    problems.add(tessera::problems(config.model));
+  }
   if (config.epochs > 0 && tessera::problems(config.model).empty()) {
     problems.gather([&] {
       const Task task = task_of(config.model);

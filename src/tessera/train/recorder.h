@@ -25,6 +25,8 @@ class Recorder {
   void step_done(std::int64_t step, Clock::time_point begin, Clock::time_point end);
 
   bool complete() const { return static_cast<std::int64_t>(profile_.steps.size()) == steps_; }
+  /// Steps that were done, recorded or not.
+  std::int64_t seen() const { return seen_; }
   bool empty() const { return profile_.steps.empty(); }
   /// Writes the trace; returns the table. Not where nothing was recorded.
   std::string write() const;

@@ -3,6 +3,7 @@
 #include "tessera/base/text.h"
 #include "tessera/base/words.h"
 #include "tessera/data/rows.h"
+#include "tessera/train/fields/row.h"
 #include "tessera/train/told_fields.h"
 
 namespace tessera {
@@ -13,11 +14,10 @@ RowsChoice rows_choice(const RunConfig& config) {
   RowsChoice out{.paths = config.data,
                  .valid_paths = config.valid_data,
                  .columns = {config.text_column},
-                 .table = {.names = config.column_names},
+                 .table = {.format = find_word<TableFormat>(kTableFormats, config.data_format),
+                           .names = config.column_names},
                  .held_out = config.held_out};
   if (!config.target_column.empty()) out.columns.push_back(config.target_column);
-  if (config.data_format != kDataFormats[0])
-    out.table.format = parse_word<TableFormat>(kTableFormats, config.data_format, "data-format");
   return out;
 }
 
@@ -32,8 +32,8 @@ Dataset load_row_data(const RunConfig& config, const Vocabulary* vocabulary) {
   refuse_token_files(config, config.data);
   if (!config.valid_data.empty()) refuse_token_files(config, config.valid_data);
   constexpr std::string_view kWhat = "rows of a table";
-  refuse_told(config, {"split", "data-cache-path", "data-impl", "eod-token", "eod-mask-loss"},
-              kWhat, "leave it out, or give token files, as preprocess_data makes them");
+  refuse_told(config, data_fields(rows::kTokenFiles), kWhat,
+              "leave it out, or give token files, as preprocess_data makes them");
   refuse_told(config, {"reset-position-ids", "reset-attention-mask"}, kWhat,
               "packing bfd does both");
   return vocabulary != nullptr ? load_rows(rows_choice(config), *vocabulary)
@@ -55,7 +55,7 @@ void find_row_problems(const RunConfig& config, Problems& problems) {
                    {"packing", "family"});
     return;
   }
-  for (const std::string_view name : {"target-column", "column-names", "data-format", "packing"}) {
+  for (const std::string_view name : data_fields(rows::kRows)) {
     const auto told = config.asked_for.find(name);
     if (told != config.asked_for.end())
       problems.add(text(told->second, " does nothing without text-column; give the column whose ",

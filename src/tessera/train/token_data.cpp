@@ -6,6 +6,7 @@
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
+#include "tessera/train/fields/row.h"
 #include "tessera/train/prepare.h"
 #include "tessera/train/told_fields.h"
 
@@ -79,8 +80,8 @@ void refuse_fields_of_token_files(const RunConfig& config) {
   require(!config.model.reset_positions && !config.model.reset_attention,
           "reset-position-ids and reset-attention-mask do nothing with a text, which is one ",
           "document; leave them out, or give token files, as preprocess_data makes them");
-  refuse_told(config, {"split", "data-cache-path", "data-impl", "eod-token", "eod-mask-loss"},
-              "a text", "leave it out, or give token files, as preprocess_data makes them");
+  refuse_told(config, data_fields(rows::kTokenFiles), "a text",
+              "leave it out, or give token files, as preprocess_data makes them");
 }
 
 void compare_token_order(const RunConfig& here, const RunConfig& there, const Dataset& data,

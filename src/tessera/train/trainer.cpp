@@ -220,6 +220,8 @@ StepRecord Trainer::attempt() {
   const std::int64_t batch = config().global_batch_size;
   const TrainProgram& program = next_program();
   const std::int64_t tokens = batch * program.tokens;
+  // Steps of a profile have the same calls.
+  Recorder* const recorder = recorder_ && program.bucket_length == 0 ? &*recorder_ : nullptr;
   StepRecord out;
   Clock::time_point begin;
   execute(
@@ -229,7 +231,7 @@ StepRecord Trainer::attempt() {
         out.place = place_in_epoch(samples(), batch, samples_->size());
         samples_->fill(samples(), batch, inputs);
       },
-      recorder_ ? recorder_->calls_of_step() : nullptr);
+      recorder != nullptr ? recorder->calls_of_step() : nullptr);
   const Clock::time_point end = Clock::now();
   out.seconds = between(begin, end);
   const auto metric = [&](const char* name) {
@@ -237,7 +239,7 @@ StepRecord Trainer::attempt() {
   };
   out.step = ++step_;
   crew_->set_step(step_);
-  if (recorder_) recorder_->step_done(step_, begin, end);
+  if (recorder != nullptr) recorder->step_done(step_, begin, end);
   out.loss = metric("loss");
   out.lr = metric("lr");
   out.grad_norm = metric("grad_norm");
@@ -332,8 +334,9 @@ void Trainer::validate() {
 void Trainer::write_profile() {
   if (recorder_->empty()) {
     tell(&TrainCallback::on_notice,
-         text("no profile: it is of steps after ", Recorder::kWarmUp, " that warm up, and ",
-              step_ - first_step(), " were done"));
+         text("no profile: it is of steps ", programs_.size() > 1 ? "of the last bucket " : "",
+              "after ", Recorder::kWarmUp, " that warm up, and ", recorder_->seen(),
+              " were done"));
   } else {
     std::string table;
     crew_->alone([&] { table = recorder_->write(); });
