@@ -262,6 +262,11 @@ TEST(HubLlama, BaseOfPositions) {
   EXPECT_EQ(base(R"({"rope_parameters": {"rope_theta": 2e6, "rope_type": "default"}})"), 2'000'000);
   EXPECT_THROW(base(R"({"rope_parameters": {"rope_theta": 2e6, "rope_type": "yarn"}})"), Error);
   EXPECT_THROW(base(R"({"rope_scaling": {"type": "linear", "factor": 2.0}})"), Error);
+  EXPECT_THROW(base(R"({"rope_parameters": {"type": "linear", "factor": 2.0}})"), Error);
+  EXPECT_THROW(base(R"({"rope_parameters": {"rope_theta": 2e6, "rope_type": "default"},
+                        "rope_scaling": {"rope_type": "llama3", "factor": 8.0}})"),
+               Error);
+  EXPECT_EQ(base(R"({"rope_theta": 5e5, "rope_scaling": {"rope_type": "default"}})"), 500'000);
 }
 
 /// As they were published, by version 4 and before.
