@@ -399,6 +399,7 @@ TEST(HubErrors, NameWhatIsWrong) {
   said("bart", "decoder_attention_heads", "2");
   said("bart", "normalize_before", "true");
   said("bart", "eos_token_id", "[2]");
+  said("llama", "quantization_config", R"({"quant_method": "gptq"})");
 }
 
 /// The error of opening gpt2 whose files were changed.
