@@ -234,6 +234,13 @@ TEST_F(PretrainedCommand, TheFolderHasATokenizer) {
   ASSERT_EQ(run(words(folder_.expand("export @/run --output @/out"))).code, 0);
   EXPECT_EQ(read(folder_ / "out/vocab.txt"), tokens);
   ASSERT_EQ(train("again", "--init-from @/out").code, 0);
+  // A file of somebody else's is not lost to it.
+  fs::create_directories(folder_ / "taken");
+  folder_.write("taken/vocab.txt", "mine");
+  const Ran taken = run(words(folder_.expand("export @/run --output @/taken")));
+  EXPECT_EQ(taken.code, 2);
+  EXPECT_NE(taken.err.find("/taken/vocab.txt' is there already"), std::string::npos) << taken.err;
+  EXPECT_EQ(read(folder_ / "taken/vocab.txt"), "mine");
   EXPECT_EQ(train("other", "--init-from @/hub/bert --vocabulary bytes").code, 2)
       << "256 bytes are more than the 61 rows";
 }
