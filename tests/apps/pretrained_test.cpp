@@ -128,7 +128,15 @@ TEST_F(PretrainedCommand, ExportsWhatItTrained) {
     // Keys of the folder that it came from, which mean nothing here.
     const auto before = nlohmann::json::parse(read(folder_ / "hub/" + family + "/config.json")),
                after = nlohmann::json::parse(read(folder_ / "out/config.json"));
-    for (const auto& [key, value] : before.items()) EXPECT_EQ(after[key], value) << key;
+    const bool pairs = name.starts_with("t5") || name == "bart";
+    for (const auto& [key, value] : before.items()) {
+      // Special tokens follow the characters of the data, of which theirs would be some.
+      if (pairs && key.ends_with("_token_id")) continue;
+      EXPECT_EQ(after[key], value) << key;
+    }
+    if (pairs) {
+      EXPECT_EQ(after["eos_token_id"], after["vocab_size"].get<int>() - 1);
+    }
     fs::rename(folder_ / "out", folder_ / "hub/" + family + "_out");
     ASSERT_EQ(train("again", text("--init-from @/hub/", family, "_out")).code, 0);
     for (const char* name : {"run", "again", "out"}) fs::remove_all(folder_ / name);
@@ -226,6 +234,13 @@ TEST_F(PretrainedCommand, TheFolderHasATokenizer) {
   ASSERT_EQ(run(words(folder_.expand("export @/run --output @/out"))).code, 0);
   EXPECT_EQ(read(folder_ / "out/vocab.txt"), tokens);
   ASSERT_EQ(train("again", "--init-from @/out").code, 0);
+  // A file of somebody else's is not lost to it.
+  fs::create_directories(folder_ / "taken");
+  folder_.write("taken/vocab.txt", "mine");
+  const Ran taken = run(words(folder_.expand("export @/run --output @/taken")));
+  EXPECT_EQ(taken.code, 2);
+  EXPECT_NE(taken.err.find("/taken/vocab.txt' is there already"), std::string::npos) << taken.err;
+  EXPECT_EQ(read(folder_ / "taken/vocab.txt"), "mine");
   EXPECT_EQ(train("other", "--init-from @/hub/bert --vocabulary bytes").code, 2)
       << "256 bytes are more than the 61 rows";
 }
@@ -263,6 +278,13 @@ TEST_F(PretrainedCommand, RefusesWhatDoesNotFit) {
   };
   expect(said("--init-from @/hub/gpt2 --width 64 --heads 4"), "width is 32 there and 64 here");
   expect(said("--init-from @/hub/gpt2 --family llama"), "family is gpt2 there and llama here");
+  // A value that the field does not take is all that is said, not what follows from it.
+  std::string config = read(folder_ / "hub/gpt2/config.json");
+  folder_.write("hub/gpt2/config.json",
+                config.replace(config.find("1e-05"), std::strlen("1e-05"), "-1"));
+  EXPECT_EQ(said("--init-from @/hub/gpt2"),
+            folder_.expand("error: @/hub/gpt2: norm-eps is -1; it must be a number of at least 0 "
+                           "and at most 1\n"));
   folder_.write("hub/gpt2/config.json", "{\"model_type\": \"gpt2\", \"n_layer\": 3");
   expect(said("--init-from @/hub/gpt2"), "no JSON object");
   const auto exported = [&](const std::string& flags) {

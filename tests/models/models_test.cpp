@@ -266,6 +266,9 @@ TEST(Models, SpecialTokensMayBeNamed) {
                    "what stands before every text, like 1,2,2,0"));
   EXPECT_EQ(said("0,1,20"), "special-tokens is 0,1,20 and the vocabulary 20; give ids below it");
   EXPECT_EQ(said("1,0,1"), "special-tokens is 1,0,1; the end must be another one than padding");
+  EXPECT_EQ(said("1,2,2,1"),
+            "special-tokens is 1,2,2,1; the end, and what stands before every text, must be "
+            "another one than padding");
   EXPECT_EQ(said("0,0,1"),
             "special-tokens is 0,0,1; of family transformer the start must be "
             "another one than padding, which no token sees");

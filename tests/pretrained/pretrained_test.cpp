@@ -262,6 +262,11 @@ TEST(HubLlama, BaseOfPositions) {
   EXPECT_EQ(base(R"({"rope_parameters": {"rope_theta": 2e6, "rope_type": "default"}})"), 2'000'000);
   EXPECT_THROW(base(R"({"rope_parameters": {"rope_theta": 2e6, "rope_type": "yarn"}})"), Error);
   EXPECT_THROW(base(R"({"rope_scaling": {"type": "linear", "factor": 2.0}})"), Error);
+  EXPECT_THROW(base(R"({"rope_parameters": {"type": "linear", "factor": 2.0}})"), Error);
+  EXPECT_THROW(base(R"({"rope_parameters": {"rope_theta": 2e6, "rope_type": "default"},
+                        "rope_scaling": {"rope_type": "llama3", "factor": 8.0}})"),
+               Error);
+  EXPECT_EQ(base(R"({"rope_theta": 5e5, "rope_scaling": {"rope_type": "default"}})"), 500'000);
 }
 
 /// As they were published, by version 4 and before.
@@ -394,6 +399,7 @@ TEST(HubErrors, NameWhatIsWrong) {
   said("bart", "decoder_attention_heads", "2");
   said("bart", "normalize_before", "true");
   said("bart", "eos_token_id", "[2]");
+  said("llama", "quantization_config", R"({"quant_method": "gptq"})");
 }
 
 /// The error of opening gpt2 whose files were changed.
@@ -429,6 +435,12 @@ TEST(HubErrors, OfFiles) {
         write_atomically(f / "pytorch_model.bin", "PK");
       }),
       "save_pretrained");
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
+    has(changed([&](const TestFolder& f) {
+          fs::remove(f / "model.safetensors");
+          fs::create_symlink("removed", f / name);
+        }),
+        name);
   const auto index = [](const std::string& json) {
     return changed([&](const TestFolder& f) {
       fs::rename(f / "model.safetensors", f / "part.safetensors");
@@ -440,6 +452,14 @@ TEST(HubErrors, OfFiles) {
   has(index(R"({"weight_map": {"a": "none.safetensors"}})"), "none.safetensors is missing");
   has(index(R"({"weight_map": {"a": "part.safetensors"}})"), "lacks tensor 'a'");
   has(index(R"({"weight_map": {"transformer.wte.weight": "part.safetensors"}})"), "knows nothing");
+  // Deeper than functions that call themselves could follow.
+  std::string deep(200, '[');
+  deep += std::string(200, ']');
+  has(changed([&](const TestFolder& f) {
+        write_atomically(f / "config.json", text(R"({"model_type": "gpt2", "a": )", deep, "}"));
+      }),
+      "config.json has lists or objects within others, deeper than 100");
+  has(index(text(R"({"weight_map": {"a": )", deep, "}}")), "index.json has lists or objects");
   // Part of a parameter.
   const TestFolder folder;
   Tensors weights = hub_tensors_of("llama");

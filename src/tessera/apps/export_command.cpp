@@ -5,6 +5,7 @@
 
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
+#include "tessera/base/error.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
@@ -88,12 +89,16 @@ int export_command(const Arguments& arguments, Console& console, const OwnFamili
         [&](std::string_view name, std::span<float> out) {
           checkpoint.read(name, std::as_writable_bytes(out));
         }};
-    save_pretrained(output, run.config.model, parameters, how);
     // A tokenizer of another program goes with the model that knows its ids.
-    if (const Tokenizer* tokenizer = run.vocabulary.made_elsewhere()) {
-      for (const auto& [name, bytes] : tokenizer->files())
-        write_atomically((std::filesystem::path(output) / name).string(), bytes);
-    }
+    const Tokenizer* const tokenizer = run.vocabulary.made_elsewhere();
+    const TokenizerFiles files = tokenizer == nullptr ? TokenizerFiles() : tokenizer->files();
+    const std::filesystem::path folder = output;
+    for (const auto& [name, bytes] : files)
+      require(how.overwrite || !std::filesystem::exists(folder / name), "export: '",
+              (folder / name).string(),
+              "' is there already; give another --output, or --overwrite");
+    save_pretrained(output, run.config.model, parameters, how);
+    for (const auto& [name, bytes] : files) write_atomically((folder / name).string(), bytes);
     console.out << "wrote " << run.config.model.family.name() << " after step "
                 << checkpoint.record().step << " to " << output << "\n";
   });

@@ -156,9 +156,11 @@ void find_token_problems(const ModelConfig& c, FieldProblems& problems) {
     problems.add({"special-tokens", "vocab-size"},
                  text("special-tokens is ", c.special_tokens, " and the vocabulary ", c.vocabulary,
                       "; give ids below it"));
-  } else if (named->end == named->pad) {
-    problems.add({"special-tokens"}, text("special-tokens is ", c.special_tokens,
-                                          "; the end must be another one than padding"));
+  } else if (named->end == named->pad || named->first == named->pad) {
+    problems.add({"special-tokens"},
+                 text("special-tokens is ", c.special_tokens, "; the end",
+                      named->first ? ", and what stands before every text," : "",
+                      " must be another one than padding"));
   }
 }
 

@@ -96,6 +96,9 @@ const std::map<std::string, Shape, std::less<>>& PretrainedModel::parameters() c
 
 PretrainedModel::Parts::Parts(std::string folder, const HubConfig& from)
     : path(std::move(folder)), json(from.json().dump(2)), family(&hub_family_of(from)) {
+  if (from.has("quantization_config"))
+    fail(Fault::Data, from.path(), ": quantization_config says that weights are quantized; read ",
+         "here are f32, bf16 and f16: give the model from which this one was made");
   config = published(*family->family);
   family->read(from, config);
   const std::int64_t told =

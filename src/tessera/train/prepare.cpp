@@ -261,7 +261,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   std::optional<Source> from = find_source(config, problems, notices), init;
   std::optional<PretrainedModel> pretrained;
   if (!from && !config.init_from.empty())
-    problems.gather([&] {
+    problems.gather_first([&] {
       if (PretrainedModel::is_at(config.init_from)) {
         pretrained.emplace(PretrainedModel::open(config.init_from));
         take_model(config, *pretrained);

@@ -10,17 +10,28 @@
 
 namespace tessera {
 
+namespace {
+
+/// Ids of a vocabulary that is made of the data are other tokens than the folder's: its special
+/// tokens would be characters of the data. Those of the family follow the data's.
+bool has_made_tokens(const RunConfig& config) {
+  return config.vocabulary != VocabularyKind::Tokenizer && tokenizer_choice(config).none();
+}
+
+}  // namespace
+
 void take_model(RunConfig& config, const PretrainedModel& from) {
-  RunConfig theirs;
-  theirs.model = from.config();
-  for (const Field& field : fields()) {
-    if (field.group == FieldGroup::Model && config.untold.contains(field.name))
-      set_text(field, config, get_text(field, theirs), field.name);
-  }
   if (config.untold.contains("vocabulary") && tokenizer_choice(config).none() &&
       Tokenizer::is_in(from.path())) {
     config.vocabulary = VocabularyKind::Tokenizer;
     config.tokenizer = from.path();
+  }
+  RunConfig theirs;
+  theirs.model = from.config();
+  if (has_made_tokens(config)) theirs.model.special_tokens.clear();
+  for (const Field& field : fields()) {
+    if (field.group == FieldGroup::Model && config.untold.contains(field.name))
+      set_text(field, config, get_text(field, theirs), text(from.path(), ": ", field.name));
   }
 }
 
@@ -36,6 +47,7 @@ void compare_model(const RunConfig& config, const PretrainedModel& from, Problem
   RunConfig theirs = config;
   theirs.model = from.config();
   theirs.model.context = config.model.context;
+  if (has_made_tokens(config)) theirs.model.special_tokens = config.model.special_tokens;
   compare_model(config, {theirs, record_of(theirs), Vocabulary::bytes(), ""}, from.path(),
                 problems);
 }

@@ -5,7 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "tessera/base/error.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 
@@ -23,8 +22,19 @@ std::string shown(const HubJson& value) {
 
 }  // namespace
 
+HubJson parse_hub_json(std::string_view json, const std::string& path, Fault fault) {
+  constexpr int kMostDepth = 100;
+  const auto guard = [&](int depth, HubJson::parse_event_t, HubJson&) {
+    if (depth > kMostDepth)
+      fail(fault, path, " has lists or objects within others, deeper than ", kMostDepth,
+           "; download it again");
+    return true;
+  };
+  return HubJson::parse(json, guard, /*allow_exceptions=*/false);
+}
+
 HubConfig::HubConfig(std::string_view json, std::string path) : path_(std::move(path)) {
-  json_ = HubJson::parse(json, nullptr, false);
+  json_ = parse_hub_json(json, path_, Fault::Data);
   if (!json_.is_object())
     fail(Fault::Data, path_, " is no JSON object; it is to be the config.json of a model");
 }

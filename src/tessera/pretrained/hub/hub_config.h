@@ -8,10 +8,16 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/error.h"
+
 namespace tessera {
 
 /// Keys keep their order: what is written again looks as it was.
 using HubJson = nlohmann::ordered_json;
+
+/// What a file of a Hugging Face folder says; discarded if it is no JSON. Errors: `fault`: nested
+/// deeper than any such file, which functions that write and show it could not follow.
+HubJson parse_hub_json(std::string_view json, const std::string& path, Fault fault);
 
 /// Errors of all members: Fault::Data, naming the file, the key and its value.
 class HubConfig {

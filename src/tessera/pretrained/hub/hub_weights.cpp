@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "tessera/base/error.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
+#include "tessera/pretrained/hub/hub_config.h"
 
 namespace tessera {
 
@@ -16,11 +16,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Also of a link that leads nowhere, as where a download was removed: opening it says so.
+bool is_named(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(path, ignored));
+}
+
 /// Pickle can run any code, so it is not read.
 void refuse_pickle(const fs::path& folder) {
   for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
-    std::error_code ignored;
-    if (!fs::exists(folder / name, ignored)) continue;
+    if (!is_named(folder / name)) continue;
     fail(Fault::Checkpoint, (folder / name).string(),
          " holds weights as pickle, which can run any program and is not read here; make "
          "safetensors of it: python3 -c \"from transformers import AutoModel as M; "
@@ -32,7 +37,7 @@ void refuse_pickle(const fs::path& folder) {
 }  // namespace
 
 std::map<std::string, std::string> parse_hub_index(std::string_view json, const std::string& path) {
-  const nlohmann::json index = nlohmann::json::parse(json, nullptr, false);
+  const HubJson index = parse_hub_json(json, path, Fault::Checkpoint);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
     fail(Fault::Checkpoint, path, " has no weight_map of names and files; copy it again");
   std::map<std::string, std::string> out;
@@ -40,7 +45,7 @@ std::map<std::string, std::string> parse_hub_index(std::string_view json, const 
     const std::string at = file.is_string() ? file.get<std::string>() : "";
     if (at.empty() || at.find('/') != std::string::npos || at == "." || at == "..")
       fail(Fault::Checkpoint, path, ": the file of tensor '", printable(name), "' is ",
-           printable(file.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)),
+           printable(file.dump(-1, ' ', true, HubJson::error_handler_t::replace)),
            "; it must be the name of a file beside it");
     out[name] = at;
   }
@@ -50,12 +55,11 @@ std::map<std::string, std::string> parse_hub_index(std::string_view json, const 
 HubWeights HubWeights::open(const std::string& folder) {
   const fs::path at = folder;
   HubWeights out;
-  std::error_code ignored;
-  if (fs::exists(at / kHubWeights, ignored)) {
+  if (is_named(at / kHubWeights)) {
     out.add_file((at / kHubWeights).string());
     return out;
   }
-  if (!fs::exists(at / kHubIndex, ignored)) {
+  if (!is_named(at / kHubIndex)) {
     refuse_pickle(at);
     return out;
   }
@@ -65,6 +69,7 @@ HubWeights HubWeights::open(const std::string& folder) {
   std::map<std::string, std::size_t> files;  // and how many tensors each is to have
   for (const auto& [name, file] : told) ++files[file];
   for (const auto& [file, count] : files) {
+    std::error_code ignored;
     if (!fs::exists(at / file, ignored))
       fail(Fault::Checkpoint, (at / file).string(), " is missing, in which ", index, " has ", count,
            " tensors; download it");

@@ -1,5 +1,6 @@
 /// LLaMA as Hugging Face's folders have it: LlamaForCausalLM.
 
+#include "tessera/base/text.h"
 #include "tessera/pretrained/hub/hub_family.h"
 
 namespace tessera {
@@ -25,18 +26,17 @@ constexpr HubName kLlamaNames[] = {
 constexpr std::string_view kLlamaUnread[] = {"layers.*.self_attn.rotary_emb.inv_freq",
                                              "lm_head.weight"};
 
-/// Versions before 5 have the base at the top, later ones in rope_parameters.
+/// Versions before 5 have the base at the top and scaled positions in rope_scaling, later ones both
+/// in rope_parameters. Of a file with both, transformers takes rope_scaling.
 double rope_base(const HubConfig& from) {
-  constexpr double kStandard = 10'000;
-  if (!from.has("rope_parameters")) {
-    if (from.has("rope_scaling"))
-      fail(Fault::Data, from.path(), ": rope_scaling is ", from.json()["rope_scaling"].dump(),
-           "; positions are not scaled here");
-    return from.number("rope_theta", kStandard);
+  const double standard = from.number("rope_theta", 10'000);
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    if (!from.has(key) || from.json()[key].empty()) continue;
+    const HubConfig rope(from.json()[key].dump(), text(from.path(), ": ", key));
+    for (const char* type : {"type", "rope_type"}) rope.require_word(type, "default", {"default"});
+    return rope.number("rope_theta", standard);
   }
-  const HubConfig rope(from.json()["rope_parameters"].dump(), from.path() + ": rope_parameters");
-  rope.require_word("rope_type", "default", {"default"});
-  return rope.number("rope_theta", from.number("rope_theta", kStandard));
+  return standard;
 }
 
 void read_llama(const HubConfig& from, ModelConfig& to) {
