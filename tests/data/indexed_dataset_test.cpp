@@ -298,7 +298,8 @@ TEST(TokenFiles, BlendsThatDoNotFitAreMadeAnew) {
   };
   EXPECT_EQ(use(), std::vector<std::string>{});
   expect_made_anew_or_refused(file_that_ends(files.cache, "-dataset_index.npy"), "\2", use);
-  expect_made_anew_or_refused(file_that_ends(files.cache, "-dataset_sample_index.npy"), "\xff", use);
+  expect_made_anew_or_refused(file_that_ends(files.cache, "-dataset_sample_index.npy"), "\xff",
+                              use);
 }
 
 }  // namespace tessera

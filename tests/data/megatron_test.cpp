@@ -18,8 +18,8 @@
 #include "tessera/data/left_to_right.h"
 #include "tessera/data/masked_words.h"
 #include "tessera/data/numpy_random.h"
-#include "tessera/data/sentence_map.h"
 #include "tessera/data/sentence_dataset.h"
+#include "tessera/data/sentence_map.h"
 #include "tessera/data/sentence_pairs.h"
 #include "tessera/data/sentence_spans.h"
 #include "tessera/tensor/ignored_label.h"
@@ -216,9 +216,8 @@ TEST(Megatron, BlendedDatasets) {
     TokenFiles files;
     files.train = open_token_source(words);
     files.split = "1,0,0";
-    const TokenSampleChoice choice{.context = c["context"].get<std::int64_t>(),
-                                   .vocabulary = 1000,
-                                   .samples = wanted_of(c)};
+    const TokenSampleChoice choice{
+        .context = c["context"].get<std::int64_t>(), .vocabulary = 1000, .samples = wanted_of(c)};
     std::vector<std::string> notices;
     const std::string cache = folder / text("kept", number);
     for (const std::string& kept : {std::string(), cache, cache}) {  // made, made, from files
@@ -309,10 +308,9 @@ void each_masked_sample(const Json& c, std::int64_t special, const Compare& comp
                                    c["options"]["short_sequence_probability"], wanted_of(c), seed};
   const auto walk = [&](OnDocument on_document) {
     for (std::size_t d = 0; d + 1 < documents.size(); ++d)
-      on_document(documents[d],
-                  std::span(lengths).subspan(
-                      static_cast<std::size_t>(documents[d]),
-                      static_cast<std::size_t>(documents[d + 1] - documents[d])));
+      on_document(documents[d], std::span(lengths).subspan(
+                                    static_cast<std::size_t>(documents[d]),
+                                    static_cast<std::size_t>(documents[d + 1] - documents[d])));
   };
   const Longs map = values_of(sentence_map(request, std::ssize(lengths), walk));
   ASSERT_EQ(Json(map), c["map"]);
@@ -496,7 +494,8 @@ TEST(Megatron, BatchesOfSentenceSpans) {
     files.train = open_token_source(write_sentence_files(c, folder / text("spans", number)));
     ++number;
     files.split = c["split"].get<std::string>();
-    const auto context = c["context"].get<std::int64_t>(), written = c["written"].get<std::int64_t>();
+    const auto context = c["context"].get<std::int64_t>(),
+               written = c["written"].get<std::int64_t>();
     const auto size = c["vocabulary"].get<std::int32_t>();
     const Vocabulary vocabulary = pieces_and_sentinels(size, 40);
     const SentenceSpansOptions options{
@@ -511,8 +510,8 @@ TEST(Megatron, BatchesOfSentenceSpans) {
         EXPECT_EQ(samples->size(), c["size"].get<std::int64_t>());
       }
       const auto count = static_cast<std::int64_t>(c["samples"].size());
-      const auto batch = sample_batch(
-          *samples, count, {{"source", context}, {"ids", written}, {"labels", written}});
+      const auto batch = sample_batch(*samples, count,
+                                      {{"source", context}, {"ids", written}, {"labels", written}});
       expect_kept_maps(files, options.choice, c["kept"]);
       for (std::int64_t k = 0; k < count; ++k) {
         SCOPED_TRACE(text("sample ", k));

@@ -58,7 +58,7 @@ TEST_F(T5Run, EveryMeshHasTheSameLosses) {
     int devices, tensor, pipeline;
     bool zero2;
   } cases[] = {
-      {"dp2", 2, 1, 1, true}, {"tp2", 2, 2, 1, false}, {"pp2", 2, 1, 2, false},
+      {"dp2", 2, 1, 1, true},    {"tp2", 2, 2, 1, false},    {"pp2", 2, 1, 2, false},
       {"dp2tp2", 4, 2, 1, true}, {"dp2pp2", 4, 1, 2, false}, {"tp2pp2", 4, 2, 2, false},
   };
   for (const auto& c : cases) {

@@ -67,7 +67,6 @@ class BlendedSamples {
       out = size_sum(out, dataset.epoch(), "samples of all files");
     return std::max<std::int64_t>(out, 1);
   }
-  const std::vector<Dataset>& datasets() const { return datasets_; }
 
   /// Where a sample is: the dataset, and its number there. Behind the last they begin anew.
   std::pair<const Dataset&, std::int64_t> at(std::int64_t sample) const {

@@ -71,10 +71,11 @@ std::optional<std::vector<IntegerArray>> cached_indices(const IndexSet& set,
     return std::nullopt;
   };
   std::error_code error;
-  const auto tokens_time =
-      set.prefix.empty() ? fs::file_time_type::min() : fs::last_write_time(set.prefix + ".idx", error);
+  const auto tokens_time = set.prefix.empty() ? fs::file_time_type::min()
+                                              : fs::last_write_time(set.prefix + ".idx", error);
   for (const IndexArray& array : set.arrays) {
-    if (!fs::is_regular_file(base + array.name, error)) return tell(text("there is no ", array.name));
+    if (!fs::is_regular_file(base + array.name, error))
+      return tell(text("there is no ", array.name));
     if (fs::last_write_time(base + array.name, error) < tokens_time)
       return tell(text(array.name, " is older than the token files"));
   }

@@ -13,7 +13,7 @@
 namespace tessera {
 
 struct IndexArray {
-  const char* name;                     // "document_index.npy"
+  const char* name;                      // "document_index.npy"
   std::vector<std::int64_t> shape = {};  // that it must have
   bool more_rows = false;                // it may have more rows than that
 };

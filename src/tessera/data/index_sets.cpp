@@ -84,7 +84,8 @@ OrderedJson described(const char* kind, const std::string& prefix, const GptData
   return out;
 }
 
-std::string index_folder(const char* kind, const std::string& prefix, const GptDatasetChoice& choice) {
+std::string index_folder(const char* kind, const std::string& prefix,
+                         const GptDatasetChoice& choice) {
   return choice.cache.empty() ? text(prefix, "/cache/", kind, "_indices") : choice.cache;
 }
 
@@ -141,8 +142,8 @@ IndexSet blend_index_set(const BlendDescription& blend, const std::string& folde
 BlendIndices kept_blend(const BlendDescription& blend, const std::string& folder,
                         std::vector<std::string>& notices) {
   const auto make = [&] {
-    BlendIndices made = blend.weights.empty() ? blend_all(blend.sizes)
-                                              : blend_by_weight(blend.weights, blend.size);
+    BlendIndices made =
+        blend.weights.empty() ? blend_all(blend.sizes) : blend_by_weight(blend.weights, blend.size);
     return std::vector<IntegerArray>{std::move(made.datasets), std::move(made.samples)};
   };
   std::vector<IntegerArray> kept =

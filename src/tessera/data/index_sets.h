@@ -24,7 +24,7 @@ IndexSet sentence_index_set(const std::string& prefix, const GptDatasetChoice& c
 struct BlendDescription {
   std::vector<std::string> datasets = {};  // their descriptions
   DataPart part = DataPart::Train;
-  std::vector<double> weights = {};  // normalised; empty: all samples of all datasets are taken
+  std::vector<double> weights = {};      // normalised; empty: all samples of all datasets are taken
   std::vector<std::int64_t> sizes = {};  // of the datasets
   std::int64_t size = 0;                 // samples of the blend
 };

@@ -187,8 +187,8 @@ T5Sample t5_sample(std::span<const TokenIds> sentences, std::int64_t target, std
   const MaskedTokens masked = mask_words(ids, target, pieces, options, mask, random);
   if (masked.spans.size() > pieces.sentinels.size())
     fail(Fault::Data, "a sample has ", masked.spans.size(), " masked runs, but the vocabulary has ",
-         pieces.sentinels.size(), " sentinels, <extra_id_0> and so on; give a tokenizer with more, ",
-         "by vocab-extra-ids");
+         pieces.sentinels.size(),
+         " sentinels, <extra_id_0> and so on; give a tokenizer with more, ", "by vocab-extra-ids");
   TokenIds source, input = {pieces.begin}, labels;
   std::size_t at = 0, label = 0;
   for (std::size_t i = 0; i < masked.spans.size(); ++i) {

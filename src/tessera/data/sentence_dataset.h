@@ -17,10 +17,10 @@ namespace tessera {
 
 /// What Megatron-LM's two datasets of sentences do not share.
 struct SentenceKind {
-  const char* name;                  // of its class
-  std::int64_t special = 0;          // tokens around those of the text
+  const char* name;                   // of its class
+  std::int64_t special = 0;           // tokens around those of the text
   std::int64_t fewest_sentences = 1;  // of a sample: 2 where it is cut into two parts
-  MaskingOptions masking = {};       // its usual settings
+  MaskingOptions masking = {};        // its usual settings
 };
 /// BERT's; of a choice with a decoder, T5's.
 const SentenceKind& sentence_kind(const GptDatasetChoice& choice);

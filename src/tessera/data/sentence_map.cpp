@@ -83,7 +83,8 @@ std::int64_t walk_samples(const SentenceMapRequest& request, WalkDocuments walk,
     walk(on_document);
     if (samples == before)
       fail(Fault::Data, "no document has a sample: of ", documents, " documents none has ",
-           "at least ", counted(request.fewest_sentences, "sentence"), ", all of at most 512 tokens; make the files with --split-sentences, or give ",
+           "at least ", counted(request.fewest_sentences, "sentence"),
+           ", all of at most 512 tokens; make the files with --split-sentences, or give ",
            "other data");
   } while (samples < request.samples.value_or(0));
   return samples;

@@ -78,9 +78,8 @@ class SentencePairs final : public Samples {
       if (valid_ && first + i >= size_) break;
       const auto [dataset, number] = samples_.at(first + i);
       const SentenceSample from = dataset.read(number);
-      const BertSample sample =
-          bert_sample(from.sentences, from.target, options_.choice.context, /*two_parts=*/true,
-                      pieces_, kind_.masking, from.seed);
+      const BertSample sample = bert_sample(from.sentences, from.target, options_.choice.context,
+                                            /*two_parts=*/true, pieces_, kind_.masking, from.seed);
       const auto row = static_cast<std::size_t>(i);
       next[row] = sample.exchanged ? 1 : 0;
       std::ranges::copy(sample.ids, ids.subspan(row * context).begin());

@@ -96,8 +96,9 @@ MaskedLogits masked_transformer(const ModelConfig& c, const MaskedModel& model,
 
 std::unique_ptr<Samples> sentence_samples(const ModelConfig& c, const Dataset& data, DataPart part,
                                           const SampleChoices& choices) {
-  return sentence_pairs(*data.token_files, data.vocabulary,
-                        {sentence_choice(c, part, choices, c.context), c.masked_positions, choices.most});
+  return sentence_pairs(
+      *data.token_files, data.vocabulary,
+      {sentence_choice(c, part, choices, c.context), c.masked_positions, choices.most});
 }
 
 }  // namespace

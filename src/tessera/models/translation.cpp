@@ -119,10 +119,9 @@ std::unique_ptr<Samples> span_samples(const ModelConfig& config, const Dataset& 
   require(!first, "special-tokens ", config.special_tokens,
           " names a token before every text, which spans of token files do not have; leave it out");
   const DataPart of = part == Part::Train ? DataPart::Train : DataPart::Valid;
-  return sentence_spans(
-      *data.token_files, data.vocabulary,
-      {sentence_choice(config, of, choices, config.source(), config.context), pad, start, end,
-       choices.most});
+  return sentence_spans(*data.token_files, data.vocabulary,
+                        {sentence_choice(config, of, choices, config.source(), config.context), pad,
+                         start, end, choices.most});
 }
 
 MakeSamples samples_of(const ModelConfig& config, Part part) {
