@@ -27,7 +27,7 @@ const SentenceKind& sentence_kind(const GptDatasetChoice& choice);
 
 /// What a sample is made of.
 struct SentenceSample {
-  std::vector<TokenIds> sentences;
+  std::vector<TokenIds> sentences = {};
   std::int64_t target = 0;  // tokens that are wanted of it
   std::uint32_t seed = 0;   // of what is masked
 };
