@@ -38,7 +38,7 @@ class T5Run : public TrainerTest {
     out.tokenizer_type = "BertWordPieceCase";
     out.vocab_file = folder_ + "/vocab.txt";
     out.vocab_extra_ids = 8;
-    out.untold = {"vocabulary", "vocab-size"};
+    out.untold = {"vocabulary", "vocab-size", "special-tokens"};
     out.eval_every = 4;
     return out;
   }
@@ -131,7 +131,7 @@ TEST_F(T5Run, AsksForWhatItNeeds) {
        })},
       {"family bart trains on texts, and data", says([](RunConfig& c) {
          c.model.family = "bart";
-         c.model.activation = "gelu";
+         c.model.source_context = c.model.context;
        })},
   };
   for (const auto& c : cases)
