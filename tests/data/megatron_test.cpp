@@ -564,13 +564,14 @@ TEST(Megatron, SentenceSpansNeedSentinelsAndRoom) {
   EXPECT_NE(says(numbered_pieces(40)).find("<extra_id_0>, <extra_id_1> and so on, and that of"),
             std::string::npos);
   EXPECT_NE(says(Vocabulary::ids(40)).find("and none is given"), std::string::npos);
-  EXPECT_NE(notice(pieces_and_sentinels(40, 1)).find("the tokenizer's 1 sentinel ends the run"),
+  EXPECT_NE(notice(pieces_and_sentinels(40, 1)).find("than the tokenizer has sentinels, 1, ends"),
             std::string::npos);
   const std::string few = says(pieces_and_sentinels(40, 1));
   EXPECT_NE(few.find("masked runs, but the vocabulary has 1 sentinels"), std::string::npos) << few;
   EXPECT_NE(few.find(text("of '", folder / "spans", "'")), std::string::npos) << few;
   options.choice.written = 12;
-  EXPECT_NE(notice(pieces_and_sentinels(40, 6)).find("up to 13 to write; a sample of more"),
+  EXPECT_NE(notice(pieces_and_sentinels(40, 6))
+                .find("up to 13 to write; one that has more than context 12"),
             std::string::npos);
   options.choice.written = 7;
   EXPECT_NE(says(pieces_and_sentinels(40, 6)).find("these are 8 to write, but context is 7"),

@@ -92,18 +92,19 @@ class SentenceSpans final : public Samples {
                        sentinels = std::ssize(pieces_.sentinels);
     require(masked > 0, "source-context is ", context, ", of which ", tokens,
             " tokens are text, and 15 % of them are not one; give a larger one");
-    const std::string what = text("a sample of ", context, " tokens to read (source-context) has ",
-                                  "up to ", counted(masked, "token"), " masked");
+    const std::string what = text("a sample of source-context ", context, " has up to ",
+                                  counted(masked, "masked token"), ", in one run or in several");
     require(written >= masked + 2, what, ", and with the start and a sentinel these are ",
             masked + 2, " to write, but context is ", written, "; give context at least that, or ",
             2 * masked + 1, ", which has room for every sample");
+    if (options_.choice.part != DataPart::Train) return;  // told once
     if (written < 2 * masked + 1)
-      notices_.push_back(text(what, ", in one run or in many: with their sentinels up to ",
-                              2 * masked + 1, " to write; a sample of more than context ", written,
+      notices_.push_back(text(what, ", with their sentinels up to ", 2 * masked + 1,
+                              " to write; one that has more than context ", written,
                               " ends the run"));
     if (sentinels < masked)
-      notices_.push_back(text(what, ", in one run or in many; a sample of more runs than the ",
-                              "tokenizer's ", counted(sentinels, "sentinel"), " ends the run"));
+      notices_.push_back(text(what, "; one that has more runs than the tokenizer has sentinels, ",
+                              sentinels, ", ends the run"));
   }
 
   T5Sample sample(std::int64_t number) const {
