@@ -42,7 +42,9 @@ WordPieces pieces_of(const Vocabulary& vocabulary) {
 
 /// The most tokens of a sample that are masked, which may be none.
 std::int64_t most_masked(std::int64_t context) {
-  return static_cast<std::int64_t>(MaskingOptions().probability * static_cast<double>(context - 3));
+  const SentenceKind& kind = sentence_kind({});
+  return static_cast<std::int64_t>(kind.masking.probability *
+                                   static_cast<double>(context - kind.special));
 }
 
 class SentencePairs final : public Samples {
@@ -79,7 +81,9 @@ class SentencePairs final : public Samples {
     for (std::int64_t i = 0; i < count; ++i) {
       if (valid_ && first + i >= size_) break;
       const auto [dataset, number] = samples_.at(first + i);
-      const BertSample sample = dataset.read(number, pieces_);
+      const SentenceSample from = dataset.read(number);
+      const BertSample sample = bert_sample(from.sentences, from.target, options_.choice.context,
+                                            /*two_parts=*/true, pieces_, kind_.masking, from.seed);
       const auto row = static_cast<std::size_t>(i);
       next[row] = sample.exchanged ? 1 : 0;
       std::ranges::copy(sample.ids, ids.subspan(row * context).begin());
@@ -97,6 +101,7 @@ class SentencePairs final : public Samples {
 
  private:
   std::vector<std::string> notices_;
+  const SentenceKind& kind_ = sentence_kind({});
   WordPieces pieces_;
   SentencePairsOptions options_;
   BlendedSamples<SentenceDataset> samples_;
@@ -113,21 +118,6 @@ std::unique_ptr<Samples> sentence_pairs(const TokenFiles& files, const Vocabular
   require(options.choice.context >= least, "context is ", options.choice.context,
           ", of which megatron-core masks no token; give at least ", least);
   return std::make_unique<SentencePairs>(files, vocabulary, options);
-}
-
-std::int64_t sentence_pairs_in_epoch(const TokenFiles& files, const TokenSampleChoice& choice) {
-  std::vector<std::string> notices;
-  TokenSampleChoice one = choice;
-  one.samples.reset();
-  return BlendedSamples<SentenceDataset>(files, one, notices).epoch();
-}
-
-std::string sentence_pairs_order(const TokenFiles& files, const TokenSampleChoice& choice) {
-  std::vector<std::string> notices, out;
-  const BlendedSamples<SentenceDataset> samples(files, choice, notices);
-  for (const SentenceDataset& dataset : samples.datasets())
-    out.push_back(text(dataset.size(), " samples of '", dataset.files().prefix(), "'"));
-  return join(out, "; ");
 }
 
 }  // namespace tessera
