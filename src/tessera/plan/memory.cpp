@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <numeric>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "tessera/base/round_up.h"
 #include "tessera/base/size.h"
@@ -15,8 +18,15 @@ namespace {
 
 enum class Fit { Tightest, Lowest };
 
-/// Beside what is kept.
-std::int64_t lower_bound(std::span<const Lifetime> buffers, std::span<const KeptBuffer> kept) {
+/// When most bytes are alive, beside what is kept.
+struct FullestMoment {
+  std::int64_t bytes = 0;
+  std::int64_t time = 0;  // twice that of buffers, and one more
+
+  bool has(const Lifetime& b) const { return 2 * b.first + 1 <= time && time <= 2 * b.last + 1; }
+};
+
+FullestMoment fullest_moment(std::span<const Lifetime> buffers, std::span<const KeptBuffer> kept) {
   std::vector<std::pair<std::int32_t, std::int64_t>>
       events;  // ends before starts at the same time: last is included
   for (const Lifetime& b : buffers) {
@@ -29,10 +39,11 @@ std::int64_t lower_bound(std::span<const Lifetime> buffers, std::span<const Kept
     events.emplace_back(2 * b.idle->last + 3, b.bytes);
   }
   std::sort(events.begin(), events.end());
-  std::int64_t alive = 0, most = 0;
+  std::int64_t alive = 0;
+  FullestMoment most;
   for (const auto& [time, bytes] : events) {
     alive += bytes;
-    most = std::max(most, alive);
+    if (alive > most.bytes) most = {alive, time};
   }
   return most;
 }
@@ -99,22 +110,30 @@ MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignme
   std::int64_t all = 0;  // no offset is greater
   for (const Lifetime& b : buffers)
     all = size_sum(all, round_up(b.bytes, alignment), "bytes of all buffers of a program");
-  const std::int64_t bound = lower_bound(buffers, kept);
-  using Less = bool (*)(const Lifetime&, const Lifetime&);
-  constexpr std::array<Less, 3> kOrders = {
+  const FullestMoment fullest = fullest_moment(buffers, kept);
+  const std::int64_t bound = fullest.bytes;
+  const auto area = [](const Lifetime& of) {  // more than 64 bits hold, perhaps
+    return static_cast<double>(of.bytes) * (of.last - of.first + 1);
+  };
+  using Less = std::function<bool(const Lifetime&, const Lifetime&)>;
+  const std::array<Less, 5> orders = {
       [](const Lifetime& a, const Lifetime& b) { return a.bytes > b.bytes; },
-      [](const Lifetime& a, const Lifetime& b) {
-        const auto area = [](const Lifetime& of) {  // more than 64 bits hold, perhaps
-          return static_cast<double>(of.bytes) * (of.last - of.first + 1);
-        };
-        return area(a) > area(b);
+      [&](const Lifetime& a, const Lifetime& b) { return area(a) > area(b); },
+      [](const Lifetime& a, const Lifetime& b) { return a.last - a.first > b.last - b.first; },
+      // What is alive at the fullest moment lies without gaps.
+      [&](const Lifetime& a, const Lifetime& b) {
+        return std::pair(fullest.has(a), area(a)) > std::pair(fullest.has(b), area(b));
       },
-      [](const Lifetime& a, const Lifetime& b) { return a.last - a.first > b.last - b.first; }};
+      [&](const Lifetime& a, const Lifetime& b) {
+        const bool a_in = fullest.has(a), b_in = fullest.has(b);
+        if (a_in != b_in) return a_in;
+        return a_in ? a.last > b.last : a.bytes > b.bytes;
+      }};
   // Other orders are tried only where there is something to gain: alignment alone costs a few bytes
   // per buffer.
   const auto near_enough = [&](std::int64_t bytes) { return bytes - bound <= bound / 2000; };
   MemoryLayout best;
-  for (const Less less : kOrders) {
+  for (const Less& less : orders) {
     for (const Fit fit : {Fit::Tightest, Fit::Lowest}) {
       std::vector<std::size_t> order(buffers.size());
       std::iota(order.begin(), order.end(), std::size_t{0});

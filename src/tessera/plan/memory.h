@@ -34,8 +34,8 @@ struct MemoryLayout {
   std::int64_t lower_bound = 0;       // most bytes alive at one time: no layout can be smaller
 };
 
-/// The smallest of several greedy layouts: buffers in order of size, of area (bytes x time) or of
-/// length, each at the tightest gap, or the lowest, that is free during its whole life.
+/// The smallest of several greedy layouts: buffers in order of size, area (bytes x time) or length,
+/// or first those alive at the fullest moment; each at the tightest or the lowest gap that is free.
 /// Deterministic. How near the bound it comes is in docs/design.md, Memory.
 /// `kept` fills the memory below 0 down to the lowest of its buffers. Where and while those are
 /// idle, others may lie there, at offsets below 0.
