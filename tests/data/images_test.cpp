@@ -113,6 +113,18 @@ TEST_F(Images, EachIsDrawnOnceInAnEpochAndInAnotherOrderInTheNext) {
   EXPECT_EQ(draw(*held_out, 0, 2).labels, (std::vector<std::int32_t>{4, kIgnoredLabel}));
 }
 
+/// As many as of tokens and of rows.
+TEST_F(Images, TheLastOnesAreHeldOut) {
+  const auto set =
+      std::make_shared<const ImageSet>(ImageSet::open(write(std::vector<std::int32_t>(5, 0))));
+  for (const auto& [share, held] : {std::pair(0.1, 1), {0.2, 1}, {0.4, 2}, {0.5, 3}, {0.0, 0}}) {
+    const Pictures parts = Pictures::split(set, share);
+    EXPECT_EQ(parts.train.range.count, 5 - held) << share;
+    EXPECT_EQ(parts.valid.range.first, 5 - held) << share;
+    EXPECT_EQ(parts.valid.range.count, held) << share;
+  }
+}
+
 TEST_F(Images, FilesThatAreNoneAreToldSo) {
   const auto said = [&](const std::string& path, const std::string& what) {
     const std::string message = message_of([&] { ImageSet::open(path); });

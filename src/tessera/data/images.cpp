@@ -8,6 +8,7 @@
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
 #include "tessera/data/permutation.h"
+#include "tessera/data/token_stream.h"
 #include "tessera/tensor/ignored_label.h"
 
 namespace tessera {
@@ -163,9 +164,8 @@ std::string ImageSet::digest() const {
 }
 
 Pictures Pictures::split(std::shared_ptr<const ImageSet> set, double held_out) {
-  const std::int64_t size = set->size(),
-                     held = static_cast<std::int64_t>(static_cast<double>(size) * held_out);
-  return {{set, {0, size - held}}, {set, {size - held, held}}};
+  const std::int64_t size = set->size(), trains = count_to_train(size, held_out);
+  return {{set, {0, trains}}, {set, {trains, size - trains}}};
 }
 
 Pictures Pictures::of(std::shared_ptr<const ImageSet> train,

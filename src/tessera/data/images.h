@@ -57,7 +57,7 @@ struct Pictures {
   };
   Part train, valid;
 
-  /// The last `held_out` of a set are held out, 0 <= held_out < 1.
+  /// The last of a set are held out, as many as of tokens (count_to_train).
   static Pictures split(std::shared_ptr<const ImageSet> set, double held_out);
   /// All of one set train, all of another are held out.
   static Pictures of(std::shared_ptr<const ImageSet> train, std::shared_ptr<const ImageSet> valid);

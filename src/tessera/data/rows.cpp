@@ -1,7 +1,6 @@
 #include "tessera/data/rows.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "tessera/base/counted.h"
@@ -43,12 +42,6 @@ std::int64_t count_rows(const LoadedRows& rows) {
   std::int64_t out = 0;
   for (const Table& table : rows.tables) out += table.rows();
   return out;
-}
-
-/// Rows that train where a share of all is held out, as TokenStream has it of tokens.
-std::int64_t rows_to_train(const LoadedRows& rows, double held_out) {
-  return static_cast<std::int64_t>(
-      std::floor((1.0 - held_out) * static_cast<double>(count_rows(rows)) + 1e-6));
 }
 
 std::string digest_of_rows(const LoadedRows& rows) {
@@ -149,7 +142,7 @@ Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRow
   const RowEncoder encoder(choice, vocabulary);
   const bool split = choice.valid_paths.empty();
   const std::int64_t all = count_rows(train),
-                     trains = split ? rows_to_train(train, choice.held_out) : all;
+                     trains = split ? count_to_train(all, choice.held_out) : all;
   EncodedRows rows, held;
   encoder.encode(train, 0, trains, rows);
   split ? encoder.encode(train, trains, all - trains, held)
@@ -184,7 +177,7 @@ Dataset load_rows(const RowsChoice& choice, const VocabularyChoice& vocabulary) 
   const bool learns = vocabulary.kind == VocabularyKind::Bpe,
              counts = vocabulary.kind == VocabularyKind::Characters;
   const std::int64_t count = learns && choice.valid_paths.empty()
-                                 ? rows_to_train(rows, choice.held_out)
+                                 ? count_to_train(count_rows(rows), choice.held_out)
                              : learns || counts ? count_rows(rows)
                                                 : 0;  // the others are not made of the texts
   return encoded(choice, Vocabulary::of(vocabulary, joined_texts(rows, count)), rows,

@@ -9,13 +9,17 @@
 
 namespace tessera {
 
+std::int64_t count_to_train(std::int64_t count, double held_out) {
+  // A millionth guards whole products against the rounding of the fraction.
+  return static_cast<std::int64_t>(
+      std::floor((1.0 - held_out) * static_cast<double>(count) + 1e-6));
+}
+
 TokenStream::TokenStream(std::vector<std::int32_t> ids, double held_out) : ids_(std::move(ids)) {
   if (ids_.empty()) fail(Fault::Data, "the text is empty: it has 0 tokens; give a longer text");
   require(held_out >= 0 && held_out < 1, "held-out fraction ", held_out,
           " is not in [0, 1); give the part of the text that is kept for validation, like 0.1");
-  // The millionth of a token guards whole products against the rounding of the fraction.
-  num_train_ = static_cast<std::size_t>(
-      std::floor((1.0 - held_out) * static_cast<double>(ids_.size()) + 1e-6));
+  num_train_ = static_cast<std::size_t>(count_to_train(std::ssize(ids_), held_out));
 }
 
 TokenStream TokenStream::none() {

@@ -10,6 +10,9 @@
 
 namespace tessera {
 
+/// Of `count` tokens, rows or pictures those that train, the first floor((1 - held_out) * count).
+std::int64_t count_to_train(std::int64_t count, double held_out);
+
 /// Token ids in order: the first part to train on, the tail held out.
 class TokenStream {
  public:
@@ -18,8 +21,8 @@ class TokenStream {
   /// No tokens, of data that has another form.
   static TokenStream none();
 
-  /// The train part is the first floor((1 - held_out) * n) tokens: 1,003,854 of tiny Shakespeare's
-  /// 1,115,394. Errors: Fault::Data: no tokens. Fault::Usage: held_out not in [0, 1).
+  /// The train part is the first count_to_train(n, held_out) tokens: 1,003,854 of tiny
+  /// Shakespeare's 1,115,394. Errors: Fault::Data: no tokens. Fault::Usage: held_out not in [0, 1).
   explicit TokenStream(std::vector<std::int32_t> ids, double held_out = kHeldOut);
   /// All of one text trains, another one is held out. Errors: Fault::Data: no tokens to train on.
   TokenStream(std::vector<std::int32_t> train, std::span<const std::int32_t> held_out);

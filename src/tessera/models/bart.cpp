@@ -19,10 +19,6 @@ namespace {
 /// Rows of the tables of positions that nothing reads: published weights have them.
 constexpr std::int64_t kUnreadRows = 2;
 
-std::int64_t bart_decoder_layers(const ModelConfig& c) {
-  return c.decoder_layers == 0 ? c.layers : c.decoder_layers;
-}
-
 TransformerConfig bart_stacks(const ModelConfig& c) {
   TransformerConfig out;
   out.layer = layer_of(c);
@@ -32,7 +28,7 @@ TransformerConfig bart_stacks(const ModelConfig& c) {
   out.layer.activation_dropout = c.dropout;
   out.layer.feed_forward = FeedForward::GeluErf;
   out.last_norm = false;
-  out.encoder_layers = c.layers, out.decoder_layers = bart_decoder_layers(c);
+  out.encoder_layers = c.layers, out.decoder_layers = c.decoder();
   return out;
 }
 
@@ -125,7 +121,7 @@ constinit const ModelFamily kBart = {
     .task = [](const ModelConfig& config) { return translation(config, kBartModel); },
     .find_problems = find_bart_problems,
     .stacks = [](const ModelConfig& c) -> std::vector<LayerStack> {
-      return {{"encoder.layers", c.layers}, {"decoder.layers", bart_decoder_layers(c), 2}};
+      return {{"encoder.layers", c.layers}, {"decoder.layers", c.decoder(), 2}};
     },
     .special_tokens = kTranslationTokens,
     .tokens_of = bart_tokens_of,

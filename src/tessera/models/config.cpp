@@ -47,7 +47,7 @@ ModelConfig with_derived(ModelConfig config) {
   config.embedding_width = config.embedded();
   if (config.heads > 0 && config.head_width == config.width / config.heads) config.head_width = 0;
   config.source_context = config.source();
-  if (config.decoder_layers == 0) config.decoder_layers = config.layers;
+  config.decoder_layers = config.decoder();
   return config;
 }
 

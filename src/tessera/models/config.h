@@ -77,6 +77,7 @@ struct ModelConfig {
   std::int64_t head_dim() const { return head_width == 0 ? width / heads : head_width; }
   std::int64_t embedded() const { return embedding_width == 0 ? width : embedding_width; }
   std::int64_t most_positions() const { return positions == 0 ? context : positions; }
+  std::int64_t decoder() const { return decoder_layers == 0 ? layers : decoder_layers; }
   std::int64_t source() const { return source_context == 0 ? context : source_context; }
   std::int64_t most_source_positions() const {
     return source_positions == 0 ? source() : source_positions;

@@ -25,10 +25,6 @@ constexpr std::string_view kT5Relu = "relu", kT5GatedGelu = "gated-gelu";
 /// The numbers of positions: a column for each head.
 constexpr TensorCut kT5Cuts[] = {{"embed*.relative.weight", 1, 2}};
 
-std::int64_t t5_decoder_layers(const ModelConfig& c) {
-  return c.decoder_layers == 0 ? c.layers : c.decoder_layers;
-}
-
 /// First values, times init_std: 1 of tokens, and of weights that which keeps variances.
 WeightInit t5_tokens_init(const ModelConfig& c) { return normal_init(c.init_std); }
 
@@ -46,7 +42,7 @@ TransformerConfig t5_stacks(const ModelConfig& c) {
   // matrix, whose rows share it: scores begin as in T5.
   const double e = static_cast<double>(c.head_dim());
   layer.attention_init = he_normal_init(Fan::In, c.init_std * std::pow(e, -0.25));
-  out.encoder_layers = c.layers, out.decoder_layers = t5_decoder_layers(c);
+  out.encoder_layers = c.layers, out.decoder_layers = c.decoder();
   return out;
 }
 
@@ -180,7 +176,7 @@ constinit const ModelFamily kT5 = {
         },
     .find_problems = find_t5_problems,
     .stacks = [](const ModelConfig& c) -> std::vector<LayerStack> {
-      return {{"encoder.layers", c.layers}, {"decoder.layers", t5_decoder_layers(c), 2}};
+      return {{"encoder.layers", c.layers}, {"decoder.layers", c.decoder(), 2}};
     },
     .cuts = kT5Cuts,
     .special_tokens = kTranslationTokens,

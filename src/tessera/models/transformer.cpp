@@ -18,16 +18,12 @@ namespace {
 constexpr std::string_view kRelu = "relu", kGelu = "gelu";
 constexpr TensorCut kTargetCuts[] = {{"embed_target.token.weight", 0, 2, /*table=*/true}};
 
-std::int64_t decoder_layers(const ModelConfig& c) {
-  return c.decoder_layers == 0 ? c.layers : c.decoder_layers;
-}
-
 TransformerConfig stacks_of(const ModelConfig& c) {
   TransformerConfig out;
   out.layer = layer_of(c);
   out.layer.post_norm = c.post_norm;
   out.layer.feed_forward = c.activation == kGelu ? FeedForward::GeluErf : FeedForward::Relu;
-  out.encoder_layers = c.layers, out.decoder_layers = decoder_layers(c);
+  out.encoder_layers = c.layers, out.decoder_layers = c.decoder();
   return out;
 }
 
@@ -120,8 +116,7 @@ Value decoded(const ModelConfig& c, Value ids, Value table, const Encoded& encod
   Builder& builder = ids.builder();
   const EmbeddingResult to =
       embedded(c, "embed_target", ids, table, c.most_positions(), pass.position, pass);
-  Value x =
-      transformer_decoder(to.rows, encoded, stacks_of(c, 3 * decoder_layers(c)), of_ids, pass);
+  Value x = transformer_decoder(to.rows, encoded, stacks_of(c, 3 * c.decoder()), of_ids, pass);
   if (pass.wanted.valid()) x = dynamic_slice(x, 1, pass.wanted, 1);
   if (!c.tied_head) return linear(x, "head", c.vocabulary, {false, init_of(c)});
   const Scope scope(builder, "head");
@@ -154,7 +149,7 @@ constinit const ModelFamily kTransformer = {
     .find_problems = find_transformer_problems,
     .changes = transformer_changes,
     .stacks = [](const ModelConfig& c) -> std::vector<LayerStack> {
-      return {{"encoder.layers", c.layers}, {"decoder.layers", decoder_layers(c), 2}};
+      return {{"encoder.layers", c.layers}, {"decoder.layers", c.decoder(), 2}};
     },
     .cuts = kTargetCuts,
     .special_tokens = kTranslationTokens,

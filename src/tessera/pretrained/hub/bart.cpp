@@ -81,7 +81,7 @@ void read_bart(const HubConfig& from, ModelConfig& to) {
 void write_bart(const ModelConfig& from, HubJson& to) {
   to["d_model"] = from.width;
   to["encoder_layers"] = from.layers;
-  to["decoder_layers"] = from.decoder_layers == 0 ? from.layers : from.decoder_layers;
+  to["decoder_layers"] = from.decoder();
   for (const char* stack : {"encoder", "decoder"}) {
     to[text(stack, "_attention_heads")] = from.heads;
     to[text(stack, "_ffn_dim")] = from.hidden();

@@ -104,7 +104,7 @@ void write_t5(const ModelConfig& from, HubJson& to) {
   to["d_kv"] = from.head_dim();
   to["d_ff"] = from.hidden();
   to["num_layers"] = from.layers;
-  to["num_decoder_layers"] = from.decoder_layers == 0 ? from.layers : from.decoder_layers;
+  to["num_decoder_layers"] = from.decoder();
   to["vocab_size"] = from.vocabulary;
   to["layer_norm_epsilon"] = from.norm_eps;
   to["initializer_factor"] = from.init_std;
