@@ -89,6 +89,13 @@ TEST(PlanCommand, TellsBuckets) {
   for (const nlohmann::json& bucket : two["buckets"]) EXPECT_LE(bucket["bytes"], 1 << 20);
 }
 
+/// Layers that have the parameters of the first one have no gradients of their own to group.
+TEST(PlanCommand, GroupsGradientsOfSharedLayers) {
+  const Ran ran = run(words("plan --preset bert-tiny --family albert --vocab-size 64 --threads 1 "
+                            "--devices 2 --gradient-aggregation-group 2"));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+}
+
 /// gpt2-tiny has activations of 8 x 32 x 64 numbers, 32 KiB on each of two data parallel devices.
 TEST(PlanCommand, TellsCollectivesByBlockAndBytesByAxis) {
   const std::string mesh = "--devices 4 --tensor-model-parallel-size 2";

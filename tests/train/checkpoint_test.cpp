@@ -945,6 +945,17 @@ TEST(CheckpointManifest, NamesHaveALimit) {
             "checkpoint: a tensor's name has 4097 bytes but at most 4096 are allowed; shorten it");
 }
 
+/// What could not be saved at its end is not to begin: a tokenizer may have any size.
+TEST(CheckpointManifest, TextsLeaveRoomForTensors) {
+  CheckpointRecord record{0, 0, {{"config", "[]"}, {"vocabulary", std::string(44'000'000, '"')}}};
+  require_room_for_tensors(record);
+  record.texts["vocabulary"] += std::string(2'000'000, '"');
+  EXPECT_EQ(message_of([&] { require_room_for_tensors(record); }),
+            "what each checkpoint is to record takes 92000006 bytes (config 4, vocabulary "
+            "92000002) but at most 90000000 are allowed; give a smaller tokenizer, or a "
+            "config.json without what no model needs");
+}
+
 TEST(CheckpointManifest, NoJsonAtAll) {
   const std::string deep = "{\"x\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
   const std::string cases[] = {"",

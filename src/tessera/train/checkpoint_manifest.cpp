@@ -80,6 +80,22 @@ std::string to_text(const Manifest& manifest) {
   return text;
 }
 
+void require_room_for_tensors(const CheckpointRecord& record) {
+  constexpr std::int64_t kMost = kMaxManifest / 10 * 9;
+  std::int64_t all = 0;
+  std::vector<std::string> sizes;
+  for (const auto& [key, value] : record.texts) {
+    const std::string written = json(value).dump(-1, ' ', false, json::error_handler_t::replace);
+    all += std::ssize(written);
+    sizes.push_back(tessera::text(key, " ", written.size()));
+  }
+  if (all > kMost)
+    fail(Fault::Data, "what each checkpoint is to record takes ", all, " bytes (", join(sizes),
+         ") but at most ", kMost,
+         " are allowed; give a smaller tokenizer, or a config.json "
+         "without what no model needs");
+}
+
 std::string seal_manifest(std::string_view object) {
   object = trim(object);
   check(object.size() > 2 && object.back() == '}', "no JSON object to seal");

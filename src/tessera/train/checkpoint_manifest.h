@@ -56,6 +56,9 @@ struct Manifest {
 /// The bytes of manifest.json. Errors: Fault::Usage: a name or a text that is not UTF-8; a name
 /// longer than kMaxTensorName; all longer than kMaxManifest.
 std::string to_text(const Manifest& manifest);
+/// That what a record says leaves room for tensors in a manifest: for a run that begins, which
+/// could not be saved later. Errors: Fault::Data.
+void require_room_for_tensors(const CheckpointRecord& record);
 
 /// How many blocks a slice of so many bytes has, and the size of one of them.
 std::int64_t count_blocks(const Manifest& manifest, std::int64_t bytes);

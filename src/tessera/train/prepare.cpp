@@ -6,6 +6,7 @@
 #include "tessera/base/text.h"
 #include "tessera/data/token_stream.h"
 #include "tessera/models/family.h"
+#include "tessera/train/checkpoint_manifest.h"
 #include "tessera/train/compare_runs.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/output_check.h"
@@ -353,6 +354,8 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
       require_ids(run.data.tokens.all(), run.config.model.vocabulary, name_of(run.data.files));
     });
   }
+  if (problems.empty())
+    problems.gather([&] { require_room_for_tensors(checkpoint_record(run, 0, 0)); });
   if (!problems.empty()) return {};
   return run;
 }

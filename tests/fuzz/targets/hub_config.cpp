@@ -26,8 +26,10 @@ void use(const HubFamily& family, const ModelConfig& model) {
 
 void run(std::string_view input) {
   if (input.find("weight_map") != std::string_view::npos) {
-    for (const auto& [name, file] : parse_hub_index(input, "input"))
-      then([&] { check(file.find('/') == std::string::npos, "a file elsewhere: ", file); });
+    for (const auto& entry : parse_hub_index(input, "input"))
+      then([&] {
+        check(entry.second.find('/') == std::string::npos, "a file elsewhere: ", entry.second);
+      });
     return;
   }
   const HubConfig config(input, "input");
