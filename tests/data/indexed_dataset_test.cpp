@@ -4,12 +4,15 @@
 
 #include <cstring>
 #include <filesystem>
+#include <functional>
 
 #include "data/test_data.h"
 #include "tessera/base/text.h"
+#include "tessera/data/blended_samples.h"
 #include "tessera/data/file.h"
 #include "tessera/data/indexed_dataset_writer.h"
 #include "tessera/data/npy.h"
+#include "tessera/data/sentence_dataset.h"
 #include "tessera/data/token_files.h"
 
 namespace tessera {
@@ -217,6 +220,86 @@ TEST(TokenFiles, IndicesThatDoNotFitAreMadeAnew) {
   EXPECT_EQ(samples_of(notices), expected);
   ASSERT_EQ(notices.size(), 1u);
   EXPECT_NE(notices[0].find("older than the token files"), std::string::npos) << notices[0];
+}
+
+namespace {
+
+/// The only file in a folder whose name ends so.
+std::string file_that_ends(const std::string& folder, std::string_view end) {
+  std::string out;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (!entry.path().string().ends_with(end)) continue;
+    EXPECT_EQ(out, "");
+    out = entry.path().string();
+  }
+  return out;
+}
+
+/// Cuts the file, then leaves it whole with `wrong` at its end. `use` tells its notices.
+void expect_made_anew_or_refused(const std::string& path, const std::string& wrong,
+                                 const std::function<std::vector<std::string>()>& use) {
+  const std::string bytes = read_file(path);
+  write_atomically(path, bytes.substr(0, bytes.size() - 1));
+  const std::vector<std::string> notices = use();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_NE(notices[0].find("are made anew"), std::string::npos) << notices[0];
+  EXPECT_EQ(read_file(path), bytes);
+  write_atomically(path, bytes.substr(0, bytes.size() - wrong.size()) + wrong);
+  EXPECT_NE(message_of(use).find("do not fit the token files"), std::string::npos);
+  write_atomically(path, bytes);
+  EXPECT_EQ(use(), std::vector<std::string>{});
+}
+
+}  // namespace
+
+TEST(TokenFiles, MapsOfSentencesThatDoNotFitAreMadeAnew) {
+  const TestFolder folder;
+  IndexedDatasetWriter writer(folder / "sentences", TokenType::U16);
+  for (std::int32_t d = 0; d < 5; ++d) {
+    for (std::int32_t s = 0; s < 4; ++s) writer.add_sequence(std::vector<std::int32_t>{5, 6, d});
+    writer.end_document();
+  }
+  writer.finish();
+  const auto files = std::make_shared<const IndexedDataset>(folder / "sentences");
+  for (const std::int64_t samples : {2, 40}) {  // of one epoch, and of several
+    const GptDatasetChoice choice{.split = "1",
+                                  .context = 12,
+                                  .vocabulary = 100,
+                                  .samples = samples,
+                                  .cache = folder / text("kept", samples)};
+    const auto use = [&] {
+      std::vector<std::string> notices;
+      const SentenceDataset data(files, choice, notices);
+      EXPECT_GE(data.size(), samples);
+      for (std::int64_t k = 0; k < data.size(); ++k) EXPECT_GE(data.read(k).sentences.size(), 2u);
+      return notices;
+    };
+    EXPECT_EQ(use(), std::vector<std::string>{});
+    const std::string path = file_that_ends(choice.cache, "sample_index.npy");
+    expect_made_anew_or_refused(path, "\xff\xff\xff\x7f", use);
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::min());
+    ASSERT_EQ(use().size(), 1u);
+  }
+}
+
+TEST(TokenFiles, BlendsThatDoNotFitAreMadeAnew) {
+  const TestFolder folder;
+  write_two_documents(folder / "a");
+  write_two_documents(folder / "b");
+  TokenFiles files;
+  files.train = open_token_source(std::vector<std::string>{"1", folder / "a", "2", folder / "b"});
+  files.split = "1";
+  files.cache = folder / "kept";
+  const auto use = [&] {
+    std::vector<std::string> notices;
+    const TokenSamples samples(files, {.context = 2, .vocabulary = 100, .samples = 5}, notices);
+    for (std::int64_t k = 0; k < samples.size(); ++k) samples.at(k);
+    return notices;
+  };
+  EXPECT_EQ(use(), std::vector<std::string>{});
+  expect_made_anew_or_refused(file_that_ends(files.cache, "-dataset_index.npy"), "\2", use);
+  expect_made_anew_or_refused(file_that_ends(files.cache, "-dataset_sample_index.npy"), "\xff",
+                              use);
 }
 
 }  // namespace tessera

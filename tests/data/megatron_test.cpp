@@ -8,17 +8,20 @@
 #include <nlohmann/json.hpp>
 
 #include "data/test_data.h"
+#include "tessera/base/md5.h"
 #include "tessera/base/text.h"
 #include "tessera/data/blend.h"
 #include "tessera/data/blended_samples.h"
 #include "tessera/data/file.h"
-#include "tessera/data/gpt_cache.h"
+#include "tessera/data/index_sets.h"
 #include "tessera/data/indexed_dataset_writer.h"
 #include "tessera/data/left_to_right.h"
 #include "tessera/data/masked_words.h"
 #include "tessera/data/numpy_random.h"
+#include "tessera/data/sentence_dataset.h"
 #include "tessera/data/sentence_map.h"
 #include "tessera/data/sentence_pairs.h"
+#include "tessera/data/sentence_spans.h"
 #include "tessera/tensor/ignored_label.h"
 
 namespace tessera {
@@ -60,6 +63,39 @@ void write_token_files(const std::string& prefix, const Json& lengths, const Jso
     writer.add_document(ids, std::span(&length, 1));
   }
   writer.finish();
+}
+
+/// Files of a sequence for each sentence, named as c says, with weights where it has some.
+std::vector<std::string> write_sentence_files(const Json& c, const std::string& begin) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < c["files"].size(); ++i) {
+    const std::string prefix = text(begin, "_", i);
+    IndexedDatasetWriter writer(prefix, TokenType::U16);
+    for (const Json& document : c["files"][i]) {
+      for (const Json& sentence : document) writer.add_sequence(sentence.get<TokenIds>());
+      writer.end_document();
+    }
+    writer.finish();
+    if (!c["weights"].empty()) words.push_back(c["weights"][i].dump());
+    words.push_back(prefix);
+  }
+  return words;
+}
+
+/// The files of a set of indices, by what their names begin with, are those that megatron-core
+/// wrote.
+void expect_kept(const std::string& base, const std::vector<std::string>& prefixes,
+                 const Json& kept) {
+  std::string description = read_file(base + "description.txt");
+  EXPECT_EQ(std::filesystem::path(base).filename().string().substr(0, 32), md5_text(description));
+  for (std::size_t i = 0; i < prefixes.size(); ++i) {
+    const std::string name = text("\"", prefixes[i], "\"");
+    for (std::size_t at; (at = description.find(name)) != std::string::npos;)
+      description.replace(at, name.size(), text("\"PREFIX", i, "\""));
+  }
+  EXPECT_EQ(description, kept["description"].get<std::string>());
+  for (const auto& [name, md5] : kept["files"].items())
+    EXPECT_EQ(md5_text(read_file(base + name)), md5.get<std::string>()) << name;
 }
 
 std::optional<std::int64_t> wanted_of(const Json& c) {
@@ -150,12 +186,13 @@ TEST(Megatron, SampleIndices) {
       }
     }
     EXPECT_EQ(notices, std::vector<std::string>{});
-    std::string description = gpt_description(prefix, choice);
+    const IndexSet set = gpt_index_set(prefix, choice);
+    std::string description = set.description;
     description.replace(description.find(text("\"", prefix, "\"")), prefix.size() + 2,
                         "\"PREFIX\"");
     EXPECT_EQ(description, c["description"].get<std::string>());
-    const std::string base = gpt_cache_base(prefix, choice);
-    EXPECT_EQ(read_file(base + "description.txt"), gpt_description(prefix, choice));
+    const std::string base = index_base(set);
+    EXPECT_EQ(read_file(base + "description.txt"), set.description);
     const char* const names[] = {"document_index.npy", "sample_index.npy", "shuffle_index.npy"};
     for (std::size_t i = 0; i < 3; ++i)
       EXPECT_EQ(read_file(base + names[i]).substr(0, 128), unhex(c["npy"][i]));
@@ -167,30 +204,42 @@ TEST(Megatron, BlendedDatasets) {
   int number = 0;
   for (const Json& c : golden()["blended"]) {
     SCOPED_TRACE(text("case ", number));
-    std::vector<std::string> words;
+    std::vector<std::string> words, prefixes;
     for (std::size_t i = 0; i < c["files"].size(); ++i) {
-      const std::string prefix = folder / text("blend", number, "_", i);
-      write_token_files(prefix, c["files"][i]["lengths"], c["files"][i]["tokens"]);
+      prefixes.push_back(folder / text("blend", number, "_", i));
+      write_token_files(prefixes.back(), c["files"][i]["lengths"], c["files"][i]["tokens"]);
       if (!c["weights"].empty()) words.push_back(c["weights"][i].dump());
-      words.push_back(prefix);
+      words.push_back(prefixes.back());
     }
     ++number;
     EXPECT_TRUE(names_token_files(words));
     TokenFiles files;
     files.train = open_token_source(words);
     files.split = "1,0,0";
+    const TokenSampleChoice choice{
+        .context = c["context"].get<std::int64_t>(), .vocabulary = 1000, .samples = wanted_of(c)};
     std::vector<std::string> notices;
-    const TokenSamples samples(
-        files,
-        {.context = c["context"].get<std::int64_t>(), .vocabulary = 1000, .samples = wanted_of(c)},
-        notices);
-    ASSERT_EQ(samples.size(), std::ssize(c["samples"]));
-    for (std::size_t k = 0; k < c["samples"].size(); ++k) {
-      TokenIds ids(c["samples"][k].size());
-      const auto [dataset, sample] = samples.at(static_cast<std::int64_t>(k));
-      dataset.read(sample, ids);
-      EXPECT_EQ(Json(ids), c["samples"][k]) << "sample " << k;
+    const std::string cache = folder / text("kept", number);
+    for (const std::string& kept : {std::string(), cache, cache}) {  // made, made, from files
+      files.cache = kept;
+      const TokenSamples samples(files, choice, notices);
+      ASSERT_EQ(samples.size(), std::ssize(c["samples"]));
+      for (std::size_t k = 0; k < c["samples"].size(); ++k) {
+        TokenIds ids(c["samples"][k].size());
+        const auto [dataset, sample] = samples.at(static_cast<std::int64_t>(k));
+        dataset.read(sample, ids);
+        EXPECT_EQ(Json(ids), c["samples"][k]) << "sample " << k;
+      }
+      EXPECT_EQ(notices, std::vector<std::string>{});
     }
+    int blends = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(cache)) {
+      const std::string path = entry.path().string(), end = "description.txt";
+      if (!path.ends_with("-BlendedDataset-train-" + end)) continue;
+      expect_kept(path.substr(0, path.size() - end.size()), prefixes, c["kept"]);
+      ++blends;
+    }
+    EXPECT_EQ(blends, 1);
   }
 }
 
@@ -255,12 +304,17 @@ void each_masked_sample(const Json& c, std::int64_t special, const Compare& comp
   }
   const auto context = c["context"].get<std::int64_t>();
   const auto seed = c["seed"].get<std::uint32_t>();
-  const IntegerArray made =
-      sentence_map({context - special, c["two_parts"] ? 2 : 1,
-                    c["options"]["short_sequence_probability"], wanted_of(c), seed},
-                   documents, lengths);
-  const Longs map = values_of(made);
+  const SentenceMapRequest request{context - special, c["two_parts"] ? 2 : 1,
+                                   c["options"]["short_sequence_probability"], wanted_of(c), seed};
+  const auto walk = [&](OnDocument on_document) {
+    for (std::size_t d = 0; d + 1 < documents.size(); ++d)
+      on_document(documents[d], std::span(lengths).subspan(
+                                    static_cast<std::size_t>(documents[d]),
+                                    static_cast<std::size_t>(documents[d + 1] - documents[d])));
+  };
+  const Longs map = values_of(sentence_map(request, std::ssize(lengths), walk));
   ASSERT_EQ(Json(map), c["map"]);
+  EXPECT_EQ(sentence_map_size(request, walk), std::ssize(map) / 3);
   for (const Json& sample : c["samples"]) {
     const auto k = sample[0].get<std::size_t>();
     SCOPED_TRACE(text("sample ", k));
@@ -328,25 +382,33 @@ Vocabulary numbered_pieces(std::int32_t size) {
   return Vocabulary::tokenizer(Tokenizer::of({{"vocab.txt", lines}}, "test"));
 }
 
+using BatchColumns = std::vector<std::pair<const char*, std::int64_t>>;
+
 /// Inputs of a batch of `count` samples, by name.
-std::map<std::string, TokenIds> pairs_batch(const Samples& samples, std::int64_t count,
-                                            std::int64_t context, std::int64_t predicted) {
+std::map<std::string, TokenIds> sample_batch(const Samples& samples, std::int64_t count,
+                                             const BatchColumns& columns) {
   std::map<std::string, TokenIds> out;
   BatchInputs inputs("test");
-  const auto add = [&](const char* name, std::int64_t columns) {
+  for (const auto& [name, width] : columns) {
     TokenIds& values = out[name];
-    values.resize(static_cast<std::size_t>(count * columns), -7);
-    inputs.add(name, {DType::I32, {count, columns}, {}},
+    values.resize(static_cast<std::size_t>(count * width), -7);
+    inputs.add(name, {DType::I32, {count, width}, {}},
                std::as_writable_bytes(std::span(values)).data());
-  };
-  for (const char* name : {"ids", "types", "mask"}) add(name, context);
-  add("labels", predicted > 0 ? predicted : context);
-  add("next", 1);
-  if (predicted > 0) add("masked_positions", predicted);
+  }
   inputs.begin();
   samples.fill(0, count, inputs);
   inputs.require_filled();
   return out;
+}
+
+/// The maps of all files are those that megatron-core wrote.
+void expect_kept_maps(const TokenFiles& files, const TokenSampleChoice& choice, const Json& kept) {
+  const auto choices = choices_of_files(files, files.train, choice);
+  ASSERT_EQ(choices.size(), kept.size());
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const std::string& prefix = files.train.files[i]->prefix();
+    expect_kept(index_base(sentence_index_set(prefix, choices[i])), {prefix}, kept[i]);
+  }
 }
 
 }  // namespace
@@ -356,21 +418,9 @@ TEST(Megatron, BatchesOfSentencePairs) {
   int number = 0;
   for (const Json& c : golden()["sentence_pairs"]) {
     SCOPED_TRACE(text("case ", number));
-    std::vector<std::string> words;
-    for (std::size_t i = 0; i < c["files"].size(); ++i) {
-      const std::string prefix = folder / text("pairs", number, "_", i);
-      IndexedDatasetWriter writer(prefix, TokenType::U16);
-      for (const Json& document : c["files"][i]) {
-        for (const Json& sentence : document) writer.add_sequence(sentence.get<TokenIds>());
-        writer.end_document();
-      }
-      writer.finish();
-      if (!c["weights"].empty()) words.push_back(c["weights"][i].dump());
-      words.push_back(prefix);
-    }
-    ++number;
     TokenFiles files;
-    files.train = open_token_source(words);
+    files.train = open_token_source(write_sentence_files(c, folder / text("pairs", number)));
+    ++number;
     files.split = c["split"].get<std::string>();
     const auto context = c["context"].get<std::int64_t>(), size = c["size"].get<std::int64_t>(),
                most = (context - 3) * 15 / 100;
@@ -385,7 +435,12 @@ TEST(Megatron, BatchesOfSentencePairs) {
         EXPECT_EQ(samples->size(), size);
       }
       const auto count = static_cast<std::int64_t>(c["samples"].size());
-      const auto batch = pairs_batch(*samples, count, context, predicted);
+      BatchColumns columns = {{"ids", context}, {"types", context}, {"mask", context}, {"next", 1}};
+      columns.emplace_back("labels", predicted > 0 ? predicted : context);
+      if (predicted > 0) columns.emplace_back("masked_positions", predicted);
+      const auto batch = sample_batch(*samples, count, columns);
+      EXPECT_EQ(samples->notice(), "");
+      expect_kept_maps(files, options.choice, c["kept"]);
       for (std::int64_t k = 0; k < count; ++k) {
         SCOPED_TRACE(text("sample ", k));
         const Json& expected = c["samples"][static_cast<std::size_t>(k)];
@@ -416,6 +471,114 @@ TEST(Megatron, BatchesOfSentencePairs) {
               }).find(text("masked-positions is ", most - 1, ", but")),
               std::string::npos);
   }
+}
+
+namespace {
+
+/// The same with a start, an end and so many sentinels behind it.
+Vocabulary pieces_and_sentinels(std::int32_t size, std::int32_t sentinels) {
+  std::string lines = numbered_pieces(size).made_elsewhere()->files().at("vocab.txt");
+  lines += "[BOS]\n[EOS]\n";
+  for (std::int32_t i = 0; i < sentinels; ++i) lines += text("<extra_id_", i, ">\n");
+  return Vocabulary::tokenizer(Tokenizer::of({{"vocab.txt", lines}}, "test"));
+}
+
+}  // namespace
+
+TEST(Megatron, BatchesOfSentenceSpans) {
+  const TestFolder folder;
+  int number = 0;
+  for (const Json& c : golden()["sentence_spans"]) {
+    SCOPED_TRACE(text("case ", number));
+    TokenFiles files;
+    files.train = open_token_source(write_sentence_files(c, folder / text("spans", number)));
+    ++number;
+    files.split = c["split"].get<std::string>();
+    const auto context = c["context"].get<std::int64_t>(),
+               written = c["written"].get<std::int64_t>();
+    const auto size = c["vocabulary"].get<std::int32_t>();
+    const Vocabulary vocabulary = pieces_and_sentinels(size, 40);
+    const SentenceSpansOptions options{
+        .choice = {static_cast<DataPart>(c["part"].get<int>()), context, vocabulary.size(),
+                   wanted_of(c), c["seed"].get<std::uint32_t>(), written},
+        .pad = 0,
+        .start = size,
+        .end = size + 1};
+    for (int start = 0; start < 2; ++start) {  // the maps are made, then taken from the cache
+      const auto samples = sentence_spans(files, vocabulary, options);
+      if (options.choice.part != DataPart::Train) {
+        EXPECT_EQ(samples->size(), c["size"].get<std::int64_t>());
+      }
+      const auto count = static_cast<std::int64_t>(c["samples"].size());
+      const auto batch = sample_batch(*samples, count,
+                                      {{"source", context}, {"ids", written}, {"labels", written}});
+      expect_kept_maps(files, options.choice, c["kept"]);
+      for (std::int64_t k = 0; k < count; ++k) {
+        SCOPED_TRACE(text("sample ", k));
+        const Json& expected = c["samples"][static_cast<std::size_t>(k)];
+        const auto row = [&](const char* name, std::int64_t columns) {
+          const TokenIds& all = batch.at(name);
+          return TokenIds(all.begin() + k * columns, all.begin() + (k + 1) * columns);
+        };
+        // What the model sees as padding.
+        const auto mask_of = [](TokenIds ids) {
+          for (std::int32_t& id : ids) id = id == 0 ? 0 : 1;
+          return ids;
+        };
+        TokenIds labels = row("labels", written);
+        std::ranges::replace(labels, kIgnoredLabel, -1);  // as megatron-core has it
+        EXPECT_EQ(Json(row("source", context)), expected["source"]);
+        EXPECT_EQ(Json(row("ids", written)), expected["ids"]);
+        EXPECT_EQ(Json(labels), expected["labels"]);
+        EXPECT_EQ(Json(mask_of(row("source", context))), expected["source_mask"]);
+        EXPECT_EQ(Json(mask_of(row("ids", written))), expected["ids_mask"]);
+      }
+    }
+  }
+}
+
+TEST(Megatron, SentenceSpansNeedSentinelsAndRoom) {
+  const TestFolder folder;
+  IndexedDatasetWriter writer(folder / "spans", TokenType::U16);
+  for (std::int32_t d = 0; d < 4; ++d) {
+    for (std::int32_t s = 0; s < 4; ++s) writer.add_sequence(TokenIds(20, 8 + (d + s) % 5));
+    writer.end_document();
+  }
+  writer.finish();
+  TokenFiles files;
+  files.train = open_token_source(std::vector{folder / "spans"});
+  files.split = "1";
+  SentenceSpansOptions options{
+      .choice = {.context = 42, .vocabulary = 100, .written = 13}, .start = 40, .end = 41};
+  const auto says = [&](const Vocabulary& vocabulary) {
+    return message_of([&] {
+      const auto samples = sentence_spans(files, vocabulary, options);
+      sample_batch(*samples, samples->size(), {{"source", 42}, {"ids", 13}, {"labels", 13}});
+    });
+  };
+  const auto notice = [&](const Vocabulary& vocabulary) {
+    return sentence_spans(files, vocabulary, options)->notice();
+  };
+  EXPECT_EQ(says(pieces_and_sentinels(40, 6)), "");
+  EXPECT_EQ(notice(pieces_and_sentinels(40, 6)), "");
+  EXPECT_NE(says(numbered_pieces(40)).find("<extra_id_0>, <extra_id_1> and so on, and that of"),
+            std::string::npos);
+  EXPECT_NE(says(Vocabulary::ids(40)).find("and none is given"), std::string::npos);
+  EXPECT_NE(notice(pieces_and_sentinels(40, 1)).find("than the tokenizer has sentinels, 1, ends"),
+            std::string::npos);
+  const std::string few = says(pieces_and_sentinels(40, 1));
+  EXPECT_NE(few.find("masked runs, but the vocabulary has 1 sentinels"), std::string::npos) << few;
+  EXPECT_NE(few.find(text("of '", folder / "spans", "'")), std::string::npos) << few;
+  options.choice.written = 12;
+  EXPECT_NE(notice(pieces_and_sentinels(40, 6))
+                .find("up to 13 to write; one that has more than context 12"),
+            std::string::npos);
+  options.choice.written = 7;
+  EXPECT_NE(says(pieces_and_sentinels(40, 6)).find("these are 8 to write, but context is 7"),
+            std::string::npos);
+  options.choice.context = 8;
+  EXPECT_NE(says(pieces_and_sentinels(40, 6)).find("source-context is 8, of which 6"),
+            std::string::npos);
 }
 
 TEST(Megatron, SentencePairsNeedSentencesAndATokenizer) {

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/text.h"
-#include "tessera/comm/local.h"
 #include "tessera/data/file.h"
 #include "tessera/data/indexed_dataset_writer.h"
 #include "train/tiny_run.h"
@@ -21,31 +20,6 @@ class BertRun : public TrainerTest {
     out.model.dropout = 0.1;
     out.steps = 12;
     out.eval_every = 4;
-    return out;
-  }
-
-  void run_on_ranks(const RunConfig& config) {
-    Problems problems;
-    std::optional<PreparedRun> prepared = prepare_run(config, problems);
-    problems.raise();
-    const RunConfig complete = prepared->config;
-    run_ranks(static_cast<int>(complete.parallel.devices), [&](Communicator& world) {
-      const auto device = make_cpu_device({1, -1});
-      if (world.rank() > 0) return follow(complete, *device, world);
-      TrainOptions options;
-      options.world = &world;
-      train(std::move(*prepared), *device, options);
-    });
-  }
-
-  /// The metrics of the last line of that kind.
-  nlohmann::json last(const std::string& output, const std::string& kind) const {
-    std::istringstream lines(file(output + "/metrics.jsonl"));
-    nlohmann::json out;
-    for (std::string line; std::getline(lines, line);) {
-      const nlohmann::json json = nlohmann::json::parse(line);
-      if (json.at("kind") == kind) out = json;
-    }
     return out;
   }
 
@@ -105,7 +79,7 @@ TEST_F(BertRun, OnTokenFilesEveryMeshHasTheSameLosses) {
     one.model.masked_positions = masked_positions;
     one.model.dropout = 0;
     run(one);
-    RunConfig two = one, four = one;
+    RunConfig two = one, four = one, stages = one;
     two.output = folder_ + text("/two", masked_positions);
     two.parallel.devices = 2;
     two.zero2 = true;
@@ -113,7 +87,11 @@ TEST_F(BertRun, OnTokenFilesEveryMeshHasTheSameLosses) {
     four.parallel.devices = 4;
     four.parallel.tensor = 2;
     four.micro_batch_size = 2;
-    for (const RunConfig* const mesh : {&two, &four}) {
+    stages.output = folder_ + text("/stages", masked_positions);
+    stages.parallel.devices = 4;
+    stages.parallel.pipeline = 2;
+    stages.micro_batch_size = 2;
+    for (const RunConfig* const mesh : {&two, &four, &stages}) {
       run_on_ranks(*mesh);
       const std::string name = mesh->output.substr(folder_.size() + 1);
       for (const std::string kind : {"train", "valid"}) {

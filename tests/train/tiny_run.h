@@ -8,11 +8,13 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
 
+#include "tessera/comm/local.h"
 #include "tessera/train/presets.h"
 #include "tessera/train/trainer.h"
 
@@ -45,6 +47,31 @@ class TrainerTest : public testing::Test {
     std::optional<PreparedRun> prepared = prepare_run(config, problems);
     problems.raise();
     return train(std::move(*prepared), *device_, options);
+  }
+
+  void run_on_ranks(const RunConfig& config) {
+    Problems problems;
+    std::optional<PreparedRun> prepared = prepare_run(config, problems);
+    problems.raise();
+    const RunConfig complete = prepared->config;
+    run_ranks(static_cast<int>(complete.parallel.devices), [&](Communicator& world) {
+      const auto device = make_cpu_device({1, -1});
+      if (world.rank() > 0) return follow(complete, *device, world);
+      TrainOptions options;
+      options.world = &world;
+      train(std::move(*prepared), *device, options);
+    });
+  }
+
+  /// The metrics of the last line of that kind.
+  nlohmann::json last(const std::string& output, const std::string& kind) const {
+    std::istringstream lines(file(output + "/metrics.jsonl"));
+    nlohmann::json out;
+    for (std::string line; std::getline(lines, line);) {
+      const nlohmann::json json = nlohmann::json::parse(line);
+      if (json.at("kind") == kind) out = json;
+    }
+    return out;
   }
 
   std::string digest_of(const std::string& output) const {

@@ -7,6 +7,7 @@
 Needs pip install numpy torch megatron-core packaging einops.
 """
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -39,7 +40,7 @@ class WordPieces:
         self.bos, self.eos = size, size + 1
         self.additional_special_tokens_ids = list(range(size + 2, size + 2 + sentinels))
         self.inv_vocab = {i: ("##p" if i >= 5 and i % 7 == 0 else "p") for i in range(size)}
-        self.unique_identifiers = {"class": "WordPieces"}
+        self.unique_identifiers = NullTokenizer(size).unique_identifiers  # what the C++ code describes
 
 
 def numpy_cases(pick, cases):
@@ -75,6 +76,19 @@ def write_files(prefix, documents, dtype):
         builder.add_document(torch.IntTensor(ids) if dtype != numpy.int64 else torch.LongTensor(ids),
                              [len(sentence) for sentence in document])
     builder.finalize(prefix + ".idx")
+
+
+def kept(dataset, prefixes, folder=None):
+    """What a dataset has written: its description, and of each file of indices the MD5."""
+    kind, description = type(dataset).__name__, dataset.unique_description
+    names = {"BlendedDataset": ("dataset_index", "dataset_sample_index")}.get(kind, ("sample_index",))
+    part = f"{dataset.split.name}-" if kind == "BlendedDataset" else ""
+    base = f"{folder or prefixes[0] + f'/cache/{kind}_indices'}/{dataset.unique_description_hash}-{kind}-{part}"
+    assert open(base + "description.txt").read() == description
+    for i, prefix in enumerate(prefixes):
+        description = description.replace(json.dumps(prefix), f'"PREFIX{i}"')
+    return {"description": description,
+            "files": {name + ".npy": hashlib.md5(open(f"{base}{name}.npy", "rb").read()).hexdigest() for name in names}}
 
 
 def builder_cases(pick, cases, folder):
@@ -159,13 +173,14 @@ def blended_cases(pick, cases, folder):
         config = GPTDatasetConfig(
             random_seed=1234, sequence_length=context, blend=(prefixes, weights), split="1,0,0",
             tokenizer=NullTokenizer(1000), reset_position_ids=False, reset_attention_mask=False, eod_mask_loss=False,
-            create_attention_mask=False)
+            create_attention_mask=False, path_to_cache=f"{folder}/blend{len(out)}")
         try:
             dataset = BlendedMegatronDatasetBuilder(GPTDataset, [wanted, 0, 0] if wanted else [None] * 3,
                                                     lambda: True, config).build()[0]
         except (AssertionError, IndexError):
             continue
         out.append({"files": files, "weights": weights or [], "wanted": wanted, "context": context,
+                    "kept": kept(dataset, prefixes, config.path_to_cache),
                     "samples": [dataset[k]["tokens"].tolist() + dataset[k]["labels"].tolist()[-1:]
                                 for k in range(len(dataset))]})
     return out
@@ -286,7 +301,48 @@ def sentence_pair_cases(pick, cases, folder):
         take = range(len(dataset)) if cases > 20 else range(min(len(dataset), 5))
         samples = [{ours: numpy.asarray(dataset[k][theirs]).tolist() for theirs, ours in names.items()} for k in take]
         out.append({"files": files, "weights": weights or [], "split": split, "part": part, "context": context,
-                    "wanted": wanted, "seed": seed, "vocabulary": vocabulary, "size": len(dataset), "samples": samples})
+                    "wanted": wanted, "seed": seed, "vocabulary": vocabulary, "size": len(dataset),
+                    "kept": [kept(d, [d.dataset_path]) for d in getattr(dataset, "datasets", [dataset])],
+                    "samples": samples})
+    return out
+
+
+def sentence_span_cases(pick, cases, folder):
+    """T5's samples of blended and split files, with the usual settings."""
+    out = []
+    while len(out) < cases:
+        vocabulary, context = 40, pick.choice([24, 48, 64])
+        written = pick.choice([context // 3, context])
+        files, prefixes = [], []
+        for k in range(pick.choice([1, 1, 2, 3])):
+            files.append(random_sentences(pick, cases > 20, vocabulary))
+            prefixes.append(f"{folder}/spans{len(out)}_{k}")
+            write_files(prefixes[-1], files[-1], numpy.uint16)
+        weights = [pick.choice([.1, .5, 3]) for _ in files] if len(files) > 1 else None
+        part, split = pick.choice([[0, "1,0,0"], [0, "70,30"], [1, "60,40"]])
+        wanted, seed = pick.randrange(1, 200 if cases > 20 else 20), pick.choice([1, 1234, pick.randrange(1, 2**31 - 1000)])
+        config = T5MaskedWordPieceDatasetConfig(
+            random_seed=seed, sequence_length=context, sequence_length_decoder=written, blend=(prefixes, weights),
+            split=split, tokenizer=WordPieces(vocabulary), masking_probability=.15, short_sequence_probability=.1,
+            masking_max_ngram=10, masking_do_full_word=True, masking_do_permutation=False,
+            masking_use_longer_ngrams=False, masking_use_geometric_distribution=True)
+        def has_sample(documents, begin, end):
+            return any(len(d) == 1 or len(d) > 1 and max(map(len, d)) <= 512 for d in documents[begin:end])
+        if not all(has_sample(f, *split_ranges(split, len(f))[part]) for f in files):
+            continue  # megatron-core looks for one for ever
+        names = {"text_enc": "source", "text_dec": "ids", "labels": "labels", "enc_mask": "source_mask",
+                 "dec_mask": "ids_mask"}
+        try:
+            dataset = BlendedMegatronDatasetBuilder(
+                T5MaskedWordPieceDataset, [wanted if k == part else 0 for k in range(3)], lambda: True, config).build()[part]
+            take = range(len(dataset)) if cases > 20 else range(min(len(dataset), 5))
+            samples = [{ours: numpy.asarray(dataset[k][theirs]).tolist() for theirs, ours in names.items()} for k in take]
+        except (IndexError, AssertionError):  # a blend that wants more of a file than it has; a text that is too long
+            continue
+        out.append({"files": files, "weights": weights or [], "split": split, "part": part, "context": context,
+                    "written": written, "wanted": wanted, "seed": seed, "vocabulary": vocabulary, "size": len(dataset),
+                    "kept": [kept(d, [d.dataset_path]) for d in getattr(dataset, "datasets", [dataset])],
+                    "samples": samples})
     return out
 
 
@@ -316,7 +372,8 @@ def main():
                 "blending": blending_cases(pick, cases), "split": split_cases(pick, cases),
                 "bert": masked_cases(pick, cases, folder, False), "t5": masked_cases(pick, cases, folder, True),
                 "left_to_right": left_to_right_cases(pick, 2 * cases),
-                "sentence_pairs": sentence_pair_cases(pick, cases, folder)}
+                "sentence_pairs": sentence_pair_cases(pick, cases, folder),
+                "sentence_spans": sentence_span_cases(pick, cases, folder)}
     torch.distributed.destroy_process_group()
     out = []
     for name, value in made.items():  # one case in a line

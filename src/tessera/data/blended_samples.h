@@ -11,12 +11,13 @@
 #include "tessera/base/error.h"
 #include "tessera/base/size.h"
 #include "tessera/data/blend.h"
+#include "tessera/data/index_sets.h"
 #include "tessera/data/token_files.h"
 
 namespace tessera {
 
 /// Samples as Megatron-LM numbers them. Dataset is made of a pair of files and a GptDatasetChoice,
-/// and has size() and epoch(). All functions may be called from any thread.
+/// and has size(), epoch() and index_set(). All functions may be called from any thread.
 template <typename Dataset>
 class BlendedSamples {
  public:
@@ -25,31 +26,35 @@ class BlendedSamples {
                  std::vector<std::string>& notices) {
     const TokenSource& source = files.source_of(choice.part);
     const std::vector<GptDatasetChoice> choices = choices_of_files(files, source, choice);
-    std::vector<std::int64_t> sizes;
+    BlendDescription blend{.part = choice.part};
     for (std::size_t i = 0; i < choices.size(); ++i) {
       datasets_.emplace_back(source.files[i], choices[i], notices);
-      sizes.push_back(datasets_.back().size());
-      size_ = size_sum(size_, sizes.back(), "samples of all files");
+      blend.sizes.push_back(datasets_.back().size());
+      size_ = size_sum(size_, blend.sizes.back(), "samples of all files");
     }
     const std::vector<double> weights = normalised(source.weights);
     if (weights.empty()) {
       if (datasets_.size() == 1) return;
-      if (!choice.samples) {
-        blend_ = blend_all(sizes);
-        return;
+      if (choice.samples) {
+        size_ = std::min(size_, std::max<std::int64_t>(1, *choice.samples));
+        blend.weights = normalised(std::vector<double>(blend.sizes.begin(), blend.sizes.end()));
       }
-      size_ = std::min(size_, std::max<std::int64_t>(1, *choice.samples));
-      const std::vector<double> shares(sizes.begin(), sizes.end());
-      blend_ = blend_by_weight(normalised(shares), size_);
-      return;
+    } else {
+      if (choice.samples) {
+        size_ = 0;
+        for (const std::int64_t part : samples_of_parts(weights, *choice.samples))
+          size_ = size_sum(size_, part, "samples of all files");
+      }
+      // megatron-core divides by their sum a second time, which changes last bits.
+      blend.weights = normalised(weights);
     }
-    if (choice.samples) {
-      size_ = 0;
-      for (const std::int64_t part : samples_of_parts(weights, *choice.samples))
-        size_ = size_sum(size_, part, "samples of all files");
+    blend.size = size_;
+    if (!files.cache.empty()) {
+      for (std::size_t i = 0; i < choices.size(); ++i)
+        blend.datasets.push_back(
+            Dataset::index_set(source.files[i]->prefix(), choices[i]).description);
     }
-    // megatron-core divides by their sum a second time, which changes last bits.
-    blend_ = blend_by_weight(normalised(weights), size_);
+    blend_ = kept_blend(blend, files.cache, notices);
   }
 
   /// Samples that there are, at least as many as are wanted, but for several files without weights:
@@ -62,16 +67,21 @@ class BlendedSamples {
       out = size_sum(out, dataset.epoch(), "samples of all files");
     return std::max<std::int64_t>(out, 1);
   }
-  const std::vector<Dataset>& datasets() const { return datasets_; }
 
   /// Where a sample is: the dataset, and its number there. Behind the last they begin anew.
   std::pair<const Dataset&, std::int64_t> at(std::int64_t sample) const {
     check(sample >= 0, "sample ", sample);
     const std::int64_t number = sample % size_;
     if (!blend_) return {datasets_.front(), number};
-    const Dataset& dataset = datasets_.at(static_cast<std::size_t>(blend_->datasets.at(number)));
+    const std::int64_t of = blend_->datasets.at(number), its = blend_->samples.at(number);
+    if (of < 0 || of >= std::ssize(datasets_) || its < 0)
+      fail(Fault::Data, "the sample indices of '", blend_->datasets.path(),
+           "' do not fit the token files: sample ", number, " is number ", its, " of file ", of,
+           ", and there are ", datasets_.size(),
+           " files; delete the files of indices, and they are made anew");
+    const Dataset& dataset = datasets_[static_cast<std::size_t>(of)];
     // A blend may want some more of a dataset than it was asked for.
-    return {dataset, blend_->samples.at(number) % dataset.size()};
+    return {dataset, its % dataset.size()};
   }
 
  private:

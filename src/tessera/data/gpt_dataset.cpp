@@ -8,7 +8,7 @@
 #include "tessera/base/counted.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
-#include "tessera/data/gpt_cache.h"
+#include "tessera/data/index_sets.h"
 
 namespace tessera {
 
@@ -63,21 +63,23 @@ GptDataset::GptDataset(std::shared_ptr<const IndexedDataset> files, const GptDat
                        std::vector<std::string>& notices)
     : files_(std::move(files)), vocabulary_(choice.vocabulary), part_(gpt_part(*files_, choice)) {
   const GptIndexRequest& request = part_.request;
-  const auto cached = [&](std::vector<std::string>& told) {
-    return cached_gpt_indices(files_->prefix(), choice, part_.plan, request.last - request.first,
-                              told);
-  };
-  indices_ = cached(notices);
-  if (indices_) return;
-  {
+  IndexSet set = index_set(files_->prefix(), choice);
+  set.arrays[0].shape = {part_.plan.epochs * (request.last - request.first)};
+  set.arrays[1].shape = {part_.plan.samples + 1, 2};
+  set.arrays[2].shape = {part_.plan.samples};
+  const auto make = [&] {
     std::vector<std::int32_t> lengths(static_cast<std::size_t>(request.last - request.first));
     files_->lengths(request.first, lengths);
-    indices_ = build_gpt_indices(request, part_.plan, lengths);
-  }
-  keep_gpt_indices(files_->prefix(), choice, *indices_, notices);
-  // From the files: what was made in memory is given back.
-  std::vector<std::string> told;
-  if (auto kept = cached(told)) indices_ = std::move(kept);
+    GptIndices made = build_gpt_indices(request, part_.plan, lengths);
+    return std::vector<IntegerArray>{std::move(made.documents), std::move(made.samples),
+                                     std::move(made.shuffle)};
+  };
+  std::vector<IntegerArray> kept = kept_indices(set, make, notices);
+  indices_ = GptIndices{std::move(kept[0]), std::move(kept[1]), std::move(kept[2])};
+}
+
+IndexSet GptDataset::index_set(const std::string& prefix, const GptDatasetChoice& choice) {
+  return gpt_index_set(prefix, choice);
 }
 
 void GptDataset::read(std::int64_t sample, std::span<std::int32_t> out) const {

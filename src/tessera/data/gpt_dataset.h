@@ -10,6 +10,7 @@
 
 #include "tessera/data/data_split.h"
 #include "tessera/data/gpt_indices.h"
+#include "tessera/data/index_cache.h"
 #include "tessera/data/indexed_dataset.h"
 
 namespace tessera {
@@ -21,8 +22,11 @@ struct GptDatasetChoice {
   std::int64_t context = 0, vocabulary = 0;
   std::optional<std::int64_t> samples = std::nullopt;  // wanted; none: those of one epoch
   std::uint32_t seed = 1234;
-  /// Where sample indices are kept. Empty: in PREFIX/cache/GPTDataset_indices, as Megatron-LM does.
-  std::string cache;
+  /// Where sample indices are kept. Empty: in PREFIX/cache/GPTDataset_indices, or that of another
+  /// dataset, as Megatron-LM does.
+  std::string cache = {};
+  /// Of samples of sentences: tokens that a decoder writes (T5); 0: there is none (BERT).
+  std::int64_t written = 0;
 };
 
 /// Of the part that is chosen: which sequences it has, and how many passes over them it takes.
@@ -54,6 +58,8 @@ class GptDataset {
   const GptIndexPlan& plan() const { return part_.plan; }
   const GptIndices& indices() const { return *indices_; }
   const IndexedDataset& files() const { return *files_; }
+  /// What it keeps in files.
+  static IndexSet index_set(const std::string& prefix, const GptDatasetChoice& choice);
 
   /// The context + 1 tokens of a sample. Errors: as of IndexedDataset::read; Fault::Data: indices
   /// that do not fit the files.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/counted.h"
 #include "tessera/base/error.h"
 
 namespace tessera {
@@ -37,29 +38,56 @@ class WantedTokens {
 
 using SampleRow = std::array<std::int64_t, 3>;
 
-/// The samples of the document of sentences [first, last).
-void append_document(std::int64_t first, std::int64_t last, std::int64_t fewest,
-                     std::span<const std::int32_t> lengths, WantedTokens& wanted,
-                     std::vector<SampleRow>& out) {
-  std::int64_t remaining = last - first;
+using SampleRow = std::array<std::int64_t, 3>;
+using OnSample = FunctionRef<void(const SampleRow& row)>;
+
+/// The samples of a document.
+void walk_document(std::int64_t first, std::span<const std::int32_t> lengths, std::int64_t fewest,
+                   WantedTokens& wanted, OnSample on_sample) {
+  std::int64_t remaining = std::ssize(lengths);
   if (remaining < fewest) return;
-  const auto sentences =
-      lengths.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(remaining));
   if (remaining > 1 &&
-      std::ranges::any_of(sentences, [](std::int32_t n) { return n > kLongSentence; }))
+      std::ranges::any_of(lengths, [](std::int32_t n) { return n > kLongSentence; }))
     return;
-  std::int64_t begin = first, tokens = 0, count = 0, target = wanted.next();
-  for (std::int64_t sentence = first; sentence < last; ++sentence) {
-    tokens += lengths[static_cast<std::size_t>(sentence)];
-    ++count;
+  std::int64_t begin = first, end = first, tokens = 0, target = wanted.next();
+  for (const std::int32_t length : lengths) {
+    tokens += length;
+    ++end;
     --remaining;
-    const bool full = tokens >= target && remaining > 1 && count >= fewest;
+    const bool full = tokens >= target && remaining > 1 && end - begin >= fewest;
     if (!full && remaining > 0) continue;
-    out.push_back({begin, sentence + 1, target});
-    begin = sentence + 1;
+    on_sample({begin, end, target});
+    begin = end;
     target = wanted.next();
-    tokens = count = 0;
+    tokens = 0;
   }
+}
+
+/// The samples of as many epochs as it takes; returns how many there are.
+std::int64_t walk_samples(const SentenceMapRequest& request, WalkDocuments walk,
+                          OnSample on_sample) {
+  check(request.most_tokens > 1, "samples of ", request.most_tokens, " tokens");
+  WantedTokens wanted(request);
+  std::int64_t samples = 0, documents = 0;
+  const auto on_document = [&](std::int64_t first, std::span<const std::int32_t> lengths) {
+    ++documents;
+    walk_document(first, lengths, request.fewest_sentences, wanted, [&](const SampleRow& row) {
+      ++samples;
+      on_sample(row);
+    });
+  };
+  // Without a number of samples, one epoch; an epoch without samples would go on for ever.
+  do {
+    const std::int64_t before = samples;
+    documents = 0;
+    walk(on_document);
+    if (samples == before)
+      fail(Fault::Data, "no document has a sample: of ", documents, " documents none has ",
+           "at least ", counted(request.fewest_sentences, "sentence"),
+           ", all of at most 512 tokens; make the files with --split-sentences, or give ",
+           "other data");
+  } while (samples < request.samples.value_or(0));
+  return samples;
 }
 
 template <typename T>
@@ -74,31 +102,19 @@ IntegerArray stored_rows(const std::vector<SampleRow>& rows, NpyType type) {
 
 }  // namespace
 
-IntegerArray sentence_map(const SentenceMapRequest& request,
-                          std::span<const std::int64_t> documents,
-                          std::span<const std::int32_t> lengths) {
-  check(request.most_tokens > 1 && !documents.empty(), "samples of ", request.most_tokens,
-        " tokens from ", documents.size(), " boundaries");
+IntegerArray sentence_map(const SentenceMapRequest& request, std::int64_t sentences,
+                          WalkDocuments walk) {
   std::vector<SampleRow> rows;
-  WantedTokens wanted(request);
-  // Without a number of samples, one epoch; an epoch without samples would go on for ever.
-  for (std::size_t seen = 0; request.samples ? std::ssize(rows) < *request.samples : seen == 0;) {
-    for (std::size_t d = 0; d + 1 < documents.size(); ++d)
-      append_document(documents[d], documents[d + 1], request.fewest_sentences, lengths, wanted,
-                      rows);
-    if (rows.size() == seen)
-      fail(Fault::Data, "no document has a sample: of ", documents.size() - 1,
-           " documents none has ", "at least ", request.fewest_sentences,
-           " sentences, all of at most 512 tokens; make the files with --split-sentences, or give ",
-           "other data");
-    seen = rows.size();
-    if (!request.samples) break;
-  }
+  walk_samples(request, walk, [&](const SampleRow& row) { rows.push_back(row); });
   std::mt19937_64 random(std::uint64_t{request.seed} + 1);
   for (std::size_t i = rows.size(); i-- > 1;) std::swap(rows[i], rows[random() % (i + 1)]);
-  return lengths.size() > std::numeric_limits<std::uint32_t>::max()
+  return sentences > std::int64_t{std::numeric_limits<std::uint32_t>::max()}
              ? stored_rows<std::uint64_t>(rows, NpyType::U64)
              : stored_rows<std::uint32_t>(rows, NpyType::U32);
+}
+
+std::int64_t sentence_map_size(const SentenceMapRequest& request, WalkDocuments walk) {
+  return walk_samples(request, walk, [](const SampleRow&) {});
 }
 
 }  // namespace tessera

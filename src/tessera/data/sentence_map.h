@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "tessera/base/function_ref.h"
 #include "tessera/data/npy.h"
 
 namespace tessera {
@@ -17,15 +18,21 @@ struct SentenceMapRequest {
   std::uint32_t seed = 1234;
 };
 
+/// Takes the first sentence of a document, and the lengths of all of its sentences.
+using OnDocument = FunctionRef<void(std::int64_t first, std::span<const std::int32_t> lengths)>;
+/// Hands all documents on, in their order; called once for each epoch.
+using WalkDocuments = FunctionRef<void(OnDocument on_document)>;
+
 /// Samples: rows of (first sentence, one past the last, tokens that are wanted), shuffled: u32, or
-/// u64 where there are more than 2^32 - 1 sentences. Epochs are begun until there are as many as
+/// u64 where there are more than 2^32 - 1 `sentences`. Epochs are begun until there are as many as
 /// are wanted, and finished.
 ///
-/// `documents` are the boundaries of documents among sentences, `lengths` those of all sentences. A
-/// document with too few sentences, or with several of which one has more than 512 tokens, has no
+/// A document with too few sentences, or with several of which one has more than 512 tokens, has no
 /// sample. Equal to megatron-core's. Errors: Fault::Data: no document has a sample.
-IntegerArray sentence_map(const SentenceMapRequest& request,
-                          std::span<const std::int64_t> documents,
-                          std::span<const std::int32_t> lengths);
+IntegerArray sentence_map(const SentenceMapRequest& request, std::int64_t sentences,
+                          WalkDocuments walk);
+
+/// How many rows the map has, without making it. Errors: as of sentence_map.
+std::int64_t sentence_map_size(const SentenceMapRequest& request, WalkDocuments walk);
 
 }  // namespace tessera

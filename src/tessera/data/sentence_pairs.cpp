@@ -48,8 +48,8 @@ class SentencePairs final : public Samples {
         options_(options),
         samples_(files, options.choice, notices_) {
     const std::int64_t most_masked = std::max<std::int64_t>(
-        1, static_cast<std::int64_t>(MaskingOptions().probability *
-                                     static_cast<double>(options.choice.context - 3)));
+        1, static_cast<std::int64_t>(kind_.masking.probability *
+                                     static_cast<double>(options.choice.context - kind_.special)));
     require(options.masked_positions == 0 || options.masked_positions >= most_masked,
             "masked-positions is ", options.masked_positions, ", but a sample of ",
             options.choice.context, " tokens has up to ", most_masked,
@@ -77,7 +77,9 @@ class SentencePairs final : public Samples {
     for (std::int64_t i = 0; i < count; ++i) {
       if (valid_ && first + i >= size_) break;
       const auto [dataset, number] = samples_.at(first + i);
-      const BertSample sample = dataset.read(number, pieces_);
+      const SentenceSample from = dataset.read(number);
+      const BertSample sample = bert_sample(from.sentences, from.target, options_.choice.context,
+                                            /*two_parts=*/true, pieces_, kind_.masking, from.seed);
       const auto row = static_cast<std::size_t>(i);
       next[row] = sample.exchanged ? 1 : 0;
       std::ranges::copy(sample.ids, ids.subspan(row * context).begin());
@@ -95,6 +97,7 @@ class SentencePairs final : public Samples {
 
  private:
   std::vector<std::string> notices_;
+  const SentenceKind& kind_ = sentence_kind({});
   WordPieces pieces_;
   SentencePairsOptions options_;
   BlendedSamples<SentenceDataset> samples_;
@@ -107,21 +110,6 @@ class SentencePairs final : public Samples {
 std::unique_ptr<Samples> sentence_pairs(const TokenFiles& files, const Vocabulary& vocabulary,
                                         const SentencePairsOptions& options) {
   return std::make_unique<SentencePairs>(files, vocabulary, options);
-}
-
-std::int64_t sentence_pairs_in_epoch(const TokenFiles& files, const TokenSampleChoice& choice) {
-  std::vector<std::string> notices;
-  TokenSampleChoice one = choice;
-  one.samples.reset();
-  return BlendedSamples<SentenceDataset>(files, one, notices).epoch();
-}
-
-std::string sentence_pairs_order(const TokenFiles& files, const TokenSampleChoice& choice) {
-  std::vector<std::string> notices, out;
-  const BlendedSamples<SentenceDataset> samples(files, choice, notices);
-  for (const SentenceDataset& dataset : samples.datasets())
-    out.push_back(text(dataset.size(), " samples of '", dataset.files().prefix(), "'"));
-  return join(out, "; ");
 }
 
 }  // namespace tessera

@@ -3,8 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
 
 #include "tessera/data/samples.h"
 #include "tessera/data/token_files.h"
@@ -28,10 +26,5 @@ struct SentencePairsOptions {
 /// masked_positions that have no room for all that is masked. Fault::Data: as of SentenceDataset.
 std::unique_ptr<Samples> sentence_pairs(const TokenFiles& files, const Vocabulary& vocabulary,
                                         const SentencePairsOptions& options);
-
-/// How many samples one pass over the part has.
-std::int64_t sentence_pairs_in_epoch(const TokenFiles& files, const TokenSampleChoice& choice);
-/// As TokenFiles::order_text.
-std::string sentence_pairs_order(const TokenFiles& files, const TokenSampleChoice& choice);
 
 }  // namespace tessera

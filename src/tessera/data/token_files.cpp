@@ -73,7 +73,7 @@ std::vector<GptDatasetChoice> choices_of_files(const TokenFiles& files, const To
   const GptDatasetChoice plain{choice.part,    files.valid_is_apart() ? "" : files.split,
                                choice.context, choice.vocabulary,
                                choice.samples, choice.seed,
-                               files.cache};
+                               files.cache,    choice.written};
   std::vector<GptDatasetChoice> out(source.files.size(), plain);
   if (source.weights.empty()) {
     // Several files without weights are read once, each in proportion to its size.

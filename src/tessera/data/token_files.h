@@ -54,6 +54,7 @@ struct TokenSampleChoice {
   std::int64_t context = 0, vocabulary = 0;
   std::optional<std::int64_t> samples = std::nullopt;  // wanted; none: those of one epoch
   std::uint32_t seed = 1234;
+  std::int64_t written = 0;  // as of GptDatasetChoice
 };
 
 /// What each file of `source` is asked for.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "tessera/base/error.h"
 #include "tessera/base/printable.h"
@@ -89,8 +90,15 @@ void require_complete(const TokenizerChoice& choice) {
     const TokenizerType* const type = find_type(choice.type);
     require(type != nullptr, "tokenizer-type is '", printable(choice.type), "', but can be auto, ",
             join(tokenizer_types()), "; give one of them");
-    return check_files(choice, type->files);
+    check_files(choice, type->files);
+    require(choice.extra_ids == 0 || type->files.front().is == tokenizer::kVocabTxt,
+            "vocab-extra-ids ", choice.extra_ids, " are tokens behind those of a vocab.txt, and ",
+            "tokenizer-type ", choice.type, " has none; leave it out, or give a tokenizer with ",
+            "tokens <extra_id_0> and so on");
+    return;
   }
+  require(choice.extra_ids == 0, "vocab-extra-ids ", choice.extra_ids, " does nothing without a ",
+          "tokenizer-type; add BertWordPieceLowerCase or BertWordPieceCase, with its vocab-file");
   for (const TypeFile& given : kGiven) {
     const std::string& file = choice.*given.of;
     require(given.of == &TokenizerChoice::path || file.empty(), given.flag, " '", file,
@@ -98,6 +106,21 @@ void require_complete(const TokenizerChoice& choice) {
             "BertWordPieceLowerCase");
   }
 }
+
+namespace {
+
+/// Those that the vocabulary does not have, a line each.
+void add_extra_ids(std::string& vocab_txt, std::int64_t count) {
+  const std::vector<std::string> lines = split(vocab_txt, '\n');
+  const std::set<std::string, std::less<>> known(lines.begin(), lines.end());
+  if (count > 0 && !vocab_txt.empty() && vocab_txt.back() != '\n') vocab_txt += '\n';
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::string token = text("<extra_id_", i, ">");
+    if (!known.contains(token)) vocab_txt += token + "\n";
+  }
+}
+
+}  // namespace
 
 Tokenizer load_tokenizer(const TokenizerChoice& choice) {
   require_complete(choice);
@@ -107,6 +130,7 @@ Tokenizer load_tokenizer(const TokenizerChoice& choice) {
   for (const TypeFile& file : type->files) {
     if (file.is == nullptr) return Tokenizer::load(choice.*file.of);
     files[file.is] = read_file(choice.*file.of);
+    if (file.is == tokenizer::kVocabTxt) add_extra_ids(files[file.is], choice.extra_ids);
   }
   if (type->config != nullptr) files[tokenizer::kConfigJson] = type->config;
   return Tokenizer::of(std::move(files), name_of(choice));

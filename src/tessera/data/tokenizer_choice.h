@@ -15,6 +15,7 @@ struct TokenizerChoice {
   std::string type = "auto";           // of tokenizer_types(); auto: the files at `path` tell
   std::string path;                    // a file or a folder; empty: none
   std::string vocab_file, merge_file;  // empty: none
+  std::int64_t extra_ids = 0;  // tokens <extra_id_0>, <extra_id_1> ... behind those of a vocab.txt
 
   bool none() const {
     return type == "auto" && path.empty() && vocab_file.empty() && merge_file.empty();

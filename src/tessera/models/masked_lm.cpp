@@ -2,6 +2,7 @@
 
 #include "tessera/data/sentence_pairs.h"
 #include "tessera/models/layer.h"
+#include "tessera/models/sentence_files.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
@@ -93,27 +94,11 @@ MaskedLogits masked_transformer(const ModelConfig& c, const MaskedModel& model,
   return out;
 }
 
-TokenSampleChoice sentence_choice(const ModelConfig& c, DataPart part,
-                                  const SampleChoices& choices) {
-  TokenSampleChoice out{
-      part, c.context, c.vocabulary, {}, static_cast<std::uint32_t>(choices.seed)};
-  if (choices.in_all > 0) out.samples = choices.in_all;
-  return out;
-}
-
-TokenFileUse sentence_file_use(const ModelConfig& c) {
-  return {[c](const TokenFiles& files, const SampleChoices& choices) {
-            return sentence_pairs_in_epoch(files, sentence_choice(c, DataPart::Train, choices));
-          },
-          [c](const TokenFiles& files, const SampleChoices& choices) {
-            return sentence_pairs_order(files, sentence_choice(c, DataPart::Train, choices));
-          }};
-}
-
 std::unique_ptr<Samples> sentence_samples(const ModelConfig& c, const Dataset& data, DataPart part,
                                           const SampleChoices& choices) {
-  return sentence_pairs(*data.token_files, data.vocabulary,
-                        {sentence_choice(c, part, choices), c.masked_positions, choices.most});
+  return sentence_pairs(
+      *data.token_files, data.vocabulary,
+      {sentence_choice(c, part, choices, c.context), c.masked_positions, choices.most});
 }
 
 }  // namespace
@@ -153,7 +138,7 @@ Task masked_lm(const ModelConfig& c, const MaskedModel& model) {
     return MaskedPairsOptions{context,       data.vocabulary.size(),        predicted, choices.seed,
                               choices.order, data.vocabulary.pair_tokens(), parts};
   };
-  if (model.sentence_files) out.token_files = sentence_file_use(c);
+  if (model.sentence_files) out.token_files = sentence_file_use(c, c.context);
   out.train_samples = [c, options](const Dataset& data, const SampleChoices& choices) {
     if (data.token_files) return sentence_samples(c, data, DataPart::Train, choices);
     return masked_pairs(data.tokens.train(), options(data, choices));

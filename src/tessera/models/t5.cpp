@@ -138,11 +138,15 @@ void find_t5_problems(const ModelConfig& c, FieldProblems& problems) {
                       longest, " x ", longest, " x 4 bytes; give a smaller context"));
 }
 
-/// Padding is the start, as in the published models.
+/// Padding is the start, as in the published models. Of BERT's vocabularies, as Megatron-LM takes
+/// them, [CLS] is the start and [SEP] the end.
 std::string t5_tokens_of(const Vocabulary& vocabulary) {
   if (vocabulary.made_elsewhere() == nullptr) return "";
   const SpecialTokens& has = vocabulary.made_elsewhere()->special_tokens();
-  return has.pad && has.eos ? to_text(TranslationTokens{*has.pad, *has.pad, *has.eos}) : "";
+  if (has.pad && has.eos) return to_text(TranslationTokens{*has.pad, *has.pad, *has.eos});
+  if (has.pad && has.cls && has.sep)
+    return to_text(TranslationTokens{*has.pad, *has.cls, *has.sep});
+  return "";
 }
 
 }  // namespace
@@ -159,6 +163,7 @@ constinit const TranslationModel kT5Model = {
       const Value table = shared_table(c, ids.builder(), t5_tokens_init(c));
       return t5_decoded(c, ids, table, {.kept = c.source()}, pass);
     },
+    .sentence_files = true,
 };
 
 constinit const ModelFamily kT5 = {

@@ -10,6 +10,8 @@
 #include "tessera/data/buckets.h"
 #include "tessera/data/pairs.h"
 #include "tessera/data/permutation.h"
+#include "tessera/data/sentence_spans.h"
+#include "tessera/models/sentence_files.h"
 #include "tessera/ops/elementwise.h"
 
 namespace tessera {
@@ -111,8 +113,21 @@ std::optional<TranslationTokens> named_tokens(std::string_view words) {
   return TranslationTokens{ids[0], ids[1], ids[2], first ? std::optional(ids[3]) : std::nullopt};
 }
 
+std::unique_ptr<Samples> span_samples(const ModelConfig& config, const Dataset& data, Part part,
+                                      const SampleChoices& choices) {
+  const auto [pad, start, end, first] = translation_tokens(config);
+  require(!first, "special-tokens ", config.special_tokens,
+          " names a token before every text, which spans of token files do not have; leave it out");
+  const DataPart of = part == Part::Train ? DataPart::Train : DataPart::Valid;
+  return sentence_spans(*data.token_files, data.vocabulary,
+                        {sentence_choice(config, of, choices, config.source(), config.context), pad,
+                         start, end, choices.most});
+}
+
 MakeSamples samples_of(const ModelConfig& config, Part part) {
-  return [config, part](const Dataset& data, const SampleChoices& choices) {
+  return [config, part](const Dataset& data,
+                        const SampleChoices& choices) -> std::unique_ptr<Samples> {
+    if (data.token_files) return span_samples(config, data, part, choices);
     return std::make_unique<PairSamples>(config, data, part, choices);
   };
 }
@@ -188,6 +203,8 @@ Task translation(const ModelConfig& config, const TranslationModel& model) {
       .end = tokens.end,
       .never = "\t\n"};  // they end a source and a pair in a file
   out.reads_pairs = true;
+  if (model.sentence_files)
+    out.token_files = sentence_file_use(config, config.source(), config.context);
   out.train_samples = samples_of(config, Part::Train);
   out.valid_samples = samples_of(config, Part::HeldOut);
   return out;

@@ -36,6 +36,7 @@ struct TranslationModel {
   void (*read_source)(const ModelConfig& config, Value source);
   /// The logits by these caches, and by those of earlier tokens, as `pass` says.
   Value (*next)(const ModelConfig& config, Value ids, const Pass& pass);
+  bool sentence_files = false;  // token files of sentences train it too, as Megatron-LM's T5
 };
 
 /// The task of writing the target of a source, token after token.
@@ -43,7 +44,8 @@ struct TranslationModel {
 /// Inputs: source [b, source()] and ids [b, context], which begin with the start token; labels
 /// [b, context]: the tokens that follow, the end token last, kIgnoredLabel behind it. All are i32,
 /// padded with the pad token. Loss: mean cross-entropy over all labels that count. Data: pairs
-/// (data/pairs.h), every one once per epoch, in an order drawn anew for each. Texts are written
+/// (data/pairs.h), every one once per epoch, in an order drawn anew for each; or token files of
+/// sentences (data/sentence_spans.h). Texts are written
 /// from the start token on, until the end token; by default each token is the likeliest.
 Task translation(const ModelConfig& config, const TranslationModel& model);
 

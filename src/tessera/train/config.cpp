@@ -73,7 +73,8 @@ VocabularyChoice vocabulary_choice(const RunConfig& config) {
 }
 
 TokenizerChoice tokenizer_choice(const RunConfig& config) {
-  return {config.tokenizer_type, config.tokenizer, config.vocab_file, config.merge_file};
+  return {config.tokenizer_type, config.tokenizer, config.vocab_file, config.merge_file,
+          config.vocab_extra_ids};
 }
 
 void complete(RunConfig& config) {

@@ -49,6 +49,7 @@ struct RunConfig {
   VocabularyKind vocabulary = VocabularyKind::Characters;
   // TokenizerChoice; where one is chosen, vocabulary is Tokenizer
   std::string tokenizer, tokenizer_type = "auto", vocab_file, merge_file;
+  std::int64_t vocab_extra_ids = 0;
   std::string text_column;                // of tables: documents, or sources; empty: data is texts
   std::string target_column;              // of tables: targets; empty: none
   std::vector<std::string> column_names;  // of tables whose first row does not say them

@@ -52,7 +52,12 @@ void find_problems(const RunConfig& config, Problems& problems) {
                         to_text(config.vocabulary), "; give one of the two"),
                    {"tokenizer", "vocabulary"});
     problems.gather([&] { require_complete(tokenizer); },
-                    {"tokenizer", "tokenizer-type", "vocab-file", "merge-file"});
+                    {"tokenizer", "tokenizer-type", "vocab-file", "merge-file", "vocab-extra-ids"});
+  } else if (config.vocab_extra_ids > 0) {
+    problems.add(text("vocab-extra-ids ", config.vocab_extra_ids, " does nothing without a ",
+                      "tokenizer; give one, like --tokenizer-type BertWordPieceCase --vocab-file ",
+                      "vocab.txt"),
+                 {"vocab-extra-ids"});
   }
   if (tokenizer.none() && config.vocabulary == VocabularyKind::Tokenizer)
     problems.add(

@@ -78,6 +78,7 @@ void take_model(RunConfig& config, const RecordedRun& from) {
     config.tokenizer_type = from.config.tokenizer_type;
     config.vocab_file = from.config.vocab_file;
     config.merge_file = from.config.merge_file;
+    config.vocab_extra_ids = from.config.vocab_extra_ids;
   }
   // As many as the data had: stays open in config.toml.
   if (config.untold.contains("vocab-size") && from.vocabulary.kind() != VocabularyKind::Bpe &&

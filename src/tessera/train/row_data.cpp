@@ -83,7 +83,8 @@ bool rows_fit(const Dataset& data, const RunConfig& config, const Task& task, Pr
                  {"family", "packing"});
     return false;
   }
-  const bool have_lengths = task.reads_pairs || (rows && config.packing == none);
+  const bool have_lengths =
+      (task.reads_pairs && !data.token_files) || (rows && config.packing == none);
   if (!config.bucket_lengths.empty() && !have_lengths) {
     problems.add(text("bucket-lengths ", config.bucket_lengths, " does nothing here: all samples ",
                       "are as long as the context; leave it out, or train on pairs, or on ",

@@ -34,7 +34,7 @@ inline constexpr Field kModelFields[] = {
     planned({"ffn-width", "ffn-hidden-size", FieldGroup::Model, OnResume::Model, "",
      "hidden channels of the feed-forward layer; 0: 4 x width",
      [](RunConfig& c) -> Slot { return &c.model.ffn_width; }}),
-    planned({"context", "seq-length", FieldGroup::Model, OnResume::Model, "",
+    planned({"context", "seq-length decoder-seq-length", FieldGroup::Model, OnResume::Model, "",
      "tokens per sample",
      [](RunConfig& c) -> Slot { return &c.model.context; }}),
     planned({"positions", "max-position-embeddings", FieldGroup::Model, OnResume::Model, "",

@@ -1,0 +1,142 @@
+/// Runs that train T5 on token files of sentences, with Megatron-LM's samples.
+
+#include "tessera/base/text.h"
+#include "tessera/data/file.h"
+#include "tessera/data/indexed_dataset_writer.h"
+#include "tessera/models/family.h"
+#include "train/tiny_run.h"
+
+namespace tessera {
+namespace {
+
+class T5Run : public TrainerTest {
+ protected:
+  T5Run() {
+    IndexedDatasetWriter writer(folder_ + "/sentences", TokenType::U16);
+    for (std::int32_t d = 0; d < 60; ++d) {
+      for (std::int32_t s = 0; s < 1 + d % 5; ++s) {
+        std::vector<std::int32_t> ids;
+        for (std::int32_t i = 0; i < 3 + (d + s) % 9; ++i) ids.push_back(5 + (d * 5 + i * i) % 35);
+        writer.add_sequence(ids);
+      }
+      writer.end_document();
+    }
+    writer.finish();
+    std::string pieces = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+    for (int i = 5; i < 40; ++i) pieces += text(i % 7 == 0 ? "##p" : "p", i, "\n");
+    write_atomically(folder_ + "/vocab.txt", pieces);
+  }
+
+  RunConfig t5(const std::string& output) const {
+    RunConfig out = config(output);
+    out.model = published("t5");
+    out.model.layers = 2, out.model.heads = 4, out.model.width = 32;
+    out.model.source_context = 32, out.model.context = 10;
+    out.model.vocabulary = 0;
+    out.data = {folder_ + "/sentences"};
+    out.split = "80,20";
+    out.tokenizer_type = "BertWordPieceCase";
+    out.vocab_file = folder_ + "/vocab.txt";
+    out.vocab_extra_ids = 8;
+    out.untold = {"vocabulary", "vocab-size", "special-tokens"};
+    out.eval_every = 4;
+    return out;
+  }
+
+  std::string refusal(const RunConfig& config) {
+    Problems problems;
+    prepare_run(config, problems);
+    return problems.empty() ? "" : problems.list()[0].what();
+  }
+};
+
+TEST_F(T5Run, EveryMeshHasTheSameLosses) {
+  const RunConfig one = t5("one");
+  run(one);
+  const struct {
+    const char* name;
+    int devices, tensor, pipeline;
+    bool zero2;
+  } cases[] = {
+      {"dp2", 2, 1, 1, true},    {"tp2", 2, 2, 1, false},    {"pp2", 2, 1, 2, false},
+      {"dp2tp2", 4, 2, 1, true}, {"dp2pp2", 4, 1, 2, false}, {"tp2pp2", 4, 2, 2, false},
+  };
+  for (const auto& c : cases) {
+    RunConfig mesh = t5(c.name);
+    mesh.parallel.devices = c.devices;
+    mesh.parallel.tensor = c.tensor;
+    mesh.parallel.pipeline = c.pipeline;
+    mesh.zero2 = c.zero2;
+    mesh.micro_batch_size = 2;
+    run_on_ranks(mesh);
+    for (const std::string kind : {"train", "valid"}) {
+      const double a = last("one", kind).at("loss"), b = last(c.name, kind).at("loss");
+      EXPECT_NEAR(b, a, 1e-5 * a) << c.name << " " << kind;
+    }
+  }
+}
+
+TEST_F(T5Run, GoesOnWithTheSameBits) {
+  RunConfig whole = t5("whole"), parts = t5("parts");
+  whole.model.dropout = parts.model.dropout = 0.1;
+  run(whole);
+  parts.exit_interval = 5;
+  run(parts);
+  // From what the checkpoint has of the tokenizer.
+  std::filesystem::remove(parts.vocab_file);
+  parts.exit_interval = 0;
+  run(parts);
+  EXPECT_EQ(losses("parts"), losses("whole"));
+  EXPECT_EQ(digest_of("parts/checkpoints/step-00000012"),
+            digest_of("whole/checkpoints/step-00000012"));
+}
+
+TEST_F(T5Run, TakesItsTokensFromTheTokenizer) {
+  Problems problems;
+  const auto prepared = prepare_run(t5("tokens"), problems);
+  problems.raise();
+  // [PAD], [CLS] and [SEP]; the vocabulary is that of the file and the sentinels.
+  EXPECT_EQ(prepared->config.model.special_tokens, "0,2,3");
+  EXPECT_EQ(prepared->config.model.vocabulary, 48);
+  EXPECT_EQ(prepared->data.vocabulary.made_elsewhere()->id_of("<extra_id_0>"), 40);
+}
+
+TEST_F(T5Run, AsksForWhatItNeeds) {
+  const auto says = [&](const auto& change) {
+    RunConfig config = t5("none");
+    change(config);
+    return refusal(config);
+  };
+  const struct {
+    const char* says;
+    std::string problem;
+  } cases[] = {
+      {"and that of the run has none", says([](RunConfig& c) { c.vocab_extra_ids = 0; })},
+      {"to write, but context is 5", says([](RunConfig& c) { c.model.context = 5; })},
+      {"bucket-lengths 8,10 does nothing here", says([](RunConfig& c) {
+         c.model.source_context = 10;
+         c.bucket_lengths = "8,10";
+       })},
+      {"names a token before every text",
+       says([](RunConfig& c) { c.model.special_tokens = "0,2,3,1"; })},
+      {"does nothing without a tokenizer-type", says([](RunConfig& c) {
+         c.tokenizer_type = "auto";
+         c.tokenizer = c.vocab_file;
+         c.vocab_file = "";
+       })},
+      {"tokenizer-type HuggingFaceTokenizer has none", says([](RunConfig& c) {
+         c.tokenizer_type = "HuggingFaceTokenizer";
+         c.tokenizer = c.vocab_file;
+         c.vocab_file = "";
+       })},
+      {"family bart trains on texts, and data", says([](RunConfig& c) {
+         c.model.family = "bart";
+         c.model.source_context = c.model.context;
+       })},
+  };
+  for (const auto& c : cases)
+    EXPECT_NE(c.problem.find(c.says), std::string::npos) << c.says << "\n" << c.problem;
+}
+
+}  // namespace
+}  // namespace tessera
