@@ -1,7 +1,8 @@
 /// Passes as pairs of texts: each file under graphs/ is a case. Lines up to "-----" are how the
 /// pass is run (text_setup.h) and the graph that goes in; the rest is what comes out, one graph
-/// after another for partition, bucket and strips, which cuts any value in two. Passes that come before in plan/compile.cpp run first:
-/// partition gets what propagate makes, unless the graph that goes in is placed.
+/// after another for partition, bucket and strips, which cuts any value in two. Passes that come
+/// before in plan/compile.cpp run first: partition gets what propagate makes, unless the graph that
+/// goes in is placed.
 
 #include <gtest/gtest.h>
 
