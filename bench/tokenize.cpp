@@ -1,4 +1,4 @@
-/// tokenize TOKENIZER TEXT [THREADS]: how fast a text is encoded. bench/tokenize.py compares it.
+/// tokenize TOKENIZER TEXT [THREADS]: how fast a text is encoded. bench/tokenizing.py compares it.
 
 #include <algorithm>
 #include <chrono>

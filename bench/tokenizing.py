@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tokenizing with the Hugging Face library `tokenizers` and with build/tokenize, in turns, with the same threads.
 
-    python bench/tokenize.py TEXT --bert vocab.txt --gpt2 FOLDER [--threads 2]
+    python bench/tokenizing.py TEXT --bert vocab.txt --gpt2 FOLDER [--threads 2]
 
 Needs the Python packages tokenizers and, for the build, `ninja -C build tokenize`. The text is cut at line ends into
 documents of about 10 kB. The fastest of three turns of each counts; ids are compared one by one by their number here,
@@ -64,4 +64,5 @@ def main():
               f"{max(theirs):.1f} MB/s, Tessera {max(ours):.1f} MB/s")
 
 
-main()
+if __name__ == "__main__":
+    main()
