@@ -401,6 +401,17 @@ std::map<std::string, TokenIds> sample_batch(const Samples& samples, std::int64_
   return out;
 }
 
+TokenFiles sentence_files(const Json& c, const std::string& prefix) {
+  TokenFiles out;
+  out.train = open_token_source(write_sentence_files(c, prefix));
+  out.split = c["split"].get<std::string>();
+  return out;
+}
+
+TokenIds row_of(const TokenIds& all, std::int64_t row, std::int64_t columns) {
+  return {all.begin() + row * columns, all.begin() + (row + 1) * columns};
+}
+
 /// The maps of all files are those that megatron-core wrote.
 void expect_kept_maps(const TokenFiles& files, const TokenSampleChoice& choice, const Json& kept) {
   const auto choices = choices_of_files(files, files.train, choice);
@@ -418,10 +429,7 @@ TEST(Megatron, BatchesOfSentencePairs) {
   int number = 0;
   for (const Json& c : golden()["sentence_pairs"]) {
     SCOPED_TRACE(text("case ", number));
-    TokenFiles files;
-    files.train = open_token_source(write_sentence_files(c, folder / text("pairs", number)));
-    ++number;
-    files.split = c["split"].get<std::string>();
+    const TokenFiles files = sentence_files(c, folder / text("pairs", number++));
     const auto context = c["context"].get<std::int64_t>(), size = c["size"].get<std::int64_t>(),
                most = (context - 3) * 15 / 100;
     const Vocabulary vocabulary = numbered_pieces(c["vocabulary"]);
@@ -445,8 +453,7 @@ TEST(Megatron, BatchesOfSentencePairs) {
         SCOPED_TRACE(text("sample ", k));
         const Json& expected = c["samples"][static_cast<std::size_t>(k)];
         const auto row = [&](const char* name, std::int64_t columns) {
-          const TokenIds& all = batch.at(name);
-          return TokenIds(all.begin() + k * columns, all.begin() + (k + 1) * columns);
+          return row_of(batch.at(name), k, columns);
         };
         for (const char* name : {"ids", "types", "mask"})
           EXPECT_EQ(Json(row(name, context)), expected[name]) << name;
@@ -490,10 +497,7 @@ TEST(Megatron, BatchesOfSentenceSpans) {
   int number = 0;
   for (const Json& c : golden()["sentence_spans"]) {
     SCOPED_TRACE(text("case ", number));
-    TokenFiles files;
-    files.train = open_token_source(write_sentence_files(c, folder / text("spans", number)));
-    ++number;
-    files.split = c["split"].get<std::string>();
+    const TokenFiles files = sentence_files(c, folder / text("spans", number++));
     const auto context = c["context"].get<std::int64_t>(),
                written = c["written"].get<std::int64_t>();
     const auto size = c["vocabulary"].get<std::int32_t>();
@@ -517,8 +521,7 @@ TEST(Megatron, BatchesOfSentenceSpans) {
         SCOPED_TRACE(text("sample ", k));
         const Json& expected = c["samples"][static_cast<std::size_t>(k)];
         const auto row = [&](const char* name, std::int64_t columns) {
-          const TokenIds& all = batch.at(name);
-          return TokenIds(all.begin() + k * columns, all.begin() + (k + 1) * columns);
+          return row_of(batch.at(name), k, columns);
         };
         // What the model sees as padding.
         const auto mask_of = [](TokenIds ids) {

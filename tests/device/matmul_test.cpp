@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <memory>
 
 #include "device/kernel_test.h"
 #include "tessera/device/cpu/matmul.h"
@@ -97,19 +99,24 @@ std::string library_kernel(const std::string& kernel) {
   return own ? "onednn:matmul" : kernel;
 }
 
+using Devices = std::array<std::unique_ptr<Device>, 2>;
+
+Devices with_and_without_amx(int threads) {
+  return {
+      make_cpu_device({.threads = threads}),
+      make_cpu_device({.threads = threads, .choices = machine_choices().at_most(Isa::Avx512Bf16)})};
+}
+
 TEST(Matmul, EqualsTheReference) {
   for (const int threads : {1, 2, 3}) {
-    const std::unique_ptr<Device> plain = make_cpu_device(
-                                      {.threads = threads,
-                                       .choices = machine_choices().at_most(Isa::Avx512Bf16)}),
-                                  device = make_cpu_device({threads, -1});
+    const Devices devices = with_and_without_amx(threads);
     for (const ProductCase& c : kProductCases) {
       SCOPED_TRACE(text(c.name, ", ", threads, " threads"));
       const Attrs rule = {std::string(c.rule)};
       const std::vector<HostTensor> ins = {random_tensor(DType::F32, c.a, 1),
                                            random_tensor(DType::F32, c.b, 2)};
       const testing::Tolerance close = tolerance(c.a.numel());
-      for (Device* const each : {plain.get(), device.get()}) {
+      for (const std::unique_ptr<Device>& each : devices) {
         const std::string kernel = expect_like_reference(*each, kMatmul, rule, ins, close);
         EXPECT_EQ(library_kernel(kernel), c.kernel);
       }
@@ -120,10 +127,7 @@ TEST(Matmul, EqualsTheReference) {
 /// The same products added onto a value, which lies in the result's place or elsewhere.
 TEST(Matmul, AddsOntoAValue) {
   for (const int threads : {1, 3}) {
-    const std::unique_ptr<Device> without = make_cpu_device(
-                                      {.threads = threads,
-                                       .choices = machine_choices().at_most(Isa::Avx512Bf16)}),
-                                  device = make_cpu_device({.threads = threads});
+    const Devices devices = with_and_without_amx(threads);
     for (const ProductCase& c : kProductCases) {
       for (const DType dtype : {DType::F32, DType::BF16}) {
         SCOPED_TRACE(text(c.name, ", ", threads, " threads, ", dtype));
@@ -131,7 +135,7 @@ TEST(Matmul, AddsOntoAValue) {
         std::vector<HostTensor> ins = {random_tensor(dtype, c.a, 1), random_tensor(dtype, c.b, 2)};
         const TensorTypes types = testing::result_types(kMatmul, attrs, ins);
         ins.push_back(random_tensor(DType::F32, types[0].shape, 3));
-        for (Device* const each : {without.get(), device.get()}) {
+        for (const std::unique_ptr<Device>& each : devices) {
           for (const int in_place : {-1, 2}) {
             testing::KernelSetting setting;
             setting.in_place = in_place;
@@ -149,10 +153,7 @@ TEST(Matmul, AddsOntoAValue) {
 /// rounded once, which is half of the last of its 8 bits.
 TEST(Matmul, OfBf16EqualsTheReference) {
   for (const int threads : {1, 3}) {
-    const std::unique_ptr<Device> without = make_cpu_device(
-                                      {.threads = threads,
-                                       .choices = machine_choices().at_most(Isa::Avx512Bf16)}),
-                                  device = make_cpu_device({.threads = threads});
+    const Devices devices = with_and_without_amx(threads);
     for (const ProductCase& c : kProductCases) {
       const std::vector<HostTensor> ins = {random_tensor(DType::BF16, c.a, 1),
                                            random_tensor(DType::BF16, c.b, 2)};
@@ -160,7 +161,7 @@ TEST(Matmul, OfBf16EqualsTheReference) {
         SCOPED_TRACE(text(c.name, ", ", threads, " threads, result ", out));
         testing::Tolerance close = tolerance(c.a.numel());
         if (out == DType::BF16) close.relative = 0x1p-8;
-        for (Device* const each : {without.get(), device.get()})
+        for (const std::unique_ptr<Device>& each : devices)
           expect_like_reference(*each, kMatmul, {std::string(c.rule), out}, ins, close);
       }
     }

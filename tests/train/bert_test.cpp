@@ -3,16 +3,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tessera/base/text.h"
-#include "tessera/data/file.h"
-#include "tessera/data/indexed_dataset_writer.h"
-#include "train/tiny_run.h"
+#include "train/sentence_run.h"
 
 namespace tessera {
 namespace {
 
-class BertRun : public TrainerTest {
+class BertRun : public SentenceRun {
  protected:
+  BertRun() : SentenceRun(2) {}
   RunConfig bert(const std::string& output) const {
     RunConfig out = config(output);
     find_preset("bert-tiny").apply(out);
@@ -21,12 +19,6 @@ class BertRun : public TrainerTest {
     out.steps = 12;
     out.eval_every = 4;
     return out;
-  }
-
-  std::string refusal(const RunConfig& config) {
-    Problems problems;
-    prepare_run(config, problems);
-    return problems.empty() ? "" : problems.list()[0].what();
   }
 };
 
@@ -55,27 +47,9 @@ TEST_F(BertRun, AnInterruptedRunIsTheUndisturbedOneBitByBit) {
 
 /// Sentences of token files, with Megatron-LM's samples.
 TEST_F(BertRun, OnTokenFilesEveryMeshHasTheSameLosses) {
-  IndexedDatasetWriter writer(folder_ + "/sentences", TokenType::U16);
-  for (std::int32_t d = 0; d < 60; ++d) {
-    for (std::int32_t s = 0; s < 2 + d % 5; ++s) {
-      std::vector<std::int32_t> ids;
-      for (std::int32_t i = 0; i < 3 + (d + s) % 9; ++i) ids.push_back(5 + (d * 5 + i * i) % 35);
-      writer.add_sequence(ids);
-    }
-    writer.end_document();
-  }
-  writer.finish();
-  std::string pieces = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
-  for (int i = 5; i < 40; ++i) pieces += text(i % 7 == 0 ? "##p" : "p", i, "\n");
-  write_atomically(folder_ + "/vocab.txt", pieces);
   for (const std::int64_t masked_positions : {0, 5}) {
     RunConfig one = bert(text("one", masked_positions));
-    one.data = {folder_ + "/sentences"};
-    one.split = "80,20";
-    one.tokenizer_type = "BertWordPieceCase";
-    one.vocab_file = folder_ + "/vocab.txt";
-    one.untold = {"vocabulary", "vocab-size"};
-    one.model.vocabulary = 0;
+    train_on_sentences(one);
     one.model.masked_positions = masked_positions;
     one.model.dropout = 0;
     run(one);

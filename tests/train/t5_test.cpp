@@ -1,52 +1,23 @@
 /// Runs that train T5 on token files of sentences, with Megatron-LM's samples.
 
-#include "tessera/base/text.h"
-#include "tessera/data/file.h"
-#include "tessera/data/indexed_dataset_writer.h"
 #include "tessera/models/family.h"
-#include "train/tiny_run.h"
+#include "train/sentence_run.h"
 
 namespace tessera {
 namespace {
 
-class T5Run : public TrainerTest {
+class T5Run : public SentenceRun {
  protected:
-  T5Run() {
-    IndexedDatasetWriter writer(folder_ + "/sentences", TokenType::U16);
-    for (std::int32_t d = 0; d < 60; ++d) {
-      for (std::int32_t s = 0; s < 1 + d % 5; ++s) {
-        std::vector<std::int32_t> ids;
-        for (std::int32_t i = 0; i < 3 + (d + s) % 9; ++i) ids.push_back(5 + (d * 5 + i * i) % 35);
-        writer.add_sequence(ids);
-      }
-      writer.end_document();
-    }
-    writer.finish();
-    std::string pieces = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
-    for (int i = 5; i < 40; ++i) pieces += text(i % 7 == 0 ? "##p" : "p", i, "\n");
-    write_atomically(folder_ + "/vocab.txt", pieces);
-  }
-
+  T5Run() : SentenceRun(1) {}
   RunConfig t5(const std::string& output) const {
     RunConfig out = config(output);
     out.model = published("t5");
     out.model.layers = 2, out.model.heads = 4, out.model.width = 32;
     out.model.source_context = 32, out.model.context = 10;
-    out.model.vocabulary = 0;
-    out.data = {folder_ + "/sentences"};
-    out.split = "80,20";
-    out.tokenizer_type = "BertWordPieceCase";
-    out.vocab_file = folder_ + "/vocab.txt";
+    train_on_sentences(out);
     out.vocab_extra_ids = 8;
-    out.untold = {"vocabulary", "vocab-size", "special-tokens"};
     out.eval_every = 4;
     return out;
-  }
-
-  std::string refusal(const RunConfig& config) {
-    Problems problems;
-    prepare_run(config, problems);
-    return problems.empty() ? "" : problems.list()[0].what();
   }
 };
 

@@ -49,6 +49,13 @@ class TrainerTest : public testing::Test {
     return train(std::move(*prepared), *device_, options);
   }
 
+  /// The first reason why a run is refused; empty: it is not.
+  static std::string refusal(const RunConfig& config) {
+    Problems problems;
+    prepare_run(config, problems);
+    return problems.empty() ? "" : problems.list()[0].what();
+  }
+
   void run_on_ranks(const RunConfig& config) {
     Problems problems;
     std::optional<PreparedRun> prepared = prepare_run(config, problems);
