@@ -87,6 +87,16 @@ const SentenceKind& sentence_kind(const GptDatasetChoice& choice) {
   return choice.written > 0 ? kT5Kind : kBertKind;
 }
 
+std::function<bool(std::int32_t)> pieces_that_continue(const Tokenizer& tokenizer) {
+  std::vector<bool> continues(static_cast<std::size_t>(tokenizer.size()));
+  for (std::int32_t id = 0; id < tokenizer.size(); ++id)
+    continues[static_cast<std::size_t>(id)] = starts_with(tokenizer.token(id).value_or(""), "##");
+  return [continues = std::move(continues)](std::int32_t id) {
+    return static_cast<std::size_t>(id) < continues.size() &&
+           continues[static_cast<std::size_t>(id)];
+  };
+}
+
 SentenceDataset::SentenceDataset(std::shared_ptr<const IndexedDataset> files,
                                  const GptDatasetChoice& choice, std::vector<std::string>& notices)
     : files_(std::move(files)), choice_(choice) {

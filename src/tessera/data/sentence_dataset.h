@@ -3,6 +3,7 @@
 /// makes them for BERT and T5.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "tessera/data/gpt_dataset.h"
 #include "tessera/data/masked_words.h"
 #include "tessera/data/token_files.h"
+#include "tessera/data/tokenizer.h"
 
 namespace tessera {
 
@@ -21,9 +23,17 @@ struct SentenceKind {
   std::int64_t special = 0;           // tokens around those of the text
   std::int64_t fewest_sentences = 1;  // of a sample: 2 where it is cut into two parts
   MaskingOptions masking = {};        // its usual settings
+
+  /// Of a sample that takes the whole context; may be 0.
+  std::int64_t most_masked(std::int64_t context) const {
+    return static_cast<std::int64_t>(masking.probability * static_cast<double>(context - special));
+  }
 };
 /// BERT's; of a choice with a decoder, T5's.
 const SentenceKind& sentence_kind(const GptDatasetChoice& choice);
+
+/// Which pieces go on a word, for WordPieces: those that begin with ##.
+std::function<bool(std::int32_t)> pieces_that_continue(const Tokenizer& tokenizer);
 
 /// What a sample is made of.
 struct SentenceSample {

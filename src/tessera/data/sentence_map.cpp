@@ -37,8 +37,6 @@ class WantedTokens {
 };
 
 using SampleRow = std::array<std::int64_t, 3>;
-
-using SampleRow = std::array<std::int64_t, 3>;
 using OnSample = FunctionRef<void(const SampleRow& row)>;
 
 /// The samples of a document.

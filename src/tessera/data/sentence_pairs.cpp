@@ -24,27 +24,13 @@ WordPieces pieces_of(const Vocabulary& vocabulary) {
           made == nullptr ? "none is given" : "that of the run lacks one of them",
           "; give it, like --tokenizer-type BertWordPieceLowerCase --vocab-file vocab.txt");
   WordPieces out;
-  std::vector<bool> continues(static_cast<std::size_t>(made->size()));
   for (std::int32_t id = 0; id < made->size(); ++id) {
-    const std::optional<std::string> piece = made->token(id);
-    if (!piece) continue;
-    out.ids.push_back(id);
-    continues[static_cast<std::size_t>(id)] = starts_with(*piece, "##");
+    if (made->token(id)) out.ids.push_back(id);
   }
-  out.continues = [continues = std::move(continues)](std::int32_t id) {
-    return static_cast<std::size_t>(id) < continues.size() &&
-           continues[static_cast<std::size_t>(id)];
-  };
+  out.continues = pieces_that_continue(*made);
   out.pad = (*special)[0], out.cls = (*special)[1];
   out.sep = (*special)[2], out.mask = (*special)[3];
   return out;
-}
-
-/// The most tokens of a sample that are masked, which may be none.
-std::int64_t most_masked(std::int64_t context) {
-  const SentenceKind& kind = sentence_kind({});
-  return static_cast<std::int64_t>(kind.masking.probability *
-                                   static_cast<double>(context - kind.special));
 }
 
 class SentencePairs final : public Samples {
@@ -54,7 +40,7 @@ class SentencePairs final : public Samples {
       : pieces_(pieces_of(vocabulary)),
         options_(options),
         samples_(files, options.choice, notices_) {
-    const std::int64_t context = options.choice.context, masked = most_masked(context);
+    const std::int64_t context = options.choice.context, masked = kind_.most_masked(context);
     require(options.masked_positions == 0 || options.masked_positions >= masked,
             "masked-positions is ", options.masked_positions, ", but a sample of ", context,
             " tokens has up to ", masked, " masked ones; give that, or 0");
@@ -65,17 +51,13 @@ class SentencePairs final : public Samples {
   std::string notice() const override { return join(notices_, "; "); }
 
   void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
-    const auto fill_with = [&](const char* name, std::int32_t value) {
-      const std::span<std::int32_t> out = batch.fill<std::int32_t>(name);
-      std::ranges::fill(out, value);
-      return out;
-    };
-    const std::span<std::int32_t> ids = fill_with("ids", pieces_.pad),
-                                  types = fill_with("types", 0), mask = fill_with("mask", 0),
-                                  labels = fill_with("labels", kIgnoredLabel),
-                                  next = fill_with("next", kIgnoredLabel);
+    const std::span<std::int32_t> ids = batch.fill_with("ids", pieces_.pad),
+                                  types = batch.fill_with("types", 0),
+                                  mask = batch.fill_with("mask", 0),
+                                  labels = batch.fill_with("labels", kIgnoredLabel),
+                                  next = batch.fill_with("next", kIgnoredLabel);
     std::span<std::int32_t> positions;
-    if (options_.masked_positions > 0) positions = fill_with("masked_positions", 0);
+    if (options_.masked_positions > 0) positions = batch.fill_with("masked_positions", 0);
     const auto context = static_cast<std::size_t>(options_.choice.context),
                predicted = static_cast<std::size_t>(options_.masked_positions);
     for (std::int64_t i = 0; i < count; ++i) {
@@ -114,7 +96,7 @@ class SentencePairs final : public Samples {
 std::unique_ptr<Samples> sentence_pairs(const TokenFiles& files, const Vocabulary& vocabulary,
                                         const SentencePairsOptions& options) {
   std::int64_t least = 3;
-  while (most_masked(least) == 0) ++least;
+  while (sentence_kind({}).most_masked(least) == 0) ++least;
   require(options.choice.context >= least, "context is ", options.choice.context,
           ", of which megatron-core masks no token; give at least ", least);
   return std::make_unique<SentencePairs>(files, vocabulary, options);

@@ -29,13 +29,7 @@ WordPieces spans_pieces(const Vocabulary& vocabulary, const SentenceSpansOptions
           made == nullptr ? "none is given" : "that of the run has none",
           "; give it, like --tokenizer-type BertWordPieceCase --vocab-file vocab.txt ",
           "--vocab-extra-ids 100, or the tokenizer.json of a T5");
-  std::vector<bool> continues(static_cast<std::size_t>(made->size()));
-  for (std::int32_t id = 0; id < made->size(); ++id)
-    continues[static_cast<std::size_t>(id)] = starts_with(made->token(id).value_or(""), "##");
-  out.continues = [continues = std::move(continues)](std::int32_t id) {
-    return static_cast<std::size_t>(id) < continues.size() &&
-           continues[static_cast<std::size_t>(id)];
-  };
+  out.continues = pieces_that_continue(*made);
   // As in megatron-core, what begins or ends a text stands for [CLS] and [SEP].
   const SpecialTokens& special = made->special_tokens();
   out.cls = special.cls.value_or(special.bos.value_or(-1));
@@ -60,14 +54,9 @@ class SentenceSpans final : public Samples {
   std::string notice() const override { return join(notices_, "; "); }
 
   void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
-    const auto fill_with = [&](const char* name, std::int32_t value) {
-      const std::span<std::int32_t> out = batch.fill<std::int32_t>(name);
-      std::ranges::fill(out, value);
-      return out;
-    };
-    const std::span<std::int32_t> source = fill_with("source", options_.pad),
-                                  ids = fill_with("ids", options_.pad),
-                                  labels = fill_with("labels", kIgnoredLabel);
+    const std::span<std::int32_t> source = batch.fill_with("source", options_.pad),
+                                  ids = batch.fill_with("ids", options_.pad),
+                                  labels = batch.fill_with("labels", kIgnoredLabel);
     const auto read = static_cast<std::size_t>(options_.choice.context),
                written = static_cast<std::size_t>(options_.choice.written);
     for (std::int64_t i = 0; i < count; ++i) {
@@ -86,9 +75,7 @@ class SentenceSpans final : public Samples {
   /// Whether the longest sample can be written; where it may be that it cannot, a notice.
   void check_room() {
     const std::int64_t context = options_.choice.context, written = options_.choice.written,
-                       tokens = context - kind_.special,
-                       masked = static_cast<std::int64_t>(kind_.masking.probability *
-                                                          static_cast<double>(tokens)),
+                       tokens = context - kind_.special, masked = kind_.most_masked(context),
                        sentinels = std::ssize(pieces_.sentinels);
     require(masked > 0, "source-context is ", context, ", of which ", tokens,
             " tokens are text, and 15 % of them are not one; give a larger one");

@@ -1,6 +1,7 @@
 #pragma once
 /// The batch inputs of one run of a program, filled by the caller of the run.
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -26,6 +27,13 @@ class BatchInputs {
   std::span<T> fill(std::string_view name) {
     const std::span<std::byte> bytes = fill(name, dtype_of<T>());
     return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+  /// The same, with every element set to `value` beforehand.
+  template <typename T>
+  std::span<T> fill_with(std::string_view name, T value) {
+    const std::span<T> out = fill<T>(name);
+    std::ranges::fill(out, value);
+    return out;
   }
   std::span<std::byte> fill(std::string_view name, DType dtype);
   /// Copies all elements of an input. Errors: no such input; another type or number of elements.
