@@ -87,8 +87,8 @@ struct ModelConfig {
 };
 
 inline constexpr std::int64_t kMaxLayers = 100'000;
-inline constexpr std::int64_t kMaxContext = 1'000'000'000;            // of source_context too
-inline constexpr std::int64_t kMaxFieldSize = 1'000'000'000'000'000;  // of every other field
+inline constexpr std::int64_t kMaxContext = 1'000'000'000;     // of source_context too
+inline constexpr std::int64_t kMaxFieldSize = 10'000'000'000;  // of every other field
 
 /// The same model with every size written out that follows from others where it is 0.
 ModelConfig with_derived(ModelConfig config);
