@@ -246,7 +246,7 @@ TEST_P(Golden, LogitsLossAndEveryGradient) {
   TaskValues values;
   for (const auto& [name, tensor] : inputs)
     values.emplace(name, builder.batch(name, {tensor.dtype(), tensor.shape(), {}}));
-  const Value loss = loss_of(task_, task_.measure(values, {}));
+  const Value loss = loss_of(task_, task_.measure(values, {}).means);
   std::vector<Value> logits, parameters;
   const Graph& forward = builder.so_far();
   for (NodeId id = 0; id < forward.size(); ++id) {

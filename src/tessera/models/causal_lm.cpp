@@ -121,7 +121,7 @@ bool are_packed(const Dataset& data, const SampleChoices& choices) {
 Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
   const std::int64_t context = config.context;
   Task out;
-  out.name = "causal-lm";
+  out.name = "causal_lm";
   out.inputs = {{"ids", DType::I32, {context}, config.vocabulary},
                 {"labels", DType::I32, {context}, config.vocabulary, /*ignorable=*/true}};
   if (config.reset_positions) out.inputs.push_back({"positions", DType::I32, {context}, context});

@@ -35,6 +35,7 @@ class FamilyRef {
 /// The sizes of a Transformer. A family reads some of them: ModelFamily::reads.
 struct ModelConfig {
   FamilyRef family = {};
+  std::string task = {};  // what it is trained to do: FamilyTask::name; empty: the family's first
   std::int64_t layers = 4;
   std::int64_t heads = 4;
   std::int64_t kv_heads = 0;         // key-value heads; 0: as many as heads

@@ -28,13 +28,17 @@ constexpr ReadField kGpt2Reads[] = {{"layers"},
                                     {"reset-position-ids"},
                                     {"reset-attention-mask"}};
 
+constexpr FamilyTask kGpt2Tasks[] = {
+    {kCausalLm, "the next token from those before it",
+     [](const ModelConfig& config) { return causal_lm(config, gpt2_logits); }}};
+
 }  // namespace
 
 constinit const ModelFamily kGpt2 = {
     .name = "gpt2",
     .doc = "pre-norm, learned positions, GELU, tied head",
     .reads = kGpt2Reads,
-    .task = [](const ModelConfig& config) { return causal_lm(config, gpt2_logits); },
+    .tasks = kGpt2Tasks,
 };
 
 }  // namespace tessera

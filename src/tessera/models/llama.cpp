@@ -31,18 +31,20 @@ constexpr ReadField kLlamaReads[] = {{"layers"},
                                      {"reset-attention-mask"},
                                      {"init-std"}};
 
+constexpr FamilyTask kLlamaTasks[] = {
+    {kCausalLm, "the next token from those before it", [](const ModelConfig& config) {
+       ModelConfig own = config;
+       own.reset_positions = false;  // only distances between positions count
+       return causal_lm(own, llama_logits);
+     }}};
+
 }  // namespace
 
 constinit const ModelFamily kLlama = {
     .name = "llama",
     .doc = "RMS norm, rotary positions, SwiGLU, grouped queries",
     .reads = kLlamaReads,
-    .task =
-        [](const ModelConfig& config) {
-          ModelConfig own = config;
-          own.reset_positions = false;  // only distances between positions count
-          return causal_lm(own, llama_logits);
-        },
+    .tasks = kLlamaTasks,
     .publish = [](ModelConfig& config) { config.bias = config.tied_head = false; },
     // SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do
     // there.

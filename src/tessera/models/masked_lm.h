@@ -27,7 +27,7 @@ struct MaskedModel {
 /// pooler and that which judges.
 Task masked_lm(const ModelConfig& config, const MaskedModel& model);
 
-/// ModelFamily::find_problems.
+/// FamilyTask::find_problems of masked_lm.
 void find_masked_problems(const ModelConfig& config, const MaskedModel& model,
                           FieldProblems& problems);
 
@@ -36,8 +36,20 @@ inline constexpr TensorCut kMaskedCuts[] = {{"mlm.bias", 0, 1}};
 
 /// ModelFamily::reads.
 inline constexpr ReadField kMaskedReads[] = {
-    {"layers"},   {"heads"},     {"kv-heads"},   {"width"},   {"ffn-width"},
-    {"context"},  {"positions"}, {"vocab-size"}, {"dropout"}, {"masked-positions"},
-    {"norm-eps"}, {"init-std"}};
+    {"layers"},  {"heads"},     {"kv-heads"},   {"width"},   {"ffn-width"}, {"norm-eps"},
+    {"context"}, {"positions"}, {"vocab-size"}, {"dropout"}, {"init-std"}};
+
+/// FamilyTask::reads of masked_lm.
+inline constexpr ReadField kMaskedLmReads[] = {{"masked-positions"}};
+
+/// ModelFamily::tasks.
+template <const MaskedModel& kModel>
+inline constexpr FamilyTask kMaskedTasks[] = {
+    {kMaskedLm, "tokens that are masked",
+     [](const ModelConfig& config) { return masked_lm(config, kModel); }, kMaskedLmReads,
+     [](const ModelConfig& config, FieldProblems& problems) {
+       find_masked_problems(config, kModel, problems);
+     }},
+};
 
 }  // namespace tessera

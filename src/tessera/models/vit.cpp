@@ -79,7 +79,7 @@ Value vit_logits(const ModelConfig& c, Value patches, const Pass& pass) {
 /// Inputs: those of data/images.h. Loss: mean cross-entropy of the classes.
 Task vit_task(const ModelConfig& c) {
   Task out;
-  out.name = "image-classification";
+  out.name = "image_classification";
   out.inputs = {{"patches", DType::F32, {patches_of(c), pixels_of_patch(c)}},
                 {"labels", DType::I32, {}, c.classes, /*ignorable=*/true}};
   out.tokens = tokens_of(c);
@@ -102,8 +102,10 @@ Task vit_task(const ModelConfig& c) {
 }
 
 constexpr ReadField kVitReads[] = {
-    {"layers"},     {"heads"},          {"kv-heads"}, {"width"},   {"ffn-width"}, {"image-size"},
-    {"patch-size"}, {"image-channels"}, {"classes"},  {"dropout"}, {"norm-eps"},  {"init-std"}};
+    {"layers"},     {"heads"},          {"kv-heads"}, {"width"},    {"ffn-width"}, {"image-size"},
+    {"patch-size"}, {"image-channels"}, {"dropout"},  {"norm-eps"}, {"init-std"}};
+
+constexpr ReadField kClassesReads[] = {{"classes"}};
 
 void find_vit_problems(const ModelConfig& c, FieldProblems& problems) {
   bool positive = true;
@@ -127,13 +129,16 @@ void find_vit_problems(const ModelConfig& c, FieldProblems& problems) {
                       "; choose a divisor, so that patches cover a picture"));
 }
 
+constexpr FamilyTask kVitTasks[] = {
+    {kImageClassification, "the class of a picture", vit_task, kClassesReads}};
+
 }  // namespace
 
 constinit const ModelFamily kVit = {
     .name = "vit",
     .doc = "patches of pictures as tokens, pre-norm, GELU, classes",
     .reads = kVitReads,
-    .task = vit_task,
+    .tasks = kVitTasks,
     .publish = [](ModelConfig& config) { config.norm_eps = 1e-12; },
     .complete =
         [](ModelConfig& config) {

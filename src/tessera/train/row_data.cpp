@@ -49,7 +49,7 @@ void find_row_problems(const RunConfig& config, Problems& problems) {
                         "'; give the column of sources and that of targets"),
                    {"text-column", "target-column"});
     if (config.packing == to_text(Packing::Bfd) &&
-        !reads_field(*config.model.family, "reset-attention-mask"))
+        !reads_field(config.model, "reset-attention-mask"))
       problems.add(text("packing bfd keeps the documents of a sample apart, which family ",
                         config.model.family, " cannot; give packing ", to_text(Packing::Wrapped)),
                    {"packing", "family"});
