@@ -46,6 +46,7 @@ constexpr OtherValue kOtherValues[] = {
     {"patch-size", "2"},
     {"image-channels", "1"},
     {"classes", "4"},
+    {"classifier-dropout", "0.25"},
     {"norm-eps", "0.001"},
     {"rope-base", "500"},
     {"init-std", "0.05"},

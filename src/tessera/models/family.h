@@ -49,6 +49,11 @@ struct FamilyTask {
   /// As ModelFamily::find_problems, of this task alone.
   void (*find_problems)(const ModelConfig& config, FieldProblems& problems) = [](const ModelConfig&,
                                                                                  FieldProblems&) {};
+  /// Its data is always rows of tables: their columns are found by usual names, and a context of 0
+  /// is that of the longest sample.
+  bool of_rows = false;
+  /// The block with a row for each label: it begins anew where weights are of other labels.
+  std::string_view head = {};
 };
 
 struct ModelFamily {

@@ -57,11 +57,13 @@ void write_gpt2(const ModelConfig& from, HubJson& to) {
   to["activation_function"] = "gelu_new";
 }
 
+constexpr HubClass kGpt2Classes[] = {{kCausalLm, "GPT2LMHeadModel"}};
+
 }  // namespace
 
 constinit const HubFamily kHubGpt2 = {
     .model_type = "gpt2",
-    .architecture = "GPT2LMHeadModel",
+    .classes = kGpt2Classes,
     .family = &kGpt2,
     .prefix = "transformer.",
     .names = kGpt2Names,

@@ -81,11 +81,13 @@ void write_llama(const ModelConfig& from, HubJson& to) {
   if (!to.contains("max_position_embeddings")) to["max_position_embeddings"] = from.context;
 }
 
+constexpr HubClass kLlamaClasses[] = {{kCausalLm, "LlamaForCausalLM"}};
+
 }  // namespace
 
 constinit const HubFamily kHubLlama = {
     .model_type = "llama",
-    .architecture = "LlamaForCausalLM",
+    .classes = kLlamaClasses,
     .family = &kLlama,
     .prefix = "model.",
     .names = kLlamaNames,
