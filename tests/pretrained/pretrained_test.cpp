@@ -90,7 +90,9 @@ std::string family_of(const std::string& folder) { return folder.substr(0, folde
 class Hub : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Families, Hub,
                          testing::Values("gpt2", "llama", "bert", "roberta", "albert", "t5",
-                                         "t5_v1_1", "bart", "vit"),
+                                         "t5_v1_1", "bart", "vit", "bert_classes",
+                                         "roberta_classes", "albert_classes", "gpt2_classes",
+                                         "llama_classes"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(Hub, IsReadAsOurParameters) {
@@ -176,7 +178,8 @@ TEST_P(Hub, SixteenBitsAreWidened) {
 class HubPrefix : public Hub {};
 INSTANTIATE_TEST_SUITE_P(Families, HubPrefix,
                          testing::Values("gpt2", "llama", "bert", "roberta", "albert", "bart",
-                                         "vit"),
+                                         "vit", "bert_classes", "roberta_classes",
+                                         "albert_classes", "gpt2_classes", "llama_classes"),
                          [](const auto& info) { return std::string(info.param); });
 
 /// A model without heads has names without the prefix, and lacks the heads.

@@ -32,6 +32,7 @@ std::int64_t class_count(const ModelConfig& config);
 double classifier_dropout(const ModelConfig& config);
 
 /// FamilyTask::reads and find_problems of tasks that classify texts.
+inline constexpr ReadField kClassesReads[] = {{"classes"}};
 inline constexpr ReadField kClassifierReads[] = {{"classes"}, {"classifier-dropout"}};
 void find_classifier_problems(const ModelConfig& config, FieldProblems& problems);
 

@@ -106,8 +106,6 @@ constexpr ReadField kVitReads[] = {
     {"layers"},     {"heads"},          {"kv-heads"}, {"width"},    {"ffn-width"}, {"image-size"},
     {"patch-size"}, {"image-channels"}, {"dropout"},  {"norm-eps"}, {"init-std"}};
 
-constexpr ReadField kClassesReads[] = {{"classes"}};
-
 void find_vit_problems(const ModelConfig& c, FieldProblems& problems) {
   bool positive = true;
   for (const auto& [name, value] : {std::pair("image-size", c.image_size),

@@ -69,7 +69,9 @@ void write_albert(const ModelConfig& from, HubJson& to) {
   to["initializer_range"] = from.init_std;
   to["hidden_dropout_prob"] = from.dropout;
   to["attention_probs_dropout_prob"] = from.dropout;
-  write_classifier_dropout(from, "classifier_dropout_prob", to);
+  if (reads_field(from, "classifier-dropout"))
+    to["classifier_dropout_prob"] =
+        from.classifier_dropout < 0 ? from.dropout : from.classifier_dropout;
   to["num_hidden_groups"] = 1;
   to["inner_group_num"] = 1;
   to["hidden_act"] = "gelu_new";

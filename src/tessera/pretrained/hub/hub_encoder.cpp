@@ -29,7 +29,11 @@ void write_encoder(const ModelConfig& from, HubJson& to) {
 
 void write_classifier_dropout(const ModelConfig& from, std::string_view key, HubJson& to) {
   if (!reads_field(from, "classifier-dropout")) return;
-  to[std::string(key)] = from.classifier_dropout < 0 ? from.dropout : from.classifier_dropout;
+  if (from.classifier_dropout < 0) {
+    to[std::string(key)] = nullptr;  // that of hidden layers
+  } else {
+    to[std::string(key)] = from.classifier_dropout;
+  }
 }
 
 }  // namespace tessera
