@@ -40,7 +40,7 @@ void find_vocabulary(RunConfig& config, Problems& problems) {
     take_special_tokens(config.model, data.vocabulary);
     if (config.model.vocabulary == 0)
       config.model.vocabulary = vocabulary_for(config.model.family, data.vocabulary);
-    complete_from_rows(config, data);
+    complete_from_data(config, data);
   });
 }
 

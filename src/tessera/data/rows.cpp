@@ -159,7 +159,7 @@ void number_labels(const LoadedRows& rows, const RowsChoice& choice,
   }
 }
 
-RowLabels labels_of(const RowsChoice& choice, const LoadedRows& train, const LoadedRows& apart) {
+RowLabels labels_of_rows(const RowsChoice& choice, const LoadedRows& train, const LoadedRows& apart) {
   RowLabels out;
   if (choice.label_column.empty()) return out;
   std::vector<std::string> all;
@@ -203,7 +203,7 @@ Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRow
   Dataset out{std::move(vocabulary), std::move(tokens),     train.files,
               apart.files,           digest_of_rows(train), nullptr};
   out.rows = std::move(where);
-  out.labels = labels_of(choice, train, apart);
+  out.labels = labels_of_rows(choice, train, apart);
   return out;
 }
 

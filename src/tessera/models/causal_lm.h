@@ -39,10 +39,7 @@ Task causal_classification(const ModelConfig& config, TransformerLayer layer);
 
 /// Doc and head of the row of a family that does it.
 inline constexpr FamilyTask causal_classifier(Task (*make)(const ModelConfig& config)) {
-  return {kSequenceClassification,
-          "a label for a text or a pair of texts",
-          make,
-          kClassesReads,
+  return {kSequenceClassification,  "a label for a text or a pair of texts", make, kClassesReads,
           find_classifier_problems,
           /*of_rows=*/true,
           /*head=*/"score"};

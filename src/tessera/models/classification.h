@@ -12,8 +12,8 @@ namespace tessera {
 /// How a family classifies texts.
 struct TextClassifier {
   /// Logits [b, classes] of the inputs of data/labelled_texts.h.
-  std::function<Value(const TaskValues& inputs, const Pass& pass)> logits;
-  std::function<SampleFrame(const Vocabulary& vocabulary)> frame;
+  std::function<Value(const TaskValues& inputs, const Pass& pass)> logits = nullptr;
+  std::function<SampleFrame(const Vocabulary& vocabulary)> frame = nullptr;
   bool types = false, mask = false, last = false;  // inputs that it reads
 };
 

@@ -316,7 +316,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
     config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary);
     problems.add(tessera::problems(config.model));
   }
-  complete_from_rows(config, *data);
+  complete_from_data(config, *data);
   if (is_of_rows(config.model)) problems.add(tessera::problems(config.model));
   if (config.epochs > 0 && tessera::problems(config.model).empty()) {
     problems.gather([&] {

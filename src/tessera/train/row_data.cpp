@@ -121,8 +121,11 @@ void find_columns(RunConfig& config) {
   }
 }
 
-void complete_from_rows(RunConfig& config, const Dataset& data) {
+void complete_from_data(RunConfig& config, const Dataset& data) {
   ModelConfig& model = config.model;
+  if (data.pictures && model.classes == 0)
+    model.classes =
+        std::max(data.pictures->train.set->classes(), data.pictures->valid.set->classes());
   if (!is_of_rows(model) || data.rows.columns == 0) return;
   if (model.classes == 0) model.classes = std::ssize(data.labels.names);
   if (model.context != 0) return;

@@ -34,9 +34,10 @@ struct KnownLabels {
 Dataset load_row_data(const RunConfig& config, const KnownLabels& labels,
                       const Vocabulary* vocabulary = nullptr);
 
-/// Sets what follows from the samples: a context of 0 to the length of the longest, up to a
-/// multiple of 8, as far as positions reach; classes 0 to the number of labels.
-void complete_from_rows(RunConfig& config, const Dataset& data);
+/// Sets what is open and follows from the data: classes 0 to the number of labels; of rows a
+/// context of 0 to the length of the longest sample, up to a multiple of 8, as far as positions
+/// reach.
+void complete_from_data(RunConfig& config, const Dataset& data);
 
 /// Dataset::digest of the rows that train.
 std::string row_digest(const RunConfig& config);
