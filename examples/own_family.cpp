@@ -82,11 +82,15 @@ constexpr ReadField kReads[] = {{"layers"},   {"heads"},    {"kv-heads"},   {"wi
 
 constexpr TensorCut kCuts[] = {{"*.ffn.up.weight", 0, 2}, {"*.ffn.down.weight", 1, 2}};
 
+constexpr FamilyTask kTasks[] = {
+    {kCausalLm, "the next token from those before it",
+     [](const ModelConfig& config) { return causal_lm(config, primer); }}};
+
 constexpr ModelFamily kPrimer = {
     .name = "primer",
     .doc = "RMS norm, rotary positions, squared ReLU",
     .reads = kReads,
-    .task = [](const ModelConfig& config) { return causal_lm(config, primer); },
+    .tasks = kTasks,
     .find_problems =
         [](const ModelConfig& c, FieldProblems& problems) {
           if (c.width % c.heads == 0 && c.head_dim() % 2 != 0)

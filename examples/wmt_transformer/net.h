@@ -87,12 +87,16 @@ inline constexpr ReadField kNetReads[] = {{"layers", "those of the encoder"},
 
 inline constexpr TensorCut kTargetRows[] = {{"embed_target.token.weight", 0, 2, /*table=*/true}};
 
+inline constexpr FamilyTask kTasks[] = {
+    {kSeq2SeqLm, "a text from another one",
+     [](const ModelConfig& c) { return translation(c, kNet); }}};
+
 /// The family "wmt": with it the command knows the network, to train it, to go on and to translate.
 inline constexpr ModelFamily kWmt = {
     .name = "wmt",
     .doc = "the network of the tutorial",
     .reads = kNetReads,
-    .task = [](const ModelConfig& c) { return translation(c, kNet); },
+    .tasks = kTasks,
     .stacks = [](const ModelConfig& c) -> std::vector<LayerStack> {
       return {{"encoder.layers", c.layers}, {"decoder.layers", c.decoder_layers, 2}};
     },

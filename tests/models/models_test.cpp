@@ -384,7 +384,8 @@ TEST(Models, PicturesThatCannotExistAreRefused) {
   c.classes = 1'000'000'001;
   complete(c);
   EXPECT_EQ(problems(c).texts(),
-            std::vector<std::string>{"classes is 1000000001; it must be from 1 to 1000000000"});
+            std::vector<std::string>{"classes is 1000000001; it must be from 1 to 1000000000, or 0 "
+                                     "for as many as the data has"});
 }
 
 TEST(Models, AnUnknownFamilyNamesTheKnown) {

@@ -90,7 +90,9 @@ std::string family_of(const std::string& folder) { return folder.substr(0, folde
 class Hub : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Families, Hub,
                          testing::Values("gpt2", "llama", "bert", "roberta", "albert", "t5",
-                                         "t5_v1_1", "bart", "vit"),
+                                         "t5_v1_1", "bart", "vit", "bert_classes",
+                                         "roberta_classes", "albert_classes", "gpt2_classes",
+                                         "llama_classes"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(Hub, IsReadAsOurParameters) {
@@ -176,7 +178,8 @@ TEST_P(Hub, SixteenBitsAreWidened) {
 class HubPrefix : public Hub {};
 INSTANTIATE_TEST_SUITE_P(Families, HubPrefix,
                          testing::Values("gpt2", "llama", "bert", "roberta", "albert", "bart",
-                                         "vit"),
+                                         "vit", "bert_classes", "roberta_classes",
+                                         "albert_classes", "gpt2_classes", "llama_classes"),
                          [](const auto& info) { return std::string(info.param); });
 
 /// A model without heads has names without the prefix, and lacks the heads.
@@ -199,7 +202,7 @@ TEST_P(HubPrefix, MayBeMissing) {
   std::erase_if(wanted, [](const auto& each) {
     return starts_with(each.first, "head.") || starts_with(each.first, "mlm.") ||
            starts_with(each.first, "nsp.") || starts_with(each.first, "sop.") ||
-           starts_with(each.first, "classifier.");
+           starts_with(each.first, "classifier.") || starts_with(each.first, "score.");
   });
   expect_parameters(model, wanted);
   EXPECT_EQ(heads > 0, golden(GetParam()).size() > wanted.size());
@@ -478,12 +481,12 @@ TEST(HubErrors, OfFiles) {
 TEST(Hub, TensorsWithoutUseAreTold) {
   const TestFolder folder;
   Tensors weights = hub_tensors_of("gpt2");
-  weights.emplace("score.weight", HostTensor(DType::F32, {2, 32}));
+  weights.emplace("reward.weight", HostTensor(DType::F32, {2, 32}));
   weights.emplace("transformer.h.0.attn.bias", HostTensor(DType::Bool, {1, 1, 16, 16}));
   weights.emplace("lm_head.weight", HostTensor(DType::F32, {61, 32}));
   const PretrainedModel model = PretrainedModel::open(folder_with(folder, "gpt2", weights));
   ASSERT_EQ(model.notices().size(), 1);
-  EXPECT_TRUE(model.notices()[0].ends_with(": score.weight")) << model.notices()[0];
+  EXPECT_TRUE(model.notices()[0].ends_with(": reward.weight")) << model.notices()[0];
 }
 
 TEST(SavePretrained, ZerosStandForBiasesThatAModelLacks) {

@@ -54,7 +54,7 @@ Task loss_alone(Task task) {
   const auto measure = task.measure;
   const std::vector<TaskMean> all = task.means;
   task.measure = [all, measure](const TaskValues& inputs, const Pass& pass) {
-    const std::vector<Mean> means = measure(inputs, pass);
+    const std::vector<Mean> means = measure(inputs, pass).means;
     std::vector<Mean> out;
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i].weight != 0) out.push_back(means[i]);

@@ -46,6 +46,7 @@ constexpr OtherValue kOtherValues[] = {
     {"patch-size", "2"},
     {"image-channels", "1"},
     {"classes", "4"},
+    {"classifier-dropout", "0.25"},
     {"norm-eps", "0.001"},
     {"rope-base", "500"},
     {"init-std", "0.05"},
@@ -60,24 +61,34 @@ std::string all_of(const ModelConfig& config) {
   return out;
 }
 
+void expect_fields_of_a_model(std::span<const ReadField> reads) {
+  for (const ReadField& read : reads) {
+    const Field* field = find_field(read.name).field;
+    ASSERT_NE(field, nullptr) << read.name;
+    EXPECT_EQ(field->group, FieldGroup::Model) << read.name;
+  }
+}
+
 TEST(FamilyFields, AreThoseThatChangeTheStep) {
   for (const ModelFamily* family : model_families()) {
-    for (const Field& field : fields()) {
-      if (field.group != FieldGroup::Model || field.name == "family") continue;
-      SCOPED_TRACE(text(family->name, " ", field.name));
-      const auto other = std::ranges::find(kOtherValues, field.name, &OtherValue::field);
-      ASSERT_NE(other, std::end(kOtherValues)) << "give it another value in this test";
-      RunConfig config, changed;
-      config.model = changed.model = tiny(std::string(family->name));
-      set_text(field, changed, other->value, field.name);
-      ASSERT_NE(get_text(field, changed), get_text(field, config));
-      EXPECT_EQ(reads_field(*family, field.name), all_of(changed.model) != all_of(config.model));
+    for (const FamilyTask& task : family->tasks) {
+      for (const Field& field : fields()) {
+        if (field.group != FieldGroup::Model || field.name == "family" || field.name == "task")
+          continue;
+        SCOPED_TRACE(text(family->name, " ", task.name, " ", field.name));
+        const auto other = std::ranges::find(kOtherValues, field.name, &OtherValue::field);
+        ASSERT_NE(other, std::end(kOtherValues)) << "give it another value in this test";
+        RunConfig config, changed;
+        config.model = changed.model = tiny(std::string(family->name));
+        config.model.task = changed.model.task = task.name;
+        set_text(field, changed, other->value, field.name);
+        ASSERT_NE(get_text(field, changed), get_text(field, config));
+        EXPECT_EQ(reads_field(config.model, field.name),
+                  all_of(changed.model) != all_of(config.model));
+      }
+      expect_fields_of_a_model(task.reads);
     }
-    for (const ReadField& read : family->reads) {
-      const Field* field = find_field(read.name).field;
-      ASSERT_NE(field, nullptr) << read.name;
-      EXPECT_EQ(field->group, FieldGroup::Model) << read.name;
-    }
+    expect_fields_of_a_model(family->reads);
   }
 }
 
@@ -193,12 +204,15 @@ std::string help_for(std::string_view field, const OwnFamilies& own = {}) {
 
 Value no_logits(const ModelConfig&, Value ids, const Pass&) { return ids; }
 constexpr ReadField kOwnReads[] = {{"layers", "of two kinds"}, {"rope-base"}, {"context"}};
-constexpr ModelFamily kOwnFamily = {
-    .name = "own",
-    .doc = "of a test",
-    .reads = kOwnReads,
-    .task = [](const ModelConfig& config) { return causal_lm(config, no_logits); },
-    .publish = [](ModelConfig& config) { config.rope_base = 7; }};
+constexpr FamilyTask kOwnTasks[] = {
+    {kCausalLm, "the next token from those before it",
+     [](const ModelConfig& config) { return causal_lm(config, no_logits); }}};
+
+constexpr ModelFamily kOwnFamily = {.name = "own",
+                                    .doc = "of a test",
+                                    .reads = kOwnReads,
+                                    .tasks = kOwnTasks,
+                                    .publish = [](ModelConfig& config) { config.rope_base = 7; }};
 
 TEST(FamilyFields, HelpSaysWhichFamiliesReadThem) {
   EXPECT_EQ(help_for("rope-base"), ", with --family llama");

@@ -59,6 +59,10 @@ ModelConfig golden_model(const GoldenCase& of) {
     c.patch_size = 4;
     c.classes = 7;
   }
+  if (file.ends_with("_classes")) {
+    c.task = kSequenceClassification;
+    c.classes = 3;
+  }
   if (family == "bart") c.special_tokens = "1,2,2", c.scale_embedding = true;
   if (family == "t5") {
     c.special_tokens = "0,0,1";
@@ -246,7 +250,7 @@ TEST_P(Golden, LogitsLossAndEveryGradient) {
   TaskValues values;
   for (const auto& [name, tensor] : inputs)
     values.emplace(name, builder.batch(name, {tensor.dtype(), tensor.shape(), {}}));
-  const Value loss = loss_of(task_, task_.measure(values, {}));
+  const Value loss = loss_of(task_, task_.measure(values, {}).means);
   std::vector<Value> logits, parameters;
   const Graph& forward = builder.so_far();
   for (NodeId id = 0; id < forward.size(); ++id) {
@@ -403,7 +407,12 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(GoldenCase{"Gpt2", "gpt2"}, GoldenCase{"Llama", "llama"},
                     GoldenCase{"Bert", "bert"}, GoldenCase{"Vit", "vit"},
                     GoldenCase{"BertMaskedPositions", "bert", 12}, GoldenCase{"Roberta", "roberta"},
-                    GoldenCase{"Albert", "albert"}, GoldenCase{"Transformer", "transformer"},
+                    GoldenCase{"Albert", "albert"}, GoldenCase{"BertClasses", "bert_classes"},
+                    GoldenCase{"RobertaClasses", "roberta_classes"},
+                    GoldenCase{"AlbertClasses", "albert_classes"},
+                    GoldenCase{"Gpt2Classes", "gpt2_classes"},
+                    GoldenCase{"LlamaClasses", "llama_classes"},
+                    GoldenCase{"Transformer", "transformer"},
                     GoldenCase{"TransformerPost", "transformer_post"}, GoldenCase{"T5", "t5"},
                     GoldenCase{"T5Second", "t5_v1_1"}, GoldenCase{"Bart", "bart"}),
     [](const auto& info) { return std::string(info.param.name); });

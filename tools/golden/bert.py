@@ -1,4 +1,5 @@
-"""Tiny BERTs in Tessera's parameter names and packing, and the same in Hugging Face transformers: BERT, RoBERTa, ALBERT.
+"""Tiny BERTs in Tessera's parameter names and packing, and the same in Hugging Face transformers: BERT, RoBERTa, ALBERT;
+each with the heads of its pretraining, and with a classifier of samples.
 
 `golden` is everything in a file of theirs. The weights' names are linked to transformers' as in models.py.
 """
@@ -6,13 +7,14 @@ import math
 
 import torch
 import torch.nn.functional as F
-from transformers import (AlbertConfig, AlbertForPreTraining, BertConfig, BertForPreTraining, RobertaConfig,
-                          RobertaForMaskedLM)
+from transformers import (AlbertConfig, AlbertForPreTraining, AlbertForSequenceClassification, BertConfig,
+                          BertForPreTraining, BertForSequenceClassification, RobertaConfig, RobertaForMaskedLM,
+                          RobertaForSequenceClassification)
 
 import models
 from models import BATCH, CONTEXT, HEAD_DIM, HEADS, LAYERS, VOCAB, WIDTH
 
-STEPS, IGNORE, FFN = 10, -100, 128
+STEPS, IGNORE, FFN, CLASSES = 10, -100, 128, 3
 USED = (16, 11, 16, 7)  # positions of each sample that are not padding
 COMMON = dict(vocab_size=VOCAB, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
               intermediate_size=FFN, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, tie_word_embeddings=True)
@@ -37,7 +39,9 @@ class Bert:
         """(our name, theirs, out, in) of every linear layer but q, k and v, and of the norms, whose `in` is None."""
         sizes = {"attn.proj": (WIDTH, WIDTH), "norm1": (WIDTH, None), "mlp.up": (FFN, WIDTH), "mlp.down": (WIDTH, FFN),
                  "norm2": (WIDTH, None), "mlm.dense": (self.embedding, WIDTH), "mlm.norm": (self.embedding, None),
-                 "pooler": (WIDTH, WIDTH), self.second: (2, WIDTH), "embed.project": (WIDTH, self.embedding)}
+                 "pooler": (WIDTH, WIDTH), self.second: (2, WIDTH), "embed.project": (WIDTH, self.embedding),
+                 "classifier": (CLASSES, WIDTH), "classifier.dense": (WIDTH, WIDTH),
+                 "classifier.out_proj": (CLASSES, WIDTH)}
         yield "embed.norm", f"{self.name}.embeddings.LayerNorm", self.embedding, None
         for i in range(self.sets):
             for ours, theirs in self.in_layer.items():
@@ -47,7 +51,9 @@ class Bert:
 
     def shapes(self):
         out = {"embed.token.weight": (VOCAB, self.embedding), "embed.type.weight": (self.types, self.embedding),
-               "embed.position.weight": (self.unread + CONTEXT, self.embedding), "mlm.bias": (VOCAB,)}
+               "embed.position.weight": (self.unread + CONTEXT, self.embedding)}
+        if self.decoder_bias:
+            out["mlm.bias"] = (VOCAB,)
         for i in range(self.sets):
             out[f"layers.{i}.attn.qkv.weight"] = (3 * WIDTH, WIDTH)
             out[f"layers.{i}.attn.qkv.bias"] = (3 * WIDTH,)
@@ -62,7 +68,8 @@ class Bert:
         same = (lambda a: a, lambda a: [a])
         for ours, theirs in (("token", "word"), ("type", "token_type"), ("position", "position")):
             yield f"embed.{ours}.weight", [of[f"{self.name}.embeddings.{theirs}_embeddings.weight"]], *same
-        yield "mlm.bias", [of[self.decoder_bias]], *same
+        if self.decoder_bias:
+            yield "mlm.bias", [of[self.decoder_bias]], *same
         for i in range(self.sets):
             at = f"{self.name}.{self.layer.format(i)}{self.qkv}"
             for kind in ("weight", "bias"):
@@ -98,6 +105,10 @@ class Bert:
 
     stock = forward  # as users call it: the same at all tokens but padding
 
+    def counted(self, batch):
+        """Rows of the logits that both ways must agree on."""
+        return batch["mask"] == 1
+
     def plain(self, p, batch):
         """The logits by the packed layout alone, without transformers."""
         def linear(name, x):
@@ -123,6 +134,9 @@ class Bert:
             y = linear(at + "attn.proj", torch.einsum("bhts,bshe->bthe", weights, v).flatten(2))
             x = norm(at + "norm1", x + y)
             x = norm(at + "norm2", x + linear(at + "mlp.down", gelu(linear(at + "mlp.up", x))))
+        return self.plain_heads(p, x, linear, norm, gelu)
+
+    def plain_heads(self, p, x, linear, norm, gelu):
         rows = norm("mlm.norm", gelu(linear("mlm.dense", x)))
         out = {"logits": rows @ p["embed.token.weight"].t() + p["mlm.bias"]}
         if "pooler.weight" in p:
@@ -180,7 +194,56 @@ class Albert(Bert):
     stock = forward
 
 
-VARIANTS = {variant.name: variant for variant in (Bert(), Roberta(), Albert())}
+class Classifier:
+    """Classes of samples: labels [batch], one of them ignored."""
+    decoder_bias = None
+
+    def config(self):
+        config = super().config()
+        config.num_labels = CLASSES
+        return config
+
+    def draw_batches(self, count, generator):
+        out = super().draw_batches(count, generator)
+        out.pop("next", None)
+        labels = torch.randint(0, CLASSES, (count, BATCH), generator=generator)
+        labels[:, 2] = IGNORE
+        return out | {"labels": labels.int()}
+
+    def forward(self, model, batch):
+        types = {"token_type_ids": batch["types"].long()} if "types" in batch else {}
+        out = model(batch["ids"].long(), attention_mask=batch["mask"], labels=batch["labels"].long(), **types)
+        return {"logits": out.logits, "loss": out.loss}
+
+    stock = forward
+
+    def counted(self, batch):
+        return slice(None)
+
+    def plain_heads(self, p, x, linear, norm, gelu):
+        if "pooler.weight" in p:
+            return {"logits": linear("classifier", torch.tanh(linear("pooler", x[:, 0])))}
+        return {"logits": linear("classifier.out_proj", torch.tanh(linear("classifier.dense", x[:, 0])))}
+
+
+class BertClassifier(Classifier, Bert):
+    seed, model_class = 19, BertForSequenceClassification
+    heads = {"pooler": "bert.pooler.dense", "classifier": "classifier"}
+
+
+class RobertaClassifier(Classifier, Roberta):
+    seed, model_class = 20, RobertaForSequenceClassification
+    heads = {"classifier.dense": "classifier.dense", "classifier.out_proj": "classifier.out_proj"}
+
+
+class AlbertClassifier(Classifier, Albert):
+    seed, model_class = 21, AlbertForSequenceClassification
+    heads = {"embed.project": "albert.encoder.embedding_hidden_mapping_in", "pooler": "albert.pooler",
+             "classifier": "classifier"}
+
+
+VARIANTS = {"bert": Bert(), "roberta": Roberta(), "albert": Albert(), "bert_classes": BertClassifier(),
+            "roberta_classes": RobertaClassifier(), "albert_classes": AlbertClassifier()}
 
 
 def golden(variant, train):
@@ -194,7 +257,7 @@ def golden(variant, train):
         model = variant.hf_model(dtype)
         models.load(model, {name: value.to(dtype) for name, value in params.items()}, variant.links)
         out = variant.forward(model, batch)
-        stock, seen = variant.stock(model, batch), batch["mask"] == 1
+        stock, seen = variant.stock(model, batch), variant.counted(batch)
         near = 1e-12 if dtype == torch.float64 else 1e-5
         assert (stock["logits"] - out["logits"])[seen].abs().max() < near and (stock["loss"] - out["loss"]).abs() < near
         out["loss"].backward()

@@ -22,6 +22,7 @@ import torch.nn.functional as F
 import transformers
 
 import bert
+import causal_classes
 import encoder_decoder
 import models
 import ops
@@ -41,6 +42,10 @@ def main():
         write(folder / f"{family}.safetensors", golden_model(family, seed))
     for name, variant in bert.VARIANTS.items():
         exact, single, tensors = bert.golden(variant, train)
+        report(name, exact, single)
+        write(folder / f"{name}.safetensors", tensors)
+    for name in causal_classes.FAMILIES:
+        exact, single, tensors = causal_classes.golden(name, train)
         report(name, exact, single)
         write(folder / f"{name}.safetensors", tensors)
     exact, single, tensors = vit.golden_vit(16, train)

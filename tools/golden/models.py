@@ -8,7 +8,8 @@ import math
 
 import torch
 import torch.nn.functional as F
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+from transformers import (GPT2Config, GPT2ForSequenceClassification, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM,
+                          LlamaForSequenceClassification)
 from transformers.models.llama.modeling_llama import LlamaRMSNorm, LlamaRotaryEmbedding
 
 LAYERS, HEADS, WIDTH, VOCAB, CONTEXT, BATCH = 2, 4, 32, 61, 16, 4
@@ -72,22 +73,27 @@ def draw(shapes, generator):
     return params
 
 
-def hf_model(family, dtype, exact):
-    """A Hugging Face model of the family; `exact` replaces the parts that compute in float32 whatever the dtype."""
+def hf_model(family, dtype, exact, classes=0):
+    """A Hugging Face model of the family; `exact` replaces the parts that compute in float32 whatever the dtype.
+
+    With `classes` it classifies samples by their last token that is not padding, which is token 0.
+    """
     common = dict(vocab_size=VOCAB, bos_token_id=None, eos_token_id=None, pad_token_id=None, use_cache=False)
+    if classes:
+        common |= dict(pad_token_id=0, num_labels=classes)
     if family == "gpt2":
         config = GPT2Config(n_layer=LAYERS, n_head=HEADS, n_embd=WIDTH, n_inner=FFN[family], n_positions=CONTEXT,
                             resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, activation_function="gelu_new",
                             layer_norm_epsilon=EPS, tie_word_embeddings=True, **common)
         config._attn_implementation = "sdpa"
-        return GPT2LMHeadModel(config).to(dtype).train()
+        return (GPT2ForSequenceClassification if classes else GPT2LMHeadModel)(config).to(dtype).train()
     config = LlamaConfig(num_hidden_layers=LAYERS, num_attention_heads=HEADS, num_key_value_heads=KV_HEADS[family],
                          hidden_size=WIDTH, intermediate_size=FFN[family], max_position_embeddings=CONTEXT,
                          rms_norm_eps=EPS, hidden_act="silu", attention_bias=False, mlp_bias=False,
                          attention_dropout=0.0, tie_word_embeddings=False,
                          rope_parameters={"rope_type": "default", "rope_theta": ROPE_BASE}, **common)
     config._attn_implementation = "sdpa"  # the eager form takes its softmax in float32
-    model = LlamaForCausalLM(config).to(dtype).train()
+    model = (LlamaForSequenceClassification if classes else LlamaForCausalLM)(config).to(dtype).train()
     if exact:
         model.model.rotary_emb.__class__ = DoubleRotary
         for module in model.modules():
@@ -99,6 +105,8 @@ def hf_model(family, dtype, exact):
 def links(family, model):
     """(our name, their parameters, pack, unpack): `pack` makes ours of theirs, `unpack` a list of theirs of ours."""
     same = (lambda a: a, lambda a: [a])
+    if hasattr(model, "score"):
+        yield "score.weight", [model.score.weight], *same
     transposed = (lambda a: a.t(), lambda a: [a.t()])  # their Conv1D keeps [in, out]
     if family == "gpt2":
         t = model.transformer
@@ -131,7 +139,8 @@ def links(family, model):
                              ("norm2", block.post_attention_layernorm)):
             yield p + ours + ".weight", [theirs.weight], *same
     yield "norm.weight", [t.norm.weight], *same
-    yield "head.weight", [model.lm_head.weight], *same
+    if hasattr(model, "lm_head"):
+        yield "head.weight", [model.lm_head.weight], *same
 
 
 def pack_qkv(q, k, v):
@@ -166,8 +175,8 @@ def packed(model, links, of=lambda parameter: parameter.data):
     return dict(sorted(out.items()))
 
 
-def plain_logits(family, params, ids):
-    """The logits by the packed layout alone, without transformers."""
+def plain_logits(family, params, ids, last=None):
+    """The logits by the packed layout alone, without transformers; of classes at the tokens `last`."""
     p, g = params, KV_HEADS[family]
     r, (b, t) = HEADS // g, ids.shape
 
@@ -206,4 +215,6 @@ def plain_logits(family, params, ids):
         else:
             h = F.silu(linear(at + "mlp.gate", h)) * linear(at + "mlp.up", h)
         x = x + linear(at + "mlp.down", h)
+    if last is not None:
+        return F.linear(norm("norm", x)[torch.arange(b), last.long()], p["score.weight"])
     return F.linear(norm("norm", x), p.get("head.weight", p["embed.token.weight"]))

@@ -81,6 +81,7 @@ int export_command(const Arguments& arguments, Console& console, const OwnFamili
     const Checkpoint checkpoint = Checkpoint::open(path);
     const RecordedRun run = recorded_run(checkpoint, families, RecordedUse::Weights);
     how.config = recorded_hub_config(checkpoint);
+    how.labels = run.labels;
     const ParameterReader parameters = {
         [&](std::string_view name) {
           const TensorEntry* entry = checkpoint.find(name);

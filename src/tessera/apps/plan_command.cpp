@@ -12,15 +12,18 @@
 #include "tessera/train/planned_pipeline.h"
 #include "tessera/train/report.h"
 #include "tessera/train/row_data.h"
+#include "tessera/train/task_start.h"
 #include "tessera/train/token_data.h"
 
 namespace tessera {
 
 namespace {
 
-/// The size of the vocabulary, from the data where the configuration leaves it open.
+/// The size of the vocabulary, from the data where the configuration leaves it open, and what rows
+/// tell.
 void find_vocabulary(RunConfig& config, Problems& problems) {
-  if (config.model.vocabulary > 0) return;
+  const bool of_rows = is_of_rows(config.model) && !config.data.empty();
+  if (config.model.vocabulary > 0 && !of_rows) return;
   if (config.data.empty()) {
     problems.add(
         "vocab-size is 0, as many as the data has, and there is no data; give --data FILE "
@@ -28,13 +31,16 @@ void find_vocabulary(RunConfig& config, Problems& problems) {
     return;
   }
   problems.gather([&] {
+    find_columns(config);
     const Dataset data =
-        trains_on_rows(config) ? load_row_data(config)
+        trains_on_rows(config) ? load_row_data(config, {})
         : trains_on_token_files(config)
             ? load_token_files(config)
             : load_dataset(config.data, vocabulary_choice(config), config.held_out);
     take_special_tokens(config.model, data.vocabulary);
-    config.model.vocabulary = vocabulary_for(config.model.family, data.vocabulary);
+    if (config.model.vocabulary == 0)
+      config.model.vocabulary = vocabulary_for(config.model.family, data.vocabulary);
+    complete_from_data(config, data);
   });
 }
 
@@ -79,6 +85,7 @@ int plan_command(const Arguments& arguments, Console& console, const OwnFamilies
   std::vector<std::string> notices;
   RunConfig config = configure(parsed, problems, notices, families);
   agree_on_choices(config, nullptr, problems);
+  if (!config.data.empty()) leave_open_to_rows(config, false);
   complete(config);
   find_vocabulary(config, problems);
   find_problems(config, problems);

@@ -123,6 +123,14 @@ void Progress::on_valid(std::int64_t step, double loss, const NamedMeans& means)
   line(text("step ", step, "  validation loss ", number("%.4f", loss), others));
 }
 
+void Progress::on_eval(const EvalRecord& record) {
+  std::string scores;
+  for (const auto& [name, score] : record.scores)
+    scores += text("  ", name, " ", number("%.4f", score));
+  line(text("epoch ", record.epoch, "  loss ", number("%.4f", record.loss), scores,
+            record.predictions.empty() ? "" : text("  predictions in ", record.predictions)));
+}
+
 void Progress::on_sample(std::int64_t step, const std::string& sample) {
   line(text("step ", step, "  sample:"));
   for (const std::string& row : split(sample, '\n')) line("    " + row);

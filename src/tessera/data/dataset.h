@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/data/images.h"
+#include "tessera/data/row_labels.h"
 #include "tessera/data/text.h"
 #include "tessera/data/token_files.h"
 #include "tessera/data/token_stream.h"
@@ -26,7 +27,8 @@ enum class Part { Train, HeldOut };
 /// Where the texts of rows lie in a token stream: one behind another, without anything between.
 struct RowTokens {
   std::int64_t columns = 0;        // texts of a row: 1, a document with its end; 2, a source and a
-                                   // target; 0: the data has no rows
+                                   // target; of rows with labels 1 or 2, as they are; 0: the data
+                                   // has no rows
   std::vector<std::int64_t> ends;  // of each text in TokenStream::all(), row after row
   std::int64_t train = 0;          // the first so many rows train; the others are held out
   std::string notice;              // what the user is to know of rows that were left out, or empty
@@ -48,7 +50,8 @@ struct Dataset {
   // In place of a text; then there are no tokens.
   std::shared_ptr<const TokenFiles> token_files = nullptr;
   std::shared_ptr<const Pictures> pictures = nullptr;
-  RowTokens rows = {};  // of tables (data/rows.h)
+  RowTokens rows = {};    // of tables (data/rows.h)
+  RowLabels labels = {};  // of rows that have some
 
   DataKind kind() const {
     return token_files ? DataKind::TokenFiles : pictures ? DataKind::Pictures : DataKind::Text;

@@ -32,6 +32,8 @@ class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
     return std::move(cells_);
   }
 
+  std::vector<std::string> take_keys() { return std::move(seen_); }
+
   bool null() final { return other("null"); }
   bool boolean(bool value) final { return cell(value ? "true" : "false"); }
   bool number_integer(number_integer_t value) final { return cell(text(value)); }
@@ -113,14 +115,27 @@ class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
-std::vector<std::string> cells_in_line(std::string_view line, std::span<const std::string> keys,
-                                       const LinePlace& place) {
+namespace {
+
+WantedCells read_line(std::string_view line, std::span<const std::string> keys,
+                      const LinePlace& place) {
   if (const std::size_t bad = find_invalid_utf8(line); bad != std::string_view::npos)
     fail(Fault::Data, "'", *place.path, "' line ", place.line, ", column ", bad + 1,
          ": the byte there is not UTF-8; convert the file to UTF-8");
   WantedCells wanted(keys, place);
   nlohmann::json::sax_parse(line.begin(), line.end(), &wanted);
-  return wanted.take();
+  return wanted;
+}
+
+}  // namespace
+
+std::vector<std::string> cells_in_line(std::string_view line, std::span<const std::string> keys,
+                                       const LinePlace& place) {
+  return read_line(line, keys, place).take();
+}
+
+std::vector<std::string> keys_in_line(std::string_view line, const LinePlace& place) {
+  return read_line(line, {}, place).take_keys();
 }
 
 }  // namespace tessera

@@ -18,4 +18,7 @@ namespace tessera {
 std::vector<std::string> cells_in_line(std::string_view line, std::span<const std::string> keys,
                                        const LinePlace& place);
 
+/// The keys of a line's object, nested ones with points between. Errors: as above.
+std::vector<std::string> keys_in_line(std::string_view line, const LinePlace& place);
+
 }  // namespace tessera

@@ -19,11 +19,14 @@ struct LoadedRows {
   std::vector<TextFile> files;
 };
 
+/// Columns of texts, and that of labels behind them.
 LoadedRows load_tables(const std::vector<std::string>& paths, const RowsChoice& choice) {
   LoadedRows out;
+  std::vector<std::string> wanted = choice.columns;
+  if (!choice.label_column.empty()) wanted.push_back(choice.label_column);
   for (const std::string& path : text_files(paths)) {
     const std::string bytes = read_file(path);
-    out.tables.push_back(parse_table(bytes, path, choice.columns, choice.table));
+    out.tables.push_back(parse_table(bytes, path, wanted, choice.table));
     out.files.push_back({path, std::ssize(bytes), 0, 0});
   }
   return out;
@@ -56,12 +59,12 @@ std::string digest_of_rows(const LoadedRows& rows) {
 }
 
 /// What a vocabulary is made of: the texts of the first `count` rows, a new line behind each.
-std::string joined_texts(const LoadedRows& rows, std::int64_t count) {
+std::string joined_texts(const LoadedRows& rows, std::size_t columns, std::int64_t count) {
   std::string out;
   for_each_row(rows, [&](const Table& table, std::size_t row) {
     if (count-- <= 0) return;
-    for (const std::vector<std::string>& column : table.columns) {
-      out += column[row];
+    for (std::size_t column = 0; column < columns; ++column) {
+      out += table.columns[column][row];
       out += '\n';
     }
   });
@@ -95,8 +98,10 @@ struct EncodedRows {
 class RowEncoder {
  public:
   RowEncoder(const RowsChoice& choice, const Vocabulary& vocabulary)
-      : columns_(choice.columns), vocabulary_(vocabulary) {
-    if (documents()) end_ = document_end(vocabulary);
+      : columns_(choice.columns),
+        documents_(choice.columns.size() == 1 && choice.label_column.empty()),
+        vocabulary_(vocabulary) {
+    if (documents_) end_ = document_end(vocabulary);
   }
 
   /// Adds rows [first, first + count) of `rows` to `out`.
@@ -107,7 +112,7 @@ class RowEncoder {
       const Table& table = rows.tables[file];
       for (std::size_t row = 0; row < table.lines.size(); ++row, ++at) {
         if (at < first || at >= first + count) continue;
-        if (documents() && table.columns[0][row].empty()) {
+        if (documents_ && table.columns[0][row].empty()) {
           ++out.without_text;
           continue;
         }
@@ -119,8 +124,6 @@ class RowEncoder {
   }
 
  private:
-  bool documents() const { return columns_.size() == 1; }
-
   void add(const Table& table, std::size_t row, std::size_t column, const std::string& path,
            EncodedRows& out) const try {
     const std::vector<std::int32_t> ids = vocabulary_.encode(table.columns[column][row]);
@@ -133,9 +136,46 @@ class RowEncoder {
   }
 
   const std::vector<std::string>& columns_;
+  bool documents_;
   const Vocabulary& vocabulary_;
   std::vector<std::int32_t> end_;
 };
+
+/// Numbers of the labels of these rows, which stand in the last column.
+void number_labels(const LoadedRows& rows, const RowsChoice& choice,
+                   std::span<const std::string> names, std::string_view whose,
+                   std::vector<std::int32_t>& out) {
+  for (std::size_t file = 0; file < rows.tables.size(); ++file) {
+    const Table& table = rows.tables[file];
+    for (std::size_t row = 0; row < table.lines.size(); ++row) {
+      const std::string& name = table.columns.back()[row];
+      out.push_back(label_number(names, name));
+      if (out.back() < 0)
+        fail(Fault::Data, "'", rows.files[file].path, "' line ", table.lines[row], ": column ",
+             column_names_text({&choice.label_column, 1}), " has the label ",
+             label_names_text({&name, 1}), ", which is none of ", whose, ": ",
+             label_names_text(names), "; correct it, or give rows of all labels to train on");
+    }
+  }
+}
+
+RowLabels labels_of_rows(const RowsChoice& choice, const LoadedRows& train, const LoadedRows& apart) {
+  RowLabels out;
+  if (choice.label_column.empty()) return out;
+  std::vector<std::string> all;
+  for_each_row(train, [&](const Table& table, std::size_t row) {
+    all.push_back(table.columns.back()[row]);
+  });
+  const auto is_known = [&](const std::string& name) {
+    return label_number(choice.known_labels, name) >= 0;
+  };
+  const bool known = choice.keeps_labels || std::ranges::all_of(all, is_known);
+  out.names = known ? choice.known_labels : sorted_label_names(all);
+  const std::string_view whose = known ? "those that the model knows" : "those of rows that train";
+  number_labels(train, choice, out.names, whose, out.of_rows);
+  number_labels(apart, choice, out.names, whose, out.of_rows);
+  return out;
+}
 
 Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRows& train,
                 const LoadedRows& apart) {
@@ -163,6 +203,7 @@ Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRow
   Dataset out{std::move(vocabulary), std::move(tokens),     train.files,
               apart.files,           digest_of_rows(train), nullptr};
   out.rows = std::move(where);
+  out.labels = labels_of_rows(choice, train, apart);
   return out;
 }
 
@@ -180,7 +221,8 @@ Dataset load_rows(const RowsChoice& choice, const VocabularyChoice& vocabulary) 
                                  ? count_to_train(count_rows(rows), choice.held_out)
                              : learns || counts ? count_rows(rows)
                                                 : 0;  // the others are not made of the texts
-  return encoded(choice, Vocabulary::of(vocabulary, joined_texts(rows, count)), rows,
+  return encoded(choice,
+                 Vocabulary::of(vocabulary, joined_texts(rows, choice.columns.size(), count)), rows,
                  load_held_out(choice));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-/// Rows of tables as data: texts that are documents, or pairs of a source and a target.
+/// Rows of tables as data: texts that are documents, pairs of a source and a target, or texts with
+/// a label.
 
 #include <string>
 #include <vector>
@@ -14,6 +15,10 @@ struct RowsChoice {
   std::vector<std::string> paths = {};  // files, and folders of files, as load_text takes them
   std::vector<std::string> valid_paths = {};  // to hold out; empty: the last rows of `paths`
   std::vector<std::string> columns = {};      // one: documents; two: sources and targets
+  /// Of labels; empty: rows have none. With one, texts are no documents.
+  std::string label_column = {};
+  std::vector<std::string> known_labels = {};  // of a model that exists, by number
+  bool keeps_labels = false;  // others than known_labels are refused, also in rows that train
   TableOptions table = {};
   double held_out = TokenStream::kHeldOut;  // share of the rows, where there are no valid_paths
 };
@@ -21,10 +26,13 @@ struct RowsChoice {
 /// Texts with their vocabulary, which is made of the rows that train, or, of characters, of all of
 /// `paths`. Dataset::rows says where each text lies in Dataset::tokens. Behind each document is
 /// its end: end_of_document() of a tokenizer that has one, else a new line. Documents without a
-/// text are left out; Dataset::rows has a notice.
+/// text are left out; Dataset::rows has a notice. Texts with labels stay as they are. Labels have
+/// the numbers of known_labels, where the rows of `paths` have no others, else those of
+/// sorted_label_names of these rows.
 ///
 /// Errors: Fault::Data: as of read_table; no document with a text; a text that the vocabulary
-/// cannot spell, with its line and column; nothing that can end a document.
+/// cannot spell, with its line and column; nothing that can end a document; a held-out row with
+/// another label.
 Dataset load_rows(const RowsChoice& choice, const VocabularyChoice& vocabulary);
 /// The same with the vocabulary of a model that exists already.
 Dataset load_rows(const RowsChoice& choice, const Vocabulary& vocabulary);

@@ -208,8 +208,11 @@ std::string column_names_text(std::span<const std::string> names) {
               names.size() > out.size() ? text(" and ", names.size() - out.size(), " more") : "");
 }
 
-Table parse_table(std::string_view bytes, const std::string& path,
-                  std::span<const std::string> wanted, const TableOptions& options) {
+namespace {
+
+/// Without a byte order mark. Errors: no format; names for JSON lines; nothing.
+TableFormat begin_table(std::string_view& bytes, const std::string& path,
+                        const TableOptions& options) {
   const std::optional<TableFormat> format = options.format ? options.format : table_format(path);
   require(format.has_value(), "the name of '", path, "' does not say what it is; give data-format ",
           "csv, tsv or jsonl, or a file whose name ends in .csv, .tsv or .jsonl");
@@ -217,16 +220,39 @@ Table parse_table(std::string_view bytes, const std::string& path,
           "' is JSON lines, ", "whose objects name their columns; leave the names of columns out");
   if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
   if (bytes.empty()) fail(Fault::Data, "'", path, "' is empty; give a file with rows");
+  return *format;
+}
+
+}  // namespace
+
+std::vector<std::string> table_columns(const std::string& path, const TableOptions& options) {
+  const std::string file = read_file(path);
+  std::string_view bytes = file;
+  const TableFormat format = begin_table(bytes, path, options);
+  if (!options.names.empty()) return options.names;
+  std::vector<std::string> out;
+  if (format != TableFormat::JsonLines) {
+    DelimitedRows(bytes, path, format).next({}, out);
+    return out;
+  }
+  const std::size_t begin = std::min(bytes.find_first_not_of(" \t\r\n"), bytes.size());
+  const std::int64_t line = 1 + std::ranges::count(bytes.substr(0, begin), '\n');
+  return keys_in_line(bytes.substr(begin, bytes.find('\n', begin) - begin), {&path, line});
+}
+
+Table parse_table(std::string_view bytes, const std::string& path,
+                  std::span<const std::string> wanted, const TableOptions& options) {
+  const TableFormat format = begin_table(bytes, path, options);
   Table out;
   out.columns.resize(wanted.size());
-  if (*format == TableFormat::JsonLines) {
+  if (format == TableFormat::JsonLines) {
     read_json_lines(bytes, path, wanted, out);
   } else {
-    read_delimited(bytes, path, wanted, *format, options, out);
+    read_delimited(bytes, path, wanted, format, options, out);
   }
   if (out.lines.empty())
     fail(Fault::Data, "'", path, "' has no row",
-         *format == TableFormat::JsonLines ? "" : " behind the names of its columns",
+         format == TableFormat::JsonLines ? "" : " behind the names of its columns",
          "; give a file with rows");
   return out;
 }

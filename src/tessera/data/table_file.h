@@ -58,6 +58,10 @@ Table read_table(const std::string& path, std::span<const std::string> wanted,
 Table parse_table(std::string_view bytes, const std::string& path,
                   std::span<const std::string> wanted, const TableOptions& options);
 
+/// Names of the columns of a file; in JSON lines, keys of the first object. Errors: as of
+/// read_table.
+std::vector<std::string> table_columns(const std::string& path, const TableOptions& options = {});
+
 /// "text, 'a b', label and 3 more": for messages, no longer than some lines.
 std::string column_names_text(std::span<const std::string> names);
 

@@ -109,6 +109,16 @@ Encoding Tokenizer::encode_pair(std::string_view first, std::string_view second,
   return out;
 }
 
+TextFrame Tokenizer::frame() const {
+  const auto parts = [](const tokenizer::Template& of) {
+    std::vector<FramePart> out;
+    for (const tokenizer::TemplatePart& part : of)
+      out.push_back({.text = part.text, .id = part.text < 0 ? part.id : 0, .type = part.type});
+    return out;
+  };
+  return {parts(parts_->templates.single), parts(parts_->templates.pair)};
+}
+
 std::vector<std::vector<std::int32_t>> Tokenizer::encode_batch(std::span<const std::string> texts,
                                                                int threads,
                                                                const EncodeOptions& options) const {

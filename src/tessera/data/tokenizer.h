@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/data/text_frame.h"
+
 namespace tessera {
 
 /// The files that make a tokenizer, by what they are: "tokenizer.json", "tokenizer_config.json",
@@ -59,6 +61,8 @@ class Tokenizer {
   std::vector<std::int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
   Encoding encode_pair(std::string_view first, std::string_view second,
                        const EncodeOptions& options = {}) const;
+  /// What its post-processor puts around one text and around two.
+  TextFrame frame() const;
   /// encode() of each text, by so many threads.
   std::vector<std::vector<std::int32_t>> encode_batch(std::span<const std::string> texts,
                                                       int threads,

@@ -15,9 +15,8 @@ constexpr MaskedModel kAlbertModel = {.parts = SampleParts::Swapped,
                                       .shared_layers = true};
 
 constexpr ReadField kAlbertReads[] = {
-    {"layers"},           {"heads"},    {"kv-heads"},  {"width"},      {"embedding-width"},
-    {"ffn-width"},        {"context"},  {"positions"}, {"vocab-size"}, {"dropout"},
-    {"masked-positions"}, {"norm-eps"}, {"init-std"}};
+    {"layers"},  {"heads"},     {"kv-heads"},   {"width"},   {"embedding-width"}, {"ffn-width"},
+    {"context"}, {"positions"}, {"vocab-size"}, {"dropout"}, {"norm-eps"},        {"init-std"}};
 
 }  // namespace
 
@@ -25,15 +24,11 @@ constinit const ModelFamily kAlbert = {
     .name = "albert",
     .doc = "as bert, one set of weights for all layers, narrow tables",
     .reads = kAlbertReads,
-    .task = [](const ModelConfig& config) { return masked_lm(config, kAlbertModel); },
+    .tasks = kMaskedTasks<kAlbertModel>,
     .publish =
         [](ModelConfig& config) {
           config.norm_eps = 1e-12;
           config.embedding_width = 128;
-        },
-    .find_problems =
-        [](const ModelConfig& config, FieldProblems& problems) {
-          find_masked_problems(config, kAlbertModel, problems);
         },
     .cuts = kMaskedCuts,
     .special_tokens = kSpecialTokens,

@@ -114,11 +114,15 @@ constinit const TranslationModel kBartModel = {
     },
 };
 
+constexpr FamilyTask kBartTasks[] = {
+    {kSeq2SeqLm, "a text from another one",
+     [](const ModelConfig& config) { return translation(config, kBartModel); }}};
+
 constinit const ModelFamily kBart = {
     .name = "bart",
     .doc = "encoder and decoder, for translation; post-norm, learned positions, GELU, one table",
     .reads = kBartReads,
-    .task = [](const ModelConfig& config) { return translation(config, kBartModel); },
+    .tasks = kBartTasks,
     .find_problems = find_bart_problems,
     .stacks = [](const ModelConfig& c) -> std::vector<LayerStack> {
       return {{"encoder.layers", c.layers}, {"decoder.layers", c.decoder(), 2}};

@@ -16,12 +16,8 @@ constinit const ModelFamily kBert = {
     .name = "bert",
     .doc = "post-norm, sees both sides, masked tokens and next parts",
     .reads = kMaskedReads,
-    .task = [](const ModelConfig& config) { return masked_lm(config, kBertModel); },
+    .tasks = kMaskedTasks<kBertModel>,
     .publish = [](ModelConfig& config) { config.norm_eps = 1e-12; },
-    .find_problems =
-        [](const ModelConfig& config, FieldProblems& problems) {
-          find_masked_problems(config, kBertModel, problems);
-        },
     .cuts = kMaskedCuts,
     .special_tokens = kSpecialTokens,
 };

@@ -121,7 +121,7 @@ bool are_packed(const Dataset& data, const SampleChoices& choices) {
 Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
   const std::int64_t context = config.context;
   Task out;
-  out.name = "causal-lm";
+  out.name = "causal_lm";
   out.inputs = {{"ids", DType::I32, {context}, config.vocabulary},
                 {"labels", DType::I32, {context}, config.vocabulary, /*ignorable=*/true}};
   if (config.reset_positions) out.inputs.push_back({"positions", DType::I32, {context}, context});
@@ -167,8 +167,7 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
   return out;
 }
 
-Value causal_transformer(const ModelConfig& c, TransformerLayer layer, Value ids,
-                         const Pass& pass) {
+CausalRows causal_rows(const ModelConfig& c, TransformerLayer layer, Value ids, const Pass& pass) {
   Builder& builder = ids.builder();
   const WeightInit init = init_of(c);
   layer.residual_init = residual_init(init, 2 * c.layers);
@@ -194,12 +193,34 @@ Value causal_transformer(const ModelConfig& c, TransformerLayer layer, Value ids
     x = encoder_layer(x, layer, {.causal = true, .mask = same_document}, pass);
   }
   if (pass.wanted.valid()) x = dynamic_slice(x, 1, pass.wanted, 1);
-  x = norm(x, "norm", layer);
+  return {norm(x, "norm", layer), token};
+}
+
+Value causal_transformer(const ModelConfig& c, TransformerLayer layer, Value ids,
+                         const Pass& pass) {
+  const auto [x, token] = causal_rows(c, layer, ids, pass);
   if (c.tied_head) {
-    const Scope scope(builder, "head");
+    const Scope scope(ids.builder(), "head");
     return matmul(x, token, {.trans_b = true});
   }
-  return linear(x, "head", c.vocabulary, {false, init});
+  return linear(x, "head", c.vocabulary, {false, init_of(c)});
+}
+
+Task causal_classification(const ModelConfig& c, TransformerLayer layer) {
+  layer.residual_init = residual_init(init_of(c), 2 * c.layers);
+  TextClassifier out{.last = true};
+  out.logits = [c, layer](const TaskValues& in, const Pass& pass) -> Value {
+    const Value x = causal_rows(c, layer, in.at("ids"), pass).rows, last = in.at("last");
+    const std::int64_t batch = x.shape()[0];
+    const Value rows = reshape(rows_at(x, reshape(last, {batch, 1})), {batch, c.width});
+    return linear(rows, "score", class_count(c), {false, init_of(c)});
+  };
+  out.frame = [](const Vocabulary& vocabulary) -> SampleFrame {
+    const Tokenizer* const made = vocabulary.made_elsewhere();
+    if (made == nullptr) return {};
+    return {made->frame(), made->special_tokens().pad.value_or(0)};
+  };
+  return sequence_classification(c, std::move(out));
 }
 
 }  // namespace tessera

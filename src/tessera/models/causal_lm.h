@@ -1,6 +1,7 @@
 #pragma once
 /// Language models that predict the next token from those before it.
 
+#include "tessera/models/classification.h"
 #include "tessera/models/family.h"
 
 namespace tessera {
@@ -17,9 +18,31 @@ using LogitsFunction = Value (*)(const ModelConfig& config, Value ids, const Pas
 /// first_seen [b, context]: see data/left_to_right.h.
 Task causal_lm(const ModelConfig& config, LogitsFunction logits);
 
-/// Embedding, `config.layers` layers that see what is before them, norm and head. Positions are
-/// learned, but for a layer that rotates. Blocks: embed, layers.N, norm, head.
+struct CausalRows {
+  Value rows;   // [b, s, width], or of the one token that is wanted
+  Value table;  // of tokens [vocabulary, width]
+};
+/// Embedding, `config.layers` layers that see what is before them, and norm. Positions are learned,
+/// but for a layer that rotates. Blocks: embed, layers.N, norm.
+CausalRows causal_rows(const ModelConfig& config, TransformerLayer layer, Value ids,
+                       const Pass& pass);
+
+/// The same with a head: logits [b, s, vocabulary]. Block: head.
 Value causal_transformer(const ModelConfig& config, TransformerLayer layer, Value ids,
                          const Pass& pass);
+
+/// The task of telling the class of texts by the row of the last token, which has seen all. A
+/// product without a bias makes the logits (block score), as in transformers'
+/// ...ForSequenceClassification. Texts stand within what the tokenizer's post-processor puts around
+/// them, or one behind the other.
+Task causal_classification(const ModelConfig& config, TransformerLayer layer);
+
+/// Doc and head of the row of a family that does it.
+inline constexpr FamilyTask causal_classifier(Task (*make)(const ModelConfig& config)) {
+  return {kSequenceClassification,  "a label for a text or a pair of texts", make, kClassesReads,
+          find_classifier_problems,
+          /*of_rows=*/true,
+          /*head=*/"score"};
+}
 
 }  // namespace tessera

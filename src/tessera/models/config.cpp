@@ -111,7 +111,19 @@ FieldProblems problems(const ModelConfig& c) {
             text("vocabulary is ", c.vocabulary, ", and ", family.special_tokens,
                  " tokens of family ", c.family, " are special; it must be more"));
   }
-  if (heads && width) family.find_problems(c, out);
+  const FamilyTask* const task = find_task(c);
+  if (task == nullptr) {
+    try {
+      family_task(c);
+    } catch (const Error& error) {
+      out.add({"task", "family"}, error.what());
+    }
+    return out;
+  }
+  if (heads && width) {
+    family.find_problems(c, out);
+    task->find_problems(c, out);
+  }
   if (!out.empty()) return out;
   try {
     check_weight_sizes(c);

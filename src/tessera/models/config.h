@@ -35,6 +35,7 @@ class FamilyRef {
 /// The sizes of a Transformer. A family reads some of them: ModelFamily::reads.
 struct ModelConfig {
   FamilyRef family = {};
+  std::string task = {};  // what it is trained to do: FamilyTask::name; empty: the family's first
   std::int64_t layers = 4;
   std::int64_t heads = 4;
   std::int64_t kv_heads = 0;         // key-value heads; 0: as many as heads
@@ -70,8 +71,10 @@ struct ModelConfig {
   std::int64_t image_size = 224;    // pixels of a side: pictures are square
   std::int64_t patch_size = 16;     // pixels of a side of a patch
   std::int64_t image_channels = 3;  // numbers for each pixel
-  std::int64_t classes = 1000;
-  double init_std = 0.02;  // of weights; residual projections get init_std / sqrt(2 layers)
+  // Of models that classify:
+  std::int64_t classes = 0;        // 0: as many as the data has labels
+  double classifier_dropout = -1;  // before the classifier of texts; -1: as dropout
+  double init_std = 0.02;          // of weights; residual projections get init_std / sqrt(2 layers)
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
   std::int64_t head_dim() const { return head_width == 0 ? width / heads : head_width; }

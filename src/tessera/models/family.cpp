@@ -39,8 +39,47 @@ FamilyRef::FamilyRef() : family_(&kGpt2) {}
 FamilyRef::FamilyRef(std::string_view name) : family_(&find_model(name)) {}
 std::string_view FamilyRef::name() const { return family_->name; }
 
+namespace {
+
+bool has_field(std::span<const ReadField> reads, std::string_view field) {
+  return std::ranges::find(reads, field, &ReadField::name) != reads.end();
+}
+
+}  // namespace
+
 bool reads_field(const ModelFamily& family, std::string_view field) {
-  return std::ranges::find(family.reads, field, &ReadField::name) != family.reads.end();
+  return has_field(family.reads, field) ||
+         std::ranges::any_of(family.tasks,
+                             [&](const FamilyTask& task) { return has_field(task.reads, field); });
+}
+
+bool reads_field(const ModelConfig& config, std::string_view field) {
+  const FamilyTask* const task = find_task(config);
+  return has_field(config.family->reads, field) ||
+         (task != nullptr && has_field(task->reads, field));
+}
+
+const FamilyTask* find_task(const ModelConfig& config) {
+  constexpr std::string_view kMisspelt = "casual_lm";  // in scripts that many have
+  const std::span<const FamilyTask> tasks = config.family->tasks;
+  const std::string_view name =
+      config.task == kMisspelt ? kCausalLm : std::string_view(config.task);
+  if ((name.empty() || name == kPretraining) && !tasks.empty()) return &tasks.front();
+  const auto found = std::ranges::find(tasks, name, &FamilyTask::name);
+  return found == tasks.end() ? nullptr : &*found;
+}
+
+const FamilyTask& family_task(const ModelConfig& config) {
+  if (const FamilyTask* const found = find_task(config)) return *found;
+  std::vector<std::string> names;
+  for (const FamilyTask& task : config.family->tasks) names.emplace_back(task.name);
+  fail(Fault::Usage, "task is '", config.task, "', which family ", config.family,
+       " is not trained for; it has ", join(names));
+}
+
+bool has_task(const ModelConfig& config, std::string_view name) {
+  const FamilyTask* const task = find_task(config);
+  return task != nullptr && task->name == name;
 }
 
 ModelConfig published(const FamilyRef& family) {
@@ -53,7 +92,10 @@ std::int64_t vocabulary_for(const FamilyRef& family, std::int64_t of_data) {
   return of_data + family->special_tokens;
 }
 
-void complete(ModelConfig& config) { config.family->complete(config); }
+void complete(ModelConfig& config) {
+  if (const FamilyTask* const task = find_task(config)) config.task = task->name;
+  config.family->complete(config);
+}
 
 std::int64_t vocabulary_for(const FamilyRef& family, const Vocabulary& of_data) {
   if (reads_field(*family, "special-tokens"))
@@ -80,6 +122,6 @@ std::vector<std::string> layer_blocks(const ModelConfig& config) {
   return out;
 }
 
-Task task_of(const ModelConfig& config) { return config.family->task(config); }
+Task task_of(const ModelConfig& config) { return family_task(config).make(config); }
 
 }  // namespace tessera

@@ -28,14 +28,42 @@ struct ReadField {
   std::string_view note = {};  // for help, where it means more than for other families
 };
 
+/// Names of tasks, those of several families in the same words.
+inline constexpr std::string_view kCausalLm = "causal_lm", kMaskedLm = "masked_lm",
+                                  kSeq2SeqLm = "seq2seq_lm",
+                                  kSequenceClassification = "sequence_classification",
+                                  kTokenClassification = "token_classification",
+                                  kQuestionAnswering = "question_answering",
+                                  kImageClassification = "image_classification";
+/// The name by which every family's first task can be called too.
+inline constexpr std::string_view kPretraining = "pretraining";
+
+/// Something that a model of a family can be trained to do.
+struct FamilyTask {
+  std::string_view name;  // "masked_lm"
+  std::string_view doc;
+  /// `config` is complete and has no problems.
+  Task (*make)(const ModelConfig& config);
+  /// The fields of ModelConfig that have an effect with this task, beside those of the family.
+  std::span<const ReadField> reads = {};
+  /// As ModelFamily::find_problems, of this task alone.
+  void (*find_problems)(const ModelConfig& config, FieldProblems& problems) = [](const ModelConfig&,
+                                                                                 FieldProblems&) {};
+  /// Its data is always rows of tables: their columns are found by usual names, and a context of 0
+  /// is that of the longest sample.
+  bool of_rows = false;
+  /// The block with a row for each label: it begins anew where weights are of other labels.
+  std::string_view head = {};
+};
+
 struct ModelFamily {
   std::string_view name;
   std::string_view doc;
-  /// The fields of ModelConfig that have an effect, all of them but `family`. Whoever gives another
-  /// one hears that it does nothing.
+  /// The fields of ModelConfig that have an effect whatever the task, all of them but `family` and
+  /// `task`. Whoever gives another one hears that it does nothing.
   std::span<const ReadField> reads;
-  /// What the model is trained to do. `config` is complete and has no problems.
-  Task (*task)(const ModelConfig& config);
+  /// What a model can be trained to do; without a word of the user it is the first.
+  std::span<const FamilyTask> tasks;
   /// Sets fields whose published value is not that of ModelConfig, before anything else does.
   void (*publish)(ModelConfig& config) = [](ModelConfig&) {};
   /// Sets sizes that were left open (0) where the family derives them otherwise than ModelConfig.
@@ -75,7 +103,17 @@ std::vector<const ModelFamily*> all_families(const OwnFamilies& own);
 /// Errors: Fault::Usage: an unknown family; the message lists the known ones.
 const ModelFamily& find_model(std::string_view name, const OwnFamilies& own = {});
 
+/// With one of its tasks at least.
 bool reads_field(const ModelFamily& family, std::string_view field);
+/// With the task of the configuration.
+bool reads_field(const ModelConfig& config, std::string_view field);
+
+/// The task of a configuration, by its name; nullptr: the family has no such task.
+const FamilyTask* find_task(const ModelConfig& config);
+/// The same. Errors: Fault::Usage: there is none; the message lists those of the family.
+const FamilyTask& family_task(const ModelConfig& config);
+/// Whether the configuration's task is `name`.
+bool has_task(const ModelConfig& config, std::string_view name);
 
 /// What a model of the family is before anything is told: ModelConfig's values, but for those that
 /// were published otherwise.
@@ -94,10 +132,10 @@ void take_special_tokens(ModelConfig& config, const Vocabulary& of_data);
 std::int64_t layer_count(const ModelConfig& config);
 std::vector<std::string> layer_blocks(const ModelConfig& config);
 
-/// Sets the sizes that were left open as the family does.
+/// Sets what was left open, the task's name and sizes, as the family does.
 void complete(ModelConfig& config);
 
-/// The task of the family.
+/// What the model is trained to do. Errors: as of family_task.
 Task task_of(const ModelConfig& config);
 
 // The families, one file each.

@@ -12,21 +12,18 @@ Value gpt2_logits(const ModelConfig& config, Value ids, const Pass& pass) {
   return causal_transformer(config, layer_of(config), ids, pass);
 }
 
-constexpr ReadField kGpt2Reads[] = {{"layers"},
-                                    {"heads"},
-                                    {"kv-heads"},
-                                    {"width"},
-                                    {"ffn-width"},
-                                    {"context"},
-                                    {"positions"},
-                                    {"vocab-size"},
-                                    {"dropout"},
-                                    {"bias"},
-                                    {"tied-head"},
-                                    {"norm-eps"},
-                                    {"init-std"},
-                                    {"reset-position-ids"},
-                                    {"reset-attention-mask"}};
+constexpr ReadField kGpt2Reads[] = {{"layers"},    {"heads"},   {"kv-heads"},  {"width"},
+                                    {"ffn-width"}, {"context"}, {"positions"}, {"vocab-size"},
+                                    {"dropout"},   {"bias"},    {"norm-eps"},  {"init-std"}};
+
+constexpr ReadField kGpt2LmReads[] = {
+    {"tied-head"}, {"reset-position-ids"}, {"reset-attention-mask"}};
+
+constexpr FamilyTask kGpt2Tasks[] = {
+    {kCausalLm, "the next token from those before it",
+     [](const ModelConfig& config) { return causal_lm(config, gpt2_logits); }, kGpt2LmReads},
+    causal_classifier(
+        [](const ModelConfig& config) { return causal_classification(config, layer_of(config)); })};
 
 }  // namespace
 
@@ -34,7 +31,7 @@ constinit const ModelFamily kGpt2 = {
     .name = "gpt2",
     .doc = "pre-norm, learned positions, GELU, tied head",
     .reads = kGpt2Reads,
-    .task = [](const ModelConfig& config) { return causal_lm(config, gpt2_logits); },
+    .tasks = kGpt2Tasks,
 };
 
 }  // namespace tessera

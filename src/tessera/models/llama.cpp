@@ -8,13 +8,17 @@ namespace tessera {
 
 namespace {
 
-Value llama_logits(const ModelConfig& config, Value ids, const Pass& pass) {
+TransformerLayer llama_layer(const ModelConfig& config) {
   TransformerLayer layer = layer_of(config);
   layer.feed_forward = FeedForward::SwiGlu;
   layer.norm = NormKind::Rms;
   layer.rotary = true;
   layer.bias = false;
-  return causal_transformer(config, layer, ids, pass);
+  return layer;
+}
+
+Value llama_logits(const ModelConfig& config, Value ids, const Pass& pass) {
+  return causal_transformer(config, llama_layer(config), ids, pass);
 }
 
 constexpr ReadField kLlamaReads[] = {{"layers"},
@@ -25,11 +29,23 @@ constexpr ReadField kLlamaReads[] = {{"layers"},
                                      {"context"},
                                      {"vocab-size"},
                                      {"dropout"},
-                                     {"tied-head"},
                                      {"norm-eps"},
                                      {"rope-base"},
-                                     {"reset-attention-mask"},
                                      {"init-std"}};
+
+constexpr ReadField kLlamaLmReads[] = {{"tied-head"}, {"reset-attention-mask"}};
+
+constexpr FamilyTask kLlamaTasks[] = {{kCausalLm, "the next token from those before it",
+                                       [](const ModelConfig& config) {
+                                         ModelConfig own = config;
+                                         own.reset_positions =
+                                             false;  // only distances between positions count
+                                         return causal_lm(own, llama_logits);
+                                       },
+                                       kLlamaLmReads},
+                                      causal_classifier([](const ModelConfig& config) {
+                                        return causal_classification(config, llama_layer(config));
+                                      })};
 
 }  // namespace
 
@@ -37,12 +53,7 @@ constinit const ModelFamily kLlama = {
     .name = "llama",
     .doc = "RMS norm, rotary positions, SwiGLU, grouped queries",
     .reads = kLlamaReads,
-    .task =
-        [](const ModelConfig& config) {
-          ModelConfig own = config;
-          own.reset_positions = false;  // only distances between positions count
-          return causal_lm(own, llama_logits);
-        },
+    .tasks = kLlamaTasks,
     .publish = [](ModelConfig& config) { config.bias = config.tied_head = false; },
     // SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do
     // there.

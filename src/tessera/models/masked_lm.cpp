@@ -4,78 +4,23 @@
 #include "tessera/models/layer.h"
 #include "tessera/models/sentence_files.h"
 #include "tessera/ops/elementwise.h"
-#include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
-#include "tessera/ops/reduce.h"
-#include "tessera/ops/shape_ops.h"
 
 namespace tessera {
 
 namespace {
-
-TransformerLayer masked_layer(const ModelConfig& c, const MaskedModel& model) {
-  TransformerLayer out = layer_of(c);
-  out.feed_forward = model.feed_forward;
-  out.post_norm = out.bias = true;
-  return out;
-}
-
-/// Rows of x [b, s, d] at positions [b, k]: [b, k, d]. Exact: all but one term of each sum are 0.
-/// Where the sequence is split, ranks exchange these rows alone.
-Value rows_at(Value x, Value positions) { return matmul(one_hot(positions, x.shape()[1]), x); }
 
 struct MaskedLogits {
   Value tokens;  // [b, s, vocabulary], or [b, k, vocabulary] at k masked positions
   Value second;  // [b, 2]; of two parts
 };
 
-/// How wide the tables are.
-std::int64_t table_width(const ModelConfig& c, const MaskedModel& model) {
-  return model.factorised ? c.embedded() : c.width;
-}
-
-/// Tokens, types and positions, added up.
-EmbeddingResult masked_embedding(const ModelConfig& c, const MaskedModel& model,
-                                 const TaskValues& in) {
-  const WeightInit init = init_of(c);
-  const Value ids = in.at("ids");
-  const std::int64_t width = table_width(c, model);
-  EmbeddingResult out = embedding(ids, "token", c.vocabulary, width, init);
-  if (in.contains("types")) {
-    out.rows = out.rows + embedding(in.at("types"), "type", 2, width, init).rows;
-  } else {
-    const Scope scope(ids.builder(), "type");
-    const Shape row{1, width};
-    out.rows = out.rows +
-               ids.builder().state("weight", {DType::F32, row, {}}, Role::Parameter, init.of(row));
-  }
-  out.rows = learned_positions(out.rows, "position", c.most_positions(), init, {}, {},
-                               model.unread_positions);
-  return out;
-}
-
 MaskedLogits masked_transformer(const ModelConfig& c, const MaskedModel& model,
                                 const TaskValues& in, const Pass& pass) {
-  const TransformerLayer layer = masked_layer(c, model);
+  const TransformerLayer layer = encoder_layer_of(c, model);
   const LinearOptions plain{true, init_of(c)};
-  const Value seen = in.at("mask");
-  Builder& builder = seen.builder();
-  const std::int64_t batch = seen.shape()[0];
-  Value x, token;
-  {
-    const Scope scope(builder, "embed");
-    const EmbeddingResult all = masked_embedding(c, model, in);
-    token = all.table;
-    x = dropout_layer(norm(all.rows, "norm", layer), c.dropout, pass.step, "dropout");
-    if (model.factorised) x = linear(x, "project", c.width, plain);
-    builder.set_name(x, "residual");
-  }
-  const Value visible = not_equal(seen, builder.constant(0, seen.dtype()));
-  for (std::int64_t i = 0; i < c.layers; ++i) {
-    Scope scope(builder, text("layers.", i));
-    if (model.shared_layers && i > 0) scope.share_states("layers.0");
-    x = encoder_layer(x, layer, {.mask = visible}, pass);
-  }
+  const auto [x, token] = encode_tokens(c, model, in, pass);
+  Builder& builder = x.builder();
   MaskedLogits out;
   {
     const Scope scope(builder, "mlm");
@@ -88,9 +33,7 @@ MaskedLogits masked_transformer(const ModelConfig& c, const MaskedModel& model,
     out.tokens = matmul(rows, token, {.trans_b = true}) + bias;
   }
   if (model.parts == SampleParts::One) return out;
-  const Value zero = broadcast_to(builder.constant(0, DType::I32), {batch, 1});
-  const Value first = reshape(rows_at(x, zero), {batch, c.width});
-  out.second = linear(tanh(linear(first, "pooler", c.width, plain)), model.second, 2, plain);
+  out.second = linear(pooled(c, x), model.second, 2, plain);
   return out;
 }
 
@@ -107,7 +50,7 @@ Task masked_lm(const ModelConfig& c, const MaskedModel& model) {
   const std::int64_t context = c.context, predicted = c.masked_positions;
   const bool two = model.parts != SampleParts::One;
   Task out;
-  out.name = "masked-lm";
+  out.name = "masked_lm";
   out.inputs.push_back({"ids", DType::I32, {context}, c.vocabulary});
   if (two) out.inputs.push_back({"types", DType::I32, {context}, 2});
   out.inputs.push_back({"mask", DType::I32, {context}, 2});

@@ -17,11 +17,7 @@ constinit const ModelFamily kRoberta = {
     .name = "roberta",
     .doc = "as bert, masked tokens alone, samples of one part",
     .reads = kMaskedReads,
-    .task = [](const ModelConfig& config) { return masked_lm(config, kRobertaModel); },
-    .find_problems =
-        [](const ModelConfig& config, FieldProblems& problems) {
-          find_masked_problems(config, kRobertaModel, problems);
-        },
+    .tasks = kMaskedTasks<kRobertaModel>,
     .cuts = kMaskedCuts,
     .special_tokens = kSpecialTokens,
 };

@@ -163,11 +163,15 @@ constinit const TranslationModel kT5Model = {
     .sentence_files = true,
 };
 
+constexpr FamilyTask kT5Tasks[] = {
+    {kSeq2SeqLm, "a text from another one",
+     [](const ModelConfig& config) { return translation(config, kT5Model); }}};
+
 constinit const ModelFamily kT5 = {
     .name = "t5",
     .doc = "encoder and decoder, for translation; RMS norm, relative positions, ReLU or gated GELU",
     .reads = kT5Reads,
-    .task = [](const ModelConfig& config) { return translation(config, kT5Model); },
+    .tasks = kT5Tasks,
     .publish =
         [](ModelConfig& config) {
           config.activation = kT5Relu;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tessera/data/buckets.h"
@@ -16,6 +17,7 @@
 #include "tessera/data/documents.h"
 #include "tessera/data/sampler.h"
 #include "tessera/data/samples.h"
+#include "tessera/models/judge.h"
 #include "tessera/nn/loss.h"
 #include "tessera/nn/transformer.h"
 
@@ -40,6 +42,22 @@ inline constexpr const char* kLossMean = "loss";
 struct TaskMean {
   std::string name;
   double weight = 1;  // 0: not a part of the loss
+};
+
+/// A value of each sample of a batch: [batch, ...].
+struct NamedValue {
+  std::string name;
+  Value value;
+};
+
+/// What a task computes of a batch of inputs.
+struct Measured {
+  Measured() = default;
+  Measured(std::vector<Mean> of, std::vector<NamedValue> predicted = {})
+      : means(std::move(of)), predictions(std::move(predicted)) {}
+  std::vector<Mean> means;  // in the order of Task::means
+  /// What Task::judge wants to see. Training computes none of it.
+  std::vector<NamedValue> predictions;
 };
 
 struct SampleChoices {
@@ -88,21 +106,29 @@ struct TokenFileUse {
 };
 
 struct Task {
-  std::string name;  // "causal-lm"
+  std::string name;  // "causal_lm"
   std::vector<TaskInput> inputs;
   std::int64_t tokens = 0;  // per sample: what speed is counted in
   std::vector<TaskMean> means;
-  /// The means, in the order of `means`, of a batch of inputs. Parameters are declared as states.
-  std::function<std::vector<Mean>(const TaskValues& inputs, const Pass& pass)> measure;
+  /// What it measures and predicts of a batch of inputs. Parameters are declared as states.
+  std::function<Measured(const TaskValues& inputs, const Pass& pass)> measure;
   /// The samples to train on, and those that are held out. They refer to the data, which must
   /// outlive them. Errors: Fault::Data: too little of it.
   MakeSamples train_samples, valid_samples;
+  /// Judges the predictions for the held-out samples of the data, which must outlive it; none:
+  /// nothing is predicted of a sample.
+  std::function<std::unique_ptr<Judge>(const Dataset& data)> judge = nullptr;
   std::optional<TextWriting> text = std::nullopt;  // none: the task writes no text
   DataKind data = DataKind::Text;                  // what train_samples and valid_samples take
   /// They take token files too; none: they do not.
   std::optional<TokenFileUse> token_files = std::nullopt;
   bool reads_pairs = false;      // a row of its data is two texts, a source and a target
   bool packs_documents = false;  // SampleChoices::packing has an effect
+  /// Its data is rows with labels, of one text or two.
+  bool reads_labels = false;
+  /// Tokens of the longest sample that can be made of the data, where samples have lengths of their
+  /// own and are padded to the context; none: they do not.
+  std::function<std::int64_t(const Dataset& data)> longest_sample = nullptr;
 };
 
 /// Every kind of data that the samples of a task can be made of.

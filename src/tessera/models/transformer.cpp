@@ -141,11 +141,15 @@ constinit const TranslationModel kTransformerModel = {
     },
 };
 
+constexpr FamilyTask kTransformerTasks[] = {
+    {kSeq2SeqLm, "a text from another one",
+     [](const ModelConfig& config) { return translation(config, kTransformerModel); }}};
+
 constinit const ModelFamily kTransformer = {
     .name = "transformer",
     .doc = "encoder and decoder, for translation; norms before or after, ReLU or GELU",
     .reads = kTransformerReads,
-    .task = [](const ModelConfig& config) { return translation(config, kTransformerModel); },
+    .tasks = kTransformerTasks,
     .find_problems = find_transformer_problems,
     .changes = transformer_changes,
     .stacks = [](const ModelConfig& c) -> std::vector<LayerStack> {

@@ -3,6 +3,7 @@
 /// Pre-norm layers, learned positions, GELU (erf form), biases.
 
 #include "tessera/data/images.h"
+#include "tessera/models/classification.h"
 #include "tessera/models/family.h"
 #include "tessera/models/layer.h"
 #include "tessera/ops/elementwise.h"
@@ -73,15 +74,15 @@ Value vit_logits(const ModelConfig& c, Value patches, const Pass& pass) {
     x = encoder_layer(x, layer, {}, pass);
   }
   const Value first = reshape(slice(x, 1, 0, 1), {x.shape()[0], c.width});
-  return linear(norm(first, "norm", layer), "classifier", c.classes, {true, init_of(c)});
+  return linear(norm(first, "norm", layer), "classifier", class_count(c), {true, init_of(c)});
 }
 
 /// Inputs: those of data/images.h. Loss: mean cross-entropy of the classes.
 Task vit_task(const ModelConfig& c) {
   Task out;
-  out.name = "image-classification";
+  out.name = "image_classification";
   out.inputs = {{"patches", DType::F32, {patches_of(c), pixels_of_patch(c)}},
-                {"labels", DType::I32, {}, c.classes, /*ignorable=*/true}};
+                {"labels", DType::I32, {}, class_count(c), /*ignorable=*/true}};
   out.tokens = tokens_of(c);
   out.means = {{kLossMean}, {"accuracy", 0}};
   out.data = DataKind::Pictures;
@@ -102,8 +103,8 @@ Task vit_task(const ModelConfig& c) {
 }
 
 constexpr ReadField kVitReads[] = {
-    {"layers"},     {"heads"},          {"kv-heads"}, {"width"},   {"ffn-width"}, {"image-size"},
-    {"patch-size"}, {"image-channels"}, {"classes"},  {"dropout"}, {"norm-eps"},  {"init-std"}};
+    {"layers"},     {"heads"},          {"kv-heads"}, {"width"},    {"ffn-width"}, {"image-size"},
+    {"patch-size"}, {"image-channels"}, {"dropout"},  {"norm-eps"}, {"init-std"}};
 
 void find_vit_problems(const ModelConfig& c, FieldProblems& problems) {
   bool positive = true;
@@ -113,9 +114,9 @@ void find_vit_problems(const ModelConfig& c, FieldProblems& problems) {
     if (value < 1) problems.add({name}, text(name, " is ", value, "; it must be 1 or more"));
     positive = positive && value >= 1;
   }
-  if (c.classes < 1 || c.classes > kMostOfPicture)
-    problems.add({"classes"},
-                 text("classes is ", c.classes, "; it must be from 1 to ", kMostOfPicture));
+  if (c.classes < 0 || c.classes > kMostOfPicture)
+    problems.add({"classes"}, text("classes is ", c.classes, "; it must be from 1 to ",
+                                   kMostOfPicture, ", or 0 for as many as the data has"));
   if (positive && !sizes_fit(c))
     problems.add({"image-size", "patch-size", "image-channels"},
                  text("image-size ", c.image_size, ", patch-size ", c.patch_size,
@@ -127,14 +128,21 @@ void find_vit_problems(const ModelConfig& c, FieldProblems& problems) {
                       "; choose a divisor, so that patches cover a picture"));
 }
 
+constexpr FamilyTask kVitTasks[] = {
+    {kImageClassification, "the class of a picture", vit_task, kClassesReads}};
+
 }  // namespace
 
 constinit const ModelFamily kVit = {
     .name = "vit",
     .doc = "patches of pictures as tokens, pre-norm, GELU, classes",
     .reads = kVitReads,
-    .task = vit_task,
-    .publish = [](ModelConfig& config) { config.norm_eps = 1e-12; },
+    .tasks = kVitTasks,
+    .publish =
+        [](ModelConfig& config) {
+          config.norm_eps = 1e-12;
+          config.classes = 1000;
+        },
     .complete =
         [](ModelConfig& config) {
           if (!sizes_fit(config)) return;  // told as a problem

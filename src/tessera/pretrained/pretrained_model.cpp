@@ -9,8 +9,10 @@
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
+#include "tessera/data/row_labels.h"
 #include "tessera/ir/strategy.h"
 #include "tessera/pretrained/hub/hub_family.h"
+#include "tessera/pretrained/hub/hub_labels.h"
 #include "tessera/pretrained/hub/hub_rows.h"
 #include "tessera/pretrained/hub/hub_weights.h"
 
@@ -65,7 +67,7 @@ struct PretrainedModel::Parts {
   const HubFamily* family;
   ModelConfig config;
   HubWeights weights;
-  std::vector<std::string> notices;
+  std::vector<std::string> notices, labels;
   std::map<std::string, Shape, std::less<>> parameters;
   std::map<std::string, std::vector<Source>, std::less<>> sources;
 };
@@ -89,6 +91,7 @@ PretrainedModel& PretrainedModel::operator=(PretrainedModel&&) noexcept = defaul
 const std::string& PretrainedModel::path() const { return parts_->path; }
 const ModelConfig& PretrainedModel::config() const { return parts_->config; }
 const std::string& PretrainedModel::json() const { return parts_->json; }
+const std::vector<std::string>& PretrainedModel::labels() const { return parts_->labels; }
 const std::vector<std::string>& PretrainedModel::notices() const { return parts_->notices; }
 const std::map<std::string, Shape, std::less<>>& PretrainedModel::parameters() const {
   return parts_->parameters;
@@ -100,10 +103,16 @@ PretrainedModel::Parts::Parts(std::string folder, const HubConfig& from)
     fail(Fault::Data, from.path(), ": quantization_config says that weights are quantized; read ",
          "here are f32, bf16 and f16: give the model from which this one was made");
   config = published(*family->family);
+  config.task = task_in_hub(*family, from);
   family->read(from, config);
   const std::int64_t told =
       from.count("max_position_embeddings", from.count("n_positions", kMostContext));
   config.context = std::min(config.positions > 0 ? config.positions : told, kMostContext);
+  if (reads_field(config, "classes")) {
+    labels = read_labels(from);
+    config.classes = std::ssize(labels);
+    if (are_unnamed_labels(labels)) labels.clear();
+  }
   complete(config);
   const FieldProblems wrong = problems(config);
   if (!wrong.empty()) fail(Fault::Data, from.path(), ": ", join(wrong.texts(), "; "));
@@ -129,7 +138,7 @@ std::string PretrainedModel::Parts::find(const std::string& name) const {
 
 void PretrainedModel::Parts::find_parameters() {
   std::map<std::string, std::vector<HubTensor>> by_parameter;
-  for (HubTensor& tensor : hub_tensors(*family, config))
+  for (HubTensor& tensor : hub_tensors(*family, config, HubHeads::OfAllTasks))
     by_parameter[tensor.ours].push_back(std::move(tensor));
   for (const auto& [name, tensors] : by_parameter) add_parameter(name, tensors);
   std::set<std::string> used;

@@ -34,10 +34,12 @@ class PretrainedModel {
   static constexpr std::int64_t kMostContext = 1024;
   /// config.json as it is.
   const std::string& json() const;
+  /// Names of what its classifier tells apart, by number; empty: it has none, or nobody named them.
+  const std::vector<std::string>& labels() const;
   /// What a user should know: rates that differ, tensors that are not used, no weights at all.
   const std::vector<std::string>& notices() const;
 
-  /// Our parameters that the folder has, by name; all of f32.
+  /// Our parameters that the folder has, by name, those of all tasks' heads; all of f32.
   const std::map<std::string, Shape, std::less<>>& parameters() const;
   /// `count` rows of a parameter from `first` on, row-major; a row is all that one element of its
   /// first dim holds.

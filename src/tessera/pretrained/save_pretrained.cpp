@@ -13,6 +13,7 @@
 #include "tessera/data/file.h"
 #include "tessera/data/safetensors.h"
 #include "tessera/pretrained/hub/hub_family.h"
+#include "tessera/pretrained/hub/hub_labels.h"
 #include "tessera/pretrained/hub/hub_rows.h"
 #include "tessera/pretrained/hub/hub_weights.h"
 #include "tessera/tensor/sixteen_bit.h"
@@ -30,8 +31,8 @@ const HubFamily& family_to_write(const ModelConfig& model) {
   require(family != nullptr, "export: family ", model.family,
           " has no folder of Hugging Face's; families that have one are ", join(known));
   require(family == hub_family_of("llama") || model.groups() == model.heads, "export: kv-heads ",
-          model.groups(), " with heads ", model.heads, ": transformers' ", family->architecture,
-          " has as many of both");
+          model.groups(), " with heads ", model.heads, ": transformers' ",
+          hub_class_of(*family, model), " has as many of both");
   return *family;
 }
 
@@ -91,7 +92,7 @@ std::vector<std::byte> bytes_of(const std::vector<float>& values, DType dtype) {
 std::vector<OutgoingTensor> outgoing(const HubFamily& family, const ModelConfig& model,
                                      const ParameterReader& parameters) {
   std::vector<OutgoingTensor> out;
-  for (const HubTensor& tensor : hub_tensors(family, model)) {
+  for (const HubTensor& tensor : hub_tensors(family, model, HubHeads::OfTask)) {
     const Shape* ours = parameters.find(tensor.ours);
     Shape shape;
     if (ours != nullptr) {
@@ -105,7 +106,7 @@ std::vector<OutgoingTensor> outgoing(const HubFamily& family, const ModelConfig&
                : "";
       const Shape* of_weight = bias ? parameters.find(weight) : nullptr;
       require(of_weight != nullptr, "export: the model has no parameter ", tensor.ours, ", which ",
-              family.architecture, " has as ", tensor.theirs);
+              hub_class_of(family, model), " has as ", tensor.theirs);
       shape = {(*of_weight)[0]};
     }
     out.emplace_back(tensor, shape, model);
@@ -160,9 +161,10 @@ std::string config_text(const HubFamily& family, const ModelConfig& model,
                         const SavePretrained& how) {
   HubJson out = HubJson::object();
   if (!how.config.empty()) out = HubConfig(how.config, "config.json of the checkpoint").json();
-  out["architectures"] = {std::string(family.architecture)};
+  out["architectures"] = {std::string(hub_class_of(family, model))};
   out["model_type"] = std::string(family.model_type);
   family.write(model, out);
+  if (reads_field(model, "classes")) write_labels(model.classes, how.labels, out);
   out.erase("torch_dtype");  // that of version 4
   out["dtype"] = how.dtype == DType::F32    ? "float32"
                  : how.dtype == DType::BF16 ? "bfloat16"

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tessera/models/config.h"
 #include "tessera/tensor/dtype.h"
@@ -24,7 +25,8 @@ struct SavePretrained {
   DType dtype = DType::F32;                      // of the weights: f32, bf16 or f16
   std::int64_t most_file_bytes = 5'000'000'000;  // of tensors in a file; a larger one is alone
   std::string config = {};  // config.json that the model came with: keys that we do not know stay
-  bool overwrite = false;   // files of the same names
+  std::vector<std::string> labels = {};  // of a classifier, by number; empty: they have no names
+  bool overwrite = false;                // files of the same names
 };
 
 /// Writes config.json and weights into `folder`, which is made where it is missing; a reader sees

@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "tessera/data/samples.h"
+#include "tessera/models/judge.h"
 #include "tessera/train/outside.h"
 
 namespace tessera {
@@ -30,9 +30,6 @@ struct RunMemory {
   OutsideArena outside;
 };
 
-/// Means by name, of a task that measures more than its loss.
-using NamedMeans = std::vector<std::pair<std::string, double>>;
-
 /// One attempt.
 struct StepRecord {
   std::int64_t step = 0;  // attempts done, this one included
@@ -44,6 +41,14 @@ struct StepRecord {
   std::optional<double> loss_scale = {};  // by which the loss was multiplied
 };
 
+/// What the model predicts of the held-out data after so many epochs.
+struct EvalRecord {
+  std::int64_t epoch = 0, step = 0;
+  double loss = 0;
+  NamedMeans scores = {};        // of Judge
+  std::string predictions = {};  // the file of them; empty: none was written
+};
+
 class TrainCallback {
  public:
   virtual ~TrainCallback() = default;
@@ -53,6 +58,7 @@ class TrainCallback {
   virtual void on_memory(const RunMemory&) {}
   virtual void on_step(const StepRecord&) {}
   virtual void on_valid(std::int64_t /*step*/, double /*loss*/, const NamedMeans&) {}
+  virtual void on_eval(const EvalRecord&) {}
   virtual void on_sample(std::int64_t /*step*/, const std::string& /*text*/) {}
   virtual void on_save(std::int64_t /*step*/, const std::string& /*path*/) {}
   virtual void on_profile(const std::string& /*path*/, const std::string& /*table*/) {}

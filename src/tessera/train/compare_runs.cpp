@@ -7,6 +7,7 @@
 #include "tessera/train/family_fields.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/output_folder.h"
+#include "tessera/train/task_start.h"
 
 namespace tessera {
 
@@ -72,7 +73,14 @@ std::string how_to_give_the_same(const RunConfig& config, const std::string& pat
 
 void compare_model(const RunConfig& config, const RecordedRun& init, const std::string& path,
                    Problems& problems) {
-  const Comparison compared(init, config);
+  RecordedRun there = init;
+  there.config.model = for_task_of(init.config.model, config.model);
+  const std::map<std::string, std::string> adapted = record_of(there.config);
+  for (auto& [name, value] : there.fields) {
+    if (find_field(name).field != nullptr && find_field(name).field->group == FieldGroup::Model)
+      value = adapted.at(name);
+  }
+  const Comparison compared(there, config);
   std::vector<std::string> model;
   for (const Field& field : fields()) {
     if (field.group == FieldGroup::Optimizer || field.on_resume != OnResume::Model) continue;

@@ -109,7 +109,7 @@ void complete(RunConfig& config) {
   complete(config.model);
   if (config.packing == to_text(Packing::Bfd)) {
     config.model.reset_attention = true;
-    config.model.reset_positions = reads_field(*config.model.family, "reset-position-ids");
+    config.model.reset_positions = reads_field(config.model, "reset-position-ids");
   }
   if (!config.no_weight_decay_for.empty())
     set_last(config.optimizer.groups, {.paths = config.no_weight_decay_for, .weight_decay = 0});

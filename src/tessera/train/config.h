@@ -52,6 +52,8 @@ struct RunConfig {
   std::int64_t vocab_extra_ids = 0;
   std::string text_column;                // of tables: documents, or sources; empty: data is texts
   std::string target_column;              // of tables: targets; empty: none
+  std::string text_pair_column;           // of tables: second texts to classify; empty: none
+  std::string label_column;               // of tables: labels; empty: none
   std::vector<std::string> column_names;  // of tables whose first row does not say them
   std::string data_format{kDataFormats[0]};
   std::string packing{kPackings[0]};  // of documents in tables

@@ -35,6 +35,10 @@ void find_problems(const RunConfig& config, Problems& problems) {
     model.vocabulary = 16;
     model.special_tokens.clear();
   }
+  if (model.context == 0 && is_of_rows(model)) {  // the longest sample will tell
+    const std::int64_t usual = ModelConfig().context;
+    model.context = model.positions > 0 ? std::min(model.positions, usual) : usual;
+  }
   const FieldProblems of_model = tessera::problems(model);
   problems.add(of_model);
   find_unread_fields(config, problems);
@@ -78,7 +82,7 @@ void find_problems(const RunConfig& config, Problems& problems) {
         {"vocab-size", "vocabulary", "family"});
   problems.add(tessera::problems(config.optimizer));
   problems.gather([&] { parse_split(config.split); }, {"split"});
-  if (of_model.empty())
+  if (of_model.empty() && config.model.context > 0)
     problems.gather([&] { bucket_lengths(config); },
                     {"bucket-lengths", "context", "source-context"});
 

@@ -57,13 +57,13 @@ class Crew {
   /// All states, or those that the plan has, from a checkpoint: each rank reads the blocks that it
   /// needs.
   /// Errors: Fault::Checkpoint: other tensors than the plan's, of the roles that it has; damage.
-  void load(const Checkpoint& from) { load(from, Order::Load); }
-  /// Parameters alone; other states stay what they are. Errors: as of load().
-  void load_weights(const Checkpoint& from) { load(from, Order::LoadWeights); }
-  /// The parameters that a folder has. Returns what to tell of the others, which stay what they
-  /// are; empty: there are none.
-  /// Errors: Fault::Checkpoint: parameters of other shapes, or that the plan lacks.
-  std::string load_weights(const PretrainedModel& from);
+  void load(const Checkpoint& from);
+  /// The parameters that a checkpoint or a folder has, but for those of the block `anew` (empty:
+  /// none). Other states stay what they are. Returns what to tell of parameters that it lacks;
+  /// empty: it has all. What the plan lacks is passed over: it is of another task.
+  /// Errors: Fault::Checkpoint: parameters of other shapes; none of the plan's.
+  std::string load_weights(const Checkpoint& from, const std::string& anew = "");
+  std::string load_weights(const PretrainedModel& from, const std::string& anew = "");
   /// Errors: Fault::Resource: a rank does not see `folder`, where checkpoints go, or may not write
   /// there, as the leader does and may; names rank, host and folder.
   void require_shared_folder(const std::string& folder, const FileCalls& calls);
@@ -122,9 +122,8 @@ class Crew {
   void write_share(const std::string& folder, bool now);
   bool all_written();
   RankResult take_share();
-  void load(const Checkpoint& from, Order what);
-  void load_shards(const Checkpoint& from, Order what);
-  void load_shards(const PretrainedModel& from);
+  void load_shards(const Checkpoint& from, Order what, std::string_view anew = "");
+  void load_shards(const PretrainedModel& from, std::string_view anew);
   void run_copies();
   /// Of the others: what the leader loads.
   void load_as_told(Order what, const std::string& path);

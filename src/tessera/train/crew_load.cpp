@@ -16,18 +16,47 @@ bool has_role(const Checkpoint& checkpoint, Role role) {
                              [&](const TensorEntry& entry) { return entry.role == role; });
 }
 
+/// Ends a path that is told to other ranks; behind it is the name of a block.
+constexpr char kBehindPath = '\0';
+
+/// It is a parameter of the block; of no block, where that is empty.
+bool is_in(std::string_view path, std::string_view block) {
+  return !block.empty() && path.starts_with(text(block, "."));
+}
+
+/// What to tell of the parameters that the weights lack. Errors: as of Crew::load_weights.
+std::string match_weights(std::vector<TensorEntry> wanted, std::vector<TensorEntry> found,
+                          const std::string& path, std::string_view anew) {
+  const auto has = [](const std::vector<TensorEntry>& all, const std::string& name) {
+    return std::ranges::find(all, name, &TensorEntry::name) != all.end();
+  };
+  std::erase_if(wanted, [&](const TensorEntry& entry) {
+    return entry.role != Role::Parameter || is_in(entry.name, anew);
+  });
+  std::vector<std::string> lacking;
+  for (const TensorEntry& entry : wanted) {
+    if (!has(found, entry.name)) lacking.push_back(entry.name);
+  }
+  if (lacking.size() < wanted.size()) {  // else all that there is shows what is wrong
+    std::erase_if(found, [&](const TensorEntry& entry) { return !has(wanted, entry.name); });
+    std::erase_if(wanted, [&](const TensorEntry& entry) { return !has(found, entry.name); });
+  }
+  const std::string mismatch = tensor_mismatch(wanted, found);
+  if (!mismatch.empty()) fail(Fault::Checkpoint, "'", path, "' has another model: ", mismatch);
+  if (lacking.empty()) return "";
+  return text("'", path, "' lacks ", join(lacking), ", which begin with random numbers");
+}
+
 }  // namespace
 
-void Crew::load(const Checkpoint& from, Order what) {
+void Crew::load(const Checkpoint& from) {
   std::vector<TensorEntry> wanted = entries_of(plan()), found;
   // A run that was in other floats has no loss scale: it begins with the first.
   if (!has_role(from, Role::Scale)) {
     const auto scales =
         std::erase_if(wanted, [](const TensorEntry& w) { return w.role == Role::Scale; });
-    if (scales > 0 && what == Order::Load) run(kInitProgram);
+    if (scales > 0) run(kInitProgram);
   }
-  if (what == Order::LoadWeights)
-    std::erase_if(wanted, [](const TensorEntry& w) { return w.role != Role::Parameter; });
   for (const TensorEntry& entry : from.tensors()) {
     const bool is_wanted = std::any_of(wanted.begin(), wanted.end(),
                                        [&](const TensorEntry& w) { return w.role == entry.role; });
@@ -36,8 +65,8 @@ void Crew::load(const Checkpoint& from, Order what) {
   const std::string mismatch = tensor_mismatch(wanted, found);
   if (!mismatch.empty())
     fail(Fault::Checkpoint, "checkpoint '", from.path(), "' is of another model: ", mismatch);
-  say_path(what, from.path());
-  load_shards(from, what);
+  say_path(Order::Load, from.path());
+  load_shards(from, Order::Load);
   run_copies();
 }
 
@@ -48,32 +77,35 @@ void Crew::run_copies() {
   if (copies) run(kCopyProgram);
 }
 
-std::string Crew::load_weights(const PretrainedModel& from) {
-  std::vector<TensorEntry> wanted = entries_of(plan()), found;
-  for (const auto& [name, shape] : from.parameters())
-    found.push_back({name, {DType::F32, shape, {}}, Role::Parameter});
-  std::vector<std::string> lacking;
-  std::erase_if(wanted, [&](const TensorEntry& entry) {
-    const bool is_lacking =
-        entry.role == Role::Parameter && !from.parameters().contains(entry.name);
-    if (is_lacking) lacking.push_back(entry.name);
-    return is_lacking || entry.role != Role::Parameter;
-  });
-  const std::string mismatch = tensor_mismatch(wanted, found);
-  if (!mismatch.empty())
-    fail(Fault::Checkpoint, "'", from.path(), "' has another model: ", mismatch);
-  say_path(Order::LoadPretrained, from.path());
-  load_shards(from);
+std::string Crew::load_weights(const Checkpoint& from, const std::string& anew) {
+  std::vector<TensorEntry> found;
+  for (const TensorEntry& entry : from.tensors()) {
+    if (entry.role == Role::Parameter) found.push_back(entry);
+  }
+  const std::string lacking = match_weights(entries_of(plan()), found, from.path(), anew);
+  say_path(Order::LoadWeights, from.path() + kBehindPath + anew);
+  load_shards(from, Order::LoadWeights, anew);
   run_copies();
-  if (lacking.empty() || from.parameters().empty()) return "";
-  return text("'", from.path(), "' lacks ", join(lacking), ", which begin with random numbers");
+  return lacking;
 }
 
-void Crew::load_shards(const PretrainedModel& from) {
+std::string Crew::load_weights(const PretrainedModel& from, const std::string& anew) {
+  std::vector<TensorEntry> found;
+  for (const auto& [name, shape] : from.parameters())
+    found.push_back({name, {DType::F32, shape, {}}, Role::Parameter});
+  const std::string lacking =
+      found.empty() ? "" : match_weights(entries_of(plan()), found, from.path(), anew);
+  say_path(Order::LoadPretrained, from.path() + kBehindPath + anew);
+  load_shards(from, anew);
+  run_copies();
+  return lacking;
+}
+
+void Crew::load_shards(const PretrainedModel& from, std::string_view anew) {
   alone([&] {
     for (const StatePlan& state : plan().states) {
       const std::string& path = state.state.path;
-      if (!plan().has(state) || !from.parameters().contains(path)) continue;
+      if (!plan().has(state) || !from.parameters().contains(path) || is_in(path, anew)) continue;
       const std::span<std::byte> into = executor_.state(path);
       if (world_ == nullptr) {
         read_whole(from, path, into);
@@ -84,11 +116,14 @@ void Crew::load_shards(const PretrainedModel& from) {
   });
 }
 
-void Crew::load_shards(const Checkpoint& from, Order what) {
+void Crew::load_shards(const Checkpoint& from, Order what, std::string_view anew) {
   alone([&] {
     for (const StatePlan& state : plan().states) {
       if (!plan().has(state) || !is_saved(state.state.role)) continue;
-      if (what == Order::LoadWeights && state.state.role != Role::Parameter) continue;
+      const std::string& path = state.state.path;
+      if (what == Order::LoadWeights &&
+          (state.state.role != Role::Parameter || from.find(path) == nullptr || is_in(path, anew)))
+        continue;
       if (!has_role(from, state.state.role)) continue;
       const std::span<std::byte> into = executor_.state(state.state.path);
       if (world_ == nullptr) {
@@ -100,15 +135,17 @@ void Crew::load_shards(const Checkpoint& from, Order what) {
   });
 }
 
-void Crew::load_as_told(Order what, const std::string& path) {
+void Crew::load_as_told(Order what, const std::string& told) {
+  const std::size_t end = std::min(told.find(kBehindPath), told.size());
+  const std::string path = told.substr(0, end), anew = told.substr(std::min(end + 1, told.size()));
   if (what == Order::LoadPretrained) {
     std::optional<PretrainedModel> from;
     alone([&] { from.emplace(PretrainedModel::open(path)); });
-    load_shards(*from);
+    load_shards(*from, anew);
   } else {
     std::optional<Checkpoint> from;
     alone([&] { from.emplace(Checkpoint::open(path)); });
-    load_shards(*from, what);
+    load_shards(*from, what, anew);
   }
 }
 

@@ -6,7 +6,8 @@ namespace tessera {
 
 namespace {
 
-constexpr std::string_view kFamilyField = "family", kOptimizerField = "optimizer";
+constexpr std::string_view kFamilyField = "family", kTaskField = "task",
+                           kOptimizerField = "optimizer";
 
 /// "gpt2", "gpt2 or bert", "gpt2, bert or llama"
 std::string any_of(const std::vector<std::string>& names) {
@@ -20,6 +21,29 @@ std::vector<std::string> readers_of(const Field& field, const OwnFamilies& own) 
   std::vector<std::string> out;
   for (const ModelFamily* family : all_families(own)) {
     if (is_read(field, *family)) out.emplace_back(family->name);
+  }
+  return out;
+}
+
+bool is_choice(const Field& field) {
+  return field.name == kFamilyField || field.name == kTaskField;
+}
+
+bool is_among(const Field& field, std::span<const ReadField> reads) {
+  return std::ranges::find(reads, field.name, &ReadField::name) != reads.end();
+}
+
+/// Tasks of these families that read the field, where all families that do read it for some tasks
+/// alone.
+std::vector<std::string> tasks_that_read(const Field& field,
+                                         const std::vector<const ModelFamily*>& families) {
+  std::vector<std::string> out;
+  for (const ModelFamily* family : families) {
+    if (is_among(field, family->reads)) return {};
+    for (const FamilyTask& task : family->tasks) {
+      const bool known = std::ranges::find(out, task.name) != out.end();
+      if (is_among(field, task.reads) && !known) out.emplace_back(task.name);
+    }
   }
   return out;
 }
@@ -63,16 +87,37 @@ std::string choices_text(const OwnFamilies& own) {
   return out;
 }
 
+/// ": causal_lm (doc), of gpt2, llama; masked_lm (doc), of bert"
+std::string tasks_text(const OwnFamilies& own) {
+  std::vector<const FamilyTask*> tasks;
+  std::vector<std::string> families;
+  for (const ModelFamily* family : all_families(own)) {
+    for (const FamilyTask& task : family->tasks) {
+      const auto known = std::ranges::find(tasks, task.name, &FamilyTask::name);
+      if (known == tasks.end()) {
+        tasks.push_back(&task);
+        families.emplace_back(family->name);
+      } else {
+        families[static_cast<std::size_t>(known - tasks.begin())] += text(", ", family->name);
+      }
+    }
+  }
+  std::string out;
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    out += text(i == 0 ? ": " : "; ", tasks[i]->name, " (", tasks[i]->doc, "), of ", families[i]);
+  return out;
+}
+
 }  // namespace
 
 bool is_read(const Field& field, const ModelFamily& family) {
-  return field.group != FieldGroup::Model || field.name == kFamilyField ||
-         reads_field(family, field.name);
+  return field.group != FieldGroup::Model || is_choice(field) || reads_field(family, field.name);
 }
 
 bool is_read(const Field& field, const RunConfig& config) {
-  return field.group == FieldGroup::Optimizer ? reads_option(config.optimizer.kind, field.name)
-                                              : is_read(field, *config.model.family);
+  if (field.group == FieldGroup::Optimizer) return reads_option(config.optimizer.kind, field.name);
+  return field.group != FieldGroup::Model || is_choice(field) ||
+         reads_field(config.model, field.name);
 }
 
 std::string families_text(const Field& field, const OwnFamilies& own) {
@@ -82,6 +127,7 @@ std::string families_text(const Field& field, const OwnFamilies& own) {
   }
   if (field.group != FieldGroup::Model) return "";
   if (field.name == kFamilyField) return choices_text(own);
+  if (field.name == kTaskField) return tasks_text(own);
   std::string out;
   const std::vector<const ModelFamily*> all = all_families(own);
   for (const ModelFamily* family : all) {
@@ -92,25 +138,33 @@ std::string families_text(const Field& field, const OwnFamilies& own) {
   }
   const std::vector<std::string> readers = readers_of(field, own);
   if (readers.size() < all.size()) out += text(", with --family ", any_of(readers));
+  const std::vector<std::string> tasks = tasks_that_read(field, all);
+  if (!tasks.empty()) out += text(", with --task ", any_of(tasks));
   return out;
 }
 
 void find_unread_fields(const RunConfig& config, Problems& problems) {
   const ModelFamily& family = *config.model.family;
-  for (const ReadField& read : family.reads) {
-    const Field* const field = find_field(read.name).field;
-    if (field == nullptr || field->group != FieldGroup::Model || field->name != read.name)
-      problems.add(text("family ", family.name, " reads '", read.name,
-                        "', which is no field of a model", near_fields(read.name)),
-                   {kFamilyField});
-  }
+  const auto check_reads = [&](std::span<const ReadField> all) {
+    for (const ReadField& read : all) {
+      const Field* const field = find_field(read.name).field;
+      if (field == nullptr || field->group != FieldGroup::Model || field->name != read.name)
+        problems.add(text("family ", family.name, " reads '", read.name,
+                          "', which is no field of a model", near_fields(read.name)),
+                     {kFamilyField});
+    }
+  };
+  check_reads(family.reads);
+  for (const FamilyTask& task : family.tasks) check_reads(task.reads);
   for (const auto& [name, written] : config.asked_for) {
     const Field& field = *find_field(name).field;
     if (is_read(field, config)) continue;
     const bool of_model = field.group == FieldGroup::Model;
-    const std::string_view kind = of_model ? kFamilyField : kOptimizerField;
-    const std::vector<std::string> readers =
-        of_model ? readers_of(field, config.families) : optimizers_that_read(field);
+    const bool of_task = of_model && is_read(field, family);
+    const std::string_view kind = of_task ? kTaskField : of_model ? kFamilyField : kOptimizerField;
+    const std::vector<std::string> readers = of_task    ? tasks_that_read(field, {&family})
+                                             : of_model ? readers_of(field, config.families)
+                                                        : optimizers_that_read(field);
     problems.add(text(written, " does nothing with ", kind, " ",
                       get_text(*find_field(kind).field, config), "; ",
                       readers.empty() ? "no family reads it, so leave it out"

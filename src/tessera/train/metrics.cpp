@@ -55,6 +55,7 @@ KeptMetrics keep_metrics(std::string_view lines, std::int64_t step) {
     if (!is_ours(json) || json["step"].get<std::int64_t>() > step) continue;
     const std::optional<double> loss = loss_of(json);
     if (json["kind"] == "train" && loss) out.train_loss = loss;
+    if (json["kind"] == "eval") out.eval_step = json["step"].get<std::int64_t>();
     if (json["kind"] == "valid") {
       out.valid_step = json["step"].get<std::int64_t>();
       if (loss) out.valid_loss = out.valid_losses[out.valid_step] = *loss;
@@ -158,6 +159,13 @@ void MetricsFile::valid(std::int64_t step, double loss, const NamedMeans& means)
         "}\n");
   last_.valid_step = step;
   last_.valid_loss = loss;
+}
+
+void MetricsFile::eval(const EvalRecord& r) {
+  if (last_.eval_step == r.step) return;
+  write(R"({"kind":"eval","epoch":)", r.epoch, R"(,"step":)", r.step, R"(,"loss":)",
+        json_number(r.loss), json_members(r.scores), "}\n");
+  last_.eval_step = r.step;
 }
 
 std::string to_json(const Summary& s) {

@@ -31,7 +31,7 @@ std::vector<LossLine> loss_lines(std::string_view lines);
 struct KeptMetrics {
   std::string lines;
   std::optional<double> train_loss, valid_loss;  // the last of each kind
-  std::int64_t valid_step = -1;                  // -1: none
+  std::int64_t valid_step = -1, eval_step = -1;  // -1: none
   std::map<std::int64_t, double> valid_losses;   // of all validations, by step
   friend bool operator==(const KeptMetrics&, const KeptMetrics&) = default;
 };
@@ -52,6 +52,8 @@ class MetricsFile {
 
   void train(const StepRecord& record);
   void valid(std::int64_t step, double loss, const NamedMeans& means = {});
+  /// Once for a step: it may be judged again where a run goes on.
+  void eval(const EvalRecord& record);
   /// Writes what was kept. Returns what keeps lines from the file; empty where all are in it.
   std::string flush();
   /// The same, and the lines are on disk: a power cut loses none of them.

@@ -27,9 +27,9 @@ std::shared_ptr<const ImageSet> open_pictures(const std::vector<std::string>& pa
           model.image_channels, " with image-size ", model.image_size, " makes them ",
           model.image_channels, " x ", model.image_size, " x ", model.image_size,
           "; give the sizes of the file, or resize the pictures");
-  require(out->classes() <= model.classes, field, " '", out->path(), "': a picture is of class ",
-          out->classes() - 1, ", and classes is ", model.classes,
-          ", numbered from 0; give classes ", out->classes(), " or more");
+  require(model.classes == 0 || out->classes() <= model.classes, field, " '", out->path(),
+          "': a picture is of class ", out->classes() - 1, ", and classes is ", model.classes,
+          ", numbered from 0; give classes ", out->classes(), " or more, or 0");
   return out;
 }
 

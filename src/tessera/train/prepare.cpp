@@ -1,7 +1,6 @@
 #include "tessera/train/prepare.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "tessera/base/text.h"
 #include "tessera/data/token_stream.h"
@@ -16,6 +15,7 @@
 #include "tessera/train/programs.h"
 #include "tessera/train/recorded.h"
 #include "tessera/train/row_data.h"
+#include "tessera/train/task_start.h"
 #include "tessera/train/token_data.h"
 
 namespace tessera {
@@ -91,14 +91,15 @@ void take_model(RunConfig& config, const RecordedRun& from) {
 }
 
 /// The data in the ids that weights were trained on: those of `base`, if there is one.
-Dataset encoded_for(const RunConfig& config, const std::optional<Source>& base) {
+Dataset encoded_for(const RunConfig& config, const std::optional<Source>& base,
+                    const KnownLabels& labels) {
   const double held_out = config.valid_data.empty() ? config.held_out : 0;
   const bool rows = trains_on_rows(config);
   if (!base)
-    return rows ? load_row_data(config)
+    return rows ? load_row_data(config, labels)
                 : load_dataset(config.data, vocabulary_choice(config), held_out);
   try {
-    if (rows) return load_row_data(config, &base->run.vocabulary);
+    if (rows) return load_row_data(config, labels, &base->run.vocabulary);
     return load_dataset(config.data, base->run.vocabulary, held_out);
   } catch (const Error& error) {
     throw error.with(text("in the vocabulary of checkpoint '", base->checkpoint.path(),
@@ -107,7 +108,7 @@ Dataset encoded_for(const RunConfig& config, const std::optional<Source>& base) 
 }
 
 std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Source>& base,
-                                 Problems& problems) {
+                                 const KnownLabels& labels, Problems& problems) {
   std::optional<Dataset> out;
   if (config.data.empty()) {
     problems.add("data is missing; give a text file, like --data input.txt", Fault::Usage);
@@ -116,9 +117,10 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
   // Reported before.
   if (!base && config.vocabulary == VocabularyKind::Tokenizer && tokenizer_choice(config).none())
     return out;
+  if (is_of_rows(config.model) && config.label_column.empty()) return out;  // reported before
   problems.gather([&] {
     if (trains_on_rows(config)) {
-      out = encoded_for(config, base);
+      out = encoded_for(config, base, labels);
       return;
     }
     if (trains_on_token_files(config)) {
@@ -130,7 +132,7 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
       return;
     }
     refuse_fields_of_token_files(config);
-    Dataset data = encoded_for(config, base);
+    Dataset data = encoded_for(config, base, labels);
     if (!config.valid_data.empty()) hold_out(data, config.valid_data);
     out = std::move(data);
   });
@@ -250,13 +252,6 @@ void add_notice_of_unread_scale(const RunConfig& config, std::vector<std::string
 
 }  // namespace
 
-RunConfig PreparedRun::told_of_a_run() const {
-  RunConfig out = told;
-  out.resume = RunConfig().resume;
-  out.allow_changes = false;
-  return out;
-}
-
 std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   std::vector<std::string> notices, held;
   problems.gather([&] { held = what_output_holds(config.output); });
@@ -273,8 +268,10 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
     });
   const std::optional<Source>& base = from ? from : init;
   if (base) problems.gather([&] { take_model(config, base->run); });
+  if (!from) leave_open_to_rows(config, init.has_value());
   RunConfig told = config;
   complete(config);
+  problems.gather([&] { find_columns(config); });
   find_problems(config, problems);
   check_output(config, problems);
   check_offload_folder(config, problems);
@@ -283,7 +280,9 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   if (base && config.model.vocabulary == 0)
     config.model.vocabulary = base->run.config.model.vocabulary;
   Problems of_data;
-  std::optional<Dataset> data = load_data(config, base, of_data);
+  KnownLabels labels{base ? base->run.labels : std::vector<std::string>(), from.has_value()};
+  if (pretrained) labels.names = pretrained->labels();
+  std::optional<Dataset> data = load_data(config, base, labels, of_data);
   if (data && data->vocabulary.made_elsewhere() != nullptr) {
     for (const std::string& notice : data->vocabulary.made_elsewhere()->notices())
       notices.push_back(notice);
@@ -317,6 +316,8 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
     config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary);
     problems.add(tessera::problems(config.model));
   }
+  complete_from_data(config, *data);
+  if (is_of_rows(config.model)) problems.add(tessera::problems(config.model));
   if (config.epochs > 0 && tessera::problems(config.model).empty()) {
     problems.gather([&] {
       const Task task = task_of(config.model);
@@ -341,12 +342,20 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   if (pretrained) {
     for (const std::string& notice : pretrained->notices()) run.notices.push_back(notice);
     compare_model(run.config, *pretrained, problems);
+    run.anew =
+        head_to_begin_anew(run.config, run.data,
+                           {pretrained->config(), labels.names, pretrained->path()}, run.notices);
     run.pretrained = std::move(pretrained);
   }
   if (from) run.from.emplace(std::move(from->checkpoint));
   if (init) run.init.emplace(std::move(init->checkpoint));
   check_data(run, problems);
-  if (init) compare_model(run.config, init->run, run.init->path(), problems);
+  if (init) {
+    compare_model(run.config, init->run, run.init->path(), problems);
+    run.anew =
+        head_to_begin_anew(run.config, run.data,
+                           {init->run.config.model, labels.names, run.init->path()}, run.notices);
+  }
   if (problems.empty() &&
       run.data.kind() ==
           DataKind::Text) {  // a vocabulary from a checkpoint may be larger than its model's
@@ -358,29 +367,6 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
     problems.gather([&] { require_room_for_tensors(checkpoint_record(run, 0, 0)); });
   if (!problems.empty()) return {};
   return run;
-}
-
-void require_same_output(const PreparedRun& run) {
-  const std::vector<std::string> now = what_output_holds(run.config.output);
-  if (now == run.output_held) return;
-  const auto told = [](const std::vector<std::string>& names) {
-    return names.empty() ? "nothing of a run" : join(names);
-  };
-  fail(Fault::Resource, "another run wrote into '", run.config.output,
-       "' while this one was being prepared: it held ", told(run.output_held), " and now holds ",
-       told(now), "; start again");
-}
-
-CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step,
-                                   std::int64_t samples) {
-  CheckpointRecord out{step, samples, {}};
-  out.texts[kRecordedConfig] = nlohmann::json(record_of(run.config)).dump(1);
-  out.texts[kRecordedVocabulary] = run.data.vocabulary.to_json();
-  out.texts[kRecordedData] = run.data.digest;
-  if (!run.hub_config.empty()) out.texts[kRecordedHubConfig] = run.hub_config;
-  if (const auto changes = std::ssize(run.config.model.family->changes(run.config.model)))
-    out.texts[kRecordedChanges] = text(changes);
-  return out;
 }
 
 }  // namespace tessera

@@ -21,6 +21,7 @@ struct PreparedRun {
   // Whose weights it begins with; none where it goes on.
   std::optional<Checkpoint> init = {};
   std::optional<PretrainedModel> pretrained = {};
+  std::string anew = {};  // the block of the classifier, where that of these weights is not taken
   std::string hub_config =
       {};  // config.json of the model that the weights first came from; empty: none
   std::vector<std::string> notices;

@@ -177,10 +177,15 @@ std::int64_t evaluation_batch(const RunConfig& config) {
   return config.micro_batch_size * config.parallel.data();
 }
 
+bool judges_epochs(const RunConfig& config) {
+  return config.epochs > 0 && problems(config.model).empty() &&
+         task_of(config.model).judge != nullptr;
+}
+
 WantedPrograms wanted_programs(const RunConfig& config) {
   return {.train = true,
           .evaluate = (config.held_out > 0 || !config.valid_data.empty()) &&
-                      (config.eval_every > 0 || config.eval_at_end),
+                      (config.eval_every > 0 || config.eval_at_end || judges_epochs(config)),
           .texts = config.eval_texts > 0     ? std::min(config.eval_texts, kScoredAtATime)
                    : config.sample_every > 0 ? 1
                                              : 0};

@@ -76,6 +76,9 @@ std::vector<ProgramSource> writing_programs(const TextWriting& writing, std::int
 /// The plan and those of later stages, in order.
 std::vector<const Plan*> plans_of(const Compiled& compiled);
 
+/// What the model predicts of the held-out data is judged after each epoch.
+bool judges_epochs(const RunConfig& config);
+
 /// Those that the run of `config` executes. One that never validates neither compiles nor budgets
 /// "evaluate".
 WantedPrograms wanted_programs(const RunConfig& config);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/text.h"
+#include "tessera/data/row_labels.h"
 #include "tessera/models/family.h"
 #include "tessera/train/checkpoint_manifest.h"
 
@@ -110,6 +111,9 @@ RecordedRun recorded_run(const Checkpoint& checkpoint, const OwnFamilies& famili
                   Vocabulary::from_json(recorded(checkpoint, kRecordedVocabulary),
                                         text(checkpoint.path(), "/", kManifestName)),
                   recorded(checkpoint, kRecordedData)};
+  if (const auto labels = checkpoint.record().texts.find(kRecordedLabels);
+      labels != checkpoint.record().texts.end())
+    out.labels = parse_label_names(labels->second, where);
   complete(out.config);
   check_config(checkpoint, out.config, use);
   check_meaning(checkpoint, out.config.model);

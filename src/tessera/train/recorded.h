@@ -13,7 +13,7 @@ namespace tessera {
 // Names of the texts in a checkpoint's record.
 inline constexpr const char *kRecordedConfig = "config", *kRecordedVocabulary = "vocabulary",
                             *kRecordedData = "data", *kRecordedChanges = "changes",
-                            *kRecordedHubConfig = "hub-config";
+                            *kRecordedHubConfig = "hub-config", *kRecordedLabels = "labels";
 
 /// Counts the samples that were consumed; CheckpointRecord::samples has the same number.
 inline constexpr const char* kSamplesState = "data.samples";
@@ -25,7 +25,8 @@ struct RecordedRun {
   RunConfig config;                           // complete
   std::map<std::string, std::string> fields;  // the same as text; later versions may know more
   Vocabulary vocabulary;
-  std::string data;  // the data's digest
+  std::string data;                      // the data's digest
+  std::vector<std::string> labels = {};  // names of what is predicted, by number; empty: none
 };
 
 /// Errors: Fault::Checkpoint, naming the file: it records no run; a configuration that

@@ -1,5 +1,7 @@
 #include "tessera/train/row_data.h"
 
+#include <algorithm>
+
 #include "tessera/base/text.h"
 #include "tessera/base/words.h"
 #include "tessera/data/rows.h"
@@ -10,14 +12,39 @@ namespace tessera {
 
 namespace {
 
+/// Names by which texts and labels are found. Source: the tables of GLUE, as its authors and the
+/// library datasets name their columns, and those of SNLI.
+struct UsualTexts {
+  std::string_view first, second;  // second empty: one text
+};
+constexpr UsualTexts kUsualTexts[] = {{"sentence1", "sentence2"},
+                                      {"#1 String", "#2 String"},
+                                      {"question1", "question2"},
+                                      {"premise", "hypothesis"},
+                                      {"question", "sentence"},
+                                      {"text_a", "text_b"},
+                                      {"sentence", ""},
+                                      {"text", ""},
+                                      {"review", ""}};
+constexpr std::string_view kUsualLabels[] = {"label", "labels", "Quality", "is_duplicate",
+                                             "gold_label"};
+constexpr std::int64_t kMostUntoldContext = 512, kContextStep = 8;
+
+TableOptions table_options(const RunConfig& config) {
+  return {.format = find_word<TableFormat>(kTableFormats, config.data_format),
+          .names = config.column_names};
+}
+
 RowsChoice rows_choice(const RunConfig& config) {
   RowsChoice out{.paths = config.data,
                  .valid_paths = config.valid_data,
                  .columns = {config.text_column},
-                 .table = {.format = find_word<TableFormat>(kTableFormats, config.data_format),
-                           .names = config.column_names},
+                 .label_column = config.label_column,
+                 .table = table_options(config),
                  .held_out = config.held_out};
-  if (!config.target_column.empty()) out.columns.push_back(config.target_column);
+  for (const std::string* second : {&config.target_column, &config.text_pair_column}) {
+    if (!second->empty()) out.columns.push_back(*second);
+  }
   return out;
 }
 
@@ -26,9 +53,94 @@ void refuse_token_files(const RunConfig& config, const std::vector<std::string>&
           "table, and '", paths.back(), "' is token files, which have tokens alone; leave it out");
 }
 
+/// Fields of other tasks; a column that is named twice.
+void find_label_problems(const RunConfig& config, Problems& problems) {
+  const bool labels = is_of_rows(config.model);
+  std::vector<std::string_view> others = data_fields(rows::kLabels);
+  if (labels) others = {"target-column"};
+  for (const std::string_view name : others) {
+    const auto told = config.asked_for.find(name);
+    if (told != config.asked_for.end())
+      problems.add(text(told->second, " does nothing with task ", family_task(config.model).name,
+                        labels ? "; leave it out" : "; leave it out, or give task ",
+                        labels ? "" : kSequenceClassification),
+                   {name, "task"});
+  }
+  if (!labels) return;
+  if (config.text_column.empty() && !config.text_pair_column.empty())
+    problems.add(text("text-pair-column is '", config.text_pair_column,
+                      "', and text-column is not given; give the column of first texts too"),
+                 {"text-column", "text-pair-column"});
+  const std::string* const columns[] = {&config.text_column, &config.text_pair_column,
+                                        &config.label_column};
+  for (int i = 0; i < 3; ++i) {
+    if (!columns[i]->empty() && *columns[i] == *columns[(i + 1) % 3])
+      problems.add(text("two of text-column, text-pair-column and label-column are '", *columns[i],
+                        "'; give each a column of its own"),
+                   {"text-column", "text-pair-column", "label-column"});
+  }
+}
+
 }  // namespace
 
-Dataset load_row_data(const RunConfig& config, const Vocabulary* vocabulary) {
+bool is_of_rows(const ModelConfig& model) {
+  const FamilyTask* const task = find_task(model);
+  return task != nullptr && task->of_rows;
+}
+
+void find_columns(RunConfig& config) {
+  if (!is_of_rows(config.model) || config.data.empty()) return;
+  if (!config.text_column.empty() && !config.label_column.empty()) return;
+  refuse_token_files(config, config.data);
+  const std::string path = text_files(config.data).front();
+  const std::vector<std::string> names = table_columns(path, table_options(config));
+  const auto has = [&](std::string_view name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  const auto lacks = [&](std::string_view what, std::string_view field, const auto& usual) {
+    fail(Fault::Data, "'", path, "' has no column of ", what, " by a usual name (", usual,
+         "); its columns are ", column_names_text(names), ": tell which by ", field);
+  };
+  if (config.text_column.empty()) {
+    const auto found = std::ranges::find_if(kUsualTexts, [&](const UsualTexts& usual) {
+      return has(usual.first) && (usual.second.empty() || has(usual.second));
+    });
+    if (found == std::end(kUsualTexts)) {
+      std::vector<std::string> usual;
+      for (const auto& [first, second] : kUsualTexts)
+        usual.push_back(second.empty() ? std::string(first) : text(first, " and ", second));
+      lacks("texts", "text-column", join(usual, "; "));
+    }
+    config.text_column = found->first;
+    if (config.text_pair_column.empty()) config.text_pair_column = found->second;
+  }
+  if (config.label_column.empty()) {
+    const auto found = std::ranges::find_if(kUsualLabels, has);
+    if (found == std::end(kUsualLabels)) lacks("labels", "label-column", join(kUsualLabels));
+    config.label_column = *found;
+  }
+}
+
+void complete_from_data(RunConfig& config, const Dataset& data) {
+  ModelConfig& model = config.model;
+  if (data.pictures && model.classes == 0)
+    model.classes =
+        std::max(data.pictures->train.set->classes(), data.pictures->valid.set->classes());
+  if (!is_of_rows(model) || data.rows.columns == 0) return;
+  if (model.classes == 0) model.classes = std::ssize(data.labels.names);
+  if (model.context != 0) return;
+  ModelConfig any = model;
+  any.context = 1;
+  const std::int64_t most = model.positions > 0 ? model.positions : kMostUntoldContext,
+                     longest = task_of(any).longest_sample(data);
+  model.context = std::min((longest + kContextStep - 1) / kContextStep * kContextStep, most);
+  if (config.bucket_lengths.empty()) return;
+  const std::vector<std::int64_t> buckets = parse_bucket_lengths(config.bucket_lengths);
+  model.context = std::min(std::max(model.context, buckets.back()), most);
+}
+
+Dataset load_row_data(const RunConfig& config, const KnownLabels& labels,
+                      const Vocabulary* vocabulary) {
   refuse_token_files(config, config.data);
   if (!config.valid_data.empty()) refuse_token_files(config, config.valid_data);
   constexpr std::string_view kWhat = "rows of a table";
@@ -36,20 +148,25 @@ Dataset load_row_data(const RunConfig& config, const Vocabulary* vocabulary) {
               "leave it out, or give token files, as preprocess_data makes them");
   refuse_told(config, {"reset-position-ids", "reset-attention-mask"}, kWhat,
               "packing bfd does both");
-  return vocabulary != nullptr ? load_rows(rows_choice(config), *vocabulary)
-                               : load_rows(rows_choice(config), vocabulary_choice(config));
+  RowsChoice choice = rows_choice(config);
+  choice.known_labels = labels.names;
+  choice.keeps_labels = labels.only;
+  return vocabulary != nullptr ? load_rows(choice, *vocabulary)
+                               : load_rows(choice, vocabulary_choice(config));
 }
 
 std::string row_digest(const RunConfig& config) { return rows_digest(rows_choice(config)); }
 
 void find_row_problems(const RunConfig& config, Problems& problems) {
+  if (find_task(config.model) == nullptr) return;  // reported before
+  find_label_problems(config, problems);
   if (trains_on_rows(config)) {
-    if (config.text_column == config.target_column)
+    if (!config.text_column.empty() && config.text_column == config.target_column)
       problems.add(text("text-column and target-column are both '", config.text_column,
                         "'; give the column of sources and that of targets"),
                    {"text-column", "target-column"});
     if (config.packing == to_text(Packing::Bfd) &&
-        !reads_field(*config.model.family, "reset-attention-mask"))
+        !reads_field(config.model, "reset-attention-mask"))
       problems.add(text("packing bfd keeps the documents of a sample apart, which family ",
                         config.model.family, " cannot; give packing ", to_text(Packing::Wrapped)),
                    {"packing", "family"});
@@ -67,7 +184,7 @@ void find_row_problems(const RunConfig& config, Problems& problems) {
 bool rows_fit(const Dataset& data, const RunConfig& config, const Task& task, Problems& problems) {
   const bool rows = data.rows.columns > 0, pairs = data.rows.columns > 1;
   const std::string_view none = to_text(Packing::None);
-  if (rows && pairs != task.reads_pairs) {
+  if (rows && !task.reads_labels && pairs != task.reads_pairs) {
     problems.add(
         pairs ? text("family ", config.model.family, " trains on texts of one column; leave ",
                      "target-column '", config.target_column, "' out")
@@ -83,8 +200,8 @@ bool rows_fit(const Dataset& data, const RunConfig& config, const Task& task, Pr
                  {"family", "packing"});
     return false;
   }
-  const bool have_lengths =
-      (task.reads_pairs && !data.token_files) || (rows && config.packing == none);
+  const bool have_lengths = (task.reads_pairs && !data.token_files) || task.reads_labels ||
+                            (rows && config.packing == none);
   if (!config.bucket_lengths.empty() && !have_lengths) {
     problems.add(text("bucket-lengths ", config.bucket_lengths, " does nothing here: all samples ",
                       "are as long as the context; leave it out, or train on pairs, or on ",

@@ -11,12 +11,33 @@
 
 namespace tessera {
 
+/// Its task takes nothing but rows of tables.
+bool is_of_rows(const ModelConfig& model);
+
 /// config.data is tables, of which columns train.
-inline bool trains_on_rows(const RunConfig& config) { return !config.text_column.empty(); }
+inline bool trains_on_rows(const RunConfig& config) {
+  return !config.text_column.empty() || is_of_rows(config.model);
+}
+
+/// Finds the columns of texts and labels that nobody told by their usual names, in the first file.
+/// Errors: as of read_table; Fault::Data: it has none of these names.
+void find_columns(RunConfig& config);
+
+/// The labels of a model that exists.
+struct KnownLabels {
+  std::vector<std::string> names = {};
+  bool only = false;  // the model goes on: others are refused
+};
 
 /// Reads them, with the vocabulary of a model that exists where there is one. Errors: as of
 /// load_rows(data/rows.h), and Fault::Usage: token files; fields that do nothing with rows.
-Dataset load_row_data(const RunConfig& config, const Vocabulary* vocabulary = nullptr);
+Dataset load_row_data(const RunConfig& config, const KnownLabels& labels,
+                      const Vocabulary* vocabulary = nullptr);
+
+/// Sets what is open and follows from the data: classes 0 to the number of labels; of rows a
+/// context of 0 to the length of the longest sample, up to a multiple of 8, as far as positions
+/// reach.
+void complete_from_data(RunConfig& config, const Dataset& data);
 
 /// Dataset::digest of the rows that train.
 std::string row_digest(const RunConfig& config);

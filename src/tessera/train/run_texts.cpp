@@ -32,13 +32,9 @@ void RunTexts::show(std::int64_t step) {
                                 .temperature = task_.text->temperature,
                                 .seed = static_cast<std::uint64_t>(config.seed)};
   TextModel model(crew_, *task_.text);
-  std::unique_ptr<Samples> held_out;
-  if (wanted_programs(config).evaluate)
-    held_out = task_.valid_samples(run_.data, valid_choices(config));
   unless_not_finite(step, "sample", [&] {
-    tell(
-        options_.callbacks, &TrainCallback::on_sample, step,
-        sample_to_show(model, task_, held_out ? *held_out : train_, run_.data.vocabulary, options));
+    tell(options_.callbacks, &TrainCallback::on_sample, step,
+         sample_to_show(model, task_, shown_, run_.data.vocabulary, options));
   });
 }
 

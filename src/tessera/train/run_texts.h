@@ -15,10 +15,10 @@ namespace tessera {
 /// On the leader of a crew whose plan has the programs for RunConfig::sample_every or eval_texts.
 class RunTexts {
  public:
-  /// All must outlive it. `train` is what a text is shown of where nothing is held out.
-  RunTexts(Crew& crew, const Task& task, const PreparedRun& run, const Samples& train,
+  /// All must outlive it. `shown`: what a text is shown of.
+  RunTexts(Crew& crew, const Task& task, const PreparedRun& run, const Samples& shown,
            const TrainOptions& options)
-      : crew_(crew), task_(task), run_(run), train_(train), options_(options) {}
+      : crew_(crew), task_(task), run_(run), shown_(shown), options_(options) {}
 
   /// Tells the callbacks a text that the model writes now.
   void show(std::int64_t step);
@@ -36,7 +36,7 @@ class RunTexts {
   Crew& crew_;
   const Task& task_;
   const PreparedRun& run_;
-  const Samples& train_;
+  const Samples& shown_;
   const TrainOptions& options_;
 };
 

@@ -62,7 +62,7 @@ Graph train_step(const Task& task, const OptimizerConfig& optimizer, std::int64_
   const TaskValues inputs = inputs_of(task, builder, batch);
   const Value samples = builder.state("data.samples", {DType::I64, {}, {}}, Role::Counter, {});
 
-  const std::vector<Mean> means = task.measure(inputs, {.step = samples});
+  const std::vector<Mean> means = task.measure(inputs, {.step = samples}).means;
   const Value loss = loss_of(task, means);
   const std::vector<Value> weights = parameters(builder);
   const Value scale = optimizer.loss_scale.on ? loss_scale(builder, optimizer.loss_scale) : Value();
@@ -103,14 +103,17 @@ Graph with_gradients(const Graph& step) {
 
 std::string sum_metric(const TaskMean& mean) { return "sum of " + mean.name; }
 std::string count_metric(const TaskMean& mean) { return "count of " + mean.name; }
+std::string prediction_metric(std::string_view name) { return text("prediction of ", name); }
 
 Graph evaluate_step(const Task& task, std::int64_t batch) {
   Builder builder;
-  const std::vector<Mean> means = task.measure(inputs_of(task, builder, batch), {});
-  for (std::size_t i = 0; i < means.size(); ++i) {
-    builder.output(Output::Kind::Metric, sum_metric(task.means[i]), means[i].sum);
-    builder.output(Output::Kind::Metric, count_metric(task.means[i]), means[i].count);
+  const Measured measured = task.measure(inputs_of(task, builder, batch), {});
+  for (std::size_t i = 0; i < measured.means.size(); ++i) {
+    builder.output(Output::Kind::Metric, sum_metric(task.means[i]), measured.means[i].sum);
+    builder.output(Output::Kind::Metric, count_metric(task.means[i]), measured.means[i].count);
   }
+  for (const NamedValue& prediction : measured.predictions)
+    builder.output(Output::Kind::Metric, prediction_metric(prediction.name), prediction.value);
   return builder.finish();
 }
 

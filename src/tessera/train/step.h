@@ -28,10 +28,12 @@ Graph train_step(const ModelConfig& model, const OptimizerConfig& optimizer, std
 Graph with_gradients(const Graph& step);
 
 /// The task's means without dropout and without an update, so that those of several batches add
-/// up. Metrics: sum_metric(name) and count_metric(name) of each mean (f32).
+/// up, and what it predicts. Metrics: sum_metric(name) and count_metric(name) of each mean (f32);
+/// prediction_metric(name) of each prediction.
 Graph evaluate_step(const Task& task, std::int64_t batch);
 std::string sum_metric(const TaskMean& mean);
 std::string count_metric(const TaskMean& mean);
+std::string prediction_metric(std::string_view name);
 
 /// Tokens of a text that are read at a time.
 std::int64_t prefill_length(const TextWriting& writing);

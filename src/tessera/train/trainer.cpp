@@ -8,15 +8,16 @@
 #include "tessera/data/file.h"
 #include "tessera/models/family.h"
 #include "tessera/train/crew.h"
+#include "tessera/train/epoch_judge.h"
 #include "tessera/train/facts.h"
 #include "tessera/train/free_memory.h"
-#include "tessera/train/kernel_use.h"
 #include "tessera/train/memory_cap.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/product_rate.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/recorded.h"
 #include "tessera/train/recorder.h"
+#include "tessera/train/run_facts.h"
 #include "tessera/train/run_saves.h"
 #include "tessera/train/run_texts.h"
 #include "tessera/train/validation.h"
@@ -59,6 +60,7 @@ class Trainer {
   bool ended() const { return step_ >= last_ || stopped(); }
   void validate();
   void validate_if_due();
+  void judge_epoch(std::int64_t epoch, double loss, const Judge& judge);
   void check_metrics();
   void write_profile();
   Summary summary();
@@ -74,6 +76,8 @@ class Trainer {
   Clock::time_point begin_ = Clock::now();
   const Task task_;
   const std::unique_ptr<Samples> samples_;
+  const std::unique_ptr<Samples> held_out_;  // none: nothing is validated
+  const EpochJudge epochs_;
   const std::vector<TrainProgram> programs_;
   const std::string output_;  // wherever the working folder is by now
   OutputLock lock_;
@@ -106,6 +110,10 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
       isa_(device.isa()),
       task_(task_of(config().model)),
       samples_(task_.train_samples(run_.data, sample_choices(config()))),
+      held_out_(wanted_programs(config()).evaluate
+                    ? task_.valid_samples(run_.data, valid_choices(config()))
+                    : nullptr),
+      epochs_(config(), task_, run_.data, samples_->size()),
       programs_(train_programs(config())),
       output_(absolute_path(config().output)),
       lock_(config().output, run_.notices, options_.calls),
@@ -134,7 +142,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   saves_.emplace(
       config(), options_, lock_, *crew_, *share_,
       [this] { return checkpoint_record(run_, step_, samples()); }, [this] { return ended(); });
-  texts_.emplace(*crew_, task_, run_, *samples_, options_);
+  texts_.emplace(*crew_, task_, run_, held_out_ ? *held_out_ : *samples_, options_);
   memory_.arena_bytes = crew_->plan().peak_bytes();
   memory_.huge_page_bytes = crew_->executor().huge_page_bytes();
   tell(&TrainCallback::on_memory, memory_);
@@ -145,8 +153,9 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
     saves_->goes_on_from(*run_.from);
   } else {
     crew_->run(kInitProgram);
-    if (run_.init) crew_->load_weights(*run_.init);
-    const std::string lacking = run_.pretrained ? crew_->load_weights(*run_.pretrained) : "";
+    const std::string lacking = run_.init         ? crew_->load_weights(*run_.init, run_.anew)
+                                : run_.pretrained ? crew_->load_weights(*run_.pretrained, run_.anew)
+                                                  : "";
     if (!lacking.empty()) tell(&TrainCallback::on_notice, lacking);
   }
   // Only now is anything that an earlier run left behind changed.
@@ -158,21 +167,9 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
 }
 
 void Trainer::announce(const Compiled& compiled) const {
-  RunStart start;
+  RunStart start = run_start(config(), compiled, facts_);
   start.first_step = step_;
-  start.steps = config().steps;
-  start.parameters = count_parameters(compiled.plan);
-  start.tokens_per_step = config().global_batch_size * task_.tokens;
-  start.peak_bytes = facts_.peak_bytes;
-  start.host_bytes = facts_.host_bytes;
-  start.main_memory_bytes = main_memory_bytes(config(), compiled.plan) * compiled.plan.ranks();
-  start.save_copy_bytes = save_copy_bytes(config(), compiled.plan);
-  start.flops_per_step = facts_.flops;
-  start.recomputed_flops_per_step = facts_.recomputed_flops;
-  start.compile_seconds = compiled.seconds;
-  start.devices = compiled.plan.ranks();
   start.product_flops_per_s = product_rate_;
-  start.kernels = main_kernels(compiled.plan.program(kTrainProgram));
   tell(&TrainCallback::on_start, start);
 }
 
@@ -308,35 +305,45 @@ void Trainer::count_bad(const StepRecord& record) {
 }
 
 void Trainer::validate_if_due() {
-  if (step_ > 0 && due(config().eval_every, step_)) validate();
+  if (step_ > 0 && (due(config().eval_every, step_) || epochs_.ended(samples()) > 0)) validate();
 }
 
 /// The task's means over everything that counts in the held-out part, once for a step. A request to
 /// stop leaves it undone; a resumed run makes up for it.
 void Trainer::validate() {
-  if (!wanted_programs(config()).evaluate || metrics_->valid_step() == step_) return;
-  const std::unique_ptr<Samples> samples = task_.valid_samples(run_.data, valid_choices(config()));
-  const std::int64_t batch = evaluation_batch(config());
-  Validation measured(task_.means);
-  for (std::int64_t first = 0; first < samples->size(); first += batch) {
+  if (!held_out_ || metrics_->valid_step() == step_) return;
+  const std::int64_t batch = evaluation_batch(config()), size = held_out_->size(),
+                     epoch = epochs_.ended(samples());
+  const std::unique_ptr<Judge> judge = epoch > 0 ? epochs_.begin() : nullptr;
+  Validation measured(task_.means, judge.get());
+  for (std::int64_t first = 0; first < size; first += batch) {
     if ((cut_short_ = stopped())) return;
-    execute(kEvaluateProgram, [&](BatchInputs& inputs) { samples->fill(first, batch, inputs); });
-    measured.add(crew_->executor());
+    execute(kEvaluateProgram, [&](BatchInputs& inputs) { held_out_->fill(first, batch, inputs); });
+    measured.add(crew_->executor(), first, std::min(batch, size - first));
   }
   const double loss = measured.loss();
   NamedMeans means = measured.means();
-  if ((cut_short_ = !texts_->score(step_, *samples, means))) return;
+  if ((cut_short_ = !texts_->score(step_, *held_out_, means))) return;
+  if (judge) judge_epoch(epoch, loss, *judge);
   metrics_->valid(step_, loss, means);
   saves_->validated(step_, loss);
   tell(&TrainCallback::on_valid, step_, loss, means);
+}
+
+void Trainer::judge_epoch(std::int64_t epoch, double loss, const Judge& judge) {
+  EvalRecord record;
+  std::string problem;
+  crew_->alone([&] { record = epochs_.record(epoch, step_, loss, judge, output_, problem); });
+  if (!problem.empty()) tell(&TrainCallback::on_notice, problem);
+  metrics_->eval(record);
+  tell(&TrainCallback::on_eval, record);
 }
 
 void Trainer::write_profile() {
   if (recorder_->empty()) {
     tell(&TrainCallback::on_notice,
          text("no profile: it is of steps ", programs_.size() > 1 ? "of the last bucket " : "",
-              "after ", Recorder::kWarmUp, " that warm up, and ", recorder_->seen(),
-              " were done"));
+              "after ", Recorder::kWarmUp, " that warm up, and ", recorder_->seen(), " were done"));
   } else {
     std::string table;
     crew_->alone([&] { table = recorder_->write(); });
@@ -367,20 +374,12 @@ Summary Trainer::summary() {
   out.seconds = between(begin_, Clock::now());
   out.tokens_per_s = tokens_ == 0 ? 0 : static_cast<double>(tokens_) / step_seconds_;
   const auto devices = static_cast<double>(plan.ranks());
-  out.flops_per_step = facts_.flops;
-  out.recomputed_flops_per_step = facts_.recomputed_flops;
+  add_plan(out, config(), plan, facts_);
   out.product_flops_per_s = product_rate_;
   if (step_seconds_ > 0)
     out.mfu = facts_.model_flops() * full_steps_ / step_seconds_ / (product_rate_ * devices);
-  out.parameters = count_parameters(plan);
-  out.choice = memory_choice_of(config());
-  out.planned_peak_bytes = facts_.peak_bytes;
-  out.planned_host_bytes = facts_.host_bytes;
-  out.lower_bound_bytes = facts_.lower_bound_bytes;
-  out.save_copy_bytes = save_copy_bytes(config(), plan);
   out.huge_page_bytes = memory_.huge_page_bytes;
   out.outside = memory_.outside;
-  out.sent = facts_.sent;
   out.peak_rss_bytes = peak_rss_bytes();
   if (tokens_ == 0) return out;  // nothing was measured
   const UsedBytes used = crew_->most_used_bytes();

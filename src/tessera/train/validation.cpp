@@ -1,18 +1,22 @@
 #include "tessera/train/validation.h"
 
+#include <algorithm>
+
+#include "tessera/base/text.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/step.h"
 
 namespace tessera {
 
-Validation::Validation(const std::vector<TaskMean>& means)
-    : means_(means), sums_(means.size()), counts_(means.size()) {}
+Validation::Validation(const std::vector<TaskMean>& means, Judge* judge)
+    : means_(means), judge_(judge), sums_(means.size()), counts_(means.size()) {}
 
-void Validation::add(const Executor& executor) {
+void Validation::add(const Executor& executor, std::int64_t first, std::int64_t count) {
   for (std::size_t i = 0; i < means_.size(); ++i) {
     sums_[i] += executor.scalar(kEvaluateProgram, sum_metric(means_[i]));
     counts_[i] += executor.scalar(kEvaluateProgram, count_metric(means_[i]));
   }
+  if (judge_ != nullptr) judge_->add(first, count, predictions_of(executor));
 }
 
 double Validation::loss() const {
@@ -26,6 +30,36 @@ NamedMeans Validation::means() const {
   for (std::size_t i = 0; i < means_.size(); ++i) {
     if (means_[i].name != kLossMean) out.emplace_back(means_[i].name, mean(i));
   }
+  return out;
+}
+
+Predictions predictions_of(const Executor& executor) {
+  const std::string prefix = prediction_metric("");
+  Predictions out;
+  for (const NamedTensor& metric : executor.plan().program(kEvaluateProgram).metrics) {
+    if (!metric.name.starts_with(prefix)) continue;
+    HostTensor value = executor.metric(kEvaluateProgram, metric.name);
+    if (value.dtype() != DType::F32) value = value.cast(DType::F32);
+    out.emplace(metric.name.substr(prefix.size()), std::move(value));
+  }
+  return out;
+}
+
+std::string predictions_file(std::int64_t epoch) {
+  return text("predictions-epoch-", epoch, ".tsv");
+}
+
+std::string to_tsv(const PredictionTable& table) {
+  std::string out;
+  const auto line = [&](const std::vector<std::string>& cells) {
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (i > 0) out += '\t';
+      for (const char c : cells[i]) out += c == '\t' || c == '\n' || c == '\r' ? ' ' : c;
+    }
+    out += '\n';
+  };
+  line(table.columns);
+  for (const std::vector<std::string>& row : table.rows) line(row);
   return out;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 /// What a validation measures.
 
+#include <string>
 #include <vector>
 
 #include "tessera/models/task.h"
@@ -12,10 +13,11 @@ namespace tessera {
 /// The means of a task over everything that counts in several runs of program "evaluate".
 class Validation {
  public:
-  explicit Validation(const std::vector<TaskMean>& means);
+  /// `judge`: is shown what is predicted; null: nobody is.
+  explicit Validation(const std::vector<TaskMean>& means, Judge* judge = nullptr);
 
-  /// Adds what the last run measured.
-  void add(const Executor& executor);
+  /// Adds what the last run measured, of samples [first, first + count).
+  void add(const Executor& executor, std::int64_t first, std::int64_t count);
   double loss() const;
   /// All but the loss, where it is one of them.
   NamedMeans means() const;
@@ -24,7 +26,17 @@ class Validation {
   double mean(std::size_t i) const { return counts_[i] > 0 ? sums_[i] / counts_[i] : 0; }
 
   const std::vector<TaskMean>& means_;
+  Judge* judge_;
   std::vector<double> sums_, counts_;
 };
+
+/// What program "evaluate" predicted in its last run.
+Predictions predictions_of(const Executor& executor);
+
+/// The file of what was predicted after an epoch, in the folder OUTPUT: "predictions-epoch-1.tsv".
+std::string predictions_file(std::int64_t epoch);
+/// Its text: the names of the columns, then a line for each row, with tabs between. Tabs and ends
+/// of lines within a cell become blanks.
+std::string to_tsv(const PredictionTable& table);
 
 }  // namespace tessera

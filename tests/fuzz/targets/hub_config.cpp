@@ -16,7 +16,7 @@ constexpr std::int64_t kFew = 100;  // layers whose tensors are listed
 void use(const HubFamily& family, const ModelConfig& model) {
   if (!problems(model).empty()) return;
   if (std::max(model.layers, model.decoder()) <= kFew)
-    check(!hub_tensors(family, model).empty(), "no tensors");
+    check(!hub_tensors(family, model, HubHeads::OfAllTasks).empty(), "no tensors");
   HubJson told = HubJson::object();
   family.write(model, told);
   const HubConfig written(told.dump(), "written");

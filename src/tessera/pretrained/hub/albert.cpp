@@ -1,5 +1,6 @@
 /// ALBERT as Hugging Face's folders have it: AlbertForPreTraining, with one group of layers.
 
+#include "tessera/pretrained/hub/hub_encoder.h"
 #include "tessera/pretrained/hub/hub_family.h"
 
 namespace tessera {
@@ -25,11 +26,12 @@ constexpr HubName kAlbertNames[] = {
     {"layers.0.mlp.down", "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn_output"},
     {"layers.0.norm2",
      "albert.encoder.albert_layer_groups.0.albert_layers.0.full_layer_layer_norm"},
-    {"pooler", "albert.pooler"},
-    {"mlm.dense", "predictions.dense"},
-    {"mlm.norm", "predictions.LayerNorm"},
-    {"mlm.bias", "predictions.bias"},
-    {"sop", "sop_classifier.classifier"},
+    {.ours = "pooler", .theirs = "albert.pooler", .tasks = "masked_lm sequence_classification"},
+    {.ours = "mlm.dense", .theirs = "predictions.dense", .tasks = kMaskedLm},
+    {.ours = "mlm.norm", .theirs = "predictions.LayerNorm", .tasks = kMaskedLm},
+    {.ours = "mlm.bias", .theirs = "predictions.bias", .tasks = kMaskedLm},
+    {.ours = "sop", .theirs = "sop_classifier.classifier", .tasks = kMaskedLm},
+    {.ours = "classifier", .theirs = "classifier", .tasks = kSequenceClassification},
 };
 
 // Numbers of positions, and what the token embedding and predictions.bias hold.
@@ -45,6 +47,7 @@ void read_albert(const HubConfig& from, ModelConfig& to) {
   to.vocabulary = from.count("vocab_size", 30000);
   to.norm_eps = from.number("layer_norm_eps", 1e-12);
   to.init_std = from.number("initializer_range", 0.02);
+  to.classifier_dropout = from.number("classifier_dropout_prob", 0.1);
   to.dropout = from.same_rate({"hidden_dropout_prob", "attention_probs_dropout_prob"}, 0);
   from.require_count("num_hidden_groups", 1, 1, "all layers have the same weights here");
   from.require_count("inner_group_num", 1, 1, "a layer is one attention and one feed-forward here");
@@ -66,6 +69,9 @@ void write_albert(const ModelConfig& from, HubJson& to) {
   to["initializer_range"] = from.init_std;
   to["hidden_dropout_prob"] = from.dropout;
   to["attention_probs_dropout_prob"] = from.dropout;
+  if (reads_field(from, "classifier-dropout"))
+    to["classifier_dropout_prob"] =
+        from.classifier_dropout < 0 ? from.dropout : from.classifier_dropout;
   to["num_hidden_groups"] = 1;
   to["inner_group_num"] = 1;
   to["hidden_act"] = "gelu_new";
@@ -73,11 +79,15 @@ void write_albert(const ModelConfig& from, HubJson& to) {
   to["tie_word_embeddings"] = true;
 }
 
+constexpr HubClass kAlbertClasses[] = {
+    {kMaskedLm, "AlbertForPreTraining"},
+    {kSequenceClassification, "AlbertForSequenceClassification"}};
+
 }  // namespace
 
 constinit const HubFamily kHubAlbert = {
     .model_type = "albert",
-    .architecture = "AlbertForPreTraining",
+    .classes = kAlbertClasses,
     .family = &kAlbert,
     .prefix = "albert.",
     .names = kAlbertNames,

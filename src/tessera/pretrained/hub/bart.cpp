@@ -104,11 +104,13 @@ void write_bart(const ModelConfig& from, HubJson& to) {
   if (tokens.first) to["bos_token_id"] = *tokens.first;
 }
 
+constexpr HubClass kBartClasses[] = {{kSeq2SeqLm, "BartForConditionalGeneration"}};
+
 }  // namespace
 
 constinit const HubFamily kHubBart = {
     .model_type = "bart",
-    .architecture = "BartForConditionalGeneration",
+    .classes = kBartClasses,
     .family = &kBart,
     .prefix = "model.",
     .names = kBartNames,

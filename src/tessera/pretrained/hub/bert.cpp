@@ -20,11 +20,12 @@ constexpr HubName kBertNames[] = {
     {"layers.#.mlp.up", "bert.encoder.layer.#.intermediate.dense"},
     {"layers.#.mlp.down", "bert.encoder.layer.#.output.dense"},
     {"layers.#.norm2", "bert.encoder.layer.#.output.LayerNorm"},
-    {"pooler", "bert.pooler.dense"},
-    {"mlm.dense", "cls.predictions.transform.dense"},
-    {"mlm.norm", "cls.predictions.transform.LayerNorm"},
-    {"mlm.bias", "cls.predictions.bias"},
-    {"nsp", "cls.seq_relationship"},
+    {.ours = "pooler", .theirs = "bert.pooler.dense", .tasks = "masked_lm sequence_classification"},
+    {.ours = "mlm.dense", .theirs = "cls.predictions.transform.dense", .tasks = kMaskedLm},
+    {.ours = "mlm.norm", .theirs = "cls.predictions.transform.LayerNorm", .tasks = kMaskedLm},
+    {.ours = "mlm.bias", .theirs = "cls.predictions.bias", .tasks = kMaskedLm},
+    {.ours = "nsp", .theirs = "cls.seq_relationship", .tasks = kMaskedLm},
+    {.ours = "classifier", .theirs = "classifier", .tasks = kSequenceClassification},
 };
 
 // Numbers of positions, and what the token embedding and cls.predictions.bias hold.
@@ -32,6 +33,7 @@ constexpr std::string_view kBertUnread[] = {"embeddings.position_ids", "cls.pred
 
 void read_bert(const HubConfig& from, ModelConfig& to) {
   read_encoder(from, 0.1, to);
+  to.classifier_dropout = from.number("classifier_dropout", -1);
   to.positions = from.count("max_position_embeddings", 512);
   to.vocabulary = from.count("vocab_size", 30522);
   from.require_word("position_embedding_type", "absolute", {"absolute"});
@@ -42,17 +44,21 @@ void read_bert(const HubConfig& from, ModelConfig& to) {
 
 void write_bert(const ModelConfig& from, HubJson& to) {
   write_encoder(from, to);
+  write_classifier_dropout(from, "classifier_dropout", to);
   to["max_position_embeddings"] = from.most_positions();
   to["vocab_size"] = from.vocabulary;
   to["type_vocab_size"] = 2;
   to["tie_word_embeddings"] = true;
 }
 
+constexpr HubClass kBertClasses[] = {{kMaskedLm, "BertForPreTraining"},
+                                     {kSequenceClassification, "BertForSequenceClassification"}};
+
 }  // namespace
 
 constinit const HubFamily kHubBert = {
     .model_type = "bert",
-    .architecture = "BertForPreTraining",
+    .classes = kBertClasses,
     .family = &kBert,
     .prefix = "bert.",
     .names = kBertNames,

@@ -16,7 +16,8 @@ constexpr HubName kGpt2Names[] = {
     {"layers.#.mlp.up", "transformer.h.#.mlp.c_fc", HubRows::All, HubOrder::InOut},
     {"layers.#.mlp.down", "transformer.h.#.mlp.c_proj", HubRows::All, HubOrder::InOut},
     {"norm", "transformer.ln_f"},
-    {"head.weight", "lm_head.weight"},
+    {.ours = "head.weight", .theirs = "lm_head.weight", .tasks = kCausalLm},
+    {.ours = "score.weight", .theirs = "score.weight", .tasks = kSequenceClassification},
 };
 
 // Masks of attention, which older files hold, and a head that is tied.
@@ -57,11 +58,14 @@ void write_gpt2(const ModelConfig& from, HubJson& to) {
   to["activation_function"] = "gelu_new";
 }
 
+constexpr HubClass kGpt2Classes[] = {{kCausalLm, "GPT2LMHeadModel"},
+                                     {kSequenceClassification, "GPT2ForSequenceClassification"}};
+
 }  // namespace
 
 constinit const HubFamily kHubGpt2 = {
     .model_type = "gpt2",
-    .architecture = "GPT2LMHeadModel",
+    .classes = kGpt2Classes,
     .family = &kGpt2,
     .prefix = "transformer.",
     .names = kGpt2Names,

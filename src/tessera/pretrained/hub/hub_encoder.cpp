@@ -1,5 +1,7 @@
 #include "tessera/pretrained/hub/hub_encoder.h"
 
+#include "tessera/models/family.h"
+
 namespace tessera {
 
 void read_encoder(const HubConfig& from, double dropout, ModelConfig& to) {
@@ -23,6 +25,15 @@ void write_encoder(const ModelConfig& from, HubJson& to) {
   to["hidden_dropout_prob"] = from.dropout;
   to["attention_probs_dropout_prob"] = from.dropout;
   to["hidden_act"] = "gelu";
+}
+
+void write_classifier_dropout(const ModelConfig& from, std::string_view key, HubJson& to) {
+  if (!reads_field(from, "classifier-dropout")) return;
+  if (from.classifier_dropout < 0) {
+    to[std::string(key)] = nullptr;  // that of hidden layers
+  } else {
+    to[std::string(key)] = from.classifier_dropout;
+  }
 }
 
 }  // namespace tessera

@@ -11,4 +11,7 @@ namespace tessera {
 void read_encoder(const HubConfig& from, double dropout, ModelConfig& to);
 void write_encoder(const ModelConfig& from, HubJson& to);
 
+/// Of models for which config.json has such a rate; those of other tasks keep what is there.
+void write_classifier_dropout(const ModelConfig& from, std::string_view key, HubJson& to);
+
 }  // namespace tessera

@@ -1,5 +1,6 @@
 #include "tessera/pretrained/hub/hub_family.h"
 
+#include <algorithm>
 #include <array>
 
 #include "tessera/base/error.h"
@@ -63,11 +64,38 @@ const HubFamily* hub_family_of(const FamilyRef& family) {
   return nullptr;
 }
 
-std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& config) {
+std::string_view hub_class_of(const HubFamily& family, const ModelConfig& config) {
+  std::vector<std::string> tasks;
+  for (const HubClass& each : family.classes) {
+    if (has_task(config, each.task)) return each.name;
+    tasks.emplace_back(each.task);
+  }
+  fail(Fault::Usage, "export: a model of family ", config.family, " for task ",
+       family_task(config).name,
+       " has no class in transformers that Tessera knows; it knows those ", "for ", join(tasks));
+}
+
+std::string_view task_in_hub(const HubFamily& family, const HubConfig& config) {
+  if (!config.has("architectures") || !config.json()["architectures"].is_array())
+    return family.classes.front().task;
+  for (const HubJson& name : config.json()["architectures"]) {
+    for (const HubClass& each : family.classes) {
+      if (name.is_string() && name.get<std::string>() == each.name) return each.task;
+    }
+  }
+  return family.classes.front().task;
+}
+
+std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& config,
+                                   HubHeads heads) {
+  const std::string_view task = family_task(config).name;
   std::vector<HubTensor> out;
   for (const HubName& name : family.names) {
     if (config.tied_head && name.ours == "head.weight") continue;
     if (name.is_in != nullptr && !name.is_in(config)) continue;
+    const std::vector<std::string> tasks = split(name.tasks, ' ');
+    const bool of_task = name.tasks.empty() || std::ranges::find(tasks, task) != tasks.end();
+    if (heads == HubHeads::OfTask && !of_task) continue;
     const std::int64_t layers =
         name.ours.find('#') == std::string_view::npos ? 1 : layers_of(name, config);
     for (std::int64_t i = 0; i < layers; ++i) add(name, i, out);

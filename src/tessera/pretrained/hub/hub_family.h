@@ -34,6 +34,12 @@ struct HubName {
   HubRows rows = HubRows::All;
   HubOrder order = HubOrder::OutIn;
   bool (*is_in)(const ModelConfig& model) = nullptr;  // which models have it; null: all
+  std::string_view tasks = {};  // whose heads it is of, with blanks between; empty: of all tasks
+};
+
+/// A class of transformers: the model with the head of a task.
+struct HubClass {
+  std::string_view task, name;
 };
 
 /// A tensor that holds nothing but zeros.
@@ -43,8 +49,8 @@ struct HubZeros {
 };
 
 struct HubFamily {
-  std::string_view model_type;    // in config.json
-  std::string_view architecture;  // the class with the heads that we train
+  std::string_view model_type;        // in config.json
+  std::span<const HubClass> classes;  // the first is that of the family's first task
   const ModelFamily* family;
   std::string_view prefix;  // of names, "transformer."; files of a model without heads lack it
   std::span<const HubName> names;
@@ -73,8 +79,15 @@ struct HubTensor {
   HubRows rows = HubRows::All;
   HubOrder order = HubOrder::OutIn;
 };
-/// The table for a model of so many layers: all that its folder may have.
-std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& config);
+enum class HubHeads { OfTask, OfAllTasks };
+/// The table for a model of so many layers: all that its folder may have, with the heads of its
+/// task or of every one.
+std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& config,
+                                   HubHeads heads);
+/// The class for the model's task. Errors: Fault::Usage: transformers has none.
+std::string_view hub_class_of(const HubFamily& family, const ModelConfig& config);
+/// The task of the class that config.json names; the family's first where it names another.
+std::string_view task_in_hub(const HubFamily& family, const HubConfig& config);
 
 // The families, one file each.
 extern const HubFamily kHubAlbert, kHubBart, kHubBert, kHubGpt2, kHubLlama, kHubRoberta, kHubT5,

@@ -19,7 +19,8 @@ constexpr HubName kLlamaNames[] = {
     {"layers.#.mlp.up.weight", "model.layers.#.mlp.up_proj.weight"},
     {"layers.#.mlp.down.weight", "model.layers.#.mlp.down_proj.weight"},
     {"norm.weight", "model.norm.weight"},
-    {"head.weight", "lm_head.weight"},
+    {.ours = "head.weight", .theirs = "lm_head.weight", .tasks = kCausalLm},
+    {.ours = "score.weight", .theirs = "score.weight", .tasks = kSequenceClassification},
 };
 
 // Frequencies of positions, which older files hold, and a head that is tied.
@@ -81,11 +82,14 @@ void write_llama(const ModelConfig& from, HubJson& to) {
   if (!to.contains("max_position_embeddings")) to["max_position_embeddings"] = from.context;
 }
 
+constexpr HubClass kLlamaClasses[] = {{kCausalLm, "LlamaForCausalLM"},
+                                      {kSequenceClassification, "LlamaForSequenceClassification"}};
+
 }  // namespace
 
 constinit const HubFamily kHubLlama = {
     .model_type = "llama",
-    .architecture = "LlamaForCausalLM",
+    .classes = kLlamaClasses,
     .family = &kLlama,
     .prefix = "model.",
     .names = kLlamaNames,

@@ -21,9 +21,13 @@ constexpr HubName kRobertaNames[] = {
     {"layers.#.mlp.up", "roberta.encoder.layer.#.intermediate.dense"},
     {"layers.#.mlp.down", "roberta.encoder.layer.#.output.dense"},
     {"layers.#.norm2", "roberta.encoder.layer.#.output.LayerNorm"},
-    {"mlm.dense", "lm_head.dense"},
-    {"mlm.norm", "lm_head.layer_norm"},
-    {"mlm.bias", "lm_head.bias"},
+    {.ours = "mlm.dense", .theirs = "lm_head.dense", .tasks = kMaskedLm},
+    {.ours = "mlm.norm", .theirs = "lm_head.layer_norm", .tasks = kMaskedLm},
+    {.ours = "mlm.bias", .theirs = "lm_head.bias", .tasks = kMaskedLm},
+    {.ours = "classifier.dense", .theirs = "classifier.dense", .tasks = kSequenceClassification},
+    {.ours = "classifier.out_proj",
+     .theirs = "classifier.out_proj",
+     .tasks = kSequenceClassification},
 };
 
 // Numbers of positions, a head for other tasks, and what the token embedding and lm_head.bias hold.
@@ -35,6 +39,7 @@ constexpr std::int64_t kUnreadPositions = 2;
 
 void read_roberta(const HubConfig& from, ModelConfig& to) {
   read_encoder(from, 0.1, to);
+  to.classifier_dropout = from.number("classifier_dropout", -1);
   to.positions = from.count("max_position_embeddings", 512) - kUnreadPositions;
   if (to.positions < 1)
     fail(Fault::Data, from.path(), ": max_position_embeddings is ", to.positions + kUnreadPositions,
@@ -49,6 +54,7 @@ void read_roberta(const HubConfig& from, ModelConfig& to) {
 
 void write_roberta(const ModelConfig& from, HubJson& to) {
   write_encoder(from, to);
+  write_classifier_dropout(from, "classifier_dropout", to);
   to["max_position_embeddings"] = from.most_positions() + kUnreadPositions;
   to["vocab_size"] = from.vocabulary;
   to["pad_token_id"] = 1;
@@ -56,11 +62,15 @@ void write_roberta(const ModelConfig& from, HubJson& to) {
   to["tie_word_embeddings"] = true;
 }
 
+constexpr HubClass kRobertaClasses[] = {
+    {kMaskedLm, "RobertaForMaskedLM"},
+    {kSequenceClassification, "RobertaForSequenceClassification"}};
+
 }  // namespace
 
 constinit const HubFamily kHubRoberta = {
     .model_type = "roberta",
-    .architecture = "RobertaForMaskedLM",
+    .classes = kRobertaClasses,
     .family = &kRoberta,
     .prefix = "roberta.",
     .names = kRobertaNames,

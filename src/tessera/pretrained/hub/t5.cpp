@@ -122,11 +122,13 @@ void write_t5(const ModelConfig& from, HubJson& to) {
   to["eos_token_id"] = tokens.end;
 }
 
+constexpr HubClass kT5Classes[] = {{kSeq2SeqLm, "T5ForConditionalGeneration"}};
+
 }  // namespace
 
 constinit const HubFamily kHubT5 = {
     .model_type = "t5",
-    .architecture = "T5ForConditionalGeneration",
+    .classes = kT5Classes,
     .family = &kT5,
     .prefix = "",
     .names = kT5Names,

@@ -1,0 +1,42 @@
+#pragma once
+/// Samples of one or two texts with a label, for models that classify them.
+
+#include <cstdint>
+#include <memory>
+
+#include "tessera/data/buckets.h"
+#include "tessera/data/dataset.h"
+#include "tessera/data/samples.h"
+#include "tessera/data/text_frame.h"
+
+namespace tessera {
+
+struct LabelledTextsOptions {
+  std::int64_t context = 0;  // positions of a sample
+  TextFrame frame = {};
+  std::int32_t pad = 0;                            // behind the texts
+  std::uint64_t seed = 0;                          // of the order of the samples that train
+  BucketOptions buckets = {};                      // where the part trains
+  std::int64_t most = 0;                           // held out: the first so many samples; 0: all
+  bool types = false, mask = false, last = false;  // inputs of that name are there
+};
+
+/// A row of `data`, which has labels and outlives the samples, is a sample: its texts within the
+/// frame, cut to the context (text_frame.h), and padding behind them.
+///
+/// Inputs of a batch of n samples, all i32:
+///   ids [n, context]      tokens
+///   types [n, context]    of the tokens; 0 at padding
+///   mask [n, context]     1; 0 at padding
+///   last [n]              the position of the last token
+///   labels [n]            numbers of labels; kIgnoredLabel where there is no sample
+///
+/// Samples that train are there once in an epoch, in an order drawn anew for each; held-out ones
+/// are in the order of the rows. Errors: Fault::Data: no row in the part.
+std::unique_ptr<Samples> labelled_texts(const Dataset& data, Part part,
+                                        const LabelledTextsOptions& options);
+
+/// Tokens of the longest sample of either part, uncut.
+std::int64_t longest_sample(const Dataset& data, const TextFrame& frame);
+
+}  // namespace tessera

@@ -1,0 +1,70 @@
+#include "tessera/data/row_labels.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/data/table_file.h"
+
+namespace tessera {
+
+namespace {
+
+std::optional<std::int64_t> whole_number(std::string_view name) {
+  std::int64_t out = 0;
+  const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), out);
+  if (failure != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> sorted_label_names(std::span<const std::string> labels) {
+  const std::set<std::string> all(labels.begin(), labels.end());
+  std::vector<std::string> out(all.begin(), all.end());
+  const bool numbers = std::ranges::all_of(
+      out, [](const std::string& name) { return whole_number(name).has_value(); });
+  if (numbers)
+    std::ranges::stable_sort(out, {}, [](const std::string& name) { return *whole_number(name); });
+  return out;
+}
+
+std::int32_t label_number(std::span<const std::string> names, std::string_view name) {
+  const auto found = std::ranges::find(names, name);
+  return found == names.end() ? -1 : static_cast<std::int32_t>(found - names.begin());
+}
+
+std::string label_names_json(std::span<const std::string> names) {
+  return nlohmann::json(std::vector<std::string>(names.begin(), names.end())).dump();
+}
+
+std::vector<std::string> parse_label_names(std::string_view json, const std::string& where) {
+  const auto parsed = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  std::vector<std::string> out;
+  bool good = parsed.is_array();
+  for (std::size_t i = 0; good && i < parsed.size(); ++i) {
+    good = parsed[i].is_string();
+    if (good) out.push_back(parsed[i].get<std::string>());
+  }
+  if (!good || std::set(out.begin(), out.end()).size() != out.size())
+    fail(Fault::Checkpoint, where, ": its labels are no list of different texts; restore it from ",
+         "a copy or use another checkpoint");
+  return out;
+}
+
+bool are_unnamed_labels(std::span<const std::string> names) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] != text("LABEL_", i)) return false;
+  }
+  return true;
+}
+
+std::string label_names_text(std::span<const std::string> names) {
+  return column_names_text(names);
+}
+
+}  // namespace tessera

@@ -1,0 +1,36 @@
+#pragma once
+/// Labels of rows: names in a column, which a model predicts by number.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+/// What is to be predicted of each row of a dataset.
+struct RowLabels {
+  std::vector<std::string> names;     // by number
+  std::vector<std::int32_t> of_rows;  // a number for each row; empty: rows have no labels
+  bool empty() const { return of_rows.empty(); }
+};
+
+/// Each name once: by their values where all are whole numbers, else as texts.
+std::vector<std::string> sorted_label_names(std::span<const std::string> labels);
+
+/// The number of a name; -1: it is none of these.
+std::int32_t label_number(std::span<const std::string> names, std::string_view name);
+
+/// Names of labels as JSON, and back. Errors: Fault::Checkpoint, naming `where`: no list of texts
+/// that are all different.
+std::string label_names_json(std::span<const std::string> names);
+std::vector<std::string> parse_label_names(std::string_view json, const std::string& where);
+
+/// LABEL_0, LABEL_1, ...: what transformers calls labels that nobody named.
+bool are_unnamed_labels(std::span<const std::string> names);
+
+/// "'0', '1' and 3 more": for messages.
+std::string label_names_text(std::span<const std::string> names);
+
+}  // namespace tessera

@@ -1,0 +1,104 @@
+#include "tessera/models/classification.h"
+
+#include <utility>
+
+#include "tessera/base/text.h"
+#include "tessera/data/labelled_texts.h"
+#include "tessera/models/layer.h"
+#include "tessera/ops/elementwise.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::int64_t kUnknownClasses = 2, kMostClasses = 1'000'000'000;
+
+Value encoder_logits(const ModelConfig& c, const MaskedModel& model, const TaskValues& in,
+                     const Pass& pass) {
+  const LinearOptions plain{true, init_of(c)};
+  const double rate = classifier_dropout(c);
+  const Value x = encode_tokens(c, model, in, pass).rows;
+  if (model.parts != SampleParts::One) {
+    const Value features = dropout_layer(pooled(c, x), rate, pass.step, "dropout");
+    return linear(features, "classifier", class_count(c), plain);
+  }
+  const Scope scope(x.builder(), "classifier");
+  Value features = dropout_layer(first_rows(x), rate, pass.step, "dropout");
+  features = tanh(linear(features, "dense", c.width, plain));
+  features = dropout_layer(features, rate, pass.step, "dropout_out");
+  return linear(features, "out_proj", class_count(c), plain);
+}
+
+}  // namespace
+
+std::int64_t class_count(const ModelConfig& c) {
+  return c.classes == 0 ? kUnknownClasses : c.classes;
+}
+
+double classifier_dropout(const ModelConfig& c) {
+  return c.classifier_dropout < 0 ? c.dropout : c.classifier_dropout;
+}
+
+void find_classifier_problems(const ModelConfig& c, FieldProblems& problems) {
+  if (c.classes < 0 || c.classes > kMostClasses)
+    problems.add({"classes"}, text("classes is ", c.classes, "; it must be from 1 to ",
+                                   kMostClasses, ", or 0 for as many as the data has labels"));
+  if (!(c.classifier_dropout == -1 || (c.classifier_dropout >= 0 && c.classifier_dropout < 1)))
+    problems.add({"classifier-dropout"},
+                 text("classifier-dropout is ", c.classifier_dropout,
+                      "; it must be at least 0 and less than 1, or -1 for that of dropout"));
+}
+
+Task sequence_classification(const ModelConfig& c, TextClassifier classifier) {
+  Task out;
+  out.name = kSequenceClassification;
+  out.inputs.push_back({"ids", DType::I32, {c.context}, c.vocabulary});
+  if (classifier.types) out.inputs.push_back({"types", DType::I32, {c.context}, 2});
+  if (classifier.mask) out.inputs.push_back({"mask", DType::I32, {c.context}, 2});
+  if (classifier.last) out.inputs.push_back({"last", DType::I32, {}, c.context});
+  out.inputs.push_back({"labels", DType::I32, {}, class_count(c), /*ignorable=*/true});
+  out.tokens = c.context;
+  out.means = {{kLossMean}, {"accuracy", 0}};
+  out.reads_labels = true;
+  out.measure = [logits_of = classifier.logits](const TaskValues& in,
+                                                const Pass& pass) -> Measured {
+    const Value logits = logits_of(in, pass), labels = in.at("labels");
+    return {{cross_entropy_mean(logits, labels), accuracy(logits, labels)}, {{"logits", logits}}};
+  };
+  const auto samples = [c, classifier](const Dataset& data, Part part,
+                                       const SampleChoices& choices) {
+    const SampleFrame frame = classifier.frame(data.vocabulary);
+    return labelled_texts(data, part,
+                          {.context = c.context,
+                           .frame = frame.frame,
+                           .pad = frame.pad,
+                           .seed = choices.seed,
+                           .buckets = choices.buckets,
+                           .most = choices.most,
+                           .types = classifier.types,
+                           .mask = classifier.mask,
+                           .last = classifier.last});
+  };
+  out.train_samples = [samples](const Dataset& data, const SampleChoices& choices) {
+    return samples(data, Part::Train, choices);
+  };
+  out.valid_samples = [samples](const Dataset& data, const SampleChoices& choices) {
+    return samples(data, Part::HeldOut, choices);
+  };
+  out.longest_sample = [frame = classifier.frame](const Dataset& data) {
+    return longest_sample(data, frame(data.vocabulary).frame);
+  };
+  out.judge = class_judge;
+  return out;
+}
+
+Task encoder_classification(const ModelConfig& c, const MaskedModel& model) {
+  return sequence_classification(
+      c, {.logits = [c, model](const TaskValues& in,
+                               const Pass& pass) { return encoder_logits(c, model, in, pass); },
+          .frame = [model](const Vocabulary& v) { return encoder_frame(model, v); },
+          .types = model.parts != SampleParts::One,
+          .mask = true});
+}
+
+}  // namespace tessera

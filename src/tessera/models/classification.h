@@ -1,0 +1,44 @@
+#pragma once
+/// The task of telling the class of one text or a pair of texts: a label for each row of a table.
+
+#include <functional>
+
+#include "tessera/data/dataset.h"
+#include "tessera/models/encoder.h"
+#include "tessera/models/family.h"
+
+namespace tessera {
+
+/// How a family classifies texts.
+struct TextClassifier {
+  /// Logits [b, classes] of the inputs of data/labelled_texts.h.
+  std::function<Value(const TaskValues& inputs, const Pass& pass)> logits = nullptr;
+  std::function<SampleFrame(const Vocabulary& vocabulary)> frame = nullptr;
+  bool types = false, mask = false, last = false;  // inputs that it reads
+};
+
+/// Inputs and samples: those of data/labelled_texts.h. Loss: mean cross-entropy of the labels.
+/// Predicted: logits. Judged by class_judge.
+Task sequence_classification(const ModelConfig& config, TextClassifier classifier);
+
+/// Of encoders: the classifier reads what the pooler makes of the first token (blocks pooler,
+/// classifier), or, of models with samples of one part, as RoBERTa, the first token itself (blocks
+/// classifier.dense, classifier.out_proj). Those of transformers' ...ForSequenceClassification.
+Task encoder_classification(const ModelConfig& config, const MaskedModel& model);
+
+/// So many classes are predicted: those of the configuration, or 2 while the data are not known.
+std::int64_t class_count(const ModelConfig& config);
+/// The rate of dropout before a classifier.
+double classifier_dropout(const ModelConfig& config);
+
+/// FamilyTask::reads and find_problems of tasks that classify texts.
+inline constexpr ReadField kClassesReads[] = {{"classes"}};
+inline constexpr ReadField kClassifierReads[] = {{"classes"}, {"classifier-dropout"}};
+void find_classifier_problems(const ModelConfig& config, FieldProblems& problems);
+
+/// Judges logits [batch, classes], by the name "logits", of the held-out rows of `data`. Scores:
+/// accuracy, and f1: of two classes that of class 1, of others the mean over classes that are
+/// labels or predictions. Table: row, label, prediction.
+std::unique_ptr<Judge> class_judge(const Dataset& data);
+
+}  // namespace tessera

@@ -1,0 +1,94 @@
+#include "tessera/models/encoder.h"
+
+#include "tessera/models/layer.h"
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/index_ops.h"
+#include "tessera/ops/matmul.h"
+#include "tessera/ops/reduce.h"
+#include "tessera/ops/shape_ops.h"
+
+namespace tessera {
+
+TransformerLayer encoder_layer_of(const ModelConfig& c, const MaskedModel& model) {
+  TransformerLayer out = layer_of(c);
+  out.feed_forward = model.feed_forward;
+  out.post_norm = out.bias = true;
+  return out;
+}
+
+std::int64_t table_width(const ModelConfig& c, const MaskedModel& model) {
+  return model.factorised ? c.embedded() : c.width;
+}
+
+namespace {
+
+/// Tokens, types and positions, added up.
+EmbeddingResult encoder_embedding(const ModelConfig& c, const MaskedModel& model,
+                                  const TaskValues& in) {
+  const WeightInit init = init_of(c);
+  const Value ids = in.at("ids");
+  const std::int64_t width = table_width(c, model);
+  EmbeddingResult out = embedding(ids, "token", c.vocabulary, width, init);
+  if (in.contains("types")) {
+    out.rows = out.rows + embedding(in.at("types"), "type", 2, width, init).rows;
+  } else {
+    const Scope scope(ids.builder(), "type");
+    const Shape row{1, width};
+    out.rows = out.rows +
+               ids.builder().state("weight", {DType::F32, row, {}}, Role::Parameter, init.of(row));
+  }
+  out.rows = learned_positions(out.rows, "position", c.most_positions(), init, {}, {},
+                               model.unread_positions);
+  return out;
+}
+
+}  // namespace
+
+EncodedTokens encode_tokens(const ModelConfig& c, const MaskedModel& model, const TaskValues& in,
+                            const Pass& pass) {
+  const TransformerLayer layer = encoder_layer_of(c, model);
+  const LinearOptions plain{true, init_of(c)};
+  const Value seen = in.at("mask");
+  Builder& builder = seen.builder();
+  Value x, token;
+  {
+    const Scope scope(builder, "embed");
+    const EmbeddingResult all = encoder_embedding(c, model, in);
+    token = all.table;
+    x = dropout_layer(norm(all.rows, "norm", layer), c.dropout, pass.step, "dropout");
+    if (model.factorised) x = linear(x, "project", c.width, plain);
+    builder.set_name(x, "residual");
+  }
+  const Value visible = not_equal(seen, builder.constant(0, seen.dtype()));
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    Scope scope(builder, text("layers.", i));
+    if (model.shared_layers && i > 0) scope.share_states("layers.0");
+    x = encoder_layer(x, layer, {.mask = visible}, pass);
+  }
+  return {x, token};
+}
+
+Value rows_at(Value x, Value positions) { return matmul(one_hot(positions, x.shape()[1]), x); }
+
+Value first_rows(Value x) {
+  const std::int64_t batch = x.shape()[0];
+  const Value zero = broadcast_to(x.builder().constant(0, DType::I32), {batch, 1});
+  return reshape(rows_at(x, zero), {batch, x.shape()[2]});
+}
+
+Value pooled(const ModelConfig& c, Value x) {
+  return tanh(linear(first_rows(x), "pooler", c.width, {true, init_of(c)}));
+}
+
+SampleFrame encoder_frame(const MaskedModel& model, const Vocabulary& vocabulary) {
+  const std::int32_t next = vocabulary.size();
+  PairTokens special{next, next + 1, next + 2, next + 3};
+  if (const auto own = vocabulary.pair_tokens()) special = *own;
+  SampleFrame out{text_frame(special[1], special[2], model.parts == SampleParts::One), special[0]};
+  if (const Tokenizer* const made = vocabulary.made_elsewhere()) {
+    if (TextFrame theirs = made->frame(); theirs.adds_tokens()) out.frame = std::move(theirs);
+  }
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,38 @@
+#pragma once
+/// What a model predicts of the held-out data after each epoch, and what it is worth.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tessera/data/dataset.h"
+#include "tessera/models/task.h"
+#include "tessera/train/callbacks.h"
+#include "tessera/train/config.h"
+
+namespace tessera {
+
+class EpochJudge {
+ public:
+  /// `samples`: those of an epoch. All must outlive it.
+  EpochJudge(const RunConfig& config, const Task& task, const Dataset& data, std::int64_t samples);
+
+  /// The epoch that ends with the step after which so many samples were consumed; 0: none does, or
+  /// nothing judges it. Of several that end in one step, the last.
+  std::int64_t ended(std::int64_t consumed) const;
+  /// For one evaluation.
+  std::unique_ptr<Judge> begin() const { return task_.judge(data_); }
+  /// Writes the file of predictions into `folder`. One that cannot be written does not end a run:
+  /// then `problem` says why.
+  EvalRecord record(std::int64_t epoch, std::int64_t step, double loss, const Judge& judge,
+                    const std::string& folder, std::string& problem) const;
+
+ private:
+  const RunConfig& config_;
+  const Task& task_;
+  const Dataset& data_;
+  std::int64_t samples_;
+  bool judges_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,45 @@
+/// What a prepared run says of itself, to files and checkpoints.
+
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/text.h"
+#include "tessera/models/family.h"
+#include "tessera/train/output_check.h"
+#include "tessera/train/prepare.h"
+#include "tessera/train/recorded.h"
+
+namespace tessera {
+
+RunConfig PreparedRun::told_of_a_run() const {
+  RunConfig out = told;
+  out.resume = RunConfig().resume;
+  out.allow_changes = false;
+  return out;
+}
+
+void require_same_output(const PreparedRun& run) {
+  const std::vector<std::string> now = what_output_holds(run.config.output);
+  if (now == run.output_held) return;
+  const auto told = [](const std::vector<std::string>& names) {
+    return names.empty() ? "nothing of a run" : join(names);
+  };
+  fail(Fault::Resource, "another run wrote into '", run.config.output,
+       "' while this one was being prepared: it held ", told(run.output_held), " and now holds ",
+       told(now), "; start again");
+}
+
+CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step,
+                                   std::int64_t samples) {
+  CheckpointRecord out{step, samples, {}};
+  out.texts[kRecordedConfig] = nlohmann::json(record_of(run.config)).dump(1);
+  out.texts[kRecordedVocabulary] = run.data.vocabulary.to_json();
+  out.texts[kRecordedData] = run.data.digest;
+  if (!run.data.labels.empty())
+    out.texts[kRecordedLabels] = label_names_json(run.data.labels.names);
+  if (!run.hub_config.empty()) out.texts[kRecordedHubConfig] = run.hub_config;
+  if (const auto changes = std::ssize(run.config.model.family->changes(run.config.model)))
+    out.texts[kRecordedChanges] = text(changes);
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,40 @@
+#include "tessera/train/run_facts.h"
+
+#include "tessera/models/family.h"
+#include "tessera/train/free_memory.h"
+#include "tessera/train/kernel_use.h"
+#include "tessera/train/save_shares.h"
+
+namespace tessera {
+
+RunStart run_start(const RunConfig& config, const Compiled& compiled, const RankFacts& facts) {
+  const Plan& plan = compiled.plan;
+  RunStart out;
+  out.steps = config.steps;
+  out.parameters = count_parameters(plan);
+  out.tokens_per_step = config.global_batch_size * task_of(config.model).tokens;
+  out.peak_bytes = facts.peak_bytes;
+  out.host_bytes = facts.host_bytes;
+  out.main_memory_bytes = main_memory_bytes(config, plan) * plan.ranks();
+  out.save_copy_bytes = save_copy_bytes(config, plan);
+  out.flops_per_step = facts.flops;
+  out.recomputed_flops_per_step = facts.recomputed_flops;
+  out.compile_seconds = compiled.seconds;
+  out.devices = plan.ranks();
+  out.kernels = main_kernels(plan.program(kTrainProgram));
+  return out;
+}
+
+void add_plan(Summary& out, const RunConfig& config, const Plan& plan, const RankFacts& facts) {
+  out.flops_per_step = facts.flops;
+  out.recomputed_flops_per_step = facts.recomputed_flops;
+  out.parameters = count_parameters(plan);
+  out.choice = memory_choice_of(config);
+  out.planned_peak_bytes = facts.peak_bytes;
+  out.planned_host_bytes = facts.host_bytes;
+  out.lower_bound_bytes = facts.lower_bound_bytes;
+  out.save_copy_bytes = save_copy_bytes(config, plan);
+  out.sent = facts.sent;
+}
+
+}  // namespace tessera

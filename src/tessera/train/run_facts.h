@@ -1,0 +1,17 @@
+#pragma once
+/// What a run tells of its plan: at its start, and in its summary.
+
+#include "tessera/train/callbacks.h"
+#include "tessera/train/facts.h"
+#include "tessera/train/metrics.h"
+#include "tessera/train/programs.h"
+
+namespace tessera {
+
+/// All but the first step and the best product.
+RunStart run_start(const RunConfig& config, const Compiled& compiled, const RankFacts& facts);
+
+/// Parameters, FLOPs, bytes that are planned and sent, and what was done to take so much.
+void add_plan(Summary& summary, const RunConfig& config, const Plan& plan, const RankFacts& facts);
+
+}  // namespace tessera

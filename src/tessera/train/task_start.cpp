@@ -1,0 +1,56 @@
+#include "tessera/train/task_start.h"
+
+#include "tessera/base/counted.h"
+#include "tessera/base/text.h"
+#include "tessera/models/family.h"
+#include "tessera/train/row_data.h"
+
+namespace tessera {
+
+namespace {
+
+/// "3 labels ('a', 'b', 'c')"
+std::string labels_text(std::int64_t classes, const std::vector<std::string>& names) {
+  const std::string count = counted(classes, "label");
+  return names.empty() ? count : text(count, " (", label_names_text(names), ")");
+}
+
+}  // namespace
+
+void leave_open_to_rows(RunConfig& config, bool start) {
+  ModelConfig& model = config.model;
+  if (!is_of_rows(model)) return;
+  if (config.untold.contains("classes")) model.classes = 0;
+  if (!config.untold.contains("context")) return;
+  if (start && model.positions == 0 && reads_field(model, "positions"))
+    model.positions = model.context;
+  model.context = 0;
+}
+
+std::string head_to_begin_anew(const RunConfig& config, const Dataset& data,
+                               const StartModel& start, std::vector<std::string>& notices) {
+  const FamilyTask& task = family_task(config.model);
+  if (task.head.empty() || !has_task(start.model, task.name)) return "";  // it has no such block
+  const std::vector<std::string>& here = data.labels.names;
+  const bool same_names = start.labels.empty() || here.empty() || start.labels == here;
+  if (start.model.classes == config.model.classes && same_names) return "";
+  notices.push_back(text("the classifier begins anew, with random numbers: that of '", start.path,
+                         "' tells ", labels_text(start.model.classes, start.labels),
+                         " apart, and this run ", labels_text(config.model.classes, here)));
+  return std::string(task.head);
+}
+
+ModelConfig for_task_of(ModelConfig start, const ModelConfig& here) {
+  const FamilyTask& task = family_task(here);
+  if (!has_task(start, task.name)) start.masked_positions = here.masked_positions;
+  if (!task.head.empty()) start.classes = here.classes;
+  if (task.of_rows) {
+    const bool same_table = start.most_positions() == here.most_positions();
+    start.positions = same_table ? here.positions : start.most_positions();
+    start.context = here.context;
+  }
+  start.task = here.task;
+  return start;
+}
+
+}  // namespace tessera

@@ -1,0 +1,34 @@
+#pragma once
+/// What a run for some task takes from weights that were trained for it or for another one.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/data/dataset.h"
+#include "tessera/train/config.h"
+
+namespace tessera {
+
+/// Weights that a run begins with, as far as tasks care.
+struct StartModel {
+  const ModelConfig& model;
+  const std::vector<std::string>& labels;  // by number; empty: they have no names
+  std::string path;                        // for messages
+};
+
+/// Leaves open what samples of rows tell, and what the user has not told: the context and the
+/// number of classes (complete_from_data in train/row_data.h). `start`: weights, whose table of
+/// positions stays as long as it is.
+void leave_open_to_rows(RunConfig& config, bool start);
+
+/// The block of the classifier, where that of the weights is for other labels than the data's, and
+/// a notice of it; empty: it is taken, or there is none.
+std::string head_to_begin_anew(const RunConfig& config, const Dataset& data,
+                               const StartModel& start, std::vector<std::string>& notices);
+
+/// A model with the same sizes for the same task as `here`, as far as weights can be taken: a
+/// classifier, and the length of samples, may differ.
+ModelConfig for_task_of(ModelConfig start, const ModelConfig& here);
+
+}  // namespace tessera
