@@ -151,14 +151,14 @@ TEST_F(Classified, WeightsOfOtherTasksAndLabelsAreTakenAsFarAsTheyGo) {
   two.init_from = folder_ + "/words";
   Notices of_two, of_three, again;
   run(two, {.callbacks = {&of_two}});
-  EXPECT_NE(of_two.all.find("/words' lacks classifier.bias, classifier.weight, which begin with "
-                            "random numbers"),
+  EXPECT_NE(of_two.all.find("' lacks classifier.weight, classifier.bias, which begin with random "
+                            "numbers"),
             std::string::npos)
       << of_two.all;
   RunConfig three = on_labels("three", "bert", 3);
   three.init_from = folder_ + "/two";
   run(three, {.callbacks = {&of_three}});
-  EXPECT_NE(of_three.all.find("/two' tells 2 labels ('no', 'yes') apart, and this run 3 labels "
+  EXPECT_NE(of_three.all.find("' tells 2 labels ('no', 'yes') apart, and this run 3 labels "
                               "('maybe', 'no', 'yes')"),
             std::string::npos)
       << of_three.all;
@@ -200,7 +200,7 @@ TEST_F(Classified, WhatIsWrongIsTold) {
                       "label-column"),
             std::string::npos);
   EXPECT_NE(told([&](RunConfig& c) { c.valid_data = {folder_ + "/dev3.tsv"}; })
-                .find("dev3.tsv' line 4: column 'label' has the label 'maybe', which is none of "
+                .find("dev3.tsv' line 6: column 'label' has the label 'maybe', which is none of "
                       "those of rows that train: 'no', 'yes'"),
             std::string::npos)
       << told([&](RunConfig& c) { c.valid_data = {folder_ + "/dev3.tsv"}; });

@@ -172,6 +172,8 @@ INSTANTIATE_TEST_SUITE_P(
                      cut(4, 1, 1, 0, 2)},
         PipelineCase{"BertMaskedZbV4Zero3", "bert-masked", "zb-v", 4, 2, cut(6, 2, 1, 3)},
         PipelineCase{"RobertaOne4Dp2", "roberta", "1f1b", 4, 1, cut(3, 2)},
+        PipelineCase{"BertClassesOne4Dp2", "bert-classes", "1f1b", 4, 1, cut(3, 2)},
+        PipelineCase{"Gpt2ClassesZbH1", "gpt2-classes", "zb-h1", 2, 1, cut(4)},
         PipelineCase{"AlbertGpipe2", "albert", "gpipe", 2, 1, cut(4)},
         PipelineCase{"AlbertOne4Dp2", "albert", "1f1b", 4, 1, cut(3, 2)},
         PipelineCase{"AlbertZbH1Tp2Sp", "albert", "zb-h1", 3, 1, cut(4, 1, 2, 0, 1, true)},

@@ -250,9 +250,9 @@ TEST_P(SixteenBitStep, GradientsAreAddedUpInWhatIsAskedFor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, SixteenBitStep,
-                         testing::Values("gpt2", "llama", "bert", "bert-masked", "roberta",
-                                         "albert", "vit", "transformer", "transformer_post", "t5",
-                                         "t5_relu", "bart"),
+                         testing::Values("gpt2", "llama", "bert", "bert-masked", "bert-classes",
+                                         "gpt2-classes", "roberta", "albert", "vit", "transformer",
+                                         "transformer_post", "t5", "t5_relu", "bart"),
                          [](const auto& info) {
                            std::string out = info.param;
                            std::erase(out, '-');

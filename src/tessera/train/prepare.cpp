@@ -279,6 +279,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   // Other data is to be told as such, not as another model, nor as characters that are not known.
   if (base && config.model.vocabulary == 0)
     config.model.vocabulary = base->run.config.model.vocabulary;
+  if (from) take_sizes_of_data(config, from->run.config.model);
   Problems of_data;
   KnownLabels labels{base ? base->run.labels : std::vector<std::string>(), from.has_value()};
   if (pretrained) labels.names = pretrained->labels();
@@ -312,12 +313,10 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   if (const std::string repeated = repeated_ranks_text(config.parallel); !repeated.empty())
     notices.push_back(repeated);
   take_special_tokens(config.model, data->vocabulary);
-  if (config.model.vocabulary == 0) {
-    config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary);
-    problems.add(tessera::problems(config.model));
-  }
   complete_from_data(config, *data);
-  if (is_of_rows(config.model)) problems.add(tessera::problems(config.model));
+  const bool open = config.model.vocabulary == 0;
+  if (open) config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary);
+  if (open || is_of_rows(config.model)) problems.add(tessera::problems(config.model));
   if (config.epochs > 0 && tessera::problems(config.model).empty()) {
     problems.gather([&] {
       const Task task = task_of(config.model);

@@ -22,6 +22,9 @@ struct StartModel {
 /// positions stays as long as it is.
 void leave_open_to_rows(RunConfig& config, bool start);
 
+/// Of a run that goes on: what the data told at its beginning, where it is open.
+void take_sizes_of_data(RunConfig& config, const ModelConfig& from);
+
 /// The block of the classifier, where that of the weights is for other labels than the data's, and
 /// a notice of it; empty: it is taken, or there is none.
 std::string head_to_begin_anew(const RunConfig& config, const Dataset& data,
