@@ -28,12 +28,12 @@ struct Source {
   RecordedRun run;
 };
 
-std::vector<std::string> names_of(const PretrainedModel& model) {
+std::vector<std::string> parameters_of(const PretrainedModel& model) {
   std::vector<std::string> out;
   for (const auto& [name, shape] : model.parameters()) out.push_back(name);
   return out;
 }
-std::vector<std::string> names_of(const Checkpoint& checkpoint) {
+std::vector<std::string> parameters_of(const Checkpoint& checkpoint) {
   std::vector<std::string> out;
   for (const TensorEntry& entry : checkpoint.tensors()) out.push_back(entry.name);
   return out;
@@ -354,7 +354,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
     compare_model(run.config, *pretrained, problems);
     run.anew = head_to_begin_anew(
         run.config, run.data,
-        {pretrained->config(), labels.names, pretrained->path(), names_of(*pretrained)},
+        {pretrained->config(), labels.names, pretrained->path(), parameters_of(*pretrained)},
         run.notices);
     run.pretrained = std::move(pretrained);
   }
@@ -365,7 +365,8 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
     compare_model(run.config, init->run, run.init->path(), problems);
     run.anew = head_to_begin_anew(
         run.config, run.data,
-        {init->run.config.model, labels.names, run.init->path(), names_of(*run.init)}, run.notices);
+        {init->run.config.model, labels.names, run.init->path(), parameters_of(*run.init)},
+        run.notices);
   }
   if (problems.empty() &&
       run.data.kind() ==
