@@ -91,8 +91,9 @@ TEST(PlanCommand, TellsBuckets) {
 
 /// Layers that have the parameters of the first one have no gradients of their own to group.
 TEST(PlanCommand, GroupsGradientsOfSharedLayers) {
-  const Ran ran = run(words("plan --preset bert-tiny --family albert --vocab-size 64 --threads 1 "
-                            "--devices 2 --gradient-aggregation-group 2"));
+  const Ran ran =
+      run(words("plan --preset bert-tiny --family albert --vocab-size 64 --threads 1 "
+                "--devices 2 --gradient-aggregation-group 2"));
   EXPECT_EQ(ran.code, 0) << ran.err;
 }
 

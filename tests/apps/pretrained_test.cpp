@@ -163,6 +163,14 @@ TEST_F(PretrainedCommand, PicturesTrainOnEveryMesh) {
     for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], plain[i], 1e-4) << mesh;
   }
   EXPECT_LT(plain.back(), plain.front());
+  const Ran others = train_vit("--classes 9");
+  EXPECT_EQ(others.code, 0) << others.err;
+  EXPECT_NE(others.out.find("the classifier begins anew, with random numbers: that of "),
+            std::string::npos)
+      << others.out;
+  EXPECT_NE(others.out.find("/hub/vit' tells 7 labels apart, and this run 9 labels"),
+            std::string::npos)
+      << others.out;
   // What was stopped goes on as if it had not been.
   ASSERT_EQ(train_vit("--exit-interval 4").code, 0);
   ASSERT_EQ(run(words(folder_.expand("train --output @/run --resume auto "

@@ -96,7 +96,8 @@ TEST_F(RecordedRunTest, AConfigurationThatNoFlagsCouldGive) {
       {"family", "nonsense", "unknown model family 'nonsense'"},
       {"vocab-size", "0", "vocab-size is 0"},
       {"vocab-size", "3", "its vocabulary has"},
-      {"family", "bert", "its vocabulary has"},  // and no room for special tokens
+      {"family", "bert", "task is 'causal_lm', which family bert is not trained for"},
+      {"task", "nonsense", "task is 'nonsense', which family llama is not trained for"},
       {"dropout", "nan", "dropout"},
       {"steps", "many", "steps"},
       {"tensor-model-parallel-size", "0", "tensor-model-parallel-size"},

@@ -175,6 +175,38 @@ TEST_F(Classified, WeightsOfOtherTasksAndLabelsAreTakenAsFarAsTheyGo) {
       << refusal(other_task);
 }
 
+TEST_F(Classified, NamesOfAFolderKeepTheirNumbers) {
+  const std::string folder = folder_ + "/hub";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/config.json")
+      << R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"],
+             "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4,
+             "intermediate_size": 64, "vocab_size": 300, "max_position_embeddings": 40,
+             "classifier_dropout": 0.25, "id2label": {"0": "yes", "1": "no"}})";
+  RunConfig c;
+  c.untold = {
+      "task",      "family",    "context",    "classes",           "layers", "heads", "width",
+      "ffn-width", "positions", "vocab-size", "classifier-dropout"};
+  c.init_from = folder;
+  c.vocabulary = VocabularyKind::Bytes;
+  c.data = {folder_ + "/train2.tsv"};
+  c.valid_data = {folder_ + "/dev2.tsv"};
+  c.output = folder_ + "/none";
+  for (const int classes : {2, 3}) {
+    c.data = {folder_ + text("/train", classes, ".tsv")};
+    Problems problems;
+    const std::optional<PreparedRun> run = prepare_run(c, problems);
+    problems.raise();
+    EXPECT_EQ(run->config.model.task, kSequenceClassification);
+    EXPECT_EQ(run->config.model.classifier_dropout, 0.25);
+    EXPECT_EQ(run->config.model.context, 24);
+    EXPECT_EQ(run->config.model.classes, classes);
+    EXPECT_EQ(run->data.labels.names,
+              (classes == 2 ? Cells{"yes", "no"} : Cells{"maybe", "no", "yes"}));
+    EXPECT_EQ(run->anew, "") << "the folder has no weights";
+  }
+}
+
 TEST_F(Classified, WhatIsWrongIsTold) {
   const auto told = [&](auto change) {
     RunConfig config = on_labels("none");

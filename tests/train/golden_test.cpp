@@ -404,17 +404,15 @@ TEST_P(Golden, TenStepsOnTheCpu) {
 
 INSTANTIATE_TEST_SUITE_P(
     Families, Golden,
-    testing::Values(GoldenCase{"Gpt2", "gpt2"}, GoldenCase{"Llama", "llama"},
-                    GoldenCase{"Bert", "bert"}, GoldenCase{"Vit", "vit"},
-                    GoldenCase{"BertMaskedPositions", "bert", 12}, GoldenCase{"Roberta", "roberta"},
-                    GoldenCase{"Albert", "albert"}, GoldenCase{"BertClasses", "bert_classes"},
-                    GoldenCase{"RobertaClasses", "roberta_classes"},
-                    GoldenCase{"AlbertClasses", "albert_classes"},
-                    GoldenCase{"Gpt2Classes", "gpt2_classes"},
-                    GoldenCase{"LlamaClasses", "llama_classes"},
-                    GoldenCase{"Transformer", "transformer"},
-                    GoldenCase{"TransformerPost", "transformer_post"}, GoldenCase{"T5", "t5"},
-                    GoldenCase{"T5Second", "t5_v1_1"}, GoldenCase{"Bart", "bart"}),
+    testing::Values(
+        GoldenCase{"Gpt2", "gpt2"}, GoldenCase{"Llama", "llama"}, GoldenCase{"Bert", "bert"},
+        GoldenCase{"Vit", "vit"}, GoldenCase{"BertMaskedPositions", "bert", 12},
+        GoldenCase{"Roberta", "roberta"}, GoldenCase{"Albert", "albert"},
+        GoldenCase{"BertClasses", "bert_classes"}, GoldenCase{"RobertaClasses", "roberta_classes"},
+        GoldenCase{"AlbertClasses", "albert_classes"}, GoldenCase{"Gpt2Classes", "gpt2_classes"},
+        GoldenCase{"LlamaClasses", "llama_classes"}, GoldenCase{"Transformer", "transformer"},
+        GoldenCase{"TransformerPost", "transformer_post"}, GoldenCase{"T5", "t5"},
+        GoldenCase{"T5Second", "t5_v1_1"}, GoldenCase{"Bart", "bart"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

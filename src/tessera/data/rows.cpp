@@ -159,7 +159,8 @@ void number_labels(const LoadedRows& rows, const RowsChoice& choice,
   }
 }
 
-RowLabels labels_of_rows(const RowsChoice& choice, const LoadedRows& train, const LoadedRows& apart) {
+RowLabels labels_of_rows(const RowsChoice& choice, const LoadedRows& train,
+                         const LoadedRows& apart) {
   RowLabels out;
   if (choice.label_column.empty()) return out;
   std::vector<std::string> all;

@@ -128,8 +128,11 @@ void find_vit_problems(const ModelConfig& c, FieldProblems& problems) {
                       "; choose a divisor, so that patches cover a picture"));
 }
 
-constexpr FamilyTask kVitTasks[] = {
-    {kImageClassification, "the class of a picture", vit_task, kClassesReads}};
+constexpr FamilyTask kVitTasks[] = {{.name = kImageClassification,
+                                     .doc = "the class of a picture",
+                                     .make = vit_task,
+                                     .reads = kClassesReads,
+                                     .head = "classifier"}};
 
 }  // namespace
 

@@ -28,6 +28,17 @@ struct Source {
   RecordedRun run;
 };
 
+std::vector<std::string> parameters_of(const PretrainedModel& model) {
+  std::vector<std::string> out;
+  for (const auto& [name, shape] : model.parameters()) out.push_back(name);
+  return out;
+}
+std::vector<std::string> parameters_of(const Checkpoint& checkpoint) {
+  std::vector<std::string> out;
+  for (const TensorEntry& entry : checkpoint.tensors()) out.push_back(entry.name);
+  return out;
+}
+
 /// Every byte of it is read before anything is compiled.
 Source open_source(const std::string& path, const char* words, const OwnFamilies& families,
                    RecordedUse use) {
@@ -341,9 +352,10 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   if (pretrained) {
     for (const std::string& notice : pretrained->notices()) run.notices.push_back(notice);
     compare_model(run.config, *pretrained, problems);
-    run.anew =
-        head_to_begin_anew(run.config, run.data,
-                           {pretrained->config(), labels.names, pretrained->path()}, run.notices);
+    run.anew = head_to_begin_anew(
+        run.config, run.data,
+        {pretrained->config(), labels.names, pretrained->path(), parameters_of(*pretrained)},
+        run.notices);
     run.pretrained = std::move(pretrained);
   }
   if (from) run.from.emplace(std::move(from->checkpoint));
@@ -351,9 +363,10 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   check_data(run, problems);
   if (init) {
     compare_model(run.config, init->run, run.init->path(), problems);
-    run.anew =
-        head_to_begin_anew(run.config, run.data,
-                           {init->run.config.model, labels.names, run.init->path()}, run.notices);
+    run.anew = head_to_begin_anew(
+        run.config, run.data,
+        {init->run.config.model, labels.names, run.init->path(), parameters_of(*run.init)},
+        run.notices);
   }
   if (problems.empty() &&
       run.data.kind() ==

@@ -1,5 +1,7 @@
 #include "tessera/train/task_start.h"
 
+#include <algorithm>
+
 #include "tessera/base/counted.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
@@ -36,7 +38,17 @@ void take_sizes_of_data(RunConfig& config, const ModelConfig& from) {
 std::string head_to_begin_anew(const RunConfig& config, const Dataset& data,
                                const StartModel& start, std::vector<std::string>& notices) {
   const FamilyTask& task = family_task(config.model);
-  if (task.head.empty() || !has_task(start.model, task.name)) return "";  // it has no such block
+  const std::string prefix = text(task.head, ".");
+  const bool has_head =
+      !task.head.empty() && std::ranges::any_of(start.parameters, [&](const std::string& name) {
+        return name.starts_with(prefix);
+      });
+  if (!has_head) return "";
+  if (!has_task(start.model, task.name)) {
+    notices.push_back(text("the classifier begins anew, with random numbers: that of '", start.path,
+                           "' is of another task"));
+    return std::string(task.head);
+  }
   const std::vector<std::string>& here = data.labels.names;
   const bool same_names = start.labels.empty() || here.empty() || start.labels == here;
   if (start.model.classes == config.model.classes && same_names) return "";

@@ -15,6 +15,7 @@ struct StartModel {
   const ModelConfig& model;
   const std::vector<std::string>& labels;  // by number; empty: they have no names
   std::string path;                        // for messages
+  std::vector<std::string> parameters;
 };
 
 /// Leaves open what samples of rows tell, and what the user has not told: the context and the
@@ -25,8 +26,8 @@ void leave_open_to_rows(RunConfig& config, bool start);
 /// Of a run that goes on: what the data told at its beginning, where it is open.
 void take_sizes_of_data(RunConfig& config, const ModelConfig& from);
 
-/// The block of the classifier, where that of the weights is for other labels than the data's, and
-/// a notice of it; empty: it is taken, or there is none.
+/// The block of the classifier, where the weights have one for another task or for other labels
+/// than the data's, and a notice of it; empty: it is taken, or there is none.
 std::string head_to_begin_anew(const RunConfig& config, const Dataset& data,
                                const StartModel& start, std::vector<std::string>& notices);
 
