@@ -25,7 +25,7 @@ const SizeCase kCases[] = {
     {"--heads 10000000001", "heads is 10000000001; it must be at most 10000000000"},
     {"--kv-heads 4611686018427387904", "kv-heads is 4611686018427387904; it must be at most"},
     {"--ffn-width 1000000000000", "ffn-width is 1000000000000; it must be at most 10000000000"},
-    {"--ffn-width 9000000000 --width 1000000000 --heads 1", "bytes of feed-forward layers"},
+    {"--ffn-width 9000000000 --layers 10000 --width 4096", "bytes of feed-forward layers"},
     {"--global-batch-size 1000000000 --context 900000000 --micro-batch-size 1",
      "bytes of logits (samples x context x vocabulary x 4): 1000000000 x 900000000 x 64 x 4"},
     {"--family llama --width 9223372036854775800", "width is 9223372036854775800"},
