@@ -9,7 +9,6 @@
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
-#include "tessera/data/row_labels.h"
 #include "tessera/ir/strategy.h"
 #include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/hub/hub_labels.h"
@@ -109,9 +108,9 @@ PretrainedModel::Parts::Parts(std::string folder, const HubConfig& from)
       from.count("max_position_embeddings", from.count("n_positions", kMostContext));
   config.context = std::min(config.positions > 0 ? config.positions : told, kMostContext);
   if (reads_field(config, "classes")) {
-    labels = read_labels(from);
-    config.classes = std::ssize(labels);
-    if (are_unnamed_labels(labels)) labels.clear();
+    HubLabels told = read_labels(from);
+    config.classes = told.count;
+    labels = std::move(told.names);
   }
   complete(config);
   const FieldProblems wrong = problems(config);

@@ -4,6 +4,7 @@
 
 #include "fuzz/target.h"
 #include "tessera/pretrained/hub/hub_family.h"
+#include "tessera/pretrained/hub/hub_labels.h"
 #include "tessera/pretrained/hub/hub_weights.h"
 
 namespace tessera::fuzz {
@@ -23,6 +24,7 @@ void use(const HubFamily& family, const ModelConfig& model) {
   ModelConfig again = published(*family.family);
   family.read(written, again);
   again.context = model.context;
+  again.classes = model.classes;
   check(again == with_derived(model) || with_derived(again) == with_derived(model),
         "another model");
 }
@@ -40,6 +42,7 @@ void run(std::string_view input) {
   ModelConfig model = published(*family.family);
   family.read(config, model);
   model.context = model.positions > 0 ? model.positions : 8;
+  if (reads_field(*family.family, "classes")) model.classes = read_labels(config).count;
   then([&] { use(family, model); });
 }
 

@@ -47,7 +47,7 @@ void read_albert(const HubConfig& from, ModelConfig& to) {
   to.vocabulary = from.count("vocab_size", 30000);
   to.norm_eps = from.number("layer_norm_eps", 1e-12);
   to.init_std = from.number("initializer_range", 0.02);
-  to.classifier_dropout = from.number("classifier_dropout_prob", 0.1);
+  to.classifier_dropout = read_classifier_dropout(from, "classifier_dropout_prob", 0.1);
   to.dropout = from.same_rate({"hidden_dropout_prob", "attention_probs_dropout_prob"}, 0);
   from.require_count("num_hidden_groups", 1, 1, "all layers have the same weights here");
   from.require_count("inner_group_num", 1, 1, "a layer is one attention and one feed-forward here");
@@ -69,9 +69,8 @@ void write_albert(const ModelConfig& from, HubJson& to) {
   to["initializer_range"] = from.init_std;
   to["hidden_dropout_prob"] = from.dropout;
   to["attention_probs_dropout_prob"] = from.dropout;
-  if (reads_field(from, "classifier-dropout"))
-    to["classifier_dropout_prob"] =
-        from.classifier_dropout < 0 ? from.dropout : from.classifier_dropout;
+  to["classifier_dropout_prob"] =
+      from.classifier_dropout < 0 ? from.dropout : from.classifier_dropout;
   to["num_hidden_groups"] = 1;
   to["inner_group_num"] = 1;
   to["hidden_act"] = "gelu_new";

@@ -33,7 +33,7 @@ constexpr std::string_view kBertUnread[] = {"embeddings.position_ids", "cls.pred
 
 void read_bert(const HubConfig& from, ModelConfig& to) {
   read_encoder(from, 0.1, to);
-  to.classifier_dropout = from.number("classifier_dropout", -1);
+  to.classifier_dropout = read_classifier_dropout(from, "classifier_dropout", -1);
   to.positions = from.count("max_position_embeddings", 512);
   to.vocabulary = from.count("vocab_size", 30522);
   from.require_word("position_embedding_type", "absolute", {"absolute"});
@@ -44,7 +44,8 @@ void read_bert(const HubConfig& from, ModelConfig& to) {
 
 void write_bert(const ModelConfig& from, HubJson& to) {
   write_encoder(from, to);
-  write_classifier_dropout(from, "classifier_dropout", to);
+  to["classifier_dropout"] = nullptr;
+  if (from.classifier_dropout >= 0) to["classifier_dropout"] = from.classifier_dropout;
   to["max_position_embeddings"] = from.most_positions();
   to["vocab_size"] = from.vocabulary;
   to["type_vocab_size"] = 2;

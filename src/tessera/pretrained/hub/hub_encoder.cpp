@@ -1,7 +1,5 @@
 #include "tessera/pretrained/hub/hub_encoder.h"
 
-#include "tessera/models/family.h"
-
 namespace tessera {
 
 void read_encoder(const HubConfig& from, double dropout, ModelConfig& to) {
@@ -27,13 +25,13 @@ void write_encoder(const ModelConfig& from, HubJson& to) {
   to["hidden_act"] = "gelu";
 }
 
-void write_classifier_dropout(const ModelConfig& from, std::string_view key, HubJson& to) {
-  if (!reads_field(from, "classifier-dropout")) return;
-  if (from.classifier_dropout < 0) {
-    to[std::string(key)] = nullptr;  // that of hidden layers
-  } else {
-    to[std::string(key)] = from.classifier_dropout;
-  }
+double read_classifier_dropout(const HubConfig& from, std::string_view key, double standard) {
+  if (!from.has(key)) return standard;
+  const double rate = from.number(key, standard);
+  if (!(rate >= 0 && rate < 1))
+    fail(Fault::Data, from.path(), ": ", key, " is ", rate,
+         "; it must be at least 0 and less than 1");
+  return rate;
 }
 
 }  // namespace tessera

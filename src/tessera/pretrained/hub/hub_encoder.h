@@ -11,7 +11,8 @@ namespace tessera {
 void read_encoder(const HubConfig& from, double dropout, ModelConfig& to);
 void write_encoder(const ModelConfig& from, HubJson& to);
 
-/// Of models for which config.json has such a rate; those of other tasks keep what is there.
-void write_classifier_dropout(const ModelConfig& from, std::string_view key, HubJson& to);
+/// The rate of dropout before a classifier, whatever the task; -1, null there: that of hidden
+/// layers. Errors: Fault::Data: not from 0 to below 1.
+double read_classifier_dropout(const HubConfig& from, std::string_view key, double standard);
 
 }  // namespace tessera

@@ -1,8 +1,10 @@
 #include "tessera/pretrained/hub/hub_labels.h"
 
 #include <set>
+#include <utility>
 
 #include "tessera/base/text.h"
+#include "tessera/data/row_labels.h"
 
 namespace tessera {
 
@@ -12,13 +14,9 @@ constexpr std::int64_t kUsualLabels = 2;  // where a folder names none
 
 }  // namespace
 
-std::vector<std::string> read_labels(const HubConfig& from) {
+HubLabels read_labels(const HubConfig& from) {
+  if (!from.has("id2label")) return {from.count("num_labels", kUsualLabels)};
   std::vector<std::string> out;
-  if (!from.has("id2label")) {
-    const std::int64_t count = from.count("num_labels", kUsualLabels);
-    for (std::int64_t i = 0; i < count; ++i) out.push_back(text("LABEL_", i));
-    return out;
-  }
   const HubJson& names = from.json()["id2label"];
   const auto refuse = [&](std::string_view what) {
     fail(Fault::Data, from.path(), ": id2label is ", names.dump().substr(0, 200), what,
@@ -31,7 +29,8 @@ std::vector<std::string> read_labels(const HubConfig& from) {
     out.push_back(found->get<std::string>());
   }
   if (std::set(out.begin(), out.end()).size() != out.size()) refuse(", with a name twice");
-  return out;
+  const std::int64_t count = std::ssize(out);
+  return {count, are_unnamed_labels(out) ? std::vector<std::string>() : std::move(out)};
 }
 
 void write_labels(std::int64_t classes, std::span<const std::string> labels, HubJson& to) {

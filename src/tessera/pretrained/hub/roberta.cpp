@@ -39,7 +39,7 @@ constexpr std::int64_t kUnreadPositions = 2;
 
 void read_roberta(const HubConfig& from, ModelConfig& to) {
   read_encoder(from, 0.1, to);
-  to.classifier_dropout = from.number("classifier_dropout", -1);
+  to.classifier_dropout = read_classifier_dropout(from, "classifier_dropout", -1);
   to.positions = from.count("max_position_embeddings", 512) - kUnreadPositions;
   if (to.positions < 1)
     fail(Fault::Data, from.path(), ": max_position_embeddings is ", to.positions + kUnreadPositions,
@@ -54,7 +54,8 @@ void read_roberta(const HubConfig& from, ModelConfig& to) {
 
 void write_roberta(const ModelConfig& from, HubJson& to) {
   write_encoder(from, to);
-  write_classifier_dropout(from, "classifier_dropout", to);
+  to["classifier_dropout"] = nullptr;
+  if (from.classifier_dropout >= 0) to["classifier_dropout"] = from.classifier_dropout;
   to["max_position_embeddings"] = from.most_positions() + kUnreadPositions;
   to["vocab_size"] = from.vocabulary;
   to["pad_token_id"] = 1;
