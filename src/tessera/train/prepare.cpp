@@ -65,7 +65,7 @@ std::optional<Source> find_source(const RunConfig& config, Problems& problems,
   problems.gather([&] {
     std::optional<std::string> path = config.resume;
     if (config.resume == "auto")
-      path = latest_checkpoint(in_folder(config.output, kCheckpointsFolder), &notices,
+      path = latest_checkpoint(checkpoints_folder(config), &notices,
                                recorded_run_judge(config.families));
     if (!path) return;
     out.emplace(open_source(*path, "--resume", config.families, RecordedUse::Training));
