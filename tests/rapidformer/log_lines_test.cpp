@@ -67,14 +67,16 @@ TEST(LogLines, LossesHaveMegatronsNames) {
             std::string::npos)
       << line;
   lines.on_valid(10, 2, {});
-  EXPECT_EQ(
-      printed.take(),
-      "---------------------------------------------------------------------------------------"
-      "-----\n"
-      " validation loss at iteration 10 | lm loss value: 2.000000E+00 | lm loss PPL: "
-      "7.389056E+00 | \n"
-      "---------------------------------------------------------------------------------------"
-      "-----\n");
+  const std::string rule(94, '-');
+  EXPECT_EQ(printed.take(),
+            rule +
+                "\n validation loss at iteration 10 | lm loss value: 2.000000E+00 | "
+                "lm loss PPL: 7.389056E+00 | \n" +
+                rule + "\n");
+  lines.on_eval({.epoch = 1, .step = 10, .loss = 0.5, .scores = {{"accuracy", 0.75}}});
+  EXPECT_NE(printed.take().find(
+                " evaluation after epoch 1 | loss: 5.000000E-01 | accuracy: 0.750000 | \n"),
+            std::string::npos);
 }
 
 }  // namespace

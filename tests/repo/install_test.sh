@@ -23,7 +23,7 @@ rm -rf "$t/stage"
 if [ "$names" = names ] && grep -rlF -e "$source/" -e "$build/" -e "$t" "$prefix" >"$t/said"; then
   wrong "these installed files name the source or build folder, or where they were installed first"
 fi
-for file in bin/tessera include/tessera/nn/layers.h share/tessera/examples/CMakeLists.txt share/doc/tessera/LICENSE; do
+for file in bin/tessera bin/rapidformer include/tessera/nn/layers.h share/tessera/examples/CMakeLists.txt share/doc/tessera/LICENSE; do
   [ -e "$prefix/$file" ] || wrong "$file is not installed"
 done
 ok "installed twice, with DESTDIR, moved"

@@ -117,19 +117,6 @@ void take_encoder_length(AskedRun& run, const ModelFamily* family) {
                 "--encoder-seq-length");
 }
 
-void take_dropout(AskedRun& run) {
-  constexpr double kUsual = 0.1;
-  const std::optional<double> attention = run.flags.number("attention-dropout"),
-                              hidden = run.flags.number("hidden-dropout");
-  if (!attention && !hidden) return;
-  if (attention.value_or(kUsual) != hidden.value_or(kUsual))
-    run.problems.add(text("--attention-dropout ", attention.value_or(kUsual),
-                          " and --hidden-dropout ", hidden.value_or(kUsual),
-                          " are one rate here; give the same number to both"));
-  run.flags.set("dropout", {text(attention.value_or(hidden.value_or(kUsual)))},
-                attention ? "--attention-dropout" : "--hidden-dropout");
-}
-
 /// Switches about what the family lacks anyway, as biases of LLaMA.
 void forget_unread(AskedRun& run, const ModelFamily* family) {
   if (family == nullptr) return;
@@ -158,7 +145,6 @@ void take_model_flags(AskedRun& run) {
   const ModelFamily* const family = take_family(run);
   take_positions(run, family);
   take_encoder_length(run, family);
-  take_dropout(run);
   forget_unread(run, family);
   take_tokenizer(run);
   take_optimizer(run);

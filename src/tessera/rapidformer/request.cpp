@@ -79,8 +79,9 @@ struct OwnDefault {
 };
 constexpr OwnDefault kAlways[] = {
     {"seed", "1234"}, {"lr-decay-style", "linear"}, {"log-every", "100"}};
+constexpr OwnDefault kInEpochs[] = {{"keep-best", "true"}};
 constexpr OwnDefault kInIterations[] = {{"eval-every", "1000"}, {"eval-iters", "100"}};
-constexpr OwnDefault kOfNewModels[] = {{"dropout", "0.1"}};
+constexpr OwnDefault kOfNewModels[] = {{"dropout", "0.1"}, {"attention-dropout", "0.1"}};
 
 void take_defaults(RunConfig& config, const AskedRun& run) {
   const auto take = [&](std::span<const OwnDefault> all) {
@@ -92,7 +93,10 @@ void take_defaults(RunConfig& config, const AskedRun& run) {
   if (run.told_elsewhere) return;
   take(kAlways);
   if (config.epochs == 0) take(kInIterations);
-  if (!run.pretrained && reads_field(*config.model.family, "dropout")) take(kOfNewModels);
+  if (config.epochs > 0 && (config.eval_at_end || config.eval_every > 0)) take(kInEpochs);
+  // --dropout of tessera train is both rates.
+  if (!run.pretrained && reads_field(*config.model.family, "dropout") && !run.flags.find("dropout"))
+    take(kOfNewModels);
 }
 
 /// In pretraining the folder gives the architecture: what flags say of it holds, and the weights

@@ -64,9 +64,21 @@ void take_warmup_fraction(AskedRun& run) {
   run.flags.set("lr-warmup-steps", {text(whole)}, "--lr-warmup-fraction");
 }
 
+/// --eval-iters 0 is no validation, where the field's 0 is one of all there is.
+void take_validation(AskedRun& run) {
+  const std::optional<std::int64_t> batches = run.flags.count("eval-iters");
+  if (!batches) return;
+  run.flags.set("eval-iters", {text(*batches)}, "--eval-iters");
+  if (*batches != 0) return;
+  run.flags.forget("eval-every");
+  run.flags.set("eval-every", {"0"}, "--eval-iters");
+  run.flags.set("eval-at-end", {"false"}, "--eval-iters");
+}
+
 }  // namespace
 
 void take_schedule_flags(AskedRun& run) {
+  take_validation(run);
   constexpr std::string_view kLong = "how long the run is", kWarm = "how long the warm-up is",
                              kDecay = "how long the decay is";
   const bool twice = both_given(run, "train-iters", "train-samples", kLong) ||
