@@ -97,8 +97,9 @@ TEST_F(RapidformerRun, LeavesMegatronsFolderAndAModelForTransformers) {
     EXPECT_TRUE(has(name)) << name;
   EXPECT_FALSE(has("s/checkpoints"));
   // The commands of tessera take the folder.
-  for (const char* line : {"inspect @/s --verify", "export @/s --output @/e", "chart @/s",
-                           "sample @/s --prompt word1 --tokens 4"}) {
+  for (const char* line :
+       {"inspect @/s --verify", "export @/s --output @/e", "chart @/s --output @/losses.svg",
+        "sample @/s --prompt word1 --tokens 4"}) {
     const Ended got = run(line);
     EXPECT_EQ(got.code, 0) << line << "\n" << got.err;
   }
