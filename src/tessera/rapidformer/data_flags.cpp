@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 3> kPathNames = {"data-path", "data-dir", "dataset-path"};
 constexpr std::array<std::string_view, 2> kDataNames = {"data-name", "dataset-name"};
-constexpr std::array<std::string_view, 4> kEndings = {".tsv", ".csv", ".jsonl", ".json"};
+constexpr std::array<std::string_view, 5> kEndings = {".tsv", ".csv", ".jsonl", ".json", ".txt"};
 
 bool is_there(const std::string& path) {
   std::error_code ignored;
@@ -74,7 +74,8 @@ void check_prefix(const std::string& prefix, const std::string& source, Problems
 void take_tables(GivenFlags& flags, const std::string& path, const std::string& source,
                  const std::string& name, Problems& problems, std::vector<std::string>& notices) {
   std::error_code ignored;
-  if (fs::is_regular_file(path, ignored) && name.empty()) return flags.set("data", {path}, source);
+  if (name.empty() && (fs::is_regular_file(path, ignored) || is_there(path + ".idx")))
+    return flags.set("data", {path}, source);
   const std::string folder = name.empty() ? path : (fs::path(path) / name).string();
   const std::string train = part_in(folder, {"train"}),
                     valid = part_in(folder, {"dev", "validation", "valid"});

@@ -12,7 +12,7 @@ namespace tessera {
 ///
 /// With `pretraining` the path is the PREFIX of token files, or several. Else it is a file, or a
 /// folder DIR of which DIR/NAME (without a name DIR itself) has train, dev or validation, and test,
-/// as .tsv, .csv, .jsonl or .json; the test part is not used.
+/// as .tsv, .csv, .jsonl, .json or .txt; the test part is not used.
 ///
 /// Problems: neither path nor name; names that disagree; no file; PREFIX_text_sentence where there
 /// is PREFIX_text_document, and the reverse.

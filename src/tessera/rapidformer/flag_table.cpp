@@ -20,7 +20,7 @@ constexpr std::string_view
 // clang-format off
 constexpr FlagRow kRows[] = {
     // The run.
-    {"task", "NAME", Read, "task", "", "what the model is trained to do; casual_lm is causal_lm"},
+    {"task", "NAME", Read, "task", "", "what the model is trained to do: pretraining, or a task of docs/fine-tuning.md; casual_lm is causal_lm"},
     {"user-script", "FILE", Read, "", "", "a program of your own: docs/user-scripts.md"},
     {"epochs", "N", Same, "epochs"},
     {"train-iters", "N", Same, "steps"},
