@@ -34,7 +34,7 @@ class RapidformerRun : public testing::Test {
     std::string name = testing::TempDir() + "rapidformer-run-XXXXXX";
     path_ = ::mkdtemp(name.data());
     std::ofstream words(path_ + "/vocab.txt"), texts(path_ + "/in.jsonl");
-    words << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+    words << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nA\na\n";
     for (int i = 0; i < 20; ++i) words << "word" << i << "\n";
     for (int row = 0; row < 40; ++row) {
       texts << R"({"text": ")";
@@ -107,6 +107,16 @@ TEST_F(RapidformerRun, LeavesMegatronsFolderAndAModelForTransformers) {
   EXPECT_EQ(again.code, 2);
   EXPECT_NE(again.err.find("holds another run"), std::string::npos) << again.err;
   EXPECT_NE(again.err.find("; go on with it by --load "), std::string::npos) << again.err;
+}
+
+/// transformers takes capitals for small letters where a vocab.txt lies alone.
+TEST_F(RapidformerRun, TransformersIsToldThatCapitalsCount) {
+  std::string line = kTrain;
+  const std::string typed = "--tokenizer-type BertWordPieceCase --vocab-file @/vocab.txt";
+  line.replace(line.find(typed), typed.size(), "--tokenizer-model @/vocab.txt");
+  const Ended trained = run(line);
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  EXPECT_EQ(bytes("s/hf/tokenizer_config.json"), R"({"do_lower_case": false})");
 }
 
 TEST_F(RapidformerRun, GoesOnWithTheSameLosses) {
