@@ -79,13 +79,15 @@ void take_tables(GivenFlags& flags, const std::string& path, const std::string& 
   const std::string folder = name.empty() ? path : (fs::path(path) / name).string();
   const std::string train = part_in(folder, {"train"}),
                     valid = part_in(folder, {"dev", "validation", "valid"});
-  if (train.empty())
-    return problems.add(text(
+  if (train.empty()) {
+    problems.add(text(
         source, " ", path, name.empty() ? "" : text(" with --data-name ", name), ": there is no ",
         (fs::path(folder) / "train").string(), ".tsv, .csv or .jsonl",
         is_there(folder) ? "" : near_files(folder),
         "; nothing is downloaded: put the tables train and dev there, with the names of columns in "
         "the first row"));
+    return problems.refuse("data");
+  }
   flags.set("data", {train}, source);
   if (!flags.tells("valid-data")) {
     if (valid.empty()) {
@@ -131,9 +133,11 @@ void take_data(GivenFlags& flags, bool pretraining, Problems& problems,
   const std::vector<std::string>& words = *flags.find_all(path);
   const bool weighted = words.size() > 1 && words.size() % 2 == 0 &&
                         words[0].find_first_not_of("0123456789.eE+-") == std::string::npos;
+  const std::size_t before = problems.list().size();
   for (std::size_t i = weighted ? 1 : 0; i < words.size(); i += weighted ? 2 : 1)
     check_prefix(words[i], source, problems);
-  flags.set("data", words, source);
+  if (problems.list().size() == before) return flags.set("data", words, source);
+  problems.refuse("data");  // what is not there is told once
 }
 
 }  // namespace tessera

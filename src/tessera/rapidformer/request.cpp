@@ -61,7 +61,9 @@ void require_flags(AskedRun& run) {
     bool given = !wanted.if_so || run.flags.find(wanted.name) != nullptr;
     for (const std::string_view name : wanted.also)
       given = given || run.flags.find(name) != nullptr;
-    if (!given) missing.push_back(text("--", wanted.name));
+    if (given) continue;
+    missing.push_back(text("--", wanted.name));
+    if (wanted.name == "data-path") run.problems.refuse("data");
   }
   if (missing.empty()) return;
   run.problems.add(text(join(missing), missing.size() == 1 ? " is" : " are", " missing",

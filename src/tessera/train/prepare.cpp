@@ -122,7 +122,8 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
                                  const KnownLabels& labels, Problems& problems) {
   std::optional<Dataset> out;
   if (config.data.empty()) {
-    problems.add("data is missing; give a text file, like --data input.txt", Fault::Usage);
+    problems.add("data is missing; give a text file, like --data input.txt",
+                 Problems::Fields{"data"});
     return out;
   }
   // Reported before.
