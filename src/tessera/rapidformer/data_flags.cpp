@@ -112,7 +112,7 @@ void note_empty_test(const GivenFlags& flags, std::vector<std::string>& notices)
 
 }  // namespace
 
-void take_data(GivenFlags& flags, bool pretraining, Problems& problems,
+void take_data(GivenFlags& flags, bool pretraining, bool checks, Problems& problems,
                std::vector<std::string>& notices) {
   note_empty_test(flags, notices);
   const std::string_view path = given_of(flags, kPathNames, problems),
@@ -135,7 +135,7 @@ void take_data(GivenFlags& flags, bool pretraining, Problems& problems,
                         words[0].find_first_not_of("0123456789.eE+-") == std::string::npos;
   const std::size_t before = problems.list().size();
   for (std::size_t i = weighted ? 1 : 0; i < words.size(); i += weighted ? 2 : 1)
-    check_prefix(words[i], source, problems);
+    if (checks) check_prefix(words[i], source, problems);
   if (problems.list().size() == before) return flags.set("data", words, source);
   problems.refuse("data");  // what is not there is told once
 }

@@ -14,9 +14,10 @@ namespace tessera {
 /// folder DIR of which DIR/NAME (without a name DIR itself) has train, dev or validation, and test,
 /// as .tsv, .csv, .jsonl, .json or .txt; the test part is not used.
 ///
+/// `checks`: that token files are there; a program may make something else of the path.
 /// Problems: neither path nor name; names that disagree; no file; PREFIX_text_sentence where there
 /// is PREFIX_text_document, and the reverse.
-void take_data(GivenFlags& flags, bool pretraining, Problems& problems,
+void take_data(GivenFlags& flags, bool pretraining, bool checks, Problems& problems,
                std::vector<std::string>& notices);
 
 }  // namespace tessera

@@ -29,7 +29,8 @@ void open_pretrained(AskedRun& run) {
           *name);
     }
   });
-  if (!run.pretraining) run.flags.set("init-from", {*name}, text("--", kPretrained));
+  if (!run.pretraining || run.whose == FlagsOf::Program)
+    run.flags.set("init-from", {*name}, text("--", kPretrained));
 }
 
 /// The family that a type of tokenizer stands for.

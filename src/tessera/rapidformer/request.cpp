@@ -51,10 +51,10 @@ void require_flags(AskedRun& run) {
       {"hidden-size", {"width"}, sizes},
       {"num-attention-heads", {"heads"}, sizes},
       {"seq-length", {"context", "encoder-seq-length"}, sizes},
-      {"micro-batch-size", {}},
+      {"micro-batch-size", {}, command},
       {"train-iters", {"train-samples", "epochs", "steps"}, run.pretraining},
       {"epochs", {"train-iters", "train-samples", "steps"}, !run.pretraining},
-      {"lr", {}},
+      {"lr", {}, command},
   };
   std::vector<std::string> missing;
   for (const Wanted& wanted : all) {
@@ -153,7 +153,10 @@ AskedTraining read_rapidformer_flags(const Arguments& arguments, FlagsOf whose,
   for (const auto& part : std::array<std::function<void()>, 5>{
            [&] { take_model_flags(run); }, [&] { take_mesh_flags(run, variables); },
            [&] { take_schedule_flags(run); },
-           [&] { take_data(run.flags, run.pretraining, problems, out.notices); },
+           [&] {
+             take_data(run.flags, run.pretraining, whose == FlagsOf::Command, problems,
+                       out.notices);
+           },
            [&] { take_folder_flags(run); }})
     problems.gather(part);
   out.devices_told = run.devices_told;

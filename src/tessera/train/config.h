@@ -50,6 +50,9 @@ struct RunConfig {
   std::vector<std::string> no_weight_decay_for;  // paths of a group of the optimizer, its last one
 
   std::vector<std::string> data, valid_data;  // valid_data empty: held_out of data
+  /// Where the program's task makes samples itself, in place of `data`: a digest of them, by which
+  /// a resumed run knows that they are the same. Empty: it does not.
+  std::string program_data;
   VocabularyKind vocabulary = VocabularyKind::Characters;
   // TokenizerChoice; where one is chosen, vocabulary is Tokenizer
   std::string tokenizer, tokenizer_type = "auto", vocab_file, merge_file;
