@@ -38,8 +38,8 @@ if(NOT TESSERA_INSTALL)
   return()
 endif()
 # Libraries that lie where no program looks by itself, as an MPI of one's own, are found after installing too.
-set_target_properties(tessera tessera_shared PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
-install(TARGETS tessera DESTINATION ${CMAKE_INSTALL_BINDIR})
+set_target_properties(tessera rapidformer tessera_shared PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+install(TARGETS tessera rapidformer DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS tessera_shared EXPORT shared DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS tessera_static EXPORT static DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # The public headers are those that lie directly in the folder of a room; what is in folders below is internal.

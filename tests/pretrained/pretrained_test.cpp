@@ -299,6 +299,29 @@ TEST(HubRoberta, PublishedConfig) {
   EXPECT_TRUE(config.notices().empty());
 }
 
+/// Attention has a rate of its own; where it is the other one, that is what is recorded.
+TEST(HubRates, AttentionHasItsOwn) {
+  struct Case {
+    const char* attention;
+    double field, rate;
+  };
+  for (const Case& c : {Case{"0.1", -1, 0.1}, Case{"0.3", 0.3, 0.3}, Case{"0.0", 0, 0}}) {
+    SCOPED_TRACE(c.attention);
+    const HubConfig config(text(R"({"architectures": ["RobertaForMaskedLM"],
+        "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": )",
+                                c.attention, R"(,
+        "hidden_size": 768, "intermediate_size": 3072, "max_position_embeddings": 514,
+        "model_type": "roberta", "num_attention_heads": 12, "num_hidden_layers": 12,
+        "pad_token_id": 1, "type_vocab_size": 1, "vocab_size": 50265})"),
+                           "config.json");
+    ModelConfig model = published("roberta");
+    kHubRoberta.read(config, model);
+    EXPECT_EQ(model.dropout, 0.1);
+    EXPECT_EQ(model.attention_dropout, c.field);
+    EXPECT_EQ(model.attention_rate(), c.rate);
+  }
+}
+
 TEST(HubAlbert, PublishedConfig) {
   const HubConfig config(R"({"attention_probs_dropout_prob": 0, "hidden_act": "gelu_new",
       "hidden_dropout_prob": 0, "classifier_dropout_prob": 0.1, "embedding_size": 128,

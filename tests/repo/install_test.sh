@@ -23,7 +23,7 @@ rm -rf "$t/stage"
 if [ "$names" = names ] && grep -rlF -e "$source/" -e "$build/" -e "$t" "$prefix" >"$t/said"; then
   wrong "these installed files name the source or build folder, or where they were installed first"
 fi
-for file in bin/tessera include/tessera/nn/layers.h share/tessera/examples/CMakeLists.txt share/doc/tessera/LICENSE; do
+for file in bin/tessera bin/rapidformer include/tessera/nn/layers.h share/tessera/examples/CMakeLists.txt share/doc/tessera/LICENSE; do
   [ -e "$prefix/$file" ] || wrong "$file is not installed"
 done
 ok "installed twice, with DESTDIR, moved"
@@ -106,9 +106,32 @@ while read -r file; do
   [ -f "$(dirname "$file")/test.sh" ] && ask=(--help) || ask=()
   run "examples/example_$(basename "$file" .cpp)" "${ask[@]}"
   count=$((count + 1))
-done < <(find "$source/examples" -name '*.cpp')
+done < <(find "$source/examples" -name '*.cpp' -not -path '*/rapidformer/*')
 [ "$count" -ge 5 ] || wrong "$count examples"
 ok "$count examples"
+
+# User scripts: compiled against what is installed, on one device and on four.
+script() {  # NAME FLAG...: of an example
+  run env XDG_CACHE_HOME="$t/a cache" CXX="$compiler" "$prefix/bin/rapidformer" \
+    --user-script "$prefix/share/tessera/examples/rapidformer/$1.cpp" --threads 1 "${@:2}"
+}
+script own_loop --epochs 2 --global-batch-size 32
+short() { grep 'loss' said | sed 's/\(\.[0-9]\{3\}\)[0-9]*/\1/g'; }
+short >one
+script own_loop --epochs 2 --global-batch-size 32 --devices 4
+! grep -q '^compiling' said || wrong "a user script is compiled twice"
+short | cmp -s - one || wrong "a loop of one's own has other losses on four devices"
+for i in $(seq 300); do echo "{\"text\": \"line $((i * 7919 % 1000)) of a text\"}"; done >text.jsonl
+run "$prefix/bin/tessera" preprocess_data --input text.jsonl --output-prefix tokens --append-eod
+for devices in 1 4; do
+  script pretrainer --data-path tokens_text_document --vocab-size 257 --eod-token 256 --num-layers 1 --hidden-size 32 \
+    --num-attention-heads 4 --seq-length 32 --micro-batch-size 2 --global-batch-size 8 --train-iters 3 --lr 1e-3 \
+    --save pretrained$devices --devices $devices
+done
+loss() { grep -o '"val_loss": *[0-9.]*' "$1/summary.json" | grep -o '[0-9.]*$' | cut -c1-6; }
+[ -n "$(loss pretrained1)" ] && [ "$(loss pretrained1)" = "$(loss pretrained4)" ] ||
+  wrong "a user script ends with validation losses $(loss pretrained1) and, on four devices, $(loss pretrained4)"
+ok "user scripts"
 
 # A project that builds Tessera itself: its targets, none of our tests, its own flags. Compiling all of Tessera is left out.
 project fetched

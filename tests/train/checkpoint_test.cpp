@@ -432,12 +432,15 @@ TEST(Checkpoint, ReadErrors) {
 TEST(CheckpointFolder, Names) {
   EXPECT_EQ(to_text(StepName{0, 20}), "step-00000020");
   EXPECT_EQ(to_text(StepName{2, 1'234'567'890}), "step-1234567890.2");
-  for (const char* name : {"step-00000020", "step-00000020.1", "step-123456789", "step-00000000"})
+  EXPECT_EQ(to_text(StepName{1, 20, CheckpointNames::Iteration}), "iter_0000020.1");
+  for (const char* name : {"step-00000020", "step-00000020.1", "step-123456789", "step-00000000",
+                           "iter_0000020", "iter_0000020.1", "iter_12345678"})
     EXPECT_EQ(to_text(parse_step_name(name).value()), name);
-  for (const char* name : {"", "step-", "step-20", "step-000000020", "step-0000002x",
-                           "step-00000020.", "step-00000020.0", "step-00000020.01",
-                           "step-00000020.1x", "step--0000020", "step-00000020-1", "Step-00000020",
-                           "step-99999999999999999999", ".tmp-step-00000020", "step-00000020.-1"})
+  for (const char* name :
+       {"", "step-", "step-20", "step-000000020", "step-0000002x", "step-00000020.",
+        "step-00000020.0", "step-00000020.01", "step-00000020.1x", "step--0000020",
+        "step-00000020-1", "Step-00000020", "step-99999999999999999999", ".tmp-step-00000020",
+        "step-00000020.-1", "iter_00000020", "iter-0000020", "step_00000020"})
     EXPECT_EQ(parse_step_name(name), std::nullopt) << name;
 }
 
@@ -449,6 +452,20 @@ TEST(CheckpointFolder, KeepsTheLast) {
     save(folder.path(), step, model, {.keep_last = 2, .notices = &notices});
   EXPECT_EQ(files_in(folder.path()), (std::vector<std::string>{"step-00000050", "step-00000060"}));
   EXPECT_TRUE(notices.empty()) << join(notices);
+}
+
+/// As Megatron-LM calls them; the file beside them says which was saved last.
+TEST(CheckpointFolder, NamesOfIterations) {
+  const TestFolder folder;
+  SaveOptions options{.names = CheckpointNames::Iteration, .keep_last = 2};
+  for (const int step : {10, 20, 30}) save(folder.path(), step, small_model(step), options);
+  EXPECT_EQ(list_checkpoints(folder.path()),
+            (std::vector<std::string>{folder / "iter_0000020", folder / "iter_0000030"}));
+  EXPECT_EQ(bytes_of(folder / kTrackerFile), "30\n");
+  EXPECT_EQ(save(folder.path(), 25, small_model(9), options), folder / "iter_0000025.1");
+  EXPECT_EQ(bytes_of(folder / kTrackerFile), "25\n");
+  EXPECT_EQ(latest_checkpoint(folder.path()), folder / "iter_0000025.1");
+  expect_equal(folder.path(), 25, small_model(9));
 }
 
 /// After a resume from an older checkpoint the run goes back; what it saves then is newer than all

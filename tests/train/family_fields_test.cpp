@@ -33,6 +33,7 @@ constexpr OtherValue kOtherValues[] = {
     {"special-tokens", "0,1,2"},
     {"masked-positions", "2"},
     {"dropout", "0.3"},
+    {"attention-dropout", "0.35"},
     {"reset-position-ids", "true"},
     {"reset-attention-mask", "true"},
     {"bias", "false"},

@@ -21,6 +21,9 @@ int main_of(int count, char** values, const OwnFamilies& families = {});
 /// The same for a program that is not the command: `work` returns the exit code.
 int main_of(const std::function<int(Console& console)>& work);
 
+/// What main_of() does with the process before anything else.
+void set_up_process();
+
 /// Runs the subcommand that `arguments` begins with and returns the exit code (docs/errors.md).
 /// Errors are printed, once, on the console's error stream. `families` are those that --family can
 /// name beside the library's. The process is left as it is: see main_of().

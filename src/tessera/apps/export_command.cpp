@@ -1,17 +1,13 @@
 /// tessera export: a trained model as a folder from which Hugging Face's transformers loads it.
 
 #include <charconv>
-#include <filesystem>
 
 #include "tessera/apps/command.h"
+#include "tessera/apps/export_model.h"
 #include "tessera/apps/flags.h"
 #include "tessera/base/error.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
-#include "tessera/pretrained/save_pretrained.h"
-#include "tessera/train/checkpoint.h"
-#include "tessera/train/recorded.h"
 
 namespace tessera {
 
@@ -76,33 +72,9 @@ int export_command(const Arguments& arguments, Console& console, const OwnFamili
   if (parsed.find("max-shard-size") != nullptr)
     how.most_file_bytes = bytes_of_words(parsed.take_value("max-shard-size"), problems);
   problems.raise();
-  const std::string& path = parsed.words.front();
-  naming_intact(path, "tessera export", recorded_run_judge(families, RecordedUse::Weights), [&] {
-    const Checkpoint checkpoint = Checkpoint::open(path);
-    const RecordedRun run = recorded_run(checkpoint, families, RecordedUse::Weights);
-    how.config = recorded_hub_config(checkpoint);
-    how.labels = run.labels;
-    const ParameterReader parameters = {
-        [&](std::string_view name) {
-          const TensorEntry* entry = checkpoint.find(name);
-          return entry != nullptr && entry->role == Role::Parameter ? &entry->type.shape : nullptr;
-        },
-        [&](std::string_view name, std::span<float> out) {
-          checkpoint.read(name, std::as_writable_bytes(out));
-        }};
-    // A tokenizer of another program goes with the model that knows its ids.
-    const Tokenizer* const tokenizer = run.vocabulary.made_elsewhere();
-    const TokenizerFiles files = tokenizer == nullptr ? TokenizerFiles() : tokenizer->files();
-    const std::filesystem::path folder = output;
-    for (const auto& [name, bytes] : files)
-      require(how.overwrite || !std::filesystem::exists(folder / name), "export: '",
-              (folder / name).string(),
-              "' is there already; give another --output, or --overwrite");
-    save_pretrained(output, run.config.model, parameters, how);
-    for (const auto& [name, bytes] : files) write_atomically((folder / name).string(), bytes);
-    console.out << "wrote " << run.config.model.family.name() << " after step "
-                << checkpoint.record().step << " to " << output << "\n";
-  });
+  const ExportedModel written = export_model(parsed.words.front(), output, how, families);
+  console.out << "wrote " << written.family << " after step " << written.step << " to " << output
+              << "\n";
   return 0;
 }
 

@@ -20,6 +20,14 @@ void open_closed_streams() {
 
 }  // namespace
 
+void set_up_process() {
+  open_closed_streams();
+  // A pipe that nobody reads and a file that may not grow are errors of a write, which whoever
+  // writes sees: they do not end a run that has something to save.
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+}
+
 int main_of(int count, char** values, const OwnFamilies& families) {
   return main_of([&](Console& console) {
     return run_command({values + 1, values + count}, console, families);
@@ -27,11 +35,7 @@ int main_of(int count, char** values, const OwnFamilies& families) {
 }
 
 int main_of(const std::function<int(Console& console)>& work) {
-  open_closed_streams();
-  // A pipe that nobody reads and a file that may not grow are errors of a write, which whoever
-  // writes sees: they do not end a run that has something to save.
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);
+  set_up_process();
   Console console = system_console();
   return exit_code_of(console, [&] { return work(console); });
 }

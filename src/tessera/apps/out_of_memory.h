@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-/// Thrown by the command's `operator new` (apps/main.cpp), where the libraries' own may end the
-/// program without a word.
+/// Thrown by the command's `operator new` (apps/program/no_memory.cpp), where the libraries' own
+/// may end the program without a word.
 class OutOfMemory : public std::bad_alloc {
  public:
   explicit OutOfMemory(std::size_t bytes);

@@ -4,6 +4,7 @@
 #include "tessera/apps/flags.h"
 #include "tessera/base/text.h"
 #include "tessera/data/preprocess.h"
+#include "tessera/train/fields.h"
 
 namespace tessera {
 

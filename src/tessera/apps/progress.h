@@ -6,14 +6,14 @@
 #include <string_view>
 
 #include "tessera/apps/console.h"
-#include "tessera/train/callbacks.h"
+#include "tessera/apps/training.h"
 
 namespace tessera {
 
 /// "1:02:03", "2:03"
 std::string clock_text(double seconds);
 
-class Progress : public TrainCallback {
+class Progress : public RunDisplay {
  public:
   /// Plain lines come every `log_every` steps, and for the first and the last.
   Progress(Console& console, std::int64_t log_every) : console_(console), every_(log_every) {}
@@ -28,7 +28,7 @@ class Progress : public TrainCallback {
   void on_profile(const std::string& path, const std::string& table) override;
   void on_notice(const std::string& notice) override;
   /// Ends the line of the bar.
-  void finish();
+  void finish() override;
 
  private:
   void line(const std::string& text);

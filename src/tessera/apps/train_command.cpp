@@ -43,25 +43,18 @@ struct Starting : TrainCallback {
   void on_memory(const RunMemory&) override { nothing.end(); }
 };
 
-/// What `tessera train` was asked to do.
+/// What was asked for, with what a program adds.
 struct TrainRequest {
   RanksCommand command{.name = "train", .config = {}, .problems = {}, .stops = true};
-  std::vector<std::string> notices;
+  AskedTraining asked;
   std::vector<TrainCallback*> callbacks;  // of a program; empty: the screen
   bool saves = true;
-  bool help = false;
 };
 
-TrainRequest read_train_request(const Arguments& arguments, const OwnFamilies& families) {
-  TrainRequest out;
-  Problems& problems = out.command.problems;
-  const ParsedFlags parsed = parse_flags(arguments, field_flags(families), problems);
-  out.help = parsed.help;
-  for (const std::string& word : parsed.words)
-    problems.add(text("unexpected '", word, "'; flags begin with --, as in --data ", word));
-  out.command.devices_told = parsed.find("devices") != nullptr;
-  out.command.config = configure(parsed, problems, out.notices, families);
-  return out;
+std::unique_ptr<RunDisplay> display_of(const TrainRequest& request, const RunConfig& config,
+                                       Console& console) {
+  if (request.asked.display) return request.asked.display(config, console);
+  return std::make_unique<Progress>(console, config.log_every);
 }
 
 /// What the memory cap chooses is told as if it had been asked for: the run goes on with it.
@@ -85,7 +78,8 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
     std::optional<PreparedRun> prepared = prepare_run(config, problems);
     problems.raise();
     run.emplace(std::move(*prepared));
-    run->notices.insert(run->notices.begin(), request.notices.begin(), request.notices.end());
+    const std::vector<std::string>& notices = request.asked.notices;
+    run->notices.insert(run->notices.begin(), notices.begin(), notices.end());
     fit_run_to_cap(*run, launched, console);
     return record_of(run->config);
   });
@@ -98,7 +92,7 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
 /// `first_here`: this rank was launched, is the first of its process, and speaks for it.
 int train_on(Communicator* launched, bool first_here, const TrainRequest& request,
              Console& console) {
-  if (request.help) {
+  if (request.asked.help) {
     console.out << "tessera train --preset NAME --data FILE --output FOLDER [FLAG...]\n\n"
                 << flags_help(field_flags(request.command.config.families), console.columns);
     return 0;
@@ -109,12 +103,12 @@ int train_on(Communicator* launched, bool first_here, const TrainRequest& reques
   if (launched != nullptr || !request.saves) starting.nothing.end();
   std::optional<PreparedRun> run;
   const RunConfig config = prepare(launched, request, console, run);
-  Progress progress(console, config.log_every);
   const bool shown = request.callbacks.empty();
+  const std::unique_ptr<RunDisplay> display = display_of(request, config, console);
   TrainResult result;
   const auto lead = [&](Communicator* world, Device& device) {
     TrainOptions options{request.callbacks, &stop};
-    if (shown) options.callbacks.push_back(&progress);
+    if (shown) options.callbacks.push_back(display.get());
     options.callbacks.push_back(&starting);
     options.world = world;
     options.tells_ranks = !shown && launched != nullptr;
@@ -131,12 +125,12 @@ int train_on(Communicator* launched, bool first_here, const TrainRequest& reques
       if (world == nullptr || world->rank() == 0) return lead(world, device);
       follow(config, device, *world, following);
     });
-    progress.finish();
+    display->finish();
     if (!leads) return 0;
-    if (shown) print_end(result, config, console);
+    if (shown) (request.asked.at_end ? request.asked.at_end : print_end)(result, config, console);
     return result.ending == Ending::Stopped ? kExitStopped : 0;
   } catch (...) {
-    progress.finish();  // the message begins a line of its own
+    display->finish();  // the message begins a line of its own
     throw;
   }
 }
@@ -149,33 +143,51 @@ int train_as_asked(const TrainRequest& request, Console& console) {
   });
 }
 
-TrainRequest request_of(const RunConfig& config, const std::vector<TrainCallback*>& callbacks) {
+TrainRequest request_of(const AskedTraining& asked, const std::vector<TrainCallback*>& callbacks) {
   TrainRequest out;
-  out.command.config = config;
-  out.command.devices_told = true;
+  out.command.config = asked.config;
+  out.command.problems = asked.problems;
+  out.command.devices_told = asked.devices_told;
+  out.asked = asked;
   out.callbacks = callbacks;
   return out;
 }
 
 }  // namespace
 
+AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies& families) {
+  AskedTraining out;
+  const ParsedFlags parsed = parse_flags(arguments, field_flags(families), out.problems);
+  out.help = parsed.help;
+  for (const std::string& word : parsed.words)
+    out.problems.add(text("unexpected '", word, "'; flags begin with --, as in --data ", word));
+  out.devices_told = parsed.find("devices") != nullptr;
+  out.config = configure(parsed, out.problems, out.notices, families);
+  return out;
+}
+
 int run_training(const RunConfig& config, Console& console,
                  const std::vector<TrainCallback*>& callbacks) {
+  return run_training(AskedTraining{config}, console, callbacks);
+}
+
+int run_training(const AskedTraining& asked, Console& console,
+                 const std::vector<TrainCallback*>& callbacks) {
   return exit_code_of(console,
-                      [&] { return train_as_asked(request_of(config, callbacks), console); });
+                      [&] { return train_as_asked(request_of(asked, callbacks), console); });
 }
 
 int measure_training(const RunConfig& config, Console& console, TrainCallback& callback,
                      bool saves) {
   return exit_code_of(console, [&] {
-    TrainRequest request = request_of(config, {&callback});
+    TrainRequest request = request_of(AskedTraining{config}, {&callback});
     request.saves = saves;
     return train_on(nullptr, false, request, console);
   });
 }
 
 int train_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
-  return train_as_asked(read_train_request(arguments, families), console);
+  return train_as_asked(request_of(read_training_flags(arguments, families), {}), console);
 }
 
 }  // namespace tessera

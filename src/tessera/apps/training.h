@@ -1,13 +1,39 @@
 #pragma once
 /// Training in a program of one's own, as `tessera train` does it.
 
+#include <functional>
+#include <memory>
 #include <vector>
 
-#include "tessera/apps/console.h"
+#include "tessera/apps/command.h"
 #include "tessera/train/callbacks.h"
 #include "tessera/train/config.h"
+#include "tessera/train/problems.h"
+#include "tessera/train/trainer.h"
 
 namespace tessera {
+
+/// What a run shows while it goes.
+struct RunDisplay : TrainCallback {
+  /// Ends a line that has begun: the run is over, or fails.
+  virtual void finish() {}
+};
+
+/// What the flags of `tessera train`, or of another command that trains, say.
+struct AskedTraining {
+  RunConfig config;
+  Problems problems = {};                 // of the flags
+  std::vector<std::string> notices = {};  // told at the begin of the run
+  bool devices_told = true;               // by a flag
+  bool help = false;                      // the flags are printed, and nothing is done
+  /// Of the rank that leads, where the screen shows the run: without, that of `tessera train`.
+  std::function<std::unique_ptr<RunDisplay>(const RunConfig& config, Console& console)> display =
+      {};
+  /// What follows a run that ended, on the rank that leads: without, a line about its end.
+  std::function<void(const TrainResult& result, const RunConfig& config, Console& console)> at_end =
+      {};
+};
+AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies& families = {});
 
 /// Trains as `config` says, and returns the exit code of docs/errors.md; errors are printed on
 /// `console`. Where a launcher started this process it is one of the run's ranks, all of which call
@@ -17,6 +43,9 @@ namespace tessera {
 /// those of the others hear of steps (on_step, without the means of the task) and of nothing else.
 int run_training(const RunConfig& config, Console& console,
                  const std::vector<TrainCallback*>& callbacks);
+/// As was asked for; without callbacks the screen shows the run.
+int run_training(const AskedTraining& asked, Console& console,
+                 const std::vector<TrainCallback*>& callbacks = {});
 
 /// Trains on threads of this process, as run_training. Without `saves` it loses what it learned: a
 /// measurement.

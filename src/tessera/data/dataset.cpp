@@ -82,7 +82,8 @@ Dataset token_file_dataset(TokenFiles files, Vocabulary vocabulary) {
 }
 
 std::string_view to_text(DataKind kind) {
-  constexpr std::string_view kNames[] = {"texts", "token files", "pictures"};
+  constexpr std::string_view kNames[] = {"texts", "token files", "pictures",
+                                         "samples of a program"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -95,6 +96,12 @@ Dataset picture_dataset(Pictures pictures) {
           std::move(digest),
           nullptr,
           std::make_shared<const Pictures>(std::move(pictures))};
+}
+
+Dataset program_dataset(Vocabulary vocabulary, std::string digest) {
+  Dataset out{std::move(vocabulary), TokenStream::none(), {}, {}, std::move(digest)};
+  out.of_program = true;
+  return out;
 }
 
 void hold_out(Dataset& data, const std::vector<std::string>& paths) {

@@ -16,9 +16,9 @@
 
 namespace tessera {
 
-/// What data can be.
-enum class DataKind { Text, TokenFiles, Pictures };
-/// "texts", "token files", "pictures"
+/// What data can be. Program: samples that a program makes itself.
+enum class DataKind { Text, TokenFiles, Pictures, Program };
+/// "texts", "token files", "pictures", "samples of a program"
 std::string_view to_text(DataKind kind);
 
 /// What a run trains on, and what it validates on.
@@ -50,11 +50,15 @@ struct Dataset {
   // In place of a text; then there are no tokens.
   std::shared_ptr<const TokenFiles> token_files = nullptr;
   std::shared_ptr<const Pictures> pictures = nullptr;
+  bool of_program = false;
   RowTokens rows = {};    // of tables (data/rows.h)
   RowLabels labels = {};  // of rows that have some
 
   DataKind kind() const {
-    return token_files ? DataKind::TokenFiles : pictures ? DataKind::Pictures : DataKind::Text;
+    return of_program    ? DataKind::Program
+           : token_files ? DataKind::TokenFiles
+           : pictures    ? DataKind::Pictures
+                         : DataKind::Text;
   }
 };
 
@@ -72,6 +76,9 @@ Dataset token_file_dataset(TokenFiles files, Vocabulary vocabulary);
 
 /// Pictures as data: there are no tokens.
 Dataset picture_dataset(Pictures pictures);
+
+/// A program's samples as data, whose task makes them of nothing in the dataset.
+Dataset program_dataset(Vocabulary vocabulary, std::string digest);
 
 /// Dataset::digest of the text at `paths`, without a vocabulary.
 std::string text_digest(const std::vector<std::string>& paths, VocabularyKind kind);

@@ -15,8 +15,9 @@ constexpr MaskedModel kAlbertModel = {.parts = SampleParts::Swapped,
                                       .shared_layers = true};
 
 constexpr ReadField kAlbertReads[] = {
-    {"layers"},  {"heads"},     {"kv-heads"},   {"width"},   {"embedding-width"}, {"ffn-width"},
-    {"context"}, {"positions"}, {"vocab-size"}, {"dropout"}, {"norm-eps"},        {"init-std"}};
+    {"layers"},  {"heads"},     {"kv-heads"},   {"width"},   {"embedding-width"},   {"ffn-width"},
+    {"context"}, {"positions"}, {"vocab-size"}, {"dropout"}, {"attention-dropout"}, {"norm-eps"},
+    {"init-std"}};
 
 }  // namespace
 

@@ -48,6 +48,7 @@ struct ModelConfig {
   std::int64_t vocabulary = 256;
   std::int64_t masked_positions = 0;  // most tokens of a sample that are predicted; 0: no limit
   double dropout = 0;                 // after the embedding, in attention, after each sub-layer
+  double attention_dropout = -1;      // of the probabilities of attention; below 0: as dropout
   bool bias = true;                   // of linear layers and layer norms
   bool tied_head = true;              // the output projection is the token embedding
   double norm_eps = 1e-5;
@@ -77,6 +78,7 @@ struct ModelConfig {
   double init_std = 0.02;          // of weights; residual projections get init_std / sqrt(2 layers)
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
+  double attention_rate() const { return attention_dropout < 0 ? dropout : attention_dropout; }
   std::int64_t head_dim() const { return head_width == 0 ? width / heads : head_width; }
   std::int64_t embedded() const { return embedding_width == 0 ? width : embedding_width; }
   std::int64_t most_positions() const { return positions == 0 ? context : positions; }

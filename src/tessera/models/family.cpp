@@ -18,10 +18,14 @@ std::vector<const ModelFamily*> all_families(const OwnFamilies& own) {
   std::vector<const ModelFamily*> out(library.begin(), library.end());
   for (const ModelFamily* family : own) {
     require(family != nullptr, "a model family that the program brings is a null pointer");
-    for (const ModelFamily* known : out)
-      require(known->name != family->name, "two model families are called '", family->name,
-              "'; give the one that you bring another name");
-    out.push_back(family);
+    const auto known = std::ranges::find(out, family->name, &ModelFamily::name);
+    if (known == out.end()) {
+      out.push_back(family);
+      continue;
+    }
+    require(family->replaces && !(*known)->replaces, "two model families are called '",
+            family->name, "'; give the one that you bring another name");
+    *known = family;
   }
   return out;
 }

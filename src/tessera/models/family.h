@@ -91,14 +91,19 @@ struct ModelFamily {
   std::string (*tokens_of)(const Vocabulary& vocabulary) = [](const Vocabulary&) {
     return std::string();
   };
+  /// In a program that brings it, it takes the place of the library's family of this name.
+  bool replaces = false;
 };
 
 /// The families that a program brings beside the library's. Each outlives the program's use of it.
+/// One that needs more than its functions are given derives from ModelFamily: the `family` of a
+/// configuration is that object.
 using OwnFamilies = std::vector<const ModelFamily*>;
 
 /// Those of the library.
 std::span<const ModelFamily* const> model_families();
-/// Those of the library, and `own`. Errors: Fault::Usage: two of one name.
+/// Those of the library, but for those that `own` replaces, and `own`. Errors: Fault::Usage: two of
+/// one name.
 std::vector<const ModelFamily*> all_families(const OwnFamilies& own);
 /// Errors: Fault::Usage: an unknown family; the message lists the known ones.
 const ModelFamily& find_model(std::string_view name, const OwnFamilies& own = {});

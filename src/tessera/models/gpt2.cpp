@@ -12,9 +12,10 @@ Value gpt2_logits(const ModelConfig& config, Value ids, const Pass& pass) {
   return causal_transformer(config, layer_of(config), ids, pass);
 }
 
-constexpr ReadField kGpt2Reads[] = {{"layers"},    {"heads"},   {"kv-heads"},  {"width"},
-                                    {"ffn-width"}, {"context"}, {"positions"}, {"vocab-size"},
-                                    {"dropout"},   {"bias"},    {"norm-eps"},  {"init-std"}};
+constexpr ReadField kGpt2Reads[] = {
+    {"layers"},  {"heads"},     {"kv-heads"},   {"width"},   {"ffn-width"},
+    {"context"}, {"positions"}, {"vocab-size"}, {"dropout"}, {"attention-dropout"},
+    {"bias"},    {"norm-eps"},  {"init-std"}};
 
 constexpr ReadField kGpt2LmReads[] = {
     {"tied-head"}, {"reset-position-ids"}, {"reset-attention-mask"}};

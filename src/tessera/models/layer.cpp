@@ -11,7 +11,7 @@ TransformerLayer layer_of(const ModelConfig& config) {
           .norm_eps = config.norm_eps,
           .bias = config.bias,
           .rope_base = config.rope_base,
-          .attention_dropout = config.dropout,
+          .attention_dropout = config.attention_rate(),
           .hidden_dropout = config.dropout,
           .init = init_of(config),
           .residual_init = init_of(config)};

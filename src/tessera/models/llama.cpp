@@ -29,6 +29,7 @@ constexpr ReadField kLlamaReads[] = {{"layers"},
                                      {"context"},
                                      {"vocab-size"},
                                      {"dropout"},
+                                     {"attention-dropout"},
                                      {"norm-eps"},
                                      {"rope-base"},
                                      {"init-std"}};

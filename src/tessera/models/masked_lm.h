@@ -23,8 +23,8 @@ inline constexpr TensorCut kMaskedCuts[] = {{"mlm.bias", 0, 1}};
 
 /// ModelFamily::reads.
 inline constexpr ReadField kMaskedReads[] = {
-    {"layers"},  {"heads"},     {"kv-heads"},   {"width"},   {"ffn-width"}, {"norm-eps"},
-    {"context"}, {"positions"}, {"vocab-size"}, {"dropout"}, {"init-std"}};
+    {"layers"},  {"heads"},     {"kv-heads"},   {"width"},   {"ffn-width"},         {"norm-eps"},
+    {"context"}, {"positions"}, {"vocab-size"}, {"dropout"}, {"attention-dropout"}, {"init-std"}};
 
 /// FamilyTask::reads of masked_lm.
 inline constexpr ReadField kMaskedLmReads[] = {{"masked-positions"}};

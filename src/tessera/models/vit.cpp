@@ -103,8 +103,9 @@ Task vit_task(const ModelConfig& c) {
 }
 
 constexpr ReadField kVitReads[] = {
-    {"layers"},     {"heads"},          {"kv-heads"}, {"width"},    {"ffn-width"}, {"image-size"},
-    {"patch-size"}, {"image-channels"}, {"dropout"},  {"norm-eps"}, {"init-std"}};
+    {"layers"},     {"heads"},      {"kv-heads"},       {"width"},   {"ffn-width"},
+    {"image-size"}, {"patch-size"}, {"image-channels"}, {"dropout"}, {"attention-dropout"},
+    {"norm-eps"},   {"init-std"}};
 
 void find_vit_problems(const ModelConfig& c, FieldProblems& problems) {
   bool positive = true;

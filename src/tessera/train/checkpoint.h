@@ -23,6 +23,7 @@
 #include "tessera/tensor/sharding.h"
 #include "tessera/tensor/type.h"
 #include "tessera/train/checkpoint_calls.h"
+#include "tessera/train/checkpoint_names.h"
 
 namespace tessera {
 
@@ -48,6 +49,7 @@ struct CheckpointRecord {
 };
 
 struct SaveOptions {
+  CheckpointNames names = CheckpointNames::Step;
   int keep_last = 3;                      // newest checkpoints that stay, the new one included
   std::vector<std::string> keep = {};     // names of others that stay
   std::vector<std::string> damaged = {};  // of those that do not count, beside what does not open

@@ -21,8 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "step-";
-constexpr std::size_t kStepDigits = 8;
+/// How checkpoints are called, in the order of CheckpointNames.
+struct NameForm {
+  std::string_view prefix;
+  std::size_t digits;  // at least
+};
+constexpr NameForm kNameForms[] = {{"step-", 8}, {"iter_", 7}};
 
 bool is_folder(const std::string& path);
 /// Whether its manifest and files are there as they were saved, as far as opening them tells.
@@ -34,20 +38,25 @@ std::string discard(const FileCalls& calls, const std::string& folder, const std
 }  // namespace
 
 std::string to_text(const StepName& name) {
+  const NameForm& form = kNameForms[static_cast<std::size_t>(name.names)];
   std::string digits = text(name.step);
-  if (digits.size() < kStepDigits) digits.insert(0, kStepDigits - digits.size(), '0');
-  return name.branch == 0 ? text(kPrefix, digits) : text(kPrefix, digits, ".", name.branch);
+  if (digits.size() < form.digits) digits.insert(0, form.digits - digits.size(), '0');
+  return text(form.prefix, digits, name.branch == 0 ? "" : text(".", name.branch));
 }
 
 std::optional<StepName> parse_step_name(std::string_view name) {
-  if (!name.starts_with(kPrefix)) return {};
-  StepName out;
-  const char* end = name.data() + name.size();
-  const auto step = std::from_chars(name.data() + kPrefix.size(), end, out.step);
-  if (step.ec != std::errc()) return {};
-  if (step.ptr != end) std::from_chars(step.ptr + 1, end, out.branch);
-  if (out.step < 0 || out.branch < 0 || to_text(out) != name) return {};
-  return out;
+  for (const CheckpointNames names : {CheckpointNames::Step, CheckpointNames::Iteration}) {
+    const std::string_view prefix = kNameForms[static_cast<std::size_t>(names)].prefix;
+    if (!name.starts_with(prefix)) continue;
+    StepName out{.names = names};
+    const char* end = name.data() + name.size();
+    const auto step = std::from_chars(name.data() + prefix.size(), end, out.step);
+    if (step.ec != std::errc()) return {};
+    if (step.ptr != end) std::from_chars(step.ptr + 1, end, out.branch);
+    if (out.step < 0 || out.branch < 0 || to_text(out) != name) return {};
+    return out;
+  }
+  return {};
 }
 
 CheckpointFolder scan_checkpoints(const std::string& folder) {
@@ -68,10 +77,10 @@ CheckpointFolder scan_checkpoints(const std::string& folder) {
   return out;
 }
 
-StepName next_name(const CheckpointFolder& present, std::int64_t step) {
-  if (present.committed.empty()) return {0, step};
+StepName next_name(const CheckpointFolder& present, std::int64_t step, CheckpointNames names) {
+  if (present.committed.empty()) return {0, step, names};
   const StepName last = present.committed.back();
-  return {last.step < step ? last.branch : last.branch + 1, step};
+  return {last.step < step ? last.branch : last.branch + 1, step, names};
 }
 
 std::vector<std::string> tidy_checkpoints(const FileCalls& calls, const std::string& folder,

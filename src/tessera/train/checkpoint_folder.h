@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tessera/train/checkpoint_calls.h"
+#include "tessera/train/checkpoint_names.h"
 
 namespace tessera {
 
@@ -16,10 +17,11 @@ namespace tessera {
 /// by a save that does not go on from the last step, after a resume from an older checkpoint.
 struct StepName {
   std::int64_t branch = 0, step = 0;
+  CheckpointNames names = CheckpointNames::Step;
   friend auto operator<=>(const StepName&, const StepName&) = default;
 };
 
-/// "step-00000020", "step-00000020.1"
+/// "step-00000020", "step-00000020.1", "iter_0000020"
 std::string to_text(const StepName& name);
 /// Reads what to_text writes, and nothing else.
 std::optional<StepName> parse_step_name(std::string_view name);
@@ -32,7 +34,8 @@ struct CheckpointFolder {
 CheckpointFolder scan_checkpoints(const std::string& folder);
 
 /// The name under which a save commits beside those that are there.
-StepName next_name(const CheckpointFolder& present, std::int64_t step);
+StepName next_name(const CheckpointFolder& present, std::int64_t step,
+                   CheckpointNames names = CheckpointNames::Step);
 
 /// Which committed ones stay when a folder is tidied.
 struct KeptCheckpoints {

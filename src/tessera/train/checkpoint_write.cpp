@@ -8,6 +8,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
+#include "tessera/data/file.h"
 #include "tessera/data/safetensors.h"
 #include "tessera/train/checkpoint_folder.h"
 
@@ -158,10 +159,10 @@ void write_file(File&& file, const std::string& name, std::span<const ManifestTe
 
 /// Renames the folder to the next name that is free.
 std::string give_name(const FileCalls& calls, const std::string& folder, UnfinishedFolder& aside,
-                      std::int64_t step) {
+                      std::int64_t step, CheckpointNames names) {
   constexpr int kAttempts = 100;  // another saver may take the name after the scan
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const StepName name = next_name(scan_checkpoints(folder), step);
+    const StepName name = next_name(scan_checkpoints(folder), step, names);
     std::string path = text(folder, "/", to_text(name));
     if (!aside.rename_to(path)) continue;
     flush_folder(calls, folder);
@@ -169,6 +170,16 @@ std::string give_name(const FileCalls& calls, const std::string& folder, Unfinis
   }
   fail(Fault::Resource, "cannot save a checkpoint: each new name in '", folder,
        "' is taken; let only one run save there");
+}
+
+/// Writes kTrackerFile; the problem, or "".
+std::string track(const std::string& folder, std::int64_t step) {
+  try {
+    write_atomically(text(folder, "/", kTrackerFile), text(step, "\n"));
+    return "";
+  } catch (const Error& error) {
+    return text(error.what(), " (the checkpoint itself is saved)");
+  }
 }
 
 }  // namespace
@@ -247,9 +258,13 @@ std::string commit_parts(const std::string& folder, UnfinishedFolder& aside,
   file.write(to_text(manifest));
   file.finish();
   flush_folder(calls, aside.path());
-  std::string path = give_name(calls, folder, aside, record.step);
-  const std::vector<std::string> problems =
+  std::string path = give_name(calls, folder, aside, record.step, options.names);
+  std::vector<std::string> problems =
       tidy_checkpoints(calls, folder, {options.keep_last, options.keep, options.damaged});
+  if (options.names == CheckpointNames::Iteration) {
+    const std::string problem = track(folder, record.step);
+    if (!problem.empty()) problems.push_back(problem);
+  }
   if (options.notices != nullptr)
     options.notices->insert(options.notices->end(), problems.begin(), problems.end());
   return path;

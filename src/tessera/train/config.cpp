@@ -72,6 +72,11 @@ VocabularyChoice vocabulary_choice(const RunConfig& config) {
           tokenizer_choice(config)};
 }
 
+CheckpointNames checkpoint_names(const RunConfig& config) {
+  return find_word<CheckpointNames>(kCheckpointNames, config.checkpoint_names)
+      .value_or(CheckpointNames::Step);
+}
+
 TokenizerChoice tokenizer_choice(const RunConfig& config) {
   return {config.tokenizer_type, config.tokenizer, config.vocab_file, config.merge_file,
           config.vocab_extra_ids};

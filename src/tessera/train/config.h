@@ -20,6 +20,7 @@
 #include "tessera/models/family.h"
 #include "tessera/models/op_parallel_config.h"
 #include "tessera/nn/optimizer.h"
+#include "tessera/train/checkpoint_names.h"
 #include "tessera/train/problems.h"
 
 namespace tessera {
@@ -32,6 +33,9 @@ inline constexpr std::array<std::string_view, 2> kDataImpls = {"mmap", "infer"};
 inline constexpr std::array<std::string_view, 3> kSumDTypes = {"f32", "bf16", "f16"};
 inline constexpr std::array<std::string_view, 3> kRemoteDevices = {kRemoteNone, kRemoteMemory,
                                                                    kRemoteFile};
+
+/// What checkpoint_names can be, in the order of CheckpointNames.
+inline constexpr std::array<std::string_view, 2> kCheckpointNames = {"step", "iter"};
 
 /// What data with columns is: as the names of files say, or one of kTableFormats.
 inline constexpr std::array<std::string_view, 4> kDataFormats = {
@@ -46,6 +50,9 @@ struct RunConfig {
   std::vector<std::string> no_weight_decay_for;  // paths of a group of the optimizer, its last one
 
   std::vector<std::string> data, valid_data;  // valid_data empty: held_out of data
+  /// Where the program's task makes samples itself, in place of `data`: a digest of them, by which
+  /// a resumed run knows that they are the same. Empty: it does not.
+  std::string program_data;
   VocabularyKind vocabulary = VocabularyKind::Characters;
   // TokenizerChoice; where one is chosen, vocabulary is Tokenizer
   std::string tokenizer, tokenizer_type = "auto", vocab_file, merge_file;
@@ -73,6 +80,7 @@ struct RunConfig {
   std::int64_t epochs = 0;    // above 0: steps follow from the data, in prepare_run
   std::int64_t exit_interval = 0;
   std::int64_t save_every = 0, keep_last = 3;
+  std::string checkpoint_names{kCheckpointNames[0]};
   bool background_save = true, keep_best = false;
   std::int64_t eval_every = 0, eval_iters = 0, eval_texts = 0;
   bool eval_at_end = true;
@@ -172,6 +180,7 @@ void find_problems(const RunConfig& config, Problems& problems);
 /// find_problems tells.
 VocabularyChoice vocabulary_choice(const RunConfig& config);
 TokenizerChoice tokenizer_choice(const RunConfig& config);
+CheckpointNames checkpoint_names(const RunConfig& config);
 
 /// Every field by name, as text: what checkpoints record.
 std::map<std::string, std::string> record_of(const RunConfig& config);

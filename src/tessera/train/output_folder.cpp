@@ -15,6 +15,8 @@
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/train/checkpoint_files.h"
+#include "tessera/train/checkpoint_folder.h"
+#include "tessera/train/config.h"
 
 namespace tessera {
 
@@ -59,6 +61,12 @@ std::string in_folder(const std::string& folder, const std::string& name) {
   return (fs::path(folder) / name).string();
 }
 
+std::string checkpoints_folder(const RunConfig& config) {
+  return checkpoint_names(config) == CheckpointNames::Step
+             ? in_folder(config.output, kCheckpointsFolder)
+             : config.output;
+}
+
 std::string absolute_path(const std::string& path) {
   if (fs::path(path).is_absolute()) return path;
   std::error_code failure;
@@ -82,6 +90,9 @@ std::vector<std::string> traces_of_run(const std::string& folder) {
     std::error_code ignored;
     if (fs::exists(fs::path(folder) / name, ignored)) out.emplace_back(name);
   }
+  std::error_code missing;
+  if (!fs::is_directory(folder, missing)) return out;
+  for (const StepName& name : scan_checkpoints(folder).committed) out.push_back(to_text(name));
   return out;
 }
 

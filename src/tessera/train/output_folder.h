@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+struct RunConfig;
+
 /// Names of files of a run in OUTPUT.
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
 inline constexpr const char* kSummaryFile = "summary.json";
@@ -15,6 +17,9 @@ inline constexpr const char* kConfigFile = "config.toml";
 inline constexpr const char* kCheckpointsFolder = "checkpoints";
 
 std::string in_folder(const std::string& folder, const std::string& name);
+
+/// Where the run of `config` keeps its checkpoints.
+std::string checkpoints_folder(const RunConfig& config);
 
 /// `path` from the root on: it leads to the same place when the working folder is gone.
 /// Errors: Fault::Resource: it is gone already.

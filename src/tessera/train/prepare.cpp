@@ -12,6 +12,7 @@
 #include "tessera/train/output_folder.h"
 #include "tessera/train/picture_data.h"
 #include "tessera/train/pretrained_start.h"
+#include "tessera/train/program_data.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/recorded.h"
 #include "tessera/train/row_data.h"
@@ -65,7 +66,7 @@ std::optional<Source> find_source(const RunConfig& config, Problems& problems,
   problems.gather([&] {
     std::optional<std::string> path = config.resume;
     if (config.resume == "auto")
-      path = latest_checkpoint(in_folder(config.output, kCheckpointsFolder), &notices,
+      path = latest_checkpoint(checkpoints_folder(config), &notices,
                                recorded_run_judge(config.families));
     if (!path) return;
     out.emplace(open_source(*path, "--resume", config.families, RecordedUse::Training));
@@ -121,8 +122,14 @@ Dataset encoded_for(const RunConfig& config, const std::optional<Source>& base,
 std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Source>& base,
                                  const KnownLabels& labels, Problems& problems) {
   std::optional<Dataset> out;
+  if (!config.program_data.empty()) {
+    problems.gather(
+        [&] { out = load_program_data(config, base ? &base->run.vocabulary : nullptr); });
+    return out;
+  }
   if (config.data.empty()) {
-    problems.add("data is missing; give a text file, like --data input.txt", Fault::Usage);
+    problems.add("data is missing; give a text file, like --data input.txt",
+                 Problems::Fields{"data"});
     return out;
   }
   // Reported before.

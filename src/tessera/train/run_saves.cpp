@@ -22,6 +22,7 @@ constexpr std::int64_t kMaxFailedSaves = 3;  // in a row
 
 SaveOptions save_options(const RunConfig& config, const FileCalls& calls) {
   SaveOptions out;
+  out.names = checkpoint_names(config);
   constexpr std::int64_t kAll = kAllOfThem;
   out.keep_last = static_cast<int>(config.keep_last == 0 ? kAll : std::min(config.keep_last, kAll));
   out.calls = calls;
@@ -39,7 +40,7 @@ RunSaves::RunSaves(const RunConfig& config, const TrainOptions& options, OutputL
       callbacks_(options.callbacks),
       lock_(lock),
       crew_(crew),
-      folder_(absolute_path(in_folder(config.output, kCheckpointsFolder))),
+      folder_(absolute_path(checkpoints_folder(config))),
       saver_(folder_, save_options(config, options.calls), crew, mine),
       record_(std::move(record)),
       ended_(std::move(ended)) {}
@@ -54,7 +55,7 @@ bool RunSaves::is_here(const std::string& checkpoint) const {
 std::string RunSaves::last() const {
   const fs::path last = checkpoint_;
   return last.parent_path() == folder_
-             ? (fs::path(in_folder(config_.output, kCheckpointsFolder)) / last.filename()).string()
+             ? (fs::path(checkpoints_folder(config_)) / last.filename()).string()
              : checkpoint_;
 }
 
@@ -175,7 +176,7 @@ std::string RunSaves::at_bad_end(std::int64_t step, std::int64_t bad, MetricsFil
           ? "begin anew: there is no older checkpoint"
           : text("go back to an older checkpoint: ",
                  flags_to_go_on(output,
-                                text(in_folder(output, kCheckpointsFolder), "/", trained_from_)));
+                                text(checkpoints_folder(config_), "/", trained_from_)));
   return text(flags_to_go_on(output), "; if steps are skipped then too, ", back);
 }
 

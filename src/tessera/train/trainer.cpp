@@ -147,7 +147,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   memory_.huge_page_bytes = crew_->executor().huge_page_bytes();
   tell(&TrainCallback::on_memory, memory_);
   if (recorder_) recorder_->reserve(crew_->executor(), kTrainProgram);
-  crew_->require_shared_folder(in_folder(output_, kCheckpointsFolder), options_.calls);
+  crew_->require_shared_folder(absolute_path(checkpoints_folder(config())), options_.calls);
   if (run_.from) {
     crew_->load(*run_.from);
     saves_->goes_on_from(*run_.from);

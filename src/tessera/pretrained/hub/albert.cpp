@@ -48,7 +48,8 @@ void read_albert(const HubConfig& from, ModelConfig& to) {
   to.norm_eps = from.number("layer_norm_eps", 1e-12);
   to.init_std = from.number("initializer_range", 0.02);
   to.classifier_dropout = read_classifier_dropout(from, "classifier_dropout_prob", 0.1);
-  to.dropout = from.same_rate({"hidden_dropout_prob", "attention_probs_dropout_prob"}, 0);
+  to.dropout = from.same_rate({"hidden_dropout_prob"}, 0);
+  to.attention_dropout = from.rate_beside("attention_probs_dropout_prob", 0, to.dropout);
   from.require_count("num_hidden_groups", 1, 1, "all layers have the same weights here");
   from.require_count("inner_group_num", 1, 1, "a layer is one attention and one feed-forward here");
   from.require_word("hidden_act", "gelu_new", {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"});
@@ -68,7 +69,7 @@ void write_albert(const ModelConfig& from, HubJson& to) {
   to["layer_norm_eps"] = from.norm_eps;
   to["initializer_range"] = from.init_std;
   to["hidden_dropout_prob"] = from.dropout;
-  to["attention_probs_dropout_prob"] = from.dropout;
+  to["attention_probs_dropout_prob"] = from.attention_rate();
   to["classifier_dropout_prob"] =
       from.classifier_dropout < 0 ? from.dropout : from.classifier_dropout;
   to["num_hidden_groups"] = 1;

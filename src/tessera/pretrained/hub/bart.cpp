@@ -58,7 +58,8 @@ void read_bart(const HubConfig& from, ModelConfig& to) {
   to.positions = from.count("max_position_embeddings", 1024);
   to.vocabulary = from.count("vocab_size", 50265);
   to.init_std = from.number("init_std", 0.02);
-  to.dropout = from.same_rate({"dropout", "attention_dropout", "activation_dropout"}, 0.1);
+  to.dropout = from.same_rate({"dropout", "activation_dropout"}, 0.1);
+  to.attention_dropout = from.rate_beside("attention_dropout", 0.1, to.dropout);
   to.scale_embedding = from.truth("scale_embedding", false);
   from.require_word("activation_function", "gelu", {"gelu"});
   from.require_truth("tie_word_embeddings", true, "the head is the token embedding here");
@@ -90,7 +91,7 @@ void write_bart(const ModelConfig& from, HubJson& to) {
   to["vocab_size"] = from.vocabulary;
   to["init_std"] = from.init_std;
   to["dropout"] = from.dropout;
-  to["attention_dropout"] = from.dropout;
+  to["attention_dropout"] = from.attention_rate();
   to["activation_dropout"] = from.dropout;
   to["scale_embedding"] = from.scale_embedding;
   to["activation_function"] = "gelu";

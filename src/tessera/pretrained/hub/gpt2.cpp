@@ -33,7 +33,8 @@ void read_gpt2(const HubConfig& from, ModelConfig& to) {
   to.vocabulary = from.count("vocab_size", 50257);
   to.norm_eps = from.number("layer_norm_epsilon", 1e-5);
   to.init_std = from.number("initializer_range", 0.02);
-  to.dropout = from.same_rate({"resid_pdrop", "embd_pdrop", "attn_pdrop"}, 0.1);
+  to.dropout = from.same_rate({"resid_pdrop", "embd_pdrop"}, 0.1);
+  to.attention_dropout = from.rate_beside("attn_pdrop", 0.1, to.dropout);
   to.tied_head = from.truth("tie_word_embeddings", true);
   from.require_word("activation_function", "gelu_new",
                     {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"});
@@ -53,7 +54,8 @@ void write_gpt2(const ModelConfig& from, HubJson& to) {
   to["vocab_size"] = from.vocabulary;
   to["layer_norm_epsilon"] = from.norm_eps;
   to["initializer_range"] = from.init_std;
-  for (const char* key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) to[key] = from.dropout;
+  for (const char* key : {"resid_pdrop", "embd_pdrop"}) to[key] = from.dropout;
+  to["attn_pdrop"] = from.attention_rate();
   to["tie_word_embeddings"] = from.tied_head;
   to["activation_function"] = "gelu_new";
 }

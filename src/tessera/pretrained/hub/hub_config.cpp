@@ -120,4 +120,9 @@ double HubConfig::same_rate(std::initializer_list<std::string_view> keys, double
   return out;
 }
 
+double HubConfig::rate_beside(std::string_view key, double standard, double dropout) const {
+  const double rate = same_rate({key}, standard);
+  return rate == dropout ? -1 : rate;
+}
+
 }  // namespace tessera

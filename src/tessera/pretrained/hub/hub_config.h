@@ -45,6 +45,8 @@ class HubConfig {
                      std::string_view otherwise) const;
   /// One rate for several keys. Where they differ the first counts, and `notices` say so.
   double same_rate(std::initializer_list<std::string_view> keys, double standard) const;
+  /// The rate of `key`, as ModelConfig::attention_dropout has it: -1 where it is `dropout`.
+  double rate_beside(std::string_view key, double standard, double dropout) const;
 
   const std::vector<std::string>& notices() const { return notices_; }
 

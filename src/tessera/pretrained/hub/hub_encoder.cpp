@@ -9,7 +9,8 @@ void read_encoder(const HubConfig& from, double dropout, ModelConfig& to) {
   to.ffn_width = from.count("intermediate_size", 3072);
   to.norm_eps = from.number("layer_norm_eps", 1e-12);
   to.init_std = from.number("initializer_range", 0.02);
-  to.dropout = from.same_rate({"hidden_dropout_prob", "attention_probs_dropout_prob"}, dropout);
+  to.dropout = from.same_rate({"hidden_dropout_prob"}, dropout);
+  to.attention_dropout = from.rate_beside("attention_probs_dropout_prob", dropout, to.dropout);
   from.require_word("hidden_act", "gelu", {"gelu"});
 }
 
@@ -21,7 +22,7 @@ void write_encoder(const ModelConfig& from, HubJson& to) {
   to["layer_norm_eps"] = from.norm_eps;
   to["initializer_range"] = from.init_std;
   to["hidden_dropout_prob"] = from.dropout;
-  to["attention_probs_dropout_prob"] = from.dropout;
+  to["attention_probs_dropout_prob"] = from.attention_rate();
   to["hidden_act"] = "gelu";
 }
 

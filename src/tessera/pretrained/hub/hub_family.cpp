@@ -59,7 +59,7 @@ const HubFamily& hub_family_of(const HubConfig& config) {
 
 const HubFamily* hub_family_of(const FamilyRef& family) {
   for (const HubFamily* each : kFamilies) {
-    if (each->family == &*family) return each;
+    if (each->family->name == family.name()) return each;  // or what a program replaced it by
   }
   return nullptr;
 }

@@ -51,7 +51,7 @@ void read_llama(const HubConfig& from, ModelConfig& to) {
   to.init_std = from.number("initializer_range", 0.02);
   to.rope_base = rope_base(from);
   to.tied_head = from.truth("tie_word_embeddings", false);
-  to.dropout = from.same_rate({"attention_dropout"}, 0);
+  to.attention_dropout = from.rate_beside("attention_dropout", 0, to.dropout);
   from.require_word("hidden_act", "silu", {"silu"});
   from.require_truth("attention_bias", false, "linear layers have no biases here");
   from.require_truth("mlp_bias", false, "linear layers have no biases here");
@@ -74,7 +74,7 @@ void write_llama(const ModelConfig& from, HubJson& to) {
   to["rope_theta"] = from.rope_base;
   to["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", from.rope_base}};
   to["tie_word_embeddings"] = from.tied_head;
-  to["attention_dropout"] = from.dropout;
+  to["attention_dropout"] = from.attention_rate();
   to["hidden_act"] = "silu";
   to["attention_bias"] = false;
   to["mlp_bias"] = false;

@@ -1,0 +1,24 @@
+#pragma once
+/// A trained model as a folder of Hugging Face's transformers.
+
+#include <cstdint>
+#include <string>
+
+#include "tessera/models/family.h"
+#include "tessera/pretrained/save_pretrained.h"
+
+namespace tessera {
+
+struct ExportedModel {
+  std::string family;
+  std::int64_t step = 0;  // of the checkpoint
+};
+
+/// Writes the model of the checkpoint that `path` names into the folder `output`, and the files of
+/// the tokenizer of another program that it was trained with. `how.config` is that of the model
+/// that its weights came from, whatever it was. Errors: as of Checkpoint::open and save_pretrained;
+/// of a damaged one, which intact one there is in its place.
+ExportedModel export_model(const std::string& path, const std::string& output, SavePretrained how,
+                           const OwnFamilies& families = {});
+
+}  // namespace tessera

@@ -1,0 +1,41 @@
+#pragma once
+/// The parts in which flags are read: each takes what concerns it from the given flags, tells
+/// fields, and adds what is wrong.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/pretrained/pretrained_model.h"
+#include "tessera/rapidformer/environment.h"
+#include "tessera/rapidformer/given_flags.h"
+#include "tessera/rapidformer/request.h"
+
+namespace tessera {
+
+/// What the parts share.
+struct AskedRun {
+  GivenFlags flags;
+  Problems& problems;
+  std::vector<std::string>& notices;
+  FlagsOf whose = FlagsOf::Command;
+  const OwnFamilies& families;
+  bool pretraining = false;
+  /// A file or a preset tells the rest: nothing is required, and nothing has a default of its own.
+  bool told_elsewhere = false;
+  std::optional<PretrainedModel> pretrained = {};  // a folder of transformers
+  std::int64_t devices = 1, data_parallel = 1, global_batch_size = 0;
+  bool devices_told = false;
+  bool several_processes = false;
+};
+
+/// The task, the family, sizes, rates, the tokenizer; pretrained.
+void take_model_flags(AskedRun& run);
+/// Devices, what they share out, and the batch.
+void take_mesh_flags(AskedRun& run, const Variables& variables);
+/// How long the run is, and its learning rate. After the batch.
+void take_schedule_flags(AskedRun& run);
+/// --save, --load, --finetune and what goes with them.
+void take_folder_flags(AskedRun& run);
+
+}  // namespace tessera

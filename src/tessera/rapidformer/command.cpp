@@ -1,0 +1,63 @@
+#include "tessera/rapidformer/command.h"
+
+#include <algorithm>
+
+#include "tessera/apps/training.h"
+#include "tessera/base/text.h"
+#include "tessera/rapidformer/given_flags.h"
+#include "tessera/rapidformer/request.h"
+#include "tessera/rapidformer/user_script.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr const char* kUserScript = "--user-script";
+
+/// The value of --user-script, which is taken out of the arguments; empty: it is not there.
+std::string take_user_script(Arguments& arguments) {
+  for (auto word = arguments.begin(); word != arguments.end(); ++word) {
+    const bool joined = starts_with(*word, text(kUserScript, "="));
+    if (!joined && *word != kUserScript) continue;
+    if (joined) {
+      const std::string out = word->substr(std::string_view(kUserScript).size() + 1);
+      arguments.erase(word);
+      return out;
+    }
+    require(word + 1 != arguments.end() && !starts_with(*(word + 1), "--"), kUserScript,
+            " needs a value: ", kUserScript, " FILE");
+    const std::string out = *(word + 1);
+    arguments.erase(word, word + 2);
+    return out;
+  }
+  return "";
+}
+
+int train_by_flags(Arguments arguments, Console& console, const Variables& variables) {
+  if (std::ranges::find_if(arguments, [](const std::string& word) {
+        return word == "--help" || word == "-h";
+      }) != arguments.end()) {
+    console.out << "rapidformer --task NAME --data-path PATH --save FOLDER [FLAG...]\n"
+                   "rapidformer --user-script FILE [FLAG...]\n"
+                   "rapidformer COMMAND ...: as tessera COMMAND ...\n\n"
+                << rapidformer_help({}, console.columns);
+    return 0;
+  }
+  refuse_comments(arguments);
+  const std::string script = take_user_script(arguments);
+  if (!script.empty()) return run_user_script(script, arguments, console);
+  return run_training(read_rapidformer_flags(arguments, FlagsOf::Command, variables), console);
+}
+
+}  // namespace
+
+int run_rapidformer(const Arguments& arguments, Console& console, const Variables& variables) {
+  const bool flags = !arguments.empty() && starts_with(arguments.front(), "--") &&
+                     arguments.front() != "--version";
+  if (!flags && !arguments.empty()) return run_command(arguments, console);
+  return exit_code_of(console, [&] {
+    return train_by_flags(arguments.empty() ? Arguments{"--help"} : arguments, console, variables);
+  });
+}
+
+}  // namespace tessera

@@ -1,0 +1,14 @@
+#pragma once
+/// The command `rapidformer`: docs/rapidformer.md.
+
+#include "tessera/apps/command.h"
+#include "tessera/rapidformer/environment.h"
+
+namespace tessera {
+
+/// `rapidformer --FLAG ...` trains by the flags of Rapidformer and Megatron-LM; where the first
+/// word is no flag, the command is `tessera`. Returns the exit code (docs/errors.md).
+int run_rapidformer(const Arguments& arguments, Console& console,
+                    const Variables& variables = environment_variables());
+
+}  // namespace tessera

@@ -1,0 +1,143 @@
+#include "tessera/rapidformer/data_flags.h"
+
+#include <array>
+#include <filesystem>
+#include <system_error>
+
+#include "tessera/base/text.h"
+#include "tessera/data/data_split.h"
+#include "tessera/data/file.h"
+
+namespace tessera {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 3> kPathNames = {"data-path", "data-dir", "dataset-path"};
+constexpr std::array<std::string_view, 2> kDataNames = {"data-name", "dataset-name"};
+constexpr std::array<std::string_view, 5> kEndings = {".tsv", ".csv", ".jsonl", ".json", ".txt"};
+
+bool is_there(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+/// The one of `names` that was given; empty: none. Two that disagree are a problem.
+template <std::size_t N>
+std::string_view given_of(const GivenFlags& flags, const std::array<std::string_view, N>& names,
+                          Problems& problems) {
+  std::string_view out;
+  for (const std::string_view name : names) {
+    if (flags.find(name) == nullptr) continue;
+    if (!out.empty() && *flags.find(name) != *flags.find(out))
+      problems.add(text(flags.written(out), " and ", flags.written(name),
+                        " disagree: both say where the data is; give one"));
+    out = name;
+  }
+  return out;
+}
+
+/// DIR/train.tsv or the like; empty: there is none.
+std::string part_in(const std::string& folder, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    for (const std::string_view ending : kEndings) {
+      const std::string path = (fs::path(folder) / text(name, ending)).string();
+      if (is_there(path)) return path;
+    }
+  }
+  return "";
+}
+
+/// What `preprocess_data` makes with and without --split-sentences.
+void check_prefix(const std::string& prefix, const std::string& source, Problems& problems) {
+  if (is_there(prefix + ".idx") || is_there(prefix)) return;
+  constexpr std::string_view kSentence = "_sentence", kDocument = "_document";
+  for (const auto& [mine, other, how] :
+       {std::tuple(kSentence, kDocument, "without --split-sentences"),
+        std::tuple(kDocument, kSentence, "with --split-sentences")}) {
+    if (!prefix.ends_with(mine)) continue;
+    const std::string twin = text(prefix.substr(0, prefix.size() - mine.size()), other);
+    if (!is_there(twin + ".idx")) continue;
+    return problems.add(
+        text(source, " ", prefix, ": there is no ", prefix, ".idx, but ", twin,
+             ".idx is there: preprocess_data made it ", how, "; give --data-path ", twin,
+             mine == kSentence ? ", which GPT trains on, or make the other one for BERT"
+                               : ", which BERT trains on, or make the other one for GPT"));
+  }
+  problems.add(text(source, " ", prefix, ": there is no ", prefix, ".idx",
+                    near_files(prefix + ".idx"),
+                    "; `tessera preprocess_data --input TEXTS.jsonl --output-prefix PREFIX` makes "
+                    "token files"));
+}
+
+void take_tables(GivenFlags& flags, const std::string& path, const std::string& source,
+                 const std::string& name, Problems& problems, std::vector<std::string>& notices) {
+  std::error_code ignored;
+  if (name.empty() && (fs::is_regular_file(path, ignored) || is_there(path + ".idx")))
+    return flags.set("data", {path}, source);
+  const std::string folder = name.empty() ? path : (fs::path(path) / name).string();
+  const std::string train = part_in(folder, {"train"}),
+                    valid = part_in(folder, {"dev", "validation", "valid"});
+  if (train.empty()) {
+    problems.add(text(
+        source, " ", path, name.empty() ? "" : text(" with --data-name ", name), ": there is no ",
+        (fs::path(folder) / "train").string(), ".tsv, .csv or .jsonl",
+        is_there(folder) ? "" : near_files(folder),
+        "; nothing is downloaded: put the tables train and dev there, with the names of columns in "
+        "the first row"));
+    return problems.refuse("data");
+  }
+  flags.set("data", {train}, source);
+  if (!flags.tells("valid-data")) {
+    if (valid.empty()) {
+      notices.push_back(text("there is no dev or validation table beside ", train,
+                             ": the end of the training table is held out to evaluate on"));
+    } else {
+      flags.set("valid-data", {valid}, source);
+    }
+  }
+}
+
+void note_empty_test(const GivenFlags& flags, std::vector<std::string>& notices) {
+  const std::string* const split = flags.find("split");
+  if (split == nullptr) return;
+  std::size_t parts = 0;
+  for (const std::string& part : tessera::split(*split, ',')) parts += trim(part).empty() ? 0 : 1;
+  if (parts == 2)
+    notices.push_back(text("--split ", *split,
+                           " has no test part: nothing is left to test on, and nothing is tested; "
+                           "a third number, as in 949,50,1, keeps one for later"));
+}
+
+}  // namespace
+
+void take_data(GivenFlags& flags, bool pretraining, bool checks, Problems& problems,
+               std::vector<std::string>& notices) {
+  note_empty_test(flags, notices);
+  const std::string_view path = given_of(flags, kPathNames, problems),
+                         name = given_of(flags, kDataNames, problems);
+  if (path.empty()) {
+    if (!name.empty())
+      problems.add(text(flags.written(name), " is a folder in --data-path; give that too"));
+    return;
+  }
+  const std::string source = text("--", path);
+  if (!pretraining)
+    return take_tables(flags, *flags.find(path), source, name.empty() ? "" : *flags.find(name),
+                       problems, notices);
+  if (!name.empty())
+    problems.add(text(flags.written(name),
+                      " is for tables; --task pretraining takes the prefix of ",
+                      "token files: ", source, " PREFIX"));
+  const std::vector<std::string>& words = *flags.find_all(path);
+  const bool weighted = words.size() > 1 && words.size() % 2 == 0 &&
+                        words[0].find_first_not_of("0123456789.eE+-") == std::string::npos;
+  const std::size_t before = problems.list().size();
+  for (std::size_t i = weighted ? 1 : 0; i < words.size(); i += weighted ? 2 : 1)
+    if (checks) check_prefix(words[i], source, problems);
+  if (problems.list().size() == before) return flags.set("data", words, source);
+  problems.refuse("data");  // what is not there is told once
+}
+
+}  // namespace tessera

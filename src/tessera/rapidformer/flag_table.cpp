@@ -1,0 +1,270 @@
+#include "tessera/rapidformer/flag_table.h"
+
+#include <algorithm>
+
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+using enum FlagKind;
+
+constexpr std::string_view
+    kNoExperts = "there are no experts; a dense model takes the same flags",
+    kSamples = "tessera sample FOLDER writes texts with a trained model",
+    kFused = "the compiler fuses what it can; --no-graph-optimization turns all of it off",
+    kByHand = "blocks are cut by cost; docs/parallelism.md says how to place them by hand",
+    kWhole = "there is one data set of the kind: give --valid-data-path";
+
+// clang-format off
+constexpr FlagRow kRows[] = {
+    // The run.
+    {"task", "NAME", Read, "task", "", "what the model is trained to do: pretraining, or a task of docs/fine-tuning.md; casual_lm is causal_lm"},
+    {"user-script", "FILE", Read, "", "", "a program of your own: docs/user-scripts.md"},
+    {"epochs", "N", Same, "epochs"},
+    {"train-iters", "N", Same, "steps"},
+    {"train-samples", "N", Read, "steps", "", "so many samples in steps of --global-batch-size"},
+    {"exit-interval", "N", Same, "exit-interval", "", "counted from where this invocation begins"},
+    {"exit-duration-in-mins", "N", Refused, "", "", "a run that gets SIGTERM saves and ends: timeout 60m rapidformer ..."},
+    {"rampup-batch-size", "N", Refused, "", "", "the batch has one size; train a first run with a small --global-batch-size, and go on from it with --load", true},
+    {"seed", "N", Same, "seed", "", "1234 where it is not given"},
+    {"iterations-to-skip", "N", Refused, "", "", "a step whose loss is inf or nan is skipped by itself", true},
+    // Folders.
+    {"save", "FOLDER", Read, "output", "", "with --checkpoint-names iter; hf/ in it has the trained model for transformers"},
+    {"save-interval", "N", Same, "save-every", "", "without, there is one checkpoint, at the end"},
+    {"load", "FOLDER", Read, "resume", "", "goes on from the newest checkpoint there; with --finetune: its weights alone"},
+    {"finetune", "", Read, "init-from", "", "begins at iteration 0 with the weights of --load"},
+    {"pretrained-model-name-or-path", "NAME", Read, "init-from", "", "a folder of transformers, or the name of one; with --task pretraining its architecture alone"},
+    {"ckpt-step", "N", Read, "resume", "", "goes on from that iteration of --load"},
+    {"exit-on-missing-checkpoint", "", Read, "", "", "without a checkpoint in --load the run is refused"},
+    {"no-save-optim", "", Idle, "", "", "a checkpoint has the whole state; hf/ has the weights alone"},
+    {"no-save-rng", "", Always, "", "", "no state of random numbers is saved: they follow from the seed and the step"},
+    {"no-load-optim", "", Refused, "", "", "--load FOLDER --finetune takes the weights alone"},
+    {"no-load-rng", "", Always, "", "", "no state of random numbers is saved: they follow from the seed and the step"},
+    {"use-checkpoint-args", "", Always, "", "", "sizes of the model that are not given are those of the checkpoint"},
+    {"override-lr-scheduler", "", Always, "", "", "the flags hold, and what differs from the checkpoint is told"},
+    {"override-opt_param-scheduler", "", Always, "", "", "the flags hold, and what differs from the checkpoint is told"},
+    {"use-checkpoint-lr-scheduler", "", Refused, "", "", "--config FOLDER/config.toml has the flags of the run that saved there"},
+    {"use-checkpoint-opt_param-scheduler", "", Refused, "", "", "--config FOLDER/config.toml has the flags of the run that saved there"},
+    {"ckpt-format", "NAME", Idle, "", "", "there is one format, which any mesh reads: docs/checkpoint-format.md"},
+    {"async-save", "", Same, "background-save", "", "on by itself"},
+    {"ckpt-fully-parallel-load", "", Always, "", "", "each rank reads its part"},
+    {"ckpt-fully-parallel-save", "", Always, "", "", "each rank writes its part"},
+    // What is told.
+    {"log-interval", "N", Same, "log-every", "", "100 where it is not given"},
+    {"eval-interval", "N", Same, "eval-every", "", "1000 where it is not given"},
+    {"eval-iters", "N", Read, "eval-iters", "", "100 where it is not given, and all of it where --epochs is; 0: no validation"},
+    {"full-validation", "", Fixed, "eval-iters", "0"},
+    {"tensorboard-dir", "FOLDER", Read, "tensorboard-dir", "", "event files"},
+    {"tensorboard-log-interval", "N", Only, "", "1", "every iteration is written"},
+    {"tensorboard-queue-size", "N", Always, "", "", "nothing is kept back"},
+    {"logging-path", "PATH", Idle, "", "", "metrics.jsonl in --save has every iteration"},
+    {"log-params-norm", "", Idle, "", "", "metrics.jsonl has the norm of the gradient"},
+    {"log-num-zeros-in-grad", "", Idle, "", "", "metrics.jsonl has the norm of the gradient"},
+    {"log-throughput", "", Idle, "", "", "metrics.jsonl has tokens per second"},
+    {"timing-log-level", "N", Idle, "", "", "--profile FILE.json has the time of every kernel"},
+    {"eval-global-batch-size", "N", Idle, "", "", "validation takes batches of the size of training"},
+    {"multiple-validation-sets", "", Refused, "", "", kWhole},
+    {"start-eval-at-iter", "N", Refused, "", "", "--eval-interval counts from the begin"},
+    // Steps.
+    {"micro-batch-size", "N", Same, "micro-batch-size", "", "of one device"},
+    {"global-batch-size", "N", Same, "global-batch-size", "", "--micro-batch-size times the data parallel devices where it is not given"},
+    {"optimizer", "NAME", Read, "optimizer", "", "adam is adamw, as in Megatron-LM; or sgd, lamb, adamweightdecay"},
+    {"lr", "X", Same, "lr"},
+    {"min-lr", "X", Same, "min-lr"},
+    {"lr-decay-style", "NAME", Same, "lr-decay-style", "", "constant, linear or cosine; linear where it is not given"},
+    {"lr-decay-iters", "N", Same, "lr-decay-steps", "", "may be more than --train-iters"},
+    {"lr-decay-samples", "N", Read, "lr-decay-steps", "", "in steps of --global-batch-size"},
+    {"lr-warmup-iters", "N", Same, "lr-warmup-steps"},
+    {"lr-warmup-samples", "N", Read, "lr-warmup-steps", "", "in steps of --global-batch-size"},
+    {"lr-warmup-fraction", "X", Read, "lr-warmup-steps", "", "of --lr-decay-iters, or else of --train-iters"},
+    {"lr-warmup-init", "X", Only, "", "0", "the rate rises from 0"},
+    {"lr-wsd-decay-style", "NAME", Refused, "", "", "--lr-decay-style is constant, linear or cosine"},
+    {"lr-wsd-decay-iters", "N", Refused, "", "", "--lr-decay-style is constant, linear or cosine"},
+    {"weight-decay", "X", Same, "weight-decay"},
+    {"start-weight-decay", "X", Refused, "", "", "it is constant: --weight-decay"},
+    {"end-weight-decay", "X", Refused, "", "", "it is constant: --weight-decay"},
+    {"weight-decay-incr-style", "NAME", Only, "", "constant", "--weight-decay does not change"},
+    {"clip-grad", "X", Same, "clip-grad"},
+    {"adam-beta1", "X", Same, "adam-beta1"},
+    {"adam-beta2", "X", Same, "adam-beta2"},
+    {"adam-eps", "X", Same, "adam-eps"},
+    {"sgd-momentum", "X", Same, "sgd-momentum"},
+    // Numbers.
+    {"mixed-precision", "", Same, "mixed-precision", "", "bf16 on processors, which needs no loss scale"},
+    {"fp16", "", Same, "fp16"},
+    {"bf16", "", Same, "bf16"},
+    {"loss-scale", "X", Refused, "", "", "it adapts itself: --initial-loss-scale and --min-loss-scale, the same number for one that does not fall"},
+    {"initial-loss-scale", "X", Same, "initial-loss-scale", "", "65536 where it is not given"},
+    {"min-loss-scale", "X", Same, "min-loss-scale"},
+    {"loss-scale-window", "N", Same, "loss-scale-window"},
+    {"hysteresis", "N", Same, "hysteresis"},
+    {"fp32-residual-connection", "", Refused, "", "", "the residual stream has the floats of the run; leave --mixed-precision out for f32"},
+    {"apply-query-key-layer-scaling", "", Idle, "", "", "it changes no result: softmax is computed in f32"},
+    {"no-query-key-layer-scaling", "", Always, "", "", "there is none"},
+    {"attention-softmax-in-fp32", "", Always, "", "", "softmax is computed in f32"},
+    {"fp16-lm-cross-entropy", "", Refused, "", "", "the loss is computed in f32"},
+    {"accumulate-allreduce-grads-in-fp32", "", Fixed, "reduce-dtype", "f32"},
+    {"grad-reduce-in-bf16", "", Fixed, "reduce-dtype", "bf16"},
+    // Switches of Rapidformer.
+    {"onnx-runtime-training", "", Same, "graph-optimization", "", "the passes of the compiler; on by itself"},
+    {"zero-1-memory-optimization", "", Same, "zero-1-memory-optimization"},
+    {"zero-2-memory-optimization", "", Same, "zero-2-memory-optimization"},
+    {"zero-3-memory-optimization", "", Same, "zero-3-memory-optimization"},
+    {"fsdp-memory-optimization", "", Same, "fsdp-memory-optimization"},
+    {"oss-memory-optimization", "", Same, "zero-1-memory-optimization", "", "fairscale's OSS shards what ZeRO-1 does"},
+    {"oss-sdp-memory-optimization", "", Same, "zero-2-memory-optimization", "", "fairscale's OSS with SDP shards what ZeRO-2 does"},
+    {"use-distributed-optimizer", "", Same, "zero-1-memory-optimization"},
+    {"remote-device", "NAME", Same, "remote-device", "", "none, cpu or nvme"},
+    {"no-contiguous-buffers-in-local-ddp", "", Always, "", "", "the memory plan decides where gradients lie"},
+    {"DDP-impl", "NAME", Only, "", "local torch", "there is one way to sum gradients"},
+    {"ddp-bucket-size", "N", Refused, "", "", "--bucket-mb N, in MiB"},
+    {"overlap-grad-reduce", "", Always, "", "", "sums begin as soon as gradients are there"},
+    {"overlap-param-gather", "", Always, "", "", "gathers begin before they are needed"},
+    {"distributed-backend", "NAME", Idle, "", "", "ranks talk through memory, MPI or TCP, as they were started: docs/command.md"},
+    {"distributed-timeout-minutes", "N", Read, "distributed-timeout", "", "in seconds there"},
+    {"local_rank", "N", Idle, "", "", "the environment tells the rank"},
+    {"local-rank", "N", Idle, "", "", "the environment tells the rank"},
+    {"manual-gc", "", Always, "", "", "nothing is collected"},
+    // The mesh.
+    {"devices", "N", Same, "devices", "", "of all hosts; the length of CUDA_VISIBLE_DEVICES times NNODES where it is not given"},
+    {"tensor-model-parallel-size", "N", Same, "tensor-model-parallel-size"},
+    {"pipeline-model-parallel-size", "N", Same, "pipeline-model-parallel-size"},
+    {"context-parallel-size", "N", Same, "context-parallel-size"},
+    {"sequence-parallel", "", Same, "sequence-parallel"},
+    {"num-virtual-stages-per-pipeline-rank", "N", Read, "virtual-pipeline-stages", "", "with --pipeline-schedule interleaved"},
+    {"num-layers-per-virtual-pipeline-stage", "N", Read, "virtual-pipeline-stages", "", "layers / stages / N, with --pipeline-schedule interleaved"},
+    {"decoder-first-pipeline-num-layers", "N", Refused, "", "", kByHand},
+    {"decoder-last-pipeline-num-layers", "N", Refused, "", "", kByHand},
+    {"use-tp-pp-dp-mapping", "", Idle, "", "", "ranks are placed tensor, data, pipeline; results do not depend on it"},
+    {"checkpoint-activations", "", Same, "checkpoint-activations"},
+    {"checkpoint-num-layers", "N", Only, "", "1", "every layer is computed again by itself"},
+    {"recompute-activations", "", Fixed, "recompute-granularity", "selective"},
+    {"recompute-granularity", "NAME", Same, "recompute-granularity"},
+    {"recompute-method", "NAME", Only, "", "uniform", "--recompute-layers 0-5 says which layers"},
+    {"recompute-num-layers", "N", Only, "", "1", "--recompute-layers 0-5 says which layers"},
+    {"recompute-modules", "NAME", Refused, "", "", "--recompute-granularity elementwise, selective or full", true},
+    {"expert-model-parallel-size", "N", Only, "", "1", kNoExperts},
+    {"num-experts", "N", Refused, "", "", kNoExperts, true},
+    {"mlp-type", "NAME", Refused, "", "", kNoExperts},
+    {"use-expert-residual-network", "", Refused, "", "", kNoExperts},
+    {"top-k-linear-strategy", "NAME", Refused, "", "", kNoExperts},
+    {"moe-linear-layer-type", "NAME", Refused, "", "", kNoExperts},
+    {"disable-moe-token-dropping", "", Refused, "", "", kNoExperts},
+    {"moe-min-capacity", "N", Refused, "", "", kNoExperts},
+    {"moe-loss-coeff", "X", Refused, "", "", kNoExperts},
+    {"moe-router-topk", "N", Refused, "", "", kNoExperts},
+    {"moe-router-load-balancing-type", "NAME", Refused, "", "", kNoExperts},
+    {"moe-aux-loss-coeff", "X", Refused, "", "", kNoExperts},
+    {"moe-grouped-gemm", "", Refused, "", "", kNoExperts},
+    {"router-type", "N", Refused, "", "", kNoExperts},
+    // The model.
+    {"num-layers", "N", Same, "layers"},
+    {"encoder-num-layers", "N", Same, "layers"},
+    {"decoder-num-layers", "N", Same, "decoder-layers"},
+    {"hidden-size", "N", Same, "width"},
+    {"ffn-hidden-size", "N", Same, "ffn-width"},
+    {"num-attention-heads", "N", Same, "heads"},
+    {"kv-channels", "N", Same, "head-width"},
+    {"group-query-attention", "", Always, "", "", "--num-query-groups says so"},
+    {"num-query-groups", "N", Same, "kv-heads"},
+    {"seq-length", "N", Same, "context", "", "tokens of a sample"},
+    {"encoder-seq-length", "N", Read, "source-context", "", "context where the model has no decoder"},
+    {"decoder-seq-length", "N", Same, "context"},
+    {"max-position-embeddings", "N", Read, "positions", "", "at least --seq-length; a model whose positions are not learned has none"},
+    {"layernorm-epsilon", "X", Same, "norm-eps"},
+    {"norm-epsilon", "X", Same, "norm-eps"},
+    {"attention-dropout", "X", Same, "attention-dropout", "", "0.1 where it is not given"},
+    {"hidden-dropout", "X", Same, "dropout", "", "0.1 where it is not given"},
+    {"init-method-std", "X", Same, "init-std"},
+    {"init-method-xavier-uniform", "", Refused, "", "", "--init-method-std"},
+    {"use-cpu-initialization", "", Always, "", "", "first values do not depend on the mesh"},
+    {"data-parallel-random-init", "", Refused, "", "", "first values do not depend on the mesh"},
+    {"make-vocab-size-divisible-by", "N", Idle, "", "", "any vocabulary can be split: no rows are added"},
+    {"untie-embeddings-and-output-weights", "", Opposite, "tied-head"},
+    {"disable-bias-linear", "", Opposite, "bias"},
+    {"position-embedding-type", "NAME", Read, "family", "", "rope is of --family llama, learned_absolute of gpt2 and bert"},
+    {"use-rotary-position-embeddings", "", Read, "family", "", "of --family llama"},
+    {"rotary-base", "X", Same, "rope-base"},
+    {"rotary-percent", "X", Only, "", "1", "positions turn all channels of a head"},
+    {"swiglu", "", Read, "family", "", "of --family llama"},
+    {"normalization", "NAME", Read, "family", "", "RMSNorm is of --family llama, LayerNorm of gpt2 and bert"},
+    {"openai-gelu", "", Refused, "", "", "gelu is by erf"},
+    {"onnx-safe", "", Always, "", "", "gelu is by erf"},
+    {"squared-relu", "", Refused, "", "", "--activation is gelu, relu or gated-gelu"},
+    {"bert-no-binary-head", "", Refused, "", "", "--family roberta predicts masked tokens alone"},
+    {"use-flash-attn", "", Always, "", "", "attention keeps no table of probabilities where that is cheaper"},
+    {"no-masked-softmax-fusion", "", Idle, "", "", kFused},
+    {"no-bias-gelu-fusion", "", Idle, "", "", kFused},
+    {"no-bias-swiglu-fusion", "", Idle, "", "", kFused},
+    {"no-bias-dropout-fusion", "", Idle, "", "", kFused},
+    {"no-gradient-accumulation-fusion", "", Idle, "", "", kFused},
+    {"no-rope-fusion", "", Idle, "", "", kFused},
+    // Data.
+    {"data-path", "PATH", Read, "data", "", "with --task pretraining the PREFIX of token files, or weights and prefixes by turns; else a folder of tables", true},
+    {"dataset-path", "PATH", Read, "data", "", "as --data-path", true},
+    {"data-dir", "FOLDER", Read, "data", "", "as --data-path"},
+    {"data-name", "NAME", Read, "data", "", "the folder NAME in --data-path: train, dev and test, as .tsv, .csv or .jsonl"},
+    {"dataset-name", "NAME", Read, "data", "", "as --data-name"},
+    {"train-data-path", "PATH", Same, "data", "", "", true},
+    {"train-data", "PATH", Same, "data", "", "", true},
+    {"valid-data-path", "PATH", Same, "valid-data", "", "", true},
+    {"valid-data", "PATH", Same, "valid-data", "", "", true},
+    {"test-data-path", "PATH", Idle, "", "", "no test is run at the end", true},
+    {"data-impl", "NAME", Same, "data-impl", "", "mmap or infer"},
+    {"split", "WEIGHTS", Same, "split", "", "969,30,1 where it is not given"},
+    {"dataloader-type", "NAME", Only, "", "single", "samples are read in one order, which the seed decides"},
+    {"num-workers", "N", Always, "", "", "samples are read as they are needed"},
+    {"mmap-warmup", "", Always, "", "", "token files are read sample by sample"},
+    {"data-cache-path", "FOLDER", Same, "data-cache-path"},
+    {"reset-position-ids", "", Same, "reset-position-ids"},
+    {"reset-attention-mask", "", Same, "reset-attention-mask"},
+    {"eod-mask-loss", "", Same, "eod-mask-loss"},
+    {"mask-prob", "X", Only, "", "0.15", "samples are drawn as Megatron-LM does with its defaults"},
+    {"short-seq-prob", "X", Only, "", "0.1", "samples are drawn as Megatron-LM does with its defaults"},
+    {"tokenizer-type", "TYPE", Read, "tokenizer-type", "", "alone it also says the family: GPT2BPETokenizer and SentencePiece gpt2, Llama2Tokenizer llama, BertWordPiece bert"},
+    {"vocab-file", "FILE", Same, "vocab-file"},
+    {"vocab", "FILE", Same, "vocab-file", "", "the spelling of old versions"},
+    {"merge-file", "FILE", Same, "merge-file"},
+    {"tokenizer-model", "FILE", Same, "tokenizer"},
+    {"vocab-size", "N", Same, "vocab-size"},
+    {"vocab-extra-ids", "N", Same, "vocab-extra-ids"},
+    // Writing texts.
+    {"inference", "", Refused, "", "", kSamples},
+    {"top_k", "N", Refused, "", "", kSamples},
+    {"input_len", "N", Refused, "", "", kSamples},
+    {"out-seq-length", "N", Refused, "", "", kSamples},
+    {"text-generate-input-file", "FILE", Refused, "", "", kSamples},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const FlagRow> flag_rows() { return kRows; }
+
+const FlagRow* find_flag_row(std::string_view name) {
+  const auto* const found = std::ranges::find(kRows, name, &FlagRow::name);
+  return found == std::end(kRows) ? nullptr : found;
+}
+
+std::string becomes_text(const FlagRow& row) {
+  const std::string field = row.field.empty() ? "" : text("`", row.field, "`");
+  const std::string note = row.note.empty() ? "" : std::string(row.note);
+  const auto with_note = [&](const std::string& begin) {
+    return note.empty() ? begin : begin.empty() ? note : text(begin, "; ", note);
+  };
+  switch (row.kind) {
+    case Same: return with_note(field);
+    case Opposite: return with_note(text(field, " false"));
+    case Fixed: return with_note(text(field, " ", row.value));
+    case Read: return with_note(field);
+    case Always: return text("always so: ", note);
+    case Idle: return text("does nothing, and says so: ", note);
+    case Only: return text("only ", join(split(row.value, ' '), " or "), ": ", note);
+    case Refused: return text("**refused**: ", note);
+  }
+  return note;
+}
+
+}  // namespace tessera

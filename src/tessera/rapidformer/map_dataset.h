@@ -1,0 +1,70 @@
+#pragma once
+/// Datasets of a user's own: samples by number, each with named features.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tessera/data/samples.h"
+#include "tessera/models/task.h"
+#include "tessera/train/config.h"
+
+namespace tessera {
+
+/// What a sample has under one name: a number, or a row of them.
+using Feature = std::variant<std::int32_t, float, std::vector<std::int32_t>, std::vector<float>>;
+
+/// The features of a sample: {"input_ids", ...}, {"labels", ...}. In a batch each is a tensor
+/// [batch] or [batch, numbers of the row], of i32 or f32.
+using Features = std::map<std::string, Feature, std::less<>>;
+
+/// What torch.utils.data.Dataset is. Functions may be called from any thread, and again for the
+/// same sample.
+class MapDataset {
+ public:
+  virtual ~MapDataset() = default;
+  virtual std::int64_t size() const = 0;
+  /// Sample `i`. All have the same features, of the same type and length: what is shorter is padded
+  /// here. A label that does not count is kIgnoredLabel.
+  virtual Features get(std::int64_t i) const = 0;
+};
+
+/// What a run trains on, and what it validates on; `valid` may be empty. No `train`: the data that
+/// the flags name, as `tessera train` reads it.
+struct Datasets {
+  std::shared_ptr<const MapDataset> train, valid;
+
+  /// For a resumed run: those that it began with had the same number of samples, and some of these
+  /// were the same.
+  std::string digest() const;
+};
+
+/// How many samples a run takes; 0 of `valid`: all that there are.
+struct NumSamples {
+  std::int64_t train = 0, valid = 0;
+};
+NumSamples num_samples(const RunConfig& args);
+
+/// Megatron-LM's function: samples of the token files that `args` names (--data-path, --split,
+/// --valid-data-path), in the order in which Megatron-LM takes them. Feature "text": seq-length + 1
+/// token ids. Errors: as of load_token_files.
+Datasets build_train_valid_test_datasets(const RunConfig& args, const NumSamples& wanted);
+
+/// The inputs of a task whose samples are those of the dataset. Errors: Fault::Data: an empty
+/// dataset; a row without numbers.
+std::vector<TaskInput> inputs_of(const MapDataset& dataset, const ModelConfig& model);
+
+struct MapSamplesOptions {
+  std::uint64_t seed = 0;
+  bool shuffled = false;  // each epoch anew; else by number, and from 0 again
+  bool held_out = false;  // behind the last are samples of which nothing counts
+  std::int64_t most = 0;  // the first so many; 0: all
+};
+/// Errors of fill: Fault::Data: a sample with other features than the first one.
+std::unique_ptr<Samples> map_samples(std::shared_ptr<const MapDataset> dataset,
+                                     const MapSamplesOptions& options);
+
+}  // namespace tessera

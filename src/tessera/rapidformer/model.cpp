@@ -1,0 +1,143 @@
+#include "tessera/rapidformer/model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tessera/apps/model_names.h"
+#include "tessera/base/text.h"
+#include "tessera/ops/elementwise.h"
+#include "tessera/train/fields.h"
+
+namespace tessera {
+
+namespace {
+
+/// What Hugging Face calls inputs of our tasks.
+constexpr std::pair<std::string_view, std::string_view> kTheirNames[] = {
+    {"ids", "input_ids"},        {"mask", "attention_mask"},
+    {"types", "token_type_ids"}, {"next", "next_sentence_label"},
+    {"patches", "pixel_values"},
+};
+
+std::string_view their_name(std::string_view ours) {
+  for (const auto& [name, theirs] : kTheirNames)
+    if (name == ours) return theirs;
+  return ours;
+}
+
+Task own_task(const ModelConfig&) {
+  Task out;
+  out.name = "own";
+  out.tokens = 1;
+  out.measure = [](const TaskValues&, const Pass&) -> Measured {
+    fail(Fault::Usage, "model(batch): with own_layers() there is no model to call; compute the ",
+         "loss from the batch");
+  };
+  return out;
+}
+
+constexpr FamilyTask kOwnTasks[] = {{"own", "what the program computes", own_task}};
+
+/// What layers may be made of.
+constexpr ReadField kOwnReads[] = {{"layers"},    {"heads"},    {"kv-heads"},   {"width"},
+                                   {"ffn-width"}, {"context"},  {"vocab-size"}, {"dropout"},
+                                   {"classes"},   {"norm-eps"}, {"init-std"}};
+
+constexpr ModelFamily kOwnLayers = {
+    .name = "own-layers",
+    .doc = "layers of a program",
+    .reads = kOwnReads,
+    .tasks = kOwnTasks,
+    .stacks = [](const ModelConfig&) -> std::vector<LayerStack> { return {}; },
+};
+
+std::string names_of(const TaskValues& values) {
+  std::vector<std::string> out;
+  for (const auto& [name, value] : values) out.push_back(name);
+  return join(out);
+}
+
+}  // namespace
+
+Value Batch::operator[](std::string_view name) const {
+  const auto found = values_.find(name);
+  require(found != values_.end(), "the batch has no feature '", name, "'; it has ",
+          names_of(values_));
+  return found->second;
+}
+
+Value ModelOutput::operator[](std::string_view name) const {
+  const auto found = std::ranges::find(predictions, name, &NamedValue::name);
+  std::vector<std::string> names;
+  for (const NamedValue& known : predictions) names.push_back(known.name);
+  require(found != predictions.end(), "the model predicts no '", name, "'; it predicts ",
+          names.empty() ? "nothing" : join(names));
+  return found->value;
+}
+
+Mean Loss::mean(std::int64_t samples) const {
+  require(sum_.valid(), "run_forward_step returned no loss; return a scalar value, or a mean");
+  require(sum_.shape().ndim() == 0, "the loss is of shape ", sum_.shape(),
+          "; return a scalar, as sum_all(x), or a mean, as masked_mean(losses, mask)");
+  if (count_.valid()) return {sum_, count_};
+  const double count = static_cast<double>(samples);
+  return {sum_ * count, sum_.builder().constant(count, DType::F32)};
+}
+
+ModelOutput Model::operator()(const Batch& batch) const {
+  TaskValues inputs;
+  for (const TaskInput& input : task_.inputs) {
+    const std::string_view name = batch.contains(input.name) ? input.name : their_name(input.name);
+    require(batch.contains(name), "model(batch): family ", config_.family, " with task ",
+            task_.name, " reads '", input.name, "'",
+            name == input.name ? "" : text(" (also '", name, "')"), ", and the batch has ",
+            names_of(batch.values()), "; give the dataset such a feature, or compute with ",
+            "model.logits(ids) or layers of your own");
+    const Value value = batch[name];
+    Shape wanted{value.shape().ndim() == 0 ? 0 : value.shape()[0]};
+    for (const std::int64_t size : input.sample) wanted.push_back(size);
+    require(value.shape() == wanted && value.dtype() == input.dtype, "model(batch): feature '",
+            name, "' is ", value.dtype(), value.shape(), ", and family ", config_.family,
+            " with task ", task_.name, " reads ", input.dtype, wanted,
+            "; pad or cut it in the dataset's get(), or give another --seq-length");
+    inputs.emplace(input.name, value);
+  }
+  const Measured measured = task_.measure(inputs, pass_);
+  const std::vector<Mean>& means = measured.means;
+  std::vector<std::size_t> weighted;
+  for (std::size_t i = 0; i < means.size(); ++i)
+    if (task_.means[i].weight != 0) weighted.push_back(i);
+  const bool one = weighted.size() == 1 && task_.means[weighted[0]].weight == 1;
+  return {one ? Loss(means[weighted[0]]) : Loss(loss_of(task_, means)), measured.predictions};
+}
+
+Value Model::logits(Value ids) const {
+  require(task_.text.has_value() && task_.text->source == 0, "model.logits(ids): family ",
+          config_.family, " with task ", task_.name,
+          " is no model that predicts the next token; call model(batch)");
+  return task_.text->logits(ids, pass_);
+}
+
+ModelChoice ModelChoice::from_pretrained(std::string name) {
+  ModelChoice out;
+  out.pretrained_ = std::move(name);
+  return out;
+}
+
+ModelChoice ModelChoice::own_layers() { return ModelChoice(kOwnLayers); }
+
+void ModelChoice::apply(RunConfig& config) const {
+  if (family_ != nullptr && family_->name != config.model.family.name()) {
+    RunConfig theirs;
+    theirs.model = published(find_model(family_->name, config.families));
+    config.model.family = theirs.model.family;
+    for (const Field& field : fields()) {
+      if (field.group == FieldGroup::Model && field.name != "family" &&
+          config.untold.contains(field.name))
+        set_text(field, config, get_text(field, theirs), field.name);
+    }
+  }
+  if (!pretrained_.empty()) config.init_from = model_folder(pretrained_);
+}
+
+}  // namespace tessera

@@ -1,0 +1,115 @@
+#pragma once
+/// What a template's functions deal with: batches, models and losses, as values of a graph that is
+/// not computed yet.
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/models/family.h"
+#include "tessera/models/task.h"
+#include "tessera/nn/loss.h"
+#include "tessera/nn/optimizer.h"
+#include "tessera/train/config.h"
+
+namespace tessera {
+
+/// The features of a dataset, each a value [batch, ...].
+class Batch {
+ public:
+  explicit Batch(TaskValues values) : values_(std::move(values)) {}
+  /// Errors: Fault::Usage: no such feature; the message lists those that there are.
+  Value operator[](std::string_view name) const;
+  bool contains(std::string_view name) const { return values_.contains(name); }
+  const TaskValues& values() const { return values_; }
+
+ private:
+  TaskValues values_;
+};
+
+/// A loss, from a scalar or from a mean over what counts. Where batches are averaged, as in a
+/// validation, a mean weighs as much as counts in each, and a scalar as much as the batch has
+/// samples.
+class Loss {
+ public:
+  Loss(Mean mean) : sum_(mean.sum), count_(mean.count) {}
+  Loss(Value scalar) : sum_(scalar) {}
+  Value value() const { return count_.valid() ? Mean{sum_, count_}.value() : sum_; }
+  /// Of a batch of so many samples. Errors: Fault::Usage: it is no scalar of f32.
+  Mean mean(std::int64_t samples) const;
+
+ private:
+  Value sum_, count_;
+};
+
+/// What run_forward_step returns: the loss and, of a Finetuner, what run_compute_metrics is to see
+/// of each sample: values [batch, ...] of f32 by name, as {"logits", logits}.
+struct ModelOutput {
+  ModelOutput(Loss of, std::vector<NamedValue> predicted = {})
+      : loss(of), predictions(std::move(predicted)) {}
+  ModelOutput(Mean mean) : loss(mean) {}
+  ModelOutput(Value scalar) : loss(scalar) {}
+  /// What is predicted under that name. Errors: Fault::Usage: nothing is.
+  Value operator[](std::string_view name) const;
+  Loss loss;
+  std::vector<NamedValue> predictions;
+};
+
+/// The model in run_forward_step.
+class Model {
+ public:
+  Model(const ModelConfig& config, const Task& task, const Pass& pass)
+      : config_(config), task_(task), pass_(pass) {}
+
+  /// What the model's task computes of the batch: `model(**batch)` of Hugging Face. Features have
+  /// the names of the task's inputs, or those that Hugging Face gives them: input_ids,
+  /// attention_mask, token_type_ids. Errors: Fault::Usage: the task reads a feature that the batch
+  /// lacks, or of another shape.
+  ModelOutput operator()(const Batch& batch) const;
+  /// Logits [b, s, vocabulary] of token ids [b, s], of a model that writes text.
+  Value logits(Value ids) const;
+  /// Its sizes, for layers of one's own, and how they are run.
+  const ModelConfig& config() const { return config_; }
+  const Pass& pass() const { return pass_; }
+
+ private:
+  const ModelConfig& config_;
+  const Task& task_;
+  const Pass& pass_;
+};
+
+/// A model, before there is a graph: which family, with which sizes and weights.
+class ModelChoice {
+ public:
+  /// The one that the flags tell: --preset, --family, their sizes, --init-from.
+  ModelChoice() = default;
+  /// A family of the program's own, which outlives it, with the sizes that flags tell.
+  explicit ModelChoice(const ModelFamily& family) : family_(&family) {}
+  /// The model in a folder of Hugging Face or in a checkpoint, by its path or its name, or the one
+  /// that flags tell.
+  static ModelChoice from_pretrained(std::string name);
+  /// None: run_forward_step computes with layers of its own, from the batch to the loss. Flags of
+  /// sizes are for these to read, and there are no layers that pipelines could cut.
+  static ModelChoice own_layers();
+
+  const ModelFamily* family() const { return family_; }
+  /// What it says, where neither flags nor a preset do; config.families has its family by name.
+  void apply(RunConfig& config) const;
+
+ private:
+  const ModelFamily* family_ = nullptr;
+  std::string pretrained_;
+};
+
+/// What model_optimizer_lr_scheduler_provider returns. Without an optimizer or a schedule it is
+/// what flags tell.
+struct Provided {
+  ModelChoice model = {};
+  std::optional<OptimizerConfig> optimizer = std::nullopt;
+  std::optional<ScheduleConfig> lr_scheduler = std::nullopt;
+};
+
+}  // namespace tessera

@@ -1,0 +1,16 @@
+#include "tessera/rapidformer/named_function.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+
+namespace tessera {
+
+std::string name_of_type(const std::type_info& type) {
+  const std::unique_ptr<char, void (*)(void*)> name(
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, nullptr), std::free);
+  return name ? name.get() : type.name();
+}
+
+}  // namespace tessera

@@ -1,0 +1,219 @@
+#include "tessera/rapidformer/own_loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "tessera/apps/ranks.h"
+#include "tessera/base/size.h"
+#include "tessera/base/text.h"
+#include "tessera/data/file.h"
+#include "tessera/pretrained/save_pretrained.h"
+#include "tessera/train/crew.h"
+#include "tessera/train/output_folder.h"
+#include "tessera/train/programs.h"
+#include "tessera/train/validation.h"
+
+namespace tessera {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A leader that waits longer for work shows the other ranks that it is alive.
+constexpr auto kShortWait = 2s;
+
+/// Such a loop writes no folder of a run, so it need not be told one.
+RunConfig of_loop(RunConfig config) {
+  require(config.resume == "none", "resume is ", config.resume,
+          ", and a loop of the program's own has no checkpoints to go on from; begin with weights ",
+          "by init-from, or use a template, whose runs are resumed");
+  if (config.output.empty()) config.output = "unwritten";
+  return config;
+}
+
+}  // namespace
+
+OwnLoop::OwnLoop(const AskedTraining& asked, Console& console, OwnFunctions functions)
+    : run_(of_loop(asked.config), keeping_predictions(std::move(functions))) {
+  require(launched_as(asked.config.parallel.devices == 1 ? 0 : asked.config.parallel.devices).how ==
+              Launched::Alone,
+          "a loop of the program's own runs all devices as threads of one process, and this ",
+          "process was launched as one of several; start it alone, with --devices N");
+  Problems problems = asked.problems;
+  if (auto prepared = prepare_run(run_.config(), problems)) prepared_.emplace(std::move(*prepared));
+  problems.raise();
+  for (const auto& notices : {asked.notices, prepared_->notices})
+    for (const std::string& notice : notices)
+      if (notice.find(config().output) == std::string::npos)  // the folder of a run; there is none
+        console.err << "notice: " << notice << "\n";
+  task_.emplace(task_of(config().model));
+  samples_ = task_->train_samples(prepared_->data, sample_choices(config()));
+  ranks_ = std::thread([this, &console] { run_ranks_of(console); });
+  try {
+    on_leader([](Crew&) {});
+  } catch (...) {
+    ranks_.join();
+    throw;
+  }
+}
+
+OwnFunctions OwnLoop::keeping_predictions(OwnFunctions functions) {
+  functions.metrics = [this](const EvalPrediction& eval) {
+    gathered_ = eval;
+    return NamedMeans();
+  };
+  return functions;
+}
+
+OwnLoop::~OwnLoop() {
+  {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  ranks_.join();
+}
+
+std::vector<SampleBatch> OwnLoop::train_batches(std::int64_t epoch) const {
+  require(epoch >= 1, "epoch ", epoch, "; they are counted from 1");
+  const std::int64_t size = samples_->size(), batch = config().global_batch_size;
+  const auto first_step = [&](std::int64_t of) { return ((of - 1) * size + batch - 1) / batch; };
+  std::vector<SampleBatch> out;
+  for (std::int64_t k = first_step(epoch); k < first_step(epoch + 1); ++k)
+    out.push_back({k * batch, batch});
+  return out;
+}
+
+StepRecord OwnLoop::backward(const SampleBatch& batch) {
+  require(batch.count == config().global_batch_size, "a batch has ", batch.count,
+          " samples, and global-batch-size is ", config().global_batch_size,
+          "; take batches from train_batches(epoch)");
+  StepRecord out;
+  const auto begin = std::chrono::steady_clock::now();
+  on_leader([&](Crew& crew) {
+    crew.set_step(step_ + 1);
+    crew.run(kTrainProgram,
+             [&](BatchInputs& inputs) { samples_->fill(batch.first, batch.count, inputs); });
+    const auto number = [&](const char* name) {
+      return crew.executor().scalar(kTrainProgram, name);
+    };
+    out.loss = number("loss"), out.lr = number("lr"), out.grad_norm = number("grad_norm");
+    out.ok = number("ok") != 0;
+  });
+  out.step = ++step_;
+  out.place = place_in_epoch(batch.first, batch.count, samples_->size());
+  out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return out;
+}
+
+EvalPrediction OwnLoop::gather() {
+  require(wanted_programs(config()).evaluate,
+          "nothing is held out to gather predictions of; give compose() a dataset to validate on");
+  const std::unique_ptr<Samples> held_out =
+      task_->valid_samples(prepared_->data, valid_choices(config()));
+  const std::unique_ptr<Judge> judge = task_->judge(prepared_->data);
+  const std::int64_t batch = evaluation_batch(config());
+  Validation measured(task_->means, judge.get());
+  for (std::int64_t first = 0; first < held_out->size(); first += batch) {
+    on_leader([&](Crew& crew) {
+      crew.run(kEvaluateProgram,
+               [&](BatchInputs& inputs) { held_out->fill(first, batch, inputs); });
+      measured.add(crew.executor(), first, std::min(batch, held_out->size() - first));
+    });
+  }
+  judge->scores();
+  EvalPrediction out = std::move(gathered_);
+  out.loss = measured.loss();
+  return out;
+}
+
+void OwnLoop::save_pretrained(const std::string& folder) {
+  on_leader([&](Crew& crew) {
+    const std::vector<CheckpointTensor> states = crew.states();
+    const auto find = [&](std::string_view name) -> const CheckpointTensor* {
+      const auto found = std::ranges::find_if(states, [&](const CheckpointTensor& state) {
+        return state.name == name && state.role == Role::Parameter;
+      });
+      return found == states.end() ? nullptr : &*found;
+    };
+    const ParameterReader parameters = {[&](std::string_view name) {
+                                          const CheckpointTensor* const state = find(name);
+                                          return state == nullptr ? nullptr : &state->type.shape;
+                                        },
+                                        [&](std::string_view name, std::span<float> out) {
+                                          std::ranges::copy(find(name)->bytes,
+                                                            std::as_writable_bytes(out).begin());
+                                        }};
+    tessera::save_pretrained(folder, config().model, parameters,
+                             {.config = prepared_->hub_config, .overwrite = true});
+    crew.forget_states();
+  });
+  if (const Tokenizer* const tokenizer = prepared_->data.vocabulary.made_elsewhere()) {
+    for (const auto& [name, bytes] : tokenizer->files())
+      write_atomically(in_folder(folder, name), bytes);
+  }
+}
+
+void OwnLoop::on_leader(const std::function<void(Crew& crew)>& work) {
+  std::unique_lock<std::mutex> hold(mutex_);
+  if (!ended_) {
+    work_ = &work;
+    changed_.notify_all();
+    changed_.wait(hold, [&] { return work_ == nullptr || ended_; });
+  }
+  work_ = nullptr;
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void OwnLoop::run_ranks_of(Console& console) {
+  std::exception_ptr failure;
+  try {
+    on_ranks(config(), nullptr, console, [&](Communicator* world, Device& device) {
+      WantedPrograms wanted = wanted_programs(config());
+      wanted.texts = 0;
+      const int rank = world == nullptr ? 0 : world->rank();
+      Crew crew(compile_programs(config(), wanted, device, rank).plan, device, world, kFast);
+      if (rank > 0) return crew.follow();
+      lead(crew);
+    });
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const std::lock_guard<std::mutex> hold(mutex_);
+  ended_ = true;
+  failure_ = failure;
+  changed_.notify_all();
+}
+
+void OwnLoop::lead(Crew& crew) {
+  crew.run(kInitProgram);
+  if (prepared_->init) crew.load_weights(*prepared_->init, prepared_->anew);
+  if (prepared_->pretrained) crew.load_weights(*prepared_->pretrained, prepared_->anew);
+  while (true) {
+    await_work(crew);
+    std::unique_lock<std::mutex> hold(mutex_);
+    if (work_ == nullptr) break;  // no more will come
+    const std::function<void(Crew&)>& work = *work_;
+    hold.unlock();
+    work(crew);
+    hold.lock();
+    work_ = nullptr;
+    changed_.notify_all();
+  }
+  crew.dismiss();
+}
+
+void OwnLoop::await_work(Crew& crew) {
+  const auto comes = [&] { return work_ != nullptr || ends_; };
+  {
+    std::unique_lock<std::mutex> hold(mutex_);
+    if (changed_.wait_for(hold, kShortWait, comes)) return;
+  }
+  crew.alone([&] {
+    std::unique_lock<std::mutex> hold(mutex_);
+    changed_.wait(hold, comes);
+  });
+}
+
+}  // namespace tessera

@@ -1,0 +1,69 @@
+#pragma once
+/// A training loop of a program's own: the program says which batch is next, and all devices, each
+/// a thread, run its step.
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tessera/apps/training.h"
+#include "tessera/rapidformer/own_run.h"
+#include "tessera/train/prepare.h"
+
+namespace tessera {
+
+class Crew;
+
+/// Samples of one step, by number.
+struct SampleBatch {
+  std::int64_t first = 0, count = 0;
+};
+
+class OwnLoop {
+ public:
+  /// Compiles the programs and begins with the weights that the model has, first values or others.
+  /// Errors: as of prepare_run; Fault::Usage: this process was launched as one of several; a run is
+  /// to be resumed.
+  OwnLoop(const AskedTraining& asked, Console& console, OwnFunctions functions);
+  ~OwnLoop();
+  OwnLoop(const OwnLoop&) = delete;
+  OwnLoop& operator=(const OwnLoop&) = delete;
+
+  const RunConfig& config() const { return prepared_->config; }
+  /// The steps that begin in this epoch, counted from 1.
+  std::vector<SampleBatch> train_batches(std::int64_t epoch) const;
+  StepRecord backward(const SampleBatch& batch);
+  EvalPrediction gather();
+  void save_pretrained(const std::string& folder);
+
+ private:
+  /// Runs `work` on the rank that leads, and returns when it has.
+  void on_leader(const std::function<void(Crew& crew)>& work);
+  void run_ranks_of(Console& console);
+  void lead(Crew& crew);
+  void await_work(Crew& crew);
+  OwnFunctions keeping_predictions(OwnFunctions functions);
+
+  OwnRun run_;
+  std::optional<PreparedRun> prepared_;
+  std::optional<Task> task_;
+  std::unique_ptr<Samples> samples_;
+  std::int64_t step_ = 0;
+  EvalPrediction gathered_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  const std::function<void(Crew&)>* work_ = nullptr;  // that the leader is to do
+  bool ends_ = false;                                 // no more will come
+  bool ended_ = false;                                // no rank is left
+  std::exception_ptr failure_;
+  std::thread ranks_;
+};
+
+}  // namespace tessera

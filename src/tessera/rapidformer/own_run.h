@@ -1,0 +1,52 @@
+#pragma once
+/// A run whose data, model and loss are a program's own functions: an ordinary configuration, with
+/// families that have the program's task in place of their own.
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tessera/rapidformer/eval_prediction.h"
+#include "tessera/rapidformer/map_dataset.h"
+#include "tessera/rapidformer/model.h"
+#include "tessera/train/config.h"
+
+namespace tessera {
+
+/// The functions of a template.
+struct OwnFunctions {
+  std::function<Datasets()> datasets;
+  std::function<Provided()> provide;
+  /// May be called from several threads, one at a time.
+  std::function<ModelOutput(const Batch& batch, const Model& model)> forward;
+  /// Scores of what was predicted of the held-out samples; none: nothing is scored.
+  std::function<NamedMeans(const EvalPrediction& eval)> metrics = nullptr;
+  bool shuffled = false;  // samples that train
+};
+
+class OwnRun {
+ public:
+  /// Calls `datasets` and `provide`. `config` is what flags say.
+  OwnRun(RunConfig config, OwnFunctions functions);
+
+  /// What to train; refers to this object.
+  const RunConfig& config() const { return config_; }
+
+ private:
+  struct Family;
+  Task task_over(const ModelConfig& config, const ModelFamily& base) const;
+  void take_samples(Task& task, const ModelConfig& config) const;
+  void take_judge(Task& task) const;
+  void take_families();
+  void take_datasets();
+
+  RunConfig config_;
+  OwnFunctions functions_;
+  Datasets datasets_;
+  Provided provided_;
+  std::vector<std::shared_ptr<const Family>> families_;
+  mutable std::mutex forwarding_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,22 @@
+#pragma once
+/// All that a user script needs.
+
+#include "tessera/data/table_file.h"
+#include "tessera/data/tokenizer.h"
+#include "tessera/models/causal_lm.h"
+#include "tessera/models/layer.h"
+#include "tessera/nn/layers.h"
+#include "tessera/nn/loss.h"
+#include "tessera/nn/transformer.h"
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/index_ops.h"
+#include "tessera/ops/matmul.h"
+#include "tessera/ops/reduce.h"
+#include "tessera/ops/shape_ops.h"
+#include "tessera/ops/softmax.h"
+#include "tessera/rapidformer/engine.h"
+#include "tessera/rapidformer/eval_prediction.h"
+#include "tessera/rapidformer/map_dataset.h"
+#include "tessera/rapidformer/model.h"
+#include "tessera/rapidformer/templates.h"
+#include "tessera/rapidformer/text_features.h"

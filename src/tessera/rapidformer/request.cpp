@@ -1,0 +1,173 @@
+#include "tessera/rapidformer/request.h"
+
+#include <array>
+#include <filesystem>
+
+#include "tessera/apps/export_model.h"
+#include "tessera/apps/flags.h"
+#include "tessera/base/text.h"
+#include "tessera/models/family.h"
+#include "tessera/rapidformer/asked_run.h"
+#include "tessera/rapidformer/data_flags.h"
+#include "tessera/rapidformer/log_lines.h"
+#include "tessera/train/fields.h"
+#include "tessera/train/pretrained_start.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr const char* kPretraining = "pretraining";
+
+/// The field `task` of --task; whether it is pretraining.
+void take_task(AskedRun& run) {
+  const std::string* const task = run.flags.find("task");
+  if (task == nullptr) {
+    if (run.whose == FlagsOf::Command && !run.told_elsewhere)
+      run.problems.add(
+          "--task is missing; give pretraining, sequence_classification, causal_lm or "
+          "another one that --help lists");
+    run.pretraining = run.whose == FlagsOf::Program;
+    return;
+  }
+  run.pretraining = *task == kPretraining;
+  run.flags.set("task", {*task == "casual_lm" ? "causal_lm" : *task}, "--task");
+}
+
+/// What Megatron-LM requires. A line that ends too soon loses the flags below it.
+void require_flags(AskedRun& run) {
+  if (run.told_elsewhere) return;
+  struct Wanted {
+    std::string_view name;
+    std::vector<std::string_view> also;
+    bool if_so = true;
+  };
+  const bool command = run.whose == FlagsOf::Command;
+  const bool sizes =
+      command && run.pretraining && run.flags.find("pretrained-model-name-or-path") == nullptr;
+  const std::vector<Wanted> all = {
+      {"data-path", {"data-dir", "dataset-path", "train-data-path", "train-data", "data"}, command},
+      {"num-layers", {"layers", "encoder-num-layers"}, sizes},
+      {"hidden-size", {"width"}, sizes},
+      {"num-attention-heads", {"heads"}, sizes},
+      {"seq-length", {"context", "encoder-seq-length"}, sizes},
+      {"micro-batch-size", {}, command},
+      {"train-iters", {"train-samples", "epochs", "steps"}, run.pretraining},
+      {"epochs", {"train-iters", "train-samples", "steps"}, !run.pretraining},
+      {"lr", {}, command},
+  };
+  std::vector<std::string> missing;
+  for (const Wanted& wanted : all) {
+    bool given = !wanted.if_so || run.flags.find(wanted.name) != nullptr;
+    for (const std::string_view name : wanted.also)
+      given = given || run.flags.find(name) != nullptr;
+    if (given) continue;
+    missing.push_back(text("--", wanted.name));
+    if (wanted.name == "data-path") run.problems.refuse("data");
+  }
+  if (missing.empty()) return;
+  run.problems.add(text(join(missing), missing.size() == 1 ? " is" : " are", " missing",
+                        run.flags.last().empty()
+                            ? ""
+                            : text("; the last flag that arrived is `", run.flags.last(),
+                                   "`: if the script goes on below it, that line lacks a backslash "
+                                   "at its end")));
+}
+
+/// What a field is where neither a flag nor a file nor a preset says so: Megatron-LM's defaults,
+/// where others would make it another run.
+struct OwnDefault {
+  std::string_view field, value;
+};
+constexpr OwnDefault kAlways[] = {
+    {"seed", "1234"}, {"lr-decay-style", "linear"}, {"log-every", "100"}};
+constexpr OwnDefault kInEpochs[] = {{"keep-best", "true"}};
+constexpr OwnDefault kInIterations[] = {{"eval-every", "1000"}, {"eval-iters", "100"}};
+constexpr OwnDefault kOfNewModels[] = {{"dropout", "0.1"}, {"attention-dropout", "0.1"}};
+
+void take_defaults(RunConfig& config, const AskedRun& run) {
+  const auto take = [&](std::span<const OwnDefault> all) {
+    for (const OwnDefault& own : all) {
+      if (config.untold.contains(own.field))
+        set_text(*find_field(own.field).field, config, own.value, own.field);
+    }
+  };
+  if (run.told_elsewhere) return;
+  take(kAlways);
+  if (config.epochs == 0) take(kInIterations);
+  if (config.epochs > 0 && (config.eval_at_end || config.eval_every > 0)) take(kInEpochs);
+  // --dropout of tessera train is both rates.
+  if (!run.pretrained && reads_field(*config.model.family, "dropout") && !run.flags.find("dropout"))
+    take(kOfNewModels);
+}
+
+/// In pretraining the folder gives the architecture: what flags say of it holds, and the weights
+/// are new.
+void take_architecture(RunConfig& config, const AskedRun& run, std::vector<std::string>& notices) {
+  if (!run.pretrained || !run.pretraining || run.whose == FlagsOf::Program) return;
+  take_model(config, *run.pretrained);
+  if (!run.pretrained->parameters().empty())
+    notices.push_back(text("pretraining begins with new weights: of ", run.pretrained->path(),
+                           " it takes the architecture and the tokenizer; --init-from ",
+                           run.pretrained->path(), " begins with its weights"));
+}
+
+/// DIR/hf: what transformers loads.
+void write_hub_folder(const RunConfig& config, Console& console) {
+  const std::string folder = (std::filesystem::path(config.output) / "hf").string();
+  try {
+    export_model(config.output, folder, {.overwrite = true}, config.families);
+    console.out << " the trained model is in " << folder << ", as transformers loads it\n";
+  } catch (const Error& error) {
+    if (error.fault() != Fault::Usage) throw;
+    console.out << "notice: " << folder << " is not written: " << error.what() << "\n";
+  }
+}
+
+void end_run(const TrainResult& result, const RunConfig& config, Console& console) {
+  const Summary& summary = result.summary;
+  write_hub_folder(config, console);
+  const char* const how = result.ending == Ending::Finished   ? "done"
+                          : result.ending == Ending::Interval ? "stopped after --exit-interval"
+                                                              : "stopped on request";
+  console.out << " " << how << ": iteration " << summary.steps << " of " << config.steps
+              << "; all of "
+              << "it is in " << config.output << "\n";
+  if (result.ending != Ending::Finished)
+    console.out << " go on with the same flags and --load " << config.output << "\n";
+}
+
+}  // namespace
+
+AskedTraining read_rapidformer_flags(const Arguments& arguments, FlagsOf whose,
+                                     const Variables& variables, const OwnFamilies& families) {
+  refuse_comments(arguments);
+  AskedTraining out;
+  Problems& problems = out.problems;
+  AskedRun run{GivenFlags(arguments, families, problems, out.notices), problems, out.notices, whose,
+               families};
+  out.help = run.flags.help();
+  run.told_elsewhere = run.flags.find("config") != nullptr || run.flags.find("preset") != nullptr;
+  take_task(run);
+  require_flags(run);
+  for (const auto& part : std::array<std::function<void()>, 5>{
+           [&] { take_model_flags(run); }, [&] { take_mesh_flags(run, variables); },
+           [&] { take_schedule_flags(run); },
+           [&] {
+             take_data(run.flags, run.pretraining, whose == FlagsOf::Command, problems,
+                       out.notices);
+           },
+           [&] { take_folder_flags(run); }})
+    problems.gather(part);
+  out.devices_told = run.devices_told;
+  out.config = configure(run.flags.settings(), problems, out.notices, families);
+  take_defaults(out.config, run);
+  problems.gather([&] { take_architecture(out.config, run, out.notices); });
+  out.display = [](const RunConfig& config, Console& console) {
+    return std::make_unique<LogLines>(console, config);
+  };
+  out.at_end = end_run;
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,20 @@
+#pragma once
+/// What the flags of Rapidformer and Megatron-LM ask for, as a run of Tessera.
+
+#include "tessera/apps/training.h"
+#include "tessera/rapidformer/environment.h"
+
+namespace tessera {
+
+/// Who is started with the flags: the command, or a program whose functions say what the data and
+/// the model are where flags do not.
+enum class FlagsOf { Command, Program };
+
+/// Reads the flags; docs/rapidformer.md has what each becomes. What is wrong with them is in the
+/// problems of the result, all of it. `variables` are those of the environment.
+/// Errors: Fault::Usage: comments of a script have become arguments, so that the rest is missing.
+AskedTraining read_rapidformer_flags(const Arguments& arguments, FlagsOf whose,
+                                     const Variables& variables = environment_variables(),
+                                     const OwnFamilies& families = {});
+
+}  // namespace tessera

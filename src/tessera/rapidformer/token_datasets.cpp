@@ -1,0 +1,64 @@
+/// Token files as a dataset with features.
+
+#include <utility>
+
+#include "tessera/data/blended_samples.h"
+#include "tessera/models/family.h"
+#include "tessera/rapidformer/map_dataset.h"
+#include "tessera/train/prepare.h"
+#include "tessera/train/token_data.h"
+
+namespace tessera {
+
+namespace {
+
+class TextSamples final : public MapDataset {
+ public:
+  TextSamples(std::shared_ptr<const TokenFiles> files, const TokenSampleChoice& choice)
+      : files_(std::move(files)),
+        context_(choice.context),
+        samples_(*files_, choice, notices_),
+        size_(choice.samples.value_or(samples_.size())) {}
+
+  std::int64_t size() const override { return size_; }
+  Features get(std::int64_t i) const override {
+    std::vector<std::int32_t> tokens(static_cast<std::size_t>(context_) + 1);
+    const auto [dataset, number] = samples_.at(i);
+    dataset.read(number, tokens);
+    return {{"text", std::move(tokens)}};
+  }
+
+ private:
+  std::shared_ptr<const TokenFiles> files_;
+  std::int64_t context_;
+  std::vector<std::string> notices_;
+  TokenSamples samples_;
+  std::int64_t size_;
+};
+
+}  // namespace
+
+NumSamples num_samples(const RunConfig& args) {
+  return {sample_choices(args).in_all, valid_choices(args).most};
+}
+
+Datasets build_train_valid_test_datasets(const RunConfig& args, const NumSamples& wanted) {
+  require(!args.data.empty(),
+          "data-path is missing; give the prefix of token files, as preprocess_data makes them");
+  require(trains_on_token_files(args), "data-path '", args.data.front(),
+          "' is no prefix of token files (PREFIX.bin and PREFIX.idx); make them by ",
+          "preprocess_data");
+  const Dataset data = load_token_files(args, nullptr);
+  const std::int64_t ids =
+      args.model.vocabulary > 0 ? args.model.vocabulary : data.vocabulary.size();
+  const auto part = [&](DataPart which, std::int64_t samples) -> std::shared_ptr<MapDataset> {
+    if (!data.token_files->has(which)) return nullptr;
+    TokenSampleChoice choice{
+        which, args.model.context, ids, {}, static_cast<std::uint32_t>(args.seed)};
+    if (samples > 0) choice.samples = samples;
+    return std::make_shared<TextSamples>(data.token_files, choice);
+  };
+  return {part(DataPart::Train, wanted.train), part(DataPart::Valid, wanted.valid)};
+}
+
+}  // namespace tessera

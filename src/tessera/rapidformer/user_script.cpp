@@ -1,0 +1,269 @@
+#include "tessera/rapidformer/user_script.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "tessera/base/error.h"
+#include "tessera/base/hash.h"
+#include "tessera/base/text.h"
+#include "tessera/data/file.h"
+#include "tessera/data/process.h"
+
+namespace tessera {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kCompileSeconds = 600;
+
+bool exists_at(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+std::string variable_text(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string cache_folder() {
+  if (const std::string cache = variable_text("XDG_CACHE_HOME"); !cache.empty())
+    return (fs::path(cache) / "tessera" / "scripts").string();
+  const std::string home = variable_text("HOME");
+  if (home.empty())
+    fail(Fault::Resource, "compiled user scripts are kept in a folder, and neither XDG_CACHE_HOME ",
+         "nor HOME says where; set one of them");
+  return (fs::path(home) / ".cache" / "tessera" / "scripts").string();
+}
+
+[[noreturn]] void fail_without_compiler(const std::vector<std::string>& names) {
+  fail(Fault::Resource, "a user script is compiled when it is first run, and there is no C++ ",
+       "compiler ", join(names), "; install one, as Debian's package g++, or say which by CXX");
+}
+
+std::string found_compiler() {
+  const std::string told = variable_text("CXX");
+  const std::vector<std::string> names =
+      told.empty() ? std::vector<std::string>{"c++", "g++", "clang++"} : std::vector{told};
+  for (const std::string& name : names) {
+    if (run_process({name, "--version"}).ok()) return name;
+  }
+  fail_without_compiler(names);
+}
+
+/// In the file that CMake keeps of a build folder.
+std::string source_of_build(const fs::path& build) {
+  constexpr std::string_view kEntry = "CMAKE_HOME_DIRECTORY:INTERNAL=";
+  std::ifstream file(build / "CMakeCache.txt");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(kEntry)) return line.substr(kEntry.size());
+  return "";
+}
+
+constexpr const char* kHeader = "tessera/rapidformer/rapidformer.h";
+constexpr const char* kLibrary = "libtessera.so";
+
+/// Headers and library of an installation whose programs are in `bin`, or of a build folder.
+void find_library(const fs::path& bin, ScriptTools& tools) {
+  const fs::path prefix = bin.parent_path();
+  if (exists_at(prefix / "include" / kHeader)) {
+    tools.include = (prefix / "include").string();
+    std::error_code ignored;
+    for (const fs::path lib : {"lib", "lib64"}) {
+      if (exists_at(prefix / lib / kLibrary)) tools.library = (prefix / lib / kLibrary).string();
+      // Debian's folders of one kind of machine: lib/x86_64-linux-gnu.
+      for (const fs::directory_entry& below : fs::directory_iterator(prefix / lib, ignored)) {
+        if (tools.library.empty() && exists_at(below.path() / kLibrary))
+          tools.library = (below.path() / kLibrary).string();
+      }
+    }
+  } else if (const std::string source = source_of_build(bin); !source.empty()) {
+    tools.include = (fs::path(source) / "src").string();
+    if (exists_at(bin / kLibrary)) tools.library = (bin / kLibrary).string();
+  }
+  if (tools.include.empty())
+    fail(Fault::Resource, "a user script needs Tessera's headers, and there are none in '",
+         (prefix / "include").string(), "', beside the folder of this program; install Tessera ",
+         "(cmake --install build --prefix FOLDER) and run FOLDER/bin/rapidformer");
+  if (tools.library.empty())
+    fail(Fault::Resource, "a user script is linked with ", kLibrary, ", which is neither in '",
+         prefix.string(), "/lib' nor in '", bin.string(),
+         "'; install Tessera, or build the target tessera_shared");
+}
+
+/// What a script is compiled with, but for the names of files.
+std::vector<std::string> compile_command(const ScriptTools& tools) {
+  const std::string folder = fs::path(tools.library).parent_path().string();
+  return {tools.compiler,
+          "-std=c++20",
+          "-O2",
+          "-isystem",
+          tools.include,
+          "-x",
+          "c++",
+          "-pthread",
+          "-Wl,-rpath," + folder,
+          "-Wl,--enable-new-dtags"};
+}
+
+/// All that the same source may be compiled differently with.
+std::string key_of(const std::string& path, const std::string& source, const ScriptTools& tools) {
+  std::error_code ignored;
+  StreamHash hash;
+  const auto add = [&](std::string_view part) {
+    hash.update(part);
+    hash.update(std::string_view("\0", 1));
+  };
+  add(kVersion);
+  add(path);
+  add(source);
+  add(run_process({tools.compiler, "--version"}).output);
+  add(join(compile_command(tools), " "));
+  add(tools.library);
+  add(text(static_cast<std::int64_t>(fs::file_size(tools.library, ignored))));
+  add(text(static_cast<std::int64_t>(
+      fs::last_write_time(tools.library, ignored).time_since_epoch().count())));
+  return hash.text();
+}
+
+/// The key together with the bytes of the script's own headers.
+std::string key_with_headers(const std::string& key, const std::vector<std::string>& headers) {
+  StreamHash hash;
+  hash.update(key);
+  for (const std::string& header : headers) {
+    hash.update(header);
+    hash.update(exists_at(header) ? read_file(header) : std::string("gone"));
+  }
+  return hash.text();
+}
+
+std::vector<std::string> listed_headers(const std::string& path) {
+  std::vector<std::string> out;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) out.push_back(line);
+  return out;
+}
+
+/// The names behind the first one in what -MMD writes: "script.o: script.cpp mine.h \".
+std::vector<std::string> own_headers(const std::string& rule, const std::string& script) {
+  std::vector<std::string> out;
+  std::string name;
+  const auto end = [&] {
+    if (!name.empty() && name.back() != ':' && name != script)
+      out.push_back(fs::absolute(name).string());
+    name.clear();
+  };
+  for (std::size_t i = 0; i < rule.size(); ++i) {
+    const bool escaped = rule[i] == '\\' && i + 1 < rule.size() && rule[i + 1] != '\n';
+    if (escaped)
+      name.push_back(rule[++i]);
+    else if (rule[i] == ' ' || rule[i] == '\n' || rule[i] == '\\')
+      end();
+    else
+      name.push_back(rule[i]);
+  }
+  end();
+  return out;
+}
+
+/// Files of one compilation, gone with it.
+struct Scratch {
+  explicit Scratch(const fs::path& in) : folder((in / "compile-XXXXXX").string()) {
+    if (mkdtemp(folder.data()) == nullptr)
+      fail(Fault::Resource, "cannot make a folder in '", in.string(),
+           "', where compiled user scripts are kept: ", std::generic_category().message(errno),
+           "; say another place by XDG_CACHE_HOME");
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::string path(const char* name) const { return (fs::path(folder) / name).string(); }
+  std::string folder;
+};
+
+[[noreturn]] void fail_to_compile(const std::string& path, const ScriptTools& tools,
+                                  const ProcessResult& result) {
+  if (result.exit_code == 127) fail_without_compiler({tools.compiler});
+  if (result.timed_out)
+    fail(Fault::Usage, "compiling the user script '", path, "' took more than ", kCompileSeconds,
+         " s and was ended");
+  if (result.errors.find("undefined reference to `main'") != std::string::npos ||
+      result.errors.find("undefined symbol: main") != std::string::npos)
+    fail(Fault::Usage, "the user script '", path, "' has no main(); end it with\n",
+         "  int main(int argc, char** argv) {\n    RapidformerEngine engine(argc, argv);\n",
+         "    MyPretrainer trainer(engine);\n    return trainer.train();\n  }");
+  fail(Fault::Usage, "the user script '", path, "' does not compile; what ", tools.compiler,
+       " says of it is below\n", result.errors);
+}
+
+}  // namespace
+
+ScriptTools script_tools() {
+  ScriptTools out;
+  find_library(fs::read_symlink("/proc/self/exe").parent_path(), out);
+  out.compiler = found_compiler();
+  out.cache = cache_folder();
+  return out;
+}
+
+std::string compiled_script(const std::string& path, const ScriptTools& tools, Console& console) {
+  const std::string script = fs::absolute(path).lexically_normal().string();
+  const std::string source = read_file(path, Fault::Usage), key = key_of(script, source, tools);
+  const fs::path cache = tools.cache;
+  const std::string list = (cache / (key + ".headers")).string();
+  const auto program_of = [&](const std::vector<std::string>& headers) {
+    return (cache / key_with_headers(key, headers)).string();
+  };
+  if (exists_at(list)) {
+    std::string known = program_of(listed_headers(list));
+    if (exists_at(known)) return known;
+  }
+  std::error_code failure;
+  fs::create_directories(cache, failure);
+  const Scratch scratch(cache);
+  std::vector<std::string> command = compile_command(tools);
+  for (const std::string& word :
+       {script, std::string("-MMD"), std::string("-MF"), scratch.path("rule"), std::string("-o"),
+        scratch.path("program"), std::string("-x"), std::string("none"), tools.library})
+    command.push_back(word);
+  console.err << "compiling " << path << " ..." << std::endl;
+  ProcessOptions options;
+  options.timeout_seconds = kCompileSeconds;
+  const ProcessResult result = run_process(command, options);
+  if (!result.ok()) fail_to_compile(path, tools, result);
+  console.err << result.errors;
+  const std::vector<std::string> headers = own_headers(read_file(scratch.path("rule")), script);
+  std::string program = program_of(headers);
+  fs::rename(scratch.path("program"), program, failure);
+  if (failure)
+    fail(Fault::Resource, "cannot keep the compiled user script as '", program,
+         "': ", failure.message(), "; say another place by XDG_CACHE_HOME");
+  write_atomically(list, headers.empty() ? "" : join(headers, "\n") + "\n");
+  return program;
+}
+
+int run_user_script(const std::string& path, const Arguments& arguments, Console& console) {
+  const std::string program = compiled_script(path, script_tools(), console);
+  console.out.flush();
+  console.err.flush();
+  std::string name = path;
+  Arguments words = arguments;
+  std::vector<char*> pointers = {name.data()};
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execv(program.c_str(), pointers.data());
+  fail(Fault::Resource, "cannot start the compiled user script '", program,
+       "': ", std::generic_category().message(errno),
+       "; where that folder is mounted noexec, say another place by XDG_CACHE_HOME");
+}
+
+}  // namespace tessera

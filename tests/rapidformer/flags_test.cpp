@@ -1,0 +1,319 @@
+/// What flags become, and what is said of those that are wrong.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "tessera/base/text.h"
+#include "tessera/rapidformer/flag_table.h"
+#include "tessera/rapidformer/given_flags.h"
+#include "tessera/rapidformer/request.h"
+#include "tessera/train/fields.h"
+
+namespace tessera {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+Arguments words_of(std::string_view line) {
+  Arguments out;
+  for (const std::string& word : split(line, ' ')) {
+    if (!word.empty()) out.push_back(word);
+  }
+  return out;
+}
+
+AskedTraining asked(std::string_view line, const Environment& environment = {}) {
+  return read_rapidformer_flags(words_of(line), FlagsOf::Command, [&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? nullptr : found->second.c_str();
+  });
+}
+
+std::string field_text(const AskedTraining& asked, std::string_view name) {
+  return get_text(*find_field(name).field, asked.config);
+}
+
+/// All problems, a line each.
+std::string problems_of(const AskedTraining& asked) {
+  std::string out;
+  for (const Error& problem : asked.problems.list()) out += text(problem.what(), "\n");
+  return out;
+}
+
+const char* const kPretrain =
+    "--task pretraining --num-layers 2 --hidden-size 64 --num-attention-heads 4 "
+    "--micro-batch-size 1 --global-batch-size 8 --seq-length 64 --max-position-embeddings 128 "
+    "--tokenizer-type GPT2BPETokenizer --vocab-file v.json --merge-file m.txt --train-iters 10 "
+    "--lr 1e-3 --save s --train-data-path d ";
+
+/// Nothing of the seed's or of Megatron-LM's is read by chance.
+TEST(FlagTable, RowsAreOnceAndNameFields) {
+  std::map<std::string_view, int> seen;
+  for (const FlagRow& row : flag_rows()) {
+    SCOPED_TRACE(std::string(row.name));
+    EXPECT_EQ(++seen[row.name], 1);
+    const bool named = !row.field.empty() && row.field != "tensorboard-dir";
+    EXPECT_TRUE(!named || find_field(row.field).field != nullptr) << row.field;
+    const bool speaks = row.kind == FlagKind::Refused || row.kind == FlagKind::Idle ||
+                        row.kind == FlagKind::Only || row.kind == FlagKind::Always;
+    EXPECT_TRUE(!speaks || !row.note.empty()) << "no reason";
+  }
+}
+
+TEST(RapidformerFlags, BecomeFields) {
+  struct Case {
+    const char *flags, *field, *value;
+  };
+  const Case kCases[] = {
+      {"", "context", "64"},
+      {"", "positions", "128"},
+      {"", "family", "gpt2"},
+      {"", "steps", "10"},
+      {"", "seed", "1234"},  // Megatron-LM's defaults
+      {"", "lr-decay-style", "linear"},
+      {"", "dropout", "0.1"},
+      {"", "eval-every", "1000"},
+      {"", "output", "s"},
+      {"", "checkpoint-names", "iter"},
+      {"--seed 7", "seed", "7"},
+      {"--lr-warmup-fraction .01 --lr-decay-iters 2000", "lr-warmup-steps", "20"},  // not of 10
+      {"--lr-warmup-fraction .2", "lr-warmup-steps", "2"},
+      {"--lr-decay-iters 2000", "lr-decay-steps", "2000"},
+      {"--hidden-dropout 0", "dropout", "0"},
+      {"--hidden-dropout 0", "attention-dropout", "0.1"},
+      {"--attention-dropout 0", "dropout", "0.1"},
+      {"--attention-dropout 0", "attention-dropout", "0"},
+      {"--optimizer adam", "optimizer", "adamw"},
+      {"--untie-embeddings-and-output-weights", "tied-head", "false"},
+      {"--num-virtual-stages-per-pipeline-rank 2", "pipeline-schedule", "interleaved"},
+      {"--oss-memory-optimization", "zero-1-memory-optimization", "true"},
+      {"--oss-sdp-memory-optimization", "zero-2-memory-optimization", "true"},
+      {"--recompute-activations", "recompute-granularity", "selective"},
+      {"--distributed-timeout-minutes 10", "distributed-timeout", "600"},
+      {"--mask-prob .15 --short-seq-prob 0.10", "steps", "10"},  // as numbers
+      {"--vocab-extra-ids 100", "vocab-extra-ids", "100"},
+      {"--load s --finetune", "init-from", "s"},
+      {"--eval-iters 0 --eval-interval 5", "eval-every", "0"},  // no validation
+      {"--eval-iters 0", "eval-at-end", "false"},
+  };
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.flags);
+    const AskedTraining got = asked(text(kPretrain, c.flags));
+    EXPECT_EQ(problems_of(got), "");
+    EXPECT_EQ(field_text(got, c.field), c.value);
+  }
+}
+
+TEST(RapidformerFlags, SamplesAreStepsOfTheBatch) {
+  std::string line = kPretrain;
+  line.replace(line.find("--train-iters 10"), 16, "--train-samples 85");
+  const AskedTraining got = asked(line);
+  EXPECT_EQ(problems_of(got), "");
+  EXPECT_EQ(got.config.steps, 10);
+  ASSERT_EQ(got.notices.size(), 1u);
+  EXPECT_EQ(got.notices[0], "--train-samples 85 are 10 steps of 8 samples, and 5 that fill none");
+}
+
+TEST(RapidformerFlags, TheFamilyFollowsFromTheTokenizer) {
+  struct Case {
+    const char *type, *family;
+  };
+  for (const Case& c : {Case{"GPT2BPETokenizer", "gpt2"}, Case{"BertWordPieceLowerCase", "bert"},
+                        Case{"BertWordPieceCase", "bert"}, Case{"Llama2Tokenizer", "llama"},
+                        Case{"SentencePieceTokenizer", "gpt2"}}) {
+    SCOPED_TRACE(c.type);
+    std::string line = kPretrain;
+    line.replace(line.find("GPT2BPETokenizer"), 16, c.type);
+    EXPECT_EQ(field_text(asked(line), "family"), c.family);
+  }
+  EXPECT_EQ(field_text(asked(text(kPretrain, "--swiglu --normalization RMSNorm")), "family"),
+            "llama");
+  // Its positions are not learned.
+  EXPECT_EQ(problems_of(asked(text(kPretrain, "--swiglu --disable-bias-linear"))), "");
+}
+
+TEST(RapidformerFlags, WhatIsWrongIsTold) {
+  struct Case {
+    const char *flags, *problem;
+  };
+  const Case kCases[] = {
+      {"--train-samples 80",
+       "--train-iters 10 and --train-samples 80 disagree: both say how long the run is; give one"},
+      {"--epochs 3",
+       "--epochs 3 and --train-iters 10 disagree: both say how long the run is; give one"},
+      {"--lr-warmup-iters 5 --lr-warmup-fraction .1",
+       "--lr-warmup-iters 5 and --lr-warmup-fraction .1 disagree: both say how long the warm-up "
+       "is; "
+       "give one"},
+      {"--seq-length=256",
+       "--max-position-embeddings 128 is less than --seq-length 256; give at least as many "
+       "positions "
+       "as a sample has tokens"},
+      {"--mask-prob .2",
+       "--mask-prob .2 is not possible: it can be 0.15, because samples are drawn as Megatron-LM "
+       "does with its defaults"},
+      {"--loss-scale 1024",
+       "--loss-scale 1024 is not possible: it adapts itself: --initial-loss-scale and "
+       "--min-loss-scale, the same number for one that does not fall"},
+      {"--finetune",
+       "--finetune begins with the weights of --load, which is not given; give --load FOLDER, or "
+       "--pretrained-model-name-or-path NAME alone"},
+  };
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.flags);
+    std::string line = kPretrain;
+    if (std::string(c.flags).starts_with("--seq-length"))
+      line.erase(line.find("--seq-length 64"), 16);
+    const std::string found = problems_of(asked(line + c.flags));
+    EXPECT_NE(found.find(c.problem), std::string::npos) << found;
+  }
+}
+
+/// Seed 002, 1.2: micro 16 and global 16 on four devices, and a pipeline that needs more of them.
+TEST(RapidformerFlags, TheBatchAndTheMeshAreHeldAgainstTheDevices) {
+  const std::string line =
+      "--task sequence_classification --pretrained-model-name-or-path m --train-data t.tsv "
+      "--epochs 3 --lr 2e-5 --save s --micro-batch-size 16 ";
+  const Environment four = {
+      {"CUDA_VISIBLE_DEVICES", "4,5,6,7"}, {"NNODES", "1"}, {"NODE_RANK", "0"}};
+  EXPECT_NE(
+      problems_of(asked(line + "--global-batch-size 16", four))
+          .find("--micro-batch-size 16 x 4 data parallel devices is 64, which does not divide "
+                "--global-batch-size 16; give --global-batch-size 64, or --micro-batch-size 1, "
+                "2, 4"),
+      std::string::npos)
+      << problems_of(asked(line + "--global-batch-size 16", four));
+  EXPECT_EQ(field_text(asked(line, four), "global-batch-size"), "64");  // Megatron-LM's default
+  EXPECT_NE(
+      problems_of(
+          asked(line + "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 4", four))
+          .find("--tensor-model-parallel-size 4 x --pipeline-model-parallel-size 4 makes parts "
+                "of 16 devices, and there are 4 devices (CUDA_VISIBLE_DEVICES 4,5,6,7); lower "
+                "one of the sizes, or give --devices 16"),
+      std::string::npos);
+}
+
+TEST(RapidformerFlags, TheEnvironmentSaysHowManyDevices) {
+  struct Case {
+    Environment environment;
+    const char *flags, *devices;
+  };
+  const Case kCases[] = {
+      {{}, "", "1"},
+      {{{"CUDA_VISIBLE_DEVICES", "4,5,6,7"}}, "", "4"},
+      {{{"CUDA_VISIBLE_DEVICES", "4,5,6,7"}}, "--devices 2", "2"},
+      {{{"CUDA_VISIBLE_DEVICES", "-1"}}, "", "1"},
+      {{{"CUDA_VISIBLE_DEVICES", ""}}, "", "1"},
+      {{{"CUDA_VISIBLE_DEVICES", "0,1"}, {"NNODES", "1"}, {"NODE_RANK", "0"}}, "", "2"},
+      {{{"CUDA_VISIBLE_DEVICES", "0,1"},
+        {"NNODES", "2"},
+        {"NODE_RANK", "1"},
+        {"MASTER_ADDR", "node1"}},
+       "",
+       "4"},
+  };
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.flags);
+    const AskedTraining got = asked(text(kPretrain, c.flags), c.environment);
+    EXPECT_EQ(problems_of(got), "");
+    EXPECT_EQ(field_text(got, "devices"), c.devices);
+  }
+}
+
+/// A line without a backslash at its end loses the flags below it.
+TEST(RapidformerFlags, MissingFlagsNameTheLastThatArrived) {
+  const std::string found = problems_of(asked("--task pretraining --mixed-precision"));
+  EXPECT_NE(
+      found.find("--data-path, --num-layers, --hidden-size, --num-attention-heads, "
+                 "--seq-length, --micro-batch-size, --train-iters, --lr are missing; the last "
+                 "flag that arrived is `--mixed-precision`: if the script goes on below it, "
+                 "that line lacks a backslash at its end"),
+      std::string::npos)
+      << found;
+}
+
+/// What a shell passes for "\    # comment", and for "\ # comment".
+TEST(RapidformerFlags, ACommentBehindABackslashIsTold) {
+  for (const char* word : {" ", " #4 devices", "#4"}) {
+    SCOPED_TRACE(word);
+    try {
+      refuse_comments({"--task", "pretraining", word});
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::Usage);
+      EXPECT_TRUE(std::string(error.what())
+                      .starts_with("behind 'pretraining' there is a backslash with a "))
+          << error.what();
+    }
+  }
+  EXPECT_NO_THROW(refuse_comments({"--task", "pretraining", ""}));
+}
+
+class DataFlags : public testing::Test {
+ protected:
+  DataFlags() {
+    std::string name = testing::TempDir() + "rapidformer-XXXXXX";
+    path_ = ::mkdtemp(name.data());
+  }
+  ~DataFlags() override { std::filesystem::remove_all(path_); }
+  void write(const std::string& name) const {
+    const std::filesystem::path file = std::filesystem::path(path_) / name;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << "x";
+  }
+  /// With every @ replaced by the folder.
+  AskedTraining ask(std::string line) const {
+    for (std::size_t at = 0; (at = line.find('@', at)) != std::string::npos; at += path_.size())
+      line.replace(at, 1, path_);
+    return asked(line);
+  }
+  std::string path_;
+};
+
+TEST_F(DataFlags, AFolderOfTables) {
+  const std::string line =
+      "--task sequence_classification --pretrained-model-name-or-path m --epochs 3 --lr 2e-5 "
+      "--save s --micro-batch-size 16 ";
+  for (const char* name :
+       {"a/train.tsv", "a/dev.tsv", "b/train.jsonl", "b/validation.jsonl", "c/train.csv"})
+    write(name);
+  const AskedTraining a = ask(line + "--data-path @ --data-name a");
+  EXPECT_EQ(problems_of(a), "");
+  EXPECT_EQ(a.config.data, std::vector<std::string>{path_ + "/a/train.tsv"});
+  EXPECT_EQ(a.config.valid_data, std::vector<std::string>{path_ + "/a/dev.tsv"});
+  const AskedTraining b = ask(line + "--data-dir @/b");
+  EXPECT_EQ(b.config.data, std::vector<std::string>{path_ + "/b/train.jsonl"});
+  EXPECT_EQ(b.config.valid_data, std::vector<std::string>{path_ + "/b/validation.jsonl"});
+  const AskedTraining c = ask(line + "--dataset-path @ --dataset-name c");
+  EXPECT_EQ(c.config.valid_data, std::vector<std::string>{});
+  EXPECT_EQ(c.notices.size(), 1u);
+  EXPECT_NE(
+      problems_of(ask(line + "--data-path @ --data-name d")).find("d/train.tsv, .csv or .jsonl"),
+      std::string::npos);
+  EXPECT_NE(problems_of(ask(line + "--data-path @ --data-name a --dataset-name b"))
+                .find("--data-name a and --dataset-name b disagree"),
+            std::string::npos);
+}
+
+/// Seed 002: the script for GPT names what preprocess_data makes for BERT.
+TEST_F(DataFlags, TheOtherKindOfTokenFilesIsNamed) {
+  write("gpt_text_document.idx");
+  std::string line = kPretrain;
+  line.erase(line.find("--train-data-path d "));
+  const std::string found = problems_of(ask(line + "--data-path @/gpt_text_sentence"));
+  EXPECT_NE(found.find("gpt_text_document.idx is there: preprocess_data made it without "
+                       "--split-sentences; give --data-path "),
+            std::string::npos)
+      << found;
+  EXPECT_EQ(problems_of(ask(line + "--data-path @/gpt_text_document")), "");
+  const AskedTraining two = ask(line + "--data-path @/gpt_text_document --split 980,20");
+  ASSERT_EQ(two.notices.size(), 1u);
+  EXPECT_TRUE(two.notices[0].starts_with("--split 980,20 has no test part")) << two.notices[0];
+}
+
+}  // namespace
+}  // namespace tessera

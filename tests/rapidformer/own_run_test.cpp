@@ -1,0 +1,124 @@
+/// What a template's functions become: an ordinary configuration.
+
+#include "tessera/rapidformer/own_run.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tessera/models/family.h"
+
+namespace tessera {
+
+namespace {
+
+/// Sample i has the number i.
+class Numbers final : public MapDataset {
+ public:
+  explicit Numbers(std::int64_t size) : size_(size) {}
+  std::int64_t size() const override { return size_; }
+  Features get(std::int64_t i) const override {
+    return {{"input_ids", std::vector<std::int32_t>(12, static_cast<std::int32_t>(i))},
+            {"labels", static_cast<std::int32_t>(i)}};
+  }
+
+ private:
+  std::int64_t size_;
+};
+
+OwnFunctions functions_of(const Datasets& data, const Provided& provided) {
+  OwnFunctions out;
+  out.datasets = [data] { return data; };
+  out.provide = [provided] { return provided; };
+  out.forward = [](const Batch& batch, const Model& model) { return model(batch); };
+  return out;
+}
+
+std::vector<std::int32_t> labels_of(const Samples& samples, std::int64_t first,
+                                    std::int64_t count) {
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(count * 12)),
+      labels(static_cast<std::size_t>(count));
+  BatchInputs inputs("test");
+  inputs.add("input_ids", {DType::I32, {count, 12}, {}},
+             std::as_writable_bytes(std::span(ids)).data());
+  inputs.add("labels", {DType::I32, {count}, {}}, std::as_writable_bytes(std::span(labels)).data());
+  inputs.begin();
+  samples.fill(first, count, inputs);
+  inputs.require_filled();
+  return labels;
+}
+
+}  // namespace
+
+TEST(OwnRun, TakesThePlaceOfEveryFamilysTask) {
+  RunConfig config;
+  config.untold = {"context"};
+  const Datasets data{std::make_shared<Numbers>(5), nullptr};
+  const OwnRun run(config, functions_of(data, {ModelChoice(kBert)}));
+  EXPECT_EQ(run.config().model.family.name(), "bert");
+  EXPECT_NE(&*run.config().model.family, &kBert);
+  EXPECT_EQ(run.config().model.context, 12) << "as long as the rows of ids";
+  EXPECT_EQ(run.config().held_out, 0) << "there is nothing to validate on";
+  for (const ModelFamily* family : model_families()) {
+    const ModelFamily& own = find_model(family->name, run.config().families);
+    EXPECT_TRUE(own.replaces);
+    EXPECT_EQ(own.tasks.size(), family->tasks.size());
+  }
+  RunConfig complete_config = run.config();
+  complete_config.model.vocabulary = 8;
+  complete(complete_config);
+  const Task task = task_of(complete_config.model);
+  EXPECT_EQ(task.data, DataKind::Program);
+  ASSERT_EQ(task.inputs.size(), 2u);
+  EXPECT_EQ(task.inputs[0].name, "input_ids");
+  EXPECT_EQ(task.inputs[0].sample, Shape({12}));
+  EXPECT_TRUE(task.inputs[1].ignorable);
+}
+
+TEST(OwnRun, CountsTheClassesOfLabels) {
+  RunConfig config;
+  config.untold = {"classes"};
+  config.model.task = kSequenceClassification;
+  const Datasets data{std::make_shared<Numbers>(5), nullptr};
+  const OwnRun run(config, functions_of(data, {ModelChoice(kBert)}));
+  EXPECT_EQ(run.config().model.classes, 5);
+}
+
+TEST(OwnRun, DatasetsOfOtherSamplesHaveOtherDigests) {
+  const auto digest = [](std::int64_t train, std::int64_t valid) {
+    return Datasets{std::make_shared<Numbers>(train), std::make_shared<Numbers>(valid)}.digest();
+  };
+  EXPECT_EQ(digest(7, 3), digest(7, 3));
+  EXPECT_NE(digest(7, 3), digest(8, 3));
+  EXPECT_NE(digest(7, 3), digest(7, 4));
+}
+
+TEST(MapSamples, EachSampleOnceInAnEpoch) {
+  const auto samples = map_samples(std::make_shared<Numbers>(7), {.seed = 3, .shuffled = true});
+  const std::vector<std::int32_t> drawn = labels_of(*samples, 0, 14);
+  const std::vector<std::int32_t> first(drawn.begin(), drawn.begin() + 7),
+      second(drawn.begin() + 7, drawn.end());
+  EXPECT_EQ(std::set<std::int32_t>(first.begin(), first.end()).size(), 7u);
+  EXPECT_EQ(std::set<std::int32_t>(second.begin(), second.end()).size(), 7u);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(labels_of(*samples, 5, 4),
+            std::vector<std::int32_t>(drawn.begin() + 5, drawn.begin() + 9));
+}
+
+TEST(MapSamples, InOrderAndNothingBehindTheHeldOutOnes) {
+  const auto in_order = map_samples(std::make_shared<Numbers>(3), {});
+  EXPECT_EQ(labels_of(*in_order, 0, 5), (std::vector<std::int32_t>{0, 1, 2, 0, 1}));
+  const auto held_out = map_samples(std::make_shared<Numbers>(3), {.held_out = true});
+  EXPECT_EQ(labels_of(*held_out, 0, 5),
+            (std::vector<std::int32_t>{0, 1, 2, kIgnoredLabel, kIgnoredLabel}));
+  const auto some = map_samples(std::make_shared<Numbers>(3), {.held_out = true, .most = 2});
+  EXPECT_EQ(some->size(), 2);
+}
+
+TEST(EvalPrediction, AccuracyAndF1) {
+  const NamedMeans scores = accuracy_and_f1({1, 1, 0, 0, 1}, {1, 0, 0, 1, 1});
+  EXPECT_DOUBLE_EQ(scores[0].second, 0.6);
+  EXPECT_DOUBLE_EQ(scores[1].second, 2.0 / 3);  // precision and recall are 2 / 3
+}
+
+}  // namespace tessera
