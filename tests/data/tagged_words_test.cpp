@@ -11,6 +11,7 @@
 
 #include "data/test_data.h"
 #include "tessera/base/text.h"
+#include "tessera/data/labelled_texts.h"
 #include "tessera/data/tagged_rows.h"
 #include "tessera/tensor/ignored_label.h"
 
@@ -91,43 +92,80 @@ TEST(TaggedWords, AreRefusedWithTheirPlace) {
 // Characters as tokens: a word and its blank.
 const char* const kSentences = "ab X\nc O\n\nd O\n\nefgh X\ni O\n";
 
-TaggedRows of_characters(const char* bytes, double held_out, std::vector<std::string> names = {}) {
-  return encode_tagged_rows(parse_tagged_words(bytes, "a"), {}, held_out,
-                            Vocabulary::characters(" abcdefghi"), std::move(names));
+/// The sentences of a file, with characters as tokens.
+Dataset of_characters(const std::string& bytes, double held_out,
+                      std::vector<std::string> known = {}, bool keeps = false) {
+  const TestFolder folder;
+  std::ofstream(folder / "a.conll") << bytes;
+  return load_tagged_rows({.paths = {folder / "a.conll"},
+                           .known_labels = std::move(known),
+                           .keeps_labels = keeps,
+                           .held_out = held_out},
+                          Vocabulary::characters(" abcdefghi"));
 }
 
+using Values = std::vector<std::int32_t>;
+
 TEST(TaggedRows, LabelTheFirstTokenOfAWord) {
-  const TaggedRows rows = of_characters(kSentences, 0.34);
+  const Dataset data = of_characters(kSentences, 0.34);
   constexpr std::int32_t x = kIgnoredLabel;
-  EXPECT_EQ(rows.names, (std::vector<std::string>{"O", "X"}));
-  EXPECT_EQ(rows.train, 1);
-  EXPECT_EQ(rows.ends, (std::vector<std::int64_t>{5, 7, 14}));
-  EXPECT_EQ(rows.ids, (std::vector<std::int32_t>{0, 1, 2, 0, 3, 0, 4, 0, 5, 6, 7, 8, 0, 9}));
-  EXPECT_EQ(rows.labels, (std::vector<std::int32_t>{1, x, x, 0, x, 0, x, 1, x, x, x, x, 0, x}));
+  EXPECT_EQ(data.labels.names, (std::vector<std::string>{"O", "X"}));
+  EXPECT_EQ(data.rows.columns, 1);
+  EXPECT_EQ(data.rows.train, 1);
+  EXPECT_EQ(data.rows.ends, (std::vector<std::int64_t>{5, 7, 14}));
+  const auto all = data.tokens.all();
+  EXPECT_EQ(Values(all.begin(), all.end()), (Values{0, 1, 2, 0, 3, 0, 4, 0, 5, 6, 7, 8, 0, 9}));
+  EXPECT_EQ(data.tokens.train().size(), 5U);
+  EXPECT_EQ(data.labels.of_tokens, (Values{1, x, x, 0, x, 0, x, 1, x, x, x, x, 0, x}));
+}
+
+TEST(TaggedRows, AreHeldOutApartAndLearnTheirVocabulary) {
+  const TestFolder folder;
+  std::ofstream(folder / "train.jsonl") << R"({"words": ["ab", "c"], "pos": ["N", "V"]})";
+  std::ofstream(folder / "dev.jsonl") << R"({"words": ["c"], "pos": ["N"]})";
+  RowsChoice choice{.paths = {folder / "train.jsonl"},
+                    .valid_paths = {folder / "dev.jsonl"},
+                    .label_column = "pos"};
+  const Dataset data = load_tagged_rows(choice, VocabularyChoice(VocabularyKind::Characters));
+  EXPECT_EQ(data.vocabulary.size(), 5) << "a, b, c, the blank and the new line";
+  EXPECT_EQ(data.labels.names, (std::vector<std::string>{"N", "V"}));
+  EXPECT_EQ(data.rows.train, 1);
+  EXPECT_EQ(data.rows.rows(), 2);
+  EXPECT_EQ(data.digest, tagged_rows_digest(choice));
+  EXPECT_EQ(load_tagged_rows(choice, data.vocabulary).rows.ends, data.rows.ends);
+  std::ofstream(folder / "dev.jsonl") << R"({"words": ["c"], "pos": ["X"]})";
+  EXPECT_NE(message_of([&] {
+              (void)load_tagged_rows(choice, VocabularyChoice(VocabularyKind::Characters));
+            }).find("has the tag 'X', which is none of those of sentences that train: 'N', 'V'"),
+            std::string::npos);
 }
 
 TEST(TaggedRows, NumbersAreInTheirOrder) {
-  EXPECT_EQ(of_characters("a 10\nb 9\nc 0\n", 0).names, (std::vector<std::string>{"0", "9", "10"}));
+  EXPECT_EQ(of_characters("a 10\nb 9\nc 0\n", 0).labels.names,
+            (std::vector<std::string>{"0", "9", "10"}));
 }
 
 TEST(TaggedRows, TagsOfAModelAreKept) {
-  EXPECT_EQ(of_characters("a O\n", 0, {"X", "O"}).labels, (std::vector<std::int32_t>{1, -100}));
-  EXPECT_EQ(message_of([] {
-              (void)of_characters("a O\n\nb Y\n", 0, {"X", "O"});
-            }),
-            "word 'b' has the tag 'Y', which is none of 'X', 'O'; give data with the tags that the "
-            "model was trained on\n    in the sentence at line 3 of 'a'");
+  EXPECT_EQ(of_characters("a O\n", 0, {"X", "O"}).labels.of_tokens, (Values{1, -100}));
+  EXPECT_EQ(of_characters("a O\nb Y\n", 0, {"X", "O"}).labels.names,
+            (std::vector<std::string>{"O", "Y"}));
+  const std::string message = message_of([] {
+    (void)of_characters("a O\n\nb Y\n", 0, {"X", "O"}, true);
+  });
+  EXPECT_NE(message.find("the word 'b' has the tag 'Y', which is none of those that the model "
+                         "knows: 'X', 'O'; correct it, or give sentences with all tags to train "
+                         "on\n    in the sentence at line 3 of '"),
+            std::string::npos)
+      << message;
 }
 
 /// The inputs of samples [first, first + count).
-std::map<std::string, std::vector<std::int32_t>> tagged_batch(const Samples& samples,
-                                                              std::int64_t context,
-                                                              std::int64_t first,
-                                                              std::int64_t count) {
-  std::map<std::string, std::vector<std::int32_t>> out;
+std::map<std::string, Values> tagged_batch(const Samples& samples, std::int64_t context,
+                                           std::int64_t first, std::int64_t count) {
+  std::map<std::string, Values> out;
   BatchInputs batch("test");
   for (const char* const name : {"ids", "types", "mask", "labels"}) {
-    std::vector<std::int32_t>& values = out[name];
+    Values& values = out[name];
     values.resize(static_cast<std::size_t>(count * context), 77);
     batch.add(name, {DType::I32, {count, context}, {}},
               std::as_writable_bytes(std::span(values)).data());
@@ -138,14 +176,13 @@ std::map<std::string, std::vector<std::int32_t>> tagged_batch(const Samples& sam
 }
 
 TEST(TaggedSamples, AreSentencesBetweenClsAndSep) {
-  const TaggedRows rows = of_characters(kSentences, 0.67);
-  const TaggedSamplesOptions options{.context = 7, .special = {10, 11, 12, 13}, .types = true};
-  const auto samples = tagged_samples(rows, /*held_out=*/true, options);
+  const Dataset data = of_characters(text("i O\n\n", kSentences), 0.67);
+  const auto samples = labelled_texts(
+      data, Part::HeldOut,
+      {.context = 7, .frame = text_frame(11, 12, false), .pad = 10, .types = true, .mask = true});
   EXPECT_EQ(samples->size(), 3);
-  EXPECT_EQ(samples->notice(), "1 sentence of 3 has more than 5 tokens, and the rest is left out");
   const auto batch = tagged_batch(*samples, 7, 1, 3);
   constexpr std::int32_t x = kIgnoredLabel;
-  using Values = std::vector<std::int32_t>;
   EXPECT_EQ(batch.at("ids"),
             (Values{11, 0, 4, 12, 10, 10, 10, 11, 0, 5, 6, 7, 8, 12, 10, 10, 10, 10, 10, 10, 10}));
   EXPECT_EQ(batch.at("mask"),
@@ -153,26 +190,6 @@ TEST(TaggedSamples, AreSentencesBetweenClsAndSep) {
   EXPECT_EQ(batch.at("types"), Values(21, 0));
   EXPECT_EQ(batch.at("labels"),
             (Values{x, 0, x, x, x, x, x, x, 1, x, x, x, x, x, x, x, x, x, x, x, x}));
-}
-
-TEST(TaggedSamples, EachIsThereOnceInAnEpoch) {
-  std::string bytes;
-  for (int i = 0; i < 9; ++i) bytes += text(std::string(1, static_cast<char>('a' + i)), " O\n\n");
-  const TaggedRows rows = of_characters(bytes.c_str(), 0);
-  const auto samples =
-      tagged_samples(rows, false, {.context = 4, .special = {10, 11, 12, 13}, .types = true});
-  std::vector<std::int32_t> orders[2];
-  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
-    const auto batch = tagged_batch(*samples, 4, 9 * epoch, 9);
-    for (std::size_t i = 0; i < 9; ++i) orders[epoch].push_back(batch.at("ids")[4 * i + 2]);
-  }
-  EXPECT_NE(orders[0], orders[1]);
-  for (auto& order : orders) {
-    std::ranges::sort(order);
-    EXPECT_EQ(order, (std::vector<std::int32_t>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
-  }
-  EXPECT_EQ(message_of([&] { (void)tagged_samples(rows, true, {.context = 4}); }),
-            "no sentence of 9 is held out; give more of them");
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include "tessera/base/utf8.h"
 #include "tessera/data/file.h"
 #include "tessera/data/json_lines.h"
-#include "tessera/data/table_file.h"
 #include "tessera/data/tokenizer/json_part.h"
 
 namespace tessera {
@@ -139,9 +138,10 @@ std::vector<TaggedSentence> parse_json_lines(std::string_view bytes, const std::
 std::vector<TaggedSentence> parse_tagged_words(std::string_view bytes, const std::string& path,
                                                const TaggedWordsOptions& options) {
   if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
-  std::vector<TaggedSentence> out = table_format(path) == TableFormat::JsonLines
-                                        ? parse_json_lines(bytes, path, options)
-                                        : parse_conll(bytes, path);
+  std::vector<TaggedSentence> out =
+      (options.format ? options.format : table_format(path)) == TableFormat::JsonLines
+          ? parse_json_lines(bytes, path, options)
+          : parse_conll(bytes, path);
   if (out.empty())
     fail(Fault::Data, "'", path, "' has no sentence; give a file with a word and its tag in each ",
          "line, or JSON lines whose name ends in .jsonl");

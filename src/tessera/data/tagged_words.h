@@ -2,9 +2,12 @@
 /// Files of sentences whose words have a tag each: CoNLL's, and JSON lines.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tessera/data/table_file.h"
 
 namespace tessera {
 
@@ -20,9 +23,11 @@ struct TaggedWordsOptions {
   /// Keys of JSON lines. Empty: the first that the first line has of "tokens" and "words", and of
   /// "ner_tags", "tags", "pos_tags" and "chunk_tags".
   std::string words_key = {}, tags_key = {};
+  std::optional<TableFormat> format = {};  // JsonLines, or another: CoNLL; none: by the name
 };
 
-/// Reads a file: JSON lines where its name ends in .jsonl or .json, else CoNLL's form.
+/// Reads a file: JSON lines where its name ends in .jsonl or .json, else CoNLL's form, whatever it
+/// is called.
 ///
 /// CoNLL: a line for each word, the word first and its tag last; what is between is passed over.
 /// Tabs are between columns where a line has one, else blanks. Empty lines end sentences. Lines

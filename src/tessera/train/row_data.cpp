@@ -5,6 +5,7 @@
 #include "tessera/base/text.h"
 #include "tessera/base/words.h"
 #include "tessera/data/rows.h"
+#include "tessera/data/tagged_rows.h"
 #include "tessera/train/fields/row.h"
 #include "tessera/train/told_fields.h"
 
@@ -48,6 +49,9 @@ RowsChoice rows_choice(const RunConfig& config) {
   return out;
 }
 
+/// Its rows are sentences of words with a tag each.
+bool is_of_words(const ModelConfig& model) { return has_task(model, kTokenClassification); }
+
 void refuse_token_files(const RunConfig& config, const std::vector<std::string>& paths) {
   require(!names_token_files(paths), "text-column '", config.text_column, "' is a column of a ",
           "table, and '", paths.back(), "' is token files, which have tokens alone; leave it out");
@@ -89,7 +93,7 @@ bool is_of_rows(const ModelConfig& model) {
 }
 
 void find_columns(RunConfig& config) {
-  if (!is_of_rows(config.model) || config.data.empty()) return;
+  if (!is_of_rows(config.model) || is_of_words(config.model) || config.data.empty()) return;
   if (!config.text_column.empty() && !config.label_column.empty()) return;
   refuse_token_files(config, config.data);
   const std::string path = text_files(config.data).front();
@@ -151,11 +155,16 @@ Dataset load_row_data(const RunConfig& config, const KnownLabels& labels,
   RowsChoice choice = rows_choice(config);
   choice.known_labels = labels.names;
   choice.keeps_labels = labels.only;
-  return vocabulary != nullptr ? load_rows(choice, *vocabulary)
-                               : load_rows(choice, vocabulary_choice(config));
+  const auto load = [&](const auto& tokens) {
+    return is_of_words(config.model) ? load_tagged_rows(choice, tokens) : load_rows(choice, tokens);
+  };
+  return vocabulary != nullptr ? load(*vocabulary) : load(vocabulary_choice(config));
 }
 
-std::string row_digest(const RunConfig& config) { return rows_digest(rows_choice(config)); }
+std::string row_digest(const RunConfig& config) {
+  const RowsChoice choice = rows_choice(config);
+  return is_of_words(config.model) ? tagged_rows_digest(choice) : rows_digest(choice);
+}
 
 void find_row_problems(const RunConfig& config, Problems& problems) {
   if (find_task(config.model) == nullptr) return;  // reported before

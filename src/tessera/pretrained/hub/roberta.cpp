@@ -28,6 +28,7 @@ constexpr HubName kRobertaNames[] = {
     {.ours = "classifier.out_proj",
      .theirs = "classifier.out_proj",
      .tasks = kSequenceClassification},
+    {.ours = "classifier", .theirs = "classifier", .tasks = kTokenClassification},
 };
 
 // Numbers of positions, a head for other tasks, and what the token embedding and lm_head.bias hold.
@@ -64,7 +65,8 @@ void write_roberta(const ModelConfig& from, HubJson& to) {
 
 constexpr HubClass kRobertaClasses[] = {
     {kMaskedLm, "RobertaForMaskedLM"},
-    {kSequenceClassification, "RobertaForSequenceClassification"}};
+    {kSequenceClassification, "RobertaForSequenceClassification"},
+    {kTokenClassification, "RobertaForTokenClassification"}};
 
 }  // namespace
 
