@@ -40,6 +40,21 @@ def digest(all_spans):
     return f"{value:016x}"
 
 
+def windows():
+    """Which tokens of a text each sample has with a question before it, as run_qa of transformers cuts them."""
+    words = Tokenizer(models.WordLevel({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "q": 3, **{str(i): 4 + i for i in range(64)}}, "[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    words.post_processor = processors.BertProcessing(("[SEP]", 2), ("[CLS]", 1))
+    out = []
+    for context, stride, question, text in [(16, 4, 3, 40), (16, 4, 3, 10), (16, 4, 3, 11), (16, 4, 3, 16), (16, 4, 3, 17), (12, 0, 2, 21), (12, 6, 2, 21),
+                                            (12, 6, 2, 0), (8, 2, 2, 3), (8, 2, 2, 4), (24, 8, 5, 64)]:
+        words.enable_truncation(context, stride=stride, strategy="only_second")
+        first = words.encode(" ".join(["q"] * question), " ".join(str(i) for i in range(text)))
+        cut = [[i - 4 for i in sample.ids if i > 3] for sample in (first, *first.overflowing)]
+        out.append({"context": context, "doc_stride": stride, "question": question, "text": text, "windows": [[c[0] if c else 0, len(c)] for c in cut]})
+    return out
+
+
 def real(folder):
     texts = (pathlib.Path(folder) / "mrpc" / "msr_paraphrase_train.txt").read_text(encoding="utf-8-sig").split("\n")
     gpt2 = Tokenizer(models.BPE.from_file(f"{folder}/gpt2/vocab.json", f"{folder}/gpt2/merges.txt"))
@@ -66,7 +81,7 @@ def main():
         tokenizer.post_processor = processors.ByteLevel(trim_offsets=True)
         all_spans = [spans(tokenizer, text) for text in golden["texts"]]
         out.append({"name": case["name"], "spans": all_spans[:SHOWN], "all": digest(all_spans)})
-    json.dump({"tokenizers": tokenizers.__version__, "cases": out}, sys.stdout, ensure_ascii=True, separators=(",", ":"))
+    json.dump({"tokenizers": tokenizers.__version__, "cases": out, "windows": windows()}, sys.stdout, ensure_ascii=True, separators=(",", ":"))
     print()
 
 

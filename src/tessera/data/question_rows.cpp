@@ -120,6 +120,14 @@ Dataset load_questions(const RowsChoice& choice, const Vocabulary& vocabulary) {
                            load_question_files(choice.valid_paths));
 }
 
+void require_question_ids(const EncodedQuestions& questions, std::int64_t vocabulary,
+                          std::string_view where) {
+  for (const EncodedQuestions::Context& context : questions.contexts)
+    require_ids(context.tokens.ids, vocabulary, where);
+  for (const EncodedQuestions::Entry& entry : questions.all)
+    require_ids(entry.ids, vocabulary, where);
+}
+
 std::string questions_digest(const RowsChoice& choice) {
   return digest_of_questions(load_question_files(choice.paths).all);
 }

@@ -46,6 +46,10 @@ Dataset load_questions(const RowsChoice& choice, const Vocabulary& vocabulary);
 /// Dataset::digest of these questions, without a vocabulary.
 std::string questions_digest(const RowsChoice& choice);
 
+/// As require_ids, of all contexts and questions.
+void require_question_ids(const EncodedQuestions& questions, std::int64_t vocabulary,
+                          std::string_view where);
+
 /// A part of a context that a sample has, with its question before it.
 struct QuestionWindow {
   std::int64_t entry = 0;              // number of the question

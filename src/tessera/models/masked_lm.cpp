@@ -5,7 +5,7 @@
 #include "tessera/models/sentence_files.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/matmul.h"
-#include "tessera/ops/shape_ops.h"
+#include "tessera/ops/reduce.h"
 
 namespace tessera {
 
@@ -67,6 +67,7 @@ Task masked_lm(const ModelConfig& c, const MaskedModel& model, SampleParts parts
   if (predicted > 0) out.inputs.push_back({"masked_positions", DType::I32, {predicted}, context});
   out.tokens = context;
   out.means = {{"mlm_loss"}, {"mlm_accuracy", 0}};
+  if (!two) out.perplexity_of = "mlm_loss";
   if (two)
     out.means = {{"mlm_loss"},
                  {text(model.second, "_loss")},

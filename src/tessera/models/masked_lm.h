@@ -2,6 +2,7 @@
 /// Models whose tokens see the whole sample, and which learn tokens that are masked: BERT and its
 /// variants.
 
+#include "tessera/models/question_answering.h"
 #include "tessera/models/token_classification.h"
 
 namespace tessera {
@@ -51,6 +52,9 @@ inline constexpr FamilyTask kMaskedTasks[] = {
     {kTokenClassification, "a label for each word of a sentence",
      [](const ModelConfig& config) { return encoder_token_classification(config, kModel); },
      kClassifierReads, find_classifier_problems, /*of_rows=*/true, /*head=*/"classifier"},
+    {kQuestionAnswering, "the part of a text that answers a question",
+     [](const ModelConfig& config) { return encoder_question_answering(config, kModel); },
+     kQuestionReads, find_question_problems, /*of_rows=*/true},
 };
 
 /// Of one whose samples have one part: all but the first.

@@ -34,6 +34,7 @@ constexpr HubName kAlbertNames[] = {
     {.ours = "classifier",
      .theirs = "classifier",
      .tasks = "sequence_classification token_classification"},
+    {.ours = "qa_outputs", .theirs = "qa_outputs", .tasks = kQuestionAnswering},
 };
 
 // Numbers of positions, and what the token embedding and predictions.bias hold.
@@ -84,7 +85,8 @@ void write_albert(const ModelConfig& from, HubJson& to) {
 constexpr HubClass kAlbertClasses[] = {{kPretraining, "AlbertForPreTraining"},
                                        {kMaskedLm, "AlbertForMaskedLM"},
                                        {kSequenceClassification, "AlbertForSequenceClassification"},
-                                       {kTokenClassification, "AlbertForTokenClassification"}};
+                                       {kTokenClassification, "AlbertForTokenClassification"},
+                                       {kQuestionAnswering, "AlbertForQuestionAnswering"}};
 
 }  // namespace
 

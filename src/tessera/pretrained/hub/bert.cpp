@@ -34,6 +34,7 @@ constexpr HubName kBertNames[] = {
     {.ours = "classifier",
      .theirs = "classifier",
      .tasks = "sequence_classification token_classification"},
+    {.ours = "qa_outputs", .theirs = "qa_outputs", .tasks = kQuestionAnswering},
 };
 
 // Numbers of positions, and what the token embedding and cls.predictions.bias hold.
@@ -62,7 +63,8 @@ void write_bert(const ModelConfig& from, HubJson& to) {
 constexpr HubClass kBertClasses[] = {{kPretraining, "BertForPreTraining"},
                                      {kMaskedLm, "BertForMaskedLM"},
                                      {kSequenceClassification, "BertForSequenceClassification"},
-                                     {kTokenClassification, "BertForTokenClassification"}};
+                                     {kTokenClassification, "BertForTokenClassification"},
+                                     {kQuestionAnswering, "BertForQuestionAnswering"}};
 
 }  // namespace
 

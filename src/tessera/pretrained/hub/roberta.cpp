@@ -29,6 +29,7 @@ constexpr HubName kRobertaNames[] = {
      .theirs = "classifier.out_proj",
      .tasks = kSequenceClassification},
     {.ours = "classifier", .theirs = "classifier", .tasks = kTokenClassification},
+    {.ours = "qa_outputs", .theirs = "qa_outputs", .tasks = kQuestionAnswering},
 };
 
 // Numbers of positions, a head for other tasks, and what the token embedding and lm_head.bias hold.
@@ -66,7 +67,8 @@ void write_roberta(const ModelConfig& from, HubJson& to) {
 constexpr HubClass kRobertaClasses[] = {
     {kMaskedLm, "RobertaForMaskedLM"},
     {kSequenceClassification, "RobertaForSequenceClassification"},
-    {kTokenClassification, "RobertaForTokenClassification"}};
+    {kTokenClassification, "RobertaForTokenClassification"},
+    {kQuestionAnswering, "RobertaForQuestionAnswering"}};
 
 }  // namespace
 
