@@ -169,7 +169,7 @@ TEST_F(Classified, WeightsOfOtherTasksAndLabelsAreTakenAsFarAsTheyGo) {
   RunConfig other_task = two;
   other_task.output = words.output;
   EXPECT_NE(refusal(other_task)
-                .find("is of another model: task is masked_lm there and "
+                .find("is of another model: task is pretraining there and "
                       "sequence_classification here"),
             std::string::npos)
       << refusal(other_task);
@@ -214,8 +214,8 @@ TEST_F(Classified, WhatIsWrongIsTold) {
     return refusal(config);
   };
   EXPECT_EQ(told([](RunConfig& c) { c.model.task = "chess"; }),
-            "task is 'chess', which family bert is not trained for; it has masked_lm, "
-            "sequence_classification");
+            "task is 'chess', which family bert is not trained for; it has pretraining, masked_lm, "
+            "sequence_classification, token_classification, question_answering");
   const std::string none = told([&](RunConfig& c) { c.data = {folder_ + "/plain.tsv"}; });
   EXPECT_NE(none.find("plain.tsv"), std::string::npos) << none;
   std::ofstream(folder_ + "/odd.csv") << "a,b\n1,2\n";

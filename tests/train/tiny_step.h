@@ -10,9 +10,10 @@
 namespace tessera {
 
 /// A family, or a variant of one: "bert-masked" and the like, whose head computes some positions of
-/// a sample only; "bert-classes", which tells classes of samples; "transformer_post" and "t5_relu",
-/// in which all that the family has a choice of is the other way. Where there is a decoder too, it
-/// has half of the layers.
+/// a sample only; "bert-classes", which tells classes of samples, "bert-tags", of tokens,
+/// "bert-spans", which finds ends of answers; "bert-alone", of samples of one part;
+/// "transformer_post" and "t5_relu", in which all that the family has a choice of is the other way.
+/// Where there is a decoder too, it has half of the layers.
 inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   ModelConfig c;
   c.family = family.substr(0, family.find_first_of("-_"));
@@ -39,6 +40,10 @@ inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
     c.post_norm = c.shared_embedding = c.sinusoidal = family != c.family.name();
     c.tied_head = family == c.family.name();
   }
+  if (family.ends_with("-tags"))
+    c.task = kTokenClassification, c.classes = 5, c.classifier_dropout = 0.3;
+  if (family.ends_with("-spans")) c.task = kQuestionAnswering, c.doc_stride = 2;
+  if (family.ends_with("-alone")) c.task = kMaskedLm;
   if (family.ends_with("-classes"))
     c.task = kSequenceClassification, c.classes = 5, c.classifier_dropout = 0.3;
   if (c.family == "vit") c.image_size = 8, c.patch_size = 4, c.image_channels = 2, c.classes = 5;

@@ -41,7 +41,7 @@ class Bert:
                  "norm2": (WIDTH, None), "mlm.dense": (self.embedding, WIDTH), "mlm.norm": (self.embedding, None),
                  "pooler": (WIDTH, WIDTH), self.second: (2, WIDTH), "embed.project": (WIDTH, self.embedding),
                  "classifier": (CLASSES, WIDTH), "classifier.dense": (WIDTH, WIDTH),
-                 "classifier.out_proj": (CLASSES, WIDTH)}
+                 "classifier.out_proj": (CLASSES, WIDTH), "qa_outputs": (2, WIDTH)}
         yield "embed.norm", f"{self.name}.embeddings.LayerNorm", self.embedding, None
         for i in range(self.sets):
             for ours, theirs in self.in_layer.items():

@@ -16,16 +16,18 @@ import torch
 import transformers
 
 import bert
+import bert_tasks
 import causal_classes
 import encoder_decoder
 import models
 import vit
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
+VARIANTS = bert.VARIANTS | bert_tasks.VARIANTS
 CLASSES = {"gpt2": transformers.GPT2LMHeadModel, "llama": transformers.LlamaForCausalLM,
            "gpt2_classes": transformers.GPT2ForSequenceClassification,
            "llama_classes": transformers.LlamaForSequenceClassification, "vit": transformers.ViTForImageClassification,
-           **encoder_decoder.CLASSES, **{name: variant.model_class for name, variant in bert.VARIANTS.items()}}
+           **encoder_decoder.CLASSES, **{name: variant.model_class for name, variant in VARIANTS.items()}}
 
 
 def main():
@@ -42,8 +44,8 @@ def main():
 
 
 def empty(family):
-    if family in bert.VARIANTS:
-        variant = bert.VARIANTS[family]
+    if family in VARIANTS:
+        variant = VARIANTS[family]
         return variant.hf_model(torch.float32), variant.links
     if family in causal_classes.FAMILIES:
         return causal_classes.hf_model(family, torch.float32, False), causal_classes.links(family)
@@ -56,8 +58,8 @@ def empty(family):
 
 def logits_of(family, model, tensors):
     """The logits, and which of them count."""
-    if family in bert.VARIANTS:
-        return bert.VARIANTS[family].stock(model, tensors)["logits"], bert.VARIANTS[family].counted(tensors)
+    if family in VARIANTS:
+        return VARIANTS[family].stock(model, tensors)["logits"], VARIANTS[family].counted(tensors)
     if family in encoder_decoder.NAMES:
         source, ids = tensors["source"].long(), tensors["ids"].long()
         return encoder_decoder.logits_of(model, family, source, ids), slice(None)

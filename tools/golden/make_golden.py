@@ -22,6 +22,7 @@ import torch.nn.functional as F
 import transformers
 
 import bert
+import bert_tasks
 import causal_classes
 import encoder_decoder
 import models
@@ -40,7 +41,7 @@ def main():
     torch.set_num_threads(1)  # the order of sums does not hang on the machine
     for seed, family in ((11, "gpt2"), (12, "llama")):
         write(folder / f"{family}.safetensors", golden_model(family, seed))
-    for name, variant in bert.VARIANTS.items():
+    for name, variant in (bert.VARIANTS | bert_tasks.VARIANTS).items():
         exact, single, tensors = bert.golden(variant, train)
         report(name, exact, single)
         write(folder / f"{name}.safetensors", tensors)

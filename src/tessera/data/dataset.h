@@ -41,6 +41,8 @@ struct RowTokens {
                                      std::int64_t column) const;
 };
 
+struct EncodedQuestions;  // data/question_rows.h
+
 struct Dataset {
   Vocabulary vocabulary;
   TokenStream tokens;
@@ -51,8 +53,9 @@ struct Dataset {
   std::shared_ptr<const TokenFiles> token_files = nullptr;
   std::shared_ptr<const Pictures> pictures = nullptr;
   bool of_program = false;
-  RowTokens rows = {};    // of tables (data/rows.h)
-  RowLabels labels = {};  // of rows that have some
+  RowTokens rows = {};                                          // of tables (data/rows.h)
+  RowLabels labels = {};                                        // of rows that have some
+  std::shared_ptr<const EncodedQuestions> questions = nullptr;  // in place of a text, too
 
   DataKind kind() const {
     return of_program    ? DataKind::Program

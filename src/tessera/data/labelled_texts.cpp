@@ -31,8 +31,16 @@ class LabelledTexts final : public Samples {
         trains_(part == Part::Train),
         first_row_(trains_ ? 0 : data.rows.train),
         size_((trains_ ? data.rows.train : data.rows.rows()) - first_row_),
-        key_(random_key(options.seed, "data.order")) {
-    check(std::ssize(data.labels.of_rows) == data.rows.rows(), "labels of rows");
+        key_(random_key(options.seed, "data.order")),
+        unlabelled_(options.frame),
+        of_tokens_(!data.labels.of_tokens.empty()) {
+    for (std::vector<FramePart>* parts : {&unlabelled_.single, &unlabelled_.pair}) {
+      for (FramePart& part : *parts) part.id = kIgnoredLabel;
+    }
+    const RowLabels& labels = data.labels;
+    check(of_tokens_ ? labels.of_tokens.size() == data.tokens.all().size()
+                     : std::ssize(labels.of_rows) == data.rows.rows(),
+          "labels of rows");
     if (size_ == 0)
       fail(Fault::Data, "the ", trains_ ? "training" : "held-out", " part of ",
            name_of(trains_ || data.held_out_files.empty() ? data.files : data.held_out_files),
@@ -77,7 +85,7 @@ class LabelledTexts final : public Samples {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t row = row_of(first + i);
       if (row < 0) continue;
-      const FramedTexts sample = sample_of(row, width);
+      const FramedTexts sample = sample_of(row, width, data_.tokens.all(), options_.frame);
       const auto at = static_cast<std::size_t>(i * width);
       std::ranges::copy(sample.ids, ids.subspan(at).begin());
       if (options_.types) std::ranges::copy(sample.types, types.subspan(at).begin());
@@ -85,17 +93,24 @@ class LabelledTexts final : public Samples {
       if (options_.last)
         last[static_cast<std::size_t>(i)] =
             static_cast<std::int32_t>(std::max<std::int64_t>(std::ssize(sample.ids) - 1, 0));
-      labels[static_cast<std::size_t>(i)] = data_.labels.of_rows[static_cast<std::size_t>(row)];
+      if (of_tokens_) {
+        std::ranges::copy(sample_of(row, width, data_.labels.of_tokens, unlabelled_).ids,
+                          labels.subspan(at).begin());
+      } else {
+        labels[static_cast<std::size_t>(i)] = data_.labels.of_rows[static_cast<std::size_t>(row)];
+      }
     }
   }
 
  private:
-  FramedTexts sample_of(std::int64_t row, std::int64_t width) const {
+  /// The sample of a row, of what `all` has for each token of the data, within `frame`.
+  FramedTexts sample_of(std::int64_t row, std::int64_t width, std::span<const std::int32_t> all,
+                        const TextFrame& frame) const {
     std::array<std::span<const std::int32_t>, 2> texts;
     const auto columns = static_cast<std::size_t>(data_.rows.columns);
     for (std::size_t column = 0; column < columns; ++column)
-      texts[column] = data_.rows.text(data_.tokens.all(), row, static_cast<std::int64_t>(column));
-    return framed(options_.frame, std::span(texts).first(columns), width);
+      texts[column] = data_.rows.text(all, row, static_cast<std::int64_t>(column));
+    return framed(frame, std::span(texts).first(columns), width);
   }
   /// By number in the data; below 0 behind the end of a validation, and in a batch that is not
   /// full.
@@ -112,6 +127,8 @@ class LabelledTexts final : public Samples {
   bool trains_;
   std::int64_t first_row_, size_;
   std::uint64_t key_;
+  TextFrame unlabelled_;  // as that of options_, with kIgnoredLabel in place of its tokens
+  bool of_tokens_;        // labels are those of tokens
   std::optional<LengthBuckets> buckets_;
   std::int64_t cut_ = 0, used_ = 0;
 };

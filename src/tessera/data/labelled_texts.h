@@ -30,6 +30,8 @@ struct LabelledTextsOptions {
 ///   mask [n, context]     1; 0 at padding
 ///   last [n]              the position of the last token
 ///   labels [n]            numbers of labels; kIgnoredLabel where there is no sample
+/// or, of data whose tokens have labels:
+///   labels [n, context]   those of the tokens; kIgnoredLabel at all others
 ///
 /// Samples that train are there once in an epoch, in an order drawn anew for each; held-out ones
 /// are in the order of the rows. Errors: Fault::Data: no row in the part.

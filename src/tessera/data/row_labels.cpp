@@ -33,6 +33,15 @@ std::vector<std::string> sorted_label_names(std::span<const std::string> labels)
   return out;
 }
 
+ChosenLabels chosen_label_names(std::span<const std::string> labels,
+                                std::span<const std::string> known, bool keeps) {
+  std::vector<std::string> sorted = sorted_label_names(labels);
+  const bool all = std::ranges::all_of(
+      sorted, [&](const std::string& name) { return label_number(known, name) >= 0; });
+  if (keeps || all) return {{known.begin(), known.end()}, true};
+  return {std::move(sorted), false};
+}
+
 std::int32_t label_number(std::span<const std::string> names, std::string_view name) {
   const auto found = std::ranges::find(names, name);
   return found == names.end() ? -1 : static_cast<std::int32_t>(found - names.begin());

@@ -9,15 +9,26 @@
 
 namespace tessera {
 
-/// What is to be predicted of each row of a dataset.
+/// What is to be predicted of each row of a dataset, or of its tokens.
 struct RowLabels {
-  std::vector<std::string> names;     // by number
-  std::vector<std::int32_t> of_rows;  // a number for each row; empty: rows have no labels
-  bool empty() const { return of_rows.empty(); }
+  std::vector<std::string> names = {};       // by number
+  std::vector<std::int32_t> of_rows = {};    // a number for each row; empty: rows have none
+  std::vector<std::int32_t> of_tokens = {};  // for each token, or kIgnoredLabel; empty: none
+  bool empty() const { return of_rows.empty() && of_tokens.empty(); }
 };
 
 /// Each name once: by their values where all are whole numbers, else as texts.
 std::vector<std::string> sorted_label_names(std::span<const std::string> labels);
+
+/// The names by which data is labelled.
+struct ChosenLabels {
+  std::vector<std::string> names;
+  bool known = false;  // they are those of a model
+};
+/// `known`, those of a model, where `labels` has no others, or where `keeps` says so; else
+/// sorted_label_names of `labels`.
+ChosenLabels chosen_label_names(std::span<const std::string> labels,
+                                std::span<const std::string> known, bool keeps);
 
 /// The number of a name; -1: it is none of these.
 std::int32_t label_number(std::span<const std::string> names, std::string_view name);

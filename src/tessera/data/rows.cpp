@@ -167,11 +167,8 @@ RowLabels labels_of_rows(const RowsChoice& choice, const LoadedRows& train,
   for_each_row(train, [&](const Table& table, std::size_t row) {
     all.push_back(table.columns.back()[row]);
   });
-  const auto is_known = [&](const std::string& name) {
-    return label_number(choice.known_labels, name) >= 0;
-  };
-  const bool known = choice.keeps_labels || std::ranges::all_of(all, is_known);
-  out.names = known ? choice.known_labels : sorted_label_names(all);
+  auto [names, known] = chosen_label_names(all, choice.known_labels, choice.keeps_labels);
+  out.names = std::move(names);
   const std::string_view whose = known ? "those that the model knows" : "those of rows that train";
   number_labels(train, choice, out.names, whose, out.of_rows);
   number_labels(apart, choice, out.names, whose, out.of_rows);

@@ -9,6 +9,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/start_thread.h"
 #include "tessera/base/text.h"
+#include "tessera/base/utf8.h"
 #include "tessera/data/tokenizer/files.h"
 #include "tessera/data/tokenizer/normalizers.h"
 #include "tessera/data/tokenizer/parts.h"
@@ -95,6 +96,16 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text,
   std::unique_ptr<Parts::Scratch> scratch = parts_->take_scratch();
   tokenizer::Ids out;
   parts_->fill(parts_->templates.single, {&text, 1}, options, *scratch, out, nullptr);
+  parts_->give_back(std::move(scratch));
+  return out;
+}
+
+SpannedIds Tokenizer::encode_spans(std::string_view text) const {
+  if (const std::size_t bad = find_invalid_utf8(text); bad != std::string_view::npos)
+    fail(Fault::Data, "byte ", bad + 1, " of the text is not UTF-8; convert it to UTF-8");
+  std::unique_ptr<Parts::Scratch> scratch = parts_->take_scratch();
+  SpannedIds out;
+  parts_->append_spans(text, *scratch, out);
   parts_->give_back(std::move(scratch));
   return out;
 }

@@ -37,6 +37,18 @@ struct Encoding {
   std::vector<std::int32_t> ids, type_ids;
 };
 
+/// Bytes [begin, end) of a text.
+struct ByteSpan {
+  std::int64_t begin = 0, end = 0;
+  friend bool operator==(const ByteSpan&, const ByteSpan&) = default;
+};
+
+/// Ids, and of each the part of the text that it stands for.
+struct SpannedIds {
+  std::vector<std::int32_t> ids;
+  std::vector<ByteSpan> spans;
+};
+
 /// A tokenizer that was made by another program. A plain value that never changes; several threads
 /// may use it at a time.
 ///
@@ -67,6 +79,13 @@ class Tokenizer {
   std::vector<std::vector<std::int32_t>> encode_batch(std::span<const std::string> texts,
                                                       int threads,
                                                       const EncodeOptions& options = {}) const;
+
+  /// encode() of a text without special tokens around it, and where each token stands: from the
+  /// first to the last character that it has a part of, blanks at both ends left out. What stands
+  /// for nothing in the text, as a blank before its first word, has no bytes. The places are those
+  /// of tokenizers (its trim_offsets is on), where a normalizer changes one character at a time.
+  /// Errors: Fault::Data: text that is not UTF-8; a normalizer that cannot be followed.
+  SpannedIds encode_spans(std::string_view text) const;
 
   /// The text of ids. Ids that no token has are passed over, as the reference does.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = false) const;

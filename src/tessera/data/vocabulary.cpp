@@ -134,6 +134,18 @@ std::vector<std::int32_t> Vocabulary::encode(std::string_view utf8) const {
   return ids;
 }
 
+SpannedIds Vocabulary::encode_spans(std::string_view utf8) const {
+  if (tokenizer_) return tokenizer_->encode_spans(utf8);
+  SpannedIds out{encode(utf8), {}};
+  std::int64_t at = 0;
+  for (const std::int32_t id : out.ids) {
+    const std::int64_t end = at + std::ssize(decode({&id, 1}));
+    out.spans.push_back({at, end});
+    at = end;
+  }
+  return out;
+}
+
 std::string Vocabulary::decode(std::span<const std::int32_t> ids) const {
   if (tokenizer_) return tokenizer_->decode(ids);
   std::string out;

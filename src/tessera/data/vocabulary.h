@@ -63,6 +63,10 @@ class Vocabulary {
   /// UTF-8.
   std::vector<std::int32_t> encode(std::string_view utf8) const;
 
+  /// The same, and of each id the bytes of the text that it stands for.
+  /// Errors: as of encode and Tokenizer::encode_spans.
+  SpannedIds encode_spans(std::string_view utf8) const;
+
   /// The text of ids; ids outside the vocabulary become U+FFFD, because a model's output may be
   /// wider than its data's vocabulary. Of bytes, alone or in learned tokens, the result is UTF-8
   /// only where the ids spell it.

@@ -128,6 +128,7 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
   if (config.reset_attention) out.inputs.push_back({"first_seen", DType::I32, {context}, context});
   out.tokens = context;
   out.means = {{kLossMean}};
+  out.perplexity_of = kLossMean;
   out.token_files = {[context](const TokenFiles& files, const SampleChoices&) {
                        return files.samples_in_epoch(DataPart::Train, context);
                      },

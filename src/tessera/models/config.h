@@ -72,6 +72,9 @@ struct ModelConfig {
   std::int64_t image_size = 224;    // pixels of a side: pictures are square
   std::int64_t patch_size = 16;     // pixels of a side of a patch
   std::int64_t image_channels = 3;  // numbers for each pixel
+  // Of models that answer questions about texts:
+  std::int64_t doc_stride = 128;        // tokens that two windows of a long text share
+  std::int64_t max_answer_length = 30;  // tokens of a predicted answer, at most
   // Of models that classify:
   std::int64_t classes = 0;        // 0: as many as the data has labels
   double classifier_dropout = -1;  // before the classifier of texts; -1: as dropout

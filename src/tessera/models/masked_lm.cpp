@@ -5,6 +5,7 @@
 #include "tessera/models/sentence_files.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/matmul.h"
+#include "tessera/ops/reduce.h"
 
 namespace tessera {
 
@@ -15,12 +16,15 @@ struct MaskedLogits {
   Value second;  // [b, 2]; of two parts
 };
 
-MaskedLogits masked_transformer(const ModelConfig& c, const MaskedModel& model,
-                                const TaskValues& in, const Pass& pass) {
+MaskedLogits masked_transformer(const ModelConfig& c, const MaskedModel& model, SampleParts parts,
+                                TaskValues in, const Pass& pass) {
   const TransformerLayer layer = encoder_layer_of(c, model);
   const LinearOptions plain{true, init_of(c)};
+  const Value ids = in.at("ids");
+  Builder& builder = ids.builder();
+  if (model.parts != parts)
+    in.emplace("types", broadcast_to(builder.constant(0, DType::I32), ids.shape()));
   const auto [x, token] = encode_tokens(c, model, in, pass);
-  Builder& builder = x.builder();
   MaskedLogits out;
   {
     const Scope scope(builder, "mlm");
@@ -32,7 +36,7 @@ MaskedLogits masked_transformer(const ModelConfig& c, const MaskedModel& model,
                                      {Init::Kind::Constant, 0});
     out.tokens = matmul(rows, token, {.trans_b = true}) + bias;
   }
-  if (model.parts == SampleParts::One) return out;
+  if (parts == SampleParts::One) return out;
   out.second = linear(pooled(c, x), model.second, 2, plain);
   return out;
 }
@@ -46,11 +50,11 @@ std::unique_ptr<Samples> sentence_samples(const ModelConfig& c, const Dataset& d
 
 }  // namespace
 
-Task masked_lm(const ModelConfig& c, const MaskedModel& model) {
+Task masked_lm(const ModelConfig& c, const MaskedModel& model, SampleParts parts) {
   const std::int64_t context = c.context, predicted = c.masked_positions;
-  const bool two = model.parts != SampleParts::One;
+  const bool two = parts != SampleParts::One;
   Task out;
-  out.name = "masked_lm";
+  out.name = two ? kPretraining : kMaskedLm;
   out.inputs.push_back({"ids", DType::I32, {context}, c.vocabulary});
   if (two) out.inputs.push_back({"types", DType::I32, {context}, 2});
   out.inputs.push_back({"mask", DType::I32, {context}, 2});
@@ -63,25 +67,27 @@ Task masked_lm(const ModelConfig& c, const MaskedModel& model) {
   if (predicted > 0) out.inputs.push_back({"masked_positions", DType::I32, {predicted}, context});
   out.tokens = context;
   out.means = {{"mlm_loss"}, {"mlm_accuracy", 0}};
+  if (!two) out.perplexity_of = "mlm_loss";
   if (two)
     out.means = {{"mlm_loss"},
                  {text(model.second, "_loss")},
                  {"mlm_accuracy", 0},
                  {text(model.second, "_accuracy"), 0}};
-  out.measure = [c, model, two](const TaskValues& in, const Pass& pass) -> std::vector<Mean> {
-    const MaskedLogits logits = masked_transformer(c, model, in, pass);
+  out.measure = [c, model, parts, two](const TaskValues& in,
+                                       const Pass& pass) -> std::vector<Mean> {
+    const MaskedLogits logits = masked_transformer(c, model, parts, in, pass);
     const Value labels = in.at("labels");
     if (!two) return {cross_entropy_mean(logits.tokens, labels), accuracy(logits.tokens, labels)};
     const Value next = in.at("next");
     return {cross_entropy_mean(logits.tokens, labels), cross_entropy_mean(logits.second, next),
             accuracy(logits.tokens, labels), accuracy(logits.second, next)};
   };
-  const auto options = [context, predicted, parts = model.parts](const Dataset& data,
-                                                                 const SampleChoices& choices) {
+  const auto options = [context, predicted, parts](const Dataset& data,
+                                                   const SampleChoices& choices) {
     return MaskedPairsOptions{context,       data.vocabulary.size(),        predicted, choices.seed,
                               choices.order, data.vocabulary.pair_tokens(), parts};
   };
-  if (model.sentence_files) out.token_files = sentence_file_use(c, c.context);
+  if (model.sentence_files && two) out.token_files = sentence_file_use(c, c.context);
   out.train_samples = [c, options](const Dataset& data, const SampleChoices& choices) {
     if (data.token_files) return sentence_samples(c, data, DataPart::Train, choices);
     return masked_pairs(data.tokens.train(), options(data, choices));
@@ -93,11 +99,11 @@ Task masked_lm(const ModelConfig& c, const MaskedModel& model) {
   return out;
 }
 
-void find_masked_problems(const ModelConfig& c, const MaskedModel& model, FieldProblems& problems) {
-  const std::int64_t least = least_context(model.parts);
+void find_masked_problems(const ModelConfig& c, SampleParts parts, FieldProblems& problems) {
+  const std::int64_t least = least_context(parts);
   if (c.context >= 1 && c.context < least)
     problems.add({"context"}, text("context is ", c.context, "; a sample of ", c.family, " has ",
-                                   model.parts == SampleParts::One
+                                   parts == SampleParts::One
                                        ? "[CLS], [SEP] and a token"
                                        : "[CLS], two [SEP] and a token for each of two parts",
                                    ", so give at least ", least));

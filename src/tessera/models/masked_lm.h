@@ -2,21 +2,22 @@
 /// Models whose tokens see the whole sample, and which learn tokens that are masked: BERT and its
 /// variants.
 
-#include "tessera/models/classification.h"
+#include "tessera/models/question_answering.h"
+#include "tessera/models/token_classification.h"
 
 namespace tessera {
 
 /// The task of predicting masked tokens and, where samples have two parts, how these belong
-/// together. Post-norm layers with biases; the tokens' decoder is the token embedding.
+/// together. Post-norm layers with biases; the tokens' decoder is the token embedding. `parts`: of
+/// samples, those of the model or One: then all tokens are of the first type.
 ///
 /// Inputs: as data/masked_pairs.h says. Loss: the sum of the mean cross-entropies of the tokens
 /// that are predicted and of the second part. Blocks: embed, layers.N, mlm and, of two parts,
 /// pooler and that which judges.
-Task masked_lm(const ModelConfig& config, const MaskedModel& model);
+Task masked_lm(const ModelConfig& config, const MaskedModel& model, SampleParts parts);
 
-/// FamilyTask::find_problems of masked_lm.
-void find_masked_problems(const ModelConfig& config, const MaskedModel& model,
-                          FieldProblems& problems);
+/// FamilyTask::find_problems of masked_lm, of samples of such parts.
+void find_masked_problems(const ModelConfig& config, SampleParts parts, FieldProblems& problems);
 
 /// ModelFamily::cuts.
 inline constexpr TensorCut kMaskedCuts[] = {{"mlm.bias", 0, 1}};
@@ -29,17 +30,36 @@ inline constexpr ReadField kMaskedReads[] = {
 /// FamilyTask::reads of masked_lm.
 inline constexpr ReadField kMaskedLmReads[] = {{"masked-positions"}};
 
-/// ModelFamily::tasks.
+/// The task masked_lm with samples of such parts.
+template <const MaskedModel& kModel, SampleParts kParts>
+constexpr FamilyTask masked_task(std::string_view name, std::string_view doc) {
+  return {name, doc, [](const ModelConfig& config) { return masked_lm(config, kModel, kParts); },
+          kMaskedLmReads,
+          [](const ModelConfig& config, FieldProblems& problems) {
+            find_masked_problems(config, kParts, problems);
+          }};
+}
+
+/// ModelFamily::tasks of a model whose samples have two parts.
 template <const MaskedModel& kModel>
 inline constexpr FamilyTask kMaskedTasks[] = {
-    {kMaskedLm, "tokens that are masked",
-     [](const ModelConfig& config) { return masked_lm(config, kModel); }, kMaskedLmReads,
-     [](const ModelConfig& config, FieldProblems& problems) {
-       find_masked_problems(config, kModel, problems);
-     }},
+    masked_task<kModel, kModel.parts>(kPretraining,
+                                      "masked tokens, and how two parts of a text belong together"),
+    masked_task<kModel, SampleParts::One>(kMaskedLm, "tokens that are masked"),
     {kSequenceClassification, "a label for a text or a pair of texts",
      [](const ModelConfig& config) { return encoder_classification(config, kModel); },
      kClassifierReads, find_classifier_problems, /*of_rows=*/true, /*head=*/"classifier"},
+    {kTokenClassification, "a label for each word of a sentence",
+     [](const ModelConfig& config) { return encoder_token_classification(config, kModel); },
+     kClassifierReads, find_classifier_problems, /*of_rows=*/true, /*head=*/"classifier"},
+    {kQuestionAnswering, "the part of a text that answers a question",
+     [](const ModelConfig& config) { return encoder_question_answering(config, kModel); },
+     kQuestionReads, find_question_problems, /*of_rows=*/true},
 };
+
+/// Of one whose samples have one part: all but the first.
+template <const MaskedModel& kModel>
+inline constexpr std::span<const FamilyTask> kOnePartTasks =
+    std::span<const FamilyTask>(kMaskedTasks<kModel>).subspan(1);
 
 }  // namespace tessera

@@ -17,7 +17,7 @@ constinit const ModelFamily kRoberta = {
     .name = "roberta",
     .doc = "as bert, masked tokens alone, samples of one part",
     .reads = kMaskedReads,
-    .tasks = kMaskedTasks<kRobertaModel>,
+    .tasks = kOnePartTasks<kRobertaModel>,
     .cuts = kMaskedCuts,
     .special_tokens = kSpecialTokens,
 };

@@ -118,6 +118,8 @@ struct Task {
   /// Judges the predictions for the held-out samples of the data, which must outlive it; none:
   /// nothing is predicted of a sample.
   std::function<std::unique_ptr<Judge>(const Dataset& data)> judge = nullptr;
+  /// The mean of `means` whose exponential is the perplexity, a score of evaluations; empty: none.
+  std::string_view perplexity_of = {};
   std::optional<TextWriting> text = std::nullopt;  // none: the task writes no text
   DataKind data = DataKind::Text;                  // what train_samples and valid_samples take
   /// They take token files too; none: they do not.

@@ -1,12 +1,12 @@
 #include "tessera/train/epoch_judge.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/programs.h"
-#include "tessera/train/validation.h"
 
 namespace tessera {
 
@@ -25,13 +25,18 @@ std::int64_t EpochJudge::ended(std::int64_t consumed) const {
   return now > before ? now : 0;
 }
 
-EvalRecord EpochJudge::record(std::int64_t epoch, std::int64_t step, double loss,
-                              const Judge& judge, const std::string& folder,
+EvalRecord EpochJudge::record(std::int64_t epoch, std::int64_t step, const Validation& measured,
+                              const Judge* judge, const std::string& folder,
                               std::string& problem) const {
-  EvalRecord out{.epoch = epoch, .step = step, .loss = loss, .scores = judge.scores()};
+  EvalRecord out{.epoch = epoch, .step = step, .loss = measured.loss()};
+  if (!task_.perplexity_of.empty())
+    out.scores.emplace_back("perplexity", std::exp(measured.mean(task_.perplexity_of)));
+  if (judge == nullptr) return out;
+  const NamedMeans scores = judge->scores();
+  out.scores.insert(out.scores.end(), scores.begin(), scores.end());
   const std::string path = in_folder(folder, predictions_file(epoch));
   try {
-    write_atomically(path, to_tsv(judge.table()));
+    write_atomically(path, to_tsv(judge->table()));
     out.predictions = path;
   } catch (const Error& error) {
     problem = text("no predictions of epoch ", epoch, ": ", error.what());

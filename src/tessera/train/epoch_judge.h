@@ -9,6 +9,7 @@
 #include "tessera/models/task.h"
 #include "tessera/train/callbacks.h"
 #include "tessera/train/config.h"
+#include "tessera/train/validation.h"
 
 namespace tessera {
 
@@ -20,12 +21,12 @@ class EpochJudge {
   /// The epoch that ends with the step after which so many samples were consumed; 0: none does, or
   /// nothing judges it. Of several that end in one step, the last.
   std::int64_t ended(std::int64_t consumed) const;
-  /// For one evaluation.
-  std::unique_ptr<Judge> begin() const { return task_.judge(data_); }
-  /// Writes the file of predictions into `folder`. One that cannot be written does not end a run:
-  /// then `problem` says why.
-  EvalRecord record(std::int64_t epoch, std::int64_t step, double loss, const Judge& judge,
-                    const std::string& folder, std::string& problem) const;
+  /// For one evaluation; null: nothing is predicted.
+  std::unique_ptr<Judge> begin() const { return task_.judge ? task_.judge(data_) : nullptr; }
+  /// Of a judge writes the file of predictions into `folder`. One that cannot be written does not
+  /// end a run: then `problem` says why.
+  EvalRecord record(std::int64_t epoch, std::int64_t step, const Validation& measured,
+                    const Judge* judge, const std::string& folder, std::string& problem) const;
 
  private:
   const RunConfig& config_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
+#include "tessera/data/question_rows.h"
 #include "tessera/data/token_stream.h"
 #include "tessera/models/family.h"
 #include "tessera/train/checkpoint_manifest.h"
@@ -135,7 +136,7 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
   // Reported before.
   if (!base && config.vocabulary == VocabularyKind::Tokenizer && tokenizer_choice(config).none())
     return out;
-  if (is_of_rows(config.model) && config.label_column.empty()) return out;  // reported before
+  if (is_of_tables(config.model) && config.label_column.empty()) return out;  // reported before
   problems.gather([&] {
     if (trains_on_rows(config)) {
       out = encoded_for(config, base, labels);
@@ -379,7 +380,10 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
       run.data.kind() ==
           DataKind::Text) {  // a vocabulary from a checkpoint may be larger than its model's
     problems.gather([&] {
-      require_ids(run.data.tokens.all(), run.config.model.vocabulary, name_of(run.data.files));
+      const std::string files = name_of(run.data.files);
+      require_ids(run.data.tokens.all(), run.config.model.vocabulary, files);
+      if (run.data.questions)
+        require_question_ids(*run.data.questions, run.config.model.vocabulary, files);
     });
   }
   if (problems.empty())

@@ -178,8 +178,9 @@ std::int64_t evaluation_batch(const RunConfig& config) {
 }
 
 bool judges_epochs(const RunConfig& config) {
-  return config.epochs > 0 && problems(config.model).empty() &&
-         task_of(config.model).judge != nullptr;
+  if (config.epochs == 0 || !problems(config.model).empty()) return false;
+  const Task task = task_of(config.model);
+  return task.judge != nullptr || !task.perplexity_of.empty();
 }
 
 WantedPrograms wanted_programs(const RunConfig& config) {

@@ -4,7 +4,9 @@
 
 #include "tessera/base/text.h"
 #include "tessera/base/words.h"
+#include "tessera/data/question_rows.h"
 #include "tessera/data/rows.h"
+#include "tessera/data/tagged_rows.h"
 #include "tessera/train/fields/row.h"
 #include "tessera/train/told_fields.h"
 
@@ -48,6 +50,11 @@ RowsChoice rows_choice(const RunConfig& config) {
   return out;
 }
 
+/// Its rows are sentences of words with a tag each.
+bool is_of_words(const ModelConfig& model) { return has_task(model, kTokenClassification); }
+/// They are questions about texts.
+bool is_of_questions(const ModelConfig& model) { return has_task(model, kQuestionAnswering); }
+
 void refuse_token_files(const RunConfig& config, const std::vector<std::string>& paths) {
   require(!names_token_files(paths), "text-column '", config.text_column, "' is a column of a ",
           "table, and '", paths.back(), "' is token files, which have tokens alone; leave it out");
@@ -88,8 +95,12 @@ bool is_of_rows(const ModelConfig& model) {
   return task != nullptr && task->of_rows;
 }
 
+bool is_of_tables(const ModelConfig& model) {
+  return is_of_rows(model) && !is_of_words(model) && !is_of_questions(model);
+}
+
 void find_columns(RunConfig& config) {
-  if (!is_of_rows(config.model) || config.data.empty()) return;
+  if (!is_of_tables(config.model) || config.data.empty()) return;
   if (!config.text_column.empty() && !config.label_column.empty()) return;
   refuse_token_files(config, config.data);
   const std::string path = text_files(config.data).front();
@@ -126,8 +137,8 @@ void complete_from_data(RunConfig& config, const Dataset& data) {
   if (data.pictures && model.classes == 0)
     model.classes =
         std::max(data.pictures->train.set->classes(), data.pictures->valid.set->classes());
-  if (!is_of_rows(model) || data.rows.columns == 0) return;
-  if (model.classes == 0) model.classes = std::ssize(data.labels.names);
+  if (!is_of_rows(model) || (data.rows.columns == 0 && !data.questions)) return;
+  if (model.classes == 0 && !data.labels.empty()) model.classes = std::ssize(data.labels.names);
   if (model.context != 0) return;
   ModelConfig any = model;
   any.context = 1;
@@ -151,11 +162,20 @@ Dataset load_row_data(const RunConfig& config, const KnownLabels& labels,
   RowsChoice choice = rows_choice(config);
   choice.known_labels = labels.names;
   choice.keeps_labels = labels.only;
-  return vocabulary != nullptr ? load_rows(choice, *vocabulary)
-                               : load_rows(choice, vocabulary_choice(config));
+  const auto load = [&](const auto& tokens) {
+    return is_of_words(config.model)       ? load_tagged_rows(choice, tokens)
+           : is_of_questions(config.model) ? load_questions(choice, tokens)
+                                           : load_rows(choice, tokens);
+  };
+  return vocabulary != nullptr ? load(*vocabulary) : load(vocabulary_choice(config));
 }
 
-std::string row_digest(const RunConfig& config) { return rows_digest(rows_choice(config)); }
+std::string row_digest(const RunConfig& config) {
+  const RowsChoice choice = rows_choice(config);
+  return is_of_words(config.model)       ? tagged_rows_digest(choice)
+         : is_of_questions(config.model) ? questions_digest(choice)
+                                         : rows_digest(choice);
+}
 
 void find_row_problems(const RunConfig& config, Problems& problems) {
   if (find_task(config.model) == nullptr) return;  // reported before

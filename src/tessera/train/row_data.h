@@ -11,8 +11,10 @@
 
 namespace tessera {
 
-/// Its task takes nothing but rows of tables.
+/// Its task takes nothing but rows: of tables, sentences of tagged words, or questions.
 bool is_of_rows(const ModelConfig& model);
+/// Its rows are those of tables, whose columns have names.
+bool is_of_tables(const ModelConfig& model);
 
 /// config.data is tables, of which columns train.
 inline bool trains_on_rows(const RunConfig& config) {

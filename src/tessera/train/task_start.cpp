@@ -30,9 +30,9 @@ void leave_open_to_rows(RunConfig& config, bool start) {
 }
 
 void take_sizes_of_data(RunConfig& config, const ModelConfig& from) {
-  if (!reads_field(config.model, "classes")) return;
-  if (config.model.classes == 0) config.model.classes = from.classes;
-  if (config.model.context == 0) config.model.context = from.context;
+  if (reads_field(config.model, "classes") && config.model.classes == 0)
+    config.model.classes = from.classes;
+  if (is_of_rows(config.model) && config.model.context == 0) config.model.context = from.context;
 }
 
 std::string head_to_begin_anew(const RunConfig& config, const Dataset& data,

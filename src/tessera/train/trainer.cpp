@@ -60,7 +60,7 @@ class Trainer {
   bool ended() const { return step_ >= last_ || stopped(); }
   void validate();
   void validate_if_due();
-  void judge_epoch(std::int64_t epoch, double loss, const Judge& judge);
+  void judge_epoch(std::int64_t epoch, const Validation& measured, const Judge* judge);
   void check_metrics();
   void write_profile();
   Summary summary();
@@ -324,16 +324,16 @@ void Trainer::validate() {
   const double loss = measured.loss();
   NamedMeans means = measured.means();
   if ((cut_short_ = !texts_->score(step_, *held_out_, means))) return;
-  if (judge) judge_epoch(epoch, loss, *judge);
+  if (epoch > 0) judge_epoch(epoch, measured, judge.get());
   metrics_->valid(step_, loss, means);
   saves_->validated(step_, loss);
   tell(&TrainCallback::on_valid, step_, loss, means);
 }
 
-void Trainer::judge_epoch(std::int64_t epoch, double loss, const Judge& judge) {
+void Trainer::judge_epoch(std::int64_t epoch, const Validation& measured, const Judge* judge) {
   EvalRecord record;
   std::string problem;
-  crew_->alone([&] { record = epochs_.record(epoch, step_, loss, judge, output_, problem); });
+  crew_->alone([&] { record = epochs_.record(epoch, step_, measured, judge, output_, problem); });
   if (!problem.empty()) tell(&TrainCallback::on_notice, problem);
   metrics_->eval(record);
   tell(&TrainCallback::on_eval, record);

@@ -25,6 +25,12 @@ double Validation::loss() const {
   return out;
 }
 
+double Validation::mean(std::string_view name) const {
+  const auto found = std::ranges::find(means_, name, &TaskMean::name);
+  check(found != means_.end(), "no mean is called ", name);
+  return mean(static_cast<std::size_t>(found - means_.begin()));
+}
+
 NamedMeans Validation::means() const {
   NamedMeans out;
   for (std::size_t i = 0; i < means_.size(); ++i) {

@@ -19,6 +19,8 @@ class Validation {
   /// Adds what the last run measured, of samples [first, first + count).
   void add(const Executor& executor, std::int64_t first, std::int64_t count);
   double loss() const;
+  /// Of the mean of such a name.
+  double mean(std::string_view name) const;
   /// All but the loss, where it is one of them.
   NamedMeans means() const;
 

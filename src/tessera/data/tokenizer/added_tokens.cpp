@@ -125,7 +125,7 @@ void AddedTokens::split(std::string_view text, bool normalized, bool special, On
     while (token.rstrip && begins_with(text.substr(end), kBlank))
       end += static_cast<std::size_t>(code_point_at(text, end).size);
     if (done < begin) on_text(done, begin);
-    on_token(token.id);
+    on_token(token.id, begin, end);
     done = end;
   }
   if (done < text.size()) on_text(done, text.size());

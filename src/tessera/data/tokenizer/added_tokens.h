@@ -40,7 +40,7 @@ class AddedTokens {
 
   /// Parts of a text in order: `on_text` takes what is between tokens, by its begin and end.
   using OnText = FunctionRef<void(std::size_t begin, std::size_t end)>;
-  using OnToken = FunctionRef<void(std::int32_t id)>;
+  using OnToken = FunctionRef<void(std::int32_t id, std::size_t begin, std::size_t end)>;
   /// Of tokens that are searched for in the text as it is given (`normalized` false), or in the
   /// normalized one. `special`: special tokens are found too.
   void split(std::string_view text, bool normalized, bool special, OnText on_text,

@@ -1,5 +1,6 @@
 /// Byte-pair encoding as tokenizer.json has it: characters that are tokens, merged by ranks.
 
+#include <algorithm>
 #include <optional>
 
 #include "tessera/base/text.h"
@@ -56,6 +57,15 @@ class BpeModel : public Model {
     }
     if (unknown > 0) out.push_back(unknown_);
     merges_.apply(out, before, scratch.merges);
+  }
+
+  std::size_t bytes_of(std::int32_t id, bool first) const final {
+    if (std::ranges::find(bytes_, id) != bytes_.end()) return 1;
+    std::string_view spelled;
+    if (id == unknown_ || !tokens_.token(id, spelled)) return 0;
+    if (!first && starts_with(spelled, prefix_)) spelled.remove_prefix(prefix_.size());
+    const bool ends = !suffix_.empty() && spelled.ends_with(suffix_);
+    return spelled.size() - (ends ? suffix_.size() : 0);
   }
 
  private:

@@ -24,6 +24,10 @@ class WordLevel : public Model {
     out.push_back(id == kNoId ? unknown_ : id);
   }
 
+  std::size_t bytes_of(std::int32_t id, bool) const final {
+    return spelled_bytes(tokens_, id, unknown_);
+  }
+
  private:
   std::int32_t unknown_ = kNoId;
   std::string missing_;
@@ -48,6 +52,11 @@ std::unique_ptr<Model> make_model(const JsonPart& part) {
   if (part.has("max_input_chars_per_word")) return make_word_piece(part);
   if (part.has("vocab") && part.part("vocab").json().is_array()) return make_unigram(part);
   return make_word_level(part);
+}
+
+std::size_t spelled_bytes(const TokenTable& tokens, std::int32_t id, std::int32_t unknown) {
+  std::string_view spelled;
+  return id != unknown && tokens.token(id, spelled) ? spelled.size() : 0;
 }
 
 void read_vocabulary(const JsonPart& part, TokenTable& tokens) {

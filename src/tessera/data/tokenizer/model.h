@@ -33,6 +33,10 @@ class Model {
   /// The ids of a piece, which is not empty, behind those of `out`.
   virtual void encode(std::string_view piece, ModelScratch& scratch, Ids& out) const = 0;
 
+  /// Bytes of a piece that a token of it stands for, its first one or another; 0: those that are
+  /// left, of a token for what is unknown.
+  virtual std::size_t bytes_of(std::int32_t id, bool first) const = 0;
+
   const TokenTable& tokens() const { return tokens_; }
   /// How many tokens it counts: the id of the first one that is added to it.
   std::int32_t count() const { return count_; }
@@ -53,6 +57,8 @@ std::unique_ptr<Model> make_bpe(const JsonPart& part);
 std::unique_ptr<Model> make_unigram(const JsonPart& part);
 std::unique_ptr<Model> make_word_level(const JsonPart& part);
 
+/// Bytes of the token's spelling; 0: it is `unknown`.
+std::size_t spelled_bytes(const TokenTable& tokens, std::int32_t id, std::int32_t unknown);
 /// Reads {"token": id, ...}.
 void read_vocabulary(const JsonPart& part, TokenTable& tokens);
 /// The ids of "<0x00>" to "<0xFF>"; kNoId: there is none.

@@ -24,7 +24,7 @@ void Tokenizer::Parts::append(std::string_view text, const EncodeOptions& option
     repaired = replaced_utf8(text);
     text = repaired;
   }
-  const auto on_token = [&](std::int32_t id) { out.push_back(id); };
+  const auto on_token = [&](std::int32_t id, std::size_t, std::size_t) { out.push_back(id); };
   const bool find = options.find_special_tokens;
   added.split(
       text, false, find,

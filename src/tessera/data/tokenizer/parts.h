@@ -44,6 +44,8 @@ struct Tokenizer::Parts {
   /// The ids of a text without what stands around it, behind those of `out`.
   void append(std::string_view text, const EncodeOptions& options, Scratch& scratch,
               tokenizer::Ids& out) const;
+  /// The same with the place of each in `text`, which is UTF-8.
+  void append_spans(std::string_view text, Scratch& scratch, SpannedIds& out) const;
   /// Ids, and type ids where they are asked for, of the texts in a template.
   void fill(const tokenizer::Template& form, std::span<const std::string_view> texts,
             const EncodeOptions& options, Scratch& scratch, tokenizer::Ids& out,

@@ -46,6 +46,11 @@ class SentencePieceModel : public Model {
     if (file.byte_fallback) bytes_ = byte_tokens(tokens_);
   }
 
+  std::size_t bytes_of(std::int32_t id, bool) const final {
+    if (std::ranges::find(bytes_, id) != bytes_.end()) return 1;
+    return spelled_bytes(tokens_, id, unknown_);
+  }
+
   bool is_special(std::int32_t id) const final {
     return id >= 0 && id < count_ && type_of(id) == PieceType::Control;
   }

@@ -60,6 +60,11 @@ class Unigram : public Model {
     std::reverse(out.begin() + static_cast<std::ptrdiff_t>(before), out.end());
   }
 
+  std::size_t bytes_of(std::int32_t id, bool) const final {
+    if (std::ranges::find(bytes_, id) != bytes_.end()) return 1;
+    return spelled_bytes(tokens_, id, unknown_);
+  }
+
  private:
   void find_best(std::string_view piece, std::vector<ModelScratch::Best>& best) const {
     best.assign(piece.size() + 1, {});

@@ -38,6 +38,11 @@ class WordPiece : public Model {
     out.push_back(unknown_);
   }
 
+  std::size_t bytes_of(std::int32_t id, bool first) const final {
+    const std::size_t size = spelled_bytes(tokens_, id, unknown_);
+    return first || size < prefix_.size() ? size : size - prefix_.size();
+  }
+
  private:
   /// False: at some place no token fits.
   bool append_tokens(std::string_view piece, Ids& out) const {

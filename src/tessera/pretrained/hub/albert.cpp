@@ -26,12 +26,15 @@ constexpr HubName kAlbertNames[] = {
     {"layers.0.mlp.down", "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn_output"},
     {"layers.0.norm2",
      "albert.encoder.albert_layer_groups.0.albert_layers.0.full_layer_layer_norm"},
-    {.ours = "pooler", .theirs = "albert.pooler", .tasks = "masked_lm sequence_classification"},
-    {.ours = "mlm.dense", .theirs = "predictions.dense", .tasks = kMaskedLm},
-    {.ours = "mlm.norm", .theirs = "predictions.LayerNorm", .tasks = kMaskedLm},
-    {.ours = "mlm.bias", .theirs = "predictions.bias", .tasks = kMaskedLm},
-    {.ours = "sop", .theirs = "sop_classifier.classifier", .tasks = kMaskedLm},
-    {.ours = "classifier", .theirs = "classifier", .tasks = kSequenceClassification},
+    {.ours = "pooler", .theirs = "albert.pooler", .tasks = "pretraining sequence_classification"},
+    {.ours = "mlm.dense", .theirs = "predictions.dense", .tasks = "pretraining masked_lm"},
+    {.ours = "mlm.norm", .theirs = "predictions.LayerNorm", .tasks = "pretraining masked_lm"},
+    {.ours = "mlm.bias", .theirs = "predictions.bias", .tasks = "pretraining masked_lm"},
+    {.ours = "sop", .theirs = "sop_classifier.classifier", .tasks = kPretraining},
+    {.ours = "classifier",
+     .theirs = "classifier",
+     .tasks = "sequence_classification token_classification"},
+    {.ours = "qa_outputs", .theirs = "qa_outputs", .tasks = kQuestionAnswering},
 };
 
 // Numbers of positions, and what the token embedding and predictions.bias hold.
@@ -79,9 +82,11 @@ void write_albert(const ModelConfig& from, HubJson& to) {
   to["tie_word_embeddings"] = true;
 }
 
-constexpr HubClass kAlbertClasses[] = {
-    {kMaskedLm, "AlbertForPreTraining"},
-    {kSequenceClassification, "AlbertForSequenceClassification"}};
+constexpr HubClass kAlbertClasses[] = {{kPretraining, "AlbertForPreTraining"},
+                                       {kMaskedLm, "AlbertForMaskedLM"},
+                                       {kSequenceClassification, "AlbertForSequenceClassification"},
+                                       {kTokenClassification, "AlbertForTokenClassification"},
+                                       {kQuestionAnswering, "AlbertForQuestionAnswering"}};
 
 }  // namespace
 

@@ -20,12 +20,21 @@ constexpr HubName kBertNames[] = {
     {"layers.#.mlp.up", "bert.encoder.layer.#.intermediate.dense"},
     {"layers.#.mlp.down", "bert.encoder.layer.#.output.dense"},
     {"layers.#.norm2", "bert.encoder.layer.#.output.LayerNorm"},
-    {.ours = "pooler", .theirs = "bert.pooler.dense", .tasks = "masked_lm sequence_classification"},
-    {.ours = "mlm.dense", .theirs = "cls.predictions.transform.dense", .tasks = kMaskedLm},
-    {.ours = "mlm.norm", .theirs = "cls.predictions.transform.LayerNorm", .tasks = kMaskedLm},
-    {.ours = "mlm.bias", .theirs = "cls.predictions.bias", .tasks = kMaskedLm},
-    {.ours = "nsp", .theirs = "cls.seq_relationship", .tasks = kMaskedLm},
-    {.ours = "classifier", .theirs = "classifier", .tasks = kSequenceClassification},
+    {.ours = "pooler",
+     .theirs = "bert.pooler.dense",
+     .tasks = "pretraining sequence_classification"},
+    {.ours = "mlm.dense",
+     .theirs = "cls.predictions.transform.dense",
+     .tasks = "pretraining masked_lm"},
+    {.ours = "mlm.norm",
+     .theirs = "cls.predictions.transform.LayerNorm",
+     .tasks = "pretraining masked_lm"},
+    {.ours = "mlm.bias", .theirs = "cls.predictions.bias", .tasks = "pretraining masked_lm"},
+    {.ours = "nsp", .theirs = "cls.seq_relationship", .tasks = kPretraining},
+    {.ours = "classifier",
+     .theirs = "classifier",
+     .tasks = "sequence_classification token_classification"},
+    {.ours = "qa_outputs", .theirs = "qa_outputs", .tasks = kQuestionAnswering},
 };
 
 // Numbers of positions, and what the token embedding and cls.predictions.bias hold.
@@ -52,8 +61,11 @@ void write_bert(const ModelConfig& from, HubJson& to) {
   to["tie_word_embeddings"] = true;
 }
 
-constexpr HubClass kBertClasses[] = {{kMaskedLm, "BertForPreTraining"},
-                                     {kSequenceClassification, "BertForSequenceClassification"}};
+constexpr HubClass kBertClasses[] = {{kPretraining, "BertForPreTraining"},
+                                     {kMaskedLm, "BertForMaskedLM"},
+                                     {kSequenceClassification, "BertForSequenceClassification"},
+                                     {kTokenClassification, "BertForTokenClassification"},
+                                     {kQuestionAnswering, "BertForQuestionAnswering"}};
 
 }  // namespace
 

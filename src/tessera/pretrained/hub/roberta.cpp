@@ -28,6 +28,8 @@ constexpr HubName kRobertaNames[] = {
     {.ours = "classifier.out_proj",
      .theirs = "classifier.out_proj",
      .tasks = kSequenceClassification},
+    {.ours = "classifier", .theirs = "classifier", .tasks = kTokenClassification},
+    {.ours = "qa_outputs", .theirs = "qa_outputs", .tasks = kQuestionAnswering},
 };
 
 // Numbers of positions, a head for other tasks, and what the token embedding and lm_head.bias hold.
@@ -65,7 +67,9 @@ void write_roberta(const ModelConfig& from, HubJson& to) {
 
 constexpr HubClass kRobertaClasses[] = {
     {kMaskedLm, "RobertaForMaskedLM"},
-    {kSequenceClassification, "RobertaForSequenceClassification"}};
+    {kSequenceClassification, "RobertaForSequenceClassification"},
+    {kTokenClassification, "RobertaForTokenClassification"},
+    {kQuestionAnswering, "RobertaForQuestionAnswering"}};
 
 }  // namespace
 

@@ -1,0 +1,164 @@
+#include "tessera/data/tagged_rows.h"
+
+#include <utility>
+
+#include "tessera/base/counted.h"
+#include "tessera/base/error.h"
+#include "tessera/base/hash.h"
+#include "tessera/base/text.h"
+#include "tessera/data/file.h"
+#include "tessera/data/tagged_words.h"
+#include "tessera/tensor/ignored_label.h"
+
+namespace tessera {
+
+namespace {
+
+/// The sentences of several files.
+struct LoadedSentences {
+  std::vector<TaggedSentence> all;
+  std::vector<TextFile> files;
+};
+
+LoadedSentences load_sentences(const std::vector<std::string>& paths, const RowsChoice& choice) {
+  const TaggedWordsOptions options{.words_key = choice.columns.empty() ? "" : choice.columns[0],
+                                   .tags_key = choice.label_column,
+                                   .format = choice.table.format};
+  LoadedSentences out;
+  for (const std::string& path : text_files(paths)) {
+    const std::string bytes = read_file(path);
+    std::vector<TaggedSentence> read = parse_tagged_words(bytes, path, options);
+    out.all.insert(out.all.end(), std::make_move_iterator(read.begin()),
+                   std::make_move_iterator(read.end()));
+    out.files.push_back({path, std::ssize(bytes), 0, 0});
+  }
+  return out;
+}
+
+LoadedSentences load_sentences_apart(const RowsChoice& choice) {
+  return choice.valid_paths.empty() ? LoadedSentences()
+                                    : load_sentences(choice.valid_paths, choice);
+}
+
+std::string digest_of_sentences(const LoadedSentences& sentences) {
+  StreamHash hash;
+  for (const TaggedSentence& sentence : sentences.all) {
+    hash.update(text(sentence.words.size(), ":"));
+    for (const std::vector<std::string>* part : {&sentence.words, &sentence.tags}) {
+      for (const std::string& word : *part) {
+        hash.update(text(word.size(), ":"));
+        hash.update(word);
+      }
+    }
+  }
+  return hash.text();
+}
+
+/// What a vocabulary is made of: sentences of words with blanks before them.
+std::string joined_sentences(const LoadedSentences& sentences) {
+  std::string out;
+  for (const TaggedSentence& sentence : sentences.all) {
+    for (const std::string& word : sentence.words) out += text(" ", word);
+    out += '\n';
+  }
+  return out;
+}
+
+/// The tokens of sentences and their labels, one behind another.
+struct EncodedSentences {
+  std::vector<std::int32_t> ids, labels;
+  std::vector<std::int64_t> ends;
+  std::int64_t words_without_tokens = 0;
+};
+
+class SentenceEncoder {
+ public:
+  SentenceEncoder(const Vocabulary& vocabulary, const std::vector<std::string>& names,
+                  const char* whose)
+      : vocabulary_(vocabulary), names_(names), whose_(whose) {}
+
+  void encode(std::span<const TaggedSentence> sentences, EncodedSentences& out) const {
+    for (const TaggedSentence& sentence : sentences) add(sentence, out);
+  }
+
+ private:
+  void add(const TaggedSentence& sentence, EncodedSentences& out) const try {
+    for (std::size_t i = 0; i < sentence.words.size(); ++i)
+      add_word(sentence.words[i], sentence.tags[i], out);
+    out.ends.push_back(std::ssize(out.ids));
+  } catch (const Error& error) {
+    throw error.with(text("in the sentence at line ", sentence.line, " of '", sentence.path, "'"));
+  }
+
+  void add_word(const std::string& word, const std::string& tag, EncodedSentences& out) const {
+    const std::int32_t label = label_number(names_, tag);
+    if (label < 0)
+      fail(Fault::Data, "the word ", label_names_text({&word, 1}), " has the tag ",
+           label_names_text({&tag, 1}), ", which is none of ", whose_, ": ",
+           label_names_text(names_), "; correct it, or give sentences with all tags to train on");
+    const std::vector<std::int32_t> ids = vocabulary_.encode(text(" ", word));
+    if (ids.empty()) {
+      ++out.words_without_tokens;
+      return;
+    }
+    out.ids.insert(out.ids.end(), ids.begin(), ids.end());
+    out.labels.push_back(label);
+    out.labels.resize(out.ids.size(), kIgnoredLabel);
+  }
+
+  const Vocabulary& vocabulary_;
+  const std::vector<std::string>& names_;
+  const char* whose_;
+};
+
+Dataset encoded_sentences(const RowsChoice& choice, Vocabulary vocabulary,
+                          const LoadedSentences& train, const LoadedSentences& apart) {
+  const bool split = choice.valid_paths.empty();
+  const std::int64_t all = std::ssize(train.all),
+                     trains = split ? count_to_train(all, choice.held_out) : all;
+  const std::span<const TaggedSentence> sentences(train.all);
+  std::vector<std::string> tags;
+  for (const TaggedSentence& sentence : sentences)
+    tags.insert(tags.end(), sentence.tags.begin(), sentence.tags.end());
+  auto [names, known] = chosen_label_names(tags, choice.known_labels, choice.keeps_labels);
+  const SentenceEncoder encoder(
+      vocabulary, names, known ? "those that the model knows" : "those of sentences that train");
+  EncodedSentences rows, held;
+  encoder.encode(sentences.first(static_cast<std::size_t>(trains)), rows);
+  encoder.encode(split ? sentences.subspan(static_cast<std::size_t>(trains)) : apart.all, held);
+  if (rows.ids.empty())
+    fail(Fault::Data, "no sentence of ", name_of(train.files), " that trains has a token; give ",
+         "more sentences, or hold out fewer");
+  RowTokens where{.columns = 1, .ends = std::move(rows.ends), .train = trains, .notice = ""};
+  for (const std::int64_t end : held.ends) where.ends.push_back(std::ssize(rows.ids) + end);
+  if (const std::int64_t none = rows.words_without_tokens + held.words_without_tokens; none > 0)
+    where.notice = text(counted(none, "word"), none == 1 ? " has" : " have", " no token, and ",
+                        none == 1 ? "is" : "are", " left out");
+  RowLabels labels{.names = std::move(names), .of_tokens = std::move(rows.labels)};
+  labels.of_tokens.insert(labels.of_tokens.end(), held.labels.begin(), held.labels.end());
+  TokenStream tokens(std::move(rows.ids), held.ids);
+  Dataset out{std::move(vocabulary), std::move(tokens), train.files, apart.files,
+              digest_of_sentences(train)};
+  out.rows = std::move(where);
+  out.labels = std::move(labels);
+  return out;
+}
+
+}  // namespace
+
+Dataset load_tagged_rows(const RowsChoice& choice, const VocabularyChoice& vocabulary) {
+  const LoadedSentences train = load_sentences(choice.paths, choice);
+  return encoded_sentences(choice, Vocabulary::of(vocabulary, joined_sentences(train)), train,
+                           load_sentences_apart(choice));
+}
+
+Dataset load_tagged_rows(const RowsChoice& choice, const Vocabulary& vocabulary) {
+  return encoded_sentences(choice, vocabulary, load_sentences(choice.paths, choice),
+                           load_sentences_apart(choice));
+}
+
+std::string tagged_rows_digest(const RowsChoice& choice) {
+  return digest_of_sentences(load_sentences(choice.paths, choice));
+}
+
+}  // namespace tessera

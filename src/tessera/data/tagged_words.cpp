@@ -1,0 +1,156 @@
+#include "tessera/data/tagged_words.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "tessera/base/counted.h"
+#include "tessera/base/error.h"
+#include "tessera/base/printable.h"
+#include "tessera/base/text.h"
+#include "tessera/base/utf8.h"
+#include "tessera/data/file.h"
+#include "tessera/data/json_lines.h"
+#include "tessera/data/tokenizer/json_part.h"
+
+namespace tessera {
+
+namespace {
+
+using nlohmann::json;
+using tokenizer::JsonPart;
+
+constexpr std::string_view kBetweenDocuments = "-DOCSTART-";
+constexpr const char* kWordKeys[] = {"tokens", "words"};
+constexpr const char* kTagKeys[] = {"ner_tags", "tags", "pos_tags", "chunk_tags"};
+
+std::string place_text(const LinePlace& place) {
+  return text("'", *place.path, "' line ", place.line);
+}
+
+void require_utf8(std::string_view line, const LinePlace& place) {
+  if (const std::size_t bad = find_invalid_utf8(line); bad != std::string_view::npos)
+    fail(Fault::Data, place_text(place), ", byte ", bad + 1,
+         " is not UTF-8; convert the file to UTF-8");
+}
+
+std::vector<std::string_view> columns_of(std::string_view line) {
+  const std::string_view between = line.find('\t') == line.npos ? " " : "\t";
+  std::vector<std::string_view> out;
+  for (std::size_t at = 0; at <= line.size();) {
+    const std::size_t end = std::min(line.find(between, at), line.size());
+    if (end > at) out.push_back(line.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+std::vector<TaggedSentence> parse_conll(std::string_view bytes, const std::string& path) {
+  std::vector<TaggedSentence> out;
+  bool within = false;
+  std::int64_t number = 0;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::size_t end = std::min(bytes.find('\n', at), bytes.size());
+    const std::string_view line = trim(bytes.substr(at, end - at));
+    at = end + 1;
+    const LinePlace place{&path, ++number};
+    if (line.empty() || starts_with(line, kBetweenDocuments)) {
+      within = false;
+      continue;
+    }
+    require_utf8(line, place);
+    const std::vector<std::string_view> columns = columns_of(line);
+    if (columns.size() < 2)
+      fail(
+          Fault::Data, place_text(place), " has one column, '", printable(line.substr(0, 60)),
+          "', where a word and its tag belong; give each line a word and a tag, and an empty line ",
+          "between sentences");
+    if (!within) out.push_back({{}, {}, path, number});
+    within = true;
+    out.back().words.emplace_back(columns.front());
+    out.back().tags.emplace_back(columns.back());
+  }
+  return out;
+}
+
+std::string found_key(const json& object, std::span<const char* const> known, const char* what,
+                      const LinePlace& place) {
+  for (const char* const key : known) {
+    if (object.contains(key)) return key;
+  }
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  fail(Fault::Data, place_text(place), " has no key ", join(known, " or "), " with its ", what,
+       keys.empty() ? text("; the object is empty")
+                    : text("; its keys are ", column_names_text(keys)),
+       "; say which of them has the ", what);
+}
+
+std::vector<std::string> list_of(const json& object, const std::string& key,
+                                 const LinePlace& place) {
+  const auto found = object.find(key);
+  if (found == object.end())
+    fail(Fault::Data, place_text(place), " has no key '", printable(key),
+         "', which has a list in other lines; give it to every line");
+  std::vector<std::string> out;
+  const auto bad = [&](const json& value) {
+    fail(Fault::Data, place_text(place), ": key '", printable(key), "' is ",
+         printable(JsonPart::shown(value)), " where a list of texts or whole numbers is expected");
+  };
+  if (!found->is_array()) bad(*found);
+  for (const json& item : *found) {
+    if (!item.is_string() && !item.is_number_integer()) bad(item);
+    out.push_back(item.is_string() ? item.get<std::string>() : item.dump());
+  }
+  return out;
+}
+
+json object_in_line(std::string_view line, const LinePlace& place) {
+  require_utf8(line, place);
+  json out = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!out.is_object())
+    fail(Fault::Data, place_text(place), " is no JSON object; give a file with an object in each ",
+         "line, like {\"tokens\": [\"EU\"], \"ner_tags\": [\"B-ORG\"]}");
+  return out;
+}
+
+std::vector<TaggedSentence> parse_json_lines(std::string_view bytes, const std::string& path,
+                                             TaggedWordsOptions keys) {
+  std::vector<TaggedSentence> out;
+  const LineBlock block{std::string(bytes), &path, 1};
+  for_each_line(block, [&](std::string_view line, const LinePlace& place) {
+    const json object = object_in_line(line, place);
+    if (keys.words_key.empty()) keys.words_key = found_key(object, kWordKeys, "words", place);
+    if (keys.tags_key.empty()) keys.tags_key = found_key(object, kTagKeys, "tags", place);
+    TaggedSentence sentence{list_of(object, keys.words_key, place),
+                            list_of(object, keys.tags_key, place), path, place.line};
+    if (sentence.words.size() != sentence.tags.size())
+      fail(Fault::Data, place_text(place), " has ", counted(std::ssize(sentence.words), "word"),
+           " in '", printable(keys.words_key), "' and ", counted(std::ssize(sentence.tags), "tag"),
+           " in '", printable(keys.tags_key), "'; give each word a tag");
+    if (!sentence.words.empty()) out.push_back(std::move(sentence));
+  });
+  return out;
+}
+
+}  // namespace
+
+std::vector<TaggedSentence> parse_tagged_words(std::string_view bytes, const std::string& path,
+                                               const TaggedWordsOptions& options) {
+  if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
+  std::vector<TaggedSentence> out =
+      (options.format ? options.format : table_format(path)) == TableFormat::JsonLines
+          ? parse_json_lines(bytes, path, options)
+          : parse_conll(bytes, path);
+  if (out.empty())
+    fail(Fault::Data, "'", path, "' has no sentence; give a file with a word and its tag in each ",
+         "line, or JSON lines whose name ends in .jsonl");
+  return out;
+}
+
+std::vector<TaggedSentence> read_tagged_words(const std::string& path,
+                                              const TaggedWordsOptions& options) {
+  return parse_tagged_words(read_file(path), path, options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,36 @@
+#include "tessera/models/token_classification.h"
+
+#include "tessera/models/layer.h"
+#include "tessera/ops/elementwise.h"
+
+namespace tessera {
+
+namespace {
+
+Value token_logits(const ModelConfig& c, const MaskedModel& model, const TaskValues& in,
+                   const Pass& pass) {
+  const Value x = encode_tokens(c, model, in, pass).rows;
+  const Value features = dropout_layer(x, classifier_dropout(c), pass.step, "dropout");
+  return linear(features, "classifier", class_count(c), {true, init_of(c)});
+}
+
+}  // namespace
+
+Task encoder_token_classification(const ModelConfig& c, const MaskedModel& model) {
+  Task out = sequence_classification(
+      c, {.logits = nullptr,
+          .frame = [model](const Vocabulary& v) { return encoder_frame(model, v); },
+          .types = model.parts != SampleParts::One,
+          .mask = true});
+  out.name = kTokenClassification;
+  out.inputs.back().sample = {c.context};  // labels
+  out.measure = [c, model](const TaskValues& in, const Pass& pass) -> Measured {
+    const Value logits = token_logits(c, model, in, pass), labels = in.at("labels");
+    return {{cross_entropy_mean(logits, labels), accuracy(logits, labels)},
+            {{"logits", logits}, {"labels", cast(labels, DType::F32)}}};
+  };
+  out.judge = tag_judge;
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,140 @@
+/// Judges on logits that are written by hand.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tessera/base/text.h"
+#include "tessera/models/question_answering.h"
+#include "tessera/models/token_classification.h"
+
+namespace tessera {
+namespace {
+
+HostTensor reals(const Shape& shape, const std::vector<double>& values) {
+  HostTensor out(DType::F32, shape);
+  for (std::size_t i = 0; i < values.size(); ++i) out.set(static_cast<std::int64_t>(i), values[i]);
+  return out;
+}
+
+std::string table_text(const PredictionTable& table) {
+  std::string out;
+  for (const auto& row : table.rows) out += join(row, "|") + "\n";
+  return out;
+}
+
+std::string scores_text(const NamedMeans& scores) {
+  std::string out;
+  for (const auto& [name, value] : scores) out += text(name, " ", value, " ");
+  return out;
+}
+
+Dataset no_data() { return {Vocabulary::bytes(), TokenStream::none(), {}, {}, ""}; }
+
+TEST(TagJudge, CountsWordsWithALabel) {
+  Dataset data = no_data();
+  data.labels.names = {"B-X", "I-X", "O"};
+  const auto judge = tag_judge(data);
+  constexpr double no = -100;
+  // Two sentences of four tokens in a batch of three.
+  const Shape logits{3, 4, 3};
+  std::vector<double> values(36, 0);
+  const int told[] = {0, 0, 1, 2, 2, 2, 0, 0};
+  for (int i = 0; i < 8; ++i) values[static_cast<std::size_t>(3 * i + told[i])] = 1;
+  Predictions predictions;
+  predictions.emplace("logits", reals(logits, values));
+  predictions.emplace("labels", reals({3, 4}, {no, 0, 1, no, 2, no, 2, no, 0, 0, 0, 0}));
+  judge->add(0, 2, predictions);
+  EXPECT_EQ(table_text(judge->table()), "0|B-X I-X|B-X I-X\n1|O O|O B-X\n");
+  EXPECT_EQ(scores_text(judge->scores()),
+            "accuracy 0.75 precision 0.5 recall 1 f1 0.6666666666666666 f1_X 0.6666666666666666 ");
+}
+
+TEST(TagJudge, OtherTagsHaveAnAccuracyAlone) {
+  Dataset data = no_data();
+  data.labels.names = {"NOUN", "VERB"};
+  const auto judge = tag_judge(data);
+  Predictions predictions;
+  predictions.emplace("logits", reals({1, 1, 3}, {0, 0, 1}));
+  predictions.emplace("labels", reals({1, 1}, {1}));
+  judge->add(0, 1, predictions);
+  EXPECT_EQ(table_text(judge->table()), "0|VERB|LABEL_2\n");
+  EXPECT_EQ(scores_text(judge->scores()), "accuracy 0 ");
+}
+
+/// Questions "q" about "ab cd", a byte a token, in samples [CLS] q [SEP] ..., of which three tokens
+/// are of the text.
+struct AnswerCase {
+  const char* name;
+  bool some_without;
+  std::int64_t most;
+  std::vector<double> starts[2], ends[2];  // of [CLS] and the three tokens of each window
+  const char* prediction;
+};
+const AnswerCase kAnswers[] = {
+    {"the best of both windows",
+     false,
+     9,
+     {{0, 1, 0, 0}, {0, 3, 0, 0}},
+     {{0, 1, 0, 0}, {0, 0, 1, 0}},
+     " c"},
+    {"an end before the start is none",
+     false,
+     9,
+     {{0, 0, 5, 0}, {0, 0, 0, 0}},
+     {{0, 2, 0, 1}, {0, 0, 0, 0}},
+     "b "},
+    {"at most so many tokens",
+     false,
+     2,
+     {{0, 5, 0, 0}, {0, 0, 0, 0}},
+     {{0, 0, 1, 3}, {0, 0, 0, 0}},
+     "ab"},
+    {"[CLS] is no answer where all have one",
+     false,
+     9,
+     {{50, 1, 0, 0}, {50, 0, 0, 0}},
+     {{50, 1, 0, 0}, {50, 0, 0, 0}},
+     "a"},
+    {"none, where the least of both windows is greater",
+     true,
+     9,
+     {{3, 1, 0, 0}, {2, 0, 0, 0}},
+     {{3, 1, 0, 0}, {2, 0, 0, 0}},
+     ""},
+    {"some, where one window finds it",
+     true,
+     9,
+     {{9, 1, 0, 0}, {0, 0, 1, 0}},
+     {{9, 1, 0, 0}, {0, 0, 2, 0}},
+     "c"},
+};
+
+TEST(AnswerJudge, TakesTheBestPartOverWindows) {
+  for (const AnswerCase& c : kAnswers) {
+    SCOPED_TRACE(c.name);
+    auto questions = std::make_shared<EncodedQuestions>();
+    questions->contexts.push_back({"ab cd", Vocabulary::bytes().encode_spans("ab cd")});
+    questions->all.push_back({{"7", "q", 0, {{"ab", 0}}, "here"}, {'q'}, {0, 1}});
+    questions->some_without = c.some_without;
+    Dataset data = no_data();
+    data.questions = questions;
+    const auto judge = answer_judge(
+        data, {.context = 7, .doc_stride = 1, .frame = text_frame(1, 2, false)}, c.most);
+    Predictions predictions;
+    for (const bool start : {true, false}) {
+      std::vector<double> values;
+      for (const std::vector<double>& window : start ? c.starts : c.ends)
+        values.insert(values.end(), {window[0], 20, 20, window[1], window[2], window[3], 20});
+      predictions.emplace(start ? "start" : "end", reals({2, 7}, values));
+    }
+    judge->add(0, 2, predictions);
+    EXPECT_EQ(table_text(judge->table()), text("0|7|ab|", c.prediction, "\n"));
+    const bool right = c.prediction == std::string("ab");
+    EXPECT_EQ(judge->scores()[0], std::pair(std::string("exact_match"), right ? 100.0 : 0.0));
+  }
+}
+
+}  // namespace
+}  // namespace tessera

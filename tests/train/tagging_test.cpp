@@ -1,0 +1,236 @@
+/// Runs on tagged words and on questions, and perplexities: what is judged after each epoch, on any
+/// mesh and after a resume.
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/text.h"
+#include "tessera/models/family.h"
+#include "train/tiny_run.h"
+
+namespace tessera {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+class Tagged : public TrainerTest {
+ protected:
+  Tagged() {
+    const char* const words[] = {"Anna", "sees", "Rome", "the", "cat", "Bob"};
+    const char* const tags[] = {"B-PER", "O", "B-LOC", "O", "O", "B-PER"};
+    for (const bool train : {true, false}) {
+      const std::string part = folder_ + (train ? "/train" : "/dev");
+      std::ofstream conll(part + ".conll"), lines(part + ".jsonl"), questions(part + ".json");
+      questions << R"({"data": [{"paragraphs": [)";
+      for (int i = 0; i < (train ? 37 : 11); ++i) {
+        nlohmann::json sentence;
+        std::string context;
+        for (int k = 0; k < 3 + i % 5; ++k) {
+          const int word = (i * 7 + k * 5 + i * k) % 6;
+          conll << words[word] << " x " << tags[word] << "\n";
+          sentence["tokens"].push_back(words[word]);
+          sentence["ner_tags"].push_back(tags[word]);
+          context += text(k == 0 ? "" : " ", words[word]);
+        }
+        conll << "\n";
+        lines << sentence.dump() << "\n";
+        const std::string answer = context.substr(0, context.find(' '));
+        questions << (i == 0 ? "" : ",")
+                  << nlohmann::json{{"context", context + (i % 3 == 0 ? " " + context : "")},
+                                    {"qas",
+                                     {{{"id", text("q", i)},
+                                       {"question", "first?"},
+                                       {"answers", {{{"text", answer}, {"answer_start", 0}}}}}}}}
+                         .dump();
+      }
+      questions << "]}]}";
+    }
+  }
+
+  RunConfig on_rows(const std::string& output, std::string_view task, const char* data,
+                    const std::string& family = "bert") const {
+    RunConfig out = config(output);
+    out.model = published(FamilyRef(family));
+    out.model.task = task;
+    out.model.layers = 2, out.model.heads = 4, out.model.width = 32;
+    out.model.context = 40, out.model.dropout = 0.1, out.model.vocabulary = 0;
+    out.model.doc_stride = 8;
+    if (family == "albert") out.model.embedding_width = 16;
+    out.vocabulary = VocabularyKind::Bytes;
+    out.data = {folder_ + text("/train.", data)};
+    out.valid_data = {folder_ + text("/dev.", data)};
+    out.global_batch_size = 8;
+    out.epochs = 2;
+    return out;
+  }
+
+  Lines predictions(const std::string& output, int epoch) const {
+    Lines out = split(file(text(output, "/predictions-epoch-", epoch, ".tsv")), '\n');
+    EXPECT_GT(out.size(), 1U) << output;
+    return out;
+  }
+};
+
+TEST_F(Tagged, EveryHeldOutWordIsPredictedAfterEachEpoch) {
+  for (const char* const family : {"bert", "roberta", "albert"}) {
+    SCOPED_TRACE(family);
+    run(on_rows(family, kTokenClassification, "conll", family));
+    const nlohmann::json eval = last(family, "eval");
+    EXPECT_EQ(eval.at("epoch"), 2);
+    EXPECT_EQ(eval.at("step"), 10) << "37 samples twice, 8 in a step";
+    const Lines lines = predictions(family, 2);
+    EXPECT_EQ(lines[0], "row\tlabel\tprediction");
+    ASSERT_EQ(lines.size(), 13U) << "a header, 11 rows, and the end";
+    double words = 0, right = 0;
+    for (std::size_t i = 1; i + 1 < lines.size(); ++i) {
+      const std::vector<std::string> cells = split(lines[i], '\t');
+      ASSERT_EQ(cells.size(), 3U);
+      const std::vector<std::string> label = split(cells[1], ' '), told = split(cells[2], ' ');
+      ASSERT_EQ(label.size(), told.size());
+      EXPECT_EQ(label.size(), 3 + (i - 1) % 5) << "all words of a sentence fit";
+      for (std::size_t k = 0; k < label.size(); ++k) right += label[k] == told[k];
+      words += static_cast<double>(label.size());
+    }
+    EXPECT_NEAR(eval.at("accuracy"), right / words, 1e-9);
+    for (const char* const score : {"precision", "recall", "f1", "f1_PER", "f1_LOC"})
+      EXPECT_TRUE(eval.contains(score)) << score;
+  }
+}
+
+TEST_F(Tagged, JsonLinesAreTheSameData) {
+  run(on_rows("conll", kTokenClassification, "conll"));
+  run(on_rows("jsonl", kTokenClassification, "jsonl"));
+  EXPECT_EQ(losses("jsonl"), losses("conll"));
+  EXPECT_EQ(predictions("jsonl", 2), predictions("conll", 2));
+}
+
+TEST_F(Tagged, QuestionsAreAnsweredOverTheWindowsOfTheirTexts) {
+  for (const char* const family : {"bert", "roberta", "albert"}) {
+    SCOPED_TRACE(family);
+    run(on_rows(family, kQuestionAnswering, "json", family));
+    const nlohmann::json eval = last(family, "eval");
+    const Lines lines = predictions(family, 2);
+    EXPECT_EQ(lines[0], "row\tid\tlabel\tprediction");
+    ASSERT_EQ(lines.size(), 13U);
+    double exact = 0;
+    for (std::size_t i = 1; i + 1 < lines.size(); ++i) {
+      const std::vector<std::string> cells = split(lines[i], '\t');
+      ASSERT_EQ(cells.size(), 4U);
+      EXPECT_EQ(cells[1], text("q", i - 1));
+      EXPECT_FALSE(cells[3].empty()) << "every question has an answer";
+      EXPECT_LE(cells[3].size(), 30U) << "a byte is a token";
+      exact += cells[2] == cells[3];
+    }
+    // Normalized answers may be equal where these are not: "Anna" and "Anna ".
+    EXPECT_GE(eval.at("exact_match").get<double>() + 1e-6, 100 * exact / 11);
+    EXPECT_LE(eval.at("exact_match"), eval.at("f1"));
+    EXPECT_TRUE(eval.contains("loss"));
+  }
+}
+
+TEST_F(Tagged, AResumedRunEndsWithTheSameFiles) {
+  for (const auto& [task, data] :
+       {std::pair(kTokenClassification, "conll"), {kQuestionAnswering, "json"}}) {
+    SCOPED_TRACE(task);
+    const std::string whole_name = text("whole-", data), cut_name = text("cut-", data);
+    RunConfig whole = on_rows(whole_name, task, data), cut = on_rows(cut_name, task, data);
+    whole.save_every = cut.save_every = 1;
+    whole.model.context = cut.model.context = 0;  // the longest sample's
+    run(whole);
+    for (const std::int64_t step : {2, 6}) {
+      StopAfter stop(step);
+      run(cut, {.callbacks = {&stop}, .stop = &stop.stop});
+    }
+    run(cut);
+    EXPECT_EQ(losses(cut_name), losses(whole_name));
+    for (const int epoch : {1, 2})
+      EXPECT_EQ(predictions(cut_name, epoch), predictions(whole_name, epoch));
+    EXPECT_EQ(digest_of(cut_name), digest_of(whole_name));
+  }
+}
+
+TEST_F(Tagged, MeshesPredictTheSame) {
+  struct Case {
+    const char* name;
+    ParallelConfig parallel;
+    std::int64_t zero_stage;
+  };
+  for (const auto& [task, data] :
+       {std::pair(kTokenClassification, "conll"), {kQuestionAnswering, "json"}}) {
+    const std::string one = text("one-", data);
+    run(on_rows(one, task, data));
+    for (const Case& c : {Case{"dp4-zero3", {.devices = 4}, 3},
+                          Case{"tp2-sp", {.devices = 4, .tensor = 2, .sequence = true}, 0},
+                          Case{"pp2", {.devices = 4, .pipeline = 2}, 1},
+                          Case{"cp2", {.devices = 2, .context = 2}, 0}}) {
+      SCOPED_TRACE(text(task, " ", c.name));
+      const std::string output = text(c.name, "-", data);
+      RunConfig mesh = on_rows(output, task, data);
+      mesh.parallel = c.parallel;
+      mesh.zero_stage = c.zero_stage;
+      run_on_ranks(mesh);
+      for (const char* const kind : {"eval", "train"}) {
+        const double there = last(one, kind).at("loss"), here = last(output, kind).at("loss");
+        EXPECT_NEAR(here, there, 1e-5 * there) << kind;
+      }
+      EXPECT_EQ(predictions(output, 2), predictions(one, 2));
+    }
+  }
+}
+
+TEST_F(Tagged, PerplexityIsTheExponentialOfTheLoss) {
+  for (const char* const family : {"gpt2", "bert", "roberta", "albert"}) {
+    SCOPED_TRACE(family);
+    const bool masked = family != std::string("gpt2");
+    RunConfig c = on_rows(family, masked ? kMaskedLm : kCausalLm, "", family);
+    c.data = {folder_ + "/text.txt"};
+    c.valid_data.clear();
+    c.model.context = 8;
+    c.epochs = 1;
+    run(c);
+    const nlohmann::json eval = last(family, "eval"), valid = last(family, "valid");
+    EXPECT_EQ(eval.at("loss"), valid.at("loss"));
+    EXPECT_EQ(valid.contains("mlm_loss"), masked);
+    EXPECT_FALSE(valid.contains("nsp_loss") || valid.contains("sop_loss"));
+    const double loss = eval.at("loss");
+    EXPECT_NEAR(eval.at("perplexity"), std::exp(loss), 1e-7 * std::exp(loss));
+    EXPECT_FALSE(std::filesystem::exists(folder_ + text("/", family, "/predictions-epoch-1.tsv")));
+  }
+}
+
+TEST_F(Tagged, WhatIsWrongIsTold) {
+  const auto told = [&](std::string_view task, const char* data, auto change) {
+    RunConfig config = on_rows("none", task, data);
+    change(config);
+    return refusal(config);
+  };
+  EXPECT_EQ(told(kQuestionAnswering, "json", [](RunConfig& c) { c.model.doc_stride = -1; }),
+            "doc-stride is -1; it must be 0 or more");
+  EXPECT_EQ(told(kQuestionAnswering, "json", [](RunConfig& c) { c.model.max_answer_length = 0; }),
+            "max-answer-length is 0; it must be 1 or more");
+  const std::string room =
+      told(kQuestionAnswering, "json", [](RunConfig& c) { c.model.context = 16; });
+  EXPECT_NE(room.find("has 6 tokens, which leaves room for 7 of its text's"), std::string::npos)
+      << room;
+  EXPECT_NE(
+      told(kTokenClassification, "json", [](RunConfig&) {}).find("has no key tokens or words"),
+      std::string::npos);
+}
+
+TEST_F(Tagged, TheLongestSampleTellsTheContext) {
+  for (const auto& [task, data, context] :
+       {std::tuple(kTokenClassification, "conll", 40), {kQuestionAnswering, "json", 72}}) {
+    RunConfig c = on_rows("none", task, data);
+    c.model.context = 0;
+    Problems problems;
+    const std::optional<PreparedRun> run = prepare_run(c, problems);
+    problems.raise();
+    EXPECT_EQ(run->config.model.context, context) << task;
+    if (task == kTokenClassification) {
+      EXPECT_EQ(run->config.model.classes, 3);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera
