@@ -276,7 +276,7 @@ TEST(Messages, OfOtherCommands) {
       {"a command that is misspelled", "trian", 2, "unknown command 'trian'; nearest: train"},
       {"a command like nothing else", "zzzzzzzzz", 2,
        "unknown command 'zzzzzzzzz'; known are train, sample, verify, plan, bench, prepare, "
-       "preprocess_data, score, export, inspect, chart, launch, version, help"},
+       "preprocess_data, score, export, inspect, chart, report, doctor, launch, version, help"},
       {"no checkpoint to sample from", "sample", 2,
        "checkpoint is missing; give the folder of a run, like tessera sample runs/first"},
       {"numbers of sample", "sample @/x --tokens 0 --temperature -1 --top-k -2", 2,

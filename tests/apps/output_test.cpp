@@ -57,11 +57,11 @@ TEST(Output, AMetricsFileThatIsGoneIsNoticed) {
   const std::string path = folder / "metrics.jsonl";
   MetricsFile metrics(path, 0);
   metrics.valid(1, 2.0);
-  EXPECT_EQ(metrics.removed(), "");
+  EXPECT_EQ(metrics.file().removed(), "");
   std::filesystem::remove(path);
-  EXPECT_NE(metrics.removed().find("was removed or replaced"), std::string::npos);
+  EXPECT_NE(metrics.file().removed().find("was removed or replaced"), std::string::npos);
   folder.write("metrics.jsonl", "");
-  EXPECT_NE(metrics.removed(), "") << "another file of that name";
+  EXPECT_NE(metrics.file().removed(), "") << "another file of that name";
 }
 
 TEST(Output, NamesMoveNoCursor) {

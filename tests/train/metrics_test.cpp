@@ -38,7 +38,13 @@ TEST(Metrics, SummaryIsAStableListOfKeys) {
             "  \"outside_arena_bytes\": {\"program\": 0, \"text\": 0, \"plan\": 0, "
             "\"steps\": 0},\n"
             "  \"sent_bytes_per_step\": {},\n"
-            "  \"peak_rss_bytes\": 0\n}\n");
+            "  \"peak_rss_bytes\": 0,\n"
+            "  \"memory\": {\"parameters\": 0, \"gradients\": 0, \"optimizer\": 0, "
+            "\"caches\": 0, \"activations\": 0, \"packed_weights\": 0, "
+            "\"temporaries\": 0, \"inputs\": 0},\n"
+            "  \"devices\": 1,\n  \"mesh\": \"\",\n  \"notices\": []\n}\n");
+  s.notices = {"a \"b\""};
+  EXPECT_NE(to_json(s).find(R"("notices": ["a \"b\""])"), std::string::npos);
   s.sent = {{"cp.tp", 12}, {"dp", 5}};
   EXPECT_NE(to_json(s).find("\"sent_bytes_per_step\": {\"cp.tp\": 12, \"dp\": 5},"),
             std::string::npos);

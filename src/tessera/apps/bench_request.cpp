@@ -24,9 +24,10 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kMost = 1'000'000;
 constexpr const char* kPlainName = "plain";
 /// Of a run that goes on, is saved, or validates: a measurement does none of it.
-constexpr const char* kNotOfABench[] = {"output",       "resume",    "epochs",     "exit-interval",
-                                        "save-every",   "keep-best", "eval-every", "eval-at-end",
-                                        "sample-every", "profile",   "dump-dir",   "allow-changes"};
+constexpr const char* kNotOfABench[] = {
+    "output",    "resume",          "epochs",       "exit-interval", "save-every",
+    "keep-best", "eval-every",      "eval-at-end",  "sample-every",  "profile",
+    "dump-dir",  "tensorboard-dir", "allow-changes"};
 /// The count that a flag of the command's own gives.
 std::int64_t take_count(ParsedFlags& parsed, const std::string& name, std::int64_t standard,
                         std::int64_t least, Problems& problems) {

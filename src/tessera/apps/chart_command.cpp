@@ -1,32 +1,12 @@
-#include <filesystem>
-#include <system_error>
-
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
+#include "tessera/apps/run_words.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/train/loss_chart.h"
 
 namespace tessera {
-
-namespace {
-
-/// A run that is named twice, also by another name of its folder, would be drawn upon itself.
-void find_doubles(const std::vector<std::string>& runs, Problems& problems) {
-  std::error_code unknown;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      if (runs[i] == runs[j])
-        return problems.add(text("'", runs[i], "' is given twice; give each run once"));
-      if (std::filesystem::equivalent(runs[i], runs[j], unknown))
-        return problems.add(
-            text("'", runs[j], "' and '", runs[i], "' are one folder; give each run once"));
-    }
-  }
-}
-
-}  // namespace
 
 int chart_command(const Arguments& arguments, Console& console, const OwnFamilies&) {
   const std::vector<Flag> flags = {

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "tessera/apps/out_of_memory.h"
+#include "tessera/apps/switch_table.h"
 #include "tessera/base/error.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
@@ -35,6 +36,8 @@ constexpr Entry kCommands[] = {
     {"inspect", inspect_command,
      "print what a checkpoint holds, its digest, and whether it is intact"},
     {"chart", chart_command, "draw the losses of runs"},
+    {"report", report_command, "write a page about runs: curves, memory, switches, kernels"},
+    {"doctor", doctor_command, "print what this machine offers, and what is wrong with it"},
     {"launch", launch_command, "run a command on several ranks, each a process"},
 };
 
@@ -45,12 +48,14 @@ void print_help(Console& console) {
     name.resize(27, ' ');
     console.out << name << entry.help << "\n";
   }
-  console.out << "  tessera version          the version\n\n"
-                 "tessera COMMAND --help says more. A first run:\n\n"
-                 "  tessera prepare kjv --output corpus.txt\n"
-                 "  tessera train --preset nanogpt-shakespeare-cpu --data corpus.txt "
-                 "--output runs/first\n"
-                 "  tessera sample runs/first\n";
+  console.out
+      << "  tessera version          the version\n"
+         "  tessera help switches    what makes training faster or smaller, and its price\n\n"
+         "tessera COMMAND --help says more. A first run:\n\n"
+         "  tessera prepare kjv --output corpus.txt\n"
+         "  tessera train --preset nanogpt-shakespeare-cpu --data corpus.txt "
+         "--output runs/first\n"
+         "  tessera sample runs/first\n";
 }
 
 int dispatch(const Arguments& arguments, Console& console, const OwnFamilies& families) {
@@ -64,6 +69,10 @@ int dispatch(const Arguments& arguments, Console& console, const OwnFamilies& fa
     if (rest.empty()) {
       print_help(console);
       return arguments.empty() ? static_cast<int>(Fault::Usage) : 0;
+    }
+    if (rest.front() == "switches") {
+      console.out << switches_text(console.columns);
+      return 0;
     }
     return dispatch({rest.front(), "--help"}, console, families);
   }

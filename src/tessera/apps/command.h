@@ -52,6 +52,8 @@ int preprocess_command(const Arguments& arguments, Console& console, const OwnFa
 int score_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int export_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int inspect_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int report_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int doctor_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int chart_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int bench_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int launch_command(const Arguments& arguments, Console& console, const OwnFamilies& families);

@@ -27,27 +27,6 @@ std::string unknown(const std::string& name, const std::vector<Flag>& flags) {
   return text("unknown flag --", name, "; ", told.empty() ? "--help lists them" : told);
 }
 
-/// Adds `help` to `out` in lines of at most `columns`, from `indent` on.
-void wrap(std::string& out, std::string_view help, std::size_t indent, std::size_t columns) {
-  std::size_t at = out.size() - (out.rfind('\n') + 1);  // npos + 1 is 0
-  if (at + 2 > indent) {
-    out += "\n";
-    at = 0;
-  }
-  out += std::string(indent - at, ' ');
-  at = indent;
-  for (const std::string& word : split(help, ' ')) {
-    if (at > indent && at + word.size() + 1 > columns) {
-      out += "\n" + std::string(indent, ' ');
-      at = indent;
-    }
-    if (at > indent) out += " ";
-    out += word;
-    at += word.size() + 1;
-  }
-  out += "\n";
-}
-
 }  // namespace
 
 const std::string* ParsedFlags::find(std::string_view name) const {
@@ -137,6 +116,26 @@ ParsedFlags parse_flags(const Arguments& arguments, const std::vector<Flag>& fla
     out.flags.push_back(flag->name);
   }
   return out;
+}
+
+void wrap(std::string& out, std::string_view help, std::size_t indent, std::size_t columns) {
+  std::size_t at = out.size() - (out.rfind('\n') + 1);  // npos + 1 is 0
+  if (at + 2 > indent) {
+    out += "\n";
+    at = 0;
+  }
+  out += std::string(indent - at, ' ');
+  at = indent;
+  for (const std::string& word : split(help, ' ')) {
+    if (at > indent && at + word.size() + 1 > columns) {
+      out += "\n" + std::string(indent, ' ');
+      at = indent;
+    }
+    if (at > indent) out += " ";
+    out += word;
+    at += word.size() + 1;
+  }
+  out += "\n";
 }
 
 std::string flags_help(const std::vector<Flag>& flags, int columns) {

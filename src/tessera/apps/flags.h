@@ -41,6 +41,9 @@ struct ParsedFlags {
 ParsedFlags parse_flags(const Arguments& arguments, const std::vector<Flag>& flags,
                         Problems& problems);
 
+/// Adds `help` to `out` in lines of at most `columns`, from `indent` on.
+void wrap(std::string& out, std::string_view help, std::size_t indent, std::size_t columns);
+
 /// One flag per line, by group, wrapped at `columns`.
 std::string flags_help(const std::vector<Flag>& flags, int columns);
 

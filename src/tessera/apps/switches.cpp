@@ -2,34 +2,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <span>
 
+#include "tessera/apps/switch_table.h"
 #include "tessera/base/text.h"
 
 namespace tessera {
 
 namespace {
-
-/// A name, and what it is short for. One that takes a value passes it to its flag.
-struct ShortSwitch {
-  const char* name;
-  const char* flags;  // with blanks between them
-  bool has_value = false;
-};
-constexpr ShortSwitch kShort[] = {
-    {"fp32", "--no-bf16 --no-fp16 --no-mixed-precision"},
-    {"zero-1", "--zero-stage=1"},
-    {"zero-2", "--zero-stage=2"},
-    {"zero-3", "--zero-stage=3"},
-    {"fsdp", "--fsdp-memory-optimization"},
-    {"dp", "--data-parallel-size", true},
-    {"tp", "--tensor-model-parallel-size", true},
-    {"cp", "--context-parallel-size", true},
-    {"pp", "--pipeline-model-parallel-size", true},
-    {"schedule", "--pipeline-schedule", true},
-    {"recompute", "--recompute-granularity=full"},
-    {"no-recompute", "--recompute-granularity=none"},
-    {"offload", "--offload-optimizer"},
-};
 
 /// At commas and plus signs that a letter follows: those before digits are in values, as in
 /// recompute-layers=0,2.
@@ -49,20 +29,27 @@ std::vector<std::string> parts_of(std::string_view list, char separator) {
   return out;
 }
 
+/// The name is that of the flag, as of any flag that is not in the table.
+bool is_its_flag(const SwitchRow& row) {
+  return std::string_view(row.flags) == text("--", row.name);
+}
+
 Arguments flags_of(const std::string& word, Problems& problems) {
   const std::size_t equals = word.find('=');
   const std::string name = word.substr(0, equals);
-  const auto* const known =
-      std::ranges::find_if(kShort, [&](const ShortSwitch& s) { return name == s.name; });
-  const bool has_value = equals != std::string::npos;
-  if (known == std::end(kShort)) return {"--" + word};
-  if (known->has_value != has_value) {
-    problems.add(has_value ? text("switch ", name, " takes no value, and has one in '", word, "'")
-                           : text("switch ", name, " needs a value, like ", name, "=2"));
+  const std::span<const SwitchRow> table = switch_table();
+  const auto known =
+      std::ranges::find_if(table, [&](const SwitchRow& row) { return name == row.name; });
+  if (known == table.end() || is_its_flag(*known)) return {"--" + word};
+  const bool told = equals != std::string::npos, wanted = known->value[0] != '\0';
+  if (wanted != told) {
+    problems.add(told ? text("switch ", name, " takes no value, and has one in '", word, "'")
+                      : text("switch ", name, " needs a value, like ", name, "=", known->sample));
     return {};
   }
-  if (has_value) return {known->flags + word.substr(equals)};
-  return split(known->flags, ' ');
+  Arguments out = split(known->flags, ' ');
+  if (told) out.back() += word.substr(equals);
+  return out;
 }
 
 SwitchSet set_of(const std::string& name, Problems& problems) {
@@ -117,11 +104,11 @@ std::vector<SwitchSet> all_switches(std::int64_t devices) {
 
 std::string short_switches_text() {
   std::string out;
-  for (const ShortSwitch& known : kShort) {
-    std::string name = text("  ", known.name, known.has_value ? "=N" : "");
-    if (known.name == std::string_view("schedule")) name = "  schedule=NAME";
-    name.resize(20, ' ');
-    out += text(name, known.flags, known.has_value ? "=..." : "", "\n");
+  for (const SwitchRow& row : switch_table()) {
+    if (is_its_flag(row)) continue;
+    std::string name = text("  ", row.name, row.value[0] == '\0' ? "" : "=", row.value);
+    name.resize(22, ' ');
+    out += text(name, flags_text(row), "\n");
   }
   return out;
 }

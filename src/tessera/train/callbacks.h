@@ -65,6 +65,12 @@ class TrainCallback {
   virtual void on_notice(const std::string&) {}
 };
 
+/// All that was told of the run.
+struct KeptNotices : TrainCallback {
+  void on_notice(const std::string& notice) override { all.push_back(notice); }
+  std::vector<std::string> all;
+};
+
 /// Calls one of them on each of `callbacks`.
 template <typename... Args>
 void tell(const std::vector<TrainCallback*>& callbacks, void (TrainCallback::*what)(Args...),

@@ -91,7 +91,8 @@ struct RunConfig {
   std::string init_from;        // a path; empty: none
   bool allow_changes = false;
   std::string dump_dir;
-  std::string profile;  // a file; empty: none
+  std::string tensorboard_dir;  // a folder; empty: none
+  std::string profile;          // a file; empty: none
   std::int64_t profile_steps = 3;
 
   bool bf16 = false, fp16 = false, mixed_precision = false;  // of forward and backward

@@ -56,6 +56,8 @@ constexpr Hint kHints[] = {
     {"save-steps", "save-every"},
     {"eval-steps", "eval-every"},
     {"logging-steps", "log-every"},
+    {"logging-dir", "tensorboard-dir"},
+    {"summary-dir", "tensorboard-dir"},
     {"max-new-tokens", "tokens"},
     {"num-tokens", "tokens"},
     {"device", "threads", kCpu},

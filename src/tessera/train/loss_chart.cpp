@@ -48,7 +48,8 @@ LossPoints thinned(const LossPoints& points) {
 
 class Chart {
  public:
-  Chart(const std::vector<LossCurve>& curves, const std::string& title) : title_(title) {
+  Chart(const std::vector<LossCurve>& curves, const std::string& title, const CurveWords& words)
+      : title_(title), words_(words) {
     for (const LossCurve& curve : curves)
       curves_.push_back({curve.name, thinned(curve.train), curve.valid});
     for (const LossCurve& curve : curves_) {
@@ -101,20 +102,21 @@ class Chart {
     const char* colour = kColours[i % kColours.size()];
     const double legend = kPageTop + kHeight + 46 + static_cast<double>(i) * kLine;
     std::string name = curve.name;
+    const bool empty = curve.train.empty() && curve.valid.empty();
     if (!curve.train.empty()) {
       line(curve.train, colour, "");
       if (curve.train.size() == 1) dot(curve.train[0], colour);  // a line of one point is not seen
-      name += text(": training ", format("%.4g", curve.train.back().second));
+      name += text(": ", words_.line, format("%.4g", curve.train.back().second));
     }
     if (!curve.valid.empty()) {
       line(curve.valid, colour, " stroke-dasharray=\"5 3\"");
       for (const auto& point : curve.valid) dot(point, colour);
-      name += text(curve.train.empty() ? ":" : ",", " held-out (dots) ",
+      name += text(curve.train.empty() ? ": " : ", ", words_.dots,
                    format("%.4g", curve.valid.back().second));
     }
     out_ += format("<path class=\"curve\" stroke=\"%s\" d=\"M%.2f %.2fh24\"/>\n", colour, kPageLeft,
                    legend - 4);
-    out_ += svg::written(kPageLeft + 32, legend, "name", name + " at the end");
+    out_ += svg::written(kPageLeft + 32, legend, "name", name + (empty ? ": none" : " at the end"));
   }
 
   void dot(const LossPoints::value_type& point, const char* colour) {
@@ -131,6 +133,7 @@ class Chart {
   }
 
   const std::string title_;
+  const CurveWords words_;
   std::vector<LossCurve> curves_;
   double last_ = 1;
   double low_ = std::numeric_limits<double>::infinity(), high_ = -low_;
@@ -161,8 +164,9 @@ LossCurve read_losses(const std::string& run) {
   fail(Fault::Usage, "'", path, "' has no loss yet; train at least one step");
 }
 
-std::string loss_chart(const std::vector<LossCurve>& curves, const std::string& title) {
-  return Chart(curves, title).run();
+std::string loss_chart(const std::vector<LossCurve>& curves, const std::string& title,
+                       const CurveWords& words) {
+  return Chart(curves, title, words).run();
 }
 
 }  // namespace tessera

@@ -21,10 +21,16 @@ struct LossCurve {
 /// Errors: Fault::Usage: no such folder, no metrics in it, or not one such loss.
 LossCurve read_losses(const std::string& run);
 
+/// What the line and the dots of a run are called below a drawing.
+struct CurveWords {
+  std::string line = "training ", dots = "held-out (dots) ";
+};
+
 /// An SVG picture: of every run a line of training losses, and a line with dots of held-out losses.
-/// Of a run with more steps than can be told apart, the mean of neighbours is drawn. `curves` is
-/// not empty, and each has a loss.
+/// Of a run with more steps than can be told apart, the mean of neighbours is drawn. One of `curves`
+/// has a loss; of the others the picture says that they have none.
 std::string loss_chart(const std::vector<LossCurve>& curves,
-                       const std::string& title = "Loss against steps");
+                       const std::string& title = "Loss against steps",
+                       const CurveWords& words = {});
 
 }  // namespace tessera

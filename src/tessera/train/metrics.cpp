@@ -1,10 +1,8 @@
 #include "tessera/train/metrics.h"
 
-#include <fcntl.h>
 #include <sys/resource.h>
 
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -16,7 +14,7 @@
 #include "tessera/base/proc.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
-#include "tessera/train/checkpoint_files.h"
+#include "tessera/train/memory_parts.h"
 
 namespace tessera {
 
@@ -77,61 +75,14 @@ std::vector<LossLine> loss_lines(std::string_view lines) {
   return out;
 }
 
-MetricsFile::MetricsFile(const std::string& path, std::int64_t step, FileCalls calls)
-    : path_(path), calls_(std::move(calls)) {
+MetricsFile::MetricsFile(const std::string& path, std::int64_t step, FileCalls calls) {
   if (std::filesystem::exists(path)) {
     const std::string old = read_file(path, Fault::Resource);
     last_ = keep_metrics(old, step);
     if (last_.lines != old) write_atomically(path, last_.lines);
     last_.lines = {};
   }
-  file_ = calls_.open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file_ < 0)
-    fail(Fault::Resource, "cannot write '", path, "': ", system_text(errno),
-         "; check the folder's permissions and the disk");
-  kept_.reserve(400);  // more than any line takes
-}
-
-MetricsFile::~MetricsFile() { calls_.close(file_); }
-
-template <typename... Parts>
-void MetricsFile::write(const Parts&... parts) {
-  (append_text(kept_, parts), ...);
-  flush();  // who saves or ends the run asks whether all is written
-}
-
-std::string MetricsFile::flush() {
-  while (!kept_.empty()) {
-    const ssize_t put = calls_.write(file_, kept_.data(), kept_.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0)
-      return text("cannot write '", path_, "': ", system_text(put < 0 ? errno : EIO),
-                  "; free some space, or check the disk");
-    kept_.erase(0, static_cast<std::size_t>(put));
-  }
-  return "";
-}
-
-std::string MetricsFile::sync() {
-  if (std::string problem = flush(); !problem.empty()) return problem;
-  if (calls_.fsync(file_) != 0)
-    return text("cannot flush '", path_, "' to disk: ", system_text(errno), "; check the disk");
-  if (named_) return "";
-  try {
-    const std::filesystem::path folder = std::filesystem::absolute(path_).parent_path();
-    flush_folder(calls_, folder);
-    flush_folder(calls_, folder.parent_path());  // the run may have made its folder
-    named_ = true;
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
-std::string MetricsFile::removed() const {
-  return is_gone(file_, path_.c_str())
-             ? text("'", path_, "' was removed or replaced while the run was writing it")
-             : "";
+  file_.emplace(path, std::move(calls));
 }
 
 namespace {
@@ -146,26 +97,32 @@ std::string json_members(const NamedMeans& means) {
 }  // namespace
 
 void MetricsFile::train(const StepRecord& r) {
-  write(R"({"kind":"train","step":)", r.step, R"(,"loss":)", json_number(r.loss), R"(,"lr":)",
-        json_number(r.lr), R"(,"grad_norm":)", json_number(r.grad_norm), R"(,"tokens_per_s":)",
-        json_number(r.tokens_per_s), R"(,"step_seconds":)", json_number(r.seconds),
-        json_members(r.means), r.loss_scale ? R"(,"loss_scale":)" : "",
-        r.loss_scale ? json_number(*r.loss_scale) : "", r.ok ? "" : R"(,"skipped":true)", "}\n");
+  file_->write(
+      R"({"kind":"train","step":)", r.step, R"(,"loss":)", json_number(r.loss), R"(,"lr":)",
+      json_number(r.lr), R"(,"grad_norm":)", json_number(r.grad_norm), R"(,"tokens_per_s":)",
+      json_number(r.tokens_per_s), R"(,"step_seconds":)", json_number(r.seconds),
+      json_members(r.means), r.loss_scale ? R"(,"loss_scale":)" : "",
+      r.loss_scale ? json_number(*r.loss_scale) : "", r.ok ? "" : R"(,"skipped":true)", "}\n");
   if (std::isfinite(r.loss)) last_.train_loss = r.loss;
 }
 
 void MetricsFile::valid(std::int64_t step, double loss, const NamedMeans& means) {
-  write(R"({"kind":"valid","step":)", step, R"(,"loss":)", json_number(loss), json_members(means),
-        "}\n");
+  file_->write(R"({"kind":"valid","step":)", step, R"(,"loss":)", json_number(loss),
+               json_members(means), "}\n");
   last_.valid_step = step;
   last_.valid_loss = loss;
 }
 
 void MetricsFile::eval(const EvalRecord& r) {
   if (last_.eval_step == r.step) return;
-  write(R"({"kind":"eval","epoch":)", r.epoch, R"(,"step":)", r.step, R"(,"loss":)",
-        json_number(r.loss), json_members(r.scores), "}\n");
+  file_->write(R"({"kind":"eval","epoch":)", r.epoch, R"(,"step":)", r.step, R"(,"loss":)",
+               json_number(r.loss), json_members(r.scores), "}\n");
   last_.eval_step = r.step;
+}
+
+/// Quoted; bytes that are no UTF-8 are replaced.
+static std::string json_string(const std::string& value) {
+  return Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string to_json(const Summary& s) {
@@ -208,6 +165,16 @@ std::string to_json(const Summary& s) {
     sent += text(sent.empty() ? "" : ", ", "\"", axes, "\": ", bytes);
   line("sent_bytes_per_step", text("{", sent, "}"));
   line("peak_rss_bytes", number_text(s.peak_rss_bytes));
+  std::string memory;
+  for (const MemoryPart& part : kMemoryParts)
+    memory += text(memory.empty() ? "" : ", ", "\"", part.key, "\": ", s.memory.*part.bytes);
+  line("memory", text("{", memory, "}"));
+  line("devices", number_text(s.devices));
+  line("mesh", json_string(s.mesh));
+  std::string notices;
+  for (const std::string& notice : s.notices)
+    notices += text(notices.empty() ? "" : ", ", json_string(notice));
+  line("notices", text("[", notices, "]"));
   return out + "\n}\n";
 }
 

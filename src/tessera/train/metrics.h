@@ -8,8 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/plan/plan.h"
+#include "tessera/train/appended_file.h"
 #include "tessera/train/callbacks.h"
-#include "tessera/train/checkpoint_calls.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/outside.h"
 
@@ -46,21 +47,11 @@ class MetricsFile {
   /// Keeps the lines of an existing file up to `step`; later ones, and a torn last line, go.
   /// Errors: Fault::Resource.
   MetricsFile(const std::string& path, std::int64_t step, FileCalls calls = {});
-  ~MetricsFile();
-  MetricsFile(const MetricsFile&) = delete;
-  MetricsFile& operator=(const MetricsFile&) = delete;
-
   void train(const StepRecord& record);
   void valid(std::int64_t step, double loss, const NamedMeans& means = {});
   /// Once for a step: it may be judged again where a run goes on.
   void eval(const EvalRecord& record);
-  /// Writes what was kept. Returns what keeps lines from the file; empty where all are in it.
-  std::string flush();
-  /// The same, and the lines are on disk: a power cut loses none of them.
-  std::string sync();
-
-  /// What became of the file where it is no longer the one that the path names; empty where it is.
-  std::string removed() const;
+  AppendedFile& file() { return *file_; }
 
   /// The last of each kind, from before a resume too.
   std::optional<double> train_loss() const { return last_.train_loss; }
@@ -70,16 +61,8 @@ class MetricsFile {
   std::int64_t valid_step() const { return last_.valid_step; }  // -1: none
 
  private:
-  /// Makes the line of `parts` and writes it. Its memory is used again: a step allocates nothing.
-  template <typename... Parts>
-  void write(const Parts&... parts);
-
-  std::string path_;
-  FileCalls calls_;
-  int file_ = -1;
-  std::string kept_;    // not written yet
-  bool named_ = false;  // the file's name is on disk
-  KeptMetrics last_;    // without its lines
+  std::optional<AppendedFile> file_;  // once that of an earlier run is cut
+  KeptMetrics last_;                  // without its lines
 };
 
 struct Summary {
@@ -95,6 +78,10 @@ struct Summary {
   std::int64_t planned_host_bytes = 0;  // of the pool on the host
   /// None: no step ran, and the keys are absent.
   std::optional<std::int64_t> measured_peak_bytes, measured_host_bytes;
+  MemoryUse memory;  // of rank 0, of a training step
+  std::int64_t devices = 1;
+  std::string mesh;                  // "dp=2 tp=2"; empty: one device
+  std::vector<std::string> notices;  // of this invocation
   std::int64_t huge_page_bytes = 0;
   OutsideArena outside;
   std::map<std::string, std::int64_t> sent;  // bytes per training step of one device, by axes

@@ -1,6 +1,7 @@
 #include "tessera/train/run_facts.h"
 
 #include "tessera/models/family.h"
+#include "tessera/models/parallel.h"
 #include "tessera/train/free_memory.h"
 #include "tessera/train/kernel_use.h"
 #include "tessera/train/save_shares.h"
@@ -35,6 +36,9 @@ void add_plan(Summary& out, const RunConfig& config, const Plan& plan, const Ran
   out.lower_bound_bytes = facts.lower_bound_bytes;
   out.save_copy_bytes = save_copy_bytes(config, plan);
   out.sent = facts.sent;
+  out.memory = plan.program(kTrainProgram).memory;
+  out.devices = plan.ranks();
+  if (plan.ranks() > 1) out.mesh = mesh_text(strategy_of(config.parallel));
 }
 
 }  // namespace tessera

@@ -133,8 +133,8 @@ void RunSaves::on_the_way(std::int64_t step, MetricsFile& metrics) {
   hear(saver_.wait());  // one at a time
   std::string problem;
   crew_.alone([&] {
-    problem = lock_.hold(metrics.removed().empty());
-    if (problem.empty()) problem = metrics.sync();
+    problem = lock_.hold(metrics.file().removed().empty());
+    if (problem.empty()) problem = metrics.file().sync();
   });
   if (!problem.empty()) return hear(SaveResult{step, "", problem});
   saver_.keep(kept());
@@ -147,8 +147,8 @@ void RunSaves::at_end(std::int64_t step, MetricsFile& metrics) {
   std::string taken, late;
   bool here = false;
   crew_.alone([&] {
-    taken = lock_.hold(metrics.removed().empty());
-    if (taken.empty()) late = metrics.sync();
+    taken = lock_.hold(metrics.file().removed().empty());
+    if (taken.empty()) late = metrics.file().sync();
     here = taken.empty() && saved_ == step && is_here(checkpoint_);
   });
   if (here && late.empty()) return;

@@ -9,6 +9,7 @@
 #include "tessera/models/family.h"
 #include "tessera/train/crew.h"
 #include "tessera/train/epoch_judge.h"
+#include "tessera/train/event_file.h"
 #include "tessera/train/facts.h"
 #include "tessera/train/free_memory.h"
 #include "tessera/train/memory_cap.h"
@@ -49,7 +50,6 @@ class Trainer {
   /// truth: what they leave of a pattern in the arena is what was used.
   template <typename Fill>
   void execute(const char* program, const Fill& fill, std::vector<CallTime>* times = nullptr);
-  void announce(const Compiled& compiled) const;
   const TrainProgram& next_program() const;
   StepRecord attempt();
   void after_step(const StepRecord& record);
@@ -72,6 +72,7 @@ class Trainer {
 
   PreparedRun run_;
   TrainOptions options_;
+  KeptNotices notices_;
   std::string isa_;
   Clock::time_point begin_ = Clock::now();
   const Task task_;
@@ -87,11 +88,11 @@ class Trainer {
   std::optional<RunTexts> texts_;
   RunMemory memory_;
   std::optional<MetricsFile> metrics_;
-  std::optional<Recorder> recorder_;  // until the profile is written
+  std::unique_ptr<EventFile> events_;  // none: nobody asked for it
+  std::optional<Recorder> recorder_;   // until the profile is written
 
   std::int64_t step_ = 0;               // attempts done
   std::int64_t last_ = 0;               // the step after which this invocation ends
-  bool metrics_late_ = false;           // lines wait for room on the disk, and that was told
   std::int64_t bad_ = 0, skipped_ = 0;  // steps that were skipped: in a row, and in all
   std::int64_t hopeless_ = 0;           // of those in a row: without a scale that can fall
   bool save_due_ = false;               // the next step that is not skipped is saved
@@ -120,6 +121,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
       step_(first_step()),
       last_(config().exit_interval > 0 ? std::min(config().steps, step_ + config().exit_interval)
                                        : config().steps) {
+  options_.callbacks.push_back(&notices_);
   tell(&TrainCallback::on_lock, lock_.path());
   require_same_output(run_);
   checkpoint_record(run_, step_, 0);  // what cannot be recorded is told now, not by the first save
@@ -131,7 +133,10 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   Compiled compiled = compile_programs(config(), wanted_programs(config()), device);
   facts_ = facts_of_all(compiled.plan, options_.world);
   require_within_cap(config(), facts_.peak_bytes);
-  announce(compiled);
+  RunStart start = run_start(config(), compiled, facts_);
+  start.first_step = step_;
+  start.product_flops_per_s = product_rate_;
+  tell(&TrainCallback::on_start, start);
   const std::string shortage = short_of_memory(config(), compiled.plan, device, options_.world);
   if (!shortage.empty()) tell(&TrainCallback::on_notice, shortage);
   share_.emplace(compiled.plan, save_options(config(), options_.calls), std::move(background));
@@ -161,16 +166,11 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   // Only now is anything that an earlier run left behind changed.
   crew_->alone([&] {
     metrics_.emplace(in_folder(output_, kMetricsFile), step_, options_.calls);
+    events_ = event_file(config(), step_, options_.calls);
     lock_.write_config(to_toml(run_.told_of_a_run()));
   });
+  if (events_) options_.callbacks.push_back(&*events_);
   if (config().keep_best) saves_->keep_best(*metrics_);
-}
-
-void Trainer::announce(const Compiled& compiled) const {
-  RunStart start = run_start(config(), compiled, facts_);
-  start.first_step = step_;
-  start.product_flops_per_s = product_rate_;
-  tell(&TrainCallback::on_start, start);
 }
 
 template <typename Fill>
@@ -195,10 +195,11 @@ TrainResult Trainer::run() {
   const bool done = step_ >= last_ && !cut_short_;
   out.ending = !done ? Ending::Stopped : finished ? Ending::Finished : Ending::Interval;
   if (options_.saves) saves_->at_end(step_, *metrics_);
+  if (events_) events_->finish();
   out.summary = summary();
   crew_->alone([&] { write_atomically(in_folder(output_, kSummaryFile), to_json(out.summary)); });
   crew_->dismiss();
-  if (const std::string removed = metrics_->removed(); !removed.empty())
+  if (const std::string removed = metrics_->file().removed(); !removed.empty())
     fail(Fault::Resource, removed, ": its lines are lost; the state after step ", step_,
          " is saved in '", saves_->last(), "'");
   return out;
@@ -355,17 +356,15 @@ void Trainer::write_profile() {
 /// A disk that takes no more lines does not end the run: they are kept until it does, or until a
 /// save fails for want of them.
 void Trainer::check_metrics() {
-  const std::string problem = metrics_->flush();
-  if (!problem.empty() && !metrics_late_)
-    tell(&TrainCallback::on_notice,
-         text(problem,
-              "; training goes on, and its lines are kept in memory until they can be written"));
-  metrics_late_ = !problem.empty();
+  for (AppendedFile* file : {&metrics_->file(), events_ ? &events_->file() : nullptr}) {
+    const std::string notice = file == nullptr ? "" : file->late_notice();
+    if (!notice.empty()) tell(&TrainCallback::on_notice, notice);
+  }
 }
 
 Summary Trainer::summary() {
-  Summary out;
   const Plan& plan = crew_->plan();
+  Summary out;
   out.steps = step_;
   out.isa = isa_;
   out.skipped_steps = skipped_;
@@ -380,6 +379,7 @@ Summary Trainer::summary() {
     out.mfu = facts_.model_flops() * full_steps_ / step_seconds_ / (product_rate_ * devices);
   out.huge_page_bytes = memory_.huge_page_bytes;
   out.outside = memory_.outside;
+  out.notices = notices_.all;
   out.peak_rss_bytes = peak_rss_bytes();
   if (tokens_ == 0) return out;  // nothing was measured
   const UsedBytes used = crew_->most_used_bytes();

@@ -1,7 +1,8 @@
-/// metrics.jsonl of a run that goes on.
+/// metrics.jsonl of a run that goes on, and of one that is reported.
 
 #include "tessera/train/metrics.h"
 #include "fuzz/target.h"
+#include "tessera/train/metric_series.h"
 
 namespace tessera::fuzz {
 
@@ -14,6 +15,8 @@ void run(std::string_view input) {
   then([&] {
     const KeptMetrics again = keep_metrics(kept.lines, kStep);
     check(again == kept, "lines that were kept are not kept again: ", kept.lines);
+    for (const MetricSeries& one : metric_series(input))
+      check(!one.points.empty(), "a series without a point: ", one.key);
   });
 }
 

@@ -1,0 +1,146 @@
+#include "tessera/apps/switch_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tessera/apps/flags.h"
+#include "tessera/base/format.h"
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr double kBits = 0;         // the same ops on the same operands
+constexpr double kRounding = 1e-5;  // sums in another order: docs/design.md
+constexpr double kBf16 = 2e-3;      // 8 bits of precision; 2e-4 was seen in ten steps
+constexpr double kF16 = 3e-4;       // 11 bits of precision; 3e-5 was seen
+
+// clang-format off
+constexpr SwitchRow kRows[] = {
+    {"fp32", "--no-bf16 --no-fp16 --no-mixed-precision", "", "", "",
+     "the default of all three", "", "", "f32 everywhere", kBits},
+    {"mixed-precision", "--mixed-precision", "", "", "", "R --mixed-precision (there f16)",
+     "as bf16", "as bf16", "the 16-bit floats that suit the machine: bf16 on processors", kBf16},
+    {"bf16", "--bf16", "", "", "", "M --bf16; D bf16.enabled",
+     "half of activations; 6 bytes for a parameter, not 4", "faster with AVX512-BF16 or AMX",
+     "forward and backward in bf16, updates in f32", kBf16},
+    {"fp16", "--fp16", "", "", "", "M --fp16; D fp16.enabled",
+     "as bf16", "no faster on processors", "forward and backward in f16, with a loss scale", kF16},
+    {"reduce-dtype", "--reduce-dtype", "NAME", "bf16", "bf16",
+     "M without --accumulate-allreduce-grads-in-fp32; D communication_data_type",
+     "half of gradients", "half of the bytes that sums of gradients send",
+     "gradients are added up in bf16 or f16", kBf16},
+    {"graph-optimization", "--graph-optimization", "", "", "", "R --onnx-runtime-training",
+     "less; it is the default", "faster", "", kBits},
+    {"no-graph-optimization", "--no-graph-optimization", "", "", "", "without the one above",
+     "more", "slower", "sums in another order", kRounding},
+    {"dp", "--data-parallel-size", "N", "2", "", "M, D: what the other sizes leave",
+     "activations / N", "1 sum of gradients a step", "sums in another order", kRounding},
+    {"zero-1", "--zero-stage=1", "", "", "",
+     "R --zero-1-memory-optimization, OSS; M --use-distributed-optimizer; D stage 1",
+     "optimizer / dp", "sends as much as dp", "sums in another order", kRounding},
+    {"zero-2", "--zero-stage=2", "", "", "", "R --zero-2-memory-optimization, OSS+SDP; D stage 2",
+     "optimizer and gradients / dp", "sends gradients for each micro-batch",
+     "sums in another order", kRounding},
+    {"zero-3", "--zero-stage=3", "", "", "", "R --zero-3-memory-optimization; D stage 3",
+     "parameters, optimizer, gradients / dp", "gathers parameters for each micro-batch, twice",
+     "sums in another order", kRounding},
+    {"fsdp", "--fsdp-memory-optimization", "", "", "", "R --fsdp-memory-optimization; M FSDP",
+     "as zero-3", "as zero-3", "as zero-3", kRounding},
+    {"fsdp-gather", "--fsdp-gather", "NAME", "step", "zero-3", "FSDP reshard_after_forward",
+     "step: whole parameters for the step; use: less than block",
+     "step: gathers once a step; use: most often", "", kBits},
+    {"bucket-mb", "--bucket-mb", "N", "1", "", "DDP bucket_cap_mb; D reduce_bucket_size",
+     "none to a little", "fewer and longer messages", "", kBits},
+    {"tp", "--tensor-model-parallel-size", "N", "2", "", "R, M --tensor-model-parallel-size",
+     "parameters and most activations / N", "4 sums of activations a layer",
+     "sums in another order", kRounding},
+    {"sequence-parallel", "--sequence-parallel", "", "", "tp", "M --sequence-parallel",
+     "all activations / N", "the sums of tp in two halves", "sums in another order",
+     kRounding},
+    {"vocab-emb-dp", "--vocab-emb-dp", "", "", "tp", "MindSpore vocab_emb_dp",
+     "whole tables of embeddings", "no sum of embeddings", "sums in another order",
+     kRounding},
+    {"cp", "--context-parallel-size", "N", "2", "", "M --context-parallel-size",
+     "activations / N", "gathers keys and values", "sums in another order", kRounding},
+    {"pp", "--pipeline-model-parallel-size", "N", "2", "", "R, M --pipeline-model-parallel-size",
+     "parameters and optimizer / N", "stages wait: several micro-batches for each stage are needed",
+     "sums in another order", kRounding},
+    {"schedule", "--pipeline-schedule", "NAME", "zb-h1", "pp", "M interleaved; zero bubble",
+     "how many micro-batches are in flight", "how long stages wait",
+     "sums in another order", kRounding},
+    {"micro-batch-size", "--micro-batch-size", "N", "1", "", "R, M --micro-batch-size",
+     "activations of N samples", "slower where products get small", "sums in another order",
+     kRounding},
+    {"recompute", "--recompute-granularity=full", "", "", "",
+     "R --checkpoint-activations; M --recompute-granularity full",
+     "a layer keeps its input", "forward once more: up to a third more FLOPs", "", kBits},
+    {"recompute-selective", "--recompute-granularity=selective", "", "", "",
+     "M --recompute-activations", "a layer keeps its products", "some 1 % more FLOPs", "", kBits},
+    {"no-recompute", "--recompute-granularity=none", "", "", "", "the default there",
+     "a layer keeps all that backward reads", "a little faster than elementwise, the default", "",
+     kBits},
+    {"offload", "--offload-optimizer", "", "", "", "M --optimizer-cpu-offload; D offload_optimizer",
+     "moments on the host", "gradients and parameters are copied once a step", "", kBits},
+    {"offload-gradients", "--offload-gradients", "", "", "", "D offload_optimizer",
+     "gradients on the host", "gradients are copied for each micro-batch", "", kBits},
+    {"offload-parameters", "--offload-parameters", "", "", "", "D offload_param",
+     "parameters on the host", "parameters are copied for each micro-batch, twice", "", kBits},
+    {"offload-activations", "--offload-activations", "", "", "", "M --cpu-offloading; D cpu_checkpointing",
+     "what forward keeps is on the host", "activations are copied there and back", "", kBits},
+    {"nvme", "--remote-device=nvme --offload-folder", "FOLDER", "{}", "", "D offload device nvme",
+     "what is offloaded is in a file; alone: moments and gradients", "as fast as the disk", "",
+     kBits},
+    {"memory-cap", "--memory-cap", "BYTES", "300KiB", "", "none",
+     "at most so much is planned", "the cheapest recomputing, offloading and micro-batches that fit",
+     "sums in another order if micro-batches get smaller", kRounding},
+    {"mmap", "--data-impl=mmap", "", "", "", "R, M --data-impl mmap",
+     "token files stay on disk", "starts at once", "", kBits},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const SwitchRow> switch_table() { return kRows; }
+
+std::string flags_text(const SwitchRow& row) {
+  return text(row.flags, row.value[0] == '\0' ? "" : "=", row.value);
+}
+
+std::string numbers_text(const SwitchRow& row) {
+  const std::string what =
+      row.tolerance == 0 ? "the same bits" : format("within %.0e", row.tolerance);
+  return row.numbers[0] == '\0' ? what : text(what, ": ", row.numbers);
+}
+
+std::string switches_markdown() {
+  std::string out =
+      "| name | flags | elsewhere | memory | time | losses |\n|---|---|---|---|---|---|\n";
+  for (const SwitchRow& row : kRows)
+    out += text("| `", row.name, row.value[0] == '\0' ? "" : text("=", row.value), "` | `",
+                flags_text(row), "`", row.needs[0] == '\0' ? "" : text(", with `", row.needs, "`"),
+                " | ", row.elsewhere, " | ", row.memory, " | ", row.time, " | ", numbers_text(row),
+                " |\n");
+  return out;
+}
+
+std::string switches_text(int columns) {
+  std::string out;
+  for (const SwitchRow& row : kRows) {
+    out += text(row.name, "\n    ", flags_text(row),
+                row.needs[0] == '\0' ? "" : text(", with ", row.needs), "\n");
+    const std::pair<const char*, std::string> told[] = {{"elsewhere", row.elsewhere},
+                                                        {"memory", row.memory},
+                                                        {"time", row.time},
+                                                        {"losses", numbers_text(row)}};
+    for (const auto& [what, value] : told) {
+      if (value.empty()) continue;
+      out += text("    ", what);
+      wrap(out, value, 15, static_cast<std::size_t>(std::clamp(columns, 60, 110)));
+    }
+  }
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,108 @@
+#include "tessera/apps/doctor.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/command_test.h"
+
+namespace tessera {
+namespace {
+
+/// A machine with nothing wrong.
+DoctorFacts healthy() {
+  DoctorFacts out;
+  out.version = "1.0", out.build = "Release", out.product_library = "oneDNN 2.6.3";
+  out.mpi = true;
+  out.processor = "A Processor", out.isa = Isa::Avx512;
+  out.cores = out.cores_of_machine = 8;
+  out.load = 0.1;
+  out.memory = 16LL << 30, out.free_memory = 12LL << 30;
+  out.huge_pages = "madvise";
+  out.open_files = 65536, out.locked_memory = 8 << 20, out.address_space = -1;
+  out.shared_memory = out.free_shared_memory = 8LL << 30;
+  out.folder = "runs", out.free_disk = 100LL << 30;
+  out.launched = "none";
+  return out;
+}
+
+std::string problems_of(const DoctorFacts& facts) {
+  std::string out;
+  for (const DoctorLine& line : examine(facts))
+    if (!line.problem.empty()) out += text(line.name, ": ", line.problem, "\n");
+  return out;
+}
+
+TEST(Doctor, FindsEachThingThatIsWrong) {
+  EXPECT_EQ(problems_of(healthy()), "");
+  const struct {
+    const char* name;
+    void (*spoil)(DoctorFacts&);
+    const char* told;
+  } cases[] = {
+      {"a build for debuggers", [](DoctorFacts& f) { f.build = "Debug"; },
+       "version: it was built without optimization"},
+      {"an old processor", [](DoctorFacts& f) { f.isa = Isa::Baseline; },
+       "instruction set: kernels need AVX2"},
+      {"a container with less time than cores", [](DoctorFacts& f) { f.group_cores = 2.5; },
+       "cores: a control group gives the time of 2.5 cores, and 8 threads would share it; give "
+       "--threads 2,"},
+      {"neighbours", [](DoctorFacts& f) { f.load = 4; }, "load: other programs use about 4.0 of 8"},
+      {"little memory", [](DoctorFacts& f) { f.free_memory = 100 << 20; },
+       "memory: little is left"},
+      {"no huge pages", [](DoctorFacts& f) { f.huge_pages = "never"; }, "huge pages: the system"},
+      {"few files", [](DoctorFacts& f) { f.open_files = 256; }, "open files (ulimit -n): ranks"},
+      {"a small address space", [](DoctorFacts& f) { f.address_space = 4LL << 30; },
+       "address space (ulimit -v): it is less than the 12.0 GiB"},
+      {"docker's /dev/shm of an earlier program", [](DoctorFacts& f) { f.free_shared_memory = 0; },
+       "/dev/shm: MPI's ranks"},
+      {"a full disk", [](DoctorFacts& f) { f.free_disk = 1 << 20; }, "folder runs: little is left"},
+      {"a folder of another user", [](DoctorFacts& f) { f.folder_problem = "not yours"; },
+       "folder runs: not yours"},
+      {"half of a launcher", [](DoctorFacts& f) { f.launch_problem = "RANK without WORLD_SIZE"; },
+       "launcher: RANK without WORLD_SIZE"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    DoctorFacts facts = healthy();
+    c.spoil(facts);
+    const std::string told = problems_of(facts);
+    EXPECT_TRUE(told.starts_with(c.told)) << told;
+    EXPECT_EQ(std::ranges::count(told, '\n'), 1) << told;
+  }
+}
+
+TEST(Doctor, ReadsThisMachine) {
+  const Folder folder;
+  const DoctorFacts facts = doctor_facts(folder / "", [](const char*) { return nullptr; });
+  EXPECT_GE(facts.cores, 1);
+  EXPECT_GE(facts.cores_of_machine, facts.cores);
+  EXPECT_GT(facts.memory, facts.free_memory);
+  EXPECT_GT(facts.free_memory, 0);
+  EXPECT_EQ(facts.folder_problem, "");
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "")) << "it leaves nothing behind";
+  EXPECT_EQ(facts.launch_problem, "");
+  EXPECT_TRUE(facts.launcher.empty());
+  const DoctorFacts elsewhere = doctor_facts(folder / "no", [](const char* name) {
+    return std::string_view(name) == "RANK" ? "1" : nullptr;
+  });
+  EXPECT_NE(elsewhere.folder_problem.find("No such file"), std::string::npos);
+  EXPECT_EQ(elsewhere.launcher, std::vector<std::string>{"RANK=1"});
+  EXPECT_NE(elsewhere.launch_problem.find("WORLD_SIZE"), std::string::npos)
+      << elsewhere.launch_problem;
+}
+
+TEST(Doctor, MeasuresAndPrintsJson) {
+  const Folder folder;
+  const Ran ran = run({"doctor", "--json", folder / ""});
+  const auto json = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(ran.code, json.at("problems") == 0 ? 0 : 5) << ran.out;
+  EXPECT_GT(json.at("product_flops_per_s"), 1e8);
+  EXPECT_GT(json.at("memory_bytes_per_s"), 1e8);
+  const Ran text = run({"doctor", "--no-measure", folder / ""});
+  EXPECT_NE(text.out.find("instruction set"), std::string::npos);
+  EXPECT_EQ(text.out.find("GFLOP/s"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,93 @@
+/// `tessera report` on runs of every kind.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "apps/command_test.h"
+
+namespace tessera {
+namespace {
+
+class ReportCommand : public testing::Test {
+ protected:
+  ReportCommand() { folder_.write("text.txt", some_text()); }
+
+  void train(const std::string& flags) {
+    const Ran ran = run(words(folder_.expand(
+        text("train --preset gpt2-tiny --layers 1 --data @/text.txt --steps 6 --eval-every 3 ",
+             flags))));
+    ASSERT_EQ(ran.code, 0) << ran.err;
+  }
+  /// The page about these runs; empty where the command failed.
+  std::string page_of(const std::string& runs) {
+    const Ran ran = run(words(folder_.expand(text("report ", runs, " --output @/page.html"))));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return read(folder_ / "page.html");
+  }
+  static bool has(const std::string& page, const std::string& what) {
+    return page.find(what) != std::string::npos;
+  }
+
+  Folder folder_;
+};
+
+TEST_F(ReportCommand, ShowsAllThatARunLeft) {
+  train("--output @/run --profile @/trace.json --profile-steps 1 --lr 0.002 --save-every 4");
+  const std::string page = page_of("@/run");
+  for (const char* what :
+       {"<title>tessera report: ", "<td>steps</td><td>6 of 6</td>", "Loss against steps",
+        "Learning rate against steps", "Gradient norm, before clipping against steps",
+        "Tokens per second against steps", "memory of rank 0", "optimizer state",
+        "<td>lr</td><td>0.002</td><td>0.001</td>", "Slowest kernels of ", "<td>step-00000004</td>",
+        "<td>step-00000006</td>", "held-out (dots)"})
+    EXPECT_TRUE(has(page, what)) << what;
+  std::string rest = page;
+  const std::string name = "http://www.w3.org/2000/svg";  // of the format; nobody opens it
+  for (std::size_t at = 0; (at = rest.find(name)) != std::string::npos;)
+    rest.erase(at, name.size());
+  for (const char* outside : {"http", "src=", "href", "<script", "<link", "@import", "url("})
+    EXPECT_FALSE(has(rest, outside)) << outside;
+  EXPECT_EQ(std::ranges::count(page, '<'), std::ranges::count(page, '>')) << "nothing unescaped";
+}
+
+TEST_F(ReportCommand, ShowsRunsBesideEachOther) {
+  train("--output @/a --lr 0.002");
+  train("--output @/b --fp16 --devices 2");
+  const std::string page = page_of("@/a @/b");
+  const std::string a = folder_ / "a", b = folder_ / "b";
+  EXPECT_TRUE(has(page, text("<th>field</th><th>", a, "</th><th>", b, "</th><th>default</th>")));
+  EXPECT_TRUE(has(page, "<td>lr</td><td>0.002</td><td>0.001</td>"));
+  EXPECT_TRUE(has(page, "<td>fp16</td><td>false</td><td>true</td><td>false</td>"));
+  EXPECT_TRUE(has(page, "<td>mesh</td><td></td><td>dp=2</td>"));
+  EXPECT_TRUE(has(page, "Loss scale against steps"));
+  EXPECT_TRUE(has(page, text(a, ": training "))) << "both are in one drawing";
+}
+
+TEST_F(ReportCommand, ShowsWhatThereIsOfARunThatWasKilled) {
+  train("--output @/run");
+  std::filesystem::remove(folder_ / "run/summary.json");
+  std::filesystem::remove_all(folder_ / "run/checkpoints");
+  std::ofstream(folder_ / "run/metrics.jsonl", std::ios::app) << R"({"kind":"tr)";
+  const std::string page = page_of("@/run");
+  EXPECT_TRUE(has(page, "there is no summary.json"));
+  EXPECT_TRUE(has(page, "there is no checkpoint"));
+  EXPECT_TRUE(has(page, "Loss against steps"));
+  folder_.write("run/summary.json", "{");
+  EXPECT_TRUE(has(page_of("@/run"), "is damaged: it is no JSON object"));
+}
+
+TEST_F(ReportCommand, RefusesWhatIsNoRun) {
+  const auto error = [&](const std::string& rest) {
+    const Ran ran = run(words(folder_.expand(text("report ", rest))));
+    EXPECT_EQ(ran.code, 2);
+    return ran.err;
+  };
+  EXPECT_TRUE(has(error(""), "report takes the folders of one or more runs; give one"));
+  EXPECT_TRUE(has(error("@"), "has no metrics.jsonl"));
+  EXPECT_TRUE(has(error("@/x @/x"), "is given twice"));
+  EXPECT_TRUE(has(error("@ --output page.pdf"), "it must end in .html"));
+}
+
+}  // namespace
+}  // namespace tessera
