@@ -59,8 +59,8 @@ const Case kCases[] = {
      "micro-batch-size 1 x 4 data parallel devices does not divide global-batch-size 6; without "
      "equal shares there are no micro-batches: give micro-batch-size 0, or global-batch-size 4 or "
      "8"},
-    {"more heads than channels", "--data @/text.txt --heads 1000000000000", 2,
-     "heads 1000000000000 are more than the width 64; choose heads that divide the width"},
+    {"more heads than channels", "--data @/text.txt --heads 1000000000", 2,
+     "heads 1000000000 are more than the width 64; choose heads that divide the width"},
     {"a micro-batch above the batch", "--data @/text.txt --micro-batch-size 16", 2,
      "micro-batch-size 16 is above global-batch-size 8; lower the first or raise the second"},
     {"a preset that is misspelled", "--data @/text.txt --preset gpt2-tinny", 2,
