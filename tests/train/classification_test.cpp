@@ -4,6 +4,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
+#include "tessera/train/fields.h"
 #include "train/tiny_run.h"
 
 namespace tessera {
@@ -184,9 +185,9 @@ TEST_F(Classified, NamesOfAFolderKeepTheirNumbers) {
              "intermediate_size": 64, "vocab_size": 300, "max_position_embeddings": 40,
              "classifier_dropout": 0.25, "id2label": {"0": "yes", "1": "no"}})";
   RunConfig c;
-  c.untold = {
-      "task",      "family",    "context",    "classes",           "layers", "heads", "width",
-      "ffn-width", "positions", "vocab-size", "classifier-dropout"};
+  for (const Field& field : fields()) {
+    if (field.group == FieldGroup::Model) c.untold.emplace(field.name);
+  }
   c.init_from = folder;
   c.vocabulary = VocabularyKind::Bytes;
   c.data = {folder_ + "/train2.tsv"};
