@@ -129,8 +129,7 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
     return out;
   }
   if (config.data.empty()) {
-    problems.add("data is missing; give a text file, like --data input.txt",
-                 Problems::Fields{"data"});
+    problems.add("data is missing; give a text file, like --data input.txt", Fault::Usage);
     return out;
   }
   // Reported before.
@@ -326,7 +325,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   if (from) compare_run(config, from->run, from->checkpoint.path(), digest, notices, problems);
   const bool other_data = from && !digest.empty() && digest != from->run.data;
   if (!other_data || config.allow_changes) {
-    for (const Error& problem : of_data.list()) problems.add(problem);
+    for (const Error& problem : of_data.list()) problems.add(problem, {"data"});
   }
   if (!data) return {};
   if (const std::string repeated = repeated_ranks_text(config.parallel); !repeated.empty())
