@@ -56,7 +56,7 @@ constexpr FlagRow kRows[] = {
     {"eval-interval", "N", Same, "eval-every", "", "1000 where it is not given"},
     {"eval-iters", "N", Read, "eval-iters", "", "100 where it is not given, and all of it where --epochs is; 0: no validation"},
     {"full-validation", "", Fixed, "eval-iters", "0"},
-    {"tensorboard-dir", "FOLDER", Read, "tensorboard-dir", "", "event files"},
+    {"tensorboard-dir", "FOLDER", Same, "tensorboard-dir", "", "event files"},
     {"tensorboard-log-interval", "N", Only, "", "1", "every iteration is written"},
     {"tensorboard-queue-size", "N", Always, "", "", "nothing is kept back"},
     {"logging-path", "PATH", Idle, "", "", "metrics.jsonl in --save has every iteration"},

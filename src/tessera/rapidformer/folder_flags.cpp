@@ -122,10 +122,6 @@ void take_load(AskedRun& run) {
 void take_folder_flags(AskedRun& run) {
   take_load(run);
   take_save(run);
-  if (const std::string* const folder = run.flags.find("tensorboard-dir")) {
-    if (find_field("tensorboard-dir").field != nullptr)
-      run.flags.set("tensorboard-dir", {*folder}, "--tensorboard-dir");
-  }
 }
 
 }  // namespace tessera
