@@ -219,6 +219,29 @@ TEST_F(PretrainedCommand, PicturesThatDoNotFitAreToldSo) {
   said(vit + "--data @/good.safetensors --held-out 0.99", "no picture of its 12 is in this part");
 }
 
+/// After each epoch every held-out picture has a line, whose labels are those of the file.
+TEST_F(PretrainedCommand, ClassesOfPicturesArePredictedAfterEachEpoch) {
+  write_pictures("good.safetensors");
+  for (const char* mesh : {"", "--devices 2 --pipeline-model-parallel-size 2"}) {
+    const Ran ran = run(words(folder_.expand(text(
+        "train --threads 1 --family vit --image-size 12 --patch-size 4 --classes 7 --layers 2 ",
+        "--heads 2 --width 8 --data @/good.safetensors --held-out 0.4 --epochs 2 --lr 1e-3 ",
+        "--global-batch-size 4 --micro-batch-size 2 --output @/run ", mesh))));
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    const std::vector<std::string> lines =
+        split(read(folder_ / "run/predictions-epoch-2.tsv"), '\n');
+    ASSERT_GE(lines.size(), 6U);
+    EXPECT_EQ(lines[0], "row\tlabel\tprediction");
+    const std::size_t rows = lines.size() - 2;  // without the header and what is behind the end
+    for (std::size_t row = 0; row < rows; ++row)
+      EXPECT_TRUE(lines[row + 1].starts_with(text(row, "\t", (12 - rows + row) % 7, "\t")))
+          << lines[row + 1];
+    EXPECT_NE(read(folder_ / "run/metrics.jsonl").find("\"kind\":\"eval\",\"epoch\":2"),
+              std::string::npos);
+    fs::remove_all(folder_ / "run");
+  }
+}
+
 TEST_F(PretrainedCommand, SamplesMayBeShorterThanPositions) {
   ASSERT_EQ(train("run", "--init-from @/hub/gpt2 --context 8").code, 0);
   EXPECT_EQ(run(words(folder_.expand("sample @/run --prompt li --tokens 12"))).code, 0);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "tessera/base/text.h"
 #include "tessera/models/classification.h"
@@ -10,11 +11,8 @@ namespace {
 
 class ClassJudge final : public Judge {
  public:
-  explicit ClassJudge(const Dataset& data)
-      : names_(data.labels.names), first_row_(data.rows.train) {
-    const auto& all = data.labels.of_rows;
-    labels_.assign(all.begin() + first_row_, all.end());
-  }
+  ClassJudge(std::vector<std::int32_t> labels, std::vector<std::string> names)
+      : names_(std::move(names)), labels_(std::move(labels)) {}
 
   void add(std::int64_t first, std::int64_t count, const Predictions& predictions) override {
     const HostTensor& logits = predictions.at("logits");
@@ -70,14 +68,19 @@ class ClassJudge final : public Judge {
   }
 
   std::vector<std::string> names_;
-  std::int64_t first_row_;
   std::vector<std::int32_t> labels_, predicted_;
 };
 
 }  // namespace
 
-std::unique_ptr<Judge> class_judge(const Dataset& data) {
-  return std::make_unique<ClassJudge>(data);
+std::unique_ptr<Judge> class_judge(std::vector<std::int32_t> labels,
+                                   std::vector<std::string> names) {
+  return std::make_unique<ClassJudge>(std::move(labels), std::move(names));
+}
+
+std::unique_ptr<Judge> class_judge_of_rows(const Dataset& data) {
+  const std::vector<std::int32_t>& all = data.labels.of_rows;
+  return class_judge({all.begin() + data.rows.train, all.end()}, data.labels.names);
 }
 
 }  // namespace tessera

@@ -88,7 +88,7 @@ Task sequence_classification(const ModelConfig& c, TextClassifier classifier) {
   out.longest_sample = [frame = classifier.frame](const Dataset& data) {
     return longest_sample(data, frame(data.vocabulary).frame);
   };
-  out.judge = class_judge;
+  out.judge = class_judge_of_rows;
   return out;
 }
 

@@ -2,6 +2,9 @@
 /// The task of telling the class of one text or a pair of texts: a label for each row of a table.
 
 #include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "tessera/data/dataset.h"
 #include "tessera/models/encoder.h"
@@ -18,7 +21,7 @@ struct TextClassifier {
 };
 
 /// Inputs and samples: those of data/labelled_texts.h. Loss: mean cross-entropy of the labels.
-/// Predicted: logits. Judged by class_judge.
+/// Predicted: logits. Judged by class_judge_of_rows.
 Task sequence_classification(const ModelConfig& config, TextClassifier classifier);
 
 /// Of encoders: the classifier reads what the pooler makes of the first token (blocks pooler,
@@ -36,9 +39,12 @@ inline constexpr ReadField kClassesReads[] = {{"classes"}};
 inline constexpr ReadField kClassifierReads[] = {{"classes"}, {"classifier-dropout"}};
 void find_classifier_problems(const ModelConfig& config, FieldProblems& problems);
 
-/// Judges logits [batch, classes], by the name "logits", of the held-out rows of `data`. Scores:
-/// accuracy, and f1: of two classes that of class 1, of others the mean over classes that are
-/// labels or predictions. Table: row, label, prediction.
-std::unique_ptr<Judge> class_judge(const Dataset& data);
+/// Judges logits [batch, classes], by the name "logits", of held-out samples of these labels;
+/// `names` are those of the classes. Scores: accuracy, and f1: of two classes that of class 1, of
+/// others the mean over classes that are labels or predictions. Table: row, label, prediction.
+std::unique_ptr<Judge> class_judge(std::vector<std::int32_t> labels,
+                                   std::vector<std::string> names);
+/// The same of the held-out rows of `data`, which have labels.
+std::unique_ptr<Judge> class_judge_of_rows(const Dataset& data);
 
 }  // namespace tessera

@@ -77,7 +77,17 @@ Value vit_logits(const ModelConfig& c, Value patches, const Pass& pass) {
   return linear(norm(first, "norm", layer), "classifier", class_count(c), {true, init_of(c)});
 }
 
-/// Inputs: those of data/images.h. Loss: mean cross-entropy of the classes.
+/// Of the pictures that are held out; classes are called by their numbers.
+std::unique_ptr<Judge> picture_judge(const Pictures::Part& part, std::int64_t classes) {
+  std::vector<std::int32_t> labels;
+  for (std::int64_t i = 0; i < part.range.count; ++i)
+    labels.push_back(part.set->label(part.range.first + i));
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < classes; ++i) names.push_back(text(i));
+  return class_judge(std::move(labels), std::move(names));
+}
+
+/// Inputs: those of data/images.h. Loss: mean cross-entropy of the classes. Predicted: logits.
 Task vit_task(const ModelConfig& c) {
   Task out;
   out.name = "image_classification";
@@ -86,9 +96,12 @@ Task vit_task(const ModelConfig& c) {
   out.tokens = tokens_of(c);
   out.means = {{kLossMean}, {"accuracy", 0}};
   out.data = DataKind::Pictures;
-  out.measure = [c](const TaskValues& in, const Pass& pass) -> std::vector<Mean> {
+  out.measure = [c](const TaskValues& in, const Pass& pass) -> Measured {
     const Value logits = vit_logits(c, in.at("patches"), pass), labels = in.at("labels");
-    return {cross_entropy_mean(logits, labels), accuracy(logits, labels)};
+    return {{cross_entropy_mean(logits, labels), accuracy(logits, labels)}, {{"logits", logits}}};
+  };
+  out.judge = [c](const Dataset& data) {
+    return picture_judge(data.pictures->valid, class_count(c));
   };
   const auto options = [patch = c.patch_size](const SampleChoices& choices, bool shuffled) {
     return ImageSamplesOptions{patch, choices.seed, shuffled, shuffled ? 0 : choices.most};
