@@ -62,6 +62,8 @@ TEST(Questions, AreRefusedWithTheirPlace) {
       {"nothing there", "",
        "'a' byte 1: this is no JSON; give a file of SQuAD, or JSON lines with "
        "id, question, context and answers"},
+      {"a number beyond f64", "{\"data\": 1e309}",
+       "'a' has a number that is too large for JSON here; make it smaller"},
       {"another form", "{\"data\": 3}", "'a' the file has 3 as \"data\" where a list belongs"},
       {"no question", "{\"data\": []}",
        "'a' has no question; give a file of SQuAD, or JSON lines with id, question, context and "

@@ -191,6 +191,8 @@ Questions parse_questions(std::string_view bytes, const std::string& path) {
   } catch (const json::parse_error& error) {
     fail(Fault::Data, "'", path, "' byte ", error.byte, ": this is no JSON; give a file of SQuAD, ",
          "or JSON lines with id, question, context and answers");
+  } catch (const json::exception&) {
+    fail(Fault::Data, "'", path, "' has a number that is too large for JSON here; make it smaller");
   }
   reader.read_squad(document);
   return reader.take();

@@ -33,9 +33,11 @@ EmbeddingResult encoder_embedding(const ModelConfig& c, const MaskedModel& model
     out.rows = out.rows + embedding(in.at("types"), "type", 2, width, init).rows;
   } else {
     const Scope scope(ids.builder(), "type");
-    const Shape row{1, width};
-    out.rows = out.rows +
-               ids.builder().state("weight", {DType::F32, row, {}}, Role::Parameter, init.of(row));
+    const std::int64_t types = model.parts == SampleParts::One ? 1 : 2;
+    const Shape table{types, width};
+    const Value weight =
+        ids.builder().state("weight", {DType::F32, table, {}}, Role::Parameter, init.of(table));
+    out.rows = out.rows + (types == 1 ? weight : slice(weight, 0, 0, 1));
   }
   out.rows = learned_positions(out.rows, "position", c.most_positions(), init, {}, {},
                                model.unread_positions);

@@ -34,7 +34,7 @@ struct EncodedTokens {
   Value table;  // of tokens [vocabulary, table width]
 };
 /// Embedding and layers. Inputs: ids, mask [b, s] of i32, 0 at padding; and types [b, s], or all
-/// tokens have one type. Blocks: embed, layers.N.
+/// tokens have the first one. Blocks: embed, layers.N.
 EncodedTokens encode_tokens(const ModelConfig& config, const MaskedModel& model,
                             const TaskValues& inputs, const Pass& pass);
 

@@ -5,7 +5,6 @@
 #include "tessera/models/sentence_files.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/matmul.h"
-#include "tessera/ops/reduce.h"
 
 namespace tessera {
 
@@ -17,14 +16,11 @@ struct MaskedLogits {
 };
 
 MaskedLogits masked_transformer(const ModelConfig& c, const MaskedModel& model, SampleParts parts,
-                                TaskValues in, const Pass& pass) {
+                                const TaskValues& in, const Pass& pass) {
   const TransformerLayer layer = encoder_layer_of(c, model);
   const LinearOptions plain{true, init_of(c)};
-  const Value ids = in.at("ids");
-  Builder& builder = ids.builder();
-  if (model.parts != parts)
-    in.emplace("types", broadcast_to(builder.constant(0, DType::I32), ids.shape()));
   const auto [x, token] = encode_tokens(c, model, in, pass);
+  Builder& builder = x.builder();
   MaskedLogits out;
   {
     const Scope scope(builder, "mlm");
