@@ -116,7 +116,8 @@ TEST_F(RapidformerRun, TransformersIsToldThatCapitalsCount) {
   line.replace(line.find(typed), typed.size(), "--tokenizer-model @/vocab.txt");
   const Ended trained = run(line);
   EXPECT_EQ(trained.code, 0) << trained.err;
-  EXPECT_EQ(bytes("s/hf/tokenizer_config.json"), R"({"do_lower_case": false})");
+  EXPECT_EQ(bytes("s/hf/tokenizer_config.json"),
+            "{\n  \"tokenizer_class\": \"BertTokenizer\",\n  \"do_lower_case\": false\n}\n");
 }
 
 TEST_F(RapidformerRun, GoesOnWithTheSameLosses) {

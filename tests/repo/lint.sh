@@ -87,7 +87,7 @@ check_lengths() {
 
 # ---- Names in unnamed namespaces. Unity builds join six files of a target, and which six changes when a file is added: a
 # name that two files have is a clash then, and so is a type of a header of the room. The device is never compiled so, and every
-# fuzz target is a program. Headers come first.
+# fuzz target is a program. Headers come first: two of them, of whichever rooms, must not have types of one name in a namespace.
 check_unnamed() {
   awk '
     FNR == 1 {
@@ -99,12 +99,17 @@ check_unnamed() {
       space = ""
     }
     FILENAME ~ /\.h$/ {
-      if (/^(struct|class|enum class|using) [A-Z]/ && !/^[^{=]*;/) {
+      if (/^(struct|class|enum class|using) [A-Z]/ && !/^[^{=]*;/ && !/^[^{]*[a-z]::/) {
         name = $0
         sub(/^(struct|class|enum class|using) /, "", name)
         sub(/[^A-Za-z0-9_].*/, "", name)
         header[unit, name] = FILENAME
+        if (/^(struct|class)/ && (space, name) in type && type[space, name] != FILENAME)
+          printf "%s:%d: %s is also a type of %s, and a program that has both takes one for the other; rename one\n", FILENAME,
+            FNR, name, type[space, name]
+        if (/^(struct|class)/) type[space, name] = FILENAME
       }
+      if (/^namespace [a-z]/) space = $2
       next
     }
     /^namespace [a-z]/ { space = $2 }

@@ -1,37 +1,14 @@
 #include "tessera/apps/export_model.h"
 
 #include <filesystem>
-#include <optional>
-#include <vector>
 
 #include "tessera/base/error.h"
 #include "tessera/data/file.h"
+#include "tessera/pretrained/exported_tokenizer.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/recorded.h"
 
 namespace tessera {
-
-namespace {
-
-/// Its files, so that transformers reads them as we do: of a vocab.txt alone it takes capitals for
-/// small letters, whatever tokens there are.
-TokenizerFiles files_for_transformers(const Tokenizer& tokenizer) {
-  TokenizerFiles out = tokenizer.files();
-  constexpr const char* kConfig = "tokenizer_config.json";
-  if (!out.contains("vocab.txt") || out.contains(kConfig) || out.contains("tokenizer.json"))
-    return out;
-  for (char letter = 'A'; letter <= 'Z'; ++letter) {
-    const std::string text(1, letter);
-    const std::optional<std::int32_t> id = tokenizer.id_of(text);
-    const std::vector<std::int32_t> ids = tokenizer.encode(text, {.add_special_tokens = false});
-    if (!id || ids != std::vector{*id}) continue;
-    out[kConfig] = R"({"do_lower_case": false})";
-    break;
-  }
-  return out;
-}
-
-}  // namespace
 
 ExportedModel export_model(const std::string& path, const std::string& output, SavePretrained how,
                            const OwnFamilies& families) {
@@ -51,7 +28,7 @@ ExportedModel export_model(const std::string& path, const std::string& output, S
     // A tokenizer of another program goes with the model that knows its ids.
     const Tokenizer* const tokenizer = run.vocabulary.made_elsewhere();
     const TokenizerFiles files =
-        tokenizer == nullptr ? TokenizerFiles() : files_for_transformers(*tokenizer);
+        tokenizer == nullptr ? TokenizerFiles() : exported_files(*tokenizer);
     const std::filesystem::path folder = output;
     for (const auto& [name, bytes] : files)
       require(how.overwrite || !std::filesystem::exists(folder / name), "export: '",

@@ -22,8 +22,8 @@ using Standing = Choice;
 
 class Decider {
  public:
-  Decider(const Question& question, const Axes& axes)
-      : q_(question), rule_(*question.rule), axes_(axes) {
+  Decider(const Undecided& undecided, const Axes& axes)
+      : q_(undecided), rule_(*undecided.rule), axes_(axes) {
     for (std::size_t i = 0; i < q_.ins.size(); ++i)
       in_factors_.push_back(factors_on_axes(rule_, rule_.ins[i], q_.ins[i].have, axes));
     for (std::size_t r = 0; r < q_.outs.size(); ++r) {
@@ -34,23 +34,23 @@ class Decider {
   }
 
   /// Minor axes first: time, data, model, so that local sizes are known when the last are priced.
-  Answer run() {
+  Decided run() {
     decide_all();
     if (!holds()) {
       // What seemed likely of a major axis did not come: then nothing may build on it.
       trusts_ = false;
       decide_all();
     }
-    return std::move(answer_);
+    return std::move(out_);
   }
 
  private:
   void decide_all() {
-    answer_ = {};
-    for (int i = 0; i < axes_.count(); ++i) answer_.choices.push_back(kReplicate);
+    out_ = {};
+    for (int i = 0; i < axes_.count(); ++i) out_.choices.push_back(kReplicate);
     for (int axis = axes_.count(); axis-- > 0;) {
       const Choice best = choose(axis);
-      answer_.choices[at(axis)] = best;
+      out_.choices[at(axis)] = best;
       note_lost(axis, best);
     }
   }
@@ -58,14 +58,14 @@ class Decider {
   /// True where every choice is legal now that all are known.
   bool holds() const {
     for (int a = 0; a < axes_.count(); ++a) {
-      const Choice f = answer_.choices[at(a)];
+      const Choice f = out_.choices[at(a)];
       if (f >= 0 && !(after_whole(a, rule_.ins) && after_whole(a, rule_.outs))) return false;
     }
     return true;
   }
   /// True where the axes major to this one cut all that is major to its factor in a dim to the end.
   bool after_whole(int axis, const std::vector<Factors::Dims>& sides) const {
-    const Choice f = answer_.choices[at(axis)];
+    const Choice f = out_.choices[at(axis)];
     for (const Factors::Dims& dims : sides) {
       for (const std::vector<int>& fs : dims) {
         const auto found = std::find(fs.begin(), fs.end(), f);
@@ -73,7 +73,7 @@ class Decider {
         for (auto major = fs.begin(); major != found; ++major) {
           std::int64_t cut = 1;
           for (int a = 0; a < axis; ++a) {
-            if (answer_.choices[at(a)] == *major) cut *= axes_[a].size;
+            if (out_.choices[at(a)] == *major) cut *= axes_[a].size;
           }
           if (cut != rule_.list[at(*major)].size) return false;
         }
@@ -94,7 +94,7 @@ class Decider {
     for (std::size_t i = 0; i < q_.ins.size(); ++i) stand_.push_back(standing(i, axis));
     if (time_ && rule_.linear == Linear::Joint && !q_.ins.empty() &&
         std::all_of(q_.ins.begin(), q_.ins.end(),
-                    [&](const Question::Operand& in) { return in.have[at(axis)] == kPartialSum; }))
+                    [&](const Undecided::Operand& in) { return in.have[at(axis)] == kPartialSum; }))
       return kThrough;  // a sum of accumulating terms: one accumulator
     if (q_.pinned != nullptr && !time_) return (*q_.pinned)[at(axis)];
     const auto cheapest = [&](const std::vector<Choice>& candidates) {
@@ -114,7 +114,7 @@ class Decider {
       }
     }
     const auto [best, cost] = cheapest(candidates());
-    if (cost == kImpossible) answer_.stuck = axis;
+    if (cost == kImpossible) out_.stuck = axis;
     return best;
   }
 
@@ -208,7 +208,7 @@ class Decider {
   std::int64_t cut_by_now(Choice f) const {
     std::int64_t out = 1;
     for (int a = axis_ + 1; a < axes_.count(); ++a) {
-      if (answer_.choices[at(a)] == f) out *= axes_[a].size;
+      if (out_.choices[at(a)] == f) out *= axes_[a].size;
     }
     return out;
   }
@@ -235,7 +235,7 @@ class Decider {
     double cost = 0, work = 0;
     bool handed = false;  // `each` hands the sums of one operand through
     for (std::size_t i = 0; i < q_.ins.size(); ++i) {
-      const Question::Operand& in = q_.ins[i];
+      const Undecided::Operand& in = q_.ins[i];
       Standing to = kReplicate;
       if (candidate == kThrough) {
         const bool linear = rule_.is_linear(static_cast<int>(i)) &&
@@ -281,7 +281,7 @@ class Decider {
   }
 
   /// Elements on one rank, whole along the axis at hand.
-  double local_elements(const Question::Operand& in) const {
+  double local_elements(const Undecided::Operand& in) const {
     auto n = static_cast<double>(in.type->numel());
     for (int a = 0; a < axes_.count(); ++a) {
       if (a != axis_ && in.have[at(a)] >= 0) n /= static_cast<double>(axes_[a].size);
@@ -291,7 +291,7 @@ class Decider {
   double local_result(std::size_t r) const {
     auto n = static_cast<double>(q_.outs[r]->numel());
     for (int a = 0; a < axes_.count(); ++a) {
-      const Choice choice = a > axis_ ? answer_.choices[at(a)] : a < axis_ ? likely(a) : kReplicate;
+      const Choice choice = a > axis_ ? out_.choices[at(a)] : a < axis_ ? likely(a) : kReplicate;
       if (choice >= 0 && has(rule_.outs[r], choice)) n /= static_cast<double>(axes_[a].size);
     }
     return n;
@@ -315,15 +315,15 @@ class Decider {
       const bool cannot = f == kNoFactor
                               ? fs.size() > 1
                               : f >= 0 && rule_.list[at(f)].kind == FactorKind::Pass && !legal(f);
-      if (cannot) answer_.lost.push_back({axis, static_cast<int>(i), stand});
+      if (cannot) out_.lost.push_back({axis, static_cast<int>(i), stand});
     }
   }
 
-  const Question& q_;
+  const Undecided& q_;
   const Factors& rule_;
   const Axes& axes_;
   std::vector<Choices> in_factors_, out_factors_;
-  Answer answer_;
+  Decided out_;
   bool trusts_ = true;  // that axes which are not decided yet will be what operands bring
   // Of the axis at hand:
   int axis_ = 0;
@@ -357,9 +357,9 @@ Choices factors_on_axes(const Factors& rule, const Factors::Dims& dims, const St
   return out;
 }
 
-Answer decide(const Question& question, const Axes& axes) { return Decider(question, axes).run(); }
+Decided decide(const Undecided& node, const Axes& axes) { return Decider(node, axes).run(); }
 
-Stands required(const Question& q, const Choices& choices, int i, const Axes& axes) {
+Stands required(const Undecided& q, const Choices& choices, int i, const Axes& axes) {
   const Factors& rule = *q.rule;
   Stands out = axes.whole();
   for (int a = 0; a < axes.count(); ++a) {

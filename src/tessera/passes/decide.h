@@ -23,7 +23,8 @@ inline constexpr Choice kNoFactor = -3;
 Choices factors_on_axes(const Factors& rule, const Factors::Dims& dims, const Stands& stands,
                         const Axes& axes);
 
-struct Question {
+/// What is known of a node before that is decided.
+struct Undecided {
   struct Operand {
     const TensorType* type = nullptr;
     Stands have;
@@ -48,7 +49,8 @@ struct Question {
   bool deferred = false;  // a contribution to a state's gradient: its sums are finished later
 };
 
-struct Answer {
+/// What it does along each axis.
+struct Decided {
   Choices choices;
   /// An operand arrives sharded where the rule cannot carry it on: what, per axis that was lost.
   struct Lost {
@@ -58,10 +60,10 @@ struct Answer {
   int stuck = -1;  // an axis of time on which nothing is legal
 };
 
-Answer decide(const Question& question, const Axes& axes);
+Decided decide(const Undecided& undecided, const Axes& axes);
 
 /// Where operand `i` must lie, and where result `r` comes to lie.
-Stands required(const Question& question, const Choices& choices, int i, const Axes& axes);
+Stands required(const Undecided& undecided, const Choices& choices, int i, const Axes& axes);
 Stands natural(const Factors& rule, const Choices& choices, int r, const Axes& axes);
 
 }  // namespace tessera

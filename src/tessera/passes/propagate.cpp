@@ -75,7 +75,7 @@ class Propagation {
  private:
   void leaf(NodeId id);
   void visit(NodeId id);
-  std::vector<Kept> place(const Node& node, const std::vector<Kept>& ins, Question question,
+  std::vector<Kept> place(const Node& node, const std::vector<Kept>& ins, Undecided undecided,
                           const std::vector<const Demand*>& demands, Choices* chosen);
   std::vector<Kept> expand(const Node& node, const std::vector<Kept>& ins,
                            const std::vector<const Demand*>& demands);
@@ -87,7 +87,7 @@ class Propagation {
     const NodeId original = graph_.node(id).remat_of;
     return original >= 0 ? original : id;
   }
-  Question question_of(NodeId id, const std::vector<Kept>& ins) const;
+  Undecided undecided_of(NodeId id, const std::vector<Kept>& ins) const;
   Choices inherited(NodeId id, const Factors& rule) const;
   Kept accumulating(ValueId v, const Kept& value);
   void check_microbatches(NodeId id) const;
@@ -138,14 +138,14 @@ void Propagation::check_microbatches(NodeId id) const {
 
 /// Operands as a node of the source graph reads them: states as the strategy has them used, batch
 /// inputs cut by time.
-Question Propagation::question_of(NodeId id, const std::vector<Kept>& ins) const {
+Undecided Propagation::undecided_of(NodeId id, const std::vector<Kept>& ins) const {
   const Node& node = graph_.node(id);
-  Question out;
+  Undecided out;
   out.before_loop = before_loop_[at(original_of(id))];
   out.parts = node.phase == Phase::Forward;
   for (std::size_t i = 0; i < ins.size(); ++i) {
     const Node& source = graph_.node(node.inputs[i].node);
-    Question::Operand in{&graph_.type(node.inputs[i]), ins[i].stands};
+    Undecided::Operand in{&graph_.type(node.inputs[i]), ins[i].stands};
     check(source.op != &kState || node.phase == Phase::Update,
           "a state is read without a use: ", describing(graph_, id));
     if (source.op == &kUse) {
@@ -166,7 +166,7 @@ void Propagation::visit(NodeId id) {
   const NodeId original = original_of(id);
   std::vector<Kept> ins;
   for (const ValueId input : node.inputs) ins.push_back(kept_[input]);
-  Question question = question_of(id, ins);
+  Undecided undecided = undecided_of(id, ins);
   std::vector<const Demand*> demands;
   for (int r = 0; r < static_cast<int>(node.results.size()); ++r) {
     const std::optional<Demand>& demand = demands_[{original, r}];
@@ -178,7 +178,7 @@ void Propagation::visit(NodeId id) {
     const Node& primal = graph_.node(node.cotangent->of.node);
     if (primal.op == &kState) {
       mirrored = {places_.of(path_of(primal)).use, Firmness::Hint};
-      question.deferred = true;
+      undecided.deferred = true;
       demands[0] = &mirrored;
     } else if (!primal.op->traits.leaf) {
       mirrored = {without_partials(kept_[node.cotangent->of].stands),
@@ -188,15 +188,15 @@ void Propagation::visit(NodeId id) {
   }
   Choices from_other;
   const Factors rule = graph_.factors(id);
-  question.rule = &rule;
-  if (const OpDecision* decision = decisions_.of(original)) question.pinned = &decision->choices;
+  undecided.rule = &rule;
+  if (const OpDecision* decision = decisions_.of(original)) undecided.pinned = &decision->choices;
   if (original != id) {
-    question.repeated = &choices_[at(original)];
+    undecided.repeated = &choices_[at(original)];
   } else if (node.like >= 0 && !choices_[at(node.like)].empty()) {
     from_other = inherited(node.like, rule);
-    question.inherited = &from_other;
+    undecided.inherited = &from_other;
   }
-  std::vector<Kept> results = place(node, ins, question, demands, &choices_[at(id)]);
+  std::vector<Kept> results = place(node, ins, undecided, demands, &choices_[at(id)]);
   for (int r = 0; r < static_cast<int>(results.size()); ++r)
     kept_[{id, r}] = accumulating({id, r}, results[at(r)]);
 }
@@ -224,32 +224,32 @@ Choices Propagation::inherited(NodeId id, const Factors& rule) const {
 }
 
 std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& ins,
-                                     Question question, const std::vector<const Demand*>& demands,
+                                     Undecided undecided, const std::vector<const Demand*>& demands,
                                      Choices* chosen) {
-  const Factors& rule = *question.rule;
-  question.expands = node.op->expand != nullptr;
-  std::vector<Question::Wanted> wanted(demands.size());
+  const Factors& rule = *undecided.rule;
+  undecided.expands = node.op->expand != nullptr;
+  std::vector<Undecided::Wanted> wanted(demands.size());
   for (std::size_t r = 0; r < demands.size(); ++r) {
-    question.outs.push_back(&node.results[r].type);
+    undecided.outs.push_back(&node.results[r].type);
     if (demands[r] != nullptr)
       wanted[r] = {demands[r]->stands, demands[r]->firmness != Firmness::Hint};
-    question.wanted.push_back(demands[r] == nullptr ? nullptr : &wanted[r]);
+    undecided.wanted.push_back(demands[r] == nullptr ? nullptr : &wanted[r]);
   }
-  Answer answer =
-      question.repeated != nullptr ? Answer{*question.repeated, {}} : decide(question, axes_);
-  if (answer.stuck >= 0) refuse_time(node, question, answer.stuck);
+  Decided decided =
+      undecided.repeated != nullptr ? Decided{*undecided.repeated, {}} : decide(undecided, axes_);
+  if (decided.stuck >= 0) refuse_time(node, undecided, decided.stuck);
   // If single ops are pinned, what is between them is gathered if it must be.
-  for (const Answer::Lost& lost : answer.lost) {
-    if (strategy_.ops.empty()) refused_.push_back(why_lost(node, question, lost, axes_));
+  for (const Decided::Lost& lost : decided.lost) {
+    if (strategy_.ops.empty()) refused_.push_back(why_lost(node, undecided, lost, axes_));
   }
-  if (chosen != nullptr) *chosen = answer.choices;
-  const bool stat = std::any_of(answer.choices.begin(), answer.choices.end(), [&](Choice c) {
+  if (chosen != nullptr) *chosen = decided.choices;
+  const bool stat = std::any_of(decided.choices.begin(), decided.choices.end(), [&](Choice c) {
     return c >= 0 && rule.list[at(c)].kind == FactorKind::Stat;
   });
   if (stat) {
     std::vector<Kept> lying = ins;  // as the user said, or as they come
-    for (std::size_t i = 0; i < ins.size() && question.pinned != nullptr; ++i) {
-      const Stands need = required(question, answer.choices, static_cast<int>(i), axes_);
+    for (std::size_t i = 0; i < ins.size() && undecided.pinned != nullptr; ++i) {
+      const Stands need = required(undecided, decided.choices, static_cast<int>(i), axes_);
       lying[i] = reshard(ins[i], need, node);
     }
     return expand(node, lying, demands);
@@ -257,7 +257,7 @@ std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& 
 
   ValueIds operands;
   for (std::size_t i = 0; i < ins.size(); ++i) {
-    const Stands need = required(question, answer.choices, static_cast<int>(i), axes_);
+    const Stands need = required(undecided, decided.choices, static_cast<int>(i), axes_);
     operands.push_back(reshard(ins[i], need, node).value.id());
   }
   Node copy = node;
@@ -265,7 +265,7 @@ std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& 
   copy.like = copy.remat_of = -1;
   std::vector<Kept> out(node.results.size());
   for (std::size_t r = 0; r < out.size(); ++r) {
-    out[r].stands = natural(rule, answer.choices, static_cast<int>(r), axes_);
+    out[r].stands = natural(rule, decided.choices, static_cast<int>(r), axes_);
     copy.results[r].placement = axes_.write(out[r].stands, node.results[r].type.ndim());
   }
   const std::vector<Value> values = placed_.copy(std::move(copy), std::move(operands));
@@ -302,10 +302,10 @@ std::vector<Kept> Propagation::expand(const Node& node, const std::vector<Kept>&
       continue;
     }
     std::vector<Kept> part_ins;
-    Question question;
+    Undecided undecided;
     for (const ValueId input : part.inputs) {
       part_ins.push_back(kept[input]);
-      question.ins.push_back({&graph.type(input), kept[input].stands});
+      undecided.ins.push_back({&graph.type(input), kept[input].stands});
     }
     std::vector<const Demand*> part_demands(part.results.size(), nullptr);
     for (std::size_t r = 0; r < results.size(); ++r) {
@@ -314,8 +314,8 @@ std::vector<Kept> Propagation::expand(const Node& node, const std::vector<Kept>&
       }
     }
     const Factors rule = graph.factors(id);
-    question.rule = &rule;
-    std::vector<Kept> part_results = place(part, part_ins, question, part_demands, nullptr);
+    undecided.rule = &rule;
+    std::vector<Kept> part_results = place(part, part_ins, undecided, part_demands, nullptr);
     for (std::size_t r = 0; r < part_results.size(); ++r)
       kept[{id, static_cast<std::int32_t>(r)}] = std::move(part_results[r]);
   }

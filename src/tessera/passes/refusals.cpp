@@ -37,11 +37,11 @@ std::string sizes(const Factors& rule, const std::vector<int>& factors) {
 
 }  // namespace
 
-void refuse_time(const Node& node, const Question& question, int axis) {
-  const Factors& rule = *question.rule;
+void refuse_time(const Node& node, const Undecided& undecided, int axis) {
+  const Factors& rule = *undecided.rule;
   bool sharded = false, summed = false;
-  for (std::size_t i = 0; i < question.ins.size(); ++i) {
-    const Stand stand = question.ins[i].have[at(axis)];
+  for (std::size_t i = 0; i < undecided.ins.size(); ++i) {
+    const Stand stand = undecided.ins[i].have[at(axis)];
     summed = summed || is_partial(stand);
     if (stand < 0) continue;
     sharded = true;
@@ -60,15 +60,15 @@ void refuse_time(const Node& node, const Question& question, int axis) {
        "\n    node ", place_of(node));
 }
 
-std::string why_lost(const Node& node, const Question& question, const Answer::Lost& lost,
+std::string why_lost(const Node& node, const Undecided& undecided, const Decided::Lost& lost,
                      const Axes& axes) {
   const Axis& axis = axes[lost.axis];
-  const Factors& rule = *question.rule;
+  const Factors& rule = *undecided.rule;
   const std::vector<int>& fs = rule.ins[at(lost.operand)][at(lost.dim)];
   const std::string in = node.block.empty() ? "" : text(" in ", node.block);
   const std::string refused =
       text(node.op->name, in, " cannot be split by axis '", axis.name, "' of size ", axis.size,
-           ": dim ", lost.dim, " of ", *question.ins[at(lost.operand)].type);
+           ": dim ", lost.dim, " of ", *undecided.ins[at(lost.operand)].type);
   const std::vector<int>* merged = fs.size() == 1 ? merged_dim(rule, fs[0]) : nullptr;
   if (merged != nullptr && (*merged)[0] != fs[0])
     return text(refused, " is a minor part of what becomes ", sizes(rule, *merged),
@@ -76,7 +76,7 @@ std::string why_lost(const Node& node, const Question& question, const Answer::L
                 "leave '", axis.name, "' out");
   const std::vector<int>& parts = merged != nullptr ? *merged : fs;
   std::int64_t left = parts.empty() ? 1 : rule.list[at(parts[0])].size;
-  const Question::Operand& operand = question.ins[at(lost.operand)];
+  const Undecided::Operand& operand = undecided.ins[at(lost.operand)];
   const Choices stand = factors_on_axes(rule, rule.ins[at(lost.operand)], operand.have, axes);
   for (int a = lost.axis + 1; a < axes.count(); ++a) {  // what minor axes leave of the major part
     if (!parts.empty() && stand[at(a)] == parts[0] && left % axes[a].size == 0)

@@ -9,10 +9,10 @@
 namespace tessera {
 
 /// Throws what is wrong with cutting a node into micro-batches along `axis`.
-[[noreturn]] void refuse_time(const Node& node, const Question& question, int axis);
+[[noreturn]] void refuse_time(const Node& node, const Undecided& undecided, int axis);
 
 /// "reshape in layers.0.attn cannot be split by axis 'tp' of size 3: ...", with what is legal.
-std::string why_lost(const Node& node, const Question& question, const Answer::Lost& lost,
+std::string why_lost(const Node& node, const Undecided& undecided, const Decided::Lost& lost,
                      const Axes& axes);
 
 }  // namespace tessera
