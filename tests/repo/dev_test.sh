@@ -30,7 +30,7 @@ for words in "--no-install build" "build --no-install"; do
   SAID=$PWD/said.$$ PATH=$PWD/bin.$$:$PATH "$copy/dev" $words 2>told.$$ || wrong "dev $words fails: $(cat told.$$)"
   grep -q "not installed, because of --no-install: ccache" told.$$ || wrong "dev $words does not name what is missing"
   ! grep -q "apt-get\|sudo" said.$$ || wrong "dev $words installs"
-  grep -q "ninja .*tessera examples" said.$$ || wrong "dev $words does not build"
+  grep -q "ninja .*tessera rapidformer examples" said.$$ || wrong "dev $words does not build"
 done
 rm -rf said.$$ told.$$ bin.$$ "$copy"
 
