@@ -69,7 +69,7 @@ std::optional<Source> find_source(const RunConfig& config, Problems& problems,
     if (config.resume == "auto")
       path = latest_checkpoint(checkpoints_folder(config), &notices,
                                recorded_run_judge(config.families));
-    if (!path) return;
+    if (!path) return refuse_other_names(config);
     out.emplace(open_source(*path, "--resume", config.families, RecordedUse::Training));
   });
   return out;
