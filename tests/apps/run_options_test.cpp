@@ -59,10 +59,15 @@ TEST(RunOptions, EpochsThatWereInterruptedAreTheSame) {
   const Runs runs;
   runs.train("whole", "--epochs 2 --eval-every 7");
   runs.train("cut", "--epochs 2 --eval-every 7 --exit-interval 9");
-  EXPECT_EQ(runs.command("train --config @/cut/config.toml --resume auto --exit-interval 0").code,
-            0);
+  const Ran rest = runs.command("train --config @/cut/config.toml --resume auto --exit-interval 0");
+  EXPECT_EQ(rest.code, 0);
+  EXPECT_EQ(rest.out.find("with a change"), std::string::npos) << rest.out;
   EXPECT_EQ(runs.digest("whole"), runs.digest("cut"));
   EXPECT_EQ(runs.losses("whole"), runs.losses("cut"));
+  const Ran longer = runs.command("train --config @/cut/config.toml --resume auto --epochs 3");
+  EXPECT_NE(longer.out.find("resuming with a change: lr-decay-steps is 21 there and 32 here"),
+            std::string::npos)
+      << longer.out;
 }
 
 /// Every parameter of `name` is that of the run `from`; counters and moments are fresh.

@@ -344,6 +344,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
               ? task.token_files->samples_in_epoch(*data->token_files, sample_choices(config))
               : task.train_samples(*data, sample_choices(config))->size();
       complete_epochs(config, told, in_epoch);
+      if (from) compare_epochs(config, from->run, notices);
     });
   }
   if (from && data->token_files && tessera::problems(config.model).empty())
