@@ -77,6 +77,24 @@ TEST_F(ReportCommand, ShowsWhatThereIsOfARunThatWasKilled) {
   EXPECT_TRUE(has(page_of("@/run"), "is damaged: it is no JSON object"));
 }
 
+/// Checkpoints called as Megatron-LM calls them lie in the folder of the run itself.
+TEST_F(ReportCommand, FindsCheckpointsHoweverTheyAreCalled) {
+  train("--output @/run --checkpoint-names iter --keep-best");
+  const std::string page = page_of("@/run");
+  EXPECT_FALSE(has(page, "there is no checkpoint"));
+  EXPECT_TRUE(has(page, "<td>iter_0000006</td>"));
+  EXPECT_TRUE(has(page, "<td>best</td>"));
+}
+
+TEST_F(ReportCommand, SaysOfNoRunWhatItDoesNotKnow) {
+  train("--output @/a --lr 0.002");
+  train("--output @/b --lr 0.003");
+  std::filesystem::remove(folder_ / "b/config.toml");
+  const std::string page = page_of("@/a @/b");
+  EXPECT_TRUE(has(page, "there is no config.toml"));
+  EXPECT_TRUE(has(page, "<td>lr</td><td>0.002</td><td>?</td><td>0.001</td>"));
+}
+
 TEST_F(ReportCommand, RefusesWhatIsNoRun) {
   const auto error = [&](const std::string& rest) {
     const Ran ran = run(words(folder_.expand(text("report ", rest))));

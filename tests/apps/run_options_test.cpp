@@ -59,10 +59,15 @@ TEST(RunOptions, EpochsThatWereInterruptedAreTheSame) {
   const Runs runs;
   runs.train("whole", "--epochs 2 --eval-every 7");
   runs.train("cut", "--epochs 2 --eval-every 7 --exit-interval 9");
-  EXPECT_EQ(runs.command("train --config @/cut/config.toml --resume auto --exit-interval 0").code,
-            0);
+  const Ran rest = runs.command("train --config @/cut/config.toml --resume auto --exit-interval 0");
+  EXPECT_EQ(rest.code, 0);
+  EXPECT_EQ(rest.out.find("with a change"), std::string::npos) << rest.out;
   EXPECT_EQ(runs.digest("whole"), runs.digest("cut"));
   EXPECT_EQ(runs.losses("whole"), runs.losses("cut"));
+  const Ran longer = runs.command("train --config @/cut/config.toml --resume auto --epochs 3");
+  EXPECT_NE(longer.out.find("resuming with a change: lr-decay-steps is 21 there and 32 here"),
+            std::string::npos)
+      << longer.out;
 }
 
 /// Every parameter of `name` is that of the run `from`; counters and moments are fresh.
@@ -289,6 +294,29 @@ TEST(RunOptions, KeepBestStaysBesideTheNewest) {
 }
 
 /// A later step than was asked for: what is said is true, and the new folder has the state.
+/// A run with checkpoints that auto does not look at is not begun anew.
+TEST(RunOptions, AutoTellsOfCheckpointsWithOtherNames) {
+  const Runs runs;
+  runs.train("iter", "--steps 2 --checkpoint-names iter");
+  runs.train("step", "--steps 2");
+  const std::string metrics = read(runs.folder / "iter/metrics.jsonl");
+  const Ran step =
+      runs.command(std::string(kTrainTiny) + "--steps 3 --output @/iter --resume auto");
+  EXPECT_EQ(step.code, 4) << step.out;
+  EXPECT_NE(step.err.find("iter/iter_0000002' is there; go on with it by --checkpoint-names iter"),
+            std::string::npos)
+      << step.err;
+  EXPECT_EQ(read(runs.folder / "iter/metrics.jsonl"), metrics);
+  const Ran iter = runs.command(std::string(kTrainTiny) +
+                                "--steps 3 --output @/step --resume auto --checkpoint-names iter");
+  EXPECT_EQ(iter.code, 4) << iter.out;
+  EXPECT_NE(iter.err.find("checkpoints/step-00000002' is there; go on with it by "
+                          "--checkpoint-names step"),
+            std::string::npos)
+      << iter.err;
+  runs.train("iter", "--steps 3 --resume auto --checkpoint-names iter");
+}
+
 TEST(RunOptions, NothingLeftToDoInANewFolder) {
   const Runs runs;
   runs.train("first", "--steps 4");

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "data/test_data.h"
+#include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/data/rows.h"
 #include "tessera/data/table_file.h"
@@ -114,6 +115,22 @@ TEST(LabelledTexts, AreSamplesInTheOrderOfTheRows) {
   EXPECT_EQ(memory["mask"], (Ids{1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
   EXPECT_EQ(memory["last"], (Ids{5, 0}));
   EXPECT_EQ(memory["labels"], (Ids{1, kIgnoredLabel}));
+}
+
+TEST(LabelledTexts, LabelsAreNotBlank) {
+  const TestFolder folder;
+  const std::string train = "a\tb\tlabel\nx\ty\t1 \nx\ty\t0\nx\ty\t1\n";
+  const Dataset data = labelled(folder, train, "a\tb\tlabel\nx\ty\t 0\n");
+  EXPECT_EQ(data.labels.names, (std::vector<std::string>{"0", "1"}));
+  EXPECT_EQ(data.labels.of_rows, (Ids{1, 0, 1, 0}));
+  for (const char* const blank : {"", " "}) {
+    const std::string message =
+        message_of([&] { labelled(folder, text(train, "x\ty\t", blank, "\n"), train); });
+    EXPECT_NE(message.find("train.tsv' line 5: column 'label' has no label; give the row one, or "
+                           "leave it out"),
+              std::string::npos)
+        << message;
+  }
 }
 
 TEST(LabelledTexts, LabelsOfAModelStay) {

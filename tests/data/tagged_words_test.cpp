@@ -43,6 +43,9 @@ const TaggedCase kTagged[] = {
      "{\"id\": 0, \"tokens\": [\"EU\", \"x\"], \"ner_tags\": [\"B-ORG\", \"O\"]}\n\n"
      "{\"tokens\": [], \"ner_tags\": []}\n{\"ner_tags\": [\"O\"], \"tokens\": [\"\\u00e9\"]}\n",
      "1: EU/B-ORG x/O | 4: \xC3\xA9/O"},
+    {"blanks around tags", "a.jsonl", "{\"tokens\": [\"a\", \"b\"], \"tags\": [\"O \", \" X\"]}",
+     "1: a/O b/X"},
+    {"blanks behind a tab", "a.conll", "a\t O\n", "1: a/O"},
     {"JSON lines with numbers, other keys", "a.json",
      "{\"words\": [\"a\", \"b\"], \"tags\": [3, 0]}", "1: a/3 b/0"},
 };
@@ -77,6 +80,8 @@ const TaggedCase kRefused[] = {
      "expected"},
     {"a list of something else", "a.jsonl", "{\"tokens\": [\"a\"], \"tags\": [null]}",
      "'a.jsonl' line 1: key 'tags' is null where a list of texts or whole numbers is expected"},
+    {"a blank tag", "a.jsonl", "{\"tokens\": [\"a\", \"b\"], \"tags\": [\"O\", \" \"]}",
+     "'a.jsonl' line 1: tag 2 of 'tags' is empty; give each word a tag, like O"},
     {"no JSON", "a.jsonl", "[1]\n",
      "'a.jsonl' line 1 is no JSON object; give a file with an object in each line, like "
      "{\"tokens\": [\"EU\"], \"ner_tags\": [\"B-ORG\"]}"},

@@ -237,6 +237,14 @@ TEST_F(Classified, WhatIsWrongIsTold) {
                       "those of rows that train: 'no', 'yes'"),
             std::string::npos)
       << told([&](RunConfig& c) { c.valid_data = {folder_ + "/dev3.tsv"}; });
+  EXPECT_EQ(told([&](RunConfig& c) {
+              c.model.classes = 2;
+              c.data = {folder_ + "/train3.tsv"};
+            }),
+            "classes is 2, and the data has 3 labels: 'maybe', 'no', 'yes'; give 0 or at least 3");
+  EXPECT_EQ(told([](RunConfig& c) { c.model.context = 3; }),
+            "context is 3, which has no room for texts beside the 3 special tokens of a sample; "
+            "give a context of 4 or more");
   EXPECT_NE(told([](RunConfig& c) { c.model.classes = -1; }).find("classes is -1"),
             std::string::npos);
 }

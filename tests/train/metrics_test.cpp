@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <limits>
 
+#include "data/test_data.h"
 #include "tessera/base/text.h"
+#include "tessera/data/file.h"
 
 namespace tessera {
 namespace {
@@ -65,6 +67,18 @@ TEST(Metrics, ARunThatGoesOnKeepsItsOwnWholeLines) {
   EXPECT_EQ(kept.train_loss, 4.5);
   EXPECT_EQ(kept.valid_loss, 3.5);
   EXPECT_EQ(kept.valid_step, 10);
+}
+
+/// A type of entity is any text, and a program's task may call a mean as a line calls its own.
+TEST(Metrics, LinesAreJsonWhateverScoresAreCalled) {
+  const TestFolder folder;
+  const std::string path = folder / "metrics.jsonl";
+  MetricsFile(path, 0).eval(
+      {.epoch = 1, .step = 4, .loss = 0.5, .scores = {{"f1_\"X\"", 0.25}, {"step", 7}}});
+  const std::string lines = read_file(path);
+  EXPECT_EQ(lines, R"({"kind":"eval","epoch":1,"step":4,"loss":0.5,"f1_\"X\"":0.25,"task_step":7})"
+                   "\n");
+  EXPECT_EQ(keep_metrics(lines, 4).lines, lines);
 }
 
 TEST(Metrics, MemoryOfThisProcessIsSomething) {

@@ -22,7 +22,8 @@ struct Entry {
   const char* help;
 };
 constexpr Entry kCommands[] = {
-    {"train", train_command, "train a model on text"},
+    {"train", train_command,
+     "train a model on text, tables, token files or pictures, or fine-tune one"},
     {"sample", sample_command, "write text with a trained model"},
     {"verify", verify_command, "check that a mesh computes the same numbers as one device"},
     {"plan", plan_command,

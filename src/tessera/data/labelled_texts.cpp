@@ -45,6 +45,11 @@ class LabelledTexts final : public Samples {
       fail(Fault::Data, "the ", trains_ ? "training" : "held-out", " part of ",
            name_of(trains_ || data.held_out_files.empty() ? data.files : data.held_out_files),
            " has no row; give more rows", trains_ ? "" : ", or hold out more of them");
+    const std::int64_t around = options_.frame.around(static_cast<std::size_t>(data.rows.columns));
+    if (options_.context <= around)
+      fail(Fault::Usage, "context is ", options_.context, ", which has no room for texts beside ",
+           "the ", around, " special tokens of a sample; give a context of ", around + 1,
+           " or more");
     std::vector<std::int64_t> lengths;
     for (std::int64_t i = 0; i < size_; ++i) {
       const std::int64_t length = sample_length(data, options_.frame, first_row_ + i);

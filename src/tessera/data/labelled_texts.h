@@ -34,7 +34,8 @@ struct LabelledTextsOptions {
 ///   labels [n, context]   those of the tokens; kIgnoredLabel at all others
 ///
 /// Samples that train are there once in an epoch, in an order drawn anew for each; held-out ones
-/// are in the order of the rows. Errors: Fault::Data: no row in the part.
+/// are in the order of the rows. Errors: Fault::Data: no row in the part;
+/// Fault::Usage: a context without room for a token beside the frame.
 std::unique_ptr<Samples> labelled_texts(const Dataset& data, Part part,
                                         const LabelledTextsOptions& options);
 

@@ -19,6 +19,17 @@ struct LoadedRows {
   std::vector<TextFile> files;
 };
 
+/// Labels, which stand in the last column, without blanks around them.
+void trim_labels(Table& table, const std::string& path, const std::string& column) {
+  for (std::size_t row = 0; row < table.lines.size(); ++row) {
+    std::string& label = table.columns.back()[row];
+    label = std::string(trim(label));
+    if (label.empty())
+      fail(Fault::Data, "'", path, "' line ", table.lines[row], ": column ",
+           column_names_text({&column, 1}), " has no label; give the row one, or leave it out");
+  }
+}
+
 /// Columns of texts, and that of labels behind them.
 LoadedRows load_tables(const std::vector<std::string>& paths, const RowsChoice& choice) {
   LoadedRows out;
@@ -27,6 +38,7 @@ LoadedRows load_tables(const std::vector<std::string>& paths, const RowsChoice& 
   for (const std::string& path : text_files(paths)) {
     const std::string bytes = read_file(path);
     out.tables.push_back(parse_table(bytes, path, wanted, choice.table));
+    if (!choice.label_column.empty()) trim_labels(out.tables.back(), path, choice.label_column);
     out.files.push_back({path, std::ssize(bytes), 0, 0});
   }
   return out;

@@ -26,13 +26,13 @@ struct RowsChoice {
 /// Texts with their vocabulary, which is made of the rows that train, or, of characters, of all of
 /// `paths`. Dataset::rows says where each text lies in Dataset::tokens. Behind each document is
 /// its end: end_of_document() of a tokenizer that has one, else a new line. Documents without a
-/// text are left out; Dataset::rows has a notice. Texts with labels stay as they are. Labels have
-/// the numbers of known_labels, where the rows of `paths` have no others, else those of
-/// sorted_label_names of these rows.
+/// text are left out; Dataset::rows has a notice. Texts with labels stay as they are. Labels,
+/// without blanks around them, have the numbers of known_labels, where the rows of `paths` have no
+/// others, else those of sorted_label_names of these rows.
 ///
 /// Errors: Fault::Data: as of read_table; no document with a text; a text that the vocabulary
-/// cannot spell, with its line and column; nothing that can end a document; a held-out row with
-/// another label.
+/// cannot spell, with its line and column; nothing that can end a document; a row without a
+/// label; a held-out row with another label.
 Dataset load_rows(const RowsChoice& choice, const VocabularyChoice& vocabulary);
 /// The same with the vocabulary of a model that exists already.
 Dataset load_rows(const RowsChoice& choice, const Vocabulary& vocabulary);

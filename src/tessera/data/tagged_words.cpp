@@ -68,7 +68,7 @@ std::vector<TaggedSentence> parse_conll(std::string_view bytes, const std::strin
     if (!within) out.push_back({{}, {}, path, number});
     within = true;
     out.back().words.emplace_back(columns.front());
-    out.back().tags.emplace_back(columns.back());
+    out.back().tags.emplace_back(trim(columns.back()));
   }
   return out;
 }
@@ -105,6 +105,18 @@ std::vector<std::string> list_of(const json& object, const std::string& key,
   return out;
 }
 
+std::vector<std::string> tags_of(const json& object, const std::string& key,
+                                 const LinePlace& place) {
+  std::vector<std::string> out = list_of(object, key, place);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = std::string(trim(out[i]));
+    if (out[i].empty())
+      fail(Fault::Data, place_text(place), ": tag ", i + 1, " of '", printable(key),
+           "' is empty; give each word a tag, like O");
+  }
+  return out;
+}
+
 json object_in_line(std::string_view line, const LinePlace& place) {
   require_utf8(line, place);
   json out = json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -123,7 +135,7 @@ std::vector<TaggedSentence> parse_json_lines(std::string_view bytes, const std::
     if (keys.words_key.empty()) keys.words_key = found_key(object, kWordKeys, "words", place);
     if (keys.tags_key.empty()) keys.tags_key = found_key(object, kTagKeys, "tags", place);
     TaggedSentence sentence{list_of(object, keys.words_key, place),
-                            list_of(object, keys.tags_key, place), path, place.line};
+                            tags_of(object, keys.tags_key, place), path, place.line};
     if (sentence.words.size() != sentence.tags.size())
       fail(Fault::Data, place_text(place), " has ", counted(std::ssize(sentence.words), "word"),
            " in '", printable(keys.words_key), "' and ", counted(std::ssize(sentence.tags), "tag"),

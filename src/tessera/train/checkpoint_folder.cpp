@@ -112,6 +112,20 @@ std::vector<std::string> tidy_checkpoints(const FileCalls& calls, const std::str
   return problems;
 }
 
+std::string checkpoints_folder(const std::string& output, CheckpointNames names) {
+  return names == CheckpointNames::Step ? (fs::path(output) / kCheckpointsFolder).string() : output;
+}
+
+std::vector<std::string> checkpoints_of_run(const std::string& output) {
+  std::vector<std::string> out;
+  for (const CheckpointNames names : {CheckpointNames::Iteration, CheckpointNames::Step}) {
+    const std::string folder = checkpoints_folder(output, names);
+    if (!is_folder(folder)) continue;
+    for (std::string& path : list_checkpoints(folder)) out.push_back(std::move(path));
+  }
+  return out;
+}
+
 std::string find_checkpoint(const std::string& path) { return find_checkpoints(path).back(); }
 
 std::vector<std::string> find_checkpoints(const std::string& path) {
@@ -121,7 +135,8 @@ std::vector<std::string> find_checkpoints(const std::string& path) {
   const bool named = !failure && parse_step_name(itself.filename().string());
   if (named || fs::exists(text(path, "/", kManifestName), failure))
     return {itself.empty() ? path : itself.string()};
-  for (const std::string& folder : {path, text(path, "/checkpoints")}) {
+  for (const CheckpointNames names : {CheckpointNames::Iteration, CheckpointNames::Step}) {
+    const std::string folder = checkpoints_folder(path, names);
     std::vector<std::string> found = list_checkpoints(folder);
     if (!found.empty()) return found;
   }
@@ -174,8 +189,8 @@ void fail_to_find(const std::string& path) {
          "folder of the run");
   }
   std::size_t unfinished = 0;
-  for (const std::string& folder : {path, text(path, "/checkpoints")})
-    unfinished += scan_checkpoints(folder).leftover.size();
+  for (const CheckpointNames names : {CheckpointNames::Iteration, CheckpointNames::Step})
+    unfinished += scan_checkpoints(checkpoints_folder(path, names)).leftover.size();
   fail(Fault::Checkpoint, "'", path, "' holds no checkpoint",
        unfinished == 0 ? "" : text(" (", unfinished, " unfinished)"),
        "; name a folder step-NNNNNNNN, a folder of them or the folder of a run that saved one");

@@ -48,6 +48,14 @@ struct KeptCheckpoints {
 std::vector<std::string> tidy_checkpoints(const FileCalls& calls, const std::string& folder,
                                           const KeptCheckpoints& kept);
 
+/// Of checkpoints called step-NNNNNNNN, in OUTPUT.
+inline constexpr const char* kCheckpointsFolder = "checkpoints";
+/// Where a run with OUTPUT `output` keeps its checkpoints, by how they are called.
+std::string checkpoints_folder(const std::string& output, CheckpointNames names);
+/// The committed checkpoints of a run, however they are called: oldest first, those in OUTPUT
+/// itself before those in OUTPUT/checkpoints.
+std::vector<std::string> checkpoints_of_run(const std::string& output);
+
 /// Begins of names that hold no checkpoint yet, or no longer.
 inline constexpr const char* kUnfinished = ".tmp-";
 inline constexpr const char* kPruned = ".trash-";

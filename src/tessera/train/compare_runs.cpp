@@ -61,6 +61,11 @@ void compare_valid_data(const std::string& there, const std::string& here,
       .push_back(difference("valid-data", named(there), named(here)));
 }
 
+/// Is not known before the data is.
+bool follows_from_epochs(const Field& field, const RunConfig& config) {
+  return field.name == "lr-decay-steps" && config.epochs > 0;
+}
+
 /// ", as with --config RUN/config.toml --resume auto", where the checkpoint's run left such a file.
 std::string how_to_give_the_same(const RunConfig& config, const std::string& path) {
   const std::string folder = fs::path(path).parent_path().parent_path().string();
@@ -100,7 +105,7 @@ void compare_run(const RunConfig& config, const RecordedRun& from, const std::st
   std::vector<std::string> model, confirm, notice, rounding;
   for (const Field& field : fields()) {
     const std::string line = compared(field);
-    if (line.empty()) continue;
+    if (line.empty() || follows_from_epochs(field, config)) continue;
     if (field.on_resume == OnResume::Model) model.push_back(line);
     if (field.on_resume == OnResume::Confirm) confirm.push_back(line);
     if (field.on_resume == OnResume::Notice) notice.push_back(line);
@@ -134,6 +139,15 @@ void compare_run(const RunConfig& config, const RecordedRun& from, const std::st
     notices.push_back(text("resuming with other kernels: ", line,
                            "; sums are rounded differently from here on, so the run will not "
                            "equal, bit by bit, one that was never interrupted"));
+}
+
+void compare_epochs(const RunConfig& config, const RecordedRun& from,
+                    std::vector<std::string>& notices) {
+  const Comparison compared(from, config);
+  for (const Field& field : fields()) {
+    const std::string line = follows_from_epochs(field, config) ? compared(field) : "";
+    if (!line.empty()) notices.push_back(text("resuming with a change: ", line));
+  }
 }
 
 }  // namespace tessera

@@ -15,6 +15,10 @@ namespace tessera {
 void compare_run(const RunConfig& config, const RecordedRun& from, const std::string& path,
                  const std::string& digest, std::vector<std::string>& notices, Problems& problems);
 
+/// The same for what follows from the length of epochs, where `config` has them: once it is known.
+void compare_epochs(const RunConfig& config, const RecordedRun& from,
+                    std::vector<std::string>& notices);
+
 /// The weights of the checkpoint `path` fit: every field of the model is that of the run that they
 /// come from.
 void compare_model(const RunConfig& config, const RecordedRun& init, const std::string& path,

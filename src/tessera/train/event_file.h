@@ -26,8 +26,8 @@ class EventFile : public TrainCallback {
   void on_eval(const EvalRecord& record) override;
 
   AppendedFile& file() { return *file_; }
-  /// The run has ended well if all is on disk. Errors: Fault::Resource.
-  void finish();
+  /// Puts all on disk. Returns what to tell where that fails; empty: nothing.
+  std::string finish();
 
  private:
   std::unique_ptr<AppendedFile> file_;

@@ -27,8 +27,8 @@ struct CurveWords {
 };
 
 /// An SVG picture: of every run a line of training losses, and a line with dots of held-out losses.
-/// Of a run with more steps than can be told apart, the mean of neighbours is drawn. One of `curves`
-/// has a loss; of the others the picture says that they have none.
+/// Of a run with more steps than can be told apart, the mean of neighbours is drawn. One of
+/// `curves` has a loss; of the others the picture says that they have none.
 std::string loss_chart(const std::vector<LossCurve>& curves,
                        const std::string& title = "Loss against steps",
                        const CurveWords& words = {});

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -87,10 +88,23 @@ MetricsFile::MetricsFile(const std::string& path, std::int64_t step, FileCalls c
 
 namespace {
 
-/// ,"mlm_loss":1.5,"nsp_loss":0.7
+/// Keys of lines that are no task's means or scores.
+constexpr std::string_view kOwnKeys[] = {"kind",    "step",      "epoch",        "loss",
+                                         "lr",      "grad_norm", "tokens_per_s", "step_seconds",
+                                         "skipped", "loss_scale"};
+
+/// Quoted; bytes that are no UTF-8 are replaced.
+std::string json_string(const std::string& value) {
+  return Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// ,"mlm_loss":1.5,"nsp_loss":0.7; one that is called like a key of the line is task_NAME.
 std::string json_members(const NamedMeans& means) {
   std::string out;
-  for (const auto& [name, mean] : means) out += text(",\"", name, "\":", json_number(mean));
+  for (const auto& [name, mean] : means) {
+    const bool taken = std::ranges::find(kOwnKeys, name) != std::end(kOwnKeys);
+    out += text(",", json_string(taken ? "task_" + name : name), ":", json_number(mean));
+  }
   return out;
 }
 
@@ -118,11 +132,6 @@ void MetricsFile::eval(const EvalRecord& r) {
   file_->write(R"({"kind":"eval","epoch":)", r.epoch, R"(,"step":)", r.step, R"(,"loss":)",
                json_number(r.loss), json_members(r.scores), "}\n");
   last_.eval_step = r.step;
-}
-
-/// Quoted; bytes that are no UTF-8 are replaced.
-static std::string json_string(const std::string& value) {
-  return Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string to_json(const Summary& s) {

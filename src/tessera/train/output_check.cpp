@@ -4,6 +4,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/train/checkpoint.h"
+#include "tessera/train/checkpoint_folder.h"
 #include "tessera/train/output_folder.h"
 
 namespace tessera {
@@ -31,9 +32,19 @@ void check_output(const RunConfig& config, Problems& problems) {
   }
 }
 
+void refuse_other_names(const RunConfig& config) {
+  const auto names = static_cast<std::size_t>(checkpoint_names(config) == CheckpointNames::Step);
+  const std::vector<std::string> others = checkpoints_of_run(config.output);
+  if (others.empty()) return;
+  fail(Fault::Checkpoint, "resume auto finds no checkpoint in '", checkpoints_folder(config),
+       "', where they lie with ", "checkpoint-names ", config.checkpoint_names, ", but '",
+       others.back(), "' is there; go on ", "with it by --checkpoint-names ",
+       kCheckpointNames[names], ", or give another output");
+}
+
 std::vector<std::string> what_output_holds(const std::string& output) {
   std::vector<std::string> out = traces_of_run(output);
-  const std::string folder = in_folder(output, kCheckpointsFolder);
+  const std::string folder = checkpoints_folder(output, CheckpointNames::Step);
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) return out;
   for (const std::string& path : list_checkpoints(folder)) out.push_back(path);

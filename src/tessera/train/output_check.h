@@ -12,6 +12,10 @@ namespace tessera {
 /// Problems: no folder is given, it is a file, or it holds another run.
 void check_output(const RunConfig& config, Problems& problems);
 
+/// For resume auto where checkpoints_folder(config) has none. Errors: Fault::Checkpoint: a run with
+/// other checkpoint-names left some in the output, beside which this one would begin anew.
+void refuse_other_names(const RunConfig& config);
+
 /// Its traces of a run and its checkpoints, by name.
 std::vector<std::string> what_output_holds(const std::string& output);
 

@@ -62,9 +62,7 @@ std::string in_folder(const std::string& folder, const std::string& name) {
 }
 
 std::string checkpoints_folder(const RunConfig& config) {
-  return checkpoint_names(config) == CheckpointNames::Step
-             ? in_folder(config.output, kCheckpointsFolder)
-             : config.output;
+  return checkpoints_folder(config.output, checkpoint_names(config));
 }
 
 std::string absolute_path(const std::string& path) {

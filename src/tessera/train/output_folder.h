@@ -14,7 +14,6 @@ struct RunConfig;
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
 inline constexpr const char* kSummaryFile = "summary.json";
 inline constexpr const char* kConfigFile = "config.toml";
-inline constexpr const char* kCheckpointsFolder = "checkpoints";
 
 std::string in_folder(const std::string& folder, const std::string& name);
 

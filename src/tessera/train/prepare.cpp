@@ -69,7 +69,7 @@ std::optional<Source> find_source(const RunConfig& config, Problems& problems,
     if (config.resume == "auto")
       path = latest_checkpoint(checkpoints_folder(config), &notices,
                                recorded_run_judge(config.families));
-    if (!path) return;
+    if (!path) return refuse_other_names(config);
     out.emplace(open_source(*path, "--resume", config.families, RecordedUse::Training));
   });
   return out;
@@ -344,6 +344,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
               ? task.token_files->samples_in_epoch(*data->token_files, sample_choices(config))
               : task.train_samples(*data, sample_choices(config))->size();
       complete_epochs(config, told, in_epoch);
+      if (from) compare_epochs(config, from->run, notices);
     });
   }
   if (from && data->token_files && tessera::problems(config.model).empty())

@@ -220,7 +220,16 @@ bool rows_fit(const Dataset& data, const RunConfig& config, const Task& task, Pr
                  {"family", "packing"});
     return false;
   }
-  const bool have_lengths = (task.reads_pairs && !data.token_files) || task.reads_labels ||
+  const std::int64_t labels = std::ssize(data.labels.names);
+  if (labels > config.model.classes) {
+    problems.add(
+        text("classes is ", config.model.classes, ", and the data has ", labels,
+             " labels: ", label_names_text(data.labels.names), "; give 0 or at least ", labels),
+        {"classes"});
+    return false;
+  }
+  const bool of_labelled_texts = task.reads_labels && !data.questions;
+  const bool have_lengths = (task.reads_pairs && !data.token_files) || of_labelled_texts ||
                             (rows && config.packing == none);
   if (!config.bucket_lengths.empty() && !have_lengths) {
     problems.add(text("bucket-lengths ", config.bucket_lengths, " does nothing here: all samples ",

@@ -153,9 +153,9 @@ std::string configurations(const std::vector<RunReport>& runs) {
       rows[i].resize(runs.size() + 1);
       rows[i].push_back(field->standard);
     }
-    // A run of which the row says nothing has the default.
+    // A run of which the row says nothing has the default, where its fields are known.
     for (std::size_t r = 1; r <= runs.size(); ++r) {
-      if (rows[i][r].empty()) rows[i][r] = rows[i].back();
+      if (rows[i][r].empty()) rows[i][r] = runs[r - 1].configured ? rows[i].back() : "?";
     }
   }
   return page::heading("Configuration: what is not the default") + page::table(rows);

@@ -8,6 +8,7 @@
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
+#include "tessera/train/best_checkpoint.h"
 #include "tessera/train/checkpoint_folder.h"
 #include "tessera/train/family_fields.h"
 #include "tessera/train/fields.h"
@@ -134,12 +135,11 @@ std::int64_t bytes_in(const std::string& folder) {
 }
 
 void add_checkpoints(const std::string& run, RunReport& report) {
-  const std::string folder = in_folder(run, kCheckpointsFolder);
   std::error_code ignored;
-  const std::string best = fs::read_symlink(in_folder(folder, "best"), ignored).filename().string();
-  for (const StepName& step : scan_checkpoints(folder).committed) {
-    const std::string name = to_text(step);
-    report.checkpoints.push_back({name, bytes_in(in_folder(folder, name)), name == best});
+  for (const std::string& path : checkpoints_of_run(run)) {
+    const fs::path name = fs::path(path).filename();
+    const fs::path best = fs::read_symlink(fs::path(path).parent_path() / kBestLink, ignored);
+    report.checkpoints.push_back({name.string(), bytes_in(path), name == best.filename()});
   }
   if (report.checkpoints.empty()) report.remarks.push_back("there is no checkpoint");
 }
@@ -176,6 +176,7 @@ RunReport read_run(const std::string& run, const std::optional<RunConfig>& confi
                              ": speed, memory and notices are known when a run has ended"),
                         out),
               out);
+  out.configured = config.has_value();
   if (config) {
     add_changed(*config, out);
     if (!config->profile.empty()) add_profile(config->profile, out);

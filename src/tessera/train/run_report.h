@@ -35,6 +35,7 @@ struct RunReport {
   std::vector<MetricSeries> series;
   std::vector<std::pair<std::string, std::string>> facts;    // what it is, and its value
   std::vector<std::pair<std::string, std::int64_t>> memory;  // bytes of rank 0, by component
+  bool configured = false;                                   // its configuration is known
   std::vector<ChangedField> changed;                         // in the order of the fields
   std::vector<std::string> notices;                          // of the last invocation
   std::vector<RecordedCheckpoint> checkpoints;               // oldest first

@@ -175,8 +175,7 @@ std::string RunSaves::at_bad_end(std::int64_t step, std::int64_t bad, MetricsFil
       trained_from_.empty()
           ? "begin anew: there is no older checkpoint"
           : text("go back to an older checkpoint: ",
-                 flags_to_go_on(output,
-                                text(checkpoints_folder(config_), "/", trained_from_)));
+                 flags_to_go_on(output, text(checkpoints_folder(config_), "/", trained_from_)));
   return text(flags_to_go_on(output), "; if steps are skipped then too, ", back);
 }
 

@@ -195,7 +195,8 @@ TrainResult Trainer::run() {
   const bool done = step_ >= last_ && !cut_short_;
   out.ending = !done ? Ending::Stopped : finished ? Ending::Finished : Ending::Interval;
   if (options_.saves) saves_->at_end(step_, *metrics_);
-  if (events_) events_->finish();
+  const std::string late = events_ ? events_->finish() : "";
+  if (!late.empty()) tell(&TrainCallback::on_notice, late);
   out.summary = summary();
   crew_->alone([&] { write_atomically(in_folder(output_, kSummaryFile), to_json(out.summary)); });
   crew_->dismiss();

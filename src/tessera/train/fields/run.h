@@ -47,7 +47,7 @@ inline constexpr Field kRunFields[] = {
      "how many of the newest checkpoints to keep; 0: all",
      [](RunConfig& c) -> Slot { return &c.keep_last; }, 0, kMost},
     {"keep-best", "", FieldGroup::Run, OnResume::Free, "",
-     "also keep the checkpoint with the lowest validation loss, as checkpoints/best in the output folder; it is saved when it is found",
+     "also keep the checkpoint with the lowest validation loss, as the link best beside the others; it is saved when it is found",
      [](RunConfig& c) -> Slot { return &c.keep_best; }},
     planned({"eval-every", "eval-interval", FieldGroup::Run, OnResume::Free, "",
      "steps between validations; 0: at the end only",
