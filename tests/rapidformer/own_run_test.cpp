@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <set>
+#include <stdexcept>
 
 #include "tessera/models/family.h"
 
@@ -25,6 +27,38 @@ class Numbers final : public MapDataset {
  private:
   std::int64_t size_;
 };
+
+/// Sample i is what a function says.
+class Made final : public MapDataset {
+ public:
+  Made(std::int64_t size, std::function<Features(std::int64_t)> get)
+      : size_(size), get_(std::move(get)) {}
+  std::int64_t size() const override { return size_; }
+  Features get(std::int64_t i) const override { return get_(i); }
+
+ private:
+  std::int64_t size_;
+  std::function<Features(std::int64_t)> get_;
+};
+
+/// Samples of one row of `length` zeros.
+std::shared_ptr<const MapDataset> rows_of(std::size_t length, std::int64_t size = 4) {
+  return std::make_shared<Made>(size, [=](std::int64_t) -> Features {
+    return {{"row", std::vector<float>(length)}};
+  });
+}
+
+/// What is wrong with the data.
+template <typename Act>
+std::string data_error_of(const Act& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::Data);
+    return error.what();
+  }
+  return "none";
+}
 
 OwnFunctions functions_of(const Datasets& data, const Provided& provided) {
   OwnFunctions out;
@@ -113,6 +147,87 @@ TEST(MapSamples, InOrderAndNothingBehindTheHeldOutOnes) {
             (std::vector<std::int32_t>{0, 1, 2, kIgnoredLabel, kIgnoredLabel}));
   const auto some = map_samples(std::make_shared<Numbers>(3), {.held_out = true, .most = 2});
   EXPECT_EQ(some->size(), 2);
+}
+
+TEST(OwnRun, WhatIsWrongWithDatasetsIsTold) {
+  const auto bad = [](std::string features) {
+    return std::make_shared<Made>(4, [=](std::int64_t) -> Features {
+      if (features == "throws") throw std::out_of_range("no such row");
+      if (features == "more") return {{"row", std::vector<float>(4)}, {"more", 1.0F}};
+      if (features == "integers") return {{"row", std::vector<std::int32_t>(4)}};
+      return {};
+    });
+  };
+  const auto must_not_be_read = std::make_shared<Made>(0, [](std::int64_t i) -> Features {
+    ADD_FAILURE() << "get(" << i << ") of an empty dataset";
+    return {};
+  });
+  struct Case {
+    const char* name;
+    Datasets data;
+    const char* said;
+  };
+  const Case kCases[] = {
+      {"nothing to train on",
+       {must_not_be_read, nullptr},
+       "the dataset to train on has no samples: its size() is 0; give it some"},
+      {"nothing to validate on",
+       {rows_of(4), must_not_be_read},
+       "the dataset to validate on has no samples: its size() is 0; give it some"},
+      {"longer rows to validate on",
+       {rows_of(4), rows_of(5)},
+       "sample 0 of the dataset to validate on: feature 'row' is a row of 5 f32, and that of the "
+       "dataset to train on is a row of 4 f32; pad or cut it in get()"},
+      {"other numbers", {rows_of(4), bad("integers")}, "is a row of 4 i32, and that of the "},
+      {"other features",
+       {rows_of(4), bad("more")},
+       "sample 0 of the dataset to validate on has the features more, row, and the dataset to "
+       "train on has row; get() must return the same for all"},
+      {"no features", {bad("none"), nullptr}, "sample 0 of the dataset to train on has no feat"},
+      {"no numbers", {rows_of(0), nullptr}, "feature 'row' is a row of 0 f32; give it numbers"},
+  };
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.name);
+    const std::string said = data_error_of(
+        [&] { OwnRun(RunConfig(), functions_of(c.data, {ModelChoice::own_layers()})); });
+    EXPECT_NE(said.find(c.said), std::string::npos) << said;
+  }
+  try {
+    OwnRun(RunConfig(), functions_of({bad("throws"), nullptr}, {ModelChoice::own_layers()}));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("no such row (std::out_of_range)\n    in tessera::"),
+              std::string::npos)
+        << error.what();
+    EXPECT_NE(std::string(error.what()).find("Made::get(0)"), std::string::npos) << error.what();
+  }
+}
+
+TEST(MapSamples, RefusesWhatDoesNotFit) {
+  const auto fill = [](const std::shared_ptr<const MapDataset>& dataset, std::int64_t width) {
+    std::vector<float> room(static_cast<std::size_t>(4 * width));
+    BatchInputs inputs("test");
+    inputs.add("row", {DType::F32, {4, width}, {}}, std::as_writable_bytes(std::span(room)).data());
+    inputs.begin();
+    map_samples(dataset, {})->fill(0, 4, inputs);
+  };
+  const auto with_third = [](const Features& third) {
+    return std::make_shared<Made>(4, [=](std::int64_t i) -> Features {
+      return i == 2 ? third : Features{{"row", std::vector<float>(3)}};
+    });
+  };
+  EXPECT_EQ(data_error_of([&] { fill(rows_of(3), 3); }), "none");
+  EXPECT_EQ(data_error_of([&] { fill(rows_of(5), 3); }),
+            "feature 'row' of the dataset's first sample is a row of 5 f32, and a batch has room "
+            "for 12 numbers of 4 samples; get(0) must return the same each time");
+  EXPECT_EQ(data_error_of([&] {
+              fill(with_third({{"row", std::vector<float>(4)}}), 3);
+            }),
+            "sample 2 of the dataset: feature 'row' is a row of 4 f32, and that of the first one "
+            "is a row of 3 f32; pad or cut it in get()");
+  EXPECT_EQ(data_error_of([&] { fill(with_third({}), 3); }),
+            "sample 2 of the dataset has the features none, and the first one has row; get() must "
+            "return the same for all");
 }
 
 TEST(EvalPrediction, AccuracyAndF1) {

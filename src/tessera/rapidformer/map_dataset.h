@@ -32,6 +32,9 @@ class MapDataset {
   virtual Features get(std::int64_t i) const = 0;
 };
 
+/// Sample `i`. An error in get() names it: "in MyDataset::get(3)".
+Features sample_of(const MapDataset& dataset, std::int64_t i);
+
 /// What a run trains on, and what it validates on; `valid` may be empty. No `train`: the data that
 /// the flags name, as `tessera train` reads it.
 struct Datasets {
@@ -53,9 +56,10 @@ NumSamples num_samples(const RunConfig& args);
 /// token ids. Errors: as of load_token_files.
 Datasets build_train_valid_test_datasets(const RunConfig& args, const NumSamples& wanted);
 
-/// The inputs of a task whose samples are those of the dataset. Errors: Fault::Data: an empty
-/// dataset; a row without numbers.
-std::vector<TaskInput> inputs_of(const MapDataset& dataset, const ModelConfig& model);
+/// The inputs of a task whose samples are those of `train`. Errors: Fault::Data: an empty dataset;
+/// samples without features; a row without numbers; a `valid` whose first sample has other features
+/// than that of `train`, or of another type or length.
+std::vector<TaskInput> inputs_of(const Datasets& data, const ModelConfig& model);
 
 struct MapSamplesOptions {
   std::uint64_t seed = 0;
@@ -63,7 +67,8 @@ struct MapSamplesOptions {
   bool held_out = false;  // behind the last are samples of which nothing counts
   std::int64_t most = 0;  // the first so many; 0: all
 };
-/// Errors of fill: Fault::Data: a sample with other features than the first one.
+/// Errors of fill: Fault::Data: a sample with other features than the first one, or of another type
+/// or length; a batch that was made for others.
 std::unique_ptr<Samples> map_samples(std::shared_ptr<const MapDataset> dataset,
                                      const MapSamplesOptions& options);
 

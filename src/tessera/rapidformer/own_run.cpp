@@ -34,7 +34,7 @@ bool is_token_row(const TaskInput& input) {
 
 /// Of the row that a model of the library reads; 0: there is none.
 std::int64_t length_of_ids(const MapDataset& dataset) {
-  const Features first = dataset.get(0);
+  const Features first = sample_of(dataset, 0);
   for (const char* const name : {"ids", "input_ids"}) {
     const auto found = first.find(name);
     if (found == first.end()) continue;
@@ -48,7 +48,7 @@ std::int64_t length_of_ids(const MapDataset& dataset) {
 std::int64_t count_classes(const MapDataset& dataset) {
   std::int64_t out = 0;
   for (std::int64_t i = 0; i < dataset.size(); ++i) {
-    const Features sample = dataset.get(i);
+    const Features sample = sample_of(dataset, i);
     const auto found = sample.find("labels");
     const auto* const label =
         found == sample.end() ? nullptr : std::get_if<std::int32_t>(&found->second);
@@ -75,12 +75,13 @@ OwnRun::OwnRun(RunConfig config, OwnFunctions functions)
 }
 
 void OwnRun::take_datasets() {
+  ModelConfig& model = config_.model;
+  const std::vector<TaskInput> inputs = inputs_of(datasets_, model);
   config_.program_data = datasets_.digest();
   config_.valid_data.clear();
   config_.held_out = datasets_.valid ? RunConfig().held_out : 0;
-  ModelConfig& model = config_.model;
   if (model.vocabulary == 0 && tokenizer_choice(config_).none() &&
-      std::ranges::none_of(inputs_of(*datasets_.train, model), is_token_row))
+      std::ranges::none_of(inputs, is_token_row))
     model.vocabulary = 1;  // nothing reads tokens
   const std::int64_t length = length_of_ids(*datasets_.train);
   if (length > 0 && config_.untold.erase("context") > 0) model.context = length;
@@ -121,7 +122,7 @@ Task OwnRun::task_over(const ModelConfig& config, const ModelFamily& base) const
 }
 
 void OwnRun::take_samples(Task& task, const ModelConfig& config) const {
-  task.inputs = inputs_of(*datasets_.train, config);
+  task.inputs = inputs_of(datasets_, config);
   task.data = DataKind::Program;
   task.token_files = std::nullopt;
   task.reads_pairs = task.packs_documents = task.reads_labels = false;
