@@ -45,7 +45,8 @@ struct Datasets {
   std::string digest() const;
 };
 
-/// How many samples a run takes; 0 of `valid`: all that there are.
+/// How many samples a run takes; 0: all that there are, once. That is `train` of a run of epochs,
+/// each of which is a pass over them.
 struct NumSamples {
   std::int64_t train = 0, valid = 0;
 };

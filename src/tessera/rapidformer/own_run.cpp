@@ -114,9 +114,14 @@ Task OwnRun::task_over(const ModelConfig& config, const ModelFamily& base) const
   take_judge(out);
   out.measure = [this, of_base, task](const TaskValues& inputs, const Pass& pass) -> Measured {
     const std::lock_guard<std::mutex> one_at_a_time(forwarding_);
+    const std::int64_t batch = inputs.begin()->second.shape()[0];
     ModelOutput output = functions_.forward(Batch(inputs), Model(of_base, task, pass));
+    for (const auto& [name, value] : output.predictions)
+      require(value.shape().ndim() >= 1 && value.shape()[0] == batch, "run_forward_step predicts '",
+              name, "' of shape ", value.shape(), ", and the batch has ", batch,
+              " samples; return something of each: [", batch, ", ...]");
     if (!functions_.metrics) output.predictions.clear();
-    return {{output.loss.mean(inputs.begin()->second.shape()[0])}, std::move(output.predictions)};
+    return {{output.loss.mean(batch)}, std::move(output.predictions)};
   };
   return out;
 }
