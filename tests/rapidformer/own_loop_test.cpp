@@ -64,7 +64,7 @@ Value line_of(const Batch& batch) {
 TEST(OwnLoop, GathersAllThatIsHeldOut) {
   const Forward forward = [](const Batch& batch, const Model&) -> ModelOutput {
     const Value line = line_of(batch);
-    return {sum_all(line * line), {{"line", line}}};
+    return {masked_mean(line * line, batch.is_sample()), {{"line", line}}};
   };
   const std::string flags = "--epochs 1 --lr 0.1 --threads 1 --global-batch-size 1";
   EXPECT_EQ(Loop("--train-iters 5 --lr 0.1 --threads 1 --global-batch-size 1", 130, forward)
@@ -97,6 +97,49 @@ TEST(OwnLoop, PredictionsAreOfEachSample) {
     return {all * all, {{"all", all}}};
   });
   EXPECT_TRUE(scalar.starts_with("run_forward_step predicts 'all' of shape []")) << scalar;
+}
+
+/// Nine samples in batches of 1, 4 (two devices) and 8; a target that is 0 behind the last one.
+TEST(OwnLoop, TheLossOfAValidationDoesNotDependOnTheMesh) {
+  const char* const kFlags[] = {"--micro-batch-size 1", "--micro-batch-size 2 --devices 2",
+                                "--micro-batch-size 8"};
+  const auto flags = [](const char* more) {
+    return text("--epochs 1 --lr 0.1 --threads 1 --global-batch-size 8 ", more);
+  };
+  const auto losses_of = [](const Batch& batch) {
+    const Value error = line_of(batch) - batch["target"] + 1;
+    return error * error;
+  };
+  const Forward masked = [&](const Batch& batch, const Model&) -> ModelOutput {
+    return masked_mean(losses_of(batch), batch.is_sample());
+  };
+  const double one = Loop(flags(kFlags[0]), 9, masked).gather().loss;
+  EXPECT_GT(one, 0);
+  for (const char* const more : kFlags)
+    EXPECT_NEAR(Loop(flags(more), 9, masked).gather().loss / one, 1, 1e-6) << more;
+  const Forward scalar = [&](const Batch& batch, const Model& model) -> ModelOutput {
+    return masked(batch, model).loss.value();
+  };
+  const Forward unmarked = [&](const Batch& batch, const Model&) -> ModelOutput {
+    return masked_mean(losses_of(batch), exp(batch["target"] * 0));
+  };
+  EXPECT_NEAR(Loop(flags(kFlags[0]), 9, unmarked).gather().loss / one, 1, 1e-6);
+  for (const auto& [forward, why] :
+       {std::pair(scalar, "a scalar loss counts what fills it up"),
+        std::pair(unmarked, "the loss reads neither labels nor batch.is_sample(), which say so")}) {
+    SCOPED_TRACE(why);
+    EXPECT_GT(Loop(flags(kFlags[2]), 16, forward).gather().loss, 0) << "whole batches";
+    try {
+      Loop(flags(kFlags[2]), 9, forward);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_TRUE(std::string_view(error.what())
+                      .starts_with(text("the last of the batches to validate on has 1 of 8 "
+                                        "samples, as 9 are held out, and ",
+                                        why, "; return masked_mean(losses, batch.is_sample())")))
+          << error.what();
+    }
+  }
 }
 
 TEST(NumSamples, EpochsArePassesOverTheTokenFiles) {

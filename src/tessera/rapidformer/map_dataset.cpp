@@ -78,6 +78,26 @@ std::string feature_names(const Features& features) {
        " is ", to_text(other.at(name)), "; pad or cut it in get()");
 }
 
+/// Errors: Fault::Data: a number that the input does not take.
+void require_in_range(const TaskInput& input, std::int64_t index, const Features& sample) {
+  const auto found = sample.find(input.name);
+  if (found == sample.end() || input.values <= 0) return;
+  const auto require_all = [&](std::span<const std::int32_t> numbers) {
+    const auto bad = std::ranges::find_if(numbers, [&](std::int32_t number) {
+      return (number < 0 || number >= input.values) &&
+             !(input.ignorable && number == kIgnoredLabel);
+    });
+    if (bad == numbers.end()) return;
+    fail(Fault::Data, "sample ", index, " of the dataset: feature '", input.name, "' has ", *bad,
+         " at ", bad - numbers.begin(), ", and the model takes numbers from 0 to ",
+         input.values - 1, input.ignorable ? text(", and ", kIgnoredLabel, " for none") : "",
+         "; correct it in get(), or make the model larger by --vocab-size or --classes");
+  };
+  if (const auto* const one = std::get_if<std::int32_t>(&found->second)) require_all({one, 1});
+  if (const auto* const row = std::get_if<std::vector<std::int32_t>>(&found->second))
+    require_all(*row);
+}
+
 /// Errors: Fault::Data: there are no numbers.
 Features first_sample(const MapDataset& dataset, std::string_view use) {
   if (dataset.size() < 1)
@@ -136,6 +156,8 @@ class MapSamples final : public Samples {
     for (const auto& [name, of_first] : first_) {
       std::visit([&](const auto& value) { fill_feature(name, value, samples, batch); }, of_first);
     }
+    std::ranges::transform(samples, batch.fill<float>(kIsSample).begin(),
+                           [](const auto& sample) { return sample ? 1.0F : 0.0F; });
   }
 
  private:
@@ -148,6 +170,7 @@ class MapSamples final : public Samples {
     Features out = sample_of(*dataset_, index);
     if (!same_kinds(out, first_))
       refuse_other_kinds(text("sample ", index, " of the dataset"), out, "the first one", first_);
+    for (const TaskInput& input : options_.known) require_in_range(input, index, out);
     return out;
   }
 
@@ -156,7 +179,9 @@ class MapSamples final : public Samples {
                     const std::vector<std::optional<Features>>& samples, BatchInputs& batch) const {
     using Numbers = decltype(numbers_of(of_first));
     using Number = std::remove_const_t<typename Numbers::element_type>;
-    const auto nothing = is_label(name) ? static_cast<Number>(kIgnoredLabel) : Number{0};
+    const auto known = std::ranges::find(options_.known, name, &TaskInput::name);
+    const bool ignorable = is_label(name) || (known != options_.known.end() && known->ignorable);
+    const auto nothing = ignorable ? static_cast<Number>(kIgnoredLabel) : Number{0};
     const std::span<Number> all = batch.fill_with<Number>(name, nothing);
     const std::size_t wanted = numbers_of(of_first).size();
     if (all.size() != samples.size() * wanted)
@@ -212,6 +237,7 @@ std::vector<TaskInput> inputs_of(const Datasets& data, const ModelConfig& model)
         feature);
     out.push_back(std::move(input));
   }
+  out.push_back({kIsSample, DType::F32, {}});
   return out;
 }
 

@@ -21,6 +21,10 @@ using Feature = std::variant<std::int32_t, float, std::vector<std::int32_t>, std
 /// [batch] or [batch, numbers of the row], of i32 or f32.
 using Features = std::map<std::string, Feature, std::less<>>;
 
+/// The input, beside features, that tells samples from what fills up the last batch of a
+/// validation: [batch] of f32, 1 or 0. Batch::is_sample() is it.
+inline constexpr const char* kIsSample = "batch.is_sample";
+
 /// What torch.utils.data.Dataset is. Functions may be called from any thread, and again for the
 /// same sample.
 class MapDataset {
@@ -67,9 +71,13 @@ struct MapSamplesOptions {
   bool shuffled = false;  // each epoch anew; else by number, and from 0 again
   bool held_out = false;  // behind the last are samples of which nothing counts
   std::int64_t most = 0;  // the first so many; 0: all
+  /// What is known of features by their names: numbers are below `values`; behind the last sample
+  /// of those held out, what is ignorable is kIgnoredLabel.
+  std::vector<TaskInput> known = {};
 };
 /// Errors of fill: Fault::Data: a sample with other features than the first one, or of another type
-/// or length; a batch that was made for others.
+/// or length; a batch that was made for others; a number of what is known that is too large or
+/// negative.
 std::unique_ptr<Samples> map_samples(std::shared_ptr<const MapDataset> dataset,
                                      const MapSamplesOptions& options);
 
