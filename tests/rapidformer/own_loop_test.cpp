@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <sstream>
+#include <utility>
 
 #include "tessera/base/text.h"
 #include "tessera/data/indexed_dataset_writer.h"
