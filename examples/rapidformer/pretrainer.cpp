@@ -25,7 +25,7 @@ class MyGPTPreTrainer : public PreTrainer {
     const Value tokens = slice(text, 1, 0, args.model.context);
     const Value labels = slice(text, 1, 1, args.model.context);
     const Value eod = text.builder().constant(static_cast<double>(args.eod_token), DType::I32);
-    const Value loss_mask = cast(not_equal(tokens, eod), DType::F32);
+    const Value loss_mask = cast(not_equal(tokens, eod), DType::F32) * batch.is_sample(2);
     const Value losses = cross_entropy(model.logits(tokens), labels).loss;
     return masked_mean(losses, loss_mask);
   }

@@ -71,7 +71,7 @@ class OwnJudge final : public Judge {
 
   void add_labels(PredictionTable& table) const {
     if (!eval_.dataset || table.rows.empty()) return;
-    const Features first = eval_.dataset->get(0);
+    const Features first = sample_of(*eval_.dataset, 0);
     const auto label = first.find("labels");
     if (label == first.end() || !std::holds_alternative<std::int32_t>(label->second)) return;
     table.columns.emplace_back("label");
@@ -120,7 +120,7 @@ std::vector<std::int32_t> EvalPrediction::labels(std::string_view name) const {
           "the data is that of the flags, whose labels the task knows; return eval.scores");
   std::vector<std::int32_t> out;
   for (std::int64_t i = 0; i < samples; ++i) {
-    const Features sample = dataset->get(i);
+    const Features sample = sample_of(*dataset, i);
     const auto found = sample.find(name);
     const auto* const label =
         found == sample.end() ? nullptr : std::get_if<std::int32_t>(&found->second);

@@ -1,7 +1,7 @@
 #include "tessera/rapidformer/map_dataset.h"
 
 #include <algorithm>
-#include <set>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -10,6 +10,7 @@
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/data/permutation.h"
+#include "tessera/rapidformer/named_function.h"
 #include "tessera/tensor/ignored_label.h"
 
 namespace tessera {
@@ -43,6 +44,77 @@ std::string to_text(const Feature& feature) {
       feature);
 }
 
+std::size_t count_of(const Feature& feature) {
+  return std::visit([](const auto& value) { return numbers_of(value).size(); }, feature);
+}
+
+bool same_kind(const Feature& a, const Feature& b) {
+  return a.index() == b.index() && count_of(a) == count_of(b);
+}
+
+bool same_kinds(const Features& a, const Features& b) {
+  return std::ranges::equal(a, b, [](const auto& its, const auto& other) {
+    return its.first == other.first && same_kind(its.second, other.second);
+  });
+}
+
+std::string feature_names(const Features& features) {
+  std::vector<std::string> out;
+  for (const auto& [name, value] : features) out.push_back(name);
+  return out.empty() ? "none" : join(out);
+}
+
+/// Says how a sample differs from the one that it should be like.
+[[noreturn]] void refuse_other_kinds(const std::string& whose, const Features& sample,
+                                     std::string_view like, const Features& other) {
+  if (!std::ranges::equal(sample, other, {}, &Features::value_type::first,
+                          &Features::value_type::first))
+    fail(Fault::Data, whose, " has the features ", feature_names(sample), ", and ", like, " has ",
+         feature_names(other), "; get() must return the same for all");
+  const auto differing = std::ranges::find_if(
+      sample, [&](const auto& its) { return !same_kind(its.second, other.at(its.first)); });
+  const auto& [name, feature] = *differing;
+  fail(Fault::Data, whose, ": feature '", name, "' is ", to_text(feature), ", and that of ", like,
+       " is ", to_text(other.at(name)), "; pad or cut it in get()");
+}
+
+/// Errors: Fault::Data: a number that the input does not take.
+void require_in_range(const TaskInput& input, std::int64_t index, const Features& sample) {
+  const auto found = sample.find(input.name);
+  if (found == sample.end() || input.values <= 0) return;
+  const auto require_all = [&](std::span<const std::int32_t> numbers) {
+    const auto bad = std::ranges::find_if(numbers, [&](std::int32_t number) {
+      return (number < 0 || number >= input.values) &&
+             !(input.ignorable && number == kIgnoredLabel);
+    });
+    if (bad == numbers.end()) return;
+    fail(Fault::Data, "sample ", index, " of the dataset: feature '", input.name, "' has ", *bad,
+         " at ", bad - numbers.begin(), ", and the model takes numbers from 0 to ",
+         input.values - 1, input.ignorable ? text(", and ", kIgnoredLabel, " for none") : "",
+         "; correct it in get(), or make the model larger by --vocab-size or --classes");
+  };
+  if (const auto* const one = std::get_if<std::int32_t>(&found->second)) require_all({one, 1});
+  if (const auto* const row = std::get_if<std::vector<std::int32_t>>(&found->second))
+    require_all(*row);
+}
+
+/// Errors: Fault::Data: there are no numbers.
+Features first_sample(const MapDataset& dataset, std::string_view use) {
+  if (dataset.size() < 1)
+    fail(Fault::Data, "the dataset to ", use, " on has no samples: its size() is ", dataset.size(),
+         "; give it some, or look at why it finds none");
+  Features out = sample_of(dataset, 0);
+  if (out.empty())
+    fail(Fault::Data, "sample 0 of the dataset to ", use, " on has no features; return some of ",
+         "get()");
+  for (const auto& [name, feature] : out) {
+    if (count_of(feature) == 0)
+      fail(Fault::Data, "sample 0 of the dataset to ", use, " on: feature '", name, "' is ",
+           to_text(feature), "; give it numbers, or leave it out");
+  }
+  return out;
+}
+
 bool is_label(std::string_view name) { return name == "label" || name == "labels"; }
 
 void hash_sample(StreamHash& hash, const Features& sample) {
@@ -62,7 +134,7 @@ void hash_dataset(StreamHash& hash, const MapDataset& dataset) {
   const std::int64_t size = dataset.size(), some = std::min(size, kMost);
   hash.update(text(size));
   for (std::int64_t i = 0; i < some; ++i)
-    hash_sample(hash, dataset.get(some == 1 ? 0 : i * (size - 1) / (some - 1)));
+    hash_sample(hash, sample_of(dataset, some == 1 ? 0 : i * (size - 1) / (some - 1)));
 }
 
 class MapSamples final : public Samples {
@@ -71,7 +143,7 @@ class MapSamples final : public Samples {
       : dataset_(std::move(dataset)),
         options_(options),
         key_(random_key(options.seed, "data.order")),
-        first_(dataset_->get(0)) {
+        first_(sample_of(*dataset_, 0)) {
     size_ = dataset_->size();
     if (options_.most > 0) size_ = std::min(size_, options_.most);
   }
@@ -79,60 +151,48 @@ class MapSamples final : public Samples {
   std::int64_t size() const override { return size_; }
 
   void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
-    std::vector<Drawn> samples;
+    std::vector<std::optional<Features>> samples;
     for (std::int64_t row = 0; row < count; ++row) samples.push_back(draw(first + row));
     for (const auto& [name, of_first] : first_) {
       std::visit([&](const auto& value) { fill_feature(name, value, samples, batch); }, of_first);
     }
+    std::ranges::transform(samples, batch.fill<float>(kIsSample).begin(),
+                           [](const auto& sample) { return sample ? 1.0F : 0.0F; });
   }
 
  private:
-  struct Drawn {
-    std::int64_t index = 0;  // in the dataset
-    Features features = {};  // none: behind the end of what is held out
-  };
-  Drawn draw(std::int64_t number) const {
+  /// None behind the end of what is held out.
+  std::optional<Features> draw(std::int64_t number) const {
     if (options_.held_out && number >= size_) return {};
     const auto n = static_cast<std::uint64_t>(size_), k = static_cast<std::uint64_t>(number);
     const auto index =
         static_cast<std::int64_t>(options_.shuffled ? permute(k % n, n, key_, k / n) : k % n);
-    return {index, dataset_->get(index)};
+    Features out = sample_of(*dataset_, index);
+    if (!same_kinds(out, first_))
+      refuse_other_kinds(text("sample ", index, " of the dataset"), out, "the first one", first_);
+    for (const TaskInput& input : options_.known) require_in_range(input, index, out);
+    return out;
   }
 
   template <typename Value>
   void fill_feature(const std::string& name, const Value& of_first,
-                    const std::vector<Drawn>& samples, BatchInputs& batch) const {
-    const auto wanted = numbers_of(of_first);
-    using Number = std::remove_const_t<typename decltype(wanted)::element_type>;
-    const auto nothing = is_label(name) ? static_cast<Number>(kIgnoredLabel) : Number{0};
-    auto to = batch.fill_with<Number>(name, nothing).begin();
-    for (const Drawn& sample : samples) {
-      if (!sample.features.empty()) {
-        const auto found = sample.features.find(name);
-        const Value* value =
-            found == sample.features.end() ? nullptr : std::get_if<Value>(&found->second);
-        if (value == nullptr || numbers_of(*value).size() != wanted.size() ||
-            sample.features.size() != first_.size())
-          refuse(name, sample.index, sample.features);
-        std::ranges::copy(numbers_of(*value), to);
-      }
-      to += std::ssize(wanted);
+                    const std::vector<std::optional<Features>>& samples, BatchInputs& batch) const {
+    using Numbers = decltype(numbers_of(of_first));
+    using Number = std::remove_const_t<typename Numbers::element_type>;
+    const auto known = std::ranges::find(options_.known, name, &TaskInput::name);
+    const bool ignorable = is_label(name) || (known != options_.known.end() && known->ignorable);
+    const auto nothing = ignorable ? static_cast<Number>(kIgnoredLabel) : Number{0};
+    const std::span<Number> all = batch.fill_with<Number>(name, nothing);
+    const std::size_t wanted = numbers_of(of_first).size();
+    if (all.size() != samples.size() * wanted)
+      fail(Fault::Data, "feature '", name, "' of the dataset's first sample is ",
+           to_text(Feature(of_first)), ", and a batch has room for ", all.size(), " numbers of ",
+           samples.size(), " samples; get(0) must return the same each time");
+    auto to = all.begin();
+    for (const std::optional<Features>& sample : samples) {
+      if (sample) std::ranges::copy(numbers_of(std::get<Value>(sample->at(name))), to);
+      to += static_cast<std::ptrdiff_t>(wanted);
     }
-  }
-
-  [[noreturn]] void refuse(const std::string& name, std::int64_t index,
-                           const Features& sample) const {
-    const auto found = sample.find(name);
-    if (found == sample.end() || sample.size() != first_.size()) {
-      std::vector<std::string> here, there;
-      for (const auto& [its, value] : sample) here.push_back(its);
-      for (const auto& [its, value] : first_) there.push_back(its);
-      fail(Fault::Data, "sample ", index, " of the dataset has the features ", join(here),
-           ", and the first one has ", join(there), "; get() must return the same for all");
-    }
-    fail(Fault::Data, "sample ", index, " of the dataset: feature '", name, "' is ",
-         to_text(found->second), ", and that of the first one is ", to_text(first_.at(name)),
-         "; pad or cut it in get()");
   }
 
   std::shared_ptr<const MapDataset> dataset_;
@@ -151,11 +211,21 @@ std::string Datasets::digest() const {
   return hash.text();
 }
 
-std::vector<TaskInput> inputs_of(const MapDataset& dataset, const ModelConfig& model) {
-  if (dataset.size() < 1)
-    fail(Fault::Data, "a dataset of the program has no samples (size() is ", dataset.size(), ")");
+Features sample_of(const MapDataset& dataset, std::int64_t i) {
+  return run_named([&] { return text(name_of_type(typeid(dataset)), "::get(", i, ")"); },
+                   [&] { return dataset.get(i); });
+}
+
+std::vector<TaskInput> inputs_of(const Datasets& data, const ModelConfig& model) {
+  const Features first = first_sample(*data.train, "train");
+  if (data.valid) {
+    const Features held_out = first_sample(*data.valid, "validate");
+    if (!same_kinds(held_out, first))
+      refuse_other_kinds("sample 0 of the dataset to validate on", held_out,
+                         "the dataset to train on", first);
+  }
   std::vector<TaskInput> out;
-  for (const auto& [name, feature] : dataset.get(0)) {
+  for (const auto& [name, feature] : first) {
     TaskInput input{name, DType::I32, {}, model.vocabulary, is_label(name)};
     std::visit(
         [&](const auto& value) {
@@ -163,13 +233,11 @@ std::vector<TaskInput> inputs_of(const MapDataset& dataset, const ModelConfig& m
           input.dtype = dtype_of<std::remove_const_t<typename decltype(numbers)::element_type>>();
           if constexpr (kIsRow<std::remove_cvref_t<decltype(value)>>)
             input.sample = {std::ssize(numbers)};
-          if (numbers.empty())
-            fail(Fault::Data, "feature '", name, "' of the dataset's first sample is ",
-                 to_text(feature), "; give it numbers, or leave it out");
         },
         feature);
     out.push_back(std::move(input));
   }
+  out.push_back({kIsSample, DType::F32, {}});
   return out;
 }
 

@@ -21,6 +21,10 @@ using Feature = std::variant<std::int32_t, float, std::vector<std::int32_t>, std
 /// [batch] or [batch, numbers of the row], of i32 or f32.
 using Features = std::map<std::string, Feature, std::less<>>;
 
+/// The input, beside features, that tells samples from what fills up the last batch of a
+/// validation: [batch] of f32, 1 or 0. Batch::is_sample() is it.
+inline constexpr const char* kIsSample = "batch.is_sample";
+
 /// What torch.utils.data.Dataset is. Functions may be called from any thread, and again for the
 /// same sample.
 class MapDataset {
@@ -32,6 +36,9 @@ class MapDataset {
   virtual Features get(std::int64_t i) const = 0;
 };
 
+/// Sample `i`. An error in get() names it: "in MyDataset::get(3)".
+Features sample_of(const MapDataset& dataset, std::int64_t i);
+
 /// What a run trains on, and what it validates on; `valid` may be empty. No `train`: the data that
 /// the flags name, as `tessera train` reads it.
 struct Datasets {
@@ -42,7 +49,8 @@ struct Datasets {
   std::string digest() const;
 };
 
-/// How many samples a run takes; 0 of `valid`: all that there are.
+/// How many samples a run takes; 0: all that there are, once. That is `train` of a run of epochs,
+/// each of which is a pass over them.
 struct NumSamples {
   std::int64_t train = 0, valid = 0;
 };
@@ -53,17 +61,23 @@ NumSamples num_samples(const RunConfig& args);
 /// token ids. Errors: as of load_token_files.
 Datasets build_train_valid_test_datasets(const RunConfig& args, const NumSamples& wanted);
 
-/// The inputs of a task whose samples are those of the dataset. Errors: Fault::Data: an empty
-/// dataset; a row without numbers.
-std::vector<TaskInput> inputs_of(const MapDataset& dataset, const ModelConfig& model);
+/// The inputs of a task whose samples are those of `train`. Errors: Fault::Data: an empty dataset;
+/// samples without features; a row without numbers; a `valid` whose first sample has other features
+/// than that of `train`, or of another type or length.
+std::vector<TaskInput> inputs_of(const Datasets& data, const ModelConfig& model);
 
 struct MapSamplesOptions {
   std::uint64_t seed = 0;
   bool shuffled = false;  // each epoch anew; else by number, and from 0 again
   bool held_out = false;  // behind the last are samples of which nothing counts
   std::int64_t most = 0;  // the first so many; 0: all
+  /// What is known of features by their names: numbers are below `values`; behind the last sample
+  /// of those held out, what is ignorable is kIgnoredLabel.
+  std::vector<TaskInput> known = {};
 };
-/// Errors of fill: Fault::Data: a sample with other features than the first one.
+/// Errors of fill: Fault::Data: a sample with other features than the first one, or of another type
+/// or length; a batch that was made for others; a number of what is known that is too large or
+/// negative.
 std::unique_ptr<Samples> map_samples(std::shared_ptr<const MapDataset> dataset,
                                      const MapSamplesOptions& options);
 

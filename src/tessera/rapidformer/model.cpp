@@ -6,6 +6,7 @@
 #include "tessera/apps/model_names.h"
 #include "tessera/base/text.h"
 #include "tessera/ops/elementwise.h"
+#include "tessera/ops/shape_ops.h"
 #include "tessera/train/fields.h"
 
 namespace tessera {
@@ -18,12 +19,6 @@ constexpr std::pair<std::string_view, std::string_view> kTheirNames[] = {
     {"types", "token_type_ids"}, {"next", "next_sentence_label"},
     {"patches", "pixel_values"},
 };
-
-std::string_view their_name(std::string_view ours) {
-  for (const auto& [name, theirs] : kTheirNames)
-    if (name == ours) return theirs;
-  return ours;
-}
 
 Task own_task(const ModelConfig&) {
   Task out;
@@ -59,6 +54,27 @@ std::string names_of(const TaskValues& values) {
 
 }  // namespace
 
+std::string_view hub_name(std::string_view input) {
+  for (const auto& [name, theirs] : kTheirNames)
+    if (name == input) return theirs;
+  return input;
+}
+
+Batch::Batch(TaskValues values) : values_(std::move(values)) {
+  const auto found = values_.find(kIsSample);
+  if (found == values_.end()) return;
+  is_sample_ = found->second;
+  values_.erase(found);
+}
+
+Value Batch::is_sample(int ndim) const {
+  require(is_sample_.valid(), "batch.is_sample(): the data is that of the flags, whose labels say ",
+          "what counts; return datasets from train_valid_test_datasets_provider, or leave it out");
+  Shape shape = is_sample_.shape();
+  while (shape.ndim() < ndim) shape.push_back(1);
+  return ndim == 1 ? is_sample_ : reshape(is_sample_, shape);
+}
+
 Value Batch::operator[](std::string_view name) const {
   const auto found = values_.find(name);
   require(found != values_.end(), "the batch has no feature '", name, "'; it has ",
@@ -87,7 +103,7 @@ Mean Loss::mean(std::int64_t samples) const {
 ModelOutput Model::operator()(const Batch& batch) const {
   TaskValues inputs;
   for (const TaskInput& input : task_.inputs) {
-    const std::string_view name = batch.contains(input.name) ? input.name : their_name(input.name);
+    const std::string_view name = batch.contains(input.name) ? input.name : hub_name(input.name);
     require(batch.contains(name), "model(batch): family ", config_.family, " with task ",
             task_.name, " reads '", input.name, "'",
             name == input.name ? "" : text(" (also '", name, "')"), ", and the batch has ",

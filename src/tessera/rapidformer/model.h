@@ -13,6 +13,7 @@
 #include "tessera/models/task.h"
 #include "tessera/nn/loss.h"
 #include "tessera/nn/optimizer.h"
+#include "tessera/rapidformer/map_dataset.h"
 #include "tessera/train/config.h"
 
 namespace tessera {
@@ -20,15 +21,23 @@ namespace tessera {
 /// The features of a dataset, each a value [batch, ...].
 class Batch {
  public:
-  explicit Batch(TaskValues values) : values_(std::move(values)) {}
+  explicit Batch(TaskValues values);
   /// Errors: Fault::Usage: no such feature; the message lists those that there are.
   Value operator[](std::string_view name) const;
   bool contains(std::string_view name) const { return values_.contains(name); }
   const TaskValues& values() const { return values_; }
+  /// 1 for each sample, and 0 for rows behind the last one that is held out, whose features are 0:
+  /// [batch, 1, ...] of f32, with so many dims, to multiply masks with. Errors: Fault::Usage: the
+  /// data is that of the flags.
+  Value is_sample(int ndim = 1) const;
 
  private:
   TaskValues values_;
+  Value is_sample_;
 };
+
+/// "input_ids" of "ids": what Hugging Face calls an input of our tasks.
+std::string_view hub_name(std::string_view input);
 
 /// A loss, from a scalar or from a mean over what counts. Where batches are averaged, as in a
 /// validation, a mean weighs as much as counts in each, and a scalar as much as the batch has
@@ -38,6 +47,7 @@ class Loss {
   Loss(Mean mean) : sum_(mean.sum), count_(mean.count) {}
   Loss(Value scalar) : sum_(scalar) {}
   Value value() const { return count_.valid() ? Mean{sum_, count_}.value() : sum_; }
+  bool is_scalar() const { return !count_.valid(); }
   /// Of a batch of so many samples. Errors: Fault::Usage: it is no scalar of f32.
   Mean mean(std::int64_t samples) const;
 

@@ -15,22 +15,28 @@ namespace tessera {
 /// As it is written: "MyPretrainer".
 std::string name_of_type(const std::type_info& type);
 
-/// The same function, whose errors say where they come from: "in MyPretrainer::run_forward_step".
+/// What `run` returns. Its errors say where they come from: "in " and what `name` returns.
 /// Exceptions that are no errors of ours become some.
+template <typename Name, typename Run>
+auto run_named(const Name& name, const Run& run) {
+  try {
+    return run();
+  } catch (const Error& error) {
+    throw error.with("in " + name());
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(Fault::Usage, text(error.what(), " (", name_of_type(typeid(error)), ")"))
+        .with("in " + name());
+  }
+}
+
+/// The same function, whose errors name it: "in MyPretrainer::run_forward_step".
 template <typename Result, typename... Args>
 std::function<Result(Args...)> naming(const std::string& name,
                                       std::function<Result(Args...)> function) {
   return [name, function = std::move(function)](Args... args) -> Result {
-    try {
-      return function(std::forward<Args>(args)...);
-    } catch (const Error& error) {
-      throw error.with("in " + name);
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception& error) {
-      throw Error(Fault::Usage, text(error.what(), " (", name_of_type(typeid(error)), ")"))
-          .with("in " + name);
-    }
+    return run_named([&] { return name; }, [&] { return function(std::forward<Args>(args)...); });
   };
 }
 

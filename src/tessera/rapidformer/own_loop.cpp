@@ -23,12 +23,14 @@ using namespace std::chrono_literals;
 /// A leader that waits longer for work shows the other ranks that it is alive.
 constexpr auto kShortWait = 2s;
 
-/// Such a loop writes no folder of a run, so it need not be told one.
+/// Such a loop writes no folder of a run, so it need not be told one, and has no validations that
+/// come so often that some batches have to do.
 RunConfig of_loop(RunConfig config) {
   require(config.resume == "none", "resume is ", config.resume,
           ", and a loop of the program's own has no checkpoints to go on from; begin with weights ",
           "by init-from, or use a template, whose runs are resumed");
   if (config.output.empty()) config.output = "unwritten";
+  if (config.untold.contains("eval-iters")) config.eval_iters = 0;  // gather() takes all
   return config;
 }
 

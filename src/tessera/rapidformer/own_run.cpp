@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tessera/base/text.h"
+#include "tessera/train/prepare.h"
 
 namespace tessera {
 
@@ -32,10 +33,39 @@ bool is_token_row(const TaskInput& input) {
   return input.dtype == DType::I32 && input.sample.ndim() > 0;
 }
 
+constexpr std::string_view kIds[] = {"ids", "input_ids"};
+
+/// The inputs of samples that the task has too, with the numbers that it takes; of others, ids.
+std::vector<TaskInput> known_inputs(const std::vector<TaskInput>& inputs, const Task& task) {
+  std::vector<TaskInput> out;
+  for (const TaskInput& input : inputs) {
+    const auto same = std::ranges::find_if(task.inputs, [&](const TaskInput& its) {
+      return (its.name == input.name || hub_name(its.name) == input.name) &&
+             its.dtype == input.dtype && its.sample.ndim() == input.sample.ndim();
+    });
+    if (same == task.inputs.end() && std::ranges::find(kIds, input.name) == std::end(kIds))
+      continue;
+    out.push_back(input);
+    if (same == task.inputs.end()) continue;
+    out.back().values = same->values;
+    out.back().ignorable = input.ignorable || same->ignorable;
+  }
+  return out;
+}
+
+/// Whether something was computed of the value of an input.
+bool is_read(const Value& input) {
+  const Graph& graph = input.builder().so_far();
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (std::ranges::find(graph.node(id).inputs, input.id()) != graph.node(id).inputs.end())
+      return true;
+  return false;
+}
+
 /// Of the row that a model of the library reads; 0: there is none.
 std::int64_t length_of_ids(const MapDataset& dataset) {
-  const Features first = dataset.get(0);
-  for (const char* const name : {"ids", "input_ids"}) {
+  const Features first = sample_of(dataset, 0);
+  for (const std::string_view name : kIds) {
     const auto found = first.find(name);
     if (found == first.end()) continue;
     if (const auto* const ids = std::get_if<std::vector<std::int32_t>>(&found->second))
@@ -48,7 +78,7 @@ std::int64_t length_of_ids(const MapDataset& dataset) {
 std::int64_t count_classes(const MapDataset& dataset) {
   std::int64_t out = 0;
   for (std::int64_t i = 0; i < dataset.size(); ++i) {
-    const Features sample = dataset.get(i);
+    const Features sample = sample_of(dataset, i);
     const auto found = sample.find("labels");
     const auto* const label =
         found == sample.end() ? nullptr : std::get_if<std::int32_t>(&found->second);
@@ -75,12 +105,13 @@ OwnRun::OwnRun(RunConfig config, OwnFunctions functions)
 }
 
 void OwnRun::take_datasets() {
+  ModelConfig& model = config_.model;
+  const std::vector<TaskInput> inputs = inputs_of(datasets_, model);
   config_.program_data = datasets_.digest();
   config_.valid_data.clear();
   config_.held_out = datasets_.valid ? RunConfig().held_out : 0;
-  ModelConfig& model = config_.model;
   if (model.vocabulary == 0 && tokenizer_choice(config_).none() &&
-      std::ranges::none_of(inputs_of(*datasets_.train, model), is_token_row))
+      std::ranges::none_of(inputs, is_token_row))
     model.vocabulary = 1;  // nothing reads tokens
   const std::int64_t length = length_of_ids(*datasets_.train);
   if (length > 0 && config_.untold.erase("context") > 0) model.context = length;
@@ -111,27 +142,58 @@ Task OwnRun::task_over(const ModelConfig& config, const ModelFamily& base) const
   out.means = {{kLossMean}};
   if (datasets_.train) take_samples(out, config);
   take_judge(out);
-  out.measure = [this, of_base, task](const TaskValues& inputs, const Pass& pass) -> Measured {
+  out.measure = [this, of_base, task, known = out.inputs](const TaskValues& inputs,
+                                                          const Pass& pass) -> Measured {
     const std::lock_guard<std::mutex> one_at_a_time(forwarding_);
+    const std::int64_t batch = inputs.begin()->second.shape()[0];
     ModelOutput output = functions_.forward(Batch(inputs), Model(of_base, task, pass));
+    for (const auto& [name, value] : output.predictions)
+      require(value.shape().ndim() >= 1 && value.shape()[0] == batch, "run_forward_step predicts '",
+              name, "' of shape ", value.shape(), ", and the batch has ", batch,
+              " samples; return something of each: [", batch, ", ...]");
+    const bool validates = !pass.step.valid();
+    if (validates && datasets_.valid) require_padding_told(inputs, known, output.loss);
     if (!functions_.metrics) output.predictions.clear();
-    return {{output.loss.mean(inputs.begin()->second.shape()[0])}, std::move(output.predictions)};
+    return {{output.loss.mean(batch)}, std::move(output.predictions)};
   };
   return out;
 }
 
+/// What fills up the last batch of a validation must not count.
+void OwnRun::require_padding_told(const TaskValues& inputs, const std::vector<TaskInput>& known,
+                                  const Loss& loss) const {
+  const std::int64_t batch = inputs.at(kIsSample).shape()[0], most = valid_choices(config_).most,
+                     size = datasets_.valid->size(),
+                     held_out = most > 0 ? std::min(size, most) : size;
+  const bool told = !loss.is_scalar() && std::ranges::any_of(known, [&](const TaskInput& input) {
+    return (input.ignorable || input.name == kIsSample) && is_read(inputs.at(input.name));
+  });
+  require(told || held_out % batch == 0, "the last of the batches to validate on has ",
+          held_out % batch, " of ", batch, " samples, as ", held_out, " are held out, and ",
+          loss.is_scalar() ? "a scalar loss counts what fills it up"
+                           : "the loss reads neither labels nor batch.is_sample(), which say so",
+          "; return masked_mean(losses, batch.is_sample()) of run_forward_step, or hold out a ",
+          "multiple of ", batch, " samples");
+}
+
 void OwnRun::take_samples(Task& task, const ModelConfig& config) const {
-  task.inputs = inputs_of(*datasets_.train, config);
+  std::vector<TaskInput> inputs = inputs_of(datasets_, config), known = known_inputs(inputs, task);
+  for (TaskInput& input : inputs) {
+    const auto its = std::ranges::find(known, input.name, &TaskInput::name);
+    if (its != known.end()) input = *its;
+  }
+  task.inputs = std::move(inputs);
   task.data = DataKind::Program;
   task.token_files = std::nullopt;
   task.reads_pairs = task.packs_documents = task.reads_labels = false;
   task.longest_sample = nullptr;
-  task.train_samples = [train = datasets_.train, shuffled = functions_.shuffled](
+  task.train_samples = [train = datasets_.train, shuffled = functions_.shuffled, known](
                            const Dataset&, const SampleChoices& choices) {
-    return map_samples(train, {.seed = choices.seed, .shuffled = shuffled});
+    return map_samples(train, {.seed = choices.seed, .shuffled = shuffled, .known = known});
   };
-  task.valid_samples = [valid = datasets_.valid](const Dataset&, const SampleChoices& choices) {
-    return map_samples(valid, {.held_out = true, .most = choices.most});
+  task.valid_samples = [valid = datasets_.valid, known](const Dataset&,
+                                                        const SampleChoices& choices) {
+    return map_samples(valid, {.held_out = true, .most = choices.most, .known = known});
   };
 }
 

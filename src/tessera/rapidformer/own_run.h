@@ -37,6 +37,8 @@ class OwnRun {
   struct Family;
   Task task_over(const ModelConfig& config, const ModelFamily& base) const;
   void take_samples(Task& task, const ModelConfig& config) const;
+  void require_padding_told(const TaskValues& inputs, const std::vector<TaskInput>& known,
+                            const Loss& loss) const;
   void take_judge(Task& task) const;
   void take_families();
   void take_datasets();

@@ -39,7 +39,8 @@ class TextSamples final : public MapDataset {
 }  // namespace
 
 NumSamples num_samples(const RunConfig& args) {
-  return {sample_choices(args).in_all, valid_choices(args).most};
+  const std::int64_t one_pass = 0;  // epochs are counted in passes
+  return {args.epochs > 0 ? one_pass : sample_choices(args).in_all, valid_choices(args).most};
 }
 
 Datasets build_train_valid_test_datasets(const RunConfig& args, const NumSamples& wanted) {
@@ -55,7 +56,7 @@ Datasets build_train_valid_test_datasets(const RunConfig& args, const NumSamples
     if (!data.token_files->has(which)) return nullptr;
     TokenSampleChoice choice{
         which, args.model.context, ids, {}, static_cast<std::uint32_t>(args.seed)};
-    if (samples > 0) choice.samples = samples;
+    if (samples > 0) choice.samples = samples;  // else one pass
     return std::make_shared<TextSamples>(data.token_files, choice);
   };
   return {part(DataPart::Train, wanted.train), part(DataPart::Valid, wanted.valid)};

@@ -91,7 +91,18 @@ std::vector<double> losses_in(const std::string& output) {
   return out;
 }
 
-/// Those of the run of a program.
+/// What was measured after each epoch of a run.
+std::vector<nlohmann::json> evals_in(const std::string& output) {
+  std::vector<nlohmann::json> out;
+  std::ifstream metrics(output + "/metrics.jsonl");
+  for (std::string line; std::getline(metrics, line);) {
+    nlohmann::json json = nlohmann::json::parse(line);
+    if (json.value("kind", "") == "eval") out.push_back(std::move(json));
+  }
+  return out;
+}
+
+/// The losses of the run of a program.
 std::vector<double> losses_of(const std::string& program, std::vector<std::string> words,
                               const std::string& output) {
   words.insert(words.begin(), program);
@@ -320,13 +331,17 @@ TEST(UserScript, FinetunesAsTheCommandDoesAndTheSameOnFourDevices) {
   const std::vector<double> theirs = losses_of_command(scripts, flags);
   ASSERT_EQ(one.size(), theirs.size());
   for (std::size_t i = 0; i < 10; ++i) EXPECT_NEAR(theirs[i] / one[i], 1, 1e-5) << i;
-  std::vector<nlohmann::json> evals;
-  std::ifstream metrics(scripts.folder / "four/metrics.jsonl");
-  for (std::string line; std::getline(metrics, line);) {
-    const nlohmann::json json = nlohmann::json::parse(line);
-    if (json.value("kind", "") == "eval") evals.push_back(json);
-  }
+  const std::vector<nlohmann::json> evals = evals_in(scripts.folder / "four"),
+                                    of_one = evals_in(scripts.folder / "one");
   ASSERT_EQ(evals.size(), 10u);
+  ASSERT_EQ(of_one.size(), 10u);
+  for (std::size_t i = 0; i < 10; ++i) {
+    SCOPED_TRACE(i);
+    // Of 21 rows; four devices evaluate batches of 4, one of 2. Rounding grows with the steps.
+    EXPECT_NEAR(evals[i]["loss"].get<double>() / of_one[i]["loss"].get<double>(), 1,
+                i == 0 ? 1e-5 : 1e-3);
+    for (const char* score : {"accuracy", "f1"}) EXPECT_EQ(evals[i][score], of_one[i][score]);
+  }
   EXPECT_EQ(evals[9]["epoch"], 10);
   EXPECT_EQ(evals[9]["accuracy"], 1.0) << "one word tells it";
   EXPECT_EQ(evals[9]["f1"], 1.0);
