@@ -108,6 +108,37 @@ TEST(RapidformerFlags, BecomeFields) {
   }
 }
 
+/// A field has several names, and flags are counted from under any of them.
+TEST(RapidformerFlags, AreCountedFromUnderAnyNameOfAField) {
+  const std::string line = kPretrain;
+  const auto instead = [&](const std::string& flag, const std::string& other) {
+    std::string out = line;
+    return out.replace(out.find(flag), flag.size(), other);
+  };
+  const AskedTraining batch =
+      asked(instead("--micro-batch-size 1 --global-batch-size 8",
+                    "--micro-batch-size 4 --devices 4 --tensor-parallel-size 2"));
+  EXPECT_EQ(problems_of(batch), "");
+  EXPECT_EQ(batch.config.global_batch_size, 8);
+  const AskedTraining warm =
+      asked(instead("--train-iters 10", "--steps 1000 --lr-warmup-fraction .01"));
+  EXPECT_EQ(problems_of(warm), "");
+  EXPECT_EQ(warm.config.optimizer.schedule.warmup_steps, 10);
+  EXPECT_EQ(problems_of(asked(instead("--num-layers 2 --hidden-size 64", "--layers 2 --width 64"))),
+            "");
+  const AskedTraining epochs = asked(
+      "--task sequence_classification --init-from m --train-data t.tsv --num-train-epochs 3 "
+      "--lr 2e-5 --save s --micro-batch-size 16");
+  EXPECT_EQ(problems_of(epochs), "");
+  EXPECT_EQ(epochs.config.epochs, 3);
+  // What is told names the flag that was given.
+  EXPECT_NE(problems_of(asked(line + "--tensor-parallel-size 3"))
+                .find("--tensor-parallel-size 3 makes parts of 3 devices"),
+            std::string::npos);
+  // Both rates: that of attention is not Megatron-LM's default.
+  EXPECT_EQ(field_text(asked(line + "--dropout 0"), "attention-dropout"), "-1");
+}
+
 TEST(RapidformerFlags, SamplesAreStepsOfTheBatch) {
   std::string line = kPretrain;
   line.replace(line.find("--train-iters 10"), 16, "--train-samples 85");
@@ -296,6 +327,24 @@ TEST_F(DataFlags, AFolderOfTables) {
       std::string::npos);
   EXPECT_NE(problems_of(ask(line + "--data-path @ --data-name a --dataset-name b"))
                 .find("--data-name a and --dataset-name b disagree"),
+            std::string::npos);
+}
+
+TEST_F(DataFlags, SeveralTablesAreAllTaken) {
+  const std::string line =
+      "--task sequence_classification --pretrained-model-name-or-path m --epochs 3 --lr 2e-5 "
+      "--save s --micro-batch-size 16 ";
+  for (const char* name : {"a.tsv", "b.tsv", "c/train.tsv"}) write(name);
+  const std::vector<std::string> both = {path_ + "/a.tsv", path_ + "/b.tsv"};
+  for (const char* flags :
+       {"--data-path @/a.tsv @/b.tsv", "--data-path @/a.tsv --data-path @/b.tsv"}) {
+    const AskedTraining got = ask(line + flags);
+    EXPECT_EQ(problems_of(got), "") << flags;
+    EXPECT_EQ(got.config.data, both) << flags;
+  }
+  EXPECT_NE(problems_of(ask(line + "--data-path @/c @/a.tsv")).find("/c' is none; give one folder"),
+            std::string::npos);
+  EXPECT_NE(problems_of(ask(line + "--data-path @/a.tsv @ --data-name c")).find("' is none; give"),
             std::string::npos);
 }
 

@@ -81,7 +81,8 @@ const ModelFamily* take_family(AskedRun& run) {
                           " of family llama, and the model is of family ", name,
                           "; leave out what does not hold"));
   const bool is_told = told != nullptr || run.pretrained ||
-                       run.flags.find(kPretrained) != nullptr || run.told_elsewhere;
+                       run.flags.find(kPretrained) != nullptr || run.flags.tells("init-from") ||
+                       run.told_elsewhere;
   if (name.empty() && !is_told && run.whose == FlagsOf::Command)
     run.problems.add(
         "which model? give --pretrained-model-name-or-path NAME, or a --tokenizer-type "

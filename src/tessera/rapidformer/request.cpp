@@ -43,17 +43,18 @@ void require_flags(AskedRun& run) {
     bool if_so = true;
   };
   const bool command = run.whose == FlagsOf::Command;
-  const bool sizes =
-      command && run.pretraining && run.flags.find("pretrained-model-name-or-path") == nullptr;
+  const bool sizes = command && run.pretraining &&
+                     run.flags.find("pretrained-model-name-or-path") == nullptr &&
+                     !run.flags.tells("init-from");
   const std::vector<Wanted> all = {
-      {"data-path", {"data-dir", "dataset-path", "train-data-path", "train-data", "data"}, command},
-      {"num-layers", {"layers", "encoder-num-layers"}, sizes},
-      {"hidden-size", {"width"}, sizes},
-      {"num-attention-heads", {"heads"}, sizes},
-      {"seq-length", {"context", "encoder-seq-length"}, sizes},
+      {"data-path", {"data-dir", "dataset-path", "data"}, command},
+      {"num-layers", {}, sizes},
+      {"hidden-size", {}, sizes},
+      {"num-attention-heads", {}, sizes},
+      {"seq-length", {"encoder-seq-length"}, sizes},
       {"micro-batch-size", {}, command},
-      {"train-iters", {"train-samples", "epochs", "steps"}, run.pretraining},
-      {"epochs", {"train-iters", "train-samples", "steps"}, !run.pretraining},
+      {"train-iters", {"train-samples", "epochs"}, run.pretraining},
+      {"epochs", {"train-iters", "train-samples"}, !run.pretraining},
       {"lr", {}, command},
   };
   std::vector<std::string> missing;
@@ -97,7 +98,8 @@ void take_defaults(RunConfig& config, const AskedRun& run) {
   if (config.epochs == 0) take(kInIterations);
   if (config.epochs > 0 && (config.eval_at_end || config.eval_every > 0)) take(kInEpochs);
   // --dropout of tessera train is both rates.
-  if (!run.pretrained && reads_field(*config.model.family, "dropout") && !run.flags.find("dropout"))
+  if (!run.pretrained && reads_field(*config.model.family, "dropout") &&
+      !run.flags.typed("dropout"))
     take(kOfNewModels);
 }
 
