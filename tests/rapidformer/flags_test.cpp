@@ -291,16 +291,16 @@ class DataFlags : public testing::Test {
     path_ = ::mkdtemp(name.data());
   }
   ~DataFlags() override { std::filesystem::remove_all(path_); }
-  void write(const std::string& name) const {
+  void write(const std::string& name, const char* content = "x") const {
     const std::filesystem::path file = std::filesystem::path(path_) / name;
     std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << "x";
+    std::ofstream(file) << content;
   }
   /// With every @ replaced by the folder.
-  AskedTraining ask(std::string line) const {
+  AskedTraining ask(std::string line, const Environment& environment = {}) const {
     for (std::size_t at = 0; (at = line.find('@', at)) != std::string::npos; at += path_.size())
       line.replace(at, 1, path_);
-    return asked(line);
+    return asked(line, environment);
   }
   std::string path_;
 };
@@ -327,6 +327,55 @@ TEST_F(DataFlags, AFolderOfTables) {
       std::string::npos);
   EXPECT_NE(problems_of(ask(line + "--data-path @ --data-name a --dataset-name b"))
                 .find("--data-name a and --dataset-name b disagree"),
+            std::string::npos);
+}
+
+/// What is counted from several fields is counted from those of the file, too.
+TEST_F(DataFlags, AFileSaysWhatFlagsDoNot) {
+  write("base.toml",
+        "global-batch-size = 64\ndevices = 4\nsteps = 1000\nfamily = \"gpt2\"\nlayers = 4\n"
+        "pipeline-schedule = \"zb-v\"\ncheckpoint-names = \"iter\"\n");
+  write("bare.toml", "steps = 1000\n");
+  struct Case {
+    const char *flags, *field, *value;
+  };
+  const Case kCases[] = {
+      {"--config @/base.toml --micro-batch-size 4", "global-batch-size", "64"},
+      {"--config @/base.toml --tensor-model-parallel-size 2", "devices", "4"},
+      {"--config @/base.toml --train-samples 128", "steps", "2"},
+      {"--config @/base.toml --lr-decay-samples 128", "lr-decay-steps", "2"},
+      {"--config @/base.toml --lr-warmup-samples 128", "lr-warmup-steps", "2"},
+      {"--config @/base.toml --lr-warmup-fraction .05", "lr-warmup-steps", "50"},
+      {"--config @/base.toml --lr-warmup-fraction .05 --train-samples 6400", "lr-warmup-steps",
+       "5"},
+      {"--config @/base.toml --num-layers-per-virtual-pipeline-stage 1 "
+       "--pipeline-model-parallel-size 2",
+       "virtual-pipeline-stages", "2"},
+      {"--config @/base.toml --num-virtual-stages-per-pipeline-rank 2", "pipeline-schedule",
+       "zb-v"},
+      {"--config @/bare.toml --micro-batch-size 2 --data-parallel-size 3", "global-batch-size",
+       "6"},
+      {"--config @/bare.toml --micro-batch-size 2 --data-parallel-size 3 --train-samples 60",
+       "steps", "10"},
+      {"--config @/bare.toml --train-samples 80", "steps", "10"},  // of the 8 that a batch has then
+      {"--preset gpt2-small --micro-batch-size 2", "global-batch-size", "4"},
+  };
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.flags);
+    const AskedTraining got = ask(c.flags);
+    EXPECT_EQ(problems_of(got), "");
+    EXPECT_EQ(field_text(got, c.field), c.value);
+  }
+  EXPECT_NE(problems_of(ask("--config @/base.toml --tensor-model-parallel-size 8"))
+                .find("makes parts of 8 devices, and there are 4 devices (devices 4 in "),
+            std::string::npos);
+  EXPECT_NE(problems_of(ask("--config @/base.toml --swiglu")).find("the model is of family gpt2"),
+            std::string::npos);
+  const AskedTraining two = ask("--config @/base.toml", {{"CUDA_VISIBLE_DEVICES", "0,1"}});
+  EXPECT_EQ(field_text(two, "devices"), "4");
+  write("epochs.toml", "epochs = 3\n");
+  EXPECT_NE(problems_of(ask("--config @/epochs.toml --lr-warmup-fraction .1"))
+                .find("which follow from epochs 3 and the data only later"),
             std::string::npos);
 }
 

@@ -27,6 +27,13 @@ struct AskedRun {
   std::int64_t devices = 1, data_parallel = 1, global_batch_size = 0;
   bool devices_told = false;
   bool several_processes = false;
+
+  /// What the flags that are taken so far, the file and the preset say together.
+  RunConfig so_far() const;
+  /// A field that is a number, by a flag, or else by the file or the preset; none: nobody tells it.
+  std::optional<std::int64_t> count(std::string_view name) const;
+  /// Whether a flag tells the field, or the file, which asks for nothing by a default.
+  bool asks(std::string_view field) const;
 };
 
 /// The task, the family, sizes, rates, the tokenizer; pretrained.
