@@ -379,6 +379,53 @@ TEST_F(DataFlags, AFileSaysWhatFlagsDoNot) {
             std::string::npos);
 }
 
+TEST_F(DataFlags, CheckpointsAreFoundHoweverTheyAreCalled) {
+  std::string line = kPretrain;
+  line.erase(line.find("--save s "), 9);
+  for (const char* name :
+       {"step/checkpoints/step-00000002/manifest.json",
+        "step/checkpoints/step-00000004/manifest.json", "iter/iter_0000002/manifest.json"})
+    write(name);
+  for (const auto& [folder, checkpoint] :
+       {std::pair<std::string, std::string>("step", "step/checkpoints/step-00000002"),
+        std::pair<std::string, std::string>("iter", "iter/iter_0000002")}) {
+    SCOPED_TRACE(folder);
+    const auto expect = [&](const std::string& flags, const std::string& resume,
+                            const std::string& output, const std::string& names) {
+      SCOPED_TRACE(flags);
+      const AskedTraining got = ask(line + flags);
+      EXPECT_EQ(problems_of(got), "");
+      EXPECT_EQ(got.config.resume, resume);
+      EXPECT_EQ(got.config.output, path_ + "/" + output);
+      EXPECT_EQ(got.config.checkpoint_names, names);
+    };
+    const std::string at = "--load @/" + folder, path = path_ + "/" + checkpoint;
+    expect(at + " --exit-on-missing-checkpoint", "auto", folder, folder);
+    expect(at + " --ckpt-step 2", path, folder, folder);
+    expect(at + " --ckpt-step 2 --save @/new", path, "new", "iter");
+    expect(at + " --output @/new", path_ + "/" + folder, "new", "iter");
+    expect("--output @/" + folder + " --resume auto", "auto", folder, folder);
+  }
+  EXPECT_NE(problems_of(ask(line + "--load @/step --ckpt-step 3")).find("; it has 2, 4"),
+            std::string::npos);
+}
+
+TEST_F(DataFlags, AModelThatNoRunLeftIsNotReplaced) {
+  std::string line = kPretrain;
+  line.erase(line.find("--save s "), 9);
+  write("models/hf/config.json", "{}");
+  const auto problems = [&](const char* flags) { return problems_of(ask(line + flags)); };
+  EXPECT_NE(problems("--save @/models").find("models/hf' is there already, and no run left it"),
+            std::string::npos);
+  EXPECT_NE(problems("--load @/models --save @/models").find("no run left it"), std::string::npos);
+  EXPECT_EQ(problems("--save @/others"), "");
+  EXPECT_NE(problems("--save @/models --init-from @/models/hf")
+                .find("which its trained model would replace; give another --save"),
+            std::string::npos);
+  write("models/iter_0000002/manifest.json");
+  EXPECT_EQ(problems("--load @/models"), "");
+}
+
 TEST_F(DataFlags, SeveralTablesAreAllTaken) {
   const std::string line =
       "--task sequence_classification --pretrained-model-name-or-path m --epochs 3 --lr 2e-5 "

@@ -45,4 +45,9 @@ void take_schedule_flags(AskedRun& run);
 /// --save, --load, --finetune and what goes with them.
 void take_folder_flags(AskedRun& run);
 
+/// Where the trained model goes for transformers: OUTPUT/hf.
+std::string hub_folder(const RunConfig& config);
+/// Problems: a model is there that is not of this run.
+void check_hub_folder(const RunConfig& config, const AskedRun& run);
+
 }  // namespace tessera

@@ -1,7 +1,6 @@
 #include "tessera/rapidformer/request.h"
 
 #include <array>
-#include <filesystem>
 
 #include "tessera/apps/export_model.h"
 #include "tessera/apps/flags.h"
@@ -114,9 +113,9 @@ void take_architecture(RunConfig& config, const AskedRun& run, std::vector<std::
                            run.pretrained->path(), " begins with its weights"));
 }
 
-/// DIR/hf: what transformers loads.
+/// What transformers loads.
 void write_hub_folder(const RunConfig& config, Console& console) {
-  const std::string folder = (std::filesystem::path(config.output) / "hf").string();
+  const std::string folder = hub_folder(config);
   try {
     export_model(config.output, folder, {.overwrite = true}, config.families);
     console.out << " the trained model is in " << folder << ", as transformers loads it\n";
@@ -165,6 +164,7 @@ AskedTraining read_rapidformer_flags(const Arguments& arguments, FlagsOf whose,
   out.config = configure(run.flags.settings(), problems, out.notices, families);
   take_defaults(out.config, run);
   problems.gather([&] { take_architecture(out.config, run, out.notices); });
+  check_hub_folder(out.config, run);
   out.display = [](const RunConfig& config, Console& console) {
     return std::make_unique<LogLines>(console, config);
   };
