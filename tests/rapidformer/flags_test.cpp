@@ -325,6 +325,14 @@ TEST_F(DataFlags, AFolderOfTables) {
   EXPECT_NE(
       problems_of(ask(line + "--data-path @ --data-name d")).find("d/train.tsv, .csv or .jsonl"),
       std::string::npos);
+  for (const char* flags : {"--data-path @/a --eval-iters 0", "--data-path @/c --eval-iters 0",
+                            "--data-path @/c --valid-data v --eval-iters 0"}) {
+    const AskedTraining none = ask(line + flags);
+    EXPECT_EQ(problems_of(none), "") << flags;
+    EXPECT_EQ(none.notices.size(), 0u) << flags;
+    EXPECT_EQ(none.config.held_out, 0) << flags;
+    EXPECT_EQ(none.config.valid_data, std::vector<std::string>{}) << flags;
+  }
   EXPECT_NE(problems_of(ask(line + "--data-path @ --data-name a --dataset-name b"))
                 .find("--data-name a and --dataset-name b disagree"),
             std::string::npos);

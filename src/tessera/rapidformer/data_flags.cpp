@@ -104,7 +104,9 @@ void take_tables(GivenFlags& flags, const std::vector<std::string>& paths,
     return problems.refuse("data");
   }
   flags.set("data", {train}, source);
-  if (!flags.tells("valid-data")) {
+  const std::string* const batches = flags.find("eval-iters");
+  const bool validates = batches == nullptr || *batches != "0";
+  if (validates && !flags.tells("valid-data")) {
     if (valid.empty()) {
       notices.push_back(text("there is no dev or validation table beside ", train,
                              ": the end of the training table is held out to evaluate on"));

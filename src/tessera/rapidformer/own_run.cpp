@@ -77,7 +77,7 @@ OwnRun::OwnRun(RunConfig config, OwnFunctions functions)
 void OwnRun::take_datasets() {
   config_.program_data = datasets_.digest();
   config_.valid_data.clear();
-  config_.held_out = datasets_.valid ? RunConfig().held_out : 0;
+  if (!datasets_.valid) config_.held_out = 0;
   ModelConfig& model = config_.model;
   if (model.vocabulary == 0 && tokenizer_choice(config_).none() &&
       std::ranges::none_of(inputs_of(*datasets_.train, model), is_token_row))

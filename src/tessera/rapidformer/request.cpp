@@ -102,6 +102,14 @@ void take_defaults(RunConfig& config, const AskedRun& run) {
     take(kOfNewModels);
 }
 
+/// --eval-iters 0 is no validation, and after each epoch there is one of all that is held out.
+void hold_nothing_out(RunConfig& config, const AskedRun& run) {
+  if (run.flags.find("eval-iters") == nullptr || config.eval_iters != 0 || config.epochs == 0)
+    return;
+  config.held_out = 0;
+  config.valid_data.clear();
+}
+
 /// In pretraining the folder gives the architecture: what flags say of it holds, and the weights
 /// are new.
 void take_architecture(RunConfig& config, const AskedRun& run, std::vector<std::string>& notices) {
@@ -163,6 +171,7 @@ AskedTraining read_rapidformer_flags(const Arguments& arguments, FlagsOf whose,
   out.devices_told = run.devices_told;
   out.config = configure(run.flags.settings(), problems, out.notices, families);
   take_defaults(out.config, run);
+  hold_nothing_out(out.config, run);
   problems.gather([&] { take_architecture(out.config, run, out.notices); });
   check_hub_folder(out.config, run);
   out.display = [](const RunConfig& config, Console& console) {
