@@ -108,6 +108,37 @@ TEST(RapidformerFlags, BecomeFields) {
   }
 }
 
+/// A field has several names, and flags are counted from under any of them.
+TEST(RapidformerFlags, AreCountedFromUnderAnyNameOfAField) {
+  const std::string line = kPretrain;
+  const auto instead = [&](const std::string& flag, const std::string& other) {
+    std::string out = line;
+    return out.replace(out.find(flag), flag.size(), other);
+  };
+  const AskedTraining batch =
+      asked(instead("--micro-batch-size 1 --global-batch-size 8",
+                    "--micro-batch-size 4 --devices 4 --tensor-parallel-size 2"));
+  EXPECT_EQ(problems_of(batch), "");
+  EXPECT_EQ(batch.config.global_batch_size, 8);
+  const AskedTraining warm =
+      asked(instead("--train-iters 10", "--steps 1000 --lr-warmup-fraction .01"));
+  EXPECT_EQ(problems_of(warm), "");
+  EXPECT_EQ(warm.config.optimizer.schedule.warmup_steps, 10);
+  EXPECT_EQ(problems_of(asked(instead("--num-layers 2 --hidden-size 64", "--layers 2 --width 64"))),
+            "");
+  const AskedTraining epochs = asked(
+      "--task sequence_classification --init-from m --train-data t.tsv --num-train-epochs 3 "
+      "--lr 2e-5 --save s --micro-batch-size 16");
+  EXPECT_EQ(problems_of(epochs), "");
+  EXPECT_EQ(epochs.config.epochs, 3);
+  // What is told names the flag that was given.
+  EXPECT_NE(problems_of(asked(line + "--tensor-parallel-size 3"))
+                .find("--tensor-parallel-size 3 makes parts of 3 devices"),
+            std::string::npos);
+  // Both rates: that of attention is not Megatron-LM's default.
+  EXPECT_EQ(field_text(asked(line + "--dropout 0"), "attention-dropout"), "-1");
+}
+
 TEST(RapidformerFlags, SamplesAreStepsOfTheBatch) {
   std::string line = kPretrain;
   line.replace(line.find("--train-iters 10"), 16, "--train-samples 85");
@@ -260,16 +291,16 @@ class DataFlags : public testing::Test {
     path_ = ::mkdtemp(name.data());
   }
   ~DataFlags() override { std::filesystem::remove_all(path_); }
-  void write(const std::string& name) const {
+  void write(const std::string& name, const char* content = "x") const {
     const std::filesystem::path file = std::filesystem::path(path_) / name;
     std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << "x";
+    std::ofstream(file) << content;
   }
   /// With every @ replaced by the folder.
-  AskedTraining ask(std::string line) const {
+  AskedTraining ask(std::string line, const Environment& environment = {}) const {
     for (std::size_t at = 0; (at = line.find('@', at)) != std::string::npos; at += path_.size())
       line.replace(at, 1, path_);
-    return asked(line);
+    return asked(line, environment);
   }
   std::string path_;
 };
@@ -294,8 +325,130 @@ TEST_F(DataFlags, AFolderOfTables) {
   EXPECT_NE(
       problems_of(ask(line + "--data-path @ --data-name d")).find("d/train.tsv, .csv or .jsonl"),
       std::string::npos);
+  for (const char* flags : {"--data-path @/a --eval-iters 0", "--data-path @/c --eval-iters 0",
+                            "--data-path @/c --valid-data v --eval-iters 0"}) {
+    const AskedTraining none = ask(line + flags);
+    EXPECT_EQ(problems_of(none), "") << flags;
+    EXPECT_EQ(none.notices.size(), 0u) << flags;
+    EXPECT_EQ(none.config.held_out, 0) << flags;
+    EXPECT_EQ(none.config.valid_data, std::vector<std::string>{}) << flags;
+  }
   EXPECT_NE(problems_of(ask(line + "--data-path @ --data-name a --dataset-name b"))
                 .find("--data-name a and --dataset-name b disagree"),
+            std::string::npos);
+}
+
+/// What is counted from several fields is counted from those of the file, too.
+TEST_F(DataFlags, AFileSaysWhatFlagsDoNot) {
+  write("base.toml",
+        "global-batch-size = 64\ndevices = 4\nsteps = 1000\nfamily = \"gpt2\"\nlayers = 4\n"
+        "pipeline-schedule = \"zb-v\"\ncheckpoint-names = \"iter\"\n");
+  write("bare.toml", "steps = 1000\n");
+  struct Case {
+    const char *flags, *field, *value;
+  };
+  const Case kCases[] = {
+      {"--config @/base.toml --micro-batch-size 4", "global-batch-size", "64"},
+      {"--config @/base.toml --tensor-model-parallel-size 2", "devices", "4"},
+      {"--config @/base.toml --train-samples 128", "steps", "2"},
+      {"--config @/base.toml --lr-decay-samples 128", "lr-decay-steps", "2"},
+      {"--config @/base.toml --lr-warmup-samples 128", "lr-warmup-steps", "2"},
+      {"--config @/base.toml --lr-warmup-fraction .05", "lr-warmup-steps", "50"},
+      {"--config @/base.toml --lr-warmup-fraction .05 --train-samples 6400", "lr-warmup-steps",
+       "5"},
+      {"--config @/base.toml --num-layers-per-virtual-pipeline-stage 1 "
+       "--pipeline-model-parallel-size 2",
+       "virtual-pipeline-stages", "2"},
+      {"--config @/base.toml --num-virtual-stages-per-pipeline-rank 2", "pipeline-schedule",
+       "zb-v"},
+      {"--config @/bare.toml --micro-batch-size 2 --data-parallel-size 3", "global-batch-size",
+       "6"},
+      {"--config @/bare.toml --micro-batch-size 2 --data-parallel-size 3 --train-samples 60",
+       "steps", "10"},
+      {"--config @/bare.toml --train-samples 80", "steps", "10"},  // of the 8 that a batch has then
+      {"--preset gpt2-small --micro-batch-size 2", "global-batch-size", "4"},
+  };
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.flags);
+    const AskedTraining got = ask(c.flags);
+    EXPECT_EQ(problems_of(got), "");
+    EXPECT_EQ(field_text(got, c.field), c.value);
+  }
+  EXPECT_NE(problems_of(ask("--config @/base.toml --tensor-model-parallel-size 8"))
+                .find("makes parts of 8 devices, and there are 4 devices (devices 4 in "),
+            std::string::npos);
+  EXPECT_NE(problems_of(ask("--config @/base.toml --swiglu")).find("the model is of family gpt2"),
+            std::string::npos);
+  const AskedTraining two = ask("--config @/base.toml", {{"CUDA_VISIBLE_DEVICES", "0,1"}});
+  EXPECT_EQ(field_text(two, "devices"), "4");
+  write("epochs.toml", "epochs = 3\n");
+  EXPECT_NE(problems_of(ask("--config @/epochs.toml --lr-warmup-fraction .1"))
+                .find("which follow from epochs 3 and the data only later"),
+            std::string::npos);
+}
+
+TEST_F(DataFlags, CheckpointsAreFoundHoweverTheyAreCalled) {
+  std::string line = kPretrain;
+  line.erase(line.find("--save s "), 9);
+  for (const char* name :
+       {"step/checkpoints/step-00000002/manifest.json",
+        "step/checkpoints/step-00000004/manifest.json", "iter/iter_0000002/manifest.json"})
+    write(name);
+  for (const auto& [folder, checkpoint] :
+       {std::pair<std::string, std::string>("step", "step/checkpoints/step-00000002"),
+        std::pair<std::string, std::string>("iter", "iter/iter_0000002")}) {
+    SCOPED_TRACE(folder);
+    const auto expect = [&](const std::string& flags, const std::string& resume,
+                            const std::string& output, const std::string& names) {
+      SCOPED_TRACE(flags);
+      const AskedTraining got = ask(line + flags);
+      EXPECT_EQ(problems_of(got), "");
+      EXPECT_EQ(got.config.resume, resume);
+      EXPECT_EQ(got.config.output, path_ + "/" + output);
+      EXPECT_EQ(got.config.checkpoint_names, names);
+    };
+    const std::string at = "--load @/" + folder, path = path_ + "/" + checkpoint;
+    expect(at + " --exit-on-missing-checkpoint", "auto", folder, folder);
+    expect(at + " --ckpt-step 2", path, folder, folder);
+    expect(at + " --ckpt-step 2 --save @/new", path, "new", "iter");
+    expect(at + " --output @/new", path_ + "/" + folder, "new", "iter");
+    expect("--output @/" + folder + " --resume auto", "auto", folder, folder);
+  }
+  EXPECT_NE(problems_of(ask(line + "--load @/step --ckpt-step 3")).find("; it has 2, 4"),
+            std::string::npos);
+}
+
+TEST_F(DataFlags, AModelThatNoRunLeftIsNotReplaced) {
+  std::string line = kPretrain;
+  line.erase(line.find("--save s "), 9);
+  write("models/hf/config.json", "{}");
+  const auto problems = [&](const char* flags) { return problems_of(ask(line + flags)); };
+  EXPECT_NE(problems("--save @/models").find("models/hf' is there already, and no run left it"),
+            std::string::npos);
+  EXPECT_NE(problems("--load @/models --save @/models").find("no run left it"), std::string::npos);
+  EXPECT_EQ(problems("--save @/others"), "");
+  EXPECT_NE(problems("--save @/models --init-from @/models/hf")
+                .find("which its trained model would replace; give another --save"),
+            std::string::npos);
+  write("models/iter_0000002/manifest.json");
+  EXPECT_EQ(problems("--load @/models"), "");
+}
+
+TEST_F(DataFlags, SeveralTablesAreAllTaken) {
+  const std::string line =
+      "--task sequence_classification --pretrained-model-name-or-path m --epochs 3 --lr 2e-5 "
+      "--save s --micro-batch-size 16 ";
+  for (const char* name : {"a.tsv", "b.tsv", "c/train.tsv"}) write(name);
+  const std::vector<std::string> both = {path_ + "/a.tsv", path_ + "/b.tsv"};
+  for (const char* flags :
+       {"--data-path @/a.tsv @/b.tsv", "--data-path @/a.tsv --data-path @/b.tsv"}) {
+    const AskedTraining got = ask(line + flags);
+    EXPECT_EQ(problems_of(got), "") << flags;
+    EXPECT_EQ(got.config.data, both) << flags;
+  }
+  EXPECT_NE(problems_of(ask(line + "--data-path @/c @/a.tsv")).find("/c' is none; give one folder"),
+            std::string::npos);
+  EXPECT_NE(problems_of(ask(line + "--data-path @/a.tsv @ --data-name c")).find("' is none; give"),
             std::string::npos);
 }
 

@@ -57,6 +57,18 @@ TEST(LogLines, IterationsAsMegatronPrintsThem) {
             "iterations:   1 |\n");
 }
 
+/// A run that ends before its last iteration, as with --exit-interval.
+TEST(LogLines, TheEndHasALineOfWhatFillsNoInterval) {
+  Printed printed;
+  LogLines lines(printed.console, every(2));
+  for (std::int64_t step = 1; step <= 3; ++step) lines.on_step({.step = step, .loss = 10});
+  printed.take();
+  lines.finish();
+  EXPECT_TRUE(printed.take().starts_with(" iteration        3/"));
+  lines.finish();
+  EXPECT_EQ(printed.take(), "");
+}
+
 TEST(LogLines, LossesHaveMegatronsNames) {
   Printed printed;
   LogLines lines(printed.console, every(1));

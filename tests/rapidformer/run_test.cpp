@@ -148,11 +148,33 @@ TEST_F(RapidformerRun, GoesOnWithTheSameLosses) {
       << none.err;
 }
 
+TEST_F(RapidformerRun, WithoutAValidationNoEpochHasOne) {
+  std::ofstream table(path_ + "/train.tsv");
+  table << "text\tlabel\n";
+  for (int row = 0; row < 40; ++row) table << "word" << row % 20 << "\t" << row % 2 << "\n";
+  table.close();
+  const std::string line =
+      "--task sequence_classification --family bert --num-layers 1 --hidden-size 16 "
+      "--num-attention-heads 2 --seq-length 8 --tokenizer-type BertWordPieceCase --vocab-file "
+      "@/vocab.txt --data-path @ --text-column text --label-column label --epochs 2 "
+      "--micro-batch-size 4 --lr 1e-3 --threads 1 ";
+  const Ended judged = run(line + "--save @/judged"),
+              not_judged = run(line + "--save @/n --eval-iters 0");
+  EXPECT_EQ(judged.code, 0) << judged.err;
+  EXPECT_NE(judged.out.find("evaluation after epoch 2"), std::string::npos) << judged.out;
+  EXPECT_EQ(not_judged.code, 0) << not_judged.err;
+  EXPECT_EQ(not_judged.out.find("evaluation"), std::string::npos) << not_judged.out;
+}
+
 TEST_F(RapidformerRun, WordsThatAreNoFlagsAreTheCommandTessera) {
   EXPECT_EQ(run("version").out, "tessera " + std::string(kVersion) + "\n");
   EXPECT_EQ(ended({}).code, 0);
   EXPECT_NE(run("--help").out.find("--lr-warmup-fraction X"), std::string::npos);
   EXPECT_EQ(run("--user-script").code, 2);
+  EXPECT_NE(
+      run("--user-script a.cpp --user-script=b.cpp").err.find("'a.cpp' and 'b.cpp'; give one"),
+      std::string::npos);
+  EXPECT_EQ(run("--user-script @/gone.cpp --help").out, "") << "the script has its own help";
 }
 
 }  // namespace

@@ -27,6 +27,13 @@ struct AskedRun {
   std::int64_t devices = 1, data_parallel = 1, global_batch_size = 0;
   bool devices_told = false;
   bool several_processes = false;
+
+  /// What the flags that are taken so far, the file and the preset say together.
+  RunConfig so_far() const;
+  /// A field that is a number, by a flag, or else by the file or the preset; none: nobody tells it.
+  std::optional<std::int64_t> count(std::string_view name) const;
+  /// Whether a flag tells the field, or the file, which asks for nothing by a default.
+  bool asks(std::string_view field) const;
 };
 
 /// The task, the family, sizes, rates, the tokenizer; pretrained.
@@ -37,5 +44,10 @@ void take_mesh_flags(AskedRun& run, const Variables& variables);
 void take_schedule_flags(AskedRun& run);
 /// --save, --load, --finetune and what goes with them.
 void take_folder_flags(AskedRun& run);
+
+/// Where the trained model goes for transformers: OUTPUT/hf.
+std::string hub_folder(const RunConfig& config);
+/// Problems: a model is there that is not of this run.
+void check_hub_folder(const RunConfig& config, const AskedRun& run);
 
 }  // namespace tessera

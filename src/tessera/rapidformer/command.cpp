@@ -16,24 +16,29 @@ constexpr const char* kUserScript = "--user-script";
 
 /// The value of --user-script, which is taken out of the arguments; empty: it is not there.
 std::string take_user_script(Arguments& arguments) {
-  for (auto word = arguments.begin(); word != arguments.end(); ++word) {
+  std::string out;
+  for (auto word = arguments.begin(); word != arguments.end();) {
     const bool joined = starts_with(*word, text(kUserScript, "="));
-    if (!joined && *word != kUserScript) continue;
-    if (joined) {
-      const std::string out = word->substr(std::string_view(kUserScript).size() + 1);
-      arguments.erase(word);
-      return out;
+    if (!joined && *word != kUserScript) {
+      ++word;
+      continue;
     }
-    require(word + 1 != arguments.end() && !starts_with(*(word + 1), "--"), kUserScript,
+    require(joined || (word + 1 != arguments.end() && !starts_with(*(word + 1), "--")), kUserScript,
             " needs a value: ", kUserScript, " FILE");
-    const std::string out = *(word + 1);
-    arguments.erase(word, word + 2);
-    return out;
+    const std::string file =
+        joined ? word->substr(std::string_view(kUserScript).size() + 1) : *(word + 1);
+    require(out.empty() || out == file, kUserScript, " is given twice: '", out, "' and '", file,
+            "'; give one");
+    out = file;
+    word = arguments.erase(word, word + (joined ? 1 : 2));
   }
-  return "";
+  return out;
 }
 
 int train_by_flags(Arguments arguments, Console& console, const Variables& variables) {
+  refuse_comments(arguments);
+  const std::string script = take_user_script(arguments);
+  if (!script.empty()) return run_user_script(script, arguments, console);
   if (std::ranges::find_if(arguments, [](const std::string& word) {
         return word == "--help" || word == "-h";
       }) != arguments.end()) {
@@ -43,9 +48,6 @@ int train_by_flags(Arguments arguments, Console& console, const Variables& varia
                 << rapidformer_help({}, console.columns);
     return 0;
   }
-  refuse_comments(arguments);
-  const std::string script = take_user_script(arguments);
-  if (!script.empty()) return run_user_script(script, arguments, console);
   return run_training(read_rapidformer_flags(arguments, FlagsOf::Command, variables), console);
 }
 

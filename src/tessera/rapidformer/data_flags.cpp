@@ -1,5 +1,6 @@
 #include "tessera/rapidformer/data_flags.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <system_error>
@@ -30,7 +31,7 @@ std::string_view given_of(const GivenFlags& flags, const std::array<std::string_
   std::string_view out;
   for (const std::string_view name : names) {
     if (flags.find(name) == nullptr) continue;
-    if (!out.empty() && *flags.find(name) != *flags.find(out))
+    if (!out.empty() && flags.find_all(name) != flags.find_all(out))
       problems.add(text(flags.written(out), " and ", flags.written(name),
                         " disagree: both say where the data is; give one"));
     out = name;
@@ -71,11 +72,25 @@ void check_prefix(const std::string& prefix, const std::string& source, Problems
                     "token files"));
 }
 
-void take_tables(GivenFlags& flags, const std::string& path, const std::string& source,
-                 const std::string& name, Problems& problems, std::vector<std::string>& notices) {
+/// A file, or the prefix of token files.
+bool is_file(const std::string& path) {
   std::error_code ignored;
-  if (name.empty() && (fs::is_regular_file(path, ignored) || is_there(path + ".idx")))
-    return flags.set("data", {path}, source);
+  return fs::is_regular_file(path, ignored) || is_there(path + ".idx");
+}
+
+void take_tables(GivenFlags& flags, const std::vector<std::string>& paths,
+                 const std::string& source, const std::string& name, Problems& problems,
+                 std::vector<std::string>& notices) {
+  if (name.empty() && std::ranges::all_of(paths, is_file)) return flags.set("data", paths, source);
+  if (paths.size() > 1) {
+    const auto other = std::ranges::find_if_not(paths, is_file);
+    problems.add(text(source, " ", join(paths, " "), ": several paths are files, and ",
+                      other == paths.end() ? text("--data-name ", name, " is a folder in one")
+                                           : text("'", *other, "' is none"),
+                      "; give one folder, or the files alone"));
+    return problems.refuse("data");
+  }
+  const std::string& path = paths.front();
   const std::string folder = name.empty() ? path : (fs::path(path) / name).string();
   const std::string train = part_in(folder, {"train"}),
                     valid = part_in(folder, {"dev", "validation", "valid"});
@@ -89,7 +104,9 @@ void take_tables(GivenFlags& flags, const std::string& path, const std::string& 
     return problems.refuse("data");
   }
   flags.set("data", {train}, source);
-  if (!flags.tells("valid-data")) {
+  const std::string* const batches = flags.find("eval-iters");
+  const bool validates = batches == nullptr || *batches != "0";
+  if (validates && !flags.tells("valid-data")) {
     if (valid.empty()) {
       notices.push_back(text("there is no dev or validation table beside ", train,
                              ": the end of the training table is held out to evaluate on"));
@@ -124,13 +141,13 @@ void take_data(GivenFlags& flags, bool pretraining, bool checks, Problems& probl
   }
   const std::string source = text("--", path);
   if (!pretraining)
-    return take_tables(flags, *flags.find(path), source, name.empty() ? "" : *flags.find(name),
+    return take_tables(flags, flags.find_all(path), source, name.empty() ? "" : *flags.find(name),
                        problems, notices);
   if (!name.empty())
     problems.add(text(flags.written(name),
                       " is for tables; --task pretraining takes the prefix of ",
                       "token files: ", source, " PREFIX"));
-  const std::vector<std::string>& words = *flags.find_all(path);
+  const std::vector<std::string> words = flags.find_all(path);
   const bool weighted = words.size() > 1 && words.size() % 2 == 0 &&
                         words[0].find_first_not_of("0123456789.eE+-") == std::string::npos;
   const std::size_t before = problems.list().size();

@@ -10,9 +10,9 @@ namespace tessera {
 
 /// Tells `data`, and `valid-data` where there is a file for it.
 ///
-/// With `pretraining` the path is the PREFIX of token files, or several. Else it is a file, or a
-/// folder DIR of which DIR/NAME (without a name DIR itself) has train, dev or validation, and test,
-/// as .tsv, .csv, .jsonl, .json or .txt; the test part is not used.
+/// With `pretraining` the path is the PREFIX of token files, or several. Else it is a file, or
+/// several, or a folder DIR of which DIR/NAME (without a name DIR itself) has train, dev or
+/// validation, and test, as .tsv, .csv, .jsonl, .json or .txt; the test part is not used.
 ///
 /// `checks`: that token files are there; a program may make something else of the path.
 /// Problems: neither path nor name; names that disagree; no file; PREFIX_text_sentence where there

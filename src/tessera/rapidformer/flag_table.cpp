@@ -202,7 +202,7 @@ constexpr FlagRow kRows[] = {
     {"no-gradient-accumulation-fusion", "", Idle, "", "", kFused},
     {"no-rope-fusion", "", Idle, "", "", kFused},
     // Data.
-    {"data-path", "PATH", Read, "data", "", "with --task pretraining the PREFIX of token files, or weights and prefixes by turns; else a folder of tables", true},
+    {"data-path", "PATH", Read, "data", "", "with --task pretraining the PREFIX of token files, or weights and prefixes by turns; else tables, or a folder of them", true},
     {"dataset-path", "PATH", Read, "data", "", "as --data-path", true},
     {"data-dir", "FOLDER", Read, "data", "", "as --data-path"},
     {"data-name", "NAME", Read, "data", "", "the folder NAME in --data-path: train, dev and test, as .tsv, .csv or .jsonl"},

@@ -50,6 +50,19 @@ bool same_word(std::string_view a, std::string_view b) {
   return x && y ? *x == *y : a == b;
 }
 
+/// The field that a flag is in the same words; none: the flag is more than that.
+FoundField field_of(std::string_view flag) {
+  const FlagRow* const row = find_flag_row(flag);
+  if (row == nullptr) return find_field(flag);
+  return row->kind == FlagKind::Same ? find_field(row->field) : FoundField();
+}
+
+bool same_flag(std::string_view a, std::string_view b) {
+  if (a == b) return true;
+  const FoundField one = field_of(a), other = field_of(b);
+  return one.field != nullptr && one.field == other.field && one.negated == other.negated;
+}
+
 }  // namespace
 
 void refuse_comments(const Arguments& arguments) {
@@ -115,16 +128,29 @@ void GivenFlags::take(const Setting& setting, Problems& problems,
   }
 }
 
-const std::vector<std::string>* GivenFlags::find_all(std::string_view name) const {
+const Setting* GivenFlags::last_setting(std::string_view name) const {
   for (auto setting = parsed_.settings.rbegin(); setting != parsed_.settings.rend(); ++setting) {
-    if (setting->key == name) return &setting->values;
+    if (same_flag(setting->key, name)) return &*setting;
   }
   return nullptr;
 }
 
 const std::string* GivenFlags::find(std::string_view name) const {
-  const std::vector<std::string>* const values = find_all(name);
-  return values == nullptr ? nullptr : &values->back();
+  const Setting* const setting = last_setting(name);
+  return setting == nullptr ? nullptr : &setting->values.back();
+}
+
+std::vector<std::string> GivenFlags::find_all(std::string_view name) const {
+  std::vector<std::string> out;
+  for (const Setting& setting : parsed_.settings) {
+    if (same_flag(setting.key, name))
+      out.insert(out.end(), setting.values.begin(), setting.values.end());
+  }
+  return out;
+}
+
+bool GivenFlags::typed(std::string_view name) const {
+  return std::ranges::find(parsed_.settings, name, &Setting::key) != parsed_.settings.end();
 }
 
 bool GivenFlags::on(std::string_view name) const {
@@ -149,10 +175,10 @@ std::optional<double> GivenFlags::number(std::string_view name) const {
 }
 
 std::string GivenFlags::written(std::string_view name) const {
-  const std::vector<std::string>* const values = find_all(name);
-  return values == nullptr || (values->size() == 1 && values->front() == "true")
-             ? text("--", name)
-             : text("--", name, " ", join(*values, " "));
+  const Setting* const setting = last_setting(name);
+  if (setting == nullptr) return text("--", name);
+  const bool alone = setting->values.size() == 1 && setting->values.front() == "true";
+  return alone ? setting->source : text(setting->source, " ", join(setting->values, " "));
 }
 
 bool GivenFlags::tells(std::string_view field) const {

@@ -24,13 +24,17 @@ class GivenFlags {
              std::vector<std::string>& notices);
 
   bool help() const { return parsed_.help; }
-  /// The last value of a flag, by the name that was typed; nullptr: it was not given.
+  /// The last value of a flag, under any name of its field where it is one; nullptr: it was not
+  /// given.
   const std::string* find(std::string_view name) const;
-  const std::vector<std::string>* find_all(std::string_view name) const;
+  /// All values, wherever they stand.
+  std::vector<std::string> find_all(std::string_view name) const;
+  /// Whether this very name was given.
+  bool typed(std::string_view name) const;
   bool on(std::string_view name) const;
   std::optional<std::int64_t> count(std::string_view name) const;
   std::optional<double> number(std::string_view name) const;
-  /// "--lr-warmup-fraction .01", for messages.
+  /// "--lr-warmup-fraction .01", as it was given, for messages.
   std::string written(std::string_view name) const;
   /// The last flag of the command line, with its values; empty: there is none.
   const std::string& last() const { return last_; }
@@ -44,6 +48,7 @@ class GivenFlags {
   const ParsedFlags& settings() const { return settings_; }
 
  private:
+  const Setting* last_setting(std::string_view name) const;
   void take(const Setting& setting, Problems& problems, std::vector<std::string>& notices);
 
   ParsedFlags parsed_;    // all

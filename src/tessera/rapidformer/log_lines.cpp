@@ -55,6 +55,11 @@ void LogLines::on_step(const StepRecord& record) {
       for (std::size_t i = 0; i < losses.size(); ++i) sums_[i].second += losses[i].second;
   }
   if (record.step % interval_ == 0 || record.step == steps_) print_interval(record);
+  last_ = record;
+}
+
+void LogLines::finish() {
+  if (done_ > 0) print_interval(last_);
 }
 
 void LogLines::print_interval(const StepRecord& last) {

@@ -27,6 +27,8 @@ class LogLines : public RunDisplay {
   void on_save(std::int64_t step, const std::string& path) override;
   void on_profile(const std::string& path, const std::string& table) override;
   void on_notice(const std::string& notice) override;
+  /// The line of iterations that fill no interval, where the run ends before its last one.
+  void finish() override;
 
  private:
   void line(const std::string& text);
@@ -38,6 +40,7 @@ class LogLines : public RunDisplay {
   std::int64_t done_ = 0, skipped_ = 0, nan_ = 0;  // since the last line
   double seconds_ = 0;
   NamedMeans sums_;
+  StepRecord last_;
 };
 
 }  // namespace tessera

@@ -10,16 +10,19 @@ namespace tessera {
 
 namespace {
 
-/// --devices, else what the environment says; processes that another launcher started are counted
-/// by it.
+/// --devices, else what the file or the environment says; processes that another launcher started
+/// are counted by it.
 void take_devices(AskedRun& run, const Variables& variables, std::string& who) {
   const std::optional<std::int64_t> told = run.flags.count("devices");
+  const bool in_file = !told && run.told_elsewhere && run.asks("devices");
   const AskedDevices asked = asked_devices(variables);
-  run.devices = told.value_or(asked.all());
-  who = told ? "--devices" : asked.who;
-  const Launched launched = launch_of(
-      variables, {.devices = told || asked.hosts > 1 ? run.devices : 0, .mpi = has_mpi()});
+  run.devices = in_file ? run.so_far().parallel.devices : told.value_or(asked.all());
+  who = told ? "--devices" : in_file ? run.so_far().asked_for["devices"] : asked.who;
+  const bool counted = told || in_file || asked.hosts > 1;
+  const Launched launched =
+      launch_of(variables, {.devices = counted ? run.devices : 0, .mpi = has_mpi()});
   run.several_processes = launched.how != Launched::Alone;
+  if (in_file) return;
   if (told) {
     run.devices_told = true;
   } else if (run.several_processes && asked.hosts == 1) {
@@ -37,10 +40,12 @@ std::int64_t data_parallel_of(AskedRun& run, const std::string& who) {
   std::vector<std::string> written;
   for (const char* name :
        {"tensor-model-parallel-size", "pipeline-model-parallel-size", "context-parallel-size"}) {
-    const std::int64_t size = run.flags.count(name).value_or(1);
+    const std::int64_t size = run.count(name).value_or(1);
     if (size < 1) return 0;  // the field says so
     parts *= size;
-    if (size > 1) written.push_back(run.flags.written(name));
+    if (size > 1)
+      written.push_back(run.flags.find(name) == nullptr ? text(name, " ", size)
+                                                        : run.flags.written(name));
   }
   if (run.devices % parts == 0) return run.devices / parts;
   const std::string devices = text(run.devices, run.devices == 1 ? " device" : " devices",
@@ -57,19 +62,22 @@ std::int64_t data_parallel_of(AskedRun& run, const std::string& who) {
   return 0;
 }
 
-/// Megatron-LM's rule: whole micro-batches on every device.
+/// Megatron-LM's rule: whole micro-batches on every device. Of a batch that is not told by a flag
+/// the run says what is wrong with it.
 void take_batch(AskedRun& run) {
   const std::optional<std::int64_t> micro = run.flags.count("micro-batch-size"),
                                     global = run.flags.count("global-batch-size");
-  run.global_batch_size = global.value_or(0);
-  if (!micro || *micro < 1 || run.data_parallel < 1) return;
+  if (run.data_parallel < 1) return;  // a problem
+  const std::optional<std::int64_t> told = run.count("global-batch-size");
+  run.global_batch_size = told.value_or(run.so_far().global_batch_size);
+  if (!micro || *micro < 1) return;
   const std::int64_t at_a_time = *micro * run.data_parallel;
-  if (!global) {
+  if (!told) {
     run.global_batch_size = at_a_time;
     run.flags.set("global-batch-size", {text(at_a_time)}, "--micro-batch-size");
     return;
   }
-  if (*global < 1 || *global % at_a_time == 0) return;
+  if (!global || *global < 1 || *global % at_a_time == 0) return;
   const std::int64_t below = *global / at_a_time * at_a_time;
   const std::string batches = below == 0 ? text(at_a_time) : text(below, " or ", below + at_a_time);
   const std::string micros =
@@ -91,8 +99,9 @@ void take_virtual_stages(AskedRun& run) {
   if (!each && !chunks) return;
   std::int64_t count = chunks.value_or(0);
   if (each) {
-    const std::int64_t layers = run.flags.count("num-layers").value_or(0),
-                       stages = run.flags.count("pipeline-model-parallel-size").value_or(1);
+    const std::int64_t of_folder = run.pretrained ? run.pretrained->config().layers : 0,
+                       layers = run.count("num-layers").value_or(of_folder),
+                       stages = run.count("pipeline-model-parallel-size").value_or(1);
     if (*each < 1 || layers < 1 || layers % (stages * *each) != 0) {
       run.problems.add(text("--num-layers-per-virtual-pipeline-stage ", *each, " x ", stages,
                             " pipeline stages does not divide --num-layers ", layers,
@@ -105,7 +114,7 @@ void take_virtual_stages(AskedRun& run) {
   run.flags.set(
       "virtual-pipeline-stages", {text(count)},
       each ? "--num-layers-per-virtual-pipeline-stage" : "--num-virtual-stages-per-pipeline-rank");
-  if (!run.flags.tells("pipeline-schedule"))
+  if (!run.asks("pipeline-schedule"))
     run.flags.set("pipeline-schedule", {"interleaved"}, "--pipeline-schedule");
 }
 
@@ -114,7 +123,8 @@ void take_virtual_stages(AskedRun& run) {
 void take_mesh_flags(AskedRun& run, const Variables& variables) {
   std::string who;
   take_devices(run, variables, who);
-  run.data_parallel = run.flags.tells("data-parallel-size") ? 0 : data_parallel_of(run, who);
+  const std::int64_t told = run.count("data-parallel-size").value_or(0);
+  run.data_parallel = told > 0 ? told : data_parallel_of(run, who);
   take_batch(run);
   take_virtual_stages(run);
   if (const std::optional<double> minutes = run.flags.number("distributed-timeout-minutes")) {

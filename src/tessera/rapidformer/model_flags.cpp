@@ -64,24 +64,35 @@ void refuse_words(AskedRun& run, const char* name, std::initializer_list<std::st
                           join(std::vector<std::string>(known.begin(), known.end()), " or ")));
 }
 
+/// In the file, or that of the preset; empty: they say nothing of it.
+std::string family_elsewhere(const AskedRun& run) {
+  if (!run.told_elsewhere) return "";
+  const RunConfig config = run.so_far();
+  const bool told = !config.preset.empty() || !config.untold.contains("family");
+  return told ? std::string(config.model.family.name()) : "";
+}
+
 /// Of the folder, of --family, or what tokenizer and layers say; nullptr: not known.
 const ModelFamily* take_family(AskedRun& run) {
   refuse_words(run, "position-embedding-type", {"rope", "learned_absolute"});
   refuse_words(run, "normalization", {"LayerNorm", "RMSNorm"});
   const std::string llama = llama_words(run);
   const std::string* const told = run.flags.find("family");
+  const std::string elsewhere = family_elsewhere(run);
   const std::string* const type = run.flags.find("tokenizer-type");
-  std::string name = told != nullptr   ? *told
-                     : run.pretrained  ? std::string(run.pretrained->config().family.name())
-                     : !llama.empty()  ? "llama"
-                     : type != nullptr ? family_of_tokenizer(run, *type)
-                                       : "";
+  std::string name = told != nullptr      ? *told
+                     : run.pretrained     ? std::string(run.pretrained->config().family.name())
+                     : !elsewhere.empty() ? elsewhere
+                     : !llama.empty()     ? "llama"
+                     : type != nullptr    ? family_of_tokenizer(run, *type)
+                                          : "";
   if (!llama.empty() && name != "llama")
     run.problems.add(text(llama, llama.find(',') == std::string::npos ? " is" : " are",
                           " of family llama, and the model is of family ", name,
                           "; leave out what does not hold"));
   const bool is_told = told != nullptr || run.pretrained ||
-                       run.flags.find(kPretrained) != nullptr || run.told_elsewhere;
+                       run.flags.find(kPretrained) != nullptr || run.flags.tells("init-from") ||
+                       run.told_elsewhere;
   if (name.empty() && !is_told && run.whose == FlagsOf::Command)
     run.problems.add(
         "which model? give --pretrained-model-name-or-path NAME, or a --tokenizer-type "

@@ -1,7 +1,6 @@
 #include "tessera/rapidformer/request.h"
 
 #include <array>
-#include <filesystem>
 
 #include "tessera/apps/export_model.h"
 #include "tessera/apps/flags.h"
@@ -43,17 +42,18 @@ void require_flags(AskedRun& run) {
     bool if_so = true;
   };
   const bool command = run.whose == FlagsOf::Command;
-  const bool sizes =
-      command && run.pretraining && run.flags.find("pretrained-model-name-or-path") == nullptr;
+  const bool sizes = command && run.pretraining &&
+                     run.flags.find("pretrained-model-name-or-path") == nullptr &&
+                     !run.flags.tells("init-from");
   const std::vector<Wanted> all = {
-      {"data-path", {"data-dir", "dataset-path", "train-data-path", "train-data", "data"}, command},
-      {"num-layers", {"layers", "encoder-num-layers"}, sizes},
-      {"hidden-size", {"width"}, sizes},
-      {"num-attention-heads", {"heads"}, sizes},
-      {"seq-length", {"context", "encoder-seq-length"}, sizes},
+      {"data-path", {"data-dir", "dataset-path", "data"}, command},
+      {"num-layers", {}, sizes},
+      {"hidden-size", {}, sizes},
+      {"num-attention-heads", {}, sizes},
+      {"seq-length", {"encoder-seq-length"}, sizes},
       {"micro-batch-size", {}, command},
-      {"train-iters", {"train-samples", "epochs", "steps"}, run.pretraining},
-      {"epochs", {"train-iters", "train-samples", "steps"}, !run.pretraining},
+      {"train-iters", {"train-samples", "epochs"}, run.pretraining},
+      {"epochs", {"train-iters", "train-samples"}, !run.pretraining},
       {"lr", {}, command},
   };
   std::vector<std::string> missing;
@@ -97,8 +97,17 @@ void take_defaults(RunConfig& config, const AskedRun& run) {
   if (config.epochs == 0) take(kInIterations);
   if (config.epochs > 0 && (config.eval_at_end || config.eval_every > 0)) take(kInEpochs);
   // --dropout of tessera train is both rates.
-  if (!run.pretrained && reads_field(*config.model.family, "dropout") && !run.flags.find("dropout"))
+  if (!run.pretrained && reads_field(*config.model.family, "dropout") &&
+      !run.flags.typed("dropout"))
     take(kOfNewModels);
+}
+
+/// --eval-iters 0 is no validation, and after each epoch there is one of all that is held out.
+void hold_nothing_out(RunConfig& config, const AskedRun& run) {
+  if (run.flags.find("eval-iters") == nullptr || config.eval_iters != 0 || config.epochs == 0)
+    return;
+  config.held_out = 0;
+  config.valid_data.clear();
 }
 
 /// In pretraining the folder gives the architecture: what flags say of it holds, and the weights
@@ -112,9 +121,9 @@ void take_architecture(RunConfig& config, const AskedRun& run, std::vector<std::
                            run.pretrained->path(), " begins with its weights"));
 }
 
-/// DIR/hf: what transformers loads.
+/// What transformers loads.
 void write_hub_folder(const RunConfig& config, Console& console) {
-  const std::string folder = (std::filesystem::path(config.output) / "hf").string();
+  const std::string folder = hub_folder(config);
   try {
     export_model(config.output, folder, {.overwrite = true}, config.families);
     console.out << " the trained model is in " << folder << ", as transformers loads it\n";
@@ -162,7 +171,9 @@ AskedTraining read_rapidformer_flags(const Arguments& arguments, FlagsOf whose,
   out.devices_told = run.devices_told;
   out.config = configure(run.flags.settings(), problems, out.notices, families);
   take_defaults(out.config, run);
+  hold_nothing_out(out.config, run);
   problems.gather([&] { take_architecture(out.config, run, out.notices); });
+  check_hub_folder(out.config, run);
   out.display = [](const RunConfig& config, Console& console) {
     return std::make_unique<LogLines>(console, config);
   };

@@ -28,15 +28,7 @@ void take_samples(AskedRun& run, std::string_view flag, std::string_view field) 
   run.flags.set(field, {text(steps)}, text("--", flag));
 }
 
-/// The first of these that was given.
-std::optional<std::int64_t> first_count(const AskedRun& run, std::string_view iters,
-                                        std::string_view samples) {
-  if (const std::optional<std::int64_t> out = run.flags.count(iters)) return out;
-  const std::optional<std::int64_t> out = run.flags.count(samples);
-  return out && run.global_batch_size > 0 ? std::optional(*out / run.global_batch_size)
-                                          : std::nullopt;
-}
-
+/// After what --lr-decay-iters and --train-iters, or samples in their place, say.
 void take_warmup_fraction(AskedRun& run) {
   const std::optional<double> fraction = run.flags.number("lr-warmup-fraction");
   if (!fraction) return;
@@ -45,22 +37,22 @@ void take_warmup_fraction(AskedRun& run) {
     run.problems.add(text(written, " is no share of the decay; give a number from 0 to 1"));
     return;
   }
-  std::optional<std::int64_t> decay = first_count(run, "lr-decay-iters", "lr-decay-samples");
-  if (!decay) decay = first_count(run, "train-iters", "train-samples");
-  if (!decay) {
-    if (run.flags.find("epochs") != nullptr)
-      run.problems.add(text(written,
-                            " is a share of --lr-decay-iters, which follow from --epochs "
-                            "and the data only later; give --lr-decay-iters too, or "
-                            "--lr-warmup-iters"));
-    return;
+  const RunConfig config = run.so_far();
+  std::int64_t decay = config.optimizer.schedule.decay_steps;
+  if (decay == 0) {
+    if (config.epochs > 0)
+      return run.problems.add(
+          text(written, " is a share of --lr-decay-iters, which follow from epochs ", config.epochs,
+               " and the data only later; give --lr-decay-iters too, or "
+               "--lr-warmup-iters"));
+    decay = config.steps;
   }
-  const double steps = *fraction * static_cast<double>(*decay);
+  const double steps = *fraction * static_cast<double>(decay);
   const std::int64_t whole = std::llround(steps);
   constexpr double kRounding = 1e-6;
   if (std::abs(steps - static_cast<double>(whole)) > kRounding)
     run.notices.push_back(
-        text(written, " of ", *decay, " iterations is ", steps, "; the warm-up has ", whole));
+        text(written, " of ", decay, " iterations is ", steps, "; the warm-up has ", whole));
   run.flags.set("lr-warmup-steps", {text(whole)}, "--lr-warmup-fraction");
 }
 

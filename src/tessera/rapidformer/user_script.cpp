@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -47,12 +49,28 @@ std::string cache_folder() {
        "compiler ", join(names), "; install one, as Debian's package g++, or say which by CXX");
 }
 
+/// The begin of a command that calls it.
+std::vector<std::string> words_of_compiler(const std::string& compiler) {
+  if (exists_at(compiler)) return {compiler};
+  std::vector<std::string> out;
+  for (std::string& word : split(compiler, ' ')) {
+    if (!word.empty()) out.push_back(std::move(word));
+  }
+  return out;
+}
+
+ProcessResult version_of(const std::string& compiler) {
+  std::vector<std::string> command = words_of_compiler(compiler);
+  command.emplace_back("--version");
+  return run_process(command);
+}
+
 std::string found_compiler() {
   const std::string told = variable_text("CXX");
   const std::vector<std::string> names =
       told.empty() ? std::vector<std::string>{"c++", "g++", "clang++"} : std::vector{told};
   for (const std::string& name : names) {
-    if (run_process({name, "--version"}).ok()) return name;
+    if (version_of(name).ok()) return name;
   }
   fail_without_compiler(names);
 }
@@ -100,16 +118,13 @@ void find_library(const fs::path& bin, ScriptTools& tools) {
 /// What a script is compiled with, but for the names of files.
 std::vector<std::string> compile_command(const ScriptTools& tools) {
   const std::string folder = fs::path(tools.library).parent_path().string();
-  return {tools.compiler,
-          "-std=c++20",
-          "-O2",
-          "-isystem",
-          tools.include,
-          "-x",
-          "c++",
-          "-pthread",
-          "-Wl,-rpath," + folder,
-          "-Wl,--enable-new-dtags"};
+  std::vector<std::string> out = words_of_compiler(tools.compiler);
+  for (const std::string& word :
+       {std::string("-std=c++20"), std::string("-O2"), std::string("-isystem"), tools.include,
+        std::string("-x"), std::string("c++"), std::string("-pthread"), "-Wl,-rpath," + folder,
+        std::string("-Wl,--enable-new-dtags")})
+    out.push_back(word);
+  return out;
 }
 
 /// All that the same source may be compiled differently with.
@@ -123,7 +138,7 @@ std::string key_of(const std::string& path, const std::string& source, const Scr
   add(kVersion);
   add(path);
   add(source);
-  add(run_process({tools.compiler, "--version"}).output);
+  add(version_of(tools.compiler).output);
   add(join(compile_command(tools), " "));
   add(tools.library);
   add(text(static_cast<std::int64_t>(fs::file_size(tools.library, ignored))));
@@ -160,7 +175,9 @@ std::vector<std::string> own_headers(const std::string& rule, const std::string&
     name.clear();
   };
   for (std::size_t i = 0; i < rule.size(); ++i) {
-    const bool escaped = rule[i] == '\\' && i + 1 < rule.size() && rule[i + 1] != '\n';
+    const char next = i + 1 < rule.size() ? rule[i + 1] : '\n';
+    const bool escaped =
+        (rule[i] == '\\' && next != '\n') || (rule[i] == '$' && next == '$');  // as make reads it
     if (escaped)
       name.push_back(rule[++i]);
     else if (rule[i] == ' ' || rule[i] == '\n' || rule[i] == '\\')
@@ -170,6 +187,15 @@ std::vector<std::string> own_headers(const std::string& rule, const std::string&
   }
   end();
   return out;
+}
+
+/// Whether one of the files was written since, or is gone: what was compiled may be another text.
+bool written_since(const std::vector<std::string>& files, fs::file_time_type begin) {
+  return std::ranges::any_of(files, [&](const std::string& file) {
+    std::error_code failure;
+    const fs::file_time_type written = fs::last_write_time(file, failure);
+    return failure || written >= begin;
+  });
 }
 
 /// Files of one compilation, gone with it.
@@ -205,6 +231,21 @@ struct Scratch {
        " says of it is below\n", result.errors);
 }
 
+/// Makes `rule` and `program`; returns warnings.
+std::string compile(const std::string& path, const std::string& script, const ScriptTools& tools,
+                    const Scratch& scratch) {
+  std::vector<std::string> command = compile_command(tools);
+  for (const std::string& word :
+       {script, std::string("-MMD"), std::string("-MF"), scratch.path("rule"), std::string("-o"),
+        scratch.path("program"), std::string("-x"), std::string("none"), tools.library})
+    command.push_back(word);
+  ProcessOptions options;
+  options.timeout_seconds = kCompileSeconds;
+  const ProcessResult result = run_process(command, options);
+  if (!result.ok()) fail_to_compile(path, tools, result);
+  return result.errors;
+}
+
 }  // namespace
 
 ScriptTools script_tools() {
@@ -230,24 +271,19 @@ std::string compiled_script(const std::string& path, const ScriptTools& tools, C
   std::error_code failure;
   fs::create_directories(cache, failure);
   const Scratch scratch(cache);
-  std::vector<std::string> command = compile_command(tools);
-  for (const std::string& word :
-       {script, std::string("-MMD"), std::string("-MF"), scratch.path("rule"), std::string("-o"),
-        scratch.path("program"), std::string("-x"), std::string("none"), tools.library})
-    command.push_back(word);
   console.err << "compiling " << path << " ..." << std::endl;
-  ProcessOptions options;
-  options.timeout_seconds = kCompileSeconds;
-  const ProcessResult result = run_process(command, options);
-  if (!result.ok()) fail_to_compile(path, tools, result);
-  console.err << result.errors;
+  const fs::file_time_type begin = fs::file_time_type::clock::now();
+  console.err << compile(path, script, tools, scratch);
   const std::vector<std::string> headers = own_headers(read_file(scratch.path("rule")), script);
-  std::string program = program_of(headers);
+  std::vector<std::string> read = headers;
+  read.push_back(script);
+  const bool kept = !written_since(read, begin) && read_file(script) == source;
+  std::string program = kept ? program_of(headers) : (cache / (key + ".once")).string();
   fs::rename(scratch.path("program"), program, failure);
   if (failure)
     fail(Fault::Resource, "cannot keep the compiled user script as '", program,
          "': ", failure.message(), "; say another place by XDG_CACHE_HOME");
-  write_atomically(list, headers.empty() ? "" : join(headers, "\n") + "\n");
+  if (kept) write_atomically(list, headers.empty() ? "" : join(headers, "\n") + "\n");
   return program;
 }
 

@@ -10,7 +10,7 @@ namespace tessera {
 
 /// Where what a script is compiled with lies.
 struct ScriptTools {
-  std::string compiler;  // a name to look up in PATH, or a path
+  std::string compiler;  // a name to look up in PATH, or a path; or words: "ccache g++"
   std::string include;   // the folder of headers: "PREFIX/include"
   std::string library;   // the shared library
   std::string cache;     // the folder of compiled scripts
@@ -24,10 +24,11 @@ ScriptTools script_tools();
 
 /// The program that the script at `path` is compiled to. One that was compiled before from the same
 /// source, own headers (those that are not the system's), compiler, flags and library is used
-/// again. Two processes may do this at once: a program appears under its name when it is complete.
-/// Warnings of the compiler are told on `console`.
-/// Errors: Fault::Usage: there is no such file; it does not compile, or has no main(): what the
-///         compiler says was told on `console`, and the error says in one line what failed.
+/// again. What was edited while it was compiled is compiled again the next time. Two processes may
+/// do this at once: a program appears under its name when it is complete. Warnings of the compiler
+/// are told on `console`. Errors: Fault::Usage: there is no such file; it has no main(); it does
+/// not compile: the error
+///         has all that the compiler says.
 ///         Fault::Resource: no compiler; the cache cannot be written.
 std::string compiled_script(const std::string& path, const ScriptTools& tools, Console& console);
 

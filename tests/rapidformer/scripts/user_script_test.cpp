@@ -167,15 +167,35 @@ TEST(UserScript, IsCompiledOnceForTheSameSource) {
 TEST(UserScript, IsCompiledAgainWhereAHeaderOfItsOwnChanges) {
   Scripts scripts;
   const auto program_with = [&](const char* code) {
-    scripts.write("code of mine.h", text("inline int code() { return ", code, "; }\n"));
+    scripts.write("code of $mine.h", text("inline int code() { return ", code, "; }\n"));
     return scripts.compile(scripts.write(
-        "script.cpp", "#include \"code of mine.h\"\nint main() { return code(); }\n"));
+        "script.cpp", "#include \"code of $mine.h\"\nint main() { return code(); }\n"));
   };
   EXPECT_EQ(run_process({program_with("5")}).exit_code, 5);
   EXPECT_EQ(run_process({program_with("6")}).exit_code, 6);
   EXPECT_TRUE(scripts.compiled_now());
   EXPECT_EQ(run_process({program_with("5")}).exit_code, 5);
   EXPECT_FALSE(scripts.compiled_now()) << "the first program is still there";
+}
+
+/// The compiler is a command, CXX="ccache g++", here one that edits what it is to compile.
+TEST(UserScript, IsCompiledAgainWhereItWasEditedMeanwhile) {
+  Scripts scripts;
+  const std::string once = scripts.folder / "once", script = scripts.folder / "script.cpp";
+  const std::string command =
+      scripts.write("compiler.sh", text("case \"$*\" in *-MMD*) [ -e ", once, " ] || { touch ",
+                                        once, "; echo 'int main() { return 9; }' > ", script,
+                                        "; };; esac\nexec ", scripts.tools.compiler, " \"$@\"\n"));
+  scripts.tools.compiler = "sh " + command;
+  const auto code = [&] {
+    scripts.write("script.cpp", "int main() { return 8; }\n");
+    return run_process({scripts.compile(script)}).exit_code;
+  };
+  EXPECT_EQ(code(), 9);
+  EXPECT_EQ(code(), 8);
+  EXPECT_TRUE(scripts.compiled_now());
+  EXPECT_EQ(code(), 8);
+  EXPECT_FALSE(scripts.compiled_now());
 }
 
 TEST(UserScript, TwoRunsAtOnceHaveTheSameProgram) {

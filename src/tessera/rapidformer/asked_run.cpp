@@ -1,0 +1,26 @@
+#include "tessera/rapidformer/asked_run.h"
+
+#include <variant>
+
+#include "tessera/train/fields.h"
+
+namespace tessera {
+
+RunConfig AskedRun::so_far() const {
+  Problems told_later;
+  std::vector<std::string> notices_later;
+  return configure(flags.settings(), told_later, notices_later, families);
+}
+
+std::optional<std::int64_t> AskedRun::count(std::string_view name) const {
+  const std::optional<std::int64_t> given = flags.count(name);
+  if (given || !told_elsewhere) return given;
+  const RunConfig config = so_far();
+  const Field& field = *find_field(name).field;
+  if (config.preset.empty() && config.untold.contains(field.name)) return {};
+  return *std::get<std::int64_t*>(read_slot(field, config));
+}
+
+bool AskedRun::asks(std::string_view field) const { return so_far().asked_for.contains(field); }
+
+}  // namespace tessera
