@@ -82,6 +82,9 @@ const TaggedCase kRefused[] = {
      "'a.jsonl' line 1: key 'tags' is null where a list of texts or whole numbers is expected"},
     {"a blank tag", "a.jsonl", "{\"tokens\": [\"a\", \"b\"], \"tags\": [\"O\", \" \"]}",
      "'a.jsonl' line 1: tag 2 of 'tags' is empty; give each word a tag, like O"},
+    {"a word without a tag", "a.jsonl", "{\"tokens\": [\"a\", \"b\"], \"ner_tags\": [0, -100]}",
+     "'a.jsonl' line 1: tag 2 of 'ner_tags' is -100, by which other programs mean that a word has "
+     "none; give each word a tag"},
     {"no JSON", "a.jsonl", "[1]\n",
      "'a.jsonl' line 1 is no JSON object; give a file with an object in each line, like "
      "{\"tokens\": [\"EU\"], \"ner_tags\": [\"B-ORG\"]}"},

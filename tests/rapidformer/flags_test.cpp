@@ -336,6 +336,9 @@ TEST_F(DataFlags, AFolderOfTables) {
   EXPECT_NE(problems_of(ask(line + "--data-path @ --data-name a --dataset-name b"))
                 .find("--data-name a and --dataset-name b disagree"),
             std::string::npos);
+  EXPECT_NE(problems_of(ask(line + "--data-path @/a --train-data-path @/a/train.tsv"))
+                .find("--data-path and --train-data-path both say what to train on; give one"),
+            std::string::npos);
 }
 
 /// What is counted from several fields is counted from those of the file, too.

@@ -143,6 +143,12 @@ TEST_F(RapidformerRun, GoesOnWithTheSameLosses) {
   EXPECT_EQ(tuned.code, 0) << tuned.err;
   EXPECT_EQ(losses_in(tuned.out).size(), 4u);
   EXPECT_NE(losses_in(tuned.out), whole);
+  // The checkpoint says which model it is.
+  const Ended known =
+      run("--task pretraining --micro-batch-size 2 --global-batch-size 4 --train-iters 2 --lr 1e-3 "
+          "--log-interval 1 --data-path @/d_text_document --load @/t --finetune --save @/w");
+  EXPECT_EQ(known.code, 0) << known.err;
+  EXPECT_EQ(losses_in(known.out).size(), 2u);
   const Ended none = run(text(line, "--load @/t --ckpt-step 3"));
   EXPECT_NE(none.err.find("has no checkpoint of that iteration; it has 2, 4"), std::string::npos)
       << none.err;

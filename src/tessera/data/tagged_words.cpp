@@ -113,6 +113,9 @@ std::vector<std::string> tags_of(const json& object, const std::string& key,
     if (out[i].empty())
       fail(Fault::Data, place_text(place), ": tag ", i + 1, " of '", printable(key),
            "' is empty; give each word a tag, like O");
+    if (out[i] == "-100")
+      fail(Fault::Data, place_text(place), ": tag ", i + 1, " of '", printable(key),
+           "' is -100, by which other programs mean that a word has none; give each word a tag");
   }
   return out;
 }

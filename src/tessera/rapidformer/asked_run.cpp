@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "tessera/train/checkpoint_folder.h"
 #include "tessera/train/fields.h"
 
 namespace tessera {
@@ -22,5 +23,11 @@ std::optional<std::int64_t> AskedRun::count(std::string_view name) const {
 }
 
 bool AskedRun::asks(std::string_view field) const { return so_far().asked_for.contains(field); }
+
+bool AskedRun::has_loaded_model() const {
+  const std::string* const load = flags.find("load");
+  return load != nullptr &&
+         (flags.find("finetune") != nullptr || !checkpoints_of_run(*load).empty());
+}
 
 }  // namespace tessera

@@ -34,6 +34,8 @@ struct AskedRun {
   std::optional<std::int64_t> count(std::string_view name) const;
   /// Whether a flag tells the field, or the file, which asks for nothing by a default.
   bool asks(std::string_view field) const;
+  /// The model is that of a checkpoint of --load, with all its sizes.
+  bool has_loaded_model() const;
 };
 
 /// The task, the family, sizes, rates, the tokenizer; pretrained.

@@ -16,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 3> kPathNames = {"data-path", "data-dir", "dataset-path"};
+constexpr std::array<std::string_view, 2> kTrainNames = {"train-data-path", "train-data"};
 constexpr std::array<std::string_view, 2> kDataNames = {"data-name", "dataset-name"};
 constexpr std::array<std::string_view, 5> kEndings = {".tsv", ".csv", ".jsonl", ".json", ".txt"};
 
@@ -140,6 +141,11 @@ void take_data(GivenFlags& flags, bool pretraining, bool checks, Problems& probl
     return;
   }
   const std::string source = text("--", path);
+  for (const std::string_view other : kTrainNames) {
+    if (!flags.typed(other) || !flags.typed(path)) continue;
+    problems.add(text(source, " and --", other, " both say what to train on; give one"));
+    return problems.refuse("data");
+  }
   if (!pretraining)
     return take_tables(flags, flags.find_all(path), source, name.empty() ? "" : *flags.find(name),
                        problems, notices);

@@ -92,7 +92,7 @@ const ModelFamily* take_family(AskedRun& run) {
                           "; leave out what does not hold"));
   const bool is_told = told != nullptr || run.pretrained ||
                        run.flags.find(kPretrained) != nullptr || run.flags.tells("init-from") ||
-                       run.told_elsewhere;
+                       run.told_elsewhere || run.has_loaded_model();
   if (name.empty() && !is_told && run.whose == FlagsOf::Command)
     run.problems.add(
         "which model? give --pretrained-model-name-or-path NAME, or a --tokenizer-type "

@@ -44,7 +44,7 @@ void require_flags(AskedRun& run) {
   const bool command = run.whose == FlagsOf::Command;
   const bool sizes = command && run.pretraining &&
                      run.flags.find("pretrained-model-name-or-path") == nullptr &&
-                     !run.flags.tells("init-from");
+                     !run.flags.tells("init-from") && !run.has_loaded_model();
   const std::vector<Wanted> all = {
       {"data-path", {"data-dir", "dataset-path", "data"}, command},
       {"num-layers", {}, sizes},
