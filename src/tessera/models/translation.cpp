@@ -197,7 +197,8 @@ Task translation(const ModelConfig& config, const TranslationModel& model) {
                 {"ids", DType::I32, {config.context}, config.vocabulary},
                 {"labels", DType::I32, {config.context}, config.vocabulary, /*ignorable=*/true}};
   out.tokens = config.source() + config.context;
-  out.means = {{"loss"}};
+  out.means = {{kLossMean}};
+  out.perplexity_of = kLossMean;
   out.measure = [config, logits = model.logits](const TaskValues& in,
                                                 const Pass& pass) -> std::vector<Mean> {
     return {
