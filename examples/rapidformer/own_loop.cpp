@@ -29,8 +29,7 @@ class Halves : public MapDataset {
   std::int64_t first_, size_;
 };
 
-int main(int argc, char** argv) {
-  RapidformerEngine engine(argc, argv);
+int run_loop(RapidformerEngine& engine) {
   const Datasets data{std::make_shared<Halves>(0, 1024), std::make_shared<Halves>(1024, 256)};
   OptimizerConfig optimizer;
   optimizer.schedule = {.kind = ScheduleKind::Linear, .lr = 0.01};
@@ -50,5 +49,11 @@ int main(int argc, char** argv) {
     std::cout << "epoch " << epoch << " loss " << eval.loss << " accuracy " << scores[0].second
               << " f1 " << scores[1].second << std::endl;
   }
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  RapidformerEngine engine(argc, argv);
+  return engine.run([&] { return run_loop(engine); });
 }
 // [end]

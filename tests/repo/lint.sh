@@ -25,7 +25,6 @@ check_sources() {
       if (match(name, /^src\/tessera\/[^\/]+\//)) room = substr(name, 13, RLENGTH - 13)
       product = name ~ /^(src|examples)\//
       seam = room == "device" || room == "comm"
-      above = room == "apps" || room == "rapidformer"  # the commands
       pragma = 0
       comment = 0
     }
@@ -53,10 +52,10 @@ check_sources() {
     product && !seam && code ~ /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else)([^a-z_]|$)/ {
       tell("conditional compilation; choose at a seam: one factory per backend in device/ or comm/, with a stub")
     }
-    room != "" && !above && code ~ /(^|[^A-Za-z0-9_])(getenv|secure_getenv|setenv|putenv)[ \t]*\(/ {
+    room != "" && room != "apps" && code ~ /(^|[^A-Za-z0-9_])(getenv|secure_getenv|setenv|putenv)[ \t]*\(/ {
       tell("environment below apps/; take the value as an argument, apps/ reads the environment")
     }
-    room != "" && !above && code ~ /(^|[^A-Za-z0-9_.>])(exit|_exit|quick_exit|_Exit|abort|terminate)[ \t]*\(/ {
+    room != "" && room != "apps" && code ~ /(^|[^A-Za-z0-9_.>])(exit|_exit|quick_exit|_Exit|abort|terminate)[ \t]*\(/ {
       tell("ends the process below apps/; throw through fail(), require() or check() of tessera/base/error.h")
     }
     function close_file() {

@@ -3,6 +3,7 @@
 
 #include "tessera/apps/command.h"
 #include "tessera/apps/doctor.h"
+#include "tessera/apps/environment.h"
 #include "tessera/apps/flags.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
@@ -28,8 +29,8 @@ int doctor_command(const Arguments& arguments, Console& console, const OwnFamili
   if (parsed.words.size() > 1)
     problems.add(text("doctor takes one folder, and has ", join(parsed.words)));
   problems.raise();
-  DoctorFacts facts = doctor_facts(parsed.words.empty() ? "." : parsed.words.front(),
-                                   [](const char* name) { return std::getenv(name); });
+  DoctorFacts facts =
+      doctor_facts(parsed.words.empty() ? "." : parsed.words.front(), process_environment());
   if (measures) measure(facts);
   const std::vector<DoctorLine> lines = examine(facts);
   console.out << (as_json ? to_json(lines, facts) : printable(to_text(lines)));

@@ -114,7 +114,7 @@ TurnBody training(const RunConfig& config, RunKind kind) {
   };
 }
 
-TurnBody program(Arguments words, std::string said, Environment environment) {
+TurnBody program(Arguments words, std::string said, EnvironmentVariables environment) {
   return [words = std::move(words), said = std::move(said),
           environment = std::move(environment)](int to) mutable {
     for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);

@@ -19,7 +19,7 @@ namespace tessera {
 /// that it wrote there.
 std::string failure_text(const std::string& failure, const std::string& said);
 
-using Environment = std::vector<std::pair<std::string, std::string>>;
+using EnvironmentVariables = std::vector<std::pair<std::string, std::string>>;
 
 /// What a new process does: it writes the lines of a turn (bench/turn.h) to a file descriptor.
 using TurnBody = std::function<void(int to)>;
@@ -30,7 +30,7 @@ enum class RunKind { Trained, Saved, Planned };
 TurnBody training(const RunConfig& config, RunKind kind = RunKind::Trained);
 /// Becomes another program, whose standard output are the lines. What it says on standard error
 /// goes into the file `said`. With `environment` beside ours.
-TurnBody program(Arguments words, std::string said, Environment environment = {});
+TurnBody program(Arguments words, std::string said, EnvironmentVariables environment = {});
 /// Calls `work`; an error is told as that of a turn.
 TurnBody work(std::function<void()> what);
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tessera/apps/agreement.h"
+#include "tessera/apps/environment.h"
 #include "tessera/apps/launch.h"
 #include "tessera/apps/stop_signal.h"
 #include "tessera/base/cores.h"
@@ -100,8 +101,7 @@ CpuOptions cpu_options(const RunConfig& config) {
 }
 
 Launched launched_as(std::int64_t devices) {
-  return launch_of([](const char* name) { return std::getenv(name); },
-                   {.devices = devices, .mpi = has_mpi()});
+  return launch_of(process_environment(), {.devices = devices, .mpi = has_mpi()});
 }
 
 Launched launched_as(const RanksCommand& command) {

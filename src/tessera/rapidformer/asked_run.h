@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tessera/pretrained/pretrained_model.h"
-#include "tessera/rapidformer/environment.h"
+#include "tessera/rapidformer/asked_devices.h"
 #include "tessera/rapidformer/given_flags.h"
 #include "tessera/rapidformer/request.h"
 
@@ -41,7 +41,7 @@ struct AskedRun {
 /// The task, the family, sizes, rates, the tokenizer; pretrained.
 void take_model_flags(AskedRun& run);
 /// Devices, what they share out, and the batch.
-void take_mesh_flags(AskedRun& run, const Variables& variables);
+void take_mesh_flags(AskedRun& run, const EnvironmentVariables& environment);
 /// How long the run is, and its learning rate. After the batch.
 void take_schedule_flags(AskedRun& run);
 /// --save, --load, --finetune and what goes with them.

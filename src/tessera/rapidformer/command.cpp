@@ -35,10 +35,10 @@ std::string take_user_script(Arguments& arguments) {
   return out;
 }
 
-int train_by_flags(Arguments arguments, Console& console, const Variables& variables) {
+int train_by_flags(Arguments arguments, Console& console, const EnvironmentVariables& environment) {
   refuse_comments(arguments);
   const std::string script = take_user_script(arguments);
-  if (!script.empty()) return run_user_script(script, arguments, console);
+  if (!script.empty()) return run_user_script(script, arguments, console, environment);
   if (std::ranges::find_if(arguments, [](const std::string& word) {
         return word == "--help" || word == "-h";
       }) != arguments.end()) {
@@ -48,17 +48,19 @@ int train_by_flags(Arguments arguments, Console& console, const Variables& varia
                 << rapidformer_help({}, console.columns);
     return 0;
   }
-  return run_training(read_rapidformer_flags(arguments, FlagsOf::Command, variables), console);
+  return run_training(read_rapidformer_flags(arguments, FlagsOf::Command, environment), console);
 }
 
 }  // namespace
 
-int run_rapidformer(const Arguments& arguments, Console& console, const Variables& variables) {
+int run_rapidformer(const Arguments& arguments, Console& console,
+                    const EnvironmentVariables& environment) {
   const bool flags = !arguments.empty() && starts_with(arguments.front(), "--") &&
                      arguments.front() != "--version";
   if (!flags && !arguments.empty()) return run_command(arguments, console);
   return exit_code_of(console, [&] {
-    return train_by_flags(arguments.empty() ? Arguments{"--help"} : arguments, console, variables);
+    return train_by_flags(arguments.empty() ? Arguments{"--help"} : arguments, console,
+                          environment);
   });
 }
 

@@ -2,13 +2,13 @@
 /// The command `rapidformer`: docs/rapidformer.md.
 
 #include "tessera/apps/command.h"
-#include "tessera/rapidformer/environment.h"
+#include "tessera/rapidformer/asked_devices.h"
 
 namespace tessera {
 
 /// `rapidformer --FLAG ...` trains by the flags of Rapidformer and Megatron-LM; where the first
 /// word is no flag, the command is `tessera`. Returns the exit code (docs/errors.md).
 int run_rapidformer(const Arguments& arguments, Console& console,
-                    const Variables& variables = environment_variables());
+                    const EnvironmentVariables& environment = process_environment());
 
 }  // namespace tessera

@@ -1,8 +1,5 @@
 #include "tessera/rapidformer/engine.h"
 
-#include <cstdlib>
-#include <exception>
-
 #include "tessera/apps/ranks.h"
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
@@ -13,13 +10,6 @@
 namespace tessera {
 
 namespace {
-
-[[noreturn]] void end_with_error() {
-  Console console = system_console();
-  const std::exception_ptr failure = std::current_exception();
-  if (!failure) std::abort();
-  std::_Exit(report_failure(failure, console));
-}
 
 /// Of processes that were launched, this is the first, or this one is alone.
 bool speaks(const RunConfig& config) {
@@ -47,13 +37,17 @@ std::string Timers::text() const {
 RapidformerEngine::RapidformerEngine(int count, char** values, const OwnFamilies& families)
     : console_(system_console()) {
   set_up_process();
-  std::set_terminate(end_with_error);
   asked_ = read_rapidformer_flags({values + 1, values + count}, FlagsOf::Program,
-                                  environment_variables(), families);
+                                  process_environment(), families);
   if (speaks(asked_.config)) logger_ = Logger(&console_.out);
-  if (!asked_.help) return;
-  console_.out << rapidformer_help(families, console_.columns);
-  std::exit(0);
+}
+
+int RapidformerEngine::run(const std::function<int()>& work) {
+  return exit_code_of(console_, [&] {
+    if (!asked_.help) return work();
+    console_.out << rapidformer_help(asked_.config.families, console_.columns);
+    return 0;
+  });
 }
 
 OwnLoop& RapidformerEngine::loop() const {

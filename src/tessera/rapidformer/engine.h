@@ -2,6 +2,7 @@
 /// What a user script begins with: RapidformerEngine engine(argc, argv).
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -46,13 +47,17 @@ class Timers {
 };
 
 /// The flags, and what they run on. One a process: it also does what the command does before
-/// anything else, so that pipes that nobody reads end no run, and prints an error that nobody
-/// catches as the command does.
+/// anything else, so that pipes that nobody reads end no run.
 class RapidformerEngine {
  public:
-  /// Flags that are wrong are told by what is called next, all of them. --help is answered here,
-  /// and ends the program. `families`: those of the program's own, which --family can name.
+  /// Flags that are wrong are told by what is called next, all of them. `families`: those of the
+  /// program's own, which --family can name.
   RapidformerEngine(int count, char** values, const OwnFamilies& families = {});
+
+  /// Does the program's work and returns the exit code of docs/errors.md, as main() returns it: an
+  /// error that `work` throws is printed as the command does, and --help is answered in its place.
+  /// A template's train() is such work already.
+  int run(const std::function<int()>& work);
 
   const RunConfig& args() const { return asked_.config; }
   const AskedTraining& asked() const { return asked_; }

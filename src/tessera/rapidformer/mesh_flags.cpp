@@ -12,15 +12,15 @@ namespace {
 
 /// --devices, else what the file or the environment says; processes that another launcher started
 /// are counted by it.
-void take_devices(AskedRun& run, const Variables& variables, std::string& who) {
+void take_devices(AskedRun& run, const EnvironmentVariables& environment, std::string& who) {
   const std::optional<std::int64_t> told = run.flags.count("devices");
   const bool in_file = !told && run.told_elsewhere && run.asks("devices");
-  const AskedDevices asked = asked_devices(variables);
+  const AskedDevices asked = asked_devices(environment);
   run.devices = in_file ? run.so_far().parallel.devices : told.value_or(asked.all());
   who = told ? "--devices" : in_file ? run.so_far().asked_for["devices"] : asked.who;
   const bool counted = told || in_file || asked.hosts > 1;
   const Launched launched =
-      launch_of(variables, {.devices = counted ? run.devices : 0, .mpi = has_mpi()});
+      launch_of(environment, {.devices = counted ? run.devices : 0, .mpi = has_mpi()});
   run.several_processes = launched.how != Launched::Alone;
   if (in_file) return;
   if (told) {
@@ -120,9 +120,9 @@ void take_virtual_stages(AskedRun& run) {
 
 }  // namespace
 
-void take_mesh_flags(AskedRun& run, const Variables& variables) {
+void take_mesh_flags(AskedRun& run, const EnvironmentVariables& environment) {
   std::string who;
-  take_devices(run, variables, who);
+  take_devices(run, environment, who);
   const std::int64_t told = run.count("data-parallel-size").value_or(0);
   run.data_parallel = told > 0 ? told : data_parallel_of(run, who);
   take_batch(run);

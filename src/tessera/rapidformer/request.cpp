@@ -149,7 +149,8 @@ void end_run(const TrainResult& result, const RunConfig& config, Console& consol
 }  // namespace
 
 AskedTraining read_rapidformer_flags(const Arguments& arguments, FlagsOf whose,
-                                     const Variables& variables, const OwnFamilies& families) {
+                                     const EnvironmentVariables& environment,
+                                     const OwnFamilies& families) {
   refuse_comments(arguments);
   AskedTraining out;
   Problems& problems = out.problems;
@@ -160,7 +161,7 @@ AskedTraining read_rapidformer_flags(const Arguments& arguments, FlagsOf whose,
   take_task(run);
   require_flags(run);
   for (const auto& part : std::array<std::function<void()>, 5>{
-           [&] { take_model_flags(run); }, [&] { take_mesh_flags(run, variables); },
+           [&] { take_model_flags(run); }, [&] { take_mesh_flags(run, environment); },
            [&] { take_schedule_flags(run); },
            [&] {
              take_data(run.flags, run.pretraining, whose == FlagsOf::Command, problems,

@@ -2,7 +2,7 @@
 /// What the flags of Rapidformer and Megatron-LM ask for, as a run of Tessera.
 
 #include "tessera/apps/training.h"
-#include "tessera/rapidformer/environment.h"
+#include "tessera/rapidformer/asked_devices.h"
 
 namespace tessera {
 
@@ -11,10 +11,11 @@ namespace tessera {
 enum class FlagsOf { Command, Program };
 
 /// Reads the flags; docs/rapidformer.md has what each becomes. What is wrong with them is in the
-/// problems of the result, all of it. `variables` are those of the environment.
+/// problems of the result, all of it. `environment` has its variables.
 /// Errors: Fault::Usage: comments of a script have become arguments, so that the rest is missing.
-AskedTraining read_rapidformer_flags(const Arguments& arguments, FlagsOf whose,
-                                     const Variables& variables = environment_variables(),
-                                     const OwnFamilies& families = {});
+AskedTraining read_rapidformer_flags(
+    const Arguments& arguments, FlagsOf whose,
+    const EnvironmentVariables& environment = process_environment(),
+    const OwnFamilies& families = {});
 
 }  // namespace tessera

@@ -8,7 +8,7 @@
 namespace tessera {
 
 int TrainingTemplate::train() {
-  return exit_code_of(engine_.console(), [&] {
+  return engine_.run([&] {
     AskedTraining asked = engine_.asked();
     asked.problems.raise();
     const OwnRun run(asked.config, named_functions());

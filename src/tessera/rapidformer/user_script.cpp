@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -29,15 +28,10 @@ bool exists_at(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-std::string variable_text(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-std::string cache_folder() {
-  if (const std::string cache = variable_text("XDG_CACHE_HOME"); !cache.empty())
+std::string cache_folder(const EnvironmentVariables& environment) {
+  if (const std::string cache = value_of(environment, "XDG_CACHE_HOME"); !cache.empty())
     return (fs::path(cache) / "tessera" / "scripts").string();
-  const std::string home = variable_text("HOME");
+  const std::string home = value_of(environment, "HOME");
   if (home.empty())
     fail(Fault::Resource, "compiled user scripts are kept in a folder, and neither XDG_CACHE_HOME ",
          "nor HOME says where; set one of them");
@@ -65,8 +59,8 @@ ProcessResult version_of(const std::string& compiler) {
   return run_process(command);
 }
 
-std::string found_compiler() {
-  const std::string told = variable_text("CXX");
+std::string found_compiler(const EnvironmentVariables& environment) {
+  const std::string told = value_of(environment, "CXX");
   const std::vector<std::string> names =
       told.empty() ? std::vector<std::string>{"c++", "g++", "clang++"} : std::vector{told};
   for (const std::string& name : names) {
@@ -248,11 +242,11 @@ std::string compile(const std::string& path, const std::string& script, const Sc
 
 }  // namespace
 
-ScriptTools script_tools() {
+ScriptTools script_tools(const EnvironmentVariables& environment) {
   ScriptTools out;
   find_library(fs::read_symlink("/proc/self/exe").parent_path(), out);
-  out.compiler = found_compiler();
-  out.cache = cache_folder();
+  out.compiler = found_compiler(environment);
+  out.cache = cache_folder(environment);
   return out;
 }
 
@@ -287,8 +281,9 @@ std::string compiled_script(const std::string& path, const ScriptTools& tools, C
   return program;
 }
 
-int run_user_script(const std::string& path, const Arguments& arguments, Console& console) {
-  const std::string program = compiled_script(path, script_tools(), console);
+int run_user_script(const std::string& path, const Arguments& arguments, Console& console,
+                    const EnvironmentVariables& environment) {
+  const std::string program = compiled_script(path, script_tools(environment), console);
   console.out.flush();
   console.err.flush();
   std::string name = path;

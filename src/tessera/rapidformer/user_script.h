@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tessera/apps/command.h"
+#include "tessera/rapidformer/asked_devices.h"
 
 namespace tessera {
 
@@ -16,11 +17,11 @@ struct ScriptTools {
   std::string cache;     // the folder of compiled scripts
 };
 
-/// Those of this process: $CXX, or the first of c++, g++ and clang++ that there is; headers and
-/// library beside the executable, as an installation or a build folder has them; the cache
-/// $XDG_CACHE_HOME/tessera/scripts, or that in ~/.cache.
-/// Errors: Fault::Resource: one of them is not there.
-ScriptTools script_tools();
+/// Those of this process and its environment: $CXX, or the first of c++, g++ and clang++ that there
+/// is; headers and library beside the executable, as an installation or a build folder has them;
+/// the cache $XDG_CACHE_HOME/tessera/scripts, or that in ~/.cache. Errors: Fault::Resource: one of
+/// them is not there.
+ScriptTools script_tools(const EnvironmentVariables& environment);
 
 /// The program that the script at `path` is compiled to. One that was compiled before from the same
 /// source, own headers (those that are not the system's), compiler, flags and library is used
@@ -34,6 +35,7 @@ std::string compiled_script(const std::string& path, const ScriptTools& tools, C
 
 /// Compiles the script, and goes on as that program, whose arguments these are: returns only where
 /// that is not possible. Errors: as of compiled_script; Fault::Resource: it cannot be started.
-int run_user_script(const std::string& path, const Arguments& arguments, Console& console);
+int run_user_script(const std::string& path, const Arguments& arguments, Console& console,
+                    const EnvironmentVariables& environment);
 
 }  // namespace tessera

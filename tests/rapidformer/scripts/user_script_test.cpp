@@ -25,7 +25,7 @@ namespace {
 
 /// A folder with a cache of its own, and what the script's compiler says.
 struct Scripts {
-  Scripts() : tools(script_tools()) { tools.cache = folder / "cache"; }
+  Scripts() : tools(script_tools(process_environment())) { tools.cache = folder / "cache"; }
 
   std::string write(const std::string& name, const std::string& source) const {
     std::ofstream(folder / name) << source;
@@ -228,7 +228,7 @@ TEST(UserScript, WhatIsWrongIsTold) {
   scripts.tools.compiler = "no-such-compiler";
   const std::string none = scripts.refusal(scripts.write("script.cpp", "int main() {}"));
   EXPECT_NE(none.find("there is no C++ compiler no-such-compiler;"), std::string::npos) << none;
-  scripts.tools.compiler = script_tools().compiler;
+  scripts.tools.compiler = script_tools(process_environment()).compiler;
   scripts.tools.cache = scripts.folder / "broken.cpp/cache";
   const std::string no_cache = scripts.refusal(scripts.folder / "script.cpp");
   EXPECT_NE(no_cache.find("XDG_CACHE_HOME"), std::string::npos) << no_cache;

@@ -2,16 +2,11 @@
 /// What the environment says of devices: one process a host, CUDA_VISIBLE_DEVICES its devices.
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
+#include "tessera/apps/environment.h"
+
 namespace tessera {
-
-/// The value of an environment variable; nullptr: it is not set.
-using Variables = std::function<const char*(const char* name)>;
-
-/// Those of this process.
-Variables environment_variables();
 
 struct AskedDevices {
   std::int64_t hosts = 1;
@@ -23,6 +18,6 @@ struct AskedDevices {
 /// CUDA_VISIBLE_DEVICES names as many devices as it has entries: a device is some threads here, so
 /// that its numbers say nothing. Empty, -1 and not set: one. NNODES with NODE_RANK: so many hosts.
 /// Errors: Fault::Usage: NNODES is no number above 0.
-AskedDevices asked_devices(const Variables& variables);
+AskedDevices asked_devices(const EnvironmentVariables& environment);
 
 }  // namespace tessera
