@@ -2,12 +2,8 @@
 #include <optional>
 #include <system_error>
 
-#include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/run_words.h"
-#include "tessera/base/printable.h"
-#include "tessera/base/text.h"
-#include "tessera/data/file.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/run_report.h"
 
@@ -36,33 +32,19 @@ RunReport read_report(const std::string& run, const OwnFamilies& families) {
 }  // namespace
 
 int report_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
-  const std::vector<Flag> flags = {
-      {"output", {}, "FILE", "where the page goes, which is replaced [report.html]"}};
-  Problems problems;
-  ParsedFlags parsed = parse_flags(arguments, flags, problems);
-  if (parsed.help) {
-    console.out << "tessera report RUN... [--output FILE]\n\n"
-                   "Writes a page that any browser shows: curves, memory, configuration, mesh, "
-                   "slowest kernels, notices and\ncheckpoints of runs, beside each other. RUN is "
-                   "the folder of a run, its --output.\n\n"
-                << flags_help(flags, console.columns);
-    return 0;
-  }
-  std::string output = parsed.take_value("output");
-  if (output.empty()) output = "report.html";
-  if (!output.ends_with(".html"))
-    problems.add(text("--output is '", output, "'; it must end in .html"));
-  if (parsed.words.empty()) problems.add("report takes the folders of one or more runs; give one");
-  find_doubles(parsed.words, problems);
-  std::vector<RunReport> runs;
-  for (const std::string& run : parsed.words) {
-    problems.gather([&] { runs.push_back(read_report(run, families)); });
-  }
-  problems.raise();
-  write_atomically(output, to_html(runs));
-  console.out << printable(text("wrote the report of ", join(parsed.words), " to '", output, "'"))
-              << "\n";
-  return 0;
+  const auto make = [&](const std::vector<std::string>& names, Problems& problems) {
+    std::vector<RunReport> runs;
+    for (const std::string& run : names)
+      problems.gather([&] { runs.push_back(read_report(run, families)); });
+    return problems.empty() ? to_html(runs) : "";
+  };
+  return write_file_of_runs(
+      {"report", "report.html", "page", "the report",
+       "Writes a page that any browser shows: curves, memory, configuration, mesh, slowest "
+       "kernels, notices and\ncheckpoints of runs, beside each other. RUN is the folder of a run, "
+       "its --output.",
+       make},
+      arguments, console);
 }
 
 }  // namespace tessera

@@ -3,9 +3,14 @@
 #include <filesystem>
 #include <system_error>
 
+#include "tessera/apps/flags.h"
+#include "tessera/base/printable.h"
 #include "tessera/base/text.h"
+#include "tessera/data/file.h"
 
 namespace tessera {
+
+namespace {
 
 void find_doubles(const std::vector<std::string>& runs, Problems& problems) {
   std::error_code unknown;
@@ -18,6 +23,39 @@ void find_doubles(const std::vector<std::string>& runs, Problems& problems) {
             text("'", runs[j], "' and '", runs[i], "' are one folder; give each run once"));
     }
   }
+}
+
+}  // namespace
+
+int write_file_of_runs(const FileOfRuns& file, const Arguments& arguments, Console& console) {
+  const std::vector<Flag> flags = {
+      {"output",
+       {},
+       "FILE",
+       text("where the ", file.what, " goes, which is replaced [", file.output, "]")}};
+  Problems problems;
+  ParsedFlags parsed = parse_flags(arguments, flags, problems);
+  if (parsed.help) {
+    console.out << "tessera " << file.command << " RUN... [--output FILE]\n\n"
+                << file.help << "\n\n"
+                << flags_help(flags, console.columns);
+    return 0;
+  }
+  std::string output = parsed.take_value("output");
+  if (output.empty()) output = file.output;
+  const std::string ending = file.output.substr(file.output.rfind('.'));
+  if (!output.ends_with(ending))
+    problems.add(text("--output is '", output, "'; it must end in ", ending));
+  if (parsed.words.empty())
+    problems.add(text(file.command, " takes the folders of one or more runs; give one"));
+  find_doubles(parsed.words, problems);
+  const std::string bytes = file.make(parsed.words, problems);
+  problems.raise();
+  write_atomically(output, bytes);
+  console.out << printable(
+                     text("wrote ", file.holds, " of ", join(parsed.words), " to '", output, "'"))
+              << "\n";
+  return 0;
 }
 
 }  // namespace tessera
