@@ -7,7 +7,8 @@ build=$1 compiler=$2 names=${3-}
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 t=$(mktemp -d)
 trap 'rm -rf "$t"' EXIT
-wrong() { echo "WRONG: $*"; [ ! -s "$t/said" ] || tail -30 "$t/said"; exit 1; }
+# The first lines hold a compiler's first error, the last ones what a program said before it ended.
+wrong() { echo "WRONG: $*"; [ ! -s "$t/said" ] || { head -20 "$t/said"; echo ...; tail -20 "$t/said"; }; exit 1; }
 run() { "$@" >"$t/said" 2>&1 || wrong "$* fails"; }
 ok() { echo "ok    $*  ($SECONDS s)"; }
 

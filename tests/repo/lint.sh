@@ -98,15 +98,15 @@ check_unnamed() {
       space = ""
     }
     FILENAME ~ /\.h$/ {
-      if (/^(struct|class|enum class|using) [A-Z]/ && !/^[^{=]*;/ && !/^[^{]*[a-z]::/) {
+      if (/^(struct|class|enum class|using) [A-Z]/ && !/^[^{=]*;/ && !/^[^{=]*[a-z]::/) {
         name = $0
         sub(/^(struct|class|enum class|using) /, "", name)
         sub(/[^A-Za-z0-9_].*/, "", name)
         header[unit, name] = FILENAME
-        if (/^(struct|class)/ && (space, name) in type && type[space, name] != FILENAME)
+        if ((space, name) in type && type[space, name] != FILENAME)
           printf "%s:%d: %s is also a type of %s, and a program that has both takes one for the other; rename one\n", FILENAME,
             FNR, name, type[space, name]
-        if (/^(struct|class)/) type[space, name] = FILENAME
+        type[space, name] = FILENAME
       }
       if (/^namespace [a-z]/) space = $2
       next

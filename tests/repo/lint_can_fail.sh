@@ -59,6 +59,7 @@ finds "a name that two files have" $T/unnamed.cpp 2 <<<$'namespace {\nbool is_at
 finds "a type that two files have" $T/unnamed.cpp 3 <<<$'namespace {\n\nstruct Case {\n};\n}  // namespace'
 finds "a constant that two files have" $T/unnamed.cpp 2 <<<$'namespace {\nconstexpr int kMost = 4;\n}  // namespace'
 finds "a type that headers of two rooms have" src/tessera/train/shape.h 2 <<<$'#pragma once\nstruct Shape { int sides; };'
+finds "an alias and a type of headers" src/tessera/train/shape.h 2 <<<$'#pragma once\nusing Shape = std::vector<int>;'
 finds "a type of the room's headers" $T/unnamed.cpp 2 <<<$'namespace {\nusing Shape = int;\n}  // namespace'
 finds "a folder name that says nothing" src/tessera/utils/a.cpp 1 src/tessera/utils:1 <<<'int x;'
 finds "a file name that says nothing" $T/utils.h 1 <<<'#pragma once'

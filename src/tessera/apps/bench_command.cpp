@@ -74,7 +74,7 @@ void add_peers(const Peers& peers, std::int64_t batch, std::vector<Player>& play
 void add_programs(const BenchRequest& request, const std::string& folder,
                   std::vector<Player>& players) {
   const std::int64_t batch = request.runs.front().config.global_batch_size;
-  const EnvironmentVariables steps = {{kStepsName, text(request.length.all())}};
+  const AddedVariables steps = {{kStepsName, text(request.length.all())}};
   for (const ProgramBeside& beside : request.beside) {
     const std::string said = folder + "/program-said.txt";
     players.push_back({{beside.name, beside.command, batch, false, {}},

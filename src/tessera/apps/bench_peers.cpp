@@ -68,8 +68,8 @@ std::string path_of(const std::string& peer) {
 
 /// glibc gives large blocks back to the system when they are freed: each step of a peer would touch
 /// new pages. Ours keep their memory, and so do theirs.
-const EnvironmentVariables kKeepMemory = {{"MALLOC_MMAP_THRESHOLD_", "4294967296"},
-                                 {"MALLOC_TRIM_THRESHOLD_", "8589934592"}};
+const AddedVariables kKeepMemory = {{"MALLOC_MMAP_THRESHOLD_", "4294967296"},
+                                    {"MALLOC_TRIM_THRESHOLD_", "8589934592"}};
 
 }  // namespace
 

@@ -114,22 +114,22 @@ TurnBody training(const RunConfig& config, RunKind kind) {
   };
 }
 
-TurnBody program(Arguments words, std::string said, EnvironmentVariables environment) {
-  return [words = std::move(words), said = std::move(said),
-          environment = std::move(environment)](int to) mutable {
-    for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
-    ::signal(SIGPIPE, SIG_DFL);
-    ::setpgid(0, 0);  // ended together with what it starts
-    const int nothing = ::open("/dev/null", O_RDONLY),
-              errors = ::open(said.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    ::dup2(nothing, STDIN_FILENO), ::dup2(to, STDOUT_FILENO), ::dup2(errors, STDERR_FILENO);
-    std::vector<char*> list;
-    for (std::string& word : words) list.push_back(word.data());
-    list.push_back(nullptr);
-    ::execvp(list[0], list.data());
-    TurnWriter(lines_to(to))
-        .end(127, text("cannot start '", words[0], "': ", std::strerror(errno)));
-  };
+TurnBody program(Arguments words, std::string said, AddedVariables added) {
+  return
+      [words = std::move(words), said = std::move(said), added = std::move(added)](int to) mutable {
+        for (const auto& [name, value] : added) ::setenv(name.c_str(), value.c_str(), 1);
+        ::signal(SIGPIPE, SIG_DFL);
+        ::setpgid(0, 0);  // ended together with what it starts
+        const int nothing = ::open("/dev/null", O_RDONLY),
+                  errors = ::open(said.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        ::dup2(nothing, STDIN_FILENO), ::dup2(to, STDOUT_FILENO), ::dup2(errors, STDERR_FILENO);
+        std::vector<char*> list;
+        for (std::string& word : words) list.push_back(word.data());
+        list.push_back(nullptr);
+        ::execvp(list[0], list.data());
+        TurnWriter(lines_to(to))
+            .end(127, text("cannot start '", words[0], "': ", std::strerror(errno)));
+      };
 }
 
 TurnBody work(std::function<void()> what) {

@@ -19,7 +19,8 @@ namespace tessera {
 /// that it wrote there.
 std::string failure_text(const std::string& failure, const std::string& said);
 
-using EnvironmentVariables = std::vector<std::pair<std::string, std::string>>;
+/// Names and values that a program finds in its environment beside those of this process.
+using AddedVariables = std::vector<std::pair<std::string, std::string>>;
 
 /// What a new process does: it writes the lines of a turn (bench/turn.h) to a file descriptor.
 using TurnBody = std::function<void(int to)>;
@@ -29,8 +30,8 @@ enum class RunKind { Trained, Saved, Planned };
 /// Trains as `config` says; what is written on the way goes to config.output.
 TurnBody training(const RunConfig& config, RunKind kind = RunKind::Trained);
 /// Becomes another program, whose standard output are the lines. What it says on standard error
-/// goes into the file `said`. With `environment` beside ours.
-TurnBody program(Arguments words, std::string said, EnvironmentVariables environment = {});
+/// goes into the file `said`.
+TurnBody program(Arguments words, std::string said, AddedVariables added = {});
 /// Calls `work`; an error is told as that of a turn.
 TurnBody work(std::function<void()> what);
 
