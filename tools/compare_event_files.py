@@ -13,7 +13,7 @@ import struct
 import sys
 
 NAMES = {"lr": "learning_rate", "tokens_per_s": "tokens_per_second"}
-GROUPS = {"train": "train/", "valid": "eval/", "eval": "eval/"}
+GROUPS = {"train": "train/", "valid": "eval/", "eval": "eval/", "test": "test/"}
 NOT_IN_METRICS = {"train/epoch"}
 
 
@@ -28,7 +28,7 @@ def of_metrics(path):
         if row["kind"] not in GROUPS:
             continue
         for key, value in row.items():
-            if key in ("kind", "step"):
+            if key in ("kind", "step", "weights"):
                 continue
             tag = GROUPS[row["kind"]] + NAMES.get(key, key)
             out[tag, row["step"]] = math.nan if value is None else as_f32(float(value))

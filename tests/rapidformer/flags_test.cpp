@@ -309,16 +309,20 @@ TEST_F(DataFlags, AFolderOfTables) {
   const std::string line =
       "--task sequence_classification --pretrained-model-name-or-path m --epochs 3 --lr 2e-5 "
       "--save s --micro-batch-size 16 ";
-  for (const char* name :
-       {"a/train.tsv", "a/dev.tsv", "b/train.jsonl", "b/validation.jsonl", "c/train.csv"})
+  for (const char* name : {"a/train.tsv", "a/dev.tsv", "a/test.tsv", "b/train.jsonl",
+                           "b/validation.jsonl", "c/train.csv"})
     write(name);
   const AskedTraining a = ask(line + "--data-path @ --data-name a");
   EXPECT_EQ(problems_of(a), "");
   EXPECT_EQ(a.config.data, std::vector<std::string>{path_ + "/a/train.tsv"});
   EXPECT_EQ(a.config.valid_data, std::vector<std::string>{path_ + "/a/dev.tsv"});
+  EXPECT_EQ(a.config.test_data, std::vector<std::string>{path_ + "/a/test.tsv"});
+  EXPECT_EQ(ask(line + "--data-path @/a --test-data-path t").config.test_data,
+            std::vector<std::string>{"t"});
   const AskedTraining b = ask(line + "--data-dir @/b");
   EXPECT_EQ(b.config.data, std::vector<std::string>{path_ + "/b/train.jsonl"});
   EXPECT_EQ(b.config.valid_data, std::vector<std::string>{path_ + "/b/validation.jsonl"});
+  EXPECT_EQ(b.config.test_data, std::vector<std::string>{});
   const AskedTraining c = ask(line + "--dataset-path @ --dataset-name c");
   EXPECT_EQ(c.config.valid_data, std::vector<std::string>{});
   EXPECT_EQ(c.notices.size(), 1u);
@@ -332,6 +336,7 @@ TEST_F(DataFlags, AFolderOfTables) {
     EXPECT_EQ(none.notices.size(), 0u) << flags;
     EXPECT_EQ(none.config.held_out, 0) << flags;
     EXPECT_EQ(none.config.valid_data, std::vector<std::string>{}) << flags;
+    EXPECT_EQ(none.config.test_data, std::vector<std::string>{}) << flags;
   }
   EXPECT_NE(problems_of(ask(line + "--data-path @ --data-name a --dataset-name b"))
                 .find("--data-name a and --dataset-name b disagree"),

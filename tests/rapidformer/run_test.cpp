@@ -120,6 +120,38 @@ TEST_F(RapidformerRun, TransformersIsToldThatCapitalsCount) {
             "{\n  \"tokenizer_class\": \"BertTokenizer\",\n  \"do_lower_case\": false\n}\n");
 }
 
+/// Of a folder, with labels and without them.
+TEST_F(RapidformerRun, TestsThePartOfThatName) {
+  for (const char* const part : {"train", "dev", "test"}) {
+    for (const char* const set : {"known", "secret"}) {
+      fs::create_directories(path_ + "/" + set);
+      const bool labelled = part != std::string("test") || set == std::string("known");
+      std::ofstream rows(text(path_, "/", set, "/", part, ".tsv"));
+      rows << "index\tsentence" << (labelled ? "\tlabel\n" : "\n");
+      for (int i = 0; i < 20; ++i)
+        rows << i << "\tword" << i << " word" << i * 7 % 20
+             << (labelled ? text("\t", i % 2, "\n") : "\n");
+    }
+  }
+  const std::string line =
+      "--task sequence_classification --family bert --num-layers 1 --hidden-size 16 "
+      "--num-attention-heads 2 --micro-batch-size 4 --global-batch-size 4 --vocab-file @/vocab.txt "
+      "--tokenizer-type BertWordPieceCase --epochs 2 --lr 1e-3 --data-path @ ";
+  const Ended known = run(text(line, "--data-name known --save @/known-run"));
+  ASSERT_EQ(known.code, 0) << known.err;
+  EXPECT_NE(known.out.find(" test at the end of training, best weights, of iteration "),
+            std::string::npos)
+      << known.out;
+  EXPECT_NE(bytes("known-run/metrics.jsonl").find("{\"kind\":\"test\",\"step\":"),
+            std::string::npos);
+  EXPECT_TRUE(starts_with(bytes("known-run/predictions-test.tsv"), "row\tlabel\tprediction\n"));
+  const Ended secret = run(text(line, "--data-name secret --save @/secret-run"));
+  ASSERT_EQ(secret.code, 0) << secret.err;
+  EXPECT_NE(secret.out.find(" | no labels, so no scores | predictions: "), std::string::npos)
+      << secret.out;
+  EXPECT_TRUE(starts_with(bytes("secret-run/predictions-test.tsv"), "row\tprediction\n"));
+}
+
 TEST_F(RapidformerRun, GoesOnWithTheSameLosses) {
   const std::vector<std::string> whole = losses_in(run(kTrain).out);
   ASSERT_EQ(whole.size(), 4u);

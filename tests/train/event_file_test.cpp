@@ -175,6 +175,17 @@ TEST_F(EventFiles, HaveTheScoresOfEpochs) {
   EXPECT_EQ(scalars[1].step, 8);
 }
 
+TEST_F(EventFiles, HaveTheScoresOfTheTest) {
+  EventFile events(folder_ + "/events", 0);
+  events.on_test({.measured = {.step = 8, .loss = 0.5, .scores = {{"f1", 0.75}}}});
+  events.on_test({.measured = {.step = 8}, .labelled = false});
+  const std::vector<ReadScalar> scalars = read(files().at(0)).scalars;
+  ASSERT_EQ(scalars.size(), 2u) << "without labels nothing is measured";
+  EXPECT_EQ(scalars[0].tag, "test/loss");
+  EXPECT_EQ(scalars[1].tag, "test/f1");
+  EXPECT_EQ(scalars[1].value, 0.75F);
+}
+
 TEST_F(EventFiles, ARunThatGoesOnHasAFileOfItsOwnThatSaysWhereItBegins) {
   RunConfig c = told("run");
   c.exit_interval = 3;

@@ -81,6 +81,21 @@ TEST(Metrics, LinesAreJsonWhateverScoresAreCalled) {
   EXPECT_EQ(keep_metrics(lines, 4).lines, lines);
 }
 
+/// There is one test, at the end: a run that goes on makes its own.
+TEST(Metrics, ATestIsNotKept) {
+  const TestFolder folder;
+  const std::string path = folder / "metrics.jsonl";
+  MetricsFile file(path, 0);
+  file.valid(4, 2.5);
+  file.test({.measured = {.step = 4, .loss = 0.5, .scores = {{"weights", 7}}}, .best = true});
+  const std::string lines = read_file(path),
+                    valid = "{\"kind\":\"valid\",\"step\":4,\"loss\":2.5}\n";
+  EXPECT_EQ(lines, valid +
+                       R"({"kind":"test","step":4,"weights":"best","loss":0.5,"task_weights":7})"
+                       "\n");
+  EXPECT_EQ(keep_metrics(lines, 4).lines, valid);
+}
+
 TEST(Metrics, MemoryOfThisProcessIsSomething) {
   EXPECT_GT(resident_bytes(), 1 << 20);
   EXPECT_GE(peak_rss_bytes(), resident_bytes() - (1 << 20)) << "the system counts in strides";

@@ -65,7 +65,8 @@ std::string take_file(ParsedFlags& parsed, const std::string& name, Problems& pr
 /// No result is written over what a run reads.
 void check_files(const BenchRequest& request, const RunConfig& config, Problems& problems) {
   std::vector<std::string> read = config.data;
-  read.insert(read.end(), config.valid_data.begin(), config.valid_data.end());
+  for (const auto& others : {config.valid_data, config.test_data})
+    read.insert(read.end(), others.begin(), others.end());
   std::error_code ignored;
   for (const std::string& file : {request.page, request.results}) {
     for (const std::string& source : read) {

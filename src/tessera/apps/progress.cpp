@@ -20,6 +20,17 @@ std::string number(const char* how, double value) {
   return std::isnan(value) ? "nan" : format(how, value);
 }
 
+std::string measured_text(const EvalRecord& record) {
+  std::string out = text("  loss ", number("%.4f", record.loss));
+  for (const auto& [name, score] : record.scores)
+    out += text("  ", name, " ", number("%.4f", score));
+  return out;
+}
+
+std::string predictions_text(const EvalRecord& record) {
+  return record.predictions.empty() ? "" : text("  predictions in ", record.predictions);
+}
+
 }  // namespace
 
 std::string clock_text(double seconds) {
@@ -124,11 +135,13 @@ void Progress::on_valid(std::int64_t step, double loss, const NamedMeans& means)
 }
 
 void Progress::on_eval(const EvalRecord& record) {
-  std::string scores;
-  for (const auto& [name, score] : record.scores)
-    scores += text("  ", name, " ", number("%.4f", score));
-  line(text("epoch ", record.epoch, "  loss ", number("%.4f", record.loss), scores,
-            record.predictions.empty() ? "" : text("  predictions in ", record.predictions)));
+  line(text("epoch ", record.epoch, measured_text(record), predictions_text(record)));
+}
+
+void Progress::on_test(const TestRecord& record) {
+  line(text("test of the ", record.best ? "best" : "last", " weights, step ", record.measured.step,
+            record.labelled ? measured_text(record.measured) : "  no labels, so no scores",
+            predictions_text(record.measured)));
 }
 
 void Progress::on_sample(std::int64_t step, const std::string& sample) {

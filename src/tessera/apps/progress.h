@@ -23,6 +23,7 @@ class Progress : public RunDisplay {
   void on_step(const StepRecord& record) override;
   void on_valid(std::int64_t step, double loss, const NamedMeans& means) override;
   void on_eval(const EvalRecord& record) override;
+  void on_test(const TestRecord& record) override;
   void on_sample(std::int64_t step, const std::string& text) override;
   void on_save(std::int64_t step, const std::string& path) override;
   void on_profile(const std::string& path, const std::string& table) override;

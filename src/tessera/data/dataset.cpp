@@ -71,6 +71,16 @@ Dataset load_dataset(const std::vector<std::string>& paths, const Vocabulary& vo
   return make_dataset(vocabulary, load(paths, vocabulary.kind()), held_out);
 }
 
+Dataset load_test_text(const std::vector<std::string>& paths, const Vocabulary& vocabulary) {
+  const Text loaded = load(paths, vocabulary.kind());
+  try {
+    return {vocabulary, TokenStream::held_out_alone(vocabulary.encode(loaded.bytes)), loaded.files,
+            loaded.files, digest_of(loaded)};
+  } catch (const Error& error) {
+    throw error.with(text("in the test text of '", loaded.files.front().path, "'"));
+  }
+}
+
 Dataset token_file_dataset(TokenFiles files, Vocabulary vocabulary) {
   std::string digest = files.digest();
   return {std::move(vocabulary),

@@ -56,6 +56,8 @@ struct Dataset {
   RowTokens rows = {};                                          // of tables (data/rows.h)
   RowLabels labels = {};                                        // of rows that have some
   std::shared_ptr<const EncodedQuestions> questions = nullptr;  // in place of a text, too
+  /// Of a test part: it does not say what is to be predicted. Labels are 0 then.
+  bool unlabelled = false;
 
   DataKind kind() const {
     return of_program    ? DataKind::Program
@@ -73,6 +75,9 @@ Dataset load_dataset(const std::vector<std::string>& paths, const VocabularyChoi
 /// The same with the vocabulary of a model that exists already.
 Dataset load_dataset(const std::vector<std::string>& paths, const Vocabulary& vocabulary,
                      double held_out = TokenStream::kHeldOut);
+
+/// A text to test on, all of which is held out, with the vocabulary of a model that exists.
+Dataset load_test_text(const std::vector<std::string>& paths, const Vocabulary& vocabulary);
 
 /// Token files as data: their ids are the tokens of the vocabulary.
 Dataset token_file_dataset(TokenFiles files, Vocabulary vocabulary);

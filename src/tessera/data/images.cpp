@@ -43,6 +43,14 @@ std::vector<std::int32_t> labels_of(const SafetensorsFile& file, const StoredTen
   return out;
 }
 
+std::vector<std::int32_t> labels_in(const SafetensorsFile& file) {
+  const StoredTensor& labels = tensor_of(file, kLabels, 1, "[pictures]");
+  if (labels.type.dtype == DType::I64) return labels_of<std::int64_t>(file, labels);
+  if (labels.type.dtype == DType::I32) return labels_of<std::int32_t>(file, labels);
+  fail(Fault::Data, "'", file.path(), "': tensor '", kLabels, "' is of ", labels.type.dtype,
+       "; it must be of i64 or i32");
+}
+
 class ImageSamples final : public Samples {
  public:
   ImageSamples(const Pictures::Part& part, const ImageSamplesOptions& options)
@@ -112,7 +120,7 @@ class ImageSamples final : public Samples {
 
 bool ImageSet::is_name(const std::string& path) { return path.ends_with(".safetensors"); }
 
-ImageSet ImageSet::open(const std::string& path) {
+ImageSet ImageSet::open(const std::string& path, bool may_lack_labels) {
   ImageSet out;
   out.file_ = std::make_shared<const SafetensorsFile>(path);
   const SafetensorsFile& file = *out.file_;
@@ -123,18 +131,12 @@ ImageSet ImageSet::open(const std::string& path) {
       out.pixels_.dtype != DType::F16)
     fail(Fault::Data, "'", path, "': tensor '", kPixels, "' is of ", out.pixels_.dtype,
          "; it must be of f32, bf16 or f16, as an image processor leaves it");
-  const StoredTensor& labels = tensor_of(file, kLabels, 1, "[pictures]");
-  if (labels.type.dtype == DType::I64) {
-    out.labels_ = labels_of<std::int64_t>(file, labels);
-  } else if (labels.type.dtype == DType::I32) {
-    out.labels_ = labels_of<std::int32_t>(file, labels);
-  } else {
-    fail(Fault::Data, "'", path, "': tensor '", kLabels, "' is of ", labels.type.dtype,
-         "; it must be of i64 or i32");
-  }
+  out.labelled_ = !may_lack_labels || file.find(kLabels) != nullptr;
+  out.labels_ = out.labelled_ ? labels_in(file)
+                              : std::vector<std::int32_t>(static_cast<std::size_t>(shape[0]));
   if (shape[0] != out.size() || shape.numel() == 0)
-    fail(Fault::Data, "'", path, "': tensor '", kPixels, "' is ", shape, " and '", kLabels, "' ",
-         labels.type.shape, "; give as many labels as pictures, and at least one");
+    fail(Fault::Data, "'", path, "': tensor '", kPixels, "' is ", shape, " and '", kLabels, "' [",
+         out.size(), "]; give as many labels as pictures, and at least one");
   out.classes_ = std::int64_t{1} + *std::ranges::max_element(out.labels_);
   return out;
 }

@@ -17,8 +17,9 @@ namespace tessera {
 /// class of each picture, from 0 on. Pictures are read when a sample is drawn.
 class ImageSet {
  public:
+  /// With `may_lack_labels` the second tensor may be missing: then all labels are 0.
   /// Errors: Fault::Data: no such tensors, other shapes or types, no picture, a label below 0.
-  static ImageSet open(const std::string& path);
+  static ImageSet open(const std::string& path, bool may_lack_labels = false);
   /// The path is that of a file with such an ending, ".safetensors".
   static bool is_name(const std::string& path);
 
@@ -27,6 +28,7 @@ class ImageSet {
   std::int64_t channels() const { return pixels_.shape[1]; }
   std::int64_t height() const { return pixels_.shape[2]; }
   std::int64_t width() const { return pixels_.shape[3]; }
+  bool labelled() const { return labelled_; }
   /// One more than the largest label.
   std::int64_t classes() const { return classes_; }
   std::int32_t label(std::int64_t picture) const;
@@ -42,6 +44,7 @@ class ImageSet {
   TensorType pixels_;
   std::vector<std::int32_t> labels_;
   std::int64_t classes_ = 0;
+  bool labelled_ = true;
 };
 
 /// Which pictures of a set: [first, first + count).

@@ -1,5 +1,6 @@
 #include "tessera/data/question_rows.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -98,11 +99,16 @@ Dataset encoded_questions(const RowsChoice& choice, Vocabulary vocabulary,
                           const LoadedQuestions& train, const LoadedQuestions& apart) {
   auto questions = std::make_shared<EncodedQuestions>();
   encode_questions(train.all, vocabulary, *questions);
-  const std::int64_t all = std::ssize(questions->all);
-  questions->train = choice.valid_paths.empty() ? count_to_train(all, choice.held_out) : all;
+  questions->train = choice.trains(std::ssize(questions->all));
   encode_questions(apart.all, vocabulary, *questions);
   Dataset out{std::move(vocabulary), TokenStream::none(), train.files, apart.files,
               digest_of_questions(train.all)};
+  out.unlabelled = choice.tests && std::ranges::all_of(train.all.all, [](const Question& question) {
+                     return question.answers.empty();
+                   });
+  if (choice.tests)
+    questions->some_without =
+        choice.some_without_answer || (questions->some_without && !out.unlabelled);
   out.questions = std::move(questions);
   return out;
 }

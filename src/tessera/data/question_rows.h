@@ -38,7 +38,8 @@ struct EncodedQuestions {
 };
 
 /// Files of questions (data/questions.h) with their vocabulary; blanks before a question are left
-/// out. Dataset::questions has them. Of `choice`, the paths and held_out count.
+/// out. Dataset::questions has them. Of `choice`, the paths, held_out and those of tests count;
+/// questions to test on of which none has an answer are Dataset::unlabelled.
 /// Errors: Fault::Data: as of read_questions; a text that the vocabulary cannot spell, or a
 /// tokenizer whose tokens cannot be found in the text.
 Dataset load_questions(const RowsChoice& choice, const VocabularyChoice& vocabulary);

@@ -13,11 +13,29 @@ namespace tessera {
 
 namespace {
 
+constexpr std::string_view kUnknownLabel = "-1";  // of the library datasets
+
 /// The rows of several files, and where they are.
 struct LoadedRows {
   std::vector<Table> tables;
   std::vector<TextFile> files;
+  bool labelled = false;  // the last column is that of labels
 };
+
+/// The files have the column of labels.
+bool have_labels(const std::vector<std::string>& paths, const RowsChoice& choice) {
+  if (choice.label_column.empty() || !choice.tests) return !choice.label_column.empty();
+  std::string with, without;
+  for (const std::string& path : paths) {
+    const std::vector<std::string> names = table_columns(path, choice.table);
+    (std::ranges::find(names, choice.label_column) == names.end() ? without : with) = path;
+  }
+  if (!with.empty() && !without.empty())
+    fail(Fault::Data, "'", without, "' has no column ",
+         column_names_text({&choice.label_column, 1}), ", and '", with,
+         "', which is tested on too, has it; give both labels, or neither");
+  return without.empty();
+}
 
 /// Labels, which stand in the last column, without blanks around them.
 void trim_labels(Table& table, const std::string& path, const std::string& column) {
@@ -32,13 +50,15 @@ void trim_labels(Table& table, const std::string& path, const std::string& colum
 
 /// Columns of texts, and that of labels behind them.
 LoadedRows load_tables(const std::vector<std::string>& paths, const RowsChoice& choice) {
+  const std::vector<std::string> all = text_files(paths);
   LoadedRows out;
+  out.labelled = have_labels(all, choice);
   std::vector<std::string> wanted = choice.columns;
-  if (!choice.label_column.empty()) wanted.push_back(choice.label_column);
-  for (const std::string& path : text_files(paths)) {
+  if (out.labelled) wanted.push_back(choice.label_column);
+  for (const std::string& path : all) {
     const std::string bytes = read_file(path);
     out.tables.push_back(parse_table(bytes, path, wanted, choice.table));
-    if (!choice.label_column.empty()) trim_labels(out.tables.back(), path, choice.label_column);
+    if (out.labelled) trim_labels(out.tables.back(), path, choice.label_column);
     out.files.push_back({path, std::ssize(bytes), 0, 0});
   }
   return out;
@@ -171,14 +191,33 @@ void number_labels(const LoadedRows& rows, const RowsChoice& choice,
   }
 }
 
+/// Every label in order.
+std::vector<std::string> all_labels(const LoadedRows& rows) {
+  std::vector<std::string> out;
+  for_each_row(
+      rows, [&](const Table& table, std::size_t row) { out.push_back(table.columns.back()[row]); });
+  return out;
+}
+
+/// The rows are to test on, and nothing says what is right.
+bool lack_labels(const RowsChoice& choice, const LoadedRows& rows) {
+  if (!choice.tests || choice.label_column.empty()) return false;
+  if (!rows.labelled) return true;
+  const std::vector<std::string> labels = all_labels(rows);
+  return label_number(choice.known_labels, kUnknownLabel) < 0 &&
+         std::ranges::all_of(labels, [](const std::string& l) { return l == kUnknownLabel; });
+}
+
 RowLabels labels_of_rows(const RowsChoice& choice, const LoadedRows& train,
                          const LoadedRows& apart) {
   RowLabels out;
   if (choice.label_column.empty()) return out;
-  std::vector<std::string> all;
-  for_each_row(train, [&](const Table& table, std::size_t row) {
-    all.push_back(table.columns.back()[row]);
-  });
+  if (lack_labels(choice, train)) {
+    out.names = choice.known_labels;
+    out.of_rows.resize(static_cast<std::size_t>(count_rows(train)));
+    return out;
+  }
+  const std::vector<std::string> all = all_labels(train);
   auto [names, known] = chosen_label_names(all, choice.known_labels, choice.keeps_labels);
   out.names = std::move(names);
   const std::string_view whose = known ? "those that the model knows" : "those of rows that train";
@@ -191,13 +230,12 @@ Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRow
                 const LoadedRows& apart) {
   const RowEncoder encoder(choice, vocabulary);
   const bool split = choice.valid_paths.empty();
-  const std::int64_t all = count_rows(train),
-                     trains = split ? count_to_train(all, choice.held_out) : all;
+  const std::int64_t all = count_rows(train), trains = choice.trains(all);
   EncodedRows rows, held;
   encoder.encode(train, 0, trains, rows);
   split ? encoder.encode(train, trains, all - trains, held)
         : encoder.encode(apart, 0, count_rows(apart), held);
-  if (rows.ids.empty())
+  if (rows.ids.empty() && !choice.tests)
     fail(Fault::Data, "no row of ", name_of(train.files), " that trains has a text in column ",
          column_names_text(choice.columns), "; give more rows, or hold out fewer");
   RowTokens where{.columns = std::ssize(choice.columns),
@@ -209,11 +247,12 @@ Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRow
     where.notice =
         text(counted(none, "row"), none == 1 ? " has" : " have", " no text in column ",
              column_names_text(choice.columns), ", and ", none == 1 ? "is" : "are", " left out");
-  TokenStream tokens(std::move(rows.ids), held.ids);
+  TokenStream tokens = stream_of(choice, std::move(rows.ids), std::move(held.ids));
   Dataset out{std::move(vocabulary), std::move(tokens),     train.files,
               apart.files,           digest_of_rows(train), nullptr};
   out.rows = std::move(where);
   out.labels = labels_of_rows(choice, train, apart);
+  out.unlabelled = lack_labels(choice, train);
   return out;
 }
 
@@ -222,6 +261,12 @@ LoadedRows load_held_out(const RowsChoice& choice) {
 }
 
 }  // namespace
+
+TokenStream stream_of(const RowsChoice& choice, std::vector<std::int32_t> train,
+                      std::vector<std::int32_t> held_out) {
+  return choice.tests ? TokenStream::held_out_alone(std::move(held_out))
+                      : TokenStream(std::move(train), held_out);
+}
 
 Dataset load_rows(const RowsChoice& choice, const VocabularyChoice& vocabulary) {
   const LoadedRows rows = load_tables(choice.paths, choice);

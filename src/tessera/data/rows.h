@@ -21,7 +21,21 @@ struct RowsChoice {
   bool keeps_labels = false;  // others than known_labels are refused, also in rows that train
   TableOptions table = {};
   double held_out = TokenStream::kHeldOut;  // share of the rows, where there are no valid_paths
+  /// All of `paths` is held out, to test a model that exists, and may lack labels
+  /// (Dataset::unlabelled): the column is in none of the files, or all labels are -1, as the
+  /// library datasets has it.
+  bool tests = false;
+  bool some_without_answer = false;  // of questions to test on: the model may find none
+
+  /// How many of `count` rows of `paths` train.
+  std::int64_t trains(std::int64_t count) const {
+    return tests ? 0 : valid_paths.empty() ? count_to_train(count, held_out) : count;
+  }
 };
+
+/// The tokens of a part that trains, and those held out behind them.
+TokenStream stream_of(const RowsChoice& choice, std::vector<std::int32_t> train,
+                      std::vector<std::int32_t> held_out);
 
 /// Texts with their vocabulary, which is made of the rows that train, or, of characters, of all of
 /// `paths`. Dataset::rows says where each text lies in Dataset::tokens. Behind each document is
@@ -32,7 +46,8 @@ struct RowsChoice {
 ///
 /// Errors: Fault::Data: as of read_table; no document with a text; a text that the vocabulary
 /// cannot spell, with its line and column; nothing that can end a document; a row without a
-/// label; a held-out row with another label.
+/// label; a held-out row with another label; of files to test on, some with labels and some
+/// without.
 Dataset load_rows(const RowsChoice& choice, const VocabularyChoice& vocabulary);
 /// The same with the vocabulary of a model that exists already.
 Dataset load_rows(const RowsChoice& choice, const Vocabulary& vocabulary);

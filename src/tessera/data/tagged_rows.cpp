@@ -23,7 +23,8 @@ struct LoadedSentences {
 LoadedSentences load_sentences(const std::vector<std::string>& paths, const RowsChoice& choice) {
   const TaggedWordsOptions options{.words_key = choice.columns.empty() ? "" : choice.columns[0],
                                    .tags_key = choice.label_column,
-                                   .format = choice.table.format};
+                                   .format = choice.table.format,
+                                   .may_lack_tags = choice.tests};
   LoadedSentences out;
   for (const std::string& path : text_files(paths)) {
     const std::string bytes = read_file(path);
@@ -84,18 +85,23 @@ class SentenceEncoder {
  private:
   void add(const TaggedSentence& sentence, EncodedSentences& out) const try {
     for (std::size_t i = 0; i < sentence.words.size(); ++i)
-      add_word(sentence.words[i], sentence.tags[i], out);
+      add_word(sentence.words[i],
+               sentence.tags.empty() ? 0 : label_of(sentence.words[i], sentence.tags[i]), out);
     out.ends.push_back(std::ssize(out.ids));
   } catch (const Error& error) {
     throw error.with(text("in the sentence at line ", sentence.line, " of '", sentence.path, "'"));
   }
 
-  void add_word(const std::string& word, const std::string& tag, EncodedSentences& out) const {
+  std::int32_t label_of(const std::string& word, const std::string& tag) const {
     const std::int32_t label = label_number(names_, tag);
     if (label < 0)
       fail(Fault::Data, "the word ", label_names_text({&word, 1}), " has the tag ",
            label_names_text({&tag, 1}), ", which is none of ", whose_, ": ",
            label_names_text(names_), "; correct it, or give sentences with all tags to train on");
+    return label;
+  }
+
+  void add_word(const std::string& word, std::int32_t label, EncodedSentences& out) const {
     const std::vector<std::int32_t> ids = vocabulary_.encode(text(" ", word));
     if (ids.empty()) {
       ++out.words_without_tokens;
@@ -111,11 +117,24 @@ class SentenceEncoder {
   const char* whose_;
 };
 
+/// The sentences are to test on, and have no tags.
+bool lack_tags(const RowsChoice& choice, const LoadedSentences& sentences) {
+  if (!choice.tests) return false;
+  const auto tagged = std::ranges::find_if(
+      sentences.all, [](const TaggedSentence& sentence) { return !sentence.tags.empty(); });
+  const auto untagged = std::ranges::find_if(
+      sentences.all, [](const TaggedSentence& sentence) { return sentence.tags.empty(); });
+  if (tagged != sentences.all.end() && untagged != sentences.all.end())
+    fail(Fault::Data, "the sentence at line ", untagged->line, " of '", untagged->path,
+         "' has no tags, and that at line ", tagged->line, " of '", tagged->path,
+         "', which is tested on too, has some; give both tags, or neither");
+  return untagged != sentences.all.end();
+}
+
 Dataset encoded_sentences(const RowsChoice& choice, Vocabulary vocabulary,
                           const LoadedSentences& train, const LoadedSentences& apart) {
-  const bool split = choice.valid_paths.empty();
-  const std::int64_t all = std::ssize(train.all),
-                     trains = split ? count_to_train(all, choice.held_out) : all;
+  const bool split = choice.valid_paths.empty(), untagged = lack_tags(choice, train);
+  const std::int64_t trains = choice.trains(std::ssize(train.all));
   const std::span<const TaggedSentence> sentences(train.all);
   std::vector<std::string> tags;
   for (const TaggedSentence& sentence : sentences)
@@ -126,7 +145,7 @@ Dataset encoded_sentences(const RowsChoice& choice, Vocabulary vocabulary,
   EncodedSentences rows, held;
   encoder.encode(sentences.first(static_cast<std::size_t>(trains)), rows);
   encoder.encode(split ? sentences.subspan(static_cast<std::size_t>(trains)) : apart.all, held);
-  if (rows.ids.empty())
+  if (rows.ids.empty() && !choice.tests)
     fail(Fault::Data, "no sentence of ", name_of(train.files), " that trains has a token; give ",
          "more sentences, or hold out fewer");
   RowTokens where{.columns = 1, .ends = std::move(rows.ends), .train = trains, .notice = ""};
@@ -136,11 +155,12 @@ Dataset encoded_sentences(const RowsChoice& choice, Vocabulary vocabulary,
                         none == 1 ? "is" : "are", " left out");
   RowLabels labels{.names = std::move(names), .of_tokens = std::move(rows.labels)};
   labels.of_tokens.insert(labels.of_tokens.end(), held.labels.begin(), held.labels.end());
-  TokenStream tokens(std::move(rows.ids), held.ids);
+  TokenStream tokens = stream_of(choice, std::move(rows.ids), std::move(held.ids));
   Dataset out{std::move(vocabulary), std::move(tokens), train.files, apart.files,
               digest_of_sentences(train)};
   out.rows = std::move(where);
   out.labels = std::move(labels);
+  out.unlabelled = untagged;
   return out;
 }
 

@@ -45,9 +45,26 @@ std::vector<std::string_view> columns_of(std::string_view line) {
   return out;
 }
 
-std::vector<TaggedSentence> parse_conll(std::string_view bytes, const std::string& path) {
+/// The last column of a line, which is all of a word's line where `none` have tags.
+void add_tagged_word(const std::vector<std::string_view>& columns, bool none,
+                     const LinePlace& place, TaggedSentence& sentence) {
+  if (columns.size() < 2 && !none)
+    fail(Fault::Data, place_text(place), " has one column, '",
+         printable(columns.front().substr(0, 60)),
+         "', where a word and its tag belong; give each line a word and a tag, and an empty line ",
+         "between sentences");
+  if (none && columns.size() > 1)
+    fail(Fault::Data, place_text(place), " has ", columns.size(),
+         " columns, and the first word of "
+         "the file has one; give each word a tag, or none");
+  sentence.words.emplace_back(columns.front());
+  if (!none) sentence.tags.emplace_back(trim(columns.back()));
+}
+
+std::vector<TaggedSentence> parse_conll(std::string_view bytes, const std::string& path,
+                                        bool may_lack_tags) {
   std::vector<TaggedSentence> out;
-  bool within = false;
+  bool within = false, words_alone = false;
   std::int64_t number = 0;
   for (std::size_t at = 0; at < bytes.size();) {
     const std::size_t end = std::min(bytes.find('\n', at), bytes.size());
@@ -60,15 +77,10 @@ std::vector<TaggedSentence> parse_conll(std::string_view bytes, const std::strin
     }
     require_utf8(line, place);
     const std::vector<std::string_view> columns = columns_of(line);
-    if (columns.size() < 2)
-      fail(
-          Fault::Data, place_text(place), " has one column, '", printable(line.substr(0, 60)),
-          "', where a word and its tag belong; give each line a word and a tag, and an empty line ",
-          "between sentences");
+    if (out.empty()) words_alone = may_lack_tags && columns.size() == 1;
     if (!within) out.push_back({{}, {}, path, number});
     within = true;
-    out.back().words.emplace_back(columns.front());
-    out.back().tags.emplace_back(trim(columns.back()));
+    add_tagged_word(columns, words_alone, place, out.back());
   }
   return out;
 }
@@ -84,6 +96,12 @@ std::string found_key(const json& object, std::span<const char* const> known, co
        keys.empty() ? text("; the object is empty")
                     : text("; its keys are ", column_names_text(keys)),
        "; say which of them has the ", what);
+}
+
+/// Under `key`; where that is empty, under one of the usual.
+bool has_tags(const json& object, const std::string& key) {
+  if (!key.empty()) return object.contains(key);
+  return std::ranges::any_of(kTagKeys, [&](const char* usual) { return object.contains(usual); });
 }
 
 std::vector<std::string> list_of(const json& object, const std::string& key,
@@ -132,10 +150,20 @@ json object_in_line(std::string_view line, const LinePlace& place) {
 std::vector<TaggedSentence> parse_json_lines(std::string_view bytes, const std::string& path,
                                              TaggedWordsOptions keys) {
   std::vector<TaggedSentence> out;
+  std::optional<bool> words_alone;
   const LineBlock block{std::string(bytes), &path, 1};
   for_each_line(block, [&](std::string_view line, const LinePlace& place) {
     const json object = object_in_line(line, place);
     if (keys.words_key.empty()) keys.words_key = found_key(object, kWordKeys, "words", place);
+    if (!words_alone) words_alone = keys.may_lack_tags && !has_tags(object, keys.tags_key);
+    if (*words_alone) {
+      if (has_tags(object, keys.tags_key))
+        fail(Fault::Data, place_text(place), " has tags, and the first object of the file has ",
+             "none; give each sentence tags, or none");
+      TaggedSentence sentence{list_of(object, keys.words_key, place), {}, path, place.line};
+      if (!sentence.words.empty()) out.push_back(std::move(sentence));
+      return;
+    }
     if (keys.tags_key.empty()) keys.tags_key = found_key(object, kTagKeys, "tags", place);
     TaggedSentence sentence{list_of(object, keys.words_key, place),
                             tags_of(object, keys.tags_key, place), path, place.line};
@@ -156,7 +184,7 @@ std::vector<TaggedSentence> parse_tagged_words(std::string_view bytes, const std
   std::vector<TaggedSentence> out =
       (options.format ? options.format : table_format(path)) == TableFormat::JsonLines
           ? parse_json_lines(bytes, path, options)
-          : parse_conll(bytes, path);
+          : parse_conll(bytes, path, options.may_lack_tags);
   if (out.empty())
     fail(Fault::Data, "'", path, "' has no sentence; give a file with a word and its tag in each ",
          "line, or JSON lines whose name ends in .jsonl");

@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-/// A sentence; as many tags as words.
+/// A sentence; as many tags as words, or none where they may be lacking.
 struct TaggedSentence {
   std::vector<std::string> words, tags;
   std::string path = {};  // of its file
@@ -24,6 +24,8 @@ struct TaggedWordsOptions {
   /// "ner_tags", "tags", "pos_tags" and "chunk_tags".
   std::string words_key = {}, tags_key = {};
   std::optional<TableFormat> format = {};  // JsonLines, or another: CoNLL; none: by the name
+  /// A file whose first word, or first object, has no tags has words alone.
+  bool may_lack_tags = false;
 };
 
 /// Reads a file: JSON lines where its name ends in .jsonl or .json, else CoNLL's form, whatever it

@@ -29,6 +29,13 @@ TokenStream TokenStream::none() {
   return out;
 }
 
+TokenStream TokenStream::held_out_alone(std::vector<std::int32_t> ids) {
+  TokenStream out(std::move(ids), 0.0);
+  out.num_train_ = 0;
+  out.held_out_apart_ = true;
+  return out;
+}
+
 void require_ids(std::span<const std::int32_t> ids, std::int64_t vocabulary,
                  std::string_view where) {
   const auto bad = std::find_if(ids.begin(), ids.end(), [&](std::int32_t id) {

@@ -20,6 +20,8 @@ class TokenStream {
 
   /// No tokens, of data that has another form.
   static TokenStream none();
+  /// All is held out, as a text of its own. Errors: Fault::Data: no tokens.
+  static TokenStream held_out_alone(std::vector<std::int32_t> ids);
 
   /// The train part is the first count_to_train(n, held_out) tokens: 1,003,854 of tiny
   /// Shakespeare's 1,115,394. Errors: Fault::Data: no tokens. Fault::Usage: held_out not in [0, 1).

@@ -27,6 +27,7 @@ class AnswerJudge final : public Judge {
  public:
   AnswerJudge(const Dataset& data, const QuestionSamplesOptions& options, std::int64_t most_tokens)
       : questions_(*data.questions),
+        labelled_(!data.unlabelled),
         windows_(question_windows(*data.questions, Part::HeldOut, options)),
         most_tokens_(most_tokens) {}
 
@@ -41,6 +42,7 @@ class AnswerJudge final : public Judge {
   }
 
   NamedMeans scores() const override {
+    if (!labelled_) return {};
     std::vector<std::string> predictions;
     std::vector<std::vector<std::string>> answers;
     for (std::size_t i = 0; i < found_.size(); ++i) {
@@ -53,11 +55,14 @@ class AnswerJudge final : public Judge {
   }
 
   PredictionTable table() const override {
-    PredictionTable out{{"row", "id", "label", "prediction"}, {}};
+    PredictionTable out{{"row", "id", "prediction"}, {}};
+    if (labelled_) out.columns = {"row", "id", "label", "prediction"};
     for (std::size_t i = 0; i < found_.size(); ++i) {
-      const std::vector<Answer>& answers = entry(i).question.answers;
-      out.rows.push_back(
-          {text(i), entry(i).question.id, answers.empty() ? "" : answers[0].text, prediction(i)});
+      const Question& question = entry(i).question;
+      std::vector<std::string>& row = out.rows.emplace_back();
+      row = {text(i), question.id};
+      if (labelled_) row.push_back(question.answers.empty() ? "" : question.answers[0].text);
+      row.push_back(prediction(i));
     }
     return out;
   }
@@ -116,6 +121,7 @@ class AnswerJudge final : public Judge {
   }
 
   const EncodedQuestions& questions_;
+  bool labelled_;
   std::vector<QuestionWindow> windows_;
   std::int64_t most_tokens_, seen_ = 0;
   std::vector<Found> found_;  // by question

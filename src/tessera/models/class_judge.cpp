@@ -26,7 +26,7 @@ class ClassJudge final : public Judge {
   }
 
   NamedMeans scores() const override {
-    if (predicted_.empty()) return {};
+    if (predicted_.empty() || labels_.empty()) return {};
     std::int64_t right = 0;
     for (std::size_t i = 0; i < predicted_.size(); ++i) right += predicted_[i] == labels_[i];
     return {{"accuracy", static_cast<double>(right) / static_cast<double>(predicted_.size())},
@@ -34,9 +34,13 @@ class ClassJudge final : public Judge {
   }
 
   PredictionTable table() const override {
-    PredictionTable out{{"row", "label", "prediction"}, {}};
-    for (std::size_t i = 0; i < predicted_.size(); ++i)
-      out.rows.push_back({text(i), name(labels_[i]), name(predicted_[i])});
+    PredictionTable out{{"row", "prediction"}, {}};
+    if (!labels_.empty()) out.columns = {"row", "label", "prediction"};
+    for (std::size_t i = 0; i < predicted_.size(); ++i) {
+      std::vector<std::string>& row = out.rows.emplace_back(1, text(i));
+      if (!labels_.empty()) row.push_back(name(labels_[i]));
+      row.push_back(name(predicted_[i]));
+    }
     return out;
   }
 
@@ -79,6 +83,7 @@ std::unique_ptr<Judge> class_judge(std::vector<std::int32_t> labels,
 }
 
 std::unique_ptr<Judge> class_judge_of_rows(const Dataset& data) {
+  if (data.unlabelled) return class_judge({}, data.labels.names);
   const std::vector<std::int32_t>& all = data.labels.of_rows;
   return class_judge({all.begin() + data.rows.train, all.end()}, data.labels.names);
 }

@@ -32,7 +32,8 @@ class Judge {
   /// Row i of each tensor was predicted of sample `first` + i, for `count` samples; rows behind
   /// these are of no sample. Batches come in the order of the samples.
   virtual void add(std::int64_t first, std::int64_t count, const Predictions& predictions) = 0;
-  /// Of all that was added: accuracy, f1, ...
+  /// Of all that was added: accuracy, f1, ... None where the data is Dataset::unlabelled; then the
+  /// table has no labels either.
   virtual NamedMeans scores() const = 0;
   virtual PredictionTable table() const = 0;
 };

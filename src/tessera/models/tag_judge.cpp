@@ -10,7 +10,7 @@ namespace {
 
 class TagJudge final : public Judge {
  public:
-  explicit TagJudge(const Dataset& data) : names_(data.labels.names) {}
+  explicit TagJudge(const Dataset& data) : names_(data.labels.names), labelled_(!data.unlabelled) {}
 
   void add(std::int64_t first, std::int64_t count, const Predictions& predictions) override {
     const HostTensor &logits = predictions.at("logits"), &labels = predictions.at("labels");
@@ -32,6 +32,7 @@ class TagJudge final : public Judge {
   }
 
   NamedMeans scores() const override {
+    if (!labelled_) return {};
     const TagScores scores = tag_scores(labels_, predicted_);
     NamedMeans out = {{"accuracy", scores.accuracy}};
     if (!are_entity_tags(names_)) return out;
@@ -43,9 +44,13 @@ class TagJudge final : public Judge {
   }
 
   PredictionTable table() const override {
-    PredictionTable out{{"row", "label", "prediction"}, {}};
-    for (std::size_t i = 0; i < labels_.size(); ++i)
-      out.rows.push_back({text(i), join(labels_[i], " "), join(predicted_[i], " ")});
+    PredictionTable out{{"row", "prediction"}, {}};
+    if (labelled_) out.columns = {"row", "label", "prediction"};
+    for (std::size_t i = 0; i < labels_.size(); ++i) {
+      std::vector<std::string>& row = out.rows.emplace_back(1, text(i));
+      if (labelled_) row.push_back(join(labels_[i], " "));
+      row.push_back(join(predicted_[i], " "));
+    }
     return out;
   }
 
@@ -57,6 +62,7 @@ class TagJudge final : public Judge {
   }
 
   std::vector<std::string> names_;
+  bool labelled_;
   std::vector<Tags> labels_, predicted_;
 };
 

@@ -79,8 +79,8 @@ Value vit_logits(const ModelConfig& c, Value patches, const Pass& pass) {
 
 /// Of the pictures that are held out; classes are called by their numbers.
 std::unique_ptr<Judge> picture_judge(const Pictures::Part& part, std::int64_t classes) {
-  std::vector<std::int32_t> labels;
-  for (std::int64_t i = 0; i < part.range.count; ++i)
+  std::vector<std::int32_t> labels;  // empty: they are not known
+  for (std::int64_t i = 0; part.set->labelled() && i < part.range.count; ++i)
     labels.push_back(part.set->label(part.range.first + i));
   std::vector<std::string> names;
   for (std::int64_t i = 0; i < classes; ++i) names.push_back(text(i));

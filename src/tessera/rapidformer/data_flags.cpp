@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 3> kPathNames = {"data-path", "data-dir", "dataset-path"};
 constexpr std::array<std::string_view, 2> kTrainNames = {"train-data-path", "train-data"};
 constexpr std::array<std::string_view, 2> kDataNames = {"data-name", "dataset-name"};
-constexpr std::array<std::string_view, 5> kEndings = {".tsv", ".csv", ".jsonl", ".json", ".txt"};
+constexpr std::array<std::string_view, 6> kEndings = {".tsv",  ".csv", ".jsonl",
+                                                      ".json", ".txt", ".safetensors"};
 
 bool is_there(const std::string& path) {
   std::error_code ignored;
@@ -94,7 +95,8 @@ void take_tables(GivenFlags& flags, const std::vector<std::string>& paths,
   const std::string& path = paths.front();
   const std::string folder = name.empty() ? path : (fs::path(path) / name).string();
   const std::string train = part_in(folder, {"train"}),
-                    valid = part_in(folder, {"dev", "validation", "valid"});
+                    valid = part_in(folder, {"dev", "validation", "valid"}),
+                    test = part_in(folder, {"test"});
   if (train.empty()) {
     problems.add(text(
         source, " ", path, name.empty() ? "" : text(" with --data-name ", name), ": there is no ",
@@ -106,8 +108,8 @@ void take_tables(GivenFlags& flags, const std::vector<std::string>& paths,
   }
   flags.set("data", {train}, source);
   const std::string* const batches = flags.find("eval-iters");
-  const bool validates = batches == nullptr || *batches != "0";
-  if (validates && !flags.tells("valid-data")) {
+  if (batches != nullptr && *batches == "0") return;  // as Megatron-LM, which then tests nothing
+  if (!flags.tells("valid-data")) {
     if (valid.empty()) {
       notices.push_back(text("there is no dev or validation table beside ", train,
                              ": the end of the training table is held out to evaluate on"));
@@ -115,6 +117,7 @@ void take_tables(GivenFlags& flags, const std::vector<std::string>& paths,
       flags.set("valid-data", {valid}, source);
     }
   }
+  if (!test.empty() && !flags.tells("test-data")) flags.set("test-data", {test}, source);
 }
 
 void note_empty_test(const GivenFlags& flags, std::vector<std::string>& notices) {

@@ -8,11 +8,12 @@
 
 namespace tessera {
 
-/// Tells `data`, and `valid-data` where there is a file for it.
+/// Tells `data`, and `valid-data` and `test-data` where there are files for them; with --eval-iters
+/// 0 neither.
 ///
 /// With `pretraining` the path is the PREFIX of token files, or several. Else it is a file, or
 /// several, or a folder DIR of which DIR/NAME (without a name DIR itself) has train, dev or
-/// validation, and test, as .tsv, .csv, .jsonl, .json or .txt; the test part is not used.
+/// validation, and test, as .tsv, .csv, .jsonl, .json, .txt or .safetensors.
 ///
 /// `checks`: that token files are there; a program may make something else of the path.
 /// Problems: neither path nor name; names that disagree; no file; PREFIX_text_sentence where there

@@ -23,6 +23,16 @@ NamedMeans losses_of(double loss, const NamedMeans& means) {
   return out;
 }
 
+std::string measured_text(const EvalRecord& record) {
+  std::string out = format("loss: %.6E | ", record.loss);
+  for (const auto& [name, score] : record.scores) out += text(name, format(": %.6f | ", score));
+  return out;
+}
+
+std::string predictions_text(const EvalRecord& record) {
+  return record.predictions.empty() ? "" : text("predictions: ", record.predictions, " | ");
+}
+
 }  // namespace
 
 LogLines::LogLines(Console& console, const RunConfig& config)
@@ -89,17 +99,19 @@ void LogLines::on_valid(std::int64_t step, double loss, const NamedMeans& means)
     out += text(name, format(" value: %.6E | ", value));
     out += text(name, format(" PPL: %.6E | ", std::exp(std::min(kMost, value))));
   }
-  const std::string rule(out.size() + 1, '-');
-  line(rule), line(out), line(rule);
+  framed_line(out);
 }
 
 void LogLines::on_eval(const EvalRecord& record) {
-  std::string out =
-      text(" evaluation after epoch ", record.epoch, " | loss: ", format("%.6E | ", record.loss));
-  for (const auto& [name, score] : record.scores) out += text(name, format(": %.6f | ", score));
-  if (!record.predictions.empty()) out += text("predictions: ", record.predictions, " | ");
-  const std::string rule(out.size() + 1, '-');
-  line(rule), line(out), line(rule);
+  framed_line(text(" evaluation after epoch ", record.epoch, " | ", measured_text(record),
+                   predictions_text(record)));
+}
+
+void LogLines::on_test(const TestRecord& record) {
+  framed_line(text(" test at the end of training, ", record.best ? "best" : "last",
+                   " weights, of iteration ", record.measured.step, " | ",
+                   record.labelled ? measured_text(record.measured) : "no labels, so no scores | ",
+                   predictions_text(record.measured)));
 }
 
 void LogLines::on_sample(std::int64_t step, const std::string& sample) {
@@ -117,6 +129,11 @@ void LogLines::on_profile(const std::string& path, const std::string& table) {
 }
 
 void LogLines::on_notice(const std::string& notice) { line("notice: " + printable(notice)); }
+
+void LogLines::framed_line(const std::string& text) {
+  const std::string rule(text.size() + 1, '-');
+  line(rule), line(text), line(rule);
+}
 
 void LogLines::line(const std::string& text) { console_.out << text << "\n" << std::flush; }
 

@@ -23,6 +23,7 @@ class LogLines : public RunDisplay {
   void on_step(const StepRecord& record) override;
   void on_valid(std::int64_t step, double loss, const NamedMeans& means) override;
   void on_eval(const EvalRecord& record) override;
+  void on_test(const TestRecord& record) override;
   void on_sample(std::int64_t step, const std::string& sample) override;
   void on_save(std::int64_t step, const std::string& path) override;
   void on_profile(const std::string& path, const std::string& table) override;
@@ -32,6 +33,8 @@ class LogLines : public RunDisplay {
 
  private:
   void line(const std::string& text);
+  /// Between two lines of dashes.
+  void framed_line(const std::string& text);
   void print_interval(const StepRecord& last);
 
   Console& console_;

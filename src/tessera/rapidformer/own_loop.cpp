@@ -110,7 +110,7 @@ StepRecord OwnLoop::backward(const SampleBatch& batch) {
 }
 
 EvalPrediction OwnLoop::gather() {
-  require(wanted_programs(config()).evaluate,
+  require(validates(config()),
           "nothing is held out to gather predictions of; give compose() a dataset to validate on");
   const std::unique_ptr<Samples> held_out =
       task_->valid_samples(prepared_->data, valid_choices(config()));

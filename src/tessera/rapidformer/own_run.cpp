@@ -109,6 +109,7 @@ void OwnRun::take_datasets() {
   const std::vector<TaskInput> inputs = inputs_of(datasets_, model);
   config_.program_data = datasets_.digest();
   config_.valid_data.clear();
+  config_.test_data.clear();
   if (!datasets_.valid) config_.held_out = 0;
   if (model.vocabulary == 0 && tokenizer_choice(config_).none() &&
       std::ranges::none_of(inputs, is_token_row))

@@ -49,6 +49,13 @@ struct EvalRecord {
   std::string predictions = {};  // the file of them; empty: none was written
 };
 
+/// What the model predicts of the test data at the end of the run. Its epoch is 0.
+struct TestRecord {
+  EvalRecord measured;   // its step: that of the weights
+  bool best = false;     // they are those of the best checkpoint; false: the last ones
+  bool labelled = true;  // false: nothing is measured, and there are predictions alone
+};
+
 class TrainCallback {
  public:
   virtual ~TrainCallback() = default;
@@ -59,6 +66,7 @@ class TrainCallback {
   virtual void on_step(const StepRecord&) {}
   virtual void on_valid(std::int64_t /*step*/, double /*loss*/, const NamedMeans&) {}
   virtual void on_eval(const EvalRecord&) {}
+  virtual void on_test(const TestRecord&) {}
   virtual void on_sample(std::int64_t /*step*/, const std::string& /*text*/) {}
   virtual void on_save(std::int64_t /*step*/, const std::string& /*path*/) {}
   virtual void on_profile(const std::string& /*path*/, const std::string& /*table*/) {}

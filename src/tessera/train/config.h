@@ -50,6 +50,7 @@ struct RunConfig {
   std::vector<std::string> no_weight_decay_for;  // paths of a group of the optimizer, its last one
 
   std::vector<std::string> data, valid_data;  // valid_data empty: held_out of data
+  std::vector<std::string> test_data;         // empty: nothing is tested at the end
   /// Where the program's task makes samples itself, in place of `data`: a digest of them, by which
   /// a resumed run knows that they are the same. Empty: it does not.
   std::string program_data;

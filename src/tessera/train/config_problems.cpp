@@ -219,7 +219,7 @@ void find_eval_texts_problems(const RunConfig& config, const Task& task, Problem
     problems.add(text(nothing, "with family ", config.model.family,
                       ", which writes no text from a source; give eval-texts 0"),
                  {"eval-texts", "family"});
-  } else if (!wanted_programs(config).evaluate) {
+  } else if (!validates(config)) {
     problems.add(text(nothing,
                       "without a validation; give eval-every or eval-at-end, with held-out "
                       "or valid-data, or give eval-texts 0"),

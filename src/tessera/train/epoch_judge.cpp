@@ -10,13 +10,28 @@
 
 namespace tessera {
 
-EpochJudge::EpochJudge(const RunConfig& config, const Task& task, const Dataset& data,
-                       std::int64_t samples)
+namespace {
+
+/// Writes the file of predictions, if there is a judge; returns its path, or nothing and the
+/// problem.
+std::string written(const Judge* judge, const std::string& path, std::string& problem) {
+  if (judge == nullptr) return "";
+  try {
+    write_atomically(path, to_tsv(judge->table()));
+    return path;
+  } catch (const Error& error) {
+    problem = text("no predictions in '", path, "': ", error.what());
+    return "";
+  }
+}
+
+}  // namespace
+
+EpochJudge::EpochJudge(const RunConfig& config, const Task& task, std::int64_t samples)
     : config_(config),
       task_(task),
-      data_(data),
       samples_(samples),
-      judges_(judges_epochs(config) && wanted_programs(config).evaluate) {}
+      judges_(judges_epochs(config) && validates(config)) {}
 
 std::int64_t EpochJudge::ended(std::int64_t consumed) const {
   if (!judges_) return 0;
@@ -28,19 +43,30 @@ std::int64_t EpochJudge::ended(std::int64_t consumed) const {
 EvalRecord EpochJudge::record(std::int64_t epoch, std::int64_t step, const Validation& measured,
                               const Judge* judge, const std::string& folder,
                               std::string& problem) const {
-  EvalRecord out{.epoch = epoch, .step = step, .loss = measured.loss()};
+  return {.epoch = epoch,
+          .step = step,
+          .loss = measured.loss(),
+          .scores = scores_of(measured, judge),
+          .predictions = written(judge, in_folder(folder, predictions_file(epoch)), problem)};
+}
+
+void EpochJudge::test_record(const Validation& measured, const Judge* judge,
+                             const std::string& folder, TestRecord& record,
+                             std::string& problem) const {
+  record.measured.predictions = written(judge, in_folder(folder, kTestPredictionsFile), problem);
+  if (!record.labelled) return;
+  record.measured.loss = measured.loss();
+  record.measured.scores = scores_of(measured, judge);
+  if (judge == nullptr && task_.perplexity_of.empty()) record.measured.scores = measured.means();
+}
+
+NamedMeans EpochJudge::scores_of(const Validation& measured, const Judge* judge) const {
+  NamedMeans out;
   if (!task_.perplexity_of.empty())
-    out.scores.emplace_back("perplexity", std::exp(measured.mean(task_.perplexity_of)));
+    out.emplace_back("perplexity", std::exp(measured.mean(task_.perplexity_of)));
   if (judge == nullptr) return out;
   const NamedMeans scores = judge->scores();
-  out.scores.insert(out.scores.end(), scores.begin(), scores.end());
-  const std::string path = in_folder(folder, predictions_file(epoch));
-  try {
-    write_atomically(path, to_tsv(judge->table()));
-    out.predictions = path;
-  } catch (const Error& error) {
-    problem = text("no predictions of epoch ", epoch, ": ", error.what());
-  }
+  out.insert(out.end(), scores.begin(), scores.end());
   return out;
 }
 

@@ -90,6 +90,13 @@ void EventFile::on_eval(const EvalRecord& r) {
   file_->write(framed(scalars_event(seconds_now(), r.step, values)));
 }
 
+void EventFile::on_test(const TestRecord& r) {
+  if (!r.labelled) return;
+  std::vector<ScalarValue> values = {{"test/loss", static_cast<float>(r.measured.loss)}};
+  add_means(values, "test/", r.measured.scores);
+  file_->write(framed(scalars_event(seconds_now(), r.measured.step, values)));
+}
+
 std::string EventFile::finish() {
   const std::string late = file_->sync();
   return late.empty() ? "" : text("TensorBoard's file lacks its end: ", late);

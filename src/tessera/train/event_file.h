@@ -24,6 +24,7 @@ class EventFile : public TrainCallback {
   void on_valid(std::int64_t step, double loss, const NamedMeans& means) override;
 
   void on_eval(const EvalRecord& record) override;
+  void on_test(const TestRecord& record) override;
 
   AppendedFile& file() { return *file_; }
   /// Puts all on disk. Returns what to tell where that fails; empty: nothing.

@@ -52,6 +52,7 @@ KeptMetrics keep_metrics(std::string_view lines, std::int64_t step) {
     // Nothing of it is copied but numbers: a value may be nested deeper than a stack.
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!is_ours(json) || json["step"].get<std::int64_t>() > step) continue;
+    if (json["kind"] == "test") continue;
     const std::optional<double> loss = loss_of(json);
     if (json["kind"] == "train" && loss) out.train_loss = loss;
     if (json["kind"] == "eval") out.eval_step = json["step"].get<std::int64_t>();
@@ -89,9 +90,9 @@ MetricsFile::MetricsFile(const std::string& path, std::int64_t step, FileCalls c
 namespace {
 
 /// Keys of lines that are no task's means or scores.
-constexpr std::string_view kOwnKeys[] = {"kind",    "step",      "epoch",        "loss",
-                                         "lr",      "grad_norm", "tokens_per_s", "step_seconds",
-                                         "skipped", "loss_scale"};
+constexpr std::string_view kOwnKeys[] = {"kind",    "step",       "epoch",        "loss",
+                                         "lr",      "grad_norm",  "tokens_per_s", "step_seconds",
+                                         "skipped", "loss_scale", "weights"};
 
 /// Quoted; bytes that are no UTF-8 are replaced.
 std::string json_string(const std::string& value) {
@@ -132,6 +133,12 @@ void MetricsFile::eval(const EvalRecord& r) {
   file_->write(R"({"kind":"eval","epoch":)", r.epoch, R"(,"step":)", r.step, R"(,"loss":)",
                json_number(r.loss), json_members(r.scores), "}\n");
   last_.eval_step = r.step;
+}
+
+void MetricsFile::test(const TestRecord& r) {
+  file_->write(R"({"kind":"test","step":)", r.measured.step, R"(,"weights":")",
+               r.best ? "best" : "last", R"(","loss":)", json_number(r.measured.loss),
+               json_members(r.measured.scores), "}\n");
 }
 
 std::string to_json(const Summary& s) {

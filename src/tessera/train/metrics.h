@@ -37,7 +37,8 @@ struct KeptMetrics {
   friend bool operator==(const KeptMetrics&, const KeptMetrics&) = default;
 };
 
-/// Keeps the lines up to `step`; later ones, and those that are torn or not ours, go.
+/// Keeps the lines up to `step`; later ones, and those that are torn or not ours, go, and so do
+/// those of a test: there is one at the end of a run.
 KeptMetrics keep_metrics(std::string_view lines, std::int64_t step);
 
 /// The metrics of a run, one line at a time, each written at once: a killed run loses no line. What
@@ -51,6 +52,7 @@ class MetricsFile {
   void valid(std::int64_t step, double loss, const NamedMeans& means = {});
   /// Once for a step: it may be judged again where a run goes on.
   void eval(const EvalRecord& record);
+  void test(const TestRecord& record);
   AppendedFile& file() { return *file_; }
 
   /// The last of each kind, from before a resume too.

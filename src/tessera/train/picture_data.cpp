@@ -15,10 +15,11 @@ namespace {
 
 /// The pictures of a file, which fit the model.
 std::shared_ptr<const ImageSet> open_pictures(const std::vector<std::string>& paths,
-                                              std::string_view field, const ModelConfig& model) {
+                                              std::string_view field, const ModelConfig& model,
+                                              bool may_lack_labels = false) {
   require(paths.size() == 1 && ImageSet::is_name(paths.front()), field, " is ", join(paths),
           "; pictures are one file of safetensors");
-  auto out = std::make_shared<const ImageSet>(ImageSet::open(paths.front()));
+  auto out = std::make_shared<const ImageSet>(ImageSet::open(paths.front(), may_lack_labels));
   if (!reads_field(*model.family, "image-size")) return out;  // told as the wrong family
   require(out->height() == model.image_size && out->width() == model.image_size &&
               out->channels() == model.image_channels,
@@ -49,6 +50,14 @@ Dataset load_pictures(const RunConfig& config) {
     return picture_dataset(Pictures::split(std::move(train), config.held_out));
   auto valid = open_pictures(config.valid_data, "valid-data", config.model);
   return picture_dataset(Pictures::of(std::move(train), std::move(valid)));
+}
+
+Dataset load_test_pictures(const RunConfig& config) {
+  const auto all = open_pictures(config.test_data, "test-data", config.model,
+                                 /*may_lack_labels=*/true);
+  Dataset out = picture_dataset(Pictures::of(all, all));
+  out.unlabelled = !all->labelled();
+  return out;
 }
 
 }  // namespace tessera

@@ -12,5 +12,7 @@ bool trains_on_pictures(const RunConfig& config);
 /// Opens it, and that of valid-data. Errors: Fault::Usage: several files; sizes that are not those
 /// of the model; fields that do nothing with pictures. Those of ImageSet::open.
 Dataset load_pictures(const RunConfig& config);
+/// Opens config.test_data, all of which is held out and which may lack labels. Errors: the same.
+Dataset load_test_pictures(const RunConfig& config);
 
 }  // namespace tessera

@@ -3,32 +3,22 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
-#include "tessera/data/question_rows.h"
-#include "tessera/data/token_stream.h"
 #include "tessera/models/family.h"
 #include "tessera/train/checkpoint_manifest.h"
 #include "tessera/train/compare_runs.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/output_check.h"
 #include "tessera/train/output_folder.h"
-#include "tessera/train/picture_data.h"
 #include "tessera/train/pretrained_start.h"
-#include "tessera/train/program_data.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/recorded.h"
-#include "tessera/train/row_data.h"
+#include "tessera/train/run_data.h"
 #include "tessera/train/task_start.h"
 #include "tessera/train/token_data.h"
 
 namespace tessera {
 
 namespace {
-
-/// A checkpoint to go on from, and what it records.
-struct Source {
-  Checkpoint checkpoint;
-  RecordedRun run;
-};
 
 std::vector<std::string> parameters_of(const PretrainedModel& model) {
   std::vector<std::string> out;
@@ -39,219 +29,6 @@ std::vector<std::string> parameters_of(const Checkpoint& checkpoint) {
   std::vector<std::string> out;
   for (const TensorEntry& entry : checkpoint.tensors()) out.push_back(entry.name);
   return out;
-}
-
-/// Every byte of it is read before anything is compiled.
-Source open_source(const std::string& path, const char* words, const OwnFamilies& families,
-                   RecordedUse use) {
-  return naming_intact(path, words, recorded_run_judge(families, use), [&] {
-    Checkpoint checkpoint = Checkpoint::open(path);
-    require_intact(checkpoint);
-    RecordedRun run = recorded_run(checkpoint, families, use);
-    return Source{std::move(checkpoint), std::move(run)};
-  });
-}
-
-Source open_init(const RunConfig& config) {
-  try {
-    return open_source(config.init_from, "--init-from", config.families, RecordedUse::Weights);
-  } catch (const Error& failure) {
-    throw with_download_hint(failure, config.init_from);
-  }
-}
-
-std::optional<Source> find_source(const RunConfig& config, Problems& problems,
-                                  std::vector<std::string>& notices) {
-  std::optional<Source> out;
-  if (config.resume == "none") return out;
-  problems.gather([&] {
-    std::optional<std::string> path = config.resume;
-    if (config.resume == "auto")
-      path = latest_checkpoint(checkpoints_folder(config), &notices,
-                               recorded_run_judge(config.families));
-    if (!path) return refuse_other_names(config);
-    out.emplace(open_source(*path, "--resume", config.families, RecordedUse::Training));
-  });
-  return out;
-}
-
-/// The model is that of the checkpoint but for what the user told.
-void take_model(RunConfig& config, const RecordedRun& from) {
-  for (const Field& field : fields()) {
-    if (field.group != FieldGroup::Model && field.on_resume != OnResume::Model) continue;
-    if (config.untold.contains(field.name))
-      set_text(field, config, get_text(field, from.config), field.name);
-  }
-  // Follow from the packing of its documents.
-  if (from.config.packing == to_text(Packing::Bfd)) {
-    if (config.untold.contains("reset-position-ids")) config.model.reset_positions = false;
-    if (config.untold.contains("reset-attention-mask")) config.model.reset_attention = false;
-  }
-  if (config.vocabulary == VocabularyKind::Tokenizer && tokenizer_choice(config).none()) {
-    config.tokenizer = from.config.tokenizer;
-    config.tokenizer_type = from.config.tokenizer_type;
-    config.vocab_file = from.config.vocab_file;
-    config.merge_file = from.config.merge_file;
-    config.vocab_extra_ids = from.config.vocab_extra_ids;
-  }
-  // As many as the data had: stays open in config.toml.
-  if (config.untold.contains("vocab-size") && from.vocabulary.kind() != VocabularyKind::Bpe &&
-      from.config.model.vocabulary == vocabulary_for(from.config.model.family, from.vocabulary))
-    config.model.vocabulary = 0;
-  // A preset leaves the size open; that of learned tokens is not to be found in the data.
-  if (config.model.vocabulary == 0 && from.vocabulary.kind() == VocabularyKind::Bpe)
-    config.model.vocabulary = from.config.model.vocabulary;
-}
-
-/// The data in the ids that weights were trained on: those of `base`, if there is one.
-Dataset encoded_for(const RunConfig& config, const std::optional<Source>& base,
-                    const KnownLabels& labels) {
-  const double held_out = config.valid_data.empty() ? config.held_out : 0;
-  const bool rows = trains_on_rows(config);
-  if (!base)
-    return rows ? load_row_data(config, labels)
-                : load_dataset(config.data, vocabulary_choice(config), held_out);
-  try {
-    if (rows) return load_row_data(config, labels, &base->run.vocabulary);
-    return load_dataset(config.data, base->run.vocabulary, held_out);
-  } catch (const Error& error) {
-    throw error.with(text("in the vocabulary of checkpoint '", base->checkpoint.path(),
-                          "', whose weights know no other tokens"));
-  }
-}
-
-std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Source>& base,
-                                 const KnownLabels& labels, Problems& problems) {
-  std::optional<Dataset> out;
-  if (!config.program_data.empty()) {
-    problems.gather(
-        [&] { out = load_program_data(config, base ? &base->run.vocabulary : nullptr); });
-    return out;
-  }
-  if (config.data.empty()) {
-    problems.add("data is missing; give a text file, like --data input.txt", Fault::Usage);
-    return out;
-  }
-  // Reported before.
-  if (!base && config.vocabulary == VocabularyKind::Tokenizer && tokenizer_choice(config).none())
-    return out;
-  if (is_of_tables(config.model) && config.label_column.empty()) return out;  // reported before
-  problems.gather([&] {
-    if (trains_on_rows(config)) {
-      out = encoded_for(config, base, labels);
-      return;
-    }
-    if (trains_on_token_files(config)) {
-      out = load_token_files(config, base ? &base->run.vocabulary : nullptr);
-      return;
-    }
-    if (trains_on_pictures(config)) {
-      out = load_pictures(config);
-      return;
-    }
-    refuse_fields_of_token_files(config);
-    Dataset data = encoded_for(config, base, labels);
-    if (!config.valid_data.empty()) hold_out(data, config.valid_data);
-    out = std::move(data);
-  });
-  return out;
-}
-
-/// Weights know the tokens that they were trained on: another tokenizer is refused. One that is no
-/// longer where it was does no harm, because the checkpoint has its files.
-void check_tokenizer(const RunConfig& config, const Source& base, Problems& problems) {
-  const Tokenizer* const recorded = base.run.vocabulary.made_elsewhere();
-  const TokenizerChoice choice = tokenizer_choice(config);
-  if (choice.none() || (recorded != nullptr && !is_there(choice))) return;
-  problems.gather([&] {
-    if (recorded != nullptr && load_tokenizer(choice).files() == recorded->files()) return;
-    fail(Fault::Checkpoint, "tokenizer '", name_of(choice), "' is not that of checkpoint '",
-         base.checkpoint.path(), "', whose weights know ",
-         recorded == nullptr ? text("the vocabulary ", to_text(base.run.vocabulary.kind()))
-                             : std::string("other files"),
-         "; leave the tokenizer out: the checkpoint has its own");
-  });
-}
-
-/// The digest of a text that cannot be encoded; empty where it cannot even be read.
-std::string digest_of(const RunConfig& config, const Source& from) {
-  try {
-    if (trains_on_rows(config)) return row_digest(config);
-    if (trains_on_token_files(config) || trains_on_pictures(config)) return "";
-    return text_digest(config.data, from.run.vocabulary.kind());
-  } catch (const Error&) {  // reported before
-    return "";
-  }
-}
-
-void check_data(PreparedRun& run, Problems& problems) {
-  const RunConfig& c = run.config;
-  if (!tessera::problems(c.model).empty()) return;  // reported before
-  Problems of_buckets;
-  if (!of_buckets.gather([&] { bucket_lengths(c); })) return;  // reported before
-  const Task task = task_of(c.model);
-  const std::vector<DataKind> taken = data_taken(task);
-  if (std::ranges::find(taken, run.data.kind()) == taken.end()) {
-    std::vector<std::string> known;
-    for (const DataKind kind : taken) known.emplace_back(to_text(kind));
-    problems.add(text("family ", c.model.family, " trains on ", join(known, " or "), ", and data '",
-                      c.data.front(), "' is ", to_text(run.data.kind()),
-                      "; give another family, or other data"),
-                 {"family", "data"});
-    return;
-  }
-  if (!rows_fit(run.data, c, task, problems)) return;
-  if (!run.data.rows.notice.empty()) run.notices.push_back(run.data.rows.notice);
-  const auto look_at = [&](const Samples& samples) {
-    if (!samples.notice().empty()) run.notices.push_back(samples.notice());
-  };
-  std::string of_training;
-  problems.gather([&] {
-    try {
-      look_at(*task.train_samples(run.data, sample_choices(c)));
-    } catch (const Error& error) {
-      of_training = error.what();
-      throw;
-    }
-  });
-  if (wanted_programs(c).evaluate)
-    problems.gather(
-        [&] {
-          try {
-            look_at(*task.valid_samples(run.data, valid_choices(c)));
-          } catch (const Error& error) {
-            if (!c.valid_data.empty() || of_training == error.what()) throw;
-            if (run.data.token_files)
-              throw error.with(
-                  "with split 1,0,0 nothing is validated on, and valid-data names "
-                  "token files to validate on");
-            throw error.with(text("held-out is ", c.held_out,
-                                  "; 0 holds nothing out, and valid-data validates on a text of "
-                                  "its own"));
-          }
-        },
-        {"held-out"});
-  const std::int64_t known = run.data.vocabulary.size(),
-                     least = vocabulary_for(c.model.family, run.data.vocabulary);
-  const bool learned = c.vocabulary == VocabularyKind::Bpe && !run.from && !run.init;
-  if (learned && c.model.vocabulary > least)
-    run.notices.push_back(
-        text("the vocabulary has ", known, " tokens and not ", c.model.vocabulary - (least - known),
-             ", because no more pairs of tokens are twice in the text; vocab-size ", least,
-             " is the same model without rows that no token uses"));
-  // A resumed run keeps its vocabulary; of a learned one find_problems has told.
-  const bool told = c.vocabulary == VocabularyKind::Bpe &&
-                    c.model.vocabulary < vocabulary_for(c.model.family, Bpe::kBytes);
-  const VocabularyKind kind = run.data.vocabulary.kind();
-  if (!run.from && !told && c.model.vocabulary < least)
-    problems.add(text(
-        "vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
-        kind == VocabularyKind::Bpe || kind == VocabularyKind::Tokenizer ? "tokens" : to_text(kind),
-        kind == VocabularyKind::Tokenizer ? " of the tokenizer" : " of the data",
-        least > known
-            ? text(" and the ", least - known, " special tokens of family ", c.model.family)
-            : "",
-        "; give 0 or at least ", least));
 }
 
 /// Numbers of the loss scale, of a run that has none.
@@ -376,15 +153,9 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
         {init->run.config.model, labels.names, run.init->path(), parameters_of(*run.init)},
         run.notices);
   }
-  if (problems.empty() &&
-      run.data.kind() ==
-          DataKind::Text) {  // a vocabulary from a checkpoint may be larger than its model's
-    problems.gather([&] {
-      const std::string files = name_of(run.data.files);
-      require_ids(run.data.tokens.all(), run.config.model.vocabulary, files);
-      if (run.data.questions)
-        require_question_ids(*run.data.questions, run.config.model.vocabulary, files);
-    });
+  if (problems.empty()) {
+    problems.gather([&] { require_ids_of(run.data, run.config.model.vocabulary); });
+    take_test_data(run, problems);
   }
   if (problems.empty())
     problems.gather([&] { require_room_for_tensors(checkpoint_record(run, 0, 0)); });

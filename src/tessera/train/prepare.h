@@ -17,6 +17,7 @@ struct PreparedRun {
   RunConfig config;  // complete; model.vocabulary is known
   RunConfig told;    // as it was given: what is derived stays open
   Dataset data;
+  std::optional<Dataset> test = {};     // all of it is held out; none: nothing is tested
   std::optional<Checkpoint> from = {};  // where it goes on
   // Whose weights it begins with; none where it goes on.
   std::optional<Checkpoint> init = {};
@@ -35,6 +36,7 @@ struct PreparedRun {
 /// What numbers the training samples of a run have, and those that validation measures.
 SampleChoices sample_choices(const RunConfig& config);
 SampleChoices valid_choices(const RunConfig& config);
+SampleChoices test_choices(const RunConfig& config);
 
 /// Completes `config`, reads the data and the checkpoint to resume from, and holds them against
 /// each other. What is wrong is added to `problems`, all of it; without any, the result is engaged.

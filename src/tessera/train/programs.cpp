@@ -183,10 +183,14 @@ bool judges_epochs(const RunConfig& config) {
   return task.judge != nullptr || !task.perplexity_of.empty();
 }
 
+bool validates(const RunConfig& config) {
+  return (config.held_out > 0 || !config.valid_data.empty()) &&
+         (config.eval_every > 0 || config.eval_at_end || judges_epochs(config));
+}
+
 WantedPrograms wanted_programs(const RunConfig& config) {
   return {.train = true,
-          .evaluate = (config.held_out > 0 || !config.valid_data.empty()) &&
-                      (config.eval_every > 0 || config.eval_at_end || judges_epochs(config)),
+          .evaluate = validates(config) || !config.test_data.empty(),
           .texts = config.eval_texts > 0     ? std::min(config.eval_texts, kScoredAtATime)
                    : config.sample_every > 0 ? 1
                                              : 0};

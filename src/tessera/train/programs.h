@@ -76,11 +76,14 @@ std::vector<ProgramSource> writing_programs(const TextWriting& writing, std::int
 /// The plan and those of later stages, in order.
 std::vector<const Plan*> plans_of(const Compiled& compiled);
 
+/// The run validates: after some steps, after epochs, or at the end.
+bool validates(const RunConfig& config);
+
 /// What the model predicts of the held-out data is judged after each epoch.
 bool judges_epochs(const RunConfig& config);
 
-/// Those that the run of `config` executes. One that never validates neither compiles nor budgets
-/// "evaluate".
+/// Those that the run of `config` executes. One that neither validates nor tests neither compiles
+/// nor budgets "evaluate".
 WantedPrograms wanted_programs(const RunConfig& config);
 
 /// Compiles for `config`, which is complete and has a vocabulary size. Writes the graphs after each

@@ -55,6 +55,14 @@ bool is_of_words(const ModelConfig& model) { return has_task(model, kTokenClassi
 /// They are questions about texts.
 bool is_of_questions(const ModelConfig& model) { return has_task(model, kQuestionAnswering); }
 
+/// With a vocabulary, or one to make.
+template <typename Tokens>
+Dataset load_chosen(const RunConfig& config, const RowsChoice& choice, const Tokens& tokens) {
+  return is_of_words(config.model)       ? load_tagged_rows(choice, tokens)
+         : is_of_questions(config.model) ? load_questions(choice, tokens)
+                                         : load_rows(choice, tokens);
+}
+
 void refuse_token_files(const RunConfig& config, const std::vector<std::string>& paths) {
   require(!names_token_files(paths), "text-column '", config.text_column, "' is a column of a ",
           "table, and '", paths.back(), "' is token files, which have tokens alone; leave it out");
@@ -162,12 +170,19 @@ Dataset load_row_data(const RunConfig& config, const KnownLabels& labels,
   RowsChoice choice = rows_choice(config);
   choice.known_labels = labels.names;
   choice.keeps_labels = labels.only;
-  const auto load = [&](const auto& tokens) {
-    return is_of_words(config.model)       ? load_tagged_rows(choice, tokens)
-           : is_of_questions(config.model) ? load_questions(choice, tokens)
-                                           : load_rows(choice, tokens);
-  };
-  return vocabulary != nullptr ? load(*vocabulary) : load(vocabulary_choice(config));
+  return vocabulary != nullptr ? load_chosen(config, choice, *vocabulary)
+                               : load_chosen(config, choice, vocabulary_choice(config));
+}
+
+Dataset load_test_rows(const RunConfig& config, const Dataset& data) {
+  refuse_token_files(config, config.test_data);
+  RowsChoice choice = rows_choice(config);
+  choice.paths = config.test_data;
+  choice.valid_paths.clear();
+  choice.known_labels = data.labels.names;
+  choice.keeps_labels = choice.tests = true;
+  choice.some_without_answer = data.questions != nullptr && data.questions->some_without;
+  return load_chosen(config, choice, data.vocabulary);
 }
 
 std::string row_digest(const RunConfig& config) {

@@ -59,6 +59,12 @@ std::string RunSaves::last() const {
              : checkpoint_;
 }
 
+std::optional<BestSaved> RunSaves::best() const {
+  const auto name = best_ ? parse_step_name(best_->name()) : std::nullopt;
+  if (!name) return std::nullopt;
+  return BestSaved{name->step, (fs::path(folder_) / best_->name()).string()};
+}
+
 void RunSaves::goes_on_from(const Checkpoint& from) {
   checkpoint_ = from.path();
   if (!is_here(checkpoint_)) return;

@@ -26,6 +26,12 @@ SaveOptions save_options(const RunConfig& config, const FileCalls& calls);
 /// asked for before the device works.
 std::unique_ptr<BackgroundThread> background_thread(const RunConfig& config);
 
+/// A checkpoint that is saved and the best so far.
+struct BestSaved {
+  std::int64_t step = 0;
+  std::string path;
+};
+
 class RunSaves {
  public:
   /// `record` says what is saved beside the states, as they are when it is called; `ended`, whether
@@ -58,6 +64,8 @@ class RunSaves {
   /// they left as it was is saved, unless a checkpoint has it; a save that fails is a notice.
   /// Returns the flags to go on with, and those to go back behind that state.
   std::string at_bad_end(std::int64_t step, std::int64_t bad, MetricsFile& metrics);
+  /// None: none is kept, or no validation said which it is.
+  std::optional<BestSaved> best() const;
   /// The path of the last checkpoint, as --output tells it; empty: none.
   std::string last() const;
 

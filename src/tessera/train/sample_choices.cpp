@@ -33,4 +33,11 @@ SampleChoices valid_choices(const RunConfig& config) {
   return out;
 }
 
+SampleChoices test_choices(const RunConfig& config) {
+  SampleChoices out = sample_choices(config);
+  out.buckets = {};
+  out.in_all = 0;
+  return out;
+}
+
 }  // namespace tessera

@@ -76,6 +76,15 @@ Dataset load_token_files(const RunConfig& config, const Vocabulary* of_weights) 
   return token_file_dataset(std::move(files), vocabulary);
 }
 
+Dataset load_test_token_files(const RunConfig& config, const Vocabulary& vocabulary) {
+  require(names_token_files(config.test_data), "test-data '", config.test_data.front(),
+          "' is a text, and data is token files; give prefixes of token files for both");
+  TokenFiles files;
+  files.train = files.valid = open_token_source(config.test_data);
+  files.cache = config.data_cache;
+  return token_file_dataset(std::move(files), vocabulary);
+}
+
 void refuse_fields_of_token_files(const RunConfig& config) {
   require(!config.model.reset_positions && !config.model.reset_attention,
           "reset-position-ids and reset-attention-mask do nothing with a text, which is one ",

@@ -19,6 +19,10 @@ bool trains_on_token_files(const RunConfig& config);
 /// load_tokenizer.
 Dataset load_token_files(const RunConfig& config, const Vocabulary* of_weights = nullptr);
 
+/// Opens config.test_data, all of which is held out; its ids are those of `vocabulary`. Errors: as
+/// of load_token_files; test-data is a text.
+Dataset load_test_token_files(const RunConfig& config, const Vocabulary& vocabulary);
+
 /// config.eod_token, where it is open the end of a document of the data's tokenizer; -1: none.
 std::int64_t eod_token_of(const RunConfig& config, const Vocabulary& vocabulary);
 

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <memory>
 
 #include "tessera/data/file.h"
 #include "tessera/models/family.h"
 #include "tessera/train/crew.h"
-#include "tessera/train/epoch_judge.h"
 #include "tessera/train/event_file.h"
 #include "tessera/train/facts.h"
 #include "tessera/train/free_memory.h"
@@ -18,17 +16,16 @@
 #include "tessera/train/programs.h"
 #include "tessera/train/recorded.h"
 #include "tessera/train/recorder.h"
+#include "tessera/train/run_evaluations.h"
 #include "tessera/train/run_facts.h"
 #include "tessera/train/run_saves.h"
 #include "tessera/train/run_texts.h"
-#include "tessera/train/validation.h"
 
 namespace tessera {
 
 namespace {
 
 constexpr std::int64_t kMaxBadSteps = 3;  // in a row
-constexpr std::size_t kMeasuredRuns = 2;  // of each program, each with a pattern of its own
 
 using Clock = std::chrono::steady_clock;
 double between(Clock::time_point begin, Clock::time_point end) {
@@ -46,10 +43,6 @@ class Trainer {
   const RunConfig& config() const { return run_.config; }
   std::int64_t first_step() const { return run_.from ? run_.from->record().step : 0; }
   std::int64_t samples() const { return crew_->count_of(kSamplesState); }  // consumed
-  /// Runs a program whose batch `fill` writes. Its first runs are the proof that the plan is the
-  /// truth: what they leave of a pattern in the arena is what was used.
-  template <typename Fill>
-  void execute(const char* program, const Fill& fill, std::vector<CallTime>* times = nullptr);
   const TrainProgram& next_program() const;
   StepRecord attempt();
   void after_step(const StepRecord& record);
@@ -60,7 +53,6 @@ class Trainer {
   bool ended() const { return step_ >= last_ || stopped(); }
   void validate();
   void validate_if_due();
-  void judge_epoch(std::int64_t epoch, const Validation& measured, const Judge* judge);
   void check_metrics();
   void write_profile();
   Summary summary();
@@ -78,7 +70,6 @@ class Trainer {
   const Task task_;
   const std::unique_ptr<Samples> samples_;
   const std::unique_ptr<Samples> held_out_;  // none: nothing is validated
-  const EpochJudge epochs_;
   const std::vector<TrainProgram> programs_;
   const std::string output_;  // wherever the working folder is by now
   OutputLock lock_;
@@ -86,8 +77,10 @@ class Trainer {
   std::optional<Crew> crew_;
   std::optional<RunSaves> saves_;
   std::optional<RunTexts> texts_;
+  std::optional<MeasuredRuns> runs_;
   RunMemory memory_;
   std::optional<MetricsFile> metrics_;
+  std::optional<RunEvaluations> evaluations_;
   std::unique_ptr<EventFile> events_;  // none: nobody asked for it
   std::optional<Recorder> recorder_;   // until the profile is written
 
@@ -96,13 +89,12 @@ class Trainer {
   std::int64_t bad_ = 0, skipped_ = 0;  // steps that were skipped: in a row, and in all
   std::int64_t hopeless_ = 0;           // of those in a row: without a scale that can fall
   bool save_due_ = false;               // the next step that is not skipped is saved
-  bool cut_short_ = false;              // a validation, by a request to stop
+  bool cut_short_ = false;              // an evaluation, by a request to stop
   double step_seconds_ = 0;
   std::int64_t tokens_ = 0;  // of the steps that were done
   double full_steps_ = 0;    // as many on the longest samples would have been as much work
   double product_rate_ = 0;  // FLOP/s of one device
   RankFacts facts_;          // of all ranks
-  std::map<std::string, std::size_t> runs_;  // of each program, until they are enough to measure
 };
 
 Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
@@ -111,10 +103,8 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
       isa_(device.isa()),
       task_(task_of(config().model)),
       samples_(task_.train_samples(run_.data, sample_choices(config()))),
-      held_out_(wanted_programs(config()).evaluate
-                    ? task_.valid_samples(run_.data, valid_choices(config()))
-                    : nullptr),
-      epochs_(config(), task_, run_.data, samples_->size()),
+      held_out_(validates(config()) ? task_.valid_samples(run_.data, valid_choices(config()))
+                                    : nullptr),
       programs_(train_programs(config())),
       output_(absolute_path(config().output)),
       lock_(config().output, run_.notices, options_.calls),
@@ -144,6 +134,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
       outside_arena(compiled, static_cast<std::int64_t>(run_.data.tokens.all().size()));
   crew_.emplace(std::move(compiled.plan), device, options_.world, options_.executor);
   crew_->set_saver(*share_);
+  runs_.emplace(*crew_);
   saves_.emplace(
       config(), options_, lock_, *crew_, *share_,
       [this] { return checkpoint_record(run_, step_, samples()); }, [this] { return ended(); });
@@ -171,17 +162,8 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   });
   if (events_) options_.callbacks.push_back(&*events_);
   if (config().keep_best) saves_->keep_best(*metrics_);
-}
-
-template <typename Fill>
-void Trainer::execute(const char* program, const Fill& fill, std::vector<CallTime>* times) {
-  std::size_t& runs = runs_[program];
-  if (runs == kMeasuredRuns) return crew_->run(program, fill, {.times = times});
-  const std::int64_t peak = peak_rss_bytes();
-  UsedBytes used;
-  crew_->run(program, fill, {.times = times, .used_bytes = &used});
-  memory_.outside.steps += peak_rss_bytes() - peak;
-  ++runs;
+  evaluations_.emplace(RunEvaluations::Parts{run_, task_, samples_->size(), held_out_.get(), *runs_,
+                                             *texts_, *saves_, *metrics_, options_, output_});
 }
 
 TrainResult Trainer::run() {
@@ -195,6 +177,9 @@ TrainResult Trainer::run() {
   const bool done = step_ >= last_ && !cut_short_;
   out.ending = !done ? Ending::Stopped : finished ? Ending::Finished : Ending::Interval;
   if (options_.saves) saves_->at_end(step_, *metrics_);
+  if (options_.saves && done && finished) cut_short_ = !evaluations_->test(step_);
+  if (cut_short_) out.ending = Ending::Stopped;
+  check_metrics();
   const std::string late = events_ ? events_->finish() : "";
   if (!late.empty()) tell(&TrainCallback::on_notice, late);
   out.summary = summary();
@@ -223,7 +208,7 @@ StepRecord Trainer::attempt() {
   Recorder* const recorder = recorder_ && program.bucket_length == 0 ? &*recorder_ : nullptr;
   StepRecord out;
   Clock::time_point begin;
-  execute(
+  runs_->run(
       program.name.c_str(),
       [&](BatchInputs& inputs) {
         begin = Clock::now();
@@ -306,39 +291,10 @@ void Trainer::count_bad(const StepRecord& record) {
        ", and go on with ", how_to_go_on);
 }
 
+void Trainer::validate() { cut_short_ = !evaluations_->validate(step_, samples()); }
+
 void Trainer::validate_if_due() {
-  if (step_ > 0 && (due(config().eval_every, step_) || epochs_.ended(samples()) > 0)) validate();
-}
-
-/// The task's means over everything that counts in the held-out part, once for a step. A request to
-/// stop leaves it undone; a resumed run makes up for it.
-void Trainer::validate() {
-  if (!held_out_ || metrics_->valid_step() == step_) return;
-  const std::int64_t batch = evaluation_batch(config()), size = held_out_->size(),
-                     epoch = epochs_.ended(samples());
-  const std::unique_ptr<Judge> judge = epoch > 0 ? epochs_.begin() : nullptr;
-  Validation measured(task_.means, judge.get());
-  for (std::int64_t first = 0; first < size; first += batch) {
-    if ((cut_short_ = stopped())) return;
-    execute(kEvaluateProgram, [&](BatchInputs& inputs) { held_out_->fill(first, batch, inputs); });
-    measured.add(crew_->executor(), first, std::min(batch, size - first));
-  }
-  const double loss = measured.loss();
-  NamedMeans means = measured.means();
-  if ((cut_short_ = !texts_->score(step_, *held_out_, means))) return;
-  if (epoch > 0) judge_epoch(epoch, measured, judge.get());
-  metrics_->valid(step_, loss, means);
-  saves_->validated(step_, loss);
-  tell(&TrainCallback::on_valid, step_, loss, means);
-}
-
-void Trainer::judge_epoch(std::int64_t epoch, const Validation& measured, const Judge* judge) {
-  EvalRecord record;
-  std::string problem;
-  crew_->alone([&] { record = epochs_.record(epoch, step_, measured, judge, output_, problem); });
-  if (!problem.empty()) tell(&TrainCallback::on_notice, problem);
-  metrics_->eval(record);
-  tell(&TrainCallback::on_eval, record);
+  if (evaluations_->due(step_, samples())) validate();
 }
 
 void Trainer::write_profile() {
@@ -380,6 +336,7 @@ Summary Trainer::summary() {
     out.mfu = facts_.model_flops() * full_steps_ / step_seconds_ / (product_rate_ * devices);
   out.huge_page_bytes = memory_.huge_page_bytes;
   out.outside = memory_.outside;
+  out.outside.steps += runs_->raised_bytes();
   out.notices = notices_.all;
   out.peak_rss_bytes = peak_rss_bytes();
   if (tokens_ == 0) return out;  // nothing was measured

@@ -37,6 +37,8 @@ Predictions predictions_of(const Executor& executor);
 
 /// The file of what was predicted after an epoch, in the folder OUTPUT: "predictions-epoch-1.tsv".
 std::string predictions_file(std::int64_t epoch);
+/// That of the test at the end.
+inline constexpr const char* kTestPredictionsFile = "predictions-test.tsv";
 /// Its text: the names of the columns, then a line for each row, with tabs between. Tabs and ends
 /// of lines within a cell become blanks.
 std::string to_tsv(const PredictionTable& table);

@@ -1,0 +1,195 @@
+#include "tessera/train/run_data.h"
+
+#include <algorithm>
+
+#include "tessera/base/text.h"
+#include "tessera/data/question_rows.h"
+#include "tessera/models/family.h"
+#include "tessera/train/picture_data.h"
+#include "tessera/train/program_data.h"
+#include "tessera/train/programs.h"
+#include "tessera/train/token_data.h"
+
+namespace tessera {
+
+namespace {
+
+/// The data in the ids that weights were trained on: those of `base`, if there is one.
+Dataset encoded_for(const RunConfig& config, const std::optional<Source>& base,
+                    const KnownLabels& labels) {
+  const double held_out = config.valid_data.empty() ? config.held_out : 0;
+  const bool rows = trains_on_rows(config);
+  if (!base)
+    return rows ? load_row_data(config, labels)
+                : load_dataset(config.data, vocabulary_choice(config), held_out);
+  try {
+    if (rows) return load_row_data(config, labels, &base->run.vocabulary);
+    return load_dataset(config.data, base->run.vocabulary, held_out);
+  } catch (const Error& error) {
+    throw error.with(text("in the vocabulary of checkpoint '", base->checkpoint.path(),
+                          "', whose weights know no other tokens"));
+  }
+}
+
+/// All of it is held out.
+Dataset load_test_data(const RunConfig& config, const Dataset& data) {
+  if (!config.program_data.empty())
+    fail(Fault::Usage, "test-data '", config.test_data.front(), "' does nothing where a program ",
+         "makes the samples itself; leave it out");
+  if (trains_on_rows(config)) return load_test_rows(config, data);
+  if (trains_on_token_files(config)) return load_test_token_files(config, data.vocabulary);
+  if (trains_on_pictures(config)) return load_test_pictures(config);
+  return load_test_text(config.test_data, data.vocabulary);
+}
+
+}  // namespace
+
+std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Source>& base,
+                                 const KnownLabels& labels, Problems& problems) {
+  std::optional<Dataset> out;
+  if (!config.program_data.empty()) {
+    problems.gather(
+        [&] { out = load_program_data(config, base ? &base->run.vocabulary : nullptr); });
+    return out;
+  }
+  if (config.data.empty()) {
+    problems.add("data is missing; give a text file, like --data input.txt", Fault::Usage);
+    return out;
+  }
+  // Reported before.
+  if (!base && config.vocabulary == VocabularyKind::Tokenizer && tokenizer_choice(config).none())
+    return out;
+  if (is_of_tables(config.model) && config.label_column.empty()) return out;  // reported before
+  problems.gather([&] {
+    if (trains_on_rows(config)) {
+      out = encoded_for(config, base, labels);
+      return;
+    }
+    if (trains_on_token_files(config)) {
+      out = load_token_files(config, base ? &base->run.vocabulary : nullptr);
+      return;
+    }
+    if (trains_on_pictures(config)) {
+      out = load_pictures(config);
+      return;
+    }
+    refuse_fields_of_token_files(config);
+    Dataset data = encoded_for(config, base, labels);
+    if (!config.valid_data.empty()) hold_out(data, config.valid_data);
+    out = std::move(data);
+  });
+  return out;
+}
+
+std::string digest_of(const RunConfig& config, const Source& from) {
+  try {
+    if (trains_on_rows(config)) return row_digest(config);
+    if (trains_on_token_files(config) || trains_on_pictures(config)) return "";
+    return text_digest(config.data, from.run.vocabulary.kind());
+  } catch (const Error&) {  // reported before
+    return "";
+  }
+}
+
+void check_data(PreparedRun& run, Problems& problems) {
+  const RunConfig& c = run.config;
+  if (!tessera::problems(c.model).empty()) return;  // reported before
+  Problems of_buckets;
+  if (!of_buckets.gather([&] { bucket_lengths(c); })) return;  // reported before
+  const Task task = task_of(c.model);
+  const std::vector<DataKind> taken = data_taken(task);
+  if (std::ranges::find(taken, run.data.kind()) == taken.end()) {
+    std::vector<std::string> known;
+    for (const DataKind kind : taken) known.emplace_back(to_text(kind));
+    problems.add(text("family ", c.model.family, " trains on ", join(known, " or "), ", and data '",
+                      c.data.front(), "' is ", to_text(run.data.kind()),
+                      "; give another family, or other data"),
+                 {"family", "data"});
+    return;
+  }
+  if (!rows_fit(run.data, c, task, problems)) return;
+  if (!run.data.rows.notice.empty()) run.notices.push_back(run.data.rows.notice);
+  const auto look_at = [&](const Samples& samples) {
+    if (!samples.notice().empty()) run.notices.push_back(samples.notice());
+  };
+  std::string of_training;
+  problems.gather([&] {
+    try {
+      look_at(*task.train_samples(run.data, sample_choices(c)));
+    } catch (const Error& error) {
+      of_training = error.what();
+      throw;
+    }
+  });
+  if (validates(c))
+    problems.gather(
+        [&] {
+          try {
+            look_at(*task.valid_samples(run.data, valid_choices(c)));
+          } catch (const Error& error) {
+            if (!c.valid_data.empty() || of_training == error.what()) throw;
+            if (run.data.token_files)
+              throw error.with(
+                  "with split 1,0,0 nothing is validated on, and valid-data names "
+                  "token files to validate on");
+            throw error.with(text("held-out is ", c.held_out,
+                                  "; 0 holds nothing out, and valid-data validates on a text of "
+                                  "its own"));
+          }
+        },
+        {"held-out"});
+  const std::int64_t known = run.data.vocabulary.size(),
+                     least = vocabulary_for(c.model.family, run.data.vocabulary);
+  const bool learned = c.vocabulary == VocabularyKind::Bpe && !run.from && !run.init;
+  if (learned && c.model.vocabulary > least)
+    run.notices.push_back(
+        text("the vocabulary has ", known, " tokens and not ", c.model.vocabulary - (least - known),
+             ", because no more pairs of tokens are twice in the text; vocab-size ", least,
+             " is the same model without rows that no token uses"));
+  // A resumed run keeps its vocabulary; of a learned one find_problems has told.
+  const bool told = c.vocabulary == VocabularyKind::Bpe &&
+                    c.model.vocabulary < vocabulary_for(c.model.family, Bpe::kBytes);
+  const VocabularyKind kind = run.data.vocabulary.kind();
+  if (!run.from && !told && c.model.vocabulary < least)
+    problems.add(text(
+        "vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
+        kind == VocabularyKind::Bpe || kind == VocabularyKind::Tokenizer ? "tokens" : to_text(kind),
+        kind == VocabularyKind::Tokenizer ? " of the tokenizer" : " of the data",
+        least > known
+            ? text(" and the ", least - known, " special tokens of family ", c.model.family)
+            : "",
+        "; give 0 or at least ", least));
+}
+
+void require_ids_of(const Dataset& data, std::int64_t vocabulary) {
+  if (data.kind() != DataKind::Text) return;
+  const std::string files = name_of(data.files);
+  require_ids(data.tokens.all(), vocabulary, files);
+  if (data.questions) require_question_ids(*data.questions, vocabulary, files);
+}
+
+void take_test_data(PreparedRun& run, Problems& problems) {
+  const RunConfig& c = run.config;
+  if (c.test_data.empty()) return;
+  problems.gather(
+      [&] {
+        try {
+          run.test.emplace(load_test_data(c, run.data));
+        } catch (const Error& error) {
+          throw error.with("in the data to test on at the end of the run (test-data)");
+        }
+        const Dataset& test = *run.test;
+        require_ids_of(test, c.model.vocabulary);
+        const std::unique_ptr<Samples> samples =
+            task_of(c.model).valid_samples(test, test_choices(c));
+        for (const std::string& notice : {test.rows.notice, samples->notice()}) {
+          if (!notice.empty()) run.notices.push_back(text("of test-data: ", notice));
+        }
+        if (test.unlabelled)
+          run.notices.push_back(text("test-data '", c.test_data.front(), "' has no labels: ",
+                                     "they are predicted at the end of the run, and not scored"));
+      },
+      {"test-data"});
+}
+
+}  // namespace tessera

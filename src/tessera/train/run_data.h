@@ -1,0 +1,34 @@
+#pragma once
+/// The data of a run, of whatever kind: what trains, what is held out, and what is tested on.
+
+#include <optional>
+#include <string>
+
+#include "tessera/data/dataset.h"
+#include "tessera/train/prepare.h"
+#include "tessera/train/problems.h"
+#include "tessera/train/row_data.h"
+#include "tessera/train/run_source.h"
+
+namespace tessera {
+
+/// What trains and what is held out, in the ids that the weights of `base` were trained on, if
+/// there are some. None: it cannot be read, or `config` was refused before.
+std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Source>& base,
+                                 const KnownLabels& labels, Problems& problems);
+
+/// Dataset::digest of a text that cannot be encoded; empty where it cannot even be read.
+std::string digest_of(const RunConfig& config, const Source& from);
+
+/// Holds the data of a run against its task and its model; adds what is to be told of it to its
+/// notices.
+void check_data(PreparedRun& run, Problems& problems);
+
+/// A vocabulary from a checkpoint may be larger than its model's. Errors: as of require_ids.
+void require_ids_of(const Dataset& data, std::int64_t vocabulary);
+
+/// Reads config.test_data into `run`, whose data is known and has no problems: all of it is held
+/// out, in the vocabulary and with the labels of the data that trains.
+void take_test_data(PreparedRun& run, Problems& problems);
+
+}  // namespace tessera

@@ -1,0 +1,91 @@
+#include "tessera/train/run_evaluations.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "tessera/models/family.h"
+#include "tessera/train/programs.h"
+
+namespace tessera {
+
+bool RunEvaluations::stopped() const {
+  return parts_.options.stop != nullptr && parts_.options.stop->load();
+}
+
+bool RunEvaluations::due(std::int64_t step, std::int64_t consumed) const {
+  const std::int64_t every = parts_.run.config.eval_every;
+  return step > 0 && ((every > 0 && step % every == 0) || epochs_.ended(consumed) > 0);
+}
+
+bool RunEvaluations::measure(const Samples& samples, Validation& measured) {
+  const std::int64_t batch = evaluation_batch(parts_.run.config), size = samples.size();
+  for (std::int64_t first = 0; first < size; first += batch) {
+    if (stopped()) return false;
+    parts_.runs.run(kEvaluateProgram,
+                    [&](BatchInputs& inputs) { samples.fill(first, batch, inputs); });
+    measured.add(parts_.runs.crew().executor(), first, std::min(batch, size - first));
+  }
+  return true;
+}
+
+bool RunEvaluations::validate(std::int64_t step, std::int64_t consumed) {
+  if (parts_.held_out == nullptr || parts_.metrics.valid_step() == step) return true;
+  const std::int64_t epoch = epochs_.ended(consumed);
+  const std::unique_ptr<Judge> judge = epoch > 0 ? epochs_.begin(parts_.run.data) : nullptr;
+  Validation measured(parts_.task.means, judge.get());
+  if (!measure(*parts_.held_out, measured)) return false;
+  const double loss = measured.loss();
+  NamedMeans means = measured.means();
+  if (!parts_.texts.score(step, *parts_.held_out, means)) return false;
+  if (epoch > 0) judge_epoch(epoch, step, measured, judge.get());
+  parts_.metrics.valid(step, loss, means);
+  parts_.saves.validated(step, loss);
+  tell(&TrainCallback::on_valid, step, loss, means);
+  return true;
+}
+
+void RunEvaluations::judge_epoch(std::int64_t epoch, std::int64_t step, const Validation& measured,
+                                 const Judge* judge) {
+  EvalRecord record;
+  std::string problem;
+  parts_.runs.crew().alone(
+      [&] { record = epochs_.record(epoch, step, measured, judge, parts_.output, problem); });
+  if (!problem.empty()) tell(&TrainCallback::on_notice, problem);
+  parts_.metrics.eval(record);
+  tell(&TrainCallback::on_eval, record);
+}
+
+TestRecord RunEvaluations::take_weights(std::int64_t step) {
+  TestRecord out;
+  out.measured.step = step;
+  const std::optional<BestSaved> best = parts_.saves.best();
+  if (!best) return out;
+  out.best = true;
+  out.measured.step = best->step;
+  if (best->step == step) return out;
+  std::optional<Checkpoint> from;
+  parts_.runs.crew().alone([&] { from.emplace(Checkpoint::open(best->path)); });
+  parts_.runs.crew().load_weights(*from);
+  return out;
+}
+
+bool RunEvaluations::test(std::int64_t step) {
+  if (!parts_.run.test) return true;
+  const Dataset& data = *parts_.run.test;
+  TestRecord record = take_weights(step);
+  record.labelled = !data.unlabelled;
+  const std::unique_ptr<Samples> samples =
+      parts_.task.valid_samples(data, test_choices(parts_.run.config));
+  const std::unique_ptr<Judge> judge = epochs_.begin(data);
+  Validation measured(parts_.task.means, judge.get());
+  if (!measure(*samples, measured)) return false;
+  std::string problem;
+  parts_.runs.crew().alone(
+      [&] { epochs_.test_record(measured, judge.get(), parts_.output, record, problem); });
+  if (!problem.empty()) tell(&TrainCallback::on_notice, problem);
+  if (record.labelled) parts_.metrics.test(record);
+  tell(&TrainCallback::on_test, record);
+  return true;
+}
+
+}  // namespace tessera

@@ -1,0 +1,92 @@
+#include "tessera/train/run_source.h"
+
+#include "tessera/base/text.h"
+#include "tessera/models/family.h"
+#include "tessera/train/checkpoint_manifest.h"
+#include "tessera/train/fields.h"
+#include "tessera/train/output_check.h"
+#include "tessera/train/output_folder.h"
+#include "tessera/train/pretrained_start.h"
+
+namespace tessera {
+
+namespace {
+
+/// Every byte of it is read before anything is compiled.
+Source open_source(const std::string& path, const char* words, const OwnFamilies& families,
+                   RecordedUse use) {
+  return naming_intact(path, words, recorded_run_judge(families, use), [&] {
+    Checkpoint checkpoint = Checkpoint::open(path);
+    require_intact(checkpoint);
+    RecordedRun run = recorded_run(checkpoint, families, use);
+    return Source{std::move(checkpoint), std::move(run)};
+  });
+}
+
+}  // namespace
+
+Source open_init(const RunConfig& config) {
+  try {
+    return open_source(config.init_from, "--init-from", config.families, RecordedUse::Weights);
+  } catch (const Error& failure) {
+    throw with_download_hint(failure, config.init_from);
+  }
+}
+
+std::optional<Source> find_source(const RunConfig& config, Problems& problems,
+                                  std::vector<std::string>& notices) {
+  std::optional<Source> out;
+  if (config.resume == "none") return out;
+  problems.gather([&] {
+    std::optional<std::string> path = config.resume;
+    if (config.resume == "auto")
+      path = latest_checkpoint(checkpoints_folder(config), &notices,
+                               recorded_run_judge(config.families));
+    if (!path) return refuse_other_names(config);
+    out.emplace(open_source(*path, "--resume", config.families, RecordedUse::Training));
+  });
+  return out;
+}
+
+void take_model(RunConfig& config, const RecordedRun& from) {
+  for (const Field& field : fields()) {
+    if (field.group != FieldGroup::Model && field.on_resume != OnResume::Model) continue;
+    if (config.untold.contains(field.name))
+      set_text(field, config, get_text(field, from.config), field.name);
+  }
+  // Follow from the packing of its documents.
+  if (from.config.packing == to_text(Packing::Bfd)) {
+    if (config.untold.contains("reset-position-ids")) config.model.reset_positions = false;
+    if (config.untold.contains("reset-attention-mask")) config.model.reset_attention = false;
+  }
+  if (config.vocabulary == VocabularyKind::Tokenizer && tokenizer_choice(config).none()) {
+    config.tokenizer = from.config.tokenizer;
+    config.tokenizer_type = from.config.tokenizer_type;
+    config.vocab_file = from.config.vocab_file;
+    config.merge_file = from.config.merge_file;
+    config.vocab_extra_ids = from.config.vocab_extra_ids;
+  }
+  // As many as the data had: stays open in config.toml.
+  if (config.untold.contains("vocab-size") && from.vocabulary.kind() != VocabularyKind::Bpe &&
+      from.config.model.vocabulary == vocabulary_for(from.config.model.family, from.vocabulary))
+    config.model.vocabulary = 0;
+  // A preset leaves the size open; that of learned tokens is not to be found in the data.
+  if (config.model.vocabulary == 0 && from.vocabulary.kind() == VocabularyKind::Bpe)
+    config.model.vocabulary = from.config.model.vocabulary;
+}
+
+void check_tokenizer(const RunConfig& config, const Source& base, Problems& problems) {
+  const Tokenizer* const recorded = base.run.vocabulary.made_elsewhere();
+  const TokenizerChoice choice = tokenizer_choice(config);
+  if (choice.none() || (recorded != nullptr && !is_there(choice))) return;
+  problems.gather([&] {
+    if (recorded != nullptr && load_tokenizer(choice).files() == recorded->files()) return;
+    fail(Fault::Checkpoint, "tokenizer '", name_of(choice), "' is not that of checkpoint '",
+         base.checkpoint.path(), "', whose weights know ",
+         recorded == nullptr ? text("the vocabulary ", to_text(base.run.vocabulary.kind()))
+                             : std::string("other files"),
+         "; leave the tokenizer out: the checkpoint has its own");
+  });
+}
+
+}  // namespace tessera

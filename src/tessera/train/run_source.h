@@ -1,0 +1,35 @@
+#pragma once
+/// A checkpoint that a run goes on from or begins with.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/train/checkpoint.h"
+#include "tessera/train/config.h"
+#include "tessera/train/problems.h"
+#include "tessera/train/recorded.h"
+
+namespace tessera {
+
+/// The checkpoint, and what it records.
+struct Source {
+  Checkpoint checkpoint;
+  RecordedRun run;
+};
+
+/// That of config.init_from, a checkpoint or a run. Errors: Fault::Checkpoint: damage, or none.
+Source open_init(const RunConfig& config);
+
+/// That of config.resume; none: the run does not go on.
+std::optional<Source> find_source(const RunConfig& config, Problems& problems,
+                                  std::vector<std::string>& notices);
+
+/// The model of the run becomes that of the checkpoint but for what the user told.
+void take_model(RunConfig& config, const RecordedRun& from);
+
+/// Weights know the tokens that they were trained on: another tokenizer is refused. One that is no
+/// longer where it was does no harm, because the checkpoint has its files.
+void check_tokenizer(const RunConfig& config, const Source& base, Problems& problems);
+
+}  // namespace tessera
