@@ -33,14 +33,17 @@ class ReportCommand : public testing::Test {
 };
 
 TEST_F(ReportCommand, ShowsAllThatARunLeft) {
-  train("--output @/run --profile @/trace.json --profile-steps 1 --lr 0.002 --save-every 4");
+  train(
+      "--output @/run --profile @/trace.json --profile-steps 1 --lr 0.002 --save-every 4 "
+      "--test-data @/text.txt");
   const std::string page = page_of("@/run");
   for (const char* what :
        {"<title>tessera report: ", "<td>steps</td><td>6 of 6</td>", "Loss against steps",
         "Learning rate against steps", "Gradient norm, before clipping against steps",
         "Tokens per second against steps", "memory of rank 0", "optimizer state",
         "<td>lr</td><td>0.002</td><td>0.001</td>", "Slowest kernels of ", "<td>step-00000004</td>",
-        "<td>step-00000006</td>", "held-out (dots)"})
+        "<td>step-00000006</td>", "held-out (dots)", "<td>test loss</td>",
+        "<td>test perplexity</td>"})
     EXPECT_TRUE(has(page, what)) << what;
   std::string rest = page;
   const std::string name = "http://www.w3.org/2000/svg";  // of the format; nobody opens it

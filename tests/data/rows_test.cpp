@@ -162,6 +162,25 @@ TEST(Rows, ThatCannotBeSpelledAreNamed) {
             std::string::npos);
 }
 
+TEST(Rows, ToTestOnAreHeldOutAndMayLackLabels) {
+  for (const auto& [bytes, unlabelled] : {std::pair("text,label\none,b\ntwo,a\n", false),
+                                          {"text\none\ntwo\n", true},
+                                          {"text,label\none,-1\ntwo,-1\n", true}}) {
+    SCOPED_TRACE(bytes);
+    RowFiles files(bytes);
+    files.choice.label_column = "label";
+    files.choice.known_labels = {"a", "b"};
+    files.choice.keeps_labels = files.choice.tests = true;
+    const Dataset data = load_rows(files.choice, Vocabulary::bytes());
+    EXPECT_EQ(rows_text(data), "||one|two|");
+    EXPECT_EQ(data.unlabelled, unlabelled);
+    EXPECT_EQ(data.labels.names, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(data.labels.of_rows,
+              unlabelled ? std::vector<std::int32_t>({0, 0}) : std::vector<std::int32_t>({1, 0}));
+    EXPECT_TRUE(data.tokens.train().empty());
+  }
+}
+
 TEST(Rows, HaveADigestOfTheirTexts) {
   RowFiles files("id,text\n1,ab\n2,c\n");
   const Dataset data = files.load();

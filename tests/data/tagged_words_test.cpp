@@ -97,6 +97,21 @@ TEST(TaggedWords, AreRefusedWithTheirPlace) {
   }
 }
 
+TEST(TaggedWords, MayLackTagsWhereThatIsTold) {
+  for (const auto& [bytes, file] :
+       {std::pair("EU\nrejects\n\ncall\n", "a.conll"),
+        {"{\"tokens\": [\"EU\", \"rejects\"]}\n{\"tokens\": [\"call\"]}\n", "a.jsonl"}}) {
+    SCOPED_TRACE(file);
+    const std::vector<TaggedSentence> all =
+        parse_tagged_words(bytes, file, {.may_lack_tags = true});
+    ASSERT_EQ(all.size(), 2U);
+    EXPECT_EQ(all[0].words, (std::vector<std::string>{"EU", "rejects"}));
+    EXPECT_TRUE(all[0].tags.empty() && all[1].tags.empty());
+  }
+  EXPECT_EQ(parse_tagged_words("EU X\n", "a.conll", {.may_lack_tags = true})[0].tags,
+            (std::vector<std::string>{"X"}));
+}
+
 // Characters as tokens: a word and its blank.
 const char* const kSentences = "ab X\nc O\n\nd O\n\nefgh X\ni O\n";
 

@@ -71,6 +71,10 @@ void add_progress(const std::optional<RunConfig>& config, RunReport& report) {
   }
   if (const auto last = last_of(report, "valid", "loss"))
     report.facts.emplace_back("validation loss", format("%.5g", last->second));
+  for (const MetricSeries& one : report.series) {
+    if (one.kind == "test" && !one.points.empty())
+      report.facts.emplace_back(text("test ", one.key), format("%.5g", one.points.back().second));
+  }
 }
 
 void add_summary(const Json& summary, RunReport& report) {
