@@ -26,6 +26,7 @@ std::string row_of(const Preset& preset) {
   RunConfig config;
   preset.apply(config);
   complete(config);
+  config.model = with_derived(config.model);
   std::string out = text("| `", preset.name, "` | ", preset.source);
   const std::vector<std::vector<const char*>> columns = {
       {"family"},
