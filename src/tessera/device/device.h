@@ -124,4 +124,11 @@ struct CpuOptions {
 /// earlier device of this process above it, or the other way round (cpu/isa.h).
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options);
 
+/// A device of which only sizes are known: plans for machines that are not here are compiled with
+/// it. It makes a kernel for every op, without workspace, that reads operands as they are stored
+/// and as the CPU's would; plans are the CPU's but for workspaces and packed weights, and the same
+/// on every processor. Nothing runs on it. Errors: Fault::Usage: memory is asked of it; Broken: a
+/// kernel is run.
+std::unique_ptr<Device> make_described_device();
+
 }  // namespace tessera

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,10 +24,10 @@ class ComputeIn {
   ComputeIn(const Graph& graph, const Precision& precision)
       : graph_(graph), dtype_(precision.compute), sums_(precision.sums), rewrite_(graph) {
     for (const State& state : graph.states()) {
-      if (state.role == Role::Parameter && graph.type(state.value).dtype == DType::F32)
-        parameters_.emplace(state.value.node, &state);
-      if (state.role == Role::Cache && graph.type(state.value).dtype == DType::F32)
-        caches_.emplace(state.value.node, &state);
+      if (graph.type(state.value).dtype != DType::F32) continue;
+      if (state.role == Role::Parameter) parameters_.emplace(state.value.node, &state);
+      if (state.role == Role::Cache) caches_.insert(state.value.node);
+      state_named_.emplace(state.path, state.value.node);
     }
   }
 
@@ -137,12 +140,14 @@ class ComputeIn {
     return known;
   }
 
+  /// The f32 state whose next value it is; -1: of none.
+  NodeId updated_by(const Output& output) const {
+    const auto state = state_named_.find(output.name);
+    return output.kind == Output::Kind::Next && state != state_named_.end() ? state->second : -1;
+  }
+
   DType kept_dtype(const Output& output) const {
-    const bool cached =
-        output.kind == Output::Kind::Next && std::ranges::any_of(caches_, [&](const auto& cache) {
-          return cache.second->path == output.name;
-        });
-    return cached ? dtype_ : graph_.type(output.value).dtype;
+    return caches_.contains(updated_by(output)) ? dtype_ : graph_.type(output.value).dtype;
   }
 
   /// Whoever reads an output finds the type that the model gave it; what becomes of a parameter
@@ -152,19 +157,18 @@ class ComputeIn {
     set_mark(node);
     const Value value = in_dtype(rewrite_(output.value), kept_dtype(output));
     rewrite_.map(output.value, value);
-    if (output.kind != Output::Kind::Next) return;
-    for (const auto& [parameter, state] : parameters_) {
-      const auto copy = copies_.find(parameter);
-      if (state->path != output.name || copy == copies_.end()) continue;
-      to().set_mark({node.block, Phase::Update, node.stage, node.where});
-      to().next(copy->second, cast(value, dtype_));
-    }
+    const auto copy = copies_.find(updated_by(output));
+    if (copy == copies_.end()) return;
+    to().set_mark({node.block, Phase::Update, node.stage, node.where});
+    to().next(copy->second, cast(value, dtype_));
   }
 
   const Graph& graph_;
   const DType dtype_, sums_;
   Rewrite rewrite_;
-  std::map<NodeId, const State*> parameters_, caches_;
+  std::map<NodeId, const State*> parameters_;  // in f32
+  std::set<NodeId> caches_;                    // in f32
+  std::unordered_map<std::string_view, NodeId> state_named_;
   std::map<NodeId, Value> copies_;
   std::map<std::tuple<ValueId, DType, Phase>, Value> casts_;
 };

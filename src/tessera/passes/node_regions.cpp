@@ -1,6 +1,8 @@
 #include "tessera/passes/node_regions.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 #include "tessera/base/index.h"
 #include "tessera/ir/builder.h"
@@ -28,11 +30,19 @@ RegionKind region_of(Phase phase) {
 NodeRegions::NodeRegions(const Graph& placed, const Pipeline& pipeline)
     : graph_(placed), pipeline_(pipeline) {
   for (const Node& node : placed.nodes()) chunk_.push_back(pipeline.chunks() == 1 ? 0 : node.stage);
+  find_updates();
   find_kinds();
   for (const State& state : placed.states()) kind_[at(state.value.node)] = RegionKind::Begin;
   if (pipeline.schedule().splits) find_weights();
   find_stages();
   find_messages();
+}
+
+void NodeRegions::find_updates() {
+  std::unordered_map<std::string_view, NodeId> states;
+  for (const State& state : graph_.states()) states.emplace(state.path, state.value.node);
+  for (const Output& output : graph_.outputs())
+    updates_.push_back(output.kind == Output::Kind::Next ? states.at(output.name) : -1);
 }
 
 /// Terms of a sum over micro-batches that several chunks have, or Forward and Backward, are
@@ -112,19 +122,20 @@ void NodeRegions::find_weights() {
   }
 }
 
-/// A state without a chunk is at home on every stage.
-bool NodeRegions::at_home_on(int stage, NodeId state) const {
-  return chunk(state) < 0 || stage_of(state) == stage;
+/// A stage hands out metrics, and updates the states that are at home on it; those without a chunk
+/// are on every stage.
+bool NodeRegions::hands_out(int stage, std::size_t output) const {
+  const NodeId state = updates_[output];
+  return state < 0 || chunk(state) < 0 || stage_of(state) == stage;
 }
 
 void NodeRegions::find_stages() {
   const int stages = static_cast<int>(pipeline_.schedule().stages.size());
   for (int stage = 0; stage < stages; ++stage) {
     std::vector<bool>& on = on_.emplace_back(kind_.size(), false);
-    for (const Output& output : graph_.outputs()) {
-      const bool wanted = output.kind != Output::Kind::Next ||
-                          at_home_on(stage, graph_.find_state(output.name)->value.node);
-      if (wanted && chunk(output.value.node) < 0) on[at(output.value.node)] = true;
+    for (std::size_t i = 0; i < updates_.size(); ++i) {
+      const NodeId node = graph_.outputs()[i].value.node;
+      if (hands_out(stage, i) && chunk(node) < 0) on[at(node)] = true;
     }
     for (NodeId id = graph_.size(); id-- > 0;) {
       if (chunk(id) >= 0) on[at(id)] = stage_of(id) == stage;
@@ -156,10 +167,8 @@ void NodeRegions::find_messages() {
       if (!computed_on(stage, id)) continue;
       for (const ValueId input : graph_.node(id).inputs) tell(input, kind(id), chunk(id), stage);
     }
-    for (const Output& output : graph_.outputs()) {
-      if (output.kind != Output::Kind::Next ||
-          at_home_on(stage, graph_.find_state(output.name)->value.node))
-        tell(output.value, RegionKind::Update, -1, stage);
+    for (std::size_t i = 0; i < updates_.size(); ++i) {
+      if (hands_out(stage, i)) tell(graph_.outputs()[i].value, RegionKind::Update, -1, stage);
     }
   }
   std::sort(messages_.begin(), messages_.end());

@@ -38,17 +38,19 @@ class NodeRegions {
   const std::vector<Message>& messages() const { return messages_; }
 
  private:
+  void find_updates();
   void find_kinds();
   void find_weights();
   void find_stages();
   void find_messages();
   int stage_of(NodeId id) const { return chunk(id) < 0 ? -1 : pipeline_.stage_of(chunk(id)); }
   bool is_late(NodeId id) const;
-  bool at_home_on(int stage, NodeId state) const;
+  bool hands_out(int stage, std::size_t output) const;
   void tell(ValueId v, RegionKind reader, int chunk, int stage);
 
   const Graph& graph_;
   const Pipeline& pipeline_;
+  std::vector<NodeId> updates_;  // per output: the state whose next value it is; -1: none
   std::vector<RegionKind> kind_;
   std::vector<int> chunk_;
   std::vector<bool> late_;             // a sum of terms that several regions of the loop have

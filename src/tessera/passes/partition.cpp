@@ -12,6 +12,7 @@
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/passes/moves.h"
+#include "tessera/passes/stage_partition.h"
 #include "tessera/passes/stage_regions.h"
 
 namespace tessera {
@@ -22,16 +23,16 @@ std::vector<std::int64_t> ints(const Shape& shape) { return {shape.begin(), shap
 
 class Partitioner {
  public:
-  Partitioner(const Graph& graph, const Machine& machine, MoveStyle style, const Pipeline& pipeline,
-              int stage)
+  Partitioner(const Graph& graph, Redistributor& redistributor, MoveStyle style,
+              const Pipeline& pipeline, const NodeRegions& regions, int stage)
       : graph_(graph),
         style_(style),
         late_outputs_(graph.mesh().has(kMicrobatchAxis) || pipeline.chunks() > 1),
-        to_(graph, pipeline, stage),
+        to_(graph, pipeline, regions, stage),
         padding_(at(to_.count()), ValueTable<std::optional<Monoid>>(graph)),
         cleared_(at(to_.count())),
         copies_(at(to_.count())),
-        redistributor_(graph.mesh(), machine) {
+        redistributor_(redistributor) {
     for (const State& state : graph.states()) state_named_[state.path] = state.value;
   }
 
@@ -209,7 +210,7 @@ class Partitioner {
   std::vector<ValueTable<std::optional<Monoid>>> padding_;  // what it was cleared to, by region
   std::vector<std::map<std::pair<ValueId, Monoid>, Value>> cleared_;  // otherwise, or of leaves
   std::vector<std::map<ValueId, Value>> copies_;                      // of states that leave
-  Redistributor redistributor_;
+  Redistributor& redistributor_;
   std::unordered_map<std::string, ValueId> state_named_;
 };
 
@@ -222,7 +223,19 @@ Program partition(const Graph& placed, const Machine& machine, MoveStyle style) 
 
 Program partition(const Graph& placed, const Pipeline& pipeline, int stage, const Machine& machine,
                   MoveStyle style) {
-  return Partitioner(placed, machine, style, pipeline, stage).run();
+  return StagePartition(placed, pipeline, machine, style).stage(stage);
+}
+
+StagePartition::StagePartition(const Graph& placed, const Pipeline& pipeline,
+                               const Machine& machine, MoveStyle style)
+    : placed_(placed),
+      pipeline_(pipeline),
+      style_(style),
+      regions_(placed, pipeline),
+      redistributor_(placed.mesh(), machine) {}
+
+Program StagePartition::stage(int stage) {
+  return Partitioner(placed_, redistributor_, style_, pipeline_, regions_, stage).run();
 }
 
 }  // namespace tessera

@@ -8,8 +8,9 @@
 
 namespace tessera {
 
-StageRegions::StageRegions(const Graph& placed, const Pipeline& pipeline, int stage)
-    : graph_(placed), pipeline_(pipeline), stage_(stage), of_(placed, pipeline) {
+StageRegions::StageRegions(const Graph& placed, const Pipeline& pipeline,
+                           const NodeRegions& regions, int stage)
+    : graph_(placed), pipeline_(pipeline), stage_(stage), of_(regions) {
   make_regions();
   std::unordered_map<std::string_view, std::int32_t> sizes;
   for (NodeId id = 0; id < placed.size(); ++id) {

@@ -17,8 +17,10 @@ namespace tessera {
 
 class StageRegions {
  public:
-  /// What the stage sends and does not compute is in its regions from the begin.
-  StageRegions(const Graph& placed, const Pipeline& pipeline, int stage);
+  /// What the stage sends and does not compute is in its regions from the begin. `regions`: of the
+  /// same graph and pipeline; all outlive it.
+  StageRegions(const Graph& placed, const Pipeline& pipeline, const NodeRegions& regions,
+               int stage);
 
   int count() const { return static_cast<int>(program_.regions.size()); }
   int update() const { return count() - 1; }
@@ -79,7 +81,7 @@ class StageRegions {
   const Pipeline& pipeline_;
   int stage_;
   int first_chunk_ = 0;
-  NodeRegions of_;
+  const NodeRegions& of_;
   Program program_;
   std::vector<std::unique_ptr<Builder>> builders_;  // by region
   std::vector<ValueTable<Value>> known_;            // by region

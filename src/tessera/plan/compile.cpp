@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -15,11 +16,11 @@
 #include "tessera/passes/merge_pads.h"
 #include "tessera/passes/offload.h"
 #include "tessera/passes/pack.h"
-#include "tessera/passes/partition.h"
 #include "tessera/passes/place_chunks.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/recompute.h"
 #include "tessera/passes/simplify.h"
+#include "tessera/passes/stage_partition.h"
 #include "tessera/passes/strips.h"
 #include "tessera/plan/lower.h"
 #include "tessera/plan/overlap.h"
@@ -131,10 +132,11 @@ class StateStages {
   }
 
   /// With the places of those that this stage has.
-  std::vector<StatePlan> with(const std::vector<StatePlan>& here, int stage) {
+  std::vector<StatePlan> with(const std::vector<StatePlan>& here, int stage) const {
     std::unordered_map<std::string_view, const StatePlan*> placed;
     for (const StatePlan& state : here) placed.emplace(state.state.path, &state);
-    for (StatePlan& state : all_) {
+    std::vector<StatePlan> out = all_;
+    for (StatePlan& state : out) {
       const auto found = placed.find(state.state.path);
       if (found != placed.end()) state.place = found->second->place;
       check(state.is_on(stage) == (found != placed.end()), "state '", state.state.path,
@@ -206,13 +208,16 @@ class RankPlan {
             plan_.ranks() - 1);
   }
 
-  /// This rank's part of a graph that has placements.
-  Program part(const std::string& name, const Graph& placed, const Pipeline& pipeline) {
+  /// This rank's part of a graph that has placements; the first rank that asks makes `parts`, of
+  /// all of them.
+  Program part(const std::string& name, const Graph& placed, const Pipeline& pipeline,
+               std::optional<StagePartition>& parts) {
+    const bool first = !parts;
     Program out = passes(name)("partition", [&] {
-      return partition(placed, pipeline, plan_.stage(), options_.machine, options_.moves);
+      if (first) parts.emplace(placed, pipeline, options_.machine, options_.moves);
+      return parts->stage(plan_.stage());
     });
-    require_to_run(out, pipeline);
-    stages_.add(placed, pipeline);
+    if (first) require_to_run(out, pipeline);
     return out;
   }
 
@@ -236,8 +241,8 @@ class RankPlan {
     }));
   }
 
-  Plan finish() {
-    plan_.states = stages_.with(states_.states, plan_.stage());
+  Plan finish(const StateStages& stages) {
+    plan_.states = stages.with(states_.states, plan_.stage());
     plan_.constants = std::move(states_.constants);
     plan_.state_bytes = states_.bytes;
     for (const Memory memory : kMemories)
@@ -264,7 +269,6 @@ class RankPlan {
   Device& device_;
   const CompileOptions& options_;
   StateSection states_;
-  StateStages stages_;
   Plan plan_;
 };
 
@@ -276,6 +280,7 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
   const Mesh mesh = mesh_of_all(sources);
   const int stages = sources.empty() ? 1 : sources[0].strategy.pipeline.stages;
   const std::vector<ChunkPin> cut = sources.empty() ? std::vector<ChunkPin>{} : cut_of_all(sources);
+  StateStages states;
   std::vector<std::unique_ptr<RankPlan>> plans;
   for (const int rank : ranks)
     plans.push_back(std::make_unique<RankPlan>(mesh, stages, rank, cut, device, options));
@@ -298,16 +303,18 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
     graph = pass("propagate", [&] { return propagate(graph, source.strategy, options.machine); });
     if (source.strategy.offload.any())
       graph = pass("offload", [&] { return offload(graph, source.strategy); });
+    states.add(graph, pipeline);
+    std::optional<StagePartition> parts;
     for (const std::unique_ptr<RankPlan>& plan : plans) {
-      Program program = plan->part(source.name, graph, pipeline);
+      Program program = plan->part(source.name, graph, pipeline, parts);
       if (source.strategy.buckets.any())
         program = plan->joined(source.name, std::move(program), source.strategy.buckets);
-      if (plan == plans.back()) graph = {};  // large, and read no more
+      if (plan == plans.back()) parts.reset(), graph = {};  // large, and read no more
       plan->add(source.name, std::move(program));
     }
   }
   std::vector<Plan> out;
-  for (const std::unique_ptr<RankPlan>& plan : plans) out.push_back(plan->finish());
+  for (const std::unique_ptr<RankPlan>& plan : plans) out.push_back(plan->finish(states));
   return out;
 }
 

@@ -2,26 +2,16 @@
 
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
+#include "tessera/train/presets/begin.h"
+#include "tessera/train/presets/published.h"
 
 namespace tessera {
 
 namespace {
 
-struct PresetSizes {
-  std::int64_t layers, heads, width, context;
-};
-
-/// A model of the family as it was published, in these sizes, with the vocabulary of the data.
-void begin(RunConfig& c, const FamilyRef& family, const PresetSizes& sizes) {
-  c.model = published(family);
-  c.model.layers = sizes.layers, c.model.heads = sizes.heads;
-  c.model.width = sizes.width, c.model.context = sizes.context;
-  c.model.vocabulary = 0;
-}
-
 /// The recipe of nanoGPT for a CPU: character Shakespeare in minutes.
 void nanogpt_shakespeare_cpu(RunConfig& c) {
-  begin(c, "gpt2", {.layers = 4, .heads = 4, .width = 128, .context = 64});
+  begin_preset(c, "gpt2", {.layers = 4, .heads = 4, .width = 128, .context = 64});
   c.model.bias = false;
   c.optimizer = {.beta2 = 0.99,
                  .weight_decay = 0.1,
@@ -34,7 +24,7 @@ void nanogpt_shakespeare_cpu(RunConfig& c) {
 
 /// What the small models for tests share; all else is as the family was published.
 void tiny(RunConfig& c, const char* family) {
-  begin(c, family, {.layers = 4, .heads = 8, .width = 64, .context = 32});
+  begin_preset(c, family, {.layers = 4, .heads = 8, .width = 64, .context = 32});
   c.optimizer = {.beta2 = 0.99,
                  .weight_decay = 0.1,
                  .schedule = {.lr = 1e-3, .min_lr = 1e-4, .warmup_steps = 10}};
@@ -58,7 +48,7 @@ void transformer_tiny(RunConfig& c) {
 
 /// The shapes that are benchmarked.
 void gpt2_small(RunConfig& c) {
-  begin(c, "gpt2", {.layers = 12, .heads = 12, .width = 768, .context = 256});
+  begin_preset(c, "gpt2", {.layers = 12, .heads = 12, .width = 768, .context = 256});
   c.model.vocabulary = 50'257;
   c.model.dropout = 0.1;
   c.optimizer = {.beta2 = 0.95,
@@ -71,7 +61,7 @@ void gpt2_small(RunConfig& c) {
 
 /// BERT-base with the published sizes and rates; the head predicts at every position.
 void bert_base_pretrain(RunConfig& c) {
-  begin(c, "bert", {.layers = 12, .heads = 12, .width = 768, .context = 128});
+  begin_preset(c, "bert", {.layers = 12, .heads = 12, .width = 768, .context = 128});
   c.model.vocabulary = 30'522;
   c.model.dropout = 0.1;
   c.optimizer = {.beta2 = 0.999,
@@ -85,7 +75,7 @@ void bert_base_pretrain(RunConfig& c) {
 /// GPT-3 of 1.3 billion parameters with the sizes and the rate of Megatron-LM's examples, its
 /// vocabulary padded to a multiple of 128.
 void gpt_1_3b(RunConfig& c) {
-  begin(c, "gpt2", {.layers = 24, .heads = 32, .width = 2048, .context = 1024});
+  begin_preset(c, "gpt2", {.layers = 24, .heads = 32, .width = 2048, .context = 1024});
   c.model.vocabulary = 50'304;
   c.model.dropout = 0.1;
   c.optimizer = {.beta2 = 0.95,
@@ -96,6 +86,8 @@ void gpt_1_3b(RunConfig& c) {
   c.steps = 1000;
   c.eval_at_end = false;  // as gpt2-small
 }
+
+constexpr std::string_view kPangu = "arXiv 2104.12369", kGpt3 = "arXiv 2005.14165";
 
 constexpr Preset kPresets[] = {
     {"nanogpt-shakespeare-cpu", "4 layers, width 128, context 64, 2000 steps of batch 12: minutes",
@@ -111,6 +103,23 @@ constexpr Preset kPresets[] = {
     {"gpt-1.3b",
      "GPT-2 of 24 layers, width 2048, vocabulary 50304: for planning, and large machines",
      gpt_1_3b},
+    {"bert-large", "BERT as published: 24 layers, width 1024", published_presets::bert_large,
+     "arXiv 1810.04805", 340e6},
+    {"gpt3-6.7b", "GPT-3 as published: 32 layers, width 4096", published_presets::gpt3_6_7b, kGpt3,
+     6.7e9},
+    {"gpt3-175b", "GPT-3 as published: 96 layers, width 12288", published_presets::gpt3_175b, kGpt3,
+     175e9},
+    {"llama-7b", "LLaMA as published: 32 layers, width 4096", published_presets::llama_7b,
+     "arXiv 2302.13971", 6.7e9},
+    {"llama-70b", "Llama 2 as published: 80 layers, width 8192, 8 key-value heads",
+     published_presets::llama_70b, "arXiv 2307.09288", 70e9},
+    {"pangu-alpha-2.6b", "PanGu-alpha as published, but for its query layer: 32 layers, width 2560",
+     published_presets::pangu_alpha_2_6b, kPangu, 2.6e9},
+    {"pangu-alpha-13b", "PanGu-alpha as published, but for its query layer: 40 layers, width 5120",
+     published_presets::pangu_alpha_13b, kPangu, 13.1e9},
+    {"pangu-alpha-200b",
+     "PanGu-alpha as published, but for its query layer: 64 layers, width 16384",
+     published_presets::pangu_alpha_200b, kPangu, 207.0e9},
 };
 
 }  // namespace

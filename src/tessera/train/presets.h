@@ -12,6 +12,8 @@ struct Preset {
   std::string_view name;
   std::string_view doc;
   void (*apply)(RunConfig&);
+  std::string_view source = {};  // of a published model: where
+  double parameters = 0;         // of a published model: as many as its authors say it has
 };
 
 std::span<const Preset> presets();

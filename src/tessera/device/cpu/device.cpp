@@ -16,23 +16,14 @@
 #include "tessera/device/cpu/offload_file.h"
 #include "tessera/device/cpu/onednn.h"
 #include "tessera/device/cpu/packed.h"
-#include "tessera/device/cpu/vector.h"
+#include "tessera/device/cpu/strides.h"
 #include "tessera/device/cpu/widened.h"
-#include "tessera/ops/attention.h"
-#include "tessera/ops/matmul.h"
 
 namespace tessera {
 
 namespace {
 
 constexpr std::int64_t kHugePage = 2 << 20, kPage = 4096;
-
-bool is_any(const OpDef& op, std::initializer_list<const OpDef*> list) {
-  for (const OpDef* one : list) {
-    if (one == &op) return true;
-  }
-  return false;
-}
 
 class CpuDevice final : public Device {
  public:
@@ -67,10 +58,7 @@ class CpuDevice final : public Device {
   }
 
   bool accepts_strides(const OpDef& op, int operand) const override {
-    if (is_any(op, {&kMatmul})) return operand < 2;
-    if (is_any(op, {&kAttention})) return operand <= 2;                      // q, k, v
-    if (is_any(op, {&kAttentionGrad})) return operand >= 1 && operand <= 3;  // q, k, v after dy
-    return cpu::vector_accepts_strides(op, operand);
+    return cpu::accepts_strides(op, operand);
   }
 
   std::optional<Layout> wanted_layout(const OpCall& call, int operand,

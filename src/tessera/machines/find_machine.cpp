@@ -1,0 +1,32 @@
+#include "tessera/machines/find_machine.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tessera/base/error.h"
+#include "tessera/machines/machine_file.h"
+
+namespace tessera {
+
+std::vector<std::string> machine_names() {
+  std::vector<std::string> out;
+  for (const NamedMachine& named : named_machines()) out.push_back(named.name);
+  return out;
+}
+
+Machine find_machine(const std::string& name_or_path) {
+  for (const NamedMachine& named : named_machines()) {
+    if (named.name == name_or_path) return named.machine;
+  }
+  require(std::filesystem::is_regular_file(name_or_path), "machine '", name_or_path,
+          "' is neither a machine with a name nor a file; names are ", join(machine_names()),
+          ", and `tessera doctor --calibrate FILE` writes a file for the machine it runs on");
+  std::ifstream file(name_or_path, std::ios::binary);
+  std::ostringstream content;
+  content << file.rdbuf();
+  require(file.good(), "machine file '", name_or_path, "' cannot be read; see its permissions");
+  return parse_machine_file(content.str(), name_or_path);
+}
+
+}  // namespace tessera
