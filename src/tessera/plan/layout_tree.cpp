@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "tessera/base/round_up.h"
 
@@ -14,7 +13,28 @@ constexpr std::int64_t kNoFloor = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
-LayoutTree::LayoutTree(LayoutProblem problem) : problem_(std::move(problem)) {}
+LayoutTree::LayoutTree(LayoutProblem problem) : problem_(std::move(problem)) {
+  obstacles_.resize(problem_.buffers.size());
+  if (problem_.sections() == 0) return;
+  for (int f = 0; at(f) < obstacles_.size(); ++f) {
+    if (!buffer(f).fixed) continue;
+    const Obstacle of{buffer(f).low, buffer(f).low + buffer(f).bytes};
+    problem_.for_neighbours(f, [&](int b) { obstacles_[at(b)].push_back(of); });
+  }
+  for (std::vector<Obstacle>& of : obstacles_)
+    std::sort(of.begin(), of.end(), [](Obstacle a, Obstacle b) { return a.low < b.low; });
+}
+
+std::int64_t LayoutTree::beside_fixed(int b, std::int64_t low) const {
+  const LayoutProblem::Buffer& of = buffer(b);
+  low = round_up(low, of.alignment);
+  for (const Obstacle obstacle : obstacles_[at(b)]) {
+    if (low + of.bytes > obstacle.low && low < obstacle.end)
+      low = round_up(obstacle.end, of.alignment);
+  }
+  steps_ += std::ssize(obstacles_[at(b)]);
+  return low;
+}
 
 void LayoutTree::reset(const Walk& walk) {
   walk_ = &walk;
@@ -29,15 +49,19 @@ void LayoutTree::reset(const Walk& walk) {
   trail_.clear(), waiting_.clear(), decisions_.clear(), parts_.clear(), dirty_sections_.clear();
   changed_begin_ = changed_end_ = 0;
   pending_ = -1;
-  lists_.resize(n);
-  std::iota(lists_.begin(), lists_.end(), 0);
-  for (std::size_t b = 0; b < n; ++b) floor_[b] = problem_.buffers[b].low;
+  lists_.clear();
+  for (int b = 0; at(b) < n; ++b) {
+    if (!buffer(b).fixed) lists_.push_back(b);
+    floor_[at(b)] = beside_fixed(b, buffer(b).low);
+  }
 }
 
 LayoutOutcome LayoutTree::walk(const Walk& walk) {
   reset(walk);
-  for (int b = 0; at(b) < lists_.size(); ++b) {
-    if (floor_[at(b)] > walk.capacity - buffer(b).bytes) return LayoutOutcome::Impossible;
+  for (int b = 0; at(b) < floor_.size(); ++b) {
+    const bool contradicts = buffer(b).fixed && floor_[at(b)] != buffer(b).low;
+    if (contradicts || floor_[at(b)] > walk.capacity - buffer(b).bytes)
+      return LayoutOutcome::Impossible;
     touch(b);
   }
   if (!settle()) return LayoutOutcome::Impossible;
@@ -88,7 +112,7 @@ bool LayoutTree::before(int a, int b) const {
 int LayoutTree::lowest(std::span<const int> among) const {
   int best = -1;
   for (const int b : among) {
-    if (!placed(b) && (best < 0 || before(b, best))) best = b;
+    if (is_open(b) && (best < 0 || before(b, best))) best = b;
   }
   steps_ += std::ssize(among);
   return best;
@@ -106,10 +130,10 @@ int LayoutTree::tightest_section(const Part& part) const {
     begin = std::min(begin, buffer(lists_[k]).begin);
     end = std::max(end, buffer(lists_[k]).end);
   }
-  int best = begin;
+  int best = -1;
   for (int s = begin; s < end; ++s) {
     const auto key = [&](int of) { return std::pair(-reach_[at(of)], low_[at(of)]); };
-    if (key(s) < key(best)) best = s;
+    if (low_[at(s)] != kNoFloor && (best < 0 || key(s) < key(best))) best = s;
   }
   steps_ += static_cast<std::int64_t>(part.size) + end - begin;
   return best;
@@ -120,7 +144,7 @@ int LayoutTree::without_any_below(int b) const {
     int below = -1;
     problem_.for_neighbours(b, [&](int other) {
       ++steps_;
-      if (!placed(other) && floor_[at(other)] + buffer(other).bytes <= floor_[at(b)] &&
+      if (is_open(other) && floor_[at(other)] + buffer(other).bytes <= floor_[at(b)] &&
           (below < 0 || before(other, below)))
         below = other;
     });
@@ -136,7 +160,7 @@ bool LayoutTree::place(int b) {
   bool fits = true;
   problem_.for_neighbours(b, [&](int other) {
     ++steps_;
-    if (!fits || placed(other)) return;
+    if (!fits || !is_open(other)) return;
     const std::int64_t refused = refused_[at(other)];
     if (refused >= 0 && low < refused + buffer(other).bytes) set(refused_[at(other)], -1);
     fits = raise(other, high);
@@ -145,7 +169,6 @@ bool LayoutTree::place(int b) {
 }
 
 bool LayoutTree::refuse(int b) {
-  if (buffer(b).fixed) return false;
   set(refused_[at(b)], floor_[at(b)]);
   waiting_.push_back(b);
   touch(b);
@@ -214,8 +237,9 @@ void LayoutTree::set(std::int64_t& what, std::int64_t value) {
 bool LayoutTree::raise(int b, std::int64_t to) {
   if (to <= floor_[at(b)]) return true;
   const LayoutProblem::Buffer& of = buffer(b);
-  to = round_up(to, of.alignment);
-  if (of.fixed || to > walk_->capacity - of.bytes) return false;
+  if (of.fixed) return false;
+  to = beside_fixed(b, to);
+  if (to > walk_->capacity - of.bytes) return false;
   set(floor_[at(b)], to);
   touch(b);
   return true;
@@ -265,7 +289,7 @@ bool LayoutTree::lift_waiting() {
       std::int64_t above = kNoFloor;
       problem_.for_neighbours(b, [&](int other) {
         ++steps_;
-        if (!placed(other) && floor_[at(other)] < refused_end)
+        if (is_open(other) && floor_[at(other)] < refused_end)
           above = std::min(above, floor_[at(other)] + buffer(other).bytes);
       });
       if (above == kNoFloor || !raise(b, above)) return false;
@@ -285,16 +309,16 @@ bool LayoutTree::settle_section(int s) {
     for (; to > 0 && key(alive[to - 1]) < of; --to, ++steps_) alive[to] = alive[to - 1];
     alive[to] = b;
   }
-  std::int64_t above = 0, reach = 0;
+  std::int64_t above = 0, reach = 0, low = kNoFloor;
   std::size_t live = 0;
   for (; live < alive.size() && !placed(alive[live]); ++live) {
     const int b = alive[live];
     above += buffer(b).bytes;
     reach = std::max(reach, floor_[at(b)] + above);
     if (reach > walk_->capacity) return false;
+    if (!buffer(b).fixed) low = floor_[at(b)];
   }
   steps_ += static_cast<std::int64_t>(alive.size());
-  const std::int64_t low = live == 0 ? kNoFloor : floor_[at(alive[live - 1])];
   if (reach_[at(s)] != reach) set(reach_[at(s)], reach);
   if (low_[at(s)] != low) set(low_[at(s)], low);
   return order_section(s, live);

@@ -84,11 +84,20 @@ class LayoutTree {
   bool lift_waiting();
   bool settle_section(int s);
   bool order_section(int s, std::size_t live);
+  /// The lowest offset from `low` on that overlaps no fixed buffer.
+  std::int64_t beside_fixed(int b, std::int64_t low) const;
   bool placed(int b) const { return placed_[at(b)] != 0; }
+  /// Waits for a place. Fixed buffers do not: floors of others jump over them.
+  bool is_open(int b) const { return !placed(b) && !buffer(b).fixed; }
   const LayoutProblem::Buffer& buffer(int b) const { return problem_.buffers[at(b)]; }
   bool before(int a, int b) const;
 
+  struct Obstacle {
+    std::int64_t low = 0, end = 0;
+  };
+
   LayoutProblem problem_;
+  std::vector<std::vector<Obstacle>> obstacles_;  // of each buffer: fixed ones alive with it
   const Walk* walk_ = nullptr;
   std::int64_t decided_ = 0;
   mutable std::int64_t steps_ = 0;

@@ -24,14 +24,15 @@ struct Strategy {
   std::string_view keys;
 };
 constexpr Strategy kStrategies[] = {
-    {Next::Tightest, "WAT"}, {Next::Tightest, "AT"},  {Next::Lowest, "TWA"}, {Next::Tightest, "WT"},
-    {Next::Lowest, "TO"},    {Next::Tightest, "OAT"}, {Next::Lowest, "AT"},  {Next::Lowest, "OAT"},
-    {Next::Lowest, "TZ"},    {Next::Tightest, "TO"},  {Next::Lowest, "WAT"}, {Next::Tightest, "ZT"},
+    {Next::Tightest, "WAT"}, {Next::Lowest, "OAT"}, {Next::Tightest, "AT"},  {Next::Lowest, "TWA"},
+    {Next::Tightest, "W"},   {Next::Lowest, "TO"},  {Next::Tightest, "OAT"}, {Next::Lowest, "TZ"},
 };
 
 /// Steps of the first walk of each strategy per place in a section: a walk that never goes back
-/// takes some ten to forty.
-constexpr std::int64_t kFirstSteps = 100;
+/// takes some ten to two hundred.
+constexpr std::int64_t kFirstSteps = 250;
+/// A problem for which the steps allow fewer is not worth looking at.
+constexpr std::int64_t kLeastSteps = 100;
 /// A problem with more takes gigabytes.
 constexpr std::int64_t kMaxEntries = std::int64_t{1} << 26;
 
@@ -56,8 +57,8 @@ std::vector<std::array<double, 5>> keys_of(const LayoutProblem& problem) {
 /// Walks with all strategies in turn, each round with twice the steps of the one before.
 class Search {
  public:
-  explicit Search(std::span<const TimedBuffer> buffers)
-      : buffers_(buffers), tree_(make_layout_problem(buffers, kMaxEntries)) {
+  explicit Search(std::span<const TimedBuffer> buffers, std::int64_t max_entries = kMaxEntries)
+      : buffers_(buffers), tree_(make_layout_problem(buffers, max_entries)) {
     if (too_large()) return;
     for (const auto& alive : tree_.problem().alive) entries_ += std::ssize(alive);
     const std::vector<std::array<double, 5>> keys = keys_of(tree_.problem());
@@ -102,7 +103,41 @@ class Search {
     return best;
   }
 
+  /// Looks for smaller layouts than `best` until it is that near to its bound.
+  void improve(SmallestLayout& best, std::int64_t near_enough, std::int64_t max_steps) {
+    raise_bound(best, max_steps);
+    std::int64_t without = best.lower_bound - 1;  // the greatest height at which none was found
+    if (best.height - best.lower_bound <= near_enough) return;
+    for (std::int64_t next = best.lower_bound; next < best.height && max_steps > 0;) {
+      FoundLayout found = within(next, max_steps / 2 + 1);
+      max_steps -= found.steps;
+      if (found.outcome == LayoutOutcome::Found) {
+        best.offsets = std::move(found.offsets), best.height = found.height;
+      } else {
+        without = next;
+        if (found.outcome == LayoutOutcome::Impossible) best.lower_bound = next + 1;
+      }
+      if (best.height - 1 - without <= near_enough) return;
+      next = without + (best.height - without) / 2;
+    }
+  }
+
  private:
+  /// To the least height that is not refuted before any choice.
+  void raise_bound(SmallestLayout& best, std::int64_t& max_steps) {
+    LayoutTree::Walk walk;
+    walk.rank = ranks_[0];
+    for (std::int64_t open = best.height; best.lower_bound < open && max_steps > 0;) {
+      walk.capacity = best.lower_bound + (open - best.lower_bound) / 2;
+      if (tree_.walk(walk) == LayoutOutcome::Impossible) {
+        best.lower_bound = walk.capacity + 1;
+      } else {
+        open = walk.capacity;
+      }
+      max_steps -= tree_.steps();
+    }
+  }
+
   FoundLayout first_fit(const std::vector<int>& rank) const {
     const LayoutProblem& problem = tree_.problem();
     std::vector<int> order(rank.size());
@@ -180,19 +215,16 @@ std::optional<SmallestLayout> smallest_layout(std::span<const TimedBuffer> buffe
   FoundLayout greedy = search.first_fit();
   if (search.too_large() || greedy.outcome != LayoutOutcome::Found) return std::nullopt;
   SmallestLayout out{std::move(greedy.offsets), greedy.height, fullest_moment_bytes(buffers)};
-  std::int64_t without = out.lower_bound - 1;  // the greatest height at which none was found
-  for (std::int64_t next = out.lower_bound; without + 1 < out.height && max_steps > 0;) {
-    FoundLayout found = search.within(next, max_steps / 4 + 1);
-    max_steps -= found.steps;
-    if (found.outcome == LayoutOutcome::Found) {
-      out.offsets = std::move(found.offsets), out.height = found.height;
-    } else {
-      without = next;
-      if (found.outcome == LayoutOutcome::Impossible) out.lower_bound = next + 1;
-    }
-    next = without + (out.height - without) / 2;
-  }
+  search.improve(out, 0, max_steps);
   return out;
+}
+
+void improve_layout(std::span<const TimedBuffer> buffers, SmallestLayout& layout,
+                    std::int64_t near_enough, std::int64_t max_steps) {
+  layout.lower_bound = std::max(layout.lower_bound, fullest_moment_bytes(buffers));
+  if (layout.height - layout.lower_bound <= near_enough) return;
+  Search search(buffers, std::min(kMaxEntries, max_steps / kLeastSteps));
+  if (!search.too_large()) search.improve(layout, near_enough, max_steps);
 }
 
 std::int64_t fullest_moment_bytes(std::span<const TimedBuffer> buffers) {

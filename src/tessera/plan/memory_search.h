@@ -57,6 +57,11 @@ struct SmallestLayout {
 std::optional<SmallestLayout> smallest_layout(std::span<const TimedBuffer> buffers,
                                               std::int64_t max_steps);
 
+/// The same from a layout that is known, until it is within `near_enough` of its bound. Leaves it
+/// as it is, without looking, where the steps would not suffice to place all buffers once.
+void improve_layout(std::span<const TimedBuffer> buffers, SmallestLayout& layout,
+                    std::int64_t near_enough, std::int64_t max_steps);
+
 /// Most bytes alive at one time.
 std::int64_t fullest_moment_bytes(std::span<const TimedBuffer> buffers);
 
