@@ -24,12 +24,12 @@ TEST(BufferFile, ColumnsInAnyOrderAndOthersKept) {
 
 TEST(BufferFile, OtherNamesAndPlacesThatAreGiven) {
   const BufferFile file =
-      parse_buffer_file("buffer_id,start,end,size,offset\na,0,2,8,16\nb,3,3,4,\n", "f.csv");
+      parse_buffer_file("note,buffer_id,start,end,size,offset\n,a,0,2,8,16\n,b,3,3,4,\n", "f.csv");
   EXPECT_EQ(file.buffers[0].upper, 3) << "the end is alive";
   EXPECT_EQ(file.buffers[0].offset, 16);
   EXPECT_EQ(file.buffers[1].offset, std::nullopt);
   EXPECT_EQ(to_text(file, std::vector<std::int64_t>{16, 0}),
-            "buffer_id,start,end,size,offset\na,0,2,8,16\nb,3,3,4,0\n");
+            "note,buffer_id,start,end,size,offset\n,a,0,2,8,16\n,b,3,3,4,0\n");
 }
 
 TEST(BufferFile, BadFilesAreRefused) {
@@ -45,6 +45,7 @@ TEST(BufferFile, BadFilesAreRefused) {
            Row{"id,lower,upper,size,begin\n", "line 1 has the column 'lower' twice"},
            Row{head + "a,0,3\n", "line 2 has 3 cells, and the first line names 4 columns"},
            Row{head + "a,0,3,8\n\na,4,5,8\n", "line 4 has the id 'a', as line 2 has"},
+           Row{head + ",3,4,8\n", "line 2 has no id"},
            Row{head + "a,3,3,8\n", "line 2 has a lifetime from 3 to 3"},
            Row{head + "a,4,3,8\n", "line 2 has a lifetime from 4 to 3"},
            Row{head + "a,0,3,-8\n", "line 2 has size '-8'; give a whole number from 0 to 2^62"},

@@ -23,6 +23,13 @@ std::string_view column_name(std::string_view name) {
   return name;
 }
 
+/// With commas between cells, which may all be empty.
+std::string line_of(const std::vector<std::string>& cells) {
+  std::string out = cells[0];
+  for (std::size_t k = 1; k < cells.size(); ++k) out += "," + cells[k];
+  return out;
+}
+
 class BufferReader {
  public:
   explicit BufferReader(const std::string& path) : path_(path) {}
@@ -86,6 +93,7 @@ class BufferReader {
 
   TimedBuffer buffer() {
     const std::string id(cell("id"));
+    if (id.empty()) wrong("has no id; give each buffer an id of its own");
     const auto [first, fresh] = lines_.emplace(id, line_);
     if (!fresh)
       wrong(text("has the id '", printable(id), "', as line ", first->second,
@@ -150,12 +158,12 @@ std::string to_text(const BufferFile& file, std::span<const std::int64_t> offset
   const auto column = std::ranges::find_if(
       file.header, [](const std::string& name) { return trim(name) == "offset"; });
   const bool is_new = column == file.header.end();
-  std::string out = join(file.header, ",") + (is_new ? ",offset\n" : "\n");
+  std::string out = line_of(file.header) + (is_new ? ",offset\n" : "\n");
   for (std::size_t row = 0; row < file.rows.size(); ++row) {
     std::vector<std::string> cells = file.rows[row];
     if (is_new) cells.emplace_back();
     cells[is_new ? cells.size() - 1 : at(column - file.header.begin())] = text(offsets[row]);
-    out += join(cells, ",") + "\n";
+    out += line_of(cells) + "\n";
   }
   return out;
 }
