@@ -12,11 +12,11 @@ namespace tessera {
 namespace {
 
 /// Half a minute of a core.
-constexpr std::int64_t kSteps = 10'000'000'000;
+constexpr std::int64_t kLayoutSteps = 10'000'000'000;
 
 /// How far one gets without the cap, for the message.
 std::string smallest_known(std::span<const TimedBuffer> buffers) {
-  const std::optional<SmallestLayout> smallest = smallest_layout(buffers, kSteps / 10);
+  const std::optional<SmallestLayout> smallest = smallest_layout(buffers, kLayoutSteps / 10);
   if (!smallest) return "no layout of any height was found";
   return text("the smallest that was found takes ", smallest->height, " bytes, and none is below ",
               smallest->lower_bound);
@@ -24,7 +24,7 @@ std::string smallest_known(std::span<const TimedBuffer> buffers) {
 
 std::vector<std::int64_t> offsets_below(const BufferFile& file, std::int64_t cap,
                                         Console& console) {
-  const FoundLayout found = search_layout(file.buffers, cap, kSteps);
+  const FoundLayout found = search_layout(file.buffers, cap, kLayoutSteps);
   if (found.outcome == LayoutOutcome::Found) {
     console.err << text("height ", found.height, " of ", cap, ", fullest moment ",
                         fullest_moment_bytes(file.buffers), " bytes; ", found.decisions,
@@ -45,7 +45,7 @@ std::vector<std::int64_t> offsets_below(const BufferFile& file, std::int64_t cap
 }
 
 std::vector<std::int64_t> smallest_offsets(const BufferFile& file, Console& console) {
-  const std::optional<SmallestLayout> smallest = smallest_layout(file.buffers, kSteps);
+  const std::optional<SmallestLayout> smallest = smallest_layout(file.buffers, kLayoutSteps);
   require(smallest.has_value(), "no layout of any height was found for the ", file.buffers.size(),
           " buffers; offsets that are given may contradict each other, or there are too many ",
           "buffers alive for the search");
