@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
 #include <random>
 #include <sstream>
 
@@ -56,6 +57,34 @@ TEST(Memory, AStepOfManyLayersReachesTheBound) {
   const MemoryLayout layout = plan_memory(buffers, 64);
   expect_sound(buffers, layout);
   EXPECT_LE(static_cast<double>(layout.bytes), 1.005 * static_cast<double>(layout.lower_bound));
+}
+
+/// A greedy layout leaves gaps here, whatever its order; every buffer is in a layout without any.
+TEST(Memory, TheExactSearchGoesOnFromGreedyLayouts) {
+  std::vector<Lifetime> buffers;
+  std::mt19937 random(11);
+  const auto draw = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  const std::function<void(int, int, int, int)> cut = [&](int first, int end, int units,
+                                                          int depth) {
+    const bool in_time = draw(0, 1) == 0;
+    if (depth == 0 || (in_time ? end - first : units) < 2) {
+      buffers.push_back({64 * units, first, end - 1});
+    } else if (in_time) {
+      const int at = draw(first + 1, end - 1);
+      cut(first, at, units, depth - 1), cut(at, end, units, depth - 1);
+    } else {
+      const int at = draw(1, units - 1);
+      cut(first, end, at, depth - 1), cut(first, end, units - at, depth - 1);
+    }
+  };
+  cut(0, 1000, 5000, 6);
+  const MemoryLayout layout = plan_memory(buffers, 64);
+  expect_sound(buffers, layout);
+  EXPECT_EQ(layout.lower_bound, 64 * 5000);
+  EXPECT_EQ(layout.bytes, layout.lower_bound);
+  EXPECT_EQ(plan_memory(buffers, 64).offsets, layout.offsets);
 }
 
 TEST(Memory, IdleBuffersBelowTheArenaAreUsed) {
@@ -133,8 +162,8 @@ TEST(Memory, RandomBuffersNeverOverlap) {
 }
 
 /// The public problems of hard static allocation: each has a solution within 1 MiB. Greedy layouts
-/// are far from it there (a published study measured 29.6 % on average for the best of eight), so
-/// the bound here only guards against decay.
+/// are far from it there (a published study measured 29.6 % on average for the best of eight). The
+/// few steps that a plan has for the exact search solve most; the bound here guards against decay.
 TEST(Memory, HardPublicProblems) {
   double worst = 0, sum = 0;
   int problems = 0;
@@ -157,7 +186,7 @@ TEST(Memory, HardPublicProblems) {
     sum += over;
     ++problems;
   }
-  EXPECT_LT(sum / problems, 0.35) << "worst " << worst;
+  EXPECT_LT(sum / problems, 0.08) << "worst " << worst;
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include "tessera/apps/buffer_layout.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
@@ -67,6 +68,13 @@ int plan_command(const Arguments& arguments, Console& console, const OwnFamilies
                  "FILE",
                  "draw what each pipeline stage does against time, as an SVG picture",
                  "",
+                 false},
+                {"minimalloc",
+                 {},
+                 "FILE",
+                 "instead of a plan: places for the buffers of a CSV file in MiniMalloc's format, "
+                 "below --memory-cap, or the smallest found",
+                 "",
                  false}});
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
@@ -78,6 +86,7 @@ int plan_command(const Arguments& arguments, Console& console, const OwnFamilies
   }
   for (const std::string& word : parsed.words)
     problems.add(text("unexpected '", word, "'; flags begin with --"));
+  if (asks_for_buffer_layout(parsed)) return lay_out_buffer_file(parsed, problems, console);
   const bool as_json = parsed.take_switch("json"), placements = parsed.take_switch("placements");
   const bool draws = parsed.find("schedule-svg") != nullptr;
   const std::string picture = parsed.take_value("schedule-svg");

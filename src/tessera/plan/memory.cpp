@@ -10,11 +10,15 @@
 
 #include "tessera/base/round_up.h"
 #include "tessera/base/size.h"
+#include "tessera/plan/memory_search.h"
 #include "tessera/plan/occupancy.h"
 
 namespace tessera {
 
 namespace {
+
+/// Of the exact search: at most 30 ms, beside the tenths of a second that compiling takes.
+constexpr std::int64_t kSearchSteps = 10'000'000;
 
 enum class Fit { Tightest, Lowest };
 
@@ -90,6 +94,28 @@ MemoryLayout place_in_order(std::span<const Lifetime> buffers, std::span<const K
   return out;
 }
 
+/// As the search sees them: in units of the alignment, above what is kept below 0, which is fixed
+/// while it is not idle.
+std::vector<TimedBuffer> in_units(std::span<const Lifetime> buffers,
+                                  std::span<const KeptBuffer> kept, std::int64_t alignment,
+                                  std::int64_t bottom) {
+  std::vector<TimedBuffer> out;
+  std::int64_t end_of_time = 1;
+  for (const Lifetime& b : buffers) {
+    out.push_back({b.first, std::int64_t{b.last} + 1, round_up(b.bytes, alignment) / alignment});
+    end_of_time = std::max(end_of_time, out.back().upper);
+  }
+  for (const KeptBuffer& b : kept) {
+    const TimedBuffer whole{0, end_of_time, b.bytes / alignment, 1,
+                            (b.offset - bottom) / alignment};
+    TimedBuffer before = whole, after = whole;
+    if (b.idle) before.upper = b.idle->first, after.lower = std::int64_t{b.idle->last} + 1;
+    if (before.lower < before.upper) out.push_back(before);
+    if (b.idle && after.lower < after.upper) out.push_back(after);
+  }
+  return out;
+}
+
 /// Upside down: what was placed first, at 0, lies at the top.
 void flip(std::span<const Lifetime> buffers, MemoryLayout& layout, std::int64_t alignment) {
   const auto up = [&](std::int64_t bytes) {
@@ -101,6 +127,38 @@ void flip(std::span<const Lifetime> buffers, MemoryLayout& layout, std::int64_t 
     layout.offsets[i] = top - layout.offsets[i] - up(buffers[i].bytes);
     layout.bytes = std::max(layout.bytes, layout.offsets[i] + buffers[i].bytes);
   }
+}
+
+/// Whether a buffer that is written to its last byte ends where the layout does; true where no
+/// buffer is written whole.
+bool ends_in_written(std::span<const Lifetime> buffers, const MemoryLayout& layout) {
+  bool any = false;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    if (!buffers[i].written_whole) continue;
+    if (layout.offsets[i] + buffers[i].bytes == layout.bytes) return true;
+    any = true;
+  }
+  return !any;
+}
+
+/// A smaller layout than `best` by the exact search, where it finds one in few steps.
+void search_smaller(std::span<const Lifetime> buffers, std::span<const KeptBuffer> kept,
+                    std::int64_t alignment, std::int64_t near_enough, MemoryLayout& best) {
+  std::int64_t bottom = 0;
+  for (const KeptBuffer& b : kept) bottom = std::min(bottom, b.offset);
+  const std::vector<TimedBuffer> timed = in_units(buffers, kept, alignment, bottom);
+  SmallestLayout found;
+  found.height = (round_up(best.bytes, alignment) - bottom) / alignment;
+  improve_layout(timed, found, near_enough / alignment, kSearchSteps);
+  if (found.offsets.empty()) return;
+  MemoryLayout smaller;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    smaller.offsets.push_back(found.offsets[i] * alignment + bottom);
+    smaller.bytes = std::max(smaller.bytes, smaller.offsets[i] + buffers[i].bytes);
+  }
+  if (kept.empty() && !ends_in_written(buffers, smaller)) flip(buffers, smaller, alignment);
+  const bool ends_well = !kept.empty() || ends_in_written(buffers, smaller);
+  if (ends_well && smaller.bytes < best.bytes) best = std::move(smaller);
 }
 
 }  // namespace
@@ -149,6 +207,7 @@ MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignme
     if (near_enough(best.bytes)) break;
   }
   if (kept.empty()) flip(buffers, best, alignment);
+  if (!near_enough(best.bytes)) search_smaller(buffers, kept, alignment, bound / 2000, best);
   best.lower_bound = bound;
   return best;
 }

@@ -36,9 +36,10 @@ struct MemoryLayout {
 
 /// The smallest of several greedy layouts: buffers in order of size, area (bytes x time) or length,
 /// or first those alive at the fullest moment; each at the tightest or the lowest gap that is free.
-/// Deterministic. How near the bound it comes is in docs/design.md, Memory.
-/// `kept` fills the memory below 0 down to the lowest of its buffers. Where and while those are
-/// idle, others may lie there, at offsets below 0.
+/// Where that is more than 0.05 % above the bound, the exact search of plan/memory_search.h goes on
+/// from it for a given number of steps. Deterministic. How near the bound it comes is in
+/// docs/design.md, Memory. `kept` fills the memory below 0 down to the lowest of its buffers. Where
+/// and while those are idle, others may lie there, at offsets below 0.
 MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignment,
                          std::span<const KeptBuffer> kept = {});
 

@@ -1,0 +1,75 @@
+/// Files of buffers in MiniMalloc's format.
+
+#include "tessera/plan/buffer_file.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/base/error.h"
+
+namespace tessera {
+namespace {
+
+TEST(BufferFile, ColumnsInAnyOrderAndOthersKept) {
+  const BufferFile file = parse_buffer_file(
+      "size,note,id,upper,lower,alignment\r\n8,first one,a,3,0,\r\n\r\n4,,b,9,3,64\r\n", "f.csv");
+  ASSERT_EQ(file.buffers.size(), 2u);
+  EXPECT_EQ(file.buffers[0].bytes, 8);
+  EXPECT_EQ(file.buffers[0].alignment, 1);
+  EXPECT_EQ(file.buffers[1].lower, 3);
+  EXPECT_EQ(file.buffers[1].upper, 9);
+  EXPECT_EQ(file.buffers[1].alignment, 64);
+  EXPECT_EQ(to_text(file, std::vector<std::int64_t>{0, 64}),
+            "size,note,id,upper,lower,alignment,offset\n8,first one,a,3,0,,0\n4,,b,9,3,64,64\n");
+}
+
+TEST(BufferFile, OtherNamesAndPlacesThatAreGiven) {
+  const BufferFile file =
+      parse_buffer_file("note,buffer_id,start,end,size,offset\n,a,0,2,8,16\n,b,3,3,4,\n", "f.csv");
+  EXPECT_EQ(file.buffers[0].upper, 3) << "the end is alive";
+  EXPECT_EQ(file.buffers[0].offset, 16);
+  EXPECT_EQ(file.buffers[1].offset, std::nullopt);
+  EXPECT_EQ(to_text(file, std::vector<std::int64_t>{16, 0}),
+            "note,buffer_id,start,end,size,offset\n,a,0,2,8,16\n,b,3,3,4,0\n");
+}
+
+TEST(BufferFile, BadFilesAreRefused) {
+  const std::string head = "id,lower,upper,size\n";
+  struct Row {
+    std::string text;
+    const char* message;
+  };
+  for (const Row& row : {
+           Row{"", "'f.csv' has no buffers"},
+           Row{head, "'f.csv' has no buffers"},
+           Row{"id,lower,size\n", "'f.csv', line 1 has no column 'upper'"},
+           Row{"id,lower,upper,size,begin\n", "line 1 has the column 'lower' twice"},
+           Row{head + "a,0,3\n", "line 2 has 3 cells, and the first line names 4 columns"},
+           Row{head + "a,0,3,8\n\na,4,5,8\n", "line 4 has the id 'a', as line 2 has"},
+           Row{head + ",3,4,8\n", "line 2 has no id"},
+           Row{head + "a,3,3,8\n", "line 2 has a lifetime from 3 to 3"},
+           Row{head + "a,4,3,8\n", "line 2 has a lifetime from 4 to 3"},
+           Row{head + "a,0,3,-8\n", "line 2 has size '-8'; give a whole number from 0 to 2^62"},
+           Row{head + "a,0,3,8.5\n", "line 2 has size '8.5'"},
+           Row{head + "a,0,3,\n", "line 2 has size ''"},
+           Row{head + "a,x,3,8\n", "line 2 has lower 'x'"},
+           Row{head + "a,0,3,4611686018427387905\n", "line 2 has size '4611686018427387905'"},
+           Row{head + "a,0,3,4611686018427387904\nb,5,6,1\n",
+               "line 3 brings the bytes of all buffers, with what"},
+           Row{"id,lower,upper,size,alignment\na,0,3,8,0\n", "line 2 has alignment '0'"},
+           Row{"id,lower,upper,size,alignment,offset\na,0,3,8,4,6\n",
+               "line 2 has offset 6, which is no multiple of its alignment, 4"},
+           Row{"id,lower,upper,size,gaps\na,0,3,8,1-2\n", "line 2 has gaps in a lifetime"},
+       }) {
+    SCOPED_TRACE(row.text);
+    try {
+      parse_buffer_file(row.text, "f.csv");
+      ADD_FAILURE() << "was read";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::Data);
+      EXPECT_NE(std::string(error.what()).find(row.message), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera
