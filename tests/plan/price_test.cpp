@@ -42,7 +42,7 @@ TEST(Price, OfCalls) {
   EXPECT_EQ(price(Call{}, mesh, kMachine), 0) << "a wait";
   Call copy;
   copy.copied_bytes = 1000;
-  EXPECT_DOUBLE_EQ(price(copy, mesh, parse_machine("host=2GB/s+5us")), 1000 / 2e9 + 5e-6);
+  EXPECT_DOUBLE_EQ(price(copy, mesh, parse_machine("copy=2GB/s+5us")), 1000 / 2e9 + 5e-6);
   const Collective sum = Collective::all_reduce(DType::F32, {1000}, Monoid::Sum, "");
   EXPECT_DOUBLE_EQ(price(transfer_call(sum, {"b"}, 2), mesh, kMachine), 4000 / 2e9 + 10e-6);
   EXPECT_DOUBLE_EQ(price(transfer_call(sum, {"a"}, 4), mesh, kMachine), 6000 / 1e9 + 200e-6);

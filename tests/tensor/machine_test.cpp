@@ -1,4 +1,4 @@
-// The text form of machines.
+// The text form of machines, and what they ask for messages and kernels.
 #include "tessera/tensor/machine.h"
 
 #include <gtest/gtest.h>
@@ -9,30 +9,18 @@ namespace tessera {
 namespace {
 
 TEST(Machine, Texts) {
-  EXPECT_EQ(to_text(Machine{}),
-            "core=15GB/s+1us socket=10GB/s+2us host=10GB/s+5us rack=5GB/s+20us "
-            "compute=100GFLOP/s memory=20GB/s");
-  const Machine fast = parse_machine("host=12.5GB/s+1.5us  core=1e+03GB/s+0us");
+  EXPECT_EQ(parse_machine(""), Machine{});
+  const Machine fast = parse_machine("host=12.5GB/s+1.5us  core=1e+03GB/s+0us copy=3GB/s+4us");
   EXPECT_EQ(fast.link(Level::Host), (LinkSpeed{12.5, 1.5}));
   EXPECT_EQ(fast.link(Level::Core), (LinkSpeed{1000, 0}));
   EXPECT_EQ(fast.link(Level::Rack), Machine{}.rack);  // not named
-  EXPECT_EQ(parse_machine(to_text(fast)), fast);
+  EXPECT_EQ(fast.memory, (HostSpeed{0, 3, 4}));
   EXPECT_THROW(fast.link(Level::Time), Broken);
   const Machine strong = parse_machine("compute=1200GFLOP/s memory=80.5GB/s");
-  EXPECT_EQ(strong.gigaflops_per_s, 1200);
-  EXPECT_EQ(strong.memory_gigabytes_per_s, 80.5);
+  EXPECT_EQ(strong.device.bf16, (ProductSpeed{1200}));
+  EXPECT_EQ(strong.device.other_gigaflops_per_s, 1200);
+  EXPECT_EQ(strong.device.memory_gigabytes_per_s, 80.5);
   EXPECT_EQ(strong.core, Machine{}.core);
-  EXPECT_EQ(parse_machine(to_text(strong)), strong);
-}
-
-TEST(Machine, Prices) {
-  const Machine machine = parse_machine("host=4GB/s+3us compute=50GFLOP/s memory=10GB/s");
-  EXPECT_DOUBLE_EQ(machine.move_seconds(Level::Host, 8e9), 2 + 3e-6);
-  EXPECT_DOUBLE_EQ(machine.move_seconds(Level::Host, 0, 4), 12e-6);
-  EXPECT_DOUBLE_EQ(machine.relative_price(Level::Host), 15.0 / 4);
-  EXPECT_DOUBLE_EQ(machine.relative_price(Level::Core), 1);
-  EXPECT_DOUBLE_EQ(machine.work_seconds(1e9, 1e8), 0.02) << "arithmetic takes longer";
-  EXPECT_DOUBLE_EQ(machine.work_seconds(1e8, 1e9), 0.1) << "bytes take longer";
 }
 
 TEST(Machine, Refusals) {
@@ -40,9 +28,92 @@ TEST(Machine, Refusals) {
        {"core", "core=15", "core=15GB/s", "time=15GB/s+1us", "core=0GB/s+1us", "core=-1GB/s+1us",
         "core=xGB/s+1us", "core=15GB/s+-1us", "core=15GB/s+1ms", "core=infGB/s+1us",
         "core=nanGB/s+1us", "compute", "compute=", "compute=5GB/s", "compute=0GFLOP/s",
-        "compute=nanGFLOP/s", "memory=-2GB/s", "memory=20GB/s+1us"}) {
+        "compute=nanGFLOP/s", "memory=-2GB/s", "memory=20GB/s+1us", "copy=2GB/s"}) {
     EXPECT_THROW(parse_machine(line), Error) << line;
   }
+}
+
+/// Servers of two groups of four, four to a rack; the network card of a server is shared.
+Machine servers() {
+  Machine out = parse_machine("core=40GB/s+1us socket=20GB/s+2us host=10GB/s+5us rack=5GB/s+20us");
+  out.core.units = 4, out.socket.units = 2, out.host.units = 4, out.rack.units = 8;
+  out.socket.sharing = 4, out.host.sharing = 8, out.rack.sharing = 1;
+  return out;
+}
+
+TEST(Machine, Levels) {
+  EXPECT_EQ(servers().devices(), 256);
+  EXPECT_EQ(Machine{}.devices(), 0) << "as many as there are";
+  EXPECT_EQ(Machine{}.level_of(4096), Level::Core);
+  const struct {
+    std::int64_t devices;
+    Level level;
+  } cases[] = {{1, Level::Core},   {4, Level::Core},   {3, Level::Rack},
+               {8, Level::Socket}, {16, Level::Host},  {32, Level::Host},
+               {64, Level::Rack},  {256, Level::Rack}, {512, Level::Rack}};
+  for (const auto& c : cases) EXPECT_EQ(servers().level_of(c.devices), c.level) << c.devices;
+}
+
+TEST(Machine, ContentionOfLinks) {
+  const struct {
+    const char* why;
+    std::vector<AxisSpan> axes;
+    double gigabytes_per_s, microseconds;
+  } cases[] = {
+      {"wired to each other", {{Level::Core, 1, 4}}, 40, 1},
+      {"two groups, both members of each behind the same link", {{Level::Socket, 1, 8}}, 20, 2},
+      {"four pairs, each across the link", {{Level::Socket, 4, 2}}, 5, 2},
+      {"two members of four groups are neighbours", {{Level::Socket, 2, 4}}, 10, 2},
+      {"eight groups share a card", {{Level::Host, 8, 4}}, 1.25, 5},
+      {"one group has the card for itself", {{Level::Host, 1, 32}}, 10, 5},
+      {"four groups share it", {{Level::Host, 4, 8}}, 2.5, 5},
+      {"both axes of one group", {{Level::Host, 8, 4}, {Level::Socket, 1, 8}}, 10, 5},
+      {"nobody shares", {{Level::Rack, 32, 8}}, 5, 20},
+      {"the slowest of all levels", {{Level::Rack, 8, 32}}, 1.25, 20},
+  };
+  for (const auto& c : cases) {
+    const LinkPrice price = servers().price(c.axes);
+    EXPECT_NEAR(1e6 / price.per_byte, c.gigabytes_per_s, 1e-3 * c.gigabytes_per_s) << c.why;
+    EXPECT_EQ(price.per_step, 1e9 * c.microseconds) << c.why;
+  }
+  EXPECT_DOUBLE_EQ(servers().relative_price({Level::Host, 8, 4}), 32);
+}
+
+TEST(Machine, Messages) {
+  const Machine m = servers();
+  EXPECT_DOUBLE_EQ(m.message_seconds(0, 1, 1, 40e9), 1 + 1e-6);
+  EXPECT_DOUBLE_EQ(m.message_seconds(0, 4, 4, 20e9), 4 + 2e-6) << "four share the link";
+  EXPECT_DOUBLE_EQ(m.message_seconds(4, 8, 4, 10e9), 4 + 5e-6) << "into the next server";
+  EXPECT_DOUBLE_EQ(m.message_seconds(0, 32, 32, 5e9), 1 + 20e-6);
+}
+
+TEST(Machine, OfMeshes) {
+  const Mesh mesh = parse_mesh("a=4@host mb=3@time b=2@socket c=4");
+  const AxisSpan span = span_of(mesh, "a");
+  EXPECT_EQ(span.level, Level::Host);
+  EXPECT_EQ(span.stride, 8);
+  EXPECT_EQ(span.size, 4);
+  const AxisSpan part = span_of(mesh, axis_part("a", 1, 2));
+  EXPECT_EQ(part.level, Level::Host) << "that of the axis";
+  EXPECT_EQ(part.stride, 16);
+  EXPECT_THROW(span_of(mesh, "mb"), Broken);
+  const Machine slow = parse_machine("host=4GB/s+3us");
+  EXPECT_DOUBLE_EQ(slow.move_seconds(spans_of(mesh, {"a", "c"}), 8e9), 2 + 3e-6);
+  EXPECT_DOUBLE_EQ(slow.move_seconds(spans_of(mesh, {"a"}), 0, 4), 12e-6);
+  EXPECT_DOUBLE_EQ(slow.relative_price(span), 15.0 / 4);
+}
+
+TEST(Machine, Kernels) {
+  Machine m = parse_machine("compute=50GFLOP/s memory=10GB/s");
+  EXPECT_DOUBLE_EQ(m.kernel_seconds({1e9, 1e8}), 0.02) << "arithmetic takes longer";
+  EXPECT_DOUBLE_EQ(m.kernel_seconds({1e8, 1e9}), 0.1) << "bytes take longer";
+  m.device.start_microseconds = 3;
+  EXPECT_DOUBLE_EQ(m.kernel_seconds({}), 3e-6);
+  m.device.start_microseconds = 0;
+  m.device.bf16 = {400, 64, 32, 16};
+  const KernelWork product{1e9, 0, KernelWork::Product{DType::BF16, 64, 96, 48}};
+  EXPECT_DOUBLE_EQ(m.kernel_seconds(product), 1 / (400 * 0.5 * 0.75 * 0.75));
+  EXPECT_DOUBLE_EQ(m.copy_seconds(1e10), 1 + 5e-6);
 }
 
 }  // namespace

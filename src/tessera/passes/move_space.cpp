@@ -114,29 +114,26 @@ bool MoveSpace::wanted(int axis, int dim, std::size_t position) const {
   return !problem_.axes[a].time || target_[a].stand == dim;
 }
 
-double MoveSpace::cost(MoveKind kind, std::int64_t bytes, std::int64_t ranks, double per_byte,
-                       double per_step) const {
+double MoveSpace::cost(MoveKind kind, std::int64_t bytes, std::int64_t ranks,
+                       std::uint16_t axes) const {
   if (kind == MoveKind::Slice || kind == MoveKind::MarkPartial) return 0;
   const int steps =
       kind == MoveKind::Permute ? 1 : (kind == MoveKind::AllReduce ? 2 : 1) * log2_steps(ranks);
-  return static_cast<double>(bytes) * per_byte + steps * per_step;
+  const LinkPrice& link = problem_.prices[axes];
+  return static_cast<double>(bytes) * link.per_byte + steps * link.per_step;
 }
 
 void MoveSpace::add(const View& at, MoveKind kind, const Axes& axes, int from, int to,
                     std::int64_t bytes, const OrderedStands& after) {
-  double per_byte = 0, per_step = 0;
   std::int64_t ranks = 1;
   std::uint16_t set = 0;
   for (const int a : axes) {
     set = static_cast<std::uint16_t>(set | (1U << a));
-    const MoveAxis& axis = problem_.axes[static_cast<std::size_t>(a)];
-    per_byte = std::max(per_byte, axis.per_byte);
-    per_step = std::max(per_step, axis.per_step);
-    ranks *= axis.size;
+    ranks *= problem_.axes[static_cast<std::size_t>(a)].size;
   }
   check(after != at.stands, "a move that leads nowhere");
   steps_.push_back({kind, static_cast<std::int8_t>(from), static_cast<std::int8_t>(to), set,
-                    node(after), bytes, cost(kind, bytes, ranks, per_byte, per_step)});
+                    node(after), bytes, cost(kind, bytes, ranks, set)});
 }
 
 void MoveSpace::expand(const View& at) {
@@ -280,13 +277,10 @@ std::string MoveSpace::permutation_class(const View& at) const {
 /// Axes that count the same before and after take no part.
 MoveSpace::Step MoveSpace::permute(std::uint32_t from, std::uint32_t to) const {
   const std::size_t count = problem_.axes.size();
-  double per_byte = 0, per_step = 0;
   std::uint16_t axes = 0;
   for (std::size_t a = 0; a < count; ++a) {
     if (digits_[from * count + a] == digits_[to * count + a]) continue;
     axes = static_cast<std::uint16_t>(axes | (1U << a));
-    per_byte = std::max(per_byte, problem_.axes[a].per_byte);
-    per_step = std::max(per_step, problem_.axes[a].per_step);
   }
   return {MoveKind::Permute,
           -1,
@@ -294,7 +288,7 @@ MoveSpace::Step MoveSpace::permute(std::uint32_t from, std::uint32_t to) const {
           axes,
           to,
           stored_[from],
-          cost(MoveKind::Permute, stored_[from], 1, per_byte, per_step)};
+          cost(MoveKind::Permute, stored_[from], 1, axes)};
 }
 
 MoveSpace::Path MoveSpace::cheapest(const OrderedStands& from, const OrderedStands& to) const {

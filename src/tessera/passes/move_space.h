@@ -33,18 +33,17 @@ constexpr OrderedStand at_dim(int dim, std::size_t position) {
 /// equal costs are equal.
 struct MoveAxis {
   std::int64_t size = 1;
-  double per_byte = 0;
-  double per_step = 0;
   bool time = false;
 };
 
 struct MoveProblem {
   Shape shape;
-  std::int64_t element = 1;     // bytes of one
-  std::vector<MoveAxis> axes;   // at most kMaxMoveAxes
-  std::vector<int> dims;        // that axes may join
-  std::vector<Monoid> monoids;  // that a value may be partial by
-  bool directed = false;        // each axis goes only to where it stands in the target
+  std::int64_t element = 1;       // bytes of one
+  std::vector<MoveAxis> axes;     // at most kMaxMoveAxes
+  std::vector<LinkPrice> prices;  // of every set of axes, by its bits
+  std::vector<int> dims;          // that axes may join
+  std::vector<Monoid> monoids;    // that a value may be partial by
+  bool directed = false;          // each axis goes only to where it stands in the target
 };
 
 class MoveSpace {
@@ -84,8 +83,7 @@ class MoveSpace {
   void add(const View& at, MoveKind kind, const Axes& axes, int from, int to, std::int64_t bytes,
            const OrderedStands& after);
   bool wanted(int axis, int dim, std::size_t position) const;
-  double cost(MoveKind kind, std::int64_t bytes, std::int64_t ranks, double per_byte,
-              double per_step) const;
+  double cost(MoveKind kind, std::int64_t bytes, std::int64_t ranks, std::uint16_t axes) const;
   std::string permutation_class(const View& at) const;
   Step permute(std::uint32_t from, std::uint32_t to) const;
 

@@ -156,6 +156,24 @@ std::int64_t Redistribution::bytes() const {
   return sum;
 }
 
+namespace {
+
+/// Of every set of these axes, by its bits; along time nothing moves.
+std::vector<LinkPrice> prices_of_sets(const std::vector<AxisSpan>& axes, const Machine& machine) {
+  std::vector<LinkPrice> out(std::size_t{1} << axes.size());
+  std::vector<AxisSpan> some;
+  for (std::size_t set = 1; set < out.size(); ++set) {
+    some.clear();
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      if ((set >> a & 1U) != 0 && axes[a].level != Level::Time) some.push_back(axes[a]);
+    }
+    out[set] = machine.price(some);
+  }
+  return out;
+}
+
+}  // namespace
+
 /// One explored space and the names of its axes.
 struct Redistributor::Search {
   std::vector<std::string> axes;
@@ -201,6 +219,7 @@ std::optional<Redistribution> Redistributor::search(const Mesh& mesh, const Shap
   problem.element = size_of(dtype);
   problem.dims = dims_of(shape, from, to);
   std::vector<std::string> axes;
+  std::vector<AxisSpan> spans;
   bool time = false;
   for (const Axis& axis : mesh.axes()) {
     const auto names = [&](const Sharding& s) {
@@ -210,14 +229,15 @@ std::optional<Redistribution> Redistributor::search(const Mesh& mesh, const Shap
         !split && std::find(helpers_.begin(), helpers_.end(), axis.name) != helpers_.end();
     if (!names(from) && !names(to) && !helps) continue;
     const bool is_time = axis.level == Level::Time;
-    const LinkPrice link = is_time ? LinkPrice{1e6, 0} : machine_.price(axis.level);
     axes.push_back(axis.name);
-    problem.axes.push_back({axis.size, link.per_byte, link.per_step, is_time});
+    spans.push_back(is_time ? AxisSpan{Level::Time} : span_of(mesh, axis.name));
+    problem.axes.push_back({axis.size, is_time});
     time = time || is_time;
   }
   if (split && axes.size() > kMaxMoveAxes) return std::nullopt;  // the value as it is may do
   require(axes.size() <= kMaxMoveAxes, "from ", from, " to ", to, ": ", axes.size(),
           " axes are more than ", kMaxMoveAxes, "; go in two steps");
+  problem.prices = prices_of_sets(spans, machine_);
   problem.directed = split || axes.size() > kExactAxes;
   for (const Sharding* s : {&from, &to}) {
     if (s->partial.empty()) continue;

@@ -77,8 +77,8 @@ class Redistributor {
   explicit Redistributor(Mesh mesh, Machine machine = {}, std::vector<std::string> helpers = {});
   ~Redistributor();
 
-  /// A move takes its bytes over the slowest link among its axes, plus that link's latency per
-  /// step: log2 n steps, twice for all_reduce, one for permute. A link's
+  /// A move takes its bytes at the price of its axes together (Machine::price), plus the latency
+  /// per step: log2 n steps, twice for all_reduce, one for permute. A link's
   /// price is whole femtoseconds per byte, so that ties are ties: then the fewer moves win. Up to
   /// four axes the result is optimal among all paths of moves (with more than three dims: among
   /// those over the dims that either sharding cuts, filled up to three with the largest others);

@@ -27,7 +27,8 @@ Axes::Axes(const Strategy& strategy, const Machine& machine) {
     }
   }
   for (const Axis& axis : axes_) {
-    prices_.push_back(axis.level == Level::Time ? 0 : machine.relative_price(axis.level));
+    prices_.push_back(
+        axis.level == Level::Time ? 0 : machine.relative_price(span_of(strategy.mesh, axis.name)));
   }
 }
 

@@ -13,18 +13,6 @@ namespace {
 
 bool is_message(const Call& call) { return call.transfer && call.transfer->is_message(); }
 
-/// The level over which bytes move slowest.
-Level slowest(const std::vector<std::string>& axes, const Mesh& mesh, const Machine& machine) {
-  Level out = Level::Core;
-  for (const std::string& name : axes) {
-    for (const Axis& axis : mesh.axes()) {
-      if (axis.name == name && machine.relative_price(axis.level) > machine.relative_price(out))
-        out = axis.level;
-    }
-  }
-  return out;
-}
-
 /// Of a region: seconds of the calls that run in every micro-batch, in the first, in later ones and
 /// in the last.
 using RegionPrice = std::array<double, 4>;
@@ -67,14 +55,13 @@ std::int64_t send_slots(const std::vector<const ProgramPlan*>& stages) {
 
 double price(const Call& call, const Mesh& mesh, const Machine& machine) {
   if (is_message(call)) return 0;
-  if (call.copied_bytes > 0)
-    return machine.move_seconds(Level::Host, static_cast<double>(call.copied_bytes));
+  if (call.copied_bytes > 0) return machine.copy_seconds(static_cast<double>(call.copied_bytes));
   if (!call.transfer)
-    return call.kernel ? machine.work_seconds(call.flops, call.bytes) : 0;  // none: a wait
+    return call.kernel ? machine.kernel_seconds({call.flops, call.bytes}) : 0;  // none: a wait
   const Transfer& transfer = *call.transfer;
   const int n = transfer.group.size();
   const double steps = transfer.from >= 0 ? 1 : std::ceil(std::log2(std::max(n, 2)));
-  return machine.move_seconds(slowest(transfer.axes, mesh, machine),
+  return machine.move_seconds(spans_of(mesh, transfer.axes),
                               static_cast<double>(bytes_sent(transfer.collective, n)), steps);
 }
 
@@ -101,12 +88,16 @@ PlayOptions prices_of(const std::vector<const ProgramPlan*>& stages, const Pipel
     }
     return seconds;
   };
+  const std::int64_t ranks = mesh.ranks();
   for (const Edge& edge : pipeline.edges()) {
     const auto& told = stages[0]->edges;
     const auto found = std::ranges::find(told, edge, &EdgeBytes::edge);
-    out.sends.push_back(found == told.end()
-                            ? 0
-                            : machine.move_seconds(Level::Core, static_cast<double>(found->bytes)));
+    const std::int64_t from = pipeline.stage_of(edge.giver) * ranks,
+                       to = pipeline.stage_of(edge.taker) * ranks;
+    out.sends.push_back(
+        found == told.end()
+            ? 0
+            : machine.message_seconds(from, to, ranks, static_cast<double>(found->bytes)));
   }
   out.ahead = true;
   out.send_slots = send_slots(stages);

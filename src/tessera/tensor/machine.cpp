@@ -1,7 +1,6 @@
 #include "tessera/tensor/machine.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "tessera/base/error.h"
@@ -10,107 +9,128 @@ namespace tessera {
 
 namespace {
 
-struct Row {
-  std::string_view name;
-  LinkSpeed Machine::*link;
-};
-constexpr std::array<Row, 4> kRows = {Row{"core", &Machine::core}, Row{"socket", &Machine::socket},
-                                      Row{"host", &Machine::host}, Row{"rack", &Machine::rack}};
+constexpr std::array<MachineLevel, 4> kMachineLevels = {
+    MachineLevel{"core", Level::Core, &Machine::core},
+    MachineLevel{"socket", Level::Socket, &Machine::socket},
+    MachineLevel{"host", Level::Host, &Machine::host},
+    MachineLevel{"rack", Level::Rack, &Machine::rack}};
 
-struct RateRow {
-  std::string_view name, unit;
-  double Machine::*rate;
-};
-constexpr std::array<RateRow, 2> kRates = {
-    RateRow{"compute", "GFLOP/s", &Machine::gigaflops_per_s},
-    RateRow{"memory", "GB/s", &Machine::memory_gigabytes_per_s}};
-
-/// The number before `unit`, which ends `word`; not a number if there is none.
-double number_before(std::string_view word, std::string_view unit) {
-  if (word.size() <= unit.size() || word.substr(word.size() - unit.size()) != unit) return NAN;
-  word.remove_suffix(unit.size());
-  double value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  return error == std::errc() && end == word.data() + word.size() ? value : NAN;
-}
-
-double speed_of(std::string_view line, std::string_view word, std::string_view number,
-                std::string_view unit) {
-  const double out = number_before(number, unit);
-  require(std::isfinite(out) && out > 0, "machine '", line, "': the speed in '", word,
-          "' is not a positive number of ", unit);
+/// How many of the group's members are among `devices` neighbours.
+std::int64_t members_among(std::int64_t devices, const std::vector<AxisSpan>& group) {
+  std::int64_t out = 1;
+  for (const AxisSpan& axis : group)
+    out *= std::clamp<std::int64_t>(devices / axis.stride, 1, axis.size);
   return out;
 }
 
-/// True where `word` is of what a rank can do.
-bool read_rate(std::string_view line, std::string_view word, Machine& out) {
-  const std::size_t equals = word.find('=');
-  for (const RateRow& row : kRates) {
-    if (row.name != word.substr(0, equals)) continue;
-    require(equals != std::string_view::npos, "machine '", line, "': '", word, "' is not like ",
-            row.name, "=20", row.unit);
-    out.*row.rate = speed_of(line, word, word.substr(equals + 1), row.unit);
-    return true;
+/// Not rounded.
+struct Price {
+  double nanoseconds_per_byte = 0, microseconds = 0;
+};
+
+Price price_of(const Machine& machine, const std::vector<AxisSpan>& group) {
+  Price out;
+  for (const MachineLevel& row : kMachineLevels) {
+    const LinkSpeed& link = machine.*row.link;
+    const std::int64_t unit = machine.devices(row.level);
+    const bool crosses = std::ranges::any_of(group, [&](const AxisSpan& axis) {
+      // Of inner levels those where some of the members are neighbours.
+      return axis.level == row.level || (axis.level > row.level && axis.stride < unit);
+    });
+    if (!crosses) continue;
+    const double users =
+        static_cast<double>(link.sharing) / static_cast<double>(members_among(link.sharing, group));
+    out.nanoseconds_per_byte = std::max(out.nanoseconds_per_byte, users / link.gigabytes_per_s);
+    out.microseconds = std::max(out.microseconds, link.microseconds);
   }
-  return false;
+  return out;
 }
+
+LinkPrice rounded(const Price& price) {
+  return {std::round(1e6 * price.nanoseconds_per_byte), std::round(1e9 * price.microseconds)};
+}
+
+const ProductSpeed& speed_of(const DeviceSpeed& device, DType dtype) {
+  return dtype == DType::BF16 ? device.bf16 : dtype == DType::F16 ? device.f16 : device.f32;
+}
+
+/// Of the highest speed, what is left at one extent.
+double share_of(double extent, double half) { return extent > 0 ? extent / (extent + half) : 1; }
 
 }  // namespace
 
+AxisSpan span_of(const Mesh& mesh, std::string_view axis) {
+  check(!mesh.is_time(axis), "no bytes move along an axis of time");
+  return {mesh.level(axis), mesh.stride(axis), mesh.size(axis)};
+}
+
+std::vector<AxisSpan> spans_of(const Mesh& mesh, const std::vector<std::string>& axes) {
+  std::vector<AxisSpan> out;
+  for (const std::string& axis : axes) out.push_back(span_of(mesh, axis));
+  return out;
+}
+
+const std::array<MachineLevel, 4>& machine_levels() { return kMachineLevels; }
+
 const LinkSpeed& Machine::link(Level level) const {
   check(level != Level::Time, "no bytes move along an axis of time");
-  return this->*kRows[static_cast<std::size_t>(level) - 1].link;
+  return this->*kMachineLevels[static_cast<std::size_t>(level) - 1].link;
 }
 
-LinkPrice Machine::price(Level level) const {
-  const LinkSpeed& speed = link(level);
-  return {std::round(1e6 / speed.gigabytes_per_s), std::round(1e9 * speed.microseconds)};
+std::int64_t Machine::devices(Level level) const {
+  std::int64_t out = 1;
+  for (const MachineLevel& row : kMachineLevels) {
+    if (row.level <= level) out *= (this->*row.link).units;
+  }
+  return out;
 }
 
-double Machine::relative_price(Level level) const {
-  return core.gigabytes_per_s / link(level).gigabytes_per_s;
+Level Machine::level_of(std::int64_t count) const {
+  for (const MachineLevel& row : kMachineLevels) {
+    const std::int64_t unit = devices(row.level);
+    if (unit == 0 || unit % count == 0) return row.level;
+  }
+  return Level::Rack;
 }
 
-double Machine::move_seconds(Level level, double bytes, double steps) const {
-  const LinkPrice link = price(level);
+LinkPrice Machine::price(const std::vector<AxisSpan>& axes) const {
+  return rounded(price_of(*this, axes));
+}
+
+double Machine::relative_price(const AxisSpan& axis) const {
+  return core.gigabytes_per_s * price_of(*this, {axis}).nanoseconds_per_byte;
+}
+
+double Machine::move_seconds(const std::vector<AxisSpan>& axes, double bytes, double steps) const {
+  const LinkPrice link = price(axes);
   return 1e-15 * (link.per_byte * bytes + link.per_step * steps);
 }
 
-double Machine::work_seconds(double flops, double bytes) const {
-  return 1e-9 * std::max(flops / gigaflops_per_s, bytes / memory_gigabytes_per_s);
+double Machine::message_seconds(std::int64_t from, std::int64_t to, std::int64_t senders,
+                                double bytes) const {
+  const auto meet = std::ranges::find_if(kMachineLevels, [&](const MachineLevel& row) {
+    const std::int64_t unit = devices(row.level);
+    return unit == 0 || from / unit == to / unit;
+  });
+  const LinkSpeed& link = meet == kMachineLevels.end() ? rack : this->*meet->link;
+  const auto users = static_cast<double>(std::clamp<std::int64_t>(senders, 1, link.sharing));
+  return 1e-9 * bytes * users / link.gigabytes_per_s + 1e-6 * link.microseconds;
 }
 
-std::string to_text(const Machine& machine) {
-  std::string out;
-  for (const Row& row : kRows) {
-    const LinkSpeed& link = machine.*row.link;
-    out += text(out.empty() ? "" : " ", row.name, "=", link.gigabytes_per_s, "GB/s+",
-                link.microseconds, "us");
-  }
-  for (const RateRow& row : kRates) out += text(" ", row.name, "=", machine.*row.rate, row.unit);
-  return out;
+double Machine::copy_seconds(double bytes) const {
+  return 1e-9 * bytes / memory.gigabytes_per_s + 1e-6 * memory.microseconds;
 }
 
-Machine parse_machine(std::string_view line) {
-  Machine out;
-  for (const std::string& part : split(line, ' ')) {
-    const std::string_view word = trim(part);
-    if (word.empty() || read_rate(line, word, out)) continue;
-    const std::size_t equals = word.find('='), plus = word.rfind("s+");
-    require(equals != std::string_view::npos && plus != std::string_view::npos && plus > equals,
-            "machine '", line, "': '", word, "' is not like core=15GB/s+1us");
-    LinkSpeed* link = nullptr;
-    for (const Row& row : kRows) {
-      if (row.name == word.substr(0, equals)) link = &(out.*row.link);
-    }
-    require(link != nullptr, "machine '", line, "': unknown level '", word.substr(0, equals),
-            "'; levels are core, socket, host and rack");
-    *link = {speed_of(line, word, word.substr(equals + 1, plus - equals), "GB/s"),
-             number_before(word.substr(plus + 2), "us")};
-    require(std::isfinite(link->microseconds) && link->microseconds >= 0, "machine '", line,
-            "': the latency in '", word, "' is not a number of us, 0 or more");
+double Machine::kernel_seconds(const KernelWork& work) const {
+  double rate = device.other_gigaflops_per_s;
+  if (work.product) {
+    const ProductSpeed& speed = speed_of(device, work.product->dtype);
+    rate = speed.gigaflops_per_s * share_of(work.product->m, speed.half_m) *
+           share_of(work.product->n, speed.half_n) * share_of(work.product->k, speed.half_k);
   }
-  return out;
+  const double busy =
+      1e-9 * std::max(work.flops / rate, work.bytes / device.memory_gigabytes_per_s);
+  return busy + 1e-6 * device.start_microseconds;
 }
 
 }  // namespace tessera

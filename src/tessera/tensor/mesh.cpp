@@ -46,6 +46,14 @@ bool Mesh::is_time(std::string_view name) const {
   return axis != nullptr && axis->level == Level::Time;
 }
 
+Level Mesh::level(std::string_view name) const {
+  const Axis* axis = find(name);
+  if (axis == nullptr) {
+    if (const std::optional<AxisPart> part = parse_axis_part(name)) axis = find(part->axis);
+  }
+  return axis == nullptr ? Level::Core : axis->level;
+}
+
 std::int64_t Mesh::stride(std::string_view name) const {
   const std::optional<AxisPart> part = find(name) == nullptr ? parse_axis_part(name) : std::nullopt;
   const std::string_view whole = part ? part->axis : name;

@@ -35,6 +35,8 @@ class Mesh {
   std::int64_t size(std::string_view axis) const;
   bool has(std::string_view axis) const { return size(axis) > 1; }
   bool is_time(std::string_view axis) const;
+  /// Level::Core for an axis that is not there.
+  Level level(std::string_view axis) const;
   /// How far ranks are apart that are neighbours along the axis, not one of time: the coordinate of
   /// a rank is rank / stride % size.
   std::int64_t stride(std::string_view axis) const;
