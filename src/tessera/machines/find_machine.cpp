@@ -1,6 +1,11 @@
 #include "tessera/machines/find_machine.h"
 
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
 #include "tessera/base/error.h"
+#include "tessera/machines/machine_file.h"
 
 namespace tessera {
 
@@ -14,9 +19,14 @@ Machine find_machine(const std::string& name_or_path) {
   for (const NamedMachine& named : named_machines()) {
     if (named.name == name_or_path) return named.machine;
   }
-  require(false, "machine '", name_or_path, "' is neither a machine that has a name (",
-          join(machine_names()), ") nor a machine file");
-  return {};
+  require(std::filesystem::is_regular_file(name_or_path), "machine '", name_or_path,
+          "' is neither a machine with a name nor a file; names are ", join(machine_names()),
+          ", and `tessera doctor --calibrate FILE` writes a file for the machine it runs on");
+  std::ifstream file(name_or_path, std::ios::binary);
+  std::ostringstream content;
+  content << file.rdbuf();
+  require(file.good(), "machine file '", name_or_path, "' cannot be read; see its permissions");
+  return parse_machine_file(content.str(), name_or_path);
 }
 
 }  // namespace tessera
