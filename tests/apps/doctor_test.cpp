@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command_test.h"
+#include "tessera/machines/find_machine.h"
 
 namespace tessera {
 namespace {
@@ -102,6 +103,30 @@ TEST(Doctor, MeasuresAndPrintsJson) {
   const Ran text = run({"doctor", "--no-measure", folder / ""});
   EXPECT_NE(text.out.find("instruction set"), std::string::npos);
   EXPECT_EQ(text.out.find("GFLOP/s"), std::string::npos);
+}
+
+/// What was measured is a machine for plans; it has so many devices.
+TEST(Doctor, Calibrates) {
+  const Folder folder;
+  const std::string file = folder / "here.toml";
+  const Ran measured = run({"doctor", "--calibrate", file, "--devices", "2", "--threads", "1"});
+  ASSERT_EQ(measured.code, 0) << measured.err;
+  const Machine here = find_machine(file);
+  EXPECT_EQ(here.name, "here");
+  EXPECT_EQ(here.devices(), 2);
+  EXPECT_GT(here.device.f32.gigaflops_per_s, 0.1);
+  EXPECT_GT(here.weights.alpha, 0);
+  EXPECT_NE(measured.out.find("# Measured by `tessera doctor --calibrate`"), std::string::npos);
+  const Ran plan =
+      run({"plan", "--preset", "gpt2-tiny", "--devices", "2", "--machine", file, "--json"});
+  ASSERT_EQ(plan.code, 0) << plan.err;
+  EXPECT_GT(nlohmann::json::parse(plan.out).at("predicted_step_seconds"), 0);
+  const Ran more = run({"plan", "--preset", "gpt2-tiny", "--devices", "4", "--machine", file});
+  EXPECT_EQ(more.code, 2);
+  EXPECT_NE(more.err.find("devices 4 are more than the 2 of machine here"), std::string::npos)
+      << more.err;
+  const Ran alone = run({"doctor", "--devices", "2"});
+  EXPECT_NE(alone.err.find("do nothing without --calibrate FILE"), std::string::npos) << alone.err;
 }
 
 }  // namespace

@@ -131,10 +131,12 @@ TEST(Launch, WhatIsRefused) {
       {"-n", "-n needs a value; tessera launch --help says which"},
       {"-n 2", "launch: no command; tessera launch -n 2 -- train ..."},
       {"-n 2 launch -n 2 train",
-       "launch: 'launch' is no command that runs on ranks; train, verify and sample are; give any "
+       "launch: 'launch' is no command that runs on ranks; train, verify, sample and doctor are; "
+       "give any "
        "other one by itself"},
       {"-n 2 inspect runs/first",
-       "launch: 'inspect' is no command that runs on ranks; train, verify and sample are; give any "
+       "launch: 'inspect' is no command that runs on ranks; train, verify, sample and doctor are; "
+       "give any "
        "other one by itself"},
       {"-n 2 --backend nccl train", "--backend: 'nccl' is none of auto, mpi, tcp"},
       {"-n 2 --backend tcp --hostfile h train",

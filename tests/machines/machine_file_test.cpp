@@ -39,6 +39,7 @@ memory = "32 GiB"
 memory_bandwidth = "1.2 TB/s"
 kernel_start = "3 us"
 other_arithmetic = "2 TFLOP/s"
+overlap = true
 f32 = { peak = "900 GFLOP/s" }
 f16 = { peak = "2 PFLOP/s", half_k = 16.5 }
 bf16 = { peak = "256 TFLOP/s", half_m = 64, half_n = 32 }
@@ -130,6 +131,8 @@ TEST(MachineFile, Refusals) {
       {"kernels = \"cpu\"", "kernels = \"gpu\"",
        "lab.toml:2: kernels is \"gpu\"; give \"cpu\" or \"described\", as kernels = "
        "\"described\""},
+      {"overlap = true", "overlap = 1",
+       "device.overlap is 1; give true or false, as device.overlap = true"},
       {"name = \"lab\"", "name = \" \"", "lab.toml:1: name is \" \"; give a name in quotes"},
       {"beta2 = 1.25", "beta2 = -1",
        "weights.beta2 is -1; give a number, 0 or more, as weights.beta2 = 1"},

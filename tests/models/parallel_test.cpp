@@ -106,6 +106,13 @@ TEST(Parallel, ShardingOfStatesIsChecked) {
   for (const Case& c : cases) EXPECT_EQ(problems(c.config, model()).texts(), c.problems);
 }
 
+/// As many hosts as there are, of so many ranks each.
+Machine hosts_of(std::int64_t ranks) {
+  Machine out;
+  out.core.units = ranks, out.socket.units = 1;
+  return out;
+}
+
 /// Groups of neighbours: ranks 0 and 2 (of dp, beside tp) share out states, so do 4 and 6.
 TEST(Parallel, StatesInGroupsCutTheDataAxisInTwo) {
   ParallelConfig c{.devices = 8,
@@ -116,7 +123,7 @@ TEST(Parallel, StatesInGroupsCutTheDataAxisInTwo) {
                    .shard_threshold = 64,
                    .unsharded = {"embed.*"},
                    .micro_batches = 3,
-                   .ranks_per_host = 4};
+                   .machine = hosts_of(4)};
   const Strategy s = strategy_of(c);
   EXPECT_EQ(to_text(s.mesh), "dpo=2@host dp=2 tp=2 mb=3@time") << "a group is on one host";
   EXPECT_EQ(s.mesh.stride("dp"), 2);
@@ -223,20 +230,52 @@ TEST(Strategy, PatternsMatch) {
 TEST(Parallel, AxesKnowWhichLinkTheyCross) {
   ParallelConfig c{.devices = 16, .tensor = 2, .context = 2};
   EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=4 cp=2 tp=2");
-  c.ranks_per_host = 4;
+  c.machine = hosts_of(4);
   EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=4@host cp=2 tp=2");
-  c.ranks_per_host = 2;
+  c.machine = hosts_of(2);
   EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=4@host cp=2@host tp=2");
-  c.ranks_per_host = 1;
+  c.machine = hosts_of(1);
   EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=4@host cp=2@host tp=2@host");
-  c.ranks_per_host = 16;
+  c.machine = hosts_of(16);
   EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=4 cp=2 tp=2");
   c.pipeline = 4;  // with four stages of four ranks, all of a stage are on one host
   EXPECT_EQ(to_text(strategy_of(c).mesh), "cp=2 tp=2");
-  c.ranks_per_host = 4;
+  c.machine = hosts_of(4);
   EXPECT_EQ(to_text(strategy_of(c).mesh), "cp=2 tp=2");
   c.pipeline = 2;
   EXPECT_EQ(to_text(strategy_of(c).mesh), "dp=2@host cp=2 tp=2");
+}
+
+TEST(Parallel, RanksAreOrderedAsTold) {
+  ParallelConfig c{.devices = 16,
+                   .tensor = 2,
+                   .context = 2,
+                   .shard_optimizer = true,
+                   .shard_size = 2,
+                   .machine = hosts_of(4),
+                   .rank_order = "tp,cp,dp"};
+  EXPECT_EQ(to_text(strategy_of(c).mesh), "tp=2@host cp=2@host dpo=2 dp=2");
+  EXPECT_EQ(strategy_of(c).major, strategy_of(ParallelConfig{.devices = 16}).major);
+  c.rank_order = "cp,dp,tp";
+  EXPECT_EQ(to_text(strategy_of(c).mesh), "cp=2@host dpo=2@host dp=2 tp=2");
+  for (const char* order : {"", "dp", "dp,tp", "dp,tp,tp", "dp,cp,tp,pp", "dp cp tp"}) {
+    c.rank_order = order;
+    EXPECT_EQ(problems(c, model()).texts(),
+              std::vector<std::string>{text("rank-order is '", order, "'; give each of dp, cp, tp ",
+                                            "once, outermost first, as dp,cp,tp")});
+    EXPECT_THROW(strategy_of(c), Error) << order;
+  }
+}
+
+TEST(Parallel, MachinesHaveSoManyDevices) {
+  ParallelConfig c{.devices = 32, .machine = hosts_of(4)};
+  c.machine.name = "lab";
+  c.machine.host.units = 4, c.machine.rack.units = 2;
+  EXPECT_TRUE(problems(c, model()).empty());
+  c.devices = 33;
+  EXPECT_EQ(problems(c, model()).texts(),
+            std::vector<std::string>{"devices 33 are more than the 32 of machine lab; lower "
+                                     "devices, or name a larger machine"});
 }
 
 TEST(Parallel, StagesShareTheDevicesOut) {

@@ -4,36 +4,19 @@
 
 #include <gtest/gtest.h>
 
-#include "tessera/ops/elementwise.h"
+#include "plan/priced_calls.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/plan/compile.h"
+#include "tessera/plan/predict.h"
 
 namespace tessera {
 namespace {
 
+using testing::kernel_call;
+using testing::transfer_call;
+
 const Machine kMachine =
     parse_machine("core=2GB/s+10us rack=1GB/s+100us compute=1GFLOP/s memory=4GB/s");
-
-Call kernel_call(double flops, double bytes) {
-  const TensorType type{DType::F32, {4}, {}};
-  const Attrs none;
-  Call out;
-  out.kernel =
-      make_cpu_device({1, -1})->make_kernel({OpCall(kExp, {&type}, none, {&type}), {}, {}, {}, 0});
-  out.flops = flops;
-  out.bytes = bytes;
-  return out;
-}
-
-Call transfer_call(const Collective& collective, std::vector<std::string> axes, int ranks) {
-  Transfer transfer;
-  transfer.collective = collective;
-  transfer.axes = std::move(axes);
-  for (int r = 0; r < ranks; ++r) transfer.group.ranks.push_back(r);
-  Call out;
-  out.transfer = std::move(transfer);
-  return out;
-}
 
 TEST(Price, OfCalls) {
   const Mesh mesh = parse_mesh("a=4@rack b=2");
@@ -44,12 +27,26 @@ TEST(Price, OfCalls) {
   copy.copied_bytes = 1000;
   EXPECT_DOUBLE_EQ(price(copy, mesh, parse_machine("copy=2GB/s+5us")), 1000 / 2e9 + 5e-6);
   const Collective sum = Collective::all_reduce(DType::F32, {1000}, Monoid::Sum, "");
-  EXPECT_DOUBLE_EQ(price(transfer_call(sum, {"b"}, 2), mesh, kMachine), 4000 / 2e9 + 10e-6);
-  EXPECT_DOUBLE_EQ(price(transfer_call(sum, {"a"}, 4), mesh, kMachine), 6000 / 1e9 + 200e-6);
-  EXPECT_DOUBLE_EQ(price(transfer_call(sum, {"a", "b"}, 8), mesh, kMachine), 7000 / 1e9 + 300e-6)
+  EXPECT_DOUBLE_EQ(price(transfer_call(sum, {"b"}, 2), mesh, kMachine), 4000 / 2e9 + 20e-6);
+  EXPECT_DOUBLE_EQ(price(transfer_call(sum, {"a"}, 4), mesh, kMachine), 6000 / 1e9 + 400e-6);
+  EXPECT_DOUBLE_EQ(price(transfer_call(sum, {"a", "b"}, 8), mesh, kMachine), 7000 / 1e9 + 600e-6)
       << "over the slowest link";
+  const Collective gather = Collective::all_gather(DType::F32, {1000}, 0, "");
+  EXPECT_DOUBLE_EQ(price(transfer_call(gather, {"a"}, 4), mesh, kMachine), 3000 / 1e9 + 200e-6);
   const Collective send = Collective::send(DType::F32, {1000}, 1, "");
   EXPECT_EQ(price(transfer_call(send, {"pp"}, 2), mesh, kMachine), 0) << "beside the stages";
+}
+
+/// By the sizes of the product and the dtype of its operands.
+TEST(Price, OfProducts) {
+  Machine machine = kMachine;
+  machine.device.bf16 = {4, 8, 2, 16};
+  const TensorType a{DType::BF16, {3, 8, 16}, {}}, b{DType::BF16, {3, 16, 6}, {}},
+      out{DType::F32, {3, 8, 6}, {}};
+  Call call = kernel_call(3e6, 0);
+  call.op = &kMatmul;
+  call.types = CallTypes{{"b m k, b k n -> b m n", DType::F32}, {a, b}, {out}};
+  EXPECT_DOUBLE_EQ(price(call, {}, machine), 3e6 / (4e9 * 0.5 * 0.75 * 0.5));
 }
 
 /// Calls of the loop run in every micro-batch, in one, or in all but the first.
@@ -96,12 +93,13 @@ TEST(Price, OfAPipeline) {
   EXPECT_EQ(plans[1].rank, 1);
   EXPECT_EQ(plans[0].cut, plans[1].cut);
   EXPECT_EQ(plans[0].cut.size(), 4u);
-  std::vector<const ProgramPlan*> stages;
-  for (const Plan& plan : plans) stages.push_back(&plan.program("step"));
-  for (const ProgramPlan* stage : stages)
-    EXPECT_EQ(stage->edges, (std::vector<EdgeBytes>{{{RegionKind::Forward, 0, 1}, 8 * 64 * 4}}));
+  std::vector<const Plan*> stages;
+  for (const Plan& plan : plans) stages.push_back(&plan);
+  for (const Plan& plan : plans)
+    EXPECT_EQ(plan.program("step").edges,
+              (std::vector<EdgeBytes>{{{RegionKind::Forward, 0, 1}, 8 * 64 * 4}}));
   const Pipeline pipeline(make_schedule("1f1b", {2, 1, 4}));
-  const PlayOptions prices = prices_of(stages, pipeline, plans[0].mesh, kMachine);
+  const PlayOptions prices = prices_of(stages, "step", pipeline, kMachine);
   const double product = 2 * 8 * 64 * 64 / 1e9;
   const double one = prices.cost({RegionKind::Forward, 0, 2});
   EXPECT_GT(one, 2 * product);  // and the rows of a micro-batch are taken from the batch

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "tessera/apps/calibrate.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/doctor.h"
 #include "tessera/apps/environment.h"
@@ -10,24 +11,59 @@
 
 namespace tessera {
 
-int doctor_command(const Arguments& arguments, Console& console, const OwnFamilies&) {
-  const std::vector<Flag> flags = {
+namespace {
+
+std::vector<Flag> doctor_flags() {
+  std::vector<Flag> out = {
       {"json", {}, "", "print JSON"},
-      {"no-measure", {}, "", "leave out the rates of products and memory, which take a second"}};
+      {"no-measure", {}, "", "leave out the rates of products and memory, which take a second"},
+      {"calibrate",
+       {},
+       "FILE",
+       "measure this machine on all --devices at once, and write it as a machine file; nothing "
+       "else "
+       "is done"}};
+  for (const Flag& flag : field_flags()) {
+    if (flag.name == "devices" || flag.name == "threads") out.push_back(flag);
+  }
+  return out;
+}
+
+}  // namespace
+
+int doctor_command(const Arguments& arguments, Console& console, const OwnFamilies&) {
+  const std::vector<Flag> flags = doctor_flags();
   Problems problems;
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
     console.out
-        << "tessera doctor [FOLDER] [--json] [--no-measure]\n\n"
+        << "tessera doctor [FOLDER] [--json] [--no-measure]\n"
+           "tessera doctor --calibrate FILE [--devices N] [--threads N]\n\n"
            "Prints what this machine and environment offer, and what is wrong with it; the "
-           "exit code is 0 where\nnothing is. FOLDER is where runs are to be written [.].\n\n"
+           "exit code is 0 where\nnothing is. FOLDER is where runs are to be written [.]. The "
+           "second form writes a machine file for\n--machine, on as many threads as there are "
+           "cores unless --devices says more or less, or on launched ranks.\n\n"
         << flags_help(flags, console.columns);
     return 0;
   }
+  const bool calibrates = parsed.find("calibrate") != nullptr;
+  const std::string file = parsed.take_value("calibrate");
+  if (calibrates && file.empty()) problems.add("--calibrate is empty; name a file to write");
+  const bool devices_told = parsed.find("devices") != nullptr;
+  if (!calibrates && (devices_told || parsed.find("threads") != nullptr))
+    problems.add("--devices and --threads do nothing without --calibrate FILE; leave them out");
   const bool measures = !parsed.take_switch("no-measure");
   const bool as_json = parsed.take_switch("json");
   if (parsed.words.size() > 1)
     problems.add(text("doctor takes one folder, and has ", join(parsed.words)));
+  if (calibrates) {
+    std::vector<std::string> notices;
+    RanksCommand command{.name = "doctor", .config = {}, .problems = {}};
+    command.config = configure(parsed, problems, notices);
+    command.problems = problems;
+    command.devices_told = devices_told;
+    return calibrate_command(command, file, console);
+  }
   problems.raise();
   DoctorFacts facts =
       doctor_facts(parsed.words.empty() ? "." : parsed.words.front(), process_environment());

@@ -91,10 +91,11 @@ Launch parse_launch(const Arguments& arguments) {
       out.backend != "tcp" || out.hostfile.empty(),
       "launch: --backend tcp starts ranks on this machine; leave --hostfile to mpirun, or start "
       "the command on each host with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
-  const std::vector<std::string> known = {"train", "verify", "sample", "version"};
+  const std::vector<std::string> known = {"train", "verify", "sample", "doctor", "version"};
   require(std::find(known.begin(), known.end(), out.command.front()) != known.end(), "launch: '",
           out.command.front(),
-          "' is no command that runs on ranks; train, verify and sample are; give any other one by "
+          "' is no command that runs on ranks; train, verify, sample and doctor are; give any "
+          "other one by "
           "itself");
   return out;
 }

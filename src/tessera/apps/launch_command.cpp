@@ -28,9 +28,9 @@ namespace tessera {
 namespace {
 
 constexpr const char* kHelp =
-    "tessera launch -n N [--backend HOW] [--hostfile FILE] [--bind HOW] -- train|verify|sample "
-    "...\n\n"
-    "Runs tessera train, verify or sample on N ranks, each a process.\n\n"
+    "tessera launch -n N [--backend HOW] [--hostfile FILE] [--bind HOW] -- "
+    "train|verify|sample|doctor ...\n\n"
+    "Runs tessera train, verify, sample or doctor --calibrate on N ranks, each a process.\n\n"
     "  -n, --ranks N       how many ranks\n"
     "  --backend HOW       mpi: mpirun starts them; tcp: tessera does, on this machine, without "
     "any\n"

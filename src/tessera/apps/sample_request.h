@@ -22,6 +22,7 @@ inline constexpr MachineField kSampleMachineFields[] = {
     {"tensor-model-parallel-size"},
     {"pipeline-model-parallel-size",
      "pipeline stages: the layers are cut into so many parts, each on devices of its own [1]"},
+    {"machine"},
     {"distributed-timeout"},
     {"threads"},
     {"graph-optimization"},

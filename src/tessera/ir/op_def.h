@@ -144,6 +144,11 @@ enum class Arithmetic : std::uint8_t {
   FromAny,     // reads either, in the update too, with an f32 result
 };
 
+/// Of m x k times k x n.
+struct ProductSize {
+  double m = 0, n = 0, k = 0;
+};
+
 struct OpDef {
   std::string_view name;
   std::string_view doc;  // one line
@@ -158,6 +163,8 @@ struct OpDef {
   void (*grad)(GradCall&) = nullptr;
   /// Floating point operations; null counts none.
   double (*flops)(const OpCall&) = nullptr;
+  /// The largest matrix product that it is made of, for an op whose operations are such; else null.
+  ProductSize (*product)(const OpCall&) = nullptr;
   /// Bytes read and written; null: every operand and every result once.
   double (*bytes)(const OpCall&) = nullptr;
   Reference reference{};

@@ -31,7 +31,7 @@ constexpr std::array<std::string_view, 2> kKernelSources = {"cpu", "described"};
 /// One key of a file, and where its value lies in a machine.
 struct Key {
   std::string path;
-  std::variant<double*, std::int64_t*, std::string*, KernelSource*> slot;
+  std::variant<double*, std::int64_t*, bool*, std::string*, KernelSource*> slot;
   std::span<const Unit> units = {};  // empty: a number without one
   double low = 0;                    // least value; of quantities above 0 the next number
   std::string_view example;
@@ -71,6 +71,7 @@ std::vector<Key> keys_of(Machine& m) {
   out.push_back({"device.kernel_start", &device.start_microseconds, kTimes, 0, "\"4 us\""});
   out.push_back({"device.other_arithmetic", &device.other_gigaflops_per_s, kRates, kAboveNothing,
                  "\"4 TFLOP/s\""});
+  out.push_back({"device.overlap", &device.overlap, {}, 0, "true"});
   add_product(out, "device.f32", device.f32, true);
   add_product(out, "device.bf16", device.bf16, true);
   add_product(out, "device.f16", device.f16, true);
@@ -165,6 +166,9 @@ class FileReader {
       if (value == nullptr || trim(value->get()).empty())
         return wrong(key, node, line, "a name in quotes");
       **name = value->get();
+    } else if (auto* const* flag = std::get_if<bool*>(&key.slot)) {
+      if (!node.is_boolean()) return wrong(key, node, line, "true or false");
+      **flag = node.as_boolean()->get();
     } else if (auto* const* source = std::get_if<KernelSource*>(&key.slot)) {
       const auto* value = node.as_string();
       const auto found = std::ranges::find(kKernelSources, value ? value->get() : "");
@@ -263,6 +267,7 @@ class FileReader {
 
 std::string text_of(const Key& key) {
   if (const auto* name = std::get_if<std::string*>(&key.slot)) return text("\"", **name, "\"");
+  if (const auto* flag = std::get_if<bool*>(&key.slot)) return **flag ? "true" : "false";
   if (const auto* source = std::get_if<KernelSource*>(&key.slot))
     return text("\"", kKernelSources[static_cast<std::size_t>(**source)], "\"");
   const auto* whole = std::get_if<std::int64_t*>(&key.slot);

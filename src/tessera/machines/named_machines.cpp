@@ -24,6 +24,7 @@ Machine described(std::string_view name) {
   out.name = name;
   out.kernels = KernelSource::Described;
   out.device.start_microseconds = 4;
+  out.device.overlap = true;
   return out;
 }
 

@@ -129,6 +129,15 @@ std::vector<std::int64_t> parse_layers(std::string_view list, std::int64_t layer
   return {out.begin(), out.end()};
 }
 
+std::vector<std::string> parse_rank_order(std::string_view order) {
+  std::vector<std::string> out = split(order, ',');
+  const std::vector<std::string> wanted = {std::string(kDataAxis), std::string(kContextAxis),
+                                           std::string(kTensorAxis)};
+  require(std::ranges::is_permutation(out, wanted), "rank-order is '", order, "'; give each of ",
+          join(wanted), " once, outermost first, as ", ParallelConfig().rank_order);
+  return out;
+}
+
 FieldProblems problems(const ParallelConfig& c, const ModelConfig& model) {
   FieldProblems out;
   if (c.recompute_layers != "all" && c.recompute == Recompute::None) {
@@ -143,8 +152,17 @@ FieldProblems problems(const ParallelConfig& c, const ModelConfig& model) {
       out.add({"recompute-layers", "layers", "decoder-layers"}, error.what());
     }
   }
+  try {
+    parse_rank_order(c.rank_order);
+  } catch (const Error& error) {
+    out.add({"rank-order"}, error.what());
+  }
   if (c.devices < 1)
     out.add({"devices"}, text("devices is ", c.devices, "; it must be at least 1"));
+  if (const std::int64_t most = c.machine.devices(); most > 0 && c.devices > most)
+    out.add({"devices", "machine"},
+            text("devices ", c.devices, " are more than the ", most, " of machine ", c.machine.name,
+                 "; lower devices, or name a larger machine"));
   if (c.tensor < 1)
     out.add({"tensor-model-parallel-size"},
             text("tensor-model-parallel-size is ", c.tensor, "; it must be at least 1"));
@@ -193,6 +211,26 @@ FieldProblems problems(const ParallelConfig& c, const ModelConfig& model) {
   return out;
 }
 
+namespace {
+
+/// Ranks number the coordinates row by row: those of an axis and the axes inside it are neighbours,
+/// all of them those of one stage. dp has `group` ranks, and dpo those that are left.
+Mesh mesh_of_stage(const ParallelConfig& c, std::int64_t group) {
+  std::vector<Axis> axes;
+  for (const std::string& name : parse_rank_order(c.rank_order)) {
+    if (name == kDataAxis) axes.push_back({std::string(kDataOuterAxis), c.data() / group});
+    axes.push_back({name, name == kDataAxis ? group : name == kContextAxis ? c.context : c.tensor});
+  }
+  axes.push_back({std::string(kRepeatAxis), c.repeat});
+  std::int64_t neighbours = 1;
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis)
+    axis->level = c.machine.level_of(neighbours *= axis->size);
+  axes.push_back({std::string(kMicrobatchAxis), c.micro_batches, Level::Time});
+  return Mesh(std::move(axes));
+}
+
+}  // namespace
+
 Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfig& model) {
   require(c.pipeline >= 1 && c.tensor >= 1 && c.context >= 1 && c.repeat >= 1 && c.devices >= 1 &&
               c.devices % (c.pipeline * c.tensor * c.context * c.repeat) == 0,
@@ -205,17 +243,7 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
   const std::string dpo(kDataOuterAxis), dp(kDataAxis), cp(kContextAxis), tp(kTensorAxis),
       mb(kMicrobatchAxis);
   Strategy out;
-  // Ranks number the coordinates row by row: those of an axis and the axes inside it are
-  // neighbours, all of them those of one stage.
-  const auto level = [&](std::int64_t neighbours) {
-    return c.ranks_per_host == 0 || c.ranks_per_host % neighbours == 0 ? Level::Core : Level::Host;
-  };
-  out.mesh = Mesh({{dpo, c.data() / group, level(c.ranks_per_stage())},
-                   {dp, group, level(group * c.context * c.tensor * c.repeat)},
-                   {cp, c.context, level(c.context * c.tensor * c.repeat)},
-                   {tp, c.tensor, level(c.tensor * c.repeat)},
-                   {std::string(kRepeatAxis), c.repeat, level(c.repeat)},
-                   {mb, c.micro_batches, Level::Time}});
+  out.mesh = mesh_of_stage(c, group);
   out.major = {cp, tp, dpo, dp, mb};
   std::vector<std::string> rows = {dp, mb};
   if (out.mesh.has(dpo)) rows.insert(rows.begin(), dpo);

@@ -9,10 +9,12 @@
 
 #include "tessera/ir/strategy.h"
 #include "tessera/models/config.h"
+#include "tessera/tensor/machine.h"
 
 namespace tessera {
 
-/// The mesh dp x cp x tp and the use of its axes, and the stages, each of which has such a mesh.
+/// The mesh dp x cp x tp (or in another order: rank_order) and the use of its axes, and the stages,
+/// each of which has such a mesh.
 /// Where ZeRO spreads states over some of the data parallel ranks only, dp is cut in two, dpo x dp.
 /// The size of both is devices / (pipeline x context x tensor). docs/parallelism.md explains each
 /// field.
@@ -41,9 +43,10 @@ struct ParallelConfig {
   std::int64_t bucket_mb = 0;        // MiB of gradients that are summed together; 0: each alone
   std::int64_t gradient_groups = 0;  // gradients of layers are summed in so many groups; 0: none
   std::int64_t micro_batches = 1;
-  std::int64_t ranks_per_host = 0;  // consecutive ranks that share a host; 0: all of them
-  std::int64_t repeat = 1;          // so many consecutive ranks compute the same
-  bool whole_embeddings = false;    // tp leaves tables of token embeddings whole
+  Machine machine = {};                 // whose links the ranks have, in the order of their numbers
+  std::string rank_order = "dp,cp,tp";  // of the axes of a stage, outermost first
+  std::int64_t repeat = 1;              // so many consecutive ranks compute the same
+  bool whole_embeddings = false;        // tp leaves tables of token embeddings whole
 
   std::int64_t ranks_per_stage() const { return devices / pipeline; }
   std::int64_t data() const { return devices / (pipeline * tensor * context * repeat); }
@@ -64,13 +67,17 @@ std::string mesh_text(const Strategy& strategy);
 /// that is not there.
 std::vector<std::int64_t> parse_layers(std::string_view list, std::int64_t layers);
 
+/// The axes in "dp,cp,tp". Errors: one that is missing, there twice or unknown.
+std::vector<std::string> parse_rank_order(std::string_view order);
+
 /// All problems of `config` for that model, one sentence each, with the legal values.
 FieldProblems problems(const ParallelConfig& config, const ModelConfig& model);
 
 /// The strategy for compile(). BatchSplit::Whole: every device has all of the batch, as sampling
-/// needs. Of the `model` it takes the names of its layers and what tensor parallelism splits. Axes
-/// whose ranks are not all on one host have Level::Host. The mesh is that of one stage. Errors:
-/// devices that pipeline x tensor x context x repeat do not divide; no such schedule.
+/// needs. Of the `model` it takes the names of its layers and what tensor parallelism splits. The
+/// level of an axis is the lowest of which a unit of the machine has all ranks of the axis and
+/// those inside it. The mesh is that of one stage. Errors: devices that pipeline x tensor x context
+/// x repeat do not divide; no such schedule; an order of ranks that lacks an axis.
 enum class BatchSplit { Cut, Whole };
 Strategy strategy_of(const ParallelConfig& config, BatchSplit batch = BatchSplit::Cut,
                      const ModelConfig& model = {});

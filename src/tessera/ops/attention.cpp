@@ -53,6 +53,12 @@ double score_products(const OpCall& c, const TensorType& q, const TensorType& k)
          (c.flag("causal") ? 0.5 : 1.0);
 }
 
+/// Of queries and keys of one head; that of scores and values has the same work.
+ProductSize score_product(const TensorType& q, const TensorType& k) {
+  return {static_cast<double>(q.shape[1]), static_cast<double>(k.shape[1]),
+          static_cast<double>(q.shape[4])};
+}
+
 void gradient_of(GradCall& g) {
   const OpCall& c = g.call;
   require(
@@ -94,6 +100,7 @@ constinit const OpDef kAttention = {
     },
     .grad = gradient_of,
     .flops = [](const OpCall& c) -> double { return 4 * score_products(c, c.in(0), c.in(1)); },
+    .product = [](const OpCall& c) -> ProductSize { return score_product(c.in(0), c.in(1)); },
     .reference = {attention_reference<float>, attention_reference<double>},
     .traits = {.by_place = true},
     .arithmetic = Arithmetic::Narrow,
@@ -120,6 +127,7 @@ constinit const OpDef kAttentionGrad = {
     .flops = [](const OpCall& c) -> double {
       return 10 * score_products(c, c.in(1), c.in(2));
     },  // with the scores again
+    .product = [](const OpCall& c) -> ProductSize { return score_product(c.in(1), c.in(2)); },
     .reference = {attention_grad_reference<float>, attention_grad_reference<double>},
     .traits = {.by_place = true},
     .arithmetic = Arithmetic::Narrow,

@@ -159,6 +159,24 @@ double matmul_flops(const OpCall& c) {
   return out;
 }
 
+/// Dims of all three are a batch of products.
+ProductSize matmul_product(const OpCall& c) {
+  const Spec spec = read_spec(c.string("rule"));
+  ProductSize out{1, 1, 1};
+  for (std::size_t d = 0; d < spec.a.size(); ++d) {
+    const auto size = static_cast<double>(c.in(0).shape[static_cast<int>(d)]);
+    if (!has_dim(spec.out, spec.a[d]))
+      out.k *= size;
+    else if (!has_dim(spec.b, spec.a[d]))
+      out.m *= size;
+  }
+  for (std::size_t d = 0; d < spec.b.size(); ++d) {
+    if (has_dim(spec.out, spec.b[d]) && !has_dim(spec.a, spec.b[d]))
+      out.n *= static_cast<double>(c.in(1).shape[static_cast<int>(d)]);
+  }
+  return out;
+}
+
 /// Sizes of some factors with their strides in both operands: a loop nest.
 struct Loops {
   Shape sizes, a, b;
@@ -225,6 +243,7 @@ constinit const OpDef kMatmul = {
     .factors = factors,
     .grad = matmul_gradient,  // operand 2 is a pass's, which comes when gradients are there
     .flops = matmul_flops,
+    .product = matmul_product,
     .reference = {matmul_reference<float>, matmul_reference<double>},
     .in_place = {InPlace{0, 2}},
     .onto = 2,

@@ -16,9 +16,6 @@ namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// Exponent of the least power of two that is not below `ranks`.
-int log2_steps(std::int64_t ranks) { return std::bit_width(static_cast<std::uint64_t>(ranks) - 1); }
-
 }  // namespace
 
 /// One sharding, taken apart.
@@ -118,7 +115,7 @@ double MoveSpace::cost(MoveKind kind, std::int64_t bytes, std::int64_t ranks,
                        std::uint16_t axes) const {
   if (kind == MoveKind::Slice || kind == MoveKind::MarkPartial) return 0;
   const int steps =
-      kind == MoveKind::Permute ? 1 : (kind == MoveKind::AllReduce ? 2 : 1) * log2_steps(ranks);
+      kind == MoveKind::Permute ? 1 : (kind == MoveKind::AllReduce ? 2 : 1) * steps_among(ranks);
   const LinkPrice& link = problem_.prices[axes];
   return static_cast<double>(bytes) * link.per_byte + steps * link.per_step;
 }

@@ -1,6 +1,7 @@
 #include "tessera/tensor/machine.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "tessera/base/error.h"
@@ -28,16 +29,19 @@ struct Price {
   double nanoseconds_per_byte = 0, microseconds = 0;
 };
 
+/// True where members of the group are linked at that level: its own, or of inner levels one of
+/// which a unit has several members.
+bool crosses(const Machine& machine, Level level, const std::vector<AxisSpan>& group) {
+  return std::ranges::any_of(group, [&](const AxisSpan& axis) {
+    return axis.level == level || (axis.level > level && axis.stride < machine.devices(level));
+  });
+}
+
 Price price_of(const Machine& machine, const std::vector<AxisSpan>& group) {
   Price out;
   for (const MachineLevel& row : kMachineLevels) {
+    if (!crosses(machine, row.level, group)) continue;
     const LinkSpeed& link = machine.*row.link;
-    const std::int64_t unit = machine.devices(row.level);
-    const bool crosses = std::ranges::any_of(group, [&](const AxisSpan& axis) {
-      // Of inner levels those where some of the members are neighbours.
-      return axis.level == row.level || (axis.level > row.level && axis.stride < unit);
-    });
-    if (!crosses) continue;
     const double users =
         static_cast<double>(link.sharing) / static_cast<double>(members_among(link.sharing, group));
     out.nanoseconds_per_byte = std::max(out.nanoseconds_per_byte, users / link.gigabytes_per_s);
@@ -70,6 +74,10 @@ std::vector<AxisSpan> spans_of(const Mesh& mesh, const std::vector<std::string>&
   return out;
 }
 
+int steps_among(std::int64_t ranks) {
+  return std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(ranks, 1)) - 1);
+}
+
 const std::array<MachineLevel, 4>& machine_levels() { return kMachineLevels; }
 
 const LinkSpeed& Machine::link(Level level) const {
@@ -95,6 +103,14 @@ Level Machine::level_of(std::int64_t count) const {
 
 LinkPrice Machine::price(const std::vector<AxisSpan>& axes) const {
   return rounded(price_of(*this, axes));
+}
+
+unsigned Machine::levels_of(const std::vector<AxisSpan>& axes) const {
+  unsigned out = 0;
+  for (const MachineLevel& row : kMachineLevels) {
+    if (crosses(*this, row.level, axes)) out |= 1U << static_cast<unsigned>(row.level);
+  }
+  return out;
 }
 
 double Machine::relative_price(const AxisSpan& axis) const {

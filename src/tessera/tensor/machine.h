@@ -46,6 +46,9 @@ struct DeviceSpeed {
   double memory_gigabytes_per_s = 20;  // read and written
   double start_microseconds = 0;       // of each kernel
   std::int64_t memory_bytes = 0;       // 0: not said
+  /// What moves between devices, and to and from the host, moves while kernels run; else while one
+  /// waits for it, as where the cores that compute also copy.
+  bool overlap = false;
   friend bool operator==(const DeviceSpeed&, const DeviceSpeed&) = default;
 };
 
@@ -118,6 +121,8 @@ struct Machine {
   /// of one group, as many groups as fit share its speed: sharing / members. That holds on every
   /// level that the group spans; the slowest counts.
   LinkPrice price(const std::vector<AxisSpan>& axes) const;
+  /// The levels whose links such a group uses: bit l of Level l.
+  unsigned levels_of(const std::vector<AxisSpan>& axes) const;
   /// What price() says per byte, not rounded; of a link between cores that nobody shares: 1.
   double relative_price(const AxisSpan& axis) const;
   /// Until `bytes` have come, in so many steps.
@@ -131,6 +136,10 @@ struct Machine {
   double kernel_seconds(const KernelWork& work) const;
   friend bool operator==(const Machine&, const Machine&) = default;
 };
+
+/// In how many steps a message reaches all of so many ranks: the exponent of the least power of two
+/// that is not below.
+int steps_among(std::int64_t ranks);
 
 /// The levels at which devices are linked, inner first, with their names ("core").
 struct MachineLevel {

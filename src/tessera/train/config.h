@@ -105,7 +105,9 @@ struct RunConfig {
   bool amx = true;                                      // false: at most the level below
   std::optional<CpuChoices> choices;  // what devices are made from, once it is known
 
-  ParallelConfig parallel;  // micro_batches, repeat and what is sharded follow from other fields
+  // micro_batches, repeat, machine and what is sharded follow from other fields
+  ParallelConfig parallel;
+  std::string machine;             // a name or a file (find_machine); empty: nothing is known of it
   std::int64_t data_parallel = 0;  // devices that share out the batch; 0: all that are left to it
   std::int64_t distributed_timeout = 60;  // seconds without a sign of life of other ranks
   std::int64_t zero_stage = 0;

@@ -27,7 +27,7 @@ MemoryPrice memory_price(const RunConfig& config, Device& device) {
     out.batch_bytes = std::max(out.batch_bytes, batch);
     out.peak_bytes = std::max(out.peak_bytes, plan->peak_bytes());
     out.host_bytes = std::max(out.host_bytes, plan->host_bytes());
-    out.seconds = std::max(out.seconds, step_seconds(train, plan->mesh));
+    out.seconds = std::max(out.seconds, step_seconds(train, plan->mesh, config.parallel.machine));
     for (const ProgramPlan& program : plan->programs) {
       for (const RegionPlan& region : program.regions)
         out.work += static_cast<std::int64_t>(region.calls.size());

@@ -205,6 +205,7 @@ Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted,
   CompileOptions options;
   options.seed = static_cast<std::uint64_t>(config.seed);
   options.rank = rank;
+  options.machine = config.parallel.machine;
   options.optimize = Optimizations::all(config.graph_optimization);
   Observer observer(config, wanted, rank, out);
   options.observe = std::ref(observer);

@@ -78,6 +78,19 @@ std::string to_text(const std::vector<KernelUse>& kernels) {
                                  bytes_text(kSmall), " each\n");
 }
 
+/// Of the device that works longest: where its time goes.
+std::string to_text(const Prediction& p, const std::string& machine) {
+  const auto ms = [](double seconds) { return fixed(seconds * 1e3, 3); };
+  std::string out = text("a step on ", machine, ", predicted, ms\n", row("step", ms(p.seconds)));
+  for (std::size_t part = 0; part < kNumTimeParts; ++part) {
+    if (p.whole[part] == 0 && p.exposed[part] == 0) continue;
+    out += row(to_text(static_cast<TimePart>(part)), ms(p.exposed[part]));
+    if (p.whole[part] > p.exposed[part])
+      out.insert(out.size() - 1, text(" of ", ms(p.whole[part]), ", the rest beside others"));
+  }
+  return out + (p.bubble > 0 ? row("waiting", ms(p.bubble)) : "");
+}
+
 /// "4 x matmul, softmax"
 std::string ops_text(const std::map<std::string, int>& ops) {
   std::vector<std::string> out;
@@ -154,6 +167,11 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
   out.kernels = kernels_of(train);
   out.workspaces = workspaces_of(train);
   out.outside = outside_arena(compiled, 0);
+  if (!config.machine.empty()) {
+    const Machine& machine = config.parallel.machine;
+    out.machine = machine.name;
+    out.prediction = predict(plans, kTrainProgram, pipeline_of(plans, kTrainProgram), machine);
+  }
   out.passes = compiled.passes;
   out.compile_seconds = compiled.seconds;
   return out;
@@ -196,6 +214,7 @@ std::string to_text(const PlanReport& r) {
               row(many ? "GFLOP of all devices" : "GFLOP", fixed(r.flops_per_step * 1e-9, 3)));
   if (r.recomputed_flops_per_step > 0)
     out += row("of these again", fixed(r.recomputed_flops_per_step * 1e-9, 3));
+  if (r.prediction) out += to_text(*r.prediction, r.machine);
   out += to_text(r.kernels);
   out += to_text(r.blocks);
   out += "compile time, ms\n";
@@ -244,6 +263,14 @@ std::string to_json(const PlanReport& r) {
                               {"kept_host_bytes", block.kept_bytes.host},
                               {"recomputed_flops", block.recomputed_flops},
                               {"recomputed_ops", block.recomputed_ops}});
+  if (r.prediction) {
+    json["machine"] = r.machine;
+    json["predicted_step_seconds"] = r.prediction->seconds;
+    for (std::size_t part = 0; part < kNumTimeParts; ++part)
+      json["predicted_parts"][std::string(to_text(static_cast<TimePart>(part)))] = {
+          {"exposed_seconds", r.prediction->exposed[part]}, {"seconds", r.prediction->whole[part]}};
+    json["predicted_parts"]["waiting"]["exposed_seconds"] = r.prediction->bubble;
+  }
   json["tokens_per_step"] = r.tokens_per_step;
   json["micro_batches"] = r.micro_batches;
   json["compile_seconds"] = r.compile_seconds;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "tessera/plan/predict.h"
 #include "tessera/train/kernel_use.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/mesh_report.h"
@@ -38,6 +39,8 @@ struct PlanReport {
   std::vector<KernelUse> kernels;        // most FLOPs first, then most bytes
   std::vector<WorkspaceUse> workspaces;  // the largest first
   OutsideArena outside;                  // of this process, without a text
+  std::string machine;                   // that the step is predicted for; empty: none was told
+  std::optional<Prediction> prediction;  // there
   std::vector<PassTime> passes;
   double compile_seconds = 0;
 };

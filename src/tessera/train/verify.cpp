@@ -7,11 +7,11 @@
 #include "tessera/base/counted.h"
 #include "tessera/base/format.h"
 #include "tessera/base/hash.h"
-#include "tessera/base/philox.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
 #include "tessera/train/crew.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/random_inputs.h"
 
 namespace tessera {
 
@@ -20,31 +20,6 @@ namespace {
 constexpr double kTolerance = 1e-4;  // of f32 sums in another order
 constexpr double kNoise = 1e-6;      // of the global norm: gradients below are rounding
 constexpr std::size_t kShownRows = 10;
-
-/// Random values of an input: floats from -1 to 1, or whole numbers. Samples have unequal numbers
-/// of labels: a mean over samples would be another number than one over labels.
-void fill_input(const TaskInput& input, std::uint64_t seed, std::int64_t step, BatchInputs& batch) {
-  const std::uint64_t key = random_key(seed, "verify." + input.name);
-  if (input.dtype == DType::F32) {
-    const std::span<float> values = batch.fill<float>(input.name);
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] =
-          static_cast<float>(philox(key, i, static_cast<std::uint64_t>(step))[0]) * 0x1p-31F - 1.0F;
-    return;
-  }
-  const std::span<std::int32_t> values = batch.fill<std::int32_t>(input.name);
-  const std::int64_t of_sample = input.sample.numel();
-  for (std::int64_t i = 0; i < std::ssize(values); ++i) {
-    const PhiloxBlock random =
-        philox(key, static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(step));
-    const bool first = of_sample == 1 ? i == 0 : i % of_sample == 0;
-    const bool ignored = input.ignorable && random[0] % 8 == 0 && !first;
-    const auto value =
-        static_cast<std::int64_t>(random[1] % static_cast<std::uint64_t>(input.values));
-    values[static_cast<std::size_t>(i)] =
-        static_cast<std::int32_t>(ignored ? kIgnoredLabel : value);
-  }
-}
 
 /// Sums of squares of the differences and of the numbers; noise is left out, but must stay small.
 struct Distance {
@@ -118,7 +93,7 @@ std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device&
     crew.set_step(step);
     crew.run(kTrainProgram, [&](BatchInputs& batch) {
       for (const TaskInput& input : task.inputs)
-        fill_input(input, static_cast<std::uint64_t>(config.seed), step, batch);
+        fill_randomly(input, static_cast<std::uint64_t>(config.seed), step, batch);
     });
     StepTrace trace;
     const Executor& mine = crew.executor();

@@ -1,0 +1,181 @@
+#include "tessera/apps/calibrate.h"
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <filesystem>
+#include <functional>
+
+#include "tessera/apps/instruction_set.h"
+#include "tessera/base/cores.h"
+#include "tessera/base/format.h"
+#include "tessera/base/median.h"
+#include "tessera/base/proc.h"
+#include "tessera/base/text.h"
+#include "tessera/data/file.h"
+#include "tessera/machines/machine_file.h"
+#include "tessera/plan/predict.h"
+#include "tessera/runtime/fit_machine.h"
+#include "tessera/train/programs.h"
+#include "tessera/train/timed_steps.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::int64_t kTimedSteps = 5;
+
+std::string now_text() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> out{};
+  std::strftime(out.data(), out.size(), "%Y-%m-%d %H:%M UTC", &utc);
+  return out.data();
+}
+
+/// A device and its links, from times.
+Machine measured_machine(Device& device, Communicator* world) {
+  Machine out;
+  const std::vector<KernelSample> streams = time_streams(device, world),
+                                  arithmetic = time_arithmetic(device, world),
+                                  of_f32 = time_products(device, world, DType::F32),
+                                  of_bf16 = time_products(device, world, DType::BF16);
+  const std::vector<MoveSample> moves = time_moves(device, world),
+                                copies = time_copies(device, world);
+  fit_streams(streams, arithmetic, out.device);
+  out.device.f32 = fit_products(of_f32, out.device);
+  out.device.bf16 = out.device.f16 = fit_products(of_bf16, out.device);
+  out.device.overlap = false;  // ranks move bytes with the cores that compute
+  const LinkSpeed link = fit_link(moves, out.core);
+  for (const MachineLevel& level : machine_levels()) {
+    out.*level.link = link;
+    (out.*level.link).units = 1;
+  }
+  out.core.units = world == nullptr ? 1 : world->size();
+  const LinkSpeed copy = fit_link(copies, {});
+  out.memory.gigabytes_per_s = copy.gigabytes_per_s;
+  out.memory.microseconds = copy.microseconds;
+  out.memory.memory_bytes = 0;
+  return out;
+}
+
+struct Trial {
+  std::string flags;
+  std::function<void(RunConfig&)> set;
+};
+
+/// Short runs on all ranks that spend their time in unlike ways.
+std::vector<Trial> trials(std::int64_t devices) {
+  std::vector<Trial> out = {
+      {"--width 128 --context 128", [](RunConfig& c) { c.model.width = 128; }},
+      {"--width 384 --context 64",
+       [](RunConfig& c) { c.model.width = 384, c.model.context = 64; }}};
+  if (devices == 1) return out;
+  out.push_back({"--width 128 --micro-batch-size 1",
+                 [](RunConfig& c) { c.model.width = 128, c.micro_batch_size = 1; }});
+  out.push_back(
+      {"--width 384 --zero-stage 2", [](RunConfig& c) { c.model.width = 384, c.zero_stage = 2; }});
+  if (devices > 8) return out;
+  out.push_back({text("--tensor-model-parallel-size ", devices),
+                 [devices](RunConfig& c) { c.parallel.tensor = devices; }});
+  out.push_back(
+      {text("--tensor-model-parallel-size ", devices, " --sequence-parallel"),
+       [devices](RunConfig& c) { c.parallel.tensor = devices, c.parallel.sequence = true; }});
+  return out;
+}
+
+RunConfig trial_config(const RunConfig& config, const Trial& trial, const Machine& machine) {
+  RunConfig out = config;
+  out.machine.clear();
+  out.model = {.layers = 3, .heads = 8, .width = 256, .context = 128, .vocabulary = 512};
+  out.global_batch_size = 4 * config.parallel.devices;
+  trial.set(out);
+  complete(out);
+  out.parallel.machine = machine;
+  out.parallel.machine.core.units = 0;
+  return out;
+}
+
+/// What is predicted of a trial.
+Prediction predicted(const RunConfig& config, Device& device, const Machine& machine) {
+  const WantedPrograms wanted{.evaluate = false, .texts = 0, .stages = true};
+  const Compiled compiled = compile_programs(config, wanted, device);
+  const std::vector<const Plan*> plans = plans_of(compiled);
+  return predict(plans, kTrainProgram, pipeline_of(plans, kTrainProgram), machine);
+}
+
+std::string comment_of(const RunConfig& config, bool launched) {
+  const std::int64_t devices = config.parallel.devices;
+  return text(
+      "# Measured by `tessera doctor --calibrate` on ", now_text(), ": ", processor_name(), ",\n# ",
+      devices, devices == 1 ? " rank" : " ranks, all at once", ", as ",
+      launched ? "processes" : "threads", ", with ", config.threads,
+      config.threads == 1 ? " thread each" : " threads each",
+      ". Rates are those of one rank.\n# All links are taken to be alike: core has what was "
+      "measured between all ranks.\n");
+}
+
+}  // namespace
+
+Calibration calibrate(const RunConfig& config, Communicator* launched, Console& console) {
+  Calibration out;
+  on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
+    Machine machine = measured_machine(device, world);
+    if (world == nullptr || world->rank() == 0) out.machine = machine;
+  });
+  RunConfig shared = config;
+  share_cores(shared, launched);
+  out.comment = comment_of(shared, launched != nullptr);
+  std::vector<StepSample> samples;
+  for (const Trial& trial : trials(config.parallel.devices)) {
+    // Ranks may have fitted other constants: plans are made without any, so that all make the same.
+    const RunConfig run = trial_config(config, trial, {});
+    std::vector<double> times;
+    on_ranks(run, launched, console, [&](Communicator* world, Device& device) {
+      std::vector<double> mine = time_steps(run, kTimedSteps, device, world);
+      if (!mine.empty()) times = std::move(mine);
+    });
+    if (times.empty()) continue;  // of another rank
+    const std::unique_ptr<Device> device = make_cpu_device(cpu_options(shared));
+    const Prediction prediction = predicted(run, *device, out.machine);
+    samples.push_back({prediction.exposed, prediction.bubble, median(times)});
+    out.runs.push_back({trial.flags, samples.back().seconds, 0});
+  }
+  out.machine.weights = fit_weights(samples);
+  if (launched != nullptr && launched->rank() > 0) return out;
+  const std::unique_ptr<Device> device = make_cpu_device(cpu_options(shared));
+  const std::vector<Trial> all = trials(config.parallel.devices);
+  for (std::size_t i = 0; i < out.runs.size(); ++i)
+    out.runs[i].predicted =
+        predicted(trial_config(config, all[i], {}), *device, out.machine).seconds;
+  return out;
+}
+
+std::string to_text(const Calibration& calibration) {
+  std::string out = calibration.comment + "# Steps of short runs, in ms:\n";
+  for (const CalibrationRun& run : calibration.runs)
+    out += text("#   measured ", format("%8.2f", run.measured * 1e3), ", with the weights below ",
+                format("%8.2f", run.predicted * 1e3), "  ", run.flags, "\n");
+  return out + machine_file_text(calibration.machine);
+}
+
+int calibrate_command(const RanksCommand& command, const std::string& file, Console& console) {
+  return on_launched_ranks(command, console, [&](Communicator* launched, Console& mine) {
+    RunConfig config = command.config;
+    Problems problems = command.problems;
+    take_launched_devices(config, command.devices_told, launched, problems);
+    agree_on_choices(config, launched, problems);
+    problems.raise();
+    if (launched == nullptr && !command.devices_told) config.parallel.devices = num_usable_cores();
+    Calibration found = calibrate(config, launched, mine);
+    if (launched != nullptr && launched->rank() > 0) return 0;
+    found.machine.name = std::filesystem::path(file).stem().string();
+    write_atomically(file, to_text(found));
+    mine.out << to_text(found);
+    return 0;
+  });
+}
+
+}  // namespace tessera

@@ -1,0 +1,226 @@
+#include "tessera/plan/predict.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "tessera/base/error.h"
+#include "tessera/base/index.h"
+#include "tessera/plan/play_region.h"
+#include "tessera/plan/price.h"
+
+namespace tessera {
+
+namespace {
+
+double total(const PartSeconds& parts) { return std::accumulate(parts.begin(), parts.end(), 0.0); }
+
+void add(PartSeconds& to, const PartSeconds& parts) {
+  for (std::size_t i = 0; i < parts.size(); ++i) to[i] += parts[i];
+}
+
+/// The regions of one stage. What a region does in a micro-batch begins with idle links: only what
+/// it leaves under way for Update is taken along.
+class StagePlayer {
+ public:
+  StagePlayer(const ProgramPlan& program, const Mesh& mesh, const Machine& machine)
+      : program_(program) {
+    for (const RegionPlan& region : program.regions)
+      regions_.emplace_back(region, program, mesh, machine);
+  }
+
+  const ProgramPlan& program() const { return program_; }
+  bool has(RegionKind kind, int chunk) const {
+    return std::ranges::any_of(program_.regions, [&](const RegionPlan& region) {
+      return region.kind == kind && region.chunk == chunk;
+    });
+  }
+  const RegionPlayer& region(RegionKind kind, int chunk = 0) const {
+    return regions_[program_.index_of(kind, chunk)];
+  }
+  /// From 0 on. Micro-batches between the first and the last are alike.
+  const StageClock& played(const Action& action) {
+    const std::int64_t last = program_.microbatches - 1;
+    const std::int64_t like = action.microbatch == 0 || action.microbatch == last
+                                  ? action.microbatch
+                                  : std::min<std::int64_t>(1, last);
+    const auto [found, fresh] = known_.try_emplace({action.region, action.chunk, like});
+    if (fresh) region(action.region, action.chunk).play(found->second, like);
+    return found->second;
+  }
+
+ private:
+  const ProgramPlan& program_;
+  std::vector<RegionPlayer> regions_;
+  std::map<Action, StageClock> known_;
+};
+
+using StagePlayers = std::vector<StagePlayer>;
+
+StagePlayers players_of(std::span<const Plan* const> stages, std::string_view program,
+                        const Machine& machine) {
+  StagePlayers out;
+  for (const Plan* plan : stages) out.emplace_back(plan->program(program), plan->mesh, machine);
+  return out;
+}
+
+/// The least places for what is sent in the loop.
+std::int64_t send_slots(const StagePlayers& stages) {
+  std::int64_t out = 0;
+  for (const StagePlayer& stage : stages) {
+    for (const RegionPlan& region : stage.program().regions) {
+      for (const Call& call : region.calls) {
+        const bool sends = in_loop(region.kind) && call.transfer && call.transfer->is_message() &&
+                           call.transfer->collective.kind == CollectiveKind::Send;
+        if (sends) out = out == 0 ? call.tickets : std::min<std::int64_t>(out, call.tickets);
+      }
+    }
+  }
+  return out;
+}
+
+PlayOptions play_options(StagePlayers& stages, const Pipeline& pipeline, std::int64_t ranks,
+                         const Machine& machine) {
+  PlayOptions out;
+  std::map<Action, double> seconds;
+  for (StagePlayer& stage : stages) {
+    for (const RegionPlan& region : stage.program().regions) {
+      for (std::int64_t k = 0; k < pipeline.microbatches() && in_loop(region.kind); ++k) {
+        const Action action{region.kind, region.chunk, k};
+        seconds[action] = stage.played(action).now;
+      }
+    }
+  }
+  out.cost = [seconds = std::move(seconds)](const Action& action) {
+    const auto found = seconds.find(action);
+    return found == seconds.end() ? 0 : found->second;
+  };
+  for (const Edge& edge : pipeline.edges()) {
+    const auto& told = stages[0].program().edges;
+    const auto found = std::ranges::find(told, edge, &EdgeBytes::edge);
+    const bool is_sent = found != told.end();
+    out.sends.push_back(
+        is_sent ? machine.weights.beta2 * message_seconds(*found, pipeline, ranks, machine) : 0);
+  }
+  out.ahead = true;
+  out.send_slots = send_slots(stages);
+  return out;
+}
+
+/// What comes behind the last micro-batches: each stage's clock at its end.
+std::vector<StageClock> play_updates(StagePlayers& stages, const Pipeline& pipeline,
+                                     const std::vector<Spans>& played, double begin, bool overlap) {
+  std::vector<StageClock> out(stages.size());
+  double all = 0;  // stages that are told something wait for all
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    StageClock& clock = out[s];
+    const Actions& actions = pipeline.schedule().stages[s];
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      if (actions[i].microbatch + 1 < pipeline.microbatches()) continue;
+      if (!stages[s].has(actions[i].region, actions[i].chunk)) continue;
+      const StageClock& left = stages[s].played(actions[i]);
+      const double from = begin + played[s][i].begin;
+      for (const auto& [ticket, transfer] : left.open)
+        clock.open[ticket] = {transfer.end + (overlap ? from : 0), transfer.part};
+      for (std::size_t link = 0; link < clock.free.size(); ++link)
+        clock.free[link] = std::max(clock.free[link], left.free[link] + from);
+    }
+    clock.now = begin + (played[s].empty() ? 0 : played[s].back().end);
+    stages[s].region(RegionKind::Update).play_alone(clock);
+    all = std::max(all, clock.now);
+  }
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const RegionPlayer& update = stages[s].region(RegionKind::Update);
+    if (update.is_told()) out[s].now = all;
+    update.play_told(out[s]);
+  }
+  return out;
+}
+
+std::vector<RegionSeconds> regions_of(StagePlayers& stages) {
+  std::vector<RegionSeconds> out;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    for (const RegionPlan& region : stages[s].program().regions) {
+      const Action action{region.kind, region.chunk, in_loop(region.kind) ? 1 : 0};
+      out.push_back({static_cast<int>(s), region.kind, region.chunk, stages[s].played(action).now});
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Pipeline pipeline_of(std::span<const Plan* const> stages, std::string_view program) {
+  Schedule schedule;
+  std::vector<Edge> edges;
+  for (const Plan* plan : stages) {
+    Actions& actions = schedule.stages.emplace_back();
+    for (const Action& action : plan->program(program).actions) {
+      if (in_loop(action.region)) actions.push_back(action);
+      schedule.splits = schedule.splits || action.region == RegionKind::Weights;
+    }
+  }
+  for (const EdgeBytes& each : stages[0]->program(program).edges) edges.push_back(each.edge);
+  return Pipeline(schedule, skips_of(edges));
+}
+
+PlayOptions prices_of(std::span<const Plan* const> stages, std::string_view program,
+                      const Pipeline& pipeline, const Machine& machine) {
+  StagePlayers players = players_of(stages, program, machine);
+  return play_options(players, pipeline, stages[0]->mesh.ranks(), machine);
+}
+
+Prediction predict(std::span<const Plan* const> stages, std::string_view program,
+                   const Pipeline& pipeline, const Machine& machine) {
+  StagePlayers players = players_of(stages, program, machine);
+  check(stages.size() == pipeline.schedule().stages.size(), "plans of ", stages.size(),
+        " stages for a pipeline of ", pipeline.schedule().stages.size());
+  PlayOptions options = play_options(players, pipeline, stages[0]->mesh.ranks(), machine);
+  const std::vector<Spans> played = pipeline.play(options);
+  const std::vector<double> sends = std::exchange(options.sends, {});
+  const double told_at_once = makespan(pipeline.play(options));
+
+  Prediction out;
+  double begin = 0;
+  for (StagePlayer& stage : players)
+    begin = std::max(begin, stage.played({RegionKind::Begin, 0, 0}).now);
+  const std::vector<StageClock> ends =
+      play_updates(players, pipeline, played, begin, machine.device.overlap);
+  double longest = -1;
+  for (std::size_t s = 0; s < players.size(); ++s) {
+    StagePlayer& stage = players[s];
+    out.seconds = std::max(out.seconds, ends[s].now);
+    PartSeconds exposed = ends[s].exposed, whole = ends[s].whole;
+    const auto add_played = [&](const Action& action) {
+      add(exposed, stage.played(action).exposed);
+      add(whole, stage.played(action).whole);
+    };
+    add_played({RegionKind::Begin, 0, 0});
+    for (const Action& action : pipeline.schedule().stages[s]) {
+      if (stage.has(action.region, action.chunk)) add_played(action);
+    }
+    for (std::size_t e = 0; e < sends.size(); ++e) {
+      if (pipeline.stage_of(pipeline.edges()[e].giver) == static_cast<int>(s))
+        whole[static_cast<std::size_t>(TimePart::Messages)] +=
+            sends[e] * static_cast<double>(pipeline.microbatches());
+    }
+    if (total(exposed) <= longest) continue;
+    longest = total(exposed);
+    out.exposed = exposed, out.whole = whole;
+  }
+  const double messages = std::clamp(makespan(played) - told_at_once, 0.0, out.seconds - longest);
+  out.exposed[static_cast<std::size_t>(TimePart::Messages)] = messages;
+  out.bubble = out.seconds - longest - messages;
+  out.regions = regions_of(players);
+  return out;
+}
+
+Prediction predict(const std::vector<Plan>& stages, std::string_view program,
+                   const Pipeline& pipeline, const Machine& machine) {
+  std::vector<const Plan*> all;
+  for (const Plan& plan : stages) all.push_back(&plan);
+  return predict(all, program, pipeline, machine);
+}
+
+}  // namespace tessera

@@ -1,0 +1,35 @@
+#include "tessera/train/random_inputs.h"
+
+#include <span>
+
+#include "tessera/base/hash.h"
+#include "tessera/base/philox.h"
+#include "tessera/tensor/ignored_label.h"
+
+namespace tessera {
+
+void fill_randomly(const TaskInput& input, std::uint64_t seed, std::int64_t step,
+                   BatchInputs& batch) {
+  const std::uint64_t key = random_key(seed, "verify." + input.name);
+  if (input.dtype == DType::F32) {
+    const std::span<float> values = batch.fill<float>(input.name);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] =
+          static_cast<float>(philox(key, i, static_cast<std::uint64_t>(step))[0]) * 0x1p-31F - 1.0F;
+    return;
+  }
+  const std::span<std::int32_t> values = batch.fill<std::int32_t>(input.name);
+  const std::int64_t of_sample = input.sample.numel();
+  for (std::int64_t i = 0; i < std::ssize(values); ++i) {
+    const PhiloxBlock random =
+        philox(key, static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(step));
+    const bool first = of_sample == 1 ? i == 0 : i % of_sample == 0;
+    const bool ignored = input.ignorable && random[0] % 8 == 0 && !first;
+    const auto value =
+        static_cast<std::int64_t>(random[1] % static_cast<std::uint64_t>(input.values));
+    values[static_cast<std::size_t>(i)] =
+        static_cast<std::int32_t>(ignored ? kIgnoredLabel : value);
+  }
+}
+
+}  // namespace tessera

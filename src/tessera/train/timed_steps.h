@@ -1,0 +1,18 @@
+#pragma once
+/// How long steps take.
+
+#include <cstdint>
+#include <vector>
+
+#include "tessera/comm/communicator.h"
+#include "tessera/device/device.h"
+#include "tessera/train/config.h"
+
+namespace tessera {
+
+/// Seconds of so many training steps on random batches, after one that is not counted; on rank 0,
+/// empty on the others. `config` is complete and has a vocabulary size; every rank calls it.
+std::vector<double> time_steps(const RunConfig& config, std::int64_t steps, Device& device,
+                               Communicator* world);
+
+}  // namespace tessera
