@@ -16,7 +16,7 @@ namespace {
 
 double total(const PartSeconds& parts) { return std::accumulate(parts.begin(), parts.end(), 0.0); }
 
-void add(PartSeconds& to, const PartSeconds& parts) {
+void add_parts(PartSeconds& to, const PartSeconds& parts) {
   for (std::size_t i = 0; i < parts.size(); ++i) to[i] += parts[i];
 }
 
@@ -193,8 +193,8 @@ Prediction predict(std::span<const Plan* const> stages, std::string_view program
     out.seconds = std::max(out.seconds, ends[s].now);
     PartSeconds exposed = ends[s].exposed, whole = ends[s].whole;
     const auto add_played = [&](const Action& action) {
-      add(exposed, stage.played(action).exposed);
-      add(whole, stage.played(action).whole);
+      add_parts(exposed, stage.played(action).exposed);
+      add_parts(whole, stage.played(action).whole);
     };
     add_played({RegionKind::Begin, 0, 0});
     for (const Action& action : pipeline.schedule().stages[s]) {
