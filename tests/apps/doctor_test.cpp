@@ -117,11 +117,12 @@ TEST(Doctor, Calibrates) {
   EXPECT_GT(here.device.f32.gigaflops_per_s, 0.1);
   EXPECT_GT(here.weights.alpha, 0);
   EXPECT_NE(measured.out.find("# Measured by `tessera doctor --calibrate`"), std::string::npos);
-  const Ran plan =
-      run({"plan", "--preset", "gpt2-tiny", "--devices", "2", "--machine", file, "--json"});
+  const Ran plan = run({"plan", "--preset", "gpt2-tiny", "--vocab-size", "256", "--devices", "2",
+                        "--machine", file, "--json"});
   ASSERT_EQ(plan.code, 0) << plan.err;
   EXPECT_GT(nlohmann::json::parse(plan.out).at("predicted_step_seconds"), 0);
-  const Ran more = run({"plan", "--preset", "gpt2-tiny", "--devices", "4", "--machine", file});
+  const Ran more = run({"plan", "--preset", "gpt2-tiny", "--vocab-size", "256", "--devices", "4",
+                        "--machine", file});
   EXPECT_EQ(more.code, 2);
   EXPECT_NE(more.err.find("devices 4 are more than the 2 of machine here"), std::string::npos)
       << more.err;

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "repo_file.h"
+#include "tessera/apps/flags.h"
 #include "tessera/base/text.h"
 #include "tessera/machines/find_machine.h"
 #include "tessera/machines/machine_file.h"
@@ -60,7 +61,7 @@ TEST(MachinesPage, ShowsTheMachines) {
     values.push_back(values_of(named.machine));
     sources += text("- `", named.name, "`: ", named.summary, ".\n");
     for (const NumberSource& source : named.sources)
-      sources += text("  - ", source.keys, ": ", source.source, ".\n");
+      wrap(sources, text("- ", source.keys, ": ", source.source, "."), 2, 118);
   }
   for (const MachineKey& key : machine_keys()) {
     if (key.path == "name") continue;

@@ -57,7 +57,7 @@ Machine measured_machine(Device& device, Communicator* world) {
   const LinkSpeed copy = fit_link(copies, {});
   out.memory.gigabytes_per_s = copy.gigabytes_per_s;
   out.memory.microseconds = copy.microseconds;
-  out.memory.memory_bytes = 0;
+  out.device.memory_bytes = proc_bytes("/proc/meminfo", "MemTotal:") / out.core.units;
   return out;
 }
 

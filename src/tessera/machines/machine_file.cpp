@@ -271,9 +271,16 @@ std::string text_of(const Key& key) {
   if (const auto* source = std::get_if<KernelSource*>(&key.slot))
     return text("\"", kKernelSources[static_cast<std::size_t>(**source)], "\"");
   const auto* whole = std::get_if<std::int64_t*>(&key.slot);
-  const std::string number =
-      whole != nullptr ? number_text(**whole) : number_text(*std::get<double*>(key.slot));
-  return key.units.empty() ? number : text("\"", number, " ", key.units[0].name, "\"");
+  if (whole == nullptr || key.units.empty()) {
+    const std::string number =
+        whole != nullptr ? number_text(**whole) : number_text(*std::get<double*>(key.slot));
+    return key.units.empty() ? number : text("\"", number, " ", key.units[0].name, "\"");
+  }
+  Unit best = key.units[0];  // the largest of which it is a whole number
+  for (const Unit& unit : key.units) {
+    if (**whole > 0 && **whole % std::llround(unit.size) == 0 && unit.size > best.size) best = unit;
+  }
+  return text("\"", **whole / std::llround(best.size), " ", best.name, "\"");
 }
 
 }  // namespace

@@ -209,9 +209,11 @@ Prediction predict(std::span<const Plan* const> stages, std::string_view program
     longest = total(exposed);
     out.exposed = exposed, out.whole = whole;
   }
-  const double messages = std::clamp(makespan(played) - told_at_once, 0.0, out.seconds - longest);
+  const double waits = std::max(0.0, out.seconds - longest);
+  const double messages =
+      sends.empty() ? 0 : std::clamp(makespan(played) - told_at_once, 0.0, waits);
   out.exposed[static_cast<std::size_t>(TimePart::Messages)] = messages;
-  out.bubble = out.seconds - longest - messages;
+  out.bubble = waits - messages;
   out.regions = regions_of(players);
   return out;
 }
