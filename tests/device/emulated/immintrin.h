@@ -28,6 +28,7 @@ struct __m256bh {
   std::uint16_t at[16];
 };
 using __mmask16 = std::uint16_t;
+using __mmask32 = std::uint32_t;
 
 namespace emulated {
 
@@ -102,6 +103,13 @@ inline __m512 _mm512_loadu_ps(const void* from) { return emulated::load<__m512>(
 inline void _mm512_storeu_ps(void* to, __m512 a) { std::memcpy(to, &a, sizeof(a)); }
 inline __m512i _mm512_load_si512(const void* from) {
   return emulated::load<__m512i>(emulated::aligned(from));
+}
+inline __m512i _mm512_loadu_si512(const void* from) { return emulated::load<__m512i>(from); }
+inline __m512i _mm512_maskz_loadu_epi16(__mmask32 lanes, const void* from) {
+  const auto at = [&](int i) -> std::uint32_t {
+    return (lanes >> i & 1) != 0 ? static_cast<const std::uint16_t*>(from)[i] : 0;
+  };
+  return emulated::each<__m512i>([&](int i) { return at(2 * i) | at(2 * i + 1) << 16; });
 }
 inline void _mm512_store_si512(void* to, __m512i a) {
   emulated::aligned(to);

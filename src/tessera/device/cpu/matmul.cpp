@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/base/round_up.h"
+#include "tessera/device/cpu/dot_gemm.h"
 #include "tessera/device/cpu/onednn.h"
 #include "tessera/device/cpu/panels.h"
 #include "tessera/device/cpu/tile_gemm.h"
@@ -172,10 +173,13 @@ struct Cut {
   std::int64_t parts, grain;
 };
 
-/// Every part packs all of the operand that is not cut: the smaller one.
+/// Every part packs all of the operand that is not cut: the smaller one, or the one that need not
+/// be packed.
 template <typename Product>
 Cut cut_of(const Canonical& form, std::int64_t threads) {
-  const bool rows = form.m.size >= form.n.size;
+  const bool in_place = Product::kReadsRowsInPlace && form.k.a == 1 &&
+                        form.n.size >= 2 * Product::kColumnGrain * threads;
+  const bool rows = !in_place && form.m.size >= form.n.size;
   return {rows, threads, rows ? Product::kRowGrain : Product::kColumnGrain};
 }
 
@@ -365,14 +369,11 @@ std::unique_ptr<Kernel> make_matmul(const KernelRequest& request, Pool& pool) {
   return std::make_unique<MatmulKernel<Product>>(std::move(*form), adds_onto(request), pool);
 }
 
-template <TileUnit unit, typename Out>
-constexpr KernelMaker kOfBf16 = make_matmul<TileGemm<unit, Bf16, Out>>;
-
 constexpr std::array<KernelEntry, 7> kEntries = {
-    {{&kMatmul, kOfBf16<TileUnit::Amx, Bf16>, Isa::Amx, true},
-     {&kMatmul, kOfBf16<TileUnit::Amx, float>, Isa::Amx, true},
-     {&kMatmul, kOfBf16<TileUnit::Dots, Bf16>, Isa::Avx512Bf16, true},
-     {&kMatmul, kOfBf16<TileUnit::Dots, float>, Isa::Avx512Bf16, true},
+    {{&kMatmul, make_matmul<TileGemm<Bf16, Bf16>>, Isa::Amx, true},
+     {&kMatmul, make_matmul<TileGemm<Bf16, float>>, Isa::Amx, true},
+     {&kMatmul, make_matmul<DotGemm<Bf16>>, Isa::Avx512Bf16, true},
+     {&kMatmul, make_matmul<DotGemm<float>>, Isa::Avx512Bf16, true},
      {&kMatmul, make_matmul<AmxGemm>, Isa::Amx},
      {&kMatmul, make_matmul<PanelGemm>},
      {&kMatmul, make_onednn_matmul}}};

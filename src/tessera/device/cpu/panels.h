@@ -17,6 +17,7 @@ class PanelGemm {
   using In = float;
   using Out = float;
   static constexpr std::string_view kMatmulName = "hwy:matmul";
+  static constexpr bool kReadsRowsInPlace = false;  // those of A that lie along the contraction
   static constexpr std::int64_t kRowGrain = 6, kColumnGrain = 16;  // how parts are cut
 
   /// Sizes are at least 1.

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "tessera/base/error.h"
+#include "tessera/device/cpu/sums.h"
 #include "tessera/device/cpu/tile_multiply.h"
 #include "tessera/device/cpu/tile_pack.h"
 
@@ -15,21 +16,21 @@ namespace tessera::cpu {
 
 namespace {
 
-using MultiplyPanels = void (*)(const char*, const char*, std::int64_t, const Sums&);
-template <TileUnit unit, Lanes lanes, typename In>
+using MultiplyPanels = void (*)(const char*, const char*, std::int64_t, float*, std::int64_t, bool);
+template <typename In>
 constexpr MultiplyPanels kMultiplyPanels[kPanel][kPanel] = {
-    {multiply_panels<unit, lanes, In, 1, 1>, multiply_panels<unit, lanes, In, 1, 2>},
-    {multiply_panels<unit, lanes, In, 2, 1>, multiply_panels<unit, lanes, In, 2, 2>}};
+    {multiply_panels<In, 1, 1>, multiply_panels<In, 1, 2>},
+    {multiply_panels<In, 2, 1>, multiply_panels<In, 2, 2>}};
 
 /// A part of the result, on tiles that may reach beyond it.
-template <TileUnit unit, Lanes lanes, typename In>
-TESSERA_TILES void multiply_part(const char* a, const char* b, std::int64_t along, const Sums& sums,
-                                 std::int64_t m, std::int64_t n) {
+template <typename In>
+TESSERA_TILES void multiply_tiles_of(const char* a, const char* b, std::int64_t along,
+                                     const Sums& sums, std::int64_t m, std::int64_t n) {
   const std::int64_t rows = round_up(m, kTile), cols = round_up(n, kTile),
                      steps = round_up(along, kDepth) / kDepth;
-  const MultiplyPanels run = kMultiplyPanels<unit, lanes, In>[rows / kTile - 1][cols / kTile - 1];
-  if (rows == m && cols == n && (sums.rounded == nullptr || kRoundsItself<unit>))
-    return run(a, b, steps, sums);
+  const MultiplyPanels run = kMultiplyPanels<In>[rows / kTile - 1][cols / kTile - 1];
+  if (rows == m && cols == n && sums.rounded == nullptr)
+    return run(a, b, steps, sums.at, sums.row, sums.accumulate);
   alignas(64) float whole[kPanel * kTile * kPanel * kTile];
   const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(float);
   if (sums.accumulate) {
@@ -37,7 +38,7 @@ TESSERA_TILES void multiply_part(const char* a, const char* b, std::int64_t alon
     for (std::int64_t i = 0; i < m; ++i)
       std::memcpy(whole + i * cols, sums.at + i * sums.row, bytes);
   }
-  run(a, b, steps, {whole, cols, sums.accumulate});
+  run(a, b, steps, whole, cols, sums.accumulate);
   for (std::int64_t i = 0; i < m; ++i) {
     if (sums.rounded == nullptr) {
       std::memcpy(sums.at + i * sums.row, whole + i * cols, bytes);
@@ -52,16 +53,12 @@ struct Blocking {
   std::int64_t rows, bytes, depth;
 };
 
-/// Amx: B in half of a core's second cache. Wide is better than deep, as A is packed anew for every
+/// B in half of a core's second cache. Wide is better than deep, as A is packed anew for every
 /// block; but each pass along the contraction reads and writes the result, whose neighbours other
 /// threads write, so that a long one takes few passes. A bf16 takes a third of the room and a sixth
 /// of the time of an f32: most contractions are one pass, and the result is written once.
-///
-/// Dots need each byte less often: B can come from the last cache, a panel for all packed rows of
-/// A, which lie in the second. So A is packed few times.
-template <TileUnit unit, typename In>
+template <typename In>
 Blocking blocking(const GemmShape& shape) {
-  if (unit == TileUnit::Dots) return {128, 2 << 20, 1024};
   constexpr std::int64_t kBytes = 1 << 20;
   if (std::is_same_v<In, Bf16>) return {64, kBytes, 1024};
   const bool deep = shape.k > 384 && block_bytes<In>(shape.n, 384) <= kBytes;
@@ -78,16 +75,8 @@ std::int64_t part_of(std::int64_t n, std::int64_t most, std::int64_t grain) {
   return round_up((n + parts - 1) / parts, grain);
 }
 
-/// Fetches the sums of a panel each of A and B. What lies beyond the result does no harm.
-TESSERA_TILES void fetch(const Sums& sums) {
-  for (std::int64_t i = 0; i < kWide; ++i) {
-    for (std::int64_t j = 0; j < kWide; j += kTile)
-      __builtin_prefetch(sums.at + i * sums.row + j, 0, 2);
-  }
-}
-
 /// Adds a part of the contraction, `along` of it, to an m x n block of the result.
-template <TileUnit unit, Lanes lanes, typename In>
+template <typename In>
 TESSERA_TILES void pass(const Source<In>& a, const Source<In>& b, const Sums& sums, std::int64_t m,
                         std::int64_t n, std::int64_t along, std::int64_t height, char* packed_a,
                         char* packed_b) {
@@ -95,38 +84,26 @@ TESSERA_TILES void pass(const Source<In>& a, const Source<In>& b, const Sums& su
   pack_block<Lanes::Across>(b, n, along, packed_b);
   for (std::int64_t top = 0; top < m; top += height) {
     const std::int64_t high = std::min(height, m - top);
-    pack_block<lanes>(Source<In>{a.data + top * a.across, a.across, a.along}, high, along,
-                      packed_a);
-    const auto multiply = [&](std::int64_t i, std::int64_t j) TESSERA_TILES {
-      multiply_part<unit, lanes, In>(packed_a + i / kWide * panel, packed_b + j / kWide * panel,
-                                     along, sums.part(top + i, j), std::min(kWide, high - i),
-                                     std::min(kWide, n - j));
-    };
-    if constexpr (unit == TileUnit::Amx) {
-      for (std::int64_t i = 0; i < high; i += kWide)
-        for (std::int64_t j = 0; j < n; j += kWide) multiply(i, j);
-    } else {
-      for (std::int64_t j = 0; j < n; j += kWide) {
-        for (std::int64_t i = 0; i < high; i += kWide) {
-          const bool below = i + kWide < high;
-          if (sums.accumulate)
-            fetch(below ? sums.part(top + i + kWide, j) : sums.part(top, j + kWide));
-          multiply(i, j);
-        }
-      }
+    pack_block<Lanes::Along>(Source<In>{a.data + top * a.across, a.across, a.along}, high, along,
+                             packed_a);
+    for (std::int64_t i = 0; i < high; i += kWide) {
+      for (std::int64_t j = 0; j < n; j += kWide)
+        multiply_tiles_of<In>(packed_a + i / kWide * panel, packed_b + j / kWide * panel, along,
+                              sums.part(top + i, j), std::min(kWide, high - i),
+                              std::min(kWide, n - j));
     }
   }
 }
 
 }  // namespace
 
-template <TileUnit unit, typename In, typename Out>
-TileGemm<unit, In, Out>::TileGemm(const GemmShape& shape) : shape_(shape) {
+template <typename In, typename Out>
+TileGemm<In, Out>::TileGemm(const GemmShape& shape) : shape_(shape) {
   constexpr bool kRounds = std::is_same_v<Out, Bf16>;
-  check(tile_unit_usable(unit), "a product on a unit that this process may not use");
+  check(tile_unit_usable(TileUnit::Amx), "a product on a unit that this process may not use");
   check(std::min({shape.m, shape.n, shape.k}) > 0, "a product of nothing");
   check(!(kRounds && shape.accumulate), "a product is added to a result of bf16");
-  const Blocking most = blocking<unit, In>(shape);
+  const Blocking most = blocking<In>(shape);
   depth_ = part_of(shape.k, most.depth, kDepth);
   height_ = part_of(shape.m, most.rows, kWide);
   width_ = part_of(shape.n, most.bytes / block_bytes<In>(kWide, depth_) * kWide, kWide);
@@ -136,26 +113,24 @@ TileGemm<unit, In, Out>::TileGemm(const GemmShape& shape) : shape_(shape) {
     sums_ = std::min(finished_, shape.m) * round_up(std::min(width_, shape.n), kTile);
 }
 
-template <TileUnit unit, typename In, typename Out>
-bool TileGemm<unit, In, Out>::pays(std::int64_t m, std::int64_t n, std::int64_t k, int) {
+template <typename In, typename Out>
+bool TileGemm<In, Out>::pays(std::int64_t m, std::int64_t n, std::int64_t k, int) {
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  if (unit == TileUnit::Dots) return std::min(m, n) > kDotRows && work >= kTile * kTile * kTile;
   return std::min({m, n, k}) >= kTile && work >= 32 * 32 * 32;
 }
 
-template <TileUnit unit, typename In, typename Out>
-std::int64_t TileGemm<unit, In, Out>::scratch_bytes() const {
+template <typename In, typename Out>
+std::int64_t TileGemm<In, Out>::scratch_bytes() const {
   return block_bytes<In>(std::min(width_, shape_.n), depth_) +
          block_bytes<In>(std::min(height_, shape_.m), depth_) +
          sums_ * static_cast<std::int64_t>(sizeof(float));
 }
 
-template <TileUnit unit, typename In, typename Out>
-TESSERA_TILES void TileGemm<unit, In, Out>::execute(const In* a, const In* b, Out* c,
-                                                    void* scratch) const {
-  const InUse<unit> in_use;
+template <typename In, typename Out>
+TESSERA_TILES void TileGemm<In, Out>::execute(const In* a, const In* b, Out* c,
+                                              void* scratch) const {
+  const InUse in_use;
   const GemmShape& s = shape_;
-  const auto run = s.a_col == 1 ? pass<unit, Lanes::Along, In> : pass<unit, kTurned<unit>, In>;
   char* const packed_b = static_cast<char*>(scratch);
   char* const packed_a = packed_b + block_bytes<In>(std::min(width_, s.n), depth_);
   const std::int64_t kept_row = round_up(std::min(width_, s.n), kTile);
@@ -172,9 +147,9 @@ TESSERA_TILES void TileGemm<unit, In, Out>::execute(const In* a, const In* b, Ou
         } else if (k + depth_ >= s.k) {
           sums.rounded = result, sums.rounded_row = s.c_row;
         }
-        run({a + top * s.a_row + k * s.a_col, s.a_row, s.a_col},
-            {b + k * s.b_row + left * s.b_col, s.b_col, s.b_row}, sums, m, n,
-            std::min(depth_, s.k - k), height_, packed_a, packed_b);
+        pass<In>({a + top * s.a_row + k * s.a_col, s.a_row, s.a_col},
+                 {b + k * s.b_row + left * s.b_col, s.b_col, s.b_row}, sums, m, n,
+                 std::min(depth_, s.k - k), height_, packed_a, packed_b);
       }
     }
   }
@@ -182,27 +157,25 @@ TESSERA_TILES void TileGemm<unit, In, Out>::execute(const In* a, const In* b, Ou
 
 #else
 
-template <TileUnit unit, typename In, typename Out>
-TileGemm<unit, In, Out>::TileGemm(const GemmShape&) {
+template <typename In, typename Out>
+TileGemm<In, Out>::TileGemm(const GemmShape&) {
   check(false, "this processor has no tiles");
 }
-template <TileUnit unit, typename In, typename Out>
-bool TileGemm<unit, In, Out>::pays(std::int64_t, std::int64_t, std::int64_t, int) {
+template <typename In, typename Out>
+bool TileGemm<In, Out>::pays(std::int64_t, std::int64_t, std::int64_t, int) {
   return false;
 }
-template <TileUnit unit, typename In, typename Out>
-std::int64_t TileGemm<unit, In, Out>::scratch_bytes() const {
+template <typename In, typename Out>
+std::int64_t TileGemm<In, Out>::scratch_bytes() const {
   return 0;
 }
-template <TileUnit unit, typename In, typename Out>
-void TileGemm<unit, In, Out>::execute(const In*, const In*, Out*, void*) const {}
+template <typename In, typename Out>
+void TileGemm<In, Out>::execute(const In*, const In*, Out*, void*) const {}
 
 #endif
 
-template class TileGemm<TileUnit::Amx, float, float>;
-template class TileGemm<TileUnit::Amx, Bf16, float>;
-template class TileGemm<TileUnit::Amx, Bf16, Bf16>;
-template class TileGemm<TileUnit::Dots, Bf16, float>;
-template class TileGemm<TileUnit::Dots, Bf16, Bf16>;
+template class TileGemm<float, float>;
+template class TileGemm<Bf16, float>;
+template class TileGemm<Bf16, Bf16>;
 
 }  // namespace tessera::cpu

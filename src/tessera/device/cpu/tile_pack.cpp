@@ -6,11 +6,7 @@
 
 #include <algorithm>
 
-// GCC 12 takes the undefined operands of its own intrinsics for ours (bug 105593).
-#ifndef __clang__
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
+#include "tessera/device/cpu/transpose.h"
 
 namespace tessera::cpu {
 
@@ -66,36 +62,11 @@ TESSERA_TILES TESSERA_INLINE void fetch(const In* at) {
 }
 
 /// Rows of 64 bytes become columns of 4 bytes.
-TESSERA_TILES TESSERA_INLINE void transpose(const char* from, char* to) {
-  __m512i r[kTile], t[kTile];
+TESSERA_TILES TESSERA_INLINE void turn(const char* from, char* to) {
+  __m512i r[kTile];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) r[i] = _mm512_load_si512(from + 64 * i);
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; i += 4) {
-    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < 4; ++i) {
-    t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
-    t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
-    t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
-    t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < 4; ++i) {
-    _mm512_store_si512(to + 64 * i, _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88));
-    _mm512_store_si512(to + 64 * (i + 4), _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88));
-    _mm512_store_si512(to + 64 * (i + 8), _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd));
-    _mm512_store_si512(to + 64 * (i + 12), _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd));
-  }
+  transpose(r, to, 64);
 }
 
 /// Which dim lies densely in the source.
@@ -131,7 +102,7 @@ TESSERA_TILES TESSERA_INLINE void pack_tile(const Source<In>& from, std::int64_t
   }
   if constexpr (kTurned) {
     for (int part = 0; part < kParts<In>; ++part)
-      transpose(rows + part * kTileBytes, to + part * stride);
+      turn(rows + part * kTileBytes, to + part * stride);
   }
 }
 
