@@ -107,6 +107,9 @@ const Case kCases[] = {
     {"text samples of a model that writes none",
      "--data @/text.txt --preset bert-tiny --context 8 --sample-every 5", 2,
      "sample-every 5 does nothing with family bert, which writes no text; give sample-every 0"},
+    {"training for a machine that is only described", "--data @/text.txt --machine a100-1024", 2,
+     "machine a100-1024 is only described: plans for it have no kernels and cannot run; leave "
+     "--machine out, or give a machine file with kernels = \"cpu\""},
     {"two names of one field disagree", "--data @/text.txt --seq-length 8 --context 16", 2,
      "--seq-length 8 and --context 16 disagree; both tell context, give one"},
     {"an output that holds another run", "--data @/text.txt --output @/old", 2,

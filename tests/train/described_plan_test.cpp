@@ -94,5 +94,30 @@ TEST(DescribedPlan, IsThatOfProcessorsButForWorkspacesAndPacking) {
   }
 }
 
+/// Whatever device is at hand: for a machine that is only described there is one plan.
+TEST(DescribedPlan, DependsOnNoProcessor) {
+  const CpuChoices lower = {machine_choices().at_most(Isa::Avx512).isa, false};
+  const auto plain = make_cpu_device({.threads = 1, .choices = lower}),
+             packing = make_cpu_device({.threads = 2, .pack_always = true});
+  for (const DescribedCase& c : kDescribedCases) {
+    SCOPED_TRACE(c.name);
+    RunConfig config = configure(c);
+    config.machine = "a100-1024";
+    complete(config);
+    const std::vector<Plan> one = plans_for(config, *plain), other = plans_for(config, *packing);
+    ASSERT_EQ(one.size(), other.size());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      EXPECT_EQ(outline(one[i]), outline(other[i]));
+      EXPECT_EQ(one[i].peak_bytes(), other[i].peak_bytes());
+      for (const ProgramPlan& program : one[i].programs) {
+        for (const RegionPlan& region : program.regions) {
+          for (const Call& call : region.calls)
+            if (call.kernel) EXPECT_EQ(kernel_name(call), "described");
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tessera

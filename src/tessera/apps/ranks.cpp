@@ -149,6 +149,11 @@ void take_launched_devices(RunConfig& config, bool told, Communicator* world, Pr
 void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
               const std::function<void(Communicator*, Device&)>& body) {
   const int devices = static_cast<int>(config.parallel.devices);
+  const Machine& machine = config.parallel.machine;
+  require(
+      machine.kernels == KernelSource::Cpu, "machine ", machine.name,
+      " is only described: plans for it have no kernels and cannot run; leave --machine out, or ",
+      "give a machine file with kernels = \"cpu\"");
   if (launched != nullptr) {
     // The launcher pins processes, or has its reasons not to.
     return body(devices == 1 ? nullptr : launched, *device_of(config, launched, false));

@@ -57,6 +57,7 @@ std::string fit_to_cap(RunConfig& config, const Communicator* launched, Console&
 
 /// Calls `body` on every rank of `config`: on the launched one, or on threads, one each. `world` is
 /// nullptr where there is one rank. A thread that hangs is told on `console`, and ends the process.
+/// Errors: Fault::Usage: the machine of `config` is only described.
 void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
               const std::function<void(Communicator* world, Device& device)>& body);
 

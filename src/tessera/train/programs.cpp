@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 
 #include "tessera/base/size.h"
 #include "tessera/data/file.h"
@@ -209,12 +210,15 @@ Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted,
   options.optimize = Optimizations::all(config.graph_optimization);
   Observer observer(config, wanted, rank, out);
   options.observe = std::ref(observer);
+  std::unique_ptr<Device> described;
+  if (options.machine.kernels == KernelSource::Described) described = make_described_device();
+  Device& of_kernels = described ? *described : device;
   if (wanted.stages) {
-    out.others = compile_stages(sources_of(config, wanted), device, options);
+    out.others = compile_stages(sources_of(config, wanted), of_kernels, options);
     out.plan = std::move(out.others.front());
     out.others.erase(out.others.begin());
   } else {
-    out.plan = compile(sources_of(config, wanted), device, options);
+    out.plan = compile(sources_of(config, wanted), of_kernels, options);
   }
   out.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   out.resident_after = resident_bytes();

@@ -86,9 +86,11 @@ bool judges_epochs(const RunConfig& config);
 /// nor budgets "evaluate".
 WantedPrograms wanted_programs(const RunConfig& config);
 
-/// Compiles for `config`, which is complete and has a vocabulary size. Writes the graphs after each
-/// pass to config.dump_dir where there is one: rank 0 those of all stages and its own, the first
-/// rank of each later stage those of its own. The times of a pass are those of all stages together.
+/// Compiles for `config`, which is complete and has a vocabulary size, with the kernels of
+/// `device`, or with none (make_described_device) where the machine of `config` is only described.
+/// Writes the graphs after each pass to config.dump_dir where there is one: rank 0 those of all
+/// stages and its own, the first rank of each later stage those of its own. The times of a pass are
+/// those of all stages together.
 Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted, Device& device,
                           int rank = 0);
 
