@@ -150,14 +150,14 @@ class PlacementProblem::Maker {
     const int decision = decide(text(node.op->name, " %", id), node.block, menu.costs);
     p_.op_decisions_[at(id)] = decision;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const Source& source = sources_[node.inputs[i]];
+      const ValueSource& source = sources_[node.inputs[i]];
       check(source.decision >= 0, "nothing decides operand ", i, " of ", describing(graph_, id));
       link(source.decision, decision,
            tables_.between(source, node.inputs[i], tables_.read_by(menu, static_cast<int>(i))));
     }
     for (int r = 0; r < static_cast<int>(node.results.size()); ++r) {
       if (readers_[{id, r}].empty()) continue;
-      Source source = tables_.kept_by(menu, r);
+      ValueSource source = tables_.kept_by(menu, r);
       source.decision = decision;
       const bool many = source.port_of->size() >= 2 * source.ports->size();
       if (many && node.results.size() == 1) source = decide_kept(source, id);
@@ -166,7 +166,7 @@ class PlacementProblem::Maker {
   }
 
   /// The same place as a decision of its own.
-  Source decide_kept(const Source& of, NodeId id) {
+  ValueSource decide_kept(const ValueSource& of, NodeId id) {
     const Node& node = graph_.node(id);
     const std::size_t n = of.ports->size();
     auto& [channel, options, same] = kept_[of.port_of.get()];
@@ -181,7 +181,7 @@ class PlacementProblem::Maker {
       for (std::size_t i = 0; i < n; ++i) each.push_back(static_cast<int>(i));
       same = std::make_shared<const std::vector<int>>(std::move(each));
     }
-    const Source out{decide(text("kept %", id), node.block, options), of.ports, same};
+    const ValueSource out{decide(text("kept %", id), node.block, options), of.ports, same};
     link(of.decision, out.decision, channel);
     return out;
   }
@@ -230,10 +230,10 @@ class PlacementProblem::Maker {
     auto found =
         std::ranges::find_if(state_classes_, [&](const auto& c) { return c.first == key; });
     if (found == state_classes_.end()) {
-      Source made = make_state(node, key.beside, std::move(ports));
+      ValueSource made = make_state(node, key.beside, std::move(ports));
       found = state_classes_.insert(found, {std::move(key), std::move(made)});
     }
-    Source source = found->second;
+    ValueSource source = found->second;
     source.decision = decide(state->path, Name(state->path), state_options_.at(source.ports.get()));
     auto forms = std::make_shared<std::vector<Stands>>();
     for (const Port& port : *source.ports) forms->push_back(port.stands);
@@ -258,7 +258,7 @@ class PlacementProblem::Maker {
     return out / std::max(1.0, static_cast<double>(graph_.type(state.value).bytes()));
   }
 
-  Source make_state(const Node& node, double beside, Ports ports) {
+  ValueSource make_state(const Node& node, double beside, Ports ports) {
     Options options;
     const auto whole = static_cast<double>(node.type().bytes());
     std::vector<int> each;
@@ -270,8 +270,8 @@ class PlacementProblem::Maker {
       options.bytes.push_back(kept);
       each.push_back(static_cast<int>(i));
     }
-    Source out{-1, std::make_shared<const Ports>(std::move(ports)),
-               std::make_shared<const std::vector<int>>(std::move(each))};
+    ValueSource out{-1, std::make_shared<const Ports>(std::move(ports)),
+                    std::make_shared<const std::vector<int>>(std::move(each))};
     state_options_[out.ports.get()] = std::make_shared<const Options>(std::move(options));
     return out;
   }
@@ -289,7 +289,7 @@ class PlacementProblem::Maker {
 
   /// The value is read from this source: directly by one reader, by several through one place to
   /// which it is brought for all.
-  void offer(ValueId v, Source source) {
+  void offer(ValueId v, ValueSource source) {
     const std::vector<Reader>& readers = readers_[v];
     if (readers.size() < 2) {
       sources_[v] = std::move(source);
@@ -310,7 +310,7 @@ class PlacementProblem::Maker {
       each = std::make_shared<const std::vector<int>>(std::move(same));
     }
     const Name block = p_.decisions_.decisions[at(source.decision)].block;
-    const Source read{decide(text("read ", v), block, options), shared, each};
+    const ValueSource read{decide(text("read ", v), block, options), shared, each};
     link(source.decision, read.decision, tables_.between(source, v, read));
     sources_[v] = read;
   }
@@ -323,7 +323,7 @@ class PlacementProblem::Maker {
   OpDecisions decisions_;
   GradientFlow flow_;
   ValueTable<std::vector<Reader>> readers_;
-  ValueTable<Source> sources_;
+  ValueTable<ValueSource> sources_;
   SourceTables tables_;
   std::map<const OpDef*, std::vector<const OpClass*>> classes_of_op_;
   std::deque<std::vector<Stands>> pinned_values_;
@@ -345,7 +345,7 @@ class PlacementProblem::Maker {
     double beside;
     friend bool operator==(const StateKey&, const StateKey&) = default;
   };
-  std::vector<std::pair<StateKey, Source>> state_classes_;
+  std::vector<std::pair<StateKey, ValueSource>> state_classes_;
   std::map<const void*, std::shared_ptr<const Options>> state_options_;
 };
 

@@ -8,8 +8,8 @@
 namespace tessera {
 
 /// The operand's places, option by option.
-const Source& SourceTables::read_by(const OpMenu& menu, int operand) {
-  Source& out = sources_[{&menu, operand}];
+const ValueSource& SourceTables::read_by(const OpMenu& menu, int operand) {
+  ValueSource& out = sources_[{&menu, operand}];
   if (out.ports) return out;
   Ports ports;
   std::vector<int> each;
@@ -19,8 +19,8 @@ const Source& SourceTables::read_by(const OpMenu& menu, int operand) {
   out.port_of = std::make_shared<const std::vector<int>>(std::move(each));
   return out;
 }
-const Source& SourceTables::kept_by(const OpMenu& menu, int result) {
-  Source& out = sources_[{&menu, -1 - result}];
+const ValueSource& SourceTables::kept_by(const OpMenu& menu, int result) {
+  ValueSource& out = sources_[{&menu, -1 - result}];
   if (out.ports) return out;
   Ports ports;
   std::vector<int> each;
@@ -41,8 +41,8 @@ Cost SourceTables::come_back(const TensorType& type, const Stands& from, const S
   return prices_.move(type, from, to, sum ? Traffic::Finish : Traffic::Between);
 }
 
-std::shared_ptr<const CostTable> SourceTables::between(const Source& from, ValueId v,
-                                                       const Source& to) {
+std::shared_ptr<const CostTable> SourceTables::between(const ValueSource& from, ValueId v,
+                                                       const ValueSource& to) {
   const TensorType& type = graph_.type(v);
   const bool of_state = graph_.node(v.node).op == &kState;
   std::shared_ptr<const CostTable>& out =

@@ -20,7 +20,7 @@ struct Port {
 using Ports = std::vector<Port>;
 
 /// A decision as the place of a value: the port of each of its options.
-struct Source {
+struct ValueSource {
   int decision = -1;
   std::shared_ptr<const Ports> ports;
   std::shared_ptr<const std::vector<int>> port_of;  // per option
@@ -42,17 +42,18 @@ class SourceTables {
   SourceTables(const Graph& graph, Prices& prices) : graph_(graph), prices_(prices) {}
 
   /// Where an operand must lie, option by option; where a result is kept. Without a decision.
-  const Source& read_by(const OpMenu& menu, int operand);
-  const Source& kept_by(const OpMenu& menu, int result);
+  const ValueSource& read_by(const OpMenu& menu, int operand);
+  const ValueSource& kept_by(const OpMenu& menu, int result);
   /// The price of bringing the value from one to the other, and its gradient back.
-  std::shared_ptr<const CostTable> between(const Source& from, ValueId value, const Source& to);
+  std::shared_ptr<const CostTable> between(const ValueSource& from, ValueId value,
+                                           const ValueSource& to);
 
  private:
   Cost come_back(const TensorType& type, const Stands& from, const Stands& to, bool of_state);
 
   const Graph& graph_;
   Prices& prices_;
-  std::map<std::pair<const OpMenu*, int>, Source> sources_;
+  std::map<std::pair<const OpMenu*, int>, ValueSource> sources_;
   std::map<std::tuple<const void*, const void*, const void*, const void*, int, std::string>,
            std::shared_ptr<const CostTable>>
       tables_;
