@@ -269,14 +269,16 @@ TEST(GradientRelation, WhatDoesNotFitTogetherIsRefused) {
       {"a strategy has the dims of its input",
        with(Mode::SemiAutoParallel, {Kind::Splits, {{8}, {8, 1}}}, nullptr),
        {"batch input 'x': a strategy of 1 dims for the shape [16,32]; give each dim a number"}},
-      {"only one of the searches is there",
+      {"nothing keeps to no memory",
        with(Mode::AutoParallel, {},
-            [](Options& o) { o.search_mode = SearchMode::DynamicProgramming; }),
-       {"search_mode dynamic_programming is not there yet; use sharding_propagation"}},
-      {"only one of the searches is there",
-       with(Mode::AutoParallel, {},
-            [](Options& o) { o.search_mode = SearchMode::RecursiveProgramming; }),
-       {"search_mode recursive_programming is not there yet; use sharding_propagation"}},
+            [](Options& o) {
+              o.search_mode = SearchMode::DynamicProgramming;
+              o.memory_cap = 1;
+            }),
+       {"dynamic_programming found no placements that keep no more than 1 bytes on a device"}},
+      {"a memory cap is for a search",
+       with(Mode::AutoParallel, {}, [](Options& o) { o.memory_cap = 1e9; }),
+       {"memory_cap is set, but nothing searches within it; use auto_parallel with search_mode"}},
       {"all at once",
        with(Mode::StandAlone, {},
             [](Options& o) {

@@ -336,4 +336,38 @@ MoveSpace::Path MoveSpace::cheapest(const OrderedStands& from, const OrderedStan
   return path;
 }
 
+double MoveSpace::cheapest_cost(const OrderedStands& from, const OrderedStands& to) {
+  const auto begin = index_.find(from), end = index_.find(to);
+  if (begin == index_.end() || end == index_.end()) return std::numeric_limits<double>::infinity();
+  std::vector<double>& costs = costs_[begin->second];
+  if (costs.empty()) costs = costs_from(begin->second);
+  return costs[end->second];
+}
+
+std::vector<double> MoveSpace::costs_from(std::uint32_t from) const {
+  std::vector<double> out(nodes_.size(), std::numeric_limits<double>::infinity());
+  std::vector<bool> done(nodes_.size(), false);
+  using Entry = std::pair<double, std::uint32_t>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
+  out[from] = 0;
+  open.emplace(0.0, from);
+  while (!open.empty()) {
+    const std::uint32_t at = open.top().second;
+    open.pop();
+    if (done[at]) continue;
+    done[at] = true;
+    const auto reach = [&](const Step& step) {
+      const double cost = out[at] + step.cost;
+      if (cost >= out[step.node]) return;
+      out[step.node] = cost;
+      open.emplace(cost, step.node);
+    };
+    for (std::uint32_t i = first_[at]; i < first_[at + 1]; ++i) reach(steps_[i]);
+    for (const std::uint32_t other : members_[class_[at]]) {
+      if (!done[other]) reach(permute(at, other));
+    }
+  }
+  return out;
+}
+
 }  // namespace tessera

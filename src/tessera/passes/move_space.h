@@ -67,6 +67,9 @@ class MoveSpace {
   /// The least cost, then the fewest moves, then the moves found first: always the same ones.
   Path cheapest(const OrderedStands& from, const OrderedStands& to) const;
 
+  /// What the cheapest paths from there cost; infinite to where none leads. Remembered.
+  double cheapest_cost(const OrderedStands& from, const OrderedStands& to);
+
   const OrderedStands& stands(std::uint32_t node) const { return nodes_[node]; }
 
  private:
@@ -86,6 +89,7 @@ class MoveSpace {
   double cost(MoveKind kind, std::int64_t bytes, std::int64_t ranks, std::uint16_t axes) const;
   std::string permutation_class(const View& at) const;
   Step permute(std::uint32_t from, std::uint32_t to) const;
+  std::vector<double> costs_from(std::uint32_t from) const;
 
   MoveProblem problem_;
   OrderedStands target_;
@@ -97,6 +101,7 @@ class MoveSpace {
   std::vector<std::int64_t> digits_;  // per node and axis: what the axis counts (permute)
   std::vector<std::uint32_t> class_;  // nodes of one class permute into each other
   std::vector<std::vector<std::uint32_t>> members_;
+  std::unordered_map<std::uint32_t, std::vector<double>> costs_;  // by node: to all nodes
 };
 
 }  // namespace tessera

@@ -23,6 +23,7 @@ class Reader {
   OpDecision read() {
     for (std::size_t i = 0; i < pin_.ins.size(); ++i) operand(i);
     for (std::size_t i = 0; i < pin_.ins.size(); ++i) agrees(i);
+    for (std::size_t r = 0; r < pin_.outs.size(); ++r) made_in_parts(r);
     for (std::size_t r = 0; r < rule_.outs.size(); ++r) makes_runs(static_cast<int>(r));
     for (std::size_t r = 0; r < pin_.outs.size(); ++r) {
       require(pin_.outs[r].dims.size() == rule_.outs[r].size(), "op '", pin_.op, "': result ", r,
@@ -63,6 +64,30 @@ class Reader {
               f < 0 ? "" : rule_.list[at(f)].name, "' along axis '", axes_[a].name,
               "': its rule is ", rule_);
     }
+  }
+
+  /// A dim that no operand has is made in the parts in which it is to be kept.
+  void made_in_parts(std::size_t r) {
+    if (pin_.outs[r].dims.size() != rule_.outs[r].size()) return;  // refused where it is read
+    const Choices factors = factors_on_axes(rule_, rule_.outs[r], axes_.read(pin_.outs[r]), axes_);
+    for (int a = 0; a < axes_.count(); ++a) {
+      const Choice f = factors[at(a)];
+      if (f < 0 || axes_.is_time(a) || out_.choices[at(a)] != kReplicate) continue;
+      const bool in_operands =
+          std::any_of(rule_.ins.begin(), rule_.ins.end(),
+                      [&](const Factors::Dims& dims) { return rule_.has(dims, f); });
+      const std::int64_t cut = cut_by(f) * axes_[a].size;
+      const Factor& factor = rule_.list[at(f)];
+      if (!in_operands && may_shard(*node_.op, factor.kind) && factor.size % cut == 0)
+        out_.choices[at(a)] = f;
+    }
+  }
+  std::int64_t cut_by(Choice f) const {
+    std::int64_t out = 1;
+    for (int a = 0; a < axes_.count(); ++a) {
+      if (out_.choices[at(a)] == f) out *= axes_[a].size;
+    }
+    return out;
   }
 
   /// What the op leaves on a rank is one run of each dim of the result.

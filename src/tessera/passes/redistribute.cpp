@@ -100,6 +100,20 @@ std::vector<std::string> moved_axes(const MoveSpace::Step& step, const OrderedSt
   return out;
 }
 
+/// False where no axis is in the way of another: of each dim at most one axis leaves, the last one,
+/// or one joins.
+bool gains_by_split(const Sharding& from, const Sharding& to, const Mesh& mesh) {
+  for (std::size_t d = 0; d < from.dims.size(); ++d) {
+    const std::vector<std::string>&before = from.dims[d], &after = to.dims[d];
+    const auto [left, joined] =
+        std::mismatch(before.begin(), before.end(), after.begin(), after.end());
+    const auto leave = before.end() - left, join = after.end() - joined;
+    if (leave > 1 || join > 1) return true;
+    if (leave == 1 && join == 1 && mesh.size(*left) != mesh.size(*joined)) return true;
+  }
+  return false;
+}
+
 int parse_dim(std::string_view line, std::string_view digits) {
   if (digits.empty()) return -1;
   int dim = 0;
@@ -211,15 +225,25 @@ const Redistribution& Redistributor::plan(const Shape& shape, DType dtype, const
   return known_.emplace(std::move(key), *std::move(best)).first->second;
 }
 
-std::optional<Redistribution> Redistributor::search(const Mesh& mesh, const Shape& shape,
-                                                    DType dtype, const Sharding& from,
-                                                    const Sharding& to, bool split) {
+/// What a search is over.
+struct Redistributor::Setup {
   MoveProblem problem;
+  std::vector<std::string> axes;
+  std::vector<AxisSpan> spans;
+  OrderedStands begin{}, end{};
+  std::string key;      // of its space
+  bool shared = false;  // without time and with every move allowed, all pairs share one space
+};
+
+Redistributor::Setup Redistributor::set_up(const Mesh& mesh, const Shape& shape, DType dtype,
+                                           const Sharding& from, const Sharding& to,
+                                           bool split) const {
+  Setup out;
+  MoveProblem& problem = out.problem;
   problem.shape = shape;
   problem.element = size_of(dtype);
   problem.dims = dims_of(shape, from, to);
-  std::vector<std::string> axes;
-  std::vector<AxisSpan> spans;
+  std::vector<std::string>& axes = out.axes;
   bool time = false;
   for (const Axis& axis : mesh.axes()) {
     const auto names = [&](const Sharding& s) {
@@ -230,14 +254,10 @@ std::optional<Redistribution> Redistributor::search(const Mesh& mesh, const Shap
     if (!names(from) && !names(to) && !helps) continue;
     const bool is_time = axis.level == Level::Time;
     axes.push_back(axis.name);
-    spans.push_back(is_time ? AxisSpan{Level::Time} : span_of(mesh, axis.name));
+    out.spans.push_back(is_time ? AxisSpan{Level::Time} : span_of(mesh, axis.name));
     problem.axes.push_back({axis.size, is_time});
     time = time || is_time;
   }
-  if (split && axes.size() > kMaxMoveAxes) return std::nullopt;  // the value as it is may do
-  require(axes.size() <= kMaxMoveAxes, "from ", from, " to ", to, ": ", axes.size(),
-          " axes are more than ", kMaxMoveAxes, "; go in two steps");
-  problem.prices = prices_of_sets(spans, machine_);
   problem.directed = split || axes.size() > kExactAxes;
   for (const Sharding* s : {&from, &to}) {
     if (s->partial.empty()) continue;
@@ -245,24 +265,39 @@ std::optional<Redistribution> Redistributor::search(const Mesh& mesh, const Shap
     if (std::find(problem.monoids.begin(), problem.monoids.end(), monoid) == problem.monoids.end())
       problem.monoids.push_back(monoid);
   }
-
-  // Without time and with every move allowed, all pairs over these axes share one space.
-  const bool shared = !time && !problem.directed;
+  out.shared = !time && !problem.directed;
+  if (axes.size() > kMaxMoveAxes) return out;  // refused, or not tried
+  out.begin = encode(from, axes);
+  out.end = encode(to, axes);
   std::sort(problem.monoids.begin(), problem.monoids.end());
-  std::string key = text(shape, " ", dtype, " ", join(axes, "."), " ", join(problem.dims));
-  for (const Monoid monoid : problem.monoids) key += text(" ", static_cast<int>(monoid));
+  out.key = text(shape, " ", dtype, " ", join(axes, "."), " ", join(problem.dims));
+  for (const Monoid monoid : problem.monoids) out.key += text(" ", static_cast<int>(monoid));
+  return out;
+}
 
-  const OrderedStands begin = encode(from, axes), end = encode(to, axes);
+std::unique_ptr<Redistributor::Search> Redistributor::explore(Setup& setup) const {
+  setup.problem.prices = prices_of_sets(setup.spans, machine_);
+  return std::make_unique<Search>(
+      Search{setup.axes, MoveSpace(std::move(setup.problem), setup.begin, setup.end)});
+}
+
+std::optional<Redistribution> Redistributor::search(const Mesh& mesh, const Shape& shape,
+                                                    DType dtype, const Sharding& from,
+                                                    const Sharding& to, bool split) {
+  Setup setup = set_up(mesh, shape, dtype, from, to, split);
+  const std::vector<std::string>& axes = setup.axes;
+  if (split && axes.size() > kMaxMoveAxes) return std::nullopt;  // the value as it is may do
+  require(axes.size() <= kMaxMoveAxes, "from ", from, " to ", to, ": ", axes.size(),
+          " axes are more than ", kMaxMoveAxes, "; go in two steps");
   std::unique_ptr<Search> own;
-  std::unique_ptr<Search>& search = shared ? searches_[key] : own;
-  if (search == nullptr)
-    search = std::make_unique<Search>(Search{axes, MoveSpace(std::move(problem), begin, end)});
-  const MoveSpace::Path path = search->space.cheapest(begin, end);
+  std::unique_ptr<Search>& search = setup.shared ? searches_[setup.key] : own;
+  if (search == nullptr) search = explore(setup);
+  const MoveSpace::Path path = search->space.cheapest(setup.begin, setup.end);
   if (!path.found) return std::nullopt;
 
   Redistribution out;
   out.seconds = path.cost * 1e-15;
-  OrderedStands before = begin;
+  OrderedStands before = setup.begin;
   for (const MoveSpace::Step& step : path.steps) {
     const OrderedStands& after = search->space.stands(step.node);
     out.moves.push_back({step.kind, moved_axes(step, before, after, axes), step.from, step.to,
@@ -270,6 +305,20 @@ std::optional<Redistribution> Redistributor::search(const Mesh& mesh, const Shap
     before = after;
   }
   return out;
+}
+
+double Redistributor::seconds(const Shape& shape, DType dtype, const Sharding& from,
+                              const Sharding& to) {
+  Setup setup = set_up(mesh_, shape, dtype, from, to, false);
+  if (!setup.shared) return plan(shape, dtype, from, to).seconds;
+  std::unique_ptr<Search>& search = searches_[setup.key];
+  if (search == nullptr) search = explore(setup);
+  double out = search->space.cheapest_cost(setup.begin, setup.end) * 1e-15;
+  if (!gains_by_split(from, to, mesh_)) return out;
+  const auto view = split_view(shape, from, to, mesh_);
+  if (!view || view->shape == shape) return out;
+  const auto split = this->search(view->mesh, view->shape, dtype, view->from, view->to, true);
+  return split ? std::min(out, split->seconds) : out;
 }
 
 }  // namespace tessera

@@ -90,9 +90,16 @@ class Redistributor {
   /// sharding; more than 10 axes; a value that would have to move along time.
   const Redistribution& plan(const Shape& shape, DType dtype, const Sharding& from,
                              const Sharding& to);
+  /// What the plan takes, without the plan: for those who compare many. Errors: none, where there
+  /// is no plan it is infinite.
+  double seconds(const Shape& shape, DType dtype, const Sharding& from, const Sharding& to);
 
  private:
   struct Search;
+  struct Setup;
+  Setup set_up(const Mesh& mesh, const Shape& shape, DType dtype, const Sharding& from,
+               const Sharding& to, bool split) const;
+  std::unique_ptr<Search> explore(Setup& setup) const;
   /// The cheapest moves on the value as it is, or split; none if none lead there.
   std::optional<Redistribution> search(const Mesh& mesh, const Shape& shape, DType dtype,
                                        const Sharding& from, const Sharding& to, bool split);

@@ -15,6 +15,7 @@
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/rewrite.h"
 #include "tessera/passes/simplify.h"
+#include "tessera/search/mesh_to_search.h"
 #include "tessera/shard/op_strategy.h"
 #include "tessera/shard/refined_axes.h"
 #include "tessera/shard/tensor_strategy.h"
@@ -29,6 +30,10 @@ bool by_ops(ParallelMode mode) {
 
 bool reads_shards(ParallelMode mode) {
   return by_ops(mode) || mode == ParallelMode::HybridParallel;
+}
+
+bool searches(const AutoParallel& o) {
+  return o.mode == ParallelMode::AutoParallel && o.search_mode != SearchMode::ShardingPropagation;
 }
 
 /// All that does not fit together.
@@ -48,11 +53,10 @@ std::vector<std::string> problems(const AutoParallel& o) {
     out.push_back(
         "data_parallel cuts the batch along its rows, but dataset_strategy says otherwise; leave "
         "that out, or use semi_auto_parallel");
-  if (o.mode == ParallelMode::AutoParallel && o.search_mode != SearchMode::ShardingPropagation)
-    out.push_back(text("search_mode ",
-                       o.search_mode == SearchMode::DynamicProgramming ? "dynamic_programming"
-                                                                       : "recursive_programming",
-                       " is not there yet; use sharding_propagation, and shard() an op or two"));
+  if (!searches(o) && o.memory_cap < kNever)
+    out.push_back(
+        "memory_cap is set, but nothing searches within it; use auto_parallel with search_mode "
+        "dynamic_programming or recursive_programming");
   if (!reads_shards(o.mode) && !o.shards.empty())
     out.push_back(text("op '", o.shards[0].ops, "' has a strategy, but the mode does not read it; ",
                        "use semi_auto_parallel or auto_parallel"));
@@ -65,14 +69,19 @@ class Parallelizer {
   Parallelizer(const Graph& graph, const Graph& step, const AutoParallel& options)
       : graph_(graph), step_(step), options_(options), paths_(op_paths(graph)) {}
 
-  Strategy run() {
+  ParallelStep run() {
     read_batch();
     read_ops();
     require(wrong_.empty(), join(wrong_, "\n"));
     lay_out();
     keep_outputs();
+    if (searches(options_)) {
+      Searched found = search_placements(graph_, strategy_, options_.search_mode, options_.machine,
+                                         {.bytes = options_.memory_cap});
+      return {{}, std::move(found.strategy), found.report};
+    }
     if (reads_shards(options_.mode)) follow_readers();
-    return std::move(strategy_);
+    return {{}, std::move(strategy_)};
   }
 
  private:
@@ -200,6 +209,7 @@ class Parallelizer {
   void lay_out() {
     std::vector<GivenLayout> given;
     std::vector<TensorLayout> automatic{{{options_.device_num}, {}, {}}};
+    if (searches(options_)) automatic.push_back({factors_to_search(options_.device_num), {}, {}});
     const auto take_layout = [&](const TensorLayout& layout, bool is_given, const auto&... owner) {
       if (is_given) {
         given.push_back({layout, text(owner...)});
@@ -217,6 +227,7 @@ class Parallelizer {
     const RefinedAxes axes(given, automatic);
     const std::string time(kMicrobatchAxis);
     strategy_.mesh = axes.mesh({time, options_.micro_batches, Level::Time});
+    if (searches(options_)) strategy_.mesh = on_levels(strategy_.mesh, options_.machine);
     strategy_.major = axes.major();
     const bool first = time_first();
     if (first) strategy_.major.insert(strategy_.major.begin(), time);
@@ -360,9 +371,9 @@ ParallelStep parallelize(const Graph& step, const AutoParallel& options) {
   const std::vector<std::string> wrong = problems(options);
   require(wrong.empty(), join(wrong, "\n"));
   const Graph graph = simplify(merge_pads(step));
-  Strategy strategy = Parallelizer(graph, step, options).run();
-  Graph out = scaled(graph, strategy, options);
-  return {std::move(out), std::move(strategy)};
+  ParallelStep out = Parallelizer(graph, step, options).run();
+  out.graph = scaled(graph, out.strategy, options);
+  return out;
 }
 
 }  // namespace tessera

@@ -1,11 +1,13 @@
 #pragma once
 /// MindSpore's parallel modes, as one strategy.
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tessera/ir/graph.h"
 #include "tessera/ir/strategy.h"
+#include "tessera/search/search.h"
 #include "tessera/shard/op_shard.h"
 
 namespace tessera {
@@ -17,8 +19,6 @@ enum class ParallelMode {
   AutoParallel,      // ops lie as their strategies say; the rest is found
   HybridParallel,    // the user's collectives, inside of local() (shard/local.h)
 };
-enum class SearchMode { DynamicProgramming, RecursiveProgramming, ShardingPropagation };
-
 /// How each batch input is cut: along its rows by all ranks, not at all, or as said for each input.
 struct DatasetStrategy {
   enum class Kind { DataParallel, FullBatch, Splits } kind = Kind::DataParallel;
@@ -46,7 +46,11 @@ struct DatasetStrategy {
 /// every rank.
 struct AutoParallel {
   ParallelMode mode = ParallelMode::StandAlone;
+  /// Of ParallelMode::AutoParallel: how ops without a strategy get one. The first two search on a
+  /// mesh of at most three axes, and finer where strategies of the user need that.
   SearchMode search_mode = SearchMode::ShardingPropagation;
+  Machine machine = {};        // whose prices the searches go by
+  double memory_cap = kNever;  // bytes on a device, of what a search can tell: SearchReport::bytes
   std::int64_t device_num = 1;
   std::int64_t micro_batches = 1;
   DatasetStrategy dataset_strategy = {};
@@ -63,11 +67,13 @@ struct AutoParallel {
 struct ParallelStep {
   Graph graph;  // gradients times their factors
   Strategy strategy;
+  std::optional<SearchReport> search = {};  // of a search mode that searches
 };
 
 /// Errors: options that do not fit together; strategies that match no op; all that is wrong with
 /// strategies (shard/op_strategy.h), of all ops at once; device matrices without a common
-/// refinement; axes of layouts that two tensors order in two ways.
+/// refinement; axes of layouts that two tensors order in two ways; a search that finds nothing
+/// within the memory cap.
 ParallelStep parallelize(const Graph& step, const AutoParallel& options);
 
 }  // namespace tessera

@@ -1,0 +1,151 @@
+/// A classifier with ever more classes, as for finding persons again (ReID): Z = (X x W) x V. Its
+/// plan turns from data parallel to model parallel.
+///
+/// X has a row for each picture, W makes features of it, V has a column for each class. With few
+/// classes each device takes its rows of X and has all of W and V: data parallel. All that is sent
+/// are the gradients of both. With many classes V and its gradient are large. Then it is cheaper to
+/// hand each device the features of all pictures and let it have some columns of V: model parallel.
+///
+///   example_reid                       searches for 8 devices, and runs both plans on 4
+///
+/// Nobody says which: search_mode dynamic_programming finds it, from what the machine's links and
+/// memory take (docs/mindspore-strategies.md).
+
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "tessera/comm/local.h"
+#include "tessera/nn/loss.h"
+#include "tessera/nn/optimizer.h"
+#include "tessera/ops/matmul.h"
+#include "tessera/passes/grad.h"
+#include "tessera/plan/compile.h"
+#include "tessera/shard/auto_parallel.h"
+#include "tessera/train/crew.h"
+#include "tessera/train/step.h"
+
+namespace {
+
+using namespace tessera;
+
+struct Sizes {
+  std::int64_t pictures = 256, inputs = 2048, features = 2048, classes = 0;
+};
+
+/// One step of training, searched for so many devices.
+ParallelStep classifier(const Sizes& sizes, std::int64_t devices, const Machine& machine) {
+  Builder builder;
+  const Init normal{Init::Kind::Normal, 0.02};
+  const Value x = builder.batch("x", {DType::F32, {sizes.pictures, sizes.inputs}, {}});
+  const Value labels = builder.batch("labels", {DType::I32, {sizes.pictures}, {}});
+  const Value samples = builder.state("data.samples", {DType::I64, {}, {}}, Role::Counter, {});
+  const Value w =
+      builder.state("w", {DType::F32, {sizes.inputs, sizes.features}, {}}, Role::Parameter, normal);
+  const Value v = builder.state("v", {DType::F32, {sizes.features, sizes.classes}, {}},
+                                Role::Parameter, normal);
+  const Value z = matmul(matmul(x, w), v);
+  const Value loss = cross_entropy_mean(z, labels).value();
+  OptimizerConfig sgd;
+  sgd.kind = OptimizerKind::Sgd;
+  sgd.momentum = sgd.weight_decay = sgd.clip = 0;
+  sgd.schedule = {.kind = ScheduleKind::Constant, .lr = 0.5};
+  update({w, v}, gradients(loss, {w, v}), loss, samples, sizes.pictures, sgd);
+  builder.output(Output::Kind::Metric, "loss", loss);
+
+  AutoParallel options;
+  if (devices > 1) {
+    options.mode = ParallelMode::AutoParallel;
+    options.search_mode = SearchMode::DynamicProgramming;
+    options.device_num = devices;
+    options.machine = machine;
+  }
+  return parallelize(builder.finish(), options);
+}
+
+/// How V lies: whole on each device, or cut along its classes.
+bool cuts_classes(const Strategy& strategy) {
+  bool out = false;
+  for (const Pin& pin : strategy.pins) {
+    if (pin.values == "v") out = !pin.sharding.dims[1].empty();
+  }
+  return out;
+}
+
+/// From where on the classes are cut, among powers of two.
+std::int64_t turn(Sizes sizes, const char* line) {
+  Machine machine = parse_machine(line);
+  std::printf("on %s\n", line);
+  std::int64_t out = 0;
+  for (sizes.classes = 64; sizes.classes <= 1 << 20; sizes.classes *= 4) {
+    const ParallelStep step = classifier(sizes, 8, machine);
+    const bool cut = cuts_classes(step.strategy);
+    if (cut && out == 0) out = sizes.classes;
+    std::printf("  %7lld classes: %s, %.6f s a step\n", static_cast<long long>(sizes.classes),
+                cut ? "model parallel" : "data parallel ", step.search->step_seconds);
+  }
+  return out;
+}
+
+/// The losses of a few steps.
+std::vector<double> run(const Sizes& sizes, std::int64_t devices, const Machine& machine) {
+  const ParallelStep step = classifier(sizes, devices, machine);
+  std::vector<double> losses;
+  run_ranks(static_cast<int>(devices), [&](Communicator& world) {
+    const std::unique_ptr<Device> device = make_cpu_device({.threads = 1});
+    CompileOptions mine;
+    mine.rank = world.rank();
+    Crew crew(compile({{"init", initialise(step.graph), step.strategy},
+                       {"train", step.graph, step.strategy}},
+                      *device, mine),
+              *device, &world);
+    if (world.rank() > 0) return crew.follow();
+    crew.run("init");
+    for (int i = 0; i < 5; ++i) {
+      crew.run("train", [&](BatchInputs& batch) {
+        std::int64_t n = 0;
+        for (float& number : batch.fill<float>("x"))
+          number = static_cast<float>(++n * 7 % 13 - 6) / 6.0F;
+        for (std::int32_t& label : batch.fill<std::int32_t>("labels"))
+          label = static_cast<std::int32_t>(++n * 5 % sizes.classes);
+      });
+      losses.push_back(crew.executor().scalar("train", "loss"));
+    }
+    crew.dismiss();
+  });
+  return losses;
+}
+
+}  // namespace
+
+int main() try {
+  // Links a twentieth as fast as memory, and links two hundred times slower.
+  const std::int64_t fast = turn({}, "core=50GB/s+5us compute=10000GFLOP/s memory=1000GB/s"),
+                     slow = turn({}, "core=5GB/s+5us compute=10000GFLOP/s memory=1000GB/s");
+  bool good = fast > 64 && slow > 64;
+
+  // Both plans on four devices, and one device.
+  const Sizes small{16, 12, 8, 64};
+  const Machine free = parse_machine("core=1000GB/s+0us compute=0.1GFLOP/s memory=0.1GB/s"),
+                dear = parse_machine("core=0.01GB/s+10us compute=100GFLOP/s memory=100GB/s");
+  const std::vector<double> one = run(small, 1, free);
+  for (const Machine& machine : {free, dear}) {
+    const std::vector<double> four = run(small, 4, machine);
+    std::printf("%s on 4 devices:", cuts_classes(classifier(small, 4, machine).strategy)
+                                        ? "model parallel"
+                                        : "data parallel");
+    for (std::size_t i = 0; i < four.size(); ++i) {
+      std::printf(" %.6f", four[i]);
+      good = good && std::abs(four[i] - one[i]) < 1e-5;
+    }
+    std::printf("\n");
+  }
+  if (good) return 0;
+  std::fprintf(stderr, "not what was expected\n");
+  return 1;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}

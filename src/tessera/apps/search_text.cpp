@@ -1,0 +1,97 @@
+#include "tessera/apps/search_text.h"
+
+#include <array>
+#include <iomanip>
+#include <map>
+#include <sstream>
+
+#include "tessera/ir/blocks.h"
+#include "tessera/passes/compute_in.h"
+#include "tessera/passes/merge_pads.h"
+#include "tessera/passes/simplify.h"
+#include "tessera/search/mesh_to_search.h"
+#include "tessera/train/programs.h"
+#include "tessera/train/step.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::array<SearchMode, 3> kSearchModes = {SearchMode::DynamicProgramming,
+                                                    SearchMode::RecursiveProgramming,
+                                                    SearchMode::ShardingPropagation};
+
+std::string placed_line(const OpPin& pin) {
+  std::vector<std::string> ins, outs;
+  for (const Sharding& in : pin.ins) ins.push_back(to_text(in));
+  for (const Sharding& out : pin.outs) outs.push_back(to_text(out));
+  return text(join(ins), ins.empty() ? "-> " : " -> ", join(outs));
+}
+
+/// Path and what is said of it, in order; blocks of which the same is said are written once.
+std::string by_block(const std::vector<std::pair<std::string, std::string>>& lines) {
+  std::vector<std::pair<std::string, std::string>> blocks;  // neighbours of one block together
+  for (const auto& [path, said] : lines) {
+    const std::string block(block_of(path));
+    if (blocks.empty() || blocks.back().first != block || block.empty())
+      blocks.push_back({block, ""});
+    const std::string name = block.empty() ? path : "  ." + path.substr(block.size() + 1);
+    blocks.back().second += text(name, ": ", said, "\n");
+  }
+  std::map<std::string, std::string> known;  // what is said, of the first block
+  std::string out;
+  for (const auto& [block, said] : blocks) {
+    const auto [first, is_new] = known.try_emplace(said, block);
+    if (block.empty()) {
+      out += said;
+    } else {
+      out += is_new ? text(block, "\n", said) : text(block, ": as ", first->second, "\n");
+    }
+  }
+  return out;
+}
+
+std::string summary(const SearchReport& r, SearchMode mode, const Mesh& mesh) {
+  std::ostringstream out;
+  out << to_text(mode) << " on " << to_text(mesh) << ": " << std::setprecision(4) << r.step_seconds
+      << " s a step";
+  if (mode == SearchMode::DynamicProgramming)
+    out << std::fixed << std::setprecision(2) << ", " << 100 * r.gap << " % above the bound";
+  out << std::fixed << std::setprecision(2) << ", " << r.bytes / 1073741824.0
+      << " GiB on a device\n"
+      << r.ops << " ops in " << r.classes << " classes, " << r.options << " ways in all, width "
+      << r.width << ", searched in " << r.seconds << " s\n";
+  return out.str();
+}
+
+}  // namespace
+
+SearchMode search_mode_of(std::string_view name) {
+  std::vector<std::string> names;
+  for (const SearchMode mode : kSearchModes) {
+    if (to_text(mode) == name) return mode;
+    names.emplace_back(to_text(mode));
+  }
+  fail(Fault::Usage, "unknown search mode '", name, "'; there are ", join(names));
+}
+
+std::string search_text(const RunConfig& config, SearchMode mode, double memory_cap) {
+  Graph step = train_step(task_of(config.model), config.optimizer, config.global_batch_size);
+  if (const std::optional<Precision> precision = precision_of(config))
+    step = compute_in(step, *precision);
+  step = simplify(merge_pads(step));
+  Strategy strategy{mesh_to_search(config.parallel.devices, config.parallel.machine)};
+  if (mode == SearchMode::ShardingPropagation) {  // it needs something to go on from
+    strategy.batch = {{}};
+    for (const Axis& axis : strategy.mesh.axes()) strategy.batch[0].push_back(axis.name);
+  }
+  const Searched found =
+      search_placements(step, strategy, mode, config.parallel.machine, {.bytes = memory_cap});
+  std::vector<std::pair<std::string, std::string>> ops, states;
+  for (const OpPin& pin : found.strategy.ops) ops.emplace_back(pin.op, placed_line(pin));
+  for (const Pin& pin : found.strategy.pins) states.emplace_back(pin.values, to_text(pin.sharding));
+  return summary(found.report, mode, strategy.mesh) + "\n" + by_block(ops) + "\n" +
+         by_block(states);
+}
+
+}  // namespace tessera

@@ -1,0 +1,66 @@
+#pragma once
+/// What moving values and computing cost, in the unit of decisions.
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "tessera/ir/graph.h"
+#include "tessera/passes/decide.h"
+#include "tessera/passes/redistribute.h"
+#include "tessera/passes/stands.h"
+#include "tessera/search/decision_graph.h"
+
+namespace tessera {
+
+Cost picoseconds(double seconds);
+
+/// What moves, as a machine weighs it (CostWeights).
+enum class Traffic : std::uint8_t {
+  Finish,     // sums that finish results of ops: beta1
+  Between,    // all else between ops: beta2
+  Parameter,  // gradients of parameters, and parameters: gamma
+};
+
+class Prices {
+ public:
+  Prices(const Strategy& strategy, const Machine& machine);
+  const Axes& axes() const { return axes_; }
+
+  /// Of bringing a value of that type from where it lies to where it is needed, as partition does
+  /// (passes/redistribute.h); remembered. kNever: there is no way.
+  Cost move(const TensorType& type, const Stands& from, const Stands& to, Traffic traffic);
+  /// Of one kernel of an op whose factors are cut like that: its part of the flops, and bytes.
+  Cost work(const OpCall& call, const Factors& rule, const Choices& choices, double flops,
+            double bytes) const;
+  /// Of reading or writing so many bytes.
+  Cost streamed(double bytes) const;
+  /// How many ranks share out what lies so.
+  std::int64_t parts(const Stands& stands) const;
+
+ private:
+  struct Key {
+    std::uint64_t type, stands;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
+  std::uint64_t code(const Stands& stands) const;
+  Cost raw(const TensorType& type, const Stands& from, const Stands& to);
+  std::string like(const TensorType& type, const Stands& from, const Stands& to) const;
+
+  bool alike(const std::vector<int>& names) const;
+
+  Axes axes_;
+  Mesh mesh_;
+  Machine machine_;
+  Redistributor redistributor_;
+  std::vector<std::vector<int>> renamings_;  // of axes that are as large and as near
+  std::int64_t ranks_ = 1;
+  std::vector<TensorType> types_;
+  std::unordered_map<Key, Cost, Hash> known_;
+  std::unordered_map<std::string, Cost> known_alike_;
+};
+
+}  // namespace tessera

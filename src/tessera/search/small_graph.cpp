@@ -1,0 +1,113 @@
+#include "tessera/search/small_graph.h"
+
+#include <algorithm>
+
+#include "tessera/base/index.h"
+#include "tessera/ir/builder.h"
+
+namespace tessera {
+
+namespace {
+
+/// The choices of one rule, by the names of factors in another.
+Choices renamed(const Choices& choices, const Factors& theirs, const Factors& rule) {
+  Choices out;
+  for (const Choice choice : choices) {
+    const int f = choice < 0 ? -1 : rule.find(theirs.list[at(choice)].name);
+    out.push_back(f < 0 ? kReplicate : static_cast<Choice>(f));
+  }
+  return out;
+}
+
+}  // namespace
+
+Cost work_of(const Prices& prices, const OpCall& call, const Factors& rule, const Choices& choices,
+             double flops, double bytes, const std::vector<Stands>& in,
+             const std::vector<Stands>& out) {
+  if (call.op().view != nullptr) return 0;  // nothing is computed where it is a view
+  double ranks = 1, whole = 0, local = 0;
+  for (int a = 0; a < prices.axes().count(); ++a) {
+    if (choices[at(a)] >= 0) ranks *= static_cast<double>(prices.axes()[a].size);
+  }
+  const auto add = [&](const TensorType& type, const Stands& stands) {
+    const auto n = static_cast<double>(type.bytes());
+    whole += n;
+    local += n / static_cast<double>(prices.parts(stands));
+  };
+  for (std::size_t i = 0; i < in.size(); ++i) add(call.in(static_cast<int>(i)), in[i]);
+  for (std::size_t r = 0; r < out.size(); ++r) add(call.out(static_cast<int>(r)), out[r]);
+  return prices.work(call, rule, choices, flops / ranks, whole > 0 ? bytes * local / whole : 0);
+}
+
+SmallGraph::SmallGraph(Graph graph, std::vector<NodeId> told) : graph_(std::move(graph)) {
+  for (NodeId id = 0; id < graph_.size(); ++id) {
+    Op op;
+    const Node& node = graph_.node(id);
+    op.told = std::find(told.begin(), told.end(), id) != told.end();
+    op.rule = graph_.factors(id);
+    if (!node.op->traits.leaf) {
+      const OpCall call = graph_.call(id);
+      op.flops = node.op->flops == nullptr ? 0 : node.op->flops(call);
+      op.bytes = bytes_moved(call);
+    }
+    ops_.push_back(std::move(op));
+  }
+}
+
+Placed SmallGraph::place(Prices& prices, std::map<ValueId, Stands> told,
+                         const std::map<ValueId, Stands>& wanted, const Choices* like) const {
+  Placed out;
+  out.stands = std::move(told);
+  for (NodeId id = 0; id < graph_.size(); ++id) {
+    const Node& node = graph_.node(id);
+    if (ops_[at(id)].told) continue;
+    if (node.op->traits.leaf) {
+      out.stands.try_emplace({id, 0}, prices.axes().whole());
+    } else {
+      place_op(prices, id, wanted, like, out);
+    }
+  }
+  return out;
+}
+
+void SmallGraph::place_op(Prices& prices, NodeId id, const std::map<ValueId, Stands>& wanted,
+                          const Choices* like, Placed& out) const {
+  const Node& node = graph_.node(id);
+  const Op& op = ops_[at(id)];
+  Undecided undecided;
+  undecided.rule = &op.rule;
+  undecided.expands = node.op->expand != nullptr;
+  for (const ValueId input : node.inputs)
+    undecided.ins.push_back({&graph_.type(input), out.stands.at(input)});
+  std::vector<Undecided::Wanted> wishes(node.results.size());
+  for (std::size_t r = 0; r < node.results.size(); ++r) {
+    undecided.outs.push_back(&node.results[r].type);
+    const auto found = wanted.find({id, static_cast<std::int32_t>(r)});
+    if (found != wanted.end()) wishes[r].stands = found->second;
+    undecided.wanted.push_back(found == wanted.end() ? nullptr : &wishes[r]);
+  }
+  Choices inherited;
+  if (node.like >= 0 && like != nullptr) {
+    inherited = renamed(*like, ops_[at(node.like)].rule, op.rule);
+    undecided.inherited = &inherited;
+  }
+  const Choices choices = decide(undecided, prices.axes()).choices;
+  std::vector<Stands> ins, outs;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId input = node.inputs[i];
+    ins.push_back(required(undecided, choices, static_cast<int>(i), prices.axes()));
+    Stands& have = out.stands.at(input);
+    // A sum is finished once, for all who read it.
+    const bool finished = std::ranges::any_of(have, is_partial);
+    out.cost += prices.move(graph_.type(input), have, ins.back(),
+                            finished ? Traffic::Finish : Traffic::Between);
+    if (finished) have = ins.back();
+  }
+  for (std::size_t r = 0; r < node.results.size(); ++r) {
+    outs.push_back(natural(op.rule, choices, static_cast<int>(r), prices.axes()));
+    out.stands[{id, static_cast<std::int32_t>(r)}] = outs.back();
+  }
+  out.cost += work_of(prices, graph_.call(id), op.rule, choices, op.flops, op.bytes, ins, outs);
+}
+
+}  // namespace tessera

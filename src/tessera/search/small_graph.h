@@ -1,0 +1,51 @@
+#pragma once
+/// A few ops that go with one op, its gradient or its expansion, placed and priced as propagation
+/// would place them.
+
+#include <map>
+#include <vector>
+
+#include "tessera/passes/decide.h"
+#include "tessera/search/prices.h"
+
+namespace tessera {
+
+/// What placing and computing cost, and where values came to lie.
+struct Placed {
+  Cost cost = 0;
+  std::map<ValueId, Stands> stands;
+};
+
+class SmallGraph {
+ public:
+  /// `graph`: in Form::Global. Nodes of `told` are not computed here: where their results lie is
+  /// said.
+  SmallGraph(Graph graph, std::vector<NodeId> told);
+
+  /// `wanted`: where results would best lie. `like`: the factors of a told node, for those whose
+  /// gradients they are.
+  Placed place(Prices& prices, std::map<ValueId, Stands> told,
+               const std::map<ValueId, Stands>& wanted, const Choices* like) const;
+  const Graph& graph() const { return graph_; }
+  const Factors& rule(NodeId id) const { return ops_[static_cast<std::size_t>(id)].rule; }
+
+ private:
+  struct Op {
+    Factors rule;
+    double flops = 0, bytes = 0, whole = 0;  // bytes as the op counts them; of all its values
+    bool told = false;
+  };
+  void place_op(Prices& prices, NodeId id, const std::map<ValueId, Stands>& wanted,
+                const Choices* like, Placed& out) const;
+
+  Graph graph_;
+  std::vector<Op> ops_;
+};
+
+/// Work of one op of which ranks compute such parts. `in` and `out`: where operands and results lie
+/// while it runs.
+Cost work_of(const Prices& prices, const OpCall& call, const Factors& rule, const Choices& choices,
+             double flops, double bytes, const std::vector<Stands>& in,
+             const std::vector<Stands>& out);
+
+}  // namespace tessera
