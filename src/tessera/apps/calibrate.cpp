@@ -61,6 +61,29 @@ Machine measured_machine(Device& device, Communicator* world) {
   return out;
 }
 
+/// To three digits, which is more than is known.
+void round_numbers(Machine& m) {
+  std::vector<double*> numbers = {&m.device.memory_gigabytes_per_s,
+                                  &m.device.start_microseconds,
+                                  &m.device.other_gigaflops_per_s,
+                                  &m.memory.gigabytes_per_s,
+                                  &m.memory.microseconds,
+                                  &m.weights.alpha,
+                                  &m.weights.beta1,
+                                  &m.weights.beta2,
+                                  &m.weights.gamma};
+  for (const MachineLevel& level : machine_levels()) {
+    numbers.push_back(&(m.*level.link).gigabytes_per_s);
+    numbers.push_back(&(m.*level.link).microseconds);
+  }
+  for (ProductSpeed* product : {&m.device.f32, &m.device.bf16, &m.device.f16}) {
+    for (double* number :
+         {&product->gigaflops_per_s, &product->half_m, &product->half_n, &product->half_k})
+      numbers.push_back(number);
+  }
+  for (double* number : numbers) *number = std::stod(format("%.3g", *number));
+}
+
 struct Trial {
   std::string flags;
   std::function<void(RunConfig&)> set;
@@ -144,6 +167,7 @@ Calibration calibrate(const RunConfig& config, Communicator* launched, Console& 
     out.runs.push_back({trial.flags, samples.back().seconds, 0});
   }
   out.machine.weights = fit_weights(samples);
+  round_numbers(out.machine);
   if (launched != nullptr && launched->rank() > 0) return out;
   const std::unique_ptr<Device> device = make_cpu_device(cpu_options(shared));
   const std::vector<Trial> all = trials(config.parallel.devices);

@@ -96,7 +96,7 @@ std::vector<KernelSample> time_products(Device& device, Communicator* world, DTy
 
 std::vector<KernelSample> time_streams(Device& device, Communicator* world) {
   std::vector<KernelSample> out;
-  for (const std::int64_t elements : {1 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 8 << 20}) {
+  for (const std::int64_t elements : {16, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 8 << 20}) {
     const TensorType type{DType::F32, {elements}, {}};
     out.push_back(time_kernel(device, world, kAdd, {type, type}, type, {}));
     out.back().work.flops = 0;

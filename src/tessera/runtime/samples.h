@@ -19,7 +19,7 @@ struct KernelSample {
 /// Products of operands of that dtype, small to large. `world`: nullptr for one rank; all ranks
 /// call these together.
 std::vector<KernelSample> time_products(Device& device, Communicator* world, DType dtype);
-/// Sums of two arrays, which compute next to nothing: of few KB, and of sizes that activations
+/// Sums of two arrays, which compute next to nothing: of a few numbers, and of sizes that activations
 /// have, up to more than caches hold.
 std::vector<KernelSample> time_streams(Device& device, Communicator* world);
 /// A function of many operations per element, on what caches hold.

@@ -88,7 +88,7 @@ std::string to_text(const Prediction& p, const std::string& machine) {
     if (p.whole[part] > p.exposed[part])
       out.insert(out.size() - 1, text(" of ", ms(p.whole[part]), ", the rest beside others"));
   }
-  return out + (p.bubble > 0 ? row("waiting", ms(p.bubble)) : "");
+  return out + (p.bubble > 1e-9 ? row("waiting", ms(p.bubble)) : "");
 }
 
 /// "4 x matmul, softmax"
