@@ -142,7 +142,7 @@ class StateStages {
       check(state.is_on(stage) == (found != placed.end()), "state '", state.state.path,
             "' and stage ", stage, " do not agree on whether it is there");
     }
-    return std::move(all_);
+    return out;
   }
 
  private:
