@@ -76,6 +76,22 @@ TEST(Parallel, ProblemsSayWhatIsLegal) {
        {"pipeline-model-parallel-size 2 x virtual-pipeline-stages 4 cuts the model into 8 chunks, "
         "but its 4 layers, embedding and head are 6 parts; lower one of the two, or raise "
         "layers to 6"}},
+      {{.devices = 2, .pipeline = 2, .layout = "1,3"}, {}},
+      {{.devices = 2, .pipeline = 2, .layout = "0,4"}, {}},
+      {{.devices = 2, .pipeline = 2, .layout = "1,x"},
+       {"pipeline-layout is '1,x', in which 'x' is no number of layers; give one for each chunk, "
+        "as 3,4,4,3"}},
+      {{.devices = 2, .pipeline = 2, .layout = "1,2,1"},
+       {"pipeline-layout 1,2,1 tells the layers of 3 chunks, but pipeline-model-parallel-size 2 "
+        "with pipeline-schedule 1f1b makes 2; give a number for each"}},
+      {{.devices = 3, .pipeline = 3, .layout = "2,0,1"},
+       {"pipeline-layout 2,0,1 shares out 3 layers, but the model has 4; give numbers that add up "
+        "to that",
+        "pipeline-layout 2,0,1 leaves chunk 1 without layers; only the first and the last can do "
+        "without, which have the embedding and the head"}},
+      {{.devices = 2, .layout = "4"},
+       {"pipeline-layout 4 does nothing with pipeline-model-parallel-size 1; raise that, or leave "
+        "pipeline-layout out"}},
       {{.devices = 2, .virtual_stages = 2, .schedule = "zb-v"},
        {"pipeline-schedule zb-v does nothing with pipeline-model-parallel-size 1; raise that, or "
         "give pipeline-schedule 1f1b",
@@ -83,6 +99,13 @@ TEST(Parallel, ProblemsSayWhatIsLegal) {
         "or give virtual-pipeline-stages 0"}},
   };
   for (const Case& c : cases) EXPECT_EQ(problems(c.config, model()).texts(), c.problems);
+}
+
+TEST(Parallel, ALayoutSaysHowManyLayersEachChunkHas) {
+  const Strategy s = strategy_of({.devices = 3, .pipeline = 3, .layout = "1,3,0"}, {}, model());
+  std::string out;
+  for (const ChunkPin& pin : s.pipeline.pins) out += text(pin.blocks, "=", pin.chunk, " ");
+  EXPECT_EQ(out, "layers.0=0 layers.1=1 layers.2=1 layers.3=1 ");
 }
 
 TEST(Parallel, ShardingOfStatesIsChecked) {

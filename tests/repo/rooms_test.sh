@@ -6,7 +6,7 @@
 set -euo pipefail
 rooms_file=$1 compiler=$2
 declare -A level=([base]=0 [tensor]=1 [schedule]=1 [ir]=2 [data]=2 [comm]=2 [machines]=2 [ops]=3 [passes]=4 [nn]=4
-  [device]=4 [models]=5 [plan]=5 [search]=5 [pretrained]=6 [runtime]=6 [shard]=6 [train]=7 [bench]=8 [apps]=9
+  [device]=4 [models]=5 [plan]=5 [search]=5 [pretrained]=6 [runtime]=6 [shard]=6 [train]=7 [bench]=8 [planner]=8 [apps]=9
   [rapidformer]=10)
 declare -A uses=() includes=() header=()
 scratch=$(mktemp -d)

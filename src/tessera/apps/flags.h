@@ -57,8 +57,10 @@ std::vector<Setting> read_config_file(const std::string& path, Problems& problem
 std::vector<Setting> parse_config(std::string_view toml, const std::string& path,
                                   Problems& problems);
 
-/// The configuration told by field_flags() in `parsed`, and by the file that --config names.
+/// The configuration told by field_flags() in `parsed`, by the file that --config names, and by
+/// another `file`.
 RunConfig configure(const ParsedFlags& parsed, Problems& problems,
-                    std::vector<std::string>& notices, const OwnFamilies& families = {});
+                    std::vector<std::string>& notices, const OwnFamilies& families = {},
+                    std::vector<Setting> file = {});
 
 }  // namespace tessera

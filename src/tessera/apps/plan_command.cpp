@@ -1,3 +1,4 @@
+#include "tessera/apps/auto_plan.h"
 #include "tessera/apps/buffer_layout.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
@@ -9,6 +10,9 @@
 #include "tessera/data/file.h"
 #include "tessera/device/device.h"
 #include "tessera/models/family.h"
+#include "tessera/planner/answer.h"
+#include "tessera/planner/answer_page.h"
+#include "tessera/planner/plan_file.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/planned_pipeline.h"
 #include "tessera/train/report.h"
@@ -62,6 +66,15 @@ int plan_command(const Arguments& arguments, Console& console, const OwnFamilies
   std::vector<Flag> flags = field_flags(families);
   flags.insert(flags.begin(),
                {{"json", {}, "", "print JSON", "", false},
+                {"auto",
+                 {},
+                 "",
+                 "choose the plan that takes least time and fits: what no flag tells",
+                 "",
+                 false},
+                {"auto-precision", {}, "", "with --auto: choose the floats too", "", false},
+                {"write-plan", {}, "FILE", "with --auto: write a plan for train --plan", "", false},
+                {"html", {}, "FILE", "with --auto: write the answer as a page", "", false},
                 {"placements", {}, "", "print the placement of each value on the mesh", "", false},
                 {"schedule-svg",
                  {},
@@ -88,6 +101,11 @@ int plan_command(const Arguments& arguments, Console& console, const OwnFamilies
     problems.add(text("unexpected '", word, "'; flags begin with --"));
   if (asks_for_buffer_layout(parsed)) return lay_out_buffer_file(parsed, problems, console);
   const bool as_json = parsed.take_switch("json"), placements = parsed.take_switch("placements");
+  const bool automatic = parsed.take_switch("auto"),
+             precision = parsed.take_switch("auto-precision");
+  const std::string plan_file = parsed.take_value("write-plan"), page = parsed.take_value("html");
+  if (!automatic && (precision || !plan_file.empty() || !page.empty()))
+    problems.add("--auto-precision, --write-plan and --html are for the planner; give --auto too");
   const bool draws = parsed.find("schedule-svg") != nullptr;
   const std::string picture = parsed.take_value("schedule-svg");
   if (draws && picture.empty()) problems.add("--schedule-svg is empty; name a file to write");
@@ -97,7 +115,7 @@ int plan_command(const Arguments& arguments, Console& console, const OwnFamilies
   if (!config.data.empty()) leave_open_to_rows(config, false);
   complete(config);
   find_vocabulary(config, problems);
-  find_problems(config, problems);
+  find_problems(automatic ? with_one_device(config) : config, problems);
   if (draws && config.parallel.pipeline == 1)
     problems.add(text("--schedule-svg ", picture,
                       " draws the stages of a pipeline, and pipeline-model-parallel-size is 1; ",
@@ -105,10 +123,19 @@ int plan_command(const Arguments& arguments, Console& console, const OwnFamilies
   problems.raise();
   for (const std::string& notice : notices) console.err << "notice: " << notice << "\n";
 
+  if (automatic) {
+    const PlanQuestion question = question_of(config, precision);
+    const PlanAnswer answer = plan_for(question);
+    if (!plan_file.empty())
+      write_atomically(plan_file, plan_file_text(config, answer.best().considered.choice));
+    if (!page.empty()) write_atomically(page, to_html(answer, question));
+    console.out << (as_json ? to_json(answer, question) : to_text(answer, question));
+    return 0;
+  }
   share_cores(config);
   const std::string fitted = fit_to_cap(config, nullptr, console);
   if (!fitted.empty()) console.err << "notice: " << fitted << "\n";
-  const auto device = make_cpu_device(cpu_options(config));
+  const std::unique_ptr<Device> device = planned_device(config);
   WantedPrograms wanted = wanted_programs(config);
   wanted.placed = placements;
   wanted.stages = true;

@@ -86,11 +86,16 @@ void share_cores(RunConfig& config, const Communicator* launched) {
   config.threads = std::max<std::int64_t>(1, cores);
 }
 
-std::string fit_to_cap(RunConfig& config, const Communicator* launched, Console& console) {
-  if (config.memory_cap == "none") return "";
+std::unique_ptr<Device> planned_device(const RunConfig& config, const Communicator* launched) {
+  if (config.parallel.machine.kernels == KernelSource::Described) return make_described_device();
   RunConfig of_rank = config;
   share_cores(of_rank, launched);
-  return fit_memory(config, *make_cpu_device(cpu_options(of_rank)),
+  return make_cpu_device(cpu_options(of_rank));
+}
+
+std::string fit_to_cap(RunConfig& config, const Communicator* launched, Console& console) {
+  if (config.memory_cap == "none") return "";
+  return fit_memory(config, *planned_device(config, launched),
                     [&](const std::string& line) { console.err << "notice: " << line << "\n"; });
 }
 

@@ -2,6 +2,7 @@
 /// The ranks of a command: threads of this process, or processes that a launcher started.
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "tessera/apps/command.h"
@@ -51,6 +52,11 @@ void share_cores(RunConfig& config, const Communicator* launched = nullptr);
 
 /// What `config` says of a CPU device.
 CpuOptions cpu_options(const RunConfig& config);
+
+/// What the plans of `config` are made for: a device of its machine that is only described, or one
+/// of this machine with a rank's share of the cores.
+std::unique_ptr<Device> planned_device(const RunConfig& config,
+                                       const Communicator* launched = nullptr);
 
 /// As fit_memory, on a device like that of each rank; the begin of a search is told on `console`.
 std::string fit_to_cap(RunConfig& config, const Communicator* launched, Console& console);

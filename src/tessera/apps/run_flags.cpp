@@ -172,8 +172,9 @@ std::vector<Setting> parse_config(std::string_view toml, const std::string& path
 }
 
 RunConfig configure(const ParsedFlags& parsed, Problems& problems,
-                    std::vector<std::string>& notices, const OwnFamilies& families) {
-  std::vector<Setting> file, flags;
+                    std::vector<std::string>& notices, const OwnFamilies& families,
+                    std::vector<Setting> file) {
+  std::vector<Setting> flags;
   for (const Setting& setting : parsed.settings) {
     if (setting.key != "config") {
       flags.push_back(setting);

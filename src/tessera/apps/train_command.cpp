@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "tessera/apps/agreement.h"
+#include "tessera/apps/auto_plan.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
@@ -9,6 +10,8 @@
 #include "tessera/apps/stop_signal.h"
 #include "tessera/apps/training.h"
 #include "tessera/base/text.h"
+#include "tessera/data/file.h"
+#include "tessera/planner/answer.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/trainer.h"
@@ -43,6 +46,22 @@ struct Starting : TrainCallback {
   void on_memory(const RunMemory&) override { nothing.end(); }
 };
 
+/// The fields, and what makes a plan of them.
+std::vector<Flag> training_flags(const OwnFamilies& families) {
+  std::vector<Flag> out = field_flags(families);
+  out.insert(
+      out.begin(),
+      {{"auto",
+        {},
+        "",
+        "choose the fastest plan that fits this machine, of what no flag tells; see tessera "
+        "plan --auto",
+        "",
+        false},
+       {"plan", {}, "FILE", "run the plan that tessera plan --write-plan wrote", "", false}});
+  return out;
+}
+
 /// What was asked for, with what a program adds.
 struct TrainRequest {
   RanksCommand command{.name = "train", .config = {}, .problems = {}, .stops = true};
@@ -65,6 +84,22 @@ void fit_run_to_cap(PreparedRun& run, const Communicator* launched, Console& con
   set_memory_choice(run.told, memory_choice_of(run.config));
 }
 
+/// What the planner chooses is told as if it had been asked for, too. Launched ranks are as many as
+/// they are.
+void plan_run(PreparedRun& run, bool launched, Console& console) {
+  PlanQuestion question = question_of(run.config, false);
+  question.what_if = false;
+  if (launched) {
+    question.devices = run.config.parallel.devices;
+    question.base.asked_for["devices"] = text("--devices ", question.devices);
+  }
+  const PlanAnswer answer = plan_for(question);
+  console.out << to_text(answer, question);
+  const PlanChoice& choice = answer.best().considered.choice;
+  run.config = with(run.config, choice);
+  run.told = with(run.told, choice);
+}
+
 /// All that rank 0 finds before anything is written. The others need of it only the configuration:
 /// rank 0 reads the text, and draws the batches of all.
 RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& console,
@@ -80,6 +115,9 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
     run.emplace(std::move(*prepared));
     const std::vector<std::string>& notices = request.asked.notices;
     run->notices.insert(run->notices.begin(), notices.begin(), notices.end());
+    if (request.asked.plan)
+      require_made_for(*request.asked.plan, run->config, request.asked.plan_path);
+    if (request.asked.automatic) plan_run(*run, launched != nullptr, console);
     fit_run_to_cap(*run, launched, console);
     return record_of(run->config);
   });
@@ -94,7 +132,7 @@ int train_on(Communicator* launched, bool first_here, const TrainRequest& reques
              Console& console) {
   if (request.asked.help) {
     console.out << "tessera train --preset NAME --data FILE --output FOLDER [FLAG...]\n\n"
-                << flags_help(field_flags(request.command.config.families), console.columns);
+                << flags_help(training_flags(request.command.config.families), console.columns);
     return 0;
   }
   const std::atomic<bool>& stop = catch_stop_signals();
@@ -157,12 +195,25 @@ TrainRequest request_of(const AskedTraining& asked, const std::vector<TrainCallb
 
 AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies& families) {
   AskedTraining out;
-  const ParsedFlags parsed = parse_flags(arguments, field_flags(families), out.problems);
+  ParsedFlags parsed = parse_flags(arguments, training_flags(families), out.problems);
+  out.automatic = parsed.take_switch("auto");
+  std::vector<Setting> planned;
+  if (out.plan_path = parsed.take_value("plan"); !out.plan_path.empty()) {
+    out.problems.gather([&] {
+      out.plan = parse_plan_file(read_file(out.plan_path, Fault::Usage), out.plan_path);
+      planned = parse_config(out.plan->fields, out.plan_path, out.problems);
+    });
+    if (out.automatic)
+      out.problems.add(
+          text("--auto makes a plan, and --plan ", out.plan_path, " is one; give one of the two"));
+  }
   out.help = parsed.help;
   for (const std::string& word : parsed.words)
     out.problems.add(text("unexpected '", word, "'; flags begin with --, as in --data ", word));
   out.devices_told = parsed.find("devices") != nullptr;
-  out.config = configure(parsed, out.problems, out.notices, families);
+  out.config = configure(parsed, out.problems, out.notices, families, planned);
+  const bool open = out.automatic && !out.devices_told;
+  if (open) out.config.parallel.devices = question_of(out.config, false).devices;
   return out;
 }
 

@@ -3,9 +3,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "tessera/apps/command.h"
+#include "tessera/planner/plan_file.h"
 #include "tessera/train/callbacks.h"
 #include "tessera/train/config.h"
 #include "tessera/train/problems.h"
@@ -26,6 +29,9 @@ struct AskedTraining {
   std::vector<std::string> notices = {};  // told at the begin of the run
   bool devices_told = true;               // by a flag
   bool help = false;                      // the flags are printed, and nothing is done
+  bool automatic = false;                 // the planner chooses what nobody told
+  std::optional<PlanFile> plan = {};      // of --plan
+  std::string plan_path = {};             // the file of that
   /// Of the rank that leads, where the screen shows the run: without, that of `tessera train`.
   std::function<std::unique_ptr<RunDisplay>(const RunConfig& config, Console& console)> display =
       {};

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 #include <optional>
 #include <set>
 
 #include "tessera/base/counted.h"
 #include "tessera/base/divisors.h"
 #include "tessera/base/error.h"
+#include "tessera/base/index.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
 #include "tessera/schedule/schedule.h"
@@ -32,6 +34,34 @@ std::string number_of_chunks(const ScheduleDef& schedule) {
               counted(schedule.least_chunks, "virtual stage"));
 }
 
+/// Of a pipeline of `chunks` chunks.
+void find_layout_problems(const ParallelConfig& c, std::int64_t layers, std::int64_t chunks,
+                          FieldProblems& out) {
+  std::vector<std::int64_t> counts;
+  try {
+    counts = parse_layout(c.layout);
+  } catch (const Error& error) {
+    return out.add({"pipeline-layout"}, error.what());
+  }
+  if (std::ssize(counts) != chunks)
+    return out.add({"pipeline-layout", "pipeline-model-parallel-size", "virtual-pipeline-stages"},
+                   text("pipeline-layout ", c.layout, " tells the layers of ",
+                        counted(std::ssize(counts), "chunk"), ", but ", chunks_text(c), " makes ",
+                        chunks, "; give a number for each"));
+  const std::int64_t sum = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  if (sum != layers)
+    out.add({"pipeline-layout", "layers", "decoder-layers"},
+            text("pipeline-layout ", c.layout, " shares out ", counted(sum, "layer"),
+                 ", but the model has ", layers, "; give numbers that add up to that"));
+  const auto inner =
+      counts.size() < 3 ? counts.end() : std::find(counts.begin() + 1, counts.end() - 1, 0);
+  if (inner != counts.end() && inner != counts.end() - 1)
+    out.add({"pipeline-layout"},
+            text("pipeline-layout ", c.layout, " leaves chunk ", inner - counts.begin(),
+                 " without layers; only the first and the last can do without, which have the ",
+                 "embedding and the head"));
+}
+
 void find_pipeline_problems(const ParallelConfig& c, const ModelConfig& model, FieldProblems& out) {
   const std::vector<std::string> names = schedule_names();
   if (std::find(names.begin(), names.end(), c.schedule) == names.end())
@@ -46,6 +76,11 @@ void find_pipeline_problems(const ParallelConfig& c, const ModelConfig& model, F
     };
     if (c.schedule != standard) alone("pipeline-schedule", c.schedule, standard);
     if (c.virtual_stages > 0) alone("virtual-pipeline-stages", c.virtual_stages, 0);
+    if (!c.layout.empty())
+      out.add({"pipeline-layout", "pipeline-model-parallel-size"},
+              text("pipeline-layout ", c.layout,
+                   " does nothing with pipeline-model-parallel-size 1; raise that, or leave ",
+                   "pipeline-layout out"));
     return;
   }
   const ScheduleDef& schedule = find_schedule(c.schedule);
@@ -72,6 +107,15 @@ void find_pipeline_problems(const ParallelConfig& c, const ModelConfig& model, F
                  counted(layers, "layer"), ", embedding and head are ", parts, " parts; lower ",
                  c.virtual_stages > 0 ? "one of the two" : "pipeline-model-parallel-size",
                  ", or raise layers to ", chunks - 2));
+  if (!c.layout.empty()) find_layout_problems(c, layers, chunks, out);
+}
+
+/// Where the layers of a layout are.
+std::vector<ChunkPin> chunks_of(const std::string& layout, const ModelConfig& model) {
+  std::vector<int> chunk;  // by layer
+  for (int next = 0; const std::int64_t count : parse_layout(layout))
+    chunk.insert(chunk.end(), static_cast<std::size_t>(count), next++);
+  return chunks_by_layer(model, [&](std::int64_t layer) { return chunk.at(at(layer)); });
 }
 
 /// Of a configuration whose sizes multiply.
@@ -135,6 +179,17 @@ std::vector<std::string> parse_rank_order(std::string_view order) {
                                            std::string(kTensorAxis)};
   require(std::ranges::is_permutation(out, wanted), "rank-order is '", order, "'; give each of ",
           join(wanted), " once, outermost first, as ", ParallelConfig().rank_order);
+  return out;
+}
+
+std::vector<std::int64_t> parse_layout(std::string_view layout) {
+  std::vector<std::int64_t> out;
+  for (const std::string& word : split(layout, ',')) {
+    const auto count = whole_number(word);
+    require(count && *count >= 0, "pipeline-layout is '", layout, "', in which '", word,
+            "' is no number of layers; give one for each chunk, as 3,4,4,3");
+    out.push_back(*count);
+  }
   return out;
 }
 
@@ -277,7 +332,7 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
   if (c.shard_parameters) out.shard_parameters = {dp};
   if (c.pipeline > 1)
     out.pipeline = {static_cast<int>(c.pipeline), static_cast<int>(chunks_per_stage(c)), c.schedule,
-                    c.chunks};
+                    c.layout.empty() ? c.chunks : chunks_of(c.layout, model)};
   const bool some_layers = c.recompute != Recompute::None && c.recompute_layers != "all";
   // What costs next to nothing is computed again in the layers that nobody names, too.
   const Recompute in_all = !some_layers                           ? c.recompute

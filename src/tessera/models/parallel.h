@@ -24,6 +24,7 @@ struct ParallelConfig {
   std::int64_t virtual_stages = 0;  // chunks on each stage; 0: the fewest that the schedule admits
   std::string schedule = "1f1b";    // of schedule_names()
   std::vector<ChunkPin> chunks = {};  // blocks by hand: chunks_by_layer(); all others by cost
+  std::string layout = {};            // how many layers each chunk has: "3,4,4,3"; empty: by cost
   std::int64_t tensor = 1;            // tp shards heads, hidden widths and the vocabulary
   std::int64_t context = 1;           // cp shards the sequence
   bool sequence = false;              // tp also shards the residual stream, along the sequence
@@ -69,6 +70,9 @@ std::vector<std::int64_t> parse_layers(std::string_view list, std::int64_t layer
 
 /// The axes in "dp,cp,tp". Errors: one that is missing, there twice or unknown.
 std::vector<std::string> parse_rank_order(std::string_view order);
+
+/// How many layers each chunk has, of a text like "0,4,4,0". Errors: another text.
+std::vector<std::int64_t> parse_layout(std::string_view layout);
 
 /// All problems of `config` for that model, one sentence each, with the legal values.
 FieldProblems problems(const ParallelConfig& config, const ModelConfig& model);

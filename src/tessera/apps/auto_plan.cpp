@@ -1,0 +1,48 @@
+#include "tessera/apps/auto_plan.h"
+
+#include <map>
+#include <memory>
+
+#include "tessera/apps/ranks.h"
+#include "tessera/base/cores.h"
+#include "tessera/device/device.h"
+#include "tessera/train/memory_cap.h"
+
+namespace tessera {
+
+RunConfig with_one_device(RunConfig config) {
+  const ParallelConfig usual;
+  ParallelConfig& parallel = config.parallel;
+  parallel.devices = parallel.tensor = parallel.context = parallel.pipeline = 1;
+  parallel.sequence = false;
+  parallel.schedule = usual.schedule;
+  parallel.virtual_stages = parallel.shard_size = parallel.shard_threshold = 0;
+  parallel.layout.clear();
+  config.data_parallel = 0;
+  complete(config);
+  return config;
+}
+
+PlanQuestion question_of(const RunConfig& config, bool precision) {
+  PlanQuestion out;
+  out.base = config;
+  out.machine = config.parallel.machine;
+  out.precision = precision;
+  const std::int64_t there = out.machine.devices();
+  const bool told = config.asked_for.contains("devices");
+  out.devices = told ? config.parallel.devices : there > 0 ? there : num_usable_cores();
+  out.cap = parse_memory_cap(config.memory_cap);
+  if (!out.cap && out.machine.device.memory_bytes > 0) out.cap = out.machine.device.memory_bytes;
+  return out;
+}
+
+PlanAnswer plan_for(const PlanQuestion& question) {
+  std::map<std::int64_t, std::unique_ptr<Device>> known;  // by how many share the cores
+  return plan_for(question, [&](const RunConfig& config) -> Device& {
+    std::unique_ptr<Device>& out = known[config.parallel.devices];
+    if (!out) out = planned_device(config);
+    return *out;
+  });
+}
+
+}  // namespace tessera

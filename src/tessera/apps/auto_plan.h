@@ -1,0 +1,17 @@
+#pragma once
+/// The planner, as commands ask for it.
+
+#include "tessera/planner/planner.h"
+
+namespace tessera {
+
+/// `config` without what the planner chooses, to be judged before.
+RunConfig with_one_device(RunConfig config);
+
+/// The plan that suits `config` best: complete, without problems, with a vocabulary size. On all
+/// devices of its machine or fewer; where it names none, on those that it asks for, or on the
+/// cores of this one. The cap is memory-cap, or else what its devices have.
+PlanQuestion question_of(const RunConfig& config, bool precision);
+PlanAnswer plan_for(const PlanQuestion& question);
+
+}  // namespace tessera

@@ -1,0 +1,167 @@
+#include "tessera/planner/answer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/format.h"
+#include "tessera/base/index.h"
+#include "tessera/base/size.h"
+#include "tessera/base/text.h"
+#include "tessera/train/facts.h"
+#include "tessera/train/memory_parts.h"
+#include "tessera/train/pipeline_report.h"
+
+namespace tessera {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string seconds_text(double seconds) {
+  return seconds >= 1 ? format("%.3f s", seconds) : format("%.3f ms", 1e3 * seconds);
+}
+
+std::string row(std::string_view name, const std::string& value, std::string_view more = "") {
+  std::string out = format("  %-24s %14s", std::string(name).c_str(), value.c_str());
+  return text(out, more.empty() ? "" : "  ", more, "\n");
+}
+
+std::string share_text(double part, double whole) { return format("%.1f %%", 100 * part / whole); }
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += text(out.empty() ? "" : " ", word);
+  return out;
+}
+
+std::string machine_name(const PlanQuestion& question) {
+  return question.machine.name.empty() ? "this machine" : question.machine.name;
+}
+
+std::vector<StageFacts> stages_of(const PlanAnswer& answer) {
+  std::vector<StageFacts> out;
+  for (const Plan* plan : plans_of(*answer.compiled)) out.push_back(stage_facts_of(*plan));
+  return out;
+}
+
+std::string time_text(const PlanAnswer& answer) {
+  const Prediction& p = answer.best().verdict.predicted;
+  std::string out = "time of a step, of the device that works longest\n";
+  for (std::size_t part = 0; part < kNumTimeParts; ++part) {
+    if (p.exposed[part] == 0 && p.whole[part] == 0) continue;
+    const bool hidden = p.whole[part] > p.exposed[part];
+    out += row(to_text(static_cast<TimePart>(part)), seconds_text(p.exposed[part]),
+               hidden ? text("of ", seconds_text(p.whole[part]), ", the rest beside others") : "");
+  }
+  if (p.bubble > 0) out += row("waiting for other stages", seconds_text(p.bubble));
+  return out + row("in all", seconds_text(p.seconds));
+}
+
+std::string memory_text(const PlanAnswer& answer, const PlanQuestion& question) {
+  const std::vector<StageFacts> stages = stages_of(answer);
+  std::string out = "memory of a device, by stage\n";
+  std::string head = format("  %5s %12s", "stage", "peak");
+  for (const MemoryPart& part : kMemoryParts)
+    head += format(" %12s", std::string(part.key).substr(0, 12).c_str());
+  out += head + "\n";
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    out += format("  %5zu %12s", s, bytes_text(stages[s].rank.peak_bytes).c_str());
+    for (const MemoryPart& part : kMemoryParts)
+      out += format(" %12s", bytes_text(stages[s].memory.*part.bytes).c_str());
+    out += "\n";
+  }
+  if (question.cap) out += text("  the cap is ", bytes_text(*question.cap), "\n");
+  const std::int64_t host = *std::ranges::max_element(answer.best().verdict.host_bytes);
+  return host > 0 ? out + text("  on the host ", bytes_text(host), "\n") : out;
+}
+
+Json json_of(const PlanChoice& choice, const RunConfig& base) { return plan_flags(base, choice); }
+
+}  // namespace
+
+std::string to_text(const PlanAnswer& answer, const PlanQuestion& question) {
+  const PlanChoice& choice = answer.best().considered.choice;
+  const double seconds = answer.best().seconds();
+  std::string out = text("plan for ", machine_name(question), ", ", choice.devices(), " of ",
+                         question.devices, " devices\n  ", to_text(choice), "\n  ",
+                         joined(plan_flags(question.base, choice)), "\n");
+  out += time_text(answer) + memory_text(answer, question);
+  out += "what binds\n";
+  for (const Share& share : answer.binds) {
+    if (share.seconds > 0)
+      out += row(share.what, seconds_text(share.seconds), share_text(share.seconds, seconds));
+  }
+  out += "other plans\n";
+  for (const Alternative& each : answer.alternatives)
+    out += text("  ", seconds_text(each.seconds), each.whole ? "" : " (about)", ", ",
+                bytes_text(each.bytes), ": ", to_text(each.choice), "\n    ", each.why, "\n");
+  if (!answer.what_if.empty()) out += "what more would bring\n";
+  for (const WhatIf& each : answer.what_if) {
+    out += text("  ", each.what, ": ", seconds_text(each.seconds), ", ",
+                format("%.2f %% less", 100 * (1 - each.seconds / seconds)), "\n");
+    if (!each.changes.empty()) out += text("    ", each.changes, "\n");
+  }
+  return out + text("search: ", format("%.1f s", answer.search_seconds), ", ", answer.short_models,
+                    " short models and ", answer.found.whole_plans, " whole plans compiled, ",
+                    answer.found.considered.size(), " plans compared",
+                    answer.found.complete ? "" : "; it ended before all was compared", "\n");
+}
+
+std::string to_json(const PlanAnswer& answer, const PlanQuestion& question) {
+  const Candidate& best = answer.best();
+  const Prediction& p = best.verdict.predicted;
+  Json json;
+  json["plan"] = json_of(best.considered.choice, question.base);
+  json["summary"] = to_text(best.considered.choice);
+  json["machine"] = machine_name(question);
+  json["devices"] = best.considered.choice.devices();
+  json["predicted_step_seconds"] = p.seconds;
+  for (std::size_t part = 0; part < kNumTimeParts; ++part)
+    json["predicted_parts"][std::string(to_text(static_cast<TimePart>(part)))] = {
+        {"exposed_seconds", p.exposed[part]}, {"seconds", p.whole[part]}};
+  json["predicted_parts"]["waiting"]["exposed_seconds"] = p.bubble;
+  json["planned_peak_bytes"] = best.verdict.peak();
+  json["planned_host_bytes"] = *std::ranges::max_element(best.verdict.host_bytes);
+  json["memory_cap_bytes"] = question.cap ? Json(*question.cap) : Json(nullptr);
+  json["stages"] = Json::array();
+  for (const StageFacts& stage : stages_of(answer)) {
+    Json each{{"peak_bytes", stage.rank.peak_bytes}, {"state_bytes", stage.state_bytes}};
+    for (const MemoryPart& part : kMemoryParts) each["memory"][part.key] = stage.memory.*part.bytes;
+    json["stages"].push_back(std::move(each));
+  }
+  json["binds"] = Json::array();
+  for (const Share& share : answer.binds)
+    json["binds"].push_back({{"what", share.what}, {"seconds", share.seconds}});
+  json["alternatives"] = Json::array();
+  for (const Alternative& each : answer.alternatives)
+    json["alternatives"].push_back({{"plan", json_of(each.choice, question.base)},
+                                    {"summary", to_text(each.choice)},
+                                    {"predicted_step_seconds", each.seconds},
+                                    {"planned_peak_bytes", each.bytes},
+                                    {"compiled", each.whole},
+                                    {"fits", each.fits},
+                                    {"why", each.why}});
+  json["what_if"] = Json::array();
+  for (const WhatIf& each : answer.what_if)
+    json["what_if"].push_back({{"what", each.what},
+                               {"predicted_step_seconds", each.seconds},
+                               {"gain", 1 - each.seconds / p.seconds},
+                               {"plan", each.changes}});
+  json["whole_plans"] = Json::array();
+  for (const Candidate& each : answer.found.fit)
+    json["whole_plans"].push_back(
+        {{"summary", to_text(each.considered.choice)},
+         {"predicted_step_seconds", each.seconds()},
+         {"planned_peak_bytes", each.verdict.peak()},
+         {"composed_step_seconds", each.considered.composed.seconds},
+         {"composed_peak_bytes", std::llround(each.considered.composed.peak_bytes())}});
+  json["search_seconds"] = answer.search_seconds;
+  json["search"] = {{"short_models", answer.short_models},
+                    {"whole_plans", answer.found.whole_plans},
+                    {"plans_compared", answer.found.considered.size()},
+                    {"complete", answer.found.complete}};
+  return json.dump(2) + "\n";
+}
+
+}  // namespace tessera

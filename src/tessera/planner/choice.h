@@ -1,0 +1,45 @@
+#pragma once
+/// What the planner decides about a run, as one value, and as flags of `tessera train`.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/train/config.h"
+
+namespace tessera {
+
+/// In which floats a run computes.
+enum class Floats : std::uint8_t { AsAsked, F32, BF16, F16 };
+
+struct PlanChoice {
+  std::int64_t data = 1, tensor = 1, context = 1, pipeline = 1;
+  bool sequence = false;
+  std::string order = {};                 // rank-order; empty: the usual one
+  std::string schedule = "1f1b";          // where there are several stages
+  std::int64_t chunks = 1;                // on each stage
+  std::vector<std::int64_t> layout = {};  // layers of each chunk; empty: one chunk
+  std::int64_t micro_batch_size = 1;
+  std::int64_t zero = 0;        // stage of ZeRO
+  std::int64_t shard_size = 0;  // data parallel ranks that share out a state; 0: all
+  Recompute recompute = Recompute::Elementwise;
+  std::vector<std::int64_t> recomputed = {};  // layers from each chunk's first on; empty: all
+  OffloadStrategy offload = {};
+  Floats floats = Floats::AsAsked;
+
+  std::int64_t devices() const { return data * tensor * context * pipeline; }
+  std::int64_t total_chunks() const { return pipeline * chunks; }
+  friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
+};
+
+/// `base` with what `choice` says, complete. Layers are those of base's model.
+RunConfig with(const RunConfig& base, const PlanChoice& choice);
+
+/// The flags that make with(base, choice) of base's preset or family alone: what was asked for and
+/// what the choice sets; "--name", "value", "--switch", "--no-switch". No word has a blank.
+std::vector<std::string> plan_flags(const RunConfig& base, const PlanChoice& choice);
+
+/// "dp 16 x tp 8 x pp 16, 1f1b, micro-batch 1, ZeRO-1, recompute elementwise"
+std::string to_text(const PlanChoice& choice);
+
+}  // namespace tessera

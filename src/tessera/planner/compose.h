@@ -1,0 +1,86 @@
+#pragma once
+/// Whole models out of short ones: the stages of a pipeline, what each takes, and when it does.
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tessera/planner/short_model.h"
+#include "tessera/schedule/pipeline.h"
+
+namespace tessera {
+
+/// Seconds of a plan that cannot run.
+inline constexpr double kNoEnd = std::numeric_limits<double>::infinity();
+
+/// Bytes that a stage may take; none: any number.
+struct StageCaps {
+  std::vector<double> device;  // by stage; empty: all the same
+  double all = 0, host = 0;    // 0: no limit
+  double of(std::size_t stage) const;
+};
+
+/// What a choice comes to.
+struct Composition {
+  std::vector<std::int64_t> layout;      // layers of each chunk
+  std::vector<std::int64_t> recomputed;  // of these: so many first ones are computed again
+  bool fits = false;
+  double seconds = 0;
+  double loop_seconds = 0;  // of these: from the first micro-batch to the last
+  double bubble = 0;        // the part of them in which stages wait
+  std::vector<double> stage_bytes, host_bytes;
+  std::vector<StageUse> stages;
+
+  double peak_bytes() const;
+};
+
+/// Two ways to compute layers: as cheap as can be, and with less memory. `more` may be the same.
+struct TwoWays {
+  const ModelUse* less = nullptr;
+  const ModelUse* more = nullptr;
+};
+
+class Composer {
+ public:
+  /// `stacks`: layers of each.
+  Composer(std::vector<std::int64_t> stacks, const Machine& machine)
+      : stacks_(std::move(stacks)), machine_(machine) {}
+
+  /// The best layout, with as little of `more` as fits; one that is told stays. Where nothing fits
+  /// it is what takes least, and fits is false.
+  Composition compose(const PlanChoice& choice, const TwoWays& ways, std::int64_t micro_batches,
+                      const StageCaps& caps);
+
+ private:
+  struct Chunk {
+    std::int64_t first = 0, layers = 0;
+  };
+  /// A chunk alone: without what each stage takes once.
+  StageUse use_of(const TwoWays& ways, std::size_t chunk, std::size_t chunks, const Chunk& has,
+                  std::int64_t again) const;
+  std::size_t stack_of(std::int64_t layer) const;
+  std::int64_t layers() const;
+  struct Shape;
+  bool cut(const Shape& shape, bool capped, Composition& out) const;
+  bool fill(const Shape& shape, Composition& out) const;
+  std::int64_t least_again(const Shape& shape, std::size_t chunk, const Chunk& has) const;
+  double bytes_of(const Shape& shape, std::size_t chunk, const StageUse& use) const;
+  void place(Shape& shape);
+  void time(const Shape& shape, Composition& out);
+  void weigh(const Shape& shape, Composition& out) const;
+  double loop_seconds(const Shape& shape, const std::vector<StageUse>& chunks);
+  double played(const Shape& shape, const std::vector<StageUse>& chunks, std::int64_t count);
+  const Pipeline& pipeline(const std::string& schedule, std::int64_t stages, std::int64_t chunks,
+                           std::int64_t micro_batches);
+
+  std::vector<std::int64_t> stacks_;
+  const Machine& machine_;
+  using PipelineKey = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>;
+  std::map<PipelineKey, std::unique_ptr<Pipeline>> pipelines_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,150 @@
+#include "tessera/planner/planner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "tessera/base/error.h"
+#include "tessera/base/size.h"
+#include "tessera/base/text.h"
+#include "tessera/planner/explain.h"
+#include "tessera/train/programs.h"
+
+namespace tessera {
+
+namespace {
+
+std::string flags_text(const std::vector<std::string>& flags) {
+  std::string out;
+  for (const std::string& flag : flags) out += text(out.empty() ? "" : " ", flag);
+  return out;
+}
+
+[[noreturn]] void refuse(const PlanQuestion& question, const SearchResult& found) {
+  const std::string devices =
+      text(question.devices, question.devices == 1 ? " device" : " devices");
+  require(!found.considered.empty(), "no way to run this model on ", devices,
+          " is legal; global-batch-size ", question.base.global_batch_size,
+          " is shared out evenly over data parallel devices: give another, or other --devices");
+  const auto least = std::ranges::min_element(
+      found.considered, {}, [](const Considered& each) { return each.composed.peak_bytes(); });
+  const auto bytes = static_cast<std::int64_t>(least->composed.peak_bytes());
+  fail(Fault::Usage, "memory-cap ", question.base.memory_cap, " (", question.cap.value_or(0),
+       " bytes) is below ", bytes_text(bytes), " (about ", bytes,
+       " bytes), the least of all that was tried, which takes ",
+       flags_text(plan_flags(question.base, least->choice)),
+       "; raise the cap, or plan for more than ", devices);
+}
+
+}  // namespace
+
+namespace {
+
+/// The whole plan of a choice.
+std::shared_ptr<const Compiled> compile_whole(const RunConfig& config, const DeviceOf& device_of) {
+  WantedPrograms wanted = wanted_programs(config);
+  wanted.stages = true;
+  return std::make_shared<const Compiled>(compile_programs(config, wanted, device_of(config)));
+}
+
+Prediction predict_whole(const Compiled& compiled, const Machine& machine) {
+  const std::vector<const Plan*> plans = plans_of(compiled);
+  return predict(plans, kTrainProgram, pipeline_of(plans, kTrainProgram), machine);
+}
+
+/// Each choice is compiled once.
+Verify verifier(const PlanQuestion& question, const DeviceOf& device_of) {
+  auto known = std::make_shared<std::map<std::string, std::optional<Verdict>>>();
+  return [&question, &device_of, known](const PlanChoice& choice) -> std::optional<Verdict> {
+    const RunConfig config = with(question.base, choice);
+    const auto [found, fresh] = known->try_emplace(to_toml(config));
+    if (!fresh) return found->second;
+    try {
+      const auto compiled = compile_whole(config, device_of);
+      Verdict out{predict_whole(*compiled, question.machine), {}, {}};
+      for (const Plan* plan : plans_of(*compiled)) {
+        out.peak_bytes.push_back(plan->peak_bytes());
+        out.host_bytes.push_back(plan->host_bytes());
+      }
+      return found->second = out;
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  };
+}
+
+StageCaps caps_of(const PlanQuestion& question) {
+  return {{},
+          static_cast<double>(question.cap.value_or(0)),
+          static_cast<double>(question.machine.memory.memory_bytes)};
+}
+
+/// One more of everything that a machine file says, with the same plan.
+void add_faster_links(const PlanAnswer& answer, const PlanQuestion& question,
+                      std::vector<WhatIf>& out) {
+  const auto add = [&](const std::string& what, const Machine& machine) {
+    const double seconds = predict_whole(*answer.compiled, machine).seconds;
+    if (seconds < answer.best().seconds()) out.push_back({what, seconds, ""});
+  };
+  for (const MachineLevel& level : machine_levels()) {
+    Machine faster = question.machine;
+    (faster.*level.link).gigabytes_per_s += 1;
+    add(text("one more GB/s on each ", level.name, " link"), faster);
+  }
+  Machine copies = question.machine;
+  copies.memory.gigabytes_per_s += 1;
+  add("one more GB/s between device and host", copies);
+}
+
+/// With more memory, and with another server.
+void add_more(PlanAnswer& answer, const PlanQuestion& question, ShortModels& models,
+              const Verify& verify) {
+  const auto ask = [&](const std::string& what, const PlanQuestion& more) {
+    const Space space(more.base, more.devices, more.precision);
+    Search search(more.base, question.machine, space, models, verify, {.whole_plans = 2});
+    const SearchResult found = search.run(caps_of(more));
+    if (found.fit.empty()) return;
+    const Candidate& best = found.fit.front();
+    if (best.seconds() < answer.best().seconds())
+      answer.what_if.push_back({what, best.seconds(), to_text(best.considered.choice)});
+  };
+  if (question.cap) {
+    PlanQuestion more = question;
+    *more.cap += std::int64_t{1} << 30;
+    ask("one more GiB of memory in each device", more);
+  }
+  const std::int64_t server = question.machine.devices(Level::Socket);
+  if (question.machine.devices() > 0 && server > 0) {
+    PlanQuestion more = question;
+    more.devices += server;
+    more.base.asked_for.erase("devices");
+    ask(text("one more server of ", server, " devices"), more);
+  }
+}
+
+}  // namespace
+
+PlanAnswer plan_for(const PlanQuestion& question, const DeviceOf& device_of) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  ShortModels models(question.base, question.machine, device_of);
+  const Verify verify = verifier(question, device_of);
+  const Space space(question.base, question.devices, question.precision);
+  Search search(question.base, question.machine, space, models, verify, question.limits);
+  PlanAnswer out;
+  out.found = search.run(caps_of(question));
+  if (out.found.fit.empty()) refuse(question, out.found);
+  out.config = with(question.base, out.best().considered.choice);
+  out.compiled = compile_whole(out.config, device_of);
+  out.binds = binds_of(out.found);
+  out.alternatives = alternatives_of(out.found, question.cap);
+  if (question.what_if) {
+    add_more(out, question, models, verify);
+    add_faster_links(out, question, out.what_if);
+  }
+  out.short_models = models.compiled();
+  out.search_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,66 @@
+#pragma once
+/// `tessera plan --auto`: the best plan of a model for a machine, and why it is.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/planner/search.h"
+#include "tessera/train/programs.h"
+
+namespace tessera {
+
+/// What is asked.
+struct PlanQuestion {
+  RunConfig base;  // complete, with a vocabulary size; what it asked for stays
+  Machine machine;
+  std::int64_t devices = 1;         // of the machine
+  std::optional<std::int64_t> cap;  // bytes of a device
+  bool precision = false;           // also choose the floats
+  bool what_if = true;              // also plan for a little more of everything
+  PlannerLimits limits = {};
+};
+
+/// Another plan, and why it is not the best.
+struct Alternative {
+  PlanChoice choice;
+  double seconds = 0;
+  std::int64_t bytes = 0;
+  bool whole = false;  // compiled whole; else put together from short models
+  bool fits = true;
+  std::string why;
+};
+
+/// What a little more of something would bring.
+struct WhatIf {
+  std::string what;     // "one more GiB of memory in each device"
+  double seconds = 0;   // of a step
+  std::string changes;  // the plan that makes use of it; empty: the same
+};
+
+/// Parts of a step that a better machine, or another plan, would shorten.
+struct Share {
+  std::string what;
+  double seconds = 0;
+};
+
+struct PlanAnswer {
+  SearchResult found;
+  RunConfig config;  // of the best
+  std::shared_ptr<const Compiled> compiled;
+  std::vector<Share> binds;  // the largest first
+  std::vector<Alternative> alternatives;
+  std::vector<WhatIf> what_if;
+  double search_seconds = 0;
+  std::int64_t short_models = 0;
+
+  const Candidate& best() const { return found.fit.front(); }
+};
+
+/// Errors: Fault::Usage: nothing fits: the least that was found, with its flags, and what would
+/// help; no size of the machine goes with the model.
+PlanAnswer plan_for(const PlanQuestion& question, const DeviceOf& device_of);
+
+}  // namespace tessera

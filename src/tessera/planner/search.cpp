@@ -1,0 +1,275 @@
+#include "tessera/planner/search.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
+#include <queue>
+
+#include "tessera/models/family.h"
+#include "tessera/train/memory_choice.h"
+
+namespace tessera {
+
+namespace {
+
+/// Samples that are enough for products to be as fast as they get.
+constexpr std::int64_t kManySamples = 64;
+constexpr std::int64_t kSomeMicroBatches = 3;
+constexpr double kCheaperAgain = 0.99;
+constexpr int kMostTries = 4;
+constexpr std::int64_t kMostFailures = 40;  // whole plans, as long as none fits
+
+std::vector<std::int64_t> stacks_of(const ModelConfig& model) {
+  std::vector<std::int64_t> out;
+  for (const LayerStack& stack : model.family->stacks(model)) out.push_back(stack.layers);
+  return out;
+}
+
+/// What tells choices apart before they have a layout.
+std::string name_of(const PlanChoice& choice) {
+  PlanChoice bare = choice;
+  bare.layout.clear();
+  bare.recomputed.clear();
+  return to_text(bare);
+}
+
+}  // namespace
+
+std::int64_t Verdict::peak() const {
+  return *std::max_element(peak_bytes.begin(), peak_bytes.end());
+}
+
+/// One run of the search.
+struct Search::Run {
+  StageCaps caps;
+  SearchResult result;
+  std::vector<Node> nodes;
+  using Entry = std::pair<double, std::size_t>;  // the older of equals first
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
+  std::set<std::string> known;
+
+  void push(Node node) {
+    open.emplace(node.bound, nodes.size());
+    nodes.push_back(std::move(node));
+  }
+  double best() const {
+    return result.fit.empty() ? std::numeric_limits<double>::infinity()
+                              : result.fit.front().seconds();
+  }
+};
+
+Search::Search(const RunConfig& base, const Machine& machine, const Space& space,
+               ShortModels& models, Verify verify, PlannerLimits limits)
+    : base_(base),
+      machine_(machine),
+      space_(space),
+      models_(models),
+      verify_(std::move(verify)),
+      limits_(limits),
+      composer_(stacks_of(base.model), machine) {}
+
+/// What a sample takes at least in micro-batches of any size: what it takes in large ones, in which
+/// products are as fast as they get, and what each step of a transfer takes is shared by many.
+const Search::PerSample& Search::floor_of(const PlanChoice& choice) {
+  const auto key = std::tuple(choice.tensor, choice.context, choice.sequence, choice.floats);
+  const auto [found, fresh] = floors_.try_emplace(key);
+  if (!fresh) return found->second;
+  PlanChoice large = choice;
+  large.data = large.chunks = 1;
+  large.schedule = PlanChoice().schedule;
+  large.micro_batch_size = std::min(base_.global_batch_size, kManySamples);
+  large.recompute = space_.recompute_told() ? base_.parallel.recompute : Recompute::None;
+  const ModelUse* use = nullptr;
+  for (const std::int64_t stages : {2, 1}) {
+    large.pipeline = stages;
+    use = use == nullptr ? models_.of(large, kSomeMicroBatches) : use;
+  }
+  if (use == nullptr) return found->second = {kNoEnd, kNoEnd};
+  double least = kNoEnd;
+  for (const std::string& order : orders_of(large)) {
+    large.order = order;
+    large.pipeline = 2;
+    const ModelUse* of = models_.of(large, kSomeMicroBatches);
+    large.pipeline = 1;
+    if (of == nullptr) of = models_.of(large, kSomeMicroBatches);
+    const PerSample next = per_sample(*of, large.micro_batch_size);
+    if (next.all < least) found->second = next, least = next.all;
+  }
+  return found->second;
+}
+
+Search::PerSample Search::per_sample(const ModelUse& use, std::int64_t samples) const {
+  const std::vector<std::int64_t> stacks = stacks_of(base_.model);
+  PerSample out{kNoEnd, use.before.micro_batch_seconds() + use.after.micro_batch_seconds()};
+  for (std::size_t s = 0; s < stacks.size(); ++s) {
+    const double seconds = use.layer[s].micro_batch_seconds();
+    out.layer = std::min(out.layer, seconds);
+    out.all += static_cast<double>(stacks[s]) * seconds;
+  }
+  for (const StageUse& between : use.between) out.all += between.micro_batch_seconds();
+  const auto n = static_cast<double>(samples);
+  return {out.layer / n, out.all / n};
+}
+
+/// The stages' shares of whole layers, and the time until the last stage begins.
+double Search::bound_of(const PlanChoice& c, const PerSample& least) const {
+  const std::int64_t p = c.pipeline, layers = space_.layers();
+  const auto samples = static_cast<double>(base_.global_batch_size) / static_cast<double>(c.data);
+  const std::int64_t most = (layers + p - 1) / p;
+  const double stage =
+      std::max(least.all / static_cast<double>(p), least.layer * static_cast<double>(most));
+  const std::int64_t fewest = layers / (p * std::max<std::int64_t>(space_.most_chunks(p), 1));
+  const double ramp = least.layer / 3 * static_cast<double>(fewest * (p - 1) * c.micro_batch_size);
+  return stage * samples + ramp;
+}
+
+/// Before a short model of its sizes is known: as if tensor and context parallelism cost nothing.
+double Search::bound_of(const PlanChoice& frame) {
+  double out = kNoEnd;
+  for (const PlanChoice& split : space_.splits(frame)) {
+    PlanChoice alone = split;
+    alone.tensor = alone.context = 1;
+    alone.sequence = false;
+    PerSample least = floor_of(alone);
+    least.layer /= static_cast<double>(frame.tensor * frame.context);
+    least.all /= static_cast<double>(frame.tensor * frame.context);
+    out = std::min(out, bound_of(split, least));
+  }
+  return out;
+}
+
+TwoWays Search::ways_of(const PlanChoice& choice, bool exact) {
+  PlanChoice less = choice;
+  less.recompute = space_.less(choice.recompute);
+  const std::int64_t m = space_.micro_batches(choice);
+  if (exact) return {models_.of(less, m), models_.of(choice, m)};
+  return {models_.about(less, m), models_.about(choice, m)};
+}
+
+/// With memory without end, with each schedule and each level of ZeRO to begin with: what is
+/// cheapest to compute, so that nothing below it takes less.
+void Search::open_split(const Node& node, Run& run) {
+  for (const PlanChoice& scheduled : space_.schedules(node.choice)) {
+    for (const PlanChoice& start : space_.starts(scheduled)) {
+      PlanChoice like = start;
+      like.recompute = space_.less(start.recompute);
+      const std::int64_t m = space_.micro_batches(start);
+      const ModelUse* use = models_.of(like, m);
+      if (use == nullptr) continue;
+      const Composition free = composer_.compose(like, {use, use}, m, {});
+      if (free.seconds < kNoEnd && run.known.insert(name_of(like)).second)
+        run.push({std::max(node.bound, free.seconds), Level::PlanChoice, like});
+    }
+  }
+}
+
+/// Computing again what takes one pass over memory may even take less time than reading it again.
+void Search::push_leaner(const Node& node, double bound, bool elementwise_alone, Run& run) {
+  for (PlanChoice& next : space_.leaner(node.choice)) {
+    const bool elementwise =
+        node.choice.recompute == Recompute::None && next.recompute == Recompute::Elementwise;
+    if (elementwise_alone && !elementwise) continue;
+    if (run.known.insert(name_of(next)).second)
+      run.push({bound, Level::PlanChoice, std::move(next)});
+  }
+}
+
+void Search::open_choice(const Node& node, Run& run) {
+  const PlanChoice& choice = node.choice;
+  const std::int64_t m = space_.micro_batches(choice);
+  const TwoWays ways = ways_of(choice, node.exact);
+  if (ways.less == nullptr || ways.more == nullptr) return;
+  const Composition free = composer_.compose(choice, ways, m, {});
+  const Composition composed =
+      composer_.compose(choice, ways, m, node.tries > 0 ? node.caps : run.caps);
+  if (composed.layout.empty() || free.seconds == kNoEnd) return;
+  PlanChoice whole = choice;
+  if (choice.pipeline > 1) whole.layout = composed.layout;
+  if (!space_.recompute_told()) {
+    const std::int64_t again =
+        std::accumulate(composed.recomputed.begin(), composed.recomputed.end(), std::int64_t{0});
+    if (again == 0) whole.recompute = space_.less(choice.recompute);
+    if (again > 0 && again < space_.layers()) whole.recomputed = composed.recomputed;
+  }
+  run.result.considered.push_back({whole, composed, free.seconds, m});
+  const bool pays = !composed.fits || composed.seconds > free.seconds * (1 + 1e-9);
+  if (!node.exact || !composed.fits)
+    push_leaner(node, pays ? free.seconds : free.seconds * kCheaperAgain, !pays, run);
+  if (!composed.fits) return;
+  run.push({composed.seconds, Level::Leaf, choice, run.result.considered.back(), node.exact,
+            node.tries, node.caps});
+}
+
+void Search::open_leaf(const Node& node, Run& run) {
+  if (!node.exact) {
+    Node again = node;
+    again.level = Level::PlanChoice;
+    again.leaf = {};
+    again.exact = true;
+    return run.push(std::move(again));
+  }
+  ++run.result.whole_plans;
+  const std::optional<Verdict> verdict = verify_(node.leaf.choice);
+  if (!verdict) return;
+  const bool host_fits =
+      run.caps.host <= 0 ||
+      static_cast<double>(*std::ranges::max_element(verdict->host_bytes)) <= run.caps.host;
+  bool fits = host_fits;
+  StageCaps next{{}, 0, run.caps.host};
+  for (std::size_t s = 0; s < verdict->peak_bytes.size(); ++s) {
+    const auto bytes = static_cast<double>(verdict->peak_bytes[s]);
+    fits = fits && bytes <= run.caps.of(s);
+    const double more = bytes - node.leaf.composed.stage_bytes[s];
+    next.device.push_back(std::max(1.0, run.caps.of(s) - std::max(0.0, more)));
+  }
+  if (fits) {
+    auto& fit = run.result.fit;
+    const auto at =
+        std::ranges::upper_bound(fit, verdict->predicted.seconds, {}, &Candidate::seconds);
+    fit.insert(at, {node.leaf, *verdict});
+    return;
+  }
+  if (!host_fits || node.tries >= kMostTries) return push_leaner(node, node.bound, false, run);
+  Node again = node;  // with as much less as the whole takes more
+  again.level = Level::PlanChoice;
+  again.leaf = {};
+  again.caps = next;
+  ++again.tries;
+  run.push(std::move(again));
+}
+
+void Search::open(Node node, Run& run) {
+  switch (node.level) {
+    case Level::Frame:
+      for (PlanChoice& split : space_.splits(node.choice)) {
+        const double bound = bound_of(split, floor_of(split));
+        if (bound < kNoEnd) run.push({bound, Level::Split, std::move(split)});
+      }
+      return;
+    case Level::Split: return open_split(node, run);
+    case Level::PlanChoice: return open_choice(node, run);
+    case Level::Leaf: return open_leaf(node, run);
+  }
+}
+
+SearchResult Search::run(const StageCaps& caps) {
+  Run run;
+  run.caps = caps;
+  for (const PlanChoice& frame : space_.frames()) run.push({bound_of(frame), Level::Frame, frame});
+  const std::int64_t most = models_.compiled() + limits_.short_models;
+  while (!run.open.empty()) {
+    const auto [bound, index] = run.open.top();
+    if (bound > run.best() * (1 + limits_.slack)) break;
+    const std::int64_t wholes = run.result.fit.empty() ? kMostFailures : limits_.whole_plans;
+    run.result.complete = models_.compiled() < most && run.result.whole_plans < wholes;
+    if (!run.result.complete) break;
+    run.open.pop();
+    Node node = std::move(run.nodes[index]);
+    open(std::move(node), run);
+  }
+  return std::move(run.result);
+}
+
+}  // namespace tessera

@@ -1,0 +1,103 @@
+#pragma once
+/// The search for the best plan: the most promising first.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tessera/plan/predict.h"
+#include "tessera/planner/compose.h"
+#include "tessera/planner/space.h"
+
+namespace tessera {
+
+/// A choice that was put together, with what it comes to.
+struct Considered {
+  PlanChoice choice;  // with its layout and what it computes again
+  Composition composed;
+  double free_seconds = 0;  // with memory without end
+  std::int64_t micro_batches = 1;
+};
+
+/// What the whole plan of a choice takes.
+struct Verdict {
+  Prediction predicted;
+  std::vector<std::int64_t> peak_bytes, host_bytes;  // by stage
+  std::int64_t peak() const;
+};
+/// Compiles a choice whole. None: it does not compile.
+using Verify = std::function<std::optional<Verdict>(const PlanChoice& choice)>;
+
+struct Candidate {
+  Considered considered;
+  Verdict verdict;
+  double seconds() const { return verdict.predicted.seconds; }
+};
+
+struct SearchResult {
+  std::vector<Candidate> fit;          // compiled whole, and within the cap: the best first
+  std::vector<Considered> considered;  // all that were put together, in the order of the search
+  std::int64_t whole_plans = 0;        // that were compiled
+  bool complete = true;                // nothing else can be better, but for what short models hide
+};
+
+/// Limits of the search: it ends early with what it has.
+struct PlannerLimits {
+  std::int64_t short_models = 4000, whole_plans = 8;
+  double slack = 0.004;  // by which what is put together may differ from the whole
+};
+
+/// Best first. The bound of a node is what all that is below it takes at least: first what a sample
+/// takes on one device, shared out; then what it takes in large micro-batches; then what the choice
+/// comes to without a cap. What is opened does not depend on
+/// time, so the same question has the same answer.
+class Search {
+ public:
+  Search(const RunConfig& base, const Machine& machine, const Space& space, ShortModels& models,
+         Verify verify, PlannerLimits limits = {});
+
+  SearchResult run(const StageCaps& caps);
+
+ private:
+  enum class Level : std::uint8_t { Frame, Split, PlanChoice, Leaf };
+  struct Node {
+    double bound = 0;
+    Level level = Level::Frame;
+    PlanChoice choice;
+    Considered leaf = {};
+    bool exact = false;  // of its own short model; else about
+    int tries = 0;
+    StageCaps caps = {};
+  };
+  struct Run;
+  /// Seconds of forward and backward: of the cheapest layer, and of all.
+  struct PerSample {
+    double layer = 0, all = 0;
+  };
+  const PerSample& floor_of(const PlanChoice& choice);
+  PerSample per_sample(const ModelUse& use, std::int64_t samples) const;
+  double bound_of(const PlanChoice& choice, const PerSample& least) const;
+  double bound_of(const PlanChoice& frame);
+  void open(Node node, Run& run);
+  void open_split(const Node& node, Run& run);
+  void open_choice(const Node& node, Run& run);
+  void open_leaf(const Node& node, Run& run);
+  void push_leaner(const Node& node, double bound, bool elementwise_alone, Run& run);
+  TwoWays ways_of(const PlanChoice& choice, bool exact);
+
+  const RunConfig& base_;
+  const Machine& machine_;
+  const Space& space_;
+  ShortModels& models_;
+  Verify verify_;
+  PlannerLimits limits_;
+  Composer composer_;
+  std::map<std::tuple<std::int64_t, std::int64_t, bool, Floats>, PerSample> floors_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,75 @@
+#pragma once
+/// The same model with few layers, compiled for real: what one layer more takes, and the rest.
+///
+/// A Transformer's layers are alike, so what a stage takes is what its layers take, and what the
+/// parts before, between and after them do. The short model has stages of its own for each of
+/// these: its first has what comes before the layers and one of them, its second one layer, its
+/// third two, its last one and what comes after them. Of a model of two stacks, as an encoder and a
+/// decoder are, each stack has such stages. So however many layers a model has, reading it costs
+/// the same.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tessera/device/device.h"
+#include "tessera/planner/choice.h"
+#include "tessera/planner/stage_use.h"
+
+namespace tessera {
+
+/// What stages are made of: base + layers + what else they have.
+struct ModelUse {
+  StageUse base, before, after;
+  std::vector<StageUse> layer;    // by stack
+  std::vector<StageUse> between;  // before the layers of the stacks but the first
+  double sample_bytes = 0;        // of a micro-batch, on a stage that reads it
+  double message_bytes = 0;       // of a micro-batch, from stage to stage: the most
+
+  /// And what `with` takes more than `without`.
+  void add_difference(const ModelUse& with, const ModelUse& without);
+};
+
+/// Devices for plans: kernels as `config` says.
+using DeviceOf = std::function<Device&(const RunConfig& config)>;
+
+class ShortModels {
+ public:
+  ShortModels(const RunConfig& base, const Machine& machine, DeviceOf device_of)
+      : base_(base), machine_(machine), device_of_(std::move(device_of)) {}
+
+  /// Of `choice`, but for its pipeline's size and schedule, and for the layers that it computes
+  /// again, which are all. nullptr: it does not compile, as some sizes do not go together.
+  const ModelUse* of(const PlanChoice& choice, std::int64_t micro_batches);
+  /// About the same, of fewer short models: what recomputing and offloading take more is read
+  /// where nothing else is chosen, and added up.
+  const ModelUse* about(const PlanChoice& choice, std::int64_t micro_batches);
+  /// How many have been compiled.
+  std::int64_t compiled() const { return compiled_; }
+
+ private:
+  struct Key {
+    std::int64_t data, tensor, context, micro_batch_size, zero, shard_size;
+    int flags;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  Key key_of(const PlanChoice& choice, std::int64_t micro_batches) const;
+  using ByOrder = std::map<std::string, ModelUse>;  // of the axes; each is priced by itself
+  ByOrder read(const PlanChoice& choice, std::int64_t micro_batches);
+  ByOrder in_stages(const PlanChoice& choice, std::int64_t micro_batches);
+  ByOrder in_one_stage(const PlanChoice& choice, std::int64_t micro_batches);
+  std::vector<Plan> compile(const PlanChoice& choice, const std::vector<std::int64_t>& layers,
+                            std::int64_t micro_batches);
+
+  const RunConfig& base_;
+  const Machine& machine_;
+  DeviceOf device_of_;
+  std::map<Key, ByOrder> known_;
+  std::map<std::pair<Key, std::string>, std::unique_ptr<ModelUse>> about_;  // and order
+  std::int64_t compiled_ = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,232 @@
+#include "tessera/planner/space.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tessera/base/text.h"
+#include "tessera/models/family.h"
+#include "tessera/schedule/schedule.h"
+#include "tessera/train/memory_choice.h"
+
+namespace tessera {
+
+namespace {
+
+std::int64_t zero_of(const ParallelConfig& parallel) {
+  return parallel.shard_parameters  ? 3
+         : parallel.shard_gradients ? 2
+         : parallel.shard_optimizer ? 1
+                                    : 0;
+}
+
+std::vector<std::int64_t> up_to(std::int64_t n) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t i = 1; i <= n; ++i) out.push_back(i);
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> divisors_of(std::int64_t n) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t d = 1; d <= n; ++d) {
+    if (n % d == 0) out.push_back(d);
+  }
+  return out;
+}
+
+std::vector<std::string> orders_of(const PlanChoice& choice) {
+  struct Named {
+    std::string_view name;
+    std::int64_t size;
+  };
+  std::vector<Named> axes = {
+      {kDataAxis, choice.data}, {kContextAxis, choice.context}, {kTensorAxis, choice.tensor}};
+  std::vector<int> at = {0, 1, 2};
+  std::vector<std::string> out;
+  std::set<std::string> known;
+  do {
+    std::string all, split;
+    for (const int i : at) {
+      const Named& axis = axes[static_cast<std::size_t>(i)];
+      all += text(all.empty() ? "" : ",", axis.name);
+      if (axis.size > 1) split += text(axis.name, ",");
+    }
+    if (known.insert(split).second) out.push_back(out.empty() ? "" : all);
+  } while (std::next_permutation(at.begin(), at.end()));
+  return out;
+}
+
+Space::Space(const RunConfig& base, std::int64_t devices, bool precision)
+    : base_(base),
+      devices_(devices),
+      layers_(layer_count(base.model)),
+      zero_(zero_of(base.parallel)),
+      precision_(precision) {}
+
+bool Space::zero_told() const {
+  return told("zero-stage") || told("zero-1-memory-optimization") ||
+         told("zero-2-memory-optimization") || told("zero-3-memory-optimization") ||
+         told("fsdp-memory-optimization");
+}
+
+bool Space::recompute_told() const {
+  return told("recompute-granularity") || told("checkpoint-activations");
+}
+
+Recompute Space::less(Recompute what) const {
+  if (recompute_told()) return what;
+  return what > Recompute::Elementwise ? Recompute::Elementwise : Recompute::None;
+}
+
+bool Space::legal(const PlanChoice& choice) const {
+  ParallelConfig parallel = base_.parallel;
+  parallel.devices = choice.devices();
+  parallel.tensor = choice.tensor;
+  parallel.context = choice.context;
+  parallel.pipeline = choice.pipeline;
+  parallel.schedule = choice.schedule;
+  parallel.virtual_stages = choice.pipeline > 1 ? choice.chunks : 0;
+  parallel.layout.clear();
+  parallel.recompute_layers = "all";
+  parallel.machine = {};
+  parallel.shard_size = 0;
+  parallel.shard_threshold = 0;
+  parallel.repeat = 1;
+  return problems(parallel, base_.model).empty();
+}
+
+std::vector<PlanChoice> Space::frames() const {
+  const ModelConfig& model = base_.model;
+  const ParallelConfig& asked = base_.parallel;
+  const auto one_or = [&](std::string_view field, std::int64_t value,
+                          std::vector<std::int64_t> all) {
+    return told(field) ? std::vector<std::int64_t>{value} : std::move(all);
+  };
+  const bool all_devices = told("devices");
+  std::vector<PlanChoice> out;
+  for (const std::int64_t tensor : one_or("tensor-model-parallel-size", asked.tensor,
+                                          divisors_of(std::max<std::int64_t>(model.heads, 1))))
+    for (const std::int64_t context : one_or("context-parallel-size", asked.context,
+                                             divisors_of(std::min(model.context, model.source()))))
+      for (const std::int64_t data : one_or("data-parallel-size", base_.data_parallel,
+                                            divisors_of(base_.global_batch_size))) {
+        const std::int64_t inner = tensor * context * data;
+        if (inner > devices_) continue;
+        for (const std::int64_t pipeline : one_or("pipeline-model-parallel-size", asked.pipeline,
+                                                  up_to(std::min(devices_ / inner, layers_ + 2)))) {
+          PlanChoice frame{
+              .data = data, .tensor = tensor, .context = context, .pipeline = pipeline};
+          if (frame.devices() > devices_ || (all_devices && frame.devices() != asked.devices))
+            continue;
+          if (legal(frame)) out.push_back(frame);
+        }
+      }
+  return out;
+}
+
+std::vector<PlanChoice> Space::splits(const PlanChoice& frame) const {
+  const std::int64_t samples = base_.global_batch_size / frame.data;
+  std::vector<Floats> floats = {Floats::AsAsked};
+  if (precision_) floats = {Floats::F32, Floats::BF16, Floats::F16};
+  std::vector<PlanChoice> out;
+  for (const Floats each : floats) {
+    for (const std::int64_t size : divisors_of(samples)) {
+      if (told("micro-batch-size") && size != base_.micro_batch_size) continue;
+      for (const bool sequence : {true, false}) {
+        if (told("sequence-parallel") ? sequence != base_.parallel.sequence
+                                      : sequence && frame.tensor == 1)
+          continue;
+        PlanChoice split = frame;
+        split.floats = each;
+        split.micro_batch_size = size;
+        split.sequence = sequence;
+        out.push_back(split);
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<PlanChoice> Space::schedules(const PlanChoice& split) const {
+  std::vector<PlanChoice> out;
+  std::vector<std::string> orders = {""};
+  if (!told("rank-order")) orders = orders_of(split);
+  const auto add = [&](std::string_view name, std::int64_t chunks) {
+    PlanChoice next = split;
+    next.schedule = name;
+    next.chunks = chunks;
+    if (split.pipeline > 1 && told("virtual-pipeline-stages") &&
+        base_.parallel.virtual_stages > 0 && chunks != base_.parallel.virtual_stages)
+      return;
+    if (!legal(next)) return;
+    for (const std::string& order : orders) {
+      next.order = order;
+      out.push_back(next);
+    }
+  };
+  if (split.pipeline == 1) {
+    add(split.schedule, 1);
+    return out;
+  }
+  for (const std::string& name : schedule_names()) {
+    // 1f1b takes the same time, and keeps less.
+    const bool usual = name != "gpipe";
+    if (told("pipeline-schedule") ? name != base_.parallel.schedule : !usual) continue;
+    const ScheduleDef& def = find_schedule(name);
+    const std::int64_t least = def.least_chunks,
+                       most = def.most_chunks > 0 ? def.most_chunks : most_chunks(split.pipeline);
+    for (std::int64_t chunks = least; chunks <= most; ++chunks) {
+      const bool even = layers_ % (split.pipeline * chunks) == 0;
+      if (chunks == least || even || (chunks & (chunks - 1)) == 0) add(name, chunks);
+    }
+  }
+  return out;
+}
+
+std::vector<PlanChoice> Space::starts(const PlanChoice& scheduled) const {
+  PlanChoice first = scheduled;
+  first.recompute = recompute_told() ? base_.parallel.recompute : Recompute::Elementwise;
+  first.offload = base_.parallel.offload;
+  first.shard_size = base_.parallel.shard_size;
+  first.zero = zero_told() ? zero_ : 0;
+  std::vector<PlanChoice> out = {first};
+  if (!zero_told() && first.data > 1) {
+    out.push_back(first);
+    out.back().zero = 1;
+  }
+  if (told("optimizer-shard-size")) return out;
+  // Those that share a server may keep what they gather among themselves.
+  const std::int64_t server = base_.parallel.machine.devices(Level::Socket),
+                     group = server / (first.tensor * first.context);
+  const bool several = group > 1 && group < first.data && first.data % group == 0;
+  for (std::size_t i = 0, n = out.size(); i < n && several; ++i) {
+    if (out[i].zero == 0) continue;
+    out.push_back(out[i]);
+    out.back().shard_size = group;
+  }
+  return out;
+}
+
+std::vector<PlanChoice> Space::leaner(const PlanChoice& choice) const {
+  std::vector<PlanChoice> out;
+  const auto add = [&](auto change) {
+    PlanChoice next = choice;
+    change(next);
+    out.push_back(next);
+  };
+  if (!zero_told() && choice.data > 1 && choice.zero < 3) add([](PlanChoice& c) { ++c.zero; });
+  if (!recompute_told()) {
+    const bool none = choice.recompute == Recompute::None;
+    for (const Recompute what : {Recompute::Elementwise, Recompute::Selective, Recompute::Full})
+      if (what > choice.recompute && none == (what == Recompute::Elementwise))
+        add([&](PlanChoice& c) { c.recompute = what; });
+  }
+  for (const OffloadKind& kind : kOffloadKinds) {
+    if (choice.offload.*kind.offloads || told(kind.field) || told("remote-device")) continue;
+    add([&](PlanChoice& c) { c.offload.*kind.offloads = true; });
+  }
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,194 @@
+/// The planner against all plans there are, and what must hold whatever it plans.
+
+#include "tessera/planner/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/device/device.h"
+#include "tessera/planner/answer.h"
+#include "tessera/planner/answer_page.h"
+#include "tessera/train/fit_memory.h"
+
+namespace tessera {
+namespace {
+
+/// Of small devices, so that a small model has to be shared out.
+Machine machine(std::int64_t devices = 4) {
+  Machine out;
+  out.name = "lab";
+  out.core = {10, 1, 2, 1};
+  out.socket = {5, 2, 1, 1};
+  out.host = {2, 5, devices / 2, 2};
+  out.rack = {2, 5, 1, 2};
+  out.device.overlap = true;
+  return out;
+}
+
+RunConfig tiny_run() {
+  RunConfig out;
+  out.model.layers = 4;
+  out.model.heads = 2;
+  out.model.width = 64;
+  out.model.context = 32;
+  out.model.vocabulary = 96;
+  out.global_batch_size = 8;
+  out.parallel.machine = machine();
+  out.held_out = 0;
+  out.threads = 1;
+  complete(out);
+  return out;
+}
+
+/// What is asked for by a flag stays.
+void ask(RunConfig& config, std::string_view field) {
+  config.asked_for[std::string(field)] = text("--", field);
+}
+
+Device& device() {
+  static const std::unique_ptr<Device> out = make_cpu_device({.threads = 1});
+  return *out;
+}
+
+PlanAnswer answer_of(const RunConfig& config, std::optional<std::int64_t> cap,
+                     std::int64_t devices = 4) {
+  PlanQuestion question{config, config.parallel.machine, devices, cap};
+  question.what_if = false;
+  return plan_for(question, [](const RunConfig&) -> Device& { return device(); });
+}
+
+/// The whole plan of a choice: seconds and bytes.
+std::pair<double, std::int64_t> whole(const RunConfig& base, const PlanChoice& choice) {
+  const RunConfig run = with(base, choice);
+  WantedPrograms wanted = wanted_programs(run);
+  wanted.stages = true;
+  const Compiled compiled = compile_programs(run, wanted, device());
+  const std::vector<const Plan*> plans = plans_of(compiled);
+  std::int64_t peak = 0;
+  for (const Plan* plan : plans) peak = std::max(peak, plan->peak_bytes());
+  const double seconds =
+      predict(plans, kTrainProgram, pipeline_of(plans, kTrainProgram), base.parallel.machine)
+          .seconds;
+  return {seconds, peak};
+}
+
+/// Some knobs are told, so that all plans that are left can be compiled.
+RunConfig few_ways() {
+  RunConfig out = tiny_run();
+  for (const char* field :
+       {"context-parallel-size", "sequence-parallel", "pipeline-schedule", "offload-optimizer",
+        "offload-gradients", "offload-parameters", "offload-activations", "rank-order"})
+    ask(out, field);
+  return out;
+}
+
+TEST(Planner, FindsTheBestOfAllPlansUnderEveryCap) {
+  const RunConfig base = few_ways();
+  const Space space(base, 4, false);
+  std::vector<std::pair<double, std::int64_t>> all;
+  for (const PlanChoice& frame : space.frames())
+    for (const PlanChoice& split : space.splits(frame))
+      for (const PlanChoice& scheduled : space.schedules(split))
+        for (const std::int64_t zero : {0, 1, 2, 3})
+          for (const Recompute what :
+               {Recompute::None, Recompute::Elementwise, Recompute::Selective, Recompute::Full}) {
+            if (zero > 0 && scheduled.data == 1) continue;
+            PlanChoice choice = scheduled;
+            choice.zero = zero;
+            choice.recompute = what;
+            all.push_back(whole(base, choice));
+          }
+  ASSERT_GT(all.size(), 100U);
+  std::int64_t least = all[0].second, most = 0;
+  for (const auto& [seconds, bytes] : all) {
+    least = std::min(least, bytes);
+    most = std::max(most, bytes);
+  }
+  double before = std::numeric_limits<double>::infinity();
+  for (const double share : {0.05, 0.2, 0.5, 1.0}) {
+    const std::int64_t cap =
+        least + static_cast<std::int64_t>(share * static_cast<double>(most - least));
+    double best = std::numeric_limits<double>::infinity();
+    for (const auto& [seconds, bytes] : all)
+      if (bytes <= cap) best = std::min(best, seconds);
+    const PlanAnswer answer = answer_of(base, cap);
+    EXPECT_LE(answer.best().seconds(), 1.01 * best) << "cap " << cap;
+    EXPECT_LE(answer.best().verdict.peak(), cap);
+    EXPECT_LE(answer.best().seconds(), before * 1.0001) << "more memory is never slower";
+    before = answer.best().seconds();
+  }
+}
+
+TEST(Planner, MoreOfAnythingIsNeverSlower) {
+  const RunConfig base = tiny_run();
+  const double seconds = answer_of(base, {}).best().seconds();
+  EXPECT_LE(answer_of(base, {}, 8).best().seconds(), seconds * 1.0001) << "devices";
+  RunConfig faster = base;
+  for (const MachineLevel& level : machine_levels())
+    (faster.parallel.machine.*level.link).gigabytes_per_s *= 2;
+  EXPECT_LE(answer_of(faster, {}).best().seconds(), seconds * 1.0001) << "bandwidth";
+}
+
+TEST(Planner, WhatAFlagSaysStays) {
+  RunConfig base = tiny_run();
+  base.parallel.tensor = 2;
+  base.zero_stage = 2;
+  base.recompute_granularity = "selective";
+  base.micro_batch_size = 2;
+  complete(base);
+  for (const char* field :
+       {"tensor-model-parallel-size", "zero-stage", "recompute-granularity", "micro-batch-size"})
+    ask(base, field);
+  const RunConfig& best = answer_of(base, {}).config;
+  EXPECT_EQ(best.parallel.tensor, 2);
+  EXPECT_TRUE(best.parallel.shard_gradients && !best.parallel.shard_parameters);
+  EXPECT_EQ(best.parallel.recompute, Recompute::Selective);
+  EXPECT_EQ(best.parallel.recompute_layers, "all");
+  EXPECT_EQ(best.micro_batch_size, 2);
+}
+
+TEST(Planner, TheSameQuestionHasTheSameAnswer) {
+  const RunConfig base = tiny_run();
+  const PlanAnswer a = answer_of(base, {}), b = answer_of(base, {});
+  EXPECT_EQ(to_text(a.best().considered.choice), to_text(b.best().considered.choice));
+  EXPECT_EQ(a.short_models, b.short_models);
+}
+
+TEST(Planner, AnswersForPeopleAndPrograms) {
+  const RunConfig base = tiny_run();
+  PlanQuestion question{base, base.parallel.machine, 4, std::int64_t{1} << 30};
+  const PlanAnswer answer =
+      plan_for(question, [](const RunConfig&) -> Device& { return device(); });
+  const auto json = nlohmann::json::parse(to_json(answer, question));
+  EXPECT_EQ(json.at("predicted_step_seconds"), answer.best().seconds());
+  EXPECT_EQ(json.at("planned_peak_bytes"), answer.best().verdict.peak());
+  for (const std::string flag : json.at("plan")) EXPECT_EQ(flag.find(' '), std::string::npos);
+  EXPECT_FALSE(json.at("alternatives").empty());
+  const std::string table = to_text(answer, question);
+  for (const char* part : {"plan for lab", "time of a step", "memory of a device", "what binds",
+                           "other plans", "search:"})
+    EXPECT_NE(table.find(part), std::string::npos) << part << "\n" << table;
+  const std::string page = to_html(answer, question);
+  EXPECT_NE(page.find("Where ranks lie"), std::string::npos);
+  EXPECT_TRUE(page.ends_with("</html>\n"));
+}
+
+TEST(Planner, ACapThatNothingFitsIsToldWithWhatWouldFit) {
+  const RunConfig base = few_ways();
+  try {
+    answer_of(base, 1000);
+    FAIL() << "1000 bytes";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::Usage);
+    const std::string what = error.what();
+    EXPECT_NE(what.find("(1000 bytes) is below"), std::string::npos) << what;
+    EXPECT_NE(what.find("--zero-stage"), std::string::npos) << what;
+    EXPECT_NE(what.find("raise the cap"), std::string::npos) << what;
+  }
+}
+
+}  // namespace
+}  // namespace tessera
