@@ -4,6 +4,7 @@
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
 #include "tessera/apps/ranks.h"
+#include "tessera/apps/search_text.h"
 #include "tessera/base/cores.h"
 #include "tessera/base/text.h"
 #include "tessera/data/dataset.h"
@@ -14,6 +15,7 @@
 #include "tessera/planner/answer_page.h"
 #include "tessera/planner/plan_file.h"
 #include "tessera/train/fields.h"
+#include "tessera/train/memory_cap.h"
 #include "tessera/train/planned_pipeline.h"
 #include "tessera/train/report.h"
 #include "tessera/train/row_data.h"
@@ -75,6 +77,13 @@ int plan_command(const Arguments& arguments, Console& console, const OwnFamilies
                 {"auto-precision", {}, "", "with --auto: choose the floats too", "", false},
                 {"write-plan", {}, "FILE", "with --auto: write a plan for train --plan", "", false},
                 {"html", {}, "FILE", "with --auto: write the answer as a page", "", false},
+                {"search-mode",
+                 {},
+                 "MODE",
+                 "instead of a plan: placements of single ops, as found by dynamic_programming, "
+                 "recursive_programming or sharding_propagation",
+                 "",
+                 false},
                 {"placements", {}, "", "print the placement of each value on the mesh", "", false},
                 {"schedule-svg",
                  {},
@@ -106,6 +115,10 @@ int plan_command(const Arguments& arguments, Console& console, const OwnFamilies
   const std::string plan_file = parsed.take_value("write-plan"), page = parsed.take_value("html");
   if (!automatic && (precision || !plan_file.empty() || !page.empty()))
     problems.add("--auto-precision, --write-plan and --html are for the planner; give --auto too");
+  const std::string mode = parsed.take_value("search-mode");
+  if (automatic && !mode.empty())
+    problems.add(text("--auto plans whole runs, and --search-mode ", mode,
+                      " places single ops; give one of them"));
   const bool draws = parsed.find("schedule-svg") != nullptr;
   const std::string picture = parsed.take_value("schedule-svg");
   if (draws && picture.empty()) problems.add("--schedule-svg is empty; name a file to write");
@@ -130,6 +143,12 @@ int plan_command(const Arguments& arguments, Console& console, const OwnFamilies
       write_atomically(plan_file, plan_file_text(config, answer.best().considered.choice));
     if (!page.empty()) write_atomically(page, to_html(answer, question));
     console.out << (as_json ? to_json(answer, question) : to_text(answer, question));
+    return 0;
+  }
+  if (!mode.empty()) {
+    const std::optional<std::int64_t> cap = parse_memory_cap(config.memory_cap);
+    console.out << search_text(config, search_mode_of(mode),
+                               cap ? static_cast<double>(*cap) : kNever);
     return 0;
   }
   share_cores(config);
