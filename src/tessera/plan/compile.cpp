@@ -236,8 +236,9 @@ class RankPlan {
     const Timeline time =
         pass("overlap", [&] { return options_.overlap ? overlap(program) : Timeline(program); });
     plan_.programs.push_back(pass("lower", [&] {
-      return lower(name, program, time, states_, device_,
-                   {options_.seed, plan_.rank, options_.optimize.shares_buffers});
+      return lower(
+          name, program, time, states_, device_,
+          {options_.seed, plan_.rank, options_.optimize.shares_buffers, options_.exact_layout});
     }));
   }
 

@@ -43,6 +43,7 @@ struct CompileOptions {
   Optimizations optimize;
   StripLimits strips;                  // which values are computed in strips
   bool overlap = true;                 // collectives run while kernels do
+  bool exact_layout = true;            // as of plan_memory(); false: faster, perhaps more bytes
   MoveStyle moves = MoveStyle::Least;  // who plans redistributions
   Machine machine = {};                // what collectives cost, by the levels of the mesh's axes
   int rank = 0;  // of the world: all stages of the strategies' pipeline, which is the same in all

@@ -43,6 +43,7 @@ class Lowering {
         states_(states),
         kernels_(device),
         seed_(options.seed),
+        exact_layout_(options.exact_layout),
         shards_(program.mesh(), options.rank),
         values_(program, time, device, options.shares_buffers),
         work_{{Memory::Device, values_, states.guard_bytes},
@@ -296,7 +297,7 @@ class Lowering {
     }
     for (const Memory memory : kMemories) {
       WorkSection& work = work_[memory];
-      work.lay_out();
+      work.lay_out(exact_layout_);
       program_.work[memory] = work.use();
       for (const GuardedBuffer& buffer : work.guarded()) program_.guarded.push_back(buffer);
     }
@@ -372,6 +373,7 @@ class Lowering {
   StateSection& states_;
   KernelTable kernels_;
   std::uint64_t seed_;
+  const bool exact_layout_;
   RankShards shards_;
   ProgramValues values_;
   PerMemory<WorkSection> work_;

@@ -14,6 +14,7 @@ struct LowerOptions {
   std::uint64_t seed = 1;      // of random ops
   int rank = 0;                // whose shards
   bool shares_buffers = true;  // false: no result lies in the buffer of an operand
+  bool exact_layout = true;    // as of plan_memory()
 };
 
 /// In:      regions in Form::Local, as partition made them (fused or not).

@@ -164,7 +164,7 @@ void search_smaller(std::span<const Lifetime> buffers, std::span<const KeptBuffe
 }  // namespace
 
 MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignment,
-                         std::span<const KeptBuffer> kept) {
+                         std::span<const KeptBuffer> kept, bool exact) {
   std::int64_t all = 0;  // no offset is greater
   for (const Lifetime& b : buffers)
     all = size_sum(all, round_up(b.bytes, alignment), "bytes of all buffers of a program");
@@ -207,7 +207,8 @@ MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignme
     if (near_enough(best.bytes)) break;
   }
   if (kept.empty()) flip(buffers, best, alignment);
-  if (!near_enough(best.bytes)) search_smaller(buffers, kept, alignment, bound / 2000, best);
+  if (exact && !near_enough(best.bytes))
+    search_smaller(buffers, kept, alignment, bound / 2000, best);
   best.lower_bound = bound;
   return best;
 }

@@ -32,11 +32,12 @@ void WorkSection::add_copy(const CopyPlace& copy) {
   copy_paths_.push_back(copy.path);
 }
 
-void WorkSection::lay_out() {
+void WorkSection::lay_out(bool exact) {
   const bool any_idle =
       std::ranges::any_of(copies_, [](const KeptBuffer& b) { return b.idle.has_value(); });
-  layout_ =
-      any_idle ? plan_memory(lifetimes_, kAlignment, copies_) : plan_memory(lifetimes_, kAlignment);
+  layout_ = plan_memory(
+      lifetimes_, kAlignment,
+      any_idle ? std::span<const KeptBuffer>(copies_) : std::span<const KeptBuffer>{}, exact);
 }
 
 Place WorkSection::place(int b) const {

@@ -23,8 +23,8 @@ class WorkSection {
 
   /// Scratch memory of a call at that time; its number.
   std::size_t add_workspace(std::int64_t bytes, std::int32_t time);
-  /// Once, when all workspaces are known.
-  void lay_out();
+  /// Once, when all workspaces are known. `exact`: as of plan_memory().
+  void lay_out(bool exact);
 
   /// Of a buffer of the values, by index.
   Place place(int buffer) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -204,6 +205,30 @@ const Pipeline& Composer::pipeline(const std::string& schedule, std::int64_t sta
   return *out;
 }
 
+namespace {
+
+/// When a stage has worked, and what its last micro-batches have begun to sum is there: one chunk
+/// after the other, each from the middle of the action on that leaves it.
+double end_of_sums(const Actions& actions, const Spans& spans, const std::vector<StageUse>& chunks,
+                   std::int64_t count) {
+  double link = 0;
+  std::map<int, Span> last;  // by chunk: the action that ends it
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    const Action& action = actions[i];
+    if (action.microbatch + 1 == count && action.region != RegionKind::Forward)
+      last[action.chunk] = spans[i];
+  }
+  std::vector<std::pair<double, double>> sums;  // when they begin, how long they take
+  for (const auto& [chunk, span] : last)
+    sums.emplace_back((span.begin + span.end) / 2, chunks[at(chunk)][StageUse::kDataLast]);
+  std::ranges::sort(sums);
+  for (const auto& [begin, seconds] : sums)
+    if (seconds > 0) link = std::max(link, begin) + seconds;
+  return std::max(link, spans.back().end);
+}
+
+}  // namespace
+
 /// From the first action to the last; never, where a schedule cannot run.
 double Composer::played(const Shape& shape, const std::vector<StageUse>& chunks,
                         std::int64_t count) {
@@ -221,7 +246,11 @@ double Composer::played(const Shape& shape, const std::vector<StageUse>& chunks,
   options.ahead = true;
   options.send_slots = 1;
   try {
-    return makespan(of.play(options));
+    const std::vector<Spans> spans = of.play(options);
+    double end = 0;
+    for (std::size_t s = 0; s < spans.size(); ++s)
+      end = std::max(end, end_of_sums(of.schedule().stages[s], spans[s], chunks, count));
+    return end;
   } catch (const Error&) {
     return kNoEnd;  // stages would wait for each other
   }
@@ -242,7 +271,8 @@ double Composer::loop_seconds(const Shape& shape, const std::vector<StageUse>& c
     if (m > 1) out += chunks[0].seconds(region, m - 1, m);
     if (m > 2) out += static_cast<double>(m - 2) * chunks[0].seconds(region, 1, m);
   }
-  return out;
+  const double beside = chunks[0].seconds(RegionKind::Backward, m - 1, m);
+  return out + std::max(0.0, chunks[0][StageUse::kDataLast] - beside);
 }
 
 void Composer::time(const Shape& shape, Composition& out) {

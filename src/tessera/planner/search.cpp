@@ -48,7 +48,7 @@ struct Search::Run {
   std::vector<Node> nodes;
   using Entry = std::pair<double, std::size_t>;  // the older of equals first
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
-  std::set<std::string> known;
+  std::set<std::string> known, measured;
 
   void push(Node node) {
     open.emplace(node.bound, nodes.size());
@@ -72,57 +72,59 @@ Search::Search(const RunConfig& base, const Machine& machine, const Space& space
 
 /// What a sample takes at least in micro-batches of any size: what it takes in large ones, in which
 /// products are as fast as they get, and what each step of a transfer takes is shared by many.
-const Search::PerSample& Search::floor_of(const PlanChoice& choice) {
-  const auto key = std::tuple(choice.tensor, choice.context, choice.sequence, choice.floats);
+const Search::Floor& Search::floor_of(const PlanChoice& choice) {
+  const auto key =
+      std::tuple(choice.data, choice.tensor, choice.context, choice.sequence, choice.floats);
   const auto [found, fresh] = floors_.try_emplace(key);
   if (!fresh) return found->second;
   PlanChoice large = choice;
-  large.data = large.chunks = 1;
+  large.chunks = 1;
   large.schedule = PlanChoice().schedule;
   large.micro_batch_size = std::min(base_.global_batch_size, kManySamples);
   large.recompute = space_.recompute_told() ? base_.parallel.recompute : Recompute::None;
-  const ModelUse* use = nullptr;
-  for (const std::int64_t stages : {2, 1}) {
-    large.pipeline = stages;
-    use = use == nullptr ? models_.of(large, kSomeMicroBatches) : use;
-  }
-  if (use == nullptr) return found->second = {kNoEnd, kNoEnd};
-  double least = kNoEnd;
+  large.zero = 0;
+  Floor& out = found->second;
+  out = {kNoEnd, kNoEnd, kNoEnd};
   for (const std::string& order : orders_of(large)) {
     large.order = order;
     large.pipeline = 2;
-    const ModelUse* of = models_.of(large, kSomeMicroBatches);
+    const ModelUse* use = models_.about(large, kSomeMicroBatches);
     large.pipeline = 1;
-    if (of == nullptr) of = models_.of(large, kSomeMicroBatches);
-    const PerSample next = per_sample(*of, large.micro_batch_size);
-    if (next.all < least) found->second = next, least = next.all;
+    if (use == nullptr) use = models_.about(large, kSomeMicroBatches);
+    if (use == nullptr) continue;
+    const Floor next = floor_of(*use, large.micro_batch_size);
+    out = {std::min(out.layer, next.layer), std::min(out.all, next.all),
+           std::min(out.layer_sums, next.layer_sums)};
   }
-  return found->second;
+  return out;
 }
 
-Search::PerSample Search::per_sample(const ModelUse& use, std::int64_t samples) const {
+Search::Floor Search::floor_of(const ModelUse& use, std::int64_t samples) const {
   const std::vector<std::int64_t> stacks = stacks_of(base_.model);
-  PerSample out{kNoEnd, use.before.micro_batch_seconds() + use.after.micro_batch_seconds()};
+  Floor out{kNoEnd, use.before.micro_batch_seconds() + use.after.micro_batch_seconds(), kNoEnd};
   for (std::size_t s = 0; s < stacks.size(); ++s) {
-    const double seconds = use.layer[s].micro_batch_seconds();
-    out.layer = std::min(out.layer, seconds);
-    out.all += static_cast<double>(stacks[s]) * seconds;
+    const StageUse& layer = use.layer[s];
+    out.layer = std::min(out.layer, layer.micro_batch_seconds());
+    out.all += static_cast<double>(stacks[s]) * layer.micro_batch_seconds();
+    out.layer_sums =
+        std::min(out.layer_sums, layer[StageUse::kDataOnce] + layer[StageUse::kDataLast]);
   }
   for (const StageUse& between : use.between) out.all += between.micro_batch_seconds();
   const auto n = static_cast<double>(samples);
-  return {out.layer / n, out.all / n};
+  return {out.layer / n, out.all / n, out.layer_sums};
 }
 
-/// The stages' shares of whole layers, and the time until the last stage begins.
-double Search::bound_of(const PlanChoice& c, const PerSample& least) const {
+/// The stages' shares of whole layers, and the time until the last stage begins; then what is left
+/// of the sums of gradients where the last micro-batches have gone through the pipeline.
+double Search::bound_of(const PlanChoice& c, const Floor& least) const {
   const std::int64_t p = c.pipeline, layers = space_.layers();
   const auto samples = static_cast<double>(base_.global_batch_size) / static_cast<double>(c.data);
-  const std::int64_t most = (layers + p - 1) / p;
-  const double stage =
-      std::max(least.all / static_cast<double>(p), least.layer * static_cast<double>(most));
+  const auto most = static_cast<double>((layers + p - 1) / p);
+  const double stage = std::max(least.all / static_cast<double>(p), least.layer * most);
   const std::int64_t fewest = layers / (p * std::max<std::int64_t>(space_.most_chunks(p), 1));
   const double ramp = least.layer / 3 * static_cast<double>(fewest * (p - 1) * c.micro_batch_size);
-  return stage * samples + ramp;
+  const double drain = stage * static_cast<double>(c.micro_batch_size * p);
+  return stage * samples + ramp + std::max(0.0, most * least.layer_sums - drain);
 }
 
 /// Before a short model of its sizes is known: as if tensor and context parallelism cost nothing.
@@ -130,9 +132,9 @@ double Search::bound_of(const PlanChoice& frame) {
   double out = kNoEnd;
   for (const PlanChoice& split : space_.splits(frame)) {
     PlanChoice alone = split;
-    alone.tensor = alone.context = 1;
+    alone.data = alone.tensor = alone.context = 1;
     alone.sequence = false;
-    PerSample least = floor_of(alone);
+    Floor least = floor_of(alone);
     least.layer /= static_cast<double>(frame.tensor * frame.context);
     least.all /= static_cast<double>(frame.tensor * frame.context);
     out = std::min(out, bound_of(split, least));
@@ -156,7 +158,7 @@ void Search::open_split(const Node& node, Run& run) {
       PlanChoice like = start;
       like.recompute = space_.less(start.recompute);
       const std::int64_t m = space_.micro_batches(start);
-      const ModelUse* use = models_.of(like, m);
+      const ModelUse* use = models_.about(like, m);
       if (use == nullptr) continue;
       const Composition free = composer_.compose(like, {use, use}, m, {});
       if (free.seconds < kNoEnd && run.known.insert(name_of(like)).second)
@@ -210,6 +212,7 @@ void Search::open_leaf(const Node& node, Run& run) {
     again.exact = true;
     return run.push(std::move(again));
   }
+  if (!run.measured.insert(to_text(node.leaf.choice)).second) return;
   ++run.result.whole_plans;
   const std::optional<Verdict> verdict = verify_(node.leaf.choice);
   if (!verdict) return;

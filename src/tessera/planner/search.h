@@ -75,13 +75,14 @@ class Search {
     StageCaps caps = {};
   };
   struct Run;
-  /// Seconds of forward and backward: of the cheapest layer, and of all.
-  struct PerSample {
-    double layer = 0, all = 0;
+  /// Seconds of forward and backward of a sample in the cheapest layer, and in all; and of the sums
+  /// of gradients of the cheapest layer.
+  struct Floor {
+    double layer = 0, all = 0, layer_sums = 0;
   };
-  const PerSample& floor_of(const PlanChoice& choice);
-  PerSample per_sample(const ModelUse& use, std::int64_t samples) const;
-  double bound_of(const PlanChoice& choice, const PerSample& least) const;
+  const Floor& floor_of(const PlanChoice& choice);
+  Floor floor_of(const ModelUse& use, std::int64_t samples) const;
+  double bound_of(const PlanChoice& choice, const Floor& least) const;
   double bound_of(const PlanChoice& frame);
   void open(Node node, Run& run);
   void open_split(const Node& node, Run& run);
@@ -97,7 +98,7 @@ class Search {
   Verify verify_;
   PlannerLimits limits_;
   Composer composer_;
-  std::map<std::tuple<std::int64_t, std::int64_t, bool, Floats>, PerSample> floors_;
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, Floats>, Floor> floors_;
 };
 
 }  // namespace tessera

@@ -1,6 +1,8 @@
 #include "tessera/planner/short_model.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
@@ -24,14 +26,15 @@ void set_layers(ModelConfig& model, const std::vector<std::int64_t>& layers) {
   if (layers.size() > 1) model.decoder_layers = layers[1];
 }
 
-/// The same axes, numbered in another order; empty: as they are. Groups of the data axis stay
-/// beside it.
-Mesh in_order(const Mesh& mesh, const std::string& order, const Machine& machine) {
-  if (order.empty()) return mesh;
+/// The same axes, numbered in another order, with so many ranks on the data axis. Groups of that
+/// stay beside it.
+Mesh in_order(const Mesh& mesh, const std::string& order, std::int64_t data,
+              const Machine& machine) {
   std::vector<Axis> out, rest = mesh.axes();
   const auto take = [&](std::string_view name) {
     for (const Axis& axis : mesh.axes()) {
       if (axis.name == name) out.push_back(axis);
+      if (axis.name == kDataAxis && name == kDataAxis && data > 0) out.back().size = data;
     }
     std::erase_if(rest, [&](const Axis& axis) { return axis.name == name; });
   };
@@ -67,11 +70,26 @@ ShortModels::Key ShortModels::key_of(const PlanChoice& c, std::int64_t micro_bat
   return {c.data, c.tensor, c.context, c.micro_batch_size, c.zero, c.shard_size, flags};
 }
 
+const ModelUse* ShortModels::priced(const PlanChoice& compiled, const PlanChoice& choice,
+                                    std::int64_t micro_batches) {
+  const auto [found, fresh] = known_.try_emplace(key_of(compiled, micro_batches));
+  Short& model = found->second;
+  if (fresh) model = read(compiled, micro_batches);
+  if (model.plans.empty()) return nullptr;
+  const auto [use, unpriced] = model.priced.try_emplace({choice.order, choice.data});
+  if (unpriced) use->second = price(model, compiled, choice);
+  return &use->second;
+}
+
 const ModelUse* ShortModels::of(const PlanChoice& choice, std::int64_t micro_batches) {
-  const auto [found, fresh] = known_.try_emplace(key_of(choice, micro_batches));
-  if (fresh) found->second = read(choice, micro_batches);
-  const auto use = found->second.find(choice.order);
-  return use == found->second.end() ? nullptr : &use->second;
+  return priced(choice, choice, micro_batches);
+}
+
+/// Where parameters and gradients are not shared out.
+const ModelUse* ShortModels::of_two_ranks(const PlanChoice& choice, std::int64_t micro_batches) {
+  PlanChoice two = choice;
+  if (choice.zero <= 1 && choice.shard_size == 0) two.data = std::min<std::int64_t>(two.data, 2);
+  return priced(two, choice, micro_batches);
 }
 
 void ModelUse::add_difference(const ModelUse& with, const ModelUse& without) {
@@ -90,17 +108,16 @@ const ModelUse* ShortModels::about(const PlanChoice& choice, std::int64_t micro_
   PlanChoice plain = choice;
   plain.recompute = Recompute::None;
   plain.offload = base_.parallel.offload;
-  const ModelUse* of_plain = of(plain, micro_batches);
+  const ModelUse* of_plain = of_two_ranks(plain, micro_batches);
   if (of_plain == nullptr) return nullptr;
   ModelUse sum = *of_plain;
   if (choice.recompute != Recompute::None) {
-    PlanChoice without =
-        plain;  // what layers compute again does not depend on the batch's other parts
-    without.data = std::min<std::int64_t>(choice.data, 2);
+    PlanChoice without = plain;  // what layers compute again does not depend on what is shared out
     without.zero = without.shard_size = 0;
     PlanChoice again = without;
     again.recompute = choice.recompute;
-    const ModelUse *a = of(again, micro_batches), *b = of(without, micro_batches);
+    const ModelUse *a = of_two_ranks(again, micro_batches),
+                   *b = of_two_ranks(without, micro_batches);
     if (a == nullptr || b == nullptr) return nullptr;
     sum.add_difference(*a, *b);
   }
@@ -108,7 +125,7 @@ const ModelUse* ShortModels::about(const PlanChoice& choice, std::int64_t micro_
     if (choice.offload.*kind.offloads == plain.offload.*kind.offloads) continue;
     PlanChoice one = plain;
     one.offload.*kind.offloads = choice.offload.*kind.offloads;
-    const ModelUse* a = of(one, micro_batches);
+    const ModelUse* a = of_two_ranks(one, micro_batches);
     if (a == nullptr) return nullptr;
     sum.add_difference(*a, *of_plain);
   }
@@ -116,7 +133,7 @@ const ModelUse* ShortModels::about(const PlanChoice& choice, std::int64_t micro_
   return out.get();
 }
 
-ShortModels::ByOrder ShortModels::read(const PlanChoice& choice, std::int64_t micro_batches) {
+ShortModels::Short ShortModels::read(const PlanChoice& choice, std::int64_t micro_batches) {
   try {
     return choice.pipeline > 1 ? in_stages(choice, micro_batches)
                                : in_one_stage(choice, micro_batches);
@@ -124,6 +141,8 @@ ShortModels::ByOrder ShortModels::read(const PlanChoice& choice, std::int64_t mi
     return {};
   }
 }
+
+std::size_t ShortModels::stacks() const { return base_.model.family->stacks(base_.model).size(); }
 
 std::vector<Plan> ShortModels::compile(const PlanChoice& choice,
                                        const std::vector<std::int64_t>& layers,
@@ -145,23 +164,11 @@ std::vector<Plan> ShortModels::compile(const PlanChoice& choice,
   CompileOptions options;
   options.optimize = Optimizations::all(config.graph_optimization);
   options.machine = parallel.machine;
+  options.exact_layout = false;
   return compile_stages(std::move(sources), device_of_(config), options);
 }
 
 namespace {
-
-/// What stages take, each order of the axes for itself.
-std::map<std::string, std::vector<StageUse>> uses_by_order(const PlanChoice& choice,
-                                                           std::vector<Plan> plans,
-                                                           const Pipeline& pipeline,
-                                                           const Machine& machine) {
-  std::map<std::string, std::vector<StageUse>> out;
-  for (const std::string& order : orders_of(choice)) {
-    for (Plan& plan : plans) plan.mesh = in_order(plan.mesh, order, machine);
-    out.emplace(order, stage_uses_of(plans, pipeline, machine));
-  }
-  return out;
-}
 
 /// Of the stages of a short model of so many stacks.
 ModelUse apart(const std::vector<StageUse>& uses, std::size_t stacks) {
@@ -182,66 +189,71 @@ ModelUse apart(const std::vector<StageUse>& uses, std::size_t stacks) {
 
 }  // namespace
 
-ShortModels::ByOrder ShortModels::in_stages(const PlanChoice& choice, std::int64_t micro_batches) {
-  const std::size_t stacks = base_.model.family->stacks(base_.model).size();
+ModelUse ShortModels::price(Short& model, const PlanChoice& compiled,
+                            const PlanChoice& choice) const {
+  const std::string order = choice.order.empty() ? base_.parallel.rank_order : choice.order;
+  const std::int64_t data = compiled.data > 1 && choice.shard_size == 0 ? choice.data : 0;
+  std::vector<std::vector<StageUse>> uses;
+  for (std::vector<Plan>& plans : model.plans) {
+    for (Plan& plan : plans) plan.mesh = in_order(plan.mesh, order, data, machine_);
+    uses.push_back(stage_uses_of(plans, *model.pipeline, machine_));
+    for (StageUse& use : uses.back())
+      take_data_ranks(use, compiled.data, choice.data, choice.zero > 0);
+  }
+  ModelUse out;
+  if (model.in_stages) {
+    out = apart(uses[0], stacks());
+  } else {
+    out.base = uses[0][0];
+    out.between.resize(stacks() - 1);
+    for (std::size_t s = 0; s < stacks(); ++s) {
+      out.layer.push_back(uses[s + 1][0] - uses[0][0]);
+      out.base = out.base - 2.0 * out.layer[s];
+    }
+  }
+  out.sample_bytes = model.sample_bytes;
+  out.message_bytes = model.message_bytes;
+  return out;
+}
+
+ShortModels::Short ShortModels::in_stages(const PlanChoice& choice, std::int64_t micro_batches) {
   PlanChoice short_one = choice;
   short_one.schedule = splits(choice) ? "zb-h1" : "1f1b";
   short_one.chunks = 1;
   short_one.order.clear();
   short_one.recomputed.clear();
   short_one.layout.clear();
-  for (std::size_t s = 0; s < stacks; ++s)
+  for (std::size_t s = 0; s < stacks(); ++s)
     short_one.layout.insert(short_one.layout.end(), {1, 1, 2});
   short_one.layout.push_back(1);
   short_one.pipeline = std::ssize(short_one.layout);
-  std::vector<std::int64_t> layers(stacks, 4);
+  std::vector<std::int64_t> layers(stacks(), 4);
   ++layers.back();
-  std::vector<Plan> plans = compile(short_one, layers, micro_batches);
-  double samples = 0, messages = 0;
-  for (const Plan& plan : plans) {
-    samples = std::max(samples, static_cast<double>(sample_bytes_of(plan)));
+  Short out;
+  out.in_stages = true;
+  out.plans.push_back(compile(short_one, layers, micro_batches));
+  for (const Plan& plan : out.plans[0]) {
+    out.sample_bytes = std::max(out.sample_bytes, static_cast<double>(sample_bytes_of(plan)));
     for (const EdgeBytes& edge : plan.program(kTrainProgram).edges)
-      messages = std::max(messages, static_cast<double>(edge.bytes));
+      out.message_bytes = std::max(out.message_bytes, static_cast<double>(edge.bytes));
   }
-  const Pipeline pipeline(make_schedule(
+  out.pipeline = std::make_unique<Pipeline>(make_schedule(
       short_one.schedule, {static_cast<int>(short_one.pipeline), 1, few(micro_batches)}));
-  ByOrder out;
-  for (const auto& [order, uses] : uses_by_order(choice, std::move(plans), pipeline, machine_)) {
-    ModelUse& use = out[order] = apart(uses, stacks);
-    use.sample_bytes = samples;
-    use.message_bytes = messages;
-  }
   return out;
 }
 
-ShortModels::ByOrder ShortModels::in_one_stage(const PlanChoice& choice,
-                                               std::int64_t micro_batches) {
-  const std::size_t stacks = base_.model.family->stacks(base_.model).size();
+ShortModels::Short ShortModels::in_one_stage(const PlanChoice& choice, std::int64_t micro_batches) {
   PlanChoice short_one = choice;
   short_one.order.clear();
   short_one.recomputed.clear();
-  double samples = 0;
-  const Pipeline pipeline(make_schedule("1f1b", {1, 1, few(micro_batches)}));
-  const auto uses = [&](const std::vector<std::int64_t>& layers) {
-    std::vector<Plan> plans = compile(short_one, layers, micro_batches);
-    samples = static_cast<double>(sample_bytes_of(plans[0]));
-    return uses_by_order(choice, std::move(plans), pipeline, machine_);
-  };
-  std::vector<std::int64_t> layers(stacks, 2);
-  const auto whole = uses(layers);
-  ByOrder out;
-  for (const auto& [order, use] : whole) {
-    out[order].base = use[0];
-    out[order].sample_bytes = samples;
-    out[order].between.resize(stacks - 1);
-  }
-  for (std::size_t s = 0; s < stacks; ++s) {
+  Short out;
+  out.pipeline = std::make_unique<Pipeline>(make_schedule("1f1b", {1, 1, few(micro_batches)}));
+  std::vector<std::int64_t> layers(stacks(), 2);
+  out.plans.push_back(compile(short_one, layers, micro_batches));
+  out.sample_bytes = static_cast<double>(sample_bytes_of(out.plans[0][0]));
+  for (std::size_t s = 0; s < stacks(); ++s) {
     ++layers[s];
-    for (const auto& [order, use] : uses(layers)) {
-      ModelUse& of = out[order];
-      of.layer.push_back(use[0] - whole.at(order)[0]);
-      of.base = of.base - 2.0 * of.layer[s];
-    }
+    out.plans.push_back(compile(short_one, layers, micro_batches));
     --layers[s];
   }
   return out;

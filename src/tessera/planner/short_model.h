@@ -18,6 +18,7 @@
 #include "tessera/device/device.h"
 #include "tessera/planner/choice.h"
 #include "tessera/planner/stage_use.h"
+#include "tessera/schedule/pipeline.h"
 
 namespace tessera {
 
@@ -44,8 +45,8 @@ class ShortModels {
   /// Of `choice`, but for its pipeline's size and schedule, and for the layers that it computes
   /// again, which are all. nullptr: it does not compile, as some sizes do not go together.
   const ModelUse* of(const PlanChoice& choice, std::int64_t micro_batches);
-  /// About the same, of fewer short models: what recomputing and offloading take more is read
-  /// where nothing else is chosen, and added up.
+  /// About the same, of far fewer short models: of two data parallel ranks, whose transfers are
+  /// priced as those of all; and what recomputing and offloading take more is added up.
   const ModelUse* about(const PlanChoice& choice, std::int64_t micro_batches);
   /// How many have been compiled.
   std::int64_t compiled() const { return compiled_; }
@@ -56,18 +57,31 @@ class ShortModels {
     int flags;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
+  /// The plans of a short model: in stages; or whole, with two layers in each stack, then with one
+  /// more in one of them.
+  struct Short {
+    std::vector<std::vector<Plan>> plans;
+    std::unique_ptr<Pipeline> pipeline;
+    double sample_bytes = 0, message_bytes = 0;
+    bool in_stages = false;
+    std::map<std::pair<std::string, std::int64_t>, ModelUse> priced;  // by order and data ranks
+  };
   Key key_of(const PlanChoice& choice, std::int64_t micro_batches) const;
-  using ByOrder = std::map<std::string, ModelUse>;  // of the axes; each is priced by itself
-  ByOrder read(const PlanChoice& choice, std::int64_t micro_batches);
-  ByOrder in_stages(const PlanChoice& choice, std::int64_t micro_batches);
-  ByOrder in_one_stage(const PlanChoice& choice, std::int64_t micro_batches);
+  const ModelUse* priced(const PlanChoice& compiled, const PlanChoice& choice,
+                         std::int64_t micro_batches);
+  const ModelUse* of_two_ranks(const PlanChoice& choice, std::int64_t micro_batches);
+  ModelUse price(Short& model, const PlanChoice& compiled, const PlanChoice& choice) const;
+  Short read(const PlanChoice& choice, std::int64_t micro_batches);
+  Short in_stages(const PlanChoice& choice, std::int64_t micro_batches);
+  Short in_one_stage(const PlanChoice& choice, std::int64_t micro_batches);
   std::vector<Plan> compile(const PlanChoice& choice, const std::vector<std::int64_t>& layers,
                             std::int64_t micro_batches);
+  std::size_t stacks() const;
 
   const RunConfig& base_;
   const Machine& machine_;
   DeviceOf device_of_;
-  std::map<Key, ByOrder> known_;
+  std::map<Key, Short> known_;
   std::map<std::pair<Key, std::string>, std::unique_ptr<ModelUse>> about_;  // and order
   std::int64_t compiled_ = 0;
 };

@@ -59,8 +59,12 @@ void add_kinds(const Plan& plan, const Machine& machine, StageUse& out) {
   const ProgramPlan& program = plan.program(kTrainProgram);
   for (const RegionPlan& region : program.regions) {
     for (const Call& call : region.calls) {
-      if (in_loop(region.kind) && (call.when == When::Always || call.when == When::Later))
+      const bool always = call.when == When::Always || call.when == When::Later;
+      if (in_loop(region.kind) && always)
         out[kind_of(call)] += price(call, plan.mesh, machine);
+      else if (kind_of(call) == StageUse::kData)
+        out[in_loop(region.kind) ? StageUse::kDataLast : StageUse::kDataOnce] +=
+            price(call, plan.mesh, machine);
     }
   }
 }
@@ -148,6 +152,12 @@ void add_bytes(const Plan& plan, const InFlight& in_flight, StageUse& out) {
   else
     for (const BlockUse& block : program.blocks)
       out[StageUse::kKept] += static_cast<double>(block.kept_bytes.device);
+  for (const StatePlan& state : plan.states) {
+    const Role role = state.state.role;
+    const bool moment = role != Role::Parameter && role != Role::Cache && role != Role::Copy;
+    if (moment && plan.has(state) && state.place.memory == Memory::Device)
+      out[StageUse::kMoments] += static_cast<double>(aligned(state.type.bytes()));
+  }
   const auto samples = static_cast<double>(sample_bytes_of(plan) * program.microbatches);
   out[StageUse::kPeak] =
       static_cast<double>(plan.peak_bytes()) - samples - in_flight.more_bytes(out);
@@ -201,6 +211,21 @@ InFlight in_flight_of(const Pipeline& pipeline, int chunk) {
                1};
   if (last == RegionKind::Weights) out.held = alive(RegionKind::Backward, last);
   return out;
+}
+
+void take_data_ranks(StageUse& use, std::int64_t from, std::int64_t data, bool shared) {
+  if (from == data) return;
+  const auto a = static_cast<double>(from), b = static_cast<double>(data);
+  const double moved = use[StageUse::kDataOnce];
+  double other = std::max(0.0, use[StageUse::kUpdate] - moved);
+  if (shared) other *= a / b;
+  const double more = ((b - 1) / b) / ((a - 1) / a);
+  use[StageUse::kDataOnce] = moved * more;
+  use[StageUse::kDataLast] *= more;
+  use[StageUse::kUpdate] = other + use[StageUse::kDataOnce];
+  if (!shared) return;
+  use[StageUse::kPeak] -= use[StageUse::kMoments] * (1 - a / b);
+  use[StageUse::kMoments] *= a / b;
 }
 
 std::int64_t sample_bytes_of(const Plan& plan) {

@@ -27,6 +27,8 @@ struct StageUse {
     kInner,     // transfers along the axes that split layers
     kData,      // those along the axes that split the batch
     kCopies,    // to and from the host
+    kDataOnce,  // of begin and update: transfers along the axes that split the batch
+    kDataLast,  // the same, that the last micro-batch begins
     // Bytes on the device and on the host, with one micro-batch in flight and without samples:
     kPeak,
     kHost,
@@ -36,6 +38,7 @@ struct StageUse {
     kKeptLong,
     kHeld,
     kHostKept,
+    kMoments,  // of the device's: states of the optimizer
     kParts
   };
   std::array<double, kParts> parts = {};
@@ -65,6 +68,10 @@ InFlight in_flight_of(const Pipeline& pipeline, int chunk);
 /// Of the program that trains: on the first rank of every stage, where each has one chunk.
 std::vector<StageUse> stage_uses_of(const std::vector<Plan>& stages, const Pipeline& pipeline,
                                     const Machine& machine);
+
+/// About what it would be with `data` data parallel ranks in place of `from`, where transfers are
+/// priced for them already, and the optimizer's states are shared out among them (`shared`).
+void take_data_ranks(StageUse& use, std::int64_t from, std::int64_t data, bool shared);
 
 /// Bytes of a micro-batch of samples in that program.
 std::int64_t sample_bytes_of(const Plan& plan);
