@@ -62,7 +62,9 @@ TEST(Compose, ComesCloseToTheWhole) {
         predict(plans, kTrainProgram, pipeline_of(plans, kTrainProgram), machine).seconds;
     EXPECT_NEAR(composed.seconds / seconds, 1, 0.02) << to_text(choice);
     for (std::size_t s = 0; s < plans.size(); ++s) {
-      EXPECT_NEAR(composed.stage_bytes[s] / static_cast<double>(plans[s]->peak_bytes()), 1, 0.05)
+      // With zb-v a stage has both ends of the model, which are not at their fullest together.
+      const double near = each.schedule == "zb-v" ? 0.11 : 0.05;
+      EXPECT_NEAR(composed.stage_bytes[s] / static_cast<double>(plans[s]->peak_bytes()), 1, near)
           << to_text(choice) << ", stage " << s;
     }
   }

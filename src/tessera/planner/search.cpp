@@ -1,8 +1,6 @@
 #include "tessera/planner/search.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <numeric>
 #include <queue>
@@ -26,6 +24,9 @@ std::vector<std::int64_t> stacks_of(const ModelConfig& model) {
   for (const LayerStack& stack : model.family->stacks(model)) out.push_back(stack.layers);
   return out;
 }
+
+/// A size at which a sample takes no more than at `size`, but for next to nothing: few serve all.
+std::int64_t larger_size(std::int64_t size) { return size <= 1 ? 1 : size <= 4 ? 4 : kManySamples; }
 
 /// What tells choices apart before they have a layout.
 std::string name_of(const PlanChoice& choice) {
@@ -73,18 +74,17 @@ Search::Search(const RunConfig& base, const Machine& machine, const Space& space
 /// What a sample takes at least in micro-batches of any size: what it takes in large ones, in which
 /// products are as fast as they get, and what each step of a transfer takes is shared by many.
 const Search::Floor& Search::floor_of(const PlanChoice& choice) {
-  const auto key =
-      std::tuple(choice.data, choice.tensor, choice.context, choice.sequence, choice.floats);
+  const auto key = std::tuple(choice.tensor, choice.context, choice.sequence, choice.floats);
   const auto [found, fresh] = floors_.try_emplace(key);
   if (!fresh) return found->second;
   PlanChoice large = choice;
-  large.chunks = 1;
+  large.data = large.chunks = 1;
   large.schedule = PlanChoice().schedule;
   large.micro_batch_size = std::min(base_.global_batch_size, kManySamples);
   large.recompute = space_.recompute_told() ? base_.parallel.recompute : Recompute::None;
   large.zero = 0;
   Floor& out = found->second;
-  out = {kNoEnd, kNoEnd, kNoEnd};
+  out = {kNoEnd, kNoEnd};
   for (const std::string& order : orders_of(large)) {
     large.order = order;
     large.pipeline = 2;
@@ -93,29 +93,25 @@ const Search::Floor& Search::floor_of(const PlanChoice& choice) {
     if (use == nullptr) use = models_.about(large, kSomeMicroBatches);
     if (use == nullptr) continue;
     const Floor next = floor_of(*use, large.micro_batch_size);
-    out = {std::min(out.layer, next.layer), std::min(out.all, next.all),
-           std::min(out.layer_sums, next.layer_sums)};
+    out = {std::min(out.layer, next.layer), std::min(out.all, next.all)};
   }
   return out;
 }
 
 Search::Floor Search::floor_of(const ModelUse& use, std::int64_t samples) const {
   const std::vector<std::int64_t> stacks = stacks_of(base_.model);
-  Floor out{kNoEnd, use.before.micro_batch_seconds() + use.after.micro_batch_seconds(), kNoEnd};
+  Floor out{kNoEnd, use.before.micro_batch_seconds() + use.after.micro_batch_seconds()};
   for (std::size_t s = 0; s < stacks.size(); ++s) {
     const StageUse& layer = use.layer[s];
     out.layer = std::min(out.layer, layer.micro_batch_seconds());
     out.all += static_cast<double>(stacks[s]) * layer.micro_batch_seconds();
-    out.layer_sums =
-        std::min(out.layer_sums, layer[StageUse::kDataOnce] + layer[StageUse::kDataLast]);
   }
   for (const StageUse& between : use.between) out.all += between.micro_batch_seconds();
   const auto n = static_cast<double>(samples);
-  return {out.layer / n, out.all / n, out.layer_sums};
+  return {out.layer / n, out.all / n};
 }
 
-/// The stages' shares of whole layers, and the time until the last stage begins; then what is left
-/// of the sums of gradients where the last micro-batches have gone through the pipeline.
+/// The stages' shares of whole layers, and the time until the last stage begins.
 double Search::bound_of(const PlanChoice& c, const Floor& least) const {
   const std::int64_t p = c.pipeline, layers = space_.layers();
   const auto samples = static_cast<double>(base_.global_batch_size) / static_cast<double>(c.data);
@@ -123,8 +119,7 @@ double Search::bound_of(const PlanChoice& c, const Floor& least) const {
   const double stage = std::max(least.all / static_cast<double>(p), least.layer * most);
   const std::int64_t fewest = layers / (p * std::max<std::int64_t>(space_.most_chunks(p), 1));
   const double ramp = least.layer / 3 * static_cast<double>(fewest * (p - 1) * c.micro_batch_size);
-  const double drain = stage * static_cast<double>(c.micro_batch_size * p);
-  return stage * samples + ramp + std::max(0.0, most * least.layer_sums - drain);
+  return stage * samples + ramp;
 }
 
 /// Before a short model of its sizes is known: as if tensor and context parallelism cost nothing.
@@ -150,21 +145,48 @@ TwoWays Search::ways_of(const PlanChoice& choice, bool exact) {
   return {models_.about(less, m), models_.about(choice, m)};
 }
 
-/// With memory without end, with each schedule and each level of ZeRO to begin with: what is
-/// cheapest to compute, so that nothing below it takes less.
+/// Of the same choice with larger micro-batches, in which a sample takes less: few serve all.
+std::optional<ModelUse> Search::of_larger(const PlanChoice& choice) {
+  PlanChoice larger = choice;
+  larger.micro_batch_size = larger_size(choice.micro_batch_size);
+  const ModelUse* use = models_.about(larger, kSomeMicroBatches);
+  if (use == nullptr) return std::nullopt;
+  return use->with_loop(static_cast<double>(choice.micro_batch_size) /
+                        static_cast<double>(larger.micro_batch_size));
+}
+
+/// With each schedule, each order of the axes and each level of ZeRO to begin with, of what
+/// computes least.
 void Search::open_split(const Node& node, Run& run) {
   for (const PlanChoice& scheduled : space_.schedules(node.choice)) {
     for (const PlanChoice& start : space_.starts(scheduled)) {
       PlanChoice like = start;
       like.recompute = space_.less(start.recompute);
-      const std::int64_t m = space_.micro_batches(start);
-      const ModelUse* use = models_.about(like, m);
-      if (use == nullptr) continue;
-      const Composition free = composer_.compose(like, {use, use}, m, {});
-      if (free.seconds < kNoEnd && run.known.insert(name_of(like)).second)
-        run.push({std::max(node.bound, free.seconds), Level::PlanChoice, like});
+      const std::optional<ModelUse> use = of_larger(like);
+      if (!use || !run.known.insert(name_of(like)).second) continue;
+      const double least = composer_.least_seconds(like, *use, space_.micro_batches(like));
+      run.push({std::max(node.bound, least), Level::Scheduled, like});
     }
   }
+}
+
+/// In stages, and in time.
+void Search::open_scheduled(const Node& node, Run& run) {
+  const std::optional<ModelUse> use = of_larger(node.choice);
+  const Composition free =
+      composer_.compose(node.choice, {&*use, &*use}, space_.micro_batches(node.choice), {});
+  if (free.seconds < kNoEnd)
+    run.push({std::max(node.bound, free.seconds), Level::Start, node.choice});
+}
+
+/// With memory without end.
+void Search::open_start(const Node& node, Run& run) {
+  const std::int64_t m = space_.micro_batches(node.choice);
+  const ModelUse* use = models_.about(node.choice, m);
+  if (use == nullptr) return;
+  const Composition free = composer_.compose(node.choice, {use, use}, m, {});
+  if (free.seconds < kNoEnd)
+    run.push({std::max(node.bound, free.seconds), Level::PlanChoice, node.choice});
 }
 
 /// Computing again what takes one pass over memory may even take less time than reading it again.
@@ -252,6 +274,8 @@ void Search::open(Node node, Run& run) {
       }
       return;
     case Level::Split: return open_split(node, run);
+    case Level::Scheduled: return open_scheduled(node, run);
+    case Level::Start: return open_start(node, run);
     case Level::PlanChoice: return open_choice(node, run);
     case Level::Leaf: return open_leaf(node, run);
   }

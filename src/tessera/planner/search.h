@@ -64,7 +64,7 @@ class Search {
   SearchResult run(const StageCaps& caps);
 
  private:
-  enum class Level : std::uint8_t { Frame, Split, PlanChoice, Leaf };
+  enum class Level : std::uint8_t { Frame, Split, Scheduled, Start, PlanChoice, Leaf };
   struct Node {
     double bound = 0;
     Level level = Level::Frame;
@@ -75,10 +75,9 @@ class Search {
     StageCaps caps = {};
   };
   struct Run;
-  /// Seconds of forward and backward of a sample in the cheapest layer, and in all; and of the sums
-  /// of gradients of the cheapest layer.
+  /// Seconds of forward and backward of a sample in the cheapest layer, and in all.
   struct Floor {
-    double layer = 0, all = 0, layer_sums = 0;
+    double layer = 0, all = 0;
   };
   const Floor& floor_of(const PlanChoice& choice);
   Floor floor_of(const ModelUse& use, std::int64_t samples) const;
@@ -86,6 +85,9 @@ class Search {
   double bound_of(const PlanChoice& frame);
   void open(Node node, Run& run);
   void open_split(const Node& node, Run& run);
+  std::optional<ModelUse> of_larger(const PlanChoice& choice);
+  void open_scheduled(const Node& node, Run& run);
+  void open_start(const Node& node, Run& run);
   void open_choice(const Node& node, Run& run);
   void open_leaf(const Node& node, Run& run);
   void push_leaner(const Node& node, double bound, bool elementwise_alone, Run& run);
@@ -98,7 +100,7 @@ class Search {
   Verify verify_;
   PlannerLimits limits_;
   Composer composer_;
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, Floats>, Floor> floors_;
+  std::map<std::tuple<std::int64_t, std::int64_t, bool, Floats>, Floor> floors_;
 };
 
 }  // namespace tessera

@@ -1,8 +1,6 @@
 #include "tessera/planner/short_model.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
@@ -74,11 +72,24 @@ const ModelUse* ShortModels::priced(const PlanChoice& compiled, const PlanChoice
                                     std::int64_t micro_batches) {
   const auto [found, fresh] = known_.try_emplace(key_of(compiled, micro_batches));
   Short& model = found->second;
-  if (fresh) model = read(compiled, micro_batches);
+  if (fresh) {
+    model = read(compiled, micro_batches);
+    // Of as many ranks as it was compiled for: all orders at once, and the plans can go.
+    if (compiled.data == choice.data && !model.plans.empty()) {
+      PlanChoice next = compiled;
+      std::vector<std::string> orders = orders_of(compiled);
+      orders.push_back(choice.order);
+      for (const std::string& order : orders) {
+        next.order = order;
+        model.priced[{order, next.data}] = price(model, compiled, next);
+      }
+      if (compiled.data != 2) model.plans.clear();
+    }
+  }
+  const auto known = model.priced.find({choice.order, choice.data});
+  if (known != model.priced.end()) return &known->second;
   if (model.plans.empty()) return nullptr;
-  const auto [use, unpriced] = model.priced.try_emplace({choice.order, choice.data});
-  if (unpriced) use->second = price(model, compiled, choice);
-  return &use->second;
+  return &(model.priced[{choice.order, choice.data}] = price(model, compiled, choice));
 }
 
 const ModelUse* ShortModels::of(const PlanChoice& choice, std::int64_t micro_batches) {
@@ -90,6 +101,20 @@ const ModelUse* ShortModels::of_two_ranks(const PlanChoice& choice, std::int64_t
   PlanChoice two = choice;
   if (choice.zero <= 1 && choice.shard_size == 0) two.data = std::min<std::int64_t>(two.data, 2);
   return priced(two, choice, micro_batches);
+}
+
+ModelUse ModelUse::with_loop(double times) const {
+  ModelUse out = *this;
+  const auto scale = [&](StageUse& use) {
+    for (std::size_t part = 0; part < StageUse::kBegin; ++part) use[part] *= times;
+    for (std::size_t part = StageUse::kProducts; part <= StageUse::kCopies; ++part)
+      use[part] *= times;
+  };
+  for (StageUse* use : {&out.base, &out.before, &out.after}) scale(*use);
+  for (StageUse& use : out.layer) scale(use);
+  for (StageUse& use : out.between) scale(use);
+  out.message_bytes *= times;
+  return out;
 }
 
 void ModelUse::add_difference(const ModelUse& with, const ModelUse& without) {
@@ -164,7 +189,7 @@ std::vector<Plan> ShortModels::compile(const PlanChoice& choice,
   CompileOptions options;
   options.optimize = Optimizations::all(config.graph_optimization);
   options.machine = parallel.machine;
-  options.exact_layout = false;
+  options.exact_layout = false;  // their bytes compare plans; whole plans are laid out exactly
   return compile_stages(std::move(sources), device_of_(config), options);
 }
 
@@ -196,7 +221,13 @@ ModelUse ShortModels::price(Short& model, const PlanChoice& compiled,
   std::vector<std::vector<StageUse>> uses;
   for (std::vector<Plan>& plans : model.plans) {
     for (Plan& plan : plans) plan.mesh = in_order(plan.mesh, order, data, machine_);
-    uses.push_back(stage_uses_of(plans, *model.pipeline, machine_));
+    const std::size_t i = uses.size();
+    if (model.bytes.size() == i) {
+      model.bytes.push_back(stage_bytes_of(plans, *model.pipeline));
+      for (Plan& plan : plans) keep_seconds(plan);
+    }
+    uses.push_back(stage_seconds_of(plans, *model.pipeline, machine_));
+    for (std::size_t s = 0; s < plans.size(); ++s) uses[i][s] += model.bytes[i][s];
     for (StageUse& use : uses.back())
       take_data_ranks(use, compiled.data, choice.data, choice.zero > 0);
   }

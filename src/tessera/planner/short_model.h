@@ -30,6 +30,8 @@ struct ModelUse {
   double sample_bytes = 0;        // of a micro-batch, on a stage that reads it
   double message_bytes = 0;       // of a micro-batch, from stage to stage: the most
 
+  /// With so many times the seconds of a micro-batch.
+  ModelUse with_loop(double times) const;
   /// And what `with` takes more than `without`.
   void add_difference(const ModelUse& with, const ModelUse& without);
 };
@@ -60,7 +62,8 @@ class ShortModels {
   /// The plans of a short model: in stages; or whole, with two layers in each stack, then with one
   /// more in one of them.
   struct Short {
-    std::vector<std::vector<Plan>> plans;
+    std::vector<std::vector<Plan>> plans;  // less what tells of bytes, once these are known
+    std::vector<std::vector<StageUse>> bytes;
     std::unique_ptr<Pipeline> pipeline;
     double sample_bytes = 0, message_bytes = 0;
     bool in_stages = false;

@@ -195,16 +195,6 @@ std::vector<PlanChoice> Space::starts(const PlanChoice& scheduled) const {
     out.push_back(first);
     out.back().zero = 1;
   }
-  if (told("optimizer-shard-size")) return out;
-  // Those that share a server may keep what they gather among themselves.
-  const std::int64_t server = base_.parallel.machine.devices(Level::Socket),
-                     group = server / (first.tensor * first.context);
-  const bool several = group > 1 && group < first.data && first.data % group == 0;
-  for (std::size_t i = 0, n = out.size(); i < n && several; ++i) {
-    if (out[i].zero == 0) continue;
-    out.push_back(out[i]);
-    out.back().shard_size = group;
-  }
   return out;
 }
 
@@ -215,7 +205,15 @@ std::vector<PlanChoice> Space::leaner(const PlanChoice& choice) const {
     change(next);
     out.push_back(next);
   };
-  if (!zero_told() && choice.data > 1 && choice.zero < 3) add([](PlanChoice& c) { ++c.zero; });
+  if (!zero_told() && choice.data > 1 && choice.zero < 3) {
+    add([](PlanChoice& c) { ++c.zero; });
+    // Those that share a server may keep among themselves what moves in every micro-batch.
+    const std::int64_t server = base_.parallel.machine.devices(Level::Socket),
+                       group = server / (choice.tensor * choice.context);
+    const bool several = group > 1 && group < choice.data && choice.data % group == 0;
+    if (several && choice.zero >= 1 && !told("optimizer-shard-size"))
+      add([&](PlanChoice& c) { ++c.zero, c.shard_size = group; });
+  }
   if (!recompute_told()) {
     const bool none = choice.recompute == Recompute::None;
     for (const Recompute what : {Recompute::Elementwise, Recompute::Selective, Recompute::Full})

@@ -166,8 +166,8 @@ void add_bytes(const Plan& plan, const InFlight& in_flight, StageUse& out) {
 
 }  // namespace
 
-std::vector<StageUse> stage_uses_of(const std::vector<Plan>& stages, const Pipeline& pipeline,
-                                    const Machine& machine) {
+std::vector<StageUse> stage_seconds_of(const std::vector<Plan>& stages, const Pipeline& pipeline,
+                                       const Machine& machine) {
   std::vector<const Plan*> plans;
   for (const Plan& plan : stages) plans.push_back(&plan);
   const PlayOptions prices = prices_of(plans, kTrainProgram, pipeline, machine);
@@ -186,11 +186,35 @@ std::vector<StageUse> stage_uses_of(const std::vector<Plan>& stages, const Pipel
                    : k == 0   ? 0
                               : 1)] = prices.cost({region.region, region.chunk, k});
   }
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    add_kinds(stages[s], machine, out[s]);
-    add_bytes(stages[s], in_flight_of(pipeline, static_cast<int>(s)), out[s]);
-  }
+  for (std::size_t s = 0; s < stages.size(); ++s) add_kinds(stages[s], machine, out[s]);
   return out;
+}
+
+std::vector<StageUse> stage_bytes_of(const std::vector<Plan>& stages, const Pipeline& pipeline) {
+  std::vector<StageUse> out(stages.size());
+  for (std::size_t s = 0; s < stages.size(); ++s)
+    add_bytes(stages[s], in_flight_of(pipeline, static_cast<int>(s)), out[s]);
+  return out;
+}
+
+void keep_seconds(Plan& plan) {
+  std::shared_ptr<const Kernel> any;
+  for (ProgramPlan& program : plan.programs) {
+    for (RegionPlan& region : program.regions) {
+      for (Call& call : region.calls) {
+        if (!call.kernel) continue;  // a transfer is told by its places
+        if (!any) any = call.kernel;
+        call.kernel = any;
+        call.ins = {};
+        call.outs = {};
+      }
+      region.calls.shrink_to_fit();
+    }
+    program.actions = {};
+    program.blocks = {};
+  }
+  plan.states = {};
+  plan.constants = {};
 }
 
 double InFlight::more_bytes(const StageUse& use) const {

@@ -65,9 +65,14 @@ struct InFlight {
 };
 InFlight in_flight_of(const Pipeline& pipeline, int chunk);
 
-/// Of the program that trains: on the first rank of every stage, where each has one chunk.
-std::vector<StageUse> stage_uses_of(const std::vector<Plan>& stages, const Pipeline& pipeline,
-                                    const Machine& machine);
+/// Of the program that trains: on the first rank of every stage, where each has one chunk. The
+/// seconds, and the bytes.
+std::vector<StageUse> stage_seconds_of(const std::vector<Plan>& stages, const Pipeline& pipeline,
+                                       const Machine& machine);
+std::vector<StageUse> stage_bytes_of(const std::vector<Plan>& stages, const Pipeline& pipeline);
+
+/// Takes from a plan what only its bytes are told by: places, states, kernels of its own.
+void keep_seconds(Plan& plan);
 
 /// About what it would be with `data` data parallel ranks in place of `from`, where transfers are
 /// priced for them already, and the optimizer's states are shared out among them (`shared`).
