@@ -57,8 +57,9 @@ struct KernelSetting {
   std::vector<Shape> strides;        // per operand; an empty shape or vector: dense
   std::vector<ShardInfo> ins, outs;  // empty: whole tensors
   std::int64_t microbatch = 0;
-  std::uint64_t seed = 1;  // of random ops, as in Interpretation
-  int in_place = -1;       // result 0 is written over this operand
+  std::uint64_t seed = 1;                   // of random ops, as in Interpretation
+  int in_place = -1;                        // result 0 is written over this operand
+  std::vector<InPlace> more_in_place = {};  // of further results
 };
 
 struct KernelRun {
@@ -148,6 +149,9 @@ inline KernelRun run_kernel(Device& device, const OpDef& op, const Attrs& attrs,
     for (const TensorType& type : out_types) out_bytes.emplace_back(type.bytes());
     for (detail::Guarded& bytes : in_bytes) in_data.push_back(bytes.data());
     for (detail::Guarded& bytes : out_bytes) out_data.push_back(bytes.data());
+    for (const InPlace& pair : setting.more_in_place)
+      out_data[static_cast<std::size_t>(pair.result)] =
+          in_bytes[static_cast<std::size_t>(pair.operand)].data();
     if (setting.in_place >= 0) {
       out_data[0] = in_bytes[static_cast<std::size_t>(setting.in_place)].data();
     }

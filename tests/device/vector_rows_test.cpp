@@ -1,5 +1,7 @@
 #include "device/vector_test.h"
 #include "tessera/ops/attention.h"
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/fused.h"
 #include "tessera/ops/norm.h"
 #include "tessera/ops/optimizer_ops.h"
 #include "tessera/ops/reduce.h"
@@ -272,6 +274,42 @@ TEST(VectorOptimizer, EqualsReference) {
                         {p, m, g, scalar(1e-3f), scalar(0.5f), flag}, {4 * kRowsUlp, 2 * kRowsUlp},
                         in_place(operand));
         }
+      }
+    }
+  }
+}
+
+/// As mixed precision has it: the update of a parameter, and its 16-bit copy, in one pass; each new
+/// value where the old one lies, or elsewhere.
+TEST(VectorOptimizer, WritesTheCopyInTheSamePass) {
+  for (const DType narrow : {DType::BF16, DType::F16}) {
+    for (const Shape& shape : {Shape{1}, Shape{7, 5}, Shape{70, 1'003}}) {
+      for (const bool ok : {true, false}) {
+        SCOPED_TRACE(text(narrow, " ", shape, ok ? "" : ", skipped"));
+        const auto scalar = [](float x) { return HostTensor::scalar<float>(x); };
+        const std::vector<HostTensor> ins = {random_tensor(DType::F32, shape, 1),
+                                             random_tensor(DType::F32, shape, 2, -0.1, 0.1),
+                                             random_tensor(DType::F32, shape, 3, 0, 0.1),
+                                             random_tensor(narrow, shape, 4),
+                                             scalar(1e-3f),
+                                             scalar(0.5f),
+                                             scalar(0.19f),
+                                             scalar(0.0975f),
+                                             HostTensor::scalar<bool>(ok)};
+        Builder builder;
+        std::vector<Value> in;
+        for (std::size_t i = 0; i < ins.size(); ++i)
+          in.push_back(builder.batch(text(i), ins[i].type()));
+        const AdamResult made = adam(in[0], in[1], in[2], cast(in[3], DType::F32), in[4], in[5],
+                                     in[6], in[7], in[8], {0.9, 0.95, 1e-8, 0.1, true});
+        int result = 0;
+        for (const Value& value : {made.parameter, made.m, made.v, cast(made.parameter, narrow)})
+          builder.output(Output::Kind::Metric, text(result++), value);
+        const Attrs attrs = {std::make_shared<const Graph>(builder.finish())};
+        testing::expect_bits_of_ops("hwy:elementwise", attrs, ins);
+        KernelSetting setting = in_place(0);
+        setting.more_in_place = {{1, 1}, {2, 2}};
+        testing::expect_bits_of_ops("hwy:elementwise", attrs, ins, setting);
       }
     }
   }

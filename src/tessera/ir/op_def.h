@@ -165,6 +165,8 @@ struct OpDef {
   /// indices only; the ids of scatter_add, whose rows are zeros there. -1: none.
   std::int8_t any_padding = -1;
   std::array<InPlace, 12> in_place{};  // unused entries have result -1
+  /// Further pairs of a result and an operand, which follow from the call.
+  bool (*also_in_place)(const OpCall&, int result, int operand) = nullptr;
   /// The operand, which a node may lack, that result 0 is added onto: a sum can then be made of
   /// several calls without room for its terms. -1: there is none.
   std::int8_t onto = -1;

@@ -150,6 +150,26 @@ constexpr decltype(OpDef::in_place) result_0_in_any_operand() {
   return out;
 }
 
+/// Where the op that makes the result may put it there, and no other op of the body reads that
+/// operand.
+bool in_place_in_body(const OpCall& c, int result, int operand) {
+  const Graph& body = c.graph("body");
+  const ValueId made = body.outputs()[static_cast<std::size_t>(result)].value;
+  const auto is_operand = [&](ValueId v) {
+    const Node& node = body.node(v.node);
+    return node.op == &kBatch && operand_of_body(node, c.num_in()) == operand;
+  };
+  for (NodeId id = 0; id < body.size(); ++id) {
+    if (id != made.node && std::ranges::any_of(body.node(id).inputs, is_operand)) return false;
+  }
+  const Node& node = body.node(made.node);
+  return std::ranges::any_of(node.op->in_place, [&](const InPlace& pair) {
+    return pair.result == made.index && pair.operand < static_cast<int>(node.inputs.size()) &&
+           is_operand(node.inputs[static_cast<std::size_t>(pair.operand)]) &&
+           std::ranges::count_if(node.inputs, is_operand) == 1;
+  });
+}
+
 template <bool kF64>
 void reference(RefCall& c) {
   Bindings inputs;
@@ -185,6 +205,7 @@ constinit const OpDef kFused = {
     .flops = flops,
     .reference = {reference<false>, reference<true>},
     .in_place = result_0_in_any_operand(),  // that has its type
+    .also_in_place = in_place_in_body,
 };
 
 int row_dims_of(const OpCall& call) {

@@ -99,6 +99,7 @@ constinit const OpDef kAdam = {
     .flops = [](const OpCall& c) -> double { return 15.0 * static_cast<double>(c.in(0).numel()); },
     .reference = {adam_reference<float>, adam_reference<double>},
     .in_place = {{{0, 0}, {1, 1}, {2, 2}}},
+    .traits = {.elementwise = true},
 };
 
 constinit const OpDef kLambDirection = {
@@ -120,6 +121,7 @@ constinit const OpDef kLambDirection = {
     .flops = [](const OpCall& c) -> double { return 14.0 * static_cast<double>(c.in(0).numel()); },
     .reference = {lamb_direction_reference<float>, lamb_direction_reference<double>},
     .in_place = {{{0, 3}, {1, 1}, {2, 2}}},
+    .traits = {.elementwise = true},
 };
 
 constinit const OpDef kSgd = {
@@ -138,6 +140,7 @@ constinit const OpDef kSgd = {
     .flops = [](const OpCall& c) -> double { return 7.0 * static_cast<double>(c.in(0).numel()); },
     .reference = {sgd_reference<float>, sgd_reference<double>},
     .in_place = {{{0, 0}, {1, 1}}},
+    .traits = {.elementwise = true},
 };
 
 AdamResult adam(Value p, Value m, Value v, Value g, Value lr, Value scale, Value correction1,

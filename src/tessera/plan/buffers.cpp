@@ -184,9 +184,17 @@ bool ProgramValues::try_in_place(int region, NodeId node, int result) {
   const Graph& graph = regions_[at(region)].graph;
   const Node& n = graph.node(node);
   const int to = value(region, {node, result});
-  for (const InPlace& pair : n.op->in_place) {
-    if (pair.result != result || pair.operand >= static_cast<int>(n.inputs.size())) continue;
-    const int from = value(region, n.inputs[at(pair.operand)]);
+  const auto allowed = [&](int operand) {
+    return std::ranges::any_of(n.op->in_place,
+                               [&](const InPlace& pair) {
+                                 return pair.result == result && pair.operand == operand;
+                               }) ||
+           (n.op->also_in_place != nullptr &&
+            n.op->also_in_place(graph.call(node), result, operand));
+  };
+  for (int operand = 0; operand < static_cast<int>(n.inputs.size()); ++operand) {
+    if (!allowed(operand)) continue;
+    const int from = value(region, n.inputs[at(operand)]);
     const StoredValue& source = values_[at(from)];
     if (source.buffer < 0) continue;
     Buffer& buffer = buffers_[at(source.buffer)];

@@ -8,6 +8,7 @@
 #include "tessera/ir/builder.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/fused.h"
+#include "tessera/ops/optimizer_ops.h"
 #include "tessera/ops/random.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/tensor/host_tensor.h"
@@ -187,15 +188,16 @@ class Body {
       return true;
     }
     const OpCall call = body_.call(id);
-    const bool random = is_random(*node.op), rows = row_dims_of(call) > 0;
+    const bool random = is_random(*node.op), update = is_update(*node.op),
+               tiling = random || update || row_dims_of(call) > 0;
     std::vector<Program::Reg> ins;
     for (const ValueId input : node.inputs) {
-      ins.push_back(random || rows ? read_as_it_lies(input) : read(input));
+      ins.push_back(tiling ? read_as_it_lies(input) : read(input));
       if (ins.back() < 0) return false;
     }
-    if (random || rows) {
+    if (tiling) {
       out = add_rows(program_, call, space_, std::move(ins), [&](const OpCall& own) {
-        return random ? random_tiling(own) : row_tiling(own);
+        return random ? random_tiling(own) : update ? update_tiling(own) : row_tiling(own);
       });
       return !out.empty();
     }
@@ -249,6 +251,25 @@ bool has_rows(const BodySpace& space) {
   return space.row_dims > 0;
 }
 
+/// A program of one step: fused with others it computes the same bits.
+std::unique_ptr<Kernel> one_step(std::string_view name, const BodySpace& space,
+                                 const KernelRequest& request, Pool& pool,
+                                 Tiling (*tiling)(const OpCall&)) {
+  const OpCall& call = request.call;
+  Program program(space.shape, space.row_dims);
+  Operands operands(program, request);
+  std::vector<Program::Reg> ins;
+  for (int i = 0; i < call.num_in(); ++i) {
+    ins.push_back(operands.as_it_lies(i, space.each(call.in(i).shape)));
+    if (ins.back() < 0) return nullptr;
+  }
+  const std::vector<Program::Reg> results = add_rows(program, call, space, std::move(ins), tiling);
+  if (results.empty()) return nullptr;
+  for (int i = 0; i < call.num_out(); ++i)
+    program.result(results[static_cast<std::size_t>(i)], call.out(i).dtype);
+  return std::make_unique<ProgramKernel>(name, std::move(program), pool);
+}
+
 }  // namespace
 
 bool is_elementwise(const OpDef& op) { return op.traits.elementwise || &op == &kFused; }
@@ -275,24 +296,15 @@ std::unique_ptr<Kernel> make_elementwise(const KernelRequest& request, Pool& poo
   return std::make_unique<ProgramKernel>(kElementwise, std::move(program), pool);
 }
 
-/// A program of one step: fused with others it computes the same bits.
 std::unique_ptr<Kernel> make_rows(const KernelRequest& request, Pool& pool) {
-  const OpCall& call = request.call;
-  const BodySpace space{call.in(0).shape, row_dims_of(call)};
-  if (!has_rows(space)) return nullptr;
-  Program program(space.shape, space.row_dims);
-  Operands operands(program, request);
-  std::vector<Program::Reg> ins;
-  for (int i = 0; i < call.num_in(); ++i) {
-    ins.push_back(operands.as_it_lies(i, space.each(call.in(i).shape)));
-    if (ins.back() < 0) return nullptr;
-  }
-  const std::vector<Program::Reg> results =
-      add_rows(program, call, space, std::move(ins), row_tiling);
-  if (results.empty()) return nullptr;
-  for (int i = 0; i < call.num_out(); ++i)
-    program.result(results[static_cast<std::size_t>(i)], call.out(i).dtype);
-  return std::make_unique<ProgramKernel>(kRows, std::move(program), pool);
+  const BodySpace space{request.call.in(0).shape, row_dims_of(request.call)};
+  return has_rows(space) ? one_step(kRows, space, request, pool, row_tiling) : nullptr;
+}
+
+std::unique_ptr<Kernel> make_update(const KernelRequest& request, Pool& pool) {
+  const OpDef& op = request.call.op();
+  const std::string_view name = &op == &kAdam ? "hwy:adam" : &op == &kSgd ? "hwy:sgd" : "hwy:lamb";
+  return one_step(name, {request.call.in(0).shape, 0}, request, pool, update_tiling);
 }
 
 std::unique_ptr<Kernel> make_dropout(const KernelRequest& request, Pool& pool) {

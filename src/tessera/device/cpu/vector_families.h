@@ -20,9 +20,7 @@ std::unique_ptr<Kernel> make_cross_entropy(const KernelRequest& request, Pool& p
 std::unique_ptr<Kernel> make_cross_entropy_grad(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_reduce(const KernelRequest& request,
                                     Pool& pool);  // sum, max, min, sum_squares
-std::unique_ptr<Kernel> make_adam(const KernelRequest& request, Pool& pool);
-std::unique_ptr<Kernel> make_lamb(const KernelRequest& request, Pool& pool);
-std::unique_ptr<Kernel> make_sgd(const KernelRequest& request, Pool& pool);
+std::unique_ptr<Kernel> make_update(const KernelRequest& request, Pool& pool);  // adam, lamb, sgd
 std::unique_ptr<Kernel> make_rope(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_gather(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_scatter_add(const KernelRequest& request, Pool& pool);
@@ -32,9 +30,11 @@ std::unique_ptr<Kernel> make_copy(const KernelRequest& request,
 std::unique_ptr<Kernel> make_clear_padding(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_dynamic_update(const KernelRequest& request, Pool& pool);
 
-/// Functions for programs of tiles: of an op that works row by row (null: there is none), and of a
-/// dropout whose program runs over `shard`.
+/// Functions for programs of tiles: of an op that works row by row and of an optimizer's update
+/// (null: there is none), and of a dropout whose program runs over `shard`.
 Tiling row_tiling(const OpCall& call);
+bool is_update(const OpDef& op);
+Tiling update_tiling(const OpCall& call);
 Tiling dropout_tiling(const OpCall& call, std::uint64_t key, const ShardInfo& shard);
 
 // Conditions that makers share.

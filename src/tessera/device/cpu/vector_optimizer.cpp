@@ -4,6 +4,7 @@
 
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/device/cpu/vector_targets.h"
+#include "tessera/ops/optimizer_ops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/device/cpu/vector_optimizer.cpp"
@@ -13,57 +14,61 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
+namespace {
 
-void adam_span(const AdamSpan& a, std::int64_t begin, std::int64_t end) {
+const float* in(const TileCall& c, int i) { return static_cast<const float*>(c.in[i]); }
+float* out(const TileCall& c, int i) { return static_cast<float*>(i == 0 ? c.out : c.more[i - 1]); }
+
+}  // namespace
+
+void adam_tile(const AdamRule& a, const TileCall& c) {
   const hn::ScalableTag<float> d;
   const auto beta1 = hn::Set(d, a.beta1), beta2 = hn::Set(d, a.beta2);
   const auto rest1 = hn::Set(d, 1.0f - a.beta1), rest2 = hn::Set(d, 1.0f - a.beta2);
-  const auto lr = hn::Set(d, a.lr), scale = hn::Set(d, a.scale), eps = hn::Set(d, a.eps);
-  const auto inverse1 = hn::Set(d, 1.0f / a.correction1),
-             inverse2 = hn::Set(d, 1.0f / a.correction2);
+  const auto lr = hn::Set(d, *in(c, 4)), scale = hn::Set(d, *in(c, 5)), eps = hn::Set(d, a.eps);
+  const auto inverse1 = hn::Set(d, 1.0f / *in(c, 6)), inverse2 = hn::Set(d, 1.0f / *in(c, 7));
   const auto to_gradient = hn::Set(d, a.decoupled ? 0.0f : a.decay),
              to_step = hn::Set(d, a.decoupled ? a.decay : 0.0f);
-  each_vector(d, end - begin, [&](auto load, auto store) HWY_ATTR {
-    const auto p = load(a.p + begin);
-    const auto g = hn::MulAdd(load(a.g + begin), scale, hn::Mul(to_gradient, p));
-    const auto m = hn::MulAdd(beta1, load(a.m + begin), hn::Mul(rest1, g));
-    const auto v = hn::MulAdd(beta2, load(a.v + begin), hn::Mul(hn::Mul(rest2, g), g));
+  each_vector(d, c.n, [&](auto load, auto store) HWY_ATTR {
+    const auto p = load(in(c, 0));
+    const auto g = hn::MulAdd(load(in(c, 3)), scale, hn::Mul(to_gradient, p));
+    const auto m = hn::MulAdd(beta1, load(in(c, 1)), hn::Mul(rest1, g));
+    const auto v = hn::MulAdd(beta2, load(in(c, 2)), hn::Mul(hn::Mul(rest2, g), g));
     const auto root = hn::Add(hn::Sqrt(hn::Mul(v, inverse2)), eps);
     const auto step = hn::MulAdd(to_step, p, hn::Div(hn::Mul(m, inverse1), root));
-    store(hn::NegMulAdd(lr, step, p), a.p_out + begin);
-    store(m, a.m_out + begin);
-    store(v, a.v_out + begin);
+    store(hn::NegMulAdd(lr, step, p), out(c, 0));
+    store(m, out(c, 1));
+    store(v, out(c, 2));
   });
 }
 
-void lamb_span(const LambSpan& a, std::int64_t begin, std::int64_t end) {
+void lamb_tile(const LambRule& a, const TileCall& c) {
   const hn::ScalableTag<float> d;
   const auto beta1 = hn::Set(d, a.beta1), beta2 = hn::Set(d, a.beta2);
   const auto rest1 = hn::Set(d, 1.0f - a.beta1), rest2 = hn::Set(d, 1.0f - a.beta2);
-  const auto scale = hn::Set(d, a.scale), eps = hn::Set(d, a.eps), decay = hn::Set(d, a.decay);
-  const auto inverse1 = hn::Set(d, 1.0f / a.correction1),
-             inverse2 = hn::Set(d, 1.0f / a.correction2);
-  each_vector(d, end - begin, [&](auto load, auto store) HWY_ATTR {
-    const auto p = load(a.p + begin), g = hn::Mul(load(a.g + begin), scale);
-    const auto m = hn::MulAdd(beta1, load(a.m + begin), hn::Mul(rest1, g));
-    const auto v = hn::MulAdd(beta2, load(a.v + begin), hn::Mul(hn::Mul(rest2, g), g));
+  const auto scale = hn::Set(d, *in(c, 4)), eps = hn::Set(d, a.eps), decay = hn::Set(d, a.decay);
+  const auto inverse1 = hn::Set(d, 1.0f / *in(c, 5)), inverse2 = hn::Set(d, 1.0f / *in(c, 6));
+  each_vector(d, c.n, [&](auto load, auto store) HWY_ATTR {
+    const auto p = load(in(c, 0)), g = hn::Mul(load(in(c, 3)), scale);
+    const auto m = hn::MulAdd(beta1, load(in(c, 1)), hn::Mul(rest1, g));
+    const auto v = hn::MulAdd(beta2, load(in(c, 2)), hn::Mul(hn::Mul(rest2, g), g));
     const auto root = hn::Add(hn::Sqrt(hn::Mul(v, inverse2)), eps);
-    store(hn::MulAdd(decay, p, hn::Div(hn::Mul(m, inverse1), root)), a.u_out + begin);
-    store(m, a.m_out + begin);
-    store(v, a.v_out + begin);
+    store(hn::MulAdd(decay, p, hn::Div(hn::Mul(m, inverse1), root)), out(c, 0));
+    store(m, out(c, 1));
+    store(v, out(c, 2));
   });
 }
 
-void sgd_span(const SgdSpan& a, std::int64_t begin, std::int64_t end) {
+void sgd_tile(const SgdRule& a, const TileCall& c) {
   const hn::ScalableTag<float> d;
-  const auto lr = hn::Set(d, a.lr), scale = hn::Set(d, a.scale);
+  const auto lr = hn::Set(d, *in(c, 3)), scale = hn::Set(d, *in(c, 4));
   const auto momentum = hn::Set(d, a.momentum), decay = hn::Set(d, a.decay);
-  each_vector(d, end - begin, [&](auto load, auto store) HWY_ATTR {
-    const auto p = load(a.p + begin);
-    const auto g = hn::MulAdd(load(a.g + begin), scale, hn::Mul(decay, p));
-    const auto u = hn::MulAdd(momentum, load(a.u + begin), g);
-    store(hn::NegMulAdd(lr, a.nesterov ? hn::MulAdd(momentum, u, g) : u, p), a.p_out + begin);
-    store(u, a.u_out + begin);
+  each_vector(d, c.n, [&](auto load, auto store) HWY_ATTR {
+    const auto p = load(in(c, 0));
+    const auto g = hn::MulAdd(load(in(c, 2)), scale, hn::Mul(decay, p));
+    const auto u = hn::MulAdd(momentum, load(in(c, 1)), g);
+    store(hn::NegMulAdd(lr, a.nesterov ? hn::MulAdd(momentum, u, g) : u, p), out(c, 0));
+    store(u, out(c, 1));
   });
 }
 
@@ -75,122 +80,58 @@ namespace tessera::cpu {
 
 namespace {
 
-HWY_EXPORT(adam_span);
-HWY_EXPORT(lamb_span);
-HWY_EXPORT(sgd_span);
+HWY_EXPORT(adam_tile);
+HWY_EXPORT(lamb_tile);
+HWY_EXPORT(sgd_tile);
 
-constexpr std::int64_t kGrain = 8192;  // elements that are worth a thread
-
-const float* in(const KernelArgs& args, int i) { return static_cast<const float*>(args.ins[i]); }
-float* out(const KernelArgs& args, int i) { return static_cast<float*>(args.outs[i]); }
-float scalar(const KernelArgs& args, int i) { return *in(args, i); }
-float number(const KernelRequest& request, std::string_view name) {
-  return static_cast<float>(request.call.number(name));
+float number(const OpCall& call, std::string_view name) {
+  return static_cast<float>(call.number(name));
 }
 
-/// A skipped step: of results [first, results), what does not lie in place already is copied.
-void keep(const KernelArgs& args, int results, std::int64_t numel, int first = 0) {
+/// A skipped step: results that are new values of operands 0, 1 and so on are those.
+void keep(const TileCall& c, int results, int first = 0) {
   for (int i = first; i < results; ++i) {
-    if (args.outs[i] != args.ins[i])
-      std::memcpy(args.outs[i], args.ins[i], static_cast<std::size_t>(numel) * 4);
+    void* const to = i == 0 ? c.out : c.more[i - 1];
+    if (to != c.in[i]) std::memcpy(to, c.in[i], static_cast<std::size_t>(c.n) * sizeof(float));
   }
 }
 
-class AdamKernel final : public Kernel {
- public:
-  AdamKernel(const KernelRequest& request, Pool& pool)
-      : pool_(&pool), numel_(request.call.in(0).numel()) {
-    span_.beta1 = number(request, "beta1"), span_.beta2 = number(request, "beta2"),
-    span_.eps = number(request, "eps");
-    span_.decay = number(request, "weight_decay"), span_.decoupled = request.call.flag("decoupled");
-  }
-  std::string_view name() const override { return "hwy:adam"; }
-  void run(const KernelArgs& args) const override {
-    if (!*static_cast<const bool*>(args.ins[8])) return keep(args, 3, numel_);
-    AdamSpan a = span_;
-    a.p = in(args, 0), a.m = in(args, 1), a.v = in(args, 2), a.g = in(args, 3);
-    a.p_out = out(args, 0), a.m_out = out(args, 1), a.v_out = out(args, 2);
-    a.lr = scalar(args, 4), a.scale = scalar(args, 5);
-    a.correction1 = scalar(args, 6), a.correction2 = scalar(args, 7);
-    pool_->split(numel_, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      HWY_DYNAMIC_DISPATCH(adam_span)(a, begin, end);
-    });
-  }
+bool is_ok(const TileCall& c, int i) { return *static_cast<const bool*>(c.in[i]); }
 
- private:
-  Pool* pool_;
-  std::int64_t numel_;
-  AdamSpan span_{};
-};
+void adam(const TileCall& c) {
+  if (!is_ok(c, 8)) return keep(c, 3);
+  HWY_DYNAMIC_DISPATCH(adam_tile)(*static_cast<const AdamRule*>(c.extra), c);
+}
 
-class LambKernel final : public Kernel {
- public:
-  LambKernel(const KernelRequest& request, Pool& pool)
-      : pool_(&pool), numel_(request.call.in(0).numel()) {
-    span_.beta1 = number(request, "beta1"), span_.beta2 = number(request, "beta2"),
-    span_.eps = number(request, "eps"), span_.decay = number(request, "weight_decay");
-  }
-  std::string_view name() const override { return "hwy:lamb"; }
-  void run(const KernelArgs& args) const override {
-    if (!*static_cast<const bool*>(args.ins[7])) {
-      std::memset(args.outs[0], 0, static_cast<std::size_t>(numel_) * 4);
-      return keep(args, 3, numel_, 1);
-    }
-    LambSpan a = span_;
-    a.p = in(args, 0), a.m = in(args, 1), a.v = in(args, 2), a.g = in(args, 3);
-    a.u_out = out(args, 0), a.m_out = out(args, 1), a.v_out = out(args, 2);
-    a.scale = scalar(args, 4), a.correction1 = scalar(args, 5), a.correction2 = scalar(args, 6);
-    pool_->split(numel_, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      HWY_DYNAMIC_DISPATCH(lamb_span)(a, begin, end);
-    });
-  }
+void lamb(const TileCall& c) {
+  if (is_ok(c, 7))
+    return HWY_DYNAMIC_DISPATCH(lamb_tile)(*static_cast<const LambRule*>(c.extra), c);
+  std::memset(c.out, 0, static_cast<std::size_t>(c.n) * sizeof(float));
+  keep(c, 3, 1);
+}
 
- private:
-  Pool* pool_;
-  std::int64_t numel_;
-  LambSpan span_{};
-};
-
-class SgdKernel final : public Kernel {
- public:
-  SgdKernel(const KernelRequest& request, Pool& pool)
-      : pool_(&pool), numel_(request.call.in(0).numel()) {
-    span_.momentum = number(request, "momentum"), span_.decay = number(request, "weight_decay");
-    span_.nesterov = request.call.flag("nesterov");
-  }
-  std::string_view name() const override { return "hwy:sgd"; }
-  void run(const KernelArgs& args) const override {
-    if (!*static_cast<const bool*>(args.ins[5])) return keep(args, 2, numel_);
-    SgdSpan a = span_;
-    a.p = in(args, 0), a.u = in(args, 1), a.g = in(args, 2);
-    a.p_out = out(args, 0), a.u_out = out(args, 1);
-    a.lr = scalar(args, 3), a.scale = scalar(args, 4);
-    pool_->split(numel_, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      HWY_DYNAMIC_DISPATCH(sgd_span)(a, begin, end);
-    });
-  }
-
- private:
-  Pool* pool_;
-  std::int64_t numel_;
-  SgdSpan span_{};
-};
+void sgd(const TileCall& c) {
+  if (!is_ok(c, 5)) return keep(c, 2);
+  HWY_DYNAMIC_DISPATCH(sgd_tile)(*static_cast<const SgdRule*>(c.extra), c);
+}
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_adam(const KernelRequest& request, Pool& pool) {
-  if (!all_dense(request) || !first_are_f32(request, 4)) return nullptr;
-  return std::make_unique<AdamKernel>(request, pool);
-}
+bool is_update(const OpDef& op) { return &op == &kAdam || &op == &kLambDirection || &op == &kSgd; }
 
-std::unique_ptr<Kernel> make_lamb(const KernelRequest& request, Pool& pool) {
-  if (!all_dense(request) || !first_are_f32(request, 4)) return nullptr;
-  return std::make_unique<LambKernel>(request, pool);
-}
-
-std::unique_ptr<Kernel> make_sgd(const KernelRequest& request, Pool& pool) {
-  if (!all_dense(request) || !first_are_f32(request, 3)) return nullptr;
-  return std::make_unique<SgdKernel>(request, pool);
+Tiling update_tiling(const OpCall& call) {
+  if (call.in(0).dtype != DType::F32) return {};
+  const auto beta1 = [&] { return number(call, "beta1"); };
+  const auto beta2 = [&] { return number(call, "beta2"); };
+  if (&call.op() == &kSgd)
+    return {sgd,
+            std::make_shared<SgdRule>(SgdRule{
+                number(call, "momentum"), number(call, "weight_decay"), call.flag("nesterov")})};
+  const float eps = number(call, "eps"), decay = number(call, "weight_decay");
+  if (&call.op() == &kLambDirection)
+    return {lamb, std::make_shared<LambRule>(LambRule{beta1(), beta2(), eps, decay})};
+  return {adam, std::make_shared<AdamRule>(
+                    AdamRule{beta1(), beta2(), eps, decay, call.flag("decoupled")})};
 }
 
 }  // namespace tessera::cpu

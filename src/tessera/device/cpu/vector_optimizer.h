@@ -1,29 +1,20 @@
 #pragma once
-/// What the inner functions of the optimizer updates are handed.
-
-#include <cstdint>
+/// What the tile functions of optimizer updates are made with; operands and results are those of
+/// the ops (ops/optimizer_ops.h).
 
 namespace tessera::cpu {
 
-struct AdamSpan {
-  const float *p, *m, *v, *g;
-  float *p_out, *m_out, *v_out;
-  float lr, scale, correction1, correction2;
+struct AdamRule {
   float beta1, beta2, eps, decay;
   bool decoupled;
 };
 
-struct LambSpan {
-  const float *p, *m, *v, *g;
-  float *u_out, *m_out, *v_out;
-  float scale, correction1, correction2;
+struct LambRule {
   float beta1, beta2, eps, decay;
 };
 
-struct SgdSpan {
-  const float *p, *u, *g;
-  float *p_out, *u_out;
-  float lr, scale, momentum, decay;
+struct SgdRule {
+  float momentum, decay;
   bool nesterov;
 };
 

@@ -151,7 +151,12 @@ void Program::collapse() {
 void Program::choose_tiles(int threads) {
   row_ = dims_.empty() ? 1 : dims_.back();
   rows_ = row_ == 0 ? 0 : numel_ / row_;
-  const std::size_t live = results_.size() + registers_.size();
+  // What is read where it lies takes no room of its own.
+  const Shape dense = dims_.strides();
+  const auto in_tiles = std::ranges::count_if(registers_, [&](const Register& reg) {
+    return reg.from != From::Pointer && !(reg.from == From::Operand && reg.strides == dense);
+  });
+  const std::size_t live = results_.size() + static_cast<std::size_t>(in_tiles);
   const std::int64_t most = live <= 4 ? kLargeTile : live <= 8 ? kMiddleTile : kSmallTile;
   by_rows_ = row_dims_ > 0 && numel_ > 0;
   if (by_rows_) {

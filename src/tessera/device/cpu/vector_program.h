@@ -47,8 +47,9 @@ class Program {
   /// An f32 rounded to `dtype`, where that has 16 bits and the value has not.
   Reg narrowed(Reg reg, DType dtype);
   /// Says that the next result of the call is this value; a sum may be an f32 that is rounded to a
-  /// `dtype` of 16 bits when all of it is there. Result 0 may lie in an operand's buffer, others
-  /// may not. Each value for Each::Whole must be one.
+  /// `dtype` of 16 bits when all of it is there. Result 0 may lie in an operand's buffer; others
+  /// only where the step that makes them alone reads that operand. Each value for Each::Whole must
+  /// be one.
   void result(Reg reg, DType dtype);
 
   /// Decides on tiles and memory; nothing is added afterwards.

@@ -14,9 +14,9 @@ namespace tessera::cpu {
 ///
 /// To an op that works row by row they are n / row rows of `row` elements. An operand that is the
 /// same for all rows is one row, a statistic of rows one number for each. Sums over rows are added
-/// to what is there.
+/// to what is there. To an optimizer's update, operands without dims are one number each.
 struct TileCall {
-  static constexpr int kMaxIn = 5, kMaxOut = 3;
+  static constexpr int kMaxIn = 9, kMaxOut = 3;
   const void* in[kMaxIn] = {};
   void* out = nullptr;           // result 0
   void* more[kMaxOut - 1] = {};  // results 1 and 2
