@@ -85,8 +85,13 @@ RunConfig few_ways() {
   return out;
 }
 
-TEST(Planner, FindsTheBestOfAllPlansUnderEveryCap) {
-  const RunConfig base = few_ways();
+/// On a machine whose transfers go on beside kernels, and on one where they do not.
+class PlannerOn : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Overlap, PlannerOn, ::testing::Bool());
+
+TEST_P(PlannerOn, FindsTheBestOfAllPlansUnderEveryCap) {
+  RunConfig base = few_ways();
+  base.parallel.machine.device.overlap = GetParam();
   const Space space(base, 4, false);
   struct Known {
     double seconds;
