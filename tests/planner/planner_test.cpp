@@ -190,6 +190,21 @@ TEST(Planner, AnswersForPeopleAndPrograms) {
   EXPECT_TRUE(page.ends_with("</html>\n"));
 }
 
+TEST(Planner, SizesThatDoNotGoTogetherAreTold) {
+  RunConfig base = tiny_run();
+  base.parallel.tensor = 3;
+  ask(base, "tensor-model-parallel-size");
+  try {
+    answer_of(base, {});
+    FAIL() << "2 heads on 3 devices";
+  } catch (const Error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "no way to run this model on 4 devices is legal: tensor-model-parallel-size 3 does "
+        "not divide the model's 2 heads; it can be 1, 2");
+  }
+}
+
 TEST(Planner, ACapThatNothingFitsIsToldWithWhatWouldFit) {
   const RunConfig base = few_ways();
   try {
