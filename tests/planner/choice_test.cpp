@@ -35,8 +35,8 @@ TEST(PlanChoice, IsToldInFlagsWithoutBlanks) {
             "--no-offload-gradients, --no-offload-parameters, --no-offload-activations, "
             "--rank-order, dp,cp,tp");
   EXPECT_EQ(to_text(choice),
-            "dp 2 x tp 2 x pp 2, sequence parallel, interleaved with 2 chunks a stage, layers "
-            "1,2,2,1, micro-batch 1, ZeRO-2, recompute selective of 3 layers, offload optimizer");
+            "dp 2 x tp 2 x pp 2, sequence parallel, interleaved with 2 chunks a stage, layers 1, "
+            "2 x 2, 1, micro-batch 1, ZeRO-2, recompute selective of 3 layers, offload optimizer");
 }
 
 TEST(PlanChoice, WhatWasAskedForIsToldToo) {

@@ -85,8 +85,13 @@ RunConfig few_ways() {
   return out;
 }
 
-TEST(Planner, FindsTheBestOfAllPlansUnderEveryCap) {
-  const RunConfig base = few_ways();
+/// On a machine whose transfers go on beside kernels, and on one where they do not.
+class PlannerOn : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Overlap, PlannerOn, ::testing::Bool());
+
+TEST_P(PlannerOn, FindsTheBestOfAllPlansUnderEveryCap) {
+  RunConfig base = few_ways();
+  base.parallel.machine.device.overlap = GetParam();
   const Space space(base, 4, false);
   struct Known {
     double seconds;
@@ -183,6 +188,21 @@ TEST(Planner, AnswersForPeopleAndPrograms) {
   const std::string page = to_html(answer, question);
   EXPECT_NE(page.find("Where ranks lie"), std::string::npos);
   EXPECT_TRUE(page.ends_with("</html>\n"));
+}
+
+TEST(Planner, SizesThatDoNotGoTogetherAreTold) {
+  RunConfig base = tiny_run();
+  base.parallel.tensor = 3;
+  ask(base, "tensor-model-parallel-size");
+  try {
+    answer_of(base, {});
+    FAIL() << "2 heads on 3 devices";
+  } catch (const Error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "no way to run this model on 4 devices is legal: tensor-model-parallel-size 3 does "
+        "not divide the model's 2 heads; it can be 1, 2");
+  }
 }
 
 TEST(Planner, ACapThatNothingFitsIsToldWithWhatWouldFit) {

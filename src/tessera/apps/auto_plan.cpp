@@ -5,6 +5,7 @@
 
 #include "tessera/apps/ranks.h"
 #include "tessera/base/cores.h"
+#include "tessera/base/error.h"
 #include "tessera/device/device.h"
 #include "tessera/train/memory_cap.h"
 
@@ -30,6 +31,9 @@ PlanQuestion question_of(const RunConfig& config, bool precision) {
   out.precision = precision;
   const std::int64_t there = out.machine.devices();
   const bool told = config.asked_for.contains("devices");
+  require(there == 0 || !told || config.parallel.devices <= there, "devices ",
+          config.parallel.devices, " is more than machine ", config.machine, " has, which is ",
+          there, "; give at most that, or another machine");
   out.devices = told ? config.parallel.devices : there > 0 ? there : num_usable_cores();
   out.cap = parse_memory_cap(config.memory_cap);
   if (!out.cap && out.machine.device.memory_bytes > 0) out.cap = out.machine.device.memory_bytes;

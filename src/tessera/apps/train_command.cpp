@@ -111,6 +111,9 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
     RunConfig config = asked;
     take_launched_devices(config, request.command.devices_told, launched, problems);
     std::optional<PreparedRun> prepared = prepare_run(config, problems);
+    if (!prepared && request.asked.plan)
+      problems.add(text("the plan '", request.asked.plan_path, "' was made for ",
+                        request.asked.plan->made_for.model));
     problems.raise();
     run.emplace(std::move(*prepared));
     const std::vector<std::string>& notices = request.asked.notices;

@@ -66,6 +66,16 @@ std::string layout_text(const std::vector<std::int64_t>& layout) {
   return out;
 }
 
+/// "3, 14 x 4, 3": the same without repetitions.
+std::string runs_text(const std::vector<std::int64_t>& layout) {
+  std::vector<std::string> out;
+  for (std::size_t first = 0, end = 0; first < layout.size(); first = end) {
+    for (end = first; end < layout.size() && layout[end] == layout[first];) ++end;
+    out.push_back(end - first == 1 ? text(layout[first]) : text(end - first, " x ", layout[first]));
+  }
+  return join(out);
+}
+
 void set_floats(RunConfig& out, Floats floats) {
   if (floats == Floats::AsAsked) return;
   out.mixed_precision = false;
@@ -167,7 +177,7 @@ std::string to_text(const PlanChoice& c) {
   if (c.pipeline > 1) {
     out += text(", ", c.schedule);
     if (c.chunks > 1) out += text(" with ", c.chunks, " chunks a stage");
-    out += text(", layers ", layout_text(c.layout));
+    if (!c.layout.empty()) out += text(", layers ", runs_text(c.layout));
   }
   out += text(", micro-batch ", c.micro_batch_size);
   if (c.zero > 0) out += text(", ZeRO-", c.zero);

@@ -208,9 +208,10 @@ const Pipeline& Composer::pipeline(const std::string& schedule, std::int64_t sta
 namespace {
 
 /// When a stage has worked, and what its last micro-batches have begun to sum is there: one chunk
-/// after the other, each from the middle of the action on that leaves it.
+/// after the other, each from the middle of the action on that leaves it, or, without overlap, once
+/// all is computed.
 double end_of_sums(const Actions& actions, const Spans& spans, const std::vector<StageUse>& chunks,
-                   std::int64_t count) {
+                   std::int64_t count, bool overlap) {
   double link = 0;
   std::map<int, Span> last;  // by chunk: the action that ends it
   for (std::size_t i = 0; i < actions.size(); ++i) {
@@ -220,7 +221,8 @@ double end_of_sums(const Actions& actions, const Spans& spans, const std::vector
   }
   std::vector<std::pair<double, double>> sums;  // when they begin, how long they take
   for (const auto& [chunk, span] : last)
-    sums.emplace_back((span.begin + span.end) / 2, chunks[at(chunk)][StageUse::kDataLast]);
+    sums.emplace_back(overlap ? (span.begin + span.end) / 2 : spans.back().end,
+                      chunks[at(chunk)][StageUse::kDataLast]);
   std::ranges::sort(sums);
   for (const auto& [begin, seconds] : sums)
     if (seconds > 0) link = std::max(link, begin) + seconds;
@@ -249,7 +251,8 @@ double Composer::played(const Shape& shape, const std::vector<StageUse>& chunks,
     const std::vector<Spans> spans = of.play(options);
     double end = 0;
     for (std::size_t s = 0; s < spans.size(); ++s)
-      end = std::max(end, end_of_sums(of.schedule().stages[s], spans[s], chunks, count));
+      end = std::max(end, end_of_sums(of.schedule().stages[s], spans[s], chunks, count,
+                                      machine_.device.overlap));
     return end;
   } catch (const Error&) {
     return kNoEnd;  // stages would wait for each other
@@ -271,7 +274,8 @@ double Composer::loop_seconds(const Shape& shape, const std::vector<StageUse>& c
     if (m > 1) out += chunks[0].seconds(region, m - 1, m);
     if (m > 2) out += static_cast<double>(m - 2) * chunks[0].seconds(region, 1, m);
   }
-  const double beside = chunks[0].seconds(RegionKind::Backward, m - 1, m);
+  const double beside =
+      machine_.device.overlap ? chunks[0].seconds(RegionKind::Backward, m - 1, m) : 0;
   return out + std::max(0.0, chunks[0][StageUse::kDataLast] - beside);
 }
 

@@ -114,7 +114,8 @@ std::vector<Alternative> alternatives_of(const SearchResult& found,
   for (const Considered& each : found.considered) rest.push_back(&each);
   std::ranges::stable_sort(rest, {}, [](const Considered* each) { return each->composed.seconds; });
   for (const Considered* each : rest) {
-    if (each->composed.fits)
+    // What short models told too well has been compiled whole, or is not the best of its kind.
+    if (each->composed.fits && each->composed.seconds >= best.considered.composed.seconds)
       add(*each, each->composed.seconds, static_cast<std::int64_t>(each->composed.peak_bytes()),
           false);
   }

@@ -8,35 +8,10 @@
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/planner/explain.h"
+#include "tessera/planner/refusal.h"
 #include "tessera/train/programs.h"
 
 namespace tessera {
-
-namespace {
-
-std::string flags_text(const std::vector<std::string>& flags) {
-  std::string out;
-  for (const std::string& flag : flags) out += text(out.empty() ? "" : " ", flag);
-  return out;
-}
-
-[[noreturn]] void refuse(const PlanQuestion& question, const SearchResult& found) {
-  const std::string devices =
-      text(question.devices, question.devices == 1 ? " device" : " devices");
-  require(!found.considered.empty(), "no way to run this model on ", devices,
-          " is legal; global-batch-size ", question.base.global_batch_size,
-          " is shared out evenly over data parallel devices: give another, or other --devices");
-  const auto least = std::ranges::min_element(
-      found.considered, {}, [](const Considered& each) { return each.composed.peak_bytes(); });
-  const auto bytes = static_cast<std::int64_t>(least->composed.peak_bytes());
-  fail(Fault::Usage, "memory-cap ", question.base.memory_cap, " (", question.cap.value_or(0),
-       " bytes) is below ", bytes_text(bytes), " (about ", bytes,
-       " bytes), the least of all that was tried, which takes ",
-       flags_text(plan_flags(question.base, least->choice)),
-       "; raise the cap, or plan for more than ", devices);
-}
-
-}  // namespace
 
 namespace {
 
@@ -122,6 +97,15 @@ void add_more(PlanAnswer& answer, const PlanQuestion& question, ShortModels& mod
   }
 }
 
+/// Short models may tell too much: what takes least is compiled whole before it is refused.
+void take_leanest(SearchResult& found, const Verify& verify, const PlanQuestion& question) {
+  const std::vector<Candidate> leanest = leanest_of(found, verify);
+  for (const Candidate& each : leanest)
+    if (!question.cap || each.verdict.peak() <= *question.cap) found.fit.push_back(each);
+  if (found.fit.empty()) refuse(question, leanest);
+  std::ranges::stable_sort(found.fit, {}, &Candidate::seconds);
+}
+
 }  // namespace
 
 PlanAnswer plan_for(const PlanQuestion& question, const DeviceOf& device_of) {
@@ -133,7 +117,7 @@ PlanAnswer plan_for(const PlanQuestion& question, const DeviceOf& device_of) {
   Search search(question.base, question.machine, space, models, verify, question.limits);
   PlanAnswer out;
   out.found = search.run(caps_of(question));
-  if (out.found.fit.empty()) refuse(question, out.found);
+  if (out.found.fit.empty()) take_leanest(out.found, verify, question);
   out.config = with(question.base, out.best().considered.choice);
   out.compiled = compile_whole(out.config, device_of);
   out.binds = binds_of(out.found);

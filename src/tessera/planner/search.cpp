@@ -42,6 +42,10 @@ std::int64_t Verdict::peak() const {
   return *std::max_element(peak_bytes.begin(), peak_bytes.end());
 }
 
+/// Plans to compare the best with, and what finding them may cost.
+constexpr std::int64_t kBeside = 16, kBesideModels = 80;
+constexpr double kBesideSeconds = 1.5;  // of the best
+
 /// One run of the search.
 struct Search::Run {
   StageCaps caps;
@@ -54,6 +58,11 @@ struct Search::Run {
   void push(Node node) {
     open.emplace(node.bound, nodes.size());
     nodes.push_back(std::move(node));
+  }
+  Node pop() {
+    const std::size_t index = open.top().second;
+    open.pop();
+    return std::move(nodes[index]);
   }
   double best() const {
     return result.fit.empty() ? std::numeric_limits<double>::infinity()
@@ -281,21 +290,34 @@ void Search::open(Node node, Run& run) {
   }
 }
 
+/// Puts together some more plans that fit, for people who ask what else there is.
+void Search::look_beside(Run& run) {
+  if (run.result.fit.empty()) return;
+  const std::int64_t most = models_.compiled() + kBesideModels;
+  const auto fit = [&] {
+    return std::ranges::count_if(run.result.considered,
+                                 [](const Considered& each) { return each.composed.fits; });
+  };
+  while (!run.open.empty() && models_.compiled() < most && fit() < kBeside) {
+    if (run.open.top().first > run.best() * kBesideSeconds) return;
+    Node node = run.pop();
+    if (node.level != Level::Leaf) open(std::move(node), run);
+  }
+}
+
 SearchResult Search::run(const StageCaps& caps) {
   Run run;
   run.caps = caps;
   for (const PlanChoice& frame : space_.frames()) run.push({bound_of(frame), Level::Frame, frame});
   const std::int64_t most = models_.compiled() + limits_.short_models;
   while (!run.open.empty()) {
-    const auto [bound, index] = run.open.top();
-    if (bound > run.best() * (1 + limits_.slack)) break;
+    if (run.open.top().first > run.best() * (1 + limits_.slack)) break;
     const std::int64_t wholes = run.result.fit.empty() ? kMostFailures : limits_.whole_plans;
     run.result.complete = models_.compiled() < most && run.result.whole_plans < wholes;
     if (!run.result.complete) break;
-    run.open.pop();
-    Node node = std::move(run.nodes[index]);
-    open(std::move(node), run);
+    open(run.pop(), run);
   }
+  look_beside(run);
   return std::move(run.result);
 }
 

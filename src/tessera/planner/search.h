@@ -84,6 +84,7 @@ class Search {
   double bound_of(const PlanChoice& choice, const Floor& least) const;
   double bound_of(const PlanChoice& frame);
   void open(Node node, Run& run);
+  void look_beside(Run& run);
   void open_split(const Node& node, Run& run);
   std::optional<ModelUse> of_larger(const PlanChoice& choice);
   void open_scheduled(const Node& node, Run& run);

@@ -1,0 +1,17 @@
+#pragma once
+/// Where the planner finds nothing: what is nearest, and what would help.
+
+#include <vector>
+
+#include "tessera/planner/planner.h"
+
+namespace tessera {
+
+/// Some choices that take least by what short models tell, compiled whole: the leanest first.
+std::vector<Candidate> leanest_of(const SearchResult& found, const Verify& verify);
+
+/// Errors: Fault::Usage, always: no choice is legal, with the reasons of what was asked for; or the
+/// least of all that was tried, `leanest`, is above the cap.
+[[noreturn]] void refuse(const PlanQuestion& question, const std::vector<Candidate>& leanest);
+
+}  // namespace tessera
