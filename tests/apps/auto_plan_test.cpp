@@ -1,0 +1,100 @@
+/// `tessera plan --auto` and what runs its plans.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/command_test.h"
+
+namespace tessera {
+namespace {
+
+const std::string kModel =
+    "--family gpt2 --layers 4 --heads 2 --width 32 --context 32 --global-batch-size 8 --threads 1 ";
+const std::string kAuto = "plan --auto --vocab-size 40 " + kModel;
+
+nlohmann::json answer_json(const std::string& line) {
+  const Ran ran = run(words(line));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  return nlohmann::json::parse(ran.out);
+}
+
+std::string joined(const nlohmann::json& flags) {
+  std::string out;
+  for (const std::string flag : flags) out += flag + " ";
+  return out;
+}
+
+TEST(AutoPlan, ItsFlagsPlanTheSameBytesAndSeconds) {
+  for (const std::string machine : {"", "--machine h100-256 --devices 16 "}) {
+    const auto found =
+        answer_json(kAuto + machine + (machine.empty() ? "--devices 2 " : "") + "--json");
+    const auto again = answer_json("plan " + machine + joined(found["plan"]) + "--json");
+    EXPECT_EQ(found["planned_peak_bytes"], again["planned_peak_bytes"]);
+    if (!machine.empty()) {
+      EXPECT_EQ(found["predicted_step_seconds"], again["predicted_step_seconds"]);
+    }
+  }
+}
+
+TEST(AutoPlan, APlanInAFileIsTrained) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const std::string data = "--data @/text.txt --vocab-size 16 ";
+  const auto ran = [&](const std::string& line) { return run(words(folder.expand(line))); };
+  const Ran planned =
+      ran("plan --auto --devices 2 --write-plan @/plan.toml --html @/plan.html " + kModel + data);
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  EXPECT_NE(read(folder / "plan.html").find("Where ranks lie"), std::string::npos);
+  const std::string train = "train --plan @/plan.toml --steps 2 ";
+  const Ran trained = ran(train + kModel + data + "--output @/run");
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  const Ran other = ran(train + kModel + data + "--output @/other --global-batch-size 16");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("disagree"), std::string::npos) << other.err;
+  const Ran wider = ran(train + data + "--output @/other --width 64");
+  EXPECT_EQ(wider.code, 2);
+  EXPECT_NE(wider.err.find("was made for gpt2 of 4 layers, width 32"), std::string::npos)
+      << wider.err;
+  EXPECT_NE(wider.err.find("this run has gpt2 of 4 layers, width 64"), std::string::npos)
+      << wider.err;
+  const Ran elsewhere = ran(train + data + "--output @/other --machine a100-1024");
+  EXPECT_EQ(elsewhere.code, 2);
+  EXPECT_NE(elsewhere.err.find("and this run is for a100-1024"), std::string::npos)
+      << elsewhere.err;
+}
+
+TEST(AutoPlan, TrainingPlansForItself) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const Ran ran =
+      run(words(folder.expand("train --auto --devices 2 --steps 2 --data @/text.txt "
+                              "--output @/run " +
+                              kModel)));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_NE(ran.out.find("plan for this machine, 2 of 2 devices"), std::string::npos) << ran.out;
+}
+
+TEST(AutoPlan, Errors) {
+  struct Case {
+    std::string line, told;
+  };
+  const Case cases[] = {
+      {kAuto + "--machine nowhere",
+       "machine 'nowhere' is neither a machine with a name nor a file"},
+      {kAuto + "--machine h100-256 --devices 300",
+       "devices 300 is more than machine h100-256 has, which is 256"},
+      {kAuto + "--devices 2 --memory-cap 1kB", "memory-cap 1kB (1000 bytes) is below"},
+      {kAuto + "--devices 2 --tensor-model-parallel-size 3",
+       "tensor-model-parallel-size 3 does not divide the model's 2 heads"},
+      {"plan --vocab-size 40 --html @/a.html " + kModel, "--html are for the planner; give --auto"},
+      {"train --auto --plan plan.toml " + kModel, "give one of the two"}};
+  for (const Case& c : cases) {
+    const Ran ran = run(words(c.line));
+    EXPECT_EQ(ran.code, 2) << c.line;
+    EXPECT_NE(ran.err.find(c.told), std::string::npos) << c.line << "\n" << ran.err;
+  }
+}
+
+}  // namespace
+}  // namespace tessera
