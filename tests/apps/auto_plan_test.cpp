@@ -13,7 +13,7 @@ const std::string kModel =
     "--family gpt2 --layers 4 --heads 2 --width 32 --context 32 --global-batch-size 8 --threads 1 ";
 const std::string kAuto = "plan --auto --vocab-size 40 " + kModel;
 
-nlohmann::json answer_json(const std::string& line) {
+nlohmann::json planned_json(const std::string& line) {
   const Ran ran = run(words(line));
   EXPECT_EQ(ran.code, 0) << ran.err;
   return nlohmann::json::parse(ran.out);
@@ -28,8 +28,8 @@ std::string joined(const nlohmann::json& flags) {
 TEST(AutoPlan, ItsFlagsPlanTheSameBytesAndSeconds) {
   for (const std::string machine : {"", "--machine h100-256 --devices 16 "}) {
     const auto found =
-        answer_json(kAuto + machine + (machine.empty() ? "--devices 2 " : "") + "--json");
-    const auto again = answer_json("plan " + machine + joined(found["plan"]) + "--json");
+        planned_json(kAuto + machine + (machine.empty() ? "--devices 2 " : "") + "--json");
+    const auto again = planned_json("plan " + machine + joined(found["plan"]) + "--json");
     EXPECT_EQ(found["planned_peak_bytes"], again["planned_peak_bytes"]);
     if (!machine.empty()) {
       EXPECT_EQ(found["predicted_step_seconds"], again["predicted_step_seconds"]);

@@ -283,22 +283,24 @@ void Composer::time(const Shape& shape, Composition& out) {
   const std::int64_t p = shape.choice.pipeline;
   const std::size_t n = shape.chunks();
   std::vector<StageUse> chunks(n);
-  out.stages.assign(at(p), shape.ways.less->base);
+  std::vector<StageUse> stages(at(p), shape.ways.less->base);
   std::int64_t first = 0;
   for (std::size_t c = 0; c < n; ++c) {
     chunks[c] = use_of(shape.ways, c, n, {first, out.layout[c]}, out.recomputed[c]);
     first += out.layout[c];
-    out.stages[at(shape.stage_of[c])] += chunks[c];
+    stages[at(shape.stage_of[c])] += chunks[c];
     chunks[c] += shape.ways.less->base;
   }
   out.loop_seconds = loop_seconds(shape, chunks);
   double busy = 0, once = 0;
-  for (const StageUse& stage : out.stages) {
+  for (const StageUse& stage : stages) {
     busy += static_cast<double>(shape.micro_batches) * stage.micro_batch_seconds();
     once = std::max(once, stage[StageUse::kBegin] + stage[StageUse::kUpdate]);
   }
   out.seconds = out.loop_seconds + once;
   out.bubble = std::max(0.0, 1 - busy / (out.loop_seconds * static_cast<double>(p)));
+  out.busiest = *std::ranges::max_element(
+      stages, {}, [](const StageUse& stage) { return stage.micro_batch_seconds(); });
 }
 
 double Composer::least_seconds(const PlanChoice& choice, const ModelUse& use,

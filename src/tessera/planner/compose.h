@@ -33,7 +33,7 @@ struct Composition {
   double loop_seconds = 0;  // of these: from the first micro-batch to the last
   double bubble = 0;        // the part of them in which stages wait
   std::vector<double> stage_bytes, host_bytes;
-  std::vector<StageUse> stages;
+  StageUse busiest;  // of the stage that works longest in a micro-batch
 
   double peak_bytes() const;
 };

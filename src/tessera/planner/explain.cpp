@@ -22,18 +22,16 @@ double part(const Prediction& predicted, TimePart which) {
 
 /// Where the busiest stage of a composition spends a step.
 std::vector<Share> shares_of(const Composition& composed, std::int64_t micro_batches) {
-  const auto busiest = std::ranges::max_element(
-      composed.stages, {}, [](const StageUse& stage) { return stage.micro_batch_seconds(); });
   const auto m = static_cast<double>(micro_batches);
   const auto kind = [&](const char* what, StageUse::Part part) {
-    return Share{what, m * (*busiest)[part]};
+    return Share{what, m * composed.busiest[part]};
   };
   return {kind("products", StageUse::kProducts),
           kind("other kernels", StageUse::kKernels),
           kind("transfers inside layers", StageUse::kInner),
           kind("transfers of gradients and states", StageUse::kData),
           kind("copies to the host", StageUse::kCopies),
-          {"the update", (*busiest)[StageUse::kUpdate]},
+          {"the update", composed.busiest[StageUse::kUpdate]},
           {"waiting", composed.bubble * composed.loop_seconds}};
 }
 

@@ -231,8 +231,9 @@ void Search::open_choice(const Node& node, Run& run) {
   if (!node.exact || !composed.fits)
     push_leaner(node, pays ? free.seconds : free.seconds * kCheaperAgain, !pays, run);
   if (!composed.fits) return;
-  run.push({composed.seconds, Level::Leaf, choice, run.result.considered.back(), node.exact,
-            node.tries, node.caps});
+  run.push({composed.seconds, Level::Leaf, choice,
+            std::make_shared<Considered>(run.result.considered.back()), node.exact, node.tries,
+            node.caps});
 }
 
 void Search::open_leaf(const Node& node, Run& run) {
@@ -243,9 +244,9 @@ void Search::open_leaf(const Node& node, Run& run) {
     again.exact = true;
     return run.push(std::move(again));
   }
-  if (!run.measured.insert(to_text(node.leaf.choice)).second) return;
+  if (!run.measured.insert(to_text(node.leaf->choice)).second) return;
   ++run.result.whole_plans;
-  const std::optional<Verdict> verdict = verify_(node.leaf.choice);
+  const std::optional<Verdict> verdict = verify_(node.leaf->choice);
   if (!verdict) return;
   const bool host_fits =
       run.caps.host <= 0 ||
@@ -255,14 +256,14 @@ void Search::open_leaf(const Node& node, Run& run) {
   for (std::size_t s = 0; s < verdict->peak_bytes.size(); ++s) {
     const auto bytes = static_cast<double>(verdict->peak_bytes[s]);
     fits = fits && bytes <= run.caps.of(s);
-    const double more = bytes - node.leaf.composed.stage_bytes[s];
+    const double more = bytes - node.leaf->composed.stage_bytes[s];
     next.device.push_back(std::max(1.0, run.caps.of(s) - std::max(0.0, more)));
   }
   if (fits) {
     auto& fit = run.result.fit;
     const auto at =
         std::ranges::upper_bound(fit, verdict->predicted.seconds, {}, &Candidate::seconds);
-    fit.insert(at, {node.leaf, *verdict});
+    fit.insert(at, {*node.leaf, *verdict});
     return;
   }
   if (!host_fits || node.tries >= kMostTries) return push_leaner(node, node.bound, false, run);
@@ -313,7 +314,8 @@ SearchResult Search::run(const StageCaps& caps) {
   while (!run.open.empty()) {
     if (run.open.top().first > run.best() * (1 + limits_.slack)) break;
     const std::int64_t wholes = run.result.fit.empty() ? kMostFailures : limits_.whole_plans;
-    run.result.complete = models_.compiled() < most && run.result.whole_plans < wholes;
+    run.result.complete = models_.compiled() < most && run.result.whole_plans < wholes &&
+                          std::ssize(run.result.considered) < limits_.put_together;
     if (!run.result.complete) break;
     open(run.pop(), run);
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -48,8 +49,9 @@ struct SearchResult {
 
 /// Limits of the search: it ends early with what it has.
 struct PlannerLimits {
-  std::int64_t short_models = 4000, whole_plans = 8;
-  double slack = 0.004;  // by which what is put together may differ from the whole
+  std::int64_t short_models = 3000, whole_plans = 8;
+  std::int64_t put_together = 20'000;  // from short models
+  double slack = 0.004;                // by which what is put together may differ from the whole
 };
 
 /// Best first. The bound of a node is what all that is below it takes at least: first what a sample
@@ -69,8 +71,8 @@ class Search {
     double bound = 0;
     Level level = Level::Frame;
     PlanChoice choice;
-    Considered leaf = {};
-    bool exact = false;  // of its own short model; else about
+    std::shared_ptr<const Considered> leaf = {};  // of a leaf
+    bool exact = false;                           // of its own short model; else about
     int tries = 0;
     StageCaps caps = {};
   };

@@ -148,11 +148,14 @@ const ModelUse* ShortModels::about(const PlanChoice& choice, std::int64_t micro_
   }
   for (const OffloadKind& kind : kOffloadKinds) {
     if (choice.offload.*kind.offloads == plain.offload.*kind.offloads) continue;
-    PlanChoice one = plain;
+    // Activations that are not kept are not copied either.
+    PlanChoice without = plain;
+    if (kind.offloads == &OffloadStrategy::activations) without.recompute = choice.recompute;
+    PlanChoice one = without;
     one.offload.*kind.offloads = choice.offload.*kind.offloads;
-    const ModelUse* a = of_two_ranks(one, micro_batches);
-    if (a == nullptr) return nullptr;
-    sum.add_difference(*a, *of_plain);
+    const ModelUse *a = of_two_ranks(one, micro_batches), *b = of_two_ranks(without, micro_batches);
+    if (a == nullptr || b == nullptr) return nullptr;
+    sum.add_difference(*a, *b);
   }
   out = std::make_unique<ModelUse>(std::move(sum));
   return out.get();
