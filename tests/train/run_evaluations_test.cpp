@@ -3,10 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "tessera/base/text.h"
 #include "tessera/data/safetensors.h"
-#include "tessera/models/family.h"
-#include "train/tiny_run.h"
+#include "train/task_rows.h"
 
 namespace tessera {
 namespace {
@@ -21,59 +19,12 @@ struct ToldTest : TrainCallback {
   std::string notices;
 };
 
-class TestPart : public TrainerTest {
+class TestPart : public TaskRows {
  protected:
-  /// train and dev as data of each task; test is dev, and bare is dev without labels.
-  TestPart() {
-    const char* const words[] = {"Anna", "sees", "Rome", "the", "cat", "Bob"};
-    const char* const tags[] = {"B-PER", "O", "B-LOC", "O", "O", "B-PER"};
-    for (const char* const part : {"train", "dev", "test", "bare"}) {
-      const bool trains = part == std::string("train"), labelled = part != std::string("bare");
-      const std::string path = folder_ + "/" + part;
-      std::ofstream rows(path + ".tsv"), conll(path + ".conll"), lines(path + ".jsonl"),
-          questions(path + ".json"), texts(path + ".txt");
-      rows << "id\tsentence" << (labelled ? "\tlabel" : "") << "\n";
-      questions << R"({"data": [{"paragraphs": [)";
-      for (int i = 0; i < (trains ? 37 : 11); ++i) {
-        rows << i << "\tthe " << i * 7919 % 100 << " of " << i
-             << (labelled ? (i * i + i / 3) % 2 == 0 ? "\tno" : "\tyes" : "") << "\n";
-        JsonLine sentence;
-        std::string context;
-        for (int k = 0; k < 3 + i % 5; ++k) {
-          const int word = (i * 7 + k * 5 + i * k) % 6;
-          conll << words[word] << (labelled ? text(" x ", tags[word]) : "") << "\n";
-          sentence["tokens"].push_back(words[word]);
-          if (labelled) sentence["tags"].push_back(tags[word]);
-          context += text(k == 0 ? "" : " ", words[word]);
-        }
-        conll << "\n";
-        lines << sentence.dump() << "\n";
-        texts << context << "\n";
-        JsonLine question = {{"id", text("q", i)}, {"question", "first?"}};
-        if (labelled)
-          question["answers"] = JsonLine::array(
-              {{{"text", context.substr(0, context.find(' '))}, {"answer_start", 0}}});
-        questions << (i == 0 ? "" : ",")
-                  << JsonLine{{"context", context}, {"qas", {question}}}.dump();
-      }
-      questions << "]}]}";
-    }
-  }
-
   RunConfig tested(const std::string& output, std::string_view task = kSequenceClassification,
                    const char* data = "tsv", const char* family = "bert") const {
-    RunConfig out = config(output);
-    out.model = published(FamilyRef(family));
-    out.model.task = task;
-    out.model.layers = 2, out.model.heads = 4, out.model.width = 32;
-    out.model.context = 40, out.model.dropout = 0.1, out.model.vocabulary = 0;
-    out.model.doc_stride = 8;
-    out.vocabulary = VocabularyKind::Bytes;
-    out.data = {folder_ + text("/train.", data)};
-    out.valid_data = {folder_ + text("/dev.", data)};
+    RunConfig out = on_rows(output, task, data, family);
     out.test_data = {folder_ + text("/test.", data)};
-    out.global_batch_size = 8;
-    out.epochs = 2;
     return out;
   }
   /// The best weights are not the last ones: it learns far too fast.

@@ -4,66 +4,15 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "tessera/base/text.h"
-#include "tessera/models/family.h"
-#include "train/tiny_run.h"
+#include "train/task_rows.h"
 
 namespace tessera {
 namespace {
 
 using Lines = std::vector<std::string>;
 
-class Tagged : public TrainerTest {
+class Tagged : public TaskRows {
  protected:
-  Tagged() {
-    const char* const words[] = {"Anna", "sees", "Rome", "the", "cat", "Bob"};
-    const char* const tags[] = {"B-PER", "O", "B-LOC", "O", "O", "B-PER"};
-    for (const bool train : {true, false}) {
-      const std::string part = folder_ + (train ? "/train" : "/dev");
-      std::ofstream conll(part + ".conll"), lines(part + ".jsonl"), questions(part + ".json");
-      questions << R"({"data": [{"paragraphs": [)";
-      for (int i = 0; i < (train ? 37 : 11); ++i) {
-        nlohmann::json sentence;
-        std::string context;
-        for (int k = 0; k < 3 + i % 5; ++k) {
-          const int word = (i * 7 + k * 5 + i * k) % 6;
-          conll << words[word] << " x " << tags[word] << "\n";
-          sentence["tokens"].push_back(words[word]);
-          sentence["ner_tags"].push_back(tags[word]);
-          context += text(k == 0 ? "" : " ", words[word]);
-        }
-        conll << "\n";
-        lines << sentence.dump() << "\n";
-        const std::string answer = context.substr(0, context.find(' '));
-        questions << (i == 0 ? "" : ",")
-                  << nlohmann::json{{"context", context + (i % 3 == 0 ? " " + context : "")},
-                                    {"qas",
-                                     {{{"id", text("q", i)},
-                                       {"question", "first?"},
-                                       {"answers", {{{"text", answer}, {"answer_start", 0}}}}}}}}
-                         .dump();
-      }
-      questions << "]}]}";
-    }
-  }
-
-  RunConfig on_rows(const std::string& output, std::string_view task, const char* data,
-                    const std::string& family = "bert") const {
-    RunConfig out = config(output);
-    out.model = published(FamilyRef(family));
-    out.model.task = task;
-    out.model.layers = 2, out.model.heads = 4, out.model.width = 32;
-    out.model.context = 40, out.model.dropout = 0.1, out.model.vocabulary = 0;
-    out.model.doc_stride = 8;
-    if (family == "albert") out.model.embedding_width = 16;
-    out.vocabulary = VocabularyKind::Bytes;
-    out.data = {folder_ + text("/train.", data)};
-    out.valid_data = {folder_ + text("/dev.", data)};
-    out.global_batch_size = 8;
-    out.epochs = 2;
-    return out;
-  }
-
   Lines predictions(const std::string& output, int epoch) const {
     Lines out = split(file(text(output, "/predictions-epoch-", epoch, ".tsv")), '\n');
     EXPECT_GT(out.size(), 1U) << output;
