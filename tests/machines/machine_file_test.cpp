@@ -81,8 +81,8 @@ TEST(MachineFile, SaysWhatItSays) {
   EXPECT_EQ(m.devices(), 24);
   EXPECT_EQ(m.device.memory_bytes, std::int64_t{32} << 30);
   EXPECT_EQ(m.device.memory_gigabytes_per_s, 1200);
-  EXPECT_EQ(m.device.f16, (ProductSpeed{2e6, 0, 0, 16.5}));
-  EXPECT_EQ(m.device.bf16, (ProductSpeed{256e3, 64, 32, 0}));
+  EXPECT_EQ(m.device.f16, (FloatSpeed{2e6, 0, 0, 16.5}));
+  EXPECT_EQ(m.device.bf16, (FloatSpeed{256e3, 64, 32, 0}));
   EXPECT_EQ(m.memory, (HostSpeed{0, 16, 10}));
   EXPECT_EQ(m.weights, (CostWeights{1, 1, 1.25, 1}));
 }

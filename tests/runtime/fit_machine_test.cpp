@@ -32,7 +32,7 @@ TEST(FitMachine, OfDevices) {
   for (const double m : {32, 256, 1024}) {
     for (const double n : {64, 256, 1024}) {
       for (const double k : {64, 256, 1024})
-        products.push_back({2 * m * n * k, 1, KernelWork::Product{DType::F32, m, n, k}});
+        products.push_back({2 * m * n * k, 1, DType::F32, KernelWork::Product{m, n, k}});
     }
   }
   DeviceSpeed found;
@@ -42,11 +42,29 @@ TEST(FitMachine, OfDevices) {
   EXPECT_NEAR(found.other_gigaflops_per_s, 25, 0.25);
   std::vector<KernelSample> samples = timed(products);
   samples[13].seconds *= 20;  // something else ran then
-  const ProductSpeed speed = fit_products(samples, known_device());
+  const FloatSpeed speed = fit_products(samples, known_device());
   EXPECT_NEAR(speed.gigaflops_per_s, 80, 4);
   EXPECT_NEAR(speed.half_m, 40, 6);
   EXPECT_NEAR(speed.half_n, 20, 6);
   EXPECT_NEAR(speed.half_k, 60, 6);
+}
+
+TEST(FitMachine, OfAttentionAndSixteenBits) {
+  DeviceSpeed known = known_device();
+  known.bf16 = {160, 0, 0, 0, 0.4, 0.7};
+  Machine machine;
+  machine.device = known;
+  std::vector<KernelSample> attention, others;
+  for (const double tokens : {64, 256, 1024}) {
+    const KernelWork work{1e3 * tokens * tokens, 1, DType::BF16,
+                          KernelWork::Product{tokens, tokens, 64, true}};
+    attention.push_back({work, machine.kernel_seconds(work)});
+    const KernelWork other{1e5 * tokens, 1, DType::BF16};
+    others.push_back({other, machine.kernel_seconds(other)});
+  }
+  known.bf16.attention = known.bf16.others = 1;
+  EXPECT_NEAR(fit_attention(attention, known), 0.4, 0.005);
+  EXPECT_NEAR(fit_others(others, known), 0.7, 0.01);
 }
 
 TEST(FitMachine, OfLinks) {
@@ -77,7 +95,10 @@ TEST(FitMachine, WeightsOfSteps) {
   EXPECT_NEAR(weights.alpha, 1.5, 0.05);
   EXPECT_NEAR(weights.beta1, 2, 0.1);
   EXPECT_EQ(weights.beta2, 1) << "no step has any";
-  EXPECT_NEAR(weights.gamma, 0, 0.15) << "never below 0";
+  EXPECT_GT(weights.gamma, 0);
+  EXPECT_LT(weights.gamma, 0.3) << "no step is longer for it";
+  for (StepSample& step : steps) step.exposed[static_cast<std::size_t>(TimePart::Data)] *= 1e-3;
+  EXPECT_NEAR(fit_weights(steps).gamma, 1, 0.1) << "too small a part to say anything";
 }
 
 }  // namespace

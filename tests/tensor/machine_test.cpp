@@ -17,7 +17,7 @@ TEST(Machine, Texts) {
   EXPECT_EQ(fast.memory, (HostSpeed{0, 3, 4}));
   EXPECT_THROW(fast.link(Level::Time), Broken);
   const Machine strong = parse_machine("compute=1200GFLOP/s memory=80.5GB/s");
-  EXPECT_EQ(strong.device.bf16, (ProductSpeed{1200}));
+  EXPECT_EQ(strong.device.bf16, (FloatSpeed{1200}));
   EXPECT_EQ(strong.device.other_gigaflops_per_s, 1200);
   EXPECT_EQ(strong.device.memory_gigabytes_per_s, 80.5);
   EXPECT_EQ(strong.core, Machine{}.core);
@@ -111,8 +111,14 @@ TEST(Machine, Kernels) {
   EXPECT_DOUBLE_EQ(m.kernel_seconds({}), 3e-6);
   m.device.start_microseconds = 0;
   m.device.bf16 = {400, 64, 32, 16};
-  const KernelWork product{1e9, 0, KernelWork::Product{DType::BF16, 64, 96, 48}};
+  const KernelWork product{1e9, 0, DType::BF16, KernelWork::Product{64, 96, 48}};
   EXPECT_DOUBLE_EQ(m.kernel_seconds(product), 1 / (400 * 0.5 * 0.75 * 0.75));
+  m.device.bf16.attention = 0.5;
+  m.device.bf16.others = 0.25;
+  EXPECT_DOUBLE_EQ(m.kernel_seconds(product), 1 / (400 * 0.5 * 0.75 * 0.75)) << "no attention";
+  EXPECT_DOUBLE_EQ(m.kernel_seconds({1e9, 0, DType::BF16, KernelWork::Product{64, 96, 48, true}}),
+                   2 / (400 * 0.5 * 0.75 * 0.75));
+  EXPECT_DOUBLE_EQ(m.kernel_seconds({1e9, 0, DType::BF16}), 0.08);
   EXPECT_DOUBLE_EQ(m.copy_seconds(1e10), 1 + 5e-6);
 }
 

@@ -1,7 +1,5 @@
 #include "tessera/apps/bench_request.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -10,6 +8,7 @@
 #include <utility>
 
 #include "tessera/apps/bench_text.h"
+#include "tessera/apps/result_file.h"
 #include "tessera/apps/switches.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
@@ -41,24 +40,10 @@ std::int64_t take_count(ParsedFlags& parsed, const std::string& name, std::int64
   return standard;
 }
 
-/// A file to write when all is measured: that it cannot be is told before.
 std::string take_file(ParsedFlags& parsed, const std::string& name, Problems& problems) {
   if (parsed.find(name) == nullptr) return "";
   const std::string file = parsed.take_value(name);
-  if (file.empty()) {
-    problems.add(text(name, " is empty; name a file to write"));
-    return file;
-  }
-  std::error_code ignored;
-  const fs::path folder = fs::absolute(file).parent_path();
-  if (fs::is_directory(file, ignored)) {
-    problems.add(text(name, " '", file, "' is a folder; name a file in it"));
-  } else if (!fs::is_directory(folder, ignored)) {
-    problems.add(text(name, " '", file, "': there is no folder '", folder.string(), "'; make it"));
-  } else if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-    problems.add(text(name, " '", file, "': its folder cannot be written to; give another"),
-                 Fault::Resource);
-  }
+  check_result_file(name, file, problems);
   return file;
 }
 

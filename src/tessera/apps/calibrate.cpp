@@ -6,8 +6,10 @@
 #include <ctime>
 #include <filesystem>
 #include <functional>
+#include <numeric>
 
 #include "tessera/apps/instruction_set.h"
+#include "tessera/apps/result_file.h"
 #include "tessera/base/cores.h"
 #include "tessera/base/format.h"
 #include "tessera/base/median.h"
@@ -24,7 +26,7 @@ namespace tessera {
 
 namespace {
 
-constexpr std::int64_t kTimedSteps = 5;
+constexpr std::int64_t kTimedSteps = 7, kHeads = 8;
 
 std::string now_text() {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
@@ -39,14 +41,21 @@ std::string now_text() {
 Machine measured_machine(Device& device, Communicator* world) {
   Machine out;
   const std::vector<KernelSample> streams = time_streams(device, world),
-                                  arithmetic = time_arithmetic(device, world),
+                                  arithmetic = time_arithmetic(device, world, DType::F32),
+                                  arithmetic_of_bf16 = time_arithmetic(device, world, DType::BF16),
                                   of_f32 = time_products(device, world, DType::F32),
-                                  of_bf16 = time_products(device, world, DType::BF16);
+                                  of_bf16 = time_products(device, world, DType::BF16),
+                                  attention_of_f32 = time_attention(device, world, DType::F32),
+                                  attention_of_bf16 = time_attention(device, world, DType::BF16);
   const std::vector<MoveSample> moves = time_moves(device, world),
                                 copies = time_copies(device, world);
   fit_streams(streams, arithmetic, out.device);
   out.device.f32 = fit_products(of_f32, out.device);
-  out.device.bf16 = out.device.f16 = fit_products(of_bf16, out.device);
+  out.device.bf16 = fit_products(of_bf16, out.device);
+  out.device.bf16.others = fit_others(arithmetic_of_bf16, out.device);
+  out.device.f32.attention = fit_attention(attention_of_f32, out.device);
+  out.device.bf16.attention = fit_attention(attention_of_bf16, out.device);
+  out.device.f16 = out.device.bf16;
   out.device.overlap = false;  // ranks move bytes with the cores that compute
   const LinkSpeed link = fit_link(moves, out.core);
   for (const MachineLevel& level : machine_levels()) {
@@ -57,6 +66,8 @@ Machine measured_machine(Device& device, Communicator* world) {
   const LinkSpeed copy = fit_link(copies, {});
   out.memory.gigabytes_per_s = copy.gigabytes_per_s;
   out.memory.microseconds = copy.microseconds;
+  if (world != nullptr && world->cores_per_rank() == 0)
+    out.device.sharing = (world->size() + num_usable_cores() - 1) / num_usable_cores();
   out.device.memory_bytes = proc_bytes("/proc/meminfo", "MemTotal:") / out.core.units;
   return out;
 }
@@ -76,9 +87,9 @@ void round_numbers(Machine& m) {
     numbers.push_back(&(m.*level.link).gigabytes_per_s);
     numbers.push_back(&(m.*level.link).microseconds);
   }
-  for (ProductSpeed* product : {&m.device.f32, &m.device.bf16, &m.device.f16}) {
-    for (double* number :
-         {&product->gigaflops_per_s, &product->half_m, &product->half_n, &product->half_k})
+  for (FloatSpeed* product : {&m.device.f32, &m.device.bf16, &m.device.f16}) {
+    for (double* number : {&product->gigaflops_per_s, &product->half_m, &product->half_n,
+                           &product->half_k, &product->attention, &product->others})
       numbers.push_back(number);
   }
   for (double* number : numbers) *number = std::stod(format("%.3g", *number));
@@ -93,26 +104,30 @@ struct Trial {
 std::vector<Trial> trials(std::int64_t devices) {
   std::vector<Trial> out = {
       {"--width 128 --context 128", [](RunConfig& c) { c.model.width = 128; }},
-      {"--width 384 --context 64",
-       [](RunConfig& c) { c.model.width = 384, c.model.context = 64; }}};
+      {"--width 384 --context 64", [](RunConfig& c) { c.model.width = 384, c.model.context = 64; }},
+      {"--bf16", [](RunConfig& c) { c.bf16 = true; }}};
   if (devices == 1) return out;
   out.push_back({"--width 128 --micro-batch-size 1",
                  [](RunConfig& c) { c.model.width = 128, c.micro_batch_size = 1; }});
   out.push_back(
       {"--width 384 --zero-stage 2", [](RunConfig& c) { c.model.width = 384, c.zero_stage = 2; }});
-  if (devices > 8) return out;
-  out.push_back({text("--tensor-model-parallel-size ", devices),
-                 [devices](RunConfig& c) { c.parallel.tensor = devices; }});
-  out.push_back(
-      {text("--tensor-model-parallel-size ", devices, " --sequence-parallel"),
-       [devices](RunConfig& c) { c.parallel.tensor = devices, c.parallel.sequence = true; }});
+  out.push_back({"--zero-stage 3 --micro-batch-size 1",
+                 [](RunConfig& c) { c.zero_stage = 3, c.micro_batch_size = 1; }});
+  const std::int64_t parts = std::gcd(devices, kHeads);
+  if (parts == 1) return out;
+  out.push_back({text("--tensor-model-parallel-size ", parts),
+                 [parts](RunConfig& c) { c.parallel.tensor = parts; }});
+  out.push_back({text("--tensor-model-parallel-size ", parts, " --sequence-parallel"),
+                 [parts](RunConfig& c) { c.parallel.tensor = parts, c.parallel.sequence = true; }});
+  out.push_back({"--pipeline-model-parallel-size 2 --micro-batch-size 1",
+                 [](RunConfig& c) { c.parallel.pipeline = 2, c.micro_batch_size = 1; }});
   return out;
 }
 
 RunConfig trial_config(const RunConfig& config, const Trial& trial, const Machine& machine) {
   RunConfig out = config;
   out.machine.clear();
-  out.model = {.layers = 3, .heads = 8, .width = 256, .context = 128, .vocabulary = 512};
+  out.model = {.layers = 4, .heads = kHeads, .width = 256, .context = 128, .vocabulary = 512};
   out.global_batch_size = 4 * config.parallel.devices;
   trial.set(out);
   complete(out);
@@ -191,6 +206,7 @@ int calibrate_command(const RanksCommand& command, const std::string& file, Cons
     Problems problems = command.problems;
     take_launched_devices(config, command.devices_told, launched, problems);
     agree_on_choices(config, launched, problems);
+    check_result_file("calibrate", file, problems);
     problems.raise();
     if (launched == nullptr && !command.devices_told) config.parallel.devices = num_usable_cores();
     Calibration found = calibrate(config, launched, mine);

@@ -147,6 +147,7 @@ enum class Arithmetic : std::uint8_t {
 /// Of m x k times k x n.
 struct ProductSize {
   double m = 0, n = 0, k = 0;
+  bool attention = false;  // the product is that of queries and keys, and the op does all the rest
 };
 
 struct OpDef {

@@ -41,13 +41,14 @@ struct Key {
 constexpr double kAboveNothing = std::numeric_limits<double>::min();
 constexpr double kHighest = 1e15;
 
-void add_product(std::vector<Key>& out, const std::string& path, ProductSpeed& product,
-                 bool required) {
-  out.push_back({path + ".peak", &product.gigaflops_per_s, kRates, kAboveNothing, "\"100 TFLOP/s\"",
+void add_floats(std::vector<Key>& out, const std::string& path, FloatSpeed& floats, bool required) {
+  out.push_back({path + ".peak", &floats.gigaflops_per_s, kRates, kAboveNothing, "\"100 TFLOP/s\"",
                  required});
-  out.push_back({path + ".half_m", &product.half_m, {}, 0, "256", false});
-  out.push_back({path + ".half_n", &product.half_n, {}, 0, "256", false});
-  out.push_back({path + ".half_k", &product.half_k, {}, 0, "256", false});
+  out.push_back({path + ".half_m", &floats.half_m, {}, 0, "256", false});
+  out.push_back({path + ".half_n", &floats.half_n, {}, 0, "256", false});
+  out.push_back({path + ".half_k", &floats.half_k, {}, 0, "256", false});
+  out.push_back({path + ".attention", &floats.attention, {}, kAboveNothing, "1", false});
+  out.push_back({path + ".others", &floats.others, {}, kAboveNothing, "1", false});
 }
 
 /// In the order of a file.
@@ -71,10 +72,11 @@ std::vector<Key> keys_of(Machine& m) {
   out.push_back({"device.kernel_start", &device.start_microseconds, kTimes, 0, "\"4 us\""});
   out.push_back({"device.other_arithmetic", &device.other_gigaflops_per_s, kRates, kAboveNothing,
                  "\"4 TFLOP/s\""});
+  out.push_back({"device.sharing", &device.sharing, {}, 1, "1", false});
   out.push_back({"device.overlap", &device.overlap, {}, 0, "true"});
-  add_product(out, "device.f32", device.f32, true);
-  add_product(out, "device.bf16", device.bf16, true);
-  add_product(out, "device.f16", device.f16, true);
+  add_floats(out, "device.f32", device.f32, true);
+  add_floats(out, "device.bf16", device.bf16, true);
+  add_floats(out, "device.f16", device.f16, true);
   out.push_back({"host.memory", &m.memory.memory_bytes, kSizes, 0, "\"96 GB\"", false});
   out.push_back(
       {"host.bandwidth", &m.memory.gigabytes_per_s, kSpeeds, kAboveNothing, "\"32 GB/s\""});

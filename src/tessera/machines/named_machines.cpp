@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kGigabyte = 1'000'000'000, kGibibyte = std::int64_t{1} << 30;
 
 /// Products reach half their peak where one extent is so long and the others are without end.
-constexpr ProductSpeed products(double teraflops_per_s, double half = 256) {
+constexpr FloatSpeed products(double teraflops_per_s, double half = 256) {
   return {1000 * teraflops_per_s, half, half, half};
 }
 

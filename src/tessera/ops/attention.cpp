@@ -56,7 +56,7 @@ double score_products(const OpCall& c, const TensorType& q, const TensorType& k)
 /// Of queries and keys of one head; that of scores and values has the same work.
 ProductSize score_product(const TensorType& q, const TensorType& k) {
   return {static_cast<double>(q.shape[1]), static_cast<double>(k.shape[1]),
-          static_cast<double>(q.shape[4])};
+          static_cast<double>(q.shape[4]), true};
 }
 
 void gradient_of(GradCall& g) {

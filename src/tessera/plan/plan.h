@@ -140,6 +140,7 @@ struct MemoryUse {
 struct WorkUse {
   std::int64_t bytes = 0;
   std::int64_t lower_bound_bytes = 0;  // most bytes alive at once
+  std::int64_t unshared_bytes = 0;     // if no two buffers were at one place
 };
 
 /// What forward of a block of the model leaves for backward, and what backward computes of it

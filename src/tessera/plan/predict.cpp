@@ -9,6 +9,7 @@
 #include "tessera/base/index.h"
 #include "tessera/plan/play_region.h"
 #include "tessera/plan/price.h"
+#include "tessera/plan/share_cores.h"
 
 namespace tessera {
 
@@ -16,8 +17,8 @@ namespace {
 
 double total(const PartSeconds& parts) { return std::accumulate(parts.begin(), parts.end(), 0.0); }
 
-void add_parts(PartSeconds& to, const PartSeconds& parts) {
-  for (std::size_t i = 0; i < parts.size(); ++i) to[i] += parts[i];
+void add_parts(PartSeconds& to, const PartSeconds& parts, double times) {
+  for (std::size_t i = 0; i < parts.size(); ++i) to[i] += times * parts[i];
 }
 
 /// The regions of one stage. What a region does in a micro-batch begins with idle links: only what
@@ -177,9 +178,9 @@ Prediction predict(std::span<const Plan* const> stages, std::string_view program
   check(stages.size() == pipeline.schedule().stages.size(), "plans of ", stages.size(),
         " stages for a pipeline of ", pipeline.schedule().stages.size());
   PlayOptions options = play_options(players, pipeline, stages[0]->mesh.ranks(), machine);
-  const std::vector<Spans> played = pipeline.play(options);
+  const std::vector<Spans> played = play_on_cores(pipeline, options, machine.device.sharing);
   const std::vector<double> sends = std::exchange(options.sends, {});
-  const double told_at_once = makespan(pipeline.play(options));
+  const double told_at_once = makespan(play_on_cores(pipeline, options, machine.device.sharing));
 
   Prediction out;
   double begin = 0;
@@ -192,13 +193,16 @@ Prediction predict(std::span<const Plan* const> stages, std::string_view program
     StagePlayer& stage = players[s];
     out.seconds = std::max(out.seconds, ends[s].now);
     PartSeconds exposed = ends[s].exposed, whole = ends[s].whole;
-    const auto add_played = [&](const Action& action) {
-      add_parts(exposed, stage.played(action).exposed);
-      add_parts(whole, stage.played(action).whole);
+    const auto add_played = [&](const Action& action, double times) {
+      add_parts(exposed, stage.played(action).exposed, times);
+      add_parts(whole, stage.played(action).whole, times);
     };
-    add_played({RegionKind::Begin, 0, 0});
-    for (const Action& action : pipeline.schedule().stages[s]) {
-      if (stage.has(action.region, action.chunk)) add_played(action);
+    add_played({RegionKind::Begin, 0, 0}, 1);
+    const Actions& actions = pipeline.schedule().stages[s];
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      if (!stage.has(actions[i].region, actions[i].chunk)) continue;
+      const double alone = options.cost(actions[i]);
+      add_played(actions[i], alone > 0 ? (played[s][i].end - played[s][i].begin) / alone : 1);
     }
     for (std::size_t e = 0; e < sends.size(); ++e) {
       if (pipeline.stage_of(pipeline.edges()[e].giver) == static_cast<int>(s))

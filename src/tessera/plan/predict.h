@@ -51,6 +51,7 @@ struct Prediction {
 /// before its wait does; on a machine without DeviceSpeed::overlap it moves during the wait. The
 /// micro-batches follow Pipeline::play with these times and with messages at their prices; Begin
 /// comes before, Update behind, where stages that are told something by others wait for all.
+/// Where devices share cores, stages that wait leave their turns to others (plan/share_cores.h).
 /// CostWeights multiply: alpha kernels, beta1 Inner, beta2 Inter and messages, gamma Data.
 Prediction predict(std::span<const Plan* const> stages, std::string_view program,
                    const Pipeline& pipeline, const Machine& machine);

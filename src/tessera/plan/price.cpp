@@ -7,13 +7,14 @@ namespace tessera {
 namespace {
 
 KernelWork work_of(const Call& call) {
-  KernelWork out{call.flops, call.bytes, {}};
+  KernelWork out{call.flops, call.bytes};
+  if (!call.types->ins.empty()) out.dtype = call.types->ins[0].dtype;
   if (call.op == nullptr || call.op->product == nullptr) return out;
   OpCall::Types ins, outs;
   for (const TensorType& type : call.types->ins) ins.push_back(&type);
   for (const TensorType& type : call.types->outs) outs.push_back(&type);
   const ProductSize size = call.op->product(OpCall(*call.op, ins, call.types->attrs, outs));
-  out.product = {ins[0]->dtype, size.m, size.n, size.k};
+  out.product = {size.m, size.n, size.k, size.attention};
   return out;
 }
 

@@ -46,6 +46,14 @@ Place WorkSection::place(int b) const {
   return out;
 }
 
+WorkUse WorkSection::use() const {
+  WorkUse out{layout_.bytes, layout_.lower_bound, 0};
+  for (const Lifetime& each : lifetimes_)
+    out.unshared_bytes =
+        size_sum(out.unshared_bytes, aligned(each.bytes), "bytes of all buffers of a program");
+  return out;
+}
+
 std::vector<GuardedBuffer> WorkSection::guarded() const {
   std::vector<GuardedBuffer> out;
   if (guard_ == 0) return out;

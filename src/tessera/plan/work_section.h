@@ -29,7 +29,7 @@ class WorkSection {
   /// Of a buffer of the values, by index.
   Place place(int buffer) const;
   Place workspace(std::size_t number) const { return at_offset(number); }
-  WorkUse use() const { return {layout_.bytes, layout_.lower_bound}; }
+  WorkUse use() const;
   /// None without guards.
   std::vector<GuardedBuffer> guarded() const;
   /// Bytes of each content at the fullest moment.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 namespace tessera {
 
@@ -13,30 +15,19 @@ double misfit(double ratio) {
   return off <= knee ? off * off : knee * (2 * off - knee);
 }
 
-double& half_of(ProductSpeed& speed, std::size_t i) {
-  return i == 0 ? speed.half_m : i == 1 ? speed.half_n : speed.half_k;
-}
-
-}  // namespace
-
-std::vector<double> fit_logarithms(
-    const std::function<double(std::span<const double>, std::size_t)>& seconds,
-    const std::vector<double>& times, std::vector<double> first) {
-  const auto total = [&](const std::vector<double>& at) {
-    double out = 0;
-    for (std::size_t i = 0; i < times.size(); ++i) out += misfit(seconds(at, i) / times[i]);
-    return out;
-  };
-  double best = total(first);
-  // One parameter after another, by smaller and smaller factors.
-  for (double factor = 4; factor > 1.002; factor = std::sqrt(factor)) {
+/// Positive parameters from `first` on, where `cost` is least: one after another, by smaller and
+/// smaller factors.
+std::vector<double> least(const std::function<double(std::span<const double>)>& cost,
+                          std::vector<double> first) {
+  double best = cost(first);
+  for (double factor = 4; factor > 1.0005; factor = std::sqrt(factor)) {
     for (bool better = true; better;) {
       better = false;
       for (double& parameter : first) {
         for (const double by : {factor, 1 / factor}) {
           const double before = parameter;
           parameter *= by;
-          const double now = total(first);
+          const double now = cost(first);
           if (now < best * (1 - 1e-9)) {
             best = now;
             better = true;
@@ -48,6 +39,40 @@ std::vector<double> fit_logarithms(
     }
   }
   return first;
+}
+
+/// That member of the floats of the samples.
+double fit_share(const std::vector<KernelSample>& samples, const DeviceSpeed& device,
+                 double FloatSpeed::*share) {
+  std::vector<double> times;
+  for (const KernelSample& sample : samples) times.push_back(sample.seconds);
+  Machine machine;
+  machine.device = device;
+  return fit_logarithms(
+      [&](std::span<const double> at, std::size_t i) {
+        for (FloatSpeed* speed : {&machine.device.f32, &machine.device.bf16, &machine.device.f16})
+          speed->*share = at[0];
+        return machine.kernel_seconds(samples[i].work);
+      },
+      times, {0.5})[0];
+}
+
+double& half_of(FloatSpeed& speed, std::size_t i) {
+  return i == 0 ? speed.half_m : i == 1 ? speed.half_n : speed.half_k;
+}
+
+}  // namespace
+
+std::vector<double> fit_logarithms(
+    const std::function<double(std::span<const double>, std::size_t)>& seconds,
+    const std::vector<double>& times, std::vector<double> first) {
+  return least(
+      [&](std::span<const double> at) {
+        double out = 0;
+        for (std::size_t i = 0; i < times.size(); ++i) out += misfit(seconds(at, i) / times[i]);
+        return out;
+      },
+      std::move(first));
 }
 
 void fit_streams(const std::vector<KernelSample>& streams,
@@ -72,11 +97,11 @@ void fit_streams(const std::vector<KernelSample>& streams,
       times_of(arithmetic), {10})[0];
 }
 
-ProductSpeed fit_products(const std::vector<KernelSample>& samples, const DeviceSpeed& device) {
+FloatSpeed fit_products(const std::vector<KernelSample>& samples, const DeviceSpeed& device) {
   std::vector<double> times;
   for (const KernelSample& sample : samples) times.push_back(sample.seconds);
   const auto speed_at = [](std::span<const double> at) {
-    return ProductSpeed{at[0], at[1], at[2], at[3]};
+    return FloatSpeed{at[0], at[1], at[2], at[3]};
   };
   Machine machine;
   machine.device = device;
@@ -86,11 +111,19 @@ ProductSpeed fit_products(const std::vector<KernelSample>& samples, const Device
         return machine.kernel_seconds(samples[i].work);
       },
       times, {50, 16, 16, 16});
-  ProductSpeed out = speed_at(fitted);
+  FloatSpeed out = speed_at(fitted);
   for (std::size_t i = 0; i < 3; ++i) {
     if (half_of(out, i) < 0.01) half_of(out, i) = 0;
   }
   return out;
+}
+
+double fit_attention(const std::vector<KernelSample>& samples, const DeviceSpeed& device) {
+  return fit_share(samples, device, &FloatSpeed::attention);
+}
+
+double fit_others(const std::vector<KernelSample>& samples, const DeviceSpeed& device) {
+  return fit_share(samples, device, &FloatSpeed::others);
 }
 
 LinkSpeed fit_link(const std::vector<MoveSample>& samples, const LinkSpeed& otherwise) {
@@ -109,8 +142,8 @@ LinkSpeed fit_link(const std::vector<MoveSample>& samples, const LinkSpeed& othe
 }
 
 CostWeights fit_weights(const std::vector<StepSample>& steps) {
-  constexpr double kDraw = 1e-4;
-  constexpr int kRounds = 2000;
+  // A weight that is e times or an e-th costs as much as a step that is 3 % off.
+  constexpr double kDraw = 1e-3;
   const auto part = [](const StepSample& step, TimePart of) {
     return step.exposed[static_cast<std::size_t>(of)];
   };
@@ -128,20 +161,18 @@ CostWeights fit_weights(const std::vector<StepSample>& steps) {
     for (double& seconds : row) seconds *= scale;
     rows.push_back(row);
   }
-  std::array<double, 4> weights = {1, 1, 1, 1};
-  for (int round = 0; round < kRounds; ++round) {
-    for (std::size_t w = 0; w < weights.size(); ++w) {
-      double along = kDraw, square = kDraw;  // towards 1
-      for (const auto& row : rows) {
-        double others = 0;
-        for (std::size_t o = 0; o < weights.size(); ++o) others += o == w ? 0 : row[o] * weights[o];
-        along += row[w] * (1 - others);
-        square += row[w] * row[w];
-      }
-      weights[w] = std::max(0.0, along / square);
-    }
-  }
-  return {weights[0], weights[1], weights[2], weights[3]};
+  const std::vector<double> out = least(
+      [&](std::span<const double> weights) {
+        double cost = 0;
+        for (const double weight : weights) cost += kDraw * std::log(weight) * std::log(weight);
+        for (const auto& row : rows) {
+          const double share = std::inner_product(row.begin(), row.end(), weights.begin(), 0.0);
+          cost += (share - 1) * (share - 1);
+        }
+        return cost;
+      },
+      {1, 1, 1, 1});
+  return {out[0], out[1], out[2], out[3]};
 }
 
 }  // namespace tessera

@@ -22,7 +22,11 @@ std::vector<double> fit_logarithms(
 void fit_streams(const std::vector<KernelSample>& streams,
                  const std::vector<KernelSample>& arithmetic, DeviceSpeed& device);
 /// Of a device whose streams are known.
-ProductSpeed fit_products(const std::vector<KernelSample>& samples, const DeviceSpeed& device);
+FloatSpeed fit_products(const std::vector<KernelSample>& samples, const DeviceSpeed& device);
+/// The share of the speed of products that attention reaches; of floats whose products are known.
+double fit_attention(const std::vector<KernelSample>& samples, const DeviceSpeed& device);
+/// The share of the f32 speed that other kernels with much arithmetic reach.
+double fit_others(const std::vector<KernelSample>& samples, const DeviceSpeed& device);
 /// Speed and latency; `otherwise` without samples.
 LinkSpeed fit_link(const std::vector<MoveSample>& samples, const LinkSpeed& otherwise);
 
@@ -32,9 +36,9 @@ struct StepSample {
   double bubble = 0;
   double seconds = 0;  // measured
 };
-/// Weights that are not negative and make the sums of weighted parts come near what was measured:
-/// least squares of relative errors, drawn a little to 1, which they stay where no step has the
-/// part.
+/// Weights above 0 that make the sums of weighted parts come near what was measured: least squares
+/// of relative errors, drawn to 1, which they stay where no step has the part. Weights of what is a
+/// small part of all steps move little: what they are cannot be seen there.
 CostWeights fit_weights(const std::vector<StepSample>& steps);
 
 }  // namespace tessera

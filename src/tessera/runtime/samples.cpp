@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 
 #include "tessera/base/median.h"
+#include "tessera/ops/attention.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/runtime/operands.h"
@@ -15,55 +17,61 @@ namespace {
 
 using SampleClock = std::chrono::steady_clock;
 
-constexpr double kSampleSeconds = 0.03, kGuessedFlops = 3e10, kGuessedBytes = 3e9;
+constexpr int kRounds = 7;
+constexpr double kRoundSeconds = 0.005;  // at least: many times what it takes ranks to meet
 
-/// As often as about kSampleSeconds take, the same number on every rank.
-std::int64_t repetitions(double guessed_seconds) {
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>(kSampleSeconds / guessed_seconds), 5,
-                                  200);
-}
-
-/// The median of so many runs, that of the slowest rank, after one that is not counted.
-double median_seconds(Communicator* world, std::int64_t runs, const std::function<void()>& run) {
-  std::vector<double> times;
-  for (std::int64_t i = 0; i <= runs; ++i) {
-    if (world != nullptr && i % 8 == 0) world->run(Collective::barrier("sample"), nullptr, nullptr);
+/// The median of some rounds of many runs, after one that is not counted and says how many those
+/// are, the same number on every rank.
+double median_seconds(Communicator* world, const std::function<void()>& run) {
+  const auto meet = [&] {
+    if (world != nullptr) world->run(Collective::barrier("sample"), nullptr, nullptr);
+  };
+  const auto seconds_of = [&](std::int64_t runs) {
+    meet();
     const SampleClock::time_point begin = SampleClock::now();
-    run();
-    if (i > 0) times.push_back(std::chrono::duration<double>(SampleClock::now() - begin).count());
-  }
-
-  double out = median(std::move(times));
-  if (world != nullptr)
-    world->run(Collective::all_reduce(DType::F64, {1}, Monoid::Max, "slowest"), &out, &out);
-  return out;
+    for (std::int64_t i = 0; i < runs; ++i) run();
+    meet();
+    double out = std::chrono::duration<double>(SampleClock::now() - begin).count();
+    if (world != nullptr)
+      world->run(Collective::all_reduce(DType::F64, {1}, Monoid::Max, "slowest"), &out, &out);
+    return out / static_cast<double>(runs);
+  };
+  seconds_of(1);
+  const double first = std::max(seconds_of(2), 1e-9);
+  const auto runs = std::max<std::int64_t>(1, std::llround(kRoundSeconds / first));
+  std::vector<double> times;
+  for (int round = 0; round < kRounds; ++round) times.push_back(seconds_of(runs));
+  return median(std::move(times));
 }
 
 /// One kernel on operands of its own.
 KernelSample time_kernel(Device& device, Communicator* world, const OpDef& op,
-                         const std::vector<TensorType>& ins, const TensorType& out,
+                         const std::vector<TensorType>& ins, const TensorTypes& outs,
                          const Attrs& attrs) {
   OpCall::Types types;
   for (const TensorType& in : ins) types.push_back(&in);
-  const OpCall call(op, types, attrs, {&out});
+  OpCall::Types results;
+  for (const TensorType& out : outs) results.push_back(&out);
+  const OpCall call(op, types, attrs, results);
   const std::unique_ptr<Kernel> kernel = device.make_kernel({call, {}, {}, {}, 0});
   std::vector<TensorType> all = ins;
-  all.push_back(out);
+  all.insert(all.end(), outs.begin(), outs.end());
   all.push_back({DType::I32, {kernel->workspace_bytes() / 4 + 16}, {}});
   const Operands memory(device, all);
   std::vector<const void*> operands;
   for (std::size_t i = 0; i < ins.size(); ++i) operands.push_back(memory.at(i));
-  void* const result = memory.at(ins.size());
-  const KernelArgs args{operands.data(), &result, memory.at(ins.size() + 1), 0};
+  std::vector<void*> written;
+  for (std::size_t i = 0; i < outs.size(); ++i) written.push_back(memory.at(ins.size() + i));
+  const KernelArgs args{operands.data(), written.data(), memory.at(all.size() - 1), 0};
   KernelSample sample;
   sample.work.flops = op.flops == nullptr ? 0 : op.flops(call);
   sample.work.bytes = bytes_moved(call);
+  sample.work.dtype = ins[0].dtype;
   if (op.product != nullptr) {
     const ProductSize size = op.product(call);
-    sample.work.product = {ins[0].dtype, size.m, size.n, size.k};
+    sample.work.product = {size.m, size.n, size.k, size.attention};
   }
-  const double guess = sample.work.flops / kGuessedFlops + sample.work.bytes / kGuessedBytes;
-  sample.seconds = median_seconds(world, repetitions(guess), [&] { kernel->run(args); });
+  sample.seconds = median_seconds(world, [&] { kernel->run(args); });
   return sample;
 }
 
@@ -89,7 +97,25 @@ std::vector<KernelSample> time_products(Device& device, Communicator* world, DTy
     constexpr std::int64_t kManyUses = 1000;  // weights lie as the device wants them
     const OpCall plain(kMatmul, {&a, &b}, rule, {&c});
     if (const auto layout = device.wanted_layout(plain, 1, kManyUses)) b.layout = *layout;
-    out.push_back(time_kernel(device, world, kMatmul, {a, b}, c, rule));
+    out.push_back(time_kernel(device, world, kMatmul, {a, b}, {c}, rule));
+  }
+  return out;
+}
+
+std::vector<KernelSample> time_attention(Device& device, Communicator* world, DType dtype) {
+  constexpr std::int64_t kBatch = 2, kHeads = 4;
+  std::vector<KernelSample> out;
+  for (const std::int64_t tokens : {64, 256}) {
+    for (const std::int64_t width : {32, 64}) {
+      const TensorType q{dtype, {kBatch, tokens, kHeads, 1, width}, {}},
+          k{dtype, {kBatch, tokens, kHeads, width}, {}},
+          sums{DType::F32, {kBatch, kHeads, 1, tokens}, {}};
+      const Attrs attrs = {true, 1 / std::sqrt(static_cast<double>(width)), 0.0, false,
+                           std::string("dropout")};
+      out.push_back(time_kernel(device, world, kAttention, {q, k, k}, {q, sums}, attrs));
+      out.push_back(
+          time_kernel(device, world, kAttentionGrad, {q, q, k, k, q, sums}, {q, k, k}, attrs));
+    }
   }
   return out;
 }
@@ -98,17 +124,17 @@ std::vector<KernelSample> time_streams(Device& device, Communicator* world) {
   std::vector<KernelSample> out;
   for (const std::int64_t elements : {16, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 8 << 20}) {
     const TensorType type{DType::F32, {elements}, {}};
-    out.push_back(time_kernel(device, world, kAdd, {type, type}, type, {}));
+    out.push_back(time_kernel(device, world, kAdd, {type, type}, {type}, {}));
     out.back().work.flops = 0;
   }
   return out;
 }
 
-std::vector<KernelSample> time_arithmetic(Device& device, Communicator* world) {
+std::vector<KernelSample> time_arithmetic(Device& device, Communicator* world, DType dtype) {
   std::vector<KernelSample> out;
   for (const std::int64_t elements : {16 << 10, 32 << 10, 64 << 10}) {
-    const TensorType type{DType::F32, {elements}, {}};
-    out.push_back(time_kernel(device, world, kGelu, {type}, type, {true}));
+    const TensorType type{dtype, {elements}, {}};
+    out.push_back(time_kernel(device, world, kGelu, {type}, {type}, {true}));
   }
   return out;
 }
@@ -131,8 +157,7 @@ std::vector<MoveSample> time_moves(Device& device, Communicator* world) {
         const bool sums = c.kind == CollectiveKind::AllReduce;
         MoveSample sample{n, static_cast<double>(bytes_sent(c, n)),
                           static_cast<double>((sums ? 2 : 1) * steps_among(n)), 0};
-        sample.seconds = median_seconds(world, repetitions(1e-5 + sample.bytes / kGuessedBytes),
-                                        [&] { here->run(c, memory.at(0), memory.at(1)); });
+        sample.seconds = median_seconds(world, [&] { here->run(c, memory.at(0), memory.at(1)); });
         out.push_back(sample);
       }
     }
@@ -147,9 +172,8 @@ std::vector<MoveSample> time_copies(Device& device, Communicator* world) {
   void* const there = device.allocate(Memory::Host, kMostBytes);
   device.expect_copies(1);
   for (std::int64_t bytes = 4 << 10; bytes <= kMostBytes; bytes *= 16) {
-    const std::int64_t runs = repetitions(1e-5 + static_cast<double>(bytes) / kGuessedBytes);
-    const double seconds = median_seconds(
-        world, runs, [&] { device.wait_copy(device.start_copy(there, here, bytes)); });
+    const double seconds =
+        median_seconds(world, [&] { device.wait_copy(device.start_copy(there, here, bytes)); });
     out.push_back({1, static_cast<double>(bytes), 1, seconds});
   }
   device.release(here);

@@ -11,7 +11,8 @@
 
 namespace tessera {
 
-/// A kernel while the kernels of all other ranks run too.
+/// A kernel, from when all ranks begin with it to when all are done: where ranks take turns at a
+/// core, with the turns of the others.
 struct KernelSample {
   KernelWork work;
   double seconds = 0;
@@ -19,11 +20,13 @@ struct KernelSample {
 /// Products of operands of that dtype, small to large. `world`: nullptr for one rank; all ranks
 /// call these together.
 std::vector<KernelSample> time_products(Device& device, Communicator* world, DType dtype);
+/// Attention and its gradient on such floats.
+std::vector<KernelSample> time_attention(Device& device, Communicator* world, DType dtype);
 /// Sums of two arrays, which compute next to nothing: of a few numbers, and of sizes that
 /// activations have, up to more than caches hold.
 std::vector<KernelSample> time_streams(Device& device, Communicator* world);
 /// A function of many operations per element, on what caches hold.
-std::vector<KernelSample> time_arithmetic(Device& device, Communicator* world);
+std::vector<KernelSample> time_arithmetic(Device& device, Communicator* world, DType dtype);
 
 /// A collective while all groups of so many neighbours do the same.
 struct MoveSample {

@@ -142,9 +142,9 @@ std::string Prices::like(const TensorType& type, const Stands& from, const Stand
 
 Cost Prices::work(const OpCall& call, const Factors& rule, const Choices& choices, double flops,
                   double bytes) const {
-  KernelWork kernel{flops, bytes};
+  KernelWork kernel{flops, bytes, call.in(0).dtype};
   if (&call.op() == &kMatmul) {
-    KernelWork::Product product{call.in(0).dtype, 1, 1, 1};
+    KernelWork::Product product{1, 1, 1};
     for (int f = 0; f < static_cast<int>(rule.list.size()); ++f) {
       double size = static_cast<double>(rule.list[at(f)].size);
       for (int a = 0; a < axes_.count(); ++a) {

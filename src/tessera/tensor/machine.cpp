@@ -54,7 +54,7 @@ LinkPrice rounded(const Price& price) {
   return {std::round(1e6 * price.nanoseconds_per_byte), std::round(1e9 * price.microseconds)};
 }
 
-const ProductSpeed& speed_of(const DeviceSpeed& device, DType dtype) {
+const FloatSpeed& speed_of(const DeviceSpeed& device, DType dtype) {
   return dtype == DType::BF16 ? device.bf16 : dtype == DType::F16 ? device.f16 : device.f32;
 }
 
@@ -138,11 +138,12 @@ double Machine::copy_seconds(double bytes) const {
 }
 
 double Machine::kernel_seconds(const KernelWork& work) const {
-  double rate = device.other_gigaflops_per_s;
+  const FloatSpeed& speed = speed_of(device, work.dtype);
+  double rate = device.other_gigaflops_per_s * speed.others;
   if (work.product) {
-    const ProductSpeed& speed = speed_of(device, work.product->dtype);
     rate = speed.gigaflops_per_s * share_of(work.product->m, speed.half_m) *
            share_of(work.product->n, speed.half_n) * share_of(work.product->k, speed.half_k);
+    if (work.product->attention) rate *= speed.attention;
   }
   const double busy =
       1e-9 * std::max(work.flops / rate, work.bytes / device.memory_gigabytes_per_s);

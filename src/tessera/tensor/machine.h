@@ -30,22 +30,27 @@ struct LinkPrice {
   double per_byte = 0, per_step = 0;
 };
 
-/// How fast matrices are multiplied: of m x k times k x n
+/// How fast a device computes with one kind of floats. Products of m x k times k x n:
 ///
 ///   gigaflops_per_s * m / (m + half_m) * n / (n + half_n) * k / (k + half_k)
-struct ProductSpeed {
+struct FloatSpeed {
   double gigaflops_per_s = 100;               // 1e9 operations
   double half_m = 0, half_n = 0, half_k = 0;  // at which sizes it is half as fast
-  friend bool operator==(const ProductSpeed&, const ProductSpeed&) = default;
+  double attention = 1;  // of attention, as a share of what its products alone would reach
+  double others = 1;     // of all other kernels, as a share of DeviceSpeed::other_gigaflops_per_s
+  friend bool operator==(const FloatSpeed&, const FloatSpeed&) = default;
 };
 
 /// What one device can do.
 struct DeviceSpeed {
-  ProductSpeed f32, bf16, f16;
-  double other_gigaflops_per_s = 100;  // arithmetic of kernels that are no products
+  FloatSpeed f32, bf16, f16;
+  double other_gigaflops_per_s = 100;  // arithmetic of kernels that are no products, in f32
   double memory_gigabytes_per_s = 20;  // read and written
   double start_microseconds = 0;       // of each kernel
   std::int64_t memory_bytes = 0;       // 0: not said
+  /// So many devices take turns at one core, as ranks do that outnumber cores. Each has the rates
+  /// above while all work; what waits leaves its turn to others.
+  std::int64_t sharing = 1;
   /// What moves between devices, and to and from the host, moves while kernels run; else while one
   /// waits for it, as where the cores that compute also copy.
   bool overlap = false;
@@ -78,10 +83,11 @@ std::vector<AxisSpan> spans_of(const Mesh& mesh, const std::vector<std::string>&
 /// What a kernel does.
 struct KernelWork {
   double flops = 0;
-  double bytes = 0;  // read and written
+  double bytes = 0;          // read and written
+  DType dtype = DType::F32;  // of its operands
   struct Product {
-    DType dtype = DType::F32;  // of its operands
     double m = 0, n = 0, k = 0;
+    bool attention = false;  // of queries and keys, and all that attention does with it
   };
   std::optional<Product> product = {};
 };

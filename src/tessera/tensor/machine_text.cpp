@@ -48,7 +48,7 @@ void read(const Word& word, Machine& out) {
   DeviceSpeed& device = out.device;
   if (word.key == "compute") {
     device.other_gigaflops_per_s = word.speed(word.value, "GFLOP/s");
-    for (ProductSpeed* product : {&device.f32, &device.bf16, &device.f16})
+    for (FloatSpeed* product : {&device.f32, &device.bf16, &device.f16})
       product->gigaflops_per_s = device.other_gigaflops_per_s;
   } else if (word.key == "memory") {
     device.memory_gigabytes_per_s = word.speed(word.value, "GB/s");

@@ -146,6 +146,7 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
   out.peak_bytes = all.peak_bytes;
   out.lower_bound_bytes = all.lower_bound_bytes;
   out.state_bytes = plan.state_bytes.device;
+  out.unshared_bytes = out.state_bytes + train.work.device.unshared_bytes;
   out.work_bytes = plan.work_bytes();
   out.host_bytes = all.host_bytes;
   out.choice = memory_choice_of(config);
@@ -190,6 +191,7 @@ std::string to_text(const PlanReport& r) {
     out += row(part.name, bytes_text(r.memory.*part.bytes));
   out += row("planned peak", bytes_text(r.peak_bytes));
   out += row("lower bound", bytes_text(r.lower_bound_bytes));
+  out += row("without reuse", bytes_text(r.unshared_bytes));
   if (r.host_bytes > 0) out += row("on the host", bytes_text(r.host_bytes));
   out += text("outside the arena: ", bytes_text(r.outside.program), " of program, ",
               bytes_text(r.outside.plan),
@@ -229,6 +231,7 @@ std::string to_json(const PlanReport& r) {
   for (const MemoryPart& part : kMemoryParts) json["memory"][part.key] = r.memory.*part.bytes;
   json["planned_peak_bytes"] = r.peak_bytes;
   json["lower_bound_bytes"] = r.lower_bound_bytes;
+  json["bytes_without_reuse"] = r.unshared_bytes;
   json["planned_host_bytes"] = r.host_bytes;
   json["recompute_granularity"] = to_text(r.choice.recompute);
   json["recompute_layers"] = recomputed_layers(r.choice);
