@@ -149,9 +149,4 @@ struct MachineLevel {
 };
 const std::array<MachineLevel, 4>& machine_levels();
 
-/// The defaults, but for what a line names: "core=15GB/s+1us socket=10GB/s+2us host=10GB/s+5us
-/// rack=5GB/s+20us copy=10GB/s+5us compute=100GFLOP/s memory=20GB/s". Errors: an unknown level; a
-/// speed that is not positive; a negative latency.
-Machine parse_machine(std::string_view line);
-
 }  // namespace tessera
