@@ -31,6 +31,29 @@ TEST(Machine, Levels) {
   for (const auto& c : cases) EXPECT_EQ(servers().level_of(c.devices), c.level) << c.devices;
 }
 
+/// Groups that do not divide a unit lie on the level of the worst placed of those that there are.
+TEST(Machine, LevelsOfGroupsThatDivideNoUnit) {
+  const struct {
+    const char* why;
+    std::int64_t devices, in_use;
+    Level level;
+  } cases[] = {
+      {"one group, all of it wired", 3, 3, Level::Core},
+      {"devices 3 to 5 are in two groups of four", 3, 6, Level::Socket},
+      {"devices 6 to 8 are in two servers", 3, 9, Level::Host},
+      {"devices 30 to 32 are in two racks", 3, 33, Level::Rack},
+      {"a server and a half", 12, 12, Level::Host},
+      {"more than a group", 6, 6, Level::Socket},
+      {"whatever is in use", 4, 6, Level::Core},
+      {"more than there are in use make no sense and no harm", 8, 4, Level::Core},
+  };
+  for (const auto& c : cases) EXPECT_EQ(servers().level_of(c.devices, c.in_use), c.level) << c.why;
+  Machine server = servers();
+  server.host.units = server.rack.units = 1;
+  EXPECT_EQ(server.level_of(3), Level::Socket) << "there is one server";
+  EXPECT_EQ(server.level_of(6), Level::Socket);
+}
+
 TEST(Machine, ContentionOfLinks) {
   const struct {
     const char* why;

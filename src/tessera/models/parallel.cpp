@@ -279,7 +279,7 @@ Mesh mesh_of_stage(const ParallelConfig& c, std::int64_t group) {
   axes.push_back({std::string(kRepeatAxis), c.repeat});
   std::int64_t neighbours = 1;
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis)
-    axis->level = c.machine.level_of(neighbours *= axis->size);
+    axis->level = c.machine.level_of(neighbours *= axis->size, c.devices);
   axes.push_back({std::string(kMicrobatchAxis), c.micro_batches, Level::Time});
   return Mesh(std::move(axes));
 }

@@ -110,9 +110,10 @@ struct Machine {
   /// Devices in one unit of a level; 0: all there are.
   std::int64_t devices(Level level) const;
   std::int64_t devices() const { return devices(Level::Rack); }
-  /// The lowest level of which one unit has all of `devices` neighbours, the first of which has a
-  /// number that they divide.
-  Level level_of(std::int64_t devices) const;
+  /// The lowest level of which one unit has every group of `devices` neighbours, the first of which
+  /// has a number that they divide. Where they do not divide a unit, groups at its end lie in two:
+  /// those among the first `in_use` devices count (0: all of the machine).
+  Level level_of(std::int64_t devices, std::int64_t in_use = 0) const;
 
   /// What each member of a group pays per byte that it receives and per step, where the group's
   /// members differ along `axes`, and all groups along these axes do the same at one time. A group
