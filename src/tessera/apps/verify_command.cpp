@@ -8,6 +8,7 @@
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
 #include "tessera/apps/ranks.h"
+#include "tessera/apps/take_machine.h"
 #include "tessera/base/error.h"
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
@@ -54,6 +55,7 @@ RunConfig complete_config(Communicator* launched, const VerifyRequest& request, 
   Problems problems = request.command.problems;
   take_launched_devices(config, request.command.devices_told, launched, problems);
   agree_on_choices(config, launched, problems);
+  take_machine(config, launched, problems);
   if (config.model.vocabulary == 0) config.model.vocabulary = kVocabulary;
   complete(config);
   find_problems(config, problems);
