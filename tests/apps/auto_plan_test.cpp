@@ -65,6 +65,21 @@ TEST(AutoPlan, APlanInAFileIsTrained) {
       << elsewhere.err;
 }
 
+/// A plan may say the layers of each chunk, of whatever model.
+TEST(AutoPlan, LayoutsOfFewLayersAreRun) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const std::string flags =
+      "--family gpt2 --layers 2 --heads 2 --width 32 --context 32 --global-batch-size 8 "
+      "--threads 1 --devices 2 --pipeline-model-parallel-size 2 --pipeline-layout 1,1 ";
+  for (const std::string& line :
+       {"plan --vocab-size 40 --schedule-svg @/a.svg " + flags, "verify --vocab-size 40 " + flags,
+        "train --data @/text.txt --steps 2 --output @/run " + flags}) {
+    const Ran ran = run(words(folder.expand(line)));
+    EXPECT_EQ(ran.code, 0) << line << "\n" << ran.err;
+  }
+}
+
 TEST(AutoPlan, TrainingPlansForItself) {
   const Folder folder;
   folder.write("text.txt", some_text());
