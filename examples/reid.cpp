@@ -74,10 +74,20 @@ bool cuts_classes(const Strategy& strategy) {
   return out;
 }
 
+/// Links and memory in GB/s, the time until a first byte comes in us, arithmetic in GFLOP/s.
+Machine machine_of(double links, double latency, double arithmetic, double memory) {
+  Machine out;
+  out.core.gigabytes_per_s = links;
+  out.core.microseconds = latency;
+  DeviceSpeed& device = out.device;
+  device.f32.gigaflops_per_s = device.other_gigaflops_per_s = arithmetic;
+  device.memory_gigabytes_per_s = memory;
+  return out;
+}
+
 /// From where on the classes are cut, among powers of two.
-std::int64_t turn(Sizes sizes, const char* line) {
-  Machine machine = parse_machine(line);
-  std::printf("on %s\n", line);
+std::int64_t turn(Sizes sizes, const Machine& machine) {
+  std::printf("with links of %g GB/s\n", machine.core.gigabytes_per_s);
   std::int64_t out = 0;
   for (sizes.classes = 64; sizes.classes <= 1 << 20; sizes.classes *= 4) {
     const ParallelStep step = classifier(sizes, 8, machine);
@@ -122,14 +132,13 @@ std::vector<double> run(const Sizes& sizes, std::int64_t devices, const Machine&
 
 int main() try {
   // Links a twentieth as fast as memory, and links two hundred times slower.
-  const std::int64_t fast = turn({}, "core=50GB/s+5us compute=10000GFLOP/s memory=1000GB/s"),
-                     slow = turn({}, "core=5GB/s+5us compute=10000GFLOP/s memory=1000GB/s");
+  const std::int64_t fast = turn({}, machine_of(50, 5, 10000, 1000)),
+                     slow = turn({}, machine_of(5, 5, 10000, 1000));
   bool good = fast > 64 && slow > 64;
 
   // Both plans on four devices, and one device.
   const Sizes small{16, 12, 8, 64};
-  const Machine free = parse_machine("core=1000GB/s+0us compute=0.1GFLOP/s memory=0.1GB/s"),
-                dear = parse_machine("core=0.01GB/s+10us compute=100GFLOP/s memory=100GB/s");
+  const Machine free = machine_of(1000, 0, 0.1, 0.1), dear = machine_of(0.01, 10, 100, 100);
   const std::vector<double> one = run(small, 1, free);
   for (const Machine& machine : {free, dear}) {
     const std::vector<double> four = run(small, 4, machine);

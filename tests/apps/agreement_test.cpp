@@ -5,9 +5,13 @@
 #include <regex>
 #include <vector>
 
+#include "apps/command_test.h"
+#include "tessera/apps/take_machine.h"
 #include "tessera/comm/local.h"
 #include "tessera/comm/processes.h"
 #include "tessera/comm/share_text.h"
+#include "tessera/machines/find_machine.h"
+#include "tessera/machines/machine_file.h"
 
 namespace tessera {
 namespace {
@@ -106,6 +110,32 @@ TEST(Agreement, WhatRankZeroFindsAllKnow) {
       EXPECT_EQ(error.fault(), Fault::Data);
       EXPECT_EQ(std::string(error.what()), "no text");
     }
+  });
+}
+
+/// Files may differ, or not be there, on other hosts than that of rank 0.
+TEST(Agreement, TheMachineOfRankZeroIsThatOfAll) {
+  const Folder folder;
+  Machine there = find_machine("h100-256");
+  there.name = "there";
+  folder.write("there.toml", machine_file_text(there));
+  folder.write("other.toml", machine_file_text(find_machine("a100-1024")));
+  const std::string files[] = {folder / "there.toml", folder / "other.toml", folder / "none.toml"};
+  run_ranks(3, [&](Communicator& world) {
+    RunConfig config;
+    Problems problems;
+    config.machine = files[world.rank()];  // as one name may lead each rank to another file
+    take_machine(config, &world, problems);
+    EXPECT_EQ(config.parallel.machine, there) << world.rank();
+    complete(config);
+    find_problems(config, problems);
+    EXPECT_TRUE(problems.empty()) << problems.list().front().what();
+    EXPECT_EQ(config.parallel.machine, there) << "no file is read again";
+    config.machine = files[2 - world.rank()];
+    take_machine(config, &world, problems);
+    ASSERT_EQ(problems.list().size(), 1u);
+    EXPECT_NE(std::string(problems.list()[0].what()).find("none.toml' is neither a machine"),
+              std::string::npos);
   });
 }
 

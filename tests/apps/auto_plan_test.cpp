@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command_test.h"
+#include "tessera/machines/machine_file.h"
 
 namespace tessera {
 namespace {
@@ -64,6 +65,21 @@ TEST(AutoPlan, APlanInAFileIsTrained) {
       << elsewhere.err;
 }
 
+/// A plan may say the layers of each chunk, of whatever model.
+TEST(AutoPlan, LayoutsOfFewLayersAreRun) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const std::string flags =
+      "--family gpt2 --layers 2 --heads 2 --width 32 --context 32 --global-batch-size 8 "
+      "--threads 1 --devices 2 --pipeline-model-parallel-size 2 --pipeline-layout 1,1 ";
+  for (const std::string& line :
+       {"plan --vocab-size 40 --schedule-svg @/a.svg " + flags, "verify --vocab-size 40 " + flags,
+        "train --data @/text.txt --steps 2 --output @/run " + flags}) {
+    const Ran ran = run(words(folder.expand(line)));
+    EXPECT_EQ(ran.code, 0) << line << "\n" << ran.err;
+  }
+}
+
 TEST(AutoPlan, TrainingPlansForItself) {
   const Folder folder;
   folder.write("text.txt", some_text());
@@ -73,6 +89,31 @@ TEST(AutoPlan, TrainingPlansForItself) {
                               kModel)));
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_NE(ran.out.find("plan for this machine, 2 of 2 devices"), std::string::npos) << ran.out;
+}
+
+/// The devices are those of the machine, not the cores of this one.
+TEST(AutoPlan, TrainingPlansForTheMachineThatIsNamed) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  Machine one;
+  one.name = "one";
+  for (const MachineLevel& level : machine_levels()) (one.*level.link).units = 1;
+  folder.write("one.toml", machine_file_text(one));
+  const std::string train = "train --auto --steps 2 --data @/text.txt --output @/run " + kModel;
+  const Ran ran = run(words(folder.expand(train + "--machine @/one.toml")));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_NE(ran.out.find(", 1 of 1 device"), std::string::npos) << ran.out;
+  const Ran described = run(words(folder.expand(train + "--machine a100-1024")));
+  EXPECT_EQ(described.code, 2);
+  EXPECT_EQ(described.err.find("error: machine a100-1024 is only described: plans for it have no "
+                               "kernels and cannot run"),
+            0U)
+      << described.err;
+  EXPECT_EQ(described.out, "") << "nothing is searched for";
+  const Ran wrong = run(words(folder.expand(train + "--memory-cap much --wrong 3")));
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("memory-cap"), std::string::npos) << wrong.err;
+  EXPECT_NE(wrong.err.find("unknown flag --wrong"), std::string::npos) << wrong.err;
 }
 
 TEST(AutoPlan, Errors) {

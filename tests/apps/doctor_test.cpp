@@ -126,6 +126,15 @@ TEST(Doctor, Calibrates) {
   EXPECT_EQ(more.code, 2);
   EXPECT_NE(more.err.find("devices 4 are more than the 2 of machine here"), std::string::npos)
       << more.err;
+  std::filesystem::remove(file);
+  const Ran both = run({"doctor", folder / "", "--json", "--no-measure", "--calibrate", file});
+  EXPECT_EQ(both.code, 2);
+  EXPECT_EQ(both.out, "");
+  const std::vector<std::string> unread = {"the folder '" + folder / "" + "' does", "--json does",
+                                           "--no-measure does"};
+  for (const std::string& what : unread)
+    EXPECT_NE(both.err.find(what + " nothing with --calibrate"), std::string::npos) << both.err;
+  EXPECT_FALSE(std::filesystem::exists(file)) << "nothing is measured";
   const Ran alone = run({"doctor", "--devices", "2"});
   EXPECT_NE(alone.err.find("do nothing without --calibrate FILE"), std::string::npos) << alone.err;
 }

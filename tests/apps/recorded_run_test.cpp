@@ -6,6 +6,7 @@
 
 #include "apps/command_test.h"
 #include "tessera/base/hash.h"
+#include "tessera/machines/machine_file.h"
 #include "tessera/train/checkpoint_manifest.h"
 
 namespace tessera {
@@ -148,6 +149,39 @@ TEST_F(RecordedRunTest, GoingOnTakesTheOneBefore) {
   EXPECT_NE(ran.out.find("step-00000004' is passed over: "), std::string::npos) << ran.out;
   EXPECT_EQ(run({"inspect", folder / "run/checkpoints/step-00000004.1", "--digest"}).out,
             run({"inspect", folder / "good", "--digest"}).out);
+}
+
+/// The machine says where a run was; to read what it left, none is needed.
+TEST(RecordedRun, ItsMachineFileMayBeGone) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  Machine machine;
+  machine.name = "m";
+  const std::string file = folder.write("m.toml", machine_file_text(machine));
+  const std::string train = folder.expand(kTrainRecorded);
+  const Ran trained =
+      run(words(train + folder.expand("--output @/run --steps 2 --machine ") + file));
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  fs::remove(file);
+  for (const std::string& line :
+       {std::string("sample @/run --tokens 3"), std::string("inspect @/run --verify"),
+        std::string("export @/run/checkpoints/step-00000002 --output @/exported"),
+        std::string("report @/run --output @/report.html"),
+        train + "--output @/run --steps 3 --resume auto",
+        train + "--output @/next --steps 1 --init-from @/run"}) {
+    const Ran ran = run(words(folder.expand(line)));
+    EXPECT_EQ(ran.code, 0) << line << "\n" << ran.err;
+    EXPECT_EQ((ran.out + ran.err).find("m.toml"), std::string::npos) << ran.out << ran.err;
+  }
+  const Ran sampled = run(words(folder.expand("sample @/run --machine a100-1024")));
+  EXPECT_EQ(sampled.err.find("error: machine a100-1024 is only described"), 0U) << sampled.err;
+  // A run that names it again needs it.
+  const Ran again =
+      run(words(folder.expand(train + "--output @/run --resume auto --machine " + file)));
+  EXPECT_EQ(again.code, 2);
+  EXPECT_NE(again.err.find("m.toml' is neither a machine with a name nor a file"),
+            std::string::npos)
+      << again.err;
 }
 
 /// Weights that were trained before a change of what they mean fit by name and shape alone.

@@ -88,6 +88,10 @@ TEST(MachinesPage, ShowsAFile) {
       parse_machine_file(page.substr(begin, page.find("```", begin) - begin), "lab");
   EXPECT_EQ(lab.devices(), 24);
   EXPECT_EQ(lab.host, (LinkSpeed{12.5, 6, 3, 8}));
+  EXPECT_EQ(lab.level_of(3, 3), Level::Core);
+  EXPECT_EQ(lab.level_of(3, 6), Level::Socket);
+  EXPECT_EQ(lab.level_of(3, 9), Level::Host);
+  EXPECT_EQ(lab.level_of(3), Level::Host);
   const auto each_gets = [&](const AxisSpan& axis) { return 1e6 / lab.price({axis}).per_byte; };
   EXPECT_NEAR(each_gets({Level::Host, 1, 24}), 12.5, 1e-3);
   EXPECT_NEAR(each_gets({Level::Host, 8, 3}), 12.5 / 8, 1e-3);

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tessera/base/error.h"
+#include "tessera/base/text.h"
 #include "tessera/machines/find_machine.h"
 
 namespace tessera {
@@ -95,6 +98,16 @@ TEST(MachineFile, RoundTrips) {
         << named.name;
 }
 
+/// doctor --calibrate names the machine as its file, which may have any name.
+TEST(MachineFile, NamesRoundTrip) {
+  Machine m = parse_machine_file(kFile, "lab.toml");
+  for (const char* name :
+       {"m\"x", "C:\\new", "a\nb\tc", "\x1b[1m", "Gr\xC3\xBC\xC3\x9F'e", "#=[a]"}) {
+    m.name = name;
+    EXPECT_EQ(parse_machine_file(machine_file_text(m), "again"), m) << name;
+  }
+}
+
 TEST(MachineFile, Refusals) {
   const struct {
     const char *old_text, *new_text, *message;
@@ -111,6 +124,11 @@ TEST(MachineFile, Refusals) {
        "lab.toml:5: links.core.bandwidth is \"-1 GB/s\"; give a number above 0 with"},
       {"bandwidth = \"12.5 GB/s\"", "bandwidth = \"nan GB/s\"",
        "lab.toml:5: links.core.bandwidth is \"nan GB/s\"; give"},
+      {"bandwidth = \"12.5 GB/s\"", "bandwidth = \"1e20 GB/s\"",
+       "lab.toml:5: links.core.bandwidth is \"1e20 GB/s\"; give a number of at most 1e+15 GB/s "
+       "with one of the units GB/s, MB/s, TB/s, Gb/s, as links.core.bandwidth = \"100 Gb/s\""},
+      {"units = 4", "units = 2000000000000000",
+       "links.core.units is 2000000000000000; give a whole number, of at most 1e+15, as"},
       {"units = 4", "units = 4.5",
        "lab.toml:7: links.core.units is 4.5; give a whole number, 0 or more, as links.core.units "
        "= 8"},
@@ -148,6 +166,44 @@ TEST(MachineFile, Refusals) {
 
 TEST(MachineFile, SharingOfOneDevice) {
   EXPECT_EQ(refused(with("units = 4", "units = 4\nsharing = 1")), "");
+}
+
+/// True where `pattern` is `path` or the beginning of it, word by word; * is any word or end of
+/// one.
+bool matches(const std::string& pattern, const std::string& path) {
+  const std::vector<std::string> wanted = split(pattern, '.'), words = split(path, '.');
+  if (wanted.size() > words.size()) return false;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const std::size_t star = wanted[i].find('*');
+    if (star == std::string::npos ? wanted[i] != words[i]
+                                  : !words[i].starts_with(wanted[i].substr(0, star)))
+      return false;
+  }
+  return true;
+}
+
+TEST(FindMachine, SourcesNameKeysOfFiles) {
+  for (const NamedMachine& named : named_machines()) {
+    std::set<std::string> open;  // keys of which no source speaks
+    for (const MachineKey& key : machine_keys()) open.insert(key.path);
+    for (const NumberSource& source : named.sources) {
+      for (const std::string& word : split(source.keys, ',')) {
+        const std::string pattern(trim(word));
+        bool known = false;
+        for (const MachineKey& key : machine_keys()) {
+          if (!matches(pattern, key.path)) continue;
+          known = true;
+          open.erase(key.path);
+        }
+        EXPECT_TRUE(known) << named.name << ": " << pattern;
+      }
+    }
+    std::erase_if(open, [](const std::string& path) {  // what nobody measures or publishes
+      return path == "name" || path == "kernels" || path == "device.overlap" ||
+             path.ends_with(".sharing") || path.starts_with("weights.");
+    });
+    EXPECT_TRUE(open.empty()) << named.name << ": " << *open.begin();
+  }
 }
 
 TEST(FindMachine, ByName) {

@@ -84,6 +84,11 @@ TEST(Parallel, ProblemsSayWhatIsLegal) {
       {{.devices = 2, .pipeline = 2, .layout = "1,2,1"},
        {"pipeline-layout 1,2,1 tells the layers of 3 chunks, but pipeline-model-parallel-size 2 "
         "with pipeline-schedule 1f1b makes 2; give a number for each"}},
+      {{.devices = 2,
+        .pipeline = 2,
+        .layout = "9223372036854775807,9223372036854775807"},  // whose sum is no number
+       {"pipeline-layout 9223372036854775807,9223372036854775807 gives chunk 0 9223372036854775807 "
+        "layers, but the model has 4; give numbers that add up to that"}},
       {{.devices = 3, .pipeline = 3, .layout = "2,0,1"},
        {"pipeline-layout 2,0,1 shares out 3 layers, but the model has 4; give numbers that add up "
         "to that",

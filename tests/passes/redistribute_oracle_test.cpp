@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 
+#include "machine_line.h"
 #include "passes/shardings.h"
 #include "tessera/base/error.h"
 #include "tessera/passes/redistribute.h"

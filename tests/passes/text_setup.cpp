@@ -1,5 +1,6 @@
 #include "text_setup.h"
 
+#include "machine_line.h"
 #include "tessera/base/text.h"
 #include "tessera/ir/strategy_text.h"
 

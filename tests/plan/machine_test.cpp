@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "machine_line.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/plan/compile.h"

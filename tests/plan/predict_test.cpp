@@ -6,6 +6,7 @@
 
 #include <numeric>
 
+#include "machine_line.h"
 #include "plan/priced_calls.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/plan/compile.h"

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "machine_line.h"
 #include "plan/priced_calls.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/plan/compile.h"

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include "machine_line.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
 #include "tessera/nn/loss.h"

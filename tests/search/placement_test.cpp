@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "machine_line.h"
 #include "ops/harness.h"
 #include "ops/sharded.h"
 #include "repo_file.h"

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "machine_line.h"
 #include "tessera/base/index.h"
 #include "tessera/passes/redistribute.h"
 

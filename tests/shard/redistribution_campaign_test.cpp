@@ -10,6 +10,7 @@
 #include <numeric>
 #include <random>
 
+#include "machine_line.h"
 #include "shard/their_moves.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "machine_line.h"
 #include "shard/one_device.h"
 #include "shard/two_matmuls.h"
 #include "tessera/ir/op_paths.h"

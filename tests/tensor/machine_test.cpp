@@ -1,37 +1,13 @@
-// The text form of machines, and what they ask for messages and kernels.
+// What machines ask for messages and kernels.
 #include "tessera/tensor/machine.h"
 
 #include <gtest/gtest.h>
 
+#include "machine_line.h"
 #include "tessera/base/error.h"
 
 namespace tessera {
 namespace {
-
-TEST(Machine, Texts) {
-  EXPECT_EQ(parse_machine(""), Machine{});
-  const Machine fast = parse_machine("host=12.5GB/s+1.5us  core=1e+03GB/s+0us copy=3GB/s+4us");
-  EXPECT_EQ(fast.link(Level::Host), (LinkSpeed{12.5, 1.5}));
-  EXPECT_EQ(fast.link(Level::Core), (LinkSpeed{1000, 0}));
-  EXPECT_EQ(fast.link(Level::Rack), Machine{}.rack);  // not named
-  EXPECT_EQ(fast.memory, (HostSpeed{0, 3, 4}));
-  EXPECT_THROW(fast.link(Level::Time), Broken);
-  const Machine strong = parse_machine("compute=1200GFLOP/s memory=80.5GB/s");
-  EXPECT_EQ(strong.device.bf16, (FloatSpeed{1200}));
-  EXPECT_EQ(strong.device.other_gigaflops_per_s, 1200);
-  EXPECT_EQ(strong.device.memory_gigabytes_per_s, 80.5);
-  EXPECT_EQ(strong.core, Machine{}.core);
-}
-
-TEST(Machine, Refusals) {
-  for (const char* line :
-       {"core", "core=15", "core=15GB/s", "time=15GB/s+1us", "core=0GB/s+1us", "core=-1GB/s+1us",
-        "core=xGB/s+1us", "core=15GB/s+-1us", "core=15GB/s+1ms", "core=infGB/s+1us",
-        "core=nanGB/s+1us", "compute", "compute=", "compute=5GB/s", "compute=0GFLOP/s",
-        "compute=nanGFLOP/s", "memory=-2GB/s", "memory=20GB/s+1us", "copy=2GB/s"}) {
-    EXPECT_THROW(parse_machine(line), Error) << line;
-  }
-}
 
 /// Servers of two groups of four, four to a rack; the network card of a server is shared.
 Machine servers() {
@@ -43,6 +19,7 @@ Machine servers() {
 
 TEST(Machine, Levels) {
   EXPECT_EQ(servers().devices(), 256);
+  EXPECT_THROW(servers().link(Level::Time), Broken);
   EXPECT_EQ(Machine{}.devices(), 0) << "as many as there are";
   EXPECT_EQ(Machine{}.level_of(4096), Level::Core);
   const struct {
@@ -52,6 +29,29 @@ TEST(Machine, Levels) {
                {8, Level::Socket}, {16, Level::Host},  {32, Level::Host},
                {64, Level::Rack},  {256, Level::Rack}, {512, Level::Rack}};
   for (const auto& c : cases) EXPECT_EQ(servers().level_of(c.devices), c.level) << c.devices;
+}
+
+/// Groups that do not divide a unit lie on the level of the worst placed of those that there are.
+TEST(Machine, LevelsOfGroupsThatDivideNoUnit) {
+  const struct {
+    const char* why;
+    std::int64_t devices, in_use;
+    Level level;
+  } cases[] = {
+      {"one group, all of it wired", 3, 3, Level::Core},
+      {"devices 3 to 5 are in two groups of four", 3, 6, Level::Socket},
+      {"devices 6 to 8 are in two servers", 3, 9, Level::Host},
+      {"devices 30 to 32 are in two racks", 3, 33, Level::Rack},
+      {"a server and a half", 12, 12, Level::Host},
+      {"more than a group", 6, 6, Level::Socket},
+      {"whatever is in use", 4, 6, Level::Core},
+      {"more than there are in use make no sense and no harm", 8, 4, Level::Core},
+  };
+  for (const auto& c : cases) EXPECT_EQ(servers().level_of(c.devices, c.in_use), c.level) << c.why;
+  Machine server = servers();
+  server.host.units = server.rack.units = 1;
+  EXPECT_EQ(server.level_of(3), Level::Socket) << "there is one server";
+  EXPECT_EQ(server.level_of(6), Level::Socket);
 }
 
 TEST(Machine, ContentionOfLinks) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/base/text.h"
+#include "tessera/machines/find_machine.h"
 #include "tessera/train/presets.h"
 #include "tessera/train/programs.h"
 
@@ -102,8 +103,7 @@ TEST(DescribedPlan, DependsOnNoProcessor) {
   for (const DescribedCase& c : kDescribedCases) {
     SCOPED_TRACE(c.name);
     RunConfig config = configure(c);
-    config.machine = "a100-1024";
-    complete(config);
+    config.parallel.machine = find_machine("a100-1024");
     const std::vector<Plan> one = plans_for(config, *plain), other = plans_for(config, *packing);
     ASSERT_EQ(one.size(), other.size());
     for (std::size_t i = 0; i < one.size(); ++i) {

@@ -24,6 +24,12 @@ RunConfig with_one_device(RunConfig config) {
   return config;
 }
 
+std::int64_t devices_to_plan(const RunConfig& config) {
+  if (config.asked_for.contains("devices")) return config.parallel.devices;
+  const std::int64_t there = config.parallel.machine.devices();
+  return there > 0 ? there : num_usable_cores();
+}
+
 PlanQuestion question_of(const RunConfig& config, bool precision) {
   PlanQuestion out;
   out.base = config;
@@ -34,7 +40,7 @@ PlanQuestion question_of(const RunConfig& config, bool precision) {
   require(there == 0 || !told || config.parallel.devices <= there, "devices ",
           config.parallel.devices, " is more than machine ", config.machine, " has, which is ",
           there, "; give at most that, or another machine");
-  out.devices = told ? config.parallel.devices : there > 0 ? there : num_usable_cores();
+  out.devices = devices_to_plan(config);
   out.cap = parse_memory_cap(config.memory_cap);
   if (!out.cap && out.machine.device.memory_bytes > 0) out.cap = out.machine.device.memory_bytes;
   return out;

@@ -11,6 +11,8 @@ RunConfig with_one_device(RunConfig config);
 /// The plan that suits `config` best: complete, without problems, with a vocabulary size. On all
 /// devices of its machine or fewer; where it names none, on those that it asks for, or on the
 /// cores of this one. The cap is memory-cap, or else what its devices have.
+/// All that question_of() looks for a plan on.
+std::int64_t devices_to_plan(const RunConfig& config);
 PlanQuestion question_of(const RunConfig& config, bool precision);
 PlanAnswer plan_for(const PlanQuestion& question);
 

@@ -10,6 +10,7 @@
 #include "tessera/apps/bench_text.h"
 #include "tessera/apps/result_file.h"
 #include "tessera/apps/switches.h"
+#include "tessera/apps/take_machine.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
 #include "tessera/train/fields.h"
@@ -154,6 +155,7 @@ MeasuredRun run_of(const SwitchSet& switches, RunConfig config, const TurnLength
   }
   config.steps = length.all();
   config.eval_at_end = false;
+  take_machine(config, nullptr, problems);
   find_problems(completed(config), problems);
   return {switches.name, join(switches.flags, " "), std::move(config)};
 }

@@ -54,9 +54,15 @@ int doctor_command(const Arguments& arguments, Console& console, const OwnFamili
     problems.add("--devices and --threads do nothing without --calibrate FILE; leave them out");
   const bool measures = !parsed.take_switch("no-measure");
   const bool as_json = parsed.take_switch("json");
-  if (parsed.words.size() > 1)
+  if (!calibrates && parsed.words.size() > 1)
     problems.add(text("doctor takes one folder, and has ", join(parsed.words)));
   if (calibrates) {
+    const auto unread = [&](const std::string& what) {
+      problems.add(text(what, " does nothing with --calibrate; leave it out"));
+    };
+    for (const std::string& folder : parsed.words) unread(text("the folder '", folder, "'"));
+    if (as_json) unread("--json");
+    if (!measures) unread("--no-measure");
     std::vector<std::string> notices;
     RanksCommand command{.name = "doctor", .config = {}, .problems = {}};
     command.config = configure(parsed, problems, notices);

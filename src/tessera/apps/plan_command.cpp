@@ -5,6 +5,7 @@
 #include "tessera/apps/instruction_set.h"
 #include "tessera/apps/ranks.h"
 #include "tessera/apps/search_text.h"
+#include "tessera/apps/take_machine.h"
 #include "tessera/base/cores.h"
 #include "tessera/base/text.h"
 #include "tessera/data/dataset.h"
@@ -125,6 +126,7 @@ int plan_command(const Arguments& arguments, Console& console, const OwnFamilies
   std::vector<std::string> notices;
   RunConfig config = configure(parsed, problems, notices, families);
   agree_on_choices(config, nullptr, problems);
+  take_machine(config, nullptr, problems);
   if (!config.data.empty()) leave_open_to_rows(config, false);
   complete(config);
   find_vocabulary(config, problems);

@@ -151,14 +151,18 @@ void take_launched_devices(RunConfig& config, bool told, Communicator* world, Pr
   devices = world->size();
 }
 
-void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
-              const std::function<void(Communicator*, Device&)>& body) {
-  const int devices = static_cast<int>(config.parallel.devices);
+void require_kernels(const RunConfig& config) {
   const Machine& machine = config.parallel.machine;
   require(
       machine.kernels == KernelSource::Cpu, "machine ", machine.name,
       " is only described: plans for it have no kernels and cannot run; leave --machine out, or ",
       "give a machine file with kernels = \"cpu\"");
+}
+
+void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
+              const std::function<void(Communicator*, Device&)>& body) {
+  require_kernels(config);
+  const int devices = static_cast<int>(config.parallel.devices);
   if (launched != nullptr) {
     // The launcher pins processes, or has its reasons not to.
     return body(devices == 1 ? nullptr : launched, *device_of(config, launched, false));

@@ -61,9 +61,12 @@ std::unique_ptr<Device> planned_device(const RunConfig& config,
 /// As fit_memory, on a device like that of each rank; the begin of a search is told on `console`.
 std::string fit_to_cap(RunConfig& config, const Communicator* launched, Console& console);
 
+/// Errors: Fault::Usage: the machine of `config` is only described.
+void require_kernels(const RunConfig& config);
+
 /// Calls `body` on every rank of `config`: on the launched one, or on threads, one each. `world` is
 /// nullptr where there is one rank. A thread that hangs is told on `console`, and ends the process.
-/// Errors: Fault::Usage: the machine of `config` is only described.
+/// Errors: as require_kernels.
 void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
               const std::function<void(Communicator* world, Device& device)>& body);
 

@@ -14,6 +14,7 @@
 #include "tessera/apps/out_of_memory.h"
 #include "tessera/apps/sample_request.h"
 #include "tessera/apps/stop_signal.h"
+#include "tessera/apps/take_machine.h"
 #include "tessera/base/counted.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
@@ -32,7 +33,7 @@ namespace {
 RunConfig config_of_writing(const RunConfig& recorded, const RunConfig& request) {
   RunConfig out = recorded;
   out.dump_dir.clear();
-  out.parallel = {};
+  out.parallel = {.machine = request.parallel.machine};
   for (const MachineField& machine : kSampleMachineFields) {
     const Field& field = *find_field(machine.name).field;
     set_text(field, out, get_text(field, request), machine.name);
@@ -203,6 +204,7 @@ Writing find_writing(Communicator* launched, SampleRequest& request,
   RunConfig asked = request.command.config;
   Problems problems = request.command.problems;
   agree_on_choices(asked, launched, problems);
+  take_machine(asked, launched, problems);
   take_launched_devices(asked, request.command.devices_told, launched, problems);
   const auto found = from_leader(launched, [&] {
     problems.raise();

@@ -8,6 +8,7 @@
 #include "tessera/apps/progress.h"
 #include "tessera/apps/ranks.h"
 #include "tessera/apps/stop_signal.h"
+#include "tessera/apps/take_machine.h"
 #include "tessera/apps/training.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
@@ -107,9 +108,14 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
   RunConfig asked = request.command.config;
   Problems problems = request.command.problems;
   agree_on_choices(asked, launched, problems);
+  take_machine(asked, launched, problems);
   const auto found = from_leader(launched, [&] {
     RunConfig config = asked;
     take_launched_devices(config, request.command.devices_told, launched, problems);
+    if (request.asked.automatic) {
+      if (!problems.gather([&] { require_kernels(config); }, {"machine"})) problems.raise();
+      if (launched == nullptr) config.parallel.devices = devices_to_plan(config);
+    }
     std::optional<PreparedRun> prepared = prepare_run(config, problems);
     if (!prepared && request.asked.plan)
       problems.add(text("the plan '", request.asked.plan_path, "' was made for ",
@@ -215,8 +221,6 @@ AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies&
     out.problems.add(text("unexpected '", word, "'; flags begin with --, as in --data ", word));
   out.devices_told = parsed.find("devices") != nullptr;
   out.config = configure(parsed, out.problems, out.notices, families, planned);
-  const bool open = out.automatic && !out.devices_told;
-  if (open) out.config.parallel.devices = question_of(out.config, false).devices;
   return out;
 }
 

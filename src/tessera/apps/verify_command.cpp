@@ -8,6 +8,7 @@
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
 #include "tessera/apps/ranks.h"
+#include "tessera/apps/take_machine.h"
 #include "tessera/base/error.h"
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
@@ -54,6 +55,7 @@ RunConfig complete_config(Communicator* launched, const VerifyRequest& request, 
   Problems problems = request.command.problems;
   take_launched_devices(config, request.command.devices_told, launched, problems);
   agree_on_choices(config, launched, problems);
+  take_machine(config, launched, problems);
   if (config.model.vocabulary == 0) config.model.vocabulary = kVocabulary;
   complete(config);
   find_problems(config, problems);
@@ -131,7 +133,7 @@ int verify_on(Communicator* launched, const VerifyRequest& request, Console& con
   report.rounding_left_out = precision_of(config).has_value();
   if (config.fp16) report.loss_scale = config.optimizer.loss_scale.initial;
   report.devices = config.parallel.devices;
-  report.mesh = mesh_text(strategy_of(config.parallel));
+  report.mesh = mesh_text(strategy_of(config.parallel, BatchSplit::Cut, config.model));
   const std::string overflow = overflow_of(one);
   if (request.as_json) {
     console.out << to_json(report);

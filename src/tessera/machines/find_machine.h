@@ -11,7 +11,8 @@ namespace tessera {
 
 /// Where the numbers of a named machine come from.
 struct NumberSource {
-  std::string_view keys;    // of a machine file: "device.f32, device.bf16"
+  /// Of a machine file, or how they begin, * being any end of a word: "device.f32, links.*.units".
+  std::string_view keys;
   std::string_view source;  // who says so
 };
 

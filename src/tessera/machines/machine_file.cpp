@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "tessera/base/error.h"
+#include "tessera/base/toml_string.h"
 #include "tessera/base/utf8.h"
 
 namespace tessera {
@@ -192,7 +193,9 @@ class FileReader {
       number = node.as_floating_point()->get();
     }
     if (!std::isfinite(number) || number < key.low || number > kHighest) {
-      const std::string range = key.low == kAboveNothing ? "above 0" : text(key.low, " or more");
+      const std::string range =
+          number > kHighest ? highest_of(key)
+                            : (key.low == kAboveNothing ? "above 0" : text(key.low, " or more"));
       return wrong(key, node, line,
                    key.units.empty()
                        ? text(whole != nullptr ? "a whole number, " : "a number, ", range)
@@ -203,6 +206,12 @@ class FileReader {
     } else {
       *std::get<double*>(key.slot) = number;
     }
+  }
+
+  /// "of at most 1e+15", in the first of the units where it has some.
+  static std::string highest_of(const Key& key) {
+    return text("of at most ", number_text(kHighest),
+                key.units.empty() ? "" : text(" ", key.units[0].name));
   }
 
   void find_missing() {
@@ -268,7 +277,7 @@ class FileReader {
 };
 
 std::string text_of(const Key& key) {
-  if (const auto* name = std::get_if<std::string*>(&key.slot)) return text("\"", **name, "\"");
+  if (const auto* name = std::get_if<std::string*>(&key.slot)) return toml_string(**name);
   if (const auto* flag = std::get_if<bool*>(&key.slot)) return **flag ? "true" : "false";
   if (const auto* source = std::get_if<KernelSource*>(&key.slot))
     return text("\"", kKernelSources[static_cast<std::size_t>(**source)], "\"");

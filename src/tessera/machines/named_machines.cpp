@@ -15,9 +15,10 @@ constexpr FloatSpeed products(double teraflops_per_s, double half = 256) {
 }
 
 constexpr NumberSource kEstimated = {
-    "microseconds, half_m, half_n, half_k, start_microseconds",
-    "estimates: of products of 4096 x 4096 x 4096 0.83 of the peak; nobody publishes them, and "
-    "`tessera doctor --calibrate` measures them"};
+    "links.*.latency, host.latency, device.kernel_start, device.*.half_*, device.*.attention, "
+    "device.*.others, device.sharing",
+    "estimates: of products of 4096 x 4096 x 4096 0.83 of the peak, attention as fast as its "
+    "products; nobody publishes them, and `tessera doctor --calibrate` measures them"};
 
 Machine described(std::string_view name) {
   Machine out;
@@ -39,20 +40,21 @@ NamedMachine ascend910() {
   m.device.other_gigaflops_per_s = 4000;
   m.device.memory_gigabytes_per_s = 1200;
   m.device.memory_bytes = 32 * kGibibyte;
-  m.memory = {94 * kGigabyte, 32, 10};
+  m.memory = {96 * kGigabyte, 32, 10};
   return {m.name,
           "256 servers of 8 Ascend 910, which trained PanGu-alpha",
           m,
-          {{"device.f16, device.memory_gigabytes_per_s, units, host",
+          {{"device.f16.peak, device.memory_bandwidth, links.*.units, links.host, links.rack",
             "Liao et al., Ascend: a Scalable and Unified Architecture for Ubiquitous Deep Neural "
             "Network Computing (HPCA 2021): 256 TFLOPS of f16, HBM at 1.2 TB/s, servers of 8 in "
             "two groups, 2048 in 256 servers joined by 100 Gb/s links, one per device"},
-           {"core",
+           {"links.core.bandwidth",
             "Huawei, Hot Chips 31 (2019): 3 HCCS ports of 240 Gb/s per device, so that 4 "
             "are wired to each other"},
-           {"socket, memory", "PCIe 4.0 x16: 32 GB/s, between the groups and to the host"},
-           {"device.memory_bytes", "Zeng et al., PanGu-alpha (2021): 32 GB of memory per device"},
-           {"device.bf16, device.f32, device.other_gigaflops_per_s, memory.bytes",
+           {"links.socket.bandwidth, host.bandwidth",
+            "PCIe 4.0 x16: 32 GB/s, between the groups and to the host"},
+           {"device.memory", "Zeng et al., PanGu-alpha (2021): 32 GB of memory per device"},
+           {"device.bf16.peak, device.f32.peak, device.other_arithmetic, host.memory",
             "estimates: it has no bf16, which is planned as f16; a quarter for f32; vectors of "
             "2048 bits in 32 cores at 1 GHz; 768 GB in a server"},
            kEstimated}};
@@ -73,13 +75,14 @@ NamedMachine a100() {
   return {m.name,
           "128 DGX A100 servers of 8 A100 80 GB SXM",
           m,
-          {{"device, core",
+          {{"device.*.peak, device.other_arithmetic, device.memory, device.memory_bandwidth, "
+            "links.core.bandwidth, links.socket.bandwidth",
             "NVIDIA A100 datasheet: 312 TFLOPS of bf16, 19.5 of f32, 80 GB at 2039 GB/s, NVLink "
             "600 GB/s in both directions together"},
-           {"units, host, memory.bytes",
+           {"links.*.units, links.host.bandwidth, links.rack.bandwidth, host.memory",
             "NVIDIA DGX A100 datasheet: 8 devices joined by NVSwitch, 8 network cards of 200 Gb/s, "
             "2 TB of memory"},
-           {"memory", "PCIe 4.0 x16: 32 GB/s"},
+           {"host.bandwidth", "PCIe 4.0 x16: 32 GB/s"},
            kEstimated}};
 }
 
@@ -98,14 +101,15 @@ NamedMachine h100() {
   return {m.name,
           "32 DGX H100 servers of 8 H100 80 GB SXM",
           m,
-          {{"device, core",
+          {{"device.*.peak, device.other_arithmetic, device.memory, device.memory_bandwidth, "
+            "links.core.bandwidth, links.socket.bandwidth",
             "NVIDIA H100 datasheet: 989 TFLOPS of bf16 without sparsity, 67 of f32, 80 GB at 3.35 "
             "TB/s, NVLink 900 GB/s in both directions together"},
-           {"units, host, memory.bytes",
+           {"links.*.units, links.host.bandwidth, links.rack.bandwidth, host.memory",
             "NVIDIA DGX H100 datasheet: 8 devices joined by NVSwitch, 8 network cards of 400 Gb/s, "
             "2 TB of memory"},
-           {"memory", "PCIe 5.0 x16: 64 GB/s"},
-           {"microseconds, half_m, half_n, half_k, start_microseconds",
+           {"host.bandwidth", "PCIe 5.0 x16: 64 GB/s"},
+           {"links.*.latency, host.latency, device.kernel_start, device.*.half_*",
             "estimates: of products of 4096 x 4096 x 4096 0.76 of the peak; nobody publishes them, "
             "and `tessera doctor --calibrate` measures them"}}};
 }
@@ -125,13 +129,13 @@ NamedMachine tpuv4() {
   return {m.name,
           "a pod of 64 cubes of 64 TPU v4, in a torus of three dimensions",
           m,
-          {{"device.bf16, device.memory_gigabytes_per_s, device.memory_bytes, units",
-            "Google Cloud, TPU v4: 275 TFLOPS of bf16, 32 GiB at 1228 GB/s, 4096 chips in a pod"},
-           {"core, socket, host, rack",
+          {{"device.bf16.peak, device.memory, device.memory_bandwidth",
+            "Google Cloud, TPU v4: 275 TFLOPS of bf16, 32 GiB at 1.2 TB/s, 4096 chips in a pod"},
+           {"links.*.bandwidth, links.*.units",
             "Jouppi et al., TPU v4 (ISCA 2023): 4 chips per host, cubes of 4 x 4 x 4, 6 links of "
             "50 GB/s per chip, two of them in each dimension of the torus: 100 GB/s along a ring"},
-           {"memory", "PCIe 3.0 x16: 16 GB/s"},
-           {"device.f16, device.f32, device.other_gigaflops_per_s, memory.bytes",
+           {"host.bandwidth", "PCIe 3.0 x16: 16 GB/s"},
+           {"device.f16.peak, device.f32.peak, device.other_arithmetic, host.memory",
             "estimates: f16 as bf16; f32 by six products of bf16; 2 vector units of 8 x 128 x 2 "
             "at 1.05 GHz; 512 GB in a host"},
            kEstimated}};

@@ -48,6 +48,13 @@ void find_layout_problems(const ParallelConfig& c, std::int64_t layers, std::int
                    text("pipeline-layout ", c.layout, " tells the layers of ",
                         counted(std::ssize(counts), "chunk"), ", but ", chunks_text(c), " makes ",
                         chunks, "; give a number for each"));
+  const auto above =
+      std::ranges::find_if(counts, [&](std::int64_t count) { return count > layers; });
+  if (above != counts.end())  // a sum of such counts may be no number
+    return out.add({"pipeline-layout", "layers", "decoder-layers"},
+                   text("pipeline-layout ", c.layout, " gives chunk ", above - counts.begin(), " ",
+                        counted(*above, "layer"), ", but the model has ", layers,
+                        "; give numbers that add up to that"));
   const std::int64_t sum = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   if (sum != layers)
     out.add({"pipeline-layout", "layers", "decoder-layers"},
@@ -279,7 +286,7 @@ Mesh mesh_of_stage(const ParallelConfig& c, std::int64_t group) {
   axes.push_back({std::string(kRepeatAxis), c.repeat});
   std::int64_t neighbours = 1;
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis)
-    axis->level = c.machine.level_of(neighbours *= axis->size);
+    axis->level = c.machine.level_of(neighbours *= axis->size, c.devices);
   axes.push_back({std::string(kMicrobatchAxis), c.micro_batches, Level::Time});
   return Mesh(std::move(axes));
 }

@@ -138,9 +138,7 @@ RunConfig with(const RunConfig& base, const PlanChoice& choice) {
   set_floats(out, choice.floats);
   set_memory_choice(out, {choice.recompute, layers_text(choice, layer_count(base.model)),
                           choice.micro_batch_size, choice.offload});
-  const Machine machine = parallel.machine;
   complete(out);
-  parallel.machine = machine;
   return out;
 }
 

@@ -20,10 +20,11 @@ std::vector<std::int64_t> factors_to_search(std::int64_t devices) {
 
 Mesh on_levels(const Mesh& mesh, const Machine& machine) {
   std::vector<Axis> axes = mesh.axes();
-  std::int64_t neighbours = 1;
+  std::int64_t neighbours = 1, in_use = 1;
+  for (const Axis& axis : axes) in_use *= axis.level == Level::Time ? 1 : axis.size;
   for (std::size_t a = axes.size(); a-- > 0;) {
     if (axes[a].level == Level::Time) continue;
-    axes[a].level = machine.level_of(neighbours *= axes[a].size);
+    axes[a].level = machine.level_of(neighbours *= axes[a].size, in_use);
   }
   return Mesh(std::move(axes));
 }

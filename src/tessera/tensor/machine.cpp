@@ -93,10 +93,12 @@ std::int64_t Machine::devices(Level level) const {
   return out;
 }
 
-Level Machine::level_of(std::int64_t count) const {
+Level Machine::level_of(std::int64_t count, std::int64_t in_use) const {
+  std::int64_t end = devices();  // where there are no more groups; 0: nowhere
+  if (in_use > 0) end = end == 0 ? in_use : std::min(end, in_use);
   for (const MachineLevel& row : kMachineLevels) {
     const std::int64_t unit = devices(row.level);
-    if (unit == 0 || unit % count == 0) return row.level;
+    if (unit == 0 || unit % count == 0 || (end > 0 && end <= unit)) return row.level;
   }
   return Level::Rack;
 }

@@ -116,9 +116,10 @@ struct Machine {
   /// Devices in one unit of a level; 0: all there are.
   std::int64_t devices(Level level) const;
   std::int64_t devices() const { return devices(Level::Rack); }
-  /// The lowest level of which one unit has all of `devices` neighbours, the first of which has a
-  /// number that they divide.
-  Level level_of(std::int64_t devices) const;
+  /// The lowest level of which one unit has every group of `devices` neighbours, the first of which
+  /// has a number that they divide. Where they do not divide a unit, groups at its end lie in two:
+  /// those among the first `in_use` devices count (0: all of the machine).
+  Level level_of(std::int64_t devices, std::int64_t in_use = 0) const;
 
   /// What each member of a group pays per byte that it receives and per step, where the group's
   /// members differ along `axes`, and all groups along these axes do the same at one time. A group
@@ -154,10 +155,5 @@ struct MachineLevel {
   LinkSpeed Machine::*link;
 };
 const std::array<MachineLevel, 4>& machine_levels();
-
-/// The defaults, but for what a line names: "core=15GB/s+1us socket=10GB/s+2us host=10GB/s+5us
-/// rack=5GB/s+20us copy=10GB/s+5us compute=100GFLOP/s memory=20GB/s". Errors: an unknown level; a
-/// speed that is not positive; a negative latency.
-Machine parse_machine(std::string_view line);
 
 }  // namespace tessera

@@ -5,7 +5,6 @@
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/base/words.h"
-#include "tessera/machines/find_machine.h"
 #include "tessera/train/family_fields.h"
 #include "tessera/train/fields.h"
 
@@ -35,16 +34,6 @@ namespace {
 std::int64_t repeats(const RunConfig& config) {
   const std::int64_t parts = parallel_parts(config);
   return parts > 0 && config.parallel.devices % parts == 0 ? config.parallel.devices / parts : 1;
-}
-
-/// The usual one where there is no such machine, which find_problems tells.
-Machine machine_of(const RunConfig& config) {
-  if (config.machine.empty()) return {};
-  try {
-    return find_machine(config.machine);
-  } catch (const Error&) {
-    return {};
-  }
 }
 
 }  // namespace
@@ -102,7 +91,6 @@ void complete(RunConfig& config) {
     config.pack_weights = config.choices->pack_weights ? "yes" : "no";
   }
   ParallelConfig& parallel = config.parallel;
-  parallel.machine = machine_of(config);
   // What find_problems refuses must not divide by zero before.
   const bool legal = parallel.tensor > 0 && parallel.context > 0 && parallel.pipeline > 0;
   parallel.repeat = legal ? repeats(config) : 1;

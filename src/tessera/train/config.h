@@ -105,7 +105,8 @@ struct RunConfig {
   bool amx = true;                                      // false: at most the level below
   std::optional<CpuChoices> choices;  // what devices are made from, once it is known
 
-  // micro_batches, repeat, machine and what is sharded follow from other fields
+  // micro_batches, repeat and what is sharded follow from other fields; machine is what commands
+  // find by the next
   ParallelConfig parallel;
   std::string machine;             // a name or a file (find_machine); empty: nothing is known of it
   std::int64_t data_parallel = 0;  // devices that share out the batch; 0: all that are left to it

@@ -4,7 +4,6 @@
 
 #include "tessera/base/divisors.h"
 #include "tessera/base/text.h"
-#include "tessera/machines/find_machine.h"
 #include "tessera/train/config.h"
 #include "tessera/train/family_fields.h"
 #include "tessera/train/fields.h"
@@ -82,7 +81,6 @@ void find_problems(const RunConfig& config, Problems& problems) {
              "; give at least ", least, ": how many tokens there are to be, like 8000"),
         {"vocab-size", "vocabulary", "family"});
   problems.add(tessera::problems(config.optimizer));
-  if (!config.machine.empty()) problems.gather([&] { find_machine(config.machine); }, {"machine"});
   problems.gather([&] { parse_split(config.split); }, {"split"});
   if (of_model.empty() && config.model.context > 0)
     problems.gather([&] { bucket_lengths(config); },

@@ -5,7 +5,8 @@
 namespace tessera {
 
 std::optional<PlannedPipeline> planned_pipeline(const Compiled& compiled, const RunConfig& config) {
-  const PipelineStrategy strategy = strategy_of(config.parallel).pipeline;
+  const PipelineStrategy strategy =
+      strategy_of(config.parallel, BatchSplit::Cut, config.model).pipeline;
   if (strategy.stages == 1) return {};
   PlannedPipeline out{strategy.schedule, pipeline_of(plans_of(compiled), kTrainProgram), {}};
   out.facts.prices =

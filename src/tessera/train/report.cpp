@@ -154,7 +154,7 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
   out.mesh = mesh_report_of(compiled);
   if (const auto pipeline = planned_pipeline(compiled, config)) {
     out.pipeline = pipeline->report();
-    out.mesh.mesh = mesh_text(strategy_of(config.parallel));
+    out.mesh.mesh = mesh_text(strategy_of(config.parallel, BatchSplit::Cut, config.model));
   }
   const auto ranks = static_cast<double>(plan.mesh.ranks());  // of a stage
   out.flops_per_step = all.flops * ranks;

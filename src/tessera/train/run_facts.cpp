@@ -38,7 +38,8 @@ void add_plan(Summary& out, const RunConfig& config, const Plan& plan, const Ran
   out.sent = facts.sent;
   out.memory = plan.program(kTrainProgram).memory;
   out.devices = plan.ranks();
-  if (plan.ranks() > 1) out.mesh = mesh_text(strategy_of(config.parallel));
+  if (plan.ranks() > 1)
+    out.mesh = mesh_text(strategy_of(config.parallel, BatchSplit::Cut, config.model));
 }
 
 }  // namespace tessera

@@ -1,29 +1,12 @@
 /// A run's configuration as the file that makes it again.
 
 #include "tessera/base/text.h"
+#include "tessera/base/toml_string.h"
 #include "tessera/train/fields.h"
 
 namespace tessera {
 
 namespace {
-
-/// A TOML basic string.
-std::string toml_string(std::string_view value) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::string out = "\"";
-  for (const char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7F) {
-      out += text("\\u00", kHex[byte >> 4], kHex[byte & 15]);
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
 
 std::string toml_value(const Field& field, const RunConfig& config) {
   const Slot slot = read_slot(field, config);
