@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tessera/plan/memory_search.h"
+#include "tessera/plan/layout_search.h"
 
 namespace tessera {
 

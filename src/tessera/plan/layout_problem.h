@@ -1,12 +1,12 @@
 #pragma once
-/// Buffers over sections of time, as the search for a layout sees them. For memory_search.cpp.
+/// Buffers over sections of time, as the search for a layout sees them. For layout_search.cpp.
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "tessera/base/index.h"
-#include "tessera/plan/memory_search.h"
+#include "tessera/plan/layout_search.h"
 
 namespace tessera {
 

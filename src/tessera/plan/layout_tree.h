@@ -1,5 +1,5 @@
 #pragma once
-/// One walk through the tree of choices of a layout. For memory_search.cpp.
+/// One walk through the tree of choices of a layout. For layout_search.cpp.
 
 #include <cstdint>
 #include <span>

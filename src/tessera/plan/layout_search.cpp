@@ -1,4 +1,4 @@
-#include "tessera/plan/memory_search.h"
+#include "tessera/plan/layout_search.h"
 
 #include <algorithm>
 #include <array>

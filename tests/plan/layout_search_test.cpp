@@ -1,7 +1,7 @@
 /// The exact search for layouts: equal to trying everything where that can be done, sound
 /// everywhere, and the public hard problems within their capacity.
 
-#include "tessera/plan/memory_search.h"
+#include "tessera/plan/layout_search.h"
 
 #include <gtest/gtest.h>
 
@@ -98,7 +98,7 @@ class RandomBuffers {
   std::mt19937 random_;
 };
 
-TEST(MemorySearch, AsSmallAsTryingEveryOrder) {
+TEST(LayoutSearch, AsSmallAsTryingEveryOrder) {
   RandomBuffers random(1);
   int above_the_fullest_moment = 0, contradictions = 0;
   for (int round = 0; round < 1200; ++round) {
@@ -129,7 +129,7 @@ TEST(MemorySearch, AsSmallAsTryingEveryOrder) {
 }
 
 /// Buffers cut from a full rectangle: they have a layout as high as it, without any gap.
-TEST(MemorySearch, FindsLayoutsWithoutGaps) {
+TEST(LayoutSearch, FindsLayoutsWithoutGaps) {
   RandomBuffers random(2);
   for (int round = 0; round < 60; ++round) {
     SCOPED_TRACE(round);
@@ -154,7 +154,7 @@ TEST(MemorySearch, FindsLayoutsWithoutGaps) {
   }
 }
 
-TEST(MemorySearch, LargerProblemsAreSoundAndAlwaysTheSame) {
+TEST(LayoutSearch, LargerProblemsAreSoundAndAlwaysTheSame) {
   RandomBuffers random(3);
   for (int round = 0; round < 40; ++round) {
     SCOPED_TRACE(round);
@@ -171,7 +171,7 @@ TEST(MemorySearch, LargerProblemsAreSoundAndAlwaysTheSame) {
   }
 }
 
-TEST(MemorySearch, StepsEndIt) {
+TEST(LayoutSearch, StepsEndIt) {
   const std::vector<TimedBuffer> buffers = RandomBuffers(4).of(100, 50, 1000, false, false);
   const FoundLayout none = search_layout(buffers, fullest_moment_bytes(buffers), 100);
   EXPECT_EQ(none.outcome, LayoutOutcome::GaveUp);
@@ -180,7 +180,7 @@ TEST(MemorySearch, StepsEndIt) {
             LayoutOutcome::Impossible);
 }
 
-TEST(MemorySearch, NothingAndTooMuch) {
+TEST(LayoutSearch, NothingAndTooMuch) {
   EXPECT_EQ(search_layout({}, 0, 10'000).outcome, LayoutOutcome::Found);
   EXPECT_EQ(smallest_layout({}, 10'000)->height, 0);
   const std::vector<TimedBuffer> huge = {{0, 1, kMaxSize / 2}, {0, 1, kMaxSize / 2}};
@@ -191,7 +191,7 @@ TEST(MemorySearch, NothingAndTooMuch) {
 
 /// The benchmark of Moffitt 2023: each has a solution within 1 MiB, and no heuristic of greedy
 /// layouts finds it.
-TEST(MemorySearch, SolvesTheHardPublicProblems) {
+TEST(LayoutSearch, SolvesTheHardPublicProblems) {
   for (const char* name : {"A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K"}) {
     SCOPED_TRACE(name);
     const std::string path = test_data(std::string("minimalloc/") + name + ".1048576.csv");
