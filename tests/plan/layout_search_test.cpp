@@ -189,6 +189,42 @@ TEST(LayoutSearch, NothingAndTooMuch) {
   EXPECT_THROW(search_layout(more, kMaxSize, 10'000), Error);
 }
 
+/// So many that looking at all pairs takes minutes.
+constexpr int kMany = 60'000;
+
+std::vector<TimedBuffer> many_alive_together(bool aligned) {
+  std::vector<TimedBuffer> out;
+  for (int i = 0; i < kMany; ++i) out.push_back({0, 10, 64 + i % 1000, aligned ? 64 : 1});
+  return out;
+}
+
+TEST(LayoutSearch, ManyBuffersThatAnyOrderPlacesTakeFewSteps) {
+  for (const bool aligned : {false, true}) {
+    std::vector<TimedBuffer> buffers = many_alive_together(aligned);
+    const std::int64_t room = aligned ? 63 * kMany : 0;  // for gaps below multiples of 64
+    const FoundLayout found =
+        search_layout(buffers, fullest_moment_bytes(buffers) + room, 10'000'000);
+    ASSERT_EQ(found.outcome, LayoutOutcome::Found);
+    EXPECT_LE(found.steps, 20 * kMany);
+    const std::optional<SmallestLayout> smallest = smallest_layout(buffers, 10'000'000);
+    EXPECT_LE(smallest.value().height, found.height);
+    for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i].offset = found.offsets[i];
+    EXPECT_EQ(smallest_layout(buffers, 10'000'000).value().offsets, found.offsets);
+    *buffers[1].offset = *buffers[0].offset;
+    EXPECT_EQ(search_layout(buffers, kMaxSize, 10'000'000).outcome, LayoutOutcome::Impossible);
+  }
+}
+
+TEST(LayoutSearch, ManyBuffersWithGapsEndByTheirSteps) {
+  std::vector<TimedBuffer> buffers = many_alive_together(false);
+  for (std::size_t i = 0; i < buffers.size(); i += 2) buffers[i].alignment = 512;
+  EXPECT_FALSE(smallest_layout(buffers, 10'000'000).has_value());
+  EXPECT_EQ(search_layout(buffers, fullest_moment_bytes(buffers), 10'000'000).outcome,
+            LayoutOutcome::GaveUp);
+  for (std::size_t i = 0; i < buffers.size(); i += 2) buffers[i].offset = 512 * 3 * i;
+  EXPECT_EQ(search_layout(buffers, kMaxSize, 10'000'000).outcome, LayoutOutcome::GaveUp);
+}
+
 /// The benchmark of Moffitt 2023: each has a solution within 1 MiB, and no heuristic of greedy
 /// layouts finds it.
 TEST(LayoutSearch, SolvesTheHardPublicProblems) {

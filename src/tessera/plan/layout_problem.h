@@ -2,6 +2,7 @@
 /// Buffers over sections of time, as the search for a layout sees them. For layout_search.cpp.
 
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -29,6 +30,13 @@ struct LayoutProblem {
   std::int64_t total = 0;               // no canonical layout is higher
 
   std::size_t sections() const { return alive.size(); }
+
+  /// How many buffers meet b in time.
+  std::int64_t neighbours(int b) const {
+    const Buffer& of = buffers[at(b)];
+    return std::ssize(alive[at(of.begin)]) - 1 +
+           static_cast<std::int64_t>(begins[at(of.end)] - begins[at(of.begin + 1)]);
+  }
 
   /// Calls `visit` with each buffer that meets b in time, but b.
   template <typename Visit>
