@@ -198,8 +198,8 @@ TESSERA_TILES void DotGemm<Out>::execute(const Bf16* a, const Bf16* b, Out* c,
         pack_pairs(b_from(k, left), n, along, packed_b);
         if (rest > 0) {
           part.next_b = lines_of(b_from(k + along, left), n, std::min(depth_, rest));
-        } else if (right < s.n) {
-          part.next_b = lines_of(b_from(0, right), std::min(width_, s.n - right), depth_);
+        } else if (const std::int64_t next = top + m < s.m ? left : right; next < s.n) {
+          part.next_b = lines_of(b_from(0, next), std::min(width_, s.n - next), depth_);
         }
         packs_a_ ? multiply_packed(part, height_, packed_a) : multiply_in_place(part);
       }
