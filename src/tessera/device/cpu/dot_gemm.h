@@ -4,7 +4,7 @@
 /// sum is complete. The unit takes anything below 2^-126 for zero, operands, sums and results.
 ///
 /// Pairs of A are read one at a time: where they lie in memory if A's rows lie along the
-/// contraction, otherwise packed. Panels of B are packed.
+/// contraction and have an even length, otherwise packed. Panels of B are packed.
 ///
 /// Why oneDNN does not multiply bf16 here, as it does f32: of operands that lie in other ways than
 /// it likes it makes slow copies, and its loops for these processors cannot run on others, while
@@ -27,7 +27,7 @@ class DotGemm {
   using In = Bf16;
   using Out = OutType;  // float or Bf16
   static constexpr std::string_view kMatmulName = "avx512-bf16:matmul";
-  static constexpr bool kReadsRowsInPlace = true;  // those of A that lie along the contraction
+  static constexpr bool kReadsRowsInPlace = true;  // those of A, as above
   static constexpr std::int64_t kRowGrain = 16, kColumnGrain = 16;
 
   /// Sizes are at least 1; tile_unit_usable(TileUnit::Dots). Results of bf16 are not added to
