@@ -20,7 +20,7 @@ FirstFit::FirstFit(const LayoutProblem& problem) : problem_(problem), least_byte
   grain_ = std::max<std::int64_t>(grain, 1);
 }
 
-LayoutOutcome FirstFit::place(const std::vector<int>& rank, std::int64_t max_steps) {
+bool FirstFit::place(const std::vector<int>& rank, std::int64_t max_steps) {
   steps_ = 0;
   offsets_.assign(rank.size(), -1);
   top_.assign(problem_.sections(), 0);
@@ -37,14 +37,13 @@ LayoutOutcome FirstFit::place(const std::vector<int>& rank, std::int64_t max_ste
   for (const int b : order) {
     const LayoutProblem::Buffer& of = problem_.buffers[at(b)];
     if (of.fixed) {  // none begins above it yet
-      if (top_over(of) > of.low) return LayoutOutcome::Impossible;
+      if (top_over(of) > of.low) return false;
       put(b, of.low);
     } else {
-      if (steps_ > max_steps) return LayoutOutcome::GaveUp;
-      put(b, lowest_free(b));
+      put(b, steps_ < max_steps ? lowest_free(b) : round_up(top_over(of), of.alignment));
     }
   }
-  return LayoutOutcome::Found;
+  return true;
 }
 
 std::int64_t FirstFit::top_over(const LayoutProblem::Buffer& of) const {

@@ -11,16 +11,17 @@
 namespace tessera {
 
 /// Takes about as long as the problem is large where buffers lie on each other without gaps, as
-/// those do that are all alive together; else each is compared with all that it meets in time.
+/// those do that are all alive together; else each is compared with all that it meets in time, as
+/// long as there are steps.
 class FirstFit {
  public:
   explicit FirstFit(const LayoutProblem& problem);
 
-  /// First those whose place is given, then the others by ascending rank.
-  /// Impossible: places that are given contradict each other. GaveUp: after `max_steps`.
-  LayoutOutcome place(const std::vector<int>& rank, std::int64_t max_steps);
+  /// First those whose place is given, then the others by ascending rank, those after `max_steps`
+  /// on top of all that they meet. False: places that are given contradict each other.
+  bool place(const std::vector<int>& rank, std::int64_t max_steps);
 
-  /// Of each buffer of the problem, after Found.
+  /// Of each buffer of the problem, after place().
   const std::vector<std::int64_t>& offsets() const { return offsets_; }
   std::int64_t steps() const { return steps_; }  // of the last call
 

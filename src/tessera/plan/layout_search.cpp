@@ -31,8 +31,8 @@ constexpr Strategy kStrategies[] = {
 /// Steps of the first walk of each strategy per place in a section: a walk that never goes back
 /// takes some ten to two hundred.
 constexpr std::int64_t kFirstSteps = 250;
-/// Greedy layouts take at most this part of the steps.
-constexpr std::int64_t kGreedyShare = 16;
+/// Greedy layouts look for gaps in at most this part of the steps.
+constexpr std::int64_t kGreedyShare = 4;
 /// A problem for which the steps allow fewer is not worth looking at.
 constexpr std::int64_t kLeastSteps = 100;
 /// A problem with more takes gigabytes.
@@ -91,27 +91,21 @@ class Search {
     }
   }
 
-  /// The best of greedy layouts, by each strategy's keys, until one is not above `enough`. The
-  /// first may take all steps, the others share a part of them.
+  /// The best of greedy layouts, by each strategy's keys, until one is not above `enough`.
+  /// Impossible: places that are given contradict each other.
   FoundLayout first_fit(std::int64_t enough, std::int64_t max_steps) const {
     FoundLayout best;
     if (too_large()) return best;
     FirstFit fit(tree_.problem());
-    const std::int64_t of_others = max_steps / kGreedyShare;
     for (const std::vector<int>& rank : ranks_) {
-      const bool is_first = best.outcome != LayoutOutcome::Found;
-      const LayoutOutcome outcome = fit.place(rank, is_first ? max_steps : of_others - best.steps);
-      best.steps += fit.steps();
-      best.decisions += std::ssize(rank);
-      if (outcome != LayoutOutcome::Found) {
-        if (is_first) best.outcome = outcome;
-        break;
-      }
+      const bool placed = fit.place(rank, max_steps / kGreedyShare - best.steps);
+      best.outcome = placed ? LayoutOutcome::Found : LayoutOutcome::Impossible;
+      if (!placed) return best;
       FoundLayout layout;
       take(fit.offsets(), layout);
-      if (is_first || layout.height < best.height)
+      best.steps += fit.steps(), best.decisions += std::ssize(rank);
+      if (best.offsets.empty() || layout.height < best.height)
         best.offsets = std::move(layout.offsets), best.height = layout.height;
-      best.outcome = outcome;
       if (best.height <= enough) break;
     }
     return best;
@@ -189,7 +183,7 @@ class Search {
 FoundLayout search_layout(std::span<const TimedBuffer> buffers, std::int64_t capacity,
                           std::int64_t max_steps) {
   Search search(buffers);
-  FoundLayout greedy = search.first_fit(capacity, max_steps / kGreedyShare);
+  FoundLayout greedy = search.first_fit(capacity, max_steps);
   const bool fits = greedy.outcome == LayoutOutcome::Found && greedy.height <= capacity;
   if (fits || greedy.outcome == LayoutOutcome::Impossible) return greedy;
   FoundLayout out = search.within(capacity, max_steps - greedy.steps);
