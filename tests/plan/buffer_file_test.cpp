@@ -32,6 +32,11 @@ TEST(BufferFile, OtherNamesAndPlacesThatAreGiven) {
             "note,buffer_id,start,end,size,offset\n,a,0,2,8,16\n,b,3,3,4,0\n");
 }
 
+TEST(BufferFile, ByteOrderMarkIsLeftOut) {
+  const BufferFile file = parse_buffer_file("\xEF\xBB\xBFid,lower,upper,size\na,0,3,8\n", "f.csv");
+  EXPECT_EQ(to_text(file, std::vector<std::int64_t>{0}), "id,lower,upper,size,offset\na,0,3,8,0\n");
+}
+
 TEST(BufferFile, BadFilesAreRefused) {
   const std::string head = "id,lower,upper,size\n";
   struct Row {

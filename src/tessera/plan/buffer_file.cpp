@@ -10,6 +10,7 @@
 #include "tessera/base/index.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/size.h"
+#include "tessera/base/utf8.h"
 
 namespace tessera {
 
@@ -146,6 +147,7 @@ class BufferReader {
 
 BufferFile parse_buffer_file(std::string_view text, const std::string& path) {
   BufferReader reader(path);
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     reader.read(text.substr(0, end));

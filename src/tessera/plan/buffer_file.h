@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tessera/plan/memory_search.h"
+#include "tessera/plan/layout_search.h"
 
 namespace tessera {
 
@@ -15,7 +15,8 @@ namespace tessera {
 /// no quotes. `id`, `lower`, `upper` (alive at lower <= t < upper) and `size` must be there, or the
 /// public format's other names for them: `buffer`, `buffer_id`; `begin`, `start`; `end`, which is
 /// the last time alive. `alignment` and `offset` (a place that is given) may be there; a cell of
-/// theirs may be empty. Other columns are kept as they are.
+/// theirs may be empty. Other columns are kept as they are. A byte order mark at the beginning is
+/// left out.
 struct BufferFile {
   std::vector<std::string> header;  // cells of the first line
   std::vector<std::vector<std::string>> rows;

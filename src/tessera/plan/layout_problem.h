@@ -1,12 +1,13 @@
 #pragma once
-/// Buffers over sections of time, as the search for a layout sees them. For memory_search.cpp.
+/// Buffers over sections of time, as the search for a layout sees them. For layout_search.cpp.
 
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <vector>
 
 #include "tessera/base/index.h"
-#include "tessera/plan/memory_search.h"
+#include "tessera/plan/layout_search.h"
 
 namespace tessera {
 
@@ -29,6 +30,13 @@ struct LayoutProblem {
   std::int64_t total = 0;               // no canonical layout is higher
 
   std::size_t sections() const { return alive.size(); }
+
+  /// How many buffers meet b in time.
+  std::int64_t neighbours(int b) const {
+    const Buffer& of = buffers[at(b)];
+    return std::ssize(alive[at(of.begin)]) - 1 +
+           static_cast<std::int64_t>(begins[at(of.end)] - begins[at(of.begin + 1)]);
+  }
 
   /// Calls `visit` with each buffer that meets b in time, but b.
   template <typename Visit>

@@ -10,16 +10,27 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kNoFloor = std::numeric_limits<std::int64_t>::max();
+/// At pairs of buffers for the obstacles, which take at most a gigabyte then.
+constexpr std::int64_t kMostLooks = std::int64_t{1} << 26;
 
 }  // namespace
 
 LayoutTree::LayoutTree(LayoutProblem problem) : problem_(std::move(problem)) {
   obstacles_.resize(problem_.buffers.size());
   if (problem_.sections() == 0) return;
-  for (int f = 0; at(f) < obstacles_.size(); ++f) {
-    if (!buffer(f).fixed) continue;
-    const Obstacle of{buffer(f).low, buffer(f).low + buffer(f).bytes};
-    problem_.for_neighbours(f, [&](int b) { obstacles_[at(b)].push_back(of); });
+  std::vector<int> fixed, open;
+  for (int b = 0; at(b) < obstacles_.size(); ++b) (buffer(b).fixed ? fixed : open).push_back(b);
+  const bool by_fixed = fixed.size() <= open.size();
+  std::int64_t looks = 0;
+  for (const int b : by_fixed ? fixed : open) {
+    looks += problem_.neighbours(b);
+    can_walk_ = looks <= kMostLooks;
+    if (!can_walk_) return;
+    problem_.for_neighbours(b, [&](int other) {
+      if (buffer(other).fixed == by_fixed) return;
+      const LayoutProblem::Buffer& of = buffer(by_fixed ? b : other);
+      obstacles_[at(by_fixed ? other : b)].push_back({of.low, of.low + of.bytes});
+    });
   }
   for (std::vector<Obstacle>& of : obstacles_)
     std::sort(of.begin(), of.end(), [](Obstacle a, Obstacle b) { return a.low < b.low; });
@@ -58,10 +69,9 @@ void LayoutTree::reset(const Walk& walk) {
 
 LayoutOutcome LayoutTree::walk(const Walk& walk) {
   reset(walk);
+  if (!can_walk_) return LayoutOutcome::GaveUp;
   for (int b = 0; at(b) < floor_.size(); ++b) {
-    const bool contradicts = buffer(b).fixed && floor_[at(b)] != buffer(b).low;
-    if (contradicts || floor_[at(b)] > walk.capacity - buffer(b).bytes)
-      return LayoutOutcome::Impossible;
+    if (floor_[at(b)] > walk.capacity - buffer(b).bytes) return LayoutOutcome::Impossible;
     touch(b);
   }
   if (!settle()) return LayoutOutcome::Impossible;

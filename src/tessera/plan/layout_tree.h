@@ -1,5 +1,5 @@
 #pragma once
-/// One walk through the tree of choices of a layout. For memory_search.cpp.
+/// One walk through the tree of choices of a layout. For layout_search.cpp.
 
 #include <cstdint>
 #include <span>
@@ -33,9 +33,12 @@ class LayoutTree {
     std::int64_t capacity = 0, max_steps = 0;
   };
 
+  /// Places that are given do not contradict each other: FirstFit finds out.
   explicit LayoutTree(LayoutProblem problem);
 
   LayoutOutcome walk(const Walk& walk);
+  /// False: too many buffers are alive with others whose place is given. Walks give up at once.
+  bool can_walk() const { return can_walk_; }
 
   const LayoutProblem& problem() const { return problem_; }
   /// Of each buffer of the problem, after Found.
@@ -97,7 +100,8 @@ class LayoutTree {
   };
 
   LayoutProblem problem_;
-  std::vector<std::vector<Obstacle>> obstacles_;  // of each buffer: fixed ones alive with it
+  std::vector<std::vector<Obstacle>> obstacles_;  // of each open buffer: fixed ones beside it
+  bool can_walk_ = true;
   const Walk* walk_ = nullptr;
   std::int64_t decided_ = 0;
   mutable std::int64_t steps_ = 0;

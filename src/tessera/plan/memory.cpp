@@ -10,7 +10,7 @@
 
 #include "tessera/base/round_up.h"
 #include "tessera/base/size.h"
-#include "tessera/plan/memory_search.h"
+#include "tessera/plan/layout_search.h"
 #include "tessera/plan/occupancy.h"
 
 namespace tessera {

@@ -21,38 +21,43 @@ void add_parts(PartSeconds& to, const PartSeconds& parts, double times) {
   for (std::size_t i = 0; i < parts.size(); ++i) to[i] += times * parts[i];
 }
 
+/// Micro-batches between the first and the last are alike: the action of the second stands for
+/// them.
+Action first_alike(const Action& action, std::int64_t microbatches) {
+  const std::int64_t last = microbatches - 1;
+  const bool between = action.microbatch != 0 && action.microbatch != last;
+  return {action.region, action.chunk,
+          between ? std::min<std::int64_t>(1, last) : action.microbatch};
+}
+
 /// The regions of one stage. What a region does in a micro-batch begins with idle links: only what
 /// it leaves under way for Update is taken along.
 class StagePlayer {
  public:
   StagePlayer(const ProgramPlan& program, const Mesh& mesh, const Machine& machine)
       : program_(program) {
-    for (const RegionPlan& region : program.regions)
+    for (const RegionPlan& region : program.regions) {
+      index_.emplace(std::pair(region.kind, region.chunk), regions_.size());
       regions_.emplace_back(region, program, mesh, machine);
+    }
   }
 
   const ProgramPlan& program() const { return program_; }
-  bool has(RegionKind kind, int chunk) const {
-    return std::ranges::any_of(program_.regions, [&](const RegionPlan& region) {
-      return region.kind == kind && region.chunk == chunk;
-    });
-  }
+  bool has(RegionKind kind, int chunk) const { return index_.contains({kind, chunk}); }
   const RegionPlayer& region(RegionKind kind, int chunk = 0) const {
-    return regions_[program_.index_of(kind, chunk)];
+    return regions_[index_.at({kind, chunk})];
   }
-  /// From 0 on. Micro-batches between the first and the last are alike.
+  /// From 0 on.
   const StageClock& played(const Action& action) {
-    const std::int64_t last = program_.microbatches - 1;
-    const std::int64_t like = action.microbatch == 0 || action.microbatch == last
-                                  ? action.microbatch
-                                  : std::min<std::int64_t>(1, last);
-    const auto [found, fresh] = known_.try_emplace({action.region, action.chunk, like});
-    if (fresh) region(action.region, action.chunk).play(found->second, like);
+    const Action like = first_alike(action, program_.microbatches);
+    const auto [found, fresh] = known_.try_emplace(like);
+    if (fresh) region(like.region, like.chunk).play(found->second, like.microbatch);
     return found->second;
   }
 
  private:
   const ProgramPlan& program_;
+  std::map<std::pair<RegionKind, int>, std::size_t> index_;  // of regions_
   std::vector<RegionPlayer> regions_;
   std::map<Action, StageClock> known_;
 };
@@ -84,17 +89,19 @@ std::int64_t send_slots(const StagePlayers& stages) {
 PlayOptions play_options(StagePlayers& stages, const Pipeline& pipeline, std::int64_t ranks,
                          const Machine& machine) {
   PlayOptions out;
-  std::map<Action, double> seconds;
+  const std::int64_t microbatches = stages[0].program().microbatches;
+  std::map<Action, double> seconds;  // of those that stand for others
   for (StagePlayer& stage : stages) {
     for (const RegionPlan& region : stage.program().regions) {
-      for (std::int64_t k = 0; k < pipeline.microbatches() && in_loop(region.kind); ++k) {
-        const Action action{region.kind, region.chunk, k};
+      if (!in_loop(region.kind)) continue;
+      for (const std::int64_t k : {std::int64_t{0}, std::int64_t{1}, microbatches - 1}) {
+        const Action action = first_alike({region.kind, region.chunk, k}, microbatches);
         seconds[action] = stage.played(action).now;
       }
     }
   }
-  out.cost = [seconds = std::move(seconds)](const Action& action) {
-    const auto found = seconds.find(action);
+  out.cost = [seconds = std::move(seconds), microbatches](const Action& action) {
+    const auto found = seconds.find(first_alike(action, microbatches));
     return found == seconds.end() ? 0 : found->second;
   };
   for (const Edge& edge : pipeline.edges()) {

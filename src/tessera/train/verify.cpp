@@ -6,12 +6,11 @@
 
 #include "tessera/base/counted.h"
 #include "tessera/base/format.h"
-#include "tessera/base/hash.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
 #include "tessera/train/crew.h"
 #include "tessera/train/programs.h"
-#include "tessera/train/random_inputs.h"
+#include "tessera/train/random_steps.h"
 
 namespace tessera {
 
@@ -83,18 +82,8 @@ std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device&
   const int rank = world == nullptr ? 0 : world->rank();
   Crew crew(compile_programs(config, wanted, device, rank).plan, device, world);
   std::vector<StepTrace> out;
-  if (rank > 0) {
-    crew.follow();
-    return out;
-  }
   const Task task = task_of(config.model);
-  crew.run(kInitProgram);
-  for (std::int64_t step = 1; step <= steps; ++step) {
-    crew.set_step(step);
-    crew.run(kTrainProgram, [&](BatchInputs& batch) {
-      for (const TaskInput& input : task.inputs)
-        fill_randomly(input, static_cast<std::uint64_t>(config.seed), step, batch);
-    });
+  run_random_steps(crew, config, steps, [&](double) {
     StepTrace trace;
     const Executor& mine = crew.executor();
     trace.loss = mine.scalar(kTrainProgram, "loss");
@@ -116,8 +105,7 @@ std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device&
     }
     crew.forget_states();
     out.push_back(std::move(trace));
-  }
-  crew.dismiss();
+  });
   return out;
 }
 

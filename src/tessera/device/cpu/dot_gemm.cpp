@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "tessera/base/error.h"
-#include "tessera/base/round_up.h"
+#include "tessera/device/cpu/block_passes.h"
 #include "tessera/device/cpu/dot_pack.h"
 #include "tessera/device/cpu/dot_rows.h"
 #include "tessera/device/cpu/lines_ahead.h"
@@ -18,12 +18,9 @@ namespace tessera::cpu {
 
 namespace {
 
-/// A part of the contraction, added to m x n sums. All of its B lies packed.
-struct DotPart {
+/// A pass. All of its B lies packed.
+struct DotPart : BlockPass {
   PairSource a;
-  const char* packed_b;
-  std::int64_t m, n, along;
-  Sums sums;
   LinesAhead next_b;  // what is packed next
 };
 
@@ -71,22 +68,23 @@ TESSERA_TILES void multiply_dots_of(const DotOperand& a, const char* b, std::int
 /// B lies in the second cache, and rows of A come by, where they lie. There are kDotRows at least:
 /// the last ones are computed with those before them.
 TESSERA_TILES void multiply_in_place(DotPart& part) {
-  const std::int64_t panels = (part.n + kAcross - 1) / kAcross;
-  const std::int64_t few = part.next_b.share((part.m + kDotRows - 1) / kDotRows * panels);
+  const std::int64_t panels = (part.cols + kAcross - 1) / kAcross;
+  const std::int64_t few = part.next_b.share((part.rows + kDotRows - 1) / kDotRows * panels);
   const auto rows_from = [&](std::int64_t i) { return part.a.data + i * part.a.across; };
-  for (std::int64_t i = 0; i < part.m; i += kDotRows) {
-    const std::int64_t high = std::min(kDotRows, part.m - i), skipped = kDotRows - high;
+  for (std::int64_t i = 0; i < part.rows; i += kDotRows) {
+    const std::int64_t high = std::min(kDotRows, part.rows - i), skipped = kDotRows - high;
     const DotOperand a{reinterpret_cast<const char*>(rows_from(i - skipped)),
                        part.a.across * std::int64_t{sizeof(Bf16)}, 0};
-    const std::int64_t below = std::min(kDotRows, part.m - i - high);
+    const std::int64_t below = std::min(kDotRows, part.rows - i - high);
     LinesAhead next_a;
     if (below > 0) next_a = lines_of({rows_from(i + high), part.a.across, 1}, below, part.along);
     const std::int64_t few_a = next_a.share(panels);
-    for (std::int64_t j = 0; j < part.n; j += kAcross) {
-      if (part.sums.accumulate && j + kAcross < part.n) fetch_sums(part.sums.part(i, j + kAcross));
+    for (std::int64_t j = 0; j < part.cols; j += kAcross) {
+      if (part.sums.accumulate && j + kAcross < part.cols)
+        fetch_sums(part.sums.part(i, j + kAcross));
       multiply_dots_of<RowsOfA::InPlace>(a, part.packed_b + packed_bytes(j, part.along), part.along,
                                          part.sums.part(i, j), skipped, high,
-                                         std::min(kAcross, part.n - j));
+                                         std::min(kAcross, part.cols - j));
       part.next_b.fetch(few), next_a.fetch(few_a);
     }
   }
@@ -94,34 +92,28 @@ TESSERA_TILES void multiply_in_place(DotPart& part) {
 
 /// `height` rows of A at a time are packed and lie in the second cache, and panels of B come by:
 /// so A is packed few times.
-TESSERA_TILES void multiply_packed(DotPart& part, std::int64_t height, char* packed_a) {
-  const std::int64_t panels = (part.n + kAcross - 1) / kAcross;
-  const std::int64_t few = part.next_b.share((part.m + kDotRows - 1) / kDotRows * panels);
-  for (std::int64_t top = 0; top < part.m; top += height) {
-    const std::int64_t high = std::min(height, part.m - top);
+TESSERA_TILES void multiply_packed(DotPart& part, std::int64_t height) {
+  const std::int64_t panels = (part.cols + kAcross - 1) / kAcross;
+  const std::int64_t few = part.next_b.share((part.rows + kDotRows - 1) / kDotRows * panels);
+  for (std::int64_t top = 0; top < part.rows; top += height) {
+    const std::int64_t high = std::min(height, part.rows - top);
     pack_pairs({part.a.data + top * part.a.across, part.a.across, part.a.along}, high, part.along,
-               packed_a);
-    for (std::int64_t j = 0; j < part.n; j += kAcross) {
+               part.packed_a);
+    for (std::int64_t j = 0; j < part.cols; j += kAcross) {
       for (std::int64_t i = 0; i < high; i += kDotRows) {
         const bool last = i + kDotRows >= high;
         if (part.sums.accumulate)
           fetch_sums(part.sums.part(top + (last ? 0 : i + kDotRows), last ? j + kAcross : j));
         const std::int64_t in_panel = i % kAcross;
-        const DotOperand a{packed_a + packed_bytes(i - in_panel, part.along) + in_panel * 4, 4,
+        const DotOperand a{part.packed_a + packed_bytes(i - in_panel, part.along) + in_panel * 4, 4,
                            pair_bytes(high, i)};
         multiply_dots_of<RowsOfA::Packed>(
             a, part.packed_b + packed_bytes(j, part.along), part.along, part.sums.part(top + i, j),
-            0, std::min(kDotRows, high - i), std::min(kAcross, part.n - j));
+            0, std::min(kDotRows, high - i), std::min(kAcross, part.cols - j));
         part.next_b.fetch(few);
       }
     }
   }
-}
-
-/// The size of n's equal parts that are multiples of `grain` and not much larger than `most`.
-std::int64_t equal_part(std::int64_t n, std::int64_t most, std::int64_t grain) {
-  const std::int64_t parts = (n + most - 1) / most;
-  return round_up((n + parts - 1) / parts, grain);
 }
 
 /// Bytes of B that lie packed: half of a core's second cache, or, where A lies there, so many that
@@ -136,19 +128,13 @@ constexpr std::int64_t kMostSums = 1024;
 
 template <typename Out>
 DotGemm<Out>::DotGemm(const GemmShape& shape) : shape_(shape) {
-  constexpr bool kRounds = std::is_same_v<Out, Bf16>;
-  check(tile_unit_usable(TileUnit::Dots), "a product on a unit that this process may not use");
-  check(std::min({shape.m, shape.n, shape.k}) > 0, "a product of nothing");
-  check(!(kRounds && shape.accumulate), "a product is added to a result of bf16");
+  check_product<Out>(shape, TileUnit::Dots);
   packs_a_ = shape.a_col != 1 || shape.k % 2 != 0 || shape.m < kDotRows;
-  depth_ = equal_part(shape.k, kDeepest, 2 * kLanes);
+  const std::int64_t depth = equal_part(shape.k, kDeepest, 2 * kLanes);
   const std::int64_t wide =
-      (packs_a_ ? kBytesPacked : kBytesInPlace) / packed_bytes(kAcross, depth_);
-  width_ = equal_part(shape.n, wide * kAcross, kAcross);
-  height_ = packs_a_ ? equal_part(shape.m, kHighest, kAcross) : 0;
-  const bool passes = depth_ < shape.k;
-  finished_ = passes ? std::min(kMostSums, shape.m) : shape.m;
-  if (passes && kRounds) sums_ = finished_ * round_up(std::min(width_, shape.n), kLanes);
+      (packs_a_ ? kBytesPacked : kBytesInPlace) / packed_bytes(kAcross, depth) * kAcross;
+  blocks_ = blocks_of<Out>(shape, depth, packs_a_ ? equal_part(shape.m, kHighest, kAcross) : 0,
+                           equal_part(shape.n, wide, kAcross), kMostSums, packed_bytes);
 }
 
 template <typename Out>
@@ -158,53 +144,25 @@ bool DotGemm<Out>::pays(std::int64_t m, std::int64_t n, std::int64_t k, int) {
 }
 
 template <typename Out>
-std::int64_t DotGemm<Out>::scratch_bytes() const {
-  return packed_bytes(std::min(width_, shape_.n), depth_) +
-         packed_bytes(std::min(height_, shape_.m), depth_) +
-         sums_ * static_cast<std::int64_t>(sizeof(float));
-}
-
-template <typename Out>
 TESSERA_TILES void DotGemm<Out>::execute(const Bf16* a, const Bf16* b, Out* c,
                                          void* scratch) const {
   const GemmShape& s = shape_;
-  char* const packed_b = static_cast<char*>(scratch);
-  char* const packed_a = packed_b + packed_bytes(std::min(width_, s.n), depth_);
-  const std::int64_t kept_row = round_up(std::min(width_, s.n), kLanes);
-  auto* const kept =
-      reinterpret_cast<float*>(packed_a + packed_bytes(std::min(height_, s.m), depth_));
   const auto b_from = [&](std::int64_t k, std::int64_t left) -> PairSource {
     return {b + k * s.b_row + left * s.b_col, s.b_col, s.b_row};
   };
-  for (std::int64_t left = 0; left < s.n; left += width_) {
-    const std::int64_t n = std::min(width_, s.n - left), right = left + n;
-    for (std::int64_t top = 0; top < s.m; top += finished_) {
-      const std::int64_t m = std::min(finished_, s.m - top);
-      Out* const result = c + top * s.c_row + left;
-      for (std::int64_t k = 0; k < s.k; k += depth_) {
-        const std::int64_t along = std::min(depth_, s.k - k), rest = s.k - k - along;
-        DotPart part{{a + top * s.a_row + k * s.a_col, s.a_row, s.a_col},
-                     packed_b,
-                     m,
-                     n,
-                     along,
-                     {kept, kept_row, s.accumulate || k > 0},
-                     {}};
-        if constexpr (std::is_same_v<Out, float>) {
-          part.sums.at = result, part.sums.row = s.c_row;
-        } else if (rest == 0) {
-          part.sums.rounded = result, part.sums.rounded_row = s.c_row;
-        }
-        pack_pairs(b_from(k, left), n, along, packed_b);
-        if (rest > 0) {
-          part.next_b = lines_of(b_from(k + along, left), n, std::min(depth_, rest));
-        } else if (right < s.n) {
-          part.next_b = lines_of(b_from(0, right), std::min(width_, s.n - right), depth_);
-        }
-        packs_a_ ? multiply_packed(part, height_, packed_a) : multiply_in_place(part);
-      }
-    }
-  }
+  const auto next_b = [&](const BlockPass& pass) -> LinesAhead {
+    const bool deeper = pass.k + pass.along < s.k, below = pass.top + pass.rows < s.m;
+    const std::int64_t k = deeper ? pass.k + pass.along : 0,
+                       left = deeper || below ? pass.left : pass.left + pass.cols;
+    if (left >= s.n) return {};
+    return lines_of(b_from(k, left), std::min(blocks_.width, s.n - left),
+                    std::min(blocks_.depth, s.k - k));
+  };
+  for_passes(s, blocks_, c, scratch, [&](const BlockPass& pass) {
+    pack_pairs(b_from(pass.k, pass.left), pass.cols, pass.along, pass.packed_b);
+    DotPart part{pass, {a + pass.top * s.a_row + pass.k * s.a_col, s.a_row, s.a_col}, next_b(pass)};
+    packs_a_ ? multiply_packed(part, blocks_.height) : multiply_in_place(part);
+  });
 }
 
 #else
@@ -216,10 +174,6 @@ DotGemm<Out>::DotGemm(const GemmShape&) {
 template <typename Out>
 bool DotGemm<Out>::pays(std::int64_t, std::int64_t, std::int64_t, int) {
   return false;
-}
-template <typename Out>
-std::int64_t DotGemm<Out>::scratch_bytes() const {
-  return 0;
 }
 template <typename Out>
 void DotGemm<Out>::execute(const Bf16*, const Bf16*, Out*, void*) const {}

@@ -4,7 +4,7 @@
 /// sum is complete. The unit takes anything below 2^-126 for zero, operands, sums and results.
 ///
 /// Pairs of A are read one at a time: where they lie in memory if A's rows lie along the
-/// contraction, otherwise packed. Panels of B are packed.
+/// contraction and have an even length, otherwise packed. Panels of B are packed.
 ///
 /// Why oneDNN does not multiply bf16 here, as it does f32: of operands that lie in other ways than
 /// it likes it makes slow copies, and its loops for these processors cannot run on others, while
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "tessera/device/cpu/gemm_blocks.h"
 #include "tessera/device/cpu/gemm_shape.h"
 
 namespace tessera::cpu {
@@ -26,7 +27,7 @@ class DotGemm {
   using In = Bf16;
   using Out = OutType;  // float or Bf16
   static constexpr std::string_view kMatmulName = "avx512-bf16:matmul";
-  static constexpr bool kReadsRowsInPlace = true;  // those of A that lie along the contraction
+  static constexpr bool kReadsRowsInPlace = true;  // those of A, as above
   static constexpr std::int64_t kRowGrain = 16, kColumnGrain = 16;
 
   /// Sizes are at least 1; tile_unit_usable(TileUnit::Dots). Results of bf16 are not added to
@@ -35,16 +36,14 @@ class DotGemm {
   /// True where vectors are full enough for this unit to be the faster one.
   static bool pays(std::int64_t m, std::int64_t n, std::int64_t k, int threads);
 
-  std::int64_t scratch_bytes() const;  // of execute; 64-byte aligned
+  /// Of execute; 64-byte aligned.
+  std::int64_t scratch_bytes() const { return blocks_.scratch_bytes(); }
   void execute(const Bf16* a, const Bf16* b, Out* c, void* scratch) const;
 
  private:
   GemmShape shape_;
+  GemmBlocks blocks_;
   bool packs_a_ = false;
-  // Of the contraction, of rows of A and of columns of B: what lies packed in scratch at a time.
-  std::int64_t depth_ = 0, height_ = 0, width_ = 0;
-  std::int64_t finished_ = 0;  // rows of the result that are finished before the next ones
-  std::int64_t sums_ = 0;      // floats of those that are to be rounded, in scratch
 };
 
 }  // namespace tessera::cpu

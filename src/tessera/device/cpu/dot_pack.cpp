@@ -9,6 +9,12 @@
 #include "tessera/device/cpu/tile_unit.h"
 #include "tessera/device/cpu/transpose.h"
 
+// As in transpose.h, for the intrinsics of this file.
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 namespace tessera::cpu {
 
 namespace {

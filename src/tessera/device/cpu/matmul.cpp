@@ -174,7 +174,8 @@ struct Cut {
 };
 
 /// Every part packs all of the operand that is not cut: the smaller one, or the one that need not
-/// be packed.
+/// be packed. Rows of an odd length are packed too, but by columns too those are as fast: gradients
+/// of logits of 50257 classes within 4 %.
 template <typename Product>
 Cut cut_of(const Canonical& form, std::int64_t threads) {
   const bool in_place = Product::kReadsRowsInPlace && form.k.a == 1 &&

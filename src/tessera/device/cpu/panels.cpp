@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tessera/base/round_up.h"
+#include "tessera/device/cpu/gemm_blocks.h"
 #include "tessera/device/cpu/vector_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -176,12 +176,6 @@ constexpr std::int64_t kMostFloats = 3 << 20;  // of all three matrices, in the 
 constexpr std::int64_t kLeastPart = 96;        // rows and columns of a thread, where they are not
 constexpr std::int64_t kReadInPlace = 600;     // rows that fewer columns read are not packed
 constexpr std::int64_t kPackedRows = 96;       // as kHigh
-
-/// n's equal parts that are not larger than `most`: multiples of `grain`, which divides it.
-std::int64_t equal_part(std::int64_t n, std::int64_t most, std::int64_t grain) {
-  const std::int64_t parts = (n + most - 1) / most;
-  return round_up((n + parts - 1) / parts, grain);
-}
 
 }  // namespace
 

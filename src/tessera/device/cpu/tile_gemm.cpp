@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "tessera/base/error.h"
-#include "tessera/device/cpu/sums.h"
+#include "tessera/device/cpu/block_passes.h"
 #include "tessera/device/cpu/tile_multiply.h"
 #include "tessera/device/cpu/tile_pack.h"
 
@@ -65,32 +65,24 @@ Blocking blocking(const GemmShape& shape) {
   return {64, kBytes, deep ? 384 : 128};
 }
 
-/// Rows of the result that are finished before the next ones, where that takes several passes: B is
-/// packed anew for each lot, but sums should stay in cache from pass to pass.
+/// Rows of the result that are finished before the next ones, where that takes several passes.
 constexpr std::int64_t kFinished = 1024, kFinishedRounded = 512;
 
-/// The size of n's equal parts that are multiples of `grain` and not much larger than `most`.
-std::int64_t part_of(std::int64_t n, std::int64_t most, std::int64_t grain) {
-  const std::int64_t parts = (n + most - 1) / most;
-  return round_up((n + parts - 1) / parts, grain);
-}
-
-/// Adds a part of the contraction, `along` of it, to an m x n block of the result.
+/// The whole pass. `height`: rows of A that lie packed at a time.
 template <typename In>
-TESSERA_TILES void pass(const Source<In>& a, const Source<In>& b, const Sums& sums, std::int64_t m,
-                        std::int64_t n, std::int64_t along, std::int64_t height, char* packed_a,
-                        char* packed_b) {
-  const std::int64_t panel = block_bytes<In>(kWide, along);
-  pack_block<Lanes::Across>(b, n, along, packed_b);
-  for (std::int64_t top = 0; top < m; top += height) {
-    const std::int64_t high = std::min(height, m - top);
-    pack_block<Lanes::Along>(Source<In>{a.data + top * a.across, a.across, a.along}, high, along,
-                             packed_a);
+TESSERA_TILES void multiply(const BlockPass& part, const Source<In>& a, const Source<In>& b,
+                            std::int64_t height) {
+  const std::int64_t panel = block_bytes<In>(kWide, part.along);
+  pack_block<Lanes::Across>(b, part.cols, part.along, part.packed_b);
+  for (std::int64_t top = 0; top < part.rows; top += height) {
+    const std::int64_t high = std::min(height, part.rows - top);
+    pack_block<Lanes::Along>(Source<In>{a.data + top * a.across, a.across, a.along}, high,
+                             part.along, part.packed_a);
     for (std::int64_t i = 0; i < high; i += kWide) {
-      for (std::int64_t j = 0; j < n; j += kWide)
-        multiply_tiles_of<In>(packed_a + i / kWide * panel, packed_b + j / kWide * panel, along,
-                              sums.part(top + i, j), std::min(kWide, high - i),
-                              std::min(kWide, n - j));
+      for (std::int64_t j = 0; j < part.cols; j += kWide)
+        multiply_tiles_of<In>(part.packed_a + i / kWide * panel, part.packed_b + j / kWide * panel,
+                              part.along, part.sums.part(top + i, j), std::min(kWide, high - i),
+                              std::min(kWide, part.cols - j));
     }
   }
 }
@@ -99,18 +91,13 @@ TESSERA_TILES void pass(const Source<In>& a, const Source<In>& b, const Sums& su
 
 template <typename In, typename Out>
 TileGemm<In, Out>::TileGemm(const GemmShape& shape) : shape_(shape) {
-  constexpr bool kRounds = std::is_same_v<Out, Bf16>;
-  check(tile_unit_usable(TileUnit::Amx), "a product on a unit that this process may not use");
-  check(std::min({shape.m, shape.n, shape.k}) > 0, "a product of nothing");
-  check(!(kRounds && shape.accumulate), "a product is added to a result of bf16");
+  check_product<Out>(shape, TileUnit::Amx);
   const Blocking most = blocking<In>(shape);
-  depth_ = part_of(shape.k, most.depth, kDepth);
-  height_ = part_of(shape.m, most.rows, kWide);
-  width_ = part_of(shape.n, most.bytes / block_bytes<In>(kWide, depth_) * kWide, kWide);
-  const bool passes = depth_ < shape.k;
-  finished_ = !passes ? shape.m : kRounds ? kFinishedRounded : kFinished;
-  if (passes && kRounds)
-    sums_ = std::min(finished_, shape.m) * round_up(std::min(width_, shape.n), kTile);
+  const std::int64_t depth = equal_part(shape.k, most.depth, kDepth);
+  const std::int64_t wide = most.bytes / block_bytes<In>(kWide, depth) * kWide;
+  blocks_ = blocks_of<Out>(
+      shape, depth, equal_part(shape.m, most.rows, kWide), equal_part(shape.n, wide, kWide),
+      std::is_same_v<Out, float> ? kFinished : kFinishedRounded, block_bytes<In>);
 }
 
 template <typename In, typename Out>
@@ -120,39 +107,14 @@ bool TileGemm<In, Out>::pays(std::int64_t m, std::int64_t n, std::int64_t k, int
 }
 
 template <typename In, typename Out>
-std::int64_t TileGemm<In, Out>::scratch_bytes() const {
-  return block_bytes<In>(std::min(width_, shape_.n), depth_) +
-         block_bytes<In>(std::min(height_, shape_.m), depth_) +
-         sums_ * static_cast<std::int64_t>(sizeof(float));
-}
-
-template <typename In, typename Out>
 TESSERA_TILES void TileGemm<In, Out>::execute(const In* a, const In* b, Out* c,
                                               void* scratch) const {
   const InUse in_use;
   const GemmShape& s = shape_;
-  char* const packed_b = static_cast<char*>(scratch);
-  char* const packed_a = packed_b + block_bytes<In>(std::min(width_, s.n), depth_);
-  const std::int64_t kept_row = round_up(std::min(width_, s.n), kTile);
-  auto* const kept =
-      reinterpret_cast<float*>(packed_a + block_bytes<In>(std::min(height_, s.m), depth_));
-  for (std::int64_t left = 0; left < s.n; left += width_) {
-    for (std::int64_t top = 0; top < s.m; top += finished_) {
-      const std::int64_t m = std::min(finished_, s.m - top), n = std::min(width_, s.n - left);
-      Out* const result = c + top * s.c_row + left;
-      for (std::int64_t k = 0; k < s.k; k += depth_) {
-        Sums sums{kept, kept_row, s.accumulate || k > 0};
-        if constexpr (std::is_same_v<Out, float>) {
-          sums.at = result, sums.row = s.c_row;
-        } else if (k + depth_ >= s.k) {
-          sums.rounded = result, sums.rounded_row = s.c_row;
-        }
-        pass<In>({a + top * s.a_row + k * s.a_col, s.a_row, s.a_col},
-                 {b + k * s.b_row + left * s.b_col, s.b_col, s.b_row}, sums, m, n,
-                 std::min(depth_, s.k - k), height_, packed_a, packed_b);
-      }
-    }
-  }
+  for_passes(s, blocks_, c, scratch, [&](const BlockPass& part) {
+    multiply<In>(part, {a + part.top * s.a_row + part.k * s.a_col, s.a_row, s.a_col},
+                 {b + part.k * s.b_row + part.left * s.b_col, s.b_col, s.b_row}, blocks_.height);
+  });
 }
 
 #else
@@ -164,10 +126,6 @@ TileGemm<In, Out>::TileGemm(const GemmShape&) {
 template <typename In, typename Out>
 bool TileGemm<In, Out>::pays(std::int64_t, std::int64_t, std::int64_t, int) {
   return false;
-}
-template <typename In, typename Out>
-std::int64_t TileGemm<In, Out>::scratch_bytes() const {
-  return 0;
 }
 template <typename In, typename Out>
 void TileGemm<In, Out>::execute(const In*, const In*, Out*, void*) const {}

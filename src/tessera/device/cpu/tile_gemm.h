@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "tessera/device/cpu/gemm_blocks.h"
 #include "tessera/device/cpu/gemm_shape.h"
 #include "tessera/device/cpu/tile_unit.h"
 
@@ -45,15 +46,13 @@ class TileGemm {
   /// True where tiles are full enough for this unit to be the faster one.
   static bool pays(std::int64_t m, std::int64_t n, std::int64_t k, int threads);
 
-  std::int64_t scratch_bytes() const;  // of execute; 64-byte aligned
+  /// Of execute; 64-byte aligned.
+  std::int64_t scratch_bytes() const { return blocks_.scratch_bytes(); }
   void execute(const In* a, const In* b, Out* c, void* scratch) const;
 
  private:
   GemmShape shape_;
-  // Of the contraction, of rows of A and of columns of B: what lies packed in scratch at a time.
-  std::int64_t depth_ = 0, height_ = 0, width_ = 0;
-  std::int64_t finished_ = 0;  // rows of the result that are finished before the next ones
-  std::int64_t sums_ = 0;      // floats of those that are to be rounded, in scratch
+  GemmBlocks blocks_;
 };
 
 using AmxGemm = TileGemm<float, float>;

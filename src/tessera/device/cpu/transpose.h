@@ -11,6 +11,7 @@
 
 // GCC 12 takes the undefined operands of its own intrinsics for ours (bug 105593).
 #ifndef __clang__
+#pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
@@ -50,5 +51,9 @@ TESSERA_TILES inline __attribute__((always_inline)) void transpose(__m512i r[16]
 }
 
 }  // namespace tessera::cpu
+
+#ifndef __clang__
+#pragma GCC diagnostic pop
+#endif
 
 #endif

@@ -1,12 +1,43 @@
-#include "tessera/train/random_inputs.h"
+#include "tessera/train/random_steps.h"
 
+#include <chrono>
 #include <span>
 
 #include "tessera/base/hash.h"
 #include "tessera/base/philox.h"
+#include "tessera/models/family.h"
+#include "tessera/tensor/batch_inputs.h"
 #include "tessera/tensor/ignored_label.h"
+#include "tessera/train/programs.h"
 
 namespace tessera {
+
+namespace {
+
+void fill_randomly(const TaskInput& input, std::uint64_t seed, std::int64_t step,
+                   BatchInputs& batch);
+
+}  // namespace
+
+void run_random_steps(Crew& crew, const RunConfig& config, std::int64_t steps,
+                      const std::function<void(double seconds)>& after_step) {
+  using Clock = std::chrono::steady_clock;
+  if (crew.plan().rank > 0) return crew.follow();
+  const Task task = task_of(config.model);
+  crew.run(kInitProgram);
+  for (std::int64_t step = 1; step <= steps; ++step) {
+    crew.set_step(step);
+    const Clock::time_point begin = Clock::now();
+    crew.run(kTrainProgram, [&](BatchInputs& batch) {
+      for (const TaskInput& input : task.inputs)
+        fill_randomly(input, static_cast<std::uint64_t>(config.seed), step, batch);
+    });
+    after_step(std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  crew.dismiss();
+}
+
+namespace {
 
 void fill_randomly(const TaskInput& input, std::uint64_t seed, std::int64_t step,
                    BatchInputs& batch) {
@@ -31,5 +62,7 @@ void fill_randomly(const TaskInput& input, std::uint64_t seed, std::int64_t step
         static_cast<std::int32_t>(ignored ? kIgnoredLabel : value);
   }
 }
+
+}  // namespace
 
 }  // namespace tessera

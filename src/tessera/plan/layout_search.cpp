@@ -1,4 +1,4 @@
-#include "tessera/plan/memory_search.h"
+#include "tessera/plan/layout_search.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "tessera/base/round_up.h"
 #include "tessera/base/size.h"
+#include "tessera/plan/first_fit.h"
 #include "tessera/plan/layout_tree.h"
 
 namespace tessera {
@@ -31,6 +31,8 @@ constexpr Strategy kStrategies[] = {
 /// Steps of the first walk of each strategy per place in a section: a walk that never goes back
 /// takes some ten to two hundred.
 constexpr std::int64_t kFirstSteps = 250;
+/// Greedy layouts look for gaps in at most this part of the steps.
+constexpr std::int64_t kGreedyShare = 4;
 /// A problem for which the steps allow fewer is not worth looking at.
 constexpr std::int64_t kLeastSteps = 100;
 /// A problem with more takes gigabytes.
@@ -46,10 +48,9 @@ std::vector<std::array<double, 5>> keys_of(const LayoutProblem& problem) {
   for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
     const LayoutProblem::Buffer& of = problem.buffers[b];
     const double bytes = static_cast<double>(of.bytes);
-    std::int64_t neighbours = 0;
-    problem.for_neighbours(static_cast<int>(b), [&](int) { ++neighbours; });
     out.push_back({*std::max_element(full.begin() + of.begin, full.begin() + of.end), of.seconds,
-                   bytes * of.seconds, bytes, static_cast<double>(neighbours)});
+                   bytes * of.seconds, bytes,
+                   static_cast<double>(problem.neighbours(static_cast<int>(b)))});
   }
   return out;
 }
@@ -72,7 +73,7 @@ class Search {
 
   FoundLayout within(std::int64_t capacity, std::int64_t max_steps) {
     FoundLayout out;
-    if (too_large()) return out;
+    if (too_large() || !tree_.can_walk()) return out;
     LayoutTree::Walk walk;
     walk.capacity = std::min(capacity, total());
     for (std::int64_t steps = kFirstSteps * (entries_ + 1);; steps *= 2) {
@@ -90,15 +91,22 @@ class Search {
     }
   }
 
-  /// The best of greedy layouts: by each strategy's keys, every buffer at the lowest place that is
-  /// free, those whose place is given first. GaveUp where those contradict each other.
-  FoundLayout first_fit() const {
+  /// The best of greedy layouts, by each strategy's keys, until one is not above `enough`.
+  /// Impossible: places that are given contradict each other.
+  FoundLayout first_fit(std::int64_t enough, std::int64_t max_steps) const {
     FoundLayout best;
+    if (too_large()) return best;
+    FirstFit fit(tree_.problem());
     for (const std::vector<int>& rank : ranks_) {
-      FoundLayout layout = first_fit(rank);
-      if (layout.outcome != LayoutOutcome::Found) return layout;
-      if (best.outcome != LayoutOutcome::Found || layout.height < best.height)
-        best = std::move(layout);
+      const bool placed = fit.place(rank, max_steps / kGreedyShare - best.steps);
+      best.outcome = placed ? LayoutOutcome::Found : LayoutOutcome::Impossible;
+      if (!placed) return best;
+      FoundLayout layout;
+      take(fit.offsets(), layout);
+      best.steps += fit.steps(), best.decisions += std::ssize(rank);
+      if (best.offsets.empty() || layout.height < best.height)
+        best.offsets = std::move(layout.offsets), best.height = layout.height;
+      if (best.height <= enough) break;
     }
     return best;
   }
@@ -138,38 +146,6 @@ class Search {
     }
   }
 
-  FoundLayout first_fit(const std::vector<int>& rank) const {
-    const LayoutProblem& problem = tree_.problem();
-    std::vector<int> order(rank.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(), [&](int a, int b) {
-      const bool given_a = problem.buffers[at(a)].fixed, given_b = problem.buffers[at(b)].fixed;
-      return given_a != given_b ? given_a : rank[at(a)] < rank[at(b)];
-    });
-    std::vector<std::int64_t> offsets(order.size(), -1);
-    std::vector<std::pair<std::int64_t, std::int64_t>> taken;  // where buffers alive with it lie
-    FoundLayout out;
-    for (const int b : order) {
-      const LayoutProblem::Buffer& of = problem.buffers[at(b)];
-      taken.clear();
-      problem.for_neighbours(b, [&](int other) {
-        const std::int64_t low = offsets[at(other)];
-        if (low >= 0) taken.emplace_back(low, low + problem.buffers[at(other)].bytes);
-      });
-      std::sort(taken.begin(), taken.end());
-      std::int64_t low = of.low;
-      for (const auto& [begin, end] : taken) {
-        if (low + of.bytes <= begin || end <= low) continue;
-        if (of.fixed) return out;
-        low = round_up(end, of.alignment);
-      }
-      offsets[at(b)] = low;
-    }
-    out.outcome = LayoutOutcome::Found;
-    take(offsets, out);
-    return out;
-  }
-
   static std::vector<int> rank(const std::vector<std::array<double, 5>>& keys,
                                std::string_view order) {
     constexpr std::string_view kLetters = "TWAZO";
@@ -206,16 +182,26 @@ class Search {
 
 FoundLayout search_layout(std::span<const TimedBuffer> buffers, std::int64_t capacity,
                           std::int64_t max_steps) {
-  return Search(buffers).within(capacity, max_steps);
+  Search search(buffers);
+  FoundLayout greedy = search.first_fit(capacity, max_steps);
+  const bool fits = greedy.outcome == LayoutOutcome::Found && greedy.height <= capacity;
+  if (fits || greedy.outcome == LayoutOutcome::Impossible) return greedy;
+  FoundLayout out = search.within(capacity, max_steps - greedy.steps);
+  out.steps += greedy.steps;
+  return out;
 }
 
 std::optional<SmallestLayout> smallest_layout(std::span<const TimedBuffer> buffers,
                                               std::int64_t max_steps) {
+  std::int64_t least = fullest_moment_bytes(buffers);
+  for (const TimedBuffer& b : buffers) {
+    if (b.offset && b.bytes > 0) least = std::max(least, size_sum(*b.offset, b.bytes, "a buffer"));
+  }
   Search search(buffers);
-  FoundLayout greedy = search.first_fit();
-  if (search.too_large() || greedy.outcome != LayoutOutcome::Found) return std::nullopt;
-  SmallestLayout out{std::move(greedy.offsets), greedy.height, fullest_moment_bytes(buffers)};
-  search.improve(out, 0, max_steps);
+  FoundLayout greedy = search.first_fit(least, max_steps);
+  if (greedy.outcome != LayoutOutcome::Found) return std::nullopt;
+  SmallestLayout out{std::move(greedy.offsets), greedy.height, least};
+  search.improve(out, 0, max_steps - greedy.steps);
   return out;
 }
 

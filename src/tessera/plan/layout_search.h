@@ -38,7 +38,7 @@ struct FoundLayout {
   std::int64_t steps = 0;             // buffers looked at; about 3 ns each
 };
 
-/// A layout with no buffer beyond `capacity`.
+/// A layout with no buffer beyond `capacity`: a greedy one where that suffices.
 /// Errors: Fault::Usage: the buffers have together more than kMaxSize bytes; an offset that is
 /// given is not a multiple of its alignment.
 FoundLayout search_layout(std::span<const TimedBuffer> buffers, std::int64_t capacity,
@@ -47,7 +47,9 @@ FoundLayout search_layout(std::span<const TimedBuffer> buffers, std::int64_t cap
 struct SmallestLayout {
   std::vector<std::int64_t> offsets;
   std::int64_t height = 0;
-  std::int64_t lower_bound = 0;  // no layout is smaller: the fullest moment, or a height refuted
+  // No layout is smaller: the fullest moment, the end of a buffer whose place is given, or a height
+  // that was refuted.
+  std::int64_t lower_bound = 0;
 };
 
 /// The smallest layout found: at the fullest moment's bytes first, then halving what lies between

@@ -1,0 +1,22 @@
+#pragma once
+/// Training steps on batches without data: for comparisons and times.
+
+#include <cstdint>
+#include <functional>
+
+#include "tessera/train/config.h"
+#include "tessera/train/crew.h"
+
+namespace tessera {
+
+/// Runs so many training steps from fresh states on random batches, the same on any mesh, and
+/// dismisses the crew, whose plan has the program of training steps. Rank 0 calls
+/// `after_step(seconds)` behind each; the others follow. `config` is complete and has a vocabulary
+/// size.
+///
+/// Floats of a batch are from -1 to 1. Samples have unequal numbers of labels: a mean over samples
+/// would be another number than one over labels.
+void run_random_steps(Crew& crew, const RunConfig& config, std::int64_t steps,
+                      const std::function<void(double seconds)>& after_step);
+
+}  // namespace tessera
