@@ -16,7 +16,7 @@ constexpr FloatSpeed products(double teraflops_per_s, double half = 256) {
 
 constexpr NumberSource kEstimated = {
     "links.*.latency, host.latency, device.kernel_start, device.*.half_*, device.*.attention, "
-    "device.*.others, device.sharing",
+    "device.*.others",
     "estimates: of products of 4096 x 4096 x 4096 0.83 of the peak, attention as fast as its "
     "products; nobody publishes them, and `tessera doctor --calibrate` measures them"};
 
