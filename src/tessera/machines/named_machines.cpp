@@ -109,9 +109,11 @@ NamedMachine h100() {
             "NVIDIA DGX H100 datasheet: 8 devices joined by NVSwitch, 8 network cards of 400 Gb/s, "
             "2 TB of memory"},
            {"host.bandwidth", "PCIe 5.0 x16: 64 GB/s"},
-           {"links.*.latency, host.latency, device.kernel_start, device.*.half_*",
-            "estimates: of products of 4096 x 4096 x 4096 0.76 of the peak; nobody publishes them, "
-            "and `tessera doctor --calibrate` measures them"}}};
+           {"links.*.latency, host.latency, device.kernel_start, device.*.half_*, "
+            "device.*.attention, device.*.others",
+            "estimates: of products of 4096 x 4096 x 4096 0.76 of the peak, attention as fast as "
+            "its products; nobody publishes them, and `tessera doctor --calibrate` measures "
+            "them"}}};
 }
 
 NamedMachine tpuv4() {

@@ -8,8 +8,9 @@ namespace {
 
 KernelWork work_of(const Call& call) {
   KernelWork out{call.flops, call.bytes};
+  if (call.op == nullptr) return out;
   if (!call.types->ins.empty()) out.dtype = call.types->ins[0].dtype;
-  if (call.op == nullptr || call.op->product == nullptr) return out;
+  if (call.op->product == nullptr) return out;
   OpCall::Types ins, outs;
   for (const TensorType& type : call.types->ins) ins.push_back(&type);
   for (const TensorType& type : call.types->outs) outs.push_back(&type);
