@@ -25,6 +25,8 @@ std::string toml_string(std::string_view value) {
   return out + "\"";
 }
 
+}  // namespace
+
 std::string toml_value(const Field& field, const RunConfig& config) {
   const Slot slot = read_slot(field, config);
   const std::string value = get_text(field, config);
@@ -41,8 +43,6 @@ std::string toml_value(const Field& field, const RunConfig& config) {
   }
   return toml_string(value);
 }
-
-}  // namespace
 
 std::string to_toml(const RunConfig& config) {
   std::string out;
