@@ -47,17 +47,18 @@ std::string time_text(const PlanAnswer& answer) {
 
 std::string memory_text(const PlanAnswer& answer, const PlanQuestion& question) {
   const std::vector<StageFacts> stages = stages_of(answer);
-  std::string out = "memory of a device, by stage\n";
-  std::string head = format("  %5s %12s", "stage", "peak");
-  const auto width = [](const MemoryPart& part) {
-    return std::max(12, static_cast<int>(std::string_view(part.name).size()));
-  };
-  for (const MemoryPart& part : kMemoryParts) head += format(" %*s", width(part), part.name);
-  out += head + "\n";
+  std::vector<MemoryPart> parts(std::begin(kMemoryParts), std::end(kMemoryParts));
+  std::erase_if(parts, [&](const MemoryPart& part) {
+    return std::ranges::all_of(
+        stages, [&](const StageFacts& stage) { return stage.memory.*part.bytes == 0; });
+  });
+  std::string out = text("memory of a device, by stage\n", format("  %5s %12s", "stage", "peak"));
+  for (const MemoryPart& part : parts) out += format(" %17s", part.name);
+  out += "\n";
   for (std::size_t s = 0; s < stages.size(); ++s) {
     out += format("  %5zu %12s", s, bytes_text(stages[s].rank.peak_bytes).c_str());
-    for (const MemoryPart& part : kMemoryParts)
-      out += format(" %*s", width(part), bytes_text(stages[s].memory.*part.bytes).c_str());
+    for (const MemoryPart& part : parts)
+      out += format(" %17s", bytes_text(stages[s].memory.*part.bytes).c_str());
     out += "\n";
   }
   if (question.cap) out += text("  the cap is ", bytes_text(*question.cap), "\n");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tessera/base/divisors.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
 #include "tessera/schedule/schedule.h"
@@ -26,14 +27,6 @@ std::vector<std::int64_t> up_to(std::int64_t n) {
 }
 
 }  // namespace
-
-std::vector<std::int64_t> divisors_of(std::int64_t n) {
-  std::vector<std::int64_t> out;
-  for (std::int64_t d = 1; d <= n; ++d) {
-    if (n % d == 0) out.push_back(d);
-  }
-  return out;
-}
 
 std::vector<std::string> orders_of(const PlanChoice& choice) {
   struct Named {

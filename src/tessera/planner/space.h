@@ -62,7 +62,4 @@ class Space {
 /// rank are left out; the usual one comes first, and is empty.
 std::vector<std::string> orders_of(const PlanChoice& choice);
 
-/// In rising order.
-std::vector<std::int64_t> divisors_of(std::int64_t n);
-
 }  // namespace tessera
