@@ -53,12 +53,16 @@ std::string memory_text(const PlanAnswer& answer, const PlanQuestion& question) 
         stages, [&](const StageFacts& stage) { return stage.memory.*part.bytes == 0; });
   });
   std::string out = text("memory of a device, by stage\n", format("  %5s %12s", "stage", "peak"));
-  for (const MemoryPart& part : parts) out += format(" %17s", part.name);
+  const auto cell = [](const MemoryPart& part, const std::string& value) {
+    return format(" %*s", std::max(12, static_cast<int>(std::string_view(part.name).size())),
+                  value.c_str());
+  };
+  for (const MemoryPart& part : parts) out += cell(part, part.name);
   out += "\n";
   for (std::size_t s = 0; s < stages.size(); ++s) {
     out += format("  %5zu %12s", s, bytes_text(stages[s].rank.peak_bytes).c_str());
     for (const MemoryPart& part : parts)
-      out += format(" %17s", bytes_text(stages[s].memory.*part.bytes).c_str());
+      out += cell(part, bytes_text(stages[s].memory.*part.bytes));
     out += "\n";
   }
   if (question.cap) out += text("  the cap is ", bytes_text(*question.cap), "\n");
