@@ -95,6 +95,7 @@ bool Space::legal(const PlanChoice& choice) const {
 /// What is told of stages or of ZeRO's groups, and the sizes.
 bool Space::goes_with_told(const PlanChoice& frame) const {
   const ParallelConfig &asked = base_.parallel, usual;
+  if (wants_zero() && zero_told() && zero_ == 0) return false;
   const std::int64_t group = told("optimizer-shard-size") ? asked.shard_size : 0;
   if (group > 0 && frame.data % group != 0) return false;
   if (frame.pipeline > 1) return layout_.empty() || std::ssize(layout_) % frame.pipeline == 0;
@@ -208,13 +209,12 @@ std::vector<PlanChoice> Space::starts(const PlanChoice& scheduled) const {
   first.told_layers = told_layers_;
   first.offload = base_.parallel.offload;
   first.shard_size = base_.parallel.shard_size;
-  first.zero = zero_told() ? zero_ : 0;
+  first.zero = zero_told() ? zero_ : wants_zero() ? 1 : 0;
   std::vector<PlanChoice> out = {first};
-  if (!zero_told() && first.data > 1) {
+  if (!zero_told() && first.data > 1 && first.zero == 0) {
     out.push_back(first);
     out.back().zero = 1;
   }
-  if (wants_zero()) std::erase_if(out, [](const PlanChoice& each) { return each.zero == 0; });
   return out;
 }
 
