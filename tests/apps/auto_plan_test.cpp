@@ -38,6 +38,21 @@ TEST(AutoPlan, ItsFlagsPlanTheSameBytesAndSeconds) {
   }
 }
 
+/// The preset and the data are among them; that a script names the preset too does no harm.
+TEST(AutoPlan, ItsFlagsAreAllThatMakesThePlan) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  for (const std::string& run : {std::string("--preset gpt2-tiny --vocab-size 40 --threads 1 "),
+                                 folder.expand("--data @/text.txt --threads 1 ") + kModel}) {
+    const auto found = planned_json("plan --auto --devices 2 --json " + run);
+    const std::string flags = joined(found["plan"]) + "--json";
+    EXPECT_EQ(found["planned_peak_bytes"], planned_json("plan " + flags)["planned_peak_bytes"]);
+  }
+  const auto found =
+      planned_json("plan --auto --json --devices 2 --vocab-size 40 --preset gpt2-tiny");
+  planned_json("plan --preset gpt2-tiny " + joined(found["plan"]) + "--json");
+}
+
 TEST(AutoPlan, APlanInAFileIsTrained) {
   const Folder folder;
   folder.write("text.txt", some_text());

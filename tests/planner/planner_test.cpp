@@ -5,13 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/device/device.h"
 #include "tessera/planner/answer.h"
 #include "tessera/planner/answer_page.h"
+#include "tessera/planner/knobs.h"
+#include "tessera/train/fields.h"
 #include "tessera/train/fit_memory.h"
+#include "tessera/train/problems.h"
 
 namespace tessera {
 namespace {
@@ -145,23 +149,86 @@ TEST(Planner, MoreOfAnythingIsNeverSlower) {
   EXPECT_LE(answer_of(faster, {}).best().seconds(), seconds * 1.0001) << "bandwidth";
 }
 
+/// Every field that says a knob, told with a value that the planner does not choose by itself.
 TEST(Planner, WhatAFlagSaysStays) {
+  struct Case {
+    std::vector<std::pair<const char*, const char*>> told;
+  };
+  const Case cases[] = {
+      {{{"devices", "3"}}},
+      {{{"data-parallel-size", "2"}}},
+      {{{"tensor-model-parallel-size", "2"}}},
+      {{{"sequence-parallel", "true"}, {"tensor-model-parallel-size", "2"}}},
+      {{{"context-parallel-size", "2"}}},
+      {{{"pipeline-model-parallel-size", "3"}}},
+      {{{"pipeline-schedule", "zb-v"}}},
+      {{{"pipeline-schedule", "gpipe"}}},
+      {{{"virtual-pipeline-stages", "3"}}},
+      {{{"pipeline-layout", "1,3"}, {"recompute-layers", "0,2-3"}}},
+      {{{"pipeline-layout", "0,1,2,1"}}},
+      {{{"micro-batch-size", "2"}}},
+      {{{"zero-stage", "3"}, {"data-parallel-size", "4"}}},
+      {{{"zero-stage", "0"}}},
+      {{{"optimizer-shard-size", "2"}}},
+      {{{"optimizer-shard-threshold", "100"}}},
+      {{{"recompute-granularity", "selective"}, {"recompute-layers", "1,3"}}},
+      {{{"recompute-granularity", "full"}}},
+      {{{"recompute-layers", "1-2"}}},
+      {{{"offload-optimizer", "true"}}},
+      {{{"offload-gradients", "true"}}},
+      {{{"offload-parameters", "true"}}},
+      {{{"offload-activations", "true"}}},
+      {{{"rank-order", "tp,cp,dp"}}},
+      {{{"bf16", "true"}}},
+      {{{"fp16", "true"}}},
+  };
+  std::set<std::string_view> left;
+  for (const Knob& knob : knobs()) left.insert(knob.field);
+  for (const Case& c : cases) {
+    RunConfig base = tiny_run();
+    base.micro_batch_size = 0;
+    for (const char* usual : {"context-parallel-size", "rank-order", "sequence-parallel"})
+      ask(base, usual);  // so that fewer plans are compared
+    for (const auto& [name, value] : c.told) {
+      set_text(*find_field(name).field, base, value, name);
+      ask(base, name);
+      left.erase(name);
+    }
+    complete(base);
+    base.parallel.machine = machine();
+    PlanQuestion question{base, machine(), 4, {}};
+    question.precision = c.told[0].first == std::string_view("bf16");
+    question.what_if = false;
+    question.limits.whole_plans = 1;
+    const PlanAnswer answer =
+        plan_for(question, [](const RunConfig&) -> Device& { return device(); });
+    for (const auto& [name, value] : c.told) {
+      const Field& field = *find_field(name).field;
+      const bool size = std::string_view(name) == "data-parallel-size";
+      EXPECT_EQ(size ? text(answer.config.parallel.data()) : get_text(field, answer.config), value)
+          << name << " in " << to_text(answer.best().considered.choice);
+    }
+    Problems problems;
+    find_problems(answer.config, problems);
+    EXPECT_NO_THROW(problems.raise()) << c.told[0].first;
+  }
+  EXPECT_TRUE(left.empty()) << *left.begin() << " is not tested";
+}
+
+/// Switches that say the same by other words.
+TEST(Planner, WhatOtherWordsSayStays) {
   RunConfig base = tiny_run();
-  base.parallel.tensor = 2;
-  base.zero_stage = 2;
-  base.recompute_granularity = "selective";
-  base.micro_batch_size = 2;
+  base.fsdp = base.checkpoint_activations = true;
   complete(base);
   base.parallel.machine = machine();
-  for (const char* field :
-       {"tensor-model-parallel-size", "zero-stage", "recompute-granularity", "micro-batch-size"})
-    ask(base, field);
-  const RunConfig& best = answer_of(base, {}).config;
-  EXPECT_EQ(best.parallel.tensor, 2);
-  EXPECT_TRUE(best.parallel.shard_gradients && !best.parallel.shard_parameters);
-  EXPECT_EQ(best.parallel.recompute, Recompute::Selective);
-  EXPECT_EQ(best.parallel.recompute_layers, "all");
-  EXPECT_EQ(best.micro_batch_size, 2);
+  ask(base, "fsdp-memory-optimization");
+  ask(base, "checkpoint-activations");
+  const PlanAnswer answer = answer_of(base, {});
+  EXPECT_TRUE(answer.config.parallel.shard_parameters);
+  EXPECT_EQ(answer.config.parallel.recompute, Recompute::Full);
+  const std::string flags = join(plan_flags(base, answer.best().considered.choice), " ");
+  EXPECT_NE(flags.find("--zero-stage 3"), std::string::npos) << flags;
+  EXPECT_EQ(flags.find("fsdp"), std::string::npos) << flags;
 }
 
 TEST(Planner, TheSameQuestionHasTheSameAnswer) {
@@ -205,15 +272,54 @@ TEST(Planner, SizesThatDoNotGoTogetherAreTold) {
   }
 }
 
+TEST(Planner, AFlagThatRulesOutAllPlansIsNamed) {
+  struct Case {
+    std::vector<std::pair<const char*, const char*>> told;
+    const char* message;
+  };
+  const Case cases[] = {
+      {{{"pipeline-model-parallel-size", "5"}}, "the sizes that were given take 5"},
+      {{{"micro-batch-size", "3"}}, "nothing that does goes with --micro-batch-size; leave that"},
+      {{{"pipeline-layout", "1,2"}}, "nothing that does goes with --pipeline-layout; leave that"},
+      {{{"zero-stage", "0"}, {"optimizer-shard-size", "2"}}, "--zero-stage --optimizer-shard-size"},
+  };
+  for (const Case& c : cases) {
+    RunConfig base = tiny_run();
+    for (const auto& [name, value] : c.told) {
+      set_text(*find_field(name).field, base, value, name);
+      ask(base, name);
+    }
+    complete(base);
+    base.parallel.machine = machine();
+    try {
+      answer_of(base, {});
+      ADD_FAILURE() << c.message;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(c.message), std::string::npos) << error.what();
+    }
+  }
+}
+
+/// Without a search.
+TEST(Planner, ACapBelowOneWeightIsRefusedAtOnce) {
+  try {
+    answer_of(tiny_run(), 1024);
+    FAIL() << "1024 bytes";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("while it is read; raise the cap"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Planner, ACapThatNothingFitsIsToldWithWhatWouldFit) {
   const RunConfig base = few_ways();
   try {
-    answer_of(base, 1000);
-    FAIL() << "1000 bytes";
+    answer_of(base, 40'000);
+    FAIL() << "40000 bytes";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::Usage);
     const std::string what = error.what();
-    EXPECT_NE(what.find("(1000 bytes) is below"), std::string::npos) << what;
+    EXPECT_NE(what.find("(40000 bytes) is below"), std::string::npos) << what;
     EXPECT_NE(what.find("--zero-stage"), std::string::npos) << what;
     EXPECT_NE(what.find("raise the cap"), std::string::npos) << what;
   }

@@ -62,43 +62,109 @@ std::vector<Flag> flags_that_matter(const std::vector<Flag>& flags) {
   return out;
 }
 
+/// The fields, and what this command alone has.
+std::vector<Flag> plan_command_flags(const OwnFamilies& families) {
+  const auto command_switch = [](const char* name, const char* help) {
+    return Flag{name, {}, "", help, "", false};
+  };
+  const auto with_value = [](const char* name, const char* value, const char* help) {
+    return Flag{name, {}, value, help, "", false};
+  };
+  std::vector<Flag> out = field_flags(families);
+  out.insert(
+      out.begin(),
+      {command_switch("json", "print JSON"),
+       command_switch("auto", "choose the plan that takes least time and fits: what no flag tells"),
+       command_switch("auto-precision", "with --auto: choose the floats too"),
+       with_value("write-plan", "FILE", "with --auto: write a plan for train --plan"),
+       with_value("html", "FILE", "with --auto: write the answer as a page"),
+       with_value("search-mode", "MODE",
+                  "instead of a plan: placements of single ops, as found by dynamic_programming, "
+                  "recursive_programming or sharding_propagation"),
+       command_switch("placements", "print the placement of each value on the mesh"),
+       with_value("schedule-svg", "FILE",
+                  "draw what each pipeline stage does against time, as an SVG picture"),
+       with_value("minimalloc", "FILE",
+                  "instead of a plan: places for the buffers of a CSV file in MiniMalloc's format, "
+                  "below --memory-cap, or the smallest found")});
+  return out;
+}
+
+/// What is asked beside the run.
+struct PlanRequest {
+  bool json = false, placements = false, automatic = false, precision = false;
+  std::string plan_file, page, search_mode, picture;  // empty: none
+};
+
+PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
+  PlanRequest out;
+  out.json = parsed.take_switch("json");
+  out.placements = parsed.take_switch("placements");
+  out.automatic = parsed.take_switch("auto");
+  out.precision = parsed.take_switch("auto-precision");
+  out.plan_file = parsed.take_value("write-plan");
+  out.page = parsed.take_value("html");
+  out.search_mode = parsed.take_value("search-mode");
+  if (!out.automatic && (out.precision || !out.plan_file.empty() || !out.page.empty()))
+    problems.add("--auto-precision, --write-plan and --html are for the planner; give --auto too");
+  if (out.automatic && !out.search_mode.empty())
+    problems.add(text("--auto plans whole runs, and --search-mode ", out.search_mode,
+                      " places single ops; give one of them"));
+  const bool draws = parsed.find("schedule-svg") != nullptr;
+  out.picture = parsed.take_value("schedule-svg");
+  if (draws && out.picture.empty()) problems.add("--schedule-svg is empty; name a file to write");
+  return out;
+}
+
+/// The run that is asked about, complete. Errors: all that is wrong with it.
+RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& problems,
+                    Console& console, const OwnFamilies& families) {
+  std::vector<std::string> notices;
+  RunConfig config = configure(parsed, problems, notices, families);
+  agree_on_choices(config, nullptr, problems);
+  take_machine(config, nullptr, problems);
+  if (!config.data.empty()) leave_open_to_rows(config, false);
+  complete(config);
+  find_vocabulary(config, problems);
+  find_problems(request.automatic ? with_one_device(config) : config, problems);
+  if (!request.picture.empty() && config.parallel.pipeline == 1)
+    problems.add(text("--schedule-svg ", request.picture,
+                      " draws the stages of a pipeline, and pipeline-model-parallel-size is 1; ",
+                      "raise that, or leave --schedule-svg out"));
+  problems.raise();
+  for (const std::string& notice : notices) console.err << "notice: " << notice << "\n";
+  return config;
+}
+
+void print_automatic(const RunConfig& config, const PlanRequest& request, Console& console) {
+  const PlanQuestion question = question_of(config, request.precision);
+  const PlanAnswer answer = plan_for(question);
+  if (!request.plan_file.empty())
+    write_atomically(request.plan_file, plan_file_text(config, answer.best().considered.choice));
+  if (!request.page.empty()) write_atomically(request.page, to_html(answer, question));
+  console.out << (request.json ? to_json(answer, question) : to_text(answer, question));
+}
+
+void print_plan(RunConfig config, const PlanRequest& request, Console& console) {
+  share_cores(config);
+  const std::string fitted = fit_to_cap(config, nullptr, console);
+  if (!fitted.empty()) console.err << "notice: " << fitted << "\n";
+  const std::unique_ptr<Device> device = planned_device(config);
+  WantedPrograms wanted = wanted_programs(config);
+  wanted.placed = request.placements;
+  wanted.stages = true;
+  const Compiled compiled = compile_programs(config, wanted, *device);
+  const PlanReport report = report_of(compiled, config);
+  if (!request.picture.empty())
+    write_atomically(request.picture, planned_pipeline(compiled, config)->svg());
+  console.out << (request.json ? to_json(report) : to_text(report));
+}
+
 }  // namespace
 
 int plan_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   Problems problems;
-  std::vector<Flag> flags = field_flags(families);
-  flags.insert(flags.begin(),
-               {{"json", {}, "", "print JSON", "", false},
-                {"auto",
-                 {},
-                 "",
-                 "choose the plan that takes least time and fits: what no flag tells",
-                 "",
-                 false},
-                {"auto-precision", {}, "", "with --auto: choose the floats too", "", false},
-                {"write-plan", {}, "FILE", "with --auto: write a plan for train --plan", "", false},
-                {"html", {}, "FILE", "with --auto: write the answer as a page", "", false},
-                {"search-mode",
-                 {},
-                 "MODE",
-                 "instead of a plan: placements of single ops, as found by dynamic_programming, "
-                 "recursive_programming or sharding_propagation",
-                 "",
-                 false},
-                {"placements", {}, "", "print the placement of each value on the mesh", "", false},
-                {"schedule-svg",
-                 {},
-                 "FILE",
-                 "draw what each pipeline stage does against time, as an SVG picture",
-                 "",
-                 false},
-                {"minimalloc",
-                 {},
-                 "FILE",
-                 "instead of a plan: places for the buffers of a CSV file in MiniMalloc's format, "
-                 "below --memory-cap, or the smallest found",
-                 "",
-                 false}});
+  const std::vector<Flag> flags = plan_command_flags(families);
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
     console.out
@@ -110,60 +176,17 @@ int plan_command(const Arguments& arguments, Console& console, const OwnFamilies
   for (const std::string& word : parsed.words)
     problems.add(text("unexpected '", word, "'; flags begin with --"));
   if (asks_for_buffer_layout(parsed)) return lay_out_buffer_file(parsed, problems, console);
-  const bool as_json = parsed.take_switch("json"), placements = parsed.take_switch("placements");
-  const bool automatic = parsed.take_switch("auto"),
-             precision = parsed.take_switch("auto-precision");
-  const std::string plan_file = parsed.take_value("write-plan"), page = parsed.take_value("html");
-  if (!automatic && (precision || !plan_file.empty() || !page.empty()))
-    problems.add("--auto-precision, --write-plan and --html are for the planner; give --auto too");
-  const std::string mode = parsed.take_value("search-mode");
-  if (automatic && !mode.empty())
-    problems.add(text("--auto plans whole runs, and --search-mode ", mode,
-                      " places single ops; give one of them"));
-  const bool draws = parsed.find("schedule-svg") != nullptr;
-  const std::string picture = parsed.take_value("schedule-svg");
-  if (draws && picture.empty()) problems.add("--schedule-svg is empty; name a file to write");
-  std::vector<std::string> notices;
-  RunConfig config = configure(parsed, problems, notices, families);
-  agree_on_choices(config, nullptr, problems);
-  take_machine(config, nullptr, problems);
-  if (!config.data.empty()) leave_open_to_rows(config, false);
-  complete(config);
-  find_vocabulary(config, problems);
-  find_problems(automatic ? with_one_device(config) : config, problems);
-  if (draws && config.parallel.pipeline == 1)
-    problems.add(text("--schedule-svg ", picture,
-                      " draws the stages of a pipeline, and pipeline-model-parallel-size is 1; ",
-                      "raise that, or leave --schedule-svg out"));
-  problems.raise();
-  for (const std::string& notice : notices) console.err << "notice: " << notice << "\n";
-
-  if (automatic) {
-    const PlanQuestion question = question_of(config, precision);
-    const PlanAnswer answer = plan_for(question);
-    if (!plan_file.empty())
-      write_atomically(plan_file, plan_file_text(config, answer.best().considered.choice));
-    if (!page.empty()) write_atomically(page, to_html(answer, question));
-    console.out << (as_json ? to_json(answer, question) : to_text(answer, question));
-    return 0;
-  }
-  if (!mode.empty()) {
+  const PlanRequest request = take_request(parsed, problems);
+  const RunConfig config = asked_run(parsed, request, problems, console, families);
+  if (request.automatic) {
+    print_automatic(config, request, console);
+  } else if (!request.search_mode.empty()) {
     const std::optional<std::int64_t> cap = parse_memory_cap(config.memory_cap);
-    console.out << search_text(config, search_mode_of(mode),
+    console.out << search_text(config, search_mode_of(request.search_mode),
                                cap ? static_cast<double>(*cap) : kNever);
-    return 0;
+  } else {
+    print_plan(config, request, console);
   }
-  share_cores(config);
-  const std::string fitted = fit_to_cap(config, nullptr, console);
-  if (!fitted.empty()) console.err << "notice: " << fitted << "\n";
-  const std::unique_ptr<Device> device = planned_device(config);
-  WantedPrograms wanted = wanted_programs(config);
-  wanted.placed = placements;
-  wanted.stages = true;
-  const Compiled compiled = compile_programs(config, wanted, *device);
-  const PlanReport report = report_of(compiled, config);
-  if (draws) write_atomically(picture, planned_pipeline(compiled, config)->svg());
-  console.out << (as_json ? to_json(report) : to_text(report));
   return 0;
 }
 

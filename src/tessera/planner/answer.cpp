@@ -8,6 +8,7 @@
 #include "tessera/base/index.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
+#include "tessera/planner/explain.h"
 #include "tessera/train/facts.h"
 #include "tessera/train/memory_parts.h"
 #include "tessera/train/pipeline_report.h"
@@ -18,26 +19,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string seconds_text(double seconds) {
-  return seconds >= 1 ? format("%.3f s", seconds) : format("%.3f ms", 1e3 * seconds);
-}
-
 std::string row(std::string_view name, const std::string& value, std::string_view more = "") {
   std::string out = format("  %-24s %14s", std::string(name).c_str(), value.c_str());
   return text(out, more.empty() ? "" : "  ", more, "\n");
 }
 
 std::string share_text(double part, double whole) { return format("%.1f %%", 100 * part / whole); }
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += text(out.empty() ? "" : " ", word);
-  return out;
-}
-
-std::string machine_name(const PlanQuestion& question) {
-  return question.machine.name.empty() ? "this machine" : question.machine.name;
-}
 
 std::vector<StageFacts> stages_of(const PlanAnswer& answer) {
   std::vector<StageFacts> out;
@@ -60,32 +47,37 @@ std::string time_text(const PlanAnswer& answer) {
 
 std::string memory_text(const PlanAnswer& answer, const PlanQuestion& question) {
   const std::vector<StageFacts> stages = stages_of(answer);
-  std::string out = "memory of a device, by stage\n";
-  std::string head = format("  %5s %12s", "stage", "peak");
-  for (const MemoryPart& part : kMemoryParts)
-    head += format(" %12s", std::string(part.key).substr(0, 12).c_str());
-  out += head + "\n";
+  std::vector<MemoryPart> parts(std::begin(kMemoryParts), std::end(kMemoryParts));
+  std::erase_if(parts, [&](const MemoryPart& part) {
+    return std::ranges::all_of(
+        stages, [&](const StageFacts& stage) { return stage.memory.*part.bytes == 0; });
+  });
+  std::string out = text("memory of a device, by stage\n", format("  %5s %12s", "stage", "peak"));
+  const auto cell = [](const MemoryPart& part, const std::string& value) {
+    return format(" %*s", std::max(12, static_cast<int>(std::string_view(part.name).size())),
+                  value.c_str());
+  };
+  for (const MemoryPart& part : parts) out += cell(part, part.name);
+  out += "\n";
   for (std::size_t s = 0; s < stages.size(); ++s) {
     out += format("  %5zu %12s", s, bytes_text(stages[s].rank.peak_bytes).c_str());
-    for (const MemoryPart& part : kMemoryParts)
-      out += format(" %12s", bytes_text(stages[s].memory.*part.bytes).c_str());
+    for (const MemoryPart& part : parts)
+      out += cell(part, bytes_text(stages[s].memory.*part.bytes));
     out += "\n";
   }
   if (question.cap) out += text("  the cap is ", bytes_text(*question.cap), "\n");
-  const std::int64_t host = *std::ranges::max_element(answer.best().verdict.host_bytes);
+  const std::int64_t host = answer.best().verdict.host();
   return host > 0 ? out + text("  on the host ", bytes_text(host), "\n") : out;
 }
-
-Json json_of(const PlanChoice& choice, const RunConfig& base) { return plan_flags(base, choice); }
 
 }  // namespace
 
 std::string to_text(const PlanAnswer& answer, const PlanQuestion& question) {
   const PlanChoice& choice = answer.best().considered.choice;
   const double seconds = answer.best().seconds();
-  std::string out = text("plan for ", machine_name(question), ", ", choice.devices(), " of ",
-                         question.devices, " devices\n  ", to_text(choice), "\n  ",
-                         joined(plan_flags(question.base, choice)), "\n");
+  std::string out =
+      text("plan for ", question.machine_name(), ", ", choice.devices(), " of ", question.devices,
+           " devices\n  ", to_text(choice), "\n  ", plan_text(question.base, choice), "\n");
   out += time_text(answer) + memory_text(answer, question);
   out += "what binds\n";
   for (const Share& share : answer.binds) {
@@ -112,9 +104,9 @@ std::string to_json(const PlanAnswer& answer, const PlanQuestion& question) {
   const Candidate& best = answer.best();
   const Prediction& p = best.verdict.predicted;
   Json json;
-  json["plan"] = json_of(best.considered.choice, question.base);
+  json["plan"] = plan_flags(question.base, best.considered.choice);
   json["summary"] = to_text(best.considered.choice);
-  json["machine"] = machine_name(question);
+  json["machine"] = question.machine_name();
   json["devices"] = best.considered.choice.devices();
   json["predicted_step_seconds"] = p.seconds;
   for (std::size_t part = 0; part < kNumTimeParts; ++part)
@@ -122,7 +114,7 @@ std::string to_json(const PlanAnswer& answer, const PlanQuestion& question) {
         {"exposed_seconds", p.exposed[part]}, {"seconds", p.whole[part]}};
   json["predicted_parts"]["waiting"]["exposed_seconds"] = p.bubble;
   json["planned_peak_bytes"] = best.verdict.peak();
-  json["planned_host_bytes"] = *std::ranges::max_element(best.verdict.host_bytes);
+  json["planned_host_bytes"] = best.verdict.host();
   json["memory_cap_bytes"] = question.cap ? Json(*question.cap) : Json(nullptr);
   json["stages"] = Json::array();
   for (const StageFacts& stage : stages_of(answer)) {
@@ -135,7 +127,7 @@ std::string to_json(const PlanAnswer& answer, const PlanQuestion& question) {
     json["binds"].push_back({{"what", share.what}, {"seconds", share.seconds}});
   json["alternatives"] = Json::array();
   for (const Alternative& each : answer.alternatives)
-    json["alternatives"].push_back({{"plan", json_of(each.choice, question.base)},
+    json["alternatives"].push_back({{"plan", plan_flags(question.base, each.choice)},
                                     {"summary", to_text(each.choice)},
                                     {"predicted_step_seconds", each.seconds},
                                     {"planned_peak_bytes", each.bytes},

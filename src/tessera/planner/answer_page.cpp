@@ -6,7 +6,7 @@
 #include "tessera/base/index.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
-#include "tessera/planner/answer.h"
+#include "tessera/planner/explain.h"
 #include "tessera/train/bar_chart.h"
 #include "tessera/train/memory_parts.h"
 #include "tessera/train/page.h"
@@ -47,25 +47,26 @@ std::string memory_part(const PlanAnswer& answer) {
 }
 
 std::string other_plans(const PlanAnswer& answer) {
-  Rows rows = {{"plan", "seconds", "memory", "why it lost"}};
+  Rows rows = {{"plan", "a step", "memory", "why it lost"}};
   for (const Alternative& each : answer.alternatives)
-    rows.push_back(
-        {to_text(each.choice), format("%.4g", each.seconds), bytes_text(each.bytes), each.why});
+    rows.push_back({to_text(each.choice),
+                    text(each.whole ? "" : "about ", seconds_text(each.seconds)),
+                    bytes_text(each.bytes), each.why});
   return page::table(rows);
 }
 
 std::string shares(const PlanAnswer& answer) {
-  Rows rows = {{"what", "seconds", "of a step"}};
+  Rows rows = {{"what", "time", "of a step"}};
   for (const Share& share : answer.binds)
-    rows.push_back({share.what, format("%.4g", share.seconds),
+    rows.push_back({share.what, seconds_text(share.seconds),
                     format("%.1f %%", 100 * share.seconds / answer.best().seconds())});
   return page::table(rows);
 }
 
 std::string more(const PlanAnswer& answer) {
-  Rows rows = {{"what", "seconds", "less"}};
+  Rows rows = {{"what", "a step", "less"}};
   for (const WhatIf& each : answer.what_if)
-    rows.push_back({each.what, format("%.4g", each.seconds),
+    rows.push_back({each.what, seconds_text(each.seconds),
                     format("%.2f %%", 100 * (1 - each.seconds / answer.best().seconds()))});
   return page::table(rows);
 }
@@ -111,14 +112,10 @@ std::string topology_svg(const PlanAnswer& answer, const PlanQuestion& question)
 
 std::string to_html(const PlanAnswer& answer, const PlanQuestion& question) {
   const PlanChoice& choice = answer.best().considered.choice;
-  const std::string machine =
-      question.machine.name.empty() ? "this machine" : question.machine.name;
-  std::string flags;
-  for (const std::string& word : plan_flags(question.base, choice)) flags += text(word, " ");
-  std::string out = page::begin(text("Plan for ", machine));
+  std::string out = page::begin(text("Plan for ", question.machine_name()));
   out += page::paragraph(
              text(choice.devices(), " of ", question.devices, " devices: ", to_text(choice))) +
-         page::paragraph(flags);
+         page::paragraph(plan_text(question.base, choice));
   out += page::heading("Time of a step, of the device that works longest") +
          time_table(answer.best().verdict.predicted);
   out += page::heading("Topology") + topology_svg(answer, question);

@@ -1,70 +1,15 @@
 #include "tessera/planner/choice.h"
 
 #include <algorithm>
-#include <array>
 
-#include "tessera/base/index.h"
 #include "tessera/base/text.h"
+#include "tessera/planner/knobs.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/memory_choice.h"
 
 namespace tessera {
 
 namespace {
-
-constexpr std::array<std::string_view, 18> kChosen = {
-    "devices",
-    "tensor-model-parallel-size",
-    "sequence-parallel",
-    "context-parallel-size",
-    "pipeline-model-parallel-size",
-    "pipeline-schedule",
-    "virtual-pipeline-stages",
-    "pipeline-layout",
-    "micro-batch-size",
-    "zero-stage",
-    "optimizer-shard-size",
-    "recompute-granularity",
-    "recompute-layers",
-    "offload-optimizer",
-    "offload-gradients",
-    "offload-parameters",
-    "offload-activations",
-    "rank-order",
-};
-
-/// "0-3,8": numbers that rise, as ranges.
-std::string ranges_text(const std::vector<std::int64_t>& numbers) {
-  std::vector<std::string> out;
-  for (std::size_t first = 0, last = 0; first < numbers.size(); first = last + 1) {
-    for (last = first; last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1;) ++last;
-    out.push_back(first == last ? text(numbers[first]) : text(numbers[first], "-", numbers[last]));
-  }
-  std::string joined;
-  for (const std::string& each : out) joined += text(joined.empty() ? "" : ",", each);
-  return joined;
-}
-
-/// The layers that are computed again; "all".
-std::string layers_text(const PlanChoice& choice, std::int64_t layers) {
-  if (choice.recomputed.empty()) return "all";
-  const std::vector<std::int64_t> one = {layers};
-  const std::vector<std::int64_t>& layout = choice.layout.empty() ? one : choice.layout;
-  std::vector<std::int64_t> out;
-  std::int64_t first = 0;
-  for (std::size_t c = 0; c < layout.size(); ++c) {
-    for (std::int64_t i = 0; i < std::min(choice.recomputed[c], layout[c]); ++i)
-      out.push_back(first + i);
-    first += layout[c];
-  }
-  return std::ssize(out) == layers ? "all" : ranges_text(out);
-}
-
-std::string layout_text(const std::vector<std::int64_t>& layout) {
-  std::string out;
-  for (const std::int64_t layers : layout) out += text(out.empty() ? "" : ",", layers);
-  return out;
-}
 
 /// "3, 14 x 4, 3": the same without repetitions.
 std::string runs_text(const std::vector<std::int64_t>& layout) {
@@ -76,87 +21,72 @@ std::string runs_text(const std::vector<std::int64_t>& layout) {
   return join(out);
 }
 
-void set_floats(RunConfig& out, Floats floats) {
-  if (floats == Floats::AsAsked) return;
-  out.mixed_precision = false;
-  out.bf16 = floats == Floats::BF16;
-  out.fp16 = floats == Floats::F16;
-}
-
-/// What is told otherwise: what a PlanChoice says in other words, and what is no part of how a run
-/// is planned.
+/// What a plan chooses in other words, and the cap, which has been kept.
 bool is_told_apart(std::string_view name) {
-  constexpr std::array<std::string_view, 13> kApart = {"preset",
-                                                       "memory-cap",
-                                                       "machine",
-                                                       "data",
-                                                       "valid-data",
-                                                       "data-parallel-size",
-                                                       "zero-1-memory-optimization",
-                                                       "zero-2-memory-optimization",
-                                                       "zero-3-memory-optimization",
-                                                       "fsdp-memory-optimization",
-                                                       "checkpoint-activations",
-                                                       "remote-device",
-                                                       "offload-folder"};
-  return std::ranges::find(kApart, name) != kApart.end();
-}
-
-bool says_floats(std::string_view name) {
-  return name == "mixed-precision" || name == "bf16" || name == "fp16";
-}
-
-void add_flag(const Field& field, const RunConfig& config, std::vector<std::string>& out) {
-  const std::string value = get_text(field, config);
-  if (is_switch(field)) {
-    out.push_back(text(value == "true" ? "--" : "--no-", field.name));
-  } else if (!value.empty() && value.find(' ') == std::string::npos) {
-    out.push_back(text("--", field.name));
-    out.push_back(value);
-  }
+  return name == "memory-cap" || std::ranges::any_of(knobs(), [&](const Knob& knob) {
+           const std::vector<std::string> others = split(knob.others, ' ');
+           return std::ranges::find(others, name) != others.end();
+         });
 }
 
 }  // namespace
 
 RunConfig with(const RunConfig& base, const PlanChoice& choice) {
+  static const RunConfig kUsual;
   RunConfig out = base;
-  ParallelConfig& parallel = out.parallel;
-  parallel.devices = choice.devices();
-  parallel.tensor = choice.tensor;
-  parallel.context = choice.context;
-  parallel.pipeline = choice.pipeline;
-  parallel.sequence = choice.sequence;
-  const bool several = choice.pipeline > 1;
-  parallel.schedule = several ? choice.schedule : ParallelConfig().schedule;
-  parallel.virtual_stages = several ? choice.chunks : 0;
-  parallel.layout = several ? layout_text(choice.layout) : "";
-  if (!choice.order.empty()) parallel.rank_order = choice.order;
-  out.data_parallel = 0;
-  out.zero_stage = choice.zero;
-  out.zero1 = out.zero2 = out.zero3 = out.fsdp = false;
-  parallel.shard_size = choice.zero > 0 ? choice.shard_size : 0;
-  set_floats(out, choice.floats);
-  set_memory_choice(out, {choice.recompute, layers_text(choice, layer_count(base.model)),
-                          choice.micro_batch_size, choice.offload});
+  const auto set = [&](std::string_view name, const std::string& value) {
+    if (const Field* field = find_field(name).field) set_text(*field, out, value, name);
+  };
+  for (const Knob& knob : knobs()) {
+    const std::optional<std::string> value = knob.value(choice, base);
+    if (!value) continue;
+    set(knob.field, knob.written ? *value : get_text(*find_field(knob.field).field, kUsual));
+    for (const std::string& other : split(knob.others, ' '))
+      if (const Field* field = find_field(other).field) set(other, get_text(*field, kUsual));
+  }
   complete(out);
+  return out;
+}
+
+std::vector<const Field*> plan_fields(const RunConfig& base, const PlanChoice& choice) {
+  std::vector<const Field*> out;
+  const auto is_knob = [](std::string_view name) {
+    return std::ranges::find(knobs(), name, &Knob::field) != knobs().end();
+  };
+  for (const Field& field : fields()) {
+    const bool named = (field.name == "preset" && !base.preset.empty()) ||
+                       (field.name == "machine" && !base.machine.empty());
+    const bool asked = base.asked_for.contains(field.name) && field.in_plan;
+    if ((named || asked) && !is_knob(field.name) && !is_told_apart(field.name))
+      out.push_back(&field);
+  }
+  for (const Knob& knob : knobs()) {
+    const bool said = knob.value(choice, base) || base.asked_for.contains(knob.field);
+    if (knob.written && said) out.push_back(find_field(knob.field).field);
+  }
   return out;
 }
 
 std::vector<std::string> plan_flags(const RunConfig& base, const PlanChoice& choice) {
   const RunConfig config = with(base, choice);
   std::vector<std::string> out;
-  for (const Field& field : fields()) {
-    const bool chosen = std::ranges::find(kChosen, field.name) != kChosen.end();
-    const bool floats = says_floats(field.name) && choice.floats != Floats::AsAsked;
-    const bool asked = base.asked_for.contains(field.name) || floats;
-    if (chosen || !asked || !field.in_plan || is_told_apart(field.name)) continue;
-    if (floats && field.name == "mixed-precision") continue;
-    add_flag(field, config, out);
-  }
-  for (const std::string_view name : kChosen) {
-    if (const Field* field = find_field(name).field) add_flag(*field, config, out);
+  for (const Field* field : plan_fields(base, choice)) {
+    const std::string value = get_text(*field, config);
+    if (is_switch(*field)) {
+      out.push_back(text(value == "true" ? "--" : "--no-", field->name));
+    } else if (!value.empty()) {
+      out.push_back(text("--", field->name));
+      for (std::string& word : split(value, '\n')) out.push_back(std::move(word));  // of a list
+    }
   }
   return out;
+}
+
+std::string plan_text(const RunConfig& base, const PlanChoice& choice) {
+  std::vector<std::string> words = plan_flags(base, choice);
+  for (std::string& word : words)
+    if (word.find(' ') != std::string::npos) word = text("'", word, "'");
+  return join(words, " ");
 }
 
 std::string to_text(const PlanChoice& c) {
@@ -183,8 +113,11 @@ std::string to_text(const PlanChoice& c) {
   if (c.recompute != Recompute::None) out += text(", recompute ", to_text(c.recompute));
   std::int64_t again = 0;
   for (const std::int64_t layers : c.recomputed) again += layers;
-  if (c.recompute != Recompute::None && !c.recomputed.empty())
+  if (c.recompute != Recompute::None && !c.told_layers.empty()) {
+    out += text(" of layers ", c.told_layers);
+  } else if (c.recompute != Recompute::None && !c.recomputed.empty()) {
     out += text(" of ", again, " layers");
+  }
   for (const std::string& word : offload_words(c.offload)) out += text(", offload ", word);
   if (c.floats == Floats::BF16) out += ", bf16";
   if (c.floats == Floats::F16) out += ", fp16";

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/train/config.h"
+#include "tessera/train/fields.h"
 
 namespace tessera {
 
@@ -24,6 +25,7 @@ struct PlanChoice {
   std::int64_t shard_size = 0;  // data parallel ranks that share out a state; 0: all
   Recompute recompute = Recompute::Elementwise;
   std::vector<std::int64_t> recomputed = {};  // layers from each chunk's first on; empty: all
+  std::string told_layers = {};               // the same as a flag says it; empty: none does
   OffloadStrategy offload = {};
   Floats floats = Floats::AsAsked;
 
@@ -35,9 +37,14 @@ struct PlanChoice {
 /// `base` with what `choice` says, complete. Layers are those of base's model.
 RunConfig with(const RunConfig& base, const PlanChoice& choice);
 
-/// The flags that make with(base, choice) of base's preset or family alone: what was asked for and
-/// what the choice sets; "--name", "value", "--switch", "--no-switch". No word has a blank.
+/// What makes with(base, choice) of nothing: the preset, the machine, what was asked for, and what
+/// the choice sets.
+std::vector<const Field*> plan_fields(const RunConfig& base, const PlanChoice& choice);
+/// The same as flags: "--name", "value", "--switch", "--no-switch". A word has a blank only where
+/// one that was asked for has it, as the path of a file may.
 std::vector<std::string> plan_flags(const RunConfig& base, const PlanChoice& choice);
+/// These as a shell reads them.
+std::string plan_text(const RunConfig& base, const PlanChoice& choice);
 
 /// "dp 16 x tp 8 x pp 16, 1f1b, micro-batch 1, ZeRO-1, recompute elementwise"
 std::string to_text(const PlanChoice& choice);

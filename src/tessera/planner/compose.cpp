@@ -34,21 +34,21 @@ struct Composer::Shape {
   TwoWays ways;
   std::int64_t micro_batches;
   const StageCaps& caps;
-  std::vector<InFlight> in_flight;  // by chunk
-  std::vector<int> stage_of;        // by chunk
+  std::vector<InFlight> in_flight;                     // by chunk
+  std::vector<int> stage_of;                           // by chunk
+  std::optional<std::vector<std::int64_t>> told = {};  // layers that are computed again
 
+  /// How many of a chunk's layers are told. Which does not matter, as long as they are alike.
+  std::int64_t told_of(const Chunk& has) const {
+    return std::ranges::count_if(*told, [&](std::int64_t layer) {
+      return has.first <= layer && layer < has.first + has.layers;
+    });
+  }
   std::size_t chunks() const { return stage_of.size(); }
 };
 
 std::int64_t Composer::layers() const {
   return std::accumulate(stacks_.begin(), stacks_.end(), std::int64_t{0});
-}
-
-std::size_t Composer::stack_of(std::int64_t layer) const {
-  std::size_t out = 0;
-  for (std::int64_t end = stacks_[0]; layer >= end && out + 1 < stacks_.size();)
-    end += stacks_[++out];
-  return out;
 }
 
 StageUse Composer::use_of(const TwoWays& ways, std::size_t chunk, std::size_t chunks,
@@ -92,6 +92,7 @@ std::int64_t Composer::least_again(const Shape& shape, std::size_t chunk, const 
     return use_of(shape.ways, chunk, shape.chunks(), has, again);
   };
   const auto fits = [&](const StageUse& use) { return bytes_of(shape, chunk, use) <= cap; };
+  if (shape.told) return fits(of(shape.told_of(has))) ? shape.told_of(has) : -1;
   const StageUse none = of(0);
   if (shape.ways.more == shape.ways.less) return fits(none) ? 0 : -1;
   const StageUse all = of(has.layers);
@@ -125,9 +126,10 @@ bool Composer::cut(const Shape& shape, bool capped, Composition& out) const {
     std::vector<std::optional<Cost>> costs(widest + 1);  // of one stack: by the number of layers
     const auto cost = [&](std::size_t begin, std::size_t end) {
       std::optional<Cost>& known = costs[end - begin];
-      if (known && stacks_.size() == 1) return *known;
+      if (known && stacks_.size() == 1 && !shape.told) return *known;
       const Chunk has{static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end - begin)};
-      known = {capped ? least_again(shape, c, has) : 0, 0};
+      const std::int64_t free = shape.told ? shape.told_of(has) : 0;
+      known = {capped ? least_again(shape, c, has) : free, 0};
       if (known->again >= 0)
         known->seconds = use_of(shape.ways, c, chunks, has, known->again).micro_batch_seconds();
       return *known;
@@ -162,6 +164,11 @@ bool Composer::cut(const Shape& shape, bool capped, Composition& out) const {
 bool Composer::fill(const Shape& shape, Composition& out) const {
   const std::size_t chunks = shape.chunks();
   out.recomputed.assign(chunks, 0);
+  if (shape.told) {
+    std::int64_t first = 0;
+    for (std::size_t c = 0; c < chunks; first += out.layout[c++])
+      out.recomputed[c] = shape.told_of({first, out.layout[c]});
+  }
   bool all_fit = true;
   for (int stage = 0; stage < static_cast<int>(shape.choice.pipeline); ++stage) {
     const auto bytes = [&] {
@@ -186,7 +193,7 @@ bool Composer::fill(const Shape& shape, Composition& out) const {
             out.layout[c] - out.recomputed[c] > out.layout[next] - out.recomputed[next])
           next = c;
       }
-      if (next == chunks || shape.ways.more == shape.ways.less) {
+      if (next == chunks || shape.told || shape.ways.more == shape.ways.less) {
         all_fit = false;
         break;
       }
@@ -370,6 +377,7 @@ Composition Composer::compose(const PlanChoice& choice, const TwoWays& ways,
                               std::int64_t micro_batches, const StageCaps& caps) {
   Shape shape{choice, ways, micro_batches, caps, {}, {}};
   place(shape);
+  if (!choice.told_layers.empty()) shape.told = parse_layers(choice.told_layers, layers());
   Composition out;
   const bool told = !choice.layout.empty();
   out.fits = !told && choice.chunks == 1 && cut(shape, true, out);

@@ -66,7 +66,6 @@ class Composer {
   /// A chunk alone: without what each stage takes once.
   StageUse use_of(const TwoWays& ways, std::size_t chunk, std::size_t chunks, const Chunk& has,
                   std::int64_t again) const;
-  std::size_t stack_of(std::int64_t layer) const;
   std::int64_t layers() const;
   struct Shape;
   bool cut(const Shape& shape, bool capped, Composition& out) const;

@@ -1,14 +1,11 @@
 #include "tessera/planner/explain.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "tessera/base/format.h"
-#include "tessera/base/index.h"
-#include "tessera/base/size.h"
 #include "tessera/base/text.h"
-#include "tessera/train/memory_choice.h"
+#include "tessera/planner/knobs.h"
 
 namespace tessera {
 
@@ -21,62 +18,176 @@ double part(const Prediction& predicted, TimePart which) {
 }
 
 /// Where the busiest stage of a composition spends a step.
-std::vector<Share> shares_of(const Composition& composed, std::int64_t micro_batches) {
-  const auto m = static_cast<double>(micro_batches);
-  const auto kind = [&](const char* what, StageUse::Part part) {
-    return Share{what, m * composed.busiest[part]};
-  };
-  return {kind("products", StageUse::kProducts),
-          kind("other kernels", StageUse::kKernels),
-          kind("transfers inside layers", StageUse::kInner),
-          kind("transfers of gradients and states", StageUse::kData),
-          kind("copies to the host", StageUse::kCopies),
-          {"the update", composed.busiest[StageUse::kUpdate]},
-          {"waiting", composed.bubble * composed.loop_seconds}};
+std::vector<Share> shares_of(const Considered& of) {
+  const auto m = static_cast<double>(of.micro_batches);
+  const StageUse& busiest = of.composed.busiest;
+  return {{"products", m * busiest[StageUse::kProducts]},
+          {"other kernels", m * busiest[StageUse::kKernels]},
+          {"transfers inside layers", m * busiest[StageUse::kInner]},
+          {"transfers of gradients and states", m * busiest[StageUse::kData]},
+          {"copies to the host", m * busiest[StageUse::kCopies]},
+          {"the update", busiest[StageUse::kUpdate]},
+          {"waiting", of.composed.bubble * of.composed.loop_seconds}};
+}
+
+/// The same of a whole plan.
+std::vector<Share> shares_of(const Prediction& p) {
+  return {{"products", part(p, TimePart::Products)},
+          {"other kernels", part(p, TimePart::OtherKernels)},
+          {"transfers inside layers", part(p, TimePart::Inner) + part(p, TimePart::Inter)},
+          {"transfers of gradients and states", part(p, TimePart::Data)},
+          {"messages between stages", part(p, TimePart::Messages)},
+          {"copies to the host", part(p, TimePart::HostCopies)},
+          {"waiting", p.bubble}};
 }
 
 /// In which respects a plan differs from the best, in a word each.
-std::string respects(const PlanChoice& a, const PlanChoice& b) {
-  std::string out;
-  const auto add = [&](bool differs, const char* what) {
-    if (differs) out += text(out.empty() ? "" : ", ", what);
-  };
-  add(a.devices() != b.devices(), "devices");
-  add(a.data != b.data, "data");
-  add(a.context != b.context, "context");
-  add(a.tensor != b.tensor, "tensor");
-  add(a.pipeline != b.pipeline, "stages");
-  add(a.sequence != b.sequence, "sequence");
-  add(a.schedule != b.schedule || a.chunks != b.chunks, "schedule");
-  add(a.micro_batch_size != b.micro_batch_size, "micro-batch");
-  add(a.zero != b.zero || a.shard_size != b.shard_size, "ZeRO");
-  add(a.recompute != b.recompute || a.recomputed != b.recomputed, "recomputing");
-  add(a.offload != b.offload, "offload");
-  add(a.floats != b.floats, "floats");
-  add(out.empty() && a.order != b.order, "order");
+std::string respects(const PlanChoice& a, const PlanChoice& b, const RunConfig& base) {
+  std::vector<std::string_view> out;
+  bool order = false;
+  for (const Knob& knob : knobs()) {
+    if (knob.respect.empty() || knob.value(a, base) == knob.value(b, base)) continue;
+    if (knob.field == "rank-order")
+      order = true;  // it follows from other sizes
+    else if (out.empty() || out.back() != knob.respect)
+      out.push_back(knob.respect);
+  }
+  if (out.empty() && order) out.emplace_back("order");
+  return join(out);
+}
+
+/// "it takes 3.1 % longer: waiting 2.5 ms longer, partly made up by products, 0.4 ms shorter"
+std::string why_slower(double ratio, const std::vector<Share>& of, const std::vector<Share>& than) {
+  std::vector<Share> more;
+  for (std::size_t i = 0; i < of.size(); ++i)
+    more.push_back({of[i].what, of[i].seconds - than[i].seconds});
+  const Share most = *std::ranges::max_element(more, {}, &Share::seconds),
+              least = *std::ranges::min_element(more, {}, &Share::seconds);
+  if (ratio < 1.0005) return "it takes as long, within 0.05 %";
+  std::string out = text("it takes ", format("%.1f %%", 100 * (ratio - 1)), " longer");
+  if (most.seconds <= 0) return out;
+  out += text(": ", most.what, " ", seconds_text(most.seconds), " longer");
+  if (-least.seconds > most.seconds / 20)
+    out += text(", partly made up by ", least.what, ", ", seconds_text(-least.seconds), " shorter");
   return out;
 }
 
-std::string why_slower(const Considered& other, const Considered& best, std::int64_t micro_batches,
-                       std::int64_t best_micro_batches) {
-  const std::vector<Share> of = shares_of(other.composed, micro_batches),
-                           than = shares_of(best.composed, best_micro_batches);
-  std::size_t most = 0;
-  for (std::size_t i = 1; i < of.size(); ++i) {
-    if (of[i].seconds - than[i].seconds > of[most].seconds - than[most].seconds) most = i;
-  }
-  const double more = of[most].seconds - than[most].seconds;
-  if (more <= 0) return "no part of it alone takes longer";
-  return text(of[most].what, " ", format("%.4g s longer", more));
+/// Without what follows from the caps.
+PlanChoice bare(PlanChoice choice) {
+  choice.layout.clear();
+  choice.recomputed.clear();
+  return choice;
 }
+
+/// What is told of the alternatives of one best plan.
+class Alternatives {
+ public:
+  Alternatives(const SearchResult& found, const RunConfig& base, const StageCaps& caps)
+      : found_(found), base_(base), caps_(caps), best_(found.fit.front()) {
+    about_ = &best_.considered;
+    for (const Considered& each : found.considered)
+      if (each.basis == Basis::About && bare(each.choice) == bare(best_.considered.choice))
+        about_ = &each;
+  }
+
+  std::vector<Alternative> all() {
+    for (const Candidate& each : found_.fit) {
+      const double ratio = each.seconds() / best_.seconds();
+      add({each.considered.choice, each.seconds(), each.verdict.peak(), true, true,
+           why_slower(ratio, shares_of(each.verdict.predicted),
+                      shares_of(best_.verdict.predicted))});
+    }
+    std::vector<const Considered*> rest;
+    for (const Considered& each : found_.considered)
+      if (each.composed.fits && !compiled(each) && ratio_of(each, each.composed.seconds) >= 1)
+        rest.push_back(&each);
+    std::ranges::stable_sort(
+        rest, {}, [&](const Considered* each) { return ratio_of(*each, each->composed.seconds); });
+    for (const Considered* each : rest) {
+      if (out_.size() == kMostAlternatives) break;
+      const double ratio = ratio_of(*each, each->composed.seconds);
+      add({each->choice, ratio * best_.seconds(), bytes_of(*each), false, true,
+           why_slower(ratio, shares_of(*each), shares_of(like(*each)))});
+    }
+    add_fastest_that_does_not_fit();
+    return std::move(out_);
+  }
+
+ private:
+  /// What short models of the same kind tell of the best.
+  const Considered& like(const Considered& of) const {
+    return of.basis == Basis::About ? *about_ : best_.considered;
+  }
+  double ratio_of(const Considered& of, double seconds) const {
+    return seconds / like(of).composed.seconds;
+  }
+  static std::int64_t bytes_of(const Considered& of) {
+    return static_cast<std::int64_t>(of.composed.peak_bytes());
+  }
+  bool compiled(const Considered& of) const {
+    const auto same = [&](const Candidate& each) { return each.considered.choice == of.choice; };
+    return std::ranges::any_of(found_.fit, same) || std::ranges::any_of(found_.refuted, same);
+  }
+  void add(Alternative next) {
+    if (out_.size() < kMostAlternatives &&
+        known_.insert(respects(next.choice, best_.considered.choice, base_)).second)
+      out_.push_back(std::move(next));
+  }
+
+  /// What is above a cap; empty: nothing is.
+  std::string above(double device, double host, bool about) const {
+    const auto told = [&](const char* where, double bytes, const char* limit, double cap) {
+      return text("it does not fit: ", about ? "about " : "",
+                  bytes_text(static_cast<std::int64_t>(bytes)), " on the ", where, ", and ", limit,
+                  " ", bytes_text(static_cast<std::int64_t>(cap)));
+    };
+    if (caps_.all > 0 && device > caps_.all) return told("device", device, "the cap is", caps_.all);
+    if (caps_.host > 0 && host > caps_.host)
+      return told("host", host, "a device has there", caps_.host);
+    return "";
+  }
+
+  void add_fastest_that_does_not_fit() {
+    Alternative out{{}, best_.seconds(), 0, false, false, ""};
+    for (const Candidate& each : found_.refuted) {
+      const Verdict& verdict = each.verdict;
+      if (each.seconds() < out.seconds)
+        out = {
+            each.considered.choice,
+            each.seconds(),
+            verdict.peak(),
+            true,
+            false,
+            above(static_cast<double>(verdict.peak()), static_cast<double>(verdict.host()), false)};
+    }
+    for (const Considered& each : found_.considered) {
+      const double seconds = ratio_of(each, each.free_seconds) * best_.seconds();
+      if (each.composed.fits || seconds >= out.seconds) continue;
+      const std::string why =
+          above(each.composed.peak_bytes(), std::ranges::max(each.composed.host_bytes), true);
+      if (!why.empty()) out = {each.choice, seconds, bytes_of(each), false, false, why};
+    }
+    if (!out.why.empty()) out_.push_back(std::move(out));
+  }
+
+  const SearchResult& found_;
+  const RunConfig& base_;
+  const StageCaps& caps_;
+  const Candidate& best_;
+  const Considered* about_ = nullptr;
+  std::vector<Alternative> out_;
+  std::set<std::string> known_ = {""};
+};
 
 }  // namespace
 
-std::vector<Share> binds_of(const SearchResult& found) {
-  const Prediction& p = found.fit.front().verdict.predicted;
-  double least = found.fit.front().considered.composed.seconds;
-  const double mine = least;
-  for (const Considered& each : found.considered) least = std::min(least, each.free_seconds);
+std::string seconds_text(double seconds) {
+  return seconds >= 1 ? format("%.3f s", seconds) : format("%.3f ms", 1e3 * seconds);
+}
+
+std::vector<Share> binds_of(const SearchResult& found, double free_seconds) {
+  const Candidate& best = found.fit.front();
+  const Prediction& p = best.verdict.predicted;
   std::vector<Share> out = {
       {"products", part(p, TimePart::Products)},
       {"other kernels", part(p, TimePart::OtherKernels)},
@@ -84,50 +195,14 @@ std::vector<Share> binds_of(const SearchResult& found) {
                         part(p, TimePart::Messages)},
       {"copies to the host", part(p, TimePart::HostCopies)},
       {"bubble", p.bubble},
-      {"memory", mine - least}};
+      {"memory", std::max(0.0, best.seconds() - free_seconds)}};
   std::ranges::stable_sort(out, std::ranges::greater(), &Share::seconds);
   return out;
 }
 
-std::vector<Alternative> alternatives_of(const SearchResult& found,
-                                         const std::optional<std::int64_t>& cap) {
-  const Candidate& best = found.fit.front();
-  std::vector<Alternative> out;
-  std::set<std::string> known = {""};
-  const auto slower = [&](const Considered& each) {
-    return text(
-        "it takes ",
-        format("%.1f %% longer: ",
-               100 * (each.composed.seconds / best.considered.composed.seconds - 1)),
-        why_slower(each, best.considered, each.micro_batches, best.considered.micro_batches));
-  };
-  const auto add = [&](const Considered& each, double seconds, std::int64_t bytes, bool whole) {
-    if (out.size() < kMostAlternatives &&
-        known.insert(respects(each.choice, best.considered.choice)).second)
-      out.push_back({each.choice, seconds, bytes, whole, true, slower(each)});
-  };
-  for (const Candidate& each : found.fit)
-    add(each.considered, each.seconds(), each.verdict.peak(), true);
-  std::vector<const Considered*> rest;
-  for (const Considered& each : found.considered) rest.push_back(&each);
-  std::ranges::stable_sort(rest, {}, [](const Considered* each) { return each->composed.seconds; });
-  for (const Considered* each : rest) {
-    // What short models told too well has been compiled whole, or is not the best of its kind.
-    if (each->composed.fits && each->composed.seconds >= best.considered.composed.seconds)
-      add(*each, each->composed.seconds, static_cast<std::int64_t>(each->composed.peak_bytes()),
-          false);
-  }
-  const auto faster = std::ranges::min_element(found.considered, {}, [](const Considered& each) {
-    return each.composed.fits ? std::numeric_limits<double>::infinity() : each.free_seconds;
-  });
-  if (faster != found.considered.end() && !faster->composed.fits && cap &&
-      faster->free_seconds < best.considered.composed.seconds) {
-    const auto bytes = static_cast<std::int64_t>(faster->composed.peak_bytes());
-    out.push_back({faster->choice, faster->free_seconds, bytes, false, false,
-                   text("it does not fit: about ", bytes_text(bytes), ", and the cap is ",
-                        bytes_text(*cap))});
-  }
-  return out;
+std::vector<Alternative> alternatives_of(const SearchResult& found, const RunConfig& base,
+                                         const StageCaps& caps) {
+  return Alternatives(found, base, caps).all();
 }
 
 }  // namespace tessera

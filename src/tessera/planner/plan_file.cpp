@@ -33,15 +33,6 @@ std::string described(const RunConfig& config) {
   return text("cores = ", num_usable_cores(), ", ", config.max_isa);
 }
 
-/// A field as TOML says it: numbers and switches bare, texts in quotes.
-std::string toml_value(const Field& field, const std::string& value) {
-  const RunConfig config;
-  const Slot slot = read_slot(field, config);
-  const bool bare = is_switch(field) || std::holds_alternative<std::int64_t*>(slot) ||
-                    std::holds_alternative<double*>(slot);
-  return bare ? value : text("\"", value, "\"");
-}
-
 }  // namespace
 
 MadeFor made_for(const RunConfig& config) {
@@ -63,18 +54,11 @@ MadeFor made_for(const RunConfig& config) {
 }
 
 std::string plan_file_text(const RunConfig& base, const PlanChoice& choice) {
-  const MadeFor of = made_for(with(base, choice));
+  const RunConfig config = with(base, choice);
+  const MadeFor of = made_for(config);
   std::string out = "# Made by tessera plan --auto; tessera train --plan FILE runs it.\n";
-  if (!base.preset.empty()) out += text("preset = \"", base.preset, "\"\n");
-  if (!base.machine.empty()) out += text("machine = \"", base.machine, "\"\n");
-  const std::vector<std::string> flags = plan_flags(base, choice);
-  for (std::size_t i = 0; i < flags.size(); ++i) {
-    const bool no = starts_with(flags[i], "--no-");
-    const std::string name = flags[i].substr(no ? 5 : 2);
-    const Field& field = *find_field(name).field;
-    const std::string value = is_switch(field) ? (no ? "false" : "true") : flags[++i];
-    out += text(name, " = ", toml_value(field, value), "\n");
-  }
+  for (const Field* field : plan_fields(base, choice))
+    out += text(field->name, " = ", toml_value(*field, config), "\n");
   out += "\n[plan]\n";
   for (const Key& key : kKeys) out += text(key.name, " = \"", of.*key.value, "\"\n");
   return out;

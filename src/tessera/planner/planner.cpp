@@ -42,7 +42,8 @@ Verify verifier(const PlanQuestion& question, const DeviceOf& device_of) {
         out.host_bytes.push_back(plan->host_bytes());
       }
       return found->second = out;
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (error.fault() != Fault::Usage) throw;
       return std::nullopt;
     }
   };
@@ -59,7 +60,8 @@ void add_faster_links(const PlanAnswer& answer, const PlanQuestion& question,
                       std::vector<WhatIf>& out) {
   const auto add = [&](const std::string& what, const Machine& machine) {
     const double seconds = predict_whole(*answer.compiled, machine).seconds;
-    if (seconds < answer.best().seconds()) out.push_back({what, seconds, ""});
+    const bool visible = seconds < answer.best().seconds() * 0.9999;
+    if (visible) out.push_back({what, seconds, ""});
   };
   for (const MachineLevel& level : machine_levels()) {
     Machine faster = question.machine;
@@ -97,11 +99,24 @@ void add_more(PlanAnswer& answer, const PlanQuestion& question, ShortModels& mod
   }
 }
 
+/// Seconds of the best plan without caps; those of the best, where no cap is in its way.
+double free_seconds(const SearchResult& found, const PlanQuestion& question, const Space& space,
+                    ShortModels& models, const Verify& verify) {
+  const Candidate& best = found.fit.front();
+  const bool binds = std::ranges::any_of(found.considered, [&](const Considered& each) {
+    return each.free_seconds < best.considered.composed.seconds;
+  });
+  if (!binds) return best.seconds();
+  Search search(question.base, question.machine, space, models, verify, {.whole_plans = 2});
+  const SearchResult free = search.run({});
+  return free.fit.empty() ? best.seconds() : free.fit.front().seconds();
+}
+
 /// Short models may tell too much: what takes least is compiled whole before it is refused.
 void take_leanest(SearchResult& found, const Verify& verify, const PlanQuestion& question) {
   const std::vector<Candidate> leanest = leanest_of(found, verify);
   for (const Candidate& each : leanest)
-    if (!question.cap || each.verdict.peak() <= *question.cap) found.fit.push_back(each);
+    if (each.verdict.fits(caps_of(question))) found.fit.push_back(each);
   if (found.fit.empty()) refuse(question, leanest);
   std::ranges::stable_sort(found.fit, {}, &Candidate::seconds);
 }
@@ -111,6 +126,7 @@ void take_leanest(SearchResult& found, const Verify& verify, const PlanQuestion&
 PlanAnswer plan_for(const PlanQuestion& question, const DeviceOf& device_of) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
+  require_room(question);
   ShortModels models(question.base, question.machine, device_of);
   const Verify verify = verifier(question, device_of);
   const Space space(question.base, question.devices, question.precision);
@@ -120,8 +136,8 @@ PlanAnswer plan_for(const PlanQuestion& question, const DeviceOf& device_of) {
   if (out.found.fit.empty()) take_leanest(out.found, verify, question);
   out.config = with(question.base, out.best().considered.choice);
   out.compiled = compile_whole(out.config, device_of);
-  out.binds = binds_of(out.found);
-  out.alternatives = alternatives_of(out.found, question.cap);
+  out.binds = binds_of(out.found, free_seconds(out.found, question, space, models, verify));
+  out.alternatives = alternatives_of(out.found, question.base, caps_of(question));
   if (question.what_if) {
     add_more(out, question, models, verify);
     add_faster_links(out, question, out.what_if);

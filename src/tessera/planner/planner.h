@@ -21,6 +21,8 @@ struct PlanQuestion {
   bool precision = false;           // also choose the floats
   bool what_if = true;              // also plan for a little more of everything
   PlannerLimits limits = {};
+
+  std::string machine_name() const { return machine.name.empty() ? "this machine" : machine.name; }
 };
 
 /// Another plan, and why it is not the best.

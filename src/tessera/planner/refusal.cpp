@@ -7,6 +7,11 @@
 #include "tessera/base/error.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
+#include "tessera/models/family.h"
+#include "tessera/planner/knobs.h"
+#include "tessera/planner/space.h"
+#include "tessera/train/programs.h"
+#include "tessera/train/step.h"
 
 namespace tessera {
 
@@ -14,14 +19,9 @@ namespace {
 
 constexpr std::size_t kMostTried = 8;
 
-std::string words_text(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += text(out.empty() ? "" : " ", word);
-  return out;
-}
-
 /// What is wrong with the sizes that were asked for, on as few devices as have them.
-std::vector<std::string> problems_of(const RunConfig& base) {
+std::vector<std::string> problems_of(const PlanQuestion& question) {
+  const RunConfig& base = question.base;
   ParallelConfig asked = base.parallel;
   const auto one_unless = [&](std::string_view field, std::int64_t& size) {
     if (!base.asked_for.contains(field)) size = 1;
@@ -29,10 +29,79 @@ std::vector<std::string> problems_of(const RunConfig& base) {
   one_unless("tensor-model-parallel-size", asked.tensor);
   one_unless("context-parallel-size", asked.context);
   one_unless("pipeline-model-parallel-size", asked.pipeline);
-  const bool told = base.asked_for.contains("devices");
-  if (!told) asked.devices = asked.tensor * asked.context * asked.pipeline;
+  asked.schedule = ParallelConfig().schedule;
+  asked.virtual_stages = asked.shard_size = asked.shard_threshold = 0;
+  asked.layout.clear();
+  asked.machine = {};
   asked.repeat = 1;
-  return problems(asked, base.model).texts();
+  const std::int64_t parts = asked.tensor * asked.context * asked.pipeline;
+  if (!base.asked_for.contains("devices")) asked.devices = parts;
+  std::vector<std::string> out = problems(asked, base.model).texts();
+  if (out.empty() && parts > question.devices)
+    out.push_back(text("the sizes that were given take ", parts, ": tensor-model-parallel-size ",
+                       asked.tensor, " x context-parallel-size ", asked.context,
+                       " x pipeline-model-parallel-size ", asked.pipeline));
+  return out;
+}
+
+bool has_a_way(const PlanQuestion& question, const RunConfig& base) {
+  const Space space(base, question.devices, question.precision);
+  for (const PlanChoice& frame : space.frames())
+    for (const PlanChoice& split : space.splits(frame))
+      for (const PlanChoice& scheduled : space.schedules(split))
+        if (!space.starts(scheduled).empty()) return true;
+  return false;
+}
+
+/// What was asked for without which there would be a way, as it was written; where no single one is
+/// to blame, all of it.
+std::vector<std::string> culprits(const PlanQuestion& question) {
+  std::vector<std::string> all, out;
+  for (const Knob& knob : knobs()) {
+    RunConfig without = question.base;
+    std::string written;
+    std::vector<std::string> names = split(knob.others, ' ');
+    names.emplace_back(knob.field);
+    for (const std::string& name : names) {
+      const auto asked = without.asked_for.find(name);
+      if (asked == without.asked_for.end()) continue;
+      written = asked->second;
+      without.asked_for.erase(asked);
+    }
+    if (written.empty()) continue;
+    all.push_back(written);
+    if (has_a_way(question, without)) out.push_back(written);
+  }
+  return out.empty() ? all : out;
+}
+
+std::string device_limit(const PlanQuestion& question) {
+  return question.base.memory_cap != "none"
+             ? text("memory-cap ", question.base.memory_cap)
+             : text("the memory of a device of ", question.machine_name());
+}
+
+/// By how much it is above the caps, as a factor.
+double excess(const Verdict& verdict, const StageCaps& caps) {
+  const auto of = [](std::int64_t bytes, double cap) {
+    return cap > 0 ? static_cast<double>(bytes) / cap : 0;
+  };
+  return std::max(of(verdict.peak(), caps.all), of(verdict.host(), caps.host));
+}
+
+[[noreturn]] void refuse_all_sizes(const PlanQuestion& question) {
+  const std::string begin =
+      text("no way to run this model on ", counted(question.devices, "device"), " is legal: ");
+  if (const auto asked = problems_of(question); !asked.empty())
+    fail(Fault::Usage, begin, join(asked));
+  if (has_a_way(question, question.base))
+    fail(Fault::Usage, "no plan of this model on ", counted(question.devices, "device"),
+         " compiles; tessera plan without --auto says why one does not");
+  const std::vector<std::string> told = culprits(question);
+  fail(Fault::Usage, begin,
+       "data-parallel-size x micro-batch-size has to divide global-batch-size ",
+       question.base.global_batch_size, ", and nothing that does goes with ", join(told, " "),
+       "; leave ", told.size() == 1 ? "that" : "one of these", " out, or give another value");
 }
 
 }  // namespace
@@ -54,26 +123,48 @@ std::vector<Candidate> leanest_of(const SearchResult& found, const Verify& verif
   return out;
 }
 
-void refuse(const PlanQuestion& question, const std::vector<Candidate>& leanest) {
-  const std::string devices = counted(question.devices, "device");
-  if (leanest.empty()) {
-    const std::vector<std::string> asked = problems_of(question.base);
-    fail(Fault::Usage, "no way to run this model on ", devices, " is legal: ",
-         asked.empty()
-             ? text("global-batch-size ", question.base.global_batch_size,
-                    " is shared out evenly over data parallel devices, and no size that ",
-                    "divides it goes with these devices; give another, or other --devices")
-             : join(asked));
+void require_room(const PlanQuestion& question) {
+  if (!question.cap) return;
+  ModelConfig model = question.base.model;
+  model.layers = 1;
+  if (model.decoder_layers > 0) model.decoder_layers = 1;
+  const std::vector<std::string> blocks = layer_blocks(model);
+  const bool small_floats = question.precision || precision_of(question.base);
+  const bool told = is_told("tensor-model-parallel-size", question.base);
+  const std::int64_t most =
+      told ? question.base.parallel.tensor
+           : std::min(question.devices, std::max<std::int64_t>(model.heads, 1));
+  const Graph step = train_step(task_of(model), question.base.optimizer, 1);
+  for (const State& state : step.states()) {
+    const bool of_layer = std::ranges::any_of(
+        blocks, [&](const std::string& block) { return starts_with(state.path, block + "."); });
+    if (state.role != Role::Parameter || !of_layer) continue;
+    const TensorType& type = step.type(state.value);
+    const std::int64_t bytes = type.bytes() / (small_floats ? 2 : 1) / most;
+    require(bytes <= *question.cap, device_limit(question), " (", *question.cap,
+            " bytes) is below ", bytes, " bytes, the least that ", state.path, " ", to_text(type),
+            " takes on one of ", counted(most, "device"), " while it is read; raise the cap");
   }
-  const bool told = question.base.memory_cap != "none";
-  const std::int64_t bytes = leanest.front().verdict.peak(), cap = question.cap.value_or(0);
-  fail(Fault::Usage,
-       told ? text("memory-cap ", question.base.memory_cap)
-            : text("the memory of a device of ", question.machine.name),
-       " (", cap, " bytes) is below ", bytes_text(bytes), " (", bytes,
-       " bytes), the least of all that was tried, which takes ",
-       words_text(plan_flags(question.base, leanest.front().considered.choice)),
-       "; raise the cap, or plan for more than ", devices);
+}
+
+void refuse(const PlanQuestion& question, const std::vector<Candidate>& leanest) {
+  if (leanest.empty()) refuse_all_sizes(question);
+  const StageCaps caps{{},
+                       static_cast<double>(question.cap.value_or(0)),
+                       static_cast<double>(question.machine.memory.memory_bytes)};
+  const Candidate& nearest = *std::ranges::min_element(
+      leanest, {}, [&](const Candidate& each) { return excess(each.verdict, caps); });
+  const std::int64_t cap = question.cap.value_or(0), host = question.machine.memory.memory_bytes;
+  const bool of_device = cap > 0 && nearest.verdict.peak() > cap;
+  const std::int64_t bytes = of_device ? nearest.verdict.peak() : nearest.verdict.host();
+  const std::string limit =
+      of_device ? device_limit(question)
+                : text("the memory of the host for a device of ", question.machine.name);
+  fail(Fault::Usage, limit, " (", of_device ? cap : host, " bytes) is below ", bytes_text(bytes),
+       " (", bytes, " bytes), the least of all that was tried, which takes ",
+       plan_text(question.base, nearest.considered.choice), "; ",
+       of_device ? "raise the cap" : "offload less", ", or plan for more than ",
+       counted(question.devices, "device"));
 }
 
 }  // namespace tessera

@@ -7,11 +7,14 @@
 
 namespace tessera {
 
+/// Errors: Fault::Usage: the cap is below what one weight of a layer takes while it is read.
+void require_room(const PlanQuestion& question);
+
 /// Some choices that take least by what short models tell, compiled whole: the leanest first.
 std::vector<Candidate> leanest_of(const SearchResult& found, const Verify& verify);
 
-/// Errors: Fault::Usage, always: no choice is legal, with the reasons of what was asked for; or the
-/// least of all that was tried, `leanest`, is above the cap.
+/// Errors: Fault::Usage, always: no choice is legal, with what was asked for that rules all out; or
+/// what fits best of all that was tried, `leanest`, is above the cap, or above the host's memory.
 [[noreturn]] void refuse(const PlanQuestion& question, const std::vector<Candidate>& leanest);
 
 }  // namespace tessera

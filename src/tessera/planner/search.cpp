@@ -42,6 +42,17 @@ std::int64_t Verdict::peak() const {
   return *std::max_element(peak_bytes.begin(), peak_bytes.end());
 }
 
+std::int64_t Verdict::host() const {
+  return *std::max_element(host_bytes.begin(), host_bytes.end());
+}
+
+bool Verdict::fits(const StageCaps& caps) const {
+  bool out = caps.host <= 0 || static_cast<double>(host()) <= caps.host;
+  for (std::size_t s = 0; s < peak_bytes.size(); ++s)
+    out = out && static_cast<double>(peak_bytes[s]) <= caps.of(s);
+  return out;
+}
+
 /// Plans to compare the best with, and what finding them may cost.
 constexpr std::int64_t kBeside = 16, kBesideModels = 80;
 constexpr double kBesideSeconds = 1.5;  // of the best
@@ -170,7 +181,7 @@ void Search::open_split(const Node& node, Run& run) {
   for (const PlanChoice& scheduled : space_.schedules(node.choice)) {
     for (const PlanChoice& start : space_.starts(scheduled)) {
       PlanChoice like = start;
-      like.recompute = space_.less(start.recompute);
+      like.recompute = space_.least(start.recompute);
       const std::optional<ModelUse> use = of_larger(like);
       if (!use || !run.known.insert(name_of(like)).second) continue;
       const double least = composer_.least_seconds(like, *use, space_.micro_batches(like));
@@ -220,13 +231,14 @@ void Search::open_choice(const Node& node, Run& run) {
   if (composed.layout.empty() || free.seconds == kNoEnd) return;
   PlanChoice whole = choice;
   if (choice.pipeline > 1) whole.layout = composed.layout;
-  if (!space_.recompute_told()) {
+  if (!space_.recompute_told() && choice.told_layers.empty()) {
     const std::int64_t again =
         std::accumulate(composed.recomputed.begin(), composed.recomputed.end(), std::int64_t{0});
     if (again == 0) whole.recompute = space_.less(choice.recompute);
     if (again > 0 && again < space_.layers()) whole.recomputed = composed.recomputed;
   }
-  run.result.considered.push_back({whole, composed, free.seconds, m});
+  const Basis basis = node.exact ? Basis::Exact : Basis::About;
+  run.result.considered.push_back({whole, composed, free.seconds, m, basis});
   const bool pays = !composed.fits || composed.seconds > free.seconds * (1 + 1e-9);
   if (!node.exact || !composed.fits)
     push_leaner(node, pays ? free.seconds : free.seconds * kCheaperAgain, !pays, run);
@@ -249,23 +261,21 @@ void Search::open_leaf(const Node& node, Run& run) {
   const std::optional<Verdict> verdict = verify_(node.leaf->choice);
   if (!verdict) return;
   const bool host_fits =
-      run.caps.host <= 0 ||
-      static_cast<double>(*std::ranges::max_element(verdict->host_bytes)) <= run.caps.host;
-  bool fits = host_fits;
+      run.caps.host <= 0 || static_cast<double>(verdict->host()) <= run.caps.host;
   StageCaps next{{}, 0, run.caps.host};
   for (std::size_t s = 0; s < verdict->peak_bytes.size(); ++s) {
     const auto bytes = static_cast<double>(verdict->peak_bytes[s]);
-    fits = fits && bytes <= run.caps.of(s);
     const double more = bytes - node.leaf->composed.stage_bytes[s];
     next.device.push_back(std::max(1.0, run.caps.of(s) - std::max(0.0, more)));
   }
-  if (fits) {
+  if (verdict->fits(run.caps)) {
     auto& fit = run.result.fit;
     const auto at =
         std::ranges::upper_bound(fit, verdict->predicted.seconds, {}, &Candidate::seconds);
     fit.insert(at, {*node.leaf, *verdict});
     return;
   }
+  run.result.refuted.push_back({*node.leaf, *verdict});
   if (!host_fits || node.tries >= kMostTries) return push_leaner(node, node.bound, false, run);
   Node again = node;  // with as much less as the whole takes more
   again.level = Level::PlanChoice;

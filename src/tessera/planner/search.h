@@ -17,12 +17,16 @@
 
 namespace tessera {
 
+/// What tells of a choice: short models of few ranks, about; those of the choice itself.
+enum class Basis : std::uint8_t { About, Exact };
+
 /// A choice that was put together, with what it comes to.
 struct Considered {
   PlanChoice choice;  // with its layout and what it computes again
   Composition composed;
   double free_seconds = 0;  // with memory without end
   std::int64_t micro_batches = 1;
+  Basis basis = Basis::About;
 };
 
 /// What the whole plan of a choice takes.
@@ -30,6 +34,8 @@ struct Verdict {
   Prediction predicted;
   std::vector<std::int64_t> peak_bytes, host_bytes;  // by stage
   std::int64_t peak() const;
+  std::int64_t host() const;  // the most
+  bool fits(const StageCaps& caps) const;
 };
 /// Compiles a choice whole. None: it does not compile.
 using Verify = std::function<std::optional<Verdict>(const PlanChoice& choice)>;
@@ -42,6 +48,7 @@ struct Candidate {
 
 struct SearchResult {
   std::vector<Candidate> fit;          // compiled whole, and within the cap: the best first
+  std::vector<Candidate> refuted;      // compiled whole, and above it
   std::vector<Considered> considered;  // all that were put together, in the order of the search
   std::int64_t whole_plans = 0;        // that were compiled
   bool complete = true;                // nothing else can be better, but for what short models hide

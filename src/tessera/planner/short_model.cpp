@@ -165,7 +165,8 @@ ShortModels::Short ShortModels::read(const PlanChoice& choice, std::int64_t micr
   try {
     return choice.pipeline > 1 ? in_stages(choice, micro_batches)
                                : in_one_stage(choice, micro_batches);
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.fault() != Fault::Usage) throw;
     return {};
   }
 }
@@ -256,6 +257,7 @@ ShortModels::Short ShortModels::in_stages(const PlanChoice& choice, std::int64_t
   short_one.chunks = 1;
   short_one.order.clear();
   short_one.recomputed.clear();
+  short_one.told_layers.clear();
   short_one.layout.clear();
   for (std::size_t s = 0; s < stacks(); ++s)
     short_one.layout.insert(short_one.layout.end(), {1, 1, 2});
@@ -280,6 +282,7 @@ ShortModels::Short ShortModels::in_one_stage(const PlanChoice& choice, std::int6
   PlanChoice short_one = choice;
   short_one.order.clear();
   short_one.recomputed.clear();
+  short_one.told_layers.clear();
   Short out;
   out.pipeline = std::make_unique<Pipeline>(make_schedule("1f1b", {1, 1, few(micro_batches)}));
   std::vector<std::int64_t> layers(stacks(), 2);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tessera/base/divisors.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
 #include "tessera/schedule/schedule.h"
@@ -26,14 +27,6 @@ std::vector<std::int64_t> up_to(std::int64_t n) {
 }
 
 }  // namespace
-
-std::vector<std::int64_t> divisors_of(std::int64_t n) {
-  std::vector<std::int64_t> out;
-  for (std::int64_t d = 1; d <= n; ++d) {
-    if (n % d == 0) out.push_back(d);
-  }
-  return out;
-}
 
 std::vector<std::string> orders_of(const PlanChoice& choice) {
   struct Named {
@@ -62,22 +55,25 @@ Space::Space(const RunConfig& base, std::int64_t devices, bool precision)
       devices_(devices),
       layers_(layer_count(base.model)),
       zero_(zero_of(base.parallel)),
-      precision_(precision) {}
-
-bool Space::zero_told() const {
-  return told("zero-stage") || told("zero-1-memory-optimization") ||
-         told("zero-2-memory-optimization") || told("zero-3-memory-optimization") ||
-         told("fsdp-memory-optimization");
+      precision_(precision && !is_told("bf16", base) && !is_told("fp16", base)) {
+  const ParallelConfig& parallel = base.parallel;
+  if (told("pipeline-layout") && !parallel.layout.empty()) layout_ = parse_layout(parallel.layout);
+  if (told("recompute-layers") && parallel.recompute_layers != "all")
+    told_layers_ = parallel.recompute_layers;
 }
 
-bool Space::recompute_told() const {
-  return told("recompute-granularity") || told("checkpoint-activations");
+/// What does nothing without ZeRO is told.
+bool Space::wants_zero() const {
+  return (told("optimizer-shard-size") && base_.parallel.shard_size > 0) ||
+         base_.parallel.shard_threshold > 0;
 }
 
 Recompute Space::less(Recompute what) const {
-  if (recompute_told()) return what;
+  if (recompute_told() && told_layers_.empty()) return what;
   return what > Recompute::Elementwise ? Recompute::Elementwise : Recompute::None;
 }
+
+Recompute Space::least(Recompute what) const { return told_layers_.empty() ? less(what) : what; }
 
 bool Space::legal(const PlanChoice& choice) const {
   ParallelConfig parallel = base_.parallel;
@@ -87,7 +83,7 @@ bool Space::legal(const PlanChoice& choice) const {
   parallel.pipeline = choice.pipeline;
   parallel.schedule = choice.schedule;
   parallel.virtual_stages = choice.pipeline > 1 ? choice.chunks : 0;
-  parallel.layout.clear();
+  parallel.layout = join(choice.layout, ",");
   parallel.recompute_layers = "all";
   parallel.machine = {};
   parallel.shard_size = 0;
@@ -96,12 +92,26 @@ bool Space::legal(const PlanChoice& choice) const {
   return problems(parallel, base_.model).empty();
 }
 
+/// What is told of stages or of ZeRO's groups, and the sizes.
+bool Space::goes_with_told(const PlanChoice& frame) const {
+  const ParallelConfig &asked = base_.parallel, usual;
+  if (wants_zero() && zero_told() && zero_ == 0) return false;
+  const std::int64_t group = told("optimizer-shard-size") ? asked.shard_size : 0;
+  if (group > 0 && frame.data % group != 0) return false;
+  if (frame.pipeline > 1) return layout_.empty() || std::ssize(layout_) % frame.pipeline == 0;
+  const auto one = [&](std::string_view knob, bool of_one) { return !told(knob) || of_one; };
+  return one("pipeline-layout", layout_.empty()) &&
+         one("virtual-pipeline-stages", asked.virtual_stages == 0) &&
+         one("pipeline-schedule", asked.schedule == usual.schedule);
+}
+
 std::vector<PlanChoice> Space::frames() const {
   const ModelConfig& model = base_.model;
   const ParallelConfig& asked = base_.parallel;
   const auto one_or = [&](std::string_view field, std::int64_t value,
                           std::vector<std::int64_t> all) {
-    return told(field) ? std::vector<std::int64_t>{value} : std::move(all);
+    // A data parallel size of 0 leaves it open.
+    return told(field) && value > 0 ? std::vector<std::int64_t>{value} : std::move(all);
   };
   const bool all_devices = told("devices");
   std::vector<PlanChoice> out;
@@ -119,7 +129,7 @@ std::vector<PlanChoice> Space::frames() const {
               .data = data, .tensor = tensor, .context = context, .pipeline = pipeline};
           if (frame.devices() > devices_ || (all_devices && frame.devices() != asked.devices))
             continue;
-          if (legal(frame)) out.push_back(frame);
+          if (legal(frame) && goes_with_told(frame)) out.push_back(frame);
         }
       }
   return out;
@@ -148,6 +158,22 @@ std::vector<PlanChoice> Space::splits(const PlanChoice& frame) const {
   return out;
 }
 
+/// How many each stage may have: as many as are told, or else the fewest, what makes them even, and
+/// powers of two.
+std::vector<std::int64_t> Space::chunks_of(const ScheduleDef& schedule, std::int64_t stages) const {
+  const std::int64_t least = schedule.least_chunks,
+                     most = schedule.most_chunks > 0 ? schedule.most_chunks : most_chunks(stages);
+  const std::int64_t asked = told("virtual-pipeline-stages") ? base_.parallel.virtual_stages : 0;
+  const std::int64_t of_layout = std::ssize(layout_) / stages;
+  std::vector<std::int64_t> out;
+  for (std::int64_t chunks = least; chunks <= most; ++chunks) {
+    if ((asked > 0 && chunks != asked) || (of_layout > 0 && chunks != of_layout)) continue;
+    const bool even = layers_ % (stages * chunks) == 0, power = (chunks & (chunks - 1)) == 0;
+    if (asked > 0 || of_layout > 0 || chunks == least || even || power) out.push_back(chunks);
+  }
+  return out;
+}
+
 std::vector<PlanChoice> Space::schedules(const PlanChoice& split) const {
   std::vector<PlanChoice> out;
   std::vector<std::string> orders = {""};
@@ -156,9 +182,7 @@ std::vector<PlanChoice> Space::schedules(const PlanChoice& split) const {
     PlanChoice next = split;
     next.schedule = name;
     next.chunks = chunks;
-    if (split.pipeline > 1 && told("virtual-pipeline-stages") &&
-        base_.parallel.virtual_stages > 0 && chunks != base_.parallel.virtual_stages)
-      return;
+    if (split.pipeline > 1) next.layout = layout_;
     if (!legal(next)) return;
     for (const std::string& order : orders) {
       next.order = order;
@@ -173,13 +197,8 @@ std::vector<PlanChoice> Space::schedules(const PlanChoice& split) const {
     // 1f1b takes the same time, and keeps less.
     const bool usual = name != "gpipe";
     if (told("pipeline-schedule") ? name != base_.parallel.schedule : !usual) continue;
-    const ScheduleDef& def = find_schedule(name);
-    const std::int64_t least = def.least_chunks,
-                       most = def.most_chunks > 0 ? def.most_chunks : most_chunks(split.pipeline);
-    for (std::int64_t chunks = least; chunks <= most; ++chunks) {
-      const bool even = layers_ % (split.pipeline * chunks) == 0;
-      if (chunks == least || even || (chunks & (chunks - 1)) == 0) add(name, chunks);
-    }
+    for (const std::int64_t chunks : chunks_of(find_schedule(name), split.pipeline))
+      add(name, chunks);
   }
   return out;
 }
@@ -187,11 +206,12 @@ std::vector<PlanChoice> Space::schedules(const PlanChoice& split) const {
 std::vector<PlanChoice> Space::starts(const PlanChoice& scheduled) const {
   PlanChoice first = scheduled;
   first.recompute = recompute_told() ? base_.parallel.recompute : Recompute::Elementwise;
+  first.told_layers = told_layers_;
   first.offload = base_.parallel.offload;
   first.shard_size = base_.parallel.shard_size;
-  first.zero = zero_told() ? zero_ : 0;
+  first.zero = zero_told() ? zero_ : wants_zero() ? 1 : 0;
   std::vector<PlanChoice> out = {first};
-  if (!zero_told() && first.data > 1) {
+  if (!zero_told() && first.data > 1 && first.zero == 0) {
     out.push_back(first);
     out.back().zero = 1;
   }
@@ -221,7 +241,8 @@ std::vector<PlanChoice> Space::leaner(const PlanChoice& choice) const {
         add([&](PlanChoice& c) { c.recompute = what; });
   }
   for (const OffloadKind& kind : kOffloadKinds) {
-    if (choice.offload.*kind.offloads || told(kind.field) || told("remote-device")) continue;
+    const bool device_told = base_.asked_for.contains("remote-device");
+    if (choice.offload.*kind.offloads || told(kind.field) || device_told) continue;
     add([&](PlanChoice& c) { c.offload.*kind.offloads = true; });
   }
   return out;

@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "tessera/planner/choice.h"
-#include "tessera/tensor/machine.h"
+#include "tessera/planner/knobs.h"
+#include "tessera/schedule/schedule.h"
 
 namespace tessera {
 
-/// What a run asked for by a flag or a file stays as it is: config.asked_for. What is legal,
+/// What a run asked for by a flag or a file stays as it is: is_told(). What is legal,
 /// problems(ParallelConfig, ModelConfig) says. Every data parallel size divides the global batch
 /// with the micro-batches, so that all devices have the same work.
 class Space {
@@ -34,28 +35,31 @@ class Space {
     return base_.global_batch_size / (choice.data * choice.micro_batch_size);
   }
   std::int64_t layers() const { return layers_; }
-  std::int64_t devices() const { return devices_; }
   /// The cheapest way to compute layers that goes with this one: another, or the same.
   Recompute less(Recompute what) const;
-  bool recompute_told() const;
+  /// The cheapest way to begin with, where layers that are told have to be computed again.
+  Recompute least(Recompute what) const;
+  bool recompute_told() const { return told("recompute-granularity"); }
   /// Most chunks of a stage.
   std::int64_t most_chunks(std::int64_t stages) const { return (layers_ + 2) / stages; }
 
  private:
-  bool told(std::string_view field) const { return base_.asked_for.contains(field); }
-  bool zero_told() const;
+  bool told(std::string_view knob) const { return is_told(knob, base_); }
+  bool zero_told() const { return told("zero-stage"); }
+  bool wants_zero() const;
   bool legal(const PlanChoice& choice) const;
+  bool goes_with_told(const PlanChoice& frame) const;
+  std::vector<std::int64_t> chunks_of(const ScheduleDef& schedule, std::int64_t stages) const;
 
   const RunConfig& base_;
   std::int64_t devices_, layers_, zero_ = 0;
   bool precision_;
+  std::vector<std::int64_t> layout_;  // that is told; empty: none is
+  std::string told_layers_;           // that are computed again; empty: none are told
 };
 
 /// Ways to number the ranks of a stage: the axes, outermost first. Those that only move axes of one
 /// rank are left out; the usual one comes first, and is empty.
 std::vector<std::string> orders_of(const PlanChoice& choice);
-
-/// In rising order.
-std::vector<std::int64_t> divisors_of(std::int64_t n);
 
 }  // namespace tessera

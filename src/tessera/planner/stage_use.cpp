@@ -27,7 +27,8 @@ StageUse::Part kind_of(const Call& call) {
         axes, [](const std::string& axis) { return axis == kDataAxis || axis == kDataOuterAxis; });
     return data ? StageUse::kData : StageUse::kInner;
   }
-  return call.op != nullptr && call.op->name == "matmul" ? StageUse::kProducts : StageUse::kKernels;
+  return call.op != nullptr && call.op->product != nullptr ? StageUse::kProducts
+                                                           : StageUse::kKernels;
 }
 
 }  // namespace

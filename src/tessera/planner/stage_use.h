@@ -22,7 +22,7 @@ struct StageUse {
     kBegin = 9,
     kUpdate,
     // Of a micro-batch between the first and the last, as if nothing ran beside anything:
-    kProducts,  // kernels that multiply matrices
+    kProducts,  // matrix products and attention
     kKernels,   // others
     kInner,     // transfers along the axes that split layers
     kData,      // those along the axes that split the batch

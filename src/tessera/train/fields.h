@@ -75,6 +75,8 @@ void read_number(std::string_view source, std::string_view text, double* to);
 
 /// The value as text; set_text reads it back.
 std::string get_text(const Field& field, const RunConfig& config);
+/// The value as TOML has it: 4, true, "text", ["a", "b"].
+std::string toml_value(const Field& field, const RunConfig& config);
 /// `source` names the setting in messages. A list gets one more entry. Errors: Fault::Usage: what
 /// was given, what is allowed.
 void set_text(const Field& field, RunConfig& config, std::string_view value,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/base/divisors.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
 
@@ -9,25 +10,15 @@ namespace tessera {
 
 namespace {
 
-/// All divisors of n, the largest first.
-std::vector<std::int64_t> falling_divisors(std::int64_t n) {
-  std::vector<std::int64_t> large, small;
-  for (std::int64_t d = 1; d <= n / d; ++d) {
-    if (n % d != 0) continue;
-    large.push_back(n / d);
-    if (d != n / d) small.push_back(d);
-  }
-  large.insert(large.end(), small.rbegin(), small.rend());
-  return large;
-}
-
 /// The given one first; of those that share the step out evenly the largest below each half.
 std::vector<std::int64_t> sizes_of(const RunConfig& config) {
   std::vector<std::int64_t> out = {config.micro_batch_size};
   const std::int64_t data = config.parallel.data();
   if (config.asked_for.contains("micro-batch-size") || config.global_batch_size % data != 0)
     return out;
-  for (const std::int64_t size : falling_divisors(config.global_batch_size / data)) {
+  std::vector<std::int64_t> sizes = divisors_of(config.global_batch_size / data);
+  std::ranges::reverse(sizes);
+  for (const std::int64_t size : sizes) {
     if (2 * size <= out.back()) out.push_back(size);
   }
   return out;

@@ -6,8 +6,6 @@
 
 namespace tessera {
 
-namespace {
-
 std::string toml_value(const Field& field, const RunConfig& config) {
   const Slot slot = read_slot(field, config);
   const std::string value = get_text(field, config);
@@ -24,8 +22,6 @@ std::string toml_value(const Field& field, const RunConfig& config) {
   }
   return toml_string(value);
 }
-
-}  // namespace
 
 std::string to_toml(const RunConfig& config) {
   std::string out;

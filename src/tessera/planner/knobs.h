@@ -1,0 +1,34 @@
+#pragma once
+/// What the planner chooses about a run, a row for each field of the configuration that says it.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tessera/planner/choice.h"
+
+namespace tessera {
+
+struct Knob {
+  std::string_view field;  // its name, which is a flag too
+  /// Other fields that tell it, separated by blanks. A planned run says nothing by them.
+  std::string_view others;
+  /// In which respect plans differ that differ in it; empty: it follows from others.
+  std::string_view respect;
+  /// The value of the field; nothing where the choice leaves it as it is. Layers and what the axes'
+  /// order is without a choice are those of `base`.
+  std::optional<std::string> (*value)(const PlanChoice& choice, const RunConfig& base);
+  bool written = true;  // into a planned run; else others say it
+};
+
+/// In the order in which flags are printed.
+std::span<const Knob> knobs();
+
+/// A flag or a file said it, by this field or by another: it stays as it is.
+bool is_told(const Knob& knob, const RunConfig& base);
+/// The same by the name of its field.
+bool is_told(std::string_view field, const RunConfig& base);
+
+}  // namespace tessera
