@@ -52,7 +52,7 @@ std::string other_plans(const PlanAnswer& answer) {
     rows.push_back({to_text(each.choice),
                     text(each.whole ? "" : "about ", seconds_text(each.seconds)),
                     bytes_text(each.bytes), each.why});
-  return page::table(rows);
+  return page::table(rows, 1);
 }
 
 std::string shares(const PlanAnswer& answer) {
@@ -82,7 +82,7 @@ std::string place_text(const Mesh& mesh, std::int64_t rank) {
 }  // namespace
 
 std::string topology_svg(const PlanAnswer& answer, const PlanQuestion& question) {
-  constexpr std::int64_t kMostServers = 16, kWidth = 86, kHeight = 44, kLeft = 80, kTop = 40;
+  constexpr std::int64_t kMostServers = 16, kWidth = 110, kHeight = 44, kLeft = 80, kTop = 40;
   const Plan& plan = answer.compiled->plan;
   const std::int64_t ranks = plan.ranks(), server = question.machine.devices(Level::Socket);
   const std::int64_t in_row = std::clamp<std::int64_t>(server > 0 ? server : ranks, 1, 16);
@@ -118,9 +118,9 @@ std::string to_html(const PlanAnswer& answer, const PlanQuestion& question) {
          page::paragraph(plan_text(question.base, choice));
   out += page::heading("Time of a step, of the device that works longest") +
          time_table(answer.best().verdict.predicted);
-  out += page::heading("Topology") + topology_svg(answer, question);
+  out += page::heading("Topology") + page::wide(topology_svg(answer, question));
   if (const auto pipeline = planned_pipeline(*answer.compiled, answer.config))
-    out += page::heading("The pipeline in time") + pipeline->svg();
+    out += page::heading("The pipeline in time") + page::wide(pipeline->svg());
   out += page::heading("Memory by stage") + memory_part(answer);
   out += page::heading("What binds") + shares(answer);
   out += page::heading("Other plans, and why they lost") + other_plans(answer);

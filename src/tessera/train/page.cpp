@@ -17,8 +17,9 @@ constexpr const char* kPageStyle = R"(
   .beside svg { margin: 0.5em 0; width: 100%; }
   table { border-collapse: collapse; font-size: 14px; }
   th, td { padding: 0.35em 0.8em; text-align: right; border-bottom: 1px solid #8a94a355; }
-  th:first-child, td:first-child { text-align: left; }
+  th:first-child, td:first-child, .read { text-align: left; }
   svg { display: block; margin: 1.5em 0; max-width: 100%; height: auto; }
+  .wide svg { max-width: none; }
   @media (prefers-color-scheme: dark) { body { background: #14181e; color: #e8ecf1; } })";
 
 }  // namespace
@@ -36,18 +37,24 @@ std::string heading(std::string_view what) { return text("<h2>", svg::escaped(wh
 
 std::string paragraph(std::string_view what) { return text("<p>", svg::escaped(what), "</p>\n"); }
 
-std::string table(const std::vector<std::vector<std::string>>& rows) {
+std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t sentences) {
   std::string out = "<div class=\"wide\"><table>\n";
   bool head = true;
   for (const std::vector<std::string>& row : rows) {
     const char* cell = head ? "th" : "td";
     out += "<tr>";
-    for (const std::string& what : row)
-      out += text("<", cell, ">", svg::escaped(what), "</", cell, ">");
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const char* const kind = i + sentences >= row.size() ? " class=\"read\"" : "";
+      out += text("<", cell, kind, ">", svg::escaped(row[i]), "</", cell, ">");
+    }
     out += "</tr>\n";
     head = false;
   }
   return out + "</table></div>\n";
+}
+
+std::string wide(std::string_view drawing) {
+  return text("<div class=\"wide\">\n", drawing, "</div>\n");
 }
 
 std::string beside(std::string_view drawings) {
