@@ -142,7 +142,8 @@ std::string Prices::like(const TensorType& type, const Stands& from, const Stand
 
 Cost Prices::work(const OpCall& call, const Factors& rule, const Choices& choices, double flops,
                   double bytes) const {
-  KernelWork kernel{flops, bytes, call.in(0).dtype};
+  KernelWork kernel{flops, bytes};
+  if (call.num_in() > 0) kernel.dtype = call.in(0).dtype;
   if (&call.op() == &kMatmul) {
     KernelWork::Product product{1, 1, 1};
     for (int f = 0; f < static_cast<int>(rule.list.size()); ++f) {
