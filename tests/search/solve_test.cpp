@@ -127,6 +127,49 @@ TEST(Solve, WhatIsTooLargeHasABound) {
   }
 }
 
+/// A function over two variables that is 0 everywhere.
+CostFunction nothing(int a, int b, const std::vector<int>& sizes) {
+  return {{a, b},
+          std::make_shared<const std::vector<Cost>>(at(sizes[at(a)]) * at(sizes[at(b)]), Cost{0})};
+}
+
+TEST(Solve, TablesTooLargeToCountComeLast) {
+  // A star: its middle first would take 4^26 * 2048 = 2^63 entries, its leaves take a few each.
+  std::vector<int> sizes(26, 4);
+  sizes.push_back(2048);
+  std::vector<CostFunction> functions;
+  for (int leaf = 1; leaf < 27; ++leaf) functions.push_back(nothing(0, leaf, sizes));
+  const Elimination done(sizes, functions, {}, 1 << 14);
+  EXPECT_TRUE(done.exact());
+  EXPECT_EQ(done.largest_table(), 4 * 2048);
+}
+
+TEST(Solve, RunsWithTooManyStatesAreNotFolded) {
+  // 2^30 states outside and 317^2 at a border: a table of 1.08e19 entries.
+  Repeat repeat;
+  std::vector<int> sizes(30, 2);
+  for (int i = 0; i < 30; ++i) repeat.outside.push_back(i);
+  repeat.borders = {0, 1};
+  std::vector<CostFunction> functions;
+  for (int block = 0; block < 3; ++block) {
+    const int first = static_cast<int>(sizes.size());
+    sizes.insert(sizes.end(), {317, 317});
+    if (block == 0) {
+      repeat.before = {first, first + 1};
+      continue;
+    }
+    repeat.blocks.push_back({first, first + 1});
+    for (const int border : {0, 1})
+      functions.push_back(nothing(first - 2 + border, first + border, sizes));
+    for (const int outside : repeat.outside)
+      functions.push_back(nothing(outside, first, sizes));
+  }
+  const std::size_t before = functions.size();
+  const FoldedRun run(repeat, sizes, functions, 1 << 25);
+  EXPECT_FALSE(run.folds());
+  EXPECT_EQ(functions.size(), before);
+}
+
 TEST(Solve, KeepsToBytes) {
   std::mt19937 random(11);
   int found_some = 0;
