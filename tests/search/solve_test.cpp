@@ -113,6 +113,8 @@ TEST(Solve, EqualBlocksAreFolded) {
 
 TEST(Solve, WhatIsTooLargeHasABound) {
   std::mt19937 random(5);
+  double gaps = 0, above = 0;
+  int bounded = 0;
   for (int i = 0; i < 60; ++i) {
     SCOPED_TRACE(i);
     DecisionGraph graph = random_graph(8, 4, 0.6, random);
@@ -124,7 +126,15 @@ TEST(Solve, WhatIsTooLargeHasABound) {
     EXPECT_LE(found.bound, least);
     EXPECT_GE(found.cost, least);
     EXPECT_LE(found.largest_table, 16);
+    gaps += (least - found.bound) / least;
+    above += found.cost < kNever ? (found.cost - least) / least : 1;
+    ++bounded;
   }
+  std::printf("bounds %.1f %% below the best, picks %.1f %% above it\n", 100 * gaps / bounded,
+              100 * above / bounded);
+  EXPECT_GT(bounded, 30);
+  EXPECT_LT(gaps / bounded, 0.15);
+  EXPECT_LT(above / bounded, 0.02);
 }
 
 /// A function over two variables that is 0 everywhere.
@@ -161,8 +171,7 @@ TEST(Solve, RunsWithTooManyStatesAreNotFolded) {
     repeat.blocks.push_back({first, first + 1});
     for (const int border : {0, 1})
       functions.push_back(nothing(first - 2 + border, first + border, sizes));
-    for (const int outside : repeat.outside)
-      functions.push_back(nothing(outside, first, sizes));
+    for (const int outside : repeat.outside) functions.push_back(nothing(outside, first, sizes));
   }
   const std::size_t before = functions.size();
   const FoldedRun run(repeat, sizes, functions, 1 << 25);
@@ -172,7 +181,8 @@ TEST(Solve, RunsWithTooManyStatesAreNotFolded) {
 
 TEST(Solve, KeepsToBytes) {
   std::mt19937 random(11);
-  int found_some = 0;
+  double gaps = 0, above = 0;
+  int within = 0, none = 0;
   for (int i = 0; i < 80; ++i) {
     SCOPED_TRACE(i);
     const DecisionGraph graph = random_graph(6, 5, 0.4, random);
@@ -183,12 +193,59 @@ TEST(Solve, KeepsToBytes) {
     const test::BruteForce best = brute_force(graph, limits.bytes);
     const Solution found = solve(graph, limits);
     EXPECT_LE(found.bound, best.cost);
-    if (found.cost == kNever) continue;
-    ++found_some;
+    if (best.cost == kNever) {
+      EXPECT_EQ(found.cost, kNever);
+      EXPECT_EQ(found.bound, kNever);
+      EXPECT_GT(found.bytes, limits.bytes);
+      ++none;
+      continue;
+    }
+    ASSERT_LT(found.cost, kNever);
+    ++within;
     EXPECT_LE(found.bytes, limits.bytes);
     EXPECT_GE(found.cost, best.cost);
+    gaps += found.gap();
+    above += (found.cost - best.cost) / best.cost;
   }
-  EXPECT_GT(found_some, 50);
+  EXPECT_GT(within, 50);
+  EXPECT_LT(gaps / within, 0.05);
+  std::printf("%d within the limit, mean gap %.2f %%, %.2f %% above the best; %d without picks\n",
+              within, 100 * gaps / within, 100 * above / within, none);
+}
+
+/// Cheap options keep much, in parts of which each rounds on its own.
+TEST(Solve, BoundsWithinBytesAreNeverAboveTheBest) {
+  std::mt19937 random(2);
+  for (int i = 0; i < 300; ++i) {
+    SCOPED_TRACE(i);
+    DecisionGraph graph;
+    for (int d = 0; d < 9; ++d) {
+      Options options;
+      for (int o = 0; o < 3; ++o) {
+        options.costs.push_back(static_cast<Cost>(2 * o));
+        options.bytes.push_back(static_cast<double>(40 - 15 * o) +
+                                static_cast<double>(random() % 10));
+      }
+      graph.decisions.push_back({text("d", d), "", std::make_shared<const Options>(options)});
+    }
+    SolveLimits limits;
+    limits.bytes = 0.7 * solve(graph).bytes;
+    EXPECT_LE(solve(graph, limits).bound, brute_force(graph, limits.bytes).cost);
+  }
+}
+
+TEST(Solve, WithoutPicksNothingIsFoundAtAnyPrice) {
+  DecisionGraph graph;
+  for (const char* name : {"a", "b"})
+    graph.decisions.push_back(
+        {name, "", std::make_shared<const Options>(Options{{1, 2}, {20, 10}})});
+  graph.links.push_back(
+      {0, 1, std::make_shared<const CostTable>(CostTable{2, 2, {kNever, kNever, kNever, kNever}})});
+  SolveLimits limits;
+  limits.bytes = 15;
+  const Solution found = solve(graph, limits);
+  EXPECT_EQ(found.cost, kNever);
+  EXPECT_EQ(found.bound, kNever);
 }
 
 TEST(Solve, NamesRepeats) {
