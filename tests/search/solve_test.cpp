@@ -6,6 +6,7 @@
 #include <random>
 
 #include "search/brute_force.h"
+#include "search/graph_json.h"
 #include "tessera/base/index.h"
 #include "tessera/base/text.h"
 #include "tessera/search/repeats.h"
@@ -262,7 +263,7 @@ TEST(Solve, WritesJson) {
   graph.decisions.push_back({"a", "", std::make_shared<const Options>(Options{{1, 2}, {}})});
   graph.decisions.push_back({"b", "", std::make_shared<const Options>(Options{{3}, {4}})});
   graph.links.push_back({0, 1, std::make_shared<const CostTable>(CostTable{2, 1, {5, kNever}})});
-  EXPECT_EQ(to_json(graph),
+  EXPECT_EQ(test::to_json(graph),
             "{\"decisions\":[{\"name\":\"a\",\"costs\":[1,2],\"bytes\":[]},\n"
             "{\"name\":\"b\",\"costs\":[3],\"bytes\":[4]}],\n"
             "\"links\":[{\"from\":0,\"to\":1,\"costs\":[5,null]}]}\n");
