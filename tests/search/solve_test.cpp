@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <random>
 
 #include "search/brute_force.h"
@@ -247,6 +248,32 @@ TEST(Solve, WithoutPicksNothingIsFoundAtAnyPrice) {
   const Solution found = solve(graph, limits);
   EXPECT_EQ(found.cost, kNever);
   EXPECT_EQ(found.bound, kNever);
+}
+
+/// Time grows with the decisions, not with their square: where nothing folds, and where picks of
+/// two prices are mixed.
+TEST(Solve, LongChainsTakeLittle) {
+  constexpr int kDecisions = 10'000;
+  std::mt19937 random(13);
+  DecisionGraph graph;
+  for (int i = 0; i < kDecisions; ++i) {
+    graph.decisions.push_back({text("d", i), "", random_options(3, random)});
+    if (i > 0) graph.links.push_back({i - 1, i, random_table(3, 3, random)});
+  }
+  const std::clock_t start = std::clock();
+  const Solution free = solve(graph);
+  ASSERT_LT(free.cost, kNever);
+  EXPECT_EQ(free.gap(), 0);
+  SolveLimits limits;
+  limits.bytes = 0.8 * free.bytes;
+  const Solution within = solve(graph, limits);
+  EXPECT_LE(within.bytes, limits.bytes);
+  EXPECT_LT(within.gap(), 1e-3);
+  limits.bytes = 10;
+  EXPECT_EQ(solve(graph, limits).bound, kNever);
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  std::printf("gap within bytes %.4f %%, %.2f s\n", 100 * within.gap(), seconds);
+  EXPECT_LT(seconds, 10);  // 1 in a release build; sanitizers take longer
 }
 
 TEST(Solve, NamesRepeats) {

@@ -16,8 +16,7 @@ namespace tessera {
 ///   a kept value where a result is kept, if several ways of its op keep it alike
 ///   a state      where forward and backward read it; it is updated there, and its gradient summed
 ///   a read value of a value with several readers: where it is brought for all of them, and as
-///   which
-///                sum their gradients come back
+///                which sum their gradients come back
 ///
 /// Links between a value and its reader are what moves between them, forward and back. Ops,
 /// decisions and links that are alike are priced once, so that repeated blocks cost nothing more.

@@ -13,16 +13,27 @@ namespace tessera {
 
 namespace {
 
-/// The graph with `price` added for each byte.
-std::vector<CostFunction> functions_of(const DecisionGraph& graph, double price) {
+/// What a byte costs. Products with it are rounded down to whole grains: rounded up they would
+/// bound nothing, and sums of whole grains are exact.
+struct BytePrice {
+  double each = 0, grain = 1;
+  Cost of(double bytes) const { return grain * std::floor(each * bytes / grain); }
+};
+
+/// No sum of costs and prices is above `most`.
+BytePrice price_of_byte(double each, double most) {
+  return {each, std::min(1.0, std::exp2(std::ceil(std::log2(most)) - 52))};
+}
+
+/// The graph with a price added for each byte.
+std::vector<CostFunction> functions_of(const DecisionGraph& graph, const BytePrice& price) {
   std::vector<CostFunction> out;
   for (int i = 0; i < graph.size(); ++i) {
     const Options& options = *graph.decisions[at(i)].options;
     std::shared_ptr<const std::vector<Cost>> costs(graph.decisions[at(i)].options, &options.costs);
-    if (price > 0 && !options.bytes.empty()) {
+    if (price.each > 0 && !options.bytes.empty()) {
       std::vector<Cost> priced = options.costs;
-      for (std::size_t k = 0; k < priced.size(); ++k)
-        priced[k] += std::floor(price * options.bytes[k]);  // rounded up it would bound nothing
+      for (std::size_t k = 0; k < priced.size(); ++k) priced[k] += price.of(options.bytes[k]);
       costs = std::make_shared<const std::vector<Cost>>(std::move(priced));
     }
     out.push_back({{i}, std::move(costs)});
@@ -35,7 +46,7 @@ std::vector<CostFunction> functions_of(const DecisionGraph& graph, double price)
 }
 
 /// Solves without a limit of bytes: bytes have a price.
-Solution solve_priced(const DecisionGraph& graph, const SolveLimits& limits, double price,
+Solution solve_priced(const DecisionGraph& graph, const SolveLimits& limits, const BytePrice& price,
                       const std::vector<Repeat>& repeats) {
   Solution out;
   std::vector<int> sizes;
@@ -62,7 +73,7 @@ Solution solve_priced(const DecisionGraph& graph, const SolveLimits& limits, dou
   all.recover(out.picks);
   for (std::size_t r = runs.size(); r-- > 0;) runs[r].recover(out.picks);
   out.bound = all.least()[0];
-  if (!exact && price == 0) improve(graph, out.picks);
+  if (!exact && price.each == 0) improve(graph, out.picks);
   out.cost = cost_of(graph, out.picks);
   out.bytes = bytes_of(graph, out.picks);
   return out;
@@ -178,10 +189,17 @@ Solution solve_within(const DecisionGraph& graph, const SolveLimits& limits, con
   if (free.bound == kNever) return out;
   Picks above = free.picks, below;  // the limit: the nearest of each kind
   double least = free.bytes;
+  const Cost most = most_of(graph);
+  double fullest = 1;  // bytes: no picks keep more
+  for (const Decision& decision : graph.decisions) {
+    const std::vector<double>& bytes = decision.options->bytes;
+    if (!bytes.empty()) fullest += *std::max_element(bytes.begin(), bytes.end());
+  }
   const Cost scale = free.cost < kNever ? free.cost : free.bound;
   double low = 0, high = std::max(1e-6, 0.01 * scale / std::max(1.0, free.bytes));
   const auto at_price = [&](double price) {
-    Solution priced = solve_priced(graph, limits, price, repeats);
+    Solution priced =
+        solve_priced(graph, limits, price_of_byte(price, most + price * fullest), repeats);
     out.bound = std::max(out.bound, std::floor(priced.bound - price * limits.bytes));
     const bool keeps = priced.bytes <= limits.bytes;
     (keeps ? below : above) = priced.picks;
@@ -193,7 +211,6 @@ Solution solve_within(const DecisionGraph& graph, const SolveLimits& limits, con
     return keeps;
   };
   // A byte that costs more than all else: the leanest picks, or the proof that all keep too much.
-  const Cost most = most_of(graph);
   const double dear = 2 * most + graph.size() + 1;
   at_price(dear);
   if (out.bound > most) {
@@ -249,7 +266,7 @@ void improve(const DecisionGraph& graph, Picks& picks, double bytes) {
 
 Solution solve(const DecisionGraph& graph, const SolveLimits& limits) {
   const std::vector<Repeat> repeats = limits.fold ? find_repeats(graph) : std::vector<Repeat>{};
-  Solution out = solve_priced(graph, limits, 0, repeats);
+  Solution out = solve_priced(graph, limits, {}, repeats);
   if (out.bytes > limits.bytes) out = solve_within(graph, limits, out, repeats);
   return out;
 }
