@@ -24,7 +24,7 @@ bool says(const std::string& all, std::string_view words) {
 TEST(SearchText, SaysWhatWasFound) {
   const std::string all = search_text(llama_on(8), SearchMode::DynamicProgramming);
   EXPECT_TRUE(all.starts_with("dynamic_programming on d0=2 d1=2 d2=2: ")) << all;
-  EXPECT_TRUE(says(all, ", 0.00 % above the bound, ")) << all;
+  EXPECT_TRUE(says(all, ", gap 0.00 %, ")) << all;
   EXPECT_TRUE(says(all, "\n  .attn.qkv.matmul: [")) << all;
   EXPECT_TRUE(says(all, "layers.2: as layers.1\n")) << all;
   EXPECT_TRUE(says(all, "\n  .mlp.up.weight: [")) << all;
@@ -32,7 +32,11 @@ TEST(SearchText, SaysWhatWasFound) {
        {SearchMode::RecursiveProgramming, SearchMode::ShardingPropagation}) {
     const std::string other = search_text(llama_on(8), mode);
     EXPECT_TRUE(other.starts_with(std::string(to_text(mode)) + " on d0=2 d1=2 d2=2: ")) << other;
-    EXPECT_FALSE(says(other, "above the bound")) << other;
+    EXPECT_FALSE(says(other, "gap")) << other;
+    EXPECT_TRUE(says(other, " MiB on a device\n") || says(other, " KiB on a device\n")) << other;
+    EXPECT_TRUE(says(other, "\n  .attn.qkv.matmul: [")) << other;
+    EXPECT_TRUE(says(other, "layers.2: as layers.1\n")) << other;
+    EXPECT_TRUE(says(other, "\n  .mlp.up.weight: [")) << other;
   }
 }
 

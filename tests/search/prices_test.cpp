@@ -7,7 +7,10 @@
 
 #include "machine_line.h"
 #include "tessera/base/index.h"
+#include "tessera/ir/builder.h"
+#include "tessera/ops/attention.h"
 #include "tessera/passes/redistribute.h"
+#include "tessera/search/small_graph.h"
 
 namespace tessera {
 namespace {
@@ -75,6 +78,32 @@ TEST(Prices, PartsHaveTheirWeights) {
   EXPECT_EQ(weighted.move(type, sum, whole, Traffic::Between), 5 * once);
   EXPECT_EQ(weighted.move(type, sum, whole, Traffic::Parameter), 7 * once);
   EXPECT_EQ(weighted.streamed(1000), 2 * plain.streamed(1000));
+}
+
+/// Of a causal attention whose batch and heads are shared out: the price of its products, as
+/// plan/price gives it to the kernel.
+TEST(Prices, AnAttentionIsPricedAsAProduct) {
+  Machine machine;
+  machine.device.f32 = {1000, 32, 64, 16, 0.25};
+  machine.device.other_gigaflops_per_s = 1;
+  Builder builder;
+  const TensorType queries{DType::F32, {4, 128, 8, 2, 64}, {}},
+      keys{DType::F32, {4, 128, 8, 64}, {}};
+  const Value out = attention(builder.batch("q", queries), builder.batch("k", keys),
+                              builder.batch("v", keys), Value(), Value(), {.causal = true})
+                        .y;
+  builder.output(Output::Kind::Metric, "out", out);
+  const NodeId id = out.id().node;
+  const Graph graph = builder.finish();
+  const OpCall call = graph.call(id);
+  const Factors rule = graph.factors(id);
+  const Choices choices{static_cast<Choice>(rule.find("b")), static_cast<Choice>(rule.find("g"))};
+  const Stands cut{0, 2}, statistics{0, 1};
+  const Prices prices({parse_mesh("a=2 b=4")}, machine);
+  const double flops = call.op().flops(call);
+  EXPECT_EQ(work_of(prices, call, choices, flops, 0, {cut, cut, cut}, {cut, statistics}),
+            picoseconds(machine.kernel_seconds(
+                {flops / 8, 0, DType::F32, KernelWork::Product{128, 128, 64, true}})));
 }
 
 }  // namespace

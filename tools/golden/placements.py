@@ -3,7 +3,7 @@
     TESSERA_DUMP=FOLDER build/search_test --gtest_filter='Placement.LargerSteps*'
     python tools/golden/placements.py FOLDER/*.json > tests/search/optima.txt
 
-A graph is JSON as tessera::to_json writes it. Each option of a decision is a 0-1 variable, one of each
+A graph is JSON as tests/search/graph_json.h writes it. Each option of a decision is a 0-1 variable, one of each
 decision is taken. Each pair of options of two linked decisions is a variable whose rows and columns
 sum up to those of the options, so that integer options make integer pairs; pairs that are impossible
 are left out. Solved by HiGHS, through scipy.

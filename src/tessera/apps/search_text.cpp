@@ -6,8 +6,11 @@
 #include <sstream>
 
 #include "tessera/ir/blocks.h"
+#include "tessera/ir/op_paths.h"
+#include "tessera/passes/add_uses.h"
 #include "tessera/passes/compute_in.h"
 #include "tessera/passes/merge_pads.h"
+#include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
 #include "tessera/search/mesh_to_search.h"
 #include "tessera/train/programs.h"
@@ -51,14 +54,49 @@ std::string by_block(const std::vector<std::pair<std::string, std::string>>& lin
   return out;
 }
 
+/// What is said of ops and of parameters, by their paths.
+struct Lines {
+  std::vector<std::pair<std::string, std::string>> ops, states;
+};
+
+Lines lines_of(const Strategy& found) {
+  Lines out;
+  for (const OpPin& pin : found.ops) out.ops.emplace_back(pin.op, placed_line(pin));
+  for (const Pin& pin : found.pins) out.states.emplace_back(pin.values, to_text(pin.sharding));
+  return out;
+}
+
+/// What propagation decides: nothing is pinned, so the placed graph says it. An op whose statistics
+/// are exchanged is there as the ops that it is written as.
+Lines propagated_lines(const Graph& step, const Strategy& strategy, const Machine& machine) {
+  const Graph placed = propagate(add_uses(step), strategy, machine);
+  const std::vector<std::string> paths = op_paths(placed);
+  Lines out;
+  for (NodeId id = 0; id < placed.size(); ++id) {
+    const Node& node = placed.node(id);
+    const std::string& path = paths[static_cast<std::size_t>(id)];
+    if (path.empty() || node.op->traits.leaf || node.op->traits.inserted) continue;
+    OpPin pin{path, {}, {}};
+    for (const ValueId input : node.inputs)
+      pin.ins.push_back(placed.result(input).placement->sharding);
+    for (const Result& result : node.results) pin.outs.push_back(result.placement->sharding);
+    out.ops.emplace_back(path, placed_line(pin));
+  }
+  for (const State& state : placed.states()) {
+    if (state.role == Role::Parameter)
+      out.states.emplace_back(state.path, to_text(state.use->sharding));
+  }
+  return out;
+}
+
 std::string summary(const SearchReport& r, SearchMode mode, const Mesh& mesh) {
   std::ostringstream out;
   out << to_text(mode) << " on " << to_text(mesh) << ": " << std::setprecision(4) << r.step_seconds
       << " s a step";
   if (mode == SearchMode::DynamicProgramming)
-    out << std::fixed << std::setprecision(2) << ", " << 100 * r.gap << " % above the bound";
-  out << std::fixed << std::setprecision(2) << ", " << r.bytes / 1073741824.0
-      << " GiB on a device\n"
+    out << std::fixed << std::setprecision(2) << ", gap " << 100 * r.gap << " %";
+  out << std::fixed << std::setprecision(2) << ", "
+      << bytes_text(static_cast<std::int64_t>(r.bytes)) << " on a device\n"
       << r.ops << " ops in " << r.classes << " classes, " << r.options << " ways in all, width "
       << r.width << ", searched in " << r.seconds << " s\n";
   return out.str();
@@ -87,11 +125,11 @@ std::string search_text(const RunConfig& config, SearchMode mode, double memory_
   }
   const Searched found =
       search_placements(step, strategy, mode, config.parallel.machine, {.bytes = memory_cap});
-  std::vector<std::pair<std::string, std::string>> ops, states;
-  for (const OpPin& pin : found.strategy.ops) ops.emplace_back(pin.op, placed_line(pin));
-  for (const Pin& pin : found.strategy.pins) states.emplace_back(pin.values, to_text(pin.sharding));
-  return summary(found.report, mode, strategy.mesh) + "\n" + by_block(ops) + "\n" +
-         by_block(states);
+  const Lines lines = mode == SearchMode::ShardingPropagation
+                          ? propagated_lines(step, strategy, config.parallel.machine)
+                          : lines_of(found.strategy);
+  return summary(found.report, mode, strategy.mesh) + "\n" + by_block(lines.ops) + "\n" +
+         by_block(lines.states);
 }
 
 }  // namespace tessera

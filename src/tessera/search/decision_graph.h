@@ -54,8 +54,4 @@ using Picks = std::vector<int>;
 Cost cost_of(const DecisionGraph& graph, const Picks& picks);
 double bytes_of(const DecisionGraph& graph, const Picks& picks);
 
-/// As JSON, for a solver outside: {"decisions": [{"name", "costs", "bytes"}], "links": [{"from",
-/// "to", "costs"}]}; null is a cost of kNever.
-std::string to_json(const DecisionGraph& graph);
-
 }  // namespace tessera

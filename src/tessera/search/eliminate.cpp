@@ -1,7 +1,9 @@
 #include "tessera/search/eliminate.h"
 
 #include <algorithm>
-#include <numeric>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "tessera/base/error.h"
 #include "tessera/base/index.h"
@@ -90,15 +92,19 @@ void lower(Cost* to, const Cost* from, std::int64_t n) {
 
 Elimination::Elimination(std::vector<int> sizes, std::vector<CostFunction> functions,
                          std::vector<int> keep, std::int64_t limit)
-    : sizes_(std::move(sizes)), functions_(std::move(functions)), limit_(limit) {
+    : sizes_(std::move(sizes)), of_variable_(sizes_.size()), limit_(limit) {
   std::vector<int> open;
-  for (const CostFunction& f : functions_) unite(open, f.scope);
-  std::erase_if(open, [&](int v) { return contains(keep, v); });
-  while (!open.empty()) {
-    const int variable = next_variable(open);
-    std::erase(open, variable);
-    eliminate(variable);
+  std::vector<bool> met(sizes_.size(), false);
+  for (const int v : keep) met[at(v)] = true;
+  for (CostFunction& f : functions) {
+    for (const int v : f.scope) {
+      if (!met[at(v)]) open.push_back(v);
+      met[at(v)] = true;
+    }
+    take(std::move(f));
   }
+  eliminate_all(open);
+  std::erase_if(functions_, [](const CostFunction& f) { return f.costs == nullptr; });
   // What is left is over kept variables alone.
   std::vector<Cost> out(at(entries(keep)), 0);
   Odometer walk(keep, sizes_);
@@ -112,34 +118,63 @@ Elimination::Elimination(std::vector<int> sizes, std::vector<CostFunction> funct
   least_ = std::make_shared<const std::vector<Cost>>(std::move(out));
 }
 
+/// Each time the variable whose elimination takes the smallest table; among these, with the fewest
+/// neighbours. An elimination changes the sizes of its neighbours alone.
+void Elimination::eliminate_all(const std::vector<int>& open) {
+  std::vector<int> order(sizes_.size(), -1);
+  for (std::size_t i = 0; i < open.size(); ++i) order[at(open[i])] = static_cast<int>(i);
+  std::vector<Size> size(sizes_.size());
+  std::set<std::tuple<Size, int, int>> queue;  // size, place in `open`, variable
+  const auto key = [&](int v) { return std::tuple(size[at(v)], order[at(v)], v); };
+  const auto enter = [&](int v) {
+    size[at(v)] = size_of(v);
+    queue.insert(key(v));
+  };
+  for (const int v : open) enter(v);
+  while (!queue.empty()) {
+    const int variable = std::get<2>(*queue.begin());
+    queue.erase(queue.begin());
+    order[at(variable)] = -1;
+    const std::vector<int> neighbours = neighbours_of(variable);
+    eliminate(variable);
+    for (const int v : neighbours) {
+      if (order[at(v)] < 0) continue;
+      queue.erase(key(v));
+      enter(v);
+    }
+  }
+}
+
 std::int64_t Elimination::entries(const std::vector<int>& scope) const {
-  std::int64_t out = 1;
-  constexpr std::int64_t kMost = std::int64_t{1} << 52;
-  for (const int v : scope) out = std::min(kMost, out * sizes_[at(v)]);
+  double out = 1;  // whole numbers of 64 bits are too small for large scopes
+  for (const int v : scope) out *= sizes_[at(v)];
+  return static_cast<std::int64_t>(std::min(out, 0x1p52));
+}
+
+std::vector<int> Elimination::neighbours_of(int variable) const {
+  std::vector<int> out;
+  for (const int f : of_variable_[at(variable)]) unite(out, functions_[at(f)].scope);
+  std::erase(out, variable);
   return out;
 }
 
-/// The one whose elimination takes the smallest table; among these, with the fewest neighbours.
-int Elimination::next_variable(const std::vector<int>& open) const {
-  int best = -1;
-  std::pair<std::int64_t, std::size_t> least{};
-  for (const int v : open) {
-    std::vector<int> scope{v};
-    for (const CostFunction& f : functions_) {
-      if (contains(f.scope, v)) unite(scope, f.scope);
-    }
-    const std::pair size{entries(scope), scope.size()};
-    if (best < 0 || size < least) best = v, least = size;
-  }
-  return best;
+Elimination::Size Elimination::size_of(int variable) const {
+  std::vector<int> scope = neighbours_of(variable);
+  scope.push_back(variable);
+  return {entries(scope), scope.size()};
+}
+
+void Elimination::take(CostFunction f) {
+  for (const int v : f.scope) of_variable_[at(v)].push_back(static_cast<int>(functions_.size()));
+  functions_.push_back(std::move(f));
 }
 
 void Elimination::eliminate(int variable) {
   Bucket bucket{variable, {}};
-  for (CostFunction& f : functions_) {
-    if (contains(f.scope, variable)) bucket.functions.push_back(std::move(f));
+  for (const int f : std::vector<int>(of_variable_[at(variable)])) {
+    for (const int v : functions_[at(f)].scope) std::erase(of_variable_[at(v)], f);
+    bucket.functions.push_back(std::exchange(functions_[at(f)], {}));
   }
-  std::erase_if(functions_, [](const CostFunction& f) { return f.costs == nullptr; });
   // Groups of functions, each as large as the limit allows: one, where it allows all.
   std::vector<std::pair<std::vector<int>, std::vector<CostFunction>>> groups;
   for (const CostFunction& f : bucket.functions) {
@@ -160,7 +195,7 @@ void Elimination::eliminate(int variable) {
     largest_ = std::max(largest_, entries(scope));
     std::erase(scope, variable);
     width_ = std::max(width_, static_cast<int>(scope.size()));
-    functions_.push_back(minimise(variable, members, std::move(scope)));
+    take(minimise(variable, members, std::move(scope)));
   }
   buckets_.push_back(std::move(bucket));
 }

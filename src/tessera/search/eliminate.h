@@ -40,15 +40,21 @@ class Elimination {
     int variable = 0;
     std::vector<CostFunction> functions;
   };
-  int next_variable(const std::vector<int>& open) const;
+  /// Of eliminating a variable: the entries of its table, and how many variables it is over.
+  using Size = std::pair<std::int64_t, std::size_t>;
+  Size size_of(int variable) const;
+  std::vector<int> neighbours_of(int variable) const;
+  void eliminate_all(const std::vector<int>& open);
+  void take(CostFunction f);
   void eliminate(int variable);
   CostFunction minimise(int variable, const std::vector<CostFunction>& functions,
                         std::vector<int> scope);
   std::int64_t entries(const std::vector<int>& scope) const;
 
   std::vector<int> sizes_;
-  std::vector<CostFunction> functions_;  // that are left
-  std::vector<Bucket> buckets_;          // in the order of elimination
+  std::vector<CostFunction> functions_;        // without costs: a bucket has it
+  std::vector<std::vector<int>> of_variable_;  // the functions over each that no bucket has
+  std::vector<Bucket> buckets_;                // in the order of elimination
   std::shared_ptr<const std::vector<Cost>> least_;
   std::int64_t limit_, largest_ = 0;
   int width_ = 0;

@@ -135,7 +135,7 @@ class MenuMaker {
                         const std::vector<Stands>& outs) {
     const bool stat = std::ranges::any_of(
         choices, [&](Choice c) { return c >= 0 && rule_.list[at(c)].kind == FactorKind::Stat; });
-    if (!stat) return {work_of(prices_, call_, rule_, choices, flops_, bytes_, ins, outs), outs};
+    if (!stat) return {work_of(prices_, call_, choices, flops_, bytes_, ins, outs), outs};
     std::map<ValueId, Stands> told, wanted;
     for (std::size_t i = 0; i < ins.size(); ++i) told[{expansion_ins_[i], 0}] = ins[i];
     for (std::size_t r = 0; r < outs.size(); ++r) wanted[expansion_outs_[r]] = outs[r];

@@ -2,75 +2,43 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "tessera/base/index.h"
 #include "tessera/ir/blocks.h"
 #include "tessera/ir/builder.h"
 #include "tessera/ir/op_paths.h"
-#include "tessera/passes/op_decisions.h"
 #include "tessera/passes/state_places.h"
 #include "tessera/search/gradient_flow.h"
 #include "tessera/search/sources.h"
 
 namespace tessera {
 
-namespace {
-
-struct OpClass {
-  const Node* node;  // the first one
-  OpUse use;
-  std::unique_ptr<const OpMenu> menu;
-};
-
-/// True where two nodes differ in nothing that a price depends on: paths of random numbers may.
-bool alike(const Node& a, const Node& b) {
-  if (a.op != b.op || a.attrs.size() != b.attrs.size() || a.results.size() != b.results.size())
-    return false;
-  for (std::size_t r = 0; r < a.results.size(); ++r) {
-    if (!(a.results[r].type == b.results[r].type)) return false;
-  }
-  for (std::size_t i = 0; i < a.attrs.size(); ++i) {
-    if (same_attr(a.attrs[i], b.attrs[i])) continue;
-    const auto *mine = std::get_if<std::string>(&a.attrs[i]),
-               *other = std::get_if<std::string>(&b.attrs[i]);
-    const bool path = mine != nullptr && other != nullptr && !a.block.empty() &&
-                      replace_path(*mine, a.block, "@") == replace_path(*other, b.block, "@");
-    if (!path) return false;
-  }
-  return true;
-}
-
-}  // namespace
-
-struct PlacementProblem::Shared {
-  explicit Shared(const Strategy& strategy, const Machine& machine) : prices(strategy, machine) {}
-  Prices prices;
-  std::deque<OpClass> classes;
-};
-
 class PlacementProblem::Maker {
  public:
   Maker(PlacementProblem& problem)
       : p_(problem),
         graph_(problem.graph_),
-        prices_(problem.shared_->prices),
+        prices_(problem.prices_),
         axes_(prices_.axes()),
         places_(graph_, problem.strategy_, axes_),
-        decisions_(graph_, problem.strategy_, axes_),
         flow_(gradient_flow(graph_)),
         readers_(graph_),
         sources_(graph_),
         tables_(graph_, prices_) {
     p_.op_decisions_.assign(at(graph_.size()), -1);
-    p_.menus_.assign(at(graph_.size()), nullptr);
+    p_.menus_ = op_menus(graph_, problem.strategy_, places_, flow_, prices_);
   }
 
   void run() {
-    for (NodeId id = 0; id < graph_.size(); ++id) classify(id);
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (menu(id) == nullptr) continue;
+      const auto& inputs = graph_.node(id).inputs;
+      for (std::size_t i = 0; i < inputs.size(); ++i)
+        readers_[inputs[i]].push_back({id, static_cast<int>(i)});
+    }
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
-      if (p_.menus_[at(id)] != nullptr) {
+      if (menu(id) != nullptr) {
         decide_op(id);
       } else if (node.op->traits.leaf && !readers_[{id, 0}].empty()) {
         decide_leaf(id);
@@ -84,54 +52,7 @@ class PlacementProblem::Maker {
     int operand;
   };
 
-  bool is_op(const Node& node) const {
-    return node.phase == Phase::Forward && !node.op->traits.leaf;
-  }
-
-  void classify(NodeId id) {
-    const Node& node = graph_.node(id);
-    if (!is_op(node)) return;
-    for (std::size_t i = 0; i < node.inputs.size(); ++i)
-      readers_[node.inputs[i]].push_back({id, static_cast<int>(i)});
-    OpUse use{flow_.wants(id), flow_.flows(id), flow_.read_back(id)};
-    if (const OpDecision* decision = decisions_.of(id)) {
-      use.pinned = &decision->choices;
-      use.kept = &decision->outs;
-    } else if (const Sharding* pin = places_.pinned(node)) {
-      pinned_values_.push_back({axes_.read(*pin)});
-      use.kept = &pinned_values_.back();
-    }
-    std::vector<const OpClass*>& known = classes_of_op_[node.op];
-    const auto found = std::ranges::find_if(known, [&](const OpClass* c) {
-      return same_use(c->use, use) && same_operands(*c->node, node) && alike(*c->node, node);
-    });
-    if (found == known.end()) {
-      OpClass made{&node, use,
-                   std::make_unique<const OpMenu>(make_menu(graph_.call(id), use, prices_))};
-      require(!made.menu->options.empty(), "no way to spread this op over the mesh\n    ",
-              describing(graph_, id));
-      p_.shared_->classes.push_back(std::move(made));
-      known.push_back(&p_.shared_->classes.back());
-      p_.menus_[at(id)] = known.back()->menu.get();
-    } else {
-      p_.menus_[at(id)] = (*found)->menu.get();
-    }
-  }
-
-  static bool same_use(const OpUse& a, const OpUse& b) {
-    const auto same = [](const auto* x, const auto* y) {
-      return (x == nullptr) == (y == nullptr) && (x == nullptr || *x == *y);
-    };
-    return a.wants == b.wants && a.flows == b.flows && a.read_back == b.read_back &&
-           same(a.pinned, b.pinned) && same(a.kept, b.kept);
-  }
-  bool same_operands(const Node& a, const Node& b) const {
-    if (a.inputs.size() != b.inputs.size()) return false;
-    for (std::size_t i = 0; i < a.inputs.size(); ++i) {
-      if (!(graph_.type(a.inputs[i]) == graph_.type(b.inputs[i]))) return false;
-    }
-    return true;
-  }
+  const OpMenu* menu(NodeId id) const { return p_.menus_.of[at(id)]; }
 
   // ---- decisions
 
@@ -146,18 +67,18 @@ class PlacementProblem::Maker {
 
   void decide_op(NodeId id) {
     const Node& node = graph_.node(id);
-    const OpMenu& menu = *p_.menus_[at(id)];
-    const int decision = decide(text(node.op->name, " %", id), node.block, menu.costs);
+    const OpMenu& ways = *menu(id);
+    const int decision = decide(text(node.op->name, " %", id), node.block, ways.costs);
     p_.op_decisions_[at(id)] = decision;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueSource& source = sources_[node.inputs[i]];
       check(source.decision >= 0, "nothing decides operand ", i, " of ", describing(graph_, id));
       link(source.decision, decision,
-           tables_.between(source, node.inputs[i], tables_.read_by(menu, static_cast<int>(i))));
+           tables_.between(source, node.inputs[i], tables_.read_by(ways, static_cast<int>(i))));
     }
     for (int r = 0; r < static_cast<int>(node.results.size()); ++r) {
       if (readers_[{id, r}].empty()) continue;
-      ValueSource source = tables_.kept_by(menu, r);
+      ValueSource source = tables_.kept_by(ways, r);
       source.decision = decision;
       const bool many = source.port_of->size() >= 2 * source.ports->size();
       if (many && node.results.size() == 1) source = decide_kept(source, id);
@@ -222,7 +143,7 @@ class PlacementProblem::Maker {
       ports.push_back({use, use});
     } else {
       for (const Reader& reader : readers_[{id, 0}]) {
-        for (const Port& port : *tables_.read_by(*p_.menus_[at(reader.node)], reader.operand).ports)
+        for (const Port& port : *tables_.read_by(*menu(reader.node), reader.operand).ports)
           add_once(ports, Port{port.stands, port.stands});
       }
     }
@@ -297,7 +218,7 @@ class PlacementProblem::Maker {
     }
     Ports ports = *source.ports;
     for (const Reader& reader : readers) {
-      for (const Port& port : *tables_.read_by(*p_.menus_[at(reader.node)], reader.operand).ports)
+      for (const Port& port : *tables_.read_by(*menu(reader.node), reader.operand).ports)
         add_once(ports, port);
     }
     const std::string key = ports_text(ports);
@@ -320,13 +241,10 @@ class PlacementProblem::Maker {
   Prices& prices_;
   const Axes& axes_;
   StatePlaces places_;
-  OpDecisions decisions_;
   GradientFlow flow_;
   ValueTable<std::vector<Reader>> readers_;
   ValueTable<ValueSource> sources_;
   SourceTables tables_;
-  std::map<const OpDef*, std::vector<const OpClass*>> classes_of_op_;
-  std::deque<std::vector<Stands>> pinned_values_;
   struct Kept {
     std::shared_ptr<const CostTable> channel;
     std::shared_ptr<const Options> options;
@@ -351,17 +269,13 @@ class PlacementProblem::Maker {
 
 PlacementProblem::PlacementProblem(const Graph& graph, const Strategy& strategy,
                                    const Machine& machine)
-    : graph_(graph), strategy_(strategy), shared_(std::make_unique<Shared>(strategy, machine)) {
+    : graph_(graph), strategy_(strategy), prices_(strategy, machine) {
   Maker(*this).run();
 }
-PlacementProblem::~PlacementProblem() = default;
-
-Prices& PlacementProblem::prices() { return shared_->prices; }
-int PlacementProblem::classes() const { return static_cast<int>(shared_->classes.size()); }
 
 std::int64_t PlacementProblem::options() const {
   std::int64_t out = 0;
-  for (const OpMenu* menu : menus_)
+  for (const OpMenu* menu : menus_.of)
     out += menu == nullptr ? 0 : static_cast<std::int64_t>(menu->options.size());
   return out;
 }
@@ -369,11 +283,11 @@ std::int64_t PlacementProblem::options() const {
 Strategy PlacementProblem::pinned(const Picks& picks) const {
   Strategy out = strategy_;
   out.ops.clear();
-  const Axes& axes = shared_->prices.axes();
+  const Axes& axes = prices_.axes();
   const std::vector<std::string> paths = op_paths(graph_);
   for (NodeId id = 0; id < graph_.size(); ++id) {
     if (op_decisions_[at(id)] < 0) continue;
-    const OpOption& option = menus_[at(id)]->options[at(picks[at(op_decisions_[at(id)])])];
+    const OpOption& option = menus_.of[at(id)]->options[at(picks[at(op_decisions_[at(id)])])];
     const Node& node = graph_.node(id);
     OpPin pin{paths[at(id)], {}, {}};
     for (std::size_t i = 0; i < option.ins.size(); ++i)

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "tessera/base/index.h"
-#include "tessera/ops/matmul.h"
 
 namespace tessera {
 
@@ -140,28 +139,11 @@ std::string Prices::like(const TensorType& type, const Stands& from, const Stand
   return best + std::to_string(type.numel()) + "x" + std::to_string(size_of(type.dtype));
 }
 
-Cost Prices::work(const OpCall& call, const Factors& rule, const Choices& choices, double flops,
-                  double bytes) const {
-  KernelWork kernel{flops, bytes, call.in(0).dtype};
-  if (&call.op() == &kMatmul) {
-    KernelWork::Product product{1, 1, 1};
-    for (int f = 0; f < static_cast<int>(rule.list.size()); ++f) {
-      double size = static_cast<double>(rule.list[at(f)].size);
-      for (int a = 0; a < axes_.count(); ++a) {
-        if (choices[at(a)] == f) size /= static_cast<double>(axes_[a].size);
-      }
-      const bool left = rule.has(rule.ins[0], f), right = rule.has(rule.ins[1], f);
-      if (left && right && rule.has(rule.outs[0], f)) continue;  // one product for each of them
-      (left && right ? product.k : left ? product.m : product.n) *= size;
-    }
-    kernel.product = product;
-  }
+Cost Prices::work(const KernelWork& kernel) const {
   return picoseconds(machine_.weights.alpha * machine_.kernel_seconds(kernel));
 }
 
-Cost Prices::streamed(double bytes) const {
-  return picoseconds(machine_.weights.alpha * machine_.kernel_seconds({0, bytes}));
-}
+Cost Prices::streamed(double bytes) const { return work({0, bytes}); }
 
 std::int64_t Prices::parts(const Stands& stands) const {
   std::int64_t out = 1;

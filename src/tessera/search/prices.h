@@ -30,9 +30,8 @@ class Prices {
   /// Of bringing a value of that type from where it lies to where it is needed, as partition does
   /// (passes/redistribute.h); remembered. kNever: there is no way.
   Cost move(const TensorType& type, const Stands& from, const Stands& to, Traffic traffic);
-  /// Of one kernel of an op whose factors are cut like that: its part of the flops, and bytes.
-  Cost work(const OpCall& call, const Factors& rule, const Choices& choices, double flops,
-            double bytes) const;
+  /// Of one kernel, as a rank runs it.
+  Cost work(const KernelWork& kernel) const;
   /// Of reading or writing so many bytes.
   Cost streamed(double bytes) const;
   /// How many ranks share out what lies so.

@@ -144,15 +144,13 @@ bool same_types(const Graph& placed, const Node& there, const Graph& graph, cons
 Solution solve_recursively(const Graph& graph, PlacementProblem& problem,
                            const SolveLimits& limits) {
   Solution out;
+  Allowed before;
   double price = 0;
   for (int attempt = 0; attempt < 30; ++attempt) {
-    SolveLimits free = limits;
-    free.bytes = kNever;
     const Allowed allowed = Rounds(graph, problem, price).run();
-    out = solve_restricted(problem.decisions(), allowed, free);
-    if (out.bytes <= limits.bytes) return out;
-    out = solve_restricted(problem.decisions(), allowed, limits);
+    if (allowed != before) out = solve_restricted(problem.decisions(), allowed, limits);
     if (out.cost < kNever) return out;
+    before = allowed;
     price = price == 0 ? 1e-3 : 4 * price;
   }
   return out;

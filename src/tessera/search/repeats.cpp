@@ -106,9 +106,10 @@ class Finder {
   std::vector<SeenBlock> blocks_;
 };
 
-std::int64_t states_of(const std::vector<int>& variables, const std::vector<int>& sizes) {
-  std::int64_t out = 1;
-  for (const int v : variables) out = std::min<std::int64_t>(1 << 30, out * sizes[at(v)]);
+/// May be more than whole numbers of 64 bits can say.
+double states_of(const std::vector<int>& variables, const std::vector<int>& sizes) {
+  double out = 1;
+  for (const int v : variables) out *= sizes[at(v)];
   return out;
 }
 
@@ -141,12 +142,11 @@ FoldedRun::FoldedRun(const Repeat& repeat, const std::vector<int>& sizes,
                      std::vector<CostFunction>& functions, std::int64_t limit)
     : repeat_(repeat), sizes_(sizes) {
   const std::vector<int> behind = at_borders(repeat, repeat.blocks[0]);
-  states_ = states_of(behind, sizes);
-  outer_ = states_of(repeat.outside, sizes);
-  if (outer_ * states_ * states_ > limit) return;
-  if (static_cast<double>(outer_ * states_ * states_) * static_cast<double>(states_) >
-      static_cast<double>(limit) * 64)
-    return;
+  const double states = states_of(behind, sizes), outer = states_of(repeat.outside, sizes),
+               entries = outer * states * states, most = static_cast<double>(limit);
+  if (entries > most || entries * states > 64 * most) return;
+  states_ = static_cast<std::int64_t>(states);
+  outer_ = static_cast<std::int64_t>(outer);
   std::set<int> first(repeat.blocks[0].begin(), repeat.blocks[0].end()), all;
   for (const std::vector<int>& block : repeat.blocks) all.insert(block.begin(), block.end());
   std::vector<CostFunction> of_block, others;

@@ -29,7 +29,6 @@ class FoldedRun {
 
   /// False where a table would be larger than the limit: then nothing was taken.
   bool folds() const { return !powers_.empty(); }
-  bool exact() const { return block_->exact(); }
   const Elimination& block() const { return *block_; }
   CostFunction function() const;
   /// Sets what lies inside of the run, where the variables of function() are set.
@@ -42,7 +41,6 @@ class FoldedRun {
               std::int64_t to) const;
   void set_borders(std::size_t first, std::size_t count, std::int64_t outer, std::int64_t from,
                    std::int64_t to, std::vector<std::int64_t>& states) const;
-  const Power& power(std::size_t blocks) const;
 
   Repeat repeat_;
   std::vector<int> sizes_;

@@ -33,9 +33,9 @@ Searched search_placements(const Graph& step, const Strategy& strategy, SearchMo
   } else {
     found = solve_by_propagation(step, strategy, machine, problem);
   }
-  require(found.cost < kNever || limits.bytes < kNever, to_text(mode),
-          " found no placements that the pins allow");
-  require(found.cost < kNever, to_text(mode), " found no placements that keep no more than ",
+  const bool keeps = found.bytes <= limits.bytes;
+  require(found.cost < kNever || !keeps, to_text(mode), " found no placements that the pins allow");
+  require(keeps, to_text(mode), " found no placements that keep no more than ",
           static_cast<std::int64_t>(limits.bytes), " bytes on a device; the least it met are ",
           static_cast<std::int64_t>(found.bytes), ": allow more, or use more devices");
   out.strategy = mode == SearchMode::ShardingPropagation ? strategy : problem.pinned(found.picks);

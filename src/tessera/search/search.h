@@ -44,7 +44,8 @@ struct Searched {
 
 /// `step`: in Form::Global, without uses. What the strategy pins stays. The strategy that comes
 /// back gives propagate nothing to decide in the forward pass.
-/// Errors: those of pins; an op that no axis of the mesh can be kept away from.
+/// Errors: those of pins; an op that no axis of the mesh can be kept away from; what is found keeps
+/// more than limits.bytes: the message says how much.
 Searched search_placements(const Graph& step, const Strategy& strategy, SearchMode mode,
                            const Machine& machine = {}, const SearchLimits& limits = {});
 

@@ -19,11 +19,29 @@ Choices renamed(const Choices& choices, const Factors& theirs, const Factors& ru
   return out;
 }
 
+/// The same op on what one rank has of its operands and results.
+ProductSize local_product(const Axes& axes, const OpCall& call, const std::vector<Stands>& in,
+                          const std::vector<Stands>& out) {
+  const auto local = [&](TensorType type, const Stands& stands) {
+    for (int a = 0; a < axes.count(); ++a) {
+      if (stands[at(a)] >= 0) type.shape[stands[at(a)]] /= axes[a].size;
+    }
+    return type;
+  };
+  std::vector<TensorType> types;
+  for (std::size_t i = 0; i < in.size(); ++i)
+    types.push_back(local(call.in(static_cast<int>(i)), in[i]));
+  for (std::size_t r = 0; r < out.size(); ++r)
+    types.push_back(local(call.out(static_cast<int>(r)), out[r]));
+  OpCall::Types ins, outs;
+  for (std::size_t i = 0; i < types.size(); ++i) (i < in.size() ? ins : outs).push_back(&types[i]);
+  return call.op().product(OpCall(call.op(), ins, call.attrs(), outs));
+}
+
 }  // namespace
 
-Cost work_of(const Prices& prices, const OpCall& call, const Factors& rule, const Choices& choices,
-             double flops, double bytes, const std::vector<Stands>& in,
-             const std::vector<Stands>& out) {
+Cost work_of(const Prices& prices, const OpCall& call, const Choices& choices, double flops,
+             double bytes, const std::vector<Stands>& in, const std::vector<Stands>& out) {
   if (call.op().view != nullptr) return 0;  // nothing is computed where it is a view
   double ranks = 1, whole = 0, local = 0;
   for (int a = 0; a < prices.axes().count(); ++a) {
@@ -36,7 +54,13 @@ Cost work_of(const Prices& prices, const OpCall& call, const Factors& rule, cons
   };
   for (std::size_t i = 0; i < in.size(); ++i) add(call.in(static_cast<int>(i)), in[i]);
   for (std::size_t r = 0; r < out.size(); ++r) add(call.out(static_cast<int>(r)), out[r]);
-  return prices.work(call, rule, choices, flops / ranks, whole > 0 ? bytes * local / whole : 0);
+  KernelWork kernel{flops / ranks, whole > 0 ? bytes * local / whole : 0};
+  if (!in.empty()) kernel.dtype = call.in(0).dtype;
+  if (call.op().product != nullptr) {
+    const ProductSize size = local_product(prices.axes(), call, in, out);
+    kernel.product = {size.m, size.n, size.k, size.attention};
+  }
+  return prices.work(kernel);
 }
 
 SmallGraph::SmallGraph(Graph graph, std::vector<NodeId> told) : graph_(std::move(graph)) {
@@ -107,7 +131,7 @@ void SmallGraph::place_op(Prices& prices, NodeId id, const std::map<ValueId, Sta
     outs.push_back(natural(op.rule, choices, static_cast<int>(r), prices.axes()));
     out.stands[{id, static_cast<std::int32_t>(r)}] = outs.back();
   }
-  out.cost += work_of(prices, graph_.call(id), op.rule, choices, op.flops, op.bytes, ins, outs);
+  out.cost += work_of(prices, graph_.call(id), choices, op.flops, op.bytes, ins, outs);
 }
 
 }  // namespace tessera

@@ -43,9 +43,8 @@ class SmallGraph {
 };
 
 /// Work of one op of which ranks compute such parts. `in` and `out`: where operands and results lie
-/// while it runs.
-Cost work_of(const Prices& prices, const OpCall& call, const Factors& rule, const Choices& choices,
-             double flops, double bytes, const std::vector<Stands>& in,
-             const std::vector<Stands>& out);
+/// while it runs. The kernel has the price that predictions of plans give it (plan/price.h).
+Cost work_of(const Prices& prices, const OpCall& call, const Choices& choices, double flops,
+             double bytes, const std::vector<Stands>& in, const std::vector<Stands>& out);
 
 }  // namespace tessera

@@ -14,9 +14,9 @@ struct SolveLimits {
 struct Solution {
   Picks picks;
   Cost cost = kNever;  // of the picks; kNever: there are none within the limits
-  Cost bound = 0;      // nothing costs less
-  double bytes = 0;    // that the picks keep
-  int width = 0;       // the most decisions on which a table depended
+  Cost bound = 0;      // nothing costs less; kNever: proof that there are none
+  double bytes = 0;  // that the picks keep; without picks within the limit: the least that was met
+  int width = 0;     // the most decisions on which a table depended
   std::int64_t largest_table = 0;
   int folded = 0;  // decisions inside of runs of blocks that were solved as one
   double gap() const { return cost > 0 && cost < kNever ? (cost - bound) / cost : 0; }

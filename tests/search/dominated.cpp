@@ -1,11 +1,11 @@
-#include "tessera/search/dominated.h"
+#include "search/dominated.h"
 
 #include <algorithm>
 #include <map>
 
 #include "tessera/base/index.h"
 
-namespace tessera {
+namespace tessera::test {
 
 namespace {
 
@@ -97,4 +97,4 @@ Allowed undominated(const DecisionGraph& graph, bool bytes) {
   return out;
 }
 
-}  // namespace tessera
+}  // namespace tessera::test
