@@ -44,13 +44,6 @@ std::int64_t Composer::layers() const {
   return std::accumulate(stacks_.begin(), stacks_.end(), std::int64_t{0});
 }
 
-std::size_t Composer::stack_of(std::int64_t layer) const {
-  std::size_t out = 0;
-  for (std::int64_t end = stacks_[0]; layer >= end && out + 1 < stacks_.size();)
-    end += stacks_[++out];
-  return out;
-}
-
 StageUse Composer::use_of(const TwoWays& ways, std::size_t chunk, std::size_t chunks,
                           const Chunk& has, std::int64_t again) const {
   StageUse out;
@@ -301,33 +294,6 @@ void Composer::time(const Shape& shape, Composition& out) {
   out.bubble = std::max(0.0, 1 - busy / (out.loop_seconds * static_cast<double>(p)));
   out.busiest = *std::ranges::max_element(
       stages, {}, [](const StageUse& stage) { return stage.micro_batch_seconds(); });
-}
-
-double Composer::least_seconds(const PlanChoice& choice, const ModelUse& use,
-                               std::int64_t micro_batches) const {
-  const std::int64_t p = choice.pipeline, n = layers();
-  const auto share = [](std::int64_t count, const StageUse& of, auto part) {
-    return static_cast<double>(count) * part(of);
-  };
-  const auto cheapest = [&](auto part) {
-    double out = kNoEnd;
-    for (const StageUse& layer : use.layer) out = std::min(out, part(layer));
-    return out;
-  };
-  const auto all_seconds = [](const StageUse& of) { return of.micro_batch_seconds(); };
-  const auto forward = [](const StageUse& of) { return of[StageUse::kForward + 1]; };
-  const auto backward = [](const StageUse& of) { return of[StageUse::kBackward + 1]; };
-  double all = all_seconds(use.before) + all_seconds(use.after);
-  for (std::size_t s = 0; s < stacks_.size(); ++s)
-    all += share(stacks_[s], use.layer[s], all_seconds);
-  const std::int64_t most = (n + p - 1) / p, fewest = n / choice.total_chunks();
-  const double stage =
-      std::max(all / static_cast<double>(p), static_cast<double>(most) * cheapest(all_seconds));
-  const double way =
-      static_cast<double>((p - 1) * fewest) * (cheapest(forward) + cheapest(backward));
-  const double update = static_cast<double>(most) *
-                        cheapest([](const StageUse& of) { return of[StageUse::kUpdate]; });
-  return static_cast<double>(micro_batches) * stage + way + std::max(0.0, update);
 }
 
 /// What each stage takes with the layout of `out`.

@@ -50,10 +50,6 @@ class Composer {
   Composer(std::vector<std::int64_t> stacks, const Machine& machine)
       : stacks_(std::move(stacks)), machine_(machine) {}
 
-  /// Seconds that no layout is below: of the slowest stage, of the way to the last stage and back.
-  double least_seconds(const PlanChoice& choice, const ModelUse& use,
-                       std::int64_t micro_batches) const;
-
   /// The best layout, with as little of `more` as fits; one that is told stays. Where nothing fits
   /// it is what takes least, and fits is false.
   Composition compose(const PlanChoice& choice, const TwoWays& ways, std::int64_t micro_batches,
@@ -66,7 +62,6 @@ class Composer {
   /// A chunk alone: without what each stage takes once.
   StageUse use_of(const TwoWays& ways, std::size_t chunk, std::size_t chunks, const Chunk& has,
                   std::int64_t again) const;
-  std::size_t stack_of(std::int64_t layer) const;
   std::int64_t layers() const;
   struct Shape;
   bool cut(const Shape& shape, bool capped, Composition& out) const;
