@@ -24,9 +24,9 @@ std::int64_t runs_of(When when, std::int64_t microbatches) {
   return when == When::Always ? microbatches : when == When::Later ? microbatches - 1 : 1;
 }
 
-int steps_of(const Transfer& transfer) {
+int steps_of(const Transfer& transfer, int ranks) {
   if (transfer.from >= 0) return 1;
-  const int steps = steps_among(transfer.group.size());
+  const int steps = steps_among(ranks);
   return transfer.collective.kind == CollectiveKind::AllReduce ? 2 * steps : steps;
 }
 
@@ -37,9 +37,13 @@ double price(const Call& call, const Mesh& mesh, const Machine& machine) {
   if (!call.transfer) return call.kernel ? machine.kernel_seconds(work_of(call)) : 0;
   const Transfer& transfer = *call.transfer;
   if (transfer.is_message()) return 0;
-  const std::int64_t bytes = bytes_sent(transfer.collective, transfer.group.size());
-  return machine.move_seconds(spans_of(mesh, transfer.axes), static_cast<double>(bytes),
-                              steps_of(transfer));
+  // Of the mesh, so that a plan can be priced for one with longer axes.
+  const std::vector<AxisSpan> spans = spans_of(mesh, transfer.axes);
+  std::int64_t group = 1;
+  for (const AxisSpan& span : spans) group *= span.size;
+  const auto ranks = static_cast<int>(group);
+  const std::int64_t bytes = bytes_sent(transfer.collective, ranks);
+  return machine.move_seconds(spans, static_cast<double>(bytes), steps_of(transfer, ranks));
 }
 
 double step_seconds(const ProgramPlan& program, const Mesh& mesh, const Machine& machine) {

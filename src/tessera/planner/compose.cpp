@@ -310,33 +310,6 @@ void Composer::time(const Shape& shape, Composition& out) {
       stages, {}, [](const StageUse& stage) { return stage.micro_batch_seconds(); });
 }
 
-double Composer::least_seconds(const PlanChoice& choice, const ModelUse& use,
-                               std::int64_t micro_batches) const {
-  const std::int64_t p = choice.pipeline, n = layers();
-  const auto share = [](std::int64_t count, const StageUse& of, auto part) {
-    return static_cast<double>(count) * part(of);
-  };
-  const auto cheapest = [&](auto part) {
-    double out = kNoEnd;
-    for (const StageUse& layer : use.layer) out = std::min(out, part(layer));
-    return out;
-  };
-  const auto all_seconds = [](const StageUse& of) { return of.micro_batch_seconds(); };
-  const auto forward = [](const StageUse& of) { return of[StageUse::kForward + 1]; };
-  const auto backward = [](const StageUse& of) { return of[StageUse::kBackward + 1]; };
-  double all = all_seconds(use.before) + all_seconds(use.after);
-  for (std::size_t s = 0; s < stacks_.size(); ++s)
-    all += share(stacks_[s], use.layer[s], all_seconds);
-  const std::int64_t most = (n + p - 1) / p, fewest = n / choice.total_chunks();
-  const double stage =
-      std::max(all / static_cast<double>(p), static_cast<double>(most) * cheapest(all_seconds));
-  const double way =
-      static_cast<double>((p - 1) * fewest) * (cheapest(forward) + cheapest(backward));
-  const double update = static_cast<double>(most) *
-                        cheapest([](const StageUse& of) { return of[StageUse::kUpdate]; });
-  return static_cast<double>(micro_batches) * stage + way + std::max(0.0, update);
-}
-
 /// What each stage takes with the layout of `out`.
 void Composer::weigh(const Shape& shape, Composition& out) const {
   out.stage_bytes.assign(at(shape.choice.pipeline), 0);

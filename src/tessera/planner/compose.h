@@ -50,10 +50,6 @@ class Composer {
   Composer(std::vector<std::int64_t> stacks, const Machine& machine)
       : stacks_(std::move(stacks)), machine_(machine) {}
 
-  /// Seconds that no layout is below: of the slowest stage, of the way to the last stage and back.
-  double least_seconds(const PlanChoice& choice, const ModelUse& use,
-                       std::int64_t micro_batches) const;
-
   /// The best layout, with as little of `more` as fits; one that is told stays. Where nothing fits
   /// it is what takes least, and fits is false.
   Composition compose(const PlanChoice& choice, const TwoWays& ways, std::int64_t micro_batches,

@@ -2,22 +2,21 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <queue>
+#include <set>
 
 #include "tessera/models/family.h"
-#include "tessera/train/memory_choice.h"
 
 namespace tessera {
 
 namespace {
 
-/// Samples that are enough for products to be as fast as they get.
-constexpr std::int64_t kManySamples = 64;
-constexpr std::int64_t kSomeMicroBatches = 3;
-constexpr double kCheaperAgain = 0.99;
+/// How often a choice whose whole plan does not fit is put together again, with less memory.
 constexpr int kMostTries = 4;
-constexpr std::int64_t kMostFailures = 40;  // whole plans, as long as none fits
+/// Against caps: short models may tell too much.
+constexpr double kMayBeLess = 1.1;
 
 std::vector<std::int64_t> stacks_of(const ModelConfig& model) {
   std::vector<std::int64_t> out;
@@ -25,16 +24,9 @@ std::vector<std::int64_t> stacks_of(const ModelConfig& model) {
   return out;
 }
 
-/// A size at which a sample takes no more than at `size`, but for next to nothing: few serve all.
-std::int64_t larger_size(std::int64_t size) { return size <= 1 ? 1 : size <= 4 ? 4 : kManySamples; }
-
-/// What tells choices apart before they have a layout.
-std::string name_of(const PlanChoice& choice) {
-  PlanChoice bare = choice;
-  bare.layout.clear();
-  bare.recomputed.clear();
-  return to_text(bare);
-}
+/// Whether two plans are the same: their words leave out which layers are computed again.
+using PlanName = std::pair<std::string, std::vector<std::int64_t>>;
+PlanName name_of(const PlanChoice& choice) { return {to_text(choice), choice.recomputed}; }
 
 }  // namespace
 
@@ -61,101 +53,50 @@ constexpr double kBesideSeconds = 1.5;  // of the best
 struct Search::Run {
   StageCaps caps;
   SearchResult result;
+  std::int64_t failures = 0;
   std::vector<Node> nodes;
-  using Entry = std::pair<double, std::size_t>;  // the older of equals first
+  std::vector<std::size_t> unused;  // of nodes
+  struct Entry {
+    double bound;
+    std::int64_t number;  // the older of equals first
+    std::size_t node;
+    auto operator<=>(const Entry&) const = default;
+  };
+  std::int64_t pushed = 0;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
-  std::set<std::string> known, measured;
+  std::set<PlanName> known, measured;
+  std::map<PlanName, bool> may_fit;  // of the leanest
 
   void push(Node node) {
-    open.emplace(node.bound, nodes.size());
-    nodes.push_back(std::move(node));
+    if (node.bound == kNoEnd) return;
+    std::size_t index = nodes.size();
+    if (unused.empty()) {
+      nodes.emplace_back();
+    } else {
+      index = unused.back();
+      unused.pop_back();
+    }
+    open.push({node.bound, pushed++, index});
+    nodes[index] = std::move(node);
   }
   Node pop() {
-    const std::size_t index = open.top().second;
+    const std::size_t index = open.top().node;
     open.pop();
+    unused.push_back(index);
     return std::move(nodes[index]);
   }
-  double best() const {
-    return result.fit.empty() ? std::numeric_limits<double>::infinity()
-                              : result.fit.front().seconds();
-  }
+  double least() const { return open.top().bound; }
+  double best() const { return result.fit.empty() ? kNoEnd : result.fit.front().seconds(); }
 };
 
 Search::Search(const RunConfig& base, const Machine& machine, const Space& space,
                ShortModels& models, Verify verify, PlannerLimits limits)
-    : base_(base),
-      machine_(machine),
-      space_(space),
+    : space_(space),
       models_(models),
       verify_(std::move(verify)),
       limits_(limits),
+      bounds_(base, machine, space, models),
       composer_(stacks_of(base.model), machine) {}
-
-/// What a sample takes at least in micro-batches of any size: what it takes in large ones, in which
-/// products are as fast as they get, and what each step of a transfer takes is shared by many.
-const Search::Floor& Search::floor_of(const PlanChoice& choice) {
-  const auto key = std::tuple(choice.tensor, choice.context, choice.sequence, choice.floats);
-  const auto [found, fresh] = floors_.try_emplace(key);
-  if (!fresh) return found->second;
-  PlanChoice large = choice;
-  large.data = large.chunks = 1;
-  large.schedule = PlanChoice().schedule;
-  large.micro_batch_size = std::min(base_.global_batch_size, kManySamples);
-  large.recompute = space_.recompute_told() ? base_.parallel.recompute : Recompute::None;
-  large.zero = 0;
-  Floor& out = found->second;
-  out = {kNoEnd, kNoEnd};
-  for (const std::string& order : orders_of(large)) {
-    large.order = order;
-    large.pipeline = 2;
-    const ModelUse* use = models_.about(large, kSomeMicroBatches);
-    large.pipeline = 1;
-    if (use == nullptr) use = models_.about(large, kSomeMicroBatches);
-    if (use == nullptr) continue;
-    const Floor next = floor_of(*use, large.micro_batch_size);
-    out = {std::min(out.layer, next.layer), std::min(out.all, next.all)};
-  }
-  return out;
-}
-
-Search::Floor Search::floor_of(const ModelUse& use, std::int64_t samples) const {
-  const std::vector<std::int64_t> stacks = stacks_of(base_.model);
-  Floor out{kNoEnd, use.before.micro_batch_seconds() + use.after.micro_batch_seconds()};
-  for (std::size_t s = 0; s < stacks.size(); ++s) {
-    const StageUse& layer = use.layer[s];
-    out.layer = std::min(out.layer, layer.micro_batch_seconds());
-    out.all += static_cast<double>(stacks[s]) * layer.micro_batch_seconds();
-  }
-  for (const StageUse& between : use.between) out.all += between.micro_batch_seconds();
-  const auto n = static_cast<double>(samples);
-  return {out.layer / n, out.all / n};
-}
-
-/// The stages' shares of whole layers, and the time until the last stage begins.
-double Search::bound_of(const PlanChoice& c, const Floor& least) const {
-  const std::int64_t p = c.pipeline, layers = space_.layers();
-  const auto samples = static_cast<double>(base_.global_batch_size) / static_cast<double>(c.data);
-  const auto most = static_cast<double>((layers + p - 1) / p);
-  const double stage = std::max(least.all / static_cast<double>(p), least.layer * most);
-  const std::int64_t fewest = layers / (p * std::max<std::int64_t>(space_.most_chunks(p), 1));
-  const double ramp = least.layer / 3 * static_cast<double>(fewest * (p - 1) * c.micro_batch_size);
-  return stage * samples + ramp;
-}
-
-/// Before a short model of its sizes is known: as if tensor and context parallelism cost nothing.
-double Search::bound_of(const PlanChoice& frame) {
-  double out = kNoEnd;
-  for (const PlanChoice& split : space_.splits(frame)) {
-    PlanChoice alone = split;
-    alone.data = alone.tensor = alone.context = 1;
-    alone.sequence = false;
-    Floor least = floor_of(alone);
-    least.layer /= static_cast<double>(frame.tensor * frame.context);
-    least.all /= static_cast<double>(frame.tensor * frame.context);
-    out = std::min(out, bound_of(split, least));
-  }
-  return out;
-}
 
 TwoWays Search::ways_of(const PlanChoice& choice, bool exact) {
   PlanChoice less = choice;
@@ -165,69 +106,42 @@ TwoWays Search::ways_of(const PlanChoice& choice, bool exact) {
   return {models_.about(less, m), models_.about(choice, m)};
 }
 
-/// Of the same choice with larger micro-batches, in which a sample takes less: few serve all.
-std::optional<ModelUse> Search::of_larger(const PlanChoice& choice) {
-  PlanChoice larger = choice;
-  larger.micro_batch_size = larger_size(choice.micro_batch_size);
-  const ModelUse* use = models_.about(larger, kSomeMicroBatches);
-  if (use == nullptr) return std::nullopt;
-  return use->with_loop(static_cast<double>(choice.micro_batch_size) /
-                        static_cast<double>(larger.micro_batch_size));
-}
-
-/// With each schedule, each order of the axes and each level of ZeRO to begin with, of what
-/// computes least.
-void Search::open_split(const Node& node, Run& run) {
-  for (const PlanChoice& scheduled : space_.schedules(node.choice)) {
-    for (const PlanChoice& start : space_.starts(scheduled)) {
-      PlanChoice like = start;
-      like.recompute = space_.least(start.recompute);
-      const std::optional<ModelUse> use = of_larger(like);
-      if (!use || !run.known.insert(name_of(like)).second) continue;
-      const double least = composer_.least_seconds(like, *use, space_.micro_batches(like));
-      run.push({std::max(node.bound, least), Level::Scheduled, like});
-    }
-  }
-}
-
-/// In stages, and in time.
-void Search::open_scheduled(const Node& node, Run& run) {
-  const std::optional<ModelUse> use = of_larger(node.choice);
-  const Composition free =
-      composer_.compose(node.choice, {&*use, &*use}, space_.micro_batches(node.choice), {});
-  if (free.seconds < kNoEnd)
-    run.push({std::max(node.bound, free.seconds), Level::Start, node.choice});
-}
-
-/// With memory without end.
-void Search::open_start(const Node& node, Run& run) {
-  const std::int64_t m = space_.micro_batches(node.choice);
-  const ModelUse* use = models_.about(node.choice, m);
-  if (use == nullptr) return;
-  const Composition free = composer_.compose(node.choice, {use, use}, m, {});
-  if (free.seconds < kNoEnd)
-    run.push({std::max(node.bound, free.seconds), Level::PlanChoice, node.choice});
-}
-
-/// Computing again what takes one pass over memory may even take less time than reading it again.
-void Search::push_leaner(const Node& node, double bound, bool elementwise_alone, Run& run) {
+/// What takes less memory takes no less time, so the bound stays.
+void Search::push_leaner(const Node& node, Run& run) {
   for (PlanChoice& next : space_.leaner(node.choice)) {
-    const bool elementwise =
-        node.choice.recompute == Recompute::None && next.recompute == Recompute::Elementwise;
-    if (elementwise_alone && !elementwise) continue;
     if (run.known.insert(name_of(next)).second)
-      run.push({bound, Level::PlanChoice, std::move(next)});
+      run.push({node.bound, Level::Start, std::move(next)});
   }
 }
 
-void Search::open_choice(const Node& node, Run& run) {
+/// Whether a choice that takes too much memory can take less: with all of it computed again, and
+/// all on the host.
+bool Search::may_fit(const PlanChoice& choice, Run& run) {
+  const PlanChoice leanest = space_.leanest(choice);
+  const auto [known, fresh] = run.may_fit.try_emplace(name_of(leanest), true);
+  if (!fresh) return known->second;
+  const std::int64_t m = space_.micro_batches(choice);
+  const ModelUse* use = models_.about(leanest, m);
+  if (use == nullptr) return true;
+  StageCaps more = run.caps;
+  more.all *= kMayBeLess;
+  more.host *= kMayBeLess;
+  const Composition composed = composer_.compose(leanest, {use, use}, m, more);
+  if (composed.layout.empty() || composed.fits) return true;
+  run.result.considered.push_back({leanest, composed, composed.seconds, m});
+  if (leanest.pipeline > 1) run.result.considered.back().choice.layout = composed.layout;
+  return known->second = false;
+}
+
+/// Within the caps. Where nothing fits, or what fits takes longer than with memory without end,
+/// what takes less memory may be better.
+void Search::put_together(const Node& node, const StageCaps& caps, Run& run) {
   const PlanChoice& choice = node.choice;
   const std::int64_t m = space_.micro_batches(choice);
   const TwoWays ways = ways_of(choice, node.exact);
   if (ways.less == nullptr || ways.more == nullptr) return;
   const Composition free = composer_.compose(choice, ways, m, {});
-  const Composition composed =
-      composer_.compose(choice, ways, m, node.tries > 0 ? node.caps : run.caps);
+  const Composition composed = composer_.compose(choice, ways, m, caps);
   if (composed.layout.empty() || free.seconds == kNoEnd) return;
   PlanChoice whole = choice;
   if (choice.pipeline > 1) whole.layout = composed.layout;
@@ -240,26 +154,28 @@ void Search::open_choice(const Node& node, Run& run) {
   const Basis basis = node.exact ? Basis::Exact : Basis::About;
   run.result.considered.push_back({whole, composed, free.seconds, m, basis});
   const bool pays = !composed.fits || composed.seconds > free.seconds * (1 + 1e-9);
-  if (!node.exact || !composed.fits)
-    push_leaner(node, pays ? free.seconds : free.seconds * kCheaperAgain, !pays, run);
+  if (pays && (!node.exact || !composed.fits) && (composed.fits || may_fit(choice, run)))
+    push_leaner(node, run);
   if (!composed.fits) return;
   run.push({composed.seconds, Level::Leaf, choice,
-            std::make_shared<Considered>(run.result.considered.back()), node.exact, node.tries,
-            node.caps});
+            std::make_shared<Considered>(run.result.considered.back()), node.exact, node.tries});
 }
 
+/// What was put together of about the same short models, again of its own; then the whole plan;
+/// where that does not fit, again with as much less memory as the whole takes more.
 void Search::open_leaf(const Node& node, Run& run) {
   if (!node.exact) {
     Node again = node;
-    again.level = Level::PlanChoice;
-    again.leaf = {};
     again.exact = true;
-    return run.push(std::move(again));
+    return put_together(again, run.caps, run);
   }
-  if (!run.measured.insert(to_text(node.leaf->choice)).second) return;
+  if (!run.measured.insert(name_of(node.leaf->choice)).second) return;
   ++run.result.whole_plans;
   const std::optional<Verdict> verdict = verify_(node.leaf->choice);
-  if (!verdict) return;
+  if (!verdict) {
+    ++run.failures;
+    return;
+  }
   const bool host_fits =
       run.caps.host <= 0 || static_cast<double>(verdict->host()) <= run.caps.host;
   StageCaps next{{}, 0, run.caps.host};
@@ -276,27 +192,34 @@ void Search::open_leaf(const Node& node, Run& run) {
     return;
   }
   run.result.refuted.push_back({*node.leaf, *verdict});
-  if (!host_fits || node.tries >= kMostTries) return push_leaner(node, node.bound, false, run);
-  Node again = node;  // with as much less as the whole takes more
-  again.level = Level::PlanChoice;
-  again.leaf = {};
-  again.caps = next;
+  ++run.failures;
+  if (!host_fits || node.tries >= kMostTries) return push_leaner(node, run);
+  Node again = node;
   ++again.tries;
-  run.push(std::move(again));
+  put_together(again, next, run);
 }
 
 void Search::open(Node node, Run& run) {
+  const auto push = [&](double bound, Level level, const PlanChoice& choice) {
+    run.push({std::max(node.bound, bound), level, choice});
+  };
   switch (node.level) {
-    case Level::Frame:
-      for (PlanChoice& split : space_.splits(node.choice)) {
-        const double bound = bound_of(split, floor_of(split));
-        if (bound < kNoEnd) run.push({bound, Level::Split, std::move(split)});
-      }
+    case Level::Sizes:
+      for (const PlanChoice& split : space_.splits(node.choice))
+        push(bounds_.of_split(split), Level::Split, split);
       return;
-    case Level::Split: return open_split(node, run);
-    case Level::Scheduled: return open_scheduled(node, run);
-    case Level::Start: return open_start(node, run);
-    case Level::PlanChoice: return open_choice(node, run);
+    case Level::Split:
+      for (const PlanChoice& scheduled : space_.schedules(node.choice))
+        push(bounds_.of_any_zero(scheduled), Level::Scheduled, scheduled);
+      return;
+    case Level::Scheduled:
+      for (const PlanChoice& start : space_.starts(node.choice))
+        push(bounds_.of_like(start), Level::Start, start);
+      return;
+    case Level::Start: return push(bounds_.of_level(node.choice), Level::Levelled, node.choice);
+    case Level::Levelled:
+      return push(bounds_.of_choice(node.choice, composer_), Level::Choice, node.choice);
+    case Level::Choice: return put_together(node, run.caps, run);
     case Level::Leaf: return open_leaf(node, run);
   }
 }
@@ -310,7 +233,7 @@ void Search::look_beside(Run& run) {
                                  [](const Considered& each) { return each.composed.fits; });
   };
   while (!run.open.empty() && models_.compiled() < most && fit() < kBeside) {
-    if (run.open.top().first > run.best() * kBesideSeconds) return;
+    if (run.least() > run.best() * kBesideSeconds) return;
     Node node = run.pop();
     if (node.level != Level::Leaf) open(std::move(node), run);
   }
@@ -319,13 +242,15 @@ void Search::look_beside(Run& run) {
 SearchResult Search::run(const StageCaps& caps) {
   Run run;
   run.caps = caps;
-  for (const PlanChoice& frame : space_.frames()) run.push({bound_of(frame), Level::Frame, frame});
+  for (const PlanChoice& frame : space_.frames())
+    run.push({bounds_.of_sizes(frame), Level::Sizes, frame});
   const std::int64_t most = models_.compiled() + limits_.short_models;
   while (!run.open.empty()) {
-    if (run.open.top().first > run.best() * (1 + limits_.slack)) break;
-    const std::int64_t wholes = run.result.fit.empty() ? kMostFailures : limits_.whole_plans;
-    run.result.complete = models_.compiled() < most && run.result.whole_plans < wholes &&
-                          std::ssize(run.result.considered) < limits_.put_together;
+    if (run.least() > run.best() * (1 + limits_.slack)) break;
+    const auto& [fit, considered, wholes, complete] = run.result;
+    run.result.complete = models_.compiled() < most && std::ssize(fit) < limits_.whole_plans &&
+                          run.failures < limits_.failures &&
+                          std::ssize(considered) < limits_.put_together;
     if (!run.result.complete) break;
     open(run.pop(), run);
   }

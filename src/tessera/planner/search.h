@@ -3,15 +3,13 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "tessera/plan/predict.h"
+#include "tessera/planner/bounds.h"
 #include "tessera/planner/compose.h"
 #include "tessera/planner/space.h"
 
@@ -56,15 +54,16 @@ struct SearchResult {
 
 /// Limits of the search: it ends early with what it has.
 struct PlannerLimits {
-  std::int64_t short_models = 3000, whole_plans = 8;
+  std::int64_t short_models = 3000;
+  std::int64_t whole_plans = 8;        // that fit
+  std::int64_t failures = 40;          // whole plans that do not fit, or do not compile
   std::int64_t put_together = 20'000;  // from short models
   double slack = 0.004;                // by which what is put together may differ from the whole
 };
 
-/// Best first. The bound of a node is what all that is below it takes at least: first what a sample
-/// takes on one device, shared out; then what it takes in large micro-batches; then what the choice
-/// comes to without a cap. What is opened does not depend on
-/// time, so the same question has the same answer.
+/// Best first. The bound of a node is what all that is below it takes at least (Bounds): first that
+/// of its sizes, then that of its choice by short models, then what the choice comes to with the
+/// caps. What is opened does not depend on time, so the same question has the same answer.
 class Search {
  public:
   Search(const RunConfig& base, const Machine& machine, const Space& space, ShortModels& models,
@@ -73,44 +72,30 @@ class Search {
   SearchResult run(const StageCaps& caps);
 
  private:
-  enum class Level : std::uint8_t { Frame, Split, Scheduled, Start, PlanChoice, Leaf };
+  enum class Level : std::uint8_t { Sizes, Split, Scheduled, Start, Levelled, Choice, Leaf };
   struct Node {
     double bound = 0;
-    Level level = Level::Frame;
+    Level level = Level::Sizes;
     PlanChoice choice;
     std::shared_ptr<const Considered> leaf = {};  // of a leaf
     bool exact = false;                           // of its own short model; else about
     int tries = 0;
-    StageCaps caps = {};
   };
   struct Run;
-  /// Seconds of forward and backward of a sample in the cheapest layer, and in all.
-  struct Floor {
-    double layer = 0, all = 0;
-  };
-  const Floor& floor_of(const PlanChoice& choice);
-  Floor floor_of(const ModelUse& use, std::int64_t samples) const;
-  double bound_of(const PlanChoice& choice, const Floor& least) const;
-  double bound_of(const PlanChoice& frame);
   void open(Node node, Run& run);
   void look_beside(Run& run);
-  void open_split(const Node& node, Run& run);
-  std::optional<ModelUse> of_larger(const PlanChoice& choice);
-  void open_scheduled(const Node& node, Run& run);
-  void open_start(const Node& node, Run& run);
-  void open_choice(const Node& node, Run& run);
   void open_leaf(const Node& node, Run& run);
-  void push_leaner(const Node& node, double bound, bool elementwise_alone, Run& run);
+  void put_together(const Node& node, const StageCaps& caps, Run& run);
+  bool may_fit(const PlanChoice& choice, Run& run);
+  void push_leaner(const Node& node, Run& run);
   TwoWays ways_of(const PlanChoice& choice, bool exact);
 
-  const RunConfig& base_;
-  const Machine& machine_;
   const Space& space_;
   ShortModels& models_;
   Verify verify_;
   PlannerLimits limits_;
+  Bounds bounds_;
   Composer composer_;
-  std::map<std::tuple<std::int64_t, std::int64_t, bool, Floats>, Floor> floors_;
 };
 
 }  // namespace tessera

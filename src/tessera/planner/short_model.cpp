@@ -18,21 +18,26 @@ namespace {
 /// Micro-batches of a short model: a first, a last, and all between, which are alike.
 std::int64_t few(std::int64_t micro_batches) { return std::min<std::int64_t>(micro_batches, 3); }
 
+/// Short models whose plans are kept, to price them on more ranks: a few MB each.
+constexpr std::size_t kKept = 500;
+
 /// So many layers in each stack.
 void set_layers(ModelConfig& model, const std::vector<std::int64_t>& layers) {
   model.layers = layers[0];
   if (layers.size() > 1) model.decoder_layers = layers[1];
 }
 
-/// The same axes, numbered in another order, with so many ranks on the data axis. Groups of that
-/// stay beside it.
-Mesh in_order(const Mesh& mesh, const std::string& order, std::int64_t data,
+/// The same axes, numbered in another order, with as many ranks on the data axes as `choice` has.
+Mesh in_order(const Mesh& mesh, const std::string& order, const PlanChoice& choice,
               const Machine& machine) {
+  const std::int64_t group = choice.zero > 0 ? choice.shard_size : 0;
   std::vector<Axis> out, rest = mesh.axes();
   const auto take = [&](std::string_view name) {
     for (const Axis& axis : mesh.axes()) {
       if (axis.name == name) out.push_back(axis);
-      if (axis.name == kDataAxis && name == kDataAxis && data > 0) out.back().size = data;
+      if (axis.name != name) continue;
+      if (name == kDataAxis) out.back().size = group > 0 ? group : choice.data;
+      if (name == kDataOuterAxis) out.back().size = choice.data / group;
     }
     std::erase_if(rest, [&](const Axis& axis) { return axis.name == name; });
   };
@@ -72,8 +77,14 @@ const ModelUse* ShortModels::priced(const PlanChoice& compiled, const PlanChoice
                                     std::int64_t micro_batches) {
   const auto [found, fresh] = known_.try_emplace(key_of(compiled, micro_batches));
   Short& model = found->second;
-  if (fresh) {
-    model = read(compiled, micro_batches);
+  const auto known = model.priced.find({choice.order, choice.data});
+  if (known != model.priced.end()) return &known->second;
+  const bool again = !fresh && model.plans.empty() && !model.priced.empty();
+  if (fresh || again) {
+    Short next = read(compiled, micro_batches);
+    next.priced = std::move(model.priced);
+    model = std::move(next);
+    keep(model);
     // Of as many ranks as it was compiled for: all orders at once, and the plans can go.
     if (compiled.data == choice.data && !model.plans.empty()) {
       PlanChoice next = compiled;
@@ -83,23 +94,34 @@ const ModelUse* ShortModels::priced(const PlanChoice& compiled, const PlanChoice
         next.order = order;
         model.priced[{order, next.data}] = price(model, compiled, next);
       }
-      if (compiled.data != 2) model.plans.clear();
+      if (compiled.data > 2 && compiled.shard_size == 0) model.plans.clear();
     }
   }
-  const auto known = model.priced.find({choice.order, choice.data});
-  if (known != model.priced.end()) return &known->second;
+  const auto priced = model.priced.find({choice.order, choice.data});
+  if (priced != model.priced.end()) return &priced->second;
   if (model.plans.empty()) return nullptr;
   return &(model.priced[{choice.order, choice.data}] = price(model, compiled, choice));
+}
+
+/// The plans of the latest: others are compiled again where they are asked for.
+void ShortModels::keep(Short& model) {
+  kept_.push_back(&model);
+  if (kept_.size() <= kKept) return;
+  kept_.front()->plans.clear();
+  kept_.front()->plans.shrink_to_fit();
+  kept_.pop_front();
 }
 
 const ModelUse* ShortModels::of(const PlanChoice& choice, std::int64_t micro_batches) {
   return priced(choice, choice, micro_batches);
 }
 
-/// Where parameters and gradients are not shared out.
-const ModelUse* ShortModels::of_two_ranks(const PlanChoice& choice, std::int64_t micro_batches) {
+/// Of two where parameters and gradients are not shared out, else of all.
+const ModelUse* ShortModels::of_two_ranks(const PlanChoice& choice, std::int64_t micro_batches,
+                                          Ranks ranks) {
   PlanChoice two = choice;
-  if (choice.zero <= 1 && choice.shard_size == 0) two.data = std::min<std::int64_t>(two.data, 2);
+  if (ranks == Ranks::Two || (choice.zero <= 1 && choice.shard_size == 0))
+    two.data = std::min(two.data, 2 * std::max<std::int64_t>(choice.shard_size, 1));
   return priced(two, choice, micro_batches);
 }
 
@@ -127,13 +149,23 @@ void ModelUse::add_difference(const ModelUse& with, const ModelUse& without) {
 }
 
 const ModelUse* ShortModels::about(const PlanChoice& choice, std::int64_t micro_batches) {
-  const auto [found, fresh] = about_.try_emplace({key_of(choice, micro_batches), choice.order});
+  return added_up(choice, micro_batches, Ranks::TwoWhereWhole);
+}
+
+const ModelUse* ShortModels::seconds_about(const PlanChoice& choice, std::int64_t micro_batches) {
+  return added_up(choice, micro_batches, Ranks::Two);
+}
+
+const ModelUse* ShortModels::added_up(const PlanChoice& choice, std::int64_t micro_batches,
+                                      Ranks ranks) {
+  const auto [found, fresh] =
+      about_.try_emplace({key_of(choice, micro_batches), choice.order, ranks});
   std::unique_ptr<ModelUse>& out = found->second;
   if (!fresh) return out.get();
   PlanChoice plain = choice;
   plain.recompute = Recompute::None;
   plain.offload = base_.parallel.offload;
-  const ModelUse* of_plain = of_two_ranks(plain, micro_batches);
+  const ModelUse* of_plain = of_two_ranks(plain, micro_batches, ranks);
   if (of_plain == nullptr) return nullptr;
   ModelUse sum = *of_plain;
   if (choice.recompute != Recompute::None) {
@@ -141,8 +173,8 @@ const ModelUse* ShortModels::about(const PlanChoice& choice, std::int64_t micro_
     without.zero = without.shard_size = 0;
     PlanChoice again = without;
     again.recompute = choice.recompute;
-    const ModelUse *a = of_two_ranks(again, micro_batches),
-                   *b = of_two_ranks(without, micro_batches);
+    const ModelUse *a = of_two_ranks(again, micro_batches, ranks),
+                   *b = of_two_ranks(without, micro_batches, ranks);
     if (a == nullptr || b == nullptr) return nullptr;
     sum.add_difference(*a, *b);
   }
@@ -153,7 +185,8 @@ const ModelUse* ShortModels::about(const PlanChoice& choice, std::int64_t micro_
     if (kind.offloads == &OffloadStrategy::activations) without.recompute = choice.recompute;
     PlanChoice one = without;
     one.offload.*kind.offloads = choice.offload.*kind.offloads;
-    const ModelUse *a = of_two_ranks(one, micro_batches), *b = of_two_ranks(without, micro_batches);
+    const ModelUse *a = of_two_ranks(one, micro_batches, ranks),
+                   *b = of_two_ranks(without, micro_batches, ranks);
     if (a == nullptr || b == nullptr) return nullptr;
     sum.add_difference(*a, *b);
   }
@@ -221,10 +254,9 @@ ModelUse apart(const std::vector<StageUse>& uses, std::size_t stacks) {
 ModelUse ShortModels::price(Short& model, const PlanChoice& compiled,
                             const PlanChoice& choice) const {
   const std::string order = choice.order.empty() ? base_.parallel.rank_order : choice.order;
-  const std::int64_t data = compiled.data > 1 && choice.shard_size == 0 ? choice.data : 0;
   std::vector<std::vector<StageUse>> uses;
   for (std::vector<Plan>& plans : model.plans) {
-    for (Plan& plan : plans) plan.mesh = in_order(plan.mesh, order, data, machine_);
+    for (Plan& plan : plans) plan.mesh = in_order(plan.mesh, order, choice, machine_);
     const std::size_t i = uses.size();
     if (model.bytes.size() == i) {
       model.bytes.push_back(stage_bytes_of(plans, *model.pipeline));

@@ -8,6 +8,7 @@
 /// decoder are, each stack has such stages. So however many layers a model has, reading it costs
 /// the same.
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -50,6 +51,9 @@ class ShortModels {
   /// About the same, of far fewer short models: of two data parallel ranks, whose transfers are
   /// priced as those of all; and what recomputing and offloading take more is added up.
   const ModelUse* about(const PlanChoice& choice, std::int64_t micro_batches);
+  /// Its seconds alone, of still fewer: of two ranks, or two groups of ranks, whatever ZeRO shares
+  /// out among them.
+  const ModelUse* seconds_about(const PlanChoice& choice, std::int64_t micro_batches);
   /// How many have been compiled.
   std::int64_t compiled() const { return compiled_; }
 
@@ -72,7 +76,10 @@ class ShortModels {
   Key key_of(const PlanChoice& choice, std::int64_t micro_batches) const;
   const ModelUse* priced(const PlanChoice& compiled, const PlanChoice& choice,
                          std::int64_t micro_batches);
-  const ModelUse* of_two_ranks(const PlanChoice& choice, std::int64_t micro_batches);
+  enum class Ranks : std::uint8_t { TwoWhereWhole, Two };
+  const ModelUse* of_two_ranks(const PlanChoice& choice, std::int64_t micro_batches, Ranks ranks);
+  const ModelUse* added_up(const PlanChoice& choice, std::int64_t micro_batches, Ranks ranks);
+  void keep(Short& model);
   ModelUse price(Short& model, const PlanChoice& compiled, const PlanChoice& choice) const;
   Short read(const PlanChoice& choice, std::int64_t micro_batches);
   Short in_stages(const PlanChoice& choice, std::int64_t micro_batches);
@@ -85,7 +92,8 @@ class ShortModels {
   const Machine& machine_;
   DeviceOf device_of_;
   std::map<Key, Short> known_;
-  std::map<std::pair<Key, std::string>, std::unique_ptr<ModelUse>> about_;  // and order
+  std::deque<Short*> kept_;
+  std::map<std::tuple<Key, std::string, Ranks>, std::unique_ptr<ModelUse>> about_;  // and order
   std::int64_t compiled_ = 0;
 };
 

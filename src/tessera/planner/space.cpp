@@ -73,8 +73,6 @@ Recompute Space::less(Recompute what) const {
   return what > Recompute::Elementwise ? Recompute::Elementwise : Recompute::None;
 }
 
-Recompute Space::least(Recompute what) const { return told_layers_.empty() ? less(what) : what; }
-
 bool Space::legal(const PlanChoice& choice) const {
   ParallelConfig parallel = base_.parallel;
   parallel.devices = choice.devices();
@@ -211,9 +209,16 @@ std::vector<PlanChoice> Space::starts(const PlanChoice& scheduled) const {
   first.shard_size = base_.parallel.shard_size;
   first.zero = zero_told() ? zero_ : wants_zero() ? 1 : 0;
   std::vector<PlanChoice> out = {first};
-  if (!zero_told() && first.data > 1 && first.zero == 0) {
+  if (zero_told() || first.data == 1) return out;
+  // Those that share a server may keep among themselves what moves in every micro-batch.
+  const std::int64_t server = base_.parallel.machine.devices(Level::Socket),
+                     group = server / (first.tensor * first.context);
+  const bool several = group > 1 && group < first.data && first.data % group == 0;
+  for (first.zero = 1; first.zero <= 3; ++first.zero) {
     out.push_back(first);
-    out.back().zero = 1;
+    if (first.zero == 1 || !several || told("optimizer-shard-size")) continue;
+    out.push_back(first);
+    out.back().shard_size = group;
   }
   return out;
 }
@@ -225,26 +230,21 @@ std::vector<PlanChoice> Space::leaner(const PlanChoice& choice) const {
     change(next);
     out.push_back(next);
   };
-  if (!zero_told() && choice.data > 1 && choice.zero < 3) {
-    add([](PlanChoice& c) { ++c.zero; });
-    // Those that share a server may keep among themselves what moves in every micro-batch.
-    const std::int64_t server = base_.parallel.machine.devices(Level::Socket),
-                       group = server / (choice.tensor * choice.context);
-    const bool several = group > 1 && group < choice.data && choice.data % group == 0;
-    if (several && choice.zero >= 1 && !told("optimizer-shard-size"))
-      add([&](PlanChoice& c) { ++c.zero, c.shard_size = group; });
-  }
-  if (!recompute_told()) {
-    const bool none = choice.recompute == Recompute::None;
-    for (const Recompute what : {Recompute::Elementwise, Recompute::Selective, Recompute::Full})
-      if (what > choice.recompute && none == (what == Recompute::Elementwise))
-        add([&](PlanChoice& c) { c.recompute = what; });
-  }
+  for (const Recompute what : {Recompute::Selective, Recompute::Full})
+    if (what > choice.recompute && !recompute_told())
+      add([&](PlanChoice& c) { c.recompute = what; });
   for (const OffloadKind& kind : kOffloadKinds) {
     const bool device_told = base_.asked_for.contains("remote-device");
     if (choice.offload.*kind.offloads || told(kind.field) || device_told) continue;
     add([&](PlanChoice& c) { c.offload.*kind.offloads = true; });
   }
+  return out;
+}
+
+PlanChoice Space::leanest(const PlanChoice& choice) const {
+  PlanChoice out = choice;
+  for (std::vector<PlanChoice> next = leaner(out); !next.empty(); next = leaner(out))
+    out = next.back();
   return out;
 }
 

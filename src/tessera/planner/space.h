@@ -26,10 +26,13 @@ class Space {
   std::vector<PlanChoice> splits(const PlanChoice& frame) const;
   /// Of these: with schedules, where there is a pipeline, and with orders of the axes.
   std::vector<PlanChoice> schedules(const PlanChoice& split) const;
-  /// Of these: with as much memory as can be of use.
+  /// Of these: with each level of ZeRO, and each number of ranks that share out a state.
   std::vector<PlanChoice> starts(const PlanChoice& scheduled) const;
   /// What takes less memory, and as a rule more time, in one respect.
   std::vector<PlanChoice> leaner(const PlanChoice& choice) const;
+
+  /// What takes the least memory of all that leaner() leads to.
+  PlanChoice leanest(const PlanChoice& choice) const;
 
   std::int64_t micro_batches(const PlanChoice& choice) const {
     return base_.global_batch_size / (choice.data * choice.micro_batch_size);
@@ -37,15 +40,13 @@ class Space {
   std::int64_t layers() const { return layers_; }
   /// The cheapest way to compute layers that goes with this one: another, or the same.
   Recompute less(Recompute what) const;
-  /// The cheapest way to begin with, where layers that are told have to be computed again.
-  Recompute least(Recompute what) const;
   bool recompute_told() const { return told("recompute-granularity"); }
+  bool zero_told() const { return told("zero-stage"); }
   /// Most chunks of a stage.
   std::int64_t most_chunks(std::int64_t stages) const { return (layers_ + 2) / stages; }
 
  private:
   bool told(std::string_view knob) const { return is_told(knob, base_); }
-  bool zero_told() const { return told("zero-stage"); }
   bool wants_zero() const;
   bool legal(const PlanChoice& choice) const;
   bool goes_with_told(const PlanChoice& frame) const;

@@ -23,7 +23,8 @@ StageUse::Part kind_of(const Call& call) {
   if (call.copied_bytes > 0) return StageUse::kCopies;
   if (call.transfer) {
     const auto& axes = call.transfer->axes;
-    const bool data = std::ranges::all_of(
+    // Gradients are summed along all axes at once that split what they come from.
+    const bool data = std::ranges::any_of(
         axes, [](const std::string& axis) { return axis == kDataAxis || axis == kDataOuterAxis; });
     return data ? StageUse::kData : StageUse::kInner;
   }
@@ -186,6 +187,9 @@ std::vector<StageUse> stage_seconds_of(const std::vector<Plan>& stages, const Pi
       use[first + (k + 1 == n ? 2
                    : k == 0   ? 0
                               : 1)] = prices.cost({region.region, region.chunk, k});
+    // Without one between them what stands for a micro-batch is their mean.
+    if (n == 1) use[first] = use[first + 2];
+    if (n <= 2) use[first + 1] = (use[first] + use[first + 2]) / 2;
   }
   for (std::size_t s = 0; s < stages.size(); ++s) add_kinds(stages[s], machine, out[s]);
   return out;
@@ -241,14 +245,10 @@ InFlight in_flight_of(const Pipeline& pipeline, int chunk) {
 void take_data_ranks(StageUse& use, std::int64_t from, std::int64_t data, bool shared) {
   if (from == data) return;
   const auto a = static_cast<double>(from), b = static_cast<double>(data);
-  const double moved = use[StageUse::kDataOnce];
-  double other = std::max(0.0, use[StageUse::kUpdate] - moved);
-  if (shared) other *= a / b;
-  const double more = ((b - 1) / b) / ((a - 1) / a);
-  use[StageUse::kDataOnce] = moved * more;
-  use[StageUse::kDataLast] *= more;
-  use[StageUse::kUpdate] = other + use[StageUse::kDataOnce];
   if (!shared) return;
+  const double moved = use[StageUse::kDataOnce];
+  const double other = std::max(0.0, use[StageUse::kUpdate] - moved);
+  use[StageUse::kUpdate] = other * a / b + moved;
   use[StageUse::kPeak] -= use[StageUse::kMoments] * (1 - a / b);
   use[StageUse::kMoments] *= a / b;
 }
