@@ -280,8 +280,10 @@ TEST(Planner, AFlagThatRulesOutAllPlansIsNamed) {
   const Case cases[] = {
       {{{"pipeline-model-parallel-size", "5"}}, "the sizes that were given take 5"},
       {{{"micro-batch-size", "3"}}, "nothing that does goes with --micro-batch-size; leave that"},
-      {{{"pipeline-layout", "1,2"}}, "nothing that does goes with --pipeline-layout; leave that"},
-      {{{"zero-stage", "0"}, {"optimizer-shard-size", "2"}}, "--zero-stage --optimizer-shard-size"},
+      {{{"pipeline-layout", "1,2"}}, "shares out 3 layers"},
+      {{{"pipeline-layout", "2,2"}, {"pipeline-model-parallel-size", "1"}},
+       "does nothing with pipeline-model-parallel-size 1"},
+      {{{"zero-stage", "0"}, {"optimizer-shard-size", "2"}}, "does nothing without ZeRO"},
   };
   for (const Case& c : cases) {
     RunConfig base = tiny_run();

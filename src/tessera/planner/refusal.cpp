@@ -23,18 +23,25 @@ constexpr std::size_t kMostTried = 8;
 std::vector<std::string> problems_of(const PlanQuestion& question) {
   const RunConfig& base = question.base;
   ParallelConfig asked = base.parallel;
-  const auto one_unless = [&](std::string_view field, std::int64_t& size) {
-    if (!base.asked_for.contains(field)) size = 1;
+  const ParallelConfig usual;
+  const auto usual_unless = [&](std::string_view knob, auto& value, const auto& otherwise) {
+    if (!is_told(knob, base)) value = otherwise;
   };
-  one_unless("tensor-model-parallel-size", asked.tensor);
-  one_unless("context-parallel-size", asked.context);
-  one_unless("pipeline-model-parallel-size", asked.pipeline);
-  asked.schedule = ParallelConfig().schedule;
-  asked.virtual_stages = asked.shard_size = asked.shard_threshold = 0;
-  asked.layout.clear();
+  usual_unless("tensor-model-parallel-size", asked.tensor, 1);
+  usual_unless("context-parallel-size", asked.context, 1);
+  usual_unless("pipeline-schedule", asked.schedule, usual.schedule);
+  usual_unless("virtual-pipeline-stages", asked.virtual_stages, 0);
+  usual_unless("pipeline-layout", asked.layout, usual.layout);
+  usual_unless("optimizer-shard-size", asked.shard_size, 0);
+  asked.shard_threshold = 0;
+  if (!is_told("zero-stage", base)) asked.shard_optimizer = asked.shard_size > 0;
+  const bool staged =
+      !asked.layout.empty() || asked.virtual_stages > 0 || asked.schedule != usual.schedule;
+  usual_unless("pipeline-model-parallel-size", asked.pipeline, staged ? 2 : 1);
   asked.machine = {};
   asked.repeat = 1;
-  const std::int64_t parts = asked.tensor * asked.context * asked.pipeline;
+  const std::int64_t parts = asked.tensor * asked.context * asked.pipeline *
+                             std::max<std::int64_t>(asked.shard_size, 1);
   if (!base.asked_for.contains("devices")) asked.devices = parts;
   std::vector<std::string> out = problems(asked, base.model).texts();
   if (out.empty() && parts > question.devices)

@@ -247,10 +247,10 @@ SearchResult Search::run(const StageCaps& caps) {
   const std::int64_t most = models_.compiled() + limits_.short_models;
   while (!run.open.empty()) {
     if (run.least() > run.best() * (1 + limits_.slack)) break;
-    const auto& [fit, considered, wholes, complete] = run.result;
-    run.result.complete = models_.compiled() < most && std::ssize(fit) < limits_.whole_plans &&
-                          run.failures < limits_.failures &&
-                          std::ssize(considered) < limits_.put_together;
+    const SearchResult& so_far = run.result;
+    run.result.complete =
+        models_.compiled() < most && std::ssize(so_far.fit) < limits_.whole_plans &&
+        run.failures < limits_.failures && std::ssize(so_far.considered) < limits_.put_together;
     if (!run.result.complete) break;
     open(run.pop(), run);
   }
