@@ -15,8 +15,15 @@ namespace {
 
 /// How often a choice whose whole plan does not fit is put together again, with less memory.
 constexpr int kMostTries = 4;
-/// Against caps: short models may tell too much.
-constexpr double kMayBeLess = 1.1;
+/// Against caps: short models may tell too much. What they tell to be as little above a cap as
+/// kNear is compiled whole, which decides.
+constexpr double kMayBeLess = 1.1, kNear = 1.001;
+
+StageCaps times(StageCaps caps, double factor) {
+  for (double& of_stage : caps.device) of_stage *= factor;
+  caps.all *= factor, caps.host *= factor;
+  return caps;
+}
 
 std::vector<std::int64_t> stacks_of(const ModelConfig& model) {
   std::vector<std::int64_t> out;
@@ -123,10 +130,8 @@ bool Search::may_fit(const PlanChoice& choice, Run& run) {
   const std::int64_t m = space_.micro_batches(choice);
   const ModelUse* use = models_.about(leanest, m);
   if (use == nullptr) return true;
-  StageCaps more = run.caps;
-  more.all *= kMayBeLess;
-  more.host *= kMayBeLess;
-  const Composition composed = composer_.compose(leanest, {use, use}, m, more);
+  const Composition composed =
+      composer_.compose(leanest, {use, use}, m, times(run.caps, kMayBeLess));
   if (composed.layout.empty() || composed.fits) return true;
   run.result.considered.push_back({leanest, composed, composed.seconds, m});
   if (leanest.pipeline > 1) run.result.considered.back().choice.layout = composed.layout;
@@ -141,7 +146,7 @@ void Search::put_together(const Node& node, const StageCaps& caps, Run& run) {
   const TwoWays ways = ways_of(choice, node.exact);
   if (ways.less == nullptr || ways.more == nullptr) return;
   const Composition free = composer_.compose(choice, ways, m, {});
-  const Composition composed = composer_.compose(choice, ways, m, caps);
+  const Composition composed = composer_.compose(choice, ways, m, times(caps, kNear));
   if (composed.layout.empty() || free.seconds == kNoEnd) return;
   PlanChoice whole = choice;
   if (choice.pipeline > 1) whole.layout = composed.layout;
