@@ -53,7 +53,9 @@ class Passes {
 
   /// Verifies the graphs that a pass left and hands them to the observer.
   void show(const char* name, const std::vector<PassGraph>& graphs, double seconds) const {
-    for (const PassGraph& left : graphs) verify(*left.graph);
+    for (const PassGraph& left : graphs) {
+      if (options_.verified) verify(*left.graph);
+    }
     if (options_.observe) options_.observe(program_, name, graphs, seconds);
   }
 

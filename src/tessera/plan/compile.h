@@ -43,6 +43,7 @@ struct CompileOptions {
   Optimizations optimize;
   StripLimits strips;                  // which values are computed in strips
   bool overlap = true;                 // collectives run while kernels do
+  bool verified = true;                // graphs after every pass: up to a quarter of the time
   bool exact_layout = true;            // as of plan_memory(); false: faster, perhaps more bytes
   MoveStyle moves = MoveStyle::Least;  // who plans redistributions
   Machine machine = {};                // what collectives cost, by the levels of the mesh's axes

@@ -226,7 +226,8 @@ std::vector<Plan> ShortModels::compile(const PlanChoice& choice,
   CompileOptions options;
   options.optimize = Optimizations::all(config.graph_optimization);
   options.machine = parallel.machine;
-  options.exact_layout = false;  // their bytes compare plans; whole plans are laid out exactly
+  // They compare plans. Whole plans are verified, and laid out exactly.
+  options.verified = options.exact_layout = false;
   return compile_stages(std::move(sources), device_of_(config), options);
 }
 
