@@ -106,6 +106,27 @@ TEST(AutoPlan, TrainingPlansForItself) {
   EXPECT_NE(ran.out.find("plan for this machine, 2 of 2 devices"), std::string::npos) << ran.out;
 }
 
+/// Few samples for many devices, and a pipeline of one stage, are the planner's business.
+TEST(AutoPlan, TrainingIsJudgedAsPlanningIs) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const std::string train = "train --auto --devices 2 --steps 2 --data @/text.txt --output @/run";
+  const std::string model =
+      " --family gpt2 --layers 4 --heads 2 --width 32 --context 32 --threads 1 ";
+  int i = 0;
+  for (const std::string flags : {"--global-batch-size 1",
+                                  "--global-batch-size 8 --pipeline-schedule interleaved"}) {
+    const Ran ran = run(words(folder.expand(text(train, i++, model, flags))));
+    EXPECT_EQ(ran.code, 0) << flags << "\n" << ran.err;
+    EXPECT_NE(ran.out.find("plan for this machine, 2 of 2 devices"), std::string::npos) << ran.out;
+  }
+  const Ran searched = run(words("plan --search-mode recursive_programming --devices 8 "
+                                 "--global-batch-size 1 --vocab-size 40" + model));
+  EXPECT_EQ(searched.code, 0) << searched.err;
+  EXPECT_TRUE(searched.out.starts_with("recursive_programming on d0=2 d1=2 d2=2: "))
+      << searched.out;
+}
+
 /// The devices are those of the machine, not the cores of this one.
 TEST(AutoPlan, TrainingPlansForTheMachineThatIsNamed) {
   const Folder folder;

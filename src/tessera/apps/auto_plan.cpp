@@ -20,8 +20,14 @@ RunConfig with_one_device(RunConfig config) {
   parallel.virtual_stages = parallel.shard_size = parallel.shard_threshold = 0;
   parallel.layout.clear();
   config.data_parallel = 0;
-  complete(config);
   return config;
+}
+
+void take_devices(RunConfig& config, const RunConfig& from) {
+  config.parallel = from.parallel;
+  config.data_parallel = from.data_parallel;
+  config.micro_batch_size = from.micro_batch_size;
+  complete(config);
 }
 
 std::int64_t devices_to_plan(const RunConfig& config) {

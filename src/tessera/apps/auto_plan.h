@@ -5,8 +5,11 @@
 
 namespace tessera {
 
-/// `config` without what the planner chooses, to be judged before.
+/// `config` on one device, to be judged before something else than its flags shares it out. What
+/// complete() derives is as it was.
 RunConfig with_one_device(RunConfig config);
+/// Gives `config` the devices of `from` back, and what is told of them; completes it.
+void take_devices(RunConfig& config, const RunConfig& from);
 
 /// The plan that suits `config` best: complete, without problems, with a vocabulary size. On all
 /// devices of its machine or fewer; where it names none, on those that it asks for, or on the

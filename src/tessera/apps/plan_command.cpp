@@ -126,7 +126,11 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   if (!config.data.empty()) leave_open_to_rows(config, false);
   complete(config);
   find_vocabulary(config, problems);
-  find_problems(request.automatic ? with_one_device(config) : config, problems);
+  // The planner and searches share out devices in ways of their own.
+  const bool as_told = !request.automatic && request.search_mode.empty();
+  RunConfig judged = as_told ? config : with_one_device(config);
+  complete(judged);
+  find_problems(judged, problems);
   if (!request.picture.empty() && config.parallel.pipeline == 1)
     problems.add(text("--schedule-svg ", request.picture,
                       " draws the stages of a pipeline, and pipeline-model-parallel-size is 1; ",

@@ -116,7 +116,9 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
       if (!problems.gather([&] { require_kernels(config); }, {"machine"})) problems.raise();
       if (launched == nullptr) config.parallel.devices = devices_to_plan(config);
     }
-    std::optional<PreparedRun> prepared = prepare_run(config, problems);
+    const bool automatic = request.asked.automatic;
+    std::optional<PreparedRun> prepared =
+        prepare_run(automatic ? with_one_device(config) : config, problems);
     if (!prepared && request.asked.plan)
       problems.add(text("the plan '", request.asked.plan_path, "' was made for ",
                         request.asked.plan->made_for.model));
@@ -126,7 +128,11 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
     run->notices.insert(run->notices.begin(), notices.begin(), notices.end());
     if (request.asked.plan)
       require_made_for(*request.asked.plan, run->config, request.asked.plan_path);
-    if (request.asked.automatic) plan_run(*run, launched != nullptr, console);
+    if (automatic) {
+      take_devices(run->config, config);
+      take_devices(run->told, config);
+      plan_run(*run, launched != nullptr, console);
+    }
     fit_run_to_cap(*run, launched, console);
     return record_of(run->config);
   });
