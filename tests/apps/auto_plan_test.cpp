@@ -152,6 +152,25 @@ TEST(AutoPlan, TrainingPlansForTheMachineThatIsNamed) {
   EXPECT_NE(wrong.err.find("unknown flag --wrong"), std::string::npos) << wrong.err;
 }
 
+/// What is read stays as it is: under another path, and behind a link.
+TEST(AutoPlan, NoResultTakesThePlaceOfWhatIsRead) {
+  const Folder folder;
+  const std::string machine = machine_file_text(Machine{});
+  folder.write("m.toml", machine);
+  folder.write("run.toml", "layers = 4\n");
+  std::filesystem::create_symlink("m.toml", folder / "link.toml");
+  const std::string asked = kAuto + "--machine @/m.toml --config @/run.toml ";
+  for (const std::string told : {"--write-plan @/m.toml", "--html @/link.toml",
+                                 "--write-plan @/./run.toml"}) {
+    const Ran ran = run(words(folder.expand(asked + told)));
+    EXPECT_EQ(ran.code, 2) << told;
+    EXPECT_NE(ran.err.find("names, and would take its place; write to another"), std::string::npos)
+        << ran.err;
+    EXPECT_EQ(ran.out, "") << "nothing is searched for";
+  }
+  EXPECT_EQ(read(folder / "m.toml"), machine);
+}
+
 TEST(AutoPlan, Errors) {
   struct Case {
     std::string line, told;
@@ -165,6 +184,14 @@ TEST(AutoPlan, Errors) {
       {kAuto + "--devices 2 --tensor-model-parallel-size 3",
        "tensor-model-parallel-size 3 does not divide the model's 2 heads"},
       {"plan --vocab-size 40 --html @/a.html " + kModel, "--html are for the planner; give --auto"},
+      {kAuto + "--devices 2 --write-plan nosuch/p.toml", "write-plan 'nosuch/p.toml': there is no"},
+      {kAuto + "--devices 2 --html . --write-plan=", "html '.' is a folder; name a file in it"},
+      {kAuto + "--devices 2 --write-plan=", "write-plan is empty; name a file to write"},
+      {kAuto + "--devices 2 --write-plan both.x --html ./both.x",
+       "write-plan and html are both './both.x'; give each a file of its own"},
+      {kAuto + "--machine=", "machine is empty; name a machine or a machine file"},
+      {"plan --vocab-size 40 --search-mode= " + kModel, "unknown search mode ''; there are"},
+      {"train --plan= --data a.txt --output a " + kModel, "plan is empty; name a file that tessera plan --write-plan wrote"},
       {"train --auto --plan plan.toml " + kModel, "give one of the two"}};
   for (const Case& c : cases) {
     const Ran ran = run(words(c.line));

@@ -4,6 +4,7 @@
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
 #include "tessera/apps/ranks.h"
+#include "tessera/apps/result_file.h"
 #include "tessera/apps/search_text.h"
 #include "tessera/apps/take_machine.h"
 #include "tessera/base/cores.h"
@@ -102,17 +103,18 @@ PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
   out.placements = parsed.take_switch("placements");
   out.automatic = parsed.take_switch("auto");
   out.precision = parsed.take_switch("auto-precision");
-  out.plan_file = parsed.take_value("write-plan");
-  out.page = parsed.take_value("html");
-  out.search_mode = parsed.take_value("search-mode");
+  out.plan_file = take_result_file(parsed, "write-plan", problems);
+  out.page = take_result_file(parsed, "html", problems);
+  out.picture = take_result_file(parsed, "schedule-svg", problems);
+  if (parsed.find("search-mode") != nullptr) {
+    out.search_mode = parsed.take_value("search-mode");
+    problems.gather([&] { search_mode_of(out.search_mode); });
+  }
   if (!out.automatic && (out.precision || !out.plan_file.empty() || !out.page.empty()))
     problems.add("--auto-precision, --write-plan and --html are for the planner; give --auto too");
   if (out.automatic && !out.search_mode.empty())
     problems.add(text("--auto plans whole runs, and --search-mode ", out.search_mode,
                       " places single ops; give one of them"));
-  const bool draws = parsed.find("schedule-svg") != nullptr;
-  out.picture = parsed.take_value("schedule-svg");
-  if (draws && out.picture.empty()) problems.add("--schedule-svg is empty; name a file to write");
   return out;
 }
 
@@ -131,6 +133,10 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   RunConfig judged = as_told ? config : with_one_device(config);
   complete(judged);
   find_problems(judged, problems);
+  const NamedFile results[] = {{"write-plan", request.plan_file},
+                               {"html", request.page},
+                               {"schedule-svg", request.picture}};
+  check_apart(results, files_to_read(config, parsed), problems);
   if (!request.picture.empty() && config.parallel.pipeline == 1)
     problems.add(text("--schedule-svg ", request.picture,
                       " draws the stages of a pipeline, and pipeline-model-parallel-size is 1; ",
@@ -143,10 +149,11 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
 void print_automatic(const RunConfig& config, const PlanRequest& request, Console& console) {
   const PlanQuestion question = question_of(config, request.precision);
   const PlanAnswer answer = plan_for(question);
+  console.out << (request.json ? to_json(answer, question) : to_text(answer, question))
+              << std::flush;  // is there, whatever becomes of the files
   if (!request.plan_file.empty())
     write_atomically(request.plan_file, plan_file_text(config, answer.best().considered.choice));
   if (!request.page.empty()) write_atomically(request.page, to_html(answer, question));
-  console.out << (request.json ? to_json(answer, question) : to_text(answer, question));
 }
 
 void print_plan(RunConfig config, const PlanRequest& request, Console& console) {

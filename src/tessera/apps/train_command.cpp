@@ -213,8 +213,11 @@ AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies&
   ParsedFlags parsed = parse_flags(arguments, training_flags(families), out.problems);
   out.automatic = parsed.take_switch("auto");
   std::vector<Setting> planned;
-  if (out.plan_path = parsed.take_value("plan"); !out.plan_path.empty()) {
+  if (parsed.find("plan") != nullptr) {
+    out.plan_path = parsed.take_value("plan");
     out.problems.gather([&] {
+      require(!out.plan_path.empty(), "plan is empty; name a file that tessera plan --write-plan ",
+              "wrote, or leave it out");
       out.plan = parse_plan_file(read_file(out.plan_path, Fault::Usage), out.plan_path);
       planned = parse_config(out.plan->fields, out.plan_path, out.problems);
     });
