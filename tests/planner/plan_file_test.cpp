@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 
@@ -61,8 +63,45 @@ TEST(PlanFile, IsRefusedForAnotherModelOrMachine) {
   refused(elsewhere, "was made for the machine this machine, cores = ");
 }
 
+/// Editors and version control may change the ends of lines, and people the order of tables.
+TEST(PlanFile, IsReadAsToml) {
+  const std::string file = plan_file_text(recorded_run(), choice());
+  const PlanFile as_written = parse_plan_file(file, "a.toml");
+  std::string with_returns;
+  for (const char c : file) with_returns += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  EXPECT_EQ(parse_plan_file(with_returns, "a.toml").made_for, as_written.made_for);
+  const std::size_t table = file.find("[plan]");
+  const std::string turned = file.substr(table) + "[model]\nlayers = 4\n";
+  const PlanFile read = parse_plan_file(turned, "a.toml");
+  EXPECT_EQ(read.made_for, as_written.made_for);
+  EXPECT_EQ(std::string(trim(read.fields)), "[model]\nlayers = 4");
+}
+
+TEST(PlanFile, HasTheWholePathOfAMachineFile) {
+  RunConfig run = recorded_run();
+  run.machine = "m.toml";
+  const std::string path = (std::filesystem::current_path() / "m.toml").string();
+  EXPECT_NE(plan_file_text(run, choice()).find(text("machine = \"", path, "\"\n")),
+            std::string::npos);
+  run.machine = "h100-256";
+  EXPECT_NE(plan_file_text(run, choice()).find("machine = \"h100-256\"\n"), std::string::npos);
+}
+
 TEST(PlanFile, OtherFilesAreRefused) {
-  EXPECT_THROW(parse_plan_file("devices = 2\n", "a.toml"), Error);
+  const std::string file = plan_file_text(recorded_run(), choice());
+  const std::pair<std::string, std::string> cases[] = {
+      {"devices = 2\n", "'a.toml' is no plan: it has no table [plan]"},
+      {file.substr(0, file.size() - 5), "a.toml:"},
+      {file.substr(0, file.find("model-digest")), "its table [plan] has no model-digest"},
+      {file + "cores = 2\n", "unknown key plan.cores; make one with"}};
+  for (const auto& [toml, told] : cases) {
+    try {
+      parse_plan_file(toml, "a.toml");
+      ADD_FAILURE() << "it is not refused: " << told;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(told), std::string::npos) << error.what();
+    }
+  }
 }
 
 }  // namespace

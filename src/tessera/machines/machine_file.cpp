@@ -1,6 +1,5 @@
 #include "tessera/machines/machine_file.h"
 
-#include <toml++/toml.h>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -8,8 +7,8 @@
 #include <variant>
 
 #include "tessera/base/error.h"
+#include "tessera/base/parse_toml.h"
 #include "tessera/base/toml_string.h"
-#include "tessera/base/utf8.h"
 
 namespace tessera {
 
@@ -297,16 +296,7 @@ std::string text_of(const Key& key) {
 }  // namespace
 
 Machine parse_machine_file(std::string_view toml, const std::string& path) {
-  const std::size_t bad = find_invalid_utf8(toml);
-  require(bad == std::string::npos, "'", path, "' is not UTF-8 at byte ", bad,
-          "; save it as UTF-8");
-  try {
-    return FileReader(path).read(toml::parse(toml));
-  } catch (const toml::parse_error& error) {
-    const auto& at = error.source().begin;
-    fail(Fault::Usage, path, ":", static_cast<std::int64_t>(at.line), ":",
-         static_cast<std::int64_t>(at.column), ": ", error.description());
-  }
+  return FileReader(path).read(parse_toml(toml, path));
 }
 
 std::string machine_file_text(const Machine& machine) {
