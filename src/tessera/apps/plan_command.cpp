@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tessera/apps/auto_plan.h"
 #include "tessera/apps/buffer_layout.h"
 #include "tessera/apps/command.h"
@@ -118,9 +120,31 @@ PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
   return out;
 }
 
+/// A search shares out devices itself, and says what it finds in one way.
+void refuse_beside_search(const ParsedFlags& parsed, const PlanRequest& request,
+                          Problems& problems) {
+  const auto refuse = [&](std::string_view flag) {
+    problems.add(
+        text(flag, " does nothing with --search-mode ", request.search_mode, "; leave it out"));
+  };
+  if (request.json) refuse("--json");
+  if (request.placements) refuse("--placements");
+  if (!request.picture.empty()) refuse("--schedule-svg");
+  for (const Setting& setting : parsed.settings) {
+    const Field* field = find_field(setting.key).field;
+    if (field == nullptr) continue;
+    constexpr std::string_view kRead[] = {"devices", "machine", "memory-cap"};
+    const bool shares_out =
+        field->group == FieldGroup::Parallel || field->name == "micro-batch-size";
+    if (shares_out && std::ranges::find(kRead, field->name) == std::end(kRead))
+      refuse(setting.source);
+  }
+}
+
 /// The run that is asked about, complete. Errors: all that is wrong with it.
 RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& problems,
                     Console& console, const OwnFamilies& families) {
+  if (!request.search_mode.empty()) refuse_beside_search(parsed, request, problems);
   std::vector<std::string> notices;
   RunConfig config = configure(parsed, problems, notices, families);
   agree_on_choices(config, nullptr, problems);
@@ -133,11 +157,10 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   RunConfig judged = as_told ? config : with_one_device(config);
   complete(judged);
   find_problems(judged, problems);
-  const NamedFile results[] = {{"write-plan", request.plan_file},
-                               {"html", request.page},
-                               {"schedule-svg", request.picture}};
+  const NamedFile results[] = {
+      {"write-plan", request.plan_file}, {"html", request.page}, {"schedule-svg", request.picture}};
   check_apart(results, files_to_read(config, parsed), problems);
-  if (!request.picture.empty() && config.parallel.pipeline == 1)
+  if (!request.picture.empty() && request.search_mode.empty() && config.parallel.pipeline == 1)
     problems.add(text("--schedule-svg ", request.picture,
                       " draws the stages of a pipeline, and pipeline-model-parallel-size is 1; ",
                       "raise that, or leave --schedule-svg out"));

@@ -65,8 +65,8 @@ void check_apart(std::span<const NamedFile> results, std::span<const NamedFile> 
     const auto& [name, file] = results[i];
     for (const NamedFile& other : results.first(i)) {
       if (is_same_file(file, other.file))
-        problems.add(text(other.name, " and ", name, " are both '", file,
-                          "'; give each a file of its own"));
+        problems.add(
+            text(other.name, " and ", name, " are both '", file, "'; give each a file of its own"));
     }
     for (const NamedFile& source : read) {
       if (is_same_file(file, source.file))

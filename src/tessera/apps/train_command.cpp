@@ -13,6 +13,7 @@
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/planner/answer.h"
+#include "tessera/train/fields.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/trainer.h"
@@ -60,6 +61,9 @@ std::vector<Flag> training_flags(const OwnFamilies& families) {
         "",
         false},
        {"plan", {}, "FILE", "run the plan that tessera plan --write-plan wrote", "", false}});
+  for (const char* of_plan : {"write-plan", "html"})
+    out.push_back({of_plan, {}, "FILE", "", "", false, "tessera plan --auto"});
+  out.push_back({"auto-precision", {}, "", "", "", false, "tessera plan --auto"});
   return out;
 }
 
@@ -119,7 +123,7 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
     const bool automatic = request.asked.automatic;
     std::optional<PreparedRun> prepared =
         prepare_run(automatic ? with_one_device(config) : config, problems);
-    if (!prepared && request.asked.plan)
+    if (!prepared && request.asked.plan && is_of_another_model(*request.asked.plan, config))
       problems.add(text("the plan '", request.asked.plan_path, "' was made for ",
                         request.asked.plan->made_for.model));
     problems.raise();
@@ -206,6 +210,24 @@ TrainRequest request_of(const AskedTraining& asked, const std::vector<TrainCallb
   return out;
 }
 
+/// What tells that a plan's bytes and seconds are not those of this run; empty: nothing does.
+std::string notice_of_changed_plan(const RunConfig& config, const std::vector<Setting>& planned,
+                                   const std::string& path) {
+  Problems ignored;
+  std::vector<std::string> unread, changed;
+  const RunConfig of_plan = configure(ParsedFlags{}, ignored, unread, config.families, planned);
+  for (const Field& field : fields()) {
+    const bool counts = field.in_plan && (field.group == FieldGroup::Parallel ||
+                                          field.group == FieldGroup::Machine ||
+                                          field.group == FieldGroup::Optimizer);
+    if (counts && field.name != "machine" && get_text(field, config) != get_text(field, of_plan))
+      changed.emplace_back(field.name);
+  }
+  if (changed.empty()) return "";
+  return text("bytes and seconds of the plan '", path, "' do not hold for this run, which has ",
+              changed.size() == 1 ? "another " : "other ", join(changed));
+}
+
 }  // namespace
 
 AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies& families) {
@@ -230,6 +252,10 @@ AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies&
     out.problems.add(text("unexpected '", word, "'; flags begin with --, as in --data ", word));
   out.devices_told = parsed.find("devices") != nullptr;
   out.config = configure(parsed, out.problems, out.notices, families, planned);
+  if (out.plan) {
+    const std::string changed = notice_of_changed_plan(out.config, planned, out.plan_path);
+    if (!changed.empty()) out.notices.push_back(changed);
+  }
   return out;
 }
 
