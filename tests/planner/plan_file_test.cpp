@@ -12,6 +12,8 @@
 namespace tessera {
 namespace {
 
+constexpr int kCores = 4;
+
 RunConfig recorded_run() {
   RunConfig out;
   out.model.vocabulary = 96;
@@ -32,8 +34,8 @@ PlanChoice choice() {
 }
 
 TEST(PlanFile, SaysAllFlags) {
-  const PlanFile read = parse_plan_file(plan_file_text(recorded_run(), choice()), "a.toml");
-  EXPECT_EQ(read.made_for, made_for(with(recorded_run(), choice())));
+  const PlanFile read = parse_plan_file(plan_file_text(recorded_run(), choice(), kCores), "a.toml");
+  EXPECT_EQ(read.made_for, made_for(with(recorded_run(), choice()), kCores));
   for (const char* line :
        {"preset = \"gpt2-tiny\"", "devices = 4", "pipeline-layout = \"1,3\"", "zero-stage = 1",
         "micro-batch-size = 2", "recompute-granularity = \"full\"", "recompute-layers = \"0-1\"",
@@ -43,11 +45,11 @@ TEST(PlanFile, SaysAllFlags) {
 }
 
 TEST(PlanFile, IsRefusedForAnotherModelOrMachine) {
-  const PlanFile plan = parse_plan_file(plan_file_text(recorded_run(), choice()), "a.toml");
-  require_made_for(plan, recorded_run(), "a.toml");
+  const PlanFile plan = parse_plan_file(plan_file_text(recorded_run(), choice(), kCores), "a.toml");
+  require_made_for(plan, recorded_run(), kCores, "a.toml");
   const auto refused = [&](const RunConfig& other, const std::string& told) {
     try {
-      require_made_for(plan, other, "a.toml");
+      require_made_for(plan, other, kCores, "a.toml");
       ADD_FAILURE() << "it is not refused";
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find(told), std::string::npos) << error.what();
@@ -60,12 +62,13 @@ TEST(PlanFile, IsRefusedForAnotherModelOrMachine) {
           "batches of 8, and this run has gpt2 of 6 layers");
   RunConfig elsewhere = recorded_run();
   elsewhere.max_isa = "avx512";
-  refused(elsewhere, "was made for the machine this machine, cores = ");
+  refused(elsewhere, "was made for the machine this machine, cores = 4");
+  EXPECT_THROW(require_made_for(plan, recorded_run(), kCores - 1, "a.toml"), Error);
 }
 
 /// Editors and version control may change the ends of lines, and people the order of tables.
 TEST(PlanFile, IsReadAsToml) {
-  const std::string file = plan_file_text(recorded_run(), choice());
+  const std::string file = plan_file_text(recorded_run(), choice(), kCores);
   const PlanFile as_written = parse_plan_file(file, "a.toml");
   std::string with_returns;
   for (const char c : file) with_returns += c == '\n' ? std::string("\r\n") : std::string(1, c);
@@ -81,14 +84,15 @@ TEST(PlanFile, HasTheWholePathOfAMachineFile) {
   RunConfig run = recorded_run();
   run.machine = "m.toml";
   const std::string path = (std::filesystem::current_path() / "m.toml").string();
-  EXPECT_NE(plan_file_text(run, choice()).find(text("machine = \"", path, "\"\n")),
+  EXPECT_NE(plan_file_text(run, choice(), kCores).find(text("machine = \"", path, "\"\n")),
             std::string::npos);
   run.machine = "h100-256";
-  EXPECT_NE(plan_file_text(run, choice()).find("machine = \"h100-256\"\n"), std::string::npos);
+  EXPECT_NE(plan_file_text(run, choice(), kCores).find("machine = \"h100-256\"\n"),
+            std::string::npos);
 }
 
 TEST(PlanFile, OtherFilesAreRefused) {
-  const std::string file = plan_file_text(recorded_run(), choice());
+  const std::string file = plan_file_text(recorded_run(), choice(), kCores);
   const std::pair<std::string, std::string> cases[] = {
       {"devices = 2\n", "'a.toml' is no plan: it has no table [plan]"},
       {file.substr(0, file.size() - 5), "a.toml:"},

@@ -175,7 +175,8 @@ void print_automatic(const RunConfig& config, const PlanRequest& request, Consol
   console.out << (request.json ? to_json(answer, question) : to_text(answer, question))
               << std::flush;  // is there, whatever becomes of the files
   if (!request.plan_file.empty())
-    write_atomically(request.plan_file, plan_file_text(config, answer.best().considered.choice));
+    write_atomically(request.plan_file,
+                     plan_file_text(config, answer.best().considered.choice, num_usable_cores()));
   if (!request.page.empty()) write_atomically(request.page, to_html(answer, question));
 }
 

@@ -10,6 +10,7 @@
 #include "tessera/apps/stop_signal.h"
 #include "tessera/apps/take_machine.h"
 #include "tessera/apps/training.h"
+#include "tessera/base/cores.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/planner/answer.h"
@@ -131,7 +132,9 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
     const std::vector<std::string>& notices = request.asked.notices;
     run->notices.insert(run->notices.begin(), notices.begin(), notices.end());
     if (request.asked.plan)
-      require_made_for(*request.asked.plan, run->config, request.asked.plan_path);
+      require_made_for(*request.asked.plan, run->config,
+                       launched != nullptr ? launched->cores_of_host() : num_usable_cores(),
+                       request.asked.plan_path);
     if (automatic) {
       take_devices(run->config, config);
       take_devices(run->told, config);

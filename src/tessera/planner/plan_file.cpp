@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <limits>
 
-#include "tessera/base/cores.h"
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/parse_toml.h"
@@ -59,12 +58,18 @@ bool is_machine_file(const std::string& machine) {
 }
 
 /// What a machine is: its description, or where none is told its cores and instruction set.
-std::string described(const RunConfig& config) {
+std::string described(const RunConfig& config, int cores) {
   if (!config.machine.empty()) return machine_file_text(config.parallel.machine);
-  return text("cores = ", num_usable_cores(), ", ", config.max_isa);
+  return text("cores = ", cores, ", ", config.max_isa);
 }
 
-/// Of MadeFor::model.
+std::string model_text(const RunConfig& config) {
+  const ModelConfig& model = config.model;
+  return text(model.family, " of ", layer_count(model), " layers, width ", model.width,
+              ", context ", model.context, kVocabulary, model.vocabulary, ", batches of ",
+              config.global_batch_size);
+}
+/// The same without that size, which the data may tell later.
 std::string without_vocabulary(std::string model) {
   const std::size_t begin = model.find(kVocabulary);
   if (begin == std::string::npos) return model;
@@ -73,9 +78,9 @@ std::string without_vocabulary(std::string model) {
 
 }  // namespace
 
-MadeFor made_for(const RunConfig& config) {
+MadeFor made_for(const RunConfig& config, int cores) {
   MadeFor out;
-  const std::string machine = described(config);
+  const std::string machine = described(config, cores);
   out.machine = config.machine.empty() ? text("this machine, ", machine) : config.machine;
   out.machine_digest = digest(machine);
   std::string all;
@@ -83,17 +88,14 @@ MadeFor made_for(const RunConfig& config) {
     if (field.group == FieldGroup::Model || field.name == "global-batch-size")
       all += text(field.name, " = ", get_text(field, config), "\n");
   }
-  const ModelConfig& model = config.model;
-  out.model =
-      text(model.family, " of ", layer_count(model), " layers, width ", model.width, ", context ",
-           model.context, kVocabulary, model.vocabulary, ", batches of ", config.global_batch_size);
+  out.model = model_text(config);
   out.model_digest = digest(all);
   return out;
 }
 
-std::string plan_file_text(const RunConfig& base, const PlanChoice& choice) {
+std::string plan_file_text(const RunConfig& base, const PlanChoice& choice, int cores) {
   RunConfig config = with(base, choice);
-  const MadeFor of = made_for(config);
+  const MadeFor of = made_for(config, cores);
   if (is_machine_file(config.machine))  // a plan may be run in another folder
     config.machine = std::filesystem::absolute(config.machine).lexically_normal().string();
   std::string out = "# Made by tessera plan --auto; tessera train --plan FILE runs it.\n";
@@ -126,11 +128,12 @@ PlanFile parse_plan_file(std::string_view toml, const std::string& path) {
 
 bool is_of_another_model(const PlanFile& plan, RunConfig config) {
   complete(config);
-  return without_vocabulary(made_for(config).model) != without_vocabulary(plan.made_for.model);
+  return without_vocabulary(model_text(config)) != without_vocabulary(plan.made_for.model);
 }
 
-void require_made_for(const PlanFile& plan, const RunConfig& config, const std::string& path) {
-  const MadeFor here = made_for(config), &there = plan.made_for;
+void require_made_for(const PlanFile& plan, const RunConfig& config, int cores,
+                      const std::string& path) {
+  const MadeFor here = made_for(config, cores), &there = plan.made_for;
   require(here.machine_digest == there.machine_digest, "the plan '", path,
           "' was made for the machine ", there.machine, ", and this run is for ", here.machine,
           here.machine == there.machine ? text(", which has changed since (", there.machine_digest,

@@ -17,12 +17,13 @@ struct MadeFor {
   friend bool operator==(const MadeFor&, const MadeFor&) = default;
 };
 
-/// Of a complete configuration. The model: all of its sizes, its task, and the batch.
-MadeFor made_for(const RunConfig& config);
+/// Of a complete configuration, on so many cores of this machine where it names none. The model:
+/// all of its sizes, its task, and the batch.
+MadeFor made_for(const RunConfig& config, int cores);
 
 /// TOML: [plan] says what it was made for, the rest are fields of a configuration. A machine file
 /// has its whole path.
-std::string plan_file_text(const RunConfig& base, const PlanChoice& choice);
+std::string plan_file_text(const RunConfig& base, const PlanChoice& choice, int cores);
 
 /// A plan file, apart: what it was made for, and its fields as TOML in the same lines.
 struct PlanFile {
@@ -37,6 +38,7 @@ PlanFile parse_plan_file(std::string_view toml, const std::string& path);
 bool is_of_another_model(const PlanFile& plan, RunConfig config);
 
 /// Errors: Fault::Usage: the plan was made for another machine or model; both.
-void require_made_for(const PlanFile& plan, const RunConfig& config, const std::string& path);
+void require_made_for(const PlanFile& plan, const RunConfig& config, int cores,
+                      const std::string& path);
 
 }  // namespace tessera
