@@ -193,6 +193,10 @@ TEST(AutoPlan, Errors) {
        "machine 'nowhere' is neither a machine with a name nor a file"},
       {kAuto + "--machine h100-256 --devices 300",
        "devices 300 is more than machine h100-256 has, which is 256"},
+      {"plan --vocab-size 40 --search-mode recursive_programming --machine h100-256 --devices "
+       "300 " +
+           kModel,
+       "devices 300 is more than machine h100-256 has, which is 256"},
       {kAuto + "--devices 2 --memory-cap 1kB", "memory-cap 1kB (1000 bytes) is below"},
       {kAuto + "--devices 2 --tensor-model-parallel-size 3",
        "tensor-model-parallel-size 3 does not divide the model's 2 heads"},

@@ -157,6 +157,7 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   RunConfig judged = as_told ? config : with_one_device(config);
   complete(judged);
   find_problems(judged, problems);
+  if (!request.search_mode.empty()) problems.gather([&] { require_devices(config); }, {"devices"});
   const NamedFile results[] = {
       {"write-plan", request.plan_file}, {"html", request.page}, {"schedule-svg", request.picture}};
   check_apart(results, files_to_read(config, parsed), problems);
