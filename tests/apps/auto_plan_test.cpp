@@ -73,7 +73,7 @@ TEST(AutoPlan, APlanInAFileIsTrained) {
   const Ran changed = ran(train + data + "--output @/changed --bf16 --bucket-mb 1");
   EXPECT_EQ(changed.code, 0) << changed.err;
   EXPECT_NE((changed.out + changed.err)
-                .find("plan.toml' do not hold for this run, which has other bucket-mb, bf16"),
+                .find("plan.toml' do not hold for this run, which differs in bucket-mb, bf16"),
             std::string::npos)
       << changed.out << changed.err;
   const Ran other = ran(train + kModel + data + "--output @/other --global-batch-size 16");

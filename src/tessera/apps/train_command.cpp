@@ -227,8 +227,8 @@ std::string notice_of_changed_plan(const RunConfig& config, const std::vector<Se
       changed.emplace_back(field.name);
   }
   if (changed.empty()) return "";
-  return text("bytes and seconds of the plan '", path, "' do not hold for this run, which has ",
-              changed.size() == 1 ? "another " : "other ", join(changed));
+  return text("bytes and seconds of the plan '", path,
+              "' do not hold for this run, which differs in ", join(changed));
 }
 
 }  // namespace
