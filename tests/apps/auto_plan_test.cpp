@@ -65,6 +65,17 @@ TEST(AutoPlan, APlanInAFileIsTrained) {
   const std::string train = "train --plan @/plan.toml --steps 2 ";
   const Ran trained = ran(train + kModel + data + "--output @/run");
   EXPECT_EQ(trained.code, 0) << trained.err;
+  EXPECT_EQ(trained.err.find("bytes and seconds of the plan"), std::string::npos) << trained.err;
+  const Ran again = ran(train + data + "--output @/run --bf16");
+  EXPECT_EQ(again.code, 2);
+  EXPECT_NE(again.err.find("holds another run"), std::string::npos) << again.err;
+  EXPECT_EQ(again.err.find("the plan"), std::string::npos) << "it is of this model: " << again.err;
+  const Ran changed = ran(train + data + "--output @/changed --bf16 --bucket-mb 1");
+  EXPECT_EQ(changed.code, 0) << changed.err;
+  EXPECT_NE((changed.out + changed.err)
+                .find("plan.toml' do not hold for this run, which differs in bucket-mb, bf16"),
+            std::string::npos)
+      << changed.out << changed.err;
   const Ran other = ran(train + kModel + data + "--output @/other --global-batch-size 16");
   EXPECT_EQ(other.code, 2);
   EXPECT_NE(other.err.find("disagree"), std::string::npos) << other.err;
@@ -106,6 +117,29 @@ TEST(AutoPlan, TrainingPlansForItself) {
   EXPECT_NE(ran.out.find("plan for this machine, 2 of 2 devices"), std::string::npos) << ran.out;
 }
 
+/// Few samples for many devices, and a pipeline of one stage, are the planner's business.
+TEST(AutoPlan, TrainingIsJudgedAsPlanningIs) {
+  const Folder folder;
+  folder.write("text.txt", some_text());
+  const std::string train = "train --auto --devices 2 --steps 2 --data @/text.txt --output @/run";
+  const std::string model =
+      " --family gpt2 --layers 4 --heads 2 --width 32 --context 32 --threads 1 ";
+  int i = 0;
+  for (const std::string flags :
+       {"--global-batch-size 1", "--global-batch-size 8 --pipeline-schedule interleaved"}) {
+    const Ran ran = run(words(folder.expand(text(train, i++, model, flags))));
+    EXPECT_EQ(ran.code, 0) << flags << "\n" << ran.err;
+    EXPECT_NE(ran.out.find("plan for this machine, 2 of 2 devices"), std::string::npos) << ran.out;
+  }
+  const Ran searched =
+      run(words("plan --search-mode recursive_programming --devices 8 "
+                "--global-batch-size 1 --vocab-size 40" +
+                model));
+  EXPECT_EQ(searched.code, 0) << searched.err;
+  EXPECT_TRUE(searched.out.starts_with("recursive_programming on d0=2 d1=2 d2=2: "))
+      << searched.out;
+}
+
 /// The devices are those of the machine, not the cores of this one.
 TEST(AutoPlan, TrainingPlansForTheMachineThatIsNamed) {
   const Folder folder;
@@ -131,6 +165,25 @@ TEST(AutoPlan, TrainingPlansForTheMachineThatIsNamed) {
   EXPECT_NE(wrong.err.find("unknown flag --wrong"), std::string::npos) << wrong.err;
 }
 
+/// What is read stays as it is: under another path, and behind a link.
+TEST(AutoPlan, NoResultTakesThePlaceOfWhatIsRead) {
+  const Folder folder;
+  const std::string machine = machine_file_text(Machine{});
+  folder.write("m.toml", machine);
+  folder.write("run.toml", "layers = 4\n");
+  std::filesystem::create_symlink("m.toml", folder / "link.toml");
+  const std::string asked = kAuto + "--machine @/m.toml --config @/run.toml ";
+  for (const std::string told :
+       {"--write-plan @/m.toml", "--html @/link.toml", "--write-plan @/./run.toml"}) {
+    const Ran ran = run(words(folder.expand(asked + told)));
+    EXPECT_EQ(ran.code, 2) << told;
+    EXPECT_NE(ran.err.find("names, and would take its place; write to another"), std::string::npos)
+        << ran.err;
+    EXPECT_EQ(ran.out, "") << "nothing is searched for";
+  }
+  EXPECT_EQ(read(folder / "m.toml"), machine);
+}
+
 TEST(AutoPlan, Errors) {
   struct Case {
     std::string line, told;
@@ -140,10 +193,33 @@ TEST(AutoPlan, Errors) {
        "machine 'nowhere' is neither a machine with a name nor a file"},
       {kAuto + "--machine h100-256 --devices 300",
        "devices 300 is more than machine h100-256 has, which is 256"},
+      {"plan --vocab-size 40 --search-mode recursive_programming --machine h100-256 --devices "
+       "300 " +
+           kModel,
+       "devices 300 is more than machine h100-256 has, which is 256"},
       {kAuto + "--devices 2 --memory-cap 1kB", "memory-cap 1kB (1000 bytes) is below"},
       {kAuto + "--devices 2 --tensor-model-parallel-size 3",
        "tensor-model-parallel-size 3 does not divide the model's 2 heads"},
       {"plan --vocab-size 40 --html @/a.html " + kModel, "--html are for the planner; give --auto"},
+      {kAuto + "--devices 2 --write-plan nosuch/p.toml", "write-plan 'nosuch/p.toml': there is no"},
+      {kAuto + "--devices 2 --html . --write-plan=", "html '.' is a folder; name a file in it"},
+      {kAuto + "--devices 2 --write-plan=", "write-plan is empty; name a file to write"},
+      {kAuto + "--devices 2 --write-plan both.x --html ./both.x",
+       "write-plan and html are both './both.x'; give each a file of its own"},
+      {kAuto + "--machine=", "machine is empty; name a machine or a machine file"},
+      {"train --auto --write-plan a.toml --html=b --auto-precision " + kModel,
+       "  --write-plan is a flag of tessera plan --auto\n  --html is a flag of tessera plan "
+       "--auto\n"
+       "  --auto-precision is a flag of tessera plan --auto\n"},
+      {"plan --vocab-size 40 --search-mode recursive_programming --json " + kModel,
+       "--json does nothing with --search-mode recursive_programming; leave it out"},
+      {"plan --vocab-size 40 --search-mode recursive_programming --tensor-model-parallel-size 2 "
+       "--zero-stage 1 --micro-batch-size 2 " +
+           kModel,
+       "\n  --zero-stage does nothing with --search-mode recursive_programming; leave it out"},
+      {"plan --vocab-size 40 --search-mode= " + kModel, "unknown search mode ''; there are"},
+      {"train --plan= --data a.txt --output a " + kModel,
+       "plan is empty; name a file that tessera plan --write-plan wrote"},
       {"train --auto --plan plan.toml " + kModel, "give one of the two"}};
   for (const Case& c : cases) {
     const Ran ran = run(words(c.line));

@@ -263,7 +263,7 @@ TEST_F(BenchCommand, RefusesWhatIsNoSwitch) {
   expect("--switches help", "help is no switch");
   expect("--html @/none/page.html", "there is no folder '");
   expect("--html @", "is a folder; name a file in it");
-  expect("--html @/text", "is a text to train on");
+  expect("--html @/text", "is the file that data names");
   expect("--html @/a --results @/a", "html and results are both");
   expect("--switches bf16 --all", "all and switches are both given");
   expect("--output @/run", "output is of no use to bench");

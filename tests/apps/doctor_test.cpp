@@ -106,6 +106,12 @@ TEST(Doctor, MeasuresAndPrintsJson) {
 }
 
 /// What was measured is a machine for plans; it has so many devices.
+TEST(Doctor, AFileWithoutANameIsOneProblem) {
+  const Ran ran = run({"doctor", "--calibrate="});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_EQ(ran.err, "error: calibrate is empty; name a file to write\n");
+}
+
 TEST(Doctor, Calibrates) {
   const Folder folder;
   const std::string file = folder / "here.toml";

@@ -64,6 +64,19 @@ TEST(Output, AMetricsFileThatIsGoneIsNoticed) {
   EXPECT_NE(metrics.file().removed(), "") << "another file of that name";
 }
 
+TEST(Output, ALinkThatLeadsToItselfIsNamed) {
+  const Folder folder;
+  std::filesystem::create_symlink("loop", folder / "loop");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder / ".");
+  folder.write("text.txt", some_text());
+  const Ran ran = run(words("train --preset gpt2-tiny --data text.txt --output loop"));
+  std::filesystem::current_path(before);
+  EXPECT_NE(ran.code, 0);
+  EXPECT_NE(ran.err.find("'loop' leads nowhere: "), std::string::npos) << ran.err;
+  EXPECT_EQ(ran.err.find("working folder"), std::string::npos) << ran.err;
+}
+
 TEST(Output, NamesMoveNoCursor) {
   EXPECT_EQ(printable("a\x1b[31mb\x7f\r"), "a\\x1b[31mb\\x7f\\x0d");
   EXPECT_EQ(printable("two\n\tlines, \xc3\xa9"), "two\n\tlines, \xc3\xa9");

@@ -370,6 +370,8 @@ TEST(RunOptions, ZeroStageStandsForTheSwitches) {
            {"--recompute-granularity selective --checkpoint-activations",
             "disagree: both say what backward computes again; give one"},
            {"--memory-cap 10GX", "memory-cap is '10GX'; give bytes, as 10GiB"},
+           {"--memory-cap 99999999999TiB", "memory-cap is '99999999999TiB', which is above 2^62"},
+           {"--memory-cap 1e400", "memory-cap is '1e400', which is above 2^62 bytes"},
            {"--memory-cap 0", "memory-cap is '0'; give bytes"},
            {"--memory-cap 1kB", "memory-cap 1kB (1000 bytes) is below"},
            {"--remote-device disk", "remote-device is 'disk'; it can be none, cpu, nvme"},

@@ -53,6 +53,7 @@ TEST(Cores, RanksOfThreadsShareThoseThatTheProcessMayUse) {
     for (const int n : {1, 2}) {
       run_ranks(n, [&](Communicator& world) {
         EXPECT_EQ(world.cores_per_rank(), num_usable_cores() / n);
+        EXPECT_EQ(world.cores_of_host(), num_usable_cores());
       });
     }
     const int first = sched_getcpu();

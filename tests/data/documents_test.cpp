@@ -168,6 +168,12 @@ TEST(Documents, TellWhatPaddingTakes) {
   EXPECT_EQ(told(Packing::Bfd),
             "packing bfd: 3 documents of the training part are in 2 samples of 6 positions, of "
             "which padding takes 0 % (a document in each: 33.3 %); 1 is longer and cut");
+  DocumentData tested("abc\nabc\nabcdefgh\n\"\"\n");
+  tested.data.rows.train = 0;
+  const std::string told_of_test =
+      document_samples(tested.data, Part::HeldOut, {.context = 6})->notice();
+  EXPECT_TRUE(told_of_test.starts_with("packing none: 3 documents are in 3 samples of"))
+      << told_of_test;
   EXPECT_NE(message_of([&] {
               document_samples(all.data, Part::HeldOut, {.context = 6, .packing = Packing::Bfd});
             }).find("has no document of which something is to be predicted"),

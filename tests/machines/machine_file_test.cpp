@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
 
 #include "tessera/base/error.h"
@@ -101,11 +102,20 @@ TEST(MachineFile, RoundTrips) {
 /// doctor --calibrate names the machine as its file, which may have any name.
 TEST(MachineFile, NamesRoundTrip) {
   Machine m = parse_machine_file(kFile, "lab.toml");
-  for (const char* name :
-       {"m\"x", "C:\\new", "a\nb\tc", "\x1b[1m", "Gr\xC3\xBC\xC3\x9F'e", "#=[a]"}) {
+  for (const char* name : {"m\"x", "C:\\new", "Gr\xC3\xBC\xC3\x9F'e", "#=[a]"}) {
     m.name = name;
     EXPECT_EQ(parse_machine_file(machine_file_text(m), "again"), m) << name;
+    EXPECT_EQ(machine_name_text(name), name);
   }
+  EXPECT_EQ(machine_name_text("a\nb\tc\x1b[1m"), "a b c\\x1b[1m");
+  EXPECT_EQ(machine_name_text(" "), "machine");
+}
+
+/// Memory of which nothing is told is not written as 0.
+TEST(MachineFile, MemoryMayBeLeftOpen) {
+  Machine m = parse_machine_file(kFile, "lab.toml");
+  m.device.memory_bytes = 0;
+  EXPECT_EQ(parse_machine_file(machine_file_text(m), "again"), m);
 }
 
 TEST(MachineFile, Refusals) {
@@ -127,6 +137,16 @@ TEST(MachineFile, Refusals) {
       {"bandwidth = \"12.5 GB/s\"", "bandwidth = \"1e20 GB/s\"",
        "lab.toml:5: links.core.bandwidth is \"1e20 GB/s\"; give a number of at most 1e+15 GB/s "
        "with one of the units GB/s, MB/s, TB/s, Gb/s, as links.core.bandwidth = \"100 Gb/s\""},
+      {"bandwidth = \"12.5 GB/s\"", "bandwidth = \"1e-300 GB/s\"",
+       "lab.toml:5: links.core.bandwidth is \"1e-300 GB/s\"; give a number of at least 1e-06 GB/s "
+       "with one of the units GB/s"},
+      {"latency = \"800 ns\"", "latency = \"1e12 ms\"",
+       "links.core.latency is \"1e12 ms\"; give a number of at most 1e+09 us with"},
+      {"memory = \"32 GiB\"", "memory = \"0 GiB\"",
+       "device.memory is \"0 GiB\"; give a number 1 B or more with one of the units B, MB"},
+      {"units = 4", "units = 4.0", "links.core.units is 4.0; give a whole number, 0 or more, as"},
+      {"name = \"lab\"", "name = \"la\\nb\"",
+       "lab.toml:1: name is \"la\\u000ab\"; give a name in quotes, on one line"},
       {"units = 4", "units = 2000000000000000",
        "links.core.units is 2000000000000000; give a whole number, of at most 1e+15, as"},
       {"units = 4", "units = 4.5",
@@ -151,7 +171,8 @@ TEST(MachineFile, Refusals) {
        "\"described\""},
       {"overlap = true", "overlap = 1",
        "device.overlap is 1; give true or false, as device.overlap = true"},
-      {"name = \"lab\"", "name = \" \"", "lab.toml:1: name is \" \"; give a name in quotes"},
+      {"name = \"lab\"", "name = \" \"",
+       "lab.toml:1: name is \" \"; give a name in quotes, on one line, as"},
       {"beta2 = 1.25", "beta2 = -1",
        "weights.beta2 is -1; give a number, 0 or more, as weights.beta2 = 1"},
       {"beta2 = 1.25", "delta = 1", "unknown key weights.delta; known in weights are alpha, beta1"},
@@ -204,6 +225,21 @@ TEST(FindMachine, SourcesNameKeysOfFiles) {
     });
     EXPECT_TRUE(open.empty()) << named.name << ": " << *open.begin();
   }
+}
+
+TEST(FindMachine, ALinkThatLeadsToItselfIsNoFile) {
+  const std::string path = testing::TempDir() + "tessera-machine-loop.toml";
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink(path, path);
+  try {
+    find_machine(path);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::Usage);
+    EXPECT_NE(std::string(error.what()).find("' cannot be looked at: "), std::string::npos)
+        << error.what();
+  }
+  std::filesystem::remove(path);
 }
 
 TEST(FindMachine, ByName) {

@@ -63,6 +63,11 @@ TEST(BufferFile, BadFilesAreRefused) {
            Row{"id,lower,upper,size,alignment\na,0,3,8,0\n", "line 2 has alignment '0'"},
            Row{"id,lower,upper,size,alignment,offset\na,0,3,8,4,6\n",
                "line 2 has offset 6, which is no multiple of its alignment, 4"},
+           Row{"id,lower,upper,size,offset\na,0,3,8,4\nb,3,5,8,4\nc,2,4,4,0\nd,1,2,8,11\n",
+               "'f.csv', line 5 has an offset at which it overlaps line 2, and both are alive at "
+               "time 1; give one of them another"},
+           Row{"id,lower,upper,size,offset\na,3,9,8,0\n\nb,0,4,8,7\n",
+               "line 4 has an offset at which it overlaps line 2, and both are alive at time 3"},
            Row{"id,lower,upper,size,gaps\na,0,3,8,1-2\n", "line 2 has gaps in a lifetime"},
        }) {
     SCOPED_TRACE(row.text);

@@ -4,11 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 
 namespace tessera {
 namespace {
+
+constexpr int kCores = 4;
 
 RunConfig recorded_run() {
   RunConfig out;
@@ -30,8 +34,8 @@ PlanChoice choice() {
 }
 
 TEST(PlanFile, SaysAllFlags) {
-  const PlanFile read = parse_plan_file(plan_file_text(recorded_run(), choice()), "a.toml");
-  EXPECT_EQ(read.made_for, made_for(with(recorded_run(), choice())));
+  const PlanFile read = parse_plan_file(plan_file_text(recorded_run(), choice(), kCores), "a.toml");
+  EXPECT_EQ(read.made_for, made_for(with(recorded_run(), choice()), kCores));
   for (const char* line :
        {"preset = \"gpt2-tiny\"", "devices = 4", "pipeline-layout = \"1,3\"", "zero-stage = 1",
         "micro-batch-size = 2", "recompute-granularity = \"full\"", "recompute-layers = \"0-1\"",
@@ -41,11 +45,11 @@ TEST(PlanFile, SaysAllFlags) {
 }
 
 TEST(PlanFile, IsRefusedForAnotherModelOrMachine) {
-  const PlanFile plan = parse_plan_file(plan_file_text(recorded_run(), choice()), "a.toml");
-  require_made_for(plan, recorded_run(), "a.toml");
+  const PlanFile plan = parse_plan_file(plan_file_text(recorded_run(), choice(), kCores), "a.toml");
+  require_made_for(plan, recorded_run(), kCores, "a.toml");
   const auto refused = [&](const RunConfig& other, const std::string& told) {
     try {
-      require_made_for(plan, other, "a.toml");
+      require_made_for(plan, other, kCores, "a.toml");
       ADD_FAILURE() << "it is not refused";
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find(told), std::string::npos) << error.what();
@@ -58,11 +62,50 @@ TEST(PlanFile, IsRefusedForAnotherModelOrMachine) {
           "batches of 8, and this run has gpt2 of 6 layers");
   RunConfig elsewhere = recorded_run();
   elsewhere.max_isa = "avx512";
-  refused(elsewhere, "was made for the machine this machine, cores = ");
+  refused(elsewhere, "was made for the machine this machine, cores = 4");
+  EXPECT_THROW(require_made_for(plan, recorded_run(), kCores - 1, "a.toml"), Error);
+}
+
+/// Editors and version control may change the ends of lines, and people the order of tables.
+TEST(PlanFile, IsReadAsToml) {
+  const std::string file = plan_file_text(recorded_run(), choice(), kCores);
+  const PlanFile as_written = parse_plan_file(file, "a.toml");
+  std::string with_returns;
+  for (const char c : file) with_returns += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  EXPECT_EQ(parse_plan_file(with_returns, "a.toml").made_for, as_written.made_for);
+  const std::size_t table = file.find("[plan]");
+  const std::string turned = file.substr(table) + "[model]\nlayers = 4\n";
+  const PlanFile read = parse_plan_file(turned, "a.toml");
+  EXPECT_EQ(read.made_for, as_written.made_for);
+  EXPECT_EQ(std::string(trim(read.fields)), "[model]\nlayers = 4");
+}
+
+TEST(PlanFile, HasTheWholePathOfAMachineFile) {
+  RunConfig run = recorded_run();
+  run.machine = "m.toml";
+  const std::string path = (std::filesystem::current_path() / "m.toml").string();
+  EXPECT_NE(plan_file_text(run, choice(), kCores).find(text("machine = \"", path, "\"\n")),
+            std::string::npos);
+  run.machine = "h100-256";
+  EXPECT_NE(plan_file_text(run, choice(), kCores).find("machine = \"h100-256\"\n"),
+            std::string::npos);
 }
 
 TEST(PlanFile, OtherFilesAreRefused) {
-  EXPECT_THROW(parse_plan_file("devices = 2\n", "a.toml"), Error);
+  const std::string file = plan_file_text(recorded_run(), choice(), kCores);
+  const std::pair<std::string, std::string> cases[] = {
+      {"devices = 2\n", "'a.toml' is no plan: it has no table [plan]"},
+      {file.substr(0, file.size() - 5), "a.toml:"},
+      {file.substr(0, file.find("model-digest")), "its table [plan] has no model-digest"},
+      {file + "cores = 2\n", "unknown key plan.cores; make one with"}};
+  for (const auto& [toml, told] : cases) {
+    try {
+      parse_plan_file(toml, "a.toml");
+      ADD_FAILURE() << "it is not refused: " << told;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(told), std::string::npos) << error.what();
+    }
+  }
 }
 
 }  // namespace

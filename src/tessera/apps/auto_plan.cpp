@@ -20,8 +20,14 @@ RunConfig with_one_device(RunConfig config) {
   parallel.virtual_stages = parallel.shard_size = parallel.shard_threshold = 0;
   parallel.layout.clear();
   config.data_parallel = 0;
-  complete(config);
   return config;
+}
+
+void take_devices(RunConfig& config, const RunConfig& from) {
+  config.parallel = from.parallel;
+  config.data_parallel = from.data_parallel;
+  config.micro_batch_size = from.micro_batch_size;
+  complete(config);
 }
 
 std::int64_t devices_to_plan(const RunConfig& config) {
@@ -30,16 +36,19 @@ std::int64_t devices_to_plan(const RunConfig& config) {
   return there > 0 ? there : num_usable_cores();
 }
 
+void require_devices(const RunConfig& config) {
+  const std::int64_t there = config.parallel.machine.devices(), asked = config.parallel.devices;
+  const bool told = config.asked_for.contains("devices");
+  require(there == 0 || !told || asked <= there, "devices ", asked, " is more than machine ",
+          config.machine, " has, which is ", there, "; give at most that, or another machine");
+}
+
 PlanQuestion question_of(const RunConfig& config, bool precision) {
+  require_devices(config);
   PlanQuestion out;
   out.base = config;
   out.machine = config.parallel.machine;
   out.precision = precision;
-  const std::int64_t there = out.machine.devices();
-  const bool told = config.asked_for.contains("devices");
-  require(there == 0 || !told || config.parallel.devices <= there, "devices ",
-          config.parallel.devices, " is more than machine ", config.machine, " has, which is ",
-          there, "; give at most that, or another machine");
   out.devices = devices_to_plan(config);
   out.cap = parse_memory_cap(config.memory_cap);
   if (!out.cap && out.machine.device.memory_bytes > 0) out.cap = out.machine.device.memory_bytes;

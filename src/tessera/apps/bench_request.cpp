@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "tessera/apps/bench_text.h"
@@ -18,8 +16,6 @@
 namespace tessera {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::int64_t kMost = 1'000'000;
 constexpr const char* kPlainName = "plain";
@@ -39,29 +35,6 @@ std::int64_t take_count(ParsedFlags& parsed, const std::string& name, std::int64
   if (whole && count >= least && count <= kMost) return count;
   problems.add(text(name, " is '", value, "'; give a whole number from ", least, " to ", kMost));
   return standard;
-}
-
-std::string take_file(ParsedFlags& parsed, const std::string& name, Problems& problems) {
-  if (parsed.find(name) == nullptr) return "";
-  const std::string file = parsed.take_value(name);
-  check_result_file(name, file, problems);
-  return file;
-}
-
-/// No result is written over what a run reads.
-void check_files(const BenchRequest& request, const RunConfig& config, Problems& problems) {
-  std::vector<std::string> read = config.data;
-  for (const auto& others : {config.valid_data, config.test_data})
-    read.insert(read.end(), others.begin(), others.end());
-  std::error_code ignored;
-  for (const std::string& file : {request.page, request.results}) {
-    for (const std::string& source : read) {
-      if (!file.empty() && fs::equivalent(file, source, ignored))
-        problems.add(text("'", file, "' is a text to train on; write to another file"));
-    }
-  }
-  if (!request.page.empty() && request.page == request.results)
-    problems.add(text("html and results are both '", request.page, "'; give each a file"));
 }
 
 /// Of names and commands; each name is one that no other row of the table has.
@@ -222,8 +195,8 @@ BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families
   out.as_json = parsed.take_switch("json");
   out.planned = parsed.take_switch("planned");
   const bool all = parsed.take_switch("all");
-  out.page = take_file(parsed, "html", problems);
-  out.results = take_file(parsed, "results", problems);
+  out.page = take_result_file(parsed, "html", problems);
+  out.results = take_result_file(parsed, "results", problems);
   const bool told_peer = parsed.find("peer") != nullptr;
   out.python = parsed.take_value("peer");
   if (told_peer && out.python.empty()) problems.add("peer is empty; name a Python with PyTorch");
@@ -249,7 +222,8 @@ BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families
   out.runs.push_back(run_of({kPlainName, {}}, std::move(asked), out.length, of_plain));
   const RunConfig plain = out.runs.front().config;
   for (const Error& problem : of_plain.list()) problems.add(problem);
-  check_files(out, plain, problems);
+  const NamedFile results[] = {{"html", out.page}, {"results", out.results}};
+  check_apart(results, files_to_read(plain, parsed), problems);
   if (!of_plain.empty()) return out;
   if (plain.data.empty() && needs_pairs(plain))
     problems.add(text("data is missing: family ", plain.model.family, " trains on pairs of texts, ",

@@ -211,7 +211,7 @@ int calibrate_command(const RanksCommand& command, const std::string& file, Cons
     if (launched == nullptr && !command.devices_told) config.parallel.devices = num_usable_cores();
     Calibration found = calibrate(config, launched, mine);
     if (launched != nullptr && launched->rank() > 0) return 0;
-    found.machine.name = std::filesystem::path(file).stem().string();
+    found.machine.name = machine_name_text(std::filesystem::path(file).stem().string());
     write_atomically(file, to_text(found));
     mine.out << to_text(found);
     return 0;

@@ -48,7 +48,6 @@ int doctor_command(const Arguments& arguments, Console& console, const OwnFamili
   }
   const bool calibrates = parsed.find("calibrate") != nullptr;
   const std::string file = parsed.take_value("calibrate");
-  if (calibrates && file.empty()) problems.add("--calibrate is empty; name a file to write");
   const bool devices_told = parsed.find("devices") != nullptr;
   if (!calibrates && (devices_told || parsed.find("threads") != nullptr))
     problems.add("--devices and --threads do nothing without --calibrate FILE; leave them out");

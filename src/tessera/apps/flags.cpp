@@ -86,8 +86,10 @@ ParsedFlags parse_flags(const Arguments& arguments, const std::vector<Flag>& fla
     const Flag* flag = find_flag(flags, name);
     Setting setting{name, {}, "--" + name};
     if (equals != std::string::npos) setting.values.push_back(word.substr(equals + 1));
-    if (flag == nullptr) {
-      problems.add(unknown(name, flags));
+    if (flag == nullptr || !flag->elsewhere.empty()) {
+      problems.add(flag == nullptr ? unknown(name, flags)
+                                   : text("--", name, " is a flag of ", flag->elsewhere));
+      if (flag != nullptr && flag->value.empty()) continue;
       while (setting.values.empty() && next_is_value()) ++i;  // what was meant for it
       continue;
     }
@@ -151,7 +153,7 @@ std::string flags_help(const std::vector<Flag>& flags, int columns) {
     if (!out.empty()) out += "\n";
     if (!group.empty()) out += group + "\n";
     for (const Flag& flag : flags) {
-      if (flag.group != group) continue;
+      if (flag.group != group || !flag.elsewhere.empty()) continue;
       out += text("  --", flag.name, flag.value.empty() ? "" : " ", flag.value);
       wrap(out, flag.help, kIndent, width);
     }

@@ -15,8 +15,9 @@ struct Flag {
   std::vector<std::string> also;  // other names
   std::string value;              // what to give, for help: "N"; empty: a switch
   std::string help;
-  std::string group = {};  // heading in the help; empty: the command's own
-  bool many = false;       // takes all words up to the next flag
+  std::string group = {};      // heading in the help; empty: the command's own
+  bool many = false;           // takes all words up to the next flag
+  std::string elsewhere = {};  // the command that takes it: this one refuses it and names that
 };
 
 struct ParsedFlags {

@@ -1,9 +1,12 @@
+#include <algorithm>
+
 #include "tessera/apps/auto_plan.h"
 #include "tessera/apps/buffer_layout.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
 #include "tessera/apps/ranks.h"
+#include "tessera/apps/result_file.h"
 #include "tessera/apps/search_text.h"
 #include "tessera/apps/take_machine.h"
 #include "tessera/base/cores.h"
@@ -102,23 +105,46 @@ PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
   out.placements = parsed.take_switch("placements");
   out.automatic = parsed.take_switch("auto");
   out.precision = parsed.take_switch("auto-precision");
-  out.plan_file = parsed.take_value("write-plan");
-  out.page = parsed.take_value("html");
-  out.search_mode = parsed.take_value("search-mode");
+  out.plan_file = take_result_file(parsed, "write-plan", problems);
+  out.page = take_result_file(parsed, "html", problems);
+  out.picture = take_result_file(parsed, "schedule-svg", problems);
+  if (parsed.find("search-mode") != nullptr) {
+    out.search_mode = parsed.take_value("search-mode");
+    problems.gather([&] { search_mode_of(out.search_mode); });
+  }
   if (!out.automatic && (out.precision || !out.plan_file.empty() || !out.page.empty()))
     problems.add("--auto-precision, --write-plan and --html are for the planner; give --auto too");
   if (out.automatic && !out.search_mode.empty())
     problems.add(text("--auto plans whole runs, and --search-mode ", out.search_mode,
                       " places single ops; give one of them"));
-  const bool draws = parsed.find("schedule-svg") != nullptr;
-  out.picture = parsed.take_value("schedule-svg");
-  if (draws && out.picture.empty()) problems.add("--schedule-svg is empty; name a file to write");
   return out;
+}
+
+/// A search shares out devices itself, and says what it finds in one way.
+void refuse_beside_search(const ParsedFlags& parsed, const PlanRequest& request,
+                          Problems& problems) {
+  const auto refuse = [&](std::string_view flag) {
+    problems.add(
+        text(flag, " does nothing with --search-mode ", request.search_mode, "; leave it out"));
+  };
+  if (request.json) refuse("--json");
+  if (request.placements) refuse("--placements");
+  if (!request.picture.empty()) refuse("--schedule-svg");
+  for (const Setting& setting : parsed.settings) {
+    const Field* field = find_field(setting.key).field;
+    if (field == nullptr) continue;
+    constexpr std::string_view kRead[] = {"devices", "machine", "memory-cap"};
+    const bool shares_out =
+        field->group == FieldGroup::Parallel || field->name == "micro-batch-size";
+    if (shares_out && std::ranges::find(kRead, field->name) == std::end(kRead))
+      refuse(setting.source);
+  }
 }
 
 /// The run that is asked about, complete. Errors: all that is wrong with it.
 RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& problems,
                     Console& console, const OwnFamilies& families) {
+  if (!request.search_mode.empty()) refuse_beside_search(parsed, request, problems);
   std::vector<std::string> notices;
   RunConfig config = configure(parsed, problems, notices, families);
   agree_on_choices(config, nullptr, problems);
@@ -126,8 +152,16 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   if (!config.data.empty()) leave_open_to_rows(config, false);
   complete(config);
   find_vocabulary(config, problems);
-  find_problems(request.automatic ? with_one_device(config) : config, problems);
-  if (!request.picture.empty() && config.parallel.pipeline == 1)
+  // The planner and searches share out devices in ways of their own.
+  const bool as_told = !request.automatic && request.search_mode.empty();
+  RunConfig judged = as_told ? config : with_one_device(config);
+  complete(judged);
+  find_problems(judged, problems);
+  if (!request.search_mode.empty()) problems.gather([&] { require_devices(config); }, {"devices"});
+  const NamedFile results[] = {
+      {"write-plan", request.plan_file}, {"html", request.page}, {"schedule-svg", request.picture}};
+  check_apart(results, files_to_read(config, parsed), problems);
+  if (!request.picture.empty() && request.search_mode.empty() && config.parallel.pipeline == 1)
     problems.add(text("--schedule-svg ", request.picture,
                       " draws the stages of a pipeline, and pipeline-model-parallel-size is 1; ",
                       "raise that, or leave --schedule-svg out"));
@@ -139,10 +173,12 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
 void print_automatic(const RunConfig& config, const PlanRequest& request, Console& console) {
   const PlanQuestion question = question_of(config, request.precision);
   const PlanAnswer answer = plan_for(question);
+  console.out << (request.json ? to_json(answer, question) : to_text(answer, question))
+              << std::flush;  // is there, whatever becomes of the files
   if (!request.plan_file.empty())
-    write_atomically(request.plan_file, plan_file_text(config, answer.best().considered.choice));
+    write_atomically(request.plan_file,
+                     plan_file_text(config, answer.best().considered.choice, num_usable_cores()));
   if (!request.page.empty()) write_atomically(request.page, to_html(answer, question));
-  console.out << (request.json ? to_json(answer, question) : to_text(answer, question));
 }
 
 void print_plan(RunConfig config, const PlanRequest& request, Console& console) {

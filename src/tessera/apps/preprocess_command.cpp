@@ -101,8 +101,8 @@ void take_only(ParsedFlags& parsed, std::string_view name, std::string_view only
     problems.add(text(name, " is '", value, "', but can be ", only, " alone; leave it out"));
 }
 
-std::int64_t take_count(ParsedFlags& parsed, std::string_view name, std::int64_t usual,
-                        Problems& problems) {
+std::int64_t take_amount(ParsedFlags& parsed, std::string_view name, std::int64_t usual,
+                         Problems& problems) {
   const std::string value = parsed.take_value(name);
   if (value.empty()) return usual;
   std::int64_t out = usual;
@@ -135,18 +135,18 @@ int preprocess_command(const Arguments& arguments, Console& console, const OwnFa
   request.keep_newlines = parsed.take_switch("keep-newlines");
   request.append_eod = parsed.take_switch("append-eod");
   request.overwrite = parsed.take_switch("overwrite");
-  request.workers = take_count(parsed, "workers", 1, problems);
+  request.workers = take_amount(parsed, "workers", 1, problems);
   request.encoder.vocab_file = parsed.take_value("vocab-file");
   request.encoder.merge_file = parsed.take_value("merge-file");
   request.encoder.path = parsed.take_value("tokenizer-model");
   if (!request.encoder.path.empty()) request.encoder.type = "HuggingFaceTokenizer";
-  request.encoder.vocab_size = take_count(parsed, "vocab-size", 0, problems);
+  request.encoder.vocab_size = take_amount(parsed, "vocab-size", 0, problems);
   if (const std::string type = parsed.take_value("tokenizer-type"); !type.empty())
     request.encoder.type = type;
   take_only(parsed, "lang", "english", problems);
   take_only(parsed, "dataset-impl", "mmap", problems);
   take_only(parsed, "partitions", "1", problems);
-  const std::int64_t interval = take_count(parsed, "log-interval", 0, problems);
+  const std::int64_t interval = take_amount(parsed, "log-interval", 0, problems);
   if (request.keep_newlines && !request.split_sentences)
     problems.add("keep-newlines does nothing without split-sentences; leave it out, or add that");
   for (const std::string& word : parsed.words)

@@ -8,6 +8,20 @@
 
 namespace tessera {
 
+namespace {
+
+/// By whatever path or link; a file that is not there yet has its path alone.
+bool is_same_file(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  if (a.empty() || b.empty()) return false;
+  std::error_code ignored, failed;
+  if (fs::equivalent(a, b, ignored)) return true;
+  const fs::path path = fs::weakly_canonical(fs::absolute(a), failed);
+  return !failed && path == fs::weakly_canonical(fs::absolute(b), failed) && !failed;
+}
+
+}  // namespace
+
 void check_result_file(const std::string& name, const std::string& file, Problems& problems) {
   namespace fs = std::filesystem;
   if (file.empty()) {
@@ -23,6 +37,42 @@ void check_result_file(const std::string& name, const std::string& file, Problem
   } else if (::access(folder.c_str(), W_OK | X_OK) != 0) {
     problems.add(text(name, " '", file, "': its folder cannot be written to; give another"),
                  Fault::Resource);
+  }
+}
+
+std::string take_result_file(ParsedFlags& parsed, const std::string& name, Problems& problems) {
+  if (parsed.find(name) == nullptr) return "";
+  const std::string file = parsed.take_value(name);
+  check_result_file(name, file, problems);
+  return file;
+}
+
+std::vector<NamedFile> files_to_read(const RunConfig& config, const ParsedFlags& parsed) {
+  std::vector<NamedFile> out = {{"machine", config.machine},
+                                {"tokenizer", config.tokenizer},
+                                {"vocab-file", config.vocab_file},
+                                {"merge-file", config.merge_file}};
+  if (const std::string* file = parsed.find("config")) out.push_back({"config", *file});
+  for (const std::string& file : config.data) out.push_back({"data", file});
+  for (const std::string& file : config.valid_data) out.push_back({"valid-data", file});
+  for (const std::string& file : config.test_data) out.push_back({"test-data", file});
+  return out;
+}
+
+void check_apart(std::span<const NamedFile> results, std::span<const NamedFile> read,
+                 Problems& problems) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto& [name, file] = results[i];
+    for (const NamedFile& other : results.first(i)) {
+      if (is_same_file(file, other.file))
+        problems.add(
+            text(other.name, " and ", name, " are both '", file, "'; give each a file of its own"));
+    }
+    for (const NamedFile& source : read) {
+      if (is_same_file(file, source.file))
+        problems.add(text(name, " '", file, "' is the file that ", source.name,
+                          " names, and would take its place; write to another"));
+    }
   }
 }
 

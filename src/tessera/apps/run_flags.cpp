@@ -1,12 +1,11 @@
 /// Flags and files that tell a run's configuration.
 
-#include <toml++/toml.h>
 #include <algorithm>
 
 #include "tessera/apps/flags.h"
 #include "tessera/apps/model_names.h"
+#include "tessera/base/parse_toml.h"
 #include "tessera/base/text.h"
-#include "tessera/base/utf8.h"
 #include "tessera/data/file.h"
 #include "tessera/train/family_fields.h"
 #include "tessera/train/fields.h"
@@ -157,17 +156,8 @@ std::vector<Setting> read_config_file(const std::string& path, Problems& problem
 
 std::vector<Setting> parse_config(std::string_view toml, const std::string& path,
                                   Problems& problems) {
-  const std::size_t bad = find_invalid_utf8(toml);
-  require(bad == std::string::npos, "'", path, "' is not UTF-8 at byte ", bad,
-          "; save it as UTF-8");
   std::vector<Setting> out;
-  try {
-    read_table(toml::parse(toml), path, "", out, problems);
-  } catch (const toml::parse_error& error) {
-    const auto& at = error.source().begin;
-    fail(Fault::Usage, path, ":", static_cast<std::int64_t>(at.line), ":",
-         static_cast<std::int64_t>(at.column), ": ", error.description());
-  }
+  read_table(parse_toml(toml, path), path, "", out, problems);
   return out;
 }
 

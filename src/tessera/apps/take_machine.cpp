@@ -7,7 +7,11 @@
 namespace tessera {
 
 void take_machine(RunConfig& config, Communicator* launched, Problems& problems) {
-  if (config.machine.empty()) return;
+  if (config.machine.empty()) {
+    if (config.asked_for.contains("machine"))
+      problems.add("machine is empty; name a machine or a machine file, or leave it out");
+    return;
+  }
   constexpr const char *kMachine = "machine", *kProblem = "problem";
   const auto found = from_leader(launched, [&]() -> std::map<std::string, std::string> {
     try {

@@ -10,9 +10,11 @@
 #include "tessera/apps/stop_signal.h"
 #include "tessera/apps/take_machine.h"
 #include "tessera/apps/training.h"
+#include "tessera/base/cores.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/planner/answer.h"
+#include "tessera/train/fields.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/trainer.h"
@@ -60,6 +62,9 @@ std::vector<Flag> training_flags(const OwnFamilies& families) {
         "",
         false},
        {"plan", {}, "FILE", "run the plan that tessera plan --write-plan wrote", "", false}});
+  for (const char* of_plan : {"write-plan", "html"})
+    out.push_back({of_plan, {}, "FILE", "", "", false, "tessera plan --auto"});
+  out.push_back({"auto-precision", {}, "", "", "", false, "tessera plan --auto"});
   return out;
 }
 
@@ -116,8 +121,10 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
       if (!problems.gather([&] { require_kernels(config); }, {"machine"})) problems.raise();
       if (launched == nullptr) config.parallel.devices = devices_to_plan(config);
     }
-    std::optional<PreparedRun> prepared = prepare_run(config, problems);
-    if (!prepared && request.asked.plan)
+    const bool automatic = request.asked.automatic;
+    std::optional<PreparedRun> prepared =
+        prepare_run(automatic ? with_one_device(config) : config, problems);
+    if (!prepared && request.asked.plan && is_of_another_model(*request.asked.plan, config))
       problems.add(text("the plan '", request.asked.plan_path, "' was made for ",
                         request.asked.plan->made_for.model));
     problems.raise();
@@ -125,8 +132,14 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
     const std::vector<std::string>& notices = request.asked.notices;
     run->notices.insert(run->notices.begin(), notices.begin(), notices.end());
     if (request.asked.plan)
-      require_made_for(*request.asked.plan, run->config, request.asked.plan_path);
-    if (request.asked.automatic) plan_run(*run, launched != nullptr, console);
+      require_made_for(*request.asked.plan, run->config,
+                       launched != nullptr ? launched->cores_of_host() : num_usable_cores(),
+                       request.asked.plan_path);
+    if (automatic) {
+      take_devices(run->config, config);
+      take_devices(run->told, config);
+      plan_run(*run, launched != nullptr, console);
+    }
     fit_run_to_cap(*run, launched, console);
     return record_of(run->config);
   });
@@ -200,6 +213,24 @@ TrainRequest request_of(const AskedTraining& asked, const std::vector<TrainCallb
   return out;
 }
 
+/// What tells that a plan's bytes and seconds are not those of this run; empty: nothing does.
+std::string notice_of_changed_plan(const RunConfig& config, const std::vector<Setting>& planned,
+                                   const std::string& path) {
+  Problems ignored;
+  std::vector<std::string> unread, changed;
+  const RunConfig of_plan = configure(ParsedFlags{}, ignored, unread, config.families, planned);
+  for (const Field& field : fields()) {
+    const bool counts = field.in_plan && (field.group == FieldGroup::Parallel ||
+                                          field.group == FieldGroup::Machine ||
+                                          field.group == FieldGroup::Optimizer);
+    if (counts && field.name != "machine" && get_text(field, config) != get_text(field, of_plan))
+      changed.emplace_back(field.name);
+  }
+  if (changed.empty()) return "";
+  return text("bytes and seconds of the plan '", path,
+              "' do not hold for this run, which differs in ", join(changed));
+}
+
 }  // namespace
 
 AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies& families) {
@@ -207,8 +238,11 @@ AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies&
   ParsedFlags parsed = parse_flags(arguments, training_flags(families), out.problems);
   out.automatic = parsed.take_switch("auto");
   std::vector<Setting> planned;
-  if (out.plan_path = parsed.take_value("plan"); !out.plan_path.empty()) {
+  if (parsed.find("plan") != nullptr) {
+    out.plan_path = parsed.take_value("plan");
     out.problems.gather([&] {
+      require(!out.plan_path.empty(), "plan is empty; name a file that tessera plan --write-plan ",
+              "wrote, or leave it out");
       out.plan = parse_plan_file(read_file(out.plan_path, Fault::Usage), out.plan_path);
       planned = parse_config(out.plan->fields, out.plan_path, out.problems);
     });
@@ -221,6 +255,10 @@ AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies&
     out.problems.add(text("unexpected '", word, "'; flags begin with --, as in --data ", word));
   out.devices_told = parsed.find("devices") != nullptr;
   out.config = configure(parsed, out.problems, out.notices, families, planned);
+  if (out.plan) {
+    const std::string changed = notice_of_changed_plan(out.config, planned, out.plan_path);
+    if (!changed.empty()) out.notices.push_back(changed);
+  }
   return out;
 }
 

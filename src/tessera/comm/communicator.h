@@ -85,6 +85,9 @@ class Communicator {
   /// over the ranks on it, and the rank that has fewest counts. 0 where a host has more ranks than
   /// cores.
   virtual int cores_per_rank() const = 0;
+  /// Cores of this rank's host that its ranks may use together: a launcher may have bound each to
+  /// some of them.
+  virtual int cores_of_host() const = 0;
 
   /// Begins a call; `collective`, `in` and `out` stay as they are until wait, and what it writes is
   /// no part of another call under way. Where groups cross, calls on them start in an order that

@@ -10,6 +10,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
+#include "tessera/data/part_text.h"
 #include "tessera/data/permutation.h"
 #include "tessera/tensor/ignored_label.h"
 
@@ -54,6 +55,7 @@ class DocumentSamples final : public Samples {
   DocumentSamples(const Dataset& data, Part part, const DocumentOptions& options)
       : options_(options),
         trains_(part == Part::Train),
+        some_train_(data.rows.train > 0),
         key_(random_key(options.seed, "data.order")) {
     check(data.rows.columns == 1 && options.packing != Packing::Wrapped, "documents of rows");
     const std::int64_t begin = trains_ ? 0 : data.rows.train,
@@ -93,8 +95,7 @@ class DocumentSamples final : public Samples {
     };
     const bool packed = options_.packing == Packing::Bfd;
     return text("packing ", to_text(options_.packing), ": ",
-                counted(std::ssize(documents_), "document"), " of the ",
-                trains_ ? "training" : "held-out", " part ",
+                counted(std::ssize(documents_), "document"), part_text(trains_, some_train_), " ",
                 std::ssize(documents_) == 1 ? "is" : "are", " in ", counted(samples(), "sample"),
                 " of ", options_.context, " positions, of which padding takes ", padding(samples()),
                 packed ? text(" (a document in each: ", padding(std::ssize(documents_)), ")") : "",
@@ -158,7 +159,7 @@ class DocumentSamples final : public Samples {
   }
 
   DocumentOptions options_;
-  bool trains_;
+  bool trains_, some_train_;
   std::uint64_t key_;
   std::vector<std::span<const std::int32_t>> documents_;
   std::vector<std::vector<std::int64_t>> packs_;  // of Packing::Bfd: documents of each sample

@@ -8,6 +8,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
+#include "tessera/data/part_text.h"
 #include "tessera/data/permutation.h"
 #include "tessera/tensor/ignored_label.h"
 
@@ -72,9 +73,9 @@ class LabelledTexts final : public Samples {
   std::string notice() const override {
     const std::string cut =
         cut_ == 0 ? ""
-                  : text(counted(cut_, "sample"), " of the ", trains_ ? "training" : "held-out",
-                         " part ", cut_ == 1 ? "is" : "are", " longer than the context of ",
-                         options_.context, " tokens, and cut");
+                  : text(counted(cut_, "sample"), part_text(trains_, data_.rows.train > 0), " ",
+                         cut_ == 1 ? "is" : "are", " longer than the context of ", options_.context,
+                         " tokens, and cut");
     if (!buckets_) return cut;
     return text(cut, cut.empty() ? "" : "; ", buckets_->notice(options_.buckets.lengths, used_));
   }

@@ -19,7 +19,12 @@ Machine find_machine(const std::string& name_or_path) {
   for (const NamedMachine& named : named_machines()) {
     if (named.name == name_or_path) return named.machine;
   }
-  require(std::filesystem::is_regular_file(name_or_path), "machine '", name_or_path,
+  std::error_code failure;
+  const std::filesystem::file_status status = std::filesystem::status(name_or_path, failure);
+  require(status.type() != std::filesystem::file_type::none, "machine file '", name_or_path,
+          "' cannot be looked at: ", failure.message(),
+          "; check its permissions, and where links lead");
+  require(std::filesystem::is_regular_file(status), "machine '", name_or_path,
           "' is neither a machine with a name nor a file; names are ", join(machine_names()),
           ", and `tessera doctor --calibrate FILE` writes a file for the machine it runs on");
   std::ifstream file(name_or_path, std::ios::binary);

@@ -1,6 +1,5 @@
 #include "tessera/machines/machine_file.h"
 
-#include <toml++/toml.h>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -8,8 +7,9 @@
 #include <variant>
 
 #include "tessera/base/error.h"
+#include "tessera/base/parse_toml.h"
+#include "tessera/base/printable.h"
 #include "tessera/base/toml_string.h"
-#include "tessera/base/utf8.h"
 
 namespace tessera {
 
@@ -34,22 +34,23 @@ struct Key {
   std::string path;
   std::variant<double*, std::int64_t*, bool*, std::string*, KernelSource*> slot;
   std::span<const Unit> units = {};  // empty: a number without one
-  double low = 0;                    // least value; of quantities above 0 the next number
+  double low = 0;                    // least value
   std::string_view example;
   bool required = true;
 };
 
-constexpr double kAboveNothing = std::numeric_limits<double>::min();
-constexpr double kHighest = 1e15;
+/// What no machine is slower, faster or later than; in the first of the units.
+constexpr double kSlowest = 1e-6;
+constexpr double kHighest = 1e15, kLatest = 1e9;
 
 void add_floats(std::vector<Key>& out, const std::string& path, FloatSpeed& floats, bool required) {
-  out.push_back({path + ".peak", &floats.gigaflops_per_s, kRates, kAboveNothing, "\"100 TFLOP/s\"",
-                 required});
+  out.push_back(
+      {path + ".peak", &floats.gigaflops_per_s, kRates, kSlowest, "\"100 TFLOP/s\"", required});
   out.push_back({path + ".half_m", &floats.half_m, {}, 0, "256", false});
   out.push_back({path + ".half_n", &floats.half_n, {}, 0, "256", false});
   out.push_back({path + ".half_k", &floats.half_k, {}, 0, "256", false});
-  out.push_back({path + ".attention", &floats.attention, {}, kAboveNothing, "1", false});
-  out.push_back({path + ".others", &floats.others, {}, kAboveNothing, "1", false});
+  out.push_back({path + ".attention", &floats.attention, {}, kSlowest, "1", false});
+  out.push_back({path + ".others", &floats.others, {}, kSlowest, "1", false});
 }
 
 /// In the order of a file.
@@ -60,27 +61,25 @@ std::vector<Key> keys_of(Machine& m) {
   for (const MachineLevel& level : machine_levels()) {
     LinkSpeed& link = m.*level.link;
     const std::string path = text("links.", level.name, ".");
-    out.push_back(
-        {path + "bandwidth", &link.gigabytes_per_s, kSpeeds, kAboveNothing, "\"100 Gb/s\""});
+    out.push_back({path + "bandwidth", &link.gigabytes_per_s, kSpeeds, kSlowest, "\"100 Gb/s\""});
     out.push_back({path + "latency", &link.microseconds, kTimes, 0, "\"5 us\""});
     out.push_back({path + "units", &link.units, {}, 0, "8"});
     out.push_back({path + "sharing", &link.sharing, {}, 1, "1", false});
   }
   DeviceSpeed& device = m.device;
-  out.push_back({"device.memory", &device.memory_bytes, kSizes, 0, "\"32 GiB\"", false});
-  out.push_back({"device.memory_bandwidth", &device.memory_gigabytes_per_s, kSpeeds, kAboveNothing,
+  out.push_back({"device.memory", &device.memory_bytes, kSizes, 1, "\"32 GiB\"", false});
+  out.push_back({"device.memory_bandwidth", &device.memory_gigabytes_per_s, kSpeeds, kSlowest,
                  "\"1200 GB/s\""});
   out.push_back({"device.kernel_start", &device.start_microseconds, kTimes, 0, "\"4 us\""});
-  out.push_back({"device.other_arithmetic", &device.other_gigaflops_per_s, kRates, kAboveNothing,
+  out.push_back({"device.other_arithmetic", &device.other_gigaflops_per_s, kRates, kSlowest,
                  "\"4 TFLOP/s\""});
   out.push_back({"device.sharing", &device.sharing, {}, 1, "1", false});
   out.push_back({"device.overlap", &device.overlap, {}, 0, "true"});
   add_floats(out, "device.f32", device.f32, true);
   add_floats(out, "device.bf16", device.bf16, true);
   add_floats(out, "device.f16", device.f16, true);
-  out.push_back({"host.memory", &m.memory.memory_bytes, kSizes, 0, "\"96 GB\"", false});
-  out.push_back(
-      {"host.bandwidth", &m.memory.gigabytes_per_s, kSpeeds, kAboveNothing, "\"32 GB/s\""});
+  out.push_back({"host.memory", &m.memory.memory_bytes, kSizes, 1, "\"96 GB\"", false});
+  out.push_back({"host.bandwidth", &m.memory.gigabytes_per_s, kSpeeds, kSlowest, "\"32 GB/s\""});
   out.push_back({"host.latency", &m.memory.microseconds, kTimes, 0, "\"10 us\""});
   out.push_back({"weights.alpha", &m.weights.alpha, {}, 0, "1", false});
   out.push_back({"weights.beta1", &m.weights.beta1, {}, 0, "1", false});
@@ -90,9 +89,13 @@ std::vector<Key> keys_of(Machine& m) {
 }
 
 std::string value_text(const toml::node& node) {
-  if (const auto* value = node.as_string()) return text("\"", value->get(), "\"");
+  if (const auto* value = node.as_string()) return toml_string(value->get());
   if (const auto* value = node.as_integer()) return number_text(value->get());
-  if (const auto* value = node.as_floating_point()) return number_text(value->get());
+  if (const auto* value = node.as_floating_point()) {
+    const std::string number = number_text(value->get());
+    const bool whole = number.find_first_not_of("-0123456789") == std::string::npos;
+    return whole ? number + ".0" : number;  // as it is written, to tell it from a whole number
+  }
   if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
   return node.is_array() ? "a list" : node.is_table() ? "a table" : "a date";
 }
@@ -166,8 +169,8 @@ class FileReader {
   void read_value(const Key& key, const toml::node& node, std::int64_t line) {
     if (auto* const* name = std::get_if<std::string*>(&key.slot)) {
       const auto* value = node.as_string();
-      if (value == nullptr || trim(value->get()).empty())
-        return wrong(key, node, line, "a name in quotes");
+      if (value == nullptr || value->get() != machine_name_text(value->get()))
+        return wrong(key, node, line, "a name in quotes, on one line");
       **name = value->get();
     } else if (auto* const* flag = std::get_if<bool*>(&key.slot)) {
       if (!node.is_boolean()) return wrong(key, node, line, "true or false");
@@ -192,10 +195,8 @@ class FileReader {
     } else if (node.is_floating_point() && whole == nullptr) {
       number = node.as_floating_point()->get();
     }
-    if (!std::isfinite(number) || number < key.low || number > kHighest) {
-      const std::string range =
-          number > kHighest ? highest_of(key)
-                            : (key.low == kAboveNothing ? "above 0" : text(key.low, " or more"));
+    if (!std::isfinite(number) || number < key.low || number > highest(key)) {
+      const std::string range = range_of(key, number);
       return wrong(key, node, line,
                    key.units.empty()
                        ? text(whole != nullptr ? "a whole number, " : "a number, ", range)
@@ -208,10 +209,17 @@ class FileReader {
     }
   }
 
-  /// "of at most 1e+15", in the first of the units where it has some.
-  static std::string highest_of(const Key& key) {
-    return text("of at most ", number_text(kHighest),
-                key.units.empty() ? "" : text(" ", key.units[0].name));
+  static double highest(const Key& key) {
+    return key.units.data() == kTimes.data() ? kLatest : kHighest;
+  }
+
+  /// "of at most 1e+15 GB/s": what `number` is not, in the first of the units where there are some.
+  static std::string range_of(const Key& key, double number) {
+    const std::string unit = key.units.empty() ? "" : text(" ", key.units[0].name);
+    if (number > highest(key)) return text("of at most ", number_text(highest(key)), unit);
+    if (key.low == kSlowest)
+      return number > 0 ? text("of at least ", number_text(kSlowest), unit) : "above 0";
+    return text(key.low, key.low > 0 ? unit : "", " or more");
   }
 
   void find_missing() {
@@ -297,22 +305,23 @@ std::string text_of(const Key& key) {
 }  // namespace
 
 Machine parse_machine_file(std::string_view toml, const std::string& path) {
-  const std::size_t bad = find_invalid_utf8(toml);
-  require(bad == std::string::npos, "'", path, "' is not UTF-8 at byte ", bad,
-          "; save it as UTF-8");
-  try {
-    return FileReader(path).read(toml::parse(toml));
-  } catch (const toml::parse_error& error) {
-    const auto& at = error.source().begin;
-    fail(Fault::Usage, path, ":", static_cast<std::int64_t>(at.line), ":",
-         static_cast<std::int64_t>(at.column), ": ", error.description());
-  }
+  return FileReader(path).read(parse_toml(toml, path));
+}
+
+std::string machine_name_text(std::string_view name) {
+  std::string out = printable(name);
+  std::ranges::replace_if(
+      out, [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  return trim(out).empty() ? "machine" : out;
 }
 
 std::string machine_file_text(const Machine& machine) {
   Machine copy = machine;
   std::string out, table;
   for (const Key& key : keys_of(copy)) {
+    const auto* bytes = std::get_if<std::int64_t*>(&key.slot);
+    if (bytes != nullptr && !key.units.empty() && **bytes == 0)
+      continue;  // of which nothing is told
     const std::size_t dot = key.path.rfind('.');
     const std::string of = dot == std::string::npos ? "" : key.path.substr(0, dot);
     if (of != table) out += text("\n[", of, "]\n");

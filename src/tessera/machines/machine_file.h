@@ -21,7 +21,10 @@ namespace tessera {
 /// of unknown keys, keys that are missing, values of another kind or unit, values that no machine
 /// has: each with its line, the key, what was given and what to give.
 Machine parse_machine_file(std::string_view toml, const std::string& path);
-/// As parse_machine_file reads it back.
+/// A name that a machine can have: one line that a terminal shows, with something on it. Of other
+/// texts the nearest.
+std::string machine_name_text(std::string_view name);
+/// As parse_machine_file reads it back, where the machine has such a name.
 std::string machine_file_text(const Machine& machine);
 
 /// A key of machine files, for the documents.

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "tessera/base/error.h"
 #include "tessera/base/index.h"
@@ -46,6 +48,7 @@ class BufferReader {
                  " columns; give a cell for each"));
     cells_ = std::move(cells);
     out_.buffers.push_back(buffer());
+    row_lines_.push_back(line_);
     out_.rows.push_back(std::move(cells_));
   }
 
@@ -53,6 +56,7 @@ class BufferReader {
     if (out_.buffers.empty())
       fail(Fault::Data, "'", path_,
            "' has no buffers; give a line 'id,lower,upper,size' and one for each buffer below it");
+    refuse_overlaps();
     return std::move(out_);
   }
 
@@ -133,8 +137,43 @@ class BufferReader {
           "machine has as many");
   }
 
+  /// Places that are given: of those that are alive at a time, each is compared with its
+  /// neighbours.
+  void refuse_overlaps() const {
+    std::vector<std::size_t> given;
+    for (std::size_t i = 0; i < out_.buffers.size(); ++i) {
+      if (out_.buffers[i].offset && out_.buffers[i].bytes > 0) given.push_back(i);
+    }
+    const auto lower = [&](std::size_t i) { return out_.buffers[i].lower; };
+    std::ranges::stable_sort(given, {}, lower);
+    std::set<std::pair<std::int64_t, std::size_t>> alive, ends;  // by offset, and by upper
+    for (const std::size_t i : given) {
+      const TimedBuffer& b = out_.buffers[i];
+      while (!ends.empty() && ends.begin()->first <= b.lower) {
+        alive.erase({*out_.buffers[ends.begin()->second].offset, ends.begin()->second});
+        ends.erase(ends.begin());
+      }
+      const auto above = alive.lower_bound({*b.offset, 0});
+      if (above != alive.end() && above->first < *b.offset + b.bytes) overlap(above->second, i);
+      if (above != alive.begin()) {
+        const auto& [offset, below] = *std::prev(above);
+        if (offset + out_.buffers[below].bytes > *b.offset) overlap(below, i);
+      }
+      alive.insert({*b.offset, i});
+      ends.insert({b.upper, i});
+    }
+  }
+
+  [[noreturn]] void overlap(std::size_t a, std::size_t b) const {
+    const std::int64_t first = row_lines_[std::min(a, b)], second = row_lines_[std::max(a, b)];
+    fail(Fault::Data, "'", path_, "', line ", second, " has an offset at which it overlaps line ",
+         first, ", and both are alive at time ",
+         std::max(out_.buffers[a].lower, out_.buffers[b].lower), "; give one of them another");
+  }
+
   const std::string& path_;
   std::int64_t line_ = 0;
+  std::vector<std::int64_t> row_lines_;  // of each buffer
   std::map<std::string, std::size_t> columns_;
   bool last_is_alive_ = false;
   std::map<std::string, std::int64_t> lines_;  // of each id

@@ -26,8 +26,8 @@ struct BufferFile {
 /// Reads the text of a file; `path` is for messages.
 /// Errors: Fault::Data, naming file and line: a column is missing or there twice, a line has more
 /// or fewer cells, a number is not one, an id is there twice, a lifetime is empty, a size is
-/// negative, all together have more than kMaxSize bytes; no buffers; gaps in lifetimes, which are
-/// not supported.
+/// negative, all together have more than kMaxSize bytes, offsets that are given make two overlap;
+/// no buffers; gaps in lifetimes, which are not supported.
 BufferFile parse_buffer_file(std::string_view text, const std::string& path);
 
 /// The file with these offsets: in the column `offset`, or a new one at the end.

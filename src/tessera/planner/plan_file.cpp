@@ -1,11 +1,15 @@
 #include "tessera/planner/plan_file.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <limits>
 
-#include "tessera/base/cores.h"
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
+#include "tessera/base/parse_toml.h"
 #include "tessera/base/text.h"
+#include "tessera/base/toml_string.h"
+#include "tessera/machines/find_machine.h"
 #include "tessera/machines/machine_file.h"
 #include "tessera/models/family.h"
 #include "tessera/train/fields.h"
@@ -27,17 +31,56 @@ std::string digest(const std::string& of) {
   return hash128_text(std::as_bytes(std::span(of.data(), of.size())));
 }
 
+constexpr std::string_view kVocabulary = ", vocabulary ";
+constexpr const char* kMakeOne = "make one with tessera plan --auto --write-plan FILE";
+
+std::uint32_t line_of(const toml::node& node) { return node.source().begin.line; }
+
+/// Errors: Fault::Usage: a key that is missing, is not known, or is no text.
+MadeFor read_made_for(const toml::table& plan, const std::string& path) {
+  MadeFor out;
+  for (const auto& [name, node] : plan) {
+    const auto known = std::ranges::find(kKeys, name.str(), &Key::name);
+    const std::string line = text(path, ":", static_cast<std::int64_t>(line_of(node)), ": ");
+    require(known != std::end(kKeys), line, "unknown key plan.", name.str(), "; ", kMakeOne);
+    require(node.is_string(), line, "plan.", name.str(), " is no text in quotes; ", kMakeOne);
+    out.*known->value = node.as_string()->get();
+  }
+  for (const Key& key : kKeys)
+    require(plan.contains(key.name), "'", path, "' is no plan: its table [plan] has no ", key.name,
+            " to say what machine and model it was made for; ", kMakeOne);
+  return out;
+}
+
+bool is_machine_file(const std::string& machine) {
+  const std::vector<std::string> names = machine_names();
+  return !machine.empty() && std::ranges::find(names, machine) == names.end();
+}
+
 /// What a machine is: its description, or where none is told its cores and instruction set.
-std::string described(const RunConfig& config) {
+std::string described(const RunConfig& config, int cores) {
   if (!config.machine.empty()) return machine_file_text(config.parallel.machine);
-  return text("cores = ", num_usable_cores(), ", ", config.max_isa);
+  return text("cores = ", cores, ", ", config.max_isa);
+}
+
+std::string model_text(const RunConfig& config) {
+  const ModelConfig& model = config.model;
+  return text(model.family, " of ", layer_count(model), " layers, width ", model.width,
+              ", context ", model.context, kVocabulary, model.vocabulary, ", batches of ",
+              config.global_batch_size);
+}
+/// The same without that size, which the data may tell later.
+std::string without_vocabulary(std::string model) {
+  const std::size_t begin = model.find(kVocabulary);
+  if (begin == std::string::npos) return model;
+  return model.erase(begin, model.find(", ", begin + kVocabulary.size()) - begin);
 }
 
 }  // namespace
 
-MadeFor made_for(const RunConfig& config) {
+MadeFor made_for(const RunConfig& config, int cores) {
   MadeFor out;
-  const std::string machine = described(config);
+  const std::string machine = described(config, cores);
   out.machine = config.machine.empty() ? text("this machine, ", machine) : config.machine;
   out.machine_digest = digest(machine);
   std::string all;
@@ -45,49 +88,52 @@ MadeFor made_for(const RunConfig& config) {
     if (field.group == FieldGroup::Model || field.name == "global-batch-size")
       all += text(field.name, " = ", get_text(field, config), "\n");
   }
-  const ModelConfig& model = config.model;
-  out.model = text(model.family, " of ", layer_count(model), " layers, width ", model.width,
-                   ", context ", model.context, ", vocabulary ", model.vocabulary, ", batches of ",
-                   config.global_batch_size);
+  out.model = model_text(config);
   out.model_digest = digest(all);
   return out;
 }
 
-std::string plan_file_text(const RunConfig& base, const PlanChoice& choice) {
-  const RunConfig config = with(base, choice);
-  const MadeFor of = made_for(config);
+std::string plan_file_text(const RunConfig& base, const PlanChoice& choice, int cores) {
+  RunConfig config = with(base, choice);
+  const MadeFor of = made_for(config, cores);
+  if (is_machine_file(config.machine))  // a plan may be run in another folder
+    config.machine = std::filesystem::absolute(config.machine).lexically_normal().string();
   std::string out = "# Made by tessera plan --auto; tessera train --plan FILE runs it.\n";
   for (const Field* field : plan_fields(base, choice))
     out += text(field->name, " = ", toml_value(*field, config), "\n");
   out += "\n[plan]\n";
-  for (const Key& key : kKeys) out += text(key.name, " = \"", of.*key.value, "\"\n");
+  for (const Key& key : kKeys) out += text(key.name, " = ", toml_string(of.*key.value), "\n");
   return out;
 }
 
 PlanFile parse_plan_file(std::string_view toml, const std::string& path) {
-  PlanFile out;
-  bool inside = false;
-  std::size_t known = 0;
-  for (const std::string& line : split(toml, '\n')) {
-    if (line == "[plan]") inside = true;
-    if (!inside) {
-      out.fields += line + "\n";
-      continue;
-    }
-    for (const Key& key : kKeys) {
-      const std::string begin = text(key.name, " = \"");
-      if (!starts_with(line, begin) || line.back() != '"') continue;
-      out.made_for.*key.value = line.substr(begin.size(), line.size() - begin.size() - 1);
-      ++known;
-    }
+  const toml::table all = parse_toml(toml, path);
+  const toml::table* plan = all["plan"].as_table();
+  require(plan != nullptr, "'", path, "' is no plan: it has no table [plan], which says what ",
+          "machine and model it was made for; ", kMakeOne);
+  PlanFile out{read_made_for(*plan, path), {}};
+  const std::uint32_t first = line_of(*plan);
+  std::uint32_t next = std::numeric_limits<std::uint32_t>::max();  // line of the next table
+  for (const auto& [name, node] : all) {
+    if (line_of(node) > first) next = std::min(next, line_of(node));
   }
-  require(known == std::size(kKeys), "'", path, "' is no plan: its table [plan] does not say what ",
-          "machine and model it was made for; make one with tessera plan --auto --write-plan FILE");
+  std::uint32_t number = 0;
+  for (const std::string& line : split(toml, '\n')) {
+    ++number;
+    if (number < first || number >= next) out.fields += line;
+    out.fields += "\n";
+  }
   return out;
 }
 
-void require_made_for(const PlanFile& plan, const RunConfig& config, const std::string& path) {
-  const MadeFor here = made_for(config), &there = plan.made_for;
+bool is_of_another_model(const PlanFile& plan, RunConfig config) {
+  complete(config);
+  return without_vocabulary(model_text(config)) != without_vocabulary(plan.made_for.model);
+}
+
+void require_made_for(const PlanFile& plan, const RunConfig& config, int cores,
+                      const std::string& path) {
+  const MadeFor here = made_for(config, cores), &there = plan.made_for;
   require(here.machine_digest == there.machine_digest, "the plan '", path,
           "' was made for the machine ", there.machine, ", and this run is for ", here.machine,
           here.machine == there.machine ? text(", which has changed since (", there.machine_digest,

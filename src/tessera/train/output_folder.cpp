@@ -69,12 +69,15 @@ std::string absolute_path(const std::string& path) {
   if (fs::path(path).is_absolute()) return path;
   std::error_code failure;
   fs::path out = fs::absolute(path, failure);
-  // `gone/../out` leads nowhere; and what .. means depends on links.
-  if (!failure) out = fs::weakly_canonical(out, failure);
   if (failure)
     fail(Fault::Resource, "'", path,
          "' leads nowhere, because the working folder cannot be found: ", failure.message(),
          "; start in a folder that is there");
+  // `gone/../out` leads nowhere; and what .. means depends on links.
+  out = fs::weakly_canonical(out, failure);
+  if (failure)
+    fail(Fault::Resource, "'", path, "' leads nowhere: ", failure.message(),
+         "; give another path, or mend the links and permissions on its way");
   return out.string();
 }
 

@@ -21,6 +21,7 @@ class LocalCommunicator final : public Communicator {
   bool peer_failed() override { return world_.stopped(); }
   void alive() override { waiting_.place().alive(); }
   int cores_per_rank() const override { return world_.cores_per_rank; }
+  int cores_of_host() const override { return world_.cores_of_host; }
 
  private:
   void start_collective(Ticket& ticket, const void* in) override;

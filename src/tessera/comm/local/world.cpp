@@ -66,7 +66,8 @@ LocalGroup::~LocalGroup() = default;
 
 World::World(int n, std::chrono::milliseconds deadline)
     : deadline(deadline),
-      cores_per_rank(num_usable_cores() / n),
+      cores_of_host(num_usable_cores()),
+      cores_per_rank(cores_of_host / n),
       spins(cores_per_rank == 0 ? 0 : 200),
       places(static_cast<std::size_t>(n)),
       open(static_cast<std::size_t>(n)) {}

@@ -162,7 +162,7 @@ class World {
   std::exception_ptr cause() const { return cause_; }
 
   const std::chrono::milliseconds deadline;
-  const int cores_per_rank;
+  const int cores_of_host, cores_per_rank;
   const int spins;            // of Patience
   std::vector<Place> places;  // by rank
   std::vector<Open> open;     // by rank

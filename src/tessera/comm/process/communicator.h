@@ -32,6 +32,7 @@ class ProcessCommunicator final : public Communicator {
   bool peer_failed() override;
   void alive() override;
   int cores_per_rank() const override { return world_.cores_per_rank(); }
+  int cores_of_host() const override { return world_.cores_of_host(); }
 
  private:
   // ---- collectives.cpp

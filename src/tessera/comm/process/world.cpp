@@ -54,6 +54,7 @@ void World::meet() {
   // comes.
   const Neighbours here = neighbours(processes_, rank_);
   spins_ = here.ranks > here.cores ? 0 : 2000;
+  cores_of_host_ = here.cores;
   cores_per_rank_ = process::cores_per_rank(processes_);
   watch_ = std::make_unique<Watch>(watchable(processes_, rank_), [this](int rank) { died(rank); });
 }

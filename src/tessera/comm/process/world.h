@@ -45,6 +45,7 @@ class World {
   std::chrono::milliseconds deadline() const { return options_.deadline; }
   int spins() const { return spins_; }  // of Patience
   int cores_per_rank() const { return cores_per_rank_; }
+  int cores_of_host() const { return cores_of_host_; }
 
   /// True where not even a look is allowed: MPI is called from one thread.
   bool on_other_thread() const { return std::this_thread::get_id() != thread_; }
@@ -118,7 +119,7 @@ class World {
   const LaunchedOptions& options_;
   const int rank_, size_;
   const std::thread::id thread_ = std::this_thread::get_id();
-  int spins_ = 0, cores_per_rank_ = 0;
+  int spins_ = 0, cores_per_rank_ = 0, cores_of_host_ = 0;
   std::vector<Process> processes_;  // by rank
 
   mutable std::mutex mutex_;  // of seen_

@@ -1,0 +1,15 @@
+#pragma once
+/// TOML as its library reads it, with our errors. Whoever includes this needs the library's
+/// headers.
+
+#include <toml++/toml.h>
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+/// `path` is only named in messages. Errors: Fault::Usage: it is not UTF-8; bad syntax, with line
+/// and column.
+toml::table parse_toml(std::string_view bytes, const std::string& path);
+
+}  // namespace tessera
