@@ -68,7 +68,8 @@ class Walk {
           const double any_zero = bounds_.of_any_zero(scheduled);
           for (const PlanChoice& start : space_.starts(scheduled))
             below(start, {of_sizes, of_split, any_zero, bounds_.of_like(start),
-                          bounds_.of_level(start), bounds_.of_choice(start, composer_)});
+                          bounds_.of_like_played(start, composer_), bounds_.of_level(start),
+                          bounds_.of_choice(start, composer_)});
         }
       }
     }
@@ -98,7 +99,8 @@ class Walk {
   }
 
   void compare(const PlanChoice& choice, double seconds, const std::vector<double>& bounds) {
-    const char* const names[] = {"sizes", "split", "any zero", "like", "level", "choice"};
+    const char* const names[] = {"sizes",        "split", "any zero", "like",
+                                 "like, played", "level", "choice"};
     ++compared_;
     for (std::size_t i = 0; i < bounds.size(); ++i) {
       // PlannerLimits::slack; where bounds take two data parallel ranks for more, sums of gradients

@@ -17,9 +17,12 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 /// again in another part of backward, lose at most so much less between stages.
 constexpr double kOfFree = 0.95;
 
-/// What a micro-batch takes in one stage against several, and where it is the only one, or one of
-/// two, against the cheapest of three: gradients are not added up.
-constexpr double kInOneStage = 0.98, kFewMicroBatches = 0.8;
+/// What a micro-batch takes in one stage against several.
+constexpr double kInOneStage = 0.93;
+/// What backward takes in the only micro-batch, or one of two, against the cheapest of three:
+/// gradients are not added up, which reads and writes as many bytes as the optimizer's states have,
+/// times this, in so many kernels; and no less than the part.
+constexpr double kFewMicroBatches = 0.75, kAddedUp = 3, kKernelsLess = 16;
 
 template <typename Change>
 void change_all(ModelUse& use, const Change& change) {
@@ -82,6 +85,8 @@ Bounds::Bounds(const RunConfig& base, const Machine& machine, const Space& space
 bool Bounds::read(const PlanChoice& choice, std::int64_t micro_batches, ModelUse& out) {
   PlanChoice less = choice;
   less.recompute = space_.less(choice.recompute);
+  // What is computed again below is not copied.
+  less.offload.activations = base_.parallel.offload.activations;
   const ModelUse* use = models_.seconds_about(less, micro_batches);
   if (use == nullptr) return false;
   out = *use;
@@ -188,25 +193,29 @@ std::int64_t Bounds::larger(std::int64_t size) const {
   return size;
 }
 
-/// Of so large a micro-batch, of which few sizes serve all; where backward is in one part; in
-/// stages; of three micro-batches or more.
-bool Bounds::read_like(const PlanChoice& choice, std::int64_t size, ModelUse& out) {
+/// Of so large a micro-batch, of which few sizes serve all; where backward is in one part, unless
+/// it has its own schedule; in stages; of three micro-batches or more.
+bool Bounds::read_like(const PlanChoice& choice, std::int64_t size, bool own_schedule,
+                       ModelUse& out) {
   PlanChoice like = choice;
-  like.schedule = PlanChoice().schedule;
-  like.chunks = 1;
+  if (!own_schedule) {
+    like.schedule = PlanChoice().schedule;
+    like.chunks = 1;
+  }
   like.micro_batch_size = size;
   like.pipeline = std::max<std::int64_t>(choice.pipeline, 2);
   const std::int64_t m = space_.micro_batches(choice), some = std::max<std::int64_t>(m, 3);
   double times = static_cast<double>(choice.micro_batch_size) / static_cast<double>(size);
-  if (read(like, some, out)) {
-    if (choice.pipeline == 1) times *= kInOneStage;
-  } else {
+  if (!read(like, some, out)) {
     like.pipeline = choice.pipeline;
     if (!read(like, some, out)) return false;
+  } else if (choice.pipeline == 1) {
+    times *= kInOneStage;
+    change_all(out, [](StageUse& part) { part[StageUse::kUpdate] *= kInOneStage; });
   }
   if (m < some) {
-    times *= kFewMicroBatches;
     take_cheapest_micro_batch(out);
+    change_all(out, [&](StageUse& part) { add_up_nothing(part, like); });
   }
   if (times != 1) out = out.with_loop(times);
   return true;
@@ -216,7 +225,7 @@ double Bounds::of_any_zero(const PlanChoice& scheduled) {
   PlanChoice plain = space_.starts(scheduled).front();
   if (!space_.zero_told()) plain.zero = plain.shard_size = 0;
   ModelUse use;
-  if (!read_like(plain, larger(plain.micro_batch_size), use)) return kNever;
+  if (!read_like(plain, larger(plain.micro_batch_size), false, use)) return kNever;
   const bool several = plain.data > 1 && !space_.zero_told();
   double share = kSumParts + kGatherParts;
   for (const PlanChoice& start : space_.starts(scheduled))
@@ -230,6 +239,16 @@ double Bounds::of_any_zero(const PlanChoice& scheduled) {
   });
   // At some time, once.
   return least(plain, use, several ? 1 / static_cast<double>(space_.micro_batches(plain)) : 0);
+}
+
+/// Where there is no other micro-batch, gradients are not added up: what that takes at most.
+void Bounds::add_up_nothing(StageUse& use, const PlanChoice& choice) const {
+  const auto ranks = static_cast<double>(choice.zero > 0 ? choice.data : 1);
+  const double bytes = kAddedUp * ranks * std::max(0.0, use[StageUse::kMoments]);
+  const double most = 1e-9 * bytes / machine_.device.memory_gigabytes_per_s +
+                      kKernelsLess * 1e-6 * machine_.device.start_microseconds;
+  for (std::size_t i = StageUse::kBackward; i < StageUse::kBegin; ++i)
+    if (use[i] > 0) use[i] = std::max(kFewMicroBatches * use[i], use[i] - most);
 }
 
 /// What is sent among groups that share out a state, as a part of what would be sent among all.
@@ -250,49 +269,68 @@ double Bounds::groups_share(const PlanChoice& choice) const {
          seconds(inside, choice.data, kBytes);
 }
 
-double Bounds::of_like(const PlanChoice& start) {
+/// False: it does not compile. `sums`: as of least_seconds.
+bool Bounds::read_zero(const PlanChoice& start, bool own_schedule, ModelUse& use, double& sums) {
   PlanChoice plain = start;
   if (!space_.zero_told()) plain.zero = plain.shard_size = 0;
-  ModelUse use;
-  if (!read_like(plain, plain.micro_batch_size, use)) return kNever;
-  if (start.zero == plain.zero) return least(start, use, 0);
+  if (!read_like(plain, plain.micro_batch_size, own_schedule, use)) return false;
+  sums = 0;
+  if (start.zero == plain.zero) return true;
   const bool groups = start.shard_size > 0, each = start.zero >= 2;
   const bool overlap = machine_.device.overlap;
   const double share = groups ? groups_share(start) : 0;
   if (each) take_cheapest_micro_batch(use);
   change_all(use, [&](StageUse& part) {
-    const double sums = sums_of(part), late = part[StageUse::kDataOnce];
+    const double all = sums_of(part), late = part[StageUse::kDataOnce];
     if (groups)
-      share_out(part, start.data, overlap, 0, share * sums);
+      share_out(part, start.data, overlap, 0, share * all);
     else if (start.zero == 1)
-      share_out(part, start.data, overlap, kGatherParts * sums + kSumParts * late,
+      share_out(part, start.data, overlap, kGatherParts * all + kSumParts * late,
                 kSumParts * part[StageUse::kDataLast]);
     else if (start.zero == 2)
-      share_out(part, start.data, overlap, kGatherParts * sums, kSumParts * sums);
+      share_out(part, start.data, overlap, kGatherParts * all, kSumParts * all);
     else
-      share_out(part, start.data, overlap, 0, (kSumParts + kGatherParts) * sums);
+      share_out(part, start.data, overlap, 0, (kSumParts + kGatherParts) * all);
   });
   // Of groups all that is known is that they sum once.
-  const auto m = static_cast<double>(space_.micro_batches(start));
-  return least(start, use, !each ? 0 : groups ? 1 / m : 1);
+  if (each) sums = groups ? 1 / static_cast<double>(space_.micro_batches(start)) : 1;
+  return true;
+}
+
+double Bounds::of_like(const PlanChoice& start) {
+  ModelUse use;
+  double sums = 0;
+  return read_zero(start, false, use, sums) ? least(start, use, sums) : kNever;
+}
+
+double Bounds::of_like_played(const PlanChoice& start, Composer& composer) {
+  if (start.pipeline == 1) return 0;
+  ModelUse use;
+  double sums = 0;
+  if (!read_zero(start, true, use, sums)) return kNever;
+  if (sums > 0) change_all(use, [](StageUse& part) { part[StageUse::kDataLast] = 0; });
+  return played(start, use, composer);
 }
 
 double Bounds::of_level(const PlanChoice& start) {
   ModelUse use;
-  const bool there = start.pipeline == 1 ? read(start, space_.micro_batches(start), use)
-                                         : read_like(start, start.micro_batch_size, use);
-  return there ? least(start, use, 0) : kNever;
+  return read_like(start, start.micro_batch_size, false, use) ? least(start, use, 0) : kNever;
+}
+
+double Bounds::played(const PlanChoice& start, const ModelUse& use, Composer& composer) {
+  const std::int64_t m = space_.micro_batches(start);
+  const double free = composer.compose(start, {&use, &use}, m, {}).seconds;
+  if (free == kNever || free == 0) return kNever;
+  // Several chunks are laid out without looking at memory.
+  const bool alike = start.chunks > 1 && m >= start.pipeline;
+  return (alike ? 1 : kOfFree) * free;
 }
 
 double Bounds::of_choice(const PlanChoice& start, Composer& composer) {
-  const std::int64_t m = space_.micro_batches(start);
   ModelUse use;
-  if (!read(start, m, use)) return kNever;
+  if (!read(start, space_.micro_batches(start), use)) return kNever;
   const double low = least(start, use, 0);
-  if (start.pipeline == 1) return low;
-  const double free = composer.compose(start, {&use, &use}, m, {}).seconds;
-  if (free == kNever || free == 0) return kNever;
-  return std::max(low, kOfFree * free);
+  return start.pipeline == 1 ? low : std::max(low, played(start, use, composer));
 }
 
 }  // namespace tessera

@@ -21,9 +21,9 @@ namespace tessera {
 ///   - a sample takes no less in a small micro-batch than in one of the whole batch, nor in parts
 ///     that are split less than evenly (of_sizes, of_split);
 ///   - what computing again saves it saves the most in such a micro-batch;
-///   - backward in two parts takes no less than in one, and in the only micro-batch at least 80 %
-///   of
-///     what it takes in the cheapest of three (of_any_zero, of_like, of_level);
+///   - backward in two parts takes no less than in one, and in the only micro-batch, or one of two,
+///     no less than in the cheapest of three, but for adding up gradients (of_any_zero, of_like,
+///     of_level);
 ///   - ZeRO sums, and gathers, in each micro-batch at least a quarter of what is summed at the end
 ///     without it (of_like);
 ///   - the layout that is chosen with memory without end loses at most 5 % against others in what
@@ -41,6 +41,8 @@ class Bounds {
   double of_any_zero(const PlanChoice& scheduled);
   /// With its level of ZeRO, but without a short model of that level.
   double of_like(const PlanChoice& start);
+  /// The same, where the schedule is played.
+  double of_like_played(const PlanChoice& start, Composer& composer);
   /// Of a short model of that level, whatever the schedule.
   double of_level(const PlanChoice& start);
   /// Of its own short model, played.
@@ -54,7 +56,10 @@ class Bounds {
   };
   const Floor& floor_of(const PlanChoice& choice);
   std::int64_t larger(std::int64_t size) const;
-  bool read_like(const PlanChoice& choice, std::int64_t size, ModelUse& out);
+  bool read_like(const PlanChoice& choice, std::int64_t size, bool own_schedule, ModelUse& out);
+  bool read_zero(const PlanChoice& start, bool own_schedule, ModelUse& use, double& sums);
+  void add_up_nothing(StageUse& use, const PlanChoice& choice) const;
+  double played(const PlanChoice& start, const ModelUse& use, Composer& composer);
   bool read(const PlanChoice& choice, std::int64_t micro_batches, ModelUse& out);
   double of_floor(const PlanChoice& split, const ModelUse& floor) const;
   double groups_share(const PlanChoice& choice) const;

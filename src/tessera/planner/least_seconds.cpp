@@ -53,7 +53,9 @@ class Least {
         m_(micro_batches),
         machine_(machine),
         layers_(std::accumulate(stacks.begin(), stacks.end(), std::int64_t{0})),
-        sums_(sums * static_cast<double>(micro_batches)) {}
+        sums_(sums * static_cast<double>(micro_batches)),
+        splits_(std::ranges::any_of(
+            use.layer, [](const StageUse& layer) { return layer[StageUse::kWeights + 2] > 0; })) {}
 
   double seconds() { return loop() + update(); }
 
@@ -123,6 +125,7 @@ class Least {
     for (std::int64_t s = 0; s < shape_.stages; ++s)
       messages_.push_back(machine_.message_seconds(s * shape_.ranks, (s + 1) * shape_.ranks,
                                                    shape_.ranks, use_.message_bytes));
+    low = std::max(low, way());
     double high = low;
     for (int i = 0; i < 60 && !ends(high, limits); ++i) {
       low = high;
@@ -131,6 +134,25 @@ class Least {
     for (int i = 0; i < 24 && high > low * (1 + 3e-4); ++i)
       (ends((low + high) / 2, limits) ? high : low) = (low + high) / 2;
     return low;
+  }
+
+  /// Of one micro-batch through all stages and back. Weights are no part of it; where they are not
+  /// told apart, they take at most so much of backward.
+  double way() const {
+    constexpr double kWeightsShare = 0.6;
+    const auto of = [this](const StageUse& use) {
+      double out = 0;
+      for (const std::size_t first : {StageUse::kForward, StageUse::kBackward}) {
+        const double last = use[first + 2], least = std::min({use[first], use[first + 1], last});
+        const bool share = shape_.splits && first == StageUse::kBackward;
+        out += least * (share && !splits_ ? 1 - kWeightsShare : 1);
+      }
+      return out;
+    };
+    double out = whole(of);
+    const auto rounds = static_cast<double>(std::max<std::int64_t>(shape_.chunks, 1));
+    for (const double message : messages_) out += 2 * rounds * message;
+    return out - 2 * rounds * messages_.back();
   }
 
   std::vector<Limit> limits_of() const {
@@ -205,6 +227,7 @@ class Least {
   const Machine& machine_;
   std::int64_t layers_;
   double sums_;
+  bool splits_;                   // what parts take in Weights is told apart
   std::vector<double> messages_;  // from each stage to the next
 };
 

@@ -78,7 +78,8 @@ void add_more(PlanAnswer& answer, const PlanQuestion& question, ShortModels& mod
               const Verify& verify) {
   const auto ask = [&](const std::string& what, const PlanQuestion& more) {
     const Space space(more.base, more.devices, more.precision);
-    Search search(more.base, question.machine, space, models, verify, {.whole_plans = 2});
+    Search search(more.base, question.machine, space, models, verify,
+                  {.whole_plans = 2, .failures = 4});
     const SearchResult found = search.run(caps_of(more));
     if (found.fit.empty()) return;
     const Candidate& best = found.fit.front();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <queue>
 #include <set>
@@ -15,9 +14,8 @@ namespace {
 
 /// How often a choice whose whole plan does not fit is put together again, with less memory.
 constexpr int kMostTries = 4;
-/// Against caps: short models may tell too much. What they tell to be as little above a cap as
-/// kNear is compiled whole, which decides.
-constexpr double kMayBeLess = 1.1, kNear = 1.001;
+/// What short models tell to be as little above a cap as this is compiled whole, which decides.
+constexpr double kNear = 1.001;
 
 StageCaps times(StageCaps caps, double factor) {
   for (double& of_stage : caps.device) of_stage *= factor;
@@ -72,7 +70,6 @@ struct Search::Run {
   std::int64_t pushed = 0;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
   std::set<PlanName> known, measured;
-  std::map<PlanName, bool> may_fit;  // of the leanest
 
   void push(Node node) {
     if (node.bound == kNoEnd) return;
@@ -121,23 +118,6 @@ void Search::push_leaner(const Node& node, Run& run) {
   }
 }
 
-/// Whether a choice that takes too much memory can take less: with all of it computed again, and
-/// all on the host.
-bool Search::may_fit(const PlanChoice& choice, Run& run) {
-  const PlanChoice leanest = space_.leanest(choice);
-  const auto [known, fresh] = run.may_fit.try_emplace(name_of(leanest), true);
-  if (!fresh) return known->second;
-  const std::int64_t m = space_.micro_batches(choice);
-  const ModelUse* use = models_.about(leanest, m);
-  if (use == nullptr) return true;
-  const Composition composed =
-      composer_.compose(leanest, {use, use}, m, times(run.caps, kMayBeLess));
-  if (composed.layout.empty() || composed.fits) return true;
-  run.result.considered.push_back({leanest, composed, composed.seconds, m});
-  if (leanest.pipeline > 1) run.result.considered.back().choice.layout = composed.layout;
-  return known->second = false;
-}
-
 /// Within the caps. Where nothing fits, or what fits takes longer than with memory without end,
 /// what takes less memory may be better.
 void Search::put_together(const Node& node, const StageCaps& caps, Run& run) {
@@ -159,8 +139,7 @@ void Search::put_together(const Node& node, const StageCaps& caps, Run& run) {
   const Basis basis = node.exact ? Basis::Exact : Basis::About;
   run.result.considered.push_back({whole, composed, free.seconds, m, basis});
   const bool pays = !composed.fits || composed.seconds > free.seconds * (1 + 1e-9);
-  if (pays && (!node.exact || !composed.fits) && (composed.fits || may_fit(choice, run)))
-    push_leaner(node, run);
+  if (pays && (!node.exact || !composed.fits)) push_leaner(node, run);
   if (!composed.fits) return;
   run.push({composed.seconds, Level::Leaf, choice,
             std::make_shared<Considered>(run.result.considered.back()), node.exact, node.tries});
@@ -221,7 +200,9 @@ void Search::open(Node node, Run& run) {
       for (const PlanChoice& start : space_.starts(node.choice))
         push(bounds_.of_like(start), Level::Start, start);
       return;
-    case Level::Start: return push(bounds_.of_level(node.choice), Level::Levelled, node.choice);
+    case Level::Start:
+      return push(bounds_.of_like_played(node.choice, composer_), Level::Liked, node.choice);
+    case Level::Liked: return push(bounds_.of_level(node.choice), Level::Levelled, node.choice);
     case Level::Levelled:
       return push(bounds_.of_choice(node.choice, composer_), Level::Choice, node.choice);
     case Level::Choice: return put_together(node, run.caps, run);

@@ -54,7 +54,7 @@ struct SearchResult {
 
 /// Limits of the search: it ends early with what it has.
 struct PlannerLimits {
-  std::int64_t short_models = 3000;
+  std::int64_t short_models = 5000;
   std::int64_t whole_plans = 8;        // that fit
   std::int64_t failures = 40;          // whole plans that do not fit, or do not compile
   std::int64_t put_together = 20'000;  // from short models
@@ -72,7 +72,7 @@ class Search {
   SearchResult run(const StageCaps& caps);
 
  private:
-  enum class Level : std::uint8_t { Sizes, Split, Scheduled, Start, Levelled, Choice, Leaf };
+  enum class Level : std::uint8_t { Sizes, Split, Scheduled, Start, Liked, Levelled, Choice, Leaf };
   struct Node {
     double bound = 0;
     Level level = Level::Sizes;
@@ -86,7 +86,6 @@ class Search {
   void look_beside(Run& run);
   void open_leaf(const Node& node, Run& run);
   void put_together(const Node& node, const StageCaps& caps, Run& run);
-  bool may_fit(const PlanChoice& choice, Run& run);
   void push_leaner(const Node& node, Run& run);
   TwoWays ways_of(const PlanChoice& choice, bool exact);
 

@@ -92,6 +92,7 @@ const ModelUse* ShortModels::priced(const PlanChoice& compiled, const PlanChoice
       orders.push_back(choice.order);
       for (const std::string& order : orders) {
         next.order = order;
+        if (model.priced.contains({order, next.data})) continue;
         model.priced[{order, next.data}] = price(model, compiled, next);
       }
       if (compiled.data > 2 && compiled.shard_size == 0) model.plans.clear();
@@ -183,6 +184,9 @@ const ModelUse* ShortModels::added_up(const PlanChoice& choice, std::int64_t mic
     // Activations that are not kept are not copied either.
     PlanChoice without = plain;
     if (kind.offloads == &OffloadStrategy::activations) without.recompute = choice.recompute;
+    // All levels share out the optimizer's states alike.
+    const bool moments = kind.offloads == &OffloadStrategy::moments;
+    if (moments && without.shard_size == 0) without.zero = std::min<std::int64_t>(without.zero, 1);
     PlanChoice one = without;
     one.offload.*kind.offloads = choice.offload.*kind.offloads;
     const ModelUse *a = of_two_ranks(one, micro_batches, ranks),

@@ -210,16 +210,7 @@ std::vector<PlanChoice> Space::starts(const PlanChoice& scheduled) const {
   first.zero = zero_told() ? zero_ : wants_zero() ? 1 : 0;
   std::vector<PlanChoice> out = {first};
   if (zero_told() || first.data == 1) return out;
-  // Those that share a server may keep among themselves what moves in every micro-batch.
-  const std::int64_t server = base_.parallel.machine.devices(Level::Socket),
-                     group = server / (first.tensor * first.context);
-  const bool several = group > 1 && group < first.data && first.data % group == 0;
-  for (first.zero = 1; first.zero <= 3; ++first.zero) {
-    out.push_back(first);
-    if (first.zero == 1 || !several || told("optimizer-shard-size")) continue;
-    out.push_back(first);
-    out.back().shard_size = group;
-  }
+  for (first.zero = 1; first.zero <= 3; ++first.zero) out.push_back(first);
   return out;
 }
 
@@ -230,6 +221,13 @@ std::vector<PlanChoice> Space::leaner(const PlanChoice& choice) const {
     change(next);
     out.push_back(next);
   };
+  if (!zero_told() && !told("optimizer-shard-size") && choice.zero >= 1 && choice.zero < 3) {
+    // Those that share a server may keep among themselves what moves in every micro-batch.
+    const std::int64_t server = base_.parallel.machine.devices(Level::Socket),
+                       group = server / (choice.tensor * choice.context);
+    if (group > 1 && group < choice.data && choice.data % group == 0)
+      add([&](PlanChoice& c) { ++c.zero, c.shard_size = group; });
+  }
   for (const Recompute what : {Recompute::Selective, Recompute::Full})
     if (what > choice.recompute && !recompute_told())
       add([&](PlanChoice& c) { c.recompute = what; });
@@ -238,13 +236,6 @@ std::vector<PlanChoice> Space::leaner(const PlanChoice& choice) const {
     if (choice.offload.*kind.offloads || told(kind.field) || device_told) continue;
     add([&](PlanChoice& c) { c.offload.*kind.offloads = true; });
   }
-  return out;
-}
-
-PlanChoice Space::leanest(const PlanChoice& choice) const {
-  PlanChoice out = choice;
-  for (std::vector<PlanChoice> next = leaner(out); !next.empty(); next = leaner(out))
-    out = next.back();
   return out;
 }
 

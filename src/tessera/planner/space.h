@@ -26,13 +26,11 @@ class Space {
   std::vector<PlanChoice> splits(const PlanChoice& frame) const;
   /// Of these: with schedules, where there is a pipeline, and with orders of the axes.
   std::vector<PlanChoice> schedules(const PlanChoice& split) const;
-  /// Of these: with each level of ZeRO, and each number of ranks that share out a state.
+  /// Of these: with each level of ZeRO, among all data parallel ranks.
   std::vector<PlanChoice> starts(const PlanChoice& scheduled) const;
-  /// What takes less memory, and as a rule more time, in one respect.
+  /// What takes less memory, and as a rule more time, in one respect. Sharing out states in groups
+  /// is next to sharing out less among all.
   std::vector<PlanChoice> leaner(const PlanChoice& choice) const;
-
-  /// What takes the least memory of all that leaner() leads to.
-  PlanChoice leanest(const PlanChoice& choice) const;
 
   std::int64_t micro_batches(const PlanChoice& choice) const {
     return base_.global_batch_size / (choice.data * choice.micro_batch_size);
