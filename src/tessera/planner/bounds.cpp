@@ -87,7 +87,9 @@ bool Bounds::read(const PlanChoice& choice, std::int64_t micro_batches, ModelUse
   less.recompute = space_.less(choice.recompute);
   // What is computed again below is not copied.
   less.offload.activations = base_.parallel.offload.activations;
-  const ModelUse* use = models_.seconds_about(less, micro_batches);
+  // Of fewer than three micro-batches of a size there is one number of ranks: nothing to share.
+  const ModelUse* use = micro_batches < 3 ? models_.about(less, micro_batches)
+                                          : models_.seconds_about(less, micro_batches);
   if (use == nullptr) return false;
   out = *use;
   const Floor& floor = floor_of(choice);
