@@ -104,7 +104,7 @@ class Bench:
         plans = {name: self.asked("plan", *flags[name], "--no-eval-at-end", "--machine", self.file) for name in flags}
         for name, more in CHOSEN.items():
             plans[name] = self.asked("plan", "--auto", *told, *more, "--machine", self.file)
-            flags[name] = [*data, *plans[name]["plan"]]
+            flags[name] = plans[name]["plan"]
         measured = {name: self.measured(model, name, flags[name]) for name in flags}
         again = self.again(model, flags, measured)
         return [{"model": model, "ranks": self.ranks, "plan": name, "predicted": plans[name]["predicted_step_seconds"],
