@@ -4,8 +4,8 @@
 
 #include "tessera/apps/flags.h"
 #include "tessera/apps/model_names.h"
-#include "tessera/base/parse_toml.h"
 #include "tessera/base/text.h"
+#include "tessera/base/toml/parse_toml.h"
 #include "tessera/data/file.h"
 #include "tessera/train/family_fields.h"
 #include "tessera/train/fields.h"

@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "tessera/base/error.h"
-#include "tessera/base/parse_toml.h"
 #include "tessera/base/printable.h"
+#include "tessera/base/toml/parse_toml.h"
 #include "tessera/base/toml_string.h"
 
 namespace tessera {

@@ -6,8 +6,8 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
-#include "tessera/base/parse_toml.h"
 #include "tessera/base/text.h"
+#include "tessera/base/toml/parse_toml.h"
 #include "tessera/base/toml_string.h"
 #include "tessera/machines/find_machine.h"
 #include "tessera/machines/machine_file.h"
@@ -34,14 +34,14 @@ std::string digest(const std::string& of) {
 constexpr std::string_view kVocabulary = ", vocabulary ";
 constexpr const char* kMakeOne = "make one with tessera plan --auto --write-plan FILE";
 
-std::uint32_t line_of(const toml::node& node) { return node.source().begin.line; }
+std::uint32_t toml_line(const toml::node& node) { return node.source().begin.line; }
 
 /// Errors: Fault::Usage: a key that is missing, is not known, or is no text.
 MadeFor read_made_for(const toml::table& plan, const std::string& path) {
   MadeFor out;
   for (const auto& [name, node] : plan) {
     const auto known = std::ranges::find(kKeys, name.str(), &Key::name);
-    const std::string line = text(path, ":", static_cast<std::int64_t>(line_of(node)), ": ");
+    const std::string line = text(path, ":", static_cast<std::int64_t>(toml_line(node)), ": ");
     require(known != std::end(kKeys), line, "unknown key plan.", name.str(), "; ", kMakeOne);
     require(node.is_string(), line, "plan.", name.str(), " is no text in quotes; ", kMakeOne);
     out.*known->value = node.as_string()->get();
@@ -112,10 +112,10 @@ PlanFile parse_plan_file(std::string_view toml, const std::string& path) {
   require(plan != nullptr, "'", path, "' is no plan: it has no table [plan], which says what ",
           "machine and model it was made for; ", kMakeOne);
   PlanFile out{read_made_for(*plan, path), {}};
-  const std::uint32_t first = line_of(*plan);
+  const std::uint32_t first = toml_line(*plan);
   std::uint32_t next = std::numeric_limits<std::uint32_t>::max();  // line of the next table
   for (const auto& [name, node] : all) {
-    if (line_of(node) > first) next = std::min(next, line_of(node));
+    if (toml_line(node) > first) next = std::min(next, toml_line(node));
   }
   std::uint32_t number = 0;
   for (const std::string& line : split(toml, '\n')) {

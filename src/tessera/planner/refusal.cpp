@@ -40,8 +40,8 @@ std::vector<std::string> problems_of(const PlanQuestion& question) {
   usual_unless("pipeline-model-parallel-size", asked.pipeline, staged ? 2 : 1);
   asked.machine = {};
   asked.repeat = 1;
-  const std::int64_t parts = asked.tensor * asked.context * asked.pipeline *
-                             std::max<std::int64_t>(asked.shard_size, 1);
+  const std::int64_t parts =
+      asked.tensor * asked.context * asked.pipeline * std::max<std::int64_t>(asked.shard_size, 1);
   if (!base.asked_for.contains("devices")) asked.devices = parts;
   std::vector<std::string> out = problems(asked, base.model).texts();
   if (out.empty() && parts > question.devices)

@@ -28,7 +28,7 @@ struct PlanReport {
   int stage = 0;     // the fullest, of which the memory is
   MemoryUse memory;  // of the training step on one device, in bytes
   std::int64_t peak_bytes = 0, lower_bound_bytes = 0, state_bytes = 0, work_bytes = 0;
-  std::int64_t unshared_bytes = 0;  // if no two buffers of a training step were at one place
+  std::int64_t unshared_bytes = 0;   // if no two buffers of a training step were at one place
   std::int64_t host_bytes = 0;       // of the pool on the host, of the device that has most there
   MemoryChoice choice;               // what is done to take so much
   std::int64_t save_copy_bytes = 0;  // beside the arena, of the device that writes most

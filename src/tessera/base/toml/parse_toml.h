@@ -1,6 +1,6 @@
 #pragma once
-/// TOML as its library reads it, with our errors. Whoever includes this needs the library's
-/// headers.
+/// TOML as its library reads it, with our errors. In a folder of its own: headers that need other
+/// libraries are not installed.
 
 #include <toml++/toml.h>
 #include <string>

@@ -1,4 +1,4 @@
-#include "tessera/base/parse_toml.h"
+#include "tessera/base/toml/parse_toml.h"
 
 #include "tessera/base/error.h"
 #include "tessera/base/utf8.h"
