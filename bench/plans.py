@@ -22,17 +22,13 @@ def main():
     args = parse_args()
     told = tomllib.loads((HERE / "plans.toml").read_text(encoding="utf-8"))
     asked = {name: [row for row in told[name] if args.only in row["name"] or args.only in row.get("of", "-")] for name in told}
-    planner = Planner(args)
+    planner = Planner(args, told["question"])
     text, figures = "", {"commit": turns.commit(), "machine": turns.machine()}
     for name, answer, table in (("question", planner.question, questions_table), ("claim", planner.claim, claims_table),
                                 ("sizes", planner.sizes, sizes_table)):
         figures[name] = [answer(row) for row in asked[name]]
         text += table(figures[name]) if figures[name] else ""
-    print(text)
-    if args.output:
-        path = pathlib.Path(args.output) / f"{turns.datetime.date.today().isoformat()}-plans"
-        path.with_suffix(".md").write_text(text, encoding="utf-8")
-        path.with_suffix(".json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    turns.show(args.output, "plans", figures, text)
 
 
 def parse_args():
@@ -42,14 +38,13 @@ def parse_args():
     parser.add_argument("--output", metavar="FOLDER", help="where the tables go, as bench/results")
     args = parser.parse_args()
     turns.require_programs(parser, args, "tessera")
-    args.told = tomllib.loads((HERE / "plans.toml").read_text(encoding="utf-8"))
     return args
 
 
 class Planner:
-    def __init__(self, args):
+    def __init__(self, args, questions):
         self.program = f"{args.build}/tessera"
-        self.questions = {row["name"]: row["flags"] for row in args.told["question"]}
+        self.questions = {row["name"]: row["flags"] for row in questions}
         self.chosen = {}  # by question and by what it has to do without
 
     def asked(self, *flags):

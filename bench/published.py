@@ -32,12 +32,7 @@ def main():
         weights = {row["machine"]: planner.fitted(row) for row in chosen if row.get("fit")}
         results = [measured(planner, row, weights.get(row["machine"], 1.0)) for row in chosen]
     table = table_of(results, weights, told["source"])
-    print(table)
-    if args.output:
-        path = pathlib.Path(args.output) / f"{turns.datetime.date.today().isoformat()}-published"
-        path.with_suffix(".md").write_text(table, encoding="utf-8")
-        figures = {"commit": turns.commit(), "weights": weights, "rows": results}
-        path.with_suffix(".json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    turns.show(args.output, "published", {"commit": turns.commit(), "weights": weights, "rows": results}, table)
 
 
 def parse_args():

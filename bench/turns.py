@@ -90,6 +90,14 @@ def save(name, result, text):
     say(f"written to {name}.md and {name}.json")
 
 
+def show(folder, kind, result, text):
+    """Prints the table; where a folder is named, it goes there too, with what it was made from."""
+    if folder:
+        save(pathlib.Path(folder) / f"{datetime.date.today().isoformat()}-{kind}", result, text)
+    else:
+        print(text)
+
+
 def name_of(result, kind):
     m = result["machine"]
     words = " ".join([re.sub(r"\([RTMrtm]+\)|CPU|Processor|@.*", " ", m["cpu"]), m["family"], m["model"]])

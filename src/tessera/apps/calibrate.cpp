@@ -206,11 +206,12 @@ int calibrate_command(const RanksCommand& command, const std::string& file, Cons
     Problems problems = command.problems;
     take_launched_devices(config, command.devices_told, launched, problems);
     agree_on_choices(config, launched, problems);
-    check_result_file("calibrate", file, problems);
+    const bool writes = launched == nullptr || launched->rank() == 0;
+    if (writes) check_result_file("calibrate", file, problems);
     problems.raise();
     if (launched == nullptr && !command.devices_told) config.parallel.devices = num_usable_cores();
     Calibration found = calibrate(config, launched, mine);
-    if (launched != nullptr && launched->rank() > 0) return 0;
+    if (!writes) return 0;
     found.machine.name = machine_name_text(std::filesystem::path(file).stem().string());
     write_atomically(file, to_text(found));
     mine.out << to_text(found);

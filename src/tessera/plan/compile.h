@@ -41,10 +41,10 @@ struct Optimizations {
 struct CompileOptions {
   std::uint64_t seed = 1;  // of random ops
   Optimizations optimize;
-  StripLimits strips;                  // which values are computed in strips
-  bool overlap = true;                 // collectives run while kernels do
-  bool verified = true;                // graphs after every pass: up to a quarter of the time
-  bool exact_layout = true;            // as of plan_memory(); false: faster, perhaps more bytes
+  StripLimits strips;        // which values are computed in strips
+  bool overlap = true;       // collectives run while kernels do
+  bool verified = true;      // graphs after every pass: a fifth of the time of short models
+  bool exact_layout = true;  // as of plan_memory(); false: faster, perhaps more bytes
   MoveStyle moves = MoveStyle::Least;  // who plans redistributions
   Machine machine = {};                // what collectives cost, by the levels of the mesh's axes
   int rank = 0;  // of the world: all stages of the strategies' pipeline, which is the same in all
