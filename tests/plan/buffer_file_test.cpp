@@ -58,8 +58,10 @@ TEST(BufferFile, BadFilesAreRefused) {
            Row{head + "a,0,3,\n", "line 2 has size ''"},
            Row{head + "a,x,3,8\n", "line 2 has lower 'x'"},
            Row{head + "a,0,3,4611686018427387905\n", "line 2 has size '4611686018427387905'"},
-           Row{head + "a,0,3,4611686018427387904\nb,5,6,1\n",
+           Row{head + "a,0,3,2305843009213693952\nb,5,6,1\n",
                "line 3 brings the bytes of all buffers, with what"},
+           Row{"id,lower,upper,size,offset\na,0,3,8,2305843009213693945\n",
+               "line 2 brings the bytes of all buffers, with what"},
            Row{"id,lower,upper,size,alignment\na,0,3,8,0\n", "line 2 has alignment '0'"},
            Row{"id,lower,upper,size,alignment,offset\na,0,3,8,4,6\n",
                "line 2 has offset 6, which is no multiple of its alignment, 4"},
@@ -79,6 +81,16 @@ TEST(BufferFile, BadFilesAreRefused) {
       EXPECT_NE(std::string(error.what()).find(row.message), std::string::npos) << error.what();
     }
   }
+}
+
+TEST(BufferFile, WithAsManyBytesAsAFileMayHaveIsWrittenAndReadBack) {
+  const std::string half = "1152921504606846976";
+  const BufferFile file =
+      parse_buffer_file("id,lower,upper,size\na,0,3," + half + "\nb,0,3," + half + "\n", "f.csv");
+  const FoundLayout found = search_layout(file.buffers, kMostBufferBytes, 100);
+  ASSERT_EQ(found.outcome, LayoutOutcome::Found);
+  const BufferFile placed = parse_buffer_file(to_text(file, found.offsets), "placed.csv");
+  EXPECT_EQ(search_layout(placed.buffers, kMostBufferBytes, 100).height, kMostBufferBytes);
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include "tessera/base/error.h"
 #include "tessera/base/index.h"
 #include "tessera/base/printable.h"
-#include "tessera/base/size.h"
 #include "tessera/base/utf8.h"
 
 namespace tessera {
@@ -125,16 +124,12 @@ class BufferReader {
 
   /// As the search adds them up, so that it finds nothing to refuse.
   void add_bytes(const TimedBuffer& b) {
-    const std::int64_t room = kMaxSize - total_ - (b.alignment - 1), end = b.offset.value_or(0);
-    const bool fits = b.bytes <= room && end <= kMaxSize - b.bytes;
-    if (fits) {
-      total_ += b.bytes + b.alignment - 1;
-      if (b.offset) highest_ = std::max(highest_, end + b.bytes);
-    }
-    if (!fits || highest_ > kMaxSize - total_)
+    const std::int64_t room = kMostBufferBytes - total_ - b.bytes;
+    if (room < 0 || b.alignment - 1 > room || b.offset.value_or(0) > kMostBufferBytes - b.bytes)
       wrong(
-          "brings the bytes of all buffers, with what their alignment may cost, above 2^62; no "
-          "machine has as many");
+          "brings the bytes of all buffers, with what their alignment may cost, or the end of "
+          "this one above 2^61; no machine has as many");
+    total_ += b.bytes + b.alignment - 1;
   }
 
   /// Places that are given: of those that are alive at a time, each is compared with its
@@ -178,7 +173,7 @@ class BufferReader {
   bool last_is_alive_ = false;
   std::map<std::string, std::int64_t> lines_;  // of each id
   std::vector<std::string> cells_;
-  std::int64_t total_ = 0, highest_ = 0;
+  std::int64_t total_ = 0;
   BufferFile out_;
 };
 

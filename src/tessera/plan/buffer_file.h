@@ -7,9 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/size.h"
 #include "tessera/plan/layout_search.h"
 
 namespace tessera {
+
+/// All buffers of a file together, and the end of the highest whose place is given, have at most as
+/// many: half of kMaxSize, so that the file with the places of all of them is within the limit too.
+inline constexpr std::int64_t kMostBufferBytes = kMaxSize / 2;
 
 /// A header line with names of columns in any order, then a line per buffer; commas between cells,
 /// no quotes. `id`, `lower`, `upper` (alive at lower <= t < upper) and `size` must be there, or the
@@ -26,7 +31,7 @@ struct BufferFile {
 /// Reads the text of a file; `path` is for messages.
 /// Errors: Fault::Data, naming file and line: a column is missing or there twice, a line has more
 /// or fewer cells, a number is not one, an id is there twice, a lifetime is empty, a size is
-/// negative, all together have more than kMaxSize bytes, offsets that are given make two overlap;
+/// negative, all together have more than kMostBufferBytes, offsets that are given make two overlap;
 /// no buffers; gaps in lifetimes, which are not supported.
 BufferFile parse_buffer_file(std::string_view text, const std::string& path);
 

@@ -3,7 +3,6 @@
 #include "tessera/plan/buffer_file.h"
 
 #include "fuzz/target.h"
-#include "tessera/base/size.h"
 
 namespace tessera::fuzz {
 
@@ -13,7 +12,7 @@ void run(std::string_view input) {
   const BufferFile file = parse_buffer_file(input, "input");
   then([&] {
     check(!file.buffers.empty() && file.buffers.size() == file.rows.size(), "rows got lost");
-    const FoundLayout found = search_layout(file.buffers, kMaxSize, 100'000);
+    const FoundLayout found = search_layout(file.buffers, kMostBufferBytes, 100'000);
     if (found.outcome != LayoutOutcome::Found) return;
     const BufferFile placed = parse_buffer_file(to_text(file, found.offsets), "written");
     for (std::size_t i = 0; i < placed.buffers.size(); ++i)
