@@ -30,15 +30,14 @@ struct InF32 {
   static Stored narrow(Wide x) { return kNarrow(x); }
 };
 
-/// out = x with y. The length of a whole block is a constant and nothing overlaps, so that the loop
-/// is vectorized.
-template <typename Number, Monoid kMonoid, std::int64_t kBlock>
-void combine_all(typename Number::Wide* __restrict out, const typename Number::Wide* __restrict x,
-                 const typename Number::Stored* __restrict y, std::int64_t n) {
+/// out[i] = f(xs[i]...). The length of a whole block is a constant and nothing overlaps, so that
+/// the loop is vectorized.
+template <std::int64_t kBlock, typename F, typename Out, typename... Xs>
+void each(std::int64_t n, F f, Out* __restrict out, const Xs* __restrict... xs) {
   if (n == kBlock) {
-    for (std::int64_t i = 0; i < kBlock; ++i) out[i] = combine(kMonoid, x[i], Number::wide(y[i]));
+    for (std::int64_t i = 0; i < kBlock; ++i) out[i] = f(xs[i]...);
   } else {
-    for (std::int64_t i = 0; i < n; ++i) out[i] = combine(kMonoid, x[i], Number::wide(y[i]));
+    for (std::int64_t i = 0; i < n; ++i) out[i] = f(xs[i]...);
   }
 }
 
@@ -51,22 +50,23 @@ void reduce_as(std::span<const void* const> ins, std::int64_t in_at, std::span<v
   constexpr std::int64_t kBlock = kBlockBytes / static_cast<std::int64_t>(sizeof(Wide));
   alignas(64) std::array<Wide, kBlock> acc[2];  // in turns: what is read is not what is written
   alignas(64) std::array<Stored, kWidens ? kBlock : 0> rounded;
+  const auto add = [](Wide x, Stored y) { return combine(kMonoid, x, Number::wide(y)); };
   for (std::int64_t i = 0; i < count; i += kBlock) {
     const std::int64_t n = std::min(kBlock, count - i);
     const auto in = [&](std::size_t j) { return static_cast<const Stored*>(ins[j]) + in_at + i; };
     const Wide* sum = acc[0].data();
     if constexpr (kWidens) {
-      std::transform(in(0), in(0) + n, acc[0].data(), Number::wide);
+      each<kBlock>(n, Number::wide, acc[0].data(), in(0));
     } else {
       sum = in(0);
     }
     for (std::size_t j = 1; j < ins.size(); ++j) {
-      combine_all<Number, kMonoid, kBlock>(acc[j % 2].data(), sum, in(j), n);
+      each<kBlock>(n, add, acc[j % 2].data(), sum, in(j));
       sum = acc[j % 2].data();
     }
     const void* result = sum;
     if constexpr (kWidens) {
-      std::transform(sum, sum + n, rounded.data(), Number::narrow);
+      each<kBlock>(n, Number::narrow, rounded.data(), sum);
       result = rounded.data();
     }
     for (void* out : outs)  // that of a single input may be the input
