@@ -22,10 +22,10 @@ struct KernelSample {
 std::vector<KernelSample> time_products(Device& device, Communicator* world, DType dtype);
 /// Attention and its gradient on such floats.
 std::vector<KernelSample> time_attention(Device& device, Communicator* world, DType dtype);
-/// Sums of two arrays, which compute next to nothing: of a few numbers, and of sizes that
-/// activations have, up to more than caches hold.
+/// Sums of two arrays, which compute next to nothing: of a few numbers, and of sizes beyond what a
+/// core's own caches hold, as the operands of most kernels of a step are in none of these.
 std::vector<KernelSample> time_streams(Device& device, Communicator* world);
-/// A function of many operations per element, on what caches hold.
+/// Functions of many operations per element, on what caches hold.
 std::vector<KernelSample> time_arithmetic(Device& device, Communicator* world, DType dtype);
 
 /// A collective while all groups of so many neighbours do the same.
@@ -35,7 +35,8 @@ struct MoveSample {
   double steps = 1;
   double seconds = 0;
 };
-/// all_reduce and all_gather over groups of every size that divides the world; none for one rank.
+/// all_reduce and all_gather over groups of every size that divides the world, of what the ranks
+/// have just written; none for one rank.
 std::vector<MoveSample> time_moves(Device& device, Communicator* world);
 /// Copies between the memories of the device and the host.
 std::vector<MoveSample> time_copies(Device& device, Communicator* world);
