@@ -139,6 +139,22 @@ TEST(Strips, InSixteenBits) {
   EXPECT_EQ(num_losses(in_bf16, strategy), losses);
 }
 
+/// Where rows just suffice for two strips in f32, logits of 16 bits stay whole.
+TEST(Strips, InSixteenBitsHaveTwiceAsManyRows) {
+  ModelConfig model = wide("gpt2", 2);
+  const std::int64_t rows = 12 * model.context;  // of the batch
+  const StripLimits limits = {1, rows / 2, 3};
+  const Strategy strategy = one_device(1);
+  const auto is_cut = [&](const std::optional<Precision>& precision) {
+    const OneDevice one(task_of(model), {}, precision);
+    const Program whole = partition(propagate(add_uses(simplify(one.graph)), strategy));
+    return !(strips(whole, limits).graph(RegionKind::Backward) ==
+             whole.graph(RegionKind::Backward));
+  };
+  EXPECT_TRUE(is_cut(std::nullopt));
+  EXPECT_FALSE(is_cut(Precision{}));
+}
+
 /// Four strips of 256 rows: three quarters of the logits are never there. Smaller ones stay whole.
 TEST(Strips, SaveMemoryWhereLogitsAreLarge) {
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});

@@ -284,10 +284,12 @@ class StripWriter {
 };
 
 /// How many elements of `dim` a strip has; nullopt where there would be only one.
-std::optional<std::int64_t> strip_of(const Shape& shape, int dim, const StripLimits& limits) {
-  const std::int64_t rows = shape.numel() / shape.back();
-  const std::int64_t most = std::min(
-      {limits.most_strips, shape[dim], rows / std::max<std::int64_t>(limits.least_rows, 1)});
+std::optional<std::int64_t> strip_of(const TensorType& type, int dim, const StripLimits& limits) {
+  const Shape& shape = type.shape;
+  const std::int64_t rows = shape.numel() / shape.back(),
+                     least = limits.least_rows * size_of(DType::F32) / size_of(type.dtype);
+  const std::int64_t most =
+      std::min({limits.most_strips, shape[dim], rows / std::max<std::int64_t>(least, 1)});
   if (most < 2) return std::nullopt;
   return (shape[dim] + most - 1) / most;
 }
@@ -297,7 +299,7 @@ std::optional<Graph> in_strips(const Graph& graph, ValueId value, const StripLim
   int dim = 0;
   while (dim + 1 < shape.ndim() && shape[dim] == 1) ++dim;
   if (dim + 1 >= shape.ndim()) return std::nullopt;  // one row
-  const std::optional<std::int64_t> step = strip_of(shape, dim, limits);
+  const std::optional<std::int64_t> step = strip_of(graph.type(value), dim, limits);
   StripNodes nodes(graph, value);
   if (!step || !nodes.find(dim)) return std::nullopt;
   return StripWriter(graph, nodes).run(shape[dim], *step);
