@@ -6,7 +6,6 @@
 #include <ctime>
 #include <filesystem>
 #include <functional>
-#include <numeric>
 
 #include "tessera/apps/instruction_set.h"
 #include "tessera/apps/result_file.h"
@@ -113,12 +112,11 @@ std::vector<Trial> trials(std::int64_t devices) {
       {"--width 384 --zero-stage 2", [](RunConfig& c) { c.model.width = 384, c.zero_stage = 2; }});
   out.push_back({"--zero-stage 3 --micro-batch-size 1",
                  [](RunConfig& c) { c.zero_stage = 3, c.micro_batch_size = 1; }});
-  const std::int64_t parts = std::gcd(devices, kHeads);
-  if (parts == 1) return out;
-  out.push_back({text("--tensor-model-parallel-size ", parts),
-                 [parts](RunConfig& c) { c.parallel.tensor = parts; }});
-  out.push_back({text("--tensor-model-parallel-size ", parts, " --sequence-parallel"),
-                 [parts](RunConfig& c) { c.parallel.tensor = parts, c.parallel.sequence = true; }});
+  if (devices % 2 != 0) return out;
+  out.push_back({"--tensor-model-parallel-size 2", [](RunConfig& c) { c.parallel.tensor = 2; }});
+  out.push_back(
+      {"--tensor-model-parallel-size 2 --sequence-parallel --zero-stage 2",
+       [](RunConfig& c) { c.parallel.tensor = 2, c.parallel.sequence = true, c.zero_stage = 2; }});
   out.push_back({"--pipeline-model-parallel-size 2 --micro-batch-size 1",
                  [](RunConfig& c) { c.parallel.pipeline = 2, c.micro_batch_size = 1; }});
   return out;
