@@ -176,8 +176,8 @@ std::vector<MoveSample> time_moves(Device& device, Communicator* world) {
            {Collective::all_reduce(DType::F32, whole.shape, Monoid::Sum, "sample"),
             Collective::all_gather(DType::F32, whole.shape, 0, "sample")}) {
         const bool sums = c.kind == CollectiveKind::AllReduce;
-        // What moves was just written by the rank that has it, as between the kernels of a step:
-        // elsewhere it is in no cache.
+        // What moves was just written by the rank that has it, as between the kernels of a step: no
+        // other core has it in a cache.
         const double both = median_seconds(world, [&] {
           writes.run();
           here->run(c, writes.result(), moved.at(0));

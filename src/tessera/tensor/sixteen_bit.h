@@ -8,7 +8,7 @@
 namespace tessera {
 
 /// `a` if `is_a`, else `b`, without a branch.
-inline std::uint32_t select(bool is_a, std::uint32_t a, std::uint32_t b) {
+inline std::uint32_t pick_bits(bool is_a, std::uint32_t a, std::uint32_t b) {
   const std::uint32_t mask = 0 - static_cast<std::uint32_t>(is_a);
   return (a & mask) | (b & ~mask);
 }
@@ -28,10 +28,10 @@ inline float from_f16(std::uint16_t bits) {
   const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
   const std::uint32_t magnitude = static_cast<std::uint32_t>(bits & 0x7FFF) << 13;
   const float subnormal = static_cast<float>(static_cast<std::int32_t>(bits & 1023)) * 0x1p-24f;
-  const std::uint32_t finite = select(magnitude < 1U << 23, std::bit_cast<std::uint32_t>(subnormal),
-                                      magnitude + (112U << 23));
+  const std::uint32_t finite = pick_bits(
+      magnitude < 1U << 23, std::bit_cast<std::uint32_t>(subnormal), magnitude + (112U << 23));
   return std::bit_cast<float>(sign |
-                              select(magnitude >= 31U << 23, magnitude | 0x7F800000, finite));
+                              pick_bits(magnitude >= 31U << 23, magnitude | 0x7F800000, finite));
 }
 
 /// Round to nearest, ties to even; overflow becomes infinity.
@@ -42,9 +42,9 @@ inline std::uint16_t to_f16(float value) {
   const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
   const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(shifted) - 0x3F000000;
   const std::uint32_t normal = (magnitude + 0xFFF + ((magnitude >> 13) & 1) - 0x38000000) >> 13;
-  const std::uint32_t finite = select(magnitude < 0x38800000, subnormal, normal);
-  const std::uint32_t infinite = select(magnitude > 0x7F800000, 0x7E00, 0x7C00);
-  return static_cast<std::uint16_t>(sign | select(magnitude >= 0x477FF000, infinite, finite));
+  const std::uint32_t finite = pick_bits(magnitude < 0x38800000, subnormal, normal);
+  const std::uint32_t infinite = pick_bits(magnitude > 0x7F800000, 0x7E00, 0x7C00);
+  return static_cast<std::uint16_t>(sign | pick_bits(magnitude >= 0x477FF000, infinite, finite));
 }
 
 }  // namespace tessera
