@@ -53,9 +53,7 @@ class Passes {
 
   /// Verifies the graphs that a pass left and hands them to the observer.
   void show(const char* name, const std::vector<PassGraph>& graphs, double seconds) const {
-    for (const PassGraph& left : graphs) {
-      if (options_.verified) verify(*left.graph);
-    }
+    for (std::size_t i = 0; options_.verified && i < graphs.size(); ++i) verify(*graphs[i].graph);
     if (options_.observe) options_.observe(program_, name, graphs, seconds);
   }
 
