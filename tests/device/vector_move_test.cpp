@@ -199,6 +199,16 @@ TEST(VectorMove, GatherAndScatterAlongAnyDim) {
   }
 }
 
+TEST(VectorMove, Pick) {
+  HostTensor ids = random_tensor(DType::I32, {7, 30}, 1, 0, 40);
+  ids.set(3, -1), ids.set(4, 40);  // out of range
+  for (const DType dtype : {DType::F32, DType::I64, DType::Bool})
+    expect_vector("cpu:pick", kPick, {}, {random_tensor(dtype, {7, 30, 40}, 2, 0, 9), ids}, {});
+  testing::VectorDevice device(2);
+  for (const DType dtype : {DType::BF16, DType::F16})
+    testing::expect_f32_rounded(device, kPick, {}, {random_tensor(dtype, {7, 30, 40}, 2), ids});
+}
+
 /// Uneven parts, of a rank and of a micro-batch; what lies beyond the end is not compared.
 TEST(VectorMove, ShardOfAWholeValue) {
   struct Case {
@@ -266,6 +276,17 @@ TEST(VectorMove, RowsOfAnotherRankAreZeros) {
     EXPECT_EQ(sum.outs[0].at(16 + i), rows.at(16 + i));
     EXPECT_EQ(sum.outs[0].at(24 + i), 0);
   }
+  const HostTensor columns = random_tensor(DType::F32, {3, 4}, 3);
+  const ShardInfo shard_of_columns{{3, 7}, {0, 4}, {0, 0}, {3, 7}};
+  const HostTensor named = HostTensor::of<std::int32_t>({3}, {3, 6, 7});
+  setting.ins = {shard_of_columns, {{3}, {0}, {0}, {3}}};
+  setting.outs = {};
+  const testing::KernelRun pick =
+      testing::run_kernel(device, kPick, {}, {columns, named}, {{DType::F32, {3}, {}}}, setting);
+  EXPECT_EQ(pick.kernel, "cpu:pick");
+  EXPECT_EQ(pick.outs[0].at(0), 0) << "column 3 is held below";
+  EXPECT_EQ(pick.outs[0].at(1), columns.at(4 + 2)) << "column 6 is the third held";
+  EXPECT_EQ(pick.outs[0].at(2), 0) << "column 7 does not exist";
   ShardInfo small = shard;  // of the rows that are stored, two alone are real
   small.room = {2, 8};
   setting.ins = {whole, small};

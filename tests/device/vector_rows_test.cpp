@@ -11,6 +11,7 @@ namespace tessera {
 
 namespace {
 
+using testing::expect_f32_rounded;
 using testing::expect_vector;
 using testing::in_place;
 using testing::KernelSetting;
@@ -128,7 +129,7 @@ TEST(VectorCrossEntropy, SixteenBitsAreThoseOfF32Rounded) {
     for (const DType dtype : {DType::BF16, DType::F16}) {
       Shape rows = shape;
       rows.erase(rows.ndim() - 1);
-      const HostTensor x = random_tensor(dtype, shape, 1, -9, 9), wide = x.cast(DType::F32),
+      const HostTensor x = random_tensor(dtype, shape, 1, -9, 9),
                        dloss = random_tensor(DType::F32, rows, 2);
       const double classes = static_cast<double>(shape.back());
       HostTensor labels = random_tensor(DType::I32, rows, 3, 0, classes);
@@ -145,25 +146,16 @@ TEST(VectorCrossEntropy, SixteenBitsAreThoseOfF32Rounded) {
         SCOPED_TRACE(text(to_text(shape), ", ", dtype, " with ", c.name, " instructions"));
         const testing::Without without(c.without);
         testing::VectorDevice device(c.threads);
-        const auto compare = [&](const OpDef& op, const Attrs& attrs, std::vector<HostTensor> ins,
-                                 const KernelSetting& setting) {
-          ins[0] = wide;
-          const testing::KernelRun want = testing::run_kernel(
-              device, op, attrs, ins, testing::result_types(op, attrs, ins), setting);
-          ins[0] = x;
-          const testing::KernelRun got = testing::run_kernel(
-              device, op, attrs, ins, testing::result_types(op, attrs, ins), setting);
-          EXPECT_EQ(got.kernel, want.kernel);
-          for (std::size_t i = 0; i < want.outs.size(); ++i)
-            testing::expect_close(got.outs[i], want.outs[i].cast(got.outs[i].dtype()), {});
-          return want.outs;
-        };
         const Attrs attrs = {std::int64_t{-100}};
-        const HostTensor logsumexp = compare(kCrossEntropy, attrs, {x, labels}, {})[1];
-        for (const KernelSetting& setting : {KernelSetting(), in_place(0), part})
-          compare(kCrossEntropyGrad, attrs, {x, labels, logsumexp, dloss}, setting);
-        compare(kSoftmax, {std::int64_t{shape.ndim() - 1}}, {x}, {});
-        compare(kSoftmax, {std::int64_t{shape.ndim() - 1}}, {x}, in_place(0));
+        const HostTensor logsumexp =
+            expect_f32_rounded(device, kCrossEntropy, attrs, {x, labels})[1];
+        for (const KernelSetting& setting : {KernelSetting(), in_place(0), part}) {
+          expect_f32_rounded(device, kCrossEntropyGrad, attrs, {x, labels, logsumexp, dloss},
+                             setting);
+        }
+        const Attrs last = {std::int64_t{shape.ndim() - 1}};
+        expect_f32_rounded(device, kSoftmax, last, {x});
+        expect_f32_rounded(device, kSoftmax, last, {x}, in_place(0));
       }
     }
   }
@@ -221,6 +213,31 @@ TEST(VectorReduce, EqualsReference) {
   }
   const HostTensor x = random_tensor(DType::F32, {2, 3, 4, 5}, 1);
   expect_vector("reference", kSum, {Dims{0, 2}, false}, {x}, {1e-6, 1e-6});
+}
+
+/// 16 bits are widened where they are read, and what is left of them is rounded once.
+TEST(VectorReduce, SixteenBitsAreThoseOfF32Rounded) {
+  for (const DType dtype : {DType::BF16, DType::F16}) {
+    for (const testing::Instructions& c : testing::kInstructions) {
+      const testing::Without without(c.without);
+      testing::VectorDevice device(c.threads);
+      for (const ReduceCase& reduce : kReduce) {
+        SCOPED_TRACE(text(reduce.shape, " over ", AttrValue(reduce.dims), ", ", dtype, " with ",
+                          c.name, " instructions"));
+        HostTensor x = random_tensor(dtype, reduce.shape, 1);
+        for (const bool nan : {false, true}) {
+          if (nan && x.numel() > 0) x.set(x.numel() / 2, std::nan(""));
+          for (const bool keep : {false, true}) {
+            expect_f32_rounded(device, kSum, {reduce.dims, keep}, {x});
+            expect_f32_rounded(device, kSum, {reduce.dims, keep, DType::F32}, {x});
+            expect_f32_rounded(device, kMax, {reduce.dims, keep}, {x});
+            expect_f32_rounded(device, kMin, {reduce.dims, keep}, {x});
+          }
+          expect_f32_rounded(device, kSumSquares, {}, {x});
+        }
+      }
+    }
+  }
 }
 
 TEST(VectorReduce, NotANumberWins) {

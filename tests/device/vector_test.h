@@ -84,6 +84,20 @@ inline void expect_vector(std::string_view kernel, const OpDef& op, const Attrs&
   }
 }
 
+/// The kernel of an op whose operand 0 has 16 bits is the one that it has in f32, and its results
+/// are those in f32, rounded. Returns these as they are in f32.
+inline std::vector<HostTensor> expect_f32_rounded(Device& device, const OpDef& op,
+                                                  const Attrs& attrs, std::vector<HostTensor> ins,
+                                                  const KernelSetting& setting = {}) {
+  const KernelRun got = run_kernel(device, op, attrs, ins, result_types(op, attrs, ins), setting);
+  ins[0] = ins[0].cast(DType::F32);
+  KernelRun want = run_kernel(device, op, attrs, ins, result_types(op, attrs, ins), setting);
+  EXPECT_EQ(got.kernel, want.kernel);
+  for (std::size_t i = 0; i < want.outs.size(); ++i)
+    expect_close(got.outs[i], want.outs[i].cast(got.outs[i].dtype()), {});
+  return std::move(want.outs);
+}
+
 /// The results of a body each of whose nodes is a call of its own, by the kernels of `device`.
 inline std::vector<HostTensor> one_by_one(Device& device, const Graph& body,
                                           const std::vector<HostTensor>& ins) {

@@ -39,8 +39,8 @@ std::int64_t rows_worth_a_thread(std::int64_t row_bytes) {
 /// A table as [outer, rows, inner], whose rows ids name, and which of them this rank holds.
 struct Table {
   std::int64_t outer = 1, rows = 1, inner = 1;
-  Table(const OpCall& call, const Shape& shape, const ShardInfo& shard)
-      : dim_(static_cast<int>(call.integer("dim"))), shape_(shape), shard_(shard) {
+  Table(std::int64_t dim, const Shape& shape, const ShardInfo& shard)
+      : dim_(static_cast<int>(dim)), shape_(shape), shard_(shard) {
     rows = shape[dim_];
     for (int d = 0; d < dim_; ++d) outer *= shape[d];
     for (int d = dim_ + 1; d < shape.ndim(); ++d) inner *= shape[d];
@@ -70,7 +70,7 @@ class GatherKernel final : public Kernel {
  public:
   GatherKernel(const KernelRequest& request, Pool& pool)
       : pool_(&pool),
-        table_(request.call, request.call.in(1).shape, in_shard(request, 1)),
+        table_(request.call.integer("dim"), request.call.in(1).shape, in_shard(request, 1)),
         ids_(request.call.in(0).numel()),
         size_(size_of(request.call.in(1).dtype)) {}
   std::string_view name() const override { return "cpu:gather"; }
@@ -114,13 +114,40 @@ class GatherKernel final : public Kernel {
   std::int64_t ids_, size_;
 };
 
+/// Of each row of x one element, which an id names.
+class PickKernel final : public Kernel {
+ public:
+  explicit PickKernel(const KernelRequest& request)
+      : rows_(request.call.in(0).ndim() - 1, request.call.in(0).shape, in_shard(request, 0)),
+        size_(size_of(request.call.in(0).dtype)) {}
+  std::string_view name() const override { return "cpu:pick"; }
+  void run(const KernelArgs& args) const override {
+    const std::int32_t* ids = static_cast<const std::int32_t*>(args.ins[1]);
+    const std::byte* x = static_cast<const std::byte*>(args.ins[0]);
+    std::byte* y = static_cast<std::byte*>(args.outs[0]);
+    const auto bytes = static_cast<std::size_t>(size_);
+    const Table::Held held = rows_.held(args.microbatch);
+    for (std::int64_t i = 0; i < rows_.outer; ++i, y += size_) {
+      const std::int64_t place = held.place(ids[i]);
+      if (place < 0)
+        std::memset(y, 0, bytes);
+      else
+        std::memcpy(y, x + (i * rows_.rows + place) * size_, bytes);
+    }
+  }
+
+ private:
+  Table rows_;
+  std::int64_t size_;
+};
+
 /// Each thread owns rows of the table: it clears them, or copies what to add onto, and adds, in the
 /// order of ids, what belongs there.
 class ScatterAddKernel final : public Kernel {
  public:
   ScatterAddKernel(const KernelRequest& request, Pool& pool)
       : pool_(&pool),
-        table_(request.call, request.call.out(0).shape, out_shard(request, 0)),
+        table_(request.call.integer("dim"), request.call.out(0).shape, out_shard(request, 0)),
         ids_(request.call.in(0).numel()),
         onto_(request.call.num_in() > 2) {}
   std::string_view name() const override { return "hwy:scatter_add"; }
@@ -171,6 +198,11 @@ class ScatterAddKernel final : public Kernel {
 std::unique_ptr<Kernel> make_gather(const KernelRequest& request, Pool& pool) {
   if (!all_dense(request)) return nullptr;
   return std::make_unique<GatherKernel>(request, pool);
+}
+
+std::unique_ptr<Kernel> make_pick(const KernelRequest& request, Pool&) {
+  if (!all_dense(request)) return nullptr;
+  return std::make_unique<PickKernel>(request);
 }
 
 std::unique_ptr<Kernel> make_scatter_add(const KernelRequest& request, Pool& pool) {

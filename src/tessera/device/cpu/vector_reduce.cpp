@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/device/cpu/vector_convert.h"
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/device/cpu/vector_parallel.h"
 #include "tessera/device/cpu/vector_targets.h"
@@ -45,20 +46,20 @@ struct Min {
   static HWY_INLINE V join(V a, V b) { return smaller(a, b); }
 };
 
-template <class Op>
-float span(const float* x, std::int64_t n) {
+template <class Op, typename T>
+float span(const T* x, std::int64_t n) {
   const D d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const V first = hn::Set(d, Op::kFirst);
   V a = first, b = first, c = first, e = first;
   std::int64_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    a = Op::add(a, hn::LoadU(d, x + i));
-    b = Op::add(b, hn::LoadU(d, x + i + lanes));
-    c = Op::add(c, hn::LoadU(d, x + i + 2 * lanes));
-    e = Op::add(e, hn::LoadU(d, x + i + 3 * lanes));
+    a = Op::add(a, load_vector(d, x + i));
+    b = Op::add(b, load_vector(d, x + i + lanes));
+    c = Op::add(c, load_vector(d, x + i + 2 * lanes));
+    e = Op::add(e, load_vector(d, x + i + 3 * lanes));
   }
-  for (; i + lanes <= n; i += lanes) a = Op::add(a, hn::LoadU(d, x + i));
+  for (; i + lanes <= n; i += lanes) a = Op::add(a, load_vector(d, x + i));
   if (i < n) {
     const auto rest = static_cast<std::size_t>(n - i);
     b = hn::IfThenElse(hn::FirstN(d, rest), Op::add(b, load_first(d, x + i, rest)), b);
@@ -77,8 +78,8 @@ float span(const float* x, std::int64_t n) {
 
 /// Four rows at a time, so that a sum is a shallow tree and results are read and written a quarter
 /// as often.
-template <class Op>
-void columns(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t n, float* y) {
+template <class Op, typename T>
+void columns(const T* x, std::int64_t stride, std::int64_t rows, std::int64_t n, float* y) {
   const D d;
   std::fill_n(y, n, Op::kFirst);
   std::int64_t r = 0;
@@ -97,7 +98,9 @@ void columns(const float* x, std::int64_t stride, std::int64_t rows, std::int64_
 
 }  // namespace
 
-float fold_span(Fold fold, const float* x, std::int64_t n) {
+/// Numbers of a dtype, one after another.
+template <class T>
+float span_of(Fold fold, const T* x, std::int64_t n) {
   switch (fold) {
     case Fold::Sum: return span<Sum>(x, n);
     case Fold::SumSquares: return span<SumSquares>(x, n);
@@ -106,15 +109,24 @@ float fold_span(Fold fold, const float* x, std::int64_t n) {
   }
   return 0;
 }
+float fold_span(Fold fold, Numbers x, std::int64_t n) {
+  return with_stored(x.dtype, [&](auto zero) { return span_of(fold, x.as<decltype(zero)>(), n); });
+}
 
 /// y[n] from `rows` rows that lie `stride` apart.
-void fold_columns(Fold fold, const float* x, std::int64_t stride, std::int64_t rows, std::int64_t n,
-                  float* y) {
+template <class T>
+void columns_of(Fold fold, const T* x, std::int64_t stride, std::int64_t rows, std::int64_t n,
+                float* y) {
   switch (fold) {
     case Fold::Max: return columns<Max>(x, stride, rows, n, y);
     case Fold::Min: return columns<Min>(x, stride, rows, n, y);
     default: return columns<Sum>(x, stride, rows, n, y);
   }
+}
+void fold_columns(Fold fold, Numbers x, std::int64_t stride, std::int64_t rows, std::int64_t n,
+                  float* y) {
+  with_stored(x.dtype,
+              [&](auto zero) { columns_of(fold, x.as<decltype(zero)>(), stride, rows, n, y); });
 }
 
 }  // namespace tessera::cpu::HWY_NAMESPACE
@@ -138,41 +150,53 @@ Monoid monoid_of(Fold fold) {
 double join(Fold fold, double a, double b) { return combine(monoid_of(fold), a, b); }
 double first_of(Fold fold) { return identity_of<double>(monoid_of(fold)); }
 
-double fold_long(Fold fold, double total, const float* x, std::int64_t n) {
+double fold_long(Fold fold, double total, Numbers x, std::int64_t n) {
   for (std::int64_t i = 0; i < n; i += kBlock) {
-    total =
-        join(fold, total, HWY_DYNAMIC_DISPATCH(fold_span)(fold, x + i, std::min(kBlock, n - i)));
+    const std::int64_t count = std::min(kBlock, n - i);
+    total = join(fold, total, HWY_DYNAMIC_DISPATCH(fold_span)(fold, x.from(i), count));
   }
   return total;
 }
 
 class ReduceKernel : public Kernel {
  public:
-  ReduceKernel(Fold fold, Pool& pool) : fold_(fold), pool_(&pool) {}
+  ReduceKernel(Fold fold, const OpCall& call, Pool& pool)
+      : fold_(fold), from_(call.in(0).dtype), to_(call.out(0).dtype), pool_(&pool) {}
   std::string_view name() const override { return "hwy:reduce"; }
 
  protected:
+  Numbers operand(const KernelArgs& args) const { return {args.ins[0], from_}; }
+  void write(double total, const KernelArgs& args, std::int64_t i) const {
+    const float rounded = static_cast<float>(total);
+    if (to_ == DType::F32) {
+      static_cast<float*>(args.outs[0])[i] = rounded;
+    } else {
+      narrow(to_, &rounded, static_cast<std::byte*>(args.outs[0]) + i * size_of(to_), 1);
+    }
+  }
   Fold fold_;
+  DType from_, to_;
   Pool* pool_;
 };
 
 /// Everything into one number. Blocks do not depend on the number of threads: nor does the result.
 class ReduceAll final : public ReduceKernel {
  public:
-  ReduceAll(Fold fold, Pool& pool, std::int64_t n) : ReduceKernel(fold, pool), n_(n) {}
+  ReduceAll(Fold fold, const OpCall& call, Pool& pool)
+      : ReduceKernel(fold, call, pool), n_(call.in(0).numel()) {}
   std::int64_t workspace_bytes() const override { return blocks() * std::int64_t{sizeof(double)}; }
   void run(const KernelArgs& args) const override {
-    const float* x = static_cast<const float*>(args.ins[0]);
+    const Numbers x = operand(args);
     double* partial = static_cast<double*>(args.workspace);
     pool_->split(blocks(), kGrain / kBlock, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t b = begin; b < end; ++b) {
-        partial[b] =
-            fold_long(fold_, first_of(fold_), x + b * kBlock, std::min(kBlock, n_ - b * kBlock));
+        const std::int64_t count = std::min(kBlock, n_ - b * kBlock);
+        partial[b] = fold_long(fold_, first_of(fold_), x.from(b * kBlock), count);
       }
     });
     double total = first_of(fold_);
     for (std::int64_t b = 0; b < blocks(); ++b) total = join(fold_, total, partial[b]);
-    *static_cast<float*>(args.outs[0]) = static_cast<float>(total);
+    write(total, args, 0);
   }
 
  private:
@@ -180,70 +204,88 @@ class ReduceAll final : public ReduceKernel {
   std::int64_t n_;
 };
 
+/// Dims of an operand, as rows of `n`, in a reduction.
+struct Dims {
+  std::int64_t outer, rows, n;
+};
+
 /// [outer, rows, n] -> [rows]: what is left is in the middle, or first (outer = 1).
 class ReduceRows final : public ReduceKernel {
  public:
-  ReduceRows(Fold fold, Pool& pool, std::int64_t outer, std::int64_t rows, std::int64_t n)
-      : ReduceKernel(fold, pool), outer_(outer), rows_(rows), n_(n) {}
+  ReduceRows(Fold fold, const OpCall& call, const Dims& dims, Pool& pool)
+      : ReduceKernel(fold, call, pool), dims_(dims) {}
   void run(const KernelArgs& args) const override {
-    const float* x = static_cast<const float*>(args.ins[0]);
-    float* y = static_cast<float*>(args.outs[0]);
+    const auto& [outer, rows, n] = dims_;
+    const Numbers x = operand(args);
     const std::int64_t grain =
-        std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, outer_ * n_));
-    pool_->split(rows_, grain, [&](std::int64_t begin, std::int64_t end) {
+        std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, outer * n));
+    pool_->split(rows, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         double total = first_of(fold_);
-        for (std::int64_t o = 0; o < outer_; ++o)
-          total = fold_long(fold_, total, x + (o * rows_ + row) * n_, n_);
-        y[row] = static_cast<float>(total);
+        for (std::int64_t o = 0; o < dims_.outer; ++o)
+          total = fold_long(fold_, total, x.from((o * dims_.rows + row) * dims_.n), dims_.n);
+        write(total, args, row);
       }
     });
   }
 
  private:
-  std::int64_t outer_, rows_, n_;
+  Dims dims_;
 };
 
 /// [outer, rows, n] -> [outer, n]: threads take columns, or rows where there are few columns.
 class ReduceColumns final : public ReduceKernel {
  public:
-  ReduceColumns(Fold fold, Pool& pool, std::int64_t outer, std::int64_t rows, std::int64_t n)
-      : ReduceKernel(fold, pool), outer_(outer), rows_(rows), n_(n) {
-    const int parts = parts_of(rows * n, kGrain, pool.threads());
-    if (outer == 1 && n < kNarrow * parts) row_parts_ = parts;
+  ReduceColumns(Fold fold, const OpCall& call, const Dims& dims, Pool& pool)
+      : ReduceKernel(fold, call, pool), dims_(dims) {
+    const int parts = parts_of(dims.rows * dims.n, kGrain, pool.threads());
+    if (dims.outer == 1 && dims.n < kNarrow * parts) row_parts_ = parts;
   }
   std::int64_t workspace_bytes() const override {
-    return row_parts_ > 1 ? row_parts_ * n_ * std::int64_t{sizeof(float)} : 0;
+    const std::int64_t partial = row_parts_ > 1 ? row_parts_ * dims_.n : 0;
+    return (partial + (to_ == DType::F32 ? 0 : results())) * std::int64_t{sizeof(float)};
   }
   void run(const KernelArgs& args) const override {
-    const float* x = static_cast<const float*>(args.ins[0]);
-    float* y = static_cast<float*>(args.outs[0]);
-    if (row_parts_ > 1) return by_rows(x, y, static_cast<float*>(args.workspace));
+    float* const room = static_cast<float*>(args.workspace);
+    if (to_ == DType::F32) return fold_to(static_cast<float*>(args.outs[0]), operand(args), room);
+    fold_to(room, operand(args), room + results());
+    narrow(to_, room, args.outs[0], results());
+  }
+
+ private:
+  std::int64_t results() const { return dims_.outer * dims_.n; }
+
+  void fold_to(float* y, Numbers x, float* partial) const {
+    if (row_parts_ > 1) return by_rows(x, y, partial);
+    const auto& [outer, rows, n] = dims_;
     // One index for outer and strips of columns.
-    const std::int64_t strips = (n_ + kNarrow - 1) / kNarrow;
+    const std::int64_t strips = (n + kNarrow - 1) / kNarrow;
     const std::int64_t grain =
-        std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, rows_ * kNarrow));
-    pool_->split(outer_ * strips, grain, [&](std::int64_t begin, std::int64_t end) {
+        std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, rows * kNarrow));
+    pool_->split(outer * strips, grain, [&](std::int64_t begin, std::int64_t end) {
       while (begin < end) {
         const std::int64_t o = begin / strips, strip = begin % strips,
                            stop = std::min(strips, strip + end - begin);
-        const std::int64_t column = strip * kNarrow, count = std::min(n_, stop * kNarrow) - column;
+        const std::int64_t column = strip * kNarrow,
+                           count = std::min(dims_.n, stop * kNarrow) - column;
         HWY_DYNAMIC_DISPATCH(fold_columns)
-        (fold_, x + o * rows_ * n_ + column, n_, rows_, count, y + o * n_ + column);
+        (fold_, x.from(o * dims_.rows * dims_.n + column), dims_.n, dims_.rows, count,
+         y + o * dims_.n + column);
         begin += stop - strip;
       }
     });
   }
 
- private:
-  void by_rows(const float* x, float* y, float* partial) const {
-    run_parts(*pool_, row_parts_, rows_, [&](int part, std::int64_t begin, std::int64_t end) {
+  void by_rows(Numbers x, float* y, float* partial) const {
+    run_parts(*pool_, row_parts_, dims_.rows, [&](int part, std::int64_t begin, std::int64_t end) {
       HWY_DYNAMIC_DISPATCH(fold_columns)
-      (fold_, x + begin * n_, n_, end - begin, n_, partial + part * n_);
+      (fold_, x.from(begin * dims_.n), dims_.n, end - begin, dims_.n, partial + part * dims_.n);
     });
-    HWY_DYNAMIC_DISPATCH(fold_columns)(fold_, partial, n_, row_parts_, n_, y);
+    HWY_DYNAMIC_DISPATCH(fold_columns)
+    (fold_, {partial, DType::F32}, dims_.n, row_parts_, dims_.n, y);
   }
-  std::int64_t outer_, rows_, n_;
+
+  Dims dims_;
   int row_parts_ = 1;
 };
 
@@ -271,24 +313,25 @@ std::vector<Group> groups_of(const OpCall& call) {
 }  // namespace
 
 std::unique_ptr<Kernel> make_reduce(const KernelRequest& request, Pool& pool) {
-  if (!all_dense(request) || !first_are_f32(request, 1)) return nullptr;
   const OpCall& call = request.call;
-  if (&call.op() == &kSumSquares)
-    return std::make_unique<ReduceAll>(Fold::SumSquares, pool, call.in(0).numel());
+  const auto is_float = [](DType dtype) { return dtype == DType::F32 || is_16_bit(dtype); };
+  if (!all_dense(request) || !is_float(call.in(0).dtype) || !is_float(call.out(0).dtype))
+    return nullptr;
+  if (&call.op() == &kSumSquares) return std::make_unique<ReduceAll>(Fold::SumSquares, call, pool);
   const Fold fold = &call.op() == &kSum ? Fold::Sum : &call.op() == &kMax ? Fold::Max : Fold::Min;
   std::vector<Group> groups = groups_of(call);
   const auto size = [&](std::size_t i) { return i < groups.size() ? groups[i].size : 1; };
-  if (groups.empty() || (groups.size() == 1 && groups[0].reduced)) {
-    return std::make_unique<ReduceAll>(fold, pool, call.in(0).numel());
-  }
+  if (groups.empty() || (groups.size() == 1 && groups[0].reduced))
+    return std::make_unique<ReduceAll>(fold, call, pool);
   const bool inner_reduced = groups.back().reduced;
   if (groups[0].reduced != inner_reduced)
     groups.insert(groups.begin(), {1, inner_reduced});  // now of odd length
   if (groups.size() == 1)
     groups.insert(groups.begin(), {{1, false}, {1, true}});  // nothing is reduced
   if (groups.size() > 3) return nullptr;
-  if (inner_reduced) return std::make_unique<ReduceRows>(fold, pool, size(0), size(1), size(2));
-  return std::make_unique<ReduceColumns>(fold, pool, size(0), size(1), size(2));
+  const Dims dims{size(0), size(1), size(2)};
+  if (inner_reduced) return std::make_unique<ReduceRows>(fold, call, dims, pool);
+  return std::make_unique<ReduceColumns>(fold, call, dims, pool);
 }
 
 }  // namespace tessera::cpu
