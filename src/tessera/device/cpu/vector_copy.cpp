@@ -12,6 +12,17 @@ namespace {
 constexpr std::int64_t kGrainBytes = 64 << 10;  // worth a thread
 constexpr std::int64_t kBlock = 16;             // rows and columns of a block that is transposed
 
+/// As memcpy, of which a call takes as long as copying a short run, such as one head of attention.
+void copy_run(const std::byte* from, std::byte* to, std::size_t bytes) {
+  constexpr std::size_t kShort = 512, kPiece = 64;
+  if (bytes <= kShort) {
+    for (; bytes >= kPiece; bytes -= kPiece, from += kPiece, to += kPiece)
+      std::memcpy(to, from, kPiece);
+    if (bytes == 0) return;
+  }
+  std::memcpy(to, from, bytes);
+}
+
 }  // namespace
 
 StridedCopy::StridedCopy(const Shape& shape, const Shape& from, const Shape& to, int element_bytes)
@@ -90,7 +101,7 @@ void StridedCopy::copy_runs(const std::byte* from, std::byte* to, std::int64_t b
                             std::int64_t end) const {
   const std::size_t bytes = static_cast<std::size_t>(columns_ * size_);
   each_outer(begin, end, [&](std::int64_t f, std::int64_t t) {
-    std::memcpy(to + t * size_, from + f * size_, bytes);
+    copy_run(from + f * size_, to + t * size_, bytes);
   });
 }
 
