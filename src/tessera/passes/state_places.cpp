@@ -67,8 +67,9 @@ const Sharding* StatePlaces::pinned(const Node& node) const {
   return find(node.block.empty() ? node.name.str() : text(node.block, ".", node.name));
 }
 
-/// Those of `more` along which the state is whole, on one dim: the first free one that they divide,
-/// else the first free one, else behind the axes of the first.
+/// Those of `more` along which the state is whole, on one dim: the first, behind the axes that cut
+/// it, where all parts are equal, because each then moves in one piece; else the first free one
+/// that they divide, else the first free one, else behind the axes of the first.
 Stands StatePlaces::with(Stands stands, const std::vector<std::string>& more,
                          const Shape& shape) const {
   std::int64_t ranks = 1;
@@ -80,7 +81,14 @@ Stands StatePlaces::with(Stands stands, const std::vector<std::string>& more,
     ranks *= axes_[axis].size;
   }
   if (shape.ndim() == 0 || ranks == 1) return stands;
-  int dim = -1;
+  std::int64_t parts = ranks;  // of the first dim
+  bool in_one_piece = true;
+  for (std::size_t axis = 0; axis < stands.size(); ++axis) {
+    if (stands[axis] != 0) continue;
+    parts *= axes_[static_cast<int>(axis)].size;
+    in_one_piece = in_one_piece && axis < axes.front();
+  }
+  int dim = in_one_piece && shape[0] % parts == 0 ? 0 : -1;
   for (const bool dividing : {true, false}) {
     for (int d = 0; d < shape.ndim() && dim < 0; ++d) {
       const bool free = std::find(stands.begin(), stands.end(), d) == stands.end();

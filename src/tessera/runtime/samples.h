@@ -22,8 +22,9 @@ struct KernelSample {
 std::vector<KernelSample> time_products(Device& device, Communicator* world, DType dtype);
 /// Attention and its gradient on such floats.
 std::vector<KernelSample> time_attention(Device& device, Communicator* world, DType dtype);
-/// Sums of two arrays, which compute next to nothing: of a few numbers, and of sizes beyond what a
-/// core's own caches hold, as the operands of most kernels of a step are in none of these.
+/// Sums of two arrays, in place of one, which compute next to nothing: of a few numbers, and of
+/// sizes beyond what a core's own caches hold, as the operands of most kernels of a step are in none
+/// of these.
 std::vector<KernelSample> time_streams(Device& device, Communicator* world);
 /// Functions of many operations per element, on what caches hold.
 std::vector<KernelSample> time_arithmetic(Device& device, Communicator* world, DType dtype);

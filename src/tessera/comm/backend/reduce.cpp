@@ -30,15 +30,21 @@ struct InF32 {
   static Stored narrow(Wide x) { return kNarrow(x); }
 };
 
-/// out[i] = f(xs[i]...). The length of a whole block is a constant and nothing overlaps, so that
-/// the loop is vectorized.
-template <std::int64_t kBlock, typename F, typename Out, typename... Xs>
-void each(std::int64_t n, F f, Out* __restrict out, const Xs* __restrict... xs) {
-  if (n == kBlock) {
-    for (std::int64_t i = 0; i < kBlock; ++i) out[i] = f(xs[i]...);
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) out[i] = f(xs[i]...);
+/// out[i] = f(xs[i]...) for `n` elements, in pieces whose length is a constant, so that the loop is
+/// vectorized: rows of what is cut along an inner dim are short. Nothing overlaps.
+template <std::int64_t kPiece, typename F, typename Out, typename... Xs>
+std::int64_t each_piece(std::int64_t i, std::int64_t n, F f, Out* __restrict out,
+                        const Xs* __restrict... xs) {
+  for (; i + kPiece <= n; i += kPiece) {
+    for (std::int64_t j = 0; j < kPiece; ++j) out[i + j] = f(xs[i + j]...);
   }
+  return i;
+}
+template <std::int64_t kBlock, typename F, typename Out, typename... Xs>
+void each(std::int64_t n, F f, Out* out, const Xs*... xs) {
+  std::int64_t i = each_piece<kBlock>(0, n, f, out, xs...);
+  i = each_piece<16>(i, n, f, out, xs...);
+  each_piece<1>(i, n, f, out, xs...);
 }
 
 template <typename Number, Monoid kMonoid>
