@@ -56,13 +56,15 @@ void reduce_as(std::span<const void* const> ins, std::int64_t in_at, std::span<v
   constexpr std::int64_t kBlock = kBlockBytes / static_cast<std::int64_t>(sizeof(Wide));
   alignas(64) std::array<Wide, kBlock> acc[2];  // in turns: what is read is not what is written
   alignas(64) std::array<Stored, kWidens ? kBlock : 0> rounded;
+  // As types of their own, not as pointers to functions, they are part of the loops.
+  const auto widen = [](Stored x) { return Number::wide(x); };
   const auto add = [](Wide x, Stored y) { return combine(kMonoid, x, Number::wide(y)); };
   for (std::int64_t i = 0; i < count; i += kBlock) {
     const std::int64_t n = std::min(kBlock, count - i);
     const auto in = [&](std::size_t j) { return static_cast<const Stored*>(ins[j]) + in_at + i; };
     const Wide* sum = acc[0].data();
     if constexpr (kWidens) {
-      each<kBlock>(n, Number::wide, acc[0].data(), in(0));
+      each<kBlock>(n, widen, acc[0].data(), in(0));
     } else {
       sum = in(0);
     }
@@ -72,7 +74,8 @@ void reduce_as(std::span<const void* const> ins, std::int64_t in_at, std::span<v
     }
     const void* result = sum;
     if constexpr (kWidens) {
-      each<kBlock>(n, Number::narrow, rounded.data(), sum);
+      const auto narrow = [](Wide x) { return Number::narrow(x); };
+      each<kBlock>(n, narrow, rounded.data(), sum);
       result = rounded.data();
     }
     for (void* out : outs)  // that of a single input may be the input
