@@ -137,7 +137,7 @@ TEST(PlanCommand, TellsWhereValuesLie) {
   for (const auto& blocks : json["placements"]) {
     for (const auto& value : blocks["values"]) {
       if (value["path"] == "attn.qkv.weight" && value["kind"] == "parameter") {
-        EXPECT_EQ(value["placement"], "[tp,dp]");
+        EXPECT_EQ(value["placement"], "[tp.dp,-]");
         EXPECT_EQ(value["read_as"], "[tp,-]");
         ++found;
       }
