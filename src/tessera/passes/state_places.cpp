@@ -81,14 +81,14 @@ Stands StatePlaces::with(Stands stands, const std::vector<std::string>& more,
     ranks *= axes_[axis].size;
   }
   if (shape.ndim() == 0 || ranks == 1) return stands;
-  std::int64_t parts = ranks;  // of the first dim
-  bool in_one_piece = true;
+  std::int64_t parts = ranks;  // of the first dim, and whether what cuts it already is major
+  bool behind = true;
   for (std::size_t axis = 0; axis < stands.size(); ++axis) {
     if (stands[axis] != 0) continue;
     parts *= axes_[static_cast<int>(axis)].size;
-    in_one_piece = in_one_piece && axis < axes.front();
+    behind = behind && axis < axes.front();
   }
-  int dim = in_one_piece && shape[0] % parts == 0 ? 0 : -1;
+  int dim = behind && shape[0] % parts == 0 ? 0 : -1;
   for (const bool dividing : {true, false}) {
     for (int d = 0; d < shape.ndim() && dim < 0; ++d) {
       const bool free = std::find(stands.begin(), stands.end(), d) == stands.end();

@@ -13,7 +13,7 @@ constexpr std::int64_t kGrainBytes = 64 << 10;  // worth a thread
 constexpr std::int64_t kBlock = 16;             // rows and columns of a block that is transposed
 
 /// As memcpy, of which a call takes as long as copying a short run, such as one head of attention.
-void copy_run(const std::byte* from, std::byte* to, std::size_t bytes) {
+void copy_few(const std::byte* from, std::byte* to, std::size_t bytes) {
   constexpr std::size_t kShort = 512, kPiece = 64;
   if (bytes <= kShort) {
     for (; bytes >= kPiece; bytes -= kPiece, from += kPiece, to += kPiece)
@@ -101,7 +101,7 @@ void StridedCopy::copy_runs(const std::byte* from, std::byte* to, std::int64_t b
                             std::int64_t end) const {
   const std::size_t bytes = static_cast<std::size_t>(columns_ * size_);
   each_outer(begin, end, [&](std::int64_t f, std::int64_t t) {
-    copy_run(from + f * size_, to + t * size_, bytes);
+    copy_few(from + f * size_, to + t * size_, bytes);
   });
 }
 

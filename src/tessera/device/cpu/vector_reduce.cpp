@@ -314,9 +314,7 @@ std::vector<Group> groups_of(const OpCall& call) {
 
 std::unique_ptr<Kernel> make_reduce(const KernelRequest& request, Pool& pool) {
   const OpCall& call = request.call;
-  const auto is_float = [](DType dtype) { return dtype == DType::F32 || is_16_bit(dtype); };
-  if (!all_dense(request) || !is_float(call.in(0).dtype) || !is_float(call.out(0).dtype))
-    return nullptr;
+  if (!all_dense(request) || computed_in(call.in(0).dtype) != DType::F32) return nullptr;
   if (&call.op() == &kSumSquares) return std::make_unique<ReduceAll>(Fold::SumSquares, call, pool);
   const Fold fold = &call.op() == &kSum ? Fold::Sum : &call.op() == &kMax ? Fold::Max : Fold::Min;
   std::vector<Group> groups = groups_of(call);
