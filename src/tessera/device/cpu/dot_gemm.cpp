@@ -30,12 +30,11 @@ LinesAhead lines_of(const PairSource& from, std::int64_t across, std::int64_t al
   return {from.data, along, across * kBytes, from.along * kBytes};
 }
 
-/// Asks for the sums of a block.
-void fetch_sums(const Sums& sums) {
-  for (std::int64_t i = 0; i < kDotRows; ++i) {
-    for (std::int64_t j = 0; j < kAcross; j += kLanes)
-      __builtin_prefetch(sums.at + i * sums.row + j, 1, 2);
-  }
+/// The sums of a block, where the product is added to them.
+LinesAhead lines_of(const Sums& sums, std::int64_t pairs) {
+  if (!sums.accumulate) return {};
+  constexpr std::int64_t kBytes = sizeof(float);
+  return LinesAhead(sums.at, kDotRows, kAcross * kBytes, sums.row * kBytes).over(fetches(pairs));
 }
 
 /// A block of kDotRows rows and one panel, of which `high` rows behind the first `skipped` are
@@ -43,11 +42,11 @@ void fetch_sums(const Sums& sums) {
 template <RowsOfA rows>
 TESSERA_TILES void multiply_dots_of(const DotOperand& a, const char* b, std::int64_t along,
                                     const Sums& c, std::int64_t skipped, std::int64_t high,
-                                    std::int64_t n) {
+                                    std::int64_t n, DotsAhead& ahead) {
   const bool wide = n > kLanes;
   const auto run = wide ? dot_rows<rows, 2> : dot_rows<rows, 1>;
   const std::int64_t cols = wide ? kAcross : kLanes, pairs = (along + 1) / 2;
-  if (high == kDotRows && n == cols) return run(a, b, pairs, c);
+  if (high == kDotRows && n == cols) return run(a, b, pairs, c, ahead);
   alignas(64) float whole[kDotRows * kAcross];
   float* const wanted = whole + skipped * cols;
   const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(float);
@@ -55,7 +54,7 @@ TESSERA_TILES void multiply_dots_of(const DotOperand& a, const char* b, std::int
     std::memset(whole, 0, sizeof(whole));
     for (std::int64_t i = 0; i < high; ++i) std::memcpy(wanted + i * cols, c.at + i * c.row, bytes);
   }
-  run(a, b, pairs, {whole, cols, c.accumulate});
+  run(a, b, pairs, {whole, cols, c.accumulate}, ahead);
   for (std::int64_t i = 0; i < high; ++i) {
     if (c.rounded == nullptr) {
       std::memcpy(c.at + i * c.row, wanted + i * cols, bytes);
@@ -67,50 +66,52 @@ TESSERA_TILES void multiply_dots_of(const DotOperand& a, const char* b, std::int
 
 /// B lies in the second cache, and rows of A come by, where they lie. There are kDotRows at least:
 /// the last ones are computed with those before them.
-TESSERA_TILES void multiply_in_place(DotPart& part) {
-  const std::int64_t panels = (part.cols + kAcross - 1) / kAcross;
-  const std::int64_t few = part.next_b.share((part.rows + kDotRows - 1) / kDotRows * panels);
+TESSERA_TILES void multiply_in_place(const DotPart& part) {
+  const std::int64_t panels = (part.cols + kAcross - 1) / kAcross, pairs = (part.along + 1) / 2;
+  const std::int64_t blocks = (part.rows + kDotRows - 1) / kDotRows * panels;
   const auto rows_from = [&](std::int64_t i) { return part.a.data + i * part.a.across; };
+  DotsAhead ahead{part.next_b.over(blocks * fetches(pairs)), {}, {}};
   for (std::int64_t i = 0; i < part.rows; i += kDotRows) {
     const std::int64_t high = std::min(kDotRows, part.rows - i), skipped = kDotRows - high;
     const DotOperand a{reinterpret_cast<const char*>(rows_from(i - skipped)),
                        part.a.across * std::int64_t{sizeof(Bf16)}, 0};
     const std::int64_t below = std::min(kDotRows, part.rows - i - high);
-    LinesAhead next_a;
-    if (below > 0) next_a = lines_of({rows_from(i + high), part.a.across, 1}, below, part.along);
-    const std::int64_t few_a = next_a.share(panels);
+    ahead.a = lines_of({rows_from(i + high), part.a.across, 1}, below, part.along)
+                  .over(panels * fetches(pairs));
     for (std::int64_t j = 0; j < part.cols; j += kAcross) {
-      if (part.sums.accumulate && j + kAcross < part.cols)
-        fetch_sums(part.sums.part(i, j + kAcross));
+      if (j + kAcross < part.cols) ahead.sums = lines_of(part.sums.part(i, j + kAcross), pairs);
       multiply_dots_of<RowsOfA::InPlace>(a, part.packed_b + packed_bytes(j, part.along), part.along,
                                          part.sums.part(i, j), skipped, high,
-                                         std::min(kAcross, part.cols - j));
-      part.next_b.fetch(few), next_a.fetch(few_a);
+                                         std::min(kAcross, part.cols - j), ahead);
     }
   }
 }
 
 /// `height` rows of A at a time are packed and lie in the second cache, and panels of B come by:
 /// so A is packed few times.
-TESSERA_TILES void multiply_packed(DotPart& part, std::int64_t height) {
-  const std::int64_t panels = (part.cols + kAcross - 1) / kAcross;
-  const std::int64_t few = part.next_b.share((part.rows + kDotRows - 1) / kDotRows * panels);
+TESSERA_TILES void multiply_packed(const DotPart& part, std::int64_t height) {
+  const std::int64_t panels = (part.cols + kAcross - 1) / kAcross, pairs = (part.along + 1) / 2;
+  const std::int64_t blocks = (part.rows + kDotRows - 1) / kDotRows * panels;
+  DotsAhead ahead{part.next_b.over(blocks * fetches(pairs)), {}, {}};
   for (std::int64_t top = 0; top < part.rows; top += height) {
     const std::int64_t high = std::min(height, part.rows - top);
     pack_pairs({part.a.data + top * part.a.across, part.a.across, part.a.along}, high, part.along,
                part.packed_a);
+    const std::int64_t next = top + high;
+    ahead.a = lines_of({part.a.data + next * part.a.across, part.a.across, part.a.along},
+                       std::clamp<std::int64_t>(part.rows - next, 0, height), part.along)
+                  .over((high + kDotRows - 1) / kDotRows * panels * fetches(pairs));
     for (std::int64_t j = 0; j < part.cols; j += kAcross) {
       for (std::int64_t i = 0; i < high; i += kDotRows) {
         const bool last = i + kDotRows >= high;
-        if (part.sums.accumulate)
-          fetch_sums(part.sums.part(top + (last ? 0 : i + kDotRows), last ? j + kAcross : j));
+        ahead.sums = lines_of(
+            part.sums.part(top + (last ? 0 : i + kDotRows), last ? j + kAcross : j), pairs);
         const std::int64_t in_panel = i % kAcross;
         const DotOperand a{part.packed_a + packed_bytes(i - in_panel, part.along) + in_panel * 4, 4,
                            pair_bytes(high, i)};
         multiply_dots_of<RowsOfA::Packed>(
             a, part.packed_b + packed_bytes(j, part.along), part.along, part.sums.part(top + i, j),
-            0, std::min(kDotRows, high - i), std::min(kAcross, part.cols - j));
-        part.next_b.fetch(few);
+            0, std::min(kDotRows, high - i), std::min(kAcross, part.cols - j), ahead);
       }
     }
   }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "tessera/device/cpu/lines_ahead.h"
 #include "tessera/device/cpu/sums.h"
 #include "tessera/device/cpu/tile_unit.h"
 
@@ -28,9 +29,22 @@ struct DotOperand {
 /// side by side.
 enum class RowsOfA { InPlace, Packed };
 
+/// What later blocks read, asked for while others are computed.
+struct DotsAhead {
+  LinesAhead b, a, sums;
+  void fetch() { b.fetch(), a.fetch(), sums.fetch(); }
+};
+
+/// Pairs from one call of fetch to the next.
+constexpr std::int64_t kPairsAtOnce = 32;
+constexpr std::int64_t fetches(std::int64_t pairs) {
+  return (pairs + kPairsAtOnce - 1) / kPairsAtOnce;
+}
+
 /// `b`: a panel of cols * 16 columns.
 template <RowsOfA rows, int cols>
-TESSERA_TILES void dot_rows(const DotOperand& a, const char* b, std::int64_t pairs, const Sums& c) {
+TESSERA_TILES void dot_rows(const DotOperand& a, const char* b, std::int64_t pairs, const Sums& c,
+                            DotsAhead& ahead) {
   constexpr std::int64_t kPair = 4;  // bytes
   const std::int64_t row = rows == RowsOfA::Packed ? kPair : a.row,
                      next = rows == RowsOfA::Packed ? a.pair : kPair;
@@ -40,20 +54,24 @@ TESSERA_TILES void dot_rows(const DotOperand& a, const char* b, std::int64_t pai
   for (int i = 0; i < kDotRows * cols; ++i)
     sums[i] = c.accumulate ? _mm512_loadu_ps(c.at + i / cols * c.row + i % cols * kLanes)
                            : _mm512_setzero_ps();
+  for (std::int64_t begin = 0; begin < pairs; begin += kPairsAtOnce) {
+    ahead.fetch();
+    const std::int64_t end = begin + kPairsAtOnce < pairs ? begin + kPairsAtOnce : pairs;
 #pragma GCC unroll 2
-  for (std::int64_t pair = 0; pair < pairs; ++pair, at += next, b += cols * kLanes * kPair) {
-    __m512bh right[cols];
-#pragma GCC unroll 2
-    for (int j = 0; j < cols; ++j)
-      right[j] = __builtin_bit_cast(__m512bh, _mm512_load_si512(b + j * kLanes * kPair));
-#pragma GCC unroll 8
-    for (int i = 0; i < kDotRows; ++i) {
-      std::int32_t two = 0;
-      std::memcpy(&two, at + i * row, sizeof(two));
-      const auto left = __builtin_bit_cast(__m512bh, _mm512_set1_epi32(two));
+    for (std::int64_t pair = begin; pair < end; ++pair, at += next, b += cols * kLanes * kPair) {
+      __m512bh right[cols];
 #pragma GCC unroll 2
       for (int j = 0; j < cols; ++j)
-        sums[i * cols + j] = _mm512_dpbf16_ps(sums[i * cols + j], left, right[j]);
+        right[j] = __builtin_bit_cast(__m512bh, _mm512_load_si512(b + j * kLanes * kPair));
+#pragma GCC unroll 8
+      for (int i = 0; i < kDotRows; ++i) {
+        std::int32_t two = 0;
+        std::memcpy(&two, at + i * row, sizeof(two));
+        const auto left = __builtin_bit_cast(__m512bh, _mm512_set1_epi32(two));
+#pragma GCC unroll 2
+        for (int j = 0; j < cols; ++j)
+          sums[i * cols + j] = _mm512_dpbf16_ps(sums[i * cols + j], left, right[j]);
+      }
     }
   }
   if (c.rounded == nullptr) {
